@@ -1,0 +1,575 @@
+/*
+ * rdmeta: Kafka cluster metadata in memory.
+ *
+ * This header is the contract. What is not said here is not promised.
+ *
+ * Words. *borrows*: the callee uses the caller's memory during the call only.
+ * *copies*: it keeps its own copy. *takes*: it becomes the owner. A pointer
+ * that is returned is borrowed from the object it came from unless the
+ * function is called `_new` or `_ref`.
+ *
+ * Threads. A cache may be used by any number of threads at once. Writers are
+ * serialised inside; readers never take a lock and never wait for a writer.
+ * A reader belongs to one thread at a time.
+ *
+ * Names. Topic names are (pointer, length) in bytes, never required to end in
+ * NUL. Kafka's own limit is 249; ours is 32 767.
+ *
+ * Errors. 0 is fine; -1 and positive values are Kafka's own error codes;
+ * local ones are <= -100. A call that returns an error changed nothing.
+ *
+ * Time is an argument: a monotonic clock for deadlines, a wall clock for
+ * records, both in microseconds. The library reads no clock but for the
+ * time-out of rdmeta_cache_wait().
+ *
+ * No logging, no threads, no global state, no abort().
+ */
+#ifndef RDMETA_H
+#define RDMETA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define RDMETA_API __attribute__((visibility("default")))
+#else
+#define RDMETA_API
+#endif
+
+/** Layout of this header: the low 16 bits grow when calls are appended, the
+ *  high 16 change when something existing does. */
+#define RDMETA_ABI_VERSION 0x00010000u
+
+/* ------------------------------------------------------------------------
+ * Values
+ * --------------------------------------------------------------------- */
+
+/** Kafka's code, or one of the local codes below. */
+typedef int32_t rdmeta_err_t;
+
+enum {
+        RDMETA_OK = 0,
+
+        /* What a lookup can say instead of a broker id. */
+        RDMETA_NO_LEADER     = -1,   /**< known, and has no leader now */
+        RDMETA_NOT_CACHED    = -100, /**< nothing known: ask a broker */
+        RDMETA_WAITING       = -101, /**< asked for, no answer yet */
+        RDMETA_STALE         = -102, /**< known, but past its deadline */
+        RDMETA_UNKNOWN_TOPIC = -103, /**< a broker says: no such topic */
+        RDMETA_NO_PARTITION  = -104, /**< the topic has no such partition */
+        RDMETA_DENIED        = -105, /**< not authorised for this topic */
+        RDMETA_INVALID       = -106, /**< not a legal topic name */
+
+        /* What a call can fail with. */
+        RDMETA_ERR_NO_MEMORY     = -120, /**< the allocator said no */
+        RDMETA_ERR_MALFORMED     = -121, /**< bytes that no broker sends */
+        RDMETA_ERR_UNSUPPORTED   = -122, /**< this version cannot say that */
+        RDMETA_ERR_ARGUMENT      = -123, /**< a caller's mistake */
+        RDMETA_ERR_NO_BROKERS    = -124, /**< answer without brokers: failed */
+        RDMETA_ERR_WRONG_CLUSTER = -125, /**< another cluster answered */
+        RDMETA_ERR_FORKED        = -126, /**< written to after fork() */
+        RDMETA_ERR_TOO_SMALL     = -127, /**< the caller's buffer is */
+        RDMETA_ERR_RESPONSE      = -128  /**< top-level error, see applied */
+};
+
+/** A value that is not there: a leader, an epoch, a broker id in a change. */
+#define RDMETA_NONE INT32_MIN
+/** No operations asked for (Kafka's own sentinel, KIP-430). */
+#define RDMETA_NO_OPERATIONS INT32_MIN
+
+/** Bytes with a length; data NULL means absent (null), which "" is not. */
+typedef struct rdmeta_str {
+        const char *data;
+        size_t len;
+} rdmeta_str_t;
+
+/** A list of broker ids borrowed by the reader; ids NULL means absent. */
+typedef struct rdmeta_ids {
+        const int32_t *ids;
+        uint32_t count;
+} rdmeta_ids_t;
+
+/** The caller's two clocks, microseconds. */
+typedef struct rdmeta_time {
+        int64_t mono_us; /**< any monotonic clock, the same in every call */
+        int64_t wall_us; /**< since 1970-01-01 UTC; for records only */
+} rdmeta_time_t;
+
+/** Where memory comes from. Both or neither function; neither: the C library.
+ *  May be called by any thread, one at a time for each cache. `size` given to
+ *  free is what alloc was asked for. */
+typedef struct rdmeta_allocator {
+        void *(*alloc)(void *opaque, size_t size);
+        void (*free)(void *opaque, void *ptr, size_t size);
+        void *opaque;
+} rdmeta_allocator_t;
+
+/** Configuration: start from rdmeta_conf_init(), then change fields. */
+typedef struct rdmeta_conf {
+        size_t size;             /**< sizeof(rdmeta_conf_t), set by init */
+        int64_t max_age_us;      /**< a valid topic's TTL; 900 s */
+        int64_t negative_ttl_us; /**< "unknown topic" TTL; 100 ms */
+        int64_t denied_ttl_us;   /**< cap of "not authorised"; 10 s */
+        int64_t hint_ttl_us;     /**< a name in flight; 60 s */
+        int64_t absent_grace_us; /**< absent until removed; 15 s */
+        size_t ring_bytes;       /**< bound of the change ring; 4 MiB */
+        uint64_t seed;           /**< 0: from the system's randomness */
+        rdmeta_allocator_t allocator;
+} rdmeta_conf_t;
+
+/** Fill in the defaults. Any thread; cannot fail. */
+RDMETA_API void rdmeta_conf_init(rdmeta_conf_t *conf);
+
+/* ------------------------------------------------------------------------
+ * Life
+ * --------------------------------------------------------------------- */
+
+typedef struct rdmeta_cache rdmeta_cache_t;
+
+/**
+ * A new, empty cache with one reference. Copies `conf`; NULL means defaults.
+ * NULL back: no memory, or a conf that cannot be (negative TTL).
+ */
+RDMETA_API rdmeta_cache_t *rdmeta_cache_new(const rdmeta_conf_t *conf);
+
+/** One more reference; returns `cache`. Any thread. */
+RDMETA_API rdmeta_cache_t *rdmeta_cache_ref(rdmeta_cache_t *cache);
+
+/** One reference less; the last one frees. Every reader and watch of the
+ *  cache must have been destroyed before. Any thread, in a fork's child too. */
+RDMETA_API void rdmeta_cache_unref(rdmeta_cache_t *cache);
+
+/* ------------------------------------------------------------------------
+ * Writers: any thread, serialised inside
+ * --------------------------------------------------------------------- */
+
+/** What was asked, which decides what an answer may remove. */
+enum {
+        RDMETA_ASKED_UNKNOWN = 0, /**< merges, never removes */
+        RDMETA_ASKED_ALL     = 1, /**< every topic: absence means something */
+        RDMETA_ASKED_NAMES   = 2,
+        RDMETA_ASKED_IDS     = 3,
+        RDMETA_ASKED_BROKERS = 4 /**< no topics at all */
+};
+
+/** Flags of a request. */
+enum {
+        RDMETA_REQ_AUTO_CREATE = 1 << 0, /**< v4+; before it is implied */
+        RDMETA_REQ_CLUSTER_OPS = 1 << 1, /**< v8-10 (KIP-430) */
+        RDMETA_REQ_TOPIC_OPS   = 1 << 2, /**< v8+ */
+        /** One byte too many at a response's end is let pass: librdkafka's
+         *  mock brokers send it from v9 on. */
+        RDMETA_REQ_TOLERATE_TRAILING = 1 << 3,
+        /** The client has just rebootstrapped (KIP-1102): another cluster's
+         *  id is then taken, and everything known replaced. */
+        RDMETA_REQ_REBOOTSTRAPPED = 1 << 4
+};
+
+/** A Metadata request: encoded, and handed back with its answer. Borrowed. */
+typedef struct rdmeta_request {
+        int32_t asked; /**< RDMETA_ASKED_... */
+        int32_t flags; /**< RDMETA_REQ_... */
+        const rdmeta_str_t *names;  /**< NAMES: n of them */
+        const uint8_t (*ids)[16];   /**< IDS: n of them */
+        size_t n;
+        uint64_t sent_version; /**< the cache's version when it was sent */
+        int32_t broker;        /**< who answered; -1 not known */
+        /** Brokers that could have been asked, for rules that want a second
+         *  opinion; 0: as many as the cache knows. */
+        int32_t candidates;
+} rdmeta_request_t;
+
+/** What the client should do next; bits in rdmeta_applied_t.advice. */
+enum {
+        RDMETA_ADVICE_ASK_AGAIN    = 1 << 0, /**< with backoff */
+        RDMETA_ADVICE_ASK_OTHER    = 1 << 1, /**< another broker: this is old */
+        RDMETA_ADVICE_ASK_BY_NAME  = 1 << 2, /**< a topic id is not known */
+        RDMETA_ADVICE_REBOOTSTRAP  = 1 << 3  /**< error 129 (KIP-1102) */
+};
+
+/** What an apply did. */
+typedef struct rdmeta_applied {
+        uint64_t version;     /**< the cache's, afterwards */
+        uint32_t topics;      /**< topics in the answer */
+        uint32_t changed;     /**< of which differ now, removals included */
+        uint32_t unchanged;   /**< of which said the same again */
+        uint32_t kept_back;   /**< of which lost to what was known */
+        uint32_t negative;    /**< answered unknown, denied or invalid */
+        uint32_t absent;      /**< missing from an all-topics answer */
+        uint32_t leaderless;  /**< partitions answered without a leader */
+        uint32_t listener_not_found; /**< of which for error 72 */
+        uint32_t brokers_changed;    /**< 1: the broker table differs */
+        uint32_t advice;             /**< RDMETA_ADVICE_... */
+        int32_t throttle_ms;         /**< KIP-219; 0 before v3 */
+        rdmeta_err_t error;          /**< the top-level error, v13 */
+} rdmeta_applied_t;
+
+/**
+ * Apply a Metadata response body (no header). Borrows everything; all or
+ * nothing: on an error the cache is as it was, but for hints that the answer
+ * ends. `asked` NULL: unknown, from an unknown broker. `out` may be NULL; it
+ * is filled on errors too (error, advice, throttle).
+ * MALFORMED, UNSUPPORTED (version), NO_BROKERS, WRONG_CLUSTER, RESPONSE,
+ * NO_MEMORY, FORKED.
+ */
+RDMETA_API rdmeta_err_t rdmeta_cache_apply(rdmeta_cache_t *cache,
+                                           const void *response, size_t len,
+                                           int16_t api_version,
+                                           const rdmeta_request_t *asked,
+                                           rdmeta_time_t now,
+                                           rdmeta_applied_t *out);
+
+/** A request failed: its hints are over, every one if `asked` is NULL or
+ *  names no topics. FORKED. */
+RDMETA_API rdmeta_err_t rdmeta_cache_apply_failure(
+        rdmeta_cache_t *cache, const rdmeta_request_t *asked,
+        rdmeta_time_t now);
+
+/** A leader learned from a Produce or Fetch answer (KIP-951). Borrowed. */
+typedef struct rdmeta_leader_hint {
+        rdmeta_str_t topic;      /**< or data NULL, and ... */
+        const uint8_t *topic_id; /**< ... 16 bytes; with a name: must match */
+        int32_t partition;
+        int32_t leader;
+        int32_t leader_epoch;
+        /** The leader's endpoint if the answer carried it; host.data NULL:
+         *  it did not, and the broker must be known already. */
+        rdmeta_str_t host;
+        rdmeta_str_t rack;
+        int32_t port;
+} rdmeta_leader_hint_t;
+
+/** Take a leader hint if it is strictly newer than what is known; otherwise
+ *  nothing happens and out->changed is 0. The deadline does not move: a
+ *  refresh is still due (out->advice says so). NO_MEMORY, ARGUMENT, FORKED. */
+RDMETA_API rdmeta_err_t rdmeta_cache_apply_leader_hint(
+        rdmeta_cache_t *cache, const rdmeta_leader_hint_t *hint,
+        rdmeta_time_t now, rdmeta_applied_t *out);
+
+enum {
+        RDMETA_HINT_REPLACE = 1 << 0, /**< ask although it is in flight */
+        RDMETA_HINT_FORCE   = 1 << 1  /**< ask although valid or denied */
+};
+
+/**
+ * Note that `topics` are about to be asked for, and say which really must be:
+ * not those valid, in flight, or answered negatively a moment ago. `to_ask`
+ * has room for n and receives borrows of the caller's names, duplicates
+ * dropped; *n_ask their number. ttl_us <= 0: the configured one.
+ * NO_MEMORY, ARGUMENT (empty or too long a name), FORKED.
+ */
+RDMETA_API rdmeta_err_t rdmeta_cache_hint(rdmeta_cache_t *cache,
+                                          const rdmeta_str_t *topics, size_t n,
+                                          int32_t flags, int64_t ttl_us,
+                                          rdmeta_time_t now,
+                                          rdmeta_str_t *to_ask, size_t *n_ask);
+
+/** End hints: of `topics`, or all of them if NULL. Returns how many, or an
+ *  error < 0 (FORKED). */
+RDMETA_API int64_t rdmeta_cache_purge_hints(rdmeta_cache_t *cache,
+                                            const rdmeta_str_t *topics,
+                                            size_t n);
+
+/** Forget every topic, broker and the cluster id: changes are recorded, the
+ *  version moves on. NO_MEMORY, FORKED. */
+RDMETA_API rdmeta_err_t rdmeta_cache_purge(rdmeta_cache_t *cache,
+                                           rdmeta_time_t now);
+
+/** Let go what is past its deadline. Returns when to call again (mono_us;
+ *  INT64_MAX: nothing to wait for). In a fork's child it does nothing. */
+RDMETA_API int64_t rdmeta_cache_sweep(rdmeta_cache_t *cache,
+                                      rdmeta_time_t now);
+
+/* ------------------------------------------------------------------------
+ * Readers: no lock, no allocation
+ * --------------------------------------------------------------------- */
+
+typedef struct rdmeta_reader rdmeta_reader_t;
+
+/** Take last known values for stale topics and leaderless partitions. */
+enum { RDMETA_ALLOW_STALE = 1 << 0 };
+
+/** A reader with `flags`; NULL: no memory. Holds a reference on the cache. */
+RDMETA_API rdmeta_reader_t *rdmeta_reader_new(rdmeta_cache_t *cache,
+                                              int32_t flags);
+/** Any thread, while nobody uses it. NULL is fine. */
+RDMETA_API void rdmeta_reader_destroy(rdmeta_reader_t *reader);
+
+/** Everything borrowed between these two stays valid; memory that writers
+ *  retire meanwhile is kept, so leave soon. They nest. The point lookups
+ *  below need neither. */
+RDMETA_API void rdmeta_reader_enter(rdmeta_reader_t *reader);
+RDMETA_API void rdmeta_reader_leave(rdmeta_reader_t *reader);
+
+/** The leader's broker id; RDMETA_NO_LEADER; or a local code <= -100. */
+RDMETA_API int32_t rdmeta_leader(rdmeta_reader_t *reader, const char *topic,
+                                 size_t len, int32_t partition,
+                                 int64_t mono_us);
+
+/** rdmeta_leader() for n rows, with prefetch: out[i] for topics[i],
+ *  partitions[i]. Borrows all; out has room for n. */
+RDMETA_API void rdmeta_leaders(rdmeta_reader_t *reader,
+                               const rdmeta_str_t *topics,
+                               const int32_t *partitions, size_t n,
+                               int64_t mono_us, int32_t *out);
+
+/** A list in the caller's memory: up to `capacity` ids are written, `count`
+ *  says how many there are. */
+typedef struct rdmeta_ids_out {
+        int32_t *ids;
+        uint32_t capacity;
+        uint32_t count;
+} rdmeta_ids_out_t;
+
+typedef struct rdmeta_partition {
+        int32_t partition;
+        int32_t leader;       /**< -1: none now */
+        int32_t last_leader;  /**< the last one known; -1: never one */
+        int32_t leader_epoch; /**< -1: the broker did not say */
+        int32_t error;        /**< Kafka's code; 0, 5, 9, 72 ... */
+        /** The caller sets ids and capacity (0 and NULL are fine). */
+        rdmeta_ids_out_t replicas;
+        rdmeta_ids_out_t isr;
+        rdmeta_ids_out_t offline_replicas;
+} rdmeta_partition_t;
+
+/** Everything about one partition, copied out. 0, or the code that
+ *  rdmeta_leader() would have returned (<= -100). */
+RDMETA_API rdmeta_err_t rdmeta_partition(rdmeta_reader_t *reader,
+                                         const char *topic, size_t len,
+                                         int32_t partition, int64_t mono_us,
+                                         rdmeta_partition_t *out);
+
+/** One topic at one version: immutable, borrowed between enter and leave. */
+typedef struct rdmeta_topic rdmeta_topic_t;
+
+typedef struct rdmeta_topic_info {
+        rdmeta_str_t name;
+        uint8_t topic_id[16];   /**< all zero: not known (before v10) */
+        uint64_t version;       /**< the cache's when it last changed */
+        uint32_t partitions;    /**< how many */
+        int32_t internal;       /**< 1: Kafka's own */
+        int32_t error;          /**< Kafka's code of the topic */
+        int32_t state;          /**< 0, or the lookup's local code */
+        int32_t operations;     /**< bit field, or RDMETA_NO_OPERATIONS */
+        int32_t source_broker;  /**< who said it; -1 not known */
+        int64_t deadline_us;    /**< mono_us after which it is stale */
+} rdmeta_topic_info_t;
+
+/** Find by name or by the 16 bytes of an id. Between enter and leave. *out is
+ *  set for valid topics, for stale ones and for those answered negatively;
+ *  the result is what rdmeta_leader() would say of the topic: 0 or <= -100. */
+RDMETA_API rdmeta_err_t rdmeta_topic_find(rdmeta_reader_t *reader,
+                                          const char *name, size_t len,
+                                          int64_t mono_us,
+                                          const rdmeta_topic_t **out);
+RDMETA_API rdmeta_err_t rdmeta_topic_find_id(rdmeta_reader_t *reader,
+                                             const uint8_t id[16],
+                                             int64_t mono_us,
+                                             const rdmeta_topic_t **out);
+/** What a topic says of itself. state is as of `mono_us`. */
+RDMETA_API void rdmeta_topic_info(rdmeta_reader_t *reader,
+                                  const rdmeta_topic_t *topic,
+                                  int64_t mono_us, rdmeta_topic_info_t *out);
+/** The i-th partition in the order of ids; NO_PARTITION beyond the last. */
+RDMETA_API rdmeta_err_t rdmeta_topic_partition_at(const rdmeta_topic_t *topic,
+                                                  uint32_t i,
+                                                  rdmeta_partition_t *out);
+
+typedef struct rdmeta_broker {
+        int32_t id;
+        int32_t port;
+        rdmeta_str_t host;
+        rdmeta_str_t rack; /**< data NULL: none */
+} rdmeta_broker_t;
+
+/** The broker table at one version: immutable, borrowed as topics are. */
+typedef struct rdmeta_brokers rdmeta_brokers_t;
+
+/** Between enter and leave; never NULL, perhaps empty. */
+RDMETA_API const rdmeta_brokers_t *rdmeta_brokers(rdmeta_reader_t *reader);
+RDMETA_API uint32_t rdmeta_brokers_count(const rdmeta_brokers_t *brokers);
+/** In the order of ids. ARGUMENT beyond the last. */
+RDMETA_API rdmeta_err_t rdmeta_brokers_at(const rdmeta_brokers_t *brokers,
+                                          uint32_t i, rdmeta_broker_t *out);
+/** By id: 0, or NOT_CACHED. */
+RDMETA_API rdmeta_err_t rdmeta_brokers_find(const rdmeta_brokers_t *brokers,
+                                            int32_t id, rdmeta_broker_t *out);
+/** data NULL: not known (before v2). */
+RDMETA_API rdmeta_str_t rdmeta_brokers_cluster_id(
+        const rdmeta_brokers_t *brokers);
+/** A broker that forwards to the controller; -1: not known. On KRaft this is
+ *  any alive broker, so it is not a change when it differs. */
+RDMETA_API int32_t rdmeta_brokers_controller(const rdmeta_brokers_t *brokers);
+
+/** Which topics to walk. */
+enum {
+        RDMETA_WALK_VALID = 1 << 0,   /**< valid and not stale at mono_us */
+        RDMETA_WALK_STALE = 1 << 1,   /**< past their deadline */
+        RDMETA_WALK_NEGATIVE = 1 << 2 /**< unknown, denied, invalid, absent */
+};
+typedef int32_t (*rdmeta_topic_visit_t)(void *opaque,
+                                        const rdmeta_topic_t *topic);
+/**
+ * Visit topics whose names begin with `prefix` in the order of their bytes,
+ * as they stood at one version; a visit that returns other than 0 ends it and
+ * is returned. No lock is held during visits and the cache may be written to
+ * meanwhile. May build the ordered index: NO_MEMORY.
+ */
+RDMETA_API rdmeta_err_t rdmeta_reader_walk(rdmeta_reader_t *reader,
+                                           const char *prefix, size_t len,
+                                           int32_t which, int64_t mono_us,
+                                           rdmeta_topic_visit_t visit,
+                                           void *opaque);
+
+/* ------------------------------------------------------------------------
+ * Changes and waiting
+ * --------------------------------------------------------------------- */
+
+/** The version: 0 when new, +1 with every write that changed something. */
+RDMETA_API uint64_t rdmeta_cache_version(const rdmeta_cache_t *cache);
+
+/**
+ * Wait until the version is above `since`: at once if it already is, so that
+ * no change can be missed. With topics: until one of them has changed after
+ * `since`, removals included. timeout_us < 0: no limit. Returns the version,
+ * or 0 on time-out. Copies nothing; any thread. Every waiter must be back
+ * before the last reference goes.
+ */
+RDMETA_API uint64_t rdmeta_cache_wait(rdmeta_cache_t *cache, uint64_t since,
+                                      const rdmeta_str_t *topics, size_t n,
+                                      int64_t timeout_us);
+
+/** Make every waiter look again: those of rdmeta_cache_wait() return 0. */
+RDMETA_API void rdmeta_cache_interrupt(rdmeta_cache_t *cache);
+
+typedef struct rdmeta_watch rdmeta_watch_t;
+/**
+ * Call fn(opaque, version) after every write that changed one of `topics`
+ * (n = 0: anything), whichever door it came through. Called by the writing
+ * thread after it has unlocked; it may read and write the cache, but not
+ * destroy this watch. Copies the names. NULL: no memory.
+ */
+RDMETA_API rdmeta_watch_t *rdmeta_watch_new(rdmeta_cache_t *cache,
+                                            const rdmeta_str_t *topics,
+                                            size_t n,
+                                            void (*fn)(void *opaque,
+                                                       uint64_t version),
+                                            void *opaque);
+/** Returns when no call of it is running. NULL is fine. */
+RDMETA_API void rdmeta_watch_destroy(rdmeta_watch_t *watch);
+
+/** Where a change came from. */
+enum {
+        RDMETA_SOURCE_POLL = 0,
+        RDMETA_SOURCE_HINT,
+        RDMETA_SOURCE_LOG,
+        RDMETA_SOURCE_EXPIRY,
+        RDMETA_SOURCE_PURGE
+};
+
+enum {
+        RDMETA_TOPIC_ADDED = 0,
+        RDMETA_TOPIC_ABSENT,
+        RDMETA_TOPIC_REMOVED,
+        RDMETA_TOPIC_RECREATED,
+        RDMETA_TOPIC_ERROR,
+        RDMETA_PARTITIONS_ADDED,
+        RDMETA_LEADER_CHANGED,
+        RDMETA_ISR_CHANGED,
+        RDMETA_REPLICAS_CHANGED,
+        RDMETA_OFFLINE_CHANGED,
+        RDMETA_BROKER_ADDED,
+        RDMETA_BROKER_REMOVED,
+        RDMETA_BROKER_CHANGED,
+        RDMETA_CLUSTER_CHANGED,
+        RDMETA_CONFIG_CHANGED,
+        RDMETA_RESYNC,
+        RDMETA_OBSERVED_FROM,
+        RDMETA_OBSERVED_TO
+};
+
+/** One record. Everything is borrowed during the visit; a value that does not
+ *  apply is RDMETA_NONE, or has a NULL pointer. */
+typedef struct rdmeta_change {
+        uint64_t version;
+        int64_t wall_us;       /**< when it was applied */
+        int32_t kind;          /**< RDMETA_TOPIC_ADDED ... */
+        int32_t source;        /**< RDMETA_SOURCE_... */
+        int32_t source_broker; /**< or RDMETA_NONE */
+        int32_t partition;
+        int32_t broker;
+        int32_t old_leader, new_leader;
+        int32_t old_leader_epoch, new_leader_epoch;
+        rdmeta_str_t cluster_id;
+        rdmeta_str_t topic;
+        const uint8_t *topic_id; /**< 16 bytes, or NULL */
+        rdmeta_ids_t old_isr, new_isr;
+        rdmeta_ids_t old_replicas, new_replicas;
+        rdmeta_str_t detail; /**< e.g. an error's name, an endpoint */
+} rdmeta_change_t;
+
+typedef int32_t (*rdmeta_change_visit_t)(void *opaque,
+                                         const rdmeta_change_t *change);
+/**
+ * Visit what changed after version `since`, oldest first. *until: the version
+ * up to which that is all, to be given as `since` next time. *resync 1: older
+ * records are no longer held, nothing is visited, and the caller must read
+ * the state anew as of *until. No lock is held during visits. A visit that
+ * returns other than 0 ends it and is returned. NO_MEMORY.
+ */
+RDMETA_API rdmeta_err_t rdmeta_cache_changes(rdmeta_cache_t *cache,
+                                             uint64_t since,
+                                             rdmeta_change_visit_t visit,
+                                             void *opaque, uint64_t *until,
+                                             int32_t *resync);
+
+/** Counters and sizes; bytes are what the allocator was asked for. */
+typedef struct rdmeta_stats {
+        uint64_t version;
+        uint64_t applies, apply_failures;
+        uint64_t topics_applied, topics_unchanged, topics_changed;
+        uint64_t topics_kept_back; /**< lost to what was known */
+        uint64_t digest_hits;      /**< unchanged and not even parsed */
+        uint64_t leader_hints_taken, leader_hints_ignored;
+        uint64_t topics;    /**< valid or stale */
+        uint64_t negatives; /**< unknown, denied, invalid, absent */
+        uint64_t hints;     /**< in flight */
+        uint64_t retained;  /**< ids and epochs of what is gone */
+        uint64_t partitions;
+        uint64_t bytes;         /**< everything */
+        uint64_t bytes_ring;    /**< of which change records, old blocks */
+        uint64_t bytes_limbo;   /**< of which waiting for readers to leave */
+        uint64_t ring_records;  /**< changed topics held */
+        uint64_t ring_floor;    /**< changes() from below it say resync */
+        uint64_t rehashes, reseeds;
+        int64_t shared_deadline_us; /**< of the last all-topics answer */
+        int32_t readers, waiters, watches;
+} rdmeta_stats_t;
+RDMETA_API void rdmeta_cache_stats(rdmeta_cache_t *cache,
+                                   rdmeta_stats_t *out);
+
+/* ------------------------------------------------------------------------
+ * Names
+ * --------------------------------------------------------------------- */
+
+/** "UNKNOWN_TOPIC_OR_PARTITION", "RDMETA_STALE" ...; never NULL. */
+RDMETA_API const char *rdmeta_err_name(rdmeta_err_t err);
+/** "leader_changed" ... as in change records; NULL: no such kind. */
+RDMETA_API const char *rdmeta_change_kind_name(int32_t kind);
+/** "poll", "hint", "log", "expiry", "purge"; NULL: no such source. */
+RDMETA_API const char *rdmeta_source_name(int32_t source);
+/** RDMETA_ABI_VERSION of the library. */
+RDMETA_API uint32_t rdmeta_abi_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#include "rdmeta_wire.h"
+
+#endif /* RDMETA_H */

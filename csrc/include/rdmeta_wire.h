@@ -1,0 +1,86 @@
+/*
+ * rdmeta: Kafka's Metadata request and response (API key 3) v0-v13, alone.
+ *
+ * Part of rdmeta.h, which includes it; for programs that want the bytes and
+ * no cache. Nothing here allocates or keeps anything.
+ */
+#ifndef RDMETA_WIRE_H
+#define RDMETA_WIRE_H
+
+#include "rdmeta.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define RDMETA_METADATA_MIN_VERSION 0
+#define RDMETA_METADATA_MAX_VERSION 13
+
+/**
+ * Encode a Metadata request's body into `buf`; *len is its length, also when
+ * TOO_SMALL says that it does not fit (so buf NULL, capacity 0 asks for it).
+ * UNSUPPORTED: what this version cannot say ("no topics" at v0; ids before
+ * v12; auto-create off before v4; cluster operations outside v8-10; topic
+ * operations before v8). ARGUMENT: names and ids mixed, an empty name.
+ */
+RDMETA_API rdmeta_err_t rdmeta_metadata_request_encode(
+        int16_t version, const rdmeta_request_t *request, void *buf,
+        size_t capacity, size_t *len);
+
+/** A list of big-endian int32 in the response's own bytes, unaligned. */
+typedef struct rdmeta_wire_ids {
+        const uint8_t *be;
+        uint32_t count;
+} rdmeta_wire_ids_t;
+
+typedef struct rdmeta_wire_partition {
+        int32_t id;
+        int32_t leader;       /**< -1: none */
+        int32_t leader_epoch; /**< -1: not said, or before v7 */
+        int32_t error;
+        rdmeta_wire_ids_t replicas, isr, offline_replicas;
+} rdmeta_wire_partition_t;
+
+typedef struct rdmeta_wire_topic {
+        rdmeta_str_t name;   /**< data NULL: asked by an id not known (v12+) */
+        const uint8_t *id;   /**< 16 bytes, all zero before v10 */
+        int32_t error;
+        int32_t internal;
+        uint32_t partitions;
+        int32_t operations; /**< set only when topic_end is called */
+} rdmeta_wire_topic_t;
+
+typedef struct rdmeta_wire_head {
+        int32_t throttle_ms;
+        rdmeta_str_t cluster_id; /**< data NULL: not said */
+        int32_t controller;      /**< -1: not said */
+        uint32_t brokers, topics;
+        int32_t operations; /**< cluster's, v8-10; set at the end */
+        rdmeta_err_t error; /**< v13's last field; set at the end */
+} rdmeta_wire_head_t;
+
+/** What decode calls, in the order of the bytes; NULL members are skipped.
+ *  Other than 0 ends the decoding and is returned. Views are borrowed from
+ *  the response. Nothing is allocated. */
+typedef struct rdmeta_wire_visitor {
+        int32_t (*broker)(void *opaque, const rdmeta_broker_t *broker);
+        /** Brokers are over: n topics follow. */
+        int32_t (*head)(void *opaque, const rdmeta_wire_head_t *head);
+        int32_t (*topic)(void *opaque, const rdmeta_wire_topic_t *topic);
+        int32_t (*partition)(void *opaque,
+                             const rdmeta_wire_partition_t *partition);
+        int32_t (*topic_end)(void *opaque, const rdmeta_wire_topic_t *topic);
+        int32_t (*end)(void *opaque, const rdmeta_wire_head_t *head);
+} rdmeta_wire_visitor_t;
+
+/** Decode a response body. `flags`: RDMETA_REQ_TOLERATE_TRAILING or 0.
+ *  MALFORMED: *offset (may be NULL) says where. UNSUPPORTED: the version. */
+RDMETA_API rdmeta_err_t rdmeta_metadata_response_decode(
+        const void *response, size_t len, int16_t version, int32_t flags,
+        const rdmeta_wire_visitor_t *visitor, void *opaque, size_t *offset);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* RDMETA_WIRE_H */
