@@ -20,7 +20,7 @@
 #define RDMETA_LIKELY(x) __builtin_expect(!!(x), 1)
 #define RDMETA_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define RDMETA_INLINE static inline __attribute__((always_inline))
-#define RDMETA_NOINLINE __attribute__((noinline))
+#define RDMETA_NOINLINE __attribute__((noinline, unused))
 
 typedef struct rdmeta_buf {
         const uint8_t *p;
@@ -58,7 +58,7 @@ RDMETA_INLINE size_t rdmeta_buf_left(const rdmeta_buf_t *b) {
 }
 
 /* The first failure is the one that is reported. */
-static inline RDMETA_NOINLINE void rdmeta_buf_fail(rdmeta_buf_t *b) {
+static RDMETA_NOINLINE void rdmeta_buf_fail(rdmeta_buf_t *b) {
         if (!b->bad)
                 b->bad = b->p;
         b->p = b->end;
@@ -99,7 +99,7 @@ RDMETA_INLINE int64_t rdmeta_buf_i64(rdmeta_buf_t *b) {
         return p ? (int64_t)rdmeta_be64(p) : 0;
 }
 
-static inline RDMETA_NOINLINE uint32_t rdmeta_buf_uvar_long(rdmeta_buf_t *b) {
+static RDMETA_NOINLINE uint32_t rdmeta_buf_uvar_long(rdmeta_buf_t *b) {
         uint64_t v = 0;
         int shift;
 
@@ -120,7 +120,7 @@ RDMETA_INLINE uint32_t rdmeta_buf_uvar(rdmeta_buf_t *b) {
         return rdmeta_buf_uvar_long(b);
 }
 
-static inline RDMETA_NOINLINE void rdmeta_buf_tags_skip(rdmeta_buf_t *b,
+static RDMETA_NOINLINE void rdmeta_buf_tags_skip(rdmeta_buf_t *b,
                                                         uint32_t n) {
         while (n-- && !b->bad) {
                 rdmeta_buf_uvar(b);

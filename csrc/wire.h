@@ -67,7 +67,8 @@ void rdmeta_wire_middle(rdmeta_wire_t *w);
 rdmeta_err_t rdmeta_wire_close(rdmeta_wire_t *w);
 
 /* A topic up to its partitions; `fields` is w->fields or a constant equal to
- * it. A partition takes at least 4+4+2 and three counts of >= 1 byte. */
+ * it. A partition takes 18 bytes at least:
+ * 14 and four varints if flexible, otherwise 10 and two int32 counts. */
 RDMETA_INLINE void rdmeta_wire_topic(rdmeta_buf_t *b, uint32_t fields,
                                      rdmeta_wire_topic_t *t) {
         const int flex = !!(fields & RDMETA_WIRE_FLEXIBLE);
@@ -85,7 +86,7 @@ RDMETA_INLINE void rdmeta_wire_topic(rdmeta_buf_t *b, uint32_t fields,
         if (fields & RDMETA_WIRE_INTERNAL)
                 t->internal = rdmeta_buf_i8(b) != 0;
         t->operations = RDMETA_NO_OPERATIONS;
-        t->partitions = rdmeta_buf_count(b, flex, flex ? 13 : 18, NULL);
+        t->partitions = rdmeta_buf_count(b, flex, 18, NULL);
 }
 
 RDMETA_INLINE void rdmeta_wire_partition(rdmeta_buf_t *b, uint32_t fields,

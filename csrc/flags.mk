@@ -1,0 +1,10 @@
+# The compiler flags, here and nowhere else: the Makefile includes this file
+# and setup.py reads it. Lines of `NAME = words`, nothing cleverer.
+#
+# Baseline of the architecture (no -march=native): figures hold for the wheel
+# as built. Wider instructions only by run-time dispatch.
+RDMETA_CFLAGS = -O2 -std=c11 -D_GNU_SOURCE -pthread -fvisibility=hidden
+RDMETA_LDFLAGS = -pthread
+# Warnings are errors in `make lint`, and only there: a newer compiler's new
+# warning must not break anybody's build.
+RDMETA_WARNINGS = -Wall -Wextra -Wstrict-prototypes -Wshadow
