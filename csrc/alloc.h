@@ -1,0 +1,34 @@
+/*
+ * alloc: memory through the caller's allocator, or the C library's.
+ *
+ * An rdmeta_allocator_t without functions means malloc and free; so does no
+ * allocator at all. Whoever frees says the size, so that an allocator of the
+ * caller's need not keep it. Not thread-safe by itself: the contract promises
+ * one call at a time for each cache, so callers hold that cache's lock.
+ */
+#ifndef RDMETA_ALLOC_H
+#define RDMETA_ALLOC_H
+
+#include "rdmeta.h"
+
+#include <stdlib.h>
+
+/* NULL: no memory. Not zeroed. */
+static inline void *rdmeta_alloc(const rdmeta_allocator_t *a, size_t size) {
+        if (a && a->alloc)
+                return a->alloc(a->opaque, size);
+        return malloc(size);
+}
+
+/* `size` is what rdmeta_alloc() was asked for. NULL is fine. */
+static inline void rdmeta_free(const rdmeta_allocator_t *a, void *p,
+                               size_t size) {
+        if (!p)
+                return;
+        if (a && a->free)
+                a->free(a->opaque, p, size);
+        else
+                free(p);
+}
+
+#endif /* RDMETA_ALLOC_H */
