@@ -1,0 +1,213 @@
+# Everything a contributor types. Each target makes what it needs.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+MAKEFLAGS += --no-builtin-rules
+.DEFAULT_GOAL := help
+.SECONDARY:
+
+include csrc/flags.mk
+
+PYTHON ?= python3
+VENV := .venv
+PY := $(VENV)/bin/python
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+
+# V=1 shows the compiler's command lines.
+Q := $(if $(V),,@)
+
+# Seconds for all fuzz targets together, and the bound of one C test.
+FUZZ_SECONDS ?= 60
+C_TIMEOUT ?= 120
+
+VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' rdmeta/_version.py)
+SONAME := librdmeta.so.$(firstword $(subst ., ,$(VERSION)))
+
+C_SOURCES := $(wildcard csrc/*.c)
+C_HEADERS := $(wildcard csrc/*.h csrc/include/*.h)
+C_SUPPORT := $(wildcard tests/c/*_support.c)
+C_TESTS := $(wildcard tests/c/test_*.c)
+# Those with threads: by name, or by a first line that says so.
+C_THREAD_TESTS := $(sort $(wildcard tests/c/test_*thread*.c) \
+	$(foreach t,$(C_TESTS),$(shell head -n 1 $(t) | grep -q 'tsan' && echo $(t))))
+FUZZ_TARGETS := $(wildcard fuzz/fuzz_*.c)
+
+.PHONY: help
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' \
+		$(MAKEFILE_LIST)
+
+# ---------------------------------------------------------------- Python
+
+$(PY):
+	$(PYTHON) -m venv $(VENV)
+
+BUILD_INPUTS := setup.py pyproject.toml constraints.txt csrc/flags.mk \
+	$(C_SOURCES) $(C_HEADERS) $(wildcard rdmeta/*.pyx rdmeta/*.pxd)
+
+$(VENV)/.built: $(BUILD_INPUTS) | $(PY)
+	@echo "installing into $(VENV) (the first time: some minutes)"
+	$(PY) -m pip install -q -c constraints.txt setuptools Cython
+	$(PY) -m pip install -q --no-build-isolation -c constraints.txt -e '.[dev]'
+	@touch $@
+
+.PHONY: build demo test pytest packaging bench wheel
+build: $(VENV)/.built ## .venv, packages and the extension, in place
+
+demo: build ## the whole path on an embedded cluster; BOOTSTRAP=host:port: yours
+	BOOTSTRAP='$(BOOTSTRAP)' $(PY) -m rdmeta.demo
+
+test: ctest pytest ## C and Python tests
+
+pytest: build
+	$(PY) -m pytest $(PYTEST_ARGS)
+
+packaging: build ## sdist and wheel, built and used outside the tree
+	$(PY) -m pytest -m packaging $(PYTEST_ARGS)
+
+bench: build ## measure, print a table, write bench/results.json
+	$(PY) -m bench
+
+wheel: build ## dist/: sdist and wheel
+	PIP_CONSTRAINT=constraints.txt $(PY) -m build
+
+# --------------------------------------------------------------------- C
+
+# One set of objects for each way of compiling: build/FLAVOUR/...
+flags_lib := -DNDEBUG -fPIC
+flags_ctest := -O1 -g
+flags_asan := -O1 -g -fno-omit-frame-pointer \
+	-fsanitize=address,undefined -fno-sanitize-recover=all
+flags_tsan := -O1 -g -fno-omit-frame-pointer -fsanitize=thread
+flags_lint := -Werror
+flags_libfuzzer := $(flags_asan) -fsanitize=fuzzer-no-link
+cc_libfuzzer := clang
+
+objects = $(patsubst %.c,build/$(1)/%.o,$(2))
+
+define flavour
+build/$(1)/%.o: %.c csrc/flags.mk
+	@mkdir -p $$(@D)
+	@echo "  cc $$@"
+	$(Q)$(or $(cc_$(1)),$(CC)) $(CFLAGS) $(RDMETA_CFLAGS) $(RDMETA_WARNINGS) \
+		$(flags_$(1)) -Icsrc -Icsrc/include -Itests/c -MMD -MP -c -o $$@ $$<
+
+build/$(1)/bin/test_%: build/$(1)/tests/c/test_%.o \
+		$(call objects,$(1),$(C_SUPPORT) $(C_SOURCES))
+	@mkdir -p $$(@D)
+	$(Q)$(or $(cc_$(1)),$(CC)) $(LDFLAGS) $(flags_$(1)) -o $$@ $$^ \
+		$(RDMETA_LDFLAGS)
+endef
+$(foreach f,lib ctest asan tsan lint libfuzzer,$(eval $(call flavour,$(f))))
+
+-include $(shell test -d build && find build -name '*.d')
+
+binaries = $(patsubst tests/c/%.c,build/$(1)/bin/%,$(2))
+
+.PHONY: ctest asan tsan
+ctest: $(call binaries,ctest,$(C_TESTS)) ## C unit tests, asserts on
+	@tools/run-c-tests $(C_TIMEOUT) $^
+
+asan: $(call binaries,asan,$(C_TESTS)) ## the same under ASan and UBSan
+	@ASAN_OPTIONS=detect_stack_use_after_return=1 \
+		UBSAN_OPTIONS=print_stacktrace=1 \
+		tools/run-c-tests $(C_TIMEOUT) $^
+
+tsan: $(call binaries,tsan,$(C_THREAD_TESTS)) ## C tests with threads under TSan
+	@TSAN_OPTIONS=halt_on_error=1 \
+		tools/run-c-tests $(C_TIMEOUT) $^
+
+# ------------------------------------------------------------------ fuzz
+
+# libFuzzer wants clang and its runtime; without them the mutation driver
+# runs the same targets under gcc and ASan.
+LIBFUZZER = $(shell echo 'int LLVMFuzzerTestOneInput(const char *p, long n); \
+	int LLVMFuzzerTestOneInput(const char *p, long n) {return !p && n;}' | \
+	clang -x c -fsanitize=fuzzer,address - -o /dev/null 2>/dev/null && echo yes)
+
+.PHONY: fuzz fuzz-libfuzzer fuzz-driver
+fuzz: ## every target for FUZZ_SECONDS in all
+	@$(MAKE) --no-print-directory \
+		$(if $(LIBFUZZER),fuzz-libfuzzer,fuzz-driver)
+
+build/libfuzzer/bin/fuzz_%: build/libfuzzer/fuzz/fuzz_%.o \
+		$(call objects,libfuzzer,$(C_SOURCES))
+	@mkdir -p $(@D)
+	$(Q)clang $(LDFLAGS) $(flags_libfuzzer) -fsanitize=fuzzer -o $@ $^ \
+		$(RDMETA_LDFLAGS)
+
+build/asan/bin/fuzz_%: build/asan/fuzz/fuzz_%.o build/asan/fuzz/driver.o \
+		$(call objects,asan,$(C_SOURCES))
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) $(flags_asan) -o $@ $^ $(RDMETA_LDFLAGS)
+
+fuzz-libfuzzer: $(patsubst fuzz/%.c,build/libfuzzer/bin/%,$(FUZZ_TARGETS))
+	@echo "fuzzing with clang and libFuzzer"
+	@tools/run-fuzz libfuzzer $(FUZZ_SECONDS) $^
+
+fuzz-driver: $(patsubst fuzz/%.c,build/asan/bin/%,$(FUZZ_TARGETS))
+	@echo "fuzzing with the mutation driver under gcc and ASan"
+	@tools/run-fuzz driver $(FUZZ_SECONDS) $^
+
+# ------------------------------------------------------------------ lint
+
+LINT_C := $(C_SOURCES) $(wildcard tests/c/*.c fuzz/*.c bench/*.c)
+
+.PHONY: lint lint-c lint-python
+lint: lint-c lint-python ## ruff, mypy --strict, C warnings as errors
+
+lint-c: $(call objects,lint,$(LINT_C))
+	@for header in $(C_HEADERS); do \
+		$(CC) $(RDMETA_CFLAGS) $(RDMETA_WARNINGS) -Werror -Icsrc \
+			-Icsrc/include -fsyntax-only -include $$header \
+			-x c /dev/null; \
+	done
+	@if command -v g++ >/dev/null; then for header in csrc/include/*.h; do \
+		g++ -Wall -Wextra -Werror -Icsrc/include -fsyntax-only \
+			-include $$header -x c++ /dev/null; \
+	done; fi
+
+lint-python: build
+	$(PY) -m ruff check .
+	$(PY) -m mypy
+
+# ------------------------------------------------------------- librdmeta
+
+.PHONY: librdmeta
+LIBRDMETA := $(addprefix build/lib/,librdmeta.a librdmeta.so pkgconfig/rdmeta.pc)
+
+librdmeta: $(LIBRDMETA) ## build/lib: for programs without Python
+	@mkdir -p build/include
+	@cp csrc/include/*.h build/include/
+
+build/lib/librdmeta.a: $(call objects,lib,$(C_SOURCES))
+	@mkdir -p $(@D)
+	@rm -f $@
+	$(Q)$(AR) rcs $@ $^
+
+build/lib/librdmeta.so: $(call objects,lib,$(C_SOURCES))
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) -shared -Wl,-soname,$(SONAME) -Wl,-z,defs \
+		-o build/lib/$(SONAME) $^ $(RDMETA_LDFLAGS)
+	$(Q)ln -sf $(SONAME) $@
+
+# Relocatable: the directories above and beside the file itself.
+build/lib/pkgconfig/rdmeta.pc: rdmeta/_version.py Makefile
+	@mkdir -p $(@D)
+	$(Q)printf '%s\n' 'prefix=$${pcfiledir}/../..' 'Name: rdmeta' \
+		'Description: Kafka cluster metadata in memory' \
+		'Version: $(VERSION)' 'Cflags: -I$${prefix}/include' \
+		'Libs: -L$${prefix}/lib -lrdmeta' \
+		'Libs.private: $(RDMETA_LDFLAGS)' > $@
+
+# ----------------------------------------------------------------- clean
+
+.PHONY: clean distclean
+clean: ## what was built; .venv stays
+	rm -rf build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache \
+		rdmeta/_core.c rdmeta/_core.*.so $(VENV)/.built
+
+distclean: clean ## .venv too
+	rm -rf $(VENV)
