@@ -1,0 +1,211 @@
+"""The source tree keeps to layers.toml and to the house's sizes, and the checks bite."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+import tree_rules
+
+try:
+    import tomllib
+except ModuleNotFoundError:  # Python 3.10
+    import tomli as tomllib
+
+ROOT = Path(__file__).resolve().parent.parent
+LAYERS = tomllib.loads((ROOT / "tests/layers.toml").read_text(encoding="utf-8"))
+C_ORDER = LAYERS["c"]["order"]
+PYTHON_ORDER = LAYERS["python"]["order"]
+
+
+def written_files() -> list[Path]:
+    """Files of the repository that people write: those git knows, or an sdist's."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if listed.returncode == 0:
+        paths = [ROOT / name for name in listed.stdout.split("\0") if name]
+    else:
+        paths = [path for path in ROOT.rglob("*") if ".egg-info" not in str(path)]
+    return [path for path in paths if path.is_file()]
+
+
+def text_of(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace")
+
+
+def plant(root: Path, files: dict[str, str]) -> Path:
+    """A tree of these files under `root`, which is returned."""
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return root
+
+
+def test_no_include_goes_against_the_order() -> None:
+    assert len(list((ROOT / "csrc").glob("*.c"))) > 0
+    assert tree_rules.c_layer_violations(ROOT / "csrc", C_ORDER) == []
+
+
+def test_no_import_goes_against_the_order() -> None:
+    assert len(list((ROOT / "rdmeta").glob("*.py"))) > 0
+    assert tree_rules.python_layer_violations(ROOT / "rdmeta", PYTHON_ORDER) == []
+
+
+def test_c_files_functions_and_lines_are_short() -> None:
+    files = [path for path in written_files() if path.suffix in {".c", ".h"}]
+    assert files
+    assert [
+        violation
+        for path in files
+        for violation in tree_rules.size_violations(
+            path.relative_to(ROOT).as_posix(), text_of(path)
+        )
+    ] == []
+
+
+def test_python_and_cython_files_are_short() -> None:
+    files = [path for path in written_files() if path.suffix in {".py", ".pyx", ".pxd", ".pyi"}]
+    assert files
+    assert [
+        violation
+        for path in files
+        for violation in tree_rules.size_violations(
+            path.relative_to(ROOT).as_posix(), text_of(path)
+        )
+    ] == []
+
+
+def test_no_file_names_a_path_of_one_machine() -> None:
+    assert [
+        violation
+        for path in written_files()
+        for violation in tree_rules.machine_path_violations(
+            path.relative_to(ROOT).as_posix(), text_of(path)
+        )
+    ] == []
+
+
+def test_an_include_of_a_later_layer_is_found(tmp_path: Path) -> None:
+    text = '#include "hash.h"\n#  include "cache.h"\n'
+    plant(tmp_path, {"hash.h": "", "cache.h": "", "hash.c": text})
+    assert tree_rules.c_layer_violations(tmp_path, C_ORDER) == [
+        "hash.c: hash knows cache, a later layer"
+    ]
+
+
+def test_a_part_of_a_unit_is_held_to_the_units_layer(tmp_path: Path) -> None:
+    plant(tmp_path, {"wire_encode.c": '#include "merge_rules.h"\n', "merge_rules.h": ""})
+    assert tree_rules.c_layer_violations(tmp_path, C_ORDER) == [
+        "wire_encode.c: wire knows merge, a later layer"
+    ]
+
+
+def test_a_c_unit_without_a_layer_is_found(tmp_path: Path) -> None:
+    plant(tmp_path, {"util.h": ""})
+    assert tree_rules.c_layer_violations(tmp_path, C_ORDER) == [
+        "util.h: util is not in layers.toml"
+    ]
+
+
+def test_an_include_from_outside_csrc_is_found(tmp_path: Path) -> None:
+    plant(tmp_path, {"tests/plan.h": "", "csrc/avl.c": '#include "../tests/plan.h"\n'})
+    assert tree_rules.c_layer_violations(tmp_path / "csrc", C_ORDER) == [
+        "avl.c: includes ../tests/plan.h, which is not in csrc"
+    ]
+
+
+def test_an_include_cycle_inside_one_unit_is_found(tmp_path: Path) -> None:
+    a, b = '#include "topic_a.h"\n', '#include "topic_b.h"\n'
+    plant(tmp_path, {"topic_a.h": b, "topic_b.h": a})
+    violations = tree_rules.c_layer_violations(tmp_path, C_ORDER)
+    assert [violation.split(":")[0] for violation in violations] == ["cycle"]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "from rdmeta.client import loop",
+        "from rdmeta import client",
+        "import rdmeta.client.loop as loop",
+        "from ..client import loop",
+        "def later():\n    from rdmeta.client import loop",
+        "import importlib\nimportlib.import_module('rdmeta.client.loop')",
+    ],
+)
+def test_an_import_of_a_later_layer_is_found(tmp_path: Path, statement: str) -> None:
+    package = plant(
+        tmp_path / "rdmeta",
+        {
+            "__init__.py": "",
+            "client/__init__.py": "",
+            "client/loop.py": "",
+            "net/session.py": statement + "\n",
+        },
+    )
+    assert tree_rules.python_layer_violations(package, PYTHON_ORDER) == [
+        "net/session.py: net knows client, a later layer"
+    ]
+
+
+def test_what_the_face_shows_cannot_import_the_face(tmp_path: Path) -> None:
+    package = plant(tmp_path / "rdmeta", {"__init__.py": "", "cache.py": "import rdmeta\n"})
+    assert tree_rules.python_layer_violations(package, PYTHON_ORDER) == [
+        "cache.py: cache knows __init__, a later layer"
+    ]
+
+
+def test_a_cython_import_of_a_later_layer_is_found(tmp_path: Path) -> None:
+    package = plant(
+        tmp_path / "rdmeta",
+        {
+            "_core.pyx": "from rdmeta.cache cimport (\n    Cache as C,\n)\n",
+            "_core.pxd": 'cdef extern from "merge.h":\n    pass\n',
+            "cache.py": "",
+        },
+    )
+    assert tree_rules.python_layer_violations(package, PYTHON_ORDER) == [
+        "_core.pxd: takes merge.h from csrc; only the public rdmeta.h is for bindings",
+        "_core.pyx: _core knows cache, a later layer",
+    ]
+
+
+def test_an_import_cycle_inside_one_package_is_found(tmp_path: Path) -> None:
+    package = plant(
+        tmp_path / "rdmeta",
+        {
+            "history/reader.py": "from .writer import w\n",
+            "history/writer.py": "from rdmeta.history import reader\n",
+        },
+    )
+    violations = tree_rules.python_layer_violations(package, PYTHON_ORDER)
+    assert [violation.split(":")[0] for violation in violations] == ["cycle"]
+
+
+def test_a_long_function_is_found_with_its_lines() -> None:
+    body = "        x++;\n" * 79
+    text = f'extern "C" {{\nint f(int x) /* {{ */ {{\n{body}}}\nint g(void) {{\n}}\n}}\n'
+    assert tree_rules.size_violations("a.c", text) == [
+        "a.c:2: a function of 81 lines, 80 are the most"
+    ]
+    assert tree_rules.size_violations("a.c", text.replace("x++;", "", 1)[:-1]) != []
+    assert tree_rules.size_violations("a.c", text.replace("        x++;\n", "", 1)) == []
+
+
+def test_a_long_file_and_a_wide_line_are_found() -> None:
+    assert tree_rules.size_violations("a.py", "\n" * 500) == ["a.py: 500 lines, 499 are the most"]
+    assert tree_rules.size_violations("a.h", "\t" * 10 + "/\n") == ["a.h:1: over 80 columns"]
+
+
+def test_a_path_of_one_machine_is_found() -> None:
+    planted = "/".join(["", "home", "me", "kafka"])
+    assert tree_rules.machine_path_violations("a.py", f"x = '{planted}'\n") == [
+        f"a.py:1: {planted[:7]}... is a path of one machine"
+    ]
+    assert tree_rules.machine_path_violations("a.py", f"https://example.org{planted}\n") == []
