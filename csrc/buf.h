@@ -167,8 +167,9 @@ RDMETA_INLINE rdmeta_str_t rdmeta_buf_str(rdmeta_buf_t *b, int flexible,
                                   : (int64_t)rdmeta_buf_i16(b);
         const uint8_t *p;
 
-        if (RDMETA_UNLIKELY(n < 0)) {
-                if (n < -1 || !nullable)
+        /* Negative, or longer than any string of Kafka's, compact or not. */
+        if (RDMETA_UNLIKELY((uint64_t)n > INT16_MAX)) {
+                if (n != -1 || !nullable)
                         rdmeta_buf_fail(b);
                 return s;
         }

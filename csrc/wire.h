@@ -39,8 +39,32 @@ enum {
         RDMETA_WIRE_NULL_IS_ALL  = 1 << 13, /* request, v1: v0 has empty */
         RDMETA_WIRE_AUTO_CREATE  = 1 << 14, /* request, v4 */
         RDMETA_WIRE_ASK_BY_ID    = 1 << 15, /* request, v12 */
-        RDMETA_WIRE_EPOCH_USABLE = 1 << 16  /* v9: librdkafka, Java: before
+        RDMETA_WIRE_EPOCH_USABLE = 1 << 16, /* v9: librdkafka, Java: before
                                              * it epochs can go backwards */
+        RDMETA_WIRE_KNOWN        = 1 << 17  /* every version: v0 is no 0 */
+};
+
+/* The table: what each version is beyond the one before it. */
+enum {
+        RDMETA_WIRE_V0  = RDMETA_WIRE_KNOWN,
+        RDMETA_WIRE_V1  = RDMETA_WIRE_V0 | RDMETA_WIRE_RACK |
+                         RDMETA_WIRE_CONTROLLER | RDMETA_WIRE_INTERNAL |
+                         RDMETA_WIRE_NULL_IS_ALL,
+        RDMETA_WIRE_V2  = RDMETA_WIRE_V1 | RDMETA_WIRE_CLUSTER_ID,
+        RDMETA_WIRE_V3  = RDMETA_WIRE_V2 | RDMETA_WIRE_THROTTLE,
+        RDMETA_WIRE_V4  = RDMETA_WIRE_V3 | RDMETA_WIRE_AUTO_CREATE,
+        RDMETA_WIRE_V5  = RDMETA_WIRE_V4 | RDMETA_WIRE_OFFLINE,
+        RDMETA_WIRE_V6  = RDMETA_WIRE_V5, /* throttles after answering */
+        RDMETA_WIRE_V7  = RDMETA_WIRE_V6 | RDMETA_WIRE_EPOCH,
+        RDMETA_WIRE_V8  = RDMETA_WIRE_V7 | RDMETA_WIRE_TOPIC_OPS |
+                         RDMETA_WIRE_CLUSTER_OPS,
+        RDMETA_WIRE_V9  = RDMETA_WIRE_V8 | RDMETA_WIRE_FLEXIBLE |
+                         RDMETA_WIRE_EPOCH_USABLE,
+        RDMETA_WIRE_V10 = RDMETA_WIRE_V9 | RDMETA_WIRE_TOPIC_ID,
+        RDMETA_WIRE_V11 = RDMETA_WIRE_V10 & ~RDMETA_WIRE_CLUSTER_OPS,
+        RDMETA_WIRE_V12 = RDMETA_WIRE_V11 | RDMETA_WIRE_NULL_NAME |
+                          RDMETA_WIRE_ASK_BY_ID,
+        RDMETA_WIRE_V13 = RDMETA_WIRE_V12 | RDMETA_WIRE_TOP_ERROR
 };
 
 /* The bits of `version`, 0 if it is not one of ours. */
