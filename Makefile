@@ -2,7 +2,9 @@
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
-MAKEFLAGS += --no-builtin-rules
+# Compiling uses every core; what prints is one after the other.
+JOBS ?= $(shell nproc)
+MAKEFLAGS += --no-builtin-rules -j$(JOBS)
 .DEFAULT_GOAL := help
 .SECONDARY:
 
@@ -45,7 +47,7 @@ $(PY):
 	$(PYTHON) -m venv $(VENV)
 
 BUILD_INPUTS := setup.py pyproject.toml constraints.txt csrc/flags.mk \
-	$(C_SOURCES) $(C_HEADERS) $(wildcard rdmeta/*.pyx rdmeta/*.pxd)
+	$(C_SOURCES) $(C_HEADERS) $(wildcard rdmeta/*.pyx rdmeta/*.px[di])
 
 $(VENV)/.built: $(BUILD_INPUTS) | $(PY)
 	@echo "installing into $(VENV) (the first time: some minutes)"
@@ -59,7 +61,9 @@ build: $(VENV)/.built ## .venv, packages and the extension, in place
 demo: build ## the whole path on an embedded cluster; BOOTSTRAP=host:port: yours
 	BOOTSTRAP='$(BOOTSTRAP)' $(PY) -m rdmeta.demo
 
-test: ctest pytest ## C and Python tests
+test: build ## C and Python tests
+	@$(MAKE) --no-print-directory ctest
+	@$(MAKE) --no-print-directory pytest
 
 pytest: build
 	$(PY) -m pytest $(PYTEST_ARGS)
@@ -156,7 +160,9 @@ fuzz-driver: $(patsubst fuzz/%.c,build/asan/bin/%,$(FUZZ_TARGETS))
 LINT_C := $(C_SOURCES) $(wildcard tests/c/*.c fuzz/*.c bench/*.c)
 
 .PHONY: lint lint-c lint-python
-lint: lint-c lint-python ## ruff, mypy --strict, C warnings as errors
+lint: ## ruff, mypy --strict, C warnings as errors
+	@$(MAKE) --no-print-directory lint-c
+	@$(MAKE) --no-print-directory lint-python
 
 lint-c: $(call objects,lint,$(LINT_C))
 	@for header in $(C_HEADERS); do \

@@ -55,7 +55,7 @@ class BuildExt(build_ext):
 core = Extension(
     "rdmeta._core",
     sources=["rdmeta/_core.pyx", *(str(path) for path in sorted(CSRC.glob("*.c")))],
-    depends=[str(path) for path in (*sorted(CSRC.glob("*.h")), *HEADERS)],
+    depends=[str(path) for path in (*CSRC.glob("*.h"), *HEADERS, *Path("rdmeta").glob("*.px[di]"))],
     include_dirs=[str(CSRC), str(CSRC / "include")],
     extra_compile_args=flags("RDMETA_CFLAGS"),
     extra_link_args=flags("RDMETA_LDFLAGS"),

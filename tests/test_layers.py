@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,26 +17,6 @@ ROOT = Path(__file__).resolve().parent.parent
 LAYERS = tomllib.loads((ROOT / "tests/layers.toml").read_text(encoding="utf-8"))
 C_ORDER = LAYERS["c"]["order"]
 PYTHON_ORDER = LAYERS["python"]["order"]
-
-
-def written_files() -> list[Path]:
-    """Files of the repository that people write: those git knows, or an sdist's."""
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if listed.returncode == 0:
-        paths = [ROOT / name for name in listed.stdout.split("\0") if name]
-    else:
-        paths = [path for path in ROOT.rglob("*") if ".egg-info" not in str(path)]
-    return [path for path in paths if path.is_file()]
-
-
-def text_of(path: Path) -> str:
-    return path.read_text(encoding="utf-8", errors="replace")
 
 
 def plant(root: Path, files: dict[str, str]) -> Path:
@@ -58,38 +38,36 @@ def test_no_import_goes_against_the_order() -> None:
     assert tree_rules.python_layer_violations(ROOT / "rdmeta", PYTHON_ORDER) == []
 
 
-def test_c_files_functions_and_lines_are_short() -> None:
-    files = [path for path in written_files() if path.suffix in {".c", ".h"}]
+def violations_in_files(
+    check: Callable[[str, str], list[str]], suffixes: set[str] | None = None
+) -> list[str]:
+    """What `check` finds in the repository's files, of which there must be some."""
+    files = [
+        path
+        for path in tree_rules.written_files(ROOT)
+        if suffixes is None or path.suffix in suffixes
+    ]
     assert files
-    assert [
+    return [
         violation
         for path in files
-        for violation in tree_rules.size_violations(
-            path.relative_to(ROOT).as_posix(), text_of(path)
+        for violation in check(
+            path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8", errors="replace")
         )
-    ] == []
+    ]
+
+
+def test_c_files_functions_and_lines_are_short() -> None:
+    assert violations_in_files(tree_rules.size_violations, {".c", ".h"}) == []
 
 
 def test_python_and_cython_files_are_short() -> None:
-    files = [path for path in written_files() if path.suffix in {".py", ".pyx", ".pxd", ".pyi"}]
-    assert files
-    assert [
-        violation
-        for path in files
-        for violation in tree_rules.size_violations(
-            path.relative_to(ROOT).as_posix(), text_of(path)
-        )
-    ] == []
+    suffixes = {".py", ".pyi", ".pyx", ".pxd", ".pxi"}
+    assert violations_in_files(tree_rules.size_violations, suffixes) == []
 
 
 def test_no_file_names_a_path_of_one_machine() -> None:
-    assert [
-        violation
-        for path in written_files()
-        for violation in tree_rules.machine_path_violations(
-            path.relative_to(ROOT).as_posix(), text_of(path)
-        )
-    ] == []
+    assert violations_in_files(tree_rules.machine_path_violations) == []
 
 
 def test_an_include_of_a_later_layer_is_found(tmp_path: Path) -> None:

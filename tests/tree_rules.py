@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
 from collections.abc import Iterable, Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -29,6 +30,22 @@ C_COMMENT_OR_STRING = re.compile(
 )
 # A directory that is somebody's own, at the start of a path.
 MACHINE_PATH = re.compile(r"(?<![\w.$/>}-])/(?:work|farm|root|home|Users)/\w")
+
+
+def written_files(root: Path) -> list[Path]:
+    """Files of the repository that people write: those git does not ignore, or an sdist's."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if listed.returncode == 0:
+        paths = [root / name for name in listed.stdout.split("\0") if name]
+    else:
+        paths = [path for path in root.rglob("*") if ".egg-info" not in path.as_posix()]
+    return sorted({path for path in paths if path.is_file()})
 
 
 def layer_violations(edges: Iterable[Edge], graph: Graph, order: Order) -> list[str]:
@@ -90,22 +107,25 @@ def python_layer_violations(package: Path, order: Order) -> list[str]:
     top = package.name
     modules = {
         ".".join((top, *path.relative_to(package).with_suffix("").parts)).removesuffix(".__init__")
-        for path in package.rglob("*")
+        for path in package.rglob("*.py*")
         if path.suffix in {".py", ".pyx"}
     }
     found: list[str] = []
     edges: list[Edge] = []
     graph: Graph = {}
     for path in sorted(package.rglob("*")):
-        if path.suffix not in {".py", ".pyi", ".pyx", ".pxd"}:
+        if path.suffix not in {".py", ".pyi", ".pyx", ".pxd", ".pxi"}:
             continue
         inside = path.relative_to(package)
         file = inside.as_posix()
+        # What is included textually is a part of the extension.
+        if path.suffix == ".pxi":
+            inside = Path("_core.pyx")
         unit = inside.parts[0].split(".")[0]
         me = ".".join((top, *inside.with_suffix("").parts)).removesuffix(".__init__")
         text = path.read_text(encoding="utf-8")
         edges.append((file, unit, unit))
-        if path.suffix in {".pyx", ".pxd"}:
+        if path.suffix in {".pyx", ".pxd", ".pxi"}:
             imports = cython_imports(text)
             found += [
                 f"{file}: takes {header} from csrc; only the public rdmeta.h is for bindings"

@@ -1,0 +1,66 @@
+"""Uses an installed rdmeta that has none of its extras; exits with 0 if all is well.
+
+Run by test_packaging.py and by cibuildwheel with the interpreter of an environment that holds
+nothing but the wheel: `python -I tests/installed_use.py`.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import struct
+import sys
+from pathlib import Path
+
+import rdmeta
+
+EXTRAS = ["aiokafka", "cffi", "click", "confluent_kafka", "kafka", "pyarrow", "pyspark", "rich"]
+
+
+def string(text: str) -> bytes:
+    """A Kafka string: int16 length, then UTF-8."""
+    data = text.encode()
+    return struct.pack(">h", len(data)) + data
+
+
+def ids(*values: int) -> bytes:
+    """A Kafka array of int32."""
+    return struct.pack(f">i{len(values)}i", len(values), *values)
+
+
+def metadata_response_v1() -> bytes:
+    """One broker, 7, which leads the two partitions of `orders`."""
+    broker = struct.pack(">i", 7) + string("localhost") + struct.pack(">ih", 9092, -1)
+    partitions = b"".join(
+        struct.pack(">hii", 0, partition, 7) + ids(7) + ids(7) for partition in (0, 1)
+    )
+    topic = struct.pack(">h", 0) + string("orders") + struct.pack(">bi", 0, 2) + partitions
+    return struct.pack(">i", 1) + broker + struct.pack(">ii", 7, 1) + topic
+
+
+def main() -> None:
+    installed = Path(rdmeta.__file__).resolve().parent
+    source = Path(__file__).resolve().parent.parent
+    assert not installed.is_relative_to(source), f"{installed} is the source tree"
+    loaded = [name for name in EXTRAS if name in sys.modules]
+    assert not loaded, f"import rdmeta imports {loaded}"
+    present = [name for name in EXTRAS if importlib.util.find_spec(name)]
+    assert not present, f"{present} are installed: this proves nothing"
+
+    cache = rdmeta.MetadataCache()
+    applied = cache.apply(metadata_response_v1(), 1)
+    assert cache.leader("orders", 1) == 7
+    assert cache.version == applied.version > 0
+    assert [change.kind for change in cache.changes() if change.topic] == ["topic_added"]
+    header = Path(rdmeta.get_include(), "rdmeta.h")
+    assert header.is_file(), f"{header} is missing"
+    advice = ""
+    try:
+        rdmeta.EmbeddedCluster(brokers=1)
+    except rdmeta.errors.MissingExtraError as error:
+        advice = str(error)
+    assert "pip install" in advice, "EmbeddedCluster does not name its extra"
+    print(f"rdmeta {rdmeta.__version__} works without extras")
+
+
+if __name__ == "__main__":
+    main()

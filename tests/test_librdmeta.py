@@ -1,0 +1,86 @@
+"""librdmeta, for programs without Python: what it exports, and that pkg-config finds it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PROGRAM = r"""
+#include <rdmeta.h>
+#include <stdio.h>
+
+int main(void) {
+        rdmeta_cache_t *cache = rdmeta_cache_new(NULL);
+        if (!cache || rdmeta_abi_version() != RDMETA_ABI_VERSION)
+                return 1;
+        printf("version %llu\n",
+               (unsigned long long)rdmeta_cache_version(cache));
+        rdmeta_cache_unref(cache);
+        return 0;
+}
+"""
+
+
+def run(*command: str | Path, **env: str) -> str:
+    done = subprocess.run(
+        [str(word) for word in command],
+        cwd=ROOT,
+        env=os.environ | env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def prefix() -> Path:
+    run("make", "librdmeta")
+    return ROOT / "build"
+
+
+def exported(library: Path) -> set[str]:
+    rows = run("nm", "-D", "--defined-only", library).splitlines()
+    return {row.split()[-1] for row in rows}
+
+
+def declared() -> set[str]:
+    """Functions that the public headers promise."""
+    found = set()
+    for header in (ROOT / "csrc/include").glob("*.h"):
+        text = re.sub(r"/\*.*?\*/", "", header.read_text(encoding="utf-8"), flags=re.DOTALL)
+        text = re.sub(r"^#.*$", "", text, flags=re.MULTILINE)
+        found |= set(re.findall(r"RDMETA_API\b[^;(]*?\b(rdmeta_\w+)\s*\(", text))
+    return found
+
+
+@pytest.mark.timeout(180)
+def test_the_library_exports_the_public_headers_functions_and_nothing_else(prefix: Path) -> None:
+    assert declared()
+    assert exported(prefix / "lib/librdmeta.so") == declared()
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("static", [False, True], ids=["shared", "static"])
+def test_a_program_builds_with_pkg_config_and_runs(
+    prefix: Path, tmp_path: Path, static: bool
+) -> None:
+    if shutil.which("pkg-config") is None:
+        pytest.skip("pkg-config is not installed")
+    paths = {"PKG_CONFIG_PATH": str(prefix / "lib/pkgconfig")}
+    flags = run("pkg-config", "--cflags", "--libs", "rdmeta", **paths).split()
+    if static:
+        flags = [str(prefix / "lib/librdmeta.a") if f == "-lrdmeta" else f for f in flags]
+        flags.append("-pthread")
+    (tmp_path / "program.c").write_text(PROGRAM, encoding="utf-8")
+    run("cc", "-std=c11", tmp_path / "program.c", "-o", tmp_path / "program", *flags)
+    said = run(tmp_path / "program", LD_LIBRARY_PATH=str(prefix / "lib"))
+    assert said == "version 0\n"

@@ -1,0 +1,136 @@
+"""What is published builds, installs and runs away from the source tree.
+
+Slow, so a stage of its own: `make packaging`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+from tree_rules import written_files
+
+ROOT = Path(__file__).resolve().parent.parent
+pytestmark = [pytest.mark.packaging, pytest.mark.timeout(600)]
+
+
+def run(*command: str | Path, cwd: Path) -> str:
+    """Output of a command that knows nothing of this tree but the pinned build tools."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    env["PIP_CONSTRAINT"] = str(ROOT / "constraints.txt")
+    done = subprocess.run(
+        [str(word) for word in command],
+        cwd=cwd,
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        timeout=540,
+    )
+    assert done.returncode == 0, done.stdout[-4000:]
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of what a clone would hold: nothing built, nothing ignored."""
+    copy = tmp_path_factory.mktemp("source") / "rdmeta"
+    for path in written_files(ROOT):
+        target = copy / path.relative_to(ROOT)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(path, target)
+    return copy
+
+
+@pytest.fixture(scope="module")
+def dist(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sdist, and the wheel that was built from it."""
+    outdir = tmp_path_factory.mktemp("dist")
+    run(sys.executable, "-m", "build", "--outdir", outdir, source, cwd=outdir)
+    return outdir
+
+
+@pytest.fixture(scope="module")
+def wheel(dist: Path) -> Path:
+    (path,) = dist.glob("*.whl")
+    return path
+
+
+def empty_environment(path: Path) -> Path:
+    """A new environment's interpreter."""
+    run(sys.executable, "-m", "venv", path, cwd=path.parent)
+    return path / "bin" / "python"
+
+
+def test_a_wheel_built_from_the_sdist_works_without_extras(wheel: Path, tmp_path: Path) -> None:
+    python = empty_environment(tmp_path / "env")
+    run(python, "-m", "pip", "install", "--no-index", wheel, cwd=tmp_path)
+    said = run(python, "-I", ROOT / "tests/installed_use.py", cwd=tmp_path)
+    assert "works without extras" in said
+
+
+def test_pip_installs_a_clone_into_an_empty_environment(source: Path, tmp_path: Path) -> None:
+    python = empty_environment(tmp_path / "env")
+    run(python, "-m", "pip", "install", source, cwd=tmp_path)
+    said = run(python, "-I", ROOT / "tests/installed_use.py", cwd=tmp_path)
+    assert "works without extras" in said
+
+
+def test_the_wheel_holds_headers_declarations_and_types_but_no_sources(wheel: Path) -> None:
+    names = set(zipfile.ZipFile(wheel).namelist())
+    declared = {
+        path.relative_to(ROOT).as_posix()
+        for suffix in ("*.py", "*.pyi", "*.pxd", "py.typed")
+        for path in (ROOT / "rdmeta").rglob(suffix)
+    }
+    headers = {f"rdmeta/include/{path.name}" for path in (ROOT / "csrc/include").glob("*.h")}
+    for essential in ("rdmeta/py.typed", "rdmeta/_core.pyi", "rdmeta/_core.pxd"):
+        assert essential in declared
+    assert "rdmeta/include/rdmeta.h" in headers
+    assert declared | headers <= names
+    others = {name for name in names - declared - headers if ".dist-info/" not in name}
+    assert len(others) == 1, others
+    assert others.pop().startswith("rdmeta/_core.")
+
+
+def test_the_wheel_carries_its_licence_and_notice(wheel: Path) -> None:
+    names = {Path(name).name for name in zipfile.ZipFile(wheel).namelist()}
+    assert {"LICENSE", "NOTICE"} <= names
+
+
+def test_the_sdist_holds_what_is_needed_to_build_test_and_measure(dist: Path) -> None:
+    (path,) = dist.glob("*.tar.gz")
+    with tarfile.open(path) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    needed = {
+        path.relative_to(ROOT).as_posix()
+        for path in written_files(ROOT)
+        if path.parts[len(ROOT.parts)] not in {".ci", ".gitignore", ".github"}
+    }
+    assert needed - names == set()
+
+
+def test_auditwheel_finds_a_platform_tag_for_the_wheel(wheel: Path, tmp_path: Path) -> None:
+    said = run(sys.executable, "-m", "auditwheel", "show", wheel, cwd=tmp_path)
+    assert "manylinux" in " ".join(said.split())
+
+
+def test_a_c_program_compiles_against_the_installed_header_alone(
+    wheel: Path, tmp_path: Path
+) -> None:
+    zipfile.ZipFile(wheel).extractall(tmp_path / "wheel")
+    program = tmp_path / "program.c"
+    program.write_text(
+        "#include <rdmeta.h>\n"
+        "int main(void) { return rdmeta_abi_version() == RDMETA_ABI_VERSION ? 0 : 1; }\n",
+        encoding="utf-8",
+    )
+    include = tmp_path / "wheel/rdmeta/include"
+    run("cc", "-std=c11", "-Wall", "-Werror", "-c", f"-I{include}", program, cwd=tmp_path)
