@@ -1,0 +1,129 @@
+/*
+ * testing: the little that the C tests share.
+ *
+ *     static void test_something_holds(void) { CHECK(1 + 1 == 2); }
+ *     int main(void) {
+ *             test_begin(60);
+ *             RUN(test_something_holds);
+ *             return 0;
+ *     }
+ *
+ * A failed CHECK prints where and ends the process with 1. Randomness is
+ * seeded anew each run; the seed is printed, and RDMETA_TEST_SEED sets it.
+ */
+#ifndef RDMETA_TESTING_H
+#define RDMETA_TESTING_H
+
+#include "rdmeta.h"
+
+#include <inttypes.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CHECK(cond)                                                          \
+        do {                                                                 \
+                if (!(cond)) {                                               \
+                        fprintf(stderr, "%s:%d: CHECK(%s) failed, seed "     \
+                                        "%" PRIu64 "\n",                     \
+                                __FILE__, __LINE__, #cond, test_seed);       \
+                        _Exit(1);                                            \
+                }                                                            \
+        } while (0)
+
+#define RUN(test)                                                            \
+        do {                                                                 \
+                fprintf(stderr, "  %s\n", #test);                            \
+                test();                                                      \
+        } while (0)
+
+#define TEST_UNUSED __attribute__((unused))
+
+static uint64_t test_seed;
+
+/* Call first. Takes the seed; SIGALRM ends a test that hangs. */
+static TEST_UNUSED void test_begin(unsigned seconds) {
+        const char *given = getenv("RDMETA_TEST_SEED");
+        struct timespec t;
+
+        clock_gettime(CLOCK_REALTIME, &t);
+        test_seed = given ? strtoull(given, NULL, 0)
+                          : ((uint64_t)t.tv_sec << 30 ^ (uint64_t)t.tv_nsec) +
+                                (uint64_t)getpid();
+        fprintf(stderr, "RDMETA_TEST_SEED=%" PRIu64 "\n", test_seed);
+        alarm(seconds);
+}
+
+/* ---- randomness ----------------------------------------------------- */
+
+typedef struct test_rng {
+        uint64_t state;
+} test_rng_t;
+
+/* A stream of its own for each `stream`, thus for each thread. */
+static TEST_UNUSED test_rng_t test_rng(uint64_t stream) {
+        test_rng_t r = {(test_seed ^ stream * UINT64_C(0x9e3779b97f4a7c15)) *
+                            UINT64_C(0xbf58476d1ce4e5b9) | 1};
+        return r;
+}
+
+/* xorshift64* */
+static TEST_UNUSED uint64_t test_u64(test_rng_t *r) {
+        r->state ^= r->state >> 12;
+        r->state ^= r->state << 25;
+        r->state ^= r->state >> 27;
+        return r->state * UINT64_C(0x2545f4914f6cdd1d);
+}
+
+/* 0 .. n - 1 */
+static TEST_UNUSED size_t test_below(test_rng_t *r, size_t n) {
+        return (size_t)((test_u64(r) >> 16) % n);
+}
+
+/* ---- memory --------------------------------------------------------- */
+
+/* An allocator that counts, and fails where it is told to. */
+typedef struct test_heap {
+        size_t calls;   /* allocations asked for */
+        size_t fail_at; /* the call that fails, from 1; 0: none */
+        size_t blocks, bytes;
+} test_heap_t;
+
+static TEST_UNUSED void *test_heap_alloc(void *opaque, size_t size) {
+        test_heap_t *h = opaque;
+        void *p        = ++h->calls == h->fail_at ? NULL : malloc(size);
+
+        if (p) {
+                h->blocks++;
+                h->bytes += size;
+        }
+        return p;
+}
+
+static TEST_UNUSED void test_heap_free(void *opaque, void *p, size_t size) {
+        test_heap_t *h = opaque;
+
+        CHECK(p && h->blocks && h->bytes >= size);
+        h->blocks--;
+        h->bytes -= size;
+        free(p);
+}
+
+static TEST_UNUSED rdmeta_allocator_t test_allocator(test_heap_t *h) {
+        rdmeta_allocator_t a = {test_heap_alloc, test_heap_free, h};
+
+        memset(h, 0, sizeof(*h));
+        return a;
+}
+
+/* ---- names ---------------------------------------------------------- */
+
+static TEST_UNUSED rdmeta_str_t test_str(const char *s) {
+        rdmeta_str_t v = {s, s ? strlen(s) : 0};
+        return v;
+}
+
+#endif /* RDMETA_TESTING_H */
