@@ -18,10 +18,14 @@ extern "C" {
 
 /**
  * Encode a Metadata request's body into `buf`; *len is its length, also when
- * TOO_SMALL says that it does not fit (so buf NULL, capacity 0 asks for it).
+ * TOO_SMALL says that it does not fit (so buf NULL, capacity 0 asks for it);
+ * 0 with other errors. NAMES and IDS with n = 0 are "no topics", as BROKERS.
  * UNSUPPORTED: what this version cannot say ("no topics" at v0; ids before
- * v12; auto-create off before v4; cluster operations outside v8-10; topic
- * operations before v8). ARGUMENT: names and ids mixed, an empty name.
+ * v12; cluster operations outside v8-10; topic operations before v8; NAMES
+ * without RDMETA_REQ_AUTO_CREATE before v4, where it is implied - a broker
+ * creates nothing for ALL and BROKERS, so those are fine).
+ * ARGUMENT: ASKED_UNKNOWN, topics with ALL or BROKERS, names and ids mixed,
+ * an empty name or one above 32 767 bytes, an id of zeros.
  */
 RDMETA_API rdmeta_err_t rdmeta_metadata_request_encode(
         int16_t version, const rdmeta_request_t *request, void *buf,
@@ -45,7 +49,7 @@ typedef struct rdmeta_wire_topic {
         rdmeta_str_t name;   /**< data NULL: asked by an id not known (v12+) */
         const uint8_t *id;   /**< 16 bytes, all zero before v10 */
         int32_t error;
-        int32_t internal;
+        int32_t internal;    /**< 0 or 1 */
         uint32_t partitions;
         int32_t operations; /**< set only when topic_end is called */
 } rdmeta_wire_topic_t;
