@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 # Compiling uses every core; what prints is one after the other.
 JOBS ?= $(shell nproc)
-MAKEFLAGS += --no-builtin-rules -j$(JOBS)
+MAKEFLAGS += --no-builtin-rules $(if $(filter 0,$(MAKELEVEL)),-j$(JOBS))
 .DEFAULT_GOAL := help
 .SECONDARY:
 
