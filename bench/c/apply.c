@@ -1,0 +1,193 @@
+/*
+ * apply TOPICS ROUNDS SEED: a Metadata response into the cache, in a process
+ * that has done so before; nanoseconds a partition.
+ *
+ *     memcpy    the response's bytes, to pages that are there already
+ *     cold      into a new cache
+ *     walk      the first ordered walk of that cache: whatever part of the
+ *               ordered index the fill left for later is paid here
+ *     drop      giving that cache up
+ *     same      the same bytes again, into a cache that lives on
+ *     shuffled  the same topics, all of them in another random order than
+ *               the last time
+ *     changed   0.1 % of the topics say something new, in the order of before
+ *
+ * All of them in each round, so that a slow moment hits them all. Each apply
+ * is held to its counts, and every leader is looked up at the end.
+ */
+#include "common.h"
+
+#include <string.h>
+
+enum { ORDERS = 2 };
+
+typedef struct bytes {
+        uint8_t *p;
+        size_t len, room;
+} bytes_t;
+
+typedef struct bench {
+        gen_t g;
+        uint32_t topics;
+        double partitions;
+        rdmeta_cache_t *lasting;
+        bytes_t plain, copy, changed, shuffled[ORDERS];
+        uint32_t *orders[ORDERS];
+        bench_samples_t memcpy_, cold, walk, drop, same, shuffle, change;
+} bench_t;
+
+static bytes_t bytes_new(const bench_t *b) {
+        bytes_t s = {NULL, 0, gen_response_bound(&b->g)};
+
+        s.p = gen_pages(s.room);
+        return s;
+}
+
+static void encode(const bench_t *b, const uint32_t *order, bytes_t *out) {
+        out->len = gen_response(&b->g, order, out->p);
+}
+
+static void expect_unchanged(const rdmeta_applied_t *a, const char *what) {
+        if (a->changed)
+                bench_die("%s: %u topics changed", what, a->changed);
+}
+
+/* A call that the compiler cannot see through. */
+static void *(*volatile copy_bytes)(void *, const void *, size_t) = memcpy;
+
+static void round_memcpy(bench_t *b) {
+        double begin = bench_now_ns();
+
+        copy_bytes(b->copy.p, b->plain.p, b->plain.len);
+        bench_add(&b->memcpy_, (bench_now_ns() - begin) / b->partitions);
+        if (b->copy.p[b->plain.len / 2] != b->plain.p[b->plain.len / 2])
+                bench_die("memcpy did not");
+}
+
+static void round_cold(bench_t *b) {
+        rdmeta_cache_t *cache = bench_cache();
+        rdmeta_applied_t applied;
+        double begin, ns;
+
+        ns = bench_apply(cache, b->plain.p, b->plain.len, b->topics, &applied);
+        bench_add(&b->cold, ns / b->partitions);
+        bench_add(&b->walk, bench_walk(cache, b->topics) / b->partitions);
+        begin = bench_now_ns();
+        rdmeta_cache_unref(cache);
+        bench_add(&b->drop, (bench_now_ns() - begin) / b->partitions);
+}
+
+static void round_same(bench_t *b) {
+        rdmeta_applied_t applied;
+        double ns;
+
+        /* Once more first: the last answer may have had another order. */
+        bench_apply(b->lasting, b->plain.p, b->plain.len, b->topics, &applied);
+        ns = bench_apply(b->lasting, b->plain.p, b->plain.len, b->topics,
+                         &applied);
+        expect_unchanged(&applied, "same");
+        bench_add(&b->same, ns / b->partitions);
+}
+
+static void round_shuffled(bench_t *b) {
+        rdmeta_applied_t applied;
+        double ns;
+        int k;
+
+        for (k = 0; k < ORDERS; k++) {
+                ns = bench_apply(b->lasting, b->shuffled[k].p,
+                                 b->shuffled[k].len, b->topics, &applied);
+                expect_unchanged(&applied, "shuffled");
+                bench_add(&b->shuffle, ns / b->partitions);
+        }
+}
+
+static void round_changed(bench_t *b) {
+        uint32_t n = b->topics / 1000 ? b->topics / 1000 : 1;
+        rdmeta_applied_t applied;
+        double ns;
+
+        bench_apply(b->lasting, b->plain.p, b->plain.len, b->topics, &applied);
+        gen_change(&b->g, n);
+        encode(b, NULL, &b->changed);
+        ns = bench_apply(b->lasting, b->changed.p, b->changed.len, b->topics,
+                         &applied);
+        if (applied.changed > n || applied.changed < n - n / 10)
+                bench_die("changed: %u topics, not %u", applied.changed, n);
+        bench_add(&b->change, ns / b->partitions);
+}
+
+/* What was changed is what the other responses say from now on. */
+static void catch_up(bench_t *b) {
+        rdmeta_applied_t applied;
+        int k;
+
+        encode(b, NULL, &b->plain);
+        for (k = 0; k < ORDERS; k++)
+                encode(b, b->orders[k], &b->shuffled[k]);
+        bench_apply(b->lasting, b->plain.p, b->plain.len, b->topics, &applied);
+        expect_unchanged(&applied, "what was changed, again");
+}
+
+static void start(bench_t *b, uint32_t topics, uint64_t seed) {
+        rdmeta_applied_t applied;
+        int k;
+
+        b->topics     = topics;
+        b->g          = bench_cluster(topics, GEN_IDS_8, seed);
+        b->partitions = (double)topics * b->g.conf.per_topic;
+        b->lasting    = bench_cache();
+        b->plain      = bytes_new(b);
+        b->copy       = bytes_new(b);
+        b->changed    = bytes_new(b);
+        encode(b, NULL, &b->plain);
+        for (k = 0; k < ORDERS; k++) {
+                b->orders[k]   = gen_shuffle(&b->g);
+                b->shuffled[k] = bytes_new(b);
+                encode(b, b->orders[k], &b->shuffled[k]);
+        }
+        bench_apply(b->lasting, b->plain.p, b->plain.len, topics, &applied);
+}
+
+static void print(const bench_t *b) {
+        bench_print_begin("apply");
+        bench_print_number("topics", b->topics);
+        bench_print_number("bytes", (double)b->plain.len);
+        bench_print_samples(&b->memcpy_);
+        bench_print_samples(&b->cold);
+        bench_print_samples(&b->walk);
+        bench_print_samples(&b->drop);
+        bench_print_samples(&b->same);
+        bench_print_samples(&b->shuffle);
+        bench_print_samples(&b->change);
+        bench_print_end();
+}
+
+int main(int argc, char **argv) {
+        static bench_t b = {
+                .memcpy_ = {.name = "memcpy"}, .cold = {.name = "cold"},
+                .walk = {.name = "walk"},      .drop = {.name = "drop"},
+                .same = {.name = "same"},      .shuffle = {.name = "shuffled"},
+                .change = {.name = "changed"},
+        };
+        int rounds, r;
+
+        if (argc != 4)
+                bench_die("apply TOPICS ROUNDS SEED");
+        bench_pin();
+        rounds = (int)bench_number(argv[2], 1, BENCH_MAX_ROUNDS / ORDERS);
+        start(&b, (uint32_t)bench_number(argv[1], 1, 5000000),
+              (uint64_t)bench_number(argv[3], 0, INT32_MAX));
+        for (r = 0; r < rounds; r++) {
+                round_memcpy(&b);
+                round_cold(&b);
+                round_same(&b);
+                round_shuffled(&b);
+                round_changed(&b);
+                catch_up(&b);
+        }
+        bench_verify(b.lasting, &b.g);
+        rdmeta_cache_unref(b.lasting);
+        print(&b);
+        return 0;
+}

@@ -1,0 +1,192 @@
+/* common: see common.h. */
+#include "common.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+void bench_pin(void) {
+        cpu_set_t allowed, one;
+        int i;
+
+        if (sched_getaffinity(0, sizeof(allowed), &allowed))
+                return;
+        for (i = CPU_SETSIZE - 1; i >= 0; i--)
+                if (CPU_ISSET(i, &allowed))
+                        break;
+        CPU_ZERO(&one);
+        CPU_SET(i, &one);
+        (void)sched_setaffinity(0, sizeof(one), &one);
+}
+
+double bench_now_ns(void) {
+        struct timespec t;
+
+        clock_gettime(CLOCK_MONOTONIC, &t);
+        return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+void bench_add(bench_samples_t *s, double ns) {
+        if (s->count < BENCH_MAX_ROUNDS)
+                s->ns[s->count++] = ns;
+}
+
+void bench_die(const char *format, ...) {
+        va_list args;
+
+        va_start(args, format);
+        vfprintf(stderr, format, args);
+        va_end(args);
+        fputc('\n', stderr);
+        exit(1);
+}
+
+long bench_number(const char *text, long low, long high) {
+        char *end;
+        long n;
+
+        errno = 0;
+        n     = strtol(text, &end, 10);
+        if (errno || end == text || *end || n < low || n > high)
+                bench_die("not a number from %ld to %ld: %s", low, high, text);
+        return n;
+}
+
+gen_t bench_cluster(uint32_t topics, gen_ids_t ids, uint64_t seed) {
+        const gen_conf_t conf = {topics, BENCH_PER_TOPIC, BENCH_BROKERS, ids,
+                                 seed};
+        gen_t g;
+
+        if (gen_init(&g, &conf))
+                bench_die("no such cluster can be made");
+        return g;
+}
+
+/* ------------------------------------------------------------------------
+ * The cache
+ * --------------------------------------------------------------------- */
+
+static rdmeta_time_t clocks = {1000000000, 1700000000000000};
+
+rdmeta_time_t bench_tick(void) {
+        clocks.mono_us += 1000000;
+        clocks.wall_us += 1000000;
+        return clocks;
+}
+
+int64_t bench_mono_us(void) {
+        return clocks.mono_us;
+}
+
+rdmeta_cache_t *bench_cache(void) {
+        rdmeta_conf_t conf;
+        rdmeta_cache_t *cache;
+
+        rdmeta_conf_init(&conf);
+        cache = rdmeta_cache_new(&conf);
+        if (!cache)
+                bench_die("no memory for a cache");
+        return cache;
+}
+
+double bench_apply(rdmeta_cache_t *cache, const uint8_t *response, size_t len,
+                   uint32_t topics, rdmeta_applied_t *out) {
+        rdmeta_request_t asked = {0};
+        rdmeta_time_t now      = bench_tick();
+        rdmeta_err_t err;
+        double begin, end;
+
+        asked.asked        = RDMETA_ASKED_ALL;
+        asked.broker       = 1;
+        asked.sent_version = rdmeta_cache_version(cache);
+
+        begin = bench_now_ns();
+        err   = rdmeta_cache_apply(cache, response, len, GEN_API_VERSION,
+                                   &asked, now, out);
+        end   = bench_now_ns();
+
+        if (err)
+                bench_die("apply: %s", rdmeta_err_name(err));
+        if (out->topics != topics ||
+            out->changed + out->unchanged != topics)
+                bench_die("apply: %u topics, %u changed, %u unchanged of %u",
+                          out->topics, out->changed, out->unchanged, topics);
+        return end - begin;
+}
+
+void bench_verify(rdmeta_cache_t *cache, const gen_t *g) {
+        rdmeta_reader_t *reader = rdmeta_reader_new(cache, 0);
+        uint32_t i, p;
+
+        if (!reader)
+                bench_die("no memory for a reader");
+        for (i = 0; i < g->conf.topics; i++) {
+                size_t len;
+                const char *name = gen_name(g, i, &len);
+
+                for (p = 0; p < g->conf.per_topic; p++) {
+                        int32_t want = gen_leader(g, i, p);
+                        int32_t got  = rdmeta_leader(reader, name, len,
+                                                     (int32_t)p,
+                                                     bench_mono_us());
+
+                        if (got != want)
+                                bench_die("%.*s %u: leader %d, not %d",
+                                          (int)len, name, p, got, want);
+                }
+        }
+        rdmeta_reader_destroy(reader);
+}
+
+static int32_t count_visit(void *opaque, const rdmeta_topic_t *topic) {
+        (void)topic;
+        ++*(uint32_t *)opaque;
+        return 0;
+}
+
+double bench_walk(rdmeta_cache_t *cache, uint32_t topics) {
+        rdmeta_reader_t *reader = rdmeta_reader_new(cache, 0);
+        uint32_t n              = 0;
+        rdmeta_err_t err;
+        double begin, end;
+
+        if (!reader)
+                bench_die("no memory for a reader");
+        begin = bench_now_ns();
+        err   = rdmeta_reader_walk(reader, "", 0, RDMETA_WALK_VALID,
+                                   bench_mono_us(), count_visit, &n);
+        end   = bench_now_ns();
+        if (err || n != topics)
+                bench_die("walk: %s, %u topics of %u", rdmeta_err_name(err),
+                          n, topics);
+        rdmeta_reader_destroy(reader);
+        return end - begin;
+}
+
+/* ------------------------------------------------------------------------
+ * Output
+ * --------------------------------------------------------------------- */
+
+void bench_print_begin(const char *bench) {
+        printf("{\"bench\": \"%s\"", bench);
+}
+
+void bench_print_number(const char *name, double value) {
+        printf(", \"%s\": %.17g", name, value);
+}
+
+void bench_print_samples(const bench_samples_t *s) {
+        int i;
+
+        printf(", \"%s\": [", s->name);
+        for (i = 0; i < s->count; i++)
+                printf("%s%.4f", i ? ", " : "", s->ns[i]);
+        printf("]");
+}
+
+void bench_print_end(void) {
+        printf("}\n");
+}

@@ -1,0 +1,56 @@
+/*
+ * common: what every bench does - stay on one core, read the clock, apply a
+ * response and hold the cache to having understood it, print what was found.
+ *
+ * A bench prints one JSON object: its arguments as numbers, and the samples
+ * of each thing it timed as a list, one a round, in nanoseconds for each unit
+ * of work. What they mean is for the runner to say.
+ */
+#ifndef RDMETA_BENCH_COMMON_H
+#define RDMETA_BENCH_COMMON_H
+
+#include "gen.h"
+#include "rdmeta.h"
+
+enum { BENCH_PER_TOPIC = 10, BENCH_BROKERS = 30, BENCH_MAX_ROUNDS = 1000 };
+
+typedef struct bench_samples {
+        const char *name;
+        double ns[BENCH_MAX_ROUNDS];
+        int count;
+} bench_samples_t;
+
+/* The last core that this process may run on, so as to keep away from where
+ * interrupts mostly go. No core to be had: goes on unpinned. */
+void bench_pin(void);
+double bench_now_ns(void);
+void bench_add(bench_samples_t *s, double ns);
+
+/* Say what is wrong and exit. */
+__attribute__((noreturn, format(printf, 1, 2))) void bench_die(
+        const char *format, ...);
+/* A whole number from `text`, between low and high, or die. */
+long bench_number(const char *text, long low, long high);
+gen_t bench_cluster(uint32_t topics, gen_ids_t ids, uint64_t seed);
+
+/* One more second on the caller's clocks. */
+rdmeta_time_t bench_tick(void);
+int64_t bench_mono_us(void);
+
+rdmeta_cache_t *bench_cache(void);
+/* Apply as the answer to an all-topics request; dies unless that succeeds
+ * with every one of `topics` in it. Returns the nanoseconds it took. */
+double bench_apply(rdmeta_cache_t *cache, const uint8_t *response, size_t len,
+                   uint32_t topics, rdmeta_applied_t *out);
+/* Every leader of every topic is what the model says, or die. */
+void bench_verify(rdmeta_cache_t *cache, const gen_t *g);
+/* Build the ordered index by visiting every topic; dies unless there are
+ * `topics` of them. Returns the nanoseconds it took. */
+double bench_walk(rdmeta_cache_t *cache, uint32_t topics);
+
+void bench_print_begin(const char *bench);
+void bench_print_number(const char *name, double value);
+void bench_print_samples(const bench_samples_t *s);
+void bench_print_end(void);
+
+#endif

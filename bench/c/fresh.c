@@ -1,0 +1,146 @@
+/*
+ * fresh TOPICS IDS SEED: one fill of one cache in a process that has done
+ * nothing else; IDS is 8, 16 or 32, the bits that broker ids need.
+ *
+ * The response and the model it came from are in pages that never were on the
+ * heap, and the model's are given back before anything is measured. So what
+ * resident memory grows by is the cache's: its blocks, indexes, order, expiry
+ * lists and whatever the allocator keeps.
+ *
+ *     first_ns     the fill, page faults and all
+ *     memcpy_ns    the response's bytes, to pages not touched before
+ *     rss_*        bytes: after the fill; after a walk, which builds what of
+ *                  the ordered index may be left; after the same response
+ *                  again; at most while filling (0: the kernel won't say)
+ *     own_*        bytes by the cache's own count at the same moments
+ */
+#include "common.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static size_t read_file(const char *path, char *out, size_t room) {
+        int fd    = open(path, O_RDONLY);
+        ssize_t n = fd < 0 ? -1 : read(fd, out, room - 1);
+
+        if (fd >= 0)
+                close(fd);
+        out[n > 0 ? n : 0] = '\0';
+        return n > 0 ? (size_t)n : 0;
+}
+
+/* By read(2): stdio would put a buffer on the heap. */
+static double resident(void) {
+        char text[128];
+        unsigned long size, pages;
+
+        read_file("/proc/self/statm", text, sizeof(text));
+        if (sscanf(text, "%lu %lu", &size, &pages) != 2)
+                bench_die("/proc/self/statm cannot be read");
+        return (double)pages * (double)sysconf(_SC_PAGESIZE);
+}
+
+static int reset_peak(void) {
+        int fd = open("/proc/self/clear_refs", O_WRONLY);
+        int ok = fd >= 0 && write(fd, "5", 1) == 1;
+
+        if (fd >= 0)
+                close(fd);
+        return ok;
+}
+
+static double peak(void) {
+        char text[4096];
+        const char *line;
+        unsigned long kib;
+
+        read_file("/proc/self/status", text, sizeof(text));
+        line = strstr(text, "VmHWM:");
+        if (!line || sscanf(line, "VmHWM: %lu", &kib) != 1)
+                return 0;
+        return (double)kib * 1024;
+}
+
+static double own(rdmeta_cache_t *cache) {
+        rdmeta_stats_t stats;
+
+        rdmeta_cache_stats(cache, &stats);
+        return (double)stats.bytes;
+}
+
+static double first_copy(const uint8_t *response, size_t len) {
+        uint8_t *copy = gen_pages_untouched(len);
+        double begin  = bench_now_ns(), end;
+
+        memcpy(copy, response, len);
+        end = bench_now_ns();
+        if (copy[len / 2] != response[len / 2])
+                bench_die("memcpy did not");
+        gen_pages_free(copy, len);
+        return end - begin;
+}
+
+static gen_ids_t ids_of(const char *bits) {
+        if (!strcmp(bits, "8"))
+                return GEN_IDS_8;
+        if (!strcmp(bits, "16"))
+                return GEN_IDS_16;
+        if (!strcmp(bits, "32"))
+                return GEN_IDS_32;
+        bench_die("ids take 8, 16 or 32 bits, not %s", bits);
+}
+
+int main(int argc, char **argv) {
+        double before, first, filled, walked, again, most, own_filled;
+        double own_walked, own_again;
+        rdmeta_applied_t applied;
+        rdmeta_cache_t *cache;
+        uint8_t *response;
+        uint32_t topics;
+        int has_peak;
+        size_t len;
+        gen_t g;
+
+        if (argc != 4)
+                bench_die("fresh TOPICS IDS SEED");
+        bench_pin();
+        topics = (uint32_t)bench_number(argv[1], 1, 5000000);
+        g      = bench_cluster(topics, ids_of(argv[2]),
+                               (uint64_t)bench_number(argv[3], 0, INT32_MAX));
+        response = gen_pages(gen_response_bound(&g));
+        len      = gen_response(&g, NULL, response);
+        gen_free(&g);
+        has_peak = reset_peak();
+        before   = resident();
+
+        cache  = bench_cache();
+        first  = bench_apply(cache, response, len, topics, &applied);
+        most   = has_peak ? peak() - before : 0;
+        filled = resident() - before;
+        own_filled = own(cache);
+        bench_walk(cache, topics);
+        walked     = resident() - before;
+        own_walked = own(cache);
+        bench_apply(cache, response, len, topics, &applied);
+        again     = resident() - before;
+        own_again = own(cache);
+
+        bench_print_begin("fresh");
+        bench_print_number("topics", topics);
+        bench_print_number("partitions", (double)topics * BENCH_PER_TOPIC);
+        bench_print_number("bytes", (double)len);
+        bench_print_number("first_ns", first);
+        bench_print_number("memcpy_ns", first_copy(response, len));
+        bench_print_number("rss_peak", most);
+        bench_print_number("rss_filled", filled);
+        bench_print_number("rss_walked", walked);
+        bench_print_number("rss_again", again);
+        bench_print_number("own_filled", own_filled);
+        bench_print_number("own_walked", own_walked);
+        bench_print_number("own_again", own_again);
+        bench_print_end();
+        rdmeta_cache_unref(cache);
+        return 0;
+}
