@@ -1,0 +1,135 @@
+"""The ApiVersions exchange (API key 18), v0-v3: which versions of which API a broker speaks.
+
+Versions above 3 say nothing more that is used here, and every broker since 2.4 speaks 3.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from typing import NamedTuple
+
+from rdmeta._version import __version__
+from rdmeta.errors import MalformedError
+
+__all__ = ["API_VERSIONS", "HIGHEST", "ApiVersions", "Reader", "encode_request", "parse_response"]
+
+API_VERSIONS = 18
+HIGHEST = 3
+UNSUPPORTED_VERSION = 35
+
+_RANGE = struct.Struct(">hhh")
+
+
+class ApiVersions(NamedTuple):
+    """A broker's answer: `ranges` maps an API key to (lowest, highest) version.
+
+    `mock` marks librdkafka's mock broker, by an answer that nobody else gives.
+    """
+
+    error: int
+    ranges: dict[int, tuple[int, int]]
+    mock: bool = False
+
+
+class Reader:
+    """Reads big-endian fields from the front of `data`; MalformedError beyond the end."""
+
+    def __init__(self, data: bytes | memoryview, position: int = 0) -> None:
+        self._data = data
+        self.position = position
+
+    @property
+    def left(self) -> int:
+        """How many bytes are not read yet."""
+        return len(self._data) - self.position
+
+    def skip(self, length: int) -> None:
+        """Pass over `length` bytes."""
+        if length > self.left:
+            raise MalformedError(f"{length} bytes announced where {self.left} are left")
+        self.position += length
+
+    def fields(self, layout: struct.Struct) -> tuple[int, ...]:
+        """One value for each field of `layout`."""
+        start = self.position
+        self.skip(layout.size)
+        return layout.unpack_from(self._data, start)
+
+    def int16(self) -> int:
+        """A signed 16-bit integer."""
+        return self.fields(_INT16)[0]
+
+    def int32(self) -> int:
+        """A signed 32-bit integer."""
+        return self.fields(_INT32)[0]
+
+    def uvarint(self) -> int:
+        """An unsigned varint of at most 32 bits."""
+        value = 0
+        for shift in range(0, 35, 7):
+            start = self.position
+            self.skip(1)
+            value |= (self._data[start] & 0x7F) << shift
+            if self._data[start] < 0x80 and value < 1 << 32:
+                return value
+        raise MalformedError("a varint of more than 32 bits")
+
+    def skip_tags(self) -> None:
+        """Pass over a section of tagged fields (KIP-482)."""
+        for _ in range(self.uvarint()):
+            self.uvarint()
+            self.skip(self.uvarint())
+
+
+_INT16 = struct.Struct(">h")
+_INT32 = struct.Struct(">i")
+
+
+def encode_request(version: int) -> bytes:
+    """A request's body: from v3 on it names this software (KIP-511)."""
+    if version < 3:
+        return b""
+    name, number = b"rdmeta", _legal(__version__).encode()
+    return b"".join((bytes([len(name) + 1]), name, bytes([len(number) + 1]), number, b"\0"))
+
+
+def _legal(version: str) -> str:
+    """What brokers accept as a version: [a-zA-Z0-9]([a-zA-Z0-9\\-.]*[a-zA-Z0-9])?."""
+    return re.sub(r"[^a-zA-Z0-9.]", "-", version).strip("-.")[:100]
+
+
+def parse_response(body: bytes, version: int) -> ApiVersions:
+    """A response's body; MalformedError.
+
+    To a version that it does not speak a broker answers UNSUPPORTED_VERSION in the layout of v0,
+    with the range of ApiVersions itself (KIP-511; before 2.4 with none).
+    """
+    reader = Reader(body)
+    error = reader.int16()
+    if error == UNSUPPORTED_VERSION:
+        if _is_mock(body):
+            return ApiVersions(error, {API_VERSIONS: _range(Reader(body, 3))[1]}, mock=True)
+        version = 0
+    count = reader.uvarint() - 1 if version >= 3 else reader.int32()
+    if not 0 <= count * _RANGE.size <= reader.left:
+        raise MalformedError(f"{count} API versions announced in {reader.left} bytes")
+    ranges = {}
+    for _ in range(count):
+        key, ranges[key] = _range(reader)
+        if version >= 3:
+            reader.skip_tags()
+    return ApiVersions(error, ranges)
+
+
+def _is_mock(body: bytes) -> bool:
+    """Whether this refusal is librdkafka's mock broker's.
+
+    It counts its one API in one byte, where v0 has four, and adds the throttle time of v1.
+    """
+    return len(body) == 13 and body[2:5] == b"\1\0\x12"
+
+
+def _range(reader: Reader) -> tuple[int, tuple[int, int]]:
+    key, lowest, highest = reader.fields(_RANGE)
+    return key, (lowest, highest)

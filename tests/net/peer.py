@@ -1,0 +1,123 @@
+"""The broker's side of a connection, spoken by kafka-python's codec rather than by ours."""
+
+from __future__ import annotations
+
+import io
+import socket
+import struct
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from kafka.protocol.api_header import RequestHeader
+from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse, MetadataRequest
+
+from rdmeta.net.address import Address
+
+UNSUPPORTED_VERSION = 35
+
+# What librdkafka 2.16's mock broker sends to ApiVersions v3 and above.
+MOCK_REFUSAL = bytes.fromhex("00230100120000000200000000")
+
+
+class Asked(NamedTuple):
+    """A request as kafka-python reads it."""
+
+    api_key: int
+    version: int
+    correlation_id: int
+    client_id: str
+    body: object
+
+
+def read_requests(data: bytes) -> list[Asked]:
+    """Every request in `data`; it must end with the last one."""
+    asked = []
+    while data:
+        (length,) = struct.unpack_from(">i", data)
+        frame, data = data[4 : 4 + length], data[4 + length :]
+        assert len(frame) == length
+        key, version = struct.unpack_from(">hh", frame)
+        message = {3: MetadataRequest, 18: ApiVersionsRequest}[key]
+        stream = io.BytesIO(frame)
+        header = RequestHeader.decode(stream, flexible=message.flexible_version_q(version))
+        body = message.decode(stream, version=version)
+        assert not stream.read(), "bytes after the request"
+        asked.append(Asked(key, version, header.correlation_id, header.client_id, body))
+    return asked
+
+
+def framed(correlation_id: int, body: bytes, header_tags: bytes = b"") -> bytes:
+    """A response frame; `header_tags` is the section that flexible headers have."""
+    message = struct.pack(">i", correlation_id) + header_tags + body
+    return struct.pack(">i", len(message)) + message
+
+
+def versions_body(version: int, ranges: dict[int, tuple[int, int]], error: int = 0) -> bytes:
+    """An ApiVersions response's body."""
+    keys = [
+        ApiVersionsResponse.ApiVersion(api_key=key, min_version=low, max_version=high)
+        for key, (low, high) in ranges.items()
+    ]
+    response = ApiVersionsResponse(error_code=error, api_keys=keys, throttle_time_ms=0)
+    return bytes(response.encode(version=version))
+
+
+def answer_handshake(
+    data: bytes, ranges: dict[int, tuple[int, int]], spoken: int = 3
+) -> tuple[bytes, list[int]]:
+    """What a broker answers to the requests in `data`, and the versions they had.
+
+    It speaks ApiVersions up to `spoken`; above, it refuses as KIP-511 says.
+    """
+    answers, seen = b"", []
+    for asked in read_requests(data):
+        seen.append(asked.version)
+        if asked.version <= spoken:
+            body = versions_body(asked.version, ranges)
+        else:
+            body = versions_body(0, {18: (0, spoken)}, UNSUPPORTED_VERSION)
+        answers += framed(asked.correlation_id, body)
+    return answers, seen
+
+
+@contextmanager
+def listening(serve: Callable[[socket.socket], None], host: str = "127.0.0.1") -> Iterator[Address]:
+    """A listener that gives each connection to `serve`, one after the other, then closes it."""
+
+    def run() -> None:
+        while True:
+            connection, _ = listener.accept()
+            with connection:
+                if stopping.is_set():
+                    return
+                connection.settimeout(30)
+                try:
+                    serve(connection)
+                except OSError:  # The client has gone, which is its right.
+                    continue
+
+    stopping = threading.Event()
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.create_server((host, 0), family=family) as listener:
+        address = Address(host, listener.getsockname()[1])
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        try:
+            yield address
+        finally:
+            stopping.set()
+            socket.create_connection(address, timeout=30).close()
+            thread.join(30)
+
+
+def read_frame(connection: socket.socket) -> bytes:
+    """One request with its length; empty at the connection's end."""
+    data = b""
+    while len(data) < 4 or len(data) < 4 + struct.unpack_from(">i", data)[0]:
+        received = connection.recv(4096)
+        if not received:
+            return b""
+        data += received
+    return data

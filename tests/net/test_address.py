@@ -1,0 +1,50 @@
+"""Bootstrap lists: what is understood and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from rdmeta.net.address import Address, parse_bootstrap
+
+
+@pytest.mark.parametrize(
+    ("text", "host", "port"),
+    [
+        ("localhost:9094", "localhost", 9094),
+        ("kafka-1.example.org", "kafka-1.example.org", 9092),
+        ("10.0.0.7:1", "10.0.0.7", 1),
+        ("[::1]:65535", "::1", 65535),
+        ("[2001:db8::7]", "2001:db8::7", 9092),
+    ],
+)
+def test_one_server_is_a_host_and_a_port(text: str, host: str, port: int) -> None:
+    assert parse_bootstrap(text) == [Address(host, port)]
+
+
+def test_servers_keep_their_order_and_lose_their_duplicates() -> None:
+    parsed = parse_bootstrap("b:2, a:1,b:2 ,,[::1]:3")
+    assert [str(address) for address in parsed] == ["b:2", "a:1", "[::1]:3"]
+
+
+def test_an_address_prints_as_it_is_parsed() -> None:
+    for text in ("a:1", "[fe80::1]:9092"):
+        assert str(parse_bootstrap(text)[0]) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", " , ", ":9092", "a:", "a:0", "a:65536", "a:-1", "a:٣", "a:9o92", "[::1", "[]:1", "[::1]9"],
+)
+def test_what_is_no_server_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="server"):
+        parse_bootstrap(text)
+
+
+def test_a_bare_ipv6_address_is_refused_with_the_way_to_write_it() -> None:
+    with pytest.raises(ValueError, match="brackets"):
+        parse_bootstrap("::1:9092")
+
+
+def test_a_url_is_refused_by_name() -> None:
+    with pytest.raises(ValueError, match="PLAINTEXT://a:1"):
+        parse_bootstrap("PLAINTEXT://a:1")

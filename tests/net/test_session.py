@@ -1,0 +1,279 @@
+"""The session: versions, headers, frames, and what it refuses."""
+
+from __future__ import annotations
+
+import re
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from peer import MOCK_REFUSAL, answer_handshake, framed, read_requests, versions_body
+
+from rdmeta.errors import Error, MalformedError, TransportError, UnsupportedVersionError
+from rdmeta.net.session import METADATA, Session
+
+RANGES = {0: (3, 11), METADATA: (0, 13), 18: (0, 4)}
+METADATA_V1_ALL = struct.pack(">i", -1)
+
+
+def ready_session(**options: int) -> Session:
+    session = Session(**options)
+    answers, _ = answer_handshake(session.data_to_send(), RANGES)
+    assert session.receive(answers) == []
+    assert session.ready
+    return session
+
+
+def test_the_first_request_is_api_versions_v3_and_names_the_software() -> None:
+    session = Session(client_id="tester")
+    (asked,) = read_requests(session.data_to_send())
+    assert (asked.api_key, asked.version, asked.client_id) == (18, 3, "tester")
+    assert asked.body.client_software_name == "rdmeta"
+    legal = r"[a-zA-Z0-9]([a-zA-Z0-9\-.]*[a-zA-Z0-9])?"
+    assert re.fullmatch(legal, asked.body.client_software_version)
+    assert session.data_to_send() == b""
+
+
+def test_an_answer_at_v3_makes_the_session_ready() -> None:
+    session = ready_session()
+    assert session.versions == RANGES
+    assert not session.is_librdkafka_mock
+
+
+@pytest.mark.parametrize("spoken", [0, 1, 2])
+def test_an_older_broker_is_asked_again_at_the_version_it_names(spoken: int) -> None:
+    session = Session()
+    answers, first = answer_handshake(session.data_to_send(), RANGES, spoken)
+    session.receive(answers)
+    assert not session.ready
+    answers, second = answer_handshake(session.data_to_send(), RANGES, spoken)
+    session.receive(answers)
+    assert (first, second) == ([3], [spoken])
+    assert session.ready
+    assert session.versions == RANGES
+
+
+def test_a_broker_before_kip_511_is_asked_again_at_v0() -> None:
+    session = Session()
+    (asked,) = read_requests(session.data_to_send())
+    session.receive(framed(asked.correlation_id, versions_body(0, {}, 35)))
+    (asked,) = read_requests(session.data_to_send())
+    assert asked.version == 0
+
+
+def test_a_broker_that_refuses_v0_too_is_given_up() -> None:
+    session = Session()
+    (asked,) = read_requests(session.data_to_send())
+    session.receive(framed(asked.correlation_id, versions_body(0, {}, 35)))
+    (asked,) = read_requests(session.data_to_send())
+    with pytest.raises(UnsupportedVersionError) as caught:
+        session.receive(framed(asked.correlation_id, versions_body(0, {}, 35)))
+    assert caught.value.code == 35
+
+
+def test_a_broker_that_names_a_version_not_below_the_refused_one_is_asked_lower() -> None:
+    session = Session()
+    versions = []
+    for _ in range(3):
+        (asked,) = read_requests(session.data_to_send())
+        versions.append(asked.version)
+        session.receive(framed(asked.correlation_id, versions_body(0, {18: (0, 9)}, 35)))
+    assert versions == [3, 2, 1]
+
+
+def test_librdkafkas_mock_is_known_by_its_refusal() -> None:
+    session = Session()
+    (asked,) = read_requests(session.data_to_send())
+    session.receive(framed(asked.correlation_id, MOCK_REFUSAL))
+    answers, seen = answer_handshake(session.data_to_send(), RANGES, spoken=2)
+    session.receive(answers)
+    assert seen == [2]
+    assert session.ready
+    assert session.is_librdkafka_mock
+
+
+def test_a_proper_refusal_is_not_taken_for_the_mocks() -> None:
+    session = Session()
+    for _ in range(2):
+        answers, _ = answer_handshake(session.data_to_send(), RANGES, spoken=2)
+        session.receive(answers)
+    assert session.ready
+    assert not session.is_librdkafka_mock
+
+
+def test_another_error_instead_of_versions_is_raised_with_its_code() -> None:
+    session = Session()
+    (asked,) = read_requests(session.data_to_send())
+    with pytest.raises(Error, match="CLUSTER_AUTHORIZATION_FAILED") as caught:
+        session.receive(framed(asked.correlation_id, versions_body(3, {}, 31)))
+    assert caught.value.code == 31
+
+
+def test_every_truncation_of_a_versions_answer_is_refused_or_says_the_same() -> None:
+    for version, spoken in [(3, 3), (0, 0)]:
+        body = versions_body(version, RANGES)
+        refused = 0
+        for length in range(len(body)):
+            session = Session()
+            if spoken == 0:
+                session.receive(answer_handshake(session.data_to_send(), {}, spoken)[0])
+            (asked,) = read_requests(session.data_to_send())
+            assert asked.version == version
+            try:
+                session.receive(framed(asked.correlation_id, body[:length]))
+            except MalformedError:
+                refused += 1
+            else:
+                assert session.versions == RANGES
+        assert refused > len(RANGES) * 6
+
+
+def test_a_count_beyond_the_frame_is_refused_before_it_is_believed() -> None:
+    for body in (struct.pack(">hi", 35, 2**31 - 1), b"\0\0" + b"\xff\xff\xff\xff\x0f"):
+        session = Session()
+        (asked,) = read_requests(session.data_to_send())
+        with pytest.raises(MalformedError):
+            session.receive(framed(asked.correlation_id, body))
+
+
+@given(data=st.binary(max_size=200))
+def test_arbitrary_bytes_are_taken_or_refused_and_never_crash(data: bytes) -> None:
+    session = Session()
+    (asked,) = read_requests(session.data_to_send())
+    try:
+        session.receive(framed(asked.correlation_id, data))
+        session.receive(data)
+    except Error:
+        with pytest.raises(Error):
+            session.receive(b"")
+
+
+@given(data=st.data())
+def test_answers_are_the_same_however_the_bytes_are_split(data: st.DataObject) -> None:
+    session = Session()
+    stream, _ = answer_handshake(session.data_to_send(), RANGES)
+    session.receive(stream)
+    bodies = data.draw(st.lists(st.binary(max_size=40), max_size=5))
+    stream = b"".join(
+        framed(session.request(METADATA, 1, METADATA_V1_ALL), body) for body in bodies
+    )
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=12)))
+    edges = [0, *cuts, len(stream)]
+    answers = [
+        answer
+        for start, end in zip(edges, edges[1:], strict=False)
+        for answer in session.receive(stream[start:end])
+    ]
+    assert [answer.body for answer in answers] == bodies
+
+
+def test_the_handshake_survives_one_byte_at_a_time() -> None:
+    session = Session()
+    answers, _ = answer_handshake(session.data_to_send(), RANGES)
+    for byte in answers:
+        assert not session.ready
+        session.receive(bytes([byte]))
+    assert session.ready
+
+
+def test_requests_are_framed_with_the_header_of_their_version() -> None:
+    session = ready_session()
+    session.request(METADATA, 1, METADATA_V1_ALL)
+    session.request(METADATA, 9, b"\0\1\0\0\0")
+    old, flexible = read_requests(session.data_to_send())
+    assert (old.version, old.body.topics) == (1, None)
+    assert (flexible.version, flexible.body.topics) == (9, None)
+    assert flexible.correlation_id == old.correlation_id + 1
+
+
+def test_header_tags_of_flexible_answers_are_not_part_of_the_body() -> None:
+    session = ready_session()
+    tags = b"\x01\x05\x03abc"
+    stream = framed(session.request(METADATA, 8, b"\0\0\0\0\0\0\0"), b"old")
+    stream += framed(session.request(METADATA, 9, b"\1\0\0\0\0"), b"flexible", tags)
+    assert [answer.body for answer in session.receive(stream)] == [b"old", b"flexible"]
+
+
+def test_header_tags_that_end_beyond_the_frame_are_refused() -> None:
+    session = ready_session()
+    correlation_id = session.request(METADATA, 12, b"\1\0\0\0")
+    with pytest.raises(MalformedError):
+        session.receive(framed(correlation_id, b"abc", b"\x01\x05\x7f"))
+
+
+def test_an_answer_to_another_request_is_refused() -> None:
+    session = ready_session()
+    correlation_id = session.request(METADATA, 1, METADATA_V1_ALL)
+    with pytest.raises(TransportError, match=str(correlation_id + 1)):
+        session.receive(framed(correlation_id + 1, b""))
+
+
+def test_an_answer_to_nothing_is_refused() -> None:
+    with pytest.raises(TransportError, match="not asked"):
+        ready_session().receive(framed(2, b""))
+
+
+@pytest.mark.parametrize("length", [-(2**31), -1, 0, 3, 101, 2**31 - 1])
+def test_a_frame_length_out_of_bounds_is_refused_before_the_frame_arrives(length: int) -> None:
+    session = ready_session(max_frame=100)
+    session.request(METADATA, 1, METADATA_V1_ALL)
+    with pytest.raises(MalformedError):
+        session.receive(struct.pack(">i", length))
+
+
+def test_a_frame_of_exactly_the_limit_is_accepted() -> None:
+    session = ready_session(max_frame=100)
+    correlation_id = session.request(METADATA, 1, METADATA_V1_ALL)
+    (answer,) = session.receive(framed(correlation_id, bytes(96)))
+    assert len(answer.body) == 96
+
+
+@pytest.mark.parametrize(
+    ("first", "hint"), [(bytes.fromhex("15030300020250"), "TLS"), (b"HTTP/1.1 400", "HTTP")]
+)
+def test_another_protocol_is_named(first: bytes, hint: str) -> None:
+    with pytest.raises(MalformedError, match=hint):
+        Session().receive(first)
+
+
+def test_a_failed_session_stays_failed() -> None:
+    session = Session()
+    with pytest.raises(MalformedError):
+        session.receive(bytes(4))
+    with pytest.raises(MalformedError):
+        session.receive(b"")
+    with pytest.raises(MalformedError):
+        session.request(METADATA, 1, METADATA_V1_ALL)
+
+
+def test_no_request_goes_out_before_the_session_is_ready() -> None:
+    session = Session()
+    session.data_to_send()
+    with pytest.raises(Error, match="not ready"):
+        session.request(METADATA, 1, METADATA_V1_ALL)
+    assert session.data_to_send() == b""
+
+
+def test_a_close_before_any_answer_points_at_tls_and_sasl() -> None:
+    with pytest.raises(TransportError, match="TLS or SASL"):
+        Session().closed()
+    with pytest.raises(TransportError, match="closed the connection$"):
+        ready_session().closed()
+
+
+def test_the_highest_common_version_is_taken() -> None:
+    session = ready_session()
+    assert session.version_for(METADATA, 0, 13) == 13
+    assert session.version_for(METADATA, 0, 12) == 12
+    assert session.version_for(0, 0, 99) == 11
+
+
+def test_no_common_version_is_an_error_that_names_both_sides() -> None:
+    session = ready_session()
+    with pytest.raises(UnsupportedVersionError, match=r"3-11.*12-13"):
+        session.version_for(0, 12, 13)
+    with pytest.raises(UnsupportedVersionError, match=r"3-11.*0-2"):
+        session.version_for(0, 0, 2)
+    with pytest.raises(UnsupportedVersionError, match="no version"):
+        session.version_for(77, 0, 1)
