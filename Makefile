@@ -157,7 +157,7 @@ fuzz-driver: $(patsubst fuzz/%.c,build/asan/bin/%,$(FUZZ_TARGETS))
 
 # ------------------------------------------------------------------ lint
 
-LINT_C := $(C_SOURCES) $(wildcard tests/c/*.c fuzz/*.c bench/*.c)
+LINT_C := $(C_SOURCES) $(wildcard tests/c/*.c fuzz/*.c bench/c/*.c)
 
 .PHONY: lint lint-c lint-python
 lint: ## ruff, mypy --strict, C warnings as errors

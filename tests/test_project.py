@@ -1,0 +1,86 @@
+"""The project's files agree with each other."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+try:
+    import tomllib
+except ModuleNotFoundError:  # Python 3.10
+    import tomli as tomllib
+
+ROOT = Path(__file__).resolve().parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+EXTRAS = PROJECT["project"]["optional-dependencies"]
+
+
+def pins() -> dict[str, str]:
+    """Version of each package that constraints.txt pins for this Python."""
+    found = {}
+    for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines():
+        requirement = None if line.startswith("#") else Requirement(line)
+        if requirement and (requirement.marker is None or requirement.marker.evaluate()):
+            (specifier,) = requirement.specifier
+            assert specifier.operator == "==", line
+            found[canonicalize_name(requirement.name)] = specifier.version
+    return found
+
+
+def wanted() -> Iterator[Requirement]:
+    """What the build and the extras ask for."""
+    for text in [*PROJECT["build-system"]["requires"], *sum(EXTRAS.values(), [])]:
+        requirement = Requirement(text)
+        if requirement.name != PROJECT["project"]["name"]:
+            yield requirement
+
+
+def test_every_requirement_has_a_lower_bound_that_its_pin_meets() -> None:
+    pinned = pins()
+    for requirement in wanted():
+        assert any(spec.operator == ">=" for spec in requirement.specifier), requirement
+        assert requirement.specifier.contains(pinned[canonicalize_name(requirement.name)])
+
+
+def test_what_runs_these_tests_is_what_the_constraints_pin() -> None:
+    different = {}
+    for name, pin in pins().items():
+        try:
+            installed = version(name)
+        except PackageNotFoundError:
+            installed = "not installed"
+        if installed != pin:
+            different[name] = (installed, pin)
+    assert different == {}
+
+
+def test_importing_rdmeta_needs_no_extra() -> None:
+    modules = ["aiokafka", "cffi", "click", "confluent_kafka", "kafka", "numpy", "pandas"]
+    modules += ["pyarrow", "pyspark", "rich"]
+    program = f"import sys; sys.modules.update(dict.fromkeys({modules}))\n"
+    program += "import rdmeta; rdmeta.MetadataCache()"
+    subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True, timeout=50)
+
+
+@pytest.mark.parametrize("name", ["RDMETA_CFLAGS", "RDMETA_LDFLAGS", "RDMETA_WARNINGS"])
+def test_no_other_file_defines_the_compiler_flags(name: str) -> None:
+    holders = [
+        path.name
+        for path in (ROOT / "csrc/flags.mk", ROOT / "Makefile", ROOT / "setup.py")
+        if f"{name} =" in path.read_text(encoding="utf-8")
+    ]
+    assert holders == ["flags.mk"]
+
+
+def test_the_flags_ask_for_no_more_than_the_baseline_of_the_architecture() -> None:
+    lines = (ROOT / "csrc/flags.mk").read_text(encoding="utf-8").splitlines()
+    words = [word for line in lines if not line.startswith("#") for word in line.split()]
+    assert "-O2" in words
+    assert [word for word in words if word.startswith("-m")] == []
