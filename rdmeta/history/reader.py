@@ -1,0 +1,176 @@
+"""Reading a directory of history without Spark, and finding out whether it is whole."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from itertools import groupby, pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from rdmeta.history.schema import CHANGE_SCHEMA, FileName, Footer, HistoryError
+from rdmeta.model import Change
+
+__all__ = ["HistoryFile", "Recording", "changes", "files", "read", "recordings"]
+
+
+class HistoryFile(NamedTuple):
+    """One file and what its footer says: versions (since, until], observed from when to when."""
+
+    path: Path
+    cluster_id: str
+    session: str
+    since: int
+    until: int
+    observed_from: datetime
+    observed_to: datetime
+
+
+class Recording(NamedTuple):
+    """One recording's files in order, and the time that they cover."""
+
+    cluster_id: str
+    session: str
+    observed_from: datetime
+    observed_to: datetime
+    files: tuple[HistoryFile, ...]
+
+
+def files(directory: str | os.PathLike[str]) -> list[HistoryFile]:
+    """Every history file below `directory`, each one opened and checked against its name.
+
+    By cluster, then recording, then version. Names that begin with "." or "_" and names that do
+    not end in ".parquet" are left alone: they are files being written, or not ours. HistoryError
+    says which file is damaged, foreign, there twice, or missing from the middle of a recording.
+    """
+    root = Path(directory)
+    if not root.is_dir():
+        raise HistoryError(f"{root}: not a directory")
+    found = sorted((_open(path) for path in _parquet_files(root)), key=_order)
+    for before, after in pairwise(found):
+        if before.session != after.session:
+            continue
+        if before.path.name == after.path.name:
+            raise HistoryError(f"{after.path}: the same file as {before.path}")
+        if before.until != after.since:
+            raise HistoryError(
+                f"{after.path}: begins at version {after.since}, but what comes before it in its"
+                f" recording ends at {before.until}: {before.path.name}"
+            )
+    for first in (next(group) for _, group in groupby(found, key=lambda file: file.session)):
+        if first.since != 0:
+            raise HistoryError(
+                f"{first.path}: the recording's first file, with how everything stood, is missing"
+            )
+    return found
+
+
+def recordings(directory: str | os.PathLike[str]) -> list[Recording]:
+    """The recordings below `directory`, oldest first within a cluster; raises as `files` does."""
+    found = []
+    for (cluster_id, session), group in groupby(
+        files(directory), key=lambda file: (file.cluster_id, file.session)
+    ):
+        parts = tuple(group)
+        found.append(
+            Recording(
+                cluster_id,
+                session,
+                min(part.observed_from for part in parts),
+                max(part.observed_to for part in parts),
+                parts,
+            )
+        )
+    return sorted(found, key=lambda r: (r.cluster_id, r.observed_from, r.session))
+
+
+def read(
+    directory: str | os.PathLike[str],
+    *,
+    cluster_id: str | None = None,
+    session: str | None = None,
+) -> pa.Table:
+    """The change records below `directory` as Arrow, recording after recording in their order.
+
+    `cluster_id` and `session` narrow it to one cluster, one recording. Raises as `files` does.
+    """
+    tables = [_rows(file) for file in _chosen(directory, cluster_id, session)]
+    return pa.concat_tables(tables) if tables else CHANGE_SCHEMA.empty_table()
+
+
+def changes(
+    directory: str | os.PathLike[str],
+    *,
+    cluster_id: str | None = None,
+    session: str | None = None,
+) -> Iterator[Change]:
+    """The change records below `directory` one by one, as a cache would have told them."""
+    for file in _chosen(directory, cluster_id, session):
+        for batch in _rows(file).to_batches():
+            columns = (column.to_pylist() for column in batch.columns)
+            yield from (_change(values) for values in zip(*columns, strict=True))
+
+
+def _chosen(
+    directory: str | os.PathLike[str], cluster_id: str | None, session: str | None
+) -> Iterator[HistoryFile]:
+    for recording in recordings(directory):
+        if cluster_id in (None, recording.cluster_id) and session in (None, recording.session):
+            yield from recording.files
+
+
+def _change(values: Iterable[object]) -> Change:
+    """One row as a record; lists become tuples."""
+    return Change(*(tuple(v) if isinstance(v, list) else v for v in values))  # type: ignore[arg-type]
+
+
+def _order(file: HistoryFile) -> tuple[str, str, int, int]:
+    return file.cluster_id, file.session, file.since, file.until
+
+
+def _parquet_files(root: Path) -> Iterator[Path]:
+    for where, directories, names in os.walk(root):
+        directories[:] = [name for name in directories if not name.startswith((".", "_"))]
+        for name in names:
+            if name.endswith(".parquet") and not name.startswith((".", "_")):
+                yield Path(where, name)
+
+
+def _open(path: Path) -> HistoryFile:
+    """The file at `path`, its footer read and compared with its name."""
+    try:
+        name = FileName.parse(path.name)
+        try:
+            schema = pq.read_schema(path)
+        except (pa.ArrowException, OSError) as error:
+            raise HistoryError(f"not a whole Parquet file: {error}") from error
+        footer = Footer.parse(schema.metadata)
+        if footer.name != name:
+            raise HistoryError(f"its metadata says that it is {footer.name}")
+        if not schema.equals(CHANGE_SCHEMA):
+            raise HistoryError(f"{_difference(schema)} is not as in a change record")
+        if footer.observed_from > footer.observed_to:
+            raise HistoryError("its observation ends before it begins")
+    except HistoryError as error:
+        raise HistoryError(f"{path}: {error}") from error
+    return HistoryFile(path, *name, footer.observed_from, footer.observed_to)
+
+
+def _difference(schema: pa.Schema) -> str:
+    """The first column in which `schema` differs from a change record."""
+    for ours, theirs in zip(CHANGE_SCHEMA, schema, strict=False):
+        if ours != theirs:
+            return f"column {theirs.name!r} ({theirs.type})"
+    return f"the number of columns ({len(schema)})"
+
+
+def _rows(file: HistoryFile) -> pa.Table:
+    try:
+        table = pq.ParquetFile(file.path).read()
+    except (pa.ArrowException, OSError) as error:
+        raise HistoryError(f"{file.path}: {error}") from error
+    return table.replace_schema_metadata(None)

@@ -1,0 +1,285 @@
+"""A cache's changes, appended to Parquet as they are seen.
+
+Life of a recording: `observed_from`, then how everything stood (rows with `detail` "baseline"),
+then changes, then `observed_to`. It never spans time in which nobody looked: when the cache no
+longer holds all that changed, when observations lie too far apart, or when another cluster
+answers, the recording ends at its last observation and a new one begins, whose second row is
+`resync` and says why. A process that dies writes no `observed_to`; what it saw ends at the last
+file's `observed_to_us`.
+
+A file comes into being by rename, complete and on disk, or not at all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from types import TracebackType
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from rdmeta.history.schema import (
+    BASELINE,
+    CHANGE_SCHEMA,
+    FileName,
+    Footer,
+    HistoryError,
+)
+from rdmeta.history.states import Cache, FellBehindError, State, drain, partition_rows, read_state
+from rdmeta.model import Change
+
+__all__ = ["Recorder"]
+
+_NOTHING = Change(*[None] * len(Change._fields))  # type: ignore[arg-type]
+
+
+def _utc_now() -> datetime:
+    return datetime.now(timezone.utc)
+
+
+class Recorder:
+    """Appends what changes in a cache to Parquet files in a directory.
+
+    Call `observe()` after each refresh that succeeded, and only then: it says that the whole cache
+    was confirmed just now. A recorder is meant for a cache whose refreshes ask for all topics, of
+    one broker that stays the same: brokers that lag behind each other flip an ISR back and forth.
+
+    `flush_every` bounds, in seconds, what a crash loses, and `flush_rows` what is held in memory.
+    Observations more than `max_gap` seconds apart are two recordings. `cluster_id` names the
+    cluster where its brokers do not (Metadata v0 and v1). Times are wall-clock time, in UTC, and
+    within a recording never run backwards. Not thread-safe; another recorder, also of the same
+    cluster, may write to the same directory.
+
+    Raises HistoryError where the cluster has no name, OSError where a file cannot be written: what
+    was observed is then still held, and the next call tries again.
+    """
+
+    def __init__(
+        self,
+        cache: Cache,
+        directory: str | os.PathLike[str],
+        *,
+        cluster_id: str | None = None,
+        flush_every: float = 300.0,
+        flush_rows: int = 100_000,
+        max_gap: float = 60.0,
+        clock: Callable[[], datetime] = _utc_now,
+    ) -> None:
+        self._cache = cache
+        self._directory = Path(directory)
+        self._directory.mkdir(parents=True, exist_ok=True)
+        self._named = cluster_id
+        self._flush_every = timedelta(seconds=flush_every)
+        self._flush_rows = flush_rows
+        self._max_gap = timedelta(seconds=max_gap)
+        self._clock = clock
+        self._recording: _Recording | None = None
+        self._files: list[Path] = []
+
+    @property
+    def session(self) -> str | None:
+        """The UUID of the recording under way, None if there is none."""
+        return self._recording.session if self._recording else None
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files written so far, oldest first."""
+        return tuple(self._files)
+
+    def observe(self) -> int:
+        """Take what has changed since the last call; the number of rows that makes.
+
+        A cache that knows nothing yet makes none.
+        """
+        now = self._clock()
+        if self._recording is None:
+            return self._begin(now)
+        try:
+            return self._take(self._recording, now)
+        except (FellBehindError, _InterruptedError) as error:
+            self._end(self._recording)
+            return self._begin(now, str(error))
+
+    def flush(self) -> None:
+        """Write what is held to a file, now."""
+        if self._recording is not None:
+            self._write(self._recording)
+
+    def close(self) -> None:
+        """End the recording as of the last observation. Doing so twice is fine."""
+        if self._recording is not None:
+            self._end(self._recording)
+
+    def __enter__(self) -> Recorder:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _take(self, recording: _Recording, now: datetime) -> int:
+        apart = now - recording.observed_to
+        if apart > self._max_gap:
+            raise _InterruptedError(f"nobody looked for {apart.total_seconds():.1f} s")
+        if recording.ended:
+            raise _InterruptedError("the recording before could not be ended at once")
+        rows, until = drain(self._cache, recording.until)
+        if any(row.kind == "cluster_changed" for row in rows):
+            raise _InterruptedError("another cluster answered")
+        taken = recording.add(rows, until, now)
+        due = recording.observed_to - recording.flushed_at >= self._flush_every
+        if due or recording.held >= self._flush_rows:
+            self._write(recording)
+        return taken
+
+    def _begin(self, now: datetime, reason: str | None = None) -> int:
+        """Start a recording with how everything stands; `reason` if it follows a broken one."""
+        try:
+            state = read_state(self._cache)
+        except FellBehindError as error:
+            raise HistoryError(str(error)) from error
+        cluster_id = state.cluster_id or self._named
+        if not state.brokers and not state.topics:
+            return 0
+        if cluster_id is None:
+            raise HistoryError(
+                "the brokers did not say which cluster they are (Metadata v0 and v1 cannot):"
+                " name it with cluster_id="
+            )
+        self._recording = recording = _Recording(cluster_id, now)
+        taken = recording.add(_baseline(state, now, reason), state.version, now)
+        self._write(recording)
+        return taken
+
+    def _end(self, recording: _Recording) -> None:
+        end = _NOTHING._replace(
+            version=recording.until,
+            observed_at=recording.observed_to,
+            source="poll",
+            kind="observed_to",
+        )
+        recording.end(end)
+        self._write(recording)
+        self._recording = None
+
+    def _write(self, recording: _Recording) -> None:
+        footer = recording.footer()
+        path = self._directory / str(footer.name)
+        _write_whole(path, recording.table().replace_schema_metadata(footer.metadata()))
+        recording.written()
+        if path not in self._files[-1:]:
+            self._files.append(path)
+
+
+class _InterruptedError(Exception):
+    """What is seen now does not continue the recording under way."""
+
+
+class _Recording:
+    """One unbroken observation of one cluster, and what of it is not in a file yet."""
+
+    def __init__(self, cluster_id: str, now: datetime) -> None:
+        self.cluster_id = cluster_id
+        self.session = str(uuid4())
+        self.until = 0
+        self.observed_to = now
+        self.flushed_at = now
+        self._since = 0
+        self._from = now
+        self._rows: list[Change] = []
+        self.ended = False
+
+    @property
+    def held(self) -> int:
+        return len(self._rows)
+
+    def add(self, rows: list[Change], until: int, now: datetime) -> int:
+        """Hold `rows`, which lead up to version `until`, as observed by `now`."""
+        clock = self.observed_to
+        for row in rows:
+            clock = max(clock, row.observed_at)
+            self._rows.append(
+                row._replace(cluster_id=self.cluster_id, session=self.session, observed_at=clock)
+            )
+        self.until = until
+        self.observed_to = max(clock, now)
+        return len(rows)
+
+    def end(self, row: Change) -> None:
+        """Hold the last row, once."""
+        if not self.ended:
+            self.ended = True
+            self.add([row], self.until, self.observed_to)
+
+    def footer(self) -> Footer:
+        """What the next file says of itself."""
+        name = FileName(self.cluster_id, self.session, self._since, self.until)
+        return Footer(name, self._from, self.observed_to)
+
+    def table(self) -> pa.Table:
+        """The rows held, as Arrow."""
+        columns = zip(*self._rows, strict=True) if self._rows else [()] * len(CHANGE_SCHEMA)
+        arrays = [
+            pa.array(values, field.type)
+            for values, field in zip(columns, CHANGE_SCHEMA, strict=True)
+        ]
+        return pa.Table.from_arrays(arrays, schema=CHANGE_SCHEMA)
+
+    def written(self) -> None:
+        """The rows are in a file: hold them no longer."""
+        if self._since < self.until:
+            self._from = self.observed_to
+        # else: that file only says until when nothing changed. The next of its kind takes its
+        # place and has to say the same of the time before.
+        self._rows.clear()
+        self._since = self.until
+        self.flushed_at = self.observed_to
+
+
+def _baseline(state: State, now: datetime, reason: str | None) -> list[Change]:
+    """The rows a recording begins with."""
+    first = _NOTHING._replace(version=state.version, observed_at=now, source="poll")
+    rows = [first._replace(kind="observed_from")]
+    if reason is not None:
+        rows.append(first._replace(kind="resync", detail=reason))
+    stood = first._replace(detail=BASELINE)
+    rows += (stood._replace(kind="broker_added", broker=broker.id) for broker in state.brokers)
+    for topic in state.topics:
+        row = stood._replace(kind="topic_added", topic=topic.name, topic_id=topic.topic_id)
+        rows.append(row)
+        rows += partition_rows(row, topic.partitions)
+    return rows
+
+
+def _write_whole(path: Path, table: pa.Table) -> None:
+    """Put `table` at `path`: under a name that readers ignore, to the disk, then renamed."""
+    temporary = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
+    try:
+        with open(temporary, "wb") as file:
+            pq.write_table(table, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+    _sync_directory(path.parent)
+
+
+def _sync_directory(directory: Path) -> None:
+    """Put the rename itself on the disk."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

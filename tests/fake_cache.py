@@ -1,0 +1,168 @@
+"""A cluster and a cache of it in plain Python: what a recorder sees, and what was true.
+
+Every method that changes something is one write: the version goes up by one, one or more change
+records say what differed, and `truth` remembers how everything stood from then on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
+
+from rdmeta.errors import UnknownTopicError
+from rdmeta.model import Broker, Change, Partition, Topic
+
+START = datetime(2025, 6, 1, 12, 0, tzinfo=timezone.utc)
+NOTHING = Change(*[None] * len(Change._fields))  # type: ignore[arg-type]
+
+
+class FakeClock:
+    """A wall clock that is moved by hand."""
+
+    def __init__(self) -> None:
+        self.now = START
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def pass_seconds(self, seconds: float) -> datetime:
+        self.now += timedelta(seconds=seconds)
+        return self.now
+
+
+class FakeChanges:
+    def __init__(self, records: list[Change], until: int, resync: bool = False) -> None:
+        self.records, self.until, self.resync = records, until, resync
+
+    def __iter__(self) -> Iterator[Change]:
+        return iter(self.records)
+
+
+class FakeCache:
+    """As much of a cache as a recorder asks of it, changed by calling its methods."""
+
+    def __init__(self, clock: FakeClock, cluster_id: str | None = "cluster-A") -> None:
+        self.clock = clock
+        self.version = 0
+        self.cluster_id = cluster_id
+        self.brokers: tuple[Broker, ...] = ()
+        # Called by topic(), once: another writer that gets in between.
+        self.meanwhile: list[object] = []
+        self._topics: dict[str, Topic] = {}
+        self._records: list[Change] = []
+        self._floor = 0
+
+    def topics(self) -> list[Topic]:
+        return list(self._topics.values())
+
+    def topic(self, name: str, /) -> Topic:
+        if self.meanwhile:
+            self.meanwhile.pop()()  # type: ignore[operator]
+        if name not in self._topics:
+            raise UnknownTopicError(name)
+        return self._topics[name]
+
+    def changes(self, since: int = 0, /) -> FakeChanges:
+        if since < self._floor:
+            return FakeChanges([], self.version, resync=True)
+        return FakeChanges([r for r in self._records if r.version > since], self.version)
+
+    def forget_changes(self) -> None:
+        """The ring held too little: whoever has not read yet must resync."""
+        self._floor = self.version
+        self._records.clear()
+
+    def add_broker(self, broker: int) -> None:
+        self.brokers = (*self.brokers, Broker(broker, "localhost", 9092 + broker))
+        self._write(kind="broker_added", broker=broker)
+
+    def become(self, cluster_id: str) -> None:
+        self.cluster_id = cluster_id
+        self._topics.clear()
+        self._write(kind="cluster_changed")
+
+    def add_topic(self, name: str, topic_id: str | None, leaders: list[int | None]) -> None:
+        """A new topic whose partitions are on brokers 1 to 3; an existing one is recreated."""
+        kind = "topic_recreated" if name in self._topics else "topic_added"
+        partitions = tuple(
+            Partition(name, topic_id, p, leader, 0, (1, 2, 3), (1, 2, 3), (), 0)
+            for p, leader in enumerate(leaders)
+        )
+        self._topics[name] = Topic(name, topic_id, False, partitions)
+        self._write(kind=kind, topic=name, topic_id=topic_id)
+
+    def remove_topic(self, name: str, kind: str = "topic_removed") -> None:
+        gone = self._topics.pop(name)
+        self._write(kind=kind, topic=name, topic_id=gone.topic_id)
+
+    def grow(self, name: str, leader: int | None, named: bool) -> None:
+        """One partition more; `named`: the record says which."""
+        topic = self._topics[name]
+        number = len(topic.partitions)
+        new = Partition(name, topic.topic_id, number, leader, 0, (1, 2, 3), (1, 2, 3), (), 0)
+        self._topics[name] = topic._replace(partitions=(*topic.partitions, new))
+        self._write(
+            kind="partitions_added",
+            topic=name,
+            topic_id=topic.topic_id,
+            partition=number if named else None,
+        )
+
+    def set_leader(
+        self, name: str, partition: int, leader: int | None, epoch: int | None = None
+    ) -> None:
+        old = self._topics[name].partitions[partition]
+        new_epoch = epoch if epoch is not None else (old.leader_epoch or 0) + 1
+        self._replace(old._replace(leader=leader, leader_epoch=new_epoch))
+        self._write(
+            kind="leader_changed",
+            topic=name,
+            topic_id=old.topic_id,
+            partition=partition,
+            old_leader=old.leader,
+            new_leader=leader,
+            old_leader_epoch=old.leader_epoch,
+            new_leader_epoch=new_epoch,
+        )
+
+    def set_isr(self, name: str, partition: int, isr: tuple[int, ...]) -> None:
+        old = self._topics[name].partitions[partition]
+        self._replace(old._replace(isr=isr))
+        self._write(
+            kind="isr_changed",
+            topic=name,
+            topic_id=old.topic_id,
+            partition=partition,
+            old_isr=old.isr,
+            new_isr=isr,
+        )
+
+    def set_replicas(self, name: str, partition: int, replicas: tuple[int, ...]) -> None:
+        old = self._topics[name].partitions[partition]
+        self._replace(old._replace(replicas=replicas))
+        self._write(
+            kind="replicas_changed",
+            topic=name,
+            topic_id=old.topic_id,
+            partition=partition,
+            old_replicas=old.replicas,
+            new_replicas=replicas,
+        )
+
+    def _replace(self, new: Partition) -> None:
+        topic = self._topics[new.topic]
+        partitions = tuple(new if p.partition == new.partition else p for p in topic.partitions)
+        self._topics[new.topic] = topic._replace(partitions=partitions)
+
+    def _write(self, **fields: object) -> None:
+        self.version += 1
+        self._records.append(
+            NOTHING._replace(
+                version=self.version,
+                cluster_id=self.cluster_id,
+                session="a cache's life",
+                observed_at=self.clock.now,
+                source="poll",
+                **fields,  # type: ignore[arg-type]
+            )
+        )

@@ -1,0 +1,403 @@
+"""A recorder writes what a cache saw, whole, and never claims to have seen more."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from fake_cache import START, FakeCache, FakeChanges, FakeClock
+
+from rdmeta.history import CHANGE_SCHEMA, HistoryError, Recorder, changes, read, recordings
+from rdmeta.model import Change, Topic
+
+ID = "lkG5VK0pTeCvTgvv0gdI1A"
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def cache(clock: FakeClock) -> FakeCache:
+    """Three brokers and a topic of two partitions."""
+    cache = FakeCache(clock)
+    for broker in (1, 2, 3):
+        cache.add_broker(broker)
+    cache.add_topic("orders", ID, [1, None])
+    return cache
+
+
+def rows_of(directory: Path, kind: str) -> list[Change]:
+    return [row for row in changes(directory) if row.kind == kind]
+
+
+def test_columns_are_those_of_a_change_record_in_its_order() -> None:
+    assert tuple(CHANGE_SCHEMA.names) == Change._fields
+
+
+def test_a_recording_begins_with_how_everything_stood(
+    cache: FakeCache, clock: FakeClock, tmp_path: Path
+) -> None:
+    with Recorder(cache, tmp_path, clock=clock) as recorder:
+        recorder.observe()
+        rows = list(changes(tmp_path))
+    assert [row.kind for row in rows] == [
+        "observed_from",
+        *["broker_added"] * 3,
+        *["topic_added"] * 3,
+    ]
+    assert {row.detail for row in rows[1:]} == {"baseline"}
+    assert [row.broker for row in rows[1:4]] == [1, 2, 3]
+    whole, first, second = rows[4:]
+    assert (whole.topic, whole.topic_id, whole.partition) == ("orders", ID, None)
+    assert (first.partition, first.new_leader, first.new_leader_epoch) == (0, 1, 0)
+    assert (first.new_isr, first.new_replicas) == ((1, 2, 3), (1, 2, 3))
+    assert (second.partition, second.new_leader, second.new_leader_epoch) == (1, None, 0)
+    assert {(row.version, row.observed_at) for row in rows} == {(cache.version, START)}
+
+
+def test_rows_name_the_recording_and_not_the_cache(
+    cache: FakeCache, clock: FakeClock, tmp_path: Path
+) -> None:
+    with Recorder(cache, tmp_path, clock=clock) as recorder:
+        recorder.observe()
+        session = recorder.session
+        cache.set_leader("orders", 0, 2)
+        recorder.observe()
+    assert {row.session for row in changes(tmp_path)} == {session}
+    assert recorder.session is None
+
+
+def test_changes_follow_as_the_cache_told_them(
+    cache: FakeCache, clock: FakeClock, tmp_path: Path
+) -> None:
+    with Recorder(cache, tmp_path, clock=clock) as recorder:
+        recorder.observe()
+        clock.pass_seconds(5)
+        cache.set_leader("orders", 0, 2)
+        cache.set_isr("orders", 1, (2, 3))
+        clock.pass_seconds(1)
+        assert recorder.observe() == 2
+        session = recorder.session
+    told = [row for row in changes(tmp_path) if row.kind in ("leader_changed", "isr_changed")]
+    assert told == [record._replace(session=session) for record in cache.changes(4)]
+
+
+def test_a_new_topic_is_followed_by_its_partitions(
+    cache: FakeCache, clock: FakeClock, tmp_path: Path
+) -> None:
+    with Recorder(cache, tmp_path, clock=clock) as recorder:
+        recorder.observe()
+        cache.add_topic("payments", None, [3, 2])
+        recorder.observe()
+    rows = [row for row in changes(tmp_path) if row.topic == "payments"]
+    assert [(r.kind, r.partition, r.new_leader) for r in rows] == [
+        ("topic_added", None, None),
+        ("topic_added", 0, 3),
+        ("topic_added", 1, 2),
+    ]
+
+
+def test_a_new_topic_is_written_as_it_was_before_later_changes(
+    cache: FakeCache, clock: FakeClock, tmp_path: Path
+) -> None:
+    with Recorder(cache, tmp_path, clock=clock) as recorder:
+        recorder.observe()
+        cache.add_topic("payments", None, [3])
+        cache.set_leader("payments", 0, 1, epoch=7)
+        cache.set_isr("payments", 0, (1,))
+        cache.set_replicas("payments", 0, (1, 2))
+        cache.grow("payments", 2, named=True)
+        recorder.observe()
+    added = rows_of(tmp_path, "topic_added")[-1]
+    assert (added.topic, added.partition) == ("payments", 0)
+    assert (added.new_leader, added.new_leader_epoch) == (3, 0)
+    assert (added.new_isr, added.new_replicas) == ((1, 2, 3), (1, 2, 3))
+    (grown,) = rows_of(tmp_path, "partitions_added")
+    assert (grown.partition, grown.new_leader, grown.new_isr) == (1, 2, (1, 2, 3))
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_partitions_that_were_added_are_written_with_their_state(
+    cache: FakeCache, clock: FakeClock, tmp_path: Path, named: bool
+) -> None:
+    with Recorder(cache, tmp_path, clock=clock) as recorder:
+        recorder.observe()
+        cache.grow("orders", 3, named=named)
+        recorder.observe()
+    grown = rows_of(tmp_path, "partitions_added")[-1]
+    assert (grown.partition, grown.new_leader, grown.new_replicas) == (2, 3, (1, 2, 3))
+
+
+def test_a_topic_that_came_and_went_unseen_has_no_partitions(
+    cache: FakeCache, clock: FakeClock, tmp_path: Path
+) -> None:
+    with Recorder(cache, tmp_path, clock=clock) as recorder:
+        recorder.observe()
+        cache.add_topic("brief", None, [1])
+        cache.remove_topic("brief")
+        cache.add_topic("orders", "B" * 22, [2])
+        cache.add_topic("orders", "C" * 22, [3])
+        recorder.observe()
+    assert [(r.kind, r.partition) for r in changes(tmp_path) if r.topic == "brief"] == [
+        ("topic_added", None),
+        ("topic_removed", None),
+    ]
+    assert [
+        (r.topic_id, r.partition, r.new_leader) for r in rows_of(tmp_path, "topic_recreated")
+    ] == [("B" * 22, None, None), ("C" * 22, None, None), ("C" * 22, 0, 3)]
+
+
+def test_another_writer_between_a_change_and_its_look_up_is_undone(
+    cache: FakeCache, clock: FakeClock, tmp_path: Path
+) -> None:
+    with Recorder(cache, tmp_path, clock=clock) as recorder:
+        recorder.observe()
+        cache.add_topic("payments", None, [3])
+        cache.meanwhile.append(lambda: cache.set_leader("payments", 0, 2))
+        recorder.observe()
+    rows = [row for row in changes(tmp_path) if row.topic == "payments"]
+    assert [(r.kind, r.partition, r.new_leader, r.new_leader_epoch) for r in rows] == [
+        ("topic_added", None, None, None),
+        ("topic_added", 0, 3, 0),
+        ("leader_changed", 0, 2, 1),
+    ]
+
+
+def test_another_writer_during_the_baseline_is_in_it(
+    cache: FakeCache, clock: FakeClock, tmp_path: Path
+) -> None:
+    class Busy(FakeCache):
+        def topics(self) -> list[Topic]:
+            before = super().topics()
+            self.set_leader("orders", 1, 3)
+            return before
+
+    cache.__class__ = Busy
+    with Recorder(cache, tmp_path, clock=clock) as recorder:
+        recorder.observe()
+    stood = rows_of(tmp_path, "topic_added")
+    assert [(r.partition, r.new_leader, r.new_leader_epoch) for r in stood[1:]] == [
+        (0, 1, 0),
+        (1, 3, 1),
+    ]
+    assert {row.version for row in stood} == {cache.version}
+
+
+def test_a_cache_that_never_stands_still_is_an_error_and_not_a_hang(
+    cache: FakeCache, clock: FakeClock, tmp_path: Path
+) -> None:
+    class Restless(FakeCache):
+        def changes(self, since: int = 0, /) -> FakeChanges:
+            self.add_topic("orders", None, [1])
+            return super().changes(since)
+
+    with Recorder(cache, tmp_path, clock=clock) as recorder:
+        recorder.observe()
+        cache.__class__ = Restless
+        with pytest.raises(HistoryError, match="too fast"):
+            recorder.observe()
+    assert len(rows_of(tmp_path, "observed_to")) == 1
+
+
+def test_nothing_is_recorded_of_an_empty_cache(clock: FakeClock, tmp_path: Path) -> None:
+    with Recorder(FakeCache(clock), tmp_path, clock=clock) as recorder:
+        assert recorder.observe() == 0
+        assert recorder.session is None
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_changes_that_were_lost_begin_a_new_recording_that_says_so(
+    cache: FakeCache, clock: FakeClock, tmp_path: Path
+) -> None:
+    with Recorder(cache, tmp_path, clock=clock) as recorder:
+        recorder.observe()
+        clock.pass_seconds(10)
+        cache.set_leader("orders", 0, 2)
+        cache.forget_changes()
+        recorder.observe()
+    before, after = recordings(tmp_path)
+    assert before.observed_to == START
+    assert after.observed_from == START + timedelta(seconds=10)
+    kinds = [row.kind for row in changes(tmp_path, session=after.session)]
+    assert kinds[:3] == ["observed_from", "resync", "broker_added"]
+    assert "no longer holds" in str(rows_of(tmp_path, "resync")[0].detail)
+    assert [row.kind for row in changes(tmp_path, session=before.session)][-1] == "observed_to"
+    assert rows_of(tmp_path, "leader_changed") == []
+
+
+def test_observations_too_far_apart_are_two_recordings(
+    cache: FakeCache, clock: FakeClock, tmp_path: Path
+) -> None:
+    with Recorder(cache, tmp_path, clock=clock, max_gap=30) as recorder:
+        recorder.observe()
+        clock.pass_seconds(30)
+        recorder.observe()
+        clock.pass_seconds(30.5)
+        recorder.observe()
+    before, after = recordings(tmp_path)
+    assert before.observed_to == START + timedelta(seconds=30)
+    assert after.observed_from == START + timedelta(seconds=60.5)
+    assert [row.detail for row in rows_of(tmp_path, "resync")] == ["nobody looked for 30.5 s"]
+
+
+def test_another_cluster_begins_a_new_recording_under_its_own_name(
+    cache: FakeCache, clock: FakeClock, tmp_path: Path
+) -> None:
+    with Recorder(cache, tmp_path, clock=clock) as recorder:
+        recorder.observe()
+        cache.become("cluster-B")
+        recorder.observe()
+    assert [r.cluster_id for r in recordings(tmp_path)] == ["cluster-A", "cluster-B"]
+    assert {row.cluster_id for row in rows_of(tmp_path, "topic_added")} == {"cluster-A"}
+
+
+def test_a_cluster_without_a_name_has_to_be_given_one(clock: FakeClock, tmp_path: Path) -> None:
+    cache = FakeCache(clock, cluster_id=None)
+    cache.add_broker(1)
+    with pytest.raises(HistoryError, match="cluster_id="):
+        Recorder(cache, tmp_path, clock=clock).observe()
+    with Recorder(cache, tmp_path, clock=clock, cluster_id="given") as recorder:
+        recorder.observe()
+    assert [r.cluster_id for r in recordings(tmp_path)] == ["given"]
+
+
+def test_each_file_begins_where_the_last_one_ended(
+    cache: FakeCache, clock: FakeClock, tmp_path: Path
+) -> None:
+    with Recorder(cache, tmp_path, clock=clock) as recorder:
+        recorder.observe()
+        for leader in (2, 3, 1):
+            clock.pass_seconds(1)
+            cache.set_leader("orders", 0, leader)
+            recorder.observe()
+            recorder.flush()
+    (recording,) = recordings(tmp_path)
+    assert [(file.since, file.until) for file in recording.files] == [
+        (0, 4),
+        (4, 5),
+        (5, 6),
+        (6, 7),
+        (7, 7),
+    ]
+    assert recorder.files == tuple(file.path for file in recording.files)
+    assert recording.observed_to == START + timedelta(seconds=3)
+
+
+def test_a_quiet_time_is_one_small_file_however_long_it_is(
+    cache: FakeCache, clock: FakeClock, tmp_path: Path
+) -> None:
+    recorder = Recorder(cache, tmp_path, clock=clock, flush_every=10)
+    for _ in range(20):
+        recorder.observe()
+        clock.pass_seconds(10)
+    # The process dies here: nothing says observed_to, the footer still says until when.
+    (recording,) = recordings(tmp_path)
+    assert len(recording.files) == 2
+    assert recording.files[1].observed_from == START
+    assert recording.observed_to == START + timedelta(seconds=190)
+    assert pq.read_metadata(recording.files[1].path).num_rows == 0
+    assert rows_of(tmp_path, "observed_to") == []
+
+
+def test_rows_are_written_once_there_are_many(
+    cache: FakeCache, clock: FakeClock, tmp_path: Path
+) -> None:
+    recorder = Recorder(cache, tmp_path, clock=clock, flush_rows=3)
+    recorder.observe()
+    for leader in (2, 3, 1, 2):
+        cache.set_leader("orders", 0, leader)
+        recorder.observe()
+    assert len(rows_of(tmp_path, "leader_changed")) == 3
+
+
+def test_time_in_a_recording_never_runs_backwards(
+    cache: FakeCache, clock: FakeClock, tmp_path: Path
+) -> None:
+    with Recorder(cache, tmp_path, clock=clock) as recorder:
+        recorder.observe()
+        clock.pass_seconds(-3600)
+        cache.set_leader("orders", 0, 2)
+        recorder.observe()
+    assert rows_of(tmp_path, "leader_changed")[0].observed_at == START
+
+
+def test_a_file_that_cannot_be_written_leaves_nothing_and_loses_nothing(
+    cache: FakeCache, clock: FakeClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Recorder(cache, tmp_path, clock=clock) as recorder:
+        recorder.observe()
+        cache.set_leader("orders", 0, 2)
+        recorder.observe()
+        before = sorted(tmp_path.iterdir())
+
+        def full(*_: object) -> None:
+            raise OSError(28, "No space left on device")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", full)
+            with pytest.raises(OSError, match="No space left"):
+                recorder.flush()
+        assert sorted(tmp_path.iterdir()) == before
+    assert len(rows_of(tmp_path, "leader_changed")) == 1
+
+
+def test_a_process_that_is_killed_leaves_only_whole_files(tmp_path: Path) -> None:
+    writes = """
+import sys
+from fake_cache import FakeCache, FakeClock
+from rdmeta.history import Recorder
+clock = FakeClock()
+cache = FakeCache(clock)
+cache.add_broker(1)
+cache.add_topic("orders", None, [1])
+recorder = Recorder(cache, sys.argv[1], clock=clock)
+while True:
+    recorder.observe()
+    recorder.flush()
+    print(flush=True)
+    clock.pass_seconds(1)
+    cache.set_leader("orders", 0, cache.version)
+"""
+    child = subprocess.Popen(
+        [sys.executable, "-c", writes, str(tmp_path)],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert child.stdout is not None
+    for _ in range(20):
+        assert child.stdout.readline()
+    child.kill()
+    child.communicate(timeout=30)
+    (recording,) = recordings(tmp_path)
+    assert len(recording.files) >= 20
+    assert len(rows_of(tmp_path, "leader_changed")) >= 19
+    assert rows_of(tmp_path, "observed_to") == []
+
+
+def test_a_recorder_that_is_closed_twice_ends_once(
+    cache: FakeCache, clock: FakeClock, tmp_path: Path
+) -> None:
+    with Recorder(cache, tmp_path, clock=clock) as recorder:
+        recorder.observe()
+        recorder.close()
+    assert len(rows_of(tmp_path, "observed_to")) == 1
+
+
+def test_everything_about_a_file_is_in_its_name_and_its_footer(
+    clock: FakeClock, tmp_path: Path
+) -> None:
+    odd = "_odd/./id%2F.with-everything"
+    cache = FakeCache(clock, cluster_id=odd)
+    cache.add_broker(1)
+    with Recorder(cache, tmp_path, clock=clock) as recorder:
+        recorder.observe()
+    assert {path.parent for path in recorder.files} == {tmp_path}
+    assert {r.cluster_id for r in recordings(tmp_path)} == {odd}
+    assert set(read(tmp_path)["cluster_id"].to_pylist()) == {odd}
