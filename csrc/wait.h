@@ -22,8 +22,9 @@
  * queues it, rdmeta_wait_unlock() takes as many off the queue as it found
  * there and calls them. Calls that were queued by another thread meanwhile are
  * left to that one, so nobody is kept for ever; the queue is first in, first
- * out, so all that a thread found are called by the time it is done, by itself
- * or by another. Changes that come before a queued call are told by that call.
+ * out, so all that a thread found have been called by the time it is done, or
+ * are being called by another. Changes that come before a queued call begins
+ * are told by that call.
  * A call may write to the cache, and then runs watches itself, perhaps the
  * same one. Calls of one watch by two writers may overlap.
  *
