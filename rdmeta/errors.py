@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from rdmeta.model import Applied
 
 __all__ = [
     "ERRORS",
+    "LOCAL_ERRORS",
+    "ArgumentError",
     "Error",
+    "ForkedError",
     "InvalidTopicError",
     "LeaderNotAvailableError",
     "MalformedError",
     "MissingExtraError",
+    "NoBrokersError",
     "NoSuchPartitionError",
     "NotCachedError",
+    "OutOfMemoryError",
     "RequestTimedOutError",
     "StaleError",
     "TopicAuthorizationError",
     "TransportError",
     "UnknownTopicError",
     "UnsupportedVersionError",
+    "WrongClusterError",
     "error_name",
     "from_code",
 ]
@@ -37,6 +46,8 @@ class Error(Exception):
 
     code: int | None
     retriable: bool
+    # What is known of the answer that `MetadataCache.apply` refused, None of other errors.
+    applied: Applied | None = None
 
     def __init__(
         self, message: str = "", code: int | None = None, retriable: bool | None = None
@@ -111,6 +122,28 @@ class RequestTimedOutError(Error):
     """No answer before the deadline."""
 
     default_code = 7
+
+
+class NoBrokersError(Error):
+    """An answer without brokers, which Kafka's clients take for a failed refresh."""
+
+    default_retriable = True
+
+
+class WrongClusterError(Error):
+    """Another cluster than the one that is cached has answered."""
+
+
+class ForkedError(Error):
+    """A cache was written to in the child of a fork; there it can only be read."""
+
+
+class ArgumentError(Error, ValueError):
+    """A value that the C core refuses, such as an empty topic name."""
+
+
+class OutOfMemoryError(Error, MemoryError):
+    """The C core could get no memory; nothing has changed."""
 
 
 class MissingExtraError(Error, ImportError):
@@ -261,6 +294,26 @@ ERRORS: dict[int, tuple[str, bool]] = {
     133: ("SHARE_SESSION_LIMIT_REACHED", True),
 }
 
+# The C core's own codes, as in rdmeta.h: (name, exception).
+LOCAL_ERRORS: dict[int, tuple[str, type[Error]]] = {
+    -100: ("NOT_CACHED", NotCachedError),
+    -101: ("WAITING", NotCachedError),
+    -102: ("STALE", StaleError),
+    -103: ("UNKNOWN_TOPIC", UnknownTopicError),
+    -104: ("NO_PARTITION", NoSuchPartitionError),
+    -105: ("DENIED", TopicAuthorizationError),
+    -106: ("INVALID", InvalidTopicError),
+    -120: ("NO_MEMORY", OutOfMemoryError),
+    -121: ("MALFORMED", MalformedError),
+    -122: ("UNSUPPORTED", UnsupportedVersionError),
+    -123: ("ARGUMENT", ArgumentError),
+    -124: ("NO_BROKERS", NoBrokersError),
+    -125: ("WRONG_CLUSTER", WrongClusterError),
+    -126: ("FORKED", ForkedError),
+    -127: ("TOO_SMALL", ArgumentError),
+    -128: ("RESPONSE", Error),
+}
+
 _CLASSES: dict[int, type[Error]] = {
     3: UnknownTopicError,
     5: LeaderNotAvailableError,
@@ -273,13 +326,15 @@ _CLASSES: dict[int, type[Error]] = {
 
 
 def error_name(code: int) -> str:
-    """The name of one of Kafka's error codes; `ERROR_<code>` for one younger than this table."""
+    """The name of a code, Kafka's or local; `ERROR_<code>` for one younger than the table."""
+    if code in LOCAL_ERRORS:
+        return LOCAL_ERRORS[code][0]
     known = ERRORS.get(code)
     return known[0] if known else f"ERROR_{code}"
 
 
 def from_code(code: int, message: str | None = None) -> Error:
-    """The exception of one of Kafka's error codes, ready to be raised.
+    """The exception of an error code, Kafka's or the C core's, ready to be raised.
 
     A code younger than the table becomes a plain `Error` that is not retriable, as in Kafka's
     own client. Code 0 is no error and refused with ValueError.
@@ -287,4 +342,8 @@ def from_code(code: int, message: str | None = None) -> Error:
     if code == 0:
         raise ValueError("code 0 is not an error")
     name = error_name(code)
-    return _CLASSES.get(code, Error)(f"{name}: {message}" if message else name, code)
+    if message:
+        name = f"{name}: {message}"
+    if code in LOCAL_ERRORS:
+        return LOCAL_ERRORS[code][1](name)
+    return _CLASSES.get(code, Error)(name, code)

@@ -5,11 +5,53 @@ A topic id is Kafka's own spelling of a UUID: 22 characters of URL-safe base64, 
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from datetime import datetime
-from enum import IntFlag
-from typing import NamedTuple
+from enum import Enum, IntFlag
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-__all__ = ["Advice", "Applied", "Broker", "Change", "Partition", "Topic", "TopicPartition"]
+if TYPE_CHECKING:
+    from uuid import UUID
+
+__all__ = [
+    "ALL",
+    "Advice",
+    "All",
+    "Applied",
+    "Broker",
+    "Change",
+    "Changes",
+    "Partition",
+    "Request",
+    "Topic",
+    "TopicPartition",
+]
+
+
+class All(Enum):
+    """The type of `ALL`: every topic of the cluster."""
+
+    ALL = "ALL"
+
+    def __repr__(self) -> str:
+        return "rdmeta.ALL"
+
+
+ALL: Final = All.ALL
+
+
+class Request(NamedTuple):
+    """A Metadata request as it was sent, to be handed back with its answer.
+
+    `topics` is ALL, names, ids (uuid.UUID or 16 bytes), or () for brokers only. `sent_version` is
+    the cache's version when the request left.
+    """
+
+    topics: All | Collection[str] | Collection[bytes | UUID] = ALL
+    allow_auto_create: bool = False
+    topic_authorized_operations: bool = False
+    cluster_authorized_operations: bool = False
+    sent_version: int | None = None
 
 
 class Broker(NamedTuple):
@@ -51,7 +93,7 @@ class Topic(NamedTuple):
     """One topic as last answered, partitions in the order of their ids.
 
     `error` is Kafka's code, 0 for none. `operations` is KIP-430's bit field, None if not asked
-    for.
+    for. `version` is the cache's when this last changed.
     """
 
     name: str
@@ -60,6 +102,7 @@ class Topic(NamedTuple):
     partitions: tuple[Partition, ...]
     error: int = 0
     operations: int | None = None
+    version: int = 0
 
 
 class Change(NamedTuple):
@@ -90,6 +133,30 @@ class Change(NamedTuple):
     new_replicas: tuple[int, ...] | None
     offset: int | None
     detail: str | None
+
+
+class Changes:
+    """Changes in order, up to the version `until`.
+
+    `resync` is True if older ones than asked for are not held any more: then there are none here,
+    and the state must be read anew as of `until`.
+    """
+
+    __slots__ = ("records", "resync", "until")
+
+    def __init__(self, records: tuple[Change, ...], until: int, resync: bool) -> None:
+        self.records = records
+        self.until = until
+        self.resync = resync
+
+    def __iter__(self) -> Iterator[Change]:
+        return iter(self.records)
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} changes until={self.until} resync={self.resync}>"
 
 
 class Advice(IntFlag):
