@@ -1,0 +1,410 @@
+# Between Python's values and C's: names, numbers, ids, times. Included by _core.pyx.
+
+cdef extern from *:
+    """
+    /* A str of ASCII alone holds its UTF-8; anything else takes the long way. */
+    static inline int rdmeta_py_ascii(PyObject *o, const char **data,
+                                      size_t *len) {
+            if (!PyUnicode_Check(o) || !PyUnicode_IS_COMPACT_ASCII(o))
+                    return 0;
+            *data = (const char *)PyUnicode_DATA(o);
+            *len  = (size_t)PyUnicode_GET_LENGTH(o);
+            return 1;
+    }
+
+    /* An int of one digit (30 bits), not negative. */
+    static inline int rdmeta_py_small(PyObject *o, int32_t *out) {
+            if (!PyLong_Check(o))
+                    return 0;
+    #if PY_VERSION_HEX >= 0x030C0000
+            if (!PyUnstable_Long_IsCompact((PyLongObject *)o))
+                    return 0;
+            *out = (int32_t)PyUnstable_Long_CompactValue((PyLongObject *)o);
+            return *out >= 0;
+    #else
+            if ((size_t)Py_SIZE(o) > 1)
+                    return 0;
+            *out = Py_SIZE(o) ? (int32_t)((PyLongObject *)o)->ob_digit[0] : 0;
+            return 1;
+    #endif
+    }
+
+    /* Late by a tick (1-4 ms) and five times as cheap as the precise one. */
+    #ifndef CLOCK_MONOTONIC_COARSE
+    #define CLOCK_MONOTONIC_COARSE CLOCK_MONOTONIC
+    #endif
+    static inline int64_t rdmeta_py_clock(clockid_t clock) {
+            struct timespec ts;
+            clock_gettime(clock, &ts);
+            return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
+    }
+    """
+    bint rdmeta_py_ascii(object o, const char **data, size_t *len) noexcept
+    bint rdmeta_py_small(object o, int32_t *out) noexcept
+    int64_t rdmeta_py_clock(int clock) noexcept nogil
+    const int CLOCK_MONOTONIC_COARSE
+
+
+cdef enum:
+    # A century: what longer TTLs and time-outs come down to, so that no sum overflows.
+    FOREVER_US = 3_155_760_000_000_000
+    # A wait looks for Ctrl-C this often.
+    SLICE_US = 50_000
+    # Ids of a list that need no allocation on the way out.
+    INLINE_IDS = 32
+
+
+cdef object EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+cdef object new_tuple = tuple.__new__
+
+
+# ---- names ----------------------------------------------------------------------------------
+
+cdef object text(rdmeta_str_t s):
+    """A str, None for a null; bytes that are not UTF-8 become surrogates (PEP 383)."""
+    if s.data is NULL:
+        return None
+    return PyUnicode_DecodeUTF8(s.data, <Py_ssize_t> s.len, "surrogateescape")
+
+
+cdef object view(object name, str what, rdmeta_str_t *out):
+    """Point `out` into a str; returns what must stay alive meanwhile. TypeError, ValueError."""
+    cdef Py_ssize_t size
+    cdef bytes raw
+    if not isinstance(name, str):
+        raise TypeError(f"{what} must be str, not {type(name).__name__}")
+    if rdmeta_py_ascii(name, &out.data, &out.len):
+        return name
+    raw = (<str?> str(name)).encode("utf-8", "surrogateescape")
+    out.data = PyBytes_AS_STRING(raw)
+    out.len = <size_t> PyBytes_GET_SIZE(raw)
+    return raw
+
+
+@cython.final
+cdef class Names:
+    """Names as C wants them, and whatever keeps them alive."""
+
+    cdef rdmeta_str_t *items
+    cdef size_t n
+    cdef list keep
+
+    def __cinit__(self, topics):
+        if isinstance(topics, (str, bytes)):
+            raise TypeError(f"expected a list of topic names, not one {type(topics).__name__}")
+        topics = tuple(topics)
+        self.keep = []
+        self.items = <rdmeta_str_t *> PyMem_Malloc(sizeof(rdmeta_str_t) * (len(topics) or 1))
+        if self.items is NULL:
+            raise MemoryError
+        for topic in topics:
+            self.keep.append(view(topic, "a topic", &self.items[self.n]))
+            self.n += 1
+
+    def __dealloc__(self):
+        PyMem_Free(self.items)
+
+
+# ---- numbers --------------------------------------------------------------------------------
+
+cdef int64_t integer(object value, str what, int64_t low, int64_t high) except? -1:
+    """Any integer in a range. TypeError for what is none, ValueError out of range."""
+    cdef int overflow = 0
+    cdef long long n
+    if not PyIndex_Check(value):
+        raise TypeError(f"{what} must be an int, not {type(value).__name__}")
+    n = PyLong_AsLongLongAndOverflow(index(value), &overflow)
+    if overflow or n < low or n > high:
+        raise ValueError(f"{what} {value!r} is not in {low} .. {high}")
+    return n
+
+
+cdef int32_t int32(object value, str what) except? -1:
+    return <int32_t> integer(value, what, INT32_MIN, INT32_MAX)
+
+
+cdef uint64_t unsigned(object value, str what) except? 0:
+    """A version: any integer that fits into 64 bits without a sign."""
+    value = index(value)
+    if not 0 <= value < 1 << 64:
+        raise ValueError(f"{what} {value!r} is not in 0 .. 2**64 - 1")
+    return <uint64_t> value
+
+
+cdef int64_t microseconds(object seconds, str what) except -1:
+    """A length of time; a century at most. TypeError, ValueError if negative or NaN."""
+    cdef double s
+    if isinstance(seconds, str):
+        raise TypeError(f"{what} must be a number of seconds, not str")
+    s = float(seconds)
+    if not s >= 0:
+        raise ValueError(f"{what} must be seconds >= 0, not {seconds!r}")
+    return <int64_t> min(s * 1e6 + 0.5, <double> FOREVER_US)
+
+
+cdef inline object some(int32_t value):
+    """An id or epoch of a block: negative is absent."""
+    return value if value >= 0 else None
+
+
+cdef inline object given(int32_t value):
+    """A value of a change record."""
+    return None if value == RDMETA_NONE else value
+
+
+cdef int get_int32(object buffer, int flags, size_t n, Py_buffer *out) except -1:
+    """A contiguous buffer of n native int32, to be released by the caller."""
+    PyObject_GetBuffer(buffer, out, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS | flags)
+    if number_format(out) != 4 or <size_t> out.len != 4 * n:
+        PyBuffer_Release(out)
+        raise ValueError(f"out must be a buffer of {n} int32")
+    return 0
+
+
+cdef int number_format(const Py_buffer *data) noexcept:
+    """4 or 8 for native signed integers of that size, 0 for anything else."""
+    cdef const char *format = data.format
+    if format is NULL:
+        return 0
+    if format[0] in (b"@", b"="):
+        format += 1
+    if format[0] in (b"i", b"l", b"q") and format[1] == 0 and data.itemsize in (4, 8):
+        return <int> data.itemsize
+    return 0
+
+
+@cython.final
+cdef class Numbers:
+    """Partition ids as C wants them, out of a list or a buffer."""
+
+    cdef int32_t *items
+
+    def __cinit__(self, partitions, size_t n):
+        cdef size_t i = 0
+        self.items = <int32_t *> PyMem_Malloc(sizeof(int32_t) * (n or 1))
+        if self.items is NULL:
+            raise MemoryError
+        if PyObject_CheckBuffer(partitions) and not isinstance(partitions, (bytes, bytearray)):
+            self.copy(partitions, n)
+            return
+        if isinstance(partitions, (str, bytes, bytearray)):
+            raise TypeError(f"expected partition ids, not {type(partitions).__name__}")
+        partitions = tuple(partitions)
+        self.same(n, <size_t> len(partitions))
+        for partition in partitions:
+            if not rdmeta_py_small(partition, &self.items[i]):
+                self.items[i] = int32(partition, "partition")
+            i += 1
+
+    def __dealloc__(self):
+        PyMem_Free(self.items)
+
+    cdef int same(self, size_t topics, size_t partitions) except -1:
+        if topics != partitions:
+            raise ValueError(f"{topics} topics, but {partitions} partitions")
+        return 0
+
+    cdef int copy(self, object partitions, size_t n) except -1:
+        cdef Py_buffer data
+        cdef int size
+        cdef size_t i
+        PyObject_GetBuffer(partitions, &data, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS)
+        try:
+            size = number_format(&data)
+            if not size:
+                raise TypeError("a buffer of partitions must hold integers of 32 or 64 bit")
+            self.same(n, <size_t> (data.len // size))
+            if size == 4:
+                memcpy(self.items, data.buf, 4 * n)
+                return 0
+            for i in range(n):
+                self.items[i] = int32((<int64_t *> data.buf)[i], "partition")
+        finally:
+            PyBuffer_Release(&data)
+        return 0
+
+
+# ---- topic ids ------------------------------------------------------------------------------
+
+cdef object topic_id_text(const uint8_t *raw):
+    """Kafka's spelling: URL-safe base64 without padding; None for zeros and NULL."""
+    if raw is NULL or memcmp(raw, ZERO_ID, 16) == 0:
+        return None
+    encoded = b2a_base64(raw[:16], newline=False)
+    return encoded[:22].translate(URL_SAFE).decode("ascii")
+
+
+cdef bytes topic_id_bytes(object value):
+    """The 16 bytes of Kafka's spelling, a uuid.UUID, or just those bytes."""
+    cdef object raw = getattr(value, "bytes", value)
+    if isinstance(value, str):
+        try:
+            raw = a2b_base64(value.encode("ascii").translate(STANDARD) + b"==")
+        except ValueError:
+            raw = b""
+        if len(raw) != 16 or len(value) != 22:
+            raise ValueError(f"{value!r} is not a topic id of 22 characters")
+    if not isinstance(raw, bytes):
+        raise TypeError(f"a topic id must be str, uuid.UUID or bytes, not {type(value).__name__}")
+    if len(raw) != 16:
+        raise ValueError(f"a topic id has 16 bytes, not {len(raw)}")
+    return raw
+
+
+cdef uint8_t[16] ZERO_ID
+memset(ZERO_ID, 0, 16)
+cdef bytes URL_SAFE = bytes.maketrans(b"+/", b"-_")
+cdef bytes STANDARD = bytes.maketrans(b"-_", b"+/")
+
+
+# ---- partitions -----------------------------------------------------------------------------
+
+@cython.final
+cdef class Lists:
+    """A partition's value with room for its lists, grown as they need."""
+
+    cdef rdmeta_partition_t value
+    cdef int32_t few[3][INLINE_IDS]
+    cdef int32_t *large
+
+    def __cinit__(self):
+        self.room(&self.few[0][0], INLINE_IDS)
+
+    def __dealloc__(self):
+        PyMem_Free(self.large)
+
+    cdef void room(self, int32_t *ids, uint32_t capacity) noexcept:
+        self.value.replicas.ids = ids
+        self.value.isr.ids = ids + capacity
+        self.value.offline_replicas.ids = ids + 2 * capacity
+        self.value.replicas.capacity = capacity
+        self.value.isr.capacity = capacity
+        self.value.offline_replicas.capacity = capacity
+
+    cdef bint cut(self) noexcept:
+        """Whether the lists were cut short."""
+        return self.need() > self.value.replicas.capacity
+
+    cdef uint32_t need(self) noexcept:
+        return max(self.value.replicas.count, self.value.isr.count,
+                   self.value.offline_replicas.count)
+
+    cdef bint grow(self) noexcept:
+        """Make room for what was cut short; False without memory."""
+        cdef uint32_t need = self.need()
+        cdef int32_t *ids
+        ids = <int32_t *> PyMem_Realloc(self.large, 3 * sizeof(int32_t) * need)
+        if ids is NULL:
+            return False
+        self.large = ids
+        self.room(ids, need)
+        return True
+
+    cdef bint has_replica(self, int32_t broker) noexcept:
+        cdef uint32_t i
+        for i in range(self.value.replicas.count):
+            if self.value.replicas.ids[i] == broker:
+                return True
+        return False
+
+    cdef object partition(self, object topic, object topic_id, bint last):
+        """A model.Partition; `last`: the last known leader where there is none."""
+        cdef rdmeta_partition_t *p = &self.value
+        cdef int32_t leader = p.last_leader if last and p.leader < 0 else p.leader
+        cdef tuple replicas = ids_tuple(p.replicas.ids, p.replicas.count)
+        cdef tuple isr
+        if p.isr.count == p.replicas.count and not memcmp(
+                p.isr.ids, p.replicas.ids, p.isr.count * sizeof(int32_t)):
+            isr = replicas
+        else:
+            isr = ids_tuple(p.isr.ids, p.isr.count)
+        return new_tuple(Partition, (
+            topic, topic_id, p.partition, some(leader), some(p.leader_epoch), replicas, isr,
+            ids_tuple(p.offline_replicas.ids, p.offline_replicas.count), p.error))
+
+
+cdef int read_partition(const rdmeta_topic_t *topic, uint32_t i, Lists lists) except -1:
+    """The i-th partition of a borrowed topic."""
+    cdef rdmeta_err_t err = rdmeta_topic_partition_at(topic, i, &lists.value)
+    if not err and lists.cut():
+        if not lists.grow():
+            raise MemoryError
+        err = rdmeta_topic_partition_at(topic, i, &lists.value)
+    if err:
+        raise from_code(err, f"partition at {i}")
+    return 0
+
+
+cdef tuple ids_tuple(const int32_t *ids, uint32_t count):
+    cdef uint32_t i
+    return tuple([ids[i] for i in range(count)])
+
+
+cdef object broker_of(const rdmeta_broker_t *b):
+    return Broker(b.id, text(b.host), b.port, text(b.rack))
+
+
+# ---- requests and results -------------------------------------------------------------------
+
+@cython.final
+cdef class Asked:
+    """A request as C wants it; keeps alive what it points to."""
+
+    cdef rdmeta_request_t request
+    cdef Names names
+    cdef bytes ids
+
+    cdef int topics(self, object asked) except -1:
+        """None, ALL, names (str), or ids (uuid.UUID or 16 bytes)."""
+        if asked is None:
+            self.request.asked = RDMETA_ASKED_UNKNOWN
+            return 0
+        if asked is ALL:
+            self.request.asked = RDMETA_ASKED_ALL
+            return 0
+        if isinstance(asked, (str, bytes)):
+            raise TypeError(f"expected ALL, names or ids, not one {type(asked).__name__}")
+        asked = tuple(asked)
+        if not asked:
+            self.request.asked = RDMETA_ASKED_BROKERS
+        elif all([isinstance(topic, str) for topic in asked]):
+            self.names = Names(asked)
+            self.request.asked = RDMETA_ASKED_NAMES
+            self.request.names = self.names.items
+        elif any([isinstance(topic, str) for topic in asked]):
+            raise ValueError("a request names topics or has their ids, not both (KIP-516)")
+        else:
+            self.ids = b"".join([topic_id_bytes(topic) for topic in asked])
+            self.request.asked = RDMETA_ASKED_IDS
+            self.request.ids = <void *> PyBytes_AS_STRING(self.ids)
+        self.request.n = len(asked)
+        return 0
+
+    cdef int flag(self, bint on, int32_t flag) except -1:
+        if on:
+            self.request.flags |= flag
+        return 0
+
+
+cdef Asked asked_of(object asked, object broker, object sent_version, uint64_t version):
+    """What apply() is told of the request. `sent_version` None: as if it had just been sent."""
+    cdef Asked a = Asked.__new__(Asked)
+    if isinstance(asked, Request):
+        a.flag(asked.allow_auto_create, RDMETA_REQ_AUTO_CREATE)
+        a.flag(asked.topic_authorized_operations, RDMETA_REQ_TOPIC_OPS)
+        a.flag(asked.cluster_authorized_operations, RDMETA_REQ_CLUSTER_OPS)
+        if sent_version is None:
+            sent_version = asked.sent_version
+        asked = asked.topics
+    a.topics(asked)
+    a.request.broker = -1 if broker is None else int32(broker, "broker")
+    a.request.sent_version = version
+    if sent_version is not None:
+        a.request.sent_version = unsigned(sent_version, "sent_version")
+    return a
+
+
+cdef object applied_of(const rdmeta_applied_t *a):
+    return Applied(a.version, a.changed, a.topics, a.unchanged, a.kept_back, a.negative, a.absent,
+                   a.leaderless, a.listener_not_found, bool(a.brokers_changed),
+                   Advice(a.advice), a.throttle_ms, a.error)

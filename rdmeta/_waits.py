@@ -1,0 +1,211 @@
+"""Waiting for a cache to change: what of it is Python's, blocking and for asyncio.
+
+The methods of `MetadataCache` of the same names call these. The cache is known here only by what it
+can do: this module stands below it.
+
+Blocking waits sleep in C. Those of an event loop share one pipe, which a watch in C writes to after
+every change; the loop reads it, and each waiter asks the cache whether this was its change. The
+pipe and the watch go with the last waiter of the loop.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol
+
+from rdmeta.errors import RequestTimedOutError, error_name, from_code
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from rdmeta.model import Partition, Topic
+
+# What state() says of a topic that no wait will make valid: denied, invalid.
+FINAL = (-105, -106)
+STALE = -102
+NO_LEADER = -1
+LEADER_NOT_AVAILABLE = 5
+# A stale topic that is confirmed becomes valid without having changed: look again so often.
+LOOK_AGAIN_S = 0.05
+
+
+class Closable(Protocol):
+    """A watch."""
+
+    def close(self) -> None: ...
+
+
+class Cache(Protocol):
+    """What the waits ask of a cache."""
+
+    @property
+    def version(self) -> int: ...
+    @property
+    def _loops(self) -> dict[asyncio.AbstractEventLoop, LoopWaiters]: ...
+    def _watch(self, fd: int, /) -> Closable: ...
+    def state(self, topic: str, partition: int | None = None, /) -> int: ...
+    def topic(self, topic: str, default: None) -> Topic | None: ...
+    def partition(self, topic: str, partition: int, default: None) -> Partition | None: ...
+    def wait_change(
+        self, since: int, timeout: float | None = None, topics: Sequence[str] | None = None
+    ) -> int | None: ...
+
+
+class LoopWaiters:
+    """The waiters of one event loop, its pipe and its watch. Used in that loop's thread alone."""
+
+    def __init__(self, cache: Cache, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self.waiters: set[asyncio.Future[None]] = set()
+        self.users = 0
+        self.reader, self.writer = os.pipe()
+        os.set_blocking(self.reader, False)
+        os.set_blocking(self.writer, False)
+        self.watch = cache._watch(self.writer)
+        loop.add_reader(self.reader, self.wake)
+
+    def wake(self) -> None:
+        """Let every waiter look; those still waiting come back."""
+        os.read(self.reader, 65536)
+        for waiter in self.waiters:
+            settle(waiter)
+
+    async def changed(self, deadline: float | None) -> None:
+        """Return after a change, or at the deadline, given by time.monotonic()."""
+        waiter = self.loop.create_future()
+        self.waiters.add(waiter)
+        left = remaining(deadline)
+        timer = None if left is None else self.loop.call_later(left, settle, waiter)
+        try:
+            await waiter
+        finally:
+            self.waiters.discard(waiter)
+            if timer is not None:
+                timer.cancel()
+
+    def close(self) -> None:
+        """Leave nothing behind, also if the loop is closed already."""
+        self.watch.close()
+        if not self.loop.is_closed():
+            self.loop.remove_reader(self.reader)
+        os.close(self.reader)
+        os.close(self.writer)
+
+
+def settle(waiter: asyncio.Future[None]) -> None:
+    """End a waiter's sleep, once."""
+    if not waiter.done():
+        waiter.set_result(None)
+
+
+@contextmanager
+def waiting(cache: Cache) -> Iterator[LoopWaiters]:
+    """The running loop's waiters, made for the first and closed by the last."""
+    import asyncio  # slow to import, and `import rdmeta` need not be
+
+    for loop in list(cache._loops):
+        if loop.is_closed() and (left_behind := cache._loops.pop(loop, None)):
+            left_behind.close()
+    loop = asyncio.get_running_loop()
+    mine = cache._loops.get(loop)
+    if mine is None:
+        mine = cache._loops[loop] = LoopWaiters(cache, loop)
+    mine.users += 1
+    try:
+        yield mine
+    finally:
+        mine.users -= 1
+        if not mine.users and cache._loops.get(loop) is mine:
+            del cache._loops[loop]
+            mine.close()
+
+
+def deadline_of(timeout: float | None) -> float | None:
+    """When a time-out is over, by time.monotonic(). ValueError for what is no length of time."""
+    if timeout is None:
+        return None
+    if not timeout >= 0:
+        raise ValueError(f"timeout must be seconds >= 0, not {timeout!r}")
+    return time.monotonic() + timeout
+
+
+def remaining(deadline: float | None) -> float | None:
+    """Seconds left, None for ever."""
+    return None if deadline is None else max(deadline - time.monotonic(), 0.0)
+
+
+async def wait_change_async(
+    cache: Cache, since: int, timeout: float | None, topics: Sequence[str] | None
+) -> int | None:
+    """MetadataCache.wait_change_async."""
+    deadline = deadline_of(timeout)
+    version = cache.wait_change(since, 0, topics)
+    if version is not None or timeout == 0:
+        return version
+    with waiting(cache) as waiters:
+        # Looked at again after the watch is there: nothing falls in between.
+        while (version := cache.wait_change(since, 0, topics)) is None and remaining(deadline) != 0:
+            await waiters.changed(deadline)
+    return version
+
+
+def look(cache: Cache, topic: str, partition: int | None) -> tuple[Topic | Partition | None, int]:
+    """What is waited for, if it is there, and the topic's state. Raises what ends the wait."""
+    state = cache.state(topic, partition)
+    if state in FINAL:
+        raise from_code(state, f"topic {topic!r}")
+    if state != 0:
+        return None, state
+    if partition is None:
+        return cache.topic(topic, None), state
+    found = cache.partition(topic, partition, None)
+    return (found if found and found.leader is not None else None), state
+
+
+def timed_out(topic: str, partition: int | None, state: int) -> RequestTimedOutError:
+    """What a wait for a topic raises at its end."""
+    what = f"topic {topic!r}" if partition is None else f"partition {partition} of {topic!r}"
+    code = LEADER_NOT_AVAILABLE if state == NO_LEADER else state
+    return RequestTimedOutError(f"{what} did not come in time: {error_name(code)}")
+
+
+def nap(deadline: float | None, state: int) -> float | None:
+    """The time.monotonic() at which to look again without a change, None for never."""
+    if state != STALE:
+        return deadline
+    again = time.monotonic() + LOOK_AGAIN_S
+    return again if deadline is None else min(again, deadline)
+
+
+def wait_for_topic(
+    cache: Cache, topic: str, partition: int | None, timeout: float | None
+) -> Topic | Partition:
+    """MetadataCache.wait_for_topic."""
+    deadline = deadline_of(timeout)
+    while True:
+        version = cache.version
+        found, state = look(cache, topic, partition)
+        if found is not None:
+            return found
+        if remaining(deadline) == 0:
+            raise timed_out(topic, partition, state)
+        cache.wait_change(version, remaining(nap(deadline, state)), [topic])
+
+
+async def wait_for_topic_async(
+    cache: Cache, topic: str, partition: int | None, timeout: float | None
+) -> Topic | Partition:
+    """MetadataCache.wait_for_topic_async."""
+    deadline = deadline_of(timeout)
+    while True:
+        version = cache.version
+        found, state = look(cache, topic, partition)
+        if found is not None:
+            return found
+        if remaining(deadline) == 0:
+            raise timed_out(topic, partition, state)
+        again = nap(deadline, state)
+        await wait_change_async(cache, version, remaining(again), [topic])

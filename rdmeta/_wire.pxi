@@ -1,0 +1,124 @@
+# Metadata requests and responses alone, without a cache. Included by _core.pyx.
+
+def encode_metadata_request(version, topics=ALL, *, allow_auto_create=False,
+                            topic_authorized_operations=False,
+                            cluster_authorized_operations=False):
+    """Encode a Metadata request's body, without the request header.
+
+    `topics` is ALL, names, ids (uuid.UUID or 16 bytes), or () for brokers only. Raises
+    UnsupportedVersionError for what a version cannot say: no topics at v0, ids before v12 (KIP-516),
+    auto-create off before v4, topic operations before v8, cluster operations outside v8-10.
+    """
+    cdef Asked asked = Asked.__new__(Asked)
+    cdef int16_t v = <int16_t> integer(version, "version", INT16_MIN, INT16_MAX)
+    cdef size_t need = 0
+    cdef bytes body
+    cdef rdmeta_err_t err
+    if topics is None:
+        raise TypeError("topics must be ALL, names, ids or (), not None")
+    asked.topics(topics)
+    asked.flag(allow_auto_create, RDMETA_REQ_AUTO_CREATE)
+    asked.flag(topic_authorized_operations, RDMETA_REQ_TOPIC_OPS)
+    asked.flag(cluster_authorized_operations, RDMETA_REQ_CLUSTER_OPS)
+    asked.request.broker = -1
+    err = rdmeta_metadata_request_encode(v, &asked.request, NULL, 0, &need)
+    if err not in (RDMETA_OK, RDMETA_ERR_TOO_SMALL):
+        raise from_code(err, f"a Metadata v{v} request cannot say this")
+    body = PyBytes_FromStringAndSize(NULL, <Py_ssize_t> need)
+    err = rdmeta_metadata_request_encode(v, &asked.request, PyBytes_AS_STRING(body), need, &need)
+    if err:
+        raise from_code(err, f"Metadata v{v} request")
+    return body
+
+
+def decode_metadata_response(body, version, *, tolerate_trailing=False):
+    """Decode a Metadata response's body, without the response header, into a plain tree.
+
+    A dict of throttle_ms, brokers, cluster_id, controller, topics, operations, error; topics and
+    their partitions are dicts as well, ids and operations that are not there None. Raises
+    MalformedError, saying at which byte, and UnsupportedVersionError. `tolerate_trailing` lets one
+    byte too many pass, which librdkafka's mock brokers send.
+    """
+    cdef Tree tree = Tree.__new__(Tree)
+    cdef int16_t v = <int16_t> integer(version, "version", INT16_MIN, INT16_MAX)
+    cdef rdmeta_wire_visitor_t visitor
+    cdef rdmeta_err_t err
+    cdef size_t offset = 0
+    cdef Py_buffer data
+    visitor.broker = tree_broker
+    visitor.head = tree_head
+    visitor.topic = tree_topic
+    visitor.partition = tree_partition
+    visitor.topic_end = tree_topic_end
+    visitor.end = tree_end
+    tree.root = {"brokers": [], "topics": []}
+    PyObject_GetBuffer(body, &data, PyBUF_SIMPLE)
+    try:
+        err = rdmeta_metadata_response_decode(
+            data.buf, <size_t> data.len, v, RDMETA_REQ_TOLERATE_TRAILING if tolerate_trailing else 0,
+            &visitor, <void *> tree, &offset)
+    finally:
+        PyBuffer_Release(&data)
+    if err:
+        where = f" at byte {offset}" if err == RDMETA_ERR_MALFORMED else ""
+        raise from_code(err, f"Metadata v{v} response{where}")
+    return tree.root
+
+
+cdef class Tree:
+    """A decoded response while it grows."""
+
+    cdef dict root
+    cdef dict topic
+    cdef list partitions
+
+
+cdef int32_t tree_broker(void *opaque, const rdmeta_broker_t *b) except -1:
+    (<list> (<Tree> opaque).root["brokers"]).append(
+        {"id": b.id, "host": text(b.host), "port": b.port, "rack": text(b.rack)})
+    return 0
+
+
+cdef int32_t tree_head(void *opaque, const rdmeta_wire_head_t *head) except -1:
+    cdef dict root = (<Tree> opaque).root
+    root["throttle_ms"] = head.throttle_ms
+    root["cluster_id"] = text(head.cluster_id)
+    root["controller"] = some(head.controller)
+    return 0
+
+
+cdef int32_t tree_topic(void *opaque, const rdmeta_wire_topic_t *t) except -1:
+    cdef Tree tree = <Tree> opaque
+    tree.partitions = []
+    tree.topic = {"error": t.error, "name": text(t.name), "topic_id": topic_id_text(t.id),
+                  "internal": bool(t.internal), "partitions": tree.partitions}
+    return 0
+
+
+cdef int32_t tree_partition(void *opaque, const rdmeta_wire_partition_t *p) except -1:
+    (<Tree> opaque).partitions.append(
+        {"error": p.error, "partition": p.id, "leader": some(p.leader),
+         "leader_epoch": some(p.leader_epoch), "replicas": wire_ids(p.replicas),
+         "isr": wire_ids(p.isr), "offline_replicas": wire_ids(p.offline_replicas)})
+    return 0
+
+
+cdef int32_t tree_topic_end(void *opaque, const rdmeta_wire_topic_t *t) except -1:
+    cdef Tree tree = <Tree> opaque
+    tree.topic["operations"] = given(t.operations)
+    (<list> tree.root["topics"]).append(tree.topic)
+    return 0
+
+
+cdef int32_t tree_end(void *opaque, const rdmeta_wire_head_t *head) except -1:
+    cdef dict root = (<Tree> opaque).root
+    root["operations"] = given(head.operations)
+    root["error"] = head.error
+    return 0
+
+
+cdef list wire_ids(rdmeta_wire_ids_t ids):
+    cdef uint32_t i
+    cdef const uint8_t *p = ids.be
+    return [<int32_t> (<uint32_t> p[4 * i] << 24 | <uint32_t> p[4 * i + 1] << 16
+                       | <uint32_t> p[4 * i + 2] << 8 | p[4 * i + 3]) for i in range(ids.count)]

@@ -1,0 +1,198 @@
+# The writing and the waiting half of MetadataCache. Included by _core.pyx.
+
+cdef class CacheWriter(CacheState):
+    """The methods of MetadataCache that write or wait.
+
+    Every writer lets go of the GIL: it may have to wait for another one.
+    """
+
+    def apply(self, body, api_version, asked=None, broker=None, *, sent_version=None,
+              tolerate_trailing=False, rebootstrapped=False, candidates=0):
+        """Apply a Metadata response's body, any bytes-like object without the response header.
+
+        `asked` decides what absence means: None (not known: merges, removes nothing), ALL, names, ids,
+        () for brokers only, or the Request that was sent. `broker` is who answered. `sent_version` is
+        the cache's version when the request left: what was learned since is not removed; by default the
+        version now. `candidates` is how many brokers could have been asked, 0 for all known ones.
+        `rebootstrapped` lets another cluster's id replace everything (KIP-1102), `tolerate_trailing`
+        one byte too many pass, which librdkafka's mock brokers send.
+
+        All or nothing: on an exception the cache is as it was, but for hints that the answer ends.
+        Raises MalformedError, UnsupportedVersionError, NoBrokersError, WrongClusterError, the exception
+        of a top-level error (v13), ForkedError; each with what is known of the answer as `.applied`.
+        """
+        cdef int16_t v = <int16_t> integer(api_version, "api_version", INT16_MIN, INT16_MAX)
+        cdef Asked a = asked_of(asked, broker, sent_version, rdmeta_cache_version(self.cache))
+        cdef rdmeta_applied_t out
+        cdef rdmeta_time_t now
+        cdef rdmeta_err_t err
+        cdef Py_buffer data
+        a.flag(tolerate_trailing, RDMETA_REQ_TOLERATE_TRAILING)
+        a.flag(rebootstrapped, RDMETA_REQ_REBOOTSTRAPPED)
+        a.request.candidates = int32(candidates, "candidates")
+        memset(&out, 0, sizeof(out))
+        self.read_clocks(&now)
+        PyObject_GetBuffer(body, &data, PyBUF_SIMPLE)
+        try:
+            with nogil:
+                err = rdmeta_cache_apply(self.cache, data.buf, <size_t> data.len, v, &a.request, now,
+                                         &out)
+        finally:
+            PyBuffer_Release(&data)
+        applied = applied_of(&out)
+        if not err:
+            return applied
+        error = from_code(out.error if err == RDMETA_ERR_RESPONSE else err, f"Metadata v{v} response")
+        error.applied = applied
+        raise error
+
+    def apply_failure(self, asked=None):
+        """A request failed: end its hints, every one if it did not name topics."""
+        cdef Asked a = asked_of(asked, None, None, 0)
+        cdef rdmeta_time_t now
+        cdef rdmeta_err_t err
+        self.read_clocks(&now)
+        with nogil:
+            err = rdmeta_cache_apply_failure(self.cache, &a.request, now)
+        if err:
+            raise from_code(err, "apply_failure")
+
+    def apply_leader_hint(self, topic, partition, leader, leader_epoch, node=None, *, topic_id=None):
+        """Take a leader from a Produce or Fetch answer (KIP-951) if it is newer than what is known.
+
+        `topic` is a name, or an id (uuid.UUID, 16 bytes); a name may come with its `topic_id`, which
+        must then match. `node` is a Broker, or (host, port), if the answer carried it. `.changed` of
+        what is returned is 0 if the hint was ignored. A refresh is still due.
+        """
+        cdef rdmeta_leader_hint_t hint
+        cdef rdmeta_applied_t out
+        cdef rdmeta_time_t now
+        cdef rdmeta_err_t err
+        cdef bytes raw
+        memset(&hint, 0, sizeof(hint))
+        memset(&out, 0, sizeof(out))
+        if not isinstance(topic, str):
+            topic, topic_id = None, topic
+        if topic is not None:
+            keep_topic = view(topic, "topic", &hint.topic)
+        if topic_id is not None:
+            raw = topic_id_bytes(topic_id)
+            hint.topic_id = <const uint8_t *> PyBytes_AS_STRING(raw)
+        hint.partition = int32(partition, "partition")
+        hint.leader = int32(leader, "leader")
+        hint.leader_epoch = int32(leader_epoch, "leader_epoch")
+        if node is not None:
+            host, port, rack = (node.host, node.port, node.rack) if isinstance(node, Broker) else (
+                *node, None)
+            keep_host = view(host, "host", &hint.host)
+            hint.port = int32(port, "port")
+            if rack is not None:
+                keep_rack = view(rack, "rack", &hint.rack)
+        self.read_clocks(&now)
+        with nogil:
+            err = rdmeta_cache_apply_leader_hint(self.cache, &hint, now, &out)
+        if err:
+            raise from_code(err, "leader hint")
+        return applied_of(&out)
+
+    def hint(self, topics, ttl=None, replace=False, force=False):
+        """Note that topics are about to be asked for; returns the names that really must be.
+
+        Not those that are valid, in flight, or were answered negatively a moment ago. `ttl` in seconds
+        is how long a name is in flight. `replace` asks although it is, `force` although the topic is
+        valid or denied. ArgumentError for an empty name.
+        """
+        cdef Names names = Names(topics)
+        cdef Names to_ask = Names(("",) * names.n)
+        cdef int64_t ttl_us = 0 if ttl is None else max(microseconds(ttl, "ttl"), 1)
+        cdef int32_t flags = (RDMETA_HINT_REPLACE if replace else 0) | (
+            RDMETA_HINT_FORCE if force else 0)
+        cdef rdmeta_time_t now
+        cdef rdmeta_err_t err
+        cdef size_t n = 0
+        cdef size_t i
+        self.read_clocks(&now)
+        with nogil:
+            err = rdmeta_cache_hint(self.cache, names.items, names.n, flags, ttl_us, now, to_ask.items,
+                                    &n)
+        if err:
+            raise from_code(err, "hint")
+        return [text(to_ask.items[i]) for i in range(n)]
+
+    def purge_hints(self, topics=None):
+        """End the hints of topics, or all of them; returns how many there were."""
+        cdef Names names = None if topics is None else Names(topics)
+        cdef const rdmeta_str_t *items = NULL if names is None else names.items
+        cdef size_t n = 0 if names is None else names.n
+        cdef int64_t ended
+        with nogil:
+            ended = rdmeta_cache_purge_hints(self.cache, items, n)
+        if ended < 0:
+            raise from_code(<rdmeta_err_t> ended, "purge_hints")
+        return ended
+
+    def purge(self):
+        """Forget every topic, broker and the cluster id; the version moves on."""
+        cdef rdmeta_time_t now
+        cdef rdmeta_err_t err
+        self.read_clocks(&now)
+        with nogil:
+            err = rdmeta_cache_purge(self.cache, now)
+        if err:
+            raise from_code(err, "purge")
+
+    def sweep(self):
+        """Let go what is past its deadline; returns seconds to the next one, None without any."""
+        cdef rdmeta_time_t now
+        cdef int64_t deadline
+        self.read_clocks(&now)
+        with nogil:
+            deadline = rdmeta_cache_sweep(self.cache, now)
+        return None if deadline == INT64_MAX else max(deadline - now.mono_us, 0) / 1e6
+
+    def wait_change(self, since, timeout=None, topics=None):
+        """Wait until the version is above `since`, and return it; None after `timeout` seconds.
+
+        Returns at once if it already is, so no change can be missed. With `topics` one of them must
+        have changed after `since`; a removal is a change. Answers Ctrl-C.
+        """
+        cdef uint64_t start = unsigned(since, "since")
+        cdef int64_t left = INT64_MAX if timeout is None else microseconds(timeout, "timeout")
+        cdef int64_t end = rdmeta_py_clock(CLOCK_MONOTONIC) + min(left, <int64_t> FOREVER_US)
+        cdef Names names = None if topics is None else Names(topics)
+        cdef const rdmeta_str_t *items = NULL if names is None else names.items
+        cdef size_t n = 0 if names is None else names.n
+        cdef uint64_t version
+        if names is not None and not n:
+            raise ValueError("there are no topics to wait for")
+        while True:
+            with nogil:
+                version = rdmeta_cache_wait(self.cache, start, items, n,
+                                            max(min(left, <int64_t> SLICE_US), 0))
+            if version:
+                return version
+            PyErr_CheckSignals()
+            left = end - rdmeta_py_clock(CLOCK_MONOTONIC)
+            if left <= 0:
+                return None
+
+    def _watch(self, fd, /):
+        """Write to a descriptor after every change, until the Watch is closed; for rdmeta._waits."""
+        return Watch(self, fd)
+
+    def wait_change_async(self, since, timeout=None, topics=None):
+        """wait_change() to be awaited, from any event loop; costs no thread."""
+        return _waits.wait_change_async(self, since, timeout, topics)
+
+    def wait_for_topic(self, topic, partition=None, timeout=60.0):
+        """Wait until a topic is valid and return it; with `partition`, until that one has a leader.
+
+        Raises TopicAuthorizationError and InvalidTopicError once they are answered; a topic that is
+        unknown is waited for, as it may be being created. RequestTimedOutError after `timeout` seconds,
+        None for no limit. It asks no broker: something else must feed the cache.
+        """
+        return _waits.wait_for_topic(self, topic, partition, timeout)
+
+    def wait_for_topic_async(self, topic, partition=None, timeout=60.0):
+        """wait_for_topic() to be awaited, from any event loop; costs no thread."""
+        return _waits.wait_for_topic_async(self, topic, partition, timeout)
