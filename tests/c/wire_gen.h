@@ -30,6 +30,9 @@ typedef struct gen_bytes {
         uint8_t *data;
         size_t len;
         size_t capacity;
+        /** Varints take at least so many bytes, up to 5: not minimal, which
+         *  no writer does and every reader takes. */
+        unsigned uvar_width;
 } gen_bytes_t;
 
 /* Empty again, the memory kept. */
@@ -39,13 +42,14 @@ void gen_bytes_free(gen_bytes_t *b);
  * too many being read; free() it. */
 uint8_t *gen_bytes_exact(const uint8_t *data, size_t len);
 
+/** Whether the bytes are those that `hex` spells in lower case. */
+int gen_is_hex(const gen_bytes_t *b, const char *hex);
+
 void gen_put(gen_bytes_t *b, const void *p, size_t n);
 void gen_i8(gen_bytes_t *b, int v);
 void gen_i16(gen_bytes_t *b, int v);
 void gen_i32(gen_bytes_t *b, int32_t v);
-/* As short as it gets, or padded with zero groups to `width` bytes. */
 void gen_uvar(gen_bytes_t *b, uint32_t v);
-void gen_uvar_padded(gen_bytes_t *b, uint32_t v, unsigned width);
 /* A string, null if data is NULL. */
 void gen_str(gen_bytes_t *b, int flexible, rdmeta_str_t s);
 /* The count of an array; -1 is null. */
@@ -138,5 +142,17 @@ void gen_cluster_free(gen_cluster_t *cluster);
 void gen_cluster_shuffle(gen_cluster_t *cluster, uint64_t seed);
 /** Give partition `p` of `topic` its next replica as leader, epoch + 1. */
 void gen_move_leader(gen_topic_t *topic, uint32_t p);
+
+/* ------------------------------------------------------------------------
+ * Odd clusters
+ * --------------------------------------------------------------------- */
+
+/**
+ * A small cluster with what may be but seldom is: null and empty strings,
+ * names of all lengths and bytes, topics and partitions with errors, gaps,
+ * no leaders, null lists, operations, extreme numbers. free() it; the same
+ * seed gives the same one.
+ */
+gen_cluster_t *gen_odd_cluster_new(uint64_t seed);
 
 #endif /* RDMETA_WIRE_GEN_H */

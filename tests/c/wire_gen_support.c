@@ -43,6 +43,18 @@ uint8_t *gen_bytes_exact(const uint8_t *data, size_t len) {
         return copy;
 }
 
+int gen_is_hex(const gen_bytes_t *b, const char *hex) {
+        char two[3];
+        size_t i;
+
+        for (i = 0; i < b->len; i++, hex += 2) {
+                snprintf(two, sizeof(two), "%02x", b->data[i]);
+                if (strncmp(two, hex, 2) != 0)
+                        return 0;
+        }
+        return *hex == 0;
+}
+
 void gen_put(gen_bytes_t *b, const void *p, size_t n) {
         if (b->capacity - b->len < n) {
                 size_t capacity = b->capacity * 2 + n + 64;
@@ -77,16 +89,12 @@ void gen_i32(gen_bytes_t *b, int32_t v) {
         gen_put(b, bytes, 4);
 }
 
-void gen_uvar_padded(gen_bytes_t *b, uint32_t v, unsigned width) {
+void gen_uvar(gen_bytes_t *b, uint32_t v) {
         unsigned n;
 
-        for (n = 1; v >= 0x80 || n < width; n++, v >>= 7)
+        for (n = 1; v >= 0x80 || n < b->uvar_width; n++, v >>= 7)
                 gen_i8(b, (int)((v & 0x7f) | 0x80));
         gen_i8(b, (int)v);
-}
-
-void gen_uvar(gen_bytes_t *b, uint32_t v) {
-        gen_uvar_padded(b, v, 1);
 }
 
 void gen_str(gen_bytes_t *b, int flexible, rdmeta_str_t s) {
