@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 void bench_pin(void) {
@@ -53,6 +54,16 @@ long bench_number(const char *text, long low, long high) {
         if (errno || end == text || *end || n < low || n > high)
                 bench_die("not a number from %ld to %ld: %s", low, high, text);
         return n;
+}
+
+gen_ids_t bench_ids(const char *bits) {
+        if (!strcmp(bits, "8"))
+                return GEN_IDS_8;
+        if (!strcmp(bits, "16"))
+                return GEN_IDS_16;
+        if (!strcmp(bits, "32"))
+                return GEN_IDS_32;
+        bench_die("ids take 8, 16 or 32 bits, not %s", bits);
 }
 
 gen_t bench_cluster(uint32_t topics, gen_ids_t ids, uint64_t seed) {

@@ -31,6 +31,8 @@ __attribute__((noreturn, format(printf, 1, 2))) void bench_die(
         const char *format, ...);
 /* A whole number from `text`, between low and high, or die. */
 long bench_number(const char *text, long low, long high);
+/* "8", "16" or "32": the bits that broker ids need; or die. */
+gen_ids_t bench_ids(const char *bits);
 gen_t bench_cluster(uint32_t topics, gen_ids_t ids, uint64_t seed);
 
 /* One more second on the caller's clocks. */

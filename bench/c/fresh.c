@@ -82,16 +82,6 @@ static double first_copy(const uint8_t *response, size_t len) {
         return end - begin;
 }
 
-static gen_ids_t ids_of(const char *bits) {
-        if (!strcmp(bits, "8"))
-                return GEN_IDS_8;
-        if (!strcmp(bits, "16"))
-                return GEN_IDS_16;
-        if (!strcmp(bits, "32"))
-                return GEN_IDS_32;
-        bench_die("ids take 8, 16 or 32 bits, not %s", bits);
-}
-
 int main(int argc, char **argv) {
         double before, first, filled, walked, again, most, own_filled;
         double own_walked, own_again;
@@ -107,7 +97,7 @@ int main(int argc, char **argv) {
                 bench_die("fresh TOPICS IDS SEED");
         bench_pin();
         topics = (uint32_t)bench_number(argv[1], 1, 5000000);
-        g      = bench_cluster(topics, ids_of(argv[2]),
+        g      = bench_cluster(topics, bench_ids(argv[2]),
                                (uint64_t)bench_number(argv[3], 0, INT32_MAX));
         response = gen_pages(gen_response_bound(&g));
         len      = gen_response(&g, NULL, response);

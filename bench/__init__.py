@@ -1,0 +1,1 @@
+"""Measures rdmeta: `python -m bench` runs every figure, `pytest bench` the Python suites."""

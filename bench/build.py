@@ -1,0 +1,67 @@
+"""Builds what is measured beside the package: the C benches and the no-op extension."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+ROOT = Path(__file__).resolve().parent.parent
+OUT = ROOT / "build" / "bench"
+
+
+class BuildError(Exception):
+    """A compiler said no; the message is what it said."""
+
+
+def c_benches() -> Path:
+    """Compile bench/c against csrc with the wheel's flags; returns the directory of binaries."""
+    make = shutil.which("make")
+    if make is None:
+        raise BuildError("`make` is needed to build the C benches and was not found")
+    command = [make, "-s", "-C", str(ROOT / "bench" / "c"), f"-j{os.cpu_count() or 1}"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise BuildError(done.stderr or done.stdout)
+    return OUT
+
+
+def response(topics: int, ids: int, seed: int) -> bytes:
+    """A Metadata v12 response body of `topics` topics, broker ids of `ids` bits (8, 16, 32)."""
+    command = [str(c_benches() / "response"), str(topics), str(ids), str(seed)]
+    return subprocess.run(command, check=True, capture_output=True).stdout
+
+
+def noop() -> ModuleType:
+    """Compile and import bench/_noop.pyx, with the compiler flags that setup.py gives rdmeta."""
+    from Cython.Build import cythonize
+    from setuptools import Distribution, Extension  # type: ignore[import-untyped]
+
+    flags = next(
+        line.partition("=")[2].split()
+        for line in (ROOT / "csrc" / "flags.mk").read_text(encoding="utf-8").splitlines()
+        if line.startswith("RDMETA_CFLAGS =")
+    )
+    OUT.mkdir(parents=True, exist_ok=True)
+    extension = Extension(
+        "_noop", [str(ROOT / "bench" / "_noop.pyx")], extra_compile_args=list(flags)
+    )
+    built = str(OUT / "cython")
+    modules = cythonize([extension], build_dir=built, quiet=True)  # type: ignore[no-untyped-call]
+    command = Distribution({"ext_modules": modules}).get_command_obj("build_ext")
+    command.build_lib = str(OUT)
+    command.build_temp = built
+    command.ensure_finalized()
+    command.run()
+    path = Path(command.get_ext_fullpath("_noop"))
+    spec = importlib.util.spec_from_file_location("_noop", path)
+    if spec is None or spec.loader is None:
+        raise BuildError(f"{path} cannot be imported")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["_noop"] = module
+    spec.loader.exec_module(module)
+    return module

@@ -1,0 +1,163 @@
+"""Runs every figure in one go, prints a table, writes bench/results.json."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from bench import build, machine, startup
+from bench.figures import QUICK, Figure, Job, Run, Scale, all_figures
+
+RESULTS = build.ROOT / "bench" / "results.json"
+LIMIT_SECONDS = 900  # of one process
+
+
+class MeasureError(Exception):
+    """A bench did not end well; the message is what it said."""
+
+
+def run_once(job: Job, turn: int) -> Run:
+    """One process of a job; returns the object that it printed."""
+    arguments = [argument.replace("{seed}", str(1 + turn)) for argument in job.arguments]
+    if job.program == "startup":
+        return {**startup.measure(int(arguments[0]))}
+    command = [str(build.OUT / job.program), *arguments]
+    if job.program == "leader":
+        command = [sys.executable, "-m", "bench.leader", *arguments]
+    try:
+        done = subprocess.run(
+            command, cwd=build.ROOT, capture_output=True, text=True, timeout=LIMIT_SECONDS
+        )
+    except subprocess.TimeoutExpired as error:
+        raise MeasureError(f"{' '.join(command)}: not done after {LIMIT_SECONDS} s") from error
+    if done.returncode:
+        raise MeasureError(f"{' '.join(command)}: {done.stderr.strip() or done.returncode}")
+    run: Run = json.loads(done.stdout)
+    return run
+
+
+def run_jobs(figures: Sequence[Figure], console: Console) -> dict[Job, list[Run]]:
+    """Every job that the figures need, once each; turn by turn, so that no job has all the luck."""
+    jobs = list(dict.fromkeys(figure.job for figure in figures))
+    turns = [(turn, job) for turn in range(max(job.runs for job in jobs)) for job in jobs]
+    turns = [(turn, job) for turn, job in turns if turn < job.runs]
+    out: dict[Job, list[Run]] = {job: [] for job in jobs}
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("", total=len(turns))
+        for turn, job in turns:
+            progress.update(task, description=f"{job.program} {job.arguments[0]}")
+            out[job].append(run_once(job, turn))
+            progress.advance(task)
+    return out
+
+
+def number(value: object) -> str:
+    """Three digits that matter."""
+    if not isinstance(value, float):
+        return "-"
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def table(rows: Sequence[dict[str, object]]) -> Table:
+    """What a person reads: medians, and the best beside them."""
+    out = Table(title="rdmeta", title_justify="left")
+    out.add_column("figure")
+    for column in ("median", "best", "worst"):
+        out.add_column(column, justify="right")
+    out.add_column("unit")
+    out.add_column("reference")
+    for column in ("median", "ratio"):
+        out.add_column(column, justify="right")
+    out.add_column("goal")
+    out.add_column("")
+    marks = {True: "[green]ok[/]", False: "[red]missed[/]", None: ""}
+    for row in rows:
+        ok = row["ok"]
+        out.add_row(
+            str(row["name"]),
+            *(number(row[key]) for key in ("value", "best", "worst")),
+            str(row["unit"]),
+            str(row["reference_name"]),
+            number(row["reference"]),
+            number(row["ratio"]),
+            str(row["rule"] or "-"),
+            marks[ok if isinstance(ok, bool) else None],
+        )
+    return out
+
+
+def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument(
+        "--quick", action="store_true", help="tiny sizes: shows that it runs, measures nothing"
+    )
+    parser.add_argument(
+        "--only",
+        metavar="NAME",
+        action="append",
+        help="a group (lookup, apply, first, memory, python, import) or a part of a row's name;"
+        " may be repeated",
+    )
+    parser.add_argument("--rounds", type=int, help="rounds in each process")
+    parser.add_argument("--processes", type=int, help="processes of each kind")
+    parser.add_argument(
+        "--json", type=Path, default=RESULTS, metavar="PATH", help="where results go"
+    )
+    return parser.parse_args(argv)
+
+
+def select(figures: Sequence[Figure], only: Sequence[str] | None) -> list[Figure]:
+    """The figures whose group is, or whose name has in it, one of `only`; all if it is None."""
+    return [
+        figure
+        for figure in figures
+        if only is None or any(o == figure.group or o in figure.name for o in only)
+    ]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """0: measured, whether goals are met or not; 2: could not measure."""
+    args = arguments(argv)
+    console = Console()
+    scale = QUICK if args.quick else Scale()
+    if args.rounds is not None:
+        scale = replace(scale, rounds=max(1, args.rounds))
+    if args.processes is not None:
+        scale = replace(scale, processes=max(1, args.processes))
+    figures = select(all_figures(scale), args.only)
+    if not figures:
+        console.print("no figure is called that", style="red", markup=False)
+        return 2
+    host = machine.describe()
+    try:
+        console.print("building the benches", highlight=False)
+        build.c_benches()
+        runs = run_jobs(figures, console)
+    except (build.BuildError, MeasureError) as error:
+        console.print(str(error), style="red", markup=False, highlight=False)
+        return 2
+    rows = [figure.result(runs[figure.job], scale.judged) for figure in figures]
+    args.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    beside = args.json.with_suffix(".machine.json")
+    beside.write_text(json.dumps(host, indent=1) + "\n", encoding="utf-8")
+    console.print(table(rows))
+    for key, value in host.items():
+        console.print(f"{key}: {value}", highlight=False, markup=False)
+    console.print(f"written: {args.json}, {beside}", highlight=False, markup=False)
+    return 0

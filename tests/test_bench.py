@@ -1,0 +1,86 @@
+"""The bench runs and says what it promises to say. Speeds are not looked at."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bench.build import ROOT
+from bench.figures import QUICK, Figure, Goal, Job, Scale, all_figures, series
+from bench.run import main, select
+
+KEYS = {"name", "unit", "value", "reference", "ratio", "goal", "ok"}
+
+
+def figure(goal: Goal | None) -> Figure:
+    """A row over two made-up series."""
+    return Figure("g", "f", "ns", Job("none", ()), series("a"), series("b"), "floor", goal)
+
+
+@pytest.mark.timeout(300)
+def test_a_quick_run_writes_every_figure_and_judges_none(tmp_path: Path) -> None:
+    results = tmp_path / "results.json"
+    command = [sys.executable, "-m", "bench", "--quick", "--json", str(results)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+    rows = json.loads(results.read_text(encoding="utf-8"))
+    assert [row["name"] for row in rows] == [figure.name for figure in all_figures(QUICK)]
+    for row in rows:
+        assert row.keys() >= KEYS
+        assert isinstance(row["value"], float)
+        assert isinstance(row["reference"], float)
+        assert row["reference"] > 0
+        assert row["ok"] is None
+    machine = json.loads((tmp_path / "results.machine.json").read_text(encoding="utf-8"))
+    assert machine["cores"] >= 1
+
+
+def test_names_of_figures_are_distinct() -> None:
+    names = [figure.name for figure in all_figures(Scale())]
+    assert len(set(names)) == len(names)
+
+
+def test_a_goal_relative_to_the_floor_is_judged_by_the_rounds_own_ratios() -> None:
+    # Round 2 was slow for both: its ratio is what the others' are.
+    run = {"a": [11.0, 110.0, 11.0], "b": [10.0, 100.0, 10.0]}
+    row = figure(Goal(factor=1.1)).result([run], judged=True)
+    assert row["ok"] is True
+    assert row["ratio"] == 1.1
+    assert figure(Goal(factor=1.09)).result([run], judged=True)["ok"] is False
+
+
+def test_an_absolute_goal_is_judged_by_the_median() -> None:
+    run = {"a": [9.0, 10.0, 99.0], "b": [1.0, 1.0, 1.0]}
+    assert figure(Goal(plus=10)).result([run], judged=True)["ok"] is True
+    assert figure(Goal(plus=9.9)).result([run], judged=True)["ok"] is False
+
+
+def test_a_goal_above_the_reference_adds_to_it() -> None:
+    run = {"a": [24.0], "b": [10.0]}
+    assert figure(Goal(factor=1, plus=14)).result([run], judged=True)["ok"] is True
+    assert figure(Goal(factor=1, plus=13)).result([run], judged=True)["ok"] is False
+
+
+def test_samples_of_several_processes_are_pooled() -> None:
+    runs = [{"a": [1.0], "b": [1.0]}, {"a": [3.0, 5.0], "b": [1.0, 1.0]}]
+    row = figure(None).result(runs, judged=True)
+    assert (row["value"], row["best"], row["worst"], row["samples"]) == (3.0, 1.0, 5.0, 3)
+    assert row["goal"] is None
+    assert row["ok"] is None
+
+
+def test_only_takes_groups_and_parts_of_names() -> None:
+    figures = all_figures(Scale())
+    assert {figure.group for figure in select(figures, ["python"])} == {"python"}
+    assert all("shuffled" in figure.name for figure in select(figures, ["shuffled"]))
+    assert select(figures, None) == figures
+
+
+def test_a_figure_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
+    assert main(["--only", "no such figure", "--json", str(tmp_path / "r.json")]) == 2
+    assert not (tmp_path / "r.json").exists()
