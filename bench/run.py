@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -75,16 +76,16 @@ def number(value: object) -> str:
 
 def table(rows: Sequence[dict[str, object]]) -> Table:
     """What a person reads: medians, and the best beside them."""
-    out = Table(title="rdmeta", title_justify="left")
-    out.add_column("figure")
+    out = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    out.add_column("figure", overflow="fold")
     for column in ("median", "best", "worst"):
-        out.add_column(column, justify="right")
-    out.add_column("unit")
-    out.add_column("reference")
+        out.add_column(column, justify="right", no_wrap=True)
+    out.add_column("unit", no_wrap=True)
+    out.add_column("reference", overflow="fold")
     for column in ("median", "ratio"):
-        out.add_column(column, justify="right")
-    out.add_column("goal")
-    out.add_column("")
+        out.add_column(column, justify="right", no_wrap=True)
+    out.add_column("goal", no_wrap=True)
+    out.add_column("", no_wrap=True)
     marks = {True: "[green]ok[/]", False: "[red]missed[/]", None: ""}
     for row in rows:
         ok = row["ok"]
@@ -95,7 +96,7 @@ def table(rows: Sequence[dict[str, object]]) -> Table:
             str(row["reference_name"]),
             number(row["reference"]),
             number(row["ratio"]),
-            str(row["rule"] or "-"),
+            str(row["rule"] or "").removesuffix(f" {row['unit']}"),
             marks[ok if isinstance(ok, bool) else None],
         )
     return out
@@ -134,7 +135,7 @@ def select(figures: Sequence[Figure], only: Sequence[str] | None) -> list[Figure
 def main(argv: Sequence[str] | None = None) -> int:
     """0: measured, whether goals are met or not; 2: could not measure."""
     args = arguments(argv)
-    console = Console()
+    console = Console() if sys.stdout.isatty() else Console(width=140)
     scale = QUICK if args.quick else Scale()
     if args.rounds is not None:
         scale = replace(scale, rounds=max(1, args.rounds))
