@@ -1,8 +1,8 @@
 /*
  * Metadata responses: the first byte is the API version, the rest the body.
  *
- * Versions are taken modulo 16, so that two that do not exist are among them;
- * the bit above says whether a trailing byte is tolerated.
+ * The version is four bits, so that two that do not exist are among them; the
+ * fifth says that a trailing byte is tolerated, as the mock brokers need it.
  */
 #include "wire_check.h"
 
