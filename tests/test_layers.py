@@ -15,7 +15,7 @@ except ModuleNotFoundError:  # Python 3.10
 
 ROOT = Path(__file__).resolve().parent.parent
 LAYERS = tomllib.loads((ROOT / "tests/layers.toml").read_text(encoding="utf-8"))
-C_ORDER = LAYERS["c"]["order"]
+C_RULES = (LAYERS["c"]["order"], LAYERS["c"]["parts"])
 PYTHON_ORDER = LAYERS["python"]["order"]
 
 
@@ -30,7 +30,7 @@ def plant(root: Path, files: dict[str, str]) -> Path:
 
 def test_no_include_goes_against_the_order() -> None:
     assert len(list((ROOT / "csrc").glob("*.c"))) > 0
-    assert tree_rules.c_layer_violations(ROOT / "csrc", C_ORDER) == []
+    assert tree_rules.c_layer_violations(ROOT / "csrc", *C_RULES) == []
 
 
 def test_no_import_goes_against_the_order() -> None:
@@ -73,28 +73,35 @@ def test_no_file_names_a_path_of_one_machine() -> None:
 def test_an_include_of_a_later_layer_is_found(tmp_path: Path) -> None:
     text = '#include "hash.h"\n#  include "cache.h"\n'
     plant(tmp_path, {"hash.h": "", "cache.h": "", "hash.c": text})
-    assert tree_rules.c_layer_violations(tmp_path, C_ORDER) == [
+    assert tree_rules.c_layer_violations(tmp_path, *C_RULES) == [
         "hash.c: hash knows cache, a later layer"
     ]
 
 
 def test_a_part_of_a_unit_is_held_to_the_units_layer(tmp_path: Path) -> None:
     plant(tmp_path, {"wire_encode.c": '#include "merge_rules.h"\n', "merge_rules.h": ""})
-    assert tree_rules.c_layer_violations(tmp_path, C_ORDER) == [
+    assert tree_rules.c_layer_violations(tmp_path, *C_RULES) == [
         "wire_encode.c: wire knows merge, a later layer"
+    ]
+
+
+def test_a_part_with_a_name_of_its_own_is_held_to_its_units_layer(tmp_path: Path) -> None:
+    plant(tmp_path, {"hash.c": '#include "entry.h"\n', "entry.h": ""})
+    assert tree_rules.c_layer_violations(tmp_path, [["hash"], ["cache"]], {"cache": ["entry"]}) == [
+        "hash.c: hash knows cache, a later layer"
     ]
 
 
 def test_a_c_unit_without_a_layer_is_found(tmp_path: Path) -> None:
     plant(tmp_path, {"util.h": ""})
-    assert tree_rules.c_layer_violations(tmp_path, C_ORDER) == [
+    assert tree_rules.c_layer_violations(tmp_path, *C_RULES) == [
         "util.h: util is not in layers.toml"
     ]
 
 
 def test_an_include_from_outside_csrc_is_found(tmp_path: Path) -> None:
     plant(tmp_path, {"tests/plan.h": "", "csrc/avl.c": '#include "../tests/plan.h"\n'})
-    assert tree_rules.c_layer_violations(tmp_path / "csrc", C_ORDER) == [
+    assert tree_rules.c_layer_violations(tmp_path / "csrc", *C_RULES) == [
         "avl.c: includes ../tests/plan.h, which is not in csrc"
     ]
 
@@ -102,7 +109,7 @@ def test_an_include_from_outside_csrc_is_found(tmp_path: Path) -> None:
 def test_an_include_cycle_inside_one_unit_is_found(tmp_path: Path) -> None:
     a, b = '#include "topic_a.h"\n', '#include "topic_b.h"\n'
     plant(tmp_path, {"topic_a.h": b, "topic_b.h": a})
-    violations = tree_rules.c_layer_violations(tmp_path, C_ORDER)
+    violations = tree_rules.c_layer_violations(tmp_path, *C_RULES)
     assert [violation.split(":")[0] for violation in violations] == ["cycle"]
 
 

@@ -65,16 +65,20 @@ def layer_violations(edges: Iterable[Edge], graph: Graph, order: Order) -> list[
     return sorted(found)
 
 
-def c_layer_violations(csrc: Path, order: Order) -> list[str]:
-    """Includes in csrc/ that go against the order, form a cycle, or lead outside."""
-    names = [unit for row in order for unit in row]
+def c_layer_violations(csrc: Path, order: Order, parts: dict[str, list[str]]) -> list[str]:
+    """Includes in csrc/ that go against the order, form a cycle, or lead outside.
+
+    `parts` are the units that some files belong to under names of their own.
+    """
+    units = {unit: unit for row in order for unit in row}
+    units |= {part: unit for unit, own_names in parts.items() for part in own_names}
     files = sorted(path for path in csrc.rglob("*.[ch]"))
     found: list[str] = []
     edges: list[Edge] = []
     graph: Graph = {}
     for path in files:
         file = path.relative_to(csrc).as_posix()
-        unit = c_unit(file, names)
+        unit = c_unit(file, units)
         edges.append((file, unit, unit))
         text = path.read_text(encoding="utf-8")
         for include in C_INCLUDE.findall(text):
@@ -84,19 +88,19 @@ def c_layer_violations(csrc: Path, order: Order) -> list[str]:
                 found.append(f"{file}: includes {include}, which is not in csrc")
                 continue
             named = targets[0].relative_to(csrc.resolve()).as_posix()
-            edges.append((file, unit, c_unit(named, names)))
+            edges.append((file, unit, c_unit(named, units)))
             if unit != "include":
                 graph.setdefault(file, set()).add(named)
     return found + layer_violations(edges, graph, order)
 
 
-def c_unit(file: str, names: list[str]) -> str:
-    """The unit of a file of csrc/: the longest name that it is, or is a part of."""
+def c_unit(file: str, units: dict[str, str]) -> str:
+    """The unit of a file of csrc/: by the longest name that it has, or is a part of."""
     if file.startswith("include/"):
         return "include"
     stem = file.rsplit(".", 1)[0]
-    fits = [name for name in names if stem == name or stem.startswith(name + "_")]
-    return max(fits, key=len, default=stem)
+    fits = [name for name in units if stem == name or stem.startswith(name + "_")]
+    return units[max(fits, key=len)] if fits else stem
 
 
 def python_layer_violations(package: Path, order: Order) -> list[str]:
