@@ -98,8 +98,12 @@ build/$(1)/%.o: %.c csrc/flags.mk
 	$(Q)$(or $(cc_$(1)),$(CC)) $(CFLAGS) $(RDMETA_CFLAGS) $(RDMETA_WARNINGS) \
 		$(flags_$(1)) -Icsrc -Icsrc/include -Itests/c -MMD -MP -c -o $$@ $$<
 
+build/$(1)/core.a: $(call objects,$(1),$(C_SOURCES))
+	@rm -f $$@
+	$(Q)$(AR) rcs $$@ $$^
+
 build/$(1)/bin/test_%: build/$(1)/tests/c/test_%.o \
-		$(call objects,$(1),$(C_SUPPORT) $(C_SOURCES))
+		$(call objects,$(1),$(C_SUPPORT)) build/$(1)/core.a
 	@mkdir -p $$(@D)
 	$(Q)$(or $(cc_$(1)),$(CC)) $(LDFLAGS) $(flags_$(1)) -o $$@ $$^ \
 		$(RDMETA_LDFLAGS)
@@ -136,14 +140,13 @@ fuzz: ## every target for FUZZ_SECONDS in all
 	@$(MAKE) --no-print-directory \
 		$(if $(LIBFUZZER),fuzz-libfuzzer,fuzz-driver)
 
-build/libfuzzer/bin/fuzz_%: build/libfuzzer/fuzz/fuzz_%.o \
-		$(call objects,libfuzzer,$(C_SOURCES))
+build/libfuzzer/bin/fuzz_%: build/libfuzzer/fuzz/fuzz_%.o build/libfuzzer/core.a
 	@mkdir -p $(@D)
 	$(Q)clang $(LDFLAGS) $(flags_libfuzzer) -fsanitize=fuzzer -o $@ $^ \
 		$(RDMETA_LDFLAGS)
 
 build/asan/bin/fuzz_%: build/asan/fuzz/fuzz_%.o build/asan/fuzz/driver.o \
-		$(call objects,asan,$(C_SOURCES))
+		build/asan/core.a
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS) $(flags_asan) -o $@ $^ $(RDMETA_LDFLAGS)
 
@@ -188,10 +191,8 @@ librdmeta: $(LIBRDMETA) ## build/lib: for programs without Python
 	@mkdir -p build/include
 	@cp csrc/include/*.h build/include/
 
-build/lib/librdmeta.a: $(call objects,lib,$(C_SOURCES))
-	@mkdir -p $(@D)
-	@rm -f $@
-	$(Q)$(AR) rcs $@ $^
+build/lib/librdmeta.a: build/lib/core.a
+	@cp $< $@
 
 build/lib/librdmeta.so: $(call objects,lib,$(C_SOURCES))
 	@mkdir -p $(@D)
