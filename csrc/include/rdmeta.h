@@ -272,7 +272,7 @@ RDMETA_API rdmeta_err_t rdmeta_cache_hint(rdmeta_cache_t *cache,
  *  error < 0 (FORKED). */
 RDMETA_API int64_t rdmeta_cache_purge_hints(rdmeta_cache_t *cache,
                                             const rdmeta_str_t *topics,
-                                            size_t n);
+                                            size_t n, rdmeta_time_t now);
 
 /** Forget every topic, broker and the cluster id: changes are recorded, the
  *  version moves on. NO_MEMORY, FORKED. */

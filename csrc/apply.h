@@ -1,0 +1,76 @@
+/*
+ * apply: one response on its way into the cache.
+ *
+ *     staging (apply.c)                       commit (commit.c)
+ *       brokers    a table aside                pointer
+ *       topics     unchanged: skipped           shared deadline
+ *                  known: pends                 swaps, deadlines, digests
+ *                  new: order[count..], aside   tables, count
+ *       prepare    absent topics, room          ring, version, wake-ups
+ *
+ * A *pend* is what commit shall do to an entry that was there before.
+ */
+#ifndef RDMETA_APPLY_H
+#define RDMETA_APPLY_H
+
+#include "cache.h"
+
+enum {
+        RDMETA_PEND_MOVE = 0, /* said again: its deadline moves */
+        RDMETA_PEND_FREEZE,   /* nothing was learned: its deadline stays */
+        RDMETA_PEND_STATE     /* the deadline that its state has */
+};
+
+typedef struct rdmeta_pend {
+        rdmeta_entry_t *entry;
+        rdmeta_topic_t *topic; /* the next block; NULL: the same */
+        rdmeta_digest_t digest;
+        uint32_t len;   /* of the digest; 0: none */
+        uint32_t order; /* its slot, or NONE */
+        int32_t deadline;
+        rdmeta_doubt_t doubt;
+} rdmeta_pend_t;
+
+typedef struct rdmeta_apply {
+        rdmeta_cache_t *c;
+        rdmeta_wire_t w;
+        const rdmeta_request_t *asked;
+        rdmeta_time_t now;
+        rdmeta_applied_t *out;
+        int16_t api_version;
+        uint64_t version; /* the next one */
+        int all;          /* every topic was asked for */
+        int replace_all;  /* another cluster's, after a rebootstrap */
+        int digests;      /* those of the order array may be compared */
+        int brokers_changed;
+        rdmeta_brokers_t *brokers;
+        rdmeta_merge_in_t in;
+        rdmeta_merge_out_t verdict;
+
+        rdmeta_table_t *aside; /* names of new topics ... */
+        int aside_is_next;     /* ... and of all others: the next table */
+        uint32_t cursor;       /* in the order array */
+        uint32_t tail;         /* slots beyond its count */
+        uint32_t fresh;        /* of which for new entries */
+        rdmeta_pend_t *pends;
+        size_t n_pends, pends_capacity;
+        size_t replaced; /* pends with another block */
+        size_t new_ids;
+        size_t doubts;
+        int recorded; /* the ring has room */
+} rdmeta_apply_t;
+
+/* A pend for `e`, zeroed but for the entry and its order; NULL: no memory. */
+rdmeta_pend_t *rdmeta_apply_pend(rdmeta_apply_t *a, rdmeta_entry_t *e);
+/* After everything was read: absent topics, and all the room that commit will
+ * need. NO_MEMORY. */
+rdmeta_err_t rdmeta_apply_prepare(rdmeta_apply_t *a);
+void rdmeta_apply_commit(rdmeta_apply_t *a);
+/* Free what was staged. */
+void rdmeta_apply_abort(rdmeta_apply_t *a);
+/* The hints that a request's end ends: those of the names it asked for, every
+ * one if it was for all topics, or failed and nobody knows what it was for. */
+void rdmeta_hints_end(rdmeta_cache_t *c, const rdmeta_request_t *asked,
+                      int failed, int64_t mono_us);
+
+#endif /* RDMETA_APPLY_H */

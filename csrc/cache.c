@@ -1,0 +1,234 @@
+/* Life of a cache, and the calls that only pass on. See cache.h. */
+#include "cache.h"
+
+#include <stdlib.h>
+#include <sys/random.h>
+#include <time.h>
+
+void rdmeta_conf_init(rdmeta_conf_t *conf) {
+        memset(conf, 0, sizeof(*conf));
+        conf->size            = sizeof(*conf);
+        conf->max_age_us      = INT64_C(900) * 1000000;
+        conf->negative_ttl_us = 100000;
+        conf->denied_ttl_us   = 10 * 1000000;
+        conf->hint_ttl_us     = 60 * 1000000;
+        conf->absent_grace_us = 15 * 1000000;
+        conf->ring_bytes      = (size_t)4 << 20;
+}
+
+/* A seed of 0 is drawn; without a source of randomness the clock and an
+ * address have to do, and the index's reseeding is what is left. */
+static uint64_t seed_make(uint64_t wanted, const void *address) {
+        uint64_t seed = wanted;
+        struct timespec ts;
+
+        if (seed)
+                return seed;
+        if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) ==
+                    (ssize_t)sizeof(seed) &&
+            seed)
+                return seed;
+        clock_gettime(CLOCK_MONOTONIC, &ts);
+        return (uint64_t)ts.tv_nsec ^ (uint64_t)ts.tv_sec << 30 ^
+               (uint64_t)(uintptr_t)address;
+}
+
+static int conf_is_good(const rdmeta_conf_t *conf) {
+        return conf->size == sizeof(*conf) && conf->max_age_us > 0 &&
+               conf->negative_ttl_us >= 0 && conf->denied_ttl_us >= 0 &&
+               conf->hint_ttl_us > 0 && conf->absent_grace_us >= 0 &&
+               !conf->allocator.alloc == !conf->allocator.free;
+}
+
+static int topic_changed(void *opaque, const rdmeta_str_t *topic,
+                         uint64_t since) {
+        rdmeta_cache_t *c       = (rdmeta_cache_t *)opaque;
+        const rdmeta_entry_t *e = rdmeta_entry_find(c, topic->data,
+                                                    topic->len);
+
+        if (!e || e->topic->state == RDMETA_TOPIC_WAIT)
+                return c->erased > since;
+        return e->topic->version > since;
+}
+
+/* What readers need before anything is known. */
+static int root_init(rdmeta_cache_t *c) {
+        const rdmeta_allocator_t *allocator = &c->conf.allocator;
+        rdmeta_table_t *names = rdmeta_table_new(allocator, 0, 0, &c->seed);
+        rdmeta_table_t *ids   = rdmeta_table_new(allocator, 0, 1, &c->seed);
+        rdmeta_brokers_t *brokers = rdmeta_brokers_empty(allocator, 0);
+
+        if (!names || !ids || !brokers) {
+                rdmeta_table_destroy(allocator, names);
+                rdmeta_table_destroy(allocator, ids);
+                rdmeta_brokers_destroy(allocator, brokers);
+                return 0;
+        }
+        atomic_init(&c->root.names, names);
+        atomic_init(&c->root.ids, ids);
+        atomic_init(&c->root.brokers, brokers);
+        atomic_init(&c->root.shared_deadline, INT64_MIN + 2);
+        atomic_init(&c->root.shared_source, -1);
+        return 1;
+}
+
+rdmeta_cache_t *rdmeta_cache_new(const rdmeta_conf_t *wanted) {
+        rdmeta_conf_t conf;
+        rdmeta_cache_t *c;
+        int i;
+
+        rdmeta_conf_init(&conf);
+        if (wanted)
+                conf = *wanted;
+        if (!conf_is_good(&conf))
+                return NULL;
+        c = (rdmeta_cache_t *)rdmeta_alloc(&conf.allocator, sizeof(*c));
+        if (!c)
+                return NULL;
+        memset(c, 0, sizeof(*c));
+        c->conf = conf;
+        c->seed = seed_make(conf.seed, c);
+        atomic_init(&c->references, 1);
+        if (rdmeta_wait_init(&c->wait, &c->conf.allocator, topic_changed, c)) {
+                rdmeta_free(&conf.allocator, c, sizeof(*c));
+                return NULL;
+        }
+        if (!root_init(c)) {
+                rdmeta_wait_destroy(&c->wait);
+                rdmeta_free(&conf.allocator, c, sizeof(*c));
+                return NULL;
+        }
+        rdmeta_digest_key_init(&c->digest_key, &c->seed);
+        for (i = 0; i < RDMETA_HASH_KEYS; i++)
+                c->list_key[i] = rdmeta_seed_next(&c->seed);
+        rdmeta_slab_init(&c->slab, &c->conf.allocator);
+        rdmeta_reclaim_init(&c->reclaim, &c->slab);
+        rdmeta_ring_init(&c->ring, &c->conf.allocator, &c->reclaim,
+                         conf.ring_bytes);
+        rdmeta_stage_init(&c->stage, &c->conf.allocator, c->list_key);
+        rdmeta_expiry_init(&c->expiry);
+        rdmeta_tree_init(c);
+        c->order.api_version = -1;
+        return c;
+}
+
+rdmeta_cache_t *rdmeta_cache_ref(rdmeta_cache_t *c) {
+        atomic_fetch_add_explicit(&c->references, 1, memory_order_relaxed);
+        return c;
+}
+
+/* Blocks that are not a slab's pieces have to be given back one by one. */
+static void topics_destroy(rdmeta_cache_t *c) {
+        rdmeta_table_t *names = rdmeta_names(c);
+        uint32_t k;
+
+        for (k = 0; k <= names->mask; k++) {
+                rdmeta_topic_t *t = rdmeta_slot_topic(atomic_load_explicit(
+                        &names->slots[k], memory_order_relaxed));
+                if (t && t != &rdmeta_grave)
+                        rdmeta_topic_destroy(&c->slab, t);
+        }
+}
+
+void rdmeta_cache_unref(rdmeta_cache_t *c) {
+        rdmeta_allocator_t allocator;
+
+        if (!c || atomic_fetch_sub_explicit(&c->references, 1,
+                                            memory_order_acq_rel) != 1)
+                return;
+        allocator = c->conf.allocator;
+        rdmeta_ring_destroy(&c->ring);
+        rdmeta_reclaim_destroy(&c->reclaim);
+        topics_destroy(c);
+        rdmeta_table_destroy(&allocator, rdmeta_names(c));
+        rdmeta_table_destroy(&allocator, rdmeta_ids(c));
+        rdmeta_brokers_destroy(&allocator, rdmeta_table_brokers(c));
+        rdmeta_order_destroy(&c->order, &allocator);
+        rdmeta_stage_destroy(&c->stage);
+        rdmeta_free(&allocator, c->doubts.all,
+                    c->doubts.capacity * sizeof(*c->doubts.all));
+        rdmeta_slab_destroy(&c->slab);
+        rdmeta_wait_destroy(&c->wait);
+        rdmeta_free(&allocator, c, sizeof(*c));
+}
+
+/* ---- passed on ----------------------------------------------------------- */
+
+uint64_t rdmeta_cache_version(const rdmeta_cache_t *c) {
+        return rdmeta_wait_version(&c->wait);
+}
+
+uint64_t rdmeta_cache_wait(rdmeta_cache_t *c, uint64_t since,
+                           const rdmeta_str_t *topics, size_t n,
+                           int64_t timeout_us) {
+        return rdmeta_wait_until(&c->wait, since, topics, n, timeout_us);
+}
+
+void rdmeta_cache_interrupt(rdmeta_cache_t *c) {
+        rdmeta_wait_interrupt(&c->wait);
+}
+
+rdmeta_watch_t *rdmeta_watch_new(rdmeta_cache_t *c, const rdmeta_str_t *topics,
+                                 size_t n,
+                                 void (*fn)(void *opaque, uint64_t version),
+                                 void *opaque) {
+        return rdmeta_wait_watch_new(&c->wait, topics, n, fn, opaque);
+}
+
+void rdmeta_watch_destroy(rdmeta_watch_t *watch) {
+        rdmeta_wait_watch_destroy(watch);
+}
+
+/* ---- stats ---------------------------------------------------------------- */
+
+static void stats_topics(const rdmeta_cache_t *c, rdmeta_stats_t *out) {
+        const rdmeta_table_t *names = rdmeta_names(c);
+        uint32_t k;
+
+        for (k = 0; k <= names->mask; k++) {
+                const rdmeta_topic_t *t =
+                        rdmeta_slot_topic(atomic_load_explicit(
+                                &names->slots[k], memory_order_relaxed));
+                if (!t || t == &rdmeta_grave ||
+                    t->state == RDMETA_TOPIC_WAIT)
+                        continue;
+                if (t->state == RDMETA_TOPIC_VALID) {
+                        out->topics++;
+                        out->partitions += rdmeta_topic_count(t);
+                } else if (rdmeta_entry_of(t)->list ==
+                           RDMETA_EXPIRY_RETAINED) {
+                        out->retained++;
+                } else {
+                        out->negatives++;
+                }
+        }
+}
+
+static uint64_t stats_bytes(const rdmeta_cache_t *c) {
+        return sizeof(*c) + c->slab.bytes + rdmeta_names(c)->size +
+               rdmeta_ids(c)->size + rdmeta_table_brokers(c)->size +
+               c->order.capacity * sizeof(rdmeta_order_slot_t) +
+               c->stage.memory_size + c->stage.kept_size +
+               c->doubts.capacity * sizeof(rdmeta_doubt_t) +
+               rdmeta_ring_bytes(&c->ring) - c->ring.held +
+               c->ring.held_large + c->reclaim.large_bytes;
+}
+
+void rdmeta_cache_stats(rdmeta_cache_t *c, rdmeta_stats_t *out) {
+        rdmeta_wait_lock(&c->wait);
+        *out         = c->stats;
+        out->version = rdmeta_wait_version(&c->wait);
+        stats_topics(c, out);
+        out->hints = rdmeta_expiry_count(&c->expiry, RDMETA_EXPIRY_HINT);
+        out->bytes = stats_bytes(c);
+        out->bytes_ring   = rdmeta_ring_bytes(&c->ring);
+        out->bytes_limbo  = c->reclaim.limbo_bytes;
+        out->ring_records = c->ring.item_tail - c->ring.item_head;
+        out->ring_floor   = c->ring.floor;
+        out->shared_deadline_us = atomic_load_explicit(
+                &c->root.shared_deadline, memory_order_relaxed);
+        out->readers = (int32_t)c->reclaim.readers.count;
+        out->waiters = (int32_t)rdmeta_wait_waiters(&c->wait);
+        out->watches = (int32_t)rdmeta_wait_watches(&c->wait);
+        rdmeta_wait_unlock(&c->wait);
+}

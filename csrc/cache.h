@@ -1,0 +1,169 @@
+/*
+ * cache: orchestrates the layers below it and adds no rule of its own.
+ *
+ *     rdmeta_cache
+ *       root ---------- what readers see: tables, brokers, shared deadline
+ *       wait ---------- the writers' lock, the version, waiters, watches
+ *       reclaim ------- readers, and what is retired but may still be read
+ *       ring ---------- (old block, new block) of recent versions
+ *       order --------- entries as the last answers named them, digests
+ *       expiry -------- entries by deadline, a list a class
+ *       tree ---------- entries by name; made when first asked for
+ *       slab ---------- entries and blocks
+ *       stage, doubts - a writer's scratch and memory of odd answers
+ *
+ *     slot of a table --> block <--> entry --> slot of order
+ *                         (readers)  (writer: tree, list, deadline, doubt)
+ *
+ * A write goes in two halves. *Staging* reads, merges, allocates and checks;
+ * nothing a reader or a later writer could notice changes, and any error only
+ * drops what was made. *Commit* stores pointers and cannot fail: all memory it
+ * needs was reserved. Entries that are new live in the order array beyond its
+ * count, and in a table aside, until then.
+ *
+ * One mutex (in wait) serialises writers. It is never held while calling out.
+ */
+#ifndef RDMETA_CACHE_H
+#define RDMETA_CACHE_H
+
+#include "avl.h"
+#include "expiry.h"
+#include "merge.h"
+#include "order.h"
+#include "reclaim.h"
+#include "ring.h"
+#include "stage.h"
+#include "view.h"
+#include "wait.h"
+
+/* The writer's half of a topic: 56 bytes. */
+typedef struct rdmeta_entry {
+        rdmeta_avl_node_t avl;
+        rdmeta_expiry_node_t expiry;
+        rdmeta_topic_t *topic;
+        uint32_t order;
+        uint32_t list : 4;   /* RDMETA_EXPIRY_... */
+        uint32_t staged : 2; /* a writer's mark, while it works */
+        uint32_t doubt : 26; /* place among the doubts; 0: none */
+} rdmeta_entry_t;
+
+typedef struct rdmeta_doubts {
+        rdmeta_doubt_t *all; /* [0] is not used */
+        uint32_t count, capacity;
+        uint32_t free; /* a list through first_broker; 0: none */
+} rdmeta_doubts_t;
+
+struct rdmeta_cache {
+        rdmeta_root_t root;
+        rdmeta_wait_t wait;
+        rdmeta_reclaim_t reclaim;
+        rdmeta_slab_t slab;
+        rdmeta_ring_t ring;
+        rdmeta_order_t order;
+        rdmeta_expiry_t expiry;
+        rdmeta_avl_t tree;
+        int tree_made; /* 1: all entries are in the tree; 0: none is */
+        rdmeta_doubts_t doubts;
+        rdmeta_stage_t stage;
+        rdmeta_conf_t conf;
+        uint64_t seed;
+        uint64_t list_key[RDMETA_HASH_KEYS];
+        rdmeta_digest_key_t digest_key;
+        uint64_t erased; /* version of the last removal of an entry */
+        size_t entries;
+        _Atomic int32_t references;
+        rdmeta_stats_t stats; /* counters */
+};
+
+struct rdmeta_reader {
+        rdmeta_reading_t reading;
+        const rdmeta_root_t *root;
+        rdmeta_cache_t *cache;
+        void *memory; /* what to free: this is aligned within it */
+        int32_t stale_ok;
+};
+
+/* ---- entries (entry.c). The lock is held. ----------------------------- */
+
+RDMETA_INLINE rdmeta_entry_t *rdmeta_entry_of(const rdmeta_topic_t *t) {
+        return (rdmeta_entry_t *)rdmeta_topic_frame(t)->link;
+}
+
+rdmeta_entry_t *rdmeta_entry_find(rdmeta_cache_t *c, const char *name,
+                                  size_t len);
+/* In no table, tree or list yet; takes `topic`. NULL: no memory. */
+rdmeta_entry_t *rdmeta_entry_new(rdmeta_cache_t *c, rdmeta_topic_t *topic);
+/* Undo of new: frees both. */
+void rdmeta_entry_drop(rdmeta_cache_t *c, rdmeta_entry_t *e);
+/* Make room in the name table for n more; NO_MEMORY. */
+rdmeta_err_t rdmeta_entry_reserve(rdmeta_cache_t *c, size_t n);
+/* Let readers find it, and the tree. Room was reserved; `named`: the name
+ * table has it already. */
+void rdmeta_entry_publish(rdmeta_cache_t *c, rdmeta_entry_t *e, int named);
+/* Take it away from all; the block is the caller's to retire. */
+void rdmeta_entry_erase(rdmeta_cache_t *c, rdmeta_entry_t *e);
+/* Another block for the same name, as seen by readers. Cannot fail: room for
+ * its id was reserved. The old block is the caller's to retire. */
+void rdmeta_entry_swap(rdmeta_cache_t *c, rdmeta_entry_t *e,
+                       rdmeta_topic_t *topic);
+/* Put it into list `list` (or NONE) with that deadline. */
+void rdmeta_entry_list(rdmeta_cache_t *c, rdmeta_entry_t *e, int list,
+                       int64_t due_us);
+/* Store the deadline that readers see; marks the order slot. */
+void rdmeta_entry_deadline(rdmeta_cache_t *c, rdmeta_entry_t *e,
+                           int64_t deadline);
+/* Where its state and deadline say it belongs, once no hint holds it. */
+void rdmeta_entry_settle(rdmeta_cache_t *c, rdmeta_entry_t *e,
+                         int64_t mono_us);
+/* The hint on it ends; frees what was only waiting. */
+void rdmeta_entry_unhint(rdmeta_cache_t *c, rdmeta_entry_t *e,
+                         int64_t mono_us);
+void rdmeta_retire(rdmeta_cache_t *c, rdmeta_topic_t *t);
+void rdmeta_doubt_set(rdmeta_cache_t *c, rdmeta_entry_t *e,
+                      const rdmeta_doubt_t *doubt);
+rdmeta_err_t rdmeta_doubts_reserve(rdmeta_cache_t *c, size_t n);
+
+/* ---- tables (entry.c) ------------------------------------------------- */
+
+/* All entries of `from`, and room for n more, in a table with another key;
+ * NULL: no memory. Which hash: by `ids`. */
+rdmeta_table_t *rdmeta_table_grown(rdmeta_cache_t *c,
+                                   const rdmeta_table_t *from, size_t n,
+                                   int ids);
+void rdmeta_table_publish(rdmeta_cache_t *c, _Atomic(rdmeta_table_t *) *where,
+                          rdmeta_table_t *t);
+rdmeta_err_t rdmeta_ids_reserve(rdmeta_cache_t *c, size_t n);
+
+RDMETA_INLINE rdmeta_table_t *rdmeta_names(const rdmeta_cache_t *c) {
+        return atomic_load_explicit(&c->root.names, memory_order_relaxed);
+}
+
+RDMETA_INLINE rdmeta_table_t *rdmeta_ids(const rdmeta_cache_t *c) {
+        return atomic_load_explicit(&c->root.ids, memory_order_relaxed);
+}
+
+RDMETA_INLINE rdmeta_brokers_t *rdmeta_table_brokers(const rdmeta_cache_t *c) {
+        return atomic_load_explicit(&c->root.brokers, memory_order_relaxed);
+}
+
+RDMETA_INLINE uint64_t rdmeta_name_hash(const rdmeta_table_t *t,
+                                        const rdmeta_topic_t *topic) {
+        return rdmeta_hash(t->key, topic->name, topic->name_len);
+}
+
+/* ---- ordered index (walk.c) ------------------------------------------- */
+
+/* The tree is made when it is first walked, and forgotten when so many topics
+ * come at once that making it anew is cheaper than `n` insertions. */
+void rdmeta_tree_init(rdmeta_cache_t *c);
+rdmeta_err_t rdmeta_tree_make(rdmeta_cache_t *c);
+void rdmeta_tree_expect(rdmeta_cache_t *c, size_t n);
+void rdmeta_tree_add(rdmeta_cache_t *c, rdmeta_entry_t *e);
+void rdmeta_tree_remove(rdmeta_cache_t *c, rdmeta_entry_t *e);
+
+/* ---- whole-cache checks for tests (check.c) --------------------------- */
+
+/* NULL: every invariant holds; otherwise which does not. Takes the lock. */
+RDMETA_API const char *rdmeta_cache_check(rdmeta_cache_t *c);
+
+#endif /* RDMETA_CACHE_H */

@@ -1,0 +1,297 @@
+#include "change.h"
+
+#include "merge.h"
+
+#include <stdio.h>
+
+static const char *const kind_names[] = {
+        "topic_added",     "topic_absent",     "topic_removed",
+        "topic_recreated", "topic_error",      "partitions_added",
+        "leader_changed",  "isr_changed",      "replicas_changed",
+        "offline_changed", "broker_added",     "broker_removed",
+        "broker_changed",  "cluster_changed",  "config_changed",
+        "resync",          "observed_from",    "observed_to"};
+
+static const char *const source_names[] = {"poll", "hint", "log", "expiry",
+                                           "purge"};
+
+const char *rdmeta_change_kind_name(int32_t kind) {
+        const size_t n = sizeof(kind_names) / sizeof(kind_names[0]);
+
+        return kind >= 0 && (size_t)kind < n ? kind_names[kind] : NULL;
+}
+
+const char *rdmeta_source_name(int32_t source) {
+        const size_t n = sizeof(source_names) / sizeof(source_names[0]);
+
+        return source >= 0 && (size_t)source < n ? source_names[source] : NULL;
+}
+
+uint32_t rdmeta_change_longest(const rdmeta_topic_t *t) {
+        rdmeta_cols_t c;
+        uint32_t longest = 0;
+        const char *p;
+
+        if (!t)
+                return 0;
+        rdmeta_topic_cols(t, &c);
+        for (p = c.lists; p < c.lists_end;) {
+                const uint32_t n =
+                        (uint32_t)rdmeta_col_get(p, c.list_width, 0);
+                longest = n > longest ? n : longest;
+                p += ((size_t)n + 1) << c.list_width;
+        }
+        return longest;
+}
+
+/* Nothing that belongs to one partition or one broker. */
+static void change_clear(rdmeta_change_t *r) {
+        static const rdmeta_ids_t none = {NULL, 0};
+
+        r->partition        = RDMETA_NONE;
+        r->broker           = RDMETA_NONE;
+        r->old_leader       = RDMETA_NONE;
+        r->new_leader       = RDMETA_NONE;
+        r->old_leader_epoch = RDMETA_NONE;
+        r->new_leader_epoch = RDMETA_NONE;
+        r->old_isr = r->new_isr = none;
+        r->old_replicas = r->new_replicas = none;
+        memset(&r->detail, 0, sizeof(r->detail));
+}
+
+static int32_t change_tell(rdmeta_change_out_t *out, int32_t kind) {
+        int32_t res;
+
+        out->record.kind = kind;
+        res              = out->visit(out->opaque, &out->record);
+        change_clear(&out->record);
+        return res;
+}
+
+static void change_reset(rdmeta_change_out_t *out) {
+        memset(&out->record.topic, 0, sizeof(out->record.topic));
+        out->record.topic_id = NULL;
+        change_clear(&out->record);
+}
+
+static rdmeta_ids_t change_ids(rdmeta_change_out_t *out, int which,
+                               rdmeta_list_t l) {
+        rdmeta_ids_out_t copy;
+        rdmeta_ids_t ids;
+
+        copy.ids      = out->ids + (size_t)which * out->ids_each;
+        copy.capacity = out->ids_each;
+        rdmeta_list_copy(l, &copy);
+        ids.ids   = copy.ids;
+        ids.count = copy.count;
+        return ids;
+}
+
+static int list_has(rdmeta_list_t l, int32_t id) {
+        uint32_t i;
+
+        for (i = 0; i < l.count; i++)
+                if (rdmeta_list_get(l, i) == id)
+                        return 1;
+        return 0;
+}
+
+static int set_equal(rdmeta_list_t a, rdmeta_list_t b) {
+        uint32_t i;
+
+        if (rdmeta_list_equal(a, b))
+                return 1;
+        if (a.count != b.count)
+                return 0;
+        for (i = 0; i < a.count; i++)
+                if (!list_has(b, rdmeta_list_get(a, i)) ||
+                    !list_has(a, rdmeta_list_get(b, i)))
+                        return 0;
+        return 1;
+}
+
+/* Absent is not -1: a record says "no leader" and "epoch not said" alike as
+ * -1 in both, which is what the broker said. */
+static void put_leaders(rdmeta_change_t *r, const rdmeta_row_t *a,
+                        const rdmeta_row_t *b) {
+        if (a) {
+                r->old_leader       = a->leader;
+                r->old_leader_epoch = a->epoch;
+        }
+        if (b) {
+                r->new_leader       = b->leader;
+                r->new_leader_epoch = b->epoch;
+        }
+}
+
+static int32_t change_row(rdmeta_change_out_t *out, const rdmeta_row_t *a,
+                          const rdmeta_row_t *b) {
+        rdmeta_change_t *r = &out->record;
+        int32_t res        = 0;
+
+        if (a->leader != b->leader ||
+            (a->epoch != b->epoch && a->epoch >= 0 && b->epoch >= 0)) {
+                r->partition = b->id;
+                put_leaders(r, a, b);
+                res = change_tell(out, RDMETA_LEADER_CHANGED);
+        }
+        if (!res && !set_equal(a->isr, b->isr)) {
+                r->partition = b->id;
+                put_leaders(r, a, b);
+                r->old_isr = change_ids(out, 0, a->isr);
+                r->new_isr = change_ids(out, 1, b->isr);
+                res        = change_tell(out, RDMETA_ISR_CHANGED);
+        }
+        if (!res && !rdmeta_list_equal(a->replicas, b->replicas)) {
+                r->partition    = b->id;
+                r->old_replicas = change_ids(out, 2, a->replicas);
+                r->new_replicas = change_ids(out, 3, b->replicas);
+                res             = change_tell(out, RDMETA_REPLICAS_CHANGED);
+        }
+        if (!res && !set_equal(a->offline, b->offline)) {
+                r->partition = b->id;
+                res          = change_tell(out, RDMETA_OFFLINE_CHANGED);
+        }
+        return res;
+}
+
+static int32_t change_row_added(rdmeta_change_out_t *out,
+                                const rdmeta_row_t *b) {
+        rdmeta_change_t *r = &out->record;
+
+        r->partition = b->id;
+        put_leaders(r, NULL, b);
+        r->new_isr      = change_ids(out, 1, b->isr);
+        r->new_replicas = change_ids(out, 3, b->replicas);
+        return change_tell(out, RDMETA_PARTITIONS_ADDED);
+}
+
+static int32_t change_rows(rdmeta_change_out_t *out,
+                           const rdmeta_topic_t *old,
+                           const rdmeta_topic_t *new_) {
+        rdmeta_cols_t a, b;
+        rdmeta_row_t x, y;
+        uint32_t i, k = 0;
+        int32_t res = 0;
+
+        rdmeta_topic_cols(old, &a);
+        rdmeta_topic_cols(new_, &b);
+        for (i = 0; i < b.count && !res; i++) {
+                rdmeta_topic_row(&b, i, &y);
+                for (x.id = -1; k < a.count; k++) {
+                        rdmeta_topic_row(&a, k, &x);
+                        if (x.id >= y.id)
+                                break;
+                }
+                if (k < a.count && x.id == y.id)
+                        res = change_row(out, &x, &y);
+                else
+                        res = change_row_added(out, &y);
+        }
+        return res;
+}
+
+static int32_t change_error(rdmeta_change_out_t *out,
+                            const rdmeta_topic_t *t) {
+        out->record.detail.data = rdmeta_err_name(t->error);
+        out->record.detail.len  = strlen(out->record.detail.data);
+        return change_tell(out, RDMETA_TOPIC_ERROR);
+}
+
+/* Seen valid at some time: its partitions are remembered. */
+static int was_seen(const rdmeta_topic_t *t) {
+        return t && (t->state == RDMETA_TOPIC_VALID ||
+                     rdmeta_topic_count(t) > 0);
+}
+
+static int32_t change_to_valid(rdmeta_change_out_t *out,
+                               const rdmeta_topic_t *old,
+                               const rdmeta_topic_t *new_) {
+        const int recreated = old && was_seen(old) &&
+                              rdmeta_topic_has_id(old) &&
+                              rdmeta_topic_has_id(new_) &&
+                              memcmp(old->id, new_->id, 16) != 0;
+
+        if (recreated && old->state != RDMETA_TOPIC_GONE)
+                return change_tell(out, RDMETA_TOPIC_RECREATED);
+        if (!old || old->state != RDMETA_TOPIC_VALID)
+                return change_tell(out, RDMETA_TOPIC_ADDED);
+        return change_rows(out, old, new_);
+}
+
+int32_t rdmeta_change_topics(rdmeta_change_out_t *out,
+                             const rdmeta_topic_t *old,
+                             const rdmeta_topic_t *new_) {
+        const rdmeta_topic_t *named = new_ ? new_ : old;
+
+        change_reset(out);
+        out->record.topic.data = named->name;
+        out->record.topic.len  = named->name_len;
+        if (rdmeta_topic_has_id(named))
+                out->record.topic_id = named->id;
+        if (!new_ || new_->state == RDMETA_TOPIC_GONE)
+                return was_seen(old) && old->state != RDMETA_TOPIC_GONE
+                               ? change_tell(out, RDMETA_TOPIC_REMOVED)
+                               : 0;
+        switch (new_->state) {
+        case RDMETA_TOPIC_VALID:
+                return change_to_valid(out, old, new_);
+        case RDMETA_TOPIC_MISSING:
+                return change_tell(out, RDMETA_TOPIC_ABSENT);
+        case RDMETA_TOPIC_WAIT:
+                return 0;
+        default:
+                if (old && old->state == new_->state &&
+                    old->error == new_->error)
+                        return 0;
+                return change_error(out, new_);
+        }
+}
+
+static int32_t change_broker(rdmeta_change_out_t *out, int32_t kind,
+                             const rdmeta_broker_t *b) {
+        int n = snprintf(out->detail, sizeof(out->detail), "%.*s:%d%s%.*s",
+                         (int)(b->host.len > 255 ? 255 : b->host.len),
+                         b->host.data, b->port, b->rack.data ? " rack=" : "",
+                         (int)(b->rack.len > 48 ? 48 : b->rack.len),
+                         b->rack.data ? b->rack.data : "");
+
+        out->record.broker      = b->id;
+        out->record.detail.data = out->detail;
+        out->record.detail.len  = n < 0 ? 0 : (size_t)n;
+        if (out->record.detail.len >= sizeof(out->detail))
+                out->record.detail.len = sizeof(out->detail) - 1;
+        return change_tell(out, kind);
+}
+
+int32_t rdmeta_change_brokers(rdmeta_change_out_t *out,
+                              const rdmeta_brokers_t *old,
+                              const rdmeta_brokers_t *new_) {
+        uint32_t i = 0, k = 0;
+        int32_t res = 0;
+
+        change_reset(out);
+        if (!rdmeta_str_same(old->cluster_id, new_->cluster_id)) {
+                out->record.detail = old->cluster_id;
+                if (old->cluster_id.data)
+                        res = change_tell(out, RDMETA_CLUSTER_CHANGED);
+        }
+        while (!res && (i < old->count || k < new_->count)) {
+                const rdmeta_broker_t *a = &old->rows[i], *b = &new_->rows[k];
+
+                if (k == new_->count || (i < old->count && a->id < b->id)) {
+                        res = change_broker(out, RDMETA_BROKER_REMOVED, a);
+                        i++;
+                } else if (i == old->count || b->id < a->id) {
+                        res = change_broker(out, RDMETA_BROKER_ADDED, b);
+                        k++;
+                } else {
+                        if (!rdmeta_broker_same(a, b))
+                                res = change_broker(
+                                        out, RDMETA_BROKER_CHANGED, b);
+                        i++;
+                        k++;
+                }
+        }
+        return res;
+}

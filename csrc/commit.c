@@ -1,0 +1,334 @@
+/* The second half of a write: pointers, and no way to fail. See apply.h. */
+#include "apply.h"
+
+#include "alloc.h"
+
+/* ---- absent from an all-topics answer ----------------------------------- */
+
+/* A known topic in another state, because of who did not name it. */
+static rdmeta_err_t absent_restate(rdmeta_apply_t *a, rdmeta_entry_t *e,
+                                   uint16_t state) {
+        rdmeta_pend_t *p = rdmeta_apply_pend(a, e);
+
+        if (!p)
+                return RDMETA_ERR_NO_MEMORY;
+        p->deadline = RDMETA_PEND_STATE;
+        p->topic    = rdmeta_topic_restate(&a->c->slab, e->topic, state, 0,
+                                           a->version);
+        if (!p->topic)
+                return RDMETA_ERR_NO_MEMORY;
+        rdmeta_topic_source_set(p->topic, a->in.broker);
+        a->replaced++;
+        a->out->absent++;
+        return RDMETA_OK;
+}
+
+static rdmeta_err_t absent_freeze(rdmeta_apply_t *a, rdmeta_entry_t *e) {
+        rdmeta_pend_t *p;
+
+        if (atomic_load_explicit(&e->topic->deadline, memory_order_relaxed) !=
+            RDMETA_DEADLINE_SHARED)
+                return RDMETA_OK;
+        p = rdmeta_apply_pend(a, e);
+        if (!p)
+                return RDMETA_ERR_NO_MEMORY;
+        p->deadline = RDMETA_PEND_FREEZE;
+        if (a->digests) {
+                const rdmeta_order_slot_t *slot =
+                        &a->c->order.slots[e->order];
+                p->len    = slot->len & ~RDMETA_ORDER_OWN;
+                p->digest = slot->digest;
+        }
+        return RDMETA_OK;
+}
+
+/* Learned or changed after the request left: the answer cannot know of it. */
+static int is_news(const rdmeta_apply_t *a, const rdmeta_topic_t *t) {
+        return a->in.sent_version && t->version > a->in.sent_version;
+}
+
+static rdmeta_err_t absent_one(rdmeta_apply_t *a, rdmeta_entry_t *e) {
+        const rdmeta_topic_t *t = e->topic;
+
+        if (a->replace_all && t->state != RDMETA_TOPIC_GONE)
+                return absent_restate(a, e, RDMETA_TOPIC_GONE);
+        switch (t->state) {
+        case RDMETA_TOPIC_VALID:
+                return is_news(a, t)
+                               ? absent_freeze(a, e)
+                               : absent_restate(a, e, RDMETA_TOPIC_MISSING);
+        case RDMETA_TOPIC_MISSING:
+                if (rdmeta_topic_source(t) != a->in.broker)
+                        return absent_restate(a, e, RDMETA_TOPIC_GONE);
+                return RDMETA_OK;
+        case RDMETA_TOPIC_UNKNOWN:
+                if (rdmeta_topic_count(t))
+                        return absent_restate(a, e, RDMETA_TOPIC_GONE);
+                return RDMETA_OK;
+        default:
+                return RDMETA_OK;
+        }
+}
+
+static rdmeta_err_t prepare_absent(rdmeta_apply_t *a) {
+        const rdmeta_order_t *o = &a->c->order;
+        rdmeta_err_t err;
+        uint32_t i;
+
+        if (!a->all && !a->replace_all)
+                return RDMETA_OK;
+        for (i = 0; i < o->count; i++) {
+                rdmeta_entry_t *e = o->slots[i].entry;
+                if (o->slots[i].seen == o->answer || !e || e->staged)
+                        continue;
+                err = absent_one(a, e);
+                if (err)
+                        return err;
+        }
+        return RDMETA_OK;
+}
+
+/* ---- room ----------------------------------------------------------------- */
+
+rdmeta_err_t rdmeta_apply_prepare(rdmeta_apply_t *a) {
+        rdmeta_cache_t *c = a->c;
+        rdmeta_err_t err  = prepare_absent(a);
+
+        if (!err && a->fresh && !a->aside_is_next)
+                err = rdmeta_entry_reserve(c, a->fresh);
+        if (!err && a->new_ids)
+                err = rdmeta_ids_reserve(c, a->new_ids);
+        if (!err)
+                err = rdmeta_doubts_reserve(c, a->doubts);
+        if (err)
+                return err;
+        err         = rdmeta_ring_reserve(&c->ring, a->replaced + a->fresh);
+        a->recorded = err == 1;
+        return err == 1 ? RDMETA_OK : err;
+}
+
+/* ---- commit ---------------------------------------------------------------- */
+
+static int64_t state_ttl(const rdmeta_conf_t *conf, uint16_t state) {
+        int64_t ttl = conf->negative_ttl_us;
+
+        switch (state) {
+        case RDMETA_TOPIC_DENIED:
+                ttl = conf->denied_ttl_us;
+                break;
+        case RDMETA_TOPIC_MISSING:
+                ttl = conf->absent_grace_us;
+                break;
+        case RDMETA_TOPIC_BAD: /* will not get better: never polled */
+        case RDMETA_TOPIC_GONE:
+                ttl = conf->max_age_us;
+                break;
+        default:
+                break;
+        }
+        return ttl < conf->max_age_us ? ttl : conf->max_age_us;
+}
+
+/* The deadline of an entry whose topic was just said, and its list. */
+static void commit_deadline(rdmeta_apply_t *a, rdmeta_entry_t *e, int how) {
+        rdmeta_cache_t *c  = a->c;
+        const int64_t now  = a->now.mono_us;
+        const int64_t ttl  = c->conf.max_age_us;
+        int64_t deadline;
+
+        if (how == RDMETA_PEND_FREEZE) {
+                deadline = rdmeta_view_deadline(&c->root, e->topic);
+        } else if (e->topic->state != RDMETA_TOPIC_VALID) {
+                deadline = rdmeta_expiry_after(
+                        now, state_ttl(&c->conf, e->topic->state));
+        } else if (a->all) {
+                rdmeta_entry_deadline(c, e, RDMETA_DEADLINE_SHARED);
+                rdmeta_entry_list(c, e, RDMETA_EXPIRY_NONE, 0);
+                return;
+        } else {
+                deadline = rdmeta_expiry_after(now, ttl);
+        }
+        rdmeta_entry_deadline(c, e, deadline);
+        rdmeta_entry_settle(c, e, now);
+}
+
+static void commit_swap(rdmeta_apply_t *a, const rdmeta_pend_t *p) {
+        rdmeta_entry_t *e   = p->entry;
+        rdmeta_topic_t *old = e->topic;
+        const int64_t had   = rdmeta_view_deadline(&a->c->root, old);
+
+        /* What freezes starts from what it had. */
+        atomic_store_explicit(&p->topic->deadline, had, memory_order_relaxed);
+        rdmeta_entry_swap(a->c, e, p->topic);
+        if (old->state == RDMETA_TOPIC_WAIT) {
+                if (a->recorded)
+                        rdmeta_ring_item(&a->c->ring, NULL, p->topic);
+                rdmeta_retire(a->c, old);
+        } else if (a->recorded) {
+                rdmeta_ring_item(&a->c->ring, old, p->topic);
+        } else {
+                rdmeta_retire(a->c, old);
+        }
+}
+
+static void commit_pend(rdmeta_apply_t *a, const rdmeta_pend_t *p) {
+        rdmeta_order_slot_t *slot;
+        rdmeta_entry_t *e = p->entry;
+
+        if (p->topic)
+                commit_swap(a, p);
+        else if (p->deadline != RDMETA_PEND_FREEZE)
+                rdmeta_topic_source_set(e->topic, a->in.broker);
+        e->staged = 0;
+        if (p->order != RDMETA_ORDER_NONE) {
+                e->order    = p->order;
+                slot        = &a->c->order.slots[p->order];
+                slot->entry = e;
+                slot->len   = p->len | (slot->len & RDMETA_ORDER_OWN);
+                slot->digest = p->digest;
+        }
+        rdmeta_doubt_set(a->c, e, &p->doubt);
+        commit_deadline(a, e, p->deadline);
+}
+
+static void commit_fresh(rdmeta_apply_t *a) {
+        rdmeta_cache_t *c = a->c;
+        rdmeta_order_t *o = &c->order;
+        uint32_t i;
+
+        rdmeta_tree_expect(c, a->fresh);
+        for (i = o->count; i < o->count + a->tail; i++) {
+                rdmeta_entry_t *e = o->slots[i].entry;
+                if (!e)
+                        continue; /* a pend's */
+                commit_deadline(a, e, RDMETA_PEND_MOVE);
+                rdmeta_entry_publish(c, e, a->aside_is_next);
+                if (a->recorded)
+                        rdmeta_ring_item(&c->ring, NULL, e->topic);
+        }
+        if (a->aside_is_next) {
+                rdmeta_table_publish(c, &c->root.names, a->aside);
+                a->aside = NULL;
+        }
+}
+
+/* The shared deadline moves before anything that follows it is published, so
+ * what shall not move with it gets its old value as its own first. */
+static void commit_shared(rdmeta_apply_t *a) {
+        rdmeta_cache_t *c = a->c;
+        size_t i;
+
+        for (i = 0; i < a->n_pends; i++) {
+                rdmeta_entry_t *e = a->pends[i].entry;
+                if (a->pends[i].deadline == RDMETA_PEND_FREEZE)
+                        rdmeta_entry_deadline(
+                                c, e, rdmeta_view_deadline(&c->root,
+                                                           e->topic));
+        }
+        if (!a->all)
+                return;
+        atomic_store_explicit(&c->root.shared_deadline,
+                              rdmeta_expiry_after(a->now.mono_us,
+                                                  c->conf.max_age_us),
+                              memory_order_relaxed);
+        atomic_store_explicit(&c->root.shared_source, a->in.broker,
+                              memory_order_relaxed);
+}
+
+/* The table moves with a version only if it says something else; who forwards
+ * to the controller is any broker, so that moves by itself. */
+static void commit_brokers(rdmeta_apply_t *a) {
+        rdmeta_cache_t *c     = a->c;
+        rdmeta_brokers_t *old = rdmeta_table_brokers(c);
+
+        if (!a->brokers_changed) {
+                atomic_store_explicit(&old->controller,
+                                      rdmeta_brokers_controller(a->brokers),
+                                      memory_order_relaxed);
+                rdmeta_brokers_destroy(&c->conf.allocator, a->brokers);
+                a->brokers = NULL;
+                return;
+        }
+        atomic_store_explicit(&c->root.brokers, a->brokers,
+                              memory_order_release);
+        if (!a->recorded)
+                rdmeta_reclaim_retire(&c->reclaim, &old->frame);
+        a->brokers = NULL;
+}
+
+static void commit_begin(rdmeta_apply_t *a) {
+        rdmeta_cache_t *c = a->c;
+        rdmeta_ring_batch_t batch;
+
+        if (!a->recorded) {
+                rdmeta_ring_skip(&c->ring, a->version);
+                return;
+        }
+        memset(&batch, 0, sizeof(batch));
+        batch.version       = a->version;
+        batch.wall_us       = a->now.wall_us;
+        batch.source        = RDMETA_SOURCE_POLL;
+        batch.source_broker = a->in.broker;
+        batch.brokers = a->brokers_changed ? a->brokers
+                                           : rdmeta_table_brokers(c);
+        batch.old_brokers =
+                a->brokers_changed ? rdmeta_table_brokers(c) : NULL;
+        rdmeta_ring_begin(&c->ring, &batch);
+}
+
+static void commit_stats(rdmeta_apply_t *a, int changed) {
+        rdmeta_stats_t *s = &a->c->stats;
+
+        a->out->changed         = (uint32_t)(a->replaced + a->fresh);
+        a->out->brokers_changed = (uint32_t)a->brokers_changed;
+        s->topics_applied += a->out->topics;
+        s->topics_unchanged += a->out->unchanged;
+        s->topics_changed += a->out->changed;
+        s->topics_kept_back += a->out->kept_back;
+        if (changed)
+                rdmeta_wait_notify(&a->c->wait, a->version);
+}
+
+void rdmeta_apply_commit(rdmeta_apply_t *a) {
+        rdmeta_cache_t *c = a->c;
+        const int changed = a->replaced || a->fresh || a->brokers_changed;
+        size_t i;
+
+        if (a->all || c->order.api_version == -1)
+                rdmeta_order_forget(&c->order, a->api_version);
+        if (changed)
+                commit_begin(a);
+        commit_brokers(a);
+        commit_shared(a);
+        if (a->fresh)
+                commit_fresh(a);
+        c->order.count += a->tail;
+        for (i = 0; i < a->n_pends; i++)
+                commit_pend(a, &a->pends[i]);
+        rdmeta_ring_trim(&c->ring);
+        commit_stats(a, changed);
+        a->tail = a->fresh = 0;
+        a->n_pends         = 0;
+        rdmeta_apply_abort(a); /* what is left is scratch */
+}
+
+void rdmeta_apply_abort(rdmeta_apply_t *a) {
+        const rdmeta_allocator_t *allocator = &a->c->conf.allocator;
+        rdmeta_order_t *o                   = &a->c->order;
+        uint32_t k;
+        size_t i;
+
+        for (i = 0; i < a->n_pends; i++) {
+                a->pends[i].entry->staged = 0;
+                rdmeta_topic_destroy(&a->c->slab, a->pends[i].topic);
+        }
+        for (k = o->count; k < o->count + a->tail; k++)
+                if (o->slots[k].entry)
+                        rdmeta_entry_drop(a->c, o->slots[k].entry);
+        rdmeta_free(allocator, a->pends,
+                    a->pends_capacity * sizeof(*a->pends));
+        rdmeta_table_destroy(allocator, a->aside);
+        rdmeta_brokers_destroy(allocator, a->brokers);
+        a->aside   = NULL;
+        a->brokers = NULL;
+}

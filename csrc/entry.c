@@ -1,0 +1,315 @@
+/* Entries: the writer's half of a topic, and the tables that lead to it. */
+#include "cache.h"
+
+rdmeta_entry_t *rdmeta_entry_find(rdmeta_cache_t *c, const char *name,
+                                  size_t len) {
+        const rdmeta_table_t *names = rdmeta_names(c);
+        const rdmeta_topic_t *t;
+
+        if (len == 0 || len > RDMETA_NAME_MAX)
+                return NULL;
+        t = rdmeta_table_name(names, rdmeta_hash(names->key, name, len), name,
+                              len);
+        return t ? rdmeta_entry_of(t) : NULL;
+}
+
+rdmeta_entry_t *rdmeta_entry_new(rdmeta_cache_t *c, rdmeta_topic_t *topic) {
+        rdmeta_entry_t *e =
+                (rdmeta_entry_t *)rdmeta_slab_alloc(&c->slab, sizeof(*e));
+
+        if (!e)
+                return NULL;
+        memset(e, 0, sizeof(*e));
+        e->topic = topic;
+        e->order = RDMETA_ORDER_NONE;
+        rdmeta_topic_frame(topic)->link = e;
+        return e;
+}
+
+void rdmeta_entry_drop(rdmeta_cache_t *c, rdmeta_entry_t *e) {
+        rdmeta_topic_destroy(&c->slab, e->topic);
+        rdmeta_slab_free(&c->slab, e, sizeof(*e));
+}
+
+void rdmeta_retire(rdmeta_cache_t *c, rdmeta_topic_t *t) {
+        rdmeta_reclaim_retire(&c->reclaim, rdmeta_topic_frame(t));
+}
+
+/* ---- tables ------------------------------------------------------------ */
+
+static uint64_t topic_hash(const rdmeta_table_t *t, const rdmeta_topic_t *topic,
+                           int ids) {
+        return ids ? rdmeta_hash_id(t->key, topic->id)
+                   : rdmeta_name_hash(t, topic);
+}
+
+static rdmeta_table_t *table_copy(rdmeta_cache_t *c,
+                                  const rdmeta_table_t *from, size_t n,
+                                  int ids) {
+        rdmeta_table_t *t = rdmeta_table_new(
+                &c->conf.allocator, from->used - from->graves + n, ids,
+                &c->seed);
+        uint32_t k;
+
+        if (!t)
+                return NULL;
+        for (k = 0; k <= from->mask; k++) {
+                rdmeta_topic_t *topic = rdmeta_slot_topic(
+                        atomic_load_explicit(&from->slots[k],
+                                             memory_order_relaxed));
+                if (topic && topic != &rdmeta_grave)
+                        rdmeta_table_put(t, topic_hash(t, topic, ids), topic);
+        }
+        c->stats.rehashes++;
+        return t;
+}
+
+/* A key under which no probe is too long is tried for a few times. */
+rdmeta_table_t *rdmeta_table_grown(rdmeta_cache_t *c,
+                                   const rdmeta_table_t *from, size_t n,
+                                   int ids) {
+        const uint32_t max = ids ? RDMETA_PROBE_MAX_IDS
+                                 : RDMETA_PROBE_MAX_NAMES;
+        rdmeta_table_t *t  = table_copy(c, from, n, ids);
+        int tries;
+
+        for (tries = 0; t && t->longest > max && tries < 3; tries++) {
+                rdmeta_table_destroy(&c->conf.allocator, t);
+                t = table_copy(c, from, n, ids);
+        }
+        return t;
+}
+
+void rdmeta_table_publish(rdmeta_cache_t *c, _Atomic(rdmeta_table_t *) *where,
+                          rdmeta_table_t *t) {
+        rdmeta_table_t *old = atomic_load_explicit(where,
+                                                   memory_order_relaxed);
+
+        atomic_store_explicit(where, t, memory_order_release);
+        rdmeta_reclaim_retire(&c->reclaim, &old->frame);
+}
+
+/* Room for n more, and a new key for a table whose probes are too long. */
+static rdmeta_err_t table_reserve(rdmeta_cache_t *c,
+                                  _Atomic(rdmeta_table_t *) *where, size_t n,
+                                  int ids) {
+        rdmeta_table_t *t = atomic_load_explicit(where, memory_order_relaxed);
+        const int clash   = t->longest > (ids ? RDMETA_PROBE_MAX_IDS
+                                              : RDMETA_PROBE_MAX_NAMES);
+
+        if (rdmeta_table_room(t, ids) >= n && !clash)
+                return RDMETA_OK;
+        /* A table that grows a topic at a time grows by a quarter. */
+        t = rdmeta_table_grown(c, t, n + (t->used - t->graves) / 4, ids);
+        if (!t)
+                return RDMETA_ERR_NO_MEMORY;
+        c->stats.reseeds += (uint64_t)clash;
+        rdmeta_table_publish(c, where, t);
+        return RDMETA_OK;
+}
+
+rdmeta_err_t rdmeta_entry_reserve(rdmeta_cache_t *c, size_t n) {
+        return table_reserve(c, &c->root.names, n, 0);
+}
+
+rdmeta_err_t rdmeta_ids_reserve(rdmeta_cache_t *c, size_t n) {
+        return table_reserve(c, &c->root.ids, n, 1);
+}
+
+/* Ids are brokers' word: should two topics come with one, the last has it. */
+static void id_put(rdmeta_cache_t *c, rdmeta_topic_t *t) {
+        rdmeta_table_t *ids = rdmeta_ids(c);
+        rdmeta_topic_t *old;
+        uint64_t hash;
+
+        if (!rdmeta_topic_has_id(t))
+                return;
+        hash = rdmeta_hash_id(ids->key, t->id);
+        old  = rdmeta_table_id(ids, t->id);
+        if (old)
+                rdmeta_table_swap(ids, hash, old, t);
+        else
+                rdmeta_table_put(ids, hash, t);
+}
+
+static void id_drop(rdmeta_cache_t *c, const rdmeta_topic_t *t) {
+        rdmeta_table_t *ids = rdmeta_ids(c);
+
+        if (rdmeta_topic_has_id(t))
+                rdmeta_table_drop(ids, rdmeta_hash_id(ids->key, t->id), t);
+}
+
+/* ---- life of an entry -------------------------------------------------- */
+
+void rdmeta_entry_publish(rdmeta_cache_t *c, rdmeta_entry_t *e, int named) {
+        rdmeta_table_t *names = rdmeta_names(c);
+
+        if (!named)
+                rdmeta_table_put(names, rdmeta_name_hash(names, e->topic),
+                                 e->topic);
+        id_put(c, e->topic);
+        rdmeta_tree_add(c, e);
+        c->entries++;
+}
+
+void rdmeta_entry_erase(rdmeta_cache_t *c, rdmeta_entry_t *e) {
+        const rdmeta_doubt_t none = {0, 0, 0, 0};
+        rdmeta_table_t *names     = rdmeta_names(c);
+
+        rdmeta_table_drop(names, rdmeta_name_hash(names, e->topic), e->topic);
+        id_drop(c, e->topic);
+        rdmeta_tree_remove(c, e);
+        rdmeta_entry_list(c, e, RDMETA_EXPIRY_NONE, 0);
+        rdmeta_doubt_set(c, e, &none);
+        if (e->order != RDMETA_ORDER_NONE) {
+                c->order.slots[e->order].entry = NULL;
+                c->order.slots[e->order].len   = 0;
+                c->order.holes++;
+        }
+        c->entries--;
+        rdmeta_slab_free(&c->slab, e, sizeof(*e));
+}
+
+void rdmeta_entry_swap(rdmeta_cache_t *c, rdmeta_entry_t *e,
+                       rdmeta_topic_t *topic) {
+        rdmeta_table_t *names   = rdmeta_names(c);
+        rdmeta_table_t *ids     = rdmeta_ids(c);
+        rdmeta_topic_t *old     = e->topic;
+        const int same_id       = !memcmp(old->id, topic->id, 16);
+
+        rdmeta_topic_frame(topic)->link = e;
+        e->topic                        = topic;
+        rdmeta_table_swap(names, rdmeta_name_hash(names, topic), old, topic);
+        if (same_id && rdmeta_topic_has_id(topic)) {
+                rdmeta_table_swap(ids, rdmeta_hash_id(ids->key, topic->id),
+                                  old, topic);
+        } else if (!same_id) {
+                id_drop(c, old);
+                id_put(c, topic);
+        }
+}
+
+void rdmeta_entry_list(rdmeta_cache_t *c, rdmeta_entry_t *e, int list,
+                       int64_t due_us) {
+        rdmeta_expiry_remove(&c->expiry, (int)e->list, &e->expiry);
+        e->list = (uint32_t)list & 15;
+        if (list != RDMETA_EXPIRY_NONE)
+                rdmeta_expiry_add(&c->expiry, list, &e->expiry, due_us);
+}
+
+void rdmeta_entry_deadline(rdmeta_cache_t *c, rdmeta_entry_t *e,
+                           int64_t deadline) {
+        atomic_store_explicit(&e->topic->deadline, deadline,
+                              memory_order_relaxed);
+        if (e->order == RDMETA_ORDER_NONE)
+                return;
+        if (deadline == RDMETA_DEADLINE_SHARED)
+                c->order.slots[e->order].len &= ~RDMETA_ORDER_OWN;
+        else
+                c->order.slots[e->order].len |= RDMETA_ORDER_OWN;
+}
+
+static int state_list(uint16_t state) {
+        switch (state) {
+        case RDMETA_TOPIC_VALID:
+                return RDMETA_EXPIRY_VALID;
+        case RDMETA_TOPIC_DENIED:
+                return RDMETA_EXPIRY_DENIED;
+        case RDMETA_TOPIC_MISSING:
+                return RDMETA_EXPIRY_ABSENT;
+        case RDMETA_TOPIC_GONE:
+                return RDMETA_EXPIRY_RETAINED;
+        case RDMETA_TOPIC_WAIT:
+                return RDMETA_EXPIRY_HINT;
+        default:
+                return RDMETA_EXPIRY_NEGATIVE;
+        }
+}
+
+void rdmeta_entry_settle(rdmeta_cache_t *c, rdmeta_entry_t *e,
+                         int64_t mono_us) {
+        const int64_t deadline = atomic_load_explicit(&e->topic->deadline,
+                                                      memory_order_relaxed);
+        int list               = state_list(e->topic->state);
+
+        if (deadline > mono_us) {
+                rdmeta_entry_list(c, e, list, deadline);
+        } else if (e->topic->state == RDMETA_TOPIC_VALID) {
+                rdmeta_entry_list(c, e, RDMETA_EXPIRY_NONE, 0);
+        } else if (e->topic->state == RDMETA_TOPIC_MISSING) {
+                /* Overdue: the next sweep removes it. */
+                if (deadline == RDMETA_DEADLINE_ASKED)
+                        rdmeta_entry_deadline(c, e, mono_us);
+                rdmeta_entry_list(c, e, list, mono_us);
+        } else {
+                /* What is not valid is remembered for max age, so that a
+                 * stale answer does not pass as the first. */
+                if (deadline == RDMETA_DEADLINE_ASKED)
+                        rdmeta_entry_deadline(c, e, mono_us);
+                rdmeta_entry_list(c, e, RDMETA_EXPIRY_RETAINED,
+                                  rdmeta_expiry_after(mono_us,
+                                                      c->conf.max_age_us));
+        }
+}
+
+void rdmeta_entry_unhint(rdmeta_cache_t *c, rdmeta_entry_t *e,
+                         int64_t mono_us) {
+        rdmeta_topic_t *t = e->topic;
+
+        if (t->state == RDMETA_TOPIC_WAIT) {
+                rdmeta_entry_erase(c, e);
+                rdmeta_retire(c, t);
+        } else {
+                rdmeta_entry_settle(c, e, mono_us);
+        }
+}
+
+/* ---- doubts ------------------------------------------------------------ */
+
+rdmeta_err_t rdmeta_doubts_reserve(rdmeta_cache_t *c, size_t n) {
+        rdmeta_doubts_t *d = &c->doubts;
+        const size_t size  = sizeof(*d->all);
+        size_t capacity    = d->capacity ? d->capacity : 16;
+        rdmeta_doubt_t *all;
+
+        while (capacity < d->count + n + 1)
+                capacity *= 2;
+        if (capacity == d->capacity || n == 0)
+                return RDMETA_OK;
+        if (capacity >= 1u << 26)
+                return RDMETA_ERR_NO_MEMORY;
+        all = (rdmeta_doubt_t *)rdmeta_alloc(&c->conf.allocator,
+                                             capacity * size);
+        if (!all)
+                return RDMETA_ERR_NO_MEMORY;
+        if (d->count)
+                memcpy(all, d->all, (d->count + 1) * size);
+        rdmeta_free(&c->conf.allocator, d->all, d->capacity * size);
+        d->all      = all;
+        d->capacity = (uint32_t)capacity;
+        return RDMETA_OK;
+}
+
+void rdmeta_doubt_set(rdmeta_cache_t *c, rdmeta_entry_t *e,
+                      const rdmeta_doubt_t *doubt) {
+        rdmeta_doubts_t *d = &c->doubts;
+        uint32_t at        = e->doubt;
+
+        if (!doubt->answers) {
+                if (at) {
+                        d->all[at].first_broker = (int32_t)d->free;
+                        d->free                 = at;
+                        e->doubt                = 0;
+                }
+                return;
+        }
+        if (!at) {
+                at = d->free;
+                if (at)
+                        d->free = (uint32_t)d->all[at].first_broker;
+                else
+                        at = ++d->count;
+                e->doubt = at & ((1u << 26) - 1);
+        }
+        d->all[at] = *doubt;
+}

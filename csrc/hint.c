@@ -1,0 +1,205 @@
+/*
+ * hint: names in flight, and everything that goes by deadline.
+ *
+ * A hint says "asked for": it keeps a second thread from asking again, and a
+ * reader from taking silence for absence. What was never known waits in a
+ * block of its own; what is stale or was answered negatively keeps its block
+ * and only moves to the list of hints.
+ */
+#include "apply.h"
+
+static int64_t ttl_of(const rdmeta_cache_t *c, int64_t ttl_us) {
+        return ttl_us > 0 ? ttl_us : c->conf.hint_ttl_us;
+}
+
+/* Nothing known: a block that waits. */
+static rdmeta_err_t hint_new(rdmeta_cache_t *c, rdmeta_str_t name,
+                             int64_t due) {
+        rdmeta_err_t err = rdmeta_entry_reserve(c, 1);
+        rdmeta_topic_t *t;
+        rdmeta_entry_t *e;
+
+        if (err)
+                return err;
+        t = rdmeta_topic_bare(&c->slab, name, rdmeta_wire_zero_id,
+                              RDMETA_TOPIC_WAIT, 0, 0);
+        if (!t)
+                return RDMETA_ERR_NO_MEMORY;
+        e = rdmeta_entry_new(c, t);
+        if (!e) {
+                rdmeta_topic_destroy(&c->slab, t);
+                return RDMETA_ERR_NO_MEMORY;
+        }
+        atomic_init(&t->deadline, due);
+        rdmeta_entry_publish(c, e, 0);
+        rdmeta_entry_list(c, e, RDMETA_EXPIRY_HINT, due);
+        return RDMETA_OK;
+}
+
+static int hint_is_needed(const rdmeta_cache_t *c, const rdmeta_entry_t *e,
+                          int32_t flags, int64_t mono_us) {
+        if (e->list == RDMETA_EXPIRY_HINT)
+                return (flags & RDMETA_HINT_REPLACE) != 0;
+        return (flags & RDMETA_HINT_FORCE) ||
+               rdmeta_view_deadline(&c->root, e->topic) < mono_us ||
+               e->topic->state == RDMETA_TOPIC_GONE;
+}
+
+/* Known already: only the list, and for what is neither valid nor said to be
+ * otherwise just now, the deadline that tells readers to wait. */
+static void hint_known(rdmeta_cache_t *c, rdmeta_entry_t *e, int64_t due,
+                       int64_t mono_us) {
+        const uint16_t state = e->topic->state;
+
+        if (state == RDMETA_TOPIC_WAIT)
+                rdmeta_entry_deadline(c, e, due);
+        else if (state == RDMETA_TOPIC_GONE ||
+                 (state != RDMETA_TOPIC_VALID &&
+                  rdmeta_view_deadline(&c->root, e->topic) < mono_us))
+                rdmeta_entry_deadline(c, e, RDMETA_DEADLINE_ASKED);
+        rdmeta_entry_list(c, e, RDMETA_EXPIRY_HINT, due);
+}
+
+/* Marks of an entry while the call lasts. */
+enum { MARK_NEW = 1, MARK_TOLD = 2 };
+
+/* First what needs memory, so that failing leaves no name in flight. */
+static rdmeta_err_t hint_make(rdmeta_cache_t *c, const rdmeta_str_t *topics,
+                              size_t n, int64_t due) {
+        rdmeta_err_t err = RDMETA_OK;
+        rdmeta_entry_t *e;
+        size_t i;
+
+        for (i = 0; i < n && !err; i++) {
+                if (rdmeta_entry_find(c, topics[i].data, topics[i].len))
+                        continue;
+                err = hint_new(c, topics[i], due);
+                e = rdmeta_entry_find(c, topics[i].data, topics[i].len);
+                if (e)
+                        e->staged = MARK_NEW;
+        }
+        for (i = 0; i < n && err; i++) {
+                e = rdmeta_entry_find(c, topics[i].data, topics[i].len);
+                if (e && e->staged == MARK_NEW)
+                        rdmeta_entry_unhint(c, e, 0);
+        }
+        return err;
+}
+
+/* A name given twice is told once. */
+static size_t hint_tell(rdmeta_cache_t *c, const rdmeta_str_t *topics,
+                        size_t n, int32_t flags, int64_t due, int64_t mono_us,
+                        rdmeta_str_t *to_ask) {
+        size_t i, told = 0;
+
+        for (i = 0; i < n; i++) {
+                rdmeta_entry_t *e = rdmeta_entry_find(c, topics[i].data,
+                                                      topics[i].len);
+                if (e->staged == MARK_TOLD ||
+                    (!e->staged && !hint_is_needed(c, e, flags, mono_us)))
+                        continue;
+                hint_known(c, e, due, mono_us);
+                e->staged      = MARK_TOLD;
+                to_ask[told++] = topics[i];
+        }
+        for (i = 0; i < told; i++)
+                rdmeta_entry_find(c, to_ask[i].data, to_ask[i].len)->staged =
+                        0;
+        return told;
+}
+
+rdmeta_err_t rdmeta_cache_hint(rdmeta_cache_t *c, const rdmeta_str_t *topics,
+                               size_t n, int32_t flags, int64_t ttl_us,
+                               rdmeta_time_t now, rdmeta_str_t *to_ask,
+                               size_t *n_ask) {
+        const int64_t due = rdmeta_expiry_after(now.mono_us,
+                                                ttl_of(c, ttl_us));
+        rdmeta_err_t err;
+        size_t i;
+
+        *n_ask = 0;
+        for (i = 0; i < n; i++)
+                if (!topics[i].data || !topics[i].len ||
+                    topics[i].len > RDMETA_NAME_MAX)
+                        return RDMETA_ERR_ARGUMENT;
+        if (rdmeta_wait_forked(&c->wait))
+                return RDMETA_ERR_FORKED;
+        rdmeta_wait_lock(&c->wait);
+        err = hint_make(c, topics, n, due);
+        if (!err)
+                *n_ask = hint_tell(c, topics, n, flags, due, now.mono_us,
+                                   to_ask);
+        rdmeta_reclaim_collect(&c->reclaim);
+        rdmeta_wait_unlock(&c->wait);
+        return err;
+}
+
+static int64_t unhint_all(rdmeta_cache_t *c, int64_t mono_us) {
+        rdmeta_tailq_t *hints = &c->expiry.lists[RDMETA_EXPIRY_HINT];
+        rdmeta_tailq_node_t *n;
+        int64_t ended = 0;
+
+        while ((n = rdmeta_tailq_first(hints)) != NULL) {
+                rdmeta_entry_unhint(c,
+                                    RDMETA_CONTAINER(n, rdmeta_entry_t,
+                                                     expiry.node),
+                                    mono_us);
+                ended++;
+        }
+        return ended;
+}
+
+static int64_t unhint_names(rdmeta_cache_t *c, const rdmeta_str_t *names,
+                            size_t n, int64_t mono_us) {
+        int64_t ended = 0;
+        size_t i;
+
+        for (i = 0; i < n; i++) {
+                rdmeta_entry_t *e = rdmeta_entry_find(c, names[i].data,
+                                                      names[i].len);
+                if (!e || e->list != RDMETA_EXPIRY_HINT)
+                        continue;
+                rdmeta_entry_unhint(c, e, mono_us);
+                ended++;
+        }
+        return ended;
+}
+
+void rdmeta_hints_end(rdmeta_cache_t *c, const rdmeta_request_t *asked,
+                      int failed, int64_t mono_us) {
+        const int32_t what = asked ? asked->asked : RDMETA_ASKED_UNKNOWN;
+
+        if (what == RDMETA_ASKED_NAMES)
+                unhint_names(c, asked->names, asked->n, mono_us);
+        else if (what == RDMETA_ASKED_ALL ||
+                 (what == RDMETA_ASKED_UNKNOWN && failed))
+                unhint_all(c, mono_us);
+}
+
+rdmeta_err_t rdmeta_cache_apply_failure(rdmeta_cache_t *c,
+                                        const rdmeta_request_t *asked,
+                                        rdmeta_time_t now) {
+        if (rdmeta_wait_forked(&c->wait))
+                return RDMETA_ERR_FORKED;
+        rdmeta_wait_lock(&c->wait);
+        rdmeta_hints_end(c, asked, 1, now.mono_us);
+        c->stats.apply_failures++;
+        rdmeta_reclaim_collect(&c->reclaim);
+        rdmeta_wait_unlock(&c->wait);
+        return RDMETA_OK;
+}
+
+int64_t rdmeta_cache_purge_hints(rdmeta_cache_t *c,
+                                 const rdmeta_str_t *topics, size_t n,
+                                 rdmeta_time_t now) {
+        int64_t ended;
+
+        if (rdmeta_wait_forked(&c->wait))
+                return RDMETA_ERR_FORKED;
+        rdmeta_wait_lock(&c->wait);
+        ended = topics ? unhint_names(c, topics, n, now.mono_us)
+                       : unhint_all(c, now.mono_us);
+        rdmeta_reclaim_collect(&c->reclaim);
+        rdmeta_wait_unlock(&c->wait);
+        return ended;
+}

@@ -1,0 +1,118 @@
+#include "index.h"
+
+#include "alloc.h"
+
+/* A length that no topic name has, in a state that no topic is in. */
+const rdmeta_topic_t rdmeta_grave = {.name_len = UINT16_MAX,
+                                     .state    = UINT16_MAX};
+
+static size_t table_limit(uint32_t mask, int ids) {
+        const size_t slots = (size_t)mask + 1;
+
+        return ids ? slots / 8 * 7 : slots / 2;
+}
+
+rdmeta_table_t *rdmeta_table_new(const rdmeta_allocator_t *allocator,
+                                 size_t n, int ids, uint64_t *seed) {
+        size_t slots = 16, size;
+        rdmeta_table_t *t;
+        int i;
+
+        while (table_limit((uint32_t)(slots - 1), ids) < n) {
+                if (slots > UINT32_MAX / 2)
+                        return NULL;
+                slots *= 2;
+        }
+        size = sizeof(*t) + slots * sizeof(t->slots[0]);
+        t    = (rdmeta_table_t *)rdmeta_alloc(allocator, size);
+        if (!t)
+                return NULL;
+        memset(t, 0, size);
+        t->size = size;
+        t->mask = (uint32_t)(slots - 1);
+        for (i = 0; i < RDMETA_HASH_KEYS; i++)
+                t->key[i] = rdmeta_seed_next(seed);
+        return t;
+}
+
+void rdmeta_table_destroy(const rdmeta_allocator_t *allocator,
+                          rdmeta_table_t *t) {
+        if (t)
+                rdmeta_free(allocator, t, t->size);
+}
+
+size_t rdmeta_table_room(const rdmeta_table_t *t, int ids) {
+        const size_t limit = table_limit(t->mask, ids);
+
+        return limit > t->used ? limit - t->used : 0;
+}
+
+rdmeta_topic_t *rdmeta_table_id(const rdmeta_table_t *t,
+                                const uint8_t id[16]) {
+        const uint64_t hash = rdmeta_hash_id(t->key, id);
+        uint32_t k          = (uint32_t)hash & t->mask;
+
+        for (;; k = (k + 1) & t->mask) {
+                const uint64_t slot = atomic_load_explicit(
+                        &t->slots[k], memory_order_acquire);
+                if (!slot)
+                        return NULL;
+                if (rdmeta_slot_tag_is(slot, hash) &&
+                    rdmeta_slot_topic(slot) != &rdmeta_grave &&
+                    !memcmp(rdmeta_slot_topic(slot)->id, id, 16))
+                        return rdmeta_slot_topic(slot);
+        }
+}
+
+void rdmeta_table_put(rdmeta_table_t *t, uint64_t hash,
+                      rdmeta_topic_t *topic) {
+        uint32_t k = (uint32_t)hash & t->mask, probes = 0;
+
+        while (atomic_load_explicit(&t->slots[k], memory_order_relaxed)) {
+                k = (k + 1) & t->mask;
+                probes++;
+        }
+        if (probes > t->longest)
+                t->longest = probes;
+        t->used++;
+        atomic_store_explicit(&t->slots[k], rdmeta_slot_make(hash, topic),
+                              memory_order_release);
+}
+
+static rdmeta_slot_t *table_slot(rdmeta_table_t *t, uint64_t hash,
+                                 const rdmeta_topic_t *old) {
+        const uint64_t want = rdmeta_slot_make(hash, old);
+        uint32_t k          = (uint32_t)hash & t->mask;
+        uint64_t slot;
+
+        for (;; k = (k + 1) & t->mask) {
+                slot = atomic_load_explicit(&t->slots[k],
+                                            memory_order_relaxed);
+                if (slot == want)
+                        return &t->slots[k];
+                if (!slot)
+                        return NULL;
+        }
+}
+
+void rdmeta_table_swap(rdmeta_table_t *t, uint64_t hash,
+                       const rdmeta_topic_t *old, rdmeta_topic_t *topic) {
+        rdmeta_slot_t *slot = table_slot(t, hash, old);
+
+        if (slot)
+                atomic_store_explicit(slot, rdmeta_slot_make(hash, topic),
+                                      memory_order_release);
+}
+
+void rdmeta_table_drop(rdmeta_table_t *t, uint64_t hash,
+                       const rdmeta_topic_t *old) {
+        rdmeta_slot_t *slot = table_slot(t, hash, old);
+
+        if (!slot)
+                return;
+        t->graves++;
+        atomic_store_explicit(slot,
+                              (uint64_t)(uintptr_t)&rdmeta_grave |
+                              (hash >> RDMETA_SLOT_BITS << RDMETA_SLOT_BITS),
+                              memory_order_release);
+}

@@ -1,0 +1,54 @@
+/*
+ * order: topics in the order of the last answers, with what they looked like.
+ *
+ *     slots  [len digest seen entry][len digest seen entry] ...   32 bytes
+ *               ^ cursor: the next topic of an answer is most often this one
+ *
+ * Brokers answer with topics in the same order as last time, and most say the
+ * same again. So a slot holds the encoded length and digest of its topic, and
+ * a refresh of a hundred thousand topics is one pass over this array beside
+ * one over the bytes: neither the block nor the entry is touched. When a topic
+ * is not the one expected, its name finds its slot and the cursor goes on from
+ * there, so that a rotated order costs one look-up.
+ *
+ * A length of 0 means that there is nothing to compare with: the block does
+ * not say exactly what the bytes said, or they were of another API version.
+ * `own` marks topics whose deadline is their own and not the shared one: they
+ * have to be looked at even when they say the same. `seen` is the number of
+ * the answer that named the topic last: it finds duplicates and the absent.
+ */
+#ifndef RDMETA_ORDER_H
+#define RDMETA_ORDER_H
+
+#include "hash.h"
+#include "rdmeta.h"
+
+#define RDMETA_ORDER_NONE UINT32_MAX
+#define RDMETA_ORDER_OWN 0x80000000u
+
+struct rdmeta_entry;
+
+typedef struct rdmeta_order_slot {
+        uint32_t len; /* and RDMETA_ORDER_OWN */
+        uint32_t seen;
+        rdmeta_digest_t digest;
+        struct rdmeta_entry *entry; /* NULL: a hole */
+} rdmeta_order_slot_t;
+
+typedef struct rdmeta_order {
+        rdmeta_order_slot_t *slots;
+        uint32_t count, capacity, holes;
+        uint32_t answer; /* number of the answer that is being read */
+        int16_t api_version; /* of the digests; -1: none yet */
+} rdmeta_order_t;
+
+/* Room for `count` slots in all. NO_MEMORY, or more than can be counted. */
+rdmeta_err_t rdmeta_order_reserve(rdmeta_order_t *o,
+                                  const rdmeta_allocator_t *allocator,
+                                  size_t count);
+void rdmeta_order_destroy(rdmeta_order_t *o,
+                          const rdmeta_allocator_t *allocator);
+/* Forget all digests: they were of another API version. */
+void rdmeta_order_forget(rdmeta_order_t *o, int16_t api_version);
+
+#endif /* RDMETA_ORDER_H */

@@ -1,0 +1,149 @@
+#include "reclaim.h"
+
+#include "alloc.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#if defined(__linux__) && defined(SYS_membarrier)
+#include <linux/membarrier.h>
+
+static int membarrier_register(void) {
+        return syscall(SYS_membarrier,
+                       MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+}
+
+static int membarrier_all(void) {
+        return syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0,
+                       0) == 0;
+}
+#else
+static int membarrier_register(void) {
+        return 0;
+}
+
+static int membarrier_all(void) {
+        return 0;
+}
+#endif
+
+void rdmeta_reclaim_init(rdmeta_reclaim_t *r, rdmeta_slab_t *slab) {
+        memset(r, 0, sizeof(*r));
+        atomic_init(&r->epoch, 1);
+        r->fence = !membarrier_register();
+        rdmeta_tailq_init(&r->readers);
+        r->slab = slab;
+}
+
+static size_t frame_bytes(const rdmeta_frame_t *f) {
+        if (f->units)
+                return (size_t)f->units * RDMETA_SLAB_UNIT;
+        return ((const rdmeta_large_t *)(const void *)f)->size;
+}
+
+static void limbo_free(rdmeta_reclaim_t *r, int which) {
+        rdmeta_frame_t *f = r->limbo[which];
+
+        r->limbo[which] = NULL;
+        while (f) {
+                rdmeta_frame_t *next = (rdmeta_frame_t *)f->link;
+                const size_t bytes   = frame_bytes(f);
+
+                r->limbo_bytes -= bytes;
+                if (f->units) {
+                        rdmeta_slab_free(r->slab, f, bytes);
+                } else {
+                        r->large_bytes -= bytes;
+                        rdmeta_free(r->slab->allocator, f, bytes);
+                }
+                f = next;
+        }
+}
+
+static void limbo_free_all(rdmeta_reclaim_t *r) {
+        int i;
+
+        for (i = 0; i < 3; i++)
+                limbo_free(r, i);
+}
+
+void rdmeta_reclaim_destroy(rdmeta_reclaim_t *r) {
+        limbo_free_all(r);
+}
+
+void rdmeta_reclaim_add(rdmeta_reclaim_t *r, rdmeta_reading_t *reading) {
+        atomic_init(&reading->epoch, 0);
+        reading->depth  = 0;
+        reading->fence  = r->fence;
+        reading->global = &r->epoch;
+        rdmeta_tailq_push_back(&r->readers, &reading->node);
+}
+
+void rdmeta_reclaim_remove(rdmeta_reclaim_t *r, rdmeta_reading_t *reading) {
+        rdmeta_tailq_remove(&r->readers, &reading->node);
+}
+
+void rdmeta_reclaim_retire(rdmeta_reclaim_t *r, rdmeta_frame_t *frame) {
+        const uint64_t now = atomic_load_explicit(&r->epoch,
+                                                  memory_order_relaxed);
+
+        frame->link       = r->limbo[now % 3];
+        r->limbo[now % 3] = frame;
+        r->limbo_bytes += frame_bytes(frame);
+        if (!frame->units)
+                r->large_bytes += frame_bytes(frame);
+}
+
+/* 0: all outside; 1: all outside or in the current epoch; 2: neither. */
+static int readers_look(const rdmeta_reclaim_t *r, uint64_t now) {
+        const rdmeta_tailq_node_t *n;
+        int res = 0;
+
+        for (n = rdmeta_tailq_first(&r->readers); n;
+             n = rdmeta_tailq_next(n)) {
+                const rdmeta_reading_t *reading =
+                        RDMETA_CONTAINER(n, rdmeta_reading_t, node);
+                const uint64_t e = atomic_load_explicit(&reading->epoch,
+                                                        memory_order_acquire);
+                if (e && e != now)
+                        return 2;
+                if (e)
+                        res = 1;
+        }
+        return res;
+}
+
+/* Without a barrier the look proves nothing, so nothing is freed. */
+static int readers_fence(const rdmeta_reclaim_t *r) {
+        if (!r->fence)
+                return membarrier_all();
+        atomic_thread_fence(memory_order_seq_cst);
+        return 1;
+}
+
+void rdmeta_reclaim_collect(rdmeta_reclaim_t *r) {
+        const uint64_t now = atomic_load_explicit(&r->epoch,
+                                                  memory_order_relaxed);
+
+        if (!r->limbo_bytes)
+                return;
+        if (rdmeta_tailq_first(&r->readers)) {
+                if (r->limbo_bytes < r->looked_at + RDMETA_LIMBO_LOOK)
+                        return;
+                if (!readers_fence(r))
+                        return;
+        }
+        switch (readers_look(r, now)) {
+        case 0:
+                limbo_free_all(r);
+                break;
+        case 1:
+                atomic_store_explicit(&r->epoch, now + 1,
+                                      memory_order_release);
+                limbo_free(r, (int)((now + 1) % 3));
+                break;
+        default:
+                break;
+        }
+        r->looked_at = r->limbo_bytes;
+}

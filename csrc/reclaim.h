@@ -1,0 +1,99 @@
+/*
+ * reclaim: when may what a writer has replaced be freed?
+ *
+ * Readers must not write to a shared line, nor pay for a fence. So each has a
+ * word of its own, in a cache line of its own, and stores the global epoch
+ * there while it reads:
+ *
+ *     epoch 7        readers   [7] [0] [7]       0: not reading
+ *     limbo   [7%3] what was retired in epoch 7: a reader may hold it
+ *             [6%3] ............... in epoch 6: one that entered in 6 may
+ *             [5%3] ............... in epoch 5: nobody can: freed
+ *
+ * The writer unlinks, puts the block into the limbo of the current epoch, and
+ * now and then looks at all readers: when each is outside or has entered in
+ * the current epoch, the epoch advances and the oldest limbo is freed. If all
+ * are outside, everything is freed at once.
+ *
+ * Memory order. enter is a plain store (release, for the sake of checkers) and
+ * then loads of slots. The CPU may let those loads pass the store; then the
+ * writer could see "outside" while an old block is being read. The one fence
+ * that forbids it is paid by the writer: membarrier(2), private expedited,
+ * makes every running thread of the process fence before the writer looks. So
+ * a reader's word that is not seen by then is followed by loads that see what
+ * was unlinked before. leave is a release store: the writer's acquire load
+ * orders all that was read before what it frees. Where the kernel refuses
+ * membarrier, enter stores with seq_cst and the writer fences itself.
+ *
+ * membarrier costs some 14 us with another thread running, so looks are rare:
+ * limbo is let grow to LIMBO_LOOK bytes first.
+ */
+#ifndef RDMETA_RECLAIM_H
+#define RDMETA_RECLAIM_H
+
+#include "slab.h"
+#include "tailq.h"
+#include "topic.h"
+
+#define RDMETA_LINE 64
+#define RDMETA_LIMBO_LOOK (64 << 10)
+
+typedef struct rdmeta_reclaim {
+        _Atomic uint64_t epoch; /* from 1 on */
+        int32_t fence;          /* 1: no membarrier here */
+        rdmeta_tailq_t readers;
+        rdmeta_frame_t *limbo[3];
+        size_t limbo_bytes;
+        size_t large_bytes; /* of which not the slab's */
+        size_t looked_at; /* limbo_bytes after the last look */
+        rdmeta_slab_t *slab;
+} rdmeta_reclaim_t;
+
+/* What a reader announces; alone in its cache line. */
+typedef struct rdmeta_reading {
+        _Alignas(RDMETA_LINE) _Atomic uint64_t epoch; /* 0: outside */
+        uint32_t depth;
+        int32_t fence;
+        const _Atomic uint64_t *global;
+        rdmeta_tailq_node_t node;
+} rdmeta_reading_t;
+
+/* Retired things that are not a slab's pieces begin like this. */
+typedef struct rdmeta_large {
+        rdmeta_frame_t frame; /* units 0 */
+        size_t size;
+} rdmeta_large_t;
+
+void rdmeta_reclaim_init(rdmeta_reclaim_t *r, rdmeta_slab_t *slab);
+/* Frees all of limbo: no reader is left. */
+void rdmeta_reclaim_destroy(rdmeta_reclaim_t *r);
+
+/* The writer's lock is held for these. */
+void rdmeta_reclaim_add(rdmeta_reclaim_t *r, rdmeta_reading_t *reading);
+void rdmeta_reclaim_remove(rdmeta_reclaim_t *r, rdmeta_reading_t *reading);
+/* Take over what no new reader can find any more. Cannot fail. */
+void rdmeta_reclaim_retire(rdmeta_reclaim_t *r, rdmeta_frame_t *frame);
+/* Free what can be; looks at the readers only if it is worth it. */
+void rdmeta_reclaim_collect(rdmeta_reclaim_t *r);
+
+RDMETA_INLINE void rdmeta_reading_enter(rdmeta_reading_t *r) {
+        uint64_t now;
+
+        if (RDMETA_UNLIKELY(r->depth++))
+                return;
+        now = atomic_load_explicit(r->global, memory_order_acquire);
+        if (RDMETA_UNLIKELY(r->fence)) {
+                atomic_store_explicit(&r->epoch, now, memory_order_seq_cst);
+                atomic_thread_fence(memory_order_seq_cst);
+                return;
+        }
+        atomic_store_explicit(&r->epoch, now, memory_order_release);
+        atomic_signal_fence(memory_order_seq_cst); /* the compiler's part */
+}
+
+RDMETA_INLINE void rdmeta_reading_leave(rdmeta_reading_t *r) {
+        if (RDMETA_LIKELY(--r->depth == 0))
+                atomic_store_explicit(&r->epoch, 0, memory_order_release);
+}
+
+#endif /* RDMETA_RECLAIM_H */

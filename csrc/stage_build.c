@@ -1,0 +1,292 @@
+/* The second half of stage: columns to a block. */
+#include "stage.h"
+
+/* The widths and flags that a block needs, and its size. */
+typedef struct shape {
+        unsigned leader_width, epoch_width, list_width, ref_width;
+        uint16_t flags;
+        size_t size;
+} shape_t;
+
+static uint32_t *renumber_column(rdmeta_stage_t *s, int c) {
+        return c == 0 ? s->replicas : c == 1 ? s->isr : s->offline;
+}
+
+/* Number the lists in the order in which rows use them, and drop those that
+ * none does, after rows were sorted or put back. `at` serves as the map. */
+static void stage_renumber(rdmeta_stage_t *s) {
+        rdmeta_wire_ids_t *fresh = s->lists + s->n_lists;
+        uint32_t i, n = 1;
+        int c;
+
+        memset(s->at, 0, 4 * (size_t)s->n_lists);
+        s->units = 1;
+        s->list_bits = s->list_counts = 0;
+        for (i = 0; i < s->count; i++) {
+                for (c = 0; c < 3; c++) {
+                        uint32_t *list = &renumber_column(s, c)[i], k;
+                        const rdmeta_wire_ids_t l = s->lists[*list];
+
+                        if (*list && !s->at[*list]) {
+                                s->at[*list] = n;
+                                fresh[n++]   = l;
+                                s->units += 1 + l.count;
+                                s->list_counts |= l.count;
+                                for (k = 0; k < l.count; k++)
+                                        s->list_bits |= rdmeta_load32(
+                                                l.be + 4 * (size_t)k);
+                        }
+                        *list = *list ? s->at[*list] : 0;
+                }
+        }
+        memmove(s->lists + 1, fresh + 1, (n - 1) * sizeof(*fresh));
+        s->n_lists = n;
+        s->any_isr = s->any_offline = 0;
+        for (i = 0; i < s->count; i++) {
+                s->any_isr |= s->isr[i] != s->replicas[i];
+                s->any_offline |= s->offline[i] != 0;
+        }
+}
+
+/* Values are >= -1: -1 needs no more bits than 0 in a signed integer. */
+static uint32_t column_bits(const int32_t *v, uint32_t n) {
+        uint32_t bits = 0, i;
+
+        for (i = 0; i < n; i++)
+                bits |= (uint32_t)(v[i] ^ (v[i] >> 31));
+        return bits;
+}
+
+static int column_differs(const int32_t *a, const int32_t *b, uint32_t n) {
+        return memcmp(a, b, 4 * (size_t)n) != 0;
+}
+
+/* Columns that turned out not to be needed are dropped, so that equal facts
+ * give equal blocks however they were arrived at. */
+static void shape_flags(const rdmeta_stage_t *s, shape_t *out) {
+        uint32_t f = 0, i, any_last = 0, any_error = 0;
+
+        if (s->any_last)
+                for (i = 0; i < s->count; i++)
+                        any_last |= s->leader[i] < 0 && s->last[i] >= 0;
+        if (s->any_error)
+                for (i = 0; i < s->count; i++)
+                        any_error |= s->error[i] != 0;
+        f |= s->sparse ? RDMETA_TOPIC_F_IDS : 0;
+        f |= s->any_high && column_differs(s->high, s->epoch, s->count)
+                     ? RDMETA_TOPIC_F_HIGH
+                     : 0;
+        f |= any_last ? RDMETA_TOPIC_F_LAST : 0;
+        f |= any_error ? RDMETA_TOPIC_F_ERRORS : 0;
+        f |= s->topic.operations != RDMETA_NO_OPERATIONS ? RDMETA_TOPIC_F_OPS
+                                                         : 0;
+        f |= s->any_isr ? RDMETA_TOPIC_F_ISR : 0;
+        f |= s->any_offline ? RDMETA_TOPIC_F_OFFLINE : 0;
+        f |= s->n_past ? RDMETA_TOPIC_F_PAST : 0;
+        f |= s->topic.internal ? RDMETA_TOPIC_F_INTERNAL : 0;
+        f |= out->epoch_width << RDMETA_TOPIC_EPOCH_SHIFT;
+        f |= out->list_width << RDMETA_TOPIC_LIST_SHIFT;
+        f |= out->ref_width << RDMETA_TOPIC_REF_SHIFT;
+        out->flags = (uint16_t)f;
+}
+
+/* A block's size is a uint32: far above what RDMETA_PARTITIONS_MAX rows of a
+ * response below 2 GiB can need, and checked all the same. */
+static int stage_shape(const rdmeta_stage_t *s, shape_t *out) {
+        const size_t n = s->count;
+        size_t size    = offsetof(rdmeta_topic_t, name) + s->topic.name.len;
+        uint32_t members = rdmeta_be32(&s->list_bits) | s->list_counts;
+        uint16_t f;
+
+        out->leader_width =
+                s->sparse ? 2
+                          : rdmeta_width_signed(column_bits(s->leader,
+                                                            s->count));
+        out->epoch_width = rdmeta_width_signed(column_bits(s->epoch,
+                                                           s->count));
+        out->list_width = rdmeta_width_signed(members);
+        out->ref_width  = s->units <= 256 ? 0 : s->units <= 65536 ? 1 : 2;
+        shape_flags(s, out);
+        f = out->flags;
+        size += (n << out->leader_width) + (n << out->epoch_width);
+        size += f & RDMETA_TOPIC_F_IDS ? 4 * n : 0;
+        size += f & RDMETA_TOPIC_F_HIGH ? 4 * n : 0;
+        size += f & RDMETA_TOPIC_F_LAST ? 4 * n : 0;
+        size += f & RDMETA_TOPIC_F_ERRORS ? 2 * n : 0;
+        size += f & RDMETA_TOPIC_F_OPS ? 4 : 0;
+        size += n << out->ref_width;
+        size += f & RDMETA_TOPIC_F_ISR ? n << out->ref_width : 0;
+        size += f & RDMETA_TOPIC_F_OFFLINE ? n << out->ref_width : 0;
+        size += (size_t)s->units << out->list_width;
+        size += s->n_past ? 1 + 16 * (size_t)s->n_past : 0;
+        out->size = size;
+        return size <= INT32_MAX;
+}
+
+static char *put_column(char *p, unsigned width, const int32_t *v,
+                        uint32_t n) {
+        uint32_t i;
+
+        if (width == 0) {
+                for (i = 0; i < n; i++)
+                        p[i] = (char)v[i];
+        } else if (width == 1) {
+                for (i = 0; i < n; i++) {
+                        const int16_t x = (int16_t)v[i];
+                        memcpy(p + 2 * (size_t)i, &x, 2);
+                }
+        } else {
+                memcpy(p, v, 4 * (size_t)n);
+        }
+        return p + ((size_t)n << width);
+}
+
+static char *put_refs(char *p, unsigned width, const uint32_t *at,
+                      const uint32_t *list, uint32_t n) {
+        uint32_t i;
+
+        for (i = 0; i < n; i++) {
+                const uint32_t v = at[list[i]];
+                if (width == 0) {
+                        p[i] = (char)v;
+                } else if (width == 1) {
+                        const uint16_t x = (uint16_t)v;
+                        memcpy(p + 2 * (size_t)i, &x, 2);
+                } else {
+                        memcpy(p + 4 * (size_t)i, &v, 4);
+                }
+        }
+        return p + ((size_t)n << width);
+}
+
+RDMETA_INLINE char *put_lists_as(char *p, unsigned width,
+                                 const rdmeta_wire_ids_t *lists, uint32_t n) {
+        uint32_t i, k;
+
+        for (i = 0; i < n; i++) {
+                const rdmeta_wire_ids_t l = lists[i];
+
+                put_column(p, width, (const int32_t *)&l.count, 1);
+                p += (size_t)1 << width;
+                for (k = 0; k < l.count; k++) {
+                        const uint8_t *be = l.be + 4 * (size_t)k;
+                        if (width == 0) {
+                                *p = (char)be[3];
+                        } else if (width == 1) {
+                                const uint16_t x = rdmeta_be16(be + 2);
+                                memcpy(p, &x, 2);
+                        } else {
+                                const uint32_t x = rdmeta_be32(be);
+                                memcpy(p, &x, 4);
+                        }
+                        p += (size_t)1 << width;
+                }
+        }
+        return p;
+}
+
+static char *put_lists(char *p, unsigned width,
+                       const rdmeta_wire_ids_t *lists, uint32_t n) {
+        if (width == 0)
+                return put_lists_as(p, 0, lists, n);
+        if (width == 1)
+                return put_lists_as(p, 1, lists, n);
+        return put_lists_as(p, 2, lists, n);
+}
+
+static void stage_places(rdmeta_stage_t *s) {
+        uint32_t i, at = 0;
+
+        for (i = 0; i < s->n_lists; i++) {
+                s->at[i] = at;
+                at += 1 + s->lists[i].count;
+        }
+}
+
+/* What few topics need. */
+static char *put_rare(const rdmeta_stage_t *s, uint16_t f, char *p) {
+        const uint32_t n = s->count;
+
+        if (f & RDMETA_TOPIC_F_IDS)
+                p = put_column(p, 2, s->id, n);
+        if (f & RDMETA_TOPIC_F_HIGH)
+                p = put_column(p, 2, s->high, n);
+        if (f & RDMETA_TOPIC_F_LAST)
+                p = put_column(p, 2, s->last, n);
+        if (f & RDMETA_TOPIC_F_ERRORS)
+                p = put_column(p, 1, s->error, n);
+        if (f & RDMETA_TOPIC_F_OPS)
+                p = put_column(p, 2, &s->topic.operations, 1);
+        return p;
+}
+
+static char *put_columns(rdmeta_stage_t *s, const shape_t *shape, char *p) {
+        const uint16_t f   = shape->flags;
+        const unsigned ref = shape->ref_width;
+        const uint32_t n   = s->count;
+
+        p = put_column(p, shape->leader_width, s->leader, n);
+        p = put_column(p, shape->epoch_width, s->epoch, n);
+        p = put_rare(s, f, p);
+        p = put_refs(p, ref, s->at, s->replicas, n);
+        if (f & RDMETA_TOPIC_F_ISR)
+                p = put_refs(p, ref, s->at, s->isr, n);
+        if (f & RDMETA_TOPIC_F_OFFLINE)
+                p = put_refs(p, ref, s->at, s->offline, n);
+        p = put_lists(p, shape->list_width, s->lists, s->n_lists);
+        if (s->n_past) {
+                memcpy(p, s->past, 16 * (size_t)s->n_past);
+                p += 16 * (size_t)s->n_past;
+                *p++ = (char)s->n_past;
+        }
+        return p;
+}
+
+RDMETA_INLINE void put_name(char *to, rdmeta_str_t name) {
+        if (RDMETA_LIKELY(name.len - 16 <= 16)) {
+                memcpy(to, name.data, 16);
+                memcpy(to + name.len - 16, name.data + name.len - 16, 16);
+        } else {
+                memcpy(to, name.data, name.len);
+        }
+}
+
+rdmeta_topic_t *rdmeta_stage_build(rdmeta_stage_t *s, rdmeta_slab_t *slab,
+                                   uint64_t version) {
+        rdmeta_frame_t *frame;
+        rdmeta_topic_t *t;
+        shape_t shape;
+        char *end;
+
+        if (RDMETA_UNLIKELY(s->unordered))
+                stage_renumber(s);
+        if (!stage_shape(s, &shape))
+                return NULL;
+        stage_places(s);
+        frame = (rdmeta_frame_t *)rdmeta_slab_alloc(slab, sizeof(*frame) +
+                                                                  shape.size);
+        if (!frame)
+                return NULL;
+        frame->link = NULL;
+        frame->units =
+                (uint32_t)rdmeta_slab_units(sizeof(*frame) + shape.size);
+        atomic_init(&frame->source, -1);
+        t             = (rdmeta_topic_t *)(void *)(frame + 1);
+        memcpy(t->id, s->id_bytes, 16);
+        t->version = version;
+        t->size    = (uint32_t)shape.size;
+        t->flags   = shape.flags;
+        t->error   = (int16_t)s->topic.error;
+        atomic_init(&t->deadline, 0);
+        t->shape    = s->count << 2 |
+                   (s->sparse ? RDMETA_TOPIC_SPARSE : shape.leader_width);
+        t->name_len = (uint16_t)s->topic.name.len;
+        t->state    = s->state;
+        put_name(t->name, s->topic.name);
+        end = put_columns(s, &shape, t->name + t->name_len);
+        if (RDMETA_UNLIKELY((size_t)(end - (char *)t) != shape.size)) {
+                rdmeta_topic_destroy(slab, t);
+                return NULL; /* never: sizing and filling agree */
+        }
+        return t;
+}

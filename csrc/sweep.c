@@ -1,0 +1,353 @@
+/* Writes that no answer asks for: deadlines, purge, leader hints. */
+#include "apply.h"
+
+#include "alloc.h"
+
+/* ---- one change outside of an answer ------------------------------------ */
+
+typedef struct write_ {
+        rdmeta_cache_t *c;
+        rdmeta_time_t now;
+        int32_t source, source_broker;
+        uint64_t version;
+        int begun, recorded;
+} write_t;
+
+static void write_init(write_t *w, rdmeta_cache_t *c, rdmeta_time_t now,
+                       int32_t source, int32_t source_broker) {
+        memset(w, 0, sizeof(*w));
+        w->c             = c;
+        w->now           = now;
+        w->source        = source;
+        w->source_broker = source_broker;
+        w->version       = rdmeta_wait_version(&c->wait) + 1;
+}
+
+/* Room for n changed topics; NO_MEMORY. Then begin, then items. */
+static rdmeta_err_t write_reserve(write_t *w, size_t n) {
+        rdmeta_err_t err = rdmeta_ring_reserve(&w->c->ring, n);
+
+        w->recorded = err == 1;
+        return err == 1 ? RDMETA_OK : err;
+}
+
+static void write_begin(write_t *w, const rdmeta_brokers_t *next) {
+        rdmeta_ring_batch_t batch;
+
+        w->begun = 1;
+        if (!w->recorded) {
+                rdmeta_ring_skip(&w->c->ring, w->version);
+                return;
+        }
+        memset(&batch, 0, sizeof(batch));
+        batch.version       = w->version;
+        batch.wall_us       = w->now.wall_us;
+        batch.source        = w->source;
+        batch.source_broker = w->source_broker;
+        batch.brokers       = next ? next : rdmeta_table_brokers(w->c);
+        batch.old_brokers   = next ? rdmeta_table_brokers(w->c) : NULL;
+        rdmeta_ring_begin(&w->c->ring, &batch);
+}
+
+/* `old` leaves: it is the ring's or limbo's now. */
+static void write_item(write_t *w, rdmeta_topic_t *old, rdmeta_topic_t *new_) {
+        if (w->recorded)
+                rdmeta_ring_item(&w->c->ring, old, new_);
+        else
+                rdmeta_retire(w->c, old);
+}
+
+static void write_brokers(write_t *w, rdmeta_brokers_t *next) {
+        rdmeta_brokers_t *old = rdmeta_table_brokers(w->c);
+
+        atomic_store_explicit(&w->c->root.brokers, next, memory_order_release);
+        if (!w->recorded)
+                rdmeta_reclaim_retire(&w->c->reclaim, &old->frame);
+}
+
+static void write_end(write_t *w, int told) {
+        rdmeta_ring_trim(&w->c->ring);
+        if (told)
+                rdmeta_wait_notify(&w->c->wait, w->version);
+}
+
+/* ---- sweep ---------------------------------------------------------------- */
+
+/* In `list`, the next entry that is due; NULL: none. */
+static rdmeta_entry_t *sweep_due(const rdmeta_cache_t *c, int list,
+                                 int64_t mono_us) {
+        rdmeta_expiry_node_t *n = rdmeta_expiry_due(&c->expiry, list, mono_us);
+
+        return n ? RDMETA_CONTAINER(n, rdmeta_entry_t, expiry) : NULL;
+}
+
+/* Absent for too long: removed, but its id and epochs are remembered. */
+static rdmeta_err_t sweep_absent(rdmeta_cache_t *c, rdmeta_time_t now) {
+        rdmeta_topic_t *old, *t;
+        rdmeta_entry_t *e;
+        write_t w;
+
+        write_init(&w, c, now, RDMETA_SOURCE_EXPIRY, -1);
+        while ((e = sweep_due(c, RDMETA_EXPIRY_ABSENT, now.mono_us)) != NULL) {
+                old = e->topic;
+                if (!w.begun) {
+                        const rdmeta_err_t err = write_reserve(
+                                &w, rdmeta_expiry_count(
+                                            &c->expiry,
+                                            RDMETA_EXPIRY_ABSENT));
+                        if (err)
+                                return err;
+                }
+                t = rdmeta_topic_restate(&c->slab, old, RDMETA_TOPIC_GONE, 0,
+                                         w.version);
+                if (!t)
+                        break; /* the next sweep will try again */
+                if (!w.begun)
+                        write_begin(&w, NULL);
+                rdmeta_topic_source_set(t, rdmeta_topic_source(old));
+                atomic_init(&t->deadline, now.mono_us);
+                rdmeta_entry_swap(c, e, t);
+                write_item(&w, old, t);
+                rdmeta_entry_settle(c, e, now.mono_us);
+        }
+        write_end(&w, w.begun);
+        return RDMETA_OK;
+}
+
+/* Remembered for long enough: gone from every table. Only a topic that was
+ * last said to be unknown is told of as removed: the others have been. */
+static rdmeta_err_t sweep_retained(rdmeta_cache_t *c, rdmeta_time_t now) {
+        rdmeta_entry_t *e;
+        int told = 0;
+        write_t w;
+
+        write_init(&w, c, now, RDMETA_SOURCE_EXPIRY, -1);
+        while ((e = sweep_due(c, RDMETA_EXPIRY_RETAINED, now.mono_us)) !=
+               NULL) {
+                rdmeta_topic_t *t = e->topic;
+
+                if (!w.begun) {
+                        const rdmeta_err_t err = write_reserve(
+                                &w, rdmeta_expiry_count(
+                                            &c->expiry,
+                                            RDMETA_EXPIRY_RETAINED));
+                        if (err)
+                                return err;
+                        write_begin(&w, NULL);
+                }
+                told |= t->state != RDMETA_TOPIC_GONE &&
+                        rdmeta_topic_count(t) > 0;
+                rdmeta_entry_erase(c, e);
+                write_item(&w, t, NULL);
+        }
+        if (told)
+                c->erased = w.version;
+        write_end(&w, told);
+        return RDMETA_OK;
+}
+
+int64_t rdmeta_cache_sweep(rdmeta_cache_t *c, rdmeta_time_t now) {
+        const int lists[] = {RDMETA_EXPIRY_HINT, RDMETA_EXPIRY_NEGATIVE,
+                             RDMETA_EXPIRY_DENIED, RDMETA_EXPIRY_VALID};
+        rdmeta_entry_t *e;
+        int64_t next, shared;
+        size_t i;
+
+        if (rdmeta_wait_forked(&c->wait))
+                return INT64_MAX;
+        rdmeta_wait_lock(&c->wait);
+        for (i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+                while ((e = sweep_due(c, lists[i], now.mono_us)) != NULL)
+                        rdmeta_entry_unhint(c, e, now.mono_us);
+        sweep_absent(c, now);
+        sweep_retained(c, now);
+        next   = rdmeta_expiry_next(&c->expiry);
+        shared = atomic_load_explicit(&c->root.shared_deadline,
+                                      memory_order_relaxed);
+        if (shared >= now.mono_us && shared < next)
+                next = shared;
+        rdmeta_reclaim_collect(&c->reclaim);
+        rdmeta_wait_unlock(&c->wait);
+        return next;
+}
+
+/* ---- purge ---------------------------------------------------------------- */
+
+static void purge_topics(write_t *w) {
+        rdmeta_cache_t *c     = w->c;
+        rdmeta_table_t *names = rdmeta_names(c);
+        uint32_t k;
+
+        for (k = 0; k <= names->mask; k++) {
+                rdmeta_topic_t *t = rdmeta_slot_topic(atomic_load_explicit(
+                        &names->slots[k], memory_order_relaxed));
+                if (!t || t == &rdmeta_grave)
+                        continue;
+                rdmeta_entry_erase(c, rdmeta_entry_of(t));
+                if (t->state == RDMETA_TOPIC_WAIT)
+                        rdmeta_retire(c, t);
+                else
+                        write_item(w, t, NULL);
+        }
+}
+
+rdmeta_err_t rdmeta_cache_purge(rdmeta_cache_t *c, rdmeta_time_t now) {
+        rdmeta_brokers_t *none = NULL;
+        rdmeta_err_t err;
+        write_t w;
+
+        if (rdmeta_wait_forked(&c->wait))
+                return RDMETA_ERR_FORKED;
+        rdmeta_wait_lock(&c->wait);
+        write_init(&w, c, now, RDMETA_SOURCE_PURGE, -1);
+        err = write_reserve(&w, c->entries);
+        if (!err) {
+                none = rdmeta_brokers_empty(&c->conf.allocator, w.version);
+                err  = none ? RDMETA_OK : RDMETA_ERR_NO_MEMORY;
+        }
+        if (!err) {
+                rdmeta_tree_expect(c, SIZE_MAX);
+                write_begin(&w, none);
+                purge_topics(&w);
+                write_brokers(&w, none);
+                c->order.count = c->order.holes = 0;
+                c->order.api_version            = -1;
+                c->erased                       = w.version;
+                write_end(&w, 1);
+        }
+        rdmeta_reclaim_collect(&c->reclaim);
+        rdmeta_wait_unlock(&c->wait);
+        return err;
+}
+
+/* ---- leader hints ---------------------------------------------------------- */
+
+static rdmeta_entry_t *leader_hint_entry(rdmeta_cache_t *c,
+                                         const rdmeta_leader_hint_t *h) {
+        rdmeta_topic_t *t;
+
+        if (h->topic.data)
+                return rdmeta_entry_find(c, h->topic.data, h->topic.len);
+        if (!h->topic_id ||
+            !(rdmeta_load64(h->topic_id) | rdmeta_load64(h->topic_id + 8)))
+                return NULL;
+        t = rdmeta_table_id(rdmeta_ids(c), h->topic_id);
+        return t ? rdmeta_entry_of(t) : NULL;
+}
+
+/* The old rows, one of them with another leader. NULL: no memory. */
+static rdmeta_topic_t *leader_hint_block(rdmeta_cache_t *c,
+                                         const rdmeta_topic_t *old,
+                                         const rdmeta_leader_hint_t *h,
+                                         uint64_t version) {
+        rdmeta_stage_t *s = &c->stage;
+        rdmeta_cols_t cols;
+        rdmeta_row_t row;
+        uint32_t i;
+
+        rdmeta_topic_cols(old, &cols);
+        if (rdmeta_stage_begin(s, old, &cols) ||
+            rdmeta_stage_keep_lists(s, &cols))
+                return NULL;
+        for (i = 0; i < cols.count; i++) {
+                rdmeta_topic_row(&cols, i, &row);
+                s->id[i] = row.id;
+                if (row.id == h->partition) {
+                        row.leader = row.last = h->leader;
+                        row.epoch = row.high = h->leader_epoch;
+                        row.error            = 0;
+                }
+                rdmeta_stage_keep_row(s, i, &cols, &row);
+        }
+        return rdmeta_stage_build(s, &c->slab, version);
+}
+
+static rdmeta_err_t leader_hint_take(rdmeta_cache_t *c, rdmeta_entry_t *e,
+                                     const rdmeta_leader_hint_t *h,
+                                     rdmeta_time_t now) {
+        const rdmeta_broker_t node = {h->leader, h->port, h->host, h->rack};
+        rdmeta_brokers_t *had = rdmeta_table_brokers(c), *next = NULL;
+        rdmeta_topic_t *old = e->topic, *t;
+        rdmeta_broker_t known;
+        write_t w;
+
+        write_init(&w, c, now, RDMETA_SOURCE_HINT, -1);
+        if (write_reserve(&w, 1))
+                return RDMETA_ERR_NO_MEMORY;
+        if (h->host.data && (rdmeta_brokers_find(had, h->leader, &known) ||
+                             !rdmeta_broker_same(&known, &node))) {
+                next = rdmeta_brokers_with(&c->conf.allocator, had, &node,
+                                           w.version);
+                if (!next)
+                        return RDMETA_ERR_NO_MEMORY;
+        }
+        t = leader_hint_block(c, old, h, w.version);
+        if (!t) {
+                rdmeta_brokers_destroy(&c->conf.allocator, next);
+                return RDMETA_ERR_NO_MEMORY;
+        }
+        rdmeta_topic_source_set(t, rdmeta_topic_source(old));
+        atomic_init(&t->deadline, atomic_load_explicit(&old->deadline,
+                                                       memory_order_relaxed));
+        write_begin(&w, next);
+        if (next)
+                write_brokers(&w, next);
+        rdmeta_entry_swap(c, e, t);
+        if (e->order != RDMETA_ORDER_NONE) /* no longer what bytes said */
+                c->order.slots[e->order].len &= RDMETA_ORDER_OWN;
+        write_item(&w, old, t);
+        write_end(&w, 1);
+        return RDMETA_OK;
+}
+
+/* 1: it is news of a partition that is held, led by a broker that is known or
+ * named. */
+static int leader_hint_is_news(const rdmeta_cache_t *c,
+                               const rdmeta_topic_t *t,
+                               const rdmeta_leader_hint_t *h) {
+        const int64_t place = t->state == RDMETA_TOPIC_VALID
+                                      ? rdmeta_topic_place(t, h->partition)
+                                      : -1;
+        rdmeta_cols_t cols;
+        rdmeta_row_t row;
+
+        if (place < 0 ||
+            (!h->host.data &&
+             !rdmeta_brokers_has(rdmeta_table_brokers(c), h->leader)))
+                return 0;
+        rdmeta_topic_cols(t, &cols);
+        rdmeta_topic_row(&cols, (uint32_t)place, &row);
+        return rdmeta_merge_hint(t, &row, h);
+}
+
+rdmeta_err_t rdmeta_cache_apply_leader_hint(rdmeta_cache_t *c,
+                                            const rdmeta_leader_hint_t *h,
+                                            rdmeta_time_t now,
+                                            rdmeta_applied_t *out) {
+        rdmeta_applied_t applied;
+        rdmeta_err_t err = RDMETA_OK;
+        rdmeta_entry_t *e;
+
+        if ((!h->topic.data && !h->topic_id) ||
+            (h->host.data && (!h->host.len || h->port < 0)))
+                return RDMETA_ERR_ARGUMENT;
+        if (rdmeta_wait_forked(&c->wait))
+                return RDMETA_ERR_FORKED;
+        memset(&applied, 0, sizeof(applied));
+        applied.advice = RDMETA_ADVICE_ASK_AGAIN;
+        rdmeta_wait_lock(&c->wait);
+        e = leader_hint_entry(c, h);
+        if (e && h->leader >= 0 && leader_hint_is_news(c, e->topic, h)) {
+                err             = leader_hint_take(c, e, h, now);
+                applied.changed = !err;
+                applied.topics  = 1;
+        }
+        c->stats.leader_hints_taken += applied.changed;
+        c->stats.leader_hints_ignored += !applied.changed;
+        applied.version = rdmeta_wait_version(&c->wait);
+        rdmeta_reclaim_collect(&c->reclaim);
+        rdmeta_wait_unlock(&c->wait);
+        if (out)
+                *out = applied;
+        return err;
+}

@@ -1,0 +1,194 @@
+#include "topic.h"
+
+int rdmeta_list_equal(rdmeta_list_t a, rdmeta_list_t b) {
+        uint32_t i;
+
+        if (a.count != b.count)
+                return 0;
+        for (i = 0; i < a.count; i++)
+                if (rdmeta_list_get(a, i) != rdmeta_list_get(b, i))
+                        return 0;
+        return 1;
+}
+
+void rdmeta_list_copy(rdmeta_list_t l, rdmeta_ids_out_t *out) {
+        uint32_t i;
+
+        out->count = l.count;
+        for (i = 0; i < l.count && i < out->capacity; i++)
+                out->ids[i] = rdmeta_list_get(l, i);
+}
+
+/* A column of `bytes` if it is there: its place, and past it. */
+static const char *col_take(const char **p, int present, size_t bytes) {
+        const char *col = *p;
+
+        if (!present)
+                return NULL;
+        *p += bytes;
+        return col;
+}
+
+void rdmeta_topic_cols(const rdmeta_topic_t *t, rdmeta_cols_t *out) {
+        const char *p  = t->name + t->name_len;
+        const char *end  = (const char *)t + t->size;
+        const size_t n = rdmeta_topic_count(t);
+        const uint16_t f = t->flags;
+
+        out->count        = (uint32_t)n;
+        out->leader_width = f & RDMETA_TOPIC_F_IDS ? 2 : t->shape & 3;
+        out->epoch_width  = f >> RDMETA_TOPIC_EPOCH_SHIFT & 3;
+        out->list_width   = f >> RDMETA_TOPIC_LIST_SHIFT & 3;
+        out->ref_width    = f >> RDMETA_TOPIC_REF_SHIFT & 3;
+        out->leaders      = col_take(&p, 1, n << out->leader_width);
+        out->epochs       = col_take(&p, 1, n << out->epoch_width);
+        out->ids    = col_take(&p, f & RDMETA_TOPIC_F_IDS, 4 * n);
+        out->high   = col_take(&p, f & RDMETA_TOPIC_F_HIGH, 4 * n);
+        out->last   = col_take(&p, f & RDMETA_TOPIC_F_LAST, 4 * n);
+        out->errors = col_take(&p, f & RDMETA_TOPIC_F_ERRORS, 2 * n);
+        out->ops    = col_take(&p, f & RDMETA_TOPIC_F_OPS, 4);
+        out->replicas = col_take(&p, 1, n << out->ref_width);
+        out->isr      = col_take(&p, f & RDMETA_TOPIC_F_ISR,
+                                 n << out->ref_width);
+        out->offline  = col_take(&p, f & RDMETA_TOPIC_F_OFFLINE,
+                                 n << out->ref_width);
+        out->lists    = p;
+        out->n_past   = 0;
+        out->past     = NULL;
+        if (f & RDMETA_TOPIC_F_PAST) {
+                out->n_past = (uint8_t)end[-1];
+                end -= 1 + 16 * (size_t)out->n_past;
+                out->past = end;
+        }
+        out->lists_end = end;
+}
+
+static rdmeta_list_t cols_list(const rdmeta_cols_t *c, const char *col,
+                               uint32_t i) {
+        const uint32_t at = rdmeta_ref_get(col, c->ref_width, i);
+        const char *p     = c->lists + ((size_t)at << c->list_width);
+        rdmeta_list_t l;
+
+        l.count = (uint32_t)rdmeta_col_get(p, c->list_width, 0);
+        l.width = c->list_width;
+        l.p     = (const uint8_t *)p + ((size_t)1 << c->list_width);
+        return l;
+}
+
+void rdmeta_topic_row(const rdmeta_cols_t *c, uint32_t i,
+                      rdmeta_row_t *out) {
+        static const rdmeta_list_t none = {NULL, 0, 0};
+        int16_t error                   = 0;
+
+        out->id     = c->ids ? rdmeta_col_get(c->ids, 2, i) : (int32_t)i;
+        out->leader = rdmeta_col_get(c->leaders, c->leader_width, i);
+        out->epoch  = rdmeta_col_get(c->epochs, c->epoch_width, i);
+        out->high   = c->high ? rdmeta_col_get(c->high, 2, i) : out->epoch;
+        out->last   = out->leader;
+        if (out->leader < 0 && c->last)
+                out->last = rdmeta_col_get(c->last, 2, i);
+        if (c->errors)
+                memcpy(&error, c->errors + 2 * (size_t)i, 2);
+        out->error    = error;
+        out->replicas = cols_list(c, c->replicas, i);
+        out->isr      = c->isr ? cols_list(c, c->isr, i) : out->replicas;
+        out->offline  = c->offline ? cols_list(c, c->offline, i) : none;
+}
+
+int32_t rdmeta_topic_operations(const rdmeta_topic_t *t) {
+        rdmeta_cols_t c;
+
+        if (!(t->flags & RDMETA_TOPIC_F_OPS))
+                return RDMETA_NO_OPERATIONS;
+        rdmeta_topic_cols(t, &c);
+        return rdmeta_col_get(c.ops, 2, 0);
+}
+
+int64_t rdmeta_topic_place(const rdmeta_topic_t *t, int32_t partition) {
+        uint32_t lo = 0, hi = rdmeta_topic_count(t);
+        rdmeta_cols_t c;
+
+        if (RDMETA_LIKELY(!(t->flags & RDMETA_TOPIC_F_IDS)))
+                return partition >= 0 && (uint32_t)partition < hi ? partition
+                                                                  : -1;
+        rdmeta_topic_cols(t, &c);
+        while (lo < hi) {
+                const uint32_t mid = lo + (hi - lo) / 2;
+                const int32_t id   = rdmeta_col_get(c.ids, 2, mid);
+                if (id == partition)
+                        return mid;
+                if (id < partition)
+                        lo = mid + 1;
+                else
+                        hi = mid;
+        }
+        return -1;
+}
+
+static rdmeta_topic_t *topic_alloc(rdmeta_slab_t *slab, size_t size) {
+        rdmeta_frame_t *f = (rdmeta_frame_t *)rdmeta_slab_alloc(
+                slab, sizeof(rdmeta_frame_t) + size);
+
+        if (!f)
+                return NULL;
+        f->link   = NULL;
+        f->units  = (uint32_t)rdmeta_slab_units(sizeof(*f) + size);
+        atomic_init(&f->source, -1);
+        return (rdmeta_topic_t *)(void *)(f + 1);
+}
+
+rdmeta_topic_t *rdmeta_topic_bare(rdmeta_slab_t *slab, rdmeta_str_t name,
+                                  const uint8_t id[16], uint16_t state,
+                                  int16_t error, uint64_t version) {
+        const size_t size = offsetof(rdmeta_topic_t, name) + name.len + 1;
+        rdmeta_topic_t *t = topic_alloc(slab, size);
+
+        if (!t)
+                return NULL;
+        memset(t, 0, size); /* the list of no brokers included */
+        memcpy(t->id, id, 16);
+        memcpy(t->name, name.data, name.len);
+        t->version  = version;
+        t->size     = (uint32_t)size;
+        t->error    = error;
+        t->name_len = (uint16_t)name.len;
+        t->state    = state;
+        return t;
+}
+
+rdmeta_topic_t *rdmeta_topic_restate(rdmeta_slab_t *slab,
+                                     const rdmeta_topic_t *old,
+                                     uint16_t state, int16_t error,
+                                     uint64_t version) {
+        rdmeta_topic_t *t = topic_alloc(slab, old->size);
+
+        if (!t)
+                return NULL;
+        memcpy(t->id, old->id, sizeof(t->id));
+        t->version = version;
+        t->size    = old->size;
+        t->flags   = old->flags;
+        t->error   = error;
+        atomic_init(&t->deadline, 0);
+        t->shape    = old->shape;
+        t->name_len = old->name_len;
+        t->state    = state;
+        memcpy(t->name, old->name,
+               old->size - offsetof(rdmeta_topic_t, name));
+        return t;
+}
+
+void rdmeta_topic_destroy(rdmeta_slab_t *slab, rdmeta_topic_t *t) {
+        if (t)
+                rdmeta_slab_free(slab, rdmeta_topic_frame(t),
+                                 rdmeta_topic_bytes(t));
+}
+
+int rdmeta_topic_same(const rdmeta_topic_t *a, const rdmeta_topic_t *b) {
+        return a->size == b->size && a->flags == b->flags &&
+               a->error == b->error && a->shape == b->shape &&
+               a->name_len == b->name_len && a->state == b->state &&
+               !memcmp(a->id, b->id, sizeof(a->id)) &&
+               !memcmp(a->name, b->name,
+                       a->size - offsetof(rdmeta_topic_t, name));
+}

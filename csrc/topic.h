@@ -1,0 +1,253 @@
+/*
+ * topic: one topic, one block.
+ *
+ * A block is immutable but for its deadline, one allocation, and holds offsets
+ * where others hold pointers, so that it is the same bytes in memory and in a
+ * file. Readers see blocks and nothing else.
+ *
+ *     frame (memory only, the writer's: never in a file)
+ *       link      the entry; once retired, the next retired block
+ *       units     size of frame and block in 8-byte units
+ *       source    broker that said it last, -1 not known
+ *     block
+ *       id, version, size, flags, error                     32 bytes
+ *       deadline, shape, name_len, state                    16 bytes, hot
+ *       name                                                hot
+ *       leaders    [count]   in 1, 2 or 4 bytes             hot
+ *       epochs     [count]   in 1, 2 or 4 bytes
+ *       ids        [count]   int32, if not 0..count-1
+ *       highest    [count]   int32, if an epoch is not the highest seen
+ *       last       [count]   int32, if a leaderless partition had a leader
+ *       errors     [count]   int16, if there is one
+ *       operations           int32, if said
+ *       replicas   [count]   references into the lists, 1, 2 or 4 bytes
+ *       isr        [count]   the same, if not equal to the replicas
+ *       offline    [count]   the same, if there are any
+ *       lists      [units]   count, id, id ... in 1, 2 or 4 bytes each; the
+ *                            first is empty, equal ones are stored once
+ *       past       [n * 16]  ids that this topic had before, newest first
+ *       n                    one byte, if there are any
+ *
+ * Columns follow each other without gaps and are read with unaligned loads; a
+ * column that a topic does not need is absent, by a flag; integers are as
+ * narrow as the topic's values allow. A lookup touches the 16 hot bytes, the
+ * name and one leader: `shape` is count << 2 | log2 of a leader's width, and
+ * (name_len, state) is compared with the caller's length as one 32-bit word,
+ * so that only a valid topic (state 0) takes the fast path. The leader's
+ * address comes from the *caller's* length, not from a field of the block,
+ * which would be one more load to wait for.
+ *
+ * Not to be had in a power-of-two size on purpose: with a stride of 256 all
+ * hot parts would meet in a quarter of the cache's sets. Nothing is padded.
+ */
+#ifndef RDMETA_TOPIC_H
+#define RDMETA_TOPIC_H
+
+#include "hash.h"
+#include "rdmeta.h"
+#include "slab.h"
+
+#include <stdatomic.h>
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+enum {
+        RDMETA_TOPIC_VALID = 0,
+        RDMETA_TOPIC_WAIT,    /* asked for, nothing known */
+        RDMETA_TOPIC_UNKNOWN, /* UNKNOWN_TOPIC_OR_PARTITION */
+        RDMETA_TOPIC_DENIED,  /* TOPIC_AUTHORIZATION_FAILED */
+        RDMETA_TOPIC_BAD,     /* INVALID_TOPIC_EXCEPTION */
+        RDMETA_TOPIC_MISSING, /* absent from an all-topics answer */
+        RDMETA_TOPIC_GONE     /* removed; id and epochs are remembered */
+};
+
+enum {
+        RDMETA_TOPIC_F_IDS      = 1 << 0,
+        RDMETA_TOPIC_F_HIGH     = 1 << 1,
+        RDMETA_TOPIC_F_LAST     = 1 << 2,
+        RDMETA_TOPIC_F_ERRORS   = 1 << 3,
+        RDMETA_TOPIC_F_OPS      = 1 << 4,
+        RDMETA_TOPIC_F_ISR      = 1 << 5,
+        RDMETA_TOPIC_F_OFFLINE  = 1 << 6,
+        RDMETA_TOPIC_F_PAST     = 1 << 7,
+        RDMETA_TOPIC_F_INTERNAL = 1 << 8,
+        /* log2 of widths, two bits each */
+        RDMETA_TOPIC_EPOCH_SHIFT = 9,
+        RDMETA_TOPIC_LIST_SHIFT  = 11,
+        RDMETA_TOPIC_REF_SHIFT   = 13
+};
+
+/* A deadline: the time of the last all-topics answer's, held once a cache. */
+#define RDMETA_DEADLINE_SHARED INT64_MIN
+/* A deadline: long past, and asked for again. */
+#define RDMETA_DEADLINE_ASKED (INT64_MIN + 1)
+
+/* In place of a leader's width: ids are not 0..count-1 (and leaders are four
+ * bytes wide), so that one comparison keeps the fast path honest. */
+#define RDMETA_TOPIC_SPARSE 3
+
+#define RDMETA_NAME_MAX 32767
+#define RDMETA_PARTITIONS_MAX (1u << 29)
+#define RDMETA_PAST_MAX 4
+
+struct rdmeta_topic {
+        uint8_t id[16];
+        uint64_t version; /* the cache's when this block was made */
+        uint32_t size;    /* of the block, from id on */
+        uint16_t flags;
+        int16_t error;
+        _Atomic int64_t deadline;
+        uint32_t shape;
+        uint16_t name_len;
+        uint16_t state;
+        char name[];
+};
+
+typedef struct rdmeta_frame {
+        void *link;
+        uint32_t units; /* 0: not a slab's piece, see reclaim.h */
+        _Atomic int32_t source; /* moves while readers look */
+} rdmeta_frame_t;
+
+RDMETA_INLINE rdmeta_frame_t *rdmeta_topic_frame(const rdmeta_topic_t *t) {
+        return (rdmeta_frame_t *)(uintptr_t)t - 1;
+}
+
+RDMETA_INLINE int32_t rdmeta_topic_source(const rdmeta_topic_t *t) {
+        return atomic_load_explicit(&rdmeta_topic_frame(t)->source,
+                                    memory_order_relaxed);
+}
+
+RDMETA_INLINE void rdmeta_topic_source_set(rdmeta_topic_t *t,
+                                           int32_t broker) {
+        atomic_store_explicit(&rdmeta_topic_frame(t)->source, broker,
+                              memory_order_relaxed);
+}
+
+RDMETA_INLINE uint32_t rdmeta_topic_count(const rdmeta_topic_t *t) {
+        return t->shape >> 2;
+}
+
+RDMETA_INLINE int rdmeta_topic_has_id(const rdmeta_topic_t *t) {
+        return (rdmeta_load64(t->id) | rdmeta_load64(t->id + 8)) != 0;
+}
+
+/* Bytes of frame and block: what ring and limbo count. */
+RDMETA_INLINE size_t rdmeta_topic_bytes(const rdmeta_topic_t *t) {
+        return (size_t)rdmeta_topic_frame(t)->units * RDMETA_SLAB_UNIT;
+}
+
+/* ---- columns ---------------------------------------------------------- */
+
+RDMETA_INLINE int32_t rdmeta_col_get(const void *col, unsigned width,
+                                     size_t i) {
+        const char *p = (const char *)col;
+        int16_t v16;
+        int32_t v32;
+
+        if (RDMETA_LIKELY(width == 0))
+                return (int8_t)p[i];
+        if (RDMETA_LIKELY(width == 1)) {
+                memcpy(&v16, p + 2 * i, 2);
+                return v16;
+        }
+        memcpy(&v32, p + 4 * i, 4);
+        return v32;
+}
+
+/* References are unsigned. */
+RDMETA_INLINE uint32_t rdmeta_ref_get(const void *col, unsigned width,
+                                      size_t i) {
+        const uint32_t v = (uint32_t)rdmeta_col_get(col, width, i);
+        return width == 0 ? v & 0xff : width == 1 ? v & 0xffff : v;
+}
+
+/* log2 of the bytes that hold 0..max, or -1 besides, signed. */
+RDMETA_INLINE unsigned rdmeta_width_signed(uint32_t max) {
+        return max <= INT8_MAX ? 0 : max <= INT16_MAX ? 1 : 2;
+}
+
+/* A list of int32 wherever it lies: in a block, or in a response's bytes. */
+enum { RDMETA_LIST_WIRE = 3 };
+typedef struct rdmeta_list {
+        const uint8_t *p;
+        uint32_t count;
+        uint32_t width; /* log2, or RDMETA_LIST_WIRE: big-endian int32 */
+} rdmeta_list_t;
+
+RDMETA_INLINE int32_t rdmeta_list_get(rdmeta_list_t l, uint32_t i) {
+        return l.width == RDMETA_LIST_WIRE
+                       ? (int32_t)rdmeta_be32(l.p + 4 * (size_t)i)
+                       : rdmeta_col_get(l.p, l.width, i);
+}
+
+int rdmeta_list_equal(rdmeta_list_t a, rdmeta_list_t b);
+/* Up to out->capacity ids; out->count is how many there are. */
+void rdmeta_list_copy(rdmeta_list_t l, rdmeta_ids_out_t *out);
+
+/* Where a block's columns are; what is absent is NULL. */
+typedef struct rdmeta_cols {
+        const char *leaders, *epochs, *ids, *high, *last, *errors, *ops;
+        const char *replicas, *isr, *offline, *lists, *lists_end, *past;
+        uint32_t count;
+        uint8_t leader_width, epoch_width, list_width, ref_width, n_past;
+} rdmeta_cols_t;
+
+void rdmeta_topic_cols(const rdmeta_topic_t *t, rdmeta_cols_t *out);
+
+/* One partition of a block. */
+typedef struct rdmeta_row {
+        int32_t id, leader, last, epoch, high, error;
+        rdmeta_list_t replicas, isr, offline;
+} rdmeta_row_t;
+
+void rdmeta_topic_row(const rdmeta_cols_t *cols, uint32_t i,
+                      rdmeta_row_t *out);
+
+int32_t rdmeta_topic_operations(const rdmeta_topic_t *t);
+
+/* The place of a partition id, or -1. */
+int64_t rdmeta_topic_place(const rdmeta_topic_t *t, int32_t partition);
+
+/* ---- making ----------------------------------------------------------- */
+
+/* A block without partitions. NULL: no memory. */
+rdmeta_topic_t *rdmeta_topic_bare(rdmeta_slab_t *slab, rdmeta_str_t name,
+                                  const uint8_t id[16], uint16_t state,
+                                  int16_t error, uint64_t version);
+/* The same facts in another state. NULL: no memory. */
+rdmeta_topic_t *rdmeta_topic_restate(rdmeta_slab_t *slab,
+                                     const rdmeta_topic_t *old,
+                                     uint16_t state, int16_t error,
+                                     uint64_t version);
+void rdmeta_topic_destroy(rdmeta_slab_t *slab, rdmeta_topic_t *t);
+/* Whether two blocks say the same, whenever they were made. */
+int rdmeta_topic_same(const rdmeta_topic_t *a, const rdmeta_topic_t *b);
+
+/* ---- the fast path ---------------------------------------------------- */
+
+/* Names of equal length, 16 bytes and more, without a call. */
+RDMETA_INLINE int rdmeta_name_equal(const char *a, const char *b, size_t n) {
+#if defined(__SSE2__)
+        if (RDMETA_LIKELY(n - 16 <= 16)) {
+                const __m128i x = _mm_cmpeq_epi8(
+                        _mm_loadu_si128((const __m128i *)(const void *)a),
+                        _mm_loadu_si128((const __m128i *)(const void *)b));
+                const __m128i y = _mm_cmpeq_epi8(
+                        _mm_loadu_si128(
+                                (const __m128i *)(const void *)(a + n - 16)),
+                        _mm_loadu_si128(
+                                (const __m128i *)(const void *)(b + n - 16)));
+                return _mm_movemask_epi8(_mm_and_si128(x, y)) == 0xffff;
+        }
+#endif
+        if (RDMETA_LIKELY(n - 8 <= 8))
+                return !((rdmeta_load64(a) ^ rdmeta_load64(b)) |
+                         (rdmeta_load64(a + n - 8) ^
+                          rdmeta_load64(b + n - 8)));
+        return !memcmp(a, b, n);
+}
+
+#endif /* RDMETA_TOPIC_H */

@@ -1,0 +1,48 @@
+#include "view.h"
+
+rdmeta_err_t rdmeta_view_state(const rdmeta_root_t *root,
+                               const rdmeta_topic_t *t, int64_t mono_us,
+                               int stale_ok) {
+        const int64_t deadline = rdmeta_view_deadline(root, t);
+
+        if (t->state == RDMETA_TOPIC_VALID)
+                return deadline >= mono_us || stale_ok ? RDMETA_OK
+                                                       : RDMETA_STALE;
+        if (deadline == RDMETA_DEADLINE_ASKED)
+                return RDMETA_WAITING;
+        if (deadline < mono_us)
+                return RDMETA_NOT_CACHED;
+        switch (t->state) {
+        case RDMETA_TOPIC_WAIT:
+                return RDMETA_WAITING;
+        case RDMETA_TOPIC_DENIED:
+                return RDMETA_DENIED;
+        case RDMETA_TOPIC_BAD:
+                return RDMETA_INVALID;
+        case RDMETA_TOPIC_GONE:
+                return RDMETA_NOT_CACHED;
+        default:
+                return RDMETA_UNKNOWN_TOPIC;
+        }
+}
+
+int32_t rdmeta_view_leader_slow(const rdmeta_root_t *root,
+                                const rdmeta_topic_t *t, int32_t partition,
+                                int64_t mono_us, int stale_ok) {
+        rdmeta_cols_t cols;
+        rdmeta_row_t row;
+        rdmeta_err_t err;
+        int64_t place;
+
+        if (!t)
+                return RDMETA_NOT_CACHED;
+        err = rdmeta_view_state(root, t, mono_us, stale_ok);
+        if (err)
+                return err;
+        place = rdmeta_topic_place(t, partition);
+        if (place < 0)
+                return RDMETA_NO_PARTITION;
+        rdmeta_topic_cols(t, &cols);
+        rdmeta_topic_row(&cols, (uint32_t)place, &row);
+        return stale_ok ? row.last : row.leader;
+}
