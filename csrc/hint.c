@@ -38,7 +38,7 @@ static rdmeta_err_t hint_new(rdmeta_cache_t *c, rdmeta_str_t name,
 
 static int hint_is_needed(const rdmeta_cache_t *c, const rdmeta_entry_t *e,
                           int32_t flags, int64_t mono_us) {
-        if (e->list == RDMETA_EXPIRY_HINT)
+        if (e->list == RDMETA_EXPIRY_HINT && e->expiry.due_us >= mono_us)
                 return (flags & RDMETA_HINT_REPLACE) != 0;
         return (flags & RDMETA_HINT_FORCE) ||
                rdmeta_view_deadline(&c->root, e->topic) < mono_us ||

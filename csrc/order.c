@@ -15,8 +15,8 @@ rdmeta_err_t rdmeta_order_reserve(rdmeta_order_t *o,
         slots = (rdmeta_order_slot_t *)rdmeta_alloc(allocator, count * size);
         if (!slots)
                 return RDMETA_ERR_NO_MEMORY;
-        if (o->count)
-                memcpy(slots, o->slots, o->count * size);
+        if (o->capacity) /* beyond the count, too: an answer stages there */
+                memcpy(slots, o->slots, o->capacity * size);
         rdmeta_free(allocator, o->slots, o->capacity * size);
         o->slots    = slots;
         o->capacity = (uint32_t)count;
