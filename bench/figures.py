@@ -185,16 +185,22 @@ def _fills(scale: Scale) -> Iterable[Figure]:
                 "memcpy",
                 None if limits is None else Goal(plus=limits[which]),
             )
-    yield Figure(
-        "first",
-        f"C first fill of a fresh process, {count(scale.fills[-1] * PER_TOPIC)} partitions",
-        "ns/partition",
-        Job("fresh", (str(scale.fills[-1]), "8", "{seed}"), scale.rounds),
-        number("first_ns", "partitions"),
-        number("memcpy_ns", "partitions"),
-        "memcpy to fresh pages",
-        Goal(plus=50),
-    )
+    for ids, title, goal in (
+        ("8", "", Goal(plus=50)),
+        ("16", ", ids <= 32767", None),
+        ("32", ", any ids", None),
+    ):
+        topics = scale.fills[-1]
+        yield Figure(
+            "first",
+            f"C first fill of a fresh process, {count(topics * PER_TOPIC)} partitions{title}",
+            "ns/partition",
+            Job("fresh", (str(topics), ids, "{seed}"), scale.rounds),
+            number("first_ns", "partitions"),
+            number("memcpy_ns", "partitions"),
+            "memcpy to fresh pages",
+            goal,
+        )
 
 
 def _memory(scale: Scale) -> Iterable[Figure]:
@@ -211,7 +217,7 @@ def _memory(scale: Scale) -> Iterable[Figure]:
                     "memory",
                     f"memory by {how}, {title}, {count(topics * PER_TOPIC)} partitions",
                     "B/partition",
-                    Job("fresh", (str(topics), ids, "{seed}"), scale.processes),
+                    Job("fresh", (str(topics), ids, "{seed}"), scale.rounds),
                     number(f"{way}_again", "partitions"),
                     number("bytes", "partitions"),
                     "response",
@@ -221,7 +227,7 @@ def _memory(scale: Scale) -> Iterable[Figure]:
         "memory",
         f"memory at most while filling, any ids, {count(scale.fills[-1] * PER_TOPIC)} partitions",
         "B/partition",
-        Job("fresh", (str(scale.fills[-1]), "32", "{seed}"), scale.processes),
+        Job("fresh", (str(scale.fills[-1]), "32", "{seed}"), scale.rounds),
         number("rss_peak", "partitions"),
         number("bytes", "partitions"),
         "response",

@@ -1,6 +1,6 @@
 /*
- * apply TOPICS ROUNDS SEED: a Metadata response into the cache, in a process
- * that has done so before; nanoseconds a partition.
+ * apply TOPICS ROUNDS SEED [PART]: a Metadata response into the cache, in a
+ * process that has done so before; nanoseconds a partition.
  *
  *     memcpy    the response's bytes, to pages that are there already
  *     cold      into a new cache
@@ -12,8 +12,9 @@
  *               the last time
  *     changed   0.1 % of the topics say something new, in the order of before
  *
- * All of them in each round, so that a slow moment hits them all. Each apply
- * is held to its counts, and every leader is looked up at the end.
+ * All of them in each round, so that a slow moment hits them all; or one of
+ * cold (with walk and drop), same, shuffled, changed alone, for a profiler.
+ * Each apply is held to its counts, and every leader is looked up at the end.
  */
 #include "common.h"
 
@@ -163,6 +164,20 @@ static void print(const bench_t *b) {
         bench_print_end();
 }
 
+static void round_all(bench_t *b, const char *part) {
+        round_memcpy(b);
+        if (!part || !strcmp(part, "cold"))
+                round_cold(b);
+        if (!part || !strcmp(part, "same"))
+                round_same(b);
+        if (!part || !strcmp(part, "shuffled"))
+                round_shuffled(b);
+        if (part && strcmp(part, "changed"))
+                return;
+        round_changed(b);
+        catch_up(b);
+}
+
 int main(int argc, char **argv) {
         static bench_t b = {
                 .memcpy_ = {.name = "memcpy"}, .cold = {.name = "cold"},
@@ -172,20 +187,14 @@ int main(int argc, char **argv) {
         };
         int rounds, r;
 
-        if (argc != 4)
-                bench_die("apply TOPICS ROUNDS SEED");
+        if (argc != 4 && argc != 5)
+                bench_die("apply TOPICS ROUNDS SEED [PART]");
         bench_pin();
         rounds = (int)bench_number(argv[2], 1, BENCH_MAX_ROUNDS / ORDERS);
         start(&b, (uint32_t)bench_number(argv[1], 1, 5000000),
               (uint64_t)bench_number(argv[3], 0, INT32_MAX));
-        for (r = 0; r < rounds; r++) {
-                round_memcpy(&b);
-                round_cold(&b);
-                round_same(&b);
-                round_shuffled(&b);
-                round_changed(&b);
-                catch_up(&b);
-        }
+        for (r = 0; r < rounds; r++)
+                round_all(&b, argv[4]);
         bench_verify(b.lasting, &b.g);
         rdmeta_cache_unref(b.lasting);
         print(&b);
