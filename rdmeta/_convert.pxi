@@ -142,6 +142,14 @@ cdef int64_t microseconds(object seconds, str what) except -1:
     return <int64_t> min(s * 1e6 + 0.5, <double> FOREVER_US)
 
 
+cdef int64_t lifetime(object seconds, str what) except -1:
+    """microseconds(), but at least one."""
+    cdef int64_t us = microseconds(seconds, what)
+    if us == 0:
+        raise ValueError(f"{what} must be more than 0 seconds")
+    return us
+
+
 cdef inline object some(int32_t value):
     """An id or epoch of a block: negative is absent."""
     return value if value >= 0 else None

@@ -133,7 +133,8 @@ cdef extern from "rdmeta.h" nogil:
     rdmeta_err_t rdmeta_cache_hint(rdmeta_cache_t *cache, const rdmeta_str_t *topics, size_t n,
                                    int32_t flags, int64_t ttl_us, rdmeta_time_t now,
                                    rdmeta_str_t *to_ask, size_t *n_ask)
-    int64_t rdmeta_cache_purge_hints(rdmeta_cache_t *cache, const rdmeta_str_t *topics, size_t n)
+    int64_t rdmeta_cache_purge_hints(rdmeta_cache_t *cache, const rdmeta_str_t *topics, size_t n,
+                                     rdmeta_time_t now)
     rdmeta_err_t rdmeta_cache_purge(rdmeta_cache_t *cache, rdmeta_time_t now)
     int64_t rdmeta_cache_sweep(rdmeta_cache_t *cache, rdmeta_time_t now)
 
@@ -354,7 +355,7 @@ cdef class CacheState:
     cdef object monotonic
     cdef object wall
     cdef int64_t max_age_us
-    cdef readonly str session
+    cdef str session_name
     # What rdmeta.waits keeps: {event loop: its waiters}.
     cdef readonly dict _loops
     cdef object __weakref__

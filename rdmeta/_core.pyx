@@ -10,7 +10,7 @@ from cpython.long cimport PyLong_AsLongLongAndOverflow
 from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
 from cpython.number cimport PyIndex_Check
 from cpython.unicode cimport PyUnicode_DecodeUTF8
-from libc.stdint cimport INT16_MAX, INT16_MIN, INT32_MAX, INT32_MIN, INT64_MAX, intptr_t
+from libc.stdint cimport INT16_MAX, INT16_MIN, INT32_MAX, INT32_MIN, INT64_MAX, intptr_t, uintptr_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcmp, memcpy, memset
 from posix.time cimport CLOCK_MONOTONIC, CLOCK_REALTIME
@@ -106,6 +106,11 @@ cdef class MetadataCache(CacheWriter):
     Threads may share a cache. Lookups see valid topics only; with `allow_stale=True` also the last
     known values of topics past their deadline and of partitions without a leader.
     """
+
+    @property
+    def _address(self):
+        """Where the rdmeta_cache_t is; for tests, borrowed."""
+        return <uintptr_t> self.cache
 
     def __reduce__(self):
         raise TypeError("a MetadataCache cannot be pickled or copied: it is live state")
@@ -271,26 +276,30 @@ cdef class MetadataCache(CacheWriter):
 
     def __iter__(self):
         """The names of the valid topics as they stood at one version, in the order of their bytes."""
-        return iter(self.topics())
+        cdef Walk walk = Walk(self, "", RDMETA_WALK_VALID)
+        cdef size_t i
+        return iter([text(walk.at(i).name) for i in range(walk.found.n)])
 
-    def topics(self, *, prefix="", pattern=None, internal=None):
-        """The names of valid topics as they stood at one version, in the order of their bytes.
+    def topics(self, *, prefix="", pattern=None, internal=None, allow_stale=False):
+        """Valid topics as they stood at one version, in the order of their names' bytes.
 
         `pattern`, a str or a compiled one, must match the whole name, as in Kafka's own clients.
-        `internal` True or False takes only Kafka's own topics or all others.
+        `internal` True or False takes only Kafka's own topics or all others. Names alone are
+        cheaper had by iterating over the cache.
         """
-        cdef Walk walk = Walk(self, prefix, RDMETA_WALK_VALID)
+        cdef int32_t stale = RDMETA_WALK_STALE if allow_stale else 0
+        cdef Walk walk = Walk(self, prefix, RDMETA_WALK_VALID | stale)
         cdef const rdmeta_topic_info_t *info
-        cdef list names = []
+        cdef list found = []
         cdef size_t i
+        matches = None if pattern is None else re.compile(pattern).fullmatch
         for i in range(walk.found.n):
             info = walk.at(i)
-            if internal is None or bool(info.internal) == bool(internal):
-                names.append(text(info.name))
-        if pattern is not None:
-            matches = re.compile(pattern).fullmatch
-            names = [name for name in names if matches(name)]
-        return names
+            if internal is not None and bool(info.internal) != bool(internal):
+                continue
+            if matches is None or matches(text(info.name)):
+                found.append(self.topic_of(walk.reader, walk.found.topics[i], walk.now, stale))
+        return found
 
     def partitions_on(self, broker, role="leader"):
         """The partitions of valid topics that a broker leads, or, role "replica", holds."""
@@ -435,6 +444,11 @@ cdef class MetadataCache(CacheWriter):
         return some(info.source_broker)
 
     @property
+    def session(self):
+        """A UUID that names this cache's life in change records."""
+        return self.session_name
+
+    @property
     def version(self):
         """0 when new, higher after every write that changed something."""
         return rdmeta_cache_version(self.cache)
@@ -467,7 +481,7 @@ cdef class MetadataCache(CacheWriter):
                 raise from_code(err, "changes")
             at = records.bytes
             for i in range(records.n):
-                found.append(record_read(&at, self.session))
+                found.append(record_read(&at, self.session_name))
         finally:
             free(records.bytes)
         return Changes(tuple(found), until, bool(resync))

@@ -8,13 +8,13 @@ cdef class CacheState:
         cdef rdmeta_conf_t conf
         rdmeta_conf_init(&conf)
         if max_age is not None:
-            conf.max_age_us = microseconds(max_age, "max_age")
+            conf.max_age_us = lifetime(max_age, "max_age")
         if negative_ttl is not None:
             conf.negative_ttl_us = microseconds(negative_ttl, "negative_ttl")
         if denied_ttl is not None:
             conf.denied_ttl_us = microseconds(denied_ttl, "denied_ttl")
         if hint_ttl is not None:
-            conf.hint_ttl_us = microseconds(hint_ttl, "hint_ttl")
+            conf.hint_ttl_us = lifetime(hint_ttl, "hint_ttl")
         if absent_grace is not None:
             conf.absent_grace_us = microseconds(absent_grace, "absent_grace")
         if ring_bytes is not None:
@@ -27,7 +27,7 @@ cdef class CacheState:
             if not (callable(self.monotonic) and callable(self.wall)):
                 raise TypeError("clock must be callable, or have monotonic() and time()")
         self.max_age_us = conf.max_age_us
-        self.session = str(uuid.uuid4())
+        self.session_name = str(uuid.uuid4())
         self._loops = {}
         self.cache = rdmeta_cache_new(&conf)
         if self.cache is NULL:
@@ -75,14 +75,16 @@ cdef class CacheState:
         if self.pooled[allow_stale]:
             self.pooled[allow_stale] -= 1
             return self.pool[allow_stale][self.pooled[allow_stale]]
-        reader = rdmeta_reader_new(self.cache, RDMETA_ALLOW_STALE if allow_stale else 0)
+        with nogil:  # a writer may hold the lock that this takes
+            reader = rdmeta_reader_new(self.cache, RDMETA_ALLOW_STALE if allow_stale else 0)
         if reader is NULL:
             raise MemoryError
         return reader
 
     cdef void give(self, bint allow_stale, rdmeta_reader_t *reader) noexcept:
         if self.pooled[allow_stale] == POOLED_READERS:
-            rdmeta_reader_destroy(reader)
+            with nogil:
+                rdmeta_reader_destroy(reader)
             return
         self.pool[allow_stale][self.pooled[allow_stale]] = reader
         self.pooled[allow_stale] += 1

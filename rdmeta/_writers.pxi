@@ -124,9 +124,11 @@ cdef class CacheWriter(CacheState):
         cdef Names names = None if topics is None else Names(topics)
         cdef const rdmeta_str_t *items = NULL if names is None else names.items
         cdef size_t n = 0 if names is None else names.n
+        cdef rdmeta_time_t now
         cdef int64_t ended
+        self.read_clocks(&now)
         with nogil:
-            ended = rdmeta_cache_purge_hints(self.cache, items, n)
+            ended = rdmeta_cache_purge_hints(self.cache, items, n, now)
         if ended < 0:
             raise from_code(<rdmeta_err_t> ended, "purge_hints")
         return ended

@@ -1,0 +1,107 @@
+"""Kafka cluster metadata for Python: held in memory by C, told from brokers, remembered as changes.
+
+    cache = rdmeta.MetadataCache()
+    rdmeta.fetch(cache, "localhost:9092")
+    cache.leader("orders", 3)
+
+Importing this imports none of the packages that extras bring; what needs one says which.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from rdmeta import errors
+from rdmeta._core import (
+    METADATA_MAX_VERSION,
+    METADATA_MIN_VERSION,
+    decode_metadata_response,
+    encode_metadata_request,
+)
+from rdmeta._version import __version__
+from rdmeta.cache import (
+    DENIED,
+    INVALID,
+    NO_LEADER,
+    NO_PARTITION,
+    NOT_CACHED,
+    STALE,
+    UNKNOWN_TOPIC,
+    WAITING,
+    MetadataCache,
+)
+from rdmeta.errors import Error
+from rdmeta.model import (
+    ALL,
+    Advice,
+    Applied,
+    Broker,
+    Change,
+    Changes,
+    Partition,
+    Request,
+    Topic,
+    TopicPartition,
+)
+
+if TYPE_CHECKING:
+    from rdmeta.embedded import EmbeddedCluster
+    from rdmeta.net.fetch import fetch
+
+__all__ = [
+    "ALL",
+    "DENIED",
+    "INVALID",
+    "METADATA_MAX_VERSION",
+    "METADATA_MIN_VERSION",
+    "NOT_CACHED",
+    "NO_LEADER",
+    "NO_PARTITION",
+    "STALE",
+    "UNKNOWN_TOPIC",
+    "WAITING",
+    "Advice",
+    "Applied",
+    "Broker",
+    "Change",
+    "Changes",
+    "EmbeddedCluster",
+    "Error",
+    "MetadataCache",
+    "Partition",
+    "Request",
+    "Topic",
+    "TopicPartition",
+    "__version__",
+    "decode_metadata_response",
+    "encode_metadata_request",
+    "errors",
+    "fetch",
+    "get_include",
+]
+
+# Imported when first asked for: their modules take longer than the cache itself.
+_LATER = {"EmbeddedCluster": "rdmeta.embedded", "fetch": "rdmeta.net.fetch"}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    found = globals()[name] = getattr(import_module(_LATER[name]), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__))
+
+
+def get_include() -> str:
+    """The directory of rdmeta.h: the wheel's own copy, or the source tree's."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    shipped = os.path.join(here, "include")
+    return (
+        shipped if os.path.isdir(shipped) else os.path.join(os.path.dirname(here), "csrc/include")
+    )

@@ -1,0 +1,209 @@
+import re
+from array import array
+from asyncio import AbstractEventLoop
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Literal, NoReturn, Protocol, TypeVar, final, overload
+from uuid import UUID
+
+from typing_extensions import Buffer
+
+from rdmeta._waits import LoopWaiters
+from rdmeta.model import All, Applied, Broker, Changes, Partition, Request, Topic, TopicPartition
+
+_D = TypeVar("_D")
+_B = TypeVar("_B", bound=Buffer)
+_Topics = Iterable[str] | Iterable[bytes | UUID]
+
+NO_LEADER: int
+NOT_CACHED: int
+WAITING: int
+STALE: int
+UNKNOWN_TOPIC: int
+NO_PARTITION: int
+DENIED: int
+INVALID: int
+METADATA_MIN_VERSION: int
+METADATA_MAX_VERSION: int
+ABI_VERSION: int
+
+def code_name(code: int) -> str: ...
+def encode_metadata_request(
+    version: int,
+    topics: All | _Topics = ...,
+    *,
+    allow_auto_create: bool = False,
+    topic_authorized_operations: bool = False,
+    cluster_authorized_operations: bool = False,
+) -> bytes: ...
+def decode_metadata_response(
+    body: Buffer, version: int, *, tolerate_trailing: bool = False
+) -> dict[str, Any]: ...
+
+class _Clock(Protocol):
+    def monotonic(self) -> float: ...
+    def time(self) -> float: ...
+
+@final
+class Watch:
+    def __init__(self, cache: MetadataCache, fd: int) -> None: ...
+    def close(self) -> None: ...
+
+class CacheState:
+    def __init__(
+        self,
+        *,
+        max_age: float | None = None,
+        negative_ttl: float | None = None,
+        denied_ttl: float | None = None,
+        hint_ttl: float | None = None,
+        absent_grace: float | None = None,
+        ring_bytes: int | None = None,
+        seed: int | None = None,
+        clock: _Clock | Callable[[], float] | None = None,
+    ) -> None: ...
+    @property
+    def session(self) -> str: ...
+    @property
+    def _loops(self) -> dict[AbstractEventLoop, LoopWaiters]: ...
+    @property
+    def _address(self) -> int: ...
+
+class CacheWriter(CacheState):
+    def apply(
+        self,
+        body: Buffer,
+        api_version: int,
+        asked: All | _Topics | Request | None = None,
+        broker: int | None = None,
+        *,
+        sent_version: int | None = None,
+        tolerate_trailing: bool = False,
+        rebootstrapped: bool = False,
+        candidates: int = 0,
+    ) -> Applied: ...
+    def apply_failure(self, asked: All | _Topics | Request | None = None) -> None: ...
+    def apply_leader_hint(
+        self,
+        topic: str | bytes | UUID,
+        partition: int,
+        leader: int,
+        leader_epoch: int,
+        node: Broker | tuple[str, int] | None = None,
+        *,
+        topic_id: str | bytes | UUID | None = None,
+    ) -> Applied: ...
+    def hint(
+        self,
+        topics: Iterable[str],
+        ttl: float | None = None,
+        replace: bool = False,
+        force: bool = False,
+    ) -> list[str]: ...
+    def purge_hints(self, topics: Iterable[str] | None = None) -> int: ...
+    def purge(self) -> None: ...
+    def sweep(self) -> float | None: ...
+    def wait_change(
+        self, since: int, timeout: float | None = None, topics: Iterable[str] | None = None
+    ) -> int | None: ...
+    async def wait_change_async(
+        self, since: int, timeout: float | None = None, topics: Iterable[str] | None = None
+    ) -> int | None: ...
+    @overload
+    def wait_for_topic(
+        self, topic: str, partition: None = None, timeout: float | None = 60.0
+    ) -> Topic: ...
+    @overload
+    def wait_for_topic(
+        self, topic: str, partition: int, timeout: float | None = 60.0
+    ) -> Partition: ...
+    @overload
+    async def wait_for_topic_async(
+        self, topic: str, partition: None = None, timeout: float | None = 60.0
+    ) -> Topic: ...
+    @overload
+    async def wait_for_topic_async(
+        self, topic: str, partition: int, timeout: float | None = 60.0
+    ) -> Partition: ...
+    def _watch(self, fd: int, /) -> Watch: ...
+
+class MetadataCache(CacheWriter):
+    @overload
+    def leader(self, topic: str, partition: int, /) -> int: ...
+    @overload
+    def leader(self, topic: str, partition: int, default: _D, /) -> int | _D: ...
+    @overload
+    def last_leader(self, topic: str, partition: int, /) -> int: ...
+    @overload
+    def last_leader(self, topic: str, partition: int, default: _D, /) -> int | _D: ...
+    def state(self, topic: str, partition: int | None = None, /) -> int: ...
+    @overload
+    def partition(self, topic: str, partition: int, *, allow_stale: bool = False) -> Partition: ...
+    @overload
+    def partition(
+        self, topic: str, partition: int, default: _D, *, allow_stale: bool = False
+    ) -> Partition | _D: ...
+    @overload
+    def topic(self, topic: str, *, allow_stale: bool = False) -> Topic: ...
+    @overload
+    def topic(self, topic: str, default: _D, *, allow_stale: bool = False) -> Topic | _D: ...
+    @overload
+    def topic_by_id(self, topic_id: str | bytes | UUID, *, allow_stale: bool = False) -> Topic: ...
+    @overload
+    def topic_by_id(
+        self, topic_id: str | bytes | UUID, default: _D, *, allow_stale: bool = False
+    ) -> Topic | _D: ...
+    def __contains__(self, topic: str) -> bool: ...
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[str]: ...
+    def __reduce__(self) -> NoReturn: ...
+    def topics(
+        self,
+        *,
+        prefix: str = "",
+        pattern: str | re.Pattern[str] | None = None,
+        internal: bool | None = None,
+        allow_stale: bool = False,
+    ) -> list[Topic]: ...
+    def partitions_on(
+        self, broker: int, role: Literal["leader", "replica"] = "leader"
+    ) -> list[TopicPartition]: ...
+    @overload
+    def available(self, topic: str, *, allow_stale: bool = False) -> tuple[int, ...]: ...
+    @overload
+    def available(
+        self, topic: str, default: _D, *, allow_stale: bool = False
+    ) -> tuple[int, ...] | _D: ...
+    @overload
+    def leaders(
+        self,
+        topics: Iterable[str],
+        partitions: Iterable[int] | Buffer,
+        out: None = None,
+        *,
+        allow_stale: bool = False,
+    ) -> array[int]: ...
+    @overload
+    def leaders(
+        self,
+        topics: Iterable[str],
+        partitions: Iterable[int] | Buffer,
+        out: _B,
+        *,
+        allow_stale: bool = False,
+    ) -> _B: ...
+    @property
+    def brokers(self) -> tuple[Broker, ...]: ...
+    @overload
+    def broker(self, id: int) -> Broker: ...
+    @overload
+    def broker(self, id: int, default: _D) -> Broker | _D: ...
+    @property
+    def controller(self) -> int | None: ...
+    @property
+    def cluster_id(self) -> str | None: ...
+    def age(self, topic: str) -> float: ...
+    def source(self, topic: str) -> int | None: ...
+    @property
+    def version(self) -> int: ...
+    def stats(self) -> dict[str, int]: ...
+    def changes(self, since: int = 0) -> Changes: ...

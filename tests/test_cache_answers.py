@@ -1,0 +1,292 @@
+"""What answers, hints and purges do to a cache, and the changes that are told of them."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import frames
+import pytest
+from clocks import Clock
+from frames import P, T
+
+from rdmeta import cache as codes
+from rdmeta.cache import MetadataCache
+from rdmeta.errors import (
+    Error,
+    MalformedError,
+    NoBrokersError,
+    WrongClusterError,
+)
+from rdmeta.model import ALL, Advice, Applied, Request
+
+ORDERS = T("orders", [P(0, 1, 7), P(1, -1, 8, (2, 3), (3,), (2,), error=5)])
+ORDERS_ID = frames.topic_id("orders")
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def cache(clock: Clock) -> MetadataCache:
+    return MetadataCache(clock=clock)
+
+
+def tell(cache: MetadataCache, *topics: T, asked: Any = None, broker: int = 1) -> Applied:
+    """One answer of Metadata v12."""
+    return cache.apply(frames.response(12, topics), 12, asked, broker)
+
+
+# ---- answers ------------------------------------------------------------------------------------
+
+
+def test_the_same_answer_again_changes_nothing(cache: MetadataCache, clock: Clock) -> None:
+    tell(cache, ORDERS, T("other"), asked=ALL)
+    version = cache.version
+    clock.advance(1.0)
+    again = tell(cache, ORDERS, T("other"), asked=ALL)
+    assert (again.changed, again.unchanged, again.topics) == (0, 2, 2)
+    assert cache.version == again.version == version
+    assert cache.age("orders") == 0.0
+
+
+def test_an_answer_to_an_unknown_question_removes_nothing(cache: MetadataCache) -> None:
+    tell(cache, ORDERS, T("other"), asked=ALL)
+    tell(cache, ORDERS)
+    assert set(cache) == {"orders", "other"}
+
+
+def test_a_topic_absent_from_all_is_unknown_then_gone(cache: MetadataCache, clock: Clock) -> None:
+    tell(cache, ORDERS, T("other"), asked=ALL)
+    assert tell(cache, ORDERS, asked=ALL).absent == 1
+    assert cache.state("other") == codes.UNKNOWN_TOPIC
+    tell(cache, ORDERS, asked=ALL, broker=2)
+    assert cache.state("other") == codes.NOT_CACHED
+    kinds = [c.kind for c in cache.changes() if c.topic == "other"]
+    assert kinds == ["topic_added", "topic_absent", "topic_removed"]
+
+
+def test_what_was_learned_after_a_request_left_is_not_removed_by_its_answer(
+    cache: MetadataCache,
+) -> None:
+    tell(cache, ORDERS, asked=ALL)
+    sent = cache.version
+    tell(cache, T("new"), asked=["new"])
+    body = frames.response(12, [ORDERS])
+    cache.apply(body, 12, Request(sent_version=sent), 1)
+    assert "new" in cache
+    cache.apply(body, 12, ALL, 1, sent_version=sent)
+    assert "new" in cache
+    cache.apply(body, 12, ALL, 1)
+    assert "new" not in cache
+
+
+def state_of(cache: MetadataCache) -> tuple[Any, ...]:
+    """Everything that can be seen of a cache."""
+    return (
+        cache.version, cache.topics(), cache.brokers, cache.cluster_id, cache.controller,
+        list(cache.changes()),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        (b"", MalformedError),
+        (frames.response(12, [T("new")])[:-1], MalformedError),
+        (frames.response(12, [T("new")]) + b"\0", MalformedError),
+        (frames.response(8, [T("new")]), MalformedError),
+        (frames.response(12, [T("new"), T("new")]), MalformedError),
+        (frames.response(12, [T("new", [P(0), P(0)])]), MalformedError),
+        (frames.response(12, [T("new", [P(-1)])]), MalformedError),
+        (frames.response(12, [T("")]), MalformedError),
+        (frames.response(12, [T("new")], []), NoBrokersError),
+        (frames.response(12, [T("new")], cluster_id="another"), WrongClusterError),
+    ],
+)
+def test_a_refused_answer_leaves_the_cache_as_it_was(
+    body: bytes, error: type[Error], cache: MetadataCache
+) -> None:
+    tell(cache, ORDERS)
+    before = state_of(cache)
+    with pytest.raises(error) as raised:
+        cache.apply(body, 12, ALL, 1)
+    assert type(raised.value) is error
+    assert state_of(cache) == before
+    assert raised.value.applied is not None
+    assert raised.value.applied.version == cache.version
+
+
+def test_a_top_level_error_is_raised_with_what_to_do(cache: MetadataCache) -> None:
+    with pytest.raises(Error) as raised:
+        cache.apply(frames.response(13, [ORDERS], error=129, throttle_ms=5), 13, ALL)
+    assert raised.value.code == 129
+    assert raised.value.applied is not None
+    assert raised.value.applied.advice & Advice.REBOOTSTRAP
+    assert (raised.value.applied.error, raised.value.applied.throttle_ms) == (129, 5)
+    assert len(cache) == 0
+
+
+def test_another_cluster_is_taken_after_a_rebootstrap(cache: MetadataCache) -> None:
+    tell(cache, ORDERS)
+    body = frames.response(12, [T("theirs")], cluster_id="another")
+    cache.apply(body, 12, ALL, 1, rebootstrapped=True)
+    assert (list(cache), cache.cluster_id) == (["theirs"], "another")
+
+
+def test_an_older_epoch_is_kept_out_and_another_broker_advised(cache: MetadataCache) -> None:
+    tell(cache, T("orders", [P(0, 1, 7)]))
+    applied = tell(cache, T("orders", [P(0, 2, 6)]))
+    assert (applied.kept_back, applied.changed) == (1, 0)
+    assert applied.advice & Advice.ASK_OTHER
+    assert cache.leader("orders", 0) == 1
+
+
+def test_a_hundred_thousand_partitions_and_gaps_between_ids_are_kept(cache: MetadataCache) -> None:
+    many = [P(i, i % 3 + 1, 0, (1,)) for i in range(100_000)]
+    gaps = [P(i, 2, 0, (1,)) for i in (0, 7, 1 << 20, (1 << 31) - 1)]
+    tell(cache, T("many", many), T("gaps", gaps))
+    assert cache.leader("many", 99_999) == 99_999 % 3 + 1
+    assert len(cache.topic("many").partitions) == 100_000
+    assert cache.leader("gaps", (1 << 31) - 1) == 2
+    assert cache.state("gaps", 1) == codes.NO_PARTITION
+    assert [p.partition for p in cache.topic("gaps").partitions] == [p.id for p in gaps]
+
+
+# ---- hints, sweeping, purging -------------------------------------------------------------------
+
+
+def test_a_name_is_asked_for_once_while_it_is_in_flight(cache: MetadataCache, clock: Clock) -> None:
+    tell(cache, T("known"))
+    assert cache.hint(["a", "known", "a", "b"]) == ["a", "b"]
+    assert cache.hint(["a", "c"]) == ["c"]
+    assert cache.hint(["a"], replace=True) == ["a"]
+    assert cache.hint(["known"], force=True) == ["known"]
+    assert cache.state("a") == codes.WAITING
+    clock.advance(61.0)
+    assert cache.hint(["a"]) == ["a"]
+
+
+def test_a_hint_lives_as_long_as_it_is_told(cache: MetadataCache, clock: Clock) -> None:
+    cache.hint(["a"], ttl=2.0)
+    clock.advance(1.9)
+    assert cache.hint(["a"]) == []
+    clock.advance(0.2)
+    assert cache.hint(["a"]) == ["a"]
+
+
+def test_hints_end_by_name_all_at_once_and_on_failure(cache: MetadataCache) -> None:
+    cache.hint(["a", "b", "c", "d"])
+    assert cache.purge_hints(["a", "nothing"]) == 1
+    assert cache.hint(["a", "b"]) == ["a"]
+    cache.apply_failure(["b"])
+    assert cache.hint(["b", "c"]) == ["b"]
+    assert cache.purge_hints() == 4
+    assert cache.purge_hints() == 0
+    cache.hint(["a"])
+    cache.apply_failure()
+    assert cache.hint(["a"]) == ["a"]
+
+
+@pytest.mark.parametrize("name", ["", "x" * 32_768])
+def test_a_name_that_cannot_be_asked_for_is_refused(name: str, cache: MetadataCache) -> None:
+    with pytest.raises(ValueError, match="hint"):
+        cache.hint(["a", name])
+    assert cache.hint(["a"]) == ["a"], "nothing was noted"
+
+
+def test_a_sweep_says_when_the_next_is_due(cache: MetadataCache, clock: Clock) -> None:
+    assert cache.sweep() is None
+    cache.hint(["a"], ttl=5.0)
+    assert cache.sweep() == pytest.approx(5.0, abs=0.01)
+    clock.advance(5.1)
+    cache.sweep()
+    assert cache.stats()["hints"] == 0
+
+
+def test_a_purge_forgets_everything_and_records_it(cache: MetadataCache) -> None:
+    tell(cache, ORDERS, T("other"))
+    version = cache.version
+    cache.purge()
+    assert (list(cache), cache.brokers, cache.cluster_id) == ([], (), None)
+    assert cache.version > version
+    assert {(c.kind, c.source) for c in cache.changes(version) if c.topic} == {
+        ("topic_removed", "purge")
+    }
+    tell(cache, T("orders", [P(0, 2, 0)]))
+    assert cache.leader("orders", 0) == 2, "epochs are forgotten as well"
+
+
+# ---- leader hints -------------------------------------------------------------------------------
+
+
+def test_a_newer_leader_hint_is_taken_and_an_older_one_ignored(cache: MetadataCache) -> None:
+    tell(cache, ORDERS)
+    taken = cache.apply_leader_hint("orders", 0, 2, 8)
+    assert (taken.changed, bool(taken.advice & Advice.ASK_AGAIN)) == (1, True)
+    assert cache.partition("orders", 0)[3:6] == (2, 8, (1, 2, 3))
+    for epoch in (8, 7, -1):
+        assert cache.apply_leader_hint("orders", 0, 3, epoch).changed == 0
+    assert cache.apply_leader_hint("orders", 0, 99, 9).changed == 0, "an unknown broker"
+    assert cache.apply_leader_hint("orders", 9, 3, 9).changed == 0, "an unknown partition"
+    assert cache.apply_leader_hint("nothing", 0, 3, 9).changed == 0
+    assert cache.apply_leader_hint("orders", 0, 3, 9, topic_id=ORDERS_ID).changed == 1, (
+        "no id known"
+    )
+    assert [c.source for c in cache.changes() if c.kind == "leader_changed"] == ["hint", "hint"]
+
+
+# ---- changes ------------------------------------------------------------------------------------
+
+
+def test_changes_tell_what_differed_when_and_by_whom(cache: MetadataCache, clock: Clock) -> None:
+    tell(cache, T("orders", [P(0, 1, 7)], id=ORDERS_ID), broker=2)
+    since = cache.version
+    clock.advance(60.0)
+    tell(cache, T("orders", [P(0, 2, 8, (1, 2, 3), (2,))], id=ORDERS_ID), broker=3)
+    changes = cache.changes(since)
+    assert (changes.until, changes.resync, len(changes)) == (cache.version, False, 2)
+    by_kind = {change.kind: change for change in changes}
+    leader = by_kind["leader_changed"]
+    assert (leader.version, leader.topic, leader.partition) == (cache.version, "orders", 0)
+    assert (leader.cluster_id, leader.session) == ("cluster", cache.session)
+    assert (leader.source, leader.source_broker, leader.offset) == ("poll", 3, None)
+    assert leader.topic_id == cache.topic("orders").topic_id
+    assert leader.observed_at == datetime.fromtimestamp(0, timezone.utc) + timedelta(
+        seconds=clock.time()
+    )
+    assert (leader.old_leader, leader.new_leader) == (1, 2)
+    assert (leader.old_leader_epoch, leader.new_leader_epoch) == (7, 8)
+    isr = by_kind["isr_changed"]
+    assert (isr.old_isr, isr.new_isr) == ((1, 2, 3), (2,))
+    assert list(cache.changes(cache.version)) == []
+
+
+def test_a_new_topic_and_new_brokers_are_one_record_each(cache: MetadataCache) -> None:
+    tell(cache, ORDERS)
+    kinds = [change.kind for change in cache.changes()]
+    assert kinds.count("topic_added") == 1
+    assert kinds.count("broker_added") == len(frames.BROKERS)
+
+
+def test_who_falls_behind_is_told_to_read_anew(clock: Clock) -> None:
+    cache = MetadataCache(clock=clock, ring_bytes=4096)
+    for epoch in range(2000):
+        tell(cache, T("orders", [P(0, epoch % 3 + 1, epoch)]))
+    changes = cache.changes(1)
+    assert (changes.resync, list(changes), changes.until) == (True, [], cache.version)
+    recent = cache.changes(cache.version - 1)
+    assert (recent.resync, len(recent)) == (False, 1)
+
+
+@pytest.mark.parametrize(
+    ("since", "error"), [(-1, ValueError), (1 << 64, ValueError), ("1", TypeError)]
+)
+def test_a_version_that_cannot_be_is_refused(
+    since: Any, error: type[Exception], cache: MetadataCache
+) -> None:
+    for call in (cache.changes, cache.wait_change):
+        with pytest.raises(error):
+            call(since)

@@ -1,0 +1,86 @@
+"""Error codes and the exceptions made of them."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from rdmeta import _core, errors
+from rdmeta.errors import ERRORS, LOCAL_ERRORS, Error, error_name, from_code
+
+CLASSES = [
+    value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, Error)
+]
+
+
+@pytest.mark.parametrize("code", sorted(ERRORS))
+def test_kafkas_codes_have_the_same_name_in_c_and_in_python(code: int) -> None:
+    if code == -1:
+        # As a lookup's answer -1 is "no leader": C has one name for it, whoever asks.
+        assert _core.NO_LEADER == -1
+    else:
+        assert _core.code_name(code) == error_name(code)
+
+
+@pytest.mark.parametrize("code", sorted(LOCAL_ERRORS))
+def test_local_codes_have_the_same_name_in_c_and_in_python(code: int) -> None:
+    assert _core.code_name(code).removeprefix("RDMETA_").removeprefix("ERR_") == error_name(code)
+
+
+@pytest.mark.parametrize(
+    "name", ["NOT_CACHED", "WAITING", "STALE", "UNKNOWN_TOPIC", "NO_PARTITION", "DENIED", "INVALID"]
+)
+def test_a_lookups_codes_are_exported_with_the_values_of_c(name: str) -> None:
+    assert error_name(getattr(_core, name)) == name
+
+
+@pytest.mark.parametrize("code", [code for code in sorted(ERRORS) if code != 0])
+def test_every_kafka_code_becomes_an_exception_that_carries_it(code: int) -> None:
+    error = from_code(code, "orders")
+    assert error.code == code
+    assert error.retriable is ERRORS[code][1]
+    assert str(error) == f"{ERRORS[code][0]}: orders"
+
+
+@pytest.mark.parametrize("code", sorted(LOCAL_ERRORS))
+def test_every_local_code_becomes_its_own_exception(code: int) -> None:
+    name, kind = LOCAL_ERRORS[code]
+    error = from_code(code, "orders")
+    assert type(error) is kind
+    assert error.code != code
+    assert str(error) == f"{name}: orders"
+
+
+def test_a_code_younger_than_the_table_is_not_retriable() -> None:
+    error = from_code(32_000)
+    assert (type(error), error.code, error.retriable) == (Error, 32_000, False)
+    assert str(error) == "ERROR_32000"
+
+
+def test_code_zero_is_no_error() -> None:
+    with pytest.raises(ValueError, match="not an error"):
+        from_code(0)
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_every_exception_can_be_sent_to_another_process(kind: type[Error]) -> None:
+    error = kind("orders", 3, True)
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is kind
+    assert (str(again), again.code, again.retriable) == ("orders", 3, True)
+
+
+def test_what_python_has_a_word_for_is_that_as_well() -> None:
+    assert isinstance(from_code(-123), ValueError)
+    assert isinstance(from_code(-120), MemoryError)
+    assert isinstance(errors.MissingExtraError.of("to_arrow()", "arrow"), ImportError)
+
+
+def test_a_missing_extra_names_the_command_that_brings_it() -> None:
+    error = errors.MissingExtraError.of("A cluster", "kafka", "cffi")
+    assert "pip install 'rdmeta[kafka,cffi]'" in str(error)
+
+
+def test_all_names_every_exception() -> None:
+    assert {kind.__name__ for kind in CLASSES} <= set(errors.__all__)
