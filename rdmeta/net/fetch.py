@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -22,7 +22,7 @@ __all__ = ["fetch"]
 def fetch(
     cache: MetadataCache,
     bootstrap: str,
-    topics: Iterable[str] | Iterable[UUID] | None = None,
+    topics: Collection[str] | Collection[UUID] | None = None,
     timeout: float = 10.0,
     *,
     allow_auto_create: bool = False,
@@ -47,8 +47,7 @@ def fetch(
     `MetadataCache.apply` raises, with what each server went wrong with; a TransportError if they
     differ. The hints of `topics` are over then. ValueError: not a bootstrap list.
     """
-    # One name alone is a mistake that the encoder tells; it must not become its letters.
-    wanted = ALL if topics is None else topics if isinstance(topics, str) else tuple(topics)
+    wanted = ALL if topics is None else topics
     request = Request(wanted, allow_auto_create, sent_version=cache.version)
     servers = parse_bootstrap(bootstrap)
     deadline = Deadline(timeout)
