@@ -1,0 +1,393 @@
+"""Waiting for changes and topics: blocking, interrupted, and on event loops."""
+
+from __future__ import annotations
+
+import _thread
+import asyncio
+import gc
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import frames
+import pytest
+from clocks import Clock
+from frames import P, T
+
+from rdmeta import ALL, MetadataCache
+from rdmeta.errors import (
+    ForkedError,
+    InvalidTopicError,
+    RequestTimedOutError,
+    TopicAuthorizationError,
+)
+
+# Longer than any of these tests may take: waits that are not woken fail by it.
+LONG = 50.0
+MOMENT = 0.05
+
+
+@pytest.fixture
+def cache() -> MetadataCache:
+    cache = MetadataCache()
+    tell(cache, T("orders", [P(0, 1, 0)]), T("other"))
+    return cache
+
+
+def tell(cache: MetadataCache, *topics: T, asked: Any = None) -> int:
+    """One answer; the version after it."""
+    return cache.apply(frames.response(12, topics), 12, asked, 1).version
+
+
+@contextmanager
+def soon(act: Callable[[], object]) -> Iterator[None]:
+    """`act` in another thread, once the block has begun to wait; its exceptions come out here."""
+
+    def later() -> object:
+        time.sleep(MOMENT)
+        return act()
+
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(later)
+        yield
+        done.result()
+
+
+def open_files() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+# ---- blocking -----------------------------------------------------------------------------------
+
+
+def test_a_change_before_the_wait_is_not_missed(cache: MetadataCache) -> None:
+    since = cache.version
+    version = tell(cache, T("orders", [P(0, 2, 1)]))
+    assert cache.wait_change(since) == version
+    assert cache.wait_change(since, 0) == version
+    assert cache.wait_change(since, LONG, ["orders"]) == version
+
+
+def test_a_wait_without_a_change_is_over_in_time(cache: MetadataCache) -> None:
+    assert cache.wait_change(cache.version, 0) is None
+    assert cache.wait_change(cache.version, MOMENT) is None
+    assert cache.wait_change(cache.version, MOMENT, ["orders"]) is None
+
+
+def test_a_change_in_another_thread_ends_a_wait(cache: MetadataCache) -> None:
+    since = cache.version
+    with soon(lambda: tell(cache, T("orders", [P(0, 2, 1)]))):
+        assert cache.wait_change(since, LONG) == since + 1
+
+
+def test_a_wait_for_topics_sleeps_through_changes_of_others(cache: MetadataCache) -> None:
+    since = cache.version
+
+    def changes() -> None:
+        tell(cache, T("other", [P(0, 2, 1)]))
+        tell(cache, T("new"))
+        time.sleep(MOMENT)
+        tell(cache, T("orders", [P(0, 2, 1)]))
+
+    with soon(changes):
+        assert cache.wait_change(since, LONG, ["orders", "nothing"]) == since + 3
+
+
+def test_the_removal_of_a_topic_ends_a_wait_for_it(cache: MetadataCache) -> None:
+    since = cache.version
+    with soon(lambda: tell(cache, T("other"), asked=ALL)):
+        assert cache.wait_change(since, LONG, ["orders"]) is not None
+    since = cache.version
+    with soon(cache.purge):
+        assert cache.wait_change(since, LONG, ["other"]) is not None
+
+
+def test_ctrl_c_ends_a_wait(cache: MetadataCache) -> None:
+    for wait in (
+        lambda: cache.wait_change(cache.version, LONG),
+        lambda: cache.wait_for_topic("nothing", timeout=LONG),
+    ):
+        with pytest.raises(KeyboardInterrupt), soon(_thread.interrupt_main):
+            wait()
+    assert cache.stats()["waiters"] == 0
+
+
+def test_many_threads_wait_at_once(cache: MetadataCache) -> None:
+    since = cache.version
+    with ThreadPoolExecutor(8) as pool:
+        waits = [pool.submit(cache.wait_change, since, LONG) for _ in range(8)]
+        while cache.stats()["waiters"] < 8:
+            time.sleep(0.001)
+        version = tell(cache, T("orders", [P(0, 2, 1)]))
+        assert [wait.result() for wait in waits] == [version] * 8
+
+
+@pytest.mark.parametrize("timeout", [-1, float("nan")])
+def test_a_time_out_that_is_none_is_a_value_error(timeout: float, cache: MetadataCache) -> None:
+    for wait in (cache.wait_change, cache.wait_for_topic):
+        subject: Any = cache.version if wait == cache.wait_change else "orders"
+        with pytest.raises(ValueError, match="timeout"):
+            wait(subject, timeout=timeout)
+    with pytest.raises(ValueError, match="timeout"):
+        asyncio.run(cache.wait_change_async(cache.version, timeout))
+
+
+def test_a_wait_for_no_topics_is_a_value_error(cache: MetadataCache) -> None:
+    with pytest.raises(ValueError, match="no topics"):
+        cache.wait_change(cache.version, 0, [])
+    with pytest.raises(ValueError, match="no topics"):
+        asyncio.run(cache.wait_change_async(cache.version, 0, []))
+
+
+# ---- topics -------------------------------------------------------------------------------------
+
+Wait = Callable[..., Any]
+
+
+@pytest.fixture(params=["blocking", "asyncio"])
+def wait_for_topic(request: pytest.FixtureRequest, cache: MetadataCache) -> Wait:
+    """wait_for_topic of the cache, called as if it were blocking."""
+    if request.param == "blocking":
+        return cache.wait_for_topic
+    return lambda *args, **more: asyncio.run(cache.wait_for_topic_async(*args, **more))
+
+
+def test_a_topic_that_is_there_is_not_waited_for(
+    wait_for_topic: Wait, cache: MetadataCache
+) -> None:
+    assert wait_for_topic("orders", timeout=0) == cache.topic("orders")
+    assert wait_for_topic("orders", 0, timeout=0) == cache.partition("orders", 0)
+
+
+def test_a_topic_is_waited_for_while_it_is_unknown(
+    wait_for_topic: Wait, cache: MetadataCache
+) -> None:
+    def create() -> None:
+        tell(cache, T("new", [], error=3))
+        time.sleep(MOMENT)
+        tell(cache, T("new", [], error=5))
+        tell(cache, T("new", [P(0, 2)]))
+
+    with soon(create):
+        assert wait_for_topic("new", timeout=LONG).partitions[0].leader == 2
+
+
+def test_a_partition_is_waited_for_until_it_has_a_leader(
+    wait_for_topic: Wait, cache: MetadataCache
+) -> None:
+    def grow() -> None:
+        tell(cache, T("orders", [P(0), P(1, -1)]))
+        time.sleep(MOMENT)
+        tell(cache, T("orders", [P(0), P(1, 3, 1)]))
+
+    with soon(grow):
+        assert wait_for_topic("orders", 1, timeout=LONG).leader == 3
+
+
+@pytest.mark.parametrize(
+    ("code", "error"), [(29, TopicAuthorizationError), (17, InvalidTopicError)]
+)
+def test_what_will_not_come_ends_the_wait(
+    code: int, error: type[Exception], wait_for_topic: Wait, cache: MetadataCache
+) -> None:
+    with soon(lambda: tell(cache, T("new", [], error=code))), pytest.raises(error):
+        wait_for_topic("new", timeout=LONG)
+
+
+@pytest.mark.parametrize(
+    ("topic", "partition", "why"),
+    [
+        ("new", None, "topic 'new' .* NOT_CACHED"),
+        ("orders", 9, "partition 9 of 'orders' .* NO_PARTITION"),
+        ("leaderless", 0, "LEADER_NOT_AVAILABLE"),
+    ],
+)
+def test_a_topic_that_does_not_come_is_a_time_out_that_says_why(
+    topic: str, partition: int | None, why: str, wait_for_topic: Wait, cache: MetadataCache
+) -> None:
+    tell(cache, T("leaderless", [P(0, -1)]))
+    with pytest.raises(RequestTimedOutError, match=why):
+        wait_for_topic(topic, partition, timeout=MOMENT)
+
+
+@pytest.mark.parametrize("blocking", [True, False])
+def test_a_stale_topic_that_is_confirmed_ends_the_wait_though_nothing_changed(
+    blocking: bool,
+) -> None:
+    clock = Clock()
+    cache = MetadataCache(clock=clock)
+    tell(cache, T("orders"))
+    clock.advance(1000.0)
+    version = cache.version
+    with soon(lambda: tell(cache, T("orders"))):
+        if blocking:
+            topic = cache.wait_for_topic("orders", timeout=LONG)
+        else:
+            topic = asyncio.run(cache.wait_for_topic_async("orders", timeout=LONG))
+    assert topic.name == "orders"
+    assert cache.version == version
+
+
+# ---- event loops --------------------------------------------------------------------------------
+
+
+def test_a_change_in_a_thread_ends_an_awaited_wait(cache: MetadataCache) -> None:
+    since = cache.version
+    with soon(lambda: tell(cache, T("orders", [P(0, 2, 1)]))):
+        assert asyncio.run(cache.wait_change_async(since, LONG)) == since + 1
+    assert asyncio.run(cache.wait_change_async(since)) == since + 1
+    assert asyncio.run(cache.wait_change_async(since + 1, 0)) is None
+    assert asyncio.run(cache.wait_change_async(since + 1, MOMENT)) is None
+
+
+def test_a_change_by_a_task_of_the_same_loop_ends_an_awaited_wait(cache: MetadataCache) -> None:
+    async def both() -> int | None:
+        wait = asyncio.create_task(cache.wait_change_async(cache.version, LONG, ["orders"]))
+        await asyncio.sleep(0)
+        tell(cache, T("other", [P(0, 2, 1)]))
+        await asyncio.sleep(0)
+        tell(cache, T("orders", [P(0, 2, 1)]))
+        return await wait
+
+    assert asyncio.run(both()) == cache.version
+
+
+def test_waiters_of_a_loop_share_one_watch_and_need_no_thread(cache: MetadataCache) -> None:
+    async def many() -> None:
+        threads = threading.active_count()
+        waits = [
+            asyncio.create_task(cache.wait_change_async(cache.version, LONG)) for _ in range(200)
+        ]
+        await asyncio.sleep(MOMENT)
+        assert threading.active_count() == threads
+        assert cache.stats()["watches"] == 1
+        version = tell(cache, T("orders", [P(0, 2, 1)]))
+        assert await asyncio.gather(*waits) == [version] * 200
+        assert cache.stats()["watches"] == 0
+
+    files = open_files()
+    asyncio.run(many())
+    assert (cache._loops, open_files()) == ({}, files)
+
+
+def test_loops_of_several_threads_wait_at_once(cache: MetadataCache) -> None:
+    since = cache.version
+    with ThreadPoolExecutor(4) as pool:
+        waits = [
+            pool.submit(lambda: asyncio.run(cache.wait_change_async(since, LONG))) for _ in range(4)
+        ]
+        while cache.stats()["watches"] < 4:
+            time.sleep(0.001)
+        version = tell(cache, T("orders", [P(0, 2, 1)]))
+        assert [wait.result() for wait in waits] == [version] * 4
+    assert (cache.stats()["watches"], cache._loops) == (0, {})
+
+
+def test_a_cancelled_wait_leaves_nothing_behind_and_others_go_on(cache: MetadataCache) -> None:
+    async def cancel() -> None:
+        since = cache.version
+        waits = [asyncio.create_task(cache.wait_change_async(since, LONG)) for _ in range(3)]
+        await asyncio.sleep(MOMENT)
+        waits[0].cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waits[0]
+        assert cache.stats()["watches"] == 1
+        tell(cache, T("orders", [P(0, 2, 1)]))
+        assert await asyncio.gather(*waits[1:]) == [cache.version] * 2
+
+    files = open_files()
+    asyncio.run(cancel())
+    assert (cache.stats()["watches"], cache._loops, open_files()) == (0, {}, files)
+
+
+def test_wait_for_of_asyncio_gives_up_a_wait(cache: MetadataCache) -> None:
+    async def give_up() -> None:
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(cache.wait_change_async(cache.version), MOMENT)
+
+    asyncio.run(give_up())
+    assert (cache.stats()["watches"], cache._loops) == (0, {})
+
+
+def abandon(cache: MetadataCache) -> None:
+    """A loop that is closed while a task of it waits."""
+    loop = asyncio.new_event_loop()
+    wait = loop.create_task(cache.wait_change_async(cache.version, LONG))
+    wait._log_destroy_pending = False  # type: ignore[attr-defined]
+    loop.run_until_complete(asyncio.sleep(MOMENT))
+    loop.close()
+
+
+def test_a_loop_that_is_closed_meanwhile_does_no_harm(cache: MetadataCache) -> None:
+    files = open_files()
+    abandon(cache)
+    since = cache.version
+    tell(cache, T("orders", [P(0, 2, 1)]))
+    assert asyncio.run(cache.wait_change_async(since, LONG)) == since + 1
+    since = cache.version
+    with soon(lambda: tell(cache, T("orders", [P(0, 3, 2)]))):
+        assert asyncio.run(cache.wait_change_async(since, LONG)) == since + 1
+    gc.collect()
+    assert (cache.stats()["watches"], cache._loops, open_files()) == (0, {}, files)
+
+
+def test_a_cache_goes_with_the_waiters_of_a_closed_loop() -> None:
+    files = open_files()
+    abandon(MetadataCache())
+    gc.collect()
+    assert open_files() == files
+
+
+# ---- threads ------------------------------------------------------------------------------------
+
+
+def test_threads_look_up_and_write_at_once(cache: MetadataCache) -> None:
+    stop = threading.Event()
+    names = [f"t{i}" for i in range(50)]
+
+    def write() -> None:
+        epoch = 0
+        while not stop.is_set():
+            epoch += 1
+            tell(cache, *(T(n, [P(0, epoch % 3 + 1, epoch), P(1, 2, epoch)]) for n in names))
+            cache.hint(["h"])
+            cache.sweep()
+
+    def read() -> int:
+        rounds = 0
+        while not stop.is_set():
+            for name in names:
+                assert cache.leader(name, 0, None) in (None, 1, 2, 3)
+                found = cache.partition(name, 0, None)
+                assert found is None or found.leader == found.leader_epoch % 3 + 1
+            assert set(cache.leaders(names, [1] * 50)) <= {2, -100}
+            assert all(topic.partitions for topic in cache.topics(prefix="t"))
+            cache.changes(max(cache.version - 3, 0))
+            rounds += 1
+        return rounds
+
+    with ThreadPoolExecutor(5) as pool:
+        work = [pool.submit(write), pool.submit(write), *(pool.submit(read) for _ in range(3))]
+        time.sleep(1.0)
+        stop.set()
+        assert all(reader.result() for reader in work[2:])
+        for writer in work[:2]:
+            writer.result()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no fork()")
+def test_the_child_of_a_fork_reads_and_is_refused_writes(cache: MetadataCache) -> None:
+    child = os.fork()
+    if child == 0:
+        try:
+            assert cache.leader("orders", 0) == 1
+            with pytest.raises(ForkedError):
+                tell(cache, T("new"))
+            os._exit(7)
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
