@@ -93,6 +93,7 @@ class Figure:
             "worst": round(max(values), 3),
             "best_reference": round(min(references), 3),
             "samples": len(values),
+            "off_cpu": round(statistics.median(run.get("off_cpu", 0.0) for run in runs), 3),
             "group": self.group,
         }
 

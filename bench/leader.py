@@ -1,7 +1,8 @@
 """Times `cache.leader` from Python beside a no-op method: `python -m bench.leader`, used by run.
 
-Prints one JSON object of samples, nanoseconds a call, one a round. The loop that makes the calls
-is timed alone as well and taken off both; `*_loop` has what was taken off.
+Prints one JSON object of samples, nanoseconds a call, one a round. Time is the thread's on the
+CPU and `off_cpu` the part in which it did not run, as in bench/c/common.h. The loop that makes
+the calls is timed alone as well and taken off both; `*_loop` has what was taken off.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import os
 import random
 import sys
 from collections.abc import Sequence
-from time import perf_counter_ns
+from time import perf_counter, thread_time, thread_time_ns
 from typing import Any
 
 import rdmeta
@@ -36,18 +37,18 @@ def name(topic: int) -> str:
 
 def time_calls(subject: Any, topics: Sequence[str], partitions: Sequence[int]) -> float:
     """Nanoseconds for each `subject.leader(topic, partition)`, the loop included."""
-    begin = perf_counter_ns()
+    begin = thread_time_ns()
     for topic, partition in zip(topics, partitions, strict=True):
         subject.leader(topic, partition)
-    return (perf_counter_ns() - begin) / len(topics)
+    return (thread_time_ns() - begin) / len(topics)
 
 
 def time_loop(topics: Sequence[str], partitions: Sequence[int]) -> float:
     """Nanoseconds for each turn of the same loop with nothing in it."""
-    begin = perf_counter_ns()
+    begin = thread_time_ns()
     for _topic, _partition in zip(topics, partitions, strict=True):
         pass
-    return (perf_counter_ns() - begin) / len(topics)
+    return (thread_time_ns() - begin) / len(topics)
 
 
 def measure(cache: Any, noop: Any, count: int, queries: int, rounds: int) -> dict[str, list[float]]:
@@ -91,8 +92,10 @@ def main() -> int:
         raise SystemExit(f"the cache did not take the response: {applied}")
     pin()
     gc.disable()
+    wall, cpu = perf_counter(), thread_time()
     samples = measure(cache, noop, args.topics, args.queries, args.rounds)
-    print(json.dumps({"bench": "leader", "topics": args.topics, **samples}))
+    off_cpu = max(0.0, 1 - (thread_time() - cpu) / (perf_counter() - wall))
+    print(json.dumps({"bench": "leader", "topics": args.topics, "off_cpu": off_cpu, **samples}))
     return 0
 
 

@@ -158,6 +158,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     beside = args.json.with_suffix(".machine.json")
     beside.write_text(json.dumps(host, indent=1) + "\n", encoding="utf-8")
     console.print(table(rows))
+    busiest = max(run.get("off_cpu", 0.0) for job in runs.values() for run in job)
+    if busiest > 0.1:
+        console.print(
+            f"The machine was busy: up to {busiest:.0%} of a process's time went to others, and"
+            " their traffic in caches and memory is in these figures.",
+            style="yellow",
+        )
     for key, value in host.items():
         console.print(f"{key}: {value}", highlight=False, markup=False)
     console.print(f"written: {args.json}, {beside}", highlight=False, markup=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import subprocess
 import sys
 from time import perf_counter_ns
@@ -17,11 +18,12 @@ def start(code: str) -> float:
 
 
 def measure(rounds: int) -> dict[str, list[float]]:
-    """Samples in milliseconds: `bare`, and `imported`, which has `bare` taken off already."""
+    """Milliseconds on the wall: `bare`, and `imported`, which has bare's median taken off."""
     start("import rdmeta")  # writes the bytecode, warms the page cache
-    out: dict[str, list[float]] = {"bare": [], "imported": []}
+    bare: list[float] = []
+    imported: list[float] = []
     for _ in range(rounds):
-        bare = start("pass")
-        out["bare"].append(bare)
-        out["imported"].append(start("import rdmeta") - bare)
-    return out
+        bare.append(start("pass"))
+        imported.append(start("import rdmeta"))
+    usual = statistics.median(bare)
+    return {"bare": bare, "imported": [took - usual for took in imported]}

@@ -189,7 +189,7 @@ int main(int argc, char **argv) {
 
         if (argc != 4 && argc != 5)
                 bench_die("apply TOPICS ROUNDS SEED [PART]");
-        bench_pin();
+        bench_start();
         rounds = (int)bench_number(argv[2], 1, BENCH_MAX_ROUNDS / ORDERS);
         start(&b, (uint32_t)bench_number(argv[1], 1, 5000000),
               (uint64_t)bench_number(argv[3], 0, INT32_MAX));

@@ -9,10 +9,25 @@
 #include <string.h>
 #include <time.h>
 
-void bench_pin(void) {
+static double read_clock(clockid_t id) {
+        struct timespec t;
+
+        clock_gettime(id, &t);
+        return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+double bench_now_ns(void) {
+        return read_clock(CLOCK_THREAD_CPUTIME_ID);
+}
+
+static double started_wall, started_cpu;
+
+void bench_start(void) {
         cpu_set_t allowed, one;
         int i;
 
+        started_wall = read_clock(CLOCK_MONOTONIC);
+        started_cpu  = bench_now_ns();
         if (sched_getaffinity(0, sizeof(allowed), &allowed))
                 return;
         for (i = CPU_SETSIZE - 1; i >= 0; i--)
@@ -21,13 +36,6 @@ void bench_pin(void) {
         CPU_ZERO(&one);
         CPU_SET(i, &one);
         (void)sched_setaffinity(0, sizeof(one), &one);
-}
-
-double bench_now_ns(void) {
-        struct timespec t;
-
-        clock_gettime(CLOCK_MONOTONIC, &t);
-        return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
 void bench_add(bench_samples_t *s, double ns) {
@@ -199,5 +207,9 @@ void bench_print_samples(const bench_samples_t *s) {
 }
 
 void bench_print_end(void) {
+        const double wall = read_clock(CLOCK_MONOTONIC) - started_wall;
+        const double cpu  = bench_now_ns() - started_cpu;
+
+        bench_print_number("off_cpu", cpu < wall ? 1 - cpu / wall : 0);
         printf("}\n");
 }

@@ -5,6 +5,12 @@
  * A bench prints one JSON object: its arguments as numbers, and the samples
  * of each thing it timed as a list, one a round, in nanoseconds for each unit
  * of work. What they mean is for the runner to say.
+ *
+ * Time is this thread's on the CPU, in the kernel too. On a quiet machine that
+ * is what a clock on the wall says; on a busy one it leaves out the moments in
+ * which somebody else ran. `off_cpu` tells the two apart: the part of the
+ * process's life, 0 to 1, in which it did not run, whether pushed aside or
+ * asleep of its own accord. Nothing that is timed here sleeps or waits.
  */
 #ifndef RDMETA_BENCH_COMMON_H
 #define RDMETA_BENCH_COMMON_H
@@ -20,9 +26,9 @@ typedef struct bench_samples {
         int count;
 } bench_samples_t;
 
-/* The last core that this process may run on, so as to keep away from where
- * interrupts mostly go. No core to be had: goes on unpinned. */
-void bench_pin(void);
+/* The clocks begin, on the last core that this process may run on, so as to
+ * keep away from where interrupts mostly go. None to be had: unpinned. */
+void bench_start(void);
 double bench_now_ns(void);
 void bench_add(bench_samples_t *s, double ns);
 
@@ -53,6 +59,7 @@ double bench_walk(rdmeta_cache_t *cache, uint32_t topics);
 void bench_print_begin(const char *bench);
 void bench_print_number(const char *name, double value);
 void bench_print_samples(const bench_samples_t *s);
+/* off_cpu, and the end. */
 void bench_print_end(void);
 
 #endif

@@ -100,7 +100,7 @@ int main(int argc, char **argv) {
 
         if (argc != 4)
                 bench_die("fresh TOPICS IDS SEED");
-        bench_pin();
+        bench_start();
         topics = (uint32_t)bench_number(argv[1], 1, 5000000);
         g      = bench_cluster(topics, bench_ids(argv[2]),
                                (uint64_t)bench_number(argv[3], 0, INT32_MAX));

@@ -158,7 +158,7 @@ int main(int argc, char **argv) {
         topics  = (uint32_t)bench_number(argv[1], 1, 5000000);
         rounds  = (int)bench_number(argv[2], 1, BENCH_MAX_ROUNDS);
         queries = (size_t)bench_number(argv[3], 1, MAX_QUERIES);
-        bench_pin();
+        bench_start();
         g = bench_cluster(topics, GEN_IDS_8,
                           (uint64_t)bench_number(argv[4], 0, INT32_MAX));
         cache           = filled(&g);
