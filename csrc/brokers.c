@@ -72,6 +72,16 @@ int rdmeta_brokers_has_high(const rdmeta_brokers_t *brokers, int32_t id) {
         return brokers_search(brokers, id) != NULL;
 }
 
+int rdmeta_brokers_lost(const rdmeta_brokers_t *old,
+                        const rdmeta_brokers_t *next) {
+        uint32_t i;
+
+        for (i = 0; i < old->count; i++)
+                if (!rdmeta_brokers_has(next, old->rows[i].id))
+                        return 1;
+        return 0;
+}
+
 rdmeta_str_t rdmeta_brokers_cluster_id(const rdmeta_brokers_t *brokers) {
         return brokers->cluster_id;
 }

@@ -53,6 +53,10 @@ int rdmeta_str_same(rdmeta_str_t a, rdmeta_str_t b);
 /* Ids, endpoints, racks, cluster id; not the controller, which is a random
  * broker on KRaft. */
 int rdmeta_brokers_same(const rdmeta_brokers_t *a, const rdmeta_brokers_t *b);
+/* 1: `next` lacks a broker that `old` has, so that a leader may have become
+ * one that is not among the brokers. */
+int rdmeta_brokers_lost(const rdmeta_brokers_t *old,
+                        const rdmeta_brokers_t *next);
 int rdmeta_brokers_has_high(const rdmeta_brokers_t *brokers, int32_t id);
 
 /* Asked for every leader of every answer that is read, so cheap for the ids
