@@ -113,6 +113,11 @@ static void stage_lists_reset(rdmeta_stage_t *s) {
         s->list_bits = s->list_counts = 0;
 }
 
+/* The top bit is set for what is less than -1. */
+RDMETA_INLINE uint32_t below_none(int32_t v) {
+        return (uint32_t)v & ((uint32_t)v + 1);
+}
+
 /* The hot loop: inlined once with the newest versions' constant fields. */
 RDMETA_INLINE uint32_t stage_rows(rdmeta_stage_t *s, rdmeta_buf_t *b,
                                   uint32_t fields, uint32_t n) {
@@ -131,8 +136,8 @@ RDMETA_INLINE uint32_t stage_rows(rdmeta_stage_t *s, rdmeta_buf_t *b,
                 s->error[i]  = p.error;
                 errors |= (uint32_t)p.error;
                 out_of_place |= (uint32_t)p.id ^ i;
-                negative |= (uint32_t)p.id | (uint32_t)(p.leader + 1) |
-                            (uint32_t)(p.leader_epoch + 1);
+                negative |= (uint32_t)p.id | below_none(p.leader) |
+                            below_none(p.leader_epoch);
                 r = wire_ids_equal(p.replicas, s->lists[last])
                             ? last
                             : stage_list(s, p.replicas);
