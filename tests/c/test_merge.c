@@ -1,0 +1,536 @@
+/*
+ * The rows of docs/policies.md that are about epochs, leaders and ids of one
+ * topic. The others are in test_policy_answer.c and test_policy_error.c.
+ *
+ *     row                                   test
+ *     epoch higher                          a_higher_epoch_is_taken
+ *     epoch equal                           an_equal_epoch_is_taken
+ *     epoch lower, same id                  a_lower_epoch_...
+ *     epoch -1, or Metadata < v9            an_epoch_not_said_..., before_v9_...
+ *     leader -1 at an epoch >= ours         no_leader_...
+ *     leader not among the brokers          a_leader_not_among_the_brokers_...
+ *     id changed, both known                another_id_...
+ *     id already superseded                 an_id_already_superseded_...
+ *     known id, zero id in the answer       a_zero_id_...
+ *     partition list shorter                a_shorter_list_...
+ *     REPLICA_NOT_AVAILABLE                 replica_not_available_...
+ *     authorized operations not asked for   operations_not_asked_for_...
+ *     duplicates, negative ids              duplicate_..., negative_...
+ */
+#include "cache_world.h"
+
+/* Say `topics` again and again: five times, by two brokers, over 5 s. */
+static void insist(cw_t *w, const char *topics) {
+        int i;
+
+        for (i = 0; i < RDMETA_DOUBT_ANSWERS; i++) {
+                w->broker = 1 + i % 2;
+                CHECK(cw_say(w, topics) == 0);
+                cw_pass(w, 5 * CW_S / 4);
+        }
+}
+
+static void test_a_higher_epoch_is_taken(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "t#a 0:1@5 1:1@5"));
+        CHECK(!cw_say(&w, "t#a 0:2@6/r2,3 1:1@5"));
+        CHECK(w.applied.changed == 1 && w.applied.kept_back == 0);
+        CHECK_TEXT(cw_topic(&w, "t"), "t#a 0:2@6/r2,3 1:1@5");
+        CHECK_TEXT(cw_changes(&w, 1),
+                   "v2 leader_changed t#a/0 1@5>2@6; "
+                   "v2 isr_changed t#a/0 1@5>2@6 isr 1>2,3; "
+                   "v2 replicas_changed t#a/0 replicas 1>2,3");
+        cw_destroy(&w);
+}
+
+/* The ISR changes within an epoch, and so may what a broker says of it. */
+static void test_an_equal_epoch_is_taken(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "t#a 0:1@5/r1,2,3"));
+        CHECK(!cw_say(&w, "t#a 0:1@5/r1,2,3/i1,2"));
+        CHECK(w.applied.changed == 1);
+        CHECK_TEXT(cw_topic(&w, "t"), "t#a 0:1@5/r1,2,3/i1,2");
+        CHECK(!cw_say(&w, "t#a 0:2@5/r1,2,3/i1,2"));
+        CHECK(cw_leader(&w, "t", 0) == 2);
+        cw_destroy(&w);
+}
+
+static void test_a_lower_epoch_is_kept_out_and_another_broker_asked(void) {
+        cw_t w;
+        int64_t deadline;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "t#a 0:1@5/r1,2"));
+        deadline = cw_info(&w, "t").deadline_us;
+        cw_pass(&w, CW_S);
+        w.broker = 2;
+        CHECK(!cw_say(&w, "t#a 0:3@4/r3/e9"));
+        CHECK(w.applied.kept_back == 1 && w.applied.changed == 0);
+        CHECK(w.applied.advice & RDMETA_ADVICE_ASK_OTHER);
+        CHECK(w.applied.advice & RDMETA_ADVICE_ASK_AGAIN);
+        CHECK(cw_version(&w) == 1);
+        CHECK_TEXT(cw_topic(&w, "t"), "t#a 0:1@5/r1,2");
+        CHECK(cw_info(&w, "t").deadline_us == deadline);
+        CHECK(cw_info(&w, "t").source_broker == 1);
+        cw_destroy(&w);
+}
+
+/* A row of its own each: the broker may be behind in one of them only. */
+static void test_a_lower_epoch_holds_back_its_own_partition_only(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "t#a 0:1@5/r1,2/i1 1:1@5/r1,3 2:2@9"));
+        CHECK(!cw_say(&w, "t#a 0:3@4/r3,2 1:3@6/r3,1 2:2@9 3:1@0"));
+        CHECK(w.applied.kept_back == 1 && w.applied.changed == 1);
+        CHECK_TEXT(cw_topic(&w, "t"),
+                   "t#a 0:1@5/r1,2/i1 1:3@6/r3,1 2:2@9 3:1@0");
+        cw_destroy(&w);
+}
+
+static void test_a_lower_epoch_is_believed_after_five_by_two_over_5_s(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "t#a 0:1@5 1:1@1"));
+        insist(&w, "t#a 0:2@3 1:1@1");
+        CHECK(w.applied.kept_back == 0 && w.applied.changed == 1);
+        CHECK_TEXT(cw_topic(&w, "t"), "t#a 0:2@3 1:1@1");
+        /* From here on 3 is the highest. */
+        CHECK(!cw_say(&w, "t#a 0:3@4 1:1@1"));
+        CHECK(cw_leader(&w, "t", 0) == 3);
+        cw_destroy(&w);
+}
+
+static void test_a_lower_epoch_is_not_believed_before_5_s(void) {
+        cw_t w;
+        int i;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "t#a 0:1@5"));
+        for (i = 0; i < 20; i++) {
+                w.broker = 1 + i % 3;
+                CHECK(!cw_say(&w, "t#a 0:2@3"));
+                CHECK(w.applied.kept_back == 1);
+                cw_pass(&w, CW_S / 5);
+        }
+        CHECK(cw_leader(&w, "t", 0) == 1);
+        cw_destroy(&w);
+}
+
+static void test_a_lower_epoch_is_not_believed_of_one_broker_of_many(void) {
+        cw_t w;
+        int i;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "t#a 0:1@5"));
+        for (i = 0; i < 20; i++, cw_pass(&w, CW_S)) {
+                CHECK(!cw_say(&w, "t#a 0:2@3"));
+                CHECK(w.applied.kept_back == 1);
+        }
+        CHECK(cw_leader(&w, "t", 0) == 1);
+        cw_destroy(&w);
+}
+
+static void test_a_lower_epoch_of_the_only_broker_is_believed(void) {
+        cw_t w;
+        int i;
+
+        cw_init(&w, NULL);
+        w.brokers = "1";
+        CHECK(!cw_say(&w, "t#a 0:1@5"));
+        for (i = 1; i < 5; i++, cw_pass(&w, 5 * CW_S / 4)) {
+                CHECK(!cw_say(&w, "t#a 0:1@3"));
+                CHECK(w.applied.kept_back == 1);
+        }
+        CHECK(!cw_say(&w, "t#a 0:1@3"));
+        CHECK_TEXT(cw_topic(&w, "t"), "t#a 0:1@3");
+        cw_destroy(&w);
+}
+
+static void test_an_answer_that_is_not_lower_ends_the_doubt(void) {
+        cw_t w;
+        int i;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "t#a 0:1@5"));
+        for (i = 0; i < 40; i++, cw_pass(&w, 2 * CW_S)) {
+                w.broker = 1 + i % 2;
+                CHECK(!cw_say(&w, i % 4 == 3 ? "t#a 0:1@5" : "t#a 0:2@3"));
+                CHECK(cw_leader_stale(&w, "t", 0) == 1);
+        }
+        cw_destroy(&w);
+}
+
+/* ---- epochs not said ------------------------------------------------------- */
+
+static void test_an_epoch_not_said_is_taken_and_the_highest_kept(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "t#a 0:1@5 1:1@5"));
+        CHECK(!cw_say(&w, "t#a 0:2 1:1@5"));
+        CHECK(w.applied.kept_back == 0);
+        CHECK_TEXT(cw_topic(&w, "t"), "t#a 0:2 1:1@5");
+        CHECK(!cw_say(&w, "t#a 0:3@4 1:1@5"));
+        CHECK(w.applied.kept_back == 1);
+        CHECK_TEXT(cw_topic(&w, "t"), "t#a 0:2 1:1@5");
+        CHECK(!cw_say(&w, "t#a 0:3@5 1:1@5"));
+        CHECK_TEXT(cw_topic(&w, "t"), "t#a 0:3@5 1:1@5");
+        cw_destroy(&w);
+}
+
+static void test_before_v9_epochs_are_not_to_be_relied_on(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "t#a 0:1@20"));
+        w.api_version = 8;
+        CHECK(!cw_say(&w, "t 0:2@7"));
+        CHECK(w.applied.kept_back == 0 && w.applied.changed == 1);
+        CHECK_TEXT(cw_topic(&w, "t"), "t#a 0:2");
+        w.api_version = 12;
+        CHECK(!cw_say(&w, "t#a 0:3@19"));
+        CHECK(w.applied.kept_back == 1);
+        CHECK(cw_leader(&w, "t", 0) == 2);
+        CHECK(!cw_say(&w, "t#a 0:3@20"));
+        CHECK(cw_leader(&w, "t", 0) == 3);
+        cw_destroy(&w);
+}
+
+/* Brokers of two versions in one rolling upgrade: no endless loop. */
+static void test_a_roll_of_mixed_versions_goes_on_being_followed(void) {
+        cw_t w;
+        char text[64];
+        int i;
+
+        cw_init(&w, NULL);
+        for (i = 0; i < 40; i++) {
+                w.api_version = i % 2 ? 8 : 12;
+                snprintf(text, sizeof(text), "t#a 0:%d@%d", 1 + i % 3, i);
+                CHECK(!cw_say(&w, text));
+                CHECK(w.applied.kept_back == 0);
+                CHECK(cw_leader(&w, "t", 0) == 1 + i % 3);
+        }
+        cw_destroy(&w);
+}
+
+/* ---- leaders ---------------------------------------------------------------- */
+
+static void test_no_leader_is_told_and_the_last_one_readable(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "t#a 0:2@5/r2,3 1:1@5"));
+        CHECK(!cw_say(&w, "t#a 0:-1@6/r2,3/i3/o2/e5 1:1@5"));
+        CHECK(w.applied.leaderless == 1 && w.applied.listener_not_found == 0);
+        CHECK(w.applied.advice & RDMETA_ADVICE_ASK_AGAIN);
+        CHECK(cw_leader(&w, "t", 0) == RDMETA_NO_LEADER);
+        CHECK(cw_leader_stale(&w, "t", 0) == 2);
+        CHECK_TEXT(cw_topic(&w, "t"),
+                   "t#a 0:-1@6/r2,3/i3/o2/e5/l2 1:1@5");
+        /* Twice in a row: the last one is still that of before. */
+        CHECK(!cw_say(&w, "t#a 0:-1@7/r2,3/i3/o2/e5 1:1@5"));
+        CHECK(w.applied.leaderless == 1);
+        CHECK(cw_leader_stale(&w, "t", 0) == 2);
+        CHECK(!cw_say(&w, "t#a 0:3@8/r2,3 1:1@5"));
+        CHECK_TEXT(cw_topic(&w, "t"), "t#a 0:3@8/r2,3 1:1@5");
+        cw_destroy(&w);
+}
+
+static void test_no_leader_at_a_lower_epoch_is_kept_out(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "t#a 0:2@5"));
+        CHECK(!cw_say(&w, "t#a 0:-1@4/r2/e5"));
+        CHECK(w.applied.kept_back == 1);
+        CHECK(cw_leader(&w, "t", 0) == 2);
+        cw_destroy(&w);
+}
+
+static void test_no_leader_for_want_of_a_listener_is_counted_each_time(void) {
+        cw_t w;
+        int i;
+
+        cw_init(&w, NULL);
+        for (i = 0; i < 3; i++) {
+                CHECK(!cw_all(&w, "t#a 0:-1@6/r2/e72 1:-1@6/r2/e5 2:1@6"));
+                CHECK(w.applied.leaderless == 2);
+                CHECK(w.applied.listener_not_found == 1);
+                CHECK(w.applied.advice & RDMETA_ADVICE_ASK_AGAIN);
+        }
+        CHECK(cw_version(&w) == 1); /* said again, nothing changed */
+        cw_destroy(&w);
+}
+
+static void test_a_leader_not_among_the_brokers_is_returned(void) {
+        cw_t w;
+        int i;
+
+        cw_init(&w, NULL);
+        for (i = 0; i < 2; i++) { /* each time, not only at first */
+                CHECK(!cw_all(&w, "t#a 0:1@5 1:7@5"));
+                CHECK(cw_leader(&w, "t", 1) == 7);
+                CHECK(w.applied.advice & RDMETA_ADVICE_ASK_AGAIN);
+                CHECK(w.applied.leaderless == 0);
+        }
+        w.brokers = "1,2,3,7";
+        CHECK(!cw_all(&w, "t#a 0:1@5 1:7@5"));
+        CHECK(!(w.applied.advice & RDMETA_ADVICE_ASK_AGAIN));
+        cw_destroy(&w);
+}
+
+/* The topic says the same bytes; that its leader is gone must be noticed. */
+static void test_a_leader_not_among_the_brokers_any_more_is_noticed(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_all(&w, "t#a 0:1@5; u#b 0:3@1"));
+        CHECK(!w.applied.advice);
+        w.brokers = "1,2";
+        CHECK(!cw_all(&w, "t#a 0:1@5; u#b 0:3@1"));
+        CHECK(w.applied.advice & RDMETA_ADVICE_ASK_AGAIN);
+        CHECK(!cw_all(&w, "t#a 0:1@5; u#b 0:3@1"));
+        CHECK(w.applied.advice & RDMETA_ADVICE_ASK_AGAIN);
+        w.brokers = "1,2,3";
+        CHECK(!cw_all(&w, "t#a 0:1@5; u#b 0:3@1"));
+        CHECK(!w.applied.advice);
+        cw_destroy(&w);
+}
+
+static void test_replica_not_available_does_not_void_leader_or_epoch(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "t#a 0:1@5/r1,2"));
+        CHECK(!cw_say(&w, "t#a 0:2@6/r1,2/e9"));
+        CHECK(w.applied.kept_back == 0 && w.applied.advice == 0);
+        CHECK_TEXT(cw_topic(&w, "t"), "t#a 0:2@6/r1,2/e9");
+        CHECK(!cw_say(&w, "t#a 0:1@5/r1,2"));
+        CHECK(w.applied.kept_back == 1);
+        CHECK(cw_leader(&w, "t", 0) == 2);
+        cw_destroy(&w);
+}
+
+/* ---- ids --------------------------------------------------------------------- */
+
+static void test_another_id_replaces_the_topic_whatever_its_epochs(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "t#a^7 0:1@50/e9 1:1@50 2:-1@9/r1/e5"));
+        CHECK(!cw_say(&w, "t#b 0:2@0"));
+        CHECK(w.applied.kept_back == 0 && w.applied.changed == 1);
+        CHECK_TEXT(cw_topic(&w, "t"), "t#b 0:2@0");
+        CHECK(cw_state_id(&w, 'b') == 0);
+        CHECK(cw_state_id(&w, 'a') == RDMETA_NOT_CACHED);
+        CHECK_TEXT(cw_changes(&w, 1), "v2 topic_recreated t#b");
+        cw_destroy(&w);
+}
+
+static void test_an_id_already_superseded_is_kept_out(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "t#a 0:1@50"));
+        CHECK(!cw_say(&w, "t#b 0:2@0"));
+        CHECK(!cw_say(&w, "t#c 0:3@0"));
+        CHECK(!cw_say(&w, "t#a 0:1@51"));
+        CHECK(w.applied.kept_back == 1 && w.applied.changed == 0);
+        CHECK(w.applied.advice & RDMETA_ADVICE_ASK_OTHER);
+        CHECK(!cw_say(&w, "t#b 0:2@1"));
+        CHECK(w.applied.kept_back == 1);
+        CHECK_TEXT(cw_topic(&w, "t"), "t#c 0:3@0");
+        cw_destroy(&w);
+}
+
+static void test_an_id_already_superseded_is_believed_in_the_end(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "t#a 0:1@50"));
+        CHECK(!cw_say(&w, "t#b 0:2@0"));
+        insist(&w, "t#a 0:1@51");
+        CHECK_TEXT(cw_topic(&w, "t"), "t#a 0:1@51");
+        CHECK(!cw_say(&w, "t#b 0:2@0")); /* now that one is superseded */
+        CHECK(w.applied.kept_back == 1);
+        cw_destroy(&w);
+}
+
+static void test_a_zero_id_is_the_same_topic_and_epochs_compare(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "t#a 0:1@5"));
+        CHECK(!cw_say(&w, "t 0:2@4"));
+        CHECK(w.applied.kept_back == 1);
+        CHECK(!cw_say(&w, "t 0:2@6"));
+        CHECK_TEXT(cw_topic(&w, "t"), "t#a 0:2@6");
+        CHECK(cw_state_id(&w, 'a') == 0);
+        w.api_version = 9; /* no ids yet */
+        CHECK(!cw_say(&w, "t 0:3@7"));
+        CHECK_TEXT(cw_topic(&w, "t"), "t#a 0:3@7");
+        w.api_version = 12; /* learned afterwards */
+        CHECK(!cw_say(&w, "u 0:1@1"));
+        CHECK(!cw_say(&w, "u#u 0:1@1"));
+        CHECK(w.applied.changed == 1 && cw_state_id(&w, 'u') == 0);
+        cw_destroy(&w);
+}
+
+/* ---- partitions ---------------------------------------------------------------- */
+
+static void test_a_shorter_list_of_the_same_id_is_kept_out_for_good(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "t#a 0:1@5 1:1@5 2:1@5"));
+        insist(&w, "t#a 0:2@6 1:1@5");
+        insist(&w, "t#a 0:2@6 1:1@5");
+        CHECK(w.applied.kept_back == 1);
+        CHECK(w.applied.advice & RDMETA_ADVICE_ASK_AGAIN);
+        CHECK_TEXT(cw_topic(&w, "t"), "t#a 0:1@5 1:1@5 2:1@5");
+        CHECK(!cw_say(&w, "t#a")); /* none at all */
+        CHECK(w.applied.kept_back == 1);
+        cw_destroy(&w);
+}
+
+static void test_a_shorter_list_without_ids_is_as_a_lower_epoch(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        w.api_version = 9;
+        CHECK(!cw_say(&w, "t 0:1@5 1:1@5 2:1@5"));
+        CHECK(!cw_say(&w, "t 0:1@5 1:1@5"));
+        CHECK(w.applied.kept_back == 1);
+        insist(&w, "t 0:1@5 1:1@5");
+        CHECK_TEXT(cw_topic(&w, "t"), "t 0:1@5 1:1@5");
+        CHECK(cw_leader(&w, "t", 2) == RDMETA_NO_PARTITION);
+        cw_destroy(&w);
+}
+
+/* Old and new rows are paired by id, wherever they stand. */
+static void test_partitions_are_paired_by_id(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "t#a 7:1@5 3:2@9 11:3@2/r3,1/i1"));
+        CHECK_TEXT(cw_topic(&w, "t"), "t#a 3:2@9 7:1@5 11:3@2/r3,1/i1");
+        CHECK(!cw_say(&w, "t#a 3:1@8 5:1@1 11:1@3 7:2@5"));
+        CHECK(w.applied.kept_back == 1);
+        CHECK_TEXT(cw_topic(&w, "t"), "t#a 3:2@9 5:1@1 7:2@5 11:1@3");
+        CHECK(cw_leader(&w, "t", 5) == 1);
+        CHECK(cw_leader(&w, "t", 4) == RDMETA_NO_PARTITION);
+        cw_destroy(&w);
+}
+
+static void test_operations_not_asked_for_overwrite_nothing(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "t#a^264 0:1@5"));
+        CHECK(!cw_say(&w, "t#a 0:1@5"));
+        CHECK(w.applied.changed == 0 && w.applied.unchanged == 1);
+        CHECK_TEXT(cw_topic(&w, "t"), "t#a^264 0:1@5");
+        CHECK(!cw_say(&w, "t#a^0 0:1@5"));
+        CHECK_TEXT(cw_topic(&w, "t"), "t#a^0 0:1@5");
+        w.api_version = 7;
+        CHECK(!cw_say(&w, "t 0:1"));
+        CHECK(cw_info(&w, "t").operations == 0);
+        cw_destroy(&w);
+}
+
+/* ---- malformed ------------------------------------------------------------------ */
+
+static void refused(const char *known, const char *topics) {
+        char *before, *after;
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, known));
+        before = cw_dump(&w);
+        CHECK(cw_say(&w, topics) == RDMETA_ERR_MALFORMED);
+        CHECK(cw_all(&w, topics) == RDMETA_ERR_MALFORMED);
+        after = cw_dump(&w);
+        CHECK_TEXT(after, before);
+        free(before);
+        free(after);
+        cw_destroy(&w);
+}
+
+static void test_duplicate_topics_are_refused_whole(void) {
+        refused("t#a 0:1@5", "u#u 0:1@1; t#a 0:1@6; t#a 0:1@6");
+        refused("t#a 0:1@5", "t#a 0:1@5; u#u 0:1@1; t#a 0:1@5");
+        refused("t#a 0:1@5", "t#a 0:1@6; t!3");
+        refused("t#a 0:1@5", "n#n 0:1@1; t#a 0:1@6; n#n 0:1@1");
+        refused("t#a 0:1@5", "n!3; n!3");
+}
+
+static void test_duplicate_partitions_are_refused_whole(void) {
+        refused("t#a 0:1@5", "u#u 0:1@1; t#a 0:1@6 0:1@6");
+        refused("t#a 0:1@5", "t#a 0:1@6 7:1@1 5:1@1 7:1@2");
+        refused("t#a 0:1@5", "v#v 2:1@6 1:1@1 2:1@1");
+}
+
+static void test_negative_ids_are_refused_whole(void) {
+        refused("t#a 0:1@5", "t#a 0:1@6 -1:1@6");
+        refused("t#a 0:1@5", "t#a 0:-2@6");
+        refused("t#a 0:1@5", "t#a 0:1@-2");
+        refused("t#a 0:1@5", "t#a 0:1@6/r1,-1");
+        refused("t#a 0:1@5", "t#a 0:1@6/r1/i-2147483648");
+        refused("t#a 0:1@5", "t#a 0:1@6/r1/o-7");
+        refused("t#a 0:1@5", "t#a 0:-2147483648@6");
+        refused("t#a 0:1@5", "t#a -2147483648:1@6");
+}
+
+static void test_extreme_numbers_are_numbers(void) {
+        cw_t w;
+        const char *text = "t#a 0:2147483647@2147483647 "
+                           "2147483647:32768@32768/r128,127/i32767";
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, text));
+        CHECK_TEXT(cw_topic(&w, "t"), text);
+        CHECK(cw_leader(&w, "t", INT32_MAX) == 32768);
+        CHECK(cw_leader(&w, "t", 0) == INT32_MAX);
+        cw_destroy(&w);
+}
+
+int main(void) {
+        test_begin(60);
+        RUN(test_a_higher_epoch_is_taken);
+        RUN(test_an_equal_epoch_is_taken);
+        RUN(test_a_lower_epoch_is_kept_out_and_another_broker_asked);
+        RUN(test_a_lower_epoch_holds_back_its_own_partition_only);
+        RUN(test_a_lower_epoch_is_believed_after_five_by_two_over_5_s);
+        RUN(test_a_lower_epoch_is_not_believed_before_5_s);
+        RUN(test_a_lower_epoch_is_not_believed_of_one_broker_of_many);
+        RUN(test_a_lower_epoch_of_the_only_broker_is_believed);
+        RUN(test_an_answer_that_is_not_lower_ends_the_doubt);
+        RUN(test_an_epoch_not_said_is_taken_and_the_highest_kept);
+        RUN(test_before_v9_epochs_are_not_to_be_relied_on);
+        RUN(test_a_roll_of_mixed_versions_goes_on_being_followed);
+        RUN(test_no_leader_is_told_and_the_last_one_readable);
+        RUN(test_no_leader_at_a_lower_epoch_is_kept_out);
+        RUN(test_no_leader_for_want_of_a_listener_is_counted_each_time);
+        RUN(test_a_leader_not_among_the_brokers_is_returned);
+        RUN(test_a_leader_not_among_the_brokers_any_more_is_noticed);
+        RUN(test_replica_not_available_does_not_void_leader_or_epoch);
+        RUN(test_another_id_replaces_the_topic_whatever_its_epochs);
+        RUN(test_an_id_already_superseded_is_kept_out);
+        RUN(test_an_id_already_superseded_is_believed_in_the_end);
+        RUN(test_a_zero_id_is_the_same_topic_and_epochs_compare);
+        RUN(test_a_shorter_list_of_the_same_id_is_kept_out_for_good);
+        RUN(test_a_shorter_list_without_ids_is_as_a_lower_epoch);
+        RUN(test_partitions_are_paired_by_id);
+        RUN(test_operations_not_asked_for_overwrite_nothing);
+        RUN(test_duplicate_topics_are_refused_whole);
+        RUN(test_duplicate_partitions_are_refused_whole);
+        RUN(test_negative_ids_are_refused_whole);
+        RUN(test_extreme_numbers_are_numbers);
+        return 0;
+}
