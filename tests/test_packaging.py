@@ -85,19 +85,18 @@ def test_pip_installs_a_clone_into_an_empty_environment(source: Path, tmp_path: 
 
 def test_the_wheel_holds_headers_declarations_and_types_but_no_sources(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
-    declared = {
+    expected = {
         path.relative_to(ROOT).as_posix()
-        for suffix in ("*.py", "*.pyi", "*.pxd", "py.typed")
-        for path in (ROOT / "rdmeta").rglob(suffix)
+        for path in written_files(ROOT)
+        if path.is_relative_to(ROOT / "rdmeta") and path.suffix not in {".pyx", ".pxi"}
     }
-    headers = {f"rdmeta/include/{path.name}" for path in (ROOT / "csrc/include").glob("*.h")}
-    for essential in ("rdmeta/py.typed", "rdmeta/_core.pyi", "rdmeta/_core.pxd"):
-        assert essential in declared
-    assert "rdmeta/include/rdmeta.h" in headers
-    assert declared | headers <= names
-    others = {name for name in names - declared - headers if ".dist-info/" not in name}
-    assert len(others) == 1, others
-    assert others.pop().startswith("rdmeta/_core.")
+    expected |= {f"rdmeta/include/{path.name}" for path in (ROOT / "csrc/include").glob("*.h")}
+    for essential in ("py.typed", "_core.pyi", "_core.pxd", "include/rdmeta.h"):
+        assert f"rdmeta/{essential}" in expected
+    assert expected - names == set()
+    (extension,) = {name for name in names - expected if ".dist-info/" not in name}
+    assert extension.startswith("rdmeta/_core.")
+    assert extension.endswith(".so")
 
 
 def test_the_wheel_carries_its_licence_and_notice(wheel: Path) -> None:
