@@ -116,7 +116,7 @@ static rdmeta_err_t stage_fresh(rdmeta_apply_t *a, const uint8_t *start,
         rdmeta_entry_t *e = rdmeta_entry_new(c, t);
 
         if (!e) {
-                rdmeta_topic_destroy(&c->slab, t);
+                rdmeta_topic_destroy(&c->blocks, t);
                 return RDMETA_ERR_NO_MEMORY;
         }
         slot = tail_slot(a);
@@ -149,15 +149,15 @@ static rdmeta_err_t stage_new(rdmeta_apply_t *a, const uint8_t *start) {
         hash = rdmeta_hash(a->aside->key, name.data, name.len);
         rdmeta_table_prefetch(a->aside, hash);
         if (a->verdict.verdict == RDMETA_VERDICT_TAKE)
-                t = rdmeta_stage_build(s, &a->c->slab, a->version);
+                t = rdmeta_stage_build(s, &a->c->blocks, a->version);
         else
-                t = rdmeta_topic_bare(&a->c->slab, name, s->topic.id,
+                t = rdmeta_topic_bare(&a->c->blocks, name, s->topic.id,
                                       a->verdict.state, a->verdict.error,
                                       a->version);
         if (!t)
                 return RDMETA_ERR_NO_MEMORY;
         if (rdmeta_table_name(a->aside, hash, name.data, name.len)) {
-                rdmeta_topic_destroy(&a->c->slab, t);
+                rdmeta_topic_destroy(&a->c->blocks, t);
                 return RDMETA_ERR_MALFORMED; /* named twice */
         }
         return stage_fresh(a, start, hash, t);
@@ -185,18 +185,18 @@ static rdmeta_err_t known_block(rdmeta_apply_t *a, rdmeta_entry_t *e,
         }
         if (v->verdict == RDMETA_VERDICT_STATE) {
                 p->deadline = RDMETA_PEND_STATE;
-                if (old->state == v->state && old->error == v->error)
+                if (old->state == v->state && rdmeta_cold(old)->error == v->error)
                         return RDMETA_OK;
-                *out = rdmeta_topic_restate(&a->c->slab, old, v->state,
+                *out = rdmeta_topic_restate(&a->c->blocks, old, v->state,
                                             v->error, a->version);
                 return *out ? RDMETA_OK : RDMETA_ERR_NO_MEMORY;
         }
         p->deadline = v->kept_back ? RDMETA_PEND_FREEZE : RDMETA_PEND_MOVE;
-        *out = rdmeta_stage_build(&a->c->stage, &a->c->slab, a->version);
+        *out = rdmeta_stage_build(&a->c->stage, &a->c->blocks, a->version);
         if (!*out)
                 return RDMETA_ERR_NO_MEMORY;
         if (rdmeta_topic_same(*out, old)) {
-                rdmeta_topic_destroy(&a->c->slab, *out);
+                rdmeta_topic_destroy(&a->c->blocks, *out);
                 *out = NULL;
         }
         return RDMETA_OK;
@@ -225,7 +225,8 @@ static rdmeta_err_t stage_known(rdmeta_apply_t *a, rdmeta_entry_t *e,
         if (t) {
                 rdmeta_topic_source_set(t, a->in.broker);
                 a->replaced++;
-                a->new_ids += memcmp(t->id, e->topic->id, 16) != 0;
+                a->new_ids += memcmp(rdmeta_cold(t)->id,
+                                     rdmeta_cold(e->topic)->id, 16) != 0;
         } else {
                 a->out->unchanged += p->deadline == RDMETA_PEND_MOVE;
         }

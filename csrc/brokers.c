@@ -94,7 +94,7 @@ int32_t rdmeta_brokers_controller(const rdmeta_brokers_t *brokers) {
 void rdmeta_brokers_destroy(const rdmeta_allocator_t *allocator,
                             rdmeta_brokers_t *brokers) {
         if (brokers)
-                rdmeta_free(allocator, brokers, brokers->size);
+                rdmeta_free(allocator, brokers, brokers->large.size);
 }
 
 /* Copy rows and cluster id into one allocation. NULL: no memory. */
@@ -118,7 +118,7 @@ static rdmeta_brokers_t *brokers_make(const rdmeta_allocator_t *allocator,
                 return NULL;
         out = (rdmeta_brokers_t *)rdmeta_tmpabuf_alloc(&b, sizeof(*out));
         memset(out, 0, sizeof(*out));
-        out->size       = b.size;
+        out->large.size = b.size;
         out->version    = version;
         out->count      = n;
         atomic_init(&out->controller, controller);

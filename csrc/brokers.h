@@ -1,7 +1,7 @@
 /*
  * brokers: the broker table, one immutable allocation.
  *
- *     header   frame, size, version, count, controller, cluster id
+ *     header   large, version, count, controller, cluster id
  *     rows     [count] by id: id, port, host, rack (pointers into the same
  *              allocation: a table never leaves its process as it is)
  *     strings
@@ -18,8 +18,7 @@
 #define RDMETA_BROKERS_LOW 1024
 
 struct rdmeta_brokers {
-        rdmeta_frame_t frame; /* units 0: freed by `size` */
-        size_t size;
+        rdmeta_large_t large;
         uint64_t version;
         uint32_t count;
         _Atomic int32_t controller; /* moves without a change: any broker */

@@ -48,7 +48,7 @@ static int topic_changed(void *opaque, const rdmeta_str_t *topic,
 
         if (!e || e->topic->state == RDMETA_TOPIC_WAIT)
                 return c->erased > since;
-        return e->topic->version > since;
+        return rdmeta_cold(e->topic)->version > since;
 }
 
 /* What readers need before anything is known. */
@@ -101,8 +101,10 @@ rdmeta_cache_t *rdmeta_cache_new(const rdmeta_conf_t *wanted) {
         rdmeta_digest_key_init(&c->digest_key, &c->seed);
         for (i = 0; i < RDMETA_HASH_KEYS; i++)
                 c->list_key[i] = rdmeta_seed_next(&c->seed);
-        rdmeta_slab_init(&c->slab, &c->conf.allocator);
-        rdmeta_reclaim_init(&c->reclaim, &c->slab);
+        rdmeta_slab_init(&c->entry_slab, &c->conf.allocator, 8, 0);
+        rdmeta_slab_init(&c->blocks, &c->conf.allocator, RDMETA_LINE,
+                         RDMETA_TOPIC_LEAD);
+        rdmeta_reclaim_init(&c->reclaim, &c->blocks);
         rdmeta_ring_init(&c->ring, &c->conf.allocator, &c->reclaim,
                          conf.ring_bytes);
         rdmeta_stage_init(&c->stage, &c->conf.allocator, c->list_key);
@@ -125,8 +127,8 @@ static void topics_destroy(rdmeta_cache_t *c) {
         for (k = 0; k <= names->mask; k++) {
                 rdmeta_topic_t *t = rdmeta_slot_topic(atomic_load_explicit(
                         &names->slots[k], memory_order_relaxed));
-                if (t && t != &rdmeta_grave)
-                        rdmeta_topic_destroy(&c->slab, t);
+                if (t && t != &rdmeta_grave.topic)
+                        rdmeta_topic_destroy(&c->blocks, t);
         }
 }
 
@@ -147,7 +149,8 @@ void rdmeta_cache_unref(rdmeta_cache_t *c) {
         rdmeta_stage_destroy(&c->stage);
         rdmeta_free(&allocator, c->doubts.all,
                     c->doubts.capacity * sizeof(*c->doubts.all));
-        rdmeta_slab_destroy(&c->slab);
+        rdmeta_slab_destroy(&c->entry_slab);
+        rdmeta_slab_destroy(&c->blocks);
         rdmeta_wait_destroy(&c->wait);
         rdmeta_free(&allocator, c, sizeof(*c));
 }
@@ -189,7 +192,7 @@ static void stats_topics(const rdmeta_cache_t *c, rdmeta_stats_t *out) {
                 const rdmeta_topic_t *t =
                         rdmeta_slot_topic(atomic_load_explicit(
                                 &names->slots[k], memory_order_relaxed));
-                if (!t || t == &rdmeta_grave ||
+                if (!t || t == &rdmeta_grave.topic ||
                     t->state == RDMETA_TOPIC_WAIT)
                         continue;
                 if (t->state == RDMETA_TOPIC_VALID) {
@@ -205,8 +208,8 @@ static void stats_topics(const rdmeta_cache_t *c, rdmeta_stats_t *out) {
 }
 
 static uint64_t stats_bytes(const rdmeta_cache_t *c) {
-        return sizeof(*c) + c->slab.bytes + rdmeta_names(c)->size +
-               rdmeta_ids(c)->size + rdmeta_table_brokers(c)->size +
+        return sizeof(*c) + c->entry_slab.bytes + c->blocks.bytes + rdmeta_names(c)->large.size +
+               rdmeta_ids(c)->large.size + rdmeta_table_brokers(c)->large.size +
                c->order.capacity * sizeof(rdmeta_order_slot_t) +
                c->stage.memory_size + c->stage.kept_size +
                c->doubts.capacity * sizeof(rdmeta_doubt_t) +

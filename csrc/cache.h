@@ -9,7 +9,7 @@
  *       order --------- entries as the last answers named them, digests
  *       expiry -------- entries by deadline, a list a class
  *       tree ---------- entries by name; made when first asked for
- *       slab ---------- entries and blocks
+ *       entry_slab, blocks - their memory
  *       stage, doubts - a writer's scratch and memory of odd answers
  *
  *     slot of a table --> block <--> entry --> slot of order
@@ -57,7 +57,8 @@ struct rdmeta_cache {
         rdmeta_root_t root;
         rdmeta_wait_t wait;
         rdmeta_reclaim_t reclaim;
-        rdmeta_slab_t slab;
+        rdmeta_slab_t entry_slab;
+        rdmeta_slab_t blocks;
         rdmeta_ring_t ring;
         rdmeta_order_t order;
         rdmeta_expiry_t expiry;
@@ -86,7 +87,7 @@ struct rdmeta_reader {
 /* ---- entries (entry.c). The lock is held. ----------------------------- */
 
 RDMETA_INLINE rdmeta_entry_t *rdmeta_entry_of(const rdmeta_topic_t *t) {
-        return (rdmeta_entry_t *)rdmeta_topic_frame(t)->link;
+        return (rdmeta_entry_t *)rdmeta_cold(t)->link;
 }
 
 rdmeta_entry_t *rdmeta_entry_find(rdmeta_cache_t *c, const char *name,

@@ -35,6 +35,8 @@ uint32_t rdmeta_change_longest(const rdmeta_topic_t *t) {
         if (!t)
                 return 0;
         rdmeta_topic_cols(t, &c);
+        if (!c.replicas)
+                return c.flat;
         for (p = c.lists; p < c.lists_end;) {
                 const uint32_t n =
                         (uint32_t)rdmeta_col_get(p, c.list_width, 0);
@@ -193,7 +195,7 @@ static int32_t change_rows(rdmeta_change_out_t *out,
 
 static int32_t change_error(rdmeta_change_out_t *out,
                             const rdmeta_topic_t *t) {
-        out->record.detail.data = rdmeta_err_name(t->error);
+        out->record.detail.data = rdmeta_err_name(rdmeta_cold(t)->error);
         out->record.detail.len  = strlen(out->record.detail.data);
         return change_tell(out, RDMETA_TOPIC_ERROR);
 }
@@ -210,7 +212,7 @@ static int32_t change_to_valid(rdmeta_change_out_t *out,
         const int recreated = old && was_seen(old) &&
                               rdmeta_topic_has_id(old) &&
                               rdmeta_topic_has_id(new_) &&
-                              memcmp(old->id, new_->id, 16) != 0;
+                              memcmp(rdmeta_cold(old)->id, rdmeta_cold(new_)->id, 16) != 0;
 
         if (recreated && old->state != RDMETA_TOPIC_GONE)
                 return change_tell(out, RDMETA_TOPIC_RECREATED);
@@ -228,7 +230,7 @@ int32_t rdmeta_change_topics(rdmeta_change_out_t *out,
         out->record.topic.data = named->name;
         out->record.topic.len  = named->name_len;
         if (rdmeta_topic_has_id(named))
-                out->record.topic_id = named->id;
+                out->record.topic_id = rdmeta_cold(named)->id;
         if (!new_ || new_->state == RDMETA_TOPIC_GONE)
                 return was_seen(old) && old->state != RDMETA_TOPIC_GONE
                                ? change_tell(out, RDMETA_TOPIC_REMOVED)
@@ -242,7 +244,7 @@ int32_t rdmeta_change_topics(rdmeta_change_out_t *out,
                 return 0;
         default:
                 if (old && old->state == new_->state &&
-                    old->error == new_->error)
+                    rdmeta_cold(old)->error == rdmeta_cold(new_)->error)
                         return 0;
                 return change_error(out, new_);
         }

@@ -13,8 +13,9 @@ static const char *check_entry(rdmeta_cache_t *c, const rdmeta_topic_t *t) {
                 return "a name does not find its entry";
         if (rdmeta_topic_has_id(t)) {
                 const rdmeta_topic_t *by_id =
-                        rdmeta_table_id(rdmeta_ids(c), t->id);
-                if (!by_id || memcmp(by_id->id, t->id, 16) != 0)
+                        rdmeta_table_id(rdmeta_ids(c), rdmeta_cold(t)->id);
+                if (!by_id || memcmp(rdmeta_cold(by_id)->id,
+                                     rdmeta_cold(t)->id, 16) != 0)
                         return "an id does not find a block";
         }
         if (e->order != RDMETA_ORDER_NONE) {
@@ -62,7 +63,7 @@ static const char *check_locked(rdmeta_cache_t *c) {
                 if (!slot)
                         continue;
                 used++;
-                if (t == &rdmeta_grave) {
+                if (t == &rdmeta_grave.topic) {
                         graves++;
                         continue;
                 }

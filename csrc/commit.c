@@ -13,7 +13,7 @@ static rdmeta_err_t absent_restate(rdmeta_apply_t *a, rdmeta_entry_t *e,
         if (!p)
                 return RDMETA_ERR_NO_MEMORY;
         p->deadline = RDMETA_PEND_STATE;
-        p->topic    = rdmeta_topic_restate(&a->c->slab, e->topic, state, 0,
+        p->topic    = rdmeta_topic_restate(&a->c->blocks, e->topic, state, 0,
                                            a->version);
         if (!p->topic)
                 return RDMETA_ERR_NO_MEMORY;
@@ -44,7 +44,7 @@ static rdmeta_err_t absent_freeze(rdmeta_apply_t *a, rdmeta_entry_t *e) {
 
 /* Learned or changed after the request left: the answer cannot know of it. */
 static int is_news(const rdmeta_apply_t *a, const rdmeta_topic_t *t) {
-        return a->in.sent_version && t->version > a->in.sent_version;
+        return a->in.sent_version && rdmeta_cold(t)->version > a->in.sent_version;
 }
 
 static rdmeta_err_t absent_one(rdmeta_apply_t *a, rdmeta_entry_t *e) {
@@ -252,7 +252,7 @@ static void commit_brokers(rdmeta_apply_t *a) {
         atomic_store_explicit(&c->root.brokers, a->brokers,
                               memory_order_release);
         if (!a->recorded)
-                rdmeta_reclaim_retire(&c->reclaim, &old->frame);
+                rdmeta_reclaim_large(&c->reclaim, &old->large);
         a->brokers = NULL;
 }
 
@@ -320,7 +320,7 @@ void rdmeta_apply_abort(rdmeta_apply_t *a) {
 
         for (i = 0; i < a->n_pends; i++) {
                 a->pends[i].entry->staged = 0;
-                rdmeta_topic_destroy(&a->c->slab, a->pends[i].topic);
+                rdmeta_topic_destroy(&a->c->blocks, a->pends[i].topic);
         }
         for (k = o->count; k < o->count + a->tail; k++)
                 if (o->slots[k].entry)

@@ -15,31 +15,31 @@ rdmeta_entry_t *rdmeta_entry_find(rdmeta_cache_t *c, const char *name,
 
 rdmeta_entry_t *rdmeta_entry_new(rdmeta_cache_t *c, rdmeta_topic_t *topic) {
         rdmeta_entry_t *e =
-                (rdmeta_entry_t *)rdmeta_slab_alloc(&c->slab, sizeof(*e));
+                (rdmeta_entry_t *)rdmeta_slab_alloc(&c->entry_slab, sizeof(*e));
 
         if (!e)
                 return NULL;
         memset(e, 0, sizeof(*e));
         e->topic = topic;
         e->order = RDMETA_ORDER_NONE;
-        rdmeta_topic_frame(topic)->link = e;
+        rdmeta_cold(topic)->link = e;
         return e;
 }
 
 void rdmeta_entry_drop(rdmeta_cache_t *c, rdmeta_entry_t *e) {
-        rdmeta_topic_destroy(&c->slab, e->topic);
-        rdmeta_slab_free(&c->slab, e, sizeof(*e));
+        rdmeta_topic_destroy(&c->blocks, e->topic);
+        rdmeta_slab_free(&c->entry_slab, e, sizeof(*e));
 }
 
 void rdmeta_retire(rdmeta_cache_t *c, rdmeta_topic_t *t) {
-        rdmeta_reclaim_retire(&c->reclaim, rdmeta_topic_frame(t));
+        rdmeta_reclaim_topic(&c->reclaim, t);
 }
 
 /* ---- tables ------------------------------------------------------------ */
 
 static uint64_t topic_hash(const rdmeta_table_t *t, const rdmeta_topic_t *topic,
                            int ids) {
-        return ids ? rdmeta_hash_id(t->key, topic->id)
+        return ids ? rdmeta_hash_id(t->key, rdmeta_cold(topic)->id)
                    : rdmeta_name_hash(t, topic);
 }
 
@@ -57,7 +57,7 @@ static rdmeta_table_t *table_copy(rdmeta_cache_t *c,
                 rdmeta_topic_t *topic = rdmeta_slot_topic(
                         atomic_load_explicit(&from->slots[k],
                                              memory_order_relaxed));
-                if (topic && topic != &rdmeta_grave)
+                if (topic && topic != &rdmeta_grave.topic)
                         rdmeta_table_put(t, topic_hash(t, topic, ids), topic);
         }
         c->stats.rehashes++;
@@ -86,7 +86,7 @@ void rdmeta_table_publish(rdmeta_cache_t *c, _Atomic(rdmeta_table_t *) *where,
                                                    memory_order_relaxed);
 
         atomic_store_explicit(where, t, memory_order_release);
-        rdmeta_reclaim_retire(&c->reclaim, &old->frame);
+        rdmeta_reclaim_large(&c->reclaim, &old->large);
 }
 
 /* Room for n more, and a new key for a table whose probes are too long. */
@@ -124,8 +124,8 @@ static void id_put(rdmeta_cache_t *c, rdmeta_topic_t *t) {
 
         if (!rdmeta_topic_has_id(t))
                 return;
-        hash = rdmeta_hash_id(ids->key, t->id);
-        old  = rdmeta_table_id(ids, t->id);
+        hash = rdmeta_hash_id(ids->key, rdmeta_cold(t)->id);
+        old  = rdmeta_table_id(ids, rdmeta_cold(t)->id);
         if (old)
                 rdmeta_table_swap(ids, hash, old, t);
         else
@@ -136,7 +136,7 @@ static void id_drop(rdmeta_cache_t *c, const rdmeta_topic_t *t) {
         rdmeta_table_t *ids = rdmeta_ids(c);
 
         if (rdmeta_topic_has_id(t))
-                rdmeta_table_drop(ids, rdmeta_hash_id(ids->key, t->id), t);
+                rdmeta_table_drop(ids, rdmeta_hash_id(ids->key, rdmeta_cold(t)->id), t);
 }
 
 /* ---- life of an entry -------------------------------------------------- */
@@ -167,7 +167,7 @@ void rdmeta_entry_erase(rdmeta_cache_t *c, rdmeta_entry_t *e) {
                 c->order.holes++;
         }
         c->entries--;
-        rdmeta_slab_free(&c->slab, e, sizeof(*e));
+        rdmeta_slab_free(&c->entry_slab, e, sizeof(*e));
 }
 
 void rdmeta_entry_swap(rdmeta_cache_t *c, rdmeta_entry_t *e,
@@ -175,13 +175,13 @@ void rdmeta_entry_swap(rdmeta_cache_t *c, rdmeta_entry_t *e,
         rdmeta_table_t *names   = rdmeta_names(c);
         rdmeta_table_t *ids     = rdmeta_ids(c);
         rdmeta_topic_t *old     = e->topic;
-        const int same_id       = !memcmp(old->id, topic->id, 16);
+        const int same_id       = !memcmp(rdmeta_cold(old)->id, rdmeta_cold(topic)->id, 16);
 
-        rdmeta_topic_frame(topic)->link = e;
+        rdmeta_cold(topic)->link = e;
         e->topic                        = topic;
         rdmeta_table_swap(names, rdmeta_name_hash(names, topic), old, topic);
         if (same_id && rdmeta_topic_has_id(topic)) {
-                rdmeta_table_swap(ids, rdmeta_hash_id(ids->key, topic->id),
+                rdmeta_table_swap(ids, rdmeta_hash_id(ids->key, rdmeta_cold(topic)->id),
                                   old, topic);
         } else if (!same_id) {
                 id_drop(c, old);

@@ -61,16 +61,25 @@ RDMETA_INLINE uint64_t rdmeta_mix(uint64_t a, uint64_t b) {
 uint64_t rdmeta_hash_other(const uint64_t key[RDMETA_HASH_KEYS],
                            const char *s, size_t n);
 
-RDMETA_INLINE uint64_t rdmeta_hash(const uint64_t key[RDMETA_HASH_KEYS],
-                                   const char *s, size_t n) {
-        uint64_t h;
+/* Names of 17 to 32 bytes: most of them. */
+RDMETA_INLINE uint64_t rdmeta_hash_short(const uint64_t key[RDMETA_HASH_KEYS],
+                                         const char *s, size_t n) {
+        const uint64_t h = rdmeta_mix(rdmeta_load64(s) ^ key[1],
+                                      rdmeta_load64(s + 8) ^ (key[0] + n));
 
-        if (RDMETA_UNLIKELY(n - 17 > 15))
-                return rdmeta_hash_other(key, s, n);
-        h = rdmeta_mix(rdmeta_load64(s) ^ key[1],
-                       rdmeta_load64(s + 8) ^ (key[0] + n));
         return rdmeta_mix(rdmeta_load64(s + n - 16) ^ key[2],
                           rdmeta_load64(s + n - 8) ^ h ^ key[3]);
+}
+
+RDMETA_INLINE int rdmeta_hash_is_short(size_t n) {
+        return n - 17 <= 15;
+}
+
+RDMETA_INLINE uint64_t rdmeta_hash(const uint64_t key[RDMETA_HASH_KEYS],
+                                   const char *s, size_t n) {
+        if (RDMETA_LIKELY(rdmeta_hash_is_short(n)))
+                return rdmeta_hash_short(key, s, n);
+        return rdmeta_hash_other(key, s, n);
 }
 
 RDMETA_INLINE uint64_t rdmeta_hash_id(const uint64_t key[RDMETA_HASH_KEYS],

@@ -21,13 +21,13 @@ static rdmeta_err_t hint_new(rdmeta_cache_t *c, rdmeta_str_t name,
 
         if (err)
                 return err;
-        t = rdmeta_topic_bare(&c->slab, name, rdmeta_wire_zero_id,
+        t = rdmeta_topic_bare(&c->blocks, name, rdmeta_wire_zero_id,
                               RDMETA_TOPIC_WAIT, 0, 0);
         if (!t)
                 return RDMETA_ERR_NO_MEMORY;
         e = rdmeta_entry_new(c, t);
         if (!e) {
-                rdmeta_topic_destroy(&c->slab, t);
+                rdmeta_topic_destroy(&c->blocks, t);
                 return RDMETA_ERR_NO_MEMORY;
         }
         atomic_init(&t->deadline, due);

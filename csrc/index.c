@@ -3,8 +3,8 @@
 #include "alloc.h"
 
 /* A length that no topic name has, in a state that no topic is in. */
-const rdmeta_topic_t rdmeta_grave = {.name_len = UINT16_MAX,
-                                     .state    = UINT16_MAX};
+const rdmeta_grave_t rdmeta_grave = {
+        .topic = {.name_len = UINT16_MAX, .state = UINT16_MAX}};
 
 static size_t table_limit(uint32_t mask, int ids) {
         const size_t slots = (size_t)mask + 1;
@@ -24,11 +24,11 @@ rdmeta_table_t *rdmeta_table_new(const rdmeta_allocator_t *allocator,
                 slots *= 2;
         }
         size = sizeof(*t) + slots * sizeof(t->slots[0]);
-        t    = (rdmeta_table_t *)rdmeta_alloc(allocator, size);
+        t    = (rdmeta_table_t *)rdmeta_alloc_large(allocator, size);
         if (!t)
                 return NULL;
         memset(t, 0, size);
-        t->size = size;
+        t->large.size = size;
         t->mask = (uint32_t)(slots - 1);
         for (i = 0; i < RDMETA_HASH_KEYS; i++)
                 t->key[i] = rdmeta_seed_next(seed);
@@ -38,7 +38,7 @@ rdmeta_table_t *rdmeta_table_new(const rdmeta_allocator_t *allocator,
 void rdmeta_table_destroy(const rdmeta_allocator_t *allocator,
                           rdmeta_table_t *t) {
         if (t)
-                rdmeta_free(allocator, t, t->size);
+                rdmeta_free(allocator, t, t->large.size);
 }
 
 size_t rdmeta_table_room(const rdmeta_table_t *t, int ids) {
@@ -50,7 +50,7 @@ size_t rdmeta_table_room(const rdmeta_table_t *t, int ids) {
 rdmeta_topic_t *rdmeta_table_id(const rdmeta_table_t *t,
                                 const uint8_t id[16]) {
         const uint64_t hash = rdmeta_hash_id(t->key, id);
-        uint32_t k          = (uint32_t)hash & t->mask;
+        uint32_t k          = rdmeta_slot_first(hash) & t->mask;
 
         for (;; k = (k + 1) & t->mask) {
                 const uint64_t slot = atomic_load_explicit(
@@ -58,15 +58,15 @@ rdmeta_topic_t *rdmeta_table_id(const rdmeta_table_t *t,
                 if (!slot)
                         return NULL;
                 if (rdmeta_slot_tag_is(slot, hash) &&
-                    rdmeta_slot_topic(slot) != &rdmeta_grave &&
-                    !memcmp(rdmeta_slot_topic(slot)->id, id, 16))
+                    rdmeta_slot_topic(slot) != &rdmeta_grave.topic &&
+                    !memcmp(rdmeta_cold(rdmeta_slot_topic(slot))->id, id, 16))
                         return rdmeta_slot_topic(slot);
         }
 }
 
 void rdmeta_table_put(rdmeta_table_t *t, uint64_t hash,
                       rdmeta_topic_t *topic) {
-        uint32_t k = (uint32_t)hash & t->mask, probes = 0;
+        uint32_t k = rdmeta_slot_first(hash) & t->mask, probes = 0;
 
         while (atomic_load_explicit(&t->slots[k], memory_order_relaxed)) {
                 k = (k + 1) & t->mask;
@@ -82,7 +82,7 @@ void rdmeta_table_put(rdmeta_table_t *t, uint64_t hash,
 static rdmeta_slot_t *table_slot(rdmeta_table_t *t, uint64_t hash,
                                  const rdmeta_topic_t *old) {
         const uint64_t want = rdmeta_slot_make(hash, old);
-        uint32_t k          = (uint32_t)hash & t->mask;
+        uint32_t k          = rdmeta_slot_first(hash) & t->mask;
         uint64_t slot;
 
         for (;; k = (k + 1) & t->mask) {
@@ -112,7 +112,6 @@ void rdmeta_table_drop(rdmeta_table_t *t, uint64_t hash,
                 return;
         t->graves++;
         atomic_store_explicit(slot,
-                              (uint64_t)(uintptr_t)&rdmeta_grave |
-                              (hash >> RDMETA_SLOT_BITS << RDMETA_SLOT_BITS),
+                              rdmeta_slot_make(hash, &rdmeta_grave.topic),
                               memory_order_release);
 }

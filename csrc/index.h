@@ -4,8 +4,8 @@
  * Open addressing with linear probes; a slot is one word, so that it changes
  * in one store and a reader needs no lock:
  *
- *     slot   63 ....... 48 47 ...................... 0
- *            tag of hash   address of the block           0: free
+ *     slot   63 ...................... 16 15 ....... 0
+ *            address of the block         tag of hash     0: free
  *                                                         grave: was used
  *
  * A probe follows the address only where the 16-bit tag agrees. What has been
@@ -31,8 +31,7 @@
 typedef _Atomic uint64_t rdmeta_slot_t;
 
 typedef struct rdmeta_table {
-        rdmeta_frame_t frame; /* units 0: freed by `size` */
-        size_t size;
+        rdmeta_large_t large;
         uint32_t mask;
         uint32_t used;   /* slots not free, graves included */
         uint32_t graves; /* writer's */
@@ -41,31 +40,39 @@ typedef struct rdmeta_table {
         rdmeta_slot_t slots[];
 } rdmeta_table_t;
 
-#define RDMETA_SLOT_BITS 48
+#define RDMETA_SLOT_TAG 16
 /* Longer probes do not happen by chance: at half full one of 256 in fewer than
- * one of 10^12 tables of a million names; ids are denser, and drawn by brokers. */
+ * one of 10^12 tables of a million names; ids are denser, and brokers draw
+ * them. */
 #define RDMETA_PROBE_MAX_NAMES 256
 #define RDMETA_PROBE_MAX_IDS 16384
 
 RDMETA_INLINE rdmeta_topic_t *rdmeta_slot_topic(uint64_t slot) {
-        return (rdmeta_topic_t *)(uintptr_t)(slot &
-                                             ((UINT64_C(1)
-                                               << RDMETA_SLOT_BITS) -
-                                              1));
+        return (rdmeta_topic_t *)(uintptr_t)(slot >> RDMETA_SLOT_TAG);
 }
 
 RDMETA_INLINE uint64_t rdmeta_slot_make(uint64_t hash,
                                         const rdmeta_topic_t *t) {
-        return hash >> RDMETA_SLOT_BITS << RDMETA_SLOT_BITS |
-               (uint64_t)(uintptr_t)t;
+        return (uint64_t)(uintptr_t)t << RDMETA_SLOT_TAG | (uint16_t)hash;
 }
 
 RDMETA_INLINE int rdmeta_slot_tag_is(uint64_t slot, uint64_t hash) {
-        return (slot ^ hash) >> RDMETA_SLOT_BITS == 0;
+        return (uint16_t)(slot ^ hash) == 0;
+}
+
+/* Where a probe begins: bits that the tag is not made of. */
+RDMETA_INLINE uint32_t rdmeta_slot_first(uint64_t hash) {
+        return (uint32_t)(hash >> RDMETA_SLOT_TAG);
 }
 
 /* The block that stands for what was removed. Nothing ever matches it. */
-extern const rdmeta_topic_t rdmeta_grave;
+typedef struct rdmeta_grave {
+        _Alignas(RDMETA_LINE) char before[RDMETA_LINE - RDMETA_TOPIC_LEAD];
+        rdmeta_cold_t cold;
+        rdmeta_topic_t topic;
+} rdmeta_grave_t;
+
+extern const rdmeta_grave_t rdmeta_grave;
 
 /* A free table for `n` names (or ids: denser), with a key drawn from `seed`.
  * NULL: no memory. */
@@ -80,7 +87,7 @@ size_t rdmeta_table_room(const rdmeta_table_t *t, int ids);
 RDMETA_INLINE rdmeta_topic_t *rdmeta_table_name(const rdmeta_table_t *t,
                                                 uint64_t hash,
                                                 const char *name, size_t n) {
-        uint32_t k = (uint32_t)hash & t->mask;
+        uint32_t k = rdmeta_slot_first(hash) & t->mask;
 
         for (;; k = (k + 1) & t->mask) {
                 const uint64_t slot = atomic_load_explicit(
@@ -101,7 +108,7 @@ rdmeta_topic_t *rdmeta_table_id(const rdmeta_table_t *t, const uint8_t id[16]);
 RDMETA_INLINE void rdmeta_table_prefetch(const rdmeta_table_t *t,
                                          uint64_t hash) {
         __builtin_prefetch(
-                (const void *)&t->slots[(uint32_t)hash & t->mask]);
+                (const void *)&t->slots[rdmeta_slot_first(hash) & t->mask]);
 }
 
 /* The writer's. put: not there yet, and room was made. swap: `old` becomes

@@ -49,7 +49,7 @@ static void to_state(rdmeta_merge_out_t *out, uint16_t state, int32_t error) {
 /* Learned or changed after the request left: this answer cannot know. */
 static int is_news(const rdmeta_topic_t *old, const rdmeta_merge_in_t *in) {
         return old && old->state == RDMETA_TOPIC_VALID &&
-               in->sent_version && old->version > in->sent_version;
+               in->sent_version && rdmeta_cold(old)->version > in->sent_version;
 }
 
 static void merge_error(const rdmeta_topic_t *old, int32_t error,
@@ -100,7 +100,7 @@ static void stage_past(rdmeta_stage_t *s, const rdmeta_topic_t *old,
 
         s->n_past = 0;
         if (recreated)
-                memcpy(s->past + 16 * s->n_past++, old->id, 16);
+                memcpy(s->past + 16 * s->n_past++, rdmeta_cold(old)->id, 16);
         for (i = 0; i < cols->n_past && s->n_past < RDMETA_PAST_MAX; i++) {
                 const uint8_t *id = (const uint8_t *)cols->past + 16 * i;
                 if (!id_same(id, s->id_bytes))
@@ -221,7 +221,7 @@ static rdmeta_err_t merge_known(const rdmeta_topic_t *old,
                                 const rdmeta_cols_t *cols, rdmeta_stage_t *s,
                                 const rdmeta_merge_in_t *in,
                                 rdmeta_merge_out_t *out) {
-        const int ids_known = id_known(old->id) && id_known(s->topic.id);
+        const int ids_known = id_known(rdmeta_cold(old)->id) && id_known(s->topic.id);
         int missing, believe = 0;
         uint32_t lower;
         rdmeta_err_t err;
@@ -234,8 +234,8 @@ static rdmeta_err_t merge_known(const rdmeta_topic_t *old,
                 if (!believe && (missing || lower == s->count))
                         return keep_back(out);
         }
-        if (id_known(old->id) && !id_known(s->topic.id)) {
-                memcpy(s->id_bytes, old->id, 16);
+        if (id_known(rdmeta_cold(old)->id) && !id_known(s->topic.id)) {
+                memcpy(s->id_bytes, rdmeta_cold(old)->id, 16);
                 out->exact = 0;
         }
         stage_past(s, old, cols, 0);
@@ -254,8 +254,8 @@ static rdmeta_err_t merge_valid(const rdmeta_topic_t *old, rdmeta_stage_t *s,
         int32_t operations;
 
         rdmeta_topic_cols(old, &cols);
-        if (id_known(old->id) && id_known(s->topic.id) &&
-            !id_same(old->id, s->topic.id)) {
+        if (id_known(rdmeta_cold(old)->id) && id_known(s->topic.id) &&
+            !id_same(rdmeta_cold(old)->id, s->topic.id)) {
                 if (is_superseded(&cols, s->topic.id) &&
                     !doubt_add(in, &out->doubt))
                         return keep_back(out);
@@ -299,7 +299,7 @@ int rdmeta_merge_hint(const rdmeta_topic_t *old, const rdmeta_row_t *row,
         if (hint->leader < 0 || hint->leader_epoch < 0)
                 return 0;
         if (hint->topic_id && id_known(hint->topic_id) &&
-            id_known(old->id) && !id_same(hint->topic_id, old->id))
+            id_known(rdmeta_cold(old)->id) && !id_same(hint->topic_id, rdmeta_cold(old)->id))
                 return 0;
         return hint->leader_epoch > row->high;
 }

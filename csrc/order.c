@@ -12,7 +12,8 @@ rdmeta_err_t rdmeta_order_reserve(rdmeta_order_t *o,
                 return RDMETA_OK;
         if (count >= RDMETA_ORDER_NONE)
                 return RDMETA_ERR_NO_MEMORY;
-        slots = (rdmeta_order_slot_t *)rdmeta_alloc(allocator, count * size);
+        slots = (rdmeta_order_slot_t *)rdmeta_alloc_large(allocator,
+                                                         count * size);
         if (!slots)
                 return RDMETA_ERR_NO_MEMORY;
         if (o->capacity) /* beyond the count, too: an answer stages there */

@@ -19,7 +19,7 @@ rdmeta_reader_t *rdmeta_reader_new(rdmeta_cache_t *c, int32_t flags) {
                 r->root     = &c->root;
                 r->cache    = c;
                 r->stale_ok = (flags & RDMETA_ALLOW_STALE) != 0;
-                rdmeta_reclaim_add(&c->reclaim, &r->reading);
+                rdmeta_reclaim_add(&c->reclaim, &r->reading, r->stale_ok);
                 rdmeta_cache_ref(c);
         } else {
                 r = NULL;
@@ -55,17 +55,37 @@ void rdmeta_reader_leave(rdmeta_reader_t *r) {
         rdmeta_reading_leave(&r->reading);
 }
 
-int32_t rdmeta_leader(rdmeta_reader_t *r, const char *topic, size_t len,
-                      int32_t partition, int64_t mono_us) {
+static RDMETA_NOINLINE int32_t leader_general(rdmeta_reader_t *r,
+                                              const char *topic, size_t len,
+                                              int32_t partition,
+                                              int64_t mono_us) {
         int32_t leader;
 
-        if (RDMETA_UNLIKELY(len - 1 >= RDMETA_NAME_MAX))
+        if (len - 1 >= RDMETA_NAME_MAX)
                 return RDMETA_NOT_CACHED;
         rdmeta_reading_enter(&r->reading);
         leader = rdmeta_view_leader(r->root, topic, len, partition, mono_us,
                                     r->stale_ok);
         rdmeta_reading_leave(&r->reading);
         return leader;
+}
+
+int32_t rdmeta_leader(rdmeta_reader_t *r, const char *topic, size_t len,
+                      int32_t partition, int64_t mono_us) {
+#if defined(__SSE2__)
+        if (RDMETA_LIKELY(rdmeta_hash_is_short(len)) &&
+            RDMETA_LIKELY(rdmeta_reading_is_plain(&r->reading))) {
+                int32_t leader;
+
+                rdmeta_reading_begin(&r->reading);
+                leader = rdmeta_view_leader_fast(r->root, topic, len,
+                                                 partition, mono_us);
+                rdmeta_reading_end(&r->reading);
+                if (RDMETA_LIKELY(leader != RDMETA_VIEW_GENERAL))
+                        return leader;
+        }
+#endif
+        return leader_general(r, topic, len, partition, mono_us);
 }
 
 /* ---- many at once --------------------------------------------------------- */
@@ -92,10 +112,10 @@ static void leaders_batch(const rdmeta_reader_t *r, const rdmeta_str_t *topics,
         for (i = 0; i < n; i++) {
                 const rdmeta_topic_t *t =
                         rdmeta_slot_topic(atomic_load_explicit(
-                                &names->slots[(uint32_t)hash[i] & names->mask],
+                                &names->slots[rdmeta_slot_first(hash[i]) &
+                                              names->mask],
                                 memory_order_acquire));
-                __builtin_prefetch((const char *)t + 32);
-                __builtin_prefetch((const char *)t + 96);
+                __builtin_prefetch(t);
         }
         for (i = 0; i < n; i++)
                 out[i] = topics[i].len - 1 < RDMETA_NAME_MAX
@@ -206,11 +226,11 @@ void rdmeta_topic_info(rdmeta_reader_t *r, const rdmeta_topic_t *t,
 
         out->name.data = t->name;
         out->name.len  = t->name_len;
-        memcpy(out->topic_id, t->id, sizeof(out->topic_id));
-        out->version    = t->version;
+        memcpy(out->topic_id, rdmeta_cold(t)->id, sizeof(out->topic_id));
+        out->version    = rdmeta_cold(t)->version;
         out->partitions = rdmeta_topic_count(t);
-        out->internal   = (t->flags & RDMETA_TOPIC_F_INTERNAL) != 0;
-        out->error      = t->error;
+        out->internal   = (rdmeta_cold(t)->flags & RDMETA_TOPIC_F_INTERNAL) != 0;
+        out->error      = rdmeta_cold(t)->error;
         out->state      = rdmeta_view_state(r->root, t, mono_us, 0);
         out->operations = rdmeta_topic_operations(t);
         out->source_broker =

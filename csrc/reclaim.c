@@ -27,36 +27,35 @@ static int membarrier_all(void) {
 }
 #endif
 
-void rdmeta_reclaim_init(rdmeta_reclaim_t *r, rdmeta_slab_t *slab) {
+void rdmeta_reclaim_init(rdmeta_reclaim_t *r, rdmeta_slab_t *blocks) {
         memset(r, 0, sizeof(*r));
         atomic_init(&r->epoch, 1);
         r->fence = !membarrier_register();
         rdmeta_tailq_init(&r->readers);
-        r->slab = slab;
-}
-
-static size_t frame_bytes(const rdmeta_frame_t *f) {
-        if (f->units)
-                return (size_t)f->units * RDMETA_SLAB_UNIT;
-        return ((const rdmeta_large_t *)(const void *)f)->size;
+        r->blocks = blocks;
 }
 
 static void limbo_free(rdmeta_reclaim_t *r, int which) {
-        rdmeta_frame_t *f = r->limbo[which];
+        rdmeta_topic_t *t   = r->topics[which];
+        rdmeta_large_t *big = r->large[which];
 
-        r->limbo[which] = NULL;
-        while (f) {
-                rdmeta_frame_t *next = (rdmeta_frame_t *)f->link;
-                const size_t bytes   = frame_bytes(f);
+        r->topics[which] = NULL;
+        r->large[which]  = NULL;
+        while (t) {
+                rdmeta_topic_t *next = (rdmeta_topic_t *)rdmeta_cold(t)->link;
 
-                r->limbo_bytes -= bytes;
-                if (f->units) {
-                        rdmeta_slab_free(r->slab, f, bytes);
-                } else {
-                        r->large_bytes -= bytes;
-                        rdmeta_free(r->slab->allocator, f, bytes);
-                }
-                f = next;
+                r->limbo_bytes -= rdmeta_slab_bytes(r->blocks,
+                                                    rdmeta_cold(t)->size);
+                rdmeta_topic_destroy(r->blocks, t);
+                t = next;
+        }
+        while (big) {
+                rdmeta_large_t *next = (rdmeta_large_t *)big->link;
+
+                r->limbo_bytes -= big->size;
+                r->large_bytes -= big->size;
+                rdmeta_free(r->blocks->allocator, big, big->size);
+                big = next;
         }
 }
 
@@ -71,9 +70,10 @@ void rdmeta_reclaim_destroy(rdmeta_reclaim_t *r) {
         limbo_free_all(r);
 }
 
-void rdmeta_reclaim_add(rdmeta_reclaim_t *r, rdmeta_reading_t *reading) {
+void rdmeta_reclaim_add(rdmeta_reclaim_t *r, rdmeta_reading_t *reading,
+                        int special) {
         atomic_init(&reading->epoch, 0);
-        reading->depth  = 0;
+        reading->depth  = special || r->fence ? RDMETA_READING_SPECIAL : 0;
         reading->fence  = r->fence;
         reading->global = &r->epoch;
         rdmeta_tailq_push_back(&r->readers, &reading->node);
@@ -83,15 +83,26 @@ void rdmeta_reclaim_remove(rdmeta_reclaim_t *r, rdmeta_reading_t *reading) {
         rdmeta_tailq_remove(&r->readers, &reading->node);
 }
 
-void rdmeta_reclaim_retire(rdmeta_reclaim_t *r, rdmeta_frame_t *frame) {
-        const uint64_t now = atomic_load_explicit(&r->epoch,
-                                                  memory_order_relaxed);
+static int limbo_now(const rdmeta_reclaim_t *r) {
+        return (int)(atomic_load_explicit(&r->epoch, memory_order_relaxed) %
+                     3);
+}
 
-        frame->link       = r->limbo[now % 3];
-        r->limbo[now % 3] = frame;
-        r->limbo_bytes += frame_bytes(frame);
-        if (!frame->units)
-                r->large_bytes += frame_bytes(frame);
+void rdmeta_reclaim_topic(rdmeta_reclaim_t *r, rdmeta_topic_t *t) {
+        const int which = limbo_now(r);
+
+        rdmeta_cold(t)->link = r->topics[which];
+        r->topics[which]     = t;
+        r->limbo_bytes += rdmeta_slab_bytes(r->blocks, rdmeta_cold(t)->size);
+}
+
+void rdmeta_reclaim_large(rdmeta_reclaim_t *r, rdmeta_large_t *large) {
+        const int which = limbo_now(r);
+
+        large->link     = r->large[which];
+        r->large[which] = large;
+        r->limbo_bytes += large->size;
+        r->large_bytes += large->size;
 }
 
 /* 0: all outside; 1: all outside or in the current epoch; 2: neither. */

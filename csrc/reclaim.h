@@ -35,65 +35,78 @@
 #include "tailq.h"
 #include "topic.h"
 
-#define RDMETA_LINE 64
 #define RDMETA_LIMBO_LOOK (64 << 10)
 
 typedef struct rdmeta_reclaim {
         _Atomic uint64_t epoch; /* from 1 on */
         int32_t fence;          /* 1: no membarrier here */
         rdmeta_tailq_t readers;
-        rdmeta_frame_t *limbo[3];
+        rdmeta_topic_t *topics[3];
+        rdmeta_large_t *large[3];
         size_t limbo_bytes;
         size_t large_bytes; /* of which not the slab's */
         size_t looked_at; /* limbo_bytes after the last look */
-        rdmeta_slab_t *slab;
+        rdmeta_slab_t *blocks;
 } rdmeta_reclaim_t;
 
-/* What a reader announces; alone in its cache line. */
+#define RDMETA_READING_SPECIAL 0x80000000u
+
+/* What a reader announces; alone in its cache line. A point lookup does not
+ * count its depth: that would be a store to be loaded by the next one. */
 typedef struct rdmeta_reading {
         _Alignas(RDMETA_LINE) _Atomic uint64_t epoch; /* 0: outside */
-        uint32_t depth;
+        uint32_t depth; /* above RDMETA_READING_SPECIAL: never plain */
         int32_t fence;
         const _Atomic uint64_t *global;
         rdmeta_tailq_node_t node;
 } rdmeta_reading_t;
 
-/* Retired things that are not a slab's pieces begin like this. */
-typedef struct rdmeta_large {
-        rdmeta_frame_t frame; /* units 0 */
-        size_t size;
-} rdmeta_large_t;
-
-void rdmeta_reclaim_init(rdmeta_reclaim_t *r, rdmeta_slab_t *slab);
+void rdmeta_reclaim_init(rdmeta_reclaim_t *r, rdmeta_slab_t *blocks);
 /* Frees all of limbo: no reader is left. */
 void rdmeta_reclaim_destroy(rdmeta_reclaim_t *r);
 
 /* The writer's lock is held for these. */
-void rdmeta_reclaim_add(rdmeta_reclaim_t *r, rdmeta_reading_t *reading);
+/* `special`: it is never plain. */
+void rdmeta_reclaim_add(rdmeta_reclaim_t *r, rdmeta_reading_t *reading,
+                        int special);
 void rdmeta_reclaim_remove(rdmeta_reclaim_t *r, rdmeta_reading_t *reading);
 /* Take over what no new reader can find any more. Cannot fail. */
-void rdmeta_reclaim_retire(rdmeta_reclaim_t *r, rdmeta_frame_t *frame);
+void rdmeta_reclaim_topic(rdmeta_reclaim_t *r, rdmeta_topic_t *t);
+void rdmeta_reclaim_large(rdmeta_reclaim_t *r, rdmeta_large_t *large);
 /* Free what can be; looks at the readers only if it is worth it. */
 void rdmeta_reclaim_collect(rdmeta_reclaim_t *r);
 
-RDMETA_INLINE void rdmeta_reading_enter(rdmeta_reading_t *r) {
-        uint64_t now;
+/* Announce; the compiler's fence keeps the loads behind it. */
+RDMETA_INLINE void rdmeta_reading_begin(rdmeta_reading_t *r) {
+        const uint64_t now = atomic_load_explicit(r->global,
+                                                  memory_order_acquire);
 
-        if (RDMETA_UNLIKELY(r->depth++))
-                return;
-        now = atomic_load_explicit(r->global, memory_order_acquire);
-        if (RDMETA_UNLIKELY(r->fence)) {
-                atomic_store_explicit(&r->epoch, now, memory_order_seq_cst);
-                atomic_thread_fence(memory_order_seq_cst);
-                return;
-        }
         atomic_store_explicit(&r->epoch, now, memory_order_release);
-        atomic_signal_fence(memory_order_seq_cst); /* the compiler's part */
+        atomic_signal_fence(memory_order_seq_cst);
+}
+
+/* Not entered already, no fence to pay, nothing special asked for: begin and
+ * the fast lookup will do. One test for all of that. */
+RDMETA_INLINE int rdmeta_reading_is_plain(const rdmeta_reading_t *r) {
+        return r->depth == 0;
+}
+
+RDMETA_INLINE void rdmeta_reading_end(rdmeta_reading_t *r) {
+        atomic_store_explicit(&r->epoch, 0, memory_order_release);
+}
+
+/* They nest. */
+RDMETA_INLINE void rdmeta_reading_enter(rdmeta_reading_t *r) {
+        if ((r->depth++ & ~RDMETA_READING_SPECIAL) != 0)
+                return;
+        rdmeta_reading_begin(r);
+        if (RDMETA_UNLIKELY(r->fence))
+                atomic_thread_fence(memory_order_seq_cst);
 }
 
 RDMETA_INLINE void rdmeta_reading_leave(rdmeta_reading_t *r) {
-        if (RDMETA_LIKELY(--r->depth == 0))
-                atomic_store_explicit(&r->epoch, 0, memory_order_release);
+        if ((--r->depth & ~RDMETA_READING_SPECIAL) == 0)
+                rdmeta_reading_end(r);
 }
 
 #endif /* RDMETA_RECLAIM_H */

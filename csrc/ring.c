@@ -31,8 +31,10 @@ size_t rdmeta_ring_bytes(const rdmeta_ring_t *ring) {
                        sizeof(rdmeta_ring_item_t);
 }
 
-static size_t old_bytes(const rdmeta_ring_item_t *item) {
-        return item->old_ ? rdmeta_topic_bytes(item->old_) : 0;
+static size_t old_bytes(const rdmeta_ring_t *ring,
+                        const rdmeta_ring_item_t *item) {
+        return item->old_ ? rdmeta_slab_bytes(ring->reclaim->blocks,
+                                              rdmeta_cold(item->old_)->size) : 0;
 }
 
 static void ring_pop(rdmeta_ring_t *ring) {
@@ -43,17 +45,16 @@ static void ring_pop(rdmeta_ring_t *ring) {
         for (i = 0; i < b->n; i++) {
                 const rdmeta_ring_item_t *item =
                         rdmeta_ring_at(ring, ring->item_head++);
-                ring->held -= old_bytes(item);
+                ring->held -= old_bytes(ring, item);
                 if (item->old_)
-                        rdmeta_reclaim_retire(ring->reclaim,
-                                              rdmeta_topic_frame(item->old_));
+                        rdmeta_reclaim_topic(ring->reclaim, item->old_);
         }
         if (b->old_brokers) {
-                ring->held -= b->old_brokers->size;
-                ring->held_large -= b->old_brokers->size;
-                rdmeta_reclaim_retire(
+                ring->held -= b->old_brokers->large.size;
+                ring->held_large -= b->old_brokers->large.size;
+                rdmeta_reclaim_large(
                         ring->reclaim,
-                        (rdmeta_frame_t *)(uintptr_t)b->old_brokers);
+                        (rdmeta_large_t *)(uintptr_t)b->old_brokers);
         }
         if (b->version > ring->floor)
                 ring->floor = b->version;
@@ -139,8 +140,8 @@ void rdmeta_ring_begin(rdmeta_ring_t *ring,
         b->first = ring->item_tail;
         b->n     = 0;
         if (b->old_brokers) {
-                ring->held += b->old_brokers->size;
-                ring->held_large += b->old_brokers->size;
+                ring->held += b->old_brokers->large.size;
+                ring->held_large += b->old_brokers->large.size;
         }
 }
 
@@ -151,6 +152,6 @@ void rdmeta_ring_item(rdmeta_ring_t *ring, rdmeta_topic_t *old_,
 
         item->old_ = old_;
         item->new_ = new_;
-        ring->held += old_bytes(item);
+        ring->held += old_bytes(ring, item);
         ring->batches[(ring->batch_tail - 1) & ring->batch_mask].n++;
 }

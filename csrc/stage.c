@@ -96,6 +96,7 @@ RDMETA_INLINE uint32_t stage_list(rdmeta_stage_t *s, rdmeta_wire_ids_t l) {
         s->slots[k] = (uint64_t)s->generation << 32 | s->n_lists;
         s->list_bits |= bits;
         s->list_counts |= l.count;
+        s->list_counts_and &= l.count;
         s->lists[s->n_lists] = l;
         s->units += 1 + l.count;
         return s->n_lists++;
@@ -111,6 +112,7 @@ static void stage_lists_reset(rdmeta_stage_t *s) {
         s->n_lists        = 1;
         s->units          = 1;
         s->list_bits = s->list_counts = 0;
+        s->list_counts_and            = UINT32_MAX;
 }
 
 /* The top bit is set for what is less than -1. */
@@ -260,11 +262,11 @@ rdmeta_err_t rdmeta_stage_begin(rdmeta_stage_t *s, const rdmeta_topic_t *old,
         memset(&s->topic, 0, sizeof(s->topic));
         s->topic.name.data  = old->name;
         s->topic.name.len   = old->name_len;
-        s->topic.id         = old->id;
-        s->topic.error      = old->error;
-        s->topic.internal   = (old->flags & RDMETA_TOPIC_F_INTERNAL) != 0;
+        s->topic.id         = rdmeta_cold(old)->id;
+        s->topic.error      = rdmeta_cold(old)->error;
+        s->topic.internal   = (rdmeta_cold(old)->flags & RDMETA_TOPIC_F_INTERNAL) != 0;
         s->topic.operations = rdmeta_topic_operations(old);
-        memcpy(s->id_bytes, old->id, 16);
+        memcpy(s->id_bytes, rdmeta_cold(old)->id, 16);
         s->count     = cols->count;
         s->state     = old->state;
         s->sparse    = cols->ids != NULL;

@@ -43,7 +43,7 @@ typedef struct rdmeta_stage {
         rdmeta_wire_topic_t topic; /* name, id, error, internal, operations */
         uint32_t count, n_lists;
         uint32_t list_bits;   /* OR of list members, big-endian */
-        uint32_t list_counts; /* OR of their lengths */
+        uint32_t list_counts, list_counts_and; /* OR, AND of their lengths */
         uint32_t units;       /* of the lists area */
         uint8_t sparse;       /* ids are not 0..count-1 */
         uint8_t unordered;    /* lists are not in the order of use */

@@ -22,6 +22,7 @@ static void stage_renumber(rdmeta_stage_t *s) {
         memset(s->at, 0, 4 * (size_t)s->n_lists);
         s->units = 1;
         s->list_bits = s->list_counts = 0;
+        s->list_counts_and            = UINT32_MAX;
         for (i = 0; i < s->count; i++) {
                 for (c = 0; c < 3; c++) {
                         uint32_t *list = &renumber_column(s, c)[i], k;
@@ -32,6 +33,7 @@ static void stage_renumber(rdmeta_stage_t *s) {
                                 fresh[n++]   = l;
                                 s->units += 1 + l.count;
                                 s->list_counts |= l.count;
+                                s->list_counts_and &= l.count;
                                 for (k = 0; k < l.count; k++)
                                         s->list_bits |= rdmeta_load32(
                                                 l.be + 4 * (size_t)k);
@@ -61,6 +63,30 @@ static int column_differs(const int32_t *a, const int32_t *b, uint32_t n) {
         return memcmp(a, b, 4 * (size_t)n) != 0;
 }
 
+/* Lists without references to them, and with. */
+static size_t flat_bytes(const rdmeta_stage_t *s, const shape_t *shape) {
+        return (1 + (size_t)s->count * s->lists[s->n_lists - 1].count)
+               << shape->list_width;
+}
+
+static size_t shared_bytes(const rdmeta_stage_t *s, const shape_t *shape) {
+        return ((size_t)s->count << shape->ref_width) +
+               ((size_t)s->units << shape->list_width);
+}
+
+static int is_flat(const rdmeta_stage_t *s, const shape_t *shape) {
+        uint32_t i;
+
+        if (s->any_isr || s->any_offline || s->n_lists < 2 ||
+            s->list_counts != s->list_counts_and ||
+            flat_bytes(s, shape) > shared_bytes(s, shape))
+                return 0;
+        for (i = 0; i < s->count; i++)
+                if (!s->replicas[i])
+                        return 0;
+        return 1;
+}
+
 /* Columns that turned out not to be needed are dropped, so that equal facts
  * give equal blocks however they were arrived at. */
 static void shape_flags(const rdmeta_stage_t *s, shape_t *out) {
@@ -83,6 +109,7 @@ static void shape_flags(const rdmeta_stage_t *s, shape_t *out) {
         f |= s->any_isr ? RDMETA_TOPIC_F_ISR : 0;
         f |= s->any_offline ? RDMETA_TOPIC_F_OFFLINE : 0;
         f |= s->n_past ? RDMETA_TOPIC_F_PAST : 0;
+        f |= is_flat(s, out) ? RDMETA_TOPIC_F_FLAT : 0;
         f |= s->topic.internal ? RDMETA_TOPIC_F_INTERNAL : 0;
         f |= out->epoch_width << RDMETA_TOPIC_EPOCH_SHIFT;
         f |= out->list_width << RDMETA_TOPIC_LIST_SHIFT;
@@ -94,7 +121,7 @@ static void shape_flags(const rdmeta_stage_t *s, shape_t *out) {
  * response below 2 GiB can need, and checked all the same. */
 static int stage_shape(const rdmeta_stage_t *s, shape_t *out) {
         const size_t n = s->count;
-        size_t size    = offsetof(rdmeta_topic_t, name) + s->topic.name.len;
+        size_t size    = RDMETA_TOPIC_FIXED + s->topic.name.len;
         uint32_t members = rdmeta_be32(&s->list_bits) | s->list_counts;
         uint16_t f;
 
@@ -114,10 +141,10 @@ static int stage_shape(const rdmeta_stage_t *s, shape_t *out) {
         size += f & RDMETA_TOPIC_F_LAST ? 4 * n : 0;
         size += f & RDMETA_TOPIC_F_ERRORS ? 2 * n : 0;
         size += f & RDMETA_TOPIC_F_OPS ? 4 : 0;
-        size += n << out->ref_width;
         size += f & RDMETA_TOPIC_F_ISR ? n << out->ref_width : 0;
         size += f & RDMETA_TOPIC_F_OFFLINE ? n << out->ref_width : 0;
-        size += (size_t)s->units << out->list_width;
+        size += f & RDMETA_TOPIC_F_FLAT ? flat_bytes(s, out)
+                                        : shared_bytes(s, out);
         size += s->n_past ? 1 + 16 * (size_t)s->n_past : 0;
         out->size = size;
         return size <= INT32_MAX;
@@ -159,39 +186,53 @@ static char *put_refs(char *p, unsigned width, const uint32_t *at,
         return p + ((size_t)n << width);
 }
 
-RDMETA_INLINE char *put_lists_as(char *p, unsigned width,
-                                 const rdmeta_wire_ids_t *lists, uint32_t n) {
-        uint32_t i, k;
+RDMETA_INLINE char *put_members(char *p, unsigned width,
+                                rdmeta_wire_ids_t l) {
+        uint32_t k;
 
-        for (i = 0; i < n; i++) {
-                const rdmeta_wire_ids_t l = lists[i];
-
-                put_column(p, width, (const int32_t *)&l.count, 1);
-                p += (size_t)1 << width;
-                for (k = 0; k < l.count; k++) {
-                        const uint8_t *be = l.be + 4 * (size_t)k;
-                        if (width == 0) {
-                                *p = (char)be[3];
-                        } else if (width == 1) {
-                                const uint16_t x = rdmeta_be16(be + 2);
-                                memcpy(p, &x, 2);
-                        } else {
-                                const uint32_t x = rdmeta_be32(be);
-                                memcpy(p, &x, 4);
-                        }
-                        p += (size_t)1 << width;
+        for (k = 0; k < l.count; k++, p += (size_t)1 << width) {
+                const uint8_t *be = l.be + 4 * (size_t)k;
+                if (width == 0) {
+                        *p = (char)be[3];
+                } else if (width == 1) {
+                        const uint16_t x = rdmeta_be16(be + 2);
+                        memcpy(p, &x, 2);
+                } else {
+                        const uint32_t x = rdmeta_be32(be);
+                        memcpy(p, &x, 4);
                 }
         }
         return p;
 }
 
-static char *put_lists(char *p, unsigned width,
-                       const rdmeta_wire_ids_t *lists, uint32_t n) {
+/* Flat: the lists of all rows. Shared: each list once, behind its length. */
+RDMETA_INLINE char *put_lists_as(const rdmeta_stage_t *s, char *p,
+                                 unsigned width, int flat) {
+        const uint32_t n = flat ? s->count : s->n_lists;
+        uint32_t i;
+
+        if (flat)
+                p = put_column(p, width,
+                               (const int32_t *)&s->lists[1].count, 1);
+        for (i = 0; i < n; i++) {
+                const rdmeta_wire_ids_t l =
+                        s->lists[flat ? s->replicas[i] : i];
+
+                if (!flat)
+                        p = put_column(p, width, (const int32_t *)&l.count,
+                                       1);
+                p = put_members(p, width, l);
+        }
+        return p;
+}
+
+static char *put_lists(const rdmeta_stage_t *s, char *p, unsigned width,
+                       int flat) {
         if (width == 0)
-                return put_lists_as(p, 0, lists, n);
+                return put_lists_as(s, p, 0, flat);
         if (width == 1)
-                return put_lists_as(p, 1, lists, n);
-        return put_lists_as(p, 2, lists, n);
+                return put_lists_as(s, p, 1, flat);
+        return put_lists_as(s, p, 2, flat);
 }
 
 static void stage_places(rdmeta_stage_t *s) {
@@ -228,12 +269,15 @@ static char *put_columns(rdmeta_stage_t *s, const shape_t *shape, char *p) {
         p = put_column(p, shape->leader_width, s->leader, n);
         p = put_column(p, shape->epoch_width, s->epoch, n);
         p = put_rare(s, f, p);
-        p = put_refs(p, ref, s->at, s->replicas, n);
+        if (!(f & RDMETA_TOPIC_F_FLAT)) {
+                stage_places(s);
+                p = put_refs(p, ref, s->at, s->replicas, n);
+        }
         if (f & RDMETA_TOPIC_F_ISR)
                 p = put_refs(p, ref, s->at, s->isr, n);
         if (f & RDMETA_TOPIC_F_OFFLINE)
                 p = put_refs(p, ref, s->at, s->offline, n);
-        p = put_lists(p, shape->list_width, s->lists, s->n_lists);
+        p = put_lists(s, p, shape->list_width, f & RDMETA_TOPIC_F_FLAT);
         if (s->n_past) {
                 memcpy(p, s->past, 16 * (size_t)s->n_past);
                 p += 16 * (size_t)s->n_past;
@@ -253,7 +297,7 @@ RDMETA_INLINE void put_name(char *to, rdmeta_str_t name) {
 
 rdmeta_topic_t *rdmeta_stage_build(rdmeta_stage_t *s, rdmeta_slab_t *slab,
                                    uint64_t version) {
-        rdmeta_frame_t *frame;
+        rdmeta_cold_t *cold;
         rdmeta_topic_t *t;
         shape_t shape;
         char *end;
@@ -262,29 +306,21 @@ rdmeta_topic_t *rdmeta_stage_build(rdmeta_stage_t *s, rdmeta_slab_t *slab,
                 stage_renumber(s);
         if (!stage_shape(s, &shape))
                 return NULL;
-        stage_places(s);
-        frame = (rdmeta_frame_t *)rdmeta_slab_alloc(slab, sizeof(*frame) +
-                                                                  shape.size);
-        if (!frame)
+        t = rdmeta_topic_alloc(slab, shape.size);
+        if (!t)
                 return NULL;
-        frame->link = NULL;
-        frame->units =
-                (uint32_t)rdmeta_slab_units(sizeof(*frame) + shape.size);
-        atomic_init(&frame->source, -1);
-        t             = (rdmeta_topic_t *)(void *)(frame + 1);
-        memcpy(t->id, s->id_bytes, 16);
-        t->version = version;
-        t->size    = (uint32_t)shape.size;
-        t->flags   = shape.flags;
-        t->error   = (int16_t)s->topic.error;
-        atomic_init(&t->deadline, 0);
-        t->shape    = s->count << 2 |
+        cold          = rdmeta_cold(t);
+        cold->flags   = shape.flags;
+        cold->error   = (int16_t)s->topic.error;
+        cold->version = version;
+        memcpy(cold->id, s->id_bytes, 16);
+        t->shape = s->count << 2 |
                    (s->sparse ? RDMETA_TOPIC_SPARSE : shape.leader_width);
         t->name_len = (uint16_t)s->topic.name.len;
         t->state    = s->state;
         put_name(t->name, s->topic.name);
         end = put_columns(s, &shape, t->name + t->name_len);
-        if (RDMETA_UNLIKELY((size_t)(end - (char *)t) != shape.size)) {
+        if (RDMETA_UNLIKELY((size_t)(end - (char *)cold) != shape.size)) {
                 rdmeta_topic_destroy(slab, t);
                 return NULL; /* never: sizing and filling agree */
         }

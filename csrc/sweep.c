@@ -62,7 +62,7 @@ static void write_brokers(write_t *w, rdmeta_brokers_t *next) {
 
         atomic_store_explicit(&w->c->root.brokers, next, memory_order_release);
         if (!w->recorded)
-                rdmeta_reclaim_retire(&w->c->reclaim, &old->frame);
+                rdmeta_reclaim_large(&w->c->reclaim, &old->large);
 }
 
 static void write_end(write_t *w, int told) {
@@ -98,7 +98,7 @@ static rdmeta_err_t sweep_absent(rdmeta_cache_t *c, rdmeta_time_t now) {
                         if (err)
                                 return err;
                 }
-                t = rdmeta_topic_restate(&c->slab, old, RDMETA_TOPIC_GONE, 0,
+                t = rdmeta_topic_restate(&c->blocks, old, RDMETA_TOPIC_GONE, 0,
                                          w.version);
                 if (!t)
                         break; /* the next sweep will try again */
@@ -181,7 +181,7 @@ static void purge_topics(write_t *w) {
         for (k = 0; k <= names->mask; k++) {
                 rdmeta_topic_t *t = rdmeta_slot_topic(atomic_load_explicit(
                         &names->slots[k], memory_order_relaxed));
-                if (!t || t == &rdmeta_grave)
+                if (!t || t == &rdmeta_grave.topic)
                         continue;
                 rdmeta_entry_erase(c, rdmeta_entry_of(t));
                 if (t->state == RDMETA_TOPIC_WAIT)
@@ -259,7 +259,7 @@ static rdmeta_topic_t *leader_hint_block(rdmeta_cache_t *c,
                 }
                 rdmeta_stage_keep_row(s, i, &cols, &row);
         }
-        return rdmeta_stage_build(s, &c->slab, version);
+        return rdmeta_stage_build(s, &c->blocks, version);
 }
 
 static rdmeta_err_t leader_hint_take(rdmeta_cache_t *c, rdmeta_entry_t *e,

@@ -31,9 +31,9 @@ static const char *col_take(const char **p, int present, size_t bytes) {
 
 void rdmeta_topic_cols(const rdmeta_topic_t *t, rdmeta_cols_t *out) {
         const char *p  = t->name + t->name_len;
-        const char *end  = (const char *)t + t->size;
+        const char *end  = (const char *)rdmeta_cold(t) + rdmeta_cold(t)->size;
         const size_t n = rdmeta_topic_count(t);
-        const uint16_t f = t->flags;
+        const uint16_t f = rdmeta_cold(t)->flags;
 
         out->count        = (uint32_t)n;
         out->leader_width = f & RDMETA_TOPIC_F_IDS ? 2 : t->shape & 3;
@@ -47,12 +47,16 @@ void rdmeta_topic_cols(const rdmeta_topic_t *t, rdmeta_cols_t *out) {
         out->last   = col_take(&p, f & RDMETA_TOPIC_F_LAST, 4 * n);
         out->errors = col_take(&p, f & RDMETA_TOPIC_F_ERRORS, 2 * n);
         out->ops    = col_take(&p, f & RDMETA_TOPIC_F_OPS, 4);
-        out->replicas = col_take(&p, 1, n << out->ref_width);
+        out->replicas = col_take(&p, !(f & RDMETA_TOPIC_F_FLAT),
+                                 n << out->ref_width);
         out->isr      = col_take(&p, f & RDMETA_TOPIC_F_ISR,
                                  n << out->ref_width);
         out->offline  = col_take(&p, f & RDMETA_TOPIC_F_OFFLINE,
                                  n << out->ref_width);
         out->lists    = p;
+        out->flat     = 0;
+        if (f & RDMETA_TOPIC_F_FLAT)
+                out->flat = (uint32_t)rdmeta_col_get(p, out->list_width, 0);
         out->n_past   = 0;
         out->past     = NULL;
         if (f & RDMETA_TOPIC_F_PAST) {
@@ -61,6 +65,16 @@ void rdmeta_topic_cols(const rdmeta_topic_t *t, rdmeta_cols_t *out) {
                 out->past = end;
         }
         out->lists_end = end;
+}
+
+static rdmeta_list_t cols_flat(const rdmeta_cols_t *c, uint32_t i) {
+        rdmeta_list_t l;
+
+        l.count = c->flat;
+        l.width = c->list_width;
+        l.p     = (const uint8_t *)c->lists +
+              ((1 + (size_t)i * c->flat) << c->list_width);
+        return l;
 }
 
 static rdmeta_list_t cols_list(const rdmeta_cols_t *c, const char *col,
@@ -90,7 +104,8 @@ void rdmeta_topic_row(const rdmeta_cols_t *c, uint32_t i,
         if (c->errors)
                 memcpy(&error, c->errors + 2 * (size_t)i, 2);
         out->error    = error;
-        out->replicas = cols_list(c, c->replicas, i);
+        out->replicas = c->replicas ? cols_list(c, c->replicas, i)
+                                    : cols_flat(c, i);
         out->isr      = c->isr ? cols_list(c, c->isr, i) : out->replicas;
         out->offline  = c->offline ? cols_list(c, c->offline, i) : none;
 }
@@ -98,7 +113,7 @@ void rdmeta_topic_row(const rdmeta_cols_t *c, uint32_t i,
 int32_t rdmeta_topic_operations(const rdmeta_topic_t *t) {
         rdmeta_cols_t c;
 
-        if (!(t->flags & RDMETA_TOPIC_F_OPS))
+        if (!(rdmeta_cold(t)->flags & RDMETA_TOPIC_F_OPS))
                 return RDMETA_NO_OPERATIONS;
         rdmeta_topic_cols(t, &c);
         return rdmeta_col_get(c.ops, 2, 0);
@@ -108,7 +123,7 @@ int64_t rdmeta_topic_place(const rdmeta_topic_t *t, int32_t partition) {
         uint32_t lo = 0, hi = rdmeta_topic_count(t);
         rdmeta_cols_t c;
 
-        if (RDMETA_LIKELY(!(t->flags & RDMETA_TOPIC_F_IDS)))
+        if (RDMETA_LIKELY(!(rdmeta_cold(t)->flags & RDMETA_TOPIC_F_IDS)))
                 return partition >= 0 && (uint32_t)partition < hi ? partition
                                                                   : -1;
         rdmeta_topic_cols(t, &c);
@@ -125,34 +140,37 @@ int64_t rdmeta_topic_place(const rdmeta_topic_t *t, int32_t partition) {
         return -1;
 }
 
-static rdmeta_topic_t *topic_alloc(rdmeta_slab_t *slab, size_t size) {
-        rdmeta_frame_t *f = (rdmeta_frame_t *)rdmeta_slab_alloc(
-                slab, sizeof(rdmeta_frame_t) + size);
+rdmeta_topic_t *rdmeta_topic_alloc(rdmeta_slab_t *slab, size_t size) {
+        rdmeta_topic_t *t = (rdmeta_topic_t *)rdmeta_slab_alloc(slab, size);
 
-        if (!f)
+        if (!t)
                 return NULL;
-        f->link   = NULL;
-        f->units  = (uint32_t)rdmeta_slab_units(sizeof(*f) + size);
-        atomic_init(&f->source, -1);
-        return (rdmeta_topic_t *)(void *)(f + 1);
+        rdmeta_cold(t)->link   = NULL;
+        rdmeta_cold(t)->size   = (uint32_t)size;
+        rdmeta_cold(t)->source = -1;
+        atomic_init(&t->deadline, 0);
+        return t;
 }
 
 rdmeta_topic_t *rdmeta_topic_bare(rdmeta_slab_t *slab, rdmeta_str_t name,
                                   const uint8_t id[16], uint16_t state,
                                   int16_t error, uint64_t version) {
-        const size_t size = offsetof(rdmeta_topic_t, name) + name.len + 1;
-        rdmeta_topic_t *t = topic_alloc(slab, size);
+        rdmeta_topic_t *t = rdmeta_topic_alloc(
+                slab, RDMETA_TOPIC_FIXED + name.len + 1);
+        rdmeta_cold_t *cold;
 
         if (!t)
                 return NULL;
-        memset(t, 0, size); /* the list of no brokers included */
-        memcpy(t->id, id, 16);
-        memcpy(t->name, name.data, name.len);
-        t->version  = version;
-        t->size     = (uint32_t)size;
-        t->error    = error;
+        cold          = rdmeta_cold(t);
+        cold->flags   = 0;
+        cold->error   = error;
+        cold->version = version;
+        memcpy(cold->id, id, 16);
+        t->shape    = 0;
         t->name_len = (uint16_t)name.len;
         t->state    = state;
+        memcpy(t->name, name.data, name.len);
+        t->name[name.len] = 0; /* the list of no brokers */
         return t;
 }
 
@@ -160,35 +178,35 @@ rdmeta_topic_t *rdmeta_topic_restate(rdmeta_slab_t *slab,
                                      const rdmeta_topic_t *old,
                                      uint16_t state, int16_t error,
                                      uint64_t version) {
-        rdmeta_topic_t *t = topic_alloc(slab, old->size);
+        const rdmeta_cold_t *from = rdmeta_cold(old);
+        rdmeta_topic_t *t = rdmeta_topic_alloc(slab, from->size);
+        rdmeta_cold_t *cold;
 
         if (!t)
                 return NULL;
-        memcpy(t->id, old->id, sizeof(t->id));
-        t->version = version;
-        t->size    = old->size;
-        t->flags   = old->flags;
-        t->error   = error;
-        atomic_init(&t->deadline, 0);
+        cold          = rdmeta_cold(t);
+        cold->flags   = from->flags;
+        cold->error   = error;
+        cold->version = version;
+        memcpy(cold->id, from->id, 16);
         t->shape    = old->shape;
         t->name_len = old->name_len;
         t->state    = state;
-        memcpy(t->name, old->name,
-               old->size - offsetof(rdmeta_topic_t, name));
+        memcpy(t->name, old->name, from->size - RDMETA_TOPIC_FIXED);
         return t;
 }
 
 void rdmeta_topic_destroy(rdmeta_slab_t *slab, rdmeta_topic_t *t) {
         if (t)
-                rdmeta_slab_free(slab, rdmeta_topic_frame(t),
-                                 rdmeta_topic_bytes(t));
+                rdmeta_slab_free(slab, t, rdmeta_cold(t)->size);
 }
 
 int rdmeta_topic_same(const rdmeta_topic_t *a, const rdmeta_topic_t *b) {
-        return a->size == b->size && a->flags == b->flags &&
-               a->error == b->error && a->shape == b->shape &&
+        const rdmeta_cold_t *x = rdmeta_cold(a), *y = rdmeta_cold(b);
+
+        return x->size == y->size && x->flags == y->flags &&
+               x->error == y->error && a->shape == b->shape &&
                a->name_len == b->name_len && a->state == b->state &&
-               !memcmp(a->id, b->id, sizeof(a->id)) &&
-               !memcmp(a->name, b->name,
-                       a->size - offsetof(rdmeta_topic_t, name));
+               !memcmp(x->id, y->id, sizeof(x->id)) &&
+               !memcmp(a->name, b->name, x->size - RDMETA_TOPIC_FIXED);
 }

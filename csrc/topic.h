@@ -5,40 +5,41 @@
  * where others hold pointers, so that it is the same bytes in memory and in a
  * file. Readers see blocks and nothing else.
  *
- *     frame (memory only, the writer's: never in a file)
- *       link      the entry; once retired, the next retired block
- *       units     size of frame and block in 8-byte units
- *       source    broker that said it last, -1 not known
- *     block
- *       id, version, size, flags, error                     32 bytes
- *       deadline, shape, name_len, state                    16 bytes, hot
- *       name                                                hot
- *       leaders    [count]   in 1, 2 or 4 bytes             hot
- *       epochs     [count]   in 1, 2 or 4 bytes
- *       ids        [count]   int32, if not 0..count-1
- *       highest    [count]   int32, if an epoch is not the highest seen
- *       last       [count]   int32, if a leaderless partition had a leader
- *       errors     [count]   int16, if there is one
- *       operations           int32, if said
- *       replicas   [count]   references into the lists, 1, 2 or 4 bytes
- *       isr        [count]   the same, if not equal to the replicas
- *       offline    [count]   the same, if there are any
- *       lists      [units]   count, id, id ... in 1, 2 or 4 bytes each; the
- *                            first is empty, equal ones are stored once
- *       past       [n * 16]  ids that this topic had before, newest first
- *       n                    one byte, if there are any
+ *     cold      44 bytes, and the two words `link` and `source`, which are the
+ *               writer's and have no meaning in a file
+ *                 flags, error, link, version, id, size, source
+ *     hot       at the begin of a cache line
+ *                 deadline, shape, name_len, state            16 bytes
+ *                 name
+ *                 leaders    [count]   in 1, 2 or 4 bytes
+ *     columns   epochs     [count]   in 1, 2 or 4 bytes
+ *               ids        [count]   int32, if not 0..count-1
+ *               highest    [count]   int32, if an epoch is not the highest seen
+ *               last       [count]   int32, if a leaderless partition had one
+ *               errors     [count]   int16, if there is one
+ *               operations           int32, if said
+ *     lists     either *flat*, when each partition has as many replicas as the
+ *               next, all of them in sync:
+ *                 n, then n ids for each partition, in 1, 2 or 4 bytes
+ *               or shared, where that is smaller or one differs:
+ *                 replicas [count]   references, in 1, 2 or 4 bytes
+ *                 isr      [count]   the same, if not equal to the replicas
+ *                 offline  [count]   the same, if there are any
+ *                 lists    [units]   n, id, id ...; the first is empty, equal
+ *                                    ones are stored once
+ *     past      [n * 16]  ids that this topic had before, newest first, and
+ *               n         one byte, if there are any
  *
  * Columns follow each other without gaps and are read with unaligned loads; a
  * column that a topic does not need is absent, by a flag; integers are as
  * narrow as the topic's values allow. A lookup touches the 16 hot bytes, the
- * name and one leader: `shape` is count << 2 | log2 of a leader's width, and
- * (name_len, state) is compared with the caller's length as one 32-bit word,
- * so that only a valid topic (state 0) takes the fast path. The leader's
- * address comes from the *caller's* length, not from a field of the block,
- * which would be one more load to wait for.
- *
- * Not to be had in a power-of-two size on purpose: with a stride of 256 all
- * hot parts would meet in a quarter of the cache's sets. Nothing is padded.
+ * name and one leader, most often one cache line: that is why the cold part
+ * precedes it, and why a block is a slab's piece of whole lines. `shape` is
+ * count << 2 | log2 of a leader's width, and (name_len, state) is compared
+ * with the caller's length as one 32-bit word, so that only a valid topic
+ * (state 0) takes the fast path. The leader's address comes from the
+ * *caller's* length, not from a field of the block, which would be one more
+ * load to wait for.
  */
 #ifndef RDMETA_TOPIC_H
 #define RDMETA_TOPIC_H
@@ -76,7 +77,8 @@ enum {
         /* log2 of widths, two bits each */
         RDMETA_TOPIC_EPOCH_SHIFT = 9,
         RDMETA_TOPIC_LIST_SHIFT  = 11,
-        RDMETA_TOPIC_REF_SHIFT   = 13
+        RDMETA_TOPIC_REF_SHIFT   = 13,
+        RDMETA_TOPIC_F_FLAT      = 1 << 15
 };
 
 /* A deadline: the time of the last all-topics answer's, held once a cache. */
@@ -92,12 +94,27 @@ enum {
 #define RDMETA_PARTITIONS_MAX (1u << 29)
 #define RDMETA_PAST_MAX 4
 
-struct rdmeta_topic {
-        uint8_t id[16];
-        uint64_t version; /* the cache's when this block was made */
-        uint32_t size;    /* of the block, from id on */
+/* Packed for its size, not for its places: each member is where its type
+ * wants it, given that the end is a multiple of 64. */
+typedef struct __attribute__((packed, aligned(4))) rdmeta_cold {
         uint16_t flags;
         int16_t error;
+        void *link;       /* the entry; once retired, the next retired block */
+        uint64_t version; /* the cache's when this block was made */
+        uint8_t id[16];
+        uint32_t size;  /* of the block, from here on */
+        int32_t source; /* the broker that said it last; read atomically */
+} rdmeta_cold_t;
+
+/* What is not a slab's piece but is retired like blocks: tables. */
+typedef struct rdmeta_large {
+        void *link;
+        size_t size;
+} rdmeta_large_t;
+
+#define RDMETA_LINE 64
+
+struct rdmeta_topic {
         _Atomic int64_t deadline;
         uint32_t shape;
         uint16_t name_len;
@@ -105,25 +122,21 @@ struct rdmeta_topic {
         char name[];
 };
 
-typedef struct rdmeta_frame {
-        void *link;
-        uint32_t units; /* 0: not a slab's piece, see reclaim.h */
-        _Atomic int32_t source; /* moves while readers look */
-} rdmeta_frame_t;
+#define RDMETA_TOPIC_LEAD sizeof(rdmeta_cold_t)
+#define RDMETA_TOPIC_FIXED (RDMETA_TOPIC_LEAD + offsetof(rdmeta_topic_t, name))
 
-RDMETA_INLINE rdmeta_frame_t *rdmeta_topic_frame(const rdmeta_topic_t *t) {
-        return (rdmeta_frame_t *)(uintptr_t)t - 1;
+RDMETA_INLINE rdmeta_cold_t *rdmeta_cold(const rdmeta_topic_t *t) {
+        return (rdmeta_cold_t *)((uintptr_t)t - RDMETA_TOPIC_LEAD);
 }
 
 RDMETA_INLINE int32_t rdmeta_topic_source(const rdmeta_topic_t *t) {
-        return atomic_load_explicit(&rdmeta_topic_frame(t)->source,
-                                    memory_order_relaxed);
+        return __atomic_load_n((const int32_t *)(const void *)t - 1,
+                               __ATOMIC_RELAXED);
 }
 
 RDMETA_INLINE void rdmeta_topic_source_set(rdmeta_topic_t *t,
                                            int32_t broker) {
-        atomic_store_explicit(&rdmeta_topic_frame(t)->source, broker,
-                              memory_order_relaxed);
+        __atomic_store_n((int32_t *)(void *)t - 1, broker, __ATOMIC_RELAXED);
 }
 
 RDMETA_INLINE uint32_t rdmeta_topic_count(const rdmeta_topic_t *t) {
@@ -131,12 +144,9 @@ RDMETA_INLINE uint32_t rdmeta_topic_count(const rdmeta_topic_t *t) {
 }
 
 RDMETA_INLINE int rdmeta_topic_has_id(const rdmeta_topic_t *t) {
-        return (rdmeta_load64(t->id) | rdmeta_load64(t->id + 8)) != 0;
-}
+        const uint8_t *id = rdmeta_cold(t)->id;
 
-/* Bytes of frame and block: what ring and limbo count. */
-RDMETA_INLINE size_t rdmeta_topic_bytes(const rdmeta_topic_t *t) {
-        return (size_t)rdmeta_topic_frame(t)->units * RDMETA_SLAB_UNIT;
+        return (rdmeta_load64(id) | rdmeta_load64(id + 8)) != 0;
 }
 
 /* ---- columns ---------------------------------------------------------- */
@@ -192,6 +202,7 @@ typedef struct rdmeta_cols {
         const char *leaders, *epochs, *ids, *high, *last, *errors, *ops;
         const char *replicas, *isr, *offline, *lists, *lists_end, *past;
         uint32_t count;
+        uint32_t flat; /* replicas of each partition; 0: not flat */
         uint8_t leader_width, epoch_width, list_width, ref_width, n_past;
 } rdmeta_cols_t;
 
@@ -213,6 +224,8 @@ int64_t rdmeta_topic_place(const rdmeta_topic_t *t, int32_t partition);
 
 /* ---- making ----------------------------------------------------------- */
 
+/* Room for a block of `size` bytes, its link, source and deadline set. */
+rdmeta_topic_t *rdmeta_topic_alloc(rdmeta_slab_t *slab, size_t size);
 /* A block without partitions. NULL: no memory. */
 rdmeta_topic_t *rdmeta_topic_bare(rdmeta_slab_t *slab, rdmeta_str_t name,
                                   const uint8_t id[16], uint16_t state,

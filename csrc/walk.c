@@ -83,7 +83,7 @@ rdmeta_err_t rdmeta_tree_make(rdmeta_cache_t *c) {
                 const rdmeta_topic_t *t =
                         rdmeta_slot_topic(atomic_load_explicit(
                                 &names->slots[k], memory_order_relaxed));
-                if (t && t != &rdmeta_grave)
+                if (t && t != &rdmeta_grave.topic)
                         nodes[n++] = &rdmeta_entry_of(t)->avl;
         }
         qsort(nodes, n, sizeof(*nodes), compare_for_sort);
