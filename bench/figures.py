@@ -166,6 +166,7 @@ def _lookups(scale: Scale) -> Iterable[Figure]:
 FILLS: tuple[tuple[str, str, tuple[float, float] | None], ...] = (
     ("cold", "C response -> empty cache", (30, 43)),
     ("walk", "C first ordered walk after that", None),
+    ("rewalk", "C second walk", None),
     ("drop", "C giving that cache up", None),
     ("same", "C same response again, same order", (4, 4)),
     ("shuffled", "C same response again, shuffled", (35, 35)),
