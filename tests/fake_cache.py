@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
+from typing import NamedTuple
 
 from rdmeta.errors import UnknownTopicError
 from rdmeta.model import Broker, Change, Partition, Topic
@@ -28,6 +29,21 @@ class FakeClock:
     def pass_seconds(self, seconds: float) -> datetime:
         self.now += timedelta(seconds=seconds)
         return self.now
+
+
+class Instant(NamedTuple):
+    """How one partition stood, and what of that a later change of it has told.
+
+    A topic that came and went between two looks is known by its changes alone.
+    """
+
+    created: int
+    topic_id: str | None
+    leader: int | None
+    epoch: int | None
+    isr: tuple[int, ...]
+    leader_told: bool
+    isr_told: bool
 
 
 class FakeChanges:
@@ -51,6 +67,8 @@ class FakeCache:
         self._topics: dict[str, Topic] = {}
         self._records: list[Change] = []
         self._floor = 0
+        # After each version: when it was, and every partition.
+        self.truth: list[tuple[datetime, dict[tuple[str, int], Instant]]] = [(clock.now, {})]
 
     def topics(self) -> list[Topic]:
         return list(self._topics.values())
@@ -76,6 +94,12 @@ class FakeCache:
         self.brokers = (*self.brokers, Broker(broker, "localhost", 9092 + broker))
         self._write(kind="broker_added", broker=broker)
 
+    def purge(self) -> None:
+        """Everything forgotten, as MetadataCache.purge does."""
+        self.cluster_id, self.brokers = None, ()
+        self._topics.clear()
+        self._write(kind="cluster_changed")
+
     def become(self, cluster_id: str) -> None:
         self.cluster_id = cluster_id
         self._topics.clear()
@@ -95,8 +119,8 @@ class FakeCache:
         gone = self._topics.pop(name)
         self._write(kind=kind, topic=name, topic_id=gone.topic_id)
 
-    def grow(self, name: str, leader: int | None, named: bool) -> None:
-        """One partition more; `named`: the record says which."""
+    def grow(self, name: str, leader: int | None) -> None:
+        """One partition more."""
         topic = self._topics[name]
         number = len(topic.partitions)
         new = Partition(name, topic.topic_id, number, leader, 0, (1, 2, 3), (1, 2, 3), (), 0)
@@ -105,7 +129,11 @@ class FakeCache:
             kind="partitions_added",
             topic=name,
             topic_id=topic.topic_id,
-            partition=number if named else None,
+            partition=number,
+            new_leader=leader,
+            new_leader_epoch=0,
+            new_isr=new.isr,
+            new_replicas=new.replicas,
         )
 
     def set_leader(
@@ -166,3 +194,24 @@ class FakeCache:
                 **fields,  # type: ignore[arg-type]
             )
         )
+        self.truth.append((self.clock.now, self._instants(self._records[-1])))
+
+    def _instants(self, change: Change) -> dict[tuple[str, int], Instant]:
+        recreated = change.topic if change.kind == "topic_recreated" else None
+        old = {key: at for key, at in self.truth[-1][1].items() if key[0] != recreated}
+        now = {}
+        for p in (p for topic in self._topics.values() for p in topic.partitions):
+            was = old.get((p.topic, p.partition))
+            here = (change.topic, change.partition) == (p.topic, p.partition)
+            now[p.topic, p.partition] = Instant(
+                was.created if was else self.version,
+                p.topic_id,
+                p.leader,
+                p.leader_epoch,
+                tuple(sorted(p.isr)),
+                bool(was and was.leader_told)
+                or (here and change.kind in ("leader_changed", "partitions_added")),
+                bool(was and was.isr_told)
+                or (here and change.kind in ("isr_changed", "partitions_added")),
+            )
+        return now

@@ -1,11 +1,11 @@
 """A cache's changes, appended to Parquet as they are seen.
 
-Life of a recording: `observed_from`, then how everything stood (rows with `detail` "baseline"),
-then changes, then `observed_to`. It never spans time in which nobody looked: when the cache no
-longer holds all that changed, when observations lie too far apart, or when another cluster
-answers, the recording ends at its last observation and a new one begins, whose second row is
-`resync` and says why. A process that dies writes no `observed_to`; what it saw ends at the last
-file's `observed_to_us`.
+Life of a recording: `observed_from`, then how everything stood, as if all of it had been added at
+that version, then changes, which have higher versions, then `observed_to`. It never spans time in
+which nobody looked: when the cache no longer holds all that changed, when observations lie too far
+apart, or when another cluster answers, the recording ends at its last observation and a new one
+begins, whose second row is `resync` and says why. A process that dies writes no `observed_to`;
+what it saw ends at the last file's `observed_to_us`.
 
 A file comes into being by rename, complete and on disk, or not at all.
 """
@@ -23,15 +23,9 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rdmeta.history.schema import (
-    BASELINE,
-    CHANGE_SCHEMA,
-    FileName,
-    Footer,
-    HistoryError,
-)
+from rdmeta.history.schema import CHANGE_SCHEMA, FileName, Footer, HistoryError
 from rdmeta.history.states import Cache, FellBehindError, State, drain, partition_rows, read_state
-from rdmeta.model import Change
+from rdmeta.model import Broker, Change
 
 __all__ = ["Recorder"]
 
@@ -251,13 +245,21 @@ def _baseline(state: State, now: datetime, reason: str | None) -> list[Change]:
     rows = [first._replace(kind="observed_from")]
     if reason is not None:
         rows.append(first._replace(kind="resync", detail=reason))
-    stood = first._replace(detail=BASELINE)
-    rows += (stood._replace(kind="broker_added", broker=broker.id) for broker in state.brokers)
+    rows += (
+        first._replace(kind="broker_added", broker=broker.id, detail=_endpoint(broker))
+        for broker in state.brokers
+    )
     for topic in state.topics:
-        row = stood._replace(kind="topic_added", topic=topic.name, topic_id=topic.topic_id)
+        row = first._replace(kind="topic_added", topic=topic.name, topic_id=topic.topic_id)
         rows.append(row)
         rows += partition_rows(row, topic.partitions)
     return rows
+
+
+def _endpoint(broker: Broker) -> str:
+    """A broker's address as change records spell it."""
+    rack = "" if broker.rack is None else f" rack={broker.rack}"
+    return f"{broker.host}:{broker.port}{rack}"
 
 
 def _write_whole(path: Path, table: pa.Table) -> None:

@@ -28,9 +28,8 @@ else:
         raise MissingExtraError.of("rdmeta.history", "arrow") from error
 
 __all__ = [
-    "BASELINE",
     "CHANGE_SCHEMA",
-    "WHOLE_TOPIC_KINDS",
+    "WHOLE_KINDS",
     "FileName",
     "Footer",
     "HistoryError",
@@ -62,12 +61,9 @@ CHANGE_SCHEMA: pa.Schema = pa.schema(
     ]
 )
 
-# A cache tells of these with one record a topic; in a file that record is followed by one row of
-# the same kind, with `partition` set, for each partition it is about.
-WHOLE_TOPIC_KINDS = frozenset({"topic_added", "topic_recreated", "partitions_added"})
-
-# `detail` of the rows that say how things stood when a recording began.
-BASELINE = "baseline"
+# Rows of these kinds that name a partition say all of its state. A cache tells of a new topic with
+# one record that names none; in a file it is followed by one row of the same kind a partition.
+WHOLE_KINDS = frozenset({"topic_added", "topic_recreated", "partitions_added"})
 
 FORMAT = "1"
 _PREFIX = "changes-"

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple, Protocol
 
 from rdmeta.errors import Error
-from rdmeta.history.schema import WHOLE_TOPIC_KINDS
+from rdmeta.history.schema import WHOLE_KINDS
 from rdmeta.model import Broker, Change, Partition, Topic
 
 __all__ = ["Cache", "Changes", "Drained", "FellBehindError", "State", "drain", "read_state"]
@@ -133,8 +133,8 @@ def partition_rows(record: Change, partitions: Iterable[Partition]) -> Iterator[
 
 
 def _is_whole(record: Change) -> bool:
-    """Whether partitions' states have to be looked up for this record."""
-    return record.kind in WHOLE_TOPIC_KINDS and record.new_replicas is None
+    """Whether the record is about all partitions of a topic, whose states it does not say."""
+    return record.kind in WHOLE_KINDS and record.partition is None
 
 
 def _find(cache: Cache, name: str) -> Topic | None:
@@ -164,17 +164,16 @@ def _undo(record: Change, now: dict[int, _Standing]) -> list[Change]:
         rows = [record]
         if _is_whole(record):
             rows += [_row(record, partition, now[partition]) for partition in sorted(now)]
-        # Which partitions of an older topic were there is not known; which of a grown one are
-        # new, neither: what they all stood at is true of each.
-        if record.kind in ("topic_added", "topic_recreated", "topic_removed", "topic_absent"):
+        # What an older topic of that name had is not known.
+        if record.kind.startswith("topic_"):
             now.clear()
         return rows
     stood = now.get(record.partition)
     if stood is None:
         return [record]
-    if record.kind in WHOLE_TOPIC_KINDS:
+    if record.kind in WHOLE_KINDS:
         del now[record.partition]
-        return [_row(record, record.partition, stood) if _is_whole(record) else record]
+        return [record]
     if record.kind == "leader_changed":
         stood = stood._replace(leader=record.old_leader, epoch=record.old_leader_epoch)
     elif record.kind == "isr_changed":

@@ -52,8 +52,11 @@ def test_a_recording_begins_with_how_everything_stood(
         *["broker_added"] * 3,
         *["topic_added"] * 3,
     ]
-    assert {row.detail for row in rows[1:]} == {"baseline"}
-    assert [row.broker for row in rows[1:4]] == [1, 2, 3]
+    assert [(row.broker, row.detail) for row in rows[1:4]] == [
+        (1, "localhost:9093"),
+        (2, "localhost:9094"),
+        (3, "localhost:9095"),
+    ]
     whole, first, second = rows[4:]
     assert (whole.topic, whole.topic_id, whole.partition) == ("orders", ID, None)
     assert (first.partition, first.new_leader, first.new_leader_epoch) == (0, 1, 0)
@@ -113,7 +116,7 @@ def test_a_new_topic_is_written_as_it_was_before_later_changes(
         cache.set_leader("payments", 0, 1, epoch=7)
         cache.set_isr("payments", 0, (1,))
         cache.set_replicas("payments", 0, (1, 2))
-        cache.grow("payments", 2, named=True)
+        cache.grow("payments", 2)
         recorder.observe()
     added = rows_of(tmp_path, "topic_added")[-1]
     assert (added.topic, added.partition) == ("payments", 0)
@@ -123,15 +126,14 @@ def test_a_new_topic_is_written_as_it_was_before_later_changes(
     assert (grown.partition, grown.new_leader, grown.new_isr) == (1, 2, (1, 2, 3))
 
 
-@pytest.mark.parametrize("named", [True, False])
-def test_partitions_that_were_added_are_written_with_their_state(
-    cache: FakeCache, clock: FakeClock, tmp_path: Path, named: bool
+def test_partitions_that_were_added_are_written_once_with_their_state(
+    cache: FakeCache, clock: FakeClock, tmp_path: Path
 ) -> None:
     with Recorder(cache, tmp_path, clock=clock) as recorder:
         recorder.observe()
-        cache.grow("orders", 3, named=named)
+        cache.grow("orders", 3)
         recorder.observe()
-    grown = rows_of(tmp_path, "partitions_added")[-1]
+    (grown,) = rows_of(tmp_path, "partitions_added")
     assert (grown.partition, grown.new_leader, grown.new_replicas) == (2, 3, (1, 2, 3))
 
 
@@ -245,6 +247,17 @@ def test_observations_too_far_apart_are_two_recordings(
     assert before.observed_to == START + timedelta(seconds=30)
     assert after.observed_from == START + timedelta(seconds=60.5)
     assert [row.detail for row in rows_of(tmp_path, "resync")] == ["nobody looked for 30.5 s"]
+
+
+def test_a_cache_that_was_purged_is_no_longer_observed(
+    cache: FakeCache, clock: FakeClock, tmp_path: Path
+) -> None:
+    with Recorder(cache, tmp_path, clock=clock) as recorder:
+        recorder.observe()
+        cache.purge()
+        assert recorder.observe() == 0
+        assert recorder.session is None
+    assert len(recordings(tmp_path)) == 1
 
 
 def test_another_cluster_begins_a_new_recording_under_its_own_name(

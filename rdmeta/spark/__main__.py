@@ -1,0 +1,71 @@
+"""`python -m rdmeta.spark IN OUT`: make tables in OUT of the history in IN."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+
+from pyspark.sql import SparkSession
+
+from rdmeta.errors import Error
+from rdmeta.spark.pipeline import TABLES, Made, make, plan
+from rdmeta.spark.session import build_session
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the job; 0 if the tables are there, 2 for bad usage or input, as for every command."""
+    parser = argparse.ArgumentParser(prog="python -m rdmeta.spark", description=__doc__)
+    parser.add_argument("source", metavar="IN", help="a directory that a recorder wrote to")
+    parser.add_argument("out", metavar="OUT", help="where the tables go; made if it is not there")
+    parser.add_argument("--master", help="Spark's master URL; every core of this machine if absent")
+    parser.add_argument("--json", action="store_true", help="say what was done as one JSON object")
+    chosen = parser.parse_args(arguments)
+    began = time.monotonic()
+    sessions: list[SparkSession] = []
+
+    def session() -> SparkSession:
+        say("starting Spark ...")
+        sessions.append(build_session(chosen.master))
+        say("Spark is there; making the tables ...")
+        return sessions[-1]
+
+    def say(text: str) -> None:
+        print(f"[{time.monotonic() - began:5.1f} s] {text}", file=sys.stderr, flush=True)
+
+    try:
+        made = make(plan(chosen.source, chosen.out), session)
+    except Error as error:
+        print(f"python -m rdmeta.spark: {error}", file=sys.stderr)
+        return 2
+    finally:
+        for started in sessions:
+            started.stop()
+    print(_as_json(made, time.monotonic() - began) if chosen.json else _as_text(made))
+    return 0
+
+
+def _as_json(made: Made, seconds: float) -> str:
+    return json.dumps(
+        {
+            "out": str(made.out),
+            "made": list(made.made),
+            "unchanged": list(made.unchanged),
+            "tables": {
+                table: {"path": str(made.out / table), "rows": made.rows[table]} for table in TABLES
+            },
+            "seconds": round(seconds, 3),
+        }
+    )
+
+
+def _as_text(made: Made) -> str:
+    lines = [f"{made.rows[table]:>10} rows  {made.out / table}" for table in TABLES]
+    clusters = f"{len(made.made)} made, {len(made.unchanged)} unchanged"
+    return "\n".join([*lines, f"clusters: {clusters}"])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,195 @@
+"""The job: a directory of history in, a directory of tables out.
+
+    OUT/partition_interval/cluster-<id>.parquet     the tables of rdmeta.spark.intervals,
+    OUT/leader_change/cluster-<id>.parquet          one file a cluster in each
+    OUT/leader_minutes/cluster-<id>.parquet
+    OUT/_made_from/cluster-<id>.json                what a cluster's three files were made from
+
+A cluster whose history is as it was is not touched: running again changes nothing and, if that is
+true of all of them, does not even start Spark. A file is written elsewhere and put in its place by
+rename, so a reader finds the old one or the new one; the note in `_made_from` comes last, so that
+a job that died is done again. The directories are those of a file system that driver and
+executors share.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote
+from uuid import uuid4
+
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from rdmeta.history import HistoryError, Recording, recordings
+from rdmeta.spark.intervals import leader_change, leader_minutes, partition_interval
+
+__all__ = ["TABLES", "Made", "Plan", "load", "make", "plan", "table_path"]
+
+TABLES = ("partition_interval", "leader_change", "leader_minutes")
+
+# Part of what tables are made from: raise it when the same history gives other tables.
+JOB_VERSION = 1
+
+CHANGE_COLUMNS = (
+    "version long, cluster_id string, session string, observed_at timestamp, source string,"
+    " source_broker int, kind string, topic string, topic_id string, partition int, broker int,"
+    " old_leader int, new_leader int, old_leader_epoch int, new_leader_epoch int,"
+    " old_isr array<int>, new_isr array<int>, old_replicas array<int>, new_replicas array<int>,"
+    " offset long, detail string"
+)
+OBSERVED_COLUMNS = "cluster_id string, session string, version long, observed_at timestamp"
+
+
+class Plan(NamedTuple):
+    """What a run would do: recordings of the clusters to be made, and the clusters left alone."""
+
+    source: Path
+    out: Path
+    stale: dict[str, list[Recording]]
+    current: tuple[str, ...]
+
+
+class Made(NamedTuple):
+    """What a run did; `rows` counts each table's rows over all clusters, old ones included."""
+
+    out: Path
+    made: tuple[str, ...]
+    unchanged: tuple[str, ...]
+    rows: dict[str, int]
+
+
+def load(spark: SparkSession, found: list[Recording]) -> tuple[DataFrame, DataFrame]:
+    """The `changes` and `observed` of these recordings, as rdmeta.spark.intervals wants them."""
+    files = [file for recording in found for file in recording.files]
+    paths = [_not_a_pattern(str(file.path.resolve())) for file in files]
+    looked = [(f.cluster_id, f.session, f.until, f.observed_to) for f in files]
+    return (
+        spark.read.schema(CHANGE_COLUMNS).parquet(*paths),
+        spark.createDataFrame(looked, OBSERVED_COLUMNS),
+    )
+
+
+def plan(source: str | os.PathLike[str], out: str | os.PathLike[str]) -> Plan:
+    """What has to be made; looks at files only. HistoryError: no history, or not whole."""
+    source, out = Path(source), Path(out)
+    found = recordings(source)
+    if not found:
+        raise HistoryError(f"{source}: no history files in it")
+    clusters = {
+        cluster_id: list(group) for cluster_id, group in groupby(found, lambda r: r.cluster_id)
+    }
+    stale = {c: group for c, group in clusters.items() if not _is_current(out, c, group)}
+    return Plan(source, out, stale, tuple(c for c in clusters if c not in stale))
+
+
+def make(todo: Plan, session: Callable[[], SparkSession]) -> Made:
+    """Carry out a plan; `session` is called only if there is something to be made."""
+    if todo.stale:
+        _make_tables(todo, session())
+    rows = {
+        table: sum(pq.read_metadata(path).num_rows for path in (todo.out / table).glob("*.parquet"))
+        for table in TABLES
+    }
+    return Made(todo.out, tuple(todo.stale), todo.current, rows)
+
+
+def table_path(out: Path, table: str, cluster_id: str) -> Path:
+    """Where a cluster's part of a table is."""
+    return out / table / f"{_label(cluster_id)}.parquet"
+
+
+def _make_tables(todo: Plan, spark: SparkSession) -> None:
+    # Beside the tables, for a rename cannot leave its file system; readers pass over dots.
+    work = todo.out / f".making-{uuid4().hex}"
+    work.mkdir(parents=True)
+    try:
+        changes, observed = load(spark, [r for group in todo.stale.values() for r in group])
+        intervals = _written(partition_interval(changes, observed), work / "partition_interval")
+        made = {
+            "partition_interval": intervals,
+            "leader_change": _written(leader_change(changes, observed), work / "leader_change"),
+            "leader_minutes": _written(leader_minutes(intervals), work / "leader_minutes"),
+        }
+        for cluster_id, group in todo.stale.items():
+            for table, rows in made.items():
+                part = _part(work / table, cluster_id)
+                if part is None:
+                    part = work / f"{table}.parquet"
+                    pq.write_table(spark.createDataFrame([], rows.schema).toArrow(), part)
+                _put(part, table_path(todo.out, table, cluster_id))
+            note = work / "note.json"
+            note.write_text(_made_from(group), encoding="utf-8")
+            _put(note, _note_path(todo.out, cluster_id))
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def _written(rows: DataFrame, where: Path) -> DataFrame:
+    """`rows` after they were written below `where`, one file a cluster, in a stable order."""
+    order = [name for name in ("topic", "partition", "version", "broker") if name in rows.columns]
+    (
+        rows.withColumn("part", F.sha2("cluster_id", 256))
+        .repartition("cluster_id")
+        .sortWithinPartitions("cluster_id", *order)
+        .write.partitionBy("part")
+        .parquet(str(where.resolve()))
+    )
+    return rows.sparkSession.read.schema(rows.schema).parquet(_not_a_pattern(str(where.resolve())))
+
+
+def _part(where: Path, cluster_id: str) -> Path | None:
+    """The file of a cluster that `_written` left below `where`; None if it had no rows."""
+    part = where / f"part={hashlib.sha256(cluster_id.encode()).hexdigest()}"
+    return next(part.glob("part-*.parquet"), None)
+
+
+def _put(file: Path, place: Path) -> None:
+    """Rename `file` to `place`, on the disk before it is seen there."""
+    with open(file, "rb") as written:
+        os.fsync(written.fileno())
+    place.parent.mkdir(parents=True, exist_ok=True)
+    os.replace(file, place)
+
+
+def _is_current(out: Path, cluster_id: str, group: list[Recording]) -> bool:
+    """Whether the cluster's tables are there and were made from just these files."""
+    try:
+        note = _note_path(out, cluster_id).read_text(encoding="utf-8")
+    except OSError:
+        return False
+    there = (table_path(out, table, cluster_id).is_file() for table in TABLES)
+    return note == _made_from(group) and all(there)
+
+
+def _made_from(group: list[Recording]) -> str:
+    """What a cluster's tables are made from: the job, and each file with what tells it apart."""
+    inputs = {
+        file.path.name: [file.path.stat().st_size, file.observed_to.isoformat()]
+        for recording in group
+        for file in recording.files
+    }
+    return json.dumps({"job": JOB_VERSION, "inputs": inputs}, indent=1, sort_keys=True) + "\n"
+
+
+def _note_path(out: Path, cluster_id: str) -> Path:
+    return out / "_made_from" / f"{_label(cluster_id)}.json"
+
+
+def _label(cluster_id: str) -> str:
+    """A cluster's id as a file name; readers pass over names that begin as an id may, with "_"."""
+    return f"cluster-{quote(cluster_id, safe='')}"
+
+
+def _not_a_pattern(path: str) -> str:
+    """`path` to be read from by Hadoop, which there takes some characters for patterns."""
+    return re.sub(r"([\\{}\[\]*?])", r"\\\1", path)
