@@ -168,7 +168,8 @@ int64_t rdmeta_cache_sweep(rdmeta_cache_t *c, rdmeta_time_t now) {
                 next = shared;
         rdmeta_reclaim_collect(&c->reclaim);
         rdmeta_wait_unlock(&c->wait);
-        return next;
+        /* At its deadline a thing is still in time. */
+        return next == INT64_MAX ? next : next + 1;
 }
 
 /* ---- purge ---------------------------------------------------------------- */
