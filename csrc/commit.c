@@ -187,6 +187,11 @@ static void commit_pend(rdmeta_apply_t *a, const rdmeta_pend_t *p) {
                 slot->len   = p->len | (slot->len & RDMETA_ORDER_OWN);
                 slot->digest = p->digest;
         }
+        if (e->topic->state == RDMETA_TOPIC_WAIT) {
+                /* Nothing was learned, but it is no longer in flight. */
+                rdmeta_entry_unhint(a->c, e, a->now.mono_us);
+                return;
+        }
         rdmeta_doubt_set(a->c, e, &p->doubt);
         commit_deadline(a, e, p->deadline);
 }

@@ -239,13 +239,13 @@ void rdmeta_entry_settle(rdmeta_cache_t *c, rdmeta_entry_t *e,
         } else if (e->topic->state == RDMETA_TOPIC_MISSING) {
                 /* Overdue: the next sweep removes it. */
                 if (deadline == RDMETA_DEADLINE_ASKED)
-                        rdmeta_entry_deadline(c, e, mono_us);
+                        rdmeta_entry_deadline(c, e, mono_us - 1);
                 rdmeta_entry_list(c, e, list, mono_us);
         } else {
                 /* What is not valid is remembered for max age, so that a
                  * stale answer does not pass as the first. */
                 if (deadline == RDMETA_DEADLINE_ASKED)
-                        rdmeta_entry_deadline(c, e, mono_us);
+                        rdmeta_entry_deadline(c, e, mono_us - 1);
                 rdmeta_entry_list(c, e, RDMETA_EXPIRY_RETAINED,
                                   rdmeta_expiry_after(mono_us,
                                                       c->conf.max_age_us));
