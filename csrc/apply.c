@@ -177,6 +177,7 @@ static rdmeta_err_t known_block(rdmeta_apply_t *a, rdmeta_entry_t *e,
                                 rdmeta_pend_t *p, rdmeta_topic_t **out) {
         const rdmeta_merge_out_t *v = &a->verdict;
         const rdmeta_topic_t *old   = e->topic;
+        const rdmeta_str_t name     = {old->name, old->name_len};
 
         *out = NULL;
         if (v->verdict == RDMETA_VERDICT_KEEP) {
@@ -185,6 +186,12 @@ static rdmeta_err_t known_block(rdmeta_apply_t *a, rdmeta_entry_t *e,
         }
         if (v->verdict == RDMETA_VERDICT_STATE) {
                 p->deadline = RDMETA_PEND_STATE;
+                if (a->replace_all) { /* nothing of another cluster's */
+                        *out = rdmeta_topic_bare(
+                                &a->c->blocks, name, a->c->stage.topic.id,
+                                v->state, v->error, a->version);
+                        return *out ? RDMETA_OK : RDMETA_ERR_NO_MEMORY;
+                }
                 if (old->state == v->state && rdmeta_cold(old)->error == v->error)
                         return RDMETA_OK;
                 *out = rdmeta_topic_restate(&a->c->blocks, old, v->state,

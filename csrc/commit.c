@@ -5,6 +5,20 @@
 
 /* ---- absent from an all-topics answer ----------------------------------- */
 
+/* The next block of a topic that was not named. What another cluster said of
+ * it, ids and epochs, is nothing to hold this one's answers against. */
+static rdmeta_topic_t *absent_block(rdmeta_apply_t *a,
+                                    const rdmeta_topic_t *old,
+                                    uint16_t state) {
+        const rdmeta_str_t name = {old->name, old->name_len};
+
+        if (a->replace_all)
+                return rdmeta_topic_bare(&a->c->blocks, name,
+                                         rdmeta_wire_zero_id, state, 0,
+                                         a->version);
+        return rdmeta_topic_restate(&a->c->blocks, old, state, 0, a->version);
+}
+
 /* A known topic in another state, because of who did not name it. */
 static rdmeta_err_t absent_restate(rdmeta_apply_t *a, rdmeta_entry_t *e,
                                    uint16_t state) {
@@ -13,8 +27,7 @@ static rdmeta_err_t absent_restate(rdmeta_apply_t *a, rdmeta_entry_t *e,
         if (!p)
                 return RDMETA_ERR_NO_MEMORY;
         p->deadline = RDMETA_PEND_STATE;
-        p->topic    = rdmeta_topic_restate(&a->c->blocks, e->topic, state, 0,
-                                           a->version);
+        p->topic    = absent_block(a, e->topic, state);
         if (!p->topic)
                 return RDMETA_ERR_NO_MEMORY;
         rdmeta_topic_source_set(p->topic, a->in.broker);
@@ -50,7 +63,7 @@ static int is_news(const rdmeta_apply_t *a, const rdmeta_topic_t *t) {
 static rdmeta_err_t absent_one(rdmeta_apply_t *a, rdmeta_entry_t *e) {
         const rdmeta_topic_t *t = e->topic;
 
-        if (a->replace_all && t->state != RDMETA_TOPIC_GONE)
+        if (a->replace_all && t->state != RDMETA_TOPIC_WAIT)
                 return absent_restate(a, e, RDMETA_TOPIC_GONE);
         switch (t->state) {
         case RDMETA_TOPIC_VALID:
