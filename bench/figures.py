@@ -165,6 +165,7 @@ def _lookups(scale: Scale) -> Iterable[Figure]:
 
 FILLS: tuple[tuple[str, str, tuple[float, float] | None], ...] = (
     ("cold", "C response -> empty cache", (30, 43)),
+    ("warm", "C the same in memory that the process has", None),
     ("walk", "C first ordered walk after that", None),
     ("rewalk", "C second walk", None),
     ("drop", "C giving that cache up", None),
