@@ -241,20 +241,22 @@ def _python(scale: Scale) -> Iterable[Figure]:
     options = {"topics": scale.python, "queries": scale.python_queries, "rounds": scale.rounds}
     arguments = [f"--{key}={value}" for key, value in options.items()]
     job = Job("leader", (*arguments, "--seed={seed}"), scale.processes)
-    for key, what, goal in (
+    rows = (
         ("random", f"random of {count(scale.python)} topics", Goal(plus=45)),
         ("hot", f"8 hot of {count(scale.python)} topics", Goal(factor=1, plus=14)),
-    ):
-        yield Figure(
-            "python",
-            f"Python cache.leader, {what}",
-            "ns",
-            job,
-            series(f"{key}_cache"),
-            series(f"{key}_noop"),
-            "no-op method",
-            goal,
-        )
+    )
+    for key, what, goal in rows:
+        for label, title in (("cache", "cache.leader"), ("dict", "dict of lists")):
+            yield Figure(
+                "python",
+                f"Python {title}, {what}",
+                "ns",
+                job,
+                series(f"{key}_{label}"),
+                series(f"{key}_noop"),
+                "no-op method",
+                goal if label == "cache" else None,
+            )
 
 
 def _startup(scale: Scale) -> Iterable[Figure]:

@@ -43,6 +43,14 @@ def time_calls(subject: Any, topics: Sequence[str], partitions: Sequence[int]) -
     return (thread_time_ns() - begin) / len(topics)
 
 
+def time_dict(leaders: dict[str, list[int]], topics: Sequence[str], at: Sequence[int]) -> float:
+    """Nanoseconds for each look into a dict of lists, what a program without a cache has."""
+    begin = thread_time_ns()
+    for topic, partition in zip(topics, at, strict=True):
+        leaders[topic][partition]
+    return (thread_time_ns() - begin) / len(topics)
+
+
 def time_loop(topics: Sequence[str], partitions: Sequence[int]) -> float:
     """Nanoseconds for each turn of the same loop with nothing in it."""
     begin = thread_time_ns()
@@ -56,6 +64,7 @@ def measure(cache: Any, noop: Any, count: int, queries: int, rounds: int) -> dic
     chance = random.Random(20)
     names = [name(i) for i in range(count)]
     partitions = [chance.randrange(PARTITIONS) for _ in range(queries)]
+    known = {topic: [cache.leader(topic, p) for p in range(PARTITIONS)] for topic in names}
     anywhere = [names[chance.randrange(count)] for _ in range(queries)]
     out: dict[str, list[float]] = {}
 
@@ -71,8 +80,10 @@ def measure(cache: Any, noop: Any, count: int, queries: int, rounds: int) -> dic
                 took = time_calls(subject, topics, partitions)
                 if turn:
                     out.setdefault(f"{kind}_{label}", []).append(took - loop)
+            plain = time_dict(known, topics, partitions)
             if turn:
                 out.setdefault(f"{kind}_loop", []).append(loop)
+                out.setdefault(f"{kind}_dict", []).append(plain - loop)
     return out
 
 
