@@ -1,58 +1,7 @@
 /* The first half of a write: read, merge, build aside. See apply.h. */
 #include "apply.h"
 
-#include "alloc.h"
-
-rdmeta_pend_t *rdmeta_apply_pend(rdmeta_apply_t *a, rdmeta_entry_t *e) {
-        rdmeta_cache_t *c = a->c;
-        rdmeta_pend_t *p;
-
-        if (a->n_pends == a->pends_capacity) {
-                const size_t n = a->pends_capacity ? 2 * a->pends_capacity : 16;
-                p              = (rdmeta_pend_t *)rdmeta_alloc(
-                        &c->conf.allocator, n * sizeof(*p));
-                if (!p)
-                        return NULL;
-                if (a->n_pends)
-                        memcpy(p, a->pends, a->n_pends * sizeof(*p));
-                rdmeta_free(&c->conf.allocator, a->pends,
-                            a->pends_capacity * sizeof(*p));
-                a->pends          = p;
-                a->pends_capacity = n;
-        }
-        p = &a->pends[a->n_pends++];
-        memset(p, 0, sizeof(*p));
-        p->entry  = e;
-        p->order  = e->order;
-        e->staged = 1;
-        return p;
-}
-
-/* ---- slots of the order array ------------------------------------------ */
-
-/* One slot beyond the count. An all-topics answer to an empty cache gets as
- * many as it has topics, so that none is copied or wasted. */
-static rdmeta_order_slot_t *tail_slot(rdmeta_apply_t *a) {
-        rdmeta_order_t *o   = &a->c->order;
-        const size_t need   = (size_t)o->count + a->tail + 1;
-        const size_t topics = a->w.head.topics;
-        rdmeta_order_slot_t *slot;
-
-        if (need > o->capacity) {
-                size_t want = need + need / 8 + 8;
-                if (topics > a->c->entries)
-                        want = o->count + a->tail + topics - a->c->entries;
-                if (want < need)
-                        want = need;
-                if (rdmeta_order_reserve(o, &a->c->conf.allocator, want))
-                        return NULL;
-        }
-        slot = &o->slots[need - 1];
-        memset(slot, 0, sizeof(*slot));
-        slot->seen = o->answer;
-        a->tail++;
-        return slot;
-}
+/* ---- one topic of the answer -------------------------------------------- */
 
 RDMETA_INLINE int slot_matches(const rdmeta_apply_t *a,
                                const rdmeta_order_slot_t *slot,
@@ -66,181 +15,12 @@ RDMETA_INLINE int slot_matches(const rdmeta_apply_t *a,
         return d.lo == slot->digest.lo && d.hi == slot->digest.hi;
 }
 
-/* A digest may be kept if the block says just what the bytes say, and they
- * are of the version that all digests are of (or will be). */
-static uint32_t digest_of(const rdmeta_apply_t *a, const uint8_t *start,
-                          rdmeta_digest_t *out) {
-        const size_t len  = (size_t)(a->w.buf.p - start);
-        const int16_t had = a->c->order.api_version;
-
-        if (!a->verdict.exact || len >= RDMETA_ORDER_OWN ||
-            (!a->all && had != -1 && had != a->api_version))
-                return 0;
-        *out = rdmeta_digest(&a->c->digest_key, start, len);
-        return (uint32_t)len;
-}
-
-/* ---- new topics --------------------------------------------------------- */
-
-/* A table for the names that are new. When the answer has more topics than
- * the live table could take, it is the next table at once, others included. */
-static rdmeta_err_t aside_make(rdmeta_apply_t *a) {
-        rdmeta_cache_t *c           = a->c;
-        const rdmeta_table_t *names = rdmeta_names(c);
-        const size_t topics         = a->w.head.topics;
-        rdmeta_table_t *t;
-
-        if (a->aside && rdmeta_table_room(a->aside, 0))
-                return RDMETA_OK;
-        if (!a->aside && topics > c->entries + rdmeta_table_room(names, 0)) {
-                a->aside = rdmeta_table_grown(c, names,
-                                              topics - c->entries, 0);
-                a->aside_is_next = a->aside != NULL;
-        } else if (!a->aside) {
-                a->aside = rdmeta_table_new(&c->conf.allocator, 64, 0,
-                                            &c->seed);
-        } else {
-                t = rdmeta_table_grown(c, a->aside, a->aside->used, 0);
-                if (!t)
-                        return RDMETA_ERR_NO_MEMORY;
-                rdmeta_table_destroy(&c->conf.allocator, a->aside);
-                a->aside = t;
-        }
-        return a->aside ? RDMETA_OK : RDMETA_ERR_NO_MEMORY;
-}
-
-static rdmeta_err_t stage_fresh(rdmeta_apply_t *a, const uint8_t *start,
-                                uint64_t hash, rdmeta_topic_t *t) {
-        rdmeta_cache_t *c = a->c;
-        rdmeta_order_slot_t *slot;
-        rdmeta_entry_t *e = rdmeta_entry_new(c, t);
-
-        if (!e) {
-                rdmeta_topic_destroy(&c->blocks, t);
-                return RDMETA_ERR_NO_MEMORY;
-        }
-        slot = tail_slot(a);
-        if (!slot) {
-                rdmeta_entry_drop(c, e);
-                return RDMETA_ERR_NO_MEMORY;
-        }
-        slot->entry = e;
-        slot->len   = digest_of(a, start, &slot->digest);
-        e->order    = c->order.count + a->tail - 1;
-        rdmeta_topic_source_set(t, a->in.broker);
-        rdmeta_table_put(a->aside, hash, t);
-        a->fresh++;
-        a->new_ids += rdmeta_topic_has_id(t) != 0;
-        return RDMETA_OK;
-}
-
-static rdmeta_err_t stage_new(rdmeta_apply_t *a, const uint8_t *start) {
-        rdmeta_stage_t *s       = &a->c->stage;
-        const rdmeta_str_t name = s->topic.name;
-        rdmeta_topic_t *t;
-        rdmeta_err_t err;
-        uint64_t hash;
-
-        if (a->verdict.verdict == RDMETA_VERDICT_KEEP)
-                return RDMETA_OK; /* an error that says nothing of it */
-        err = aside_make(a);
-        if (err)
-                return err;
-        hash = rdmeta_hash(a->aside->key, name.data, name.len);
-        rdmeta_table_prefetch(a->aside, hash);
-        if (a->verdict.verdict == RDMETA_VERDICT_TAKE)
-                t = rdmeta_stage_build(s, &a->c->blocks, a->version);
-        else
-                t = rdmeta_topic_bare(&a->c->blocks, name, s->topic.id,
-                                      a->verdict.state, a->verdict.error,
-                                      a->version);
-        if (!t)
-                return RDMETA_ERR_NO_MEMORY;
-        if (rdmeta_table_name(a->aside, hash, name.data, name.len)) {
-                rdmeta_topic_destroy(&a->c->blocks, t);
-                return RDMETA_ERR_MALFORMED; /* named twice */
-        }
-        return stage_fresh(a, start, hash, t);
-}
-
-/* ---- known topics ------------------------------------------------------- */
-
 static int is_named_already(const rdmeta_apply_t *a, const rdmeta_entry_t *e) {
         const rdmeta_order_t *o = &a->c->order;
 
         return e->staged || (e->order != RDMETA_ORDER_NONE &&
                              o->slots[e->order].seen == o->answer);
 }
-
-/* The next block of a known topic in *out, or NULL: as it was. */
-static rdmeta_err_t known_block(rdmeta_apply_t *a, rdmeta_entry_t *e,
-                                rdmeta_pend_t *p, rdmeta_topic_t **out) {
-        const rdmeta_merge_out_t *v = &a->verdict;
-        const rdmeta_topic_t *old   = e->topic;
-        const rdmeta_str_t name     = {old->name, old->name_len};
-
-        *out = NULL;
-        if (v->verdict == RDMETA_VERDICT_KEEP) {
-                p->deadline = RDMETA_PEND_FREEZE;
-                return RDMETA_OK;
-        }
-        if (v->verdict == RDMETA_VERDICT_STATE) {
-                p->deadline = RDMETA_PEND_STATE;
-                if (a->replace_all) { /* nothing of another cluster's */
-                        *out = rdmeta_topic_bare(
-                                &a->c->blocks, name, a->c->stage.topic.id,
-                                v->state, v->error, a->version);
-                        return *out ? RDMETA_OK : RDMETA_ERR_NO_MEMORY;
-                }
-                if (old->state == v->state && rdmeta_cold(old)->error == v->error)
-                        return RDMETA_OK;
-                *out = rdmeta_topic_restate(&a->c->blocks, old, v->state,
-                                            v->error, a->version);
-                return *out ? RDMETA_OK : RDMETA_ERR_NO_MEMORY;
-        }
-        p->deadline = v->kept_back ? RDMETA_PEND_FREEZE : RDMETA_PEND_MOVE;
-        *out = rdmeta_stage_build(&a->c->stage, &a->c->blocks, a->version);
-        if (!*out)
-                return RDMETA_ERR_NO_MEMORY;
-        if (rdmeta_topic_same(*out, old)) {
-                rdmeta_topic_destroy(&a->c->blocks, *out);
-                *out = NULL;
-        }
-        return RDMETA_OK;
-}
-
-static rdmeta_err_t stage_known(rdmeta_apply_t *a, rdmeta_entry_t *e,
-                                const uint8_t *start) {
-        rdmeta_pend_t *p = rdmeta_apply_pend(a, e);
-        rdmeta_topic_t *t;
-        rdmeta_err_t err;
-
-        if (!p)
-                return RDMETA_ERR_NO_MEMORY;
-        if (p->order == RDMETA_ORDER_NONE) {
-                if (!tail_slot(a))
-                        return RDMETA_ERR_NO_MEMORY;
-                p->order = a->c->order.count + a->tail - 1;
-        }
-        err = known_block(a, e, p, &t);
-        if (err)
-                return err;
-        p->topic = t;
-        p->len   = digest_of(a, start, &p->digest);
-        p->doubt = a->verdict.doubt;
-        a->doubts += p->doubt.answers != 0;
-        if (t) {
-                rdmeta_topic_source_set(t, a->in.broker);
-                a->replaced++;
-                a->new_ids += memcmp(rdmeta_cold(t)->id,
-                                     rdmeta_cold(e->topic)->id, 16) != 0;
-        } else {
-                a->out->unchanged += p->deadline == RDMETA_PEND_MOVE;
-        }
-        return RDMETA_OK;
-}
-
-/* ---- one topic of the answer -------------------------------------------- */
 
 static void count_verdict(rdmeta_apply_t *a) {
         const rdmeta_merge_out_t *v = &a->verdict;
@@ -276,7 +56,7 @@ static int stage_resync(rdmeta_apply_t *a, rdmeta_entry_t *e,
         slot->seen  = a->c->order.answer;
         a->w.buf.p  = start + len;
         a->out->unchanged++;
-        a->c->stats.digest_hits++;
+        a->digest_hits++;
         return 1;
 }
 
@@ -320,10 +100,11 @@ static rdmeta_err_t stage_topic(rdmeta_apply_t *a, const uint8_t *start) {
             (!t.name.len && !t.error))
                 return RDMETA_ERR_MALFORMED;
         if (!t.name.len) {
-                e = entry_of_id(a, t.id);
-                if (e && is_named_already(a, e))
-                        e = NULL; /* its name was answered, too */
-        } else if (names->used) {
+                a->nameless++;
+                return rdmeta_stage_read(&a->c->stage, &a->w.buf,
+                                         a->w.fields, &t);
+        }
+        if (names->used) {
                 known = rdmeta_table_name(
                         names, rdmeta_hash(names->key, t.name.data, t.name.len),
                         t.name.data, t.name.len);
@@ -338,16 +119,43 @@ static rdmeta_err_t stage_topic(rdmeta_apply_t *a, const uint8_t *start) {
         if (err)
                 return err;
         if (e)
-                return stage_known(a, e, start);
-        return t.name.len ? stage_new(a, start) : RDMETA_OK;
+                return rdmeta_apply_known(a, e, start);
+        return rdmeta_apply_new(a, start);
+}
+
+/* Topics without a name are read once more after all others: brokers put them
+ * first, and an id that a name has no longer says nothing of that name. */
+static rdmeta_err_t stage_nameless(rdmeta_apply_t *a, rdmeta_buf_t topics) {
+        rdmeta_err_t err = RDMETA_OK;
+        rdmeta_wire_topic_t t;
+        rdmeta_entry_t *e;
+
+        for (a->w.buf = topics; a->nameless && !err;) {
+                const uint8_t *start = a->w.buf.p;
+                rdmeta_wire_topic(&a->w.buf, a->w.fields, &t);
+                e = t.name.len ? NULL : entry_of_id(a, t.id);
+                if (e && is_named_already(a, e))
+                        e = NULL;
+                if (t.name.len)
+                        err = rdmeta_stage_read(&a->c->stage, &a->w.buf,
+                                                a->w.fields, &t);
+                else
+                        err = stage_read_merge(a, e, &t);
+                if (!err && e)
+                        err = rdmeta_apply_known(a, e, start);
+                a->nameless -= t.name.len == 0;
+        }
+        return err;
 }
 
 /* The loop over an answer. What says the same again, in the same order, under
  * the shared deadline, ends here. */
 static rdmeta_err_t stage_topics(rdmeta_apply_t *a) {
-        const uint32_t n  = a->w.head.topics;
+        const uint32_t n          = a->w.head.topics;
+        const rdmeta_buf_t topics = a->w.buf;
+        rdmeta_buf_t end;
         rdmeta_order_t *o = &a->c->order;
-        rdmeta_err_t err;
+        rdmeta_err_t err  = RDMETA_OK;
         uint32_t i, hits = 0;
 
         for (i = 0; i < n; i++) {
@@ -369,8 +177,13 @@ static rdmeta_err_t stage_topics(rdmeta_apply_t *a) {
                         return err;
         }
         a->out->unchanged += hits;
-        a->c->stats.digest_hits += hits;
-        return RDMETA_OK;
+        a->digest_hits += hits;
+        end = a->w.buf;
+        if (a->nameless) {
+                err      = stage_nameless(a, topics);
+                a->w.buf = end;
+        }
+        return err;
 }
 
 /* ---- the whole answer ---------------------------------------------------- */

@@ -1,7 +1,7 @@
 /*
  * apply: one response on its way into the cache.
  *
- *     staging (apply.c)                       commit (commit.c)
+ *     staging (apply*.c)                      commit (commit.c)
  *       brokers    a table aside                pointer
  *       topics     unchanged: skipped           shared deadline
  *                  known: pends                 swaps, deadlines, digests
@@ -50,6 +50,8 @@ typedef struct rdmeta_apply {
         rdmeta_table_t *aside; /* names of new topics ... */
         int aside_is_next;     /* ... and of all others: the next table */
         uint32_t cursor;       /* in the order array */
+        uint32_t nameless;     /* topics named by an unknown id alone */
+        uint32_t digest_hits;
         uint32_t tail;         /* slots beyond its count */
         uint32_t fresh;        /* of which for new entries */
         rdmeta_pend_t *pends;
@@ -62,6 +64,11 @@ typedef struct rdmeta_apply {
 
 /* A pend for `e`, zeroed but for the entry and its order; NULL: no memory. */
 rdmeta_pend_t *rdmeta_apply_pend(rdmeta_apply_t *a, rdmeta_entry_t *e);
+/* A topic that was read and merged: one that nobody knew, or `e`. `start` is
+ * where its bytes begin. NO_MEMORY; MALFORMED: named twice. */
+rdmeta_err_t rdmeta_apply_new(rdmeta_apply_t *a, const uint8_t *start);
+rdmeta_err_t rdmeta_apply_known(rdmeta_apply_t *a, rdmeta_entry_t *e,
+                                const uint8_t *start);
 /* After everything was read: absent topics, and all the room that commit will
  * need. NO_MEMORY. */
 rdmeta_err_t rdmeta_apply_prepare(rdmeta_apply_t *a);

@@ -301,6 +301,7 @@ static void commit_stats(rdmeta_apply_t *a, int changed) {
         a->out->brokers_changed = (uint32_t)a->brokers_changed;
         s->topics_applied += a->out->topics;
         s->topics_unchanged += a->out->unchanged;
+        s->digest_hits += a->digest_hits;
         s->topics_changed += a->out->changed;
         s->topics_kept_back += a->out->kept_back;
         if (changed)
