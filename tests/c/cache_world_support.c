@@ -147,7 +147,7 @@ static void read_topic(scene_t *s, const char **p) {
         t->name.len  = strcspn(*p, "#!^~ ;");
         *p += t->name.len;
         if (t->name.len == 1 && t->name.data[0] == '?')
-                t->name.data = NULL;
+                t->name = (rdmeta_str_t){NULL, 0};
         for (; **p && **p != ' ' && **p != ';';) {
                 const char what = *(*p)++;
                 if (what == '#')
