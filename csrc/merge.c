@@ -188,27 +188,27 @@ static void hide_epochs(rdmeta_stage_t *s, const rdmeta_merge_in_t *in) {
                         s->epoch[i] = -1;
 }
 
+static void count_leaderless(int32_t error, rdmeta_merge_out_t *out) {
+        out->leaderless++;
+        out->listener_not_found += error == RDMETA_E_LISTENER_NOT_FOUND;
+}
+
 /* What asks for another look: no leader, or one that is not among the
  * brokers (a fenced one: KRaft does not check when it answers). */
 static void count_leaders(const rdmeta_stage_t *s,
                           const rdmeta_merge_in_t *in,
                           rdmeta_merge_out_t *out) {
-        int32_t last = -1;
         uint32_t i;
 
         for (i = 0; i < s->count; i++) {
                 const int32_t leader = s->leader[i];
-                if (leader < 0) {
-                        out->leaderless++;
-                        out->listener_not_found +=
-                                s->error[i] == RDMETA_E_LISTENER_NOT_FOUND;
-                } else if (leader != last) {
-                        if (in->brokers &&
-                            !rdmeta_brokers_has(in->brokers, leader))
-                                out->unreachable++;
-                        else
-                                last = leader;
-                }
+
+                if (RDMETA_UNLIKELY(leader < 0))
+                        count_leaderless(s->error[i], out);
+                else if (RDMETA_UNLIKELY(in->brokers &&
+                                         !rdmeta_brokers_has(in->brokers,
+                                                             leader)))
+                        out->unreachable++;
         }
         if (out->leaderless || out->unreachable) {
                 out->exact = 0; /* so that it is counted every time */

@@ -17,18 +17,20 @@ void rdmeta_stage_destroy(rdmeta_stage_t *s) {
         rdmeta_stage_init(s, s->allocator, s->key);
 }
 
-/* Rows and lists for n partitions: three lists a row and the empty one, as
- * many again for rows that a merge puts back, and room to renumber them. */
+/* Columns for n rows, three lists each and the empty one, and slots for twice
+ * as many. What is aligned to 8 bytes comes first. */
 static rdmeta_err_t stage_grow(rdmeta_stage_t *s, uint32_t n) {
         size_t rows = 64, lists, slots = 64, size;
         char *p;
+        int i;
 
         while (rows < n)
                 rows *= 2;
-        lists = 9 * rows + 2;
-        while (slots < 12 * rows + 2)
+        lists = 3 * rows + 1;
+        while (slots < 2 * lists)
                 slots *= 2;
-        size = slots * 8 + lists * (sizeof(rdmeta_wire_ids_t) + 4) + rows * 36;
+        size = slots * 8 + (lists + 3 * rows) * sizeof(rdmeta_wire_ids_t) +
+               4 * lists + 9 * 4 * rows;
         p    = (char *)rdmeta_alloc(s->allocator, size);
         if (!p)
                 return RDMETA_ERR_NO_MEMORY;
@@ -40,79 +42,35 @@ static rdmeta_err_t stage_grow(rdmeta_stage_t *s, uint32_t n) {
         s->slot_mask   = (uint32_t)slots - 1;
         s->generation  = 0;
         memset(s->slots, 0, slots * 8);
-        s->lists = (rdmeta_wire_ids_t *)(void *)(p += slots * 8);
-        p += lists * sizeof(rdmeta_wire_ids_t);
-        s->at       = (uint32_t *)(void *)p;
-        s->id       = (int32_t *)(void *)(p += lists * 4);
-        s->leader   = (int32_t *)(void *)(p += rows * 4);
-        s->epoch    = (int32_t *)(void *)(p += rows * 4);
-        s->high     = (int32_t *)(void *)(p += rows * 4);
-        s->last     = (int32_t *)(void *)(p += rows * 4);
-        s->error    = (int32_t *)(void *)(p += rows * 4);
-        s->replicas = (uint32_t *)(void *)(p += rows * 4);
-        s->isr      = (uint32_t *)(void *)(p += rows * 4);
-        s->offline  = (uint32_t *)(void *)(p + rows * 4);
+        s->lists    = (rdmeta_wire_ids_t *)(void *)(p += slots * 8);
+        s->replicas = s->lists + lists;
+        s->isr      = s->replicas + rows;
+        s->offline  = s->isr + rows;
+        s->at       = (uint32_t *)(void *)(s->offline + rows);
+        s->id       = (int32_t *)(void *)(s->at + lists);
+        s->leader   = s->id + rows;
+        s->epoch    = s->leader + rows;
+        s->high     = s->epoch + rows;
+        s->last     = s->high + rows;
+        s->error    = s->last + rows;
+        for (i = 0; i < 3; i++)
+                s->refs[i] = (uint32_t *)(s->error + rows) + i * rows;
         return RDMETA_OK;
 }
 
-RDMETA_INLINE int wire_ids_equal(rdmeta_wire_ids_t a, rdmeta_wire_ids_t b) {
-        size_t n         = 4 * (size_t)a.count;
-        const uint8_t *x = a.be, *y = b.be;
+enum { KEEP_ROWS = 4096, KEEP_BYTES = 64 << 10 };
 
-        if (a.count != b.count)
-                return 0;
-        for (; n >= 8; n -= 8, x += 8, y += 8)
-                if (rdmeta_load64(x) != rdmeta_load64(y))
-                        return 0;
-        return n == 0 || rdmeta_load32(x) == rdmeta_load32(y);
-}
-
-/* The number of a list; a new one gets the next. */
-RDMETA_INLINE uint32_t stage_list(rdmeta_stage_t *s, rdmeta_wire_ids_t l) {
-        const uint64_t *key = s->key;
-        uint64_t h          = key[0] + l.count;
-        size_t n            = 4 * (size_t)l.count;
-        const uint8_t *p    = l.be;
-        uint32_t bits       = 0, k;
-
-        if (l.count == 0)
-                return 0;
-        for (; n >= 8; n -= 8, p += 8) {
-                const uint64_t two = rdmeta_load64(p);
-                h = rdmeta_mix(two ^ key[1], h ^ key[2]);
-                bits |= (uint32_t)two | (uint32_t)(two >> 32);
+void rdmeta_stage_trim(rdmeta_stage_t *s) {
+        if (s->capacity > KEEP_ROWS) {
+                rdmeta_free(s->allocator, s->memory, s->memory_size);
+                s->memory      = NULL;
+                s->memory_size = s->capacity = 0;
         }
-        if (n) {
-                h = rdmeta_mix(rdmeta_load32(p) ^ key[1], h ^ key[3]);
-                bits |= rdmeta_load32(p);
+        if (s->kept_size > KEEP_BYTES) {
+                rdmeta_free(s->allocator, s->kept, s->kept_size);
+                s->kept      = NULL;
+                s->kept_size = 0;
         }
-        for (k = (uint32_t)h & s->slot_mask;; k = (k + 1) & s->slot_mask) {
-                const uint64_t slot = s->slots[k];
-                if ((uint32_t)(slot >> 32) != s->generation)
-                        break;
-                if (wire_ids_equal(s->lists[(uint32_t)slot], l))
-                        return (uint32_t)slot;
-        }
-        s->slots[k] = (uint64_t)s->generation << 32 | s->n_lists;
-        s->list_bits |= bits;
-        s->list_counts |= l.count;
-        s->list_counts_and &= l.count;
-        s->lists[s->n_lists] = l;
-        s->units += 1 + l.count;
-        return s->n_lists++;
-}
-
-static void stage_lists_reset(rdmeta_stage_t *s) {
-        if (++s->generation == 0) {
-                memset(s->slots, 0, ((size_t)s->slot_mask + 1) * 8);
-                s->generation = 1;
-        }
-        s->lists[0].be    = NULL;
-        s->lists[0].count = 0;
-        s->n_lists        = 1;
-        s->units          = 1;
-        s->list_bits = s->list_counts = 0;
-        s->list_counts_and            = UINT32_MAX;
 }
 
 /* The top bit is set for what is less than -1. */
@@ -120,45 +78,96 @@ RDMETA_INLINE uint32_t below_none(int32_t v) {
         return (uint32_t)v & ((uint32_t)v + 1);
 }
 
+/* OR of the members as they stand, big-endian. */
+RDMETA_INLINE uint32_t list_members(rdmeta_wire_ids_t l) {
+        uint32_t bits = 0, k;
+
+        for (k = 0; k < l.count; k++)
+                bits |= rdmeta_load32(l.be + 4 * (size_t)k);
+        return bits;
+}
+
+/* The members of replicas and, in *differ, whether the ISR is another list:
+ * nearly always it is the same, so both are read in one go. */
+RDMETA_INLINE uint32_t lists_compare(rdmeta_wire_ids_t a, rdmeta_wire_ids_t b,
+                                     uint32_t *differ) {
+        uint32_t bits = 0, odd = a.count ^ b.count, k;
+
+        if (RDMETA_UNLIKELY(odd)) {
+                *differ |= odd;
+                return list_members(a) | list_members(b);
+        }
+        for (k = 0; k < a.count; k++) {
+                const uint32_t x = rdmeta_load32(a.be + 4 * (size_t)k);
+                const uint32_t y = rdmeta_load32(b.be + 4 * (size_t)k);
+                bits |= x | y;
+                odd |= x ^ y;
+        }
+        *differ |= odd;
+        return bits;
+}
+
+/* What is gathered over the rows as they are read. */
+typedef struct gather {
+        uint32_t out_of_place, errors, isr, offline, negative;
+        uint32_t members, counts, least, most;
+} gather_t;
+
+RDMETA_INLINE void stage_row(rdmeta_stage_t *s, uint32_t i,
+                             const rdmeta_wire_partition_t *p, gather_t *g) {
+        const uint32_t n = p->replicas.count;
+
+        s->id[i]       = p->id;
+        s->leader[i]   = p->leader;
+        s->epoch[i]    = p->leader_epoch;
+        s->error[i]    = p->error;
+        s->replicas[i] = p->replicas;
+        s->isr[i]      = p->isr;
+        s->offline[i]  = p->offline_replicas;
+        g->errors |= (uint32_t)p->error;
+        g->out_of_place |= (uint32_t)p->id ^ i;
+        g->negative |= (uint32_t)p->id | below_none(p->leader) |
+                       below_none(p->leader_epoch);
+        g->members |= lists_compare(p->replicas, p->isr, &g->isr);
+        g->counts |= n | p->isr.count | p->offline_replicas.count;
+        g->least = n < g->least ? n : g->least;
+        g->most  = n > g->most ? n : g->most;
+        if (RDMETA_UNLIKELY(p->offline_replicas.count)) {
+                g->offline = 1;
+                g->members |= list_members(p->offline_replicas);
+        }
+}
+
 /* The hot loop: inlined once with the newest versions' constant fields. */
-RDMETA_INLINE uint32_t stage_rows(rdmeta_stage_t *s, rdmeta_buf_t *b,
-                                  uint32_t fields, uint32_t n) {
-        uint32_t i, out_of_place = 0, errors = 0, isr = 0, offline = 0;
-        uint32_t negative = 0, last = 0;
-        rdmeta_wire_partition_t p;
+RDMETA_INLINE int stage_rows(rdmeta_stage_t *s, rdmeta_buf_t *b,
+                             uint32_t fields, uint32_t n) {
+        const uint32_t plain = RDMETA_WIRE_FLEXIBLE | RDMETA_WIRE_EPOCH |
+                               RDMETA_WIRE_OFFLINE;
+        gather_t g           = {.least = UINT32_MAX};
+        uint32_t i;
 
         for (i = 0; i < n; i++) {
-                uint32_t r, q, o;
-                rdmeta_wire_partition(b, fields, &p);
+                rdmeta_wire_partition_t p;
+                const uint8_t *next = NULL;
+
+                if ((fields & plain) == plain)
+                        next = rdmeta_wire_partition_plain(b->p, b->end, &p);
+                if (RDMETA_LIKELY(next != NULL))
+                        b->p = next;
+                else
+                        rdmeta_wire_partition(b, fields, &p);
                 if (RDMETA_UNLIKELY(b->bad != NULL))
-                        return 1;
-                s->id[i]     = p.id;
-                s->leader[i] = p.leader;
-                s->epoch[i]  = p.leader_epoch;
-                s->error[i]  = p.error;
-                errors |= (uint32_t)p.error;
-                out_of_place |= (uint32_t)p.id ^ i;
-                negative |= (uint32_t)p.id | below_none(p.leader) |
-                            below_none(p.leader_epoch);
-                r = wire_ids_equal(p.replicas, s->lists[last])
-                            ? last
-                            : stage_list(s, p.replicas);
-                last = r;
-                q    = wire_ids_equal(p.isr, p.replicas)
-                               ? r
-                               : stage_list(s, p.isr);
-                o    = stage_list(s, p.offline_replicas);
-                s->replicas[i] = r;
-                s->isr[i]      = q;
-                s->offline[i]  = o;
-                isr |= r ^ q;
-                offline |= o;
+                        return 0;
+                stage_row(s, i, &p, &g);
         }
-        s->sparse      = out_of_place != 0;
-        s->any_error   = errors != 0;
-        s->any_isr     = isr != 0;
-        s->any_offline = offline != 0;
-        return negative >> 31;
+        s->sparse      = g.out_of_place != 0;
+        s->any_error   = g.errors != 0;
+        s->any_isr     = g.isr != 0;
+        s->any_offline = g.offline != 0;
+        s->members     = rdmeta_be32(&g.members) | g.counts;
+        s->least       = g.least;
+        s->most        = g.most;
+        return !((g.negative | s->members) >> 31);
 }
 
 static int order_compare(const void *a, const void *b) {
@@ -166,30 +175,34 @@ static int order_compare(const void *a, const void *b) {
         return x < y ? -1 : x > y;
 }
 
-/* Put every column into the order of `order`'s low halves. */
-static void stage_permute(rdmeta_stage_t *s, const uint64_t *order,
-                          uint32_t *spare) {
-        uint32_t *columns[7];
-        int c;
+/* Put one column into the order of `order`'s low halves. */
+static void stage_permute(const uint64_t *order, uint32_t n, void *column,
+                          size_t size, char *spare) {
+        char *p = (char *)column;
         uint32_t i;
 
-        columns[0] = (uint32_t *)s->id;
-        columns[1] = (uint32_t *)s->leader;
-        columns[2] = (uint32_t *)s->epoch;
-        columns[3] = (uint32_t *)s->error;
-        columns[4] = s->replicas;
-        columns[5] = s->isr;
-        columns[6] = s->offline;
-        for (c = 0; c < 7; c++) {
-                memcpy(spare, columns[c], 4 * (size_t)s->count);
-                for (i = 0; i < s->count; i++)
-                        columns[c][i] = spare[(uint32_t)order[i]];
-        }
+        memcpy(spare, p, size * n);
+        for (i = 0; i < n; i++)
+                memcpy(p + size * i, spare + size * (uint32_t)order[i], size);
+}
+
+static void stage_permute_all(rdmeta_stage_t *s, const uint64_t *order,
+                              char *spare) {
+        const uint32_t n = s->count;
+
+        stage_permute(order, n, s->id, sizeof(*s->id), spare);
+        stage_permute(order, n, s->leader, sizeof(*s->leader), spare);
+        stage_permute(order, n, s->epoch, sizeof(*s->epoch), spare);
+        stage_permute(order, n, s->error, sizeof(*s->error), spare);
+        stage_permute(order, n, s->replicas, sizeof(*s->replicas), spare);
+        stage_permute(order, n, s->isr, sizeof(*s->isr), spare);
+        stage_permute(order, n, s->offline, sizeof(*s->offline), spare);
 }
 
 /* Rows out of their place: sort them by id, and refuse duplicates. */
 static rdmeta_err_t stage_sort(rdmeta_stage_t *s) {
-        const size_t size  = 12 * (size_t)s->count;
+        const size_t size  = (8 + sizeof(rdmeta_wire_ids_t)) *
+                            (size_t)s->count;
         uint64_t *order    = (uint64_t *)rdmeta_alloc(s->allocator, size);
         rdmeta_err_t err   = RDMETA_OK;
         uint32_t i, moved = 0, gaps = 0;
@@ -205,10 +218,8 @@ static rdmeta_err_t stage_sort(rdmeta_stage_t *s) {
                 moved |= (uint32_t)order[i] ^ i;
                 gaps |= (uint32_t)(order[i] >> 32) ^ i;
         }
-        if (!err && moved) {
-                stage_permute(s, order, (uint32_t *)(void *)(order + s->count));
-                s->unordered = 1;
-        }
+        if (!err && moved)
+                stage_permute_all(s, order, (char *)(order + s->count));
         s->sparse = gaps != 0;
         rdmeta_free(s->allocator, order, size);
         return err;
@@ -222,7 +233,7 @@ rdmeta_err_t rdmeta_stage_read(rdmeta_stage_t *s, rdmeta_buf_t *b,
                                const rdmeta_wire_topic_t *topic) {
         const uint32_t n = topic->partitions;
         rdmeta_err_t err;
-        uint32_t bad;
+        int good;
 
         if (n > RDMETA_PARTITIONS_MAX)
                 return RDMETA_ERR_MALFORMED;
@@ -231,19 +242,17 @@ rdmeta_err_t rdmeta_stage_read(rdmeta_stage_t *s, rdmeta_buf_t *b,
                 if (err)
                         return err;
         }
-        stage_lists_reset(s);
         s->topic = *topic;
         memcpy(s->id_bytes, topic->id, 16);
         s->count    = n;
-        s->any_high = s->any_last = s->unordered = s->n_past = 0;
-        s->state                                   = RDMETA_TOPIC_VALID;
+        s->any_high = s->any_last = s->n_past = s->put_back = 0;
+        s->state                            = RDMETA_TOPIC_VALID;
         if (RDMETA_LIKELY((fields & FIELDS_V12) == FIELDS_V12))
-                bad = stage_rows(s, b, FIELDS_V12, n);
+                good = stage_rows(s, b, FIELDS_V12, n);
         else
-                bad = stage_rows(s, b, fields, n);
+                good = stage_rows(s, b, fields, n);
         rdmeta_wire_topic_end(b, fields, &s->topic);
-        if (RDMETA_UNLIKELY(bad || b->bad ||
-                            rdmeta_be32(&s->list_bits) >> 31))
+        if (RDMETA_UNLIKELY(!good || b->bad))
                 return RDMETA_ERR_MALFORMED;
         if (RDMETA_UNLIKELY(s->sparse))
                 return stage_sort(s);
@@ -258,19 +267,19 @@ rdmeta_err_t rdmeta_stage_begin(rdmeta_stage_t *s, const rdmeta_topic_t *old,
                 err = stage_grow(s, cols->count);
         if (err)
                 return err;
-        stage_lists_reset(s);
         memset(&s->topic, 0, sizeof(s->topic));
         s->topic.name.data  = old->name;
         s->topic.name.len   = old->name_len;
         s->topic.id         = rdmeta_cold(old)->id;
         s->topic.error      = rdmeta_cold(old)->error;
-        s->topic.internal   = (rdmeta_cold(old)->flags & RDMETA_TOPIC_F_INTERNAL) != 0;
+        s->topic.internal =
+                (rdmeta_cold(old)->flags & RDMETA_TOPIC_F_INTERNAL) != 0;
         s->topic.operations = rdmeta_topic_operations(old);
         memcpy(s->id_bytes, rdmeta_cold(old)->id, 16);
         s->count     = cols->count;
         s->state     = old->state;
         s->sparse    = cols->ids != NULL;
-        s->unordered = 1;
+        s->put_back  = 1;
         s->any_error = cols->errors != NULL;
         s->any_high = s->any_last = 0;
         memset(s->epoch, 0, 4 * (size_t)s->count);
@@ -315,17 +324,16 @@ rdmeta_err_t rdmeta_stage_keep_lists(rdmeta_stage_t *s,
         return RDMETA_OK;
 }
 
-static uint32_t stage_kept_list(rdmeta_stage_t *s, const rdmeta_cols_t *old,
-                                rdmeta_list_t l) {
-        rdmeta_wire_ids_t w;
+static rdmeta_wire_ids_t stage_kept_list(rdmeta_stage_t *s,
+                                         const rdmeta_cols_t *old,
+                                         rdmeta_list_t l) {
+        const size_t at = (size_t)((const char *)l.p - old->lists) >>
+                          old->list_width;
+        rdmeta_wire_ids_t w = {NULL, l.count};
 
-        w.count = l.count;
-        w.be    = NULL;
         if (l.count)
-                w.be = s->kept + 4 * ((size_t)((const char *)l.p -
-                                               old->lists) >>
-                                      old->list_width);
-        return stage_list(s, w);
+                w.be = s->kept + 4 * at;
+        return w;
 }
 
 void rdmeta_stage_keep_row(rdmeta_stage_t *s, uint32_t i,
@@ -334,10 +342,11 @@ void rdmeta_stage_keep_row(rdmeta_stage_t *s, uint32_t i,
         s->leader[i]   = row->leader;
         s->epoch[i]    = row->epoch;
         s->error[i]    = row->error;
-        s->any_error |= row->error != 0;
         s->replicas[i] = stage_kept_list(s, old, row->replicas);
         s->isr[i]      = stage_kept_list(s, old, row->isr);
         s->offline[i]  = stage_kept_list(s, old, row->offline);
+        s->put_back    = 1;
+        s->any_error |= row->error != 0;
         if (row->high != row->epoch || s->any_high) {
                 rdmeta_stage_want_high(s);
                 s->high[i] = row->high;
@@ -346,5 +355,27 @@ void rdmeta_stage_keep_row(rdmeta_stage_t *s, uint32_t i,
                 rdmeta_stage_want_last(s);
                 s->last[i] = row->last;
         }
-        s->unordered = 1;
+}
+
+/* What stage_rows() gathers of the lists, over the rows as they are now. */
+void rdmeta_stage_regather(rdmeta_stage_t *s) {
+        gather_t g = {.least = UINT32_MAX};
+        uint32_t i;
+
+        for (i = 0; i < s->count; i++) {
+                const uint32_t n = s->replicas[i].count;
+
+                g.members |= lists_compare(s->replicas[i], s->isr[i], &g.isr) |
+                             list_members(s->offline[i]);
+                g.counts |= n | s->isr[i].count | s->offline[i].count;
+                g.offline |= s->offline[i].count;
+                g.least = n < g.least ? n : g.least;
+                g.most  = n > g.most ? n : g.most;
+        }
+        s->any_isr     = g.isr != 0;
+        s->any_offline = g.offline != 0;
+        s->members     = rdmeta_be32(&g.members) | g.counts;
+        s->least       = g.least;
+        s->most        = g.most;
+        s->put_back    = 0;
 }

@@ -7,14 +7,12 @@
  *
  *     bytes --read--> columns --merge--> columns --build--> block
  *                     id leader epoch error | high last | replicas isr offline
- *                                                            |
- *                     lists [0 empty][1][2]...  <------------+ by index
  *
  * Lists stay where they are, big-endian in the response (or, for rows put
- * back, in `kept`); equal ones are found through a small hash and stored once.
- * They are numbered in the order in which rows use them, so that equal facts
- * always give equal blocks. One stage serves a whole response and is reused:
- * its memory is as large as the largest topic seen.
+ * back, in `kept`). Only when a block is built, and only for topics of more
+ * than a few partitions or that are not in sync, are equal ones found and
+ * numbered, in the order in which rows use them: equal facts give equal
+ * blocks. One stage serves a whole response and is reused.
  */
 #ifndef RDMETA_STAGE_H
 #define RDMETA_STAGE_H
@@ -31,23 +29,27 @@ typedef struct rdmeta_stage {
 
         int32_t *id, *leader, *epoch, *high, *last;
         int32_t *error;
-        uint32_t *replicas, *isr, *offline;
+        rdmeta_wire_ids_t *replicas, *isr, *offline;
+
+        /* Numbered lists, [0] the empty one, while a block is built. */
         rdmeta_wire_ids_t *lists;
-        uint32_t *at;    /* a list's place in the block, in units */
-        uint64_t *slots; /* generation << 32 | list */
-        uint32_t slot_mask, generation;
+        uint32_t *at;      /* a list's place in the block, in units */
+        uint32_t *refs[3]; /* of the rows' replicas, isr, offline */
+        uint64_t *slots;   /* generation << 32 | list */
+        uint32_t slot_mask, generation, n_lists;
+        uint32_t units; /* of the lists area */
 
         uint8_t *kept; /* lists of an old block, big-endian */
         size_t kept_size;
 
         rdmeta_wire_topic_t topic; /* name, id, error, internal, operations */
-        uint32_t count, n_lists;
-        uint32_t list_bits;   /* OR of list members, big-endian */
-        uint32_t list_counts, list_counts_and; /* OR, AND of their lengths */
-        uint32_t units;       /* of the lists area */
-        uint8_t sparse;       /* ids are not 0..count-1 */
-        uint8_t unordered;    /* lists are not in the order of use */
+        uint32_t count;
+        uint32_t members;         /* OR of all members of all lists, and of
+                                   * their lengths */
+        uint32_t least, most;     /* replicas of a partition */
+        uint8_t sparse;           /* ids are not 0..count-1 */
         uint8_t any_error, any_isr, any_offline, any_high, any_last;
+        uint8_t put_back; /* rows are not those that were read */
         uint8_t past[RDMETA_PAST_MAX * 16];
         uint8_t n_past;
         uint8_t id_bytes[16]; /* the id to be stored */
@@ -79,6 +81,15 @@ void rdmeta_stage_keep_row(rdmeta_stage_t *s, uint32_t i,
 /* Columns that only a merge fills: from -1 on, once asked for. */
 void rdmeta_stage_want_high(rdmeta_stage_t *s);
 void rdmeta_stage_want_last(rdmeta_stage_t *s);
+
+/* members, least, most, any_isr, any_offline over the rows as they are. */
+void rdmeta_stage_regather(rdmeta_stage_t *s);
+
+/* Number the lists of all rows. Cannot fail: there is room. */
+void rdmeta_stage_number(rdmeta_stage_t *s);
+
+/* Give memory back that only an unusually large topic needed. */
+void rdmeta_stage_trim(rdmeta_stage_t *s);
 
 /* The block. NULL: no memory. */
 rdmeta_topic_t *rdmeta_stage_build(rdmeta_stage_t *s, rdmeta_slab_t *slab,

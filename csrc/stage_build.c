@@ -1,54 +1,17 @@
 /* The second half of stage: columns to a block. */
 #include "stage.h"
 
+/* Topics of so many partitions that are in sync do not look for equal lists:
+ * there is little to save. */
+enum { FLAT_ALWAYS = 16 };
+
 /* The widths and flags that a block needs, and its size. */
 typedef struct shape {
         unsigned leader_width, epoch_width, list_width, ref_width;
         uint16_t flags;
+        int flat;
         size_t size;
 } shape_t;
-
-static uint32_t *renumber_column(rdmeta_stage_t *s, int c) {
-        return c == 0 ? s->replicas : c == 1 ? s->isr : s->offline;
-}
-
-/* Number the lists in the order in which rows use them, and drop those that
- * none does, after rows were sorted or put back. `at` serves as the map. */
-static void stage_renumber(rdmeta_stage_t *s) {
-        rdmeta_wire_ids_t *fresh = s->lists + s->n_lists;
-        uint32_t i, n = 1;
-        int c;
-
-        memset(s->at, 0, 4 * (size_t)s->n_lists);
-        s->units = 1;
-        s->list_bits = s->list_counts = 0;
-        s->list_counts_and            = UINT32_MAX;
-        for (i = 0; i < s->count; i++) {
-                for (c = 0; c < 3; c++) {
-                        uint32_t *list = &renumber_column(s, c)[i], k;
-                        const rdmeta_wire_ids_t l = s->lists[*list];
-
-                        if (*list && !s->at[*list]) {
-                                s->at[*list] = n;
-                                fresh[n++]   = l;
-                                s->units += 1 + l.count;
-                                s->list_counts |= l.count;
-                                s->list_counts_and &= l.count;
-                                for (k = 0; k < l.count; k++)
-                                        s->list_bits |= rdmeta_load32(
-                                                l.be + 4 * (size_t)k);
-                        }
-                        *list = *list ? s->at[*list] : 0;
-                }
-        }
-        memmove(s->lists + 1, fresh + 1, (n - 1) * sizeof(*fresh));
-        s->n_lists = n;
-        s->any_isr = s->any_offline = 0;
-        for (i = 0; i < s->count; i++) {
-                s->any_isr |= s->isr[i] != s->replicas[i];
-                s->any_offline |= s->offline[i] != 0;
-        }
-}
 
 /* Values are >= -1: -1 needs no more bits than 0 in a signed integer. */
 static uint32_t column_bits(const int32_t *v, uint32_t n) {
@@ -65,26 +28,30 @@ static int column_differs(const int32_t *a, const int32_t *b, uint32_t n) {
 
 /* Lists without references to them, and with. */
 static size_t flat_bytes(const rdmeta_stage_t *s, const shape_t *shape) {
-        return (1 + (size_t)s->count * s->lists[s->n_lists - 1].count)
-               << shape->list_width;
+        return (1 + (size_t)s->count * s->most) << shape->list_width;
 }
 
 static size_t shared_bytes(const rdmeta_stage_t *s, const shape_t *shape) {
-        return ((size_t)s->count << shape->ref_width) +
+        return (((size_t)s->count * (1U + s->any_isr + s->any_offline))
+                << shape->ref_width) +
                ((size_t)s->units << shape->list_width);
 }
 
-static int is_flat(const rdmeta_stage_t *s, const shape_t *shape) {
-        uint32_t i;
+/* Flat or shared; shared lists are numbered. */
+static void shape_lists(rdmeta_stage_t *s, shape_t *out) {
+        const int alike = s->least == s->most && s->most && !s->any_isr &&
+                          !s->any_offline;
 
-        if (s->any_isr || s->any_offline || s->n_lists < 2 ||
-            s->list_counts != s->list_counts_and ||
-            flat_bytes(s, shape) > shared_bytes(s, shape))
-                return 0;
-        for (i = 0; i < s->count; i++)
-                if (!s->replicas[i])
-                        return 0;
-        return 1;
+        out->list_width = rdmeta_width_signed(s->members);
+        out->ref_width  = 0;
+        out->flat       = alike && s->count <= FLAT_ALWAYS;
+        if (out->flat)
+                return;
+        rdmeta_stage_number(s);
+        out->ref_width = s->units <= 256 ? 0 : s->units <= 65536 ? 1 : 2;
+        out->flat      = alike && flat_bytes(s, out) <= shared_bytes(s, out);
+        if (out->flat)
+                out->ref_width = 0;
 }
 
 /* Columns that turned out not to be needed are dropped, so that equal facts
@@ -109,7 +76,7 @@ static void shape_flags(const rdmeta_stage_t *s, shape_t *out) {
         f |= s->any_isr ? RDMETA_TOPIC_F_ISR : 0;
         f |= s->any_offline ? RDMETA_TOPIC_F_OFFLINE : 0;
         f |= s->n_past ? RDMETA_TOPIC_F_PAST : 0;
-        f |= is_flat(s, out) ? RDMETA_TOPIC_F_FLAT : 0;
+        f |= out->flat ? RDMETA_TOPIC_F_FLAT : 0;
         f |= s->topic.internal ? RDMETA_TOPIC_F_INTERNAL : 0;
         f |= out->epoch_width << RDMETA_TOPIC_EPOCH_SHIFT;
         f |= out->list_width << RDMETA_TOPIC_LIST_SHIFT;
@@ -119,20 +86,20 @@ static void shape_flags(const rdmeta_stage_t *s, shape_t *out) {
 
 /* A block's size is a uint32: far above what RDMETA_PARTITIONS_MAX rows of a
  * response below 2 GiB can need, and checked all the same. */
-static int stage_shape(const rdmeta_stage_t *s, shape_t *out) {
+static int stage_shape(rdmeta_stage_t *s, shape_t *out) {
         const size_t n = s->count;
         size_t size    = RDMETA_TOPIC_FIXED + s->topic.name.len;
-        uint32_t members = rdmeta_be32(&s->list_bits) | s->list_counts;
         uint16_t f;
 
-        out->leader_width =
-                s->sparse ? 2
-                          : rdmeta_width_signed(column_bits(s->leader,
-                                                            s->count));
+        if (RDMETA_UNLIKELY(s->put_back))
+                rdmeta_stage_regather(s);
+        out->leader_width = 2;
+        if (!s->sparse)
+                out->leader_width =
+                        rdmeta_width_signed(column_bits(s->leader, s->count));
         out->epoch_width = rdmeta_width_signed(column_bits(s->epoch,
                                                            s->count));
-        out->list_width = rdmeta_width_signed(members);
-        out->ref_width  = s->units <= 256 ? 0 : s->units <= 65536 ? 1 : 2;
+        shape_lists(s, out);
         shape_flags(s, out);
         f = out->flags;
         size += (n << out->leader_width) + (n << out->epoch_width);
@@ -141,10 +108,7 @@ static int stage_shape(const rdmeta_stage_t *s, shape_t *out) {
         size += f & RDMETA_TOPIC_F_LAST ? 4 * n : 0;
         size += f & RDMETA_TOPIC_F_ERRORS ? 2 * n : 0;
         size += f & RDMETA_TOPIC_F_OPS ? 4 : 0;
-        size += f & RDMETA_TOPIC_F_ISR ? n << out->ref_width : 0;
-        size += f & RDMETA_TOPIC_F_OFFLINE ? n << out->ref_width : 0;
-        size += f & RDMETA_TOPIC_F_FLAT ? flat_bytes(s, out)
-                                        : shared_bytes(s, out);
+        size += out->flat ? flat_bytes(s, out) : shared_bytes(s, out);
         size += s->n_past ? 1 + 16 * (size_t)s->n_past : 0;
         out->size = size;
         return size <= INT32_MAX;
@@ -208,20 +172,17 @@ RDMETA_INLINE char *put_members(char *p, unsigned width,
 /* Flat: the lists of all rows. Shared: each list once, behind its length. */
 RDMETA_INLINE char *put_lists_as(const rdmeta_stage_t *s, char *p,
                                  unsigned width, int flat) {
-        const uint32_t n = flat ? s->count : s->n_lists;
+        const rdmeta_wire_ids_t *lists = flat ? s->replicas : s->lists;
+        const uint32_t n               = flat ? s->count : s->n_lists;
         uint32_t i;
 
         if (flat)
-                p = put_column(p, width,
-                               (const int32_t *)&s->lists[1].count, 1);
+                p = put_column(p, width, (const int32_t *)&s->most, 1);
         for (i = 0; i < n; i++) {
-                const rdmeta_wire_ids_t l =
-                        s->lists[flat ? s->replicas[i] : i];
-
                 if (!flat)
-                        p = put_column(p, width, (const int32_t *)&l.count,
-                                       1);
-                p = put_members(p, width, l);
+                        p = put_column(p, width,
+                                       (const int32_t *)&lists[i].count, 1);
+                p = put_members(p, width, lists[i]);
         }
         return p;
 }
@@ -233,15 +194,6 @@ static char *put_lists(const rdmeta_stage_t *s, char *p, unsigned width,
         if (width == 1)
                 return put_lists_as(s, p, 1, flat);
         return put_lists_as(s, p, 2, flat);
-}
-
-static void stage_places(rdmeta_stage_t *s) {
-        uint32_t i, at = 0;
-
-        for (i = 0; i < s->n_lists; i++) {
-                s->at[i] = at;
-                at += 1 + s->lists[i].count;
-        }
 }
 
 /* What few topics need. */
@@ -269,15 +221,13 @@ static char *put_columns(rdmeta_stage_t *s, const shape_t *shape, char *p) {
         p = put_column(p, shape->leader_width, s->leader, n);
         p = put_column(p, shape->epoch_width, s->epoch, n);
         p = put_rare(s, f, p);
-        if (!(f & RDMETA_TOPIC_F_FLAT)) {
-                stage_places(s);
-                p = put_refs(p, ref, s->at, s->replicas, n);
-        }
+        if (!shape->flat)
+                p = put_refs(p, ref, s->at, s->refs[0], n);
         if (f & RDMETA_TOPIC_F_ISR)
-                p = put_refs(p, ref, s->at, s->isr, n);
+                p = put_refs(p, ref, s->at, s->refs[1], n);
         if (f & RDMETA_TOPIC_F_OFFLINE)
-                p = put_refs(p, ref, s->at, s->offline, n);
-        p = put_lists(s, p, shape->list_width, f & RDMETA_TOPIC_F_FLAT);
+                p = put_refs(p, ref, s->at, s->refs[2], n);
+        p = put_lists(s, p, shape->list_width, shape->flat);
         if (s->n_past) {
                 memcpy(p, s->past, 16 * (size_t)s->n_past);
                 p += 16 * (size_t)s->n_past;
@@ -302,8 +252,6 @@ rdmeta_topic_t *rdmeta_stage_build(rdmeta_stage_t *s, rdmeta_slab_t *slab,
         shape_t shape;
         char *end;
 
-        if (RDMETA_UNLIKELY(s->unordered))
-                stage_renumber(s);
         if (!stage_shape(s, &shape))
                 return NULL;
         t = rdmeta_topic_alloc(slab, shape.size);

@@ -139,6 +139,37 @@ RDMETA_INLINE void rdmeta_wire_partition(rdmeta_buf_t *b, uint32_t fields,
                 rdmeta_buf_tags(b);
 }
 
+/*
+ * A partition as v9 and later write it, where its counts take one byte each and
+ * it has no tagged fields: in registers, from p on. NULL: it is otherwise, or
+ * is cut off; the reader above says which.
+ */
+RDMETA_INLINE const uint8_t *
+rdmeta_wire_partition_plain(const uint8_t *p, const uint8_t *end,
+                            rdmeta_wire_partition_t *out) {
+        rdmeta_wire_ids_t *const lists[3] = {&out->replicas, &out->isr,
+                                             &out->offline_replicas};
+        int i;
+
+        if (RDMETA_UNLIKELY(end - p < 18))
+                return NULL;
+        out->error        = (int16_t)rdmeta_be16(p);
+        out->id           = (int32_t)rdmeta_be32(p + 2);
+        out->leader       = (int32_t)rdmeta_be32(p + 6);
+        out->leader_epoch = (int32_t)rdmeta_be32(p + 10);
+        p += 14;
+        for (i = 0; i < 3; i++) {
+                const uint32_t n = (uint32_t)*p - 1;
+                if (RDMETA_UNLIKELY(n > 126) ||
+                    RDMETA_UNLIKELY((size_t)(end - p) < 4 * n + 4))
+                        return NULL;
+                lists[i]->count = n;
+                lists[i]->be    = p + 1;
+                p += 1 + 4 * (size_t)n;
+        }
+        return *p ? NULL : p + 1;
+}
+
 RDMETA_INLINE void rdmeta_wire_topic_end(rdmeta_buf_t *b, uint32_t fields,
                                          rdmeta_wire_topic_t *t) {
         if (fields & RDMETA_WIRE_TOPIC_OPS)
