@@ -27,16 +27,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sessions: list[SparkSession] = []
 
     def session() -> SparkSession:
-        say("starting Spark ...")
         sessions.append(build_session(chosen.master))
-        say("Spark is there; making the tables ...")
         return sessions[-1]
 
     def say(text: str) -> None:
-        print(f"[{time.monotonic() - began:5.1f} s] {text}", file=sys.stderr, flush=True)
+        print(f"[{time.monotonic() - began:5.1f} s] {text} ...", file=sys.stderr, flush=True)
 
     try:
-        made = make(plan(chosen.source, chosen.out), session)
+        made = make(plan(chosen.source, chosen.out), session, say)
     except Error as error:
         print(f"python -m rdmeta.spark: {error}", file=sys.stderr)
         return 2

@@ -37,6 +37,8 @@ __all__ = ["TABLES", "Made", "Plan", "load", "make", "plan", "table_path"]
 
 TABLES = ("partition_interval", "leader_change", "leader_minutes")
 
+_OF_HISTORY = {"partition_interval": partition_interval, "leader_change": leader_change}
+
 # Part of what tables are made from: raise it when the same history gives other tables.
 JOB_VERSION = 1
 
@@ -92,10 +94,18 @@ def plan(source: str | os.PathLike[str], out: str | os.PathLike[str]) -> Plan:
     return Plan(source, out, stale, tuple(c for c in clusters if c not in stale))
 
 
-def make(todo: Plan, session: Callable[[], SparkSession]) -> Made:
-    """Carry out a plan; `session` is called only if there is something to be made."""
+def make(
+    todo: Plan,
+    session: Callable[[], SparkSession],
+    progress: Callable[[str], object] = lambda text: None,
+) -> Made:
+    """Carry out a plan; `session` is called only if there is something to be made.
+
+    `progress` is told what is begun, in words; a step may take seconds.
+    """
     if todo.stale:
-        _make_tables(todo, session())
+        progress("starting Spark")
+        _make_tables(todo, session(), progress)
     rows = {
         table: sum(pq.read_metadata(path).num_rows for path in (todo.out / table).glob("*.parquet"))
         for table in TABLES
@@ -108,18 +118,22 @@ def table_path(out: Path, table: str, cluster_id: str) -> Path:
     return out / table / f"{_label(cluster_id)}.parquet"
 
 
-def _make_tables(todo: Plan, spark: SparkSession) -> None:
+def _make_tables(todo: Plan, spark: SparkSession, progress: Callable[[str], object]) -> None:
     # Beside the tables, for a rename cannot leave its file system; readers pass over dots.
     work = todo.out / f".making-{uuid4().hex}"
     work.mkdir(parents=True)
     try:
         changes, observed = load(spark, [r for group in todo.stale.values() for r in group])
-        intervals = _written(partition_interval(changes, observed), work / "partition_interval")
-        made = {
-            "partition_interval": intervals,
-            "leader_change": _written(leader_change(changes, observed), work / "leader_change"),
-            "leader_minutes": _written(leader_minutes(intervals), work / "leader_minutes"),
-        }
+        made: dict[str, DataFrame] = {}
+        for table in TABLES:
+            progress(f"making {table}")
+            rows = (
+                leader_minutes(made["partition_interval"])
+                if table == "leader_minutes"
+                else _OF_HISTORY[table](changes, observed)
+            )
+            made[table] = _written(rows, work / table)
+        progress("putting the tables in their places")
         for cluster_id, group in todo.stale.items():
             for table, rows in made.items():
                 part = _part(work / table, cluster_id)

@@ -1,0 +1,382 @@
+"""`python -m rdmeta.demo`: the whole path, shown, on a cluster inside this process.
+
+Brokers on sockets, Metadata bytes, the cache, lookups and waits, changes on disk, a Spark job over
+them. With `--bootstrap host:port` (or BOOTSTRAP in the environment) the first half runs against
+that cluster instead and only reads.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from rdmeta import EmbeddedCluster, MetadataCache, Partition, Topic, fetch
+from rdmeta.errors import Error, MissingExtraError
+
+try:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+except ImportError as error:
+    raise MissingExtraError.of("rdmeta.demo", "cli") from error
+
+TOPICS = tuple(
+    f"{what}.{where}-{number}"
+    for what in ("orders", "payments", "shipments", "refunds", "clicks")
+    for where in ("eu", "us")
+    for number in range(5)
+)
+PARTITIONS = 6
+LOST = 3
+"""The broker that is lost."""
+
+WATCHED = TOPICS[0]
+LOOKUPS = 100_000
+REFRESH_EVERY = 0.25
+ROWS_SHOWN = 12
+
+console = Console(highlight=False, soft_wrap=True)
+
+
+class TimedCache(MetadataCache):
+    """A cache that remembers when it was last given an answer."""
+
+    handed_at = 0.0
+
+    def apply(self, *args: Any, **kwargs: Any) -> Any:
+        self.handed_at = time.perf_counter()
+        return super().apply(*args, **kwargs)
+
+
+class Waiter(threading.Thread):
+    """Waits for changes of one topic, and notes how soon after its answer it ran again."""
+
+    def __init__(self, cache: TimedCache, topic: str) -> None:
+        super().__init__(name="demo-waiter", daemon=True)
+        self._cache, self._topic = cache, topic
+        self._over = False
+        self._since = cache.version
+        self.woken: list[tuple[int, float]] = []
+
+    def run(self) -> None:
+        while not self._over:
+            version = self._cache.wait_change(self._since, timeout=0.5, topics=[self._topic])
+            if version is not None:
+                self.woken.append((version, time.perf_counter() - self._cache.handed_at))
+                self._since = version
+
+    def stop(self) -> None:
+        self._over = True
+        self.join(timeout=10)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the demo: 0 if all went well, Spark skipped or not; 1 if not; 2 for bad usage."""
+    parser = argparse.ArgumentParser(prog="python -m rdmeta.demo", description=__doc__)
+    parser.add_argument(
+        "--bootstrap",
+        metavar="HOST:PORT",
+        default=os.environ.get("BOOTSTRAP") or None,
+        help="a cluster of yours, which is only read from; it has to listen in plain text",
+    )
+    parser.add_argument(
+        "--out", metavar="DIR", type=Path, help="where files go; demo-out/<time> if absent"
+    )
+    chosen = parser.parse_args(arguments)
+    out = chosen.out or Path("demo-out", f"{datetime.now():%Y%m%d-%H%M%S}")
+    began = time.monotonic()
+    try:
+        if chosen.bootstrap:
+            show_cluster(TimedCache(), chosen.bootstrap)
+            console.print(
+                "\nThat was the half that only reads. Leader changes, history and Spark tables are"
+                "\nshown on a cluster of the demo's own: run it without a bootstrap address."
+            )
+        else:
+            whole_path(out)
+    except ValueError as error:
+        console.print(f"[red]{escape(str(error))}[/]")
+        return 2
+    except Error as error:
+        console.print(f"[red]{type(error).__name__}:[/] {escape(str(error))}")
+        return 1
+    console.print(f"\nDone in {time.monotonic() - began:.0f} s.")
+    return 0
+
+
+def whole_path(out: Path) -> None:
+    """The demo on a cluster of its own; files go below `out`."""
+    heading("A cluster in this process")
+    with EmbeddedCluster(brokers=3) as cluster:
+        with step(f"creating {len(TOPICS)} topics of {PARTITIONS} partitions"):
+            for topic in TOPICS:
+                cluster.create_topic(topic, PARTITIONS, replication_factor=3)
+            cluster.set_leader(WATCHED, 0, 1)
+        cache = TimedCache()
+        show_cluster(cache, cluster.bootstrap)
+        record_changes(cluster, cache, out / "history")
+        cluster_id = cache.cluster_id
+    assert cluster_id is not None
+    make_tables(out, cluster_id)
+
+
+def show_cluster(cache: TimedCache, bootstrap: str) -> None:
+    """Fill the cache, and look things up in it."""
+    heading(f"One refresh from {bootstrap}")
+    with step("asking for everything"):
+        applied = fetch(cache, bootstrap)
+    topics = cache.topics()
+    partitions = [partition for topic in topics for partition in topic.partitions]
+    console.print(
+        f"  cluster {cache.cluster_id}: {len(cache.brokers)} brokers, {applied.topics} topics,"
+        f" {len(partitions)} partitions, version {applied.version}"
+    )
+    led = Counter(partition.leader for partition in partitions)
+    table = Table("broker", "address", "rack", "leads", box=None, header_style="bold")
+    for broker in cache.brokers:
+        address = f"{broker.host}:{broker.port}"
+        table.add_row(str(broker.id), address, broker.rack or "", str(led[broker.id]))
+    if led[None]:
+        table.add_row("none", "", "", str(led[None]))
+    console.print(table)
+    with step("the same again"):
+        applied = fetch(cache, bootstrap)
+    console.print(
+        f"  {applied.unchanged} topics unchanged, {applied.changed} changed:"
+        f" version {applied.version}"
+    )
+    show_lookups(cache, topics, partitions)
+
+
+def show_lookups(cache: TimedCache, topics: list[Topic], partitions: list[Partition]) -> None:
+    """A few lookups, and what one takes."""
+    heading("Lookups")
+    if not partitions:
+        console.print("  no topic here that this client may see, so nothing to look up")
+        return
+    some = topics[0].name
+    for topic, partition in ((some, 0), (some, 1), (some, 12345), ("no.such.topic", 0)):
+        call = f'cache.leader("{topic}", {partition})'
+        console.print(f"  {call:<38} {outcome(cache, topic, partition)}", markup=False)
+    chosen = random.Random(1).choices([(p.topic, p.partition) for p in partitions], k=LOOKUPS)
+    bare, whole = loop_times(cache, chosen)
+    console.print(
+        f"  {LOOKUPS:,} lookups of random partitions in a Python loop: {whole:.0f} ns each, of"
+        f" which the loop itself takes {bare:.0f} ns\n  ([bold]{whole - bare:.0f} ns a lookup[/];"
+        " the best of 5 rounds each, names made beforehand)"
+    )
+
+
+def outcome(cache: MetadataCache, topic: str, partition: int) -> str:
+    """What a lookup gives, or the exception that it raises."""
+    try:
+        return str(cache.leader(topic, partition))
+    except Error as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def loop_times(cache: MetadataCache, chosen: list[tuple[str, int]]) -> tuple[float, float]:
+    """Nanoseconds a turn of a loop that does nothing, and of one that looks a leader up."""
+    leader = cache.leader
+
+    def nothing() -> None:
+        for _topic, _partition in chosen:
+            pass
+
+    def lookups() -> None:
+        for topic, partition in chosen:
+            leader(topic, partition, None)
+
+    def best(loop: Callable[[], None]) -> float:
+        times = []
+        for _ in range(5):
+            began = time.perf_counter_ns()
+            loop()
+            times.append(time.perf_counter_ns() - began)
+        return min(times) / len(chosen)
+
+    return best(nothing), best(lookups)
+
+
+def record_changes(cluster: EmbeddedCluster, cache: TimedCache, directory: Path) -> None:
+    """Move leaders and lose a broker, while one thread waits and a recorder writes."""
+    from rdmeta.history import Recorder
+
+    heading("Changes, while a thread waits for them")
+    console.print(f"  a thread waits for {WATCHED}; a refresh every {REFRESH_EVERY} s is recorded")
+    waiter = Waiter(cache, WATCHED)
+    waiter.start()
+    with Recorder(cache, directory) as recorder:
+
+        def watch(seconds: float) -> None:
+            until = time.monotonic() + seconds
+            while time.monotonic() < until:
+                fetch(cache, cluster.bootstrap)
+                recorder.observe()
+                time.sleep(REFRESH_EVERY)
+
+        def told(what: str, change: Callable[[], None], seconds: float) -> None:
+            seen = len(waiter.woken)
+            with step(what):
+                change()
+                watch(seconds)
+            if len(waiter.woken) > seen:
+                version, latency = waiter.woken[seen]
+                console.print(
+                    f"  [green]the waiter was woken[/] {latency * 1e6:.0f} µs after the answer's"
+                    f" bytes were given to the cache, at version {version}"
+                )
+
+        watch(1.0)
+        others = [topic for topic in TOPICS[1:] if topic.startswith("orders")]
+        told(
+            f"{WATCHED} [0] and {len(others)} more get leader {LOST}",
+            lambda: lead(cluster, ((topic, 0, LOST) for topic in (WATCHED, *others))),
+            1.5,
+        )
+        orphans = cache.partitions_on(LOST)
+        told(
+            f"broker {LOST} is lost: {len(orphans)} partitions have no leader",
+            lambda: lose(cluster, ((topic, partition, None) for topic, partition in orphans)),
+            1.5,
+        )
+        told(
+            "the brokers that are left are elected",
+            lambda: lead(cluster, ((t, p, 1 + n % 2) for n, (t, p) in enumerate(orphans))),
+            2.0,
+        )
+        told(f"broker {LOST} is back", cluster.broker(LOST).up, 1.0)
+    waiter.stop()
+    console.print(f"  {len(recorder.files)} files of history in {directory}")
+
+
+def lead(cluster: EmbeddedCluster, moves: Iterable[tuple[str, int, int | None]]) -> None:
+    """Give partitions these leaders."""
+    for topic, partition, broker in moves:
+        cluster.set_leader(topic, partition, broker)
+
+
+def lose(cluster: EmbeddedCluster, moves: Iterable[tuple[str, int, int | None]]) -> None:
+    """End a broker; nobody elects anything in an embedded cluster, so the leaders go by hand."""
+    cluster.broker(LOST).down()
+    lead(cluster, moves)
+
+
+def make_tables(out: Path, cluster_id: str) -> None:
+    """The Spark job over what was recorded, and what came of it."""
+    heading("Spark tables of that history")
+    try:
+        from rdmeta.spark import build_session, find_java
+        from rdmeta.spark.pipeline import make, plan, table_path
+
+        find_java()
+    except Error as error:
+        console.print(f"  [yellow]skipped:[/] {escape(str(error))}")
+        console.print(f"  The history is there all the same: {out / 'history'}")
+        return
+    began = time.monotonic()
+    session = None
+
+    def start() -> Any:
+        nonlocal session
+        session = build_session(app="rdmeta-demo")
+        return session
+
+    try:
+        made = make(
+            plan(out / "history", out / "tables"),
+            start,
+            lambda text: console.print(f"  [dim]{time.monotonic() - began:5.1f} s  {text} ...[/]"),
+        )
+    finally:
+        if session is not None:
+            session.stop()
+    console.print(f"  [dim]{time.monotonic() - began:5.1f} s  done[/]")
+    for table, choose in CHOICES.items():
+        show_table(table, table_path(out / "tables", table, cluster_id), choose)
+    console.print("\nFiles:")
+    console.print(f"  {out / 'history'}   change records, Parquet")
+    for table, rows in made.rows.items():
+        console.print(f"  {out / 'tables' / table}   {rows} rows, Parquet")
+
+
+def moved(row: dict[str, Any]) -> bool:
+    """A period of the partition that was waited for."""
+    return bool(row["topic"] == WATCHED and row["partition"] == 0)
+
+
+CHOICES: dict[str, tuple[str, Callable[[dict[str, Any]], bool], tuple[str, ...]]] = {
+    "partition_interval": (
+        f"periods of {WATCHED} [0]",
+        moved,
+        ("leader", "leader_epoch", "isr", "began_at", "seconds", "began_by", "ended_by"),
+    ),
+    "leader_change": (
+        f"the first {ROWS_SHOWN} changes of leader",
+        lambda row: True,
+        ("observed_at", "topic", "partition", "old_leader", "new_leader", "new_leader_epoch"),
+    ),
+    "leader_minutes": (
+        "partition-minutes led by each broker",
+        lambda row: True,
+        ("broker", "minutes", "share", "partitions"),
+    ),
+}
+
+
+def show_table(
+    name: str, path: Path, choice: tuple[str, Callable[[dict[str, Any]], bool], tuple[str, ...]]
+) -> None:
+    """Some rows and columns of one of the job's files, in order."""
+    import pyarrow.parquet as pq
+
+    title, wanted, columns = choice
+    rows = pq.ParquetFile(path).read().to_pylist()
+    order = next(column for column in ("began_at", "observed_at", "broker") if column in rows[0])
+    chosen = sorted(filter(wanted, rows), key=lambda row: (row[order] is None, row[order]))
+    console.print(f"\n[bold]{name}[/]: {escape(title)}, of {len(rows)} rows")
+    heads = [column.replace("leader_epoch", "epoch") for column in columns]
+    table = Table(*heads, box=None, header_style="bold", pad_edge=False)
+    for row in chosen[:ROWS_SHOWN]:
+        table.add_row(*(cell(row[column]) for column in columns))
+    console.print(table)
+
+
+def cell(value: object) -> str:
+    """A value as it reads best in a table."""
+    if value is None:
+        return "none"
+    if isinstance(value, datetime):
+        return f"{value:%H:%M:%S.%f}"[:-3]
+    if isinstance(value, float):
+        return f"{value:.3f}"
+    if isinstance(value, list):
+        return ",".join(map(str, value))
+    return str(value)
+
+
+def heading(text: str) -> None:
+    console.print(f"\n[bold cyan]{text}[/]")
+
+
+@contextmanager
+def step(text: str) -> Iterator[None]:
+    """Say what is done before it is done, and how long it took."""
+    console.print(f"  {text} ...")
+    began = time.perf_counter()
+    yield
+    console.print(f"  [dim]  {(time.perf_counter() - began) * 1e3:.1f} ms[/]")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
