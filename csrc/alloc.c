@@ -3,14 +3,31 @@
 #include <stdint.h>
 #include <sys/mman.h>
 
-static void advise(void *p, size_t size) {
-#ifdef MADV_HUGEPAGE
-        const uintptr_t mask  = RDMETA_ALLOC_LARGE - 1;
-        const uintptr_t first = ((uintptr_t)p + mask) & ~mask;
-        const uintptr_t end   = ((uintptr_t)p + size) & ~mask;
+/* Of glibc 2.36; the kernel knows it from 5.14 on and refuses it before. */
+#if !defined(MADV_POPULATE_WRITE) && defined(__linux__)
+#define MADV_POPULATE_WRITE 23
+#endif
+
+#define SMALL_PAGE ((uintptr_t)4 << 10)
+#define POPULATE ((size_t)64 << 10)
+
+/* Of the pages that lie whole within p and size. */
+static void advise(void *p, size_t size, uintptr_t page, int advice) {
+        const uintptr_t first = ((uintptr_t)p + page - 1) & ~(page - 1);
+        const uintptr_t end   = ((uintptr_t)p + size) & ~(page - 1);
 
         if (first < end)
-                madvise((void *)first, end - first, MADV_HUGEPAGE);
+                madvise((void *)first, end - first, advice);
+}
+
+/* A fault a page costs more than the page: have them made in one go. */
+static void advise_large(void *p, size_t size) {
+#ifdef MADV_HUGEPAGE
+        advise(p, size, RDMETA_ALLOC_LARGE, MADV_HUGEPAGE);
+#endif
+#ifdef MADV_POPULATE_WRITE
+        if (size < 2 * RDMETA_ALLOC_LARGE)
+                advise(p, size, SMALL_PAGE, MADV_POPULATE_WRITE);
 #else
         (void)p;
         (void)size;
@@ -20,13 +37,11 @@ static void advise(void *p, size_t size) {
 void *rdmeta_alloc_large(const rdmeta_allocator_t *a, size_t size) {
         void *p;
 
-        if (size < RDMETA_ALLOC_LARGE)
-                return rdmeta_alloc(a, size);
-        if (a && a->alloc)
-                p = a->alloc(a->opaque, size);
+        if (size < RDMETA_ALLOC_LARGE || (a && a->alloc))
+                p = rdmeta_alloc(a, size);
         else if (posix_memalign(&p, RDMETA_ALLOC_LARGE, size))
                 return NULL;
-        if (p)
-                advise(p, size);
+        if (p && size >= POPULATE)
+                advise_large(p, size);
         return p;
 }

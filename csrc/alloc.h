@@ -34,10 +34,11 @@ static inline void rdmeta_free(const rdmeta_allocator_t *a, void *p,
 /* The size of the large pages that the next call hopes for. */
 #define RDMETA_ALLOC_LARGE ((size_t)2 << 20)
 
-/* As rdmeta_alloc(), for memory that is read at random: unless its pages are
- * large, each look costs a walk of the page tables. From RDMETA_ALLOC_LARGE on
- * it begins at such a page where the allocator is the C library's, and the
- * kernel is advised; nothing is lost where it has none to give. */
+/* As rdmeta_alloc(), for memory that will be used whole, and read at random:
+ * its pages are made at once, since a fault for each costs more, and unless
+ * they are large, each look costs a walk of the page tables. From
+ * RDMETA_ALLOC_LARGE on it begins at such a page where the allocator is the C
+ * library's, and the kernel is advised; nothing is lost where it has none. */
 void *rdmeta_alloc_large(const rdmeta_allocator_t *a, size_t size);
 
 #endif /* RDMETA_ALLOC_H */

@@ -15,12 +15,6 @@ RDMETA_INLINE int slot_matches(const rdmeta_apply_t *a,
         return d.lo == slot->digest.lo && d.hi == slot->digest.hi;
 }
 
-static int is_named_already(const rdmeta_apply_t *a, const rdmeta_entry_t *e) {
-        const rdmeta_order_t *o = &a->c->order;
-
-        return e->staged || (e->order != RDMETA_ORDER_NONE &&
-                             o->slots[e->order].seen == o->answer);
-}
 
 static void count_verdict(rdmeta_apply_t *a) {
         const rdmeta_merge_out_t *v = &a->verdict;
@@ -32,29 +26,66 @@ static void count_verdict(rdmeta_apply_t *a) {
         a->out->negative += v->verdict == RDMETA_VERDICT_STATE;
 }
 
-/* The slot of a known topic that is not where the cursor stood. */
-static int stage_resync(rdmeta_apply_t *a, rdmeta_entry_t *e,
-                        const uint8_t *start) {
-        rdmeta_order_slot_t *slot;
-        rdmeta_pend_t *p;
-        uint32_t len;
+/* Where the next topic begins is known as soon as this one's length is: have
+ * its slot fetched meanwhile, and its block once the slot is there. */
+static void peek_name(rdmeta_apply_t *a, const uint8_t *next) {
+        const rdmeta_table_t *names = rdmeta_names(a->c);
+        const size_t left           = (size_t)(a->w.buf.end - next);
+        size_t len;
 
-        if (e->order == RDMETA_ORDER_NONE)
-                return 0;
-        a->cursor = e->order + 1;
-        slot      = &a->c->order.slots[e->order];
-        len       = slot->len & ~RDMETA_ORDER_OWN;
-        if (!a->digests || !slot_matches(a, slot, start, len))
+        a->peeked = NULL;
+        if (!(a->w.fields & RDMETA_WIRE_FLEXIBLE) || left < 3 || next[2] < 2 ||
+            next[2] > 127)
+                return;
+        len = (size_t)next[2] - 1;
+        if (left - 3 < len)
+                return;
+        a->peeked      = next;
+        a->peeked_hash = rdmeta_hash(names->key, (const char *)next + 3, len);
+        rdmeta_table_prefetch(names, a->peeked_hash);
+}
+
+static void peek_block(const rdmeta_apply_t *a) {
+        const rdmeta_table_t *names = rdmeta_names(a->c);
+        const char *t;
+
+        if (!a->peeked)
+                return;
+        t = (const char *)rdmeta_slot_topic(atomic_load_explicit(
+                &names->slots[rdmeta_slot_first(a->peeked_hash) & names->mask],
+                memory_order_relaxed));
+        __builtin_prefetch(t);
+        __builtin_prefetch(t - RDMETA_LINE);
+}
+
+/* The slot of a known topic that is not where the cursor stood: 1 it says the
+ * same again, 0 it has to be read; MALFORMED: named before; NO_MEMORY. */
+static rdmeta_err_t stage_resync(rdmeta_apply_t *a, uint32_t order,
+                                 const uint8_t *start) {
+        rdmeta_order_slot_t *slot = &a->c->order.slots[order];
+        const uint32_t len        = slot->len & ~RDMETA_ORDER_OWN;
+        rdmeta_pend_t *p;
+        int same = 0;
+
+        a->cursor = order + 1;
+        if (slot->seen == a->c->order.answer)
+                return RDMETA_ERR_MALFORMED;
+        if (a->digests && len <= (size_t)(a->w.buf.end - start)) {
+                peek_name(a, start + len);
+                same = slot_matches(a, slot, start, len);
+                peek_block(a);
+        }
+        slot->seen = a->c->order.answer;
+        if (!same)
                 return 0;
         if (!a->all || slot->len != len) {
-                p = rdmeta_apply_pend(a, e);
+                p = rdmeta_apply_pend(a, slot->entry);
                 if (!p)
-                        return -1;
+                        return RDMETA_ERR_NO_MEMORY;
                 p->len    = len;
                 p->digest = slot->digest;
         }
-        slot->seen  = a->c->order.answer;
-        a->w.buf.p  = start + len;
+        a->w.buf.p = start + len;
         a->out->unchanged++;
         a->digest_hits++;
         return 1;
@@ -66,7 +97,7 @@ static rdmeta_entry_t *entry_of_id(rdmeta_apply_t *a, const uint8_t *id) {
 
         if ((rdmeta_load64(id) | rdmeta_load64(id + 8)) != 0)
                 t = rdmeta_table_id(rdmeta_ids(a->c), id);
-        return t ? rdmeta_entry_of(t) : NULL;
+        return t ? rdmeta_entry_of(a->c, t) : NULL;
 }
 
 static rdmeta_err_t stage_read_merge(rdmeta_apply_t *a, rdmeta_entry_t *e,
@@ -87,13 +118,24 @@ static rdmeta_err_t stage_read_merge(rdmeta_apply_t *a, rdmeta_entry_t *e,
         return err;
 }
 
+static const rdmeta_topic_t *known_topic(const rdmeta_apply_t *a,
+                                         const uint8_t *start,
+                                         rdmeta_str_t name) {
+        const rdmeta_table_t *names = rdmeta_names(a->c);
+        uint64_t hash               = a->peeked_hash;
+
+        if (!names->used)
+                return NULL;
+        if (start != a->peeked)
+                hash = rdmeta_hash(names->key, name.data, name.len);
+        return rdmeta_table_name(names, hash, name.data, name.len);
+}
+
 static rdmeta_err_t stage_topic(rdmeta_apply_t *a, const uint8_t *start) {
-        rdmeta_table_t *names = rdmeta_names(a->c);
-        rdmeta_entry_t *e     = NULL;
-        rdmeta_topic_t *known;
+        const rdmeta_topic_t *known;
+        rdmeta_entry_t *e = NULL;
         rdmeta_wire_topic_t t;
         rdmeta_err_t err;
-        int hit;
 
         rdmeta_wire_topic(&a->w.buf, a->w.fields, &t);
         if (a->w.buf.bad || t.name.len > RDMETA_NAME_MAX ||
@@ -104,16 +146,12 @@ static rdmeta_err_t stage_topic(rdmeta_apply_t *a, const uint8_t *start) {
                 return rdmeta_stage_read(&a->c->stage, &a->w.buf,
                                          a->w.fields, &t);
         }
-        if (names->used) {
-                known = rdmeta_table_name(
-                        names, rdmeta_hash(names->key, t.name.data, t.name.len),
-                        t.name.data, t.name.len);
-                e = known ? rdmeta_entry_of(known) : NULL;
-                if (e && is_named_already(a, e))
-                        return RDMETA_ERR_MALFORMED;
-                hit = e ? stage_resync(a, e, start) : 0;
-                if (hit)
-                        return hit < 0 ? RDMETA_ERR_NO_MEMORY : RDMETA_OK;
+        known = known_topic(a, start, t.name);
+        if (known) {
+                err = stage_resync(a, rdmeta_topic_order(known), start);
+                if (err)
+                        return err == 1 ? RDMETA_OK : err;
+                e = rdmeta_entry_of(a->c, known);
         }
         err = stage_read_merge(a, e, &t);
         if (err)
@@ -134,15 +172,19 @@ static rdmeta_err_t stage_nameless(rdmeta_apply_t *a, rdmeta_buf_t topics) {
                 const uint8_t *start = a->w.buf.p;
                 rdmeta_wire_topic(&a->w.buf, a->w.fields, &t);
                 e = t.name.len ? NULL : entry_of_id(a, t.id);
-                if (e && is_named_already(a, e))
-                        e = NULL;
+                if (e && a->c->order.slots[e->order].seen ==
+                                 a->c->order.answer)
+                        e = NULL; /* its name was answered, too */
                 if (t.name.len)
                         err = rdmeta_stage_read(&a->c->stage, &a->w.buf,
                                                 a->w.fields, &t);
                 else
                         err = stage_read_merge(a, e, &t);
-                if (!err && e)
+                if (!err && e) {
+                        a->c->order.slots[e->order].seen =
+                                a->c->order.answer;
                         err = rdmeta_apply_known(a, e, start);
+                }
                 a->nameless -= t.name.len == 0;
         }
         return err;
@@ -281,7 +323,7 @@ rdmeta_err_t rdmeta_cache_apply(rdmeta_cache_t *c, const void *response,
         rdmeta_wait_lock(&c->wait);
         a.version = rdmeta_wait_version(&c->wait) + 1;
         a.digests = c->order.api_version == api_version;
-        c->order.answer++;
+        rdmeta_order_begin(c);
         err = stage_all(&a, response, len);
         if (err)
                 rdmeta_apply_abort(&a);

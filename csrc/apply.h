@@ -26,7 +26,6 @@ typedef struct rdmeta_pend {
         rdmeta_topic_t *topic; /* the next block; NULL: the same */
         rdmeta_digest_t digest;
         uint32_t len;   /* of the digest; 0: none */
-        uint32_t order; /* its slot, or NONE */
         int32_t deadline;
         rdmeta_doubt_t doubt;
 } rdmeta_pend_t;
@@ -50,10 +49,13 @@ typedef struct rdmeta_apply {
         rdmeta_table_t *aside; /* names of new topics ... */
         int aside_is_next;     /* ... and of all others: the next table */
         uint32_t cursor;       /* in the order array */
+        const uint8_t *peeked; /* a topic whose hash is known already */
+        uint64_t peeked_hash;
         uint32_t nameless;     /* topics named by an unknown id alone */
         uint32_t digest_hits;
         uint32_t tail;         /* slots beyond its count */
-        uint32_t fresh;        /* of which for new entries */
+        uint32_t fresh;        /* the same, once their entries are there */
+        size_t fresh_bytes;    /* of their blocks */
         rdmeta_pend_t *pends;
         size_t n_pends, pends_capacity;
         size_t replaced; /* pends with another block */
@@ -62,7 +64,7 @@ typedef struct rdmeta_apply {
         int recorded; /* the ring has room */
 } rdmeta_apply_t;
 
-/* A pend for `e`, zeroed but for the entry and its order; NULL: no memory. */
+/* A pend for `e`, zeroed but for the entry; NULL: no memory. */
 rdmeta_pend_t *rdmeta_apply_pend(rdmeta_apply_t *a, rdmeta_entry_t *e);
 /* A topic that was read and merged: one that nobody knew, or `e`. `start` is
  * where its bytes begin. NO_MEMORY; MALFORMED: named twice. */

@@ -22,9 +22,7 @@ rdmeta_pend_t *rdmeta_apply_pend(rdmeta_apply_t *a, rdmeta_entry_t *e) {
         }
         p = &a->pends[a->n_pends++];
         memset(p, 0, sizeof(*p));
-        p->entry  = e;
-        p->order  = e->order;
-        e->staged = 1;
+        p->entry = e;
         return p;
 }
 
@@ -97,27 +95,43 @@ static rdmeta_err_t aside_make(rdmeta_apply_t *a) {
         return a->aside ? RDMETA_OK : RDMETA_ERR_NO_MEMORY;
 }
 
+/* So many new topics tell how large the others will be. */
+enum { FRESH_SAMPLE = 64 };
+
+/* A first fill asks for its memory at once: it is touched in one go, and none
+ * of it is left over. Only a hope, and never for more than the bytes that are
+ * still to be read. */
+static void fresh_expect(rdmeta_apply_t *a) {
+        const size_t left = rdmeta_buf_left(&a->w.buf);
+        rdmeta_cache_t *c = a->c;
+        size_t more, bytes;
+
+        if (a->w.head.topics < c->entries + 8 * FRESH_SAMPLE)
+                return;
+        more  = a->w.head.topics - c->entries - FRESH_SAMPLE;
+        bytes = a->fresh_bytes / FRESH_SAMPLE * more;
+        rdmeta_slab_reserve(&c->blocks, bytes < left ? bytes : left);
+        bytes = more * sizeof(rdmeta_entry_t);
+        rdmeta_slab_reserve(&c->entry_slab, bytes < left ? bytes : left);
+}
+
 static rdmeta_err_t stage_fresh(rdmeta_apply_t *a, const uint8_t *start,
                                 uint64_t hash, rdmeta_topic_t *t) {
-        rdmeta_cache_t *c = a->c;
-        rdmeta_order_slot_t *slot;
-        rdmeta_entry_t *e = rdmeta_entry_new(c, t);
+        rdmeta_cache_t *c         = a->c;
+        rdmeta_order_slot_t *slot = tail_slot(a);
 
-        if (!e) {
+        if (!slot || !rdmeta_entry_new(c, t, c->order.count + a->tail - 1)) {
+                a->tail -= slot != NULL;
                 rdmeta_topic_destroy(&c->blocks, t);
                 return RDMETA_ERR_NO_MEMORY;
         }
-        slot = tail_slot(a);
-        if (!slot) {
-                rdmeta_entry_drop(c, e);
-                return RDMETA_ERR_NO_MEMORY;
-        }
-        slot->entry = e;
-        slot->len   = digest_of(a, start, &slot->digest);
-        e->order    = c->order.count + a->tail - 1;
+        slot->len = digest_of(a, start, &slot->digest);
         rdmeta_topic_source_set(t, a->in.broker);
         rdmeta_table_put(a->aside, hash, t);
         a->fresh++;
+        a->fresh_bytes += rdmeta_slab_bytes(&c->blocks, rdmeta_cold(t)->size);
+        if (a->fresh == FRESH_SAMPLE)
+                fresh_expect(a);
         a->new_ids += rdmeta_topic_has_id(t) != 0;
         return RDMETA_OK;
 }
@@ -198,11 +212,6 @@ rdmeta_err_t rdmeta_apply_known(rdmeta_apply_t *a, rdmeta_entry_t *e,
 
         if (!p)
                 return RDMETA_ERR_NO_MEMORY;
-        if (p->order == RDMETA_ORDER_NONE) {
-                if (!tail_slot(a))
-                        return RDMETA_ERR_NO_MEMORY;
-                p->order = a->c->order.count + a->tail - 1;
-        }
         err = known_block(a, e, p, &t);
         if (err)
                 return err;

@@ -198,7 +198,7 @@ static void stats_topics(const rdmeta_cache_t *c, rdmeta_stats_t *out) {
                 if (t->state == RDMETA_TOPIC_VALID) {
                         out->topics++;
                         out->partitions += rdmeta_topic_count(t);
-                } else if (rdmeta_entry_of(t)->list ==
+                } else if (rdmeta_entry_of(c, t)->list ==
                            RDMETA_EXPIRY_RETAINED) {
                         out->retained++;
                 } else {

@@ -86,14 +86,22 @@ struct rdmeta_reader {
 
 /* ---- entries (entry.c). The lock is held. ----------------------------- */
 
-RDMETA_INLINE rdmeta_entry_t *rdmeta_entry_of(const rdmeta_topic_t *t) {
-        return (rdmeta_entry_t *)rdmeta_cold(t)->link;
+/* A block's place in the order array, and its entry. */
+RDMETA_INLINE uint32_t rdmeta_topic_order(const rdmeta_topic_t *t) {
+        return (uint32_t)rdmeta_cold(t)->link;
+}
+
+RDMETA_INLINE rdmeta_entry_t *rdmeta_entry_of(const rdmeta_cache_t *c,
+                                              const rdmeta_topic_t *t) {
+        return c->order.slots[rdmeta_topic_order(t)].entry;
 }
 
 rdmeta_entry_t *rdmeta_entry_find(rdmeta_cache_t *c, const char *name,
                                   size_t len);
-/* In no table, tree or list yet; takes `topic`. NULL: no memory. */
-rdmeta_entry_t *rdmeta_entry_new(rdmeta_cache_t *c, rdmeta_topic_t *topic);
+/* In no table, tree or list yet, but in slot `order`; takes `topic`. NULL: no
+ * memory. */
+rdmeta_entry_t *rdmeta_entry_new(rdmeta_cache_t *c, rdmeta_topic_t *topic,
+                                 uint32_t order);
 /* Undo of new: frees both. */
 void rdmeta_entry_drop(rdmeta_cache_t *c, rdmeta_entry_t *e);
 /* Make room in the name table for n more; NO_MEMORY. */
@@ -123,6 +131,8 @@ void rdmeta_retire(rdmeta_cache_t *c, rdmeta_topic_t *t);
 void rdmeta_doubt_set(rdmeta_cache_t *c, rdmeta_entry_t *e,
                       const rdmeta_doubt_t *doubt);
 rdmeta_err_t rdmeta_doubts_reserve(rdmeta_cache_t *c, size_t n);
+/* Another answer begins: its number, and slots without many holes. */
+void rdmeta_order_begin(rdmeta_cache_t *c);
 
 /* ---- tables (entry.c) ------------------------------------------------- */
 

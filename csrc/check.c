@@ -2,7 +2,7 @@
 #include "cache.h"
 
 static const char *check_entry(rdmeta_cache_t *c, const rdmeta_topic_t *t) {
-        rdmeta_entry_t *e = rdmeta_entry_of(t);
+        rdmeta_entry_t *e = rdmeta_entry_of(c, t);
         const rdmeta_order_slot_t *slot;
 
         if (e->topic != t)
@@ -18,16 +18,14 @@ static const char *check_entry(rdmeta_cache_t *c, const rdmeta_topic_t *t) {
                                      rdmeta_cold(t)->id, 16) != 0)
                         return "an id does not find a block";
         }
-        if (e->order != RDMETA_ORDER_NONE) {
-                if (e->order >= c->order.count)
-                        return "an entry's slot is beyond the order";
-                slot = &c->order.slots[e->order];
-                if (slot->entry != e)
-                        return "a slot is another entry's";
-                if (!(slot->len & RDMETA_ORDER_OWN) !=
-                    (atomic_load(&t->deadline) == RDMETA_DEADLINE_SHARED))
-                        return "a slot does not say whose deadline it is";
-        }
+        if (e->order >= c->order.count)
+                return "an entry's slot is beyond the order";
+        slot = &c->order.slots[e->order];
+        if (slot->entry != e || rdmeta_topic_order(t) != e->order)
+                return "a slot is another entry's";
+        if (!(slot->len & RDMETA_ORDER_OWN) !=
+            (atomic_load(&t->deadline) == RDMETA_DEADLINE_SHARED))
+                return "a slot does not say whose deadline it is";
         if (c->tree_made) {
                 struct {
                         const char *data;

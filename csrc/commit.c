@@ -92,7 +92,7 @@ static rdmeta_err_t prepare_absent(rdmeta_apply_t *a) {
                 return RDMETA_OK;
         for (i = 0; i < o->count; i++) {
                 rdmeta_entry_t *e = o->slots[i].entry;
-                if (o->slots[i].seen == o->answer || !e || e->staged)
+                if (o->slots[i].seen == o->answer || !e)
                         continue;
                 err = absent_one(a, e);
                 if (err)
@@ -192,14 +192,9 @@ static void commit_pend(rdmeta_apply_t *a, const rdmeta_pend_t *p) {
                 commit_swap(a, p);
         else if (p->deadline != RDMETA_PEND_FREEZE)
                 rdmeta_topic_source_set(e->topic, a->in.broker);
-        e->staged = 0;
-        if (p->order != RDMETA_ORDER_NONE) {
-                e->order    = p->order;
-                slot        = &a->c->order.slots[p->order];
-                slot->entry = e;
-                slot->len   = p->len | (slot->len & RDMETA_ORDER_OWN);
-                slot->digest = p->digest;
-        }
+        slot         = &a->c->order.slots[e->order];
+        slot->len    = p->len | (slot->len & RDMETA_ORDER_OWN);
+        slot->digest = p->digest;
         if (e->topic->state == RDMETA_TOPIC_WAIT) {
                 /* Nothing was learned, but it is no longer in flight. */
                 rdmeta_entry_unhint(a->c, e, a->now.mono_us);
@@ -337,10 +332,8 @@ void rdmeta_apply_abort(rdmeta_apply_t *a) {
         uint32_t k;
         size_t i;
 
-        for (i = 0; i < a->n_pends; i++) {
-                a->pends[i].entry->staged = 0;
+        for (i = 0; i < a->n_pends; i++)
                 rdmeta_topic_destroy(&a->c->blocks, a->pends[i].topic);
-        }
         for (k = o->count; k < o->count + a->tail; k++)
                 if (o->slots[k].entry)
                         rdmeta_entry_drop(a->c, o->slots[k].entry);

@@ -10,10 +10,11 @@ rdmeta_entry_t *rdmeta_entry_find(rdmeta_cache_t *c, const char *name,
                 return NULL;
         t = rdmeta_table_name(names, rdmeta_hash(names->key, name, len), name,
                               len);
-        return t ? rdmeta_entry_of(t) : NULL;
+        return t ? rdmeta_entry_of(c, t) : NULL;
 }
 
-rdmeta_entry_t *rdmeta_entry_new(rdmeta_cache_t *c, rdmeta_topic_t *topic) {
+rdmeta_entry_t *rdmeta_entry_new(rdmeta_cache_t *c, rdmeta_topic_t *topic,
+                                 uint32_t order) {
         rdmeta_entry_t *e =
                 (rdmeta_entry_t *)rdmeta_slab_alloc(&c->entry_slab, sizeof(*e));
 
@@ -21,8 +22,9 @@ rdmeta_entry_t *rdmeta_entry_new(rdmeta_cache_t *c, rdmeta_topic_t *topic) {
                 return NULL;
         memset(e, 0, sizeof(*e));
         e->topic = topic;
-        e->order = RDMETA_ORDER_NONE;
-        rdmeta_cold(topic)->link = e;
+        e->order = order;
+        rdmeta_cold(topic)->link      = order;
+        c->order.slots[order].entry   = e;
         return e;
 }
 
@@ -161,11 +163,7 @@ void rdmeta_entry_erase(rdmeta_cache_t *c, rdmeta_entry_t *e) {
         rdmeta_tree_remove(c, e);
         rdmeta_entry_list(c, e, RDMETA_EXPIRY_NONE, 0);
         rdmeta_doubt_set(c, e, &none);
-        if (e->order != RDMETA_ORDER_NONE) {
-                c->order.slots[e->order].entry = NULL;
-                c->order.slots[e->order].len   = 0;
-                c->order.holes++;
-        }
+        rdmeta_order_give(&c->order, e->order);
         c->entries--;
         rdmeta_slab_free(&c->entry_slab, e, sizeof(*e));
 }
@@ -177,7 +175,7 @@ void rdmeta_entry_swap(rdmeta_cache_t *c, rdmeta_entry_t *e,
         rdmeta_topic_t *old     = e->topic;
         const int same_id       = !memcmp(rdmeta_cold(old)->id, rdmeta_cold(topic)->id, 16);
 
-        rdmeta_cold(topic)->link = e;
+        rdmeta_cold(topic)->link = e->order;
         e->topic                        = topic;
         rdmeta_table_swap(names, rdmeta_name_hash(names, topic), old, topic);
         if (same_id && rdmeta_topic_has_id(topic)) {
@@ -201,8 +199,6 @@ void rdmeta_entry_deadline(rdmeta_cache_t *c, rdmeta_entry_t *e,
                            int64_t deadline) {
         atomic_store_explicit(&e->topic->deadline, deadline,
                               memory_order_relaxed);
-        if (e->order == RDMETA_ORDER_NONE)
-                return;
         if (deadline == RDMETA_DEADLINE_SHARED)
                 c->order.slots[e->order].len &= ~RDMETA_ORDER_OWN;
         else
@@ -232,7 +228,7 @@ void rdmeta_entry_settle(rdmeta_cache_t *c, rdmeta_entry_t *e,
                                                       memory_order_relaxed);
         int list               = state_list(e->topic->state);
 
-        if (deadline > mono_us) {
+        if (deadline >= mono_us) { /* still in time */
                 rdmeta_entry_list(c, e, list, deadline);
         } else if (e->topic->state == RDMETA_TOPIC_VALID) {
                 rdmeta_entry_list(c, e, RDMETA_EXPIRY_NONE, 0);
@@ -262,6 +258,33 @@ void rdmeta_entry_unhint(rdmeta_cache_t *c, rdmeta_entry_t *e,
         } else {
                 rdmeta_entry_settle(c, e, mono_us);
         }
+}
+
+/* ---- order ----------------------------------------------------------- */
+
+static void order_compact(rdmeta_cache_t *c) {
+        rdmeta_order_t *o = &c->order;
+        uint32_t i, n = 0;
+
+        for (i = 0; i < o->count; i++) {
+                rdmeta_entry_t *e = o->slots[i].entry;
+                if (!e)
+                        continue;
+                o->slots[n]                 = o->slots[i];
+                e->order                    = n;
+                rdmeta_cold(e->topic)->link = n++;
+        }
+        o->count = n;
+        o->holes = 0;
+}
+
+void rdmeta_order_begin(rdmeta_cache_t *c) {
+        rdmeta_order_t *o = &c->order;
+
+        if (o->holes > o->count / 4 + 16)
+                order_compact(c);
+        if (++o->answer == 0)
+                o->answer = 1;
 }
 
 /* ---- doubts ------------------------------------------------------------ */

@@ -16,8 +16,10 @@ static int64_t ttl_of(const rdmeta_cache_t *c, int64_t ttl_us) {
 static rdmeta_err_t hint_new(rdmeta_cache_t *c, rdmeta_str_t name,
                              int64_t due) {
         rdmeta_err_t err = rdmeta_entry_reserve(c, 1);
+        rdmeta_order_slot_t *slot;
         rdmeta_topic_t *t;
         rdmeta_entry_t *e;
+        uint32_t order;
 
         if (err)
                 return err;
@@ -25,12 +27,19 @@ static rdmeta_err_t hint_new(rdmeta_cache_t *c, rdmeta_str_t name,
                               RDMETA_TOPIC_WAIT, 0, 0);
         if (!t)
                 return RDMETA_ERR_NO_MEMORY;
-        e = rdmeta_entry_new(c, t);
-        if (!e) {
+        slot = rdmeta_order_take(&c->order, &c->conf.allocator);
+        if (!slot) {
                 rdmeta_topic_destroy(&c->blocks, t);
                 return RDMETA_ERR_NO_MEMORY;
         }
-        atomic_init(&t->deadline, due);
+        order = (uint32_t)(slot - c->order.slots);
+        e     = rdmeta_entry_new(c, t, order);
+        if (!e) {
+                rdmeta_order_give(&c->order, order);
+                rdmeta_topic_destroy(&c->blocks, t);
+                return RDMETA_ERR_NO_MEMORY;
+        }
+        rdmeta_entry_deadline(c, e, due);
         rdmeta_entry_publish(c, e, 0);
         rdmeta_entry_list(c, e, RDMETA_EXPIRY_HINT, due);
         return RDMETA_OK;

@@ -11,6 +11,9 @@
  * is not the one expected, its name finds its slot and the cursor goes on from
  * there, so that a rotated order costs one look-up.
  *
+ * Every entry has a slot, and its block the slot's number: a name that is out of
+ * its place is found without the entry being looked at.
+ *
  * A length of 0 means that there is nothing to compare with: the block does
  * not say exactly what the bytes said, or they were of another API version.
  * `own` marks topics whose deadline is their own and not the shared one: they
@@ -23,7 +26,6 @@
 #include "hash.h"
 #include "rdmeta.h"
 
-#define RDMETA_ORDER_NONE UINT32_MAX
 #define RDMETA_ORDER_OWN 0x80000000u
 
 struct rdmeta_entry;
@@ -32,12 +34,13 @@ typedef struct rdmeta_order_slot {
         uint32_t len; /* and RDMETA_ORDER_OWN */
         uint32_t seen;
         rdmeta_digest_t digest;
-        struct rdmeta_entry *entry; /* NULL: a hole */
+        struct rdmeta_entry *entry; /* NULL: a hole, the next in `seen` */
 } rdmeta_order_slot_t;
 
 typedef struct rdmeta_order {
         rdmeta_order_slot_t *slots;
         uint32_t count, capacity, holes;
+        uint32_t hole; /* the first, if there are any */
         uint32_t answer; /* number of the answer that is being read */
         int16_t api_version; /* of the digests; -1: none yet */
 } rdmeta_order_t;
@@ -48,6 +51,11 @@ rdmeta_err_t rdmeta_order_reserve(rdmeta_order_t *o,
                                   size_t count);
 void rdmeta_order_destroy(rdmeta_order_t *o,
                           const rdmeta_allocator_t *allocator);
+/* A slot for one more entry, a hole if there is one; NULL: no memory. */
+rdmeta_order_slot_t *rdmeta_order_take(rdmeta_order_t *o,
+                                       const rdmeta_allocator_t *allocator);
+/* A slot whose entry is gone. */
+void rdmeta_order_give(rdmeta_order_t *o, uint32_t slot);
 /* Forget all digests: they were of another API version. */
 void rdmeta_order_forget(rdmeta_order_t *o, int16_t api_version);
 

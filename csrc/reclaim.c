@@ -42,7 +42,8 @@ static void limbo_free(rdmeta_reclaim_t *r, int which) {
         r->topics[which] = NULL;
         r->large[which]  = NULL;
         while (t) {
-                rdmeta_topic_t *next = (rdmeta_topic_t *)rdmeta_cold(t)->link;
+                rdmeta_topic_t *next =
+                        (rdmeta_topic_t *)(uintptr_t)rdmeta_cold(t)->link;
 
                 r->limbo_bytes -= rdmeta_slab_bytes(r->blocks,
                                                     rdmeta_cold(t)->size);
@@ -91,7 +92,7 @@ static int limbo_now(const rdmeta_reclaim_t *r) {
 void rdmeta_reclaim_topic(rdmeta_reclaim_t *r, rdmeta_topic_t *t) {
         const int which = limbo_now(r);
 
-        rdmeta_cold(t)->link = r->topics[which];
+        rdmeta_cold(t)->link = (uint64_t)(uintptr_t)r->topics[which];
         r->topics[which]     = t;
         r->limbo_bytes += rdmeta_slab_bytes(r->blocks, rdmeta_cold(t)->size);
 }

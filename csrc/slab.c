@@ -44,17 +44,21 @@ static void slab_keep_rest(rdmeta_slab_t *slab) {
         slab->cur = slab->end;
 }
 
-static int slab_chunk_add(rdmeta_slab_t *slab) {
-        rdmeta_slab_chunk_t *chunk;
-        size_t size = slab->bytes / 16;
+static size_t chunk_size(const rdmeta_slab_t *slab) {
+        const size_t size = slab->bytes / 16;
 
         if (size < CHUNK_MIN)
-                size = CHUNK_MIN;
+                return CHUNK_MIN;
         if (slab->bytes >= CHUNK_LARGE)
-                size = (size / RDMETA_ALLOC_LARGE + 1) * RDMETA_ALLOC_LARGE;
-        size &= ~(size_t)7;
-        chunk = (rdmeta_slab_chunk_t *)rdmeta_alloc_large(slab->allocator,
-                                                          size);
+                return (size / RDMETA_ALLOC_LARGE + 1) * RDMETA_ALLOC_LARGE;
+        return size & ~(size_t)7;
+}
+
+static int slab_chunk_add(rdmeta_slab_t *slab, size_t size) {
+        rdmeta_slab_chunk_t *chunk =
+                (rdmeta_slab_chunk_t *)rdmeta_alloc_large(
+                        slab->allocator, size);
+
         if (!chunk)
                 return 0;
         slab_keep_rest(slab);
@@ -65,6 +69,14 @@ static int slab_chunk_add(rdmeta_slab_t *slab) {
         slab->end    = (char *)chunk + size - slab->lead;
         slab->bytes += size;
         return 1;
+}
+
+void rdmeta_slab_reserve(rdmeta_slab_t *slab, size_t bytes) {
+        const size_t size = sizeof(rdmeta_slab_chunk_t) + slab->lead +
+                            ((size_t)2 << slab->shift) + bytes;
+
+        if ((size_t)(slab->end - slab->cur) < bytes)
+                slab_chunk_add(slab, size & ~(size_t)7);
 }
 
 /* Before a large piece stands how far from its begin it was handed out. */
@@ -78,7 +90,7 @@ void *rdmeta_slab_alloc_slow(rdmeta_slab_t *slab, size_t units) {
         uint32_t off;
 
         if (units < RDMETA_SLAB_LISTS) {
-                if (!slab_chunk_add(slab))
+                if (!slab_chunk_add(slab, chunk_size(slab)))
                         return NULL;
                 return rdmeta_slab_alloc(slab, units << slab->shift);
         }

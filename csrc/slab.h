@@ -60,6 +60,9 @@ void rdmeta_slab_init(rdmeta_slab_t *slab, const rdmeta_allocator_t *allocator,
 /* Frees the chunks; larger pieces must have been given back. */
 void rdmeta_slab_destroy(rdmeta_slab_t *slab);
 
+/* Have `bytes` in one piece; where there is no memory it has not. */
+void rdmeta_slab_reserve(rdmeta_slab_t *slab, size_t bytes);
+
 void *rdmeta_slab_alloc_slow(rdmeta_slab_t *slab, size_t units);
 void rdmeta_slab_free_large(rdmeta_slab_t *slab, void *p, size_t units);
 

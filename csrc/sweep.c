@@ -184,7 +184,7 @@ static void purge_topics(write_t *w) {
                         &names->slots[k], memory_order_relaxed));
                 if (!t || t == &rdmeta_grave.topic)
                         continue;
-                rdmeta_entry_erase(c, rdmeta_entry_of(t));
+                rdmeta_entry_erase(c, rdmeta_entry_of(c, t));
                 if (t->state == RDMETA_TOPIC_WAIT)
                         rdmeta_retire(c, t);
                 else
@@ -211,7 +211,7 @@ rdmeta_err_t rdmeta_cache_purge(rdmeta_cache_t *c, rdmeta_time_t now) {
                 write_begin(&w, none);
                 purge_topics(&w);
                 write_brokers(&w, none);
-                c->order.count = c->order.holes = 0;
+                c->order.count = c->order.holes = 0; /* nobody is left */
                 c->order.api_version            = -1;
                 c->erased                       = w.version;
                 write_end(&w, 1);
@@ -233,7 +233,7 @@ static rdmeta_entry_t *leader_hint_entry(rdmeta_cache_t *c,
             !(rdmeta_load64(h->topic_id) | rdmeta_load64(h->topic_id + 8)))
                 return NULL;
         t = rdmeta_table_id(rdmeta_ids(c), h->topic_id);
-        return t ? rdmeta_entry_of(t) : NULL;
+        return t ? rdmeta_entry_of(c, t) : NULL;
 }
 
 /* The old rows, one of them with another leader. NULL: no memory. */
@@ -294,8 +294,8 @@ static rdmeta_err_t leader_hint_take(rdmeta_cache_t *c, rdmeta_entry_t *e,
         if (next)
                 write_brokers(&w, next);
         rdmeta_entry_swap(c, e, t);
-        if (e->order != RDMETA_ORDER_NONE) /* no longer what bytes said */
-                c->order.slots[e->order].len &= RDMETA_ORDER_OWN;
+        /* It is no longer what bytes said. */
+        c->order.slots[e->order].len &= RDMETA_ORDER_OWN;
         write_item(&w, old, t);
         write_end(&w, 1);
         return RDMETA_OK;

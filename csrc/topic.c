@@ -145,7 +145,7 @@ rdmeta_topic_t *rdmeta_topic_alloc(rdmeta_slab_t *slab, size_t size) {
 
         if (!t)
                 return NULL;
-        rdmeta_cold(t)->link   = NULL;
+        rdmeta_cold(t)->link   = 0;
         rdmeta_cold(t)->size   = (uint32_t)size;
         rdmeta_cold(t)->source = -1;
         atomic_init(&t->deadline, 0);

@@ -99,7 +99,8 @@ enum {
 typedef struct __attribute__((packed, aligned(4))) rdmeta_cold {
         uint16_t flags;
         int16_t error;
-        void *link;       /* the entry; once retired, the next retired block */
+        uint64_t link;    /* place in the order array; once retired, the next
+                           * retired block */
         uint64_t version; /* the cache's when this block was made */
         uint8_t id[16];
         uint32_t size;  /* of the block, from here on */

@@ -84,7 +84,7 @@ rdmeta_err_t rdmeta_tree_make(rdmeta_cache_t *c) {
                         rdmeta_slot_topic(atomic_load_explicit(
                                 &names->slots[k], memory_order_relaxed));
                 if (t && t != &rdmeta_grave.topic)
-                        nodes[n++] = &rdmeta_entry_of(t)->avl;
+                        nodes[n++] = &rdmeta_entry_of(c, t)->avl;
         }
         qsort(nodes, n, sizeof(*nodes), compare_for_sort);
         rdmeta_avl_build(&c->tree, nodes, n);

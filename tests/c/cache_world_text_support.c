@@ -197,15 +197,14 @@ static void grow_block(growing_t *g, const cw_t *w, const rdmeta_topic_t *t) {
 
 static void grow_entry(growing_t *g, const cw_t *w, const rdmeta_topic_t *t) {
         const rdmeta_cache_t *c = w->cache;
-        const rdmeta_entry_t *e = rdmeta_entry_of(t);
+        const rdmeta_entry_t *e = rdmeta_entry_of(c, t);
 
         grow_block(g, w, t);
         grow_add(g, "  deadline %" PRId64 " list %u due %" PRId64,
                  rdmeta_view_deadline(&c->root, t), e->list,
                  e->list ? e->expiry.due_us : 0);
-        if (e->order != RDMETA_ORDER_NONE)
-                grow_add(g, " order %u len %u", e->order,
-                         c->order.slots[e->order].len);
+        /* Not its place: failed answers may close holes, which says nothing. */
+        grow_add(g, " len %u", c->order.slots[e->order].len);
         if (e->doubt)
                 grow_add(g, " doubt %u", c->doubts.all[e->doubt].answers);
         grow_add(g, "\n");
