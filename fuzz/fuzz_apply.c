@@ -1,0 +1,227 @@
+/*
+ * Answers into a cache that knows something already.
+ *
+ *     byte 0     API version, four bits, so that two that do not exist are
+ *                among them; the fifth: a trailing byte is tolerated
+ *     byte 1     what was asked (two bits), rebootstrapped (bit 2), the same
+ *                answer from another broker before the second time (bit 3),
+ *                the cache walked beforehand, so that its tree is there (4)
+ *     the rest   the body
+ *
+ * After each call every invariant is checked, and everything that a reader
+ * can see is read. What was refused has changed nothing; what was taken says
+ * nothing new when it is said again. Seeds are those of fuzz_response with
+ * byte 1 put in.
+ */
+#include "cache.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define HOLDS(cond)                                                           \
+        do {                                                                  \
+                if (!(cond)) {                                                \
+                        fprintf(stderr, "%s:%d: %s does not hold\n",          \
+                                __FILE__, __LINE__, #cond);                   \
+                        abort();                                              \
+                }                                                             \
+        } while (0)
+
+enum { NOW = 1000000000 };
+
+/* ---- what is known beforehand -------------------------------------------- */
+
+typedef struct bytes {
+        uint8_t data[1024];
+        size_t len;
+} bytes_t;
+
+static void put(bytes_t *b, const void *p, size_t n) {
+        HOLDS(b->len + n <= sizeof(b->data));
+        memcpy(b->data + b->len, p, n);
+        b->len += n;
+}
+
+static void put_int(bytes_t *b, uint32_t v, int bytes) {
+        while (bytes--) {
+                const uint8_t byte = (uint8_t)(v >> 8 * bytes);
+                put(b, &byte, 1);
+        }
+}
+
+static void put_str(bytes_t *b, const char *s) {
+        put_int(b, (uint32_t)strlen(s) + 1, 1);
+        put(b, s, strlen(s));
+}
+
+/* Of the names in the corpus, with four partitions. */
+static void put_topic(bytes_t *b, const char *name, uint8_t id) {
+        uint8_t ids[16];
+        uint32_t i, k;
+
+        memset(ids, id, sizeof(ids));
+        put_int(b, 0, 2);
+        put_str(b, name);
+        put(b, ids, sizeof(ids));
+        put_int(b, 0, 1);
+        put_int(b, 4 + 1, 1);
+        for (i = 0; i < 4; i++) {
+                put_int(b, 0, 2);
+                put_int(b, i, 4);
+                put_int(b, 1 + i % 3, 4);
+                put_int(b, i, 4); /* the epoch */
+                for (k = 0; k < 2; k++) {
+                        put_int(b, 2 + 1, 1);
+                        put_int(b, 1 + i % 3, 4);
+                        put_int(b, 1 + (i + 1) % 3, 4);
+                }
+                put_int(b, 0 + 1, 1);
+                put_int(b, 0, 1);
+        }
+        put_int(b, (uint32_t)RDMETA_NO_OPERATIONS, 4);
+        put_int(b, 0, 1);
+}
+
+static void put_answer(bytes_t *b) {
+        uint32_t i;
+
+        put_int(b, 0, 4);
+        put_int(b, 3 + 1, 1);
+        for (i = 1; i <= 3; i++) {
+                put_int(b, i, 4);
+                put_str(b, "host");
+                put_int(b, 9092, 4);
+                put_int(b, 0, 2); /* no rack, no tags */
+        }
+        put_int(b, 0, 1); /* no cluster id: any will do */
+        put_int(b, 1, 4);
+        put_int(b, 4 + 1, 1);
+        put_topic(b, "orders", 0); /* whatever the id */
+        put_topic(b, "payments", 2);
+        put_topic(b, "denied", 3);
+        put_topic(b, "gone", 4);
+        put_int(b, 0, 1);
+}
+
+/* ---- reading everything -------------------------------------------------- */
+
+static uint64_t sum; /* so that reading cannot be left out */
+
+static void see(const void *data, size_t len) {
+        const uint8_t *p = (const uint8_t *)data;
+
+        while (len--)
+                sum += p[len];
+}
+
+static int32_t see_change(void *opaque, const rdmeta_change_t *c) {
+        (void)opaque;
+        see(c->topic.data, c->topic.len);
+        see(c->detail.data, c->detail.len);
+        see(c->old_isr.ids, 4 * (size_t)c->old_isr.count);
+        see(c->new_replicas.ids, 4 * (size_t)c->new_replicas.count);
+        HOLDS(rdmeta_change_kind_name(c->kind));
+        return 0;
+}
+
+static int32_t see_topic(void *opaque, const rdmeta_topic_t *t) {
+        rdmeta_reader_t *r = (rdmeta_reader_t *)opaque;
+        rdmeta_topic_info_t info;
+        rdmeta_partition_t p;
+        int32_t ids[8];
+        uint32_t i;
+
+        rdmeta_topic_info(r, t, NOW, &info);
+        see(info.name.data, info.name.len);
+        memset(&p, 0, sizeof(p));
+        p.replicas.ids      = ids;
+        p.replicas.capacity = 8;
+        for (i = 0; i < info.partitions; i++) {
+                HOLDS(!rdmeta_topic_partition_at(t, i, &p));
+                HOLDS(p.partition >= 0 && p.leader >= -1);
+                HOLDS(p.leader_epoch >= -1);
+                if (info.state == 0)
+                        HOLDS(rdmeta_leader(r, info.name.data, info.name.len,
+                                            p.partition, NOW) == p.leader);
+        }
+        return 0;
+}
+
+static void see_all(rdmeta_cache_t *c, rdmeta_reader_t *r) {
+        const char *wrong = rdmeta_cache_check(c);
+        uint64_t until;
+        int32_t resync;
+
+        if (wrong)
+                fprintf(stderr, "%s\n", wrong);
+        HOLDS(!wrong);
+        HOLDS(!rdmeta_cache_changes(c, 1, see_change, NULL, &until, &resync));
+        HOLDS(!rdmeta_reader_walk(r, "", 0, 7, NOW, see_topic, r));
+}
+
+/* ---- one input ----------------------------------------------------------- */
+
+static void fuzz(rdmeta_cache_t *c, rdmeta_reader_t *r, const uint8_t *data,
+                 size_t size) {
+        static const int32_t flags[] = {0, RDMETA_REQ_REBOOTSTRAPPED};
+        const rdmeta_time_t now = {NOW, NOW}, later = {2 * NOW, 2 * NOW};
+        rdmeta_request_t asked  = {.asked = data[1] & 3, .broker = 1,
+                                   .flags = flags[data[1] >> 2 & 1]};
+        const int16_t version   = data[0] & 15;
+        const uint64_t before   = rdmeta_cache_version(c);
+        rdmeta_applied_t applied;
+        rdmeta_err_t err;
+
+        if (data[0] & 16)
+                asked.flags |= RDMETA_REQ_TOLERATE_TRAILING;
+        if (data[1] & 16)
+                see_all(c, r);
+        err = rdmeta_cache_apply(c, data + 2, size - 2, version, &asked, now,
+                                 &applied);
+        see_all(c, r);
+        HOLDS(applied.version == rdmeta_cache_version(c));
+        HOLDS(!err || applied.version == before);
+        HOLDS(applied.version <= before + 1);
+        if (data[1] & 8)
+                asked.broker = 2;
+        asked.flags &= ~RDMETA_REQ_REBOOTSTRAPPED;
+        HOLDS(rdmeta_cache_apply(c, data + 2, size - 2, version, &asked, now,
+                                 &applied) == err);
+        see_all(c, r);
+        /* A second absence, from another broker, removes. */
+        if (asked.asked != RDMETA_ASKED_ALL || asked.broker == 1)
+                HOLDS(applied.changed == 0 && !applied.brokers_changed);
+        rdmeta_cache_sweep(c, later);
+        see_all(c, r);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+        const rdmeta_request_t all = {.asked = RDMETA_ASKED_ALL, .broker = 3};
+        const rdmeta_time_t now    = {NOW, NOW};
+        rdmeta_str_t ask[2], names[2] = {{"in flight", 9}, {"orders", 6}};
+        bytes_t known = {.len = 0};
+        rdmeta_conf_t conf;
+        rdmeta_reader_t *r;
+        rdmeta_cache_t *c;
+        size_t n;
+
+        if (size < 2)
+                return 0;
+        rdmeta_conf_init(&conf);
+        conf.seed = 1; /* so that an input does the same every time */
+        c         = rdmeta_cache_new(&conf);
+        r         = c ? rdmeta_reader_new(c, 0) : NULL;
+        if (!r)
+                abort();
+        put_answer(&known);
+        HOLDS(!rdmeta_cache_apply(c, known.data, known.len, 12, &all, now,
+                                  NULL));
+        HOLDS(!rdmeta_cache_hint(c, names, 2, RDMETA_HINT_FORCE, 0, now, ask,
+                                 &n));
+        fuzz(c, r, data, size);
+        rdmeta_reader_destroy(r);
+        rdmeta_cache_unref(c);
+        return 0;
+}
