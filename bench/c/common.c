@@ -136,27 +136,61 @@ double bench_apply(rdmeta_cache_t *cache, const uint8_t *response, size_t len,
         return end - begin;
 }
 
+static void verify_leaders(rdmeta_reader_t *reader, const gen_t *g,
+                           uint32_t topic) {
+        size_t len;
+        const char *name = gen_name(g, topic, &len);
+        uint32_t p;
+
+        for (p = 0; p < g->conf.per_topic; p++) {
+                int32_t want = gen_leader(g, topic, p);
+                int32_t got  = rdmeta_leader(reader, name, len, (int32_t)p,
+                                             bench_mono_us());
+
+                if (got != want)
+                        bench_die("%.*s %u: leader %d, not %d", (int)len,
+                                  name, p, got, want);
+        }
+}
+
+typedef struct in_order {
+        rdmeta_reader_t *reader;
+        rdmeta_topic_info_t last;
+        uint32_t n;
+} in_order_t;
+
+static int32_t order_visit(void *opaque, const rdmeta_topic_t *topic) {
+        in_order_t *o                 = (in_order_t *)opaque;
+        const rdmeta_topic_info_t was = o->last;
+        size_t len;
+        int res;
+
+        rdmeta_topic_info(o->reader, topic, bench_mono_us(), &o->last);
+        if (o->n++ == 0)
+                return 0;
+        len = was.name.len < o->last.name.len ? was.name.len
+                                              : o->last.name.len;
+        res = memcmp(was.name.data, o->last.name.data, len);
+        return res > 0 || (res == 0 && was.name.len >= o->last.name.len);
+}
+
 void bench_verify(rdmeta_cache_t *cache, const gen_t *g) {
         rdmeta_reader_t *reader = rdmeta_reader_new(cache, 0);
-        uint32_t i, p;
+        in_order_t order        = {0};
+        int32_t err;
+        uint32_t i;
 
         if (!reader)
                 bench_die("no memory for a reader");
-        for (i = 0; i < g->conf.topics; i++) {
-                size_t len;
-                const char *name = gen_name(g, i, &len);
-
-                for (p = 0; p < g->conf.per_topic; p++) {
-                        int32_t want = gen_leader(g, i, p);
-                        int32_t got  = rdmeta_leader(reader, name, len,
-                                                     (int32_t)p,
-                                                     bench_mono_us());
-
-                        if (got != want)
-                                bench_die("%.*s %u: leader %d, not %d",
-                                          (int)len, name, p, got, want);
-                }
-        }
+        for (i = 0; i < g->conf.topics; i++)
+                verify_leaders(reader, g, i);
+        order.reader = reader;
+        rdmeta_reader_enter(reader);
+        err = rdmeta_reader_walk(reader, "", 0, RDMETA_WALK_VALID,
+                                 bench_mono_us(), order_visit, &order);
+        rdmeta_reader_leave(reader);
+        if (err || order.n != g->conf.topics)
+                bench_die("walk: %d after %u topics", err, order.n);
         rdmeta_reader_destroy(reader);
 }
 

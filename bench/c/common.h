@@ -50,7 +50,8 @@ rdmeta_cache_t *bench_cache(void);
  * with every one of `topics` in it. Returns the nanoseconds it took. */
 double bench_apply(rdmeta_cache_t *cache, const uint8_t *response, size_t len,
                    uint32_t topics, rdmeta_applied_t *out);
-/* Every leader of every topic is what the model says, or die. */
+/* Every leader of every topic is what the model says, and a walk comes by
+ * every topic in the order of names, or die. */
 void bench_verify(rdmeta_cache_t *cache, const gen_t *g);
 /* Build the ordered index by visiting every topic; dies unless there are
  * `topics` of them. Returns the nanoseconds it took. */
