@@ -182,7 +182,7 @@ void rdmeta_watch_destroy(rdmeta_watch_t *watch) {
         rdmeta_wait_watch_destroy(watch);
 }
 
-/* ---- stats ---------------------------------------------------------------- */
+/* ---- stats --------------------------------------------------------------- */
 
 static void stats_topics(const rdmeta_cache_t *c, rdmeta_stats_t *out) {
         const rdmeta_table_t *names = rdmeta_names(c);
@@ -208,8 +208,9 @@ static void stats_topics(const rdmeta_cache_t *c, rdmeta_stats_t *out) {
 }
 
 static uint64_t stats_bytes(const rdmeta_cache_t *c) {
-        return sizeof(*c) + c->entry_slab.bytes + c->blocks.bytes + rdmeta_names(c)->large.size +
-               rdmeta_ids(c)->large.size + rdmeta_table_brokers(c)->large.size +
+        return sizeof(*c) + c->entry_slab.bytes + c->blocks.bytes +
+               rdmeta_names(c)->large.size + rdmeta_ids(c)->large.size +
+               rdmeta_table_brokers(c)->large.size +
                c->order.capacity * sizeof(rdmeta_order_slot_t) +
                c->stage.memory_size + c->stage.kept_size +
                c->doubts.capacity * sizeof(rdmeta_doubt_t) +

@@ -175,6 +175,6 @@ void rdmeta_tree_remove(rdmeta_cache_t *c, rdmeta_entry_t *e);
 /* ---- whole-cache checks for tests (check.c) --------------------------- */
 
 /* NULL: every invariant holds; otherwise which does not. Takes the lock. */
-RDMETA_API const char *rdmeta_cache_check(rdmeta_cache_t *c);
+const char *rdmeta_cache_check(rdmeta_cache_t *c);
 
 #endif /* RDMETA_CACHE_H */

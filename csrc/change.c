@@ -212,7 +212,8 @@ static int32_t change_to_valid(rdmeta_change_out_t *out,
         const int recreated = old && was_seen(old) &&
                               rdmeta_topic_has_id(old) &&
                               rdmeta_topic_has_id(new_) &&
-                              memcmp(rdmeta_cold(old)->id, rdmeta_cold(new_)->id, 16) != 0;
+                              memcmp(rdmeta_cold(old)->id,
+                                     rdmeta_cold(new_)->id, 16) != 0;
 
         if (recreated && old->state != RDMETA_TOPIC_GONE)
                 return change_tell(out, RDMETA_TOPIC_RECREATED);

@@ -57,7 +57,8 @@ static rdmeta_err_t absent_freeze(rdmeta_apply_t *a, rdmeta_entry_t *e) {
 
 /* Learned or changed after the request left: the answer cannot know of it. */
 static int is_news(const rdmeta_apply_t *a, const rdmeta_topic_t *t) {
-        return a->in.sent_version && rdmeta_cold(t)->version > a->in.sent_version;
+        return a->in.sent_version &&
+               rdmeta_cold(t)->version > a->in.sent_version;
 }
 
 static rdmeta_err_t absent_one(rdmeta_apply_t *a, rdmeta_entry_t *e) {
@@ -101,7 +102,7 @@ static rdmeta_err_t prepare_absent(rdmeta_apply_t *a) {
         return RDMETA_OK;
 }
 
-/* ---- room ----------------------------------------------------------------- */
+/* ---- room ---------------------------------------------------------------- */
 
 rdmeta_err_t rdmeta_apply_prepare(rdmeta_apply_t *a) {
         rdmeta_cache_t *c = a->c;
@@ -120,7 +121,7 @@ rdmeta_err_t rdmeta_apply_prepare(rdmeta_apply_t *a) {
         return err == 1 ? RDMETA_OK : err;
 }
 
-/* ---- commit ---------------------------------------------------------------- */
+/* ---- commit -------------------------------------------------------------- */
 
 static int64_t state_ttl(const rdmeta_conf_t *conf, uint16_t state) {
         int64_t ttl = conf->negative_ttl_us;

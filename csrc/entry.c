@@ -138,7 +138,8 @@ static void id_drop(rdmeta_cache_t *c, const rdmeta_topic_t *t) {
         rdmeta_table_t *ids = rdmeta_ids(c);
 
         if (rdmeta_topic_has_id(t))
-                rdmeta_table_drop(ids, rdmeta_hash_id(ids->key, rdmeta_cold(t)->id), t);
+                rdmeta_table_drop(
+                        ids, rdmeta_hash_id(ids->key, rdmeta_cold(t)->id), t);
 }
 
 /* ---- life of an entry -------------------------------------------------- */
@@ -170,17 +171,18 @@ void rdmeta_entry_erase(rdmeta_cache_t *c, rdmeta_entry_t *e) {
 
 void rdmeta_entry_swap(rdmeta_cache_t *c, rdmeta_entry_t *e,
                        rdmeta_topic_t *topic) {
-        rdmeta_table_t *names   = rdmeta_names(c);
-        rdmeta_table_t *ids     = rdmeta_ids(c);
-        rdmeta_topic_t *old     = e->topic;
-        const int same_id       = !memcmp(rdmeta_cold(old)->id, rdmeta_cold(topic)->id, 16);
+        rdmeta_table_t *names = rdmeta_names(c);
+        rdmeta_table_t *ids   = rdmeta_ids(c);
+        rdmeta_topic_t *old   = e->topic;
+        const uint8_t *id     = rdmeta_cold(topic)->id;
+        const int same_id     = !memcmp(rdmeta_cold(old)->id, id, 16);
 
         rdmeta_cold(topic)->link = e->order;
-        e->topic                        = topic;
+        e->topic                 = topic;
         rdmeta_table_swap(names, rdmeta_name_hash(names, topic), old, topic);
         if (same_id && rdmeta_topic_has_id(topic)) {
-                rdmeta_table_swap(ids, rdmeta_hash_id(ids->key, rdmeta_cold(topic)->id),
-                                  old, topic);
+                rdmeta_table_swap(ids, rdmeta_hash_id(ids->key, id), old,
+                                  topic);
         } else if (!same_id) {
                 id_drop(c, old);
                 id_put(c, topic);

@@ -221,7 +221,8 @@ static rdmeta_err_t merge_known(const rdmeta_topic_t *old,
                                 const rdmeta_cols_t *cols, rdmeta_stage_t *s,
                                 const rdmeta_merge_in_t *in,
                                 rdmeta_merge_out_t *out) {
-        const int ids_known = id_known(rdmeta_cold(old)->id) && id_known(s->topic.id);
+        const int ids_known =
+                id_known(rdmeta_cold(old)->id) && id_known(s->topic.id);
         int missing, believe = 0;
         uint32_t lower;
         rdmeta_err_t err;
@@ -299,7 +300,8 @@ int rdmeta_merge_hint(const rdmeta_topic_t *old, const rdmeta_row_t *row,
         if (hint->leader < 0 || hint->leader_epoch < 0)
                 return 0;
         if (hint->topic_id && id_known(hint->topic_id) &&
-            id_known(rdmeta_cold(old)->id) && !id_same(hint->topic_id, rdmeta_cold(old)->id))
+            id_known(rdmeta_cold(old)->id) &&
+            !id_same(hint->topic_id, rdmeta_cold(old)->id))
                 return 0;
         return hint->leader_epoch > row->high;
 }

@@ -11,8 +11,8 @@
  * is not the one expected, its name finds its slot and the cursor goes on from
  * there, so that a rotated order costs one look-up.
  *
- * Every entry has a slot, and its block the slot's number: a name that is out of
- * its place is found without the entry being looked at.
+ * Every entry has a slot, and its block the slot's number: a name that is out
+ * of its place is found without the entry being looked at.
  *
  * A length of 0 means that there is nothing to compare with: the block does
  * not say exactly what the bytes said, or they were of another API version.

@@ -88,7 +88,7 @@ int32_t rdmeta_leader(rdmeta_reader_t *r, const char *topic, size_t len,
         return leader_general(r, topic, len, partition, mono_us);
 }
 
-/* ---- many at once --------------------------------------------------------- */
+/* ---- many at once -------------------------------------------------------- */
 
 enum { BATCH = 16 };
 
@@ -140,7 +140,7 @@ void rdmeta_leaders(rdmeta_reader_t *r, const rdmeta_str_t *topics,
         }
 }
 
-/* ---- everything about one -------------------------------------------------- */
+/* ---- everything about one ------------------------------------------------ */
 
 static void partition_copy(const rdmeta_cols_t *cols, uint32_t i,
                            rdmeta_partition_t *out) {
@@ -229,7 +229,8 @@ void rdmeta_topic_info(rdmeta_reader_t *r, const rdmeta_topic_t *t,
         memcpy(out->topic_id, rdmeta_cold(t)->id, sizeof(out->topic_id));
         out->version    = rdmeta_cold(t)->version;
         out->partitions = rdmeta_topic_count(t);
-        out->internal   = (rdmeta_cold(t)->flags & RDMETA_TOPIC_F_INTERNAL) != 0;
+        out->internal =
+                (rdmeta_cold(t)->flags & RDMETA_TOPIC_F_INTERNAL) != 0;
         out->error      = rdmeta_cold(t)->error;
         out->state      = rdmeta_view_state(r->root, t, mono_us, 0);
         out->operations = rdmeta_topic_operations(t);

@@ -33,8 +33,10 @@ size_t rdmeta_ring_bytes(const rdmeta_ring_t *ring) {
 
 static size_t old_bytes(const rdmeta_ring_t *ring,
                         const rdmeta_ring_item_t *item) {
-        return item->old_ ? rdmeta_slab_bytes(ring->reclaim->blocks,
-                                              rdmeta_cold(item->old_)->size) : 0;
+        if (!item->old_)
+                return 0;
+        return rdmeta_slab_bytes(ring->reclaim->blocks,
+                                 rdmeta_cold(item->old_)->size);
 }
 
 static void ring_pop(rdmeta_ring_t *ring) {

@@ -71,7 +71,7 @@ static void write_end(write_t *w, int told) {
                 rdmeta_wait_notify(&w->c->wait, w->version);
 }
 
-/* ---- sweep ---------------------------------------------------------------- */
+/* ---- sweep --------------------------------------------------------------- */
 
 /* In `list`, the next entry that is due; NULL: none. */
 static rdmeta_entry_t *sweep_due(const rdmeta_cache_t *c, int list,
@@ -172,7 +172,7 @@ int64_t rdmeta_cache_sweep(rdmeta_cache_t *c, rdmeta_time_t now) {
         return next == INT64_MAX ? next : next + 1;
 }
 
-/* ---- purge ---------------------------------------------------------------- */
+/* ---- purge --------------------------------------------------------------- */
 
 static void purge_topics(write_t *w) {
         rdmeta_cache_t *c     = w->c;
@@ -221,7 +221,7 @@ rdmeta_err_t rdmeta_cache_purge(rdmeta_cache_t *c, rdmeta_time_t now) {
         return err;
 }
 
-/* ---- leader hints ---------------------------------------------------------- */
+/* ---- leader hints -------------------------------------------------------- */
 
 static rdmeta_entry_t *leader_hint_entry(rdmeta_cache_t *c,
                                          const rdmeta_leader_hint_t *h) {

@@ -93,7 +93,7 @@ rdmeta_err_t rdmeta_tree_make(rdmeta_cache_t *c) {
         return RDMETA_OK;
 }
 
-/* ---- walks ------------------------------------------------------------------ */
+/* ---- walks --------------------------------------------------------------- */
 
 static int is_wanted(const rdmeta_cache_t *c, const rdmeta_topic_t *t,
                      int32_t which, int64_t mono_us) {

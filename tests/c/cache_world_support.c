@@ -162,7 +162,8 @@ static void read_topic(scene_t *s, const char **p) {
                         CHECK(!"an option of a topic");
         }
         t->partitions = s->rows + s->n_rows;
-        while (**p == ' ' && (isdigit((unsigned char)(*p)[1]) || (*p)[1] == '-')) {
+        while (**p == ' ' &&
+               (isdigit((unsigned char)(*p)[1]) || (*p)[1] == '-')) {
                 ++*p;
                 read_row(s, p);
                 t->partition_count++;
@@ -383,7 +384,7 @@ rdmeta_stats_t cw_stats(cw_t *w) {
         return stats;
 }
 
-/* ---- blocks as text ------------------------------------------------------- */
+/* ---- blocks as text ------------------------------------------------------ */
 
 static void text_ids(char *text, const char *what, const int32_t *ids,
                      uint32_t n) {

@@ -73,7 +73,7 @@ const char *cw_brokers(cw_t *w) {
         return grown_text(w, &g);
 }
 
-/* ---- changes ---------------------------------------------------------------- */
+/* ---- changes ------------------------------------------------------------- */
 
 static void grow_ids(growing_t *g, const char *before, rdmeta_ids_t l) {
         uint32_t i;
@@ -151,7 +151,7 @@ const char *cw_walk(cw_t *w, const char *prefix, int32_t which) {
         return grown_text(w, &g);
 }
 
-/* ---- dumps -------------------------------------------------------------------- */
+/* ---- dumps --------------------------------------------------------------- */
 
 static void grow_list(growing_t *g, const char *before, rdmeta_list_t l) {
         uint32_t i;

@@ -6,7 +6,7 @@
  *     epoch higher                          a_higher_epoch_is_taken
  *     epoch equal                           an_equal_epoch_is_taken
  *     epoch lower, same id                  a_lower_epoch_...
- *     epoch -1, or Metadata < v9            an_epoch_not_said_..., before_v9_...
+ *     epoch -1, or Metadata < v9            an_epoch_not_said_..., before_v9...
  *     leader -1 at an epoch >= ours         no_leader_...
  *     leader not among the brokers          a_leader_not_among_the_brokers_...
  *     id changed, both known                another_id_...
@@ -166,7 +166,7 @@ static void test_an_answer_that_is_not_lower_ends_the_doubt(void) {
         cw_destroy(&w);
 }
 
-/* ---- epochs not said ------------------------------------------------------- */
+/* ---- epochs not said ----------------------------------------------------- */
 
 static void test_an_epoch_not_said_is_taken_and_the_highest_kept(void) {
         cw_t w;
@@ -219,7 +219,7 @@ static void test_a_roll_of_mixed_versions_goes_on_being_followed(void) {
         cw_destroy(&w);
 }
 
-/* ---- leaders ---------------------------------------------------------------- */
+/* ---- leaders ------------------------------------------------------------- */
 
 static void test_no_leader_is_told_and_the_last_one_readable(void) {
         cw_t w;
@@ -317,7 +317,7 @@ static void test_replica_not_available_does_not_void_leader_or_epoch(void) {
         cw_destroy(&w);
 }
 
-/* ---- ids --------------------------------------------------------------------- */
+/* ---- ids ----------------------------------------------------------------- */
 
 static void test_another_id_replaces_the_topic_whatever_its_epochs(void) {
         cw_t w;
@@ -382,7 +382,7 @@ static void test_a_zero_id_is_the_same_topic_and_epochs_compare(void) {
         cw_destroy(&w);
 }
 
-/* ---- partitions ---------------------------------------------------------------- */
+/* ---- partitions ---------------------------------------------------------- */
 
 static void test_a_shorter_list_of_the_same_id_is_kept_out_for_good(void) {
         cw_t w;
@@ -444,7 +444,7 @@ static void test_operations_not_asked_for_overwrite_nothing(void) {
         cw_destroy(&w);
 }
 
-/* ---- malformed ------------------------------------------------------------------ */
+/* ---- malformed ----------------------------------------------------------- */
 
 static void refused(const char *known, const char *topics) {
         char *before, *after;
