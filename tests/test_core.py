@@ -494,8 +494,5 @@ def test_a_leader_hint_may_give_the_topics_id(topic: Any) -> None:
 def test_methods_tell_their_arguments() -> None:
     parameters = inspect.signature(MetadataCache.partition).parameters
     assert list(parameters) == ["self", "topic", "partition", "default", "allow_stale"]
-    assert all(
-        getattr(MetadataCache, name).__doc__
-        for name in dir(MetadataCache)
-        if not name.startswith("_")
-    )
+    public = [name for name in dir(MetadataCache) if not name.startswith("_")]
+    assert all(getattr(MetadataCache, name).__doc__ for name in public)
