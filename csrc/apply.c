@@ -47,15 +47,15 @@ static void peek_name(rdmeta_apply_t *a, const uint8_t *next) {
 
 static void peek_block(const rdmeta_apply_t *a) {
         const rdmeta_table_t *names = rdmeta_names(a->c);
-        const char *t;
+        uintptr_t t; /* perhaps of no block: not to be calculated with as one */
 
         if (!a->peeked)
                 return;
-        t = (const char *)rdmeta_slot_topic(atomic_load_explicit(
+        t = (uintptr_t)rdmeta_slot_topic(atomic_load_explicit(
                 &names->slots[rdmeta_slot_first(a->peeked_hash) & names->mask],
                 memory_order_relaxed));
-        __builtin_prefetch(t);
-        __builtin_prefetch(t - RDMETA_LINE);
+        __builtin_prefetch((const void *)t);
+        __builtin_prefetch((const void *)(t - RDMETA_LINE));
 }
 
 /* The slot of a known topic that is not where the cursor stood: 1 it says the
