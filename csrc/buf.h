@@ -17,6 +17,11 @@
 
 #include <string.h>
 
+/* Blocks are the bytes of their columns, and slots hold 48-bit addresses. */
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__ || __SIZEOF_POINTER__ != 8
+#error "rdmeta is for 64-bit little-endian machines"
+#endif
+
 #define RDMETA_LIKELY(x) __builtin_expect(!!(x), 1)
 #define RDMETA_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define RDMETA_INLINE static inline __attribute__((always_inline))

@@ -184,29 +184,6 @@ void rdmeta_watch_destroy(rdmeta_watch_t *watch) {
 
 /* ---- stats --------------------------------------------------------------- */
 
-static void stats_topics(const rdmeta_cache_t *c, rdmeta_stats_t *out) {
-        const rdmeta_table_t *names = rdmeta_names(c);
-        uint32_t k;
-
-        for (k = 0; k <= names->mask; k++) {
-                const rdmeta_topic_t *t =
-                        rdmeta_slot_topic(atomic_load_explicit(
-                                &names->slots[k], memory_order_relaxed));
-                if (!t || t == &rdmeta_grave.topic ||
-                    t->state == RDMETA_TOPIC_WAIT)
-                        continue;
-                if (t->state == RDMETA_TOPIC_VALID) {
-                        out->topics++;
-                        out->partitions += rdmeta_topic_count(t);
-                } else if (rdmeta_entry_of(c, t)->list ==
-                           RDMETA_EXPIRY_RETAINED) {
-                        out->retained++;
-                } else {
-                        out->negatives++;
-                }
-        }
-}
-
 static uint64_t stats_bytes(const rdmeta_cache_t *c) {
         return sizeof(*c) + c->entry_slab.bytes + c->blocks.bytes +
                rdmeta_names(c)->large.size + rdmeta_ids(c)->large.size +
@@ -218,11 +195,17 @@ static uint64_t stats_bytes(const rdmeta_cache_t *c) {
                c->ring.held_large + c->reclaim.large_bytes;
 }
 
+/* In a fork's child nobody else is there, and the lock may never be free. */
 void rdmeta_cache_stats(rdmeta_cache_t *c, rdmeta_stats_t *out) {
-        rdmeta_wait_lock(&c->wait);
+        const int locked = !rdmeta_wait_forked(&c->wait);
+
+        if (locked)
+                rdmeta_wait_lock(&c->wait);
         *out         = c->stats;
         out->version = rdmeta_wait_version(&c->wait);
-        stats_topics(c, out);
+        out->retained =
+                rdmeta_expiry_count(&c->expiry, RDMETA_EXPIRY_RETAINED);
+        out->negatives -= out->retained;
         out->hints = rdmeta_expiry_count(&c->expiry, RDMETA_EXPIRY_HINT);
         out->bytes = stats_bytes(c);
         out->bytes_ring   = rdmeta_ring_bytes(&c->ring);
@@ -234,5 +217,6 @@ void rdmeta_cache_stats(rdmeta_cache_t *c, rdmeta_stats_t *out) {
         out->readers = (int32_t)c->reclaim.readers.count;
         out->waiters = (int32_t)rdmeta_wait_waiters(&c->wait);
         out->watches = (int32_t)rdmeta_wait_watches(&c->wait);
-        rdmeta_wait_unlock(&c->wait);
+        if (locked)
+                rdmeta_wait_unlock(&c->wait);
 }

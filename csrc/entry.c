@@ -144,6 +144,18 @@ static void id_drop(rdmeta_cache_t *c, const rdmeta_topic_t *t) {
 
 /* ---- life of an entry -------------------------------------------------- */
 
+/* What stats tell without a look at every topic. Those that are not valid
+ * are told apart by their list. */
+static void entry_count(rdmeta_cache_t *c, const rdmeta_topic_t *t, int by) {
+        if (t->state == RDMETA_TOPIC_VALID) {
+                c->stats.topics += (uint64_t)by;
+                c->stats.partitions +=
+                        (uint64_t)by * rdmeta_topic_count(t);
+        } else if (t->state != RDMETA_TOPIC_WAIT) {
+                c->stats.negatives += (uint64_t)by;
+        }
+}
+
 void rdmeta_entry_publish(rdmeta_cache_t *c, rdmeta_entry_t *e, int named) {
         rdmeta_table_t *names = rdmeta_names(c);
 
@@ -152,6 +164,7 @@ void rdmeta_entry_publish(rdmeta_cache_t *c, rdmeta_entry_t *e, int named) {
                                  e->topic);
         id_put(c, e->topic);
         rdmeta_tree_add(c, e);
+        entry_count(c, e->topic, 1);
         c->entries++;
 }
 
@@ -165,6 +178,7 @@ void rdmeta_entry_erase(rdmeta_cache_t *c, rdmeta_entry_t *e) {
         rdmeta_entry_list(c, e, RDMETA_EXPIRY_NONE, 0);
         rdmeta_doubt_set(c, e, &none);
         rdmeta_order_give(&c->order, e->order);
+        entry_count(c, e->topic, -1);
         c->entries--;
         rdmeta_slab_free(&c->entry_slab, e, sizeof(*e));
 }
@@ -179,6 +193,8 @@ void rdmeta_entry_swap(rdmeta_cache_t *c, rdmeta_entry_t *e,
 
         rdmeta_cold(topic)->link = e->order;
         e->topic                 = topic;
+        entry_count(c, old, -1);
+        entry_count(c, topic, 1);
         rdmeta_table_swap(names, rdmeta_name_hash(names, topic), old, topic);
         if (same_id && rdmeta_topic_has_id(topic)) {
                 rdmeta_table_swap(ids, rdmeta_hash_id(ids->key, id), old,
