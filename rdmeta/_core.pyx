@@ -10,7 +10,7 @@ from cpython.long cimport PyLong_AsLongLongAndOverflow
 from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
 from cpython.number cimport PyIndex_Check
 from cpython.unicode cimport PyUnicode_DecodeUTF8
-from libc.stdint cimport INT16_MAX, INT16_MIN, INT32_MAX, INT32_MIN, INT64_MAX, intptr_t, uintptr_t
+from libc.stdint cimport INT16_MAX, INT16_MIN, INT32_MAX, INT32_MIN, INT64_MAX, intptr_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcmp, memcpy, memset
 from posix.time cimport CLOCK_MONOTONIC, CLOCK_REALTIME
@@ -106,11 +106,6 @@ cdef class MetadataCache(CacheWriter):
     Threads may share a cache. Lookups see valid topics only; with `allow_stale=True` also the last
     known values of topics past their deadline and of partitions without a leader.
     """
-
-    @property
-    def _address(self):
-        """Where the rdmeta_cache_t is; for tests, borrowed."""
-        return <uintptr_t> self.cache
 
     def __reduce__(self):
         raise TypeError("a MetadataCache cannot be pickled or copied: it is live state")

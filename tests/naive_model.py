@@ -1,0 +1,324 @@
+"""What a cache of metadata should say, in plain Python with nothing clever in it.
+
+One branch of about three lines for each policy of DESIGN's table; times in seconds; no index, no
+digest, nothing shared. `test_model_based.py` holds the real cache to it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from frames import NO_OPERATIONS, ZERO_ID, B, P, T
+
+UNKNOWN_TOPIC, INVALID_TOPIC, DENIED, UNKNOWN_ID, INCONSISTENT_ID = 3, 17, 29, 100, 103
+# An older answer is believed after so many, from so many brokers, over so many seconds.
+ANSWERS, OPINIONS, SECONDS = 5, 2, 5.0
+# Ids that a topic had before, so many are remembered.
+PAST_IDS = 4
+
+
+class NotAppliedError(Exception):
+    """The answer counts as a failed refresh."""
+
+
+@dataclass
+class Row:
+    """A partition as said last; the last leader, and the highest epoch, ever said."""
+
+    said: P
+    last: int
+    high: int
+
+
+@dataclass
+class Hint:
+    """A name in flight; shown to lookups unless there was an answer when it was asked for."""
+
+    until: float
+    shown: bool
+
+
+@dataclass
+class Doubt:
+    """Answers that were older than what is known."""
+
+    since: float
+    answers: int = 0
+    brokers: set[int] = field(default_factory=set)
+
+
+@dataclass
+class Entry:
+    """What is known of a name: valid, unknown, denied, invalid, missing (absent), or gone.
+
+    What is not valid any more in any way is kept for its id and highest epochs, `kept_until`.
+    """
+
+    state: str
+    until: float
+    kept_until: float | None = None
+    id: bytes = ZERO_ID
+    past: list[bytes] = field(default_factory=list)
+    rows: dict[int, Row] = field(default_factory=dict)
+    internal: bool = False
+    operations: int = NO_OPERATIONS
+    changed: int = 0
+    doubt: Doubt | None = None
+    absent_from: int = -1
+
+    def says(self, other: Entry) -> bool:
+        """Whether two say the same of the topic."""
+        return all(
+            getattr(self, name) == getattr(other, name)
+            for name in ("state", "id", "rows", "internal", "operations")
+        )
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A response and its circumstances; `after` is the cache's version once it is applied."""
+
+    topics: Sequence[T]
+    brokers: Sequence[B]
+    cluster_id: str | None
+    version: int
+    asked: Collection[str] | None  # None: not known
+    all: bool
+    broker: int
+    sent: int
+    now: float
+    after: int
+
+    @property
+    def candidates(self) -> int:
+        return len(self.brokers)
+
+    def id_of(self, topic: T) -> bytes:
+        return topic.id if self.version >= 10 else ZERO_ID
+
+    def usable(self, epoch: int) -> bool:
+        """Epochs of Metadata before v9 can go backwards."""
+        return self.version >= 9 and epoch >= 0
+
+
+class Model:
+    """A cache of metadata."""
+
+    def __init__(
+        self,
+        max_age: float = 900.0,
+        negative_ttl: float = 0.1,
+        denied_ttl: float = 10.0,
+        hint_ttl: float = 60.0,
+        absent_grace: float = 15.0,
+    ) -> None:
+        self.max_age, self.negative_ttl, self.hint_ttl = max_age, negative_ttl, hint_ttl
+        self.denied_ttl, self.absent_grace = min(max_age, denied_ttl), absent_grace
+        self.purge()
+
+    # ---- reading ------------------------------------------------------------------------------
+
+    def state(self, name: str, now: float) -> str:
+        """What a lookup says of a topic."""
+        entry = self.entries.get(name)
+        if entry and entry.state == "valid":
+            return "valid" if now <= entry.until else "stale"
+        if entry and entry.state != "gone" and now <= entry.until:
+            return "unknown" if entry.state == "missing" else entry.state
+        return "waiting" if self.is_shown(name) and self.in_flight(name, now) else "not cached"
+
+    def is_shown(self, name: str) -> bool:
+        return name in self.hints and self.hints[name].shown
+
+    def in_flight(self, name: str, now: float) -> bool:
+        return name in self.hints and now <= self.hints[name].until
+
+    # ---- hints, sweeping, purging -------------------------------------------------------------
+
+    def purge(self) -> None:
+        self.entries: dict[str, Entry] = {}
+        self.hints: dict[str, Hint] = {}
+        self.brokers: tuple[B, ...] = ()
+        self.cluster_id: str | None = None
+
+    def purge_hints(self, names: Collection[str] | None, now: float) -> None:
+        for name in list(self.hints) if names is None else names:
+            if self.hints.pop(name, None) is not None:
+                self.retain(name, now)
+
+    def retain(self, name: str, now: float) -> None:
+        """A negative past its deadline: its id and highest epochs are kept for max age."""
+        entry = self.entries.get(name)
+        if entry and entry.state not in ("valid", "missing") and entry.until < now:
+            entry.kept_until = now + self.max_age
+
+    def hint(self, names: Iterable[str], now: float, again: bool, force: bool) -> list[str]:
+        """The names that really must be asked for, which are then in flight."""
+        to_ask = []
+        for name in dict.fromkeys(names):
+            answered = self.state(name, now) in ("valid", "unknown", "denied", "invalid")
+            if again if self.in_flight(name, now) else force or not answered:
+                shown = not answered or (name in self.hints and self.hints[name].shown)
+                self.hints[name] = Hint(now + self.hint_ttl, shown)
+                if name in self.entries and self.entries[name].state == "gone":
+                    self.entries[name].until = -math.inf
+                to_ask.append(name)
+        return to_ask
+
+    def sweep(self, now: float) -> None:
+        """What is past its deadline goes: negatives to what is retained, and that in the end."""
+        self.purge_hints([name for name, hint in self.hints.items() if hint.until < now], now)
+        for name, entry in list(self.entries.items()):
+            if entry.state == "valid" or name in self.hints:
+                continue
+            if entry.kept_until is not None:
+                if entry.kept_until < now:
+                    del self.entries[name]
+            elif entry.until < now:
+                entry.state = "gone" if entry.state == "missing" else entry.state
+                entry.kept_until = now + self.max_age
+
+    # ---- answers ------------------------------------------------------------------------------
+
+    def apply(self, answer: Answer, rebootstrapped: bool = False) -> None:
+        ended = None if answer.all or answer.asked is None else answer.asked
+        if not answer.brokers:
+            self.purge_hints(ended, answer.now)
+            raise NotAppliedError("no brokers")
+        if self.cluster_id and answer.cluster_id and self.cluster_id != answer.cluster_id:
+            if not rebootstrapped:
+                self.purge_hints(ended, answer.now)
+                raise NotAppliedError("another cluster")
+            self.purge()
+        self.brokers = tuple(sorted(answer.brokers, key=lambda broker: broker.id))
+        self.cluster_id = answer.cluster_id or self.cluster_id
+        for topic in answer.topics:
+            self.answered(topic, answer)
+        if answer.all:
+            self.absences({topic.name for topic in answer.topics}, answer)
+        self.purge_hints({str(topic.name) for topic in answer.topics}, answer.now)
+        self.purge_hints(None if answer.all else answer.asked or (), answer.now)
+
+    def answered(self, topic: T, answer: Answer) -> None:
+        name = str(topic.name)
+        entry = self.entries.get(name)
+        news = entry and entry.state == "valid" and 0 < answer.sent < entry.changed
+        if topic.error in (UNKNOWN_TOPIC, UNKNOWN_ID):
+            if not news:
+                self.negative(name, "unknown", self.negative_ttl, answer)
+        elif topic.error == DENIED:
+            if not news:
+                self.negative(name, "denied", self.denied_ttl, answer)
+        elif topic.error == INVALID_TOPIC:
+            self.negative(name, "invalid", self.max_age, answer)
+        elif topic.error == 0:
+            self.described(name, topic, answer)
+        if entry and topic.error:
+            entry.doubt = None
+
+    def negative(self, name: str, state: str, ttl: float, answer: Answer) -> None:
+        """Id and epochs of before stay."""
+        entry = self.entries.setdefault(name, Entry(state, 0.0))
+        if entry.state != state:
+            entry.changed = answer.after
+        entry.state, entry.until, entry.kept_until = state, answer.now + ttl, None
+
+    def absences(self, present: Collection[str | bytes | None], answer: Answer) -> None:
+        for name, entry in self.entries.items():
+            if name in present:
+                continue
+            if entry.state == "valid":
+                if 0 < answer.sent < entry.changed:
+                    continue
+                entry.state, entry.until = "missing", answer.now + self.absent_grace
+                entry.absent_from, entry.changed, entry.doubt = answer.broker, answer.after, None
+            elif (entry.state == "missing" and entry.absent_from != answer.broker) or (
+                entry.state == "unknown" and entry.rows
+            ):
+                entry.state, entry.until, entry.doubt = "gone", answer.now + self.max_age, None
+                entry.kept_until = entry.until
+
+    # ---- merging ------------------------------------------------------------------------------
+
+    def described(self, name: str, topic: T, answer: Answer) -> None:
+        old = self.entries.get(name)
+        fresh = Entry("valid", answer.now + self.max_age, internal=topic.internal)
+        fresh.operations = topic.operations
+        topic_id = answer.id_of(topic)
+        fresh.id = topic_id
+        if old is None:
+            fresh.rows = {p.id: self.row(p, None, answer) for p in topic.partitions}
+        elif ZERO_ID not in (old.id, topic_id) and old.id != topic_id:
+            if topic_id in old.past and not self.believed(old, answer):
+                return
+            fresh.past = [i for i in [old.id, *old.past] if i != topic_id][:PAST_IDS]
+            fresh.rows = {p.id: self.row(p, None, answer) for p in topic.partitions}
+        elif not self.merged(old, fresh, topic, answer):
+            return
+        fresh.changed = old.changed if old and old.says(fresh) else answer.after
+        self.entries[name] = fresh
+
+    def merged(self, old: Entry, fresh: Entry, topic: T, answer: Answer) -> bool:
+        """The same topic: rows one by one. False: all of it is older, the entry stays."""
+        said = {p.id: p for p in topic.partitions}
+        missing = old.rows.keys() - said.keys()
+        lower = {
+            p.id
+            for p in topic.partitions
+            if p.id in old.rows and answer.usable(p.epoch) and p.epoch < old.rows[p.id].high
+        }
+        if missing and ZERO_ID not in (old.id, answer.id_of(topic)):
+            old.doubt = None
+            return False
+        if missing or lower:
+            if self.believed(old, answer):
+                lower = set()
+            elif missing or len(lower) == len(said):
+                return False
+            fresh.doubt = old.doubt
+        if lower:
+            fresh.until = old.until
+        fresh.id = answer.id_of(topic) if answer.id_of(topic) != ZERO_ID else old.id
+        fresh.past = old.past
+        if topic.operations == NO_OPERATIONS:
+            fresh.operations = old.operations
+        fresh.rows = {
+            i: old.rows[i] if i in lower else self.row(p, old.rows.get(i), answer)
+            for i, p in said.items()
+        }
+        return True
+
+    def row(self, p: P, old: Row | None, answer: Answer) -> Row:
+        """A partition that is not older than what was known of it."""
+        usable = answer.usable(p.epoch)
+        last = p.leader if p.leader >= 0 or old is None else old.last
+        high = p.epoch if usable else old.high if old else -1
+        epoch = p.epoch if usable else -1
+        isr = p.replicas if p.isr is None else p.isr
+        said = P(p.id, p.leader, epoch, p.replicas, isr, p.offline, p.error)
+        return Row(said, last, high)
+
+    def believed(self, entry: Entry, answer: Answer) -> bool:
+        """One more older answer: whether it is to be believed by now."""
+        doubt = entry.doubt = entry.doubt or Doubt(answer.now)
+        doubt.answers += 1
+        doubt.brokers.add(answer.broker)
+        enough = len(doubt.brokers) >= min(OPINIONS, answer.candidates)
+        if doubt.answers >= ANSWERS and enough and answer.now - doubt.since >= SECONDS:
+            entry.doubt = None
+            return True
+        return False
+
+    def leader_hint(self, name: str, p: int, leader: int, epoch: int, after: int) -> bool:
+        """KIP-951: whether it was taken."""
+        entry = self.entries.get(name)
+        row = entry.rows.get(p) if entry and entry.state == "valid" else None
+        known = leader in {broker.id for broker in self.brokers}
+        if entry is None or row is None or not known or epoch < 0 or epoch <= row.high:
+            return False
+        s = row.said
+        row.said = P(s.id, leader, epoch, s.replicas, s.isr, s.offline, 0)
+        row.last, row.high, entry.changed = leader, epoch, after
+        return True

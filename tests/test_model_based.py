@@ -1,0 +1,341 @@
+"""Random histories told to the cache and to a naive model of it: both must say the same."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import frames
+import pytest
+from clocks import Clock
+from frames import B, P, T
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from naive_model import Answer, Model, NotAppliedError
+
+from rdmeta import ALL, MetadataCache
+from rdmeta import cache as codes
+from rdmeta.errors import NoBrokersError, WrongClusterError
+from rdmeta.model import Request
+
+NAMES = ["a", "b", "orders-with-a-longer-name"]
+STATES = {
+    "valid": 0,
+    "stale": codes.STALE,
+    "unknown": codes.UNKNOWN_TOPIC,
+    "denied": codes.DENIED,
+    "invalid": codes.INVALID,
+    "waiting": codes.WAITING,
+    "not cached": codes.NOT_CACHED,
+}
+# Before and after every time-out there is, deadlines included.
+STEPS = [0.0, 0.05, 0.1, 1.0, 5.0, 10.0, 15.0, 60.0, 900.0, 901.0]
+
+# A partition: how it stood.
+Seen = dict[tuple[str, int], tuple[Any, ...]]
+
+brokers = st.sampled_from(
+    [frames.BROKERS, frames.BROKERS[:2], (B(1), B(2, "moved"), B(3)), (B(9),)]
+)
+epochs = st.integers(-1, 4)
+
+
+@st.composite
+def partitions(draw: st.DrawFn) -> list[P]:
+    """A few partitions, not always all, not always from 0, in any order."""
+    ids = draw(st.lists(st.sampled_from([0, 1, 2, 7]), unique=True, max_size=4))
+    return [
+        P(
+            i,
+            draw(st.sampled_from([-1, 1, 2, 3])),
+            draw(epochs),
+            draw(st.sampled_from([(1, 2, 3), (3, 1), (2,), ()])),
+            draw(st.sampled_from([None, (1,), (3, 2)])),
+            draw(st.sampled_from([(), (), (3,)])),
+            draw(st.sampled_from([0, 0, 5, 9, 72])),
+        )
+        for i in ids
+    ]
+
+
+@st.composite
+def topics(draw: st.DrawFn) -> list[T]:
+    """What an answer may say of some of the names."""
+    names = draw(st.lists(st.sampled_from(NAMES), unique=True, max_size=3))
+    out = []
+    for name in names:
+        topic_id = draw(
+            st.sampled_from([frames.ZERO_ID, *(frames.topic_id((name, i)) for i in range(3))])
+        )
+        error = draw(st.sampled_from([0, 0, 0, 0, 3, 5, 17, 29]))
+        operations = draw(st.sampled_from([frames.NO_OPERATIONS, 8]))
+        if error:  # which is all that a broker says then
+            out.append(T(name, [], error=error))
+            continue
+        out.append(T(name, draw(partitions()), topic_id, 0, draw(st.booleans()), operations))
+    return out
+
+
+class Histories(RuleBasedStateMachine):
+    """The cache and the model side by side."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.clock = Clock()
+        self.model = Model()
+        self.last: tuple[Any, ...] | None = None
+
+    @initialize(seed=st.integers(1, 1 << 64 - 1))
+    def start(self, seed: int) -> None:
+        self.cache = MetadataCache(clock=self.clock, seed=seed)
+        self.version = 0
+        self.seen: Seen = {}
+
+    # ---- what may happen ----------------------------------------------------------------------
+
+    @rule(
+        topics=topics(),
+        brokers=brokers,
+        version=st.sampled_from([13, 12, 10, 9, 8, 5, 1, 0]),
+        asked=st.sampled_from([None, ALL, ALL, "those", NAMES]),
+        broker=st.sampled_from([None, 1, 2, 3]),
+        lag=st.sampled_from([0, 0, 0, 1, 3]),
+        cluster_id=st.sampled_from(["cluster", "cluster", "cluster", None]),
+    )
+    def apply(
+        self,
+        topics: list[T],
+        brokers: tuple[B, ...],
+        version: int,
+        asked: Any,
+        broker: int | None,
+        lag: int,
+        cluster_id: str | None,
+    ) -> None:
+        if asked == "those":
+            asked = [topic.name for topic in topics]
+        sent = max(self.cache.version - lag, 0)
+        body = frames.response(version, topics, brokers, cluster_id=cluster_id)
+        self.last = (body, version, asked, broker, topics, brokers, cluster_id)
+        self.answer(sent)
+
+    @precondition(lambda self: self.last is not None)
+    @rule(again=st.integers(1, 6), step=st.sampled_from([0.0, 1.0, 2.0]), turns=st.booleans())
+    def repeat(self, again: int, step: float, turns: bool) -> None:
+        """The same answer again, and again: now nothing changes, but older ones may be believed."""
+        for i in range(again):
+            self.clock.advance(step)
+            if turns and self.last is not None:
+                self.last = (*self.last[:3], i % 3 + 1, *self.last[4:])
+            self.answer(self.cache.version)
+
+    def answer(self, sent: int) -> None:
+        assert self.last is not None
+        body, version, asked, broker, topics, brokers, cluster_id = self.last
+        if version < 1:
+            topics = [T(t.name, t.partitions, error=t.error) for t in topics]
+        self.cache.apply(body, version, asked, broker, sent_version=sent)
+        names: Collection[str] | None = asked if isinstance(asked, list) else None
+        self.model.apply(
+            Answer(
+                topics=[as_said(t, version) for t in topics],
+                brokers=[B(b.id, b.host, b.port, b.rack if version else None) for b in brokers],
+                cluster_id=cluster_id if version >= 2 else None,
+                version=version,
+                asked=names,
+                all=asked is ALL,
+                broker=-1 if broker is None else broker,
+                sent=sent,
+                now=self.clock.now,
+                after=self.cache.version,
+            )
+        )
+
+    @rule(asked=st.sampled_from([None, ALL, ["a"]]), wrong=st.booleans())
+    def failed_refresh(self, asked: Any, wrong: bool) -> None:
+        wrong = wrong and self.cache.cluster_id is not None
+        body = frames.response(
+            12, [T("a")], frames.BROKERS if wrong else (), cluster_id="another" if wrong else None
+        )
+        with pytest.raises(WrongClusterError if wrong else NoBrokersError):
+            self.cache.apply(body, 12, asked)
+        names = asked if isinstance(asked, list) else None
+        with pytest.raises(NotAppliedError):
+            self.model.apply(
+                Answer(
+                    [T("a")],
+                    frames.BROKERS if wrong else (),
+                    "another" if wrong else None,
+                    12,
+                    names,
+                    asked is ALL,
+                    -1,
+                    0,
+                    self.clock.now,
+                    self.cache.version,
+                )  # fmt: skip
+            )
+
+    @rule(asked=st.sampled_from([None, ["a", "b"]]))
+    def failure(self, asked: list[str] | None) -> None:
+        self.cache.apply_failure(Request() if asked is None else asked)
+        self.model.purge_hints(asked, self.clock.now)
+
+    @rule(
+        names=st.lists(st.sampled_from([*NAMES, "never-there"]), max_size=4),
+        replace=st.booleans(),
+        force=st.booleans(),
+    )
+    def hint(self, names: list[str], replace: bool, force: bool) -> None:
+        assert self.cache.hint(names, None, replace, force) == self.model.hint(
+            names, self.clock.now, replace, force
+        )
+
+    @rule(
+        name=st.sampled_from(NAMES),
+        partition=st.sampled_from([0, 1, 7]),
+        leader=st.sampled_from([1, 2, 99]),
+        epoch=st.integers(-1, 5),
+    )
+    def leader_hint(self, name: str, partition: int, leader: int, epoch: int) -> None:
+        taken = self.cache.apply_leader_hint(name, partition, leader, epoch).changed
+        assert taken == self.model.leader_hint(name, partition, leader, epoch, self.cache.version)
+
+    @rule(names=st.none() | st.lists(st.sampled_from(NAMES), max_size=2))
+    def purge_hints(self, names: list[str] | None) -> None:
+        self.cache.purge_hints(names)
+        self.model.purge_hints(names, self.clock.now)
+
+    @rule(sure=st.integers(0, 4))
+    def purge(self, sure: int) -> None:
+        if sure == 0:
+            self.cache.purge()
+            self.model.purge()
+            self.last = None
+
+    @rule()
+    def sweep(self) -> None:
+        self.cache.sweep()
+        self.model.sweep(self.clock.now)
+
+    @rule(step=st.sampled_from(STEPS))
+    def pass_time(self, step: float) -> None:
+        self.clock.advance(step)
+
+    # ---- what must hold -----------------------------------------------------------------------
+
+    @invariant()
+    def changes_lead_from_one_version_to_the_next(self) -> None:
+        """The version never goes back, and nothing that is seen differs without a record."""
+        changes = self.cache.changes(self.version)
+        assert (changes.until, changes.resync) == (self.cache.version, False)
+        assert changes.until >= self.version
+        assert all(self.version < change.version <= changes.until for change in changes)
+        seen: Seen = {
+            (topic.name, p.partition): (p.leader_epoch, p.leader, p.isr, p.replicas)
+            for topic in self.cache.topics(allow_stale=True)
+            for p in topic.partitions
+        }
+        whole = {change.topic for change in changes if change.kind.startswith("topic_")}
+        told = {
+            (change.topic, change.partition)
+            for change in changes
+            if change.kind in ("leader_changed", "isr_changed", "replicas_changed")
+        }
+        for key in seen.keys() | self.seen.keys():
+            if key[0] not in whole and key in self.seen and differs(self.seen[key], seen.get(key)):
+                assert key in told, key
+        grown = {key[0] for key in seen.keys() - self.seen.keys()} - whole
+        assert grown <= {c.topic for c in changes if c.kind == "partitions_added"}
+        self.version, self.seen = changes.until, seen
+
+    @invariant()
+    def topics_are_in_the_same_state(self) -> None:
+        for name in [*NAMES, "never-there"]:
+            state = STATES[self.model.state(name, self.clock.now)]
+            allowed = {state}
+            if state == codes.NOT_CACHED and self.model.is_shown(name):
+                allowed.add(codes.WAITING)  # a hint that is over, until it is swept
+            assert self.cache.state(name) in allowed, name
+        valid = [name for name in NAMES if self.model.state(name, self.clock.now) == "valid"]
+        assert list(self.cache) == sorted(valid)
+        assert len(self.cache) == len(valid)
+
+    @invariant()
+    def topics_say_the_same(self) -> None:
+        for name in NAMES:
+            entry = self.model.entries.get(name)
+            topic = self.cache.topic(name, None, allow_stale=True)
+            if entry is None or entry.state != "valid":
+                assert topic is None
+                continue
+            assert topic is not None
+            rows = [row for _, row in sorted(entry.rows.items())]
+            assert (topic.internal, topic.topic_id is None) == (
+                entry.internal, entry.id == frames.ZERO_ID
+            )  # fmt: skip
+            if topic.topic_id:
+                assert self.cache.topic_by_id(entry.id, allow_stale=True) == topic
+            assert topic.operations == (
+                None if entry.operations == frames.NO_OPERATIONS else entry.operations
+            )
+            assert [p.partition for p in topic.partitions] == [row.said.id for row in rows]
+            for p, row in zip(topic.partitions, rows, strict=True):
+                said = row.said
+                assert (p.leader_epoch, p.error, p.replicas, p.isr, p.offline_replicas) == (
+                    None if said.epoch < 0 else said.epoch, said.error, said.replicas,
+                    said.isr, said.offline,
+                )  # fmt: skip
+                assert self.cache.last_leader(name, said.id, -1) == row.last
+                if self.model.state(name, self.clock.now) == "valid":
+                    assert self.cache.leader(name, said.id, -1) == said.leader
+                    assert self.cache.partition(name, said.id).leader == (
+                        said.leader if said.leader >= 0 else None
+                    )
+
+    @invariant()
+    def brokers_are_the_same(self) -> None:
+        assert [tuple(b) for b in self.cache.brokers] == [
+            (b.id, b.host, b.port, b.rack) for b in self.model.brokers
+        ]
+        assert self.cache.cluster_id == self.model.cluster_id
+
+
+def differs(old: tuple[Any, ...], new: tuple[Any, ...] | None) -> bool:
+    """Whether there is a change to tell: an epoch that becomes known, or unknown, is none.
+
+    No kind of record says that a partition is gone: with ids it never is.
+    """
+    if new is None:
+        return False
+    return old[1:] != new[1:] if None in (old[0], new[0]) else old != new
+
+
+def as_said(topic: T, version: int) -> T:
+    """A topic as a version can say it."""
+    return T(
+        topic.name,
+        [
+            P(
+                p.id, p.leader, p.epoch if version >= 7 else -1, p.replicas, p.isr,
+                p.offline if version >= 5 else (), p.error,
+            )
+            for p in topic.partitions
+        ],
+        topic.id if version >= 10 else frames.ZERO_ID,
+        topic.error,
+        topic.internal and version >= 1,
+        topic.operations if version >= 8 else frames.NO_OPERATIONS,
+    )  # fmt: skip
+
+
+TestHistories = Histories.TestCase
+TestHistories.settings = settings(
+    max_examples=150,
+    stateful_step_count=40,
+    deadline=None,
+    # Not Phase.explain, which traces every line: minutes for one failure.
+    phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
+    suppress_health_check=list(HealthCheck),
+)
