@@ -76,6 +76,12 @@ void rdmeta_reclaim_large(rdmeta_reclaim_t *r, rdmeta_large_t *large);
 /* Free what can be; looks at the readers only if it is worth it. */
 void rdmeta_reclaim_collect(rdmeta_reclaim_t *r);
 
+/* gcc says that TSan does not model fences. It need not: the orders that it
+ * checks are those of the words themselves. */
+#if defined(__SANITIZE_THREAD__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wtsan"
+#endif
+
 /* Announce; the compiler's fence keeps the loads behind it. */
 RDMETA_INLINE void rdmeta_reading_begin(rdmeta_reading_t *r) {
         const uint64_t now = atomic_load_explicit(r->global,
