@@ -114,14 +114,33 @@ static rdmeta_err_t sweep_absent(rdmeta_cache_t *c, rdmeta_time_t now) {
         return RDMETA_OK;
 }
 
+/* Whether one of those that are due has not been told of as removed. */
+static int sweep_tells(const rdmeta_cache_t *c, int64_t mono_us) {
+        const rdmeta_tailq_t *list = &c->expiry.lists[RDMETA_EXPIRY_RETAINED];
+        const rdmeta_tailq_node_t *n;
+
+        for (n = rdmeta_tailq_first(list); n; n = rdmeta_tailq_next(n)) {
+                const rdmeta_entry_t *e =
+                        RDMETA_CONTAINER(n, const rdmeta_entry_t, expiry.node);
+                if (e->expiry.due_us >= mono_us)
+                        break;
+                if (e->topic->state != RDMETA_TOPIC_GONE &&
+                    rdmeta_topic_count(e->topic) > 0)
+                        return 1;
+        }
+        return 0;
+}
+
 /* Remembered for long enough: gone from every table. Only a topic that was
- * last said to be unknown is told of as removed: the others have been. */
+ * last said to be unknown is told of as removed: the others have been. Who
+ * waits for one of those shall learn of it even now. */
 static rdmeta_err_t sweep_retained(rdmeta_cache_t *c, rdmeta_time_t now) {
+        const int told = sweep_tells(c, now.mono_us);
         rdmeta_entry_t *e;
-        int told = 0;
         write_t w;
 
         write_init(&w, c, now, RDMETA_SOURCE_EXPIRY, -1);
+        w.version -= !told; /* in silence: nothing is above the version */
         while ((e = sweep_due(c, RDMETA_EXPIRY_RETAINED, now.mono_us)) !=
                NULL) {
                 rdmeta_topic_t *t = e->topic;
@@ -135,8 +154,8 @@ static rdmeta_err_t sweep_retained(rdmeta_cache_t *c, rdmeta_time_t now) {
                                 return err;
                         write_begin(&w, NULL);
                 }
-                told |= t->state != RDMETA_TOPIC_GONE &&
-                        rdmeta_topic_count(t) > 0;
+                if (rdmeta_cold(t)->version > c->erased)
+                        c->erased = rdmeta_cold(t)->version;
                 rdmeta_entry_erase(c, e);
                 write_item(&w, t, NULL);
         }
