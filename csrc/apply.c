@@ -1,6 +1,8 @@
 /* The first half of a write: read, merge, build aside. See apply.h. */
 #include "apply.h"
 
+#include "ahead.h"
+
 /* ---- one topic of the answer -------------------------------------------- */
 
 RDMETA_INLINE int slot_matches(const rdmeta_apply_t *a,
@@ -26,38 +28,6 @@ static void count_verdict(rdmeta_apply_t *a) {
         a->out->negative += v->verdict == RDMETA_VERDICT_STATE;
 }
 
-/* Where the next topic begins is known as soon as this one's length is: have
- * its slot fetched meanwhile, and its block once the slot is there. */
-static void peek_name(rdmeta_apply_t *a, const uint8_t *next) {
-        const rdmeta_table_t *names = rdmeta_names(a->c);
-        const size_t left           = (size_t)(a->w.buf.end - next);
-        size_t len;
-
-        a->peeked = NULL;
-        if (!(a->w.fields & RDMETA_WIRE_FLEXIBLE) || left < 3 || next[2] < 2 ||
-            next[2] > 127)
-                return;
-        len = (size_t)next[2] - 1;
-        if (left - 3 < len)
-                return;
-        a->peeked      = next;
-        a->peeked_hash = rdmeta_hash(names->key, (const char *)next + 3, len);
-        rdmeta_table_prefetch(names, a->peeked_hash);
-}
-
-static void peek_block(const rdmeta_apply_t *a) {
-        const rdmeta_table_t *names = rdmeta_names(a->c);
-        uintptr_t t; /* perhaps of no block: not to be calculated with as one */
-
-        if (!a->peeked)
-                return;
-        t = (uintptr_t)rdmeta_slot_topic(atomic_load_explicit(
-                &names->slots[rdmeta_slot_first(a->peeked_hash) & names->mask],
-                memory_order_relaxed));
-        __builtin_prefetch((const void *)t);
-        __builtin_prefetch((const void *)(t - RDMETA_LINE));
-}
-
 /* The slot of a known topic that is not where the cursor stood: 1 it says the
  * same again, 0 it has to be read; MALFORMED: named before; NO_MEMORY. */
 static rdmeta_err_t stage_resync(rdmeta_apply_t *a, uint32_t order,
@@ -70,11 +40,8 @@ static rdmeta_err_t stage_resync(rdmeta_apply_t *a, uint32_t order,
         a->cursor = order + 1;
         if (slot->seen == a->c->order.answer)
                 return RDMETA_ERR_MALFORMED;
-        if (a->digests && len <= (size_t)(a->w.buf.end - start)) {
-                peek_name(a, start + len);
+        if (a->digests)
                 same = slot_matches(a, slot, start, len);
-                peek_block(a);
-        }
         slot->seen = a->c->order.answer;
         if (!same)
                 return 0;
@@ -119,16 +86,14 @@ static rdmeta_err_t stage_read_merge(rdmeta_apply_t *a, rdmeta_entry_t *e,
 }
 
 static const rdmeta_topic_t *known_topic(const rdmeta_apply_t *a,
-                                         const uint8_t *start,
                                          rdmeta_str_t name) {
         const rdmeta_table_t *names = rdmeta_names(a->c);
-        uint64_t hash               = a->peeked_hash;
 
         if (!names->used)
                 return NULL;
-        if (start != a->peeked)
-                hash = rdmeta_hash(names->key, name.data, name.len);
-        return rdmeta_table_name(names, hash, name.data, name.len);
+        return rdmeta_table_name(names,
+                                 rdmeta_hash(names->key, name.data, name.len),
+                                 name.data, name.len);
 }
 
 static rdmeta_err_t stage_topic(rdmeta_apply_t *a, const uint8_t *start) {
@@ -146,7 +111,7 @@ static rdmeta_err_t stage_topic(rdmeta_apply_t *a, const uint8_t *start) {
                 return rdmeta_stage_read(&a->c->stage, &a->w.buf,
                                          a->w.fields, &t);
         }
-        known = known_topic(a, start, t.name);
+        known = known_topic(a, t.name);
         if (known) {
                 err = stage_resync(a, rdmeta_topic_order(known), start);
                 if (err)
@@ -190,6 +155,26 @@ static rdmeta_err_t stage_nameless(rdmeta_apply_t *a, rdmeta_buf_t topics) {
         return err;
 }
 
+/* So many topics in a row that were not where the cursor stood are another
+ * order: from then on topics are looked up ahead, until some follow again. */
+enum { LOST = 4, FOUND = 2 };
+
+static rdmeta_err_t stage_elsewhere(rdmeta_apply_t *a, rdmeta_ahead_t *ahead,
+                                    const uint8_t *start, uint32_t left) {
+        const uint32_t expected = a->cursor;
+        rdmeta_err_t err        = stage_topic(a, start);
+
+        if (err || !a->digests || !a->all)
+                return err;
+        a->follows = a->cursor == expected + 1 ? a->follows + 1 : 0;
+        a->lost    = a->follows >= FOUND ? 0 : a->lost + 1;
+        if (a->lost == LOST)
+                rdmeta_ahead_start(ahead, a->c, &a->w.buf, a->w.fields, left);
+        else if (a->lost > LOST)
+                rdmeta_ahead_step(ahead);
+        return RDMETA_OK;
+}
+
 /* The loop over an answer. What says the same again, in the same order, under
  * the shared deadline, ends here. */
 static rdmeta_err_t stage_topics(rdmeta_apply_t *a) {
@@ -199,10 +184,11 @@ static rdmeta_err_t stage_topics(rdmeta_apply_t *a) {
         rdmeta_order_t *o = &a->c->order;
         rdmeta_err_t err  = RDMETA_OK;
         uint32_t i, hits = 0;
+        rdmeta_ahead_t ahead;
 
         for (i = 0; i < n; i++) {
                 const uint8_t *start = a->w.buf.p;
-                if (RDMETA_LIKELY(a->digests && a->all &&
+                if (RDMETA_LIKELY(a->digests && a->all && a->lost < LOST &&
                                   a->cursor < o->count)) {
                         rdmeta_order_slot_t *slot = &o->slots[a->cursor];
                         /* OWN makes a length that is longer than any */
@@ -210,11 +196,12 @@ static rdmeta_err_t stage_topics(rdmeta_apply_t *a) {
                                 slot->seen = o->answer;
                                 a->w.buf.p += slot->len;
                                 a->cursor++;
+                                a->lost = 0;
                                 hits++;
                                 continue;
                         }
                 }
-                err = stage_topic(a, start);
+                err = stage_elsewhere(a, &ahead, start, n - i - 1);
                 if (err)
                         return err;
         }

@@ -49,8 +49,8 @@ typedef struct rdmeta_apply {
         rdmeta_table_t *aside; /* names of new topics ... */
         int aside_is_next;     /* ... and of all others: the next table */
         uint32_t cursor;       /* in the order array */
-        const uint8_t *peeked; /* a topic whose hash is known already */
-        uint64_t peeked_hash;
+        uint32_t lost;         /* topics since one was where it stood */
+        uint32_t follows;      /* looked up, and where it stood all the same */
         uint32_t nameless;     /* topics named by an unknown id alone */
         uint32_t digest_hits;
         uint32_t tail;         /* slots beyond its count */

@@ -68,10 +68,6 @@ rdmeta_err_t rdmeta_brokers_find(const rdmeta_brokers_t *brokers, int32_t id,
         return RDMETA_OK;
 }
 
-int rdmeta_brokers_has_high(const rdmeta_brokers_t *brokers, int32_t id) {
-        return brokers_search(brokers, id) != NULL;
-}
-
 int rdmeta_brokers_lost(const rdmeta_brokers_t *old,
                         const rdmeta_brokers_t *next) {
         uint32_t i;
@@ -97,6 +93,22 @@ void rdmeta_brokers_destroy(const rdmeta_allocator_t *allocator,
                 rdmeta_free(allocator, brokers, brokers->large.size);
 }
 
+static uint32_t ids_slots(uint32_t n) {
+        uint32_t slots = 4;
+
+        while (slots < 2 * n)
+                slots *= 2;
+        return slots;
+}
+
+static void ids_put(rdmeta_brokers_t *b, int32_t id) {
+        uint32_t k = rdmeta_brokers_place(b, id);
+
+        while (b->ids[k] >= 0)
+                k = (k + 1) & b->mask;
+        b->ids[k] = id;
+}
+
 /* Copy rows and cluster id into one allocation. NULL: no memory. */
 static rdmeta_brokers_t *brokers_make(const rdmeta_allocator_t *allocator,
                                       const rdmeta_broker_t *rows, uint32_t n,
@@ -109,6 +121,7 @@ static rdmeta_brokers_t *brokers_make(const rdmeta_allocator_t *allocator,
         rdmeta_tmpabuf_init(&b);
         rdmeta_tmpabuf_add(&b, sizeof(*out));
         rdmeta_tmpabuf_add_array(&b, n, sizeof(*rows));
+        rdmeta_tmpabuf_add_array(&b, ids_slots(n), sizeof(*out->ids));
         rdmeta_tmpabuf_add_str(&b, cluster_id);
         for (i = 0; i < n; i++) {
                 rdmeta_tmpabuf_add_str(&b, rows[i].host);
@@ -122,14 +135,20 @@ static rdmeta_brokers_t *brokers_make(const rdmeta_allocator_t *allocator,
         out->version    = version;
         out->count      = n;
         atomic_init(&out->controller, controller);
-        out->rows       = (rdmeta_broker_t *)rdmeta_tmpabuf_alloc_array(
+        out->rows = (rdmeta_broker_t *)rdmeta_tmpabuf_alloc_array(
                 &b, n, sizeof(*rows));
+        out->mask   = ids_slots(n) - 1;
+        out->factor = (uint32_t)(((uintptr_t)out >> 4) *
+                                 UINT32_C(0x9e3779b1)) |
+                      1;
+        out->ids  = (int32_t *)rdmeta_tmpabuf_alloc_array(
+                &b, ids_slots(n), sizeof(*out->ids));
+        memset(out->ids, 0xff, ids_slots(n) * sizeof(*out->ids));
         out->cluster_id = rdmeta_tmpabuf_write_str(&b, cluster_id);
         for (i = 0; i < n; i++) {
                 const int32_t id = rows[i].id;
 
-                if (id < RDMETA_BROKERS_LOW)
-                        out->low_ids[id / 64] |= UINT64_C(1) << (id % 64);
+                ids_put(out, id);
                 out->rows[i].id   = id;
                 out->rows[i].port = rows[i].port;
                 out->rows[i].host = rdmeta_tmpabuf_write_str(&b, rows[i].host);

@@ -4,6 +4,7 @@
  *     header   large, version, count, controller, cluster id
  *     rows     [count] by id: id, port, host, rack (pointers into the same
  *              allocation: a table never leaves its process as it is)
+ *     ids      the same ids hashed
  *     strings
  *
  * Any non-empty answer replaces the whole table, so there is nothing to merge:
@@ -15,14 +16,14 @@
 #include "topic.h"
 #include "wire.h"
 
-#define RDMETA_BROKERS_LOW 1024
-
 struct rdmeta_brokers {
         rdmeta_large_t large;
         uint64_t version;
         uint32_t count;
         _Atomic int32_t controller; /* moves without a change: any broker */
-        uint64_t low_ids[RDMETA_BROKERS_LOW / 64]; /* a bit each */
+        uint32_t mask;   /* of `ids`: at most half of them are used */
+        uint32_t factor; /* odd, and not to be known beforehand */
+        int32_t *ids;   /* open addressing; -1: free */
         rdmeta_str_t cluster_id;
         rdmeta_broker_t *rows;
 };
@@ -56,15 +57,22 @@ int rdmeta_brokers_same(const rdmeta_brokers_t *a, const rdmeta_brokers_t *b);
  * one that is not among the brokers. */
 int rdmeta_brokers_lost(const rdmeta_brokers_t *old,
                         const rdmeta_brokers_t *next);
-int rdmeta_brokers_has_high(const rdmeta_brokers_t *brokers, int32_t id);
+RDMETA_INLINE uint32_t rdmeta_brokers_place(const rdmeta_brokers_t *brokers,
+                                            int32_t id) {
+        const uint64_t h = ((uint64_t)(uint32_t)id + 1) * brokers->factor;
 
-/* Asked for every leader of every answer that is read, so cheap for the ids
- * that clusters have. */
+        return (uint32_t)(h >> 16) & brokers->mask;
+}
+
+/* Asked for every leader of every answer that is read, so a hash. */
 RDMETA_INLINE int rdmeta_brokers_has(const rdmeta_brokers_t *brokers,
                                      int32_t id) {
-        if (RDMETA_LIKELY((uint32_t)id < RDMETA_BROKERS_LOW))
-                return brokers->low_ids[id / 64] >> (id % 64) & 1;
-        return rdmeta_brokers_has_high(brokers, id);
+        uint32_t k = rdmeta_brokers_place(brokers, id);
+
+        for (; brokers->ids[k] >= 0; k = (k + 1) & brokers->mask)
+                if (brokers->ids[k] == id)
+                        return 1;
+        return 0;
 }
 
 #endif /* RDMETA_BROKERS_H */

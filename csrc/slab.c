@@ -72,9 +72,12 @@ static int slab_chunk_add(rdmeta_slab_t *slab, size_t size) {
 }
 
 void rdmeta_slab_reserve(rdmeta_slab_t *slab, size_t bytes) {
-        const size_t size = sizeof(rdmeta_slab_chunk_t) + slab->lead +
-                            ((size_t)2 << slab->shift) + bytes;
+        size_t size = sizeof(rdmeta_slab_chunk_t) + slab->lead +
+                      ((size_t)2 << slab->shift) + bytes;
 
+        /* Nearly a large page: have it. */
+        if (size % RDMETA_ALLOC_LARGE > RDMETA_ALLOC_LARGE / 8 * 7)
+                size = (size / RDMETA_ALLOC_LARGE + 1) * RDMETA_ALLOC_LARGE;
         if ((size_t)(slab->end - slab->cur) < bytes)
                 slab_chunk_add(slab, size & ~(size_t)7);
 }
