@@ -449,10 +449,18 @@ cdef class MetadataCache(CacheWriter):
         return rdmeta_cache_version(self.cache)
 
     def stats(self):
-        """Counters and sizes as a dict; `bytes` are what the allocator was asked for."""
+        """Counters and sizes as a dict; `bytes` are what the allocator was asked for.
+
+        `all_topics_age` is how many seconds ago all topics were answered, None for never.
+        """
         cdef rdmeta_stats_t s
+        cdef dict found
+        cdef int64_t now = self.now()
         self.read_stats(&s)
-        return dict(s)
+        found = s
+        answered = found.pop("shared_deadline_us") - self.max_age_us
+        found["all_topics_age"] = max(now - answered, 0) / 1e6 if answered >= 0 else None
+        return found
 
     def changes(self, since=0):
         """What changed after the version `since`, oldest first, as Changes.

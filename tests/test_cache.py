@@ -290,5 +290,13 @@ def test_statistics_count_what_happened(cache: MetadataCache) -> None:
     assert stats["version"] == cache.version
 
 
+def test_statistics_say_when_all_topics_were_answered(cache: MetadataCache, clock: Clock) -> None:
+    tell(cache, ORDERS)
+    assert cache.stats()["all_topics_age"] is None
+    tell(cache, ORDERS, asked=ALL)
+    clock.advance(4.0)
+    assert cache.stats()["all_topics_age"] == pytest.approx(4.0)
+
+
 def test_each_cache_has_a_session_of_its_own() -> None:
     assert MetadataCache().session != MetadataCache().session

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import struct
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import frames
 import pytest
 from clocks import Clock
-from frames import P, T
+from frames import B, P, T
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from rdmeta import cache as codes
 from rdmeta.cache import MetadataCache
@@ -117,6 +120,48 @@ def test_a_refused_answer_leaves_the_cache_as_it_was(
     assert state_of(cache) == before
     assert raised.value.applied is not None
     assert raised.value.applied.version == cache.version
+
+
+# A Metadata v1 response, and where it counts brokers, topics, partitions, replicas and ISR.
+SMALL = frames.response(1, [T("o", [P(0, 1, 0, (1,))])], [B(1, "h", 9)], controller=1)
+COUNTS = [0, 21, 31, 45, 53]
+
+
+@pytest.mark.parametrize("at", COUNTS)
+@pytest.mark.parametrize("count", [-(1 << 31), -2, 2, 1000, (1 << 31) - 1])
+def test_a_count_that_cannot_be_is_refused(at: int, count: int, cache: MetadataCache) -> None:
+    assert SMALL[at : at + 4] == b"\0\0\0\1"
+    tell(cache, ORDERS)
+    before = state_of(cache)
+    with pytest.raises(MalformedError):
+        cache.apply(SMALL[:at] + struct.pack(">i", count) + SMALL[at + 4 :], 1, ALL, 1)
+    assert state_of(cache) == before
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    version=st.sampled_from(frames.VERSIONS),
+    at=st.integers(0, 1 << 30),
+    byte=st.integers(0, 255),
+    end=st.integers(0, 1 << 30),
+)
+def test_a_damaged_answer_is_refused_whole_or_says_something_else(
+    version: int, at: int, byte: int, end: int
+) -> None:
+    cache = MetadataCache()
+    body = bytearray(frames.response(version, [ORDERS, T("other", id=ORDERS_ID)]))
+    cache.apply(body, version, ALL, 1)
+    body[at % len(body)] = byte
+    before = state_of(cache)
+    try:
+        cache.apply(memoryview(body)[: end % (2 * len(body))], version, ALL, 1)
+    except Error:
+        after = state_of(cache)
+    else:
+        after = before
+    assert after == before
+    for topic in cache.topics(allow_stale=True):
+        assert cache.topic(topic.name) == topic
 
 
 def test_a_top_level_error_is_raised_with_what_to_do(cache: MetadataCache) -> None:
