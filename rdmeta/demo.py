@@ -227,9 +227,9 @@ def record_changes(cluster: EmbeddedCluster, cache: TimedCache, directory: Path)
 
         def told(what: str, change: Callable[[], None], seconds: float) -> None:
             seen = len(waiter.woken)
-            with step(what):
-                change()
-                watch(seconds)
+            console.print(f"  {what}")
+            change()
+            watch(seconds)
             if len(waiter.woken) > seen:
                 version, latency = waiter.woken[seen]
                 console.print(
@@ -289,7 +289,7 @@ def make_tables(out: Path, cluster_id: str) -> None:
 
     def start() -> Any:
         nonlocal session
-        session = build_session(app="rdmeta-demo")
+        session = build_session(app="rdmeta-demo", short=True)
         return session
 
     try:

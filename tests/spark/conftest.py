@@ -24,6 +24,6 @@ def spark() -> Iterator[SparkSession]:
         find_java()
     except NoJavaError as error:
         pytest.skip(str(error))
-    session = build_session("local[2]", app="rdmeta-tests")
+    session = build_session("local[2]", app="rdmeta-tests", short=True)
     yield session
     session.stop()
