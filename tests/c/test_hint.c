@@ -1,0 +1,285 @@
+/*
+ * hint: names in flight. What a hint says to readers and to who would ask
+ * again, when it ends, and what it leaves behind.
+ */
+#include "cache_world.h"
+
+static size_t hint_ttl(cw_t *w, const char *name, int64_t ttl_us) {
+        const rdmeta_str_t s = test_str(name);
+        rdmeta_str_t ask;
+        size_t n;
+
+        CHECK(!rdmeta_cache_hint(w->cache, &s, 1, 0, ttl_us, w->now, &ask,
+                                 &n));
+        cw_check(w);
+        CHECK(!n || (ask.data == s.data && ask.len == s.len));
+        return n;
+}
+
+static int64_t purge(cw_t *w, const char *name) {
+        const rdmeta_str_t s = test_str(name);
+        const int64_t n      = rdmeta_cache_purge_hints(
+                w->cache, name ? &s : NULL, name != NULL, w->now);
+
+        cw_check(w);
+        return n;
+}
+
+/* ---- lifetimes ------------------------------------------------------------- */
+
+static void test_a_hint_lasts_as_long_as_configured(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK_TEXT(cw_hint(&w, "t", 0), "t");
+        CHECK(cw_state(&w, "t") == RDMETA_WAITING);
+        CHECK(cw_sweep(&w) == w.now.mono_us + 60 * CW_S + 1);
+        cw_pass(&w, 60 * CW_S);
+        CHECK(cw_state(&w, "t") == RDMETA_WAITING);
+        CHECK_TEXT(cw_hint(&w, "t", 0), "");
+        cw_pass(&w, 1);
+        CHECK(cw_state(&w, "t") == RDMETA_NOT_CACHED);
+        CHECK(cw_sweep(&w) == INT64_MAX);
+        CHECK(cw_stats(&w).hints == 0 && cw_version(&w) == 0);
+        CHECK_TEXT(cw_hint(&w, "t", 0), "t");
+        cw_destroy(&w);
+}
+
+/* A sweep need not have come by: a hint past its time is none. */
+static void test_a_hint_past_its_time_is_asked_for_again(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_all(&w, "t#a 0:1@1"));
+        CHECK_TEXT(cw_hint(&w, "t n", RDMETA_HINT_FORCE), "t n");
+        cw_pass(&w, 60 * CW_S + 1);
+        CHECK_TEXT(cw_hint(&w, "n", 0), "n");
+        CHECK_TEXT(cw_hint(&w, "t", RDMETA_HINT_FORCE), "t");
+        CHECK_TEXT(cw_hint(&w, "n t", RDMETA_HINT_FORCE), "");
+        CHECK(cw_state(&w, "n") == RDMETA_WAITING);
+        cw_destroy(&w);
+}
+
+static void test_hints_end_in_the_order_of_their_own_times(void) {
+        static const int64_t ttls[] = {30, 5, 900, 1, 60};
+        char name[2] = "a";
+        cw_t w;
+        int i;
+
+        cw_init(&w, NULL);
+        for (i = 0; i < 5; i++, name[0]++)
+                CHECK(hint_ttl(&w, name, ttls[i] * CW_S) == 1);
+        for (i = 5; i > 0; i--) {
+                const int64_t next = cw_sweep(&w);
+
+                CHECK(cw_stats(&w).hints == (uint64_t)i);
+                CHECK(next > w.now.mono_us);
+                cw_pass(&w, next - w.now.mono_us);
+        }
+        CHECK(cw_sweep(&w) == INT64_MAX);
+        CHECK(w.now.mono_us == 1900 * CW_S + 1);
+        cw_destroy(&w);
+}
+
+static void test_a_time_of_nothing_is_the_configured_one(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(hint_ttl(&w, "t", 0) == 1 && hint_ttl(&w, "u", -5) == 1);
+        CHECK(hint_ttl(&w, "v", INT64_MAX) == 1);
+        cw_pass(&w, 60 * CW_S);
+        CHECK(cw_state(&w, "t") == RDMETA_WAITING);
+        CHECK(cw_state(&w, "u") == RDMETA_WAITING);
+        cw_pass(&w, INT64_MAX / 2);
+        CHECK(cw_state(&w, "t") == RDMETA_NOT_CACHED);
+        CHECK(cw_state(&w, "v") == RDMETA_WAITING);
+        cw_destroy(&w);
+}
+
+/* ---- what is known stays known ------------------------------------------------ */
+
+static void test_a_hint_never_hides_what_is_known(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_all(&w, "v#a 0:1@1; s#b 0:2@1"));
+        cw_pass(&w, 901 * CW_S);
+        CHECK(!cw_say(&w, "v#a 0:1@1; u!3; d!29; b!17"));
+        CHECK_TEXT(cw_hint(&w, "v s u d b", RDMETA_HINT_FORCE), "v s u d b");
+        CHECK(cw_leader(&w, "v", 0) == 1);
+        CHECK(cw_leader(&w, "s", 0) == RDMETA_STALE);
+        CHECK(cw_leader_stale(&w, "s", 0) == 2);
+        CHECK(cw_state(&w, "u") == RDMETA_UNKNOWN_TOPIC);
+        CHECK(cw_state(&w, "d") == RDMETA_DENIED);
+        CHECK(cw_state(&w, "b") == RDMETA_INVALID);
+        CHECK(cw_stats(&w).hints == 5);
+        CHECK(purge(&w, NULL) == 5);
+        CHECK(cw_leader(&w, "v", 0) == 1);
+        CHECK(cw_leader_stale(&w, "s", 0) == 2);
+        CHECK(cw_state(&w, "u") == RDMETA_UNKNOWN_TOPIC);
+        CHECK(cw_state(&w, "d") == RDMETA_DENIED);
+        CHECK(cw_state(&w, "b") == RDMETA_INVALID);
+        cw_destroy(&w);
+}
+
+/* What was answered negatively and is over, or is gone, waits as if new; its
+ * id and epochs are not forgotten for that. */
+static void test_a_hint_on_what_is_over_waits(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_all(&w, "t#a 0:1@5; g#g 0:1@5"));
+        CHECK(!cw_all(&w, "t!3"));
+        w.broker = 2;
+        CHECK(!cw_all(&w, "t!3")); /* g: absent from both */
+        cw_pass(&w, CW_S);
+        CHECK(cw_state(&w, "t") == RDMETA_NOT_CACHED);
+        CHECK_TEXT(cw_hint(&w, "t g", 0), "t g");
+        CHECK(cw_state(&w, "t") == RDMETA_WAITING);
+        CHECK(cw_state(&w, "g") == RDMETA_WAITING);
+        CHECK(purge(&w, NULL) == 2);
+        CHECK(cw_state(&w, "t") == RDMETA_NOT_CACHED);
+        CHECK(cw_state(&w, "g") == RDMETA_NOT_CACHED);
+        CHECK_TEXT(cw_hint(&w, "t g", 0), "t g");
+        CHECK(!cw_asked(&w, "t g", "t#a 0:2@4; g#g 0:2@4"));
+        CHECK(w.applied.kept_back == 2); /* still older than what was */
+        CHECK(cw_state(&w, "t") == RDMETA_NOT_CACHED);
+        CHECK(cw_state(&w, "g") == RDMETA_NOT_CACHED);
+        CHECK(!cw_asked(&w, "t g", "t#a 0:2@5; g#g 0:2@5"));
+        CHECK(cw_leader(&w, "t", 0) == 2 && cw_leader(&w, "g", 0) == 2);
+        cw_destroy(&w);
+}
+
+/* A hint in flight does not keep an absent topic alive for good. */
+static void test_a_hint_on_an_absent_topic_only_postpones_its_end(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_all(&w, "t#a 0:1@5; u#b 0:1@1"));
+        CHECK(!cw_all(&w, "u#b 0:1@1"));
+        CHECK_TEXT(cw_hint(&w, "t", RDMETA_HINT_FORCE), "t");
+        cw_pass(&w, 20 * CW_S);
+        cw_sweep(&w);
+        CHECK(purge(&w, "t") == 1);
+        cw_pass(&w, 1);
+        cw_sweep(&w);
+        CHECK_TEXT(cw_changes(&w, 2), "v3 topic_removed(expiry) t#a");
+        cw_destroy(&w);
+}
+
+/* An error that says nothing of the topic is an answer all the same. */
+static void test_an_answer_that_teaches_nothing_ends_the_hint(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_all(&w, "t#a 0:1@5"));
+        CHECK_TEXT(cw_hint(&w, "n t", RDMETA_HINT_FORCE), "n t");
+        CHECK(!cw_asked(&w, "n t", "n!5; t!5"));
+        CHECK(cw_stats(&w).hints == 0);
+        CHECK(cw_state(&w, "n") == RDMETA_NOT_CACHED);
+        CHECK(cw_leader(&w, "t", 0) == 1);
+        CHECK_TEXT(cw_hint(&w, "n", 0), "n");
+        cw_pass(&w, 61 * CW_S); /* too late, and nobody swept */
+        CHECK(!cw_say(&w, "n!5"));
+        cw_sweep(&w);
+        CHECK(cw_sweep(&w) == cw_info(&w, "t").deadline_us + 1);
+        CHECK(cw_stats(&w).hints == 0 && cw_stats(&w).retained == 0);
+        cw_destroy(&w);
+}
+
+/* ---- many, and none -------------------------------------------------------------- */
+
+static void test_no_names_are_no_hints(void) {
+        size_t n = 7;
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!rdmeta_cache_hint(w.cache, NULL, 0, 0, 0, w.now, NULL, &n));
+        CHECK(n == 0);
+        CHECK(purge(&w, NULL) == 0 && purge(&w, "t") == 0);
+        cw_destroy(&w);
+}
+
+static void test_a_wrong_name_among_many_hints_none(void) {
+        const rdmeta_str_t names[] = {{"a", 1}, {"", 0}, {"b", 1}};
+        const rdmeta_str_t nulls[] = {{"a", 1}, {NULL, 0}};
+        rdmeta_str_t ask[3];
+        size_t n;
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(rdmeta_cache_hint(w.cache, names, 3, 0, 0, w.now, ask, &n) ==
+              RDMETA_ERR_ARGUMENT);
+        CHECK(rdmeta_cache_hint(w.cache, nulls, 2, 0, 0, w.now, ask, &n) ==
+              RDMETA_ERR_ARGUMENT);
+        CHECK(n == 0 && cw_stats(&w).hints == 0);
+        CHECK(cw_state(&w, "a") == RDMETA_NOT_CACHED);
+        cw_destroy(&w);
+}
+
+/* Twice as many names as topics: each is asked for once. */
+static void test_thousands_of_names_are_each_asked_for_once(void) {
+        enum { N = 5000 };
+        static char text[N][16];
+        static rdmeta_str_t names[2 * N], ask[2 * N];
+        size_t i, n;
+        cw_t w;
+
+        for (i = 0; i < 2 * N; i++) {
+                snprintf(text[i % N], sizeof(text[0]), "name-%zu", i % N);
+                names[i] = test_str(text[i % N]);
+        }
+        cw_init(&w, NULL);
+        CHECK(!rdmeta_cache_hint(w.cache, names, 2 * N, 0, 0, w.now, ask,
+                                 &n));
+        CHECK(n == N && cw_stats(&w).hints == N);
+        cw_check(&w);
+        CHECK(!rdmeta_cache_hint(w.cache, names, 2 * N, 0, 0, w.now, ask,
+                                 &n));
+        CHECK(n == 0);
+        CHECK(!rdmeta_cache_hint(w.cache, names, 2 * N, RDMETA_HINT_REPLACE,
+                                 0, w.now, ask, &n));
+        CHECK(n == N);
+        CHECK(purge(&w, "name-77") == 1 && purge(&w, "name-77") == 0);
+        CHECK(purge(&w, NULL) == N - 1 && cw_version(&w) == 0);
+        cw_destroy(&w);
+}
+
+/* Names in flight are no topics: not walked, not told of, not counted. */
+static void test_a_name_in_flight_is_not_a_topic(void) {
+        const rdmeta_topic_t *t;
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_all(&w, "t#a 0:1@1"));
+        cw_hint(&w, "n", 0);
+        CHECK_TEXT(cw_walk(&w, "", 7), "-t ");
+        CHECK(cw_stats(&w).topics == 1 && cw_stats(&w).negatives == 0);
+        rdmeta_reader_enter(w.reader);
+        CHECK(rdmeta_topic_find(w.reader, "n", 1, w.now.mono_us, &t) ==
+              RDMETA_WAITING);
+        CHECK(!t);
+        rdmeta_reader_leave(w.reader);
+        CHECK_TEXT(cw_changes(&w, 1), "");
+        CHECK(!cw_all(&w, "t#a 0:1@1")); /* n is not absent either */
+        CHECK(w.applied.absent == 0 && cw_version(&w) == 1);
+        CHECK(cw_stats(&w).hints == 0);
+        cw_destroy(&w);
+}
+
+int main(void) {
+        test_begin(60);
+        RUN(test_a_hint_lasts_as_long_as_configured);
+        RUN(test_a_hint_past_its_time_is_asked_for_again);
+        RUN(test_hints_end_in_the_order_of_their_own_times);
+        RUN(test_a_time_of_nothing_is_the_configured_one);
+        RUN(test_a_hint_never_hides_what_is_known);
+        RUN(test_a_hint_on_what_is_over_waits);
+        RUN(test_a_hint_on_an_absent_topic_only_postpones_its_end);
+        RUN(test_an_answer_that_teaches_nothing_ends_the_hint);
+        RUN(test_no_names_are_no_hints);
+        RUN(test_a_wrong_name_among_many_hints_none);
+        RUN(test_thousands_of_names_are_each_asked_for_once);
+        RUN(test_a_name_in_flight_is_not_a_topic);
+        return 0;
+}
