@@ -59,7 +59,7 @@ $(VENV)/.built: $(BUILD_INPUTS) | $(PY)
 build: $(VENV)/.built ## .venv, packages and the extension, in place
 
 demo: build ## the whole path on an embedded cluster; BOOTSTRAP=host:port: yours
-	BOOTSTRAP='$(BOOTSTRAP)' $(PY) -m rdmeta.demo
+	$(PY) -m rdmeta.demo
 
 test: build ## C and Python tests
 	@$(MAKE) --no-print-directory ctest
@@ -75,7 +75,7 @@ bench: build ## measure, print a table, write bench/results.json
 	$(PY) -m bench
 
 wheel: build ## dist/: sdist and wheel
-	PIP_CONSTRAINT=constraints.txt $(PY) -m build
+	PIP_CONSTRAINT=$(CURDIR)/constraints.txt $(PY) -m build
 
 # --------------------------------------------------------------------- C
 
