@@ -28,14 +28,18 @@ def plant(root: Path, files: dict[str, str]) -> Path:
     return root
 
 
+def assert_none(violations: list[str]) -> None:
+    assert not violations, "\n".join(["", *violations])
+
+
 def test_no_include_goes_against_the_order() -> None:
     assert len(list((ROOT / "csrc").glob("*.c"))) > 0
-    assert tree_rules.c_layer_violations(ROOT / "csrc", *C_RULES) == []
+    assert_none(tree_rules.c_layer_violations(ROOT / "csrc", *C_RULES))
 
 
 def test_no_import_goes_against_the_order() -> None:
     assert len(list((ROOT / "rdmeta").glob("*.py"))) > 0
-    assert tree_rules.python_layer_violations(ROOT / "rdmeta", PYTHON_ORDER) == []
+    assert_none(tree_rules.python_layer_violations(ROOT / "rdmeta", PYTHON_ORDER))
 
 
 def violations_in_files(
@@ -58,16 +62,16 @@ def violations_in_files(
 
 
 def test_c_files_functions_and_lines_are_short() -> None:
-    assert violations_in_files(tree_rules.size_violations, {".c", ".h"}) == []
+    assert_none(violations_in_files(tree_rules.size_violations, {".c", ".h"}))
 
 
 def test_python_and_cython_files_are_short() -> None:
     suffixes = {".py", ".pyi", ".pyx", ".pxd", ".pxi"}
-    assert violations_in_files(tree_rules.size_violations, suffixes) == []
+    assert_none(violations_in_files(tree_rules.size_violations, suffixes))
 
 
 def test_no_file_names_a_path_of_one_machine() -> None:
-    assert violations_in_files(tree_rules.machine_path_violations) == []
+    assert_none(violations_in_files(tree_rules.machine_path_violations))
 
 
 def test_an_include_of_a_later_layer_is_found(tmp_path: Path) -> None:
