@@ -3,9 +3,9 @@
  *
  * A topic that the cursor of the order array did not expect is found through
  * a chain of loads that all miss: table, block, slot of the order. One after
- * the other that is a third of a microsecond and more a topic. So the next topics are
- * peeked at - only how long they are and what they are called - and each load
- * is started some topics before somebody waits for it:
+ * the other that is a third of a microsecond and more a topic. So the next
+ * topics are peeked at - only how long they are and what they are called - and
+ * each load is started some topics before somebody waits for it:
  *
  *     applied ... slot .... block ... table    peeked
  *     now         +4        +8        +12      put

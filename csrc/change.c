@@ -206,6 +206,22 @@ static int was_seen(const rdmeta_topic_t *t) {
                      rdmeta_topic_count(t) > 0);
 }
 
+/* Partitions are never un-created: a topic that lacks one is another. */
+static int lost_partition(const rdmeta_topic_t *old,
+                          const rdmeta_topic_t *new_) {
+        rdmeta_cols_t cols;
+        rdmeta_row_t row;
+        uint32_t i;
+
+        rdmeta_topic_cols(old, &cols);
+        for (i = 0; i < cols.count; i++) {
+                rdmeta_topic_row(&cols, i, &row);
+                if (rdmeta_topic_place(new_, row.id) < 0)
+                        return 1;
+        }
+        return 0;
+}
+
 static int32_t change_to_valid(rdmeta_change_out_t *out,
                                const rdmeta_topic_t *old,
                                const rdmeta_topic_t *new_) {
@@ -219,6 +235,8 @@ static int32_t change_to_valid(rdmeta_change_out_t *out,
                 return change_tell(out, RDMETA_TOPIC_RECREATED);
         if (!old || old->state != RDMETA_TOPIC_VALID)
                 return change_tell(out, RDMETA_TOPIC_ADDED);
+        if (lost_partition(old, new_))
+                return change_tell(out, RDMETA_TOPIC_RECREATED);
         return change_rows(out, old, new_);
 }
 

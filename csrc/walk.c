@@ -62,7 +62,7 @@ void rdmeta_tree_remove(rdmeta_cache_t *c, rdmeta_entry_t *e) {
                 rdmeta_avl_remove(&c->tree, &e->avl);
 }
 
-/* ---- sorting names ---------------------------------------------------------- */
+/* ---- sorting names ------------------------------------------------------- */
 
 /*
  * Eight bytes of a name as a number, so that a comparison touches no name.

@@ -410,6 +410,7 @@ static void test_a_shorter_list_without_ids_is_as_a_lower_epoch(void) {
         insist(&w, "t 0:1@5 1:1@5");
         CHECK_TEXT(cw_topic(&w, "t"), "t 0:1@5 1:1@5");
         CHECK(cw_leader(&w, "t", 2) == RDMETA_NO_PARTITION);
+        CHECK_TEXT(cw_changes(&w, 1), "v2 topic_recreated t");
         cw_destroy(&w);
 }
 
