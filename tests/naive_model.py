@@ -177,7 +177,8 @@ class Model:
                 if entry.kept_until < now:
                     del self.entries[name]
             elif entry.until < now:
-                entry.state = "gone" if entry.state == "missing" else entry.state
+                if entry.state == "missing":
+                    entry.state, entry.until = "gone", now
                 entry.kept_until = now + self.max_age
 
     # ---- answers ------------------------------------------------------------------------------

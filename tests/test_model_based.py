@@ -303,12 +303,9 @@ class Histories(RuleBasedStateMachine):
 
 
 def differs(old: tuple[Any, ...], new: tuple[Any, ...] | None) -> bool:
-    """Whether there is a change to tell: an epoch that becomes known, or unknown, is none.
-
-    No kind of record says that a partition is gone: with ids it never is.
-    """
+    """Whether there is a change to tell: an epoch that becomes known, or unknown, is none."""
     if new is None:
-        return False
+        return True
     return old[1:] != new[1:] if None in (old[0], new[0]) else old != new
 
 
