@@ -270,9 +270,9 @@ static rdmeta_err_t stage_all(rdmeta_apply_t *a, const void *response,
         a->brokers_changed =
                 !rdmeta_brokers_same(rdmeta_table_brokers(c), a->brokers);
         /* What a topic's bytes mean depends on who is there to lead it. */
-        if (a->replace_all ||
-            rdmeta_brokers_lost(rdmeta_table_brokers(c), a->brokers))
-                a->digests = 0;
+        a->forget = a->replace_all ||
+                    rdmeta_brokers_lost(rdmeta_table_brokers(c), a->brokers);
+        a->digests &= !a->forget;
         a->in.fields       = a->w.fields;
         a->in.brokers      = a->brokers;
         a->in.broker       = a->asked->broker;

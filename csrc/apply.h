@@ -41,6 +41,7 @@ typedef struct rdmeta_apply {
         int all;          /* every topic was asked for */
         int replace_all;  /* another cluster's, after a rebootstrap */
         int digests;      /* those of the order array may be compared */
+        int forget;       /* none of them holds any more */
         int brokers_changed;
         rdmeta_brokers_t *brokers;
         rdmeta_merge_in_t in;

@@ -229,15 +229,21 @@ static void commit_fresh(rdmeta_apply_t *a) {
 /* The shared deadline moves before anything that follows it is published, so
  * what shall not move with it gets its old value as its own first. */
 static void commit_shared(rdmeta_apply_t *a) {
-        rdmeta_cache_t *c = a->c;
+        rdmeta_cache_t *c    = a->c;
+        const int32_t source = atomic_load_explicit(&c->root.shared_source,
+                                                    memory_order_relaxed);
         size_t i;
 
         for (i = 0; i < a->n_pends; i++) {
                 rdmeta_entry_t *e = a->pends[i].entry;
-                if (a->pends[i].deadline == RDMETA_PEND_FREEZE)
-                        rdmeta_entry_deadline(
-                                c, e, rdmeta_view_deadline(&c->root,
-                                                           e->topic));
+                if (a->pends[i].deadline != RDMETA_PEND_FREEZE ||
+                    atomic_load_explicit(&e->topic->deadline,
+                                         memory_order_relaxed) !=
+                            RDMETA_DEADLINE_SHARED)
+                        continue;
+                rdmeta_topic_source_set(e->topic, source);
+                rdmeta_entry_deadline(
+                        c, e, rdmeta_view_deadline(&c->root, e->topic));
         }
         if (!a->all)
                 return;
@@ -309,6 +315,8 @@ void rdmeta_apply_commit(rdmeta_apply_t *a) {
         const int changed = a->replaced || a->fresh || a->brokers_changed;
         size_t i;
 
+        if (a->forget)
+                c->order.api_version = -1;
         if (a->all || c->order.api_version == -1)
                 rdmeta_order_forget(&c->order, a->api_version);
         if (changed)
