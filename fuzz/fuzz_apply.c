@@ -31,7 +31,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { NOW = 1000000000 };
 
-/* ---- what is known beforehand -------------------------------------------- */
+/* ---- what is known beforehand ------------------------------------------ */
 
 typedef struct bytes {
         uint8_t data[1024];
@@ -105,7 +105,7 @@ static void put_answer(bytes_t *b) {
         put_int(b, 0, 1);
 }
 
-/* ---- reading everything -------------------------------------------------- */
+/* ---- reading everything ------------------------------------------------ */
 
 static uint64_t sum; /* so that reading cannot be left out */
 
@@ -161,7 +161,7 @@ static void see_all(rdmeta_cache_t *c, rdmeta_reader_t *r) {
         HOLDS(!rdmeta_reader_walk(r, "", 0, 7, NOW, see_topic, r));
 }
 
-/* ---- one input ----------------------------------------------------------- */
+/* ---- one input --------------------------------------------------------- */
 
 static void fuzz(rdmeta_cache_t *c, rdmeta_reader_t *r, const uint8_t *data,
                  size_t size) {

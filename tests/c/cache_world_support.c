@@ -22,7 +22,7 @@ text_add(char *text, const char *format, ...) {
         CHECK(n >= 0 && (size_t)n < CW_TEXT - len);
 }
 
-/* ---- life ------------------------------------------------------------- */
+/* ---- life -------------------------------------------------------------- */
 
 void cw_init(cw_t *w, void (*change)(rdmeta_conf_t *conf)) {
         memset(w, 0, sizeof(*w));
@@ -66,7 +66,7 @@ void cw_pass(cw_t *w, int64_t us) {
         w->now.wall_us += us;
 }
 
-/* ---- answers out of text ------------------------------------------------ */
+/* ---- answers out of text ----------------------------------------------- */
 
 enum { MAX_TOPICS = 64, MAX_ROWS = 256, MAX_IDS = 2048, MAX_BROKERS = 32 };
 
@@ -216,7 +216,7 @@ void cw_body(const cw_t *w, const char *topics, gen_bytes_t *out) {
         free(s);
 }
 
-/* ---- writes ------------------------------------------------------------- */
+/* ---- writes ------------------------------------------------------------ */
 
 rdmeta_request_t cw_request(const cw_t *w, int32_t asked) {
         rdmeta_request_t r = {.asked        = asked,
@@ -319,7 +319,7 @@ int cw_lead(cw_t *w, const char *topic, int32_t partition, int32_t leader,
         return w->applied.changed == 1;
 }
 
-/* ---- reads -------------------------------------------------------------- */
+/* ---- reads ------------------------------------------------------------- */
 
 int32_t cw_leader(cw_t *w, const char *topic, int32_t partition) {
         int32_t leaders[1];
@@ -384,7 +384,7 @@ rdmeta_stats_t cw_stats(cw_t *w) {
         return stats;
 }
 
-/* ---- blocks as text ------------------------------------------------------ */
+/* ---- blocks as text ---------------------------------------------------- */
 
 static void text_ids(char *text, const char *what, const int32_t *ids,
                      uint32_t n) {

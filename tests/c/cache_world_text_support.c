@@ -73,7 +73,7 @@ const char *cw_brokers(cw_t *w) {
         return grown_text(w, &g);
 }
 
-/* ---- changes ------------------------------------------------------------- */
+/* ---- changes ----------------------------------------------------------- */
 
 static void grow_ids(growing_t *g, const char *before, rdmeta_ids_t l) {
         uint32_t i;
@@ -151,7 +151,7 @@ const char *cw_walk(cw_t *w, const char *prefix, int32_t which) {
         return grown_text(w, &g);
 }
 
-/* ---- dumps --------------------------------------------------------------- */
+/* ---- dumps ------------------------------------------------------------- */
 
 static void grow_list(growing_t *g, const char *before, rdmeta_list_t l) {
         uint32_t i;
@@ -195,7 +195,8 @@ static void grow_block(growing_t *g, const cw_t *w, const rdmeta_topic_t *t) {
         }
 }
 
-static void grow_entry(growing_t *g, const cw_t *w, const rdmeta_topic_t *t) {
+static void grow_entry(growing_t *g, const cw_t *w, const rdmeta_topic_t *t,
+                       int facts) {
         const rdmeta_cache_t *c = w->cache;
         const rdmeta_entry_t *e = rdmeta_entry_of(c, t);
 
@@ -204,7 +205,8 @@ static void grow_entry(growing_t *g, const cw_t *w, const rdmeta_topic_t *t) {
                  rdmeta_view_deadline(&c->root, t), e->list,
                  e->list ? e->expiry.due_us : 0);
         /* Not its place: failed answers may close holes, which says nothing. */
-        grow_add(g, " len %u", c->order.slots[e->order].len);
+        if (!facts)
+                grow_add(g, " len %u", c->order.slots[e->order].len);
         if (e->doubt)
                 grow_add(g, " doubt %u", c->doubts.all[e->doubt].answers);
         grow_add(g, "\n");
@@ -220,7 +222,7 @@ static int by_name(const void *a, const void *b) {
         return res ? res : (int)x->name_len - (int)y->name_len;
 }
 
-char *cw_dump(const cw_t *w) {
+static char *dump(const cw_t *w, int facts) {
         const rdmeta_cache_t *c     = w->cache;
         const rdmeta_table_t *names = rdmeta_names(c);
         rdmeta_topic_t **all = malloc((c->entries + 1) * sizeof(*all));
@@ -245,7 +247,28 @@ char *cw_dump(const cw_t *w) {
         CHECK(n == c->entries);
         qsort(all, n, sizeof(*all), by_name);
         for (i = 0; i < n; i++)
-                grow_entry(&g, w, all[i]);
+                grow_entry(&g, w, all[i], facts);
         free(all);
         return g.data;
+}
+
+char *cw_dump(const cw_t *w) {
+        return dump(w, 0);
+}
+
+char *cw_facts(const cw_t *w) {
+        return dump(w, 1);
+}
+
+void cw_text_fails(const char *file, int line, const char *got,
+                   const char *wanted) {
+        size_t i, start = 0;
+
+        for (i = 0; got[i] && got[i] == wanted[i]; i++)
+                if (got[i] == '\n')
+                        start = i + 1;
+        fprintf(stderr, "%s:%d:\n  got    %.*s\n  wanted %.*s\n", file, line,
+                (int)strcspn(got + start, "\n"), got + start,
+                (int)strcspn(wanted + start, "\n"), wanted + start);
+        _Exit(1);
 }

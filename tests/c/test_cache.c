@@ -3,7 +3,7 @@
  */
 #include "cache_world.h"
 
-/* ---- names ---------------------------------------------------------------- */
+/* ---- names ------------------------------------------------------------- */
 
 /* Topics are one partition each, led by (index % 7) + 1. */
 static void named(cw_t *w, const rdmeta_str_t *names, uint32_t n) {
@@ -147,7 +147,7 @@ static void test_a_name_longer_than_the_limit_is_refused(void) {
         cw_destroy(&w);
 }
 
-/* ---- order ----------------------------------------------------------------- */
+/* ---- order ------------------------------------------------------------- */
 
 static void test_walks_are_in_the_order_of_bytes_and_by_prefix(void) {
         cw_t w;
@@ -171,7 +171,7 @@ static void test_walks_are_in_the_order_of_bytes_and_by_prefix(void) {
         cw_destroy(&w);
 }
 
-/* ---- large and odd topics ----------------------------------------------------- */
+/* ---- large and odd topics ---------------------------------------------- */
 
 static gen_topic_t odd_topic(gen_partition_t *rows, uint32_t n,
                              int32_t (*id_of)(uint32_t i)) {

@@ -6,7 +6,7 @@
 
 #include <sys/wait.h>
 
-/* ---- time -------------------------------------------------------------------- */
+/* ---- time -------------------------------------------------------------- */
 
 static void longest(rdmeta_conf_t *conf) {
         conf->max_age_us = conf->negative_ttl_us = conf->denied_ttl_us =
@@ -74,7 +74,7 @@ static void test_a_full_refresh_is_valid_for_max_age_from_then_on(void) {
         cw_destroy(&w);
 }
 
-/* ---- life ---------------------------------------------------------------------- */
+/* ---- life -------------------------------------------------------------- */
 
 static void test_a_configuration_that_cannot_be_is_refused(void) {
         rdmeta_conf_t conf;

@@ -217,7 +217,7 @@ static void test_a_part_of_the_answer_is_not_parsed_either(void) {
         cw_destroy(&w);
 }
 
-/* ---- never ----------------------------------------------------------------------- */
+/* ---- never ------------------------------------------------------------- */
 
 /* `second` is said twice after `first`: read both times. */
 static void never(const char *first, const char *second) {

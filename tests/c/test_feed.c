@@ -4,7 +4,7 @@
  */
 #include "cache_world.h"
 
-/* ---- kinds ------------------------------------------------------------------ */
+/* ---- kinds ------------------------------------------------------------- */
 
 /* After `first`, `second` is told as `wanted`. */
 static void told(const char *first, const char *second, const char *wanted) {
@@ -127,7 +127,7 @@ static void test_a_purge_tells_of_all_that_is_gone(void) {
         cw_destroy(&w);
 }
 
-/* ---- how far back -------------------------------------------------------------- */
+/* ---- how far back ------------------------------------------------------ */
 
 static void small_ring(rdmeta_conf_t *conf) {
         conf->ring_bytes = 4096;
@@ -250,7 +250,7 @@ static void test_a_visit_may_write(void) {
         cw_destroy(&w);
 }
 
-/* ---- waiting -------------------------------------------------------------------- */
+/* ---- waiting ----------------------------------------------------------- */
 
 static uint64_t wait_for(cw_t *w, uint64_t since, const char *topic) {
         const rdmeta_str_t name = test_str(topic);

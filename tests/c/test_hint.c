@@ -25,7 +25,7 @@ static int64_t purge(cw_t *w, const char *name) {
         return n;
 }
 
-/* ---- lifetimes ------------------------------------------------------------- */
+/* ---- lifetimes --------------------------------------------------------- */
 
 static void test_a_hint_lasts_as_long_as_configured(void) {
         cw_t w;
@@ -96,7 +96,7 @@ static void test_a_time_of_nothing_is_the_configured_one(void) {
         cw_destroy(&w);
 }
 
-/* ---- what is known stays known ------------------------------------------------ */
+/* ---- what is known stays known ----------------------------------------- */
 
 static void test_a_hint_never_hides_what_is_known(void) {
         cw_t w;
@@ -187,7 +187,7 @@ static void test_an_answer_that_teaches_nothing_ends_the_hint(void) {
         cw_destroy(&w);
 }
 
-/* ---- many, and none -------------------------------------------------------------- */
+/* ---- many, and none ---------------------------------------------------- */
 
 static void test_no_names_are_no_hints(void) {
         size_t n = 7;

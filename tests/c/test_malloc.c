@@ -12,7 +12,7 @@
  */
 #include "cache_world.h"
 
-/* ---- a step: 0 or an error ----------------------------------------------- */
+/* ---- a step: 0 or an error --------------------------------------------- */
 
 typedef rdmeta_err_t (*step_t)(cw_t *w);
 
@@ -174,7 +174,7 @@ static const step_t steps[] = {
 
 enum { STEPS = sizeof(steps) / sizeof(steps[0]) };
 
-/* ---- the runs ------------------------------------------------------------ */
+/* ---- the runs ---------------------------------------------------------- */
 
 /* What a failed call may leave behind: ended hints, and nothing else. Hints
  * in flight are only in the way of comparing. */

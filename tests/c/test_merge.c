@@ -166,7 +166,7 @@ static void test_an_answer_that_is_not_lower_ends_the_doubt(void) {
         cw_destroy(&w);
 }
 
-/* ---- epochs not said ----------------------------------------------------- */
+/* ---- epochs not said --------------------------------------------------- */
 
 static void test_an_epoch_not_said_is_taken_and_the_highest_kept(void) {
         cw_t w;
@@ -219,7 +219,7 @@ static void test_a_roll_of_mixed_versions_goes_on_being_followed(void) {
         cw_destroy(&w);
 }
 
-/* ---- leaders ------------------------------------------------------------- */
+/* ---- leaders ----------------------------------------------------------- */
 
 static void test_no_leader_is_told_and_the_last_one_readable(void) {
         cw_t w;
@@ -300,6 +300,11 @@ static void test_a_leader_not_among_the_brokers_any_more_is_noticed(void) {
         w.brokers = "1,2,3";
         CHECK(!cw_all(&w, "t#a 0:1@5; u#b 0:3@1"));
         CHECK(!w.applied.advice);
+        w.brokers = "1,2"; /* an answer about another topic told so */
+        CHECK(!cw_say(&w, "t#a 0:1@5"));
+        CHECK(!w.applied.advice);
+        CHECK(!cw_all(&w, "t#a 0:1@5; u#b 0:3@1"));
+        CHECK(w.applied.advice & RDMETA_ADVICE_ASK_AGAIN);
         cw_destroy(&w);
 }
 
@@ -317,7 +322,7 @@ static void test_replica_not_available_does_not_void_leader_or_epoch(void) {
         cw_destroy(&w);
 }
 
-/* ---- ids ----------------------------------------------------------------- */
+/* ---- ids --------------------------------------------------------------- */
 
 static void test_another_id_replaces_the_topic_whatever_its_epochs(void) {
         cw_t w;
@@ -382,7 +387,7 @@ static void test_a_zero_id_is_the_same_topic_and_epochs_compare(void) {
         cw_destroy(&w);
 }
 
-/* ---- partitions ---------------------------------------------------------- */
+/* ---- partitions -------------------------------------------------------- */
 
 static void test_a_shorter_list_of_the_same_id_is_kept_out_for_good(void) {
         cw_t w;

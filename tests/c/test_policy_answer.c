@@ -16,7 +16,7 @@
  */
 #include "cache_world.h"
 
-/* ---- what was asked ------------------------------------------------------ */
+/* ---- what was asked ---------------------------------------------------- */
 
 static void test_what_was_asked_unknown_merges_and_never_removes(void) {
         cw_t w;
@@ -53,7 +53,7 @@ static void test_all_has_to_be_said_at_every_version(void) {
         }
 }
 
-/* ---- failed refreshes ---------------------------------------------------- */
+/* ---- failed refreshes -------------------------------------------------- */
 
 /* Whatever the answer says, it leaves all as it was, but ends its hints. */
 static void failed(cw_t *w, rdmeta_err_t err, uint32_t advice) {
@@ -113,7 +113,7 @@ static void test_error_129_asks_for_a_rebootstrap(void) {
         cw_destroy(&w);
 }
 
-/* ---- clusters and brokers ------------------------------------------------ */
+/* ---- clusters and brokers ---------------------------------------------- */
 
 static void test_another_cluster_is_an_error(void) {
         cw_t w;
@@ -206,7 +206,7 @@ static void test_another_controller_is_no_change(void) {
         cw_destroy(&w);
 }
 
-/* ---- absence ------------------------------------------------------------- */
+/* ---- absence ----------------------------------------------------------- */
 
 static void test_absent_is_negative_and_back_when_named_again(void) {
         cw_t w;
@@ -305,7 +305,7 @@ static void test_asked_for_and_not_answered_is_not_absent(void) {
         cw_destroy(&w);
 }
 
-/* ---- news ---------------------------------------------------------------- */
+/* ---- news -------------------------------------------------------------- */
 
 static void test_news_is_not_removed_by_an_answer_asked_before(void) {
         cw_t w;
@@ -356,7 +356,7 @@ static void test_news_does_not_live_longer_for_an_answer_asked_before(void) {
         cw_destroy(&w);
 }
 
-/* ---- in flight ----------------------------------------------------------- */
+/* ---- in flight --------------------------------------------------------- */
 
 static void test_a_topic_in_flight_is_not_asked_for_again(void) {
         cw_t w;

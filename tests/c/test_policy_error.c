@@ -14,7 +14,7 @@
  */
 #include "cache_world.h"
 
-/* ---- unknown ------------------------------------------------------------- */
+/* ---- unknown ----------------------------------------------------------- */
 
 static void test_unknown_is_negative_for_a_short_time(void) {
         cw_t w;
@@ -116,7 +116,7 @@ static void test_negative_topics_are_forgotten_after_max_age(void) {
         cw_destroy(&w);
 }
 
-/* ---- ids ----------------------------------------------------------------- */
+/* ---- ids --------------------------------------------------------------- */
 
 static void test_an_unknown_id_is_matched_by_id_and_asked_by_name(void) {
         cw_t w;
@@ -162,7 +162,7 @@ static void test_an_inconsistent_id_asks_by_name_and_changes_nothing(void) {
         cw_destroy(&w);
 }
 
-/* ---- denied, invalid, others --------------------------------------------- */
+/* ---- denied, invalid, others ------------------------------------------- */
 
 static void test_denied_is_said_for_10_s_at_most(void) {
         cw_t w;
@@ -263,7 +263,7 @@ static void test_past_its_deadline_a_topic_is_stale_and_readable(void) {
         cw_destroy(&w);
 }
 
-/* ---- KIP-951 ------------------------------------------------------------- */
+/* ---- KIP-951 ----------------------------------------------------------- */
 
 static void test_a_leader_hint_is_taken_if_strictly_newer(void) {
         int64_t deadline;
