@@ -4,7 +4,8 @@
 # Baseline of the architecture (no -march=native): figures hold for the wheel
 # as built. Wider instructions only by run-time dispatch.
 RDMETA_CFLAGS = -O2 -std=c11 -D_GNU_SOURCE -pthread -fvisibility=hidden
-RDMETA_LDFLAGS = -pthread
+# Calls from the binding into the library, which are in one file, are direct.
+RDMETA_LDFLAGS = -pthread -Wl,-Bsymbolic-functions
 # Warnings are errors in `make lint`, and only there: a newer compiler's new
 # warning must not break anybody's build.
 RDMETA_WARNINGS = -Wall -Wextra -Wstrict-prototypes -Wshadow
