@@ -143,7 +143,7 @@ cdef object record_read(const char **at, str session):
     new_replicas = record_ids(at, c.new_replicas)
     return new_tuple(Change, (
         c.version, cluster_id, session, EPOCH + timedelta(microseconds=c.wall_us),
-        rdmeta_source_name(c.source).decode("ascii"), given(c.source_broker),
-        rdmeta_change_kind_name(c.kind).decode("ascii"), topic, topic_id, given(c.partition),
-        given(c.broker), given(c.old_leader), given(c.new_leader), given(c.old_leader_epoch),
-        given(c.new_leader_epoch), old_isr, new_isr, old_replicas, new_replicas, None, detail))
+        rdmeta_source_name(c.source).decode("ascii"), some(c.source_broker),
+        rdmeta_change_kind_name(c.kind).decode("ascii"), topic, topic_id, some(c.partition),
+        some(c.broker), some(c.old_leader), some(c.new_leader), some(c.old_leader_epoch),
+        some(c.new_leader_epoch), old_isr, new_isr, old_replicas, new_replicas, None, detail))

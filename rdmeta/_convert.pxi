@@ -151,12 +151,12 @@ cdef int64_t lifetime(object seconds, str what) except -1:
 
 
 cdef inline object some(int32_t value):
-    """An id or epoch of a block: negative is absent."""
+    """An id or epoch: negative is absent."""
     return value if value >= 0 else None
 
 
 cdef inline object given(int32_t value):
-    """A value of a change record."""
+    """A bit field of authorized operations."""
     return None if value == RDMETA_NONE else value
 
 

@@ -233,6 +233,17 @@ def test_the_last_leader_of_a_leaderless_partition_is_readable_on_request(
     assert cache.partition("orders", 0, allow_stale=True).leader == 1
 
 
+def test_a_change_says_none_where_there_is_no_leader_or_no_epoch(cache: MetadataCache) -> None:
+    tell(cache, T("orders", [P(0, 1, 7)]))
+    version = cache.version
+    tell(cache, T("orders", [P(0, -1, 8)]))
+    tell(cache, T("orders", [P(0, 1, -1)]))
+    assert [
+        (c.old_leader, c.new_leader, c.old_leader_epoch, c.new_leader_epoch)
+        for c in cache.changes(version)
+    ] == [(1, None, 7, 8), (None, 1, 8, None)]
+
+
 def test_a_partition_that_never_had_a_leader_has_no_last_one(cache: MetadataCache) -> None:
     tell(cache, T("orders", [P(0, -1, 0)]))
     assert cache.last_leader("orders", 0, None) is None

@@ -114,7 +114,7 @@ def drain(cache: Cache, since: int) -> Drained:
         pulled = cache.changes(since)
         if pulled.resync:
             raise FellBehindError(f"the cache no longer holds what changed after version {since}")
-        news, since = [_without_sentinels(record) for record in pulled], pulled.until
+        news, since = list(pulled), pulled.until
         records += news
         names = {
             record.topic
@@ -135,20 +135,6 @@ def partition_rows(record: Change, partitions: Iterable[Partition]) -> Iterator[
 def _is_whole(record: Change) -> bool:
     """Whether the record is about all partitions of a topic, whose states it does not say."""
     return record.kind in WHOLE_KINDS and record.partition is None
-
-
-def _without_sentinels(record: Change) -> Change:
-    """The record with no leader, and no epoch said, as None: brokers say -1, a cache may too."""
-    return record._replace(
-        old_leader=_known(record.old_leader),
-        new_leader=_known(record.new_leader),
-        old_leader_epoch=_known(record.old_leader_epoch),
-        new_leader_epoch=_known(record.new_leader_epoch),
-    )
-
-
-def _known(value: int | None) -> int | None:
-    return None if value is None or value < 0 else value
 
 
 def _find(cache: Cache, name: str) -> Topic | None:

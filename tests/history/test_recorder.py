@@ -92,18 +92,15 @@ def test_changes_follow_as_the_cache_told_them(
     assert told == [record._replace(session=session) for record in cache.changes(4)]
 
 
-def test_no_leader_and_no_epoch_are_null_even_where_a_broker_said_minus_one(
-    cache: FakeCache, clock: FakeClock, tmp_path: Path
-) -> None:
+def test_no_leader_is_null(cache: FakeCache, clock: FakeClock, tmp_path: Path) -> None:
     with Recorder(cache, tmp_path, clock=clock) as recorder:
         recorder.observe()
-        cache.set_leader("orders", 0, -1, epoch=-1)
-        cache.set_leader("orders", 0, 0, epoch=0)
+        cache.set_leader("orders", 0, None)
+        cache.set_leader("orders", 0, 0)
         recorder.observe()
     lost, found = rows_of(tmp_path, "leader_changed")
-    assert (lost.old_leader, lost.new_leader, lost.new_leader_epoch) == (1, None, None)
-    assert (found.old_leader, found.old_leader_epoch) == (None, None)
-    assert (found.new_leader, found.new_leader_epoch) == (0, 0)
+    assert (lost.old_leader, lost.new_leader) == (1, None)
+    assert (found.old_leader, found.new_leader) == (None, 0)
 
 
 def test_a_new_topic_is_followed_by_its_partitions(
