@@ -49,6 +49,7 @@ typedef struct rdmeta_apply {
 
         rdmeta_table_t *aside; /* names of new topics ... */
         int aside_is_next;     /* ... and of all others: the next table */
+        rdmeta_topic_t *unsaid; /* in it only so as not to be named twice */
         uint32_t cursor;       /* in the order array */
         uint32_t lost;         /* topics since one was where it stood */
         uint32_t follows;      /* looked up, and where it stood all the same */

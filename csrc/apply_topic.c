@@ -143,8 +143,6 @@ rdmeta_err_t rdmeta_apply_new(rdmeta_apply_t *a, const uint8_t *start) {
         rdmeta_err_t err;
         uint64_t hash;
 
-        if (a->verdict.verdict == RDMETA_VERDICT_KEEP)
-                return RDMETA_OK; /* an error that says nothing of it */
         err = aside_make(a);
         if (err)
                 return err;
@@ -152,7 +150,7 @@ rdmeta_err_t rdmeta_apply_new(rdmeta_apply_t *a, const uint8_t *start) {
         rdmeta_table_prefetch(a->aside, hash);
         if (a->verdict.verdict == RDMETA_VERDICT_TAKE)
                 t = rdmeta_stage_build(s, &a->c->blocks, a->version);
-        else
+        else /* KEEP: an error that says nothing of it, in no state */
                 t = rdmeta_topic_bare(&a->c->blocks, name, s->topic.id,
                                       a->verdict.state, a->verdict.error,
                                       a->version);
@@ -162,7 +160,12 @@ rdmeta_err_t rdmeta_apply_new(rdmeta_apply_t *a, const uint8_t *start) {
                 rdmeta_topic_destroy(&a->c->blocks, t);
                 return RDMETA_ERR_MALFORMED; /* named twice */
         }
-        return stage_fresh(a, start, hash, t);
+        if (a->verdict.verdict != RDMETA_VERDICT_KEEP)
+                return stage_fresh(a, start, hash, t);
+        rdmeta_cold(t)->link = (uint64_t)(uintptr_t)a->unsaid;
+        a->unsaid            = t;
+        rdmeta_table_put(a->aside, hash, t);
+        return RDMETA_OK;
 }
 
 /* ---- known topics ------------------------------------------------------- */

@@ -310,11 +310,23 @@ static void commit_stats(rdmeta_apply_t *a, int changed) {
                 rdmeta_wait_notify(&a->c->wait, a->version);
 }
 
+/* Names of which nothing was learned need not be known any longer. */
+static void drop_unsaid(rdmeta_apply_t *a) {
+        rdmeta_topic_t *t;
+
+        while ((t = a->unsaid) != NULL) {
+                a->unsaid = (rdmeta_topic_t *)(uintptr_t)rdmeta_cold(t)->link;
+                rdmeta_table_drop(a->aside, rdmeta_name_hash(a->aside, t), t);
+                rdmeta_topic_destroy(&a->c->blocks, t);
+        }
+}
+
 void rdmeta_apply_commit(rdmeta_apply_t *a) {
         rdmeta_cache_t *c = a->c;
         const int changed = a->replaced || a->fresh || a->brokers_changed;
         size_t i;
 
+        drop_unsaid(a);
         if (a->forget)
                 c->order.api_version = -1;
         if (a->all || c->order.api_version == -1)
@@ -341,6 +353,7 @@ void rdmeta_apply_abort(rdmeta_apply_t *a) {
         uint32_t k;
         size_t i;
 
+        drop_unsaid(a);
         for (i = 0; i < a->n_pends; i++)
                 rdmeta_topic_destroy(&a->c->blocks, a->pends[i].topic);
         for (k = o->count; k < o->count + a->tail; k++)
