@@ -26,6 +26,9 @@ static void test_duplicate_topics_are_refused_whole(void) {
         refused("t#a 0:1@5", "t#a 0:1@6; t!3");
         refused("t#a 0:1@5", "n#n 0:1@1; t#a 0:1@6; n#n 0:1@1");
         refused("t#a 0:1@5", "n!3; n!3");
+        refused("t#a 0:1@5", "n#n 0:1@1; n!5"); /* nothing is learned of n */
+        refused("t#a 0:1@5", "n!5; m!5; n#n 0:1@1");
+        refused("t#a 0:1@5", "m#m 0:1@1; n!5; n!5");
 }
 
 static void test_duplicate_partitions_are_refused_whole(void) {
