@@ -1,0 +1,243 @@
+/*
+ * change: what is told of a pair of blocks, for every pair of states, and of
+ * a pair of broker tables. What is told of partitions is in test_feed.c.
+ */
+#include "change.h"
+
+#include "testing.h"
+
+#include "alloc.h"
+#include "cache.h"
+
+typedef struct told {
+        int n;
+        int32_t kinds[8];
+        char detail[400];
+        size_t detail_len;
+        int32_t broker, stop;
+} told_t;
+
+static int32_t tell(void *opaque, const rdmeta_change_t *c) {
+        told_t *t = opaque;
+
+        CHECK(t->n < 8 && rdmeta_change_kind_name(c->kind));
+        t->kinds[t->n++] = c->kind;
+        t->broker        = c->broker;
+        t->detail_len    = c->detail.len;
+        CHECK(c->detail.len < sizeof(t->detail));
+        memset(t->detail, 0, sizeof(t->detail));
+        if (c->detail.data)
+                memcpy(t->detail, c->detail.data, c->detail.len);
+        return t->stop;
+}
+
+static rdmeta_change_out_t out_to(told_t *t) {
+        static int32_t ids[4];
+        rdmeta_change_out_t out;
+
+        memset(t, 0, sizeof(*t));
+        memset(&out, 0, sizeof(out));
+        out.visit    = tell;
+        out.opaque   = t;
+        out.ids      = ids;
+        out.ids_each = 1;
+        return out;
+}
+
+/* ---- topics ------------------------------------------------------------ */
+
+enum { STATES = RDMETA_TOPIC_GONE + 1, NONE = -1 };
+
+/* Blocks without partitions: only a valid one was seen for sure. */
+static int32_t wanted(int from, int to) {
+        if (to == NONE || to == RDMETA_TOPIC_GONE)
+                return from == RDMETA_TOPIC_VALID ? RDMETA_TOPIC_REMOVED : -1;
+        if (to == RDMETA_TOPIC_VALID)
+                return from == RDMETA_TOPIC_VALID ? -1 : RDMETA_TOPIC_ADDED;
+        if (to == RDMETA_TOPIC_MISSING)
+                return RDMETA_TOPIC_ABSENT;
+        if (to == RDMETA_TOPIC_WAIT || from == to)
+                return -1;
+        return RDMETA_TOPIC_ERROR;
+}
+
+static void test_every_pair_of_states_is_told_as_it_should_be(void) {
+        const rdmeta_str_t name = {"a topic", 7};
+        const uint8_t id[16]    = {1};
+        rdmeta_topic_t *topics[STATES];
+        rdmeta_change_out_t out;
+        rdmeta_slab_t slab;
+        int from, to;
+        told_t t;
+
+        rdmeta_slab_init(&slab, NULL, RDMETA_LINE, RDMETA_TOPIC_LEAD);
+        for (to = 0; to < STATES; to++) {
+                topics[to] = rdmeta_topic_bare(&slab, name, id, (uint16_t)to,
+                                               (int16_t)to, 1);
+                CHECK(topics[to]);
+        }
+        for (from = NONE; from < STATES; from++) {
+                for (to = NONE; to < STATES; to++) {
+                        if (from == NONE && to == NONE)
+                                continue;
+                        out = out_to(&t);
+                        CHECK(!rdmeta_change_topics(
+                                &out, from == NONE ? NULL : topics[from],
+                                to == NONE ? NULL : topics[to]));
+                        if (wanted(from, to) < 0) {
+                                CHECK(t.n == 0);
+                        } else {
+                                CHECK(t.n == 1);
+                                CHECK(t.kinds[0] == wanted(from, to));
+                        }
+                        out    = out_to(&t);
+                        t.stop = 9;
+                        CHECK(rdmeta_change_topics(
+                                      &out, from == NONE ? NULL : topics[from],
+                                      to == NONE ? NULL : topics[to]) ==
+                              9 * t.n);
+                }
+        }
+        for (to = 0; to < STATES; to++)
+                rdmeta_topic_destroy(&slab, topics[to]);
+        rdmeta_slab_destroy(&slab);
+}
+
+/* ---- brokers ----------------------------------------------------------- */
+
+/* A table of these, on top of an empty one. */
+static rdmeta_brokers_t *table(const rdmeta_broker_t *rows, size_t n) {
+        rdmeta_brokers_t *b = rdmeta_brokers_empty(NULL, 0);
+        size_t i;
+
+        for (i = 0; i < n; i++) {
+                rdmeta_brokers_t *more =
+                        rdmeta_brokers_with(NULL, b, &rows[i], 0);
+                CHECK(more);
+                rdmeta_brokers_destroy(NULL, b);
+                b = more;
+        }
+        return b;
+}
+
+static void test_brokers_are_told_in_the_order_of_their_ids(void) {
+        const rdmeta_str_t none    = {NULL, 0};
+        const rdmeta_broker_t a[]  = {{1, 1, {"a", 1}, none},
+                                      {3, 1, {"c", 1}, none},
+                                      {5, 1, {"e", 1}, none},
+                                      {2000, 1, {"x", 1}, none}};
+        const rdmeta_broker_t b[]  = {{3, 1, {"c", 1}, none},
+                                      {4, 1, {"d", 1}, none},
+                                      {5, 2, {"e", 1}, none}};
+        rdmeta_brokers_t *x = table(a, 4), *y = table(b, 3);
+        rdmeta_change_out_t out;
+        told_t t;
+
+        out = out_to(&t);
+        CHECK(!rdmeta_change_brokers(&out, x, y));
+        CHECK(t.n == 4 && t.kinds[0] == RDMETA_BROKER_REMOVED);
+        CHECK(t.kinds[1] == RDMETA_BROKER_ADDED);
+        CHECK(t.kinds[2] == RDMETA_BROKER_CHANGED);
+        CHECK(t.kinds[3] == RDMETA_BROKER_REMOVED && t.broker == 2000);
+        out    = out_to(&t);
+        t.stop = 5;
+        CHECK(rdmeta_change_brokers(&out, x, y) == 5 && t.n == 1);
+        out = out_to(&t);
+        CHECK(!rdmeta_change_brokers(&out, x, x) && t.n == 0);
+        rdmeta_brokers_destroy(NULL, x);
+        rdmeta_brokers_destroy(NULL, y);
+}
+
+static void test_a_rack_is_a_change_and_an_empty_one_is_one(void) {
+        const rdmeta_broker_t none  = {1, 1, {"a", 1}, {NULL, 0}};
+        const rdmeta_broker_t empty = {1, 1, {"a", 1}, {"", 0}};
+        const rdmeta_broker_t rack  = {1, 1, {"a", 1}, {"r", 1}};
+        const rdmeta_broker_t *const rows[] = {&none, &empty, &rack};
+        static const char *const texts[] = {"a:1", "a:1 rack=", "a:1 rack=r"};
+        rdmeta_change_out_t out;
+        int i, k;
+        told_t t;
+
+        for (i = 0; i < 3; i++)
+                for (k = 0; k < 3; k++) {
+                        rdmeta_brokers_t *x = table(rows[i], 1);
+                        rdmeta_brokers_t *y = table(rows[k], 1);
+
+                        out = out_to(&t);
+                        CHECK(!rdmeta_change_brokers(&out, x, y));
+                        CHECK(t.n == (i != k));
+                        if (i != k) {
+                                CHECK(t.kinds[0] == RDMETA_BROKER_CHANGED);
+                                CHECK(!strcmp(t.detail, texts[k]));
+                        }
+                        rdmeta_brokers_destroy(NULL, x);
+                        rdmeta_brokers_destroy(NULL, y);
+                }
+}
+
+/* The longest strings that Kafka can say are cut, not overrun. */
+static void test_details_of_any_length_are_told(void) {
+        static const size_t lengths[] = {1, 200, 254, 255, 256, 300, 32767};
+        char *text = malloc(32767);
+        rdmeta_change_out_t out;
+        size_t i, k;
+        told_t t;
+
+        CHECK(text);
+        memset(text, 'h', 32767);
+        for (i = 0; i < 7; i++)
+                for (k = 0; k < 7; k++) {
+                        const rdmeta_broker_t row = {INT32_MAX,
+                                                     65535,
+                                                     {text, lengths[i]},
+                                                     {text, lengths[k]}};
+                        rdmeta_brokers_t *x = table(NULL, 0);
+                        rdmeta_brokers_t *y = table(&row, 1);
+
+                        out = out_to(&t);
+                        CHECK(!rdmeta_change_brokers(&out, x, y));
+                        CHECK(t.n == 1 && t.broker == INT32_MAX);
+                        CHECK(t.detail_len == strlen(t.detail));
+                        CHECK(!strncmp(t.detail, "h", 1));
+                        rdmeta_brokers_destroy(NULL, x);
+                        rdmeta_brokers_destroy(NULL, y);
+                }
+        free(text);
+}
+
+/* ---- names ------------------------------------------------------------- */
+
+static void test_kinds_and_sources_have_names_of_their_own(void) {
+        int i, k;
+
+        for (i = 0; i <= RDMETA_OBSERVED_TO; i++)
+                for (k = 0; k < i; k++)
+                        CHECK(strcmp(rdmeta_change_kind_name(i),
+                                     rdmeta_change_kind_name(k)) != 0);
+        for (i = 0; i <= RDMETA_SOURCE_PURGE; i++)
+                for (k = 0; k < i; k++)
+                        CHECK(strcmp(rdmeta_source_name(i),
+                                     rdmeta_source_name(k)) != 0);
+        CHECK(!rdmeta_change_kind_name(RDMETA_OBSERVED_TO + 1));
+        CHECK(!rdmeta_change_kind_name(-1) && !rdmeta_source_name(-1));
+        CHECK(!rdmeta_source_name(RDMETA_SOURCE_PURGE + 1));
+        CHECK(!strcmp(rdmeta_change_kind_name(RDMETA_TOPIC_ADDED),
+                      "topic_added"));
+        CHECK(!strcmp(rdmeta_change_kind_name(RDMETA_ISR_CHANGED),
+                      "isr_changed"));
+        CHECK(!strcmp(rdmeta_change_kind_name(RDMETA_CLUSTER_CHANGED),
+                      "cluster_changed"));
+        CHECK(!strcmp(rdmeta_change_kind_name(RDMETA_OBSERVED_TO),
+                      "observed_to"));
+        CHECK(!strcmp(rdmeta_source_name(RDMETA_SOURCE_EXPIRY), "expiry"));
+}
+
+int main(void) {
+        test_begin(60);
+        RUN(test_every_pair_of_states_is_told_as_it_should_be);
+        RUN(test_brokers_are_told_in_the_order_of_their_ids);
+        RUN(test_a_rack_is_a_change_and_an_empty_one_is_one);
+        RUN(test_details_of_any_length_are_told);
+        RUN(test_kinds_and_sources_have_names_of_their_own);
+        return 0;
+}
