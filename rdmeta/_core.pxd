@@ -355,6 +355,7 @@ cdef class CacheState:
     cdef object monotonic
     cdef object wall
     cdef int64_t max_age_us
+    cdef int pid
     cdef str session_name
     # What rdmeta.waits keeps: {event loop: its waiters}.
     cdef readonly dict _loops

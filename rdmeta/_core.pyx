@@ -14,7 +14,7 @@ from libc.stdint cimport INT16_MAX, INT16_MIN, INT32_MAX, INT32_MIN, INT64_MAX, 
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcmp, memcpy, memset
 from posix.time cimport CLOCK_MONOTONIC, CLOCK_REALTIME
-from posix.unistd cimport write
+from posix.unistd cimport getpid, write
 
 cimport cython
 

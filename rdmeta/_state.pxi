@@ -29,6 +29,7 @@ cdef class CacheState:
         self.max_age_us = conf.max_age_us
         self.session_name = str(uuid.uuid4())
         self._loops = {}
+        self.pid = getpid()
         self.cache = rdmeta_cache_new(&conf)
         if self.cache is NULL:
             raise MemoryError
@@ -77,11 +78,16 @@ cdef class CacheState:
             return self.pool[allow_stale][self.pooled[allow_stale]]
         with nogil:  # a writer may hold the lock that this takes
             reader = rdmeta_reader_new(self.cache, RDMETA_ALLOW_STALE if allow_stale else 0)
-        if reader is NULL:
+        if reader is not NULL:
+            return reader
+        if getpid() == self.pid:
             raise MemoryError
-        return reader
+        # In the child of a fork there are no writers to be kept from freeing anything.
+        return self.lenient if allow_stale else self.strict
 
     cdef void give(self, bint allow_stale, rdmeta_reader_t *reader) noexcept:
+        if reader is self.strict or reader is self.lenient:
+            return
         if self.pooled[allow_stale] == POOLED_READERS:
             with nogil:
                 rdmeta_reader_destroy(reader)

@@ -119,11 +119,11 @@ cdef class CacheWriter(CacheState):
             raise from_code(err, "hint")
         return [text(to_ask.items[i]) for i in range(n)]
 
-    def purge_hints(self, topics=None):
+    def purge_hints(self, names=None):
         """End the hints of topics, or all of them; returns how many there were."""
-        cdef Names names = None if topics is None else Names(topics)
-        cdef const rdmeta_str_t *items = NULL if names is None else names.items
-        cdef size_t n = 0 if names is None else names.n
+        cdef Names given = None if names is None else Names(names)
+        cdef const rdmeta_str_t *items = NULL if given is None else given.items
+        cdef size_t n = 0 if given is None else given.n
         cdef rdmeta_time_t now
         cdef int64_t ended
         self.read_clocks(&now)

@@ -386,6 +386,9 @@ def test_the_child_of_a_fork_reads_and_is_refused_writes(cache: MetadataCache) -
     if child == 0:
         try:
             assert cache.leader("orders", 0) == 1
+            assert cache.topic("orders").partitions[0] == cache.partition("orders", 0)
+            assert list(cache.leaders(["orders"], [0])) == [1]
+            assert len(cache.brokers) == len(frames.BROKERS)
             with pytest.raises(ForkedError):
                 tell(cache, T("new"))
             os._exit(7)
