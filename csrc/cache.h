@@ -64,6 +64,7 @@ struct rdmeta_cache {
         rdmeta_expiry_t expiry;
         rdmeta_avl_t tree;
         int tree_made; /* 1: all entries are in the tree; 0: none is */
+        int ids_shared; /* 1: an id was two topics': one may not find its own */
         rdmeta_doubts_t doubts;
         rdmeta_stage_t stage;
         rdmeta_conf_t conf;

@@ -14,9 +14,14 @@ static const char *check_entry(rdmeta_cache_t *c, const rdmeta_topic_t *t) {
         if (rdmeta_topic_has_id(t)) {
                 const rdmeta_topic_t *by_id =
                         rdmeta_table_id(rdmeta_ids(c), rdmeta_cold(t)->id);
-                if (!by_id || memcmp(rdmeta_cold(by_id)->id,
-                                     rdmeta_cold(t)->id, 16) != 0)
+                if (by_id ? memcmp(rdmeta_cold(by_id)->id, rdmeta_cold(t)->id,
+                                   16) != 0
+                          : !c->ids_shared)
                         return "an id does not find a block";
+                if (by_id && rdmeta_entry_find(c, by_id->name,
+                                               by_id->name_len) !=
+                                     rdmeta_entry_of(c, by_id))
+                        return "an id finds a block that is no longer there";
         }
         if (e->order >= c->order.count)
                 return "an entry's slot is beyond the order";

@@ -128,10 +128,12 @@ static void id_put(rdmeta_cache_t *c, rdmeta_topic_t *t) {
                 return;
         hash = rdmeta_hash_id(ids->key, rdmeta_cold(t)->id);
         old  = rdmeta_table_id(ids, rdmeta_cold(t)->id);
-        if (old)
+        if (old) {
                 rdmeta_table_swap(ids, hash, old, t);
-        else
+                c->ids_shared = 1;
+        } else {
                 rdmeta_table_put(ids, hash, t);
+        }
 }
 
 static void id_drop(rdmeta_cache_t *c, const rdmeta_topic_t *t) {
