@@ -147,6 +147,33 @@ static void test_a_name_longer_than_the_limit_is_refused(void) {
         cw_destroy(&w);
 }
 
+/* ---- ids --------------------------------------------------------------- */
+
+/* Ids are brokers' word: should two topics come with one, both are found by
+ * name, and by the id the last one, until that has another. */
+static void test_two_topics_of_one_id_are_found_by_name(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_all(&w, "a#x 0:1@1; b#x 0:2@1; c#c 0:3@1"));
+        CHECK(cw_leader(&w, "a", 0) == 1 && cw_leader(&w, "b", 0) == 2);
+        CHECK(cw_state_id(&w, 'x') == 0);
+        CHECK(!cw_all(&w, "a#x 0:1@1; b#y 0:2@1; c#c 0:3@1"));
+        CHECK(cw_state_id(&w, 'y') == 0);
+        CHECK(!cw_all(&w, "a#z 0:1@1; b#z 0:2@1; c#c 0:3@1"));
+        CHECK(!cw_all(&w, "a#z 0:1@2; c#z 0:2@1"));
+        CHECK(cw_state_id(&w, 'z') == 0);
+        w.broker = 2;
+        CHECK(!cw_all(&w, "a#z 0:1@1; c#y 0:2@1"));
+        cw_pass(&w, 2000 * CW_S);
+        cw_sweep(&w); /* b is forgotten */
+        cw_sweep(&w);
+        CHECK(cw_leader_stale(&w, "a", 0) == 1);
+        CHECK(!rdmeta_cache_purge(w.cache, w.now));
+        CHECK(cw_state_id(&w, 'z') == RDMETA_NOT_CACHED);
+        cw_destroy(&w);
+}
+
 /* ---- order ------------------------------------------------------------- */
 
 static void test_walks_are_in_the_order_of_bytes_and_by_prefix(void) {
@@ -345,6 +372,7 @@ int main(void) {
         RUN(test_names_that_differ_in_one_byte_are_two);
         RUN(test_names_are_bytes);
         RUN(test_a_name_longer_than_the_limit_is_refused);
+        RUN(test_two_topics_of_one_id_are_found_by_name);
         RUN(test_walks_are_in_the_order_of_bytes_and_by_prefix);
         RUN(test_100_000_partitions_are_found_whatever_their_ids);
         RUN(test_partitions_in_another_order_are_no_change);

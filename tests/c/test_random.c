@@ -162,6 +162,8 @@ static void answer_fill(sim_t *s, gen_cluster_t *c, int broker, int some) {
                         topic->name = (rdmeta_str_t){NULL, 0};
                 if (below(s, 30) == 0)
                         memset(topic->id, 0, sizeof(topic->id));
+                else if (below(s, 100) == 0) /* another topic's, perhaps */
+                        memset(topic->id, 1 + below(s, TOPICS), 15);
                 topic->has_operations = below(s, 20) == 0;
                 topic->operations     = 8;
                 c->topic_count++;
