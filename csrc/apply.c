@@ -24,6 +24,7 @@ static void count_verdict(rdmeta_apply_t *a) {
         a->out->advice |= v->advice;
         a->out->leaderless += v->leaderless;
         a->out->listener_not_found += v->listener_not_found;
+        a->out->unreachable += v->unreachable;
         a->out->kept_back += v->kept_back;
         a->out->negative += v->verdict == RDMETA_VERDICT_STATE;
 }

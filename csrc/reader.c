@@ -142,8 +142,8 @@ void rdmeta_leaders(rdmeta_reader_t *r, const rdmeta_str_t *topics,
 
 /* ---- everything about one ------------------------------------------------ */
 
-static void partition_copy(const rdmeta_cols_t *cols, uint32_t i,
-                           rdmeta_partition_t *out) {
+static void partition_copy(rdmeta_reader_t *r, const rdmeta_cols_t *cols,
+                           uint32_t i, rdmeta_partition_t *out) {
         rdmeta_row_t row;
 
         rdmeta_topic_row(cols, i, &row);
@@ -152,6 +152,8 @@ static void partition_copy(const rdmeta_cols_t *cols, uint32_t i,
         out->last_leader  = row.last;
         out->leader_epoch = row.epoch;
         out->error        = row.error;
+        out->unreachable  = r && row.leader >= 0 &&
+                           !rdmeta_brokers_has(rdmeta_brokers(r), row.leader);
         rdmeta_list_copy(row.replicas, &out->replicas);
         rdmeta_list_copy(row.isr, &out->isr);
         rdmeta_list_copy(row.offline, &out->offline_replicas);
@@ -186,7 +188,7 @@ rdmeta_err_t rdmeta_partition(rdmeta_reader_t *r, const char *topic,
         }
         if (!err) {
                 rdmeta_topic_cols(t, &cols);
-                partition_copy(&cols, (uint32_t)place, out);
+                partition_copy(r, &cols, (uint32_t)place, out);
         }
         rdmeta_reading_leave(&r->reading);
         return err;
@@ -242,14 +244,15 @@ void rdmeta_topic_info(rdmeta_reader_t *r, const rdmeta_topic_t *t,
         out->deadline_us = rdmeta_view_deadline(r->root, t);
 }
 
-rdmeta_err_t rdmeta_topic_partition_at(const rdmeta_topic_t *t, uint32_t i,
+rdmeta_err_t rdmeta_topic_partition_at(rdmeta_reader_t *r,
+                                       const rdmeta_topic_t *t, uint32_t i,
                                        rdmeta_partition_t *out) {
         rdmeta_cols_t cols;
 
         if (i >= rdmeta_topic_count(t))
                 return RDMETA_NO_PARTITION;
         rdmeta_topic_cols(t, &cols);
-        partition_copy(&cols, i, out);
+        partition_copy(r, &cols, i, out);
         return RDMETA_OK;
 }
 

@@ -139,7 +139,7 @@ static int32_t see_topic(void *opaque, const rdmeta_topic_t *t) {
         p.replicas.ids      = ids;
         p.replicas.capacity = 8;
         for (i = 0; i < info.partitions; i++) {
-                HOLDS(!rdmeta_topic_partition_at(t, i, &p));
+                HOLDS(!rdmeta_topic_partition_at(r, t, i, &p));
                 HOLDS(p.partition >= 0 && p.leader >= -1);
                 HOLDS(p.leader_epoch >= -1);
                 if (info.state == 0)

@@ -333,11 +333,11 @@ cdef class Lists:
 
 cdef int read_partition(const rdmeta_topic_t *topic, uint32_t i, Lists lists) except -1:
     """The i-th partition of a borrowed topic."""
-    cdef rdmeta_err_t err = rdmeta_topic_partition_at(topic, i, &lists.value)
+    cdef rdmeta_err_t err = rdmeta_topic_partition_at(NULL, topic, i, &lists.value)
     if not err and lists.cut():
         if not lists.grow():
             raise MemoryError
-        err = rdmeta_topic_partition_at(topic, i, &lists.value)
+        err = rdmeta_topic_partition_at(NULL, topic, i, &lists.value)
     if err:
         raise from_code(err, f"partition at {i}")
     return 0

@@ -95,6 +95,7 @@ cdef extern from "rdmeta.h" nogil:
         uint32_t absent
         uint32_t leaderless
         uint32_t listener_not_found
+        uint32_t unreachable
         uint32_t brokers_changed
         uint32_t advice
         int32_t throttle_ms
@@ -164,6 +165,7 @@ cdef extern from "rdmeta.h" nogil:
         int32_t last_leader
         int32_t leader_epoch
         int32_t error
+        int32_t unreachable
         rdmeta_ids_out_t replicas
         rdmeta_ids_out_t isr
         rdmeta_ids_out_t offline_replicas
@@ -192,7 +194,8 @@ cdef extern from "rdmeta.h" nogil:
                                       int64_t mono_us, const rdmeta_topic_t **out)
     void rdmeta_topic_info(rdmeta_reader_t *reader, const rdmeta_topic_t *topic, int64_t mono_us,
                            rdmeta_topic_info_t *out)
-    rdmeta_err_t rdmeta_topic_partition_at(const rdmeta_topic_t *topic, uint32_t i,
+    rdmeta_err_t rdmeta_topic_partition_at(rdmeta_reader_t *reader,
+                                           const rdmeta_topic_t *topic, uint32_t i,
                                            rdmeta_partition_t *out)
 
     ctypedef struct rdmeta_broker_t:

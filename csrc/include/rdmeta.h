@@ -202,6 +202,7 @@ typedef struct rdmeta_applied {
         uint32_t absent;      /**< missing from an all-topics answer */
         uint32_t leaderless;  /**< partitions answered without a leader */
         uint32_t listener_not_found; /**< of which for error 72 */
+        uint32_t unreachable; /**< partitions led by none of the brokers */
         uint32_t brokers_changed;    /**< 1: the broker table differs */
         uint32_t advice;             /**< RDMETA_ADVICE_... */
         int32_t throttle_ms;         /**< KIP-219; 0 before v3 */
@@ -331,6 +332,10 @@ typedef struct rdmeta_partition {
         int32_t last_leader;  /**< the last one known; -1: never one */
         int32_t leader_epoch; /**< -1: the broker did not say */
         int32_t error;        /**< Kafka's code; 0, 5, 9, 72 ... */
+        /** 1: the leader is not among the brokers now. KRaft does not look at
+         *  fencing when it answers, so that is no mistake, but a reason to
+         *  refresh. */
+        int32_t unreachable;
         /** The caller sets ids and capacity (0 and NULL are fine). */
         rdmeta_ids_out_t replicas;
         rdmeta_ids_out_t isr;
@@ -375,8 +380,10 @@ RDMETA_API rdmeta_err_t rdmeta_topic_find_id(rdmeta_reader_t *reader,
 RDMETA_API void rdmeta_topic_info(rdmeta_reader_t *reader,
                                   const rdmeta_topic_t *topic,
                                   int64_t mono_us, rdmeta_topic_info_t *out);
-/** The i-th partition in the order of ids; NO_PARTITION beyond the last. */
-RDMETA_API rdmeta_err_t rdmeta_topic_partition_at(const rdmeta_topic_t *topic,
+/** The i-th partition in the order of ids; NO_PARTITION beyond the last.
+ *  `reader` NULL: `unreachable` is not worked out. */
+RDMETA_API rdmeta_err_t rdmeta_topic_partition_at(rdmeta_reader_t *reader,
+                                                  const rdmeta_topic_t *topic,
                                                   uint32_t i,
                                                   rdmeta_partition_t *out);
 

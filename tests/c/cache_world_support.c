@@ -445,10 +445,11 @@ static void text_topic(cw_t *w, char *text, const rdmeta_topic_t *t) {
         if (info.internal)
                 text_add(text, "~");
         for (i = 0; i < info.partitions; i++) {
-                CHECK(!rdmeta_topic_partition_at(t, i, &p));
+                CHECK(!rdmeta_topic_partition_at(w->reader, t, i, &p));
                 text_row(text, &p);
         }
-        CHECK(rdmeta_topic_partition_at(t, i, &p) == RDMETA_NO_PARTITION);
+        CHECK(rdmeta_topic_partition_at(w->reader, t, i, &p) ==
+              RDMETA_NO_PARTITION);
 }
 
 const char *cw_topic(cw_t *w, const char *topic) {

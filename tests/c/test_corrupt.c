@@ -85,7 +85,7 @@ static int32_t visit_topic(void *opaque, const rdmeta_topic_t *t) {
         memset(&p, 0, sizeof(p));
         p.isr.ids      = ids;
         p.isr.capacity = 4;
-        for (i = 0; !rdmeta_topic_partition_at(t, i, &p); i++)
+        for (i = 0; !rdmeta_topic_partition_at(NULL, t, i, &p); i++)
                 CHECK(p.leader >= -1 && p.leader_epoch >= -1);
         ++*(int *)opaque;
         return 0;

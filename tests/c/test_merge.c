@@ -268,6 +268,15 @@ static void test_no_leader_for_want_of_a_listener_is_counted_each_time(void) {
         cw_destroy(&w);
 }
 
+static int unreachable(const cw_t *w, int32_t partition) {
+        rdmeta_partition_t p;
+
+        memset(&p, 0, sizeof(p));
+        CHECK(!rdmeta_partition(w->reader, "t", 1, partition, w->now.mono_us,
+                                &p));
+        return p.unreachable;
+}
+
 static void test_a_leader_not_among_the_brokers_is_returned(void) {
         cw_t w;
         int i;
@@ -278,9 +287,12 @@ static void test_a_leader_not_among_the_brokers_is_returned(void) {
                 CHECK(cw_leader(&w, "t", 1) == 7);
                 CHECK(w.applied.advice & RDMETA_ADVICE_ASK_AGAIN);
                 CHECK(w.applied.leaderless == 0);
+                CHECK(w.applied.unreachable == 1);
+                CHECK(!unreachable(&w, 0) && unreachable(&w, 1));
         }
         w.brokers = "1,2,3,7";
         CHECK(!cw_all(&w, "t#a 0:1@5 1:7@5"));
+        CHECK(w.applied.unreachable == 0 && !unreachable(&w, 1));
         CHECK(!(w.applied.advice & RDMETA_ADVICE_ASK_AGAIN));
         cw_destroy(&w);
 }
