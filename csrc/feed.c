@@ -79,6 +79,7 @@ static int32_t feed_batch(rdmeta_change_out_t *out,
         int32_t res = 0;
         uint32_t i;
 
+        out->record.offset        = -1;
         out->record.version       = b->version;
         out->record.wall_us       = b->wall_us;
         out->record.source        = b->source;

@@ -146,4 +146,5 @@ cdef object record_read(const char **at, str session):
         rdmeta_source_name(c.source).decode("ascii"), some(c.source_broker),
         rdmeta_change_kind_name(c.kind).decode("ascii"), topic, topic_id, some(c.partition),
         some(c.broker), some(c.old_leader), some(c.new_leader), some(c.old_leader_epoch),
-        some(c.new_leader_epoch), old_isr, new_isr, old_replicas, new_replicas, None, detail))
+        some(c.new_leader_epoch), old_isr, new_isr, old_replicas, new_replicas,
+        c.offset if c.offset >= 0 else None, detail))

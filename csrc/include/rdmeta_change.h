@@ -1,5 +1,7 @@
 /*
  * rdmeta: changes and waiting. Part of rdmeta.h, which includes it.
+ *
+ * Threads: any, for every call here.
  */
 #ifndef RDMETA_CHANGE_H
 #define RDMETA_CHANGE_H
@@ -88,6 +90,8 @@ typedef struct rdmeta_change {
         rdmeta_ids_t old_isr, new_isr;
         rdmeta_ids_t old_replicas, new_replicas;
         rdmeta_str_t detail; /**< e.g. an error's name, an endpoint */
+        int64_t offset;      /**< in the metadata log; -1: not from it */
+        int64_t reserved[2];
 } rdmeta_change_t;
 
 typedef int32_t (*rdmeta_change_visit_t)(void *opaque,

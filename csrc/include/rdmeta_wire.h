@@ -2,7 +2,7 @@
  * rdmeta: Kafka's Metadata request and response (API key 3) v0-v13, alone.
  *
  * Part of rdmeta.h, which includes it; for programs that want the bytes and
- * no cache. Nothing here allocates or keeps anything.
+ * no cache. Nothing here allocates or keeps anything. Threads: any.
  */
 #ifndef RDMETA_WIRE_H
 #define RDMETA_WIRE_H
