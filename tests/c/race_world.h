@@ -46,7 +46,7 @@ typedef struct race {
 } race_t;
 
 /* `fence`: as where the kernel has no membarrier. */
-void race_init(race_t *w, int fence);
+void race_init(race_t *w, uint64_t seed, int fence);
 /* Checks that nothing leaked. */
 void race_destroy(race_t *w);
 

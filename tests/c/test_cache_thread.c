@@ -353,7 +353,7 @@ static void run_all(int fence, int seconds) {
         pthread_t threads[KINDS + WRITERS];
         int k;
 
-        race_init(&w, fence);
+        race_init(&w, test_seed, fence);
         for (k = 0; k < KINDS; k++)
                 worker_init(&workers[k], &w, k);
         for (k = 0; k < WRITERS; k++) {
@@ -405,7 +405,7 @@ static void test_what_a_reader_holds_stays_until_it_leaves(void) {
         rdmeta_reader_t *r;
         uint32_t i;
 
-        race_init(&w, 0);
+        race_init(&w, test_seed, 0);
         x.world = &w;
         x.rng   = test_rng(7);
         write_much(&w, &x);
