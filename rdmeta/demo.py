@@ -28,7 +28,11 @@ try:
     from rich.markup import escape
     from rich.table import Table
 except ImportError as error:
-    raise MissingExtraError.of("rdmeta.demo", "cli") from error
+    missing = MissingExtraError.of("rdmeta.demo", "cli", "kafka", "cffi", "spark")
+    if __name__ != "__main__":
+        raise missing from error
+    print(f"python -m rdmeta.demo: {missing}", file=sys.stderr)
+    sys.exit(2)
 
 TOPICS = tuple(
     f"{what}.{where}-{number}"
@@ -81,7 +85,10 @@ class Waiter(threading.Thread):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the demo: 0 if all went well, Spark skipped or not; 1 if not; 2 for bad usage."""
+    """Run the demo: 0 if all went well, Spark skipped or not; 1 if not.
+
+    2 for bad usage, or without an extra that it needs.
+    """
     parser = argparse.ArgumentParser(prog="python -m rdmeta.demo", description=__doc__)
     parser.add_argument(
         "--bootstrap",
@@ -104,7 +111,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             )
         else:
             whole_path(out)
-    except ValueError as error:
+    except (ValueError, MissingExtraError) as error:
         console.print(f"[red]{escape(str(error))}[/]")
         return 2
     except Error as error:

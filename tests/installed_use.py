@@ -8,12 +8,25 @@ from __future__ import annotations
 
 import importlib.util
 import struct
+import subprocess
 import sys
 from pathlib import Path
 
 import rdmeta
 
 EXTRAS = ["aiokafka", "cffi", "click", "confluent_kafka", "kafka", "pyarrow", "pyspark", "rich"]
+
+# Modules and packages that need an extra, and what their errors name; every other one imports.
+NEEDS = {
+    "rdmeta.demo": "cli,kafka,cffi,spark",
+    "rdmeta.history": "arrow",
+    "rdmeta.spark.intervals": "spark",
+    "rdmeta.spark.pipeline": "spark",
+}
+COMMANDS = {
+    ("rdmeta.demo",): "cli,kafka,cffi,spark",
+    ("rdmeta.spark", "in", "out"): "spark",
+}
 
 
 def string(text: str) -> bytes:
@@ -37,6 +50,41 @@ def metadata_response_v1() -> bytes:
     return struct.pack(">i", 1) + broker + struct.pack(">ii", 7, 1) + topic
 
 
+def advice_of(module: str) -> str | None:
+    """What the error says that importing a module ends in, None if it imports."""
+    try:
+        importlib.import_module(module)
+    except rdmeta.errors.MissingExtraError as error:
+        return str(error)
+    return None
+
+
+def check_modules(installed: Path) -> None:
+    """Each module imports, or names the extra that it needs."""
+    for path in sorted(installed.rglob("*.py")):
+        parts = path.relative_to(installed.parent).with_suffix("").parts
+        if parts[-1] == "__main__":
+            continue
+        module = ".".join(parts).removesuffix(".__init__")
+        needed = [NEEDS[name] for name in NEEDS if f"{module}.".startswith(f"{name}.")]
+        advice = advice_of(module)
+        if needed:
+            assert f"pip install 'rdmeta[{needed[0]}]'" in (advice or ""), f"{module}: {advice}"
+        else:
+            assert advice is None, f"{module}: {advice}"
+
+
+def check_commands() -> None:
+    """Each command says in one line what it lacks, and ends with 2."""
+    for words, extras in COMMANDS.items():
+        command = [sys.executable, "-I", "-m", *words]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 2, done
+        assert done.stdout == "", done
+        assert len(done.stderr.splitlines()) == 1, done
+        assert f"pip install 'rdmeta[{extras}]'" in done.stderr, done
+
+
 def main() -> None:
     installed = Path(rdmeta.__file__).resolve().parent
     source = Path(__file__).resolve().parent.parent
@@ -58,7 +106,9 @@ def main() -> None:
         rdmeta.EmbeddedCluster(brokers=1)
     except rdmeta.errors.MissingExtraError as error:
         advice = str(error)
-    assert "pip install" in advice, "EmbeddedCluster does not name its extra"
+    assert "pip install 'rdmeta[kafka,cffi]'" in advice, "EmbeddedCluster does not name its extra"
+    check_modules(installed)
+    check_commands()
     print(f"rdmeta {rdmeta.__version__} works without extras")
 
 

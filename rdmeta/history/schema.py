@@ -14,18 +14,12 @@ from __future__ import annotations
 
 import re
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from urllib.parse import quote, unquote
 
-from rdmeta.errors import Error, MissingExtraError
+import pyarrow as pa
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-else:
-    try:
-        import pyarrow as pa
-    except ImportError as error:
-        raise MissingExtraError.of("rdmeta.history", "arrow") from error
+from rdmeta.errors import Error
 
 __all__ = [
     "CHANGE_SCHEMA",

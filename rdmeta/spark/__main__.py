@@ -7,16 +7,19 @@ import json
 import sys
 import time
 from collections.abc import Sequence
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from rdmeta.errors import Error
-from rdmeta.spark.pipeline import TABLES, Made, make, plan
 from rdmeta.spark.session import build_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from rdmeta.spark.pipeline import Made
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the job; 0 if the tables are there, 2 for bad usage or input, as for every command."""
+    """Run the job; 0 if the tables are there; 2 for bad usage or input, or without the extra."""
     parser = argparse.ArgumentParser(prog="python -m rdmeta.spark", description=__doc__)
     parser.add_argument("source", metavar="IN", help="a directory that a recorder wrote to")
     parser.add_argument("out", metavar="OUT", help="where the tables go; made if it is not there")
@@ -34,6 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"[{time.monotonic() - began:5.1f} s] {text} ...", file=sys.stderr, flush=True)
 
     try:
+        from rdmeta.spark.pipeline import make, plan
+
         made = make(plan(chosen.source, chosen.out), session, say)
     except Error as error:
         print(f"python -m rdmeta.spark: {error}", file=sys.stderr)
@@ -52,7 +57,8 @@ def _as_json(made: Made, seconds: float) -> str:
             "made": list(made.made),
             "unchanged": list(made.unchanged),
             "tables": {
-                table: {"path": str(made.out / table), "rows": made.rows[table]} for table in TABLES
+                table: {"path": str(made.out / table), "rows": rows}
+                for table, rows in made.rows.items()
             },
             "seconds": round(seconds, 3),
         }
@@ -60,7 +66,7 @@ def _as_json(made: Made, seconds: float) -> str:
 
 
 def _as_text(made: Made) -> str:
-    lines = [f"{made.rows[table]:>10} rows  {made.out / table}" for table in TABLES]
+    lines = [f"{rows:>10} rows  {made.out / table}" for table, rows in made.rows.items()]
     clusters = f"{len(made.made)} made, {len(made.unchanged)} unchanged"
     return "\n".join([*lines, f"clusters: {clusters}"])
 

@@ -19,8 +19,13 @@ Inputs, both of them as `rdmeta.spark.tables.load` makes them:
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F
+from rdmeta.errors import MissingExtraError
+
+try:
+    from pyspark.sql import Column, DataFrame, Window
+    from pyspark.sql import functions as F
+except ImportError as error:
+    raise MissingExtraError.of("rdmeta.spark", "spark") from error
 
 __all__ = ["leader_change", "leader_minutes", "partition_interval", "segments"]
 

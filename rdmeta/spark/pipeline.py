@@ -26,9 +26,14 @@ from typing import NamedTuple
 from urllib.parse import quote
 from uuid import uuid4
 
-import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from rdmeta.errors import MissingExtraError
+
+try:
+    import pyarrow.parquet as pq
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import functions as F
+except ImportError as error:
+    raise MissingExtraError.of("rdmeta.spark", "spark") from error
 
 from rdmeta.history import HistoryError, Recording, recordings
 from rdmeta.spark.intervals import leader_change, leader_minutes, partition_interval

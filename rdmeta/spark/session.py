@@ -12,11 +12,6 @@ from rdmeta.errors import Error, MissingExtraError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-else:
-    try:
-        from pyspark.sql import SparkSession
-    except ImportError as error:
-        raise MissingExtraError.of("rdmeta.spark", "spark") from error
 
 __all__ = ["NoJavaError", "build_session", "find_java"]
 
@@ -46,8 +41,12 @@ def build_session(
     `short` says that the job is a matter of seconds: on one machine Java then compiles what it runs
     quickly instead of well, which halves the time of a first small job and slows down large ones.
     Executors run this process's own Python unless PYSPARK_PYTHON says otherwise. Timestamps are
-    UTC. Raises NoJavaError.
+    UTC. Raises NoJavaError, and MissingExtraError without the extra `spark`.
     """
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise MissingExtraError.of("rdmeta.spark", "spark") from error
     find_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
