@@ -294,7 +294,8 @@ static uint32_t generation_check(uint32_t i, const uint8_t id[16]) {
         return generation;
 }
 
-static void rows_check(const rdmeta_topic_t *t, uint32_t i, uint32_t n) {
+static void rows_check(rdmeta_reader_t *r, const rdmeta_topic_t *t,
+                       uint32_t i, uint32_t n) {
         int32_t lists[3][RACE_REPLICAS + 1], epoch = -1;
         rdmeta_partition_t p;
         uint32_t k;
@@ -305,14 +306,15 @@ static void rows_check(const rdmeta_topic_t *t, uint32_t i, uint32_t n) {
         p.isr.ids                            = lists[1];
         p.offline_replicas.ids               = lists[2];
         for (k = 0; k < n; k++) {
-                CHECK(!rdmeta_topic_partition_at(t, k, &p));
+                CHECK(!rdmeta_topic_partition_at(r, t, k, &p));
                 CHECK(p.partition == (int32_t)k);
                 if (k == 0)
                         epoch = p.leader_epoch;
                 CHECK(p.leader_epoch == epoch || race_is_hinted(i));
                 race_partition_check(i, &p);
         }
-        CHECK(rdmeta_topic_partition_at(t, n, &p) == RDMETA_NO_PARTITION);
+        CHECK(rdmeta_topic_partition_at(r, t, n, &p) ==
+              RDMETA_NO_PARTITION);
 }
 
 uint32_t race_topic_check(const race_t *w, rdmeta_reader_t *r,
@@ -331,7 +333,7 @@ uint32_t race_topic_check(const race_t *w, rdmeta_reader_t *r,
                       race_count(i, generation_check(i, info.topic_id)));
         else
                 CHECK(info.partitions == 0);
-        rows_check(t, i, info.partitions);
+        rows_check(r, t, i, info.partitions);
         return i;
 }
 
