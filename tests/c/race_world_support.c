@@ -313,8 +313,7 @@ static void rows_check(rdmeta_reader_t *r, const rdmeta_topic_t *t,
                 CHECK(p.leader_epoch == epoch || race_is_hinted(i));
                 race_partition_check(i, &p);
         }
-        CHECK(rdmeta_topic_partition_at(r, t, n, &p) ==
-              RDMETA_NO_PARTITION);
+        CHECK(rdmeta_topic_partition_at(r, t, n, &p) == RDMETA_NO_PARTITION);
 }
 
 uint32_t race_topic_check(const race_t *w, rdmeta_reader_t *r,

@@ -387,13 +387,15 @@ static void test_the_same_where_the_kernel_has_no_membarrier(void) {
 
 /* ---- one at a time ------------------------------------------------------- */
 
-/* Leaders move until much has been retired, more than once. */
-static void write_much(race_t *w, race_writer_t *x) {
+static rdmeta_stats_t write_much(race_t *w, race_writer_t *x) {
+        rdmeta_stats_t stats;
         int k;
 
         for (k = 0; k < 200; k++)
                 race_write_step(x);
         CHECK(!rdmeta_cache_check(w->cache));
+        rdmeta_cache_stats(w->cache, &stats);
+        return stats;
 }
 
 static void test_what_a_reader_holds_stays_until_it_leaves(void) {
@@ -416,17 +418,23 @@ static void test_what_a_reader_holds_stays_until_it_leaves(void) {
         for (i = 0; i < RACE_TOPICS; i++)
                 rdmeta_topic_find(r, w.names[i], strlen(w.names[i]),
                                   race_now(&w).mono_us, &held[i]);
-        write_much(&w, &x);
-        rdmeta_cache_stats(w.cache, &before);
-        CHECK(before.bytes_limbo > 4 * RDMETA_LIMBO_LOOK);
+        for (i = 0; i < 20; i++) {
+                before = write_much(&w, &x);
+                if (before.bytes_limbo > 4 * RDMETA_LIMBO_LOOK)
+                        break;
+        }
+        CHECK(i < 20);
         for (i = 0; i < RACE_TOPICS; i++)
                 if (held[i])
                         CHECK(race_topic_check(&w, r, held[i]) == i);
         race_brokers_check(brokers);
         rdmeta_reader_leave(r);
-        write_much(&w, &x);
-        rdmeta_cache_stats(w.cache, &after);
-        CHECK(after.bytes_limbo < before.bytes_limbo);
+        for (i = 0; i < 20; i++) {
+                after = write_much(&w, &x);
+                if (after.bytes_limbo < before.bytes_limbo)
+                        break;
+        }
+        CHECK(i < 20);
         rdmeta_reader_destroy(r);
         rdmeta_cache_sweep(w.cache, race_now(&w));
         rdmeta_cache_stats(w.cache, &after);
