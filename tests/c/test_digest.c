@@ -217,6 +217,21 @@ static void test_a_part_of_the_answer_is_not_parsed_either(void) {
         cw_destroy(&w);
 }
 
+/* News that an answer could not name keeps its digest. */
+static void test_news_that_was_not_named_is_not_parsed_again(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_all(&w, "a#a 0:1@1"));
+        w.sent_version = 1;
+        CHECK(!cw_all(&w, "a#a 0:1@1; n#n 0:1@1"));
+        CHECK(!cw_all(&w, "a#a 0:1@1"));
+        CHECK(hits(&w) == 2);
+        CHECK(!cw_all(&w, "a#a 0:1@1; n#n 0:1@1"));
+        CHECK(hits(&w) == 4);
+        cw_destroy(&w);
+}
+
 /* ---- never ------------------------------------------------------------- */
 
 /* `second` is said twice after `first`: read both times. */
@@ -327,6 +342,7 @@ int main(void) {
         RUN(test_another_api_version_is_read_anew);
         RUN(test_a_part_in_another_api_version_is_read_each_time);
         RUN(test_a_part_of_the_answer_is_not_parsed_either);
+        RUN(test_news_that_was_not_named_is_not_parsed_again);
         RUN(test_what_was_kept_back_never_gets_a_digest);
         RUN(test_what_was_merged_never_gets_a_digest);
         RUN(test_what_needs_another_look_never_gets_a_digest);

@@ -252,6 +252,20 @@ static void test_absent_from_two_brokers_is_removed(void) {
         cw_destroy(&w);
 }
 
+/* One said that it is unknown, and one does not name it: that makes two. */
+static void test_absent_and_said_to_be_unknown_is_removed(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_all(&w, "a#a 0:1@1; b#b 0:1@1; n!3"));
+        CHECK(!cw_say(&w, "b!3"));
+        CHECK(!cw_all(&w, "a#a 0:1@1"));
+        CHECK(cw_leader(&w, "b", 0) == RDMETA_NOT_CACHED);
+        CHECK(cw_state(&w, "n") == RDMETA_UNKNOWN_TOPIC); /* never seen */
+        CHECK_TEXT(cw_changes(&w, 2), "v3 topic_removed b#b");
+        cw_destroy(&w);
+}
+
 static void test_absent_for_15_s_is_removed(void) {
         int64_t next;
         cw_t w;
@@ -422,6 +436,7 @@ int main(void) {
         RUN(test_absent_is_negative_and_back_when_named_again);
         RUN(test_absent_twice_from_one_broker_is_absent_still);
         RUN(test_absent_from_two_brokers_is_removed);
+        RUN(test_absent_and_said_to_be_unknown_is_removed);
         RUN(test_absent_for_15_s_is_removed);
         RUN(test_absent_topics_keep_their_id_and_epochs);
         RUN(test_asked_for_and_not_answered_is_not_absent);

@@ -1,0 +1,77 @@
+/*
+ * The row of docs/policies.md about a partition list that is shorter, and how
+ * the rows of an answer find those that are known.
+ */
+#include "cache_world.h"
+
+/* Say `topics` again and again: five times, by two brokers, over 5 s. */
+static void insist(cw_t *w, const char *topics) {
+        int i;
+
+        for (i = 0; i < RDMETA_DOUBT_ANSWERS; i++) {
+                w->broker = 1 + i % 2;
+                CHECK(cw_say(w, topics) == 0);
+                cw_pass(w, 5 * CW_S / 4);
+        }
+}
+
+/* ---- partitions -------------------------------------------------------- */
+
+static void test_a_shorter_list_of_the_same_id_is_kept_out_for_good(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "t#a 0:1@5 1:1@5 2:1@5"));
+        insist(&w, "t#a 0:2@6 1:1@5");
+        insist(&w, "t#a 0:2@6 1:1@5");
+        CHECK(w.applied.kept_back == 1);
+        CHECK(w.applied.advice & RDMETA_ADVICE_ASK_AGAIN);
+        CHECK_TEXT(cw_topic(&w, "t"), "t#a 0:1@5 1:1@5 2:1@5");
+        CHECK(!cw_say(&w, "t#a")); /* none at all */
+        CHECK(w.applied.kept_back == 1);
+        cw_destroy(&w);
+}
+
+static void test_a_shorter_list_without_ids_is_as_a_lower_epoch(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        w.api_version = 9;
+        CHECK(!cw_say(&w, "t 0:1@5 1:1@5 2:1@5"));
+        CHECK(!cw_say(&w, "t 0:1@5 1:1@5"));
+        CHECK(w.applied.kept_back == 1);
+        insist(&w, "t 0:1@5 1:1@5");
+        CHECK_TEXT(cw_topic(&w, "t"), "t 0:1@5 1:1@5");
+        CHECK(cw_leader(&w, "t", 2) == RDMETA_NO_PARTITION);
+        CHECK_TEXT(cw_changes(&w, 1), "v2 topic_recreated t");
+        /* From the middle: what is left keeps what was its own. */
+        CHECK(!cw_say(&w, "u 0:1@5 1:2@7 2:3@5 3:4@5"));
+        insist(&w, "u 0:-1@5 2:-1@5 3:4");
+        CHECK_TEXT(cw_topic(&w, "u"), "u 0:-1@5/l1 2:-1@5/l3 3:4");
+        CHECK(!cw_say(&w, "u 0:1@5 2:2@5 3:1@4"));
+        CHECK(w.applied.kept_back == 1 && cw_leader(&w, "u", 3) == 4);
+        cw_destroy(&w);
+}
+
+/* Old and new rows are paired by id, wherever they stand. */
+static void test_partitions_are_paired_by_id(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "t#a 7:1@5 3:2@9 11:3@2/r3,1/i1"));
+        CHECK_TEXT(cw_topic(&w, "t"), "t#a 3:2@9 7:1@5 11:3@2/r3,1/i1");
+        CHECK(!cw_say(&w, "t#a 3:1@8 5:1@1 11:1@3 7:2@5"));
+        CHECK(w.applied.kept_back == 1);
+        CHECK_TEXT(cw_topic(&w, "t"), "t#a 3:2@9 5:1@1 7:2@5 11:1@3");
+        CHECK(cw_leader(&w, "t", 5) == 1);
+        CHECK(cw_leader(&w, "t", 4) == RDMETA_NO_PARTITION);
+        cw_destroy(&w);
+}
+
+int main(void) {
+        test_begin(60);
+        RUN(test_a_shorter_list_of_the_same_id_is_kept_out_for_good);
+        RUN(test_a_shorter_list_without_ids_is_as_a_lower_epoch);
+        RUN(test_partitions_are_paired_by_id);
+        return 0;
+}
