@@ -217,6 +217,25 @@ static void test_a_part_of_the_answer_is_not_parsed_either(void) {
         cw_destroy(&w);
 }
 
+/* Who said it last, skipped or not. */
+static void test_what_is_said_again_is_the_last_ones_word(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_all(&w, "a#a 0:1@1; b#b 0:1; c#c 0:-1@1"));
+        w.broker = 2;
+        CHECK(!cw_all(&w, "a#a 0:1@1; b#b 0:1; c#c 0:-1@1"));
+        CHECK(cw_info(&w, "a").source_broker == 2);
+        CHECK(cw_info(&w, "c").source_broker == 2);
+        w.broker = 3; /* c is read each time, a is not */
+        CHECK(!cw_say(&w, "a#a 0:1@1; c#c 0:-1@1"));
+        CHECK(cw_info(&w, "a").source_broker == 3);
+        CHECK(cw_info(&w, "b").source_broker == 2);
+        CHECK(cw_info(&w, "c").source_broker == 3);
+        CHECK(cw_version(&w) == 1);
+        cw_destroy(&w);
+}
+
 /* News that an answer could not name keeps its digest. */
 static void test_news_that_was_not_named_is_not_parsed_again(void) {
         cw_t w;
@@ -342,6 +361,7 @@ int main(void) {
         RUN(test_another_api_version_is_read_anew);
         RUN(test_a_part_in_another_api_version_is_read_each_time);
         RUN(test_a_part_of_the_answer_is_not_parsed_either);
+        RUN(test_what_is_said_again_is_the_last_ones_word);
         RUN(test_news_that_was_not_named_is_not_parsed_again);
         RUN(test_what_was_kept_back_never_gets_a_digest);
         RUN(test_what_was_merged_never_gets_a_digest);

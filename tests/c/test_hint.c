@@ -200,6 +200,21 @@ static void test_no_names_are_no_hints(void) {
         cw_destroy(&w);
 }
 
+static void test_an_answer_to_a_hint_is_told_as_a_new_topic(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "a#a 0:1@1"));
+        cw_hint(&w, "t", 0);
+        CHECK(!cw_asked(&w, "t", "t#b 0:1@1"));
+        CHECK_TEXT(cw_changes(&w, 1), "v2 topic_added t#b");
+        cw_hint(&w, "u", 0);
+        CHECK(!cw_asked(&w, "u", "u!29"));
+        CHECK_TEXT(cw_changes(&w, 2),
+                   "v3 topic_error u TOPIC_AUTHORIZATION_FAILED");
+        cw_destroy(&w);
+}
+
 static void test_a_wrong_name_among_many_hints_none(void) {
         const rdmeta_str_t names[] = {{"a", 1}, {"", 0}, {"b", 1}};
         const rdmeta_str_t nulls[] = {{"a", 1}, {NULL, 0}};
@@ -278,6 +293,7 @@ int main(void) {
         RUN(test_a_hint_on_an_absent_topic_only_postpones_its_end);
         RUN(test_an_answer_that_teaches_nothing_ends_the_hint);
         RUN(test_no_names_are_no_hints);
+        RUN(test_an_answer_to_a_hint_is_told_as_a_new_topic);
         RUN(test_a_wrong_name_among_many_hints_none);
         RUN(test_thousands_of_names_are_each_asked_for_once);
         RUN(test_a_name_in_flight_is_not_a_topic);

@@ -31,6 +31,12 @@ static void test_duplicate_topics_are_refused_whole(void) {
         refused("t#a 0:1@5", "m#m 0:1@1; n!5; n!5");
 }
 
+/* A null name stands for an id that is not known, and only for that. */
+static void test_a_topic_without_name_and_error_is_refused_whole(void) {
+        refused("t#a 0:1@5", "u#u 0:1@1; ?#a 0:1@6");
+        refused("t#a 0:1@5", "?");
+}
+
 static void test_duplicate_partitions_are_refused_whole(void) {
         refused("t#a 0:1@5", "u#u 0:1@1; t#a 0:1@6 0:1@6");
         refused("t#a 0:1@5", "t#a 0:1@6 7:1@1 5:1@1 7:1@2");
@@ -64,6 +70,7 @@ static void test_extreme_numbers_are_numbers(void) {
 int main(void) {
         test_begin(60);
         RUN(test_duplicate_topics_are_refused_whole);
+        RUN(test_a_topic_without_name_and_error_is_refused_whole);
         RUN(test_duplicate_partitions_are_refused_whole);
         RUN(test_negative_ids_are_refused_whole);
         RUN(test_extreme_numbers_are_numbers);
