@@ -182,6 +182,22 @@ void rdmeta_watch_destroy(rdmeta_watch_t *watch) {
         rdmeta_wait_watch_destroy(watch);
 }
 
+rdmeta_err_t rdmeta_read_lock(rdmeta_cache_t *c) {
+        if (rdmeta_wait_forked(&c->wait))
+                return rdmeta_wait_trylock(&c->wait) ? RDMETA_OK
+                                                     : RDMETA_ERR_FORKED;
+        rdmeta_wait_lock(&c->wait);
+        return RDMETA_OK;
+}
+
+/* Watches that were due at the fork are the parent's to call. */
+void rdmeta_read_unlock(rdmeta_cache_t *c) {
+        if (rdmeta_wait_forked(&c->wait))
+                pthread_mutex_unlock(&c->wait.lock);
+        else
+                rdmeta_wait_unlock(&c->wait);
+}
+
 /* ---- stats --------------------------------------------------------------- */
 
 static uint64_t stats_bytes(const rdmeta_cache_t *c) {
@@ -197,16 +213,18 @@ static uint64_t stats_bytes(const rdmeta_cache_t *c) {
 
 /* In a fork's child nobody else is there, and the lock may never be free. */
 void rdmeta_cache_stats(rdmeta_cache_t *c, rdmeta_stats_t *out) {
-        const int locked = !rdmeta_wait_forked(&c->wait);
+        const int locked = rdmeta_read_lock(c) == RDMETA_OK;
+        int i;
 
-        if (locked)
-                rdmeta_wait_lock(&c->wait);
         *out         = c->stats;
         out->version = rdmeta_wait_version(&c->wait);
         out->retained =
                 rdmeta_expiry_count(&c->expiry, RDMETA_EXPIRY_RETAINED);
         out->negatives -= out->retained;
-        out->hints = rdmeta_expiry_count(&c->expiry, RDMETA_EXPIRY_HINT);
+        out->hints = 0;
+        for (i = 0; i < RDMETA_EXPIRY_LISTS; i++)
+                if (rdmeta_expiry_is_hint(i))
+                        out->hints += rdmeta_expiry_count(&c->expiry, i);
         out->bytes = stats_bytes(c);
         out->bytes_ring   = rdmeta_ring_bytes(&c->ring);
         out->bytes_limbo  = c->reclaim.limbo_bytes;
@@ -218,5 +236,5 @@ void rdmeta_cache_stats(rdmeta_cache_t *c, rdmeta_stats_t *out) {
         out->waiters = (int32_t)rdmeta_wait_waiters(&c->wait);
         out->watches = (int32_t)rdmeta_wait_watches(&c->wait);
         if (locked)
-                rdmeta_wait_unlock(&c->wait);
+                rdmeta_read_unlock(c);
 }

@@ -42,9 +42,9 @@ typedef struct rdmeta_entry {
         rdmeta_expiry_node_t expiry;
         rdmeta_topic_t *topic;
         uint32_t order;
-        uint32_t list : 4;   /* RDMETA_EXPIRY_... */
+        uint32_t list : 8;   /* RDMETA_EXPIRY_... */
         uint32_t staged : 2; /* a writer's mark, while it works */
-        uint32_t doubt : 26; /* place among the doubts; 0: none */
+        uint32_t doubt : 22; /* place among the doubts; 0: none */
 } rdmeta_entry_t;
 
 typedef struct rdmeta_doubts {
@@ -162,6 +162,11 @@ RDMETA_INLINE uint64_t rdmeta_name_hash(const rdmeta_table_t *t,
                                         const rdmeta_topic_t *topic) {
         return rdmeta_hash(t->key, topic->name, topic->name_len);
 }
+
+/* The lock, for who only reads. In a fork's child nobody else is there, so it
+ * can be had if it was free at the fork, and FORKED otherwise. */
+rdmeta_err_t rdmeta_read_lock(rdmeta_cache_t *c);
+void rdmeta_read_unlock(rdmeta_cache_t *c);
 
 /* ---- ordered index (walk.c) ------------------------------------------- */
 

@@ -7,7 +7,7 @@ static rdmeta_expiry_node_t *of(const rdmeta_tailq_node_t *n) {
 void rdmeta_expiry_init(rdmeta_expiry_t *e) {
         int i;
 
-        for (i = 0; i < RDMETA_EXPIRY_CLASSES; i++)
+        for (i = 0; i < RDMETA_EXPIRY_LISTS; i++)
                 rdmeta_tailq_init(&e->lists[i]);
 }
 
@@ -42,7 +42,7 @@ int64_t rdmeta_expiry_next(const rdmeta_expiry_t *e) {
         int64_t next = INT64_MAX;
         int i;
 
-        for (i = RDMETA_EXPIRY_VALID; i < RDMETA_EXPIRY_CLASSES; i++) {
+        for (i = RDMETA_EXPIRY_VALID; i < RDMETA_EXPIRY_LISTS; i++) {
                 rdmeta_tailq_node_t *first =
                         rdmeta_tailq_first(&e->lists[i]);
                 if (first && of(first)->due_us < next)
@@ -59,7 +59,7 @@ int rdmeta_expiry_check(const rdmeta_expiry_t *e) {
         const rdmeta_tailq_node_t *n;
         int i;
 
-        for (i = 0; i < RDMETA_EXPIRY_CLASSES; i++) {
+        for (i = 0; i < RDMETA_EXPIRY_LISTS; i++) {
                 if (!rdmeta_tailq_check(&e->lists[i]))
                         return 0;
                 for (n = rdmeta_tailq_first(&e->lists[i]); n;

@@ -7,8 +7,8 @@
  *     ...
  *
  * Times to live come in a few classes, so a list a class, filled at its end, is
- * in order by construction; an entry with a time of its own is put in from the
- * end, where its place nearly always is. What is due is then at the heads: one
+ * in order by construction; what has a time of its own is in a list of its
+ * like, and is put in from the end, where its place nearly always is. What is due is then at the heads: one
  * list for all (librdkafka's) lets a 900 s entry hide a 100 ms one for minutes.
  * An entry is in one list at most. Valid topics of the last all-topics answer
  * are in none: they share one deadline.
@@ -28,7 +28,11 @@ enum {
         RDMETA_EXPIRY_DENIED,
         RDMETA_EXPIRY_ABSENT,
         RDMETA_EXPIRY_RETAINED,
-        RDMETA_EXPIRY_CLASSES
+        RDMETA_EXPIRY_CLASSES,
+        /* Hints with a time of their own, a list for each quarter of an octave
+         * of times: in order by construction but for neighbours. */
+        RDMETA_EXPIRY_OWN   = RDMETA_EXPIRY_CLASSES,
+        RDMETA_EXPIRY_LISTS = RDMETA_EXPIRY_OWN + 4 * 44
 };
 
 typedef struct rdmeta_expiry_node {
@@ -37,7 +41,7 @@ typedef struct rdmeta_expiry_node {
 } rdmeta_expiry_node_t;
 
 typedef struct rdmeta_expiry {
-        rdmeta_tailq_t lists[RDMETA_EXPIRY_CLASSES];
+        rdmeta_tailq_t lists[RDMETA_EXPIRY_LISTS];
 } rdmeta_expiry_t;
 
 void rdmeta_expiry_init(rdmeta_expiry_t *e);
@@ -55,6 +59,20 @@ int64_t rdmeta_expiry_next(const rdmeta_expiry_t *e);
 size_t rdmeta_expiry_count(const rdmeta_expiry_t *e, int list);
 /* 1: every list is linked well and in order. */
 int rdmeta_expiry_check(const rdmeta_expiry_t *e);
+
+/* The list of hints with that time of their own; >= 1 us. */
+static inline int rdmeta_expiry_own(int64_t ttl_us) {
+        int octave = 63 - __builtin_clzll((unsigned long long)ttl_us), quarter;
+
+        if (octave > 43)
+                return RDMETA_EXPIRY_LISTS - 1;
+        quarter = octave < 2 ? 0 : (int)(ttl_us >> (octave - 2) & 3);
+        return RDMETA_EXPIRY_OWN + 4 * octave + quarter;
+}
+
+static inline int rdmeta_expiry_is_hint(int list) {
+        return list == RDMETA_EXPIRY_HINT || list >= RDMETA_EXPIRY_OWN;
+}
 
 /* now + ttl, without overflow, and never a value that means something else. */
 static inline int64_t rdmeta_expiry_after(int64_t now_us, int64_t ttl_us) {

@@ -120,25 +120,27 @@ rdmeta_err_t rdmeta_cache_changes(rdmeta_cache_t *c, uint64_t since,
 
         memset(&f, 0, sizeof(f));
         f.c = c;
-        if (rdmeta_wait_forked(&c->wait))
-                return RDMETA_ERR_FORKED;
+        err = rdmeta_read_lock(c); /* can it be had at all? */
+        if (err)
+                return err;
+        rdmeta_read_unlock(c);
         f.reader = rdmeta_reader_new(c, 0);
         if (!f.reader)
                 return RDMETA_ERR_NO_MEMORY;
         rdmeta_reader_enter(f.reader);
-        rdmeta_wait_lock(&c->wait);
+        rdmeta_read_lock(c);
         *until  = rdmeta_wait_version(&c->wait);
         *resync = since < c->ring.floor || since > *until;
         if (!*resync)
                 err = feed_room(&f, &c->ring, feed_first(&c->ring, since));
-        rdmeta_wait_unlock(&c->wait);
+        rdmeta_read_unlock(c);
         if (!err && !*resync)
                 err = feed_visit(&f, visit, opaque);
         rdmeta_reader_leave(f.reader);
         if (f.memory) {
-                rdmeta_wait_lock(&c->wait);
+                rdmeta_read_lock(c);
                 rdmeta_free(&c->conf.allocator, f.memory, f.size);
-                rdmeta_wait_unlock(&c->wait);
+                rdmeta_read_unlock(c);
         }
         rdmeta_reader_destroy(f.reader);
         return err;

@@ -12,8 +12,14 @@ static int64_t ttl_of(const rdmeta_cache_t *c, int64_t ttl_us) {
         return ttl_us > 0 ? ttl_us : c->conf.hint_ttl_us;
 }
 
+static int list_of(const rdmeta_cache_t *c, int64_t ttl_us) {
+        ttl_us = ttl_of(c, ttl_us);
+        return ttl_us == c->conf.hint_ttl_us ? RDMETA_EXPIRY_HINT
+                                             : rdmeta_expiry_own(ttl_us);
+}
+
 /* Nothing known: a block that waits. */
-static rdmeta_err_t hint_new(rdmeta_cache_t *c, rdmeta_str_t name,
+static rdmeta_err_t hint_new(rdmeta_cache_t *c, rdmeta_str_t name, int list,
                              int64_t due) {
         rdmeta_err_t err = rdmeta_entry_reserve(c, 1);
         rdmeta_order_slot_t *slot;
@@ -41,13 +47,14 @@ static rdmeta_err_t hint_new(rdmeta_cache_t *c, rdmeta_str_t name,
         }
         rdmeta_entry_deadline(c, e, due);
         rdmeta_entry_publish(c, e, 0);
-        rdmeta_entry_list(c, e, RDMETA_EXPIRY_HINT, due);
+        rdmeta_entry_list(c, e, list, due);
         return RDMETA_OK;
 }
 
 static int hint_is_needed(const rdmeta_cache_t *c, const rdmeta_entry_t *e,
                           int32_t flags, int64_t mono_us) {
-        if (e->list == RDMETA_EXPIRY_HINT && e->expiry.due_us >= mono_us)
+        if (rdmeta_expiry_is_hint((int)e->list) &&
+            e->expiry.due_us >= mono_us)
                 return (flags & RDMETA_HINT_REPLACE) != 0;
         return (flags & RDMETA_HINT_FORCE) ||
                rdmeta_view_deadline(&c->root, e->topic) < mono_us ||
@@ -56,8 +63,8 @@ static int hint_is_needed(const rdmeta_cache_t *c, const rdmeta_entry_t *e,
 
 /* Known already: only the list, and for what is neither valid nor said to be
  * otherwise just now, the deadline that tells readers to wait. */
-static void hint_known(rdmeta_cache_t *c, rdmeta_entry_t *e, int64_t due,
-                       int64_t mono_us) {
+static void hint_known(rdmeta_cache_t *c, rdmeta_entry_t *e, int list,
+                       int64_t due, int64_t mono_us) {
         const uint16_t state = e->topic->state;
 
         if (state == RDMETA_TOPIC_WAIT)
@@ -66,7 +73,7 @@ static void hint_known(rdmeta_cache_t *c, rdmeta_entry_t *e, int64_t due,
                  (state != RDMETA_TOPIC_VALID &&
                   rdmeta_view_deadline(&c->root, e->topic) < mono_us))
                 rdmeta_entry_deadline(c, e, RDMETA_DEADLINE_ASKED);
-        rdmeta_entry_list(c, e, RDMETA_EXPIRY_HINT, due);
+        rdmeta_entry_list(c, e, list, due);
 }
 
 /* Marks of an entry while the call lasts. */
@@ -74,7 +81,7 @@ enum { MARK_NEW = 1, MARK_TOLD = 2 };
 
 /* First what needs memory, so that failing leaves no name in flight. */
 static rdmeta_err_t hint_make(rdmeta_cache_t *c, const rdmeta_str_t *topics,
-                              size_t n, int64_t due) {
+                              size_t n, int list, int64_t due) {
         rdmeta_err_t err = RDMETA_OK;
         rdmeta_entry_t *e;
         size_t i;
@@ -82,7 +89,7 @@ static rdmeta_err_t hint_make(rdmeta_cache_t *c, const rdmeta_str_t *topics,
         for (i = 0; i < n && !err; i++) {
                 if (rdmeta_entry_find(c, topics[i].data, topics[i].len))
                         continue;
-                err = hint_new(c, topics[i], due);
+                err = hint_new(c, topics[i], list, due);
                 e = rdmeta_entry_find(c, topics[i].data, topics[i].len);
                 if (e)
                         e->staged = MARK_NEW;
@@ -97,8 +104,8 @@ static rdmeta_err_t hint_make(rdmeta_cache_t *c, const rdmeta_str_t *topics,
 
 /* A name given twice is told once. */
 static size_t hint_tell(rdmeta_cache_t *c, const rdmeta_str_t *topics,
-                        size_t n, int32_t flags, int64_t due, int64_t mono_us,
-                        rdmeta_str_t *to_ask) {
+                        size_t n, int32_t flags, int list, int64_t due,
+                        int64_t mono_us, rdmeta_str_t *to_ask) {
         size_t i, told = 0;
 
         for (i = 0; i < n; i++) {
@@ -107,7 +114,7 @@ static size_t hint_tell(rdmeta_cache_t *c, const rdmeta_str_t *topics,
                 if (e->staged == MARK_TOLD ||
                     (!e->staged && !hint_is_needed(c, e, flags, mono_us)))
                         continue;
-                hint_known(c, e, due, mono_us);
+                hint_known(c, e, list, due, mono_us);
                 e->staged      = MARK_TOLD;
                 to_ask[told++] = topics[i];
         }
@@ -123,6 +130,7 @@ rdmeta_err_t rdmeta_cache_hint(rdmeta_cache_t *c, const rdmeta_str_t *topics,
                                size_t *n_ask) {
         const int64_t due = rdmeta_expiry_after(now.mono_us,
                                                 ttl_of(c, ttl_us));
+        const int list    = list_of(c, ttl_us);
         rdmeta_err_t err;
         size_t i;
 
@@ -134,26 +142,33 @@ rdmeta_err_t rdmeta_cache_hint(rdmeta_cache_t *c, const rdmeta_str_t *topics,
         if (rdmeta_wait_forked(&c->wait))
                 return RDMETA_ERR_FORKED;
         rdmeta_wait_lock(&c->wait);
-        err = hint_make(c, topics, n, due);
+        err = hint_make(c, topics, n, list, due);
         if (!err)
-                *n_ask = hint_tell(c, topics, n, flags, due, now.mono_us,
-                                   to_ask);
+                *n_ask = hint_tell(c, topics, n, flags, list, due,
+                                   now.mono_us, to_ask);
         rdmeta_reclaim_collect(&c->reclaim);
         rdmeta_wait_unlock(&c->wait);
         return err;
 }
 
 static int64_t unhint_all(rdmeta_cache_t *c, int64_t mono_us) {
-        rdmeta_tailq_t *hints = &c->expiry.lists[RDMETA_EXPIRY_HINT];
         rdmeta_tailq_node_t *n;
         int64_t ended = 0;
+        int i;
 
-        while ((n = rdmeta_tailq_first(hints)) != NULL) {
-                rdmeta_entry_unhint(c,
-                                    RDMETA_CONTAINER(n, rdmeta_entry_t,
-                                                     expiry.node),
-                                    mono_us);
-                ended++;
+        for (i = 0; i < RDMETA_EXPIRY_LISTS; i++) {
+                rdmeta_tailq_t *hints = &c->expiry.lists[i];
+
+                if (!rdmeta_expiry_is_hint(i))
+                        continue;
+                while ((n = rdmeta_tailq_first(hints)) != NULL) {
+                        rdmeta_entry_unhint(
+                                c,
+                                RDMETA_CONTAINER(n, rdmeta_entry_t,
+                                                 expiry.node),
+                                mono_us);
+                        ended++;
+                }
         }
         return ended;
 }
@@ -166,7 +181,7 @@ static int64_t unhint_names(rdmeta_cache_t *c, const rdmeta_str_t *names,
         for (i = 0; i < n; i++) {
                 rdmeta_entry_t *e = rdmeta_entry_find(c, names[i].data,
                                                       names[i].len);
-                if (!e || e->list != RDMETA_EXPIRY_HINT)
+                if (!e || !rdmeta_expiry_is_hint((int)e->list))
                         continue;
                 rdmeta_entry_unhint(c, e, mono_us);
                 ended++;

@@ -6,9 +6,8 @@ rdmeta_reader_t *rdmeta_reader_new(rdmeta_cache_t *c, int32_t flags) {
         rdmeta_reader_t *r;
         char *p;
 
-        if (rdmeta_wait_forked(&c->wait))
+        if (rdmeta_read_lock(c))
                 return NULL;
-        rdmeta_wait_lock(&c->wait);
         p = (char *)rdmeta_alloc(&c->conf.allocator, size);
         if (p) {
                 const size_t off = (size_t)(uintptr_t)p % RDMETA_LINE;
@@ -24,11 +23,12 @@ rdmeta_reader_t *rdmeta_reader_new(rdmeta_cache_t *c, int32_t flags) {
         } else {
                 r = NULL;
         }
-        rdmeta_wait_unlock(&c->wait);
+        rdmeta_read_unlock(c);
         return r;
 }
 
-/* In a fork's child nobody else is there, and the lock may never be free. */
+/* In a fork's child nobody else is there, and the lock may never be free: then
+ * it does without. */
 void rdmeta_reader_destroy(rdmeta_reader_t *r) {
         const size_t size = sizeof(*r) + RDMETA_LINE;
         rdmeta_cache_t *c;
@@ -37,13 +37,11 @@ void rdmeta_reader_destroy(rdmeta_reader_t *r) {
         if (!r)
                 return;
         c      = r->cache;
-        locked = !rdmeta_wait_forked(&c->wait);
-        if (locked)
-                rdmeta_wait_lock(&c->wait);
+        locked = rdmeta_read_lock(c) == RDMETA_OK;
         rdmeta_reclaim_remove(&c->reclaim, &r->reading);
         rdmeta_free(&c->conf.allocator, r->memory, size);
         if (locked)
-                rdmeta_wait_unlock(&c->wait);
+                rdmeta_read_unlock(c);
         rdmeta_cache_unref(c);
 }
 

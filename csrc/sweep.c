@@ -166,18 +166,19 @@ static rdmeta_err_t sweep_retained(rdmeta_cache_t *c, rdmeta_time_t now) {
 }
 
 int64_t rdmeta_cache_sweep(rdmeta_cache_t *c, rdmeta_time_t now) {
-        const int lists[] = {RDMETA_EXPIRY_HINT, RDMETA_EXPIRY_NEGATIVE,
-                             RDMETA_EXPIRY_DENIED, RDMETA_EXPIRY_VALID};
         rdmeta_entry_t *e;
         int64_t next, shared;
-        size_t i;
+        int i;
 
         if (rdmeta_wait_forked(&c->wait))
                 return INT64_MAX;
         rdmeta_wait_lock(&c->wait);
-        for (i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
-                while ((e = sweep_due(c, lists[i], now.mono_us)) != NULL)
+        for (i = 0; i < RDMETA_EXPIRY_LISTS; i++) {
+                if (i == RDMETA_EXPIRY_ABSENT || i == RDMETA_EXPIRY_RETAINED)
+                        continue; /* these tell of it */
+                while ((e = sweep_due(c, i, now.mono_us)) != NULL)
                         rdmeta_entry_unhint(c, e, now.mono_us);
+        }
         sweep_absent(c, now);
         sweep_retained(c, now);
         next   = rdmeta_expiry_next(&c->expiry);

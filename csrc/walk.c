@@ -222,10 +222,12 @@ rdmeta_err_t rdmeta_reader_walk(rdmeta_reader_t *r, const char *prefix,
         size_t i, n = 0, size = 0;
         rdmeta_err_t err;
 
-        if (rdmeta_wait_forked(&c->wait))
-                return RDMETA_ERR_FORKED;
         rdmeta_reading_enter(&r->reading);
-        rdmeta_wait_lock(&c->wait);
+        err = rdmeta_read_lock(c);
+        if (err) {
+                rdmeta_reading_leave(&r->reading);
+                return err;
+        }
         err = rdmeta_tree_make(c);
         if (!err) {
                 n      = walk_collect(c, &key, which, mono_us, NULL);
@@ -236,14 +238,14 @@ rdmeta_err_t rdmeta_reader_walk(rdmeta_reader_t *r, const char *prefix,
         }
         if (!err)
                 walk_collect(c, &key, which, mono_us, topics);
-        rdmeta_wait_unlock(&c->wait);
+        rdmeta_read_unlock(c);
         for (i = 0; i < n && !err; i++)
                 err = visit(opaque, topics[i]);
         rdmeta_reading_leave(&r->reading);
         if (topics) {
-                rdmeta_wait_lock(&c->wait);
+                rdmeta_read_lock(c); /* it was free a moment ago */
                 rdmeta_free(&c->conf.allocator, topics, size);
-                rdmeta_wait_unlock(&c->wait);
+                rdmeta_read_unlock(c);
         }
         return err;
 }

@@ -31,7 +31,7 @@ typedef struct rdmeta_watch rdmeta_watch_t;
  * Call fn(opaque, version) after every write that changed one of `topics`
  * (n = 0: anything), whichever door it came through. Called by the writing
  * thread after it has unlocked; it may read and write the cache, but not
- * destroy this watch. Copies the names. NULL: no memory.
+ * destroy this watch. Copies the names. NULL: no memory, or forked.
  */
 RDMETA_API rdmeta_watch_t *rdmeta_watch_new(rdmeta_cache_t *cache,
                                             const rdmeta_str_t *topics,
@@ -101,7 +101,7 @@ typedef int32_t (*rdmeta_change_visit_t)(void *opaque,
  * up to which that is all, to be given as `since` next time. *resync 1: older
  * records are no longer held, nothing is visited, and the caller must read
  * the state anew as of *until. No lock is held during visits. A visit that
- * returns other than 0 ends it and is returned. NO_MEMORY.
+ * returns other than 0 ends it and is returned. NO_MEMORY, FORKED.
  */
 RDMETA_API rdmeta_err_t rdmeta_cache_changes(rdmeta_cache_t *cache,
                                              uint64_t since,

@@ -4,7 +4,8 @@
  * No lock, no allocation but where it says so. Threads: a reader belongs to
  * one thread at a time, so every call here is that thread's; different readers
  * of one cache may be used at once, and beside any writer. In a fork's child
- * all of it works but rdmeta_reader_new() and rdmeta_reader_walk().
+ * all of it works, but for what needs the writers' lock - rdmeta_reader_new()
+ * and rdmeta_reader_walk() - if a write was going on at the fork.
  */
 #ifndef RDMETA_READER_H
 #define RDMETA_READER_H
@@ -20,7 +21,8 @@ typedef struct rdmeta_reader rdmeta_reader_t;
 /** Take last known values for stale topics and leaderless partitions. */
 enum { RDMETA_ALLOW_STALE = 1 << 0 };
 
-/** A reader with `flags`; NULL: no memory. Holds a reference on the cache. */
+/** A reader with `flags`; NULL: no memory, or forked. Holds a reference on the
+ *  cache. Threads: any. */
 RDMETA_API rdmeta_reader_t *rdmeta_reader_new(rdmeta_cache_t *cache,
                                               int32_t flags);
 /** Threads: any, while nobody uses it. NULL is fine. */
@@ -149,7 +151,7 @@ typedef int32_t (*rdmeta_topic_visit_t)(void *opaque,
  * Visit topics whose names begin with `prefix` in the order of their bytes,
  * as they stood at one version; a visit that returns other than 0 ends it and
  * is returned. No lock is held during visits and the cache may be written to
- * meanwhile. May build the ordered index: NO_MEMORY.
+ * meanwhile. May build the ordered index: NO_MEMORY. FORKED.
  */
 RDMETA_API rdmeta_err_t rdmeta_reader_walk(rdmeta_reader_t *reader,
                                            const char *prefix, size_t len,
