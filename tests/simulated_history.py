@@ -180,7 +180,7 @@ def _known(
     cache: FakeCache, version: int, looks: tuple[int, int] | None
 ) -> dict[tuple[str, int], tuple[object, ...]]:
     """What a recorder that looked at these versions knows of each partition after `version`."""
-    known = {}
+    known: dict[tuple[str, int], tuple[object, ...]] = {}
     for key, at in cache.truth[version][1].items():
         leader, isr = (at.leader, at.epoch), at.isr
         if looks and _came_and_went(cache, key, at, looks):

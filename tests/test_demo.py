@@ -12,7 +12,8 @@ import pytest
 
 from rdmeta import EmbeddedCluster
 from rdmeta.history import changes
-from rdmeta.net.session import API_VERSIONS, METADATA
+from rdmeta.net.api_versions import API_VERSIONS
+from rdmeta.net.session import METADATA
 from rdmeta.spark import NoJavaError, find_java
 
 

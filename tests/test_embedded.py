@@ -56,7 +56,7 @@ def ask(
     return MetadataResponse.decode(io.BytesIO(body), version=version)
 
 
-def run_python(code: str, **options: object) -> subprocess.CompletedProcess[str]:
+def run_python(code: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", code],
         cwd=ROOT,
@@ -64,7 +64,6 @@ def run_python(code: str, **options: object) -> subprocess.CompletedProcess[str]
         text=True,
         timeout=30,
         check=False,
-        **options,
     )
 
 

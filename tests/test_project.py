@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
+from packaging.utils import NormalizedName, canonicalize_name
 
-try:
+if sys.version_info >= (3, 11):
     import tomllib
-except ModuleNotFoundError:  # Python 3.10
+else:
     import tomli as tomllib
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -22,7 +22,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 EXTRAS = PROJECT["project"]["optional-dependencies"]
 
 
-def pins() -> dict[str, str]:
+def pins() -> dict[NormalizedName, str]:
     """Version of each package that constraints.txt pins for this Python."""
     found = {}
     for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines():

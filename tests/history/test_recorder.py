@@ -88,6 +88,7 @@ def test_changes_follow_as_the_cache_told_them(
         clock.pass_seconds(1)
         assert recorder.observe() == 2
         session = recorder.session
+    assert session is not None
     told = [row for row in changes(tmp_path) if row.kind in ("leader_changed", "isr_changed")]
     assert told == [record._replace(session=session) for record in cache.changes(4)]
 

@@ -8,7 +8,7 @@ import struct
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kafka.protocol.api_header import RequestHeader
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse, MetadataRequest
@@ -28,7 +28,7 @@ class Asked(NamedTuple):
     version: int
     correlation_id: int
     client_id: str
-    body: object
+    body: Any
 
 
 def read_requests(data: bytes) -> list[Asked]:
@@ -83,7 +83,9 @@ def answer_handshake(
 
 
 @contextmanager
-def listening(serve: Callable[[socket.socket], None], host: str = "127.0.0.1") -> Iterator[Address]:
+def listening(
+    serve: Callable[[socket.socket], object], host: str = "127.0.0.1"
+) -> Iterator[Address]:
     """A listener that gives each connection to `serve`, one after the other, then closes it."""
 
     def run() -> None:

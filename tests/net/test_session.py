@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,7 +18,7 @@ RANGES = {0: (3, 11), METADATA: (0, 13), 18: (0, 4)}
 METADATA_V1_ALL = struct.pack(">i", -1)
 
 
-def ready_session(**options: int) -> Session:
+def ready_session(**options: Any) -> Session:
     session = Session(**options)
     answers, _ = answer_handshake(session.data_to_send(), RANGES)
     assert session.receive(answers) == []
