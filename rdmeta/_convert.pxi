@@ -328,16 +328,18 @@ cdef class Lists:
             isr = ids_tuple(p.isr.ids, p.isr.count)
         return new_tuple(Partition, (
             topic, topic_id, p.partition, some(leader), some(p.leader_epoch), replicas, isr,
-            ids_tuple(p.offline_replicas.ids, p.offline_replicas.count), p.error))
+            ids_tuple(p.offline_replicas.ids, p.offline_replicas.count), p.error,
+            bool(p.unreachable)))
 
 
-cdef int read_partition(const rdmeta_topic_t *topic, uint32_t i, Lists lists) except -1:
-    """The i-th partition of a borrowed topic."""
-    cdef rdmeta_err_t err = rdmeta_topic_partition_at(NULL, topic, i, &lists.value)
+cdef int read_partition(rdmeta_reader_t *reader, const rdmeta_topic_t *topic, uint32_t i,
+                        Lists lists) except -1:
+    """The i-th partition of a borrowed topic; `reader` NULL leaves `unreachable` 0."""
+    cdef rdmeta_err_t err = rdmeta_topic_partition_at(reader, topic, i, &lists.value)
     if not err and lists.cut():
         if not lists.grow():
             raise MemoryError
-        err = rdmeta_topic_partition_at(NULL, topic, i, &lists.value)
+        err = rdmeta_topic_partition_at(reader, topic, i, &lists.value)
     if err:
         raise from_code(err, f"partition at {i}")
     return 0
@@ -414,5 +416,5 @@ cdef Asked asked_of(object asked, object broker, object sent_version, uint64_t v
 
 cdef object applied_of(const rdmeta_applied_t *a):
     return Applied(a.version, a.changed, a.topics, a.unchanged, a.kept_back, a.negative, a.absent,
-                   a.leaderless, a.listener_not_found, bool(a.brokers_changed),
-                   Advice(a.advice), a.throttle_ms, a.error)
+                   a.leaderless, a.listener_not_found, a.unreachable,
+                   bool(a.brokers_changed), Advice(a.advice), a.throttle_ms, a.error)

@@ -257,7 +257,7 @@ cdef class MetadataCache(CacheWriter):
         name = text(info.name)
         topic_id = topic_id_text(info.topic_id)
         for i in range(info.partitions):
-            read_partition(found, i, lists)
+            read_partition(reader, found, i, lists)
             partitions.append(lists.partition(name, topic_id, stale))
         return Topic(name, topic_id, bool(info.internal), tuple(partitions), info.error,
                      given(info.operations), info.version)
@@ -312,7 +312,7 @@ cdef class MetadataCache(CacheWriter):
         for i in range(walk.found.n):
             partitions = walk.at(i).partitions
             for k in range(partitions):
-                read_partition(walk.found.topics[i], k, lists)
+                read_partition(NULL, walk.found.topics[i], k, lists)
                 if lists.value.leader == wanted if led else lists.has_replica(wanted):
                     found.append(TopicPartition(text(walk.info.name), lists.value.partition))
         return found

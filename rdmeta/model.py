@@ -75,7 +75,9 @@ class Partition(NamedTuple):
 
     `leader` is a broker id, None for no leader now. `leader_epoch` is None where the broker did
     not say (before Metadata v7). The lists hold broker ids, `replicas` with the preferred leader
-    first. `error` is Kafka's code, 0 for none.
+    first. `error` is Kafka's code, 0 for none. `unreachable` says that the leader is not among the
+    brokers now, worked out when it is read: KRaft names a leader without a look at whether it is
+    fenced, so that happens, and is a reason to refresh.
     """
 
     topic: str
@@ -87,6 +89,7 @@ class Partition(NamedTuple):
     isr: tuple[int, ...]
     offline_replicas: tuple[int, ...]
     error: int
+    unreachable: bool = False
 
 
 class Topic(NamedTuple):
@@ -175,8 +178,8 @@ class Applied(NamedTuple):
     `version` is the cache's afterwards. Topics are counted: `changed` (removals included), all in
     the answer, `unchanged`, `kept_back` (lost to what was known), `negative` (unknown, denied,
     invalid), `absent` (missing from an answer about all topics). Partitions: `leaderless`, of which
-    `listener_not_found` for error 72. `throttle_ms` is KIP-219's; `error` is the top-level code
-    (Metadata v13), 0 for none.
+    `listener_not_found` for error 72, and `unreachable`, whose leader is not among the brokers.
+    `throttle_ms` is KIP-219's; `error` is the top-level code (Metadata v13), 0 for none.
     """
 
     version: int
@@ -188,6 +191,7 @@ class Applied(NamedTuple):
     absent: int
     leaderless: int
     listener_not_found: int
+    unreachable: int
     brokers_changed: bool
     advice: Advice
     throttle_ms: int

@@ -25,7 +25,7 @@ from rdmeta.errors import (
     TopicAuthorizationError,
     UnknownTopicError,
 )
-from rdmeta.model import ALL, Applied, Broker, TopicPartition
+from rdmeta.model import ALL, Applied, Broker, Partition, TopicPartition
 
 ORDERS = T("orders", [P(0, 1, 7), P(1, -1, 8, (2, 3), (3,), (2,), error=5)])
 ORDERS_ID = frames.topic_id("orders")
@@ -114,10 +114,10 @@ def test_a_partition_is_told_whole(cache: MetadataCache) -> None:
     topic_id = cache.topic("orders").topic_id
     assert topic_id is not None
     assert cache.partition("orders", 0) == (
-        ("orders", topic_id, 0, 1, 7, (1, 2, 3), (1, 2, 3), (), 0)  # fmt: skip
+        ("orders", topic_id, 0, 1, 7, (1, 2, 3), (1, 2, 3), (), 0, False)  # fmt: skip
     )
     assert cache.partition("orders", 1) == (
-        ("orders", topic_id, 1, None, 8, (2, 3), (3,), (2,), 5)  # fmt: skip
+        ("orders", topic_id, 1, None, 8, (2, 3), (3,), (2,), 5, False)  # fmt: skip
     )
 
 
@@ -188,6 +188,19 @@ def test_a_partition_is_available_if_its_leader_is_among_the_brokers(cache: Meta
     tell(cache, T("orders", [P(0, 1), P(1, -1), P(2, 99), P(3, 3)]))
     assert cache.available("orders") == (0, 3)
     assert cache.leader("orders", 2) == 99
+
+
+def test_a_leader_that_is_not_among_the_brokers_now_is_marked_unreachable(
+    cache: MetadataCache,
+) -> None:
+    applied = tell(cache, T("orders", [P(0, 1), P(1, -1), P(2, 99)]))
+    assert (applied.unreachable, applied.leaderless) == (1, 1)
+    assert [p.unreachable for p in cache.topic("orders").partitions] == [False, False, True]
+    assert [cache.partition("orders", i).unreachable for i in range(3)] == [False, False, True]
+    assert not Partition("t", None, 0, 1, 0, (), (), (), 0).unreachable
+    brokers = [*frames.BROKERS, B(99)]
+    assert cache.apply(frames.response(12, [], brokers), 12, (), 1).unreachable == 0
+    assert not cache.partition("orders", 2).unreachable
 
 
 def test_brokers_come_with_the_cluster_and_a_controller(cache: MetadataCache) -> None:
