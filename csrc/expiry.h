@@ -8,10 +8,10 @@
  *
  * Times to live come in a few classes, so a list a class, filled at its end, is
  * in order by construction; what has a time of its own is in a list of its
- * like, and is put in from the end, where its place nearly always is. What is due is then at the heads: one
- * list for all (librdkafka's) lets a 900 s entry hide a 100 ms one for minutes.
- * An entry is in one list at most. Valid topics of the last all-topics answer
- * are in none: they share one deadline.
+ * like, and is put in from the end, where its place nearly always is. What is
+ * due is then at the heads: one list for all (librdkafka's) lets a 900 s entry
+ * hide a 100 ms one for minutes. An entry is in one list at most. Valid topics
+ * of the last all-topics answer are in none: they share one deadline.
  */
 #ifndef RDMETA_EXPIRY_H
 #define RDMETA_EXPIRY_H
