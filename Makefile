@@ -163,7 +163,7 @@ fuzz-driver: $(patsubst fuzz/%.c,build/asan/bin/%,$(FUZZ_TARGETS))
 LINT_C := $(C_SOURCES) $(wildcard tests/c/*.c fuzz/*.c bench/c/*.c)
 
 .PHONY: lint lint-c lint-python
-lint: ## ruff, mypy --strict, C warnings as errors
+lint: ## ruff, mypy --strict, stubs as built, C warnings as errors
 	@$(MAKE) --no-print-directory lint-c
 	@$(MAKE) --no-print-directory lint-python
 
@@ -181,6 +181,8 @@ lint-c: $(call objects,lint,$(LINT_C))
 lint-python: build
 	$(PY) -m ruff check .
 	$(PY) -m mypy
+	$(PY) -m mypy.stubtest rdmeta._core --concise \
+		--mypy-config-file pyproject.toml --allowlist tools/stubtest.allow
 
 # ------------------------------------------------------------- librdmeta
 
