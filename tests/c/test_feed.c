@@ -169,6 +169,15 @@ static void test_without_a_ring_only_the_present_is_told(void) {
         CHECK(!cw_say(&w, "t#a 0:1@2; u!3"));
         CHECK_TEXT(cw_changes(&w, 1), "resync");
         CHECK_TEXT(cw_changes(&w, 2), "");
+        CHECK(cw_lead(&w, "t", 0, 9, 3, "h9")); /* another broker table */
+        w.brokers = "1,9";
+        CHECK(!cw_all(&w, ""));
+        cw_pass(&w, 20 * CW_S);
+        cw_sweep(&w);
+        CHECK(!rdmeta_cache_purge(w.cache, w.now));
+        CHECK_TEXT(cw_changes(&w, 5), "resync");
+        CHECK_TEXT(cw_changes(&w, 6), "");
+        CHECK(cw_version(&w) == 6);
         cw_destroy(&w);
 }
 
@@ -304,8 +313,15 @@ static void test_a_removal_is_seen_though_all_is_forgotten_since(void) {
         CHECK(cw_version(&w) == 3); /* forgotten */
         CHECK(wait_for(&w, 1, "t") == 3 && wait_for(&w, 3, "t") == 0);
         CHECK(wait_for(&w, 0, "n") == 3);
+        CHECK(!cw_say(&w, "u!3")); /* not told of as removed before */
+        cw_pass(&w, CW_S);
+        cw_sweep(&w);
+        cw_pass(&w, 2000 * CW_S);
+        cw_sweep(&w);
+        CHECK(cw_version(&w) == 5 && wait_for(&w, 4, "u") == 5);
+        CHECK(wait_for(&w, 5, "u") == 0);
         cw_hint(&w, "t", 0);
-        CHECK(wait_for(&w, 1, "t") == 3 && wait_for(&w, 3, "t") == 0);
+        CHECK(wait_for(&w, 1, "t") == 5 && wait_for(&w, 5, "t") == 0);
         cw_destroy(&w);
 }
 

@@ -294,14 +294,24 @@ static void is_true(sim_t *s, int i) {
         }
 }
 
+static void small_ring(rdmeta_conf_t *conf) {
+        conf->ring_bytes = 8192;
+}
+
+static void no_ring(rdmeta_conf_t *conf) {
+        conf->ring_bytes = 0;
+}
+
 static void sim_init(sim_t *s, uint64_t seed) {
+        static void (*const confs[])(rdmeta_conf_t *) = {NULL, small_ring,
+                                                         no_ring};
         int i, p;
 
         memset(s, 0, sizeof(*s));
         s->rng      = test_rng(seed);
         s->tag_seed = 1;
-        cw_init(&s->a, NULL);
-        cw_init(&s->b, NULL);
+        cw_init(&s->a, confs[seed % 3]);
+        cw_init(&s->b, confs[seed % 3]);
         for (i = 0; i < BROKERS; i++)
                 s->brokers[i] = (rdmeta_broker_t){i + 1, 9092, GEN_STR("h"),
                                                   {NULL, 0}};
