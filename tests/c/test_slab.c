@@ -283,6 +283,23 @@ static void test_strides_of_256_use_all_sets_of_the_cache(void) {
         world_destroy(&w);
 }
 
+/* A colour at a chunk's end must not reach beyond it. */
+static void test_strides_fill_chunks_to_their_ends_and_not_beyond(void) {
+        enum { N = 4000 };
+        static piece_t pieces[N];
+        size_t skew, i;
+        world_t w;
+
+        for (skew = 0; skew < 64; skew += 8) {
+                world_init(&w, 64, RDMETA_TOPIC_LEAD, skew);
+                for (i = 0; i < N; i++)
+                        piece_make(&w, &pieces[i], 256, (uint8_t)i);
+                for (i = 0; i < N; i++)
+                        piece_end(&w, &pieces[i]);
+                world_destroy(&w);
+        }
+}
+
 int main(void) {
         test_begin(60);
         RUN(test_pieces_are_aligned_and_never_overlap);
@@ -294,5 +311,6 @@ int main(void) {
         RUN(test_no_memory_changes_nothing);
         RUN(test_the_c_librarys_memory_does_as_well);
         RUN(test_strides_of_256_use_all_sets_of_the_cache);
+        RUN(test_strides_fill_chunks_to_their_ends_and_not_beyond);
         return 0;
 }
