@@ -15,6 +15,7 @@ typedef struct world {
         rdmeta_brokers_t *brokers;
         rdmeta_topic_t *live[NAMES];
         test_rng_t rng;
+        size_t block_most; /* bytes of a name */
         uint64_t version;
         /* What was ever recorded, to compare with: by number. */
         uint32_t batch_items[REMEMBERED];
@@ -39,6 +40,7 @@ static void world_init(world_t *w, size_t limit) {
         memset(w, 0, sizeof(*w));
         w->allocator = test_allocator(&w->heap);
         w->rng       = test_rng(limit);
+        w->block_most = 400;
         rdmeta_slab_init(&w->slab, &w->allocator, RDMETA_LINE,
                          RDMETA_TOPIC_LEAD);
         rdmeta_reclaim_init(&w->reclaim, &w->slab);
@@ -110,7 +112,8 @@ static void write_item(world_t *w) {
         rdmeta_topic_t *old = w->live[i];
         const int gone      = old && test_below(&w->rng, 8) == 0;
 
-        w->live[i] = gone ? NULL : block_new(w, 1 + test_below(&w->rng, 400));
+        w->live[i] = gone ? NULL : block_new(w, 1 + test_below(&w->rng,
+                                                         w->block_most));
         rdmeta_ring_item(&w->ring, old, w->live[i]);
         w->items[w->n_items].old_   = old;
         w->items[w->n_items++].new_ = w->live[i];
@@ -161,7 +164,11 @@ static void test_what_changed_comes_out_as_it_went_in(void) {
         for (k = 0; k < 3; k++) {
                 world_init(&w, limits[k]);
                 for (i = 0; i < 2000; i++) {
-                        world_write(&w, (uint32_t)test_below(&w.rng, 8));
+                        /* Many and small, few and large, in turn: arrays
+                         * grow while they are in use from end to begin. */
+                        w.block_most = i % 500 < 250 ? 800 : 10;
+                        world_write(&w, (uint32_t)test_below(
+                                                &w.rng, 2 + i % 250 / 20));
                         if (i % 8 == 0)
                                 world_check(&w);
                         rdmeta_ring_trim(&w.ring);
