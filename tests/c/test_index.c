@@ -244,6 +244,34 @@ static void test_names_of_one_slot_and_tag_are_told_apart(void) {
         world_destroy(&w);
 }
 
+/* A grave has an id of zeros, as what has none. */
+static void test_the_id_of_zeros_finds_no_grave(void) {
+        static world_t w;
+        const uint8_t zeros[16] = {0};
+        rdmeta_topic_t *t;
+        uint64_t words[2] = {0, 0}, like, h;
+        uint8_t id[16];
+
+        world_init(&w, 8, 1);
+        like = rdmeta_hash_id(w.table->key, zeros);
+        do { /* the same slot and tag as zeros */
+                words[0]++;
+                memcpy(id, words, 16);
+                h = rdmeta_hash_id(w.table->key, id);
+        } while ((uint16_t)(h ^ like) || ((rdmeta_slot_first(h) ^
+                                           rdmeta_slot_first(like)) &
+                                          w.table->mask));
+        t = rdmeta_topic_bare(&w.slab, test_str("a"), id, 0, 0, 1);
+        CHECK(t);
+        rdmeta_table_put(w.table, h, t);
+        CHECK(rdmeta_table_id(w.table, id) == t);
+        CHECK(!rdmeta_table_id(w.table, zeros));
+        rdmeta_table_drop(w.table, h, t);
+        CHECK(!rdmeta_table_id(w.table, id));
+        CHECK(!rdmeta_table_id(w.table, zeros));
+        world_destroy(&w);
+}
+
 static void test_what_is_not_in_is_neither_swapped_nor_dropped(void) {
         static world_t w;
         rdmeta_topic_t *other;
@@ -338,6 +366,7 @@ int main(void) {
         RUN(test_a_table_without_memory_is_none);
         RUN(test_names_of_one_slot_stand_behind_each_other);
         RUN(test_names_of_one_slot_and_tag_are_told_apart);
+        RUN(test_the_id_of_zeros_finds_no_grave);
         RUN(test_what_is_not_in_is_neither_swapped_nor_dropped);
         RUN(test_each_table_has_a_key_of_its_own);
         RUN(test_names_chosen_to_collide_get_the_table_another_key);
