@@ -133,8 +133,13 @@ static void test_equal_facts_give_equal_blocks_however_arrived_at(void) {
                 rdmeta_topic_t *t, *others[4];
 
                 facts_random(&f, &r);
-                t         = stage_world_block(&w, &f, NULL);
-                others[0] = stage_world_block(&w, &f, NULL);
+                t = stage_world_block(&w, &f, NULL);
+                /* Columns that are wanted for nothing. */
+                CHECK(!stage_world_read(&w, &f, 13, NULL));
+                stage_world_merge(&w, &f);
+                rdmeta_stage_want_high(&w.stage);
+                rdmeta_stage_want_last(&w.stage);
+                others[0] = rdmeta_stage_build(&w.stage, &w.slab, 9);
                 others[1] = stage_world_block(&w, &f, &r);
                 CHECK(!stage_world_read(&w, &f, 10, NULL));
                 stage_world_merge(&w, &f);
@@ -207,7 +212,10 @@ static int change_row(fact_row_t *p, test_rng_t *r) {
 }
 
 static int change_fact(facts_t *f, test_rng_t *r) {
-        switch (test_below(r, 8)) {
+        switch (test_below(r, 9)) {
+        case 8:
+                f->error ^= 5;
+                return 1;
         case 0:
                 f->name[test_below(r, f->name_len)] ^= 1;
                 return 1;
