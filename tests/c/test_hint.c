@@ -96,6 +96,23 @@ static void test_a_time_of_nothing_is_the_configured_one(void) {
         cw_destroy(&w);
 }
 
+static void test_a_hint_replaced_lasts_from_then_on(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_all(&w, "t#a 0:1@1"));
+        CHECK_TEXT(cw_hint(&w, "n t", RDMETA_HINT_FORCE), "n t");
+        cw_pass(&w, 50 * CW_S);
+        CHECK_TEXT(cw_hint(&w, "n t", RDMETA_HINT_REPLACE), "n t");
+        cw_pass(&w, 50 * CW_S);
+        CHECK(cw_sweep(&w) == w.now.mono_us + 10 * CW_S + 1);
+        CHECK(cw_state(&w, "n") == RDMETA_WAITING);
+        CHECK_TEXT(cw_hint(&w, "n t", RDMETA_HINT_FORCE), "");
+        cw_pass(&w, 10 * CW_S + 1);
+        CHECK(cw_state(&w, "n") == RDMETA_NOT_CACHED);
+        cw_destroy(&w);
+}
+
 /* ---- what is known stays known ----------------------------------------- */
 
 static void test_a_hint_never_hides_what_is_known(void) {
@@ -288,6 +305,7 @@ int main(void) {
         RUN(test_a_hint_past_its_time_is_asked_for_again);
         RUN(test_hints_end_in_the_order_of_their_own_times);
         RUN(test_a_time_of_nothing_is_the_configured_one);
+        RUN(test_a_hint_replaced_lasts_from_then_on);
         RUN(test_a_hint_never_hides_what_is_known);
         RUN(test_a_hint_on_what_is_over_waits);
         RUN(test_a_hint_on_an_absent_topic_only_postpones_its_end);
