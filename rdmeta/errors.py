@@ -36,9 +36,10 @@ __all__ = [
 class Error(Exception):
     """Base of every exception of this package.
 
-    `code` is Kafka's error code, None where no broker said one. `retriable` says whether the same
-    call may succeed later without anybody changing anything; for a code it is what Kafka's own
-    client says (`org.apache.kafka.common.errors.RetriableException`).
+    `code` is Kafka's error code, None where no broker said one: a time-out of this package's own,
+    a partition that is not among those of its topic. `retriable` says whether the same call may
+    succeed later without anybody changing anything; for a code it is what Kafka's own client says
+    (`org.apache.kafka.common.errors.RetriableException`).
     """
 
     default_code: ClassVar[int | None] = None
@@ -67,9 +68,9 @@ class UnknownTopicError(Error):
 
 
 class NoSuchPartitionError(Error):
-    """The topic is known and has no partition of that number."""
+    """The topic is known and has no partition of that number; more may be created."""
 
-    default_code = 3
+    default_retriable = True
 
 
 class NotCachedError(Error):
@@ -109,8 +110,6 @@ class MalformedError(Error):
 class UnsupportedVersionError(Error):
     """A version that cannot say what was asked, or that both sides do not have in common."""
 
-    default_code = 35
-
 
 class TransportError(Error):
     """A connection could not be made, broke, or answered out of step."""
@@ -121,7 +120,7 @@ class TransportError(Error):
 class RequestTimedOutError(Error):
     """No answer before the deadline."""
 
-    default_code = 7
+    default_retriable = True
 
 
 class NoBrokersError(Error):

@@ -52,6 +52,28 @@ def test_every_local_code_becomes_its_own_exception(code: int) -> None:
     assert str(error) == f"{name}: orders"
 
 
+def test_what_no_broker_said_has_no_code() -> None:
+    said = {code: from_code(code).code for code in LOCAL_ERRORS}
+    told_by_brokers = {"UNKNOWN_TOPIC": 3, "DENIED": 29, "INVALID": 17}
+    assert said == {code: told_by_brokers.get(error_name(code)) for code in LOCAL_ERRORS}
+    assert errors.RequestTimedOutError("no answer").code is None
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        errors.NoSuchPartitionError,
+        errors.NotCachedError,
+        errors.RequestTimedOutError,
+        errors.StaleError,
+        errors.TransportError,
+    ],
+)
+def test_what_may_be_over_by_itself_is_retriable(kind: type[Error]) -> None:
+    error = kind("orders")
+    assert (error.code, error.retriable) == (None, True)
+
+
 def test_a_code_younger_than_the_table_is_not_retriable() -> None:
     error = from_code(32_000)
     assert (type(error), error.code, error.retriable) == (Error, 32_000, False)
