@@ -25,6 +25,13 @@ def test_nothing_public_is_there_that_is_not_promised() -> None:
     assert public - {"annotations", "TYPE_CHECKING"} <= set(rdmeta.__all__)
 
 
+def test_every_exception_is_there_under_its_own_name() -> None:
+    exceptions = {name for name in rdmeta.errors.__all__ if name.endswith("Error")}
+    assert exceptions <= set(rdmeta.__all__)
+    for name in exceptions:
+        assert issubclass(getattr(rdmeta, name), rdmeta.Error)
+
+
 def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="nothing"):
         rdmeta.nothing  # noqa: B018
