@@ -61,6 +61,8 @@ void cw_init(cw_t *w, void (*change)(rdmeta_conf_t *conf));
 /* Checks that nothing leaked. */
 void cw_destroy(cw_t *w);
 void cw_check(cw_t *w);
+/* What stats say of topics is what a look at each one says. */
+void cw_check_stats(cw_t *w);
 /* Let time pass, on both clocks. */
 void cw_pass(cw_t *w, int64_t us);
 

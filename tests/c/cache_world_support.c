@@ -59,6 +59,7 @@ void cw_check(cw_t *w) {
         if (wrong)
                 fprintf(stderr, "cache: %s\n", wrong);
         CHECK(!wrong);
+        cw_check_stats(w);
 }
 
 void cw_pass(cw_t *w, int64_t us) {

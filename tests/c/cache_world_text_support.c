@@ -272,3 +272,40 @@ void cw_text_fails(const char *file, int line, const char *got,
                 (int)strcspn(wanted + start, "\n"), wanted + start);
         _Exit(1);
 }
+
+/* Of one block: in no state but one. */
+static void recount(const rdmeta_cache_t *c, const rdmeta_topic_t *t,
+                    rdmeta_stats_t *out) {
+        if (t->state == RDMETA_TOPIC_WAIT)
+                return;
+        if (t->state == RDMETA_TOPIC_VALID) {
+                out->topics++;
+                out->partitions += rdmeta_topic_count(t);
+        } else if (rdmeta_entry_of(c, t)->list == RDMETA_EXPIRY_RETAINED) {
+                out->retained++;
+        } else {
+                out->negatives++;
+        }
+}
+
+void cw_check_stats(cw_t *w) {
+        const rdmeta_table_t *names = rdmeta_names(w->cache);
+        const rdmeta_stats_t stats  = cw_stats(w);
+        rdmeta_stats_t counted;
+        uint32_t k;
+
+        memset(&counted, 0, sizeof(counted));
+        for (k = 0; k <= names->mask; k++) {
+                const rdmeta_topic_t *t =
+                        rdmeta_slot_topic(atomic_load(&names->slots[k]));
+                if (t && t->state != UINT16_MAX)
+                        recount(w->cache, t, &counted);
+        }
+        CHECK(stats.topics == counted.topics);
+        CHECK(stats.partitions == counted.partitions);
+        CHECK(stats.retained == counted.retained);
+        CHECK(stats.negatives == counted.negatives);
+        CHECK(stats.version == cw_version(w));
+        CHECK(stats.ring_floor <= stats.version);
+        CHECK(stats.bytes_limbo <= stats.bytes);
+}

@@ -147,6 +147,41 @@ static void test_a_name_longer_than_the_limit_is_refused(void) {
         cw_destroy(&w);
 }
 
+/* Whatever stands beside it in a batch. */
+static void test_many_leaders_are_those_of_each_one(void) {
+        enum { N = 100 };
+        static const char *const known[] = {"a", "a.rather.long.name.of.one",
+                                            "stale", "gone", "nobody", "odd",
+                                            "sixteen-letters.", ""};
+        rdmeta_str_t names[N];
+        int32_t partitions[N], leaders[N + 1];
+        test_rng_t rng = test_rng(5);
+        size_t i, n;
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "stale 0:1 1:2"));
+        cw_pass(&w, 901 * CW_S);
+        CHECK(!cw_say(&w, "a 0:1 1:-1; a.rather.long.name.of.one 0:3 1:2; "
+                          "gone!3; odd 1:2 5:1; sixteen-letters. 0:2"));
+        for (n = 0; n <= N; n++) {
+                for (i = 0; i < n; i++) {
+                        names[i]      = test_str(known[test_below(&rng, 8)]);
+                        partitions[i] = (int32_t)test_below(&rng, 4) - 1;
+                }
+                leaders[n] = -77;
+                rdmeta_leaders(w.reader, names, partitions, n, w.now.mono_us,
+                               leaders);
+                CHECK(leaders[n] == -77);
+                for (i = 0; i < n; i++)
+                        CHECK(leaders[i] ==
+                              rdmeta_leader(w.reader, names[i].data,
+                                            names[i].len, partitions[i],
+                                            w.now.mono_us));
+        }
+        cw_destroy(&w);
+}
+
 /* ---- ids --------------------------------------------------------------- */
 
 /* Ids are brokers' word: should two topics come with one, both are found by
@@ -181,7 +216,8 @@ static void test_walks_are_in_the_order_of_bytes_and_by_prefix(void) {
 
         cw_init(&w, NULL);
         CHECK_TEXT(cw_walk(&w, "", 7), "");
-        CHECK(!cw_all(&w, "b 0:1; a.b 0:1; a 0:1; ab 0:1; a.c 0:1; c!3; B 0:1"));
+        CHECK(!cw_all(&w, "b 0:1; a.b 0:1; a 0:1; ab 0:1; a.c 0:1; c!3; "
+                          "B 0:1"));
         CHECK_TEXT(cw_walk(&w, "", 7), "-B -a -a.b -a.c -ab -b -c ");
         CHECK_TEXT(cw_walk(&w, "", RDMETA_WALK_VALID),
                    "-B -a -a.b -a.c -ab -b ");
@@ -372,6 +408,7 @@ int main(void) {
         RUN(test_names_that_differ_in_one_byte_are_two);
         RUN(test_names_are_bytes);
         RUN(test_a_name_longer_than_the_limit_is_refused);
+        RUN(test_many_leaders_are_those_of_each_one);
         RUN(test_two_topics_of_one_id_are_found_by_name);
         RUN(test_walks_are_in_the_order_of_bytes_and_by_prefix);
         RUN(test_100_000_partitions_are_found_whatever_their_ids);

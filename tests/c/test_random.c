@@ -44,6 +44,7 @@ typedef struct sim {
         char names[TOPICS][40];
         rdmeta_broker_t brokers[BROKERS];
         uint64_t tag_seed;
+        size_t beside;
         int highest[TOPICS][ROWS]; /* epochs that ever were */
 } sim_t;
 
@@ -268,6 +269,9 @@ static void agree(sim_t *s) {
         CHECK_TEXT(a, b);
         free(a);
         free(b);
+        /* Beside the cache there are two readers, always of one size. */
+        CHECK(s->a.heap.bytes - cw_stats(&s->a).bytes == s->beside);
+        CHECK(s->b.heap.bytes - cw_stats(&s->b).bytes == s->beside);
         if (below(s, 10) == 0)
                 CHECK_TEXT(cw_walk(&s->a, "", 7), cw_walk(&s->b, "", 7));
         if (below(s, 10) == 0 && cw_version(&s->a) > 3) {
@@ -312,6 +316,7 @@ static void sim_init(sim_t *s, uint64_t seed) {
         s->tag_seed = 1;
         cw_init(&s->a, confs[seed % 3]);
         cw_init(&s->b, confs[seed % 3]);
+        s->beside = s->a.heap.bytes - cw_stats(&s->a).bytes;
         for (i = 0; i < BROKERS; i++)
                 s->brokers[i] = (rdmeta_broker_t){i + 1, 9092, GEN_STR("h"),
                                                   {NULL, 0}};
