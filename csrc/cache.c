@@ -214,17 +214,13 @@ static uint64_t stats_bytes(const rdmeta_cache_t *c) {
 /* In a fork's child nobody else is there, and the lock may never be free. */
 void rdmeta_cache_stats(rdmeta_cache_t *c, rdmeta_stats_t *out) {
         const int locked = rdmeta_read_lock(c) == RDMETA_OK;
-        int i;
-
         *out         = c->stats;
         out->version = rdmeta_wait_version(&c->wait);
         out->retained =
                 rdmeta_expiry_count(&c->expiry, RDMETA_EXPIRY_RETAINED);
         out->negatives -= out->retained;
-        out->hints = 0;
-        for (i = 0; i < RDMETA_EXPIRY_LISTS; i++)
-                if (rdmeta_expiry_is_hint(i))
-                        out->hints += rdmeta_expiry_count(&c->expiry, i);
+        out->hints = rdmeta_expiry_count(&c->expiry, RDMETA_EXPIRY_HINT) +
+                     rdmeta_expiry_count(&c->expiry, RDMETA_EXPIRY_OWN);
         out->bytes = stats_bytes(c);
         out->bytes_ring   = rdmeta_ring_bytes(&c->ring);
         out->bytes_limbo  = c->reclaim.limbo_bytes;

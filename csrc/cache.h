@@ -42,9 +42,9 @@ typedef struct rdmeta_entry {
         rdmeta_expiry_node_t expiry;
         rdmeta_topic_t *topic;
         uint32_t order;
-        uint32_t list : 8;   /* RDMETA_EXPIRY_... */
+        uint32_t list : 4;   /* RDMETA_EXPIRY_... */
         uint32_t staged : 2; /* a writer's mark, while it works */
-        uint32_t doubt : 22; /* place among the doubts; 0: none */
+        uint32_t doubt : 26; /* place among the doubts; 0: none */
 } rdmeta_entry_t;
 
 typedef struct rdmeta_doubts {

@@ -210,7 +210,7 @@ void rdmeta_entry_swap(rdmeta_cache_t *c, rdmeta_entry_t *e,
 void rdmeta_entry_list(rdmeta_cache_t *c, rdmeta_entry_t *e, int list,
                        int64_t due_us) {
         rdmeta_expiry_remove(&c->expiry, (int)e->list, &e->expiry);
-        e->list = (uint32_t)list & 255;
+        e->list = (uint32_t)list & 15;
         if (list != RDMETA_EXPIRY_NONE)
                 rdmeta_expiry_add(&c->expiry, list, &e->expiry, due_us);
 }
@@ -319,7 +319,7 @@ rdmeta_err_t rdmeta_doubts_reserve(rdmeta_cache_t *c, size_t n) {
                 capacity *= 2;
         if (capacity == d->capacity || n == 0)
                 return RDMETA_OK;
-        if (capacity >= 1u << 22)
+        if (capacity >= 1u << 26)
                 return RDMETA_ERR_NO_MEMORY;
         all = (rdmeta_doubt_t *)rdmeta_alloc(&c->conf.allocator,
                                              capacity * size);
@@ -352,7 +352,7 @@ void rdmeta_doubt_set(rdmeta_cache_t *c, rdmeta_entry_t *e,
                         d->free = (uint32_t)d->all[at].first_broker;
                 else
                         at = ++d->count;
-                e->doubt = at & ((1u << 22) - 1);
+                e->doubt = at & ((1u << 26) - 1);
         }
         d->all[at] = *doubt;
 }

@@ -5,17 +5,20 @@
  *     HINT      [t+60 s]
  *     NEGATIVE  [t+0.1 s]-[t+0.1 s]
  *     ...
+ *     OWN       a tree: [t+99 s] < [t+100 s] < ...
  *
  * Times to live come in a few classes, so a list a class, filled at its end, is
- * in order by construction; what has a time of its own is in a list of its
- * like, and is put in from the end, where its place nearly always is. What is
- * due is then at the heads: one list for all (librdkafka's) lets a 900 s entry
- * hide a 100 ms one for minutes. An entry is in one list at most. Valid topics
- * of the last all-topics answer are in none: they share one deadline.
+ * in order by construction, and what is due is at the heads: one list for all
+ * (librdkafka's) lets a 900 s entry hide a 100 ms one for minutes. Hints that
+ * were given a time of their own are in no such order; they are in a tree, by
+ * time and then by address, whose links take the place of the list's. An entry
+ * is in one of these at most. Valid topics of the last all-topics answer are in
+ * none: they share one deadline.
  */
 #ifndef RDMETA_EXPIRY_H
 #define RDMETA_EXPIRY_H
 
+#include "avl.h"
 #include "tailq.h"
 
 #include <stdint.h>
@@ -28,20 +31,21 @@ enum {
         RDMETA_EXPIRY_DENIED,
         RDMETA_EXPIRY_ABSENT,
         RDMETA_EXPIRY_RETAINED,
-        RDMETA_EXPIRY_CLASSES,
-        /* Hints with a time of their own, a list for each quarter of an octave
-         * of times: in order by construction but for neighbours. */
-        RDMETA_EXPIRY_OWN   = RDMETA_EXPIRY_CLASSES,
-        RDMETA_EXPIRY_LISTS = RDMETA_EXPIRY_OWN + 4 * 44
+        RDMETA_EXPIRY_OWN, /* hints, in the tree */
+        RDMETA_EXPIRY_CLASSES
 };
 
 typedef struct rdmeta_expiry_node {
-        rdmeta_tailq_node_t node;
+        union {
+                rdmeta_tailq_node_t node;
+                rdmeta_avl_node_t avl;
+        } link;
         int64_t due_us;
 } rdmeta_expiry_node_t;
 
 typedef struct rdmeta_expiry {
-        rdmeta_tailq_t lists[RDMETA_EXPIRY_LISTS];
+        rdmeta_tailq_t lists[RDMETA_EXPIRY_OWN];
+        rdmeta_avl_t own;
 } rdmeta_expiry_t;
 
 void rdmeta_expiry_init(rdmeta_expiry_t *e);
@@ -51,6 +55,8 @@ void rdmeta_expiry_add(rdmeta_expiry_t *e, int list, rdmeta_expiry_node_t *n,
 /* NONE: nothing happens. */
 void rdmeta_expiry_remove(rdmeta_expiry_t *e, int list,
                           rdmeta_expiry_node_t *n);
+/* The earliest of `list`; NULL: none. */
+rdmeta_expiry_node_t *rdmeta_expiry_first(const rdmeta_expiry_t *e, int list);
 /* The first of `list` if it is due before `now_us`; NULL: nothing is. */
 rdmeta_expiry_node_t *rdmeta_expiry_due(const rdmeta_expiry_t *e, int list,
                                         int64_t now_us);
@@ -60,18 +66,8 @@ size_t rdmeta_expiry_count(const rdmeta_expiry_t *e, int list);
 /* 1: every list is linked well and in order. */
 int rdmeta_expiry_check(const rdmeta_expiry_t *e);
 
-/* The list of hints with that time of their own; >= 1 us. */
-static inline int rdmeta_expiry_own(int64_t ttl_us) {
-        int octave = 63 - __builtin_clzll((unsigned long long)ttl_us), quarter;
-
-        if (octave > 43)
-                return RDMETA_EXPIRY_LISTS - 1;
-        quarter = octave < 2 ? 0 : (int)(ttl_us >> (octave - 2) & 3);
-        return RDMETA_EXPIRY_OWN + 4 * octave + quarter;
-}
-
 static inline int rdmeta_expiry_is_hint(int list) {
-        return list == RDMETA_EXPIRY_HINT || list >= RDMETA_EXPIRY_OWN;
+        return list == RDMETA_EXPIRY_HINT || list == RDMETA_EXPIRY_OWN;
 }
 
 /* now + ttl, without overflow, and never a value that means something else. */

@@ -13,9 +13,8 @@ static int64_t ttl_of(const rdmeta_cache_t *c, int64_t ttl_us) {
 }
 
 static int list_of(const rdmeta_cache_t *c, int64_t ttl_us) {
-        ttl_us = ttl_of(c, ttl_us);
-        return ttl_us == c->conf.hint_ttl_us ? RDMETA_EXPIRY_HINT
-                                             : rdmeta_expiry_own(ttl_us);
+        return ttl_of(c, ttl_us) == c->conf.hint_ttl_us ? RDMETA_EXPIRY_HINT
+                                                        : RDMETA_EXPIRY_OWN;
 }
 
 /* Nothing known: a block that waits. */
@@ -152,24 +151,18 @@ rdmeta_err_t rdmeta_cache_hint(rdmeta_cache_t *c, const rdmeta_str_t *topics,
 }
 
 static int64_t unhint_all(rdmeta_cache_t *c, int64_t mono_us) {
-        rdmeta_tailq_node_t *n;
+        const int lists[] = {RDMETA_EXPIRY_HINT, RDMETA_EXPIRY_OWN};
+        rdmeta_expiry_node_t *n;
         int64_t ended = 0;
         int i;
 
-        for (i = 0; i < RDMETA_EXPIRY_LISTS; i++) {
-                rdmeta_tailq_t *hints = &c->expiry.lists[i];
-
-                if (!rdmeta_expiry_is_hint(i))
-                        continue;
-                while ((n = rdmeta_tailq_first(hints)) != NULL) {
+        for (i = 0; i < 2; i++)
+                while ((n = rdmeta_expiry_first(&c->expiry, lists[i]))) {
                         rdmeta_entry_unhint(
-                                c,
-                                RDMETA_CONTAINER(n, rdmeta_entry_t,
-                                                 expiry.node),
+                                c, RDMETA_CONTAINER(n, rdmeta_entry_t, expiry),
                                 mono_us);
                         ended++;
                 }
-        }
         return ended;
 }
 

@@ -121,7 +121,8 @@ static int sweep_tells(const rdmeta_cache_t *c, int64_t mono_us) {
 
         for (n = rdmeta_tailq_first(list); n; n = rdmeta_tailq_next(n)) {
                 const rdmeta_entry_t *e =
-                        RDMETA_CONTAINER(n, const rdmeta_entry_t, expiry.node);
+                        RDMETA_CONTAINER(n, const rdmeta_entry_t,
+                                         expiry.link.node);
                 if (e->expiry.due_us >= mono_us)
                         break;
                 if (e->topic->state != RDMETA_TOPIC_GONE &&
@@ -173,7 +174,7 @@ int64_t rdmeta_cache_sweep(rdmeta_cache_t *c, rdmeta_time_t now) {
         if (rdmeta_wait_forked(&c->wait))
                 return INT64_MAX;
         rdmeta_wait_lock(&c->wait);
-        for (i = 0; i < RDMETA_EXPIRY_LISTS; i++) {
+        for (i = RDMETA_EXPIRY_VALID; i < RDMETA_EXPIRY_CLASSES; i++) {
                 if (i == RDMETA_EXPIRY_ABSENT || i == RDMETA_EXPIRY_RETAINED)
                         continue; /* these tell of it */
                 while ((e = sweep_due(c, i, now.mono_us)) != NULL)

@@ -54,7 +54,7 @@ static size_t hint(large_t *l, size_t first, size_t n, int64_t ttl_us) {
 /* One name a call, each with another time than the last: the worst there is
  * for a list that is kept in order from its end. */
 static void test_hints_with_times_of_their_own(void) {
-        static const int64_t ttls[] = {60000000, 1000000, 5000000, 250000};
+        static const int64_t ttls[] = {60000001, 1000000, 999999, 250000};
         rdmeta_stats_t stats;
         large_t l;
         size_t i;
@@ -69,9 +69,9 @@ static void test_hints_with_times_of_their_own(void) {
         l.now.mono_us += 1000001;
         rdmeta_cache_sweep(l.cache, l.now);
         rdmeta_cache_stats(l.cache, &stats);
-        CHECK(stats.hints == NAMES / 2 + NAMES / 4);
+        CHECK(stats.hints == NAMES / 2 + NAMES / 8);
         CHECK(rdmeta_cache_purge_hints(l.cache, NULL, 0, l.now) ==
-              NAMES / 2 + NAMES / 4);
+              NAMES / 2 + NAMES / 8);
         large_destroy(&l);
 }
 
