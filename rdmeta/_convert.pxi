@@ -75,7 +75,8 @@ cdef object view(object name, str what, rdmeta_str_t *out):
         raise TypeError(f"{what} must be str, not {type(name).__name__}")
     if rdmeta_py_ascii(name, &out.data, &out.len):
         return name
-    raw = (<str?> str(name)).encode("utf-8", "surrogateescape")
+    # Not str(): a subclass, such as an Enum, may say there what it likes.
+    raw = PyUnicode_AsEncodedString(name, "utf-8", "surrogateescape")
     out.data = PyBytes_AS_STRING(raw)
     out.len = <size_t> PyBytes_GET_SIZE(raw)
     return raw

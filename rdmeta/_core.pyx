@@ -9,7 +9,7 @@ from cpython.exc cimport PyErr_CheckSignals
 from cpython.long cimport PyLong_AsLongLongAndOverflow
 from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
 from cpython.number cimport PyIndex_Check
-from cpython.unicode cimport PyUnicode_DecodeUTF8
+from cpython.unicode cimport PyUnicode_AsEncodedString, PyUnicode_DecodeUTF8
 from libc.stdint cimport INT16_MAX, INT16_MIN, INT32_MAX, INT32_MIN, INT64_MAX, intptr_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcmp, memcpy, memset
@@ -207,7 +207,7 @@ cdef class MetadataCache(CacheWriter):
             raise MemoryError
         if err:
             return self.missing(err, topic, partition, default)
-        return lists.partition(str(topic), topic_id_text(info.topic_id), stale)
+        return lists.partition(text(name), topic_id_text(info.topic_id), stale)
 
     def topic(self, topic, default=..., *, allow_stale=False):
         """A topic with all its partitions, as a Topic; `default` and errors as of leader()."""
