@@ -415,6 +415,17 @@ cdef Asked asked_of(object asked, object broker, object sent_version, uint64_t v
     return a
 
 
+cdef tuple endpoint(node, leader):
+    """(host, port, rack) of what came with a leader hint. TypeError, ValueError."""
+    if isinstance(node, Broker):
+        if node.id != leader:
+            raise ValueError(f"node is broker {node.id}, but the leader is {leader}")
+        return node.host, node.port, node.rack
+    if not isinstance(node, (tuple, list)) or len(node) != 2:
+        raise TypeError(f"node must be a Broker or (host, port), not {node!r}")
+    return (*node, None)
+
+
 cdef object applied_of(const rdmeta_applied_t *a):
     return Applied(a.version, a.changed, a.topics, a.unchanged, a.kept_back, a.negative, a.absent,
                    a.leaderless, a.listener_not_found, a.unreachable,

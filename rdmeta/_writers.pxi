@@ -61,8 +61,10 @@ cdef class CacheWriter(CacheState):
         """Take a leader from a Produce or Fetch answer (KIP-951) if it is newer than what is known.
 
         `topic` is a name, or an id (uuid.UUID, 16 bytes); a name may come with its `topic_id`, which
-        must then match. `node` is a Broker, or (host, port), if the answer carried it. `.changed` of
-        what is returned is 0 if the hint was ignored. A refresh is still due.
+        must then match. `node` is the leader's Broker, or (host, port), if the answer carried it.
+        `.changed` of what is returned is 0 if the hint was ignored. A refresh is still due; age() and
+        source() stay those of the last answer. TypeError; ValueError for a Broker that is another one
+        than the leader, a port beyond 65535, an empty host; ForkedError.
         """
         cdef rdmeta_leader_hint_t hint
         cdef rdmeta_applied_t out
@@ -71,10 +73,14 @@ cdef class CacheWriter(CacheState):
         cdef bytes raw
         memset(&hint, 0, sizeof(hint))
         memset(&out, 0, sizeof(out))
-        if not isinstance(topic, str):
-            topic, topic_id = None, topic
-        if topic is not None:
+        if isinstance(topic, str):
             keep_topic = view(topic, "topic", &hint.topic)
+        elif topic_id is not None:
+            raise TypeError("topic_id goes with a name; here the topic is not a str already")
+        else:
+            topic_id = topic
+            if topic is None:
+                raise TypeError("topic must be a name or an id, not None")
         if topic_id is not None:
             raw = topic_id_bytes(topic_id)
             hint.topic_id = <const uint8_t *> PyBytes_AS_STRING(raw)
@@ -82,10 +88,11 @@ cdef class CacheWriter(CacheState):
         hint.leader = int32(leader, "leader")
         hint.leader_epoch = int32(leader_epoch, "leader_epoch")
         if node is not None:
-            host, port, rack = (node.host, node.port, node.rack) if isinstance(node, Broker) else (
-                *node, None)
+            host, port, rack = endpoint(node, leader)
             keep_host = view(host, "host", &hint.host)
-            hint.port = int32(port, "port")
+            if not hint.host.len:
+                raise ValueError("the host of node is empty")
+            hint.port = <int32_t> integer(port, "port", 0, 65535)
             if rack is not None:
                 keep_rack = view(rack, "rack", &hint.rack)
         self.read_clocks(&now)

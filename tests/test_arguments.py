@@ -9,7 +9,7 @@ import frames
 import pytest
 from frames import P, T
 
-from rdmeta import ALL, MetadataCache
+from rdmeta import ALL, Broker, MetadataCache
 
 ORDERS_ID, OTHER_ID = frames.topic_id("orders"), frames.topic_id("other")
 
@@ -44,3 +44,39 @@ def test_a_member_of_an_enum_of_str_is_the_name_that_it_holds(cache: MetadataCac
     assert cache.apply_leader_hint(name, 0, 2, 4).changed == 1
     assert cache.hint([Topics.NEW]) == ["new"]
     assert cache.purge_hints(["new"]) == 1
+
+
+# ---- leader hints -------------------------------------------------------------------------------
+
+
+def test_a_leader_hint_by_id_takes_no_second_id(cache: MetadataCache) -> None:
+    with pytest.raises(TypeError, match="topic_id"):
+        cache.apply_leader_hint(ORDERS_ID, 0, 2, 4, topic_id=OTHER_ID)
+    with pytest.raises(TypeError, match="topic"):
+        cache.apply_leader_hint(None, 0, 2, 4)  # type: ignore[arg-type]
+    assert cache.apply_leader_hint("orders", 0, 2, 4, topic_id=OTHER_ID).changed == 0
+    assert cache.leader("orders", 0) == 1
+    assert cache.apply_leader_hint("orders", 0, 2, 4, topic_id=ORDERS_ID).changed == 1
+
+
+@pytest.mark.parametrize(
+    ("node", "error", "what"),
+    [
+        (Broker(5, "h", 1), ValueError, "broker 5, but the leader is 8"),
+        (("h", 65536), ValueError, "port"),
+        (("h", -1), ValueError, "port"),
+        (("h", "9092"), TypeError, "port"),
+        (("", 9092), ValueError, "host"),
+        ((b"h", 9092), TypeError, "host"),
+        (("h",), TypeError, "node"),
+        (("h", 1, None), TypeError, "node"),
+        (5, TypeError, "node"),
+    ],
+)
+def test_a_leader_hint_whose_node_cannot_be_changes_nothing_and_says_why(
+    node: Any, error: type[Exception], what: str, cache: MetadataCache
+) -> None:
+    version = cache.version
+    with pytest.raises(error, match=what):
+        cache.apply_leader_hint("orders", 0, 8, 14, node)
+    assert (cache.version, cache.broker(8, None), cache.leader("orders", 0)) == (version, None, 1)
