@@ -50,6 +50,8 @@ cdef enum:
     FOREVER_US = 3_155_760_000_000_000
     # A wait looks for Ctrl-C this often.
     SLICE_US = 50_000
+    # Bytes of a topic's name: what a Kafka string can have.
+    LONGEST_NAME = 32767
     # Ids of a list that need no allocation on the way out.
     INLINE_IDS = 32
 
@@ -90,6 +92,16 @@ cdef class Names:
     cdef size_t n
     cdef list keep
 
+    cdef str fault(self):
+        """What the C core has against them, None for nothing."""
+        cdef size_t i
+        for i in range(self.n):
+            if not self.items[i].len:
+                return f"topics[{i}] is empty"
+            if self.items[i].len > LONGEST_NAME:
+                return f"topics[{i}] has {self.items[i].len} bytes, more than {<int> LONGEST_NAME}"
+        return None
+
     def __cinit__(self, topics):
         if isinstance(topics, (str, bytes)):
             raise TypeError(f"expected a list of topic names, not one {type(topics).__name__}")
@@ -126,6 +138,8 @@ cdef int32_t int32(object value, str what) except? -1:
 
 cdef uint64_t unsigned(object value, str what) except? 0:
     """A version: any integer that fits into 64 bits without a sign."""
+    if not PyIndex_Check(value):
+        raise TypeError(f"{what} must be an int, not {type(value).__name__}")
     value = index(value)
     if not 0 <= value < 1 << 64:
         raise ValueError(f"{what} {value!r} is not in 0 .. 2**64 - 1")
@@ -135,8 +149,8 @@ cdef uint64_t unsigned(object value, str what) except? 0:
 cdef int64_t microseconds(object seconds, str what) except -1:
     """A length of time; a century at most. TypeError, ValueError if negative or NaN."""
     cdef double s
-    if isinstance(seconds, str):
-        raise TypeError(f"{what} must be a number of seconds, not str")
+    if isinstance(seconds, (str, bytes)) or not hasattr(seconds, "__float__"):
+        raise TypeError(f"{what} must be a number of seconds, not {type(seconds).__name__}")
     s = float(seconds)
     if not s >= 0:
         raise ValueError(f"{what} must be seconds >= 0, not {seconds!r}")
@@ -390,6 +404,16 @@ cdef class Asked:
             self.request.ids = <void *> PyBytes_AS_STRING(self.ids)
         self.request.n = len(asked)
         return 0
+
+    cdef str fault(self):
+        """What the C core has against the topics, None for nothing."""
+        cdef size_t i
+        if self.names is not None:
+            return self.names.fault()
+        for i in range(self.request.n):
+            if self.ids[16 * i:16 * i + 16] == ZERO_ID[:16]:
+                return f"topics[{i}] is an id of zeros"
+        return None
 
     cdef int flag(self, bint on, int32_t flag) except -1:
         if on:

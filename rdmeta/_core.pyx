@@ -101,7 +101,8 @@ cdef class MetadataCache(CacheWriter):
     name that is being asked for, `absent_grace` from a topic's absence to its removal. `ring_bytes`
     bounds the changes kept. `seed` fixes the hash for tests. `clock` is a callable that gives
     seconds, or has `monotonic()` and `time()` as the `time` module does; by default C reads its own
-    clocks, coarse ones for lookups.
+    clocks, coarse ones for lookups. They are taken when the object is made: a subclass with arguments
+    of its own overrides `__new__`.
 
     Threads may share a cache. Lookups see valid topics only; with `allow_stale=True` also the last
     known values of topics past their deadline and of partitions without a leader.

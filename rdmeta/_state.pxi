@@ -3,9 +3,13 @@
 cdef class CacheState:
     """What the methods of MetadataCache stand on."""
 
-    def __cinit__(self, *, max_age=None, negative_ttl=None, denied_ttl=None, hint_ttl=None,
-                  absent_grace=None, ring_bytes=None, seed=None, clock=None):
+    def __cinit__(self, *args, max_age=None, negative_ttl=None, denied_ttl=None, hint_ttl=None,
+                  absent_grace=None, ring_bytes=None, seed=None, clock=None, **unknown):
         cdef rdmeta_conf_t conf
+        if args or unknown:
+            wrong = f"its setting {next(iter(unknown))!r}" if unknown else "settings without a name"
+            raise TypeError(f"MetadataCache does not know {wrong}; a subclass with arguments of its"
+                            " own overrides __new__")
         rdmeta_conf_init(&conf)
         if max_age is not None:
             conf.max_age_us = lifetime(max_age, "max_age")

@@ -14,6 +14,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from numbers import Real
 from typing import TYPE_CHECKING, Protocol
 
 from rdmeta.errors import RequestTimedOutError, error_name, from_code
@@ -124,9 +125,11 @@ def waiting(cache: Cache) -> Iterator[LoopWaiters]:
 
 
 def deadline_of(timeout: float | None) -> float | None:
-    """When a time-out is over, by time.monotonic(). ValueError for what is no length of time."""
+    """When a time-out is over, by time.monotonic(). TypeError; ValueError if it is negative or NaN."""
     if timeout is None:
         return None
+    if not isinstance(timeout, Real):
+        raise TypeError(f"timeout must be a number of seconds, not {type(timeout).__name__}")
     if not timeout >= 0:
         raise ValueError(f"timeout must be seconds >= 0, not {timeout!r}")
     return time.monotonic() + timeout

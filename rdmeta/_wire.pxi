@@ -8,6 +8,7 @@ def encode_metadata_request(version, topics=ALL, *, allow_auto_create=False,
     `topics` is ALL, names, ids (uuid.UUID or 16 bytes), or () for brokers only. Raises
     UnsupportedVersionError for what a version cannot say: no topics at v0, ids before v12 (KIP-516),
     auto-create off before v4, topic operations before v8, cluster operations outside v8-10.
+    ArgumentError for a name that is empty or above 32 767 bytes, and for an id of zeros.
     """
     cdef Asked asked = Asked.__new__(Asked)
     cdef int16_t v = <int16_t> integer(version, "version", INT16_MIN, INT16_MAX)
@@ -22,6 +23,8 @@ def encode_metadata_request(version, topics=ALL, *, allow_auto_create=False,
     asked.flag(cluster_authorized_operations, RDMETA_REQ_CLUSTER_OPS)
     asked.request.broker = -1
     err = rdmeta_metadata_request_encode(v, &asked.request, NULL, 0, &need)
+    if err == RDMETA_ERR_ARGUMENT:
+        raise from_code(err, asked.fault())
     if err not in (RDMETA_OK, RDMETA_ERR_TOO_SMALL):
         raise from_code(err, f"a Metadata v{v} request cannot say this")
     body = PyBytes_FromStringAndSize(NULL, <Py_ssize_t> need)
@@ -63,6 +66,20 @@ def decode_metadata_response(body, version, *, tolerate_trailing=False):
         where = f" at byte {offset}" if err == RDMETA_ERR_MALFORMED else ""
         raise from_code(err, f"Metadata v{v} response{where}")
     return tree.root
+
+
+cdef str malformed_at(const Py_buffer *data, int16_t version, int32_t flags):
+    """Why the cache refuses a response: where its bytes break, or what they contradict."""
+    cdef rdmeta_wire_visitor_t nobody
+    cdef rdmeta_err_t err
+    cdef size_t offset = 0
+    memset(&nobody, 0, sizeof(nobody))
+    err = rdmeta_metadata_response_decode(data.buf, <size_t> data.len, version,
+                                          flags & RDMETA_REQ_TOLERATE_TRAILING, &nobody, NULL, &offset)
+    if err == RDMETA_ERR_MALFORMED:
+        return f" at byte {offset}"
+    return (": whole, but it names a broker, topic or partition twice, or has an id, port or name"
+            " that none of them can have")
 
 
 cdef class Tree:

@@ -27,6 +27,7 @@ cdef class CacheWriter(CacheState):
         cdef rdmeta_time_t now
         cdef rdmeta_err_t err
         cdef Py_buffer data
+        cdef str where = ""
         a.flag(tolerate_trailing, RDMETA_REQ_TOLERATE_TRAILING)
         a.flag(rebootstrapped, RDMETA_REQ_REBOOTSTRAPPED)
         a.request.candidates = int32(candidates, "candidates")
@@ -37,12 +38,15 @@ cdef class CacheWriter(CacheState):
             with nogil:
                 err = rdmeta_cache_apply(self.cache, data.buf, <size_t> data.len, v, &a.request, now,
                                          &out)
+            if err == RDMETA_ERR_MALFORMED:
+                where = malformed_at(&data, v, a.request.flags)
         finally:
             PyBuffer_Release(&data)
         applied = applied_of(&out)
         if not err:
             return applied
-        error = from_code(out.error if err == RDMETA_ERR_RESPONSE else err, f"Metadata v{v} response")
+        error = from_code(out.error if err == RDMETA_ERR_RESPONSE else err,
+                          f"Metadata v{v} response{where}")
         error.applied = applied
         raise error
 
@@ -107,7 +111,7 @@ cdef class CacheWriter(CacheState):
 
         Not those that are valid, in flight, or were answered negatively a moment ago. `ttl` in seconds
         is how long a name is in flight. `replace` asks although it is, `force` although the topic is
-        valid or denied. ArgumentError for an empty name.
+        valid or denied. ArgumentError for a name that is empty or above 32 767 bytes.
         """
         cdef Names names = Names(topics)
         cdef Names to_ask = Names(("",) * names.n)
@@ -123,7 +127,7 @@ cdef class CacheWriter(CacheState):
             err = rdmeta_cache_hint(self.cache, names.items, names.n, flags, ttl_us, now, to_ask.items,
                                     &n)
         if err:
-            raise from_code(err, "hint")
+            raise from_code(err, names.fault() if err == RDMETA_ERR_ARGUMENT else "hint")
         return [text(to_ask.items[i]) for i in range(n)]
 
     def purge_hints(self, names=None):

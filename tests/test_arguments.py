@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from enum import Enum
 from typing import Any
 
 import frames
 import pytest
-from frames import P, T
+from frames import B, P, T
 
-from rdmeta import ALL, Broker, MetadataCache
+from rdmeta import ALL, Broker, MetadataCache, encode_metadata_request
+from rdmeta.errors import ArgumentError, MalformedError
 
 ORDERS_ID, OTHER_ID = frames.topic_id("orders"), frames.topic_id("other")
 
@@ -80,3 +82,91 @@ def test_a_leader_hint_whose_node_cannot_be_changes_nothing_and_says_why(
     with pytest.raises(error, match=what):
         cache.apply_leader_hint("orders", 0, 8, 14, node)
     assert (cache.version, cache.broker(8, None), cache.leader("orders", 0)) == (version, None, 1)
+
+
+# ---- what is said -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "why"), [("", "is empty"), ("x" * 32768, "has 32768 bytes, more than 32767")]
+)
+def test_a_name_that_no_request_can_carry_is_told_by_its_place(
+    name: str, why: str, cache: MetadataCache
+) -> None:
+    with pytest.raises(ArgumentError, match=rf"topics\[1\] {why}"):
+        cache.hint(["ok", name])
+    with pytest.raises(ArgumentError, match=rf"topics\[1\] {why}"):
+        encode_metadata_request(12, ["ok", name])
+    assert cache.stats()["hints"] == 0
+
+
+def test_an_id_of_zeros_in_a_request_is_told_by_its_place() -> None:
+    with pytest.raises(ArgumentError, match=r"topics\[1\] is an id of zeros"):
+        encode_metadata_request(12, [ORDERS_ID, bytes(16)])
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (b"", "at byte 0"),
+        (frames.response(12, [T("orders")])[:-1], "at byte"),
+        (frames.response(12, [T("orders"), T("orders")]), "twice"),
+        (frames.response(12, [T("orders", [P(0), P(0)])]), "twice"),
+        (frames.response(12, [], [B(1), B(1)]), "twice"),
+        (frames.response(12, [], [B(1, port=65536)]), "port"),
+    ],
+)
+def test_a_malformed_answer_says_at_which_byte_or_what_it_contradicts(
+    body: bytes, why: str, cache: MetadataCache
+) -> None:
+    with pytest.raises(MalformedError, match=why):
+        cache.apply(body, 12)
+
+
+@pytest.mark.parametrize("timeout", ["1", b"1", [], {}])
+def test_a_time_out_that_is_no_number_is_a_type_error_that_names_it(
+    timeout: Any, cache: MetadataCache
+) -> None:
+    for call in (
+        lambda: cache.wait_change(0, timeout),
+        lambda: cache.wait_for_topic("new", timeout=timeout),
+        lambda: asyncio.run(cache.wait_change_async(0, timeout)),
+        lambda: asyncio.run(cache.wait_for_topic_async("new", timeout=timeout)),
+    ):
+        with pytest.raises(TypeError, match="timeout must be a number of seconds"):
+            call()
+
+
+@pytest.mark.parametrize("since", [1.0, "0", None])
+def test_a_version_that_is_no_integer_is_a_type_error_that_names_it(
+    since: Any, cache: MetadataCache
+) -> None:
+    for call in (lambda: cache.changes(since), lambda: cache.wait_change(since, 0)):
+        with pytest.raises(TypeError, match="since must be an int"):
+            call()
+
+
+def test_a_setting_without_a_name_or_of_another_name_is_told() -> None:
+    with pytest.raises(TypeError, match="settings without a name"):
+        MetadataCache(900)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="'maximum_age'"):
+        MetadataCache(maximum_age=900)  # type: ignore[call-arg]
+
+
+# ---- subclasses and truth -----------------------------------------------------------------------
+
+
+class Named(MetadataCache):
+    """A cache with an argument of its own."""
+
+    def __new__(cls, name: str, **settings: Any) -> Named:
+        self = super().__new__(cls, **settings)
+        self.name = name
+        return self
+
+
+def test_a_subclass_has_arguments_of_its_own_by_overriding_new() -> None:
+    cache = Named("mine", max_age=5.0)
+    cache.apply(frames.response(12, [T("orders")]), 12, ALL)
+    assert (cache.name, cache.leader("orders", 0)) == ("mine", 1)
+    assert cache.stats()["all_topics_age"] < 5.0
