@@ -42,6 +42,10 @@ cdef class CacheState:
         if self.strict is NULL or self.lenient is NULL:
             raise MemoryError
 
+    def __bool__(self):
+        """True also while it is empty: `if cache` asks whether there is one."""
+        return True
+
     def __dealloc__(self):
         cdef int kind
         cdef int i

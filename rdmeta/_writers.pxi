@@ -167,7 +167,9 @@ cdef class CacheWriter(CacheState):
         """Wait until the version is above `since`, and return it; None after `timeout` seconds.
 
         Returns at once if it already is, so no change can be missed. With `topics` one of them must
-        have changed after `since`; a removal is a change. Answers Ctrl-C.
+        have changed after `since`; a removal is a change. Answers Ctrl-C. ForkedError in the child of
+        a fork, where nobody can write, unless the version is above `since` already; TypeError,
+        ValueError.
         """
         cdef uint64_t start = unsigned(since, "since")
         cdef int64_t left = INT64_MAX if timeout is None else microseconds(timeout, "timeout")
@@ -184,6 +186,8 @@ cdef class CacheWriter(CacheState):
                                             max(min(left, <int64_t> SLICE_US), 0))
             if version:
                 return version
+            if getpid() != self.pid:
+                raise from_code(RDMETA_ERR_FORKED, "nothing changes in the child of a fork")
             PyErr_CheckSignals()
             left = end - rdmeta_py_clock(CLOCK_MONOTONIC)
             if left <= 0:

@@ -170,3 +170,9 @@ def test_a_subclass_has_arguments_of_its_own_by_overriding_new() -> None:
     cache.apply(frames.response(12, [T("orders")]), 12, ALL)
     assert (cache.name, cache.leader("orders", 0)) == ("mine", 1)
     assert cache.stats()["all_topics_age"] < 5.0
+
+
+def test_an_empty_cache_is_a_cache(cache: MetadataCache) -> None:
+    assert len(MetadataCache()) == 0
+    assert MetadataCache()
+    assert cache

@@ -237,7 +237,7 @@ def test_hints_end_by_name_all_at_once_and_on_failure(cache: MetadataCache) -> N
 
 @pytest.mark.parametrize("name", ["", "x" * 32_768])
 def test_a_name_that_cannot_be_asked_for_is_refused(name: str, cache: MetadataCache) -> None:
-    with pytest.raises(ValueError, match="hint"):
+    with pytest.raises(ValueError, match=r"topics\[1\]"):
         cache.hint(["a", name])
     assert cache.hint(["a"]) == ["a"], "nothing was noted"
 

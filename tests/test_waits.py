@@ -381,7 +381,7 @@ def test_threads_look_up_and_write_at_once(cache: MetadataCache) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no fork()")
-def test_the_child_of_a_fork_reads_and_is_refused_writes(cache: MetadataCache) -> None:
+def test_the_child_of_a_fork_reads_and_is_refused_writes_and_waits(cache: MetadataCache) -> None:
     child = os.fork()
     if child == 0:
         try:
@@ -391,6 +391,17 @@ def test_the_child_of_a_fork_reads_and_is_refused_writes(cache: MetadataCache) -
             assert len(cache.brokers) == len(frames.BROKERS)
             with pytest.raises(ForkedError):
                 tell(cache, T("new"))
+            for wait in (
+                lambda: cache.wait_change(cache.version),
+                lambda: cache.wait_change(0, LONG, ["new"]),
+                lambda: cache.wait_for_topic("new", timeout=None),
+                lambda: asyncio.run(cache.wait_change_async(cache.version, MOMENT)),
+                lambda: asyncio.run(cache.wait_for_topic_async("new", timeout=None)),
+            ):
+                with pytest.raises(ForkedError):
+                    wait()
+            assert cache.wait_change(0) == cache.version
+            assert cache.wait_for_topic("orders", timeout=None).name == "orders"
             os._exit(7)
         finally:
             os._exit(1)
