@@ -361,8 +361,8 @@ cdef class CacheState:
     cdef int64_t max_age_us
     cdef int pid
     cdef str session_name
-    # What rdmeta.waits keeps: {event loop: its waiters}.
-    cdef readonly dict _loops
+    # What rdmeta._waits keeps, weakly: {event loop: its waiters}.
+    cdef readonly object _loops
     cdef object __weakref__
 
     cdef int64_t now(self) except? -1

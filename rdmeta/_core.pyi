@@ -4,6 +4,7 @@ from asyncio import AbstractEventLoop
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal, NoReturn, Protocol, TypeVar, final, overload
 from uuid import UUID
+from weakref import WeakValueDictionary
 
 from typing_extensions import Buffer, Self, disjoint_base
 
@@ -64,7 +65,7 @@ class CacheState:
     ) -> Self: ...
     def __bool__(self) -> Literal[True]: ...
     @property
-    def _loops(self) -> dict[AbstractEventLoop, LoopWaiters]: ...
+    def _loops(self) -> WeakValueDictionary[AbstractEventLoop, LoopWaiters]: ...
 
 class CacheWriter(CacheState):
     def apply(

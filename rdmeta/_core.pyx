@@ -24,6 +24,7 @@ from array import array
 from binascii import a2b_base64, b2a_base64
 from datetime import datetime, timedelta, timezone
 from operator import index
+from weakref import WeakValueDictionary
 
 from rdmeta import _waits
 from rdmeta.errors import from_code

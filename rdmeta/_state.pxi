@@ -32,7 +32,7 @@ cdef class CacheState:
                 raise TypeError("clock must be callable, or have monotonic() and time()")
         self.max_age_us = conf.max_age_us
         self.session_name = str(uuid.uuid4())
-        self._loops = {}
+        self._loops = WeakValueDictionary()
         self.pid = getpid()
         self.cache = rdmeta_cache_new(&conf)
         if self.cache is NULL:

@@ -5,7 +5,8 @@ can do: this module stands below it.
 
 Blocking waits sleep in C. Those of an event loop share one pipe, which a watch in C writes to after
 every change; the loop reads it, and each waiter asks the cache whether this was its change. The
-pipe and the watch go with the last waiter of the loop.
+pipe and the watch go with the last waiter of the loop. Who keeps them is the loop, for which they
+read, and each waiter; the cache does not, so those of a loop that was closed go with its tasks.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from rdmeta.errors import RequestTimedOutError, error_name, from_code
 
 if TYPE_CHECKING:
     import asyncio
+    from weakref import WeakValueDictionary
 
     from rdmeta.model import Partition, Topic
 
@@ -45,7 +47,7 @@ class Cache(Protocol):
     @property
     def version(self) -> int: ...
     @property
-    def _loops(self) -> dict[asyncio.AbstractEventLoop, LoopWaiters]: ...
+    def _loops(self) -> WeakValueDictionary[asyncio.AbstractEventLoop, LoopWaiters]: ...
     def _watch(self, fd: int, /) -> Closable: ...
     def state(self, topic: str, partition: int | None = None, /) -> int: ...
     def topic(self, topic: str, default: None) -> Topic | None: ...
@@ -107,9 +109,6 @@ def waiting(cache: Cache) -> Iterator[LoopWaiters]:
     """The running loop's waiters, made for the first and closed by the last."""
     import asyncio  # slow to import, and `import rdmeta` need not be
 
-    for loop in list(cache._loops):
-        if loop.is_closed() and (left_behind := cache._loops.pop(loop, None)):
-            left_behind.close()
     loop = asyncio.get_running_loop()
     mine = cache._loops.get(loop)
     if mine is None:
@@ -119,13 +118,13 @@ def waiting(cache: Cache) -> Iterator[LoopWaiters]:
         yield mine
     finally:
         mine.users -= 1
-        if not mine.users and cache._loops.get(loop) is mine:
-            del cache._loops[loop]
+        if not mine.users:
+            cache._loops.pop(loop, None)
             mine.close()
 
 
 def deadline_of(timeout: float | None) -> float | None:
-    """When a time-out is over, by time.monotonic(). TypeError; ValueError if it is negative or NaN."""
+    """When a time-out is over, by time.monotonic(). TypeError, ValueError (negative, NaN)."""
     if timeout is None:
         return None
     if not isinstance(timeout, Real):

@@ -159,6 +159,8 @@ def test_a_setting_without_a_name_or_of_another_name_is_told() -> None:
 class Named(MetadataCache):
     """A cache with an argument of its own."""
 
+    name: str
+
     def __new__(cls, name: str, **settings: Any) -> Named:
         self = super().__new__(cls, **settings)
         self.name = name
