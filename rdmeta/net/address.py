@@ -24,8 +24,11 @@ def parse_bootstrap(servers: str) -> list[Address]:
     """The addresses in "host:port[,host:port...]", in that order and each once.
 
     A port that is not given is 9092; an IPv6 address stands in brackets. ValueError says which
-    part it cannot read.
+    part it cannot read; TypeError for what is no str. Whether a host can be looked up is found out
+    by looking.
     """
+    if not isinstance(servers, str):
+        raise TypeError(f"bootstrap servers must be str, not {type(servers).__name__}")
     addresses = [_parse(part.strip()) for part in servers.split(",") if part.strip()]
     if not addresses:
         raise ValueError("no bootstrap server given; expected host:port[,host:port...]")

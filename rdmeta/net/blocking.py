@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
+from numbers import Real
 from types import TracebackType
 
 from rdmeta.errors import RequestTimedOutError, TransportError
@@ -13,13 +14,19 @@ from rdmeta.net.session import Response, Session
 __all__ = ["Connection", "Deadline"]
 
 _CHUNK = 1 << 18
+# Seconds, a bit below the longest time that poll() can be told.
+_LONGEST = 2_000_000.0
 
 
 class Deadline:
-    """A point in time that several steps share."""
+    """A point in time that several steps share; TypeError, ValueError for no length of time."""
 
     def __init__(self, seconds: float) -> None:
-        self._end = time.monotonic() + seconds
+        if not isinstance(seconds, Real):
+            raise TypeError(f"timeout must be a number of seconds, not {type(seconds).__name__}")
+        if not seconds >= 0:
+            raise ValueError(f"timeout must be seconds >= 0, not {seconds!r}")
+        self._end: float = time.monotonic() + min(float(seconds), _LONGEST)
 
     def within(self, seconds: float) -> Deadline:
         """The earlier one of this and `seconds` from now."""
@@ -108,6 +115,8 @@ def _connect(address: Address, deadline: Deadline) -> socket.socket:
         found = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)
     except OSError as error:
         raise TransportError(f"no such host: {error.strerror or error}") from error
+    except ValueError as error:  # such as a label of more than 63 letters, or a NUL
+        raise TransportError(f"no host can have that name: {error}") from error
     failure: OSError | None = None
     for untried, (family, kind, protocol, _, endpoint) in zip(
         range(len(found), 0, -1), found, strict=True

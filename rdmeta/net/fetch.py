@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
+from typing import cast
 from uuid import UUID
 
-from rdmeta._core import METADATA_MAX_VERSION, METADATA_MIN_VERSION, encode_metadata_request
+from rdmeta._core import (
+    METADATA_MAX_VERSION,
+    METADATA_MIN_VERSION,
+    MetadataCache,
+    encode_metadata_request,
+)
 from rdmeta.errors import Error, TransportError
 from rdmeta.model import ALL, Applied, Request
 from rdmeta.net.address import Address, parse_bootstrap
 from rdmeta.net.blocking import Connection, Deadline
 from rdmeta.net.session import METADATA
-
-if TYPE_CHECKING:
-    from rdmeta._core import MetadataCache
 
 __all__ = ["fetch"]
 
@@ -33,7 +35,8 @@ def fetch(
     """Ask a broker for metadata once and apply its answer to `cache`.
 
     `bootstrap` is "host:port[,host:port...]"; servers are tried in turn until one gives an answer
-    that can be applied. `topics` are names or ids, none of them for the broker list alone, None for
+    that can be applied. `topics` are names or ids (uuid.UUID, not Kafka's base64, which could be a
+    name as well), none of them for the broker list alone, None for
     every topic. `timeout`, in seconds, covers everything but name resolution; while servers are
     left to try, connecting to one gets no more than its share. `max_frame` bounds an answer, in
     bytes.
@@ -45,12 +48,42 @@ def fetch(
 
     TransportError, RequestTimedOutError, MalformedError, UnsupportedVersionError, or what
     `MetadataCache.apply` raises, with what each server went wrong with; a TransportError if they
-    differ. The hints of `topics` are over then. ValueError: not a bootstrap list.
+    differ. TypeError and ValueError, before anything is sent: no cache, bootstrap list, topics, or
+    time-out. Whatever is raised once they are known, the hints of `topics` are over then.
     """
-    wanted = ALL if topics is None else topics
+    if not isinstance(cache, MetadataCache):
+        raise TypeError(f"cache must be a MetadataCache, not {type(cache).__name__}")
+    wanted = ALL if topics is None else _checked(topics)
     request = Request(wanted, allow_auto_create, sent_version=cache.version)
-    servers = parse_bootstrap(bootstrap)
-    deadline = Deadline(timeout)
+    try:
+        servers, deadline = parse_bootstrap(bootstrap), Deadline(timeout)
+        return _first_answer(
+            cache, servers, request, deadline, tolerate_trailing, client_id, max_frame
+        )
+    except BaseException:
+        cache.apply_failure(request)
+        raise
+
+
+def _checked(
+    topics: Collection[str] | Collection[UUID],
+) -> tuple[str, ...] | tuple[UUID, ...]:
+    """Topics to be read more than once; TypeError, ValueError for what no request can name."""
+    wanted = topics if isinstance(topics, str) else tuple(topics)
+    encode_metadata_request(METADATA_MAX_VERSION, cast("tuple[str, ...]", wanted))
+    return cast("tuple[str, ...] | tuple[UUID, ...]", wanted)
+
+
+def _first_answer(
+    cache: MetadataCache,
+    servers: list[Address],
+    request: Request,
+    deadline: Deadline,
+    tolerate_trailing: bool | None,
+    client_id: str,
+    max_frame: int,
+) -> Applied:
+    """Try one server after the other; the error names each that failed."""
     failures: list[tuple[Address, Error]] = []
     for untried, server in zip(range(len(servers), 0, -1), servers, strict=True):
         try:
@@ -67,7 +100,6 @@ def fetch(
             )
         except Error as error:
             failures.append((server, error))
-    cache.apply_failure(request)
     raise _summary(failures)
 
 

@@ -70,8 +70,10 @@ class Session:
     """
 
     def __init__(self, client_id: str = "rdmeta", max_frame: int = 100_000_000) -> None:
-        """`max_frame` is the largest response accepted, in bytes."""
+        """`max_frame` is the largest response accepted, in bytes. ValueError: too long an id."""
         self._client_id = client_id.encode()
+        if len(self._client_id) > 32767:
+            raise ValueError(f"client_id has {len(self._client_id)} bytes, more than 32767")
         self._max_frame = max_frame
         self._correlation_id = 0
         self._sent: deque[_Sent] = deque()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from rdmeta.net.address import Address, parse_bootstrap
@@ -38,6 +40,12 @@ def test_an_address_prints_as_it_is_parsed() -> None:
 def test_what_is_no_server_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="server"):
         parse_bootstrap(text)
+
+
+@pytest.mark.parametrize("servers", [None, b"a:1", ["a:1"]])
+def test_what_is_no_str_is_a_type_error(servers: Any) -> None:
+    with pytest.raises(TypeError, match="bootstrap servers must be str"):
+        parse_bootstrap(servers)
 
 
 def test_a_bare_ipv6_address_is_refused_with_the_way_to_write_it() -> None:

@@ -1,0 +1,89 @@
+"""What fetch() is given that cannot be, and what is left of its hints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rdmeta._core import MetadataCache
+from rdmeta.embedded import EmbeddedCluster
+from rdmeta.errors import TransportError
+from rdmeta.net import fetch as module
+from rdmeta.net.fetch import fetch
+
+# Nobody listens there: what is refused is refused before anybody is asked.
+NOWHERE = "127.0.0.1:1"
+
+
+@pytest.mark.parametrize("host", ["a..b", "a" * 300, "\ud800", "a\0b"])
+def test_a_host_that_cannot_be_is_as_one_that_is_not_there(
+    host: str, cluster: EmbeddedCluster
+) -> None:
+    with pytest.raises(TransportError):
+        fetch(MetadataCache(), f"{host}:1")
+    assert fetch(MetadataCache(), f"{host}:1,{cluster.bootstrap}").brokers_changed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "what"),
+    [
+        ({"cache": None}, TypeError, "cache must be a MetadataCache"),
+        ({"bootstrap": None}, TypeError, "bootstrap"),
+        ({"timeout": None}, TypeError, "timeout"),
+        ({"timeout": "1"}, TypeError, "timeout"),
+        ({"timeout": -1}, ValueError, "timeout"),
+        ({"timeout": float("nan")}, ValueError, "timeout"),
+        ({"topics": "orders"}, TypeError, "list of|names"),
+        ({"topics": [""]}, ValueError, r"topics\[0\] is empty"),
+        ({"topics": [7]}, TypeError, "topic"),
+        ({"client_id": "x" * 40_000}, ValueError, "client_id"),
+    ],
+)
+def test_an_argument_that_cannot_be_is_told_before_anybody_is_asked(
+    arguments: dict[str, Any], error: type[Exception], what: str
+) -> None:
+    with pytest.raises(error, match=what):
+        fetch(**{"cache": MetadataCache(), "bootstrap": NOWHERE, **arguments})
+
+
+def test_a_time_out_may_be_for_ever(cluster: EmbeddedCluster) -> None:
+    assert fetch(MetadataCache(), cluster.bootstrap, timeout=float("inf")).brokers_changed
+
+
+def test_topics_may_be_read_but_once(cluster: EmbeddedCluster) -> None:
+    cluster.create_topic("orders")
+    cluster.broker(1).down()
+    cache = MetadataCache()
+    assert cache.hint(["orders", "new"]) == ["orders", "new"]
+    names: Any = iter(["orders", "new"])
+    fetch(cache, cluster.bootstrap, names)
+    assert [topic.name for topic in cache.topics()] == ["orders"]
+    assert cache.stats()["hints"] == 0
+
+
+def interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [({"bootstrap": "a:b"}, ValueError), ({"timeout": -1}, ValueError)],
+)
+def test_hints_are_over_whatever_was_wrong(
+    arguments: dict[str, Any], error: type[Exception]
+) -> None:
+    cache = MetadataCache()
+    assert cache.hint(["orders"]) == ["orders"]
+    with pytest.raises(error):
+        fetch(**{"cache": cache, "bootstrap": NOWHERE, "topics": ["orders"], **arguments})
+    assert cache.hint(["orders"]) == ["orders"]
+
+
+def test_hints_are_over_after_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = MetadataCache()
+    assert cache.hint(["orders"]) == ["orders"]
+    monkeypatch.setattr(module, "Connection", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        fetch(cache, NOWHERE, ["orders"])
+    assert cache.hint(["orders"]) == ["orders"]
