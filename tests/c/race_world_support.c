@@ -104,7 +104,7 @@ void race_init(race_t *w, uint64_t seed, int fence) {
         conf.negative_ttl_us = 50000;
         conf.hint_ttl_us     = 100000;
         conf.absent_grace_us = 100000;
-        conf.ring_bytes      = 96 << 10;
+        conf.ring_bytes      = 32 << 10;
         w->cache             = rdmeta_cache_new(&conf);
         CHECK(w->cache);
         if (fence)

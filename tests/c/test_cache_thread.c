@@ -26,6 +26,15 @@ static void worker_dither(worker_t *x) {
         race_dither(&x->rng);
 }
 
+/* Now and then so long that writers retire much and free what they may. */
+static void worker_linger(worker_t *x) {
+        const struct timespec nap = {0, 10000000};
+
+        if (test_below(&x->rng, 100) == 0)
+                nanosleep(&nap, NULL);
+        worker_dither(x);
+}
+
 static uint32_t any_topic(worker_t *x) {
         return (uint32_t)test_below(&x->rng, RACE_TOPICS);
 }
@@ -109,7 +118,7 @@ static void read_topic(worker_t *x) {
                 rdmeta_topic_info(x->reader, t, any_now(x), &info);
                 read_leader(x);
                 rdmeta_reader_enter(x->reader);
-                worker_dither(x);
+                worker_linger(x);
                 rdmeta_topic_find_id(x->reader, info.topic_id, any_now(x),
                                      &same);
                 if (same)
@@ -129,7 +138,7 @@ static void read_brokers(worker_t *x) {
         rdmeta_reader_enter(x->reader);
         b = rdmeta_brokers(x->reader);
         race_brokers_check(b);
-        worker_dither(x);
+        worker_linger(x);
         race_brokers_check(b);
         if (rdmeta_brokers_count(b))
                 worker_did(x);
@@ -155,6 +164,7 @@ static int32_t walk_visit(void *opaque, const rdmeta_topic_t *t) {
         memcpy(walk->last, name.data, name.len + 1);
         walk->last_len = name.len;
         worker_did(x);
+        worker_linger(x);
         return --walk->left == 0 ? 77 : 0;
 }
 
@@ -180,6 +190,7 @@ static int32_t change_visit(void *opaque, const rdmeta_change_t *c) {
         CHECK(c->wall_us > 1000000);
         race_change_check(x->world, c);
         worker_did(x);
+        worker_linger(x);
         if (test_below(&x->rng, 256) == 0)
                 read_leader(x);
         return 0;
