@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import signal
 import socket
 import struct
@@ -31,6 +32,9 @@ DISCONNECT = -195
 """In place of an error code: the broker closes the connection (librdkafka's ERR__TRANSPORT)."""
 
 _ALL_BROKERS = -1
+_MOST_BROKERS = 1000
+# File descriptors of a cluster besides one a broker: librdkafka's pipes, some connections.
+_DESCRIPTORS = 32
 _DESTROY_IMMEDIATELY = 4
 
 _DECLARATIONS = """
@@ -188,13 +192,17 @@ class EmbeddedCluster:
     It ends on `close()`, at the end of the block (Ctrl-C included), when it is garbage, and with
     the interpreter. Afterwards every method raises Error. In a fork's child `bootstrap` works, as
     the parent's brokers can be reached from there; everything else raises Error. Any thread may
-    use it. MissingExtraError without the extras `kafka` and `cffi`.
+    use it. At most 1000 brokers, each of which takes a file descriptor; Error if there are too
+    few of those. MissingExtraError without the extras `kafka` and `cffi`.
     """
 
     def __init__(self, brokers: int = 3) -> None:
-        if brokers < 1:
-            raise ValueError("a cluster has at least one broker")
+        if not isinstance(brokers, int):
+            raise TypeError(f"brokers must be an int, not {type(brokers).__name__}")
+        if not 1 <= brokers <= _MOST_BROKERS:
+            raise ValueError(f"a cluster has at least one broker, at most {_MOST_BROKERS}")
         ffi, lib = _library()
+        _check_descriptors(brokers + _DESCRIPTORS)
         message = ffi.new("char[512]")
         conf = lib.rd_kafka_conf_new()
         lib.rd_kafka_conf_set(conf, b"log_level", b"0", message, len(message))
@@ -313,12 +321,7 @@ class EmbeddedCluster:
         as they are. NoSuchPartitionError; Error with code 8 if there is no such broker.
         """
         leader = -1 if broker is None else broker
-        try:
-            self._command("partition_set_leader", _name(topic), partition, leader)
-        except Error as error:
-            if error.code == 3:
-                raise NoSuchPartitionError(f"{topic} [{partition}]") from None
-            raise
+        self._of_partition("partition_set_leader", topic, partition, leader)
 
     def push_leader(
         self, topic: str, partition: int, broker: int | None, leader_epoch: int
@@ -326,12 +329,10 @@ class EmbeddedCluster:
         """Let one Metadata answer, the next that has none waiting, name this leader and epoch.
 
         What is true does not change: so speaks a broker that is behind, or ahead. Topics as with
-        `set_leader`. UnknownTopicError for a partition that does not exist.
+        `set_leader`. NoSuchPartitionError.
         """
         leader = -1 if broker is None else broker
-        self._command(
-            "partition_push_leader_response", _name(topic), partition, leader, leader_epoch
-        )
+        self._of_partition("partition_push_leader_response", topic, partition, leader, leader_epoch)
 
     def set_api_version(self, api_key: int, lowest: int, highest: int) -> None:
         """Speak only these versions of an API; -1 and -1: not at all.
@@ -381,6 +382,18 @@ class EmbeddedCluster:
         self._check_open()
         if os.getpid() != self._pid:
             raise Error(f"this embedded cluster belongs to process {self._pid}")
+
+    def _of_partition(self, name: str, topic: str, partition: int, *arguments: int) -> None:
+        """A command about one partition; NoSuchPartitionError."""
+        missing = NoSuchPartitionError(f"{topic} [{partition}]")
+        if partition < 0:  # librdkafka would write in front of its partitions.
+            raise missing
+        try:
+            self._command(name, _name(topic), partition, *arguments)
+        except Error as error:
+            if error.code == 3:
+                raise missing from None
+            raise
 
     def _command(self, name: str, *arguments: Any) -> Any:
         """Call rd_kafka_mock_<name>; an error that it returns is raised."""
@@ -447,6 +460,14 @@ class EmbeddedBroker:
         self._cluster._command(
             "broker_push_request_error_rtts", self.id, api_key, len(errors), *pairs
         )
+
+
+def _check_descriptors(needed: int) -> None:
+    """Error if so many files cannot be opened: librdkafka aborts the process when it runs out."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    left = limit - len(os.listdir("/dev/fd"))
+    if limit != resource.RLIM_INFINITY and left < needed:
+        raise Error(f"so many brokers need {needed} file descriptors, and {left} are left")
 
 
 def _name(topic: str) -> bytes:

@@ -278,14 +278,42 @@ def test_mistakes_are_told_apart(cluster: EmbeddedCluster) -> None:
         cluster.delete_topic("payments")
     with pytest.raises(NoSuchPartitionError):
         cluster.set_leader("orders", 2, 1)
+    with pytest.raises(NoSuchPartitionError):
+        cluster.push_leader("orders", 2, 1, 7)
     with pytest.raises(Error) as caught:
         cluster.set_leader("orders", 0, 9)
     assert caught.value.code == 8
     with pytest.raises(ValueError, match="id of one more broker"):
         cluster.add_broker(2)
-    with pytest.raises(ValueError, match="at least one"):
-        EmbeddedCluster(brokers=0)
+    for number in (0, 1001, 2**31):
+        with pytest.raises(ValueError, match="at least one broker, at most 1000"):
+            EmbeddedCluster(brokers=number)
+    for wrong in ("3", 1.5, None):
+        with pytest.raises(TypeError, match="brokers must be an int"):
+            EmbeddedCluster(brokers=wrong)  # type: ignore[arg-type]
     assert [topic.name for topic in ask(cluster).topics] == ["orders"]
+
+
+def test_a_partition_below_zero_is_refused_and_creates_no_topic(cluster: EmbeddedCluster) -> None:
+    with pytest.raises(NoSuchPartitionError):
+        cluster.set_leader("orders", -1, 1)
+    with pytest.raises(NoSuchPartitionError):
+        cluster.push_leader("orders", -1, 1, 7)
+    assert ask(cluster).topics == []
+
+
+def test_too_few_file_descriptors_are_an_error_and_not_the_end_of_the_process() -> None:
+    done = run_python(
+        "import resource\n"
+        "from rdmeta.embedded import EmbeddedCluster\n"
+        "from rdmeta.errors import Error\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (80, 80))\n"
+        "try: EmbeddedCluster(brokers=100)\n"
+        "except Error as error: print(error)\n"
+        "with EmbeddedCluster(brokers=2) as cluster: cluster.create_topic('orders')\n"
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "need 132 file descriptors" in done.stdout
 
 
 def test_several_clusters_do_not_know_each_other(cluster: EmbeddedCluster) -> None:
