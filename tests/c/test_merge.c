@@ -151,6 +151,19 @@ static void test_a_lower_epoch_of_the_only_broker_is_believed(void) {
         cw_destroy(&w);
 }
 
+static void test_a_lower_epoch_is_believed_of_as_many_as_could_be_asked(void) {
+        cw_t w;
+        int i;
+
+        cw_init(&w, NULL);
+        w.candidates = 1; /* of three: the others cannot be reached */
+        CHECK(!cw_say(&w, "t#a 0:1@5"));
+        for (i = 1; i < 5; i++, cw_pass(&w, 5 * CW_S / 4))
+                CHECK(!cw_say(&w, "t#a 0:1@3") && w.applied.kept_back);
+        CHECK(!cw_say(&w, "t#a 0:1@3") && !w.applied.kept_back);
+        cw_destroy(&w);
+}
+
 static void test_an_answer_that_is_not_lower_ends_the_doubt(void) {
         cw_t w;
         int i;
@@ -430,6 +443,7 @@ int main(void) {
         RUN(test_a_lower_epoch_is_not_believed_before_5_s);
         RUN(test_a_lower_epoch_is_not_believed_of_one_broker_of_many);
         RUN(test_a_lower_epoch_of_the_only_broker_is_believed);
+        RUN(test_a_lower_epoch_is_believed_of_as_many_as_could_be_asked);
         RUN(test_an_answer_that_is_not_lower_ends_the_doubt);
         RUN(test_an_epoch_not_said_is_taken_and_the_highest_kept);
         RUN(test_before_v9_epochs_are_not_to_be_relied_on);

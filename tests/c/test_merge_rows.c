@@ -1,6 +1,6 @@
 /*
- * The row of docs/policies.md about a partition list that is shorter, and how
- * the rows of an answer find those that are known.
+ * The row of docs/policies.md about a partition list that is shorter, how the
+ * rows of an answer find those that are known, and ids that a topic had.
  */
 #include "cache_world.h"
 
@@ -13,6 +13,31 @@ static void insist(cw_t *w, const char *topics) {
                 CHECK(cw_say(w, topics) == 0);
                 cw_pass(w, 5 * CW_S / 4);
         }
+}
+
+/* ---- ids that were ------------------------------------------------------ */
+
+/* A topic recreated for ever does not grow for ever. */
+static void test_the_last_four_ids_are_remembered(void) {
+        static const char ids[] = "abcdefghijklmnop";
+        char text[32];
+        int i, k;
+        cw_t w;
+
+        cw_init(&w, NULL);
+        for (i = 0; ids[i]; i++) {
+                snprintf(text, sizeof(text), "t#%c 0:1@%d", ids[i], 20 - i);
+                CHECK(!cw_say(&w, text) && w.applied.changed == 1);
+                for (k = i - 1; k >= 0 && k >= i - RDMETA_PAST_MAX; k--) {
+                        snprintf(text, sizeof(text), "t#%c 0:2@90", ids[k]);
+                        CHECK(!cw_say(&w, text) && w.applied.kept_back == 1);
+                }
+        }
+        snprintf(text, sizeof(text), "t#%c 0:3@0",
+                 ids[i - 2 - RDMETA_PAST_MAX]);
+        CHECK(!cw_say(&w, text)); /* that one is as good as new */
+        CHECK_TEXT(cw_topic(&w, "t"), text);
+        cw_destroy(&w);
 }
 
 /* ---- partitions -------------------------------------------------------- */
@@ -70,6 +95,7 @@ static void test_partitions_are_paired_by_id(void) {
 
 int main(void) {
         test_begin(60);
+        RUN(test_the_last_four_ids_are_remembered);
         RUN(test_a_shorter_list_of_the_same_id_is_kept_out_for_good);
         RUN(test_a_shorter_list_without_ids_is_as_a_lower_epoch);
         RUN(test_partitions_are_paired_by_id);
