@@ -351,7 +351,8 @@ rdmeta_err_t rdmeta_cache_apply_leader_hint(rdmeta_cache_t *c,
         rdmeta_entry_t *e;
 
         if ((!h->topic.data && !h->topic_id) ||
-            (h->host.data && (!h->host.len || h->port < 0)))
+            (h->host.data &&
+             (!h->host.len || h->port < 0 || h->port > 65535)))
                 return RDMETA_ERR_ARGUMENT;
         if (rdmeta_wait_forked(&c->wait))
                 return RDMETA_ERR_FORKED;

@@ -348,6 +348,30 @@ static void test_a_leader_hint_needs_a_node_that_is_given_or_known(void) {
         cw_destroy(&w);
 }
 
+static void test_a_leader_hint_needs_an_address_that_can_be(void) {
+        static const int32_t wrong[] = {-1, 65536, INT32_MAX};
+        rdmeta_leader_hint_t hint    = {.topic        = test_str("t"),
+                                        .leader       = 9,
+                                        .leader_epoch = 6,
+                                        .host         = test_str("h9")};
+        size_t i;
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_all(&w, "t#a 0:1@5"));
+        for (i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+                hint.port = wrong[i];
+                CHECK(rdmeta_cache_apply_leader_hint(w.cache, &hint, w.now,
+                                                     NULL) ==
+                      RDMETA_ERR_ARGUMENT);
+        }
+        CHECK(cw_version(&w) == 1);
+        hint.port = 65535;
+        CHECK(!rdmeta_cache_apply_leader_hint(w.cache, &hint, w.now, NULL));
+        CHECK(cw_version(&w) == 2);
+        cw_destroy(&w);
+}
+
 static void test_a_leader_hint_must_be_of_the_same_id(void) {
         uint8_t id[16];
         rdmeta_leader_hint_t hint = {.topic = GEN_STR("t"), .topic_id = id,
@@ -395,6 +419,7 @@ int main(void) {
         RUN(test_a_leader_hint_may_lead_back);
         RUN(test_a_leader_hint_needs_a_partition_that_is_cached);
         RUN(test_a_leader_hint_needs_a_node_that_is_given_or_known);
+        RUN(test_a_leader_hint_needs_an_address_that_can_be);
         RUN(test_a_leader_hint_must_be_of_the_same_id);
         return 0;
 }
