@@ -26,12 +26,13 @@ if TYPE_CHECKING:
 
     from rdmeta.model import Partition, Topic
 
-# What state() says of a topic that no wait will make valid: denied, invalid.
-FINAL = (-105, -106)
+# What state() says.
 STALE = -102
+DENIED = -105
+INVALID = -106
 NO_LEADER = -1
 LEADER_NOT_AVAILABLE = 5
-# A stale topic that is confirmed becomes valid without having changed: look again so often.
+# A stale topic that is confirmed, or one that is denied again, has not changed: look so often.
 LOOK_AGAIN_S = 0.05
 
 
@@ -50,6 +51,7 @@ class Cache(Protocol):
     def _loops(self) -> WeakValueDictionary[asyncio.AbstractEventLoop, LoopWaiters]: ...
     def _watch(self, fd: int, /) -> Closable: ...
     def state(self, topic: str, partition: int | None = None, /) -> int: ...
+    def _answer(self, topic: str, /) -> int | None: ...
     def topic(self, topic: str, default: None) -> Topic | None: ...
     def partition(self, topic: str, partition: int, default: None) -> Partition | None: ...
     def wait_change(
@@ -154,10 +156,16 @@ async def wait_change_async(
     return version
 
 
-def look(cache: Cache, topic: str, partition: int | None) -> tuple[Topic | Partition | None, int]:
-    """What is waited for, if it is there, and the topic's state. Raises what ends the wait."""
+def look(
+    cache: Cache, topic: str, partition: int | None, before: int | None
+) -> tuple[Topic | Partition | None, int]:
+    """What is waited for, if it is there, and the topic's state. Raises what ends the wait.
+
+    `before` is the topic's answer when the wait began: a denial no newer than that does not end it,
+    as somebody may have been authorised since.
+    """
     state = cache.state(topic, partition)
-    if state in FINAL:
+    if state == INVALID or (state == DENIED and cache._answer(topic) != before):
         raise from_code(state, f"topic {topic!r}")
     if state != 0:
         return None, state
@@ -176,7 +184,7 @@ def timed_out(topic: str, partition: int | None, state: int) -> RequestTimedOutE
 
 def nap(deadline: float | None, state: int) -> float | None:
     """The time.monotonic() at which to look again without a change, None for never."""
-    if state != STALE:
+    if state not in (STALE, DENIED):
         return deadline
     again = time.monotonic() + LOOK_AGAIN_S
     return again if deadline is None else min(again, deadline)
@@ -186,10 +194,10 @@ def wait_for_topic(
     cache: Cache, topic: str, partition: int | None, timeout: float | None
 ) -> Topic | Partition:
     """MetadataCache.wait_for_topic."""
-    deadline = deadline_of(timeout)
+    deadline, before = deadline_of(timeout), cache._answer(topic)
     while True:
         version = cache.version
-        found, state = look(cache, topic, partition)
+        found, state = look(cache, topic, partition, before)
         if found is not None:
             return found
         if remaining(deadline) == 0:
@@ -201,10 +209,10 @@ async def wait_for_topic_async(
     cache: Cache, topic: str, partition: int | None, timeout: float | None
 ) -> Topic | Partition:
     """MetadataCache.wait_for_topic_async."""
-    deadline = deadline_of(timeout)
+    deadline, before = deadline_of(timeout), cache._answer(topic)
     while True:
         version = cache.version
-        found, state = look(cache, topic, partition)
+        found, state = look(cache, topic, partition, before)
         if found is not None:
             return found
         if remaining(deadline) == 0:

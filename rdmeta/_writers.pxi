@@ -193,6 +193,20 @@ cdef class CacheWriter(CacheState):
             if left <= 0:
                 return None
 
+    def _answer(self, topic, /):
+        """What tells one answer about a topic from the next; None without any. For rdmeta._waits."""
+        cdef rdmeta_str_t name
+        cdef rdmeta_topic_info_t info
+        cdef const rdmeta_topic_t *found = NULL
+        cdef int64_t now = self.now()
+        keep = view(topic, "topic", &name)
+        rdmeta_reader_enter(self.lenient)  # nothing until leave can let go of the GIL
+        rdmeta_topic_find(self.lenient, name.data, name.len, now, &found)
+        if found is not NULL:
+            rdmeta_topic_info(self.lenient, found, now, &info)
+        rdmeta_reader_leave(self.lenient)
+        return None if found is NULL else info.deadline_us
+
     def _watch(self, fd, /):
         """Write to a descriptor after every change, until the Watch is closed; for rdmeta._waits."""
         return Watch(self, fd)
@@ -204,9 +218,11 @@ cdef class CacheWriter(CacheState):
     def wait_for_topic(self, topic, partition=None, timeout=60.0):
         """Wait until a topic is valid and return it; with `partition`, until that one has a leader.
 
-        Raises TopicAuthorizationError and InvalidTopicError once they are answered; a topic that is
-        unknown is waited for, as it may be being created. RequestTimedOutError after `timeout` seconds,
-        None for no limit. It asks no broker: something else must feed the cache.
+        Raises InvalidTopicError, and TopicAuthorizationError if that is answered from now on; a topic
+        that is unknown is waited for, as it may be being created. RequestTimedOutError after `timeout`
+        seconds, None for no limit. ForkedError, TypeError and ValueError as of wait_change(). It asks
+        no broker: something else must feed the cache, and for a topic that was denied a moment ago
+        that takes hint(force=True).
         """
         return _waits.wait_for_topic(self, topic, partition, timeout)
 

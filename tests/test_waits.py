@@ -198,6 +198,25 @@ def test_what_will_not_come_ends_the_wait(
         wait_for_topic("new", timeout=LONG)
 
 
+def test_a_denial_from_before_the_wait_does_not_end_it_but_the_next_one_does(
+    wait_for_topic: Wait, cache: MetadataCache
+) -> None:
+    tell(cache, T("secret", [], error=29))
+    assert cache.hint(["secret"], force=True) == ["secret"]
+    with pytest.raises(RequestTimedOutError, match="DENIED"):
+        wait_for_topic("secret", timeout=MOMENT)
+    with soon(lambda: tell(cache, T("secret", [P(0, 2)]))):
+        assert wait_for_topic("secret", timeout=LONG).partitions[0].leader == 2
+    tell(cache, T("secret", [], error=29))
+    version = cache.version
+    with (
+        soon(lambda: tell(cache, T("secret", [], error=29))),
+        pytest.raises(TopicAuthorizationError),
+    ):
+        wait_for_topic("secret", timeout=LONG)
+    assert cache.version == version
+
+
 @pytest.mark.parametrize(
     ("topic", "partition", "why"),
     [
