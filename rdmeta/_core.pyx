@@ -123,7 +123,9 @@ cdef class MetadataCache(CacheWriter):
 
         With a `default` absence never raises; without one it raises NotCachedError, StaleError,
         UnknownTopicError, NoSuchPartitionError, LeaderNotAvailableError, TopicAuthorizationError or
-        InvalidTopicError.
+        InvalidTopicError. What cannot be raises either way, here and in every lookup: TypeError for a
+        topic that is no str or a partition that is no int, ValueError for a partition beyond int32 or
+        a str that is no UTF-8.
         """
         cdef rdmeta_str_t name
         cdef int32_t number
@@ -427,7 +429,7 @@ cdef class MetadataCache(CacheWriter):
     def age(self, topic):
         """Seconds since a broker last said what is known of a topic; errors as of topic().
 
-        A stale topic has an age as well, above `max_age`.
+        A stale topic has an age as well, above `max_age`. A leader hint does not make it younger.
         """
         cdef rdmeta_topic_info_t info
         cdef int64_t now = self.now()
@@ -435,7 +437,10 @@ cdef class MetadataCache(CacheWriter):
         return max(now - (info.deadline_us - self.max_age_us), 0) / 1e6
 
     def source(self, topic):
-        """The id of the broker that last said what is known of a topic, None if that is not known."""
+        """The id of the broker that last answered about a topic, None if that is not known.
+
+        A leader hint (KIP-951) is not an answer: its leader is told of in changes(), as of `hint`.
+        """
         cdef rdmeta_topic_info_t info
         self.topic_info(topic, &info, self.now())
         return some(info.source_broker)

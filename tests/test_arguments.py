@@ -8,6 +8,7 @@ from typing import Any
 
 import frames
 import pytest
+from clocks import Clock
 from frames import B, P, T
 
 from rdmeta import ALL, Broker, MetadataCache, encode_metadata_request
@@ -178,3 +179,34 @@ def test_an_empty_cache_is_a_cache(cache: MetadataCache) -> None:
     assert len(MetadataCache()) == 0
     assert MetadataCache()
     assert cache
+
+
+# ---- what cannot be, and what is not there ------------------------------------------------------
+
+
+def test_a_default_is_for_what_is_absent_and_not_for_what_cannot_be(cache: MetadataCache) -> None:
+    assert cache.leader("nothing", 0, None) is None
+    assert cache.leader("orders", (1 << 31) - 1, None) is None
+    for partition in (1 << 31, 1 << 70, -(1 << 31) - 1):
+        with pytest.raises(ValueError, match="partition"):
+            cache.leader("orders", partition, None)
+    with pytest.raises(ValueError, match="surrogates"):
+        cache.leader("\ud800", 0, None)
+    with pytest.raises(ValueError, match="surrogates"):
+        "\ud800" in cache  # noqa: B015
+    for said in ("TypeError", "ValueError", "int32"):
+        assert said in str(MetadataCache.leader.__doc__)
+
+
+def test_a_leader_hint_leaves_source_and_age_to_the_answer() -> None:
+    clock = Clock()
+    cache = MetadataCache(clock=clock, max_age=10.0)
+    cache.apply(frames.response(12, [T("orders", [P(0, 1, 3)])]), 12, ALL, 3)
+    clock.advance(3.0)
+    version = cache.version
+    assert cache.apply_leader_hint("orders", 0, 2, 4).changed == 1
+    assert (cache.leader("orders", 0), cache.source("orders")) == (2, 3)
+    assert cache.age("orders") == pytest.approx(3.0)
+    assert [(c.source, c.source_broker, c.new_leader) for c in cache.changes(version)] == [
+        ("hint", None, 2)
+    ]
