@@ -22,7 +22,15 @@ static void world_init(world_t *w) {
         rdmeta_expiry_init(&w->expiry);
 }
 
-/* The naive one: look at all. The first added of those due first. */
+/* Of those due at once, the first added; in the tree, that of the lowest
+ * address. */
+static int is_before(const node_t *a, const node_t *b) {
+        if (a->expiry.due_us != b->expiry.due_us)
+                return a->expiry.due_us < b->expiry.due_us;
+        return a->list == RDMETA_EXPIRY_OWN ? a < b : a->added < b->added;
+}
+
+/* The naive one: look at all. */
 static node_t *model_first(world_t *w, int list) {
         node_t *first = NULL;
         int i;
@@ -32,9 +40,7 @@ static node_t *model_first(world_t *w, int list) {
                 if (n->list == RDMETA_EXPIRY_NONE ||
                     (list != RDMETA_EXPIRY_NONE && n->list != list))
                         continue;
-                if (!first || n->expiry.due_us < first->expiry.due_us ||
-                    (n->expiry.due_us == first->expiry.due_us &&
-                     n->added < first->added))
+                if (!first || is_before(n, first))
                         first = n;
         }
         return first;
@@ -53,15 +59,19 @@ static void world_remove(world_t *w, node_t *n) {
 }
 
 static void world_check(world_t *w) {
-        const node_t *first;
+        node_t *first;
         size_t counts[RDMETA_EXPIRY_CLASSES] = {0};
         int i;
 
         CHECK(rdmeta_expiry_check(&w->expiry));
         for (i = 0; i < NODES; i++)
                 counts[w->nodes[i].list]++;
-        for (i = RDMETA_EXPIRY_VALID; i < RDMETA_EXPIRY_CLASSES; i++)
+        for (i = RDMETA_EXPIRY_VALID; i < RDMETA_EXPIRY_CLASSES; i++) {
+                first = model_first(w, i);
                 CHECK(rdmeta_expiry_count(&w->expiry, i) == counts[i]);
+                CHECK(rdmeta_expiry_first(&w->expiry, i) ==
+                      (first ? &first->expiry : NULL));
+        }
         first = model_first(w, RDMETA_EXPIRY_NONE);
         CHECK(rdmeta_expiry_next(&w->expiry) ==
               (first ? first->expiry.due_us : INT64_MAX));
@@ -73,7 +83,7 @@ static int any_list(test_rng_t *r) {
 
 /* Most of a class' own time, some of any, with ties. */
 static int64_t any_ttl(test_rng_t *r, int list) {
-        if (test_below(r, 4))
+        if (list != RDMETA_EXPIRY_OWN && test_below(r, 4))
                 return 1000 * list;
         return (int64_t)test_below(r, 20000) - 5000;
 }
