@@ -134,7 +134,7 @@ class WrongClusterError(Error):
 
 
 class ForkedError(Error):
-    """A cache was written to in the child of a fork; there it can only be read."""
+    """A cache was written to, or waited for, in the child of a fork; there it can only be read."""
 
 
 class ArgumentError(Error, ValueError):
