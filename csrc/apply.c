@@ -17,7 +17,6 @@ RDMETA_INLINE int slot_matches(const rdmeta_apply_t *a,
         return d.lo == slot->digest.lo && d.hi == slot->digest.hi;
 }
 
-
 static void count_verdict(rdmeta_apply_t *a) {
         const rdmeta_merge_out_t *v = &a->verdict;
 

@@ -55,33 +55,15 @@ static rdmeta_err_t absent_freeze(rdmeta_apply_t *a, rdmeta_entry_t *e) {
         return RDMETA_OK;
 }
 
-/* Learned or changed after the request left: the answer cannot know of it. */
-static int is_news(const rdmeta_apply_t *a, const rdmeta_topic_t *t) {
-        return a->in.sent_version &&
-               rdmeta_cold(t)->version > a->in.sent_version;
-}
-
 static rdmeta_err_t absent_one(rdmeta_apply_t *a, rdmeta_entry_t *e) {
         const rdmeta_topic_t *t = e->topic;
+        const uint16_t state    = rdmeta_merge_absent(t, &a->in);
 
         if (a->replace_all && t->state != RDMETA_TOPIC_WAIT)
                 return absent_restate(a, e, RDMETA_TOPIC_GONE);
-        switch (t->state) {
-        case RDMETA_TOPIC_VALID:
-                return is_news(a, t)
-                               ? absent_freeze(a, e)
-                               : absent_restate(a, e, RDMETA_TOPIC_MISSING);
-        case RDMETA_TOPIC_MISSING:
-                if (rdmeta_topic_source(t) != a->in.broker)
-                        return absent_restate(a, e, RDMETA_TOPIC_GONE);
-                return RDMETA_OK;
-        case RDMETA_TOPIC_UNKNOWN:
-                if (rdmeta_topic_count(t))
-                        return absent_restate(a, e, RDMETA_TOPIC_GONE);
-                return RDMETA_OK;
-        default:
-                return RDMETA_OK;
-        }
+        if (state != t->state)
+                return absent_restate(a, e, state);
+        return state == RDMETA_TOPIC_VALID ? absent_freeze(a, e) : RDMETA_OK;
 }
 
 static rdmeta_err_t prepare_absent(rdmeta_apply_t *a) {

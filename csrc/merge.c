@@ -295,6 +295,21 @@ rdmeta_err_t rdmeta_merge(const rdmeta_topic_t *old, rdmeta_stage_t *s,
         return RDMETA_OK;
 }
 
+uint16_t rdmeta_merge_absent(const rdmeta_topic_t *t,
+                             const rdmeta_merge_in_t *in) {
+        switch (t->state) {
+        case RDMETA_TOPIC_VALID:
+                return is_news(t, in) ? t->state : RDMETA_TOPIC_MISSING;
+        case RDMETA_TOPIC_MISSING:
+                return rdmeta_topic_source(t) != in->broker ? RDMETA_TOPIC_GONE
+                                                            : t->state;
+        case RDMETA_TOPIC_UNKNOWN:
+                return rdmeta_topic_count(t) ? RDMETA_TOPIC_GONE : t->state;
+        default:
+                return t->state;
+        }
+}
+
 int rdmeta_merge_hint(const rdmeta_topic_t *old, const rdmeta_row_t *row,
                       const rdmeta_leader_hint_t *hint) {
         if (hint->leader < 0 || hint->leader_epoch < 0)

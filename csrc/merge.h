@@ -82,6 +82,11 @@ rdmeta_err_t rdmeta_merge(const rdmeta_topic_t *old, rdmeta_stage_t *stage,
                           const rdmeta_merge_in_t *in,
                           rdmeta_merge_out_t *out);
 
+/* The state of a topic that an answer to all topics does not name; its own:
+ * that stays. Brokers omit what one may not describe, and lag. */
+uint16_t rdmeta_merge_absent(const rdmeta_topic_t *t,
+                             const rdmeta_merge_in_t *in);
+
 /* A leader hint (KIP-951) against one partition: 1 take it, 0 not. */
 int rdmeta_merge_hint(const rdmeta_topic_t *old, const rdmeta_row_t *row,
                       const rdmeta_leader_hint_t *hint);
