@@ -14,6 +14,7 @@
 #define RDMETA_APPLY_H
 
 #include "cache.h"
+#include "write.h"
 
 enum {
         RDMETA_PEND_MOVE = 0, /* said again: its deadline moves */
@@ -63,7 +64,7 @@ typedef struct rdmeta_apply {
         size_t replaced; /* pends with another block */
         size_t new_ids;
         size_t doubts;
-        int recorded; /* the ring has room */
+        rdmeta_write_t write; /* from prepare on */
 } rdmeta_apply_t;
 
 /* A pend for `e`, zeroed but for the entry; NULL: no memory. */

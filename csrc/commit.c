@@ -98,9 +98,9 @@ rdmeta_err_t rdmeta_apply_prepare(rdmeta_apply_t *a) {
                 err = rdmeta_doubts_reserve(c, a->doubts);
         if (err)
                 return err;
-        err         = rdmeta_ring_reserve(&c->ring, a->replaced + a->fresh);
-        a->recorded = err == 1;
-        return err == 1 ? RDMETA_OK : err;
+        rdmeta_write_init(&a->write, c, a->now, RDMETA_SOURCE_POLL,
+                          a->in.broker);
+        return rdmeta_write_reserve(&a->write, a->replaced + a->fresh);
 }
 
 /* ---- commit -------------------------------------------------------------- */
@@ -157,13 +157,10 @@ static void commit_swap(rdmeta_apply_t *a, const rdmeta_pend_t *p) {
         atomic_store_explicit(&p->topic->deadline, had, memory_order_relaxed);
         rdmeta_entry_swap(a->c, e, p->topic);
         if (old->state == RDMETA_TOPIC_WAIT) {
-                if (a->recorded)
-                        rdmeta_ring_item(&a->c->ring, NULL, p->topic);
+                rdmeta_write_item(&a->write, NULL, p->topic);
                 rdmeta_retire(a->c, old);
-        } else if (a->recorded) {
-                rdmeta_ring_item(&a->c->ring, old, p->topic);
         } else {
-                rdmeta_retire(a->c, old);
+                rdmeta_write_item(&a->write, old, p->topic);
         }
 }
 
@@ -199,8 +196,7 @@ static void commit_fresh(rdmeta_apply_t *a) {
                         continue; /* a pend's */
                 commit_deadline(a, e, RDMETA_PEND_MOVE);
                 rdmeta_entry_publish(c, e, a->aside_is_next);
-                if (a->recorded)
-                        rdmeta_ring_item(&c->ring, NULL, e->topic);
+                rdmeta_write_item(&a->write, NULL, e->topic);
         }
         if (a->aside_is_next) {
                 rdmeta_table_publish(c, &c->root.names, a->aside);
@@ -251,34 +247,11 @@ static void commit_brokers(rdmeta_apply_t *a) {
                 a->brokers = NULL;
                 return;
         }
-        atomic_store_explicit(&c->root.brokers, a->brokers,
-                              memory_order_release);
-        if (!a->recorded)
-                rdmeta_reclaim_large(&c->reclaim, &old->large);
+        rdmeta_write_brokers(&a->write, a->brokers);
         a->brokers = NULL;
 }
 
-static void commit_begin(rdmeta_apply_t *a) {
-        rdmeta_cache_t *c = a->c;
-        rdmeta_ring_batch_t batch;
-
-        if (!a->recorded) {
-                rdmeta_ring_skip(&c->ring, a->version);
-                return;
-        }
-        memset(&batch, 0, sizeof(batch));
-        batch.version       = a->version;
-        batch.wall_us       = a->now.wall_us;
-        batch.source        = RDMETA_SOURCE_POLL;
-        batch.source_broker = a->in.broker;
-        batch.brokers = a->brokers_changed ? a->brokers
-                                           : rdmeta_table_brokers(c);
-        batch.old_brokers =
-                a->brokers_changed ? rdmeta_table_brokers(c) : NULL;
-        rdmeta_ring_begin(&c->ring, &batch);
-}
-
-static void commit_stats(rdmeta_apply_t *a, int changed) {
+static void commit_stats(rdmeta_apply_t *a) {
         rdmeta_stats_t *s = &a->c->stats;
 
         a->out->changed         = (uint32_t)(a->replaced + a->fresh);
@@ -288,8 +261,6 @@ static void commit_stats(rdmeta_apply_t *a, int changed) {
         s->digest_hits += a->digest_hits;
         s->topics_changed += a->out->changed;
         s->topics_kept_back += a->out->kept_back;
-        if (changed)
-                rdmeta_wait_notify(&a->c->wait, a->version);
 }
 
 /* Names of which nothing was learned need not be known any longer. */
@@ -314,7 +285,8 @@ void rdmeta_apply_commit(rdmeta_apply_t *a) {
         if (a->all || c->order.api_version == -1)
                 rdmeta_order_forget(&c->order, a->api_version);
         if (changed)
-                commit_begin(a);
+                rdmeta_write_begin(&a->write,
+                                   a->brokers_changed ? a->brokers : NULL);
         commit_brokers(a);
         commit_shared(a);
         if (a->fresh)
@@ -322,8 +294,8 @@ void rdmeta_apply_commit(rdmeta_apply_t *a) {
         c->order.count += a->tail;
         for (i = 0; i < a->n_pends; i++)
                 commit_pend(a, &a->pends[i]);
-        rdmeta_ring_trim(&c->ring);
-        commit_stats(a, changed);
+        rdmeta_write_end(&a->write, changed);
+        commit_stats(a);
         a->tail = a->fresh = 0;
         a->n_pends         = 0;
         rdmeta_apply_abort(a); /* what is left is scratch */

@@ -1,75 +1,8 @@
 /* Writes that no answer asks for: deadlines, purge, leader hints. */
 #include "apply.h"
+#include "write.h"
 
 #include "alloc.h"
-
-/* ---- one change outside of an answer ------------------------------------ */
-
-typedef struct write_ {
-        rdmeta_cache_t *c;
-        rdmeta_time_t now;
-        int32_t source, source_broker;
-        uint64_t version;
-        int begun, recorded;
-} write_t;
-
-static void write_init(write_t *w, rdmeta_cache_t *c, rdmeta_time_t now,
-                       int32_t source, int32_t source_broker) {
-        memset(w, 0, sizeof(*w));
-        w->c             = c;
-        w->now           = now;
-        w->source        = source;
-        w->source_broker = source_broker;
-        w->version       = rdmeta_wait_version(&c->wait) + 1;
-}
-
-/* Room for n changed topics; NO_MEMORY. Then begin, then items. */
-static rdmeta_err_t write_reserve(write_t *w, size_t n) {
-        rdmeta_err_t err = rdmeta_ring_reserve(&w->c->ring, n);
-
-        w->recorded = err == 1;
-        return err == 1 ? RDMETA_OK : err;
-}
-
-static void write_begin(write_t *w, const rdmeta_brokers_t *next) {
-        rdmeta_ring_batch_t batch;
-
-        w->begun = 1;
-        if (!w->recorded) {
-                rdmeta_ring_skip(&w->c->ring, w->version);
-                return;
-        }
-        memset(&batch, 0, sizeof(batch));
-        batch.version       = w->version;
-        batch.wall_us       = w->now.wall_us;
-        batch.source        = w->source;
-        batch.source_broker = w->source_broker;
-        batch.brokers       = next ? next : rdmeta_table_brokers(w->c);
-        batch.old_brokers   = next ? rdmeta_table_brokers(w->c) : NULL;
-        rdmeta_ring_begin(&w->c->ring, &batch);
-}
-
-/* `old` leaves: it is the ring's or limbo's now. */
-static void write_item(write_t *w, rdmeta_topic_t *old, rdmeta_topic_t *new_) {
-        if (w->recorded)
-                rdmeta_ring_item(&w->c->ring, old, new_);
-        else
-                rdmeta_retire(w->c, old);
-}
-
-static void write_brokers(write_t *w, rdmeta_brokers_t *next) {
-        rdmeta_brokers_t *old = rdmeta_table_brokers(w->c);
-
-        atomic_store_explicit(&w->c->root.brokers, next, memory_order_release);
-        if (!w->recorded)
-                rdmeta_reclaim_large(&w->c->reclaim, &old->large);
-}
-
-static void write_end(write_t *w, int told) {
-        rdmeta_ring_trim(&w->c->ring);
-        if (told)
-                rdmeta_wait_notify(&w->c->wait, w->version);
-}
 
 /* ---- sweep --------------------------------------------------------------- */
 
@@ -85,13 +18,13 @@ static rdmeta_entry_t *sweep_due(const rdmeta_cache_t *c, int list,
 static rdmeta_err_t sweep_absent(rdmeta_cache_t *c, rdmeta_time_t now) {
         rdmeta_topic_t *old, *t;
         rdmeta_entry_t *e;
-        write_t w;
+        rdmeta_write_t w;
 
-        write_init(&w, c, now, RDMETA_SOURCE_EXPIRY, -1);
+        rdmeta_write_init(&w, c, now, RDMETA_SOURCE_EXPIRY, -1);
         while ((e = sweep_due(c, RDMETA_EXPIRY_ABSENT, now.mono_us)) != NULL) {
                 old = e->topic;
                 if (!w.begun) {
-                        const rdmeta_err_t err = write_reserve(
+                        const rdmeta_err_t err = rdmeta_write_reserve(
                                 &w, rdmeta_expiry_count(
                                             &c->expiry,
                                             RDMETA_EXPIRY_ABSENT));
@@ -103,14 +36,14 @@ static rdmeta_err_t sweep_absent(rdmeta_cache_t *c, rdmeta_time_t now) {
                 if (!t)
                         break; /* the next sweep will try again */
                 if (!w.begun)
-                        write_begin(&w, NULL);
+                        rdmeta_write_begin(&w, NULL);
                 rdmeta_topic_source_set(t, rdmeta_topic_source(old));
                 atomic_init(&t->deadline, now.mono_us);
                 rdmeta_entry_swap(c, e, t);
-                write_item(&w, old, t);
+                rdmeta_write_item(&w, old, t);
                 rdmeta_entry_settle(c, e, now.mono_us);
         }
-        write_end(&w, w.begun);
+        rdmeta_write_end(&w, w.begun);
         return RDMETA_OK;
 }
 
@@ -138,31 +71,31 @@ static int sweep_tells(const rdmeta_cache_t *c, int64_t mono_us) {
 static rdmeta_err_t sweep_retained(rdmeta_cache_t *c, rdmeta_time_t now) {
         const int told = sweep_tells(c, now.mono_us);
         rdmeta_entry_t *e;
-        write_t w;
+        rdmeta_write_t w;
 
-        write_init(&w, c, now, RDMETA_SOURCE_EXPIRY, -1);
+        rdmeta_write_init(&w, c, now, RDMETA_SOURCE_EXPIRY, -1);
         w.version -= !told; /* in silence: nothing is above the version */
         while ((e = sweep_due(c, RDMETA_EXPIRY_RETAINED, now.mono_us)) !=
                NULL) {
                 rdmeta_topic_t *t = e->topic;
 
                 if (!w.begun) {
-                        const rdmeta_err_t err = write_reserve(
+                        const rdmeta_err_t err = rdmeta_write_reserve(
                                 &w, rdmeta_expiry_count(
                                             &c->expiry,
                                             RDMETA_EXPIRY_RETAINED));
                         if (err)
                                 return err;
-                        write_begin(&w, NULL);
+                        rdmeta_write_begin(&w, NULL);
                 }
                 if (rdmeta_cold(t)->version > c->erased)
                         c->erased = rdmeta_cold(t)->version;
                 rdmeta_entry_erase(c, e);
-                write_item(&w, t, NULL);
+                rdmeta_write_item(&w, t, NULL);
         }
         if (told)
                 c->erased = w.version;
-        write_end(&w, told);
+        rdmeta_write_end(&w, told);
         return RDMETA_OK;
 }
 
@@ -195,7 +128,7 @@ int64_t rdmeta_cache_sweep(rdmeta_cache_t *c, rdmeta_time_t now) {
 
 /* ---- purge --------------------------------------------------------------- */
 
-static void purge_topics(write_t *w) {
+static void purge_topics(rdmeta_write_t *w) {
         rdmeta_cache_t *c     = w->c;
         rdmeta_table_t *names = rdmeta_names(c);
         uint32_t k;
@@ -209,33 +142,33 @@ static void purge_topics(write_t *w) {
                 if (t->state == RDMETA_TOPIC_WAIT)
                         rdmeta_retire(c, t);
                 else
-                        write_item(w, t, NULL);
+                        rdmeta_write_item(w, t, NULL);
         }
 }
 
 rdmeta_err_t rdmeta_cache_purge(rdmeta_cache_t *c, rdmeta_time_t now) {
         rdmeta_brokers_t *none = NULL;
         rdmeta_err_t err;
-        write_t w;
+        rdmeta_write_t w;
 
         if (rdmeta_wait_forked(&c->wait))
                 return RDMETA_ERR_FORKED;
         rdmeta_wait_lock(&c->wait);
-        write_init(&w, c, now, RDMETA_SOURCE_PURGE, -1);
-        err = write_reserve(&w, c->entries);
+        rdmeta_write_init(&w, c, now, RDMETA_SOURCE_PURGE, -1);
+        err = rdmeta_write_reserve(&w, c->entries);
         if (!err) {
                 none = rdmeta_brokers_empty(&c->conf.allocator, w.version);
                 err  = none ? RDMETA_OK : RDMETA_ERR_NO_MEMORY;
         }
         if (!err) {
                 rdmeta_tree_expect(c, SIZE_MAX);
-                write_begin(&w, none);
+                rdmeta_write_begin(&w, none);
                 purge_topics(&w);
-                write_brokers(&w, none);
+                rdmeta_write_brokers(&w, none);
                 c->order.count = c->order.holes = 0; /* nobody is left */
                 c->order.api_version            = -1;
                 c->erased                       = w.version;
-                write_end(&w, 1);
+                rdmeta_write_end(&w, 1);
         }
         rdmeta_reclaim_collect(&c->reclaim);
         rdmeta_wait_unlock(&c->wait);
@@ -291,10 +224,10 @@ static rdmeta_err_t leader_hint_take(rdmeta_cache_t *c, rdmeta_entry_t *e,
         rdmeta_brokers_t *had = rdmeta_table_brokers(c), *next = NULL;
         rdmeta_topic_t *old = e->topic, *t;
         rdmeta_broker_t known;
-        write_t w;
+        rdmeta_write_t w;
 
-        write_init(&w, c, now, RDMETA_SOURCE_HINT, -1);
-        if (write_reserve(&w, 1))
+        rdmeta_write_init(&w, c, now, RDMETA_SOURCE_HINT, -1);
+        if (rdmeta_write_reserve(&w, 1))
                 return RDMETA_ERR_NO_MEMORY;
         if (h->host.data && (rdmeta_brokers_find(had, h->leader, &known) ||
                              !rdmeta_broker_same(&known, &node))) {
@@ -311,14 +244,14 @@ static rdmeta_err_t leader_hint_take(rdmeta_cache_t *c, rdmeta_entry_t *e,
         rdmeta_topic_source_set(t, rdmeta_topic_source(old));
         atomic_init(&t->deadline, atomic_load_explicit(&old->deadline,
                                                        memory_order_relaxed));
-        write_begin(&w, next);
+        rdmeta_write_begin(&w, next);
         if (next)
-                write_brokers(&w, next);
+                rdmeta_write_brokers(&w, next);
         rdmeta_entry_swap(c, e, t);
         /* It is no longer what bytes said. */
         c->order.slots[e->order].len &= RDMETA_ORDER_OWN;
-        write_item(&w, old, t);
-        write_end(&w, 1);
+        rdmeta_write_item(&w, old, t);
+        rdmeta_write_end(&w, 1);
         return RDMETA_OK;
 }
 
