@@ -36,6 +36,7 @@ include "_collect.pxi"
 include "_wire.pxi"
 include "_state.pxi"
 include "_writers.pxi"
+include "_doors.pxi"
 
 cdef int LEADER_NOT_AVAILABLE = 5  # Kafka's code
 

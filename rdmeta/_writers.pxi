@@ -193,6 +193,14 @@ cdef class CacheWriter(CacheState):
             if left <= 0:
                 return None
 
+    def capsule(self):
+        """A PyCapsule "rdmeta.cache" that holds this cache, a rdmeta_cache_t, for other extensions.
+
+        It is the live cache, and stays good when this object goes: see rdmeta_cache_from_object() of
+        rdmeta_api.h, and rdmeta.ffi.
+        """
+        return cache_capsule(self.cache)
+
     def _answer(self, topic, /):
         """What tells one answer about a topic from the next; None without any. For rdmeta._waits."""
         cdef rdmeta_str_t name

@@ -1,0 +1,142 @@
+/*
+ * rdmeta: the functions of the table of rdmeta_api.h, in its order.
+ *
+ * Written by tools/api_table.py from the other headers. The list only grows,
+ * at its end. Threads: of each function, where it is declared.
+ */
+#ifndef RDMETA_API_CALLS_H
+#define RDMETA_API_CALLS_H
+
+#define RDMETA_API_CALLS(F) \
+        F(rdmeta_abi_version) \
+        F(rdmeta_conf_init) \
+        F(rdmeta_cache_new) \
+        F(rdmeta_cache_ref) \
+        F(rdmeta_cache_unref) \
+        F(rdmeta_cache_apply) \
+        F(rdmeta_cache_apply_failure) \
+        F(rdmeta_cache_apply_leader_hint) \
+        F(rdmeta_cache_hint) \
+        F(rdmeta_cache_purge_hints) \
+        F(rdmeta_cache_purge) \
+        F(rdmeta_cache_sweep) \
+        F(rdmeta_cache_version) \
+        F(rdmeta_cache_stats) \
+        F(rdmeta_err_name) \
+        F(rdmeta_change_kind_name) \
+        F(rdmeta_source_name) \
+        F(rdmeta_cache_wait) \
+        F(rdmeta_cache_interrupt) \
+        F(rdmeta_watch_new) \
+        F(rdmeta_watch_destroy) \
+        F(rdmeta_cache_changes) \
+        F(rdmeta_reader_new) \
+        F(rdmeta_reader_destroy) \
+        F(rdmeta_reader_enter) \
+        F(rdmeta_reader_leave) \
+        F(rdmeta_leader) \
+        F(rdmeta_leaders) \
+        F(rdmeta_partition) \
+        F(rdmeta_topic_find) \
+        F(rdmeta_topic_find_id) \
+        F(rdmeta_topic_info) \
+        F(rdmeta_topic_partition_at) \
+        F(rdmeta_brokers) \
+        F(rdmeta_brokers_count) \
+        F(rdmeta_brokers_at) \
+        F(rdmeta_brokers_find) \
+        F(rdmeta_brokers_cluster_id) \
+        F(rdmeta_brokers_controller) \
+        F(rdmeta_reader_walk) \
+        F(rdmeta_metadata_request_encode) \
+        F(rdmeta_metadata_response_decode)
+
+/* Defined by rdmeta_api.h in extensions, which do not link the functions. */
+#ifdef RDMETA_API_ROUTED
+#define rdmeta_abi_version(...) \
+        (rdmeta_api->rdmeta_abi_version(__VA_ARGS__))
+#define rdmeta_conf_init(...) \
+        (rdmeta_api->rdmeta_conf_init(__VA_ARGS__))
+#define rdmeta_cache_new(...) \
+        (rdmeta_api->rdmeta_cache_new(__VA_ARGS__))
+#define rdmeta_cache_ref(...) \
+        (rdmeta_api->rdmeta_cache_ref(__VA_ARGS__))
+#define rdmeta_cache_unref(...) \
+        (rdmeta_api->rdmeta_cache_unref(__VA_ARGS__))
+#define rdmeta_cache_apply(...) \
+        (rdmeta_api->rdmeta_cache_apply(__VA_ARGS__))
+#define rdmeta_cache_apply_failure(...) \
+        (rdmeta_api->rdmeta_cache_apply_failure(__VA_ARGS__))
+#define rdmeta_cache_apply_leader_hint(...) \
+        (rdmeta_api->rdmeta_cache_apply_leader_hint(__VA_ARGS__))
+#define rdmeta_cache_hint(...) \
+        (rdmeta_api->rdmeta_cache_hint(__VA_ARGS__))
+#define rdmeta_cache_purge_hints(...) \
+        (rdmeta_api->rdmeta_cache_purge_hints(__VA_ARGS__))
+#define rdmeta_cache_purge(...) \
+        (rdmeta_api->rdmeta_cache_purge(__VA_ARGS__))
+#define rdmeta_cache_sweep(...) \
+        (rdmeta_api->rdmeta_cache_sweep(__VA_ARGS__))
+#define rdmeta_cache_version(...) \
+        (rdmeta_api->rdmeta_cache_version(__VA_ARGS__))
+#define rdmeta_cache_stats(...) \
+        (rdmeta_api->rdmeta_cache_stats(__VA_ARGS__))
+#define rdmeta_err_name(...) \
+        (rdmeta_api->rdmeta_err_name(__VA_ARGS__))
+#define rdmeta_change_kind_name(...) \
+        (rdmeta_api->rdmeta_change_kind_name(__VA_ARGS__))
+#define rdmeta_source_name(...) \
+        (rdmeta_api->rdmeta_source_name(__VA_ARGS__))
+#define rdmeta_cache_wait(...) \
+        (rdmeta_api->rdmeta_cache_wait(__VA_ARGS__))
+#define rdmeta_cache_interrupt(...) \
+        (rdmeta_api->rdmeta_cache_interrupt(__VA_ARGS__))
+#define rdmeta_watch_new(...) \
+        (rdmeta_api->rdmeta_watch_new(__VA_ARGS__))
+#define rdmeta_watch_destroy(...) \
+        (rdmeta_api->rdmeta_watch_destroy(__VA_ARGS__))
+#define rdmeta_cache_changes(...) \
+        (rdmeta_api->rdmeta_cache_changes(__VA_ARGS__))
+#define rdmeta_reader_new(...) \
+        (rdmeta_api->rdmeta_reader_new(__VA_ARGS__))
+#define rdmeta_reader_destroy(...) \
+        (rdmeta_api->rdmeta_reader_destroy(__VA_ARGS__))
+#define rdmeta_reader_enter(...) \
+        (rdmeta_api->rdmeta_reader_enter(__VA_ARGS__))
+#define rdmeta_reader_leave(...) \
+        (rdmeta_api->rdmeta_reader_leave(__VA_ARGS__))
+#define rdmeta_leader(...) \
+        (rdmeta_api->rdmeta_leader(__VA_ARGS__))
+#define rdmeta_leaders(...) \
+        (rdmeta_api->rdmeta_leaders(__VA_ARGS__))
+#define rdmeta_partition(...) \
+        (rdmeta_api->rdmeta_partition(__VA_ARGS__))
+#define rdmeta_topic_find(...) \
+        (rdmeta_api->rdmeta_topic_find(__VA_ARGS__))
+#define rdmeta_topic_find_id(...) \
+        (rdmeta_api->rdmeta_topic_find_id(__VA_ARGS__))
+#define rdmeta_topic_info(...) \
+        (rdmeta_api->rdmeta_topic_info(__VA_ARGS__))
+#define rdmeta_topic_partition_at(...) \
+        (rdmeta_api->rdmeta_topic_partition_at(__VA_ARGS__))
+#define rdmeta_brokers(...) \
+        (rdmeta_api->rdmeta_brokers(__VA_ARGS__))
+#define rdmeta_brokers_count(...) \
+        (rdmeta_api->rdmeta_brokers_count(__VA_ARGS__))
+#define rdmeta_brokers_at(...) \
+        (rdmeta_api->rdmeta_brokers_at(__VA_ARGS__))
+#define rdmeta_brokers_find(...) \
+        (rdmeta_api->rdmeta_brokers_find(__VA_ARGS__))
+#define rdmeta_brokers_cluster_id(...) \
+        (rdmeta_api->rdmeta_brokers_cluster_id(__VA_ARGS__))
+#define rdmeta_brokers_controller(...) \
+        (rdmeta_api->rdmeta_brokers_controller(__VA_ARGS__))
+#define rdmeta_reader_walk(...) \
+        (rdmeta_api->rdmeta_reader_walk(__VA_ARGS__))
+#define rdmeta_metadata_request_encode(...) \
+        (rdmeta_api->rdmeta_metadata_request_encode(__VA_ARGS__))
+#define rdmeta_metadata_response_decode(...) \
+        (rdmeta_api->rdmeta_metadata_response_decode(__VA_ARGS__))
+#endif
+
+#endif /* RDMETA_API_CALLS_H */

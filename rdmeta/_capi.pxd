@@ -1,0 +1,344 @@
+"""The C contract as Cython sees it: `cimport rdmeta` for an extension, plain calls inside _core.
+
+What a call does, may return, and who owns which pointer is said in csrc/include/rdmeta.h.
+"""
+
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+
+
+cdef extern from "rdmeta.h" nogil:
+    ctypedef int32_t rdmeta_err_t
+
+    enum:
+        RDMETA_OK
+        RDMETA_NO_LEADER
+        RDMETA_NOT_CACHED
+        RDMETA_WAITING
+        RDMETA_STALE
+        RDMETA_UNKNOWN_TOPIC
+        RDMETA_NO_PARTITION
+        RDMETA_DENIED
+        RDMETA_INVALID
+        RDMETA_ERR_NO_MEMORY
+        RDMETA_ERR_MALFORMED
+        RDMETA_ERR_UNSUPPORTED
+        RDMETA_ERR_ARGUMENT
+        RDMETA_ERR_NO_BROKERS
+        RDMETA_ERR_WRONG_CLUSTER
+        RDMETA_ERR_FORKED
+        RDMETA_ERR_TOO_SMALL
+        RDMETA_ERR_RESPONSE
+        RDMETA_NONE
+        RDMETA_NO_OPERATIONS
+
+    ctypedef struct rdmeta_str_t:
+        const char *data
+        size_t len
+
+    ctypedef struct rdmeta_ids_t:
+        const int32_t *ids
+        uint32_t count
+
+    ctypedef struct rdmeta_time_t:
+        int64_t mono_us
+        int64_t wall_us
+
+    ctypedef struct rdmeta_conf_t:
+        size_t size
+        int64_t max_age_us
+        int64_t negative_ttl_us
+        int64_t denied_ttl_us
+        int64_t hint_ttl_us
+        int64_t absent_grace_us
+        size_t ring_bytes
+        uint64_t seed
+
+    void rdmeta_conf_init(rdmeta_conf_t *conf)
+
+    # Life
+    ctypedef struct rdmeta_cache_t:
+        pass
+    rdmeta_cache_t *rdmeta_cache_new(const rdmeta_conf_t *conf)
+    rdmeta_cache_t *rdmeta_cache_ref(rdmeta_cache_t *cache)
+    void rdmeta_cache_unref(rdmeta_cache_t *cache)
+
+    # Writers
+    enum:
+        RDMETA_ASKED_UNKNOWN
+        RDMETA_ASKED_ALL
+        RDMETA_ASKED_NAMES
+        RDMETA_ASKED_IDS
+        RDMETA_ASKED_BROKERS
+        RDMETA_REQ_AUTO_CREATE
+        RDMETA_REQ_CLUSTER_OPS
+        RDMETA_REQ_TOPIC_OPS
+        RDMETA_REQ_TOLERATE_TRAILING
+        RDMETA_REQ_REBOOTSTRAPPED
+
+    ctypedef struct rdmeta_request_t:
+        int32_t asked
+        int32_t flags
+        const rdmeta_str_t *names
+        void *ids  # const uint8_t (*)[16], which Cython cannot say
+        size_t n
+        uint64_t sent_version
+        int32_t broker
+        int32_t candidates
+
+    ctypedef struct rdmeta_applied_t:
+        uint64_t version
+        uint32_t topics
+        uint32_t changed
+        uint32_t unchanged
+        uint32_t kept_back
+        uint32_t negative
+        uint32_t absent
+        uint32_t leaderless
+        uint32_t listener_not_found
+        uint32_t unreachable
+        uint32_t brokers_changed
+        uint32_t advice
+        int32_t throttle_ms
+        rdmeta_err_t error
+
+    enum:
+        RDMETA_ADVICE_ASK_AGAIN
+        RDMETA_ADVICE_ASK_OTHER
+        RDMETA_ADVICE_ASK_BY_NAME
+        RDMETA_ADVICE_REBOOTSTRAP
+
+    rdmeta_err_t rdmeta_cache_apply(rdmeta_cache_t *cache, const void *response, size_t len,
+                                    int16_t api_version, const rdmeta_request_t *asked,
+                                    rdmeta_time_t now, rdmeta_applied_t *out)
+    rdmeta_err_t rdmeta_cache_apply_failure(rdmeta_cache_t *cache, const rdmeta_request_t *asked,
+                                            rdmeta_time_t now)
+
+    ctypedef struct rdmeta_leader_hint_t:
+        rdmeta_str_t topic
+        const uint8_t *topic_id
+        int32_t partition
+        int32_t leader
+        int32_t leader_epoch
+        rdmeta_str_t host
+        rdmeta_str_t rack
+        int32_t port
+
+    rdmeta_err_t rdmeta_cache_apply_leader_hint(rdmeta_cache_t *cache,
+                                                const rdmeta_leader_hint_t *hint,
+                                                rdmeta_time_t now, rdmeta_applied_t *out)
+
+    enum:
+        RDMETA_HINT_REPLACE
+        RDMETA_HINT_FORCE
+
+    rdmeta_err_t rdmeta_cache_hint(rdmeta_cache_t *cache, const rdmeta_str_t *topics, size_t n,
+                                   int32_t flags, int64_t ttl_us, rdmeta_time_t now,
+                                   rdmeta_str_t *to_ask, size_t *n_ask)
+    int64_t rdmeta_cache_purge_hints(rdmeta_cache_t *cache, const rdmeta_str_t *topics, size_t n,
+                                     rdmeta_time_t now)
+    rdmeta_err_t rdmeta_cache_purge(rdmeta_cache_t *cache, rdmeta_time_t now)
+    int64_t rdmeta_cache_sweep(rdmeta_cache_t *cache, rdmeta_time_t now)
+
+    # Readers
+    ctypedef struct rdmeta_reader_t:
+        pass
+    enum:
+        RDMETA_ALLOW_STALE
+
+    rdmeta_reader_t *rdmeta_reader_new(rdmeta_cache_t *cache, int32_t flags)
+    void rdmeta_reader_destroy(rdmeta_reader_t *reader)
+    void rdmeta_reader_enter(rdmeta_reader_t *reader)
+    void rdmeta_reader_leave(rdmeta_reader_t *reader)
+    int32_t rdmeta_leader(rdmeta_reader_t *reader, const char *topic, size_t len,
+                          int32_t partition, int64_t mono_us)
+    void rdmeta_leaders(rdmeta_reader_t *reader, const rdmeta_str_t *topics,
+                        const int32_t *partitions, size_t n, int64_t mono_us, int32_t *out)
+
+    ctypedef struct rdmeta_ids_out_t:
+        int32_t *ids
+        uint32_t capacity
+        uint32_t count
+
+    ctypedef struct rdmeta_partition_t:
+        int32_t partition
+        int32_t leader
+        int32_t last_leader
+        int32_t leader_epoch
+        int32_t error
+        int32_t unreachable
+        rdmeta_ids_out_t replicas
+        rdmeta_ids_out_t isr
+        rdmeta_ids_out_t offline_replicas
+
+    rdmeta_err_t rdmeta_partition(rdmeta_reader_t *reader, const char *topic, size_t len,
+                                  int32_t partition, int64_t mono_us, rdmeta_partition_t *out)
+
+    ctypedef struct rdmeta_topic_t:
+        pass
+
+    ctypedef struct rdmeta_topic_info_t:
+        rdmeta_str_t name
+        uint8_t topic_id[16]
+        uint64_t version
+        uint32_t partitions
+        int32_t internal
+        int32_t error
+        int32_t state
+        int32_t operations
+        int32_t source_broker
+        int64_t deadline_us
+
+    rdmeta_err_t rdmeta_topic_find(rdmeta_reader_t *reader, const char *name, size_t len,
+                                   int64_t mono_us, const rdmeta_topic_t **out)
+    rdmeta_err_t rdmeta_topic_find_id(rdmeta_reader_t *reader, const uint8_t *topic_id,
+                                      int64_t mono_us, const rdmeta_topic_t **out)
+    void rdmeta_topic_info(rdmeta_reader_t *reader, const rdmeta_topic_t *topic, int64_t mono_us,
+                           rdmeta_topic_info_t *out)
+    rdmeta_err_t rdmeta_topic_partition_at(rdmeta_reader_t *reader,
+                                           const rdmeta_topic_t *topic, uint32_t i,
+                                           rdmeta_partition_t *out)
+
+    ctypedef struct rdmeta_broker_t:
+        int32_t id
+        int32_t port
+        rdmeta_str_t host
+        rdmeta_str_t rack
+
+    ctypedef struct rdmeta_brokers_t:
+        pass
+    const rdmeta_brokers_t *rdmeta_brokers(rdmeta_reader_t *reader)
+    uint32_t rdmeta_brokers_count(const rdmeta_brokers_t *brokers)
+    rdmeta_err_t rdmeta_brokers_at(const rdmeta_brokers_t *brokers, uint32_t i,
+                                   rdmeta_broker_t *out)
+    rdmeta_err_t rdmeta_brokers_find(const rdmeta_brokers_t *brokers, int32_t broker_id,
+                                     rdmeta_broker_t *out)
+    rdmeta_str_t rdmeta_brokers_cluster_id(const rdmeta_brokers_t *brokers)
+    int32_t rdmeta_brokers_controller(const rdmeta_brokers_t *brokers)
+
+    enum:
+        RDMETA_WALK_VALID
+        RDMETA_WALK_STALE
+        RDMETA_WALK_NEGATIVE
+    ctypedef int32_t (*rdmeta_topic_visit_t)(void *opaque,
+                                             const rdmeta_topic_t *topic) noexcept nogil
+    rdmeta_err_t rdmeta_reader_walk(rdmeta_reader_t *reader, const char *prefix, size_t len,
+                                    int32_t which, int64_t mono_us, rdmeta_topic_visit_t visit,
+                                    void *opaque)
+
+    # State
+    uint64_t rdmeta_cache_version(const rdmeta_cache_t *cache)
+
+    ctypedef struct rdmeta_stats_t:
+        uint64_t version
+        uint64_t applies, apply_failures
+        uint64_t topics_applied, topics_unchanged, topics_changed
+        uint64_t topics_kept_back
+        uint64_t digest_hits
+        uint64_t leader_hints_taken, leader_hints_ignored
+        uint64_t topics
+        uint64_t negatives
+        uint64_t hints
+        uint64_t retained
+        uint64_t partitions
+        uint64_t bytes
+        uint64_t bytes_ring
+        uint64_t bytes_limbo
+        uint64_t ring_records
+        uint64_t ring_floor
+        uint64_t rehashes, reseeds
+        int64_t shared_deadline_us
+        int32_t readers, waiters, watches
+    void rdmeta_cache_stats(rdmeta_cache_t *cache, rdmeta_stats_t *out)
+
+    # Changes and waiting
+    uint64_t rdmeta_cache_wait(rdmeta_cache_t *cache, uint64_t since, const rdmeta_str_t *topics,
+                               size_t n, int64_t timeout_us)
+
+    void rdmeta_cache_interrupt(rdmeta_cache_t *cache)
+
+    ctypedef struct rdmeta_watch_t:
+        pass
+    rdmeta_watch_t *rdmeta_watch_new(rdmeta_cache_t *cache, const rdmeta_str_t *topics, size_t n,
+                                     void (*fn)(void *opaque, uint64_t version) noexcept nogil,
+                                     void *opaque)
+    void rdmeta_watch_destroy(rdmeta_watch_t *watch)
+
+    ctypedef struct rdmeta_change_t:
+        uint64_t version
+        int64_t wall_us
+        int32_t kind
+        int32_t source
+        int32_t source_broker
+        int32_t partition
+        int32_t broker
+        int32_t old_leader, new_leader
+        int32_t old_leader_epoch, new_leader_epoch
+        rdmeta_str_t cluster_id
+        rdmeta_str_t topic
+        const uint8_t *topic_id
+        rdmeta_ids_t old_isr, new_isr
+        rdmeta_ids_t old_replicas, new_replicas
+        rdmeta_str_t detail
+        int64_t offset
+
+    ctypedef int32_t (*rdmeta_change_visit_t)(void *opaque,
+                                              const rdmeta_change_t *change) noexcept nogil
+    rdmeta_err_t rdmeta_cache_changes(rdmeta_cache_t *cache, uint64_t since,
+                                      rdmeta_change_visit_t visit, void *opaque, uint64_t *until,
+                                      int32_t *resync)
+
+    # Names
+    const char *rdmeta_err_name(rdmeta_err_t err)
+    const char *rdmeta_change_kind_name(int32_t kind)
+    const char *rdmeta_source_name(int32_t source)
+    uint32_t rdmeta_abi_version()
+
+    # Wire
+    enum:
+        RDMETA_METADATA_MIN_VERSION
+        RDMETA_METADATA_MAX_VERSION
+    rdmeta_err_t rdmeta_metadata_request_encode(int16_t version, const rdmeta_request_t *request,
+                                                void *buf, size_t capacity, size_t *len)
+
+    ctypedef struct rdmeta_wire_ids_t:
+        const uint8_t *be
+        uint32_t count
+
+    ctypedef struct rdmeta_wire_partition_t:
+        int32_t id
+        int32_t leader
+        int32_t leader_epoch
+        int32_t error
+        rdmeta_wire_ids_t replicas, isr, offline_replicas
+
+    ctypedef struct rdmeta_wire_topic_t:
+        rdmeta_str_t name
+        const uint8_t *id
+        int32_t error
+        int32_t internal
+        uint32_t partitions
+        int32_t operations
+
+    ctypedef struct rdmeta_wire_head_t:
+        int32_t throttle_ms
+        rdmeta_str_t cluster_id
+        int32_t controller
+        uint32_t brokers, topics
+        int32_t operations
+        rdmeta_err_t error
+
+
+# The visits of a decode make Python objects: they hold the GIL, and a -1 is a pending exception.
+cdef extern from "rdmeta.h":
+    ctypedef struct rdmeta_wire_visitor_t:
+        int32_t (*broker)(void *opaque, const rdmeta_broker_t *broker) except -1
+        int32_t (*head)(void *opaque, const rdmeta_wire_head_t *head) except -1
+        int32_t (*topic)(void *opaque, const rdmeta_wire_topic_t *topic) except -1
+        int32_t (*partition)(void *opaque, const rdmeta_wire_partition_t *partition) except -1
+        int32_t (*topic_end)(void *opaque, const rdmeta_wire_topic_t *topic) except -1
+        int32_t (*end)(void *opaque, const rdmeta_wire_head_t *head) except -1
+
+    rdmeta_err_t rdmeta_metadata_response_decode(const void *response, size_t len,
+                                                 int16_t version, int32_t flags,
+                                                 const rdmeta_wire_visitor_t *visitor,
+                                                 void *opaque, size_t *offset) except? -1

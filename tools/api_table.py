@@ -1,0 +1,115 @@
+"""Keep the table of public C functions in step with the public headers.
+
+    python tools/api_table.py          # bring it up to date; it says what it did
+    python tools/api_table.py --check  # write nothing, exit with 1 if there is something to do
+
+tests/api_table.txt is the table's order, a function with its prototype a line. It only grows, at
+its end: extensions compiled long ago call by place. Out of it come csrc/include/rdmeta_api_calls.h
+and the number of functions in rdmeta.h's RDMETA_ABI_VERSION.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+INCLUDE = ROOT / "csrc/include"
+ORDER = ROOT / "tests/api_table.txt"
+CALLS = INCLUDE / "rdmeta_api_calls.h"
+MAIN = INCLUDE / "rdmeta.h"
+VERSION = re.compile(r"(?<=^#define RDMETA_ABI_VERSION )0x[0-9a-f]{8}(?=u$)", re.MULTILINE)
+
+HEAD = """\
+/*
+ * rdmeta: the functions of the table of rdmeta_api.h, in its order.
+ *
+ * Written by tools/api_table.py from the other headers. The list only grows,
+ * at its end. Threads: of each function, where it is declared.
+ */
+#ifndef RDMETA_API_CALLS_H
+#define RDMETA_API_CALLS_H
+
+"""
+MIDDLE = """
+/* Defined by rdmeta_api.h in extensions, which do not link the functions. */
+#ifdef RDMETA_API_ROUTED
+"""
+TAIL = """\
+#endif
+
+#endif /* RDMETA_API_CALLS_H */
+"""
+
+
+def declared() -> dict[str, str]:
+    """Public functions with their prototypes on one line, in the order of the headers."""
+    others = sorted(set(INCLUDE.glob("*.h")) - {MAIN, CALLS})
+    found = {}
+    for header in [MAIN, *others]:
+        text = re.sub(r"/\*.*?\*/", "", header.read_text(encoding="utf-8"), flags=re.DOTALL)
+        text = re.sub(r"^[ \t]*#.*$", "", text, flags=re.MULTILINE)
+        for prototype in re.findall(r"^RDMETA_API\b([^;]*;)", text, re.MULTILINE):
+            words = " ".join(prototype.split()).replace("( ", "(")
+            name = re.match(r"[^(]*?(\w+)\(", words)
+            if name is None:
+                raise SystemExit(f"{header.name}: no function in {words!r}")
+            found[name[1]] = words
+    return found
+
+
+def name_of(prototype: str) -> str:
+    return prototype.partition("(")[0].split()[-1].lstrip("*")
+
+
+def ordered(old: list[str], now: dict[str, str]) -> list[str]:
+    """The table as it was, with prototypes as they are now, and what is new at its end."""
+    names = [name_of(line) for line in old]
+    gone = [name for name in names if name not in now]
+    if gone:
+        raise SystemExit(f"{', '.join(gone)}: in the table, but no longer in the headers")
+    return [now[name] for name in [*names, *(name for name in now if name not in names)]]
+
+
+def calls(table: list[str]) -> str:
+    """The text of rdmeta_api_calls.h."""
+    names = [name_of(line) for line in table]
+    rows = "".join(f" \\\n        F({name})" for name in names)
+    routes = "".join(
+        f"#define {name}(...) \\\n        (rdmeta_api->{name}(__VA_ARGS__))\n" for name in names
+    )
+    return f"{HEAD}#define RDMETA_API_CALLS(F){rows}\n{MIDDLE}{routes}{TAIL}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    check = parser.parse_args().check
+    old = ORDER.read_text(encoding="utf-8").splitlines() if ORDER.exists() else []
+    table = ordered(old, declared())
+    version = f"0x0001{len(table):04x}"
+    wanted = {
+        ORDER: "".join(f"{line}\n" for line in table),
+        CALLS: calls(table),
+        MAIN: VERSION.sub(version, MAIN.read_text(encoding="utf-8")),
+    }
+    for line in table:
+        if line not in old:
+            changed = name_of(line) in [name_of(other) for other in old]
+            print(f"{'changed' if changed else 'new'}: {line}")
+    stale = [
+        path
+        for path, text in wanted.items()
+        if not path.exists() or path.read_text(encoding="utf-8") != text
+    ]
+    for path in stale:
+        print(f"{path.relative_to(ROOT)} {'is behind' if check else 'written'}")
+        if not check:
+            path.write_text(wanted[path], encoding="utf-8")
+    return 1 if check and stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
