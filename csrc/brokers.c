@@ -164,6 +164,13 @@ rdmeta_brokers_t *rdmeta_brokers_empty(const rdmeta_allocator_t *allocator,
         return brokers_make(allocator, NULL, 0, none, -1, version);
 }
 
+rdmeta_brokers_t *rdmeta_brokers_copy(const rdmeta_allocator_t *allocator,
+                                      const rdmeta_brokers_t *from) {
+        return brokers_make(allocator, from->rows, from->count,
+                            from->cluster_id, rdmeta_brokers_controller(from),
+                            from->version);
+}
+
 rdmeta_brokers_t *rdmeta_brokers_with(const rdmeta_allocator_t *allocator,
                                       const rdmeta_brokers_t *old,
                                       const rdmeta_broker_t *broker,

@@ -42,6 +42,9 @@ rdmeta_brokers_t *rdmeta_brokers_with(const rdmeta_allocator_t *allocator,
                                       const rdmeta_brokers_t *old,
                                       const rdmeta_broker_t *broker,
                                       uint64_t version);
+/* The same, with a controller that does not move. NULL: no memory. */
+rdmeta_brokers_t *rdmeta_brokers_copy(const rdmeta_allocator_t *allocator,
+                                      const rdmeta_brokers_t *from);
 /* No brokers, no cluster id. NULL: no memory. */
 rdmeta_brokers_t *rdmeta_brokers_empty(const rdmeta_allocator_t *allocator,
                                        uint64_t version);

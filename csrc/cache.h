@@ -28,6 +28,7 @@
 
 #include "avl.h"
 #include "expiry.h"
+#include "image.h"
 #include "merge.h"
 #include "order.h"
 #include "reclaim.h"
@@ -77,10 +78,13 @@ struct rdmeta_cache {
         rdmeta_stats_t stats; /* counters */
 };
 
+/* Of a cache, or of an image: then it is never plain, and has neither root nor
+ * cache. */
 struct rdmeta_reader {
         rdmeta_reading_t reading;
         const rdmeta_root_t *root;
         rdmeta_cache_t *cache;
+        rdmeta_image_t *image;
         void *memory; /* what to free: this is aligned within it */
         int32_t stale_ok;
 };

@@ -170,6 +170,7 @@ static const char *const local_names[] = {
         [-100 - RDMETA_ERR_FORKED]        = "RDMETA_ERR_FORKED",
         [-100 - RDMETA_ERR_TOO_SMALL]     = "RDMETA_ERR_TOO_SMALL",
         [-100 - RDMETA_ERR_RESPONSE]      = "RDMETA_ERR_RESPONSE",
+        [-100 - RDMETA_ERR_IO]            = "RDMETA_ERR_IO",
 };
 
 #define COUNT(table) ((int32_t)(sizeof(table) / sizeof(*(table))))

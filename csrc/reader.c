@@ -1,45 +1,72 @@
-/* Point readers: the public calls over view.h. No lock, no allocation. */
+/* Point readers: the public calls over view.h, of a cache and of images. No
+ * lock, no allocation. */
 #include "cache.h"
 
+/* ---- life ---------------------------------------------------------------- */
+
+enum { READER_SIZE = sizeof(rdmeta_reader_t) + RDMETA_LINE };
+
+/* A reader at the begin of a line within READER_SIZE bytes. */
+static rdmeta_reader_t *reader_make(void *memory, int32_t flags) {
+        const size_t off = (size_t)(uintptr_t)memory % RDMETA_LINE;
+        rdmeta_reader_t *r =
+                (rdmeta_reader_t *)(void *)((char *)memory +
+                                            (off ? RDMETA_LINE - off : 0));
+
+        memset(r, 0, sizeof(*r));
+        r->memory   = memory;
+        r->stale_ok = (flags & RDMETA_ALLOW_STALE) != 0;
+        return r;
+}
+
 rdmeta_reader_t *rdmeta_reader_new(rdmeta_cache_t *c, int32_t flags) {
-        const size_t size = sizeof(rdmeta_reader_t) + RDMETA_LINE;
-        rdmeta_reader_t *r;
-        char *p;
+        rdmeta_reader_t *r = NULL;
+        void *memory;
 
         if (rdmeta_read_lock(c))
                 return NULL;
-        p = (char *)rdmeta_alloc(&c->conf.allocator, size);
-        if (p) {
-                const size_t off = (size_t)(uintptr_t)p % RDMETA_LINE;
-                r = (rdmeta_reader_t *)(void *)(p + (off ? RDMETA_LINE - off
-                                                         : 0));
-                memset(r, 0, sizeof(*r));
-                r->memory   = p;
-                r->root     = &c->root;
-                r->cache    = c;
-                r->stale_ok = (flags & RDMETA_ALLOW_STALE) != 0;
+        memory = rdmeta_alloc(&c->conf.allocator, READER_SIZE);
+        if (memory) {
+                r        = reader_make(memory, flags);
+                r->root  = &c->root;
+                r->cache = c;
                 rdmeta_reclaim_add(&c->reclaim, &r->reading, r->stale_ok);
                 rdmeta_cache_ref(c);
-        } else {
-                r = NULL;
         }
         rdmeta_read_unlock(c);
+        return r;
+}
+
+rdmeta_reader_t *rdmeta_image_reader(rdmeta_image_t *image, int32_t flags) {
+        void *memory = image->ops->alloc(image, READER_SIZE);
+        rdmeta_reader_t *r;
+
+        if (!memory)
+                return NULL;
+        r        = reader_make(memory, flags);
+        r->image = rdmeta_image_ref(image);
+        rdmeta_reading_alone(&r->reading);
         return r;
 }
 
 /* In a fork's child nobody else is there, and the lock may never be free: then
  * it does without. */
 void rdmeta_reader_destroy(rdmeta_reader_t *r) {
-        const size_t size = sizeof(*r) + RDMETA_LINE;
         rdmeta_cache_t *c;
         int locked;
 
         if (!r)
                 return;
+        if (r->image) {
+                rdmeta_image_t *image = r->image;
+                image->ops->free(image, r->memory, READER_SIZE);
+                rdmeta_image_unref(image);
+                return;
+        }
         c      = r->cache;
         locked = rdmeta_read_lock(c) == RDMETA_OK;
         rdmeta_reclaim_remove(&c->reclaim, &r->reading);
-        rdmeta_free(&c->conf.allocator, r->memory, size);
+        rdmeta_free(&c->conf.allocator, r->memory, READER_SIZE);
         if (locked)
                 rdmeta_read_unlock(c);
         rdmeta_cache_unref(c);
@@ -61,6 +88,9 @@ static RDMETA_NOINLINE int32_t leader_general(rdmeta_reader_t *r,
 
         if (len - 1 >= RDMETA_NAME_MAX)
                 return RDMETA_NOT_CACHED;
+        if (r->image)
+                return r->image->ops->leader(r->image, topic, len, partition,
+                                             mono_us, r->stale_ok);
         rdmeta_reading_enter(&r->reading);
         leader = rdmeta_view_leader(r->root, topic, len, partition, mono_us,
                                     r->stale_ok);
@@ -129,6 +159,13 @@ void rdmeta_leaders(rdmeta_reader_t *r, const rdmeta_str_t *topics,
                     int32_t *out) {
         size_t i;
 
+        if (r->image) {
+                for (i = 0; i < n; i++)
+                        out[i] = leader_general(r, topics[i].data,
+                                                topics[i].len, partitions[i],
+                                                mono_us);
+                return;
+        }
         for (i = 0; i < n; i += BATCH) {
                 const size_t m = n - i < BATCH ? n - i : BATCH;
                 rdmeta_reading_enter(&r->reading);
@@ -157,73 +194,123 @@ static void partition_copy(rdmeta_reader_t *r, const rdmeta_cols_t *cols,
         rdmeta_list_copy(row.offline, &out->offline_replicas);
 }
 
-static const rdmeta_topic_t *reader_topic(const rdmeta_reader_t *r,
-                                          const char *name, size_t len) {
-        const rdmeta_table_t *names = atomic_load_explicit(
-                &r->root->names, memory_order_acquire);
+/* What the cache says of `t`, which may be NULL, just now. */
+static rdmeta_err_t seen_in(const rdmeta_root_t *root,
+                            const rdmeta_topic_t *t, rdmeta_seen_t *out) {
+        int64_t own;
+
+        out->topic = t;
+        if (!t)
+                return RDMETA_NOT_CACHED;
+        own = atomic_load_explicit(&t->deadline, memory_order_relaxed);
+        out->deadline = own;
+        out->source   = rdmeta_topic_source(t);
+        if (own == RDMETA_DEADLINE_SHARED) {
+                out->deadline = atomic_load_explicit(&root->shared_deadline,
+                                                     memory_order_relaxed);
+                out->source   = atomic_load_explicit(&root->shared_source,
+                                                     memory_order_relaxed);
+        }
+        return RDMETA_OK;
+}
+
+static rdmeta_err_t seen_name(const rdmeta_reader_t *r, const char *name,
+                              size_t len, rdmeta_seen_t *out) {
+        const rdmeta_table_t *names;
 
         if (len - 1 >= RDMETA_NAME_MAX)
-                return NULL;
-        return rdmeta_table_name(names, rdmeta_hash(names->key, name, len),
-                                 name, len);
+                return RDMETA_NOT_CACHED;
+        if (r->image)
+                return r->image->ops->find(r->image, name, len, out);
+        names = atomic_load_explicit(&r->root->names, memory_order_acquire);
+        return seen_in(r->root,
+                       rdmeta_table_name(names,
+                                         rdmeta_hash(names->key, name, len),
+                                         name, len),
+                       out);
+}
+
+static rdmeta_err_t seen_id(const rdmeta_reader_t *r, const uint8_t id[16],
+                            rdmeta_seen_t *out) {
+        const rdmeta_table_t *ids;
+
+        if (r->image)
+                return r->image->ops->find_id(r->image, id, out);
+        ids = atomic_load_explicit(&r->root->ids, memory_order_acquire);
+        return seen_in(r->root, rdmeta_table_id(ids, id), out);
+}
+
+static void seen_topic(const rdmeta_reader_t *r, const rdmeta_topic_t *t,
+                       rdmeta_seen_t *out) {
+        if (r->image) {
+                out->topic = t;
+                r->image->ops->times(r->image, out);
+        } else {
+                seen_in(r->root, t, out);
+        }
 }
 
 rdmeta_err_t rdmeta_partition(rdmeta_reader_t *r, const char *topic,
                               size_t len, int32_t partition, int64_t mono_us,
                               rdmeta_partition_t *out) {
-        rdmeta_err_t err = RDMETA_NOT_CACHED;
-        const rdmeta_topic_t *t;
+        rdmeta_seen_t seen;
         rdmeta_cols_t cols;
-        int64_t place;
+        rdmeta_err_t err;
+        int64_t place = -1;
 
         rdmeta_reading_enter(&r->reading);
-        t = reader_topic(r, topic, len);
-        if (t)
-                err = rdmeta_view_state(r->root, t, mono_us, r->stale_ok);
+        err = seen_name(r, topic, len, &seen);
+        if (!err)
+                err = rdmeta_view_state_at(seen.topic, seen.deadline, mono_us,
+                                           r->stale_ok);
         if (!err) {
-                place = rdmeta_topic_place(t, partition);
+                place = rdmeta_topic_place(seen.topic, partition);
                 err   = place < 0 ? RDMETA_NO_PARTITION : RDMETA_OK;
         }
         if (!err) {
-                rdmeta_topic_cols(t, &cols);
+                rdmeta_topic_cols(seen.topic, &cols);
                 partition_copy(r, &cols, (uint32_t)place, out);
         }
         rdmeta_reading_leave(&r->reading);
         return err;
 }
 
-static rdmeta_err_t found(const rdmeta_reader_t *r, const rdmeta_topic_t *t,
-                          int64_t mono_us, const rdmeta_topic_t **out) {
+static rdmeta_err_t found(const rdmeta_reader_t *r, rdmeta_err_t err,
+                          const rdmeta_seen_t *seen, int64_t mono_us,
+                          const rdmeta_topic_t **out) {
         *out = NULL;
-        if (!t)
-                return RDMETA_NOT_CACHED;
-        if (t->state != RDMETA_TOPIC_WAIT && t->state != RDMETA_TOPIC_GONE)
-                *out = t;
-        return rdmeta_view_state(r->root, t, mono_us, r->stale_ok);
+        if (err)
+                return err;
+        if (seen->topic->state != RDMETA_TOPIC_WAIT &&
+            seen->topic->state != RDMETA_TOPIC_GONE)
+                *out = seen->topic;
+        return rdmeta_view_state_at(seen->topic, seen->deadline, mono_us,
+                                    r->stale_ok);
 }
 
 rdmeta_err_t rdmeta_topic_find(rdmeta_reader_t *r, const char *name,
                                size_t len, int64_t mono_us,
                                const rdmeta_topic_t **out) {
-        return found(r, reader_topic(r, name, len), mono_us, out);
+        rdmeta_seen_t seen;
+        const rdmeta_err_t err = seen_name(r, name, len, &seen);
+
+        return found(r, err, &seen, mono_us, out);
 }
 
 rdmeta_err_t rdmeta_topic_find_id(rdmeta_reader_t *r, const uint8_t id[16],
                                   int64_t mono_us,
                                   const rdmeta_topic_t **out) {
-        return found(r,
-                     rdmeta_table_id(atomic_load_explicit(
-                                             &r->root->ids,
-                                             memory_order_acquire),
-                                     id),
-                     mono_us, out);
+        rdmeta_seen_t seen;
+        const rdmeta_err_t err = seen_id(r, id, &seen);
+
+        return found(r, err, &seen, mono_us, out);
 }
 
 void rdmeta_topic_info(rdmeta_reader_t *r, const rdmeta_topic_t *t,
                        int64_t mono_us, rdmeta_topic_info_t *out) {
-        const int64_t own = atomic_load_explicit(&t->deadline,
-                                                 memory_order_relaxed);
+        rdmeta_seen_t seen;
 
+        seen_topic(r, t, &seen);
         out->name.data = t->name;
         out->name.len  = t->name_len;
         memcpy(out->topic_id, rdmeta_cold(t)->id, sizeof(out->topic_id));
@@ -232,14 +319,10 @@ void rdmeta_topic_info(rdmeta_reader_t *r, const rdmeta_topic_t *t,
         out->internal =
                 (rdmeta_cold(t)->flags & RDMETA_TOPIC_F_INTERNAL) != 0;
         out->error      = rdmeta_cold(t)->error;
-        out->state      = rdmeta_view_state(r->root, t, mono_us, 0);
+        out->state      = rdmeta_view_state_at(t, seen.deadline, mono_us, 0);
         out->operations = rdmeta_topic_operations(t);
-        out->source_broker =
-                own == RDMETA_DEADLINE_SHARED
-                        ? atomic_load_explicit(&r->root->shared_source,
-                                               memory_order_relaxed)
-                        : rdmeta_topic_source(t);
-        out->deadline_us = rdmeta_view_deadline(r->root, t);
+        out->source_broker = seen.source;
+        out->deadline_us   = seen.deadline;
 }
 
 rdmeta_err_t rdmeta_topic_partition_at(rdmeta_reader_t *r,
@@ -255,5 +338,7 @@ rdmeta_err_t rdmeta_topic_partition_at(rdmeta_reader_t *r,
 }
 
 const rdmeta_brokers_t *rdmeta_brokers(rdmeta_reader_t *r) {
+        if (r->image)
+                return r->image->brokers;
         return atomic_load_explicit(&r->root->brokers, memory_order_acquire);
 }

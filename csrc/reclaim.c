@@ -80,6 +80,13 @@ void rdmeta_reclaim_add(rdmeta_reclaim_t *r, rdmeta_reading_t *reading,
         rdmeta_tailq_push_back(&r->readers, &reading->node);
 }
 
+void rdmeta_reading_alone(rdmeta_reading_t *reading) {
+        atomic_init(&reading->epoch, 0);
+        reading->depth  = RDMETA_READING_SPECIAL;
+        reading->fence  = 0;
+        reading->global = &reading->epoch;
+}
+
 void rdmeta_reclaim_remove(rdmeta_reclaim_t *r, rdmeta_reading_t *reading) {
         rdmeta_tailq_remove(&r->readers, &reading->node);
 }

@@ -69,6 +69,9 @@ void rdmeta_reclaim_destroy(rdmeta_reclaim_t *r);
 /* `special`: it is never plain. */
 void rdmeta_reclaim_add(rdmeta_reclaim_t *r, rdmeta_reading_t *reading,
                         int special);
+/* Of nothing that is reclaimed while it reads: in no list, never plain. Any
+ * thread. */
+void rdmeta_reading_alone(rdmeta_reading_t *reading);
 void rdmeta_reclaim_remove(rdmeta_reclaim_t *r, rdmeta_reading_t *reading);
 /* Take over what no new reader can find any more. Cannot fail. */
 void rdmeta_reclaim_topic(rdmeta_reclaim_t *r, rdmeta_topic_t *t);

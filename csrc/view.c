@@ -1,10 +1,7 @@
 #include "view.h"
 
-rdmeta_err_t rdmeta_view_state(const rdmeta_root_t *root,
-                               const rdmeta_topic_t *t, int64_t mono_us,
-                               int stale_ok) {
-        const int64_t deadline = rdmeta_view_deadline(root, t);
-
+rdmeta_err_t rdmeta_view_state_at(const rdmeta_topic_t *t, int64_t deadline,
+                                  int64_t mono_us, int stale_ok) {
         if (t->state == RDMETA_TOPIC_VALID)
                 return deadline >= mono_us || stale_ok ? RDMETA_OK
                                                        : RDMETA_STALE;
@@ -26,17 +23,15 @@ rdmeta_err_t rdmeta_view_state(const rdmeta_root_t *root,
         }
 }
 
-int32_t rdmeta_view_leader_slow(const rdmeta_root_t *root,
-                                const rdmeta_topic_t *t, int32_t partition,
-                                int64_t mono_us, int stale_ok) {
+int32_t rdmeta_view_leader_at(const rdmeta_topic_t *t, int64_t deadline,
+                              int32_t partition, int64_t mono_us,
+                              int stale_ok) {
+        const rdmeta_err_t err = rdmeta_view_state_at(t, deadline, mono_us,
+                                                      stale_ok);
         rdmeta_cols_t cols;
         rdmeta_row_t row;
-        rdmeta_err_t err;
         int64_t place;
 
-        if (!t)
-                return RDMETA_NOT_CACHED;
-        err = rdmeta_view_state(root, t, mono_us, stale_ok);
         if (err)
                 return err;
         place = rdmeta_topic_place(t, partition);
@@ -45,4 +40,13 @@ int32_t rdmeta_view_leader_slow(const rdmeta_root_t *root,
         rdmeta_topic_cols(t, &cols);
         rdmeta_topic_row(&cols, (uint32_t)place, &row);
         return stale_ok ? row.last : row.leader;
+}
+
+int32_t rdmeta_view_leader_slow(const rdmeta_root_t *root,
+                                const rdmeta_topic_t *t, int32_t partition,
+                                int64_t mono_us, int stale_ok) {
+        if (!t)
+                return RDMETA_NOT_CACHED;
+        return rdmeta_view_leader_at(t, rdmeta_view_deadline(root, t),
+                                     partition, mono_us, stale_ok);
 }

@@ -36,10 +36,22 @@ RDMETA_INLINE int64_t rdmeta_view_deadline(const rdmeta_root_t *root,
         return own == RDMETA_DEADLINE_SHARED ? shared : own;
 }
 
-/* What a lookup says of the topic as a whole: 0, or a code <= -100. */
-rdmeta_err_t rdmeta_view_state(const rdmeta_root_t *root,
-                               const rdmeta_topic_t *t, int64_t mono_us,
-                               int stale_ok);
+/* What a lookup says of a topic with that deadline, the shared one resolved:
+ * 0, or a code <= -100. */
+rdmeta_err_t rdmeta_view_state_at(const rdmeta_topic_t *t, int64_t deadline,
+                                  int64_t mono_us, int stale_ok);
+/* The leader, wherever its partition may be, or a code. */
+int32_t rdmeta_view_leader_at(const rdmeta_topic_t *t, int64_t deadline,
+                              int32_t partition, int64_t mono_us,
+                              int stale_ok);
+
+/* The same, of a root's. */
+RDMETA_INLINE rdmeta_err_t rdmeta_view_state(const rdmeta_root_t *root,
+                                             const rdmeta_topic_t *t,
+                                             int64_t mono_us, int stale_ok) {
+        return rdmeta_view_state_at(t, rdmeta_view_deadline(root, t), mono_us,
+                                    stale_ok);
+}
 
 /* A leader where the fast path did not apply; t may be NULL. */
 int32_t rdmeta_view_leader_slow(const rdmeta_root_t *root,

@@ -176,14 +176,11 @@ rdmeta_err_t rdmeta_tree_make(rdmeta_cache_t *c) {
 
 /* ---- walks --------------------------------------------------------------- */
 
-static int is_wanted(const rdmeta_cache_t *c, const rdmeta_topic_t *t,
-                     int32_t which, int64_t mono_us) {
-        if (t->state == RDMETA_TOPIC_VALID) {
-                const int fresh =
-                        rdmeta_view_deadline(&c->root, t) >= mono_us;
-                return which & (fresh ? RDMETA_WALK_VALID
-                                      : RDMETA_WALK_STALE);
-        }
+static int is_wanted(const rdmeta_topic_t *t, int64_t deadline, int32_t which,
+                     int64_t mono_us) {
+        if (t->state == RDMETA_TOPIC_VALID)
+                return which & (deadline >= mono_us ? RDMETA_WALK_VALID
+                                                    : RDMETA_WALK_STALE);
         return t->state != RDMETA_TOPIC_WAIT &&
                t->state != RDMETA_TOPIC_GONE && which & RDMETA_WALK_NEGATIVE;
 }
@@ -202,13 +199,58 @@ static size_t walk_collect(const rdmeta_cache_t *c, const name_key_t *prefix,
                 if (t->name_len < prefix->len ||
                     memcmp(t->name, prefix->data, prefix->len) != 0)
                         break;
-                if (!is_wanted(c, t, which, mono_us))
+                if (!is_wanted(t, rdmeta_view_deadline(&c->root, t), which,
+                               mono_us))
                         continue;
                 if (out)
                         out[n] = t;
                 n++;
         }
         return n;
+}
+
+/* The first topic of an image whose name is not before `prefix`. */
+static rdmeta_err_t image_first(const rdmeta_image_t *image, size_t n,
+                                const name_key_t *prefix, size_t *out) {
+        size_t lo = 0, hi = n;
+        rdmeta_seen_t seen;
+
+        while (lo < hi && prefix->len) {
+                const size_t mid       = lo + (hi - lo) / 2;
+                const rdmeta_err_t err = image->ops->at(image, mid, &seen);
+                if (err)
+                        return err;
+                if (names_compare(seen.topic->name, seen.topic->name_len,
+                                  prefix->data, prefix->len) < 0)
+                        lo = mid + 1;
+                else
+                        hi = mid;
+        }
+        *out = lo;
+        return RDMETA_OK;
+}
+
+static rdmeta_err_t image_walk(rdmeta_image_t *image,
+                               const name_key_t *prefix, int32_t which,
+                               int64_t mono_us, rdmeta_topic_visit_t visit,
+                               void *opaque) {
+        size_t i = 0, n = 0;
+        rdmeta_err_t err = image->ops->order(image, &n);
+        rdmeta_seen_t seen;
+
+        if (!err)
+                err = image_first(image, n, prefix, &i);
+        for (; !err && i < n; i++) {
+                err = image->ops->at(image, i, &seen);
+                if (err)
+                        break;
+                if (seen.topic->name_len < prefix->len ||
+                    memcmp(seen.topic->name, prefix->data, prefix->len) != 0)
+                        break;
+                if (is_wanted(seen.topic, seen.deadline, which, mono_us))
+                        err = visit(opaque, seen.topic);
+        }
+        return err;
 }
 
 /* The blocks are gathered under the lock and visited without it: the reader
@@ -222,6 +264,9 @@ rdmeta_err_t rdmeta_reader_walk(rdmeta_reader_t *r, const char *prefix,
         size_t i, n = 0, size = 0;
         rdmeta_err_t err;
 
+        if (r->image)
+                return image_walk(r->image, &key, which, mono_us, visit,
+                                  opaque);
         rdmeta_reading_enter(&r->reading);
         err = rdmeta_read_lock(c);
         if (err) {

@@ -34,6 +34,7 @@ from rdmeta.cache import (
 from rdmeta.errors import (
     ArgumentError,
     Error,
+    FileError,
     ForkedError,
     InvalidTopicError,
     LeaderNotAvailableError,
@@ -88,6 +89,7 @@ __all__ = [
     "Changes",
     "EmbeddedCluster",
     "Error",
+    "FileError",
     "ForkedError",
     "InvalidTopicError",
     "LeaderNotAvailableError",

@@ -28,6 +28,7 @@ cdef extern from "rdmeta.h" nogil:
         RDMETA_ERR_FORKED
         RDMETA_ERR_TOO_SMALL
         RDMETA_ERR_RESPONSE
+        RDMETA_ERR_IO
         RDMETA_NONE
         RDMETA_NO_OPERATIONS
 

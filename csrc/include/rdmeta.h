@@ -76,7 +76,8 @@ enum {
         RDMETA_ERR_WRONG_CLUSTER = -125, /**< another cluster answered */
         RDMETA_ERR_FORKED        = -126, /**< written to after fork() */
         RDMETA_ERR_TOO_SMALL     = -127, /**< the caller's buffer is */
-        RDMETA_ERR_RESPONSE      = -128  /**< top-level error, see applied */
+        RDMETA_ERR_RESPONSE      = -128, /**< top-level error, see applied */
+        RDMETA_ERR_IO            = -129  /**< the system's: errno tells */
 };
 
 /** A value that is not there: a leader, an epoch, a broker id in a change. */
@@ -356,6 +357,7 @@ RDMETA_API uint32_t rdmeta_abi_version(void);
 #endif
 
 #include "rdmeta_change.h"
+#include "rdmeta_image.h"
 #include "rdmeta_reader.h"
 #include "rdmeta_wire.h"
 

@@ -1,6 +1,10 @@
 /*
  * rdmeta: readers. Part of rdmeta.h, which includes it.
  *
+ * A reader reads a cache (rdmeta_reader_new) or an image
+ * (rdmeta_image_reader), with the same calls. An image in a file is looked at
+ * as it is read: there a call may also say RDMETA_ERR_MALFORMED.
+ *
  * No lock, no allocation but where it says so. Threads: a reader belongs to
  * one thread at a time, so every call here is that thread's; different readers
  * of one cache may be used at once, and beside any writer. In a fork's child
@@ -30,7 +34,8 @@ RDMETA_API void rdmeta_reader_destroy(rdmeta_reader_t *reader);
 
 /** Everything borrowed between these two stays valid; memory that writers
  *  retire meanwhile is kept, so leave soon. They nest. The point lookups
- *  below need neither. */
+ *  below need neither. What a reader of an image gives stays valid as long as
+ *  the image, without them. */
 RDMETA_API void rdmeta_reader_enter(rdmeta_reader_t *reader);
 /** The end of what the last enter began. */
 RDMETA_API void rdmeta_reader_leave(rdmeta_reader_t *reader);
@@ -151,7 +156,8 @@ typedef int32_t (*rdmeta_topic_visit_t)(void *opaque,
  * Visit topics whose names begin with `prefix` in the order of their bytes,
  * as they stood at one version; a visit that returns other than 0 ends it and
  * is returned. No lock is held during visits and the cache may be written to
- * meanwhile. May build the ordered index: NO_MEMORY. FORKED.
+ * meanwhile. May build the ordered index: NO_MEMORY. FORKED. MALFORMED (an
+ * image's).
  */
 RDMETA_API rdmeta_err_t rdmeta_reader_walk(rdmeta_reader_t *reader,
                                            const char *prefix, size_t len,

@@ -3,7 +3,7 @@
 #include "testing.h"
 
 static void test_every_error_has_a_name_of_its_own(void) {
-        enum { FIRST = -128, LAST = 133 };
+        enum { FIRST = -129, LAST = 133 };
         const char *unnamed = rdmeta_err_name(INT32_MAX);
         int a, b;
 
@@ -31,10 +31,11 @@ static void test_names_stand_at_their_codes(void) {
         CHECK(!strcmp(rdmeta_err_name(RDMETA_STALE), "RDMETA_STALE"));
         CHECK(!strcmp(rdmeta_err_name(RDMETA_ERR_RESPONSE),
                       "RDMETA_ERR_RESPONSE"));
+        CHECK(!strcmp(rdmeta_err_name(RDMETA_ERR_IO), "RDMETA_ERR_IO"));
 }
 
 static void test_a_number_that_is_no_error_has_a_name_too(void) {
-        static const rdmeta_err_t numbers[] = {-2, -99, -107, -119, -129, 134,
+        static const rdmeta_err_t numbers[] = {-2, -99, -107, -119, -130, 134,
                                                INT32_MIN, INT32_MAX};
         size_t i;
 

@@ -1,0 +1,71 @@
+/*
+ * image: a state that is held, wherever it lies.
+ *
+ *     rdmeta_image                       one of a cache   hold.h
+ *       ops ------ how it is read ---->  one in a file
+ *       brokers -- decoded, its own
+ *       info ----- what it says of itself
+ *
+ * An image finds a block and says until when it is valid; what a block says is
+ * read by the same code as a cache's (view.h, topic.h). It never changes, so
+ * its functions are any thread's, take no lock unless they say so, and what
+ * they give lives as long as it does.
+ */
+#ifndef RDMETA_IMAGE_INTERNAL_H
+#define RDMETA_IMAGE_INTERNAL_H
+
+#include "brokers.h"
+#include "rdmeta_image.h"
+#include "view.h"
+
+/* A topic of an image. */
+typedef struct rdmeta_seen {
+        const rdmeta_topic_t *topic;
+        int64_t deadline; /* the shared one resolved, in the clock of who
+                           * reads; ASKED is never said */
+        int32_t source;   /* who said it last; -1: not known */
+} rdmeta_seen_t;
+
+typedef struct rdmeta_image_ops {
+        /* As rdmeta_leader(), for names of a length that can be. */
+        int32_t (*leader)(const rdmeta_image_t *image, const char *name,
+                          size_t len, int32_t partition, int64_t mono_us,
+                          int stale_ok);
+        /* 0, NOT_CACHED, MALFORMED; *out is set for 0 only, and is in no
+         * state WAIT. A block has been checked before it is given. */
+        rdmeta_err_t (*find)(const rdmeta_image_t *image, const char *name,
+                             size_t len, rdmeta_seen_t *out);
+        rdmeta_err_t (*find_id)(const rdmeta_image_t *image,
+                                const uint8_t id[16], rdmeta_seen_t *out);
+        /* Deadline and source of seen->topic, which one of these gave. */
+        void (*times)(const rdmeta_image_t *image, rdmeta_seen_t *seen);
+        /* Make ready for `at`: all topics in the order of their names, how
+         * many. Takes a lock the first time. NO_MEMORY, MALFORMED. */
+        rdmeta_err_t (*order)(rdmeta_image_t *image, size_t *n);
+        /* The i-th of them. 0, MALFORMED. */
+        rdmeta_err_t (*at)(const rdmeta_image_t *image, size_t i,
+                           rdmeta_seen_t *out);
+        /* Fill in what moves: bytes. */
+        void (*info)(const rdmeta_image_t *image, rdmeta_image_info_t *out);
+        /* Memory for readers and calls; takes a lock where the allocator
+         * wants one. */
+        void *(*alloc)(rdmeta_image_t *image, size_t size);
+        void (*free)(rdmeta_image_t *image, void *p, size_t size);
+        /* Everything it says about itself holds: 0 or MALFORMED. NULL: it is
+         * no file's. */
+        rdmeta_err_t (*verify)(rdmeta_image_t *image);
+        /* The last reference is gone. */
+        void (*destroy)(rdmeta_image_t *image);
+} rdmeta_image_ops_t;
+
+struct rdmeta_image {
+        const rdmeta_image_ops_t *ops;
+        _Atomic int32_t references;
+        rdmeta_brokers_t *brokers; /* never NULL */
+        rdmeta_image_info_t about; /* but for what info() fills in */
+};
+
+/* One reference, zeros otherwise. */
+void rdmeta_image_init(rdmeta_image_t *image, const rdmeta_image_ops_t *ops);
+
+#endif /* RDMETA_IMAGE_INTERNAL_H */
