@@ -110,6 +110,7 @@ rdmeta_cache_t *rdmeta_cache_new(const rdmeta_conf_t *wanted) {
         rdmeta_stage_init(&c->stage, &c->conf.allocator, c->list_key);
         rdmeta_expiry_init(&c->expiry);
         rdmeta_tree_init(c);
+        rdmeta_handles_init(&c->handles);
         c->order.api_version = -1;
         return c;
 }
@@ -205,7 +206,7 @@ static uint64_t stats_bytes(const rdmeta_cache_t *c) {
                rdmeta_names(c)->large.size + rdmeta_ids(c)->large.size +
                rdmeta_table_brokers(c)->large.size +
                c->order.capacity * sizeof(rdmeta_order_slot_t) +
-               c->stage.memory_size + c->stage.kept_size +
+               c->handles.bytes + c->stage.memory_size + c->stage.kept_size +
                c->doubts.capacity * sizeof(rdmeta_doubt_t) +
                rdmeta_ring_bytes(&c->ring) - c->ring.held +
                c->ring.held_large + c->reclaim.large_bytes;
@@ -231,6 +232,7 @@ void rdmeta_cache_stats(rdmeta_cache_t *c, rdmeta_stats_t *out) {
         out->readers = (int32_t)c->reclaim.readers.count;
         out->waiters = (int32_t)rdmeta_wait_waiters(&c->wait);
         out->watches = (int32_t)rdmeta_wait_watches(&c->wait);
+        out->handles = (int32_t)c->handles.tree.count;
         if (locked)
                 rdmeta_read_unlock(c);
 }

@@ -9,6 +9,7 @@
  *       order --------- entries as the last answers named them, digests
  *       expiry -------- entries by deadline, a list a class
  *       tree ---------- entries by name; made when first asked for
+ *       handles ------- names that somebody resolved
  *       entry_slab, blocks - their memory
  *       stage, doubts - a writer's scratch and memory of odd answers
  *
@@ -28,6 +29,7 @@
 
 #include "avl.h"
 #include "expiry.h"
+#include "handle.h"
 #include "image.h"
 #include "merge.h"
 #include "order.h"
@@ -66,6 +68,7 @@ struct rdmeta_cache {
         rdmeta_avl_t tree;
         int tree_made; /* 1: all entries are in the tree; 0: none is */
         int ids_shared; /* 1: an id was two topics': one may not find its own */
+        rdmeta_handles_t handles;
         rdmeta_doubts_t doubts;
         rdmeta_stage_t stage;
         rdmeta_conf_t conf;
@@ -87,6 +90,7 @@ struct rdmeta_reader {
         rdmeta_image_t *image;
         void *memory; /* what to free: this is aligned within it */
         int32_t stale_ok;
+        uint64_t chance; /* where a stream of random numbers is; 0: nowhere */
 };
 
 /* ---- entries (entry.c). The lock is held. ----------------------------- */

@@ -82,7 +82,8 @@ static const char *check_locked(rdmeta_cache_t *c) {
                 return "the tree is out of order";
         if (!rdmeta_expiry_check(&c->expiry))
                 return "a list is out of order";
-        return check_order(c);
+        wrong = rdmeta_handles_check(c);
+        return wrong ? wrong : check_order(c);
 }
 
 const char *rdmeta_cache_check(rdmeta_cache_t *c) {

@@ -165,6 +165,7 @@ void rdmeta_entry_publish(rdmeta_cache_t *c, rdmeta_entry_t *e, int named) {
                 rdmeta_table_put(names, rdmeta_name_hash(names, e->topic),
                                  e->topic);
         id_put(c, e->topic);
+        rdmeta_handles_point(&c->handles, e->topic, e->topic);
         rdmeta_tree_add(c, e);
         entry_count(c, e->topic, 1);
         c->entries++;
@@ -176,6 +177,7 @@ void rdmeta_entry_erase(rdmeta_cache_t *c, rdmeta_entry_t *e) {
 
         rdmeta_table_drop(names, rdmeta_name_hash(names, e->topic), e->topic);
         id_drop(c, e->topic);
+        rdmeta_handles_point(&c->handles, e->topic, NULL);
         rdmeta_tree_remove(c, e);
         rdmeta_entry_list(c, e, RDMETA_EXPIRY_NONE, 0);
         rdmeta_doubt_set(c, e, &none);
@@ -198,6 +200,7 @@ void rdmeta_entry_swap(rdmeta_cache_t *c, rdmeta_entry_t *e,
         entry_count(c, old, -1);
         entry_count(c, topic, 1);
         rdmeta_table_swap(names, rdmeta_name_hash(names, topic), old, topic);
+        rdmeta_handles_point(&c->handles, topic, topic);
         if (same_id && rdmeta_topic_has_id(topic)) {
                 rdmeta_table_swap(ids, rdmeta_hash_id(ids->key, id), old,
                                   topic);

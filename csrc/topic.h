@@ -140,6 +140,11 @@ RDMETA_INLINE void rdmeta_topic_source_set(rdmeta_topic_t *t,
         __atomic_store_n((int32_t *)(void *)t - 1, broker, __ATOMIC_RELAXED);
 }
 
+/* The length of a valid topic's name, and what no length is of any other. */
+RDMETA_INLINE uint32_t rdmeta_topic_head(const rdmeta_topic_t *t) {
+        return t->name_len | (uint32_t)t->state << 16;
+}
+
 RDMETA_INLINE uint32_t rdmeta_topic_count(const rdmeta_topic_t *t) {
         return t->shape >> 2;
 }

@@ -226,6 +226,21 @@ cdef extern from "rdmeta.h" nogil:
                                     int32_t which, int64_t mono_us, rdmeta_topic_visit_t visit,
                                     void *opaque)
 
+    # Handles
+    ctypedef struct rdmeta_handle_t:
+        pass
+    rdmeta_handle_t *rdmeta_resolve(rdmeta_cache_t *cache, const char *topic, size_t len)
+    rdmeta_handle_t *rdmeta_handle_ref(rdmeta_handle_t *handle)
+    void rdmeta_handle_release(rdmeta_handle_t *handle)
+    rdmeta_str_t rdmeta_handle_topic(const rdmeta_handle_t *handle)
+    int32_t rdmeta_handle_leader(rdmeta_reader_t *reader, const rdmeta_handle_t *handle,
+                                 int32_t partition, int64_t mono_us)
+    rdmeta_err_t rdmeta_handle_find(rdmeta_reader_t *reader, const rdmeta_handle_t *handle,
+                                    int64_t mono_us, const rdmeta_topic_t **out)
+    int32_t rdmeta_handle_partition_for(rdmeta_reader_t *reader, const rdmeta_handle_t *handle,
+                                        const void *key, size_t len, int64_t mono_us)
+    uint32_t rdmeta_murmur2(const void *key, size_t len)
+
     # State
     uint64_t rdmeta_cache_version(const rdmeta_cache_t *cache)
 
@@ -248,7 +263,7 @@ cdef extern from "rdmeta.h" nogil:
         uint64_t ring_floor
         uint64_t rehashes, reseeds
         int64_t shared_deadline_us
-        int32_t readers, waiters, watches
+        int32_t readers, waiters, watches, handles
     void rdmeta_cache_stats(rdmeta_cache_t *cache, rdmeta_stats_t *out)
 
     # Changes and waiting

@@ -45,7 +45,7 @@ extern "C" {
 
 /** Layout of this header: the low 16 bits grow when calls are appended, the
  *  high 16 change when something existing does. */
-#define RDMETA_ABI_VERSION 0x0001002au
+#define RDMETA_ABI_VERSION 0x00010032u
 
 /* ------------------------------------------------------------------------
  * Values
@@ -153,7 +153,8 @@ RDMETA_API rdmeta_cache_t *rdmeta_cache_new(const rdmeta_conf_t *conf);
 RDMETA_API rdmeta_cache_t *rdmeta_cache_ref(rdmeta_cache_t *cache);
 
 /** One reference less; the last one frees. Every reader and watch of the
- *  cache must have been destroyed before. Any thread, in a fork's child too. */
+ *  cache must have been destroyed before; handles hold references. Any
+ *  thread, in a fork's child too. */
 RDMETA_API void rdmeta_cache_unref(rdmeta_cache_t *cache);
 
 /* ------------------------------------------------------------------------
@@ -330,7 +331,7 @@ typedef struct rdmeta_stats {
         uint64_t rehashes, reseeds;
         int64_t shared_deadline_us; /**< of the last all-topics answer */
         int32_t readers, waiters, watches;
-        int32_t reserved_small;
+        int32_t handles; /**< names resolved and held */
         uint64_t reserved[8];
 } rdmeta_stats_t;
 /** Threads: any; takes the writers' lock for a moment. Cannot fail. */
@@ -357,6 +358,7 @@ RDMETA_API uint32_t rdmeta_abi_version(void);
 #endif
 
 #include "rdmeta_change.h"
+#include "rdmeta_handle.h"
 #include "rdmeta_image.h"
 #include "rdmeta_reader.h"
 #include "rdmeta_wire.h"

@@ -49,7 +49,15 @@
         F(rdmeta_brokers_controller) \
         F(rdmeta_reader_walk) \
         F(rdmeta_metadata_request_encode) \
-        F(rdmeta_metadata_response_decode)
+        F(rdmeta_metadata_response_decode) \
+        F(rdmeta_resolve) \
+        F(rdmeta_handle_ref) \
+        F(rdmeta_handle_release) \
+        F(rdmeta_handle_topic) \
+        F(rdmeta_handle_leader) \
+        F(rdmeta_handle_find) \
+        F(rdmeta_handle_partition_for) \
+        F(rdmeta_murmur2)
 
 /* Defined by rdmeta_api.h in extensions, which do not link the functions. */
 #ifdef RDMETA_API_ROUTED
@@ -137,6 +145,22 @@
         (rdmeta_api->rdmeta_metadata_request_encode(__VA_ARGS__))
 #define rdmeta_metadata_response_decode(...) \
         (rdmeta_api->rdmeta_metadata_response_decode(__VA_ARGS__))
+#define rdmeta_resolve(...) \
+        (rdmeta_api->rdmeta_resolve(__VA_ARGS__))
+#define rdmeta_handle_ref(...) \
+        (rdmeta_api->rdmeta_handle_ref(__VA_ARGS__))
+#define rdmeta_handle_release(...) \
+        (rdmeta_api->rdmeta_handle_release(__VA_ARGS__))
+#define rdmeta_handle_topic(...) \
+        (rdmeta_api->rdmeta_handle_topic(__VA_ARGS__))
+#define rdmeta_handle_leader(...) \
+        (rdmeta_api->rdmeta_handle_leader(__VA_ARGS__))
+#define rdmeta_handle_find(...) \
+        (rdmeta_api->rdmeta_handle_find(__VA_ARGS__))
+#define rdmeta_handle_partition_for(...) \
+        (rdmeta_api->rdmeta_handle_partition_for(__VA_ARGS__))
+#define rdmeta_murmur2(...) \
+        (rdmeta_api->rdmeta_murmur2(__VA_ARGS__))
 #endif
 
 #endif /* RDMETA_API_CALLS_H */

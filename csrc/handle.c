@@ -1,0 +1,273 @@
+/* Handles: see handle.h. */
+#include "handle.h"
+
+#include "cache.h"
+
+/* ---- the cache's ------------------------------------------------------- */
+
+static int compare_names(const char *a, size_t n, const char *b, size_t m) {
+        return n != m ? (n < m ? -1 : 1) : memcmp(a, b, n);
+}
+
+static const rdmeta_handle_t *handle_of(const rdmeta_avl_node_t *node) {
+        return RDMETA_CONTAINER(node, const rdmeta_handle_t, node);
+}
+
+static int compare_nodes(const rdmeta_avl_node_t *a,
+                         const rdmeta_avl_node_t *b, void *opaque) {
+        (void)opaque;
+        return compare_names(handle_of(a)->name, handle_of(a)->len,
+                             handle_of(b)->name, handle_of(b)->len);
+}
+
+static int compare_key(const void *key, const rdmeta_avl_node_t *node,
+                       void *opaque) {
+        const rdmeta_str_t *name = (const rdmeta_str_t *)key;
+
+        (void)opaque;
+        return compare_names(name->data, name->len, handle_of(node)->name,
+                             handle_of(node)->len);
+}
+
+void rdmeta_handles_init(rdmeta_handles_t *handles) {
+        rdmeta_avl_init(&handles->tree, compare_nodes, compare_key, NULL);
+        handles->bytes = 0;
+}
+
+static rdmeta_handle_t *handle_find(const rdmeta_handles_t *handles,
+                                    rdmeta_str_t name) {
+        rdmeta_avl_node_t *node = rdmeta_avl_find(&handles->tree, &name);
+
+        return node ? RDMETA_CONTAINER(node, rdmeta_handle_t, node) : NULL;
+}
+
+void rdmeta_handles_store(rdmeta_handles_t *handles,
+                          const rdmeta_topic_t *named, rdmeta_topic_t *topic) {
+        const rdmeta_str_t name = {named->name, named->name_len};
+        rdmeta_handle_t *h      = handle_find(handles, name);
+
+        if (h)
+                atomic_store_explicit(&h->topic, topic, memory_order_release);
+}
+
+static rdmeta_topic_t *index_find(const rdmeta_cache_t *c, const char *name,
+                                  size_t len) {
+        const rdmeta_table_t *names = rdmeta_names(c);
+
+        return rdmeta_table_name(names, rdmeta_hash(names->key, name, len),
+                                 name, len);
+}
+
+const char *rdmeta_handles_check(rdmeta_cache_t *c) {
+        const rdmeta_avl_node_t *node;
+        rdmeta_avl_iter_t it;
+        size_t bytes = 0;
+
+        if (!rdmeta_avl_check(&c->handles.tree))
+                return "the tree of handles is out of order";
+        rdmeta_avl_iter_init(&it, &c->handles.tree, NULL);
+        while ((node = rdmeta_avl_iter_next(&it)) != NULL) {
+                const rdmeta_handle_t *h = handle_of(node);
+
+                bytes += sizeof(*h) + h->len;
+                if (atomic_load(&h->references) < 1)
+                        return "a handle is nobody's";
+                if (atomic_load(&h->topic) != index_find(c, h->name, h->len))
+                        return "a handle does not lead where its name does";
+        }
+        return bytes == c->handles.bytes ? NULL : "handles are miscounted";
+}
+
+/* ---- life -------------------------------------------------------------- */
+
+static rdmeta_handle_t *handle_new(rdmeta_cache_t *c, const char *topic,
+                                   size_t len) {
+        const size_t size = sizeof(rdmeta_handle_t) + len;
+        rdmeta_handle_t *h =
+                (rdmeta_handle_t *)rdmeta_alloc(&c->conf.allocator, size);
+
+        if (!h)
+                return NULL;
+        memset(h, 0, sizeof(*h));
+        memcpy(h->name, topic, len);
+        h->len   = (uint32_t)len;
+        h->root  = &c->root;
+        h->cache = rdmeta_cache_ref(c);
+        atomic_init(&h->references, 0);
+        atomic_init(&h->topic, index_find(c, topic, len));
+        rdmeta_avl_insert(&c->handles.tree, &h->node);
+        c->handles.bytes += size;
+        return h;
+}
+
+rdmeta_handle_t *rdmeta_resolve(rdmeta_cache_t *c, const char *topic,
+                                size_t len) {
+        const rdmeta_str_t name = {topic, len};
+        rdmeta_handle_t *h;
+
+        if (len - 1 >= RDMETA_NAME_MAX || rdmeta_read_lock(c))
+                return NULL;
+        h = handle_find(&c->handles, name);
+        if (!h)
+                h = handle_new(c, topic, len);
+        if (h)
+                rdmeta_handle_ref(h);
+        rdmeta_read_unlock(c);
+        return h;
+}
+
+rdmeta_handle_t *rdmeta_handle_ref(rdmeta_handle_t *h) {
+        atomic_fetch_add_explicit(&h->references, 1, memory_order_relaxed);
+        return h;
+}
+
+/* Perhaps the last reference: 1, it was. The lock is held. */
+static int handle_end(rdmeta_cache_t *c, rdmeta_handle_t *h) {
+        const size_t size = sizeof(*h) + h->len;
+
+        if (atomic_fetch_sub_explicit(&h->references, 1,
+                                      memory_order_acq_rel) != 1)
+                return 0;
+        rdmeta_avl_remove(&c->handles.tree, &h->node);
+        c->handles.bytes -= size;
+        rdmeta_free(&c->conf.allocator, h, size);
+        return 1;
+}
+
+void rdmeta_handle_release(rdmeta_handle_t *h) {
+        rdmeta_cache_t *c;
+        int32_t had;
+        int last;
+
+        if (!h)
+                return;
+        had = atomic_load_explicit(&h->references, memory_order_relaxed);
+        while (had > 1)
+                if (atomic_compare_exchange_weak_explicit(
+                            &h->references, &had, had - 1,
+                            memory_order_release, memory_order_relaxed))
+                        return;
+        c = h->cache;
+        if (rdmeta_read_lock(c))
+                return; /* a child's, with the tree as the fork left it */
+        last = handle_end(c, h);
+        rdmeta_read_unlock(c);
+        if (last)
+                rdmeta_cache_unref(c);
+}
+
+rdmeta_str_t rdmeta_handle_topic(const rdmeta_handle_t *h) {
+        const rdmeta_str_t name = {h->name, h->len};
+
+        return name;
+}
+
+/* ---- reading ----------------------------------------------------------- */
+
+RDMETA_INLINE const rdmeta_topic_t *handle_load(const rdmeta_handle_t *h) {
+        return atomic_load_explicit(&h->topic, memory_order_acquire);
+}
+
+static RDMETA_NOINLINE int32_t leader_general(rdmeta_reader_t *r,
+                                              const rdmeta_handle_t *h,
+                                              int32_t partition,
+                                              int64_t mono_us) {
+        const rdmeta_topic_t *t;
+        int32_t leader;
+
+        if (r->root != h->root)
+                return rdmeta_leader(r, h->name, h->len, partition, mono_us);
+        rdmeta_reading_enter(&r->reading);
+        t = handle_load(h);
+        if (t && rdmeta_topic_head(t) == h->len)
+                leader = rdmeta_view_pick(h->root, t, h->len, partition,
+                                          mono_us, r->stale_ok);
+        else
+                leader = rdmeta_view_leader_slow(h->root, t, partition,
+                                                 mono_us, r->stale_ok);
+        rdmeta_reading_leave(&r->reading);
+        return leader;
+}
+
+int32_t rdmeta_handle_leader(rdmeta_reader_t *r, const rdmeta_handle_t *h,
+                             int32_t partition, int64_t mono_us) {
+        if (RDMETA_LIKELY(rdmeta_reading_is_plain(&r->reading)) &&
+            RDMETA_LIKELY(r->root == h->root)) {
+                const rdmeta_topic_t *t;
+                int32_t leader = RDMETA_VIEW_GENERAL;
+
+                rdmeta_reading_begin(&r->reading);
+                t = handle_load(h);
+                if (RDMETA_LIKELY(t != NULL) &&
+                    RDMETA_LIKELY(rdmeta_topic_head(t) == h->len))
+                        leader = rdmeta_view_pick_fast(h->root, t, h->len,
+                                                       partition, mono_us);
+                rdmeta_reading_end(&r->reading);
+                if (RDMETA_LIKELY(leader != RDMETA_VIEW_GENERAL))
+                        return leader;
+        }
+        return leader_general(r, h, partition, mono_us);
+}
+
+rdmeta_err_t rdmeta_handle_find(rdmeta_reader_t *r, const rdmeta_handle_t *h,
+                                int64_t mono_us, const rdmeta_topic_t **out) {
+        const rdmeta_topic_t *t;
+
+        if (r->root != h->root)
+                return rdmeta_topic_find(r, h->name, h->len, mono_us, out);
+        *out = NULL;
+        t    = handle_load(h);
+        if (!t)
+                return RDMETA_NOT_CACHED;
+        if (t->state != RDMETA_TOPIC_WAIT && t->state != RDMETA_TOPIC_GONE)
+                *out = t;
+        return rdmeta_view_state(h->root, t, mono_us, r->stale_ok);
+}
+
+/* Any partition with a leader: one at random if it has one, otherwise the
+ * k-th of those that have. */
+static int32_t partition_any(rdmeta_reader_t *r, const rdmeta_topic_t *t,
+                             int64_t mono_us) {
+        const uint32_t count = rdmeta_topic_count(t);
+        uint32_t i, led = 0, k;
+        rdmeta_cols_t cols;
+        rdmeta_row_t row;
+
+        if (!r->chance)
+                r->chance = (uint64_t)(uintptr_t)r ^ (uint64_t)mono_us << 20;
+        rdmeta_topic_cols(t, &cols);
+        rdmeta_topic_row(&cols, (uint32_t)(rdmeta_seed_next(&r->chance) %
+                                           count), &row);
+        if (row.leader >= 0)
+                return row.id;
+        for (i = 0; i < count; i++)
+                led += rdmeta_col_get(cols.leaders, cols.leader_width, i) >= 0;
+        if (!led)
+                return row.id;
+        k = (uint32_t)(rdmeta_seed_next(&r->chance) % led);
+        for (i = 0; i < count; i++)
+                if (rdmeta_col_get(cols.leaders, cols.leader_width, i) >= 0 &&
+                    k-- == 0)
+                        break;
+        rdmeta_topic_row(&cols, i, &row);
+        return row.id;
+}
+
+int32_t rdmeta_handle_partition_for(rdmeta_reader_t *r,
+                                    const rdmeta_handle_t *h, const void *key,
+                                    size_t len, int64_t mono_us) {
+        const rdmeta_topic_t *t;
+        int32_t res;
+
+        rdmeta_reading_enter(&r->reading);
+        res = rdmeta_handle_find(r, h, mono_us, &t);
+        if (!res && !rdmeta_topic_count(t))
+                res = RDMETA_NO_PARTITION;
+        if (!res && key)
+                res = (int32_t)((rdmeta_murmur2(key, len) & INT32_MAX) %
+                                rdmeta_topic_count(t));
+        else if (!res)
+                res = partition_any(r, t, mono_us);
+        rdmeta_reading_leave(&r->reading);
+        return res;
+}
