@@ -30,19 +30,19 @@ cdef int32_t find_visit(void *opaque, const rdmeta_topic_t *topic) noexcept nogi
 cdef class Walk:
     """Topics as they stood at one version, borrowed until this object goes."""
 
-    cdef MetadataCache cache
+    cdef Reading source
     cdef rdmeta_reader_t *reader
     cdef Found found
     cdef int64_t now
     cdef rdmeta_topic_info_t info
 
-    def __cinit__(self, MetadataCache cache not None, object prefix, int32_t which):
+    def __cinit__(self, Reading source not None, object prefix, int32_t which):
         cdef rdmeta_str_t start
         cdef rdmeta_err_t err
         keep = view(prefix, "prefix", &start)
-        self.now = cache.now()
-        self.reader = cache.take(False)
-        self.cache = cache
+        self.now = source.now()
+        self.reader = source.take(False)
+        self.source = source
         rdmeta_reader_enter(self.reader)
         with nogil:
             err = rdmeta_reader_walk(self.reader, start.data, start.len, which, self.now,
@@ -54,7 +54,7 @@ cdef class Walk:
         free(self.found.topics)
         if self.reader is not NULL:
             rdmeta_reader_leave(self.reader)
-            self.cache.give(False, self.reader)
+            self.source.give(False, self.reader)
 
     cdef const rdmeta_topic_info_t *at(self, size_t i) noexcept:
         rdmeta_topic_info(self.reader, self.found.topics[i], self.now, &self.info)

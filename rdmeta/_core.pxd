@@ -10,8 +10,7 @@ cdef enum:
     POOLED_READERS = 8
 
 
-cdef class CacheState:
-    cdef rdmeta_cache_t *cache
+cdef class Readers:
     # Threads under one GIL share these two: a point lookup never lets go of it.
     cdef rdmeta_reader_t *strict
     cdef rdmeta_reader_t *lenient
@@ -21,18 +20,33 @@ cdef class CacheState:
     # None: C's clocks; otherwise callables giving seconds.
     cdef object monotonic
     cdef object wall
-    cdef int64_t max_age_us
     cdef int pid
+
+    cdef rdmeta_reader_t *make(self, int32_t flags) noexcept
+    cdef int begin(self, object clock) except -1
+    cdef int64_t now(self) except? -1
+    cdef int read_clocks(self, rdmeta_time_t *now) except -1
+    cdef rdmeta_reader_t *take(self, bint allow_stale) except NULL
+    cdef void give(self, bint allow_stale, rdmeta_reader_t *reader) noexcept
+
+
+cdef class Reading(Readers):
+    cdef int64_t max_age_us
+
+    cdef object leader_of(self, rdmeta_reader_t *reader, topic, partition, default)
+    cdef object topic_of(self, rdmeta_reader_t *reader, const rdmeta_topic_t *found, int64_t now,
+                         bint stale)
+    cdef int topic_info(self, topic, rdmeta_topic_info_t *info, int64_t now) except -1
+    cdef object missing(self, int32_t code, topic, partition, default)
+
+
+cdef class CacheState(Reading):
+    cdef rdmeta_cache_t *cache
     cdef str session_name
     # What rdmeta._waits keeps, weakly: {event loop: its waiters}.
     cdef readonly object _loops
     cdef object __weakref__
 
-    cdef int64_t now(self) except? -1
-    cdef int read_clocks(self, rdmeta_time_t *now) except -1
-    cdef rdmeta_reader_t *take(self, bint allow_stale) except NULL
-    cdef void give(self, bint allow_stale, rdmeta_reader_t *reader) noexcept
-    cdef object missing(self, int32_t code, topic, partition, default)
     cdef int read_stats(self, rdmeta_stats_t *out) except -1
 
 
@@ -41,7 +55,4 @@ cdef class CacheWriter(CacheState):
 
 
 cdef class MetadataCache(CacheWriter):
-    cdef object leader_of(self, rdmeta_reader_t *reader, topic, partition, default)
-    cdef object topic_of(self, rdmeta_reader_t *reader, const rdmeta_topic_t *found, int64_t now,
-                         bint stale)
-    cdef int topic_info(self, topic, rdmeta_topic_info_t *info, int64_t now) except -1
+    pass

@@ -1,0 +1,102 @@
+# Readers of something, and the clock they are asked with. Included by _core.pyx.
+
+cdef extern from *:
+    ctypedef struct PyMethodDef:
+        pass
+    ctypedef struct PyMethodDescrObject:
+        PyMethodDef *d_method
+    ctypedef struct PyTypeObject:
+        PyObject *tp_dict
+    object PyDescr_NewMethod(PyTypeObject *cls, PyMethodDef *method)
+    void PyType_Modified(PyTypeObject *cls)
+
+
+cdef object METHOD = type(str.join)
+
+
+cdef int own_methods(PyTypeObject *cls, object base) except -1:
+    """Give a class the methods of its base as its own.
+
+    CPython specialises a call of a method in C only if the object's class is the very one that has
+    it: an inherited `leader` takes a quarter longer.
+    """
+    cdef dict own = <dict> cls.tp_dict
+    for name, method in base.__dict__.items():
+        if type(method) is METHOD and name not in own:
+            own[name] = PyDescr_NewMethod(cls, (<PyMethodDescrObject *> method).d_method)
+    PyType_Modified(cls)
+    return 0
+
+
+cdef class Readers:
+    """What the lookups of Reading stand on.
+
+    Who derives from it says how a reader of its own is made, and calls begin() when it can.
+    """
+
+    def __dealloc__(self):
+        cdef int kind
+        cdef int i
+        for kind in range(2):
+            for i in range(self.pooled[kind]):
+                rdmeta_reader_destroy(self.pool[kind][i])
+        rdmeta_reader_destroy(self.strict)
+        rdmeta_reader_destroy(self.lenient)
+
+    cdef rdmeta_reader_t *make(self, int32_t flags) noexcept:
+        """A new reader; NULL without memory, or in the child of a fork."""
+        return NULL
+
+    cdef int begin(self, object clock) except -1:
+        """Take the clock, None for C's own, and make the two readers that threads share."""
+        if clock is not None:
+            self.monotonic = getattr(clock, "monotonic", clock)
+            self.wall = getattr(clock, "time", clock)
+            if not (callable(self.monotonic) and callable(self.wall)):
+                raise TypeError("clock must be callable, or have monotonic() and time()")
+        self.pid = getpid()
+        self.strict = self.make(0)
+        self.lenient = self.make(RDMETA_ALLOW_STALE)
+        if self.strict is NULL or self.lenient is NULL:
+            raise MemoryError
+        return 0
+
+    cdef int64_t now(self) except? -1:
+        """The clock of lookups, microseconds."""
+        if self.monotonic is None:
+            return rdmeta_py_clock(CLOCK_MONOTONIC_COARSE)
+        return microseconds(self.monotonic(), "clock")
+
+    cdef int read_clocks(self, rdmeta_time_t *now) except -1:
+        """The clocks of writers."""
+        if self.monotonic is None:
+            now.mono_us = rdmeta_py_clock(CLOCK_MONOTONIC)
+            now.wall_us = rdmeta_py_clock(CLOCK_REALTIME)
+        else:
+            now.mono_us = microseconds(self.monotonic(), "clock")
+            now.wall_us = microseconds(self.wall(), "clock")
+        return 0
+
+    cdef rdmeta_reader_t *take(self, bint allow_stale) except NULL:
+        """A reader of the caller's own, MemoryError."""
+        cdef rdmeta_reader_t *reader
+        if self.pooled[allow_stale]:
+            self.pooled[allow_stale] -= 1
+            return self.pool[allow_stale][self.pooled[allow_stale]]
+        reader = self.make(RDMETA_ALLOW_STALE if allow_stale else 0)
+        if reader is not NULL:
+            return reader
+        if getpid() == self.pid:
+            raise MemoryError
+        # In the child of a fork there are no writers to be kept from freeing anything.
+        return self.lenient if allow_stale else self.strict
+
+    cdef void give(self, bint allow_stale, rdmeta_reader_t *reader) noexcept:
+        if reader is self.strict or reader is self.lenient:
+            return
+        if self.pooled[allow_stale] == POOLED_READERS:
+            with nogil:
+                rdmeta_reader_destroy(reader)
+            return
+        self.pool[allow_stale][self.pooled[allow_stale]] = reader
+        self.pooled[allow_stale] += 1

@@ -1,0 +1,346 @@
+# Every lookup, once, whatever is read. Included by _core.pyx.
+
+cdef class Reading(Readers):
+    """The lookups of MetadataCache.
+
+    They see valid topics only; with `allow_stale=True` also the last known values of topics past
+    their deadline and of partitions without a leader. Threads may share one.
+    """
+
+    def __bool__(self):
+        """True also while it is empty: `if cache` asks whether there is one."""
+        return True
+
+    def leader(self, topic, partition, default=..., /):
+        """The broker id of a partition's leader.
+
+        With a `default` absence never raises; without one it raises NotCachedError, StaleError,
+        UnknownTopicError, NoSuchPartitionError, LeaderNotAvailableError, TopicAuthorizationError or
+        InvalidTopicError. What cannot be raises either way, here and in every lookup: TypeError for a
+        topic that is no str or a partition that is no int, ValueError for a partition beyond int32 or
+        a str that is no UTF-8.
+        """
+        cdef rdmeta_str_t name
+        cdef int32_t number
+        cdef int32_t found
+        cdef int64_t now
+        if not (rdmeta_py_ascii(topic, &name.data, &name.len) and rdmeta_py_small(partition, &number)):
+            return self.leader_of(self.strict, topic, partition, default)
+        now = rdmeta_py_clock(CLOCK_MONOTONIC_COARSE) if self.monotonic is None else self.now()
+        found = rdmeta_leader(self.strict, name.data, name.len, number, now)
+        if found >= 0:
+            return found
+        return self.missing(found, topic, partition, default)
+
+    def last_leader(self, topic, partition, default=..., /):
+        """leader(), but the last one known of a stale topic or a leaderless partition will do."""
+        return self.leader_of(self.lenient, topic, partition, default)
+
+    cdef object leader_of(self, rdmeta_reader_t *reader, topic, partition, default):
+        """leader() of any str and any integer."""
+        cdef rdmeta_str_t name
+        cdef int32_t found
+        cdef int64_t now = self.now()
+        cdef int32_t number = int32(partition, "partition")
+        keep = view(topic, "topic", &name)
+        found = rdmeta_leader(reader, name.data, name.len, number, now)
+        if found >= 0:
+            return found
+        return self.missing(found, topic, partition, default)
+
+    def state(self, topic, partition=None, /):
+        """What leader() would say without an exception: 0, or NOT_CACHED, STALE, NO_LEADER ...
+
+        Without a partition it is said of the topic.
+        """
+        cdef rdmeta_str_t name
+        cdef const rdmeta_topic_t *found
+        cdef rdmeta_err_t code
+        cdef int64_t now = self.now()
+        cdef int32_t number = 0 if partition is None else int32(partition, "partition")
+        keep = view(topic, "topic", &name)
+        if partition is None:  # nothing between these two can let go of the GIL
+            rdmeta_reader_enter(self.strict)
+            code = rdmeta_topic_find(self.strict, name.data, name.len, now, &found)
+            rdmeta_reader_leave(self.strict)
+        else:
+            code = rdmeta_leader(self.strict, name.data, name.len, number, now)
+        return min(code, 0)
+
+    def partition(self, topic, partition, default=..., *, allow_stale=False):
+        """Everything about one partition, as a Partition; `default` and errors as of leader().
+
+        A partition without a leader is no error here: its `leader` is None.
+        """
+        cdef rdmeta_str_t name
+        cdef rdmeta_err_t err
+        cdef rdmeta_topic_info_t info
+        cdef const rdmeta_topic_t *before
+        cdef const rdmeta_topic_t *after = NULL
+        cdef bint stale = bool(allow_stale)
+        cdef int32_t number = int32(partition, "partition")
+        cdef int64_t now = self.now()
+        cdef Lists lists = Lists.__new__(Lists)
+        cdef rdmeta_reader_t *reader = self.lenient if stale else self.strict
+        keep = view(topic, "topic", &name)
+        memset(&info, 0, sizeof(info))
+        rdmeta_reader_enter(reader)  # nothing until leave can let go of the GIL
+        rdmeta_topic_find(reader, name.data, name.len, now, &after)
+        while True:
+            before = after
+            err = rdmeta_partition(reader, name.data, name.len, number, now, &lists.value)
+            if not err and lists.cut():
+                if not lists.grow():
+                    err = RDMETA_ERR_NO_MEMORY
+                    break
+                continue
+            rdmeta_topic_find(reader, name.data, name.len, now, &after)
+            if before is after:  # the id and the partition are of one version
+                break
+        if not err:
+            rdmeta_topic_info(reader, after, now, &info)
+        rdmeta_reader_leave(reader)
+        if err == RDMETA_ERR_NO_MEMORY:
+            raise MemoryError
+        if err:
+            return self.missing(err, topic, partition, default)
+        return lists.partition(text(name), topic_id_text(info.topic_id), stale)
+
+    def topic(self, topic, default=..., *, allow_stale=False):
+        """A topic with all its partitions, as a Topic; `default` and errors as of leader()."""
+        cdef rdmeta_str_t name
+        cdef rdmeta_err_t err
+        cdef const rdmeta_topic_t *found
+        cdef bint stale = bool(allow_stale)
+        cdef int64_t now = self.now()
+        cdef rdmeta_reader_t *reader = self.take(stale)
+        rdmeta_reader_enter(reader)
+        try:
+            keep = view(topic, "topic", &name)
+            err = rdmeta_topic_find(reader, name.data, name.len, now, &found)
+            if not err:
+                return self.topic_of(reader, found, now, stale)
+        finally:
+            rdmeta_reader_leave(reader)
+            self.give(stale, reader)
+        return self.missing(err, topic, None, default)
+
+    def topic_by_id(self, topic_id, default=..., *, allow_stale=False):
+        """topic() by its id: Kafka's base64, a uuid.UUID, or 16 bytes (KIP-516)."""
+        cdef rdmeta_err_t err
+        cdef const rdmeta_topic_t *found
+        cdef bint stale = bool(allow_stale)
+        cdef bytes raw = topic_id_bytes(topic_id)
+        cdef int64_t now = self.now()
+        cdef rdmeta_reader_t *reader = self.take(stale)
+        rdmeta_reader_enter(reader)
+        try:
+            err = rdmeta_topic_find_id(reader, <const uint8_t *> PyBytes_AS_STRING(raw), now, &found)
+            if not err:
+                return self.topic_of(reader, found, now, stale)
+        finally:
+            rdmeta_reader_leave(reader)
+            self.give(stale, reader)
+        return self.missing(err, topic_id_text(<const uint8_t *> PyBytes_AS_STRING(raw)), None, default)
+
+    cdef object topic_of(self, rdmeta_reader_t *reader, const rdmeta_topic_t *found, int64_t now,
+                         bint stale):
+        """A borrowed topic as a model.Topic."""
+        cdef rdmeta_topic_info_t info
+        cdef Lists lists = Lists.__new__(Lists)
+        cdef list partitions = []
+        cdef uint32_t i
+        rdmeta_topic_info(reader, found, now, &info)
+        name = text(info.name)
+        topic_id = topic_id_text(info.topic_id)
+        for i in range(info.partitions):
+            read_partition(reader, found, i, lists)
+            partitions.append(lists.partition(name, topic_id, stale))
+        return Topic(name, topic_id, bool(info.internal), tuple(partitions), info.error,
+                     given(info.operations), info.version)
+
+    def __contains__(self, topic):
+        return self.state(topic) == RDMETA_OK
+
+    def __len__(self):
+        """How many topics are valid now."""
+        return (<Walk> Walk(self, "", RDMETA_WALK_VALID)).found.n
+
+    def __iter__(self):
+        """The names of the valid topics as they stood at one version, in the order of their bytes."""
+        cdef Walk walk = Walk(self, "", RDMETA_WALK_VALID)
+        cdef size_t i
+        return iter([text(walk.at(i).name) for i in range(walk.found.n)])
+
+    def topics(self, *, prefix="", pattern=None, internal=None, allow_stale=False):
+        """Valid topics as they stood at one version, in the order of their names' bytes.
+
+        `pattern`, a str or a compiled one, must match the whole name, as in Kafka's own clients.
+        `internal` True or False takes only Kafka's own topics or all others. Names alone are
+        cheaper had by iterating over the cache.
+        """
+        cdef int32_t stale = RDMETA_WALK_STALE if allow_stale else 0
+        cdef Walk walk = Walk(self, prefix, RDMETA_WALK_VALID | stale)
+        cdef const rdmeta_topic_info_t *info
+        cdef list found = []
+        cdef size_t i
+        matches = None if pattern is None else re.compile(pattern).fullmatch
+        for i in range(walk.found.n):
+            info = walk.at(i)
+            if internal is not None and bool(info.internal) != bool(internal):
+                continue
+            if matches is None or matches(text(info.name)):
+                found.append(self.topic_of(walk.reader, walk.found.topics[i], walk.now, stale))
+        return found
+
+    def partitions_on(self, broker, role="leader"):
+        """The partitions of valid topics that a broker leads, or, role "replica", holds."""
+        cdef int32_t wanted = int32(broker, "broker")
+        cdef Walk walk
+        cdef Lists lists = Lists.__new__(Lists)
+        cdef list found = []
+        cdef size_t i
+        cdef uint32_t k
+        cdef uint32_t partitions
+        if role not in ("leader", "replica"):
+            raise ValueError(f'role must be "leader" or "replica", not {role!r}')
+        cdef bint led = role == "leader"
+        walk = Walk(self, "", RDMETA_WALK_VALID)
+        for i in range(walk.found.n):
+            partitions = walk.at(i).partitions
+            for k in range(partitions):
+                read_partition(NULL, walk.found.topics[i], k, lists)
+                if lists.value.leader == wanted if led else lists.has_replica(wanted):
+                    found.append(TopicPartition(text(walk.info.name), lists.value.partition))
+        return found
+
+    def available(self, topic, default=..., *, allow_stale=False):
+        """The ids of a topic's partitions whose leader is known and among the brokers."""
+        found = self.topic(topic, None if default is not ... else ..., allow_stale=allow_stale)
+        if found is None:
+            return default
+        alive = {broker.id for broker in self.brokers}
+        return tuple([p.partition for p in found.partitions if p.leader in alive])
+
+    def leaders(self, topics, partitions, out=None, *, allow_stale=False):
+        """The leaders of many partitions at once, in an int32 buffer: `out`, or a new array("i").
+
+        `topics` is a list of names, `partitions` as many integers, in a list or a buffer of 32 or 64
+        bit. What leader() would raise is a negative number here: NOT_CACHED, NO_LEADER, STALE ...
+        """
+        cdef Names names = Names(topics)
+        cdef Numbers numbers = Numbers(partitions, names.n)
+        cdef bint stale = bool(allow_stale)
+        cdef int64_t now = self.now()
+        cdef rdmeta_reader_t *reader
+        cdef Py_buffer data
+        if out is None:
+            out = array("i", bytes(<Py_ssize_t> (4 * names.n)))
+        get_int32(out, PyBUF_WRITABLE, names.n, &data)
+        try:
+            reader = self.take(stale)
+            with nogil:
+                rdmeta_leaders(reader, names.items, numbers.items, names.n, now, <int32_t *> data.buf)
+            self.give(stale, reader)
+        finally:
+            PyBuffer_Release(&data)
+        return out
+
+    @property
+    def brokers(self):
+        """The brokers of the last answer, in the order of their ids."""
+        cdef rdmeta_broker_t b
+        cdef const rdmeta_brokers_t *table
+        cdef list found = []
+        cdef uint32_t i
+        cdef rdmeta_reader_t *reader = self.take(False)
+        rdmeta_reader_enter(reader)
+        try:
+            table = rdmeta_brokers(reader)
+            for i in range(rdmeta_brokers_count(table)):
+                rdmeta_brokers_at(table, i, &b)
+                found.append(broker_of(&b))
+        finally:
+            rdmeta_reader_leave(reader)
+            self.give(False, reader)
+        return tuple(found)
+
+    def broker(self, id, default=...):
+        """One broker by its id; without a `default` NotCachedError for one that is not known."""
+        cdef rdmeta_broker_t b
+        cdef int32_t number = int32(id, "broker")
+        cdef rdmeta_reader_t *reader = self.take(False)
+        rdmeta_reader_enter(reader)
+        try:
+            if rdmeta_brokers_find(rdmeta_brokers(reader), number, &b) == RDMETA_OK:
+                return broker_of(&b)
+        finally:
+            rdmeta_reader_leave(reader)
+            self.give(False, reader)
+        if default is not ...:
+            return default
+        raise from_code(RDMETA_NOT_CACHED, f"broker {number}")
+
+    @property
+    def controller(self):
+        """The id of a broker that forwards to the controller, None if not known.
+
+        On KRaft it is any broker that is alive, and changes with every answer.
+        """
+        cdef int32_t found
+        rdmeta_reader_enter(self.strict)
+        found = rdmeta_brokers_controller(rdmeta_brokers(self.strict))
+        rdmeta_reader_leave(self.strict)
+        return some(found)
+
+    @property
+    def cluster_id(self):
+        """The cluster's id, None if not known (before Metadata v2)."""
+        cdef rdmeta_reader_t *reader = self.take(False)
+        rdmeta_reader_enter(reader)
+        try:
+            return text(rdmeta_brokers_cluster_id(rdmeta_brokers(reader)))
+        finally:
+            rdmeta_reader_leave(reader)
+            self.give(False, reader)
+
+    cdef int topic_info(self, topic, rdmeta_topic_info_t *info, int64_t now) except -1:
+        """What a topic, valid or stale, says of itself; name and pointers are not to be used."""
+        cdef rdmeta_str_t name
+        cdef const rdmeta_topic_t *found
+        cdef rdmeta_err_t err
+        keep = view(topic, "topic", &name)
+        rdmeta_reader_enter(self.lenient)
+        err = rdmeta_topic_find(self.lenient, name.data, name.len, now, &found)
+        if not err:
+            rdmeta_topic_info(self.lenient, found, now, info)
+        rdmeta_reader_leave(self.lenient)
+        if err:
+            self.missing(err, topic, None, ...)
+        return 0
+
+    def age(self, topic):
+        """Seconds since a broker last said what is known of a topic; errors as of topic().
+
+        A stale topic has an age as well, above `max_age`. A leader hint does not make it younger.
+        """
+        cdef rdmeta_topic_info_t info
+        cdef int64_t now = self.now()
+        self.topic_info(topic, &info, now)
+        return max(now - (info.deadline_us - self.max_age_us), 0) / 1e6
+
+    def source(self, topic):
+        """The id of the broker that last answered about a topic, None if that is not known.
+
+        A leader hint (KIP-951) is not an answer: its leader is told of in changes(), as of `hint`.
+        """
+        cdef rdmeta_topic_info_t info
+        self.topic_info(topic, &info, self.now())
+        return some(info.source_broker)
+
+    cdef object missing(self, int32_t code, topic, partition, default):
+        """What a lookup does about a code < 0: the default, or an exception."""
+        if default is not ...:
+            return default
+        what = f"topic {topic!r}" if partition is None else f"partition {partition} of {topic!r}"
+        raise from_code(LEADER_NOT_AVAILABLE if code == RDMETA_NO_LEADER else code, what)
