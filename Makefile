@@ -202,14 +202,9 @@ build/lib/librdmeta.so: $(call objects,lib,$(C_SOURCES))
 		-o build/lib/$(SONAME) $^ $(RDMETA_LDFLAGS)
 	$(Q)ln -sf $(SONAME) $@
 
-# Relocatable: the directories above and beside the file itself.
-build/lib/pkgconfig/rdmeta.pc: rdmeta/_version.py Makefile
+build/lib/pkgconfig/rdmeta.pc: csrc/rdmeta.pc.in rdmeta/_version.py Makefile
 	@mkdir -p $(@D)
-	$(Q)printf '%s\n' 'prefix=$${pcfiledir}/../..' 'Name: rdmeta' \
-		'Description: Kafka cluster metadata in memory' \
-		'Version: $(VERSION)' 'Cflags: -I$${prefix}/include' \
-		'Libs: -L$${prefix}/lib -lrdmeta' \
-		'Libs.private: $(RDMETA_LDFLAGS)' > $@
+	$(Q)sed 's|@VERSION@|$(VERSION)|; s|@LIBS@|$(RDMETA_LDFLAGS)|' $< > $@
 
 # ----------------------------------------------------------------- clean
 

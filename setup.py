@@ -1,9 +1,10 @@
-"""Builds `rdmeta._core` from csrc/; everything declarative is in pyproject.toml."""
+"""Builds `rdmeta._core` and librdmeta from csrc/; everything declarative is in pyproject.toml."""
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -38,18 +39,43 @@ class BuildPy(build_py):
 
 
 class BuildExt(build_ext):
-    """Compiles the C files side by side; distutils takes them one by one."""
+    """Compiles the C files side by side, and makes librdmeta of them as well."""
 
     def build_extension(self, ext: Extension) -> None:
         compile_all = self.compiler.compile
+        library: list[str] = []
 
         def compile_each(sources: list[str], *args: object, **kwargs: object) -> list[str]:
             with ThreadPoolExecutor(self.parallel or os.cpu_count()) as pool:
-                jobs = [pool.submit(compile_all, [s], *args, **kwargs) for s in sources]
-                return [obj for job in jobs for obj in job.result()]
+                jobs = {s: pool.submit(compile_all, [s], *args, **kwargs) for s in sources}
+            for source, job in jobs.items():
+                if Path(source).parent == CSRC:
+                    library.extend(job.result())
+            return [obj for job in jobs.values() for obj in job.result()]
 
         self.compiler.compile = compile_each
         super().build_extension(ext)
+        if not (self.inplace or self.editable_mode):
+            self.build_library(library)
+
+    def build_library(self, objects: list[str]) -> None:
+        """rdmeta/lib, for `rdmeta.get_library()`: programs without Python link it."""
+        version = self.distribution.get_version()
+        soname = f"librdmeta.so.{version.partition('.')[0]}"
+        lib = Path(self.build_lib, "rdmeta", "lib")
+        self.mkpath(str(lib / "pkgconfig"))
+        self.compiler.create_static_lib(objects, "rdmeta", output_dir=str(lib))
+        if shutil.which("strip"):
+            self.spawn(["strip", "--strip-debug", str(lib / "librdmeta.a")])
+        linking = [f"-Wl,-soname,{soname}", "-Wl,-z,defs", "-Wl,--strip-debug"]
+        self.compiler.link_shared_object(
+            objects, str(lib / soname), extra_preargs=linking + flags("RDMETA_LDFLAGS")
+        )
+        # A wheel holds no symbolic links; to a linker this is as good as one.
+        (lib / "librdmeta.so").write_text(f"INPUT(-l:{soname})\n", encoding="utf-8")
+        pc = (CSRC / "rdmeta.pc.in").read_text(encoding="utf-8")
+        pc = pc.replace("@VERSION@", version).replace("@LIBS@", " ".join(flags("RDMETA_LDFLAGS")))
+        (lib / "pkgconfig" / "rdmeta.pc").write_text(pc, encoding="utf-8")
 
 
 core = Extension(

@@ -117,6 +117,7 @@ __all__ = [
     "errors",
     "fetch",
     "get_include",
+    "get_library",
 ]
 
 # Imported when first asked for: their modules take longer than the cache itself.
@@ -136,10 +137,24 @@ def __dir__() -> list[str]:
     return sorted(set(globals()) | set(__all__))
 
 
+_HERE = os.path.dirname(os.path.abspath(__file__))
+_TREE = os.path.dirname(_HERE)
+
+
 def get_include() -> str:
-    """The directory of rdmeta.h: the wheel's own copy, or the source tree's."""
-    here = os.path.dirname(os.path.abspath(__file__))
-    shipped = os.path.join(here, "include")
-    return (
-        shipped if os.path.isdir(shipped) else os.path.join(os.path.dirname(here), "csrc/include")
-    )
+    """The directory of rdmeta.h and rdmeta_api.h: the wheel's own, or the source tree's."""
+    shipped = os.path.join(_HERE, "include")
+    return shipped if os.path.isdir(shipped) else os.path.join(_TREE, "csrc", "include")
+
+
+def get_library() -> str:
+    """The directory of librdmeta, static and shared, for programs without Python.
+
+    Extensions of Python link nothing: they include rdmeta_api.h. Error in a source tree where
+    `make librdmeta` has not been run.
+    """
+    shipped = os.path.join(_HERE, "lib")
+    found = shipped if os.path.isdir(shipped) else os.path.join(_TREE, "build", "lib")
+    if not os.path.exists(os.path.join(found, "librdmeta.a")):
+        raise Error("librdmeta is not built here: make librdmeta")
+    return found

@@ -91,9 +91,13 @@ def test_the_wheel_holds_headers_declarations_and_types_but_no_sources(wheel: Pa
         if path.is_relative_to(ROOT / "rdmeta") and path.suffix not in {".pyx", ".pxi"}
     }
     expected |= {f"rdmeta/include/{path.name}" for path in (ROOT / "csrc/include").glob("*.h")}
-    for essential in ("py.typed", "_core.pyi", "_core.pxd", "include/rdmeta.h"):
+    for essential in ("py.typed", "_core.pyi", "__init__.pxd", "include/rdmeta_api.h"):
         assert f"rdmeta/{essential}" in expected
     assert expected - names == set()
+    expected |= {
+        f"rdmeta/lib/{name}"
+        for name in ("librdmeta.a", "librdmeta.so", "librdmeta.so.0", "pkgconfig/rdmeta.pc")
+    }
     (extension,) = {name for name in names - expected if ".dist-info/" not in name}
     assert extension.startswith("rdmeta/_core.")
     assert extension.endswith(".so")

@@ -1,0 +1,67 @@
+/* An extension as others write them, for test_doors.py: rdmeta_api.h, in two
+ * files, and nothing linked. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "doors.h"
+
+/* leaders(cache, topic, partitions) -> [leader, ...], looked up without the
+ * GIL, all of them with one reader. */
+static PyObject *leaders(PyObject *module, PyObject *args) {
+        rdmeta_cache_t *cache;
+        rdmeta_reader_t *reader;
+        int32_t found[64];
+        const char *topic;
+        Py_ssize_t len;
+        int i, n;
+        PyObject *object, *list;
+
+        (void)module;
+        if (!PyArg_ParseTuple(args, "Os#i", &object, &topic, &len, &n))
+                return NULL;
+        cache = rdmeta_cache_from_object(object);
+        if (!cache)
+                return NULL;
+        Py_BEGIN_ALLOW_THREADS
+        reader = rdmeta_reader_new(cache, 0);
+        for (i = 0; reader && i < n && i < 64; i++)
+                found[i] = rdmeta_leader(reader, topic, (size_t)len, i,
+                                         rdmeta_now().mono_us);
+        rdmeta_reader_destroy(reader);
+        rdmeta_cache_unref(cache);
+        Py_END_ALLOW_THREADS
+        if (!reader)
+                return PyErr_NoMemory();
+        list = PyList_New(0);
+        for (i = 0; list && i < n && i < 64; i++) {
+                PyObject *value = PyLong_FromLong(found[i]);
+                if (!value || PyList_Append(list, value))
+                        Py_CLEAR(list);
+                Py_XDECREF(value);
+        }
+        return list;
+}
+
+static PyObject *imported(PyObject *module, PyObject *none) {
+        (void)module;
+        (void)none;
+        if (rdmeta_import())
+                return NULL;
+        Py_RETURN_TRUE;
+}
+
+static PyMethodDef methods[] = {
+        {"leaders", leaders, METH_VARARGS, NULL},
+        {"apply", doors_apply, METH_VARARGS, NULL},
+        {"imported", imported, METH_NOARGS, NULL},
+        {NULL, NULL, 0, NULL}};
+
+static struct PyModuleDef definition = {
+        PyModuleDef_HEAD_INIT, "doors", NULL, -1, methods,
+        NULL, NULL, NULL, NULL};
+
+PyMODINIT_FUNC PyInit_doors(void) {
+        if (rdmeta_import())
+                return NULL;
+        return PyModule_Create(&definition);
+}

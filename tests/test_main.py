@@ -1,0 +1,75 @@
+"""`python -m rdmeta` tells compilers where things are."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+import rdmeta
+from rdmeta.__main__ import main
+
+
+@pytest.fixture
+def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory that passes for the one of librdmeta, with a name a shell must be told of."""
+    made = tmp_path / "a dir"
+    made.mkdir()
+    monkeypatch.setattr(rdmeta, "get_library", lambda: str(made))
+    return made
+
+
+def test_flags_are_printed_on_one_line(library: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--cflags", "--libs"]) == 0
+    said = capsys.readouterr().out
+    assert said.count("\n") == 1
+    assert shlex.split(said) == [
+        f"-I{rdmeta.get_include()}",
+        f"-L{library}",
+        f"-Wl,-rpath,{library}",
+        "-lrdmeta",
+    ]
+
+
+def test_the_static_library_is_named_by_its_path(
+    library: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--libs", "--static"]) == 0
+    assert shlex.split(capsys.readouterr().out) == [str(library / "librdmeta.a"), "-pthread"]
+
+
+def test_where_pkg_config_looks_is_told(library: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--pkgconfigdir"]) == 0
+    assert shlex.split(capsys.readouterr().out) == [str(library / "pkgconfig")]
+
+
+@pytest.mark.parametrize("arguments", [[], ["--static"], ["--nothing"], ["x"]])
+def test_what_cannot_be_answered_ends_with_2(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_help_and_version_end_with_0(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([option])
+    assert ended.value.code == 0
+    assert ("--cflags" if option == "--help" else rdmeta.__version__) in capsys.readouterr().out
+
+
+def test_a_library_that_is_not_built_is_said_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(rdmeta, "_HERE", str(tmp_path / "rdmeta"))
+    monkeypatch.setattr(rdmeta, "_TREE", str(tmp_path))
+    with pytest.raises(rdmeta.Error, match="make librdmeta"):
+        rdmeta.get_library()
+    with pytest.raises(SystemExit) as ended:
+        main(["--libs"])
+    assert ended.value.code == 2
+    assert "make librdmeta" in capsys.readouterr().err
