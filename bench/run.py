@@ -1,4 +1,4 @@
-"""Runs every figure in one go, prints a table, writes bench/results.json."""
+"""Runs every figure in one go, prints a table, merges it into bench/results.json."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from bench import build, machine, startup
+from bench import build, machine, results, startup
 from bench.figures import QUICK, Figure, Job, Run, Scale, all_figures
 
-RESULTS = build.ROOT / "bench" / "results.json"
 LIMIT_SECONDS = 900  # of one process
 
 
@@ -118,7 +117,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, help="rounds in each process")
     parser.add_argument("--processes", type=int, help="processes of each kind")
     parser.add_argument(
-        "--json", type=Path, default=RESULTS, metavar="PATH", help="where results go"
+        "--json", type=Path, default=results.RESULTS, metavar="PATH", help="where results go"
     )
     return parser.parse_args(argv)
 
@@ -154,7 +153,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         console.print(str(error), style="red", markup=False, highlight=False)
         return 2
     rows = [figure.result(runs[figure.job], scale.judged) for figure in figures]
-    args.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    known = [figure.name for figure in all_figures(scale)]
+    results.write(args.json, results.signed(rows, "bench", host), "bench", known)
     beside = args.json.with_suffix(".machine.json")
     beside.write_text(json.dumps(host, indent=1) + "\n", encoding="utf-8")
     console.print(table(rows))

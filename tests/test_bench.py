@@ -11,6 +11,7 @@ import pytest
 
 from bench.build import ROOT
 from bench.figures import QUICK, Figure, Goal, Job, Scale, all_figures, series
+from bench.results import merge
 from bench.run import main, select
 
 KEYS = {"name", "unit", "value", "reference", "ratio", "goal", "ok"}
@@ -84,3 +85,23 @@ def test_only_takes_groups_and_parts_of_names() -> None:
 def test_a_figure_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
     assert main(["--only", "no such figure", "--json", str(tmp_path / "r.json")]) == 2
     assert not (tmp_path / "r.json").exists()
+
+
+def row(name: str, value: float, run: str | None = None) -> dict[str, object]:
+    """A row as a program writes it, or as one did that did not say its name yet."""
+    return {"name": name, "value": value} | ({} if run is None else {"run": run})
+
+
+def test_a_run_replaces_its_rows_and_drops_nobody_elses() -> None:
+    old = [row("a", 1), row("b", 1, "bench"), row("a", 1, "peers")]
+    new = [row("b", 2, "bench"), row("c", 2, "bench")]
+    merged = merge(old, new, "bench", ["a", "b", "c"])
+    assert merged == [row("a", 1, "peers"), row("a", 1), *new]
+
+
+def test_a_figure_that_is_no_more_goes_with_the_next_run() -> None:
+    old = [row("gone", 1, "bench"), row("gone", 1, "peers")]
+    assert merge(old, [row("a", 2, "bench")], "bench", ["a"]) == [
+        row("gone", 1, "peers"),
+        row("a", 2, "bench"),
+    ]
