@@ -33,6 +33,7 @@ cdef class Readers:
 cdef class Reading(Readers):
     cdef int64_t max_age_us
 
+    cdef uint64_t version_now(self) noexcept
     cdef object leader_of(self, rdmeta_reader_t *reader, topic, partition, default)
     cdef object topic_of(self, rdmeta_reader_t *reader, const rdmeta_topic_t *found, int64_t now,
                          bint stale)

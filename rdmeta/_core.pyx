@@ -127,11 +127,6 @@ cdef class MetadataCache(CacheWriter):
         """A UUID that names this cache's life in change records."""
         return self.session_name
 
-    @property
-    def version(self):
-        """0 when new, higher after every write that changed something."""
-        return rdmeta_cache_version(self.cache)
-
     def stats(self):
         """Counters and sizes as a dict; `bytes` are what the allocator was asked for.
 

@@ -11,6 +11,14 @@ cdef class Reading(Readers):
         """True also while it is empty: `if cache` asks whether there is one."""
         return True
 
+    @property
+    def version(self):
+        """The version of what is read: 0 for a new cache, higher after every change."""
+        return self.version_now()
+
+    cdef uint64_t version_now(self) noexcept:
+        return 0
+
     def leader(self, topic, partition, default=..., /):
         """The broker id of a partition's leader.
 
@@ -168,9 +176,25 @@ cdef class Reading(Readers):
 
     def __iter__(self):
         """The names of the valid topics as they stood at one version, in the order of their bytes."""
-        cdef Walk walk = Walk(self, "", RDMETA_WALK_VALID)
+        return iter(self.names())
+
+    def names(self, *, prefix="", internal=None, allow_stale=False, state=None):
+        """The names of topics as a list; what topics() would give, at a fraction of its cost.
+
+        `state` takes those that a broker would not tell of instead: UNKNOWN_TOPIC, DENIED, INVALID.
+        """
+        cdef int32_t which = RDMETA_WALK_VALID | (RDMETA_WALK_STALE if allow_stale else 0)
+        cdef int32_t wanted = 0 if state is None else int32(state, "state")
+        cdef Walk walk = Walk(self, prefix, RDMETA_WALK_NEGATIVE if wanted else which)
+        cdef const rdmeta_topic_info_t *info
+        cdef list found = []
         cdef size_t i
-        return iter([text(walk.at(i).name) for i in range(walk.found.n)])
+        for i in range(walk.found.n):
+            info = walk.at(i)
+            if (not wanted or info.state == wanted) and (
+                    internal is None or bool(info.internal) == bool(internal)):
+                found.append(text(info.name))
+        return found
 
     def topics(self, *, prefix="", pattern=None, internal=None, allow_stale=False):
         """Valid topics as they stood at one version, in the order of their names' bytes.

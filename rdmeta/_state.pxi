@@ -43,6 +43,9 @@ cdef class CacheState(Reading):
             reader = rdmeta_reader_new(self.cache, flags)
         return reader
 
+    cdef uint64_t version_now(self) noexcept:
+        return rdmeta_cache_version(self.cache)
+
     cdef int read_stats(self, rdmeta_stats_t *out) except -1:
         with nogil:
             rdmeta_cache_stats(self.cache, out)

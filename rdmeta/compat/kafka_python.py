@@ -1,0 +1,159 @@
+"""`kafka.cluster.ClusterMetadata` of kafka-python 3, over a cache."""
+
+from __future__ import annotations
+
+import uuid
+from concurrent.futures import Future as PlainFuture
+from typing import Any, ClassVar, NamedTuple
+
+from rdmeta._core import MetadataCache
+from rdmeta.compat._cluster import ClusterShape, Named
+from rdmeta.model import TopicPartition
+
+__all__ = ["ClusterMetadata"]
+
+
+class _Broker(NamedTuple):
+    """MetadataResponseBroker, where kafka-python is not installed."""
+
+    node_id: int | str
+    host: str
+    port: int
+    rack: str | None
+
+
+try:
+    from kafka.future import Future
+    from kafka.protocol.metadata import MetadataResponse
+    from kafka.structs import TopicPartition as LibraryTopicPartition
+
+    LibraryBroker = MetadataResponse.MetadataResponseBroker
+except ImportError:
+    Future, LibraryTopicPartition, LibraryBroker = PlainFuture, TopicPartition, _Broker
+
+
+class ClusterMetadata(ClusterShape):
+    """What kafka-python's users ask of `client.cluster`."""
+
+    DEFAULT_CONFIG: ClassVar[dict[str, Any]] = {
+        **ClusterShape.DEFAULT_CONFIG,
+        "allow_auto_create_topics": True,
+        "client_dns_lookup": "use_all_dns_ips",
+    }
+
+    def __init__(self, cache: Any, refresh: Any = None, **configs: Any) -> None:
+        super().__init__(cache, refresh, **configs)
+        self.closed = False
+        self._coordinators: dict[tuple[int, str], int | str] = {}
+        self._coordinator_brokers: dict[int | str, Any] = {}
+
+    def _broker(self, id: int | str, host: str, port: int, rack: str | None) -> Any:
+        return LibraryBroker(id, host, port, rack)
+
+    def _topic_partition(self, topic: str, partition: int) -> Any:
+        return LibraryTopicPartition(topic, partition)
+
+    def _new_future(self) -> Any:
+        return Future()
+
+    def _settle(self, future: Any, error: BaseException | None) -> None:
+        if isinstance(future, PlainFuture):
+            future.set_result(self) if error is None else future.set_exception(error)
+        else:
+            future.success(self) if error is None else future.failure(error)
+
+    def _encode(self, metadata: Any) -> bytes:
+        return bytes(metadata.encode())
+
+    def brokers(self) -> list[Any]:
+        """Every broker."""
+        return self._known_brokers()
+
+    def bootstrap_brokers(self) -> list[Any]:
+        """What `bootstrap_servers` names, with ids "bootstrap-0" ..."""
+        return list(self._bootstrap_brokers.values())
+
+    def broker_metadata(self, broker_id: int | str) -> Any:
+        """A broker, bootstrap server or coordinator by its id; None if not known."""
+        return super().broker_metadata(broker_id) or self._coordinator_brokers.get(broker_id)
+
+    def leader_epoch_for_partition(self, partition: Named) -> int | None:
+        """The leader's epoch, -1 if no broker said it, None if the partition is not known."""
+        found = self._partition(partition)
+        if found is None:
+            return None
+        return -1 if found.leader_epoch is None else found.leader_epoch
+
+    def is_replica_node(self, partition: Named, node_id: int) -> Any:
+        """The broker, if it is known and a replica of the partition (KIP-392); otherwise None."""
+        found = self._partition(partition)
+        if found is None or node_id not in found.replicas:
+            return None
+        return self.broker_metadata(node_id)
+
+    def update_partition_leader(self, partition: Named, leader_id: int, leader_epoch: int) -> bool:
+        """Take a leader from a Fetch or Produce answer (KIP-951); whether it was newer."""
+        if leader_epoch < 0 or leader_id < 0 or not isinstance(self.cache, MetadataCache):
+            return False
+        applied = self.cache.apply_leader_hint(
+            partition.topic, partition.partition, leader_id, leader_epoch
+        )
+        return bool(applied.changed)
+
+    def topic_id(self, topic_name: str) -> uuid.UUID | None:
+        """A topic's id, None if not known (before Metadata v10)."""
+        found = self._topic(topic_name)
+        if found is None or found.topic_id is None:
+            return None
+        import base64
+
+        return uuid.UUID(bytes=base64.urlsafe_b64decode(found.topic_id + "=="))
+
+    def topic_name_for_id(self, topic_id: uuid.UUID) -> str | None:
+        """The name of the topic with an id, None if not known."""
+        found = self.cache.topic_by_id(topic_id, None, allow_stale=True)
+        return None if found is None else found.name
+
+    @property
+    def need_update(self) -> bool:
+        """Whether request_update() was called since the last answer."""
+        return self._need_update
+
+    @property
+    def metadata_refresh_in_progress(self) -> bool:
+        """Whether an update was requested and has not come."""
+        return self._future is not None
+
+    def remove_listener(self, listener: Any) -> None:
+        """Take back add_listener(); fine if it was not there."""
+        self._listeners.pop(listener, None)
+
+    def add_coordinator(
+        self, response: Any, key_type: Any, key: str, synthesize_node_id: bool = True
+    ) -> int | str:
+        """Note the coordinator of a group or transaction, as FindCoordinator told it."""
+        if response.error_code:
+            from kafka import errors
+
+            raise errors.for_code(response.error_code)(key)
+        node_id = f"coordinator-{response.node_id}" if synthesize_node_id else response.node_id
+        node = self._broker(node_id, response.host, response.port, None)
+        self._coordinator_brokers[node_id] = node
+        self._coordinators[_number(key_type), key] = node_id
+        return node_id
+
+    def get_coordinator(self, key: str, key_type: Any = 0) -> int | str | None:
+        """The id of a coordinator that add_coordinator() noted, None for none."""
+        return self._coordinators.get((_number(key_type), key))
+
+    def close(self) -> None:
+        """Nobody is told of updates any more."""
+        self.closed = True
+        self._listeners.clear()
+
+
+def _number(key_type: Any) -> int:
+    """A CoordinatorType, its name, or its number."""
+    if isinstance(key_type, str):
+        return {"GROUP": 0, "TRANSACTION": 1, "SHARE": 2}[key_type.upper()]
+    return int(getattr(key_type, "value", key_type))
