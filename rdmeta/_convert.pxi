@@ -86,11 +86,15 @@ cdef object view(object name, str what, rdmeta_str_t *out):
 
 @cython.final
 cdef class Names:
-    """Names as C wants them, and whatever keeps them alive."""
+    """Topic names as C wants them, and whatever keeps them alive.
+
+    Made of strings, or of a column of Arrow's, whose bytes are used where they are. leaders()
+    takes one of these as well and does not look at the names again: rdmeta.ffi.prepare().
+    """
 
     cdef rdmeta_str_t *items
     cdef size_t n
-    cdef list keep
+    cdef object keep
 
     cdef str fault(self):
         """What the C core has against them, None for nothing."""
@@ -103,19 +107,42 @@ cdef class Names:
         return None
 
     def __cinit__(self, topics):
+        cdef list keep
         if isinstance(topics, (str, bytes)):
             raise TypeError(f"expected a list of topic names, not one {type(topics).__name__}")
+        if is_column(topics):
+            self.keep = Column(topics)
+            self.room((<Column> self.keep).n)
+            self.n = <size_t> column_names(self.keep, self.items)
+            return
         topics = tuple(topics)
-        self.keep = []
-        self.items = <rdmeta_str_t *> PyMem_Malloc(sizeof(rdmeta_str_t) * (len(topics) or 1))
+        self.keep = keep = []
+        self.room(len(topics))
+        for topic in topics:
+            keep.append(view(topic, "a topic", &self.items[self.n]))
+            self.n += 1
+
+    cdef int room(self, int64_t n) except -1:
+        self.items = <rdmeta_str_t *> PyMem_Malloc(sizeof(rdmeta_str_t) * <size_t> (n or 1))
         if self.items is NULL:
             raise MemoryError
-        for topic in topics:
-            self.keep.append(view(topic, "a topic", &self.items[self.n]))
-            self.n += 1
+        return 0
 
     def __dealloc__(self):
         PyMem_Free(self.items)
+
+    def __len__(self):
+        return self.n
+
+    @property
+    def address(self):
+        """Where the array of rdmeta_str_t lies, as an int; it lives as long as this object."""
+        return <size_t> self.items
+
+
+cdef Names names_of(object topics):
+    """Names, made now or prepared before."""
+    return topics if isinstance(topics, Names) else Names(topics)
 
 
 # ---- numbers --------------------------------------------------------------------------------
@@ -204,11 +231,17 @@ cdef class Numbers:
 
     def __cinit__(self, partitions, size_t n):
         cdef size_t i = 0
+        cdef Column column
         self.items = <int32_t *> PyMem_Malloc(sizeof(int32_t) * (n or 1))
         if self.items is NULL:
             raise MemoryError
         if PyObject_CheckBuffer(partitions) and not isinstance(partitions, (bytes, bytearray)):
             self.copy(partitions, n)
+            return
+        if is_column(partitions):
+            column = Column(partitions)
+            self.same(n, <size_t> column.n)
+            column_numbers(column, self.items)
             return
         if isinstance(partitions, (str, bytes, bytearray)):
             raise TypeError(f"expected partition ids, not {type(partitions).__name__}")

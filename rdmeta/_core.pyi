@@ -15,6 +15,22 @@ _D = TypeVar("_D")
 _B = TypeVar("_B", bound=Buffer)
 _Topics = Iterable[str] | Iterable[bytes | UUID]
 
+class _ArrowArray(Protocol):
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]: ...
+
+class _ArrowStream(Protocol):
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
+
+@final
+class Names:
+    def __new__(cls, topics: _Names) -> Self: ...
+    def __len__(self) -> int: ...
+    @property
+    def address(self) -> int: ...
+
+_Names = Iterable[str] | Names | _ArrowArray | _ArrowStream
+_Numbers = Iterable[int] | Buffer | _ArrowArray | _ArrowStream
+
 NO_LEADER: int
 NOT_CACHED: int
 WAITING: int
@@ -44,6 +60,8 @@ def decode_metadata_response(
 class _Clock(Protocol):
     def monotonic(self) -> float: ...
     def time(self) -> float: ...
+
+def _leaders(reader: int, topics: Any, partitions: Any, out: Any, mono_us: int, /) -> Any: ...
 
 @final
 class Watch:
@@ -114,8 +132,8 @@ class Reading(Readers):
     @overload
     def leaders(
         self,
-        topics: Iterable[str],
-        partitions: Iterable[int] | Buffer,
+        topics: _Names,
+        partitions: _Numbers,
         out: None = None,
         *,
         allow_stale: bool = False,
@@ -123,8 +141,8 @@ class Reading(Readers):
     @overload
     def leaders(
         self,
-        topics: Iterable[str],
-        partitions: Iterable[int] | Buffer,
+        topics: _Names,
+        partitions: _Numbers,
         out: _B,
         *,
         allow_stale: bool = False,
@@ -185,12 +203,12 @@ class CacheWriter(CacheState):
     ) -> Applied: ...
     def hint(
         self,
-        topics: Iterable[str],
+        topics: _Names,
         ttl: float | None = None,
         replace: bool = False,
         force: bool = False,
     ) -> list[str]: ...
-    def purge_hints(self, names: Iterable[str] | None = None) -> int: ...
+    def purge_hints(self, names: _Names | None = None) -> int: ...
     def purge(self) -> None: ...
     def sweep(self) -> float | None: ...
     def wait_change(

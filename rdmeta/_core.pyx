@@ -9,9 +9,11 @@ from cpython.exc cimport PyErr_CheckSignals
 from cpython.long cimport PyLong_AsLongLongAndOverflow
 from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
 from cpython.number cimport PyIndex_Check
+from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
 from cpython.ref cimport PyObject
 from cpython.unicode cimport PyUnicode_AsEncodedString, PyUnicode_DecodeUTF8
-from libc.stdint cimport INT16_MAX, INT16_MIN, INT32_MAX, INT32_MIN, INT64_MAX, intptr_t
+from libc.stdint cimport (INT16_MAX, INT16_MIN, INT32_MAX, INT32_MIN, INT64_MAX, intptr_t,
+                          uint16_t)
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcmp, memcpy, memset
 from posix.time cimport CLOCK_MONOTONIC, CLOCK_REALTIME
@@ -32,6 +34,7 @@ from rdmeta.errors import from_code
 from rdmeta.model import (ALL, Advice, Applied, Broker, Change, Changes, Partition, Request, Topic,
                           TopicPartition)
 
+include "_columns.pxi"
 include "_convert.pxi"
 include "_collect.pxi"
 include "_wire.pxi"

@@ -1,8 +1,5 @@
 # How other extensions reach the one copy of the C code, and a cache. Included by _core.pyx.
 
-from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
-
-
 cdef extern from *:
     """
     #define RDMETA_API_TABLE_ONLY
@@ -32,3 +29,18 @@ cdef void cache_capsule_end(object capsule) noexcept:
     cdef void *cache = PyCapsule_GetPointer(capsule, "rdmeta.cache")
     with nogil:
         rdmeta_cache_unref(<rdmeta_cache_t *> cache)
+
+
+def _leaders(size_t reader, topics, partitions, out, int64_t mono_us, /):
+    """rdmeta_leaders() of a rdmeta_reader_t at an address; what rdmeta.ffi.leaders() does."""
+    cdef Names names = names_of(topics)
+    cdef Numbers numbers = Numbers(partitions, names.n)
+    cdef Py_buffer data
+    if out is None:
+        out = array("i", bytes(<Py_ssize_t> (4 * names.n)))
+    get_int32(out, PyBUF_WRITABLE, names.n, &data)
+    with nogil:
+        rdmeta_leaders(<rdmeta_reader_t *> reader, names.items, numbers.items, names.n, mono_us,
+                       <int32_t *> data.buf)
+    PyBuffer_Release(&data)
+    return out

@@ -249,10 +249,12 @@ cdef class Reading(Readers):
     def leaders(self, topics, partitions, out=None, *, allow_stale=False):
         """The leaders of many partitions at once, in an int32 buffer: `out`, or a new array("i").
 
-        `topics` is a list of names, `partitions` as many integers, in a list or a buffer of 32 or 64
-        bit. What leader() would raise is a negative number here: NOT_CACHED, NO_LEADER, STALE ...
+        `topics` is a list of names, a column of Arrow's (pyarrow, polars ...; a dictionary's as well), or
+        what rdmeta.ffi.prepare() made of either; `partitions` as many integers, in a list, a buffer of
+        32 or 64 bit (NumPy ...), or a column. What leader() would raise is a negative number here:
+        NOT_CACHED, NO_LEADER, STALE ...
         """
-        cdef Names names = Names(topics)
+        cdef Names names = names_of(topics)
         cdef Numbers numbers = Numbers(partitions, names.n)
         cdef bint stale = bool(allow_stale)
         cdef int64_t now = self.now()

@@ -113,7 +113,7 @@ cdef class CacheWriter(CacheState):
         is how long a name is in flight. `replace` asks although it is, `force` although the topic is
         valid or denied. ArgumentError for a name that is empty or above 32 767 bytes.
         """
-        cdef Names names = Names(topics)
+        cdef Names names = names_of(topics)
         cdef Names to_ask = Names(("",) * names.n)
         cdef int64_t ttl_us = 0 if ttl is None else max(microseconds(ttl, "ttl"), 1)
         cdef int32_t flags = (RDMETA_HINT_REPLACE if replace else 0) | (
@@ -132,7 +132,7 @@ cdef class CacheWriter(CacheState):
 
     def purge_hints(self, names=None):
         """End the hints of topics, or all of them; returns how many there were."""
-        cdef Names given = None if names is None else Names(names)
+        cdef Names given = None if names is None else names_of(names)
         cdef const rdmeta_str_t *items = NULL if given is None else given.items
         cdef size_t n = 0 if given is None else given.n
         cdef rdmeta_time_t now

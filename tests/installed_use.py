@@ -19,6 +19,7 @@ EXTRAS = ["aiokafka", "cffi", "click", "confluent_kafka", "kafka", "pyarrow", "p
 # Modules and packages that need an extra, and what their errors name; every other one imports.
 NEEDS = {
     "rdmeta.demo": "cli,kafka,cffi,spark",
+    "rdmeta.ffi": "cffi",
     "rdmeta.history": "arrow",
     "rdmeta.spark.intervals": "spark",
     "rdmeta.spark.pipeline": "spark",

@@ -1,0 +1,248 @@
+# Columns of other libraries, taken through the Arrow C data interface without a Python object a row.
+# Included by _core.pyx.
+
+cdef extern from *:
+    """
+    #ifndef ARROW_C_DATA_INTERFACE
+    #define ARROW_C_DATA_INTERFACE
+    #define ARROW_FLAG_DICTIONARY_ORDERED 1
+    #define ARROW_FLAG_NULLABLE 2
+    #define ARROW_FLAG_MAP_KEYS_SORTED 4
+    struct ArrowSchema {
+            const char *format, *name, *metadata;
+            int64_t flags, n_children;
+            struct ArrowSchema **children, *dictionary;
+            void (*release)(struct ArrowSchema *);
+            void *private_data;
+    };
+    struct ArrowArray {
+            int64_t length, null_count, offset, n_buffers, n_children;
+            const void **buffers;
+            struct ArrowArray **children, *dictionary;
+            void (*release)(struct ArrowArray *);
+            void *private_data;
+    };
+    #endif
+    #ifndef ARROW_C_STREAM_INTERFACE
+    #define ARROW_C_STREAM_INTERFACE
+    struct ArrowArrayStream {
+            int (*get_schema)(struct ArrowArrayStream *, struct ArrowSchema *);
+            int (*get_next)(struct ArrowArrayStream *, struct ArrowArray *);
+            const char *(*get_last_error)(struct ArrowArrayStream *);
+            void (*release)(struct ArrowArrayStream *);
+            void *private_data;
+    };
+    #endif
+    """
+    cdef struct ArrowSchema:
+        const char *format
+        ArrowSchema *dictionary
+        void (*release)(ArrowSchema *) noexcept
+
+    cdef struct ArrowArray:
+        int64_t length
+        int64_t null_count
+        int64_t offset
+        int64_t n_buffers
+        const void **buffers
+        ArrowArray *dictionary
+        void (*release)(ArrowArray *) noexcept
+
+    cdef struct ArrowArrayStream:
+        int (*get_schema)(ArrowArrayStream *, ArrowSchema *) noexcept
+        int (*get_next)(ArrowArrayStream *, ArrowArray *) noexcept
+        const char *(*get_last_error)(ArrowArrayStream *) noexcept
+
+
+cdef bint is_column(object values):
+    """Whether it is a column of Arrow's: pyarrow, polars, nanoarrow, duckdb ..."""
+    return hasattr(values, "__arrow_c_array__") or hasattr(values, "__arrow_c_stream__")
+
+
+@cython.final
+cdef class Column:
+    """A column's chunks; whoever points into them keeps this object."""
+
+    cdef ArrowSchema *schema
+    cdef ArrowSchema own_schema
+    cdef ArrowArray **chunks
+    cdef int64_t n_chunks
+    cdef int64_t n
+    # The capsule that owns the only chunk; None: they are of a stream, and ours to release.
+    cdef object owner
+
+    def __cinit__(self, values):
+        if hasattr(values, "__arrow_c_array__"):
+            self.owner = values.__arrow_c_array__()
+            self.schema = <ArrowSchema *> PyCapsule_GetPointer(self.owner[0], "arrow_schema")
+            self.put(<ArrowArray *> PyCapsule_GetPointer(self.owner[1], "arrow_array"))
+        else:
+            self.drain(values.__arrow_c_stream__())
+
+    def __dealloc__(self):
+        cdef int64_t i
+        if self.owner is None:
+            for i in range(self.n_chunks):
+                self.chunks[i].release(self.chunks[i])
+                PyMem_Free(self.chunks[i])
+            if self.own_schema.release is not NULL:
+                self.own_schema.release(&self.own_schema)
+        PyMem_Free(self.chunks)
+
+    cdef int put(self, ArrowArray *chunk) except -1:
+        cdef size_t size = <size_t> (self.n_chunks + 1) * sizeof(ArrowArray *)
+        cdef ArrowArray **grown = <ArrowArray **> PyMem_Realloc(self.chunks, size)
+        if grown is NULL:
+            raise MemoryError
+        self.chunks = grown
+        self.chunks[self.n_chunks] = chunk
+        self.n_chunks += 1
+        self.n += chunk.length
+        return 0
+
+    cdef int drain(self, object capsule) except -1:
+        """Take every chunk of a stream."""
+        cdef ArrowArrayStream *stream
+        cdef ArrowArray *chunk
+        stream = <ArrowArrayStream *> PyCapsule_GetPointer(capsule, "arrow_array_stream")
+        self.said(stream, stream.get_schema(stream, &self.own_schema))
+        self.schema = &self.own_schema
+        while True:
+            chunk = <ArrowArray *> PyMem_Malloc(sizeof(ArrowArray))
+            if chunk is NULL:
+                raise MemoryError
+            chunk.release = NULL
+            try:
+                self.said(stream, stream.get_next(stream, chunk))
+                if chunk.release is NULL:
+                    return 0
+                self.put(chunk)
+                chunk = NULL
+            finally:
+                if chunk is not NULL:
+                    if chunk.release is not NULL:
+                        chunk.release(chunk)
+                    PyMem_Free(chunk)
+
+    cdef int said(self, ArrowArrayStream *stream, int error) except -1:
+        cdef const char *why
+        if error:
+            why = stream.get_last_error(stream)
+            raise ValueError("a column's stream failed" if why is NULL else why.decode("utf-8", "replace"))
+        return 0
+
+
+cdef bint is_valid(const ArrowArray *array, int64_t i) noexcept nogil:
+    cdef const uint8_t *bits = <const uint8_t *> array.buffers[0] if array.n_buffers else NULL
+    i += array.offset
+    return bits is NULL or bits[i >> 3] >> (i & 7) & 1
+
+
+cdef int64_t index_at(char format, const ArrowArray *array, int64_t i) noexcept nogil:
+    """The i-th integer of a column, whatever its width; 64 bits without a sign are taken as with."""
+    cdef const void *data = array.buffers[1]
+    i += array.offset
+    if format == c"i":
+        return (<const int32_t *> data)[i]
+    if format == c"l" or format == c"L":
+        return (<const int64_t *> data)[i]
+    if format == c"I":
+        return (<const uint32_t *> data)[i]
+    if format == c"s":
+        return (<const int16_t *> data)[i]
+    if format == c"S":
+        return (<const uint16_t *> data)[i]
+    if format == c"c":
+        return (<const signed char *> data)[i]
+    return (<const uint8_t *> data)[i]
+
+
+cdef bint is_integers(const char *format) noexcept:
+    return format[0] != 0 and format[1] == 0 and format[0] in b"cCsSiIlL"
+
+
+cdef void string_at(char kind, const ArrowArray *array, int64_t i, rdmeta_str_t *out) noexcept nogil:
+    """The i-th string: utf8 `u`, large utf8 `U`, utf8 view `v`."""
+    cdef const int64_t *large
+    cdef const int32_t *small
+    cdef const char *view
+    i += array.offset
+    if kind == c"v":
+        # int32 length; then up to 12 bytes, or 4 bytes, int32 buffer, int32 offset.
+        view = <const char *> array.buffers[1] + 16 * i
+        small = <const int32_t *> view
+        out.len = <size_t> small[0]
+        out.data = view + 4
+        if out.len > 12:
+            out.data = <const char *> array.buffers[2 + small[2]] + small[3]
+    elif kind == c"U":
+        large = <const int64_t *> array.buffers[1] + i
+        out.data = <const char *> array.buffers[2] + large[0]
+        out.len = <size_t> (large[1] - large[0])
+    else:
+        small = <const int32_t *> array.buffers[1] + i
+        out.data = <const char *> array.buffers[2] + small[0]
+        out.len = <size_t> (small[1] - small[0])
+    if out.len == 0:
+        out.data = ""  # a buffer of no bytes may be NULL, which would be no name at all
+
+
+cdef char string_kind(const ArrowSchema *schema) except 0:
+    """`u`, `U` or `v`; TypeError for a column of anything else."""
+    cdef bytes format = schema.format
+    if format in (b"u", b"U", b"vu"):
+        return schema.format[0]
+    raise TypeError(f"expected a column of strings, not of Arrow's format {format.decode('ascii')!r}")
+
+
+cdef int64_t column_names(Column column, rdmeta_str_t *out) except -1:
+    """Point `out`, of column.n, into the column. ValueError for a null."""
+    cdef const ArrowSchema *schema = column.schema
+    cdef const ArrowArray *chunk
+    cdef const ArrowArray *values
+    cdef int64_t c
+    cdef int64_t i
+    cdef int64_t at
+    cdef int64_t n = 0
+    cdef char kind
+    cdef char index = 0
+    if schema.dictionary is not NULL:
+        kind = string_kind(schema.dictionary)
+        index = schema.format[0]
+    else:
+        kind = string_kind(schema)
+    for c in range(column.n_chunks):
+        chunk = column.chunks[c]
+        values = chunk.dictionary if index else chunk
+        for i in range(chunk.length):
+            if not is_valid(chunk, i):
+                raise ValueError(f"topics[{n}] is null")
+            at = index_at(index, chunk, i) if index else i
+            if index and not is_valid(values, at):
+                raise ValueError(f"topics[{n}] is null")
+            string_at(kind, values, at, &out[n])
+            n += 1
+    return n
+
+
+cdef int64_t column_numbers(Column column, int32_t *out) except -1:
+    """Copy partition ids. TypeError, ValueError for a null or one beyond int32."""
+    cdef const ArrowArray *chunk
+    cdef int64_t c
+    cdef int64_t i
+    cdef int64_t value
+    cdef int64_t n = 0
+    cdef char format = column.schema.format[0]
+    if column.schema.dictionary is not NULL or not is_integers(column.schema.format):
+        raise TypeError("a column of partitions must hold integers")
+    for c in range(column.n_chunks):
+        chunk = column.chunks[c]
+        for i in range(chunk.length):
+            if not is_valid(chunk, i):
+                raise ValueError(f"partitions[{n}] is null")
+            value = index_at(format, chunk, i)
+            if value != <int32_t> value or (value < 0 and format == c"L"):
+                raise ValueError(f"partitions[{n}] is not an int32")
+            out[n] = <int32_t> value
+            n += 1
+    return n

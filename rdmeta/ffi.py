@@ -1,0 +1,153 @@
+"""The C API through cffi, on the live caches of this process. Needs the extra `cffi`.
+
+    from rdmeta.ffi import ffi, lib
+
+    reader = rdmeta.ffi.reader(cache)
+    lib.rdmeta_leader(reader, b"orders", 6, 0, rdmeta.ffi.now().mono_us)
+
+`ffi` knows what rdmeta.h declares and `lib` has its functions, with the names and the rules of that
+header, and its constants. Nothing is compiled and nothing is loaded: the functions are those of
+rdmeta._core, found through its table. Calls release the GIL.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import time
+from array import array
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, TypeVar, overload
+
+import rdmeta
+from rdmeta._core import _C_API, Names, _leaders
+from rdmeta.errors import MissingExtraError
+
+try:
+    import cffi
+except ImportError as error:
+    raise MissingExtraError.of("rdmeta.ffi", "cffi") from error
+
+__all__ = ["cache", "ffi", "leaders", "lib", "now", "prepare", "reader"]
+
+_B = TypeVar("_B")
+_capsule_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
+
+
+def _read(header: str, included: set[str]) -> str:
+    """A header with those that it includes in their places, without comments, for cffi."""
+    included.add(header)
+    text = Path(rdmeta.get_include(), header).read_text(encoding="utf-8")
+    text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL).replace("\\\n", " ")
+    text = re.sub(r"^#ifdef __cplusplus$.*?^#endif$", "", text, flags=re.DOTALL | re.MULTILINE)
+    kept = []
+    for line in text.splitlines():
+        inner = re.match(r'#include "(\w+\.h)"', line)
+        if inner and inner[1] not in included:
+            kept.append(_read(inner[1], included))
+        elif not line.startswith("#") or re.match(r"#define \w+ \w+$", line):
+            kept.append(line.replace(" INT32_MIN", " -2147483648"))
+    return "\n".join(kept)
+
+
+def _declarations() -> str:
+    """rdmeta.h, with its functions as members of the table that holds them."""
+    text = _read("rdmeta.h", set())
+    functions = {}
+
+    def take(match: re.Match[str]) -> str:
+        functions[match[2]] = f"{match[1]}(*{match[2]}){match[3]};"
+        return ""
+
+    text = re.sub(r"^RDMETA_API\s([^;(]*?)(\w+)(\([^;]*\));", take, text, flags=re.MULTILINE)
+    calls = Path(rdmeta.get_include(), "rdmeta_api_calls.h").read_text(encoding="utf-8")
+    members = "\n".join(functions[name] for name in re.findall(r"\bF\((rdmeta_\w+)\)", calls))
+    return f"{text}\ntypedef struct {{ uint32_t abi_major, size; {members} }} rdmeta_api_t;"
+
+
+def _library(ffi: Any) -> SimpleNamespace:
+    """The functions and constants of rdmeta.h by name."""
+    table = ffi.cast("rdmeta_api_t *", _capsule_pointer(_C_API, b"rdmeta._core._C_API"))
+    found = {name: getattr(table, name) for name, _ in ffi.typeof("rdmeta_api_t").fields[2:]}
+    # Of the process itself: only constants are taken, which need no library.
+    constants = ffi.dlopen(None)
+    found |= {name: getattr(constants, name) for name in dir(constants)}
+    return SimpleNamespace(**found)
+
+
+ffi: Any = cffi.FFI()
+ffi.cdef(_declarations())
+lib: Any = _library(ffi)
+
+
+def cache(source: Any) -> Any:
+    """The `rdmeta_cache_t *` of a MetadataCache, or of its capsule(); it holds a reference."""
+    pointer = ffi.cast("rdmeta_cache_t *", _pointer(source, b"rdmeta.cache"))
+    return ffi.gc(lib.rdmeta_cache_ref(pointer), lib.rdmeta_cache_unref)
+
+
+def reader(source: Any, *, allow_stale: bool = False) -> Any:
+    """A new `rdmeta_reader_t *` of a MetadataCache; one thread at a time may use it.
+
+    MemoryError also in the child of a fork, where there are no new readers.
+    """
+    flags = lib.RDMETA_ALLOW_STALE if allow_stale else 0
+    made = lib.rdmeta_reader_new(cache(source), flags)
+    if made == ffi.NULL:
+        raise MemoryError("no reader")
+    return ffi.gc(made, lib.rdmeta_reader_destroy)
+
+
+def _pointer(source: Any, name: bytes) -> int:
+    """Of a capsule, or of an object that gives one; TypeError for anything else."""
+    try:
+        capsule = source.capsule() if hasattr(source, "capsule") else source
+        return int(_capsule_pointer(capsule, name))
+    except ValueError as error:
+        kind = type(source).__name__
+        raise TypeError(f"expected a rdmeta.MetadataCache or its capsule, not {kind}") from error
+
+
+def now() -> Any:
+    """A `rdmeta_time_t` of the clocks that a MetadataCache made without `clock=` reads."""
+    clock = getattr(time, "CLOCK_MONOTONIC_COARSE", time.CLOCK_MONOTONIC)
+    mono = time.clock_gettime_ns(clock) // 1000
+    return ffi.new("rdmeta_time_t *", {"mono_us": mono, "wall_us": time.time_ns() // 1000})[0]
+
+
+def prepare(topics: Any) -> Names:
+    """Topic names as C takes them, to be asked for again and again.
+
+    A list of str, or a column of Arrow's strings (pyarrow, polars ...), whose bytes are used where
+    they are. `.address` is that of as many `rdmeta_str_t` as its len(). TypeError, ValueError.
+    """
+    return Names(topics)
+
+
+@overload
+def leaders(
+    source: Any, topics: Any, partitions: Any, out: None = None, *, mono_us: int | None = None
+) -> array[int]: ...
+@overload
+def leaders(
+    source: Any, topics: Any, partitions: Any, out: _B, *, mono_us: int | None = None
+) -> _B: ...
+def leaders(
+    source: Any, topics: Any, partitions: Any, out: Any = None, *, mono_us: int | None = None
+) -> Any:
+    """rdmeta_leaders() over whole columns: of a reader that reader() made, or of a MetadataCache.
+
+    `topics` is what prepare() takes or made; `partitions` as many integers: a buffer of 32 or 64
+    bit (NumPy ...), a column of Arrow's, or a list; `out` a writable buffer of int32, by default a
+    new array("i"). Broker ids come into it, and the codes of rdmeta.h where there is none.
+    `mono_us` is now by default; a cache takes its own clock. TypeError, ValueError.
+    """
+    if not isinstance(source, ffi.CData):
+        return source.leaders(topics, partitions, out)
+    if ffi.typeof(source) is not ffi.typeof("rdmeta_reader_t *"):
+        raise TypeError(f"expected a rdmeta_reader_t *, not {ffi.typeof(source).cname}")
+    at = now().mono_us if mono_us is None else mono_us
+    return _leaders(int(ffi.cast("uintptr_t", source)), topics, partitions, out, at)
