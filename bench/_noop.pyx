@@ -8,3 +8,11 @@ cdef class Noop:
     def leader(self, topic, partition, default=..., /):
         """`partition` back again."""
         return partition
+
+
+cdef class NoopHandle:
+    """The same of a `TopicHandle`."""
+
+    def leader(self, partition, default=..., /):
+        """`partition` back again."""
+        return partition

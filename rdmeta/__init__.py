@@ -30,6 +30,7 @@ from rdmeta.cache import (
     UNKNOWN_TOPIC,
     WAITING,
     MetadataCache,
+    TopicHandle,
 )
 from rdmeta.errors import (
     ArgumentError,
@@ -106,6 +107,7 @@ __all__ = [
     "StaleError",
     "Topic",
     "TopicAuthorizationError",
+    "TopicHandle",
     "TopicPartition",
     "TransportError",
     "UnknownTopicError",

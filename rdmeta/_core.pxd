@@ -57,3 +57,12 @@ cdef class CacheWriter(CacheState):
 
 cdef class MetadataCache(CacheWriter):
     pass
+
+
+cdef class TopicHandle:
+    cdef MetadataCache cache
+    cdef rdmeta_handle_t *handle
+    cdef rdmeta_reader_t *strict
+    cdef bint coarse
+
+    cdef int32_t count(self) except? -1

@@ -43,6 +43,7 @@ include "_reading.pxi"
 include "_state.pxi"
 include "_writers.pxi"
 include "_doors.pxi"
+include "_handle.pxi"
 
 cdef int LEADER_NOT_AVAILABLE = 5  # Kafka's code
 
@@ -124,6 +125,14 @@ cdef class MetadataCache(CacheWriter):
         self.read_stats(&s)
         return (f"<rdmeta.MetadataCache cluster_id={self.cluster_id!r} version={s.version}"
                 f" topics={s.topics} brokers={len(self.brokers)}>")
+
+    def resolve(self, topic, /):
+        """A TopicHandle, for who asks about one topic again and again.
+
+        The topic need not be known: then its lookups say so until it is. ArgumentError for a name
+        that cannot be, ForkedError in the child of a fork.
+        """
+        return TopicHandle(self, topic)
 
     @property
     def session(self):

@@ -16,6 +16,7 @@ from rdmeta._core import (
     UNKNOWN_TOPIC,
     WAITING,
     MetadataCache,
+    TopicHandle,
 )
 
 __all__ = [
@@ -28,4 +29,5 @@ __all__ = [
     "UNKNOWN_TOPIC",
     "WAITING",
     "MetadataCache",
+    "TopicHandle",
 ]

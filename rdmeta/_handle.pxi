@@ -1,0 +1,139 @@
+# Names that lead to their topic without a search. Included by _core.pyx.
+
+@cython.final
+@cython.no_gc_clear  # its reader is the cache's: it must not lose that before itself
+cdef class TopicHandle:
+    """A topic of one cache, found once: `MetadataCache.resolve()` makes it.
+
+    It stays true whatever happens to the topic: refreshed, deleted, created again, purged. The name
+    need not be known. Threads may share one; it keeps the cache alive.
+    """
+
+    def __cinit__(self, MetadataCache cache not None, topic, /):
+        cdef rdmeta_str_t name
+        cdef rdmeta_cache_t *owner = cache.cache
+        keep = view(topic, "topic", &name)
+        if not 0 < name.len <= LONGEST_NAME:
+            raise from_code(RDMETA_ERR_ARGUMENT,
+                            f"a topic's name has 1 to {<int> LONGEST_NAME} bytes, not {name.len}")
+        self.cache = cache
+        self.strict = cache.strict
+        self.coarse = cache.monotonic is None
+        with nogil:  # a writer may hold the lock that this takes
+            self.handle = rdmeta_resolve(owner, name.data, name.len)
+        if self.handle is NULL and getpid() != cache.pid:
+            raise from_code(RDMETA_ERR_FORKED, f"topic {topic!r}")
+        if self.handle is NULL:
+            raise MemoryError
+
+    def __dealloc__(self):
+        cdef rdmeta_handle_t *handle = self.handle
+        if handle is not NULL:
+            with nogil:
+                rdmeta_handle_release(handle)
+
+    def __bool__(self):
+        """True also while the topic is not known."""
+        return True
+
+    def __reduce__(self):
+        raise TypeError("a TopicHandle cannot be pickled or copied: it is of a live cache")
+
+    def __repr__(self):
+        cdef int32_t count = self.count()
+        what = f"partitions={count}" if count >= 0 else code_name(count).removeprefix("RDMETA_")
+        return f"<rdmeta.TopicHandle {self.topic!r} {what}>"
+
+    def leader(self, partition, default=..., /):
+        """The broker id of a partition's leader; `default` and errors as of MetadataCache.leader()."""
+        cdef int32_t number
+        cdef int32_t found
+        if not rdmeta_py_small(partition, &number):
+            number = int32(partition, "partition")
+        found = rdmeta_handle_leader(
+            self.strict, self.handle, number,
+            rdmeta_py_clock(CLOCK_MONOTONIC_COARSE) if self.coarse else self.cache.now())
+        if found >= 0:
+            return found
+        return self.cache.missing(found, self.topic, partition, default)
+
+    def last_leader(self, partition, default=..., /):
+        """leader(), but the last one known of a stale topic or a leaderless partition will do."""
+        cdef int32_t number = int32(partition, "partition")
+        cdef int64_t now = self.cache.now()
+        cdef int32_t found = rdmeta_handle_leader(self.cache.lenient, self.handle, number, now)
+        if found >= 0:
+            return found
+        return self.cache.missing(found, self.topic, partition, default)
+
+    def state(self, partition=None, /):
+        """What leader() would say without an exception: 0, or NOT_CACHED, STALE, NO_LEADER ...
+
+        Without a partition it is said of the topic.
+        """
+        cdef int32_t number
+        cdef int64_t now
+        if partition is None:
+            return min(self.count(), 0)
+        number = int32(partition, "partition")
+        now = self.cache.now()
+        return min(rdmeta_handle_leader(self.strict, self.handle, number, now), 0)
+
+    def partition_for(self, key, default=..., /):
+        """The partition that Kafka's Java producer puts a record with this key into.
+
+        `key` is bytes or a buffer of them: what the key's serializer gives. murmur2 of it, without
+        the sign, modulo the number of partitions; librdkafka's `partitioner=murmur2_random`. None
+        gets any of the partitions that have a leader. `default` and errors as of topic().
+        """
+        cdef Py_buffer data
+        cdef int32_t found
+        cdef int64_t now = self.cache.now()
+        if key is None:
+            found = rdmeta_handle_partition_for(self.strict, self.handle, NULL, 0, now)
+        elif isinstance(key, bytes):
+            found = rdmeta_handle_partition_for(self.strict, self.handle, PyBytes_AS_STRING(key),
+                                                <size_t> PyBytes_GET_SIZE(key), now)
+        elif not PyObject_CheckBuffer(key):
+            raise TypeError("a key is what the producer sends, bytes or a buffer of them, not"
+                            f" {type(key).__name__}")
+        else:
+            PyObject_GetBuffer(key, &data, PyBUF_SIMPLE)
+            # An empty buffer may be at no address, which would say that there is no key.
+            found = rdmeta_handle_partition_for(self.strict, self.handle,
+                                                data.buf if data.len else <const void *> b"",
+                                                <size_t> data.len, now)
+            PyBuffer_Release(&data)
+        if found >= 0:
+            return found
+        return self.cache.missing(found, self.topic, None, default)
+
+    def __len__(self):
+        """How many partitions; errors as of topic()."""
+        cdef int32_t count = self.count()
+        if count < 0:
+            self.cache.missing(count, self.topic, None, ...)
+        return count
+
+    @property
+    def partitions(self):
+        """How many partitions, as len() tells."""
+        return len(self)
+
+    @property
+    def topic(self):
+        """The name."""
+        return text(rdmeta_handle_topic(self.handle))
+
+    cdef int32_t count(self) except? -1:
+        """How many partitions the valid topic has, or a code < 0."""
+        cdef rdmeta_topic_info_t info
+        cdef const rdmeta_topic_t *found
+        cdef int64_t now = self.cache.now()
+        cdef rdmeta_err_t code
+        rdmeta_reader_enter(self.strict)  # nothing until leave can let go of the GIL
+        code = rdmeta_handle_find(self.strict, self.handle, now, &found)
+        if not code:
+            rdmeta_topic_info(self.strict, found, now, &info)
+        rdmeta_reader_leave(self.strict)
+        return code if code else <int32_t> info.partitions
