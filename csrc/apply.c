@@ -328,7 +328,7 @@ rdmeta_err_t rdmeta_cache_apply(rdmeta_cache_t *c, const void *response,
         c->stats.applies++;
         c->stats.apply_failures += err != 0;
         applied.version = rdmeta_wait_version(&c->wait);
-        rdmeta_reclaim_collect(&c->reclaim);
+        rdmeta_collect(c);
         rdmeta_wait_unlock(&c->wait);
         if (out)
                 *out = applied;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <sys/random.h>
 #include <time.h>
+#include <unistd.h>
 
 void rdmeta_conf_init(rdmeta_conf_t *conf) {
         memset(conf, 0, sizeof(*conf));
@@ -31,6 +32,23 @@ static uint64_t seed_make(uint64_t wanted, const void *address) {
         clock_gettime(CLOCK_MONOTONIC, &ts);
         return (uint64_t)ts.tv_nsec ^ (uint64_t)ts.tv_sec << 30 ^
                (uint64_t)(uintptr_t)address;
+}
+
+/* Of each cache another: it says whether two versions can be compared, and is
+ * for everybody to see, so it has nothing to do with the seed. */
+static void session_make(uint8_t out[16]) {
+        uint64_t words[2] = {0, 0};
+        struct timespec ts;
+
+        if (getrandom(words, sizeof(words), GRND_NONBLOCK) !=
+            (ssize_t)sizeof(words)) {
+                clock_gettime(CLOCK_REALTIME, &ts);
+                words[0] = (uint64_t)ts.tv_sec << 30 ^ (uint64_t)ts.tv_nsec;
+                clock_gettime(CLOCK_MONOTONIC, &ts);
+                words[1] = (uint64_t)getpid() << 40 ^
+                           (uint64_t)ts.tv_sec << 30 ^ (uint64_t)ts.tv_nsec;
+        }
+        memcpy(out, words, sizeof(words));
 }
 
 static int conf_is_good(const rdmeta_conf_t *conf) {
@@ -88,6 +106,7 @@ rdmeta_cache_t *rdmeta_cache_new(const rdmeta_conf_t *wanted) {
         memset(c, 0, sizeof(*c));
         c->conf = conf;
         c->seed = seed_make(conf.seed, c);
+        session_make(c->session);
         atomic_init(&c->references, 1);
         if (rdmeta_wait_init(&c->wait, &c->conf.allocator, topic_changed, c)) {
                 rdmeta_free(&conf.allocator, c, sizeof(*c));
@@ -107,6 +126,7 @@ rdmeta_cache_t *rdmeta_cache_new(const rdmeta_conf_t *wanted) {
         rdmeta_reclaim_init(&c->reclaim, &c->blocks);
         rdmeta_ring_init(&c->ring, &c->conf.allocator, &c->reclaim,
                          conf.ring_bytes);
+        rdmeta_holds_init(c);
         rdmeta_stage_init(&c->stage, &c->conf.allocator, c->list_key);
         rdmeta_expiry_init(&c->expiry);
         rdmeta_tree_init(c);
@@ -141,6 +161,7 @@ void rdmeta_cache_unref(rdmeta_cache_t *c) {
                 return;
         allocator = c->conf.allocator;
         rdmeta_ring_destroy(&c->ring);
+        rdmeta_holds_destroy(c);
         rdmeta_reclaim_destroy(&c->reclaim);
         topics_destroy(c);
         rdmeta_table_destroy(&allocator, rdmeta_names(c));
@@ -209,7 +230,8 @@ static uint64_t stats_bytes(const rdmeta_cache_t *c) {
                c->handles.bytes + c->stage.memory_size + c->stage.kept_size +
                c->doubts.capacity * sizeof(rdmeta_doubt_t) +
                rdmeta_ring_bytes(&c->ring) - c->ring.held +
-               c->ring.held_large + c->reclaim.large_bytes;
+               c->ring.held_large + c->reclaim.large_bytes +
+               rdmeta_holds_bytes(c);
 }
 
 /* In a fork's child nobody else is there, and the lock may never be free. */
@@ -225,6 +247,8 @@ void rdmeta_cache_stats(rdmeta_cache_t *c, rdmeta_stats_t *out) {
         out->bytes = stats_bytes(c);
         out->bytes_ring   = rdmeta_ring_bytes(&c->ring);
         out->bytes_limbo  = c->reclaim.limbo_bytes;
+        out->bytes_images = rdmeta_holds_bytes_all(c);
+        out->images       = (int32_t)c->reclaim.holders.count;
         out->ring_records = c->ring.item_tail - c->ring.item_head;
         out->ring_floor   = c->ring.floor;
         out->shared_deadline_us = atomic_load_explicit(

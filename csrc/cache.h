@@ -5,6 +5,7 @@
  *       root ---------- what readers see: tables, brokers, shared deadline
  *       wait ---------- the writers' lock, the version, waiters, watches
  *       reclaim ------- readers, and what is retired but may still be read
+ *       holds --------- room for what images must get to know
  *       ring ---------- (old block, new block) of recent versions
  *       order --------- entries as the last answers named them, digests
  *       expiry -------- entries by deadline, a list a class
@@ -30,7 +31,7 @@
 #include "avl.h"
 #include "expiry.h"
 #include "handle.h"
-#include "image.h"
+#include "hold.h"
 #include "merge.h"
 #include "order.h"
 #include "reclaim.h"
@@ -60,6 +61,7 @@ struct rdmeta_cache {
         rdmeta_root_t root;
         rdmeta_wait_t wait;
         rdmeta_reclaim_t reclaim;
+        rdmeta_holds_t holds;
         rdmeta_slab_t entry_slab;
         rdmeta_slab_t blocks;
         rdmeta_ring_t ring;
@@ -73,6 +75,7 @@ struct rdmeta_cache {
         rdmeta_stage_t stage;
         rdmeta_conf_t conf;
         uint64_t seed;
+        uint8_t session[16]; /* this life's; no secret comes from it */
         uint64_t list_key[RDMETA_HASH_KEYS];
         rdmeta_digest_key_t digest_key;
         uint64_t erased; /* version of the last removal of an entry */
@@ -130,13 +133,19 @@ void rdmeta_entry_list(rdmeta_cache_t *c, rdmeta_entry_t *e, int list,
 /* Store the deadline that readers see; marks the order slot. */
 void rdmeta_entry_deadline(rdmeta_cache_t *c, rdmeta_entry_t *e,
                            int64_t deadline);
+/* Who said last what its block says. */
+void rdmeta_entry_source(rdmeta_cache_t *c, rdmeta_entry_t *e,
+                         int32_t broker);
 /* Where its state and deadline say it belongs, once no hint holds it. */
 void rdmeta_entry_settle(rdmeta_cache_t *c, rdmeta_entry_t *e,
                          int64_t mono_us);
 /* The hint on it ends; frees what was only waiting. */
 void rdmeta_entry_unhint(rdmeta_cache_t *c, rdmeta_entry_t *e,
                          int64_t mono_us);
+/* It has just been unlinked, and nobody else has it. */
 void rdmeta_retire(rdmeta_cache_t *c, rdmeta_topic_t *t);
+/* At the end of a write: what it leaves is freed, if it can be. */
+void rdmeta_collect(rdmeta_cache_t *c);
 void rdmeta_doubt_set(rdmeta_cache_t *c, rdmeta_entry_t *e,
                       const rdmeta_doubt_t *doubt);
 rdmeta_err_t rdmeta_doubts_reserve(rdmeta_cache_t *c, size_t n);

@@ -262,7 +262,9 @@ int32_t rdmeta_change_topics(rdmeta_change_out_t *out,
         case RDMETA_TOPIC_VALID:
                 return change_to_valid(out, old, new_);
         case RDMETA_TOPIC_MISSING:
-                return change_tell(out, RDMETA_TOPIC_ABSENT);
+                return old && old->state == RDMETA_TOPIC_MISSING
+                               ? 0
+                               : change_tell(out, RDMETA_TOPIC_ABSENT);
         case RDMETA_TOPIC_WAIT:
                 return 0;
         default:

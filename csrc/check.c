@@ -54,6 +54,138 @@ static const char *check_order(const rdmeta_cache_t *c) {
         return holes == c->order.holes ? NULL : "holes are miscounted";
 }
 
+/* ---- images -------------------------------------------------------------- */
+
+static rdmeta_page_t *page_at(const rdmeta_pin_t *pin, size_t p) {
+        return atomic_load(&pin->pages[p]);
+}
+
+/* Of a pinned table: who has a copy is older than who has none, and copies are
+ * counted. */
+static const char *check_page(const rdmeta_table_t *t, size_t p,
+                              size_t *copies) {
+        const rdmeta_tailq_node_t *n;
+        const rdmeta_page_t *last = NULL;
+        size_t pins               = 0;
+
+        for (n = rdmeta_tailq_first(&t->pins); n; n = rdmeta_tailq_next(n)) {
+                const rdmeta_page_t *page = page_at(
+                        RDMETA_CONTAINER(n, const rdmeta_pin_t, node), p);
+                if (last && page != last && last->pins != pins)
+                        return "a copied page is miscounted";
+                if (!last && page && n != rdmeta_tailq_first(&t->pins))
+                        return "a younger image has a copy that an older "
+                               "one has not";
+                *copies += page && page != last;
+                pins = page == last ? pins + 1 : 1;
+                last = page;
+        }
+        return last && last->pins != pins ? "a copied page is miscounted"
+                                          : NULL;
+}
+
+static const char *check_pins(const rdmeta_table_t *t, size_t *copies) {
+        const rdmeta_tailq_node_t *n;
+        const char *wrong = NULL;
+        size_t p;
+
+        for (n = rdmeta_tailq_first(&t->pins); n; n = rdmeta_tailq_next(n)) {
+                const rdmeta_pin_t *pin =
+                        RDMETA_CONTAINER(n, const rdmeta_pin_t, node);
+                size_t left = 0;
+
+                if (pin->table != t)
+                        return "a pin is another table's";
+                for (p = 0; p < pin->count; p++)
+                        left += !page_at(pin, p);
+                if (left != pin->left)
+                        return "pages that are left are miscounted";
+        }
+        for (p = 0; p <= t->mask / RDMETA_PAGE_SLOTS && !wrong; p++)
+                wrong = check_page(t, p, copies);
+        return wrong;
+}
+
+static const char *check_kept(rdmeta_cache_t *c, const rdmeta_holder_t *h) {
+        const rdmeta_topic_t *t;
+        size_t bytes = 0;
+
+        for (t = h->kept; t;
+             t = (const rdmeta_topic_t *)(uintptr_t)rdmeta_cold(t)->link) {
+                if (!rdmeta_holder_has(h, t, h->number))
+                        return "a kept block is younger than its image";
+                if (rdmeta_table_name(rdmeta_names(c),
+                                      rdmeta_name_hash(rdmeta_names(c), t),
+                                      t->name, t->name_len) == t)
+                        return "a kept block has not been unlinked";
+                bytes += rdmeta_slab_bytes(&c->blocks, rdmeta_cold(t)->size);
+        }
+        return bytes == h->kept_bytes ? NULL : "kept bytes are miscounted";
+}
+
+static const char *check_room(const rdmeta_cache_t *c, size_t copied_names,
+                              size_t copied_ids) {
+        const rdmeta_pages_t *pools[2] = {&c->holds.names, &c->holds.ids};
+        const size_t copied[2]         = {copied_names, copied_ids};
+        size_t room[2];
+        int i;
+
+        rdmeta_holds_room(c, 0, &room[0], &room[1]);
+        for (i = 0; i < 2; i++) {
+                const rdmeta_page_t *page = pools[i]->free;
+                size_t n                  = 0;
+
+                for (; page; page = page->next)
+                        n++;
+                if (n != pools[i]->n_free || n + copied[i] != pools[i]->n)
+                        return "pages are miscounted";
+                if (n != room[i])
+                        return "there are not as many free pages as there "
+                               "must be";
+        }
+        return NULL;
+}
+
+static const char *check_holds(rdmeta_cache_t *c) {
+        const rdmeta_table_t *names = NULL, *ids = NULL;
+        size_t n_names = 0, n_ids = 0, tables = 0;
+        const rdmeta_held_t *last = NULL;
+        const rdmeta_tailq_node_t *n;
+        const char *wrong = NULL;
+
+        for (n = rdmeta_tailq_first(&c->reclaim.holders); n && !wrong;
+             n = rdmeta_tailq_next(n)) {
+                const rdmeta_held_t *h =
+                        RDMETA_CONTAINER(n, const rdmeta_held_t, holder.node);
+
+                if (h->holder.number > c->reclaim.taken ||
+                    (last && (h->holder.number <= last->holder.number ||
+                              h->holder.version < last->holder.version)))
+                        return "images are out of order";
+                last  = h;
+                wrong = check_kept(c, &h->holder);
+                if (!wrong && h->names->table != names) {
+                        names = h->names->table;
+                        wrong = check_pins(names, &n_names);
+                        tables += names == rdmeta_names(c)
+                                          ? 0
+                                          : names->large.size;
+                }
+                if (!wrong && h->ids->table != ids) {
+                        ids   = h->ids->table;
+                        wrong = check_pins(ids, &n_ids);
+                        tables += ids == rdmeta_ids(c) ? 0 : ids->large.size;
+                }
+        }
+        if (wrong)
+                return wrong;
+        if (tables != c->holds.tables)
+                return "tables of images are miscounted";
+        return check_room(c, n_names, n_ids);
+}
+
+/* ---- all of it ----------------------------------------------------------- */
+
 static const char *check_locked(rdmeta_cache_t *c) {
         const rdmeta_table_t *names = rdmeta_names(c);
         size_t n = 0, used = 0, graves = 0;
@@ -82,7 +214,9 @@ static const char *check_locked(rdmeta_cache_t *c) {
                 return "the tree is out of order";
         if (!rdmeta_expiry_check(&c->expiry))
                 return "a list is out of order";
-        wrong = rdmeta_handles_check(c);
+        wrong = check_holds(c);
+        if (!wrong)
+                wrong = rdmeta_handles_check(c);
         return wrong ? wrong : check_order(c);
 }
 

@@ -96,6 +96,8 @@ rdmeta_err_t rdmeta_apply_prepare(rdmeta_apply_t *a) {
                 err = rdmeta_ids_reserve(c, a->new_ids);
         if (!err)
                 err = rdmeta_doubts_reserve(c, a->doubts);
+        if (!err)
+                err = rdmeta_holds_reserve(c, a->n_pends + a->fresh);
         if (err)
                 return err;
         rdmeta_write_init(&a->write, c, a->now, RDMETA_SOURCE_POLL,
@@ -171,7 +173,7 @@ static void commit_pend(rdmeta_apply_t *a, const rdmeta_pend_t *p) {
         if (p->topic)
                 commit_swap(a, p);
         else if (p->deadline != RDMETA_PEND_FREEZE)
-                rdmeta_topic_source_set(e->topic, a->in.broker);
+                rdmeta_entry_source(a->c, e, a->in.broker);
         slot         = &a->c->order.slots[e->order];
         slot->len    = p->len | (slot->len & RDMETA_ORDER_OWN);
         slot->digest = p->digest;
@@ -219,7 +221,7 @@ static void commit_shared(rdmeta_apply_t *a) {
                                          memory_order_relaxed) !=
                             RDMETA_DEADLINE_SHARED)
                         continue;
-                rdmeta_topic_source_set(e->topic, source);
+                rdmeta_entry_source(c, e, source);
                 rdmeta_entry_deadline(
                         c, e, rdmeta_view_deadline(&c->root, e->topic));
         }

@@ -34,7 +34,12 @@ void rdmeta_entry_drop(rdmeta_cache_t *c, rdmeta_entry_t *e) {
 }
 
 void rdmeta_retire(rdmeta_cache_t *c, rdmeta_topic_t *t) {
-        rdmeta_reclaim_topic(&c->reclaim, t);
+        rdmeta_reclaim_topic(&c->reclaim, t, c->reclaim.taken);
+}
+
+void rdmeta_collect(rdmeta_cache_t *c) {
+        rdmeta_holds_trim(c);
+        rdmeta_reclaim_collect(&c->reclaim);
 }
 
 /* ---- tables ------------------------------------------------------------ */
@@ -88,7 +93,8 @@ void rdmeta_table_publish(rdmeta_cache_t *c, _Atomic(rdmeta_table_t *) *where,
                                                    memory_order_relaxed);
 
         atomic_store_explicit(where, t, memory_order_release);
-        rdmeta_reclaim_large(&c->reclaim, &old->large);
+        if (!rdmeta_holds_table(c, old))
+                rdmeta_reclaim_large(&c->reclaim, &old->large);
 }
 
 /* Room for n more, and a new key for a table whose probes are too long. */
@@ -220,12 +226,20 @@ void rdmeta_entry_list(rdmeta_cache_t *c, rdmeta_entry_t *e, int list,
 
 void rdmeta_entry_deadline(rdmeta_cache_t *c, rdmeta_entry_t *e,
                            int64_t deadline) {
+        if (RDMETA_UNLIKELY(c->reclaim.holders.count))
+                rdmeta_holds_times(c, e->topic);
         atomic_store_explicit(&e->topic->deadline, deadline,
-                              memory_order_relaxed);
+                              memory_order_release);
         if (deadline == RDMETA_DEADLINE_SHARED)
                 c->order.slots[e->order].len &= ~RDMETA_ORDER_OWN;
         else
                 c->order.slots[e->order].len |= RDMETA_ORDER_OWN;
+}
+
+void rdmeta_entry_source(rdmeta_cache_t *c, rdmeta_entry_t *e,
+                         int32_t broker) {
+        rdmeta_holds_times(c, e->topic);
+        rdmeta_topic_source_set(e->topic, broker);
 }
 
 static int state_list(uint16_t state) {

@@ -29,7 +29,7 @@ static rdmeta_err_t hint_new(rdmeta_cache_t *c, rdmeta_str_t name, int list,
         if (err)
                 return err;
         t = rdmeta_topic_bare(&c->blocks, name, rdmeta_wire_zero_id,
-                              RDMETA_TOPIC_WAIT, 0, 0);
+                              RDMETA_TOPIC_WAIT, 0, c->reclaim.taken);
         if (!t)
                 return RDMETA_ERR_NO_MEMORY;
         slot = rdmeta_order_take(&c->order, &c->conf.allocator);
@@ -141,11 +141,14 @@ rdmeta_err_t rdmeta_cache_hint(rdmeta_cache_t *c, const rdmeta_str_t *topics,
         if (rdmeta_wait_forked(&c->wait))
                 return RDMETA_ERR_FORKED;
         rdmeta_wait_lock(&c->wait);
-        err = hint_make(c, topics, n, list, due);
+        /* Each may change a page now, and when it ends. */
+        err = rdmeta_holds_reserve(c, 2 * n);
+        if (!err)
+                err = hint_make(c, topics, n, list, due);
         if (!err)
                 *n_ask = hint_tell(c, topics, n, flags, list, due,
                                    now.mono_us, to_ask);
-        rdmeta_reclaim_collect(&c->reclaim);
+        rdmeta_collect(c);
         rdmeta_wait_unlock(&c->wait);
         return err;
 }
@@ -201,7 +204,7 @@ rdmeta_err_t rdmeta_cache_apply_failure(rdmeta_cache_t *c,
         rdmeta_wait_lock(&c->wait);
         rdmeta_hints_end(c, asked, 1, now.mono_us);
         c->stats.apply_failures++;
-        rdmeta_reclaim_collect(&c->reclaim);
+        rdmeta_collect(c);
         rdmeta_wait_unlock(&c->wait);
         return RDMETA_OK;
 }
@@ -216,7 +219,7 @@ int64_t rdmeta_cache_purge_hints(rdmeta_cache_t *c,
         rdmeta_wait_lock(&c->wait);
         ended = topics ? unhint_names(c, topics, n, now.mono_us)
                        : unhint_all(c, now.mono_us);
-        rdmeta_reclaim_collect(&c->reclaim);
+        rdmeta_collect(c);
         rdmeta_wait_unlock(&c->wait);
         return ended;
 }

@@ -64,6 +64,14 @@ rdmeta_topic_t *rdmeta_table_id(const rdmeta_table_t *t,
         }
 }
 
+/* The one way for a slot to change. */
+static void slot_store(rdmeta_table_t *t, rdmeta_slot_t *slot,
+                       uint64_t value) {
+        if (RDMETA_UNLIKELY(t->pins.count))
+                rdmeta_pins_copy(t, (uint32_t)(slot - t->slots));
+        atomic_store_explicit(slot, value, memory_order_release);
+}
+
 void rdmeta_table_put(rdmeta_table_t *t, uint64_t hash,
                       rdmeta_topic_t *topic) {
         uint32_t k = rdmeta_slot_first(hash) & t->mask, probes = 0;
@@ -75,13 +83,12 @@ void rdmeta_table_put(rdmeta_table_t *t, uint64_t hash,
         if (probes > t->longest)
                 t->longest = probes;
         t->used++;
-        atomic_store_explicit(&t->slots[k], rdmeta_slot_make(hash, topic),
-                              memory_order_release);
+        slot_store(t, &t->slots[k], rdmeta_slot_make(hash, topic));
 }
 
-static rdmeta_slot_t *table_slot(rdmeta_table_t *t, uint64_t hash,
-                                 const rdmeta_topic_t *old) {
-        const uint64_t want = rdmeta_slot_make(hash, old);
+rdmeta_slot_t *rdmeta_table_slot(rdmeta_table_t *t, uint64_t hash,
+                                 const rdmeta_topic_t *topic) {
+        const uint64_t want = rdmeta_slot_make(hash, topic);
         uint32_t k          = rdmeta_slot_first(hash) & t->mask;
         uint64_t slot;
 
@@ -97,21 +104,18 @@ static rdmeta_slot_t *table_slot(rdmeta_table_t *t, uint64_t hash,
 
 void rdmeta_table_swap(rdmeta_table_t *t, uint64_t hash,
                        const rdmeta_topic_t *old, rdmeta_topic_t *topic) {
-        rdmeta_slot_t *slot = table_slot(t, hash, old);
+        rdmeta_slot_t *slot = rdmeta_table_slot(t, hash, old);
 
         if (slot)
-                atomic_store_explicit(slot, rdmeta_slot_make(hash, topic),
-                                      memory_order_release);
+                slot_store(t, slot, rdmeta_slot_make(hash, topic));
 }
 
 void rdmeta_table_drop(rdmeta_table_t *t, uint64_t hash,
                        const rdmeta_topic_t *old) {
-        rdmeta_slot_t *slot = table_slot(t, hash, old);
+        rdmeta_slot_t *slot = rdmeta_table_slot(t, hash, old);
 
         if (!slot)
                 return;
         t->graves++;
-        atomic_store_explicit(slot,
-                              rdmeta_slot_make(hash, &rdmeta_grave.topic),
-                              memory_order_release);
+        slot_store(t, slot, rdmeta_slot_make(hash, &rdmeta_grave.topic));
 }

@@ -26,6 +26,7 @@
 #define RDMETA_INDEX_H
 
 #include "hash.h"
+#include "tailq.h"
 #include "topic.h"
 
 typedef _Atomic uint64_t rdmeta_slot_t;
@@ -37,6 +38,8 @@ typedef struct rdmeta_table {
         uint32_t graves; /* writer's */
         uint32_t longest;
         uint64_t key[RDMETA_HASH_KEYS];
+        rdmeta_tailq_t pins; /* of images: see index_pin.h */
+        char line[RDMETA_LINE - sizeof(rdmeta_tailq_t)]; /* slots begin one */
         rdmeta_slot_t slots[];
 } rdmeta_table_t;
 
@@ -118,5 +121,13 @@ void rdmeta_table_swap(rdmeta_table_t *t, uint64_t hash,
                        const rdmeta_topic_t *old, rdmeta_topic_t *topic);
 void rdmeta_table_drop(rdmeta_table_t *t, uint64_t hash,
                        const rdmeta_topic_t *old);
+
+/* The slot that leads to `topic`; NULL: none does. */
+rdmeta_slot_t *rdmeta_table_slot(rdmeta_table_t *t, uint64_t hash,
+                                 const rdmeta_topic_t *topic);
+
+/* Before slot `k`, or what it leads to, is stored to: for pins, of which there
+ * is one. Cannot fail: a page was reserved. */
+void rdmeta_pins_copy(rdmeta_table_t *t, uint32_t k);
 
 #endif /* RDMETA_INDEX_H */

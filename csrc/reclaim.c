@@ -32,6 +32,7 @@ void rdmeta_reclaim_init(rdmeta_reclaim_t *r, rdmeta_slab_t *blocks) {
         atomic_init(&r->epoch, 1);
         r->fence = !membarrier_register();
         rdmeta_tailq_init(&r->readers);
+        rdmeta_tailq_init(&r->holders);
         r->blocks = blocks;
 }
 
@@ -96,13 +97,76 @@ static int limbo_now(const rdmeta_reclaim_t *r) {
                      3);
 }
 
-void rdmeta_reclaim_topic(rdmeta_reclaim_t *r, rdmeta_topic_t *t) {
+static void topic_limbo(rdmeta_reclaim_t *r, rdmeta_topic_t *t) {
         const int which = limbo_now(r);
 
         rdmeta_cold(t)->link = (uint64_t)(uintptr_t)r->topics[which];
         r->topics[which]     = t;
         r->limbo_bytes += rdmeta_slab_bytes(r->blocks, rdmeta_cold(t)->size);
 }
+
+/* ---- images -------------------------------------------------------------- */
+
+void rdmeta_reclaim_hold(rdmeta_reclaim_t *r, rdmeta_holder_t *h,
+                         uint64_t version) {
+        h->number     = ++r->taken;
+        h->version    = version;
+        h->kept       = NULL;
+        h->kept_bytes = 0;
+        rdmeta_tailq_push_back(&r->holders, &h->node);
+}
+
+int rdmeta_holder_has(const rdmeta_holder_t *h, const rdmeta_topic_t *t,
+                      uint64_t taken) {
+        const uint64_t version = rdmeta_cold(t)->version;
+
+        if (h->number > taken)
+                return 0;
+        return t->state == RDMETA_TOPIC_WAIT ? version < h->number
+                                             : version <= h->version;
+}
+
+/* From holder `n` on, the older ones: the first that could have it either has
+ * it, or it is younger than all of them. */
+static void topic_keep(rdmeta_reclaim_t *r, rdmeta_tailq_node_t *n,
+                       rdmeta_topic_t *t, uint64_t taken) {
+        rdmeta_holder_t *h = NULL;
+
+        for (; n; n = rdmeta_tailq_prev(n)) {
+                h = RDMETA_CONTAINER(n, rdmeta_holder_t, node);
+                if (h->number <= taken)
+                        break;
+        }
+        if (!n || !rdmeta_holder_has(h, t, taken)) {
+                topic_limbo(r, t);
+                return;
+        }
+        rdmeta_cold(t)->link = (uint64_t)(uintptr_t)h->kept;
+        h->kept              = t;
+        h->kept_bytes += rdmeta_slab_bytes(r->blocks, rdmeta_cold(t)->size);
+}
+
+void rdmeta_reclaim_release(rdmeta_reclaim_t *r, rdmeta_holder_t *h) {
+        rdmeta_tailq_node_t *older = rdmeta_tailq_prev(&h->node);
+        rdmeta_topic_t *t          = h->kept;
+
+        rdmeta_tailq_remove(&r->holders, &h->node);
+        while (t) {
+                rdmeta_topic_t *next =
+                        (rdmeta_topic_t *)(uintptr_t)rdmeta_cold(t)->link;
+                topic_keep(r, older, t, h->number);
+                t = next;
+        }
+        h->kept       = NULL;
+        h->kept_bytes = 0;
+}
+
+void rdmeta_reclaim_topic(rdmeta_reclaim_t *r, rdmeta_topic_t *t,
+                          uint64_t taken) {
+        topic_keep(r, rdmeta_tailq_last(&r->holders), t, taken);
+}
+
+/* ---- limbo --------------------------------------------------------------- */
 
 void rdmeta_reclaim_large(rdmeta_reclaim_t *r, rdmeta_large_t *large) {
         const int which = limbo_now(r);

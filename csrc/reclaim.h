@@ -27,6 +27,21 @@
  *
  * membarrier costs some 14 us with another thread running, so looks are rare:
  * limbo is let grow to LIMBO_LOOK bytes first.
+ *
+ * Images hold blocks for as long as they like, and say nothing when they read.
+ * An image is a *holder*; `taken` counts them, and the holder of the n-th image
+ * has the number n. A block is in an image if it was there before - its version
+ * is not above the image's - and was unlinked after: then at least n had been
+ * taken. So whoever retires a block says how many had been taken when it was
+ * unlinked, and the youngest holder that has it *keeps* it; when that goes, the
+ * next older one that has it does, and after the last it goes to limbo.
+ *
+ *     holders   3 (v5)           7 (v9)           8 (v9)
+ *     kept      v2 until 6       v9 until 7       v1 until 8
+ *               v5 until 3       v4 until 7
+ *
+ * A block that waits has no version, being no change; it holds the number of
+ * images taken before it instead.
  */
 #ifndef RDMETA_RECLAIM_H
 #define RDMETA_RECLAIM_H
@@ -47,7 +62,17 @@ typedef struct rdmeta_reclaim {
         size_t large_bytes; /* of which not the slab's */
         size_t looked_at; /* limbo_bytes after the last look */
         rdmeta_slab_t *blocks;
+        rdmeta_tailq_t holders; /* the oldest first */
+        uint64_t taken;         /* images, since the beginning */
 } rdmeta_reclaim_t;
+
+typedef struct rdmeta_holder {
+        rdmeta_tailq_node_t node;
+        uint64_t number;  /* of its image, from 1 on */
+        uint64_t version; /* the cache's when it was taken */
+        rdmeta_topic_t *kept;
+        size_t kept_bytes;
+} rdmeta_holder_t;
 
 #define RDMETA_READING_SPECIAL 0x80000000u
 
@@ -73,8 +98,18 @@ void rdmeta_reclaim_add(rdmeta_reclaim_t *r, rdmeta_reading_t *reading,
  * thread. */
 void rdmeta_reading_alone(rdmeta_reading_t *reading);
 void rdmeta_reclaim_remove(rdmeta_reclaim_t *r, rdmeta_reading_t *reading);
-/* Take over what no new reader can find any more. Cannot fail. */
-void rdmeta_reclaim_topic(rdmeta_reclaim_t *r, rdmeta_topic_t *t);
+/* Another image is taken, at that version. */
+void rdmeta_reclaim_hold(rdmeta_reclaim_t *r, rdmeta_holder_t *h,
+                         uint64_t version);
+/* What it kept is kept by others, or retired. */
+void rdmeta_reclaim_release(rdmeta_reclaim_t *r, rdmeta_holder_t *h);
+/* Whether an image has a block that was unlinked after `taken` were. */
+int rdmeta_holder_has(const rdmeta_holder_t *h, const rdmeta_topic_t *t,
+                      uint64_t taken);
+/* Take over what no new reader can find any more, since `taken` images were.
+ * Cannot fail. */
+void rdmeta_reclaim_topic(rdmeta_reclaim_t *r, rdmeta_topic_t *t,
+                          uint64_t taken);
 void rdmeta_reclaim_large(rdmeta_reclaim_t *r, rdmeta_large_t *large);
 /* Free what can be; looks at the readers only if it is worth it. */
 void rdmeta_reclaim_collect(rdmeta_reclaim_t *r);

@@ -49,7 +49,8 @@ static void ring_pop(rdmeta_ring_t *ring) {
                         rdmeta_ring_at(ring, ring->item_head++);
                 ring->held -= old_bytes(ring, item);
                 if (item->old_)
-                        rdmeta_reclaim_topic(ring->reclaim, item->old_);
+                        rdmeta_reclaim_topic(ring->reclaim, item->old_,
+                                             b->taken);
         }
         if (b->old_brokers) {
                 ring->held -= b->old_brokers->large.size;
@@ -140,6 +141,7 @@ void rdmeta_ring_begin(rdmeta_ring_t *ring,
 
         *b       = *batch;
         b->first = ring->item_tail;
+        b->taken = ring->reclaim->taken;
         b->n     = 0;
         if (b->old_brokers) {
                 ring->held += b->old_brokers->large.size;

@@ -21,6 +21,7 @@ typedef struct rdmeta_ring_batch {
         uint64_t version;
         int64_t wall_us;
         uint64_t first; /* item, counted since the beginning */
+        uint64_t taken; /* images, before it */
         const rdmeta_brokers_t *old_brokers; /* NULL: did not change */
         const rdmeta_brokers_t *brokers;     /* as of this version */
         uint32_t n;

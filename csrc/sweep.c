@@ -120,7 +120,7 @@ int64_t rdmeta_cache_sweep(rdmeta_cache_t *c, rdmeta_time_t now) {
                                       memory_order_relaxed);
         if (shared >= now.mono_us && shared < next)
                 next = shared;
-        rdmeta_reclaim_collect(&c->reclaim);
+        rdmeta_collect(c);
         rdmeta_wait_unlock(&c->wait);
         /* At its deadline a thing is still in time. */
         return next == INT64_MAX ? next : next + 1;
@@ -170,7 +170,7 @@ rdmeta_err_t rdmeta_cache_purge(rdmeta_cache_t *c, rdmeta_time_t now) {
                 c->erased                       = w.version;
                 rdmeta_write_end(&w, 1);
         }
-        rdmeta_reclaim_collect(&c->reclaim);
+        rdmeta_collect(c);
         rdmeta_wait_unlock(&c->wait);
         return err;
 }
@@ -301,7 +301,7 @@ rdmeta_err_t rdmeta_cache_apply_leader_hint(rdmeta_cache_t *c,
         c->stats.leader_hints_taken += applied.changed;
         c->stats.leader_hints_ignored += !applied.changed;
         applied.version = rdmeta_wait_version(&c->wait);
-        rdmeta_reclaim_collect(&c->reclaim);
+        rdmeta_collect(c);
         rdmeta_wait_unlock(&c->wait);
         if (out)
                 *out = applied;

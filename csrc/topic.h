@@ -132,12 +132,12 @@ RDMETA_INLINE rdmeta_cold_t *rdmeta_cold(const rdmeta_topic_t *t) {
 
 RDMETA_INLINE int32_t rdmeta_topic_source(const rdmeta_topic_t *t) {
         return __atomic_load_n((const int32_t *)(const void *)t - 1,
-                               __ATOMIC_RELAXED);
+                               __ATOMIC_ACQUIRE);
 }
 
 RDMETA_INLINE void rdmeta_topic_source_set(rdmeta_topic_t *t,
                                            int32_t broker) {
-        __atomic_store_n((int32_t *)(void *)t - 1, broker, __ATOMIC_RELAXED);
+        __atomic_store_n((int32_t *)(void *)t - 1, broker, __ATOMIC_RELEASE);
 }
 
 /* The length of a valid topic's name, and what no length is of any other. */

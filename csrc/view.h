@@ -58,24 +58,32 @@ int32_t rdmeta_view_leader_slow(const rdmeta_root_t *root,
                                 const rdmeta_topic_t *t, int32_t partition,
                                 int64_t mono_us, int stale_ok);
 
-/* Width 3 says: not to be had so simply. */
-RDMETA_INLINE int32_t rdmeta_view_pick(const rdmeta_root_t *root,
-                                       const rdmeta_topic_t *t, size_t len,
-                                       int32_t partition, int64_t mono_us,
-                                       int stale_ok) {
+/* Of a topic of state VALID. Width 3 says: not to be had so simply. */
+RDMETA_INLINE int32_t rdmeta_view_pick_at(const rdmeta_topic_t *t, size_t len,
+                                          int64_t deadline, int32_t partition,
+                                          int64_t mono_us, int stale_ok) {
         const uint32_t shape = t->shape;
         const char *leaders  = t->name + len;
         int32_t leader;
 
         if (RDMETA_UNLIKELY((uint32_t)partition >= shape >> 2) ||
-            RDMETA_UNLIKELY(rdmeta_view_deadline(root, t) < mono_us) ||
+            RDMETA_UNLIKELY(deadline < mono_us) ||
             RDMETA_UNLIKELY((shape & 3) == RDMETA_TOPIC_SPARSE))
-                return rdmeta_view_leader_slow(root, t, partition, mono_us,
-                                               stale_ok);
+                return rdmeta_view_leader_at(t, deadline, partition, mono_us,
+                                             stale_ok);
         leader = rdmeta_col_get(leaders, shape & 3, (uint32_t)partition);
         if (RDMETA_UNLIKELY(leader < 0) && stale_ok)
-                return rdmeta_view_leader_slow(root, t, partition, mono_us, 1);
+                return rdmeta_view_leader_at(t, deadline, partition, mono_us,
+                                             1);
         return leader;
+}
+
+RDMETA_INLINE int32_t rdmeta_view_pick(const rdmeta_root_t *root,
+                                       const rdmeta_topic_t *t, size_t len,
+                                       int32_t partition, int64_t mono_us,
+                                       int stale_ok) {
+        return rdmeta_view_pick_at(t, len, rdmeta_view_deadline(root, t),
+                                   partition, mono_us, stale_ok);
 }
 
 /*

@@ -7,19 +7,12 @@
  * inserting them one by one costs more than everything else together.
  */
 #include "cache.h"
-
-#include <stdlib.h>
+#include "sort.h"
 
 typedef struct name_key {
         const char *data;
         size_t len;
 } name_key_t;
-
-static int names_compare(const char *a, size_t n, const char *b, size_t m) {
-        const int res = memcmp(a, b, n < m ? n : m);
-
-        return res ? res : n < m ? -1 : n > m;
-}
 
 static const rdmeta_topic_t *node_topic(const rdmeta_avl_node_t *n) {
         return RDMETA_CONTAINER(n, const rdmeta_entry_t, avl)->topic;
@@ -30,7 +23,8 @@ static int compare_nodes(const rdmeta_avl_node_t *a,
         const rdmeta_topic_t *x = node_topic(a), *y = node_topic(b);
 
         (void)opaque;
-        return names_compare(x->name, x->name_len, y->name, y->name_len);
+        return rdmeta_names_compare(x->name, x->name_len, y->name,
+                                    y->name_len);
 }
 
 static int compare_key(const void *key, const rdmeta_avl_node_t *node,
@@ -39,7 +33,7 @@ static int compare_key(const void *key, const rdmeta_avl_node_t *node,
         const rdmeta_topic_t *t = node_topic(node);
 
         (void)opaque;
-        return names_compare(k->data, k->len, t->name, t->name_len);
+        return rdmeta_names_compare(k->data, k->len, t->name, t->name_len);
 }
 
 void rdmeta_tree_init(rdmeta_cache_t *c) {
@@ -62,112 +56,41 @@ void rdmeta_tree_remove(rdmeta_cache_t *c, rdmeta_entry_t *e) {
                 rdmeta_avl_remove(&c->tree, &e->avl);
 }
 
-/* ---- sorting names ------------------------------------------------------- */
-
-/*
- * Eight bytes of a name as a number, so that a comparison touches no name.
- * What a group of names begins with in common is left out first - else the
- * first eight bytes of most names would be equal - and a group whose eight
- * bytes are equal is sorted by what comes after them.
- */
-typedef struct sort_item {
-        uint64_t key;
-        rdmeta_avl_node_t *node;
-} sort_item_t;
-
-enum { SORT_FEW = 8, SORT_LEVELS = 8 };
-
-static int compare_items(const void *a, const void *b) {
-        return compare_nodes(((const sort_item_t *)a)->node,
-                             ((const sort_item_t *)b)->node, NULL);
-}
-
-static int compare_keys(const void *a, const void *b) {
-        const uint64_t x = ((const sort_item_t *)a)->key;
-        const uint64_t y = ((const sort_item_t *)b)->key;
-
-        return x < y ? -1 : x > y;
-}
-
-/* How many bytes all names have in common; they do have `depth`. */
-static size_t common_prefix(const sort_item_t *v, size_t n, size_t depth) {
-        const rdmeta_topic_t *first = node_topic(v[0].node);
-        size_t len                  = first->name_len, i, k;
-
-        for (i = 1; i < n && len > depth; i++) {
-                const rdmeta_topic_t *t = node_topic(v[i].node);
-                if (t->name_len < len)
-                        len = t->name_len;
-                for (k = depth; k + 8 <= len; k += 8)
-                        if (rdmeta_load64(first->name + k) !=
-                            rdmeta_load64(t->name + k))
-                                break;
-                while (k < len && first->name[k] == t->name[k])
-                        k++;
-                len = k;
-        }
-        return len;
-}
-
-/* Zeros follow the end of a name. */
-static uint64_t key_at(const rdmeta_topic_t *t, size_t depth) {
-        uint8_t tail[8] = {0};
-
-        if (t->name_len >= depth + 8)
-                return rdmeta_be64(t->name + depth);
-        if (t->name_len > depth)
-                memcpy(tail, t->name + depth, t->name_len - depth);
-        return rdmeta_be64(tail);
-}
-
-static void sort_names(sort_item_t *v, size_t n, size_t depth, int level) {
-        size_t i, begin;
-
-        if (n <= SORT_FEW || level == SORT_LEVELS) {
-                if (n > 1)
-                        qsort(v, n, sizeof(*v), compare_items);
-                return;
-        }
-        depth = common_prefix(v, n, depth);
-        for (i = 0; i < n; i++)
-                v[i].key = key_at(node_topic(v[i].node), depth);
-        qsort(v, n, sizeof(*v), compare_keys);
-        for (begin = 0, i = 1; i <= n; i++)
-                if (i == n || v[i].key != v[begin].key) {
-                        sort_names(v + begin, i - begin, depth, level + 1);
-                        begin = i;
-                }
-}
+/* ---- the tree ------------------------------------------------------------ */
 
 /* Every entry has a slot of the order array, and they lie in memory as they
  * do in it. */
-static size_t collect_items(const rdmeta_order_t *o, sort_item_t *out) {
+static size_t collect_items(const rdmeta_order_t *o, rdmeta_sort_item_t *out) {
         size_t n = 0;
         uint32_t k;
 
-        for (k = 0; k < o->count; k++)
-                if (o->slots[k].entry)
-                        out[n++].node = &o->slots[k].entry->avl;
+        for (k = 0; k < o->count; k++) {
+                if (!o->slots[k].entry)
+                        continue;
+                out[n].topic  = o->slots[k].entry->topic;
+                out[n++].with = k;
+        }
         return n;
 }
 
 rdmeta_err_t rdmeta_tree_make(rdmeta_cache_t *c) {
         const size_t size = (c->entries + 1) *
-                            (sizeof(sort_item_t) + sizeof(rdmeta_avl_node_t *));
+                            (sizeof(rdmeta_sort_item_t) +
+                             sizeof(rdmeta_avl_node_t *));
         rdmeta_avl_node_t **nodes;
-        sort_item_t *items;
+        rdmeta_sort_item_t *items;
         size_t n, i;
 
         if (c->tree_made)
                 return RDMETA_OK;
-        items = (sort_item_t *)rdmeta_alloc(&c->conf.allocator, size);
+        items = (rdmeta_sort_item_t *)rdmeta_alloc(&c->conf.allocator, size);
         if (!items)
                 return RDMETA_ERR_NO_MEMORY;
         n = collect_items(&c->order, items);
-        sort_names(items, n, 0, 0);
+        rdmeta_sort_topics(items, n);
         nodes = (rdmeta_avl_node_t **)(void *)(items + c->entries + 1);
         for (i = 0; i < n; i++)
-                nodes[i] = items[i].node;
+                nodes[i] = &c->order.slots[items[i].with].entry->avl;
         rdmeta_avl_build(&c->tree, nodes, n);
         rdmeta_free(&c->conf.allocator, items, size);
         c->tree_made = 1;
@@ -220,7 +143,7 @@ static rdmeta_err_t image_first(const rdmeta_image_t *image, size_t n,
                 const rdmeta_err_t err = image->ops->at(image, mid, &seen);
                 if (err)
                         return err;
-                if (names_compare(seen.topic->name, seen.topic->name_len,
+                if (rdmeta_names_compare(seen.topic->name, seen.topic->name_len,
                                   prefix->data, prefix->len) < 0)
                         lo = mid + 1;
                 else

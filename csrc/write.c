@@ -11,8 +11,11 @@ void rdmeta_write_init(rdmeta_write_t *w, rdmeta_cache_t *c, rdmeta_time_t now,
 }
 
 rdmeta_err_t rdmeta_write_reserve(rdmeta_write_t *w, size_t n) {
-        rdmeta_err_t err = rdmeta_ring_reserve(&w->c->ring, n);
+        rdmeta_err_t err = rdmeta_holds_reserve(w->c, n);
 
+        if (err)
+                return err;
+        err         = rdmeta_ring_reserve(&w->c->ring, n);
         w->recorded = err == 1;
         return err == 1 ? RDMETA_OK : err;
 }

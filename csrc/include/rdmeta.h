@@ -45,7 +45,7 @@ extern "C" {
 
 /** Layout of this header: the low 16 bits grow when calls are appended, the
  *  high 16 change when something existing does. */
-#define RDMETA_ABI_VERSION 0x00010032u
+#define RDMETA_ABI_VERSION 0x00010038u
 
 /* ------------------------------------------------------------------------
  * Values
@@ -332,7 +332,10 @@ typedef struct rdmeta_stats {
         int64_t shared_deadline_us; /**< of the last all-topics answer */
         int32_t readers, waiters, watches;
         int32_t handles; /**< names resolved and held */
-        uint64_t reserved[8];
+        uint64_t bytes_images; /**< of `bytes`: what only images hold */
+        int32_t images;        /**< taken, and not let go */
+        int32_t reserved_small;
+        uint64_t reserved[6];
 } rdmeta_stats_t;
 /** Threads: any; takes the writers' lock for a moment. Cannot fail. */
 RDMETA_API void rdmeta_cache_stats(rdmeta_cache_t *cache,

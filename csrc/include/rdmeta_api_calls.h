@@ -57,7 +57,13 @@
         F(rdmeta_handle_leader) \
         F(rdmeta_handle_find) \
         F(rdmeta_handle_partition_for) \
-        F(rdmeta_murmur2)
+        F(rdmeta_murmur2) \
+        F(rdmeta_cache_image) \
+        F(rdmeta_image_ref) \
+        F(rdmeta_image_unref) \
+        F(rdmeta_image_reader) \
+        F(rdmeta_image_info) \
+        F(rdmeta_image_diff)
 
 /* Defined by rdmeta_api.h in extensions, which do not link the functions. */
 #ifdef RDMETA_API_ROUTED
@@ -161,6 +167,18 @@
         (rdmeta_api->rdmeta_handle_partition_for(__VA_ARGS__))
 #define rdmeta_murmur2(...) \
         (rdmeta_api->rdmeta_murmur2(__VA_ARGS__))
+#define rdmeta_cache_image(...) \
+        (rdmeta_api->rdmeta_cache_image(__VA_ARGS__))
+#define rdmeta_image_ref(...) \
+        (rdmeta_api->rdmeta_image_ref(__VA_ARGS__))
+#define rdmeta_image_unref(...) \
+        (rdmeta_api->rdmeta_image_unref(__VA_ARGS__))
+#define rdmeta_image_reader(...) \
+        (rdmeta_api->rdmeta_image_reader(__VA_ARGS__))
+#define rdmeta_image_info(...) \
+        (rdmeta_api->rdmeta_image_info(__VA_ARGS__))
+#define rdmeta_image_diff(...) \
+        (rdmeta_api->rdmeta_image_diff(__VA_ARGS__))
 #endif
 
 #endif /* RDMETA_API_CALLS_H */

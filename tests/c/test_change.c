@@ -54,10 +54,10 @@ static int32_t wanted(int from, int to) {
                 return from == RDMETA_TOPIC_VALID ? RDMETA_TOPIC_REMOVED : -1;
         if (to == RDMETA_TOPIC_VALID)
                 return from == RDMETA_TOPIC_VALID ? -1 : RDMETA_TOPIC_ADDED;
-        if (to == RDMETA_TOPIC_MISSING)
-                return RDMETA_TOPIC_ABSENT;
         if (to == RDMETA_TOPIC_WAIT || from == to)
                 return -1;
+        if (to == RDMETA_TOPIC_MISSING)
+                return RDMETA_TOPIC_ABSENT;
         return RDMETA_TOPIC_ERROR;
 }
 

@@ -1,0 +1,241 @@
+/* Reading an image of a cache: the tables as they were, the blocks as ever.
+ * No lock, but for memory. */
+#include "hold.h"
+
+#include "cache.h"
+#include "sort.h"
+
+RDMETA_INLINE const rdmeta_held_t *held(const rdmeta_image_t *image) {
+        return (const rdmeta_held_t *)(const void *)image;
+}
+
+/* What was in flight is nowhere: it has been asked for, and nothing more. */
+static int64_t held_deadline(const rdmeta_held_t *h, int64_t own) {
+        if (own == RDMETA_DEADLINE_SHARED)
+                return h->shared_deadline;
+        return own == RDMETA_DEADLINE_ASKED ? RDMETA_DEADLINE_ASKED + 1 : own;
+}
+
+/* The topic that slot `k` of the names led to. */
+static void held_seen(const rdmeta_held_t *h, uint32_t k,
+                      const rdmeta_topic_t *t, rdmeta_seen_t *out) {
+        const int64_t own = rdmeta_pin_deadline(h->names, k, t);
+
+        out->topic    = t;
+        out->deadline = held_deadline(h, own);
+        out->source   = own == RDMETA_DEADLINE_SHARED
+                                ? h->shared_source
+                                : rdmeta_pin_source(h->names, k, t);
+}
+
+/* The block of that name, and its slot; NULL: none. */
+RDMETA_INLINE const rdmeta_topic_t *held_name(const rdmeta_held_t *h,
+                                              const char *name, size_t len,
+                                              uint32_t *at) {
+        const rdmeta_table_t *table = h->names->table;
+        const uint64_t hash         = rdmeta_hash(table->key, name, len);
+        uint32_t k                  = rdmeta_slot_first(hash) & table->mask;
+
+        for (;; k = (k + 1) & table->mask) {
+                const uint64_t slot = rdmeta_pin_slot(h->names, k);
+                const rdmeta_topic_t *t;
+
+                if (!slot)
+                        return NULL;
+                if (!rdmeta_slot_tag_is(slot, hash))
+                        continue;
+                t = rdmeta_slot_topic(slot);
+                if (t->name_len != len ||
+                    !rdmeta_name_equal(t->name, name, len))
+                        continue;
+                *at = k;
+                return t->state == RDMETA_TOPIC_WAIT ? NULL : t;
+        }
+}
+
+static int32_t held_leader(const rdmeta_image_t *image, const char *name,
+                           size_t len, int32_t partition, int64_t mono_us,
+                           int stale_ok) {
+        const rdmeta_held_t *h = held(image);
+        const rdmeta_topic_t *t;
+        int64_t deadline;
+        uint32_t k;
+
+        t = held_name(h, name, len, &k);
+        if (!t)
+                return RDMETA_NOT_CACHED;
+        deadline = held_deadline(h, rdmeta_pin_deadline(h->names, k, t));
+        if (RDMETA_LIKELY(t->state == RDMETA_TOPIC_VALID))
+                return rdmeta_view_pick_at(t, len, deadline, partition,
+                                           mono_us, stale_ok);
+        return rdmeta_view_leader_at(t, deadline, partition, mono_us,
+                                     stale_ok);
+}
+
+static rdmeta_err_t held_find(const rdmeta_image_t *image, const char *name,
+                              size_t len, rdmeta_seen_t *out) {
+        const rdmeta_held_t *h = held(image);
+        const rdmeta_topic_t *t;
+        uint32_t k;
+
+        t = held_name(h, name, len, &k);
+        if (!t)
+                return RDMETA_NOT_CACHED;
+        held_seen(h, k, t, out);
+        return RDMETA_OK;
+}
+
+static void held_times(const rdmeta_image_t *image, rdmeta_seen_t *seen) {
+        const rdmeta_held_t *h  = held(image);
+        const rdmeta_topic_t *t = seen->topic;
+        uint32_t k;
+
+        if (held_name(h, t->name, t->name_len, &k) == t)
+                held_seen(h, k, t, seen);
+        else { /* another's topic: a caller's mistake */
+                seen->deadline = RDMETA_DEADLINE_ASKED + 1;
+                seen->source   = -1;
+        }
+}
+
+static rdmeta_err_t held_find_id(const rdmeta_image_t *image,
+                                 const uint8_t id[16], rdmeta_seen_t *out) {
+        const rdmeta_held_t *h      = held(image);
+        const rdmeta_table_t *table = h->ids->table;
+        const uint64_t hash         = rdmeta_hash_id(table->key, id);
+        uint32_t k                  = rdmeta_slot_first(hash) & table->mask;
+
+        for (;; k = (k + 1) & table->mask) {
+                const uint64_t slot = rdmeta_pin_slot(h->ids, k);
+
+                if (!slot)
+                        return RDMETA_NOT_CACHED;
+                out->topic = rdmeta_slot_topic(slot);
+                if (rdmeta_slot_tag_is(slot, hash) &&
+                    out->topic != &rdmeta_grave.topic &&
+                    !memcmp(rdmeta_cold(out->topic)->id, id, 16))
+                        break;
+        }
+        held_times(image, out);
+        return RDMETA_OK;
+}
+
+/* ---- in the order of names ----------------------------------------------- */
+
+static void *held_alloc(rdmeta_image_t *image, size_t size) {
+        rdmeta_cache_t *c = held(image)->cache;
+        void *p;
+
+        if (rdmeta_read_lock(c))
+                return NULL;
+        p = rdmeta_alloc(&c->conf.allocator, size);
+        rdmeta_read_unlock(c);
+        return p;
+}
+
+static void held_give(rdmeta_image_t *image, void *p, size_t size) {
+        rdmeta_cache_t *c = held(image)->cache;
+        const int locked  = rdmeta_read_lock(c) == RDMETA_OK;
+
+        rdmeta_free(&c->conf.allocator, p, size);
+        if (locked)
+                rdmeta_read_unlock(c);
+}
+
+/* All of them, in no order; `items` NULL: how many. */
+static size_t held_collect(const rdmeta_held_t *h, rdmeta_sort_item_t *items) {
+        const rdmeta_table_t *table = h->names->table;
+        size_t n                    = 0;
+        uint32_t k;
+
+        for (k = 0; k <= table->mask; k++) {
+                const rdmeta_topic_t *t = rdmeta_slot_topic(
+                        rdmeta_pin_slot(h->names, k));
+                if (!t || t == &rdmeta_grave.topic ||
+                    t->state == RDMETA_TOPIC_WAIT)
+                        continue;
+                if (items) {
+                        items[n].topic = t;
+                        items[n].with  = k;
+                }
+                n++;
+        }
+        return n;
+}
+
+static rdmeta_err_t order_make(rdmeta_held_t *h, rdmeta_held_order_t **out) {
+        const size_t n          = held_collect(h, NULL);
+        const size_t items_size = (n + 1) * sizeof(rdmeta_sort_item_t);
+        rdmeta_held_order_t *order;
+        rdmeta_sort_item_t *items;
+        size_t size = sizeof(*order) + n * sizeof(order->topics[0]), i;
+
+        items = (rdmeta_sort_item_t *)held_alloc(&h->image, items_size);
+        if (!items)
+                return RDMETA_ERR_NO_MEMORY;
+        order = (rdmeta_held_order_t *)held_alloc(&h->image, size);
+        if (order) {
+                held_collect(h, items);
+                rdmeta_sort_topics(items, n);
+                order->size = size;
+                order->n    = n;
+                for (i = 0; i < n; i++) {
+                        order->topics[i].topic = items[i].topic;
+                        order->topics[i].slot  = (uint32_t)items[i].with;
+                }
+        }
+        held_give(&h->image, items, items_size);
+        *out = order;
+        return order ? RDMETA_OK : RDMETA_ERR_NO_MEMORY;
+}
+
+/* Sorted by whoever comes first, outside the lock; who comes second meanwhile
+ * has done it in vain. */
+static rdmeta_err_t held_order(rdmeta_image_t *image, size_t *n) {
+        rdmeta_held_t *h           = (rdmeta_held_t *)(void *)image;
+        rdmeta_held_order_t *order = atomic_load_explicit(
+                &h->order, memory_order_acquire);
+        rdmeta_held_order_t *none  = NULL;
+        rdmeta_err_t err;
+
+        if (!order) {
+                err = order_make(h, &order);
+                if (err)
+                        return err;
+                if (atomic_compare_exchange_strong_explicit(
+                            &h->order, &none, order, memory_order_acq_rel,
+                            memory_order_acquire)) {
+                        atomic_fetch_add_explicit(&h->cache->holds.bytes,
+                                                  order->size,
+                                                  memory_order_relaxed);
+                } else {
+                        held_give(image, order, order->size);
+                        order = none;
+                }
+        }
+        *n = order->n;
+        return RDMETA_OK;
+}
+
+static rdmeta_err_t held_at(const rdmeta_image_t *image, size_t i,
+                            rdmeta_seen_t *out) {
+        const rdmeta_held_t *h           = held(image);
+        const rdmeta_held_order_t *order = atomic_load_explicit(
+                &h->order, memory_order_acquire);
+
+        held_seen(h, order->topics[i].slot, order->topics[i].topic, out);
+        return RDMETA_OK;
+}
+
+const rdmeta_image_ops_t rdmeta_held_ops = {
+        .leader  = held_leader,
+        .find    = held_find,
+        .find_id = held_find_id,
+        .times   = held_times,
+        .order   = held_order,
+        .at      = held_at,
+        .info    = rdmeta_held_info,
+        .alloc   = held_alloc,
+        .free    = held_give,
+        .verify  = NULL,
+        .destroy = rdmeta_held_destroy};

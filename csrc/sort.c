@@ -1,0 +1,82 @@
+#include "sort.h"
+
+#include <stdlib.h>
+
+enum { SORT_FEW = 8, SORT_LEVELS = 8 };
+
+int rdmeta_names_compare(const char *a, size_t n, const char *b, size_t m) {
+        const int res = memcmp(a, b, n < m ? n : m);
+
+        return res ? res : n < m ? -1 : n > m;
+}
+
+static int compare_items(const void *a, const void *b) {
+        const rdmeta_topic_t *x = ((const rdmeta_sort_item_t *)a)->topic;
+        const rdmeta_topic_t *y = ((const rdmeta_sort_item_t *)b)->topic;
+
+        return rdmeta_names_compare(x->name, x->name_len, y->name,
+                                    y->name_len);
+}
+
+static int compare_keys(const void *a, const void *b) {
+        const uint64_t x = ((const rdmeta_sort_item_t *)a)->key;
+        const uint64_t y = ((const rdmeta_sort_item_t *)b)->key;
+
+        return x < y ? -1 : x > y;
+}
+
+/* How many bytes all names have in common; they do have `depth`. */
+static size_t common_prefix(const rdmeta_sort_item_t *v, size_t n,
+                            size_t depth) {
+        const rdmeta_topic_t *first = v[0].topic;
+        size_t len                  = first->name_len, i, k;
+
+        for (i = 1; i < n && len > depth; i++) {
+                const rdmeta_topic_t *t = v[i].topic;
+                if (t->name_len < len)
+                        len = t->name_len;
+                for (k = depth; k + 8 <= len; k += 8)
+                        if (rdmeta_load64(first->name + k) !=
+                            rdmeta_load64(t->name + k))
+                                break;
+                while (k < len && first->name[k] == t->name[k])
+                        k++;
+                len = k;
+        }
+        return len;
+}
+
+/* Zeros follow the end of a name. */
+static uint64_t key_at(const rdmeta_topic_t *t, size_t depth) {
+        uint8_t tail[8] = {0};
+
+        if (t->name_len >= depth + 8)
+                return rdmeta_be64(t->name + depth);
+        if (t->name_len > depth)
+                memcpy(tail, t->name + depth, t->name_len - depth);
+        return rdmeta_be64(tail);
+}
+
+static void sort_names(rdmeta_sort_item_t *v, size_t n, size_t depth,
+                       int level) {
+        size_t i, begin;
+
+        if (n <= SORT_FEW || level == SORT_LEVELS) {
+                if (n > 1)
+                        qsort(v, n, sizeof(*v), compare_items);
+                return;
+        }
+        depth = common_prefix(v, n, depth);
+        for (i = 0; i < n; i++)
+                v[i].key = key_at(v[i].topic, depth);
+        qsort(v, n, sizeof(*v), compare_keys);
+        for (begin = 0, i = 1; i <= n; i++)
+                if (i == n || v[i].key != v[begin].key) {
+                        sort_names(v + begin, i - begin, depth, level + 1);
+                        begin = i;
+                }
+}
+
+void rdmeta_sort_topics(rdmeta_sort_item_t *items, size_t n) {
+        sort_names(items, n, 0, 0);
+}

@@ -1,0 +1,235 @@
+/*
+ * What it costs to hold an image, for how long what lives, and fork. What an
+ * image says is in test_image.c.
+ */
+#include "cache_world.h"
+
+#include <sys/wait.h>
+
+/* ---- what holding costs -------------------------------------------------- */
+
+static size_t bytes_images(cw_t *w) {
+        return cw_stats(w).bytes_images;
+}
+
+static void many_topics(cw_t *w, int32_t epoch, uint32_t first, uint32_t n) {
+        enum { TOPICS = 20000 };
+        static gen_topic_t topics[TOPICS];
+        static gen_partition_t rows[TOPICS][4];
+        static char names[TOPICS][32];
+        static int32_t replicas[3] = {1, 2, 3};
+        static rdmeta_broker_t brokers[3];
+        gen_cluster_t c = {.topics = topics + first, .brokers = brokers,
+                           .topic_count = n, .broker_count = 3,
+                           .cluster_id = GEN_STR("c"), .controller = 1};
+        const rdmeta_request_t asked = cw_request(w, RDMETA_ASKED_UNKNOWN);
+        gen_bytes_t body             = {0};
+        uint32_t i, p;
+
+        for (i = 0; i < 3; i++)
+                brokers[i] = (rdmeta_broker_t){(int32_t)i + 1, 9092,
+                                               GEN_STR("h"), {NULL, 0}};
+        for (i = first; i < first + n; i++) {
+                snprintf(names[i], sizeof(names[i]), "a.topic.number-%06u", i);
+                memset(&topics[i], 0, sizeof(topics[i]));
+                topics[i].name            = test_str(names[i]);
+                topics[i].partitions      = rows[i];
+                topics[i].partition_count = 4;
+                memcpy(topics[i].id, &(uint32_t){i + 1}, 4);
+                for (p = 0; p < 4; p++)
+                        rows[i][p] = (gen_partition_t){
+                                .id = (int32_t)p, .leader = 1 + epoch % 3,
+                                .epoch    = epoch,
+                                .replicas = {replicas, 3},
+                                .isr      = {replicas, 3}};
+        }
+        gen_response(&c, w->api_version, &body);
+        CHECK(!cw_apply(w, body.data, body.len, &asked));
+        gen_bytes_free(&body);
+}
+
+static void no_ring(rdmeta_conf_t *conf) {
+        conf->ring_bytes = 0;
+}
+
+static void test_an_old_image_costs_what_has_changed_since(void) {
+        size_t taken, after_one, page, block, k;
+        rdmeta_image_t *image;
+        cw_t w;
+
+        cw_init(&w, no_ring);
+        many_topics(&w, 1, 0, 20000);
+        CHECK(bytes_images(&w) == 0);
+        image = rdmeta_cache_image(w.cache, w.now);
+        CHECK(image);
+        taken = bytes_images(&w);
+        CHECK(taken < 20000); /* less than a byte a topic: nothing is copied */
+        page  = w.cache->holds.names.size + w.cache->holds.ids.size;
+        block = 256;
+        many_topics(&w, 2, 5000, 20);
+        after_one = bytes_images(&w);
+        CHECK(after_one > taken + 20 * 64);
+        CHECK(after_one <= taken + 20 * (page + block));
+        /* What has come and gone since is not held. */
+        for (k = 3; k < 200; k++)
+                many_topics(&w, (int32_t)k, 5000, 20);
+        CHECK(bytes_images(&w) == after_one);
+        /* All pages are copied at last, and all old blocks kept. */
+        many_topics(&w, 200, 0, 20000);
+        CHECK(bytes_images(&w) > 20000 * 64);
+        CHECK(bytes_images(&w) <= 20000 * (block + 2 * 2 * 20));
+        rdmeta_image_unref(image);
+        CHECK(bytes_images(&w) == 0);
+        cw_destroy(&w);
+}
+
+static void test_names_in_flight_do_not_pile_up_beside_an_image(void) {
+        rdmeta_image_t *image;
+        size_t bytes = 0;
+        char name[32];
+        cw_t w;
+        int k;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "a#a 0:1@1; b!3"));
+        cw_hint(&w, "before", 0);
+        image = rdmeta_cache_image(w.cache, w.now);
+        CHECK(image);
+        for (k = 0; k < 1000; k++) {
+                snprintf(name, sizeof(name), "flight-%04d", k % 100);
+                cw_pass(&w, CW_S);
+                cw_hint(&w, name, 0);
+                cw_hint(&w, "b", 0);
+                CHECK(rdmeta_cache_purge_hints(w.cache, NULL, 0, w.now) > 0);
+                cw_check(&w);
+                if (k == 100)
+                        bytes = bytes_images(&w);
+                CHECK(k < 100 || bytes_images(&w) == bytes);
+        }
+        rdmeta_image_unref(image);
+        cw_destroy(&w);
+}
+
+static void test_an_image_outlives_every_other_reference(void) {
+        rdmeta_reader_t *r;
+        rdmeta_image_t *image;
+        rdmeta_conf_t conf;
+        test_heap_t heap;
+        rdmeta_cache_t *c;
+
+        rdmeta_conf_init(&conf);
+        conf.allocator = test_allocator(&heap);
+        c              = rdmeta_cache_new(&conf);
+        image          = rdmeta_cache_image(c, (rdmeta_time_t){1, 2});
+        CHECK(c && image);
+        rdmeta_cache_unref(c);
+        r = rdmeta_image_reader(image, 0);
+        CHECK(r);
+        rdmeta_image_unref(image);
+        CHECK(rdmeta_leader(r, "t", 1, 0, 0) == RDMETA_NOT_CACHED);
+        rdmeta_reader_destroy(r);
+        CHECK(!heap.blocks && !heap.bytes);
+}
+
+static void test_each_cache_has_a_session_of_its_own(void) {
+        static const uint8_t none[16];
+        uint8_t first[16];
+        rdmeta_image_info_t info;
+        int k;
+
+        for (k = 0; k < 2; k++) {
+                rdmeta_cache_t *c     = rdmeta_cache_new(NULL);
+                rdmeta_image_t *image = rdmeta_cache_image(
+                        c, (rdmeta_time_t){0, 0});
+
+                CHECK(c && image);
+                rdmeta_image_info(image, &info);
+                CHECK(memcmp(info.session, none, 16) != 0);
+                CHECK(k == 0 || memcmp(info.session, first, 16) != 0);
+                memcpy(first, info.session, 16);
+                rdmeta_image_unref(image);
+                rdmeta_cache_unref(c);
+        }
+}
+
+/* ---- fork ---------------------------------------------------------------- */
+
+static void test_in_a_forks_child_images_are_read_taken_and_let_go(void) {
+        rdmeta_image_t *image, *other;
+        rdmeta_reader_t *r;
+        int status;
+        pid_t pid;
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "a#a 0:1@1 1:2@1"));
+        image = rdmeta_cache_image(w.cache, w.now);
+        CHECK(image);
+        CHECK(!cw_say(&w, "a#a 0:3@2 1:2@1"));
+        pid = fork();
+        CHECK(pid >= 0);
+        if (pid == 0) {
+                alarm(20);
+                other = rdmeta_cache_image(w.cache, w.now);
+                r     = rdmeta_image_reader(image, 0);
+                CHECK(other && r);
+                CHECK(rdmeta_leader(r, "a", 1, 0, w.now.mono_us) == 1);
+                rdmeta_reader_destroy(r);
+                rdmeta_image_unref(image);
+                r = rdmeta_image_reader(other, 0);
+                CHECK(rdmeta_leader(r, "a", 1, 0, w.now.mono_us) == 3);
+                rdmeta_reader_destroy(r);
+                rdmeta_image_unref(other);
+                rdmeta_reader_destroy(w.reader);
+                rdmeta_reader_destroy(w.stale);
+                rdmeta_cache_unref(w.cache);
+                CHECK(!w.heap.blocks && !w.heap.bytes);
+                _Exit(0);
+        }
+        CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+        rdmeta_image_unref(image);
+        cw_destroy(&w);
+}
+
+/* Another thread was writing: the lock is nobody's to free in the child. */
+static void test_a_fork_in_the_middle_of_a_write_leaves_images_readable(void) {
+        rdmeta_image_t *image;
+        rdmeta_reader_t *r;
+        int status;
+        pid_t pid;
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "a#a 0:1@1 1:2@1"));
+        image = rdmeta_cache_image(w.cache, w.now);
+        r     = rdmeta_image_reader(image, 0);
+        CHECK(image && r);
+        rdmeta_wait_lock(&w.cache->wait);
+        pid = fork();
+        CHECK(pid >= 0);
+        if (pid == 0) {
+                alarm(20);
+                CHECK(!rdmeta_cache_image(w.cache, w.now));
+                CHECK(!rdmeta_image_reader(image, 0));
+                CHECK(rdmeta_leader(r, "a", 1, 0, w.now.mono_us) == 1);
+                rdmeta_reader_destroy(r);
+                rdmeta_image_unref(image);
+                _Exit(0);
+        }
+        rdmeta_wait_unlock(&w.cache->wait);
+        CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+        rdmeta_reader_destroy(r);
+        rdmeta_image_unref(image);
+        cw_destroy(&w);
+}
+
+int main(void) {
+        test_begin(60);
+        RUN(test_each_cache_has_a_session_of_its_own);
+        RUN(test_an_image_outlives_every_other_reference);
+        RUN(test_an_old_image_costs_what_has_changed_since);
+        RUN(test_names_in_flight_do_not_pile_up_beside_an_image);
+        RUN(test_in_a_forks_child_images_are_read_taken_and_let_go);
+        RUN(test_a_fork_in_the_middle_of_a_write_leaves_images_readable);
+        return 0;
+}
