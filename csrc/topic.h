@@ -245,6 +245,11 @@ void rdmeta_topic_destroy(rdmeta_slab_t *slab, rdmeta_topic_t *t);
 /* Whether two blocks say the same, whenever they were made. */
 int rdmeta_topic_same(const rdmeta_topic_t *a, const rdmeta_topic_t *b);
 
+/* Of a block that came from elsewhere, with `available` bytes to be read from
+ * its cold part on: 0, and whatever reads blocks may read it; or MALFORMED.
+ * One that waits is malformed, too: it has no meaning elsewhere. */
+rdmeta_err_t rdmeta_topic_check(const rdmeta_topic_t *t, size_t available);
+
 /* ---- the fast path ---------------------------------------------------- */
 
 /* Names of equal length, 16 bytes and more, without a call. */

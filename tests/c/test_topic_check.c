@@ -1,0 +1,370 @@
+/*
+ * Blocks that somebody else wrote. Each lies at the end of memory of its own,
+ * so that ASan sees a byte too many being read; what is found good is read
+ * whole, and put through everything that a cache does with its own blocks.
+ */
+#include "change.h"
+#include "stage_world.h"
+
+enum { ROUNDS = 300, FLIPS = 300 };
+
+/* ---- a block in memory of its own ---------------------------------------- */
+
+typedef struct copy {
+        char *raw;
+        size_t size;
+        rdmeta_topic_t *topic;
+} copy_t;
+
+/* `size` bytes of it, wherever they end. */
+static copy_t copy_new(const rdmeta_topic_t *t, size_t size) {
+        copy_t c = {malloc(size + 4), size, NULL};
+
+        CHECK(c.raw);
+        memcpy(c.raw + 4, rdmeta_cold(t), size);
+        c.topic = (rdmeta_topic_t *)(void *)(c.raw + 4 + RDMETA_TOPIC_LEAD);
+        return c;
+}
+
+static int is_good(const rdmeta_topic_t *t, size_t size) {
+        copy_t c             = copy_new(t, size);
+        const rdmeta_err_t e = rdmeta_topic_check(c.topic, size);
+
+        CHECK(e == RDMETA_OK || e == RDMETA_ERR_MALFORMED);
+        free(c.raw);
+        return e == RDMETA_OK;
+}
+
+/* ---- what is done with blocks -------------------------------------------- */
+
+static int64_t sum; /* so that reading cannot be left out */
+
+static void read_list(rdmeta_list_t l) {
+        uint32_t i;
+
+        for (i = 0; i < l.count; i++)
+                sum += rdmeta_list_get(l, i);
+}
+
+static int32_t read_change(void *opaque, const rdmeta_change_t *c) {
+        (void)opaque;
+        sum += c->new_isr.count + c->old_replicas.count;
+        return 0;
+}
+
+static void read_changes(const rdmeta_topic_t *a, const rdmeta_topic_t *b) {
+        const uint32_t n = rdmeta_change_longest(a) + rdmeta_change_longest(b);
+        rdmeta_change_out_t out;
+
+        memset(&out, 0, sizeof(out));
+        out.visit    = read_change;
+        out.ids_each = n;
+        out.ids      = malloc(4 * 4 * (size_t)n + 1);
+        CHECK(out.ids);
+        rdmeta_change_topics(&out, a, b);
+        rdmeta_change_topics(&out, b, a);
+        free(out.ids);
+}
+
+/* As a leader hint does: all rows put back, and another block of them. */
+static void rebuild(stage_world_t *w, const rdmeta_topic_t *t) {
+        rdmeta_topic_t *again;
+        rdmeta_cols_t cols;
+        rdmeta_row_t row;
+        uint32_t i;
+
+        rdmeta_topic_cols(t, &cols);
+        CHECK(!rdmeta_stage_begin(&w->stage, t, &cols));
+        CHECK(!rdmeta_stage_keep_lists(&w->stage, &cols));
+        for (i = 0; i < cols.count; i++) {
+                rdmeta_topic_row(&cols, i, &row);
+                w->stage.id[i] = row.id;
+                rdmeta_stage_keep_row(&w->stage, i, &cols, &row);
+        }
+        again = rdmeta_stage_build(&w->stage, &w->slab, 3);
+        CHECK(again);
+        CHECK(!rdmeta_topic_check(again, rdmeta_cold(again)->size));
+        read_changes(t, again);
+        rdmeta_topic_destroy(&w->slab, again);
+}
+
+static void read_all(stage_world_t *w, const rdmeta_topic_t *t) {
+        rdmeta_cols_t cols;
+        rdmeta_row_t row;
+        uint32_t i;
+
+        rdmeta_topic_cols(t, &cols);
+        for (i = 0; i < cols.count; i++) {
+                rdmeta_topic_row(&cols, i, &row);
+                CHECK(row.id >= 0 && row.leader >= -1 && row.epoch >= -1);
+                CHECK(rdmeta_topic_place(t, row.id) == (int64_t)i);
+                read_list(row.replicas);
+                read_list(row.isr);
+                read_list(row.offline);
+        }
+        for (i = 0; i < 16u * cols.n_past; i++)
+                sum += cols.past[i];
+        sum += rdmeta_topic_operations(t);
+        rebuild(w, t);
+}
+
+/* ---- tests --------------------------------------------------------------- */
+
+typedef void (*each_t)(stage_world_t *w, rdmeta_topic_t *t, test_rng_t *r);
+
+static void for_each(each_t each, uint64_t stream, int rounds) {
+        test_rng_t r = test_rng(stream);
+        static stage_world_t w;
+        static facts_t f;
+        int round;
+
+        stage_world_init(&w, &r);
+        for (round = 0; round < rounds; round++) {
+                rdmeta_topic_t *t;
+
+                facts_random(&f, &r);
+                if (f.count > 40) /* most are small, as in life */
+                        f.count = 1 + (uint32_t)test_below(&r, f.count);
+                t = stage_world_block(&w, &f, &r);
+                each(&w, t, &r);
+                rdmeta_topic_destroy(&w.slab, t);
+        }
+        stage_world_destroy(&w);
+}
+
+static void good_block(stage_world_t *w, rdmeta_topic_t *t, test_rng_t *r) {
+        const uint16_t states[] = {RDMETA_TOPIC_UNKNOWN, RDMETA_TOPIC_DENIED,
+                                   RDMETA_TOPIC_BAD, RDMETA_TOPIC_MISSING,
+                                   RDMETA_TOPIC_GONE};
+
+        CHECK(is_good(t, rdmeta_cold(t)->size));
+        t->state = states[test_below(r, 5)];
+        CHECK(is_good(t, rdmeta_cold(t)->size));
+        read_all(w, t);
+}
+
+static void test_a_block_of_ones_own_is_good_in_every_state(void) {
+        for_each(good_block, 1, ROUNDS);
+}
+
+static void short_block(stage_world_t *w, rdmeta_topic_t *t, test_rng_t *r) {
+        const size_t size = rdmeta_cold(t)->size;
+        int i;
+
+        (void)w;
+        CHECK(!is_good(t, size - 1));
+        CHECK(!is_good(t, RDMETA_TOPIC_FIXED));
+        for (i = 0; i < 20; i++)
+                CHECK(!is_good(t, test_below(r, size)));
+        /* Or says that it is shorter or longer than it is. */
+        rdmeta_cold(t)->size--;
+        CHECK(!is_good(t, size));
+        rdmeta_cold(t)->size += 2;
+        CHECK(!is_good(t, size));
+        rdmeta_cold(t)->size = UINT32_MAX;
+        CHECK(!is_good(t, size));
+        rdmeta_cold(t)->size = (uint32_t)size;
+}
+
+static void test_a_block_cut_anywhere_is_not(void) {
+        for_each(short_block, 2, ROUNDS);
+}
+
+static void flipped_block(stage_world_t *w, rdmeta_topic_t *t,
+                          test_rng_t *r) {
+        const size_t size = rdmeta_cold(t)->size;
+        int i, k;
+
+        for (i = 0; i < FLIPS; i++) {
+                copy_t c = copy_new(t, size);
+                /* Mostly where lengths and flags are. */
+                const size_t span = test_below(r, 3) && size > 90 ? 90 : size;
+
+                for (k = 0; k < 1 + (int)test_below(r, 3); k++)
+                        c.raw[4 + test_below(r, span)] ^=
+                                (char)(1 << test_below(r, 8));
+                if (!rdmeta_topic_check(c.topic, size))
+                        read_all(w, c.topic);
+                free(c.raw);
+        }
+}
+
+static void test_a_damaged_block_is_refused_or_can_be_read(void) {
+        for_each(flipped_block, 3, ROUNDS);
+}
+
+/* One thing that cannot be, in a block that is good otherwise. */
+static void odd_block(stage_world_t *w, rdmeta_topic_t *t, test_rng_t *r) {
+        const size_t size   = rdmeta_cold(t)->size;
+        const uint16_t f    = rdmeta_cold(t)->flags;
+        const uint32_t s    = t->shape;
+        const uint16_t name = t->name_len;
+
+        (void)w;
+        (void)r;
+        t->state = RDMETA_TOPIC_WAIT;
+        CHECK(!is_good(t, size));
+        t->state = RDMETA_TOPIC_GONE + 1;
+        CHECK(!is_good(t, size));
+        t->state    = RDMETA_TOPIC_VALID;
+        t->name_len = 0;
+        CHECK(!is_good(t, size));
+        t->name_len = RDMETA_NAME_MAX + 1;
+        CHECK(!is_good(t, size));
+        t->name_len = name;
+        t->shape    = UINT32_MAX ^ 3;
+        CHECK(!is_good(t, size));
+        t->shape                       = s;
+        rdmeta_cold(t)->flags          = f ^ RDMETA_TOPIC_F_IDS;
+        CHECK(!is_good(t, size));
+        rdmeta_cold(t)->flags = f | 3 << RDMETA_TOPIC_EPOCH_SHIFT;
+        CHECK(!is_good(t, size));
+        rdmeta_cold(t)->flags = f | 3 << RDMETA_TOPIC_LIST_SHIFT;
+        CHECK(!is_good(t, size));
+        rdmeta_cold(t)->flags = f | 3 << RDMETA_TOPIC_REF_SHIFT;
+        CHECK(!is_good(t, size));
+        rdmeta_cold(t)->flags = f ^ RDMETA_TOPIC_F_PAST;
+        CHECK(!is_good(t, size));
+        rdmeta_cold(t)->flags = f;
+        CHECK(is_good(t, size));
+}
+
+static void test_what_cannot_be_is_refused(void) {
+        for_each(odd_block, 4, ROUNDS);
+}
+
+/* ---- values, one by one -------------------------------------------------- */
+
+/* Puts `v` into one value of a column for as long as it takes to look. */
+static int good_with(rdmeta_topic_t *t, const char *column, unsigned width,
+                     size_t i, int32_t v) {
+        char *p = (char *)(uintptr_t)column + (i << width), had[4];
+        int good;
+
+        memcpy(had, p, (size_t)1 << width);
+        memcpy(p, &v, (size_t)1 << width); /* the low end comes first */
+        good = is_good(t, rdmeta_cold(t)->size);
+        memcpy(p, had, (size_t)1 << width);
+        return good;
+}
+
+static void odd_values(stage_world_t *w, rdmeta_topic_t *t, test_rng_t *r) {
+        rdmeta_cols_t c;
+        size_t i, units;
+
+        (void)w;
+        rdmeta_topic_cols(t, &c);
+        units = (size_t)(c.lists_end - c.lists) >> c.list_width;
+        CHECK(!good_with(t, c.lists, c.list_width, test_below(r, units), -1));
+        if (!c.count)
+                return;
+        i = test_below(r, c.count);
+        CHECK(good_with(t, c.leaders, c.leader_width, i, -1));
+        CHECK(!good_with(t, c.leaders, c.leader_width, i, -2));
+        CHECK(!good_with(t, c.epochs, c.epoch_width, i, -2));
+        if (c.ids) {
+                CHECK(!good_with(t, c.ids, 2, 0, -1));
+                CHECK(c.count < 2 ||
+                      !good_with(t, c.ids, 2, 0,
+                                 rdmeta_col_get(c.ids, 2, 1)));
+        }
+        CHECK(!c.high || !good_with(t, c.high, 2, i, -2));
+        CHECK(!c.last || !good_with(t, c.last, 2, i, -2));
+        if (c.flat)
+                CHECK(!good_with(t, c.lists, c.list_width, 0,
+                                 (int32_t)c.flat - 1));
+        if (c.replicas && units < 127u << 8 * c.ref_width)
+                CHECK(!good_with(t, c.replicas, c.ref_width, i,
+                                 (int32_t)units));
+        if (c.n_past) {
+                CHECK(!good_with(t, c.lists_end, 0, 16 * (size_t)c.n_past,
+                                 0));
+                CHECK(!good_with(t, c.lists_end, 0, 16 * (size_t)c.n_past,
+                                 RDMETA_PAST_MAX + 1));
+        }
+}
+
+static void test_values_below_what_there_is_are_refused(void) {
+        for_each(odd_values, 5, ROUNDS);
+}
+
+/* A reference into the middle of a list would make one of its members a
+ * length, and many of those more lists than there are bytes. */
+static void odd_reference(stage_world_t *w, rdmeta_topic_t *t,
+                          test_rng_t *r) {
+        rdmeta_cols_t c;
+        rdmeta_row_t row;
+        size_t at;
+
+        (void)w;
+        rdmeta_topic_cols(t, &c);
+        if (!c.replicas || !c.count)
+                return;
+        rdmeta_topic_row(&c, (uint32_t)test_below(r, c.count), &row);
+        if (!row.replicas.count)
+                return;
+        at = ((size_t)((const char *)row.replicas.p - c.lists) >>
+              c.list_width) +
+             test_below(r, row.replicas.count);
+        CHECK(!good_with(t, c.replicas, c.ref_width, 0, (int32_t)at));
+        if (c.isr)
+                CHECK(!good_with(t, c.isr, c.ref_width, 0, (int32_t)at));
+        if (c.offline)
+                CHECK(!good_with(t, c.offline, c.ref_width, 0, (int32_t)at));
+}
+
+static void test_references_lead_to_begins_of_lists(void) {
+        for_each(odd_reference, 6, 4 * ROUNDS);
+}
+
+/* More units of lists than are looked at in one go. */
+static void test_lists_of_any_length_are_looked_at_whole(void) {
+        enum { ROWS = 600, MEMBERS = 149 };
+        test_rng_t r = test_rng(7);
+        static stage_world_t w;
+        static facts_t f;
+        rdmeta_topic_t *t;
+        rdmeta_cols_t c;
+        int32_t i, k;
+
+        stage_world_init(&w, &r);
+        memset(&f, 0, sizeof(f));
+        f.name_len   = 3;
+        f.operations = RDMETA_NO_OPERATIONS;
+        memcpy(f.name, "big", 3);
+        f.count = ROWS;
+        for (i = 0; i < ROWS; i++) {
+                fact_row_t *row = &f.rows[i];
+
+                row->id     = i;
+                row->leader = row->last = 1;
+                row->counts[REPLICAS] = row->counts[ISR] = MEMBERS - i % 2;
+                for (k = 0; k < MEMBERS; k++)
+                        row->ids[REPLICAS][k] = row->ids[ISR][k] =
+                                i * MEMBERS + k;
+        }
+        t = stage_world_block(&w, &f, NULL);
+        rdmeta_topic_cols(t, &c);
+        CHECK(c.replicas && c.ref_width == 2);
+        CHECK((size_t)(c.lists_end - c.lists) >> c.list_width > 80000);
+        CHECK(is_good(t, rdmeta_cold(t)->size));
+        read_all(&w, t);
+        for (i = 0; i < ROWS; i += 7)
+                CHECK(!good_with(t, c.replicas, 2, (size_t)i,
+                                 (int32_t)rdmeta_ref_get(c.replicas, 2,
+                                                         (size_t)i) + 1));
+        rdmeta_topic_destroy(&w.slab, t);
+        stage_world_destroy(&w);
+}
+
+int main(void) {
+        test_begin(100);
+        RUN(test_a_block_of_ones_own_is_good_in_every_state);
+        RUN(test_a_block_cut_anywhere_is_not);
+        RUN(test_a_damaged_block_is_refused_or_can_be_read);
+        RUN(test_what_cannot_be_is_refused);
+        RUN(test_values_below_what_there_is_are_refused);
+        RUN(test_references_lead_to_begins_of_lists);
+        RUN(test_lists_of_any_length_are_looked_at_whole);
+        return sum == INT64_MIN;
+}
