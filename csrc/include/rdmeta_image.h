@@ -78,6 +78,86 @@ RDMETA_API rdmeta_err_t rdmeta_image_diff(
         int32_t (*visit)(void *opaque, const struct rdmeta_change *change),
         void *opaque);
 
+/* ------------------------------------------------------------------------
+ * Files
+ * --------------------------------------------------------------------- */
+
+enum {
+        /** save: file and directory are on the disk when it returns. */
+        RDMETA_IMAGE_SYNC = 1 << 0,
+        /** open, attach: read into memory instead of mapping. For files that
+         *  others may write to or truncate: to do so is fatal (SIGBUS) to any
+         *  program that has them mapped. Files of rdmeta_image_save() are
+         *  only ever replaced, which does no harm. */
+        RDMETA_IMAGE_COPY = 1 << 1
+};
+
+/**
+ * Write a file that rdmeta_image_open() reads: to a temporary one in the
+ * directory of `path` ("." if it names none), which then takes that name. On
+ * an error there is neither, and what was there before still is. Flags: SYNC.
+ * IO, NO_MEMORY, MALFORMED (the image is a file's, and not whole), ARGUMENT.
+ */
+RDMETA_API rdmeta_err_t rdmeta_image_save(rdmeta_image_t *image,
+                                          const char *path, int32_t flags);
+/**
+ * Map a file, so that what it costs is what is read of it. Its head is
+ * checked, and whatever else it says when it is followed: calls on readers of
+ * it may return RDMETA_ERR_MALFORMED. It is as old as its wall clock and
+ * `now` say, and never from the future. Flags: COPY. *out has one reference,
+ * on success only.
+ * MALFORMED: no image, truncated, or its head does not hold; UNSUPPORTED:
+ * another version of the format, or the other byte order; IO, NO_MEMORY,
+ * ARGUMENT.
+ */
+RDMETA_API rdmeta_err_t rdmeta_image_open(const char *path, int32_t flags,
+                                          rdmeta_time_t now,
+                                          rdmeta_image_t **out);
+/** Read all of it: every checksum, every topic, every way to one. 0 or
+ *  MALFORMED. An image of a cache: 0, at once. */
+RDMETA_API rdmeta_err_t rdmeta_image_verify(rdmeta_image_t *image);
+
+/**
+ * Warm start: an empty cache takes over an image's topics, ids, epochs,
+ * brokers and cluster id. Every topic is stale until an answer says it again;
+ * older answers are held against what is remembered as if it had never been
+ * away. One version, below which rdmeta_cache_changes() says resync. All or
+ * nothing. ARGUMENT: the cache knows a topic, a broker or its cluster's id,
+ * or has a name in flight. MALFORMED (a file's), NO_MEMORY, FORKED.
+ */
+RDMETA_API rdmeta_err_t rdmeta_cache_load(rdmeta_cache_t *cache,
+                                          rdmeta_image_t *image,
+                                          rdmeta_time_t now);
+
+typedef struct rdmeta_attach rdmeta_attach_t;
+/**
+ * Follow the file at `path`, which another process replaces. There is no
+ * thread: each of its readers looks at what lies there, with a stat(), when
+ * `look_us` (<= 0: 20 ms) have passed by the times it is called with, and
+ * goes over to a new file; see rdmeta_attach_reader(). A file that is missing
+ * or malformed leaves the last good one in use. Errors and flags are those of
+ * rdmeta_image_open(). Copies `path`. A relative one is looked for in the
+ * directory that the process is in at the time.
+ */
+RDMETA_API rdmeta_err_t rdmeta_attach_new(const char *path, int32_t flags,
+                                          int64_t look_us, rdmeta_time_t now,
+                                          rdmeta_attach_t **out);
+/** Its readers and images go on; those read what they read, and follow. NULL
+ *  is fine. In a fork's child too. */
+RDMETA_API void rdmeta_attach_destroy(rdmeta_attach_t *attach);
+/**
+ * A reader of what lies there, with RDMETA_ALLOW_STALE or 0. It goes over to
+ * a new file at the begin of a call that is told the time, outside enter and
+ * leave or as the first one within: from the first thing it has handed out
+ * until leave, all is of one image. Works in a fork's child. NULL: no memory.
+ */
+RDMETA_API struct rdmeta_reader *rdmeta_attach_reader(rdmeta_attach_t *attach,
+                                                      int32_t flags);
+/** What lies there now, after a look; a new reference, never NULL. `now` also
+ *  tells how the two clocks stand to each other, if one was set meanwhile. */
+RDMETA_API rdmeta_image_t *rdmeta_attach_image(rdmeta_attach_t *attach,
+                                               rdmeta_time_t now);
+
 #ifdef __cplusplus
 }
 #endif

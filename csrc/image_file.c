@@ -1,0 +1,247 @@
+/* Reading what is mapped: nothing is followed before it was looked at. */
+#include "image_file.h"
+
+#include "alloc.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+static rdmeta_file_t *file_mutable(rdmeta_image_t *image) {
+        return (rdmeta_file_t *)(void *)image;
+}
+
+/* Whether a block is good, worked out once. */
+static rdmeta_err_t file_check(const rdmeta_file_t *f,
+                               const rdmeta_topic_t *t) {
+        const uint64_t i = (uint64_t)((const char *)t - f->base) /
+                                   RDMETA_LINE - f->first;
+        _Atomic uint64_t *word = &f->checked[i / 64];
+        const uint64_t bit     = UINT64_C(1) << i % 64;
+
+        if (RDMETA_LIKELY(atomic_load_explicit(word, memory_order_relaxed) &
+                          bit))
+                return RDMETA_OK;
+        if (rdmeta_topic_check(t, (size_t)(f->end -
+                                           (const char *)rdmeta_cold(t))))
+                return RDMETA_ERR_MALFORMED;
+        atomic_fetch_or_explicit(word, bit, memory_order_relaxed);
+        return RDMETA_OK;
+}
+
+static void file_times(const rdmeta_image_t *image, rdmeta_seen_t *seen) {
+        const int64_t own = atomic_load_explicit(&seen->topic->deadline,
+                                                 memory_order_relaxed);
+
+        seen->deadline = rdmeta_file_plus(own, rdmeta_file_of(image)->taken_us);
+        seen->source   = rdmeta_topic_source(seen->topic);
+}
+
+/* ---- one topic --------------------------------------------------------- */
+
+static rdmeta_err_t file_find(const rdmeta_image_t *image, const char *name,
+                              size_t len, rdmeta_seen_t *out) {
+        const rdmeta_file_t *f       = rdmeta_file_of(image);
+        const rdmeta_file_table_t *n = &f->names;
+        const uint64_t hash          = rdmeta_hash(n->key, name, len);
+        uint32_t k = rdmeta_slot_first(hash) & n->mask, left = n->longest;
+        const rdmeta_topic_t *t;
+
+        for (;; k = (k + 1) & n->mask, left--) {
+                const uint64_t slot = n->slots[k];
+
+                if (!slot)
+                        return RDMETA_NOT_CACHED;
+                if (rdmeta_slot_tag_is(slot, hash)) {
+                        t = rdmeta_file_block(f, slot >> RDMETA_SLOT_TAG);
+                        if (!t)
+                                return RDMETA_ERR_MALFORMED;
+                        if (t->name_len == len &&
+                            len <= (size_t)(f->end - t->name) &&
+                            rdmeta_name_equal(t->name, name, len))
+                                break;
+                }
+                if (!left)
+                        return RDMETA_NOT_CACHED;
+        }
+        if (file_check(f, t))
+                return RDMETA_ERR_MALFORMED;
+        out->topic = t;
+        file_times(image, out);
+        return RDMETA_OK;
+}
+
+static rdmeta_err_t file_find_id(const rdmeta_image_t *image,
+                                 const uint8_t id[16], rdmeta_seen_t *out) {
+        const rdmeta_file_t *f       = rdmeta_file_of(image);
+        const rdmeta_file_table_t *n = &f->ids;
+        const uint64_t hash          = rdmeta_hash_id(n->key, id);
+        uint32_t k = rdmeta_slot_first(hash) & n->mask, left = n->longest;
+        const rdmeta_topic_t *t;
+
+        for (;; k = (k + 1) & n->mask, left--) {
+                const uint64_t slot = n->slots[k];
+
+                if (!slot)
+                        return RDMETA_NOT_CACHED;
+                if (rdmeta_slot_tag_is(slot, hash)) {
+                        t = rdmeta_file_block(f, slot >> RDMETA_SLOT_TAG);
+                        if (!t)
+                                return RDMETA_ERR_MALFORMED;
+                        if (!memcmp(rdmeta_cold(t)->id, id, 16))
+                                break;
+                }
+                if (!left)
+                        return RDMETA_NOT_CACHED;
+        }
+        if (file_check(f, t))
+                return RDMETA_ERR_MALFORMED;
+        out->topic = t;
+        file_times(image, out);
+        return RDMETA_OK;
+}
+
+/* ---- a leader ---------------------------------------------------------- */
+
+static RDMETA_NOINLINE int32_t leader_general(const rdmeta_image_t *image,
+                                              const char *name, size_t len,
+                                              int32_t partition,
+                                              int64_t mono_us, int stale_ok) {
+        rdmeta_seen_t seen;
+        const rdmeta_err_t err = file_find(image, name, len, &seen);
+
+        if (err)
+                return err;
+        return rdmeta_view_leader_at(seen.topic, seen.deadline, partition,
+                                     mono_us, stale_ok);
+}
+
+/* What is nearly always asked (see rdmeta_view_leader_fast()): a first line is
+ * the section's, so is what follows it, and a leader's place is compared with
+ * its end. */
+static int32_t file_leader(const rdmeta_image_t *image, const char *name,
+                           size_t len, int32_t partition, int64_t mono_us,
+                           int stale_ok) {
+        const rdmeta_file_t *f = rdmeta_file_of(image);
+        const int64_t now_us   = rdmeta_file_minus(mono_us, f->taken_us);
+        const rdmeta_topic_t *t;
+        uint32_t k, left, width;
+        uint64_t hash, slot;
+        const char *p;
+
+        if (RDMETA_UNLIKELY(!rdmeta_hash_is_short(len)) ||
+            RDMETA_UNLIKELY(stale_ok))
+                return leader_general(image, name, len, partition, mono_us,
+                                      stale_ok);
+        hash = rdmeta_hash_short(f->names.key, name, len);
+        k    = rdmeta_slot_first(hash) & f->names.mask;
+        for (left = f->names.longest;; left--, k = (k + 1) & f->names.mask) {
+                slot = f->names.slots[k];
+                if (RDMETA_LIKELY(rdmeta_slot_tag_is(slot, hash)))
+                        break;
+                if (!slot || !left)
+                        return RDMETA_NOT_CACHED;
+        }
+        t = rdmeta_file_block(f, slot >> RDMETA_SLOT_TAG);
+        if (RDMETA_UNLIKELY(!t) ||
+            RDMETA_UNLIKELY((t->name_len | (uint32_t)t->state << 16) != len) ||
+            RDMETA_UNLIKELY(!rdmeta_name_equal(t->name, name, len)) ||
+            RDMETA_UNLIKELY((uint32_t)partition >= rdmeta_topic_count(t)) ||
+            RDMETA_UNLIKELY(atomic_load_explicit(&t->deadline,
+                                                 memory_order_relaxed) <
+                            now_us))
+                return leader_general(image, name, len, partition, mono_us, 0);
+        width = t->shape & 3;
+        p     = t->name + len + ((size_t)(uint32_t)partition << width);
+        if (RDMETA_UNLIKELY(p > f->end - 4) ||
+            RDMETA_UNLIKELY(width == RDMETA_TOPIC_SPARSE))
+                return leader_general(image, name, len, partition, mono_us, 0);
+        return rdmeta_col_get(p, width, 0);
+}
+
+/* ---- all of them ------------------------------------------------------- */
+
+int rdmeta_file_compare(const rdmeta_topic_t *a, const rdmeta_topic_t *b) {
+        const size_t n = a->name_len, m = b->name_len;
+        const int res = memcmp(a->name, b->name, n < m ? n : m);
+
+        return res ? (res < 0 ? -1 : 1) : n < m ? -1 : n > m;
+}
+
+rdmeta_err_t rdmeta_file_at(const rdmeta_file_t *f, size_t i,
+                            const rdmeta_topic_t **out) {
+        const rdmeta_topic_t *t = rdmeta_file_block(f, f->order[i]);
+
+        if (!t || file_check(f, t))
+                return RDMETA_ERR_MALFORMED;
+        *out = t;
+        return RDMETA_OK;
+}
+
+/* Who goes through all topics relies on their order: looked at once. */
+static rdmeta_err_t file_order(rdmeta_image_t *image, size_t *n) {
+        rdmeta_file_t *f           = file_mutable(image);
+        const rdmeta_topic_t *last = NULL, *t;
+        size_t i;
+
+        *n = f->count;
+        if (atomic_load_explicit(&f->ordered, memory_order_relaxed))
+                return RDMETA_OK;
+        for (i = 0; i < f->count; i++, last = t)
+                if (rdmeta_file_at(f, i, &t) ||
+                    (last && rdmeta_file_compare(last, t) >= 0))
+                        return RDMETA_ERR_MALFORMED;
+        atomic_store_explicit(&f->ordered, 1, memory_order_relaxed);
+        return RDMETA_OK;
+}
+
+static rdmeta_err_t file_at(const rdmeta_image_t *image, size_t i,
+                            rdmeta_seen_t *out) {
+        const rdmeta_err_t err = rdmeta_file_at(rdmeta_file_of(image), i,
+                                                &out->topic);
+
+        if (!err)
+                file_times(image, out);
+        return err;
+}
+
+/* ---- the rest ---------------------------------------------------------- */
+
+static void file_info(const rdmeta_image_t *image, rdmeta_image_info_t *out) {
+        (void)image; /* nothing of it moves */
+        (void)out;
+}
+
+static void *file_alloc(rdmeta_image_t *image, size_t size) {
+        return rdmeta_alloc(&file_mutable(image)->allocator, size);
+}
+
+static void file_free(rdmeta_image_t *image, void *p, size_t size) {
+        rdmeta_free(&file_mutable(image)->allocator, p, size);
+}
+
+static void file_destroy(rdmeta_image_t *image) {
+        rdmeta_file_t *f                  = file_mutable(image);
+        const rdmeta_allocator_t allocator = f->allocator;
+
+        rdmeta_brokers_destroy(&allocator, image->brokers);
+        rdmeta_free(&allocator, (void *)f->checked, f->bitmap);
+        if (f->copy)
+                rdmeta_free(&allocator, f->copy, f->size + RDMETA_LINE);
+        else if (f->base)
+                munmap((void *)(uintptr_t)f->base, f->size);
+        if (f->fd >= 0)
+                close(f->fd);
+        rdmeta_free(&allocator, f, sizeof(*f));
+}
+
+const rdmeta_image_ops_t rdmeta_file_ops = {.leader  = file_leader,
+                                            .find    = file_find,
+                                            .find_id = file_find_id,
+                                            .times   = file_times,
+                                            .order   = file_order,
+                                            .at      = file_at,
+                                            .info    = file_info,
+                                            .alloc   = file_alloc,
+                                            .free    = file_free,
+                                            .verify  = rdmeta_file_verify,
+                                            .destroy = file_destroy};

@@ -1,0 +1,212 @@
+/*
+ * image_file: an image in a file, to be mapped and not read.
+ *
+ *     file, in lines of 64 bytes, little-endian
+ *     +--------------------------------------------------------------+
+ *     | head     magic, byte order, format, size, checksum; version, |
+ *     |          times, counts, keys; where each section is          |
+ *     +--------------------------------------------------------------+
+ *     | blocks   cold|hot...   cold|hot......   cold|hot...   zeros  | <-+
+ *     |              ^ a line's begin                                |   |
+ *     | brokers  a Metadata response v12 without topics              |   |
+ *     | order    line, line, line ...            by name             | --+
+ *     | names    slot, slot, 0, slot ...         by hash of the name | --+
+ *     | ids      slot, 0, slot ...               by hash of the id   | --+
+ *     +--------------------------------------------------------------+
+ *
+ *     slot   63 ............. 16 15 ....... 0      0: free
+ *            line of the block   tag of hash
+ *
+ * A block is what it is in memory (topic.h): the same bytes, and its hot part
+ * begins a line. Three words mean something else. `link` is 0. `deadline` is
+ * counted from the moment when the image was taken, always the block's own.
+ * `source` is who said it last as of then. Blocks lie in the order of names.
+ * Where memory has a pointer the file has the line's number, so that whatever
+ * it says is aligned. Tables are those of index.h with keys of their own.
+ * There are topics in every state but WAIT; those that are GONE are what a
+ * warm start holds older answers against.
+ *
+ * Who maps a file has not read it. open looks at the head alone: size and
+ * places of the sections, and its checksum. From then on nothing in the file
+ * is believed: each line number is compared with the blocks section, and a
+ * block is handed out only after it was checked whole (topic_check.c), once:
+ * a bit a line remembers it. A leader's lookup checks just what it reads. It
+ * costs two comparisons, since a block's first 64 bytes and those behind them
+ * are always within the section: its last line is nobody's begin. Checksums
+ * are for accidents, and compared by verify only.
+ *
+ * What no check helps against is a file that changes while it is mapped. One
+ * that is truncated ends every program that touches what is gone (SIGBUS). So
+ * a file is written aside, and takes another's place by rename: who has the
+ * old one mapped keeps it until he unmaps it. For files of which one cannot
+ * know who writes to them there is RDMETA_IMAGE_COPY.
+ */
+#ifndef RDMETA_IMAGE_FILE_H
+#define RDMETA_IMAGE_FILE_H
+
+#include "checksum.h"
+#include "image.h"
+
+#include <sys/stat.h>
+
+#define RDMETA_FILE_FORMAT 1
+#define RDMETA_FILE_BYTE_ORDER 0x0a0b0c0du
+/* Not text, and damaged by whoever takes it for text. */
+#define RDMETA_FILE_MAGIC "\x89rdmeta\n"
+/* Lines are numbered by 32 bits. */
+#define RDMETA_FILE_MAX ((uint64_t)RDMETA_LINE << 32)
+/* The version that brokers are encoded in. */
+#define RDMETA_FILE_API_VERSION 12
+
+enum {
+        RDMETA_FILE_BLOCKS = 0,
+        RDMETA_FILE_BROKERS,
+        RDMETA_FILE_ORDER,
+        RDMETA_FILE_NAMES,
+        RDMETA_FILE_IDS,
+        RDMETA_FILE_SECTIONS
+};
+
+typedef struct rdmeta_file_section {
+        uint64_t kind; /* its place among the sections */
+        uint64_t offset; /* a multiple of RDMETA_LINE */
+        uint64_t length;
+        uint64_t checksum;
+} rdmeta_file_section_t;
+
+/* Each member is where its type wants it; what is left over is 0. */
+typedef struct rdmeta_file_head {
+        char magic[8];
+        uint32_t byte_order;
+        uint32_t format;
+        uint64_t size;     /* of the file */
+        uint64_t checksum; /* of the head, with 0 in its place */
+        uint64_t version;
+        uint64_t brokers_version;
+        int64_t taken_mono_us; /* in the clock of who wrote it */
+        int64_t taken_wall_us;
+        int64_t max_age_us;
+        int64_t shared_deadline_us; /* as deadlines of blocks */
+        uint64_t topics;            /* as rdmeta_image_info_t has them */
+        uint64_t partitions;
+        uint64_t blocks; /* how many */
+        uint32_t names_longest; /* probe */
+        uint32_t ids_longest;
+        uint8_t session[16];
+        uint64_t names_key[RDMETA_HASH_KEYS];
+        uint64_t ids_key[RDMETA_HASH_KEYS];
+        rdmeta_file_section_t sections[RDMETA_FILE_SECTIONS];
+        uint64_t reserved[20];
+} rdmeta_file_head_t;
+
+_Static_assert(sizeof(rdmeta_file_head_t) == 512, "the format's");
+
+/* Which file it was that lay at a path. It is told apart from those that
+ * take its place for as long as it is mapped or held open: till then no other
+ * can have its number. */
+typedef struct rdmeta_file_identity {
+        dev_t dev;
+        ino_t ino;
+        struct timespec mtime;
+        off_t size;
+} rdmeta_file_identity_t;
+
+/* A table of slots, all of it within the file. */
+typedef struct rdmeta_file_table {
+        const uint64_t *slots;
+        uint32_t mask;
+        uint32_t longest;
+        uint64_t key[RDMETA_HASH_KEYS];
+} rdmeta_file_table_t;
+
+typedef struct rdmeta_file {
+        rdmeta_image_t image;
+        const char *base;
+        rdmeta_file_table_t names;
+        uint64_t first; /* line that can be a block's begin, and ... */
+        uint64_t lines; /* ... how many follow */
+        const char *end; /* of the blocks */
+        /* When it was taken, in the clock of who reads. */
+        int64_t taken_us;
+        rdmeta_file_table_t ids;
+        const uint32_t *order;
+        size_t count;
+        /* A bit a line: the block that begins there is good. */
+        _Atomic uint64_t *checked;
+        _Atomic int ordered; /* 1: so is every block of `order`, and it */
+        rdmeta_file_head_t head;
+        rdmeta_file_identity_t identity;
+        rdmeta_allocator_t allocator;
+        size_t size;    /* of the file */
+        size_t bitmap;  /* bytes of `checked` */
+        void *copy;     /* COPY: `base` is within it; else NULL: mapped */
+        int fd;         /* COPY: held, for the identity's sake; else -1 */
+} rdmeta_file_t;
+
+/* rdmeta_image_open() with memory from `allocator`; NULL: the C library. */
+rdmeta_err_t rdmeta_file_open(const rdmeta_allocator_t *allocator,
+                              const char *path, int32_t flags,
+                              rdmeta_time_t now, rdmeta_image_t **out);
+/* It was taken then, in the clock of who reads; before anybody does. */
+void rdmeta_file_taken(rdmeta_file_t *f, int64_t taken_us);
+rdmeta_file_identity_t rdmeta_file_identity_of(const struct stat *st);
+int rdmeta_file_identity_same(const rdmeta_file_identity_t *a,
+                              const rdmeta_file_identity_t *b);
+
+/* Everything, into an empty file (image_write.c). IO, NO_MEMORY; MALFORMED:
+ * the image is a file's. */
+rdmeta_err_t rdmeta_file_write(rdmeta_image_t *image, int fd);
+/* For keys and names. */
+uint64_t rdmeta_file_random(const void *address);
+
+/* How images that are files are read. */
+extern const rdmeta_image_ops_t rdmeta_file_ops;
+
+/* Checksum, format, and that sections are where they can be. `size`: of the
+ * file. UNSUPPORTED, MALFORMED. */
+rdmeta_err_t rdmeta_file_head_check(const rdmeta_file_head_t *head,
+                                    uint64_t size);
+uint64_t rdmeta_file_head_checksum(const rdmeta_file_head_t *head);
+
+/* ops->verify (image_verify.c). */
+rdmeta_err_t rdmeta_file_verify(rdmeta_image_t *image);
+/* The i-th block, checked; MALFORMED. */
+rdmeta_err_t rdmeta_file_at(const rdmeta_file_t *f, size_t i,
+                            const rdmeta_topic_t **out);
+/* -1, 0, 1: names of two blocks. */
+int rdmeta_file_compare(const rdmeta_topic_t *a, const rdmeta_topic_t *b);
+
+RDMETA_INLINE const rdmeta_file_t *rdmeta_file_of(
+        const rdmeta_image_t *image) {
+        return (const rdmeta_file_t *)(const void *)image;
+}
+
+/* The block that begins at `line`, if one can: its cold part, its hot line
+ * and the next one may then be read. NULL: none. */
+RDMETA_INLINE const rdmeta_topic_t *rdmeta_file_block(const rdmeta_file_t *f,
+                                                      uint64_t line) {
+        if (RDMETA_UNLIKELY(line - f->first >= f->lines))
+                return NULL;
+        return (const rdmeta_topic_t *)(const void *)(f->base +
+                                                      line * RDMETA_LINE);
+}
+
+/* ---- sums that stay within their type, whatever a file says ------------- */
+
+RDMETA_INLINE int64_t rdmeta_file_minus(int64_t a, int64_t b) {
+        int64_t v;
+
+        if (RDMETA_UNLIKELY(__builtin_sub_overflow(a, b, &v)))
+                return b > 0 ? INT64_MIN + 2 : INT64_MAX - 1;
+        return v;
+}
+
+RDMETA_INLINE int64_t rdmeta_file_plus(int64_t a, int64_t b) {
+        int64_t v;
+
+        if (RDMETA_UNLIKELY(__builtin_add_overflow(a, b, &v)))
+                return b < 0 ? INT64_MIN + 2 : INT64_MAX - 1;
+        return v < INT64_MIN + 2 ? INT64_MIN + 2 : v;
+}
+
+#endif /* RDMETA_IMAGE_FILE_H */

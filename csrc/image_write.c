@@ -1,0 +1,467 @@
+/*
+ * Writing: one pass over the blocks in the order of names, copied through a
+ * buffer that stays in the CPU's cache, while tables are filled aside.
+ * See image_file.h for what comes out.
+ *
+ *     blocks --copy--> buffer --sum, write--> file
+ *        |
+ *        +--> order, names, ids --sum, write--> file       head last
+ */
+#include "image_file.h"
+
+#include <errno.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { BUFFER = 256 << 10, KEYS_MAX = 4 };
+
+/* What is asked of an image's memory, in one piece. */
+typedef struct room {
+        size_t size;
+        char *buffer;
+        uint64_t *names, *ids;
+        uint32_t *order;
+} room_t;
+
+typedef struct writer {
+        rdmeta_image_t *image;
+        int fd;
+        uint64_t at; /* bytes that are in the file */
+        size_t used; /* bytes in the buffer, that follow them */
+        rdmeta_checksum_t sum;
+        rdmeta_file_head_t head;
+        rdmeta_file_table_t names, ids; /* their slots are in `room` */
+        room_t room;
+        uint64_t line; /* where the next block begins */
+        size_t count;  /* blocks that were put */
+        uint64_t strides;
+} writer_t;
+
+/* ---- bytes ------------------------------------------------------------- */
+
+static rdmeta_err_t write_all(int fd, const void *data, size_t n,
+                              uint64_t at) {
+        const char *p = (const char *)data;
+
+        while (n) {
+                const ssize_t done = pwrite(fd, p, n, (off_t)at);
+
+                if (done < 0 && errno == EINTR)
+                        continue;
+                if (done <= 0) {
+                        errno = done ? errno : ENOSPC;
+                        return RDMETA_ERR_IO;
+                }
+                p += done;
+                at += (uint64_t)done;
+                n -= (size_t)done;
+        }
+        return RDMETA_OK;
+}
+
+/* The buffer is full, or what is in it is whole steps of the sum. */
+static rdmeta_err_t flush(writer_t *s) {
+        const rdmeta_err_t err = write_all(s->fd, s->room.buffer, s->used,
+                                           s->at);
+
+        rdmeta_checksum_add(&s->sum, s->room.buffer, s->used);
+        s->at += s->used;
+        s->used = 0;
+        return err;
+}
+
+/* `p` NULL: zeros. */
+static rdmeta_err_t put(writer_t *s, const void *p, size_t n) {
+        const char *from = (const char *)p;
+        rdmeta_err_t err = RDMETA_OK;
+
+        while (n && !err) {
+                const size_t left = BUFFER - s->used;
+                const size_t m    = n < left ? n : left;
+
+                if (from)
+                        memcpy(s->room.buffer + s->used, from, m);
+                else
+                        memset(s->room.buffer + s->used, 0, m);
+                from = from ? from + m : NULL;
+                s->used += m;
+                n -= m;
+                if (s->used == BUFFER)
+                        err = flush(s);
+        }
+        return err;
+}
+
+/* A section that lies in memory as it shall in the file. */
+static rdmeta_err_t put_section(writer_t *s, int kind, const void *p,
+                                size_t n) {
+        static const char zeros[RDMETA_LINE];
+        rdmeta_file_section_t *section = &s->head.sections[kind];
+        const size_t pad               = (0 - n) % RDMETA_LINE;
+        rdmeta_err_t err;
+
+        section->kind     = (uint64_t)kind;
+        section->offset   = s->at;
+        section->length   = n;
+        section->checksum = rdmeta_checksum(p, n);
+        err               = write_all(s->fd, p, n, s->at);
+        if (!err)
+                err = write_all(s->fd, zeros, pad, s->at + n);
+        s->at += n + pad;
+        return err;
+}
+
+/* ---- tables ------------------------------------------------------------ */
+
+uint64_t rdmeta_file_random(const void *address) {
+        struct timespec ts;
+        uint64_t seed;
+
+        if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) ==
+            (ssize_t)sizeof(seed))
+                return seed;
+        clock_gettime(CLOCK_MONOTONIC, &ts);
+        return (uint64_t)ts.tv_nsec ^ (uint64_t)ts.tv_sec << 30 ^
+               (uint64_t)(uintptr_t)address;
+}
+
+static void table_key(rdmeta_file_table_t *t, uint64_t *seed) {
+        int i;
+
+        for (i = 0; i < RDMETA_HASH_KEYS; i++)
+                t->key[i] = rdmeta_seed_next(seed);
+        t->longest = 0;
+}
+
+/* Where `hash` goes: a free slot, or one from `k` on with the same tag. */
+static uint32_t table_probe(rdmeta_file_table_t *t, const uint64_t *slots,
+                            uint64_t hash, uint32_t k, int tags) {
+        const uint32_t first = rdmeta_slot_first(hash) & t->mask;
+
+        while (slots[k] && !(tags && rdmeta_slot_tag_is(slots[k], hash)))
+                k = (k + 1) & t->mask;
+        if (((k - first) & t->mask) > t->longest)
+                t->longest = (k - first) & t->mask;
+        return k;
+}
+
+static uint64_t slot_make(uint64_t hash, uint64_t line) {
+        return line << RDMETA_SLOT_TAG | (uint16_t)hash;
+}
+
+/* The topic of a slot: lines ascend in the order. NULL: an image's error. */
+static const rdmeta_topic_t *slot_topic(const writer_t *s, uint64_t slot) {
+        const uint64_t line = slot >> RDMETA_SLOT_TAG;
+        size_t lo = 0, hi = s->count;
+        rdmeta_seen_t seen;
+
+        while (hi - lo > 1) {
+                const size_t mid = lo + (hi - lo) / 2;
+                if (s->room.order[mid] <= line)
+                        lo = mid;
+                else
+                        hi = mid;
+        }
+        if (s->image->ops->at(s->image, lo, &seen))
+                return NULL;
+        return seen.topic;
+}
+
+/* Should two topics have come with one id, then it is the one's that is found
+ * by it in the image. */
+static void ids_put(writer_t *s, const rdmeta_topic_t *t, uint64_t line) {
+        const uint8_t *id = rdmeta_cold(t)->id;
+        uint64_t *slots   = s->room.ids, hash;
+        const rdmeta_topic_t *other;
+        rdmeta_seen_t seen;
+        uint32_t k;
+
+        if (!rdmeta_topic_has_id(t))
+                return;
+        hash = rdmeta_hash_id(s->ids.key, id);
+        k    = rdmeta_slot_first(hash) & s->ids.mask;
+        for (;; k = (k + 1) & s->ids.mask) {
+                k = table_probe(&s->ids, slots, hash, k, 1);
+                if (!slots[k])
+                        break;
+                other = slot_topic(s, slots[k]);
+                if (!other || memcmp(rdmeta_cold(other)->id, id, 16) != 0)
+                        continue;
+                if (s->image->ops->find_id(s->image, id, &seen) ||
+                    seen.topic != t)
+                        return;
+                break;
+        }
+        slots[k] = slot_make(hash, line);
+}
+
+static void names_put(writer_t *s, const rdmeta_topic_t *t, uint64_t line) {
+        const uint64_t hash = rdmeta_hash(s->names.key, t->name, t->name_len);
+        const uint32_t k =
+                table_probe(&s->names, s->room.names, hash,
+                            rdmeta_slot_first(hash) & s->names.mask, 0);
+
+        s->room.names[k] = slot_make(hash, line);
+}
+
+/* ---- blocks ------------------------------------------------------------ */
+
+/* The words that a writer moves are read as readers do. */
+static rdmeta_err_t put_block(writer_t *s, const rdmeta_seen_t *seen,
+                              int64_t taken_us) {
+        const rdmeta_topic_t *t = seen->topic;
+        const size_t size       = rdmeta_cold(t)->size;
+        const size_t from       = offsetof(rdmeta_topic_t, shape);
+        const size_t units      = (size + RDMETA_LINE - 1) / RDMETA_LINE;
+        const int64_t deadline  = rdmeta_file_minus(seen->deadline, taken_us);
+        rdmeta_cold_t cold;
+        rdmeta_err_t err;
+        size_t pad = units * RDMETA_LINE - size;
+
+        memset(&cold, 0, sizeof(cold));
+        cold.flags   = rdmeta_cold(t)->flags;
+        cold.error   = rdmeta_cold(t)->error;
+        cold.version = rdmeta_cold(t)->version;
+        memcpy(cold.id, rdmeta_cold(t)->id, sizeof(cold.id));
+        cold.size   = rdmeta_cold(t)->size;
+        cold.source = seen->source;
+        err         = put(s, &cold, sizeof(cold));
+        if (!err)
+                err = put(s, &deadline, sizeof(deadline));
+        if (!err)
+                err = put(s, (const char *)t + from,
+                          size - sizeof(cold) - from);
+        /* As a slab does: strides that fill a part of the CPU's cache only. */
+        s->line += units;
+        if (!(units & 3) && !(++s->strides & 15)) {
+                pad += RDMETA_LINE;
+                s->line++;
+        }
+        return err ? err : put(s, NULL, pad);
+}
+
+static rdmeta_err_t put_one(writer_t *s, size_t i, int64_t taken_us) {
+        rdmeta_seen_t seen;
+        const rdmeta_err_t err = s->image->ops->at(s->image, i, &seen);
+
+        if (err)
+                return err;
+        if (s->line > UINT32_MAX - 2) {
+                errno = EFBIG;
+                return RDMETA_ERR_IO;
+        }
+        s->room.order[i] = (uint32_t)s->line;
+        s->count         = i + 1;
+        names_put(s, seen.topic, s->line);
+        ids_put(s, seen.topic, s->line);
+        return put_block(s, &seen, taken_us);
+}
+
+static rdmeta_err_t put_blocks(writer_t *s, size_t n, int64_t taken_us) {
+        rdmeta_file_section_t *section = &s->head.sections[RDMETA_FILE_BLOCKS];
+        rdmeta_err_t err;
+        size_t i;
+
+        section->kind   = RDMETA_FILE_BLOCKS;
+        section->offset = s->at;
+        s->line         = s->at / RDMETA_LINE + 1;
+        rdmeta_checksum_init(&s->sum);
+        err = put(s, NULL, RDMETA_LINE - RDMETA_TOPIC_LEAD);
+        for (i = 0; i < n && !err; i++)
+                err = put_one(s, i, taken_us);
+        /* To the end of that line, and nobody's last one. */
+        if (!err)
+                err = put(s, NULL, RDMETA_TOPIC_LEAD + RDMETA_LINE);
+        if (!err)
+                err = flush(s);
+        section->length   = s->at - section->offset;
+        section->checksum = rdmeta_checksum_end(&s->sum, NULL, 0);
+        return err;
+}
+
+/* Another key, where names are as if made to collide. */
+static rdmeta_err_t names_again(writer_t *s, size_t n, uint64_t *seed) {
+        rdmeta_err_t err = RDMETA_OK;
+        rdmeta_seen_t seen;
+        int tries;
+        size_t i;
+
+        for (tries = 1; tries < KEYS_MAX && !err; tries++) {
+                if (s->names.longest <= RDMETA_PROBE_MAX_NAMES)
+                        break;
+                table_key(&s->names, seed);
+                memset(s->room.names, 0, 8 * ((size_t)s->names.mask + 1));
+                for (i = 0; i < n && !err; i++) {
+                        err = s->image->ops->at(s->image, i, &seen);
+                        if (!err)
+                                names_put(s, seen.topic, s->room.order[i]);
+                }
+        }
+        return err;
+}
+
+/* ---- brokers ----------------------------------------------------------- */
+
+/* A response, measured when `p` is NULL. */
+typedef struct response {
+        uint8_t *p;
+        size_t n;
+} response_t;
+
+static void add_bytes(response_t *r, const void *p, size_t n) {
+        if (r->p && n)
+                memcpy(r->p + r->n, p, n);
+        r->n += n;
+}
+
+static void add_int(response_t *r, uint32_t v) {
+        v = __builtin_bswap32(v);
+        add_bytes(r, &v, 4);
+}
+
+static void add_count(response_t *r, size_t v) {
+        uint8_t byte;
+
+        do {
+                byte = (uint8_t)((v & 127) | (v > 127 ? 128 : 0));
+                add_bytes(r, &byte, 1);
+        } while (v >>= 7);
+}
+
+static void add_str(response_t *r, rdmeta_str_t s) {
+        add_count(r, s.data ? s.len + 1 : 0);
+        add_bytes(r, s.data, s.len);
+}
+
+static void add_response(response_t *r, const rdmeta_brokers_t *b) {
+        uint32_t i;
+
+        add_int(r, 0); /* throttled for no time */
+        add_count(r, (size_t)b->count + 1);
+        for (i = 0; i < b->count; i++) {
+                add_int(r, (uint32_t)b->rows[i].id);
+                add_str(r, b->rows[i].host);
+                add_int(r, (uint32_t)b->rows[i].port);
+                add_str(r, b->rows[i].rack);
+                add_count(r, 0);
+        }
+        add_str(r, b->cluster_id);
+        add_int(r, (uint32_t)rdmeta_brokers_controller(b));
+        add_count(r, 1); /* no topics */
+        add_count(r, 0);
+}
+
+static rdmeta_err_t put_brokers(writer_t *s) {
+        const rdmeta_brokers_t *b = s->image->brokers;
+        response_t r              = {NULL, 0};
+        rdmeta_err_t err;
+        size_t size;
+
+        add_response(&r, b);
+        size = r.n;
+        r.p  = (uint8_t *)s->image->ops->alloc(s->image, size);
+        r.n  = 0;
+        if (!r.p)
+                return RDMETA_ERR_NO_MEMORY;
+        add_response(&r, b);
+        err = put_section(s, RDMETA_FILE_BROKERS, r.p, size);
+        s->image->ops->free(s->image, r.p, size);
+        return err;
+}
+
+/* ---- the whole --------------------------------------------------------- */
+
+static rdmeta_err_t make_room(writer_t *s, size_t n) {
+        size_t names = 16, ids = 16;
+        room_t *room = &s->room;
+
+        while (names / 2 < n)
+                names *= 2;
+        while (ids / 8 * 7 < n)
+                ids *= 2;
+        if (names > UINT32_MAX / 2)
+                return RDMETA_ERR_NO_MEMORY;
+        room->size   = BUFFER + 8 * names + 8 * ids + 4 * n;
+        room->buffer = (char *)s->image->ops->alloc(s->image, room->size);
+        if (!room->buffer)
+                return RDMETA_ERR_NO_MEMORY;
+        room->names = (uint64_t *)(void *)(room->buffer + BUFFER);
+        room->ids   = room->names + names;
+        room->order = (uint32_t *)(void *)(room->ids + ids);
+        memset(room->names, 0, 8 * (names + ids));
+        s->names.mask = (uint32_t)names - 1;
+        s->ids.mask   = (uint32_t)ids - 1;
+        return RDMETA_OK;
+}
+
+static void fill_head(writer_t *s, const rdmeta_image_info_t *info, size_t n) {
+        rdmeta_file_head_t *h = &s->head;
+
+        memcpy(h->magic, RDMETA_FILE_MAGIC, sizeof(h->magic));
+        h->byte_order         = RDMETA_FILE_BYTE_ORDER;
+        h->format             = RDMETA_FILE_FORMAT;
+        h->size               = s->at;
+        h->version            = info->version;
+        h->brokers_version    = s->image->brokers->version;
+        h->taken_mono_us      = info->taken_mono_us;
+        h->taken_wall_us      = info->taken_wall_us;
+        h->max_age_us         = info->max_age_us;
+        h->shared_deadline_us = rdmeta_file_minus(info->shared_deadline_us,
+                                                  info->taken_mono_us);
+        h->topics             = info->topics;
+        h->partitions         = info->partitions;
+        h->blocks             = n;
+        h->names_longest      = s->names.longest;
+        h->ids_longest        = s->ids.longest;
+        memcpy(h->session, info->session, sizeof(h->session));
+        memcpy(h->names_key, s->names.key, sizeof(h->names_key));
+        memcpy(h->ids_key, s->ids.key, sizeof(h->ids_key));
+        h->checksum = rdmeta_file_head_checksum(h);
+}
+
+static rdmeta_err_t put_sections(writer_t *s, size_t n, int64_t taken_us) {
+        uint64_t seed = rdmeta_file_random(s->room.buffer);
+        rdmeta_err_t err;
+
+        table_key(&s->names, &seed);
+        table_key(&s->ids, &seed);
+        s->at = sizeof(s->head);
+        err   = put_blocks(s, n, taken_us);
+        if (!err)
+                err = names_again(s, n, &seed);
+        if (!err)
+                err = put_brokers(s);
+        if (!err)
+                err = put_section(s, RDMETA_FILE_ORDER, s->room.order, 4 * n);
+        if (!err)
+                err = put_section(s, RDMETA_FILE_NAMES, s->room.names,
+                                  8 * ((size_t)s->names.mask + 1));
+        if (!err)
+                err = put_section(s, RDMETA_FILE_IDS, s->room.ids,
+                                  8 * ((size_t)s->ids.mask + 1));
+        return err;
+}
+
+rdmeta_err_t rdmeta_file_write(rdmeta_image_t *image, int fd) {
+        rdmeta_image_info_t info;
+        rdmeta_err_t err;
+        writer_t s;
+        size_t n;
+
+        memset(&s, 0, sizeof(s));
+        s.image = image;
+        s.fd    = fd;
+        rdmeta_image_info(image, &info);
+        err = image->ops->order(image, &n);
+        if (!err)
+                err = make_room(&s, n);
+        if (!err)
+                err = put_sections(&s, n, info.taken_mono_us);
+        if (!err) {
+                fill_head(&s, &info, n);
+                err = write_all(fd, &s.head, sizeof(s.head), 0);
+        }
+        image->ops->free(image, s.room.buffer, s.room.size);
+        return err;
+}
