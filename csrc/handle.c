@@ -259,7 +259,7 @@ int32_t rdmeta_handle_partition_for(rdmeta_reader_t *r,
         const rdmeta_topic_t *t;
         int32_t res;
 
-        rdmeta_reading_enter(&r->reading);
+        rdmeta_reader_enter(r);
         res = rdmeta_handle_find(r, h, mono_us, &t);
         if (!res && !rdmeta_topic_count(t))
                 res = RDMETA_NO_PARTITION;
@@ -268,6 +268,6 @@ int32_t rdmeta_handle_partition_for(rdmeta_reader_t *r,
                                 rdmeta_topic_count(t));
         else if (!res)
                 res = partition_any(r, t, mono_us);
-        rdmeta_reading_leave(&r->reading);
+        rdmeta_reader_leave(r);
         return res;
 }

@@ -1,6 +1,6 @@
 /* Point readers: the public calls over view.h, of a cache and of images. No
  * lock, no allocation. */
-#include "cache.h"
+#include "attach.h"
 
 /* ---- life ---------------------------------------------------------------- */
 
@@ -58,9 +58,11 @@ void rdmeta_reader_destroy(rdmeta_reader_t *r) {
         if (!r)
                 return;
         if (r->image) {
-                rdmeta_image_t *image = r->image;
+                rdmeta_image_t *image   = r->image;
+                rdmeta_attach_t *attach = r->attach;
                 image->ops->free(image, r->memory, READER_SIZE);
                 rdmeta_image_unref(image);
+                rdmeta_attach_destroy(attach);
                 return;
         }
         c      = r->cache;
@@ -73,6 +75,8 @@ void rdmeta_reader_destroy(rdmeta_reader_t *r) {
 }
 
 void rdmeta_reader_enter(rdmeta_reader_t *r) {
+        if (RDMETA_UNLIKELY(r->attach != NULL))
+                rdmeta_attach_enter(r);
         rdmeta_reading_enter(&r->reading);
 }
 
@@ -88,9 +92,11 @@ static RDMETA_NOINLINE int32_t leader_general(rdmeta_reader_t *r,
 
         if (len - 1 >= RDMETA_NAME_MAX)
                 return RDMETA_NOT_CACHED;
-        if (r->image)
+        if (r->image) {
+                rdmeta_attach_time(r, mono_us);
                 return r->image->ops->leader(r->image, topic, len, partition,
                                              mono_us, r->stale_ok);
+        }
         rdmeta_reading_enter(&r->reading);
         leader = rdmeta_view_leader(r->root, topic, len, partition, mono_us,
                                     r->stale_ok);
@@ -154,16 +160,29 @@ static void leaders_batch(const rdmeta_reader_t *r, const rdmeta_str_t *topics,
                                  : RDMETA_NOT_CACHED;
 }
 
+/* All of one image. */
+static void image_leaders(const rdmeta_reader_t *r, const rdmeta_str_t *topics,
+                          const int32_t *partitions, size_t n,
+                          int64_t mono_us, int32_t *out) {
+        const rdmeta_image_ops_t *ops = r->image->ops;
+        size_t i;
+
+        for (i = 0; i < n; i++)
+                out[i] = topics[i].len - 1 < RDMETA_NAME_MAX
+                                 ? ops->leader(r->image, topics[i].data,
+                                               topics[i].len, partitions[i],
+                                               mono_us, r->stale_ok)
+                                 : RDMETA_NOT_CACHED;
+}
+
 void rdmeta_leaders(rdmeta_reader_t *r, const rdmeta_str_t *topics,
                     const int32_t *partitions, size_t n, int64_t mono_us,
                     int32_t *out) {
         size_t i;
 
         if (r->image) {
-                for (i = 0; i < n; i++)
-                        out[i] = leader_general(r, topics[i].data,
-                                                topics[i].len, partitions[i],
-                                                mono_us);
+                rdmeta_attach_time(r, mono_us);
+                image_leaders(r, topics, partitions, n, mono_us, out);
                 return;
         }
         for (i = 0; i < n; i += BATCH) {
@@ -258,6 +277,7 @@ rdmeta_err_t rdmeta_partition(rdmeta_reader_t *r, const char *topic,
         rdmeta_err_t err;
         int64_t place = -1;
 
+        rdmeta_attach_time(r, mono_us);
         rdmeta_reading_enter(&r->reading);
         err = seen_name(r, topic, len, &seen);
         if (!err)
@@ -292,8 +312,10 @@ rdmeta_err_t rdmeta_topic_find(rdmeta_reader_t *r, const char *name,
                                size_t len, int64_t mono_us,
                                const rdmeta_topic_t **out) {
         rdmeta_seen_t seen;
-        const rdmeta_err_t err = seen_name(r, name, len, &seen);
+        rdmeta_err_t err;
 
+        rdmeta_attach_time(r, mono_us);
+        err = seen_name(r, name, len, &seen);
         return found(r, err, &seen, mono_us, out);
 }
 
@@ -301,8 +323,10 @@ rdmeta_err_t rdmeta_topic_find_id(rdmeta_reader_t *r, const uint8_t id[16],
                                   int64_t mono_us,
                                   const rdmeta_topic_t **out) {
         rdmeta_seen_t seen;
-        const rdmeta_err_t err = seen_id(r, id, &seen);
+        rdmeta_err_t err;
 
+        rdmeta_attach_time(r, mono_us);
+        err = seen_id(r, id, &seen);
         return found(r, err, &seen, mono_us, out);
 }
 
@@ -338,7 +362,9 @@ rdmeta_err_t rdmeta_topic_partition_at(rdmeta_reader_t *r,
 }
 
 const rdmeta_brokers_t *rdmeta_brokers(rdmeta_reader_t *r) {
-        if (r->image)
+        if (r->image) {
+                r->handed = 1;
                 return r->image->brokers;
+        }
         return atomic_load_explicit(&r->root->brokers, memory_order_acquire);
 }

@@ -6,7 +6,7 @@
  * on kept. When many topics come at once it is forgotten again, since
  * inserting them one by one costs more than everything else together.
  */
-#include "cache.h"
+#include "attach.h"
 #include "sort.h"
 
 typedef struct name_key {
@@ -187,9 +187,15 @@ rdmeta_err_t rdmeta_reader_walk(rdmeta_reader_t *r, const char *prefix,
         size_t i, n = 0, size = 0;
         rdmeta_err_t err;
 
-        if (r->image)
-                return image_walk(r->image, &key, which, mono_us, visit,
-                                  opaque);
+        if (r->image) { /* who visits may ask it more, of the same image */
+                rdmeta_attach_time(r, mono_us);
+                rdmeta_reader_enter(r);
+                r->handed = r->attach != NULL;
+                err = image_walk(r->image, &key, which, mono_us, visit,
+                                 opaque);
+                rdmeta_reader_leave(r);
+                return err;
+        }
         rdmeta_reading_enter(&r->reading);
         err = rdmeta_read_lock(c);
         if (err) {

@@ -1,0 +1,191 @@
+/* See attach.h. */
+#include "attach.h"
+
+#include "alloc.h"
+#include "image_file.h"
+
+#include <pthread.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct rdmeta_attach {
+        pthread_mutex_t lock;
+        _Atomic int32_t references;
+        rdmeta_image_t *image; /* the last good one */
+        int64_t wall_ahead_us; /* of the monotonic clock */
+        int64_t look_us;
+        int32_t flags;
+        pid_t pid; /* whose threads may hold the lock */
+        rdmeta_allocator_t allocator;
+        size_t size; /* of this */
+        char path[];
+};
+
+/* 1: locked. In a fork's child nobody is there to unlock it. */
+static int attach_lock(rdmeta_attach_t *a) {
+        if (getpid() != a->pid)
+                return !pthread_mutex_trylock(&a->lock);
+        pthread_mutex_lock(&a->lock);
+        return 1;
+}
+
+static void attach_unlock(rdmeta_attach_t *a) {
+        pthread_mutex_unlock(&a->lock);
+}
+
+/* ---- files ------------------------------------------------------------- */
+
+/* The same cache's: how long after the other it was taken is known. */
+static void attach_retime(rdmeta_file_t *f, const rdmeta_file_t *had,
+                          int64_t mono_us) {
+        static const uint8_t none[16];
+        int64_t taken;
+
+        if (memcmp(f->head.session, had->head.session, 16) != 0 ||
+            !memcmp(f->head.session, none, 16))
+                return;
+        taken = rdmeta_file_plus(had->taken_us,
+                                 rdmeta_file_minus(f->head.taken_mono_us,
+                                                   had->head.taken_mono_us));
+        rdmeta_file_taken(f, taken < mono_us ? taken : mono_us);
+}
+
+/* What lies there, opened; NULL: nothing that is good. */
+static rdmeta_image_t *attach_open(rdmeta_attach_t *a,
+                                   const rdmeta_image_t *had,
+                                   int64_t mono_us) {
+        const rdmeta_time_t now = {
+                mono_us, rdmeta_file_plus(mono_us, a->wall_ahead_us)};
+        rdmeta_image_t *image;
+
+        if (rdmeta_file_open(&a->allocator, a->path, a->flags, now, &image))
+                return NULL;
+        attach_retime((rdmeta_file_t *)(void *)image, rdmeta_file_of(had),
+                      mono_us);
+        return image;
+}
+
+/* 1: another file than the image's lies there. */
+static int attach_is_new(const rdmeta_attach_t *a,
+                         const rdmeta_image_t *image) {
+        rdmeta_file_identity_t id;
+        struct stat st;
+
+        if (stat(a->path, &st))
+                return 0;
+        id = rdmeta_file_identity_of(&st);
+        return !rdmeta_file_identity_same(&id,
+                                          &rdmeta_file_of(image)->identity);
+}
+
+/* The image in use, after a look; the lock is held. */
+static rdmeta_image_t *attach_current(rdmeta_attach_t *a, int64_t mono_us) {
+        rdmeta_image_t *image = NULL;
+
+        if (attach_is_new(a, a->image))
+                image = attach_open(a, a->image, mono_us);
+        if (image) {
+                rdmeta_image_unref(a->image);
+                a->image = image;
+        }
+        return rdmeta_image_ref(a->image);
+}
+
+void rdmeta_attach_look(rdmeta_reader_t *r, int64_t mono_us) {
+        rdmeta_attach_t *a    = r->attach;
+        rdmeta_image_t *image = NULL;
+
+        r->look_at = rdmeta_expiry_after(mono_us, a->look_us);
+        r->due_us  = INT64_MIN;
+        if (!attach_is_new(a, r->image))
+                return;
+        if (attach_lock(a)) {
+                image = attach_current(a, mono_us);
+                attach_unlock(a);
+        } else {
+                image = attach_open(a, r->image, mono_us);
+        }
+        if (!image)
+                return;
+        rdmeta_image_unref(r->image);
+        r->image = image;
+}
+
+/* ---- life -------------------------------------------------------------- */
+
+rdmeta_err_t rdmeta_attach_make(const rdmeta_allocator_t *allocator,
+                                const char *path, int32_t flags,
+                                int64_t look_us, rdmeta_time_t now,
+                                rdmeta_attach_t **out) {
+        const size_t size = sizeof(rdmeta_attach_t) + strlen(path) + 1;
+        rdmeta_image_t *image;
+        rdmeta_attach_t *a;
+        rdmeta_err_t err = rdmeta_file_open(allocator, path, flags, now,
+                                            &image);
+
+        if (err)
+                return err;
+        a = (rdmeta_attach_t *)rdmeta_alloc(allocator, size);
+        if (a)
+                memset(a, 0, size);
+        if (!a || pthread_mutex_init(&a->lock, NULL)) {
+                rdmeta_free(allocator, a, size);
+                rdmeta_image_unref(image);
+                return RDMETA_ERR_NO_MEMORY;
+        }
+        atomic_init(&a->references, 1);
+        a->image         = image;
+        a->wall_ahead_us = rdmeta_file_minus(now.wall_us, now.mono_us);
+        a->look_us       = look_us > 0 ? look_us : 20000;
+        a->flags         = flags;
+        a->pid           = getpid();
+        a->size          = size;
+        if (allocator)
+                a->allocator = *allocator;
+        memcpy(a->path, path, strlen(path));
+        *out = a;
+        return RDMETA_OK;
+}
+
+rdmeta_err_t rdmeta_attach_new(const char *path, int32_t flags,
+                               int64_t look_us, rdmeta_time_t now,
+                               rdmeta_attach_t **out) {
+        return rdmeta_attach_make(NULL, path, flags, look_us, now, out);
+}
+
+void rdmeta_attach_destroy(rdmeta_attach_t *a) {
+        rdmeta_allocator_t allocator;
+
+        if (!a || atomic_fetch_sub_explicit(&a->references, 1,
+                                            memory_order_acq_rel) != 1)
+                return;
+        allocator = a->allocator;
+        rdmeta_image_unref(a->image);
+        pthread_mutex_destroy(&a->lock);
+        rdmeta_free(&allocator, a, a->size);
+}
+
+rdmeta_image_t *rdmeta_attach_image(rdmeta_attach_t *a, rdmeta_time_t now) {
+        rdmeta_image_t *image;
+
+        if (!attach_lock(a)) /* what it points to is nobody's to change */
+                return rdmeta_image_ref(a->image);
+        a->wall_ahead_us = rdmeta_file_minus(now.wall_us, now.mono_us);
+        image            = attach_current(a, now.mono_us);
+        attach_unlock(a);
+        return image;
+}
+
+rdmeta_reader_t *rdmeta_attach_reader(rdmeta_attach_t *a, int32_t flags) {
+        const int locked   = attach_lock(a);
+        rdmeta_reader_t *r = rdmeta_image_reader(a->image, flags);
+
+        if (locked)
+                attach_unlock(a);
+        if (!r)
+                return NULL;
+        atomic_fetch_add_explicit(&a->references, 1, memory_order_relaxed);
+        r->attach  = a;
+        r->look_at = r->due_us = INT64_MIN;
+        return r;
+}

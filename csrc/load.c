@@ -1,0 +1,136 @@
+/*
+ * Warm start: what an image knows, into a cache that knows nothing.
+ *
+ * The topics come as copies of the image's blocks, past their deadlines: they
+ * are read as last known values, and asked for again. They are what answers
+ * are merged with, so that one that is older than the image loses as it would
+ * have then. No digest comes with them, so that the first answer is read.
+ */
+#include "write.h"
+
+#include "alloc.h"
+
+typedef struct load {
+        rdmeta_cache_t *c;
+        rdmeta_image_t *image;
+        rdmeta_time_t now;
+        size_t n; /* topics */
+        size_t staged; /* of which have their entry */
+        size_t ids;
+        rdmeta_brokers_t *brokers;
+        rdmeta_write_t write;
+} load_t;
+
+static int knows_nothing(const rdmeta_cache_t *c) {
+        const rdmeta_brokers_t *b = rdmeta_table_brokers(c);
+
+        return !c->entries && !b->count && !b->cluster_id.data;
+}
+
+/* Stale at once, but no younger than it is. */
+static int64_t load_deadline(const load_t *l, const rdmeta_seen_t *seen) {
+        const int64_t past = rdmeta_expiry_after(l->now.mono_us, -1);
+
+        return seen->deadline < past ? seen->deadline : past;
+}
+
+static rdmeta_err_t load_topic(load_t *l, size_t i) {
+        rdmeta_cache_t *c         = l->c;
+        rdmeta_order_slot_t *slot = &c->order.slots[i];
+        rdmeta_seen_t seen;
+        rdmeta_topic_t *t;
+        rdmeta_err_t err = l->image->ops->at(l->image, i, &seen);
+
+        if (err)
+                return err;
+        t = rdmeta_topic_restate(&c->blocks, seen.topic, seen.topic->state,
+                                 rdmeta_cold(seen.topic)->error,
+                                 l->write.version);
+        if (!t)
+                return RDMETA_ERR_NO_MEMORY;
+        memset(slot, 0, sizeof(*slot));
+        if (!rdmeta_entry_new(c, t, (uint32_t)i)) {
+                rdmeta_topic_destroy(&c->blocks, t);
+                return RDMETA_ERR_NO_MEMORY;
+        }
+        rdmeta_topic_source_set(t, seen.source);
+        rdmeta_entry_deadline(c, slot->entry, load_deadline(l, &seen));
+        l->ids += rdmeta_topic_has_id(t) != 0;
+        l->staged++;
+        return RDMETA_OK;
+}
+
+/* Everything aside, and room for the rest. */
+static rdmeta_err_t load_stage(load_t *l) {
+        rdmeta_cache_t *c                   = l->c;
+        const rdmeta_allocator_t *allocator = &c->conf.allocator;
+        rdmeta_err_t err;
+        size_t i;
+
+        c->order.count = c->order.holes = 0; /* nobody is there */
+        c->order.api_version            = -1;
+        rdmeta_write_init(&l->write, c, l->now, RDMETA_SOURCE_POLL, -1);
+        err = rdmeta_order_reserve(&c->order, allocator, l->n);
+        for (i = 0; i < l->n && !err; i++)
+                err = load_topic(l, i);
+        if (!err)
+                err = rdmeta_entry_reserve(c, l->n);
+        if (!err)
+                err = rdmeta_ids_reserve(c, l->ids);
+        if (!err)
+                err = rdmeta_write_reserve(&l->write, l->n);
+        if (err)
+                return err;
+        l->brokers = rdmeta_brokers_copy(allocator, l->image->brokers);
+        if (!l->brokers)
+                return RDMETA_ERR_NO_MEMORY;
+        l->brokers->version = l->write.version;
+        return RDMETA_OK;
+}
+
+static void load_undo(load_t *l) {
+        size_t i;
+
+        for (i = 0; i < l->staged; i++)
+                rdmeta_entry_drop(l->c, l->c->order.slots[i].entry);
+}
+
+/* There is nothing to compare with: who follows changes reads all anew. */
+static void load_commit(load_t *l) {
+        rdmeta_cache_t *c = l->c;
+        size_t i;
+
+        l->write.recorded = 0;
+        rdmeta_tree_expect(c, l->n);
+        rdmeta_write_begin(&l->write, l->brokers);
+        rdmeta_write_brokers(&l->write, l->brokers);
+        c->order.count = (uint32_t)l->n;
+        for (i = 0; i < l->n; i++) {
+                rdmeta_entry_t *e = c->order.slots[i].entry;
+
+                rdmeta_entry_publish(c, e, 0);
+                rdmeta_entry_settle(c, e, l->now.mono_us);
+        }
+        rdmeta_write_end(&l->write, 1);
+}
+
+rdmeta_err_t rdmeta_cache_load(rdmeta_cache_t *c, rdmeta_image_t *image,
+                               rdmeta_time_t now) {
+        load_t l = {.c = c, .image = image, .now = now};
+        rdmeta_err_t err;
+
+        if (rdmeta_wait_forked(&c->wait))
+                return RDMETA_ERR_FORKED;
+        err = image->ops->order(image, &l.n); /* it may be this cache's */
+        if (err)
+                return err;
+        rdmeta_wait_lock(&c->wait);
+        err = knows_nothing(c) ? load_stage(&l) : RDMETA_ERR_ARGUMENT;
+        if (err)
+                load_undo(&l);
+        else
+                load_commit(&l);
+        rdmeta_reclaim_collect(&c->reclaim);
+        rdmeta_wait_unlock(&c->wait);
+        return err;
+}
