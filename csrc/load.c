@@ -130,7 +130,7 @@ rdmeta_err_t rdmeta_cache_load(rdmeta_cache_t *c, rdmeta_image_t *image,
                 load_undo(&l);
         else
                 load_commit(&l);
-        rdmeta_reclaim_collect(&c->reclaim);
+        rdmeta_collect(c);
         rdmeta_wait_unlock(&c->wait);
         return err;
 }

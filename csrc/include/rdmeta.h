@@ -45,7 +45,7 @@ extern "C" {
 
 /** Layout of this header: the low 16 bits grow when calls are appended, the
  *  high 16 change when something existing does. */
-#define RDMETA_ABI_VERSION 0x00010038u
+#define RDMETA_ABI_VERSION 0x00010040u
 
 /* ------------------------------------------------------------------------
  * Values

@@ -63,7 +63,15 @@
         F(rdmeta_image_unref) \
         F(rdmeta_image_reader) \
         F(rdmeta_image_info) \
-        F(rdmeta_image_diff)
+        F(rdmeta_image_diff) \
+        F(rdmeta_image_save) \
+        F(rdmeta_image_open) \
+        F(rdmeta_image_verify) \
+        F(rdmeta_cache_load) \
+        F(rdmeta_attach_new) \
+        F(rdmeta_attach_destroy) \
+        F(rdmeta_attach_reader) \
+        F(rdmeta_attach_image)
 
 /* Defined by rdmeta_api.h in extensions, which do not link the functions. */
 #ifdef RDMETA_API_ROUTED
@@ -179,6 +187,22 @@
         (rdmeta_api->rdmeta_image_info(__VA_ARGS__))
 #define rdmeta_image_diff(...) \
         (rdmeta_api->rdmeta_image_diff(__VA_ARGS__))
+#define rdmeta_image_save(...) \
+        (rdmeta_api->rdmeta_image_save(__VA_ARGS__))
+#define rdmeta_image_open(...) \
+        (rdmeta_api->rdmeta_image_open(__VA_ARGS__))
+#define rdmeta_image_verify(...) \
+        (rdmeta_api->rdmeta_image_verify(__VA_ARGS__))
+#define rdmeta_cache_load(...) \
+        (rdmeta_api->rdmeta_cache_load(__VA_ARGS__))
+#define rdmeta_attach_new(...) \
+        (rdmeta_api->rdmeta_attach_new(__VA_ARGS__))
+#define rdmeta_attach_destroy(...) \
+        (rdmeta_api->rdmeta_attach_destroy(__VA_ARGS__))
+#define rdmeta_attach_reader(...) \
+        (rdmeta_api->rdmeta_attach_reader(__VA_ARGS__))
+#define rdmeta_attach_image(...) \
+        (rdmeta_api->rdmeta_attach_image(__VA_ARGS__))
 #endif
 
 #endif /* RDMETA_API_CALLS_H */

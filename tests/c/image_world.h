@@ -1,0 +1,39 @@
+/*
+ * image_world: files of images, and everything that can be read of them.
+ *
+ *     rdmeta_image_t *image = iw_image(&w);      of a cw_t's cache
+ *     const char *path      = iw_path("a");      in a directory of its own
+ *     char *text            = iw_text(image, mono_us);
+ *
+ * iw_text() asks each topic in every way that readers have, holds the answers
+ * against each other, and writes them down: equal texts, equal images. NULL:
+ * a call said MALFORMED.
+ */
+#ifndef RDMETA_IMAGE_WORLD_H
+#define RDMETA_IMAGE_WORLD_H
+
+#include "cache_world.h"
+#include "image_file.h"
+
+/* What the world's cache says now; dies without memory. */
+rdmeta_image_t *iw_image(cw_t *w);
+/* A file of that name; the directory goes when the process ends. The same
+ * memory for the next but seven calls. */
+const char *iw_path(const char *name);
+/* How many files are in the directory. */
+int iw_files(void);
+rdmeta_image_t *iw_open(const char *path, int32_t flags, rdmeta_time_t now);
+
+/* All of a file; free(). */
+uint8_t *iw_read(const char *path, size_t *size);
+void iw_write(const char *path, const void *data, size_t size);
+
+/* free(). */
+char *iw_text(rdmeta_image_t *image, int64_t mono_us);
+/* The same by a reader that follows a file or a cache, too. */
+char *iw_reader_text(rdmeta_reader_t *r, int64_t mono_us);
+
+/* A cache's worth of everything: all states, widths, columns, lists. */
+void iw_fill(cw_t *w);
+
+#endif /* RDMETA_IMAGE_WORLD_H */
