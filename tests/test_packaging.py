@@ -125,15 +125,70 @@ def test_auditwheel_finds_a_platform_tag_for_the_wheel(wheel: Path, tmp_path: Pa
     assert "manylinux" in " ".join(said.split())
 
 
-def test_a_c_program_compiles_against_the_installed_header_alone(
-    wheel: Path, tmp_path: Path
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The interpreter of a new environment: the wheel, and what its examples use besides."""
+    directory = tmp_path_factory.mktemp("installed")
+    python = empty_environment(directory / "env")
+    packages = ["setuptools", "Cython", "numpy", "kafka-python"]
+    run(python, "-m", "pip", "install", f"{wheel}[kafka,cffi,arrow]", *packages, cwd=directory)
+    return python
+
+
+PROGRAM = """
+#include <rdmeta.h>
+int main(void) {
+        rdmeta_cache_t *cache = rdmeta_cache_new(NULL);
+        int ok = cache && rdmeta_abi_version() == RDMETA_ABI_VERSION;
+        rdmeta_cache_unref(cache);
+        return !ok;
+}
+"""
+
+
+@pytest.mark.parametrize("static", [False, True], ids=["shared", "static"])
+def test_a_c_program_builds_with_what_the_installed_package_says(
+    installed: Path, tmp_path: Path, static: bool
 ) -> None:
-    zipfile.ZipFile(wheel).extractall(tmp_path / "wheel")
-    program = tmp_path / "program.c"
-    program.write_text(
-        "#include <rdmeta.h>\n"
-        "int main(void) { return rdmeta_abi_version() == RDMETA_ABI_VERSION ? 0 : 1; }\n",
-        encoding="utf-8",
-    )
-    include = tmp_path / "wheel/rdmeta/include"
-    run("cc", "-std=c11", "-Wall", "-Werror", "-c", f"-I{include}", program, cwd=tmp_path)
+    (tmp_path / "program.c").write_text(PROGRAM, encoding="utf-8")
+    asked = ["--cflags", "--libs", *(["--static"] if static else [])]
+    flags = run(installed, "-I", "-m", "rdmeta", *asked, cwd=tmp_path).split()
+    assert any("site-packages" in flag for flag in flags)
+    run("cc", "-std=c11", "-Wall", "-Werror", "program.c", "-o", "program", *flags, cwd=tmp_path)
+    run(tmp_path / "program", cwd=tmp_path)
+
+
+def test_a_c_program_builds_with_pkg_config_of_the_installed_package(
+    installed: Path, tmp_path: Path
+) -> None:
+    if shutil.which("pkg-config") is None:
+        pytest.skip("pkg-config is not installed")
+    (tmp_path / "program.c").write_text(PROGRAM, encoding="utf-8")
+    path = run(installed, "-I", "-m", "rdmeta", "--pkgconfigdir", cwd=tmp_path).strip()
+    asked = [f"--with-path={path}", "--cflags", "--libs", "--static", "rdmeta"]
+    flags = run("pkg-config", *asked, cwd=tmp_path).split()
+    assert "-lrdmeta" in flags
+    run("cc", "-std=c11", "program.c", "-o", "program", *flags, cwd=tmp_path)
+
+
+EXAMPLES = sorted(
+    path.name
+    for path in (ROOT / "examples").iterdir()
+    if path.suffix == ".py" or (path.is_dir() and any(path.glob("*.c"))) or path.name == "cython"
+)
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_an_example_runs_against_the_installed_wheel(
+    installed: Path, tmp_path: Path, example: str
+) -> None:
+    if example.endswith(".py"):
+        shutil.copy2(ROOT / "examples" / example, tmp_path)
+        run(installed, example, cwd=tmp_path)
+        return
+    away = shutil.copytree(ROOT / "examples" / example, tmp_path / example)
+    if (away / "setup.py").exists():
+        run(installed, "setup.py", "build_ext", "--inplace", cwd=away)
+        run(installed, "use.py", cwd=away)
+    else:
+        run("make", f"PYTHON={installed}", "run", cwd=away)
