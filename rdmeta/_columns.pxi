@@ -246,3 +246,66 @@ cdef int64_t column_numbers(Column column, int32_t *out) except -1:
             out[n] = <int32_t> value
             n += 1
     return n
+
+
+# ---- names out of strings or a column --------------------------------------------------------
+
+@cython.final
+cdef class Names:
+    """Topic names as C wants them, and whatever keeps them alive.
+
+    Made of strings, or of a column of Arrow's, whose bytes are used where they are. leaders()
+    takes one of these as well and does not look at the names again: rdmeta.ffi.prepare().
+    """
+
+    cdef rdmeta_str_t *items
+    cdef size_t n
+    cdef object keep
+
+    cdef str fault(self):
+        """What the C core has against them, None for nothing."""
+        cdef size_t i
+        for i in range(self.n):
+            if not self.items[i].len:
+                return f"topics[{i}] is empty"
+            if self.items[i].len > LONGEST_NAME:
+                return f"topics[{i}] has {self.items[i].len} bytes, more than {<int> LONGEST_NAME}"
+        return None
+
+    def __cinit__(self, topics):
+        cdef list keep
+        if isinstance(topics, (str, bytes)):
+            raise TypeError(f"expected a list of topic names, not one {type(topics).__name__}")
+        if is_column(topics):
+            self.keep = Column(topics)
+            self.room((<Column> self.keep).n)
+            self.n = <size_t> column_names(self.keep, self.items)
+            return
+        topics = tuple(topics)
+        self.keep = keep = []
+        self.room(len(topics))
+        for topic in topics:
+            keep.append(view(topic, "a topic", &self.items[self.n]))
+            self.n += 1
+
+    cdef int room(self, int64_t n) except -1:
+        self.items = <rdmeta_str_t *> PyMem_Malloc(sizeof(rdmeta_str_t) * <size_t> (n or 1))
+        if self.items is NULL:
+            raise MemoryError
+        return 0
+
+    def __dealloc__(self):
+        PyMem_Free(self.items)
+
+    def __len__(self):
+        return self.n
+
+    @property
+    def address(self):
+        """Where the array of rdmeta_str_t lies, as an int; it lives as long as this object."""
+        return <size_t> self.items
+
+
+cdef Names names_of(object topics):
+    """Names, made now or prepared before."""
+    return topics if isinstance(topics, Names) else Names(topics)

@@ -34,8 +34,8 @@ from rdmeta.errors import from_code
 from rdmeta.model import (ALL, Advice, Applied, Broker, Change, Changes, Partition, Request, Topic,
                           TopicPartition)
 
-include "_columns.pxi"
 include "_convert.pxi"
+include "_columns.pxi"
 include "_collect.pxi"
 include "_wire.pxi"
 include "_readers.pxi"

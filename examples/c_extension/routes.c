@@ -28,8 +28,10 @@ static PyObject *count_led(PyObject *self, PyObject *args) {
         return r ? PyLong_FromLong(led) : PyErr_NoMemory();
 }
 
-static PyMethodDef methods[] = {{"count_led", count_led, METH_VARARGS, NULL}, {0}};
-static struct PyModuleDef def = {PyModuleDef_HEAD_INIT, "routes", NULL, -1, methods};
+static PyMethodDef methods[] = {
+        {"count_led", count_led, METH_VARARGS, NULL}, {0}};
+static struct PyModuleDef def = {
+        PyModuleDef_HEAD_INIT, "routes", NULL, -1, methods};
 
 PyMODINIT_FUNC PyInit_routes(void) {
         return rdmeta_import() ? NULL : PyModule_Create(&def);
