@@ -112,7 +112,7 @@ static const char *check_kept(rdmeta_cache_t *c, const rdmeta_holder_t *h) {
 
         for (t = h->kept; t;
              t = (const rdmeta_topic_t *)(uintptr_t)rdmeta_cold(t)->link) {
-                if (!rdmeta_holder_has(h, t, h->number))
+                if (!rdmeta_holder_has(h, t))
                         return "a kept block is younger than its image";
                 if (rdmeta_table_name(rdmeta_names(c),
                                       rdmeta_name_hash(rdmeta_names(c), t),

@@ -85,7 +85,7 @@ void rdmeta_holds_times(rdmeta_cache_t *c, const rdmeta_topic_t *t) {
         if (t->state == RDMETA_TOPIC_WAIT)
                 return; /* of no image */
         for (h = youngest(c); h; h = older(h)) {
-                if (!rdmeta_holder_has(&h->holder, t, c->reclaim.taken))
+                if (!rdmeta_holder_has(&h->holder, t))
                         return;
                 if (h->names->table == last)
                         continue;

@@ -116,12 +116,9 @@ void rdmeta_reclaim_hold(rdmeta_reclaim_t *r, rdmeta_holder_t *h,
         rdmeta_tailq_push_back(&r->holders, &h->node);
 }
 
-int rdmeta_holder_has(const rdmeta_holder_t *h, const rdmeta_topic_t *t,
-                      uint64_t taken) {
+int rdmeta_holder_has(const rdmeta_holder_t *h, const rdmeta_topic_t *t) {
         const uint64_t version = rdmeta_cold(t)->version;
 
-        if (h->number > taken)
-                return 0;
         return t->state == RDMETA_TOPIC_WAIT ? version < h->number
                                              : version <= h->version;
 }
@@ -137,7 +134,7 @@ static void topic_keep(rdmeta_reclaim_t *r, rdmeta_tailq_node_t *n,
                 if (h->number <= taken)
                         break;
         }
-        if (!n || !rdmeta_holder_has(h, t, taken)) {
+        if (!n || !rdmeta_holder_has(h, t)) {
                 topic_limbo(r, t);
                 return;
         }

@@ -103,9 +103,8 @@ void rdmeta_reclaim_hold(rdmeta_reclaim_t *r, rdmeta_holder_t *h,
                          uint64_t version);
 /* What it kept is kept by others, or retired. */
 void rdmeta_reclaim_release(rdmeta_reclaim_t *r, rdmeta_holder_t *h);
-/* Whether an image has a block that was unlinked after `taken` were. */
-int rdmeta_holder_has(const rdmeta_holder_t *h, const rdmeta_topic_t *t,
-                      uint64_t taken);
+/* Whether a block that is there now, or was kept, was there already. */
+int rdmeta_holder_has(const rdmeta_holder_t *h, const rdmeta_topic_t *t);
 /* Take over what no new reader can find any more, since `taken` images were.
  * Cannot fail. */
 void rdmeta_reclaim_topic(rdmeta_reclaim_t *r, rdmeta_topic_t *t,

@@ -24,13 +24,13 @@ static void fold_str(uint64_t *h, rdmeta_str_t s) {
         fold_bytes(h, s.data, s.data ? s.len : 0);
 }
 
-/* Nothing is in flight in an image. */
-static int32_t settled(int32_t code) {
-        return code == RDMETA_WAITING ? RDMETA_NOT_CACHED : code;
+/* Nothing is in flight in an image: so it is expected to say. */
+static int32_t settled(const rdmeta_reader_t *r, int32_t code) {
+        return code == RDMETA_WAITING && !r->image ? RDMETA_NOT_CACHED : code;
 }
 
-static void fold_code(uint64_t *h, int32_t code) {
-        fold(h, (uint32_t)settled(code));
+static void fold_code(uint64_t *h, const rdmeta_reader_t *r, int32_t code) {
+        fold(h, (uint32_t)settled(r, code));
 }
 
 static void fold_partition(uint64_t *h, const rdmeta_partition_t *p) {
@@ -77,11 +77,11 @@ static void fold_info(uint64_t *h, rdmeta_reader_t *r,
         fold(h, info.partitions);
         fold(h, (uint32_t)info.internal);
         fold(h, (uint32_t)info.error);
-        fold_code(h, info.state);
+        fold_code(h, r, info.state);
         fold(h, (uint32_t)info.operations);
         fold(h, (uint32_t)info.source_broker);
         /* that it was asked for is no deadline of its own */
-        fold(h, info.deadline_us == RDMETA_DEADLINE_ASKED
+        fold(h, info.deadline_us == RDMETA_DEADLINE_ASKED && !r->image
                         ? (uint64_t)info.deadline_us + 1
                         : (uint64_t)info.deadline_us);
 }
@@ -97,13 +97,14 @@ static void fold_topic(uint64_t *h, rdmeta_reader_t *r, rdmeta_str_t name,
         for (p = 0; p < ROWS_ASKED; p++) {
                 names[p]      = name;
                 partitions[p] = p - 1;
-                fold_code(h, rdmeta_leader(r, name.data, name.len, p - 1,
-                                           mono_us));
+                fold_code(h, r, rdmeta_leader(r, name.data, name.len, p - 1,
+                                              mono_us));
         }
         rdmeta_leaders(r, names, partitions, ROWS_ASKED, mono_us, out);
         for (p = 0; p < ROWS_ASKED; p++)
-                fold_code(h, out[p]);
-        fold_code(h, rdmeta_topic_find(r, name.data, name.len, mono_us, &t));
+                fold_code(h, r, out[p]);
+        fold_code(h, r,
+                  rdmeta_topic_find(r, name.data, name.len, mono_us, &t));
         fold(h, t != NULL);
         if (!t)
                 return;
@@ -154,8 +155,8 @@ static void fold_ids(uint64_t *h, rdmeta_reader_t *r, const seen_ids_t *ids,
         size_t i;
 
         for (i = 0; i < n; i++) {
-                fold_code(h, rdmeta_topic_find_id(r, ids->ids[i], mono_us,
-                                                  &t));
+                fold_code(h, r, rdmeta_topic_find_id(r, ids->ids[i], mono_us,
+                                                     &t));
                 if (t)
                         fold_info(h, r, t, mono_us);
         }

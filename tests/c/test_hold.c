@@ -83,6 +83,28 @@ static void test_an_old_image_costs_what_has_changed_since(void) {
         cw_destroy(&w);
 }
 
+/* Blocks that were replaced before an image was taken leave the ring while it
+ * is held: they are none of its. */
+static void test_what_the_ring_lets_go_is_not_held_by_a_younger_image(void) {
+        rdmeta_image_t *image;
+        size_t taken;
+        cw_t w;
+
+        cw_init(&w, NULL);
+        many_topics(&w, 1, 0, 20000);
+        many_topics(&w, 2, 0, 5000);
+        CHECK(cw_stats(&w).ring_records == 25000);
+        image = rdmeta_cache_image(w.cache, w.now);
+        CHECK(image);
+        taken              = bytes_images(&w);
+        w.cache->ring.limit = 0;
+        many_topics(&w, 3, 0, 1);
+        CHECK(cw_stats(&w).ring_records == 0);
+        CHECK(bytes_images(&w) <= taken + 4096);
+        rdmeta_image_unref(image);
+        cw_destroy(&w);
+}
+
 static void test_names_in_flight_do_not_pile_up_beside_an_image(void) {
         rdmeta_image_t *image;
         size_t bytes = 0;
@@ -106,6 +128,74 @@ static void test_names_in_flight_do_not_pile_up_beside_an_image(void) {
                         bytes = bytes_images(&w);
                 CHECK(k < 100 || bytes_images(&w) == bytes);
         }
+        rdmeta_image_unref(image);
+        cw_destroy(&w);
+}
+
+/* The memory of what was in flight is used again, for the same name: an image
+ * must not take the one for the other. */
+static void test_what_was_in_flight_does_not_become_a_topic_of_an_image(void) {
+        rdmeta_reader_t *r;
+        rdmeta_image_t *image;
+        char name[24];
+        cw_t w;
+        int k;
+
+        cw_init(&w, no_ring);
+        rdmeta_reader_destroy(w.reader);
+        rdmeta_reader_destroy(w.stale);
+        for (k = 0; k < 50; k++) {
+                snprintf(name, sizeof(name), "t%d", k);
+                cw_hint(&w, name, 0);
+                image = rdmeta_cache_image(w.cache, w.now);
+                CHECK(image);
+                CHECK(rdmeta_cache_purge_hints(w.cache, NULL, 0, w.now) == 1);
+                snprintf(name, sizeof(name), "t%d 0:1@1", k);
+                CHECK(!cw_say(&w, name));
+                r = rdmeta_image_reader(image, 0);
+                CHECK(r);
+                snprintf(name, sizeof(name), "t%d", k);
+                CHECK(rdmeta_leader(r, name, strlen(name), 0,
+                                    w.now.mono_us) == RDMETA_NOT_CACHED);
+                rdmeta_reader_destroy(r);
+                rdmeta_image_unref(image);
+        }
+        w.reader = w.stale = NULL;
+        cw_destroy(&w);
+}
+
+/* The image's table is no longer the cache's, but its blocks are. */
+static void test_deadlines_stand_still_when_a_table_has_been_replaced(void) {
+        static const char name[] = "a.topic.number-000017";
+        const rdmeta_topic_t *t, *now;
+        rdmeta_topic_info_t before, after;
+        const rdmeta_table_t *table;
+        rdmeta_image_t *image;
+        rdmeta_reader_t *r;
+        cw_t w;
+
+        cw_init(&w, NULL);
+        many_topics(&w, 1, 0, 1000);
+        image = rdmeta_cache_image(w.cache, w.now);
+        r     = rdmeta_image_reader(image, 0);
+        CHECK(image && r);
+        table = rdmeta_names(w.cache);
+        CHECK(!rdmeta_topic_find(r, name, 21, w.now.mono_us, &t));
+        rdmeta_topic_info(r, t, w.now.mono_us, &before);
+        many_topics(&w, 1, 1000, 19000);
+        CHECK(rdmeta_names(w.cache) != table);
+        cw_pass(&w, CW_S);
+        w.broker = 3;
+        many_topics(&w, 1, 0, 100); /* they say the same again */
+        CHECK(!rdmeta_topic_find(r, name, 21, w.now.mono_us, &now));
+        CHECK(now == t);
+        rdmeta_topic_info(r, t, w.now.mono_us, &after);
+        CHECK(after.deadline_us == before.deadline_us);
+        CHECK(after.source_broker == before.source_broker);
+        after = cw_info(&w, name);
+        CHECK(after.deadline_us == before.deadline_us + CW_S);
+        CHECK(after.source_broker == 3 && before.source_broker == 1);
+        rdmeta_reader_destroy(r);
         rdmeta_image_unref(image);
         cw_destroy(&w);
 }
@@ -228,7 +318,10 @@ int main(void) {
         RUN(test_each_cache_has_a_session_of_its_own);
         RUN(test_an_image_outlives_every_other_reference);
         RUN(test_an_old_image_costs_what_has_changed_since);
+        RUN(test_what_the_ring_lets_go_is_not_held_by_a_younger_image);
         RUN(test_names_in_flight_do_not_pile_up_beside_an_image);
+        RUN(test_what_was_in_flight_does_not_become_a_topic_of_an_image);
+        RUN(test_deadlines_stand_still_when_a_table_has_been_replaced);
         RUN(test_in_a_forks_child_images_are_read_taken_and_let_go);
         RUN(test_a_fork_in_the_middle_of_a_write_leaves_images_readable);
         return 0;

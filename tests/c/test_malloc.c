@@ -164,13 +164,57 @@ static rdmeta_err_t watch(cw_t *w) {
         return RDMETA_OK;
 }
 
+/* Images that are held while other things fail. */
+static rdmeta_image_t *images[8];
+static int n_images;
+
+static rdmeta_err_t image(cw_t *w) {
+        rdmeta_image_t *x = rdmeta_cache_image(w->cache, w->now);
+
+        if (!x)
+                return RDMETA_ERR_NO_MEMORY;
+        images[n_images++] = x;
+        return RDMETA_OK;
+}
+
+static rdmeta_err_t image_walk(cw_t *w) {
+        rdmeta_reader_t *r = rdmeta_image_reader(images[n_images - 1], 0);
+        rdmeta_err_t err   = RDMETA_ERR_NO_MEMORY;
+        int n              = 0;
+
+        if (r)
+                err = rdmeta_reader_walk(r, "", 0, 7, w->now.mono_us,
+                                         visit_topic, &n);
+        CHECK(err || n);
+        rdmeta_reader_destroy(r);
+        return err;
+}
+
+static rdmeta_err_t image_diff(cw_t *w) {
+        int n = 0;
+
+        (void)w;
+        return rdmeta_image_diff(images[0], images[n_images - 1],
+                                 visit_change, &n);
+}
+
+static rdmeta_err_t images_go(cw_t *w) {
+        (void)w;
+        while (n_images)
+                rdmeta_image_unref(images[--n_images]);
+        return RDMETA_OK;
+}
+
 static const step_t steps[] = {
         hints,         first_answer,  walk,          same_answer,
-        reader,        watch,         shuffled_answer, changed_answer,
-        changes,       older_answer,  many_topics,   walk,
+        reader,        watch,         image,         shuffled_answer,
+        changed_answer, changes,      older_answer,  image_walk,
+        many_topics,   image,         image_diff,    walk,
         lead_known,    lead_new,      absent_answer, error_answer,
-        other_brokers, hints,         back_answer,   changes,
-        rebootstrap,   purge,         first_answer};
+        other_brokers, hints,         image,         back_answer,
+        changes,       rebootstrap,   images_go,     image,
+        purge,         image,         image_diff,    first_answer,
+        images_go};
 
 enum { STEPS = sizeof(steps) / sizeof(steps[0]) };
 
