@@ -81,10 +81,12 @@ wheel: build ## dist/: sdist and wheel
 
 # One set of objects for each way of compiling: build/FLAVOUR/...
 flags_lib := -DNDEBUG -fPIC
-flags_ctest := -O1 -g
+flags_ctest := -O1 -g -DRDMETA_POISON
+flags_stress := -g -DRDMETA_POISON
 flags_asan := -O1 -g -fno-omit-frame-pointer \
 	-fsanitize=address,undefined -fno-sanitize-recover=all
-flags_tsan := -O1 -g -fno-omit-frame-pointer -fsanitize=thread
+flags_tsan := -O1 -g -DRDMETA_POISON -fno-omit-frame-pointer \
+	-fsanitize=thread
 flags_lint := -Werror
 flags_libfuzzer := $(flags_asan) -fsanitize=fuzzer-no-link
 cc_libfuzzer := clang
@@ -107,8 +109,14 @@ build/$(1)/bin/test_%: build/$(1)/tests/c/test_%.o \
 	@mkdir -p $$(@D)
 	$(Q)$(or $(cc_$(1)),$(CC)) $(LDFLAGS) $(flags_$(1)) -o $$@ $$^ \
 		$(RDMETA_LDFLAGS)
+
+build/$(1)/bin/stress: build/$(1)/tests/c/stress.o \
+		$(call objects,$(1),$(C_SUPPORT)) build/$(1)/core.a
+	@mkdir -p $$(@D)
+	$(Q)$(or $(cc_$(1)),$(CC)) $(LDFLAGS) $(flags_$(1)) -o $$@ $$^ \
+		$(RDMETA_LDFLAGS)
 endef
-$(foreach f,lib ctest asan tsan lint libfuzzer,$(eval $(call flavour,$(f))))
+$(foreach f,lib ctest stress asan tsan lint libfuzzer,$(eval $(call flavour,$(f))))
 
 -include $(shell test -d build && find build -name '*.d')
 
@@ -126,6 +134,18 @@ asan: $(call binaries,asan,$(C_TESTS)) ## the same under ASan and UBSan
 tsan: $(call binaries,tsan,$(C_THREAD_TESTS)) ## C tests with threads under TSan
 	@TSAN_OPTIONS=halt_on_error=1 \
 		tools/run-c-tests $(C_TIMEOUT) $^
+
+# ---------------------------------------------------------------- stress
+
+STRESS_SECONDS ?= 3600
+
+.PHONY: stress
+stress: build/stress/bin/stress build ## threads over checked values for STRESS_SECONDS; memory
+	@echo "C, for three quarters of $(STRESS_SECONDS) s"
+	$< $$(($(STRESS_SECONDS) * 3 / 4))
+	@echo "Python, for the rest"
+	STRESS_SECONDS=$$(($(STRESS_SECONDS) / 4)) $(PY) -m pytest -q -s \
+		tests/test_stress.py
 
 # ------------------------------------------------------------------ fuzz
 

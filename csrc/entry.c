@@ -107,8 +107,11 @@ static rdmeta_err_t table_reserve(rdmeta_cache_t *c,
 
         if (rdmeta_table_room(t, ids) >= n && !clash)
                 return RDMETA_OK;
-        /* A table that grows a topic at a time grows by a quarter. */
-        t = rdmeta_table_grown(c, t, n + (t->used - t->graves) / 4, ids);
+        /* A table that grows a topic at a time grows by a quarter; one that
+         * is an eighth graves has that room without growing. */
+        if (t->graves < t->used / 8)
+                n += (t->used - t->graves) / 4;
+        t = rdmeta_table_grown(c, t, n, ids);
         if (!t)
                 return RDMETA_ERR_NO_MEMORY;
         c->stats.reseeds += (uint64_t)clash;

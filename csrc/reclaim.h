@@ -15,15 +15,41 @@
  * the current epoch, the epoch advances and the oldest limbo is freed. If all
  * are outside, everything is freed at once.
  *
- * Memory order. enter is a plain store (release, for the sake of checkers) and
- * then loads of slots. The CPU may let those loads pass the store; then the
- * writer could see "outside" while an old block is being read. The one fence
- * that forbids it is paid by the writer: membarrier(2), private expedited,
- * makes every running thread of the process fence before the writer looks. So
- * a reader's word that is not seen by then is followed by loads that see what
- * was unlinked before. leave is a release store: the writer's acquire load
- * orders all that was read before what it frees. Where the kernel refuses
- * membarrier, enter stores with seq_cst and the writer fences itself.
+ * Memory order, access by access. `u` is the unlinking of a block: the store
+ * of a slot, a table or the broker table (index.h, view.h).
+ *
+ *   slot, table    writer stores release, readers load acquire: who finds a
+ *                  block sees it written.
+ *   global epoch   writer stores release after the u of all it retired before;
+ *                  begin loads acquire: who announces the new epoch sees those
+ *                  u, so nobody in it holds what was retired in older ones.
+ *                  The writer's own loads are relaxed: nobody else stores.
+ *   begin          stores the reader's word, and then loads slots. Only this
+ *                  order matters, and it is the one that CPUs do not keep: a
+ *                  load may pass an earlier store, and then the writer sees
+ *                  "outside" while an old block is read. A fence between the
+ *                  two would cost more than the lookup. So the writer, between
+ *                  its u and its look, has every running thread of the process
+ *                  fence by membarrier(2), private expedited: a reader whose
+ *                  word is not seen by then loads after u and finds the new
+ *                  block. A signal fence keeps the compiler from moving loads
+ *                  up. The store is a release for checkers alone, that the
+ *                  word's own order is one they know.
+ *   fence          where the kernel refuses membarrier, readers are never
+ *                  plain, and both sides have a seq_cst fence in that place:
+ *                  of two threads that each store, fence and load, one sees
+ *                  the other's store.
+ *   end            stores 0 release, the writer's look loads acquire: all that
+ *                  was read comes before what is freed. The look also acquires
+ *                  a word that is not 0, though nothing hangs on it.
+ *   deadline, source, shared ones
+ *                  relaxed: each is one word that leads nowhere, and whoever
+ *                  reads an older one reads what was true a moment ago.
+ *   depth, fence   the reader's own, but that `fence` and `global` are set
+ *                  before it is anybody's.
+ *
+ * A reader is made, and goes, under the writers' lock: the list of readers
+ * needs no order of its own.
  *
  * membarrier costs some 14 us with another thread running, so looks are rare:
  * limbo is let grow to LIMBO_LOOK bytes first.

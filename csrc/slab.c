@@ -19,6 +19,9 @@ void rdmeta_slab_destroy(rdmeta_slab_t *slab) {
 
         while (chunk) {
                 rdmeta_slab_chunk_t *next = chunk->next;
+#ifdef RDMETA_SLAB_ASAN
+                ASAN_UNPOISON_MEMORY_REGION(chunk, chunk->size);
+#endif
                 rdmeta_free(slab->allocator, chunk, chunk->size);
                 chunk = next;
         }

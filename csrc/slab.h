@@ -21,6 +21,9 @@
  *     line          line          line
  *     |       [lead |handed out ... |      ][lead |handed out ...
  *
+ * What lies in a list is nobody's, and whoever still reads it is to be found:
+ * under ASan it cannot be read, with RDMETA_POISON it is overwritten.
+ *
  * Strides that are multiples of 256 would put all those lines into a quarter
  * of the CPU cache's sets; so every 16th such piece is followed by a line that
  * nobody uses.
@@ -30,6 +33,17 @@
 
 #include "buf.h"
 #include "rdmeta.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#define RDMETA_SLAB_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define RDMETA_SLAB_ASAN 1
+#endif
+#endif
+#ifdef RDMETA_SLAB_ASAN
+#include <sanitizer/asan_interface.h>
+#endif
 
 #define RDMETA_SLAB_LISTS 65 /* pieces of up to 64 units */
 
@@ -77,6 +91,28 @@ RDMETA_INLINE size_t rdmeta_slab_bytes(const rdmeta_slab_t *slab,
         return rdmeta_slab_units(slab, size) << slab->shift;
 }
 
+/* A piece goes into a list: but for the link of the list, nobody has it. */
+RDMETA_INLINE void rdmeta_slab_forget(const rdmeta_slab_t *slab, void *p,
+                                      size_t bytes) {
+#ifdef RDMETA_POISON
+        memset((char *)p - slab->lead, 0xdb, bytes);
+#endif
+#ifdef RDMETA_SLAB_ASAN
+        ASAN_POISON_MEMORY_REGION((char *)p - slab->lead, bytes);
+        ASAN_UNPOISON_MEMORY_REGION(p, sizeof(rdmeta_slab_free_t));
+#endif
+        (void)slab, (void)p, (void)bytes;
+}
+
+/* And comes out of it. */
+RDMETA_INLINE void rdmeta_slab_remember(const rdmeta_slab_t *slab, void *p,
+                                        size_t bytes) {
+#ifdef RDMETA_SLAB_ASAN
+        ASAN_UNPOISON_MEMORY_REGION((char *)p - slab->lead, bytes);
+#endif
+        (void)slab, (void)p, (void)bytes;
+}
+
 /* `size` with the lead. Not zeroed; NULL: no memory. */
 RDMETA_INLINE void *rdmeta_slab_alloc(rdmeta_slab_t *slab, size_t size) {
         const size_t units = rdmeta_slab_units(slab, size);
@@ -89,6 +125,7 @@ RDMETA_INLINE void *rdmeta_slab_alloc(rdmeta_slab_t *slab, size_t size) {
         f = slab->lists[units];
         if (f) {
                 slab->lists[units] = f->next;
+                rdmeta_slab_remember(slab, f, bytes);
                 return f;
         }
         if (RDMETA_UNLIKELY((size_t)(slab->end - p) < bytes))
@@ -110,6 +147,7 @@ RDMETA_INLINE void rdmeta_slab_free(rdmeta_slab_t *slab, void *p,
                 rdmeta_slab_free_large(slab, p, units);
                 return;
         }
+        rdmeta_slab_forget(slab, p, units << slab->shift);
         f->next            = slab->lists[units];
         slab->lists[units] = f;
 }

@@ -102,4 +102,27 @@ uint32_t race_topic_check(const race_t *w, rdmeta_reader_t *r,
 void race_brokers_check(const rdmeta_brokers_t *b);
 void race_change_check(const race_t *w, const rdmeta_change_t *c);
 
+/* ---- readers of every kind, and all of them at once ---------------------- */
+
+enum { RACE_KINDS = 13 };
+
+typedef struct race_worker {
+        race_t *world;
+        void (*step)(struct race_worker *x);
+        test_rng_t rng;
+        rdmeta_reader_t *reader;
+        uint64_t since;
+        int stale;
+        _Atomic uint64_t done; /* steps that could have failed a check */
+} race_worker_t;
+
+/* The k-th kind of reader; race_worker_main() runs it until the world stops. */
+void race_worker_init(race_worker_t *x, race_t *w, int k, test_rng_t rng);
+void *race_worker_main(void *worker);
+
+/* A world, two writers and a reader of each kind, for so many seconds, but
+ * not before each has seen something. `fence`: as in race_init(). Returns how
+ * many steps of readers have been checked. */
+uint64_t race_run(uint64_t seed, int fence, int seconds);
+
 #endif /* RDMETA_RACE_WORLD_H */

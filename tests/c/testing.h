@@ -109,6 +109,8 @@ static TEST_UNUSED void test_heap_free(void *opaque, void *p, size_t size) {
         CHECK(p && h->blocks && h->bytes >= size);
         h->blocks--;
         h->bytes -= size;
+        memset(p, 0xdb, size); /* whoever reads it yet shall see */
+        __asm__ volatile("" : : "r"(p) : "memory");
         free(p);
 }
 

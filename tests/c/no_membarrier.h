@@ -1,0 +1,31 @@
+/*
+ * no_membarrier: a process whose kernel refuses membarrier(2), as some
+ * sandboxes do. For good, so in a fork's child or at a program's end.
+ */
+#ifndef RDMETA_NO_MEMBARRIER_H
+#define RDMETA_NO_MEMBARRIER_H
+
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* 1: from now on this thread, and those it starts, are refused. */
+static inline int no_membarrier(void) {
+        struct sock_filter code[] = {
+            BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+                     offsetof(struct seccomp_data, nr)),
+            BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_membarrier, 0, 1),
+            BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+            BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+        struct sock_fprog program = {sizeof(code) / sizeof(code[0]), code};
+
+        return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) &&
+               !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) &&
+               syscall(SYS_membarrier, 0, 0, 0) == -1;
+}
+
+#endif /* RDMETA_NO_MEMBARRIER_H */

@@ -1,0 +1,206 @@
+"""Threads that look up, walk, wait and hold what they read, while others write.
+
+Whatever is read proves itself: the leader, replicas and ISR of a partition follow from its topic,
+its id and its epoch, and all partitions of a topic have one epoch. STRESS_SECONDS is how long.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import threading
+import time
+from array import array
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from frames import B, P, T, response, topic_id
+
+from rdmeta import ALL, MetadataCache
+from rdmeta.errors import NotCachedError, RequestTimedOutError
+
+SECONDS = float(os.environ.get("STRESS_SECONDS", "4"))
+TOPICS, BROKERS = 60, 9
+NAMES = [f"{'a-rather-long-name-of-a-' * (i % 3)}topic-{i:03d}" for i in range(TOPICS)]
+SHAPES = [(3 * i) % 17 + 1 for i in range(TOPICS)]
+ABSENT = (None, -100, -101, -103)
+
+
+def said(topic: int, partition: int, epoch: int) -> P:
+    """What is so of a partition at an epoch."""
+    mixed = hash((topic, partition, epoch))
+    replicas = tuple((mixed + i) % BROKERS + 1 for i in range(3))
+    isr = replicas[: 2 + mixed % 2]
+    return P(partition, isr[mixed % 2], epoch, replicas, isr)
+
+
+class World:
+    """A cache, what is so, and everything that threads do to both."""
+
+    def __init__(self, seed: int) -> None:
+        self.cache = MetadataCache(ring_bytes=1 << 16)
+        self.seed = seed
+        self.epochs = [0] * TOPICS
+        self.lock = threading.Lock()
+        self.end = time.monotonic() + SECONDS
+
+    # ---- writers
+
+    def answer(self, topics: list[int]) -> bytes:
+        return response(
+            12,
+            [
+                T(
+                    NAMES[i],
+                    [said(i, p, self.epochs[i]) for p in range(SHAPES[i])],
+                    topic_id((i, 0)),
+                )
+                for i in topics
+            ],
+            [B(i + 1, port=9092 + self.epochs[0] % 2) for i in range(BROKERS)],
+        )
+
+    def write(self, rng: random.Random) -> None:
+        cache, some = self.cache, rng.sample(range(TOPICS), rng.randint(1, 8))
+        names = [NAMES[i] for i in some]
+        kind = rng.randrange(20)
+        if kind == 0:
+            cache.purge()
+        elif kind == 1:
+            cache.hint(names, force=True)
+            cache.apply_failure(names)
+        elif kind == 2:
+            cache.sweep()
+        with self.lock:
+            for i in some:
+                self.epochs[i] += 1
+            if kind == 3:
+                cache.apply(self.answer(list(range(TOPICS))), 12, ALL, 1)
+            elif kind == 4:
+                cache.apply(self.answer(some), 12, None, 2)
+            else:
+                cache.apply(self.answer(some), 12, names, rng.randint(1, 3))
+
+    # ---- readers
+
+    def look_up(self, rng: random.Random) -> None:
+        for _ in range(50):
+            i = rng.randrange(TOPICS)
+            p = rng.randrange(SHAPES[i])
+            found = self.cache.partition(NAMES[i], p, None)
+            if found is not None:
+                self.check_partition(i, found)
+            leader = self.cache.leader(NAMES[i], p, None)
+            assert leader is None or 1 <= leader <= BROKERS
+            assert self.cache.state(NAMES[i]) in (0, -100, -101)
+
+    def check_partition(self, i: int, found: Any) -> None:
+        want = said(i, found.partition, found.leader_epoch)
+        assert (found.topic, found.leader) == (NAMES[i], want.leader)
+        assert (found.replicas, found.isr) == (want.replicas, want.isr)
+
+    def check_topic(self, found: Any) -> int:
+        i = int(found.name[-3:])
+        assert found.name == NAMES[i]
+        assert len(found.partitions) == SHAPES[i]
+        assert len({p.leader_epoch for p in found.partitions}) == 1
+        for p in found.partitions:
+            self.check_partition(i, p)
+        return i
+
+    def look_at_topics(self, rng: random.Random) -> None:
+        found = self.cache.topic(rng.choice(NAMES), None)
+        if found is not None:
+            self.check_topic(found)
+        numbers = [self.check_topic(topic) for topic in self.cache.topics()]
+        assert sorted(numbers, key=lambda i: NAMES[i].encode()) == numbers
+        assert set(self.cache) <= set(NAMES)
+
+    def look_up_many(self, rng: random.Random) -> None:
+        some = [rng.randrange(TOPICS) for _ in range(200)]
+        out = array("i", bytes(800))
+        self.cache.leaders([NAMES[i] for i in some], [0] * 200, out)
+        assert all(1 <= leader <= BROKERS or leader in ABSENT for leader in out)
+        assert len({broker.port for broker in self.cache.brokers}) <= 1
+
+    def follow(self, rng: random.Random) -> None:
+        since = max(self.cache.version - rng.randrange(20), 0)
+        for change in self.cache.changes(since).records:
+            assert change.version > since
+            if change.kind == "leader_changed":
+                assert change.topic is not None
+                assert change.partition is not None
+                i, epoch = NAMES.index(change.topic), change.new_leader_epoch
+                assert epoch is not None
+                assert said(i, change.partition, epoch).leader == change.new_leader
+        assert self.cache.stats()["topics"] <= TOPICS
+
+    def wait(self, rng: random.Random) -> None:
+        since, name = self.cache.version, rng.choice(NAMES)
+        version = self.cache.wait_change(since, 0.01, rng.choice([None, [name]]))
+        assert version is None or version > since
+        with suppress(RequestTimedOutError, NotCachedError):
+            self.check_topic(self.cache.wait_for_topic(name, timeout=0.01))
+
+    def wait_on_a_loop(self, rng: random.Random) -> None:
+        async def several() -> None:
+            since = self.cache.version
+            waits = [
+                self.cache.wait_change_async(since, 0.01, rng.choice([None, [rng.choice(NAMES)]]))
+                for _ in range(20)
+            ]
+            for version in await asyncio.gather(*waits):
+                assert version is None or version > since
+
+        asyncio.run(several())
+
+    def hold(self, rng: random.Random) -> None:
+        """An image says later what it said first, however much has changed since."""
+        cache: Any = self.cache
+        image = cache.image()
+        names = rng.sample(NAMES, 10)
+        first = [image.topic(name, None) for name in names]
+        brokers = image.brokers
+        for found in filter(None, first):
+            self.check_topic(found)
+        time.sleep(rng.random() * 0.05)
+        assert [image.topic(name, None) for name in names] == first
+        assert image.brokers == brokers
+        assert [topic.name for topic in image.topics()] == list(image)
+
+    def run(self, step: Callable[[random.Random], None], number: int) -> int:
+        rng, done = random.Random(self.seed + number), 0
+        while time.monotonic() < self.end:
+            step(rng)
+            done += 1
+        return done
+
+
+@pytest.mark.timeout(SECONDS + 60)
+def test_what_threads_read_is_whole_whatever_others_write() -> None:
+    world = World(random.SystemRandom().getrandbits(32))
+    print(f"seed {world.seed}")
+    steps = [
+        world.write,
+        world.write,
+        world.look_up,
+        world.look_up,
+        world.look_at_topics,
+        world.look_up_many,
+        world.follow,
+        world.wait,
+        world.wait_on_a_loop,
+    ]
+    if hasattr(world.cache, "image"):
+        steps.append(world.hold)
+    with ThreadPoolExecutor(len(steps)) as pool:
+        runs = [pool.submit(world.run, step, i) for i, step in enumerate(steps)]
+        done = {step.__name__: run.result() for step, run in zip(steps, runs, strict=True)}
+    print(done)
+    assert all(done.values())
+    stats = world.cache.stats()
+    assert (stats["watches"], stats["waiters"]) == (0, 0)
