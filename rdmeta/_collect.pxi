@@ -1,6 +1,18 @@
 # What C visits while no GIL is held, kept until Python objects can be made of it. Included by
 # _core.pyx.
 
+# Objects are made with the GIL held, and nothing in a loop of C lets go of it by itself: so who
+# makes many lets go now and then. Not more often than a thread waits before it insists (5 ms), or
+# it is woken again and again and always too late.
+
+cdef inline void let_others_run(int64_t *since) noexcept:
+    cdef int64_t now = rdmeta_py_clock(CLOCK_MONOTONIC_COARSE)
+    if now - since[0] >= TURN_US:
+        since[0] = now
+        with nogil:
+            pass
+
+
 # ---- a walk over topics ---------------------------------------------------------------------
 
 cdef struct Found:

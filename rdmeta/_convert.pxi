@@ -66,6 +66,8 @@ cdef enum:
     FOREVER_US = 3_155_760_000_000_000
     # A wait looks for Ctrl-C this often.
     SLICE_US = 50_000
+    # Who makes many objects lets other threads run this often: see let_others_run().
+    TURN_US = 8_000
     # Bytes of a topic's name: what a Kafka string can have.
     LONGEST_NAME = 32767
     # Ids of a list that need no allocation on the way out.

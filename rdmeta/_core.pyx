@@ -74,7 +74,9 @@ cdef class Watch:
 
     def __cinit__(self, MetadataCache cache not None, int fd):
         self.cache = rdmeta_cache_ref(cache.cache)
-        self.watch = rdmeta_watch_new(self.cache, NULL, 0, watch_signal, <void *> <intptr_t> fd)
+        with nogil:  # a writer may hold the lock that this takes
+            self.watch = rdmeta_watch_new(self.cache, NULL, 0, watch_signal,
+                                          <void *> <intptr_t> fd)
         if self.watch is NULL:
             raise MemoryError
 
@@ -161,6 +163,7 @@ cdef class MetadataCache(CacheWriter):
         """
         cdef uint64_t start = unsigned(since, "since")
         cdef Records records
+        cdef int64_t turn = rdmeta_py_clock(CLOCK_MONOTONIC_COARSE)
         cdef uint64_t until = 0
         cdef int32_t resync = 0
         cdef rdmeta_err_t err
@@ -176,6 +179,7 @@ cdef class MetadataCache(CacheWriter):
             at = records.bytes
             for i in range(records.n):
                 found.append(record_read(&at, self.session_name))
+                let_others_run(&turn)
         finally:
             free(records.bytes)
         return Changes(tuple(found), until, bool(resync))

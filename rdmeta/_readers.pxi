@@ -37,11 +37,12 @@ cdef class Readers:
     def __dealloc__(self):
         cdef int kind
         cdef int i
-        for kind in range(2):
-            for i in range(self.pooled[kind]):
-                rdmeta_reader_destroy(self.pool[kind][i])
-        rdmeta_reader_destroy(self.strict)
-        rdmeta_reader_destroy(self.lenient)
+        with nogil:  # whoever else has what is read may be writing to it
+            for kind in range(2):
+                for i in range(self.pooled[kind]):
+                    rdmeta_reader_destroy(self.pool[kind][i])
+            rdmeta_reader_destroy(self.strict)
+            rdmeta_reader_destroy(self.lenient)
 
     cdef rdmeta_reader_t *make(self, int32_t flags) noexcept:
         """A new reader; NULL without memory, or in the child of a fork."""

@@ -188,8 +188,10 @@ cdef class Reading(Readers):
         cdef Walk walk = Walk(self, prefix, RDMETA_WALK_NEGATIVE if wanted else which)
         cdef const rdmeta_topic_info_t *info
         cdef list found = []
+        cdef int64_t turn = rdmeta_py_clock(CLOCK_MONOTONIC_COARSE)
         cdef size_t i
         for i in range(walk.found.n):
+            let_others_run(&turn)
             info = walk.at(i)
             if (not wanted or info.state == wanted) and (
                     internal is None or bool(info.internal) == bool(internal)):
@@ -207,9 +209,11 @@ cdef class Reading(Readers):
         cdef Walk walk = Walk(self, prefix, RDMETA_WALK_VALID | stale)
         cdef const rdmeta_topic_info_t *info
         cdef list found = []
+        cdef int64_t turn = rdmeta_py_clock(CLOCK_MONOTONIC_COARSE)
         cdef size_t i
         matches = None if pattern is None else re.compile(pattern).fullmatch
         for i in range(walk.found.n):
+            let_others_run(&turn)
             info = walk.at(i)
             if internal is not None and bool(info.internal) != bool(internal):
                 continue
@@ -223,6 +227,7 @@ cdef class Reading(Readers):
         cdef Walk walk
         cdef Lists lists = Lists.__new__(Lists)
         cdef list found = []
+        cdef int64_t turn = rdmeta_py_clock(CLOCK_MONOTONIC_COARSE)
         cdef size_t i
         cdef uint32_t k
         cdef uint32_t partitions
@@ -231,6 +236,7 @@ cdef class Reading(Readers):
         cdef bint led = role == "leader"
         walk = Walk(self, "", RDMETA_WALK_VALID)
         for i in range(walk.found.n):
+            let_others_run(&turn)
             partitions = walk.at(i).partitions
             for k in range(partitions):
                 read_partition(NULL, walk.found.topics[i], k, lists)
