@@ -124,19 +124,55 @@ int32_t rdmeta_leader(rdmeta_reader_t *r, const char *topic, size_t len,
 
 /* ---- many at once -------------------------------------------------------- */
 
-enum { BATCH = 16 };
+enum { BATCH = 32, AHEAD = 16 };
 
-/* Loads of one row hang on each other, those of sixteen rows do not: so each
- * step is done for all of them before the next. */
+/* The first block on the way of a probe that may be the one; NULL: none. */
+RDMETA_INLINE const rdmeta_topic_t *row_block(const rdmeta_table_t *names,
+                                              uint64_t hash) {
+        uint32_t k = rdmeta_slot_first(hash) & names->mask;
+        uint64_t slot;
+
+        for (;; k = (k + 1) & names->mask) {
+                slot = atomic_load_explicit(&names->slots[k],
+                                            memory_order_acquire);
+                if (RDMETA_LIKELY(rdmeta_slot_tag_is(slot, hash)) || !slot)
+                        return rdmeta_slot_topic(slot);
+        }
+}
+
+RDMETA_INLINE int32_t row_leader(const rdmeta_reader_t *r,
+                                 const rdmeta_topic_t *t, rdmeta_str_t name,
+                                 int32_t partition, int64_t mono_us) {
+        int32_t leader = -1;
+
+        if (RDMETA_UNLIKELY(name.len - 1 >= RDMETA_NAME_MAX))
+                return RDMETA_NOT_CACHED;
+        if (RDMETA_LIKELY(t != NULL) &&
+            RDMETA_LIKELY(rdmeta_topic_head(t) == name.len) &&
+            RDMETA_LIKELY(rdmeta_name_equal(t->name, name.data, name.len)))
+                leader = rdmeta_view_pick_fast(r->root, t, name.len,
+                                               partition, mono_us);
+        if (RDMETA_LIKELY(leader >= 0))
+                return leader;
+        return rdmeta_view_leader(r->root, name.data, name.len, partition,
+                                  mono_us, r->stale_ok);
+}
+
+/* Loads of one row hang on each other, those of many rows do not: so each step
+ * is done for all of them before the next, and the names of the `more` rows
+ * that come after them are sent for meanwhile. */
 static void leaders_batch(const rdmeta_reader_t *r, const rdmeta_str_t *topics,
-                          const int32_t *partitions, size_t n,
+                          const int32_t *partitions, size_t n, size_t more,
                           int64_t mono_us, int32_t *out) {
         const rdmeta_table_t *names = atomic_load_explicit(
                 &r->root->names, memory_order_acquire);
+        const rdmeta_topic_t *blocks[BATCH];
         uint64_t hash[BATCH];
         size_t i;
 
         for (i = 0; i < n; i++) {
+                if (i + AHEAD < n + more)
+                        __builtin_prefetch(topics[i + AHEAD].data);
                 hash[i] = topics[i].len - 1 < RDMETA_NAME_MAX
                                   ? rdmeta_hash(names->key, topics[i].data,
                                                 topics[i].len)
@@ -144,20 +180,12 @@ static void leaders_batch(const rdmeta_reader_t *r, const rdmeta_str_t *topics,
                 rdmeta_table_prefetch(names, hash[i]);
         }
         for (i = 0; i < n; i++) {
-                const rdmeta_topic_t *t =
-                        rdmeta_slot_topic(atomic_load_explicit(
-                                &names->slots[rdmeta_slot_first(hash[i]) &
-                                              names->mask],
-                                memory_order_acquire));
-                __builtin_prefetch(t);
+                blocks[i] = row_block(names, hash[i]);
+                __builtin_prefetch(blocks[i]);
         }
         for (i = 0; i < n; i++)
-                out[i] = topics[i].len - 1 < RDMETA_NAME_MAX
-                                 ? rdmeta_view_leader(r->root, topics[i].data,
-                                                      topics[i].len,
-                                                      partitions[i], mono_us,
-                                                      r->stale_ok)
-                                 : RDMETA_NOT_CACHED;
+                out[i] = row_leader(r, blocks[i], topics[i], partitions[i],
+                                    mono_us);
 }
 
 /* All of one image. */
@@ -188,8 +216,8 @@ void rdmeta_leaders(rdmeta_reader_t *r, const rdmeta_str_t *topics,
         for (i = 0; i < n; i += BATCH) {
                 const size_t m = n - i < BATCH ? n - i : BATCH;
                 rdmeta_reading_enter(&r->reading);
-                leaders_batch(r, topics + i, partitions + i, m, mono_us,
-                              out + i);
+                leaders_batch(r, topics + i, partitions + i, m, n - i - m,
+                              mono_us, out + i);
                 rdmeta_reading_leave(&r->reading);
         }
 }

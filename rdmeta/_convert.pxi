@@ -181,63 +181,6 @@ cdef int number_format(const Py_buffer *data) noexcept:
     return 0
 
 
-@cython.final
-cdef class Numbers:
-    """Partition ids as C wants them, out of a list or a buffer."""
-
-    cdef int32_t *items
-
-    def __cinit__(self, partitions, size_t n):
-        cdef size_t i = 0
-        cdef Column column
-        self.items = <int32_t *> PyMem_Malloc(sizeof(int32_t) * (n or 1))
-        if self.items is NULL:
-            raise MemoryError
-        if PyObject_CheckBuffer(partitions) and not isinstance(partitions, (bytes, bytearray)):
-            self.copy(partitions, n)
-            return
-        if is_column(partitions):
-            column = Column(partitions)
-            self.same(n, <size_t> column.n)
-            column_numbers(column, self.items)
-            return
-        if isinstance(partitions, (str, bytes, bytearray)):
-            raise TypeError(f"expected partition ids, not {type(partitions).__name__}")
-        partitions = tuple(partitions)
-        self.same(n, <size_t> len(partitions))
-        for partition in partitions:
-            if not rdmeta_py_small(partition, &self.items[i]):
-                self.items[i] = int32(partition, "partition")
-            i += 1
-
-    def __dealloc__(self):
-        PyMem_Free(self.items)
-
-    cdef int same(self, size_t topics, size_t partitions) except -1:
-        if topics != partitions:
-            raise ValueError(f"{topics} topics, but {partitions} partitions")
-        return 0
-
-    cdef int copy(self, object partitions, size_t n) except -1:
-        cdef Py_buffer data
-        cdef int size
-        cdef size_t i
-        PyObject_GetBuffer(partitions, &data, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS)
-        try:
-            size = number_format(&data)
-            if not size:
-                raise TypeError("a buffer of partitions must hold integers of 32 or 64 bit")
-            self.same(n, <size_t> (data.len // size))
-            if size == 4:
-                memcpy(self.items, data.buf, 4 * n)
-                return 0
-            for i in range(n):
-                self.items[i] = int32((<int64_t *> data.buf)[i], "partition")
-        finally:
-            PyBuffer_Release(&data)
-        return 0
-
-
 # ---- topic ids ------------------------------------------------------------------------------
 
 cdef object topic_id_text(const uint8_t *raw):

@@ -36,6 +36,7 @@ from rdmeta.model import (ALL, Advice, Applied, Broker, Change, Changes, Partiti
 
 include "_convert.pxi"
 include "_columns.pxi"
+include "_bulk.pxi"
 include "_collect.pxi"
 include "_wire.pxi"
 include "_readers.pxi"

@@ -260,19 +260,26 @@ cdef class Reading(Readers):
         32 or 64 bit (NumPy ...), or a column. What leader() would raise is a negative number here:
         NOT_CACHED, NO_LEADER, STALE ...
         """
-        cdef Names names = names_of(topics)
-        cdef Numbers numbers = Numbers(partitions, names.n)
+        cdef bint plain = type(topics) is list or type(topics) is tuple
+        cdef Names names = None if plain else names_of(topics)
+        cdef size_t n = <size_t> len(topics) if plain else names.n
+        cdef Numbers numbers = Numbers(partitions, n)
         cdef bint stale = bool(allow_stale)
         cdef int64_t now = self.now()
-        cdef rdmeta_reader_t *reader
+        cdef rdmeta_reader_t *reader = self.lenient if stale else self.strict
         cdef Py_buffer data
         if out is None:
-            out = array("i", bytes(<Py_ssize_t> (4 * names.n)))
-        get_int32(out, PyBUF_WRITABLE, names.n, &data)
+            out = array("i", bytes(<Py_ssize_t> (4 * n)))
+        get_int32(out, PyBUF_WRITABLE, n, &data)
         try:
+            if plain and leaders_of_str(reader, topics, numbers, now, <int32_t *> data.buf):
+                return out
+            if plain:
+                names = Names(topics)
+                numbers.same(names.n, n)
             reader = self.take(stale)
             with nogil:
-                rdmeta_leaders(reader, names.items, numbers.items, names.n, now, <int32_t *> data.buf)
+                rdmeta_leaders(reader, names.items, numbers.items, n, now, <int32_t *> data.buf)
             self.give(stale, reader)
         finally:
             PyBuffer_Release(&data)

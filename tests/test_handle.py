@@ -132,7 +132,8 @@ def test_names_are_what_a_str_holds() -> None:
 
 def test_a_partition_is_any_integer() -> None:
     handle = cache_of(orders(1, 2)).resolve("orders")
-    assert handle.leader(np.int64(1)) == handle.leader(True) == 2  # type: ignore[arg-type]
+    one: Any = np.int64(1)
+    assert handle.leader(one) == handle.leader(True) == 2
     with pytest.raises(TypeError, match="partition must be an int"):
         handle.leader("1")  # type: ignore[call-overload]
     with pytest.raises(ValueError, match="partition"):
@@ -224,7 +225,8 @@ def test_a_key_is_bytes_of_any_kind() -> None:
     where = handle.partition_for(b"key-7")
     for key in (bytearray(b"key-7"), memoryview(b"key-7"), array("B", b"key-7")):
         assert handle.partition_for(key) == where
-    assert handle.partition_for(np.frombuffer(b"key-7", np.uint8)) == where
+    numbers: Any = np.frombuffer(b"key-7", np.uint8)
+    assert handle.partition_for(numbers) == where
     assert handle.partition_for(b"") == handle.partition_for(bytearray())
     assert len({handle.partition_for(bytearray()) for _ in range(50)}) == 1
     for wrong in ("key-7", 7, ["k"]):

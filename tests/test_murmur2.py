@@ -1,4 +1,4 @@
-"""The partitions of keys are those of the Java client: tests/golden/Murmur2Golden.java made them."""
+"""The partitions of keys are those of the Java client; golden/Murmur2Golden.java made them."""
 
 from __future__ import annotations
 

@@ -136,6 +136,19 @@ double bench_apply(rdmeta_cache_t *cache, const uint8_t *response, size_t len,
         return end - begin;
 }
 
+rdmeta_cache_t *bench_filled(const gen_t *g) {
+        size_t bound          = gen_response_bound(g), len;
+        uint8_t *response     = gen_pages(bound);
+        rdmeta_cache_t *cache = bench_cache();
+        rdmeta_applied_t applied;
+
+        len = gen_response(g, NULL, response);
+        bench_apply(cache, response, len, g->conf.topics, &applied);
+        gen_pages_free(response, bound);
+        bench_verify(cache, g);
+        return cache;
+}
+
 static void verify_leaders(rdmeta_reader_t *reader, const gen_t *g,
                            uint32_t topic) {
         size_t len;

@@ -50,6 +50,8 @@ rdmeta_cache_t *bench_cache(void);
  * with every one of `topics` in it. Returns the nanoseconds it took. */
 double bench_apply(rdmeta_cache_t *cache, const uint8_t *response, size_t len,
                    uint32_t topics, rdmeta_applied_t *out);
+/* A cache that was told of the cluster, and verified. */
+rdmeta_cache_t *bench_filled(const gen_t *g);
 /* Every leader of every topic is what the model says, and a walk comes by
  * every topic in the order of names, or die. */
 void bench_verify(rdmeta_cache_t *cache, const gen_t *g);

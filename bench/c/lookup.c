@@ -131,19 +131,6 @@ static void measure(gen_t *g, const subject_t *s, size_t n, int rounds) {
         gen_pages_free(q, n * sizeof(*q));
 }
 
-static rdmeta_cache_t *filled(const gen_t *g) {
-        size_t bound          = gen_response_bound(g), len;
-        uint8_t *response     = gen_pages(bound);
-        rdmeta_cache_t *cache = bench_cache();
-        rdmeta_applied_t applied;
-
-        len = gen_response(g, NULL, response);
-        bench_apply(cache, response, len, g->conf.topics, &applied);
-        gen_pages_free(response, bound);
-        bench_verify(cache, g);
-        return cache;
-}
-
 int main(int argc, char **argv) {
         rdmeta_cache_t *cache;
         floor_table_t *floor;
@@ -161,7 +148,7 @@ int main(int argc, char **argv) {
         bench_start();
         g = bench_cluster(topics, GEN_IDS_8,
                           (uint64_t)bench_number(argv[4], 0, INT32_MAX));
-        cache           = filled(&g);
+        cache           = bench_filled(&g);
         floor           = floor_new(&g);
         subject.floor   = floor;
         subject.reader  = rdmeta_reader_new(cache, 0);

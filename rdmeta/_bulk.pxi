@@ -1,0 +1,128 @@
+# Many rows at once: names and numbers as C wants them. Included by _core.pyx.
+
+cdef extern from *:
+    """
+    /* How many of n names, before the first that is no str of ASCII alone, hold
+     * their UTF-8. Objects lie anywhere: those to come are sent for meanwhile. */
+    static size_t rdmeta_py_names(PyObject *const *items, size_t n,
+                                  rdmeta_str_t *out) {
+            enum { AHEAD = 12 };
+            size_t i;
+
+            for (i = 0; i < n; i++) {
+                    if (i + AHEAD < n) {
+                            const char *next = (const char *)items[i + AHEAD];
+                            __builtin_prefetch(next);
+                            __builtin_prefetch(next + 64);
+                    }
+                    if (!rdmeta_py_ascii(items[i], &out[i].data, &out[i].len))
+                            break;
+            }
+            return i;
+    }
+
+    /* How many of n ints, before the first that is something else, are small. */
+    static size_t rdmeta_py_numbers(PyObject *const *items, size_t n,
+                                    int32_t *out) {
+            size_t i;
+
+            for (i = 0; i < n; i++)
+                    if (!rdmeta_py_small(items[i], &out[i]))
+                            break;
+            return i;
+    }
+    """
+    PyObject **PySequence_Fast_ITEMS(object sequence) noexcept
+    Py_ssize_t PySequence_Fast_GET_SIZE(object sequence) noexcept
+    size_t rdmeta_py_names(PyObject **items, size_t n, rdmeta_str_t *out) noexcept
+    size_t rdmeta_py_numbers(PyObject **items, size_t n, int32_t *out) noexcept
+
+
+cdef enum:
+    # Rows for which the GIL is held: some ten microseconds.
+    ROWS = 512
+
+
+cdef bint leaders_of_str(rdmeta_reader_t *reader, object topics, Numbers numbers, int64_t now,
+                         int32_t *out) except -1:
+    """rdmeta_leaders() of a list or tuple of str, as they lie in memory; False: not all can be.
+
+    What keeps them there is the GIL, let go of every so many rows. RuntimeError if the list was
+    changed in length meanwhile.
+    """
+    cdef rdmeta_str_t names[ROWS]
+    cdef Py_ssize_t n = PySequence_Fast_GET_SIZE(topics)
+    cdef Py_ssize_t i = 0
+    cdef size_t some_rows
+    while i < n:
+        some_rows = <size_t> min(n - i, <Py_ssize_t> ROWS)
+        if rdmeta_py_names(PySequence_Fast_ITEMS(topics) + i, some_rows, names) < some_rows:
+            return False
+        rdmeta_leaders(reader, names, numbers.items + i, some_rows, now, out + i)
+        i += <Py_ssize_t> some_rows
+        if i < n:
+            with nogil:
+                pass
+            if PySequence_Fast_GET_SIZE(topics) != n:
+                raise RuntimeError("topics changed while their leaders were looked up")
+    return True
+
+
+@cython.final
+cdef class Numbers:
+    """Partition ids as C wants them, out of a list or a buffer."""
+
+    cdef int32_t *items
+
+    def __cinit__(self, partitions, size_t n):
+        cdef size_t i = 0
+        cdef Column column
+        self.items = <int32_t *> PyMem_Malloc(sizeof(int32_t) * (n or 1))
+        if self.items is NULL:
+            raise MemoryError
+        if PyObject_CheckBuffer(partitions) and not isinstance(partitions, (bytes, bytearray)):
+            self.copy(partitions, n)
+            return
+        if is_column(partitions):
+            column = Column(partitions)
+            self.same(n, <size_t> column.n)
+            column_numbers(column, self.items)
+            return
+        if isinstance(partitions, (str, bytes, bytearray)):
+            raise TypeError(f"expected partition ids, not {type(partitions).__name__}")
+        if type(partitions) is not list and type(partitions) is not tuple:
+            partitions = tuple(partitions)
+        self.same(n, <size_t> len(partitions))
+        if rdmeta_py_numbers(PySequence_Fast_ITEMS(partitions), n, self.items) == n:
+            return
+        for partition in tuple(partitions):  # an __index__ may change a list
+            if not rdmeta_py_small(partition, &self.items[i]):
+                self.items[i] = int32(partition, "partition")
+            i += 1
+
+    def __dealloc__(self):
+        PyMem_Free(self.items)
+
+    cdef int same(self, size_t topics, size_t partitions) except -1:
+        if topics != partitions:
+            raise ValueError(f"{topics} topics, but {partitions} partitions")
+        return 0
+
+    cdef int copy(self, object partitions, size_t n) except -1:
+        cdef Py_buffer data
+        cdef int size
+        cdef size_t i
+        PyObject_GetBuffer(partitions, &data, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS)
+        try:
+            size = number_format(&data)
+            if not size:
+                raise TypeError("a buffer of partitions must hold integers of 32 or 64 bit")
+            self.same(n, <size_t> (data.len // size))
+            if size == 4:
+                memcpy(self.items, data.buf, 4 * n)
+                return 0
+            for i in range(n):
+                self.items[i] = int32((<int64_t *> data.buf)[i], "partition")
+        finally:
+            PyBuffer_Release(&data)
+        return 0

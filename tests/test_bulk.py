@@ -1,0 +1,97 @@
+"""leaders(): many rows at once, in chunks of str where they lie or all together."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+
+import frames
+import pytest
+from frames import P, T
+
+import rdmeta
+
+NAMES = [f"topic-{i}" for i in range(700)] + [f"größe-{i}" for i in range(3)]
+
+
+class Name(str):
+    """A str, but not exactly one."""
+
+
+@pytest.fixture(scope="module")
+def cache() -> rdmeta.MetadataCache:
+    found = rdmeta.MetadataCache()
+    topics = [T(name, [P(0, 1 + i % 3), P(1, 2)]) for i, name in enumerate(NAMES)]
+    found.apply(frames.response(12, topics), 12, rdmeta.ALL)
+    return found
+
+
+def one_by_one(
+    cache: rdmeta.MetadataCache, names: Sequence[str], partitions: Iterable[int]
+) -> object:
+    return [
+        cache.leader(name, partition) if cache.state(name, partition) == 0
+        else cache.state(name, partition)
+        for name, partition in zip(names, partitions, strict=True)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("rows", [0, 1, 15, 16, 31, 32, 33, 511, 512, 513, 1024, 1700])
+@pytest.mark.parametrize("shape", [list, tuple, iter])
+def test_rows_of_any_number_are_those_of_leader(
+    cache: rdmeta.MetadataCache, rows: int, shape: Callable[[list[str]], Iterable[str]]
+) -> None:
+    names = [NAMES[i * 7 % 700] if i % 5 else f"unknown-{i}" for i in range(rows)]
+    partitions = [i % 3 for i in range(rows)]
+    found = cache.leaders(shape(names), partitions)
+    assert list(found) == one_by_one(cache, names, partitions)
+
+
+@pytest.mark.parametrize("place", [0, 100, 511, 512, 600])
+@pytest.mark.parametrize("odd", ["größe-1", Name("topic-5"), "\udcff", "x" * 70000, ""])
+def test_one_odd_name_among_many_changes_nothing(
+    cache: rdmeta.MetadataCache, place: int, odd: str
+) -> None:
+    names = NAMES[:650]
+    names[place] = odd
+    assert list(cache.leaders(names, [0] * 650)) == one_by_one(cache, names, [0] * 650)
+
+
+def test_what_is_no_name_or_no_number_is_refused_wherever_it_stands(
+    cache: rdmeta.MetadataCache,
+) -> None:
+    for place in (0, 600):
+        names: list[object] = list(NAMES[:650])
+        names[place] = b"topic-1"
+        with pytest.raises(TypeError, match="a topic must be str"):
+            cache.leaders(names, [0] * 650)  # type: ignore[arg-type]
+        numbers: list[object] = [0] * 650
+        numbers[place] = "1"
+        with pytest.raises(TypeError, match="partition must be an int"):
+            cache.leaders(NAMES[:650], numbers)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="650 topics, but 649 partitions"):
+        cache.leaders(NAMES[:650], [0] * 649)
+
+
+def test_a_list_that_another_thread_changes_is_no_danger(cache: rdmeta.MetadataCache) -> None:
+    names = NAMES[:600] * 20
+    stop = threading.Event()
+
+    def change() -> None:
+        while not stop.is_set():
+            names[:] = [str(name) + "x" for name in names[::-1]]
+            names.append("more")
+            names.pop()
+
+    thread = threading.Thread(target=change)
+    thread.start()
+    try:
+        for _ in range(200):
+            try:
+                found = cache.leaders(names, [0] * 12_000)
+            except (RuntimeError, ValueError):  # it had changed in length
+                continue
+            assert set(found) <= {1, 2, 3, rdmeta.NOT_CACHED}
+    finally:
+        stop.set()
+        thread.join()
