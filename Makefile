@@ -170,6 +170,15 @@ build/asan/bin/fuzz_%: build/asan/fuzz/fuzz_%.o build/asan/fuzz/driver.o \
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS) $(flags_asan) -o $@ $^ $(RDMETA_LDFLAGS)
 
+.PHONY: image-seeds
+image-seeds: build/ctest/bin/image_seeds ## fuzz/corpus/fuzz_image anew
+	$< fuzz/corpus/fuzz_image
+
+build/ctest/bin/image_seeds: build/ctest/fuzz/image_seeds.o \
+		$(call objects,ctest,$(C_SUPPORT)) build/ctest/core.a
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) $(flags_ctest) -o $@ $^ $(RDMETA_LDFLAGS)
+
 fuzz-libfuzzer: $(patsubst fuzz/%.c,build/libfuzzer/bin/%,$(FUZZ_TARGETS))
 	@echo "fuzzing with clang and libFuzzer"
 	@tools/run-fuzz libfuzzer $(FUZZ_SECONDS) $^

@@ -5,9 +5,8 @@
  *     const char *path      = iw_path("a");      in a directory of its own
  *     char *text            = iw_text(image, mono_us);
  *
- * iw_text() asks each topic in every way that readers have, holds the answers
- * against each other, and writes them down: equal texts, equal images. NULL:
- * a call said MALFORMED.
+ * iw_text() asks each topic in every way that readers have and writes down the
+ * answers: equal texts, equal images. NULL: a call said MALFORMED.
  */
 #ifndef RDMETA_IMAGE_WORLD_H
 #define RDMETA_IMAGE_WORLD_H

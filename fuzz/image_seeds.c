@@ -1,0 +1,66 @@
+/*
+ * image_seeds DIRECTORY: files for fuzz_image, each with its byte before it.
+ *
+ * Small ones, each with something of its own, since mutations hit a place at
+ * random. Keys and so tables differ from run to run. `make image-seeds`.
+ */
+#include "image_world.h"
+
+static void seed(cw_t *w, const char *directory, const char *name) {
+        rdmeta_image_t *image = iw_image(w);
+        const char *path      = iw_path(name);
+        char out[512];
+        uint8_t *bytes;
+        size_t size;
+        FILE *file;
+
+        CHECK(!rdmeta_image_save(image, path, 0));
+        bytes = iw_read(path, &size);
+        snprintf(out, sizeof(out), "%s/%s", directory, name);
+        file = fopen(out, "wb");
+        CHECK(file);
+        CHECK(fputc(1, file) == 1); /* in memory that is watched */
+        CHECK(fwrite(bytes, 1, size, file) == size && !fclose(file));
+        free(bytes);
+        rdmeta_image_unref(image);
+}
+
+static void said(const char *directory, const char *name, const char *topics) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        if (topics)
+                CHECK(!cw_all(&w, topics));
+        seed(&w, directory, name);
+        cw_destroy(&w);
+}
+
+static void states(const char *directory) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_all(&w, "orders#a 0:1@5; b#b 0:2@7; d#d 0:1@1; e#e 0:1"));
+        CHECK(!cw_say(&w, "orders#c 0:2@1; d!29; n!3; w!17"));
+        CHECK(!cw_all(&w, "orders#c 0:2@1"));
+        w.broker = 2;
+        CHECK(!cw_all(&w, "orders#d 0:2@1; d!29; e#e 0:1"));
+        seed(&w, directory, "states");
+        cw_destroy(&w);
+}
+
+int main(int argc, char **argv) {
+        test_begin(20);
+        CHECK(argc == 2);
+        said(argv[1], "empty", NULL);
+        said(argv[1], "one", "a 0:1");
+        said(argv[1], "flat", "a#a 0:1@5/r1,2 1:2@5/r2,3 2:3@6/r3,1");
+        said(argv[1], "shared",
+             "a#a 0:1@5/r1,2,3/i1,2 1:2@5/r2,3,1/o1 2:2@5/r1,2,3; b 0:-1/e5");
+        said(argv[1], "sparse", "orders^8 3:1@5 7:2@5/r2,300/i300 9:1@70000");
+        said(argv[1], "wide", "a~ 0:70000@1/r70000,1 1:1; b#b 0:300@9");
+        said(argv[1], "names",
+             "a.name.of.twenty.bytes#n 0:1; a.name.of.more.than.thirty.two."
+             "bytes.in.all 0:2; a 0:1; eight888 0:1; no.such.topic.her 0:1");
+        states(argv[1]);
+        return 0;
+}
