@@ -135,9 +135,12 @@ static void test_names_in_flight_do_not_pile_up_beside_an_image(void) {
 /* The memory of what was in flight is used again, for the same name: an image
  * must not take the one for the other. */
 static void test_what_was_in_flight_does_not_become_a_topic_of_an_image(void) {
-        rdmeta_reader_t *r;
+        /* Long, so that what waits and what is known are of one size. */
+        static const char stem[] =
+                "a-name-that-is-longer-than-all-that-a-block-has-besides-it";
+        char name[80], said[100];
         rdmeta_image_t *image;
-        char name[24];
+        rdmeta_reader_t *r;
         cw_t w;
         int k;
 
@@ -145,16 +148,20 @@ static void test_what_was_in_flight_does_not_become_a_topic_of_an_image(void) {
         rdmeta_reader_destroy(w.reader);
         rdmeta_reader_destroy(w.stale);
         for (k = 0; k < 50; k++) {
-                snprintf(name, sizeof(name), "t%d", k);
+                const void *waits;
+
+                snprintf(name, sizeof(name), "%s-%d", stem, k);
+                snprintf(said, sizeof(said), "%s 0:1@1", name);
                 cw_hint(&w, name, 0);
+                waits = rdmeta_entry_find(w.cache, name, strlen(name))->topic;
                 image = rdmeta_cache_image(w.cache, w.now);
                 CHECK(image);
                 CHECK(rdmeta_cache_purge_hints(w.cache, NULL, 0, w.now) == 1);
-                snprintf(name, sizeof(name), "t%d 0:1@1", k);
-                CHECK(!cw_say(&w, name));
+                CHECK(!cw_say(&w, said));
+                CHECK(rdmeta_entry_find(w.cache, name, strlen(name))->topic !=
+                      waits);
                 r = rdmeta_image_reader(image, 0);
                 CHECK(r);
-                snprintf(name, sizeof(name), "t%d", k);
                 CHECK(rdmeta_leader(r, name, strlen(name), 0,
                                     w.now.mono_us) == RDMETA_NOT_CACHED);
                 rdmeta_reader_destroy(r);
@@ -170,7 +177,7 @@ static void test_deadlines_stand_still_when_a_table_has_been_replaced(void) {
         const rdmeta_topic_t *t, *now;
         rdmeta_topic_info_t before, after;
         const rdmeta_table_t *table;
-        rdmeta_image_t *image;
+        rdmeta_image_t *image, *younger;
         rdmeta_reader_t *r;
         cw_t w;
 
@@ -184,6 +191,8 @@ static void test_deadlines_stand_still_when_a_table_has_been_replaced(void) {
         rdmeta_topic_info(r, t, w.now.mono_us, &before);
         many_topics(&w, 1, 1000, 19000);
         CHECK(rdmeta_names(w.cache) != table);
+        younger = rdmeta_cache_image(w.cache, w.now);
+        CHECK(younger);
         cw_pass(&w, CW_S);
         w.broker = 3;
         many_topics(&w, 1, 0, 100); /* they say the same again */
@@ -196,6 +205,7 @@ static void test_deadlines_stand_still_when_a_table_has_been_replaced(void) {
         CHECK(after.deadline_us == before.deadline_us + CW_S);
         CHECK(after.source_broker == 3 && before.source_broker == 1);
         rdmeta_reader_destroy(r);
+        rdmeta_image_unref(younger);
         rdmeta_image_unref(image);
         cw_destroy(&w);
 }

@@ -1,0 +1,212 @@
+/*
+ * image TOPICS ROUNDS QUERIES SEED: images of a live cache.
+ *
+ * Each round has 0.1 % of the topics changed. `take`: one image, nanoseconds.
+ * `apply` and `apply_held`: such an answer, nanoseconds a partition, with no
+ * image alive and with one that was taken before. `release`: that image let
+ * go. `order`: an image's first walk, which sorts it, nanoseconds a partition.
+ * `cache`, `fresh` and `held`: a leader, nanoseconds, by a reader of the cache,
+ * of an image just taken, and of one after the change; each reader gets the
+ * same random queries. `held_bytes`: what the image holds after the change.
+ */
+#include "common.h"
+
+enum { MAX_QUERIES = 1 << 26 };
+
+typedef struct query {
+        const char *topic;
+        uint32_t len;
+        int32_t partition;
+} query_t;
+
+typedef struct bench {
+        gen_t g;
+        rdmeta_cache_t *cache;
+        rdmeta_reader_t *reader;
+        uint8_t *response;
+        size_t bound, n;
+        uint32_t topics;
+        double partitions;
+        query_t *queries;
+        bench_samples_t take, apply, apply_held, release, order, cached, fresh,
+                held, held_bytes;
+} bench_t;
+
+static void ask(bench_t *b) {
+        size_t i, len;
+
+        for (i = 0; i < b->n; i++) {
+                const uint32_t topic = gen_below(&b->g, b->topics);
+
+                b->queries[i].topic     = gen_name(&b->g, topic, &len);
+                b->queries[i].len       = (uint32_t)len;
+                b->queries[i].partition = (int32_t)gen_below(
+                        &b->g, BENCH_PER_TOPIC);
+        }
+}
+
+/* The sum of leaders, once to warm up and once measured. */
+static int64_t look(bench_t *b, rdmeta_reader_t *r, bench_samples_t *out) {
+        const int64_t mono_us = bench_mono_us();
+        double begin          = 0;
+        int64_t sum           = 0;
+        size_t i;
+        int k;
+
+        for (k = 0; k < 2; k++) {
+                begin = bench_now_ns();
+                for (sum = 0, i = 0; i < b->n; i++)
+                        sum += rdmeta_leader(r, b->queries[i].topic,
+                                             b->queries[i].len,
+                                             b->queries[i].partition, mono_us);
+        }
+        bench_add(out, (bench_now_ns() - begin) / (double)b->n);
+        return sum;
+}
+
+static rdmeta_image_t *take(bench_t *b) {
+        const rdmeta_time_t now = {bench_mono_us(), 0};
+        const double begin      = bench_now_ns();
+        rdmeta_image_t *image   = rdmeta_cache_image(b->cache, now);
+
+        bench_add(&b->take, bench_now_ns() - begin);
+        if (!image)
+                bench_die("no memory for an image");
+        return image;
+}
+
+static rdmeta_reader_t *reader_of(rdmeta_image_t *image) {
+        rdmeta_reader_t *r = rdmeta_image_reader(image, 0);
+
+        if (!r)
+                bench_die("no memory for a reader");
+        return r;
+}
+
+/* An answer in which 0.1 % of the topics differ. */
+static void change(bench_t *b, bench_samples_t *out) {
+        const uint32_t n = b->topics < 1000 ? 1 : b->topics / 1000;
+        rdmeta_applied_t applied;
+        size_t len;
+
+        gen_change(&b->g, n);
+        len = gen_response(&b->g, NULL, b->response);
+        bench_add(out, bench_apply(b->cache, b->response, len, b->topics,
+                                   &applied) /
+                               b->partitions);
+}
+
+static int32_t visit(void *opaque, const rdmeta_topic_t *topic) {
+        (void)topic;
+        ++*(uint32_t *)opaque;
+        return 0;
+}
+
+static void walk(bench_t *b, rdmeta_reader_t *r) {
+        double begin   = bench_now_ns();
+        uint32_t count = 0;
+
+        if (rdmeta_reader_walk(r, "", 0, RDMETA_WALK_VALID, bench_mono_us(),
+                               visit, &count) ||
+            count != b->topics)
+                bench_die("an image has not every topic");
+        bench_add(&b->order, (bench_now_ns() - begin) / b->partitions);
+}
+
+static void round_once(bench_t *b) {
+        rdmeta_image_info_t info;
+        rdmeta_image_t *image;
+        rdmeta_reader_t *r;
+        int64_t before;
+        double begin;
+
+        change(b, &b->apply);
+        ask(b);
+        before = look(b, b->reader, &b->cached);
+        image  = take(b);
+        r      = reader_of(image);
+        if (look(b, r, &b->fresh) != before)
+                bench_die("an image's leaders are not the cache's");
+        change(b, &b->apply_held);
+        if (look(b, r, &b->held) != before)
+                bench_die("an image has changed");
+        rdmeta_image_info(image, &info);
+        bench_add(&b->held_bytes, (double)info.bytes);
+        rdmeta_reader_destroy(r);
+        begin = bench_now_ns();
+        rdmeta_image_unref(image);
+        bench_add(&b->release, bench_now_ns() - begin);
+        image = take(b);
+        r     = reader_of(image);
+        walk(b, r);
+        rdmeta_reader_destroy(r);
+        rdmeta_image_unref(image);
+}
+
+static void names(bench_t *b) {
+        b->take.name       = "take";
+        b->apply.name      = "apply";
+        b->apply_held.name = "apply_held";
+        b->release.name    = "release";
+        b->order.name      = "order";
+        b->cached.name     = "cache";
+        b->fresh.name      = "fresh";
+        b->held.name       = "held";
+        b->held_bytes.name = "held_bytes";
+}
+
+static void print(const bench_t *b) {
+        const bench_samples_t *all[] = {
+                &b->take,  &b->apply,  &b->apply_held, &b->release, &b->order,
+                &b->cached, &b->fresh, &b->held,       &b->held_bytes};
+        size_t i;
+
+        bench_print_begin("image");
+        bench_print_number("topics", b->topics);
+        for (i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+                bench_print_samples(all[i]);
+        bench_print_end();
+}
+
+static void init(bench_t *b, char **argv) {
+        rdmeta_applied_t applied;
+        size_t len;
+
+        b->topics     = (uint32_t)bench_number(argv[1], 1, 5000000);
+        b->n          = (size_t)bench_number(argv[3], 1, MAX_QUERIES);
+        b->partitions = (double)b->topics * BENCH_PER_TOPIC;
+        b->g          = bench_cluster(b->topics, GEN_IDS_8,
+                                      (uint64_t)bench_number(argv[4], 0,
+                                                             INT32_MAX));
+        b->bound      = gen_response_bound(&b->g);
+        b->response   = gen_pages(b->bound);
+        b->queries    = gen_pages(b->n * sizeof(*b->queries));
+        b->cache      = bench_cache();
+        len           = gen_response(&b->g, NULL, b->response);
+        bench_apply(b->cache, b->response, len, b->topics, &applied);
+        bench_verify(b->cache, &b->g);
+        b->reader = rdmeta_reader_new(b->cache, 0);
+        if (!b->reader)
+                bench_die("no memory for a reader");
+}
+
+int main(int argc, char **argv) {
+        static bench_t b;
+        int rounds, i;
+
+        if (argc != 5)
+                bench_die("image TOPICS ROUNDS QUERIES SEED");
+        rounds = (int)bench_number(argv[2], 1, BENCH_MAX_ROUNDS / 2);
+        bench_start();
+        names(&b);
+        init(&b, argv);
+        for (i = 0; i < rounds; i++)
+                round_once(&b);
+        print(&b);
+        rdmeta_reader_destroy(b.reader);
+        rdmeta_cache_unref(b.cache);
+        gen_pages_free(b.response, b.bound);
+        gen_pages_free(b.queries, b.n * sizeof(*b.queries));
+        gen_free(&b.g);
+        return 0;
+}
