@@ -15,6 +15,7 @@ from setuptools.command.build_py import build_py
 
 CSRC = Path("csrc")
 HEADERS = sorted(CSRC.glob("include/*.h"))
+SOURCES = [str(path) for path in sorted([*CSRC.glob("*.c"), *CSRC.glob("vendor/*/*.c")])]
 
 
 def flags(name: str) -> list[str]:
@@ -49,7 +50,7 @@ class BuildExt(build_ext):
             with ThreadPoolExecutor(self.parallel or os.cpu_count()) as pool:
                 jobs = {s: pool.submit(compile_all, [s], *args, **kwargs) for s in sources}
             for source, job in jobs.items():
-                if Path(source).parent == CSRC:
+                if source in SOURCES:
                     library.extend(job.result())
             return [obj for job in jobs.values() for obj in job.result()]
 
@@ -80,8 +81,8 @@ class BuildExt(build_ext):
 
 core = Extension(
     "rdmeta._core",
-    sources=["rdmeta/_core.pyx", *(str(path) for path in sorted(CSRC.glob("*.c")))],
-    depends=[str(path) for path in (*CSRC.glob("*.h"), *HEADERS, *Path("rdmeta").glob("*.px[di]"))],
+    sources=["rdmeta/_core.pyx", *SOURCES],
+    depends=[str(path) for path in (*CSRC.rglob("*.h"), *Path("rdmeta").glob("*.px[di]"))],
     include_dirs=[str(CSRC), str(CSRC / "include")],
     extra_compile_args=flags("RDMETA_CFLAGS"),
     extra_link_args=flags("RDMETA_LDFLAGS"),

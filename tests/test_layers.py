@@ -17,6 +17,7 @@ else:
 ROOT = Path(__file__).resolve().parent.parent
 LAYERS = tomllib.loads((ROOT / "tests/layers.toml").read_text(encoding="utf-8"))
 C_RULES = (LAYERS["c"]["order"], LAYERS["c"]["parts"])
+VENDORED = tuple(f"csrc/vendor/{name}/" for name in LAYERS["c"]["vendored"])
 PYTHON_ORDER = LAYERS["python"]["order"]
 
 
@@ -46,11 +47,12 @@ def test_no_import_goes_against_the_order() -> None:
 def violations_in_files(
     check: Callable[[str, str], list[str]], suffixes: set[str] | None = None
 ) -> list[str]:
-    """What `check` finds in the repository's files, of which there must be some."""
+    """What `check` finds in the repository's own files, of which there must be some."""
     files = [
         path
         for path in tree_rules.written_files(ROOT)
         if suffixes is None or path.suffix in suffixes
+        if not path.relative_to(ROOT).as_posix().startswith(VENDORED)
     ]
     assert files
     return [
@@ -95,6 +97,21 @@ def test_a_part_with_a_name_of_its_own_is_held_to_its_units_layer(tmp_path: Path
     assert tree_rules.c_layer_violations(tmp_path, [["hash"], ["cache"]], {"cache": ["entry"]}) == [
         "hash.c: hash knows cache, a later layer"
     ]
+
+
+def test_what_others_wrote_is_a_unit_by_its_directory(tmp_path: Path) -> None:
+    files = {"vendor/nano/one.h": '#include "two.h"\n', "vendor/nano/two.h": ""}
+    plant(tmp_path, {**files, "hash.c": '#include "vendor/nano/one.h"\n'})
+    rules: tuple[tree_rules.Order, dict[str, list[str]]] = ([["hash"], ["nano"]], {})
+    assert tree_rules.c_layer_violations(tmp_path, *rules) == [
+        "hash.c: hash knows nano, a later layer"
+    ]
+    assert tree_rules.c_layer_violations(tmp_path, [["nano"], ["hash"]], {}) == []
+
+
+def test_only_what_is_in_vendor_is_let_off() -> None:
+    names = {path.name for path in (ROOT / "csrc/vendor").iterdir()}
+    assert names == set(LAYERS["c"]["vendored"])
 
 
 def test_a_c_unit_without_a_layer_is_found(tmp_path: Path) -> None:

@@ -95,9 +95,14 @@ def c_layer_violations(csrc: Path, order: Order, parts: dict[str, list[str]]) ->
 
 
 def c_unit(file: str, units: dict[str, str]) -> str:
-    """The unit of a file of csrc/: by the longest name that it has, or is a part of."""
+    """The unit of a file of csrc/: by the longest name that it has, or is a part of.
+
+    What others wrote is a unit by its directory in vendor/.
+    """
     if file.startswith("include/"):
         return "include"
+    if file.startswith("vendor/"):
+        return file.split("/")[1]
     stem = file.rsplit(".", 1)[0]
     fits = [name for name in units if stem == name or stem.startswith(name + "_")]
     return units[max(fits, key=len)] if fits else stem

@@ -45,7 +45,7 @@ extern "C" {
 
 /** Layout of this header: the low 16 bits grow when calls are appended, the
  *  high 16 change when something existing does. */
-#define RDMETA_ABI_VERSION 0x00010040u
+#define RDMETA_ABI_VERSION 0x00010048u
 
 /* ------------------------------------------------------------------------
  * Values
@@ -360,6 +360,7 @@ RDMETA_API uint32_t rdmeta_abi_version(void);
 }
 #endif
 
+#include "rdmeta_arrow.h"
 #include "rdmeta_change.h"
 #include "rdmeta_handle.h"
 #include "rdmeta_image.h"

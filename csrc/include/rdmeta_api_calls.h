@@ -71,7 +71,15 @@
         F(rdmeta_attach_new) \
         F(rdmeta_attach_destroy) \
         F(rdmeta_attach_reader) \
-        F(rdmeta_attach_image)
+        F(rdmeta_attach_image) \
+        F(rdmeta_arrow_schema) \
+        F(rdmeta_reader_arrow) \
+        F(rdmeta_arrow_changes_new) \
+        F(rdmeta_arrow_changes_add) \
+        F(rdmeta_arrow_changes_stream) \
+        F(rdmeta_arrow_changes_destroy) \
+        F(rdmeta_cache_arrow_changes) \
+        F(rdmeta_image_arrow_diff)
 
 /* Defined by rdmeta_api.h in extensions, which do not link the functions. */
 #ifdef RDMETA_API_ROUTED
@@ -203,6 +211,22 @@
         (rdmeta_api->rdmeta_attach_reader(__VA_ARGS__))
 #define rdmeta_attach_image(...) \
         (rdmeta_api->rdmeta_attach_image(__VA_ARGS__))
+#define rdmeta_arrow_schema(...) \
+        (rdmeta_api->rdmeta_arrow_schema(__VA_ARGS__))
+#define rdmeta_reader_arrow(...) \
+        (rdmeta_api->rdmeta_reader_arrow(__VA_ARGS__))
+#define rdmeta_arrow_changes_new(...) \
+        (rdmeta_api->rdmeta_arrow_changes_new(__VA_ARGS__))
+#define rdmeta_arrow_changes_add(...) \
+        (rdmeta_api->rdmeta_arrow_changes_add(__VA_ARGS__))
+#define rdmeta_arrow_changes_stream(...) \
+        (rdmeta_api->rdmeta_arrow_changes_stream(__VA_ARGS__))
+#define rdmeta_arrow_changes_destroy(...) \
+        (rdmeta_api->rdmeta_arrow_changes_destroy(__VA_ARGS__))
+#define rdmeta_cache_arrow_changes(...) \
+        (rdmeta_api->rdmeta_cache_arrow_changes(__VA_ARGS__))
+#define rdmeta_image_arrow_diff(...) \
+        (rdmeta_api->rdmeta_image_arrow_diff(__VA_ARGS__))
 #endif
 
 #endif /* RDMETA_API_CALLS_H */

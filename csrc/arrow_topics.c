@@ -1,0 +1,127 @@
+/* The tables of topics and of brokers. */
+#include "arrow_rows.h"
+
+/* ---- topics -------------------------------------------------------------- */
+
+static const char *state_name(int32_t state) {
+        switch (state) {
+        case RDMETA_OK:
+                return "valid";
+        case RDMETA_STALE:
+                return "stale";
+        case RDMETA_WAITING:
+                return "waiting";
+        case RDMETA_UNKNOWN_TOPIC:
+                return "unknown_topic";
+        case RDMETA_DENIED:
+                return "denied";
+        case RDMETA_INVALID:
+                return "invalid";
+        default:
+                return "not_cached";
+        }
+}
+
+enum { STATE_MAX = 13 };
+
+/* A deadline may move between the passes, and the state with it. */
+int rdmeta_topics_size(const rdmeta_shown_t *t, rdmeta_arrow_cursor_t *c,
+                       rdmeta_sizes_t *s) {
+        (void)c;
+        if (!rdmeta_sizes_fit_rows(s, t, 1))
+                return 0;
+        rdmeta_sizes_add(s, t, 1);
+        s->items[T_STATE] += STATE_MAX;
+        return 1;
+}
+
+/* Seconds since a broker said it, as MetadataCache.age() has it. */
+static void put_age(rdmeta_fill_t *f, const rdmeta_topic_info_t *info) {
+        rdmeta_arrow_column_t *c = &f->columns[T_AGE];
+        double *out = (double *)(void *)c->values.data + f->row;
+        int64_t since, age;
+
+        *out = 0;
+        if ((info->state && info->state != RDMETA_STALE) ||
+            __builtin_sub_overflow(info->deadline_us, f->r->max_age_us,
+                                   &since) ||
+            __builtin_sub_overflow(f->r->mono_us, since, &age))
+                rdmeta_arrow_null(c, f->row, 1);
+        else if (age > 0)
+                *out = (double)age / 1e6;
+}
+
+rdmeta_err_t rdmeta_topics_fill(rdmeta_fill_t *f, const rdmeta_shown_t *t,
+                                rdmeta_arrow_cursor_t from,
+                                rdmeta_arrow_cursor_t to) {
+        rdmeta_arrow_column_t *c = f->columns;
+        const int64_t row        = f->row;
+        rdmeta_topic_info_t info;
+        rdmeta_str_t state;
+
+        (void)from;
+        (void)to;
+        rdmeta_topic_info(f->r->reader, t->topic, f->r->mono_us, &info);
+        rdmeta_put_topic(f, t, 1);
+        rdmeta_put_bool(&c[T_INTERNAL], row, info.internal);
+        rdmeta_put_int32(&c[T_PARTITIONS], row, (int32_t)info.partitions);
+        ((int16_t *)(void *)c[T_ERROR].values.data)[row] =
+                (int16_t)info.error;
+        rdmeta_put_int32(&c[T_OPERATIONS], row, info.operations);
+        if (info.operations == RDMETA_NO_OPERATIONS)
+                rdmeta_arrow_null(&c[T_OPERATIONS], row, 1);
+        ((int64_t *)(void *)c[T_VERSION].values.data)[row] =
+                (int64_t)info.version;
+        state.data = state_name(info.state);
+        state.len  = strlen(state.data);
+        rdmeta_put_text(&c[T_STATE], row, 1, state, state.len);
+        rdmeta_put_some(&c[T_SOURCE], row, info.source_broker);
+        put_age(f, &info);
+        f->row++;
+        return RDMETA_OK;
+}
+
+/* ---- brokers ------------------------------------------------------------- */
+
+static size_t text_size(rdmeta_str_t s) {
+        return s.data ? rdmeta_text_size(s.data, s.len) : 0;
+}
+
+void rdmeta_brokers_size(const rdmeta_arrow_rows_t *r,
+                         rdmeta_arrow_cursor_t *c, rdmeta_sizes_t *s) {
+        const rdmeta_brokers_t *brokers = rdmeta_brokers(r->reader);
+        const int64_t id = (int64_t)text_size(brokers->cluster_id);
+
+        for (; c->item < r->n && s->rows < RDMETA_ARROW_ROWS; c->item++) {
+                const rdmeta_broker_t *b = &brokers->rows[c->item];
+                if (s->items[B_HOST] >= RDMETA_ARROW_TEXT ||
+                    s->items[B_RACK] >= RDMETA_ARROW_TEXT ||
+                    s->items[B_CLUSTER] >= RDMETA_ARROW_TEXT)
+                        break;
+                s->items[B_HOST] += (int64_t)text_size(b->host);
+                s->items[B_RACK] += (int64_t)text_size(b->rack);
+                s->items[B_CLUSTER] += id;
+                s->rows++;
+        }
+}
+
+static void put_text(rdmeta_fill_t *f, int column, rdmeta_str_t s) {
+        rdmeta_put_text(&f->columns[column], f->row, 1, s, text_size(s));
+}
+
+void rdmeta_brokers_fill(rdmeta_fill_t *f, size_t from, size_t to) {
+        const rdmeta_brokers_t *brokers = rdmeta_brokers(f->r->reader);
+        const int32_t controller        = rdmeta_brokers_controller(brokers);
+        rdmeta_arrow_column_t *c        = f->columns;
+
+        for (; from < to; from++, f->row++) {
+                const rdmeta_broker_t *b = &brokers->rows[from];
+                rdmeta_put_int32(&c[B_BROKER], f->row, b->id);
+                put_text(f, B_HOST, b->host);
+                rdmeta_put_int32(&c[B_PORT], f->row, b->port);
+                put_text(f, B_RACK, b->rack);
+                rdmeta_put_bool(&c[B_CONTROLLER], f->row,
+                                b->id == controller);
+                put_text(f, B_CLUSTER, brokers->cluster_id);
+        }
+}
