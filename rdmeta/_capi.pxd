@@ -309,6 +309,33 @@ cdef extern from "rdmeta.h" nogil:
     const char *rdmeta_source_name(int32_t source)
     uint32_t rdmeta_abi_version()
 
+    # Arrow
+    struct ArrowSchema:
+        void (*release)(ArrowSchema *)
+
+    struct ArrowArrayStream:
+        void (*release)(ArrowArrayStream *)
+
+    enum:
+        RDMETA_ARROW_BROKERS
+        RDMETA_ARROW_TOPICS
+        RDMETA_ARROW_PARTITIONS
+        RDMETA_ARROW_REPLICAS
+        RDMETA_ARROW_CHANGES
+    ctypedef struct rdmeta_arrow_changes_t:
+        pass
+    rdmeta_err_t rdmeta_arrow_schema(int32_t table, ArrowSchema *out)
+    rdmeta_err_t rdmeta_reader_arrow(rdmeta_reader_t *reader, int32_t table, int32_t which,
+                                     int64_t mono_us, ArrowArrayStream *out)
+    rdmeta_arrow_changes_t *rdmeta_arrow_changes_new(const char *session)
+    int32_t rdmeta_arrow_changes_add(void *changes, const rdmeta_change_t *change)
+    rdmeta_err_t rdmeta_arrow_changes_stream(rdmeta_arrow_changes_t *changes,
+                                             ArrowArrayStream *out)
+    void rdmeta_arrow_changes_destroy(rdmeta_arrow_changes_t *changes)
+    rdmeta_err_t rdmeta_cache_arrow_changes(rdmeta_cache_t *cache, uint64_t since,
+                                            const char *session, ArrowArrayStream *out,
+                                            uint64_t *until, int32_t *resync)
+
     # Wire
     enum:
         RDMETA_METADATA_MIN_VERSION
