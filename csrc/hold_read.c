@@ -72,6 +72,26 @@ static int32_t held_leader(const rdmeta_image_t *image, const char *name,
                                      stale_ok);
 }
 
+static void held_ahead(const rdmeta_image_t *image, const rdmeta_str_t *names,
+                       size_t n) {
+        const rdmeta_table_t *table = held(image)->names->table;
+        uint64_t hash[RDMETA_IMAGE_AHEAD];
+        size_t i;
+
+        for (i = 0; i < n; i++) {
+                hash[i] = names[i].len - 1 < RDMETA_NAME_MAX
+                                  ? rdmeta_hash(table->key, names[i].data,
+                                                names[i].len)
+                                  : 0;
+                rdmeta_table_prefetch(table, hash[i]);
+        }
+        for (i = 0; i < n; i++)
+                __builtin_prefetch(rdmeta_slot_topic(atomic_load_explicit(
+                        &table->slots[rdmeta_slot_first(hash[i]) &
+                                      table->mask],
+                        memory_order_relaxed)));
+}
+
 static rdmeta_err_t held_find(const rdmeta_image_t *image, const char *name,
                               size_t len, rdmeta_seen_t *out) {
         const rdmeta_held_t *h = held(image);
@@ -229,6 +249,7 @@ static rdmeta_err_t held_at(const rdmeta_image_t *image, size_t i,
 
 const rdmeta_image_ops_t rdmeta_held_ops = {
         .leader  = held_leader,
+        .ahead   = held_ahead,
         .find    = held_find,
         .find_id = held_find_id,
         .times   = held_times,

@@ -26,11 +26,18 @@ typedef struct rdmeta_seen {
         int32_t source;   /* who said it last; -1: not known */
 } rdmeta_seen_t;
 
+/* So many names at most are sent for at once. */
+enum { RDMETA_IMAGE_AHEAD = 32 };
+
 typedef struct rdmeta_image_ops {
         /* As rdmeta_leader(), for names of a length that can be. */
         int32_t (*leader)(const rdmeta_image_t *image, const char *name,
                           size_t len, int32_t partition, int64_t mono_us,
                           int stale_ok);
+        /* Send for the memory that leader() will look at for these names: loads
+         * of one hang on each other, those of many do not. */
+        void (*ahead)(const rdmeta_image_t *image, const rdmeta_str_t *names,
+                      size_t n);
         /* 0, NOT_CACHED, MALFORMED; *out is set for 0 only, and is in no
          * state WAIT. A block has been checked before it is given. */
         rdmeta_err_t (*find)(const rdmeta_image_t *image, const char *name,

@@ -158,6 +158,27 @@ static int32_t file_leader(const rdmeta_image_t *image, const char *name,
         return rdmeta_col_get(p, width, 0);
 }
 
+static void file_ahead(const rdmeta_image_t *image, const rdmeta_str_t *names,
+                       size_t n) {
+        const rdmeta_file_t *f       = rdmeta_file_of(image);
+        const rdmeta_file_table_t *t = &f->names;
+        uint32_t k[RDMETA_IMAGE_AHEAD];
+        size_t i;
+
+        for (i = 0; i < n; i++) {
+                k[i] = names[i].len - 1 < RDMETA_NAME_MAX
+                               ? rdmeta_slot_first(rdmeta_hash(
+                                         t->key, names[i].data,
+                                         names[i].len)) &
+                                         t->mask
+                               : 0;
+                __builtin_prefetch(&t->slots[k[i]]);
+        }
+        for (i = 0; i < n; i++)
+                __builtin_prefetch(rdmeta_file_block(
+                        f, t->slots[k[i]] >> RDMETA_SLOT_TAG));
+}
+
 /* ---- all of them ------------------------------------------------------- */
 
 int rdmeta_file_compare(const rdmeta_topic_t *a, const rdmeta_topic_t *b) {
@@ -235,6 +256,7 @@ static void file_destroy(rdmeta_image_t *image) {
 }
 
 const rdmeta_image_ops_t rdmeta_file_ops = {.leader  = file_leader,
+                                            .ahead   = file_ahead,
                                             .find    = file_find,
                                             .find_id = file_find_id,
                                             .times   = file_times,

@@ -195,12 +195,18 @@ static void image_leaders(const rdmeta_reader_t *r, const rdmeta_str_t *topics,
         const rdmeta_image_ops_t *ops = r->image->ops;
         size_t i;
 
-        for (i = 0; i < n; i++)
+        for (i = 0; i < n; i++) {
+                if (i % RDMETA_IMAGE_AHEAD == 0)
+                        ops->ahead(r->image, topics + i,
+                                   n - i < RDMETA_IMAGE_AHEAD
+                                           ? n - i
+                                           : RDMETA_IMAGE_AHEAD);
                 out[i] = topics[i].len - 1 < RDMETA_NAME_MAX
                                  ? ops->leader(r->image, topics[i].data,
                                                topics[i].len, partitions[i],
                                                mono_us, r->stale_ok)
                                  : RDMETA_NOT_CACHED;
+        }
 }
 
 void rdmeta_leaders(rdmeta_reader_t *r, const rdmeta_str_t *topics,

@@ -7,7 +7,7 @@
  * go. `order`: an image's first walk, which sorts it, nanoseconds a partition.
  * `cache`, `fresh` and `held`: a leader, nanoseconds, by a reader of the cache,
  * of an image just taken, and of one after the change; each reader gets the
- * same random queries. `held_bytes`: what the image holds after the change.
+ * same random queries. `bulk`: the same as `fresh`, all in one call. `held_bytes`: what the image holds after the change.
  */
 #include "common.h"
 
@@ -28,7 +28,9 @@ typedef struct bench {
         uint32_t topics;
         double partitions;
         query_t *queries;
-        bench_samples_t take, apply, apply_held, release, order, cached, fresh,
+        rdmeta_str_t *names; /* the same queries, for one call */
+        int32_t *rows, *out;
+        bench_samples_t take, bulk, apply, apply_held, release, order, cached, fresh,
                 held, held_bytes;
 } bench_t;
 
@@ -42,6 +44,9 @@ static void ask(bench_t *b) {
                 b->queries[i].len       = (uint32_t)len;
                 b->queries[i].partition = (int32_t)gen_below(
                         &b->g, BENCH_PER_TOPIC);
+                b->names[i].data = b->queries[i].topic;
+                b->names[i].len  = len;
+                b->rows[i]       = b->queries[i].partition;
         }
 }
 
@@ -61,6 +66,18 @@ static int64_t look(bench_t *b, rdmeta_reader_t *r, bench_samples_t *out) {
                                              b->queries[i].partition, mono_us);
         }
         bench_add(out, (bench_now_ns() - begin) / (double)b->n);
+        return sum;
+}
+
+static int64_t look_bulk(bench_t *b, rdmeta_reader_t *r) {
+        const double begin = bench_now_ns();
+        int64_t sum        = 0;
+        size_t i;
+
+        rdmeta_leaders(r, b->names, b->rows, b->n, bench_mono_us(), b->out);
+        bench_add(&b->bulk, (bench_now_ns() - begin) / (double)b->n);
+        for (i = 0; i < b->n; i++)
+                sum += b->out[i];
         return sum;
 }
 
@@ -125,7 +142,7 @@ static void round_once(bench_t *b) {
         before = look(b, b->reader, &b->cached);
         image  = take(b);
         r      = reader_of(image);
-        if (look(b, r, &b->fresh) != before)
+        if (look(b, r, &b->fresh) != before || look_bulk(b, r) != before)
                 bench_die("an image's leaders are not the cache's");
         change(b, &b->apply_held);
         if (look(b, r, &b->held) != before)
@@ -152,13 +169,15 @@ static void names(bench_t *b) {
         b->cached.name     = "cache";
         b->fresh.name      = "fresh";
         b->held.name       = "held";
+        b->bulk.name       = "bulk";
         b->held_bytes.name = "held_bytes";
 }
 
 static void print(const bench_t *b) {
         const bench_samples_t *all[] = {
                 &b->take,  &b->apply,  &b->apply_held, &b->release, &b->order,
-                &b->cached, &b->fresh, &b->held,       &b->held_bytes};
+                &b->cached, &b->fresh, &b->held,       &b->bulk,
+                &b->held_bytes};
         size_t i;
 
         bench_print_begin("image");
@@ -181,6 +200,9 @@ static void init(bench_t *b, char **argv) {
         b->bound      = gen_response_bound(&b->g);
         b->response   = gen_pages(b->bound);
         b->queries    = gen_pages(b->n * sizeof(*b->queries));
+        b->names      = gen_pages(b->n * sizeof(*b->names));
+        b->rows       = gen_pages(b->n * sizeof(*b->rows));
+        b->out        = gen_pages(b->n * sizeof(*b->out));
         b->cache      = bench_cache();
         len           = gen_response(&b->g, NULL, b->response);
         bench_apply(b->cache, b->response, len, b->topics, &applied);
@@ -207,6 +229,9 @@ int main(int argc, char **argv) {
         rdmeta_cache_unref(b.cache);
         gen_pages_free(b.response, b.bound);
         gen_pages_free(b.queries, b.n * sizeof(*b.queries));
+        gen_pages_free(b.names, b.n * sizeof(*b.names));
+        gen_pages_free(b.rows, b.n * sizeof(*b.rows));
+        gen_pages_free(b.out, b.n * sizeof(*b.out));
         gen_free(&b.g);
         return 0;
 }

@@ -9,7 +9,8 @@
  * one thread at a time, so every call here is that thread's; different readers
  * of one cache may be used at once, and beside any writer. In a fork's child
  * all of it works, but for what needs the writers' lock - rdmeta_reader_new()
- * and rdmeta_reader_walk() - if a write was going on at the fork.
+ * and rdmeta_reader_walk(), of a cache and of an image taken of one - if a
+ * write was going on at the fork.
  */
 #ifndef RDMETA_READER_H
 #define RDMETA_READER_H
