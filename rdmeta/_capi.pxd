@@ -264,6 +264,8 @@ cdef extern from "rdmeta.h" nogil:
         uint64_t rehashes, reseeds
         int64_t shared_deadline_us
         int32_t readers, waiters, watches, handles
+        uint64_t bytes_images
+        int32_t images
     void rdmeta_cache_stats(rdmeta_cache_t *cache, rdmeta_stats_t *out)
 
     # Changes and waiting
