@@ -107,10 +107,17 @@ static void *ring_grow(const rdmeta_allocator_t *allocator, void *old,
         return p;
 }
 
+/* One version of very many topics, such as the first, needs room that those to
+ * come do not. */
+static int ring_is_roomy(size_t room, size_t items) {
+        return room > 4096 && items < room / 8;
+}
+
 rdmeta_err_t rdmeta_ring_reserve(rdmeta_ring_t *ring, size_t n) {
         const size_t batches =
                 (size_t)(ring->batch_tail - ring->batch_head) + 1;
         const size_t items = (size_t)(ring->item_tail - ring->item_head) + n;
+        const size_t room  = capacity(ring->items, ring->item_mask);
         void *p;
 
         if (n > ring->limit / sizeof(rdmeta_ring_item_t))
@@ -123,13 +130,14 @@ rdmeta_err_t rdmeta_ring_reserve(rdmeta_ring_t *ring, size_t n) {
                         return RDMETA_ERR_NO_MEMORY;
                 ring->batches = (rdmeta_ring_batch_t *)p;
         }
-        if (items > capacity(ring->items, ring->item_mask)) {
+        if (items > room || ring_is_roomy(room, items)) {
                 p = ring_grow(ring->allocator, ring->items, &ring->item_mask,
                               sizeof(*ring->items), items, ring->item_head,
                               ring->item_tail);
-                if (!p)
+                if (!p && items > room)
                         return RDMETA_ERR_NO_MEMORY;
-                ring->items = (rdmeta_ring_item_t *)p;
+                if (p)
+                        ring->items = (rdmeta_ring_item_t *)p;
         }
         return 1;
 }

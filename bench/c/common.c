@@ -20,19 +20,34 @@ double bench_now_ns(void) {
         return read_clock(CLOCK_THREAD_CPUTIME_ID);
 }
 
+double bench_wall_ns(void) {
+        return read_clock(CLOCK_MONOTONIC);
+}
+
 static double started_wall, started_cpu;
+static cpu_set_t allowed;
 
 void bench_start(void) {
-        cpu_set_t allowed, one;
-        int i;
-
-        started_wall = read_clock(CLOCK_MONOTONIC);
+        started_wall = bench_wall_ns();
         started_cpu  = bench_now_ns();
         if (sched_getaffinity(0, sizeof(allowed), &allowed))
-                return;
+                CPU_ZERO(&allowed);
+        bench_pin(0);
+}
+
+int bench_cores(void) {
+        return CPU_COUNT(&allowed);
+}
+
+void bench_pin(int k) {
+        cpu_set_t one;
+        int i;
+
         for (i = CPU_SETSIZE - 1; i >= 0; i--)
-                if (CPU_ISSET(i, &allowed))
+                if (CPU_ISSET(i, &allowed) && k-- == 0)
                         break;
+        if (i < 0)
+                return;
         CPU_ZERO(&one);
         CPU_SET(i, &one);
         (void)sched_setaffinity(0, sizeof(one), &one);
@@ -254,7 +269,7 @@ void bench_print_samples(const bench_samples_t *s) {
 }
 
 void bench_print_end(void) {
-        const double wall = read_clock(CLOCK_MONOTONIC) - started_wall;
+        const double wall = bench_wall_ns() - started_wall;
         const double cpu  = bench_now_ns() - started_cpu;
 
         bench_print_number("off_cpu", cpu < wall ? 1 - cpu / wall : 0);

@@ -30,6 +30,12 @@ typedef struct bench_samples {
  * keep away from where interrupts mostly go. None to be had: unpinned. */
 void bench_start(void);
 double bench_now_ns(void);
+/* What a clock on the wall says, for what more than one thread does. */
+double bench_wall_ns(void);
+/* The cores that this process might run on at the start, and this thread on
+ * the k-th of them, the last one being 0. */
+int bench_cores(void);
+void bench_pin(int k);
 void bench_add(bench_samples_t *s, double ns);
 
 /* Say what is wrong and exit. */

@@ -34,4 +34,7 @@ void floor_destroy(floor_table_t *t);
 int32_t floor_leader(const floor_table_t *t, const char *topic, size_t len,
                      int32_t partition);
 
+/* `leader` back again: what any call into another file costs. */
+int32_t floor_call(int32_t leader);
+
 #endif

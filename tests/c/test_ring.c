@@ -275,6 +275,24 @@ static void test_no_memory_leaves_the_ring_as_it_was(void) {
         world_destroy(&w);
 }
 
+/* What the first answer needed is not kept for ever. */
+static void test_room_for_very_many_is_given_back(void) {
+        static world_t w;
+        size_t bytes;
+
+        world_init(&w, 1 << 20);
+        CHECK(rdmeta_ring_reserve(&w.ring, 20000) == 1);
+        bytes = rdmeta_ring_bytes(&w.ring);
+        CHECK(bytes >= 20000 * sizeof(rdmeta_ring_item_t));
+        w.heap.fail_at = w.heap.calls + 2; /* the batches' is the first */
+        CHECK(rdmeta_ring_reserve(&w.ring, 1) == 1);
+        w.heap.fail_at = 0;
+        world_write(&w, 5);
+        CHECK(rdmeta_ring_bytes(&w.ring) < bytes / 8);
+        world_check(&w);
+        world_destroy(&w);
+}
+
 int main(void) {
         test_begin(60);
         RUN(test_what_changed_comes_out_as_it_went_in);
@@ -283,5 +301,6 @@ int main(void) {
         RUN(test_a_skip_forgets_all_up_to_its_version);
         RUN(test_too_many_are_not_recorded);
         RUN(test_no_memory_leaves_the_ring_as_it_was);
+        RUN(test_room_for_very_many_is_given_back);
         return 0;
 }

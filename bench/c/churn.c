@@ -1,0 +1,174 @@
+/*
+ * churn TOPICS SECONDS SEED: memory after a long time of changes.
+ *
+ * A cache of that many topics with a reader is told, once a second of its own
+ * clock, of a cluster that goes on changing: leaders move in one topic of
+ * a hundred, ISRs shrink and are whole again among one of fifty, the topics of
+ * one part of a hundred go and those of another come back, and names in flight are
+ * answered or time out. It is swept as a client would. Ids are those of 16
+ * bits.
+ *
+ * SECONDS are those on the wall: an hour is `churn 100000 3600 1`. Printed are
+ * the bytes that the cache asked its allocator for and the process's resident
+ * bytes, after the first answer and at the end; what a new cache takes for the
+ * last answer alone; and how many of the cache's own seconds went by.
+ */
+#include "common.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { PARTS = 100 };
+
+static double resident(void) {
+        FILE *f = fopen("/proc/self/statm", "r");
+        long size, pages;
+
+        if (!f || fscanf(f, "%ld %ld", &size, &pages) != 2)
+                bench_die("/proc/self/statm cannot be read");
+        fclose(f);
+        return (double)pages * (double)sysconf(_SC_PAGESIZE);
+}
+
+static rdmeta_stats_t stats_of(rdmeta_cache_t *cache) {
+        rdmeta_stats_t s;
+
+        rdmeta_cache_stats(cache, &s);
+        return s;
+}
+
+/* An answer about all topics but those of one part. */
+static size_t answer(gen_t *g, uint32_t *order, uint32_t gone, uint8_t *out) {
+        const uint32_t all = g->conf.topics;
+        uint32_t i, n = 0;
+        size_t len;
+
+        for (i = 0; i < all; i++)
+                if (i % PARTS != gone)
+                        order[n++] = i;
+        g->conf.topics = n; /* so many of `order` */
+        len            = gen_response(g, order, out);
+        g->conf.topics = all;
+        return len;
+}
+
+/* Of n topics, each with one partition that has another leader, or, where ISRs
+ * move, another ISR. */
+static void move(gen_t *g, uint32_t n) {
+        while (n--) {
+                const uint32_t topic = gen_below(g, g->conf.topics);
+                gen_partition_t *p =
+                        &g->partitions[(size_t)topic * g->conf.per_topic +
+                                       gen_below(g, g->conf.per_topic)];
+
+                if (topic % 50 == 0) {
+                        const uint8_t whole = (1 << GEN_RF) - 1;
+                        p->isr = p->isr == whole ? (uint8_t)(1 << p->leader)
+                                                 : whole;
+                } else {
+                        p->leader = (uint8_t)gen_below(g, GEN_RF);
+                        p->epoch++;
+                }
+        }
+}
+
+/* What a new cache takes for the same answer. */
+static double fresh_bytes(const uint8_t *out, size_t len, uint32_t topics) {
+        rdmeta_cache_t *cache = bench_cache();
+        rdmeta_applied_t applied;
+        double bytes;
+
+        bench_apply(cache, out, len, topics, &applied);
+        bytes = (double)stats_of(cache).bytes;
+        rdmeta_cache_unref(cache);
+        return bytes;
+}
+
+static size_t turn(rdmeta_cache_t *cache, gen_t *g, uint32_t *order,
+                 uint8_t *out, uint32_t k) {
+        const uint32_t gone   = k / 4 % PARTS;
+        const rdmeta_str_t in_flight[] = {{"a name in flight", 16},
+                                          {"another", 7}};
+        rdmeta_request_t asked = {0};
+        rdmeta_applied_t applied;
+        rdmeta_str_t ask[2];
+        rdmeta_time_t now;
+        rdmeta_err_t err;
+        size_t n, len;
+
+        move(g, g->conf.topics / 100 + 1);
+        len                = answer(g, order, gone, out);
+        now                = bench_tick();
+        asked.asked        = RDMETA_ASKED_ALL;
+        asked.broker       = 1 + (int32_t)(k % 3);
+        asked.sent_version = rdmeta_cache_version(cache);
+        err = rdmeta_cache_hint(cache, in_flight, 2, 0, 0, now, ask, &n);
+        if (!err)
+                err = rdmeta_cache_apply(cache, out, len, GEN_API_VERSION,
+                                         &asked, now, &applied);
+        if (err)
+                bench_die("churn: %s", rdmeta_err_name(err));
+        rdmeta_cache_sweep(cache, now);
+        return len;
+}
+
+int main(int argc, char **argv) {
+        double end, own_first = 0, rss_first = 0, rss_empty;
+        rdmeta_reader_t *reader;
+        rdmeta_cache_t *cache;
+        rdmeta_stats_t s;
+        uint32_t *order, k;
+        uint8_t *out;
+        size_t last = 0;
+        gen_t g;
+
+        if (argc != 4)
+                bench_die("churn TOPICS SECONDS SEED");
+        bench_start();
+        g     = bench_cluster((uint32_t)bench_number(argv[1], 100, 5000000),
+                              GEN_IDS_16,
+                              (uint64_t)bench_number(argv[3], 0, INT32_MAX));
+        out   = gen_pages(gen_response_bound(&g));
+        order = gen_pages(g.conf.topics * sizeof(*order));
+        end   = bench_wall_ns() + 1e9 * (double)bench_number(argv[2], 1, 86400);
+        rss_empty = resident();
+        cache     = bench_cache();
+        reader    = rdmeta_reader_new(cache, 0);
+        if (!reader)
+                bench_die("no memory for a reader");
+        for (k = 0; bench_wall_ns() < end || k < 2 * PARTS; k++) {
+                size_t len;
+                const char *name = gen_name(&g, k % g.conf.topics, &len);
+
+                last = turn(cache, &g, order, out, k);
+                rdmeta_leader(reader, name, len, 0, bench_mono_us());
+                if (k == 0) {
+                        own_first = (double)stats_of(cache).bytes;
+                        rss_first = resident() - rss_empty;
+                }
+        }
+        s = stats_of(cache);
+        bench_print_begin("churn");
+        bench_print_number("topics", g.conf.topics);
+        bench_print_number("seconds", k);
+        bench_print_number("partitions_first",
+                           (double)(g.conf.topics - g.conf.topics / PARTS) *
+                                   g.conf.per_topic);
+        bench_print_number("partitions",
+                           (double)g.conf.topics * g.conf.per_topic);
+        bench_print_number("own_first", own_first);
+        bench_print_number("rss_first", rss_first);
+        bench_print_number("own", (double)s.bytes);
+        bench_print_number("rss", resident() - rss_empty);
+        bench_print_number("own_fresh",
+                           fresh_bytes(out, last, s.topics));
+        bench_print_number("limbo", (double)s.bytes_limbo);
+        bench_print_number("ring", (double)s.bytes_ring);
+        bench_print_number("version", (double)s.version);
+        bench_print_end();
+        rdmeta_reader_destroy(reader);
+        rdmeta_cache_unref(cache);
+        gen_free(&g);
+        return 0;
+}

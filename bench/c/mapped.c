@@ -1,0 +1,192 @@
+/*
+ * mapped TOPICS ROUNDS LOOKUPS SEED DIRECTORY: what an image file costs who
+ * saves it, who opens it and who looks things up in it. Milliseconds for
+ *
+ * save    writing it to a file of DIRECTORY, without waiting for a disk
+ * open    mapping that file, a lookup included, and letting go of it
+ * owner, attached, opened
+ *         a lookup, the same ones by turns, of the cache itself, through
+ *         rdmeta_attach_new() and through rdmeta_image_open()
+ * private bytes that opening added to the process's private memory
+ */
+#include "common.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MAX_LOOKUPS = 1 << 26, OWNER, ATTACHED, OPENED, READERS };
+
+typedef struct query {
+        const char *topic;
+        uint32_t len;
+        int32_t partition;
+} query_t;
+
+static char path[4096];
+
+/* Private bytes of the process, written to or not. */
+static double private_bytes(void) {
+        FILE *f   = fopen("/proc/self/smaps_rollup", "r");
+        double kb = 0;
+        char line[256];
+        long n;
+
+        if (!f)
+                bench_die("/proc/self/smaps_rollup cannot be read");
+        while (fgets(line, sizeof(line), f))
+                if (sscanf(line, "Private_Dirty: %ld", &n) == 1)
+                        kb += (double)n;
+        fclose(f);
+        return kb * 1024;
+}
+
+static rdmeta_time_t now(void) {
+        const rdmeta_time_t t = {bench_mono_us(), 1700000000000000};
+
+        return t;
+}
+
+static double round_save(rdmeta_cache_t *cache) {
+        rdmeta_image_t *image = rdmeta_cache_image(cache, now());
+        const double begin    = bench_now_ns();
+        rdmeta_err_t err;
+
+        err = image ? rdmeta_image_save(image, path, 0) : RDMETA_ERR_NO_MEMORY;
+        if (err)
+                bench_die("save: %s", rdmeta_err_name(err));
+        rdmeta_image_unref(image);
+        return (bench_now_ns() - begin) / 1e6;
+}
+
+static double round_open(const query_t *q, double *private_) {
+        const double had   = private_bytes();
+        const double begin = bench_now_ns();
+        rdmeta_reader_t *reader;
+        rdmeta_image_t *image;
+        rdmeta_err_t err = rdmeta_image_open(path, 0, now(), &image);
+        double took;
+
+        if (err)
+                bench_die("open: %s", rdmeta_err_name(err));
+        reader = rdmeta_image_reader(image, 0);
+        if (!reader || rdmeta_leader(reader, q->topic, q->len, q->partition,
+                                     bench_mono_us()) < 1)
+                bench_die("open: a leader is not there");
+        took      = bench_now_ns() - begin;
+        *private_ = private_bytes() - had;
+        rdmeta_reader_destroy(reader);
+        rdmeta_image_unref(image);
+        return took / 1e6;
+}
+
+static double lookups(rdmeta_reader_t *reader, const query_t *q, size_t n,
+                      int64_t *sum) {
+        const int64_t mono_us = bench_mono_us();
+        const double begin    = bench_now_ns();
+        int64_t s             = 0;
+        size_t i;
+
+        for (i = 0; i < n; i++)
+                s += rdmeta_leader(reader, q[i].topic, q[i].len,
+                                   q[i].partition, mono_us);
+        *sum = s;
+        return (bench_now_ns() - begin) / (double)n;
+}
+
+static query_t *queries_new(gen_t *g, size_t n) {
+        query_t *q = gen_pages(n * sizeof(*q));
+        size_t i, len;
+
+        for (i = 0; i < n; i++) {
+                q[i].topic = gen_name(g, gen_below(g, g->conf.topics), &len);
+                q[i].len   = (uint32_t)len;
+                q[i].partition = (int32_t)gen_below(g, g->conf.per_topic);
+        }
+        return q;
+}
+
+/* By turns, each first in its round: `out` is in the order of OWNER ... */
+static void measure_lookups(rdmeta_cache_t *cache, const query_t *q, size_t n,
+                            int rounds, bench_samples_t *out) {
+        rdmeta_reader_t *readers[READERS - OWNER];
+        rdmeta_attach_t *attach = NULL;
+        rdmeta_image_t *image   = NULL;
+        int64_t sum, want;
+        int i, k;
+
+        if (rdmeta_attach_new(path, 0, 0, now(), &attach) ||
+            rdmeta_image_open(path, 0, now(), &image))
+                bench_die("attach: the file cannot be opened");
+        readers[0] = rdmeta_reader_new(cache, 0);
+        readers[1] = rdmeta_attach_reader(attach, 0);
+        readers[2] = rdmeta_image_reader(image, 0);
+        for (i = 0; i <= rounds; i++)
+                for (k = 0; k < READERS - OWNER; k++) {
+                        const int which = (i + k) % (READERS - OWNER);
+                        double ns;
+
+                        if (!readers[which])
+                                bench_die("no memory for a reader");
+                        lookups(readers[which], q, n, &want);
+                        ns = lookups(readers[which], q, n, &sum);
+                        if (sum != want || sum <= 0)
+                                bench_die("lookups that differ");
+                        if (i)
+                                bench_add(&out[which], ns);
+                }
+        for (k = 0; k < READERS - OWNER; k++)
+                rdmeta_reader_destroy(readers[k]);
+        rdmeta_image_unref(image);
+        rdmeta_attach_destroy(attach);
+}
+
+int main(int argc, char **argv) {
+        static bench_samples_t save     = {.name = "save"};
+        static bench_samples_t opening  = {.name = "open"};
+        static bench_samples_t private_ = {.name = "private"};
+        static bench_samples_t by[READERS - OWNER] = {
+                {.name = "owner"}, {.name = "attached"}, {.name = "opened"}};
+        rdmeta_cache_t *cache;
+        int rounds, i;
+        double bytes;
+        query_t *q;
+        size_t n;
+        gen_t g;
+
+        if (argc != 6)
+                bench_die("mapped TOPICS ROUNDS LOOKUPS SEED DIRECTORY");
+        bench_start();
+        g      = bench_cluster((uint32_t)bench_number(argv[1], 1, 5000000),
+                               GEN_IDS_8,
+                               (uint64_t)bench_number(argv[4], 0, INT32_MAX));
+        rounds = (int)bench_number(argv[2], 1, BENCH_MAX_ROUNDS);
+        n      = (size_t)bench_number(argv[3], 1, MAX_LOOKUPS);
+        cache  = bench_filled(&g);
+        q      = queries_new(&g, n);
+        snprintf(path, sizeof(path), "%s/bench-%ld.rdmeta", argv[5],
+                 (long)getpid());
+        for (i = 0; i <= rounds; i++) {
+                const double saved  = round_save(cache);
+                const double opened = round_open(q, &bytes);
+
+                if (!i)
+                        continue; /* the first warms up */
+                bench_add(&save, saved);
+                bench_add(&opening, opened);
+                bench_add(&private_, bytes);
+        }
+        measure_lookups(cache, q, n, rounds, by);
+        unlink(path);
+        bench_print_begin("mapped");
+        bench_print_number("topics", g.conf.topics);
+        bench_print_samples(&save);
+        bench_print_samples(&opening);
+        bench_print_samples(&private_);
+        for (i = 0; i < READERS - OWNER; i++)
+                bench_print_samples(&by[i]);
+        bench_print_end();
+        rdmeta_cache_unref(cache);
+        gen_free(&g);
+        return 0;
+}

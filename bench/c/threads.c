@@ -1,0 +1,137 @@
+/*
+ * threads TOPICS ROUNDS QUERIES SEED: two readers at once beside one alone.
+ *
+ * Each thread has a reader and queries of its own and a core to itself. `two`
+ * is how long a lookup takes of both threads' together, on the wall: half of
+ * `one` where they do not get into each other's way. Without two cores that
+ * means nothing, and the program says so.
+ */
+#include "common.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+enum { THREADS = 2, MAX_QUERIES = 1 << 26 };
+
+typedef struct query {
+        const char *topic;
+        uint32_t len;
+        int32_t partition;
+} query_t;
+
+typedef struct worker {
+        rdmeta_reader_t *reader;
+        query_t *queries;
+        size_t n;
+        int core;
+        pthread_barrier_t *start;
+        double begin, end;
+        int64_t sum, want;
+} worker_t;
+
+static void *worker_main(void *arg) {
+        worker_t *w           = arg;
+        const int64_t mono_us = bench_mono_us();
+        int64_t sum;
+        size_t i;
+        int again;
+
+        bench_pin(w->core);
+        for (again = 0; again < 2; again++) { /* the first warms up */
+                pthread_barrier_wait(w->start);
+                w->begin = bench_wall_ns();
+                for (i = 0, sum = 0; i < w->n; i++)
+                        sum += rdmeta_leader(w->reader, w->queries[i].topic,
+                                             w->queries[i].len,
+                                             w->queries[i].partition,
+                                             mono_us);
+                w->end = bench_wall_ns();
+                w->sum = sum;
+        }
+        return NULL;
+}
+
+/* Nanoseconds on the wall for each lookup of `n` threads. */
+static double together(worker_t *workers, int n) {
+        pthread_t threads[THREADS];
+        pthread_barrier_t start;
+        double begin, end;
+        int i;
+
+        pthread_barrier_init(&start, NULL, (unsigned)n);
+        for (i = 0; i < n; i++) {
+                workers[i].start = &start;
+                if (pthread_create(&threads[i], NULL, worker_main,
+                                   &workers[i]))
+                        bench_die("no thread to be had");
+        }
+        for (i = 0; i < n; i++)
+                pthread_join(threads[i], NULL);
+        pthread_barrier_destroy(&start);
+        begin = workers[0].begin;
+        end   = workers[0].end;
+        for (i = 0; i < n; i++) {
+                if (workers[i].sum != workers[i].want)
+                        bench_die("the cache's leaders are not the model's");
+                begin = workers[i].begin < begin ? workers[i].begin : begin;
+                end   = workers[i].end > end ? workers[i].end : end;
+        }
+        return (end - begin) / (double)((size_t)n * workers[0].n);
+}
+
+static void worker_init(worker_t *w, gen_t *g, rdmeta_cache_t *cache, size_t n,
+                        int core) {
+        size_t i, len;
+
+        w->reader  = rdmeta_reader_new(cache, 0);
+        w->queries = gen_pages(n * sizeof(*w->queries));
+        w->n       = n;
+        w->core    = core;
+        if (!w->reader)
+                bench_die("no memory for a reader");
+        for (i = 0; i < n; i++) {
+                const uint32_t t = gen_below(g, g->conf.topics);
+                query_t *q       = &w->queries[i];
+                q->topic         = gen_name(g, t, &len);
+                q->len           = (uint32_t)len;
+                q->partition     = (int32_t)gen_below(g, g->conf.per_topic);
+                w->want += gen_leader(g, t, (uint32_t)q->partition);
+        }
+}
+
+int main(int argc, char **argv) {
+        static bench_samples_t one = {.name = "one"}, two = {.name = "two"};
+        static worker_t workers[THREADS];
+        rdmeta_cache_t *cache;
+        int rounds, i;
+        gen_t g;
+
+        if (argc != 5)
+                bench_die("threads TOPICS ROUNDS QUERIES SEED");
+        bench_start();
+        g      = bench_cluster((uint32_t)bench_number(argv[1], 1, 5000000),
+                               GEN_IDS_8,
+                               (uint64_t)bench_number(argv[4], 0, INT32_MAX));
+        rounds = (int)bench_number(argv[2], 1, BENCH_MAX_ROUNDS);
+        cache  = bench_filled(&g);
+        for (i = 0; i < THREADS; i++)
+                worker_init(&workers[i], &g, cache,
+                            (size_t)bench_number(argv[3], 1, MAX_QUERIES), i);
+        if (bench_cores() < THREADS)
+                fprintf(stderr, "threads: there is one core only\n");
+        for (i = 0; i < rounds; i++) {
+                bench_add(&one, together(workers, 1));
+                bench_add(&two, together(workers, THREADS));
+        }
+        bench_print_begin("threads");
+        bench_print_number("topics", g.conf.topics);
+        bench_print_number("cores", bench_cores());
+        bench_print_samples(&one);
+        bench_print_samples(&two);
+        bench_print_end();
+        for (i = 0; i < THREADS; i++)
+                rdmeta_reader_destroy(workers[i].reader);
+        rdmeta_cache_unref(cache);
+        gen_free(&g);
+        return 0;
+}
