@@ -29,3 +29,40 @@ def test_every_header_says_which_threads_may_call(path: Path) -> None:
 def test_a_function_without_a_comment_is_found() -> None:
     header = "/** A. */\nRDMETA_API int rdmeta_a(void);\nRDMETA_API int\nrdmeta_b(int x);\n"
     assert undocumented(header) == ["rdmeta_b"]
+
+
+def comments(header: str) -> dict[str, tuple[str, str]]:
+    """{function: (what it returns, the words of its comment)}."""
+    found = {}
+    for call in re.finditer(r"^RDMETA_API ([^;(]*?)(\w+)\(", header, re.MULTILINE):
+        before = header[: call.start()].rstrip()
+        comment = before[before.rfind("/*") :]
+        words = re.sub(r"^/\*\*|\*/$|^ \*", "", comment, flags=re.MULTILINE).split()
+        found[call[2]] = (" ".join(call[1].split()), " ".join(words))
+    return found
+
+
+CALLS = {
+    name: said
+    for path in HEADERS
+    for name, said in comments(path.read_text(encoding="utf-8")).items()
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_every_call_says_from_which_threads(name: str) -> None:
+    assert re.search(r"Threads: \w+", CALLS[name][1]), CALLS[name][1]
+
+
+@pytest.mark.parametrize("name", [name for name in CALLS if "err_t" in CALLS[name][0]])
+def test_every_call_that_can_fail_says_with_what(name: str) -> None:
+    # Codes by name; or those of another call, which it names.
+    assert re.search(r"\b[A-Z]{2,}(_[A-Z]+)*\b|<= -100|rdmeta_\w+\(\)", CALLS[name][1])
+
+
+@pytest.mark.parametrize("name", [name for name in CALLS if CALLS[name][0].endswith("*")])
+def test_every_call_that_returns_a_pointer_says_what_null_is_and_whose_it_is(name: str) -> None:
+    returned, comment = CALLS[name]
+    assert "NULL" in comment or "returns `" in comment, comment
+    if "const" not in returned:  # what one may change, one has to give back
+        assert re.search(r"reference|for rdmeta_|with one", comment, re.IGNORECASE), comment

@@ -5,12 +5,15 @@
  *
  * Words. *borrows*: the callee uses the caller's memory during the call only.
  * *copies*: it keeps its own copy. *takes*: it becomes the owner. A pointer
- * that is returned is borrowed from the object it came from unless the
- * function is called `_new` or `_ref`.
+ * that is returned is borrowed from the object it came from, unless the
+ * function is called `_new` or `_ref`, or its comment says what gives the
+ * pointer back: "for rdmeta_..._destroy()".
  *
  * Threads. A cache may be used by any number of threads at once. Writers are
  * serialised inside; readers never take a lock and never wait for a writer.
- * A reader belongs to one thread at a time.
+ * A reader belongs to one thread at a time. Callbacks run in the thread that
+ * makes the call they belong to, and, but for the allocator's, under no lock;
+ * they come back by returning, not by longjmp() or an exception.
  *
  * Names. Topic names are (pointer, length) in bytes, never required to end in
  * NUL. Kafka's own limit is 249; ours is 32 767.
@@ -20,7 +23,8 @@
  *
  * Time is an argument: a monotonic clock for deadlines, a wall clock for
  * records, both in microseconds. The library reads no clock but for the
- * time-out of rdmeta_cache_wait().
+ * time-out of rdmeta_cache_wait(). Caches that Python made go by Linux's
+ * CLOCK_MONOTONIC and CLOCK_REALTIME, unless they were given a clock.
  *
  * Words named `reserved` are 0; members to come will be made of them, so that
  * programs compiled today go on with the libraries of tomorrow.
@@ -133,7 +137,7 @@ typedef struct rdmeta_conf {
         rdmeta_allocator_t allocator;
 } rdmeta_conf_t;
 
-/** Fill in the defaults. Any thread; cannot fail. */
+/** Fill in the defaults. Cannot fail. Threads: any. */
 RDMETA_API void rdmeta_conf_init(rdmeta_conf_t *conf);
 
 /* ------------------------------------------------------------------------
@@ -149,12 +153,12 @@ typedef struct rdmeta_cache rdmeta_cache_t;
  */
 RDMETA_API rdmeta_cache_t *rdmeta_cache_new(const rdmeta_conf_t *conf);
 
-/** One more reference; returns `cache`. Any thread. */
+/** One more reference; returns `cache`. Threads: any. */
 RDMETA_API rdmeta_cache_t *rdmeta_cache_ref(rdmeta_cache_t *cache);
 
-/** One reference less; the last one frees. Every reader and watch of the
- *  cache must have been destroyed before; handles hold references. Any
- *  thread, in a fork's child too. */
+/** One reference less; the last one frees. Readers, images and handles hold
+ *  one of their own. Watches do not: they must have been destroyed before, and
+ *  waiters be back. Threads: any, in a fork's child too. */
 RDMETA_API void rdmeta_cache_unref(rdmeta_cache_t *cache);
 
 /* ------------------------------------------------------------------------
@@ -231,7 +235,7 @@ typedef struct rdmeta_applied {
  * ends. `asked` NULL: unknown, from an unknown broker. `out` may be NULL; it
  * is filled on errors too (error, advice, throttle).
  * MALFORMED, UNSUPPORTED (version), NO_BROKERS, WRONG_CLUSTER, RESPONSE,
- * NO_MEMORY, FORKED.
+ * NO_MEMORY, FORKED. Threads: any; may wait for another writer.
  */
 RDMETA_API rdmeta_err_t rdmeta_cache_apply(rdmeta_cache_t *cache,
                                            const void *response, size_t len,
@@ -241,7 +245,7 @@ RDMETA_API rdmeta_err_t rdmeta_cache_apply(rdmeta_cache_t *cache,
                                            rdmeta_applied_t *out);
 
 /** A request failed: its hints are over, every one if `asked` is NULL or
- *  names no topics. FORKED. */
+ *  names no topics. FORKED. Threads: any; may wait for another writer. */
 RDMETA_API rdmeta_err_t rdmeta_cache_apply_failure(
         rdmeta_cache_t *cache, const rdmeta_request_t *asked,
         rdmeta_time_t now);
@@ -263,7 +267,8 @@ typedef struct rdmeta_leader_hint {
 
 /** Take a leader hint if it is strictly newer than what is known; otherwise
  *  nothing happens and out->changed is 0. The deadline does not move: a
- *  refresh is still due (out->advice says so). NO_MEMORY, ARGUMENT, FORKED. */
+ *  refresh is still due (out->advice says so). NO_MEMORY, ARGUMENT, FORKED.
+ *  Threads: any; may wait for another writer. */
 RDMETA_API rdmeta_err_t rdmeta_cache_apply_leader_hint(
         rdmeta_cache_t *cache, const rdmeta_leader_hint_t *hint,
         rdmeta_time_t now, rdmeta_applied_t *out);
@@ -279,6 +284,7 @@ enum {
  * has room for n and receives borrows of the caller's names, duplicates
  * dropped; *n_ask their number. ttl_us <= 0: the configured one.
  * NO_MEMORY, ARGUMENT (empty or too long a name), FORKED.
+ * Threads: any; may wait for another writer.
  */
 RDMETA_API rdmeta_err_t rdmeta_cache_hint(rdmeta_cache_t *cache,
                                           const rdmeta_str_t *topics, size_t n,
@@ -287,18 +293,20 @@ RDMETA_API rdmeta_err_t rdmeta_cache_hint(rdmeta_cache_t *cache,
                                           rdmeta_str_t *to_ask, size_t *n_ask);
 
 /** End hints: of `topics`, or all of them if NULL. Returns how many, or an
- *  error < 0 (FORKED). */
+ *  error < 0 (FORKED). Threads: any; may wait for another writer. */
 RDMETA_API int64_t rdmeta_cache_purge_hints(rdmeta_cache_t *cache,
                                             const rdmeta_str_t *topics,
                                             size_t n, rdmeta_time_t now);
 
 /** Forget every topic, broker and the cluster id: changes are recorded, the
- *  version moves on. NO_MEMORY, FORKED. */
+ *  version moves on. NO_MEMORY, FORKED.
+ *  Threads: any; may wait for another writer. */
 RDMETA_API rdmeta_err_t rdmeta_cache_purge(rdmeta_cache_t *cache,
                                            rdmeta_time_t now);
 
 /** Let go what is past its deadline. Returns when to call again (mono_us;
- *  INT64_MAX: nothing to wait for). In a fork's child it does nothing. */
+ *  INT64_MAX: nothing to wait for). In a fork's child it does nothing.
+ *  Threads: any; may wait for another writer. */
 RDMETA_API int64_t rdmeta_cache_sweep(rdmeta_cache_t *cache,
                                       rdmeta_time_t now);
 
@@ -347,13 +355,16 @@ RDMETA_API void rdmeta_cache_stats(rdmeta_cache_t *cache,
 
 /* Threads: any; what they return lives for ever. */
 
-/** "UNKNOWN_TOPIC_OR_PARTITION", "RDMETA_STALE" ...; never NULL. */
+/** "UNKNOWN_TOPIC_OR_PARTITION", "RDMETA_STALE" ...; never NULL.
+ *  Threads: any. */
 RDMETA_API const char *rdmeta_err_name(rdmeta_err_t err);
-/** "leader_changed" ... as in change records; NULL: no such kind. */
+/** "leader_changed" ... as in change records; NULL: no such kind.
+ *  Threads: any. */
 RDMETA_API const char *rdmeta_change_kind_name(int32_t kind);
-/** "poll", "hint", "log", "expiry", "purge"; NULL: no such source. */
+/** "poll", "hint", "log", "expiry", "purge"; NULL: no such source.
+ *  Threads: any. */
 RDMETA_API const char *rdmeta_source_name(int32_t source);
-/** RDMETA_ABI_VERSION of the library. */
+/** RDMETA_ABI_VERSION of the library. Threads: any. */
 RDMETA_API uint32_t rdmeta_abi_version(void);
 
 #ifdef __cplusplus

@@ -15,15 +15,17 @@ extern "C" {
 /**
  * Wait until the version is above `since`: at once if it already is, so that
  * no change can be missed. With topics: until one of them has changed after
- * `since`, removals included. timeout_us < 0: no limit. Returns the version,
- * or 0 on time-out. Copies nothing; any thread. Every waiter must be back
- * before the last reference goes.
+ * `since`, removals included; n = 0: anything. timeout_us < 0: no limit; 0:
+ * only look. Returns the version; or 0: on time-out, when interrupted, and at
+ * once in a fork's child, where nothing changes. Borrows the names. Every
+ * waiter must be back before the last reference goes. Threads: any.
  */
 RDMETA_API uint64_t rdmeta_cache_wait(rdmeta_cache_t *cache, uint64_t since,
                                       const rdmeta_str_t *topics, size_t n,
                                       int64_t timeout_us);
 
-/** Make every waiter look again: those of rdmeta_cache_wait() return 0. */
+/** Make every waiter look again: those of rdmeta_cache_wait() return 0.
+ *  Threads: any. */
 RDMETA_API void rdmeta_cache_interrupt(rdmeta_cache_t *cache);
 
 typedef struct rdmeta_watch rdmeta_watch_t;
@@ -31,7 +33,8 @@ typedef struct rdmeta_watch rdmeta_watch_t;
  * Call fn(opaque, version) after every write that changed one of `topics`
  * (n = 0: anything), whichever door it came through. Called by the writing
  * thread after it has unlocked; it may read and write the cache, but not
- * destroy this watch. Copies the names. NULL: no memory, or forked.
+ * destroy this watch. Copies the names. For rdmeta_watch_destroy(), before the
+ * cache goes. NULL: no memory, or forked. Threads: any.
  */
 RDMETA_API rdmeta_watch_t *rdmeta_watch_new(rdmeta_cache_t *cache,
                                             const rdmeta_str_t *topics,
@@ -39,7 +42,8 @@ RDMETA_API rdmeta_watch_t *rdmeta_watch_new(rdmeta_cache_t *cache,
                                             void (*fn)(void *opaque,
                                                        uint64_t version),
                                             void *opaque);
-/** Returns when no call of it is running. NULL is fine. */
+/** Returns when no call of it is running. NULL is fine.
+ *  Threads: any, but not from within a call of it. */
 RDMETA_API void rdmeta_watch_destroy(rdmeta_watch_t *watch);
 
 /** Where a change came from. */
@@ -102,6 +106,7 @@ typedef int32_t (*rdmeta_change_visit_t)(void *opaque,
  * records are no longer held, nothing is visited, and the caller must read
  * the state anew as of *until. No lock is held during visits. A visit that
  * returns other than 0 ends it and is returned. NO_MEMORY, FORKED.
+ * Threads: any.
  */
 RDMETA_API rdmeta_err_t rdmeta_cache_changes(rdmeta_cache_t *cache,
                                              uint64_t since,

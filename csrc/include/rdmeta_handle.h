@@ -45,12 +45,13 @@ RDMETA_API rdmeta_str_t rdmeta_handle_topic(const rdmeta_handle_t *handle);
  * than the handle's cache - an image, another cache - is asked by the handle's
  * name: right all the same, at the price of a lookup by name. */
 
-/** rdmeta_leader() of the handle's topic. */
+/** rdmeta_leader() of the handle's topic. Threads: the reader's. */
 RDMETA_API int32_t rdmeta_handle_leader(rdmeta_reader_t *reader,
                                         const rdmeta_handle_t *handle,
                                         int32_t partition, int64_t mono_us);
 
-/** rdmeta_topic_find() of the handle's topic: between enter and leave. */
+/** rdmeta_topic_find() of the handle's topic: between enter and leave.
+ *  Threads: the reader's. */
 RDMETA_API rdmeta_err_t rdmeta_handle_find(rdmeta_reader_t *reader,
                                            const rdmeta_handle_t *handle,
                                            int64_t mono_us,
@@ -63,6 +64,7 @@ RDMETA_API rdmeta_err_t rdmeta_handle_find(rdmeta_reader_t *reader,
  * (an empty one is not) gets any of the partitions that have a leader, or any
  * at all where none has. Borrows `key`. What rdmeta_leader() would say of the
  * topic otherwise (<= -100); NO_PARTITION if it has none.
+ * Threads: the reader's.
  */
 RDMETA_API int32_t rdmeta_handle_partition_for(rdmeta_reader_t *reader,
                                                const rdmeta_handle_t *handle,

@@ -23,24 +23,25 @@ struct rdmeta_reader;
 struct rdmeta_change;
 
 /**
- * What `cache` says now, with one reference; holds a reference on the cache.
+ * What `cache` says now, for rdmeta_image_unref(); holds a reference on the
+ * cache.
  * Takes the writers' lock for a moment and copies no topic. `now` is what
  * info says of its taking. NULL: no memory; or forked, in the middle of a
- * write.
+ * write. Threads: any.
  */
 RDMETA_API rdmeta_image_t *rdmeta_cache_image(rdmeta_cache_t *cache,
                                               rdmeta_time_t now);
-/** One more reference; returns `image`. */
+/** One more reference; returns `image`. Threads: any. */
 RDMETA_API rdmeta_image_t *rdmeta_image_ref(rdmeta_image_t *image);
 /** One reference less; the last one lets go of what only it held. In a fork's
- *  child too. NULL is fine. */
+ *  child too. NULL is fine. Threads: any. */
 RDMETA_API void rdmeta_image_unref(rdmeta_image_t *image);
 
 /**
- * A reader of an image, with RDMETA_ALLOW_STALE or 0: every call of
- * rdmeta_reader.h works on it, in one thread at a time. Holds a reference on
- * the image; what it gives stays valid as long as the image, within enter and
- * leave or not. NULL: no memory.
+ * A reader of an image, flags RDMETA_ALLOW_STALE or 0, for
+ * rdmeta_reader_destroy(): every call of rdmeta_reader.h works on it. Holds a
+ * reference on the image; what it gives stays valid as long as the image,
+ * within enter and leave or not. NULL: no memory. Threads: any.
  */
 RDMETA_API struct rdmeta_reader *rdmeta_image_reader(rdmeta_image_t *image,
                                                      int32_t flags);
@@ -62,7 +63,7 @@ typedef struct rdmeta_image_info {
         int32_t reserved_small;
         int64_t reserved[4];
 } rdmeta_image_info_t;
-/** Cannot fail. */
+/** Cannot fail. Threads: any. */
 RDMETA_API void rdmeta_image_info(const rdmeta_image_t *image,
                                   rdmeta_image_info_t *out);
 
@@ -71,7 +72,7 @@ RDMETA_API void rdmeta_image_info(const rdmeta_image_t *image,
  * then topics in the order of their names. Records are those of
  * rdmeta_cache_changes(), with the source RDMETA_SOURCE_POLL, and `version`
  * and `wall_us` of `after`. A visit that returns other than 0 ends it and is
- * returned. NO_MEMORY, MALFORMED.
+ * returned. NO_MEMORY, MALFORMED. Threads: any.
  */
 RDMETA_API rdmeta_err_t rdmeta_image_diff(
         rdmeta_image_t *before, rdmeta_image_t *after,
@@ -97,6 +98,7 @@ enum {
  * directory of `path` ("." if it names none), which then takes that name. On
  * an error there is neither, and what was there before still is. Flags: SYNC.
  * IO, NO_MEMORY, MALFORMED (the image is a file's, and not whole), ARGUMENT.
+ * Threads: any.
  */
 RDMETA_API rdmeta_err_t rdmeta_image_save(rdmeta_image_t *image,
                                           const char *path, int32_t flags);
@@ -108,13 +110,13 @@ RDMETA_API rdmeta_err_t rdmeta_image_save(rdmeta_image_t *image,
  * on success only.
  * MALFORMED: no image, truncated, or its head does not hold; UNSUPPORTED:
  * another version of the format, or the other byte order; IO, NO_MEMORY,
- * ARGUMENT.
+ * ARGUMENT. Threads: any.
  */
 RDMETA_API rdmeta_err_t rdmeta_image_open(const char *path, int32_t flags,
                                           rdmeta_time_t now,
                                           rdmeta_image_t **out);
 /** Read all of it: every checksum, every topic, every way to one. 0 or
- *  MALFORMED. An image of a cache: 0, at once. */
+ *  MALFORMED. An image of a cache: 0, at once. Threads: any. */
 RDMETA_API rdmeta_err_t rdmeta_image_verify(rdmeta_image_t *image);
 
 /**
@@ -124,6 +126,7 @@ RDMETA_API rdmeta_err_t rdmeta_image_verify(rdmeta_image_t *image);
  * away. One version, below which rdmeta_cache_changes() says resync. All or
  * nothing. ARGUMENT: the cache knows a topic, a broker or its cluster's id,
  * or has a name in flight. MALFORMED (a file's), NO_MEMORY, FORKED.
+ * Threads: any; may wait for another writer.
  */
 RDMETA_API rdmeta_err_t rdmeta_cache_load(rdmeta_cache_t *cache,
                                           rdmeta_image_t *image,
@@ -137,24 +140,27 @@ typedef struct rdmeta_attach rdmeta_attach_t;
  * goes over to a new file; see rdmeta_attach_reader(). A file that is missing
  * or malformed leaves the last good one in use. Errors and flags are those of
  * rdmeta_image_open(). Copies `path`. A relative one is looked for in the
- * directory that the process is in at the time.
+ * directory that the process is in at the time. *out is for
+ * rdmeta_attach_destroy(). Threads: any.
  */
 RDMETA_API rdmeta_err_t rdmeta_attach_new(const char *path, int32_t flags,
                                           int64_t look_us, rdmeta_time_t now,
                                           rdmeta_attach_t **out);
 /** Its readers and images go on; those read what they read, and follow. NULL
- *  is fine. In a fork's child too. */
+ *  is fine. In a fork's child too. Threads: any. */
 RDMETA_API void rdmeta_attach_destroy(rdmeta_attach_t *attach);
 /**
- * A reader of what lies there, with RDMETA_ALLOW_STALE or 0. It goes over to
- * a new file at the begin of a call that is told the time, outside enter and
- * leave or as the first one within: from the first thing it has handed out
- * until leave, all is of one image. Works in a fork's child. NULL: no memory.
+ * A reader of what lies there, flags RDMETA_ALLOW_STALE or 0, for
+ * rdmeta_reader_destroy(). It goes over to a new file at the begin of a call
+ * that is told the time, outside enter and leave or as the first one within:
+ * from the first thing it has handed out until leave, all is of one image.
+ * Works in a fork's child. NULL: no memory. Threads: any.
  */
 RDMETA_API struct rdmeta_reader *rdmeta_attach_reader(rdmeta_attach_t *attach,
                                                       int32_t flags);
 /** What lies there now, after a look; a new reference, never NULL. `now` also
- *  tells how the two clocks stand to each other, if one was set meanwhile. */
+ *  tells how the two clocks stand to each other, if one was set meanwhile.
+ *  Threads: any. */
 RDMETA_API rdmeta_image_t *rdmeta_attach_image(rdmeta_attach_t *attach,
                                                rdmeta_time_t now);
 

@@ -26,28 +26,32 @@ typedef struct rdmeta_reader rdmeta_reader_t;
 /** Take last known values for stale topics and leaderless partitions. */
 enum { RDMETA_ALLOW_STALE = 1 << 0 };
 
-/** A reader with `flags`; NULL: no memory, or forked. Holds a reference on the
- *  cache. Threads: any. */
+/** A reader, flags RDMETA_ALLOW_STALE or 0, for rdmeta_reader_destroy(). Holds
+ *  a reference on the cache. NULL: no memory, or forked. Threads: any; may wait
+ *  for a writer, unlike what the reader is for: make it ahead of time. */
 RDMETA_API rdmeta_reader_t *rdmeta_reader_new(rdmeta_cache_t *cache,
                                               int32_t flags);
-/** Threads: any, while nobody uses it. NULL is fine. */
+/** The end of a reader of a cache, an image or a file. NULL is fine.
+ *  Threads: any, while nobody uses it. */
 RDMETA_API void rdmeta_reader_destroy(rdmeta_reader_t *reader);
 
 /** Everything borrowed between these two stays valid; memory that writers
  *  retire meanwhile is kept, so leave soon. They nest. The point lookups
  *  below need neither. What a reader of an image gives stays valid as long as
- *  the image, without them. */
+ *  the image, without them. Threads: the reader's. */
 RDMETA_API void rdmeta_reader_enter(rdmeta_reader_t *reader);
-/** The end of what the last enter began. */
+/** The end of what the last enter began. Threads: the reader's. */
 RDMETA_API void rdmeta_reader_leave(rdmeta_reader_t *reader);
 
-/** The leader's broker id; RDMETA_NO_LEADER; or a local code <= -100. */
+/** The leader's broker id; RDMETA_NO_LEADER; or a local code <= -100.
+ *  Threads: the reader's. */
 RDMETA_API int32_t rdmeta_leader(rdmeta_reader_t *reader, const char *topic,
                                  size_t len, int32_t partition,
                                  int64_t mono_us);
 
 /** rdmeta_leader() for n rows, with prefetch: out[i] for topics[i],
- *  partitions[i]. Borrows all; out has room for n. */
+ *  partitions[i]. Borrows all; out has room for n. Cannot fail: what is to be
+ *  said of a row is in out. Threads: the reader's. */
 RDMETA_API void rdmeta_leaders(rdmeta_reader_t *reader,
                                const rdmeta_str_t *topics,
                                const int32_t *partitions, size_t n,
@@ -79,7 +83,7 @@ typedef struct rdmeta_partition {
 } rdmeta_partition_t;
 
 /** Everything about one partition, copied out. 0, or the code that
- *  rdmeta_leader() would have returned (<= -100). */
+ *  rdmeta_leader() would have returned (<= -100). Threads: the reader's. */
 RDMETA_API rdmeta_err_t rdmeta_partition(rdmeta_reader_t *reader,
                                          const char *topic, size_t len,
                                          int32_t partition, int64_t mono_us,
@@ -103,23 +107,25 @@ typedef struct rdmeta_topic_info {
 } rdmeta_topic_info_t;
 
 /** Find by name. Between enter and leave. *out is set for valid topics, for
- *  stale ones and for those answered negatively; the result is what
- *  rdmeta_leader() would say of the topic: 0 or <= -100. */
+ *  stale ones and for those answered negatively, and NULL for all others; the
+ *  result is what rdmeta_leader() would say of the topic: 0 or <= -100.
+ *  Threads: the reader's. */
 RDMETA_API rdmeta_err_t rdmeta_topic_find(rdmeta_reader_t *reader,
                                           const char *name, size_t len,
                                           int64_t mono_us,
                                           const rdmeta_topic_t **out);
-/** The same, by id. */
+/** rdmeta_topic_find() by id. Threads: the reader's. */
 RDMETA_API rdmeta_err_t rdmeta_topic_find_id(rdmeta_reader_t *reader,
                                              const uint8_t id[16],
                                              int64_t mono_us,
                                              const rdmeta_topic_t **out);
-/** What a topic says of itself. state is as of `mono_us`. */
+/** What a topic says of itself. state is as of `mono_us`.
+ *  Threads: the reader's. */
 RDMETA_API void rdmeta_topic_info(rdmeta_reader_t *reader,
                                   const rdmeta_topic_t *topic,
                                   int64_t mono_us, rdmeta_topic_info_t *out);
 /** The i-th partition in the order of ids; NO_PARTITION beyond the last.
- *  `reader` NULL: `unreachable` is not worked out. */
+ *  `reader` NULL: `unreachable` is not worked out. Threads: the reader's. */
 RDMETA_API rdmeta_err_t rdmeta_topic_partition_at(rdmeta_reader_t *reader,
                                                   const rdmeta_topic_t *topic,
                                                   uint32_t i,
@@ -128,21 +134,25 @@ RDMETA_API rdmeta_err_t rdmeta_topic_partition_at(rdmeta_reader_t *reader,
 /** The broker table at one version: immutable, borrowed as topics are. */
 typedef struct rdmeta_brokers rdmeta_brokers_t;
 
-/** Between enter and leave; never NULL, perhaps empty. */
+/** Between enter and leave; never NULL, perhaps empty.
+ *  Threads: the reader's. */
 RDMETA_API const rdmeta_brokers_t *rdmeta_brokers(rdmeta_reader_t *reader);
-/** How many. */
+/** How many. Threads: any, as long as the table is borrowed. */
 RDMETA_API uint32_t rdmeta_brokers_count(const rdmeta_brokers_t *brokers);
-/** In the order of ids. ARGUMENT beyond the last. */
+/** In the order of ids. ARGUMENT beyond the last.
+ *  Threads: any, as long as the table is borrowed. */
 RDMETA_API rdmeta_err_t rdmeta_brokers_at(const rdmeta_brokers_t *brokers,
                                           uint32_t i, rdmeta_broker_t *out);
-/** By id: 0, or NOT_CACHED. */
+/** By id: 0, or NOT_CACHED. Threads: any, as long as the table is borrowed. */
 RDMETA_API rdmeta_err_t rdmeta_brokers_find(const rdmeta_brokers_t *brokers,
                                             int32_t id, rdmeta_broker_t *out);
-/** data NULL: not known (before v2). */
+/** data NULL: not known (before v2).
+ *  Threads: any, as long as the table is borrowed. */
 RDMETA_API rdmeta_str_t rdmeta_brokers_cluster_id(
         const rdmeta_brokers_t *brokers);
 /** A broker that forwards to the controller; -1: not known. On KRaft this is
- *  any alive broker, so it is not a change when it differs. */
+ *  any alive broker, so it is not a change when it differs.
+ *  Threads: any, as long as the table is borrowed. */
 RDMETA_API int32_t rdmeta_brokers_controller(const rdmeta_brokers_t *brokers);
 
 /** Which topics to walk. */
@@ -158,7 +168,7 @@ typedef int32_t (*rdmeta_topic_visit_t)(void *opaque,
  * as they stood at one version; a visit that returns other than 0 ends it and
  * is returned. No lock is held during visits and the cache may be written to
  * meanwhile. May build the ordered index: NO_MEMORY. FORKED. MALFORMED (an
- * image's).
+ * image's). Threads: the reader's.
  */
 RDMETA_API rdmeta_err_t rdmeta_reader_walk(rdmeta_reader_t *reader,
                                            const char *prefix, size_t len,

@@ -25,7 +25,7 @@ extern "C" {
  * without RDMETA_REQ_AUTO_CREATE before v4, where it is implied - a broker
  * creates nothing for ALL and BROKERS, so those are fine).
  * ARGUMENT: ASKED_UNKNOWN, topics with ALL or BROKERS, names and ids mixed,
- * an empty name or one above 32 767 bytes, an id of zeros.
+ * an empty name or one above 32 767 bytes, an id of zeros. Threads: any.
  */
 RDMETA_API rdmeta_err_t rdmeta_metadata_request_encode(
         int16_t version, const rdmeta_request_t *request, void *buf,
@@ -78,7 +78,8 @@ typedef struct rdmeta_wire_visitor {
 } rdmeta_wire_visitor_t;
 
 /** Decode a response body. `flags`: RDMETA_REQ_TOLERATE_TRAILING or 0.
- *  MALFORMED: *offset (may be NULL) says where. UNSUPPORTED: the version. */
+ *  MALFORMED: *offset (may be NULL) says where. UNSUPPORTED: the version.
+ *  Threads: any. */
 RDMETA_API rdmeta_err_t rdmeta_metadata_response_decode(
         const void *response, size_t len, int16_t version, int32_t flags,
         const rdmeta_wire_visitor_t *visitor, void *opaque, size_t *offset);
