@@ -241,6 +241,46 @@ cdef extern from "rdmeta.h" nogil:
                                         const void *key, size_t len, int64_t mono_us)
     uint32_t rdmeta_murmur2(const void *key, size_t len)
 
+    # Images
+    ctypedef struct rdmeta_image_t:
+        pass
+
+    ctypedef struct rdmeta_image_info_t:
+        uint64_t version
+        int64_t taken_mono_us
+        int64_t taken_wall_us
+        int64_t max_age_us
+        int64_t shared_deadline_us
+        uint64_t topics
+        uint64_t partitions
+        uint64_t bytes
+        uint8_t session[16]
+        int32_t mapped
+
+    enum:
+        RDMETA_IMAGE_SYNC
+        RDMETA_IMAGE_COPY
+
+    rdmeta_image_t *rdmeta_cache_image(rdmeta_cache_t *cache, rdmeta_time_t now)
+    rdmeta_image_t *rdmeta_image_ref(rdmeta_image_t *image)
+    void rdmeta_image_unref(rdmeta_image_t *image)
+    rdmeta_reader_t *rdmeta_image_reader(rdmeta_image_t *image, int32_t flags)
+    void rdmeta_image_info(const rdmeta_image_t *image, rdmeta_image_info_t *out)
+    rdmeta_err_t rdmeta_image_save(rdmeta_image_t *image, const char *path, int32_t flags)
+    rdmeta_err_t rdmeta_image_open(const char *path, int32_t flags, rdmeta_time_t now,
+                                   rdmeta_image_t **out)
+    rdmeta_err_t rdmeta_image_verify(rdmeta_image_t *image)
+    rdmeta_err_t rdmeta_cache_load(rdmeta_cache_t *cache, rdmeta_image_t *image,
+                                   rdmeta_time_t now)
+
+    ctypedef struct rdmeta_attach_t:
+        pass
+    rdmeta_err_t rdmeta_attach_new(const char *path, int32_t flags, int64_t look_us,
+                                   rdmeta_time_t now, rdmeta_attach_t **out)
+    void rdmeta_attach_destroy(rdmeta_attach_t *attach)
+    rdmeta_reader_t *rdmeta_attach_reader(rdmeta_attach_t *attach, int32_t flags)
+    rdmeta_image_t *rdmeta_attach_image(rdmeta_attach_t *attach, rdmeta_time_t now)
+
     # State
     uint64_t rdmeta_cache_version(const rdmeta_cache_t *cache)
 
@@ -304,6 +344,9 @@ cdef extern from "rdmeta.h" nogil:
     rdmeta_err_t rdmeta_cache_changes(rdmeta_cache_t *cache, uint64_t since,
                                       rdmeta_change_visit_t visit, void *opaque, uint64_t *until,
                                       int32_t *resync)
+
+    rdmeta_err_t rdmeta_image_diff(rdmeta_image_t *before, rdmeta_image_t *after,
+                                   rdmeta_change_visit_t visit, void *opaque)
 
     # Names
     const char *rdmeta_err_name(rdmeta_err_t err)
