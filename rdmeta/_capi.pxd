@@ -356,10 +356,24 @@ cdef extern from "rdmeta.h" nogil:
 
     # Arrow
     struct ArrowSchema:
-        void (*release)(ArrowSchema *)
+        const char *format
+        ArrowSchema *dictionary
+        void (*release)(ArrowSchema *) noexcept
+
+    struct ArrowArray:
+        int64_t length
+        int64_t null_count
+        int64_t offset
+        int64_t n_buffers
+        const void **buffers
+        ArrowArray *dictionary
+        void (*release)(ArrowArray *) noexcept
 
     struct ArrowArrayStream:
-        void (*release)(ArrowArrayStream *)
+        int (*get_schema)(ArrowArrayStream *, ArrowSchema *) noexcept
+        int (*get_next)(ArrowArrayStream *, ArrowArray *) noexcept
+        const char *(*get_last_error)(ArrowArrayStream *) noexcept
+        void (*release)(ArrowArrayStream *) noexcept
 
     enum:
         RDMETA_ARROW_BROKERS
@@ -380,6 +394,8 @@ cdef extern from "rdmeta.h" nogil:
     rdmeta_err_t rdmeta_cache_arrow_changes(rdmeta_cache_t *cache, uint64_t since,
                                             const char *session, ArrowArrayStream *out,
                                             uint64_t *until, int32_t *resync)
+    rdmeta_err_t rdmeta_image_arrow_diff(rdmeta_image_t *before, rdmeta_image_t *after,
+                                         const char *session, ArrowArrayStream *out)
 
     # Wire
     enum:

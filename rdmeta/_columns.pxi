@@ -1,59 +1,6 @@
 # Columns of other libraries, taken through the Arrow C data interface without a Python object a row.
 # Included by _core.pyx.
 
-cdef extern from *:
-    """
-    #ifndef ARROW_C_DATA_INTERFACE
-    #define ARROW_C_DATA_INTERFACE
-    #define ARROW_FLAG_DICTIONARY_ORDERED 1
-    #define ARROW_FLAG_NULLABLE 2
-    #define ARROW_FLAG_MAP_KEYS_SORTED 4
-    struct ArrowSchema {
-            const char *format, *name, *metadata;
-            int64_t flags, n_children;
-            struct ArrowSchema **children, *dictionary;
-            void (*release)(struct ArrowSchema *);
-            void *private_data;
-    };
-    struct ArrowArray {
-            int64_t length, null_count, offset, n_buffers, n_children;
-            const void **buffers;
-            struct ArrowArray **children, *dictionary;
-            void (*release)(struct ArrowArray *);
-            void *private_data;
-    };
-    #endif
-    #ifndef ARROW_C_STREAM_INTERFACE
-    #define ARROW_C_STREAM_INTERFACE
-    struct ArrowArrayStream {
-            int (*get_schema)(struct ArrowArrayStream *, struct ArrowSchema *);
-            int (*get_next)(struct ArrowArrayStream *, struct ArrowArray *);
-            const char *(*get_last_error)(struct ArrowArrayStream *);
-            void (*release)(struct ArrowArrayStream *);
-            void *private_data;
-    };
-    #endif
-    """
-    cdef struct ArrowSchema:
-        const char *format
-        ArrowSchema *dictionary
-        void (*release)(ArrowSchema *) noexcept
-
-    cdef struct ArrowArray:
-        int64_t length
-        int64_t null_count
-        int64_t offset
-        int64_t n_buffers
-        const void **buffers
-        ArrowArray *dictionary
-        void (*release)(ArrowArray *) noexcept
-
-    cdef struct ArrowArrayStream:
-        int (*get_schema)(ArrowArrayStream *, ArrowSchema *) noexcept
-        int (*get_next)(ArrowArrayStream *, ArrowArray *) noexcept
-        const char *(*get_last_error)(ArrowArrayStream *) noexcept
-
-
 cdef bint is_column(object values):
     """Whether it is a column of Arrow's: pyarrow, polars, nanoarrow, duckdb ..."""
     return hasattr(values, "__arrow_c_array__") or hasattr(values, "__arrow_c_stream__")

@@ -96,7 +96,8 @@ enum {
 };
 
 /** What columns `table` has; the caller's to release. ARGUMENT: no such
- *  table. NO_MEMORY. *out is written to for 0 only, here and below. */
+ *  table. NO_MEMORY. *out is written to for 0 only, here and below.
+ *  Threads: any. */
 RDMETA_API rdmeta_err_t rdmeta_arrow_schema(int32_t table,
                                             struct ArrowSchema *out);
 
@@ -106,6 +107,7 @@ RDMETA_API rdmeta_err_t rdmeta_arrow_schema(int32_t table,
  * topics that are not valid or stale only TOPICS tells. A reader with
  * RDMETA_ALLOW_STALE gives last known leaders. Holds an image of a cache, or
  * the reader's own. ARGUMENT, NO_MEMORY, FORKED; of a file's image MALFORMED.
+ * Threads: the reader's.
  */
 RDMETA_API rdmeta_err_t rdmeta_reader_arrow(struct rdmeta_reader *reader,
                                             int32_t table, int32_t which,
@@ -115,26 +117,31 @@ RDMETA_API rdmeta_err_t rdmeta_reader_arrow(struct rdmeta_reader *reader,
 typedef struct rdmeta_arrow_changes rdmeta_arrow_changes_t;
 
 /** Gathers change records to be a stream. `session` (a string, or NULL) is in
- *  each of its rows; copies it. NULL back: no memory. */
+ *  each of its rows; copies it. For rdmeta_arrow_changes_stream() or its
+ *  _destroy(). NULL back: no memory. Threads: any. */
 RDMETA_API rdmeta_arrow_changes_t *rdmeta_arrow_changes_new(
         const char *session);
 /** Copies one record. A rdmeta_change_visit_t: hand it, and what new gave, to
- *  whatever visits changes. NO_MEMORY: nothing but destroy is left to do. */
+ *  whatever visits changes. NO_MEMORY: nothing but destroy is left to do.
+ *  Threads: any, one at a time. */
 RDMETA_API int32_t rdmeta_arrow_changes_add(
         void *changes, const struct rdmeta_change *change);
-/** The records so far. Takes `changes`, also when it fails: NO_MEMORY. */
+/** The records so far. Takes `changes`, also when it fails: NO_MEMORY.
+ *  Threads: any. */
 RDMETA_API rdmeta_err_t rdmeta_arrow_changes_stream(
         rdmeta_arrow_changes_t *changes, struct ArrowArrayStream *out);
-/** Without a stream. NULL is fine. */
+/** Without a stream. NULL is fine. Threads: any. */
 RDMETA_API void rdmeta_arrow_changes_destroy(rdmeta_arrow_changes_t *changes);
 
 /** rdmeta_cache_changes() as a stream of CHANGES, which holds nothing of the
- *  cache; *until, *resync (then the stream is empty) and errors as there. */
+ *  cache; *until, *resync (then the stream is empty) and errors as there.
+ *  Threads: any. */
 RDMETA_API rdmeta_err_t rdmeta_cache_arrow_changes(
         rdmeta_cache_t *cache, uint64_t since, const char *session,
         struct ArrowArrayStream *out, uint64_t *until, int32_t *resync);
 
-/** rdmeta_image_diff() as a stream of CHANGES, with its errors. */
+/** rdmeta_image_diff() as a stream of CHANGES, with its errors.
+ *  Threads: any. */
 RDMETA_API rdmeta_err_t rdmeta_image_arrow_diff(struct rdmeta_image *before,
                                                 struct rdmeta_image *after,
                                                 const char *session,
