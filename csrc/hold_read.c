@@ -162,7 +162,9 @@ static void held_give(rdmeta_image_t *image, void *p, size_t size) {
                 rdmeta_read_unlock(c);
 }
 
-/* All of them, in no order; `items` NULL: how many. */
+enum { AHEAD = 16 };
+
+/* All of them, in no order; how many. They lie anywhere in memory. */
 static size_t held_collect(const rdmeta_held_t *h, rdmeta_sort_item_t *items) {
         const rdmeta_table_t *table = h->names->table;
         size_t n                    = 0;
@@ -171,31 +173,34 @@ static size_t held_collect(const rdmeta_held_t *h, rdmeta_sort_item_t *items) {
         for (k = 0; k <= table->mask; k++) {
                 const rdmeta_topic_t *t = rdmeta_slot_topic(
                         rdmeta_pin_slot(h->names, k));
+
+                __builtin_prefetch(rdmeta_slot_topic(rdmeta_pin_slot(
+                        h->names, (k + AHEAD) & table->mask)));
                 if (!t || t == &rdmeta_grave.topic ||
                     t->state == RDMETA_TOPIC_WAIT)
                         continue;
-                if (items) {
-                        items[n].topic = t;
-                        items[n].with  = k;
-                }
+                items[n].topic = t;
+                items[n].with  = k;
                 n++;
         }
         return n;
 }
 
 static rdmeta_err_t order_make(rdmeta_held_t *h, rdmeta_held_order_t **out) {
-        const size_t n          = held_collect(h, NULL);
-        const size_t items_size = (n + 1) * sizeof(rdmeta_sort_item_t);
+        /* No more than a table is ever filled by. */
+        const size_t most       = ((size_t)h->names->table->mask + 1) / 2;
+        const size_t items_size = (most + 1) * sizeof(rdmeta_sort_item_t);
         rdmeta_held_order_t *order;
         rdmeta_sort_item_t *items;
-        size_t size = sizeof(*order) + n * sizeof(order->topics[0]), i;
+        size_t size, i, n;
 
         items = (rdmeta_sort_item_t *)held_alloc(&h->image, items_size);
         if (!items)
                 return RDMETA_ERR_NO_MEMORY;
+        n     = held_collect(h, items);
+        size  = sizeof(*order) + n * sizeof(order->topics[0]);
         order = (rdmeta_held_order_t *)held_alloc(&h->image, size);
         if (order) {
-                held_collect(h, items);
                 rdmeta_sort_topics(items, n);
                 order->size = size;
                 order->n    = n;

@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { BUFFER = 256 << 10, KEYS_MAX = 4 };
+enum { BUFFER = 256 << 10, BATCH = 16, KEYS_MAX = 4 };
 
 /* What is asked of an image's memory, in one piece. */
 typedef struct room {
@@ -241,21 +241,43 @@ static rdmeta_err_t put_block(writer_t *s, const rdmeta_seen_t *seen,
         return err ? err : put(s, NULL, pad);
 }
 
-static rdmeta_err_t put_one(writer_t *s, size_t i, int64_t taken_us) {
-        rdmeta_seen_t seen;
-        const rdmeta_err_t err = s->image->ops->at(s->image, i, &seen);
-
-        if (err)
-                return err;
+static rdmeta_err_t put_one(writer_t *s, const rdmeta_seen_t *seen,
+                            int64_t taken_us) {
         if (s->line > UINT32_MAX - 2) {
                 errno = EFBIG;
                 return RDMETA_ERR_IO;
         }
-        s->room.order[i] = (uint32_t)s->line;
-        s->count         = i + 1;
-        names_put(s, seen.topic, s->line);
-        ids_put(s, seen.topic, s->line);
-        return put_block(s, &seen, taken_us);
+        s->room.order[s->count++] = (uint32_t)s->line;
+        names_put(s, seen->topic, s->line);
+        ids_put(s, seen->topic, s->line);
+        return put_block(s, seen, taken_us);
+}
+
+/* Blocks in the order of names lie anywhere in memory, and so do their slots:
+ * sixteen are looked for at once. */
+static rdmeta_err_t put_batch(writer_t *s, size_t n, int64_t taken_us) {
+        rdmeta_seen_t seen[BATCH];
+        rdmeta_err_t err = RDMETA_OK;
+        size_t i;
+
+        for (i = 0; i < n && !err; i++) {
+                err = s->image->ops->at(s->image, s->count + i, &seen[i]);
+                if (!err) {
+                        const char *p = (const char *)seen[i].topic;
+                        __builtin_prefetch(p + RDMETA_LINE);
+                        __builtin_prefetch(p + 2 * RDMETA_LINE);
+                }
+        }
+        for (i = 0; i < n && !err; i++) {
+                const rdmeta_topic_t *t = seen[i].topic;
+                const uint64_t hash     = rdmeta_hash(s->names.key, t->name,
+                                                      t->name_len);
+                __builtin_prefetch(&s->room.names[rdmeta_slot_first(hash) &
+                                                  s->names.mask], 1);
+        }
+        for (i = 0; i < n && !err; i++)
+                err = put_one(s, &seen[i], taken_us);
+        return err;
 }
 
 static rdmeta_err_t put_blocks(writer_t *s, size_t n, int64_t taken_us) {
@@ -268,8 +290,8 @@ static rdmeta_err_t put_blocks(writer_t *s, size_t n, int64_t taken_us) {
         s->line         = s->at / RDMETA_LINE + 1;
         rdmeta_checksum_init(&s->sum);
         err = put(s, NULL, RDMETA_LINE - RDMETA_TOPIC_LEAD);
-        for (i = 0; i < n && !err; i++)
-                err = put_one(s, i, taken_us);
+        for (i = 0; i < n && !err; i += BATCH)
+                err = put_batch(s, n - i < BATCH ? n - i : BATCH, taken_us);
         /* To the end of that line, and nobody's last one. */
         if (!err)
                 err = put(s, NULL, RDMETA_TOPIC_LEAD + RDMETA_LINE);

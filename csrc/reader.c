@@ -84,6 +84,29 @@ void rdmeta_reader_leave(rdmeta_reader_t *r) {
         rdmeta_reading_leave(&r->reading);
 }
 
+static RDMETA_NOINLINE int32_t followed_leader(rdmeta_reader_t *r,
+                                               const char *topic, size_t len,
+                                               int32_t partition,
+                                               int64_t mono_us) {
+        rdmeta_attach_time(r, mono_us);
+        return r->image->ops->leader(r->image, topic, len, partition, mono_us,
+                                     r->stale_ok);
+}
+
+/* Functions of their own, so that this needs no frame. */
+static RDMETA_NOINLINE int32_t image_leader(rdmeta_reader_t *r,
+                                            const char *topic, size_t len,
+                                            int32_t partition,
+                                            int64_t mono_us) {
+        if (RDMETA_UNLIKELY(len - 1 >= RDMETA_NAME_MAX))
+                return RDMETA_NOT_CACHED;
+        if (r->attach && RDMETA_UNLIKELY(mono_us >= r->look_at ||
+                                         rdmeta_attach_inside(r)))
+                return followed_leader(r, topic, len, partition, mono_us);
+        return r->image->ops->leader(r->image, topic, len, partition, mono_us,
+                                     r->stale_ok);
+}
+
 static RDMETA_NOINLINE int32_t leader_general(rdmeta_reader_t *r,
                                               const char *topic, size_t len,
                                               int32_t partition,
@@ -92,11 +115,6 @@ static RDMETA_NOINLINE int32_t leader_general(rdmeta_reader_t *r,
 
         if (len - 1 >= RDMETA_NAME_MAX)
                 return RDMETA_NOT_CACHED;
-        if (r->image) {
-                rdmeta_attach_time(r, mono_us);
-                return r->image->ops->leader(r->image, topic, len, partition,
-                                             mono_us, r->stale_ok);
-        }
         rdmeta_reading_enter(&r->reading);
         leader = rdmeta_view_leader(r->root, topic, len, partition, mono_us,
                                     r->stale_ok);
@@ -119,6 +137,8 @@ int32_t rdmeta_leader(rdmeta_reader_t *r, const char *topic, size_t len,
                         return leader;
         }
 #endif
+        if (r->image)
+                return image_leader(r, topic, len, partition, mono_us);
         return leader_general(r, topic, len, partition, mono_us);
 }
 

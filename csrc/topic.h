@@ -5,8 +5,7 @@
  * where others hold pointers, so that it is the same bytes in memory and in a
  * file. Readers see blocks and nothing else.
  *
- *     cold      44 bytes, and the two words `link` and `source`, which are the
- *               writer's and have no meaning in a file
+ *     cold      44 bytes; `link` is the writer's, and 0 in a file
  *                 flags, error, link, version, id, size, source
  *     hot       at the begin of a cache line
  *                 deadline, shape, name_len, state            16 bytes

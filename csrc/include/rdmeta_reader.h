@@ -2,8 +2,9 @@
  * rdmeta: readers. Part of rdmeta.h, which includes it.
  *
  * A reader reads a cache (rdmeta_reader_new) or an image
- * (rdmeta_image_reader), with the same calls. An image in a file is looked at
- * as it is read: there a call may also say RDMETA_ERR_MALFORMED.
+ * (rdmeta_image_reader), or follows a file (rdmeta_attach_reader), with the
+ * same calls. An image in a file is looked at as it is read: there a call may
+ * also say RDMETA_ERR_MALFORMED.
  *
  * No lock, no allocation but where it says so. Threads: a reader belongs to
  * one thread at a time, so every call here is that thread's; different readers
@@ -38,7 +39,8 @@ RDMETA_API void rdmeta_reader_destroy(rdmeta_reader_t *reader);
 /** Everything borrowed between these two stays valid; memory that writers
  *  retire meanwhile is kept, so leave soon. They nest. The point lookups
  *  below need neither. What a reader of an image gives stays valid as long as
- *  the image, without them. Threads: the reader's. */
+ *  the image, without them; not so one that follows a file. Threads: the
+ *  reader's. */
 RDMETA_API void rdmeta_reader_enter(rdmeta_reader_t *reader);
 /** The end of what the last enter began. Threads: the reader's. */
 RDMETA_API void rdmeta_reader_leave(rdmeta_reader_t *reader);
