@@ -105,35 +105,33 @@ static int32_t table_add(void *opaque, const rdmeta_topic_t *topic) {
         return 0;
 }
 
-/* A reader of an image: the same one, or one taken now. */
-static rdmeta_err_t table_reader(table_t *t, const rdmeta_reader_t *r,
-                                 int64_t mono_us) {
-        const int32_t flags      = r->stale_ok ? RDMETA_ALLOW_STALE : 0;
-        const rdmeta_time_t now  = {mono_us, 0};
-        rdmeta_image_t *image    = r->image;
+/* A reader of an image: of the same one, or of one taken now. */
+static rdmeta_err_t table_reader(table_t *t, rdmeta_reader_t *r) {
+        const int32_t flags     = r->stale_ok ? RDMETA_ALLOW_STALE : 0;
+        const rdmeta_time_t now = {t->rows.mono_us, 0};
         rdmeta_image_info_t info;
+        rdmeta_image_t *image;
         rdmeta_err_t err;
 
-        if (!image) {
-                err = rdmeta_read_lock(r->cache); /* can it be had at all? */
+        if (!r->image) { /* can the lock be had at all? */
+                err = rdmeta_read_lock(r->cache);
                 if (err)
                         return err;
                 rdmeta_read_unlock(r->cache);
-                image = rdmeta_cache_image(r->cache, now);
-                if (!image)
-                        return RDMETA_ERR_NO_MEMORY;
         }
+        image = rdmeta_reader_image(r, now);
+        if (!image)
+                return RDMETA_ERR_NO_MEMORY;
         rdmeta_image_info(image, &info);
         t->rows.max_age_us = info.max_age_us;
         t->rows.reader     = rdmeta_image_reader(image, flags);
-        if (!r->image)
-                rdmeta_image_unref(image);
+        rdmeta_image_unref(image);
         return t->rows.reader ? RDMETA_OK : RDMETA_ERR_NO_MEMORY;
 }
 
-static rdmeta_err_t table_open(table_t *t, const rdmeta_reader_t *r,
+static rdmeta_err_t table_open(table_t *t, rdmeta_reader_t *r,
                                int32_t which) {
-        const rdmeta_err_t err = table_reader(t, r, t->rows.mono_us);
+        const rdmeta_err_t err = table_reader(t, r);
 
         if (err)
                 return err;

@@ -74,6 +74,13 @@ void rdmeta_reader_destroy(rdmeta_reader_t *r) {
         rdmeta_cache_unref(c);
 }
 
+rdmeta_image_t *rdmeta_reader_image(rdmeta_reader_t *r, rdmeta_time_t now) {
+        if (!r->image)
+                return rdmeta_cache_image(r->cache, now);
+        rdmeta_attach_time(r, now.mono_us);
+        return rdmeta_image_ref(r->image);
+}
+
 void rdmeta_reader_enter(rdmeta_reader_t *r) {
         if (RDMETA_UNLIKELY(r->attach != NULL))
                 rdmeta_attach_enter(r);

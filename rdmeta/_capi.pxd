@@ -265,6 +265,7 @@ cdef extern from "rdmeta.h" nogil:
     rdmeta_image_t *rdmeta_image_ref(rdmeta_image_t *image)
     void rdmeta_image_unref(rdmeta_image_t *image)
     rdmeta_reader_t *rdmeta_image_reader(rdmeta_image_t *image, int32_t flags)
+    rdmeta_image_t *rdmeta_reader_image(rdmeta_reader_t *reader, rdmeta_time_t now)
     void rdmeta_image_info(const rdmeta_image_t *image, rdmeta_image_info_t *out)
     rdmeta_err_t rdmeta_image_save(rdmeta_image_t *image, const char *path, int32_t flags)
     rdmeta_err_t rdmeta_image_open(const char *path, int32_t flags, rdmeta_time_t now,
@@ -358,7 +359,7 @@ cdef extern from "rdmeta.h" nogil:
     struct ArrowSchema:
         const char *format
         ArrowSchema *dictionary
-        void (*release)(ArrowSchema *) noexcept
+        void (*release)(ArrowSchema *) noexcept nogil
 
     struct ArrowArray:
         int64_t length
@@ -367,13 +368,13 @@ cdef extern from "rdmeta.h" nogil:
         int64_t n_buffers
         const void **buffers
         ArrowArray *dictionary
-        void (*release)(ArrowArray *) noexcept
+        void (*release)(ArrowArray *) noexcept nogil
 
     struct ArrowArrayStream:
         int (*get_schema)(ArrowArrayStream *, ArrowSchema *) noexcept
         int (*get_next)(ArrowArrayStream *, ArrowArray *) noexcept
         const char *(*get_last_error)(ArrowArrayStream *) noexcept
-        void (*release)(ArrowArrayStream *) noexcept
+        void (*release)(ArrowArrayStream *) noexcept nogil
 
     enum:
         RDMETA_ARROW_BROKERS

@@ -9,7 +9,17 @@ from weakref import WeakValueDictionary
 from typing_extensions import Buffer, Self, disjoint_base
 
 from rdmeta._waits import LoopWaiters
-from rdmeta.model import All, Applied, Broker, Changes, Partition, Request, Topic, TopicPartition
+from rdmeta.model import (
+    All,
+    Applied,
+    Broker,
+    Change,
+    Changes,
+    Partition,
+    Request,
+    Topic,
+    TopicPartition,
+)
 
 _D = TypeVar("_D")
 _B = TypeVar("_B", bound=Buffer)
@@ -71,6 +81,19 @@ class Watch:
 @disjoint_base
 class Readers: ...
 
+class ArrowTable:
+    def __reduce__(self) -> NoReturn: ...
+    def __arrow_c_schema__(self) -> object: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+@final
+class ImageTable(ArrowTable): ...
+
+@final
+class ChangeTable(ArrowTable):
+    def __len__(self) -> int: ...
+    def read(self) -> tuple[Change, ...]: ...
+
 @disjoint_base
 class Reading(Readers):
     def __bool__(self) -> Literal[True]: ...
@@ -120,6 +143,12 @@ class Reading(Readers):
         internal: bool | None = None,
         allow_stale: bool = False,
     ) -> list[Topic]: ...
+    def to_arrow(
+        self,
+        table: Literal["brokers", "topics", "partitions", "replicas"],
+        *,
+        allow_stale: bool = False,
+    ) -> ArrowTable: ...
     def partitions_on(
         self, broker: int, role: Literal["leader", "replica"] = "leader"
     ) -> list[TopicPartition]: ...

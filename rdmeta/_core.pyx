@@ -9,12 +9,12 @@ from cpython.exc cimport PyErr_CheckSignals
 from cpython.long cimport PyLong_AsLongLongAndOverflow
 from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
 from cpython.number cimport PyIndex_Check
-from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
+from cpython.pycapsule cimport PyCapsule_Destructor, PyCapsule_GetPointer, PyCapsule_New
 from cpython.ref cimport PyObject
 from cpython.unicode cimport PyUnicode_AsEncodedString, PyUnicode_DecodeUTF8
 from libc.stdint cimport (INT16_MAX, INT16_MIN, INT32_MAX, INT32_MIN, INT64_MAX, intptr_t,
                           uint16_t)
-from libc.stdlib cimport free, realloc
+from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcmp, memcpy, memset
 from posix.time cimport CLOCK_MONOTONIC, CLOCK_REALTIME
 from posix.unistd cimport getpid, write
@@ -38,6 +38,8 @@ include "_convert.pxi"
 include "_columns.pxi"
 include "_bulk.pxi"
 include "_collect.pxi"
+include "_arrow.pxi"
+include "_changes.pxi"
 include "_wire.pxi"
 include "_readers.pxi"
 include "_reading.pxi"
@@ -163,27 +165,16 @@ cdef class MetadataCache(CacheWriter):
         not held any more: then there are none here, and the state must be read anew.
         """
         cdef uint64_t start = unsigned(since, "since")
-        cdef Records records
-        cdef int64_t turn = rdmeta_py_clock(CLOCK_MONOTONIC_COARSE)
+        cdef ChangeTable found = no_records(self.session_name)
         cdef uint64_t until = 0
         cdef int32_t resync = 0
         cdef rdmeta_err_t err
-        cdef const char *at
-        cdef size_t i
-        cdef list found = []
-        memset(&records, 0, sizeof(records))
-        try:
-            with nogil:
-                err = rdmeta_cache_changes(self.cache, start, record_visit, &records, &until, &resync)
-            if err:
-                raise from_code(err, "changes")
-            at = records.bytes
-            for i in range(records.n):
-                found.append(record_read(&at, self.session_name))
-                let_others_run(&turn)
-        finally:
-            free(records.bytes)
-        return Changes(tuple(found), until, bool(resync))
+        with nogil:
+            err = rdmeta_cache_changes(self.cache, start, record_visit, &found.records, &until,
+                                       &resync)
+        if err:
+            raise from_code(err, "changes")
+        return Changes(found, until, bool(resync))
 
 
 own_methods(<PyTypeObject *> MetadataCache, Reading)

@@ -285,6 +285,27 @@ cdef class Reading(Readers):
             PyBuffer_Release(&data)
         return out
 
+    def to_arrow(self, table, *, allow_stale=False):
+        """What is read, as a table for whoever speaks Arrow: see ArrowTable.
+
+        `table` is "brokers" (broker, host, port, rack, controller, cluster_id), "topics" (topic,
+        topic_id, internal, partitions, error, operations, version, state, source_broker, age in
+        seconds), "partitions" (topic, topic_id, partition, leader, leader_epoch, replicas, isr,
+        offline_replicas, error, unreachable, stale) or "replicas" (topic, topic_id, partition,
+        broker, position, leader, in_sync, offline, preferred: a row for each replica). Topics come
+        as in topics(), and None is null. ValueError for another name.
+        """
+        cdef rdmeta_reader_t *reader
+        cdef bint stale = bool(allow_stale)
+        cdef int64_t now = self.now()
+        if table not in ARROW_TABLES:
+            raise ValueError(f"no table {table!r}; there are {', '.join(ARROW_TABLES)}")
+        reader = self.take(False)
+        try:
+            return arrow_table(reader, ARROW_TABLES[table], stale, now)
+        finally:
+            self.give(False, reader)
+
     @property
     def brokers(self):
         """The brokers of the last answer, in the order of their ids."""

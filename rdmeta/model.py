@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from datetime import datetime
 from enum import Enum, IntFlag
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -138,25 +138,57 @@ class Change(NamedTuple):
     detail: str | None
 
 
+class Arrow(Protocol):
+    """What speaks Arrow: any number of times, and without pyarrow."""
+
+    def __arrow_c_schema__(self) -> object: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+
+class Records(Arrow, Protocol):
+    """Change records that are made objects of when they are wanted."""
+
+    def __len__(self) -> int: ...
+    def read(self) -> tuple[Change, ...]: ...
+
+
 class Changes:
     """Changes in order, up to the version `until`.
 
     `resync` is True if older ones than asked for are not held any more: then there are none here,
-    and the state must be read anew as of `until`.
+    and the state must be read anew as of `until`. As a cache gives them they are made objects of
+    when they are first looked at, and never for `to_arrow()`.
     """
 
-    __slots__ = ("records", "resync", "until")
+    __slots__ = ("_made", "_records", "resync", "until")
 
-    def __init__(self, records: tuple[Change, ...], until: int, resync: bool) -> None:
-        self.records = records
+    def __init__(self, records: tuple[Change, ...] | Records, until: int, resync: bool) -> None:
+        self._records = records
+        self._made = records if isinstance(records, tuple) else None
         self.until = until
         self.resync = resync
+
+    @property
+    def records(self) -> tuple[Change, ...]:
+        if self._made is None:
+            assert not isinstance(self._records, tuple)
+            self._made = self._records.read()
+        return self._made
+
+    def to_arrow(self) -> Arrow:
+        """The records as a table for whoever speaks Arrow; its columns are the fields of Change.
+
+        TypeError for changes that did not come from a cache or from images.
+        """
+        if isinstance(self._records, tuple):
+            raise TypeError("only changes that came from a cache or from images are a table")
+        return self._records
 
     def __iter__(self) -> Iterator[Change]:
         return iter(self.records)
 
     def __len__(self) -> int:
-        return len(self.records)
+        return len(self._records)
 
     def __repr__(self) -> str:
         return f"<{len(self)} changes until={self.until} resync={self.resync}>"

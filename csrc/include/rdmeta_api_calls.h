@@ -79,7 +79,8 @@
         F(rdmeta_arrow_changes_stream) \
         F(rdmeta_arrow_changes_destroy) \
         F(rdmeta_cache_arrow_changes) \
-        F(rdmeta_image_arrow_diff)
+        F(rdmeta_image_arrow_diff) \
+        F(rdmeta_reader_image)
 
 /* Defined by rdmeta_api.h in extensions, which do not link the functions. */
 #ifdef RDMETA_API_ROUTED
@@ -227,6 +228,8 @@
         (rdmeta_api->rdmeta_cache_arrow_changes(__VA_ARGS__))
 #define rdmeta_image_arrow_diff(...) \
         (rdmeta_api->rdmeta_image_arrow_diff(__VA_ARGS__))
+#define rdmeta_reader_image(...) \
+        (rdmeta_api->rdmeta_reader_image(__VA_ARGS__))
 #endif
 
 #endif /* RDMETA_API_CALLS_H */

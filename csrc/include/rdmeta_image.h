@@ -46,6 +46,14 @@ RDMETA_API void rdmeta_image_unref(rdmeta_image_t *image);
 RDMETA_API struct rdmeta_reader *rdmeta_image_reader(rdmeta_image_t *image,
                                                      int32_t flags);
 
+/**
+ * What `reader` reads, as an image with one more reference: the one that it is
+ * of, the newest file's if it follows one, or one of its cache, taken now.
+ * Threads: the reader's. NULL as rdmeta_cache_image().
+ */
+RDMETA_API rdmeta_image_t *rdmeta_reader_image(struct rdmeta_reader *reader,
+                                               rdmeta_time_t now);
+
 /** What an image says of itself. */
 typedef struct rdmeta_image_info {
         uint64_t version;      /**< the cache's when it was taken */

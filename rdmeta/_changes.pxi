@@ -1,0 +1,150 @@
+# Change records, kept until they are wanted as objects or as columns. Included by _core.pyx.
+#
+# They lie one behind the other in one allocation, each followed by the bytes that its pointers
+# pointed to, in the order of `record_view`:
+#
+#     rdmeta_change_t | cluster id | topic | topic id | detail | old isr | ... | rdmeta_change_t ...
+#
+# The pointers inside are not valid there, their lengths and being NULL or not are.
+
+cdef struct Records:
+    char *bytes
+    size_t n
+    size_t used
+    size_t capacity
+
+
+cdef bint record_put(Records *r, const void *data, size_t size) noexcept nogil:
+    cdef size_t padded = (size + 7) & ~(<size_t> 7)
+    cdef size_t capacity
+    cdef char *grown
+    if padded > r.capacity - r.used:
+        capacity = 2 * r.capacity + padded + 4096
+        grown = <char *> realloc(r.bytes, capacity)
+        if grown is NULL:
+            return False
+        r.bytes = grown
+        r.capacity = capacity
+    if size:
+        memcpy(r.bytes + r.used, data, size)
+    r.used += padded
+    return True
+
+
+cdef bint record_put_ids(Records *r, rdmeta_ids_t ids) noexcept nogil:
+    return ids.ids is NULL or record_put(r, ids.ids, ids.count * sizeof(int32_t))
+
+
+cdef int32_t record_visit(void *opaque, const rdmeta_change_t *c) noexcept nogil:
+    cdef Records *r = <Records *> opaque
+    if not (record_put(r, c, sizeof(c[0]))
+            and (c.cluster_id.data is NULL or record_put(r, c.cluster_id.data, c.cluster_id.len))
+            and (c.topic.data is NULL or record_put(r, c.topic.data, c.topic.len))
+            and (c.topic_id is NULL or record_put(r, c.topic_id, 16))
+            and (c.detail.data is NULL or record_put(r, c.detail.data, c.detail.len))
+            and record_put_ids(r, c.old_isr) and record_put_ids(r, c.new_isr)
+            and record_put_ids(r, c.old_replicas) and record_put_ids(r, c.new_replicas)):
+        return RDMETA_ERR_NO_MEMORY
+    r.n += 1
+    return 0
+
+
+cdef const char *record_take(const char **at, size_t size) noexcept nogil:
+    cdef const char *start = at[0]
+    at[0] = start + ((size + 7) & ~(<size_t> 7))
+    return start
+
+
+cdef void record_text(const char **at, rdmeta_str_t *s) noexcept nogil:
+    if s.data is not NULL:
+        s.data = record_take(at, s.len)
+
+
+cdef void record_ids(const char **at, rdmeta_ids_t *ids) noexcept nogil:
+    if ids.ids is not NULL:
+        ids.ids = <const int32_t *> record_take(at, ids.count * sizeof(int32_t))
+
+
+cdef void record_view(const char **at, rdmeta_change_t *out) noexcept nogil:
+    """The next record, its pointers valid; `at` moves behind it."""
+    out[0] = (<const rdmeta_change_t *> record_take(at, sizeof(out[0])))[0]
+    record_text(at, &out.cluster_id)
+    record_text(at, &out.topic)
+    if out.topic_id is not NULL:
+        out.topic_id = <const uint8_t *> record_take(at, 16)
+    record_text(at, &out.detail)
+    record_ids(at, &out.old_isr)
+    record_ids(at, &out.new_isr)
+    record_ids(at, &out.old_replicas)
+    record_ids(at, &out.new_replicas)
+
+
+cdef object some_ids(rdmeta_ids_t ids):
+    return None if ids.ids is NULL else ids_tuple(ids.ids, ids.count)
+
+
+cdef object change_of(const rdmeta_change_t *c, str session):
+    return new_tuple(Change, (
+        c.version, text(c.cluster_id), session, EPOCH + timedelta(microseconds=c.wall_us),
+        rdmeta_source_name(c.source).decode("ascii"), some(c.source_broker),
+        rdmeta_change_kind_name(c.kind).decode("ascii"), text(c.topic), topic_id_text(c.topic_id),
+        some(c.partition), some(c.broker), some(c.old_leader), some(c.new_leader),
+        some(c.old_leader_epoch), some(c.new_leader_epoch), some_ids(c.old_isr),
+        some_ids(c.new_isr), some_ids(c.old_replicas), some_ids(c.new_replicas),
+        c.offset if c.offset >= 0 else None, text(c.detail)))
+
+
+@cython.final
+cdef class ChangeTable(ArrowTable):
+    """The records of a Changes: objects, or columns for whoever speaks Arrow."""
+
+    cdef Records records
+    cdef str session
+    cdef bytes session_bytes
+    cdef const char *session_text
+
+    def __dealloc__(self):
+        free(self.records.bytes)
+
+    def __len__(self):
+        return self.records.n
+
+    def read(self):
+        """All of them, a tuple of Change."""
+        cdef int64_t turn = rdmeta_py_clock(CLOCK_MONOTONIC_COARSE)
+        cdef const char *at = self.records.bytes
+        cdef rdmeta_change_t change
+        cdef list found = []
+        cdef size_t i
+        for i in range(self.records.n):
+            record_view(&at, &change)
+            found.append(change_of(&change, self.session))
+            let_others_run(&turn)
+        return tuple(found)
+
+    cdef rdmeta_err_t open(self, ArrowArrayStream *out) noexcept nogil:
+        cdef rdmeta_arrow_changes_t *changes = rdmeta_arrow_changes_new(self.session_text)
+        cdef const char *at = self.records.bytes
+        cdef rdmeta_err_t err = RDMETA_OK
+        cdef rdmeta_change_t change
+        cdef size_t i
+        if changes is NULL:
+            return RDMETA_ERR_NO_MEMORY
+        for i in range(self.records.n):
+            record_view(&at, &change)
+            err = rdmeta_arrow_changes_add(changes, &change)
+            if err:
+                rdmeta_arrow_changes_destroy(changes)
+                return err
+        return rdmeta_arrow_changes_stream(changes, out)
+
+
+cdef ChangeTable no_records(str session):
+    """For record_visit() to fill; `session` is in all of them."""
+    cdef ChangeTable made = ChangeTable.__new__(ChangeTable)
+    made.table = RDMETA_ARROW_CHANGES
+    made.session = session
+    if session is not None:
+        made.session_bytes = session.encode()
+        made.session_text = made.session_bytes
+    return made
