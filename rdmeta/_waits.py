@@ -4,9 +4,10 @@ The methods of `MetadataCache` of the same names call these. The cache is known 
 can do: this module stands below it.
 
 Blocking waits sleep in C. Those of an event loop share one pipe, which a watch in C writes to after
-every change; the loop reads it, and each waiter asks the cache whether this was its change. The
-pipe and the watch go with the last waiter of the loop. Who keeps them is the loop, for which they
-read, and each waiter; the cache does not, so those of a loop that was closed go with its tasks.
+every change; the loop reads it, asks the cache for each waiter whether this was its change, and
+lets go on those for whom it was. The pipe and the watch go with the last waiter of the loop. Who
+keeps them is the loop, for which they read, and each waiter; the cache does not, so those of a loop
+that was closed go with its tasks.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ DENIED = -105
 INVALID = -106
 NO_LEADER = -1
 LEADER_NOT_AVAILABLE = 5
-# A stale topic that is confirmed, or one that is denied again, has not changed: look so often.
+# A stale topic that is confirmed, or one that is denied again, has not changed: look so often. To
+# be told of that, each answer would have to wake those who wait for any of its topics.
 LOOK_AGAIN_S = 0.05
 
 
@@ -63,8 +65,10 @@ class LoopWaiters:
     """The waiters of one event loop, its pipe and its watch. Used in that loop's thread alone."""
 
     def __init__(self, cache: Cache, loop: asyncio.AbstractEventLoop) -> None:
+        self.cache = cache
         self.loop = loop
-        self.waiters: set[asyncio.Future[None]] = set()
+        # What each waits for a change of, and after which version.
+        self.waiters: dict[asyncio.Future[None], tuple[int, Sequence[str] | None]] = {}
         self.users = 0
         self.reader, self.writer = os.pipe()
         os.set_blocking(self.reader, False)
@@ -73,21 +77,24 @@ class LoopWaiters:
         loop.add_reader(self.reader, self.wake)
 
     def wake(self) -> None:
-        """Let every waiter look; those still waiting come back."""
+        """End the sleep of those whose change it was."""
         os.read(self.reader, 65536)
-        for waiter in self.waiters:
-            settle(waiter)
+        for waiter, (since, topics) in self.waiters.items():
+            if self.cache.wait_change(since, 0, topics) is not None:
+                settle(waiter)
 
-    async def changed(self, deadline: float | None) -> None:
-        """Return after a change, or at the deadline, given by time.monotonic()."""
+    async def changed(
+        self, since: int, topics: Sequence[str] | None, deadline: float | None
+    ) -> None:
+        """Return after a change of the topics, or at the deadline, given by time.monotonic()."""
         waiter = self.loop.create_future()
-        self.waiters.add(waiter)
+        self.waiters[waiter] = (since, topics)
         left = remaining(deadline)
         timer = None if left is None else self.loop.call_later(left, settle, waiter)
         try:
             await waiter
         finally:
-            self.waiters.discard(waiter)
+            del self.waiters[waiter]
             if timer is not None:
                 timer.cancel()
 
@@ -152,7 +159,7 @@ async def wait_change_async(
     with waiting(cache) as waiters:
         # Looked at again after the watch is there: nothing falls in between.
         while (version := cache.wait_change(since, 0, topics)) is None and remaining(deadline) != 0:
-            await waiters.changed(deadline)
+            await waiters.changed(since, topics, deadline)
     return version
 
 

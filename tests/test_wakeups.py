@@ -1,0 +1,276 @@
+"""Who is woken by a change, by whichever door it comes, how soon, and what waits leave behind."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+import random
+import signal
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from frames import P, T, response
+
+from rdmeta import MetadataCache, _waits
+from rdmeta.errors import RequestTimedOutError
+
+LONG = 50.0
+
+
+@pytest.fixture
+def cache() -> MetadataCache:
+    cache = MetadataCache()
+    tell(cache, T("orders", [P(0, 1, 0)]), T("other"))
+    return cache
+
+
+def tell(cache: MetadataCache, *topics: T) -> int:
+    """One answer; the version after it."""
+    return cache.apply(response(12, topics), 12, None, 1).version
+
+
+def left_behind(cache: MetadataCache) -> tuple[int, ...]:
+    """What a wait may have left: descriptors, threads, watches, waiters, loops."""
+    stats = cache.stats()
+    files = len(os.listdir("/proc/self/fd"))
+    return files, threading.active_count(), stats["watches"], stats["waiters"], len(cache._loops)
+
+
+# ---- only those concerned, and once -------------------------------------------------------------
+
+
+@pytest.fixture
+def wakes(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """When a waiter of a loop was woken, for each time that one was."""
+    times: list[float] = []
+    settle = _waits.settle
+
+    def count(waiter: asyncio.Future[None]) -> None:
+        times.append(time.monotonic())
+        settle(waiter)
+
+    monkeypatch.setattr(_waits, "settle", count)
+    return times
+
+
+def test_of_1000_waiters_on_a_loop_only_those_concerned_are_woken_and_once(
+    cache: MetadataCache, wakes: list[float]
+) -> None:
+    async def many() -> None:
+        since = cache.version
+        waits = {
+            topic: [
+                asyncio.create_task(cache.wait_change_async(since, LONG, [topic, "none"]))
+                for _ in range(500)
+            ]
+            for topic in ("orders", "other")
+        }
+        await asyncio.sleep(0.05)
+        assert cache.stats()["watches"] == 1
+        for epoch in range(20):
+            tell(cache, T("third", [P(0, 1 + epoch % 2, epoch)]))
+            await asyncio.sleep(0.002)
+        assert not wakes
+        version = tell(cache, T("orders", [P(0, 2, 1)]))
+        assert await asyncio.gather(*waits["orders"]) == [version] * 500
+        assert len(wakes) == 500
+        assert not any(wait.done() for wait in waits["other"])
+        version = tell(cache, T("other", [P(0, 2, 1)]))
+        assert await asyncio.gather(*waits["other"]) == [version] * 500
+        assert len(wakes) == 1000
+
+    before = left_behind(cache)
+    asyncio.run(many())
+    assert left_behind(cache) == before
+
+
+def test_loops_in_several_threads_are_each_woken_once(
+    cache: MetadataCache, wakes: list[float]
+) -> None:
+    since, before = cache.version, left_behind(cache)
+    ready = threading.Barrier(5)
+
+    async def some() -> list[int | None]:
+        waits = [
+            asyncio.create_task(cache.wait_change_async(since, LONG, ["orders"]))
+            for _ in range(250)
+        ]
+        await asyncio.sleep(0.05)
+        ready.wait(LONG)
+        return await asyncio.gather(*waits)
+
+    with ThreadPoolExecutor(4) as pool:
+        loops = [pool.submit(lambda: asyncio.run(some())) for _ in range(4)]
+        ready.wait(LONG)
+        tell(cache, T("other", [P(0, 3, 1)]))
+        version = tell(cache, T("orders", [P(0, 2, 1)]))
+        for loop in loops:
+            assert loop.result() == [version] * 250
+    assert len(wakes) == 1000
+    assert left_behind(cache) == before
+
+
+def test_threads_that_wait_for_another_topic_sleep_on(cache: MetadataCache) -> None:
+    since = cache.version
+    with ThreadPoolExecutor(8) as pool:
+        mine = [pool.submit(cache.wait_change, since, LONG, ["orders"]) for _ in range(4)]
+        others = [pool.submit(cache.wait_change, since, LONG, ["other"]) for _ in range(4)]
+        while cache.stats()["waiters"] < 8:
+            time.sleep(0.001)
+        version = tell(cache, T("orders", [P(0, 2, 1)]))
+        assert [wait.result() for wait in mine] == [version] * 4
+        assert not any(wait.done() for wait in others)
+        version = tell(cache, T("other", [P(0, 2, 1)]))
+        assert [wait.result() for wait in others] == [version] * 4
+
+
+# ---- by whichever door --------------------------------------------------------------------------
+
+
+def through_cffi(cache: MetadataCache, body: bytes) -> None:
+    pytest.importorskip("cffi", reason="cffi is not installed")
+    from rdmeta import ffi
+
+    now = ffi.now()
+    null = ffi.ffi.NULL
+    assert not ffi.lib.rdmeta_cache_apply(ffi.cache(cache), body, len(body), 12, null, now, null)
+
+
+def through_c(cache: MetadataCache, body: bytes) -> None:
+    """As a C extension that was given the capsule: the function of the shared object itself."""
+
+    class Time(ctypes.Structure):
+        _fields_ = (("mono_us", ctypes.c_int64), ("wall_us", ctypes.c_int64))
+
+    pytest.importorskip("cffi", reason="cffi is not installed, which knows the address")
+    from rdmeta import ffi
+
+    address = int(ffi.ffi.cast("intptr_t", ffi.lib.rdmeta_cache_apply))
+    pointer = int(ffi.ffi.cast("intptr_t", ffi.cache(cache)))
+    apply = ctypes.CFUNCTYPE(
+        ctypes.c_int32,
+        ctypes.c_void_p,
+        ctypes.c_char_p,
+        ctypes.c_size_t,
+        ctypes.c_int16,
+        ctypes.c_void_p,
+        Time,
+        ctypes.c_void_p,
+    )(address)
+    now = Time(time.monotonic_ns() // 1000, time.time_ns() // 1000)
+    assert apply(pointer, body, len(body), 12, None, now, None) == 0
+
+
+def through_python(cache: MetadataCache, body: bytes) -> None:
+    cache.apply(body, 12)
+
+
+DOORS = (through_python, through_cffi, through_c)
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_a_write_through_any_door_wakes_threads_and_loops(
+    door: Callable[[MetadataCache, bytes], None], cache: MetadataCache
+) -> None:
+    since = cache.version
+    with ThreadPoolExecutor(3) as pool:
+        blocking = pool.submit(cache.wait_change, since, LONG, ["orders"])
+        topic = pool.submit(cache.wait_for_topic, "new", timeout=LONG)
+        awaited = pool.submit(lambda: asyncio.run(cache.wait_change_async(since, LONG)))
+        while (cache.stats()["waiters"], cache.stats()["watches"]) != (2, 1):
+            time.sleep(0.001)
+        door(cache, response(12, [T("orders", [P(0, 2, 1)]), T("new")]))
+        assert blocking.result() == since + 1
+        assert topic.result().name == "new"
+        assert awaited.result() == since + 1
+
+
+# ---- Ctrl-C -------------------------------------------------------------------------------------
+
+
+def interrupted_after(wait: Callable[[], object]) -> float:
+    """Seconds from Ctrl-C to its KeyboardInterrupt."""
+    pressed = 0.0
+
+    def press() -> None:
+        nonlocal pressed
+        time.sleep(0.03 + random.random() * 0.03)
+        pressed = time.monotonic()
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=press)
+    thread.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            wait()
+        return time.monotonic() - pressed
+    finally:
+        thread.join()
+
+
+WAITS: dict[str, Callable[[MetadataCache], object]] = {
+    "wait_change": lambda cache: cache.wait_change(cache.version),
+    "wait_change of topics": lambda cache: cache.wait_change(cache.version, LONG, ["orders"]),
+    "wait_for_topic": lambda cache: cache.wait_for_topic("none", timeout=None),
+    "wait_change_async": lambda cache: asyncio.run(cache.wait_change_async(cache.version)),
+    "wait_for_topic_async": lambda cache: asyncio.run(
+        cache.wait_for_topic_async("none", timeout=None)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WAITS)
+def test_ctrl_c_ends_every_wait_within_100_ms(name: str, cache: MetadataCache) -> None:
+    before = left_behind(cache)
+    took = [interrupted_after(lambda: WAITS[name](cache)) for _ in range(4)]
+    assert min(took) < 0.1, took  # a busy machine may be late now and then
+    assert left_behind(cache) == before
+
+
+# ---- cancellation -------------------------------------------------------------------------------
+
+
+def test_waits_cancelled_at_any_moment_leave_nothing_behind(cache: MetadataCache) -> None:
+    seed = random.SystemRandom().getrandbits(32)
+    print(f"seed {seed}")
+    rng = random.Random(seed)
+    stop = threading.Event()
+
+    def write() -> None:
+        epoch = 0
+        while not stop.is_set():
+            epoch += 1
+            tell(cache, T(rng.choice(["orders", "other", "third"]), [P(0, epoch % 3 + 1, epoch)]))
+
+    async def one() -> None:
+        waits: list[Callable[[], Any]] = [
+            lambda: cache.wait_change_async(cache.version, LONG, ["never"]),
+            lambda: cache.wait_change_async(cache.version + rng.randrange(3), LONG),
+            lambda: cache.wait_for_topic_async("never", timeout=rng.choice([None, 0.01])),
+        ]
+        task = asyncio.create_task(rng.choice(waits)())
+        await asyncio.sleep(rng.choice([0, 0, 0.001, 0.02]))
+        task.cancel()
+        with suppress(asyncio.CancelledError, RequestTimedOutError):
+            await task
+
+    async def many() -> None:
+        for _ in range(20):
+            await asyncio.gather(*(one() for _ in range(50)))
+        loop: Any = asyncio.get_running_loop()
+        assert len(asyncio.all_tasks()) == 1
+        assert [timer for timer in loop._scheduled if not timer.cancelled()] == []
+
+    before = left_behind(cache)
+    with ThreadPoolExecutor(1) as pool:
+        writer = pool.submit(write)
+        asyncio.run(many())
+        stop.set()
+        writer.result()
+    assert left_behind(cache) == before
