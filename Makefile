@@ -69,6 +69,19 @@ test: build ## C and Python tests
 pytest: build
 	$(PY) -m pytest $(PYTEST_ARGS)
 
+# Brokers for tests/real, kept in .cache; without Maven those tests are skipped.
+KAFKA_VERSIONS := 4.3.0 3.9.1
+
+.PHONY: kafka-jars
+kafka-jars: $(KAFKA_VERSIONS:%=.cache/kafka/%) ## Apache Kafka, for tests/real
+
+.cache/kafka/%: tests/real/pom.xml
+	@echo "fetching Kafka $*"
+	@rm -rf $@ $@.part
+	@mvn -q -B -ntp -f $< -Dkafka.version=$* dependency:copy-dependencies \
+		-DincludeScope=runtime -DoutputDirectory=$(CURDIR)/$@.part
+	@mv $@.part $@ && touch $@
+
 packaging: build ## sdist and wheel, built and used outside the tree
 	$(PY) -m pytest -m packaging $(PYTEST_ARGS)
 

@@ -5,6 +5,11 @@
  * reader from taking silence for absence. What was never known waits in a
  * block of its own; what is stale or was answered negatively keeps its block
  * and only moves to the list of hints.
+ *
+ * A block has one deadline, and that of a name only remembered says "asked":
+ * until when is the entry's to know. So past a hint's time readers of such a
+ * name are told to wait until the next sweep ends it; rdmeta_cache_hint() looks
+ * at the time itself, so nobody is kept from asking.
  */
 #include "apply.h"
 

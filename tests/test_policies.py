@@ -1,31 +1,49 @@
-"""docs/policies.md and the C tests name each other."""
+"""docs/policies.md and the tests name each other."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parent.parent
-TESTS = {
+C_TESTS = {
     name
     for path in (ROOT / "tests/c").glob("test_*.c")
     for name in re.findall(r"RUN\(test_(\w+)\)", path.read_text(encoding="utf-8"))
 }
+PYTHON_TESTS = {
+    name
+    for path in (ROOT / "tests").rglob("test_*.py")
+    for name in re.findall(r"^def test_(\w+)\(", path.read_text(encoding="utf-8"), re.MULTILINE)
+}
 
 
-def rows() -> list[list[str]]:
-    """Cells of the table's rows, without its head."""
+def rows(heading: str) -> list[list[str]]:
+    """Cells of the rows, without its head, of the table below a heading."""
     text = (ROOT / "docs/policies.md").read_text(encoding="utf-8")
-    table = [line for line in text.splitlines() if line.startswith("|")]
+    section = text.split(f"# {heading}\n", 1)[1].split("\n## ", 1)[0]
+    table = [line for line in section.splitlines() if line.startswith("|")]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in table[2:]]
 
 
-def test_every_policy_has_a_rule_and_tests_that_are_run() -> None:
-    assert rows()
-    for case, rule, tests in rows():
-        assert case
-        assert rule
+@pytest.mark.parametrize(
+    ("heading", "known"),
+    [
+        ("Who is right", C_TESTS),
+        (
+            "Mistakes of others, and the tests that would find them here",
+            C_TESTS | PYTHON_TESTS,
+        ),
+    ],
+)
+def test_every_row_says_what_and_names_tests_that_are_run(heading: str, known: set[str]) -> None:
+    assert rows(heading)
+    for first, second, tests in rows(heading):
+        assert first
+        assert second
         prefixes = [name.rstrip("…") for name in re.findall(r"`([^`]+)`", tests)]
-        assert prefixes, case
+        assert prefixes, second
         for prefix in prefixes:
-            assert any(name.startswith(prefix) for name in TESTS), f"{case}: {prefix}"
+            assert any(name.startswith(prefix) for name in known), f"{second}: {prefix}"

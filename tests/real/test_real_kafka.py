@@ -1,0 +1,210 @@
+"""The cache against Apache Kafka itself, where `make kafka-jars` has fetched it."""
+
+from __future__ import annotations
+
+import base64
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewPartitions, NewTopic
+from real_kafka import JARS, RealKafka
+
+from rdmeta import ALL, MetadataCache, encode_metadata_request, fetch
+from rdmeta.net.address import parse_bootstrap
+from rdmeta.net.blocking import Connection, Deadline
+from rdmeta.net.session import METADATA
+
+pytestmark = [
+    pytest.mark.timeout(150),
+    pytest.mark.skipif(not shutil.which("java"), reason="no Java"),
+]
+# Version, nodes, and what Metadata versions its brokers speak.
+CLUSTERS = {"4.3.0": (3, range(14)), "3.9.1": (1, range(13))}
+SOON = 40.0
+
+
+@pytest.fixture(scope="module", params=CLUSTERS)
+def kafka(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RealKafka]:
+    version: str = request.param
+    if not (JARS / version).is_dir():
+        pytest.skip(f"Kafka {version} is not here: `make kafka-jars` fetches it")
+    directory: Path = tmp_path_factory.mktemp("kafka")
+    with RealKafka(version, CLUSTERS[version][0], directory) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def admin(kafka: RealKafka) -> AdminClient:
+    return AdminClient({"bootstrap.servers": kafka.bootstrap, "log_level": 0})
+
+
+@pytest.fixture
+def cache() -> MetadataCache:
+    return MetadataCache()
+
+
+def create(kafka: RealKafka, admin: AdminClient, name: str, partitions: int = 3) -> None:
+    """A topic with as many replicas as there are nodes, once every broker tells of it."""
+    topic = NewTopic(name, partitions, replication_factor=len(kafka.nodes))
+    admin.create_topics([topic])[name].result(SOON)
+    until(lambda: all_tell(kafka, name, partitions), "every broker tells of the topic")
+
+
+def until(true: Callable[[], bool], what: str) -> None:
+    end = time.monotonic() + SOON
+    while not true():
+        assert time.monotonic() < end, f"never: {what}"
+        time.sleep(0.1)
+
+
+def all_tell(kafka: RealKafka, name: str, partitions: int) -> bool:
+    """Whether each broker says that all partitions have leaders."""
+    for node in kafka.running:
+        cache = MetadataCache()
+        fetch(cache, f"127.0.0.1:{kafka.ports[node]}", [name])
+        if len(cache.available(name, ())) != partitions:
+            return False
+    return True
+
+
+def test_everything_is_as_confluents_client_says(
+    kafka: RealKafka, admin: AdminClient, cache: MetadataCache
+) -> None:
+    create(kafka, admin, "orders", 6)
+    create(kafka, admin, "audit", 1)
+    fetch(cache, kafka.bootstrap)
+    theirs = admin.list_topics(timeout=SOON)
+    assert cache.cluster_id == kafka.cluster_id == theirs.cluster_id
+    brokers: list[Any] = list(theirs.brokers.values())
+    assert {b.id: (b.host, b.port) for b in cache.brokers} == {
+        b.id: (b.host, b.port) for b in brokers
+    }
+    assert [b.rack for b in cache.brokers] == [f"rack-{b.id}" for b in cache.brokers]
+    assert {"orders", "audit"} <= set(cache) == set(theirs.topics)
+    for name, topic in theirs.topics.items():
+        assert sorted(topic.partitions) == [p.partition for p in cache.topic(name).partitions]
+        for number, partition in topic.partitions.items():
+            ours = cache.partition(name, number)
+            assert (ours.leader, ours.error) == (partition.leader, 0)
+            assert list(ours.replicas) == partition.replicas
+            assert sorted(ours.isr) == sorted(partition.isrs)
+            assert ours.leader_epoch is not None
+    version = cache.version
+    assert fetch(cache, kafka.bootstrap).changed == 0
+    assert cache.version == version
+
+
+def test_every_version_of_the_protocol_says_the_same(kafka: RealKafka, admin: AdminClient) -> None:
+    create(kafka, admin, "versions")
+    wanted = None
+    for version in CLUSTERS[kafka.version][1]:
+        deadline = Deadline(SOON)
+        address = parse_bootstrap(kafka.bootstrap)[0]
+        with Connection(address, deadline, "rdmeta", 1 << 24) as connection:
+            spoken = connection.session.version_for(METADATA, version, version)
+            body = encode_metadata_request(spoken, ALL, allow_auto_create=version < 4)
+            answer = connection.request(METADATA, spoken, body, deadline)
+        cache = MetadataCache()
+        cache.apply(answer, version, ALL)
+        topic = cache.topic("versions")
+        told = [(p.partition, p.leader, p.replicas, set(p.isr)) for p in topic.partitions]
+        wanted = wanted or told
+        assert (spoken, told) == (version, wanted)
+        assert (topic.topic_id is not None) == (version >= 10)
+        assert (topic.partitions[0].leader_epoch is not None) == (version >= 9)
+        assert (cache.cluster_id is not None) == (version >= 2)
+
+
+def test_a_topic_deleted_and_made_again_is_another_one(
+    kafka: RealKafka, admin: AdminClient, cache: MetadataCache
+) -> None:
+    create(kafka, admin, "again", 2)
+    fetch(cache, kafka.bootstrap, ["again"])
+    first = cache.topic("again").topic_id
+    assert first is not None
+    since = cache.version
+    admin.delete_topics(["again"])["again"].result(SOON)
+
+    def gone() -> bool:
+        fetch(cache, kafka.bootstrap, ["again"])
+        return "again" not in cache
+
+    until(gone, "the topic is gone")
+    create(kafka, admin, "again", 3)
+    fetch(cache, kafka.bootstrap, ["again"])
+    topic = cache.topic("again")
+    assert topic.topic_id not in (None, first)
+    assert len(topic.partitions) == 3
+    kinds = [c.kind for c in cache.changes(since).records if c.topic == "again"]
+    assert "topic_recreated" in kinds, kinds
+
+
+def test_a_topic_is_fetched_by_its_id(
+    kafka: RealKafka, admin: AdminClient, cache: MetadataCache
+) -> None:
+    create(kafka, admin, "by-id")
+    fetch(cache, kafka.bootstrap, ["by-id"])
+    known = cache.topic("by-id").topic_id
+    other = MetadataCache()
+    fetch(other, kafka.bootstrap, [UUID(bytes=base64.urlsafe_b64decode(f"{known}=="))])
+    assert other.topic("by-id").topic_id == known
+
+
+def test_more_partitions_are_told_one_by_one(
+    kafka: RealKafka, admin: AdminClient, cache: MetadataCache
+) -> None:
+    create(kafka, admin, "grows", 2)
+    fetch(cache, kafka.bootstrap, ["grows"])
+    since = cache.version
+    admin.create_partitions([NewPartitions("grows", 5)])["grows"].result(SOON)
+    until(lambda: all_tell(kafka, "grows", 5), "five partitions")
+    fetch(cache, kafka.bootstrap, ["grows"])
+    assert len(cache.topic("grows").partitions) == 5
+    added = [c for c in cache.changes(since).records if c.kind == "partitions_added"]
+    assert {c.topic for c in added} == {"grows"}
+
+
+def test_a_broker_that_stops_leaves_isrs_and_its_leaders_move(
+    kafka: RealKafka, admin: AdminClient, cache: MetadataCache
+) -> None:
+    if len(kafka.nodes) < 3:
+        pytest.skip("one node has nobody to hand its leaders to")
+    create(kafka, admin, "moves", 6)
+    fetch(cache, kafka.bootstrap)
+    before = {p.partition: p for p in cache.topic("moves").partitions}
+    stopped = 3
+    assert any(p.leader == stopped for p in before.values())
+    since = cache.version
+    kafka.stop(stopped)
+
+    def left() -> bool:
+        fetch(cache, kafka.bootstrap)
+        return all(
+            stopped not in p.isr and p.leader not in (None, stopped)
+            for p in cache.topic("moves").partitions
+        ) and stopped not in {b.id for b in cache.brokers}
+
+    until(left, "the broker has left")
+    for p in cache.topic("moves").partitions:
+        was = before[p.partition]
+        assert (p.leader_epoch or 0) >= (was.leader_epoch or 0)
+        if was.leader == stopped:
+            assert (p.leader_epoch or 0) > (was.leader_epoch or 0)
+    kinds = {c.kind for c in cache.changes(since).records}
+    assert {"leader_changed", "isr_changed", "broker_removed"} <= kinds
+    kafka.start(stopped)
+
+    def back() -> bool:
+        fetch(cache, kafka.bootstrap)
+        return all(len(p.isr) == 3 for p in cache.topic("moves").partitions)
+
+    until(back, "the broker is back in every ISR")
+    assert stopped in {b.id for b in cache.brokers}
