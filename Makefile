@@ -56,7 +56,7 @@ $(VENV)/.built: $(BUILD_INPUTS) | $(PY)
 	$(PY) -m pip install -q --no-build-isolation -c constraints.txt -e '.[dev]'
 	@touch $@
 
-.PHONY: build demo test pytest packaging bench wheel
+.PHONY: build demo test pytest packaging bench bench-peers wheel
 build: $(VENV)/.built ## .venv, packages and the extension, in place
 
 demo: build ## the whole path on an embedded cluster; BOOTSTRAP=host:port: yours
@@ -87,6 +87,9 @@ packaging: build ## sdist and wheel, built and used outside the tree
 
 bench: build ## measure, print a table, write bench/results.json
 	$(PY) -m bench
+
+bench-peers: build ## other clients beside it; installs what it needs
+	$(PY) -m bench.peers $(PEERS_ARGS)
 
 wheel: build ## dist/: sdist and wheel
 	PIP_CONSTRAINT=$(CURDIR)/constraints.txt $(PY) -m build

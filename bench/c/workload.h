@@ -1,0 +1,65 @@
+/*
+ * workload: what every peer is measured with, in the files of one directory,
+ * so that programs in any language get the same topics and are asked the same.
+ *
+ *     about            topics, partitions a topic, seed: "10000 10 1\n"
+ *     names            one a line; topic i is line i
+ *     random           queries of topics anywhere: pairs of (topic,
+ *                      partition), little-endian uint32 each
+ *     hot              WORKLOAD_HOT_SETS times WORKLOAD_HOT queries, those of
+ *                      a set of eight topics only, others in each set, so
+ *                      that no luck of a hash lasts
+ *     all-12 one-12    Metadata response bodies v12: of all topics, and of
+ *     all-5  one-5     topic 0 alone; v5 and v4 for clients that ask for no
+ *     all-4  one-4     more
+ *
+ * The program `workload` writes them; in C they are read back by the calls
+ * below, which die of whatever goes wrong. Everything read is in pages of its
+ * own, never on the heap.
+ */
+#ifndef RDMETA_BENCH_WORKLOAD_H
+#define RDMETA_BENCH_WORKLOAD_H
+
+#include "common.h"
+
+enum { WORKLOAD_HOT_TOPICS = 8, WORKLOAD_HOT = 1024, WORKLOAD_HOT_SETS = 16 };
+
+typedef struct query {
+        const char *topic; /* ends in NUL, too */
+        uint32_t len;
+        int32_t partition;
+        uint32_t number; /* of the topic */
+} query_t;
+
+typedef struct workload {
+        const char *dir;
+        uint32_t topics, per_topic;
+        uint64_t seed;
+        const char **names;
+        query_t *random, *hot; /* hot: set after set */
+        size_t queries;        /* in random */
+} workload_t;
+
+workload_t workload_open(const char *dir);
+/* A file of it, e.g. "all-12". */
+uint8_t *workload_file(const char *dir, const char *file, size_t *len);
+
+/* Nanoseconds for each query of asking `random`, after asking once untimed,
+ * and the same of one of the hot sets, asked as often in all; both added to
+ * their samples. The sum of the leaders of `random`. */
+typedef int64_t (*workload_loop_t)(void *subject, const query_t *q, size_t n);
+int64_t workload_time(const workload_t *w, workload_loop_t loop, void *subject,
+                      int round, bench_samples_t *random,
+                      bench_samples_t *hot);
+
+/* Rounds of one thing: at least one, at most `rounds`, none begun after
+ * `seconds`. */
+typedef struct workload_budget {
+        double end_ns;
+        int rounds, done;
+} workload_budget_t;
+
+workload_budget_t workload_budget(int rounds, double seconds);
+int workload_next(workload_budget_t *b);
+
+#endif

@@ -1,0 +1,3 @@
+module rdmeta/bench/peers
+
+go 1.21

@@ -1,0 +1,248 @@
+"""Who is measured, what each of them needs, and how its worker is started.
+
+A peer is prepared once: what it needs is found, installed where that can be done (PyPI, Maven,
+Debian's packages as root), and compiled. What cannot be had raises Missing with the reason, and
+the run goes on without it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from bench import build
+
+HERE = Path(__file__).resolve().parent
+INSTALL_SECONDS = 600
+
+
+class Missing(Exception):
+    """Why a peer cannot be measured here."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Of one worker: rounds of each thing, seconds for them, seconds to warm up a JIT."""
+
+    rounds: int
+    seconds: int
+    warm: float
+
+
+class Peer:
+    """Something that is measured by a worker of its own, a process that prints JSON."""
+
+    name: str
+    server: bool = False  # its worker is fed by a server of canned frames
+    modes: tuple[str, ...] = ("speed", "memory")
+
+    def prepare(self, install: bool) -> str:
+        """Make it ready to run and say its version; Missing if that cannot be."""
+        raise NotImplementedError
+
+    def command(self, mode: str, work: Path, limits: Limits, bootstrap: str) -> list[str]:
+        """The worker."""
+        raise NotImplementedError
+
+
+def output(command: Sequence[str], what: str, cwd: Path = build.ROOT) -> str:
+    """What a command prints; Missing with its last words if it fails."""
+    try:
+        done = subprocess.run(
+            command, cwd=cwd, capture_output=True, text=True, timeout=INSTALL_SECONDS
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise Missing(f"{what}: {error}") from error
+    if done.returncode:
+        words = [line for line in (done.stderr + done.stdout).splitlines() if line.strip()]
+        raise Missing(f"{what}: {words[0].strip()[:300] if words else done.returncode}")
+    return done.stdout.strip()
+
+
+def debian(install: bool, *packages: str) -> None:
+    """Install Debian packages, as root and where there is apt-get."""
+    names = " ".join(packages)
+    if not install:
+        raise Missing(f"not installed (Debian: {names}), and nothing is to be installed")
+    apt = shutil.which("apt-get")
+    if apt is None or os.geteuid():
+        who = "no apt-get here" if apt is None else "apt-get needs root"
+        raise Missing(f"not installed (Debian: {names}), {who}")
+    environment = ["env", "DEBIAN_FRONTEND=noninteractive", apt, "-qq"]
+    output([*environment, "update"], "apt-get update")
+    output(
+        [*environment, "install", "-y", "--no-install-recommends", *packages],
+        f"apt-get install {names}",
+    )
+
+
+class Rdmeta(Peer):
+    """This cache, in C, and the bare table beside it."""
+
+    name = "rdmeta"
+
+    def prepare(self, install: bool) -> str:
+        build.c_benches()
+        return version("rdmeta")
+
+    def command(self, mode: str, work: Path, limits: Limits, bootstrap: str) -> list[str]:
+        program = str(build.OUT / "peer")
+        return [program, mode, str(work), str(limits.rounds), str(limits.seconds)]
+
+
+class Librdkafka(Peer):
+    """Debian's static library, compiled into bench/peers/librdkafka.c."""
+
+    name = "librdkafka"
+    server = True
+    wrapped = ("rd_kafka_parse_Metadata", "rd_kafka_metadata_cache_update", "rwlock_rdlock")
+
+    def prepare(self, install: bool) -> str:
+        build.c_benches()
+        libraries = self.libraries()
+        if libraries is None:
+            debian(install, "librdkafka-dev")
+            libraries = self.libraries()
+        if libraries is None:
+            raise Missing("librdkafka.a is not where pkg-config says, or there is no pkg-config")
+        archive, others = libraries
+        objects = [str(build.OUT / name) for name in ("common.o", "gen.o", "workload.o")]
+        ours = sorted(str(path) for path in (build.OUT / "csrc").rglob("*.o"))
+        output(
+            [os.environ.get("CC", "gcc"), "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror"]
+            + [f"-I{build.ROOT / 'bench' / 'c'}", f"-I{build.ROOT / 'csrc' / 'include'}"]
+            + ["-o", str(build.OUT / "librdkafka"), str(HERE / "librdkafka.c"), *objects, *ours]
+            + [archive, "-Wl," + ",".join(f"--wrap={name}" for name in self.wrapped)]
+            + [*others, "-lm", "-lpthread", "-ldl"],
+            "compiling against the static library",
+        )
+        return output(["pkg-config", "--modversion", "rdkafka"], "pkg-config")
+
+    @staticmethod
+    def libraries() -> tuple[str, list[str]] | None:
+        """The archive, and the shared libraries that the shared one is linked with: they are
+        installed with it, their headers and plain names are not."""
+        try:
+            where = output(["pkg-config", "--variable=libdir", "rdkafka"], "pkg-config")
+            linked = output(["ldd", f"{where}/librdkafka.so"], "ldd")
+        except Missing:
+            return None
+        archive = Path(where) / "librdkafka.a"
+        if not archive.exists():
+            return None
+        paths = [line.split("=>")[1].split()[0] for line in linked.splitlines() if "=> /" in line]
+        return str(archive), [path for path in paths if "/libc.so" not in path]
+
+    def command(self, mode: str, work: Path, limits: Limits, bootstrap: str) -> list[str]:
+        program = str(build.OUT / "librdkafka")
+        return [program, mode, str(work), str(limits.rounds), str(limits.seconds), bootstrap]
+
+
+class Java(Peer):
+    """Kafka's own client, out of Maven's kafka-clients."""
+
+    name = "kafka-clients"
+    out = build.OUT / "java"
+
+    def prepare(self, install: bool) -> str:
+        if shutil.which("javac") is None or shutil.which("mvn") is None:
+            debian(install, "default-jdk-headless", "maven")
+        sources = (HERE / "java" / "Peer.java", HERE / "java" / "pom.xml")
+        built = self.out / "classes" / "Peer.class"
+        newest = max(path.stat().st_mtime for path in sources)
+        if not built.exists() or built.stat().st_mtime < newest:
+            offline = [] if install else ["-o"]
+            output(
+                [
+                    "mvn",
+                    "-q",
+                    "-B",
+                    *offline,
+                    "-f",
+                    str(sources[1]),
+                    "compile",
+                    f"-Dout={self.out}",
+                ],
+                "mvn compile" if install else "mvn compile, offline",
+            )
+            built.touch()
+        jar = next((self.out / "jars").glob("kafka-clients-*.jar"))
+        return jar.stem.removeprefix("kafka-clients-")
+
+    def command(self, mode: str, work: Path, limits: Limits, bootstrap: str) -> list[str]:
+        path = f"{self.out / 'classes'}{os.pathsep}{self.out / 'jars' / '*'}"
+        machine = ["java", "-XX:+UseSerialGC", "-Xms2g", "-Xmx4g", "-cp", path, "Peer"]
+        numbers = (limits.rounds, limits.seconds, limits.warm)
+        return [*machine, mode, str(work), *map(str, numbers)]
+
+
+class Go(Peer):
+    """A map of Go's, with no other thing to be had of it."""
+
+    name = "go"
+    modes = ("speed",)
+
+    def prepare(self, install: bool) -> str:
+        if shutil.which("go") is None:
+            debian(install, "golang-go")
+        source = HERE / "go"
+        output(["go", "build", "-o", str(build.OUT / "gomap"), "."], "go build", cwd=source)
+        return output(["go", "env", "GOVERSION"], "go env", cwd=source).removeprefix("go")
+
+    def command(self, mode: str, work: Path, limits: Limits, bootstrap: str) -> list[str]:
+        return [str(build.OUT / "gomap"), str(work), str(limits.rounds), str(limits.seconds)]
+
+
+class Python(Peer):
+    """A package of PyPI, or what every Python has; bench/peers/python.py measures it."""
+
+    def __init__(self, name: str, package: str | None, server: bool = False) -> None:
+        self.name = name
+        self.package = package
+        self.server = server
+        if package is None:
+            self.modes = ("speed",)
+
+    def prepare(self, install: bool) -> str:
+        if self.package is None:
+            return sys.version.split()[0]
+        try:
+            return version(self.package)
+        except PackageNotFoundError as error:
+            if not install:
+                raise Missing("not installed, and nothing is to be installed") from error
+        pins = ["-c", str(build.ROOT / "constraints.txt")]
+        output([sys.executable, "-m", "pip", "install", "-q", *pins, self.package], "pip install")
+        return output(
+            [
+                sys.executable,
+                "-c",
+                f"import importlib.metadata as m; print(m.version({self.package!r}))",
+            ],
+            "after pip install",
+        )
+
+    def command(self, mode: str, work: Path, limits: Limits, bootstrap: str) -> list[str]:
+        subject = self.name.removesuffix(" (Python)")
+        numbers = (str(limits.rounds), str(limits.seconds))
+        command = [sys.executable, "-m", "bench.peers.python", mode, str(work), *numbers, subject]
+        return [*command, bootstrap] if self.server else command
+
+
+PEERS: tuple[Peer, ...] = (
+    Rdmeta(),
+    Librdkafka(),
+    Java(),
+    Go(),
+    Python("rdmeta (Python)", "rdmeta"),
+    Python("dict", None),
+    Python("kafka-python", "kafka-python"),
+    Python("aiokafka", "aiokafka"),
+    Python("confluent-kafka", "confluent-kafka", server=True),
+)

@@ -1,0 +1,259 @@
+"""Measures everybody in one run and writes results.json, the README's table and report.html.
+
+Every turn starts a process for each peer and size, in another order each time, so that a slow
+moment of the machine hits nobody alone; all of them get the files of the same workload.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from bench import build, machine, results
+from bench.peers import figures, report
+from bench.peers.figures import QUICK, Run, Scale
+from bench.peers.peers import PEERS, Limits, Missing, Peer
+from bench.run import number
+
+REPORT = build.ROOT / "bench" / "report.html"
+README = build.ROOT / "README.md"
+WORKER_SECONDS = 600
+SEED = 1
+
+
+class MeasureError(Exception):
+    """Nothing can be said of anybody; the message is why."""
+
+
+@dataclass
+class State:
+    """What a run knows so far."""
+
+    versions: dict[str, str] = field(default_factory=dict)
+    missing: dict[str, str] = field(default_factory=dict)
+    runs: dict[tuple[str, int], list[Run]] = field(default_factory=dict)
+
+    def drop(self, peer: Peer, reason: str) -> None:
+        """Go on without a peer; without ours there is nothing to go on for."""
+        if peer.name.startswith("rdmeta"):
+            raise MeasureError(f"{peer.name}: {reason}")
+        self.missing[peer.name] = reason
+        self.versions.pop(peer.name, None)
+        for key in [key for key in self.runs if key[0] == peer.name]:
+            del self.runs[key]
+
+
+def prepare(peers: Sequence[Peer], install: bool, state: State, console: Console) -> None:
+    """Every peer that can be had, with its version; the others with their reasons."""
+    for peer in peers:
+        console.print(f"preparing {peer.name}", highlight=False)
+        try:
+            state.versions[peer.name] = peer.prepare(install)
+        except Missing as reason:
+            state.drop(peer, str(reason))
+
+
+def workload(topics: int, queries: int) -> Path:
+    """The files that all workers read; bench/c/workload.h."""
+    directory = build.OUT / "workload" / f"{topics}-{queries}"
+    directory.mkdir(parents=True, exist_ok=True)
+    program = str(build.OUT / "write_workload")
+    command = [program, str(directory), str(topics), str(queries), str(SEED)]
+    subprocess.run(command, check=True, timeout=WORKER_SECONDS)
+    return directory
+
+
+@contextmanager
+def served(directory: Path) -> Iterator[str]:
+    """A server of the workload's frames; its address."""
+    command = [sys.executable, "-m", "bench.peers.server", str(directory)]
+    with subprocess.Popen(
+        command, cwd=build.ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        port = process.stdout.readline().strip()
+        if not port:
+            raise MeasureError("the server of canned frames did not start")
+        yield f"127.0.0.1:{port}"
+        # Leaving closes its input, and it ends.
+
+
+def work(peer: Peer, topics: int, directory: Path, limits: Limits, bootstrap: str) -> Run:
+    """The processes of one peer in one turn; their objects in one."""
+    out: Run = {}
+    for mode in peer.modes:
+        command = peer.command(mode, directory, limits, bootstrap)
+        try:
+            done = subprocess.run(
+                command, cwd=build.ROOT, capture_output=True, text=True, timeout=WORKER_SECONDS
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise Missing(f"stopped at {topics} topics: {error}") from error
+        if done.returncode:
+            words = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
+            raise Missing(f"stopped at {topics} topics: {words[-1][:300]}")
+        out |= json.loads(done.stdout)
+    return out
+
+
+def measure(peers: Sequence[Peer], scale: Scale, state: State, console: Console) -> None:
+    """All turns. A peer that fails is out, with its reason; one that finds other leaders than
+    ours as well."""
+    limits = Limits(scale.rounds, scale.seconds, scale.warm)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    with ExitStack() as stack:
+        places = {topics: workload(topics, scale.queries) for topics in scale.sizes}
+        servers = {topics: stack.enter_context(served(path)) for topics, path in places.items()}
+        progress = stack.enter_context(Progress(*columns, console=console, transient=True))
+        task = progress.add_task("", total=scale.turns * len(scale.sizes) * len(peers))
+        for turn in range(scale.turns):
+            order = [*peers[turn % len(peers) :], *peers[: turn % len(peers)]]
+            for topics, peer in ((topics, peer) for topics in scale.sizes for peer in order):
+                progress.update(task, description=f"{peer.name}, {topics} topics")
+                if peer.name in state.versions:
+                    try:
+                        run = work(peer, topics, places[topics], limits, servers[topics])
+                        state.runs.setdefault((peer.name, topics), []).append(run)
+                    except Missing as reason:
+                        state.drop(peer, str(reason))
+                progress.advance(task)
+    for topics in scale.sizes:
+        ours = state.runs["rdmeta", topics][0]["sum"]
+        for peer in peers:
+            sums = {run["sum"] for run in state.runs.get((peer.name, topics), ())}
+            if sums - {ours}:
+                state.drop(peer, f"found other leaders of {topics} topics: {sums} and {ours}")
+
+
+def table(rows: Sequence[results.Row]) -> Table:
+    """What a person reads in a terminal."""
+    out = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in ("figure", "", "version"):
+        out.add_column(column, overflow="fold")
+    for column in ("median", "best", "worst"):
+        out.add_column(column, justify="right", no_wrap=True)
+    out.add_column("unit", no_wrap=True)
+    out.add_column("x ours", justify="right", no_wrap=True)
+    for column in ("goal", "met"):
+        out.add_column(column, no_wrap=True)
+    marks = {True: "[green]ok[/]", False: "[red]missed[/]", None: ""}
+    last = None
+    for row in rows:
+        out.add_row(
+            "" if row["figure"] == last else row["figure"],
+            f"[bold]{row['label']}[/]" if row["ours"] else row["label"],
+            row["version"],
+            *(number(row[key]) for key in ("value", "best", "worst")),
+            row["unit"],
+            number(row["ratio"]),
+            row["rule"] or "",
+            marks[row["ok"]],
+        )
+        last = row["figure"]
+    return out
+
+
+def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m bench.peers", description=__doc__)
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="tiny sizes, into build/bench/peers: shows that it runs, measures nothing",
+    )
+    parser.add_argument("--only", metavar="PEER", action="append", help="ours and this one; again")
+    parser.add_argument("--no-install", action="store_true", help="only what is here already")
+    parser.add_argument("--turns", type=int, help="processes of each peer and size")
+    parser.add_argument("--json", type=Path, metavar="PATH", help="results are merged into it")
+    parser.add_argument("--html", type=Path, metavar="PATH", help="the page with bars")
+    parser.add_argument("--readme", type=Path, metavar="PATH", help="the table is put into it")
+    parser.add_argument("--again", action="store_true", help="page and table of the last run")
+    args = parser.parse_args(argv)
+    quick = build.OUT / "peers"
+    if args.quick:
+        quick.mkdir(parents=True, exist_ok=True)
+    args.json = args.json or (quick / "results.json" if args.quick else results.RESULTS)
+    args.html = args.html or (quick / "report.html" if args.quick else REPORT)
+    args.readme = args.readme or (None if args.quick else README)
+    return args
+
+
+def publish(args: argparse.Namespace, console: Console) -> None:
+    """Page and table, of what the files of the last run say."""
+    about: dict[str, Any] = json.loads(about_file(args.json).read_text(encoding="utf-8"))
+    rows = [
+        row
+        for row in results.load(args.json)
+        if row.get("run") == "peers" and row["measured_at"] == about["machine"]["measured_at"]
+    ]
+    args.html.write_text(report.page(rows, about), encoding="utf-8")
+    if args.readme is not None:
+        text = args.readme.read_text(encoding="utf-8")
+        args.readme.write_text(report.into(text, report.markdown(rows, about)), encoding="utf-8")
+    console.print(table(rows))
+    for name, reason in about["missing"].items():
+        console.print(f"missing: {name}: {reason}", style="yellow", markup=False)
+
+
+def about_file(path: Path) -> Path:
+    """The file beside the results that says machine, versions and who is missing."""
+    return path.with_suffix(".peers.json")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """0: measured, whether goals are met or not; 2: could not measure."""
+    args = arguments(argv)
+    console = Console() if sys.stdout.isatty() else Console(width=150)
+    if args.again:
+        publish(args, console)
+        return 0
+    scale = QUICK if args.quick else Scale(turns=max(1, args.turns or Scale.turns))
+    peers = [
+        peer
+        for peer in PEERS
+        if not args.only or peer.name.startswith("rdmeta") or peer.name in args.only
+    ]
+    host, state = machine.describe(), State()
+    try:
+        prepare(peers, not args.no_install, state, console)
+        measure(peers, scale, state, console)
+    except (build.BuildError, MeasureError, Missing) as error:
+        console.print(str(error), style="red", markup=False, highlight=False)
+        return 2
+    rows = figures.rows(scale, state.runs, state.versions)
+    results.write(args.json, results.signed(rows, "peers", host), "peers", figures.known(scale))
+    runtimes = {
+        name: runs[0]["runtime"] for (name, _), runs in state.runs.items() if "runtime" in runs[0]
+    }
+    busy = {
+        name: max(run.get("off_cpu", 0.0) for run in runs) for (name, _), runs in state.runs.items()
+    }
+    about = {
+        "machine": host,
+        "versions": state.versions,
+        "runtimes": runtimes,
+        "missing": state.missing,
+        "quick": args.quick,
+        "off_cpu": round(busy["rdmeta"], 3),
+    }
+    about_file(args.json).write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+    publish(args, console)
+    console.print(f"written: {args.json}, {args.html}", highlight=False, markup=False)
+    return 0

@@ -1,0 +1,110 @@
+"""A broker of canned frames: ApiVersions, and Metadata out of a workload's files.
+
+`python -m bench.peers.server DIR` prints its port and serves until its input ends. It answers
+whoever asks for all topics with `all-V`, whoever names one with `one-V`, byte for byte; only that
+in v12 every broker's address is its own, for newer clients of librdkafka give up the bootstrap
+server as soon as they have been told of others, and those of the workload do not exist.
+"""
+
+from __future__ import annotations
+
+import socketserver
+import struct
+import sys
+import threading
+from functools import cache
+from pathlib import Path
+
+METADATA, API_VERSIONS = 3, 18
+UNSUPPORTED = 35
+OFFERED = ((METADATA, 0, 12), (API_VERSIONS, 0, 3))
+
+
+def api_versions(version: int) -> bytes:
+    """Which versions there are, as v0-v2 or, flexible (KIP-482), as v3."""
+    error = 0 if version <= 3 else UNSUPPORTED
+    if version != 3:
+        rows = b"".join(struct.pack(">hhh", *row) for row in OFFERED)
+        throttle = bytes(4) if version in (1, 2) else b""
+        return struct.pack(">hi", error, len(OFFERED)) + rows + throttle
+    rows = b"".join(struct.pack(">hhhB", *row, 0) for row in OFFERED)
+    return struct.pack(">hB", error, len(OFFERED) + 1) + rows + bytes(5)
+
+
+def asks_for_all(version: int, body: bytes) -> bool:
+    """Whether a Metadata request has null for its topics, or none in v0."""
+    if version >= 9:
+        return body[0] == 0
+    count: int = struct.unpack_from(">i", body)[0]
+    return count == (0 if version == 0 else -1)
+
+
+def at_home(body: bytes, port: int) -> bytes:
+    """A v12 body with each of its brokers (fewer than 127) at 127.0.0.1:`port`."""
+    out, at = bytearray(body[:5]), 5  # throttle, count
+    for _ in range(body[4] - 1):
+        out += body[at : at + 4]  # id
+        out += bytes([10]) + b"127.0.0.1" + struct.pack(">i", port)
+        at += 4 + body[at + 4] + 4
+        rack = max(body[at], 1) + 1  # with its length, and no tagged fields
+        out += body[at : at + rack]
+        at += rack
+    return bytes(out) + body[at:]
+
+
+class Broker(socketserver.StreamRequestHandler):
+    """One connection: frames in, frames out, in their order."""
+
+    disable_nagle_algorithm = True
+    directory: Path
+
+    def handle(self) -> None:
+        """Until the peer hangs up."""
+        while len(size := self.rfile.read(4)) == 4:
+            frame = self.rfile.read(struct.unpack(">i", size)[0])
+            key, version, correlation, client = struct.unpack_from(">hhih", frame)
+            at = 10 + max(client, 0)
+            if key == API_VERSIONS:
+                self.answer(correlation, b"", api_versions(version))
+                continue
+            if key != METADATA:
+                raise SystemExit(f"nobody here understands API {key}")
+            flexible = version >= 9  # then the header has tagged fields, none
+            which = "all" if asks_for_all(version, frame[at + flexible :]) else "one"
+            port = self.request.getsockname()[1]
+            self.answer(correlation, bytes(flexible), self.body(f"{which}-{version}", port))
+
+    def answer(self, correlation: int, tags: bytes, body: bytes) -> None:
+        """One frame, in two writes: the body may be big."""
+        size = 4 + len(tags) + len(body)
+        self.wfile.write(struct.pack(">ii", size, correlation) + tags)
+        self.wfile.write(body)
+
+    @classmethod
+    @cache
+    def body(cls, name: str, port: int) -> bytes:
+        """A file of the workload."""
+        plain = (cls.directory / name).read_bytes()
+        return at_home(plain, port) if name.endswith("-12") else plain
+
+
+class Server(socketserver.ThreadingTCPServer):
+    """A thread for each connection."""
+
+    daemon_threads = True
+    allow_reuse_address = True
+
+
+def main() -> int:
+    """Serve until the input ends, which it does when whoever started this ends."""
+    Broker.directory = Path(sys.argv[1])
+    with Server(("127.0.0.1", 0), Broker) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        print(server.server_address[1], flush=True)
+        sys.stdin.read()
+        server.shutdown()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,280 @@
+"""The peers' bench runs, compares like with like and drops nothing. Speeds are not looked at."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rdmeta
+from bench import build, machine
+from bench.peers import figures, report
+from bench.peers.figures import COLD, HOT, QUICK, RANDOM, Line, Scale, known, lead, planned
+from bench.peers.peers import PEERS, Limits, Missing, Peer, debian
+from bench.peers.run import MeasureError, State, served, work, workload
+
+KEYS = {"name", "unit", "value", "reference", "ratio", "goal", "ok", "run", "machine", "version"}
+MINE = {"name": "C leader lookup", "run": "bench", "value": 1.0}
+
+
+@dataclass
+class Quick:
+    """What a quick run left behind."""
+
+    rows: list[dict[str, Any]]
+    about: dict[str, Any]
+    html: str
+    readme: str
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory: pytest.TempPathFactory) -> Quick:
+    """A quick run of everybody who is here already, over results that had rows."""
+    to = tmp_path_factory.mktemp("peers")
+    (to / "r.json").write_text(json.dumps([MINE]), encoding="utf-8")
+    (to / "README.md").write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
+    command = [sys.executable, "-m", "bench.peers", "--quick", "--no-install"]
+    for option, file in (("json", "r.json"), ("html", "r.html"), ("readme", "README.md")):
+        command += [f"--{option}", str(to / file)]
+    done = subprocess.run(command, cwd=build.ROOT, capture_output=True, text=True, timeout=280)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return Quick(
+        json.loads((to / "r.json").read_text(encoding="utf-8")),
+        json.loads((to / "r.peers.json").read_text(encoding="utf-8")),
+        (to / "r.html").read_text(encoding="utf-8"),
+        (to / "README.md").read_text(encoding="utf-8"),
+    )
+
+
+@pytest.mark.timeout(300)
+def test_a_quick_run_merges_its_rows_and_judges_none(quick: Quick) -> None:
+    assert MINE in quick.rows
+    rows = [row for row in quick.rows if row["run"] == "peers"]
+    names = [row["name"] for row in rows]
+    assert names == [name for name in known(QUICK) if name in names]
+    for row in rows:
+        assert row.keys() >= KEYS
+        assert row["measured_at"] == quick.about["machine"]["measured_at"]
+        assert row["ok"] is None
+        assert row["samples"] >= 1
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("peer", [peer.name for peer in PEERS])
+def test_every_peer_has_its_rows_or_a_reason(quick: Quick, peer: str) -> None:
+    if peer in quick.about["missing"]:
+        reason = quick.about["missing"][peer]
+        assert reason
+        assert f"<td>{peer}</td>" in quick.html
+        pytest.skip(f"{peer}: {reason}")
+    assert quick.about["versions"][peer]
+    has = {row["label"] for row in quick.rows if row.get("peer") == peer}
+    assert has == {line.label for _, line, _ in planned(QUICK) if line.peer == peer}
+
+
+@pytest.mark.timeout(300)
+def test_the_page_has_a_bar_for_every_row_and_needs_no_network(quick: Quick) -> None:
+    rows = [row for row in quick.rows if row["run"] == "peers"]
+    bars = re.findall(r'id="(bar-[^"]*)"', quick.html)
+    assert sorted(bars) == sorted(report.slug(row) for row in rows)
+    assert len(set(bars)) == len(rows)
+    assert not re.search(r'<script|<link|<img|src=|@import|href="[^#]', quick.html)
+    assert len(quick.html) < 1_000_000
+
+
+@pytest.mark.timeout(300)
+def test_the_table_is_put_between_its_markers(quick: Quick) -> None:
+    assert quick.readme.startswith(f"before\n{report.BEGIN}\n| |")
+    assert quick.readme.endswith(f"{report.END}\nafter\n")
+    assert "old" not in quick.readme
+    assert "| **rdmeta, C** |" in quick.readme
+
+
+def test_a_document_without_markers_is_left_alone() -> None:
+    assert report.into("no markers", "| table |") == "no markers"
+
+
+def test_who_is_missing_is_in_the_page_and_in_the_table_with_the_reason() -> None:
+    about = {
+        "machine": machine.describe(),
+        "versions": {"rdmeta": "1"},
+        "runtimes": {},
+        "missing": {"go": "no <go> here"},
+        "quick": False,
+        "off_cpu": 0.0,
+    }
+    assert "no &lt;go&gt; here" in report.page([], about)
+    assert "Missing: go (no <go> here)." in report.markdown([], about)
+
+
+# ---------------------------------------------------------------- the figures
+
+
+def runs(ours: list[list[float]], theirs: list[list[float]]) -> dict[tuple[str, int], list[Any]]:
+    """Turns of two peers at 1 000 topics."""
+    return {
+        ("rdmeta", 1_000): [{"random:cache": turn} for turn in ours],
+        ("librdkafka", 1_000): [{"random:librdkafka": turn} for turn in theirs],
+    }
+
+
+LIBRDKAFKA = next(line for line in RANDOM.lines if line.peer == "librdkafka")
+
+
+def test_a_ratio_is_of_the_turns_own_and_a_goal_is_judged_by_it() -> None:
+    # The second turn was slow for both.
+    found = runs([[10, 10], [100, 100], [10, 10]], [[120, 121], [1200, 1210], [120, 121]])
+    row = figures.row(RANDOM, LIBRDKAFKA, 1_000, found, judged=True)
+    assert row is not None
+    assert row["ratio"] == 12.05
+    assert row["ok"] is True
+    assert row["rule"] == ">= 12 x rdmeta, C"
+    found = runs([[10], [10]], [[119], [119]])
+    assert figures.row(RANDOM, LIBRDKAFKA, 1_000, found, judged=True)["ok"] is False  # type: ignore[index]
+
+
+def test_what_nobody_measured_is_no_row() -> None:
+    assert figures.row(RANDOM, LIBRDKAFKA, 1_000, {}, judged=True) is None
+
+
+def test_the_goals_are_those_of_lookups_in_c() -> None:
+    goals = {
+        (line.label, topics): lead(figure, line, topics)
+        for figure, line, topics in planned(Scale())
+        if lead(figure, line, topics) is not None and figure is RANDOM
+    }
+    assert {topics: goals["librdkafka, read lock", topics] for topics in Scale().sizes} == {
+        1_000: 12,
+        10_000: 25,
+        100_000: 45,
+    }
+    assert {label for label, _ in goals} == {
+        "librdkafka, read lock",
+        "Java client, String hashed",
+        "Go map, no rules",
+    }
+    assert lead(HOT, LIBRDKAFKA, 10_000) is None
+    assert lead(COLD, LIBRDKAFKA, 1_000) is None
+
+
+def test_names_of_rows_are_distinct() -> None:
+    names = known(Scale())
+    assert len(set(names)) == len(names)
+
+
+# ------------------------------------------------------------------ the run
+
+
+class Broken(Peer):
+    """A peer whose worker says why it cannot."""
+
+    name = "broken"
+    modes = ("speed",)
+
+    def command(self, mode: str, work: Path, limits: Limits, bootstrap: str) -> list[str]:
+        return [sys.executable, "-c", "raise SystemExit('out of luck')"]
+
+
+def test_a_worker_that_fails_makes_its_peer_missing_with_its_last_words(tmp_path: Path) -> None:
+    with pytest.raises(Missing, match="stopped at 10 topics: out of luck"):
+        work(Broken(), 10, tmp_path, Limits(1, 1, 0), "")
+
+
+def test_a_peer_that_goes_takes_its_samples_with_it_and_ours_ends_the_run() -> None:
+    state = State({"broken": "1", "go": "1"}, {}, {("broken", 10): [{}], ("go", 10): [{}]})
+    state.drop(Broken(), "out of luck")
+    assert state.missing == {"broken": "out of luck"}
+    assert state.versions == {"go": "1"}
+    assert state.runs == {("go", 10): [{}]}
+    with pytest.raises(MeasureError, match="rdmeta: no compiler"):
+        state.drop(PEERS[0], "no compiler")
+
+
+def test_nothing_is_installed_when_told_so() -> None:
+    with pytest.raises(Missing, match="librdkafka-dev"):
+        debian(False, "librdkafka-dev")
+
+
+# ------------------------------------------------------- the same for everybody
+
+
+@pytest.fixture(scope="module")
+def files() -> Path:
+    """A workload of 40 topics."""
+    build.c_benches()
+    return workload(40, 64)
+
+
+def facts(body: bytes, version: int) -> list[Any]:
+    """What every version can say."""
+    return [
+        (topic["name"], [(p["partition"], p["leader"], p["replicas"]) for p in topic["partitions"]])
+        for topic in rdmeta.decode_metadata_response(body, version)["topics"]
+    ]
+
+
+@pytest.mark.parametrize("version", [4, 5])
+def test_older_responses_of_a_workload_say_the_same(files: Path, version: int) -> None:
+    for which, topics in (("all", 40), ("one", 1)):
+        new = facts((files / f"{which}-12").read_bytes(), 12)
+        assert len(new) == topics
+        assert facts((files / f"{which}-{version}").read_bytes(), version) == new
+
+
+def test_hot_queries_are_of_eight_topics_a_set(files: Path) -> None:
+    numbers = struct.unpack("<32768I", (files / "hot").read_bytes())
+    for at in range(0, len(numbers), 2048):
+        assert len(set(numbers[at : at + 2048 : 2])) <= 8
+    assert len(set(numbers[0::2])) > 8
+
+
+@pytest.fixture
+def broker(files: Path) -> Iterator[socket.socket]:
+    """A connection to a server of the workload's frames."""
+    with served(files) as address:
+        host, port = address.split(":")
+        with socket.create_connection((host, int(port)), timeout=10) as connection:
+            yield connection
+
+
+def ask(connection: socket.socket, key: int, version: int, tail: bytes) -> bytes:
+    """A request's answer, after its correlation id."""
+    request = struct.pack(">hhih", key, version, 7, -1) + tail
+    connection.sendall(struct.pack(">i", len(request)) + request)
+    with connection.makefile("rb") as answers:
+        size, correlation = struct.unpack(">ii", answers.read(8))
+        assert correlation == 7
+        return answers.read(size - 4)
+
+
+def test_the_server_answers_with_the_workloads_bytes(broker: socket.socket, files: Path) -> None:
+    assert ask(broker, 3, 4, struct.pack(">i?", -1, False)) == (files / "all-4").read_bytes()
+    assert (
+        ask(broker, 3, 4, struct.pack(">ih1s?", 1, 1, b"x", False))
+        == (files / "one-4").read_bytes()
+    )
+
+
+def test_the_servers_brokers_are_where_it_is(broker: socket.socket, files: Path) -> None:
+    body = ask(broker, 3, 12, bytes(6))
+    assert body[:1] == b"\0"  # no tagged fields in the header
+    answer = rdmeta.decode_metadata_response(body[1:], 12)
+    assert {(b["host"], b["port"]) for b in answer["brokers"]} == {broker.getpeername()}
+    plain = rdmeta.decode_metadata_response((files / "all-12").read_bytes(), 12)
+    assert answer["topics"] == plain["topics"]
+    assert [b["id"] for b in answer["brokers"]] == [b["id"] for b in plain["brokers"]]
+
+
+def test_a_line_is_ours_unless_it_has_no_rules() -> None:
+    assert Line("rdmeta", "cache", "x").ours
+    assert not Line("rdmeta", "floor", "x", floor=True).ours
+    assert not Line("go", "map", "x").ours
