@@ -2,6 +2,19 @@
  * Pins of one table against copies of all its slots: what each pin reads is
  * what the table was when the pin was made, whatever has been stored since.
  */
+#include <stdatomic.h>
+
+/* A reader of a pin is two loads, inline: here something may happen after any
+ * of them, as another thread would do it. */
+static void after_load(void);
+#undef atomic_load_explicit
+#define atomic_load_explicit(p, order)                                       \
+        __extension__({                                                      \
+                __auto_type v_ = __atomic_load_n((p), (order));              \
+                after_load();                                                \
+                v_;                                                          \
+        })
+
 #include "index_pin.h"
 
 #include "testing.h"
@@ -207,9 +220,83 @@ static void test_room_and_pins_that_cannot_be_had_leave_nothing(void) {
         world_end(&w);
 }
 
+/* ---- a writer between a reader's loads ----------------------------------- */
+
+enum { SLOT, DEADLINE, SOURCE, KINDS };
+
+static struct {
+        world_t *w;
+        int i;    /* the topic */
+        int kind; /* what changes */
+        int left; /* loads until it does; 0: nothing does */
+} between;
+
+static void after_load(void) {
+        world_t *w = between.w;
+        rdmeta_topic_t *t;
+
+        if (!between.left || --between.left)
+                return;
+        t = w->live[between.i];
+        if (between.kind == SLOT) {
+                rdmeta_table_drop(w->table, hash_of(w, t), t);
+        } else {
+                rdmeta_pins_topic(w->table, t);
+                atomic_store(&t->deadline, 77);
+                rdmeta_topic_source_set(t, 77);
+        }
+}
+
+/* After the reader's nth load the writer makes the page's first change. */
+static void read_against(world_t *w, int i, int kind, int nth) {
+        rdmeta_topic_t *t    = w->live[i];
+        rdmeta_slot_t *slot  = rdmeta_table_slot(w->table, hash_of(w, t), t);
+        const uint32_t k     = (uint32_t)(slot - w->table->slots);
+        const int64_t had    = atomic_load(&t->deadline);
+        const int32_t source = rdmeta_topic_source(t);
+
+        pin(w, 0);
+        room(w);
+        between.w    = w;
+        between.i    = i;
+        between.kind = kind;
+        between.left = nth;
+        if (kind == SLOT)
+                CHECK(rdmeta_slot_topic(rdmeta_pin_slot(w->pins[0], k)) == t);
+        else if (kind == DEADLINE)
+                CHECK(rdmeta_pin_deadline(w->pins[0], k, t) == had);
+        else
+                CHECK(rdmeta_pin_source(w->pins[0], k, t) == source);
+        between.left = 0;
+        pin_check(w, 0);
+        rdmeta_pin_destroy(w->pins[0]);
+        w->pins[0] = NULL;
+}
+
+static void test_a_change_between_a_readers_loads_does_not_show(void) {
+        static world_t w;
+        int i, k;
+
+        world_init(&w, 6, 300);
+        for (i = 0; i < 300; i++)
+                change(&w);
+        for (i = 0; !w.live[i]; i++)
+                ;
+        for (k = KINDS - 1; k >= 0; k--) { /* slots last: they are emptied */
+                read_against(&w, i, k, 1);
+                for (i++; !w.live[i]; i++)
+                        ;
+                read_against(&w, i, k, 2);
+                for (i++; !w.live[i]; i++)
+                        ;
+        }
+        world_end(&w);
+}
+
 int main(void) {
         test_begin(60);
         RUN(test_a_pin_reads_the_table_as_it_was);
+        RUN(test_a_change_between_a_readers_loads_does_not_show);
         RUN(test_one_copy_serves_all_pins_that_have_none);
         RUN(test_room_and_pins_that_cannot_be_had_leave_nothing);
         return 0;
