@@ -29,7 +29,9 @@ void iw_write(const char *path, const void *data, size_t size);
 
 /* free(). */
 char *iw_text(rdmeta_image_t *image, int64_t mono_us);
-/* The same by a reader that follows a file or a cache, too. */
+/* Both say the same then. */
+void iw_same(rdmeta_image_t *a, rdmeta_image_t *b, int64_t mono_us);
+/* As iw_text(), by a reader that follows a file or a cache, too. */
 char *iw_reader_text(rdmeta_reader_t *r, int64_t mono_us);
 
 /* A cache's worth of everything: all states, widths, columns, lists. */

@@ -216,6 +216,15 @@ char *iw_text(rdmeta_image_t *image, int64_t mono_us) {
         return text;
 }
 
+void iw_same(rdmeta_image_t *a, rdmeta_image_t *b, int64_t mono_us) {
+        char *x = iw_text(a, mono_us), *y = iw_text(b, mono_us);
+
+        CHECK(x && y);
+        CHECK_TEXT(x, y);
+        free(x);
+        free(y);
+}
+
 /* ---- a world of everything --------------------------------------------- */
 
 static void fill_many(cw_t *w, const gen_shape_t *shape) {

@@ -1,24 +1,13 @@
-/* An image in a file: what is read of it, mapped and copied, by hand and by
- * whom it must not be. Damaged ones are in test_image_damaged.c. */
+/* An image in a file: what is read of it, mapped and copied, by any clock.
+ * How files are written is in test_image_save.c, damaged ones are in
+ * test_image_damaged.c. */
 #include "image_world.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 /* ---- what is read ------------------------------------------------------ */
-
-static void check_same(rdmeta_image_t *a, rdmeta_image_t *b,
-                       int64_t mono_us) {
-        char *x = iw_text(a, mono_us), *y = iw_text(b, mono_us);
-
-        CHECK(x && y);
-        CHECK_TEXT(x, y);
-        free(x);
-        free(y);
-}
 
 static void test_a_file_says_what_the_image_said(void) {
         const int32_t flags[] = {0, RDMETA_IMAGE_COPY};
@@ -34,9 +23,9 @@ static void test_a_file_says_what_the_image_said(void) {
         for (i = 0; i < 2; i++) {
                 file = iw_open(path, flags[i], w.now);
                 CHECK(!rdmeta_image_verify(file));
-                check_same(file, image, w.now.mono_us);
-                check_same(file, image, w.now.mono_us + 30 * CW_S);
-                check_same(file, image, w.now.mono_us + 2000 * CW_S);
+                iw_same(file, image, w.now.mono_us);
+                iw_same(file, image, w.now.mono_us + 30 * CW_S);
+                iw_same(file, image, w.now.mono_us + 2000 * CW_S);
                 rdmeta_image_unref(file);
         }
         rdmeta_image_unref(image);
@@ -53,7 +42,7 @@ static void test_an_empty_cache_has_a_file_too(void) {
         CHECK(!rdmeta_image_save(image, path, RDMETA_IMAGE_SYNC));
         file = iw_open(path, 0, w.now);
         CHECK(!rdmeta_image_verify(file));
-        check_same(file, image, w.now.mono_us);
+        iw_same(file, image, w.now.mono_us);
         rdmeta_image_unref(file);
         rdmeta_image_unref(image);
         cw_destroy(&w);
@@ -77,7 +66,7 @@ static void test_a_file_of_a_file_is_the_same_file(void) {
         CHECK(!rdmeta_image_save(file, two, 0));
         again = iw_open(two, 0, later);
         CHECK(!rdmeta_image_verify(again));
-        check_same(again, file, later.mono_us);
+        iw_same(again, file, later.mono_us);
         rdmeta_image_info(file, &a);
         rdmeta_image_info(again, &b);
         CHECK(!memcmp(&a, &b, sizeof(a)));
@@ -329,7 +318,7 @@ static void test_many_topics_of_all_lengths_are_found(void) {
                 CHECK(t->name_len == topics[i].name.len);
         }
         rdmeta_reader_destroy(r);
-        check_same(file, image, w.now.mono_us);
+        iw_same(file, image, w.now.mono_us);
         rdmeta_image_unref(file);
         rdmeta_image_unref(image);
         cw_destroy(&w);
@@ -365,170 +354,6 @@ static void test_what_is_no_file_of_ours_is_refused(void) {
         CHECK(try_open(iw_path("fifo"), 0) == RDMETA_ERR_MALFORMED);
 }
 
-static void test_a_file_that_cannot_be_written_leaves_no_other(void) {
-        const char *path = iw_path("kept"), *dir = iw_path("dir");
-        rdmeta_image_t *image;
-        uint8_t *before, *after;
-        size_t n, m;
-        int files;
-        cw_t w;
-
-        cw_init(&w, NULL);
-        CHECK(!cw_all(&w, "a 0:1"));
-        image = iw_image(&w);
-        CHECK(rdmeta_image_save(image, iw_path("no/such/dir"), 0) ==
-              RDMETA_ERR_IO);
-        CHECK(errno == ENOENT);
-        CHECK(!rdmeta_image_save(image, path, 0));
-        CHECK(!mkdir(dir, 0700));
-        before = iw_read(path, &n);
-        files  = iw_files();
-        CHECK(rdmeta_image_save(image, dir, 0) == RDMETA_ERR_IO);
-        CHECK(errno == EISDIR);
-        CHECK(rdmeta_image_save(image, path, RDMETA_IMAGE_COPY) ==
-              RDMETA_ERR_ARGUMENT);
-        w.heap.fail_at = w.heap.calls + 1;
-        CHECK(rdmeta_image_save(image, path, 0) == RDMETA_ERR_NO_MEMORY);
-        w.heap.fail_at = 0;
-        after = iw_read(path, &m);
-        CHECK(n == m && !memcmp(before, after, n));
-        CHECK(iw_files() == files);
-        free(before);
-        free(after);
-        CHECK(!rmdir(dir));
-        rdmeta_image_unref(image);
-        cw_destroy(&w);
-}
-
-static void test_a_file_is_readable_as_the_umask_says(void) {
-        const char *path = iw_path("mode");
-        const mode_t had = umask(027);
-        rdmeta_image_t *image;
-        struct stat st;
-        cw_t w;
-
-        cw_init(&w, NULL);
-        image = iw_image(&w);
-        CHECK(!rdmeta_image_save(image, path, 0));
-        umask(had);
-        CHECK(!stat(path, &st) && (st.st_mode & 0777) == 0640);
-        rdmeta_image_unref(image);
-        cw_destroy(&w);
-}
-
-static void test_any_allocation_of_open_and_save_may_fail(void) {
-        const int32_t flags[] = {0, RDMETA_IMAGE_COPY};
-        const char *path = iw_path("memory");
-        rdmeta_allocator_t allocator;
-        rdmeta_image_t *image, *file;
-        test_heap_t heap;
-        size_t nth;
-        cw_t w;
-        int i;
-
-        cw_init(&w, NULL);
-        iw_fill(&w);
-        image = iw_image(&w);
-        for (nth = 1;; nth++) {
-                w.heap.fail_at = w.heap.calls + nth;
-                if (!rdmeta_image_save(image, path, 0))
-                        break;
-        }
-        w.heap.fail_at = 0;
-        CHECK(nth > 2);
-        for (i = 0; i < 2; i++) {
-                for (file = NULL, nth = 1; !file; nth++) {
-                        allocator    = test_allocator(&heap);
-                        heap.fail_at = nth;
-                        if (rdmeta_file_open(&allocator, path, flags[i],
-                                             w.now, &file)) {
-                                CHECK(!file && heap.blocks == 0);
-                                continue;
-                        }
-                        heap.fail_at = 0;
-                        check_same(file, image, w.now.mono_us);
-                }
-                CHECK(nth > 4);
-                rdmeta_image_unref(file);
-                CHECK(heap.blocks == 0 && heap.bytes == 0);
-        }
-        rdmeta_image_unref(image);
-        cw_destroy(&w);
-}
-
-/* ---- files that change, processes that fork ---------------------------- */
-
-static void test_a_file_that_is_replaced_is_read_as_it_was(void) {
-        const char *path = iw_path("replaced");
-        rdmeta_image_t *image, *old, *copy, *file;
-        char *before, *after;
-        cw_t w;
-
-        cw_init(&w, NULL);
-        CHECK(!cw_all(&w, "a 0:1; b 0:2"));
-        image = iw_image(&w);
-        CHECK(!rdmeta_image_save(image, path, 0));
-        rdmeta_image_unref(image);
-        old    = iw_open(path, 0, w.now);
-        copy   = iw_open(path, RDMETA_IMAGE_COPY, w.now);
-        before = iw_text(old, w.now.mono_us);
-        CHECK(!cw_all(&w, "a 0:3; c 0:2; d 0:1; e 0:1"));
-        image = iw_image(&w);
-        CHECK(!rdmeta_image_save(image, path, 0));
-        after = iw_text(old, w.now.mono_us);
-        CHECK_TEXT(after, before);
-        CHECK(!rdmeta_image_verify(old));
-        file = iw_open(path, 0, w.now);
-        check_same(file, image, w.now.mono_us);
-        /* Written over and cut off: a copy does not mind. */
-        iw_write(path, "x", 1);
-        free(after);
-        after = iw_text(copy, w.now.mono_us);
-        CHECK_TEXT(after, before);
-        CHECK(!rdmeta_image_verify(copy));
-        free(before);
-        free(after);
-        rdmeta_image_unref(old);
-        rdmeta_image_unref(copy);
-        rdmeta_image_unref(file);
-        rdmeta_image_unref(image);
-        cw_destroy(&w);
-}
-
-static void test_a_forks_child_reads_saves_and_lets_go(void) {
-        const char *path = iw_path("forked"), *other = iw_path("by-child");
-        rdmeta_image_t *image, *file;
-        char *text;
-        int status;
-        pid_t pid;
-        cw_t w;
-
-        cw_init(&w, NULL);
-        iw_fill(&w);
-        image = iw_image(&w);
-        CHECK(!rdmeta_image_save(image, path, 0));
-        file = iw_open(path, 0, w.now);
-        text = iw_text(file, w.now.mono_us);
-        pid  = fork();
-        CHECK(pid >= 0);
-        if (!pid) {
-                char *child = iw_text(file, w.now.mono_us);
-
-                CHECK_TEXT(child, text);
-                CHECK(!rdmeta_image_save(file, other, 0));
-                rdmeta_image_unref(file);
-                _exit(0);
-        }
-        CHECK(waitpid(pid, &status, 0) == pid && !status);
-        rdmeta_image_unref(file);
-        file = iw_open(other, 0, w.now);
-        check_same(file, image, w.now.mono_us);
-        free(text);
-        rdmeta_image_unref(file);
-        rdmeta_image_unref(image);
-        cw_destroy(&w);
-}
-
 int main(void) {
         test_begin(60);
         RUN(test_a_file_says_what_the_image_said);
@@ -542,10 +367,5 @@ int main(void) {
         RUN(test_an_id_of_two_topics_leads_where_it_led);
         RUN(test_many_topics_of_all_lengths_are_found);
         RUN(test_what_is_no_file_of_ours_is_refused);
-        RUN(test_a_file_that_cannot_be_written_leaves_no_other);
-        RUN(test_a_file_is_readable_as_the_umask_says);
-        RUN(test_any_allocation_of_open_and_save_may_fail);
-        RUN(test_a_file_that_is_replaced_is_read_as_it_was);
-        RUN(test_a_forks_child_reads_saves_and_lets_go);
         return 0;
 }
