@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 struct rdmeta_attach {
+        rdmeta_attach_head_t head;
         pthread_mutex_t lock;
         _Atomic int32_t references;
         rdmeta_image_t *image; /* the last good one */
@@ -87,6 +88,8 @@ static rdmeta_image_t *attach_current(rdmeta_attach_t *a, int64_t mono_us) {
         if (image) {
                 rdmeta_image_unref(a->image);
                 a->image = image;
+                atomic_fetch_add_explicit(&a->head.changes, 1,
+                                          memory_order_release);
         }
         return rdmeta_image_ref(a->image);
 }
@@ -97,6 +100,7 @@ void rdmeta_attach_look(rdmeta_reader_t *r, int64_t mono_us) {
 
         r->look_at = rdmeta_expiry_after(mono_us, a->look_us);
         r->due_us  = INT64_MIN;
+        r->changes = rdmeta_attach_changes(a);
         if (!attach_is_new(a, r->image))
                 return;
         if (attach_lock(a)) {

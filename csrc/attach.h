@@ -12,6 +12,9 @@
  * called with a time looks whether another file lies there, if its last look
  * is long enough ago. The first that finds one opens it, for all.
  *
+ * So that readers of one thread never disagree for longer than a call, each
+ * looks too when another one has gone over: `changes` tells.
+ *
  * A reader never goes over between enter and leave once it has handed
  * something out; what it could not look at then it does at the next enter.
  *
@@ -23,6 +26,17 @@
 #define RDMETA_ATTACH_H
 
 #include "cache.h"
+
+/* The begin of one, which readers read without the lock. */
+typedef struct rdmeta_attach_head {
+        _Atomic uint64_t changes; /* how often another image took its place */
+} rdmeta_attach_head_t;
+
+RDMETA_INLINE uint64_t rdmeta_attach_changes(const rdmeta_attach_t *a) {
+        return atomic_load_explicit(
+                &((const rdmeta_attach_head_t *)(const void *)a)->changes,
+                memory_order_acquire);
+}
 
 /* rdmeta_attach_new() with memory from `allocator`; NULL: the C library. */
 rdmeta_err_t rdmeta_attach_make(const rdmeta_allocator_t *allocator,
@@ -43,7 +57,8 @@ RDMETA_INLINE void rdmeta_attach_time(rdmeta_reader_t *r, int64_t mono_us) {
         if (RDMETA_LIKELY(!r->attach))
                 return;
         inside = rdmeta_attach_inside(r);
-        if (RDMETA_UNLIKELY(mono_us >= r->look_at)) {
+        if (RDMETA_UNLIKELY(mono_us >= r->look_at ||
+                            rdmeta_attach_changes(r->attach) != r->changes)) {
                 if (inside && r->handed)
                         r->due_us = mono_us;
                 else

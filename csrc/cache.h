@@ -98,6 +98,7 @@ struct rdmeta_reader {
         rdmeta_attach_t *attach; /* NULL: it follows nothing */
         int64_t look_at; /* not before, by the times it is told */
         int64_t due_us;  /* when it could not look; INT64_MIN: it could */
+        uint64_t changes; /* of attach, when it looked */
 };
 
 /* ---- entries (entry.c). The lock is held. ----------------------------- */

@@ -2,6 +2,16 @@
  * order and tables lead to each of them and to nothing else. */
 #include "image_file.h"
 
+/* What fills a section's last line is 0. */
+static int rest_good(const rdmeta_file_t *f, const rdmeta_file_section_t *s) {
+        uint64_t at = s->offset + s->length;
+
+        for (; at % RDMETA_LINE && at < f->head.size; at++)
+                if (f->base[at])
+                        return 0;
+        return 1;
+}
+
 static int sums_good(const rdmeta_file_t *f) {
         int i;
 
@@ -9,7 +19,8 @@ static int sums_good(const rdmeta_file_t *f) {
                 const rdmeta_file_section_t *s = &f->head.sections[i];
 
                 if (rdmeta_checksum(f->base + s->offset, (size_t)s->length) !=
-                    s->checksum)
+                            s->checksum ||
+                    !rest_good(f, s))
                         return 0;
         }
         return 1;

@@ -17,28 +17,49 @@ cdef class Readers:
     # Calls that let go of it, or make objects on the way, take one of these: [allow_stale].
     cdef rdmeta_reader_t *pool[2][POOLED_READERS]
     cdef int pooled[2]
-    # None: C's clocks; otherwise callables giving seconds.
+    # C's coarse clock tells lookups the time; otherwise now() does.
+    cdef bint ticking
+    # Callables giving seconds, if it is not the system's clocks that tell the time.
     cdef object monotonic
     cdef object wall
     cdef int pid
 
     cdef rdmeta_reader_t *make(self, int32_t flags) noexcept
-    cdef int begin(self, object clock) except -1
+    cdef int set_clock(self, object clock) except -1
+    cdef int begin(self) except -1
     cdef int64_t now(self) except? -1
     cdef int read_clocks(self, rdmeta_time_t *now) except -1
     cdef rdmeta_reader_t *take(self, bint allow_stale) except NULL
+    cdef rdmeta_reader_t *take_brokers(self) except NULL
     cdef void give(self, bint allow_stale, rdmeta_reader_t *reader) noexcept
 
 
 cdef class Reading(Readers):
     cdef int64_t max_age_us
 
-    cdef uint64_t version_now(self) noexcept
+    cdef uint64_t version_now(self) except? 0
+    cdef int64_t ttl_us(self) except -1
+    cdef int64_t answered_us(self) except? -1
     cdef object leader_of(self, rdmeta_reader_t *reader, topic, partition, default)
     cdef object topic_of(self, rdmeta_reader_t *reader, const rdmeta_topic_t *found, int64_t now,
                          bint stale)
     cdef int topic_info(self, topic, rdmeta_topic_info_t *info, int64_t now) except -1
     cdef object missing(self, int32_t code, topic, partition, default)
+
+
+cdef class Image(Reading):
+    cdef rdmeta_image_t *image
+    cdef rdmeta_image_info_t info
+
+    cdef int settle(self) except -1
+
+
+cdef class Attached(Reading):
+    cdef rdmeta_attach_t *attach
+    cdef tuple arguments
+
+    cdef rdmeta_image_t *look(self) except NULL
+    cdef int look_info(self, rdmeta_image_info_t *info) except -1
 
 
 cdef class CacheState(Reading):

@@ -2,12 +2,15 @@ import re
 from array import array
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
+from os import PathLike
 from typing import Any, Literal, NoReturn, Protocol, TypeVar, final, overload
 from uuid import UUID
 from weakref import WeakValueDictionary
 
 from typing_extensions import Buffer, Self, disjoint_base
 
+from rdmeta._publish import Publisher
 from rdmeta._waits import LoopWaiters
 from rdmeta.model import (
     All,
@@ -23,6 +26,7 @@ from rdmeta.model import (
 
 _D = TypeVar("_D")
 _B = TypeVar("_B", bound=Buffer)
+_Path = str | bytes | PathLike[str] | PathLike[bytes]
 _Topics = Iterable[str] | Iterable[bytes | UUID]
 
 class _ArrowArray(Protocol):
@@ -186,8 +190,44 @@ class Reading(Readers):
     def controller(self) -> int | None: ...
     @property
     def cluster_id(self) -> str | None: ...
+    @overload
     def age(self, topic: str) -> float: ...
+    @overload
+    def age(self, topic: None = None) -> float | None: ...
     def source(self, topic: str) -> int | None: ...
+
+@disjoint_base
+class Image(Reading):
+    def __new__(cls, given: object = None) -> Self: ...
+    def __reduce__(self) -> NoReturn: ...
+    @staticmethod
+    def open(path: _Path, *, copy: bool = False) -> Image: ...
+    def save(self, path: _Path, *, sync: bool = False) -> None: ...
+    def verify(self) -> None: ...
+    def diff(self, other: Image, /) -> Changes: ...
+    @property
+    def taken(self) -> datetime: ...
+    @property
+    def session(self) -> str: ...
+    def stats(self) -> dict[str, Any]: ...
+
+@disjoint_base
+class Attached(Reading):
+    def __new__(
+        cls,
+        path: _Path,
+        look: float = 0.02,
+        copy: bool = False,
+        clock: _Clock | Callable[[], float] | None = None,
+    ) -> Self: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def taken(self) -> datetime: ...
+    @property
+    def session(self) -> str: ...
+    def image(self) -> Image: ...
 
 @disjoint_base
 class CacheState(Reading):
@@ -203,6 +243,7 @@ class CacheState(Reading):
         seed: int | None = None,
         clock: _Clock | Callable[[], float] | None = None,
     ) -> Self: ...
+    def image(self) -> Image: ...
     @property
     def _loops(self) -> WeakValueDictionary[AbstractEventLoop, LoopWaiters]: ...
 
@@ -262,11 +303,26 @@ class CacheWriter(CacheState):
     async def wait_for_topic_async(
         self, topic: str, partition: int, timeout: float | None = 60.0
     ) -> Partition: ...
+    def publish(self, path: _Path, interval: float = 0.02) -> Publisher: ...
     def capsule(self) -> object: ...
     def _answer(self, topic: str, /) -> int | None: ...
     def _watch(self, fd: int, /) -> Watch: ...
 
 class MetadataCache(CacheWriter):
+    @classmethod
+    def load(
+        cls,
+        path: _Path,
+        *,
+        max_age: float | None = None,
+        negative_ttl: float | None = None,
+        denied_ttl: float | None = None,
+        hint_ttl: float | None = None,
+        absent_grace: float | None = None,
+        ring_bytes: int | None = None,
+        seed: int | None = None,
+        clock: _Clock | Callable[[], float] | None = None,
+    ) -> Self: ...
     def __reduce__(self) -> NoReturn: ...
     def resolve(self, topic: str, /) -> TopicHandle: ...
     @property

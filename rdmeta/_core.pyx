@@ -12,8 +12,9 @@ from cpython.number cimport PyIndex_Check
 from cpython.pycapsule cimport PyCapsule_Destructor, PyCapsule_GetPointer, PyCapsule_New
 from cpython.ref cimport PyObject
 from cpython.unicode cimport PyUnicode_AsEncodedString, PyUnicode_DecodeUTF8
-from libc.stdint cimport (INT16_MAX, INT16_MIN, INT32_MAX, INT32_MIN, INT64_MAX, intptr_t,
-                          uint16_t)
+from libc.errno cimport errno
+from libc.stdint cimport (INT16_MAX, INT16_MIN, INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN,
+                          intptr_t, uint16_t)
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcmp, memcpy, memset
 from posix.time cimport CLOCK_MONOTONIC, CLOCK_REALTIME
@@ -27,9 +28,12 @@ from array import array
 from binascii import a2b_base64, b2a_base64
 from datetime import datetime, timedelta, timezone
 from operator import index
+from os import fsdecode, fsencode, strerror
+from os.path import abspath
 from weakref import WeakValueDictionary
 
 from rdmeta import _waits
+from rdmeta._publish import Publisher
 from rdmeta.errors import from_code
 from rdmeta.model import (ALL, Advice, Applied, Broker, Change, Changes, Partition, Request, Topic,
                           TopicPartition)
@@ -43,6 +47,7 @@ include "_changes.pxi"
 include "_wire.pxi"
 include "_readers.pxi"
 include "_reading.pxi"
+include "_image.pxi"
 include "_state.pxi"
 include "_writers.pxi"
 include "_doors.pxi"
@@ -154,8 +159,8 @@ cdef class MetadataCache(CacheWriter):
         cdef int64_t now = self.now()
         self.read_stats(&s)
         found = s
-        answered = found.pop("shared_deadline_us") - self.max_age_us
-        found["all_topics_age"] = max(now - answered, 0) / 1e6 if answered >= 0 else None
+        answered = answered_at(found.pop("shared_deadline_us"), self.max_age_us)
+        found["all_topics_age"] = None if answered == INT64_MIN else max(now - answered, 0) / 1e6
         return found
 
     def changes(self, since=0):
@@ -176,5 +181,33 @@ cdef class MetadataCache(CacheWriter):
             raise from_code(err, "changes")
         return Changes(found, until, bool(resync))
 
+    @classmethod
+    def load(cls, path, **settings):
+        """A cache that begins with what a file of Image.save() or publish() holds: a warm start.
+
+        `settings` are those of the class. Every topic is stale until an answer says it again, so
+        `allow_stale=True` gives it; ids and epochs are remembered. Errors as of Image.open().
+        """
+        cdef MetadataCache cache = cls(**settings)
+        cdef bytes raw = path_bytes(path)
+        cdef const char *name = raw
+        cdef rdmeta_image_t *image = NULL
+        cdef rdmeta_time_t now
+        cdef rdmeta_err_t err
+        cdef int number
+        cache.read_clocks(&now)
+        now.mono_us = cache.now()  # what is past by it is so for the next lookup
+        with nogil:
+            err = rdmeta_image_open(name, 0, now, &image)
+            number = errno
+            if not err:
+                err = rdmeta_cache_load(cache.cache, image, now)
+                rdmeta_image_unref(image)
+        if err:
+            raise refused(err, number, raw, "image")
+        return cache
+
 
 own_methods(<PyTypeObject *> MetadataCache, Reading)
+own_methods(<PyTypeObject *> Image, Reading)
+own_methods(<PyTypeObject *> Attached, Reading)

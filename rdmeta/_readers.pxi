@@ -28,6 +28,11 @@ cdef int own_methods(PyTypeObject *cls, object base) except -1:
     return 0
 
 
+cdef void system_clocks(rdmeta_time_t *now) noexcept:
+    now.mono_us = rdmeta_py_clock(CLOCK_MONOTONIC)
+    now.wall_us = rdmeta_py_clock(CLOCK_REALTIME)
+
+
 cdef class Readers:
     """What the lookups of Reading stand on.
 
@@ -48,13 +53,18 @@ cdef class Readers:
         """A new reader; NULL without memory, or in the child of a fork."""
         return NULL
 
-    cdef int begin(self, object clock) except -1:
-        """Take the clock, None for C's own, and make the two readers that threads share."""
+    cdef int set_clock(self, object clock) except -1:
+        """Take the clock, None for C's own."""
+        self.ticking = clock is None
         if clock is not None:
             self.monotonic = getattr(clock, "monotonic", clock)
             self.wall = getattr(clock, "time", clock)
             if not (callable(self.monotonic) and callable(self.wall)):
                 raise TypeError("clock must be callable, or have monotonic() and time()")
+        return 0
+
+    cdef int begin(self) except -1:
+        """Make the two readers that threads share."""
         self.pid = getpid()
         self.strict = self.make(0)
         self.lenient = self.make(RDMETA_ALLOW_STALE)
@@ -64,15 +74,14 @@ cdef class Readers:
 
     cdef int64_t now(self) except? -1:
         """The clock of lookups, microseconds."""
-        if self.monotonic is None:
+        if self.ticking:
             return rdmeta_py_clock(CLOCK_MONOTONIC_COARSE)
         return microseconds(self.monotonic(), "clock")
 
     cdef int read_clocks(self, rdmeta_time_t *now) except -1:
         """The clocks of writers."""
-        if self.monotonic is None:
-            now.mono_us = rdmeta_py_clock(CLOCK_MONOTONIC)
-            now.wall_us = rdmeta_py_clock(CLOCK_REALTIME)
+        if self.ticking:
+            system_clocks(now)
         else:
             now.mono_us = microseconds(self.monotonic(), "clock")
             now.wall_us = microseconds(self.wall(), "clock")
@@ -91,6 +100,10 @@ cdef class Readers:
             raise MemoryError
         # In the child of a fork there are no writers to be kept from freeing anything.
         return self.lenient if allow_stale else self.strict
+
+    cdef rdmeta_reader_t *take_brokers(self) except NULL:
+        """take(), for calls that are not told the time: a reader that follows a file has looked."""
+        return self.take(False)
 
     cdef void give(self, bint allow_stale, rdmeta_reader_t *reader) noexcept:
         if reader is self.strict or reader is self.lenient:

@@ -1,5 +1,10 @@
 # Every lookup, once, whatever is read. Included by _core.pyx.
 
+cdef int64_t answered_at(int64_t shared_deadline_us, int64_t max_age_us) noexcept:
+    """When all topics were answered; INT64_MIN for never, which C says by what is long past."""
+    return INT64_MIN if shared_deadline_us < INT64_MIN // 2 else shared_deadline_us - max_age_us
+
+
 cdef class Reading(Readers):
     """The lookups of MetadataCache.
 
@@ -16,7 +21,7 @@ cdef class Reading(Readers):
         """The version of what is read: 0 for a new cache, higher after every change."""
         return self.version_now()
 
-    cdef uint64_t version_now(self) noexcept:
+    cdef uint64_t version_now(self) except? 0:
         return 0
 
     def leader(self, topic, partition, default=..., /):
@@ -34,7 +39,7 @@ cdef class Reading(Readers):
         cdef int64_t now
         if not (rdmeta_py_ascii(topic, &name.data, &name.len) and rdmeta_py_small(partition, &number)):
             return self.leader_of(self.strict, topic, partition, default)
-        now = rdmeta_py_clock(CLOCK_MONOTONIC_COARSE) if self.monotonic is None else self.now()
+        now = rdmeta_py_clock(CLOCK_MONOTONIC_COARSE) if self.ticking else self.now()
         found = rdmeta_leader(self.strict, name.data, name.len, number, now)
         if found >= 0:
             return found
@@ -313,7 +318,7 @@ cdef class Reading(Readers):
         cdef const rdmeta_brokers_t *table
         cdef list found = []
         cdef uint32_t i
-        cdef rdmeta_reader_t *reader = self.take(False)
+        cdef rdmeta_reader_t *reader = self.take_brokers()
         rdmeta_reader_enter(reader)
         try:
             table = rdmeta_brokers(reader)
@@ -329,7 +334,7 @@ cdef class Reading(Readers):
         """One broker by its id; without a `default` NotCachedError for one that is not known."""
         cdef rdmeta_broker_t b
         cdef int32_t number = int32(id, "broker")
-        cdef rdmeta_reader_t *reader = self.take(False)
+        cdef rdmeta_reader_t *reader = self.take_brokers()
         rdmeta_reader_enter(reader)
         try:
             if rdmeta_brokers_find(rdmeta_brokers(reader), number, &b) == RDMETA_OK:
@@ -348,15 +353,17 @@ cdef class Reading(Readers):
         On KRaft it is any broker that is alive, and changes with every answer.
         """
         cdef int32_t found
-        rdmeta_reader_enter(self.strict)
-        found = rdmeta_brokers_controller(rdmeta_brokers(self.strict))
-        rdmeta_reader_leave(self.strict)
+        cdef rdmeta_reader_t *reader = self.take_brokers()
+        rdmeta_reader_enter(reader)
+        found = rdmeta_brokers_controller(rdmeta_brokers(reader))
+        rdmeta_reader_leave(reader)
+        self.give(False, reader)
         return some(found)
 
     @property
     def cluster_id(self):
         """The cluster's id, None if not known (before Metadata v2)."""
-        cdef rdmeta_reader_t *reader = self.take(False)
+        cdef rdmeta_reader_t *reader = self.take_brokers()
         rdmeta_reader_enter(reader)
         try:
             return text(rdmeta_brokers_cluster_id(rdmeta_brokers(reader)))
@@ -379,15 +386,28 @@ cdef class Reading(Readers):
             self.missing(err, topic, None, ...)
         return 0
 
-    def age(self, topic):
+    cdef int64_t ttl_us(self) except -1:
+        """A valid topic's TTL."""
+        return self.max_age_us
+
+    cdef int64_t answered_us(self) except? -1:
+        """When all topics were answered; INT64_MIN for never."""
+        return INT64_MIN
+
+    def age(self, topic=None):
         """Seconds since a broker last said what is known of a topic; errors as of topic().
 
         A stale topic has an age as well, above `max_age`. A leader hint does not make it younger.
+        Without a topic: since all topics were last answered at once, None for never.
         """
         cdef rdmeta_topic_info_t info
         cdef int64_t now = self.now()
+        cdef int64_t answered
+        if topic is None:
+            answered = self.answered_us()
+            return None if answered == INT64_MIN else max(now - answered, 0) / 1e6
         self.topic_info(topic, &info, now)
-        return max(now - (info.deadline_us - self.max_age_us), 0) / 1e6
+        return max(now - (info.deadline_us - self.ttl_us()), 0) / 1e6
 
     def source(self, topic):
         """The id of the broker that last answered about a topic, None if that is not known.

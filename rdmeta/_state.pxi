@@ -25,13 +25,14 @@ cdef class CacheState(Reading):
             conf.ring_bytes = <size_t> integer(ring_bytes, "ring_bytes", 0, INT64_MAX)
         if seed is not None:
             conf.seed = unsigned(seed, "seed")
+        self.set_clock(clock)
         self.max_age_us = conf.max_age_us
-        self.session_name = str(uuid.uuid4())
         self._loops = WeakValueDictionary()
         self.cache = rdmeta_cache_new(&conf)
         if self.cache is NULL:
             raise MemoryError
-        self.begin(clock)
+        self.begin()
+        self.session_name = self.image().session
 
     def __dealloc__(self):
         if self.cache is not NULL:
@@ -43,8 +44,27 @@ cdef class CacheState(Reading):
             reader = rdmeta_reader_new(self.cache, flags)
         return reader
 
-    cdef uint64_t version_now(self) noexcept:
+    cdef uint64_t version_now(self) except? 0:
         return rdmeta_cache_version(self.cache)
+
+    cdef int64_t answered_us(self) except? -1:
+        cdef rdmeta_stats_t s
+        self.read_stats(&s)
+        return answered_at(s.shared_deadline_us, self.max_age_us)
+
+    def image(self):
+        """What the cache says now, held, as an Image: costs no copy. ForkedError.
+
+        `then = cache.image()`, and later `then.diff(cache.image())`. It is written with save().
+        """
+        cdef rdmeta_image_t *image
+        cdef rdmeta_time_t now
+        self.read_clocks(&now)
+        with nogil:
+            image = rdmeta_cache_image(self.cache, now)
+        if image is NULL and getpid() != self.pid:
+            raise from_code(RDMETA_ERR_FORKED, "the cache was being written to at the fork")
+        return image_of(image)
 
     cdef int read_stats(self, rdmeta_stats_t *out) except -1:
         with nogil:

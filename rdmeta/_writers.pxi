@@ -193,6 +193,14 @@ cdef class CacheWriter(CacheState):
             if left <= 0:
                 return None
 
+    def publish(self, path, interval=0.02):
+        """Keep a file up to date with the cache, for `rdmeta.attach` in other processes.
+
+        Returns a Publisher: close it, or use it in a `with`, to publish what is left and stop; it
+        stops as well when the cache goes. The first state is there when this returns. OSError.
+        """
+        return Publisher(self, path, interval)
+
     def capsule(self):
         """A PyCapsule "rdmeta.cache" that holds this cache, a rdmeta_cache_t, for other extensions.
 

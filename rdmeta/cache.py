@@ -6,6 +6,9 @@ those of rdmeta.h: in the buffers of `leaders()`, and from `state()`.
 
 from __future__ import annotations
 
+import os
+import time
+
 from rdmeta._core import (
     DENIED,
     INVALID,
@@ -15,9 +18,13 @@ from rdmeta._core import (
     STALE,
     UNKNOWN_TOPIC,
     WAITING,
+    Attached,
+    Image,
     MetadataCache,
+    Reading,
     TopicHandle,
 )
+from rdmeta._publish import Publisher
 
 __all__ = [
     "DENIED",
@@ -28,6 +35,36 @@ __all__ = [
     "STALE",
     "UNKNOWN_TOPIC",
     "WAITING",
+    "Attached",
+    "Image",
     "MetadataCache",
+    "Publisher",
+    "Reading",
     "TopicHandle",
+    "attach",
 ]
+
+
+def attach(
+    path: str | bytes | os.PathLike[str] | os.PathLike[bytes],
+    look: float = 0.02,
+    *,
+    copy: bool = False,
+    timeout: float = 0.0,
+) -> Attached:
+    """Read the state that another process publishes at `path`, at the speed of its own cache.
+
+    Costs neither a connection nor a thread: a lookup looks whether there is a new state once `look`
+    seconds have passed since the last look. A file that is missing or damaged later leaves the
+    last good state in use: when who publishes dies, what it knew stays, and gets older. `timeout`
+    seconds are waited for the first file. `copy` is for files that others may write to; see
+    Image.open(), whose errors this raises.
+    """
+    end = time.monotonic() + timeout
+    while True:
+        try:
+            return Attached(path, look, copy)
+        except FileNotFoundError:
+            if time.monotonic() >= end:
+                raise
+        time.sleep(min(look, max(end - time.monotonic(), 0)))

@@ -12,7 +12,6 @@ __all__ = [
     "LOCAL_ERRORS",
     "ArgumentError",
     "Error",
-    "FileError",
     "ForkedError",
     "InvalidTopicError",
     "LeaderNotAvailableError",
@@ -136,10 +135,6 @@ class WrongClusterError(Error):
 
 class ForkedError(Error):
     """A cache was written to, or waited for, in the child of a fork; there it can only be read."""
-
-
-class FileError(Error):
-    """The system would not read or write a file; `__cause__` is its OSError, where one is known."""
 
 
 class ArgumentError(Error, ValueError):
@@ -316,7 +311,7 @@ LOCAL_ERRORS: dict[int, tuple[str, type[Error]]] = {
     -126: ("FORKED", ForkedError),
     -127: ("TOO_SMALL", ArgumentError),
     -128: ("RESPONSE", Error),
-    -129: ("IO", FileError),
+    -129: ("IO", Error),  # where it can be told, an OSError is raised instead
 }
 
 _CLASSES: dict[int, type[Error]] = {

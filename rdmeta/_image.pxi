@@ -1,0 +1,270 @@
+# Images, and the files that they are saved to. Included by _core.pyx.
+
+cdef bytes path_bytes(object path):
+    """A path as the system wants it. TypeError, ValueError for one with a NUL in it."""
+    cdef bytes raw = fsencode(path)
+    if b"\0" in raw:
+        raise ValueError(f"a path cannot hold a NUL: {path!r}")
+    return raw
+
+
+cdef object refused(rdmeta_err_t err, int number, object path, str what):
+    """The exception for what a call about a file returned; `number` is errno as it left it."""
+    if err == RDMETA_ERR_IO:
+        return OSError(number, strerror(number), fsdecode(path))
+    return from_code(err, f"{what} {fsdecode(path)!r}")
+
+
+# What only this file has: without it nobody makes an Image that holds nothing.
+cdef object GIVEN = object()
+
+
+cdef Image image_of(rdmeta_image_t *image):
+    """Takes the reference. MemoryError for NULL."""
+    cdef Image made
+    if image is NULL:
+        raise MemoryError
+    made = Image.__new__(Image, GIVEN)
+    made.image = image
+    made.settle()
+    return made
+
+
+cdef class Image(Reading):
+    """What a cache said at one version, held; read like the cache.
+
+    Time stands still in it: what was valid when it was taken is valid in it, and `age()` is as of
+    then. It is given by `MetadataCache.image()`, `Attached.image()` and `Image.open()`. Of a cache
+    it shares what it holds, so that taking one copies nothing, and holding one costs what has
+    changed since. Threads may share one; in the child of a fork it can be read as well.
+    """
+
+    def __cinit__(self, given=None):
+        if given is not GIVEN:
+            raise TypeError("an Image is given by MetadataCache.image() and Image.open()")
+
+    def __dealloc__(self):
+        if self.image is not NULL:
+            rdmeta_image_unref(self.image)
+
+    cdef int settle(self) except -1:
+        """Read what the image says of itself, and make its readers."""
+        rdmeta_image_info(self.image, &self.info)
+        self.max_age_us = self.info.max_age_us
+        self.begin()
+        return 0
+
+    cdef rdmeta_reader_t *make(self, int32_t flags) noexcept:
+        return rdmeta_image_reader(self.image, flags)
+
+    cdef int64_t now(self) except? -1:
+        return self.info.taken_mono_us
+
+    cdef uint64_t version_now(self) except? 0:
+        return self.info.version
+
+    cdef int64_t answered_us(self) except? -1:
+        return answered_at(self.info.shared_deadline_us, self.info.max_age_us)
+
+    def __reduce__(self):
+        raise TypeError("an Image cannot be pickled or copied: save() it, and open() it there")
+
+    def __repr__(self):
+        return (f"<rdmeta.Image cluster_id={self.cluster_id!r} version={self.version}"
+                f" topics={self.info.topics} brokers={len(self.brokers)} taken={self.taken}>")
+
+    @staticmethod
+    def open(path, *, copy=False):
+        """The image in a file that save() or publish() wrote: it is mapped, not read.
+
+        Its head is checked, everything else where it is looked at: then, too, MalformedError is
+        raised by a file that was damaged; verify() looks at all of it. Truncating a file that is
+        mapped, or writing to it, is fatal to any program: those of save() and publish() are only
+        ever replaced. `copy` reads the file into memory instead, for files that others may write to.
+
+        MalformedError for what is no image, UnsupportedVersionError for another version's, OSError.
+        """
+        cdef bytes raw = path_bytes(path)
+        cdef const char *name = raw
+        cdef int32_t flags = RDMETA_IMAGE_COPY if copy else 0
+        cdef rdmeta_image_t *image = NULL
+        cdef rdmeta_time_t now
+        cdef rdmeta_err_t err
+        cdef int number
+        system_clocks(&now)
+        with nogil:
+            err = rdmeta_image_open(name, flags, now, &image)
+            number = errno
+        if err:
+            raise refused(err, number, raw, "image")
+        return image_of(image)
+
+    def save(self, path, *, sync=False):
+        """Write a file that open() reads, aside, and give it this name at the end.
+
+        Who reads an older file of this name goes on with that one. `sync` returns when it is on the
+        disk. OSError; on any error what was there before still is.
+        """
+        cdef bytes raw = path_bytes(path)
+        cdef const char *name = raw
+        cdef int32_t flags = RDMETA_IMAGE_SYNC if sync else 0
+        cdef rdmeta_err_t err
+        cdef int number
+        with nogil:
+            err = rdmeta_image_save(self.image, name, flags)
+            number = errno
+        if err:
+            raise refused(err, number, raw, "image for")
+
+    def verify(self):
+        """Read all of it: every checksum, every topic, every way to one. MalformedError."""
+        cdef rdmeta_err_t err
+        with nogil:
+            err = rdmeta_image_verify(self.image)
+        if err:
+            raise from_code(err, "image")
+
+    def diff(self, other, /):
+        """What differs from this image to `other`, as Changes: brokers, then topics by their names.
+
+        Any two images. Records have the version, session and time of `other`, and the source `poll`;
+        for the changes one by one, with what brought them, see MetadataCache.changes().
+        """
+        cdef ChangeTable found
+        cdef Image after
+        cdef rdmeta_err_t err
+        if not isinstance(other, Image):
+            raise TypeError(f"other must be an Image, not {type(other).__name__}")
+        after = other
+        found = no_records(after.session)
+        with nogil:
+            err = rdmeta_image_diff(self.image, after.image, record_visit, &found.records)
+        if err:
+            raise from_code(err, "diff")
+        return Changes(found, after.info.version, False)
+
+    @property
+    def taken(self):
+        """When it was taken, a datetime in UTC."""
+        return EPOCH + timedelta(microseconds=self.info.taken_wall_us)
+
+    @property
+    def session(self):
+        """The UUID of the cache's life that it was taken in, as in change records."""
+        return session_text(self.info.session)
+
+    def stats(self):
+        """Sizes as a dict: topics, valid or stale, and partitions; `bytes` held for it alone.
+
+        For a file `bytes` is its size, and `mapped` says whether it lies in the system's memory.
+        """
+        cdef rdmeta_image_info_t info
+        rdmeta_image_info(self.image, &info)
+        return {"version": info.version, "topics": info.topics, "partitions": info.partitions,
+                "bytes": info.bytes, "mapped": bool(info.mapped)}
+
+
+cdef str session_text(const uint8_t *session):
+    """A UUID; that of zeros where none was said."""
+    return str(uuid.UUID(bytes=session[:16]))
+
+
+cdef class Attached(Reading):
+    """The state that another process publishes at a path, read like its cache; see rdmeta.attach().
+
+    It goes by the clock: what the other process does not keep fresh gets stale, `allow_stale=True`
+    gives the last known of it, and `age()` says how old it is. There is no thread: a lookup looks
+    whether a new file is there once `look` seconds have passed. Threads may share one. It works on
+    in the child of a fork, and can be pickled: what is unpickled attaches itself to the same path.
+    """
+
+    def __cinit__(self, path, look=0.02, copy=False, clock=None):
+        cdef bytes raw = path_bytes(abspath(path))
+        cdef const char *name = raw
+        cdef int64_t look_us = lifetime(look, "look")
+        cdef int32_t flags = RDMETA_IMAGE_COPY if copy else 0
+        cdef rdmeta_time_t now
+        cdef rdmeta_err_t err
+        cdef int number
+        self.arguments = (fsdecode(raw), look, bool(copy))
+        self.set_clock(clock)
+        self.read_clocks(&now)
+        with nogil:
+            err = rdmeta_attach_new(name, flags, look_us, now, &self.attach)
+            number = errno
+        if err:
+            raise refused(err, number, raw, "image")
+        self.begin()
+
+    def __dealloc__(self):
+        rdmeta_attach_destroy(self.attach)
+
+    cdef rdmeta_reader_t *make(self, int32_t flags) noexcept:
+        return rdmeta_attach_reader(self.attach, flags)
+
+    cdef rdmeta_reader_t *take_brokers(self) except NULL:
+        cdef int64_t now = self.now()
+        cdef rdmeta_reader_t *reader = self.take(False)
+        rdmeta_leader(reader, "?", 1, 0, now)  # no topic's name
+        return reader
+
+    cdef rdmeta_image_t *look(self) except NULL:
+        """What lies there now, with a reference."""
+        cdef rdmeta_image_t *image
+        cdef rdmeta_time_t now
+        self.read_clocks(&now)
+        with nogil:
+            image = rdmeta_attach_image(self.attach, now)
+        return image
+
+    cdef int look_info(self, rdmeta_image_info_t *info) except -1:
+        cdef rdmeta_image_t *image = self.look()
+        rdmeta_image_info(image, info)
+        rdmeta_image_unref(image)
+        return 0
+
+    cdef uint64_t version_now(self) except? 0:
+        cdef rdmeta_image_info_t info
+        self.look_info(&info)
+        return info.version
+
+    cdef int64_t ttl_us(self) except -1:
+        cdef rdmeta_image_info_t info
+        self.look_info(&info)
+        return info.max_age_us
+
+    cdef int64_t answered_us(self) except? -1:
+        cdef rdmeta_image_info_t info
+        self.look_info(&info)
+        return answered_at(info.shared_deadline_us, info.max_age_us)
+
+    def __reduce__(self):
+        if not self.ticking:
+            raise TypeError("an Attached with a clock of its own cannot be pickled")
+        return Attached, self.arguments
+
+    def __repr__(self):
+        return f"<rdmeta.Attached {self.path!r} cluster_id={self.cluster_id!r} version={self.version}>"
+
+    @property
+    def path(self):
+        """Where the file lies, absolute."""
+        return self.arguments[0]
+
+    @property
+    def session(self):
+        """The UUID of the life of the cache that is published; another one after a restart."""
+        cdef rdmeta_image_info_t info
+        self.look_info(&info)
+        return session_text(info.session)
+
+    @property
+    def taken(self):
+        """When the state was taken that is read now, a datetime in UTC."""
+        cdef rdmeta_image_info_t info
+        self.look_info(&info)
+        return EPOCH + timedelta(microseconds=info.taken_wall_us)
+
+    def image(self):
+        """The state that is read now, held: it stays as it is when a new one comes."""
+        return image_of(self.look())

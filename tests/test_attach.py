@@ -1,0 +1,128 @@
+"""Following the state that another process publishes."""
+
+from __future__ import annotations
+
+import pickle
+import random
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import frames
+import pytest
+from clocks import Clock
+from frames import B, P, T
+from told import told
+
+from rdmeta import ALL, Attached, MetadataCache, StaleError, attach
+
+
+def test_what_is_attached_follows_the_file_and_the_clock(tmp_path: Path) -> None:
+    clock, path = Clock(), tmp_path / "image"
+    cache = MetadataCache(clock=clock, max_age=60)
+    told(cache, 1, 1)
+    cache.image().save(path)
+    attached = Attached(path, 0.02, clock=clock)
+    assert attached.leader("orders", 0) == 1
+    told(cache, 2, 2)
+    cache.image().save(path)
+    clock.advance(0.03)
+    assert attached.leader("orders", 0) == 2
+    assert attached.version == cache.version
+    clock.advance(100)
+    assert attached.leader("orders", 0, None) is None
+    with pytest.raises(StaleError):
+        attached.leader("orders", 0)
+    assert attached.last_leader("orders", 0) == 2
+    assert attached.topic("orders", allow_stale=True).partitions[0].leader == 2
+    assert 100 <= attached.age("orders") <= 101
+    assert attached.image().leader("orders", 0) == 2  # as it was when it was taken
+    with pytest.raises(TypeError, match="clock"):
+        pickle.dumps(attached)
+
+
+def test_no_lookup_goes_back_behind_another(tmp_path: Path) -> None:
+    """Each kind of lookup has a reader of its own: what one has seen, all see."""
+    path, clock = tmp_path / "image", Clock()
+    cache = MetadataCache(clock=clock)
+
+    def publish(generation: int) -> None:
+        topics = [T("orders", [P(0, generation, generation)])]
+        brokers = [B(1, port=generation)]
+        cache.apply(frames.response(12, topics=topics, brokers=brokers), 12, ALL)
+        cache.image().save(path)
+
+    publish(1)
+    attached = Attached(path, 10, clock=clock)
+    lookups: list[Callable[[], object]] = [
+        lambda: attached.version,
+        lambda: attached.leader("orders", 0),
+        lambda: attached.last_leader("orders", 0),
+        lambda: attached.topic("orders").partitions[0].leader_epoch,
+        lambda: attached.topics(allow_stale=True)[0].partitions[0].leader_epoch,
+        lambda: attached.brokers[0].port,
+        lambda: attached.broker(1).port,
+    ]
+    for lookup in lookups:
+        lookup()
+    seed = random.randrange(1 << 32)
+    print(f"seed={seed}")
+    chance = random.Random(seed)
+    for generation in range(2, 40):
+        publish(generation)
+        assert attached.version == generation  # which looks at once
+        chance.shuffle(lookups)
+        assert {lookup() for lookup in lookups} == {generation}
+
+
+def test_brokers_alone_are_followed_too(tmp_path: Path) -> None:
+    path, clock = tmp_path / "image", Clock()
+    cache = MetadataCache(clock=clock)
+    cache.apply(frames.response(12, brokers=[B(1)]), 12, ())
+    cache.image().save(path)
+    attached = Attached(path, 0.02, clock=clock)
+    assert [b.id for b in attached.brokers] == [1]
+    cache.apply(frames.response(12, brokers=[B(1), B(2)], controller=2), 12, ())
+    cache.image().save(path)
+    clock.advance(1)
+    assert [b.id for b in attached.brokers] == [1, 2]
+    assert attached.controller == 2
+
+
+def test_what_is_attached_keeps_the_last_good_state(tmp_path: Path) -> None:
+    path = tmp_path / "image"
+    cache = MetadataCache()
+    told(cache)
+    cache.image().save(path)
+    attached = attach(path, look=0.001)
+    for spoil in (path.unlink, lambda: path.write_bytes(b"no image")):
+        spoil()
+        assert attached.version == cache.version
+        assert attached.leader("orders", 0) == 1
+    told(cache, 2, 2)
+    cache.image().save(path)
+    assert (attached.version, attached.session) == (cache.version, cache.session)
+
+
+def test_the_first_file_is_waited_for(tmp_path: Path) -> None:
+    cache, path = MetadataCache(), tmp_path / "image"
+    told(cache)
+    threading.Timer(0.1, cache.image().save, (path,)).start()
+    assert attach(path, timeout=30).leader("orders", 0) == 1
+    with pytest.raises(FileNotFoundError):
+        attach(tmp_path / "other", timeout=0.05)
+
+
+def test_what_is_attached_can_be_pickled_and_follows_from_any_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = MetadataCache()
+    told(cache)
+    cache.image().save(tmp_path / "image")
+    monkeypatch.chdir(tmp_path)
+    attached = attach("image", look=0.5, copy=True)
+    monkeypatch.chdir("/")
+    again = pickle.loads(pickle.dumps(attached))
+    assert again.path == str(tmp_path / "image")
+    assert again.leader("orders", 0) == 1
+    assert repr(again) == repr(attached)

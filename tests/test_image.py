@@ -1,0 +1,390 @@
+"""Images: what a cache said, held, and in files."""
+
+from __future__ import annotations
+
+import errno
+import os
+import pickle
+import random
+import sys
+from collections.abc import Callable
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import frames
+import pytest
+from clocks import Clock
+from frames import B, P, T
+from told import told
+
+from rdmeta import (
+    ALL,
+    Image,
+    MalformedError,
+    MetadataCache,
+    NotCachedError,
+    Reading,
+    StaleError,
+    UnsupportedVersionError,
+    attach,
+)
+
+ORDERS = frames.topic_id("orders")
+
+
+def dump(reading: Reading) -> Any:
+    """Everything that the lookups say."""
+    return (
+        reading.cluster_id,
+        reading.controller,
+        reading.brokers,
+        reading.topics(),
+        reading.topics(allow_stale=True),
+        reading.names(),
+        list(reading),
+        len(reading),
+        [reading.source(name) for name in reading.names(allow_stale=True)],
+        [(b.id, reading.partitions_on(b.id)) for b in reading.brokers],
+        [reading.topic_by_id(frames.topic_id(n), None) for n in ("orders", "nope")],
+        [reading.leader(name, 0, None) for name in ("orders", "payments", "nope")],
+        list(reading.leaders(["orders", "nope", "orders"], [0, 0, 99])),
+        reading.available("orders", None),
+        "orders" in reading,
+    )
+
+
+def save_and_open(image: Image, path: Path, copy: bool = False) -> Image:
+    image.save(path)
+    return Image.open(path, copy=copy)
+
+
+def save_and_attach(image: Image, path: Path) -> Reading:
+    image.save(path)
+    return attach(path)
+
+
+HOWS: dict[str, Callable[[Image, Path], Reading]] = {
+    "of a cache": lambda image, path: image,
+    "in a file": save_and_open,
+    "in a copied file": lambda image, path: save_and_open(image, path, True),
+    "attached": save_and_attach,
+}
+
+
+@pytest.mark.parametrize("how", HOWS)
+def test_an_image_says_what_the_cache_said(how: str, tmp_path: Path) -> None:
+    cache = MetadataCache()
+    body = frames.response(
+        12,
+        topics=[
+            T("orders", [P(0, 1, 3), P(1, -1, 4, error=5), P(7, 9, 5, (1, 9), (9,), (1,))], ORDERS),
+            T("__internal", [P(0, 2)], frames.topic_id("i"), internal=True, operations=8),
+            T("b\xe9ta", [P(i) for i in range(100)]),
+        ],
+        brokers=[B(1), B(2, "h2", 9093, "rack")],
+    )
+    cache.apply(body, 12, ALL, 2)
+    reading = HOWS[how](cache.image(), tmp_path / "image")
+    assert dump(reading) == dump(cache)
+    assert reading.version == cache.version
+    assert reading.age("orders") < 5
+    age = reading.age()
+    assert age is not None
+    assert age < 5
+    with pytest.raises(NotCachedError):
+        reading.leader("nope", 0)
+
+
+@pytest.mark.parametrize("how", ["of a cache", "in a file", "in a copied file"])
+def test_an_image_stays_as_it_was_while_the_cache_changes(how: str, tmp_path: Path) -> None:
+    clock = Clock()
+    cache = MetadataCache(clock=clock, max_age=60)
+    told(cache, 1, 1, "orders payments")
+    before = dump(cache)
+    image = HOWS[how](cache.image(), tmp_path / "image")
+    for epoch in range(2, 50):
+        told(cache, epoch % 3 + 1, epoch, "orders other")
+    cache.purge()
+    clock.advance(10_000)
+    cache.sweep()
+    assert dump(image) == before
+    assert (len(cache), cache.version > image.version) == (0, True)
+
+
+def test_an_image_of_a_cache_that_is_gone_is_read_on() -> None:
+    cache = MetadataCache()
+    told(cache)
+    before, image = dump(cache), cache.image()
+    del cache
+    assert dump(image) == before
+
+
+def test_time_stands_still_in_an_image() -> None:
+    clock = Clock()
+    cache = MetadataCache(clock=clock, max_age=60)
+    told(cache)
+    clock.advance(30)
+    image = cache.image()
+    clock.advance(1000)
+    assert image.leader("orders", 0) == 1
+    assert image.age("orders") == image.age() == 30
+    assert cache.age("orders") == cache.age() == 1030
+    assert cache.stats()["all_topics_age"] == 1030
+    with pytest.raises(StaleError):
+        cache.image().leader("orders", 0)
+    assert cache.image().last_leader("orders", 0) == 1
+
+
+def test_no_age_is_said_where_all_topics_were_never_answered(tmp_path: Path) -> None:
+    cache = MetadataCache()
+    cache.apply(frames.response(12, topics=[T("orders")]), 12, ["orders"])
+    image = cache.image()
+    image.save(tmp_path / "image")
+    assert cache.age() is None
+    assert image.age() is None
+    assert Image.open(tmp_path / "image").age() is None
+    assert attach(tmp_path / "image").age() is None
+    assert image.age("orders") < 5
+
+
+def test_an_old_image_costs_only_what_has_changed_since() -> None:
+    cache = MetadataCache()
+    names = [f"topic-{i:05}" for i in range(5000)]
+    told(cache, 1, 1, " ".join(names))
+    whole = cache.stats()["bytes"]
+    image = cache.image()
+    taken = cache.stats()
+    assert (taken["images"], taken["bytes_images"] < whole / 20) == (1, True)
+    for epoch in range(2, 30):  # ten topics, again and again
+        body = frames.response(12, topics=[T(n, [P(0, 2, epoch)]) for n in names[:10]])
+        cache.apply(body, 12, names[:10])
+    assert cache.stats()["bytes_images"] < whole / 10
+    told(cache, 3, 99, " ".join(names))
+    assert cache.stats()["bytes_images"] > whole / 4
+    assert image.leader(names[0], 0) == image.leader(names[-1], 0) == 1
+    del image
+    assert (cache.stats()["images"], cache.stats()["bytes_images"]) == (0, 0)
+
+
+def test_a_difference_is_told_as_changes() -> None:
+    cache = MetadataCache()
+    told(cache, 1, 1, "a b c")
+    before = cache.image()
+    told(cache, 2, 2, "b c d")
+    told(cache, 2, 2, "b c d")
+    after = cache.image()
+    changes = before.diff(after)
+    assert (changes.until, changes.resync) == (after.version, False)
+    told_of = {(c.kind, c.topic) for c in changes}
+    assert {("leader_changed", "b"), ("leader_changed", "c"), ("topic_added", "d")} <= told_of
+    assert {c.session for c in changes} == {cache.session} == {after.session}
+    assert {c.version for c in changes} == {after.version}
+    assert {c.source for c in changes} == {"poll"}
+    leaders = [(c.old_leader, c.new_leader) for c in changes if c.kind == "leader_changed"]
+    assert set(leaders) == {(1, 2)}
+    assert list(after.diff(after)) == []
+    assert {c.kind for c in after.diff(before)} >= {"leader_changed", "topic_added"}
+
+
+def test_images_in_files_differ_as_those_of_the_cache_do(tmp_path: Path) -> None:
+    cache = MetadataCache()
+    told(cache, 1, 1, "a b c")
+    before = cache.image()
+    told(cache, 2, 2, "b c d")
+    after = cache.image()
+    files = [save_and_open(image, tmp_path / str(image.version)) for image in (before, after)]
+    assert tuple(files[0].diff(files[1])) == tuple(before.diff(after))
+    assert list(files[1].diff(after)) == []
+
+
+def test_what_is_no_image_is_refused() -> None:
+    image: Any = MetadataCache().image()
+    with pytest.raises(TypeError, match="Image"):
+        image.diff(MetadataCache())
+    for given in ((), (1,)):
+        with pytest.raises(TypeError, match="given by"):
+            Image(*given)
+    with pytest.raises(TypeError, match="pickled"):
+        pickle.dumps(image)
+
+
+def test_an_image_says_what_it_is() -> None:
+    cache = MetadataCache()
+    told(cache)
+    image = cache.image()
+    assert image.session == cache.session
+    assert abs((datetime.now(timezone.utc) - image.taken).total_seconds()) < 60
+    assert "version=1" in repr(image)
+    assert "topics=1" in repr(image)
+    assert bool(MetadataCache().image())
+    stats = image.stats()
+    assert (stats["topics"], stats["partitions"], stats["mapped"]) == (1, 3, False)
+
+
+def test_every_cache_has_a_session_of_its_own() -> None:
+    assert len({MetadataCache(seed=1).session for _ in range(20)}) == 20
+
+
+# ---- files ----------------------------------------------------------------------------------
+
+
+def test_a_file_is_mapped_and_says_so(tmp_path: Path) -> None:
+    cache = MetadataCache()
+    told(cache)
+    cache.image().save(tmp_path / "image", sync=True)
+    assert os.listdir(tmp_path) == ["image"]
+    image, copy = Image.open(tmp_path / "image"), Image.open(tmp_path / "image", copy=True)
+    assert (image.stats()["mapped"], copy.stats()["mapped"]) == (True, False)
+    assert image.stats()["bytes"] == (tmp_path / "image").stat().st_size
+    image.verify()
+    copy.verify()
+    os.truncate(tmp_path / "image", 0)  # which is why there is copy=True
+    assert copy.leader("orders", 0) == 1
+
+
+@pytest.mark.parametrize("kind", [str, os.fsencode, Path])
+def test_a_path_may_be_of_any_kind(kind: Any, tmp_path: Path) -> None:
+    cache = MetadataCache()
+    told(cache)
+    path = kind(tmp_path / "im\xe4ge")
+    cache.image().save(path)
+    assert Image.open(path).leader("orders", 0) == 1
+    assert attach(path).leader("orders", 0) == 1
+    assert MetadataCache.load(path).last_leader("orders", 0) == 1
+
+
+def test_what_the_system_refuses_is_an_oserror_with_the_path(tmp_path: Path) -> None:
+    image, missing = MetadataCache().image(), tmp_path / "missing" / "image"
+    calls: list[Callable[[], object]] = [
+        lambda: Image.open(missing),
+        lambda: attach(missing),
+        lambda: MetadataCache.load(missing),
+        lambda: image.save(missing),
+        lambda: MetadataCache().publish(missing),
+    ]
+    for call in calls:
+        with pytest.raises(FileNotFoundError) as refused:
+            call()
+        assert (refused.value.errno, refused.value.filename) == (errno.ENOENT, str(missing))
+    with pytest.raises(IsADirectoryError):
+        image.save(tmp_path)
+    with pytest.raises(ValueError, match="NUL"):
+        Image.open("a\0b")
+    with pytest.raises(TypeError):
+        Image.open(7)  # type: ignore[arg-type]
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_file_that_is_no_image_is_malformed(tmp_path: Path) -> None:
+    path = tmp_path / "image"
+    for content in (b"", b"no image", bytes(4096), os.urandom(4096)):
+        path.write_bytes(content)
+        for call in (Image.open, attach, MetadataCache.load):
+            with pytest.raises(MalformedError):
+                call(path)
+
+
+def test_another_version_of_the_format_is_said_so(tmp_path: Path) -> None:
+    path = tmp_path / "image"
+    MetadataCache().image().save(path)
+    content = bytearray(path.read_bytes())
+    content[12] = 99  # the format, behind magic and byte order
+    path.write_bytes(content)
+    with pytest.raises(UnsupportedVersionError):
+        Image.open(path)
+
+
+def read_all(path: Path) -> bool:
+    """Whether everything of a damaged file could be read; otherwise it was malformed."""
+    whole = True
+    try:
+        image = Image.open(path, copy=True)
+    except (MalformedError, UnsupportedVersionError):
+        return False
+    names = ["orders", *(f"topic-{i}" for i in range(30))]
+    calls: list[Callable[[], object]] = [
+        image.verify,
+        image.topics,
+        image.names,
+        lambda: image.partitions_on(1),
+        lambda: image.leaders(names, [0] * len(names)),
+        lambda: image.diff(MetadataCache().image()),
+        lambda: MetadataCache.load(path),
+        *(lambda name=name: image.topic(name, None, allow_stale=True) for name in names),
+        *(lambda name=name: image.leader(name, 1, None) for name in names),
+        *(lambda name=name: image.topic_by_id(frames.topic_id(name), None) for name in names),
+    ]
+    for call in calls:
+        try:
+            call()
+        except MalformedError:
+            whole = False
+    return whole
+
+
+def test_a_damaged_file_raises_and_never_crashes(tmp_path: Path) -> None:
+    seed = random.randrange(1 << 32)
+    print(f"seed={seed}")
+    chance = random.Random(seed)
+    cache = MetadataCache()
+    told(cache, 1, 1, "orders " + " ".join(f"topic-{i}" for i in range(30)))
+    path = tmp_path / "image"
+    cache.image().save(path)
+    good = path.read_bytes()
+    assert read_all(path)
+    for _ in range(300):
+        content = bytearray(good)
+        if chance.random() < 0.3:
+            del content[chance.randrange(len(content)) :]
+        for _ in range(chance.randrange(1, 4)):
+            if content:
+                content[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
+        if bytes(content) == good:
+            continue
+        path.write_bytes(content)
+        assert not read_all(path)  # verify() at least says so
+
+
+# ---- warm start -----------------------------------------------------------------------------
+
+
+def test_a_warm_start_is_stale_until_the_first_refresh(tmp_path: Path) -> None:
+    cache = MetadataCache()
+    told(cache, 2, 7)
+    cache.image().save(tmp_path / "image")
+    warm = MetadataCache.load(tmp_path / "image", max_age=30)
+    assert warm.session != cache.session
+    assert warm.brokers == cache.brokers
+    assert warm.cluster_id == cache.cluster_id
+    assert warm.names() == []
+    assert warm.names(allow_stale=True) == ["orders"]
+    with pytest.raises(StaleError):
+        warm.leader("orders", 0)
+    assert warm.last_leader("orders", 0) == 2
+    assert warm.topic("orders", allow_stale=True).topic_id == cache.topic("orders").topic_id
+    told(warm, 1, 6)  # older than what is remembered
+    assert warm.last_leader("orders", 0) == 2
+    told(warm, 3, 8)
+    assert warm.leader("orders", 0) == 3
+
+
+def test_a_warm_start_makes_a_subclass_and_takes_its_settings(tmp_path: Path) -> None:
+    class Mine(MetadataCache):
+        pass
+
+    MetadataCache().image().save(tmp_path / "image")
+    clock = Clock()
+    warm = Mine.load(tmp_path / "image", clock=clock)
+    assert type(warm) is Mine
+    with pytest.raises(TypeError, match="max_size"):
+        Mine.load(tmp_path / "image", max_size=1)  # type: ignore[call-arg]
+
+
+def test_images_are_held_by_what_is_read_of_them() -> None:
+    """Neither a walk nor a list outlives the memory that it came from."""
+    cache = MetadataCache()
+    told(cache, 1, 1, "a b c")
+    names = iter(cache.image())
+    assert list(names) == ["a", "b", "c"]
+    assert sys.getrefcount(cache.image()) <= 2

@@ -1,0 +1,284 @@
+"""One process feeds, others read: real processes, killed and restarted."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import feeder
+import pytest
+from clocks import Clock
+from told import told
+
+from rdmeta import Image, MetadataCache, Publisher, Reading, attach
+
+READERS = 8
+
+
+@contextmanager
+def fed(path: Path, topics: int, period: float, *more: object) -> Iterator[subprocess.Popen[str]]:
+    """A feeder that has published, and is killed at the end."""
+    command = [sys.executable, feeder.__file__, path, topics, period, *more]
+    process = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        process.session = process.stdout.readline().strip()  # type: ignore[attr-defined]
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+def until(seen: Any, seconds: float = 30) -> None:
+    """Wait for something to be true."""
+    end = time.monotonic() + seconds
+    while not seen():
+        assert time.monotonic() < end
+        time.sleep(0.002)
+
+
+def generation_of(reading: Reading) -> tuple[int, float]:
+    """Which generation it is, and when it was made."""
+    generation, stamp = (reading.brokers[0].rack or "0 0").split()
+    return int(generation), float(stamp)
+
+
+def check(image: Image) -> int:
+    """That every topic is of one generation, and what it should be; which."""
+    generation, _ = generation_of(image)
+    for topic in image.topics(allow_stale=True):
+        for p in topic.partitions:
+            assert p.leader_epoch == generation
+            assert p.leader == feeder.leader(topic.name, p.partition, generation)
+    return generation
+
+
+def read(path: str, seconds: float, results: Any) -> None:
+    """A reader process: (versions, seconds until each generation was seen) or what went wrong."""
+    try:
+        attached = attach(path)
+        end, versions, lags = time.monotonic() + seconds, [0], {0: 0.0}
+        while time.monotonic() < end:
+            partition = attached.partition("topic-00000", 1)  # a lookup as any other
+            assert partition.leader_epoch is not None
+            assert partition.leader_epoch >= max(lags)
+            assert partition.leader == feeder.leader("topic-00000", 1, partition.leader_epoch)
+            if partition.leader_epoch not in lags:
+                now, (generation, stamp) = time.monotonic(), generation_of(attached)
+                assert generation >= partition.leader_epoch  # asked later
+                if generation == partition.leader_epoch:
+                    lags[generation] = now - stamp
+                version = attached.version
+                assert version >= versions[-1]
+                versions.append(version)
+                check(attached.image())
+            time.sleep(0.003)
+        results.put((versions, lags))
+    except BaseException as error:
+        results.put(repr(error))
+        raise
+
+
+@pytest.mark.parametrize("method", ["spawn", "fork"])
+def test_eight_processes_see_every_generation_soon_and_none_torn(
+    method: str, tmp_path: Path
+) -> None:
+    context: Any = multiprocessing.get_context(method)
+    results, seconds = context.Queue(), 3.0
+    with fed(tmp_path / "state", 20, 0.15):
+        arguments = (str(tmp_path / "state"), seconds, results)
+        readers = [context.Process(target=read, args=arguments) for _ in range(READERS)]
+        for reader in readers:
+            reader.start()
+        found = [results.get(timeout=50) for _ in readers]
+        for reader in readers:
+            reader.join()
+    assert not [each for each in found if isinstance(each, str)]
+    lags: list[float] = []
+    for versions, seen in found:
+        assert len(versions) > 5
+        generations = sorted(seen)[1:]
+        assert generations == list(range(generations[0], generations[-1] + 1))
+        lags += [seen[generation] for generation in generations[1:]]
+    lags.sort()
+    at = {q: round(1000 * lags[int(q * (len(lags) - 1))], 1) for q in (0.5, 0.9, 0.99, 1.0)}
+    print(f"a generation was seen after (ms): {at}, {len(lags)} times")
+    assert lags[len(lags) // 2] < 0.1
+
+
+def test_a_feeder_that_is_killed_leaves_its_last_state(tmp_path: Path) -> None:
+    """Killed at random moments of publishing, again and again; readers go on by themselves."""
+    seed = random.randrange(1 << 32)
+    print(f"seed={seed}")
+    chance = random.Random(seed)
+    path, attached, sessions = tmp_path / "state", None, set()
+    for _ in range(8):
+        with fed(path, 300, 0.001) as process:
+            session = process.session  # type: ignore[attr-defined]
+            attached = attached or attach(path)
+            until(lambda: attached.session == session)  # noqa: B023, B035
+            time.sleep(chance.uniform(0.01, 0.2))
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+        last = Image.open(path)
+        last.verify()
+        assert check(last) == check(attached.image())
+        assert (attached.version, attached.session) == (last.version, session)
+        before, taken = attached.age("topic-00000"), attached.taken
+        time.sleep(0.02)
+        after = attached.age("topic-00000")
+        assert 0.01 < after - before < 5
+        assert (attached.age() or 0) >= after
+        assert attached.taken == taken == last.taken
+        assert attached.leader("topic-00000", 0) > 0
+        sessions.add(session)
+    assert len(sessions) == 8
+
+
+def forked(work: Any) -> None:
+    """Do it in the child of a fork, which must end well."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            work()
+            os._exit(0)
+        except BaseException as error:
+            os.write(2, repr(error).encode() + b"\n")
+            os._exit(1)
+    assert os.waitpid(pid, 0)[1] == 0
+
+
+def test_what_was_attached_before_a_fork_is_followed_on_after_it(tmp_path: Path) -> None:
+    """As gunicorn does with `preload_app`."""
+    cache, path = MetadataCache(), tmp_path / "state"
+    told(cache, 1, 1)
+    with cache.publish(path, interval=0.001):
+        attached, image = attach(path), cache.image()
+        assert attached.leader("orders", 0) == 1
+        read_end, write_end = os.pipe()
+
+        def worker() -> None:
+            os.read(read_end, 1)
+            until(lambda: attached.leader("orders", 0) == 2)
+            assert attached.version == 2
+            assert [t.name for t in attached.topics()] == ["orders"]
+            assert image.leader("orders", 0) == image.topics()[0].partitions[0].leader == 1
+
+        pid = os.fork()
+        if pid == 0:
+            forked(worker)
+            os._exit(0)
+        told(cache, 2, 2)
+        os.write(write_end, b".")
+        assert os.waitpid(pid, 0)[1] == 0
+        os.close(read_end)
+        os.close(write_end)
+
+
+def test_a_publisher_does_nothing_in_the_child_of_a_fork(tmp_path: Path) -> None:
+    cache, path = MetadataCache(), tmp_path / "state"
+    told(cache, 1, 1)
+    with cache.publish(path) as publisher:
+        before = path.stat().st_ino
+        forked(publisher.close)
+        assert path.stat().st_ino == before
+        told(cache, 2, 2)
+        until(lambda: publisher.version == 2)
+
+
+# ---- the publisher --------------------------------------------------------------------------
+
+
+def test_a_change_is_published_and_many_at_once_only_now_and_then(tmp_path: Path) -> None:
+    cache, path = MetadataCache(), tmp_path / "state"
+    told(cache, 1, 1)
+    files = set()
+    with cache.publish(path, interval=0.2) as publisher:
+        assert Image.open(path).version == publisher.version == 1
+        end = time.monotonic() + 1.0
+        while time.monotonic() < end:
+            told(cache, cache.version % 3 + 1, cache.version + 1)
+            files.add(Image.open(path).version)
+    assert 2 <= len(files) <= 8
+    assert Image.open(path).version == cache.version == publisher.version
+    assert "closed" in repr(publisher)
+    publisher.close()
+
+
+def test_an_answer_that_changes_nothing_is_published_as_it_makes_younger(tmp_path: Path) -> None:
+    clock, path = Clock(), tmp_path / "state"
+    cache = MetadataCache(clock=clock)
+    told(cache)
+    with cache.publish(path) as publisher:
+        clock.advance(100)
+        told(cache)
+        until(lambda: Image.open(path).taken == cache.image().taken)
+        assert Image.open(path).age("orders") == 0
+        assert publisher.version == 1
+
+
+def test_what_cannot_be_written_is_tried_again_and_raised_at_the_end(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    cache = MetadataCache()
+    told(cache)
+    publisher = cache.publish(home / "state")
+    assert publisher.error is None
+    home.rename(tmp_path / "moved")
+    told(cache, 2, 2)
+    until(lambda: isinstance(publisher.error, FileNotFoundError))
+    home.mkdir()
+    until(lambda: publisher.error is None)
+    assert Image.open(home / "state").version == 2
+    (home / "state").unlink()
+    home.rmdir()
+    told(cache, 3, 3)
+    with pytest.raises(FileNotFoundError):
+        publisher.close()
+    publisher.close()
+
+
+def test_a_publisher_ends_with_its_cache(tmp_path: Path) -> None:
+    cache = MetadataCache()
+    cache.publish(tmp_path / "state")
+    thread = next(t for t in threading.enumerate() if t.name == "rdmeta-publisher")
+    del cache
+    thread.join(30)
+    assert not thread.is_alive()
+    assert (tmp_path / "state").exists()
+
+
+def test_a_publisher_is_of_one_path_and_interval(tmp_path: Path) -> None:
+    cache: Any = MetadataCache()
+    with cache.publish(tmp_path / "state") as publisher:
+        assert isinstance(publisher, Publisher)
+        assert publisher.path == str(tmp_path / "state")
+    with pytest.raises(ValueError, match="interval"):
+        cache.publish(tmp_path / "state", interval=-1)
+    with pytest.raises(TypeError):
+        cache.publish(7)
+
+
+def test_a_cache_of_a_warm_start_is_published_stale(tmp_path: Path) -> None:
+    cache = MetadataCache()
+    told(cache)
+    cache.image().save(tmp_path / "old")
+    warm = MetadataCache.load(tmp_path / "old")
+    with warm.publish(tmp_path / "state"):
+        attached = attach(tmp_path / "state", look=0.001)
+        until(lambda: attached.leader("orders", 0, None) is None)  # clocks differ by a tick
+        assert attached.last_leader("orders", 0) == 1
+        told(warm, 2, 5)
+        until(lambda: attached.leader("orders", 0, None) == 2)
