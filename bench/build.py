@@ -37,9 +37,16 @@ def response(topics: int, ids: int, seed: int) -> bytes:
 
 
 def noop() -> ModuleType:
-    """Compile and import bench/_noop.pyx, with the compiler flags that setup.py gives rdmeta."""
+    """bench/_noop.pyx, the floor of a call from Python."""
+    return extension("_noop")
+
+
+def extension(name: str) -> ModuleType:
+    """Compile and import bench/NAME.pyx, with the compiler flags that setup.py gives rdmeta."""
     from Cython.Build import cythonize
     from setuptools import Distribution, Extension  # type: ignore[import-untyped]
+
+    import rdmeta
 
     flags = next(
         line.partition("=")[2].split()
@@ -47,21 +54,30 @@ def noop() -> ModuleType:
         if line.startswith("RDMETA_CFLAGS =")
     )
     OUT.mkdir(parents=True, exist_ok=True)
-    extension = Extension(
-        "_noop", [str(ROOT / "bench" / "_noop.pyx")], extra_compile_args=list(flags)
-    )
     built = str(OUT / "cython")
-    modules = cythonize([extension], build_dir=built, quiet=True)  # type: ignore[no-untyped-call]
+    modules = cythonize(  # type: ignore[no-untyped-call]
+        [
+            Extension(
+                name,
+                [str(ROOT / "bench" / f"{name}.pyx")],
+                include_dirs=[rdmeta.get_include()],
+                extra_compile_args=list(flags),
+            )
+        ],
+        build_dir=built,
+        include_path=[str(ROOT)],
+        quiet=True,
+    )
     command = Distribution({"ext_modules": modules}).get_command_obj("build_ext")
     command.build_lib = str(OUT)
     command.build_temp = built
     command.ensure_finalized()
     command.run()
-    path = Path(command.get_ext_fullpath("_noop"))
-    spec = importlib.util.spec_from_file_location("_noop", path)
+    path = Path(command.get_ext_fullpath(name))
+    spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise BuildError(f"{path} cannot be imported")
     module = importlib.util.module_from_spec(spec)
-    sys.modules["_noop"] = module
+    sys.modules[name] = module
     spec.loader.exec_module(module)
     return module

@@ -18,7 +18,7 @@ from rich.table import Table
 from bench import build, machine, results, startup
 from bench.figures import QUICK, Figure, Job, Run, Scale, all_figures
 
-LIMIT_SECONDS = 900  # of one process
+LIMIT_SECONDS = 900  # of one process, churn aside
 
 
 class MeasureError(Exception):
@@ -31,14 +31,15 @@ def run_once(job: Job, turn: int) -> Run:
     if job.program == "startup":
         return {**startup.measure(int(arguments[0]))}
     command = [str(build.OUT / job.program), *arguments]
-    if job.program == "leader":
-        command = [sys.executable, "-m", "bench.leader", *arguments]
+    if job.program in ("leader", "live"):
+        command = [sys.executable, "-m", f"bench.{job.program}", *arguments]
+    limit = LIMIT_SECONDS + (int(arguments[1]) if job.program == "churn" else 0)
     try:
         done = subprocess.run(
-            command, cwd=build.ROOT, capture_output=True, text=True, timeout=LIMIT_SECONDS
+            command, cwd=build.ROOT, capture_output=True, text=True, timeout=limit
         )
     except subprocess.TimeoutExpired as error:
-        raise MeasureError(f"{' '.join(command)}: not done after {LIMIT_SECONDS} s") from error
+        raise MeasureError(f"{' '.join(command)}: not done after {limit} s") from error
     if done.returncode:
         raise MeasureError(f"{' '.join(command)}: {done.stderr.strip() or done.returncode}")
     run: Run = json.loads(done.stdout)
@@ -111,11 +112,14 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         "--only",
         metavar="NAME",
         action="append",
-        help="a group (lookup, apply, first, memory, python, import) or a part of a row's name;"
-        " may be repeated",
+        help="a group (lookup, apply, first, memory, python, import, handle, bulk, threads, image,"
+        " waits, arrow, churn) or a part of a row's name; may be repeated",
     )
     parser.add_argument("--rounds", type=int, help="rounds in each process")
     parser.add_argument("--processes", type=int, help="processes of each kind")
+    parser.add_argument(
+        "--churn-minutes", type=float, help="how long memory is churned; 60: what an hour leaves"
+    )
     parser.add_argument(
         "--json", type=Path, default=results.RESULTS, metavar="PATH", help="where results go"
     )
@@ -140,6 +144,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         scale = replace(scale, rounds=max(1, args.rounds))
     if args.processes is not None:
         scale = replace(scale, processes=max(1, args.processes))
+    if args.churn_minutes is not None:
+        scale = replace(scale, churn_seconds=max(1, round(60 * args.churn_minutes)))
     figures = select(all_figures(scale), args.only)
     if not figures:
         console.print("no figure is called that", style="red", markup=False)

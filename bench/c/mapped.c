@@ -7,12 +7,14 @@
  * owner, attached, opened
  *         a lookup, the same ones by turns, of the cache itself, through
  *         rdmeta_attach_new() and through rdmeta_image_open()
- * private bytes that opening added to the process's private memory
+ * private bytes that opening added to the process's private memory; `file`:
+ *         those of the file
  */
 #include "common.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { MAX_LOOKUPS = 1 << 26, OWNER, ATTACHED, OPENED, READERS };
@@ -39,6 +41,14 @@ static double private_bytes(void) {
                         kb += (double)n;
         fclose(f);
         return kb * 1024;
+}
+
+static double file_bytes(void) {
+        struct stat st;
+
+        if (stat(path, &st))
+                bench_die("%s is not there", path);
+        return (double)st.st_size;
 }
 
 static rdmeta_time_t now(void) {
@@ -145,6 +155,7 @@ int main(int argc, char **argv) {
         static bench_samples_t save     = {.name = "save"};
         static bench_samples_t opening  = {.name = "open"};
         static bench_samples_t private_ = {.name = "private"};
+        static bench_samples_t file     = {.name = "file"};
         static bench_samples_t by[READERS - OWNER] = {
                 {.name = "owner"}, {.name = "attached"}, {.name = "opened"}};
         rdmeta_cache_t *cache;
@@ -175,6 +186,7 @@ int main(int argc, char **argv) {
                 bench_add(&save, saved);
                 bench_add(&opening, opened);
                 bench_add(&private_, bytes);
+                bench_add(&file, file_bytes());
         }
         measure_lookups(cache, q, n, rounds, by);
         unlink(path);
@@ -183,6 +195,7 @@ int main(int argc, char **argv) {
         bench_print_samples(&save);
         bench_print_samples(&opening);
         bench_print_samples(&private_);
+        bench_print_samples(&file);
         for (i = 0; i < READERS - OWNER; i++)
                 bench_print_samples(&by[i]);
         bench_print_end();

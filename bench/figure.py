@@ -1,0 +1,150 @@
+"""What a figure is: a value and a reference out of one process, and what it must not exceed.
+
+A *job* is one process to run, as often as asked; its samples are pooled. A *figure* reads its
+samples and those of its reference out of one job, so the two were measured side by side.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+PER_TOPIC = 10  # partitions a topic, in every response
+
+Run = dict[str, Any]
+Runs = Sequence[Run]
+Samples = Callable[[Runs], list[float]]
+
+
+@dataclass(frozen=True)
+class Job:
+    """A process: the program's name and arguments, and how many times it is run.
+
+    `{seed}` in an argument becomes another number in each run.
+    """
+
+    program: str
+    arguments: tuple[str, ...]
+    runs: int = 1
+
+
+@dataclass(frozen=True)
+class Goal:
+    """`value <= factor * reference + plus`, in the unit of the value."""
+
+    factor: float = 0.0
+    plus: float = 0.0
+
+    def limit(self, reference: float) -> float:
+        """The most that the value may be."""
+        return self.factor * reference + self.plus
+
+    def text(self, unit: str) -> str:
+        """As a reader would say it."""
+        if not self.factor:
+            return f"<= {self.plus:g} {unit}"
+        if not self.plus:
+            return f"<= {self.factor:g} x reference"
+        return f"<= reference + {self.plus:g} {unit}"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One row: `value` and `reference` are samples in `unit`, one for one where both are timed."""
+
+    group: str
+    name: str
+    unit: str
+    job: Job
+    value: Samples
+    reference: Samples
+    reference_name: str
+    goal: Goal | None = None
+
+    def result(self, runs: Runs, judged: bool) -> dict[str, object]:
+        """The row of results.json: medians, with the best and the spread beside them.
+
+        The ratio is the median of each round's own ratio, so that a slow moment of the machine,
+        which hits both, cancels out; a goal relative to the reference is judged by it.
+        """
+        values, references = self.value(runs), self.reference(runs)
+        value, reference = statistics.median(values), statistics.median(references)
+        ratio = value / reference
+        if len(values) == len(references):
+            ratio = statistics.median(v / r for v, r in zip(values, references, strict=True))
+        limit = None if self.goal is None else self.goal.limit(reference)
+        ok: bool | None = None
+        if judged and self.goal is not None and limit is not None:
+            by_ratio = self.goal.factor and not self.goal.plus
+            ok = ratio <= self.goal.factor if by_ratio else value <= limit
+        return {
+            "name": self.name,
+            "unit": self.unit,
+            "value": round(value, 3),
+            "reference": round(reference, 3),
+            "ratio": round(ratio, 3),
+            "goal": None if limit is None else round(limit, 3),
+            "ok": ok,
+            "rule": None if self.goal is None else self.goal.text(self.unit),
+            "reference_name": self.reference_name,
+            "best": round(min(values), 3),
+            "worst": round(max(values), 3),
+            "best_reference": round(min(references), 3),
+            "samples": len(values),
+            "off_cpu": round(statistics.median(run.get("off_cpu", 0.0) for run in runs), 3),
+            "group": self.group,
+        }
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much is measured: topics of each size, rounds in a process, processes."""
+
+    lookups: tuple[int, ...] = (1_000, 10_000, 100_000, 1_000_000)
+    fills: tuple[int, ...] = (10_000, 100_000)
+    python: int = 10_000
+    queries: int = 1 << 20
+    python_queries: int = 200_000
+    bulk: int = 100_000
+    churn: int = 100_000
+    churn_seconds: int = 20
+    rounds: int = 9
+    processes: int = 3
+    judged: bool = True
+
+
+QUICK = Scale(
+    lookups=(10, 100),
+    fills=(10, 100),
+    python=100,
+    queries=1 << 12,
+    python_queries=1_000,
+    bulk=100,
+    churn=100,
+    churn_seconds=1,
+    rounds=2,
+    processes=1,
+    judged=False,
+)
+
+
+def count(number: int) -> str:
+    """1 000 as "1 k", 1 000 000 as "1 M"."""
+    for unit, size in (("M", 1_000_000), ("k", 1_000)):
+        if number >= size and number % size == 0:
+            return f"{number // size} {unit}"
+    return str(number)
+
+
+def series(key: str) -> Samples:
+    """The samples called `key`, of all runs."""
+    return lambda runs: [float(sample) for run in runs for sample in run[key]]
+
+
+def number(key: str, per: str | int = 1) -> Samples:
+    """The number called `key` divided by another one, a sample for each run."""
+    return lambda runs: [
+        float(run[key]) / float(run[per] if isinstance(per, str) else per) for run in runs
+    ]
