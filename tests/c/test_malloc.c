@@ -149,6 +149,15 @@ static rdmeta_err_t reader(cw_t *w) {
         return RDMETA_OK;
 }
 
+static rdmeta_err_t resolve(cw_t *w) {
+        rdmeta_handle_t *h = rdmeta_resolve(w->cache, "a", 1);
+
+        if (!h)
+                return RDMETA_ERR_NO_MEMORY;
+        rdmeta_handle_release(h);
+        return RDMETA_OK;
+}
+
 static void told(void *opaque, uint64_t version) {
         (void)opaque;
         (void)version;
@@ -214,7 +223,7 @@ static const step_t steps[] = {
         other_brokers, hints,         image,         back_answer,
         changes,       rebootstrap,   images_go,     image,
         purge,         image,         image_diff,    first_answer,
-        images_go};
+        images_go,     resolve};
 
 enum { STEPS = sizeof(steps) / sizeof(steps[0]) };
 
