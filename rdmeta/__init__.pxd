@@ -3,8 +3,7 @@
     cimport rdmeta
     rdmeta.rdmeta_import()                # once, when the module is imported; ImportError
 
-    cdef rdmeta.rdmeta_cache_t *cache = rdmeta.rdmeta_cache_from_object(a_metadata_cache)
-    cdef rdmeta.rdmeta_reader_t *reader = rdmeta.rdmeta_reader_new(cache, 0)
+    cdef rdmeta.rdmeta_reader_t *reader = rdmeta.rdmeta_reader_from_object(a_cache_or_image, 0)
     with nogil:
         leader = rdmeta.rdmeta_leader(reader, name, size, 0, rdmeta.rdmeta_now().mono_us)
 
@@ -12,10 +11,13 @@ Every function of the public headers is here under its own name, with nogil. Com
 `include_dirs=[rdmeta.get_include()]`; nothing is linked.
 """
 
+from libc.stdint cimport int32_t
+
 from rdmeta._capi cimport *
 
 
 cdef extern from "rdmeta_api.h":
     int rdmeta_import() except -1
     rdmeta_cache_t *rdmeta_cache_from_object(object cache) except NULL
+    rdmeta_reader_t *rdmeta_reader_from_object(object source, int32_t flags) except NULL
     rdmeta_time_t rdmeta_now() noexcept nogil

@@ -29,7 +29,7 @@ try:
 except ImportError as error:
     raise MissingExtraError.of("rdmeta.ffi", "cffi") from error
 
-__all__ = ["cache", "ffi", "leaders", "lib", "now", "prepare", "reader"]
+__all__ = ["cache", "ffi", "image", "leaders", "lib", "now", "prepare", "reader"]
 
 _B = TypeVar("_B")
 _capsule_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
@@ -85,30 +85,53 @@ lib: Any = _library(ffi)
 
 def cache(source: Any) -> Any:
     """The `rdmeta_cache_t *` of a MetadataCache, or of its capsule(); it holds a reference."""
-    pointer = ffi.cast("rdmeta_cache_t *", _pointer(source, b"rdmeta.cache"))
+    pointer = _pointer(_capsule(source), "cache")
+    if pointer is None:
+        raise TypeError(f"expected a rdmeta.MetadataCache, not {type(source).__name__}")
     return ffi.gc(lib.rdmeta_cache_ref(pointer), lib.rdmeta_cache_unref)
 
 
-def reader(source: Any, *, allow_stale: bool = False) -> Any:
-    """A new `rdmeta_reader_t *` of a MetadataCache; one thread at a time may use it.
+def image(source: Any) -> Any:
+    """The `rdmeta_image_t *` of an Image, or of its capsule(); it holds a reference."""
+    pointer = _pointer(_capsule(source), "image")
+    if pointer is None:
+        raise TypeError(f"expected a rdmeta.Image, not {type(source).__name__}")
+    return ffi.gc(lib.rdmeta_image_ref(pointer), lib.rdmeta_image_unref)
 
-    MemoryError also in the child of a fork, where there are no new readers.
+
+def reader(source: Any, *, allow_stale: bool = False) -> Any:
+    """A new `rdmeta_reader_t *` of a MetadataCache, an Image or what rdmeta.attach() gave.
+
+    Or of what their capsule() returned. One thread at a time may use it. MemoryError also in the
+    child of a fork, where a cache gives no new readers.
     """
     flags = lib.RDMETA_ALLOW_STALE if allow_stale else 0
-    made = lib.rdmeta_reader_new(cache(source), flags)
-    if made == ffi.NULL:
-        raise MemoryError("no reader")
-    return ffi.gc(made, lib.rdmeta_reader_destroy)
+    capsule = _capsule(source)
+    for kind, new in (
+        ("cache", lib.rdmeta_reader_new),
+        ("image", lib.rdmeta_image_reader),
+        ("attach", lib.rdmeta_attach_reader),
+    ):
+        pointer = _pointer(capsule, kind)
+        if pointer is not None:
+            made = new(pointer, flags)
+            if made == ffi.NULL:
+                raise MemoryError("no reader")
+            return ffi.gc(made, lib.rdmeta_reader_destroy)
+    raise TypeError(f"expected a cache or an image of rdmeta's, not {type(source).__name__}")
 
 
-def _pointer(source: Any, name: bytes) -> int:
-    """Of a capsule, or of an object that gives one; TypeError for anything else."""
+def _capsule(source: Any) -> Any:
+    return source.capsule() if hasattr(source, "capsule") else source
+
+
+def _pointer(capsule: Any, kind: str) -> Any:
+    """What a capsule of this kind holds, None if it is another, or no capsule at all."""
     try:
-        capsule = source.capsule() if hasattr(source, "capsule") else source
-        return int(_capsule_pointer(capsule, name))
-    except ValueError as error:
-        kind = type(source).__name__
-        raise TypeError(f"expected a rdmeta.MetadataCache or its capsule, not {kind}") from error
+        address = _capsule_pointer(capsule, f"rdmeta.{kind}".encode("ascii"))
+    except ValueError:
+        return None
+    return ffi.cast(f"rdmeta_{kind}_t *", address)
 
 
 def now() -> Any:

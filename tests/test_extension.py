@@ -84,8 +84,10 @@ def test_an_extension_takes_a_capsule_whose_cache_object_is_gone(doors: ModuleTy
 
 @pytest.mark.parametrize("wrong", [None, 7, object(), _core._C_API])
 def test_an_extension_refuses_what_is_no_cache(doors: ModuleType, wrong: object) -> None:
-    with pytest.raises(TypeError, match=r"expected a rdmeta\.MetadataCache, not"):
+    with pytest.raises(TypeError, match=r"expected a cache or an image of rdmeta's, not"):
         doors.leaders(wrong, "orders", 1)
+    with pytest.raises(TypeError, match=r"expected a rdmeta\.MetadataCache, not"):
+        doors.apply(wrong, b"", 1)
 
 
 def test_a_write_of_an_extension_wakes_threads_and_event_loops(

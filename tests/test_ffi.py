@@ -276,7 +276,9 @@ def test_an_out_buffer_that_does_not_fit_is_refused(cache: rdmeta.MetadataCache,
 def test_what_is_no_cache_is_refused(wrong: object) -> None:
     with pytest.raises(TypeError, match=r"expected a rdmeta\.MetadataCache"):
         door.cache(wrong)
-    with pytest.raises(TypeError, match=r"expected a rdmeta\.MetadataCache"):
+    with pytest.raises(TypeError, match=r"expected a rdmeta\.Image"):
+        door.image(wrong)
+    with pytest.raises(TypeError, match=r"expected a cache or an image of rdmeta's"):
         door.reader(wrong)
     with pytest.raises(TypeError, match="expected a rdmeta_reader_t"):
         door.leaders(ffi.new("int *"), ["orders"], [0])

@@ -19,7 +19,7 @@
  *
  * Threads: rdmeta_import() and the ..._from_object() need the GIL (or, without
  * one, an attached thread state). Nothing else here does: let go of it for
- * calls that may wait - writers, waits, walks.
+ * calls that may wait - writers, waits, walks, new readers.
  */
 #ifndef RDMETA_API_H
 #define RDMETA_API_H
@@ -85,28 +85,81 @@ static inline int rdmeta_import(void) {
         return -1;
 }
 
-/** The cache of a rdmeta.MetadataCache, or of what its capsule() returned; a
- *  new reference, the caller's, good without the object as well. NULL with an
- *  exception: TypeError for any other object. */
-static inline rdmeta_cache_t *rdmeta_cache_from_object(PyObject *object) {
-        static const char name[] = "rdmeta.cache";
-        rdmeta_cache_t *cache = NULL;
+/* What object.capsule() gives, or the object if it is a capsule; NULL without
+ * an exception: neither. */
+static inline PyObject *rdmeta_capsule_of(PyObject *object) {
         PyObject *capsule = object;
 
-        if (PyCapsule_CheckExact(object))
-                Py_INCREF(object);
-        else
+        if (!PyCapsule_CheckExact(object))
                 capsule = PyObject_CallMethod(object, "capsule", NULL);
-        if (capsule && PyCapsule_IsValid(capsule, name)) {
-                cache = (rdmeta_cache_t *)PyCapsule_GetPointer(capsule, name);
+        else
+                Py_INCREF(object);
+        if (!capsule && PyErr_ExceptionMatches(PyExc_AttributeError))
+                PyErr_Clear();
+        return capsule;
+}
+
+static inline void *rdmeta_capsule_pointer(PyObject *capsule,
+                                           const char *name) {
+        if (!capsule || !PyCapsule_IsValid(capsule, name))
+                return NULL;
+        return PyCapsule_GetPointer(capsule, name);
+}
+
+static inline void rdmeta_capsule_wrong(PyObject *object, const char *wanted) {
+        if (!PyErr_Occurred())
+                PyErr_Format(PyExc_TypeError, "expected %s, not %.200s",
+                             wanted, Py_TYPE(object)->tp_name);
+}
+
+/** The cache of a rdmeta.MetadataCache, or of what its capsule() returned; a
+ *  new reference, for rdmeta_cache_unref(), good without the object as well.
+ *  NULL with an exception: TypeError for any other object. */
+static inline rdmeta_cache_t *rdmeta_cache_from_object(PyObject *object) {
+        PyObject *capsule = rdmeta_capsule_of(object);
+        rdmeta_cache_t *cache = (rdmeta_cache_t *)rdmeta_capsule_pointer(
+                capsule, "rdmeta.cache");
+
+        if (cache)
                 rdmeta_cache_ref(cache);
-        } else if (capsule || PyErr_ExceptionMatches(PyExc_AttributeError)) {
-                PyErr_Format(PyExc_TypeError,
-                             "expected a rdmeta.MetadataCache, not %.200s",
-                             Py_TYPE(object)->tp_name);
-        }
+        else
+                rdmeta_capsule_wrong(object, "a rdmeta.MetadataCache");
         Py_XDECREF(capsule);
         return cache;
+}
+
+/** A new reader of a rdmeta.MetadataCache, an Image or what rdmeta.attach()
+ *  gave, or of what their capsule() returned; for rdmeta_reader_destroy(), and
+ *  good without the object as well. `flags`: RDMETA_ALLOW_STALE or 0. Lets go
+ *  of the GIL. NULL with an exception: TypeError, MemoryError (also in the
+ *  child of a fork). */
+static inline rdmeta_reader_t *rdmeta_reader_from_object(PyObject *object,
+                                                         int32_t flags) {
+        PyObject *capsule = rdmeta_capsule_of(object);
+        void *cache  = rdmeta_capsule_pointer(capsule, "rdmeta.cache");
+        void *image  = rdmeta_capsule_pointer(capsule, "rdmeta.image");
+        void *attach = rdmeta_capsule_pointer(capsule, "rdmeta.attach");
+        rdmeta_reader_t *reader = NULL;
+
+        if (!cache && !image && !attach) {
+                rdmeta_capsule_wrong(object, "a cache or an image of rdmeta's");
+        } else {
+                Py_BEGIN_ALLOW_THREADS
+                if (cache)
+                        reader = rdmeta_reader_new((rdmeta_cache_t *)cache,
+                                                   flags);
+                else if (image)
+                        reader = rdmeta_image_reader((rdmeta_image_t *)image,
+                                                     flags);
+                else
+                        reader = rdmeta_attach_reader((rdmeta_attach_t *)attach,
+                                                      flags);
+                Py_END_ALLOW_THREADS
+                if (!reader)
+                        PyErr_NoMemory();
+        }
+        Py_XDECREF(capsule);
+        return reader;
 }
 
 /** The clocks that a MetadataCache made without `clock=` gives to its calls:

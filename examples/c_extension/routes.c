@@ -3,29 +3,26 @@
 
 /* count_led(cache, topic, broker) -> how many partitions the broker leads */
 static PyObject *count_led(PyObject *self, PyObject *args) {
-        PyObject *object;
+        PyObject *cache;
         const char *topic;
         int broker, leader, partition = 0, led = 0;
 
         (void)self;
-        if (!PyArg_ParseTuple(args, "Osi", &object, &topic, &broker))
+        if (!PyArg_ParseTuple(args, "Osi", &cache, &topic, &broker))
                 return NULL;
-        rdmeta_reader_t *r;
-        rdmeta_cache_t *cache = rdmeta_cache_from_object(object);
-        if (!cache)
+        rdmeta_reader_t *r = rdmeta_reader_from_object(cache, 0);
+        if (!r)
                 return NULL;
-        Py_BEGIN_ALLOW_THREADS /* readers take no lock and need no GIL */
-        r = rdmeta_reader_new(cache, 0);
+        Py_BEGIN_ALLOW_THREADS /* lookups take no lock and need no GIL */
         int64_t now = rdmeta_now().mono_us;
-        while (r && (leader = rdmeta_leader(r, topic, strlen(topic), partition,
-                                            now)) > RDMETA_NOT_CACHED) {
+        while ((leader = rdmeta_leader(r, topic, strlen(topic), partition,
+                                       now)) > RDMETA_NOT_CACHED) {
                 led += leader == broker;
                 partition++;
         }
         rdmeta_reader_destroy(r);
-        rdmeta_cache_unref(cache);
         Py_END_ALLOW_THREADS
-        return r ? PyLong_FromLong(led) : PyErr_NoMemory();
+        return PyLong_FromLong(led);
 }
 
 static PyMethodDef methods[] = {

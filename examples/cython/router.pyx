@@ -7,19 +7,13 @@ rdmeta.rdmeta_import()  # once: finds the C code inside rdmeta
 cdef class Router:
     """Counts the records a broker gets: topic by name, partitions in a buffer, no GIL."""
 
-    cdef rdmeta.rdmeta_cache_t *cache
     cdef rdmeta.rdmeta_reader_t *reader
 
     def __cinit__(self, cache):
-        self.cache = rdmeta.rdmeta_cache_from_object(cache)  # a reference of our own
-        self.reader = rdmeta.rdmeta_reader_new(self.cache, 0)
-        if self.reader is NULL:
-            raise MemoryError
+        self.reader = rdmeta.rdmeta_reader_from_object(cache, 0)  # of the live cache; ours
 
     def __dealloc__(self):
         rdmeta.rdmeta_reader_destroy(self.reader)
-        if self.cache is not NULL:
-            rdmeta.rdmeta_cache_unref(self.cache)
 
     def count(self, bytes topic, const int32_t[::1] partitions, int32_t broker):
         cdef const char *name = topic

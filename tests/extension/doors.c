@@ -5,10 +5,9 @@
 
 #include "doors.h"
 
-/* leaders(cache, topic, partitions) -> [leader, ...], looked up without the
- * GIL, all of them with one reader. */
+/* leaders(source, topic, n) -> [leader, ...] of partitions 0 .. n - 1, looked
+ * up without the GIL, all of them with one reader. */
 static PyObject *leaders(PyObject *module, PyObject *args) {
-        rdmeta_cache_t *cache;
         rdmeta_reader_t *reader;
         int32_t found[64];
         const char *topic;
@@ -19,19 +18,15 @@ static PyObject *leaders(PyObject *module, PyObject *args) {
         (void)module;
         if (!PyArg_ParseTuple(args, "Os#i", &object, &topic, &len, &n))
                 return NULL;
-        cache = rdmeta_cache_from_object(object);
-        if (!cache)
+        reader = rdmeta_reader_from_object(object, 0);
+        if (!reader)
                 return NULL;
         Py_BEGIN_ALLOW_THREADS
-        reader = rdmeta_reader_new(cache, 0);
-        for (i = 0; reader && i < n && i < 64; i++)
+        for (i = 0; i < n && i < 64; i++)
                 found[i] = rdmeta_leader(reader, topic, (size_t)len, i,
                                          rdmeta_now().mono_us);
         rdmeta_reader_destroy(reader);
-        rdmeta_cache_unref(cache);
         Py_END_ALLOW_THREADS
-        if (!reader)
-                return PyErr_NoMemory();
         list = PyList_New(0);
         for (i = 0; list && i < n && i < 64; i++) {
                 PyObject *value = PyLong_FromLong(found[i]);
