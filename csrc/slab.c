@@ -3,7 +3,7 @@
 #include "alloc.h"
 
 /* From CHUNK_LARGE bytes on, chunks are large pages. */
-enum { CHUNK_MIN = 16 << 10, CHUNK_LARGE = 4 << 20 };
+enum { CHUNK_MIN = 16 << 10, CHUNK_LARGE = 16 << 20 };
 
 void rdmeta_slab_init(rdmeta_slab_t *slab, const rdmeta_allocator_t *allocator,
                       size_t unit, size_t lead) {
