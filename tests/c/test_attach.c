@@ -250,7 +250,7 @@ static void test_nothing_there_at_first_is_an_error(void) {
         rdmeta_attach_destroy(NULL);
 }
 
-/* ---- who holds what ------------------------------------------------------ */
+/* ---- who holds what --------------------------------------------------- */
 
 static void test_readers_and_images_outlive_the_attach_and_the_file(void) {
         rdmeta_image_t *image;
@@ -337,7 +337,7 @@ static void test_any_allocation_may_fail_and_the_last_good_one_stays(void) {
         cw_destroy(&f.w);
 }
 
-/* ---- age ------------------------------------------------------------------ */
+/* ---- age -------------------------------------------------------------- */
 
 static int64_t age(rdmeta_attach_t *a, rdmeta_time_t now) {
         rdmeta_image_t *image = rdmeta_attach_image(a, now);
@@ -419,7 +419,7 @@ static void test_what_lies_there_for_long_becomes_stale(void) {
         cw_destroy(&f.w);
 }
 
-/* ---- fork ----------------------------------------------------------------- */
+/* ---- fork ------------------------------------------------------------- */
 
 static void child_follows(rdmeta_attach_t *a, rdmeta_reader_t *r,
                           const feeder_t *f, int64_t t) {

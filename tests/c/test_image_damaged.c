@@ -146,7 +146,7 @@ static void test_any_byte_that_is_another_is_found_or_says_nothing(void) {
         sound_destroy(&s);
 }
 
-/* ---- those who mean it: sums that hold ----------------------------------- */
+/* ---- those who mean it: sums that hold -------------------------------- */
 
 static void resign(uint8_t *bytes, size_t size) {
         rdmeta_file_head_t head;
@@ -193,7 +193,7 @@ static void test_a_forged_file_is_refused_or_can_be_read(void) {
         sound_destroy(&s);
 }
 
-/* ---- one thing at a time, with sums that hold ----------------------------- */
+/* ---- one thing at a time, with sums that hold ------------------------- */
 
 typedef void (*forge_t)(sound_t *s, rdmeta_file_head_t *h);
 

@@ -90,7 +90,7 @@ static void test_the_first_answer_makes_it_valid_and_changes_nothing(void) {
         cw_destroy(&v);
 }
 
-/* ---- what is remembered -------------------------------------------------- */
+/* ---- what is remembered ----------------------------------------------- */
 
 static void test_an_older_answer_does_not_pass_as_the_first(void) {
         rdmeta_image_t *image;
@@ -180,7 +180,7 @@ static void test_a_sweep_forgets_what_is_gone_after_max_age(void) {
         cw_destroy(&v);
 }
 
-/* ---- who follows --------------------------------------------------------- */
+/* ---- who follows ------------------------------------------------------ */
 
 static void test_who_follows_changes_is_told_to_read_anew(void) {
         rdmeta_image_t *image;
@@ -227,7 +227,7 @@ static void test_who_waits_is_woken(void) {
         cw_destroy(&v);
 }
 
-/* ---- into what, and out of what ------------------------------------------- */
+/* ---- into what, and out of what --------------------------------------- */
 
 static void test_a_cache_that_knows_something_refuses(void) {
         rdmeta_image_t *image, *now;
