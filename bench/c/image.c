@@ -7,7 +7,8 @@
  * go. `order`: an image's first walk, which sorts it, nanoseconds a partition.
  * `cache`, `fresh` and `held`: a leader, nanoseconds, by a reader of the cache,
  * of an image just taken, and of one after the change; each reader gets the
- * same random queries. `bulk`: the same as `fresh`, all in one call. `held_bytes`: what the image holds after the change.
+ * same random queries. `bulk`: the same as `fresh`, all in one call.
+ * `held_bytes`: what the image holds after the change.
  */
 #include "common.h"
 
@@ -30,8 +31,8 @@ typedef struct bench {
         query_t *queries;
         rdmeta_str_t *names; /* the same queries, for one call */
         int32_t *rows, *out;
-        bench_samples_t take, bulk, apply, apply_held, release, order, cached, fresh,
-                held, held_bytes;
+        bench_samples_t take, apply, apply_held, release, order, cached, fresh,
+                held, bulk, held_bytes;
 } bench_t;
 
 static void ask(bench_t *b) {
