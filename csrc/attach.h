@@ -50,6 +50,13 @@ RDMETA_INLINE int rdmeta_attach_inside(const rdmeta_reader_t *r) {
         return (r->reading.depth & ~RDMETA_READING_SPECIAL) != 0;
 }
 
+/* It is time to look, or another reader has gone over. */
+RDMETA_INLINE int rdmeta_attach_is_due(const rdmeta_reader_t *r,
+                                       int64_t mono_us) {
+        return mono_us >= r->look_at ||
+               rdmeta_attach_changes(r->attach) != r->changes;
+}
+
 /* At the begin of a call that is told the time, on any reader. */
 RDMETA_INLINE void rdmeta_attach_time(rdmeta_reader_t *r, int64_t mono_us) {
         int inside;
@@ -57,8 +64,7 @@ RDMETA_INLINE void rdmeta_attach_time(rdmeta_reader_t *r, int64_t mono_us) {
         if (RDMETA_LIKELY(!r->attach))
                 return;
         inside = rdmeta_attach_inside(r);
-        if (RDMETA_UNLIKELY(mono_us >= r->look_at ||
-                            rdmeta_attach_changes(r->attach) != r->changes)) {
+        if (RDMETA_UNLIKELY(rdmeta_attach_is_due(r, mono_us))) {
                 if (inside && r->handed)
                         r->due_us = mono_us;
                 else

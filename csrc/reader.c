@@ -107,7 +107,7 @@ static RDMETA_NOINLINE int32_t image_leader(rdmeta_reader_t *r,
                                             int64_t mono_us) {
         if (RDMETA_UNLIKELY(len - 1 >= RDMETA_NAME_MAX))
                 return RDMETA_NOT_CACHED;
-        if (r->attach && RDMETA_UNLIKELY(mono_us >= r->look_at ||
+        if (r->attach && RDMETA_UNLIKELY(rdmeta_attach_is_due(r, mono_us) ||
                                          rdmeta_attach_inside(r)))
                 return followed_leader(r, topic, len, partition, mono_us);
         return r->image->ops->leader(r->image, topic, len, partition, mono_us,
