@@ -1,5 +1,8 @@
 # cython: language_level=3, binding=False, embedsignature=True, embedsignature.format=clinic
 # cython: boundscheck=False, wraparound=False, cdivision=True
+# Threads under one GIL share readers, so free-threaded builds are to switch it on; and the types
+# are those of one interpreter.
+# cython: freethreading_compatible=False, subinterpreters_compatible=no
 """Converts between Python and the C core. No algorithms and no policy: those are in csrc/."""
 
 from cpython.buffer cimport (PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBUF_SIMPLE, PyBUF_WRITABLE,

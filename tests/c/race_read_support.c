@@ -1,7 +1,7 @@
 /* Readers of every kind: what each reads carries its own proof. */
 #include "race_world.h"
 
-enum { BATCH = 40 };
+enum { BATCH = 40, IMAGED = 12 };
 
 static void worker_did(race_worker_t *x) {
         atomic_fetch_add_explicit(&x->done, 1, memory_order_relaxed);
@@ -258,6 +258,64 @@ static void read_watch(race_worker_t *x) {
         rdmeta_watch_destroy(all);
 }
 
+/* What an image says is whole, and the same however long it is held. */
+static void read_image(race_worker_t *x) {
+        rdmeta_image_t *image =
+                rdmeta_cache_image(x->world->cache, race_now(x->world));
+        rdmeta_reader_t *r = rdmeta_image_reader(image, RDMETA_ALLOW_STALE);
+        const rdmeta_topic_t *first[IMAGED], *again;
+        uint32_t topics[IMAGED];
+        const rdmeta_brokers_t *brokers;
+        int k;
+
+        CHECK(image && r);
+        rdmeta_reader_enter(r);
+        brokers = rdmeta_brokers(r);
+        for (k = 0; k < IMAGED; k++)
+                topics[k] = any_topic(x);
+        for (k = 0; k < 2 * IMAGED; k++) {
+                const int slot          = k % IMAGED;
+                const rdmeta_str_t name = race_name(x->world, topics[slot]);
+
+                rdmeta_topic_find(r, name.data, name.len, any_now(x), &again);
+                if (k < IMAGED)
+                        first[slot] = again;
+                CHECK(again == first[slot]);
+                if (again && race_topic_check(x->world, r, again) ==
+                                     topics[slot])
+                        worker_did(x);
+                worker_linger(x);
+        }
+        CHECK(rdmeta_brokers(r) == brokers);
+        race_brokers_check(brokers);
+        rdmeta_reader_leave(r);
+        rdmeta_reader_destroy(r);
+        rdmeta_image_unref(image);
+}
+
+/* A handle leads to its topic, gone and come again as it may be. */
+static void read_handle(race_worker_t *x) {
+        const uint32_t i        = any_topic(x);
+        const rdmeta_str_t name = race_name(x->world, i);
+        rdmeta_handle_t *h = rdmeta_resolve(x->world->cache, name.data,
+                                            name.len);
+        int k;
+
+        CHECK(h);
+        for (k = 0; k < BATCH; k++) {
+                const uint32_t p = (uint32_t)test_below(&x->rng, 10);
+
+                if (race_leader_check(i, p,
+                                      rdmeta_handle_leader(x->reader, h,
+                                                           (int32_t)p,
+                                                           any_now(x)),
+                                      x->stale))
+                        worker_did(x);
+                worker_linger(x);
+        }
+        rdmeta_handle_release(h);
+}
+
 /* ---- all of them at once ------------------------------------------------- */
 
 typedef struct kind {
@@ -278,7 +336,9 @@ static const kind_t kinds[] = {
     {read_changes, 0},
     {read_wait, -1},
     {read_coming_and_going, -1},
-    {read_watch, -1}};
+    {read_watch, -1},
+    {read_image, -1},
+    {read_handle, 0}};
 
 _Static_assert(sizeof(kinds) / sizeof(kinds[0]) == RACE_KINDS,
                "each kind has a worker");

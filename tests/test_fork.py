@@ -1,0 +1,179 @@
+"""The child of a fork reads and lets go; writing there is refused, whatever the parent was at."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import signal
+import threading
+import time
+import traceback
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from frames import P, T, response
+
+from rdmeta import MetadataCache
+from rdmeta.errors import ForkedError
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no fork()")
+NAMES = [f"t{i}" for i in range(200)]
+
+
+@pytest.fixture
+def cache() -> MetadataCache:
+    cache = MetadataCache()
+    tell(cache, 0)
+    return cache
+
+
+def tell(cache: MetadataCache, epoch: int) -> None:
+    rows = [P(i, (epoch + i) % 3 + 1, epoch) for i in range(20)]
+    cache.apply(response(12, [T(name, rows) for name in NAMES]), 12)
+
+
+def image_of(cache: Any) -> Any:
+    if not hasattr(cache, "image"):
+        pytest.skip("a cache has no image() here")
+    return cache.image()
+
+
+def in_a_child(act: Callable[[], None]) -> None:
+    """Do it in the child of a fork, where it has to end in time and without an exception."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # threads are what this is about
+        child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.alarm(20)
+            act()
+            code = 7
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+
+def read(cache: MetadataCache) -> None:
+    for name in NAMES[::20]:
+        topic = cache.topic(name)
+        assert len({p.leader_epoch for p in topic.partitions}) == 1
+        assert [p.leader for p in topic.partitions] == list(cache.leaders([name] * 20, range(20)))
+        assert cache.leader(name, 3) == cache.partition(name, 3).leader
+        assert cache.age(name) >= 0
+    assert len(cache.brokers) == 3
+    assert cache.stats()["topics"] == len(NAMES)
+
+
+WRITES: list[Callable[[MetadataCache], object]] = [
+    lambda cache: tell(cache, 9),
+    lambda cache: cache.apply_failure(NAMES),
+    lambda cache: cache.apply_leader_hint("t0", 0, 1, 99),
+    lambda cache: cache.hint(["new"]),
+    lambda cache: cache.purge_hints(),
+    lambda cache: cache.purge(),
+    lambda cache: cache.wait_change(cache.version),
+    lambda cache: cache.wait_for_topic("new", timeout=None),
+]
+
+
+def refused(cache: MetadataCache) -> None:
+    for write in WRITES:
+        with pytest.raises(ForkedError):
+            write(cache)
+    assert cache.sweep() is None
+
+
+def test_a_fork_in_the_middle_of_a_write_leaves_a_child_that_reads(cache: MetadataCache) -> None:
+    stop = threading.Event()
+
+    def write() -> None:
+        epoch = 0
+        while not stop.is_set():
+            epoch += 1
+            tell(cache, epoch)
+            cache.hint(["new"])
+
+    def act() -> None:
+        read(cache)
+        refused(cache)
+        read(cache)
+
+    writers = [threading.Thread(target=write) for _ in range(2)]
+    for writer in writers:
+        writer.start()
+    try:
+        for _ in range(40):
+            in_a_child(act)
+            time.sleep(0.001)
+    finally:
+        stop.set()
+        for writer in writers:
+            writer.join()
+    read(cache)
+
+
+def test_a_child_lets_go_of_all_it_was_born_with() -> None:
+    held = [MetadataCache() for _ in range(3)]
+    for cache in held:
+        tell(cache, 1)
+        cache.topics()
+    sink = os.open(os.devnull, os.O_WRONLY)
+    watches = [cache._watch(sink) for cache in held]
+
+    def act() -> None:
+        watches[0].close()
+        read(held[1])
+        watches.clear()
+        held.clear()
+        gc.collect()
+
+    for _ in range(5):
+        in_a_child(act)
+    for watch in watches:
+        watch.close()
+    os.close(sink)
+
+
+def test_an_image_reads_in_the_child_and_may_outlive_its_cache(cache: MetadataCache) -> None:
+    image = image_of(cache)
+    topics = image.topics()
+    tell(cache, 5)
+
+    def act() -> None:
+        nonlocal cache, image
+        assert image.topics() == topics
+        del cache
+        gc.collect()
+        assert image.leader("t7", 3) == topics[0].partitions[3].leader
+        del image
+        gc.collect()
+
+    for _ in range(10):
+        in_a_child(act)
+    tell(cache, 6)
+    assert image.topics() == topics
+
+
+def test_a_loop_of_the_childs_own_reads_and_is_refused_to_wait(cache: MetadataCache) -> None:
+    async def wait() -> None:
+        with pytest.raises(ForkedError):
+            await cache.wait_change_async(cache.version, 10)
+        assert cache.leader("t0", 0) in (1, 2, 3)
+
+    async def parent() -> None:
+        waiter = asyncio.create_task(cache.wait_change_async(cache.version, 50))
+        await asyncio.sleep(0.01)
+        for _ in range(5):
+            in_a_child(lambda: asyncio.set_event_loop(None))
+        tell(cache, 3)
+        assert await waiter == cache.version
+
+    in_a_child(lambda: asyncio.run(wait()))
+    asyncio.run(parent())
