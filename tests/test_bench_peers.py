@@ -19,7 +19,7 @@ import rdmeta
 from bench import build, machine
 from bench.peers import figures, report
 from bench.peers.figures import COLD, HOT, QUICK, RANDOM, Line, Scale, known, lead, planned
-from bench.peers.peers import PEERS, Limits, Missing, Peer, debian
+from bench.peers.peers import PEERS, Limits, Missing, Peer, complaint, debian
 from bench.peers.run import MeasureError, State, served, work, workload
 
 KEYS = {"name", "unit", "value", "reference", "ratio", "goal", "ok", "run", "machine", "version"}
@@ -197,6 +197,13 @@ def test_a_peer_that_goes_takes_its_samples_with_it_and_ours_ends_the_run() -> N
     assert state.runs == {("go", 10): [{}]}
     with pytest.raises(MeasureError, match="rdmeta: no compiler"):
         state.drop(PEERS[0], "no compiler")
+
+
+def test_a_reason_is_the_line_with_the_error_without_colours_and_addresses() -> None:
+    said = "\x1b[1mhello\x1b[m\n[\x1b[31mERROR\x1b[m] no https://registry.example/x here\n"
+    assert complaint(said) == "[ERROR] no <address> here"
+    assert complaint("only this") == "only this"
+    assert complaint("") == ""
 
 
 def test_nothing_is_installed_when_told_so() -> None:

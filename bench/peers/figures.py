@@ -108,8 +108,8 @@ class Scale:
     queries: int = 1 << 18
     turns: int = 3
     rounds: int = 7
-    seconds: int = 4
-    warm: float = 6
+    seconds: int = 2
+    warm: float = 4
     judged: bool = True
 
 

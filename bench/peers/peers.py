@@ -8,6 +8,7 @@ the run goes on without it.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -60,9 +61,18 @@ def output(command: Sequence[str], what: str, cwd: Path = build.ROOT) -> str:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise Missing(f"{what}: {error}") from error
     if done.returncode:
-        words = [line for line in (done.stderr + done.stdout).splitlines() if line.strip()]
-        raise Missing(f"{what}: {words[0].strip()[:300] if words else done.returncode}")
+        raise Missing(f"{what}: {complaint(done.stderr + done.stdout) or done.returncode}")
     return done.stdout.strip()
+
+
+def complaint(text: str) -> str:
+    """The line that says what went wrong: the first with "error" in it, or the first; without
+    colours and addresses of registries."""
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", text)
+    plain = re.sub(r"https?://[^\s'\")]+", "<address>", plain)
+    lines = [line.strip() for line in plain.splitlines() if line.strip()]
+    found = next((line for line in lines if "error" in line.lower()), lines[0] if lines else "")
+    return found[:300]
 
 
 def debian(install: bool, *packages: str) -> None:

@@ -1,3 +1,3 @@
 module rdmeta/bench/peers
 
-go 1.21
+go 1.19
