@@ -109,7 +109,7 @@ class Scale:
     turns: int = 3
     rounds: int = 7
     seconds: int = 2
-    warm: float = 4
+    warm: float = 6
     judged: bool = True
 
 
