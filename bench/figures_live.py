@@ -179,6 +179,17 @@ def _waits(scale: Scale) -> Iterable[Figure]:
             other,
             Goal(plus=limit),
         )
+    job = _live("attach", scale, topics, scale.python_queries, min(5, scale.rounds), 1)
+    yield Figure(
+        "waits",
+        "change -> seen by an attached process, p99",
+        "ms",
+        job,
+        series("p99"),
+        series("median"),
+        "median",
+        Goal(plus=100),
+    )
 
 
 def _arrow(scale: Scale) -> Iterable[Figure]:

@@ -3,6 +3,7 @@
     handle   t.leader(p) beside no-op methods, and both lookups in Cython without the GIL
     bulk     leaders() of a list of str, of prepared names, and through cffi
     waits    from a change to the waiter that it wakes: a thread, an asyncio task
+    attach   from a change to the process that reads the published file
     arrow    to_arrow("partitions"), into memory that others can read
 
 Each prints one JSON object of samples, one a round.
@@ -15,10 +16,13 @@ import asyncio
 import gc
 import json
 import random
+import subprocess
 import sys
+import tempfile
 import threading
 from array import array
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from time import perf_counter, perf_counter_ns, sleep, thread_time, thread_time_ns
 from typing import Any
 
@@ -242,6 +246,56 @@ def measure_waits(topics: int, queries: int, rounds: int, seed: int) -> Samples:
     return out
 
 
+# ---- another process ----------------------------------------------------------------------------
+
+
+def follow(path: str, topic: str) -> None:
+    """The other process: says when it saw another leader."""
+    attached = rdmeta.attach(path)
+    seen = attached.leader(topic, 0)
+    print("ready", flush=True)
+    while True:
+        leader = attached.leader(topic, 0)
+        if leader != seen:
+            print(perf_counter_ns(), leader, flush=True)
+            seen = leader
+        sleep(0.001)
+
+
+def measure_attach(topics: int, queries: int, rounds: int, seed: int) -> Samples:
+    """Milliseconds from a change to a process that looks once a millisecond, p99 and median."""
+    cache = filled(topics, seed)
+    change = Change(cache)
+    count = max(20, queries // 2000)
+    out: Samples = {"p99": [], "median": []}
+    with tempfile.TemporaryDirectory() as directory:
+        path = str(Path(directory, "bench.rdmeta"))
+        with cache.publish(path):
+            command = [sys.executable, "-m", "bench.live", "follow", f"--path={path}"]
+            reader = subprocess.Popen(
+                command, stdout=subprocess.PIPE, text=True, cwd=build.ROOT, bufsize=1
+            )
+            assert reader.stdout is not None
+            try:
+                if reader.stdout.readline().strip() != "ready":
+                    raise SystemExit("the process that follows did not start")
+                change()  # whatever the leader was, it alternates from here on
+                reader.stdout.readline()
+                for _ in range(rounds):
+                    took = []
+                    for _ in range(count):
+                        begin = change()
+                        seen = int(reader.stdout.readline().split()[0])
+                        took.append((seen - begin) / 1e6)
+                        sleep(random.uniform(0, 0.03))
+                    out["p99"].append(p99(took))
+                    out["median"].append(sorted(took)[count // 2])
+            finally:
+                reader.kill()
+                reader.wait()
+    return out
+
+
 # ---- Arrow --------------------------------------------------------------------------------------
 
 
@@ -271,6 +325,7 @@ PARTS: dict[str, Callable[[int, int, int, int], Samples]] = {
     "handle": measure_handle,
     "bulk": measure_bulk,
     "waits": measure_waits,
+    "attach": measure_attach,
     "arrow": measure_arrow,
 }
 
@@ -278,12 +333,16 @@ PARTS: dict[str, Callable[[int, int, int, int], Samples]] = {
 def main() -> int:
     """Measure one part and print it."""
     parser = argparse.ArgumentParser(prog="python -m bench.live", description=__doc__)
-    parser.add_argument("part", choices=[*PARTS])
+    parser.add_argument("part", choices=[*PARTS, "follow"])
     parser.add_argument("--topics", type=int, default=10_000)
     parser.add_argument("--queries", type=int, default=200_000)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--path", help="of follow, the other process of attach")
     args = parser.parse_args()
+    if args.part == "follow":
+        follow(args.path, name(0))
+        return 0
     if args.part in ("handle", "bulk", "arrow"):
         pin()
     gc.disable()
