@@ -31,6 +31,31 @@ cdef void cache_capsule_end(object capsule) noexcept:
         rdmeta_cache_unref(<rdmeta_cache_t *> cache)
 
 
+cdef object image_capsule(rdmeta_image_t *image):
+    """A capsule with a reference of its own."""
+    capsule = PyCapsule_New(image, "rdmeta.image", image_capsule_end)
+    rdmeta_image_ref(image)
+    return capsule
+
+
+cdef void image_capsule_end(object capsule) noexcept:
+    cdef void *image = PyCapsule_GetPointer(capsule, "rdmeta.image")
+    with nogil:
+        rdmeta_image_unref(<rdmeta_image_t *> image)
+
+
+cdef object attach_capsule(Attached attached):
+    """A capsule that keeps the object, whose pointer it holds."""
+    capsule = PyCapsule_New(attached.attach, "rdmeta.attach", attach_capsule_end)
+    PyCapsule_SetContext(capsule, <void *> attached)
+    Py_INCREF(attached)
+    return capsule
+
+
+cdef void attach_capsule_end(object capsule) noexcept:
+    Py_DECREF(<object> PyCapsule_GetContext(capsule))
+
+
 def _leaders(size_t reader, topics, partitions, out, int64_t mono_us, /):
     """rdmeta_leaders() of a rdmeta_reader_t at an address; what rdmeta.ffi.leaders() does."""
     cdef Names names = names_of(topics)

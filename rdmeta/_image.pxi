@@ -116,6 +116,10 @@ cdef class Image(Reading):
         if err:
             raise refused(err, number, raw, "image for")
 
+    def capsule(self):
+        """A PyCapsule "rdmeta.image" that holds this image, a rdmeta_image_t, for other extensions."""
+        return image_capsule(self.image)
+
     def verify(self):
         """Read all of it: every checksum, every topic, every way to one. MalformedError."""
         cdef rdmeta_err_t err
@@ -237,6 +241,10 @@ cdef class Attached(Reading):
         cdef rdmeta_image_info_t info
         self.look_info(&info)
         return answered_at(info.shared_deadline_us, info.max_age_us)
+
+    def capsule(self):
+        """A PyCapsule "rdmeta.attach" of a rdmeta_attach_t, for readers of other extensions."""
+        return attach_capsule(self)
 
     def __reduce__(self):
         if not self.ticking:

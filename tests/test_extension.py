@@ -74,6 +74,19 @@ def test_python_reads_what_an_extension_wrote(
         doors.apply(cache, b"\0", 12)
 
 
+def test_an_extension_reads_images_and_files_as_it_reads_caches(
+    doors: ModuleType, cache: rdmeta.MetadataCache, tmp_path: Path
+) -> None:
+    image = cache.image()
+    image.save(tmp_path / "image")
+    cache.apply(response(12, [MOVED]), 12, rdmeta.ALL)
+    assert doors.leaders(image, "orders", 3) == [1, 2, 3]
+    assert doors.leaders(rdmeta.attach(tmp_path / "image"), "orders", 3) == [1, 2, 3]
+    assert doors.leaders(rdmeta.Image.open(tmp_path / "image").capsule(), "orders", 1) == [1]
+    with pytest.raises(TypeError, match=r"expected a rdmeta\.MetadataCache, not rdmeta"):
+        doors.apply(image, b"", 1)
+
+
 def test_an_extension_takes_a_capsule_whose_cache_object_is_gone(doors: ModuleType) -> None:
     cache = rdmeta.MetadataCache()
     capsule = cache.capsule()

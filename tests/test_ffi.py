@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import threading
+import time
 from array import array
 from pathlib import Path
 from typing import Any
@@ -110,6 +111,30 @@ def test_readers_and_caches_outlive_the_python_object(cache: rdmeta.MetadataCach
     apply(held, response(12, [MOVED]))
     assert lib.rdmeta_leader(reader, b"orders", 6, 0, door.now().mono_us) == 3
     assert lib.rdmeta_cache_version(held) == 2
+
+
+def test_readers_of_images_and_files_outlive_their_objects(
+    cache: rdmeta.MetadataCache, tmp_path: Path
+) -> None:
+    path = tmp_path / "image"
+    image = cache.image()
+    image.save(path)
+    attached = rdmeta.attach(path, look=0.001)
+    held = door.image(image)
+    capsules = [image.capsule(), attached.capsule(), rdmeta.Image.open(path).capsule()]
+    readers = [door.reader(capsule) for capsule in capsules]
+    cache.apply(response(12, [MOVED]), 12, rdmeta.ALL)
+    cache.image().save(path)
+    del image, attached, capsules
+    gc.collect()
+    time.sleep(0.05)  # the coarse clock's tick, and the look
+    now = door.now().mono_us
+    found = [lib.rdmeta_leader(reader, b"orders", 6, 0, now) for reader in readers]
+    assert found == [1, 3, 1]
+    assert list(door.leaders(readers[1], ["orders"], [0])) == [3]
+    info = ffi.new("rdmeta_image_info_t *")
+    lib.rdmeta_image_info(held, info)
+    assert info.version == 1
 
 
 def test_a_write_wakes_threads_and_event_loops(cache: rdmeta.MetadataCache) -> None:

@@ -130,7 +130,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The interpreter of a new environment: the wheel, and what its examples use besides."""
     directory = tmp_path_factory.mktemp("installed")
     python = empty_environment(directory / "env")
-    packages = ["setuptools", "Cython", "numpy", "kafka-python"]
+    packages = ["setuptools", "Cython", "numpy", "kafka-python", "polars", "duckdb"]
     run(python, "-m", "pip", "install", f"{wheel}[kafka,cffi,arrow]", *packages, cwd=directory)
     return python
 
