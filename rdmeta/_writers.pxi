@@ -7,13 +7,14 @@ cdef class CacheWriter(CacheState):
     """
 
     def apply(self, body, api_version, asked=None, broker=None, *, sent_version=None,
-              tolerate_trailing=False, rebootstrapped=False, candidates=0):
+              tolerate_trailing=False, rebootstrapped=False, candidates=0, reason=None):
         """Apply a Metadata response's body, any bytes-like object without the response header.
 
         `asked` decides what absence means: None (not known: merges, removes nothing), ALL, names, ids,
         () for brokers only, or the Request that was sent. `broker` is who answered. `sent_version` is
         the cache's version when the request left: what was learned since is not removed; by default the
         version now. `candidates` is how many brokers could have been asked, 0 for all known ones.
+        `reason` is why it was asked for, for reason(); by default that of a Request.
         `rebootstrapped` lets another cluster's id replace everything (KIP-1102), `tolerate_trailing`
         one byte too many pass, which librdkafka's mock brokers send.
 
@@ -22,6 +23,8 @@ cdef class CacheWriter(CacheState):
         of a top-level error (v13), ForkedError; each with what is known of the answer as `.applied`.
         """
         cdef int16_t v = <int16_t> integer(api_version, "api_version", INT16_MIN, INT16_MAX)
+        if not (asked is None or asked is ALL or isinstance(asked, (Request, str, bytes))):
+            asked = tuple(asked)
         cdef Asked a = asked_of(asked, broker, sent_version, rdmeta_cache_version(self.cache))
         cdef rdmeta_applied_t out
         cdef rdmeta_time_t now
@@ -44,11 +47,47 @@ cdef class CacheWriter(CacheState):
             PyBuffer_Release(&data)
         applied = applied_of(&out)
         if not err:
+            self.note_reason(asked, reason)
             return applied
         error = from_code(out.error if err == RDMETA_ERR_RESPONSE else err,
                           f"Metadata v{v} response{where}")
         error.applied = applied
         raise error
+
+    cdef int note_reason(self, object asked, object reason) except -1:
+        """Keep why an answer was asked for. Who gives no reasons pays for none."""
+        if isinstance(asked, Request):
+            reason = asked.reason if reason is None else reason
+            asked = asked.topics
+        if asked is ALL:
+            self.reasons = {}
+            self.whole_reason = reason
+            return 0
+        if asked is None or (reason is None and self.whole_reason is None and not self.reasons):
+            return 0
+        for topic in asked:
+            if not isinstance(topic, str):
+                known = self.topic_by_id(topic, None, allow_stale=True)
+                if known is None:
+                    continue
+                topic = known.name
+            self.reasons[topic] = reason
+        if len(self.reasons) > self.reasons_at_most:  # names that are gone are let go
+            known = set(self.names(allow_stale=True))
+            self.reasons = {name: why for name, why in self.reasons.items() if name in known}
+            self.reasons_at_most = 2 * len(self.reasons) + 1024
+        return 0
+
+    def reason(self, topic):
+        """Why the last answer about a topic was asked for, in the words of who asked.
+
+        None if that was not said to apply(). Errors as of age(). An answer to nobody knows whom
+        (asked=None), and what comes in through another door than Python's, says no reason: then it is
+        that of the answer before. It is kept for this cache, and not in its images.
+        """
+        cdef rdmeta_topic_info_t info
+        self.topic_info(topic, &info, self.now())
+        return self.reasons.get(topic, self.whole_reason)
 
     def apply_failure(self, asked=None):
         """A request failed: end its hints, every one if it did not name topics."""

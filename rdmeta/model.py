@@ -44,7 +44,8 @@ class Request(NamedTuple):
     """A Metadata request as it was sent, to be handed back with its answer.
 
     `topics` is ALL, names, ids (uuid.UUID or 16 bytes), or () for brokers only. `sent_version` is
-    the cache's version when the request left.
+    the cache's version when the request left. `reason` is why it was asked for, in the caller's
+    words: see MetadataCache.reason().
     """
 
     topics: All | Collection[str] | Collection[bytes | UUID] = ALL
@@ -52,6 +53,7 @@ class Request(NamedTuple):
     topic_authorized_operations: bool = False
     cluster_authorized_operations: bool = False
     sent_version: int | None = None
+    reason: str | None = None
 
 
 class Broker(NamedTuple):

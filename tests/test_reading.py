@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import gc
+import uuid
+
 import frames
+import pytest
 from clocks import Clock
 from frames import P, T
 
-from rdmeta import DENIED, UNKNOWN_TOPIC
+from rdmeta import ALL, DENIED, UNKNOWN_TOPIC, NotCachedError, Request
 from rdmeta._core import MetadataCache, Reading
 
 
@@ -33,3 +37,37 @@ def test_names_are_those_of_the_topics_that_topics_would_give() -> None:
     assert cache.names(internal=True) == ["_internal"]
     assert cache.names(internal=False, allow_stale=True) == ["alpha", "beta"]
     assert cache.names(prefix="b") == ["beta"]
+
+
+def test_why_a_topic_was_asked_for_is_told() -> None:
+    cache = MetadataCache()
+    raw = frames.topic_id("b")
+    body = frames.response(12, topics=[T("a"), T("b", id=raw), T("c")])
+    cache.apply(body, 12, ALL)
+    assert cache.reason("a") is None
+    cache.apply(body, 12, ALL, reason="start")
+    assert [cache.reason(name) for name in "abc"] == ["start"] * 3
+    cache.apply(body, 12, Request(["a"], reason="not the leader"))
+    cache.apply(body, 12, [uuid.UUID(bytes=raw)], reason="unknown id")
+    cache.apply(body, 12, None, reason="who knows")
+    assert [cache.reason(name) for name in "abc"] == ["not the leader", "unknown id", "start"]
+    cache.apply(body, 12, (name for name in "a"), reason="again")
+    assert cache.reason("a") == "again"
+    cache.apply(body, 12, ["a"])
+    assert cache.reason("a") is None
+    cache.apply(body, 12, ALL, reason="age")
+    assert [cache.reason(name) for name in "abc"] == ["age"] * 3
+    with pytest.raises(NotCachedError):
+        cache.reason("nope")
+
+
+def test_reasons_of_topics_that_are_gone_are_not_kept_for_ever() -> None:
+    cache = MetadataCache()
+    cache.apply(frames.response(12, topics=[T("here")]), 12, ["here"], reason="first")
+    for turn in range(40):
+        names = [f"gone-{turn}-{i}" for i in range(100)]
+        missing = [T(name, [], error=3) for name in names]
+        cache.apply(frames.response(12, topics=missing), 12, names, reason=str(turn))
+    assert cache.reason("here") == "first"
+    kept = [each for each in gc.get_referents(cache) if isinstance(each, dict) and "here" in each]
+    assert [len(each) < 2000 for each in kept] == [True]

@@ -31,6 +31,7 @@ def fetch(
     tolerate_trailing: bool | None = None,
     client_id: str = "rdmeta",
     max_frame: int = 100_000_000,
+    reason: str | None = None,
 ) -> Applied:
     """Ask a broker for metadata once and apply its answer to `cache`.
 
@@ -39,7 +40,7 @@ def fetch(
     name as well), none of them for the broker list alone, None for
     every topic. `timeout`, in seconds, covers everything but name resolution; while servers are
     left to try, connecting to one gets no more than its share. `max_frame` bounds an answer, in
-    bytes.
+    bytes. `reason` is why: see `MetadataCache.reason`.
 
     Brokers do not create topics for being asked unless `allow_auto_create`; those before 0.11
     (Metadata v4) cannot be told, so names are asked of them only with it. librdkafka's mock brokers
@@ -54,7 +55,7 @@ def fetch(
     if not isinstance(cache, MetadataCache):
         raise TypeError(f"cache must be a MetadataCache, not {type(cache).__name__}")
     wanted = ALL if topics is None else _checked(topics)
-    request = Request(wanted, allow_auto_create, sent_version=cache.version)
+    request = Request(wanted, allow_auto_create, sent_version=cache.version, reason=reason)
     try:
         servers, deadline = parse_bootstrap(bootstrap), Deadline(timeout)
         return _first_answer(
