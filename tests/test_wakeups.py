@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -231,6 +232,31 @@ def test_ctrl_c_ends_every_wait_within_100_ms(name: str, cache: MetadataCache) -
     took = [interrupted_after(lambda: WAITS[name](cache)) for _ in range(4)]
     assert min(took) < 0.1, took  # a busy machine may be late now and then
     assert left_behind(cache) == before
+
+
+def test_ctrl_c_ends_the_close_of_a_publisher_that_saves_for_long(
+    cache: MetadataCache, tmp_path: Path
+) -> None:
+    before = left_behind(cache)
+    took = []
+    for number in range(3):
+        publisher: Any = cache.publish(tmp_path / "state", interval=0.001)
+        saving, go_on = threading.Event(), threading.Event()
+
+        def save(cache: MetadataCache) -> None:
+            saving.set()  # noqa: B023
+            go_on.wait(LONG)  # noqa: B023
+
+        publisher._save = save
+        tell(cache, T("orders", [P(0, 1 + number % 2, 10 + number)]))
+        assert saving.wait(LONG)
+        took.append(interrupted_after(publisher.close))
+        go_on.set()
+    assert min(took) < 0.1, took
+    end = time.monotonic() + LONG
+    while left_behind(cache) != before:  # its thread ends by itself
+        assert time.monotonic() < end
+        time.sleep(0.001)
 
 
 # ---- cancellation -------------------------------------------------------------------------------
