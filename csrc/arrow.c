@@ -129,8 +129,7 @@ static rdmeta_err_t table_reader(table_t *t, rdmeta_reader_t *r) {
         return t->rows.reader ? RDMETA_OK : RDMETA_ERR_NO_MEMORY;
 }
 
-static rdmeta_err_t table_open(table_t *t, rdmeta_reader_t *r,
-                               int32_t which) {
+static rdmeta_err_t table_open(table_t *t, rdmeta_reader_t *r) {
         const rdmeta_err_t err = table_reader(t, r);
 
         if (err)
@@ -141,8 +140,8 @@ static rdmeta_err_t table_open(table_t *t, rdmeta_reader_t *r,
                 return RDMETA_OK;
         }
         if (t->rows.table != RDMETA_ARROW_TOPICS)
-                which &= ~RDMETA_WALK_NEGATIVE;
-        return rdmeta_reader_walk(t->rows.reader, "", 0, which,
+                t->rows.which &= ~RDMETA_WALK_NEGATIVE;
+        return rdmeta_reader_walk(t->rows.reader, "", 0, t->rows.which,
                                   t->rows.mono_us, table_add, t);
 }
 
@@ -160,8 +159,9 @@ rdmeta_err_t rdmeta_reader_arrow(rdmeta_reader_t *reader, int32_t table,
         t->source.table   = t->rows.table = table;
         t->source.next    = table_next;
         t->source.destroy = table_destroy;
+        t->rows.which     = which;
         t->rows.mono_us   = mono_us;
-        err               = table_open(t, reader, which);
+        err               = table_open(t, reader);
         if (err)
                 table_destroy(&t->source);
         else

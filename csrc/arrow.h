@@ -155,6 +155,7 @@ typedef struct rdmeta_arrow_rows {
         const rdmeta_topic_t **topics; /* in the order of names */
         size_t n;
         rdmeta_arrow_cursor_t at;
+        int32_t which; /* RDMETA_WALK_... */
         int64_t mono_us, max_age_us;
 } rdmeta_arrow_rows_t;
 

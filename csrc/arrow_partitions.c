@@ -119,11 +119,20 @@ static void fill_lists(rdmeta_fill_t *f, const rdmeta_cols_t *cols,
         }
 }
 
+/* An image has to look for a topic's deadline: not where none is stale. */
+static int is_stale(const rdmeta_fill_t *f, const rdmeta_shown_t *t) {
+        rdmeta_topic_info_t info;
+
+        if (!(f->r->which & RDMETA_WALK_STALE))
+                return 0;
+        rdmeta_topic_info(f->r->reader, t->topic, f->r->mono_us, &info);
+        return info.state == RDMETA_STALE;
+}
+
 rdmeta_err_t rdmeta_partitions_fill(rdmeta_fill_t *f, const rdmeta_shown_t *t,
                                     rdmeta_arrow_cursor_t from,
                                     rdmeta_arrow_cursor_t to) {
         const uint32_t first = from.partition, n = to.partition - first;
-        rdmeta_topic_info_t info;
 
         rdmeta_put_topic(f, t, n);
         fill_leaders(f, &t->cols, first, n);
@@ -132,8 +141,7 @@ rdmeta_err_t rdmeta_partitions_fill(rdmeta_fill_t *f, const rdmeta_shown_t *t,
                 fill_lists(f, &t->cols, first, n);
         else
                 fill_flat(f, &t->cols, first, n);
-        rdmeta_topic_info(f->r->reader, t->topic, f->r->mono_us, &info);
-        if (info.state == RDMETA_STALE)
+        if (is_stale(f, t))
                 ArrowBitsSetTo(f->columns[P_STALE].values.data, f->row, n, 1);
         f->row += n;
         return RDMETA_OK;

@@ -100,6 +100,7 @@ def main() -> None:
     assert cache.leader("orders", 1) == 7
     assert cache.version == applied.version > 0
     assert [change.kind for change in cache.changes() if change.topic] == ["topic_added"]
+    assert "arrow_array_stream" in repr(cache.to_arrow("partitions").__arrow_c_stream__())
     header = Path(rdmeta.get_include(), "rdmeta.h")
     assert header.is_file(), f"{header} is missing"
     advice = ""

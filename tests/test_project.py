@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -62,11 +64,21 @@ def test_what_runs_these_tests_is_what_the_constraints_pin() -> None:
 
 
 def test_importing_rdmeta_needs_no_extra() -> None:
-    modules = ["aiokafka", "cffi", "click", "confluent_kafka", "kafka", "numpy", "pandas"]
-    modules += ["pyarrow", "pyspark", "rich"]
+    modules = ["aiokafka", "cffi", "click", "confluent_kafka", "duckdb", "kafka", "numpy"]
+    modules += ["pandas", "polars", "pyarrow", "pyspark", "rich"]
     program = f"import sys; sys.modules.update(dict.fromkeys({modules}))\n"
     program += "import rdmeta; rdmeta.MetadataCache()"
     subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True, timeout=50)
+
+
+def test_what_is_vendored_is_as_its_readme_says() -> None:
+    vendored = ROOT / "csrc/vendor/nanoarrow"
+    readme = (vendored / "README.md").read_text(encoding="utf-8")
+    for name in ("nanoarrow.c", "nanoarrow.h"):
+        assert f"`{sha256((vendored / name).read_bytes()).hexdigest()}` {name}" in readme
+    (said,) = re.findall(r"# nanoarrow (\S+)", readme)
+    assert f'#define NANOARROW_VERSION "{said}"' in (vendored / "nanoarrow.h").read_text()
+    assert f"nanoarrow {said}" in (ROOT / "NOTICE").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", ["RDMETA_CFLAGS", "RDMETA_LDFLAGS", "RDMETA_WARNINGS"])
