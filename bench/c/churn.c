@@ -2,11 +2,11 @@
  * churn TOPICS SECONDS SEED: memory after a long time of changes.
  *
  * A cache of that many topics with a reader is told, once a second of its own
- * clock, of a cluster that goes on changing: leaders move in one topic of
- * a hundred, ISRs shrink and are whole again among one of fifty, the topics of
- * one part of a hundred go and those of another come back, and names in flight are
- * answered or time out. It is swept as a client would. Ids are those of 16
- * bits.
+ * clock, of a cluster that goes on changing: leaders move in one topic of a
+ * hundred, ISRs shrink and are whole again among one of fifty, the topics of
+ * one part of a hundred go and those of another come back, and names in
+ * flight are answered or time out. It is swept as a client would. Ids are
+ * those of 16 bits.
  *
  * SECONDS are those on the wall: an hour is `churn 100000 3600 1`. Printed are
  * the bytes that the cache asked its allocator for and the process's resident

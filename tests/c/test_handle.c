@@ -159,6 +159,49 @@ static void test_a_purge_and_another_cluster_are_survived(void) {
         cw_destroy(&w);
 }
 
+static void test_a_warm_start_is_seen(void) {
+        rdmeta_image_t *image;
+        rdmeta_handle_t *h;
+        cw_t a, b;
+
+        cw_init(&a, NULL);
+        cw_init(&b, NULL);
+        CHECK(!cw_all(&a, "t#a 0:1@9 1:2@9"));
+        h     = resolve(&b, "t");
+        image = rdmeta_cache_image(a.cache, a.now);
+        CHECK(image && !rdmeta_cache_load(b.cache, image, b.now));
+        cw_check(&b);
+        CHECK(leader(&b, h, 1) == RDMETA_STALE);
+        CHECK(rdmeta_handle_leader(b.stale, h, 1, b.now.mono_us) == 2);
+        CHECK(!cw_all(&b, "t#a 0:1@9 1:3@9"));
+        CHECK(leader(&b, h, 1) == 3);
+        rdmeta_image_unref(image);
+        rdmeta_handle_release(h);
+        cw_destroy(&b);
+        cw_destroy(&a);
+}
+
+/* An image's reader is asked by the name, and says what was. */
+static void test_the_reader_of_an_image_says_what_was(void) {
+        rdmeta_reader_t *reader;
+        rdmeta_image_t *image;
+        rdmeta_handle_t *h;
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_all(&w, "t#a 0:1@9"));
+        h      = resolve(&w, "t");
+        image  = rdmeta_cache_image(w.cache, w.now);
+        reader = image ? rdmeta_image_reader(image, 0) : NULL;
+        CHECK(reader && !cw_all(&w, "t#a 0:2@10"));
+        CHECK(leader(&w, h, 0) == 2);
+        CHECK(rdmeta_handle_leader(reader, h, 0, w.now.mono_us) == 1);
+        rdmeta_reader_destroy(reader);
+        rdmeta_image_unref(image);
+        rdmeta_handle_release(h);
+        cw_destroy(&w);
+}
+
 /* So many topics at once that they are put into a table aside. */
 static void test_a_table_that_grows_changes_nothing(void) {
         enum { TOPICS = 60 };
@@ -384,6 +427,8 @@ int main(void) {
         RUN(test_a_refresh_a_leader_hint_and_a_deadline_are_seen);
         RUN(test_a_topic_deleted_and_created_again_is_the_same_handle);
         RUN(test_a_purge_and_another_cluster_are_survived);
+        RUN(test_a_warm_start_is_seen);
+        RUN(test_the_reader_of_an_image_says_what_was);
         RUN(test_a_table_that_grows_changes_nothing);
         RUN(test_many_handles_are_told_apart);
         RUN(test_a_handle_holds_its_cache);
