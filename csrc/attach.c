@@ -104,7 +104,8 @@ void rdmeta_attach_look(rdmeta_reader_t *r, int64_t mono_us) {
         if (!attach_is_new(a, r->image))
                 return;
         if (attach_lock(a)) {
-                image = attach_current(a, mono_us);
+                image      = attach_current(a, mono_us);
+                r->changes = rdmeta_attach_changes(a);
                 attach_unlock(a);
         } else {
                 image = attach_open(a, r->image, mono_us);

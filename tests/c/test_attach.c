@@ -124,6 +124,37 @@ static void test_each_call_that_is_told_the_time_looks(void) {
         cw_destroy(&f.w);
 }
 
+/* Readers of one thread: what one has seen, the others see at once. */
+static void test_no_reader_goes_back_behind_another(void) {
+        rdmeta_image_info_t info;
+        rdmeta_image_t *image;
+        rdmeta_attach_t *a;
+        rdmeta_reader_t *r, *other;
+        feeder_t f;
+        int64_t t;
+
+        feeder_init(&f, "behind");
+        t     = f.w.now.mono_us;
+        a     = attached(&f, 0);
+        r     = rdmeta_attach_reader(a, 0);
+        other = rdmeta_attach_reader(a, 0);
+        CHECK(ask(r, t) == 1 && ask(other, t + 1) == 1);
+        publish(&f, 2);
+        CHECK(ask(other, t + LOOK) == 1);
+        CHECK(ask(r, t + LOOK) == 2);
+        CHECK(ask(other, t + LOOK) == 2);
+        publish(&f, 3);
+        image = rdmeta_attach_image(a, f.w.now); /* looks at once */
+        rdmeta_image_info(image, &info);
+        CHECK(info.version == cw_version(&f.w));
+        rdmeta_image_unref(image);
+        CHECK(ask(r, t + LOOK) == 3 && ask(other, t + LOOK) == 3);
+        rdmeta_reader_destroy(r);
+        rdmeta_reader_destroy(other);
+        rdmeta_attach_destroy(a);
+        cw_destroy(&f.w);
+}
+
 static void test_between_enter_and_leave_all_is_of_one_image(void) {
         const rdmeta_topic_t *topic;
         const rdmeta_brokers_t *brokers;
@@ -276,26 +307,6 @@ static void test_readers_and_images_outlive_the_attach_and_the_file(void) {
         rdmeta_image_unref(image);
         CHECK(ask(of_image, t) == 1);
         rdmeta_reader_destroy(of_image);
-        cw_destroy(&f.w);
-}
-
-static void test_the_image_is_the_one_that_lies_there(void) {
-        rdmeta_image_t *image;
-        rdmeta_image_info_t info;
-        rdmeta_attach_t *a;
-        feeder_t f;
-        int i;
-
-        feeder_init(&f, "current");
-        a = attached(&f, 0);
-        for (i = 0; i < 5; i++) {
-                image = rdmeta_attach_image(a, f.w.now);
-                rdmeta_image_info(image, &info);
-                CHECK(info.version == cw_version(&f.w));
-                rdmeta_image_unref(image);
-                publish(&f, 1 + i % 3);
-        }
-        rdmeta_attach_destroy(a);
         cw_destroy(&f.w);
 }
 
@@ -469,12 +480,12 @@ int main(void) {
         test_begin(60);
         RUN(test_a_new_file_is_seen_after_a_look);
         RUN(test_each_call_that_is_told_the_time_looks);
+        RUN(test_no_reader_goes_back_behind_another);
         RUN(test_between_enter_and_leave_all_is_of_one_image);
         RUN(test_a_walk_stays_with_its_image);
         RUN(test_what_is_missing_or_broken_leaves_the_last_good_one);
         RUN(test_nothing_there_at_first_is_an_error);
         RUN(test_readers_and_images_outlive_the_attach_and_the_file);
-        RUN(test_the_image_is_the_one_that_lies_there);
         RUN(test_any_allocation_may_fail_and_the_last_good_one_stays);
         RUN(test_a_file_is_as_old_as_it_is_whatever_is_set);
         RUN(test_another_feeders_file_is_as_old_as_the_walls_say);
