@@ -82,6 +82,7 @@ typedef struct rdmeta_arrow_batch {
         const rdmeta_arrow_field_t *fields;
         int n;
         int64_t rows;
+        void *block; /* that all columns lie in; NULL: each has its own */
         rdmeta_arrow_column_t columns[RDMETA_ARROW_COLUMNS];
 } rdmeta_arrow_batch_t;
 

@@ -1,5 +1,7 @@
 #include "arrow.h"
 
+#include "alloc.h"
+
 /* ---- buffers ------------------------------------------------------------- */
 
 /* ArrowBuffer forgets what it had when it cannot grow, so that is let go. */
@@ -28,12 +30,32 @@ static void buffer_init(struct ArrowBuffer *b) {
         b->allocator.private_data = NULL;
 }
 
-/* Exactly; never of no bytes, since some want a pointer even then. */
-static int buffer_room(struct ArrowBuffer *b, int64_t size) {
-        if (ArrowBufferResize(b, size > 8 ? size : 8, 0))
-                return 1;
-        b->size_bytes = size;
-        return 0;
+/* What lies in a batch's one block goes with it. */
+static void buffer_keep(struct ArrowBufferAllocator *allocator, uint8_t *p,
+                        int64_t size) {
+        (void)allocator;
+        (void)p;
+        (void)size;
+}
+
+/* Where the next buffer begins in the block; NULL: its size is asked for. */
+typedef struct block_place {
+        uint8_t *block;
+        size_t used;
+} block_place_t;
+
+/* At a line's begin; never of no bytes, since some want a pointer even then. */
+static void buffer_place(struct ArrowBuffer *b, block_place_t *at,
+                         int64_t size) {
+        const size_t bytes = (size_t)(size > 0 ? size : 1);
+
+        if (at->block) {
+                b->data           = at->block + at->used;
+                b->size_bytes     = size;
+                b->capacity_bytes = size;
+                b->allocator.free = buffer_keep;
+        }
+        at->used += (bytes + RDMETA_LINE - 1) & ~(size_t)(RDMETA_LINE - 1);
 }
 
 /* ---- columns ------------------------------------------------------------- */
@@ -67,26 +89,24 @@ static void column_init(rdmeta_arrow_column_t *c) {
         c->nulls = 0;
 }
 
-static int column_room(rdmeta_arrow_column_t *c,
-                       const rdmeta_arrow_field_t *field, int64_t rows,
-                       int64_t items) {
-        const int64_t size = values_size(field->type, rows, items);
+static void column_place(rdmeta_arrow_column_t *c,
+                         const rdmeta_arrow_field_t *field, int64_t rows,
+                         int64_t items, block_place_t *at) {
+        buffer_place(&c->values, at, values_size(field->type, rows, items));
+        if (field->nullable)
+                buffer_place(&c->valid, at, (rows + 7) / 8);
+        if (has_offsets(field->type))
+                buffer_place(&c->offsets, at, 4 * (rows + 1));
+}
 
-        if (buffer_room(&c->values, size))
-                return 1;
+static void column_clear(rdmeta_arrow_column_t *c,
+                         const rdmeta_arrow_field_t *field) {
         if (field->type == RDMETA_ARROW_BOOL)
-                memset(c->values.data, 0, (size_t)size);
-        if (field->nullable) {
-                if (buffer_room(&c->valid, (rows + 7) / 8))
-                        return 1;
+                memset(c->values.data, 0, (size_t)c->values.size_bytes);
+        if (field->nullable)
                 memset(c->valid.data, 0xff, (size_t)c->valid.size_bytes);
-        }
-        if (has_offsets(field->type)) {
-                if (buffer_room(&c->offsets, 4 * (rows + 1)))
-                        return 1;
+        if (has_offsets(field->type))
                 rdmeta_arrow_offsets(c)[0] = 0;
-        }
-        return 0;
 }
 
 void rdmeta_arrow_batch_init(rdmeta_arrow_batch_t *b, int32_t table) {
@@ -94,6 +114,7 @@ void rdmeta_arrow_batch_init(rdmeta_arrow_batch_t *b, int32_t table) {
 
         b->fields = rdmeta_arrow_fields(table, &b->n);
         b->rows   = 0;
+        b->block  = NULL;
         for (i = 0; i < b->n; i++)
                 column_init(&b->columns[i]);
 }
@@ -108,17 +129,33 @@ void rdmeta_arrow_batch_reset(rdmeta_arrow_batch_t *b) {
                 ArrowBufferReset(&c->values);
                 column_init(c);
         }
-        b->rows = 0;
+        free(b->block);
+        b->block = NULL;
+        b->rows  = 0;
 }
 
+/* In large pages where there are any: a batch is some megabytes, and a column
+ * by itself would go back to the system when it is released, to be faulted in
+ * again for the next. */
 rdmeta_err_t rdmeta_arrow_batch_room(rdmeta_arrow_batch_t *b, int64_t rows,
                                      const int64_t *items) {
-        int i;
+        block_place_t at = {NULL, 0};
+        int i, pass;
 
-        for (i = 0; i < b->n; i++)
-                if (column_room(&b->columns[i], &b->fields[i], rows,
-                                items[i]))
+        for (pass = 0; pass < 2; pass++) {
+                for (i = 0; i < b->n; i++)
+                        column_place(&b->columns[i], &b->fields[i], rows,
+                                     items[i], &at);
+                if (pass)
+                        break;
+                b->block = rdmeta_alloc_large(NULL, at.used);
+                if (!b->block)
                         return RDMETA_ERR_NO_MEMORY;
+                at.block = (uint8_t *)b->block;
+                at.used  = 0;
+        }
+        for (i = 0; i < b->n; i++)
+                column_clear(&b->columns[i], &b->fields[i]);
         b->rows = rows;
         return RDMETA_OK;
 }
@@ -132,6 +169,7 @@ enum { NODES = 2 * RDMETA_ARROW_COLUMNS };
 typedef struct batch_memory {
         _Atomic int32_t arrays; /* not released yet */
         int n;
+        void *block; /* of all columns; NULL: each has its own */
         rdmeta_arrow_column_t columns[RDMETA_ARROW_COLUMNS];
         const void *root_buffer; /* NULL: no row is null */
         struct ArrowArray *children[RDMETA_ARROW_COLUMNS];
@@ -158,6 +196,7 @@ static void array_release(struct ArrowArray *a) {
                 ArrowBufferReset(&m->columns[k].offsets);
                 ArrowBufferReset(&m->columns[k].values);
         }
+        free(m->block);
         free(m);
 }
 
@@ -210,7 +249,9 @@ rdmeta_err_t rdmeta_arrow_batch_export(rdmeta_arrow_batch_t *b,
 
         if (!m)
                 return RDMETA_ERR_NO_MEMORY;
-        m->n = b->n;
+        m->n     = b->n;
+        m->block = b->block;
+        b->block = NULL;
         for (i = 0; i < b->n; i++) {
                 m->columns[i] = b->columns[i];
                 column_init(&b->columns[i]);

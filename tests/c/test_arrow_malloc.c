@@ -1,9 +1,10 @@
 /*
  * arrow: the Nth allocation fails, for every N. Streams and batches come from
  * the C library's malloc, so this file gives it: what allocates is compiled in
- * here, with other names for three functions. Whatever failed is done again,
+ * here, with other names for what it calls. Whatever failed is done again,
  * and then all is told as if nothing had happened.
  */
+#include "alloc.h"
 #include "arrow_world.h"
 
 typedef struct counted {
@@ -43,7 +44,15 @@ static void counting_free(void *p) {
         free(p);
 }
 
+static void *failing_large(size_t size) {
+        void *p = fails() ? NULL : rdmeta_alloc_large(NULL, size);
+
+        counted.blocks += p != NULL;
+        return p;
+}
+
 #define malloc(size) failing_malloc(size)
+#define rdmeta_alloc_large(allocator, size) failing_large(size)
 #define calloc(n, size) failing_calloc(n, size)
 #define realloc(p, size) failing_realloc(p, size)
 /* Not the member of that name, which takes three arguments. */
@@ -58,6 +67,7 @@ static void counting_free(void *p) {
 #include "arrow_changes.c"
 #include "arrow_replicas.c"
 #undef malloc
+#undef rdmeta_alloc_large
 #undef calloc
 #undef realloc
 #undef free
