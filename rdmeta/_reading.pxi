@@ -394,7 +394,7 @@ cdef class Reading(Readers):
         """When all topics were answered; INT64_MIN for never."""
         return INT64_MIN
 
-    def age(self, topic=None):
+    def age(self, topic=...):
         """Seconds since a broker last said what is known of a topic; errors as of topic().
 
         A stale topic has an age as well, above `max_age`. A leader hint does not make it younger.
@@ -403,7 +403,7 @@ cdef class Reading(Readers):
         cdef rdmeta_topic_info_t info
         cdef int64_t now = self.now()
         cdef int64_t answered
-        if topic is None:
+        if topic is ...:
             answered = self.answered_us()
             return None if answered == INT64_MIN else max(now - answered, 0) / 1e6
         self.topic_info(topic, &info, now)

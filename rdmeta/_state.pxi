@@ -34,7 +34,7 @@ cdef class CacheState(Reading):
         if self.cache is NULL:
             raise MemoryError
         self.begin()
-        self.session_name = self.image().session
+        self.session_name = session_of(self.cache)
 
     def __dealloc__(self):
         if self.cache is not NULL:
@@ -72,3 +72,15 @@ cdef class CacheState(Reading):
         with nogil:
             rdmeta_cache_stats(self.cache, out)
         return 0
+
+
+cdef str session_of(rdmeta_cache_t *cache):
+    """The UUID of a cache's life, which its images tell. MemoryError."""
+    cdef rdmeta_image_info_t info
+    cdef rdmeta_time_t never = [0, 0]
+    cdef rdmeta_image_t *image = rdmeta_cache_image(cache, never)
+    if image is NULL:
+        raise MemoryError
+    rdmeta_image_info(image, &info)
+    rdmeta_image_unref(image)
+    return session_text(info.session)
