@@ -33,16 +33,19 @@ void rdmeta_checksum_init(rdmeta_checksum_t *c) {
 }
 
 void rdmeta_checksum_add(rdmeta_checksum_t *c, const void *data, size_t n) {
-        const uint8_t *p   = (const uint8_t *)data;
-        const uint8_t *end = p + n;
+        const uint8_t *p = (const uint8_t *)data;
         uint64_t a = c->sums[0], b = c->sums[1];
         uint64_t d = c->sums[2], e = c->sums[3];
+        size_t left;
 
-        for (; p < end; p += RDMETA_CHECKSUM_STEP) {
+        /* Of nothing `data` may be NULL, and not a byte may be added to that,
+         * not even none. */
+        for (left = n; left; left -= RDMETA_CHECKSUM_STEP) {
                 a = step(a, word64(p));
                 b = step(b, word64(p + 8));
                 d = step(d, word64(p + 16));
                 e = step(e, word64(p + 24));
+                p += RDMETA_CHECKSUM_STEP;
         }
         c->sums[0] = a;
         c->sums[1] = b;
@@ -71,7 +74,8 @@ uint64_t rdmeta_checksum_end(rdmeta_checksum_t *c, const void *data,
         uint64_t h;
 
         rdmeta_checksum_add(c, p, whole);
-        p += whole;
+        if (whole)
+                p += whole;
         h = converge(c) + c->total + (n -= whole);
         for (; n >= 8; n -= 8, p += 8)
                 h = rotate(h ^ step(0, word64(p)), 27) * PRIME_1 + PRIME_4;

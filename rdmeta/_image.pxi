@@ -45,17 +45,21 @@ cdef class Image(Reading):
 
     def __dealloc__(self):
         if self.image is not NULL:
-            rdmeta_image_unref(self.image)
+            rdmeta_image_unref(self.image)  # its readers hold it as well
 
     cdef int settle(self) except -1:
         """Read what the image says of itself, and make its readers."""
-        rdmeta_image_info(self.image, &self.info)
+        with nogil:  # of a live cache it takes the writers' lock
+            rdmeta_image_info(self.image, &self.info)
         self.max_age_us = self.info.max_age_us
         self.begin()
         return 0
 
     cdef rdmeta_reader_t *make(self, int32_t flags) noexcept:
-        return rdmeta_image_reader(self.image, flags)
+        cdef rdmeta_reader_t *reader
+        with nogil:  # a writer may hold the lock that this takes
+            reader = rdmeta_image_reader(self.image, flags)
+        return reader
 
     cdef int64_t now(self) except? -1:
         return self.info.taken_mono_us
@@ -163,7 +167,8 @@ cdef class Image(Reading):
         For a file `bytes` is its size, and `mapped` says whether it lies in the system's memory.
         """
         cdef rdmeta_image_info_t info
-        rdmeta_image_info(self.image, &info)
+        with nogil:  # of a live cache it takes the writers' lock
+            rdmeta_image_info(self.image, &info)
         return {"version": info.version, "topics": info.topics, "partitions": info.partitions,
                 "bytes": info.bytes, "mapped": bool(info.mapped)}
 

@@ -64,12 +64,17 @@ cdef class Readers:
         return 0
 
     cdef int begin(self) except -1:
-        """Make the two readers that threads share."""
+        """Make the two readers that threads share, and one to take of each kind.
+
+        Now, since it takes the writers' lock: no lookup shall be the first to wait for that.
+        """
         self.pid = getpid()
         self.strict = self.make(0)
         self.lenient = self.make(RDMETA_ALLOW_STALE)
         if self.strict is NULL or self.lenient is NULL:
             raise MemoryError
+        self.give(False, self.take(False))
+        self.give(True, self.take(True))
         return 0
 
     cdef int64_t now(self) except? -1:

@@ -81,6 +81,6 @@ cdef str session_of(rdmeta_cache_t *cache):
     cdef rdmeta_image_t *image = rdmeta_cache_image(cache, never)
     if image is NULL:
         raise MemoryError
-    rdmeta_image_info(image, &info)
+    rdmeta_image_info(image, &info)  # nobody else has the cache yet
     rdmeta_image_unref(image)
     return session_text(info.session)

@@ -71,7 +71,8 @@ typedef struct rdmeta_image_info {
         int32_t reserved_small;
         int64_t reserved[4];
 } rdmeta_image_info_t;
-/** Cannot fail. Threads: any. */
+/** Cannot fail. Threads: any; for an image of a live cache it takes the
+ *  writers' lock for a moment. */
 RDMETA_API void rdmeta_image_info(const rdmeta_image_t *image,
                                   rdmeta_image_info_t *out);
 
