@@ -261,5 +261,5 @@ clean: ## what was built; .venv stays
 	rm -rf build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache \
 		rdmeta/_core.c rdmeta/_core.*.so $(VENV)/.built
 
-distclean: clean ## .venv too
+distclean: clean ## .venv too; Kafka's jars stay, in .cache
 	rm -rf $(VENV)

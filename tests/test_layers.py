@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -42,6 +43,32 @@ def test_no_include_goes_against_the_order() -> None:
 def test_no_import_goes_against_the_order() -> None:
     assert len(list((ROOT / "rdmeta").glob("*.py"))) > 0
     assert_none(tree_rules.python_layer_violations(ROOT / "rdmeta", PYTHON_ORDER))
+
+
+def test_every_unit_of_the_order_is_there() -> None:
+    parts = sum(LAYERS["c"]["parts"].values(), [])
+    for directory, units in (
+        ("csrc", parts + sum(LAYERS["c"]["order"], [])),
+        ("rdmeta", sum(PYTHON_ORDER, [])),
+    ):
+        found = {path.stem for path in (ROOT / directory).iterdir()}
+        found |= {path.name for path in (ROOT / directory / "vendor").glob("*")}
+        assert [unit for unit in units if unit not in found] == []
+
+
+def mapped(heading: str) -> list[str]:
+    """Units in the first cells of one of CONTRIBUTING.md's tables."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    table = text.split(f"\n| {heading} |", 1)[1].split("\n\n", 1)[0]
+    cells = [row.split("|")[1] for row in table.splitlines()[2:]]
+    names = [name for cell in cells for name in re.findall(r"`([^`]+)`", cell)]
+    return [name.strip("/").removeprefix("vendor/") for name in names]
+
+
+def test_the_map_has_every_unit_in_the_same_order() -> None:
+    assert mapped("in `csrc/`") == sum(LAYERS["c"]["order"], [])
+    assert sorted(mapped("part of `cache`")) == sorted(LAYERS["c"]["parts"]["cache"])
+    assert mapped("in `rdmeta/`") == sum(PYTHON_ORDER, [])
 
 
 def violations_in_files(
@@ -138,12 +165,12 @@ def test_an_include_cycle_inside_one_unit_is_found(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "statement",
     [
-        "from rdmeta.client import loop",
-        "from rdmeta import client",
-        "import rdmeta.client.loop as loop",
-        "from ..client import loop",
-        "def later():\n    from rdmeta.client import loop",
-        "import importlib\nimportlib.import_module('rdmeta.client.loop')",
+        "from rdmeta.history import loop",
+        "from rdmeta import history",
+        "import rdmeta.history.loop as loop",
+        "from ..history import loop",
+        "def later():\n    from rdmeta.history import loop",
+        "import importlib\nimportlib.import_module('rdmeta.history.loop')",
     ],
 )
 def test_an_import_of_a_later_layer_is_found(tmp_path: Path, statement: str) -> None:
@@ -151,13 +178,13 @@ def test_an_import_of_a_later_layer_is_found(tmp_path: Path, statement: str) -> 
         tmp_path / "rdmeta",
         {
             "__init__.py": "",
-            "client/__init__.py": "",
-            "client/loop.py": "",
+            "history/__init__.py": "",
+            "history/loop.py": "",
             "net/session.py": statement + "\n",
         },
     )
     assert tree_rules.python_layer_violations(package, PYTHON_ORDER) == [
-        "net/session.py: net knows client, a later layer"
+        "net/session.py: net knows history, a later layer"
     ]
 
 
