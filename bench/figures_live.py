@@ -1,6 +1,6 @@
 """The figures of what is built around the cache: handles, many rows, threads, images, waits, Arrow.
 
-Most goals are those of issue 4.
+A goal is the project's own: what a row is held to by each run.
 """
 
 from __future__ import annotations
