@@ -64,7 +64,7 @@ def _lookups(scale: Scale) -> Iterable[Figure]:
                 series("hot_cache"),
                 series("hot_floor"),
                 table,
-                Goal(factor=1.3),
+                Goal(plus=5.5),
             )
 
 

@@ -208,8 +208,8 @@ def _arrow(scale: Scale) -> Iterable[Figure]:
 
 def _churn(scale: Scale) -> Iterable[Figure]:
     job = Job("churn", (str(scale.churn), str(scale.churn_seconds), "{seed}"))
-    what = f"{count(scale.churn * PER_TOPIC)} partitions"
-    for way, title, goal in (("own", "own count", Goal(plus=40)), ("rss", "RSS", None)):
+    what = f"{count(scale.churn * PER_TOPIC)} partitions, {scale.churn_seconds} s of it"
+    for way, title in (("own", "own count"), ("rss", "RSS")):
         yield Figure(
             "churn",
             f"memory after churn by {title}, ids <= 32767, {what}",
@@ -218,7 +218,7 @@ def _churn(scale: Scale) -> Iterable[Figure]:
             number(way, "partitions"),
             number("own_fresh", "partitions_first"),
             "a new cache",
-            goal,
+            Goal(plus=40),
         )
 
 
