@@ -46,7 +46,7 @@ def test_no_import_goes_against_the_order() -> None:
 
 
 def test_every_unit_of_the_order_is_there() -> None:
-    parts = sum(LAYERS["c"]["parts"].values(), [])
+    parts: list[str] = sum(LAYERS["c"]["parts"].values(), [])
     for directory, units in (
         ("csrc", parts + sum(LAYERS["c"]["order"], [])),
         ("rdmeta", sum(PYTHON_ORDER, [])),
