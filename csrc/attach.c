@@ -79,14 +79,19 @@ static int attach_is_new(const rdmeta_attach_t *a,
                                           &rdmeta_file_of(image)->identity);
 }
 
-/* The image in use, after a look; the lock is held. */
-static rdmeta_image_t *attach_current(rdmeta_attach_t *a, int64_t mono_us) {
+/* The image in use, after a look; the lock is held. *left is for unref, when
+ * it no longer is. A fork may come at any point, and its child reads without
+ * the lock: what `image` leads to is there until something else is in its
+ * place. */
+static rdmeta_image_t *attach_current(rdmeta_attach_t *a, int64_t mono_us,
+                                      rdmeta_image_t **left) {
         rdmeta_image_t *image = NULL;
 
+        *left = NULL;
         if (attach_is_new(a, a->image))
                 image = attach_open(a, a->image, mono_us);
         if (image) {
-                rdmeta_image_unref(a->image);
+                *left    = a->image;
                 a->image = image;
                 atomic_fetch_add_explicit(&a->head.changes, 1,
                                           memory_order_release);
@@ -96,24 +101,25 @@ static rdmeta_image_t *attach_current(rdmeta_attach_t *a, int64_t mono_us) {
 
 void rdmeta_attach_look(rdmeta_reader_t *r, int64_t mono_us) {
         rdmeta_attach_t *a    = r->attach;
-        rdmeta_image_t *image = NULL;
+        rdmeta_image_t *image = NULL, *left = NULL, *had = r->image;
 
         r->look_at = rdmeta_expiry_after(mono_us, a->look_us);
         r->due_us  = INT64_MIN;
         r->changes = rdmeta_attach_changes(a);
-        if (!attach_is_new(a, r->image))
+        if (!attach_is_new(a, had))
                 return;
         if (attach_lock(a)) {
-                image      = attach_current(a, mono_us);
+                image      = attach_current(a, mono_us, &left);
                 r->changes = rdmeta_attach_changes(a);
                 attach_unlock(a);
+                rdmeta_image_unref(left);
         } else {
-                image = attach_open(a, r->image, mono_us);
+                image = attach_open(a, had, mono_us);
         }
         if (!image)
                 return;
-        rdmeta_image_unref(r->image);
         r->image = image;
+        rdmeta_image_unref(had);
 }
 
 /* ---- life -------------------------------------------------------------- */
@@ -171,13 +177,17 @@ void rdmeta_attach_destroy(rdmeta_attach_t *a) {
 }
 
 rdmeta_image_t *rdmeta_attach_image(rdmeta_attach_t *a, rdmeta_time_t now) {
-        rdmeta_image_t *image;
+        rdmeta_image_t *image = NULL, *left;
 
-        if (!attach_lock(a)) /* what it points to is nobody's to change */
-                return rdmeta_image_ref(a->image);
+        if (!attach_lock(a)) { /* what it points to is nobody's to change */
+                if (attach_is_new(a, a->image))
+                        image = attach_open(a, a->image, now.mono_us);
+                return image ? image : rdmeta_image_ref(a->image);
+        }
         a->wall_ahead_us = rdmeta_file_minus(now.wall_us, now.mono_us);
-        image            = attach_current(a, now.mono_us);
+        image            = attach_current(a, now.mono_us, &left);
         attach_unlock(a);
+        rdmeta_image_unref(left);
         return image;
 }
 

@@ -169,7 +169,7 @@ RDMETA_API struct rdmeta_reader *rdmeta_attach_reader(rdmeta_attach_t *attach,
                                                       int32_t flags);
 /** What lies there now, after a look; a new reference, never NULL. `now` also
  *  tells how the two clocks stand to each other, if one was set meanwhile.
- *  Threads: any. */
+ *  Works in a fork's child. Threads: any. */
 RDMETA_API rdmeta_image_t *rdmeta_attach_image(rdmeta_attach_t *attach,
                                                rdmeta_time_t now);
 
