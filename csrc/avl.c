@@ -131,7 +131,7 @@ rdmeta_avl_node_t *rdmeta_avl_insert(rdmeta_avl_t *t,
         return NULL;
 }
 
-/* ---- remove, replace ------------------------------------------------ */
+/* ---- remove --------------------------------------------------------- */
 
 /* The way from the root down: at[i] was left by side[i]. */
 typedef struct rdmeta_avl_way {
@@ -218,17 +218,6 @@ int rdmeta_avl_remove(rdmeta_avl_t *t, rdmeta_avl_node_t *node) {
         return 1;
 }
 
-int rdmeta_avl_replace(rdmeta_avl_t *t, const rdmeta_avl_node_t *old,
-                       rdmeta_avl_node_t *node) {
-        rdmeta_avl_way_t w;
-
-        if (!rdmeta_avl_way_to(t, old, &w))
-                return 0;
-        *node = *old;
-        rdmeta_avl_set(rdmeta_avl_slot(t, &w, w.depth), node);
-        return 1;
-}
-
 /* ---- build ---------------------------------------------------------- */
 
 /* Halves are equal or the left has one more, so it is taller just where the
@@ -266,60 +255,12 @@ rdmeta_avl_node_t *rdmeta_avl_find(const rdmeta_avl_t *t, const void *key) {
         return n;
 }
 
-rdmeta_avl_node_t *rdmeta_avl_lower_bound(const rdmeta_avl_t *t,
-                                          const void *key) {
-        rdmeta_avl_node_t *n = rdmeta_avl_ptr(t->root), *found = NULL;
-        int more;
-
-        for (; n; n = rdmeta_avl_ptr(n->child[more])) {
-                more = t->cmp_key(key, n, t->opaque) > 0;
-                if (!more)
-                        found = n;
-        }
-        return found;
-}
-
-static rdmeta_avl_node_t *rdmeta_avl_end(const rdmeta_avl_t *t, int side) {
-        rdmeta_avl_node_t *n = rdmeta_avl_ptr(t->root), *end = NULL;
-
-        for (; n; n = rdmeta_avl_ptr(n->child[side]))
-                end = n;
-        return end;
-}
-
 rdmeta_avl_node_t *rdmeta_avl_first(const rdmeta_avl_t *t) {
-        return rdmeta_avl_end(t, 0);
-}
+        rdmeta_avl_node_t *n = rdmeta_avl_ptr(t->root), *first = NULL;
 
-rdmeta_avl_node_t *rdmeta_avl_last(const rdmeta_avl_t *t) {
-        return rdmeta_avl_end(t, 1);
-}
-
-/* The nearest to `node` that is less (side 0) or more (1) than it. */
-static rdmeta_avl_node_t *
-rdmeta_avl_beside(const rdmeta_avl_t *t, const rdmeta_avl_node_t *node,
-                  int side) {
-        rdmeta_avl_node_t *n = rdmeta_avl_ptr(t->root), *found = NULL;
-        int c, beyond;
-
-        while (n) {
-                c      = t->cmp_node(n, node, t->opaque);
-                beyond = side ? c > 0 : c < 0;
-                if (beyond)
-                        found = n;
-                n = rdmeta_avl_ptr(n->child[beyond ? !side : side]);
-        }
-        return found;
-}
-
-rdmeta_avl_node_t *rdmeta_avl_next(const rdmeta_avl_t *t,
-                                   const rdmeta_avl_node_t *node) {
-        return rdmeta_avl_beside(t, node, 1);
-}
-
-rdmeta_avl_node_t *rdmeta_avl_prev(const rdmeta_avl_t *t,
-                                   const rdmeta_avl_node_t *node) {
-        return rdmeta_avl_beside(t, node, 0);
+        for (; n; n = rdmeta_avl_ptr(n->child[0]))
+                first = n;
+        return first;
 }
 
 void rdmeta_avl_iter_init(rdmeta_avl_iter_t *it, const rdmeta_avl_t *t,

@@ -64,11 +64,6 @@ rdmeta_avl_node_t *rdmeta_avl_insert(rdmeta_avl_t *t, rdmeta_avl_node_t *node);
 /* `node` must be in the tree: 1; or nothing happens: 0. */
 int rdmeta_avl_remove(rdmeta_avl_t *t, rdmeta_avl_node_t *node);
 
-/* `node` takes the place of `old`, which must be in the tree (1; otherwise 0
- * and nothing happens) and equal to it. Nothing else moves. */
-int rdmeta_avl_replace(rdmeta_avl_t *t, const rdmeta_avl_node_t *old,
-                       rdmeta_avl_node_t *node);
-
 /* Make the tree of `n` nodes in ascending order, none equal; what was in the
  * tree before is forgotten. O(n), compares nothing. */
 void rdmeta_avl_build(rdmeta_avl_t *t, rdmeta_avl_node_t *const *nodes,
@@ -76,17 +71,7 @@ void rdmeta_avl_build(rdmeta_avl_t *t, rdmeta_avl_node_t *const *nodes,
 
 /* NULL from here on: there is none. */
 rdmeta_avl_node_t *rdmeta_avl_find(const rdmeta_avl_t *t, const void *key);
-/* The first that is not less than `key`. */
-rdmeta_avl_node_t *rdmeta_avl_lower_bound(const rdmeta_avl_t *t,
-                                          const void *key);
 rdmeta_avl_node_t *rdmeta_avl_first(const rdmeta_avl_t *t);
-rdmeta_avl_node_t *rdmeta_avl_last(const rdmeta_avl_t *t);
-/* The neighbour in order, by comparing from the root: O(log n). `node` need
- * not be in the tree, so this walks a tree that is changed meanwhile. */
-rdmeta_avl_node_t *rdmeta_avl_next(const rdmeta_avl_t *t,
-                                   const rdmeta_avl_node_t *node);
-rdmeta_avl_node_t *rdmeta_avl_prev(const rdmeta_avl_t *t,
-                                   const rdmeta_avl_node_t *node);
 
 /* Walks without comparing, O(1) a step on average; over as soon as the tree is
  * changed. Keeps the nodes that are still to come, nearest last. */

@@ -99,11 +99,6 @@ RDMETA_INLINE int32_t rdmeta_buf_i32(rdmeta_buf_t *b) {
         return p ? (int32_t)rdmeta_be32(p) : 0;
 }
 
-RDMETA_INLINE int64_t rdmeta_buf_i64(rdmeta_buf_t *b) {
-        const uint8_t *p = rdmeta_buf_bytes(b, 8);
-        return p ? (int64_t)rdmeta_be64(p) : 0;
-}
-
 static RDMETA_NOINLINE uint32_t rdmeta_buf_uvar_long(rdmeta_buf_t *b) {
         uint64_t v = 0;
         int shift;

@@ -82,12 +82,6 @@ static inline void rdmeta_tailq_push_front(rdmeta_tailq_t *q,
 }
 
 /* `at` is in the list. */
-static inline void rdmeta_tailq_insert_before(rdmeta_tailq_t *q,
-                                              rdmeta_tailq_node_t *at,
-                                              rdmeta_tailq_node_t *n) {
-        rdmeta_tailq_link(q, n, at->prev, at);
-}
-
 static inline void rdmeta_tailq_insert_after(rdmeta_tailq_t *q,
                                              rdmeta_tailq_node_t *at,
                                              rdmeta_tailq_node_t *n) {

@@ -77,14 +77,6 @@ void *rdmeta_tmpabuf_alloc_array(rdmeta_tmpabuf_t *b, size_t n, size_t size) {
         return rdmeta_tmpabuf_alloc(b, bytes);
 }
 
-void *rdmeta_tmpabuf_write(rdmeta_tmpabuf_t *b, const void *p, size_t size) {
-        void *copy = rdmeta_tmpabuf_alloc(b, size);
-
-        if (copy && size)
-                memcpy(copy, p, size);
-        return copy;
-}
-
 rdmeta_str_t rdmeta_tmpabuf_write_str(rdmeta_tmpabuf_t *b, rdmeta_str_t s) {
         rdmeta_str_t copy = {NULL, 0};
         char *p;

@@ -59,16 +59,8 @@ void *rdmeta_tmpabuf_start(rdmeta_tmpabuf_t *b,
  * padding. A piece of size 0 is a pointer that must not be followed. */
 void *rdmeta_tmpabuf_alloc(rdmeta_tmpabuf_t *b, size_t size);
 void *rdmeta_tmpabuf_alloc_array(rdmeta_tmpabuf_t *b, size_t n, size_t size);
-/* Copies; where the copy is. */
-void *rdmeta_tmpabuf_write(rdmeta_tmpabuf_t *b, const void *p, size_t size);
 /* Copies and ends with NUL; the copy. A null string stays one. */
 rdmeta_str_t rdmeta_tmpabuf_write_str(rdmeta_tmpabuf_t *b, rdmeta_str_t s);
-
-/* Where `p`, a piece of this object, is from its begin. */
-static inline size_t rdmeta_tmpabuf_offset(const rdmeta_tmpabuf_t *b,
-                                           const void *p) {
-        return (size_t)((const char *)p - b->base);
-}
 
 /* The object, the caller's from now on, of b->size bytes; or NULL if the two
  * passes differ (a bug of the caller's; it is freed). */

@@ -17,16 +17,13 @@ static uint8_t *reader_over(rdmeta_buf_t *r, gen_bytes_t *b) {
  * --------------------------------------------------------------------- */
 
 static void test_integers_are_big_endian_and_signed(void) {
-        static const uint8_t bytes[] = {0xff, 0xff, 0xfe, 0x80, 0,    0, 1,
-                                        0x7f, 0xff, 0xff, 0xff, 0xff, 0xff,
-                                        0xff, 0xfd};
+        static const uint8_t bytes[] = {0xff, 0xff, 0xfe, 0x80, 0, 0, 1};
         rdmeta_buf_t r;
 
         rdmeta_buf_init(&r, bytes, sizeof(bytes));
         CHECK(rdmeta_buf_i8(&r) == -1);
         CHECK(rdmeta_buf_i16(&r) == -2);
         CHECK(rdmeta_buf_i32(&r) == INT32_MIN + 1);
-        CHECK(rdmeta_buf_i64(&r) == INT64_C(0x7ffffffffffffffd));
         CHECK(!r.bad && rdmeta_buf_left(&r) == 0);
 }
 
@@ -42,7 +39,7 @@ static void test_after_a_failure_everything_reads_as_zero(void) {
         CHECK(rdmeta_buf_i32(&r) == 0);
         CHECK(r.bad == bytes + 4);
         CHECK(rdmeta_buf_i8(&r) == 0 && rdmeta_buf_i16(&r) == 0);
-        CHECK(rdmeta_buf_i64(&r) == 0 && rdmeta_buf_uvar(&r) == 0);
+        CHECK(rdmeta_buf_uvar(&r) == 0);
         CHECK(rdmeta_buf_bytes(&r, 1) == NULL);
         CHECK(rdmeta_buf_count(&r, 0, 1, &null) == 0 && null == 0);
         CHECK(rdmeta_buf_count(&r, 1, 1, &null) == 0 && null == 0);

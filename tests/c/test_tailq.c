@@ -46,7 +46,7 @@ static void check_same(const rdmeta_tailq_t *q, const model_t *m) {
 }
 
 static void add(rdmeta_tailq_t *q, model_t *m, item_t *item, test_rng_t *r) {
-        const size_t how = test_below(r, m->n ? 4 : 2);
+        const size_t how = test_below(r, m->n ? 3 : 2);
         const size_t i   = m->n ? test_below(r, m->n) : 0;
 
         if (how == 0) {
@@ -55,9 +55,6 @@ static void add(rdmeta_tailq_t *q, model_t *m, item_t *item, test_rng_t *r) {
         } else if (how == 1) {
                 rdmeta_tailq_push_front(q, &item->node);
                 model_insert(m, 0, item);
-        } else if (how == 2) {
-                rdmeta_tailq_insert_before(q, &m->at[i]->node, &item->node);
-                model_insert(m, i, item);
         } else {
                 rdmeta_tailq_insert_after(q, &m->at[i]->node, &item->node);
                 model_insert(m, i + 1, item);
