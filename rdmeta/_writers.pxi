@@ -184,7 +184,7 @@ cdef class CacheWriter(CacheState):
         return ended
 
     def purge(self):
-        """Forget every topic, broker and the cluster id; the version moves on."""
+        """Forget every topic, broker, reason and the cluster id; the version moves on."""
         cdef rdmeta_time_t now
         cdef rdmeta_err_t err
         self.read_clocks(&now)
@@ -192,6 +192,8 @@ cdef class CacheWriter(CacheState):
             err = rdmeta_cache_purge(self.cache, now)
         if err:
             raise from_code(err, "purge")
+        self.reasons = {}
+        self.whole_reason = None
 
     def sweep(self):
         """Let go what is past its deadline; returns seconds to the next one, None without any."""

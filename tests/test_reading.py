@@ -61,6 +61,21 @@ def test_why_a_topic_was_asked_for_is_told() -> None:
         cache.reason("nope")
 
 
+def test_a_purge_forgets_why_topics_were_asked_for() -> None:
+    cache = MetadataCache()
+    body = frames.response(12, topics=[T("a"), T("b")])
+    cache.apply(body, 12, ALL, reason="start")
+    cache.apply(body, 12, ["a", "b"], reason="again")
+    cache.purge()
+    cache.apply(body, 12, None)
+    assert [cache.reason(name) for name in "ab"] == [None, None]
+    cache.apply(body, 12, ALL, reason="start")
+    cache.purge()
+    cache.apply(body, 12, ["a"], reason="next")
+    cache.apply(body, 12, None)
+    assert [cache.reason(name) for name in "ab"] == ["next", None]
+
+
 def test_reasons_of_topics_that_are_gone_are_not_kept_for_ever() -> None:
     cache = MetadataCache()
     cache.apply(frames.response(12, topics=[T("here")]), 12, ["here"], reason="first")
