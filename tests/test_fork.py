@@ -11,7 +11,6 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from frames import P, T, response
@@ -33,12 +32,6 @@ def cache() -> MetadataCache:
 def tell(cache: MetadataCache, epoch: int) -> None:
     rows = [P(i, (epoch + i) % 3 + 1, epoch) for i in range(20)]
     cache.apply(response(12, [T(name, rows) for name in NAMES]), 12)
-
-
-def image_of(cache: Any) -> Any:
-    if not hasattr(cache, "image"):
-        pytest.skip("a cache has no image() here")
-    return cache.image()
 
 
 def in_a_child(act: Callable[[], None]) -> None:
@@ -142,7 +135,7 @@ def test_a_child_lets_go_of_all_it_was_born_with() -> None:
 
 
 def test_an_image_reads_in_the_child_and_may_outlive_its_cache(cache: MetadataCache) -> None:
-    image = image_of(cache)
+    image = cache.image()
     topics = image.topics()
     tell(cache, 5)
 

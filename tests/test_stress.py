@@ -160,8 +160,7 @@ class World:
 
     def hold(self, rng: random.Random) -> None:
         """An image says later what it said first, however much has changed since."""
-        cache: Any = self.cache
-        image = cache.image()
+        image = self.cache.image()
         names = rng.sample(NAMES, 10)
         first = [image.topic(name, None) for name in names]
         brokers = image.brokers
@@ -194,9 +193,8 @@ def test_what_threads_read_is_whole_whatever_others_write() -> None:
         world.follow,
         world.wait,
         world.wait_on_a_loop,
+        world.hold,
     ]
-    if hasattr(world.cache, "image"):
-        steps.append(world.hold)
     with ThreadPoolExecutor(len(steps)) as pool:
         runs = [pool.submit(world.run, step, i) for i, step in enumerate(steps)]
         done = {step.__name__: run.result() for step, run in zip(steps, runs, strict=True)}
