@@ -91,14 +91,12 @@ def read(path: str, seconds: float, results: Any) -> None:
         raise
 
 
-@pytest.mark.parametrize("method", ["spawn", "fork"])
-def test_eight_processes_see_every_generation_soon_and_none_torn(
-    method: str, tmp_path: Path
-) -> None:
+def lags_of_eight(method: str, path: Path) -> list[float]:
+    """Seconds until a generation was seen, ascending: of each of them, by each of eight readers."""
     context: Any = multiprocessing.get_context(method)
     results, seconds = context.Queue(), 3.0
-    with fed(tmp_path / "state", 20, 0.15):
-        arguments = (str(tmp_path / "state"), seconds, results)
+    with fed(path, 20, 0.15):
+        arguments = (str(path), seconds, results)
         readers = [context.Process(target=read, args=arguments) for _ in range(READERS)]
         for reader in readers:
             reader.start()
@@ -112,10 +110,27 @@ def test_eight_processes_see_every_generation_soon_and_none_torn(
         generations = sorted(seen)[1:]
         assert generations == list(range(generations[0], generations[-1] + 1))
         lags += [seen[generation] for generation in generations[1:]]
-    lags.sort()
-    at = {q: round(1000 * lags[int(q * (len(lags) - 1))], 1) for q in (0.5, 0.9, 0.99, 1.0)}
-    print(f"a generation was seen after (ms): {at}, {len(lags)} times")
-    assert lags[len(lags) // 2] < 0.1
+    return sorted(lags)
+
+
+@pytest.mark.timeout(200)
+@pytest.mark.parametrize("method", ["spawn", "fork"])
+def test_eight_processes_see_every_generation_within_100_ms_and_none_torn(
+    method: str, tmp_path: Path
+) -> None:
+    """Within 100 ms nine times of ten: ten processes and whatever else runs share the cores.
+
+    Where they are very busy it may be measured again, twice at most.
+    """
+    tried = []
+    for attempt in range(3):
+        lags = lags_of_eight(method, tmp_path / f"state-{attempt}")
+        at = {q: lags[int(q * (len(lags) - 1))] for q in (0.5, 0.9, 0.99, 1.0)}
+        tried.append({q: round(1000 * lag, 1) for q, lag in at.items()})
+        print(f"a generation was seen after (ms): {tried[-1]}, {len(lags)} times")
+        if at[0.9] <= 0.1:
+            return
+    pytest.fail(f"seen late (ms): {tried}")
 
 
 def test_a_feeder_that_is_killed_leaves_its_last_state(tmp_path: Path) -> None:

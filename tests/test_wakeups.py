@@ -226,11 +226,13 @@ WAITS: dict[str, Callable[[MetadataCache], object]] = {
 }
 
 
+# A wait that does not look for signals in time is late at every try; one that does, only when a
+# busy machine does not let it run. So the soonest of some has to be in time, and all have to end.
 @pytest.mark.parametrize("name", WAITS)
 def test_ctrl_c_ends_every_wait_within_100_ms(name: str, cache: MetadataCache) -> None:
     before = left_behind(cache)
     took = [interrupted_after(lambda: WAITS[name](cache)) for _ in range(4)]
-    assert min(took) < 0.1, took  # a busy machine may be late now and then
+    assert min(took) < 0.1, took
     assert left_behind(cache) == before
 
 
@@ -252,7 +254,7 @@ def test_ctrl_c_ends_the_close_of_a_publisher_that_saves_for_long(
         assert saving.wait(LONG)
         took.append(interrupted_after(publisher.close))
         go_on.set()
-    assert min(took) < 0.1, took
+    assert min(took) < 0.1, took  # the soonest, as above
     end = time.monotonic() + LONG
     while left_behind(cache) != before:  # its thread ends by itself
         assert time.monotonic() < end
