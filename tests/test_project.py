@@ -63,6 +63,25 @@ def test_what_runs_these_tests_is_what_the_constraints_pin() -> None:
     assert different == {}
 
 
+def test_what_a_passing_c_test_skips_is_printed(tmp_path: Path) -> None:
+    said = {"skips": "  skipped: no such call", "says": "  nothing skipped: fine", "fails": "why"}
+    for name, line in said.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\necho '{line}' >&2\nexec test {name} != fails\n")
+        (tmp_path / name).chmod(0o755)
+    command = [str(ROOT / "tools/run-c-tests"), "10", *(str(tmp_path / name) for name in said)]
+    ran = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=50)
+    lines = ran.stdout.replace(f"{tmp_path}/", "").splitlines()
+    assert ran.returncode == 1
+    assert [line.split(" (")[0].strip() for line in lines] == [
+        "ok    skips",
+        "skipped: no such call",
+        "ok    says",
+        "FAIL  fails",
+        "why",
+        "2 C tests passed, 1 failed",
+    ]
+
+
 def test_importing_rdmeta_needs_no_extra() -> None:
     modules = ["aiokafka", "cffi", "click", "confluent_kafka", "duckdb", "kafka", "numpy"]
     modules += ["pandas", "polars", "pyarrow", "pyspark", "rich"]
