@@ -160,11 +160,10 @@ STRESS_SECONDS ?= 3600
 
 .PHONY: stress
 stress: build/stress/bin/stress build ## threads over checked values for STRESS_SECONDS; memory
-	@echo "C, for three quarters of $(STRESS_SECONDS) s"
-	$< $$(($(STRESS_SECONDS) * 3 / 4))
-	@echo "Python, for the rest"
-	STRESS_SECONDS=$$(($(STRESS_SECONDS) / 4)) $(PY) -m pytest -q -s \
-		tests/test_stress.py
+	@echo "C and Python beside each other, $(STRESS_SECONDS) s each"
+	@trap 'kill $$python 2>/dev/null || :' EXIT; \
+	STRESS_SECONDS=$(STRESS_SECONDS) $(PY) -m pytest -q -s tests/test_stress.py & \
+	python=$$!; $< $(STRESS_SECONDS); wait $$python
 
 # ------------------------------------------------------------------ fuzz
 

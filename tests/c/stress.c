@@ -8,12 +8,16 @@
  *             for all that time: lookups stay right, memory stays near that
  *             of a new cache that is told the same
  *
+ * Both at once, each for all of the seconds.
+ *
  * Built with RDMETA_POISON: freed blocks are overwritten at once.
  */
 #include "race_world.h"
 
 #include "no_membarrier.h"
 
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
 enum {
@@ -265,7 +269,7 @@ static churn_t *churn_new(void) {
         return x;
 }
 
-static void churn_slice(churn_t *x, int seconds) {
+static void churn_run(churn_t *x, int seconds) {
         const int64_t end = mono_us() + (int64_t)seconds * 1000000;
         pthread_t reader;
         int k = 0;
@@ -294,13 +298,16 @@ static void churn_free(churn_t *x) {
 /* ---- race ---------------------------------------------------------------- */
 
 /* In a child: its memory is not this one's, and a refusal is for good. */
-static void race_slice(int refused, int seconds) {
-        const pid_t pid = fork();
+static pid_t race_start(int refused, int seconds) {
+        const pid_t parent = getpid();
+        const pid_t pid    = fork();
         uint64_t steps;
-        int status;
 
         CHECK(pid >= 0);
         if (!pid) {
+                CHECK(!prctl(PR_SET_PDEATHSIG, SIGKILL));
+                if (getppid() != parent)
+                        _Exit(1);
                 alarm((unsigned)seconds * 3 + 60);
                 if (refused && !no_membarrier())
                         printf("   no seccomp here: fences are asked for\n");
@@ -311,8 +318,21 @@ static void race_slice(int refused, int seconds) {
                 fflush(stdout);
                 _Exit(0);
         }
-        CHECK(waitpid(pid, &status, 0) == pid);
-        CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+        return pid;
+}
+
+/* One kind of race after the other, and churn all the while. */
+static void slice_run(churn_t *x, int seconds) {
+        int refused, status, half;
+        pid_t pid;
+
+        for (refused = 0; refused < 2; refused++) {
+                half = refused ? seconds - seconds / 2 : seconds / 2;
+                pid  = race_start(refused, half);
+                churn_run(x, half);
+                CHECK(waitpid(pid, &status, 0) == pid);
+                CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+        }
 }
 
 int main(int argc, char **argv) {
@@ -323,17 +343,12 @@ int main(int argc, char **argv) {
         int k;
 
         test_begin((unsigned)seconds * 3 + 300);
-        CHECK(seconds >= 3);
+        CHECK(seconds >= 2);
         x = churn_new();
         cost_print(x->cache, "filled");
         rss_print(x);
-        for (k = 0; k < slices; k++) {
-                const int slice = seconds / slices;
-
-                race_slice(0, slice / 3);
-                race_slice(1, slice / 3);
-                churn_slice(x, slice - 2 * (slice / 3));
-        }
+        for (k = 0; k < slices; k++)
+                slice_run(x, seconds * (k + 1) / slices - seconds * k / slices);
         churned = cost_print(x->cache, "churned");
         rss_print(x);
         fresh = cost_of_new(x);
