@@ -82,6 +82,12 @@ kafka-jars: $(KAFKA_VERSIONS:%=.cache/kafka/%) ## Apache Kafka, for tests/real
 		-DincludeScope=runtime -DoutputDirectory=$(CURDIR)/$@.part
 	@mv $@.part $@ && touch $@
 
+# One after the other: two Mavens do not share a local repository.
+kafka_before :=
+$(foreach v,$(KAFKA_VERSIONS), \
+	$(eval .cache/kafka/$v: | $(kafka_before)) \
+	$(eval kafka_before := .cache/kafka/$v))
+
 packaging: build ## sdist and wheel, built and used outside the tree
 	$(PY) -m pytest -m packaging $(PYTEST_ARGS)
 
