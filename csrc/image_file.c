@@ -21,8 +21,9 @@ static rdmeta_err_t file_check(const rdmeta_file_t *f,
         if (RDMETA_LIKELY(atomic_load_explicit(word, memory_order_relaxed) &
                           bit))
                 return RDMETA_OK;
-        if (rdmeta_topic_check(t, (size_t)(f->end -
-                                           (const char *)rdmeta_cold(t))))
+        if (rdmeta_topic_check(&f->allocator, t,
+                               (size_t)(f->end -
+                                        (const char *)rdmeta_cold(t))))
                 return RDMETA_ERR_MALFORMED;
         atomic_fetch_or_explicit(word, bit, memory_order_relaxed);
         return RDMETA_OK;
@@ -198,19 +199,26 @@ rdmeta_err_t rdmeta_file_at(const rdmeta_file_t *f, size_t i,
         return RDMETA_OK;
 }
 
-/* Who goes through all topics relies on their order: looked at once. */
+/* Who goes through all topics relies on their order: looked at once. Blocks
+ * lie one behind the other, or checking them would take as long as each is
+ * large, times how many there are. */
 static rdmeta_err_t file_order(rdmeta_image_t *image, size_t *n) {
         rdmeta_file_t *f           = file_mutable(image);
         const rdmeta_topic_t *last = NULL, *t;
+        const char *end            = f->base;
         size_t i;
 
         *n = f->count;
         if (atomic_load_explicit(&f->ordered, memory_order_relaxed))
                 return RDMETA_OK;
-        for (i = 0; i < f->count; i++, last = t)
-                if (rdmeta_file_at(f, i, &t) ||
+        for (i = 0; i < f->count; i++, last = t) {
+                t = rdmeta_file_block(f, f->order[i]);
+                if (!t || (const char *)rdmeta_cold(t) < end ||
+                    file_check(f, t) ||
                     (last && rdmeta_file_compare(last, t) >= 0))
                         return RDMETA_ERR_MALFORMED;
+                end = (const char *)rdmeta_cold(t) + rdmeta_cold(t)->size;
+        }
         atomic_store_explicit(&f->ordered, 1, memory_order_relaxed);
         return RDMETA_OK;
 }

@@ -28,19 +28,9 @@ static int sums_good(const rdmeta_file_t *f) {
 
 /* Names ascend, and blocks lie one behind the other. */
 static int order_good(rdmeta_file_t *f) {
-        const rdmeta_topic_t *t;
-        const char *end = f->base;
-        size_t i, n;
+        size_t n;
 
-        if (f->image.ops->order(&f->image, &n))
-                return 0;
-        for (i = 0; i < n; i++) {
-                if (rdmeta_file_at(f, i, &t) ||
-                    (const char *)rdmeta_cold(t) < end)
-                        return 0;
-                end = (const char *)rdmeta_cold(t) + rdmeta_cold(t)->size;
-        }
-        return 1;
+        return !f->image.ops->order(&f->image, &n);
 }
 
 static size_t slots_used(const rdmeta_file_table_t *t) {

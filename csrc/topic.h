@@ -246,8 +246,10 @@ int rdmeta_topic_same(const rdmeta_topic_t *a, const rdmeta_topic_t *b);
 
 /* Of a block that came from elsewhere, with `available` bytes to be read from
  * its cold part on: 0, and whatever reads blocks may read it; or MALFORMED.
- * One that waits is malformed, too: it has no meaning elsewhere. */
-rdmeta_err_t rdmeta_topic_check(const rdmeta_topic_t *t, size_t available);
+ * One that waits is malformed, too: it has no meaning elsewhere. It does with
+ * less memory, and in more time, where the allocator says no. */
+rdmeta_err_t rdmeta_topic_check(const rdmeta_allocator_t *allocator,
+                                const rdmeta_topic_t *t, size_t available);
 
 /* ---- the fast path ---------------------------------------------------- */
 

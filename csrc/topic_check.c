@@ -6,10 +6,15 @@
  * What is checked is what making a block ensures; that its columns are as
  * narrow as they could be, and equal lists stored once, is not: it would only
  * be larger than it need.
+ *
+ * It takes as long as the block is large, whatever it says. What is said to be
+ * large, and is nothing but zeros, ends with the first of them.
  */
 #include "topic.h"
 
-/* Units of lists that are looked at in one go, a bit each. */
+#include "alloc.h"
+
+/* Units of lists that need no memory to be looked at in one go. */
 #define WINDOW ((size_t)1 << 16)
 
 /* What stands between the name and the lists. */
@@ -97,72 +102,99 @@ static int flat_good(const rdmeta_cols_t *c, size_t units) {
                units == 1 + (size_t)c->count * c->flat;
 }
 
-/* References of one column into the window: each is a list's begin. */
+/* Lists follow each other up to the end, and the first alone is empty. */
+static int chain_good(const rdmeta_cols_t *c, size_t units) {
+        size_t at = 0;
+
+        if (rdmeta_col_get(c->lists, c->list_width, 0) != 0)
+                return 0;
+        for (at = 1; at < units;) {
+                const int32_t n = rdmeta_col_get(c->lists, c->list_width, at);
+
+                if (n <= 0 || (size_t)n >= units - at)
+                        return 0;
+                at += 1 + (size_t)n;
+        }
+        return 1;
+}
+
+/* A bit for each unit where a list begins, of a chain that is good. */
+typedef struct begins {
+        uint64_t *bits;
+        size_t from, n; /* units that there are bits for */
+        size_t at;      /* the first list that is not in them yet */
+} begins_t;
+
+static void begins_mark(begins_t *b, const rdmeta_cols_t *c) {
+        memset(b->bits, 0, (b->n + 63) / 64 * 8);
+        for (; b->at - b->from < b->n;
+             b->at += 1 + (size_t)rdmeta_col_get(c->lists, c->list_width,
+                                                 b->at))
+                b->bits[(b->at - b->from) / 64] |= UINT64_C(1)
+                                                   << (b->at - b->from) % 64;
+}
+
+/* References of one column into these units: each is a list's begin. */
 static int refs_good(const rdmeta_cols_t *c, const char *col,
-                     const uint64_t *begins, size_t from, size_t units) {
+                     const begins_t *b, size_t units) {
         uint32_t i;
 
         for (i = 0; col && i < c->count; i++) {
                 const size_t at = rdmeta_ref_get(col, c->ref_width, i);
+                const size_t k  = at - b->from;
 
                 if (at >= units)
                         return 0;
-                if (at - from < WINDOW &&
-                    !(begins[(at - from) / 64] >> (at - from) % 64 & 1))
+                if (k < b->n && !(b->bits[k / 64] >> k % 64 & 1))
                         return 0;
         }
         return 1;
 }
 
-/* Lists follow each other up to the end, the first is empty, and references
- * lead to their begins: else one could be made of pieces of others. */
-static int lists_good(const rdmeta_cols_t *c, size_t units) {
-        uint64_t begins[WINDOW / 64];
-        size_t at = 0, from;
+/* References lead to begins of lists: else one could be made of pieces of
+ * others. All units in one go, or else references would be gone through once
+ * for each; that is what is left where there is no memory. */
+static int lists_good(const rdmeta_cols_t *c, size_t units,
+                      const rdmeta_allocator_t *allocator) {
+        const size_t size = (units + 63) / 64 * 8;
+        uint64_t few[WINDOW / 64];
+        uint64_t *all = units > WINDOW
+                                ? (uint64_t *)rdmeta_alloc(allocator, size)
+                                : NULL;
+        const size_t window = all ? units : WINDOW;
+        begins_t b          = {all ? all : few, 0, 0, 0};
+        int good            = 1;
 
-        if (rdmeta_col_get(c->lists, c->list_width, 0) != 0)
-                return 0;
-        for (from = 0; from < units; from += WINDOW) {
-                const size_t n = units - from < WINDOW ? units - from : WINDOW;
-
-                memset(begins, 0, (n + 63) / 64 * 8);
-                while (at < from + n) {
-                        const int32_t count =
-                                rdmeta_col_get(c->lists, c->list_width, at);
-
-                        if (count < 0 || (size_t)count >= units - at)
-                                return 0;
-                        begins[(at - from) / 64] |= UINT64_C(1)
-                                                    << (at - from) % 64;
-                        at += 1 + (size_t)count;
-                }
-                if (!refs_good(c, c->replicas, begins, from, units) ||
-                    !refs_good(c, c->isr, begins, from, units) ||
-                    !refs_good(c, c->offline, begins, from, units))
-                        return 0;
+        for (; good && b.from < units; b.from += window) {
+                b.n = units - b.from < window ? units - b.from : window;
+                begins_mark(&b, c);
+                good = refs_good(c, c->replicas, &b, units) &&
+                       refs_good(c, c->isr, &b, units) &&
+                       refs_good(c, c->offline, &b, units);
         }
-        return 1;
+        rdmeta_free(allocator, all, size);
+        return good;
 }
 
-rdmeta_err_t rdmeta_topic_check(const rdmeta_topic_t *t, size_t available) {
+rdmeta_err_t rdmeta_topic_check(const rdmeta_allocator_t *allocator,
+                                const rdmeta_topic_t *t, size_t available) {
         rdmeta_cols_t c;
         size_t bytes, units;
-        int good;
+        int good, flat;
 
         if (!frame_good(t, available))
                 return RDMETA_ERR_MALFORMED;
         rdmeta_topic_cols(t, &c);
         bytes = (size_t)(c.lists_end - c.lists);
         units = bytes >> c.list_width;
+        flat  = (rdmeta_cold(t)->flags & RDMETA_TOPIC_F_FLAT) != 0;
         good  = units << c.list_width == bytes &&
+               (flat ? flat_good(&c, units) : chain_good(&c, units)) &&
                column_good(c.leaders, c.leader_width, c.count, -1) &&
                column_good(c.epochs, c.epoch_width, c.count, -1) &&
                column_good(c.high, 2, c.count, -1) &&
                column_good(c.last, 2, c.count, -1) && ids_good(&c) &&
-               column_good(c.lists, c.list_width, units, 0);
-        if (good)
-                good = rdmeta_cold(t)->flags & RDMETA_TOPIC_F_FLAT
-                               ? flat_good(&c, units)
-                               : lists_good(&c, units);
+               column_good(c.lists, c.list_width, units, 0) &&
+               (flat || lists_good(&c, units, allocator));
         return good ? RDMETA_OK : RDMETA_ERR_MALFORMED;
 }

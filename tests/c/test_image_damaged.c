@@ -274,6 +274,31 @@ FORGE(no_ids, memset(slots(s, h, RDMETA_FILE_IDS), 0,
 FORGE(stray_slot, uint64_t *k = slots(s, h, RDMETA_FILE_NAMES);
       while (*k) k++; *k = (uint64_t)order(s, h)[0] << 16 | 7)
 
+/* "b" before "a", and each called like the other. */
+static void backwards(sound_t *s, rdmeta_file_head_t *h) {
+        uint32_t *o = order(s, h);
+
+        swapped(s, h);
+        s->damaged[RDMETA_LINE * (size_t)o[0] +
+                   offsetof(rdmeta_topic_t, name)] = 'a';
+        s->damaged[RDMETA_LINE * (size_t)o[1] +
+                   offsetof(rdmeta_topic_t, name)] = 'b';
+}
+
+/* Who walks need not look at one twice. */
+static void test_blocks_lie_one_behind_the_other(void) {
+        rdmeta_image_t *image;
+        size_t n;
+        sound_t s;
+
+        sound_init(&s, "a 0:1; b 0:1");
+        CHECK(forged(&s, backwards) == RDMETA_ERR_MALFORMED);
+        image = iw_open(s.path, 0, now);
+        CHECK(image->ops->order(image, &n) == RDMETA_ERR_MALFORMED);
+        rdmeta_image_unref(image);
+        sound_destroy(&s);
+}
+
 static void test_what_a_head_cannot_say_is_refused(void) {
         const forge_t forges[] = {
                 other_magic,   longer,          no_age,       more_blocks,
@@ -326,6 +351,7 @@ int main(void) {
         RUN(test_a_file_with_more_behind_it_is_refused);
         RUN(test_any_byte_that_is_another_is_found_or_says_nothing);
         RUN(test_what_a_head_cannot_say_is_refused);
+        RUN(test_blocks_lie_one_behind_the_other);
         RUN(test_a_table_without_an_end_has_one);
         RUN(test_a_forged_file_is_refused_or_can_be_read);
         return 0;

@@ -28,11 +28,23 @@ static copy_t copy_new(const rdmeta_topic_t *t, size_t size) {
 
 static int is_good(const rdmeta_topic_t *t, size_t size) {
         copy_t c             = copy_new(t, size);
-        const rdmeta_err_t e = rdmeta_topic_check(c.topic, size);
+        const rdmeta_err_t e = rdmeta_topic_check(NULL, c.topic, size);
 
         CHECK(e == RDMETA_OK || e == RDMETA_ERR_MALFORMED);
         free(c.raw);
         return e == RDMETA_OK;
+}
+
+static int is_good_without_memory(const rdmeta_topic_t *t) {
+        const size_t size = rdmeta_cold(t)->size;
+        test_heap_t heap;
+        const rdmeta_allocator_t none = test_allocator(&heap);
+        int good;
+
+        heap.fail_at = 1;
+        good = !rdmeta_topic_check(&none, t, size);
+        CHECK(heap.calls == 1 && !heap.blocks);
+        return good;
 }
 
 /* ---- what is done with blocks -------------------------------------------- */
@@ -83,7 +95,7 @@ static void rebuild(stage_world_t *w, const rdmeta_topic_t *t) {
         }
         again = rdmeta_stage_build(&w->stage, &w->slab, 3);
         CHECK(again);
-        CHECK(!rdmeta_topic_check(again, rdmeta_cold(again)->size));
+        CHECK(!rdmeta_topic_check(NULL, again, rdmeta_cold(again)->size));
         read_changes(t, again);
         rdmeta_topic_destroy(&w->slab, again);
 }
@@ -183,7 +195,7 @@ static void flipped_block(stage_world_t *w, rdmeta_topic_t *t,
                 for (k = 0; k < 1 + (int)test_below(r, 3); k++)
                         c.raw[4 + test_below(r, span)] ^=
                                 (char)(1 << test_below(r, 8));
-                if (!rdmeta_topic_check(c.topic, size))
+                if (!rdmeta_topic_check(NULL, c.topic, size))
                         read_all(w, c.topic);
                 free(c.raw);
         }
@@ -349,12 +361,40 @@ static void test_lists_of_any_length_are_looked_at_whole(void) {
         CHECK((size_t)(c.lists_end - c.lists) >> c.list_width > 80000);
         CHECK(is_good(t, rdmeta_cold(t)->size));
         read_all(&w, t);
+        CHECK(is_good_without_memory(t));
         for (i = 0; i < ROWS; i += 7)
                 CHECK(!good_with(t, c.replicas, 2, (size_t)i,
                                  (int32_t)rdmeta_ref_get(c.replicas, 2,
                                                          (size_t)i) + 1));
         rdmeta_topic_destroy(&w.slab, t);
         stage_world_destroy(&w);
+}
+
+/* Many references beside many lists: it takes as long as there are of both. */
+static void test_a_large_block_is_not_gone_through_again_and_again(void) {
+        enum { ROWS = 16 << 20, EACH = 128, MANY = 512 << 10 };
+        const size_t units = 1 + (size_t)EACH * MANY;
+        const size_t size  = RDMETA_TOPIC_FIXED + 1 + 5 * (size_t)ROWS + units;
+        char *raw          = calloc(1, 4 + size), *lists;
+        rdmeta_topic_t *t;
+        clock_t spent;
+        size_t i;
+
+        CHECK(raw);
+        t           = (rdmeta_topic_t *)(void *)(raw + 4 + RDMETA_TOPIC_LEAD);
+        t->shape    = (uint32_t)ROWS << 2;
+        t->name_len = 1;
+        rdmeta_cold(t)->size  = (uint32_t)size;
+        rdmeta_cold(t)->flags = RDMETA_TOPIC_F_ISR | RDMETA_TOPIC_F_OFFLINE;
+        lists = raw + 4 + size - units;
+        for (i = 1; i < units; i += EACH)
+                lists[i] = EACH - 1;
+        spent = clock();
+        CHECK(!rdmeta_topic_check(NULL, t, size));
+        lists[1 + EACH] = 0; /* empty, and not the first */
+        CHECK(rdmeta_topic_check(NULL, t, size) == RDMETA_ERR_MALFORMED);
+        CHECK(clock() - spent < 20 * CLOCKS_PER_SEC);
+        free(raw);
 }
 
 int main(void) {
@@ -366,5 +406,6 @@ int main(void) {
         RUN(test_values_below_what_there_is_are_refused);
         RUN(test_references_lead_to_begins_of_lists);
         RUN(test_lists_of_any_length_are_looked_at_whole);
+        RUN(test_a_large_block_is_not_gone_through_again_and_again);
         return sum == INT64_MIN;
 }
