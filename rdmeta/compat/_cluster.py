@@ -6,20 +6,23 @@ does not win. As with theirs what is past its deadline is served on.
 
 from __future__ import annotations
 
+import logging
+import os
 import threading
 import weakref
 from collections.abc import Callable, Iterable
+from concurrent.futures import Future
 from typing import Any, ClassVar, Protocol
 
-from rdmeta._core import DENIED, NO_LEADER, STALE, MetadataCache, Reading
+from rdmeta._core import DENIED, NO_LEADER, NOT_CACHED, STALE, WAITING, MetadataCache, Reading
+from rdmeta.compat._reading import answers, stale_topics, wait
 from rdmeta.errors import Error
 from rdmeta.model import ALL, Partition, Topic
 from rdmeta.net.address import parse_bootstrap
 
-__all__ = ["ClusterShape", "Named"]
+__all__ = ["ClusterShape", "Named", "settle", "void"]
 
-# An answer that changed nothing wakes nobody: how often to look for one, in seconds.
-_LOOK_S = 0.05
+log = logging.getLogger(__name__)
 
 
 class Named(Protocol):
@@ -56,11 +59,16 @@ class ClusterShape:
         self.need_all_topic_metadata = False
         self._refresh = refresh
         self._topics: set[str] = set()
-        self._listeners: dict[Any, Callable[[], None]] = {}
+        # How each is called, and the answer that was the last one when it was added.
+        self._listeners: dict[Any, tuple[Callable[[], None], object]] = {}
         self._future: Any = None
-        self._need_update = not cache.brokers
+        self._requested = False
+        self._asked_at: object = None  # the last answer when the update was requested
+        self._told: object = None  # the last answer that was told of
+        self._denied: set[str] = set()
         self._lock = threading.Lock()
         self._watching = False
+        _shapes.add(self)
         servers = self.config["bootstrap_servers"]
         text = servers if isinstance(servers, str) else ",".join(servers)
         self._bootstrap_brokers = {
@@ -80,6 +88,10 @@ class ClusterShape:
         raise NotImplementedError
 
     def _settle(self, future: Any, error: BaseException | None) -> None:
+        """End a future, unless its owner has ended it."""
+        raise NotImplementedError
+
+    def _is_over(self, future: Any) -> bool:
         raise NotImplementedError
 
     # ---- lookups ----------------------------------------------------------------------------
@@ -134,8 +146,10 @@ class ClusterShape:
         """The partitions that a broker leads, None for none or a broker that is not known."""
         if not isinstance(broker_id, int):
             return None
-        led = self.cache.partitions_on(broker_id)
-        return {self._topic_partition(*partition) for partition in led} or None
+        led: list[Named] = [*self.cache.partitions_on(broker_id)]
+        for topic in stale_topics(self.cache):
+            led += [p for p in topic.partitions if p.leader == broker_id]
+        return {self._topic_partition(p.topic, p.partition) for p in led} or None
 
     def topics(self, exclude_internal_topics: bool = True) -> set[str]:
         """The names of known topics."""
@@ -149,8 +163,19 @@ class ClusterShape:
 
     @property
     def unauthorized_topics(self) -> set[str]:
-        """Topics that this client may not see."""
-        return set(self.cache.names(state=DENIED))
+        """Topics that this client may not see, until a broker says otherwise.
+
+        The cache forgets a denial after its `denied_ttl`; this object remembers those that it saw:
+        while somebody listens or waits, and whenever it is asked.
+        """
+        return self._note_denied()
+
+    def _note_denied(self) -> set[str]:
+        silent = (DENIED, NOT_CACHED, WAITING)
+        before = self._denied
+        kept = {topic for topic in before if self.cache.state(topic) in silent}
+        self._denied = kept | set(self.cache.names(state=DENIED))
+        return set(self._denied)
 
     @property
     def controller(self) -> Any:
@@ -179,12 +204,15 @@ class ClusterShape:
         self._settle(future, None)
         return future
 
+    @property
+    def _need_update(self) -> bool:
+        return self._requested or not self.cache.brokers
+
     def ttl(self) -> float:
         """Milliseconds until a refresh is due, 0 for now."""
         if self._need_update:
             return 0
-        stats = self.cache.stats() if isinstance(self.cache, MetadataCache) else {}
-        age = stats.get("all_topics_age")
+        age = self.cache.age()
         if age is None:  # it was never asked for all topics: as old as its oldest topic wanted
             ages = [self.cache.age(topic) for topic in self._topics & self.topics(False)]
             age = max(ages, default=0.0)
@@ -197,30 +225,37 @@ class ClusterShape:
     def request_update(self) -> Any:
         """Ask for a refresh; a future whose value is this object after the next answer.
 
-        From an image it never comes: time stands still there.
+        An answer that was there before ends it not. From an image none comes: time stands still
+        there. In the child of a fork it ends with ForkedError, as nobody writes to a cache there.
         """
         with self._lock:
-            self._need_update = True
-            if self._future is None:
+            news = self._news()  # what came already is the answer to those who asked before
+            self._requested = True
+            self._asked_at = asked_at = answers(self.cache)
+            if self._future is None or self._is_over(self._future):
                 self._future = self._new_future()
             future = self._future
-        self._watch()
+        self._watch(asked_at)
+        self._tell(*news)
         if self._refresh is not None:
             wanted = None if self.need_all_topic_metadata or not self._topics else self._topics
             self._refresh(wanted and set(wanted))
         return future
 
     def update_metadata(self, metadata: Any) -> None:
-        """Take an answer that the library itself decoded into the cache."""
+        """Take an answer that the library itself decoded into the cache; listeners hear of it."""
         asked = ALL if self.need_all_topic_metadata else None
         if not isinstance(self.cache, MetadataCache):
             raise TypeError(f"{type(self.cache).__name__} cannot be written to")
+        body = self._encode(metadata)
         try:
-            self.cache.apply(self._encode(metadata), metadata.API_VERSION, asked)
+            with self._lock:  # so that the watching thread does not tell of it as well
+                self.cache.apply(body, metadata.API_VERSION, asked)
+                news = self._news()
         except Error as error:
             self.failed_update(error)
         else:
-            self._updated()
+            self._tell(*news)
 
     def _encode(self, metadata: Any) -> bytes:
         raise NotImplementedError
@@ -230,60 +265,131 @@ class ClusterShape:
         with self._lock:
             future, self._future = self._future, None
         if future is not None:
-            self._settle(future, exception)
+            self._end(future, exception)
+
+    def _end(self, future: Any, error: BaseException | None) -> None:
+        """End a future; what its callbacks raise is theirs."""
+        try:
+            self._settle(future, error)
+        except Exception:
+            log.exception("a future of request_update() could not be ended")
 
     def add_listener(self, listener: Callable[[Any], object]) -> None:
-        """Call `listener(self)` after each update of the cache."""
-        self._listeners[listener] = self._caller(listener)
-        self._watch()
+        """Call `listener(self)` once after each update of the cache.
+
+        In the thread that waits for updates, or that called update_metadata(). What it raises is
+        logged.
+        """
+        since = answers(self.cache)
+        self._listeners[listener] = self._caller(listener), since
+        self._watch(since)
 
     def _caller(self, listener: Callable[[Any], object]) -> Callable[[], None]:
         """How a listener is called when the news arrive, in the thread that waits for them."""
         return lambda: void(listener(self))
 
-    def _updated(self) -> None:
-        """An answer was applied."""
-        with self._lock:
+    def _news(self) -> tuple[Any, tuple[Callable[[], None], ...]]:
+        """The future that a new answer ends, and who is to be called; each once. With the lock."""
+        now, future = answers(self.cache), None
+        if now == self._told:
+            return None, ()
+        self._told = now
+        if now != self._asked_at:
             future, self._future = self._future, None
-            self._need_update = False
-        if future is not None:
-            self._settle(future, None)
-        for call in tuple(self._listeners.values()):
-            call()
+            self._requested = False
+        return future, tuple(call for call, since in self._listeners.values() if now != since)
 
-    def _watch(self) -> None:
+    def _tell(self, future: Any, listeners: Iterable[Callable[[], None]]) -> None:
+        """Tell of an answer. Not with the lock: a listener may ask for the next."""
+        self._note_denied()
+        if future is not None:
+            self._end(future, None)
+        for call in listeners:
+            try:
+                call()
+            except Exception:
+                log.exception("a listener of ClusterMetadata failed")
+
+    def _watch(self, since: object) -> None:
         """Have a thread wait for answers as long as somebody wants to know of them."""
         with self._lock:
-            if self._watching or not isinstance(self.cache, MetadataCache):
+            if self._watching:
                 return
-            self._watching = True
-        me, seen = weakref.ref(self), self.cache.stats()["applies"]
-        arguments = (me, self.cache, self.cache.version, seen)
+            self._watching, self._told = True, since
+        arguments = (weakref.ref(self), self.cache)
         threading.Thread(target=_watch, args=arguments, name="rdmeta-compat", daemon=True).start()
 
-    def _unwatched(self) -> bool:
-        """Whether nobody wants to know any more; then the thread ends."""
+    def _look(self) -> bool:
+        """Tell of what is new; False if nobody wants to know any more, then the thread ends."""
         with self._lock:
-            self._watching = self._future is not None or bool(self._listeners)
-            return not self._watching
+            news = self._news()
+        self._tell(*news)
+        with self._lock:
+            waited_for = self._future is not None and not self._is_over(self._future)
+            self._watching = waited_for or bool(self._listeners)
+            return self._watching
+
+    def _broke(self, error: BaseException) -> None:
+        """Nothing can be waited for: the thread ends, and the next who asks begins another."""
+        with self._lock:
+            self._watching = False
+        self.failed_update(error)
+
+    def _forked(self) -> None:
+        """In the child of a fork: the thread is not here, and its locks are nobody's."""
+        self._lock = threading.Lock()
+        self._watching, self._future = False, None
 
     def __str__(self) -> str:
         return f"ClusterMetadata(brokers: {len(self.cache.brokers)}, topics: {len(self.cache)})"
+
+
+def settle(future: Future[Any], value: object, error: BaseException | None) -> None:
+    """End a plain future; one that was cancelled is only told so, one that is over stays."""
+    if future.done() and not future.cancelled():
+        return
+    try:
+        if future.set_running_or_notify_cancel():
+            future.set_result(value) if error is None else future.set_exception(error)
+    except RuntimeError:
+        pass  # cancelled, and told so
 
 
 def void(_result: object) -> None:
     """What a listener returns does not matter."""
 
 
-def _watch(me: weakref.ref[ClusterShape], cache: MetadataCache, version: int, applied: int) -> None:
+def _watch(me: weakref.ref[ClusterShape], cache: Reading) -> None:
     """The thread: tells of each answer; ends with the object, or when nobody listens."""
+    version = 0
     while True:
-        version = cache.wait_change(version, _LOOK_S) or version
-        shape, before, applied = me(), applied, cache.stats()["applies"]
+        error = None
+        try:
+            version = wait(cache, version, None)
+        except Exception as reason:
+            error = reason
+        shape = me()
         if shape is None:
             return
-        if applied != before:
-            shape._updated()
-        if shape._unwatched():
+        try:
+            if error is not None:
+                shape._broke(error)
+                return
+            if not shape._look():
+                return
+        except Exception as reason:
+            log.exception("the updates of a cache cannot be told of")
+            shape._broke(reason)
             return
         del shape
+
+
+_shapes: weakref.WeakSet[ClusterShape] = weakref.WeakSet()
+
+
+def _forked() -> None:
+    for shape in tuple(_shapes):
+        shape._forked()
+
+
+os.register_at_fork(after_in_child=_forked)

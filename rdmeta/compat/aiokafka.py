@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, NamedTuple
 
-from rdmeta.compat._cluster import ClusterShape, void
+from rdmeta.compat._cluster import ClusterShape, settle, void
 from rdmeta.model import TopicPartition
 
 __all__ = ["ClusterMetadata"]
@@ -45,7 +45,10 @@ class ClusterMetadata(ClusterShape):
         return Future()
 
     def _settle(self, future: Any, error: BaseException | None) -> None:
-        future.set_result(self) if error is None else future.set_exception(error)
+        settle(future, self, error)
+
+    def _is_over(self, future: Any) -> bool:
+        return bool(future.done())
 
     def _encode(self, metadata: Any) -> bytes:
         return bytes(metadata.encode())

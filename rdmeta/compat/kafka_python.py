@@ -7,7 +7,7 @@ from concurrent.futures import Future as PlainFuture
 from typing import Any, ClassVar, NamedTuple
 
 from rdmeta._core import MetadataCache
-from rdmeta.compat._cluster import ClusterShape, Named
+from rdmeta.compat._cluster import ClusterShape, Named, settle
 from rdmeta.model import TopicPartition
 
 __all__ = ["ClusterMetadata"]
@@ -58,9 +58,12 @@ class ClusterMetadata(ClusterShape):
 
     def _settle(self, future: Any, error: BaseException | None) -> None:
         if isinstance(future, PlainFuture):
-            future.set_result(self) if error is None else future.set_exception(error)
-        else:
+            settle(future, self, error)
+        elif not future.is_done:
             future.success(self) if error is None else future.failure(error)
+
+    def _is_over(self, future: Any) -> bool:
+        return bool(future.done() if isinstance(future, PlainFuture) else future.is_done)
 
     def _encode(self, metadata: Any) -> bytes:
         return bytes(metadata.encode())
@@ -116,7 +119,7 @@ class ClusterMetadata(ClusterShape):
 
     @property
     def need_update(self) -> bool:
-        """Whether request_update() was called since the last answer."""
+        """Whether request_update() was called since the last answer, or no broker is known."""
         return self._need_update
 
     @property

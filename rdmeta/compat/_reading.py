@@ -1,0 +1,41 @@
+"""What the shapes ask of a reading: of a cache, an image, or what `rdmeta.attach` gives."""
+
+from __future__ import annotations
+
+import time
+
+from rdmeta._core import Attached, MetadataCache, Reading
+from rdmeta.model import Topic
+
+__all__ = ["answers", "stale_topics", "wait"]
+
+# An answer that changed nothing wakes nobody, nor does another process: how often to look, seconds.
+LOOK_S = 0.05
+
+
+def answers(reading: Reading) -> object:
+    """What tells one answer from the next: different after each that was taken."""
+    if isinstance(reading, MetadataCache):
+        stats = reading.stats()
+        return int(stats["applies"]) - int(stats["apply_failures"])
+    return reading.taken if isinstance(reading, Attached) else None
+
+
+def wait(reading: Reading, since: int, most: float | None) -> int:
+    """Sleep until there may be something new, `most` seconds at most; returns the version.
+
+    ForkedError for a cache in the child of a fork.
+    """
+    left = LOOK_S if most is None else min(most, LOOK_S)
+    if isinstance(reading, MetadataCache):
+        return reading.wait_change(since, left) or since
+    time.sleep(left)
+    return reading.version
+
+
+def stale_topics(reading: Reading) -> list[Topic]:
+    """The topics past their deadline, as last told."""
+    valid = set(reading.names())
+    stale = [name for name in reading.names(allow_stale=True) if name not in valid]
+    found = [reading.topic(name, None, allow_stale=True) for name in stale]
+    return [topic for topic in found if topic is not None]

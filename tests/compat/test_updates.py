@@ -1,0 +1,214 @@
+"""Who is told of updates, when, and how often: the same for both `ClusterMetadata`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import frames
+import pytest
+from answers import feed
+from clocks import Clock
+from frames import P, T
+from kafka.protocol.metadata import MetadataResponse
+
+import rdmeta
+from rdmeta import ForkedError, MetadataCache, TopicPartition
+from rdmeta.compat import aiokafka, kafka_python
+
+SHAPES = [aiokafka.ClusterMetadata, kafka_python.ClusterMetadata]
+MANY_S = 20.0
+# Longer than a watching thread takes to look again.
+AFTERWARDS_S = 0.2
+
+
+def tell(cache: MetadataCache, *names: str) -> None:
+    """An answer about all topics."""
+    feed(cache, frames.response(12, topics=[T(name) for name in names or ("orders",)]), 12)
+
+
+def until(holds: Callable[[], object]) -> bool:
+    """Whether something comes to hold."""
+    end = time.monotonic() + MANY_S
+    while not holds() and time.monotonic() < end:
+        time.sleep(0.005)
+    return bool(holds())
+
+
+def is_done(future: Any) -> bool:
+    return bool(future.is_done if hasattr(future, "is_done") else future.done())
+
+
+def error_of(future: Any) -> Any:
+    return future.exception if hasattr(future, "is_done") else future.exception(0)
+
+
+@pytest.fixture(autouse=True)
+def no_thread_dies(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    died: list[Any] = []
+    monkeypatch.setattr(threading, "excepthook", died.append)
+    yield
+    assert died == []
+
+
+def test_a_wait_that_timed_out_leaves_later_futures_and_listeners_alive() -> None:
+    async def main() -> None:
+        cache = MetadataCache()
+        heard: list[Any] = []
+        ours = aiokafka.ClusterMetadata(cache)
+        ours.add_listener(heard.append)
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(asyncio.wrap_future(ours.request_update()), 0.05)
+        tell(cache)
+        while not heard:
+            await asyncio.sleep(0.005)
+        future = ours.request_update()
+        tell(cache)
+        assert await asyncio.wait_for(asyncio.wrap_future(future), MANY_S) is ours
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_future_that_its_owner_ended_does_not_hinder_the_next(shape: Any) -> None:
+    cache = MetadataCache()
+    ours = shape(cache)
+    mine = ours.request_update()
+    (mine.success if hasattr(mine, "success") else mine.set_result)("mine")
+    assert ours.request_update() is not mine
+    other = ours.request_update()
+    tell(cache)
+    assert until(lambda: is_done(other))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_listener_that_raises_does_not_keep_the_others_from_hearing(
+    shape: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    heard: list[Any] = []
+    cache = MetadataCache()
+    ours = shape(cache)
+
+    def broken(_cluster: Any) -> None:
+        raise ValueError("broken")
+
+    ours.add_listener(broken)
+    ours.add_listener(heard.append)
+    tell(cache)
+    assert until(lambda: heard)
+    tell(cache)
+    assert until(lambda: len(heard) == 2)
+    assert "broken" in caplog.text
+    future = ours.request_update()
+    tell(cache)
+    assert until(lambda: is_done(future))
+
+
+def test_an_update_is_told_once_whoever_applies_it() -> None:
+    heard: list[threading.Thread] = []
+    cache = MetadataCache()
+    ours = kafka_python.ClusterMetadata(cache)
+    ours.add_listener(lambda _cluster: heard.append(threading.current_thread()))
+    for n in range(1, 4):
+        body = frames.response(12, topics=[T("orders", [P(0, n)])])
+        ours.update_metadata(MetadataResponse.decode(body, version=12))
+        assert heard == [threading.current_thread()] * n
+    time.sleep(AFTERWARDS_S)
+    assert len(heard) == 3
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_request_is_settled_by_a_newer_answer_only(shape: Any) -> None:
+    cache = MetadataCache()
+    ours = shape(cache)
+    ours.add_listener(lambda _cluster: None)
+    for _ in range(5):
+        tell(cache)
+        future = ours.request_update()
+        assert ours.ttl() == 0
+        time.sleep(AFTERWARDS_S / 2)
+        assert not is_done(future)
+        tell(cache)
+        assert until(partial(is_done, future))
+        assert ours.ttl() > 0
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_an_answer_that_was_refused_settles_nothing(shape: Any) -> None:
+    cache = MetadataCache()
+    ours = shape(cache)
+    future = ours.request_update()
+    with pytest.raises(rdmeta.MalformedError):
+        cache.apply(b"nonsense", 12)
+    time.sleep(AFTERWARDS_S)
+    assert not is_done(future)
+    tell(cache)
+    assert until(lambda: is_done(future))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_in_the_child_of_a_fork_a_request_ends_with_forked_error(shape: Any) -> None:
+    ours = shape(MetadataCache())
+    before = ours.request_update()  # its thread is not in the child
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            future = ours.request_update()
+            assert future is not before
+            assert until(lambda: is_done(future))
+            status = 0 if isinstance(error_of(future), ForkedError) else 2
+        finally:
+            os._exit(status)
+    assert os.waitpid(child, 0)[1] == 0
+    assert not is_done(before)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_over_a_published_cache_updates_are_told_as_well(shape: Any, tmp_path: Path) -> None:
+    heard: list[Any] = []
+    cache = MetadataCache()
+    tell(cache)
+    with cache.publish(tmp_path / "state"):
+        ours = shape(rdmeta.attach(tmp_path / "state"))
+        ours.add_listener(heard.append)
+        future = ours.request_update()
+        assert ours.ttl() == 0
+        time.sleep(AFTERWARDS_S)
+        assert not is_done(future)
+        tell(cache, "orders", "payments")
+        assert until(lambda: heard and is_done(future))
+        assert "payments" in ours.topics()
+        assert 0 < ours.ttl() <= 300_000
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_who_leads_what_is_served_on_past_its_deadline(shape: Any) -> None:
+    clock = Clock()
+    cache = MetadataCache(clock=clock, max_age=10)
+    tell(cache)
+    ours = shape(cache)
+    before = ours.partitions_for_broker(1)
+    assert before == {TopicPartition("orders", 0)}
+    clock.advance(100)
+    assert ours.partitions_for_broker(1) == before
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_denial_lasts_until_a_broker_says_otherwise(shape: Any) -> None:
+    clock = Clock()
+    cache = MetadataCache(clock=clock, denied_ttl=10)
+    ours = shape(cache)
+    denied = frames.response(12, topics=[T("secret", [], error=29)])
+    cache.apply(denied, 12, ["secret"])
+    assert ours.unauthorized_topics == {"secret"}
+    clock.advance(1000)
+    assert ours.unauthorized_topics == {"secret"}
+    cache.apply(frames.response(12, topics=[T("secret")]), 12, ["secret"])
+    assert ours.unauthorized_topics == set()
