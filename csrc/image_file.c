@@ -127,6 +127,7 @@ static int32_t file_leader(const rdmeta_image_t *image, const char *name,
         const rdmeta_topic_t *t;
         uint32_t k, left, width;
         uint64_t hash, slot;
+        int32_t leader;
         const char *p;
 
         if (RDMETA_UNLIKELY(!rdmeta_hash_is_short(len)) ||
@@ -156,7 +157,10 @@ static int32_t file_leader(const rdmeta_image_t *image, const char *name,
         if (RDMETA_UNLIKELY(p > f->end - 4) ||
             RDMETA_UNLIKELY(width == RDMETA_TOPIC_SPARSE))
                 return leader_general(image, name, len, partition, mono_us, 0);
-        return rdmeta_col_get(p, width, 0);
+        leader = rdmeta_col_get(p, width, 0);
+        if (RDMETA_UNLIKELY(leader < -1)) /* no leader's, nor a code of ours */
+                return leader_general(image, name, len, partition, mono_us, 0);
+        return leader;
 }
 
 static void file_ahead(const rdmeta_image_t *image, const rdmeta_str_t *names,

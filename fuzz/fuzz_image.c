@@ -158,7 +158,10 @@ static int see_reader(rdmeta_reader_t *r) {
                                          &broker));
                 see(broker.host.data, broker.host.len);
         }
+        /* Partition 0 first: every name's, of blocks that nobody checked. */
         for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+                see_err(&l, rdmeta_leader(r, names[i], strlen(names[i]), 0,
+                                          NOW));
                 see_err(&l, rdmeta_leader(r, names[i], strlen(names[i]), 1,
                                           NOW));
                 see_err(&l, rdmeta_leader(r, names[i], strlen(names[i]), 1,

@@ -299,6 +299,38 @@ static void test_blocks_lie_one_behind_the_other(void) {
         sound_destroy(&s);
 }
 
+/* A leader that is none must not pass for a code. */
+static void test_an_impossible_leader_is_malformed(void) {
+        static const char name[]   = "a.name.of.twenty.bytes";
+        const int32_t leaders[]    = {-2, -19, -100, -102, -120, -128};
+        const rdmeta_str_t names[] = {GEN_STR(name), GEN_STR(name)};
+        const int32_t parts[]      = {0, 1};
+        rdmeta_image_t *image;
+        rdmeta_reader_t *r;
+        int32_t out[2];
+        uint8_t *at;
+        sound_t s;
+        size_t i;
+
+        sound_init(&s, "a.name.of.twenty.bytes 0:1 1:2");
+        at = memmem(s.damaged, s.size, name, sizeof(name) - 1);
+        CHECK(at && at[sizeof(name) - 1] == 1);
+        for (i = 0; i < sizeof(leaders) / sizeof(leaders[0]); i++) {
+                at[sizeof(name) - 1] = (uint8_t)leaders[i];
+                iw_write(s.path, s.damaged, s.size);
+                image = iw_open(s.path, 0, now);
+                r     = rdmeta_image_reader(image, 0);
+                CHECK(r);
+                CHECK(rdmeta_leader(r, name, sizeof(name) - 1, 0,
+                                    now.mono_us) == RDMETA_ERR_MALFORMED);
+                rdmeta_leaders(r, names, parts, 2, now.mono_us, out);
+                CHECK(out[0] == RDMETA_ERR_MALFORMED && out[1] == 2);
+                rdmeta_reader_destroy(r);
+                rdmeta_image_unref(image);
+        }
+        sound_destroy(&s);
+}
+
 static void test_what_a_head_cannot_say_is_refused(void) {
         const forge_t forges[] = {
                 other_magic,   longer,          no_age,       more_blocks,
@@ -351,6 +383,7 @@ int main(void) {
         RUN(test_a_file_with_more_behind_it_is_refused);
         RUN(test_any_byte_that_is_another_is_found_or_says_nothing);
         RUN(test_what_a_head_cannot_say_is_refused);
+        RUN(test_an_impossible_leader_is_malformed);
         RUN(test_blocks_lie_one_behind_the_other);
         RUN(test_a_table_without_an_end_has_one);
         RUN(test_a_forged_file_is_refused_or_can_be_read);
