@@ -116,8 +116,9 @@ typedef struct rdmeta_time {
 } rdmeta_time_t;
 
 /** Where memory comes from. Both or neither function; neither: the C library.
- *  May be called by any thread, one at a time for each cache. `size` given to
- *  free is what alloc was asked for. */
+ *  May be called by any thread, one at a time for each cache, and in a fork's
+ *  child, where the fork may have come in the middle of a call. `size` given
+ *  to free is what alloc was asked for. */
 typedef struct rdmeta_allocator {
         void *(*alloc)(void *opaque, size_t size);
         void (*free)(void *opaque, void *ptr, size_t size);

@@ -6,6 +6,8 @@
  * reading calls of rdmeta_reader.h. Of a cache it shares the blocks, so that
  * taking one copies nothing, and holding one costs what has changed since.
  * What was in flight is no part of it: such a topic is NOT_CACHED in it.
+ * In a fork's child an image can be read, saved and compared, whatever was
+ * going on at the fork.
  *
  * Threads: any, for every call here but where it says otherwise.
  */
