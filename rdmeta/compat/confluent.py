@@ -7,7 +7,8 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from rdmeta._core import DENIED, INVALID, UNKNOWN_TOPIC, MetadataCache, Reading
+from rdmeta._core import DENIED, INVALID, UNKNOWN_TOPIC, WAITING, Image, Reading
+from rdmeta.compat._reading import answers, stale_topics, wait
 from rdmeta.errors import RequestTimedOutError, error_name
 from rdmeta.model import Topic
 
@@ -15,13 +16,20 @@ __all__ = ["ClusterLister", "list_topics"]
 
 # Kafka's codes for what state() says.
 _CODES = {UNKNOWN_TOPIC: 3, DENIED: 29, INVALID: 17}
+_TIMED_OUT = -185
+_LEADER_NOT_AVAILABLE = 5
+# Until a topic that is still not known is asked for again: at first, and at most, in seconds.
+_BACKOFF_S = 0.1, 1.0
+# So many answers without a word of it after it was asked for: they say it with an error.
+_SILENT_ANSWERS = 2
 
 
 class _PlainError:
     """KafkaError, where confluent-kafka is not installed."""
 
-    def __init__(self, code: int) -> None:
+    def __init__(self, code: int, reason: str = "") -> None:
         self._code = code
+        self._reason = reason or error_name(code)
 
     def code(self) -> int:
         return self._code
@@ -29,7 +37,8 @@ class _PlainError:
     def name(self) -> str:
         return error_name(self._code)
 
-    __str__ = name
+    def __str__(self) -> str:
+        return self._reason
 
 
 class _Plain:
@@ -37,12 +46,14 @@ class _Plain:
 
 
 _error_type: Any
+_exception_type: Any
 _types: Any
 try:
     from confluent_kafka import KafkaError as _error_type
+    from confluent_kafka import KafkaException as _exception_type
     from confluent_kafka import admin as _types
 except ImportError:
-    _error_type = _PlainError
+    _error_type, _exception_type = _PlainError, Exception
     _types = SimpleNamespace(
         BrokerMetadata=_Plain,
         ClusterMetadata=_Plain,
@@ -51,11 +62,15 @@ except ImportError:
     )
 
 
+class TimedOutError(RequestTimedOutError, _exception_type):  # type: ignore[misc]
+    """A KafkaException of a KafkaError, _TIMED_OUT, and rdmeta's own error as well."""
+
+
 class ClusterLister:
     """Has `list_topics` and `cluster_id` as Producer, Consumer and AdminClient have them.
 
-    `refresh` is called with a topic's name, or None for all, when the cache does not know it:
-    whoever feeds the cache can be woken there.
+    `refresh` is called with a topic's name, or None for all, when the cache does not know it, and
+    again as long as it does not: whoever feeds the cache can be woken there.
     """
 
     def __init__(
@@ -68,18 +83,23 @@ class ClusterLister:
         """A ClusterMetadata of one topic, or of all.
 
         `timeout` seconds are waited for a topic that no broker has told of yet, or, without one,
-        for any broker; -1 is no limit. RequestTimedOutError after them; at once where nothing can
-        come, as in an image. A topic that does not exist is there with its `error`.
+        for any broker; -1 is no limit. After them KafkaException with _TIMED_OUT, which is a
+        RequestTimedOutError as well; at once where nothing can come, as in an image.
+
+        A topic that does not exist, or may not be seen, is there with its `error`. One about which
+        brokers answer with an error that a cache does not keep, as they do while it is created, has
+        LEADER_NOT_AVAILABLE; that takes `refresh`. Among all topics are those that are denied or
+        invalid, with their errors, and not those that do not exist.
         """
-        self._wait(topic, timeout)
+        answered = self._wait(topic, timeout)
         found = _types.ClusterMetadata()
         found.cluster_id = self.cache.cluster_id
         found.controller_id = _id(self.cache.controller)
         found.brokers = {b.id: _broker(b.id, b.host, b.port) for b in self.cache.brokers}
         if topic is None:
-            found.topics = {t.name: _topic(t) for t in self._all()}
+            found.topics = self._all()
         else:
-            found.topics = {topic: self._one(topic)}
+            found.topics = {topic: self._one(topic) if answered else self._unsaid(topic)}
         self._origin(found)
         return found
 
@@ -96,42 +116,50 @@ class ClusterLister:
             or self.cache.topic(topic, None, allow_stale=True) is not None
         )
 
-    def _wait(self, topic: str | None, timeout: float) -> None:
-        """Return when it is known. RequestTimedOutError."""
-        if not self._known(topic) and self._refresh is not None:
-            self._refresh(topic)
+    def _wait(self, topic: str | None, timeout: float) -> bool:
+        """Whether it is known; False if brokers answer, and do not say. TimedOutError."""
         end = time.monotonic() + timeout
-        while True:
-            live = isinstance(self.cache, MetadataCache)
-            version = self.cache.version
-            if self._known(topic):
-                return
-            left = None if timeout < 0 else max(end - time.monotonic(), 0)
-            if not isinstance(self.cache, MetadataCache) or left == 0:
-                what = "a broker" if topic is None else f"topic {topic!r}"
-                why = "did not come in time" if live else "is not there, and nothing can come"
-                raise RequestTimedOutError(f"{what} {why}")
-            self.cache.wait_change(version, left)
+        again, pause, most = 0.0, *_BACKOFF_S
+        asked_at, silent, version = None, 0, 0
+        while not self._known(topic):
+            now = time.monotonic()
+            if self._refresh is not None and now >= again:
+                if asked_at is not None and answers(self.cache) != asked_at:
+                    silent += topic is not None and self.cache.state(topic) != WAITING
+                if silent == _SILENT_ANSWERS:
+                    return False
+                asked_at = answers(self.cache)
+                self._refresh(topic)
+                again, pause = now + pause, min(2 * pause, most)
+                continue
+            if isinstance(self.cache, Image) or timeout >= 0 and now >= end:
+                raise self._timed_out(topic)
+            version = wait(self.cache, version, None if timeout < 0 else max(end - now, 0))
+        return True
 
-    def _all(self) -> list[Topic]:
+    def _timed_out(self, topic: str | None) -> TimedOutError:
+        what = "a broker" if topic is None else f"topic {topic!r}"
+        never = isinstance(self.cache, Image)
+        why = "is not there, and nothing can come" if never else "did not come in time"
+        return TimedOutError(_error_type(_TIMED_OUT, f"{what} {why}"))
+
+    def _all(self) -> dict[str, Any]:
         """Every topic, as last told."""
-        found = self.cache.topics()
-        valid = {topic.name for topic in found}
-        stale = [name for name in self.cache.names(allow_stale=True) if name not in valid]
-        old = [self.cache.topic(name, None, allow_stale=True) for name in stale]
-        return found + [topic for topic in old if topic is not None]
+        found = {t.name: _topic(t) for t in self.cache.topics() + stale_topics(self.cache)}
+        for state in (DENIED, INVALID):
+            for name in self.cache.names(state=state):
+                found.setdefault(name, _missing(name, _CODES[state]))
+        return found
 
     def _one(self, topic: str) -> Any:
         code = _CODES.get(self.cache.state(topic))
         found = None if code else self.cache.topic(topic, None)
         if found is None and not code:
             found = self.cache.topic(topic, None, allow_stale=True)
-        if found is not None:
-            return _topic(found)
-        missing = _types.TopicMetadata()
-        missing.topic, missing.partitions = topic, {}
-        missing.error = _error_type(code or 3)
-        return missing
+        return _missing(topic, code or 3) if found is None else _topic(found)
+
+    def _unsaid(self, topic: str) -> Any:
+        return self._one(topic) if self._known(topic) else _missing(topic, _LEADER_NOT_AVAILABLE)
 
     def _origin(self, found: Any) -> None:
         """Which broker said it; of all topics, the one that told of the first."""
@@ -159,6 +187,13 @@ def _broker(id: int, host: str, port: int) -> Any:
     broker = _types.BrokerMetadata()
     broker.id, broker.host, broker.port = id, host, port
     return broker
+
+
+def _missing(topic: str, code: int) -> Any:
+    """A topic of which nothing is known but an error."""
+    missing = _types.TopicMetadata()
+    missing.topic, missing.partitions, missing.error = topic, {}, _error_type(code)
+    return missing
 
 
 def _topic(topic: Topic) -> Any:

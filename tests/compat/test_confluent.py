@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import frames
 import pytest
 from answers import feed
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 from frames import P, T
 
+import rdmeta
 from rdmeta import EmbeddedCluster, MetadataCache, RequestTimedOutError, fetch
 from rdmeta.compat.confluent import ClusterLister, list_topics
 
@@ -114,8 +117,109 @@ def test_a_topic_that_nobody_has_told_of_is_waited_for_and_asked_for() -> None:
     assert list(found.topics) == asked == ["orders"]
 
 
-def test_a_wait_ends_with_its_time() -> None:
-    with pytest.raises(RequestTimedOutError, match="orders"):
-        list_topics(MetadataCache(), "orders", 0.05)
+def test_a_wait_ends_with_its_time_and_with_confluent_kafka_s_exception() -> None:
+    for kind in (KafkaException, RequestTimedOutError):
+        with pytest.raises(kind, match="orders") as raised:
+            list_topics(MetadataCache(), "orders", 0.05)
+        assert raised.value.args[0].code() == KafkaError._TIMED_OUT
     with pytest.raises(RequestTimedOutError, match="broker"):
         list_topics(MetadataCache(), timeout=0)
+
+
+def test_an_image_is_not_waited_for() -> None:
+    start = time.monotonic()
+    with pytest.raises(KafkaException, match="nothing can come"):
+        list_topics(MetadataCache().image(), "orders", 30)
+    assert time.monotonic() - start < 10
+
+
+@pytest.mark.parametrize("code", [5, 7])
+def test_a_topic_that_is_being_created_is_there_with_a_retriable_error(code: int) -> None:
+    cache, asked = MetadataCache(), []
+
+    def refresh(topic: str | None) -> None:
+        asked.append(topic)
+        body = frames.response(12, topics=[T("new", [], error=code)])
+        cache.apply(body, 12, ["new"])
+
+    found = ClusterLister(cache, refresh).list_topics("new").topics["new"]
+    assert (found.error.code(), found.partitions) == (KafkaError.LEADER_NOT_AVAILABLE, {})
+    assert asked == ["new", "new"]
+
+
+def test_answers_while_a_topic_is_in_flight_are_not_about_it() -> None:
+    cache, asked = MetadataCache(), []
+
+    def refresh(topic: str | None) -> None:
+        asked.append(topic)
+        cache.hint(["new"])
+        feed(cache, frames.response(12, topics=[T("orders")]), 12)
+        cache.hint(["new"])
+        if len(asked) == 4:
+            cache.apply(frames.response(12, topics=[T("new")]), 12, ["new"])
+
+    assert ClusterLister(cache, refresh).list_topics("new").topics["new"].error is None
+
+
+def test_a_topic_is_asked_for_again_until_it_is_known() -> None:
+    cache, asked = MetadataCache(), []
+
+    def refresh(topic: str | None) -> None:
+        asked.append(topic)
+        if len(asked) == 3:  # the first two were lost
+            feed(cache, frames.response(12, topics=[T("orders")]), 12)
+
+    assert ClusterLister(cache, refresh).list_topics("orders").topics["orders"].error is None
+    assert len(asked) == 3
+
+
+def test_a_denial_that_was_forgotten_is_asked_for_again() -> None:
+    from clocks import Clock
+
+    clock = Clock()
+    cache = MetadataCache(clock=clock, denied_ttl=10)
+    body = frames.response(12, topics=[T("secret", [], error=29)])
+    cache.apply(body, 12, ["secret"])
+    clock.advance(100)
+    lister = ClusterLister(cache, lambda _topic: cache.apply(body, 12, ["secret"]))
+    found = lister.list_topics("secret", timeout=30).topics["secret"]
+    assert found.error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
+
+
+def test_among_all_topics_are_those_with_errors() -> None:
+    cache = MetadataCache(denied_ttl=60)
+    topics = [T("orders"), T("secret", [], error=29), T("bad!", [], error=17)]
+    feed(cache, frames.response(12, topics=topics), 12)
+    found = list_topics(cache).topics
+    assert {name: topic.error and topic.error.code() for name, topic in found.items()} == {
+        "orders": None,
+        "secret": KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        "bad!": KafkaError.TOPIC_EXCEPTION,
+    }
+
+
+def test_a_topic_that_does_not_exist_is_not_among_all_as_in_confluent_kafka(
+    cluster: EmbeddedCluster,
+) -> None:
+    cache = MetadataCache(negative_ttl=60)
+    fetch(cache, cluster.bootstrap, ["gone"])
+    conf: dict[str, Any] = {
+        "bootstrap.servers": cluster.bootstrap,
+        "allow.auto.create.topics": False,
+    }
+    for each in (AdminClient(conf), ClusterLister(cache)):
+        error = each.list_topics("gone", timeout=10).topics["gone"].error
+        assert error is not None
+        assert error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART
+        assert "gone" not in each.list_topics(timeout=10).topics
+
+
+def test_over_a_published_cache_a_topic_is_waited_for(tmp_path: Path) -> None:
+    cache = MetadataCache()
+    with cache.publish(tmp_path / "state"):
+        attached = rdmeta.attach(tmp_path / "state")
+        with pytest.raises(KafkaException, match="did not come in time"):
+            list_topics(attached, "later", timeout=0.05)
+        body = frames.response(12, topics=[T("later")])
+        threading.Timer(0.2, feed, (cache, body, 12)).start()
+        assert list(list_topics(attached, "later", timeout=30).topics) == ["later"]
