@@ -208,8 +208,12 @@ void rdmeta_reclaim_collect(rdmeta_reclaim_t *r) {
         if (!r->limbo_bytes)
                 return;
         if (rdmeta_tailq_first(&r->readers)) {
-                if (r->limbo_bytes < r->looked_at + RDMETA_LIMBO_LOOK)
+                if (r->limbo_bytes < r->looked_at + RDMETA_LIMBO_LOOK) {
+                        r->looked_at -= r->looked_at < RDMETA_LIMBO_AGAIN
+                                                ? r->looked_at
+                                                : RDMETA_LIMBO_AGAIN;
                         return;
+                }
                 if (!readers_fence(r))
                         return;
         }
@@ -226,4 +230,10 @@ void rdmeta_reclaim_collect(rdmeta_reclaim_t *r) {
                 break;
         }
         r->looked_at = r->limbo_bytes;
+}
+
+void rdmeta_reclaim_look(rdmeta_reclaim_t *r) {
+        if (r->limbo_bytes >= RDMETA_LIMBO_LOOK)
+                r->looked_at = r->limbo_bytes - RDMETA_LIMBO_LOOK;
+        rdmeta_reclaim_collect(r);
 }

@@ -52,7 +52,11 @@
  * needs no order of its own.
  *
  * membarrier costs some 14 us with another thread running, so looks are rare:
- * limbo is let grow to LIMBO_LOOK bytes first.
+ * limbo is let grow to LIMBO_LOOK bytes first, and by as much again after each
+ * look. A cache that has gone quiet retires nothing more, and an image that is
+ * let go retires much at once; so each collect that does not look counts as
+ * LIMBO_AGAIN bytes, and a sweep looks whenever there are LIMBO_LOOK. Less
+ * than that may stay for as long as there are readers.
  *
  * Images hold blocks for as long as they like, and say nothing when they read.
  * An image is a *holder*; `taken` counts them, and the holder of the n-th image
@@ -77,6 +81,7 @@
 #include "topic.h"
 
 #define RDMETA_LIMBO_LOOK (64 << 10)
+#define RDMETA_LIMBO_AGAIN (RDMETA_LIMBO_LOOK / 16)
 
 typedef struct rdmeta_reclaim {
         _Atomic uint64_t epoch; /* from 1 on */
@@ -86,7 +91,7 @@ typedef struct rdmeta_reclaim {
         rdmeta_large_t *large[3];
         size_t limbo_bytes;
         size_t large_bytes; /* of which not the slab's */
-        size_t looked_at; /* limbo_bytes after the last look */
+        size_t looked_at; /* limbo_bytes after the last look, less with time */
         rdmeta_slab_t *blocks;
         rdmeta_tailq_t holders; /* the oldest first */
         uint64_t taken;         /* images, since the beginning */
@@ -138,6 +143,9 @@ void rdmeta_reclaim_topic(rdmeta_reclaim_t *r, rdmeta_topic_t *t,
 void rdmeta_reclaim_large(rdmeta_reclaim_t *r, rdmeta_large_t *large);
 /* Free what can be; looks at the readers only if it is worth it. */
 void rdmeta_reclaim_collect(rdmeta_reclaim_t *r);
+/* The same, but it is worth it from LIMBO_LOOK bytes on, whenever the last one
+ * was. */
+void rdmeta_reclaim_look(rdmeta_reclaim_t *r);
 
 /* gcc says that TSan does not model fences. It need not: the orders that it
  * checks are those of the words themselves. */

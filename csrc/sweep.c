@@ -120,7 +120,8 @@ int64_t rdmeta_cache_sweep(rdmeta_cache_t *c, rdmeta_time_t now) {
                                       memory_order_relaxed);
         if (shared >= now.mono_us && shared < next)
                 next = shared;
-        rdmeta_collect(c);
+        rdmeta_holds_trim(c);
+        rdmeta_reclaim_look(&c->reclaim);
         rdmeta_wait_unlock(&c->wait);
         /* At its deadline a thing is still in time. */
         return next == INT64_MAX ? next : next + 1;

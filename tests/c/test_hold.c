@@ -83,6 +83,42 @@ static void test_an_old_image_costs_what_has_changed_since(void) {
         cw_destroy(&w);
 }
 
+/* An image is let go while a reader is inside, and after that nothing changes
+ * any more. `again`: what is called now and then in a quiet cache. */
+static void quiet(void (*again)(cw_t *w), int most) {
+        rdmeta_image_t *image;
+        cw_t w;
+        int k;
+
+        cw_init(&w, no_ring);
+        many_topics(&w, 1, 0, 20000);
+        image = iw_image(&w);
+        many_topics(&w, 2, 0, 20000);
+        CHECK(bytes_images(&w) > 20000 * 64);
+        rdmeta_reader_enter(w.reader);
+        rdmeta_image_unref(image);
+        again(&w);
+        CHECK(cw_stats(&w).bytes_limbo > 20000 * 64);
+        rdmeta_reader_leave(w.reader);
+        for (k = 0; k < most; k++)
+                again(&w);
+        CHECK(cw_stats(&w).bytes_limbo < RDMETA_LIMBO_LOOK);
+        cw_destroy(&w);
+}
+
+static void sweep_once(cw_t *w) {
+        cw_sweep(w);
+}
+
+static void ask_once(cw_t *w) {
+        CHECK(!cw_asked(w, "none", "none!3"));
+}
+
+static void test_what_an_image_held_is_freed_though_nothing_changes(void) {
+        quiet(sweep_once, 3);
+        quiet(ask_once, 3 * 16);
+}
+
 /* Blocks that were replaced before an image was taken leave the ring while it
  * is held: they are none of its. */
 static void test_what_the_ring_lets_go_is_not_held_by_a_younger_image(void) {
@@ -367,6 +403,7 @@ int main(void) {
         RUN(test_each_cache_has_a_session_of_its_own);
         RUN(test_an_image_outlives_every_other_reference);
         RUN(test_an_old_image_costs_what_has_changed_since);
+        RUN(test_what_an_image_held_is_freed_though_nothing_changes);
         RUN(test_what_the_ring_lets_go_is_not_held_by_a_younger_image);
         RUN(test_names_in_flight_do_not_pile_up_beside_an_image);
         RUN(test_what_was_in_flight_does_not_become_a_topic_of_an_image);
