@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 struct rdmeta_attach {
@@ -13,7 +14,8 @@ struct rdmeta_attach {
         pthread_mutex_t lock;
         _Atomic int32_t references;
         rdmeta_image_t *image; /* the last good one */
-        int64_t wall_ahead_us; /* of the monotonic clock */
+        int64_t wall_ahead_us; /* of the monotonic clock, as was told, ... */
+        int64_t system_ahead_us; /* ... and the system's at that time */
         int64_t look_us;
         int32_t flags;
         pid_t pid; /* whose threads may hold the lock */
@@ -32,6 +34,38 @@ static int attach_lock(rdmeta_attach_t *a) {
 
 static void attach_unlock(rdmeta_attach_t *a) {
         pthread_mutex_unlock(&a->lock);
+}
+
+/* ---- clocks ------------------------------------------------------------ */
+
+/* Two clocks are not read at once, and they drift. */
+#define NOT_SET INT64_C(100000)
+
+static int64_t system_ahead(void) {
+        struct timespec mono, wall;
+
+        clock_gettime(CLOCK_MONOTONIC, &mono);
+        clock_gettime(CLOCK_REALTIME, &wall);
+        return ((int64_t)wall.tv_sec - mono.tv_sec) * 1000000 +
+               (wall.tv_nsec - mono.tv_nsec) / 1000;
+}
+
+/* Both clocks are told. */
+static void attach_clocks(rdmeta_attach_t *a, rdmeta_time_t now) {
+        a->wall_ahead_us   = rdmeta_file_minus(now.wall_us, now.mono_us);
+        a->system_ahead_us = system_ahead();
+}
+
+/* One is told, and the other was set by as much as the system's. */
+static rdmeta_time_t attach_now(const rdmeta_attach_t *a, int64_t mono_us) {
+        const int64_t set = rdmeta_file_minus(system_ahead(),
+                                              a->system_ahead_us);
+        rdmeta_time_t now = {mono_us,
+                             rdmeta_file_plus(mono_us, a->wall_ahead_us)};
+
+        if (set >= NOT_SET || set <= -NOT_SET)
+                now.wall_us = rdmeta_file_plus(now.wall_us, set);
+        return now;
 }
 
 /* ---- files ------------------------------------------------------------- */
@@ -55,11 +89,10 @@ static void attach_retime(rdmeta_file_t *f, const rdmeta_file_t *had,
 static rdmeta_image_t *attach_open(rdmeta_attach_t *a,
                                    const rdmeta_image_t *had,
                                    int64_t mono_us) {
-        const rdmeta_time_t now = {
-                mono_us, rdmeta_file_plus(mono_us, a->wall_ahead_us)};
         rdmeta_image_t *image;
 
-        if (rdmeta_file_open(&a->allocator, a->path, a->flags, now, &image))
+        if (rdmeta_file_open(&a->allocator, a->path, a->flags,
+                             attach_now(a, mono_us), &image))
                 return NULL;
         attach_retime((rdmeta_file_t *)(void *)image, rdmeta_file_of(had),
                       mono_us);
@@ -145,12 +178,12 @@ rdmeta_err_t rdmeta_attach_make(const rdmeta_allocator_t *allocator,
                 return RDMETA_ERR_NO_MEMORY;
         }
         atomic_init(&a->references, 1);
-        a->image         = image;
-        a->wall_ahead_us = rdmeta_file_minus(now.wall_us, now.mono_us);
-        a->look_us       = look_us > 0 ? look_us : 20000;
-        a->flags         = flags;
-        a->pid           = getpid();
-        a->size          = size;
+        attach_clocks(a, now);
+        a->image   = image;
+        a->look_us = look_us > 0 ? look_us : 20000;
+        a->flags   = flags;
+        a->pid     = getpid();
+        a->size    = size;
         if (allocator)
                 a->allocator = *allocator;
         memcpy(a->path, path, strlen(path));
@@ -184,8 +217,8 @@ rdmeta_image_t *rdmeta_attach_image(rdmeta_attach_t *a, rdmeta_time_t now) {
                         image = attach_open(a, a->image, now.mono_us);
                 return image ? image : rdmeta_image_ref(a->image);
         }
-        a->wall_ahead_us = rdmeta_file_minus(now.wall_us, now.mono_us);
-        image            = attach_current(a, now.mono_us, &left);
+        attach_clocks(a, now);
+        image = attach_current(a, now.mono_us, &left);
         attach_unlock(a);
         rdmeta_image_unref(left);
         return image;
