@@ -253,6 +253,16 @@ static int32_t partition_any(rdmeta_reader_t *r, const rdmeta_topic_t *t,
         return row.id;
 }
 
+static int32_t partition_for(rdmeta_reader_t *r, const rdmeta_topic_t *t,
+                             const void *key, size_t len, int64_t mono_us) {
+        if (!rdmeta_topic_count(t))
+                return RDMETA_NO_PARTITION;
+        if (!key)
+                return partition_any(r, t, mono_us);
+        return (int32_t)((rdmeta_murmur2(key, len) & INT32_MAX) %
+                         rdmeta_topic_count(t));
+}
+
 int32_t rdmeta_handle_partition_for(rdmeta_reader_t *r,
                                     const rdmeta_handle_t *h, const void *key,
                                     size_t len, int64_t mono_us) {
@@ -261,13 +271,22 @@ int32_t rdmeta_handle_partition_for(rdmeta_reader_t *r,
 
         rdmeta_reader_enter(r);
         res = rdmeta_handle_find(r, h, mono_us, &t);
-        if (!res && !rdmeta_topic_count(t))
-                res = RDMETA_NO_PARTITION;
-        if (!res && key)
-                res = (int32_t)((rdmeta_murmur2(key, len) & INT32_MAX) %
-                                rdmeta_topic_count(t));
-        else if (!res)
-                res = partition_any(r, t, mono_us);
+        if (!res)
+                res = partition_for(r, t, key, len, mono_us);
+        rdmeta_reader_leave(r);
+        return res;
+}
+
+int32_t rdmeta_partition_for(rdmeta_reader_t *r, const char *topic,
+                             size_t topic_len, const void *key, size_t len,
+                             int64_t mono_us) {
+        const rdmeta_topic_t *t;
+        int32_t res;
+
+        rdmeta_reader_enter(r);
+        res = rdmeta_topic_find(r, topic, topic_len, mono_us, &t);
+        if (!res)
+                res = partition_for(r, t, key, len, mono_us);
         rdmeta_reader_leave(r);
         return res;
 }

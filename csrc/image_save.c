@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { NAME_LENGTH = 32 };
@@ -90,10 +91,21 @@ static rdmeta_err_t sync_directory(char *path, size_t dir) {
         return failed ? RDMETA_ERR_IO : RDMETA_OK;
 }
 
+/* Who may read the file that is there may read the next. */
+static rdmeta_err_t aside_mode(const aside_t *a, const char *path) {
+        struct stat st;
+
+        if (stat(path, &st) || !S_ISREG(st.st_mode))
+                return RDMETA_OK;
+        return fchmod(a->fd, st.st_mode & 0777) ? RDMETA_ERR_IO : RDMETA_OK;
+}
+
 static rdmeta_err_t aside_write(aside_t *a, rdmeta_image_t *image,
                                 const char *path, int32_t flags) {
-        rdmeta_err_t err = rdmeta_file_write(image, a->fd);
+        rdmeta_err_t err = aside_mode(a, path);
 
+        if (!err)
+                err = rdmeta_file_write(image, a->fd);
         if (!err && flags & RDMETA_IMAGE_SYNC && fsync(a->fd))
                 err = RDMETA_ERR_IO;
         if (!err)

@@ -2,7 +2,8 @@
  * Warm start: what an image knows, into a cache that knows nothing.
  *
  * The topics come as copies of the image's blocks, past their deadlines: they
- * are read as last known values, and asked for again. They are what answers
+ * are read as last known values, and asked for again. When they were answered
+ * is kept all the same (RDMETA_DEADLINE_PAST). They are what answers
  * are merged with, so that one that is older than the image loses as it would
  * have then. No digest comes with them, so that the first answer is read.
  */
@@ -27,11 +28,21 @@ static int knows_nothing(const rdmeta_cache_t *c) {
         return !c->entries && !b->count && !b->cluster_id.data;
 }
 
-/* Stale at once, but no younger than it is. */
+/* Stale at once, and as old as it is: what has a deadline by max age gets that
+ * of this cache's. */
 static int64_t load_deadline(const load_t *l, const rdmeta_seen_t *seen) {
         const int64_t past = rdmeta_expiry_after(l->now.mono_us, -1);
+        const int64_t was  = rdmeta_deadline_told(seen->deadline);
+        int64_t due;
 
-        return seen->deadline < past ? seen->deadline : past;
+        if (seen->topic->state != RDMETA_TOPIC_VALID ||
+            !rdmeta_deadline_plain(was))
+                return was < past ? was : past;
+        due = rdmeta_expiry_after(was, l->c->conf.max_age_us -
+                                               l->image->about.max_age_us);
+        if (due < past)
+                return due;
+        return rdmeta_deadline_plain(due) ? due - RDMETA_DEADLINE_PAST : past;
 }
 
 static rdmeta_err_t load_topic(load_t *l, size_t i) {

@@ -407,7 +407,7 @@ void rdmeta_topic_info(rdmeta_reader_t *r, const rdmeta_topic_t *t,
         out->state      = rdmeta_view_state_at(t, seen.deadline, mono_us, 0);
         out->operations = rdmeta_topic_operations(t);
         out->source_broker = seen.source;
-        out->deadline_us   = seen.deadline;
+        out->deadline_us   = rdmeta_deadline_told(seen.deadline);
 }
 
 rdmeta_err_t rdmeta_topic_partition_at(rdmeta_reader_t *r,

@@ -84,6 +84,9 @@ enum {
 #define RDMETA_DEADLINE_SHARED INT64_MIN
 /* A deadline: long past, and asked for again. */
 #define RDMETA_DEADLINE_ASKED (INT64_MIN + 1)
+/* Less this: a deadline that is not to count, as if it were past. It still
+ * tells when the topic was answered. Real ones are plain. */
+#define RDMETA_DEADLINE_PAST (INT64_C(1) << 61)
 
 /* In place of a leader's width: ids are not 0..count-1 (and leaders are four
  * bytes wide), so that one comparison keeps the fast path honest. */
@@ -273,6 +276,19 @@ RDMETA_INLINE int rdmeta_name_equal(const char *a, const char *b, size_t n) {
                          (rdmeta_load64(a + n - 8) ^
                           rdmeta_load64(b + n - 8)));
         return !memcmp(a, b, n);
+}
+
+static inline int rdmeta_deadline_plain(int64_t deadline) {
+        return deadline > -(RDMETA_DEADLINE_PAST / 2) &&
+               deadline < RDMETA_DEADLINE_PAST / 2;
+}
+
+/* What it was before it was made past. */
+static inline int64_t rdmeta_deadline_told(int64_t deadline) {
+        if (deadline < 0 && deadline > INT64_MIN / 2 &&
+            rdmeta_deadline_plain(deadline + RDMETA_DEADLINE_PAST))
+                return deadline + RDMETA_DEADLINE_PAST;
+        return deadline;
 }
 
 #endif /* RDMETA_TOPIC_H */

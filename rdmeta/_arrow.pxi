@@ -37,8 +37,9 @@ cdef class ArrowTable:
     cdef rdmeta_err_t open(self, ArrowArrayStream *out) noexcept nogil:
         return RDMETA_ERR_ARGUMENT
 
-    def __init__(self, *args, **kwargs):
-        raise TypeError("an ArrowTable is given by to_arrow()")
+    def __cinit__(self, given=None):
+        if given is not GIVEN:
+            raise TypeError(f"a {type(self).__name__} is given by to_arrow() and changes()")
 
     def __reduce__(self):
         raise TypeError("an ArrowTable cannot be pickled or copied: hand it to what reads Arrow")
@@ -93,7 +94,7 @@ cdef class ImageTable(ArrowTable):
 
 cdef object arrow_table(rdmeta_reader_t *reader, int32_t table, bint stale, int64_t mono_us):
     """A table of what `reader` reads. MemoryError, ForkedError."""
-    cdef ImageTable made = ImageTable.__new__(ImageTable)
+    cdef ImageTable made = ImageTable.__new__(ImageTable, GIVEN)
     cdef rdmeta_time_t now
     now.mono_us = made.now = mono_us
     now.wall_us = 0

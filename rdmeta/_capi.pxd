@@ -239,6 +239,8 @@ cdef extern from "rdmeta.h" nogil:
                                     int64_t mono_us, const rdmeta_topic_t **out)
     int32_t rdmeta_handle_partition_for(rdmeta_reader_t *reader, const rdmeta_handle_t *handle,
                                         const void *key, size_t len, int64_t mono_us)
+    int32_t rdmeta_partition_for(rdmeta_reader_t *reader, const char *topic, size_t topic_len,
+                                 const void *key, size_t len, int64_t mono_us)
     uint32_t rdmeta_murmur2(const void *key, size_t len)
 
     # Images

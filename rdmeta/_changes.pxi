@@ -141,7 +141,7 @@ cdef class ChangeTable(ArrowTable):
 
 cdef ChangeTable no_records(str session):
     """For record_visit() to fill; `session` is in all of them."""
-    cdef ChangeTable made = ChangeTable.__new__(ChangeTable)
+    cdef ChangeTable made = ChangeTable.__new__(ChangeTable, GIVEN)
     made.table = RDMETA_ARROW_CHANGES
     made.session = session
     if session is not None:

@@ -150,6 +150,30 @@ cdef int64_t lifetime(object seconds, str what) except -1:
     return us
 
 
+cdef object key_view(object key, rdmeta_str_t *out):
+    """A record's key as C wants it, NULL for none; returns what keeps it there. TypeError."""
+    cdef bytes raw
+    cdef Py_buffer data
+    out.data = NULL
+    out.len = 0
+    if key is None:
+        return None
+    if isinstance(key, bytes):
+        raw = key
+    elif PyObject_CheckBuffer(key):
+        PyObject_GetBuffer(key, &data, PyBUF_SIMPLE)
+        try:
+            raw = PyBytes_FromStringAndSize(<char *> data.buf, data.len)
+        finally:
+            PyBuffer_Release(&data)
+    else:
+        raise TypeError("a key is what the producer sends, bytes or a buffer of them, not"
+                        f" {type(key).__name__}")
+    out.data = PyBytes_AS_STRING(raw)  # never NULL, which would say that there is no key
+    out.len = <size_t> PyBytes_GET_SIZE(raw)
+    return raw
+
+
 cdef inline object some(int32_t value):
     """An id or epoch: negative is absent."""
     return value if value >= 0 else None
@@ -256,6 +280,11 @@ cdef class Lists:
         self.large = ids
         self.room(ids, need)
         return True
+
+    cdef bint led_by(self, int32_t broker, bint last) noexcept:
+        """`last`: the last known leader counts where there is none."""
+        cdef int32_t leader = self.value.leader
+        return (self.value.last_leader if last and leader < 0 else leader) == broker
 
     cdef bint has_replica(self, int32_t broker) noexcept:
         cdef uint32_t i

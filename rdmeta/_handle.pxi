@@ -86,24 +86,11 @@ cdef class TopicHandle:
         the sign, modulo the number of partitions; librdkafka's `partitioner=murmur2_random`. None
         gets any of the partitions that have a leader. `default` and errors as of topic().
         """
-        cdef Py_buffer data
-        cdef int32_t found
+        cdef rdmeta_str_t raw
         cdef int64_t now = self.cache.now()
-        if key is None:
-            found = rdmeta_handle_partition_for(self.strict, self.handle, NULL, 0, now)
-        elif isinstance(key, bytes):
-            found = rdmeta_handle_partition_for(self.strict, self.handle, PyBytes_AS_STRING(key),
-                                                <size_t> PyBytes_GET_SIZE(key), now)
-        elif not PyObject_CheckBuffer(key):
-            raise TypeError("a key is what the producer sends, bytes or a buffer of them, not"
-                            f" {type(key).__name__}")
-        else:
-            PyObject_GetBuffer(key, &data, PyBUF_SIMPLE)
-            # An empty buffer may be at no address, which would say that there is no key.
-            found = rdmeta_handle_partition_for(self.strict, self.handle,
-                                                data.buf if data.len else <const void *> b"",
-                                                <size_t> data.len, now)
-            PyBuffer_Release(&data)
+        keep = key_view(key, &raw)
+        cdef int32_t found = rdmeta_handle_partition_for(self.strict, self.handle, raw.data, raw.len,
+                                                         now)
         if found >= 0:
             return found
         return self.cache.missing(found, self.topic, None, default)

@@ -15,10 +15,6 @@ cdef object refused(rdmeta_err_t err, int number, object path, str what):
     return from_code(err, f"{what} {fsdecode(path)!r}")
 
 
-# What only this file has: without it nobody makes an Image that holds nothing.
-cdef object GIVEN = object()
-
-
 cdef Image image_of(rdmeta_image_t *image):
     """Takes the reference. MemoryError for NULL."""
     cdef Image made
@@ -106,8 +102,9 @@ cdef class Image(Reading):
     def save(self, path, *, sync=False):
         """Write a file that open() reads, aside, and give it this name at the end.
 
-        Who reads an older file of this name goes on with that one. `sync` returns when it is on the
-        disk. OSError; on any error what was there before still is.
+        Who reads an older file of this name goes on with that one. The new one takes its mode; of a
+        symbolic link it takes the place. `sync` returns when it is on the disk. OSError; on any error
+        what was there before still is.
         """
         cdef bytes raw = path_bytes(path)
         cdef const char *name = raw

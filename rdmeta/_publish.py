@@ -6,14 +6,15 @@ module stands below it.
 
 from __future__ import annotations
 
+import atexit
+import fcntl
 import os
 import threading
 import time
 import weakref
+from numbers import Real
 from types import TracebackType
 from typing import Any, Protocol
-
-from rdmeta.errors import Error
 
 __all__ = ["Publisher"]
 
@@ -23,6 +24,45 @@ _SLICE_S = 0.05
 _LOOK_S = 1.0
 # Between attempts after one that failed.
 _RETRY_S = 0.5
+
+
+class Claim:
+    """That one path is published by one publisher: a lock on a file beside it, which stays.
+
+    The lock goes with the process, however that ends, and is not the children's of a fork.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.fd = -1
+        _claims.add(self)  # first: another thread may fork
+        try:
+            self.fd = os.open(path + ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            fcntl.flock(self.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            self.close()
+            error.filename = path
+            if isinstance(error, BlockingIOError):
+                error.strerror = "somebody else publishes"
+            raise
+
+    def close(self) -> None:
+        """Let go of it; a second time does nothing."""
+        fd, self.fd = self.fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    __del__ = close
+
+
+_claims: weakref.WeakSet[Claim] = weakref.WeakSet()
+
+
+def _in_child() -> None:
+    for claim in list(_claims):
+        claim.close()
+
+
+os.register_at_fork(after_in_child=_in_child)
 
 
 class Saved(Protocol):
@@ -47,22 +87,33 @@ class Publisher:
     A daemon thread waits for changes and saves an image, `interval` seconds apart at least: what
     changes meanwhile goes into the next. An answer that changed nothing is published within a
     second, as it makes everything younger. When the file cannot be written, that is tried again;
-    `error` says so meanwhile. In the child of a fork there is no thread, and close() does nothing.
+    `error` says so meanwhile. One publisher at a time may have a path, on the whole host: that is
+    held by a lock on the file `path`.lock. What is not closed when the interpreter exits is then,
+    unless it is killed. In the child of a fork there is no thread, and close() does nothing.
     """
 
     def __init__(self, cache: Cache, path: str | bytes | os.PathLike[Any], interval: float) -> None:
+        if not isinstance(interval, (float, Real)):
+            raise TypeError(f"interval must be seconds, not {type(interval).__name__}")
         if not interval >= 0:
             raise ValueError(f"interval must be seconds >= 0, not {interval!r}")
-        self.path = os.path.abspath(os.fspath(path))
+        self.path = os.path.abspath(os.fsdecode(path))
         self.interval = interval
         self.error: Exception | None = None
         self._cache = weakref.ref(cache)
         self._pid = os.getpid()
         self._ended = threading.Event()
+        self._closed = False
         self._saved = (-1, -1)
-        self._save(cache)
+        self._claim = Claim(self.path)
+        try:
+            self._save(cache)
+        except BaseException:
+            self._claim.close()
+            raise
         self._thread = threading.Thread(target=self._run, name="rdmeta-publisher", daemon=True)
         self._thread.start()
+        atexit.register(self.close)
 
     def __enter__(self) -> Publisher:
         return self
@@ -76,7 +127,7 @@ class Publisher:
         self.close()
 
     def __repr__(self) -> str:
-        state = "closed" if self._ended.is_set() else f"version={self._saved[0]}"
+        state = "closed" if self._closed else f"version={self._saved[0]}"
         return f"<rdmeta.Publisher {self.path!r} {state}>"
 
     @property
@@ -85,17 +136,26 @@ class Publisher:
         return self._saved[0]
 
     def close(self) -> None:
-        """Publish what is left, and stop; OSError if that did not go.
+        """Publish what is left, and stop; OSError if that did not go: then it can be called again.
 
-        The file stays, for whoever reads it. A second time does nothing.
+        The file stays, for whoever reads it. Once it has gone, a second time does nothing.
         """
-        if self._ended.is_set() or os.getpid() != self._pid:
+        if self._closed or os.getpid() != self._pid:
             return
         self._ended.set()
         self._thread.join()
         cache = self._cache()
         if cache is not None:
-            self._save(cache)
+            self._try(cache)
+            if self.error is not None:
+                raise self.error
+        self._end()
+
+    def _end(self) -> None:
+        """Nothing is published any more."""
+        self._closed = True
+        self._claim.close()
+        atexit.unregister(self.close)
 
     def _save(self, cache: Cache) -> None:
         """Save what the cache says, unless the file says so already. OSError, Error."""
@@ -106,18 +166,33 @@ class Publisher:
             self._saved = image.version, applied
         self.error = None
 
+    def _try(self, cache: Cache) -> None:
+        """_save(), and what went wrong in `error`."""
+        try:
+            self._save(cache)
+        except Exception as error:  # also of a clock that the cache was given
+            self.error = error
+
+    def _wait(self, cache: Cache) -> int | None:
+        """Wait for what the file does not say yet, not for long."""
+        try:
+            return cache.wait_change(self._saved[0], _SLICE_S)
+        except Exception as error:
+            self.error = error
+            return None
+
     def _run(self) -> None:
         looked = time.monotonic()
         while not self._ended.is_set():
             cache = self._cache()
             if cache is None:
+                self._end()
                 return
-            changed = cache.wait_change(self._saved[0], _SLICE_S)
-            if changed is not None or self.error or time.monotonic() - looked >= _LOOK_S:
+            changed = self._wait(cache)
+            saves = changed is not None or self.error or time.monotonic() - looked >= _LOOK_S
+            if saves:
                 looked = time.monotonic()
-                try:
-                    self._save(cache)
-                except (Error, OSError, MemoryError) as error:
-                    self.error = error
-                del cache
+                self._try(cache)
+            del cache  # it may be the last that holds it
+            if saves:
                 self._ended.wait(_RETRY_S if self.error else self.interval)

@@ -13,6 +13,9 @@ cdef extern from *:
 
 cdef object METHOD = type(str.join)
 
+# What only this module has: without it nobody makes one of its objects that holds nothing.
+cdef object GIVEN = object()
+
 
 cdef int own_methods(PyTypeObject *cls, object base) except -1:
     """Give a class the methods of its base as its own.
@@ -38,6 +41,11 @@ cdef class Readers:
 
     Who derives from it says how a reader of its own is made, and calls begin() when it can.
     """
+
+    def __cinit__(self, *args, **kwargs):
+        if not isinstance(self, (CacheState, Image, Attached)):
+            raise TypeError(f"a {type(self).__name__} would read nothing: make a MetadataCache, open an"
+                            " Image, or attach() to a file")
 
     def __dealloc__(self):
         cdef int kind

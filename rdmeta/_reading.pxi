@@ -226,8 +226,12 @@ cdef class Reading(Readers):
                 found.append(self.topic_of(walk.reader, walk.found.topics[i], walk.now, stale))
         return found
 
-    def partitions_on(self, broker, role="leader"):
-        """The partitions of valid topics that a broker leads, or, role "replica", holds."""
+    def partitions_on(self, broker, role="leader", *, allow_stale=False):
+        """The partitions of valid topics that a broker leads, or, role "replica", holds.
+
+        With `allow_stale` those of topics past their deadline too, and, of partitions without a
+        leader, those that it was the last to lead.
+        """
         cdef int32_t wanted = int32(broker, "broker")
         cdef Walk walk
         cdef Lists lists = Lists.__new__(Lists)
@@ -239,13 +243,14 @@ cdef class Reading(Readers):
         if role not in ("leader", "replica"):
             raise ValueError(f'role must be "leader" or "replica", not {role!r}')
         cdef bint led = role == "leader"
-        walk = Walk(self, "", RDMETA_WALK_VALID)
+        cdef bint stale = bool(allow_stale)
+        walk = Walk(self, "", RDMETA_WALK_VALID | (RDMETA_WALK_STALE if allow_stale else 0))
         for i in range(walk.found.n):
             let_others_run(&turn)
             partitions = walk.at(i).partitions
             for k in range(partitions):
                 read_partition(NULL, walk.found.topics[i], k, lists)
-                if lists.value.leader == wanted if led else lists.has_replica(wanted):
+                if lists.led_by(wanted, stale) if led else lists.has_replica(wanted):
                     found.append(TopicPartition(text(walk.info.name), lists.value.partition))
         return found
 
@@ -256,6 +261,23 @@ cdef class Reading(Readers):
             return default
         alive = {broker.id for broker in self.brokers}
         return tuple([p.partition for p in found.partitions if p.leader in alive])
+
+    def partition_for(self, topic, key, default=..., /):
+        """The partition that Kafka's Java producer puts a record with this key into.
+
+        `key` is bytes or a buffer of them, None for any partition that has a leader (for any at all
+        where none has), as of TopicHandle.partition_for(). `default` and errors as of topic().
+        """
+        cdef rdmeta_str_t name
+        cdef rdmeta_str_t raw
+        cdef int64_t now = self.now()
+        keep = view(topic, "topic", &name)
+        keep_key = key_view(key, &raw)
+        cdef int32_t found = rdmeta_partition_for(self.strict, name.data, name.len, raw.data, raw.len,
+                                                  now)
+        if found >= 0:
+            return found
+        return self.missing(found, topic, None, default)
 
     def leaders(self, topics, partitions, out=None, *, allow_stale=False):
         """The leaders of many partitions at once, in an int32 buffer: `out`, or a new array("i").

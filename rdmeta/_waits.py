@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from numbers import Real
 from typing import TYPE_CHECKING, Protocol
@@ -149,10 +149,12 @@ def remaining(deadline: float | None) -> float | None:
 
 
 async def wait_change_async(
-    cache: Cache, since: int, timeout: float | None, topics: Sequence[str] | None
+    cache: Cache, since: int, timeout: float | None, topics: Iterable[str] | None
 ) -> int | None:
     """MetadataCache.wait_change_async."""
     deadline = deadline_of(timeout)
+    if topics is not None and not isinstance(topics, (str, bytes)):  # those are refused as they are
+        topics = tuple(topics)  # looked at more than once
     version = cache.wait_change(since, 0, topics)
     if version is not None or timeout == 0:
         return version

@@ -47,6 +47,9 @@ cdef class CacheWriter(CacheState):
             PyBuffer_Release(&data)
         applied = applied_of(&out)
         if not err:
+            if asked is None and (reason is not None or self.whole_reason is not None
+                                  or self.reasons):
+                asked = topics_answered(body, v, a.request.flags)
             self.note_reason(asked, reason)
             return applied
         error = from_code(out.error if err == RDMETA_ERR_RESPONSE else err,
@@ -55,7 +58,9 @@ cdef class CacheWriter(CacheState):
         raise error
 
     cdef int note_reason(self, object asked, object reason) except -1:
-        """Keep why an answer was asked for. Who gives no reasons pays for none."""
+        """Keep why an answer was asked for; not of one that says nothing about a topic. Who gives no
+        reasons pays for none.
+        """
         if isinstance(asked, Request):
             reason = asked.reason if reason is None else reason
             asked = asked.topics
@@ -81,9 +86,9 @@ cdef class CacheWriter(CacheState):
     def reason(self, topic):
         """Why the last answer about a topic was asked for, in the words of who asked.
 
-        None if that was not said to apply(). Errors as of age(). An answer to nobody knows whom
-        (asked=None), and what comes in through another door than Python's, says no reason: then it is
-        that of the answer before. It is kept for this cache, and not in its images.
+        None if that was not said to apply(). Errors as of age(). It is kept here for this object's
+        apply(): answers that another extension applies leave it as it is, and images, files and what
+        is attached or loaded have none.
         """
         cdef rdmeta_topic_info_t info
         self.topic_info(topic, &info, self.now())
@@ -238,8 +243,11 @@ cdef class CacheWriter(CacheState):
         """Keep a file up to date with the cache, for `rdmeta.attach` in other processes.
 
         Returns a Publisher: close it, or use it in a `with`, to publish what is left and stop; it
-        stops as well when the cache goes. The first state is there when this returns. OSError.
+        stops as well when the cache goes. The first state is there when this returns. OSError, a
+        BlockingIOError while another publisher has the path; ForkedError.
         """
+        if getpid() != self.pid:
+            raise from_code(RDMETA_ERR_FORKED, "nothing changes in the child of a fork")
         return Publisher(self, path, interval)
 
     def capsule(self):

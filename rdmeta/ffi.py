@@ -172,5 +172,7 @@ def leaders(
         return source.leaders(topics, partitions, out)
     if ffi.typeof(source) is not ffi.typeof("rdmeta_reader_t *"):
         raise TypeError(f"expected a rdmeta_reader_t *, not {ffi.typeof(source).cname}")
+    if source == ffi.NULL:
+        raise ValueError("the reader is NULL")
     at = now().mono_us if mono_us is None else mono_us
     return _leaders(int(ffi.cast("uintptr_t", source)), topics, partitions, out, at)

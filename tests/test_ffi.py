@@ -320,3 +320,8 @@ def test_a_missing_cffi_is_named() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=50, check=True
     )
     assert "pip install 'rdmeta[cffi]'" in done.stdout
+
+
+def test_a_reader_that_is_null_is_refused() -> None:
+    with pytest.raises(ValueError, match="NULL"):
+        door.leaders(ffi.cast("rdmeta_reader_t *", 0), ["a"], [0])

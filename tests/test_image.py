@@ -29,6 +29,7 @@ from rdmeta import (
     UnsupportedVersionError,
     attach,
 )
+from rdmeta._core import Attached
 
 ORDERS = frames.topic_id("orders")
 
@@ -367,6 +368,46 @@ def test_a_warm_start_is_stale_until_the_first_refresh(tmp_path: Path) -> None:
     assert warm.last_leader("orders", 0) == 2
     told(warm, 3, 8)
     assert warm.leader("orders", 0) == 3
+
+
+@pytest.mark.parametrize("age", [0, 5, 7200, 864000])
+@pytest.mark.parametrize("max_age", [60, 900, 100000])
+def test_what_is_loaded_is_as_old_as_it_is(age: int, max_age: int, tmp_path: Path) -> None:
+    clock = Clock()
+    cache = MetadataCache(clock=clock)
+    told(cache)
+    cache.image().save(tmp_path / "image")
+    clock.advance(age)
+    warm = MetadataCache.load(tmp_path / "image", clock=clock, max_age=max_age)
+    assert warm.age("orders") == age
+    with pytest.raises(StaleError):
+        warm.leader("orders", 0)
+    assert warm.last_leader("orders", 0) == 1
+    assert warm.image().age("orders") == age
+    warm.image().save(tmp_path / "again")
+    clock.advance(100)
+    for reading in (
+        Attached(tmp_path / "again", clock=clock),
+        MetadataCache.load(tmp_path / "again", clock=clock, max_age=30),
+        MetadataCache.load(tmp_path / "again", clock=clock, max_age=30000),
+    ):
+        assert reading.age("orders") == age + 100
+        assert reading.leader("orders", 0, None) is None
+        assert reading.last_leader("orders", 0) == 1
+        assert reading.names() == []
+    told(warm)
+    assert warm.age("orders") == 0
+    assert warm.leader("orders", 0) == 1
+
+
+def test_a_file_keeps_its_mode(tmp_path: Path) -> None:
+    path = tmp_path / "image"
+    image = MetadataCache().image()
+    image.save(path)
+    for mode in (0o600, 0o640, 0o444, 0o666):
+        path.chmod(mode)
+        image.save(path)
+        assert path.stat().st_mode & 0o7777 == mode
 
 
 def test_a_warm_start_makes_a_subclass_and_takes_its_settings(tmp_path: Path) -> None:

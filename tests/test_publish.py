@@ -20,7 +20,7 @@ import pytest
 from clocks import Clock
 from told import told
 
-from rdmeta import Image, MetadataCache, Publisher, Reading, attach
+from rdmeta import ForkedError, Image, MetadataCache, Publisher, Reading, attach
 
 READERS = 8
 
@@ -260,9 +260,96 @@ def test_what_cannot_be_written_is_tried_again_and_raised_at_the_end(tmp_path: P
     (home / "state").unlink()
     home.rmdir()
     told(cache, 3, 3)
-    with pytest.raises(FileNotFoundError):
-        publisher.close()
+    for _ in range(2):
+        with pytest.raises(FileNotFoundError):
+            publisher.close()
+        assert isinstance(publisher.error, FileNotFoundError)
+    home.mkdir()
     publisher.close()
+    assert publisher.error is None
+    assert Image.open(home / "state").version == 3
+    publisher.close()
+
+
+def test_one_publisher_at_a_time_has_a_path_and_a_fork_does_not_keep_it(tmp_path: Path) -> None:
+    cache, other, path = MetadataCache(), MetadataCache(), tmp_path / "state"
+    told(cache)
+    with cache.publish(path):
+        with pytest.raises(BlockingIOError, match="somebody else publishes"):
+            other.publish(path)
+        with other.publish(tmp_path / "another"):
+            assert Image.open(path).version == 1
+        read_end, write_end = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            os.close(write_end)
+            os.read(read_end, 1)  # as long as the parent wants
+            os._exit(0)
+    other.publish(path).close()
+    assert Image.open(path).version == 0
+    os.close(write_end)
+    os.close(read_end)
+    assert os.waitpid(pid, 0)[1] == 0
+    with fed(path, 1, 0.01), pytest.raises(BlockingIOError):
+        cache.publish(path)
+    cache.publish(path).close()  # the feeder was killed
+
+
+def test_nothing_is_published_from_the_child_of_a_fork(tmp_path: Path) -> None:
+    cache, path = MetadataCache(), tmp_path / "state"
+    told(cache)
+
+    def child() -> None:
+        with pytest.raises(ForkedError):
+            cache.publish(path)
+        assert not path.exists()
+
+    forked(child)
+
+
+def test_the_last_state_is_published_when_the_interpreter_exits(tmp_path: Path) -> None:
+    program = """
+import sys, time
+from told import told
+import rdmeta
+cache = rdmeta.MetadataCache()
+publisher = cache.publish(sys.argv[1], interval=60)
+told(cache)
+time.sleep(0.1)
+told(cache, 2, 2)
+sys.exit(3)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program, tmp_path / "state"],
+        cwd=Path(__file__).parent,
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (3, "")
+    assert Image.open(tmp_path / "state").version == 2
+
+
+def test_a_clock_that_fails_does_not_end_a_publisher(tmp_path: Path) -> None:
+    class Failing(Clock):
+        fails = False
+
+        def monotonic(self) -> float:
+            if self.fails:
+                raise RuntimeError("no time")
+            return super().monotonic()
+
+    clock = Failing()
+    cache = MetadataCache(clock=clock)
+    told(cache)
+    with cache.publish(tmp_path / "state", interval=0.01) as publisher:
+        clock.fails = True
+        until(lambda: isinstance(publisher.error, RuntimeError))
+        clock.fails = False
+        told(cache, 2, 2)
+        until(lambda: publisher.version == 2)
+        assert publisher.error is None
 
 
 def test_a_publisher_ends_with_its_cache(tmp_path: Path) -> None:
@@ -284,6 +371,8 @@ def test_a_publisher_is_of_one_path_and_interval(tmp_path: Path) -> None:
         cache.publish(tmp_path / "state", interval=-1)
     with pytest.raises(TypeError):
         cache.publish(7)
+    with pytest.raises(TypeError, match="interval must be seconds"):
+        cache.publish(tmp_path / "state", "x")
 
 
 def test_a_cache_of_a_warm_start_is_published_stale(tmp_path: Path) -> None:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 import uuid
+from pathlib import Path
+from typing import Any
 
 import frames
 import pytest
 from clocks import Clock
 from frames import P, T
 
-from rdmeta import ALL, DENIED, UNKNOWN_TOPIC, NotCachedError, Request
+from rdmeta import ALL, DENIED, UNKNOWN_TOPIC, Image, NotCachedError, Request, _core, attach
 from rdmeta._core import MetadataCache, Reading
+from rdmeta.model import TopicPartition
 
 
 def test_lookups_are_the_cache_s_own_methods_which_cpython_calls_at_full_speed() -> None:
@@ -49,8 +54,11 @@ def test_why_a_topic_was_asked_for_is_told() -> None:
     assert [cache.reason(name) for name in "abc"] == ["start"] * 3
     cache.apply(body, 12, Request(["a"], reason="not the leader"))
     cache.apply(body, 12, [uuid.UUID(bytes=raw)], reason="unknown id")
-    cache.apply(body, 12, None, reason="who knows")
     assert [cache.reason(name) for name in "abc"] == ["not the leader", "unknown id", "start"]
+    cache.apply(body, 12, None, reason="who knows")
+    assert [cache.reason(name) for name in "abc"] == ["who knows"] * 3
+    cache.apply(body, 12, None)
+    assert [cache.reason(name) for name in "abc"] == [None] * 3
     cache.apply(body, 12, (name for name in "a"), reason="again")
     assert cache.reason("a") == "again"
     cache.apply(body, 12, ["a"])
@@ -86,3 +94,98 @@ def test_reasons_of_topics_that_are_gone_are_not_kept_for_ever() -> None:
     assert cache.reason("here") == "first"
     kept = [each for each in gc.get_referents(cache) if isinstance(each, dict) and "here" in each]
     assert [len(each) < 2000 for each in kept] == [True]
+
+
+def test_partitions_past_their_deadline_or_without_a_leader_are_on_their_last_brokers() -> None:
+    clock = Clock()
+    cache = MetadataCache(clock=clock, max_age=10)
+    led = [T("a", [P(0, 1, 5), P(1, 2, 5)])]
+    cache.apply(frames.response(12, topics=led), 12, ALL)
+    a0, a1 = TopicPartition("a", 0), TopicPartition("a", 1)
+    cache.apply(frames.response(12, topics=[T("a", [P(0, -1, 6, error=5), P(1, 2, 5)])]), 12, ["a"])
+    assert cache.partitions_on(1) == []
+    assert cache.partitions_on(1, allow_stale=True) == [a0]
+    clock.advance(11)
+    assert cache.partitions_on(2) == []
+    assert cache.partitions_on(2, allow_stale=True) == [a1]
+    assert cache.partitions_on(2, "replica", allow_stale=True) == [
+        TopicPartition("a", p.partition)
+        for p in cache.topic("a", allow_stale=True).partitions
+        if 2 in p.replicas
+    ]
+
+
+def test_a_key_has_its_partition_whatever_is_read(tmp_path: Path) -> None:
+    cache = MetadataCache()
+    topics = [T("orders", [P(i, -1 if i == 3 else 1) for i in range(7)]), T("none", [])]
+    cache.apply(frames.response(12, topics=topics), 12, ALL)
+    cache.image().save(tmp_path / "state")
+    handle = cache.resolve("orders")
+    keys: list[bytes | bytearray | memoryview] = [b"", b"a", bytearray(b"k"), memoryview(b"x" * 99)]
+    readings: list[Reading] = [
+        cache,
+        cache.image(),
+        Image.open(tmp_path / "state"),
+        attach(tmp_path / "state"),
+    ]
+    for reading in readings:
+        assert [reading.partition_for("orders", key) for key in keys] == [
+            handle.partition_for(key) for key in keys
+        ]
+        assert {reading.partition_for("orders", None) for _ in range(300)} == {0, 1, 2, 4, 5, 6}
+        assert reading.partition_for("nope", b"k", 5) == 5
+        with pytest.raises(NotCachedError):
+            reading.partition_for("nope", None)
+        with pytest.raises(TypeError, match="bytes or a buffer"):
+            reading.partition_for("orders", "key")  # type: ignore[call-overload]
+
+
+def test_nothing_of_the_core_is_made_half_way(tmp_path: Path) -> None:
+    """Types that C gives refuse to be made without it; a crash would end the process."""
+    program = """
+import rdmeta
+from rdmeta import _core
+tried = [(), (None,), (object(),), ("x",), (b"x", 1)]
+made = 0
+for name, kind in sorted(vars(_core).items()):
+    if not isinstance(kind, type) or kind.__module__ != "rdmeta._core":
+        continue
+    for new in (kind, type("Sub", (kind,), {}) if kind.__flags__ & 1024 else kind):
+        for arguments in tried:
+            try:
+                found = new.__new__(new, *arguments)
+            except (TypeError, ValueError, AttributeError, OSError, rdmeta.Error):
+                continue
+            made += 1
+            for each in dir(kind):
+                if each in ("__class__", "__init_subclass__", "__subclasshook__", "__new__"):
+                    continue
+                if each.startswith("wait"):
+                    continue
+                for more in ((), ("x",), ("x", 0), (0,)):
+                    try:
+                        value = getattr(found, each)
+                        value(*more) if callable(value) else repr(value)
+                    except SystemError as error:
+                        raise AssertionError((name, each)) from error
+                    except Exception:
+                        pass
+print(made)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 0
+    for name in ("Reading", "Readers", "ArrowTable", "ImageTable", "ChangeTable", "Image"):
+        kind: Any = getattr(_core, name)
+        with pytest.raises(TypeError):
+            kind()
+        with pytest.raises(TypeError):
+            kind.__new__(kind)

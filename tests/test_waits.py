@@ -143,6 +143,20 @@ def test_a_wait_for_no_topics_is_a_value_error(cache: MetadataCache) -> None:
         asyncio.run(cache.wait_change_async(cache.version, 0, []))
 
 
+def test_topics_to_await_may_be_an_iterator(cache: MetadataCache) -> None:
+    async def main() -> None:
+        version, names = cache.version, ["zz", "zy"]
+        task = asyncio.create_task(cache.wait_change_async(version, 30, (n for n in names)))
+        await asyncio.sleep(0.01)
+        cache.apply(frames.response(12, [T("another")]), 12)
+        await asyncio.sleep(0.01)
+        assert not task.done()
+        cache.apply(frames.response(12, [T("zy")]), 12)
+        assert await task == cache.version
+
+    asyncio.run(main())
+
+
 # ---- topics -------------------------------------------------------------------------------------
 
 Wait = Callable[..., Any]

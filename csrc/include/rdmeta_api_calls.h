@@ -80,7 +80,8 @@
         F(rdmeta_arrow_changes_destroy) \
         F(rdmeta_cache_arrow_changes) \
         F(rdmeta_image_arrow_diff) \
-        F(rdmeta_reader_image)
+        F(rdmeta_reader_image) \
+        F(rdmeta_partition_for)
 
 /* Defined by rdmeta_api.h in extensions, which do not link the functions. */
 #ifdef RDMETA_API_ROUTED
@@ -230,6 +231,8 @@
         (rdmeta_api->rdmeta_image_arrow_diff(__VA_ARGS__))
 #define rdmeta_reader_image(...) \
         (rdmeta_api->rdmeta_reader_image(__VA_ARGS__))
+#define rdmeta_partition_for(...) \
+        (rdmeta_api->rdmeta_partition_for(__VA_ARGS__))
 #endif
 
 #endif /* RDMETA_API_CALLS_H */

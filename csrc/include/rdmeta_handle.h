@@ -71,6 +71,14 @@ RDMETA_API int32_t rdmeta_handle_partition_for(rdmeta_reader_t *reader,
                                                const void *key, size_t len,
                                                int64_t mono_us);
 
+/** rdmeta_handle_partition_for() by the topic's name, for readers of anything:
+ *  of images and files, which have no handles, too. MALFORMED for a damaged
+ *  file. Threads: the reader's. */
+RDMETA_API int32_t rdmeta_partition_for(rdmeta_reader_t *reader,
+                                        const char *topic, size_t topic_len,
+                                        const void *key, size_t len,
+                                        int64_t mono_us);
+
 /** The hash that Java's Utils.murmur2() gives for these bytes, unsigned. Above
  *  2 GiB, which Java has no array for, the length counts modulo 2^32.
  *  Threads: any. */

@@ -104,7 +104,9 @@ typedef struct rdmeta_topic_info {
         int32_t state;          /**< 0, or the lookup's local code */
         int32_t operations;     /**< bit field, or RDMETA_NO_OPERATIONS */
         int32_t source_broker;  /**< who said it; -1 not known */
-        int64_t deadline_us;    /**< mono_us after which it is stale */
+        int64_t deadline_us;    /**< mono_us after which it is stale: max age
+                                 *   after it was answered; `state` says that
+                                 *   of a warm start is so before, too */
         int64_t reserved[2];
 } rdmeta_topic_info_t;
 

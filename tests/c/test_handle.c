@@ -363,9 +363,16 @@ static void test_a_child_reads_and_releases(void) {
 
 static int32_t partition_for(cw_t *w, const rdmeta_handle_t *h,
                              const char *key) {
-        return rdmeta_handle_partition_for(w->reader, h, key,
-                                           key ? strlen(key) : 0,
-                                           w->now.mono_us);
+        const size_t len = key ? strlen(key) : 0;
+        const rdmeta_str_t name = rdmeta_handle_topic(h);
+        const int32_t found     = rdmeta_handle_partition_for(
+                w->reader, h, key, len, w->now.mono_us);
+
+        if (key || found < 0)
+                CHECK(found == rdmeta_partition_for(w->reader, name.data,
+                                                    name.len, key, len,
+                                                    w->now.mono_us));
+        return found;
 }
 
 static void test_a_key_has_its_partition(void) {
