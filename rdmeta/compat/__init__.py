@@ -6,4 +6,8 @@
 
 Each takes a cache, an image or what `rdmeta.attach` gives, and hands out the library's own types
 where it is installed, tuples and objects with the same attributes where it is not.
+
+They are for code that asks `client.cluster` or a client's `list_topics()`. The clients themselves
+cannot be given them: the network code of kafka-python and aiokafka drives an object of its own, of
+which it uses what is not public, and librdkafka's metadata is in C.
 """

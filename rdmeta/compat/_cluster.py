@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import threading
 import weakref
 from collections.abc import Callable, Iterable
@@ -191,13 +192,19 @@ class ClusterShape:
     # ---- updates ----------------------------------------------------------------------------
 
     def set_topics(self, topics: Iterable[str]) -> Any:
-        """Name the topics that request_update() asks for; a future, done if none of them is new."""
-        before, self._topics = self._topics, set(topics)
-        return self.request_update() if self._topics - before else self._done()
+        """Name the topics that request_update() asks for; a future, done if none of them is new.
+
+        TypeError, ValueError for what Kafka takes for no topic's name.
+        """
+        wanted = {topic_name(topic) for topic in topics}
+        if wanted <= self._topics:
+            return self._done()
+        self._topics = wanted
+        return self.request_update()
 
     def add_topic(self, topic: str) -> Any:
         """One topic more; a future, done if it was among them."""
-        return self.set_topics(self._topics | {topic})
+        return self.set_topics(self._topics | {topic_name(topic)})
 
     def _done(self) -> Any:
         future = self._new_future()
@@ -342,6 +349,15 @@ class ClusterShape:
 
     def __str__(self) -> str:
         return f"ClusterMetadata(brokers: {len(self.cache.brokers)}, topics: {len(self.cache)})"
+
+
+def topic_name(name: str) -> str:
+    """A topic's name as Kafka allows it (org.apache.kafka.common.internals.Topic)."""
+    if not isinstance(name, str):
+        raise TypeError(f"a topic's name must be a str, not {type(name).__name__}")
+    if not re.fullmatch(r"[a-zA-Z0-9._-]{1,249}", name) or name in (".", ".."):
+        raise ValueError(f"not a topic's name: {name!r}")
+    return name
 
 
 def settle(future: Future[Any], value: object, error: BaseException | None) -> None:

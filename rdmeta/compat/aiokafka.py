@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from typing import Any, NamedTuple
 
-from rdmeta.compat._cluster import ClusterShape, settle, void
+from rdmeta._core import Attached, MetadataCache
+from rdmeta.compat._cluster import ClusterShape, Named, settle, void
 from rdmeta.model import TopicPartition
 
 __all__ = ["ClusterMetadata"]
@@ -32,8 +33,13 @@ except ImportError:
 class ClusterMetadata(ClusterShape):
     """What aiokafka's users ask of `client.cluster`.
 
-    A listener that is added in an event loop is called in that loop.
+    A listener that is added in an event loop is called in that loop. A client of aiokafka's makes
+    its own object, and cannot be given this one: it is for the code around it.
     """
+
+    def __init__(self, cache: Any, refresh: Any = None, **configs: Any) -> None:
+        super().__init__(cache, refresh, **configs)
+        self._added: dict[str, dict[int, Any]] = {}  # by with_partitions()
 
     def _broker(self, id: int | str, host: str, port: int, rack: str | None) -> Any:
         return LibraryBroker(id, host, port, rack)
@@ -67,3 +73,46 @@ class ClusterMetadata(ClusterShape):
     def remove_listener(self, listener: Any) -> None:
         """Take back add_listener(); KeyError if it was not there."""
         del self._listeners[listener]
+
+    def with_partitions(self, partitions_to_add: Iterable[Any]) -> ClusterMetadata:
+        """A copy that stays as things are now, with more partitions, given as PartitionMetadata.
+
+        KeyError for a topic that is not known.
+        """
+        cache = (
+            self.cache.image() if isinstance(self.cache, MetadataCache | Attached) else self.cache
+        )
+        copy = ClusterMetadata(cache, **self.config)
+        copy._denied = self.unauthorized_topics
+        copy._added = {topic: dict(partitions) for topic, partitions in self._added.items()}
+        for partition in partitions_to_add:
+            if copy.partitions_for_topic(partition.topic) is None:
+                raise KeyError(partition.topic)
+            copy._added.setdefault(partition.topic, {})[partition.partition] = partition
+        return copy
+
+    def partitions_for_topic(self, topic: str) -> set[int] | None:
+        """The ids of a topic's partitions, None if it is not known."""
+        found = super().partitions_for_topic(topic)
+        return found and found | self._added.get(topic, {}).keys()
+
+    def available_partitions_for_topic(self, topic: str) -> set[int] | None:
+        """The ids of those that have a leader, None if the topic is not known."""
+        found, added = super().available_partitions_for_topic(topic), self._added.get(topic)
+        if found is None or not added:
+            return found
+        return (found - added.keys()) | {id for id, p in added.items() if p.leader != -1}
+
+    def leader_for_partition(self, partition: Named) -> int | None:
+        """The leader's id, -1 if there is none now, None if the partition is not known."""
+        added = self._added.get(partition.topic, {}).get(partition.partition)
+        return super().leader_for_partition(partition) if added is None else added.leader
+
+    def partitions_for_broker(self, broker_id: int | str) -> set[Any] | None:
+        """The partitions that a broker leads, None for none or a broker that is not known."""
+        found = super().partitions_for_broker(broker_id) or set()
+        for topic, added in self._added.items():
+            for id, partition in added.items():
+                name = self._topic_partition(topic, id)
+                (found.add if partition.leader == broker_id else found.discard)(name)
+        return found or None

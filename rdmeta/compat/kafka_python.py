@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from rdmeta._core import MetadataCache
 from rdmeta.compat._cluster import ClusterShape, Named, settle
+from rdmeta.compat._reading import answers
 from rdmeta.model import TopicPartition
 
 __all__ = ["ClusterMetadata"]
@@ -33,7 +34,12 @@ except ImportError:
 
 
 class ClusterMetadata(ClusterShape):
-    """What kafka-python's users ask of `client.cluster`."""
+    """What kafka-python's users ask of `client.cluster`.
+
+    It has no attach(), refresh_metadata() and start_refresh_loop(): those are how kafka-python's
+    connection manager drives its own object, and it reads attributes of it that are not public. So
+    a client cannot be given this one: it keeps its own, and this is for the code around it.
+    """
 
     DEFAULT_CONFIG: ClassVar[dict[str, Any]] = {
         **ClusterShape.DEFAULT_CONFIG,
@@ -46,6 +52,8 @@ class ClusterMetadata(ClusterShape):
         self.closed = False
         self._coordinators: dict[tuple[int, str], int | str] = {}
         self._coordinator_brokers: dict[int | str, Any] = {}
+        # Partitions that lost their leader by a hint: the hint's epoch, and the answer before it.
+        self._left: dict[tuple[str, int], tuple[int, object]] = {}
 
     def _broker(self, id: int | str, host: str, port: int, rack: str | None) -> Any:
         return LibraryBroker(id, host, port, rack)
@@ -80,8 +88,38 @@ class ClusterMetadata(ClusterShape):
         """A broker, bootstrap server or coordinator by its id; None if not known."""
         return super().broker_metadata(broker_id) or self._coordinator_brokers.get(broker_id)
 
+    def _lost(self, topic: str, partition: int) -> int | None:
+        """The epoch of a hint that took a partition's leader away, None if nothing newer came."""
+        epoch, since = self._left.get((topic, partition), (None, None))
+        if epoch is None:
+            return None
+        found = self._partition(TopicPartition(topic, partition))
+        known = None if found is None else found.leader_epoch
+        if since == answers(self.cache) and (known is None or known < epoch):
+            return epoch
+        self._left.pop((topic, partition), None)
+        return None
+
+    def leader_for_partition(self, partition: Named) -> int | None:
+        """The leader's id, -1 if there is none now, None if the partition is not known."""
+        lost = self._lost(partition.topic, partition.partition)
+        return super().leader_for_partition(partition) if lost is None else -1
+
+    def available_partitions_for_topic(self, topic: str) -> set[int] | None:
+        """The ids of those that have a leader, None if the topic is not known."""
+        found = super().available_partitions_for_topic(topic)
+        return found and {id for id in found if self._lost(topic, id) is None}
+
+    def partitions_for_broker(self, broker_id: int | str) -> set[Any] | None:
+        """The partitions that a broker leads, None for none or a broker that is not known."""
+        found = super().partitions_for_broker(broker_id) or set()
+        return {p for p in found if self._lost(*p) is None} or None
+
     def leader_epoch_for_partition(self, partition: Named) -> int | None:
         """The leader's epoch, -1 if no broker said it, None if the partition is not known."""
+        lost = self._lost(partition.topic, partition.partition)
+        if lost is not None:
+            return lost
         found = self._partition(partition)
         if found is None:
             return None
@@ -95,13 +133,40 @@ class ClusterMetadata(ClusterShape):
         return self.broker_metadata(node_id)
 
     def update_partition_leader(self, partition: Named, leader_id: int, leader_epoch: int) -> bool:
-        """Take a leader from a Fetch or Produce answer (KIP-951); whether it was newer."""
-        if leader_epoch < 0 or leader_id < 0 or not isinstance(self.cache, MetadataCache):
+        """Take a leader from a Fetch or Produce answer (KIP-951); whether it was newer.
+
+        A leader of -1, which a cache does not take from a hint, is this object's until the next
+        answer, or hint of a newer epoch.
+        """
+        known = self.leader_epoch_for_partition(partition)
+        if not isinstance(self.cache, MetadataCache) or known is None:
             return False
+        if leader_epoch <= max(known, -1):
+            return False
+        if leader_id < 0:
+            lost = leader_epoch, answers(self.cache)
+            self._left[partition.topic, partition.partition] = lost
+            return True
         applied = self.cache.apply_leader_hint(
             partition.topic, partition.partition, leader_id, leader_epoch
         )
         return bool(applied.changed)
+
+    def metadata_request(self) -> Any:
+        """kafka-python's MetadataRequest about the topics of set_topics(), or about all."""
+        from kafka.protocol.metadata import MetadataRequest
+
+        topics = MetadataRequest.NO_TOPICS
+        if self.need_all_topic_metadata:
+            topics = MetadataRequest.ALL_TOPICS
+        elif self._topics:
+            topics = [MetadataRequest.MetadataRequestTopic(name=name) for name in self._topics]
+        return MetadataRequest(
+            topics=topics,
+            allow_auto_topic_creation=self.config["allow_auto_create_topics"],
+            include_cluster_authorized_operations=False,
+            include_topic_authorized_operations=False,
+        )
 
     def topic_id(self, topic_name: str) -> uuid.UUID | None:
         """A topic's id, None if not known (before Metadata v10)."""

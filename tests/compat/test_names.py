@@ -1,0 +1,154 @@
+"""The public names of the originals, and what takes a name."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import aiokafka.cluster
+import frames
+import kafka.cluster
+import pytest
+from aiokafka.structs import PartitionMetadata, TopicPartition
+from answers import feed
+from frames import P, T
+from kafka.protocol.metadata import MetadataResponse
+
+from rdmeta import MetadataCache
+from rdmeta.compat import aiokafka as ours_aiokafka
+from rdmeta.compat import kafka_python as ours_kafka
+
+# What the originals have and ours have not, and why.
+MISSING = {
+    kafka.cluster.ClusterMetadata: {
+        "attach": "ties it to kafka-python's connection manager, which ours does not use",
+        "refresh_metadata": "asks by that manager; ours is fed by rdmeta.fetch() or a client",
+        "start_refresh_loop": "runs in that manager's loop",
+    },
+    aiokafka.cluster.ClusterMetadata: {},
+}
+PAIRS = [
+    (kafka.cluster.ClusterMetadata, ours_kafka.ClusterMetadata),
+    (aiokafka.cluster.ClusterMetadata, ours_aiokafka.ClusterMetadata),
+]
+
+
+def public(thing: Any) -> set[str]:
+    return {name for name in dir(thing) if not name.startswith("_")}
+
+
+@pytest.mark.parametrize(("original", "ours"), PAIRS)
+def test_every_public_name_of_the_original_is_there_or_has_a_reason(
+    original: Any, ours: Any
+) -> None:
+    theirs, mine = original(), ours(MetadataCache())
+    assert public(theirs) - public(mine) == set(MISSING[original])
+    for name in public(theirs) & public(mine):
+        method = getattr(theirs, name)
+        if callable(method):
+            parameters = inspect.signature(method).parameters
+            assert [*inspect.signature(getattr(mine, name)).parameters] == [*parameters], name
+        assert callable(method) == callable(getattr(mine, name)), name
+
+
+@pytest.mark.parametrize("name", ["bad topic", "", ".", "..", "x" * 250, "a/b", 5, None, b"a"])
+def test_what_is_no_topic_s_name_is_refused_as_in_kafka_python(name: Any) -> None:
+    for each in (kafka.cluster.ClusterMetadata(), ours_kafka.ClusterMetadata(MetadataCache())):
+        wrong = ValueError if isinstance(name, str) else TypeError
+        with pytest.raises(wrong):
+            each.add_topic(name)
+        with pytest.raises(wrong):
+            each.set_topics(["fine", name])
+        assert each.metadata_request().topics == []
+
+
+def test_the_request_asks_for_what_kafka_python_s_asks_for() -> None:
+    for wanted in ([], ["orders"], ["x" * 249, "a.b_c-D"]):
+        for everything in (False, True):
+            said: list[str] = []
+            theirs, ours = (
+                kafka.cluster.ClusterMetadata(),
+                ours_kafka.ClusterMetadata(MetadataCache()),
+            )
+            both: tuple[Any, ...] = (theirs, ours)
+            for each in both:
+                each.set_topics(wanted)
+                each.need_all_topic_metadata = everything
+                request = each.metadata_request()
+                request.topics = request.topics and sorted(request.topics, key=repr)
+                said.append(repr(request))
+            assert said[0] == said[1]
+
+
+def test_leaders_that_come_by_hints_are_kafka_python_s() -> None:
+    body = frames.response(12, topics=[T("orders", [P(0, 1, 5), P(1, 1, 5)])])
+    theirs, ours = kafka.cluster.ClusterMetadata(), ours_kafka.ClusterMetadata(MetadataCache())
+    said: list[list[Any]] = [[], []]
+    for each, log in zip((theirs, ours), said, strict=True):
+        each.update_metadata(MetadataResponse.decode(body, version=12))
+        for topic, id, leader, epoch in (
+            ("orders", 0, 2, 6),
+            ("orders", 0, 3, 6),
+            ("orders", 0, -1, 7),
+            ("orders", 0, -1, 7),
+            ("orders", 0, 2, 6),
+            ("orders", 9, 1, 9),
+            ("nope", 0, 1, 1),
+            ("orders", 0, 2, -1),
+            ("orders", 0, 3, 8),
+            ("orders", 0, -1, 9),
+        ):
+            at = TopicPartition(topic, id)
+            log.append((topic, id, leader, epoch, each.update_partition_leader(at, leader, epoch)))
+            log.append(each.leader_for_partition(at))
+            log.append(each.leader_epoch_for_partition(at))
+            log.append(each.available_partitions_for_topic("orders"))
+            log.append([set(each.partitions_for_broker(broker) or ()) for broker in (1, 2, 3)])
+        each.update_metadata(MetadataResponse.decode(body, version=12))
+        log.append(each.leader_for_partition(TopicPartition("orders", 1)))
+    assert said[1] == said[0]
+    for each in (theirs, ours):  # no epoch is known before v7
+        body = frames.response(5, topics=[T("old", [P(0, 1)])])
+        each.update_metadata(MetadataResponse.decode(body, version=5))
+        assert each.update_partition_leader(TopicPartition("old", 0), -1, 0) is True
+        assert each.leader_for_partition(TopicPartition("old", 0)) == -1
+    # An answer ends what a hint took away, and what is newer in the cache stays.
+    assert ours.leader_for_partition(TopicPartition("orders", 0)) == 3
+
+
+def test_a_copy_with_more_partitions_is_aiokafka_s() -> None:
+    body = frames.response(5, topics=[T("orders", [P(0, 1)]), T("other", [P(0, 2)])])
+    cache = MetadataCache()
+    feed(cache, body, 5)
+    ours = ours_aiokafka.ClusterMetadata(cache)
+    theirs = aiokafka.cluster.ClusterMetadata()
+    import io
+
+    from aiokafka.protocol.metadata import MetadataResponse_v5
+
+    theirs.update_metadata(MetadataResponse_v5.decode(io.BytesIO(body)))
+    more = [
+        PartitionMetadata("orders", 1, 2, [2], [2], None),
+        PartitionMetadata("orders", 2, -1, [2], [], None),
+    ]
+    said = []
+    for each in (theirs, ours):
+        copy = each.with_partitions(more[:1]).with_partitions(more[1:])
+        said.append(
+            (
+                copy.topics(),
+                copy.brokers(),
+                copy.partitions_for_topic("orders"),
+                copy.available_partitions_for_topic("orders"),
+                [copy.leader_for_partition(TopicPartition("orders", id)) for id in range(4)],
+                [copy.partitions_for_broker(id) for id in (1, 2, 3)],
+                copy.partitions_for_topic("other"),
+                each.partitions_for_topic("orders"),
+            )
+        )
+        with pytest.raises(KeyError):
+            each.with_partitions([PartitionMetadata("nope", 0, 1, [1], [1], None)])
+    assert said[0] == said[1]
+    before = ours.with_partitions(more)
+    feed(cache, frames.response(5, topics=[T("new")]), 5)
+    assert "new" not in before.topics()
