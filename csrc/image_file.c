@@ -257,7 +257,7 @@ static void file_destroy(rdmeta_image_t *image) {
         const rdmeta_allocator_t allocator = f->allocator;
 
         rdmeta_brokers_destroy(&allocator, image->brokers);
-        rdmeta_free(&allocator, (void *)f->checked, f->bitmap);
+        rdmeta_file_bitmap_destroy(f);
         if (f->copy)
                 rdmeta_free(&allocator, f->copy, f->size + RDMETA_LINE);
         else if (f->base)

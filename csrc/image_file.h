@@ -55,6 +55,11 @@
 #define RDMETA_FILE_MAGIC "\x89rdmeta\n"
 /* Lines are numbered by 32 bits. */
 #define RDMETA_FILE_MAX ((uint64_t)RDMETA_LINE << 32)
+/* What is copied is read whole before anything of it is known: it says how
+ * large it is, and nothing need be on the disk. */
+#define RDMETA_FILE_COPY_MAX ((uint64_t)1 << 30)
+/* Bytes of a bitmap that are the allocator's; larger ones are mapped. */
+#define RDMETA_FILE_BITMAP ((size_t)64 << 10)
 /* The version that brokers are encoded in. */
 #define RDMETA_FILE_API_VERSION 12
 
@@ -147,6 +152,8 @@ typedef struct rdmeta_file {
 rdmeta_err_t rdmeta_file_open(const rdmeta_allocator_t *allocator,
                               const char *path, int32_t flags,
                               rdmeta_time_t now, rdmeta_image_t **out);
+/* What file_fill() made for `checked`, if it did. */
+void rdmeta_file_bitmap_destroy(rdmeta_file_t *f);
 /* It was taken then, in the clock of who reads; before anybody does. */
 void rdmeta_file_taken(rdmeta_file_t *f, int64_t taken_us);
 rdmeta_file_identity_t rdmeta_file_identity_of(const struct stat *st);

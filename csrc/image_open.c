@@ -208,6 +208,29 @@ static void file_places(rdmeta_file_t *f) {
                    f->head.ids_key);
 }
 
+/* Bits for all lines, 0: of a large file only those that are set cost memory,
+ * whatever it says of its size. NULL: no memory. */
+static _Atomic uint64_t *bitmap_new(const rdmeta_file_t *f) {
+        void *p;
+
+        if (f->bitmap > RDMETA_FILE_BITMAP) {
+                p = mmap(NULL, f->bitmap, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+                return p == MAP_FAILED ? NULL : (_Atomic uint64_t *)p;
+        }
+        p = rdmeta_alloc(&f->allocator, f->bitmap);
+        if (p)
+                memset(p, 0, f->bitmap);
+        return (_Atomic uint64_t *)p;
+}
+
+void rdmeta_file_bitmap_destroy(rdmeta_file_t *f) {
+        if (f->checked && f->bitmap > RDMETA_FILE_BITMAP)
+                munmap((void *)f->checked, f->bitmap);
+        else
+                rdmeta_free(&f->allocator, (void *)f->checked, f->bitmap);
+}
+
 /* From a file whose head is good. What was made is destroy's to undo. */
 static rdmeta_err_t file_fill(rdmeta_file_t *f, int fd, int32_t flags,
                               rdmeta_time_t now) {
@@ -217,12 +240,10 @@ static rdmeta_err_t file_fill(rdmeta_file_t *f, int fd, int32_t flags,
         if (err)
                 return err;
         file_places(f);
-        f->bitmap  = (f->lines / 64 + 1) * 8;
-        f->checked = (_Atomic uint64_t *)rdmeta_alloc(&f->allocator,
-                                                      f->bitmap);
+        f->bitmap  = (size_t)(f->lines / 64 + 1) * 8;
+        f->checked = bitmap_new(f);
         if (!f->checked)
                 return RDMETA_ERR_NO_MEMORY;
-        memset((void *)f->checked, 0, f->bitmap);
         file_about(f, now, !(flags & RDMETA_IMAGE_COPY));
         return file_brokers(f);
 }
@@ -248,6 +269,11 @@ static rdmeta_err_t file_open(const rdmeta_allocator_t *allocator, int fd,
                 err = rdmeta_file_head_check(&head, (uint64_t)st.st_size);
         if (err)
                 return err;
+        if (head.size > (flags & RDMETA_IMAGE_COPY ? RDMETA_FILE_COPY_MAX
+                                                   : SIZE_MAX)) {
+                errno = EFBIG;
+                return RDMETA_ERR_IO;
+        }
         f = (rdmeta_file_t *)rdmeta_alloc(allocator, sizeof(*f));
         if (!f)
                 return RDMETA_ERR_NO_MEMORY;

@@ -17,11 +17,11 @@
 /* Units of lists that need no memory to be looked at in one go. */
 #define WINDOW ((size_t)1 << 16)
 
-/* What stands between the name and the lists. */
-static size_t columns_size(uint16_t f, uint32_t shape) {
-        const size_t n      = shape >> 2;
+/* What stands between the name and the lists, wherever a size_t ends. */
+static uint64_t columns_size(uint16_t f, uint32_t shape) {
+        const uint64_t n    = shape >> 2;
         const unsigned refs = f >> RDMETA_TOPIC_REF_SHIFT & 3;
-        size_t size         = n << (f & RDMETA_TOPIC_F_IDS ? 2 : shape & 3);
+        uint64_t size       = n << (f & RDMETA_TOPIC_F_IDS ? 2 : shape & 3);
 
         size += n << (f >> RDMETA_TOPIC_EPOCH_SHIFT & 3);
         size += f & RDMETA_TOPIC_F_IDS ? 4 * n : 0;
@@ -51,7 +51,7 @@ static int flags_good(uint16_t f, uint32_t shape) {
 /* All that is needed to tell where the columns are. */
 static int frame_good(const rdmeta_topic_t *t, size_t available) {
         const rdmeta_cold_t *cold = rdmeta_cold(t);
-        size_t need, past;
+        uint64_t need, past;
 
         if (available < RDMETA_TOPIC_FIXED || cold->size > available ||
             cold->size > INT32_MAX || t->name_len == 0 ||
@@ -62,7 +62,7 @@ static int frame_good(const rdmeta_topic_t *t, size_t available) {
                 return 0;
         need = RDMETA_TOPIC_FIXED + t->name_len +
                columns_size(cold->flags, t->shape) +
-               ((size_t)1 << (cold->flags >> RDMETA_TOPIC_LIST_SHIFT & 3));
+               (UINT64_C(1) << (cold->flags >> RDMETA_TOPIC_LIST_SHIFT & 3));
         if (cold->flags & RDMETA_TOPIC_F_PAST) {
                 if (need >= cold->size)
                         return 0;
@@ -99,7 +99,7 @@ static int ids_good(const rdmeta_cols_t *c) {
 
 static int flat_good(const rdmeta_cols_t *c, size_t units) {
         return c->flat > 0 && c->flat <= INT32_MAX &&
-               units == 1 + (size_t)c->count * c->flat;
+               units == 1 + (uint64_t)c->count * c->flat;
 }
 
 /* Lists follow each other up to the end, and the first alone is empty. */

@@ -80,7 +80,8 @@ cdef class Image(Reading):
         Its head is checked, everything else where it is looked at: then, too, MalformedError is
         raised by a file that was damaged; verify() looks at all of it. Truncating a file that is
         mapped, or writing to it, is fatal to any program: those of save() and publish() are only
-        ever replaced. `copy` reads the file into memory instead, for files that others may write to.
+        ever replaced. `copy` reads the file into memory instead, for files that others may write to:
+        up to 1 GiB.
 
         MalformedError for what is no image, UnsupportedVersionError for another version's, OSError.
         """

@@ -100,7 +100,8 @@ enum {
         /** open, attach: read into memory instead of mapping. For files that
          *  others may write to or truncate: to do so is fatal (SIGBUS) to any
          *  program that has them mapped. Files of rdmeta_image_save() are
-         *  only ever replaced, which does no harm. */
+         *  only ever replaced, which does no harm. Up to 1 GiB, which is some
+         *  80 million partitions; above: IO, and errno is EFBIG. */
         RDMETA_IMAGE_COPY = 1 << 1
 };
 

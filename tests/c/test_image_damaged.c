@@ -5,6 +5,8 @@
  */
 #include "image_world.h"
 
+#include <errno.h>
+
 static const rdmeta_time_t now = {1003 * CW_S, 5003 * CW_S};
 
 static int32_t see_change(void *opaque, const rdmeta_change_t *c) {
@@ -331,6 +333,48 @@ static void test_an_impossible_leader_is_malformed(void) {
         sound_destroy(&s);
 }
 
+/* Of this process, in bytes. */
+static size_t resident(void) {
+        FILE *file = fopen("/proc/self/statm", "r");
+        size_t pages = 0, all;
+
+        CHECK(file && fscanf(file, "%zu %zu", &all, &pages) == 2);
+        fclose(file);
+        return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* 200 GB of nothing, behind a head that holds; some KB on the disk. */
+static void test_a_file_that_says_it_is_huge_costs_little(void) {
+        const uint64_t huge = UINT64_C(200) << 30;
+        rdmeta_image_t *image;
+        rdmeta_file_head_t head;
+        rdmeta_reader_t *r;
+        size_t before;
+        sound_t s;
+
+        sound_init(&s, "a 0:1");
+        memcpy(&head, s.bytes, sizeof(head));
+        head.sections[0].offset = s.size;
+        head.sections[0].length = huge;
+        head.size               = s.size + huge;
+        head.checksum           = rdmeta_file_head_checksum(&head);
+        memcpy(s.damaged, &head, sizeof(head));
+        iw_write(s.path, s.damaged, s.size);
+        CHECK(!truncate(s.path, (off_t)head.size));
+        before = resident();
+        image  = iw_open(s.path, 0, now);
+        r      = rdmeta_image_reader(image, 0);
+        CHECK(r && rdmeta_leader(r, "a", 1, 0, now.mono_us) ==
+                           RDMETA_ERR_MALFORMED);
+        CHECK(resident() < before + ((size_t)64 << 20));
+        rdmeta_reader_destroy(r);
+        rdmeta_image_unref(image);
+        CHECK(rdmeta_image_open(s.path, RDMETA_IMAGE_COPY, now, &image) ==
+              RDMETA_ERR_IO);
+        CHECK(errno == EFBIG);
+        sound_destroy(&s);
+}
+
 static void test_what_a_head_cannot_say_is_refused(void) {
         const forge_t forges[] = {
                 other_magic,   longer,          no_age,       more_blocks,
@@ -384,6 +428,7 @@ int main(void) {
         RUN(test_any_byte_that_is_another_is_found_or_says_nothing);
         RUN(test_what_a_head_cannot_say_is_refused);
         RUN(test_an_impossible_leader_is_malformed);
+        RUN(test_a_file_that_says_it_is_huge_costs_little);
         RUN(test_blocks_lie_one_behind_the_other);
         RUN(test_a_table_without_an_end_has_one);
         RUN(test_a_forged_file_is_refused_or_can_be_read);
