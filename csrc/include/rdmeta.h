@@ -24,8 +24,9 @@
  * Time is an argument: a monotonic clock for deadlines, a wall clock for
  * records, both in microseconds. The library reads no clock but for the
  * time-out of rdmeta_cache_wait(), and who follows a file of another process
- * asks by how much the system's wall clock was set. Caches that Python made go by Linux's
- * CLOCK_MONOTONIC and CLOCK_REALTIME, unless they were given a clock.
+ * asks by how much the system's wall clock was set. Caches that Python made
+ * go by Linux's CLOCK_MONOTONIC and CLOCK_REALTIME, unless they were given a
+ * clock.
  *
  * Words named `reserved` are 0; members to come will be made of them, so that
  * programs compiled today go on with the libraries of tomorrow.
