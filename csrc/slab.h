@@ -12,7 +12,10 @@
  * for that size only: topics change their leaders far more often than their
  * shape. Larger pieces go to the allocator. Chunks grow with what is held (a
  * sixteenth of it), so that neither a small cache nor a large one pays for
- * much that it does not use; they go back when the cache ends.
+ * much that it does not use; they go back when the cache ends. So what is held
+ * after long churn is the most that each size ever took: when all epochs have
+ * come to need two bytes, most blocks have moved to larger pieces, and those
+ * they left, up to as much again, stay free.
  *
  * `lead` bytes of each piece lie before the address that is handed out, which
  * is a multiple of the unit: with units of a cache line, what a lookup reads

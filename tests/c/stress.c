@@ -354,7 +354,10 @@ int main(int argc, char **argv) {
         fresh = cost_of_new(x);
         printf("   %" PRIu64 " answers, %" PRIu64 " lookups beside them\n",
                x->answers, (uint64_t)atomic_load(&x->lookups));
-        CHECK(churned < fresh * 1.5);
+        /* Once epochs are above 127 every block is in a larger piece, and what
+         * it left is free but of a size that nobody asks for (slab.h). More
+         * than that would be a leak. */
+        CHECK(churned < fresh * 2);
         churn_free(x);
         return 0;
 }
