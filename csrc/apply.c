@@ -91,9 +91,7 @@ static const rdmeta_topic_t *known_topic(const rdmeta_apply_t *a,
 
         if (!names->used)
                 return NULL;
-        return rdmeta_table_name(names,
-                                 rdmeta_hash(names->key, name.data, name.len),
-                                 name.data, name.len);
+        return rdmeta_table_find(names, name.data, name.len);
 }
 
 static rdmeta_err_t stage_topic(rdmeta_apply_t *a, const uint8_t *start) {

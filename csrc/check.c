@@ -114,9 +114,8 @@ static const char *check_kept(rdmeta_cache_t *c, const rdmeta_holder_t *h) {
              t = (const rdmeta_topic_t *)(uintptr_t)rdmeta_cold(t)->link) {
                 if (!rdmeta_holder_has(h, t))
                         return "a kept block is younger than its image";
-                if (rdmeta_table_name(rdmeta_names(c),
-                                      rdmeta_name_hash(rdmeta_names(c), t),
-                                      t->name, t->name_len) == t)
+                if (rdmeta_table_find(rdmeta_names(c), t->name,
+                                      t->name_len) == t)
                         return "a kept block has not been unlinked";
                 bytes += rdmeta_slab_bytes(&c->blocks, rdmeta_cold(t)->size);
         }

@@ -3,13 +3,11 @@
 
 rdmeta_entry_t *rdmeta_entry_find(rdmeta_cache_t *c, const char *name,
                                   size_t len) {
-        const rdmeta_table_t *names = rdmeta_names(c);
         const rdmeta_topic_t *t;
 
         if (len == 0 || len > RDMETA_NAME_MAX)
                 return NULL;
-        t = rdmeta_table_name(names, rdmeta_hash(names->key, name, len), name,
-                              len);
+        t = rdmeta_table_find(rdmeta_names(c), name, len);
         return t ? rdmeta_entry_of(c, t) : NULL;
 }
 

@@ -50,14 +50,6 @@ void rdmeta_handles_store(rdmeta_handles_t *handles,
                 atomic_store_explicit(&h->topic, topic, memory_order_release);
 }
 
-static rdmeta_topic_t *index_find(const rdmeta_cache_t *c, const char *name,
-                                  size_t len) {
-        const rdmeta_table_t *names = rdmeta_names(c);
-
-        return rdmeta_table_name(names, rdmeta_hash(names->key, name, len),
-                                 name, len);
-}
-
 const char *rdmeta_handles_check(rdmeta_cache_t *c) {
         const rdmeta_avl_node_t *node;
         rdmeta_avl_iter_t it;
@@ -72,7 +64,8 @@ const char *rdmeta_handles_check(rdmeta_cache_t *c) {
                 bytes += sizeof(*h) + h->len;
                 if (atomic_load(&h->references) < 1)
                         return "a handle is nobody's";
-                if (atomic_load(&h->topic) != index_find(c, h->name, h->len))
+                if (atomic_load(&h->topic) !=
+                    rdmeta_table_find(rdmeta_names(c), h->name, h->len))
                         return "a handle does not lead where its name does";
         }
         return bytes == c->handles.bytes ? NULL : "handles are miscounted";
@@ -94,7 +87,7 @@ static rdmeta_handle_t *handle_new(rdmeta_cache_t *c, const char *topic,
         h->root  = &c->root;
         h->cache = rdmeta_cache_ref(c);
         atomic_init(&h->references, 0);
-        atomic_init(&h->topic, index_find(c, topic, len));
+        atomic_init(&h->topic, rdmeta_table_find(rdmeta_names(c), topic, len));
         rdmeta_avl_insert(&c->handles.tree, &h->node);
         c->handles.bytes += size;
         return h;
@@ -219,7 +212,7 @@ rdmeta_err_t rdmeta_handle_find(rdmeta_reader_t *r, const rdmeta_handle_t *h,
         t    = handle_load(h);
         if (!t)
                 return RDMETA_NOT_CACHED;
-        if (t->state != RDMETA_TOPIC_WAIT && t->state != RDMETA_TOPIC_GONE)
+        if (rdmeta_topic_is_told(t))
                 *out = t;
         return rdmeta_view_state(h->root, t, mono_us, r->stale_ok);
 }

@@ -74,8 +74,7 @@ static rdmeta_err_t diff_topics(diff_t *d, size_t n, size_t m) {
                         return err;
                 order = !a   ? 1
                         : !b ? -1
-                             : rdmeta_names_compare(a->name, a->name_len,
-                                                    b->name, b->name_len);
+                             : rdmeta_topics_compare(a, b);
                 err = diff_pair(d, order <= 0 ? a : NULL,
                                 order >= 0 ? b : NULL);
                 if (err)

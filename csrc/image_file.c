@@ -2,6 +2,7 @@
 #include "image_file.h"
 
 #include "alloc.h"
+#include "sort.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -39,11 +40,28 @@ static void file_times(const rdmeta_image_t *image, rdmeta_seen_t *seen) {
 
 /* ---- one topic --------------------------------------------------------- */
 
-static rdmeta_err_t file_find(const rdmeta_image_t *image, const char *name,
-                              size_t len, rdmeta_seen_t *out) {
-        const rdmeta_file_t *f       = rdmeta_file_of(image);
-        const rdmeta_file_table_t *n = &f->names;
-        const uint64_t hash          = rdmeta_hash(n->key, name, len);
+/* What is looked for in a table. */
+typedef struct file_key {
+        const char *name;
+        size_t len;
+        const uint8_t *id; /* NULL: by name */
+} file_key_t;
+
+/* A name is compared only where all of it would lie within the blocks. */
+RDMETA_INLINE int file_is(const rdmeta_file_t *f, const rdmeta_topic_t *t,
+                          const file_key_t *key) {
+        if (key->id)
+                return !memcmp(rdmeta_cold(t)->id, key->id, 16);
+        return t->name_len == key->len &&
+               key->len <= (size_t)(f->end - t->name) &&
+               rdmeta_name_equal(t->name, key->name, key->len);
+}
+
+RDMETA_INLINE rdmeta_err_t file_probe(const rdmeta_image_t *image,
+                                      const rdmeta_file_table_t *n,
+                                      uint64_t hash, const file_key_t *key,
+                                      rdmeta_seen_t *out) {
+        const rdmeta_file_t *f = rdmeta_file_of(image);
         uint32_t k = rdmeta_slot_first(hash) & n->mask, left = n->longest;
         const rdmeta_topic_t *t;
 
@@ -56,9 +74,7 @@ static rdmeta_err_t file_find(const rdmeta_image_t *image, const char *name,
                         t = rdmeta_file_block(f, slot >> RDMETA_SLOT_TAG);
                         if (!t)
                                 return RDMETA_ERR_MALFORMED;
-                        if (t->name_len == len &&
-                            len <= (size_t)(f->end - t->name) &&
-                            rdmeta_name_equal(t->name, name, len))
+                        if (file_is(f, t, key))
                                 break;
                 }
                 if (!left)
@@ -71,34 +87,20 @@ static rdmeta_err_t file_find(const rdmeta_image_t *image, const char *name,
         return RDMETA_OK;
 }
 
+static rdmeta_err_t file_find(const rdmeta_image_t *image, const char *name,
+                              size_t len, rdmeta_seen_t *out) {
+        const rdmeta_file_table_t *n = &rdmeta_file_of(image)->names;
+        const file_key_t key         = {name, len, NULL};
+
+        return file_probe(image, n, rdmeta_hash(n->key, name, len), &key, out);
+}
+
 static rdmeta_err_t file_find_id(const rdmeta_image_t *image,
                                  const uint8_t id[16], rdmeta_seen_t *out) {
-        const rdmeta_file_t *f       = rdmeta_file_of(image);
-        const rdmeta_file_table_t *n = &f->ids;
-        const uint64_t hash          = rdmeta_hash_id(n->key, id);
-        uint32_t k = rdmeta_slot_first(hash) & n->mask, left = n->longest;
-        const rdmeta_topic_t *t;
+        const rdmeta_file_table_t *n = &rdmeta_file_of(image)->ids;
+        const file_key_t key         = {NULL, 0, id};
 
-        for (;; k = (k + 1) & n->mask, left--) {
-                const uint64_t slot = n->slots[k];
-
-                if (!slot)
-                        return RDMETA_NOT_CACHED;
-                if (rdmeta_slot_tag_is(slot, hash)) {
-                        t = rdmeta_file_block(f, slot >> RDMETA_SLOT_TAG);
-                        if (!t)
-                                return RDMETA_ERR_MALFORMED;
-                        if (!memcmp(rdmeta_cold(t)->id, id, 16))
-                                break;
-                }
-                if (!left)
-                        return RDMETA_NOT_CACHED;
-        }
-        if (file_check(f, t))
-                return RDMETA_ERR_MALFORMED;
-        out->topic = t;
-        file_times(image, out);
-        return RDMETA_OK;
+        return file_probe(image, n, rdmeta_hash_id(n->key, id), &key, out);
 }
 
 /* ---- a leader ---------------------------------------------------------- */
@@ -186,13 +188,6 @@ static void file_ahead(const rdmeta_image_t *image, const rdmeta_str_t *names,
 
 /* ---- all of them ------------------------------------------------------- */
 
-int rdmeta_file_compare(const rdmeta_topic_t *a, const rdmeta_topic_t *b) {
-        const size_t n = a->name_len, m = b->name_len;
-        const int res = memcmp(a->name, b->name, n < m ? n : m);
-
-        return res ? (res < 0 ? -1 : 1) : n < m ? -1 : n > m;
-}
-
 rdmeta_err_t rdmeta_file_at(const rdmeta_file_t *f, size_t i,
                             const rdmeta_topic_t **out) {
         const rdmeta_topic_t *t = rdmeta_file_block(f, f->order[i]);
@@ -219,7 +214,7 @@ static rdmeta_err_t file_order(rdmeta_image_t *image, size_t *n) {
                 t = rdmeta_file_block(f, f->order[i]);
                 if (!t || (const char *)rdmeta_cold(t) < end ||
                     file_check(f, t) ||
-                    (last && rdmeta_file_compare(last, t) >= 0))
+                    (last && rdmeta_topics_compare(last, t) >= 0))
                         return RDMETA_ERR_MALFORMED;
                 end = (const char *)rdmeta_cold(t) + rdmeta_cold(t)->size;
         }

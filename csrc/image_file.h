@@ -180,8 +180,6 @@ rdmeta_err_t rdmeta_file_verify(rdmeta_image_t *image);
 /* The i-th block, checked; MALFORMED. */
 rdmeta_err_t rdmeta_file_at(const rdmeta_file_t *f, size_t i,
                             const rdmeta_topic_t **out);
-/* -1, 0, 1: names of two blocks. */
-int rdmeta_file_compare(const rdmeta_topic_t *a, const rdmeta_topic_t *b);
 
 RDMETA_INLINE const rdmeta_file_t *rdmeta_file_of(
         const rdmeta_image_t *image) {

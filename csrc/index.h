@@ -106,6 +106,12 @@ RDMETA_INLINE rdmeta_topic_t *rdmeta_table_name(const rdmeta_table_t *t,
         }
 }
 
+/* The same, for who has not hashed it. */
+RDMETA_INLINE rdmeta_topic_t *rdmeta_table_find(const rdmeta_table_t *t,
+                                                const char *name, size_t n) {
+        return rdmeta_table_name(t, rdmeta_hash(t->key, name, n), name, n);
+}
+
 rdmeta_topic_t *rdmeta_table_id(const rdmeta_table_t *t, const uint8_t id[16]);
 
 RDMETA_INLINE void rdmeta_table_prefetch(const rdmeta_table_t *t,

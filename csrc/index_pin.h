@@ -89,12 +89,19 @@ RDMETA_INLINE size_t rdmeta_pins_left(const rdmeta_table_t *t) {
  * where that table has it, or nothing happens. */
 void rdmeta_pins_topic(rdmeta_table_t *t, const rdmeta_topic_t *topic);
 
+/* What slot `k` is read of instead; NULL: nothing in its page has changed. To
+ * be loaded after what may have changed. */
+RDMETA_INLINE const rdmeta_page_t *rdmeta_pin_page(const rdmeta_pin_t *pin,
+                                                   uint32_t k) {
+        return atomic_load_explicit(&pin->pages[k / RDMETA_PAGE_SLOTS],
+                                    memory_order_acquire);
+}
+
 /* Slot `k` as it was. Any thread. */
 RDMETA_INLINE uint64_t rdmeta_pin_slot(const rdmeta_pin_t *pin, uint32_t k) {
         const uint64_t now = atomic_load_explicit(&pin->table->slots[k],
                                                   memory_order_acquire);
-        const rdmeta_page_t *page = atomic_load_explicit(
-                &pin->pages[k / RDMETA_PAGE_SLOTS], memory_order_acquire);
+        const rdmeta_page_t *page = rdmeta_pin_page(pin, k);
 
         return RDMETA_LIKELY(!page) ? now
                                     : page->slots[k % RDMETA_PAGE_SLOTS];
@@ -106,8 +113,7 @@ RDMETA_INLINE int64_t rdmeta_pin_deadline(const rdmeta_pin_t *pin, uint32_t k,
                                           const rdmeta_topic_t *topic) {
         const int64_t now = atomic_load_explicit(&topic->deadline,
                                                  memory_order_acquire);
-        const rdmeta_page_t *page = atomic_load_explicit(
-                &pin->pages[k / RDMETA_PAGE_SLOTS], memory_order_acquire);
+        const rdmeta_page_t *page = rdmeta_pin_page(pin, k);
 
         return RDMETA_LIKELY(!page) ? now
                                     : page->deadlines[k % RDMETA_PAGE_SLOTS];
@@ -116,8 +122,7 @@ RDMETA_INLINE int64_t rdmeta_pin_deadline(const rdmeta_pin_t *pin, uint32_t k,
 RDMETA_INLINE int32_t rdmeta_pin_source(const rdmeta_pin_t *pin, uint32_t k,
                                         const rdmeta_topic_t *topic) {
         const int32_t now         = rdmeta_topic_source(topic);
-        const rdmeta_page_t *page = atomic_load_explicit(
-                &pin->pages[k / RDMETA_PAGE_SLOTS], memory_order_acquire);
+        const rdmeta_page_t *page = rdmeta_pin_page(pin, k);
 
         return RDMETA_LIKELY(!page) ? now
                                     : page->sources[k % RDMETA_PAGE_SLOTS];

@@ -303,11 +303,7 @@ static rdmeta_err_t seen_name(const rdmeta_reader_t *r, const char *name,
         if (r->image)
                 return r->image->ops->find(r->image, name, len, out);
         names = atomic_load_explicit(&r->root->names, memory_order_acquire);
-        return seen_in(r->root,
-                       rdmeta_table_name(names,
-                                         rdmeta_hash(names->key, name, len),
-                                         name, len),
-                       out);
+        return seen_in(r->root, rdmeta_table_find(names, name, len), out);
 }
 
 static rdmeta_err_t seen_id(const rdmeta_reader_t *r, const uint8_t id[16],
@@ -362,8 +358,7 @@ static rdmeta_err_t found(const rdmeta_reader_t *r, rdmeta_err_t err,
         *out = NULL;
         if (err)
                 return err;
-        if (seen->topic->state != RDMETA_TOPIC_WAIT &&
-            seen->topic->state != RDMETA_TOPIC_GONE)
+        if (rdmeta_topic_is_told(seen->topic))
                 *out = seen->topic;
         return rdmeta_view_state_at(seen->topic, seen->deadline, mono_us,
                                     r->stale_ok);

@@ -10,12 +10,14 @@ int rdmeta_names_compare(const char *a, size_t n, const char *b, size_t m) {
         return res ? res : n < m ? -1 : n > m;
 }
 
-static int compare_items(const void *a, const void *b) {
-        const rdmeta_topic_t *x = ((const rdmeta_sort_item_t *)a)->topic;
-        const rdmeta_topic_t *y = ((const rdmeta_sort_item_t *)b)->topic;
+int rdmeta_topics_compare(const rdmeta_topic_t *a, const rdmeta_topic_t *b) {
+        return rdmeta_names_compare(a->name, a->name_len, b->name,
+                                    b->name_len);
+}
 
-        return rdmeta_names_compare(x->name, x->name_len, y->name,
-                                    y->name_len);
+static int compare_items(const void *a, const void *b) {
+        return rdmeta_topics_compare(((const rdmeta_sort_item_t *)a)->topic,
+                                     ((const rdmeta_sort_item_t *)b)->topic);
 }
 
 static void sort_few_keys(rdmeta_sort_item_t *v, size_t n) {

@@ -23,6 +23,8 @@ typedef struct rdmeta_sort_item {
 
 /* < 0, 0, > 0: by bytes, and what is shorter comes first. */
 int rdmeta_names_compare(const char *a, size_t n, const char *b, size_t m);
+/* The same, of two topics' names. */
+int rdmeta_topics_compare(const rdmeta_topic_t *a, const rdmeta_topic_t *b);
 /* No two names are equal. */
 void rdmeta_sort_topics(rdmeta_sort_item_t *items, size_t n);
 

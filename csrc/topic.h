@@ -157,6 +157,12 @@ RDMETA_INLINE int rdmeta_topic_has_id(const rdmeta_topic_t *t) {
         return (rdmeta_load64(id) | rdmeta_load64(id + 8)) != 0;
 }
 
+/* An answer, that lookups tell of: not in flight, and not only remembered. */
+RDMETA_INLINE int rdmeta_topic_is_told(const rdmeta_topic_t *t) {
+        return t->state != RDMETA_TOPIC_WAIT &&
+               t->state != RDMETA_TOPIC_GONE;
+}
+
 /* ---- columns ---------------------------------------------------------- */
 
 RDMETA_INLINE int32_t rdmeta_col_get(const void *col, unsigned width,

@@ -20,11 +20,8 @@ static const rdmeta_topic_t *node_topic(const rdmeta_avl_node_t *n) {
 
 static int compare_nodes(const rdmeta_avl_node_t *a,
                          const rdmeta_avl_node_t *b, void *opaque) {
-        const rdmeta_topic_t *x = node_topic(a), *y = node_topic(b);
-
         (void)opaque;
-        return rdmeta_names_compare(x->name, x->name_len, y->name,
-                                    y->name_len);
+        return rdmeta_topics_compare(node_topic(a), node_topic(b));
 }
 
 static int compare_key(const void *key, const rdmeta_avl_node_t *node,
@@ -104,8 +101,7 @@ static int is_wanted(const rdmeta_topic_t *t, int64_t deadline, int32_t which,
         if (t->state == RDMETA_TOPIC_VALID)
                 return which & (deadline >= mono_us ? RDMETA_WALK_VALID
                                                     : RDMETA_WALK_STALE);
-        return t->state != RDMETA_TOPIC_WAIT &&
-               t->state != RDMETA_TOPIC_GONE && which & RDMETA_WALK_NEGATIVE;
+        return rdmeta_topic_is_told(t) && which & RDMETA_WALK_NEGATIVE;
 }
 
 /* The blocks of a walk, in order, up to `capacity`; how many there are. */

@@ -3,16 +3,6 @@
 
 enum { WRITERS = 2, ENOUGH = 20 };
 
-static void *writer_main(void *arg) {
-        race_writer_t *x = arg;
-
-        while (!atomic_load_explicit(&x->world->stop, memory_order_relaxed)) {
-                race_write_step(x);
-                race_dither(&x->rng);
-        }
-        return NULL;
-}
-
 static uint64_t least_done(const race_worker_t *workers) {
         uint64_t least = UINT64_MAX, done;
         int k;
@@ -58,7 +48,7 @@ uint64_t race_run(uint64_t seed, int fence, int seconds) {
                 writers[k].world = &w;
                 writers[k].rng   = test_rng((uint64_t)k + 1);
                 CHECK(!pthread_create(&threads[RACE_KINDS + k], NULL,
-                                      writer_main, &writers[k]));
+                                      race_writer_main, &writers[k]));
         }
         for (k = 0; k < RACE_KINDS; k++)
                 CHECK(!pthread_create(&threads[k], NULL, race_worker_main,
@@ -70,10 +60,8 @@ uint64_t race_run(uint64_t seed, int fence, int seconds) {
                 rdmeta_reader_destroy(workers[k].reader);
                 done += atomic_load(&workers[k].done);
         }
-        for (k = 0; k < WRITERS; k++) {
-                gen_bytes_free(&writers[k].answer.body);
-                writers[k].answer.body.capacity = 0;
-        }
+        for (k = 0; k < WRITERS; k++)
+                race_writer_end(&writers[k]);
         race_destroy(&w);
         return done;
 }

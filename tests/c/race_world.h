@@ -84,8 +84,17 @@ typedef struct race_writer {
 
 /* One step of any kind, and the time it takes. */
 void race_write_step(race_writer_t *x);
+/* A thread of it, until the world stops; and its scratch given back. */
+void *race_writer_main(void *writer);
+void race_writer_end(race_writer_t *x);
 /* A little time, never the same: other threads get in between. */
 void race_dither(test_rng_t *rng);
+
+/* Three threads each drop one of what `make` gives of an empty cache, while
+ * this one lets the cache go, again and again: whoever is last takes it along,
+ * and nothing is left. */
+void race_to_be_last(void *(*make)(rdmeta_cache_t *c),
+                     void *(*drop)(void *made));
 
 /* ---- what readers check ------------------------------------------------ */
 

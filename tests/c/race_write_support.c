@@ -186,3 +186,43 @@ void race_write_step(race_writer_t *x) {
                 break;
         }
 }
+
+void *race_writer_main(void *writer) {
+        race_writer_t *x = writer;
+
+        while (!atomic_load_explicit(&x->world->stop, memory_order_relaxed)) {
+                race_write_step(x);
+                race_dither(&x->rng);
+        }
+        return NULL;
+}
+
+void race_writer_end(race_writer_t *x) {
+        gen_bytes_free(&x->answer.body);
+        x->answer.body.capacity = 0; /* it may write again */
+}
+
+void race_to_be_last(void *(*make)(rdmeta_cache_t *c),
+                     void *(*drop)(void *made)) {
+        pthread_t threads[3];
+        rdmeta_conf_t conf;
+        rdmeta_cache_t *c;
+        test_heap_t heap;
+        int again, k;
+
+        for (again = 0; again < 100; again++) {
+                rdmeta_conf_init(&conf);
+                conf.allocator = test_allocator(&heap);
+                c              = rdmeta_cache_new(&conf);
+                CHECK(c);
+                for (k = 0; k < 3; k++) {
+                        void *made = make(c);
+                        CHECK(made);
+                        CHECK(!pthread_create(&threads[k], NULL, drop, made));
+                }
+                rdmeta_cache_unref(c);
+                for (k = 0; k < 3; k++)
+                        CHECK(!pthread_join(threads[k], NULL));
+                CHECK(!heap.blocks && !heap.bytes);
+        }
+}

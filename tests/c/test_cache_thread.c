@@ -69,8 +69,7 @@ static void test_what_a_reader_holds_stays_until_it_leaves(void) {
         rdmeta_cache_sweep(w.cache, race_now(&w));
         rdmeta_cache_stats(w.cache, &after);
         CHECK(after.bytes_limbo == 0 && after.readers == 0);
-        gen_bytes_free(&x.answer.body);
-        x.answer.body.capacity = 0;
+        race_writer_end(&x);
         race_destroy(&w);
 }
 
@@ -82,29 +81,12 @@ static void *last_reader_main(void *arg) {
         return NULL;
 }
 
-static void test_whoever_goes_last_takes_the_cache_along(void) {
-        pthread_t threads[3];
-        rdmeta_conf_t conf;
-        test_heap_t heap;
-        rdmeta_cache_t *c;
-        int again, k;
+static void *reader_make(rdmeta_cache_t *c) {
+        return rdmeta_reader_new(c, 0);
+}
 
-        for (again = 0; again < 100; again++) {
-                rdmeta_conf_init(&conf);
-                conf.allocator = test_allocator(&heap);
-                c              = rdmeta_cache_new(&conf);
-                CHECK(c);
-                for (k = 0; k < 3; k++) {
-                        rdmeta_reader_t *r = rdmeta_reader_new(c, 0);
-                        CHECK(r);
-                        CHECK(!pthread_create(&threads[k], NULL,
-                                              last_reader_main, r));
-                }
-                rdmeta_cache_unref(c);
-                for (k = 0; k < 3; k++)
-                        CHECK(!pthread_join(threads[k], NULL));
-                CHECK(!heap.blocks && !heap.bytes);
-        }
+static void test_whoever_goes_last_takes_the_cache_along(void) {
+        race_to_be_last(reader_make, last_reader_main);
 }
 
 int main(void) {

@@ -85,16 +85,6 @@ static void *reader_main(void *arg) {
         return NULL;
 }
 
-static void *writer_main(void *arg) {
-        race_writer_t *x = arg;
-
-        while (!atomic_load_explicit(&x->world->stop, memory_order_relaxed)) {
-                race_write_step(x);
-                race_dither(&x->rng);
-        }
-        return NULL;
-}
-
 static void watch_over(race_t *w, const worker_t *workers) {
         const struct timespec nap = {0, 20000000};
         const time_t end          = time(NULL) + SECONDS;
@@ -129,7 +119,8 @@ static void run_all(int fence) {
         memset(workers, 0, sizeof(workers));
         writer.world = &w;
         writer.rng   = test_rng(1);
-        CHECK(!pthread_create(&threads[READERS], NULL, writer_main, &writer));
+        CHECK(!pthread_create(&threads[READERS], NULL, race_writer_main,
+                              &writer));
         for (k = 0; k < READERS; k++) {
                 worker_t *x = &workers[k];
                 x->world    = &w;
@@ -149,8 +140,7 @@ static void run_all(int fence) {
         CHECK(!rdmeta_cache_check(w.cache));
         for (k = 0; k < SHARED; k++)
                 rdmeta_handle_release(shared[k]);
-        gen_bytes_free(&writer.answer.body);
-        writer.answer.body.capacity = 0;
+        race_writer_end(&writer);
         race_destroy(&w);
 }
 
@@ -169,29 +159,12 @@ static void *last_main(void *arg) {
         return NULL;
 }
 
-static void test_whoever_releases_last_takes_the_cache_along(void) {
-        pthread_t threads[3];
-        rdmeta_conf_t conf;
-        rdmeta_cache_t *c;
-        test_heap_t heap;
-        int again, k;
+static void *handle_make(rdmeta_cache_t *c) {
+        return rdmeta_resolve(c, "t", 1);
+}
 
-        for (again = 0; again < 100; again++) {
-                rdmeta_conf_init(&conf);
-                conf.allocator = test_allocator(&heap);
-                c              = rdmeta_cache_new(&conf);
-                CHECK(c);
-                for (k = 0; k < 3; k++) {
-                        rdmeta_handle_t *h = rdmeta_resolve(c, "t", 1);
-                        CHECK(h);
-                        CHECK(!pthread_create(&threads[k], NULL, last_main,
-                                              h));
-                }
-                rdmeta_cache_unref(c);
-                for (k = 0; k < 3; k++)
-                        CHECK(!pthread_join(threads[k], NULL));
-                CHECK(!heap.blocks && !heap.bytes);
-        }
+static void test_whoever_releases_last_takes_the_cache_along(void) {
+        race_to_be_last(handle_make, last_main);
 }
 
 int main(void) {

@@ -227,16 +227,6 @@ static void *worker_main(void *arg) {
         return NULL;
 }
 
-static void *writer_main(void *arg) {
-        race_writer_t *x = arg;
-
-        while (!atomic_load_explicit(&x->world->stop, memory_order_relaxed)) {
-                race_write_step(x);
-                race_dither(&x->rng);
-        }
-        return NULL;
-}
-
 static void *sweeper_main(void *arg) {
         const struct timespec nap = {0, 2000000};
         race_t *w = arg;
@@ -320,8 +310,8 @@ static void run_all(int fence) {
         for (k = 0; k < WRITERS; k++) {
                 writers[k].world = &w;
                 writers[k].rng   = test_rng((uint64_t)k + 1);
-                CHECK(!pthread_create(&threads[KINDS + k], NULL, writer_main,
-                                      &writers[k]));
+                CHECK(!pthread_create(&threads[KINDS + k], NULL,
+                                      race_writer_main, &writers[k]));
         }
         CHECK(!pthread_create(&threads[KINDS + k], NULL, sweeper_main, &w));
         watch_over(&w, workers);
@@ -332,10 +322,8 @@ static void run_all(int fence) {
         shared_destroy(&shared);
         rdmeta_cache_stats(w.cache, &stats);
         CHECK(stats.images == 0 && stats.bytes_images == 0);
-        for (k = 0; k < WRITERS; k++) {
-                gen_bytes_free(&writers[k].answer.body);
-                writers[k].answer.body.capacity = 0;
-        }
+        for (k = 0; k < WRITERS; k++)
+                race_writer_end(&writers[k]);
         race_destroy(&w);
 }
 
@@ -354,30 +342,12 @@ static void *last_main(void *arg) {
         return NULL;
 }
 
-static void test_whoever_lets_go_last_takes_the_cache_along(void) {
-        pthread_t threads[3];
-        rdmeta_conf_t conf;
-        test_heap_t heap;
-        rdmeta_cache_t *c;
-        int again, k;
+static void *image_make(rdmeta_cache_t *c) {
+        return rdmeta_cache_image(c, (rdmeta_time_t){0, 0});
+}
 
-        for (again = 0; again < 100; again++) {
-                rdmeta_conf_init(&conf);
-                conf.allocator = test_allocator(&heap);
-                c              = rdmeta_cache_new(&conf);
-                CHECK(c);
-                for (k = 0; k < 3; k++) {
-                        rdmeta_image_t *image = rdmeta_cache_image(
-                                c, (rdmeta_time_t){0, 0});
-                        CHECK(image);
-                        CHECK(!pthread_create(&threads[k], NULL, last_main,
-                                              image));
-                }
-                rdmeta_cache_unref(c);
-                for (k = 0; k < 3; k++)
-                        CHECK(!pthread_join(threads[k], NULL));
-                CHECK(!heap.blocks && !heap.bytes);
-        }
+static void test_whoever_lets_go_last_takes_the_cache_along(void) {
+        race_to_be_last(image_make, last_main);
 }
 
 int main(void) {
