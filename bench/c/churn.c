@@ -15,21 +15,7 @@
  */
 #include "common.h"
 
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-
 enum { PARTS = 100 };
-
-static double resident(void) {
-        FILE *f = fopen("/proc/self/statm", "r");
-        long size, pages;
-
-        if (!f || fscanf(f, "%ld %ld", &size, &pages) != 2)
-                bench_die("/proc/self/statm cannot be read");
-        fclose(f);
-        return (double)pages * (double)sysconf(_SC_PAGESIZE);
-}
 
 static rdmeta_stats_t stats_of(rdmeta_cache_t *cache) {
         rdmeta_stats_t s;
@@ -132,7 +118,7 @@ int main(int argc, char **argv) {
         out   = gen_pages(gen_response_bound(&g));
         order = gen_pages(g.conf.topics * sizeof(*order));
         end   = bench_wall_ns() + 1e9 * (double)bench_number(argv[2], 1, 86400);
-        rss_empty = resident();
+        rss_empty = bench_memory("Rss");
         cache     = bench_cache();
         reader    = rdmeta_reader_new(cache, 0);
         if (!reader)
@@ -145,7 +131,7 @@ int main(int argc, char **argv) {
                 rdmeta_leader(reader, name, len, 0, bench_mono_us());
                 if (k == 0) {
                         own_first = (double)stats_of(cache).bytes;
-                        rss_first = resident() - rss_empty;
+                        rss_first = bench_memory("Rss") - rss_empty;
                 }
         }
         s = stats_of(cache);
@@ -160,7 +146,7 @@ int main(int argc, char **argv) {
         bench_print_number("own_first", own_first);
         bench_print_number("rss_first", rss_first);
         bench_print_number("own", (double)s.bytes);
-        bench_print_number("rss", resident() - rss_empty);
+        bench_print_number("rss", bench_memory("Rss") - rss_empty);
         bench_print_number("own_fresh",
                            fresh_bytes(out, last, s.topics));
         bench_print_number("limbo", (double)s.bytes_limbo);

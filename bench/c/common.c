@@ -251,6 +251,48 @@ double bench_walk(rdmeta_cache_t *cache, uint32_t topics) {
  * Output
  * --------------------------------------------------------------------- */
 
+void bench_query(bench_query_t *q, gen_t *g, uint32_t topic) {
+        size_t len;
+
+        q->topic     = gen_name(g, topic, &len);
+        q->len       = (uint32_t)len;
+        q->partition = (int32_t)gen_below(g, g->conf.per_topic);
+}
+
+void bench_queries(bench_query_t *q, gen_t *g, size_t n) {
+        size_t i;
+
+        for (i = 0; i < n; i++)
+                bench_query(&q[i], g, gen_below(g, g->conf.topics));
+}
+
+int64_t bench_ask(rdmeta_reader_t *reader, const bench_query_t *q, size_t n,
+                  int64_t mono_us) {
+        int64_t sum = 0;
+        size_t i;
+
+        for (i = 0; i < n; i++)
+                sum += rdmeta_leader(reader, q[i].topic, q[i].len,
+                                     q[i].partition, mono_us);
+        return sum;
+}
+
+double bench_memory(const char *what) {
+        FILE *f          = fopen("/proc/self/smaps_rollup", "r");
+        const size_t len = strlen(what);
+        long kib         = -1;
+        char line[256];
+
+        while (f && kib < 0 && fgets(line, sizeof(line), f))
+                if (!strncmp(line, what, len) && line[len] == ':')
+                        kib = atol(line + len + 1);
+        if (f)
+                fclose(f);
+        if (kib < 0)
+                bench_die("%s memory is not told here", what);
+        return (double)kib * 1024;
+}
+
 void bench_print_begin(const char *bench) {
         printf("{\"bench\": \"%s\"", bench);
 }

@@ -65,6 +65,25 @@ void bench_verify(rdmeta_cache_t *cache, const gen_t *g);
  * `topics` of them. Returns the nanoseconds it took. */
 double bench_walk(rdmeta_cache_t *cache, uint32_t topics);
 
+/* A question that is put over and over: nothing else is in the array that a
+ * timed loop goes through. */
+typedef struct bench_query {
+        const char *topic;
+        uint32_t len;
+        int32_t partition;
+} bench_query_t;
+
+/* About that topic, and any of its partitions. */
+void bench_query(bench_query_t *q, gen_t *g, uint32_t topic);
+/* About any n topics. */
+void bench_queries(bench_query_t *q, gen_t *g, size_t n);
+/* The sum of the leaders: the loop that is timed. */
+int64_t bench_ask(rdmeta_reader_t *reader, const bench_query_t *q, size_t n,
+                  int64_t mono_us);
+
+/* Bytes of this process that /proc/self/smaps_rollup calls `what`, or die. */
+double bench_memory(const char *what);
+
 void bench_print_begin(const char *bench);
 void bench_print_number(const char *name, double value);
 void bench_print_samples(const bench_samples_t *s);

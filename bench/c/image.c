@@ -14,12 +14,6 @@
 
 enum { MAX_QUERIES = 1 << 26 };
 
-typedef struct query {
-        const char *topic;
-        uint32_t len;
-        int32_t partition;
-} query_t;
-
 typedef struct bench {
         gen_t g;
         rdmeta_cache_t *cache;
@@ -28,7 +22,7 @@ typedef struct bench {
         size_t bound, n;
         uint32_t topics;
         double partitions;
-        query_t *queries;
+        bench_query_t *queries;
         rdmeta_str_t *names; /* the same queries, for one call */
         int32_t *rows, *out;
         bench_samples_t take, apply, apply_held, release, order, cached, fresh,
@@ -36,17 +30,12 @@ typedef struct bench {
 } bench_t;
 
 static void ask(bench_t *b) {
-        size_t i, len;
+        size_t i;
 
+        bench_queries(b->queries, &b->g, b->n);
         for (i = 0; i < b->n; i++) {
-                const uint32_t topic = gen_below(&b->g, b->topics);
-
-                b->queries[i].topic     = gen_name(&b->g, topic, &len);
-                b->queries[i].len       = (uint32_t)len;
-                b->queries[i].partition = (int32_t)gen_below(
-                        &b->g, BENCH_PER_TOPIC);
                 b->names[i].data = b->queries[i].topic;
-                b->names[i].len  = len;
+                b->names[i].len  = b->queries[i].len;
                 b->rows[i]       = b->queries[i].partition;
         }
 }
@@ -56,15 +45,11 @@ static int64_t look(bench_t *b, rdmeta_reader_t *r, bench_samples_t *out) {
         const int64_t mono_us = bench_mono_us();
         double begin          = 0;
         int64_t sum           = 0;
-        size_t i;
         int k;
 
         for (k = 0; k < 2; k++) {
                 begin = bench_now_ns();
-                for (sum = 0, i = 0; i < b->n; i++)
-                        sum += rdmeta_leader(r, b->queries[i].topic,
-                                             b->queries[i].len,
-                                             b->queries[i].partition, mono_us);
+                sum   = bench_ask(r, b->queries, b->n, mono_us);
         }
         bench_add(out, (bench_now_ns() - begin) / (double)b->n);
         return sum;

@@ -13,15 +13,7 @@
 #include "common.h"
 #include "floor.h"
 
-#include <string.h>
-
 enum { HOT_TOPICS = 8, HOT_QUERIES = 1024, MAX_QUERIES = 1 << 26 };
-
-typedef struct query {
-        const char *topic;
-        uint32_t len;
-        int32_t partition;
-} query_t;
 
 typedef struct subject {
         const floor_table_t *floor;
@@ -30,10 +22,10 @@ typedef struct subject {
 } subject_t;
 
 /* Sums of leaders: both must come to the same, and nothing is dead code. */
-typedef int64_t (*loop_t)(const subject_t *s, const query_t *q, size_t n);
+typedef int64_t (*loop_t)(const subject_t *s, const bench_query_t *q, size_t n);
 
 static __attribute__((noinline)) int64_t loop_floor(const subject_t *s,
-                                                    const query_t *q,
+                                                    const bench_query_t *q,
                                                     size_t n) {
         const floor_table_t *floor = s->floor;
         int64_t sum                = 0;
@@ -45,29 +37,12 @@ static __attribute__((noinline)) int64_t loop_floor(const subject_t *s,
         return sum;
 }
 
-static __attribute__((noinline)) int64_t loop_cache(const subject_t *s,
-                                                    const query_t *q,
-                                                    size_t n) {
-        rdmeta_reader_t *reader = s->reader;
-        const int64_t mono_us   = s->mono_us;
-        int64_t sum             = 0;
-        size_t i;
-
-        for (i = 0; i < n; i++)
-                sum += rdmeta_leader(reader, q[i].topic, q[i].len,
-                                     q[i].partition, mono_us);
-        return sum;
+static int64_t loop_cache(const subject_t *s, const bench_query_t *q,
+                          size_t n) {
+        return bench_ask(s->reader, q, n, s->mono_us);
 }
 
-static void ask(query_t *q, gen_t *g, uint32_t topic) {
-        size_t len;
-
-        q->topic     = gen_name(g, topic, &len);
-        q->len       = (uint32_t)len;
-        q->partition = (int32_t)gen_below(g, g->conf.per_topic);
-}
-
-static int64_t timed(loop_t loop, const subject_t *s, const query_t *q,
+static int64_t timed(loop_t loop, const subject_t *s, const bench_query_t *q,
                      size_t n, size_t times, bench_samples_t *out) {
         double begin = bench_now_ns();
         int64_t sum  = 0;
@@ -83,8 +58,9 @@ static int64_t timed(loop_t loop, const subject_t *s, const query_t *q,
 
 /* Floor and cache over the same queries, once to warm up and once measured;
  * `swap`: the cache goes first. */
-static void pair(const subject_t *s, const query_t *q, size_t n, size_t times,
-                 int swap, bench_samples_t *floor, bench_samples_t *cache) {
+static void pair(const subject_t *s, const bench_query_t *q, size_t n,
+                 size_t times, int swap, bench_samples_t *floor,
+                 bench_samples_t *cache) {
         const loop_t loops[2] = {loop_floor, loop_cache};
         bench_samples_t *out[2];
         int64_t sums[2];
@@ -107,19 +83,19 @@ static void measure(gen_t *g, const subject_t *s, size_t n, int rounds) {
         static bench_samples_t random_cache = {.name = "random_cache"};
         static bench_samples_t hot_floor    = {.name = "hot_floor"};
         static bench_samples_t hot_cache    = {.name = "hot_cache"};
-        query_t *q = gen_pages(n * sizeof(*q)), hot[HOT_QUERIES];
+        bench_query_t *q = gen_pages(n * sizeof(*q)), hot[HOT_QUERIES];
         size_t i, times = n / HOT_QUERIES ? n / HOT_QUERIES : 1;
         int r;
 
-        for (i = 0; i < n; i++)
-                ask(&q[i], g, gen_below(g, g->conf.topics));
+        bench_queries(q, g, n);
         for (r = 0; r < rounds; r++) {
                 uint32_t topics[HOT_TOPICS];
 
                 for (i = 0; i < HOT_TOPICS; i++)
                         topics[i] = gen_below(g, g->conf.topics);
                 for (i = 0; i < HOT_QUERIES; i++)
-                        ask(&hot[i], g, topics[gen_below(g, HOT_TOPICS)]);
+                        bench_query(&hot[i], g,
+                                    topics[gen_below(g, HOT_TOPICS)]);
                 pair(s, q, n, 1, r & 1, &random_floor, &random_cache);
                 pair(s, hot, HOT_QUERIES, times, r & 1, &hot_floor,
                      &hot_cache);

@@ -13,34 +13,16 @@
 #include "common.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 enum { MAX_LOOKUPS = 1 << 26, OWNER, ATTACHED, OPENED, READERS };
 
-typedef struct query {
-        const char *topic;
-        uint32_t len;
-        int32_t partition;
-} query_t;
-
 static char path[4096];
 
-/* Private bytes of the process, written to or not. */
+/* Private bytes of the process that were written to. */
 static double private_bytes(void) {
-        FILE *f   = fopen("/proc/self/smaps_rollup", "r");
-        double kb = 0;
-        char line[256];
-        long n;
-
-        if (!f)
-                bench_die("/proc/self/smaps_rollup cannot be read");
-        while (fgets(line, sizeof(line), f))
-                if (sscanf(line, "Private_Dirty: %ld", &n) == 1)
-                        kb += (double)n;
-        fclose(f);
-        return kb * 1024;
+        return bench_memory("Private_Dirty");
 }
 
 static double file_bytes(void) {
@@ -69,7 +51,7 @@ static double round_save(rdmeta_cache_t *cache) {
         return (bench_now_ns() - begin) / 1e6;
 }
 
-static double round_open(const query_t *q, double *private_) {
+static double round_open(const bench_query_t *q, double *private_) {
         const double had   = private_bytes();
         const double begin = bench_now_ns();
         rdmeta_reader_t *reader;
@@ -90,35 +72,18 @@ static double round_open(const query_t *q, double *private_) {
         return took / 1e6;
 }
 
-static double lookups(rdmeta_reader_t *reader, const query_t *q, size_t n,
+static double lookups(rdmeta_reader_t *reader, const bench_query_t *q, size_t n,
                       int64_t *sum) {
         const int64_t mono_us = bench_mono_us();
         const double begin    = bench_now_ns();
-        int64_t s             = 0;
-        size_t i;
 
-        for (i = 0; i < n; i++)
-                s += rdmeta_leader(reader, q[i].topic, q[i].len,
-                                   q[i].partition, mono_us);
-        *sum = s;
+        *sum = bench_ask(reader, q, n, mono_us);
         return (bench_now_ns() - begin) / (double)n;
 }
 
-static query_t *queries_new(gen_t *g, size_t n) {
-        query_t *q = gen_pages(n * sizeof(*q));
-        size_t i, len;
-
-        for (i = 0; i < n; i++) {
-                q[i].topic = gen_name(g, gen_below(g, g->conf.topics), &len);
-                q[i].len   = (uint32_t)len;
-                q[i].partition = (int32_t)gen_below(g, g->conf.per_topic);
-        }
-        return q;
-}
-
 /* By turns, each first in its round: `out` is in the order of OWNER ... */
-static void measure_lookups(rdmeta_cache_t *cache, const query_t *q, size_t n,
-                            int rounds, bench_samples_t *out) {
+static void measure_lookups(rdmeta_cache_t *cache, const bench_query_t *q,
+                            size_t n, int rounds, bench_samples_t *out) {
         rdmeta_reader_t *readers[READERS - OWNER];
         rdmeta_attach_t *attach = NULL;
         rdmeta_image_t *image   = NULL;
@@ -161,7 +126,7 @@ int main(int argc, char **argv) {
         rdmeta_cache_t *cache;
         int rounds, i;
         double bytes;
-        query_t *q;
+        bench_query_t *q;
         size_t n;
         gen_t g;
 
@@ -174,7 +139,8 @@ int main(int argc, char **argv) {
         rounds = (int)bench_number(argv[2], 1, BENCH_MAX_ROUNDS);
         n      = (size_t)bench_number(argv[3], 1, MAX_LOOKUPS);
         cache  = bench_filled(&g);
-        q      = queries_new(&g, n);
+        q      = gen_pages(n * sizeof(*q));
+        bench_queries(q, &g, n);
         snprintf(path, sizeof(path), "%s/bench-%ld.rdmeta", argv[5],
                  (long)getpid());
         for (i = 0; i <= rounds; i++) {

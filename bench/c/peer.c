@@ -15,7 +15,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 typedef struct subject {
         const floor_table_t *floor;
@@ -150,24 +149,9 @@ static void fills(const workload_t *w, rdmeta_cache_t *lasting,
         bench_print_samples(&same);
 }
 
-static double resident(void) {
-        FILE *f = fopen("/proc/self/smaps_rollup", "r");
-        unsigned long kib = 0;
-        char line[256];
-
-        while (f && fgets(line, sizeof(line), f))
-                if (sscanf(line, "Rss: %lu", &kib) == 1)
-                        break;
-        if (f)
-                fclose(f);
-        if (!kib)
-                bench_die("resident memory is not told here");
-        return (double)kib * 1024;
-}
-
 static void memory(const workload_t *w, const uint8_t *response, size_t len) {
         const double partitions = (double)w->topics * w->per_topic;
-        double before           = (resident(), resident());
+        double before           = (bench_memory("Rss"), bench_memory("Rss"));
         rdmeta_cache_t *cache   = bench_cache();
         rdmeta_applied_t applied;
 
@@ -175,7 +159,7 @@ static void memory(const workload_t *w, const uint8_t *response, size_t len) {
         bench_walk(cache, w->topics);
         bench_apply(cache, response, len, w->topics, &applied);
         printf(", \"memory:cache\": [%.3f]",
-               (resident() - before) / partitions);
+               (bench_memory("Rss") - before) / partitions);
         rdmeta_cache_unref(cache);
 }
 

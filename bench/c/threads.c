@@ -13,15 +13,9 @@
 
 enum { THREADS = 2, MAX_QUERIES = 1 << 26 };
 
-typedef struct query {
-        const char *topic;
-        uint32_t len;
-        int32_t partition;
-} query_t;
-
 typedef struct worker {
         rdmeta_reader_t *reader;
-        query_t *queries;
+        bench_query_t *queries;
         size_t n;
         int core;
         pthread_barrier_t *start;
@@ -33,20 +27,15 @@ static void *worker_main(void *arg) {
         worker_t *w           = arg;
         const int64_t mono_us = bench_mono_us();
         int64_t sum;
-        size_t i;
         int again;
 
         bench_pin(w->core);
         for (again = 0; again < 2; again++) { /* the first warms up */
                 pthread_barrier_wait(w->start);
                 w->begin = bench_wall_ns();
-                for (i = 0, sum = 0; i < w->n; i++)
-                        sum += rdmeta_leader(w->reader, w->queries[i].topic,
-                                             w->queries[i].len,
-                                             w->queries[i].partition,
-                                             mono_us);
-                w->end = bench_wall_ns();
-                w->sum = sum;
+                sum      = bench_ask(w->reader, w->queries, w->n, mono_us);
+                w->end   = bench_wall_ns();
+                w->sum   = sum;
         }
         return NULL;
 }
@@ -81,7 +70,7 @@ static double together(worker_t *workers, int n) {
 
 static void worker_init(worker_t *w, gen_t *g, rdmeta_cache_t *cache, size_t n,
                         int core) {
-        size_t i, len;
+        size_t i;
 
         w->reader  = rdmeta_reader_new(cache, 0);
         w->queries = gen_pages(n * sizeof(*w->queries));
@@ -91,11 +80,9 @@ static void worker_init(worker_t *w, gen_t *g, rdmeta_cache_t *cache, size_t n,
                 bench_die("no memory for a reader");
         for (i = 0; i < n; i++) {
                 const uint32_t t = gen_below(g, g->conf.topics);
-                query_t *q       = &w->queries[i];
-                q->topic         = gen_name(g, t, &len);
-                q->len           = (uint32_t)len;
-                q->partition     = (int32_t)gen_below(g, g->conf.per_topic);
-                w->want += gen_leader(g, t, (uint32_t)q->partition);
+
+                bench_query(&w->queries[i], g, t);
+                w->want += gen_leader(g, t, (uint32_t)w->queries[i].partition);
         }
 }
 

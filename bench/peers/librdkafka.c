@@ -208,19 +208,8 @@ static void answers(const workload_t *w, const char *bootstrap, int rounds,
 }
 
 static double resident(void) {
-        FILE *f           = fopen("/proc/self/smaps_rollup", "r");
-        unsigned long kib = 0;
-        char line[256];
-
         malloc_trim(0);
-        while (f && fgets(line, sizeof(line), f))
-                if (sscanf(line, "Rss: %lu", &kib) == 1)
-                        break;
-        if (f)
-                fclose(f);
-        if (!kib)
-                bench_die("resident memory is not told here");
-        return (double)kib * 1024;
+        return bench_memory("Rss");
 }
 
 static void memory(const workload_t *w, const char *bootstrap) {
