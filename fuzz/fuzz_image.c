@@ -12,6 +12,7 @@
  * says the same when it is written and opened again. Seeds: image_seeds.c.
  */
 #include "cache.h"
+#include "fuzz_see.h"
 #include "image_file.h"
 
 #include <stdio.h>
@@ -20,15 +21,6 @@
 #include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define HOLDS(cond)                                                           \
-        do {                                                                  \
-                if (!(cond)) {                                                \
-                        fprintf(stderr, "%s:%d: %s does not hold\n",          \
-                                __FILE__, __LINE__, #cond);                   \
-                        abort();                                              \
-                }                                                             \
-        } while (0)
 
 enum { NOW = 1000000000, ROWS = 64 };
 
@@ -71,25 +63,6 @@ static void resign(uint8_t *bytes, size_t size) {
 }
 
 /* ---- reading everything ------------------------------------------------ */
-
-static uint64_t sum; /* so that reading cannot be left out */
-
-static void see(const void *data, size_t len) {
-        const uint8_t *p = (const uint8_t *)data;
-
-        while (len--)
-                sum += p[len];
-}
-
-static int32_t see_change(void *opaque, const rdmeta_change_t *c) {
-        (void)opaque;
-        see(c->topic.data, c->topic.len);
-        see(c->detail.data, c->detail.len);
-        see(c->old_isr.ids, 4 * (size_t)c->old_isr.count);
-        see(c->new_replicas.ids, 4 * (size_t)c->new_replicas.count);
-        HOLDS(rdmeta_change_kind_name(c->kind));
-        return 0;
-}
 
 typedef struct look {
         rdmeta_reader_t *r;

@@ -111,7 +111,7 @@ static void history_end(history_t *h) {
                         let_go(h, &h->taken[k]);
         history_check(h);
         CHECK(h->compared > 100 && h->images > 2 * ALIVE);
-        gen_bytes_free(&h->writer.answer.body);
+        race_writer_end(&h->writer);
         rdmeta_reader_destroy(h->reader);
         rdmeta_reader_destroy(h->stale);
         race_destroy(&h->world);
