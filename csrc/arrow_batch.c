@@ -148,7 +148,7 @@ rdmeta_err_t rdmeta_arrow_batch_room(rdmeta_arrow_batch_t *b, int64_t rows,
                                      items[i], &at);
                 if (pass)
                         break;
-                b->block = rdmeta_alloc_large(NULL, at.used);
+                b->block = rdmeta_alloc_again(at.used);
                 if (!b->block)
                         return RDMETA_ERR_NO_MEMORY;
                 at.block = (uint8_t *)b->block;

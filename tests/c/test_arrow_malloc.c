@@ -45,14 +45,14 @@ static void counting_free(void *p) {
 }
 
 static void *failing_large(size_t size) {
-        void *p = fails() ? NULL : rdmeta_alloc_large(NULL, size);
+        void *p = fails() ? NULL : rdmeta_alloc_again(size);
 
         counted.blocks += p != NULL;
         return p;
 }
 
 #define malloc(size) failing_malloc(size)
-#define rdmeta_alloc_large(allocator, size) failing_large(size)
+#define rdmeta_alloc_again(size) failing_large(size)
 #define calloc(n, size) failing_calloc(n, size)
 #define realloc(p, size) failing_realloc(p, size)
 /* Not the member of that name, which takes three arguments. */
@@ -67,7 +67,7 @@ static void *failing_large(size_t size) {
 #include "arrow_changes.c"
 #include "arrow_replicas.c"
 #undef malloc
-#undef rdmeta_alloc_large
+#undef rdmeta_alloc_again
 #undef calloc
 #undef realloc
 #undef free
