@@ -279,7 +279,11 @@ static rdmeta_err_t stage_all(rdmeta_apply_t *a, const void *response,
         a->in.candidates   = a->asked->candidates
                                      ? a->asked->candidates
                                      : (int32_t)a->brokers->count;
-        err = stage_topics(a);
+        a->said.broker = a->in.broker;
+        err = rdmeta_reasons_number(&c->reasons, a->asked->reason,
+                                    &a->said.reason);
+        if (!err)
+                err = stage_topics(a);
         if (!err)
                 err = check_close(a);
         return err ? err : rdmeta_apply_prepare(a);
@@ -306,6 +310,7 @@ rdmeta_err_t rdmeta_cache_apply(rdmeta_cache_t *c, const void *response,
         a.api_version = api_version;
         a.all         = a.asked->asked == RDMETA_ASKED_ALL;
         rdmeta_wait_lock(&c->wait);
+        a.reasons = c->reasons.count;
         a.version = rdmeta_wait_version(&c->wait) + 1;
         a.digests = c->order.api_version == api_version;
         rdmeta_order_begin(c);

@@ -46,6 +46,8 @@ typedef struct rdmeta_apply {
         int brokers_changed;
         rdmeta_brokers_t *brokers;
         rdmeta_merge_in_t in;
+        rdmeta_said_t said; /* of what is learned */
+        uint32_t reasons;   /* how many there were before */
         rdmeta_merge_out_t verdict;
 
         rdmeta_table_t *aside; /* names of new topics ... */

@@ -126,7 +126,7 @@ static rdmeta_err_t stage_fresh(rdmeta_apply_t *a, const uint8_t *start,
                 return RDMETA_ERR_NO_MEMORY;
         }
         slot->len = digest_of(a, start, &slot->digest);
-        rdmeta_topic_source_set(t, a->in.broker);
+        rdmeta_topic_said_set(t, a->said);
         rdmeta_table_put(a->aside, hash, t);
         a->fresh++;
         a->fresh_bytes += rdmeta_slab_bytes(&c->blocks, rdmeta_cold(t)->size);
@@ -224,7 +224,7 @@ rdmeta_err_t rdmeta_apply_known(rdmeta_apply_t *a, rdmeta_entry_t *e,
         p->doubt = a->verdict.doubt;
         a->doubts += p->doubt.answers != 0;
         if (t) {
-                rdmeta_topic_source_set(t, a->in.broker);
+                rdmeta_topic_said_set(t, a->said);
                 a->replaced++;
                 a->new_ids += memcmp(rdmeta_cold(t)->id,
                                      rdmeta_cold(e->topic)->id, 16) != 0;

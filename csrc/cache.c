@@ -86,7 +86,8 @@ static int root_init(rdmeta_cache_t *c) {
         atomic_init(&c->root.ids, ids);
         atomic_init(&c->root.brokers, brokers);
         atomic_init(&c->root.shared_deadline, INT64_MIN + 2);
-        atomic_init(&c->root.shared_source, -1);
+        atomic_init(&c->root.shared_said,
+                    rdmeta_said_word(rdmeta_said_none()));
         return 1;
 }
 
@@ -131,6 +132,7 @@ rdmeta_cache_t *rdmeta_cache_new(const rdmeta_conf_t *wanted) {
         rdmeta_expiry_init(&c->expiry);
         rdmeta_tree_init(c);
         rdmeta_handles_init(&c->handles);
+        rdmeta_reasons_init(&c->reasons, &c->conf.allocator, &c->seed);
         c->order.api_version = -1;
         return c;
 }
@@ -169,6 +171,7 @@ void rdmeta_cache_unref(rdmeta_cache_t *c) {
         rdmeta_brokers_destroy(&allocator, rdmeta_table_brokers(c));
         rdmeta_order_destroy(&c->order, &allocator);
         rdmeta_stage_destroy(&c->stage);
+        rdmeta_reasons_destroy(&c->reasons);
         rdmeta_free(&allocator, c->doubts.all,
                     c->doubts.capacity * sizeof(*c->doubts.all));
         rdmeta_slab_destroy(&c->entry_slab);
@@ -227,7 +230,8 @@ static uint64_t stats_bytes(const rdmeta_cache_t *c) {
                rdmeta_names(c)->large.size + rdmeta_ids(c)->large.size +
                rdmeta_table_brokers(c)->large.size +
                c->order.capacity * sizeof(rdmeta_order_slot_t) +
-               c->handles.bytes + c->stage.memory_size + c->stage.kept_size +
+               c->handles.bytes + c->reasons.bytes + c->stage.memory_size +
+               c->stage.kept_size +
                c->doubts.capacity * sizeof(rdmeta_doubt_t) +
                rdmeta_ring_bytes(&c->ring) - c->ring.held +
                c->ring.held_large + c->reclaim.large_bytes +
@@ -257,6 +261,7 @@ void rdmeta_cache_stats(rdmeta_cache_t *c, rdmeta_stats_t *out) {
         out->waiters = (int32_t)rdmeta_wait_waiters(&c->wait);
         out->watches = (int32_t)rdmeta_wait_watches(&c->wait);
         out->handles = (int32_t)c->handles.tree.count;
+        out->reasons = c->reasons.count;
         if (locked)
                 rdmeta_read_unlock(c);
 }

@@ -11,6 +11,7 @@
  *       expiry -------- entries by deadline, a list a class
  *       tree ---------- entries by name; made when first asked for
  *       handles ------- names that somebody resolved
+ *       reasons ------- why topics were asked for, by number
  *       entry_slab, blocks - their memory
  *       stage, doubts - a writer's scratch and memory of odd answers
  *
@@ -34,6 +35,7 @@
 #include "hold.h"
 #include "merge.h"
 #include "order.h"
+#include "reasons.h"
 #include "reclaim.h"
 #include "ring.h"
 #include "stage.h"
@@ -72,6 +74,7 @@ struct rdmeta_cache {
         int ids_shared; /* 1: an id was two topics': one may not find its own */
         rdmeta_handles_t handles;
         rdmeta_doubts_t doubts;
+        rdmeta_reasons_t reasons;
         rdmeta_stage_t stage;
         rdmeta_conf_t conf;
         uint64_t seed;
@@ -138,9 +141,9 @@ void rdmeta_entry_list(rdmeta_cache_t *c, rdmeta_entry_t *e, int list,
 /* Store the deadline that readers see; marks the order slot. */
 void rdmeta_entry_deadline(rdmeta_cache_t *c, rdmeta_entry_t *e,
                            int64_t deadline);
-/* Who said last what its block says. */
-void rdmeta_entry_source(rdmeta_cache_t *c, rdmeta_entry_t *e,
-                         int32_t broker);
+/* Who said last what its block says, and why he was asked. */
+void rdmeta_entry_said(rdmeta_cache_t *c, rdmeta_entry_t *e,
+                       rdmeta_said_t said);
 /* Where its state and deadline say it belongs, once no hint holds it. */
 void rdmeta_entry_settle(rdmeta_cache_t *c, rdmeta_entry_t *e,
                          int64_t mono_us);

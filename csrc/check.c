@@ -23,6 +23,8 @@ static const char *check_entry(rdmeta_cache_t *c, const rdmeta_topic_t *t) {
                                      rdmeta_entry_of(c, by_id))
                         return "an id finds a block that is no longer there";
         }
+        if (rdmeta_topic_said(t).reason > c->reasons.count)
+                return "a reason is nobody's";
         if (e->order >= c->order.count)
                 return "an entry's slot is beyond the order";
         slot = &c->order.slots[e->order];
@@ -211,6 +213,9 @@ static const char *check_locked(rdmeta_cache_t *c) {
         if (c->tree_made && (!rdmeta_avl_check(&c->tree) ||
                              c->tree.count != c->entries))
                 return "the tree is out of order";
+        if (!rdmeta_reasons_check(&c->reasons) ||
+            rdmeta_view_shared_said(&c->root).reason > c->reasons.count)
+                return "the reasons are out of order";
         if (!rdmeta_expiry_check(&c->expiry))
                 return "a list is out of order";
         wrong = check_holds(c);

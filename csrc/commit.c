@@ -30,7 +30,7 @@ static rdmeta_err_t absent_restate(rdmeta_apply_t *a, rdmeta_entry_t *e,
         p->topic    = absent_block(a, e->topic, state);
         if (!p->topic)
                 return RDMETA_ERR_NO_MEMORY;
-        rdmeta_topic_source_set(p->topic, a->in.broker);
+        rdmeta_topic_said_set(p->topic, a->said);
         a->replaced++;
         a->out->absent++;
         return RDMETA_OK;
@@ -173,7 +173,7 @@ static void commit_pend(rdmeta_apply_t *a, const rdmeta_pend_t *p) {
         if (p->topic)
                 commit_swap(a, p);
         else if (p->deadline != RDMETA_PEND_FREEZE)
-                rdmeta_entry_source(a->c, e, a->in.broker);
+                rdmeta_entry_said(a->c, e, a->said);
         slot         = &a->c->order.slots[e->order];
         slot->len    = p->len | (slot->len & RDMETA_ORDER_OWN);
         slot->digest = p->digest;
@@ -209,9 +209,8 @@ static void commit_fresh(rdmeta_apply_t *a) {
 /* The shared deadline moves before anything that follows it is published, so
  * what shall not move with it gets its old value as its own first. */
 static void commit_shared(rdmeta_apply_t *a) {
-        rdmeta_cache_t *c    = a->c;
-        const int32_t source = atomic_load_explicit(&c->root.shared_source,
-                                                    memory_order_relaxed);
+        rdmeta_cache_t *c         = a->c;
+        const rdmeta_said_t said = rdmeta_view_shared_said(&c->root);
         size_t i;
 
         for (i = 0; i < a->n_pends; i++) {
@@ -221,7 +220,7 @@ static void commit_shared(rdmeta_apply_t *a) {
                                          memory_order_relaxed) !=
                             RDMETA_DEADLINE_SHARED)
                         continue;
-                rdmeta_entry_source(c, e, source);
+                rdmeta_entry_said(c, e, said);
                 rdmeta_entry_deadline(
                         c, e, rdmeta_view_deadline(&c->root, e->topic));
         }
@@ -231,8 +230,8 @@ static void commit_shared(rdmeta_apply_t *a) {
                               rdmeta_expiry_after(a->now.mono_us,
                                                   c->conf.max_age_us),
                               memory_order_relaxed);
-        atomic_store_explicit(&c->root.shared_source, a->in.broker,
-                              memory_order_relaxed);
+        atomic_store_explicit(&c->root.shared_said, rdmeta_said_word(a->said),
+                              memory_order_release);
 }
 
 /* The table moves with a version only if it says something else; who forwards
@@ -263,6 +262,7 @@ static void commit_stats(rdmeta_apply_t *a) {
         s->digest_hits += a->digest_hits;
         s->topics_changed += a->out->changed;
         s->topics_kept_back += a->out->kept_back;
+        s->reasons_dropped += a->asked->reason.data && !a->said.reason;
 }
 
 /* Names of which nothing was learned need not be known any longer. */
@@ -300,6 +300,7 @@ void rdmeta_apply_commit(rdmeta_apply_t *a) {
         commit_stats(a);
         a->tail = a->fresh = 0;
         a->n_pends         = 0;
+        a->reasons         = c->reasons.count;
         rdmeta_apply_abort(a); /* what is left is scratch */
 }
 
@@ -310,6 +311,7 @@ void rdmeta_apply_abort(rdmeta_apply_t *a) {
         size_t i;
 
         drop_unsaid(a);
+        rdmeta_reasons_forget(&a->c->reasons, a->reasons);
         for (i = 0; i < a->n_pends; i++)
                 rdmeta_topic_destroy(&a->c->blocks, a->pends[i].topic);
         for (k = o->count; k < o->count + a->tail; k++)

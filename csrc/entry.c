@@ -237,10 +237,10 @@ void rdmeta_entry_deadline(rdmeta_cache_t *c, rdmeta_entry_t *e,
                 c->order.slots[e->order].len |= RDMETA_ORDER_OWN;
 }
 
-void rdmeta_entry_source(rdmeta_cache_t *c, rdmeta_entry_t *e,
-                         int32_t broker) {
+void rdmeta_entry_said(rdmeta_cache_t *c, rdmeta_entry_t *e,
+                       rdmeta_said_t said) {
         rdmeta_holds_times(c, e->topic);
-        rdmeta_topic_source_set(e->topic, broker);
+        rdmeta_topic_said_set(e->topic, said);
 }
 
 static int state_list(uint16_t state) {

@@ -161,9 +161,8 @@ static void held_about(rdmeta_held_t *h, rdmeta_time_t now) {
 
         h->shared_deadline = atomic_load_explicit(&c->root.shared_deadline,
                                                   memory_order_relaxed);
-        h->shared_source   = atomic_load_explicit(&c->root.shared_source,
-                                                  memory_order_relaxed);
-        about->version     = rdmeta_wait_version(&c->wait);
+        h->shared_said            = rdmeta_view_shared_said(&c->root);
+        about->version            = rdmeta_wait_version(&c->wait);
         about->taken_mono_us      = now.mono_us;
         about->taken_wall_us      = now.wall_us;
         about->max_age_us         = c->conf.max_age_us;

@@ -4,7 +4,7 @@
  *     image ---- names ---> pin ---> table, and pages that have changed since
  *           ---- ids -----> pin ---> table, the same
  *           ---- holder --> blocks that were unlinked since
- *           ---- brokers, a copy; the shared deadline, and its source
+ *           ---- brokers, a copy; the shared deadline, and who gave it
  *           ---- order, once it is walked: (block, slot) by name
  *
  * An image is made of what makes it cheap to take: it notes two tables, and
@@ -14,9 +14,9 @@
  * and goes with the last of them. Only the brokers are copied, being few, since
  * their table has a word that moves in place.
  *
- * A block's deadline and source move in place, too, and not only in the table
- * that is the cache's now; so before such a store every pinned table that leads
- * to the block gets to know.
+ * A block's deadline, and who said it, move in place, too, and not only in the
+ * table that is the cache's now; so before such a store every pinned table that
+ * leads to the block gets to know.
  *
  * Room. Ending a hint cannot fail, and touches a page; so for every pinned
  * table there are always as many free pages as hints, or as the table has pages
@@ -54,7 +54,7 @@ typedef struct rdmeta_held {
         rdmeta_holder_t holder;
         rdmeta_pin_t *names, *ids;
         int64_t shared_deadline;
-        int32_t shared_source;
+        rdmeta_said_t shared_said;
         _Atomic(rdmeta_held_order_t *) order;
 } rdmeta_held_t;
 
@@ -80,7 +80,7 @@ void rdmeta_holds_trim(struct rdmeta_cache *c);
 /* How much that is. */
 void rdmeta_holds_room(const struct rdmeta_cache *c, size_t n, size_t *names,
                        size_t *ids);
-/* Deadline or source of `t` are about to be stored to. */
+/* Deadline of `t`, or who said it, are about to be stored to. */
 void rdmeta_holds_times(struct rdmeta_cache *c, const rdmeta_topic_t *t);
 /* `t` is no longer the cache's: 1: images have it, until they let go. */
 int rdmeta_holds_table(struct rdmeta_cache *c, rdmeta_table_t *t);

@@ -26,9 +26,9 @@ static void held_seen(const rdmeta_held_t *h, uint32_t k,
 
         out->topic    = t;
         out->deadline = held_deadline(h, own);
-        out->source   = own == RDMETA_DEADLINE_SHARED
-                                ? h->shared_source
-                                : rdmeta_pin_source(h->names, k, t);
+        out->said     = own == RDMETA_DEADLINE_SHARED
+                                ? h->shared_said
+                                : rdmeta_pin_said(h->names, k, t);
 }
 
 /* The block of that name, and its slot; NULL: none. */
@@ -117,8 +117,14 @@ static void held_times(const rdmeta_image_t *image, rdmeta_seen_t *seen) {
                 held_seen(h, k, t, seen);
         else { /* another's topic: a caller's mistake */
                 seen->deadline = RDMETA_DEADLINE_ASKED + 1;
-                seen->source   = -1;
+                seen->said     = rdmeta_said_none();
         }
+}
+
+/* A number lives as long as the cache, and so does its text. */
+static rdmeta_str_t held_reason(const rdmeta_image_t *image,
+                                uint32_t number) {
+        return rdmeta_reasons_text(&held(image)->cache->reasons, number);
 }
 
 static rdmeta_err_t held_find_id(const rdmeta_image_t *image,
@@ -285,6 +291,7 @@ const rdmeta_image_ops_t rdmeta_held_ops = {
         .find    = held_find,
         .find_id = held_find_id,
         .times   = held_times,
+        .reason  = held_reason,
         .order   = held_order,
         .at      = held_at,
         .info    = rdmeta_held_info,

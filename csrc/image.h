@@ -23,7 +23,7 @@ typedef struct rdmeta_seen {
         const rdmeta_topic_t *topic;
         int64_t deadline; /* the shared one resolved, in the clock of who
                            * reads; ASKED is never said */
-        int32_t source;   /* who said it last; -1: not known */
+        rdmeta_said_t said; /* its reason is the image's, or the cache's */
 } rdmeta_seen_t;
 
 /* So many names at most are sent for at once. */
@@ -44,8 +44,11 @@ typedef struct rdmeta_image_ops {
                              size_t len, rdmeta_seen_t *out);
         rdmeta_err_t (*find_id)(const rdmeta_image_t *image,
                                 const uint8_t id[16], rdmeta_seen_t *out);
-        /* Deadline and source of seen->topic, which one of these gave. */
+        /* Deadline of seen->topic, which one of these gave, and who said it. */
         void (*times)(const rdmeta_image_t *image, rdmeta_seen_t *seen);
+        /* The text of a reason that one of these gave; {NULL, 0}: not said. It
+         * lives as long as the image. */
+        rdmeta_str_t (*reason)(const rdmeta_image_t *image, uint32_t number);
         /* Make ready for `at`: all topics in the order of their names, how
          * many. Takes a lock the first time. NO_MEMORY, MALFORMED. */
         rdmeta_err_t (*order)(rdmeta_image_t *image, size_t *n);

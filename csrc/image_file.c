@@ -22,7 +22,8 @@ static rdmeta_err_t file_check(const rdmeta_file_t *f,
         if (RDMETA_LIKELY(atomic_load_explicit(word, memory_order_relaxed) &
                           bit))
                 return RDMETA_OK;
-        if (rdmeta_topic_check(&f->allocator, t,
+        if (rdmeta_topic_said(t).reason > f->head.reasons ||
+            rdmeta_topic_check(&f->allocator, t,
                                (size_t)(f->end -
                                         (const char *)rdmeta_cold(t))))
                 return RDMETA_ERR_MALFORMED;
@@ -35,7 +36,7 @@ static void file_times(const rdmeta_image_t *image, rdmeta_seen_t *seen) {
                                                  memory_order_relaxed);
 
         seen->deadline = rdmeta_file_plus(own, rdmeta_file_of(image)->taken_us);
-        seen->source   = rdmeta_topic_source(seen->topic);
+        seen->said     = rdmeta_topic_said(seen->topic);
 }
 
 /* ---- one topic --------------------------------------------------------- */
@@ -267,6 +268,7 @@ const rdmeta_image_ops_t rdmeta_file_ops = {.leader  = file_leader,
                                             .find    = file_find,
                                             .find_id = file_find_id,
                                             .times   = file_times,
+                                            .reason  = rdmeta_file_reason,
                                             .order   = file_order,
                                             .at      = file_at,
                                             .info    = file_info,

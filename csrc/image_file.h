@@ -12,6 +12,7 @@
  *     | order    line, line, line ...            by name             | --+
  *     | names    slot, slot, 0, slot ...         by hash of the name | --+
  *     | ids      slot, 0, slot ...               by hash of the id   | --+
+ *     | reasons  end, end ... text, text ...     by number, from 1   |
  *     +--------------------------------------------------------------+
  *
  *     slot   63 ............. 16 15 ....... 0      0: free
@@ -20,20 +21,22 @@
  * A block is what it is in memory (topic.h): the same bytes, and its hot part
  * begins a line. Three words mean something else. `link` is 0. `deadline` is
  * counted from the moment when the image was taken, always the block's own.
- * `source` is who said it last as of then. Blocks lie in the order of names.
- * Where memory has a pointer the file has the line's number, so that whatever
- * it says is aligned. Tables are those of index.h with keys of their own.
- * There are topics in every state but WAIT; those that are GONE are what a
- * warm start holds older answers against.
+ * `said` is who said it last as of then, its reason a number of the file's own:
+ * there are those that its blocks have. An end is counted from the first text.
+ * Blocks lie in the order of names. Where memory has a pointer the file has the
+ * line's number, so that whatever it says is aligned. Tables are those of
+ * index.h with keys of their own. There are topics in every state but WAIT;
+ * those that are GONE are what a warm start holds older answers against.
  *
  * Who maps a file has not read it. open looks at the head alone: size and
- * places of the sections, and its checksum. From then on nothing in the file
- * is believed: each line number is compared with the blocks section, and a
- * block is handed out only after it was checked whole (topic_check.c), once:
- * a bit a line remembers it. A leader's lookup checks just what it reads. It
- * costs two comparisons, since a block's first 64 bytes and those behind them
- * are always within the section: its last line is nobody's begin. Checksums
- * are for accidents, and compared by verify only.
+ * places of the sections, and its checksum; and at brokers and reasons, which
+ * are few. From then on nothing in the file is believed: each line number is
+ * compared with the blocks section, and a block is handed out only after it was
+ * checked whole (topic_check.c; and that there is its reason), once: a bit a
+ * line remembers it. A leader's lookup checks just what it reads. It costs two
+ * comparisons, since a block's first 64 bytes and those behind them are always
+ * within the section: its last line is nobody's begin. Checksums are for
+ * accidents, and compared by verify only.
  *
  * What no check helps against is a file that changes while it is mapped. One
  * that is truncated ends every program that touches what is gone (SIGBUS). So
@@ -46,10 +49,11 @@
 
 #include "checksum.h"
 #include "image.h"
+#include "reasons.h"
 
 #include <sys/stat.h>
 
-#define RDMETA_FILE_FORMAT 1
+#define RDMETA_FILE_FORMAT 2
 #define RDMETA_FILE_BYTE_ORDER 0x0a0b0c0du
 /* Not text, and damaged by whoever takes it for text. */
 #define RDMETA_FILE_MAGIC "\x89rdmeta\n"
@@ -69,6 +73,7 @@ enum {
         RDMETA_FILE_ORDER,
         RDMETA_FILE_NAMES,
         RDMETA_FILE_IDS,
+        RDMETA_FILE_REASONS,
         RDMETA_FILE_SECTIONS
 };
 
@@ -101,7 +106,8 @@ typedef struct rdmeta_file_head {
         uint64_t names_key[RDMETA_HASH_KEYS];
         uint64_t ids_key[RDMETA_HASH_KEYS];
         rdmeta_file_section_t sections[RDMETA_FILE_SECTIONS];
-        uint64_t reserved[20];
+        uint64_t reasons; /* how many */
+        uint64_t reserved[15];
 } rdmeta_file_head_t;
 
 _Static_assert(sizeof(rdmeta_file_head_t) == 512, "the format's");
@@ -138,6 +144,7 @@ typedef struct rdmeta_file {
         size_t count;
         /* A bit a line: the block that begins there is good. */
         _Atomic uint64_t *checked;
+        const uint32_t *reasons; /* ends of texts, and the texts */
         _Atomic int ordered; /* 1: so is every block of `order`, and it */
         rdmeta_file_head_t head;
         rdmeta_file_identity_t identity;
@@ -163,6 +170,31 @@ int rdmeta_file_identity_same(const rdmeta_file_identity_t *a,
 /* Everything, into an empty file (image_write.c). IO, NO_MEMORY; MALFORMED:
  * the image is a file's. */
 rdmeta_err_t rdmeta_file_write(rdmeta_image_t *image, int fd);
+
+/* Reasons on their way into a file: those that its blocks have, numbered in the
+ * order in which they are met (image_reasons.c). Zeros at first. */
+typedef struct rdmeta_file_reasons {
+        uint32_t count;
+        size_t size;                             /* of the section */
+        uint16_t numbers[RDMETA_REASONS_MAX + 1]; /* by the image's */
+        uint16_t from[RDMETA_REASONS_MAX + 1];    /* the image's */
+} rdmeta_file_reasons_t;
+
+/* The file's number for one of the image's. */
+uint32_t rdmeta_file_reason_number(rdmeta_file_reasons_t *r,
+                                   const rdmeta_image_t *image,
+                                   uint32_t number);
+/* The section, r->size bytes. */
+void rdmeta_file_reasons_fill(const rdmeta_file_reasons_t *r,
+                              const rdmeta_image_t *image, char *out);
+/* Of a file that is mapped: its texts are where they can be. MALFORMED. */
+rdmeta_err_t rdmeta_file_reasons_open(rdmeta_file_t *f);
+/* ops->reason. */
+rdmeta_str_t rdmeta_file_reason(const rdmeta_image_t *image, uint32_t number);
+/* The brokers as their section has them (image_brokers.c), written if `out` is
+ * not NULL; how many bytes. */
+size_t rdmeta_file_brokers_fill(const rdmeta_brokers_t *b, uint8_t *out);
+
 /* For keys and names. */
 uint64_t rdmeta_file_random(const void *address);
 

@@ -245,7 +245,8 @@ static rdmeta_err_t file_fill(rdmeta_file_t *f, int fd, int32_t flags,
         if (!f->checked)
                 return RDMETA_ERR_NO_MEMORY;
         file_about(f, now, !(flags & RDMETA_IMAGE_COPY));
-        return file_brokers(f);
+        err = rdmeta_file_reasons_open(f);
+        return err ? err : file_brokers(f);
 }
 
 static rdmeta_err_t file_open(const rdmeta_allocator_t *allocator, int fd,

@@ -33,6 +33,7 @@ typedef struct writer {
         rdmeta_file_head_t head;
         rdmeta_file_table_t names, ids; /* their slots are in `room` */
         room_t room;
+        rdmeta_file_reasons_t reasons;
         uint64_t line; /* where the next block begins */
         size_t count;  /* blocks that were put */
         uint64_t strides;
@@ -215,18 +216,21 @@ static rdmeta_err_t put_block(writer_t *s, const rdmeta_seen_t *seen,
         const size_t from       = offsetof(rdmeta_topic_t, shape);
         const size_t units      = (size + RDMETA_LINE - 1) / RDMETA_LINE;
         const int64_t deadline  = rdmeta_file_minus(seen->deadline, taken_us);
+        rdmeta_said_t said      = seen->said;
         rdmeta_cold_t cold;
         rdmeta_err_t err;
         size_t pad = units * RDMETA_LINE - size;
 
+        said.reason = rdmeta_file_reason_number(&s->reasons, s->image,
+                                                said.reason);
         memset(&cold, 0, sizeof(cold));
         cold.flags   = rdmeta_cold(t)->flags;
         cold.error   = rdmeta_cold(t)->error;
         cold.version = rdmeta_cold(t)->version;
         memcpy(cold.id, rdmeta_cold(t)->id, sizeof(cold.id));
-        cold.size   = rdmeta_cold(t)->size;
-        cold.source = seen->source;
-        err         = put(s, &cold, sizeof(cold));
+        cold.size = rdmeta_cold(t)->size;
+        cold.said = rdmeta_said_word(said);
+        err       = put(s, &cold, sizeof(cold));
         if (!err)
                 err = put(s, &deadline, sizeof(deadline));
         if (!err)
@@ -323,72 +327,35 @@ static rdmeta_err_t names_again(writer_t *s, size_t n, uint64_t *seed) {
         return err;
 }
 
-/* ---- brokers ----------------------------------------------------------- */
-
-/* A response, measured when `p` is NULL. */
-typedef struct response {
-        uint8_t *p;
-        size_t n;
-} response_t;
-
-static void add_bytes(response_t *r, const void *p, size_t n) {
-        if (r->p && n)
-                memcpy(r->p + r->n, p, n);
-        r->n += n;
-}
-
-static void add_int(response_t *r, uint32_t v) {
-        v = __builtin_bswap32(v);
-        add_bytes(r, &v, 4);
-}
-
-static void add_count(response_t *r, size_t v) {
-        uint8_t byte;
-
-        do {
-                byte = (uint8_t)((v & 127) | (v > 127 ? 128 : 0));
-                add_bytes(r, &byte, 1);
-        } while (v >>= 7);
-}
-
-static void add_str(response_t *r, rdmeta_str_t s) {
-        add_count(r, s.data ? s.len + 1 : 0);
-        add_bytes(r, s.data, s.len);
-}
-
-static void add_response(response_t *r, const rdmeta_brokers_t *b) {
-        uint32_t i;
-
-        add_int(r, 0); /* throttled for no time */
-        add_count(r, (size_t)b->count + 1);
-        for (i = 0; i < b->count; i++) {
-                add_int(r, (uint32_t)b->rows[i].id);
-                add_str(r, b->rows[i].host);
-                add_int(r, (uint32_t)b->rows[i].port);
-                add_str(r, b->rows[i].rack);
-                add_count(r, 0);
-        }
-        add_str(r, b->cluster_id);
-        add_int(r, (uint32_t)rdmeta_brokers_controller(b));
-        add_count(r, 1); /* no topics */
-        add_count(r, 0);
-}
+/* ---- what is made ------------------------------------------------------ */
 
 static rdmeta_err_t put_brokers(writer_t *s) {
         const rdmeta_brokers_t *b = s->image->brokers;
-        response_t r              = {NULL, 0};
+        const size_t size         = rdmeta_file_brokers_fill(b, NULL);
+        uint8_t *p = (uint8_t *)s->image->ops->alloc(s->image, size);
         rdmeta_err_t err;
-        size_t size;
 
-        add_response(&r, b);
-        size = r.n;
-        r.p  = (uint8_t *)s->image->ops->alloc(s->image, size);
-        r.n  = 0;
-        if (!r.p)
+        if (!p)
                 return RDMETA_ERR_NO_MEMORY;
-        add_response(&r, b);
-        err = put_section(s, RDMETA_FILE_BROKERS, r.p, size);
-        s->image->ops->free(s->image, r.p, size);
+        rdmeta_file_brokers_fill(b, p);
+        err = put_section(s, RDMETA_FILE_BROKERS, p, size);
+        s->image->ops->free(s->image, p, size);
+        return err;
+}
+
+static rdmeta_err_t put_reasons(writer_t *s) {
+        const size_t size = s->reasons.size;
+        rdmeta_err_t err;
+        char *p;
+
+        if (!size)
+                return put_section(s, RDMETA_FILE_REASONS, "", 0);
+        p = (char *)s->image->ops->alloc(s->image, size);
+        if (!p)
+                return RDMETA_ERR_NO_MEMORY;
+        rdmeta_file_reasons_fill(&s->reasons, s->image, p);
+        err = put_section(s, RDMETA_FILE_REASONS, p, size);
+        s->image->ops->free(s->image, p, size);
         return err;
 }
 
@@ -434,6 +401,7 @@ static void fill_head(writer_t *s, const rdmeta_image_info_t *info, size_t n) {
         h->topics             = info->topics;
         h->partitions         = info->partitions;
         h->blocks             = n;
+        h->reasons            = s->reasons.count;
         h->names_longest      = s->names.longest;
         h->ids_longest        = s->ids.longest;
         memcpy(h->session, info->session, sizeof(h->session));
@@ -462,6 +430,8 @@ static rdmeta_err_t put_sections(writer_t *s, size_t n, int64_t taken_us) {
         if (!err)
                 err = put_section(s, RDMETA_FILE_IDS, s->room.ids,
                                   8 * ((size_t)s->ids.mask + 1));
+        if (!err)
+                err = put_reasons(s);
         return err;
 }
 

@@ -95,14 +95,14 @@ static void page_times(rdmeta_page_t *page, size_t n) {
                         __builtin_prefetch(
                                 (const char *)rdmeta_slot_topic(
                                         page->slots[i]) -
-                                sizeof(int32_t));
+                                sizeof(rdmeta_said_t));
         for (i = 0; i < n; i++) {
                 t = rdmeta_slot_topic(page->slots[i]);
                 if (!t)
                         continue;
                 page->deadlines[i] = atomic_load_explicit(
                         &t->deadline, memory_order_relaxed);
-                page->sources[i] = rdmeta_topic_source(t);
+                page->said[i] = rdmeta_topic_said(t);
         }
 }
 

@@ -12,22 +12,22 @@
  *                 changed since           changed between the two
  *
  * Before the writer first stores to a page after the youngest pin was made -
- * to a slot, or the deadline or source of a block that one of its slots leads
- * to - it copies the page, with those deadlines and sources, and gives the copy
+ * to a slot, or the deadline of a block that one of its slots leads to, or who
+ * said it - it copies the page, with what such blocks say, and gives the copy
  * to every pin whose entry is still NULL. Those are the youngest ones: who has
  * an entry is older than who has none. So making a pin costs a word a page,
  * and holding one costs the pages that have changed.
  *
  * Memory order. The writer stores the copy's address (release), then the slot,
- * deadline or source (release). A reader loads the slot (acquire), then the
- * entry (acquire): if it saw what was stored later, it sees the entry, and
+ * deadline or who said it (release). A reader loads the slot (acquire), then
+ * the entry (acquire): if it saw what was stored later, it sees the entry, and
  * takes what the copy says. A copy never changes.
  *
  * Copies come from a pool, for the writer needs them where it can no longer
  * fail: who holds the lock makes room in it before.
  *
  * Threads: the writer's lock is held for all but rdmeta_pin_slot(),
- * rdmeta_pin_deadline() and rdmeta_pin_source().
+ * rdmeta_pin_deadline() and rdmeta_pin_said().
  */
 #ifndef RDMETA_INDEX_PIN_H
 #define RDMETA_INDEX_PIN_H
@@ -43,12 +43,12 @@ typedef struct rdmeta_page {
         uint64_t slots[RDMETA_PAGE_SLOTS];
         /* Of the blocks; an ids table's pages end before them. */
         int64_t deadlines[RDMETA_PAGE_SLOTS];
-        int32_t sources[RDMETA_PAGE_SLOTS];
+        rdmeta_said_t said[RDMETA_PAGE_SLOTS];
 } rdmeta_page_t;
 
 typedef struct rdmeta_pages {
         const rdmeta_allocator_t *allocator;
-        int timed;   /* its pages have deadlines and sources */
+        int timed;   /* its pages have deadlines, and who said it */
         size_t size; /* of one */
         rdmeta_page_t *free;
         size_t n_free;
@@ -85,8 +85,8 @@ RDMETA_INLINE size_t rdmeta_pins_left(const rdmeta_table_t *t) {
                        : 0;
 }
 
-/* What slot `k` leads to will get another deadline or source: `topic` is still
- * where that table has it, or nothing happens. */
+/* What a slot leads to will get another deadline, or be said by another:
+ * `topic` is still where that table has it, or nothing happens. */
 void rdmeta_pins_topic(rdmeta_table_t *t, const rdmeta_topic_t *topic);
 
 /* What slot `k` is read of instead; NULL: nothing in its page has changed. To
@@ -107,8 +107,8 @@ RDMETA_INLINE uint64_t rdmeta_pin_slot(const rdmeta_pin_t *pin, uint32_t k) {
                                     : page->slots[k % RDMETA_PAGE_SLOTS];
 }
 
-/* Deadline and source, as they were, of the block that slot `k` led to. Any
- * thread. */
+/* Deadline, and who said it, as they were, of the block that slot `k` led to.
+ * Any thread. */
 RDMETA_INLINE int64_t rdmeta_pin_deadline(const rdmeta_pin_t *pin, uint32_t k,
                                           const rdmeta_topic_t *topic) {
         const int64_t now = atomic_load_explicit(&topic->deadline,
@@ -119,13 +119,14 @@ RDMETA_INLINE int64_t rdmeta_pin_deadline(const rdmeta_pin_t *pin, uint32_t k,
                                     : page->deadlines[k % RDMETA_PAGE_SLOTS];
 }
 
-RDMETA_INLINE int32_t rdmeta_pin_source(const rdmeta_pin_t *pin, uint32_t k,
-                                        const rdmeta_topic_t *topic) {
-        const int32_t now         = rdmeta_topic_source(topic);
+RDMETA_INLINE rdmeta_said_t rdmeta_pin_said(const rdmeta_pin_t *pin,
+                                            uint32_t k,
+                                            const rdmeta_topic_t *topic) {
+        const rdmeta_said_t now   = rdmeta_topic_said(topic);
         const rdmeta_page_t *page = rdmeta_pin_page(pin, k);
 
         return RDMETA_LIKELY(!page) ? now
-                                    : page->sources[k % RDMETA_PAGE_SLOTS];
+                                    : page->said[k % RDMETA_PAGE_SLOTS];
 }
 
 #endif /* RDMETA_INDEX_PIN_H */

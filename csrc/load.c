@@ -20,6 +20,10 @@ typedef struct load {
         size_t ids;
         rdmeta_brokers_t *brokers;
         rdmeta_write_t write;
+        uint32_t reasons; /* how many there were before */
+        uint64_t dropped;
+        /* One more than this cache's, by the image's; 0: not met yet. */
+        uint16_t numbers[RDMETA_REASONS_MAX + 1];
 } load_t;
 
 static int knows_nothing(const rdmeta_cache_t *c) {
@@ -45,6 +49,28 @@ static int64_t load_deadline(const load_t *l, const rdmeta_seen_t *seen) {
         return rdmeta_deadline_plain(due) ? due - RDMETA_DEADLINE_PAST : past;
 }
 
+/* Who said it, with the number that his reason has here. */
+static rdmeta_err_t load_said(load_t *l, rdmeta_said_t *said) {
+        const rdmeta_str_t text = l->image->ops->reason(l->image,
+                                                        said->reason);
+        rdmeta_err_t err;
+        uint32_t number;
+
+        if (!text.data) {
+                said->reason = 0;
+                return RDMETA_OK;
+        }
+        if (!l->numbers[said->reason]) {
+                err = rdmeta_reasons_number(&l->c->reasons, text, &number);
+                if (err)
+                        return err;
+                l->numbers[said->reason] = (uint16_t)(number + 1);
+                l->dropped += !number;
+        }
+        said->reason = l->numbers[said->reason] - 1u;
+        return RDMETA_OK;
+}
+
 static rdmeta_err_t load_topic(load_t *l, size_t i) {
         rdmeta_cache_t *c         = l->c;
         rdmeta_order_slot_t *slot = &c->order.slots[i];
@@ -52,6 +78,8 @@ static rdmeta_err_t load_topic(load_t *l, size_t i) {
         rdmeta_topic_t *t;
         rdmeta_err_t err = l->image->ops->at(l->image, i, &seen);
 
+        if (!err)
+                err = load_said(l, &seen.said);
         if (err)
                 return err;
         t = rdmeta_topic_restate(&c->blocks, seen.topic, seen.topic->state,
@@ -64,7 +92,7 @@ static rdmeta_err_t load_topic(load_t *l, size_t i) {
                 rdmeta_topic_destroy(&c->blocks, t);
                 return RDMETA_ERR_NO_MEMORY;
         }
-        rdmeta_topic_source_set(t, seen.source);
+        rdmeta_topic_said_set(t, seen.said);
         rdmeta_entry_deadline(c, slot->entry, load_deadline(l, &seen));
         l->ids += rdmeta_topic_has_id(t) != 0;
         l->staged++;
@@ -104,6 +132,7 @@ static void load_undo(load_t *l) {
 
         for (i = 0; i < l->staged; i++)
                 rdmeta_entry_drop(l->c, l->c->order.slots[i].entry);
+        rdmeta_reasons_forget(&l->c->reasons, l->reasons);
 }
 
 /* There is nothing to compare with: who follows changes reads all anew. */
@@ -112,6 +141,7 @@ static void load_commit(load_t *l) {
         size_t i;
 
         l->write.recorded = 0;
+        c->stats.reasons_dropped += l->dropped;
         rdmeta_tree_expect(c, l->n);
         rdmeta_write_begin(&l->write, l->brokers);
         rdmeta_write_brokers(&l->write, l->brokers);
@@ -136,6 +166,7 @@ rdmeta_err_t rdmeta_cache_load(rdmeta_cache_t *c, rdmeta_image_t *image,
         if (err)
                 return err;
         rdmeta_wait_lock(&c->wait);
+        l.reasons = c->reasons.count;
         err = knows_nothing(c) ? load_stage(&l) : RDMETA_ERR_ARGUMENT;
         if (err)
                 load_undo(&l);

@@ -301,8 +301,9 @@ uint16_t rdmeta_merge_absent(const rdmeta_topic_t *t,
         case RDMETA_TOPIC_VALID:
                 return is_news(t, in) ? t->state : RDMETA_TOPIC_MISSING;
         case RDMETA_TOPIC_MISSING:
-                return rdmeta_topic_source(t) != in->broker ? RDMETA_TOPIC_GONE
-                                                            : t->state;
+                return rdmeta_topic_said(t).broker != in->broker
+                               ? RDMETA_TOPIC_GONE
+                               : t->state;
         case RDMETA_TOPIC_UNKNOWN:
                 return rdmeta_topic_count(t) ? RDMETA_TOPIC_GONE : t->state;
         default:

@@ -284,12 +284,11 @@ static rdmeta_err_t seen_in(const rdmeta_root_t *root,
                 return RDMETA_NOT_CACHED;
         own = atomic_load_explicit(&t->deadline, memory_order_relaxed);
         out->deadline = own;
-        out->source   = rdmeta_topic_source(t);
+        out->said     = rdmeta_topic_said(t);
         if (own == RDMETA_DEADLINE_SHARED) {
                 out->deadline = atomic_load_explicit(&root->shared_deadline,
                                                      memory_order_relaxed);
-                out->source   = atomic_load_explicit(&root->shared_source,
-                                                     memory_order_relaxed);
+                out->said     = rdmeta_view_shared_said(root);
         }
         return RDMETA_OK;
 }
@@ -386,6 +385,11 @@ rdmeta_err_t rdmeta_topic_find_id(rdmeta_reader_t *r, const uint8_t id[16],
         return found(r, err, &seen, mono_us, out);
 }
 
+static rdmeta_str_t reason_of(const rdmeta_reader_t *r, uint32_t number) {
+        return r->image ? r->image->ops->reason(r->image, number)
+                        : rdmeta_reasons_text(&r->cache->reasons, number);
+}
+
 void rdmeta_topic_info(rdmeta_reader_t *r, const rdmeta_topic_t *t,
                        int64_t mono_us, rdmeta_topic_info_t *out) {
         rdmeta_seen_t seen;
@@ -401,8 +405,9 @@ void rdmeta_topic_info(rdmeta_reader_t *r, const rdmeta_topic_t *t,
         out->error      = rdmeta_cold(t)->error;
         out->state      = rdmeta_view_state_at(t, seen.deadline, mono_us, 0);
         out->operations = rdmeta_topic_operations(t);
-        out->source_broker = seen.source;
+        out->source_broker = seen.said.broker;
         out->deadline_us   = rdmeta_deadline_told(seen.deadline);
+        out->reason        = reason_of(r, seen.said.reason);
 }
 
 rdmeta_err_t rdmeta_topic_partition_at(rdmeta_reader_t *r,

@@ -42,9 +42,9 @@
  *   end            stores 0 release, the writer's look loads acquire: all that
  *                  was read comes before what is freed. The look also acquires
  *                  a word that is not 0, though nothing hangs on it.
- *   deadline, source, shared ones
- *                  relaxed: each is one word that leads nowhere, and whoever
+ *   deadlines      relaxed: each is one word that leads nowhere, and whoever
  *                  reads an older one reads what was true a moment ago.
+ *   who said it    acquire: the number of its reason leads to a text.
  *   depth, fence   the reader's own, but that `fence` and `global` are set
  *                  before it is anybody's.
  *

@@ -37,7 +37,7 @@ static rdmeta_err_t sweep_absent(rdmeta_cache_t *c, rdmeta_time_t now) {
                         break; /* the next sweep will try again */
                 if (!w.begun)
                         rdmeta_write_begin(&w, NULL);
-                rdmeta_topic_source_set(t, rdmeta_topic_source(old));
+                rdmeta_topic_said_set(t, rdmeta_topic_said(old));
                 atomic_init(&t->deadline, now.mono_us);
                 rdmeta_entry_swap(c, e, t);
                 rdmeta_write_item(&w, old, t);
@@ -242,7 +242,7 @@ static rdmeta_err_t leader_hint_take(rdmeta_cache_t *c, rdmeta_entry_t *e,
                 rdmeta_brokers_destroy(&c->conf.allocator, next);
                 return RDMETA_ERR_NO_MEMORY;
         }
-        rdmeta_topic_source_set(t, rdmeta_topic_source(old));
+        rdmeta_topic_said_set(t, rdmeta_topic_said(old));
         atomic_init(&t->deadline, atomic_load_explicit(&old->deadline,
                                                        memory_order_relaxed));
         rdmeta_write_begin(&w, next);

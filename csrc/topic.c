@@ -145,9 +145,9 @@ rdmeta_topic_t *rdmeta_topic_alloc(rdmeta_slab_t *slab, size_t size) {
 
         if (!t)
                 return NULL;
-        rdmeta_cold(t)->link   = 0;
-        rdmeta_cold(t)->size   = (uint32_t)size;
-        rdmeta_cold(t)->source = -1;
+        rdmeta_cold(t)->link = 0;
+        rdmeta_cold(t)->size = (uint32_t)size;
+        rdmeta_cold(t)->said = rdmeta_said_word(rdmeta_said_none());
         atomic_init(&t->deadline, 0);
         return t;
 }

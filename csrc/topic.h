@@ -5,8 +5,8 @@
  * where others hold pointers, so that it is the same bytes in memory and in a
  * file. Readers see blocks and nothing else.
  *
- *     cold      44 bytes; `link` is the writer's, and 0 in a file
- *                 flags, error, link, version, id, size, source
+ *     cold      48 bytes; `link` is the writer's, and 0 in a file
+ *                 flags, error, size, link, version, id, said
  *     hot       at the begin of a cache line
  *                 deadline, shape, name_len, state            16 bytes
  *                 name
@@ -96,18 +96,26 @@ enum {
 #define RDMETA_PARTITIONS_MAX (1u << 29)
 #define RDMETA_PAST_MAX 4
 
-/* Packed for its size, not for its places: each member is where its type
- * wants it, given that the end is a multiple of 64. */
-typedef struct __attribute__((packed, aligned(4))) rdmeta_cold {
+/* Who said it last, and why he was asked. They are stored and read at once, as
+ * one word, so that none is told with another answer's. */
+typedef struct rdmeta_said {
+        int32_t broker;  /* -1: not known */
+        uint32_t reason; /* its number (reasons.h); 0: not said */
+} rdmeta_said_t;
+
+typedef struct rdmeta_cold {
         uint16_t flags;
         int16_t error;
+        uint32_t size;    /* of the block, from here on */
         uint64_t link;    /* place in the order array; once retired, the next
                            * retired block */
         uint64_t version; /* the cache's when this block was made */
         uint8_t id[16];
-        uint32_t size;  /* of the block, from here on */
-        int32_t source; /* the broker that said it last; read atomically */
+        uint64_t said; /* a rdmeta_said_t; read atomically */
 } rdmeta_cold_t;
+
+_Static_assert(sizeof(rdmeta_cold_t) == 48, "the format's");
+_Static_assert(sizeof(rdmeta_said_t) == 8, "a word");
 
 /* What is not a slab's piece but is retired like blocks: tables. */
 typedef struct rdmeta_large {
@@ -132,14 +140,35 @@ RDMETA_INLINE rdmeta_cold_t *rdmeta_cold(const rdmeta_topic_t *t) {
         return (rdmeta_cold_t *)((uintptr_t)t - RDMETA_TOPIC_LEAD);
 }
 
-RDMETA_INLINE int32_t rdmeta_topic_source(const rdmeta_topic_t *t) {
-        return __atomic_load_n((const int32_t *)(const void *)t - 1,
-                               __ATOMIC_ACQUIRE);
+RDMETA_INLINE rdmeta_said_t rdmeta_said_of(uint64_t word) {
+        rdmeta_said_t said;
+
+        memcpy(&said, &word, sizeof(said));
+        return said;
 }
 
-RDMETA_INLINE void rdmeta_topic_source_set(rdmeta_topic_t *t,
-                                           int32_t broker) {
-        __atomic_store_n((int32_t *)(void *)t - 1, broker, __ATOMIC_RELEASE);
+RDMETA_INLINE uint64_t rdmeta_said_word(rdmeta_said_t said) {
+        uint64_t word;
+
+        memcpy(&word, &said, sizeof(word));
+        return word;
+}
+
+RDMETA_INLINE rdmeta_said_t rdmeta_said_none(void) {
+        const rdmeta_said_t none = {-1, 0};
+
+        return none;
+}
+
+RDMETA_INLINE rdmeta_said_t rdmeta_topic_said(const rdmeta_topic_t *t) {
+        return rdmeta_said_of(__atomic_load_n(
+                (const uint64_t *)(const void *)t - 1, __ATOMIC_ACQUIRE));
+}
+
+RDMETA_INLINE void rdmeta_topic_said_set(rdmeta_topic_t *t,
+                                         rdmeta_said_t said) {
+        __atomic_store_n((uint64_t *)(void *)t - 1, rdmeta_said_word(said),
+                         __ATOMIC_RELEASE);
 }
 
 /* The length of a valid topic's name, and what no length is of any other. */
@@ -238,7 +267,7 @@ int64_t rdmeta_topic_place(const rdmeta_topic_t *t, int32_t partition);
 
 /* ---- making ----------------------------------------------------------- */
 
-/* Room for a block of `size` bytes, its link, source and deadline set. */
+/* Room for a block of `size` bytes: link, deadline, who said it are set. */
 rdmeta_topic_t *rdmeta_topic_alloc(rdmeta_slab_t *slab, size_t size);
 /* A block without partitions. NULL: no memory. */
 rdmeta_topic_t *rdmeta_topic_bare(rdmeta_slab_t *slab, rdmeta_str_t name,

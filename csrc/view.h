@@ -23,8 +23,14 @@ typedef struct rdmeta_root {
         /* Until when the topics of the last all-topics answer are valid: such
          * an answer moves this one word instead of a hundred thousand. */
         _Atomic int64_t shared_deadline;
-        _Atomic int32_t shared_source; /* the broker that gave it */
+        _Atomic uint64_t shared_said; /* that answer's rdmeta_said_t */
 } rdmeta_root_t;
+
+RDMETA_INLINE rdmeta_said_t rdmeta_view_shared_said(
+        const rdmeta_root_t *root) {
+        return rdmeta_said_of(atomic_load_explicit(&root->shared_said,
+                                                   memory_order_acquire));
+}
 
 RDMETA_INLINE int64_t rdmeta_view_deadline(const rdmeta_root_t *root,
                                            const rdmeta_topic_t *t) {

@@ -10,8 +10,8 @@
  *
  * After each call every invariant is checked, and everything that a reader
  * can see is read. What was refused has changed nothing; what was taken says
- * nothing new when it is said again. Seeds are those of fuzz_response with
- * byte 1 put in.
+ * nothing new when it is said again. The input is the reason, too, and half of
+ * it the second time. Seeds are those of fuzz_response with byte 1 put in.
  */
 #include "cache.h"
 #include "fuzz_see.h"
@@ -105,6 +105,7 @@ static int32_t see_topic(void *opaque, const rdmeta_topic_t *t) {
 
         rdmeta_topic_info(r, t, NOW, &info);
         see(info.name.data, info.name.len);
+        see(info.reason.data, info.reason.len);
         memset(&p, 0, sizeof(p));
         p.replicas.ids      = ids;
         p.replicas.capacity = 8;
@@ -138,7 +139,8 @@ static void fuzz(rdmeta_cache_t *c, rdmeta_reader_t *r, const uint8_t *data,
         static const int32_t flags[] = {0, RDMETA_REQ_REBOOTSTRAPPED};
         const rdmeta_time_t now = {NOW, NOW}, later = {2 * NOW, 2 * NOW};
         rdmeta_request_t asked  = {.asked = data[1] & 3, .broker = 1,
-                                   .flags = flags[data[1] >> 2 & 1]};
+                                   .flags = flags[data[1] >> 2 & 1],
+                                   .reason = {(const char *)data, size}};
         const int16_t version   = data[0] & 15;
         const uint64_t before   = rdmeta_cache_version(c);
         rdmeta_applied_t applied;
@@ -156,6 +158,7 @@ static void fuzz(rdmeta_cache_t *c, rdmeta_reader_t *r, const uint8_t *data,
         HOLDS(applied.version <= before + 1);
         if (data[1] & 8)
                 asked.broker = 2;
+        asked.reason.len /= 2;
         asked.flags &= ~RDMETA_REQ_REBOOTSTRAPPED;
         HOLDS(rdmeta_cache_apply(c, data + 2, size - 2, version, &asked, now,
                                  &applied) == err);

@@ -103,6 +103,8 @@ static int32_t see_topic(void *opaque, const rdmeta_topic_t *t) {
 
         rdmeta_topic_info(l->r, t, NOW, &info);
         see(info.name.data, info.name.len);
+        see(info.reason.data, info.reason.len);
+        HOLDS(info.reason.len <= RDMETA_REASON_MAX);
         see_err(l, info.state);
         see_err(l, rdmeta_topic_find(l->r, info.name.data, info.name.len, NOW,
                                      &other));

@@ -48,6 +48,22 @@ static void states(const char *directory) {
         cw_destroy(&w);
 }
 
+static void reasons(const char *directory) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        w.reason = "start";
+        CHECK(!cw_all(&w, "a 0:1; b 0:1; c 0:1; d 0:1"));
+        w.reason = "";
+        CHECK(!cw_say(&w, "b 0:1"));
+        w.reason = NULL;
+        CHECK(!cw_say(&w, "c 0:1"));
+        w.reason = "not the leader any more";
+        CHECK(!cw_say(&w, "d 0:2"));
+        seed(&w, directory, "reasons");
+        cw_destroy(&w);
+}
+
 int main(int argc, char **argv) {
         test_begin(20);
         CHECK(argc == 2);
@@ -62,5 +78,6 @@ int main(int argc, char **argv) {
              "a.name.of.twenty.bytes#n 0:1; a.name.of.more.than.thirty.two."
              "bytes.in.all 0:2; a 0:1; eight888 0:1; no.such.topic.her 0:1");
         states(argv[1]);
+        reasons(argv[1]);
         return 0;
 }

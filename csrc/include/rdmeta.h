@@ -202,7 +202,10 @@ typedef struct rdmeta_request {
         /** Brokers that could have been asked, for rules that want a second
          *  opinion; 0: as many as the cache knows. */
         int32_t candidates;
-        int64_t reserved[2];
+        /** Why it was asked, in the caller's words, for rdmeta_topic_info();
+         *  {NULL, 0}: not said. Kept to 255 bytes, and whole characters of
+         *  UTF-8; a cache keeps 1024 different ones. */
+        rdmeta_str_t reason;
 } rdmeta_request_t;
 
 /** What the client should do next; bits in rdmeta_applied_t.advice. */
@@ -346,7 +349,9 @@ typedef struct rdmeta_stats {
         uint64_t bytes_images; /**< of `bytes`: what only images hold */
         int32_t images;        /**< taken, and not let go */
         int32_t reserved_small;
-        uint64_t reserved[6];
+        uint64_t reasons;         /**< different ones that are kept */
+        uint64_t reasons_dropped; /**< answers, for whose there was no room */
+        uint64_t reserved[4];
 } rdmeta_stats_t;
 /** Threads: any; takes the writers' lock for a moment. Cannot fail. */
 RDMETA_API void rdmeta_cache_stats(rdmeta_cache_t *cache,

@@ -107,7 +107,9 @@ typedef struct rdmeta_topic_info {
         int64_t deadline_us;    /**< mono_us after which it is stale: max age
                                  *   after it was answered; `state` says that
                                  *   of a warm start is so before, too */
-        int64_t reserved[2];
+        /** Why it was asked, when it was said last (rdmeta_request_t);
+         *  {NULL, 0}: that was not said. Borrowed, as `name` is. */
+        rdmeta_str_t reason;
 } rdmeta_topic_info_t;
 
 /** Find by name. Between enter and leave. *out is set for valid topics, for

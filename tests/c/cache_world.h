@@ -46,6 +46,7 @@ typedef struct cw {
         int32_t flags;   /* of its request: 0 */
         uint64_t sent_version;
         int32_t candidates;
+        const char *reason;  /* why it was asked; NULL: not said */
         const char *brokers; /* "1,2,3"; "4=host:99=rack" spells one out */
         const char *cluster_id; /* "c"; NULL: null */
         int32_t controller;     /* 1 */

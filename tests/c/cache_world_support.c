@@ -224,7 +224,8 @@ rdmeta_request_t cw_request(const cw_t *w, int32_t asked) {
                               .flags        = w->flags,
                               .sent_version = w->sent_version,
                               .broker       = w->broker,
-                              .candidates   = w->candidates};
+                              .candidates   = w->candidates,
+                              .reason       = test_str(w->reason)};
         return r;
 }
 

@@ -183,7 +183,9 @@ static void grow_block(growing_t *g, const cw_t *w, const rdmeta_topic_t *t) {
         grow_bytes(g, info.topic_id, 16);
         grow_add(g, " past ");
         grow_bytes(g, (const uint8_t *)cols.past, 16u * cols.n_past);
-        grow_add(g, " source %d\n", info.source_broker);
+        grow_add(g, " source %d for ", info.source_broker);
+        grow_bytes(g, (const uint8_t *)info.reason.data, info.reason.len);
+        grow_add(g, "\n");
         for (i = 0; i < cols.count; i++) {
                 rdmeta_topic_row(&cols, i, &r);
                 grow_add(g, "  %d leader %d last %d epoch %d high %d error %d",

@@ -151,6 +151,9 @@ static int32_t tell_topic(void *opaque, const rdmeta_topic_t *topic) {
         fprintf(t->out, "!%d^%d~%d v%" PRIu64 " s%d b%d %d %d", info.error,
                 info.operations, info.internal, info.version, info.state,
                 info.source_broker, err, id_err);
+        if (info.reason.data)
+                fprintf(t->out, " for '%.*s'", (int)info.reason.len,
+                        info.reason.data);
         if (info.deadline_us > t->mono_us)
                 fprintf(t->out, " t%" PRId64, info.deadline_us - t->mono_us);
         t->malformed |= err == RDMETA_ERR_MALFORMED ||
@@ -248,10 +251,12 @@ void iw_fill(cw_t *w) {
                                   .first_broker = 40000, .topics = 3,
                                   .partitions = 70, .replication = 3};
 
+        w->reason = "start";
         CHECK(!cw_all(w, "a#a 0:1@5/r1,2,3/i1,2 1:2@5/r2,3,1; b#b 0:1@5; "
                          "c#c^7 0:1@300/r1000,2 70000:2@5; d#d 0:1@5; "
                          "gone#g 0:1@9; away#w 0:2@9/r1,2; last#l 0:1@9"));
         cw_pass(w, CW_S);
+        w->reason = "wanted";
         CHECK(!cw_say(w, "a#a 0:-1@6/r1,2,3/i1,2/e5/o3 1:2@5/r2,3,1; d#e "
                          "0:1@1; n!3; v!29; w!17; last 0:3; "
                          "a.name.of.twenty.bytes#f~ 0:1@1 1:2@1 2:-1@3"));
@@ -260,15 +265,20 @@ void iw_fill(cw_t *w) {
                          "a.name.of.twenty.bytes#f~ 0:1@1 1:2@1 2:-1@3; z#z; "
                          "away#w 0:2@9/r1,2; last 0:3@9"));
         w->broker = 2;
+        w->reason = "";
         CHECK(!cw_all(w, "a#a 0:-1@6/r1,2,3/i1,2/e5/o3 1:2@5/r2,3,1; b#b "
                          "0:1@5; c#c^7 0:1@300/r1000,2 70000:2@5; d#e 0:1@1; "
                          "a.name.of.twenty.bytes#f~ 0:1@1 1:2@1 2:-1@3; z#z; "
                          "last 0:3@9"));
+        w->reason = "many";
         fill_many(w, &small);
+        w->reason = NULL;
         fill_many(w, &wide);
         w->broker  = 1;
         w->brokers = "1,2=moved:1=rack,4=h4:5";
+        w->reason  = "old age";
         CHECK(!cw_say(w, "a#a 0:-1@6/r1,2,3/i1,2/e5/o3 1:2@5/r2,3,1"));
+        w->reason = NULL;
         cw_hint(w, "in-flight n", 0);
         cw_pass(w, CW_S);
         CHECK(cw_stats(w).retained && cw_stats(w).negatives);

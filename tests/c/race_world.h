@@ -7,6 +7,8 @@
  *     row   its leader, replicas, ISR and offline replicas are a function of
  *           i, the partition and its leader epoch
  *     count is a function of i and g; all rows of a topic have one epoch
+ *     reason  begins with the number of the broker that was asked for it;
+ *             of broker RACE_MUTE there is none
  *
  * So a torn row, a row of another topic, a half-written or freed block all
  * show. Topics that take leader hints move row by row: of them only leaders
@@ -27,6 +29,7 @@ enum {
         RACE_NAME     = 64,
         RACE_REPLICAS = 5,
         RACE_BROKERS  = 12,
+        RACE_MUTE     = 3,
         RACE_ROWS     = 8192 /* of a whole answer at most */
 };
 

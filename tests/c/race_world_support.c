@@ -316,6 +316,15 @@ static void rows_check(rdmeta_reader_t *r, const rdmeta_topic_t *t,
         CHECK(rdmeta_topic_partition_at(r, t, n, &p) == RDMETA_NO_PARTITION);
 }
 
+static void reason_check(const rdmeta_topic_info_t *info) {
+        if (!info->reason.data)
+                CHECK(info->source_broker == RACE_MUTE ||
+                      info->source_broker == -1);
+        else
+                CHECK(info->reason.len >= 6 &&
+                      info->reason.data[0] - '0' == info->source_broker);
+}
+
 uint32_t race_topic_check(const race_t *w, rdmeta_reader_t *r,
                           const rdmeta_topic_t *t) {
         static const uint8_t none[16];
@@ -327,6 +336,7 @@ uint32_t race_topic_check(const race_t *w, rdmeta_reader_t *r,
         CHECK(info.version > 0);
         CHECK(info.version <= rdmeta_cache_version(w->cache) + 1);
         CHECK(info.error == 0 || info.error == 3);
+        reason_check(&info);
         if (memcmp(info.topic_id, none, 16) != 0)
                 CHECK(info.partitions ==
                       race_count(i, generation_check(i, info.topic_id)));

@@ -25,8 +25,13 @@ static void write_apply(race_writer_t *x, rdmeta_request_t *asked,
         const size_t len = broken ? test_below(&x->rng, b->len) : b->len;
         rdmeta_applied_t out;
         rdmeta_err_t err;
+        char why[16];
 
         asked->broker = 1 + (int32_t)test_below(&x->rng, 3);
+        snprintf(why, sizeof(why), "%d of %d", (int)asked->broker,
+                 (int)test_below(&x->rng, 100));
+        if (asked->broker != RACE_MUTE)
+                asked->reason = test_str(why);
         err = rdmeta_cache_apply(w->cache, b->data, len, (int16_t)version,
                                  asked, race_now(w), &out);
         CHECK(err == (broken ? RDMETA_ERR_MALFORMED : RDMETA_OK));

@@ -80,6 +80,7 @@ static void fold_info(uint64_t *h, rdmeta_reader_t *r,
         fold_code(h, r, info.state);
         fold(h, (uint32_t)info.operations);
         fold(h, (uint32_t)info.source_broker);
+        fold_str(h, info.reason);
         /* that it was asked for is no deadline of its own */
         fold(h, info.deadline_us == RDMETA_DEADLINE_ASKED && !r->image
                         ? (uint64_t)info.deadline_us + 1

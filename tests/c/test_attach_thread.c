@@ -33,11 +33,13 @@ static void answer(cw_t *w, int g) {
         rdmeta_broker_t broker = {1, 9092, GEN_STR("h"), {NULL, 0}};
         gen_cluster_t cluster  = {.brokers = &broker, .broker_count = 1,
                                   .topics = topics, .topic_count = TOPICS + 1};
-        const rdmeta_request_t asked = {.asked = RDMETA_ASKED_ALL,
-                                        .broker = 1};
-        gen_bytes_t body = {0};
+        rdmeta_request_t asked = {.asked = RDMETA_ASKED_ALL, .broker = 1};
+        gen_bytes_t body       = {0};
+        char why[16];
         int i, k;
 
+        snprintf(why, sizeof(why), "%d", g);
+        asked.reason = test_str(why);
         memset(topics, 0, sizeof(topics));
         for (i = 0; i <= TOPICS; i++) {
                 topics[i].name.data = names[i];
@@ -83,14 +85,16 @@ static int generation(rdmeta_reader_t *r, int64_t t) {
 static void check_inside(rdmeta_reader_t *r, int64_t t, test_rng_t *rng,
                          int last) {
         const rdmeta_topic_t *topic;
+        rdmeta_topic_info_t info;
         rdmeta_partition_t p;
-        char name[40];
+        char name[40], why[16];
         int g, i, k, n;
 
         memset(&p, 0, sizeof(p));
         rdmeta_reader_enter(r);
         g = generation(r, t);
         CHECK(g >= last);
+        snprintf(why, sizeof(why), "%d", g);
         for (n = 0; n < 20; n++) {
                 const int64_t later = t + n * 10000;
 
@@ -103,6 +107,9 @@ static void check_inside(rdmeta_reader_t *r, int64_t t, test_rng_t *rng,
                                          &topic));
                 CHECK(!rdmeta_topic_partition_at(r, topic, (uint32_t)k, &p));
                 CHECK(p.leader == leader_of(g, i, k) && p.leader_epoch == g);
+                rdmeta_topic_info(r, topic, later, &info);
+                CHECK(info.reason.len == strlen(why) &&
+                      !memcmp(info.reason.data, why, strlen(why)));
         }
         CHECK(generation(r, t + 1000000) == g);
         rdmeta_reader_leave(r);

@@ -60,6 +60,8 @@ static uint64_t read_some(worker_t *x, rdmeta_reader_t *r, uint32_t first,
                 sum = sum * 31 + info.version;
                 sum = sum * 31 + (uint64_t)info.deadline_us;
                 sum = sum * 31 + (uint32_t)info.source_broker;
+                for (p = 0; p < info.reason.len; p++)
+                        sum = sum * 31 + (uint8_t)info.reason.data[p];
                 rdmeta_topic_find_id(r, info.topic_id, mono_us, &same);
                 if (same)
                         CHECK(race_topic_check(x->world, r, same) == i);

@@ -24,7 +24,7 @@ enum { PINS = 6, NAMES = 400, STEPS = 4000 };
 typedef struct state {
         uint64_t slots[2048];
         int64_t deadlines[2048];
-        int32_t sources[2048];
+        rdmeta_said_t said[2048];
 } state_t;
 
 typedef struct world {
@@ -83,9 +83,13 @@ static void change(world_t *w) {
                 if (w->table->pins.count)
                         rdmeta_pins_topic(w->table, t);
                 atomic_store(&t->deadline, (int64_t)test_u64(&w->rng));
-                rdmeta_topic_source_set(t, (int32_t)test_u64(&w->rng));
+                rdmeta_topic_said_set(t, rdmeta_said_of(test_u64(&w->rng)));
         }
         CHECK(w->pool.n_free + 1 >= (taken ? taken : 1));
+}
+
+static int same_said(rdmeta_said_t a, rdmeta_said_t b) {
+        return a.broker == b.broker && a.reason == b.reason;
 }
 
 static void pin(world_t *w, int k) {
@@ -102,7 +106,7 @@ static void pin(world_t *w, int k) {
                 if (!t)
                         continue;
                 w->states[k].deadlines[i] = atomic_load(&t->deadline);
-                w->states[k].sources[i]   = rdmeta_topic_source(t);
+                w->states[k].said[i]      = rdmeta_topic_said(t);
         }
 }
 
@@ -119,7 +123,7 @@ static void pin_check(const world_t *w, int k) {
                 if (!t || t == &rdmeta_grave.topic)
                         continue;
                 CHECK(rdmeta_pin_deadline(p, i, t) == s->deadlines[i]);
-                CHECK(rdmeta_pin_source(p, i, t) == s->sources[i]);
+                CHECK(same_said(rdmeta_pin_said(p, i, t), s->said[i]));
         }
 }
 
@@ -222,7 +226,7 @@ static void test_room_and_pins_that_cannot_be_had_leave_nothing(void) {
 
 /* ---- a writer between a reader's loads ----------------------------------- */
 
-enum { SLOT, DEADLINE, SOURCE, KINDS };
+enum { SLOT, DEADLINE, SAID, KINDS };
 
 static struct {
         world_t *w;
@@ -243,17 +247,18 @@ static void after_load(void) {
         } else {
                 rdmeta_pins_topic(w->table, t);
                 atomic_store(&t->deadline, 77);
-                rdmeta_topic_source_set(t, 77);
+                rdmeta_topic_said_set(t, (rdmeta_said_t){77, 78});
         }
 }
 
 /* After the reader's nth load the writer makes the page's first change. */
 static void read_against(world_t *w, int i, int kind, int nth) {
-        rdmeta_topic_t *t    = w->live[i];
-        rdmeta_slot_t *slot  = rdmeta_table_slot(w->table, hash_of(w, t), t);
-        const uint32_t k     = (uint32_t)(slot - w->table->slots);
-        const int64_t had    = atomic_load(&t->deadline);
-        const int32_t source = rdmeta_topic_source(t);
+        rdmeta_topic_t *t        = w->live[i];
+        rdmeta_slot_t *slot      = rdmeta_table_slot(w->table, hash_of(w, t),
+                                                     t);
+        const uint32_t k         = (uint32_t)(slot - w->table->slots);
+        const int64_t had        = atomic_load(&t->deadline);
+        const rdmeta_said_t said = rdmeta_topic_said(t);
 
         pin(w, 0);
         room(w);
@@ -266,7 +271,7 @@ static void read_against(world_t *w, int i, int kind, int nth) {
         else if (kind == DEADLINE)
                 CHECK(rdmeta_pin_deadline(w->pins[0], k, t) == had);
         else
-                CHECK(rdmeta_pin_source(w->pins[0], k, t) == source);
+                CHECK(same_said(rdmeta_pin_said(w->pins[0], k, t), said));
         between.left = 0;
         pin_check(w, 0);
         rdmeta_pin_destroy(w->pins[0]);

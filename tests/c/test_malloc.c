@@ -29,6 +29,7 @@ static rdmeta_err_t say(cw_t *w, int32_t asked, const char *topics) {
 
 #define SAY(name, asked, topics)                                             \
         static rdmeta_err_t name(cw_t *w) {                                  \
+                w->reason = #name;                                           \
                 return say(w, asked, topics);                                \
         }
 
