@@ -85,6 +85,7 @@ cdef extern from "rdmeta.h" nogil:
         uint64_t sent_version
         int32_t broker
         int32_t candidates
+        rdmeta_str_t reason
 
     ctypedef struct rdmeta_applied_t:
         uint64_t version
@@ -188,6 +189,7 @@ cdef extern from "rdmeta.h" nogil:
         int32_t operations
         int32_t source_broker
         int64_t deadline_us
+        rdmeta_str_t reason
 
     rdmeta_err_t rdmeta_topic_find(rdmeta_reader_t *reader, const char *name, size_t len,
                                    int64_t mono_us, const rdmeta_topic_t **out)
@@ -309,6 +311,8 @@ cdef extern from "rdmeta.h" nogil:
         int32_t readers, waiters, watches, handles
         uint64_t bytes_images
         int32_t images
+        uint64_t reasons
+        uint64_t reasons_dropped
     void rdmeta_cache_stats(rdmeta_cache_t *cache, rdmeta_stats_t *out)
 
     # Changes and waiting

@@ -70,6 +70,8 @@ cdef enum:
     TURN_US = 8_000
     # Bytes of a topic's name: what a Kafka string can have.
     LONGEST_NAME = 32767
+    # Bytes of a reason that are kept.
+    REASON_BYTES = 255
     # Ids of a list that need no allocation on the way out.
     INLINE_IDS = 32
 
@@ -341,6 +343,7 @@ cdef class Asked:
     cdef rdmeta_request_t request
     cdef Names names
     cdef bytes ids
+    cdef object reason
 
     cdef int topics(self, object asked) except -1:
         """None, ALL, names (str), or ids (uuid.UUID or 16 bytes)."""
@@ -366,6 +369,11 @@ cdef class Asked:
             self.request.asked = RDMETA_ASKED_IDS
             self.request.ids = <void *> PyBytes_AS_STRING(self.ids)
         self.request.n = len(asked)
+        return 0
+
+    cdef int why(self, object reason) except -1:
+        if reason is not None:
+            self.reason = view(reason, "reason", &self.request.reason)
         return 0
 
     cdef str fault(self):

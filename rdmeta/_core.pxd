@@ -65,10 +65,6 @@ cdef class Attached(Reading):
 cdef class CacheState(Reading):
     cdef rdmeta_cache_t *cache
     cdef str session_name
-    # Why topics were asked for: that of the last answer about all, and of those named since.
-    cdef object whole_reason
-    cdef dict reasons
-    cdef Py_ssize_t reasons_at_most
     # What rdmeta._waits keeps, weakly: {event loop: its waiters}.
     cdef readonly object _loops
     cdef object __weakref__
@@ -77,7 +73,7 @@ cdef class CacheState(Reading):
 
 
 cdef class CacheWriter(CacheState):
-    cdef int note_reason(self, object asked, object reason) except -1
+    pass
 
 
 cdef class MetadataCache(CacheWriter):

@@ -316,7 +316,7 @@ cdef class Reading(Readers):
         """What is read, as a table for whoever speaks Arrow: see ArrowTable.
 
         `table` is "brokers" (broker, host, port, rack, controller, cluster_id), "topics" (topic,
-        topic_id, internal, partitions, error, operations, version, state, source_broker, age in
+        topic_id, internal, partitions, error, operations, version, state, source_broker, reason, age in
         seconds), "partitions" (topic, topic_id, partition, leader, leader_epoch, replicas, isr,
         offline_replicas, error, unreachable, stale) or "replicas" (topic, topic_id, partition,
         broker, position, leader, in_sync, offline, preferred: a row for each replica). Topics come
@@ -439,6 +439,33 @@ cdef class Reading(Readers):
         cdef rdmeta_topic_info_t info
         self.topic_info(topic, &info, self.now())
         return some(info.source_broker)
+
+    def reason(self, topic):
+        """Why the last answer about a topic was asked for, in the words of who asked.
+
+        That is `reason` of the apply(), or of its Request, whose broker source() names; None if it was
+        not said, or the cache had no room for it. Errors as of age().
+        """
+        cdef char words[REASON_BYTES]
+        cdef rdmeta_topic_info_t info
+        cdef rdmeta_str_t name
+        cdef const rdmeta_topic_t *found
+        cdef rdmeta_err_t err
+        cdef int64_t now = self.now()
+        keep = view(topic, "topic", &name)
+        memset(&info, 0, sizeof(info))
+        rdmeta_reader_enter(self.lenient)  # nothing until leave can let go of the GIL
+        err = rdmeta_topic_find(self.lenient, name.data, name.len, now, &found)
+        if not err:
+            rdmeta_topic_info(self.lenient, found, now, &info)
+            info.reason.len = min(info.reason.len, <size_t> REASON_BYTES)
+            if info.reason.data is not NULL:
+                memcpy(words, info.reason.data, info.reason.len)
+                info.reason.data = words
+        rdmeta_reader_leave(self.lenient)
+        if err:
+            return self.missing(err, topic, None, ...)
+        return text(info.reason)
 
     cdef object missing(self, int32_t code, topic, partition, default):
         """What a lookup does about a code < 0: the default, or an exception."""

@@ -27,8 +27,6 @@ cdef class CacheState(Reading):
             conf.seed = unsigned(seed, "seed")
         self.set_clock(clock)
         self.max_age_us = conf.max_age_us
-        self.reasons = {}
-        self.reasons_at_most = 1024
         self._loops = WeakValueDictionary()
         self.cache = rdmeta_cache_new(&conf)
         if self.cache is NULL:

@@ -90,30 +90,6 @@ cdef class Tree:
     cdef list partitions
 
 
-cdef int32_t asked_topic(void *opaque, const rdmeta_wire_topic_t *t) except -1:
-    (<list> opaque).append(
-        PyBytes_FromStringAndSize(<const char *> t.id, 16) if t.name.data is NULL else text(t.name))
-    return 0
-
-
-cdef list topics_answered(body, int16_t version, int32_t flags):
-    """The topics that a good response names: names, or ids where it has none."""
-    cdef rdmeta_wire_visitor_t visitor
-    cdef list found = []
-    cdef size_t offset = 0
-    cdef Py_buffer data
-    memset(&visitor, 0, sizeof(visitor))
-    visitor.topic = asked_topic
-    PyObject_GetBuffer(body, &data, PyBUF_SIMPLE)
-    try:
-        rdmeta_metadata_response_decode(data.buf, <size_t> data.len, version,
-                                        flags & RDMETA_REQ_TOLERATE_TRAILING, &visitor,
-                                        <void *> found, &offset)
-    finally:
-        PyBuffer_Release(&data)
-    return found
-
-
 cdef int32_t tree_broker(void *opaque, const rdmeta_broker_t *b) except -1:
     (<list> (<Tree> opaque).root["brokers"]).append(
         {"id": b.id, "host": text(b.host), "port": b.port, "rack": text(b.rack)})

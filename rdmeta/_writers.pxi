@@ -14,7 +14,8 @@ cdef class CacheWriter(CacheState):
         () for brokers only, or the Request that was sent. `broker` is who answered. `sent_version` is
         the cache's version when the request left: what was learned since is not removed; by default the
         version now. `candidates` is how many brokers could have been asked, 0 for all known ones.
-        `reason` is why it was asked for, for reason(); by default that of a Request.
+        `reason` is why it was asked for, for reason(); by default that of a Request. The cache keeps 255
+        bytes of it, cut between characters, and 1024 different ones: after that none is told.
         `rebootstrapped` lets another cluster's id replace everything (KIP-1102), `tolerate_trailing`
         one byte too many pass, which librdkafka's mock brokers send.
 
@@ -23,14 +24,13 @@ cdef class CacheWriter(CacheState):
         of a top-level error (v13), ForkedError; each with what is known of the answer as `.applied`.
         """
         cdef int16_t v = <int16_t> integer(api_version, "api_version", INT16_MIN, INT16_MAX)
-        if not (asked is None or asked is ALL or isinstance(asked, (Request, str, bytes))):
-            asked = tuple(asked)
         cdef Asked a = asked_of(asked, broker, sent_version, rdmeta_cache_version(self.cache))
         cdef rdmeta_applied_t out
         cdef rdmeta_time_t now
         cdef rdmeta_err_t err
         cdef Py_buffer data
         cdef str where = ""
+        a.why(asked.reason if reason is None and isinstance(asked, Request) else reason)
         a.flag(tolerate_trailing, RDMETA_REQ_TOLERATE_TRAILING)
         a.flag(rebootstrapped, RDMETA_REQ_REBOOTSTRAPPED)
         a.request.candidates = int32(candidates, "candidates")
@@ -47,52 +47,11 @@ cdef class CacheWriter(CacheState):
             PyBuffer_Release(&data)
         applied = applied_of(&out)
         if not err:
-            if asked is None and (reason is not None or self.whole_reason is not None
-                                  or self.reasons):
-                asked = topics_answered(body, v, a.request.flags)
-            self.note_reason(asked, reason)
             return applied
         error = from_code(out.error if err == RDMETA_ERR_RESPONSE else err,
                           f"Metadata v{v} response{where}")
         error.applied = applied
         raise error
-
-    cdef int note_reason(self, object asked, object reason) except -1:
-        """Keep why an answer was asked for; not of one that says nothing about a topic. Who gives no
-        reasons pays for none.
-        """
-        if isinstance(asked, Request):
-            reason = asked.reason if reason is None else reason
-            asked = asked.topics
-        if asked is ALL:
-            self.reasons = {}
-            self.whole_reason = reason
-            return 0
-        if asked is None or (reason is None and self.whole_reason is None and not self.reasons):
-            return 0
-        for topic in asked:
-            if not isinstance(topic, str):
-                known = self.topic_by_id(topic, None, allow_stale=True)
-                if known is None:
-                    continue
-                topic = known.name
-            self.reasons[topic] = reason
-        if len(self.reasons) > self.reasons_at_most:  # names that are gone are let go
-            known = set(self.names(allow_stale=True))
-            self.reasons = {name: why for name, why in self.reasons.items() if name in known}
-            self.reasons_at_most = 2 * len(self.reasons) + 1024
-        return 0
-
-    def reason(self, topic):
-        """Why the last answer about a topic was asked for, in the words of who asked.
-
-        None if that was not said to apply(). Errors as of age(). It is kept here for this object's
-        apply(): answers that another extension applies leave it as it is, and images, files and what
-        is attached or loaded have none.
-        """
-        cdef rdmeta_topic_info_t info
-        self.topic_info(topic, &info, self.now())
-        return self.reasons.get(topic, self.whole_reason)
 
     def apply_failure(self, asked=None):
         """A request failed: end its hints, every one if it did not name topics."""
@@ -110,8 +69,8 @@ cdef class CacheWriter(CacheState):
 
         `topic` is a name, or an id (uuid.UUID, 16 bytes); a name may come with its `topic_id`, which
         must then match. `node` is the leader's Broker, or (host, port), if the answer carried it.
-        `.changed` of what is returned is 0 if the hint was ignored. A refresh is still due; age() and
-        source() stay those of the last answer. TypeError; ValueError for a Broker that is another one
+        `.changed` of what is returned is 0 if the hint was ignored. A refresh is still due; age(),
+        source() and reason() stay those of the last answer. TypeError; ValueError for a Broker that is another one
         than the leader, a port beyond 65535, an empty host; ForkedError.
         """
         cdef rdmeta_leader_hint_t hint
@@ -189,7 +148,7 @@ cdef class CacheWriter(CacheState):
         return ended
 
     def purge(self):
-        """Forget every topic, broker, reason and the cluster id; the version moves on."""
+        """Forget every topic, broker and the cluster id; the version moves on."""
         cdef rdmeta_time_t now
         cdef rdmeta_err_t err
         self.read_clocks(&now)
@@ -197,8 +156,6 @@ cdef class CacheWriter(CacheState):
             err = rdmeta_cache_purge(self.cache, now)
         if err:
             raise from_code(err, "purge")
-        self.reasons = {}
-        self.whole_reason = None
 
     def sweep(self):
         """Let go what is past its deadline; returns seconds to the next one, None without any."""

@@ -45,7 +45,7 @@ class Request(NamedTuple):
 
     `topics` is ALL, names, ids (uuid.UUID or 16 bytes), or () for brokers only. `sent_version` is
     the cache's version when the request left. `reason` is why it was asked for, in the caller's
-    words: see MetadataCache.reason().
+    words: see reason() of the cache.
     """
 
     topics: All | Collection[str] | Collection[bytes | UUID] = ALL

@@ -27,6 +27,7 @@ def said(reading: Reading) -> Any:
         reading.topics(allow_stale=True),
         reading.names(allow_stale=True),
         [reading.source(name) for name in reading.names(allow_stale=True)],
+        [reading.reason(name) for name in reading.names(allow_stale=True)],
         [round(reading.age(name), 3) for name in reading.names(allow_stale=True)],
         [reading.leader(name, p, None) for name in LOOKED_UP for p in (0, 1, 7)],
         [reading.last_leader(name, p, None) for name in LOOKED_UP for p in (0, 1, 7)],

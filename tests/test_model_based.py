@@ -20,6 +20,13 @@ from rdmeta.errors import NoBrokersError, WrongClusterError
 from rdmeta.model import Request
 
 NAMES = ["a", "b", "orders-with-a-longer-name"]
+
+
+def why(broker: int | None) -> str | None:
+    """The reason that a broker was asked for; of some there is none."""
+    return f"{broker} had to say" if broker in (1, 2) else None
+
+
 STATES = {
     "valid": 0,
     "stale": codes.STALE,
@@ -135,7 +142,7 @@ class Histories(RuleBasedStateMachine):
         body, version, asked, broker, topics, brokers, cluster_id = self.last
         if version < 1:
             topics = [T(t.name, t.partitions, error=t.error) for t in topics]
-        self.cache.apply(body, version, asked, broker, sent_version=sent)
+        self.cache.apply(body, version, asked, broker, sent_version=sent, reason=why(broker))
         names: Collection[str] | None = asked if isinstance(asked, list) else None
         self.model.apply(
             Answer(
@@ -159,7 +166,7 @@ class Histories(RuleBasedStateMachine):
             12, [T("a")], frames.BROKERS if wrong else (), cluster_id="another" if wrong else None
         )
         with pytest.raises(WrongClusterError if wrong else NoBrokersError):
-            self.cache.apply(body, 12, asked)
+            self.cache.apply(body, 12, asked, reason="in vain")
         names = asked if isinstance(asked, list) else None
         with pytest.raises(NotAppliedError):
             self.model.apply(
@@ -271,6 +278,7 @@ class Histories(RuleBasedStateMachine):
                 assert topic is None
                 continue
             assert topic is not None
+            assert self.cache.reason(name) == why(self.cache.source(name))
             rows = [row for _, row in sorted(entry.rows.items())]
             assert (topic.internal, topic.topic_id is None) == (
                 entry.internal, entry.id == frames.ZERO_ID

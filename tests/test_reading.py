@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import subprocess
 import sys
 import uuid
@@ -52,16 +51,20 @@ def test_why_a_topic_was_asked_for_is_told() -> None:
     assert cache.reason("a") is None
     cache.apply(body, 12, ALL, reason="start")
     assert [cache.reason(name) for name in "abc"] == ["start"] * 3
-    cache.apply(body, 12, Request(["a"], reason="not the leader"))
-    cache.apply(body, 12, [uuid.UUID(bytes=raw)], reason="unknown id")
+    only_a = frames.response(12, topics=[T("a")])
+    cache.apply(only_a, 12, Request(["a"], reason="not the leader"))
+    only_b = frames.response(12, topics=[T("b", id=raw)])
+    cache.apply(only_b, 12, [uuid.UUID(bytes=raw)], reason="unknown id")
     assert [cache.reason(name) for name in "abc"] == ["not the leader", "unknown id", "start"]
     cache.apply(body, 12, None, reason="who knows")
     assert [cache.reason(name) for name in "abc"] == ["who knows"] * 3
     cache.apply(body, 12, None)
     assert [cache.reason(name) for name in "abc"] == [None] * 3
-    cache.apply(body, 12, (name for name in "a"), reason="again")
-    assert cache.reason("a") == "again"
-    cache.apply(body, 12, ["a"])
+    cache.apply(only_a, 12, (name for name in "a"), reason="again")
+    assert [cache.reason(name) for name in "ab"] == ["again", None]
+    cache.apply(body, 12, Request(["a"], reason="mine"), reason="no, mine")
+    assert cache.reason("a") == "no, mine"
+    cache.apply(only_a, 12, ["a"])
     assert cache.reason("a") is None
     cache.apply(body, 12, ALL, reason="age")
     assert [cache.reason(name) for name in "abc"] == ["age"] * 3
@@ -69,7 +72,7 @@ def test_why_a_topic_was_asked_for_is_told() -> None:
         cache.reason("nope")
 
 
-def test_a_purge_forgets_why_topics_were_asked_for() -> None:
+def test_a_reason_goes_with_everything_that_the_answer_said() -> None:
     cache = MetadataCache()
     body = frames.response(12, topics=[T("a"), T("b")])
     cache.apply(body, 12, ALL, reason="start")
@@ -79,20 +82,89 @@ def test_a_purge_forgets_why_topics_were_asked_for() -> None:
     assert [cache.reason(name) for name in "ab"] == [None, None]
     cache.apply(body, 12, ALL, reason="start")
     cache.purge()
-    cache.apply(body, 12, ["a"], reason="next")  # and "b" comes with it
-    assert [cache.reason(name) for name in "ab"] == ["next", None]
+    cache.apply(body, 12, ["a"], broker=7, reason="next")  # and "b" comes with it
+    assert [cache.reason(name) for name in "ab"] == ["next", "next"]
+    assert [cache.source(name) for name in "ab"] == [7, 7]
 
 
-def test_reasons_of_topics_that_are_gone_are_not_kept_for_ever() -> None:
+def test_a_cache_keeps_a_thousand_reasons_and_counts_what_it_drops() -> None:
     cache = MetadataCache()
-    cache.apply(frames.response(12, topics=[T("here")]), 12, ["here"], reason="first")
-    for turn in range(40):
-        names = [f"gone-{turn}-{i}" for i in range(100)]
-        missing = [T(name, [], error=3) for name in names]
-        cache.apply(frames.response(12, topics=missing), 12, names, reason=str(turn))
-    assert cache.reason("here") == "first"
-    kept = [each for each in gc.get_referents(cache) if isinstance(each, dict) and "here" in each]
-    assert [len(each) < 2000 for each in kept] == [True]
+    body = frames.response(12, topics=[T("a"), T("b")])
+    cache.apply(body, 12, ["a", "b"])
+    assert cache.stats()["reasons"] == 0
+    for i in range(1024):
+        cache.apply(body, 12, ["a"], reason=f"for {i}")
+    assert cache.reason("a") == "for 1023"
+    cache.apply(body, 12, ["a"], reason="one too many")
+    assert cache.reason("a") is None
+    cache.apply(body, 12, ["a"], reason="for 7")
+    assert cache.reason("a") == "for 7"
+    stats = cache.stats()
+    assert (stats["reasons"], stats["reasons_dropped"]) == (1024, 1)
+
+
+def test_a_reason_is_any_text_and_a_long_one_is_cut_between_characters() -> None:
+    cache = MetadataCache()
+    body = frames.response(12, topics=[T("a")])
+    for reason in ("", "die alte läuft ab", "\udcff", "x" * 255, "\0"):
+        cache.apply(body, 12, ["a"], reason=reason)
+        assert cache.reason("a") == reason
+    cache.apply(body, 12, ["a"], reason="xx" + "é" * 200)
+    assert cache.reason("a") == "xx" + "é" * 126
+    wrong: Any = b"bytes"
+    with pytest.raises(TypeError, match="reason must be str, not bytes"):
+        cache.apply(body, 12, ["a"], reason=wrong)
+    assert cache.reason("a") == "xx" + "é" * 126
+
+
+def test_a_reason_passes_through_every_door(tmp_path: Path) -> None:
+    cache = MetadataCache()
+    path = tmp_path / "state"
+    body = frames.response(12, topics=[T("a"), T("b"), T("c")])
+    cache.apply(body, 12, ALL, reason="start")
+    cache.apply(frames.response(12, topics=[T("b")]), 12, ["b"], broker=2, reason="läuft ab")
+    cache.apply(frames.response(12, topics=[T("c")]), 12, ["c"], broker=3)
+    wanted = ["start", "läuft ab", None]
+    image = cache.image()
+    image.save(path)
+    cache.apply(body, 12, ALL, reason="later")
+    assert [cache.reason(name) for name in "abc"] == ["later"] * 3
+    warm = MetadataCache.load(path)
+    for each in (image, Image.open(path), Image.open(path, copy=True), attach(path), warm):
+        assert [each.reason(name) for name in "abc"] == wanted
+        with pytest.raises(NotCachedError):
+            each.reason("nope")
+    assert warm.source("b") == 2
+    other = "import rdmeta, sys; a = rdmeta.attach(sys.argv[1]); print(ascii(a.reason('b')))"
+    told = subprocess.run(
+        [sys.executable, "-c", other, str(path)], capture_output=True, text=True, check=True
+    )
+    assert told.stdout.strip() == ascii("läuft ab")
+
+
+def test_what_another_extension_applies_has_its_reason() -> None:
+    pytest.importorskip("cffi", reason="cffi is not installed")
+    from rdmeta.ffi import cache as cache_of
+    from rdmeta.ffi import ffi, lib, now, reader
+
+    cache = MetadataCache()
+    body = frames.response(12, topics=[T("a")])
+    words = ffi.new("char[]", b"asked by C")
+    asked = ffi.new("rdmeta_request_t *", {"asked": lib.RDMETA_ASKED_ALL, "broker": 4})
+    asked.reason.data, asked.reason.len = words, 10
+    assert not lib.rdmeta_cache_apply(
+        cache_of(cache), body, len(body), 12, asked, now(), ffi.NULL
+    )
+    ffi.memmove(words, b"XXXXX", 5)  # it was copied
+    assert (cache.reason("a"), cache.source("a")) == ("asked by C", 4)
+    cache.apply(body, 12, ALL, reason="asked by Python")
+    info, topic = ffi.new("rdmeta_topic_info_t *"), ffi.new("rdmeta_topic_t **")
+    r = reader(cache)
+    lib.rdmeta_reader_enter(r)
+    assert not lib.rdmeta_topic_find(r, b"a", 1, now().mono_us, topic)
+    lib.rdmeta_topic_info(r, topic[0], now().mono_us, info)
+    assert ffi.unpack(info.reason.data, info.reason.len) == b"asked by Python"
+    lib.rdmeta_reader_leave(r)
 
 
 def test_partitions_past_their_deadline_or_without_a_leader_are_on_their_last_brokers() -> None:
