@@ -124,6 +124,8 @@ static void shown_read(const rdmeta_arrow_rows_t *r, size_t i,
         rdmeta_topic_cols(t, &out->cols);
         out->name   = rdmeta_text_size(t->name, t->name_len);
         out->has_id = rdmeta_topic_has_id(t);
+        if (r->table == RDMETA_ARROW_TOPICS)
+                rdmeta_topic_info(r->reader, t, r->mono_us, &out->info);
 }
 
 static void rows_size(const rdmeta_arrow_rows_t *r, rdmeta_arrow_cursor_t *c,

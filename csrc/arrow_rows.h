@@ -16,6 +16,7 @@ enum {
         T_VERSION,
         T_STATE,
         T_SOURCE,
+        T_REASON,
         T_AGE
 };
 enum {
@@ -46,6 +47,7 @@ typedef struct rdmeta_shown {
         rdmeta_cols_t cols;
         size_t name; /* bytes of UTF-8 */
         int has_id;
+        rdmeta_topic_info_t info; /* of the table of topics: not read else */
 } rdmeta_shown_t;
 
 /* ---- the first pass ----------------------------------------------------- */

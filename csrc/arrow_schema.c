@@ -13,7 +13,8 @@ static const rdmeta_arrow_field_t topics[] = {
         FIELD("internal", BOOL),       FIELD("partitions", INT32),
         FIELD("error", INT16),         MAYBE("operations", INT32),
         FIELD("version", INT64),       FIELD("state", STRING),
-        MAYBE("source_broker", INT32), MAYBE("age", DOUBLE)};
+        MAYBE("source_broker", INT32), MAYBE("reason", STRING),
+        MAYBE("age", DOUBLE)};
 
 static const rdmeta_arrow_field_t partitions[] = {
         FIELD("topic", STRING),      MAYBE("topic_id", STRING),

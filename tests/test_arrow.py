@@ -122,6 +122,7 @@ def topic_rows(cache: MetadataCache, topics: list[Topic]) -> Rows:
             t.version,
             "valid",
             cache.source(t.name),
+            cache.reason(t.name),
             cache.age(t.name),
         )
         for t in topics
@@ -191,6 +192,8 @@ def test_random_clusters_are_told_as_lookups_tell_them(
         assert read(cache.to_arrow("partitions")) == partition_rows(valid)
         assert read(cache.to_arrow("replicas")) == replica_rows(valid)
         tell(cache, T("topic-1-ä", [], error=3), T("topic-2-ä", [], error=29))
+        cache.apply(frames.response(12, topics[:3], brokers), 12, broker=2, reason="läuft ab")
+        assert read(cache.to_arrow("topics")) == topic_rows(cache, cache.topics())
 
 
 @READERS
@@ -206,7 +209,7 @@ def test_stale_topics_come_for_who_accepts_them(
     assert lenient == partition_rows(cache.topics(allow_stale=True), stale=True)
     assert lenient[0][3] == 1
     (topic,) = read(cache.to_arrow("topics", allow_stale=True))
-    assert topic[7:] == ("stale", 1, 901.0)
+    assert topic[7:] == ("stale", 1, None, 901.0)
 
 
 @READERS

@@ -11,7 +11,7 @@
  *
  * brokers      broker, host, port, rack?, controller, cluster_id?
  * topics       topic, topic_id?, internal, partitions, error, operations?,
- *              version, state, source_broker?, age?
+ *              version, state, source_broker?, reason?, age?
  * partitions   topic, topic_id?, partition, leader?, leader_epoch?, replicas,
  *              isr, offline_replicas, error, unreachable, stale
  * replicas     topic, topic_id?, partition, broker, position, leader, in_sync,

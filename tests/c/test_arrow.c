@@ -28,7 +28,8 @@ static void test_columns_are_those_of_the_header(void) {
         static const char *const wanted[] = {
                 "broker:i host:u port:i rack:u? controller:b cluster_id:u?",
                 "topic:u topic_id:u? internal:b partitions:i error:s "
-                "operations:i? version:l state:u source_broker:i? age:g?",
+                "operations:i? version:l state:u source_broker:i? reason:u? "
+                "age:g?",
                 "topic:u topic_id:u? partition:i leader:i? leader_epoch:i? "
                 "replicas:+l<i> isr:+l<i> offline_replicas:+l<i> error:s "
                 "unreachable:b stale:b",
@@ -90,25 +91,31 @@ static void test_replicas_are_a_row_each(void) {
         cw_destroy(&w);
 }
 
+#define START "start\xef\xbf\xbd"
+
 static void test_topics_say_what_is_known_and_how_old_it_is(void) {
         cw_t w;
 
         cw_init(&w, NULL);
         w.api_version = 10;
+        w.reason      = "start\xff";
         CHECK(!cw_all(&w, "a#a^7~ 0:1@5 1:2@5; b 0:1@1; c!3; d!29; e!17"));
         w.broker = 2;
+        w.reason = NULL;
         CHECK(!cw_say(&w, "b 0:1@2"));
         aw_check(&w, w.reader, RDMETA_ARROW_TOPICS, AW_ALL,
-                    "a|YWFhYWFhYWFhYWFhYWFhYQ|1|2|0|7|1|valid|1|0.000000\n"
-                    "b|-|0|1|0|-|2|valid|2|0.000000\n"
-                    "c|-|0|0|3|-|1|unknown_topic|1|-\n"
-                    "d|-|0|0|29|-|1|denied|1|-\n"
-                    "e|-|0|0|17|-|1|invalid|1|-\n");
+                    "a|YWFhYWFhYWFhYWFhYWFhYQ|1|2|0|7|1|valid|1|" START
+                    "|0.000000\n"
+                    "b|-|0|1|0|-|2|valid|2|-|0.000000\n"
+                    "c|-|0|0|3|-|1|unknown_topic|1|" START "|-\n"
+                    "d|-|0|0|29|-|1|denied|1|" START "|-\n"
+                    "e|-|0|0|17|-|1|invalid|1|" START "|-\n");
         cw_pass(&w, 901 * CW_S);
         aw_check(&w, w.reader, RDMETA_ARROW_TOPICS,
                     RDMETA_WALK_STALE | RDMETA_WALK_VALID,
-                    "a|YWFhYWFhYWFhYWFhYWFhYQ|1|2|0|7|1|stale|1|901.000000\n"
-                    "b|-|0|1|0|-|2|stale|2|901.000000\n");
+                    "a|YWFhYWFhYWFhYWFhYWFhYQ|1|2|0|7|1|stale|1|" START
+                    "|901.000000\n"
+                    "b|-|0|1|0|-|2|stale|2|-|901.000000\n");
         aw_check(&w, w.reader, RDMETA_ARROW_TOPICS, RDMETA_WALK_VALID, "");
         cw_destroy(&w);
 }

@@ -108,7 +108,7 @@ static void check_rows(struct ArrowArrayStream *s, const char *wanted) {
 static const char *const tables[] = {
         [RDMETA_ARROW_BROKERS] = "1|h1|9001|-|1|c\n2|h2|9002|-|0|c\n"
                                  "3|h3|9003|-|0|c\n",
-        [RDMETA_ARROW_TOPICS] = "a|-|0|2|0|-|1|valid|1|0.000000\n",
+        [RDMETA_ARROW_TOPICS] = "a|-|0|2|0|-|1|valid|1|-|0.000000\n",
         [RDMETA_ARROW_PARTITIONS] =
                 "a|-|0|1|5|[1,2]|[1,2]|[]|0|0|0\n"
                 "a|-|1|2|5|[2,3]|[2]|[3]|0|0|0\n",
