@@ -68,6 +68,7 @@ def test_python_reads_what_an_extension_wrote(
     doors: ModuleType, cache: rdmeta.MetadataCache
 ) -> None:
     version = doors.apply(cache, response(12, [MOVED]), 12)
+    assert cache.reason("orders") == "an extension asked"
     assert version == cache.version
     assert cache.leader("orders", 0) == 3
     with pytest.raises(ValueError, match="RDMETA_ERR_MALFORMED"):

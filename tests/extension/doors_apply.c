@@ -6,7 +6,8 @@
 /* apply(cache, response, api_version) -> version of the cache afterwards; the
  * table was found by the other file. */
 PyObject *doors_apply(PyObject *module, PyObject *args) {
-        rdmeta_request_t asked = {.asked = RDMETA_ASKED_ALL, .broker = -1};
+        rdmeta_request_t asked = {.asked = RDMETA_ASKED_ALL, .broker = -1,
+                                  .reason = {"an extension asked", 18}};
         rdmeta_cache_t *cache;
         rdmeta_applied_t applied;
         rdmeta_err_t err;
