@@ -110,16 +110,8 @@ static rdmeta_err_t table_reader(table_t *t, rdmeta_reader_t *r) {
         const int32_t flags     = r->stale_ok ? RDMETA_ALLOW_STALE : 0;
         const rdmeta_time_t now = {t->rows.mono_us, 0};
         rdmeta_image_info_t info;
-        rdmeta_image_t *image;
-        rdmeta_err_t err;
+        rdmeta_image_t *image = rdmeta_reader_image(r, now);
 
-        if (!r->image) { /* can the lock be had at all? */
-                err = rdmeta_read_lock(r->cache);
-                if (err)
-                        return err;
-                rdmeta_read_unlock(r->cache);
-        }
-        image = rdmeta_reader_image(r, now);
         if (!image)
                 return RDMETA_ERR_NO_MEMORY;
         rdmeta_image_info(image, &info);

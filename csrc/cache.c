@@ -155,11 +155,25 @@ static void topics_destroy(rdmeta_cache_t *c) {
         }
 }
 
+/* 1: a fork's child of which a thread that is not there was writing. */
+static int is_torn(rdmeta_cache_t *c) {
+        int whole = 1;
+
+        if (rdmeta_wait_forked(&c->wait)) {
+                whole = rdmeta_wait_turn(&c->wait);
+                rdmeta_wait_turn_end(&c->wait);
+        }
+        return !whole;
+}
+
+/* What is torn cannot be taken apart, and goes with the process. */
 void rdmeta_cache_unref(rdmeta_cache_t *c) {
         rdmeta_allocator_t allocator;
 
-        if (!c || atomic_fetch_sub_explicit(&c->references, 1,
-                                            memory_order_acq_rel) != 1)
+        if (!c ||
+            atomic_fetch_sub_explicit(&c->references, 1,
+                                      memory_order_acq_rel) != 1 ||
+            is_torn(c))
                 return;
         allocator = c->conf.allocator;
         rdmeta_ring_destroy(&c->ring);
@@ -207,23 +221,28 @@ void rdmeta_watch_destroy(rdmeta_watch_t *watch) {
         rdmeta_wait_watch_destroy(watch);
 }
 
-rdmeta_err_t rdmeta_read_lock(rdmeta_cache_t *c) {
-        if (rdmeta_wait_forked(&c->wait))
-                return rdmeta_wait_trylock(&c->wait) ? RDMETA_OK
-                                                     : RDMETA_ERR_FORKED;
-        rdmeta_wait_lock(&c->wait);
-        return RDMETA_OK;
-}
-
-/* Watches that were due at the fork are the parent's to call. */
-void rdmeta_read_unlock(rdmeta_cache_t *c) {
-        if (rdmeta_wait_forked(&c->wait))
-                pthread_mutex_unlock(&c->wait.lock);
-        else
-                rdmeta_wait_unlock(&c->wait);
-}
-
 /* ---- stats --------------------------------------------------------------- */
+
+void rdmeta_stats_recount(const rdmeta_cache_t *c, rdmeta_stats_t *out) {
+        const rdmeta_table_t *names = rdmeta_names(c);
+        uint32_t k;
+
+        out->topics = out->partitions = out->negatives = 0;
+        for (k = 0; k <= names->mask; k++) {
+                const rdmeta_topic_t *t = rdmeta_slot_topic(
+                        atomic_load_explicit(&names->slots[k],
+                                             memory_order_acquire));
+                if (!t || t == &rdmeta_grave.topic ||
+                    t->state == RDMETA_TOPIC_WAIT)
+                        continue;
+                if (t->state == RDMETA_TOPIC_VALID) {
+                        out->topics++;
+                        out->partitions += rdmeta_topic_count(t);
+                } else {
+                        out->negatives++;
+                }
+        }
+}
 
 static uint64_t stats_bytes(const rdmeta_cache_t *c) {
         return sizeof(*c) + c->entry_slab.bytes + c->blocks.bytes +
@@ -238,20 +257,26 @@ static uint64_t stats_bytes(const rdmeta_cache_t *c) {
                rdmeta_holds_bytes(c);
 }
 
-/* In a fork's child nobody else is there, and the lock may never be free. */
+/* Of what is torn numbers are read and no list is walked; those that may be
+ * between two steps are counted. */
 void rdmeta_cache_stats(rdmeta_cache_t *c, rdmeta_stats_t *out) {
-        const int locked = rdmeta_read_lock(c) == RDMETA_OK;
-        *out         = c->stats;
+        const int whole = rdmeta_wait_turn(&c->wait);
+
+        *out = c->stats;
+        if (!whole)
+                rdmeta_stats_recount(c, out);
         out->version = rdmeta_wait_version(&c->wait);
         out->retained =
                 rdmeta_expiry_count(&c->expiry, RDMETA_EXPIRY_RETAINED);
-        out->negatives -= out->retained;
+        out->negatives -= out->retained < out->negatives ? out->retained
+                                                         : out->negatives;
         out->hints = rdmeta_expiry_count(&c->expiry, RDMETA_EXPIRY_HINT) +
                      rdmeta_expiry_count(&c->expiry, RDMETA_EXPIRY_OWN);
         out->bytes = stats_bytes(c);
         out->bytes_ring   = rdmeta_ring_bytes(&c->ring);
         out->bytes_limbo  = c->reclaim.limbo_bytes;
-        out->bytes_images = rdmeta_holds_bytes_all(c);
+        out->bytes_images = whole ? rdmeta_holds_bytes_all(c)
+                                  : rdmeta_holds_bytes(c);
         out->images       = (int32_t)c->reclaim.holders.count;
         out->ring_records = c->ring.item_tail - c->ring.item_head;
         out->ring_floor   = c->ring.floor;
@@ -262,6 +287,5 @@ void rdmeta_cache_stats(rdmeta_cache_t *c, rdmeta_stats_t *out) {
         out->watches = (int32_t)rdmeta_wait_watches(&c->wait);
         out->handles = (int32_t)c->handles.tree.count;
         out->reasons = c->reasons.count;
-        if (locked)
-                rdmeta_read_unlock(c);
+        rdmeta_wait_turn_end(&c->wait);
 }

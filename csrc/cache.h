@@ -25,6 +25,11 @@
  * count, and in a table aside, until then.
  *
  * One mutex (in wait) serialises writers. It is never held while calling out.
+ *
+ * A fork may leave a child a cache that is torn (wait.h). What readers see is
+ * never torn, and changes no more: root, tables, blocks, brokers. So there
+ * readers, images and handles are made of that alone and are in no list, and
+ * when they go their own memory does; lists, trees and slabs are let be.
  */
 #ifndef RDMETA_CACHE_H
 #define RDMETA_CACHE_H
@@ -188,10 +193,8 @@ RDMETA_INLINE uint64_t rdmeta_name_hash(const rdmeta_table_t *t,
         return rdmeta_hash(t->key, topic->name, topic->name_len);
 }
 
-/* The lock, for who only reads. In a fork's child nobody else is there, so it
- * can be had if it was free at the fork, and FORKED otherwise. */
-rdmeta_err_t rdmeta_read_lock(rdmeta_cache_t *c);
-void rdmeta_read_unlock(rdmeta_cache_t *c);
+/* Topics, partitions and negatives, from what readers see. */
+void rdmeta_stats_recount(const rdmeta_cache_t *c, rdmeta_stats_t *out);
 
 /* ---- ordered index (walk.c) ------------------------------------------- */
 

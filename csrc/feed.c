@@ -117,30 +117,31 @@ rdmeta_err_t rdmeta_cache_changes(rdmeta_cache_t *c, uint64_t since,
                                   uint64_t *until, int32_t *resync) {
         rdmeta_err_t err = RDMETA_OK;
         feed_t f;
+        int whole;
 
         memset(&f, 0, sizeof(f));
-        f.c = c;
-        err = rdmeta_read_lock(c); /* can it be had at all? */
-        if (err)
-                return err;
-        rdmeta_read_unlock(c);
+        f.c   = c;
+        whole = rdmeta_wait_turn(&c->wait);
+        rdmeta_wait_turn_end(&c->wait);
+        if (!whole)
+                return RDMETA_ERR_FORKED;
         f.reader = rdmeta_reader_new(c, 0);
         if (!f.reader)
                 return RDMETA_ERR_NO_MEMORY;
         rdmeta_reader_enter(f.reader);
-        rdmeta_read_lock(c);
+        rdmeta_wait_turn(&c->wait);
         *until  = rdmeta_wait_version(&c->wait);
         *resync = since < c->ring.floor || since > *until;
         if (!*resync)
                 err = feed_room(&f, &c->ring, feed_first(&c->ring, since));
-        rdmeta_read_unlock(c);
+        rdmeta_wait_turn_end(&c->wait);
         if (!err && !*resync)
                 err = feed_visit(&f, visit, opaque);
         rdmeta_reader_leave(f.reader);
         if (f.memory) {
-                rdmeta_read_lock(c);
+                rdmeta_wait_turn(&c->wait);
                 rdmeta_free(&c->conf.allocator, f.memory, f.size);
-                rdmeta_read_unlock(c);
+                rdmeta_wait_turn_end(&c->wait);
         }
         rdmeta_reader_destroy(f.reader);
         return err;

@@ -73,8 +73,9 @@ const char *rdmeta_handles_check(rdmeta_cache_t *c) {
 
 /* ---- life -------------------------------------------------------------- */
 
+/* `whole`: into the tree; otherwise nobody will move it. */
 static rdmeta_handle_t *handle_new(rdmeta_cache_t *c, const char *topic,
-                                   size_t len) {
+                                   size_t len, int whole) {
         const size_t size = sizeof(rdmeta_handle_t) + len;
         rdmeta_handle_t *h =
                 (rdmeta_handle_t *)rdmeta_alloc(&c->conf.allocator, size);
@@ -88,7 +89,8 @@ static rdmeta_handle_t *handle_new(rdmeta_cache_t *c, const char *topic,
         h->cache = rdmeta_cache_ref(c);
         atomic_init(&h->references, 0);
         atomic_init(&h->topic, rdmeta_table_find(rdmeta_names(c), topic, len));
-        rdmeta_avl_insert(&c->handles.tree, &h->node);
+        if (whole)
+                rdmeta_avl_insert(&c->handles.tree, &h->node);
         c->handles.bytes += size;
         return h;
 }
@@ -96,16 +98,19 @@ static rdmeta_handle_t *handle_new(rdmeta_cache_t *c, const char *topic,
 rdmeta_handle_t *rdmeta_resolve(rdmeta_cache_t *c, const char *topic,
                                 size_t len) {
         const rdmeta_str_t name = {topic, len};
-        rdmeta_handle_t *h;
+        rdmeta_handle_t *h      = NULL;
+        int whole;
 
-        if (len - 1 >= RDMETA_NAME_MAX || rdmeta_read_lock(c))
+        if (len - 1 >= RDMETA_NAME_MAX)
                 return NULL;
-        h = handle_find(&c->handles, name);
+        whole = rdmeta_wait_turn(&c->wait);
+        if (whole)
+                h = handle_find(&c->handles, name);
         if (!h)
-                h = handle_new(c, topic, len);
+                h = handle_new(c, topic, len, whole);
         if (h)
                 rdmeta_handle_ref(h);
-        rdmeta_read_unlock(c);
+        rdmeta_wait_turn_end(&c->wait);
         return h;
 }
 
@@ -114,14 +119,15 @@ rdmeta_handle_t *rdmeta_handle_ref(rdmeta_handle_t *h) {
         return h;
 }
 
-/* Perhaps the last reference: 1, it was. The lock is held. */
-static int handle_end(rdmeta_cache_t *c, rdmeta_handle_t *h) {
+/* Perhaps the last reference: 1, it was. It is the caller's turn. */
+static int handle_end(rdmeta_cache_t *c, rdmeta_handle_t *h, int whole) {
         const size_t size = sizeof(*h) + h->len;
 
         if (atomic_fetch_sub_explicit(&h->references, 1,
                                       memory_order_acq_rel) != 1)
                 return 0;
-        rdmeta_avl_remove(&c->handles.tree, &h->node);
+        if (whole)
+                rdmeta_avl_remove(&c->handles.tree, &h->node);
         c->handles.bytes -= size;
         rdmeta_free(&c->conf.allocator, h, size);
         return 1;
@@ -140,11 +146,9 @@ void rdmeta_handle_release(rdmeta_handle_t *h) {
                             &h->references, &had, had - 1,
                             memory_order_release, memory_order_relaxed))
                         return;
-        c = h->cache;
-        if (rdmeta_read_lock(c))
-                return; /* a child's, with the tree as the fork left it */
-        last = handle_end(c, h);
-        rdmeta_read_unlock(c);
+        c    = h->cache;
+        last = handle_end(c, h, rdmeta_wait_turn(&c->wait));
+        rdmeta_wait_turn_end(&c->wait);
         if (last)
                 rdmeta_cache_unref(c);
 }

@@ -131,10 +131,8 @@ static size_t held_bytes(const rdmeta_held_t *h) {
 }
 
 static void pin_drop(rdmeta_cache_t *c, rdmeta_pin_t *pin) {
-        rdmeta_table_t *t = pin ? pin->table : NULL;
+        rdmeta_table_t *t = pin->table;
 
-        if (!pin)
-                return;
         rdmeta_pin_destroy(pin);
         if (t->pins.count || t == rdmeta_names(c) || t == rdmeta_ids(c))
                 return;
@@ -142,23 +140,36 @@ static void pin_drop(rdmeta_cache_t *c, rdmeta_pin_t *pin) {
         rdmeta_reclaim_large(&c->reclaim, &t->large);
 }
 
-/* It is in no list; whatever it has goes. */
-static void held_free(rdmeta_cache_t *c, rdmeta_held_t *h) {
+static void pins_drop(rdmeta_cache_t *c, rdmeta_held_t *h, int whole) {
+        rdmeta_pin_t *pins[2] = {h->names, h->ids};
+        int i;
+
+        for (i = 0; i < 2; i++)
+                if (pins[i] && whole)
+                        pin_drop(c, pins[i]);
+                else if (pins[i])
+                        rdmeta_pin_free(pins[i]);
+}
+
+/* It is in no list that anybody will look at; whatever it has goes. */
+static void held_free(rdmeta_cache_t *c, rdmeta_held_t *h, int whole) {
         const rdmeta_allocator_t *allocator = &c->conf.allocator;
         rdmeta_held_order_t *order          = atomic_load_explicit(
                 &h->order, memory_order_relaxed);
 
-        pin_drop(c, h->names);
-        pin_drop(c, h->ids);
+        pins_drop(c, h, whole);
         rdmeta_brokers_destroy(allocator, h->image.brokers);
         rdmeta_free(allocator, order, order ? order->size : 0);
         rdmeta_free(allocator, h, sizeof(*h));
 }
 
-static void held_about(rdmeta_held_t *h, rdmeta_time_t now) {
+static void held_about(rdmeta_held_t *h, rdmeta_time_t now, int whole) {
         rdmeta_image_info_t *about = &h->image.about;
         const rdmeta_cache_t *c    = h->cache;
+        rdmeta_stats_t stats       = c->stats;
 
+        if (!whole)
+                rdmeta_stats_recount(c, &stats);
         h->shared_deadline = atomic_load_explicit(&c->root.shared_deadline,
                                                   memory_order_relaxed);
         h->shared_said            = rdmeta_view_shared_said(&c->root);
@@ -167,13 +178,16 @@ static void held_about(rdmeta_held_t *h, rdmeta_time_t now) {
         about->taken_wall_us      = now.wall_us;
         about->max_age_us         = c->conf.max_age_us;
         about->shared_deadline_us = h->shared_deadline;
-        about->topics             = c->stats.topics;
-        about->partitions         = c->stats.partitions;
+        about->topics             = stats.topics;
+        about->partitions         = stats.partitions;
         memcpy(about->session, c->session, sizeof(about->session));
 }
 
-/* NULL: no memory. */
-static rdmeta_held_t *held_new(rdmeta_cache_t *c, rdmeta_time_t now) {
+/* Whom nobody has to tell of changes yet. NULL: no memory. */
+static rdmeta_held_t *held_new(rdmeta_cache_t *c, rdmeta_time_t now,
+                               int whole) {
+        rdmeta_pin_t *(*pin)(rdmeta_pages_t *, rdmeta_table_t *) =
+                whole ? rdmeta_pin_new : rdmeta_pin_alone;
         const rdmeta_allocator_t *allocator = &c->conf.allocator;
         rdmeta_held_t *h = (rdmeta_held_t *)rdmeta_alloc(allocator,
                                                          sizeof(*h));
@@ -183,61 +197,68 @@ static rdmeta_held_t *held_new(rdmeta_cache_t *c, rdmeta_time_t now) {
         memset(h, 0, sizeof(*h));
         rdmeta_image_init(&h->image, &rdmeta_held_ops);
         h->cache         = c;
-        h->names         = rdmeta_pin_new(&c->holds.names, rdmeta_names(c));
-        h->ids           = rdmeta_pin_new(&c->holds.ids, rdmeta_ids(c));
+        h->names         = pin(&c->holds.names, rdmeta_names(c));
+        h->ids           = pin(&c->holds.ids, rdmeta_ids(c));
         h->image.brokers = rdmeta_brokers_copy(allocator,
                                                rdmeta_table_brokers(c));
-        held_about(h, now);
-        rdmeta_reclaim_hold(&c->reclaim, &h->holder, h->image.about.version);
-        if (!h->names || !h->ids || !h->image.brokers ||
-            rdmeta_holds_reserve(c, 0)) {
-                rdmeta_reclaim_release(&c->reclaim, &h->holder);
-                held_free(c, h);
-                rdmeta_holds_trim(c);
+        held_about(h, now, whole);
+        if (!h->names || !h->ids || !h->image.brokers) {
+                held_free(c, h, whole);
                 return NULL;
         }
         return h;
 }
 
-rdmeta_image_t *rdmeta_cache_image(rdmeta_cache_t *c, rdmeta_time_t now) {
-        rdmeta_held_t *h;
+/* 1: writers will tell it; 0: no memory, and it is gone. */
+static int held_list(rdmeta_cache_t *c, rdmeta_held_t *h) {
+        rdmeta_reclaim_hold(&c->reclaim, &h->holder, h->image.about.version);
+        if (!rdmeta_holds_reserve(c, 0))
+                return 1;
+        rdmeta_reclaim_release(&c->reclaim, &h->holder);
+        held_free(c, h, 1);
+        rdmeta_holds_trim(c);
+        return 0;
+}
 
-        if (rdmeta_read_lock(c))
-                return NULL;
-        h = held_new(c, now);
+rdmeta_image_t *rdmeta_cache_image(rdmeta_cache_t *c, rdmeta_time_t now) {
+        const int whole  = rdmeta_wait_turn(&c->wait);
+        rdmeta_held_t *h = held_new(c, now, whole);
+
+        if (h && whole && !held_list(c, h))
+                h = NULL;
         if (h) {
                 c->holds.bytes += held_bytes(h);
                 rdmeta_cache_ref(c);
         }
-        rdmeta_read_unlock(c);
+        rdmeta_wait_turn_end(&c->wait);
         return h ? &h->image : NULL;
 }
 
-/* In a fork's child the lock may never be free, in the middle of a write: then
- * nothing can be undone, and the memory goes with the process. */
 void rdmeta_held_destroy(rdmeta_image_t *image) {
         rdmeta_held_t *h  = (rdmeta_held_t *)(void *)image;
         rdmeta_cache_t *c = h->cache;
+        const int whole   = rdmeta_wait_turn(&c->wait);
 
-        if (!rdmeta_read_lock(c)) {
-                c->holds.bytes -= held_bytes(h);
+        c->holds.bytes -= held_bytes(h);
+        if (whole)
                 rdmeta_reclaim_release(&c->reclaim, &h->holder);
-                held_free(c, h);
+        held_free(c, h, whole);
+        if (whole) {
                 rdmeta_holds_trim(c);
                 rdmeta_reclaim_collect(&c->reclaim);
-                rdmeta_read_unlock(c);
         }
+        rdmeta_wait_turn_end(&c->wait);
         rdmeta_cache_unref(c);
 }
 
 void rdmeta_held_info(const rdmeta_image_t *image, rdmeta_image_info_t *out) {
         const rdmeta_held_t *h = (const rdmeta_held_t *)(const void *)image;
-        const int locked       = rdmeta_read_lock(h->cache) == RDMETA_OK;
-        const size_t names     = h->names->count - h->names->left;
-        const size_t ids       = h->ids->count - h->ids->left;
+        size_t names, ids;
 
+        rdmeta_wait_turn(&h->cache->wait);
+        names      = h->names->count - h->names->left;
+        ids        = h->ids->count - h->ids->left;
         out->bytes = held_bytes(h) + h->holder.kept_bytes +
                      names * h->names->pool->size + ids * h->ids->pool->size;
-        if (locked)
-                rdmeta_read_unlock(h->cache);
+        rdmeta_wait_turn_end(&h->cache->wait);
 }

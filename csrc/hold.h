@@ -24,8 +24,10 @@
  * it begins, and what it leaves is freed after it.
  *
  * Threads: taking an image and letting it go is a writer's, under the lock;
- * reading it takes none, but for memory. In a fork's child that can never have
- * it, reading does without; what it lets go of stays.
+ * reading it takes none, but for memory. In a fork's child whose cache is torn
+ * (cache.h) an image is taken with pins that are in no list and never get a
+ * page, nothing being changed there; of one that goes, copied pages and kept
+ * blocks stay, being perhaps others' too.
  */
 #ifndef RDMETA_HOLD_H
 #define RDMETA_HOLD_H
@@ -63,9 +65,6 @@ typedef struct rdmeta_holds {
         rdmeta_pages_t names, ids;
         _Atomic size_t bytes; /* of images: with pins, brokers, orders */
         size_t tables; /* bytes of those that only pins have */
-        /* A fork's child without the lock: whose turn it is to allocate; 0:
-         * nobody's. */
-        _Atomic int32_t alone;
 } rdmeta_holds_t;
 
 void rdmeta_holds_init(struct rdmeta_cache *c);

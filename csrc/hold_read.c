@@ -5,9 +5,6 @@
 #include "cache.h"
 #include "sort.h"
 
-#include <sched.h>
-#include <unistd.h>
-
 RDMETA_INLINE const rdmeta_held_t *held(const rdmeta_image_t *image) {
         return (const rdmeta_held_t *)(const void *)image;
 }
@@ -151,48 +148,22 @@ static rdmeta_err_t held_find_id(const rdmeta_image_t *image,
 
 /* ---- in the order of names ----------------------------------------------- */
 
-/* The allocator's turn; 1: the lock is held. A fork in the middle of a write
- * leaves it to nobody in the child, whose threads then take turns on a word of
- * their own: the process that has it. Another process's is nobody's either. */
-static int memory_lock(rdmeta_cache_t *c) {
-        int32_t had = 0, own;
-
-        if (!rdmeta_read_lock(c))
-                return 1;
-        own = (int32_t)getpid();
-        while (!atomic_compare_exchange_weak_explicit(
-                &c->holds.alone, &had, own, memory_order_acquire,
-                memory_order_relaxed))
-                if (had == own) {
-                        had = 0;
-                        sched_yield();
-                }
-        return 0;
-}
-
-static void memory_unlock(rdmeta_cache_t *c, int locked) {
-        if (locked)
-                rdmeta_read_unlock(c);
-        else
-                atomic_store_explicit(&c->holds.alone, 0,
-                                      memory_order_release);
-}
-
 static void *held_alloc(rdmeta_image_t *image, size_t size) {
         rdmeta_cache_t *c = held(image)->cache;
-        const int locked  = memory_lock(c);
-        void *p           = rdmeta_alloc(&c->conf.allocator, size);
+        void *p;
 
-        memory_unlock(c, locked);
+        rdmeta_wait_turn(&c->wait);
+        p = rdmeta_alloc(&c->conf.allocator, size);
+        rdmeta_wait_turn_end(&c->wait);
         return p;
 }
 
 static void held_give(rdmeta_image_t *image, void *p, size_t size) {
         rdmeta_cache_t *c = held(image)->cache;
-        const int locked  = memory_lock(c);
 
+        rdmeta_wait_turn(&c->wait);
         rdmeta_free(&c->conf.allocator, p, size);
-        memory_unlock(c, locked);
+        rdmeta_wait_turn_end(&c->wait);
 }
 
 enum { AHEAD = 16 };

@@ -53,7 +53,7 @@ size_t rdmeta_pin_size(const rdmeta_pin_t *pin) {
         return sizeof(*pin) + pin->count * sizeof(pin->pages[0]);
 }
 
-rdmeta_pin_t *rdmeta_pin_new(rdmeta_pages_t *pool, rdmeta_table_t *table) {
+rdmeta_pin_t *rdmeta_pin_alone(rdmeta_pages_t *pool, rdmeta_table_t *table) {
         const size_t n    = (size_t)table->mask / RDMETA_PAGE_SLOTS + 1;
         const size_t size = sizeof(rdmeta_pin_t) + n * sizeof(void *);
         rdmeta_pin_t *pin = (rdmeta_pin_t *)rdmeta_alloc(pool->allocator,
@@ -65,8 +65,19 @@ rdmeta_pin_t *rdmeta_pin_new(rdmeta_pages_t *pool, rdmeta_table_t *table) {
         pin->table = table;
         pin->pool  = pool;
         pin->count = pin->left = n;
-        rdmeta_tailq_push_back(&table->pins, &pin->node);
         return pin;
+}
+
+rdmeta_pin_t *rdmeta_pin_new(rdmeta_pages_t *pool, rdmeta_table_t *table) {
+        rdmeta_pin_t *pin = rdmeta_pin_alone(pool, table);
+
+        if (pin)
+                rdmeta_tailq_push_back(&table->pins, &pin->node);
+        return pin;
+}
+
+void rdmeta_pin_free(rdmeta_pin_t *pin) {
+        rdmeta_free(pin->pool->allocator, pin, rdmeta_pin_size(pin));
 }
 
 void rdmeta_pin_destroy(rdmeta_pin_t *pin) {
@@ -82,7 +93,7 @@ void rdmeta_pin_destroy(rdmeta_pin_t *pin) {
                 if (--page->pins == 0)
                         pages_give(pin->pool, page);
         }
-        rdmeta_free(pin->pool->allocator, pin, rdmeta_pin_size(pin));
+        rdmeta_pin_free(pin);
 }
 
 /* The blocks are looked at all over memory: all at once, then. */

@@ -73,8 +73,12 @@ void rdmeta_pages_trim(rdmeta_pages_t *pool, size_t n);
 
 /* The table as it is now. NULL: no memory. */
 rdmeta_pin_t *rdmeta_pin_new(rdmeta_pages_t *pool, rdmeta_table_t *table);
+/* The same, of a table that nobody changes any more: it is in no list. */
+rdmeta_pin_t *rdmeta_pin_alone(rdmeta_pages_t *pool, rdmeta_table_t *table);
 /* Its pages go back to the pool; the table is the caller's to retire. */
 void rdmeta_pin_destroy(rdmeta_pin_t *pin);
+/* Its memory alone: nothing is given back, no list is touched. */
+void rdmeta_pin_free(rdmeta_pin_t *pin);
 size_t rdmeta_pin_size(const rdmeta_pin_t *pin);
 
 /* How many pages the table's changes to come may take at most. */

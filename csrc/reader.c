@@ -21,19 +21,21 @@ static rdmeta_reader_t *reader_make(void *memory, int32_t flags) {
 
 rdmeta_reader_t *rdmeta_reader_new(rdmeta_cache_t *c, int32_t flags) {
         rdmeta_reader_t *r = NULL;
-        void *memory;
+        const int whole    = rdmeta_wait_turn(&c->wait);
+        void *memory       = rdmeta_alloc(&c->conf.allocator, READER_SIZE);
 
-        if (rdmeta_read_lock(c))
-                return NULL;
-        memory = rdmeta_alloc(&c->conf.allocator, READER_SIZE);
         if (memory) {
                 r        = reader_make(memory, flags);
                 r->root  = &c->root;
                 r->cache = c;
-                rdmeta_reclaim_add(&c->reclaim, &r->reading, r->stale_ok);
+                if (whole)
+                        rdmeta_reclaim_add(&c->reclaim, &r->reading,
+                                           r->stale_ok);
+                else
+                        rdmeta_reading_alone(&r->reading);
                 rdmeta_cache_ref(c);
         }
-        rdmeta_read_unlock(c);
+        rdmeta_wait_turn_end(&c->wait);
         return r;
 }
 
@@ -49,11 +51,8 @@ rdmeta_reader_t *rdmeta_image_reader(rdmeta_image_t *image, int32_t flags) {
         return r;
 }
 
-/* In a fork's child nobody else is there, and the lock may never be free: then
- * it does without. */
 void rdmeta_reader_destroy(rdmeta_reader_t *r) {
         rdmeta_cache_t *c;
-        int locked;
 
         if (!r)
                 return;
@@ -65,12 +64,11 @@ void rdmeta_reader_destroy(rdmeta_reader_t *r) {
                 rdmeta_attach_destroy(attach);
                 return;
         }
-        c      = r->cache;
-        locked = rdmeta_read_lock(c) == RDMETA_OK;
-        rdmeta_reclaim_remove(&c->reclaim, &r->reading);
+        c = r->cache;
+        if (rdmeta_wait_turn(&c->wait))
+                rdmeta_reclaim_remove(&c->reclaim, &r->reading);
         rdmeta_free(&c->conf.allocator, r->memory, READER_SIZE);
-        if (locked)
-                rdmeta_read_unlock(c);
+        rdmeta_wait_turn_end(&c->wait);
         rdmeta_cache_unref(c);
 }
 

@@ -4,6 +4,7 @@
 #include "tmpabuf.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -61,6 +62,8 @@ rdmeta_err_t rdmeta_wait_init(rdmeta_wait_t *w,
                 return RDMETA_ERR_NO_MEMORY;
         }
         atomic_init(&w->version, 0);
+        atomic_init(&w->turn, 0);
+        w->whole = 1;
         rdmeta_tailq_init(&w->waiters);
         rdmeta_tailq_init(&w->watches);
         rdmeta_tailq_init(&w->due);
@@ -90,6 +93,40 @@ void rdmeta_wait_lock(rdmeta_wait_t *w) {
 
 int rdmeta_wait_trylock(rdmeta_wait_t *w) {
         return pthread_mutex_trylock(&w->lock) == 0;
+}
+
+/* The word says which process has it: one that was taken at a fork is nobody's
+ * in the child. */
+static void rdmeta_wait_turn_take(rdmeta_wait_t *w) {
+        const pid_t own = getpid();
+        pid_t had       = 0;
+
+        while (!atomic_compare_exchange_weak_explicit(
+            &w->turn, &had, own, memory_order_acquire, memory_order_relaxed))
+                if (had == own) {
+                        had = 0;
+                        sched_yield();
+                }
+}
+
+int rdmeta_wait_turn(rdmeta_wait_t *w) {
+        if (!rdmeta_wait_forked(w)) {
+                rdmeta_wait_lock(w);
+                return 1;
+        }
+        rdmeta_wait_turn_take(w);
+        w->whole = rdmeta_wait_trylock(w);
+        return w->whole;
+}
+
+void rdmeta_wait_turn_end(rdmeta_wait_t *w) {
+        if (!rdmeta_wait_forked(w)) {
+                rdmeta_wait_unlock(w);
+                return;
+        }
+        if (w->whole)
+                pthread_mutex_unlock(&w->lock);
+        atomic_store_explicit(&w->turn, 0, memory_order_release);
 }
 
 /* ---- what concerns whom --------------------------------------------- */

@@ -28,8 +28,11 @@
  * A call may write to the cache, and then runs watches itself, perhaps the
  * same one. Calls of one watch by two writers may overlap.
  *
- * In a fork's child the lock may be held by a thread that is not there, so
- * nothing here takes it: waits return 0, a watch is only freed.
+ * In a fork's child the lock may be held by a thread that is not there: the
+ * fork came in the middle of its write, and what it was at stays *torn*. So
+ * nothing here waits for it: waits return 0, a watch is only freed. Threads
+ * there that only read take turns on a word of their own, and whoever has the
+ * turn finds out whether the lock is free.
  */
 #ifndef RDMETA_WAIT_H
 #define RDMETA_WAIT_H
@@ -55,6 +58,8 @@ typedef struct rdmeta_wait {
         rdmeta_tailq_t due;  /* of the watches, those to be called */
         pthread_cond_t idle; /* a watch being destroyed runs no more */
         pid_t pid;           /* whose threads these are */
+        _Atomic pid_t turn;  /* a fork's child: who has it; 0: nobody */
+        int whole;           /* who has the turn: and the lock */
         const rdmeta_allocator_t *allocator;
         rdmeta_wait_changed_t changed;
         void *opaque;
@@ -71,6 +76,13 @@ void rdmeta_wait_destroy(rdmeta_wait_t *w);
 /* 1: this process is a fork's child of the one that made `w`. A system call:
  * ask before rdmeta_wait_lock(), not in a loop. */
 int rdmeta_wait_forked(const rdmeta_wait_t *w);
+
+/* A turn of one thread at a time, for who only reads: the lock, or what stands
+ * for it in a fork's child. 0: that is so and all is torn, for good: what
+ * writers alone look at must not be. Memory may be had in either case. */
+int rdmeta_wait_turn(rdmeta_wait_t *w);
+/* Its end. Watches that were due at a fork are the parent's to call. */
+void rdmeta_wait_turn_end(rdmeta_wait_t *w);
 
 /* Not recursive. */
 void rdmeta_wait_lock(rdmeta_wait_t *w);

@@ -172,6 +172,21 @@ static rdmeta_err_t image_walk(rdmeta_image_t *image,
         return err;
 }
 
+/* Of a cache that is torn, in a fork's child: as an image of it. */
+static rdmeta_err_t torn_walk(rdmeta_cache_t *c, const name_key_t *prefix,
+                              int32_t which, int64_t mono_us,
+                              rdmeta_topic_visit_t visit, void *opaque) {
+        const rdmeta_time_t now = {mono_us, 0};
+        rdmeta_image_t *image   = rdmeta_cache_image(c, now);
+        rdmeta_err_t err;
+
+        if (!image)
+                return RDMETA_ERR_NO_MEMORY;
+        err = image_walk(image, prefix, which, mono_us, visit, opaque);
+        rdmeta_image_unref(image); /* its blocks stay, nothing is freed there */
+        return err;
+}
+
 /* The blocks are gathered under the lock and visited without it: the reader
  * that was entered before keeps them. */
 rdmeta_err_t rdmeta_reader_walk(rdmeta_reader_t *r, const char *prefix,
@@ -193,10 +208,10 @@ rdmeta_err_t rdmeta_reader_walk(rdmeta_reader_t *r, const char *prefix,
                 return err;
         }
         rdmeta_reading_enter(&r->reading);
-        err = rdmeta_read_lock(c);
-        if (err) {
+        if (!rdmeta_wait_turn(&c->wait)) {
+                rdmeta_wait_turn_end(&c->wait);
                 rdmeta_reading_leave(&r->reading);
-                return err;
+                return torn_walk(c, &key, which, mono_us, visit, opaque);
         }
         err = rdmeta_tree_make(c);
         if (!err) {
@@ -208,14 +223,14 @@ rdmeta_err_t rdmeta_reader_walk(rdmeta_reader_t *r, const char *prefix,
         }
         if (!err)
                 walk_collect(c, &key, which, mono_us, topics);
-        rdmeta_read_unlock(c);
+        rdmeta_wait_turn_end(&c->wait);
         for (i = 0; i < n && !err; i++)
                 err = visit(opaque, topics[i]);
         rdmeta_reading_leave(&r->reading);
         if (topics) {
-                rdmeta_read_lock(c); /* it was free a moment ago */
+                rdmeta_wait_turn(&c->wait);
                 rdmeta_free(&c->conf.allocator, topics, size);
-                rdmeta_read_unlock(c);
+                rdmeta_wait_turn_end(&c->wait);
         }
         return err;
 }

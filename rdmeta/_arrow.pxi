@@ -93,7 +93,7 @@ cdef class ImageTable(ArrowTable):
 
 
 cdef object arrow_table(rdmeta_reader_t *reader, int32_t table, bint stale, int64_t mono_us):
-    """A table of what `reader` reads. MemoryError, ForkedError."""
+    """A table of what `reader` reads. MemoryError."""
     cdef ImageTable made = ImageTable.__new__(ImageTable, GIVEN)
     cdef rdmeta_time_t now
     now.mono_us = made.now = mono_us

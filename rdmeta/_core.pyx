@@ -144,7 +144,7 @@ cdef class MetadataCache(CacheWriter):
         """A TopicHandle, for who asks about one topic again and again.
 
         The topic need not be known: then its lookups say so until it is. ArgumentError for a name
-        that cannot be, ForkedError in the child of a fork.
+        that cannot be.
         """
         return TopicHandle(self, topic)
 

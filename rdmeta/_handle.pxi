@@ -21,8 +21,6 @@ cdef class TopicHandle:
         self.coarse = cache.monotonic is None
         with nogil:  # a writer may hold the lock that this takes
             self.handle = rdmeta_resolve(owner, name.data, name.len)
-        if self.handle is NULL and getpid() != cache.pid:
-            raise from_code(RDMETA_ERR_FORKED, f"topic {topic!r}")
         if self.handle is NULL:
             raise MemoryError
 

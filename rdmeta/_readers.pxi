@@ -58,7 +58,7 @@ cdef class Readers:
             rdmeta_reader_destroy(self.lenient)
 
     cdef rdmeta_reader_t *make(self, int32_t flags) noexcept:
-        """A new reader; NULL without memory, or in the child of a fork."""
+        """A new reader; NULL without memory."""
         return NULL
 
     cdef int set_clock(self, object clock) except -1:
@@ -107,20 +107,15 @@ cdef class Readers:
             self.pooled[allow_stale] -= 1
             return self.pool[allow_stale][self.pooled[allow_stale]]
         reader = self.make(RDMETA_ALLOW_STALE if allow_stale else 0)
-        if reader is not NULL:
-            return reader
-        if getpid() == self.pid:
+        if reader is NULL:
             raise MemoryError
-        # In the child of a fork there are no writers to be kept from freeing anything.
-        return self.lenient if allow_stale else self.strict
+        return reader
 
     cdef rdmeta_reader_t *take_brokers(self) except NULL:
         """take(), for calls that are not told the time: a reader that follows a file has looked."""
         return self.take(False)
 
     cdef void give(self, bint allow_stale, rdmeta_reader_t *reader) noexcept:
-        if reader is self.strict or reader is self.lenient:
-            return
         if self.pooled[allow_stale] == POOLED_READERS:
             with nogil:
                 rdmeta_reader_destroy(reader)

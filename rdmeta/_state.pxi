@@ -53,7 +53,7 @@ cdef class CacheState(Reading):
         return answered_at(s.shared_deadline_us, self.max_age_us)
 
     def image(self):
-        """What the cache says now, held, as an Image: costs no copy. ForkedError.
+        """What the cache says now, held, as an Image: costs no copy.
 
         `then = cache.image()`, and later `then.diff(cache.image())`. It is written with save().
         """
@@ -62,8 +62,6 @@ cdef class CacheState(Reading):
         self.read_clocks(&now)
         with nogil:
             image = rdmeta_cache_image(self.cache, now)
-        if image is NULL and getpid() != self.pid:
-            raise from_code(RDMETA_ERR_FORKED, "the cache was being written to at the fork")
         return image_of(image)
 
     cdef int read_stats(self, rdmeta_stats_t *out) except -1:

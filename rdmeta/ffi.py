@@ -102,8 +102,7 @@ def image(source: Any) -> Any:
 def reader(source: Any, *, allow_stale: bool = False) -> Any:
     """A new `rdmeta_reader_t *` of a MetadataCache, an Image or what rdmeta.attach() gave.
 
-    Or of what their capsule() returned. One thread at a time may use it. MemoryError also in the
-    child of a fork, where a cache gives no new readers.
+    Or of what their capsule() returned. One thread at a time may use it. MemoryError.
     """
     flags = lib.RDMETA_ALLOW_STALE if allow_stale else 0
     capsule = _capsule(source)

@@ -12,10 +12,11 @@ import traceback
 import warnings
 from collections.abc import Callable
 
+import pyarrow as pa
 import pytest
 from frames import P, T, response
 
-from rdmeta import MetadataCache
+from rdmeta import NOT_CACHED, MetadataCache
 from rdmeta.errors import ForkedError
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no fork()")
@@ -29,12 +30,16 @@ def cache() -> MetadataCache:
     return cache
 
 
-def tell(cache: MetadataCache, epoch: int) -> None:
+def answer(epoch: int) -> bytes:
     rows = [P(i, (epoch + i) % 3 + 1, epoch) for i in range(20)]
-    cache.apply(response(12, [T(name, rows) for name in NAMES]), 12)
+    return response(12, [T(name, rows) for name in NAMES])
 
 
-def in_a_child(act: Callable[[], None]) -> None:
+def tell(cache: MetadataCache, epoch: int) -> None:
+    cache.apply(answer(epoch), 12)
+
+
+def in_a_child(act: Callable[[], bool | None]) -> bool:
     """Do it in the child of a fork, where it has to end in time and without an exception."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # threads are what this is about
@@ -44,13 +49,14 @@ def in_a_child(act: Callable[[], None]) -> None:
         try:
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
             signal.alarm(20)
-            act()
-            code = 7
+            code = 8 if act() else 7
         except BaseException:
             traceback.print_exc()
         finally:
             os._exit(code)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert code in (7, 8)
+    return code == 8
 
 
 def read(cache: MetadataCache) -> None:
@@ -64,6 +70,25 @@ def read(cache: MetadataCache) -> None:
     assert cache.stats()["topics"] == len(NAMES)
 
 
+def walk(cache: MetadataCache) -> None:
+    """All that goes through every topic, or is held: each topic whole, whatever it was at."""
+    names = sorted(NAMES)
+    assert list(cache) == names
+    assert len(cache) == len(names)
+    assert [topic.name for topic in cache.topics(prefix="t1")] == [n for n in names if n[1] == "1"]
+    topics = cache.topics()
+    assert all(len({p.leader_epoch for p in topic.partitions}) == 1 for topic in topics)
+    assert sum(len(cache.partitions_on(broker)) for broker in (1, 2, 3)) == 20 * len(names)
+    image = cache.image()
+    assert image.topics() == topics
+    assert list(image.diff(cache.image())) == []
+    assert pa.table(cache.to_arrow("partitions")).num_rows == 20 * len(names)
+    handle = cache.resolve("t5")
+    assert handle.leader(3) == cache.leader("t5", 3)
+    assert len(handle) == 20
+    assert cache.resolve("not there").state() == NOT_CACHED
+
+
 WRITES: list[Callable[[MetadataCache], object]] = [
     lambda cache: tell(cache, 9),
     lambda cache: cache.apply_failure(NAMES),
@@ -74,6 +99,15 @@ WRITES: list[Callable[[MetadataCache], object]] = [
     lambda cache: cache.wait_change(cache.version),
     lambda cache: cache.wait_for_topic("new", timeout=None),
 ]
+
+
+def is_torn(cache: MetadataCache) -> bool:
+    """Another thread was writing: what changed cannot be told, as it can otherwise."""
+    try:
+        cache.changes()
+    except ForkedError:
+        return True
+    return False
 
 
 def refused(cache: MetadataCache) -> None:
@@ -90,21 +124,28 @@ def test_a_fork_in_the_middle_of_a_write_leaves_a_child_that_reads(cache: Metada
         epoch = 0
         while not stop.is_set():
             epoch += 1
-            tell(cache, epoch)
-            cache.hint(["new"])
+            body = answer(epoch)
+            for _ in range(100):
+                cache.apply(body, 12)
+                cache.hint(["new"])
 
-    def act() -> None:
+    def act() -> bool:
         read(cache)
+        walk(cache)
         refused(cache)
         read(cache)
+        return is_torn(cache)
 
+    walk(cache)  # what is imported for it is not to be again, in each child
     writers = [threading.Thread(target=write) for _ in range(2)]
     for writer in writers:
         writer.start()
     try:
+        torn = 0
         for _ in range(40):
-            in_a_child(act)
+            torn += in_a_child(act)
             time.sleep(0.001)
+        assert torn
     finally:
         stop.set()
         for writer in writers:
@@ -129,6 +170,7 @@ def test_a_child_lets_go_of_all_it_was_born_with() -> None:
 
     for _ in range(5):
         in_a_child(act)
+    walk(held[0])
     for watch in watches:
         watch.close()
     os.close(sink)

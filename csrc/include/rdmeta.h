@@ -161,7 +161,8 @@ RDMETA_API rdmeta_cache_t *rdmeta_cache_ref(rdmeta_cache_t *cache);
 
 /** One reference less; the last one frees. Readers, images and handles hold
  *  one of their own. Watches do not: they must have been destroyed before, and
- *  waiters be back. Threads: any, in a fork's child too. */
+ *  waiters be back. In a child of a fork in the middle of a write it frees
+ *  nothing: that memory goes with the process. Threads: any. */
 RDMETA_API void rdmeta_cache_unref(rdmeta_cache_t *cache);
 
 /* ------------------------------------------------------------------------

@@ -131,8 +131,7 @@ static inline rdmeta_cache_t *rdmeta_cache_from_object(PyObject *object) {
 /** A new reader of a rdmeta.MetadataCache, an Image or what rdmeta.attach()
  *  gave, or of what their capsule() returned; for rdmeta_reader_destroy(), and
  *  good without the object as well. `flags`: RDMETA_ALLOW_STALE or 0. Lets go
- *  of the GIL. NULL with an exception: TypeError, MemoryError (also in the
- *  child of a fork). */
+ *  of the GIL. NULL with an exception: TypeError, MemoryError. */
 static inline rdmeta_reader_t *rdmeta_reader_from_object(PyObject *object,
                                                          int32_t flags) {
         PyObject *capsule = rdmeta_capsule_of(object);

@@ -23,17 +23,16 @@ typedef struct rdmeta_topic rdmeta_topic_t;
 
 /**
  * The handle of a name, with one more reference: the same one whenever it is
- * resolved. Copies `topic`; the handle holds a reference on the cache. NULL:
- * no memory, forked, or a name that cannot be (empty, above 32 767 bytes).
- * Threads: any; takes the writers' lock.
+ * resolved, but perhaps another in a fork's child. Copies `topic`; the handle
+ * holds a reference on the cache. NULL: no memory, or a name that cannot be
+ * (empty, above 32 767 bytes). Threads: any; takes the writers' lock.
  */
 RDMETA_API rdmeta_handle_t *rdmeta_resolve(rdmeta_cache_t *cache,
                                            const char *topic, size_t len);
 /** One more reference; returns `handle`. Threads: any, no lock. */
 RDMETA_API rdmeta_handle_t *rdmeta_handle_ref(rdmeta_handle_t *handle);
-/** One reference less. Threads: any; the last one takes the writers' lock. In
- *  a fork's child too, where the last one does nothing if a write was going on
- *  at the fork. NULL is fine. */
+/** One reference less. NULL is fine. Threads: any; the last one takes the
+ *  writers' lock. */
 RDMETA_API void rdmeta_handle_release(rdmeta_handle_t *handle);
 
 /** The name that was resolved; borrowed from the handle. Threads: any. */

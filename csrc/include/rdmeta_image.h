@@ -6,8 +6,8 @@
  * reading calls of rdmeta_reader.h. Of a cache it shares the blocks, so that
  * taking one copies nothing, and holding one costs what has changed since.
  * What was in flight is no part of it: such a topic is NOT_CACHED in it.
- * In a fork's child an image can be read, saved and compared, whatever was
- * going on at the fork.
+ * In a fork's child an image can be taken, read, saved and compared, whatever
+ * was going on at the fork (rdmeta_reader.h).
  *
  * Threads: any, for every call here but where it says otherwise.
  */
@@ -28,8 +28,7 @@ struct rdmeta_change;
  * What `cache` says now, for rdmeta_image_unref(); holds a reference on the
  * cache.
  * Takes the writers' lock for a moment and copies no topic. `now` is what
- * info says of its taking. NULL: no memory; or forked, in the middle of a
- * write. Threads: any.
+ * info says of its taking. NULL: no memory. Threads: any.
  */
 RDMETA_API rdmeta_image_t *rdmeta_cache_image(rdmeta_cache_t *cache,
                                               rdmeta_time_t now);

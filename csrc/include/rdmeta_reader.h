@@ -8,10 +8,11 @@
  *
  * No lock, no allocation but where it says so. Threads: a reader belongs to
  * one thread at a time, so every call here is that thread's; different readers
- * of one cache may be used at once, and beside any writer. In a fork's child
- * all of it works, but for what needs the writers' lock - rdmeta_reader_new()
- * and rdmeta_reader_walk(), of a cache and of an image taken of one - if a
- * write was going on at the fork.
+ * of one cache may be used at once, and beside any writer.
+ *
+ * In a fork's child all of it works, whatever other threads were at: what is
+ * read there is what the cache said at the fork. In the middle of a write that
+ * is of each topic what it was either before or after.
  */
 #ifndef RDMETA_READER_H
 #define RDMETA_READER_H
@@ -28,8 +29,8 @@ typedef struct rdmeta_reader rdmeta_reader_t;
 enum { RDMETA_ALLOW_STALE = 1 << 0 };
 
 /** A reader, flags RDMETA_ALLOW_STALE or 0, for rdmeta_reader_destroy(). Holds
- *  a reference on the cache. NULL: no memory, or forked. Threads: any; may wait
- *  for a writer, unlike what the reader is for: make it ahead of time. */
+ *  a reference on the cache. NULL: no memory. Threads: any; may wait for a
+ *  writer, unlike what the reader is for: make it ahead of time. */
 RDMETA_API rdmeta_reader_t *rdmeta_reader_new(rdmeta_cache_t *cache,
                                               int32_t flags);
 /** The end of a reader of a cache, an image or a file. NULL is fine.
@@ -173,8 +174,8 @@ typedef int32_t (*rdmeta_topic_visit_t)(void *opaque,
  * Visit topics whose names begin with `prefix` in the order of their bytes,
  * as they stood at one version; a visit that returns other than 0 ends it and
  * is returned. No lock is held during visits and the cache may be written to
- * meanwhile. May build the ordered index: NO_MEMORY. FORKED. MALFORMED (an
- * image's). Threads: the reader's.
+ * meanwhile. May build the ordered index: NO_MEMORY. MALFORMED (an image's).
+ * Threads: the reader's.
  */
 RDMETA_API rdmeta_err_t rdmeta_reader_walk(rdmeta_reader_t *reader,
                                            const char *prefix, size_t len,

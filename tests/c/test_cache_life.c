@@ -1,10 +1,8 @@
 /*
  * A cache's time and life: deadlines at the ends of the clock, configurations,
- * references, forks.
+ * references.
  */
 #include "cache_world.h"
-
-#include <sys/wait.h>
 
 /* ---- time -------------------------------------------------------------- */
 
@@ -105,53 +103,6 @@ static void test_references_are_counted(void) {
         rdmeta_reader_destroy(r);
 }
 
-/* In a child reads go on, and whoever writes is told. */
-static void forked(cw_t *w) {
-        const rdmeta_str_t name = {"t", 1};
-        rdmeta_str_t ask;
-        uint64_t until;
-        int32_t resync;
-        size_t n;
-
-        CHECK(cw_leader(w, "t", 0) == 1);
-        CHECK(rdmeta_cache_apply(w->cache, "", 0, 12, NULL, w->now, NULL) ==
-              RDMETA_ERR_FORKED);
-        CHECK(rdmeta_cache_apply_failure(w->cache, NULL, w->now) ==
-              RDMETA_ERR_FORKED);
-        CHECK(rdmeta_cache_hint(w->cache, &name, 1, 0, 0, w->now, &ask, &n) ==
-              RDMETA_ERR_FORKED);
-        CHECK(rdmeta_cache_purge_hints(w->cache, NULL, 0, w->now) ==
-              RDMETA_ERR_FORKED);
-        CHECK(rdmeta_cache_purge(w->cache, w->now) == RDMETA_ERR_FORKED);
-        CHECK(rdmeta_cache_sweep(w->cache, w->now) == INT64_MAX);
-        CHECK(rdmeta_cache_changes(w->cache, 0, NULL, NULL, &until,
-                                   &resync) == RDMETA_ERR_FORKED);
-        CHECK(rdmeta_cache_wait(w->cache, 9, NULL, 0, -1) == 0);
-        rdmeta_reader_destroy(w->reader);
-        rdmeta_reader_destroy(w->stale);
-        rdmeta_cache_unref(w->cache);
-        CHECK(w->heap.bytes == 0);
-}
-
-static void test_a_forked_child_reads_and_destroys(void) {
-        int status;
-        pid_t pid;
-        cw_t w;
-
-        cw_init(&w, NULL);
-        CHECK(!cw_all(&w, "t#a 0:1@1"));
-        rdmeta_wait_lock(&w.cache->wait); /* held by a thread not there */
-        pid = fork();
-        CHECK(pid >= 0);
-        if (!pid) {
-                forked(&w);
-                _exit(0);
-        }
-        rdmeta_wait_unlock(&w.cache->wait);
-        CHECK(waitpid(pid, &status, 0) == pid && status == 0);
-        cw_destroy(&w);
-}
-
 int main(void) {
         test_begin(60);
         RUN(test_lifetimes_without_end_do_not_overflow);
@@ -159,6 +110,5 @@ int main(void) {
         RUN(test_a_full_refresh_is_valid_for_max_age_from_then_on);
         RUN(test_a_configuration_that_cannot_be_is_refused);
         RUN(test_references_are_counted);
-        RUN(test_a_forked_child_reads_and_destroys);
         return 0;
 }

@@ -327,77 +327,6 @@ static void test_in_a_forks_child_images_are_read_taken_and_let_go(void) {
         cw_destroy(&w);
 }
 
-static int32_t count_topic(void *opaque, const rdmeta_topic_t *t) {
-        (void)t;
-        ++*(int *)opaque;
-        return 0;
-}
-
-static int32_t count_change(void *opaque, const rdmeta_change_t *change) {
-        (void)change;
-        ++*(int *)opaque;
-        return 0;
-}
-
-/* All that needs memory. */
-static void read_alone(rdmeta_image_t *image, rdmeta_image_t *older,
-                       const char *path, rdmeta_time_t now) {
-        rdmeta_reader_t *r = rdmeta_image_reader(image, 0);
-        int topics = 0, changes = 0;
-        rdmeta_image_t *file;
-
-        CHECK(r && rdmeta_leader(r, "a", 1, 0, now.mono_us) == 3);
-        CHECK(!rdmeta_reader_walk(r, "", 0, 7, now.mono_us, count_topic,
-                                  &topics));
-        CHECK(topics == 2);
-        rdmeta_reader_destroy(r);
-        CHECK(!rdmeta_image_diff(older, image, count_change, &changes));
-        CHECK(changes);
-        CHECK(!rdmeta_image_save(image, path, 0));
-        file = iw_open(path, 0, now);
-        iw_same(file, image, now.mono_us);
-        rdmeta_image_unref(file);
-}
-
-/* Another thread was writing: the lock is nobody's to free in the child. */
-static void test_a_fork_in_the_middle_of_a_write_leaves_images_readable(void) {
-        const char *path = iw_path("fork");
-        rdmeta_image_t *image, *next;
-        rdmeta_reader_t *r;
-        int status;
-        pid_t pid;
-        cw_t w;
-
-        cw_init(&w, NULL);
-        CHECK(!cw_say(&w, "a#a 0:1@1 1:2@1; b 0:1"));
-        image = rdmeta_cache_image(w.cache, w.now);
-        r     = rdmeta_image_reader(image, 0);
-        CHECK(image && r);
-        CHECK(!cw_say(&w, "a#a 0:3@2 1:2@1"));
-        next = iw_image(&w);
-        rdmeta_wait_lock(&w.cache->wait);
-        pid = fork();
-        CHECK(pid >= 0);
-        if (pid == 0) {
-                alarm(20);
-                CHECK(!rdmeta_cache_image(w.cache, w.now));
-                CHECK(rdmeta_leader(r, "a", 1, 0, w.now.mono_us) == 1);
-                /* As if its thread had been about to allocate. */
-                w.cache->holds.alone = (int32_t)getppid();
-                read_alone(next, image, path, w.now);
-                rdmeta_reader_destroy(r);
-                rdmeta_image_unref(image);
-                rdmeta_image_unref(next);
-                _Exit(0);
-        }
-        rdmeta_wait_unlock(&w.cache->wait);
-        CHECK(waitpid(pid, &status, 0) == pid && status == 0);
-        rdmeta_reader_destroy(r);
-        rdmeta_image_unref(image);
-        rdmeta_image_unref(next);
-        cw_destroy(&w);
-}
-
 int main(void) {
         test_begin(60);
         RUN(test_each_cache_has_a_session_of_its_own);
@@ -409,6 +338,5 @@ int main(void) {
         RUN(test_what_was_in_flight_does_not_become_a_topic_of_an_image);
         RUN(test_deadlines_stand_still_when_a_table_has_been_replaced);
         RUN(test_in_a_forks_child_images_are_read_taken_and_let_go);
-        RUN(test_a_fork_in_the_middle_of_a_write_leaves_images_readable);
         return 0;
 }
