@@ -35,8 +35,8 @@ void rdmeta_file_reasons_fill(const rdmeta_file_reasons_t *r,
 
 /* ---- reading ------------------------------------------------------------- */
 
-/* Texts follow each other, none is longer than one can be, and the last one
- * ends where the section does. */
+/* Texts follow each other, none is longer than one can be (one that ended
+ * before it began would be), and the last one ends where the section does. */
 rdmeta_err_t rdmeta_file_reasons_open(rdmeta_file_t *f) {
         const rdmeta_file_section_t *s =
                 &f->head.sections[RDMETA_FILE_REASONS];
@@ -47,8 +47,7 @@ rdmeta_err_t rdmeta_file_reasons_open(rdmeta_file_t *f) {
                 return RDMETA_ERR_MALFORMED;
         f->reasons = (const uint32_t *)(const void *)(f->base + s->offset);
         for (i = 0; i < n; i++) {
-                if (f->reasons[i] < last ||
-                    f->reasons[i] - last > RDMETA_REASON_MAX)
+                if (f->reasons[i] - last > RDMETA_REASON_MAX)
                         return RDMETA_ERR_MALFORMED;
                 last = f->reasons[i];
         }

@@ -82,6 +82,12 @@ static void test_an_answer_of_which_nothing_is_learned_gives_no_reason(void) {
         all_for(&w, 3, "age", "a#a 0:2@4; b 0:1@5"); /* it stays as it was */
         SAID(&w, w.reader, "a", "1 start");
         SAID(&w, w.reader, "b", "3 age");
+        all_for(&w, 2, "age", "a#a 0:1@5; b 0:1@5");
+        all_for(&w, 1, "again", "a#a 0:1@5; b 0:1@5"); /* of all at once */
+        say_for(&w, 3, "late", "b!5");
+        all_for(&w, 3, "late", "a#a 0:2@4; b!5");
+        SAID(&w, w.reader, "a", "1 again");
+        SAID(&w, w.reader, "b", "1 again");
         cw_destroy(&w);
 }
 
