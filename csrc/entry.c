@@ -272,13 +272,13 @@ void rdmeta_entry_settle(rdmeta_cache_t *c, rdmeta_entry_t *e,
                 rdmeta_entry_list(c, e, RDMETA_EXPIRY_NONE, 0);
         } else if (e->topic->state == RDMETA_TOPIC_MISSING) {
                 /* Overdue: the next sweep removes it. */
-                if (deadline == RDMETA_DEADLINE_ASKED)
+                if (rdmeta_deadline_is_asked(deadline))
                         rdmeta_entry_deadline(c, e, mono_us - 1);
                 rdmeta_entry_list(c, e, list, mono_us);
         } else {
                 /* What is not valid is remembered for max age, so that a
                  * stale answer does not pass as the first. */
-                if (deadline == RDMETA_DEADLINE_ASKED)
+                if (rdmeta_deadline_is_asked(deadline))
                         rdmeta_entry_deadline(c, e, mono_us - 1);
                 rdmeta_entry_list(c, e, RDMETA_EXPIRY_RETAINED,
                                   rdmeta_expiry_after(mono_us,

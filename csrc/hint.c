@@ -6,10 +6,10 @@
  * block of its own; what is stale or was answered negatively keeps its block
  * and only moves to the list of hints.
  *
- * A block has one deadline, and that of a name only remembered says "asked":
- * until when is the entry's to know. So past a hint's time readers of such a
- * name are told to wait until the next sweep ends it; rdmeta_cache_hint() looks
- * at the time itself, so nobody is kept from asking.
+ * A block has one deadline, and that of a name only remembered says "asked
+ * until", which is no time that a deadline could be (rdmeta_deadline_asked()).
+ * So past a hint's time its readers are no longer told to wait, nor is anybody
+ * kept from asking, whether a sweep has ended it or not.
  */
 #include "apply.h"
 
@@ -76,7 +76,7 @@ static void hint_known(rdmeta_cache_t *c, rdmeta_entry_t *e, int list,
         else if (state == RDMETA_TOPIC_GONE ||
                  (state != RDMETA_TOPIC_VALID &&
                   rdmeta_view_deadline(&c->root, e->topic) < mono_us))
-                rdmeta_entry_deadline(c, e, RDMETA_DEADLINE_ASKED);
+                rdmeta_entry_deadline(c, e, rdmeta_deadline_asked(due));
         rdmeta_entry_list(c, e, list, due);
 }
 

@@ -13,7 +13,7 @@ RDMETA_INLINE const rdmeta_held_t *held(const rdmeta_image_t *image) {
 static int64_t held_deadline(const rdmeta_held_t *h, int64_t own) {
         if (own == RDMETA_DEADLINE_SHARED)
                 return h->shared_deadline;
-        return own == RDMETA_DEADLINE_ASKED ? RDMETA_DEADLINE_ASKED + 1 : own;
+        return rdmeta_deadline_unasked(own);
 }
 
 /* The topic that slot `k` of the names led to. */

@@ -35,7 +35,8 @@ static void file_times(const rdmeta_image_t *image, rdmeta_seen_t *seen) {
         const int64_t own = atomic_load_explicit(&seen->topic->deadline,
                                                  memory_order_relaxed);
 
-        seen->deadline = rdmeta_file_plus(own, rdmeta_file_of(image)->taken_us);
+        seen->deadline = rdmeta_deadline_unasked(
+                rdmeta_file_plus(own, rdmeta_file_of(image)->taken_us));
         seen->said     = rdmeta_topic_said(seen->topic);
 }
 

@@ -82,10 +82,11 @@ enum {
 
 /* A deadline: the time of the last all-topics answer's, held once a cache. */
 #define RDMETA_DEADLINE_SHARED INT64_MIN
-/* A deadline: long past, and asked for again. */
+/* A deadline: long past, and asked for again, for as long as anybody says. */
 #define RDMETA_DEADLINE_ASKED (INT64_MIN + 1)
 /* Less this: a deadline that is not to count, as if it were past. It still
- * tells when the topic was answered. Real ones are plain. */
+ * tells when the topic was answered. Less it twice: long past, and asked for
+ * again until then. Real ones are plain. */
 #define RDMETA_DEADLINE_PAST (INT64_C(1) << 61)
 
 /* In place of a leader's width: ids are not 0..count-1 (and leaders are four
@@ -318,8 +319,35 @@ static inline int rdmeta_deadline_plain(int64_t deadline) {
                deadline < RDMETA_DEADLINE_PAST / 2;
 }
 
-/* What it was before it was made past. */
+static inline int64_t rdmeta_deadline_asked(int64_t until) {
+        return rdmeta_deadline_plain(until) ? until - 2 * RDMETA_DEADLINE_PAST
+                                            : RDMETA_DEADLINE_ASKED;
+}
+
+/* Until when it is asked for; INT64_MIN: it is not. */
+static inline int64_t rdmeta_deadline_asked_until(int64_t deadline) {
+        if (deadline == RDMETA_DEADLINE_ASKED)
+                return INT64_MAX;
+        if (deadline < 0 &&
+            rdmeta_deadline_plain(deadline + 2 * RDMETA_DEADLINE_PAST))
+                return deadline + 2 * RDMETA_DEADLINE_PAST;
+        return INT64_MIN;
+}
+
+static inline int rdmeta_deadline_is_asked(int64_t deadline) {
+        return rdmeta_deadline_asked_until(deadline) != INT64_MIN;
+}
+
+/* As if nobody had asked: long past, and no more. */
+static inline int64_t rdmeta_deadline_unasked(int64_t deadline) {
+        return rdmeta_deadline_is_asked(deadline) ? RDMETA_DEADLINE_ASKED + 1
+                                                  : deadline;
+}
+
+/* What it was before it was made past; that it was asked for is not told. */
 static inline int64_t rdmeta_deadline_told(int64_t deadline) {
+        if (rdmeta_deadline_is_asked(deadline))
+                return RDMETA_DEADLINE_ASKED;
         if (deadline < 0 && deadline > INT64_MIN / 2 &&
             rdmeta_deadline_plain(deadline + RDMETA_DEADLINE_PAST))
                 return deadline + RDMETA_DEADLINE_PAST;

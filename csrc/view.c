@@ -5,8 +5,10 @@ rdmeta_err_t rdmeta_view_state_at(const rdmeta_topic_t *t, int64_t deadline,
         if (t->state == RDMETA_TOPIC_VALID)
                 return deadline >= mono_us || stale_ok ? RDMETA_OK
                                                        : RDMETA_STALE;
-        if (deadline == RDMETA_DEADLINE_ASKED)
-                return RDMETA_WAITING;
+        if (rdmeta_deadline_is_asked(deadline))
+                return rdmeta_deadline_asked_until(deadline) >= mono_us
+                               ? RDMETA_WAITING
+                               : RDMETA_NOT_CACHED;
         if (deadline < mono_us)
                 return RDMETA_NOT_CACHED;
         switch (t->state) {

@@ -127,10 +127,8 @@ class Model:
             return "valid" if now <= entry.until else "stale"
         if entry and entry.state != "gone" and now <= entry.until:
             return "unknown" if entry.state == "missing" else entry.state
-        return "waiting" if self.is_shown(name) and self.in_flight(name, now) else "not cached"
-
-    def is_shown(self, name: str) -> bool:
-        return name in self.hints and self.hints[name].shown
+        shown = name in self.hints and self.hints[name].shown
+        return "waiting" if shown and self.in_flight(name, now) else "not cached"
 
     def in_flight(self, name: str, now: float) -> bool:
         return name in self.hints and now <= self.hints[name].until

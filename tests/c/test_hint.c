@@ -167,6 +167,87 @@ static void test_a_hint_on_what_is_over_waits(void) {
         cw_destroy(&w);
 }
 
+/* Unknown, denied, absent, gone: all over, asked for, and past the hint. */
+static void over(cw_t *w) {
+        cw_init(w, NULL);
+        CHECK(!cw_all(w, "u!3; d!29; m#m 0:1@5; g#g 0:1@5; v#v 0:1@1"));
+        CHECK(!cw_all(w, "u!3; d!29; m#m 0:1@5; v#v 0:1@1"));
+        w->broker = 2;
+        CHECK(!cw_all(w, "u!3; d!29; m#m 0:1@5; v#v 0:1@1")); /* g is gone */
+        w->broker = 1;
+        CHECK(!cw_all(w, "u!3; d!29; v#v 0:1@1")); /* m is absent */
+        cw_pass(w, 20 * CW_S);
+        CHECK_TEXT(cw_hint(w, "u d m g", 0), "u d m g");
+}
+
+static void read_over(cw_t *w, int32_t wanted) {
+        static const char *const names[] = {"u", "d", "m", "g"};
+        int i;
+
+        for (i = 0; i < 4; i++) {
+                CHECK(cw_state(w, names[i]) == wanted);
+                CHECK(cw_leader(w, names[i], 0) == wanted);
+                CHECK(cw_leader_stale(w, names[i], 0) == wanted);
+        }
+}
+
+static void test_a_hint_on_what_is_over_ends_in_time_without_a_sweep(void) {
+        int replaced;
+        cw_t w;
+
+        for (replaced = 0; replaced < 2; replaced++) {
+                over(&w);
+                if (replaced) {
+                        cw_pass(&w, 30 * CW_S);
+                        CHECK_TEXT(cw_hint(&w, "u d m g",
+                                           RDMETA_HINT_REPLACE),
+                                   "u d m g");
+                }
+                cw_pass(&w, 60 * CW_S);
+                read_over(&w, RDMETA_WAITING);
+                cw_pass(&w, 1);
+                read_over(&w, RDMETA_NOT_CACHED);
+                CHECK(cw_stats(&w).hints == 4); /* nobody has swept */
+                cw_sweep(&w);
+                read_over(&w, RDMETA_NOT_CACHED);
+                CHECK(cw_stats(&w).hints == 0);
+                cw_destroy(&w);
+        }
+}
+
+static int64_t deadline_of(rdmeta_reader_t *r, const char *name,
+                           int64_t mono_us) {
+        const rdmeta_topic_t *t;
+        rdmeta_topic_info_t info;
+
+        rdmeta_reader_enter(r);
+        rdmeta_topic_find(r, name, strlen(name), mono_us, &t);
+        CHECK(t);
+        rdmeta_topic_info(r, t, mono_us, &info);
+        rdmeta_reader_leave(r);
+        return info.deadline_us;
+}
+
+/* Until when it is asked for is no deadline, and no image's. */
+static void test_that_it_is_asked_for_is_no_deadline_of_a_topic(void) {
+        rdmeta_image_t *image;
+        rdmeta_reader_t *r;
+        cw_t w;
+
+        over(&w);
+        CHECK(deadline_of(w.reader, "u", w.now.mono_us) ==
+              RDMETA_DEADLINE_ASKED);
+        image = rdmeta_cache_image(w.cache, w.now);
+        r     = rdmeta_image_reader(image, 0);
+        CHECK(r && rdmeta_leader(r, "u", 1, 0, w.now.mono_us) ==
+                           RDMETA_NOT_CACHED);
+        CHECK(deadline_of(r, "u", w.now.mono_us) ==
+              RDMETA_DEADLINE_ASKED + 1);
+        rdmeta_reader_destroy(r);
+        rdmeta_image_unref(image);
+        cw_destroy(&w);
+}
+
 /* A hint in flight does not keep an absent topic alive for good. */
 static void test_a_hint_on_an_absent_topic_only_postpones_its_end(void) {
         cw_t w;
@@ -308,6 +389,8 @@ int main(void) {
         RUN(test_a_hint_replaced_lasts_from_then_on);
         RUN(test_a_hint_never_hides_what_is_known);
         RUN(test_a_hint_on_what_is_over_waits);
+        RUN(test_a_hint_on_what_is_over_ends_in_time_without_a_sweep);
+        RUN(test_that_it_is_asked_for_is_no_deadline_of_a_topic);
         RUN(test_a_hint_on_an_absent_topic_only_postpones_its_end);
         RUN(test_an_answer_that_teaches_nothing_ends_the_hint);
         RUN(test_no_names_are_no_hints);

@@ -332,6 +332,43 @@ static void test_any_allocation_may_fail_and_leaves_nothing(void) {
         cw_destroy(&w);
 }
 
+/* A file's block says that its name is in flight, which no image is to say. */
+static void test_nothing_is_in_flight_because_a_file_says_so(void) {
+        static const char name[] = "a.name.that.nobody.answers";
+        const char *path         = iw_path("asked");
+        rdmeta_image_t *image;
+        rdmeta_reader_t *r;
+        int64_t asked;
+        uint8_t *bytes, *at;
+        size_t size;
+        cw_t w, v;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_all(&w, "a.name.that.nobody.answers!3"));
+        rdmeta_image_unref(through_a_file(&w, "asked"));
+        bytes = iw_read(path, &size);
+        at    = memmem(bytes, size, name, sizeof(name) - 1);
+        CHECK(at);
+        asked = rdmeta_deadline_asked(w.now.mono_us + CW_S) - w.now.mono_us;
+        memcpy(at - offsetof(rdmeta_topic_t, name) +
+                       offsetof(rdmeta_topic_t, deadline),
+               &asked, sizeof(asked));
+        iw_write(path, bytes, size);
+        image = iw_open(path, 0, w.now);
+        r     = rdmeta_image_reader(image, 0);
+        CHECK(r && rdmeta_leader(r, name, sizeof(name) - 1, 0,
+                                 w.now.mono_us) == RDMETA_NOT_CACHED);
+        rdmeta_reader_destroy(r);
+        warm(&v, &w, image);
+        CHECK(cw_state(&v, name) == RDMETA_NOT_CACHED);
+        CHECK_TEXT(cw_hint(&v, name, 0), name);
+        CHECK(cw_state(&v, name) == RDMETA_WAITING);
+        rdmeta_image_unref(image);
+        free(bytes);
+        cw_destroy(&w);
+        cw_destroy(&v);
+}
+
 static void test_a_forks_child_may_not(void) {
         rdmeta_image_t *image;
         int status;
@@ -369,6 +406,7 @@ int main(void) {
         RUN(test_a_cache_that_knows_something_refuses);
         RUN(test_images_of_the_empty_cache_stay_empty);
         RUN(test_any_allocation_may_fail_and_leaves_nothing);
+        RUN(test_nothing_is_in_flight_because_a_file_says_so);
         RUN(test_a_forks_child_may_not);
         return 0;
 }
