@@ -3,31 +3,51 @@
 #include "alloc.h"
 
 /* From CHUNK_LARGE bytes on, chunks are large pages. */
-enum { CHUNK_MIN = 16 << 10, CHUNK_LARGE = 16 << 20 };
+enum {
+        CHUNK_MIN   = 16 << 10,
+        CHUNK_LARGE = 16 << 20,
+        /* What a chunk's end may leave unused of what was reserved. */
+        CHUNK_REST = 1 << 10
+};
 
 void rdmeta_slab_init(rdmeta_slab_t *slab, const rdmeta_allocator_t *allocator,
                       size_t unit, size_t lead) {
         memset(slab, 0, sizeof(*slab));
         slab->allocator = allocator;
         slab->lead      = (unsigned)lead;
+        slab->least     = 2 * CHUNK_MIN;
         while (((size_t)1 << slab->shift) < unit)
                 slab->shift++;
 }
 
-void rdmeta_slab_destroy(rdmeta_slab_t *slab) {
-        rdmeta_slab_chunk_t *chunk = slab->chunks;
+static void chunk_free(rdmeta_slab_t *slab, rdmeta_slab_chunk_t *chunk) {
+        slab->bytes -= chunk->size;
+#ifdef RDMETA_SLAB_ASAN
+        ASAN_UNPOISON_MEMORY_REGION(chunk, chunk->size);
+#endif
+        rdmeta_free(slab->allocator, chunk, chunk->size);
+}
 
+static void chunks_free(rdmeta_slab_t *slab, rdmeta_slab_chunk_t *chunk) {
         while (chunk) {
                 rdmeta_slab_chunk_t *next = chunk->next;
-#ifdef RDMETA_SLAB_ASAN
-                ASAN_UNPOISON_MEMORY_REGION(chunk, chunk->size);
-#endif
-                rdmeta_free(slab->allocator, chunk, chunk->size);
+
+                chunk_free(slab, chunk);
                 chunk = next;
         }
-        slab->chunks = NULL;
+}
+
+void rdmeta_slab_destroy(rdmeta_slab_t *slab) {
+        chunks_free(slab, slab->chunks);
+        chunks_free(slab, slab->fresh);
+        rdmeta_free(slab->allocator, slab->leaving,
+                    slab->leaving_room * sizeof(*slab->leaving));
+        slab->chunks = slab->fresh = NULL;
+        slab->leaving = NULL;
         slab->cur = slab->end = NULL;
 }
+
+/* ---- chunks -------------------------------------------------------------- */
 
 /* The first address from `p` on that can be handed out. */
 static char *slab_align(const rdmeta_slab_t *slab, char *p) {
@@ -37,13 +57,39 @@ static char *slab_align(const rdmeta_slab_t *slab, char *p) {
         return p + slab->lead + (((at + unit - 1) & ~(unit - 1)) - at);
 }
 
-/* What is left of the old chunk is too small for what is wanted now, but
- * another piece will fit it. */
-static void slab_keep_rest(rdmeta_slab_t *slab) {
-        const size_t units = (size_t)(slab->end - slab->cur) >> slab->shift;
+static char *chunk_first(const rdmeta_slab_t *slab,
+                         rdmeta_slab_chunk_t *chunk) {
+        return slab_align(slab, (char *)(chunk + 1));
+}
 
-        if (units && units < RDMETA_SLAB_LISTS)
-                rdmeta_slab_free(slab, slab->cur, units << slab->shift);
+static char *chunk_end(const rdmeta_slab_t *slab, rdmeta_slab_chunk_t *chunk) {
+        return (char *)chunk + chunk->size - slab->lead;
+}
+
+/* What its pieces can take. */
+static size_t chunk_room(const rdmeta_slab_t *slab,
+                         rdmeta_slab_chunk_t *chunk) {
+        const size_t room = (size_t)(chunk_end(slab, chunk) -
+                                     chunk_first(slab, chunk));
+
+        return room >> slab->shift << slab->shift;
+}
+
+/* Of cur's chunk, what has not been handed out. */
+static size_t slab_rest(const rdmeta_slab_t *slab) {
+        return (size_t)(slab->end - slab->cur) >> slab->shift << slab->shift;
+}
+
+/* What is left of the old chunk is too small for what is wanted now, but
+ * others will fit it. */
+static void slab_keep_rest(rdmeta_slab_t *slab) {
+        size_t units = slab_rest(slab) >> slab->shift, n;
+
+        for (; units; units -= n) {
+                n = units < RDMETA_SLAB_LISTS ? units : RDMETA_SLAB_LISTS - 1;
+                rdmeta_slab_free(slab, slab->cur, n << slab->shift);
+                slab->cur += n << slab->shift;
+        }
         slab->cur = slab->end;
 }
 
@@ -52,38 +98,76 @@ static size_t chunk_size(const rdmeta_slab_t *slab) {
 
         if (size < CHUNK_MIN)
                 return CHUNK_MIN;
-        if (slab->bytes >= CHUNK_LARGE)
-                return (size / RDMETA_ALLOC_LARGE + 1) * RDMETA_ALLOC_LARGE;
-        return size & ~(size_t)7;
+        return slab->bytes >= CHUNK_LARGE ? RDMETA_ALLOC_LARGE
+                                          : size & ~(size_t)7;
 }
 
-static int slab_chunk_add(rdmeta_slab_t *slab, size_t size) {
+/* At the end of `fresh`; NULL: no memory. */
+static rdmeta_slab_chunk_t *chunk_new(rdmeta_slab_t *slab, size_t size) {
+        rdmeta_slab_chunk_t **at = &slab->fresh;
         rdmeta_slab_chunk_t *chunk =
                 (rdmeta_slab_chunk_t *)rdmeta_alloc_large(
                         slab->allocator, size);
 
         if (!chunk)
-                return 0;
-        slab_keep_rest(slab);
-        chunk->next  = slab->chunks;
-        chunk->size  = size;
-        slab->chunks = chunk;
-        slab->cur    = slab_align(slab, (char *)(chunk + 1));
-        slab->end    = (char *)chunk + size - slab->lead;
+                return NULL;
+        while (*at)
+                at = &(*at)->next;
+        *at         = chunk;
+        chunk->next = NULL;
+        chunk->size = size;
         slab->bytes += size;
+        return chunk;
+}
+
+static int chunk_begin(rdmeta_slab_t *slab) {
+        rdmeta_slab_chunk_t *chunk = slab->fresh;
+
+        if (!chunk && !chunk_new(slab, chunk_size(slab)))
+                return 0;
+        chunk = slab->fresh;
+        slab_keep_rest(slab);
+        slab->fresh  = chunk->next;
+        chunk->next  = slab->chunks;
+        slab->chunks = chunk;
+        slab->cur    = chunk_first(slab, chunk);
+        slab->end    = chunk_end(slab, chunk);
         return 1;
 }
 
-void rdmeta_slab_reserve(rdmeta_slab_t *slab, size_t bytes) {
-        size_t size = sizeof(rdmeta_slab_chunk_t) + slab->lead +
-                      ((size_t)2 << slab->shift) + bytes;
+static size_t fresh_room(const rdmeta_slab_t *slab) {
+        rdmeta_slab_chunk_t *chunk = slab->fresh;
+        size_t room                = 0;
 
-        /* Nearly a large page: have it. */
-        if (size % RDMETA_ALLOC_LARGE > RDMETA_ALLOC_LARGE / 8 * 7)
-                size = (size / RDMETA_ALLOC_LARGE + 1) * RDMETA_ALLOC_LARGE;
-        if ((size_t)(slab->end - slab->cur) < bytes)
-                slab_chunk_add(slab, size & ~(size_t)7);
+        for (; chunk; chunk = chunk->next)
+                room += chunk_room(slab, chunk);
+        return room;
 }
+
+void rdmeta_slab_reserve(rdmeta_slab_t *slab, size_t bytes) {
+        const size_t own = sizeof(rdmeta_slab_chunk_t) + 2 * slab->lead +
+                           ((size_t)2 << slab->shift);
+        const size_t had = slab_rest(slab) + fresh_room(slab);
+        const rdmeta_slab_chunk_t *chunk;
+        size_t size;
+
+        bytes = bytes > had ? bytes - had : 0;
+        while (bytes) {
+                size = (bytes < RDMETA_ALLOC_LARGE ? bytes + own + 7
+                                                   : RDMETA_ALLOC_LARGE) &
+                       ~(size_t)7;
+                /* Nearly a large page: have it. */
+                if (size > RDMETA_ALLOC_LARGE / 8 * 7)
+                        size = RDMETA_ALLOC_LARGE;
+                chunk = chunk_new(slab, size);
+                if (!chunk)
+                        break;
+                size -= size > 2 * CHUNK_REST ? own + CHUNK_REST : own;
+                bytes = bytes > size ? bytes - size : 0;
+        }
+}
+
+/* ---- pieces -------------------------------------------------------------- */
 
 /* Before a large piece stands how far from its begin it was handed out. */
 static size_t large_size(const rdmeta_slab_t *slab, size_t units) {
@@ -96,7 +180,7 @@ void *rdmeta_slab_alloc_slow(rdmeta_slab_t *slab, size_t units) {
         uint32_t off;
 
         if (units < RDMETA_SLAB_LISTS) {
-                if (!slab_chunk_add(slab, chunk_size(slab)))
+                if (!chunk_begin(slab))
                         return NULL;
                 return rdmeta_slab_alloc(slab, units << slab->shift);
         }
@@ -118,4 +202,217 @@ void rdmeta_slab_free_large(rdmeta_slab_t *slab, void *p, size_t units) {
         memcpy(&off, at - slab->lead - sizeof(off), sizeof(off));
         slab->bytes -= size;
         rdmeta_free(slab->allocator, at - off, size);
+}
+
+/* ---- leaving ------------------------------------------------------------- */
+
+/* Of n chunks by address, the one that `p` lies in; NULL: none of them. */
+static rdmeta_slab_chunk_t *chunk_of(rdmeta_slab_chunk_t *const *all, size_t n,
+                                     const void *p) {
+        const uintptr_t at = (uintptr_t)p;
+        size_t lo          = 0;
+
+        while (n > 1) { /* all[lo], if any */
+                const size_t half = n / 2;
+
+                if ((uintptr_t)all[lo + half] <= at)
+                        lo += half;
+                n -= half;
+        }
+        if (!n || at - (uintptr_t)all[lo] >= all[lo]->size)
+                return NULL;
+        return all[lo];
+}
+
+int rdmeta_slab_leaves(const rdmeta_slab_t *slab, const void *p) {
+        return chunk_of(slab->leaving, slab->n_leaving, p) != NULL;
+}
+
+static void leaving_end(rdmeta_slab_t *slab) {
+        const size_t size = slab->leaving_room * sizeof(*slab->leaving);
+
+        rdmeta_free(slab->allocator, slab->leaving, size);
+        slab->bytes -= size;
+        slab->leaving      = NULL;
+        slab->leaving_room = 0;
+}
+
+static void chunk_leave(rdmeta_slab_t *slab, rdmeta_slab_chunk_t *chunk) {
+        rdmeta_slab_chunk_t **at = &slab->chunks;
+        size_t i                 = 0;
+
+        while (*at != chunk)
+                at = &(*at)->next;
+        *at = chunk->next;
+        while (slab->leaving[i] != chunk)
+                i++;
+        slab->n_leaving--;
+        memmove(&slab->leaving[i], &slab->leaving[i + 1],
+                (slab->n_leaving - i) * sizeof(*slab->leaving));
+        chunk_free(slab, chunk);
+        if (!slab->n_leaving)
+                leaving_end(slab);
+}
+
+int rdmeta_slab_left(rdmeta_slab_t *slab, void *p, size_t bytes) {
+        rdmeta_slab_chunk_t *chunk =
+                chunk_of(slab->leaving, slab->n_leaving, p);
+
+        if (!chunk)
+                return 0;
+        rdmeta_slab_forget(slab, p, bytes);
+        chunk->live -= bytes;
+        if (!chunk->live)
+                chunk_leave(slab, chunk);
+        return 1;
+}
+
+static int by_address(const void *a, const void *b) {
+        const uintptr_t x = (uintptr_t)*(rdmeta_slab_chunk_t *const *)a;
+        const uintptr_t y = (uintptr_t)*(rdmeta_slab_chunk_t *const *)b;
+
+        return (x > y) - (x < y);
+}
+
+/* The emptiest first. */
+static int by_free(const void *a, const void *b) {
+        const rdmeta_slab_chunk_t *x = *(rdmeta_slab_chunk_t *const *)a;
+        const rdmeta_slab_chunk_t *y = *(rdmeta_slab_chunk_t *const *)b;
+        const double p = (double)x->free / (double)x->size;
+        const double q = (double)y->free / (double)y->size;
+
+        return p != q ? (p < q) - (p > q) : by_address(a, b);
+}
+
+static void plan_count(rdmeta_slab_t *slab, rdmeta_slab_chunk_t **all,
+                       size_t n) {
+        const rdmeta_slab_free_t *f;
+        size_t units;
+
+        for (units = 1; units < RDMETA_SLAB_LISTS; units++)
+                for (f = slab->lists[units]; f; f = f->next)
+                        chunk_of(all, n, f)->free += units << slab->shift;
+}
+
+/* How many of those by emptiness. What is moved for it is looked for in all of
+ * the owner's pieces, so that it is better done for some at once. */
+static size_t plan_choose(const rdmeta_slab_t *slab,
+                          rdmeta_slab_chunk_t *const *all, size_t n) {
+        const size_t spare  = slab->bytes / 16;
+        const size_t wanted = slab->free > spare ? slab->free - spare : 1;
+        size_t i, size = 0, gained = 0;
+
+        for (i = 0; i < n && gained < wanted; i++) {
+                size += all[i]->size;
+                gained += all[i]->free;
+                if (all[i]->free < all[i]->size / 16 ||
+                    (i && size > slab->bytes / 8))
+                        break;
+        }
+        return i;
+}
+
+/* Takes what leaves off the lists. */
+static void plan_unlist(rdmeta_slab_t *slab) {
+        size_t units;
+
+        for (units = 1; units < RDMETA_SLAB_LISTS; units++) {
+                rdmeta_slab_free_t **at = &slab->lists[units];
+
+                while (*at)
+                        if (rdmeta_slab_leaves(slab, *at)) {
+                                *at = (*at)->next;
+                                slab->free -= units << slab->shift;
+                        } else {
+                                at = &(*at)->next;
+                        }
+        }
+}
+
+/* From here on they leave: what is live in each is known. */
+static void plan_begin(rdmeta_slab_t *slab) {
+        size_t i = slab->n_leaving;
+
+        plan_unlist(slab);
+        while (i--) {
+                rdmeta_slab_chunk_t *chunk = slab->leaving[i];
+
+                chunk->live = chunk_room(slab, chunk) - chunk->free;
+                if (slab->cur != slab->end && chunk == slab->chunks) {
+                        chunk->live -= slab_rest(slab);
+                        slab->cur = slab->end = NULL;
+                }
+                if (!chunk->live)
+                        chunk_leave(slab, chunk);
+        }
+}
+
+size_t rdmeta_slab_plan(rdmeta_slab_t *slab, size_t part) {
+        rdmeta_slab_chunk_t **all, *chunk;
+        size_t n = 0, size;
+
+        if (slab->n_leaving || slab->free < slab->least ||
+            slab->free <= slab->bytes / part)
+                return 0;
+        for (chunk = slab->chunks; chunk; chunk = chunk->next)
+                n++;
+        size = n * sizeof(rdmeta_slab_chunk_t *);
+        all  = (rdmeta_slab_chunk_t **)rdmeta_alloc(slab->allocator, size);
+        if (!all)
+                return 0;
+        n = 0;
+        for (chunk = slab->chunks; chunk; chunk = chunk->next) {
+                chunk->free = 0;
+                all[n++]    = chunk;
+        }
+        qsort(all, n, sizeof(rdmeta_slab_chunk_t *), by_address);
+        plan_count(slab, all, n);
+        qsort(all, n, sizeof(rdmeta_slab_chunk_t *), by_free);
+        slab->bytes += size;
+        slab->leaving      = all;
+        slab->leaving_room = n;
+        n = slab->n_leaving = plan_choose(slab, all, n);
+        qsort(all, n, sizeof(rdmeta_slab_chunk_t *), by_address);
+        if (n)
+                plan_begin(slab);
+        else
+                leaving_end(slab);
+        return n;
+}
+
+/* ---- counts -------------------------------------------------------------- */
+
+size_t rdmeta_slab_spare(const rdmeta_slab_t *slab) {
+        size_t bytes = slab->free + slab_rest(slab) + fresh_room(slab), i;
+
+        for (i = 0; i < slab->n_leaving; i++)
+                bytes += chunk_room(slab, slab->leaving[i]) -
+                         slab->leaving[i]->live;
+        return bytes;
+}
+
+const char *rdmeta_slab_check(const rdmeta_slab_t *slab, size_t *used) {
+        rdmeta_slab_chunk_t *chunk = slab->chunks;
+        const rdmeta_slab_free_t *f;
+        size_t units, i, free = 0, room = 0;
+
+        for (units = 1; units < RDMETA_SLAB_LISTS; units++)
+                for (f = slab->lists[units]; f; f = f->next) {
+                        free += units << slab->shift;
+                        if (rdmeta_slab_leaves(slab, f))
+                                return "a listed piece's chunk is leaving";
+                }
+        if (free != slab->free)
+                return "free pieces are miscounted";
+        for (; chunk; chunk = chunk->next)
+                room += chunk_room(slab, chunk);
+        for (i = 0; i < slab->n_leaving; i++) {
+                chunk = slab->leaving[i];
+                if (!chunk->live || chunk->live > chunk_room(slab, chunk) ||
+                    (i && (uintptr_t)chunk <=
+                                  (uintptr_t)slab->leaving[i - 1]))
+                        return "a leaving chunk is miscounted";
+        }
+        *used = room + fresh_room(slab) - rdmeta_slab_spare(slab);
+        return NULL;
 }

@@ -1,82 +1,5 @@
 /* slab: pieces that do not touch, are where they should be, and come again. */
-#include "slab.h"
-
-#include "testing.h"
-#include "topic.h"
-
-/* An allocator whose memory begins anywhere that malloc's may, and not at
- * pages or lines. */
-typedef struct world {
-        test_heap_t heap;
-        size_t skew;
-        rdmeta_allocator_t allocator;
-        rdmeta_slab_t slab;
-} world_t;
-
-static void *skewed_alloc(void *opaque, size_t size) {
-        world_t *w = opaque;
-        char *p    = test_heap_alloc(&w->heap, size + 64);
-
-        return p ? p + w->skew : NULL;
-}
-
-static void skewed_free(void *opaque, void *p, size_t size) {
-        world_t *w = opaque;
-
-        test_heap_free(&w->heap, (char *)p - w->skew, size + 64);
-}
-
-static void world_init(world_t *w, size_t unit, size_t lead, size_t skew) {
-        memset(w, 0, sizeof(*w));
-        w->skew             = skew;
-        w->allocator.alloc  = skewed_alloc;
-        w->allocator.free   = skewed_free;
-        w->allocator.opaque = w;
-        rdmeta_slab_init(&w->slab, &w->allocator, unit, lead);
-}
-
-/* The slab counts what it holds as the allocator does. */
-static void world_check(const world_t *w) {
-        CHECK(w->slab.bytes + 64 * w->heap.blocks == w->heap.bytes);
-}
-
-static void world_destroy(world_t *w) {
-        world_check(w);
-        rdmeta_slab_destroy(&w->slab);
-        CHECK(!w->heap.blocks && !w->heap.bytes);
-}
-
-/* ---- pieces -------------------------------------------------------------- */
-
-typedef struct piece {
-        uint8_t *p; /* its begin: the lead is before what was handed out */
-        size_t size;
-        uint8_t fill;
-} piece_t;
-
-static void piece_check(const piece_t *x) {
-        size_t i;
-
-        for (i = 0; i < x->size; i++)
-                CHECK(x->p[i] == x->fill);
-}
-
-static void piece_make(world_t *w, piece_t *x, size_t size, uint8_t fill) {
-        char *p = rdmeta_slab_alloc(&w->slab, size);
-
-        CHECK(p);
-        CHECK((uintptr_t)p % ((size_t)1 << w->slab.shift) == 0);
-        x->p    = (uint8_t *)p - w->slab.lead;
-        x->size = size;
-        x->fill = fill;
-        memset(x->p, fill, size);
-}
-
-static void piece_end(world_t *w, piece_t *x) {
-        piece_check(x);
-        rdmeta_slab_free(&w->slab, x->p + w->slab.lead, x->size);
-        x->p = NULL;
-}
+#include "slab_world.h"
 
 enum { PIECES = 400, ROUNDS = 10000 };
 
@@ -92,6 +15,19 @@ static size_t any_size(test_rng_t *r) {
         }
 }
 
+/* Now and then chunks are to leave; each time something of them does. */
+static void pieces_leave(world_t *w, test_rng_t *r, piece_t *pieces) {
+        size_t used, i;
+
+        if (test_below(r, 100) == 0)
+                rdmeta_slab_plan(&w->slab, 2 + test_below(r, 30));
+        i = test_below(r, PIECES);
+        if (pieces[i].p && piece_leaves(w, &pieces[i]))
+                piece_move(w, &pieces[i]);
+        CHECK(!rdmeta_slab_check(&w->slab, &used));
+        CHECK(used == pieces_bytes(w, pieces, PIECES));
+}
+
 static void pieces_of(size_t unit, size_t lead, size_t skew) {
         static piece_t pieces[PIECES];
         test_rng_t r = test_rng(unit + lead + skew);
@@ -99,6 +35,7 @@ static void pieces_of(size_t unit, size_t lead, size_t skew) {
         int i;
 
         world_init(&w, unit, lead, skew);
+        w.slab.least = 1;
         memset(pieces, 0, sizeof(pieces));
         for (i = 0; i < ROUNDS; i++) {
                 piece_t *x = &pieces[test_below(&r, PIECES)];
@@ -109,6 +46,7 @@ static void pieces_of(size_t unit, size_t lead, size_t skew) {
                         piece_make(&w, x, lead + any_size(&r), (uint8_t)i);
                 if (test_below(&r, 500) == 0)
                         rdmeta_slab_reserve(&w.slab, test_below(&r, 60000));
+                pieces_leave(&w, &r, pieces);
                 world_check(&w);
         }
         for (i = 0; i < PIECES; i++)
