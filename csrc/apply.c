@@ -331,6 +331,8 @@ rdmeta_err_t rdmeta_cache_apply(rdmeta_cache_t *c, const void *response,
         c->stats.applies++;
         c->stats.apply_failures += err != 0;
         applied.version = rdmeta_wait_version(&c->wait);
+        rdmeta_compact(c, 512 + applied.topics / 4,
+                       64 + applied.topics / 64 + 2 * (size_t)applied.changed);
         rdmeta_collect(c);
         rdmeta_wait_unlock(&c->wait);
         if (out)

@@ -86,6 +86,7 @@ struct rdmeta_cache {
         uint8_t session[16]; /* this life's; no secret comes from it */
         uint64_t list_key[RDMETA_HASH_KEYS];
         rdmeta_digest_key_t digest_key;
+        uint32_t compact_at; /* place in the order array: see compact.c */
         uint64_t erased; /* version of the last removal of an entry */
         size_t entries;
         _Atomic int32_t references;
@@ -205,6 +206,14 @@ rdmeta_err_t rdmeta_tree_make(rdmeta_cache_t *c);
 void rdmeta_tree_expect(rdmeta_cache_t *c, size_t n);
 void rdmeta_tree_add(rdmeta_cache_t *c, rdmeta_entry_t *e);
 void rdmeta_tree_remove(rdmeta_cache_t *c, rdmeta_entry_t *e);
+
+/* ---- memory (compact.c) ----------------------------------------------- */
+
+/* At the end of a write, with rdmeta_collect() after it: look at so many
+ * topics, and move so many, that others' memory goes. Cannot fail. */
+void rdmeta_compact(rdmeta_cache_t *c, size_t looks, size_t moves);
+/* Places in the order array are others'. */
+void rdmeta_compact_again(rdmeta_cache_t *c);
 
 /* ---- whole-cache checks for tests (check.c) --------------------------- */
 

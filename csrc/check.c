@@ -185,11 +185,65 @@ static const char *check_holds(rdmeta_cache_t *c) {
         return check_room(c, n_names, n_ids);
 }
 
+/* ---- memory -------------------------------------------------------------- */
+
+/* In a chunk; what is large is the allocator's. */
+static size_t piece_bytes(const rdmeta_slab_t *slab, size_t size) {
+        return rdmeta_slab_units(slab, size) < RDMETA_SLAB_LISTS
+                       ? rdmeta_slab_bytes(slab, size)
+                       : 0;
+}
+
+static size_t chain_bytes(const rdmeta_cache_t *c, const rdmeta_topic_t *t) {
+        size_t bytes = 0;
+
+        for (; t; t = (const rdmeta_topic_t *)(uintptr_t)rdmeta_cold(t)->link)
+                bytes += piece_bytes(&c->blocks, rdmeta_cold(t)->size);
+        return bytes;
+}
+
+/* Of blocks that are no longer found. */
+static size_t retired_bytes(const rdmeta_cache_t *c) {
+        const rdmeta_ring_t *ring = &c->ring;
+        const rdmeta_tailq_node_t *n;
+        size_t bytes = 0;
+        uint64_t i;
+
+        for (i = 0; i < 3; i++)
+                bytes += chain_bytes(c, c->reclaim.topics[i]);
+        for (n = rdmeta_tailq_first(&c->reclaim.holders); n;
+             n = rdmeta_tailq_next(n))
+                bytes += chain_bytes(
+                        c,
+                        RDMETA_CONTAINER(n, const rdmeta_holder_t, node)->kept);
+        for (i = ring->item_head; i != ring->item_tail; i++) {
+                const rdmeta_topic_t *t = rdmeta_ring_at(ring, i)->old_;
+                if (t)
+                        bytes += piece_bytes(&c->blocks, rdmeta_cold(t)->size);
+        }
+        return bytes;
+}
+
+/* Each byte that a slab has given out is known of. */
+static const char *check_slabs(const rdmeta_cache_t *c, size_t topics) {
+        const char *wrong;
+        size_t used;
+
+        wrong = rdmeta_slab_check(&c->blocks, &used);
+        if (!wrong && used != topics + retired_bytes(c))
+                wrong = "blocks are lost, or there are some of nobody";
+        if (!wrong)
+                wrong = rdmeta_slab_check(&c->entry_slab, &used);
+        if (!wrong && used != c->entries * sizeof(rdmeta_entry_t))
+                wrong = "entries are lost, or there are some of nobody";
+        return wrong;
+}
+
 /* ---- all of it ----------------------------------------------------------- */
 
 static const char *check_locked(rdmeta_cache_t *c) {
         const rdmeta_table_t *names = rdmeta_names(c);
-        size_t n = 0, used = 0, graves = 0;
+        size_t n = 0, used = 0, graves = 0, bytes = 0;
         const char *wrong;
         uint32_t k;
 
@@ -204,6 +258,7 @@ static const char *check_locked(rdmeta_cache_t *c) {
                         continue;
                 }
                 n++;
+                bytes += piece_bytes(&c->blocks, rdmeta_cold(t)->size);
                 wrong = check_entry(c, t);
                 if (wrong)
                         return wrong;
@@ -218,7 +273,9 @@ static const char *check_locked(rdmeta_cache_t *c) {
                 return "the reasons are out of order";
         if (!rdmeta_expiry_check(&c->expiry))
                 return "a list is out of order";
-        wrong = check_holds(c);
+        wrong = check_slabs(c, bytes);
+        if (!wrong)
+                wrong = check_holds(c);
         if (!wrong)
                 wrong = rdmeta_handles_check(c);
         return wrong ? wrong : check_order(c);

@@ -314,6 +314,7 @@ static void order_compact(rdmeta_cache_t *c) {
         }
         o->count = n;
         o->holes = 0;
+        rdmeta_compact_again(c);
 }
 
 void rdmeta_order_begin(rdmeta_cache_t *c) {

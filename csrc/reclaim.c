@@ -201,22 +201,12 @@ static int readers_fence(const rdmeta_reclaim_t *r) {
         return 1;
 }
 
-void rdmeta_reclaim_collect(rdmeta_reclaim_t *r) {
+static void limbo_look(rdmeta_reclaim_t *r) {
         const uint64_t now = atomic_load_explicit(&r->epoch,
                                                   memory_order_relaxed);
 
-        if (!r->limbo_bytes)
+        if (rdmeta_tailq_first(&r->readers) && !readers_fence(r))
                 return;
-        if (rdmeta_tailq_first(&r->readers)) {
-                if (r->limbo_bytes < r->looked_at + RDMETA_LIMBO_LOOK) {
-                        r->looked_at -= r->looked_at < RDMETA_LIMBO_AGAIN
-                                                ? r->looked_at
-                                                : RDMETA_LIMBO_AGAIN;
-                        return;
-                }
-                if (!readers_fence(r))
-                        return;
-        }
         switch (readers_look(r, now)) {
         case 0:
                 limbo_free_all(r);
@@ -232,8 +222,22 @@ void rdmeta_reclaim_collect(rdmeta_reclaim_t *r) {
         r->looked_at = r->limbo_bytes;
 }
 
+void rdmeta_reclaim_collect(rdmeta_reclaim_t *r) {
+        if (!r->limbo_bytes)
+                return;
+        if (!rdmeta_tailq_first(&r->readers) ||
+            r->limbo_bytes >= r->looked_at + RDMETA_LIMBO_LOOK)
+                limbo_look(r);
+        else
+                r->looked_at -= r->looked_at < RDMETA_LIMBO_AGAIN
+                                        ? r->looked_at
+                                        : RDMETA_LIMBO_AGAIN;
+}
+
 void rdmeta_reclaim_look(rdmeta_reclaim_t *r) {
-        if (r->limbo_bytes >= RDMETA_LIMBO_LOOK)
-                r->looked_at = r->limbo_bytes - RDMETA_LIMBO_LOOK;
-        rdmeta_reclaim_collect(r);
+        if (r->limbo_bytes >= RDMETA_LIMBO_LOOK ||
+            (r->limbo_bytes && r->blocks->n_leaving))
+                limbo_look(r);
+        else
+                rdmeta_reclaim_collect(r);
 }

@@ -55,8 +55,9 @@
  * limbo is let grow to LIMBO_LOOK bytes first, and by as much again after each
  * look. A cache that has gone quiet retires nothing more, and an image that is
  * let go retires much at once; so each collect that does not look counts as
- * LIMBO_AGAIN bytes, and a sweep looks whenever there are LIMBO_LOOK. Less
- * than that may stay for as long as there are readers.
+ * LIMBO_AGAIN bytes, and a sweep looks whenever there are LIMBO_LOOK, or a
+ * chunk of the slab cannot leave. Less than that may stay for as long as there
+ * are readers.
  *
  * Images hold blocks for as long as they like, and say nothing when they read.
  * An image is a *holder*; `taken` counts them, and the holder of the n-th image
@@ -144,7 +145,7 @@ void rdmeta_reclaim_large(rdmeta_reclaim_t *r, rdmeta_large_t *large);
 /* Free what can be; looks at the readers only if it is worth it. */
 void rdmeta_reclaim_collect(rdmeta_reclaim_t *r);
 /* The same, but it is worth it from LIMBO_LOOK bytes on, whenever the last one
- * was. */
+ * was, or if a chunk waits for it to leave. */
 void rdmeta_reclaim_look(rdmeta_reclaim_t *r);
 
 /* gcc says that TSan does not model fences. It need not: the orders that it

@@ -117,6 +117,7 @@ static rdmeta_slab_chunk_t *chunk_new(rdmeta_slab_t *slab, size_t size) {
         chunk->next = NULL;
         chunk->size = size;
         slab->bytes += size;
+        slab->ahead += chunk_room(slab, chunk);
         return chunk;
 }
 
@@ -127,6 +128,7 @@ static int chunk_begin(rdmeta_slab_t *slab) {
                 return 0;
         chunk = slab->fresh;
         slab_keep_rest(slab);
+        slab->ahead -= chunk_room(slab, chunk);
         slab->fresh  = chunk->next;
         chunk->next  = slab->chunks;
         slab->chunks = chunk;
@@ -135,19 +137,10 @@ static int chunk_begin(rdmeta_slab_t *slab) {
         return 1;
 }
 
-static size_t fresh_room(const rdmeta_slab_t *slab) {
-        rdmeta_slab_chunk_t *chunk = slab->fresh;
-        size_t room                = 0;
-
-        for (; chunk; chunk = chunk->next)
-                room += chunk_room(slab, chunk);
-        return room;
-}
-
 void rdmeta_slab_reserve(rdmeta_slab_t *slab, size_t bytes) {
         const size_t own = sizeof(rdmeta_slab_chunk_t) + 2 * slab->lead +
                            ((size_t)2 << slab->shift);
-        const size_t had = slab_rest(slab) + fresh_room(slab);
+        const size_t had = slab_rest(slab) + slab->ahead;
         const rdmeta_slab_chunk_t *chunk;
         size_t size;
 
@@ -246,6 +239,7 @@ static void chunk_leave(rdmeta_slab_t *slab, rdmeta_slab_chunk_t *chunk) {
         *at = chunk->next;
         while (slab->leaving[i] != chunk)
                 i++;
+        slab->left -= chunk_room(slab, chunk);
         slab->n_leaving--;
         memmove(&slab->leaving[i], &slab->leaving[i + 1],
                 (slab->n_leaving - i) * sizeof(*slab->leaving));
@@ -262,6 +256,7 @@ int rdmeta_slab_left(rdmeta_slab_t *slab, void *p, size_t bytes) {
                 return 0;
         rdmeta_slab_forget(slab, p, bytes);
         chunk->live -= bytes;
+        slab->left += bytes;
         if (!chunk->live)
                 chunk_leave(slab, chunk);
         return 1;
@@ -342,6 +337,7 @@ static void plan_begin(rdmeta_slab_t *slab) {
                         chunk->live -= slab_rest(slab);
                         slab->cur = slab->end = NULL;
                 }
+                slab->left += chunk_room(slab, chunk) - chunk->live;
                 if (!chunk->live)
                         chunk_leave(slab, chunk);
         }
@@ -383,18 +379,13 @@ size_t rdmeta_slab_plan(rdmeta_slab_t *slab, size_t part) {
 /* ---- counts -------------------------------------------------------------- */
 
 size_t rdmeta_slab_spare(const rdmeta_slab_t *slab) {
-        size_t bytes = slab->free + slab_rest(slab) + fresh_room(slab), i;
-
-        for (i = 0; i < slab->n_leaving; i++)
-                bytes += chunk_room(slab, slab->leaving[i]) -
-                         slab->leaving[i]->live;
-        return bytes;
+        return slab->free + slab_rest(slab) + slab->ahead + slab->left;
 }
 
 const char *rdmeta_slab_check(const rdmeta_slab_t *slab, size_t *used) {
         rdmeta_slab_chunk_t *chunk = slab->chunks;
         const rdmeta_slab_free_t *f;
-        size_t units, i, free = 0, room = 0;
+        size_t units, i, free = 0, room = 0, ahead = 0, left = 0;
 
         for (units = 1; units < RDMETA_SLAB_LISTS; units++)
                 for (f = slab->lists[units]; f; f = f->next) {
@@ -412,7 +403,12 @@ const char *rdmeta_slab_check(const rdmeta_slab_t *slab, size_t *used) {
                     (i && (uintptr_t)chunk <=
                                   (uintptr_t)slab->leaving[i - 1]))
                         return "a leaving chunk is miscounted";
+                left += chunk_room(slab, chunk) - chunk->live;
         }
-        *used = room + fresh_room(slab) - rdmeta_slab_spare(slab);
+        for (chunk = slab->fresh; chunk; chunk = chunk->next)
+                ahead += chunk_room(slab, chunk);
+        if (ahead != slab->ahead || left != slab->left)
+                return "what is fresh, or left, is miscounted";
+        *used = room - free - slab_rest(slab) - left;
         return NULL;
 }

@@ -87,7 +87,9 @@ typedef struct rdmeta_slab {
         rdmeta_slab_chunk_t **leaving; /* by address; in `chunks`, too */
         size_t n_leaving, leaving_room;
         size_t bytes; /* asked of the allocator and not given back */
-        size_t free;  /* of which in lists */
+        size_t free;  /* of which in lists ... */
+        size_t ahead; /* ... in fresh chunks ... */
+        size_t left;  /* ... and of leaving ones, not live */
         size_t least; /* free bytes that no plan is made for */
         rdmeta_slab_free_t *lists[RDMETA_SLAB_LISTS];
 } rdmeta_slab_t;
@@ -107,7 +109,8 @@ void rdmeta_slab_reserve(rdmeta_slab_t *slab, size_t bytes);
 size_t rdmeta_slab_plan(rdmeta_slab_t *slab, size_t part);
 /* Its chunk is leaving. */
 int rdmeta_slab_leaves(const rdmeta_slab_t *slab, const void *p);
-/* What nobody has: in lists, not begun, or about to leave. */
+/* What nobody has: in lists, not begun, or about to leave. Follows no pointer:
+ * in a fork's child it may be nonsense, and no more. */
 size_t rdmeta_slab_spare(const rdmeta_slab_t *slab);
 /* Walks all lists, for tests: NULL, or what is wrong. `used`: how much is in
  * use in chunks. */

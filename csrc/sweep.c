@@ -6,6 +6,9 @@
 
 /* ---- sweep --------------------------------------------------------------- */
 
+/* Some 300 us, where there is memory to be given back. */
+enum { SWEEP_LOOKS = 32 << 10, SWEEP_MOVES = 1 << 10 };
+
 /* In `list`, the next entry that is due; NULL: none. */
 static rdmeta_entry_t *sweep_due(const rdmeta_cache_t *c, int list,
                                  int64_t mono_us) {
@@ -120,6 +123,7 @@ int64_t rdmeta_cache_sweep(rdmeta_cache_t *c, rdmeta_time_t now) {
                                       memory_order_relaxed);
         if (shared >= now.mono_us && shared < next)
                 next = shared;
+        rdmeta_compact(c, SWEEP_LOOKS, SWEEP_MOVES);
         rdmeta_holds_trim(c);
         rdmeta_reclaim_look(&c->reclaim);
         rdmeta_wait_unlock(&c->wait);

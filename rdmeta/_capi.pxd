@@ -313,6 +313,8 @@ cdef extern from "rdmeta.h" nogil:
         int32_t images
         uint64_t reasons
         uint64_t reasons_dropped
+        uint64_t bytes_free
+        uint64_t topics_moved
     void rdmeta_cache_stats(rdmeta_cache_t *cache, rdmeta_stats_t *out)
 
     # Changes and waiting

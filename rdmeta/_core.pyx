@@ -156,6 +156,9 @@ cdef class MetadataCache(CacheWriter):
     def stats(self):
         """Counters and sizes as a dict; `bytes` are what the allocator was asked for.
 
+        `bytes_free` of them are had for topics and nobody's: when they are more than an eighth,
+        sweep() and answers move topics (`topics_moved`) until less is held. `bytes_ring`,
+        `bytes_limbo` and `bytes_images` are what changes, readers and images keep.
         `all_topics_age` is how many seconds ago all topics were answered, None for never.
         """
         cdef rdmeta_stats_t s

@@ -149,6 +149,7 @@ int main(int argc, char **argv) {
         bench_print_number("rss", bench_memory("Rss") - rss_empty);
         bench_print_number("own_fresh",
                            fresh_bytes(out, last, s.topics));
+        bench_print_number("free", (double)s.bytes_free);
         bench_print_number("limbo", (double)s.bytes_limbo);
         bench_print_number("ring", (double)s.bytes_ring);
         bench_print_number("version", (double)s.version);

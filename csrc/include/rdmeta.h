@@ -352,7 +352,9 @@ typedef struct rdmeta_stats {
         int32_t reserved_small;
         uint64_t reasons;         /**< different ones that are kept */
         uint64_t reasons_dropped; /**< answers, for whose there was no room */
-        uint64_t reserved[4];
+        uint64_t bytes_free; /**< of `bytes`: had for topics, and nobody's */
+        uint64_t topics_moved; /**< so that memory could be given back */
+        uint64_t reserved[2];
 } rdmeta_stats_t;
 /** Threads: any; takes the writers' lock for a moment. Cannot fail. */
 RDMETA_API void rdmeta_cache_stats(rdmeta_cache_t *cache,

@@ -26,7 +26,8 @@ static void watch_over(race_t *w, const race_worker_t *workers, int seconds) {
                 rdmeta_cache_stats(w->cache, &stats);
         } while (least_done(workers) < ENOUGH || stats.rehashes < 3 ||
                  stats.ring_floor == 0 || stats.topics_kept_back == 0 ||
-                 stats.leader_hints_taken == 0 || time(NULL) < end);
+                 stats.leader_hints_taken == 0 || stats.topics_moved == 0 ||
+                 time(NULL) < end);
         atomic_store(&w->stop, 1);
         rdmeta_cache_interrupt(w->cache);
 }

@@ -30,7 +30,8 @@ static TEST_UNUSED void skewed_free(void *opaque, void *p, size_t size) {
         test_heap_free(&w->heap, (char *)p - w->skew, size + 64);
 }
 
-static TEST_UNUSED void world_init(world_t *w, size_t unit, size_t lead, size_t skew) {
+static TEST_UNUSED void world_init(world_t *w, size_t unit, size_t lead,
+                                   size_t skew) {
         memset(w, 0, sizeof(*w));
         w->skew             = skew;
         w->allocator.alloc  = skewed_alloc;
@@ -65,7 +66,8 @@ static TEST_UNUSED void piece_check(const piece_t *x) {
                 CHECK(x->p[i] == x->fill);
 }
 
-static TEST_UNUSED void piece_make(world_t *w, piece_t *x, size_t size, uint8_t fill) {
+static TEST_UNUSED void piece_make(world_t *w, piece_t *x, size_t size,
+                                   uint8_t fill) {
         char *p = rdmeta_slab_alloc(&w->slab, size);
 
         CHECK(p);
@@ -96,7 +98,8 @@ static TEST_UNUSED void piece_move(world_t *w, piece_t *x) {
 }
 
 /* What they take of chunks. */
-static TEST_UNUSED size_t pieces_bytes(const world_t *w, const piece_t *all, size_t n) {
+static TEST_UNUSED size_t pieces_bytes(const world_t *w, const piece_t *all,
+                                       size_t n) {
         size_t bytes = 0, i;
 
         for (i = 0; i < n; i++)

@@ -5,8 +5,10 @@
  *             that prove themselves (race_world.h), with membarrier and in a
  *             process that is refused it
  *     churn   a million partitions whose leaders, ISRs and topics come and go
- *             for all that time: lookups stay right, memory stays near that
- *             of a new cache that is told the same
+ *             for all that time: lookups stay right, and memory, but for the
+ *             ring's, limbo's and that of ids which topics had before, is a
+ *             quarter more at most than that of a new cache which is told the
+ *             same
  *
  * Both at once, each for all of the seconds.
  *
@@ -210,7 +212,8 @@ static void churn_compare(churn_t *x) {
 
 /* ---- churn: what it costs ------------------------------------------------ */
 
-/* Bytes a partition, as the cache counts them. */
+/* Bytes a partition, as the cache counts them: those besides ring and limbo,
+ * which have bounds of their own. */
 static double cost_print(rdmeta_cache_t *c, const char *when) {
         rdmeta_stats_t s;
         double n;
@@ -218,13 +221,13 @@ static double cost_print(rdmeta_cache_t *c, const char *when) {
         rdmeta_cache_stats(c, &s);
         n = (double)s.partitions;
         printf("   %-8s %5.1f B a partition, of which ring %.1f, limbo %.1f;"
-               " %" PRIu64 " partitions, version %" PRIu64 ", %" PRIu64
-               " topics remembered\n",
+               " free %.1f; %" PRIu64 " partitions, version %" PRIu64
+               ", %" PRIu64 " topics remembered, %" PRIu64 " moved\n",
                when, (double)s.bytes / n, (double)s.bytes_ring / n,
-               (double)s.bytes_limbo / n, s.partitions, s.version,
-               s.retained);
+               (double)s.bytes_limbo / n, (double)s.bytes_free / n,
+               s.partitions, s.version, s.retained, s.topics_moved);
         fflush(stdout);
-        return (double)s.bytes / n;
+        return (double)(s.bytes - s.bytes_ring - s.bytes_limbo) / n;
 }
 
 static void rss_print(const churn_t *x) {
@@ -354,10 +357,12 @@ int main(int argc, char **argv) {
         fresh = cost_of_new(x);
         printf("   %" PRIu64 " answers, %" PRIu64 " lookups beside them\n",
                x->answers, (uint64_t)atomic_load(&x->lookups));
-        /* Once epochs are above 127 every block is in a larger piece, and what
-         * it left is free but of a size that nobody asks for (slab.h). More
-         * than that would be a leak. */
-        CHECK(churned < fresh * 2);
+        /* Once epochs are above 127 every block is in a larger piece; what it
+         * left is given back but for an eighth (compact.c), a chunk that has
+         * just been begun is a sixteenth, and tables have graves. What a new
+         * cache cannot know are ids that are a topic's no longer. */
+        CHECK(churned < fresh * 1.25 +
+                                (16.0 * RDMETA_PAST_MAX + 1) / PARTITIONS);
         churn_free(x);
         return 0;
 }

@@ -1,0 +1,132 @@
+/* compact: what is done, and what fails, while blocks move. */
+#include "compact_world.h"
+
+static void test_what_fails_for_want_of_memory_is_done_later(void) {
+        char *before, *after;
+        size_t at, failed = 1;
+        rdmeta_image_t *image;
+        cw_t w;
+
+        for (at = 1; failed; at++) {
+                cw_init(&w, NULL);
+                churned(&w);
+                w.cache->ring.limit = rdmeta_ring_bytes(&w.cache->ring) / 2;
+                tell(&w, &wide, 2, TOPICS, 3);
+                image  = at % 2 ? iw_image(&w) : NULL;
+                before = cw_facts(&w);
+                w.cache->blocks.least = 1;
+                w.heap.fail_at        = w.heap.calls + at;
+                while (w.cache->blocks.n_leaving ||
+                       w.cache->blocks.free > w.cache->blocks.bytes / 4) {
+                        cw_sweep(&w);
+                        if (image && w.cache->compact_at == UINT32_MAX) {
+                                rdmeta_image_unref(image);
+                                image = NULL;
+                        }
+                }
+                failed         = w.heap.calls >= w.heap.fail_at;
+                w.heap.fail_at = 0;
+                after          = cw_facts(&w);
+                CHECK_TEXT(after, before);
+                free(before);
+                free(after);
+                rdmeta_image_unref(image);
+                cw_destroy(&w);
+        }
+        fprintf(stderr, "    %zu allocations\n", at - 2);
+        CHECK(at > 4);
+}
+
+static void small_ring(rdmeta_conf_t *conf) {
+        conf->ring_bytes = 64 << 10;
+}
+
+/* Answers that change and remove what has and what has not been moved yet,
+ * and put the order of all in another place. */
+static void test_writes_in_the_middle_of_it_are_kept(void) {
+        test_rng_t rng = test_rng(9);
+        cw_t w, plain;
+        char *a, *b;
+        int k;
+
+        cw_init(&w, small_ring);
+        cw_init(&plain, small_ring);
+        for (k = 0; k < 60; k++) {
+                const uint32_t first = (uint32_t)test_below(&rng, TOPICS);
+                const uint32_t step  = 1 + (uint32_t)test_below(&rng, 9);
+                shape_t like = {1 + 60 * k, 1, (int32_t)test_below(&rng, 4),
+                                PARTITIONS, 'a'};
+
+                if (test_below(&rng, 4) == 0) {
+                        like.count = 1 + (uint32_t)test_below(&rng, 12);
+                        like.id    = (char)('b' + k);
+                }
+                if (!w.cache->blocks.n_leaving && w.cache->blocks.free)
+                        plan(&w);
+                rdmeta_wait_lock(&w.cache->wait);
+                rdmeta_compact(w.cache, 1 + test_below(&rng, TOPICS), 300);
+                rdmeta_collect(w.cache);
+                rdmeta_wait_unlock(&w.cache->wait);
+                plain.cache->blocks.least = SIZE_MAX;
+                tell(&w, &like, first, TOPICS, step);
+                tell(&plain, &like, first, TOPICS, step);
+                if (k % 20 == 19) { /* most are gone, after their time */
+                        CHECK(!cw_all(&w, "x#x 0:1@1"));
+                        CHECK(!cw_all(&plain, "x#x 0:1@1"));
+                        cw_pass(&w, 1000 * CW_S);
+                        cw_pass(&plain, 1000 * CW_S);
+                        cw_sweep(&w);
+                        cw_sweep(&plain);
+                }
+                a = cw_facts(&w);
+                b = cw_facts(&plain);
+                CHECK_TEXT(a, b);
+                free(a);
+                free(b);
+        }
+        CHECK(cw_stats(&w).topics_moved > TOPICS / 4);
+        CHECK(cw_stats(&plain).topics_moved == 0);
+        cw_destroy(&w);
+        cw_destroy(&plain);
+}
+
+static void test_a_purge_in_the_middle_of_it_gives_all_back(void) {
+        cw_t w;
+        int k;
+
+        cw_init(&w, no_ring);
+        churned(&w);
+        CHECK(plan(&w));
+        rdmeta_wait_lock(&w.cache->wait);
+        rdmeta_compact(w.cache, TOPICS / 2, TOPICS);
+        rdmeta_collect(w.cache);
+        rdmeta_wait_unlock(&w.cache->wait);
+        CHECK(!rdmeta_cache_purge(w.cache, w.now));
+        tell(&w, &small, 0, 1, 1);
+        for (k = 0; k < ALL; k++)
+                cw_sweep(&w);
+        CHECK(w.cache->blocks.bytes < 256 << 10);
+        cw_destroy(&w);
+}
+
+static void test_a_cache_ends_in_the_middle_of_it(void) {
+        cw_t w;
+
+        cw_init(&w, no_ring);
+        churned(&w);
+        CHECK(plan(&w));
+        rdmeta_wait_lock(&w.cache->wait);
+        rdmeta_compact(w.cache, TOPICS / 2, TOPICS);
+        rdmeta_wait_unlock(&w.cache->wait);
+        CHECK(w.cache->blocks.n_leaving);
+        cw_destroy(&w);
+}
+
+int main(void) {
+        test_begin(120);
+        RUN(test_what_fails_for_want_of_memory_is_done_later);
+        RUN(test_writes_in_the_middle_of_it_are_kept);
+        RUN(test_a_purge_in_the_middle_of_it_gives_all_back);
+        RUN(test_a_cache_ends_in_the_middle_of_it);
+        return 0;
+}
