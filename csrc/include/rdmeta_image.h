@@ -131,13 +131,13 @@ RDMETA_API rdmeta_err_t rdmeta_image_open(const char *path, int32_t flags,
 RDMETA_API rdmeta_err_t rdmeta_image_verify(rdmeta_image_t *image);
 
 /**
- * Warm start: an empty cache takes over an image's topics, ids, epochs,
- * brokers and cluster id. Every topic is stale until an answer says it again;
- * older answers are held against what is remembered as if it had never been
- * away. One version, below which rdmeta_cache_changes() says resync. All or
- * nothing. ARGUMENT: the cache knows a topic, a broker or its cluster's id,
- * or has a name in flight. MALFORMED (a file's), NO_MEMORY, FORKED.
- * Threads: any; may wait for another writer.
+ * Warm start: an empty cache takes over an image's topics, ids, epochs, who
+ * said them and why, brokers and cluster id. Every topic is stale until an
+ * answer says it again; older answers are held against what is remembered as
+ * if it had never been away. One version, below which rdmeta_cache_changes()
+ * says resync. All or nothing. ARGUMENT: the cache knows a topic, a broker or
+ * its cluster's id, or has a name in flight. MALFORMED (a file's), NO_MEMORY,
+ * FORKED. Threads: any; may wait for another writer.
  */
 RDMETA_API rdmeta_err_t rdmeta_cache_load(rdmeta_cache_t *cache,
                                           rdmeta_image_t *image,
