@@ -202,7 +202,6 @@ void rdmeta_stats_recount(const rdmeta_cache_t *c, rdmeta_stats_t *out);
 /* The tree is made when it is first walked, and forgotten when so many topics
  * come at once that making it anew is cheaper than `n` insertions. */
 void rdmeta_tree_init(rdmeta_cache_t *c);
-rdmeta_err_t rdmeta_tree_make(rdmeta_cache_t *c);
 void rdmeta_tree_expect(rdmeta_cache_t *c, size_t n);
 void rdmeta_tree_add(rdmeta_cache_t *c, rdmeta_entry_t *e);
 void rdmeta_tree_remove(rdmeta_cache_t *c, rdmeta_entry_t *e);

@@ -201,10 +201,6 @@ uint64_t rdmeta_file_random(const void *address);
 /* How images that are files are read. */
 extern const rdmeta_image_ops_t rdmeta_file_ops;
 
-/* Checksum, format, and that sections are where they can be. `size`: of the
- * file. UNSUPPORTED, MALFORMED. */
-rdmeta_err_t rdmeta_file_head_check(const rdmeta_file_head_t *head,
-                                    uint64_t size);
 uint64_t rdmeta_file_head_checksum(const rdmeta_file_head_t *head);
 
 /* ops->verify (image_verify.c). */

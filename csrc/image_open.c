@@ -35,8 +35,9 @@ static int table_good(const rdmeta_file_head_t *h, int kind,
                longest < slots;
 }
 
-rdmeta_err_t rdmeta_file_head_check(const rdmeta_file_head_t *h,
-                                    uint64_t size) {
+/* Checksum, format, and that sections are where they can be. `size`: of the
+ * file. UNSUPPORTED, MALFORMED. */
+static rdmeta_err_t head_check(const rdmeta_file_head_t *h, uint64_t size) {
         const uint64_t blocks = h->sections[RDMETA_FILE_BLOCKS].length;
         int i;
 
@@ -267,7 +268,7 @@ static rdmeta_err_t file_open(const rdmeta_allocator_t *allocator, int fd,
                 return RDMETA_ERR_MALFORMED;
         err = read_all(fd, &head, sizeof(head), 0);
         if (!err)
-                err = rdmeta_file_head_check(&head, (uint64_t)st.st_size);
+                err = head_check(&head, (uint64_t)st.st_size);
         if (err)
                 return err;
         if (head.size > (flags & RDMETA_IMAGE_COPY ? RDMETA_FILE_COPY_MAX

@@ -99,15 +99,10 @@ void *rdmeta_tmpabuf_finish(rdmeta_tmpabuf_t *b) {
         void *object = b->base;
 
         if (b->failed || b->used != b->size) {
-                rdmeta_tmpabuf_abandon(b);
-                return NULL;
+                rdmeta_free(b->allocator, object, b->size);
+                b->failed = 1;
+                object    = NULL;
         }
         b->base = NULL;
         return object;
-}
-
-void rdmeta_tmpabuf_abandon(rdmeta_tmpabuf_t *b) {
-        rdmeta_free(b->allocator, b->base, b->size);
-        b->base   = NULL;
-        b->failed = 1;
 }

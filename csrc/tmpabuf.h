@@ -51,7 +51,7 @@ void rdmeta_tmpabuf_add_array(rdmeta_tmpabuf_t *b, size_t n, size_t size);
 void rdmeta_tmpabuf_add_str(rdmeta_tmpabuf_t *b, rdmeta_str_t s);
 
 /* Allocate. NULL: no memory, or the sums overflowed; nothing to clean up.
- * Borrows the allocator (NULL: the C library) until finish or abandon. */
+ * Borrows the allocator (NULL: the C library) until finish. */
 void *rdmeta_tmpabuf_start(rdmeta_tmpabuf_t *b,
                            const rdmeta_allocator_t *allocator);
 
@@ -65,8 +65,5 @@ rdmeta_str_t rdmeta_tmpabuf_write_str(rdmeta_tmpabuf_t *b, rdmeta_str_t s);
 /* The object, the caller's from now on, of b->size bytes; or NULL if the two
  * passes differ (a bug of the caller's; it is freed). */
 void *rdmeta_tmpabuf_finish(rdmeta_tmpabuf_t *b);
-
-/* Give up between start and finish: frees. */
-void rdmeta_tmpabuf_abandon(rdmeta_tmpabuf_t *b);
 
 #endif /* RDMETA_TMPABUF_H */

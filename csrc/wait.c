@@ -91,10 +91,6 @@ void rdmeta_wait_lock(rdmeta_wait_t *w) {
         pthread_mutex_lock(&w->lock);
 }
 
-int rdmeta_wait_trylock(rdmeta_wait_t *w) {
-        return pthread_mutex_trylock(&w->lock) == 0;
-}
-
 /* The word says which process has it: one that was taken at a fork is nobody's
  * in the child. */
 static void rdmeta_wait_turn_take(rdmeta_wait_t *w) {
@@ -115,7 +111,7 @@ int rdmeta_wait_turn(rdmeta_wait_t *w) {
                 return 1;
         }
         rdmeta_wait_turn_take(w);
-        w->whole = rdmeta_wait_trylock(w);
+        w->whole = !pthread_mutex_trylock(&w->lock);
         return w->whole;
 }
 

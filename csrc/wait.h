@@ -86,8 +86,6 @@ void rdmeta_wait_turn_end(rdmeta_wait_t *w);
 
 /* Not recursive. */
 void rdmeta_wait_lock(rdmeta_wait_t *w);
-/* 1: locked. */
-int rdmeta_wait_trylock(rdmeta_wait_t *w);
 /* Unlock, then call the watches that are due. */
 void rdmeta_wait_unlock(rdmeta_wait_t *w);
 

@@ -70,7 +70,7 @@ static size_t collect_items(const rdmeta_order_t *o, rdmeta_sort_item_t *out) {
         return n;
 }
 
-rdmeta_err_t rdmeta_tree_make(rdmeta_cache_t *c) {
+static rdmeta_err_t tree_make(rdmeta_cache_t *c) {
         const size_t size = (c->entries + 1) *
                             (sizeof(rdmeta_sort_item_t) +
                              sizeof(rdmeta_avl_node_t *));
@@ -213,7 +213,7 @@ rdmeta_err_t rdmeta_reader_walk(rdmeta_reader_t *r, const char *prefix,
                 rdmeta_reading_leave(&r->reading);
                 return torn_walk(c, &key, which, mono_us, visit, opaque);
         }
-        err = rdmeta_tree_make(c);
+        err = tree_make(c);
         if (!err) {
                 n      = walk_collect(c, &key, which, mono_us, NULL);
                 size   = (n + 1) * sizeof(*topics);

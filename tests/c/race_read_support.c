@@ -75,12 +75,7 @@ static void read_partition(race_worker_t *x) {
         const int32_t partition = (int32_t)test_below(&x->rng, 10);
         rdmeta_partition_t p;
 
-        memset(&p, 0, sizeof(p));
-        p.replicas.capacity = p.isr.capacity = RACE_REPLICAS + 1;
-        p.offline_replicas.capacity          = RACE_REPLICAS + 1;
-        p.replicas.ids                       = lists[0];
-        p.isr.ids                            = lists[1];
-        p.offline_replicas.ids               = lists[2];
+        race_partition_room(&p, lists);
         if (rdmeta_partition(x->reader, name.data, name.len, partition,
                              any_now(x), &p))
                 return;

@@ -107,6 +107,9 @@ int32_t race_leader_of(uint32_t i, uint32_t partition, int32_t epoch);
  * never gets are wrong. 1: it is a broker or "no leader". */
 int race_leader_check(uint32_t i, uint32_t partition, int32_t leader,
                       int stale);
+/* To be read into, with room for one id too many. */
+void race_partition_room(rdmeta_partition_t *p,
+                         int32_t lists[3][RACE_REPLICAS + 1]);
 void race_partition_check(uint32_t i, const rdmeta_partition_t *p);
 /* The whole topic, between enter and leave: its number. */
 uint32_t race_topic_check(const race_t *w, rdmeta_reader_t *r,

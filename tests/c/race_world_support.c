@@ -295,17 +295,26 @@ static uint32_t generation_check(uint32_t i, const uint8_t id[16]) {
         return generation;
 }
 
+void race_partition_room(rdmeta_partition_t *p,
+                         int32_t lists[3][RACE_REPLICAS + 1]) {
+        rdmeta_ids_out_t *out[3] = {&p->replicas, &p->isr,
+                                    &p->offline_replicas};
+        int i;
+
+        memset(p, 0, sizeof(*p));
+        for (i = 0; i < 3; i++) {
+                out[i]->ids      = lists[i];
+                out[i]->capacity = RACE_REPLICAS + 1;
+        }
+}
+
 static void rows_check(rdmeta_reader_t *r, const rdmeta_topic_t *t,
                        uint32_t i, uint32_t n) {
         int32_t lists[3][RACE_REPLICAS + 1], epoch = -1;
         rdmeta_partition_t p;
         uint32_t k;
 
-        p.replicas.capacity = p.isr.capacity = RACE_REPLICAS + 1;
-        p.offline_replicas.capacity          = RACE_REPLICAS + 1;
-        p.replicas.ids                       = lists[0];
-        p.isr.ids                            = lists[1];
-        p.offline_replicas.ids               = lists[2];
+        race_partition_room(&p, lists);
         for (k = 0; k < n; k++) {
                 CHECK(!rdmeta_topic_partition_at(r, t, k, &p));
                 CHECK(p.partition == (int32_t)k);

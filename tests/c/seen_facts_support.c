@@ -54,12 +54,7 @@ static void fold_rows(uint64_t *h, rdmeta_reader_t *r,
         rdmeta_partition_t p;
         uint32_t i;
 
-        memset(&p, 0, sizeof(p));
-        p.replicas.capacity = p.isr.capacity = RACE_REPLICAS + 1;
-        p.offline_replicas.capacity          = RACE_REPLICAS + 1;
-        p.replicas.ids                       = lists[0];
-        p.isr.ids                            = lists[1];
-        p.offline_replicas.ids               = lists[2];
+        race_partition_room(&p, lists);
         for (i = 0; i < n; i++) {
                 CHECK(!rdmeta_topic_partition_at(r, t, i, &p));
                 fold_partition(h, &p);

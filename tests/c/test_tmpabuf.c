@@ -210,18 +210,6 @@ static void test_no_memory_leaves_nothing_to_clean_up(void) {
         CHECK(heap.calls == 1 && !heap.blocks);
 }
 
-static void test_an_abandoned_object_is_freed(void) {
-        test_heap_t heap;
-        rdmeta_allocator_t a = test_allocator(&heap);
-        rdmeta_tmpabuf_t b;
-
-        rdmeta_tmpabuf_init(&b);
-        rdmeta_tmpabuf_add(&b, 8);
-        CHECK(rdmeta_tmpabuf_start(&b, &a) && heap.blocks == 1);
-        rdmeta_tmpabuf_abandon(&b);
-        CHECK(!heap.blocks && !rdmeta_tmpabuf_alloc(&b, 8));
-}
-
 static void test_an_empty_string_is_not_a_null_one(void) {
         rdmeta_tmpabuf_t b;
         rdmeta_str_t empty, null;
@@ -248,7 +236,6 @@ int main(void) {
         RUN(test_sums_that_overflow_allocate_nothing);
         RUN(test_overflow_while_filling_is_an_error);
         RUN(test_no_memory_leaves_nothing_to_clean_up);
-        RUN(test_an_abandoned_object_is_freed);
         RUN(test_an_empty_string_is_not_a_null_one);
         return 0;
 }

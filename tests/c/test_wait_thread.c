@@ -242,33 +242,6 @@ static void test_the_longest_timeouts_do_not_end_at_once(void) {
 
 /* ---- the lock, fork ------------------------------------------------- */
 
-static void *try_lock(void *arg) {
-        waiter_t *x = arg;
-
-        x->result = (uint64_t)rdmeta_wait_trylock(&x->world->wait);
-        if (x->result)
-                rdmeta_wait_unlock(&x->world->wait);
-        return NULL;
-}
-
-static void test_trylock_says_whether_it_locked(void) {
-        waiter_t x;
-        pthread_t t;
-        world_t w;
-
-        world_init(&w);
-        x = waiter(&w, 0, 0);
-        rdmeta_wait_lock(&w.wait);
-        spawn(&t, try_lock, &x);
-        join(t);
-        CHECK(x.result == 0);
-        rdmeta_wait_unlock(&w.wait);
-        spawn(&t, try_lock, &x);
-        join(t);
-        CHECK(x.result == 1);
-        world_destroy(&w);
-}
-
 /* The child cannot lock what was locked when it was born. */
 static void in_the_child(world_t *w, rdmeta_watch_t *watch) {
         told_t x = {0};
@@ -318,7 +291,6 @@ int main(void) {
         RUN(test_interrupt_makes_every_waiter_return_nothing);
         RUN(test_no_wake_up_is_lost_one_change_at_a_time);
         RUN(test_no_wake_up_is_lost_among_many_changes);
-        RUN(test_trylock_says_whether_it_locked);
         RUN(test_a_forks_child_neither_locks_nor_waits);
         return 0;
 }
