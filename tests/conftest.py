@@ -5,8 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from clocks import Clock
 
+from rdmeta import MetadataCache
 from rdmeta.embedded import EmbeddedCluster
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """A clock that stands still until a test moves it."""
+    return Clock()
+
+
+@pytest.fixture
+def cache(clock: Clock) -> MetadataCache:
+    """An empty cache by that clock; modules have others of their own."""
+    return MetadataCache(clock=clock)
 
 
 @pytest.fixture

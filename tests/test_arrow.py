@@ -31,16 +31,6 @@ TABLES = ("brokers", "topics", "partitions", "replicas")
 Rows = list[tuple[Any, ...]]
 
 
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def cache(clock: Clock) -> MetadataCache:
-    return MetadataCache(clock=clock)
-
-
 def tell(cache: MetadataCache, *topics: T, asked: Any = None, **more: Any) -> None:
     """One answer of Metadata v12."""
     cache.apply(frames.response(12, topics, **more), 12, asked, 1)

@@ -12,6 +12,7 @@ import frames
 import pytest
 from clocks import Clock
 from frames import B, P, T
+from told import tell
 
 from rdmeta import cache as codes
 from rdmeta.cache import MetadataCache
@@ -25,25 +26,10 @@ from rdmeta.errors import (
     TopicAuthorizationError,
     UnknownTopicError,
 )
-from rdmeta.model import ALL, Applied, Broker, Partition, TopicPartition
+from rdmeta.model import ALL, Broker, Partition, TopicPartition
 
 ORDERS = T("orders", [P(0, 1, 7), P(1, -1, 8, (2, 3), (3,), (2,), error=5)])
 ORDERS_ID = frames.topic_id("orders")
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def cache(clock: Clock) -> MetadataCache:
-    return MetadataCache(clock=clock)
-
-
-def tell(cache: MetadataCache, *topics: T, asked: Any = None, broker: int = 1) -> Applied:
-    """One answer of Metadata v12."""
-    return cache.apply(frames.response(12, topics), 12, asked, broker)
 
 
 # ---- lookups ------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from clocks import Clock
 from frames import B, P, T
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from told import tell
 
 from rdmeta import cache as codes
 from rdmeta.cache import MetadataCache
@@ -21,25 +22,10 @@ from rdmeta.errors import (
     NoBrokersError,
     WrongClusterError,
 )
-from rdmeta.model import ALL, Advice, Applied, Request
+from rdmeta.model import ALL, Advice, Request
 
 ORDERS = T("orders", [P(0, 1, 7), P(1, -1, 8, (2, 3), (3,), (2,), error=5)])
 ORDERS_ID = frames.topic_id("orders")
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def cache(clock: Clock) -> MetadataCache:
-    return MetadataCache(clock=clock)
-
-
-def tell(cache: MetadataCache, *topics: T, asked: Any = None, broker: int = 1) -> Applied:
-    """One answer of Metadata v12."""
-    return cache.apply(frames.response(12, topics), 12, asked, broker)
 
 
 # ---- answers ------------------------------------------------------------------------------------

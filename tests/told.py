@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import frames
 from frames import P, T
 
-from rdmeta import ALL, MetadataCache
+from rdmeta import ALL, Applied, MetadataCache
+
+
+def tell(cache: MetadataCache, *topics: T, asked: Any = None, broker: int = 1) -> Applied:
+    """One answer of Metadata v12."""
+    return cache.apply(frames.response(12, topics), 12, asked, broker)
 
 
 def told(cache: MetadataCache, leader: int = 1, epoch: int = 1, names: str = "orders") -> None:
