@@ -46,11 +46,33 @@ static void scramble_pages(rdmeta_pages_t *pool) {
         SCRAMBLE(pool->n_free);
 }
 
+/* Its unit is what it was made with. */
+static void scramble_slab(rdmeta_slab_t *slab) {
+        const unsigned shift = slab->shift;
+
+        SCRAMBLE(*slab);
+        slab->shift = shift;
+}
+
+/* The places in lists of who was there. */
+static void scramble_nodes(born_t *b) {
+        rdmeta_held_t *h = (rdmeta_held_t *)(void *)b->image;
+
+        SCRAMBLE(h->holder);
+        SCRAMBLE(h->names->node);
+        SCRAMBLE(h->ids->node);
+        SCRAMBLE(b->handle->node);
+        SCRAMBLE(b->w.reader->reading.node);
+        SCRAMBLE(b->w.stale->reading.node);
+}
+
 /* All but what readers see, the lock, and where memory comes from. */
-static void scramble(rdmeta_cache_t *c) {
+static void scramble(born_t *b) {
+        rdmeta_cache_t *c         = b->w.cache;
         rdmeta_table_t *tables[2] = {rdmeta_names(c), rdmeta_ids(c)};
         int i;
 
+        scramble_nodes(b);
         for (i = 0; i < 2; i++) {
                 SCRAMBLE(tables[i]->pins);
                 SCRAMBLE(tables[i]->used);
@@ -62,8 +84,8 @@ static void scramble(rdmeta_cache_t *c) {
         SCRAMBLE(c->wait.watches);
         SCRAMBLE(c->wait.due);
         SCRAMBLE(c->reclaim);
-        SCRAMBLE(c->entry_slab);
-        SCRAMBLE(c->blocks);
+        scramble_slab(&c->entry_slab);
+        scramble_slab(&c->blocks);
         SCRAMBLE(c->ring);
         SCRAMBLE(c->order);
         SCRAMBLE(c->expiry);
@@ -88,7 +110,7 @@ static void in_a_torn_child(void (*act)(born_t *b)) {
         CHECK(pid >= 0);
         if (pid == 0) {
                 alarm(40);
-                scramble(b.w.cache);
+                scramble(&b);
                 act(&b);
                 _exit(7);
         }
