@@ -319,6 +319,8 @@ rdmeta_err_t rdmeta_cache_apply(rdmeta_cache_t *c, const void *response,
                 rdmeta_apply_abort(&a);
         else
                 rdmeta_apply_commit(&a);
+        if (!err)
+                rdmeta_wait_answered(&c->wait);
         rdmeta_stage_trim(&c->stage);
         rdmeta_hints_end(c, a.asked, err != 0, now.mono_us);
         if (err) { /* what was counted did not happen */

@@ -19,6 +19,8 @@ struct rdmeta_attach {
         int64_t look_us;
         int32_t flags;
         pid_t pid; /* whose threads may hold the lock */
+        _Atomic uint64_t looks, errors;
+        _Atomic int32_t error; /* of the last look */
         rdmeta_allocator_t allocator;
         size_t size; /* of this */
         char path[];
@@ -85,14 +87,26 @@ static void attach_retime(rdmeta_file_t *f, const rdmeta_file_t *had,
         rdmeta_file_taken(f, taken < mono_us ? taken : mono_us);
 }
 
+/* How a look went. */
+static void attach_note(rdmeta_attach_t *a, rdmeta_err_t err) {
+        if (err)
+                atomic_fetch_add_explicit(&a->errors, 1,
+                                          memory_order_relaxed);
+        atomic_store_explicit(&a->error, err, memory_order_relaxed);
+}
+
 /* What lies there, opened; NULL: nothing that is good. */
 static rdmeta_image_t *attach_open(rdmeta_attach_t *a,
                                    const rdmeta_image_t *had,
                                    int64_t mono_us) {
         rdmeta_image_t *image;
+        const rdmeta_err_t err = rdmeta_file_open(&a->allocator, a->path,
+                                                  a->flags,
+                                                  attach_now(a, mono_us),
+                                                  &image);
 
-        if (rdmeta_file_open(&a->allocator, a->path, a->flags,
-                             attach_now(a, mono_us), &image))
+        attach_note(a, err);
+        if (err)
                 return NULL;
         attach_retime((rdmeta_file_t *)(void *)image, rdmeta_file_of(had),
                       mono_us);
@@ -100,16 +114,24 @@ static rdmeta_image_t *attach_open(rdmeta_attach_t *a,
 }
 
 /* 1: another file than the image's lies there. */
-static int attach_is_new(const rdmeta_attach_t *a,
-                         const rdmeta_image_t *image) {
+static int attach_is_new(rdmeta_attach_t *a, const rdmeta_image_t *image) {
         rdmeta_file_identity_t id;
         struct stat st;
 
-        if (stat(a->path, &st))
+        if (stat(a->path, &st)) {
+                attach_note(a, RDMETA_ERR_IO);
                 return 0;
+        }
         id = rdmeta_file_identity_of(&st);
-        return !rdmeta_file_identity_same(&id,
-                                          &rdmeta_file_of(image)->identity);
+        if (!rdmeta_file_identity_same(&id,
+                                       &rdmeta_file_of(image)->identity))
+                return 1;
+        attach_note(a, RDMETA_OK);
+        return 0;
+}
+
+static void attach_looks(rdmeta_attach_t *a) {
+        atomic_fetch_add_explicit(&a->looks, 1, memory_order_relaxed);
 }
 
 /* The image in use, after a look; the lock is held. *left is for unref, when
@@ -139,6 +161,7 @@ void rdmeta_attach_look(rdmeta_reader_t *r, int64_t mono_us) {
         r->look_at = rdmeta_expiry_after(mono_us, a->look_us);
         r->due_us  = INT64_MIN;
         r->changes = rdmeta_attach_changes(a);
+        attach_looks(a);
         if (!attach_is_new(a, had))
                 return;
         if (attach_lock(a)) {
@@ -209,9 +232,19 @@ void rdmeta_attach_destroy(rdmeta_attach_t *a) {
         rdmeta_free(&allocator, a, a->size);
 }
 
+void rdmeta_attach_stats(const rdmeta_attach_t *a,
+                         rdmeta_attach_stats_t *out) {
+        memset(out, 0, sizeof(*out));
+        out->looks  = atomic_load_explicit(&a->looks, memory_order_relaxed);
+        out->errors = atomic_load_explicit(&a->errors, memory_order_relaxed);
+        out->error  = atomic_load_explicit(&a->error, memory_order_relaxed);
+        out->generations = rdmeta_attach_changes(a) + 1;
+}
+
 rdmeta_image_t *rdmeta_attach_image(rdmeta_attach_t *a, rdmeta_time_t now) {
         rdmeta_image_t *image = NULL, *left;
 
+        attach_looks(a);
         if (!attach_lock(a)) { /* what it points to is nobody's to change */
                 if (attach_is_new(a, a->image))
                         image = attach_open(a, a->image, now.mono_us);

@@ -217,6 +217,13 @@ rdmeta_watch_t *rdmeta_watch_new(rdmeta_cache_t *c, const rdmeta_str_t *topics,
         return rdmeta_wait_watch_new(&c->wait, topics, n, fn, opaque);
 }
 
+rdmeta_watch_t *rdmeta_watch_answers(rdmeta_cache_t *c,
+                                     void (*fn)(void *opaque,
+                                                uint64_t version),
+                                     void *opaque) {
+        return rdmeta_wait_watch_answers(&c->wait, fn, opaque);
+}
+
 void rdmeta_watch_destroy(rdmeta_watch_t *watch) {
         rdmeta_wait_watch_destroy(watch);
 }

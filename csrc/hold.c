@@ -167,6 +167,8 @@ static void held_about(rdmeta_held_t *h, rdmeta_time_t now, int whole) {
         rdmeta_image_info_t *about = &h->image.about;
         const rdmeta_cache_t *c    = h->cache;
         rdmeta_stats_t stats       = c->stats;
+        const uint64_t retained =
+                rdmeta_expiry_count(&c->expiry, RDMETA_EXPIRY_RETAINED);
 
         if (!whole)
                 rdmeta_stats_recount(c, &stats);
@@ -175,11 +177,18 @@ static void held_about(rdmeta_held_t *h, rdmeta_time_t now, int whole) {
         h->shared_said            = rdmeta_view_shared_said(&c->root);
         about->version            = rdmeta_wait_version(&c->wait);
         about->taken_mono_us      = now.mono_us;
+        about->said_mono_us       = now.mono_us;
         about->taken_wall_us      = now.wall_us;
         about->max_age_us         = c->conf.max_age_us;
         about->shared_deadline_us = h->shared_deadline;
         about->topics             = stats.topics;
         about->partitions         = stats.partitions;
+        about->erased             = c->erased;
+        about->negatives          = stats.negatives;
+        if (about->negatives > retained)
+                about->negatives -= retained;
+        else
+                about->negatives = 0;
         memcpy(about->session, c->session, sizeof(about->session));
 }
 

@@ -23,3 +23,15 @@ void rdmeta_image_info(const rdmeta_image_t *image, rdmeta_image_info_t *out) {
         *out = image->about;
         image->ops->info(image, out);
 }
+
+int32_t rdmeta_image_changed(const rdmeta_image_t *image, const char *topic,
+                             size_t len, uint64_t since) {
+        rdmeta_err_t err = RDMETA_NOT_CACHED;
+        rdmeta_seen_t seen;
+
+        if (len - 1 < RDMETA_NAME_MAX)
+                err = image->ops->find(image, topic, len, &seen);
+        if (err == RDMETA_NOT_CACHED)
+                return image->about.erased > since;
+        return err ? err : rdmeta_cold(seen.topic)->version > since;
+}

@@ -107,7 +107,9 @@ typedef struct rdmeta_file_head {
         uint64_t ids_key[RDMETA_HASH_KEYS];
         rdmeta_file_section_t sections[RDMETA_FILE_SECTIONS];
         uint64_t reasons; /* how many */
-        uint64_t reserved[15];
+        uint64_t negatives; /* also of the image's info */
+        uint64_t erased;
+        uint64_t reserved[13];
 } rdmeta_file_head_t;
 
 _Static_assert(sizeof(rdmeta_file_head_t) == 512, "the format's");

@@ -180,10 +180,13 @@ static void file_about(rdmeta_file_t *f, rdmeta_time_t now, int mapped) {
                                                  h->taken_wall_us);
 
         about->version       = h->version;
+        about->said_mono_us  = h->taken_mono_us;
         about->taken_wall_us = h->taken_wall_us;
         about->max_age_us    = h->max_age_us;
         about->topics        = h->topics;
         about->partitions    = h->partitions;
+        about->negatives     = h->negatives;
+        about->erased        = h->erased;
         about->bytes         = h->size;
         about->mapped        = mapped;
         memcpy(about->session, h->session, sizeof(about->session));

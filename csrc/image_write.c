@@ -393,13 +393,15 @@ static void fill_head(writer_t *s, const rdmeta_image_info_t *info, size_t n) {
         h->size               = s->at;
         h->version            = info->version;
         h->brokers_version    = s->image->brokers->version;
-        h->taken_mono_us      = info->taken_mono_us;
+        h->taken_mono_us      = info->said_mono_us;
         h->taken_wall_us      = info->taken_wall_us;
         h->max_age_us         = info->max_age_us;
         h->shared_deadline_us = rdmeta_file_minus(info->shared_deadline_us,
                                                   info->taken_mono_us);
         h->topics             = info->topics;
         h->partitions         = info->partitions;
+        h->negatives          = info->negatives;
+        h->erased             = info->erased;
         h->blocks             = n;
         h->reasons            = s->reasons.count;
         h->names_longest      = s->names.longest;

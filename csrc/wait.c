@@ -28,6 +28,7 @@ struct rdmeta_watch {
         const rdmeta_str_t *topics;
         size_t n;
         size_t size;   /* of this allocation */
+        int answers;   /* of answers; 0: of changes */
         int due;       /* to be called */
         int running;   /* calls of it that have not returned */
         int destroyed; /* somebody waits for `running` to become 0 */
@@ -156,15 +157,17 @@ static void rdmeta_wait_wake(rdmeta_wait_t *w) {
         }
 }
 
-static void rdmeta_wait_queue(rdmeta_wait_t *w, uint64_t since) {
+/* The watches of answers, or those of what changed after `since`. */
+static void rdmeta_wait_queue(rdmeta_wait_t *w, int answers, uint64_t since) {
         rdmeta_tailq_node_t *node = rdmeta_tailq_first(&w->watches);
 
         for (; node; node = rdmeta_tailq_next(node)) {
                 rdmeta_watch_t *watch =
                     RDMETA_CONTAINER(node, rdmeta_watch_t, node);
 
-                if (watch->due || !rdmeta_wait_concerns(w, watch->topics,
-                                                        watch->n, since))
+                if (watch->due || watch->answers != answers ||
+                    (!answers && !rdmeta_wait_concerns(w, watch->topics,
+                                                       watch->n, since)))
                         continue;
                 watch->due = 1;
                 rdmeta_tailq_push_back(&w->due, &watch->due_node);
@@ -178,7 +181,11 @@ void rdmeta_wait_notify(rdmeta_wait_t *w, uint64_t version) {
                 return;
         atomic_store_explicit(&w->version, version, memory_order_release);
         rdmeta_wait_wake(w);
-        rdmeta_wait_queue(w, before);
+        rdmeta_wait_queue(w, 0, before);
+}
+
+void rdmeta_wait_answered(rdmeta_wait_t *w) {
+        rdmeta_wait_queue(w, 1, 0);
 }
 
 /* ---- waiters -------------------------------------------------------- */
@@ -309,11 +316,11 @@ static rdmeta_watch_t *rdmeta_watch_alloc(rdmeta_wait_t *w,
         return rdmeta_tmpabuf_finish(&b);
 }
 
-rdmeta_watch_t *rdmeta_wait_watch_new(rdmeta_wait_t *w,
-                                      const rdmeta_str_t *topics, size_t n,
-                                      void (*fn)(void *opaque,
-                                                 uint64_t version),
-                                      void *opaque) {
+static rdmeta_watch_t *rdmeta_wait_watch(rdmeta_wait_t *w,
+                                         const rdmeta_str_t *topics, size_t n,
+                                         void (*fn)(void *opaque,
+                                                    uint64_t version),
+                                         void *opaque, int answers) {
         rdmeta_watch_t *watch;
 
         if (rdmeta_wait_forked(w))
@@ -321,12 +328,28 @@ rdmeta_watch_t *rdmeta_wait_watch_new(rdmeta_wait_t *w,
         rdmeta_wait_lock(w);
         watch = rdmeta_watch_alloc(w, topics, n);
         if (watch) {
-                watch->fn     = fn;
-                watch->opaque = opaque;
+                watch->fn      = fn;
+                watch->opaque  = opaque;
+                watch->answers = answers;
                 rdmeta_tailq_push_back(&w->watches, &watch->node);
         }
         pthread_mutex_unlock(&w->lock);
         return watch;
+}
+
+rdmeta_watch_t *rdmeta_wait_watch_new(rdmeta_wait_t *w,
+                                      const rdmeta_str_t *topics, size_t n,
+                                      void (*fn)(void *opaque,
+                                                 uint64_t version),
+                                      void *opaque) {
+        return rdmeta_wait_watch(w, topics, n, fn, opaque, 0);
+}
+
+rdmeta_watch_t *rdmeta_wait_watch_answers(rdmeta_wait_t *w,
+                                          void (*fn)(void *opaque,
+                                                     uint64_t version),
+                                          void *opaque) {
+        return rdmeta_wait_watch(w, NULL, 0, fn, opaque, 1);
 }
 
 void rdmeta_wait_watch_destroy(rdmeta_watch_t *watch) {

@@ -99,6 +99,9 @@ static inline uint64_t rdmeta_wait_version(const rdmeta_wait_t *w) {
  * equal version does nothing. Cheap when nobody waits. */
 void rdmeta_wait_notify(rdmeta_wait_t *w, uint64_t version);
 
+/* Lock held. An answer was applied: queue the watches of answers. */
+void rdmeta_wait_answered(rdmeta_wait_t *w);
+
 /* rdmeta_cache_wait(). Takes the lock. */
 uint64_t rdmeta_wait_until(rdmeta_wait_t *w, uint64_t since,
                            const rdmeta_str_t *topics, size_t n,
@@ -108,12 +111,17 @@ uint64_t rdmeta_wait_until(rdmeta_wait_t *w, uint64_t since,
  * change came first. Takes the lock. */
 void rdmeta_wait_interrupt(rdmeta_wait_t *w);
 
-/* rdmeta_watch_new() and rdmeta_watch_destroy(). Both take the lock. */
+/* rdmeta_watch_new(), rdmeta_watch_answers() and rdmeta_watch_destroy(). They
+ * take the lock. */
 rdmeta_watch_t *rdmeta_wait_watch_new(rdmeta_wait_t *w,
                                       const rdmeta_str_t *topics, size_t n,
                                       void (*fn)(void *opaque,
                                                  uint64_t version),
                                       void *opaque);
+rdmeta_watch_t *rdmeta_wait_watch_answers(rdmeta_wait_t *w,
+                                          void (*fn)(void *opaque,
+                                                     uint64_t version),
+                                          void *opaque);
 void rdmeta_wait_watch_destroy(rdmeta_watch_t *watch);
 
 /* How many there are. Lock held. */

@@ -260,6 +260,9 @@ cdef extern from "rdmeta.h" nogil:
         uint64_t bytes
         uint8_t session[16]
         int32_t mapped
+        uint64_t negatives
+        uint64_t erased
+        int64_t said_mono_us
 
     enum:
         RDMETA_IMAGE_SYNC
@@ -274,6 +277,8 @@ cdef extern from "rdmeta.h" nogil:
     rdmeta_err_t rdmeta_image_save(rdmeta_image_t *image, const char *path, int32_t flags)
     rdmeta_err_t rdmeta_image_open(const char *path, int32_t flags, rdmeta_time_t now,
                                    rdmeta_image_t **out)
+    int32_t rdmeta_image_changed(const rdmeta_image_t *image, const char *topic, size_t len,
+                                 uint64_t since)
     rdmeta_err_t rdmeta_image_verify(rdmeta_image_t *image)
     rdmeta_err_t rdmeta_cache_load(rdmeta_cache_t *cache, rdmeta_image_t *image,
                                    rdmeta_time_t now)
@@ -285,6 +290,12 @@ cdef extern from "rdmeta.h" nogil:
     void rdmeta_attach_destroy(rdmeta_attach_t *attach)
     rdmeta_reader_t *rdmeta_attach_reader(rdmeta_attach_t *attach, int32_t flags)
     rdmeta_image_t *rdmeta_attach_image(rdmeta_attach_t *attach, rdmeta_time_t now)
+    ctypedef struct rdmeta_attach_stats_t:
+        uint64_t looks
+        uint64_t generations
+        uint64_t errors
+        rdmeta_err_t error
+    void rdmeta_attach_stats(const rdmeta_attach_t *attach, rdmeta_attach_stats_t *out)
 
     # State
     uint64_t rdmeta_cache_version(const rdmeta_cache_t *cache)
@@ -328,6 +339,9 @@ cdef extern from "rdmeta.h" nogil:
     rdmeta_watch_t *rdmeta_watch_new(rdmeta_cache_t *cache, const rdmeta_str_t *topics, size_t n,
                                      void (*fn)(void *opaque, uint64_t version) noexcept nogil,
                                      void *opaque)
+    rdmeta_watch_t *rdmeta_watch_answers(rdmeta_cache_t *cache,
+                                         void (*fn)(void *opaque, uint64_t version) noexcept nogil,
+                                         void *opaque)
     void rdmeta_watch_destroy(rdmeta_watch_t *watch)
 
     ctypedef struct rdmeta_change_t:

@@ -81,7 +81,10 @@
         F(rdmeta_cache_arrow_changes) \
         F(rdmeta_image_arrow_diff) \
         F(rdmeta_reader_image) \
-        F(rdmeta_partition_for)
+        F(rdmeta_partition_for) \
+        F(rdmeta_watch_answers) \
+        F(rdmeta_image_changed) \
+        F(rdmeta_attach_stats)
 
 /* Defined by rdmeta_api.h in extensions, which do not link the functions. */
 #ifdef RDMETA_API_ROUTED
@@ -233,6 +236,12 @@
         (rdmeta_api->rdmeta_reader_image(__VA_ARGS__))
 #define rdmeta_partition_for(...) \
         (rdmeta_api->rdmeta_partition_for(__VA_ARGS__))
+#define rdmeta_watch_answers(...) \
+        (rdmeta_api->rdmeta_watch_answers(__VA_ARGS__))
+#define rdmeta_image_changed(...) \
+        (rdmeta_api->rdmeta_image_changed(__VA_ARGS__))
+#define rdmeta_attach_stats(...) \
+        (rdmeta_api->rdmeta_attach_stats(__VA_ARGS__))
 #endif
 
 #endif /* RDMETA_API_CALLS_H */

@@ -42,6 +42,16 @@ RDMETA_API rdmeta_watch_t *rdmeta_watch_new(rdmeta_cache_t *cache,
                                             void (*fn)(void *opaque,
                                                        uint64_t version),
                                             void *opaque);
+/**
+ * rdmeta_watch_new() for every answer that is applied, whether or not it
+ * changed anything: one that only says again what is known moves deadlines.
+ * Not for writes that are no answers. For rdmeta_watch_destroy(), before the
+ * cache goes. NULL: no memory, or forked. Threads: any.
+ */
+RDMETA_API rdmeta_watch_t *rdmeta_watch_answers(rdmeta_cache_t *cache,
+                                                void (*fn)(void *opaque,
+                                                           uint64_t version),
+                                                void *opaque);
 /** Returns when no call of it is running. NULL is fine.
  *  Threads: any, but not from within a call of it. */
 RDMETA_API void rdmeta_watch_destroy(rdmeta_watch_t *watch);

@@ -70,12 +70,29 @@ typedef struct rdmeta_image_info {
         uint8_t session[16];   /**< the cache's life; zero: none was said */
         int32_t mapped;        /**< 1: a file that is mapped */
         int32_t reserved_small;
-        int64_t reserved[4];
+        uint64_t negatives;    /**< as rdmeta_cache_stats() counts them */
+        /** The version up to which topics may have been forgotten of which
+         *  nothing is left in it. */
+        uint64_t erased;
+        /** taken_mono_us, but in the clock of who took it: of what is told of
+         *  one session, the same until it is told anew. */
+        int64_t said_mono_us;
+        int64_t reserved[1];
 } rdmeta_image_info_t;
 /** Cannot fail. Threads: any; for an image of a live cache it takes the
  *  writers' lock for a moment. */
 RDMETA_API void rdmeta_image_info(const rdmeta_image_t *image,
                                   rdmeta_image_info_t *out);
+
+/**
+ * 1: `topic` has changed, or been removed, after the version `since` of the
+ * cache's life that the image is of; 0: it has not. As rdmeta_cache_wait() for
+ * a topic of which nothing is left: 1 if any was forgotten after `since`.
+ * MALFORMED. Threads: any.
+ */
+RDMETA_API int32_t rdmeta_image_changed(const rdmeta_image_t *image,
+                                        const char *topic, size_t len,
+                                        uint64_t since);
 
 /**
  * Visit what differs from `before` to `after`, any two images: brokers first,
@@ -169,6 +186,18 @@ RDMETA_API void rdmeta_attach_destroy(rdmeta_attach_t *attach);
  */
 RDMETA_API struct rdmeta_reader *rdmeta_attach_reader(rdmeta_attach_t *attach,
                                                       int32_t flags);
+/** What has been seen of a file that is followed, by all readers. */
+typedef struct rdmeta_attach_stats {
+        uint64_t looks;       /**< how often it was looked for */
+        uint64_t generations; /**< states read so far, with the first one */
+        uint64_t errors;      /**< looks that found none, or none that is good */
+        rdmeta_err_t error;   /**< of the last look: 0, IO, MALFORMED ... */
+        int32_t reserved_small;
+        int64_t reserved[4];
+} rdmeta_attach_stats_t;
+/** Cannot fail, and does not look. Threads: any. */
+RDMETA_API void rdmeta_attach_stats(const rdmeta_attach_t *attach,
+                                    rdmeta_attach_stats_t *out);
 /** What lies there now, after a look; a new reference, never NULL. `now` also
  *  tells how the two clocks stand to each other, if one was set meanwhile.
  *  Works in a fork's child. Threads: any. */

@@ -3,6 +3,7 @@
  * every call of a reader, with what the cache said when it was taken, however
  * much has been written since: see seen_facts.h.
  */
+#include "image_world.h"
 #include "seen_facts.h"
 
 enum { ALIVE = 10, STEPS = 1000, SEEDS = 3 };
@@ -275,8 +276,58 @@ static void test_a_difference_is_what_the_feed_tells(void) {
         history_end(h);
 }
 
+/* Of an image and of its file what a wait for the topic would say. */
+static uint32_t check_changed(history_t *h, rdmeta_image_t *image) {
+        const char *path      = iw_path("changed");
+        rdmeta_cache_t *cache = h->world.cache;
+        const uint64_t now    = rdmeta_cache_version(cache);
+        const uint64_t since  = now - test_below(&h->writer.rng, 20) % now;
+        uint32_t i, n = 0;
+        rdmeta_image_t *file;
+
+        CHECK(!rdmeta_image_save(image, path, 0));
+        file = iw_open(path, 0, race_now(&h->world));
+        for (i = 0; i < RACE_TOPICS; i++) {
+                const rdmeta_str_t name = race_name(&h->world, i);
+                const int changed = rdmeta_cache_wait(cache, since, &name, 1,
+                                                      0) != 0;
+
+                CHECK(changed == rdmeta_image_changed(image, name.data,
+                                                      name.len, since));
+                CHECK(changed == rdmeta_image_changed(file, name.data,
+                                                      name.len, since));
+                n += (uint32_t)changed;
+        }
+        CHECK(!rdmeta_image_verify(file));
+        rdmeta_image_unref(file);
+        return n;
+}
+
+static void test_an_image_says_what_changed_as_a_wait_does(void) {
+        history_t *h = history_new(78);
+        uint32_t changed = 0;
+        int step;
+
+        for (step = 0; step < 300; step++) {
+                rdmeta_image_t *image;
+
+                race_write_step(&h->writer);
+                if (step % 5 || !rdmeta_cache_version(h->world.cache))
+                        continue;
+                image = rdmeta_cache_image(h->world.cache,
+                                           race_now(&h->world));
+                changed += check_changed(h, image);
+                CHECK(!rdmeta_image_changed(image, "", 0, UINT64_MAX));
+                rdmeta_image_unref(image);
+        }
+        CHECK(changed > 100 && changed < 60 * RACE_TOPICS);
+        h->compared = h->images = 1000;
+        history_end(h);
+}
+
 int main(void) {
         test_begin(110);
+        RUN(test_an_image_says_what_changed_as_a_wait_does);
         RUN(test_an_image_stays_what_the_cache_was);
         RUN(test_images_of_one_moment_say_the_same);
         RUN(test_a_difference_is_what_the_feed_tells);

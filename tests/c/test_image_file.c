@@ -94,6 +94,7 @@ static void test_an_image_tells_what_it_is(void) {
         CHECK(info.mapped && info.version == cw_version(&w));
         CHECK(info.topics == cw_stats(&w).topics && info.topics);
         CHECK(info.partitions == cw_stats(&w).partitions);
+        CHECK(info.negatives == cw_stats(&w).negatives && info.negatives);
         CHECK(info.max_age_us == w.conf.max_age_us);
         CHECK(info.taken_mono_us == w.now.mono_us);
         CHECK(info.taken_wall_us == w.now.wall_us);

@@ -48,6 +48,29 @@ static void test_the_same_version_again_tells_nobody(void) {
         world_destroy(&w);
 }
 
+static void test_a_watch_of_answers_is_told_of_each_and_of_nothing_else(void) {
+        rdmeta_watch_t *answers, *changes;
+        told_t x = {0}, y = {0};
+        world_t w;
+        int i;
+
+        world_init(&w);
+        answers = rdmeta_wait_watch_answers(&w.wait, tell, &x);
+        changes = rdmeta_wait_watch_new(&w.wait, NULL, 0, tell, &y);
+        world_write(&w, 1);
+        CHECK(x.calls == 0 && y.calls == 1);
+        for (i = 1; i <= 3; i++) { /* the version stays what it is */
+                rdmeta_wait_lock(&w.wait);
+                rdmeta_wait_answered(&w.wait);
+                rdmeta_wait_answered(&w.wait);
+                rdmeta_wait_unlock(&w.wait);
+                CHECK(x.calls == i && x.version == 1 && y.calls == 1);
+        }
+        rdmeta_wait_watch_destroy(answers);
+        rdmeta_wait_watch_destroy(changes);
+        world_destroy(&w);
+}
+
 /* Two notices under one lock are one call, which tells the later version. */
 static void test_a_queued_call_tells_what_came_since(void) {
         rdmeta_watch_t *watch;
@@ -256,6 +279,7 @@ int main(void) {
         test_begin(120);
         RUN(test_a_watch_is_called_once_for_each_write_that_concerns_it);
         RUN(test_the_same_version_again_tells_nobody);
+        RUN(test_a_watch_of_answers_is_told_of_each_and_of_nothing_else);
         RUN(test_a_queued_call_tells_what_came_since);
         RUN(test_a_watch_may_write);
         RUN(test_a_watch_may_destroy_and_make_others);
