@@ -57,9 +57,17 @@ cdef class Image(Reading):
 cdef class Attached(Reading):
     cdef rdmeta_attach_t *attach
     cdef tuple arguments
+    # The session that was read last.
+    cdef bytes session_raw
+    cdef str session_name
+    # What rdmeta._waits keeps, weakly: {event loop: its waiters}; and how often it looks, seconds.
+    cdef readonly object _loops
+    cdef readonly double _look_s
+    cdef object __weakref__
 
     cdef rdmeta_image_t *look(self) except NULL
     cdef int look_info(self, rdmeta_image_info_t *info) except -1
+    cdef str session_of(self, const rdmeta_image_info_t *info)
 
 
 cdef class CacheState(Reading):
@@ -73,7 +81,7 @@ cdef class CacheState(Reading):
 
 
 cdef class CacheWriter(CacheState):
-    pass
+    cdef object wait(self, since, timeout, object topics, topic, told)
 
 
 cdef class MetadataCache(CacheWriter):
@@ -81,9 +89,13 @@ cdef class MetadataCache(CacheWriter):
 
 
 cdef class TopicHandle:
-    cdef MetadataCache cache
-    cdef rdmeta_handle_t *handle
+    cdef Reading source
+    cdef rdmeta_handle_t *handle  # NULL: it is of no cache
+    cdef rdmeta_str_t name
+    cdef object keep  # where the name lies
     cdef rdmeta_reader_t *strict
     cdef bint coarse
 
+    cdef int find(self, rdmeta_cache_t *owner) except -1
+    cdef int32_t lead(self, rdmeta_reader_t *reader, int32_t partition, int64_t now) noexcept
     cdef int32_t count(self) except? -1

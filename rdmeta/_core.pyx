@@ -40,7 +40,7 @@ from rdmeta import _waits
 from rdmeta._publish import Publisher
 from rdmeta.errors import from_code
 from rdmeta.model import (ALL, Advice, Applied, Broker, Change, Changes, Partition, Request, Topic,
-                          TopicPartition)
+                          TopicPartition, Version)
 
 include "_convert.pxi"
 include "_columns.pxi"
@@ -52,6 +52,7 @@ include "_changes.pxi"
 include "_wire.pxi"
 include "_reading.pxi"
 include "_image.pxi"
+include "_attached.pxi"
 include "_state.pxi"
 include "_writers.pxi"
 include "_doors.pxi"
@@ -79,16 +80,19 @@ def code_name(code):
 
 @cython.final
 cdef class Watch:
-    """Writes eight bytes to a descriptor, which must not block, after every change."""
+    """Writes eight bytes to a descriptor, which must not block, after every change, or answer."""
 
     cdef rdmeta_cache_t *cache
     cdef rdmeta_watch_t *watch
 
-    def __cinit__(self, MetadataCache cache not None, int fd):
+    def __cinit__(self, MetadataCache cache not None, int fd, bint answers=False):
+        cdef void *to = <void *> <intptr_t> fd
         self.cache = rdmeta_cache_ref(cache.cache)
         with nogil:  # a writer may hold the lock that this takes
-            self.watch = rdmeta_watch_new(self.cache, NULL, 0, watch_signal,
-                                          <void *> <intptr_t> fd)
+            if answers:
+                self.watch = rdmeta_watch_answers(self.cache, watch_signal, to)
+            else:
+                self.watch = rdmeta_watch_new(self.cache, NULL, 0, watch_signal, to)
         if self.watch is NULL:
             raise MemoryError
 

@@ -1,5 +1,18 @@
 # The writing and the waiting half of MetadataCache. Included by _core.pyx.
 
+cdef void changed_among(rdmeta_cache_t *cache, uint64_t since, const rdmeta_str_t *topics, size_t n,
+                        uint8_t *hits) noexcept nogil:
+    """Mark the topics that changed after `since`: by halves, as most of the time few have."""
+    cdef size_t half = n // 2
+    if not n or not rdmeta_cache_wait(cache, since, topics, n, 0):
+        return
+    if n == 1:
+        hits[0] = 1
+        return
+    changed_among(cache, since, topics, half, hits)
+    changed_among(cache, since, topics + half, n - half, hits + half)
+
+
 cdef class CacheWriter(CacheState):
     """The methods of MetadataCache that write or wait.
 
@@ -174,16 +187,18 @@ cdef class CacheWriter(CacheState):
         a fork, where nobody can write, unless the version is above `since` already; TypeError,
         ValueError.
         """
+        return self.wait(since, timeout, topics, None, None)
+
+    cdef object wait(self, since, timeout, topics, topic, told):
+        """wait_change(); None too when there is another answer about a topic than `told`."""
+        cdef Names names = awaited(topics)
         cdef uint64_t start = unsigned(since, "since")
         cdef int64_t left = INT64_MAX if timeout is None else microseconds(timeout, "timeout")
         cdef int64_t end = rdmeta_py_clock(CLOCK_MONOTONIC) + min(left, <int64_t> FOREVER_US)
-        cdef Names names = None if topics is None else Names(topics)
         cdef const rdmeta_str_t *items = NULL if names is None else names.items
         cdef size_t n = 0 if names is None else names.n
         cdef uint64_t version
-        if names is not None and not n:
-            raise ValueError("there are no topics to wait for")
-        while True:
+        while told is None or self._answer(topic) == told:
             with nogil:
                 version = rdmeta_cache_wait(self.cache, start, items, n,
                                             max(min(left, <int64_t> SLICE_US), 0))
@@ -194,7 +209,8 @@ cdef class CacheWriter(CacheState):
             PyErr_CheckSignals()
             left = end - rdmeta_py_clock(CLOCK_MONOTONIC)
             if left <= 0:
-                return None
+                break
+        return None
 
     def publish(self, path, interval=0.02):
         """Keep a file up to date with the cache, for `rdmeta.attach` in other processes.
@@ -229,9 +245,37 @@ cdef class CacheWriter(CacheState):
         rdmeta_reader_leave(self.lenient)
         return None if found is NULL else info.deadline_us
 
-    def _watch(self, fd, /):
-        """Write to a descriptor after every change, until the Watch is closed; for rdmeta._waits."""
-        return Watch(self, fd)
+    def _watch(self, fd, answers=False, /):
+        """Write to a descriptor after every change, or every answer, until the Watch is closed."""
+        return Watch(self, fd, answers)
+
+    def _teller(self, loop, wake, /):
+        """What tells an event loop of changes; for rdmeta._waits."""
+        return _waits.Pipe(self, loop, wake)
+
+    def _since(self, since, /):
+        """A version to wait from. TypeError, ValueError."""
+        return unsigned(since, "since")
+
+    def _changed(self, topics, since, /):
+        """Which topics changed after `since`, by their places; for rdmeta._waits."""
+        cdef Names names = names_of(topics)
+        cdef uint64_t start = unsigned(since, "since")
+        cdef bytearray hits = bytearray(<Py_ssize_t> names.n)
+        cdef uint8_t[::1] hit = hits
+        cdef size_t i
+        if not names.n:
+            return []
+        with nogil:
+            changed_among(self.cache, start, names.items, names.n, &hit[0])
+        return [i for i in range(names.n) if hit[i]]
+
+    def _sleep(self, since, timeout, topic, told, /):
+        """Wait for a change of a topic, or for another answer about it than `told`, if not None.
+
+        The version, or None; errors as of wait_change(). For rdmeta._waits.
+        """
+        return self.wait(since, timeout, (topic,), topic, told)
 
     def wait_change_async(self, since, timeout=None, topics=None):
         """wait_change() to be awaited, from any event loop; costs no thread."""

@@ -5,6 +5,7 @@ A topic id is Kafka's own spelling of a UUID: 22 characters of URL-safe base64, 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator
 from datetime import datetime
 from enum import Enum, IntFlag
@@ -25,7 +26,39 @@ __all__ = [
     "Request",
     "Topic",
     "TopicPartition",
+    "Version",
+    "topic_fault",
 ]
+
+
+class Version(int):
+    """A version of what is attached, which knows of which life of a cache it is: its `session`.
+
+    An int like any other otherwise. One that is made of it by reckoning is a plain int.
+    """
+
+    session: str
+
+    def __new__(cls, version: int, session: str = "") -> Version:
+        made = super().__new__(cls, version)
+        made.session = session
+        return made
+
+
+def topic_fault(name: str) -> str | None:
+    """What Kafka has against a topic's name (org.apache.kafka.common.internals.Topic), or None."""
+    if not name:
+        return "it is empty"
+    if name in (".", ".."):
+        return "Kafka takes it for no name"
+    if len(name) > 249:
+        return f"it has {len(name)} characters, 249 are the most"
+    if not _LEGAL(name):
+        return "it has characters other than a-z, A-Z, 0-9, '.', '_' and '-'"
+    return None
+
+
+_LEGAL = re.compile(r"[a-zA-Z0-9._-]+").fullmatch
 
 
 class All(Enum):

@@ -175,9 +175,9 @@ def test_a_cycle_through_a_handle_is_collected() -> None:
 
 def test_a_handle_cannot_be_pickled_or_copied() -> None:
     handle = MetadataCache().resolve("orders")
-    with pytest.raises(TypeError, match="live cache"):
+    with pytest.raises(TypeError, match="live state"):
         pickle.dumps(handle)
-    with pytest.raises(TypeError, match="live cache"):
+    with pytest.raises(TypeError, match="live state"):
         copy.copy(handle)
 
 

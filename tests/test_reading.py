@@ -152,9 +152,7 @@ def test_what_another_extension_applies_has_its_reason() -> None:
     words = ffi.new("char[]", b"asked by C")
     asked = ffi.new("rdmeta_request_t *", {"asked": lib.RDMETA_ASKED_ALL, "broker": 4})
     asked.reason.data, asked.reason.len = words, 10
-    assert not lib.rdmeta_cache_apply(
-        cache_of(cache), body, len(body), 12, asked, now(), ffi.NULL
-    )
+    assert not lib.rdmeta_cache_apply(cache_of(cache), body, len(body), 12, asked, now(), ffi.NULL)
     ffi.memmove(words, b"XXXXX", 5)  # it was copied
     assert (cache.reason("a"), cache.source("a")) == ("asked by C", 4)
     cache.apply(body, 12, ALL, reason="asked by Python")

@@ -8,27 +8,18 @@ import gc
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from typing import Any
 
 import frames
 import pytest
-from clocks import Clock
 from frames import P, T
+from waiting import LONG, MOMENT, soon, tell
 
 from rdmeta import ALL, MetadataCache
 from rdmeta.errors import (
     ForkedError,
-    InvalidTopicError,
-    RequestTimedOutError,
-    TopicAuthorizationError,
 )
-
-# Longer than any of these tests may take: waits that are not woken fail by it.
-LONG = 50.0
-MOMENT = 0.05
 
 
 @pytest.fixture
@@ -36,25 +27,6 @@ def cache() -> MetadataCache:
     cache = MetadataCache()
     tell(cache, T("orders", [P(0, 1, 0)]), T("other"))
     return cache
-
-
-def tell(cache: MetadataCache, *topics: T, asked: Any = None) -> int:
-    """One answer; the version after it."""
-    return cache.apply(frames.response(12, topics), 12, asked, 1).version
-
-
-@contextmanager
-def soon(act: Callable[[], object]) -> Iterator[None]:
-    """`act` in another thread, once the block has begun to wait; its exceptions come out here."""
-
-    def later() -> object:
-        time.sleep(MOMENT)
-        return act()
-
-    with ThreadPoolExecutor(1) as pool:
-        done = pool.submit(later)
-        yield
-        done.result()
 
 
 def open_files() -> int:
@@ -155,114 +127,6 @@ def test_topics_to_await_may_be_an_iterator(cache: MetadataCache) -> None:
         assert await task == cache.version
 
     asyncio.run(main())
-
-
-# ---- topics -------------------------------------------------------------------------------------
-
-Wait = Callable[..., Any]
-
-
-@pytest.fixture(params=["blocking", "asyncio"])
-def wait_for_topic(request: pytest.FixtureRequest, cache: MetadataCache) -> Wait:
-    """wait_for_topic of the cache, called as if it were blocking."""
-    if request.param == "blocking":
-        return cache.wait_for_topic
-    return lambda *args, **more: asyncio.run(cache.wait_for_topic_async(*args, **more))
-
-
-def test_a_topic_that_is_there_is_not_waited_for(
-    wait_for_topic: Wait, cache: MetadataCache
-) -> None:
-    assert wait_for_topic("orders", timeout=0) == cache.topic("orders")
-    assert wait_for_topic("orders", 0, timeout=0) == cache.partition("orders", 0)
-
-
-def test_a_topic_is_waited_for_while_it_is_unknown(
-    wait_for_topic: Wait, cache: MetadataCache
-) -> None:
-    def create() -> None:
-        tell(cache, T("new", [], error=3))
-        time.sleep(MOMENT)
-        tell(cache, T("new", [], error=5))
-        tell(cache, T("new", [P(0, 2)]))
-
-    with soon(create):
-        assert wait_for_topic("new", timeout=LONG).partitions[0].leader == 2
-
-
-def test_a_partition_is_waited_for_until_it_has_a_leader(
-    wait_for_topic: Wait, cache: MetadataCache
-) -> None:
-    def grow() -> None:
-        tell(cache, T("orders", [P(0), P(1, -1)]))
-        time.sleep(MOMENT)
-        tell(cache, T("orders", [P(0), P(1, 3, 1)]))
-
-    with soon(grow):
-        assert wait_for_topic("orders", 1, timeout=LONG).leader == 3
-
-
-@pytest.mark.parametrize(
-    ("code", "error"), [(29, TopicAuthorizationError), (17, InvalidTopicError)]
-)
-def test_what_will_not_come_ends_the_wait(
-    code: int, error: type[Exception], wait_for_topic: Wait, cache: MetadataCache
-) -> None:
-    with soon(lambda: tell(cache, T("new", [], error=code))), pytest.raises(error):
-        wait_for_topic("new", timeout=LONG)
-
-
-def test_a_denial_from_before_the_wait_does_not_end_it_but_the_next_one_does(
-    wait_for_topic: Wait, cache: MetadataCache
-) -> None:
-    tell(cache, T("secret", [], error=29))
-    assert cache.hint(["secret"], force=True) == ["secret"]
-    with pytest.raises(RequestTimedOutError, match="DENIED"):
-        wait_for_topic("secret", timeout=MOMENT)
-    with soon(lambda: tell(cache, T("secret", [P(0, 2)]))):
-        assert wait_for_topic("secret", timeout=LONG).partitions[0].leader == 2
-    tell(cache, T("secret", [], error=29))
-    version = cache.version
-    with (
-        soon(lambda: tell(cache, T("secret", [], error=29))),
-        pytest.raises(TopicAuthorizationError),
-    ):
-        wait_for_topic("secret", timeout=LONG)
-    assert cache.version == version
-
-
-@pytest.mark.parametrize(
-    ("topic", "partition", "why"),
-    [
-        ("new", None, "topic 'new' .* NOT_CACHED"),
-        ("orders", 9, "partition 9 of 'orders' .* NO_PARTITION"),
-        ("leaderless", 0, "LEADER_NOT_AVAILABLE"),
-    ],
-)
-def test_a_topic_that_does_not_come_is_a_time_out_that_says_why(
-    topic: str, partition: int | None, why: str, wait_for_topic: Wait, cache: MetadataCache
-) -> None:
-    tell(cache, T("leaderless", [P(0, -1)]))
-    with pytest.raises(RequestTimedOutError, match=why):
-        wait_for_topic(topic, partition, timeout=MOMENT)
-
-
-@pytest.mark.parametrize("blocking", [True, False])
-def test_a_stale_topic_that_is_confirmed_ends_the_wait_though_nothing_changed(
-    blocking: bool,
-) -> None:
-    clock = Clock()
-    cache = MetadataCache(clock=clock)
-    tell(cache, T("orders"))
-    clock.advance(1000.0)
-    version = cache.version
-    with soon(lambda: tell(cache, T("orders"))):
-        if blocking:
-            topic = cache.wait_for_topic("orders", timeout=LONG)
-        else:
-            topic = asyncio.run(cache.wait_for_topic_async("orders", timeout=LONG))
-    assert topic.name == "orders"
-    assert cache.version == version
 
 
 # ---- event loops --------------------------------------------------------------------------------

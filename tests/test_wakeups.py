@@ -6,7 +6,6 @@ import asyncio
 import ctypes
 import os
 import random
-import signal
 import threading
 import time
 from collections.abc import Callable
@@ -17,11 +16,10 @@ from typing import Any
 
 import pytest
 from frames import P, T, response
+from waiting import LONG, interrupted_after, tell
 
 from rdmeta import MetadataCache, _waits
 from rdmeta.errors import RequestTimedOutError
-
-LONG = 50.0
 
 
 @pytest.fixture
@@ -29,11 +27,6 @@ def cache() -> MetadataCache:
     cache = MetadataCache()
     tell(cache, T("orders", [P(0, 1, 0)]), T("other"))
     return cache
-
-
-def tell(cache: MetadataCache, *topics: T) -> int:
-    """One answer; the version after it."""
-    return cache.apply(response(12, topics), 12, None, 1).version
 
 
 def left_behind(cache: MetadataCache) -> tuple[int, ...]:
@@ -89,6 +82,73 @@ def test_of_1000_waiters_on_a_loop_only_those_concerned_are_woken_and_once(
     before = left_behind(cache)
     asyncio.run(many())
     assert left_behind(cache) == before
+
+
+def test_waiters_from_later_on_and_of_names_said_twice_are_woken_by_their_own_changes(
+    cache: MetadataCache, wakes: list[float]
+) -> None:
+    async def some() -> None:
+        since = cache.version
+        twice = asyncio.create_task(cache.wait_change_async(since, LONG, ["orders", "orders"]))
+        await asyncio.sleep(0.01)
+        tell(cache, T("orders", [P(0, 2, 1)]))  # which the loop has not been told of yet
+        after = cache.version
+        late = asyncio.create_task(cache.wait_change_async(after, LONG, ["orders"]))
+        later = asyncio.create_task(cache.wait_change_async(after + 1, LONG))
+        latest = asyncio.create_task(cache.wait_change_async(after + 1, LONG, ["orders"]))
+        assert await twice == after
+        await asyncio.sleep(0.01)
+        assert (len(wakes), late.done(), later.done(), latest.done()) == (1, False, False, False)
+        tell(cache, T("orders", [P(0, 3, 2)]))
+        assert await late == after + 1
+        await asyncio.sleep(0.01)
+        assert (len(wakes), later.done(), latest.done()) == (2, False, False)
+        tell(cache, T("orders", [P(0, 1, 3)]))
+        assert await later == await latest == after + 2
+        assert len(wakes) == 4
+
+    before = left_behind(cache)
+    asyncio.run(some())
+    assert left_behind(cache) == before
+
+
+def test_a_change_costs_a_loop_a_look_a_topic_and_not_a_waiter(
+    cache: MetadataCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passed: list[_waits.Wait] = []
+    asked: list[list[str]] = []
+    original = _waits.Wait.passed
+
+    def count(wait: _waits.Wait, source: _waits.Source) -> int | None:
+        passed.append(wait)
+        return original(wait, source)
+
+    class Counting(MetadataCache):
+        def _changed(self, topics: Any, since: int, /) -> list[int]:
+            asked.append(topics)
+            return super()._changed(topics, since)
+
+    async def many(cache: MetadataCache) -> None:
+        since = cache.version
+        two: list[tuple[Any, ...]] = [(since, LONG, ["orders", "other"]), (since + 100, LONG)]
+        waits = [
+            asyncio.create_task(cache.wait_change_async(*arguments))
+            for arguments in two
+            for _ in range(500)
+        ]
+        await asyncio.sleep(0.05)
+        monkeypatch.setattr(_waits.Wait, "passed", count)
+        tell(cache, T("third", [P(0, 2, 1)]))
+        await asyncio.sleep(0.05)
+        assert len(passed) == 1  # of those for any change after `since + 100`
+        assert [sorted(topics) for topics in asked] == [["orders", "other"]]
+        for wait in waits:
+            wait.cancel()
+        await asyncio.gather(*waits, return_exceptions=True)
+
+    counting = Counting()
+    tell(counting, T("orders", [P(0, 1, 0)]), T("other"))
+    asyncio.run(many(counting))
 
 
 def test_loops_in_several_threads_are_each_woken_once(
@@ -193,26 +253,6 @@ def test_a_write_through_any_door_wakes_threads_and_loops(
 
 
 # ---- Ctrl-C -------------------------------------------------------------------------------------
-
-
-def interrupted_after(wait: Callable[[], object]) -> float:
-    """Seconds from Ctrl-C to its KeyboardInterrupt."""
-    pressed = 0.0
-
-    def press() -> None:
-        nonlocal pressed
-        time.sleep(0.03 + random.random() * 0.03)
-        pressed = time.monotonic()
-        os.kill(os.getpid(), signal.SIGINT)
-
-    thread = threading.Thread(target=press)
-    thread.start()
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            wait()
-        return time.monotonic() - pressed
-    finally:
-        thread.join()
 
 
 WAITS: dict[str, Callable[[MetadataCache], object]] = {

@@ -190,7 +190,7 @@ RDMETA_API struct rdmeta_reader *rdmeta_attach_reader(rdmeta_attach_t *attach,
 typedef struct rdmeta_attach_stats {
         uint64_t looks;       /**< how often it was looked for */
         uint64_t generations; /**< states read so far, with the first one */
-        uint64_t errors;      /**< looks that found none, or none that is good */
+        uint64_t errors;      /**< looks that found none, or no good one */
         rdmeta_err_t error;   /**< of the last look: 0, IO, MALFORMED ... */
         int32_t reserved_small;
         int64_t reserved[4];

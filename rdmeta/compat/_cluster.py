@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import threading
 import weakref
 from collections.abc import Callable, Iterable
@@ -18,7 +17,7 @@ from typing import Any, ClassVar, Protocol
 from rdmeta._core import DENIED, NO_LEADER, NOT_CACHED, STALE, WAITING, MetadataCache, Reading
 from rdmeta.compat._reading import answers, stale_topics, wait
 from rdmeta.errors import Error
-from rdmeta.model import ALL, Partition, Topic
+from rdmeta.model import ALL, Partition, Topic, topic_fault
 from rdmeta.net.address import parse_bootstrap
 
 __all__ = ["ClusterShape", "Named", "settle", "void"]
@@ -355,8 +354,8 @@ def topic_name(name: str) -> str:
     """A topic's name as Kafka allows it (org.apache.kafka.common.internals.Topic)."""
     if not isinstance(name, str):
         raise TypeError(f"a topic's name must be a str, not {type(name).__name__}")
-    if not re.fullmatch(r"[a-zA-Z0-9._-]{1,249}", name) or name in (".", ".."):
-        raise ValueError(f"not a topic's name: {name!r}")
+    if fault := topic_fault(name):
+        raise ValueError(f"not a topic's name: {name!r}: {fault}")
     return name
 
 

@@ -1,0 +1,412 @@
+"""Waiting for what another process publishes, blocking and on event loops, over restarts."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import feeder
+import pytest
+from clocks import Clock
+from frames import P, T
+from waiting import LONG, MOMENT, Wait, published, soon
+from waiting import tell as answer
+
+from rdmeta import (
+    ALL,
+    Attached,
+    InvalidTopicError,
+    MalformedError,
+    MetadataCache,
+    RequestTimedOutError,
+    TopicAuthorizationError,
+    attach,
+)
+from rdmeta.model import Version
+
+Tell = Callable[..., int]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "state"
+
+
+@pytest.fixture
+def cache(path: Path) -> Iterator[MetadataCache]:
+    with published(path) as cache:
+        yield cache
+
+
+@pytest.fixture
+def attached(cache: MetadataCache, path: Path) -> Attached:
+    return attach(path, look=0.005)
+
+
+@pytest.fixture
+def tell(cache: MetadataCache) -> Tell:
+    return lambda *topics, **more: answer(cache, *topics, **more)
+
+
+@pytest.fixture(params=["blocking", "asyncio"])
+def blocking(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param == "blocking")
+
+
+@pytest.fixture
+def wait_change(blocking: bool, attached: Attached) -> Wait:
+    """wait_change of what is attached, called as if it were blocking."""
+    if blocking:
+        return attached.wait_change
+    return lambda *args, **more: asyncio.run(attached.wait_change_async(*args, **more))
+
+
+@pytest.fixture
+def wait_for_topic(blocking: bool, attached: Attached) -> Wait:
+    if blocking:
+        return attached.wait_for_topic
+    return lambda *args, **more: asyncio.run(attached.wait_for_topic_async(*args, **more))
+
+
+# ---- changes ------------------------------------------------------------------------------------
+
+
+def test_a_change_that_is_published_ends_a_wait(
+    wait_change: Wait, attached: Attached, tell: Tell
+) -> None:
+    since = attached.version
+    with soon(lambda: tell(T("orders", [P(0, 2, 1)]))):
+        assert wait_change(since, LONG) == since + 1
+    assert attached.leader("orders", 0) == 2  # lookups see what ended it
+    assert wait_change(since) == wait_change(since, 0) == since + 1  # and it is not missed
+    assert wait_change(since, 0, ["orders"]) == since + 1
+
+
+def test_a_wait_without_a_change_is_over_in_time(wait_change: Wait, attached: Attached) -> None:
+    assert wait_change(attached.version, 0) is None
+    assert wait_change(attached.version, MOMENT) is None
+    assert wait_change(attached.version, MOMENT, ["orders"]) is None
+
+
+def test_a_wait_for_topics_sleeps_through_changes_of_others(
+    wait_change: Wait, attached: Attached, tell: Tell
+) -> None:
+    since = attached.version
+
+    def changes() -> None:
+        for each in (T("other", [P(0, 2, 1)]), T("new"), T("orders", [P(0, 2, 1)])):
+            tell(each)
+            time.sleep(MOMENT)
+
+    with soon(changes):
+        assert wait_change(since, LONG, ["orders", "nothing"]) == since + 3
+    assert wait_change(since, 0, ["nothing"]) is None  # nor is it found changed later
+    assert wait_change(since, 0, ["new", "nothing"]) == since + 3
+
+
+def test_the_removal_of_a_topic_ends_a_wait_for_it(
+    wait_change: Wait, attached: Attached, cache: MetadataCache, tell: Tell
+) -> None:
+    since = attached.version
+    with soon(lambda: tell(T("other"), asked=ALL)):
+        assert wait_change(since, LONG, ["orders"]) is not None
+    since = attached.version
+    with soon(cache.purge):
+        assert wait_change(since, LONG, ["other"]) is not None
+    assert wait_change(since, 0, ["other"]) is not None  # of which nothing is left there
+
+
+def test_a_state_that_only_makes_younger_ends_no_wait(
+    wait_change: Wait, attached: Attached, tell: Tell
+) -> None:
+    since, taken = attached.version, attached.taken
+    tell(T("orders", [P(0, 1, 0)]))
+    while attached.taken == taken:  # it is published within a second
+        time.sleep(0.01)
+    assert wait_change(since, 0) is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "what"),
+    [
+        ((0, -1), ValueError, "timeout"),
+        ((0, float("nan")), ValueError, "timeout"),
+        ((0, "1"), TypeError, "timeout"),
+        ((-1, 0), ValueError, "since"),
+        (("0", 0), TypeError, "since"),
+        ((0, 0, []), ValueError, "no topics"),
+        ((0, 0, "orders"), TypeError, "str"),
+        ((0, 0, [7]), TypeError, "int"),
+    ],
+)
+def test_what_cannot_be_waited_for_is_refused(
+    arguments: tuple[Any, ...], error: type[Exception], what: str, wait_change: Wait
+) -> None:
+    with pytest.raises(error, match=what):
+        wait_change(*arguments)
+
+
+def test_many_threads_wait_at_once(attached: Attached, tell: Tell) -> None:
+    since = attached.version
+    with ThreadPoolExecutor(8) as pool:
+        waits = [pool.submit(attached.wait_change, since, LONG) for _ in range(8)]
+        time.sleep(MOMENT)
+        version = tell(T("orders", [P(0, 2, 1)]))
+        assert [wait.result() for wait in waits] == [version] * 8
+
+
+def test_a_file_that_is_damaged_meanwhile_ends_no_wait(
+    wait_change: Wait, tmp_path: Path, attached: Attached, cache: MetadataCache, tell: Tell
+) -> None:
+    since = attached.version
+
+    def spoil() -> None:
+        (tmp_path / "spoilt").write_bytes(b"no image")
+        (tmp_path / "spoilt").rename(attached.path)
+        time.sleep(MOMENT)
+        tell(T("orders", [P(0, 2, 1)]))
+
+    with soon(spoil):
+        assert wait_change(since, LONG) == since + 1
+    assert attached.stats()["errors"] > 0
+
+
+def test_a_topic_that_is_damaged_in_the_file_is_malformed(tmp_path: Path) -> None:
+    cache = MetadataCache()
+    answer(cache, T("orders", [P(0, 1, 0)]))
+    cache.image().save(tmp_path / "good")
+    data = bytearray((tmp_path / "good").read_bytes())
+    at = data.index(b"orders")
+    data[at - 8 : at - 4] = b"\xff\xff\xff\xff"  # how many partitions there are, and how wide
+    (tmp_path / "bad").write_bytes(data)
+    attached = attach(tmp_path / "bad")
+    with pytest.raises(MalformedError, match="bad"):
+        attached.wait_change(Version(0, attached.session), 1, ["orders"])
+
+
+# ---- restarts -----------------------------------------------------------------------------------
+
+
+def publish(path: Path, versions: int) -> MetadataCache:
+    """Another life of a feeder, with so many versions, which has said what there is and died."""
+    cache = MetadataCache()
+    for epoch in range(versions):
+        answer(cache, T("orders", [P(0, 1 + epoch % 2, epoch)]))
+    cache.image().save(path)
+    return cache
+
+
+@pytest.mark.parametrize("versions", [1, 2, 3, 9])
+@pytest.mark.parametrize("topics", [None, ["orders"], ["nothing"]])
+def test_a_restart_ends_a_wait_however_low_its_versions_are(
+    versions: int, topics: list[str] | None, blocking: bool, path: Path
+) -> None:
+    publish(path, 3)
+    attached = attach(path, look=0.005)
+    since = attached.version
+    with soon(lambda: publish(path, versions)):
+        if blocking:
+            version = attached.wait_change(since, LONG, topics)
+        else:
+            version = asyncio.run(attached.wait_change_async(since, LONG, topics))
+    assert version == attached.version == versions
+    assert version.session == attached.session != since.session
+    assert attached.wait_change(version, 0, topics) is None
+    assert attached.wait_change(since, 0, topics) == versions  # seen by whoever comes late too
+
+
+def test_a_restart_between_two_waits_is_seen_by_each_that_waits(path: Path) -> None:
+    publish(path, 3)
+    attached = attach(path, look=0.005)
+    mine, yours = attached.version, attached.version
+    publish(path, 3)
+    seen = attached.wait_change(mine, 0)
+    assert seen == mine == yours == 3
+    assert attached.wait_change(seen, 0) is None
+    assert attached.wait_change(yours, 0) == 3
+
+
+def test_a_plain_number_above_the_version_is_of_a_life_that_is_over(path: Path) -> None:
+    publish(path, 3)
+    attached = attach(path, look=0.005)
+    assert attached.wait_change(7, 0) == 3
+    assert attached.wait_change(3, MOMENT) is None
+    assert attached.wait_change(2, 0) == 3
+    with soon(lambda: publish(path, 2)):
+        assert attached.wait_change(3, LONG) == 2
+
+
+def test_versions_remember_their_session_and_are_numbers_otherwise(attached: Attached) -> None:
+    import pickle
+
+    version = attached.version
+    assert isinstance(version, Version)
+    assert (version, version.session) == (attached.image().version, attached.session)
+    again = pickle.loads(pickle.dumps(version))
+    assert (again, again.session) == (version, version.session)
+    assert type(version + 1) is int
+
+
+@contextmanager
+def fed(path: Path, topics: int, period: float, *more: object) -> Iterator[str]:
+    """A feeder that has published and is killed at the end; its session."""
+    command = [sys.executable, feeder.__file__, path, topics, period, *more]
+    process = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        yield process.stdout.readline().strip()
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+def test_each_state_of_another_process_is_seen_in_time_and_its_death_by_nobody(path: Path) -> None:
+    """Within 100 ms half of the time: whatever else runs shares the cores."""
+    with fed(path, 5, 0.1) as session:
+        attached, lags = attach(path), []
+        version = attached.version
+        for _ in range(12):
+            seen = attached.wait_change(version, LONG, ["topic-00003"])
+            assert seen is not None
+            assert seen > version
+            version = seen
+            generation, stamp = (attached.brokers[0].rack or "").split()
+            assert attached.partition("topic-00003", 1).leader_epoch == int(generation)
+            lags.append(time.monotonic() - float(stamp))
+        assert sorted(lags)[len(lags) // 2] < 0.1, lags
+    version = attached.version
+    assert version.session == session
+    assert attached.wait_change(version, 0.3) is None
+    assert asyncio.run(attached.wait_change_async(version, 0.3)) is None
+    with ThreadPoolExecutor(2) as pool:
+        plain = pool.submit(attached.wait_change, version, LONG)
+        awaited = pool.submit(lambda: asyncio.run(attached.wait_change_async(version, LONG)))
+        with fed(path, 5, 60) as session:
+            for wait in (plain, awaited):
+                seen = wait.result()
+                assert seen is not None
+                assert (seen, seen.session) == (1, session)
+
+
+# ---- topics -------------------------------------------------------------------------------------
+
+
+def test_a_topic_that_is_there_is_not_waited_for(wait_for_topic: Wait, attached: Attached) -> None:
+    assert wait_for_topic("orders", timeout=0) == attached.topic("orders")
+    assert wait_for_topic("orders", 0, timeout=0) == attached.partition("orders", 0)
+
+
+def test_a_topic_is_waited_for_while_it_is_unknown(wait_for_topic: Wait, tell: Tell) -> None:
+    def create() -> None:
+        tell(T("new", [], error=3))
+        time.sleep(MOMENT)
+        tell(T("new", [P(0, 2), P(1, -1)]))
+        time.sleep(MOMENT)
+        tell(T("new", [P(0, 2), P(1, 3, 1)]))
+
+    with soon(create):
+        assert wait_for_topic("new", timeout=LONG).partitions[0].leader == 2
+        assert wait_for_topic("new", 1, timeout=LONG).leader == 3
+
+
+@pytest.mark.parametrize(
+    ("code", "error"), [(29, TopicAuthorizationError), (17, InvalidTopicError)]
+)
+def test_what_will_not_come_ends_the_wait(
+    code: int, error: type[Exception], wait_for_topic: Wait, tell: Tell
+) -> None:
+    with soon(lambda: tell(T("new", [], error=code))), pytest.raises(error):
+        wait_for_topic("new", timeout=LONG)
+
+
+def test_a_denial_from_before_the_wait_does_not_end_it_but_the_next_one_does(
+    wait_for_topic: Wait, attached: Attached, cache: MetadataCache, tell: Tell
+) -> None:
+    tell(T("secret", [], error=29))
+    attached.wait_change(cache.version - 1, LONG)
+    with pytest.raises(RequestTimedOutError, match="DENIED"):
+        wait_for_topic("secret", timeout=2.5)  # states come meanwhile that say no more of it
+    with soon(lambda: tell(T("secret", [P(0, 2)]))):
+        assert wait_for_topic("secret", timeout=LONG).partitions[0].leader == 2
+    version = tell(T("secret", [], error=29))
+    attached.wait_change(version - 1, LONG)
+    with soon(lambda: tell(T("secret", [], error=29))), pytest.raises(TopicAuthorizationError):
+        wait_for_topic("secret", timeout=LONG)
+    assert cache.version == version
+
+
+def test_states_that_say_no_more_of_a_denial_are_no_new_one(
+    wait_for_topic: Wait, attached: Attached, cache: MetadataCache, tell: Tell
+) -> None:
+    """Each state is as old as two clocks say, which never agree to the microsecond."""
+    tell(T("secret", [], error=29))
+    attached.wait_change(cache.version - 1, LONG)
+    stop = threading.Event()
+
+    def others() -> None:
+        for epoch in range(10_000):
+            tell(T("other", [P(0, epoch % 3 + 1, epoch)]))
+            if stop.wait(0.003):
+                return
+
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(others)
+        with pytest.raises(RequestTimedOutError, match="DENIED"):
+            wait_for_topic("secret", timeout=0.5)
+        stop.set()
+        done.result()
+    assert attached.stats()["generations"] > 20
+
+
+def test_a_stale_topic_that_is_confirmed_ends_the_wait_though_nothing_changed(
+    blocking: bool, path: Path
+) -> None:
+    clock = Clock()
+    cache = MetadataCache(clock=clock, max_age=100)
+    answer(cache, T("orders"))
+    cache.image().save(path)
+    attached = Attached(path, 0.005, clock=clock)
+    clock.advance(1000)
+    version = attached.version
+
+    def confirm() -> None:
+        answer(cache, T("orders"))
+        cache.image().save(path)
+
+    with soon(confirm):
+        if blocking:
+            assert attached.wait_for_topic("orders", timeout=LONG).name == "orders"
+        else:
+            wait = attached.wait_for_topic_async("orders", timeout=LONG)
+            assert asyncio.run(wait).name == "orders"
+    assert attached.version == version
+
+
+@pytest.mark.parametrize(
+    ("topic", "partition", "why"),
+    [
+        ("new", None, "topic 'new' .* NOT_CACHED"),
+        ("orders", 9, "partition 9 of 'orders' .* NO_PARTITION"),
+    ],
+)
+def test_a_topic_that_does_not_come_is_a_time_out_that_says_why(
+    topic: str, partition: int | None, why: str, wait_for_topic: Wait
+) -> None:
+    with pytest.raises(RequestTimedOutError, match=why):
+        wait_for_topic(topic, partition, timeout=MOMENT)
+
+
+def test_a_name_that_cannot_be_is_not_waited_for(wait_for_topic: Wait) -> None:
+    with pytest.raises(InvalidTopicError, match="there can be no topic 'a b'"):
+        wait_for_topic("a b", timeout=LONG)

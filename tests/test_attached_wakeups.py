@@ -1,0 +1,192 @@
+"""What waits for another process cost, what they leave behind, Ctrl-C, and forks."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from frames import P, T
+from waiting import LONG, MOMENT, interrupted_after, published, soon
+from waiting import tell as answer
+
+from rdmeta import Attached, MetadataCache, RequestTimedOutError, attach
+
+Tell = Callable[..., int]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "state"
+
+
+@pytest.fixture
+def cache(path: Path) -> Iterator[MetadataCache]:
+    with published(path) as cache:
+        yield cache
+
+
+@pytest.fixture
+def attached(cache: MetadataCache, path: Path) -> Attached:
+    return attach(path, look=0.005)
+
+
+@pytest.fixture
+def tell(cache: MetadataCache) -> Tell:
+    return lambda *topics, **more: answer(cache, *topics, **more)
+
+
+# ---- what waits leave behind --------------------------------------------------------------------
+
+
+def left_behind(attached: Attached) -> tuple[int, ...]:
+    """What a wait may have left: descriptors, threads, loops."""
+    gc.collect()
+    files = len(os.listdir("/proc/self/fd"))
+    return files, threading.active_count(), len(attached._loops)
+
+
+def test_the_waits_of_a_loop_share_their_looks_and_need_no_thread(
+    attached: Attached, tell: Tell
+) -> None:
+    async def many() -> None:
+        since, threads = attached.version, threading.active_count()
+        waits = [
+            asyncio.create_task(attached.wait_change_async(since, LONG, [topic, "none"]))
+            for topic in ("orders", "other")
+            for _ in range(200)
+        ]
+        await asyncio.sleep(MOMENT)
+        assert (threading.active_count(), len(attached._loops)) == (threads, 1)
+        looks = attached.stats()["looks"]
+        await asyncio.sleep(0.5)
+        assert attached.stats()["looks"] - looks < 200  # 100 if on time
+        version = tell(T("orders", [P(0, 2, 1)]))
+        assert await asyncio.gather(*waits[:200]) == [version] * 200
+        assert not any(wait.done() for wait in waits[200:])
+        version = tell(T("other", [P(0, 2, 1)]))
+        assert await asyncio.gather(*waits[200:]) == [version] * 200
+        loop: Any = asyncio.get_running_loop()
+        assert [timer for timer in loop._scheduled if not timer.cancelled()] == []
+
+    before = left_behind(attached)
+    asyncio.run(many())
+    assert left_behind(attached) == before
+
+
+def test_waits_cancelled_at_any_moment_leave_nothing_behind(attached: Attached, tell: Tell) -> None:
+    seed = random.SystemRandom().getrandbits(32)
+    print(f"seed {seed}")
+    rng = random.Random(seed)
+    stop = threading.Event()
+
+    def write() -> None:
+        epoch = 0
+        while not stop.is_set():
+            epoch += 1
+            tell(T(rng.choice(["orders", "other"]), [P(0, epoch % 3 + 1, epoch)]))
+            time.sleep(0.001)
+
+    async def one() -> None:
+        waits: list[Callable[[], Any]] = [
+            lambda: attached.wait_change_async(attached.version, LONG, ["never"]),
+            lambda: attached.wait_change_async(attached.version, LONG),
+            lambda: attached.wait_for_topic_async("never", timeout=rng.choice([None, 0.01])),
+        ]
+        task = asyncio.create_task(rng.choice(waits)())
+        await asyncio.sleep(rng.choice([0, 0, 0.001, 0.02]))
+        task.cancel()
+        with suppress(asyncio.CancelledError, RequestTimedOutError):
+            await task
+
+    async def many() -> None:
+        for _ in range(10):
+            await asyncio.gather(*(one() for _ in range(50)))
+        loop: Any = asyncio.get_running_loop()
+        assert len(asyncio.all_tasks()) == 1
+        assert [timer for timer in loop._scheduled if not timer.cancelled()] == []
+
+    before = left_behind(attached)
+    with ThreadPoolExecutor(1) as pool:
+        writer = pool.submit(write)
+        asyncio.run(many())
+        stop.set()
+        writer.result()
+    assert left_behind(attached) == before
+
+
+def test_the_waits_of_a_closed_loop_go_with_its_tasks(attached: Attached) -> None:
+    before = left_behind(attached)
+    loop = asyncio.new_event_loop()
+    wait = loop.create_task(attached.wait_change_async(attached.version, LONG))
+    wait._log_destroy_pending = False  # type: ignore[attr-defined]
+    loop.run_until_complete(asyncio.sleep(MOMENT))
+    loop.close()
+    del wait, loop
+    assert left_behind(attached) == before
+
+
+# ---- Ctrl-C, forks ------------------------------------------------------------------------------
+
+
+WAITS: dict[str, Callable[[Attached], object]] = {
+    "wait_change": lambda a: a.wait_change(a.version),
+    "wait_change of topics": lambda a: a.wait_change(a.version, LONG, ["orders"]),
+    "wait_for_topic": lambda a: a.wait_for_topic("none", timeout=None),
+    "wait_change_async": lambda a: asyncio.run(a.wait_change_async(a.version)),
+    "wait_for_topic_async": lambda a: asyncio.run(a.wait_for_topic_async("none", timeout=None)),
+}
+
+
+# The soonest of some has to be in time, as in test_wakeups.py, and all have to end.
+@pytest.mark.parametrize("look", [0.02, 10.0])
+@pytest.mark.parametrize("name", WAITS)
+def test_ctrl_c_ends_every_wait_within_100_ms(
+    name: str, look: float, cache: MetadataCache, path: Path
+) -> None:
+    attached = attach(path, look)
+    before = left_behind(attached)
+    took = [interrupted_after(lambda: WAITS[name](attached)) for _ in range(4)]
+    assert min(took) < 0.1, took
+    assert left_behind(attached) == before
+
+
+def test_a_change_is_seen_by_a_wait_though_lookups_seldom_look(
+    cache: MetadataCache, path: Path
+) -> None:
+    attached = attach(path, look=1000)
+    since, start = attached.version, time.monotonic()
+    with soon(lambda: answer(cache, T("orders", [P(0, 2, 1)]))):
+        assert attached.wait_change(since, LONG) == since + 1
+    assert time.monotonic() - start < LONG / 2
+    assert attached.leader("orders", 0) == 2
+
+
+def test_the_child_of_a_fork_waits_as_its_parent_does(
+    cache: MetadataCache, attached: Attached
+) -> None:
+    since, (read_end, write_end) = attached.version, os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.write(write_end, b".")
+            assert attached.wait_change(since, LONG) == since + 1
+            assert asyncio.run(attached.wait_change_async(since, LONG)) == since + 1
+            assert attached.wait_for_topic("new", timeout=LONG).name == "new"
+            os._exit(7)
+        finally:
+            os._exit(1)
+    os.read(read_end, 1)
+    answer(cache, T("new"))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    os.close(read_end)
+    os.close(write_end)
