@@ -281,8 +281,9 @@ void rdmeta_cache_stats(rdmeta_cache_t *c, rdmeta_stats_t *out) {
                      rdmeta_expiry_count(&c->expiry, RDMETA_EXPIRY_OWN);
         out->bytes = stats_bytes(c);
         out->bytes_ring   = rdmeta_ring_bytes(&c->ring);
-        out->bytes_free   = rdmeta_slab_spare(&c->blocks) +
-                          rdmeta_slab_spare(&c->entry_slab);
+        out->bytes_free   = whole ? rdmeta_slab_spare(&c->blocks) +
+                                          rdmeta_slab_spare(&c->entry_slab)
+                                  : 0;
         out->bytes_limbo  = c->reclaim.limbo_bytes;
         out->bytes_images = whole ? rdmeta_holds_bytes_all(c)
                                   : rdmeta_holds_bytes(c);

@@ -109,8 +109,7 @@ void rdmeta_slab_reserve(rdmeta_slab_t *slab, size_t bytes);
 size_t rdmeta_slab_plan(rdmeta_slab_t *slab, size_t part);
 /* Its chunk is leaving. */
 int rdmeta_slab_leaves(const rdmeta_slab_t *slab, const void *p);
-/* What nobody has: in lists, not begun, or about to leave. Follows no pointer:
- * in a fork's child it may be nonsense, and no more. */
+/* What nobody has: in lists, not begun, or about to leave. */
 size_t rdmeta_slab_spare(const rdmeta_slab_t *slab);
 /* Walks all lists, for tests: NULL, or what is wrong. `used`: how much is in
  * use in chunks. */

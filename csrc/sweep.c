@@ -6,8 +6,8 @@
 
 /* ---- sweep --------------------------------------------------------------- */
 
-/* Some 300 us, where there is memory to be given back. */
-enum { SWEEP_LOOKS = 32 << 10, SWEEP_MOVES = 1 << 10 };
+/* About a millisecond, where there is memory to be given back. */
+enum { SWEEP_LOOKS = 32 << 10, SWEEP_MOVES = 4 << 10 };
 
 /* In `list`, the next entry that is due; NULL: none. */
 static rdmeta_entry_t *sweep_due(const rdmeta_cache_t *c, int list,

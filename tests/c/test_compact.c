@@ -320,7 +320,7 @@ static void test_beside_an_image_memory_moves_only_for_more(void) {
 
 static void test_a_reader_inside_keeps_what_it_has_found(void) {
         const rdmeta_topic_t *held[TOPICS];
-        rdmeta_partition_t p;
+        rdmeta_partition_t p = {.leader = -1}; /* no room for lists */
         char name[80];
         uint32_t i;
         cw_t w;
