@@ -155,7 +155,7 @@ void rdmeta_slab_reserve(rdmeta_slab_t *slab, size_t bytes) {
                 chunk = chunk_new(slab, size);
                 if (!chunk)
                         break;
-                size -= size > 2 * CHUNK_REST ? own + CHUNK_REST : own;
+                size -= size < RDMETA_ALLOC_LARGE ? own : own + CHUNK_REST;
                 bytes = bytes > size ? bytes - size : 0;
         }
 }

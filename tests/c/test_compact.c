@@ -98,7 +98,7 @@ static void test_nobody_is_told_that_a_topic_has_moved(void) {
         size_t moved;
         cw_t w;
 
-        cw_init(&w, NULL);
+        cw_init(&w, no_ring);
         churned(&w);
         cw_hint(&w, "topic-000003-wh topic-000000 in-flight", 0);
         version = cw_version(&w);
@@ -196,7 +196,7 @@ static void test_images_say_what_they_said(void) {
         char *was, *is, *later;
         cw_t w;
 
-        cw_init(&w, NULL);
+        cw_init(&w, no_ring);
         churned(&w);
         before = iw_image(&w);
         was    = iw_text(before, w.now.mono_us);
