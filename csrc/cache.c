@@ -86,6 +86,7 @@ static int root_init(rdmeta_cache_t *c) {
         atomic_init(&c->root.ids, ids);
         atomic_init(&c->root.brokers, brokers);
         atomic_init(&c->root.shared_deadline, INT64_MIN + 2);
+        atomic_init(&c->root.fresh_until, INT64_MAX);
         atomic_init(&c->root.shared_said,
                     rdmeta_said_word(rdmeta_said_none()));
         return 1;

@@ -211,6 +211,7 @@ static void commit_fresh(rdmeta_apply_t *a) {
 static void commit_shared(rdmeta_apply_t *a) {
         rdmeta_cache_t *c         = a->c;
         const rdmeta_said_t said = rdmeta_view_shared_said(&c->root);
+        int64_t deadline;
         size_t i;
 
         for (i = 0; i < a->n_pends; i++) {
@@ -226,9 +227,10 @@ static void commit_shared(rdmeta_apply_t *a) {
         }
         if (!a->all)
                 return;
-        atomic_store_explicit(&c->root.shared_deadline,
-                              rdmeta_expiry_after(a->now.mono_us,
-                                                  c->conf.max_age_us),
+        deadline = rdmeta_expiry_after(a->now.mono_us, c->conf.max_age_us);
+        atomic_store_explicit(&c->root.shared_deadline, deadline,
+                              memory_order_relaxed);
+        atomic_store_explicit(&c->root.fresh_until, deadline,
                               memory_order_relaxed);
         atomic_store_explicit(&c->root.shared_said, rdmeta_said_word(a->said),
                               memory_order_release);

@@ -266,7 +266,9 @@ void rdmeta_entry_settle(rdmeta_cache_t *c, rdmeta_entry_t *e,
                                                       memory_order_relaxed);
         int list               = state_list(e->topic->state);
 
-        if (deadline >= mono_us) { /* still in time */
+        if (deadline == RDMETA_DEADLINE_SHARED) { /* in nobody's list */
+                rdmeta_entry_list(c, e, RDMETA_EXPIRY_NONE, 0);
+        } else if (deadline >= mono_us) { /* still in time */
                 rdmeta_entry_list(c, e, list, deadline);
         } else if (e->topic->state == RDMETA_TOPIC_VALID) {
                 rdmeta_entry_list(c, e, RDMETA_EXPIRY_NONE, 0);

@@ -76,7 +76,9 @@ static inline int64_t rdmeta_expiry_after(int64_t now_us, int64_t ttl_us) {
 
         if (__builtin_add_overflow(now_us, ttl_us, &due))
                 return ttl_us < 0 ? INT64_MIN + 2 : INT64_MAX - 1;
-        return due;
+        if (due > INT64_MAX - 1)
+                return INT64_MAX - 1;
+        return due < INT64_MIN + 2 ? INT64_MIN + 2 : due;
 }
 
 #endif /* RDMETA_EXPIRY_H */

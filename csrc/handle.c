@@ -176,7 +176,7 @@ static RDMETA_NOINLINE int32_t leader_general(rdmeta_reader_t *r,
                 return rdmeta_leader(r, h->name, h->len, partition, mono_us);
         rdmeta_reading_enter(&r->reading);
         t = handle_load(h);
-        if (t && rdmeta_topic_head(t) == h->len)
+        if (t && (rdmeta_topic_head(t) & RDMETA_HEAD_VALID) == h->len)
                 leader = rdmeta_view_pick(h->root, t, h->len, partition,
                                           mono_us, r->stale_ok);
         else
@@ -195,10 +195,11 @@ int32_t rdmeta_handle_leader(rdmeta_reader_t *r, const rdmeta_handle_t *h,
 
                 rdmeta_reading_begin(&r->reading);
                 t = handle_load(h);
-                if (RDMETA_LIKELY(t != NULL) &&
-                    RDMETA_LIKELY(rdmeta_topic_head(t) == h->len))
-                        leader = rdmeta_view_pick_fast(h->root, t, h->len,
-                                                       partition, mono_us);
+                if (RDMETA_LIKELY(t != NULL))
+                        leader = rdmeta_view_pick_fast(
+                                h->root, t, h->len,
+                                rdmeta_topic_head(t) ^ (uint32_t)h->len,
+                                partition, mono_us);
                 rdmeta_reading_end(&r->reading);
                 if (RDMETA_LIKELY(leader != RDMETA_VIEW_GENERAL))
                         return leader;

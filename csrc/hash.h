@@ -52,9 +52,23 @@ RDMETA_INLINE uint32_t rdmeta_load32(const void *p) {
         return v;
 }
 
+/* Both halves of the product, folded. Compilers keep four registers for the
+ * wide one, which makes a lookup save two it never uses: so it is said here
+ * what they are to do. */
 RDMETA_INLINE uint64_t rdmeta_mix(uint64_t a, uint64_t b) {
+#if defined(__x86_64__)
+        uint64_t lo, hi;
+
+        __asm__("mulq %3\n\txorq %1, %0"
+                : "=a"(lo), "=d"(hi)
+                : "%0"(a), "r"(b)
+                : "cc");
+        return lo;
+#else
         const unsigned __int128 m = (unsigned __int128)a * b;
+
         return (uint64_t)m ^ (uint64_t)(m >> 64);
+#endif
 }
 
 /* Names below 16 bytes and above 32. */

@@ -149,17 +149,18 @@ static int32_t file_leader(const rdmeta_image_t *image, const char *name,
         }
         t = rdmeta_file_block(f, slot >> RDMETA_SLOT_TAG);
         if (RDMETA_UNLIKELY(!t) ||
-            RDMETA_UNLIKELY((t->name_len | (uint32_t)t->state << 16) != len) ||
+            RDMETA_UNLIKELY((rdmeta_topic_head(t) & RDMETA_HEAD_VALID) !=
+                            len) ||
             RDMETA_UNLIKELY(!rdmeta_name_equal(t->name, name, len)) ||
             RDMETA_UNLIKELY((uint32_t)partition >= rdmeta_topic_count(t)) ||
             RDMETA_UNLIKELY(atomic_load_explicit(&t->deadline,
                                                  memory_order_relaxed) <
                             now_us))
                 return leader_general(image, name, len, partition, mono_us, 0);
-        width = t->shape & 3;
+        width = t->width;
         p     = t->name + len + ((size_t)(uint32_t)partition << width);
         if (RDMETA_UNLIKELY(p > f->end - 4) ||
-            RDMETA_UNLIKELY(width == RDMETA_TOPIC_SPARSE))
+            RDMETA_UNLIKELY(width >= RDMETA_TOPIC_SPARSE))
                 return leader_general(image, name, len, partition, mono_us, 0);
         leader = rdmeta_col_get(p, width, 0);
         if (RDMETA_UNLIKELY(leader < -1)) /* no leader's, nor a code of ours */

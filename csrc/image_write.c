@@ -213,7 +213,7 @@ static rdmeta_err_t put_block(writer_t *s, const rdmeta_seen_t *seen,
                               int64_t taken_us) {
         const rdmeta_topic_t *t = seen->topic;
         const size_t size       = rdmeta_cold(t)->size;
-        const size_t from       = offsetof(rdmeta_topic_t, shape);
+        const size_t from       = offsetof(rdmeta_topic_t, count);
         const size_t units      = (size + RDMETA_LINE - 1) / RDMETA_LINE;
         const int64_t deadline  = rdmeta_file_minus(seen->deadline, taken_us);
         rdmeta_said_t said      = seen->said;
@@ -365,9 +365,9 @@ static rdmeta_err_t make_room(writer_t *s, size_t n) {
         size_t names = 16, ids = 16;
         room_t *room = &s->room;
 
-        while (names / 2 < n)
+        while (rdmeta_table_limit(names, 0) < n)
                 names *= 2;
-        while (ids / 8 * 7 < n)
+        while (rdmeta_table_limit(ids, 1) < n)
                 ids *= 2;
         if (names > UINT32_MAX / 2)
                 return RDMETA_ERR_NO_MEMORY;

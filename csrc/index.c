@@ -4,12 +4,12 @@
 
 /* A length that no topic name has, in a state that no topic is in. */
 const rdmeta_grave_t rdmeta_grave = {
-        .topic = {.name_len = UINT16_MAX, .state = UINT16_MAX}};
+        .topic = {.name_len = UINT16_MAX, .state = UINT8_MAX}};
 
-static size_t table_limit(uint32_t mask, int ids) {
-        const size_t slots = (size_t)mask + 1;
-
-        return ids ? slots / 8 * 7 : slots / 2;
+size_t rdmeta_table_limit(size_t slots, int ids) {
+        if (ids)
+                return slots / 8 * 7;
+        return slots > RDMETA_SLOTS_SMALL ? slots / 2 : slots / 4;
 }
 
 rdmeta_table_t *rdmeta_table_new(const rdmeta_allocator_t *allocator,
@@ -18,7 +18,7 @@ rdmeta_table_t *rdmeta_table_new(const rdmeta_allocator_t *allocator,
         rdmeta_table_t *t;
         int i;
 
-        while (table_limit((uint32_t)(slots - 1), ids) < n) {
+        while (rdmeta_table_limit(slots, ids) < n) {
                 if (slots > UINT32_MAX / 2)
                         return NULL;
                 slots *= 2;
@@ -30,6 +30,7 @@ rdmeta_table_t *rdmeta_table_new(const rdmeta_allocator_t *allocator,
         memset(t, 0, size);
         t->large.size = size;
         t->mask = (uint32_t)(slots - 1);
+        t->span = (uint64_t)t->mask << 3;
         for (i = 0; i < RDMETA_HASH_KEYS; i++)
                 t->key[i] = rdmeta_seed_next(seed);
         return t;
@@ -42,7 +43,7 @@ void rdmeta_table_destroy(const rdmeta_allocator_t *allocator,
 }
 
 size_t rdmeta_table_room(const rdmeta_table_t *t, int ids) {
-        const size_t limit = table_limit(t->mask, ids);
+        const size_t limit = rdmeta_table_limit((size_t)t->mask + 1, ids);
 
         return limit > t->used ? limit - t->used : 0;
 }

@@ -89,81 +89,9 @@ void rdmeta_reader_leave(rdmeta_reader_t *r) {
         rdmeta_reading_leave(&r->reading);
 }
 
-static RDMETA_NOINLINE int32_t followed_leader(rdmeta_reader_t *r,
-                                               const char *topic, size_t len,
-                                               int32_t partition,
-                                               int64_t mono_us) {
-        rdmeta_attach_time(r, mono_us);
-        return r->image->ops->leader(r->image, topic, len, partition, mono_us,
-                                     r->stale_ok);
-}
-
-/* Functions of their own, so that this needs no frame. */
-static RDMETA_NOINLINE int32_t image_leader(rdmeta_reader_t *r,
-                                            const char *topic, size_t len,
-                                            int32_t partition,
-                                            int64_t mono_us) {
-        if (RDMETA_UNLIKELY(len - 1 >= RDMETA_NAME_MAX))
-                return RDMETA_NOT_CACHED;
-        if (r->attach && RDMETA_UNLIKELY(rdmeta_attach_is_due(r, mono_us) ||
-                                         rdmeta_attach_inside(r)))
-                return followed_leader(r, topic, len, partition, mono_us);
-        return r->image->ops->leader(r->image, topic, len, partition, mono_us,
-                                     r->stale_ok);
-}
-
-static RDMETA_NOINLINE int32_t leader_general(rdmeta_reader_t *r,
-                                              const char *topic, size_t len,
-                                              int32_t partition,
-                                              int64_t mono_us) {
-        int32_t leader;
-
-        if (len - 1 >= RDMETA_NAME_MAX)
-                return RDMETA_NOT_CACHED;
-        rdmeta_reading_enter(&r->reading);
-        leader = rdmeta_view_leader(r->root, topic, len, partition, mono_us,
-                                    r->stale_ok);
-        rdmeta_reading_leave(&r->reading);
-        return leader;
-}
-
-int32_t rdmeta_leader(rdmeta_reader_t *r, const char *topic, size_t len,
-                      int32_t partition, int64_t mono_us) {
-#if defined(__SSE2__)
-        if (RDMETA_LIKELY(rdmeta_hash_is_short(len)) &&
-            RDMETA_LIKELY(rdmeta_reading_is_plain(&r->reading))) {
-                int32_t leader;
-
-                rdmeta_reading_begin(&r->reading);
-                leader = rdmeta_view_leader_fast(r->root, topic, len,
-                                                 partition, mono_us);
-                rdmeta_reading_end(&r->reading);
-                if (RDMETA_LIKELY(leader != RDMETA_VIEW_GENERAL))
-                        return leader;
-        }
-#endif
-        if (r->image)
-                return image_leader(r, topic, len, partition, mono_us);
-        return leader_general(r, topic, len, partition, mono_us);
-}
-
 /* ---- many at once -------------------------------------------------------- */
 
 enum { BATCH = 32, AHEAD = 16 };
-
-/* The first block on the way of a probe that may be the one; NULL: none. */
-RDMETA_INLINE const rdmeta_topic_t *row_block(const rdmeta_table_t *names,
-                                              uint64_t hash) {
-        uint32_t k = rdmeta_slot_first(hash) & names->mask;
-        uint64_t slot;
-
-        for (;; k = (k + 1) & names->mask) {
-                slot = atomic_load_explicit(&names->slots[k],
-                                            memory_order_acquire);
-                if (RDMETA_LIKELY(rdmeta_slot_tag_is(slot, hash)) || !slot)
-                        return rdmeta_slot_topic(slot);
-        }
-}
 
 RDMETA_INLINE int32_t row_leader(const rdmeta_reader_t *r,
                                  const rdmeta_topic_t *t, rdmeta_str_t name,
@@ -173,10 +101,12 @@ RDMETA_INLINE int32_t row_leader(const rdmeta_reader_t *r,
         if (RDMETA_UNLIKELY(name.len - 1 >= RDMETA_NAME_MAX))
                 return RDMETA_NOT_CACHED;
         if (RDMETA_LIKELY(t != NULL) &&
-            RDMETA_LIKELY(rdmeta_topic_head(t) == name.len) &&
+            RDMETA_LIKELY(t->name_len == name.len) &&
             RDMETA_LIKELY(rdmeta_name_equal(t->name, name.data, name.len)))
-                leader = rdmeta_view_pick_fast(r->root, t, name.len,
-                                               partition, mono_us);
+                leader = rdmeta_view_pick_fast(
+                        r->root, t, name.len,
+                        rdmeta_topic_head(t) ^ (uint32_t)name.len, partition,
+                        mono_us);
         if (RDMETA_LIKELY(leader >= 0))
                 return leader;
         return rdmeta_view_leader(r->root, name.data, name.len, partition,
@@ -205,7 +135,8 @@ static void leaders_batch(const rdmeta_reader_t *r, const rdmeta_str_t *topics,
                 rdmeta_table_prefetch(names, hash[i]);
         }
         for (i = 0; i < n; i++) {
-                blocks[i] = row_block(names, hash[i]);
+                blocks[i] = rdmeta_slot_topic(
+                        rdmeta_table_first(names, hash[i]));
                 __builtin_prefetch(blocks[i]);
         }
         for (i = 0; i < n; i++)

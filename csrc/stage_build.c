@@ -262,10 +262,11 @@ rdmeta_topic_t *rdmeta_stage_build(rdmeta_stage_t *s, rdmeta_slab_t *slab,
         cold->error   = (int16_t)s->topic.error;
         cold->version = version;
         memcpy(cold->id, s->id_bytes, 16);
-        t->shape = s->count << 2 |
-                   (s->sparse ? RDMETA_TOPIC_SPARSE : shape.leader_width);
+        t->count    = s->count;
+        t->width    = s->sparse ? RDMETA_TOPIC_SPARSE
+                                : (uint8_t)shape.leader_width;
         t->name_len = (uint16_t)s->topic.name.len;
-        t->state    = s->state;
+        t->state    = (uint8_t)s->state;
         put_name(t->name, s->topic.name);
         end = put_columns(s, &shape, t->name + t->name_len);
         if (RDMETA_UNLIKELY((size_t)(end - (char *)cold) != shape.size)) {

@@ -36,7 +36,7 @@ void rdmeta_topic_cols(const rdmeta_topic_t *t, rdmeta_cols_t *out) {
         const uint16_t f = rdmeta_cold(t)->flags;
 
         out->count        = (uint32_t)n;
-        out->leader_width = f & RDMETA_TOPIC_F_IDS ? 2 : t->shape & 3;
+        out->leader_width = f & RDMETA_TOPIC_F_IDS ? 2 : t->width;
         out->epoch_width  = f >> RDMETA_TOPIC_EPOCH_SHIFT & 3;
         out->list_width   = f >> RDMETA_TOPIC_LIST_SHIFT & 3;
         out->ref_width    = f >> RDMETA_TOPIC_REF_SHIFT & 3;
@@ -166,9 +166,10 @@ rdmeta_topic_t *rdmeta_topic_bare(rdmeta_slab_t *slab, rdmeta_str_t name,
         cold->error   = error;
         cold->version = version;
         memcpy(cold->id, id, 16);
-        t->shape    = 0;
+        t->count    = 0;
         t->name_len = (uint16_t)name.len;
-        t->state    = state;
+        t->state    = (uint8_t)state;
+        t->width    = 0;
         memcpy(t->name, name.data, name.len);
         t->name[name.len] = 0; /* the list of no brokers */
         return t;
@@ -189,9 +190,10 @@ rdmeta_topic_t *rdmeta_topic_restate(rdmeta_slab_t *slab,
         cold->error   = error;
         cold->version = version;
         memcpy(cold->id, from->id, 16);
-        t->shape    = old->shape;
+        t->count    = old->count;
         t->name_len = old->name_len;
-        t->state    = state;
+        t->state    = (uint8_t)state;
+        t->width    = old->width;
         memcpy(t->name, old->name, from->size - RDMETA_TOPIC_FIXED);
         return t;
 }
@@ -205,8 +207,8 @@ int rdmeta_topic_same(const rdmeta_topic_t *a, const rdmeta_topic_t *b) {
         const rdmeta_cold_t *x = rdmeta_cold(a), *y = rdmeta_cold(b);
 
         return x->size == y->size && x->flags == y->flags &&
-               x->error == y->error && a->shape == b->shape &&
-               a->name_len == b->name_len && a->state == b->state &&
+               x->error == y->error && a->count == b->count &&
+               rdmeta_topic_head(a) == rdmeta_topic_head(b) &&
                !memcmp(x->id, y->id, sizeof(x->id)) &&
                !memcmp(a->name, b->name, x->size - RDMETA_TOPIC_FIXED);
 }

@@ -8,7 +8,7 @@
  *     cold      48 bytes; `link` is the writer's, and 0 in a file
  *                 flags, error, size, link, version, id, said
  *     hot       at the begin of a cache line
- *                 deadline, shape, name_len, state            16 bytes
+ *                 deadline, count, name_len, state, width     16 bytes
  *                 name
  *                 leaders    [count]   in 1, 2 or 4 bytes
  *     columns   epochs     [count]   in 1, 2 or 4 bytes
@@ -33,12 +33,12 @@
  * column that a topic does not need is absent, by a flag; integers are as
  * narrow as the topic's values allow. A lookup touches the 16 hot bytes, the
  * name and one leader, most often one cache line: that is why the cold part
- * precedes it, and why a block is a slab's piece of whole lines. `shape` is
- * count << 2 | log2 of a leader's width, and (name_len, state) is compared
- * with the caller's length as one 32-bit word, so that only a valid topic
- * (state 0) takes the fast path. The leader's address comes from the
- * *caller's* length, not from a field of the block, which would be one more
- * load to wait for.
+ * precedes it, and why a block is a slab's piece of whole lines. `width` is
+ * log2 of a leader's bytes, and (name_len, state, width) is compared with the
+ * caller's length as one 32-bit word, so that only a valid topic (state 0)
+ * with leaders of one byte (width 0) takes the shortest path: one comparison
+ * for all of that. The leader's address comes from the *caller's* length, not
+ * from a field of the block, which would be one more load to wait for.
  */
 #ifndef RDMETA_TOPIC_H
 #define RDMETA_TOPIC_H
@@ -80,8 +80,9 @@ enum {
         RDMETA_TOPIC_F_FLAT      = 1 << 15
 };
 
-/* A deadline: the time of the last all-topics answer's, held once a cache. */
-#define RDMETA_DEADLINE_SHARED INT64_MIN
+/* A deadline: the time of the last all-topics answer's, held once a cache.
+ * Above all others, so that a lookup need not tell it from one to come. */
+#define RDMETA_DEADLINE_SHARED INT64_MAX
 /* A deadline: long past, and asked for again, for as long as anybody says. */
 #define RDMETA_DEADLINE_ASKED (INT64_MIN + 1)
 /* Less this: a deadline that is not to count, as if it were past. It still
@@ -128,9 +129,10 @@ typedef struct rdmeta_large {
 
 struct rdmeta_topic {
         _Atomic int64_t deadline;
-        uint32_t shape;
+        uint32_t count; /* of partitions */
         uint16_t name_len;
-        uint16_t state;
+        uint8_t state;
+        uint8_t width; /* log2 of a leader's bytes, or SPARSE */
         char name[];
 };
 
@@ -172,13 +174,18 @@ RDMETA_INLINE void rdmeta_topic_said_set(rdmeta_topic_t *t,
                          __ATOMIC_RELEASE);
 }
 
-/* The length of a valid topic's name, and what no length is of any other. */
+/* The length of a valid topic's name where leaders take one byte, that and the
+ * width above it where they take more, and what is neither of any other. */
 RDMETA_INLINE uint32_t rdmeta_topic_head(const rdmeta_topic_t *t) {
-        return t->name_len | (uint32_t)t->state << 16;
+        return t->name_len | (uint32_t)t->state << 16 |
+               (uint32_t)t->width << 24;
 }
 
+/* Of a head, whatever the width. */
+#define RDMETA_HEAD_VALID 0xffffffu
+
 RDMETA_INLINE uint32_t rdmeta_topic_count(const rdmeta_topic_t *t) {
-        return t->shape >> 2;
+        return t->count;
 }
 
 RDMETA_INLINE int rdmeta_topic_has_id(const rdmeta_topic_t *t) {

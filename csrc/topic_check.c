@@ -18,10 +18,11 @@
 #define WINDOW ((size_t)1 << 16)
 
 /* What stands between the name and the lists, wherever a size_t ends. */
-static uint64_t columns_size(uint16_t f, uint32_t shape) {
-        const uint64_t n    = shape >> 2;
+static uint64_t columns_size(const rdmeta_topic_t *t) {
+        const uint16_t f    = rdmeta_cold(t)->flags;
+        const uint64_t n    = t->count;
         const unsigned refs = f >> RDMETA_TOPIC_REF_SHIFT & 3;
-        uint64_t size       = n << (f & RDMETA_TOPIC_F_IDS ? 2 : shape & 3);
+        uint64_t size       = n << (f & RDMETA_TOPIC_F_IDS ? 2 : t->width);
 
         size += n << (f >> RDMETA_TOPIC_EPOCH_SHIFT & 3);
         size += f & RDMETA_TOPIC_F_IDS ? 4 * n : 0;
@@ -36,10 +37,11 @@ static uint64_t columns_size(uint16_t f, uint32_t shape) {
 }
 
 /* Flags that go together, and widths that there are. */
-static int flags_good(uint16_t f, uint32_t shape) {
+static int flags_good(uint16_t f, uint8_t width) {
         const uint16_t lists = RDMETA_TOPIC_F_ISR | RDMETA_TOPIC_F_OFFLINE;
 
-        if (((shape & 3) == RDMETA_TOPIC_SPARSE) != !!(f & RDMETA_TOPIC_F_IDS))
+        if (width > RDMETA_TOPIC_SPARSE ||
+            (width == RDMETA_TOPIC_SPARSE) != !!(f & RDMETA_TOPIC_F_IDS))
                 return 0;
         if (f & RDMETA_TOPIC_F_FLAT && f & lists)
                 return 0;
@@ -58,10 +60,10 @@ static int frame_good(const rdmeta_topic_t *t, size_t available) {
             t->name_len > RDMETA_NAME_MAX ||
             t->state == RDMETA_TOPIC_WAIT || t->state > RDMETA_TOPIC_GONE ||
             rdmeta_topic_count(t) > RDMETA_PARTITIONS_MAX ||
-            !flags_good(cold->flags, t->shape))
+            !flags_good(cold->flags, t->width))
                 return 0;
         need = RDMETA_TOPIC_FIXED + t->name_len +
-               columns_size(cold->flags, t->shape) +
+               columns_size(t) +
                (UINT64_C(1) << (cold->flags >> RDMETA_TOPIC_LIST_SHIFT & 3));
         if (cold->flags & RDMETA_TOPIC_F_PAST) {
                 if (need >= cold->size)

@@ -23,6 +23,9 @@ typedef struct rdmeta_root {
         /* Until when the topics of the last all-topics answer are valid: such
          * an answer moves this one word instead of a hundred thousand. */
         _Atomic int64_t shared_deadline;
+        /* The same once there was one, and the end of time before: until then
+         * a lookup need not ask whether a topic is one of those. */
+        _Atomic int64_t fresh_until;
         _Atomic uint64_t shared_said; /* that answer's rdmeta_said_t */
 } rdmeta_root_t;
 
@@ -40,6 +43,18 @@ RDMETA_INLINE int64_t rdmeta_view_deadline(const rdmeta_root_t *root,
                                                     memory_order_relaxed);
 
         return own == RDMETA_DEADLINE_SHARED ? shared : own;
+}
+
+/* 0: look closer. Past the shared deadline that is all it says, of topics with
+ * one of their own too. */
+RDMETA_INLINE int rdmeta_view_is_fresh(const rdmeta_root_t *root,
+                                       const rdmeta_topic_t *t,
+                                       int64_t mono_us) {
+        return RDMETA_LIKELY(mono_us <= atomic_load_explicit(
+                                     &t->deadline, memory_order_relaxed)) &&
+               RDMETA_LIKELY(mono_us <=
+                             atomic_load_explicit(&root->fresh_until,
+                                                  memory_order_relaxed));
 }
 
 /* What a lookup says of a topic with that deadline, the shared one resolved:
@@ -68,16 +83,14 @@ int32_t rdmeta_view_leader_slow(const rdmeta_root_t *root,
 RDMETA_INLINE int32_t rdmeta_view_pick_at(const rdmeta_topic_t *t, size_t len,
                                           int64_t deadline, int32_t partition,
                                           int64_t mono_us, int stale_ok) {
-        const uint32_t shape = t->shape;
-        const char *leaders  = t->name + len;
         int32_t leader;
 
-        if (RDMETA_UNLIKELY((uint32_t)partition >= shape >> 2) ||
+        if (RDMETA_UNLIKELY((uint32_t)partition >= t->count) ||
             RDMETA_UNLIKELY(deadline < mono_us) ||
-            RDMETA_UNLIKELY((shape & 3) == RDMETA_TOPIC_SPARSE))
+            RDMETA_UNLIKELY(t->width == RDMETA_TOPIC_SPARSE))
                 return rdmeta_view_leader_at(t, deadline, partition, mono_us,
                                              stale_ok);
-        leader = rdmeta_col_get(leaders, shape & 3, (uint32_t)partition);
+        leader = rdmeta_col_get(t->name + len, t->width, (uint32_t)partition);
         if (RDMETA_UNLIKELY(leader < 0) && stale_ok)
                 return rdmeta_view_leader_at(t, deadline, partition, mono_us,
                                              1);
@@ -93,8 +106,9 @@ RDMETA_INLINE int32_t rdmeta_view_pick(const rdmeta_root_t *root,
 }
 
 /*
- * The lookup. A valid topic whose name is right takes the fast path: its
- * length and state are one word, equal to the caller's length.
+ * The lookup, of whatever there is. A valid topic whose name is right has its
+ * length and state in one word, equal to the caller's length. See lookup.c for
+ * what is mostly asked.
  */
 RDMETA_INLINE int32_t rdmeta_view_leader(const rdmeta_root_t *root,
                                          const char *name, size_t len,
@@ -116,7 +130,7 @@ RDMETA_INLINE int32_t rdmeta_view_leader(const rdmeta_root_t *root,
                 if (RDMETA_UNLIKELY(!rdmeta_slot_tag_is(slot, hash)))
                         continue;
                 t    = rdmeta_slot_topic(slot);
-                head = rdmeta_topic_head(t);
+                head = rdmeta_topic_head(t) & RDMETA_HEAD_VALID;
                 if (RDMETA_LIKELY(head == len) &&
                     RDMETA_LIKELY(rdmeta_name_equal(t->name, name, len)))
                         return rdmeta_view_pick(root, t, len, partition,
@@ -131,71 +145,33 @@ RDMETA_INLINE int32_t rdmeta_view_leader(const rdmeta_root_t *root,
 /* A fast lookup's way to say: ask again, in general. */
 #define RDMETA_VIEW_GENERAL INT32_MIN
 
-/*
- * The leader of a valid topic whose name is right, dense ids, without a call;
- * whatever else is left to the others.
- */
+/* The leader of a valid topic whose name is right, whose leaders have that
+ * width, without a call; whatever else is left to the others. */
+RDMETA_INLINE int32_t rdmeta_view_pick_of(const rdmeta_root_t *root,
+                                          const rdmeta_topic_t *t, size_t len,
+                                          unsigned width, int32_t partition,
+                                          int64_t mono_us) {
+        if (RDMETA_UNLIKELY((uint32_t)partition >= t->count) ||
+            RDMETA_UNLIKELY(!rdmeta_view_is_fresh(root, t, mono_us)))
+                return RDMETA_VIEW_GENERAL;
+        return rdmeta_col_get(t->name + len, width, (uint32_t)partition);
+}
+
+/* The same, whatever its state and width: `odd` is what its head has besides
+ * the length, 0 most often. */
 RDMETA_INLINE int32_t rdmeta_view_pick_fast(const rdmeta_root_t *root,
                                             const rdmeta_topic_t *t,
-                                            size_t len, int32_t partition,
+                                            size_t len, uint32_t odd,
+                                            int32_t partition,
                                             int64_t mono_us) {
-        const uint32_t shape = t->shape;
-
-        if (RDMETA_UNLIKELY((uint32_t)partition >= shape >> 2) ||
-            RDMETA_UNLIKELY(rdmeta_view_deadline(root, t) < mono_us))
+        if (RDMETA_LIKELY(odd == 0))
+                return rdmeta_view_pick_of(root, t, len, 0, partition,
+                                           mono_us);
+        if (RDMETA_UNLIKELY(odd & RDMETA_HEAD_VALID) ||
+            RDMETA_UNLIKELY(odd >> 24 >= RDMETA_TOPIC_SPARSE))
                 return RDMETA_VIEW_GENERAL;
-        if (RDMETA_LIKELY((shape & 3) == 0))
-                return (int8_t)t->name[len + (uint32_t)partition];
-        if (RDMETA_UNLIKELY((shape & 3) == RDMETA_TOPIC_SPARSE))
-                return RDMETA_VIEW_GENERAL;
-        return rdmeta_col_get(t->name + len, shape & 3, (uint32_t)partition);
+        return rdmeta_view_pick_of(root, t, len, odd >> 24, partition,
+                                   mono_us);
 }
-
-#if defined(__SSE2__)
-/*
- * The same lookup for what is nearly always asked - a name of 17 to 32 bytes,
- * a valid topic, dense ids - and without a call on any way through it, so that
- * the compiler needs to save no register. Whatever else is left to the other.
- */
-RDMETA_INLINE int32_t rdmeta_view_leader_fast(const rdmeta_root_t *root,
-                                              const char *name, size_t len,
-                                              int32_t partition,
-                                              int64_t mono_us) {
-        const rdmeta_table_t *table = atomic_load_explicit(
-                &root->names, memory_order_acquire);
-        const __m128i first = _mm_loadu_si128(
-                (const __m128i *)(const void *)name);
-        const __m128i last = _mm_loadu_si128(
-                (const __m128i *)(const void *)(name + len - 16));
-        const uint64_t hash = rdmeta_hash_short(table->key, name, len);
-        uint32_t k = rdmeta_slot_first(hash) & table->mask;
-        const rdmeta_topic_t *t;
-        __m128i equal;
-        uint64_t slot;
-
-        for (;; k = (k + 1) & table->mask) {
-                slot = atomic_load_explicit(&table->slots[k],
-                                            memory_order_acquire);
-                if (RDMETA_LIKELY(rdmeta_slot_tag_is(slot, hash)))
-                        break;
-                if (!slot)
-                        return RDMETA_NOT_CACHED;
-        }
-        t = rdmeta_slot_topic(slot);
-        if (RDMETA_UNLIKELY(!t) ||
-            RDMETA_UNLIKELY(rdmeta_topic_head(t) != len))
-                return RDMETA_VIEW_GENERAL;
-        equal = _mm_and_si128(
-                _mm_cmpeq_epi8(first,
-                               _mm_loadu_si128((const __m128i *)(const void *)
-                                                       t->name)),
-                _mm_cmpeq_epi8(last,
-                               _mm_loadu_si128((const __m128i *)(const void *)(
-                                       t->name + len - 16))));
-        if (RDMETA_UNLIKELY(_mm_movemask_epi8(equal) != 0xffff))
-                return RDMETA_VIEW_GENERAL;
-        return rdmeta_view_pick_fast(root, t, len, partition, mono_us);
-}
-#endif
 
 #endif /* RDMETA_VIEW_H */

@@ -243,7 +243,7 @@ static char *dump(const cw_t *w, int facts) {
         for (k = 0; k <= names->mask; k++) {
                 rdmeta_topic_t *t =
                         rdmeta_slot_topic(atomic_load(&names->slots[k]));
-                if (t && t->state != UINT16_MAX) /* a grave */
+                if (t && t->state != UINT8_MAX) /* a grave */
                         all[n++] = t;
         }
         CHECK(n == c->entries);
@@ -300,7 +300,7 @@ void cw_check_stats(cw_t *w) {
         for (k = 0; k <= names->mask; k++) {
                 const rdmeta_topic_t *t =
                         rdmeta_slot_topic(atomic_load(&names->slots[k]));
-                if (t && t->state != UINT16_MAX)
+                if (t && t->state != UINT8_MAX)
                         recount(w->cache, t, &counted);
         }
         CHECK(stats.topics == counted.topics);

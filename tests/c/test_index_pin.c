@@ -22,9 +22,9 @@ static void after_load(void);
 enum { PINS = 6, NAMES = 400, STEPS = 4000 };
 
 typedef struct state {
-        uint64_t slots[2048];
-        int64_t deadlines[2048];
-        rdmeta_said_t said[2048];
+        uint64_t slots[4096];
+        int64_t deadlines[4096];
+        rdmeta_said_t said[4096];
 } state_t;
 
 typedef struct world {
@@ -137,7 +137,7 @@ static void world_init(world_t *w, uint64_t seed, size_t names) {
                          RDMETA_TOPIC_LEAD);
         rdmeta_pages_init(&w->pool, &w->allocator, 1);
         w->table = rdmeta_table_new(&w->allocator, names, 0, &key);
-        CHECK(w->table && w->table->mask < 2048);
+        CHECK(w->table && w->table->mask < 4096);
 }
 
 static void world_end(world_t *w) {

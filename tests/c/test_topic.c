@@ -53,15 +53,15 @@ static void test_leaders_stand_behind_the_name(void) {
                 facts_random(&f, &r);
                 t = stage_world_block(&w, &f, &r);
                 CHECK((uintptr_t)t % RDMETA_LINE == 0);
-                CHECK(t->shape >> 2 == f.count);
+                CHECK(t->count == f.count);
                 if (f.count && f.rows[f.count - 1].id >= (int32_t)f.count) {
-                        CHECK((t->shape & 3) == RDMETA_TOPIC_SPARSE);
+                        CHECK(t->width == RDMETA_TOPIC_SPARSE);
                         sparse++;
                 } else {
-                        CHECK((t->shape & 3) != RDMETA_TOPIC_SPARSE);
+                        CHECK(t->width != RDMETA_TOPIC_SPARSE);
                         for (i = 0; i < f.count; i++)
                                 CHECK(rdmeta_col_get(t->name + f.name_len,
-                                                     t->shape & 3, i) ==
+                                                     t->width, i) ==
                                       f.rows[i].leader);
                         dense++;
                 }

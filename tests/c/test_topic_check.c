@@ -150,7 +150,7 @@ static void good_block(stage_world_t *w, rdmeta_topic_t *t, test_rng_t *r) {
                                    RDMETA_TOPIC_GONE};
 
         CHECK(is_good(t, rdmeta_cold(t)->size));
-        t->state = states[test_below(r, 5)];
+        t->state = (uint8_t)states[test_below(r, 5)];
         CHECK(is_good(t, rdmeta_cold(t)->size));
         read_all(w, t);
 }
@@ -209,7 +209,8 @@ static void test_a_damaged_block_is_refused_or_can_be_read(void) {
 static void odd_block(stage_world_t *w, rdmeta_topic_t *t, test_rng_t *r) {
         const size_t size   = rdmeta_cold(t)->size;
         const uint16_t f    = rdmeta_cold(t)->flags;
-        const uint32_t s    = t->shape;
+        const uint32_t n    = t->count;
+        const uint8_t width = t->width;
         const uint16_t name = t->name_len;
 
         (void)w;
@@ -224,9 +225,12 @@ static void odd_block(stage_world_t *w, rdmeta_topic_t *t, test_rng_t *r) {
         t->name_len = RDMETA_NAME_MAX + 1;
         CHECK(!is_good(t, size));
         t->name_len = name;
-        t->shape    = UINT32_MAX ^ 3;
+        t->count    = UINT32_MAX / 4;
         CHECK(!is_good(t, size));
-        t->shape                       = s;
+        t->count = n;
+        t->width = RDMETA_TOPIC_SPARSE + 1;
+        CHECK(!is_good(t, size));
+        t->width                       = width;
         rdmeta_cold(t)->flags          = f ^ RDMETA_TOPIC_F_IDS;
         CHECK(!is_good(t, size));
         rdmeta_cold(t)->flags = f | 3 << RDMETA_TOPIC_EPOCH_SHIFT;
@@ -382,7 +386,7 @@ static void test_a_large_block_is_not_gone_through_again_and_again(void) {
 
         CHECK(raw);
         t           = (rdmeta_topic_t *)(void *)(raw + RDMETA_TOPIC_LEAD);
-        t->shape    = (uint32_t)ROWS << 2;
+        t->count    = ROWS;
         t->name_len = 1;
         rdmeta_cold(t)->size  = (uint32_t)size;
         rdmeta_cold(t)->flags = RDMETA_TOPIC_F_ISR | RDMETA_TOPIC_F_OFFLINE;
