@@ -5,19 +5,28 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { NAME_LENGTH = 32 };
+/* Of the path's own name in that of the file aside, and what is around it. */
+enum { NAME_MOST = 200, NAME_AROUND = 32 };
 
 /*
  * A file without a name, if the file system can: then nothing is left behind
  * by who is killed while he writes. It gets its name for the moment between
  * that and taking another's place. Elsewhere it has one from the beginning.
+ *
+ *     .NAME.rdmeta-0123456789abcdef     NAME: of the path, 200 bytes at most
+ *
+ * Who is killed in that moment leaves it. So it is locked (flock) as long as
+ * it has an owner: what has such a name and can be locked is nobody's.
  */
 typedef struct aside {
         char path[PATH_MAX]; /* of the directory, and where it ends */
         size_t dir;
+        const char *base; /* the path's own name, ... */
+        int base_len;     /* ... as much as is used of it */
         int fd;
         int named;
 } aside_t;
@@ -26,8 +35,10 @@ static rdmeta_err_t aside_directory(aside_t *a, const char *path) {
         const char *slash = strrchr(path, '/');
 
         memset(a, 0, sizeof(*a));
-        a->dir = slash ? (size_t)(slash - path) + 1 : 0;
-        if (a->dir + NAME_LENGTH > sizeof(a->path)) {
+        a->dir      = slash ? (size_t)(slash - path) + 1 : 0;
+        a->base     = path + a->dir;
+        a->base_len = (int)strnlen(a->base, NAME_MOST);
+        if (a->dir + NAME_MOST + NAME_AROUND > sizeof(a->path)) {
                 errno = ENAMETOOLONG;
                 return RDMETA_ERR_IO;
         }
@@ -37,8 +48,34 @@ static rdmeta_err_t aside_directory(aside_t *a, const char *path) {
 
 /* A name of nobody's. */
 static void aside_name(aside_t *a) {
-        snprintf(a->path + a->dir, NAME_LENGTH, ".rdmeta-%016llx",
+        snprintf(a->path + a->dir, NAME_MOST + NAME_AROUND,
+                 ".%.*s.rdmeta-%016llx", a->base_len, a->base,
                  (unsigned long long)rdmeta_file_random(a));
+}
+
+/* 1: it is ours, and still has its name; where files cannot be locked nobody
+ * takes it away. */
+static int aside_hold(int fd) {
+        struct stat st;
+
+        return (!flock(fd, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK) &&
+               !fstat(fd, &st) && st.st_nlink > 0;
+}
+
+/* With a name from the beginning. */
+static rdmeta_err_t aside_open_named(aside_t *a, int flags) {
+        for (;;) {
+                aside_name(a);
+                a->fd = open(a->path, flags | O_CREAT | O_EXCL, 0666);
+                if (a->fd < 0 && errno != EEXIST && errno != EINTR)
+                        return RDMETA_ERR_IO;
+                if (a->fd >= 0 && aside_hold(a->fd))
+                        break;
+                if (a->fd >= 0)
+                        close(a->fd);
+        }
+        a->named = 1;
+        return RDMETA_OK;
 }
 
 static rdmeta_err_t aside_open(aside_t *a, const char *path) {
@@ -51,14 +88,10 @@ static rdmeta_err_t aside_open(aside_t *a, const char *path) {
         a->fd = access("/proc/self/fd", X_OK)
                         ? -1
                         : open(a->path, flags | O_TMPFILE, 0666);
-        if (a->fd >= 0)
-                return RDMETA_OK;
-        do {
-                aside_name(a);
-                a->fd = open(a->path, flags | O_CREAT | O_EXCL, 0666);
-        } while (a->fd < 0 && (errno == EEXIST || errno == EINTR));
-        a->named = a->fd >= 0;
-        return a->fd < 0 ? RDMETA_ERR_IO : RDMETA_OK;
+        if (a->fd < 0)
+                return aside_open_named(a, flags);
+        flock(a->fd, LOCK_EX | LOCK_NB);
+        return RDMETA_OK;
 }
 
 /* By the way that needs no privilege: /proc. */

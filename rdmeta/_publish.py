@@ -9,9 +9,12 @@ from __future__ import annotations
 import atexit
 import fcntl
 import os
+import re
+import stat
 import threading
 import time
 import weakref
+from contextlib import suppress
 from numbers import Real
 from types import TracebackType
 from typing import Any, Protocol
@@ -65,6 +68,28 @@ def _in_child() -> None:
 os.register_at_fork(after_in_child=_in_child)
 
 
+def leftovers(path: str) -> list[bytes]:
+    """What may be left of saves to `path` that were killed before the file took its place."""
+    directory, name = os.path.split(os.fsencode(path))
+    aside = re.compile(rb"\." + re.escape(name[:200]) + rb"\.rdmeta-[0-9a-f]{16}").fullmatch
+    return [os.path.join(directory, each) for each in os.listdir(directory) if aside(each)]
+
+
+def remove_dead(path: bytes) -> None:
+    """Remove a file aside, unless it has an owner: a save holds a lock on it to its end.
+
+    What cannot be removed stays: it does no harm.
+    """
+    with suppress(OSError):
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
+        try:
+            if stat.S_ISREG(os.fstat(fd).st_mode):
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                os.unlink(path)
+        finally:
+            os.close(fd)
+
+
 class Saved(Protocol):
     """An image."""
 
@@ -88,14 +113,15 @@ class Publisher:
     changes meanwhile goes into the next. An answer that changed nothing is published within a
     second, as it makes everything younger. When the file cannot be written, that is tried again;
     `error` says so meanwhile. One publisher at a time may have a path, on the whole host: that is
-    held by a lock on the file `path`.lock. What is not closed when the interpreter exits is then,
-    unless it is killed. In the child of a fork there is no thread, and close() does nothing.
+    held by a lock on the file `path`.lock. What an earlier one that was killed has left aside is
+    removed. What is not closed when the interpreter exits is then, unless it is killed. In the
+    child of a fork there is no thread, and close() does nothing.
     """
 
     def __init__(self, cache: Cache, path: str | bytes | os.PathLike[Any], interval: float) -> None:
         if not isinstance(interval, (float, Real)):
             raise TypeError(f"interval must be seconds, not {type(interval).__name__}")
-        if not interval >= 0:
+        if not 0 <= interval <= threading.TIMEOUT_MAX:
             raise ValueError(f"interval must be seconds >= 0, not {interval!r}")
         self.path = os.path.abspath(os.fsdecode(path))
         self.interval = interval
@@ -107,6 +133,9 @@ class Publisher:
         self._saved = (-1, -1)
         self._claim = Claim(self.path)
         try:
+            with suppress(OSError):  # of a directory that can be written to, and not listed
+                for left in leftovers(self.path):
+                    remove_dead(left)
             self._save(cache)
         except BaseException:
             self._claim.close()

@@ -280,11 +280,16 @@ def test_one_publisher_at_a_time_has_a_path_and_a_fork_does_not_keep_it(tmp_path
         with other.publish(tmp_path / "another"):
             assert Image.open(path).version == 1
         read_end, write_end = os.pipe()
+        begun, begins = os.pipe()
         pid = os.fork()
         if pid == 0:
             os.close(write_end)
+            os.write(begins, b".")
             os.read(read_end, 1)  # as long as the parent wants
             os._exit(0)
+        os.read(begun, 1)  # by now it has let go
+        os.close(begun)
+        os.close(begins)
     other.publish(path).close()
     assert Image.open(path).version == 0
     os.close(write_end)
@@ -293,6 +298,54 @@ def test_one_publisher_at_a_time_has_a_path_and_a_fork_does_not_keep_it(tmp_path
     with fed(path, 1, 0.01), pytest.raises(BlockingIOError):
         cache.publish(path)
     cache.publish(path).close()  # the feeder was killed
+
+
+def test_what_killed_publishers_left_aside_is_removed_and_nothing_else(tmp_path: Path) -> None:
+    """What a save leaves that is killed, and when it is locked: tests/c/test_image_aside.c."""
+    path, cache = tmp_path / "state", MetadataCache()
+    dead = [tmp_path / f".state.rdmeta-{i:016x}" for i in (0, 7, 1 << 63)]
+    held = tmp_path / ".state.rdmeta-00000000000000aa"
+    link = tmp_path / ".state.rdmeta-00000000000000bb"
+    others = [
+        tmp_path / name
+        for name in (
+            ".stat.rdmeta-0000000000000000",
+            ".other.rdmeta-0000000000000000",
+            ".state.rdmeta-000000000000000",
+            ".state.rdmeta-00000000000000000",
+            ".state.rdmeta-000000000000000g",
+            "state.rdmeta-0000000000000000",
+            "state.other",
+        )
+    ]
+    for each in (*dead, held, *others):
+        each.write_bytes(b"")
+    link.symlink_to(others[-1])
+    program = "import fcntl, sys; f = open(sys.argv[1]); fcntl.flock(f, fcntl.LOCK_EX); print()"
+    owner = subprocess.Popen(
+        [sys.executable, "-c", program + "; sys.stdout.flush(); sys.stdin.read()", held],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert owner.stdout is not None
+    owner.stdout.readline()
+    cache.publish(path).close()
+    left = {path, tmp_path / "state.lock", held, link, *others}
+    assert set(tmp_path.iterdir()) == left
+    owner.communicate()
+    cache.publish(path).close()
+    assert set(tmp_path.iterdir()) == left - {held}
+
+
+def test_a_directory_that_cannot_be_listed_can_be_published_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(_path: object) -> list[str]:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "listdir", refused)
+    with MetadataCache().publish(tmp_path / "state"):
+        assert (tmp_path / "state").exists()
 
 
 def test_nothing_is_published_from_the_child_of_a_fork(tmp_path: Path) -> None:
@@ -371,6 +424,8 @@ def test_a_publisher_is_of_one_path_and_interval(tmp_path: Path) -> None:
         cache.publish(tmp_path / "state", interval=-1)
     with pytest.raises(TypeError):
         cache.publish(7)
+    with pytest.raises(ValueError, match="interval"):
+        cache.publish(tmp_path / "state", interval=float("inf"))
     with pytest.raises(TypeError, match="interval must be seconds"):
         cache.publish(tmp_path / "state", "x")
 

@@ -124,7 +124,10 @@ enum {
 /**
  * Write a file that rdmeta_image_open() reads: to a temporary one in the
  * directory of `path` ("." if it names none), which then takes that name. On
- * an error there is neither, and what was there before still is. Flags: SYNC.
+ * an error there is neither, and what was there before still is. Who is killed
+ * in the moment between leaves it: .NAME.rdmeta-<16 hex>, NAME being that of
+ * `path`, 200 bytes at most; as long as it has an owner it is locked (flock).
+ * Flags: SYNC.
  * IO, NO_MEMORY, MALFORMED (the image is a file's, and not whole), ARGUMENT.
  * Threads: any.
  */

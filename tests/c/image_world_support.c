@@ -17,7 +17,7 @@ static void directory_remove(void) {
                 snprintf(path, sizeof(path), "%s/%s", directory,
                          entry->d_name);
                 if (entry->d_name[0] != '.' ||
-                    !strncmp(entry->d_name, ".rdmeta-", 8))
+                    strstr(entry->d_name, ".rdmeta-"))
                         unlink(path);
         }
         if (dir)
