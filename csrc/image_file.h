@@ -205,8 +205,13 @@ extern const rdmeta_image_ops_t rdmeta_file_ops;
 
 uint64_t rdmeta_file_head_checksum(const rdmeta_file_head_t *head);
 
+/* MALFORMED, and what is at `offset` of the file, in that section; -1: in the
+ * head (image_verify.c). */
+rdmeta_err_t rdmeta_file_fault(rdmeta_image_fault_t *out, int section,
+                               uint64_t offset, const char *what);
 /* ops->verify (image_verify.c). */
-rdmeta_err_t rdmeta_file_verify(rdmeta_image_t *image);
+rdmeta_err_t rdmeta_file_verify(rdmeta_image_t *image,
+                                rdmeta_image_fault_t *out);
 /* The i-th block, checked; MALFORMED. */
 rdmeta_err_t rdmeta_file_at(const rdmeta_file_t *f, size_t i,
                             const rdmeta_topic_t **out);

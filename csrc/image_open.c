@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -35,30 +36,55 @@ static int table_good(const rdmeta_file_head_t *h, int kind,
                longest < slots;
 }
 
-/* Checksum, format, and that sections are where they can be. `size`: of the
- * file. UNSUPPORTED, MALFORMED. */
-static rdmeta_err_t head_check(const rdmeta_file_head_t *h, uint64_t size) {
+static rdmeta_err_t sections_check(const rdmeta_file_head_t *h,
+                                   rdmeta_image_fault_t *fault) {
         const uint64_t blocks = h->sections[RDMETA_FILE_BLOCKS].length;
+        const uint64_t at     = offsetof(rdmeta_file_head_t, sections);
         int i;
 
+        for (i = 0; i < RDMETA_FILE_SECTIONS; i++)
+                if (!section_good(h, i))
+                        return rdmeta_file_fault(
+                                fault, -1, at + (uint64_t)i * 32,
+                                "a section that is not within the file");
+        if (blocks % RDMETA_LINE || blocks < 2 * RDMETA_LINE ||
+            h->blocks > blocks / RDMETA_LINE - 2 ||
+            h->sections[RDMETA_FILE_ORDER].length != 4 * h->blocks)
+                return rdmeta_file_fault(
+                        fault, -1, offsetof(rdmeta_file_head_t, blocks),
+                        "another number of topics than there is room for");
+        if (!table_good(h, RDMETA_FILE_NAMES, h->names_longest) ||
+            !table_good(h, RDMETA_FILE_IDS, h->ids_longest))
+                return rdmeta_file_fault(
+                        fault, -1,
+                        offsetof(rdmeta_file_head_t, names_longest),
+                        "a table that can be none");
+        return RDMETA_OK;
+}
+
+/* Checksum, format, and that sections are where they can be. `size`: of the
+ * file. UNSUPPORTED; MALFORMED: *fault is set. */
+static rdmeta_err_t head_check(const rdmeta_file_head_t *h, uint64_t size,
+                               rdmeta_image_fault_t *fault) {
         if (memcmp(h->magic, RDMETA_FILE_MAGIC, sizeof(h->magic)) != 0)
-                return RDMETA_ERR_MALFORMED;
+                return rdmeta_file_fault(fault, -1, 0,
+                                         "it does not begin as an image does");
         if (h->byte_order != RDMETA_FILE_BYTE_ORDER ||
             h->format != RDMETA_FILE_FORMAT)
                 return RDMETA_ERR_UNSUPPORTED;
-        if (h->size != size || size > RDMETA_FILE_MAX || h->max_age_us <= 0 ||
-            h->checksum != rdmeta_file_head_checksum(h))
-                return RDMETA_ERR_MALFORMED;
-        for (i = 0; i < RDMETA_FILE_SECTIONS; i++)
-                if (!section_good(h, i))
-                        return RDMETA_ERR_MALFORMED;
-        if (blocks % RDMETA_LINE || blocks < 2 * RDMETA_LINE ||
-            h->blocks > blocks / RDMETA_LINE - 2 ||
-            h->sections[RDMETA_FILE_ORDER].length != 4 * h->blocks ||
-            !table_good(h, RDMETA_FILE_NAMES, h->names_longest) ||
-            !table_good(h, RDMETA_FILE_IDS, h->ids_longest))
-                return RDMETA_ERR_MALFORMED;
-        return RDMETA_OK;
+        if (h->size != size || size > RDMETA_FILE_MAX)
+                return rdmeta_file_fault(fault, -1,
+                                         offsetof(rdmeta_file_head_t, size),
+                                         "another size than the file's");
+        if (h->checksum != rdmeta_file_head_checksum(h))
+                return rdmeta_file_fault(
+                        fault, -1, offsetof(rdmeta_file_head_t, checksum),
+                        "another checksum than that of its bytes");
+        if (h->max_age_us <= 0)
+                return rdmeta_file_fault(
+                        fault, -1, offsetof(rdmeta_file_head_t, max_age_us),
+                        "a max age that is none");
+        return sections_check(h, fault);
 }
 
 /* ---- the file ---------------------------------------------------------- */
@@ -97,6 +123,26 @@ static rdmeta_err_t read_all(int fd, void *to, size_t n, uint64_t at) {
                 n -= (size_t)done;
         }
         return RDMETA_OK;
+}
+
+/* A head that is good, and what file it is of. As head_check(); IO. */
+static rdmeta_err_t head_read(int fd, rdmeta_file_head_t *head,
+                              struct stat *st, rdmeta_image_fault_t *fault) {
+        rdmeta_err_t err;
+
+        if (fstat(fd, st))
+                return RDMETA_ERR_IO;
+        if (S_ISDIR(st->st_mode)) {
+                errno = EISDIR;
+                return RDMETA_ERR_IO;
+        }
+        if (!S_ISREG(st->st_mode))
+                return rdmeta_file_fault(fault, -1, 0, "it is no plain file");
+        err = read_all(fd, head, sizeof(*head), 0);
+        if (err == RDMETA_ERR_MALFORMED)
+                return rdmeta_file_fault(fault, -1, (uint64_t)st->st_size,
+                                         "it ends before its head does");
+        return err ? err : head_check(head, (uint64_t)st->st_size, fault);
 }
 
 static rdmeta_err_t file_map(rdmeta_file_t *f, int fd) {
@@ -256,22 +302,13 @@ static rdmeta_err_t file_fill(rdmeta_file_t *f, int fd, int32_t flags,
 static rdmeta_err_t file_open(const rdmeta_allocator_t *allocator, int fd,
                               int32_t flags, rdmeta_time_t now,
                               rdmeta_image_t **out) {
+        rdmeta_image_fault_t fault;
         rdmeta_file_head_t head;
         rdmeta_file_t *f;
         struct stat st;
         rdmeta_err_t err;
 
-        if (fstat(fd, &st))
-                return RDMETA_ERR_IO;
-        if (S_ISDIR(st.st_mode)) {
-                errno = EISDIR;
-                return RDMETA_ERR_IO;
-        }
-        if (!S_ISREG(st.st_mode))
-                return RDMETA_ERR_MALFORMED;
-        err = read_all(fd, &head, sizeof(head), 0);
-        if (!err)
-                err = head_check(&head, (uint64_t)st.st_size);
+        err = head_read(fd, &head, &st, &fault);
         if (err)
                 return err;
         if (head.size > (flags & RDMETA_IMAGE_COPY ? RDMETA_FILE_COPY_MAX
@@ -303,6 +340,17 @@ static rdmeta_err_t file_open(const rdmeta_allocator_t *allocator, int fd,
         return RDMETA_OK;
 }
 
+/* For reading; < 0: errno. */
+static int file_descriptor(const char *path) {
+        int fd;
+
+        /* What is not a file could keep one waiting. */
+        do
+                fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        while (fd < 0 && errno == EINTR);
+        return fd;
+}
+
 rdmeta_err_t rdmeta_file_open(const rdmeta_allocator_t *allocator,
                               const char *path, int32_t flags,
                               rdmeta_time_t now, rdmeta_image_t **out) {
@@ -311,10 +359,7 @@ rdmeta_err_t rdmeta_file_open(const rdmeta_allocator_t *allocator,
 
         if (flags & ~RDMETA_IMAGE_COPY)
                 return RDMETA_ERR_ARGUMENT;
-        /* What is not a file could keep one waiting. */
-        do
-                fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-        while (fd < 0 && errno == EINTR);
+        fd = file_descriptor(path);
         if (fd < 0)
                 return RDMETA_ERR_IO;
         err   = file_open(allocator, fd, flags, now, out);
@@ -328,4 +373,33 @@ rdmeta_err_t rdmeta_file_open(const rdmeta_allocator_t *allocator,
 rdmeta_err_t rdmeta_image_open(const char *path, int32_t flags,
                                rdmeta_time_t now, rdmeta_image_t **out) {
         return rdmeta_file_open(NULL, path, flags, now, out);
+}
+
+rdmeta_err_t rdmeta_image_file_fault(const char *path,
+                                     rdmeta_image_fault_t *out) {
+        const rdmeta_time_t never = {0, 0};
+        const int fd              = file_descriptor(path);
+        rdmeta_image_t *image;
+        rdmeta_file_head_t head;
+        rdmeta_err_t err;
+        struct stat st;
+        int saved;
+
+        if (fd < 0)
+                return RDMETA_ERR_IO;
+        err   = head_read(fd, &head, &st, out);
+        saved = errno;
+        close(fd);
+        errno = saved;
+        if (err)
+                return err;
+        err = rdmeta_image_open(path, 0, never, &image);
+        if (!err)
+                rdmeta_image_unref(image);
+        if (err == RDMETA_ERR_MALFORMED)
+                return rdmeta_file_fault(
+                        out, RDMETA_FILE_BROKERS,
+                        head.sections[RDMETA_FILE_BROKERS].offset,
+                        "brokers that cannot be");
+        return err;
 }

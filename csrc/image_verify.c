@@ -2,35 +2,94 @@
  * order and tables lead to each of them and to nothing else. */
 #include "image_file.h"
 
+#include <stddef.h>
+
+static const char *const section_names[RDMETA_FILE_SECTIONS] = {
+        [RDMETA_FILE_BLOCKS] = "blocks",   [RDMETA_FILE_BROKERS] = "brokers",
+        [RDMETA_FILE_ORDER] = "order",     [RDMETA_FILE_NAMES] = "names",
+        [RDMETA_FILE_IDS] = "ids",         [RDMETA_FILE_REASONS] = "reasons"};
+
+rdmeta_err_t rdmeta_file_fault(rdmeta_image_fault_t *out, int section,
+                               uint64_t offset, const char *what) {
+        memset(out, 0, sizeof(*out));
+        out->what    = what;
+        out->section = section < 0 ? "head" : section_names[section];
+        out->offset  = offset;
+        return RDMETA_ERR_MALFORMED;
+}
+
+/* What is in a section that begins there. */
+static rdmeta_err_t fault_in(const rdmeta_file_t *f, int section,
+                             const char *what, rdmeta_image_fault_t *out) {
+        return rdmeta_file_fault(out, section,
+                                 f->head.sections[section].offset, what);
+}
+
 /* What fills a section's last line is 0. */
-static int rest_good(const rdmeta_file_t *f, const rdmeta_file_section_t *s) {
-        uint64_t at = s->offset + s->length;
+static rdmeta_err_t rest_check(const rdmeta_file_t *f, int section,
+                               rdmeta_image_fault_t *out) {
+        const rdmeta_file_section_t *s = &f->head.sections[section];
+        uint64_t at                    = s->offset + s->length;
 
         for (; at % RDMETA_LINE && at < f->head.size; at++)
                 if (f->base[at])
-                        return 0;
-        return 1;
+                        return rdmeta_file_fault(out, section, at,
+                                                 "something behind its end");
+        return RDMETA_OK;
 }
 
-static int sums_good(const rdmeta_file_t *f) {
+static rdmeta_err_t sums_check(const rdmeta_file_t *f,
+                               rdmeta_image_fault_t *out) {
+        rdmeta_err_t err = RDMETA_OK;
         int i;
 
-        for (i = 0; i < RDMETA_FILE_SECTIONS; i++) {
+        for (i = 0; i < RDMETA_FILE_SECTIONS && !err; i++) {
                 const rdmeta_file_section_t *s = &f->head.sections[i];
 
                 if (rdmeta_checksum(f->base + s->offset, (size_t)s->length) !=
-                            s->checksum ||
-                    !rest_good(f, s))
-                        return 0;
+                    s->checksum)
+                        return fault_in(
+                                f, i, "another checksum than that of its bytes",
+                                out);
+                err = rest_check(f, i, out);
         }
-        return 1;
+        return err;
 }
 
-/* Names ascend, and blocks lie one behind the other. */
-static int order_good(rdmeta_file_t *f) {
+/* Each place is one of a block that holds, and of nothing else: they lie one
+ * behind the other, or checking them would take as long as each is large,
+ * times how many there are. */
+static rdmeta_err_t blocks_check(const rdmeta_file_t *f,
+                                 rdmeta_image_fault_t *out) {
+        const uint64_t order = f->head.sections[RDMETA_FILE_ORDER].offset;
+        const char *end      = f->base;
+        const rdmeta_topic_t *t;
+        size_t i;
+
+        for (i = 0; i < f->count; i++) {
+                t = rdmeta_file_block(f, f->order[i]);
+                if (!t || (const char *)rdmeta_cold(t) < end)
+                        return rdmeta_file_fault(out, RDMETA_FILE_ORDER,
+                                                 order + 4 * (uint64_t)i,
+                                                 "a place of no topic");
+                if (rdmeta_file_at(f, i, &t))
+                        return rdmeta_file_fault(
+                                out, RDMETA_FILE_BLOCKS,
+                                (uint64_t)((const char *)t - f->base),
+                                "a topic that cannot be");
+                end = (const char *)rdmeta_cold(t) + rdmeta_cold(t)->size;
+        }
+        return RDMETA_OK;
+}
+
+static rdmeta_err_t order_check(rdmeta_file_t *f, rdmeta_image_fault_t *out) {
         size_t n;
 
-        return !f->image.ops->order(&f->image, &n);
+        if (!f->image.ops->order(&f->image, &n))
+                return RDMETA_OK;
+        return fault_in(f, RDMETA_FILE_ORDER,
+                        "topics that are not in the order of their names",
+                        out);
 }
 
 static size_t slots_used(const rdmeta_file_table_t *t) {
@@ -45,7 +104,8 @@ static size_t slots_used(const rdmeta_file_table_t *t) {
 
 /* Each slot leads to a block that is found through it; `n` blocks are found
  * and there are `n` slots, so that there is no other. */
-static int tables_good(const rdmeta_file_t *f) {
+static rdmeta_err_t tables_check(const rdmeta_file_t *f,
+                                 rdmeta_image_fault_t *out) {
         size_t i, ids = 0;
         uint64_t topics = 0, partitions = 0;
         const rdmeta_topic_t *t;
@@ -56,7 +116,8 @@ static int tables_good(const rdmeta_file_t *f) {
                     rdmeta_file_ops.find(&f->image, t->name, t->name_len,
                                          &seen) ||
                     seen.topic != t)
-                        return 0;
+                        return fault_in(f, RDMETA_FILE_NAMES,
+                                        "no way to one of the topics", out);
                 if (t->state == RDMETA_TOPIC_VALID) {
                         topics++;
                         partitions += rdmeta_topic_count(t);
@@ -65,22 +126,41 @@ static int tables_good(const rdmeta_file_t *f) {
                         continue;
                 if (rdmeta_file_ops.find_id(&f->image, rdmeta_cold(t)->id,
                                             &seen))
-                        return 0;
+                        return fault_in(f, RDMETA_FILE_IDS,
+                                        "no way to one of the topics", out);
                 ids += seen.topic == t; /* or another's with the same id */
         }
-        return slots_used(&f->names) == f->count &&
-               slots_used(&f->ids) == ids && topics == f->head.topics &&
-               partitions == f->head.partitions;
+        if (slots_used(&f->names) != f->count)
+                return fault_in(f, RDMETA_FILE_NAMES, "a way to no topic",
+                                out);
+        if (slots_used(&f->ids) != ids)
+                return fault_in(f, RDMETA_FILE_IDS, "a way to no topic", out);
+        if (topics != f->head.topics || partitions != f->head.partitions)
+                return rdmeta_file_fault(
+                        out, -1, offsetof(rdmeta_file_head_t, topics),
+                        "another number of topics or partitions");
+        return RDMETA_OK;
 }
 
-rdmeta_err_t rdmeta_file_verify(rdmeta_image_t *image) {
+rdmeta_err_t rdmeta_file_verify(rdmeta_image_t *image,
+                                rdmeta_image_fault_t *out) {
         rdmeta_file_t *f = (rdmeta_file_t *)(void *)image;
+        rdmeta_err_t err = blocks_check(f, out);
 
-        return sums_good(f) && order_good(f) && tables_good(f)
-                       ? RDMETA_OK
-                       : RDMETA_ERR_MALFORMED;
+        if (!err)
+                err = sums_check(f, out);
+        if (!err)
+                err = order_check(f, out);
+        return err ? err : tables_check(f, out);
+}
+
+rdmeta_err_t rdmeta_image_fault(rdmeta_image_t *image,
+                                rdmeta_image_fault_t *out) {
+        return image->ops->verify ? image->ops->verify(image, out) : RDMETA_OK;
 }
 
 rdmeta_err_t rdmeta_image_verify(rdmeta_image_t *image) {
-        return image->ops->verify ? image->ops->verify(image) : RDMETA_OK;
+        rdmeta_image_fault_t unused;
+
+        return rdmeta_image_fault(image, &unused);
 }

@@ -29,6 +29,7 @@ cdef class Attached(Reading):
         cdef rdmeta_time_t now
         cdef rdmeta_err_t err
         cdef int number
+        self.place = fsdecode(raw)
         self.arguments = (fsdecode(raw), look, bool(copy))
         self._look_s = min(look_us / 1e6, _waits.LOOK_S)
         self._loops = WeakValueDictionary()
@@ -38,7 +39,7 @@ cdef class Attached(Reading):
             err = rdmeta_attach_new(name, flags, look_us, now, &self.attach)
             number = errno
         if err:
-            raise refused(err, number, raw, "image")
+            raise not_opened(err, number, raw)
         self.begin()
 
     def __dealloc__(self):
@@ -127,7 +128,7 @@ cdef class Attached(Reading):
 
     def image(self):
         """The state that is read now, held: it stays as it is when a new one comes."""
-        return image_of(self.look())
+        return image_of(self.look(), self.place)
 
     def resolve(self, topic, /):
         """A TopicHandle, for who asks about one topic again and again, as MetadataCache.resolve().
@@ -250,7 +251,7 @@ cdef class Attached(Reading):
         finally:
             rdmeta_image_unref(image)
         if changed < 0:
-            raise from_code(changed, f"image {self.path!r}")
+            raise broken(self, changed, "a topic")
         return Version(info.version, session) if changed else None
 
     def _changed(self, topics, since, /):

@@ -279,6 +279,12 @@ cdef extern from "rdmeta.h" nogil:
                                    rdmeta_image_t **out)
     int32_t rdmeta_image_changed(const rdmeta_image_t *image, const char *topic, size_t len,
                                  uint64_t since)
+    ctypedef struct rdmeta_image_fault_t:
+        const char *what
+        const char *section
+        uint64_t offset
+    rdmeta_err_t rdmeta_image_fault(rdmeta_image_t *image, rdmeta_image_fault_t *out)
+    rdmeta_err_t rdmeta_image_file_fault(const char *path, rdmeta_image_fault_t *out)
     rdmeta_err_t rdmeta_image_verify(rdmeta_image_t *image)
     rdmeta_err_t rdmeta_cache_load(rdmeta_cache_t *cache, rdmeta_image_t *image,
                                    rdmeta_time_t now)

@@ -60,7 +60,7 @@ cdef class Walk:
             err = rdmeta_reader_walk(self.reader, start.data, start.len, which, self.now,
                                      find_visit, &self.found)
         if err:
-            raise from_code(err, "walk over topics")
+            raise broken(source, err, "walk over topics")
 
     def __dealloc__(self):
         free(self.found.topics)

@@ -36,6 +36,8 @@ cdef class Readers:
 
 cdef class Reading(Readers):
     cdef int64_t max_age_us
+    # Where the file lies that is read, None for a live cache.
+    cdef object place
 
     cdef uint64_t version_now(self) except? 0
     cdef int64_t ttl_us(self) except -1

@@ -203,19 +203,24 @@ cdef class MetadataCache(CacheWriter):
         cdef bytes raw = path_bytes(path)
         cdef const char *name = raw
         cdef rdmeta_image_t *image = NULL
+        cdef rdmeta_image_fault_t fault
         cdef rdmeta_time_t now
         cdef rdmeta_err_t err
+        cdef rdmeta_err_t again
         cdef int number
         cache.read_clocks(&now)
         now.mono_us = cache.now()  # what is past by it is so for the next lookup
         with nogil:
             err = rdmeta_image_open(name, 0, now, &image)
             number = errno
-            if not err:
-                err = rdmeta_cache_load(cache.cache, image, now)
-                rdmeta_image_unref(image)
         if err:
-            raise refused(err, number, raw, "image")
+            raise not_opened(err, number, raw)
+        with nogil:
+            err = rdmeta_cache_load(cache.cache, image, now)
+            again = rdmeta_image_fault(image, &fault) if err == RDMETA_ERR_MALFORMED else RDMETA_OK
+            rdmeta_image_unref(image)
+        if err:
+            raise refused(err, 0, raw, "image", fault_text(again, &fault))
         return cache
 
 

@@ -8,20 +8,46 @@ cdef bytes path_bytes(object path):
     return raw
 
 
-cdef object refused(rdmeta_err_t err, int number, object path, str what):
+cdef object refused(rdmeta_err_t err, int number, object path, str what, str why=""):
     """The exception for what a call about a file returned; `number` is errno as it left it."""
     if err == RDMETA_ERR_IO:
         return OSError(number, strerror(number), fsdecode(path))
-    return from_code(err, f"{what} {fsdecode(path)!r}")
+    return from_code(err, f"{what} {fsdecode(path)!r}{why}")
 
 
-cdef Image image_of(rdmeta_image_t *image):
-    """Takes the reference. MemoryError for NULL."""
+cdef str fault_text(rdmeta_err_t err, const rdmeta_image_fault_t *fault):
+    """What C found malformed, and where; "" for nothing."""
+    if err != RDMETA_ERR_MALFORMED:
+        return ""
+    return f": {fault.what.decode('ascii')}, at byte {fault.offset} ({fault.section.decode('ascii')})"
+
+
+cdef object not_opened(rdmeta_err_t err, int number, bytes path):
+    """The exception for a file that could not be opened as an image."""
+    cdef rdmeta_image_fault_t fault
+    cdef const char *name = path
+    cdef rdmeta_err_t again = RDMETA_OK
+    if err == RDMETA_ERR_MALFORMED:
+        with nogil:
+            again = rdmeta_image_file_fault(name, &fault)
+    return refused(err, number, path, "image", fault_text(again, &fault))
+
+
+cdef object broken(Reading source, rdmeta_err_t err, str what):
+    """The exception for a lookup that failed: of a file's, with its name."""
+    if err == RDMETA_ERR_MALFORMED and source.place is not None:
+        what += f" in the image {source.place!r}, of which verify() says more"
+    return from_code(err, what)
+
+
+cdef Image image_of(rdmeta_image_t *image, place=None):
+    """Takes the reference; `place` is the file's. MemoryError for NULL."""
     cdef Image made
     if image is NULL:
         raise MemoryError
     made = Image.__new__(Image, GIVEN)
     made.image = image
+    made.place = place
     made.settle()
     return made
 
@@ -97,8 +123,8 @@ cdef class Image(Reading):
             err = rdmeta_image_open(name, flags, now, &image)
             number = errno
         if err:
-            raise refused(err, number, raw, "image")
-        return image_of(image)
+            raise not_opened(err, number, raw)
+        return image_of(image, abspath(fsdecode(raw)))
 
     def save(self, path, *, sync=False):
         """Write a file that open() reads, aside, and give it this name at the end.
@@ -123,12 +149,16 @@ cdef class Image(Reading):
         return image_capsule(self.image)
 
     def verify(self):
-        """Read all of it: every checksum, every topic, every way to one. MalformedError."""
+        """Read all of it: every checksum, every topic, every way to one.
+
+        MalformedError, which says what is wrong first, and at which byte of the file.
+        """
+        cdef rdmeta_image_fault_t fault
         cdef rdmeta_err_t err
         with nogil:
-            err = rdmeta_image_verify(self.image)
+            err = rdmeta_image_fault(self.image, &fault)
         if err:
-            raise from_code(err, "image")
+            raise from_code(err, f"image {self.place!r}{fault_text(err, &fault)}")
 
     def diff(self, other, /):
         """What differs from this image to `other`, as Changes: brokers, then topics by their names.
@@ -146,8 +176,14 @@ cdef class Image(Reading):
         with nogil:
             err = rdmeta_image_diff(self.image, after.image, record_visit, &found.records)
         if err:
-            raise from_code(err, "diff")
+            files = [image.place for image in (self, after) if image.place is not None]
+            raise from_code(err, " ".join(["diff of", *map(repr, files)]))
         return Changes(found, after.info.version, False)
+
+    @property
+    def path(self):
+        """The file that it is in, absolute; None for one of a live cache."""
+        return self.place
 
     @property
     def taken(self):

@@ -472,4 +472,4 @@ cdef class Reading(Readers):
         if default is not ...:
             return default
         what = f"topic {topic!r}" if partition is None else f"partition {partition} of {topic!r}"
-        raise from_code(LEADER_NOT_AVAILABLE if code == RDMETA_NO_LEADER else code, what)
+        raise broken(self, LEADER_NOT_AVAILABLE if code == RDMETA_NO_LEADER else code, what)

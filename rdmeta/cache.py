@@ -25,6 +25,7 @@ from rdmeta._core import (
     TopicHandle,
 )
 from rdmeta._publish import Publisher
+from rdmeta._waits import LOOK_S, deadline_of, remaining
 
 __all__ = [
     "DENIED",
@@ -50,21 +51,22 @@ def attach(
     look: float = 0.02,
     *,
     copy: bool = False,
-    timeout: float = 0.0,
+    timeout: float | None = 0.0,
 ) -> Attached:
     """Read the state that another process publishes at `path`, at the speed of its own cache.
 
     Costs neither a connection nor a thread: a lookup looks whether there is a new state once `look`
     seconds have passed since the last look. A file that is missing or damaged later leaves the
     last good state in use: when who publishes dies, what it knew stays, and gets older. `timeout`
-    seconds are waited for the first file. `copy` is for files that others may write to; see
-    Image.open(), whose errors this raises.
+    seconds are waited for the first file, None for no limit. `copy` is for files that others may
+    write to; see Image.open(), whose errors this raises. TypeError, ValueError.
     """
-    end = time.monotonic() + timeout
+    deadline = deadline_of(timeout)
     while True:
         try:
             return Attached(path, look, copy)
         except FileNotFoundError:
-            if time.monotonic() >= end:
+            left = remaining(deadline)
+            if left == 0:
                 raise
-        time.sleep(min(look, max(end - time.monotonic(), 0)))
+        time.sleep(min(look, LOOK_S if left is None else min(left, LOOK_S)))

@@ -7,6 +7,7 @@ import random
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import frames
 import pytest
@@ -111,6 +112,38 @@ def test_the_first_file_is_waited_for(tmp_path: Path) -> None:
     assert attach(path, timeout=30).leader("orders", 0) == 1
     with pytest.raises(FileNotFoundError):
         attach(tmp_path / "other", timeout=0.05)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "what"),
+    [
+        ({"timeout": -1}, ValueError, "timeout must be seconds >= 0, not -1"),
+        ({"timeout": float("nan")}, ValueError, "timeout"),
+        ({"timeout": "1"}, TypeError, "timeout must be a number of seconds, not str"),
+        ({"look": None}, TypeError, "look must be a number of seconds, not NoneType"),
+        ({"look": 0}, ValueError, "look must be more than 0 seconds"),
+        ({"look": float("nan")}, ValueError, "look"),
+    ],
+)
+def test_what_cannot_be_attached_with_is_refused_by_its_name(
+    arguments: dict[str, Any], error: type[Exception], what: str, tmp_path: Path
+) -> None:
+    with pytest.raises(error, match=what):
+        attach(tmp_path / "none", **arguments)
+
+
+def test_what_is_no_path_is_refused() -> None:
+    with pytest.raises(TypeError, match="int"):
+        attach(7)  # type: ignore[arg-type]
+
+
+def test_without_a_limit_the_first_file_is_waited_for_however_seldom_lookups_look(
+    tmp_path: Path,
+) -> None:
+    cache, path = MetadataCache(), tmp_path / "image"
+    told(cache)
+    threading.Timer(0.1, cache.image().save, (path,)).start()
+    assert attach(path, look=1000, timeout=None).leader("orders", 0) == 1
 
 
 def test_what_is_attached_can_be_pickled_and_follows_from_any_directory(

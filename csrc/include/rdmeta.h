@@ -51,7 +51,7 @@ extern "C" {
 
 /** Layout of this header: the low 16 bits grow when calls are appended, the
  *  high 16 change when something existing does. */
-#define RDMETA_ABI_VERSION 0x0001004du
+#define RDMETA_ABI_VERSION 0x0001004fu
 
 /* ------------------------------------------------------------------------
  * Values

@@ -84,7 +84,9 @@
         F(rdmeta_partition_for) \
         F(rdmeta_watch_answers) \
         F(rdmeta_image_changed) \
-        F(rdmeta_attach_stats)
+        F(rdmeta_attach_stats) \
+        F(rdmeta_image_fault) \
+        F(rdmeta_image_file_fault)
 
 /* Defined by rdmeta_api.h in extensions, which do not link the functions. */
 #ifdef RDMETA_API_ROUTED
@@ -242,6 +244,10 @@
         (rdmeta_api->rdmeta_image_changed(__VA_ARGS__))
 #define rdmeta_attach_stats(...) \
         (rdmeta_api->rdmeta_attach_stats(__VA_ARGS__))
+#define rdmeta_image_fault(...) \
+        (rdmeta_api->rdmeta_image_fault(__VA_ARGS__))
+#define rdmeta_image_file_fault(...) \
+        (rdmeta_api->rdmeta_image_file_fault(__VA_ARGS__))
 #endif
 
 #endif /* RDMETA_API_CALLS_H */

@@ -150,6 +150,22 @@ RDMETA_API rdmeta_err_t rdmeta_image_open(const char *path, int32_t flags,
  *  MALFORMED. An image of a cache: 0, at once. Threads: any. */
 RDMETA_API rdmeta_err_t rdmeta_image_verify(rdmeta_image_t *image);
 
+/** What is malformed in a file, and where. */
+typedef struct rdmeta_image_fault {
+        const char *what;    /**< "another checksum than ..."; static */
+        const char *section; /**< "head", "blocks" ...; static */
+        uint64_t offset;     /**< of it, or of what holds it, in the file */
+        int64_t reserved[2];
+} rdmeta_image_fault_t;
+/** rdmeta_image_verify(); with MALFORMED *out says what was found first.
+ *  Threads: any. */
+RDMETA_API rdmeta_err_t rdmeta_image_fault(rdmeta_image_t *image,
+                                           rdmeta_image_fault_t *out);
+/** What rdmeta_image_open() has against a file: with MALFORMED *out says what.
+ *  0: nothing; UNSUPPORTED, IO, NO_MEMORY as that says them. Threads: any. */
+RDMETA_API rdmeta_err_t rdmeta_image_file_fault(const char *path,
+                                                rdmeta_image_fault_t *out);
+
 /**
  * Warm start: an empty cache takes over an image's topics, ids, epochs, who
  * said them and why, brokers and cluster id. Every topic is stale until an
