@@ -94,8 +94,9 @@ cdef class TopicHandle:
         """The partition that Kafka's Java producer puts a record with this key into.
 
         `key` is bytes or a buffer of them: what the key's serializer gives. murmur2 of it, without
-        the sign, modulo the number of partitions; librdkafka's `partitioner=murmur2_random`. None
-        gets any of the partitions that have a leader. `default` and errors as of topic().
+        the sign, modulo the number of partitions; librdkafka's `partitioner=murmur2_random`. None, a
+        record without a key, gets one at random each time, of those that have a leader; of all where
+        none has. `default` and errors as of topic().
         """
         cdef rdmeta_str_t raw
         cdef int64_t now = self.source.now()

@@ -83,7 +83,8 @@ cdef class Reading(Readers):
     def partition(self, topic, partition, default=..., *, allow_stale=False):
         """Everything about one partition, as a Partition; `default` and errors as of leader().
 
-        A partition without a leader is no error here: its `leader` is None.
+        A partition without a leader is no error here: its `leader` is None. With `allow_stale` a
+        topic past its deadline will do, and `leader` is the last one known.
         """
         cdef rdmeta_str_t name
         cdef rdmeta_err_t err
@@ -120,7 +121,10 @@ cdef class Reading(Readers):
         return lists.partition(text(name), topic_id_text(info.topic_id), stale)
 
     def topic(self, topic, default=..., *, allow_stale=False):
-        """A topic with all its partitions, as a Topic; `default` and errors as of leader()."""
+        """A topic with all its partitions, as a Topic; `default` and errors as of leader().
+
+        With `allow_stale` one past its deadline will do, and each partition has its last leader.
+        """
         cdef rdmeta_str_t name
         cdef rdmeta_err_t err
         cdef const rdmeta_topic_t *found
@@ -139,7 +143,10 @@ cdef class Reading(Readers):
         return self.missing(err, topic, None, default)
 
     def topic_by_id(self, topic_id, default=..., *, allow_stale=False):
-        """topic() by its id: Kafka's base64, a uuid.UUID, or 16 bytes (KIP-516)."""
+        """topic() by its id: Kafka's base64, a uuid.UUID, or 16 bytes (KIP-516).
+
+        `allow_stale` as of topic().
+        """
         cdef rdmeta_err_t err
         cdef const rdmeta_topic_t *found
         cdef bint stale = bool(allow_stale)
@@ -186,7 +193,8 @@ cdef class Reading(Readers):
     def names(self, *, prefix="", internal=None, allow_stale=False, state=None):
         """The names of topics as a list; what topics() would give, at a fraction of its cost.
 
-        `state` takes those that a broker would not tell of instead: UNKNOWN_TOPIC, DENIED, INVALID.
+        `allow_stale` takes those past their deadline as well. `state` takes those that a broker
+        would not tell of instead: UNKNOWN_TOPIC, DENIED, INVALID.
         """
         cdef int32_t which = RDMETA_WALK_VALID | (RDMETA_WALK_STALE if allow_stale else 0)
         cdef int32_t wanted = 0 if state is None else int32(state, "state")
@@ -207,8 +215,9 @@ cdef class Reading(Readers):
         """Valid topics as they stood at one version, in the order of their names' bytes.
 
         `pattern`, a str or a compiled one, must match the whole name, as in Kafka's own clients.
-        `internal` True or False takes only Kafka's own topics or all others. Names alone are
-        cheaper had by iterating over the cache.
+        `internal` True or False takes only Kafka's own topics or all others. With `allow_stale`
+        topics past their deadline are among them, and each partition has its last leader. Names
+        alone are cheaper had by iterating over the cache.
         """
         cdef int32_t stale = RDMETA_WALK_STALE if allow_stale else 0
         cdef Walk walk = Walk(self, prefix, RDMETA_WALK_VALID | stale)
@@ -255,7 +264,10 @@ cdef class Reading(Readers):
         return found
 
     def available(self, topic, default=..., *, allow_stale=False):
-        """The ids of a topic's partitions whose leader is known and among the brokers."""
+        """The ids of a topic's partitions whose leader is known and among the brokers.
+
+        `default`, `allow_stale` and errors as of topic().
+        """
         found = self.topic(topic, None if default is not ... else ..., allow_stale=allow_stale)
         if found is None:
             return default
@@ -265,8 +277,10 @@ cdef class Reading(Readers):
     def partition_for(self, topic, key, default=..., /):
         """The partition that Kafka's Java producer puts a record with this key into.
 
-        `key` is bytes or a buffer of them, None for any partition that has a leader (for any at all
-        where none has), as of TopicHandle.partition_for(). `default` and errors as of topic().
+        `key` is bytes or a buffer of them, as of TopicHandle.partition_for(). For None, a record
+        without a key, it is another one at random each time, of those that have a leader; of all
+        where none has. A producer would stay with one for a whole batch (KIP-480): so may the
+        caller. `default` and errors as of topic().
         """
         cdef rdmeta_str_t name
         cdef rdmeta_str_t raw
@@ -285,7 +299,7 @@ cdef class Reading(Readers):
         `topics` is a list of names, a column of Arrow's (pyarrow, polars ...; a dictionary's as well), or
         what rdmeta.ffi.prepare() made of either; `partitions` as many integers, in a list, a buffer of
         32 or 64 bit (NumPy ...), or a column. What leader() would raise is a negative number here:
-        NOT_CACHED, NO_LEADER, STALE ...
+        NOT_CACHED, NO_LEADER, STALE ... With `allow_stale` each row is last_leader().
         """
         cdef bint plain = type(topics) is list or type(topics) is tuple
         cdef Names names = None if plain else names_of(topics)
@@ -320,7 +334,9 @@ cdef class Reading(Readers):
         seconds), "partitions" (topic, topic_id, partition, leader, leader_epoch, replicas, isr,
         offline_replicas, error, unreachable, stale) or "replicas" (topic, topic_id, partition,
         broker, position, leader, in_sync, offline, preferred: a row for each replica). Topics come
-        as in topics(), and None is null. ValueError for another name.
+        as in topics(), and None is null. With `allow_stale` topics
+        past their deadline are among them, marked as such, and partitions have their last leader.
+        ValueError for another name.
         """
         cdef rdmeta_reader_t *reader
         cdef bint stale = bool(allow_stale)
