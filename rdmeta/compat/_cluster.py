@@ -1,7 +1,8 @@
 """What the `ClusterMetadata` of kafka-python and of aiokafka have in common.
 
 Other than theirs, an answer about some topics does not drop the others, and an older leader epoch
-does not win. As with theirs what is past its deadline is served on.
+does not win. As with theirs what is past its deadline is served on, to who asks about a topic; what
+a broker leads is of topics that are not.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ class ClusterShape:
 
     `refresh` is called by request_update(), in its caller's thread, with the topics that are
     wanted, None for all: whoever feeds the cache can be woken there. Without one somebody else
-    feeds it, and request_update() only waits for the next answer.
+    feeds it, and request_update() only waits for the next answer. With `allow_stale`
+    partitions_for_broker() counts topics past their deadline as well.
     """
 
     DEFAULT_CONFIG: ClassVar[dict[str, Any]] = {
@@ -52,9 +54,12 @@ class ClusterShape:
         self,
         cache: Reading,
         refresh: Callable[[set[str] | None], object] | None = None,
+        *,
+        allow_stale: bool = False,
         **configs: Any,
     ) -> None:
         self.cache = cache
+        self.allow_stale = allow_stale
         self.config = {key: configs.get(key, value) for key, value in self.DEFAULT_CONFIG.items()}
         self.need_all_topic_metadata = False
         self._refresh = refresh
@@ -143,11 +148,14 @@ class ClusterShape:
         return -1 if state == NO_LEADER else None
 
     def partitions_for_broker(self, broker_id: int | str) -> set[Any] | None:
-        """The partitions that a broker leads, None for none or a broker that is not known."""
+        """The partitions that a broker leads, None for none or a broker that is not known.
+
+        Those of valid topics; with `allow_stale` those too of topics past their deadline.
+        """
         if not isinstance(broker_id, int):
             return None
         led: list[Named] = [*self.cache.partitions_on(broker_id)]
-        for topic in stale_topics(self.cache):
+        for topic in stale_topics(self.cache) if self.allow_stale else ():
             led += [p for p in topic.partitions if p.leader == broker_id]
         return {self._topic_partition(p.topic, p.partition) for p in led} or None
 

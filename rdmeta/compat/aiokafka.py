@@ -82,7 +82,7 @@ class ClusterMetadata(ClusterShape):
         cache = (
             self.cache.image() if isinstance(self.cache, MetadataCache | Attached) else self.cache
         )
-        copy = ClusterMetadata(cache, **self.config)
+        copy = ClusterMetadata(cache, allow_stale=self.allow_stale, **self.config)
         copy._denied = self.unauthorized_topics
         copy._added = {topic: dict(partitions) for topic, partitions in self._added.items()}
         for partition in partitions_to_add:

@@ -78,6 +78,7 @@ class ClusterLister:
     ) -> None:
         self.cache = cache
         self._refresh = refresh
+        self._in_the_making: set[str] = set()  # what a cache keeps nothing of
 
     def list_topics(self, topic: str | None = None, timeout: float = -1) -> Any:
         """A ClusterMetadata of one topic, or of all.
@@ -89,7 +90,8 @@ class ClusterLister:
         A topic that does not exist, or may not be seen, is there with its `error`. One about which
         brokers answer with an error that a cache does not keep, as they do while it is created, has
         LEADER_NOT_AVAILABLE; that takes `refresh`. Among all topics are those that are denied or
-        invalid, with their errors, and not those that do not exist.
+        invalid, with their errors, those that this object found in the making as long as no broker
+        says more of them, and not those that do not exist.
         """
         answered = self._wait(topic, timeout)
         found = _types.ClusterMetadata()
@@ -149,6 +151,9 @@ class ClusterLister:
         for state in (DENIED, INVALID):
             for name in self.cache.names(state=state):
                 found.setdefault(name, _missing(name, _CODES[state]))
+        self._in_the_making = {name for name in self._in_the_making if not self._known(name)}
+        for name in self._in_the_making:
+            found.setdefault(name, _missing(name, _LEADER_NOT_AVAILABLE))
         return found
 
     def _one(self, topic: str) -> Any:
@@ -159,7 +164,10 @@ class ClusterLister:
         return _missing(topic, code or 3) if found is None else _topic(found)
 
     def _unsaid(self, topic: str) -> Any:
-        return self._one(topic) if self._known(topic) else _missing(topic, _LEADER_NOT_AVAILABLE)
+        if self._known(topic):
+            return self._one(topic)
+        self._in_the_making.add(topic)
+        return _missing(topic, _LEADER_NOT_AVAILABLE)
 
     def _origin(self, found: Any) -> None:
         """Which broker said it; of all topics, the one that told of the first."""

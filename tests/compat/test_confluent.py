@@ -147,6 +147,28 @@ def test_a_topic_that_is_being_created_is_there_with_a_retriable_error(code: int
     assert asked == ["new", "new"]
 
 
+def test_a_topic_in_the_making_is_among_all_until_more_is_known_of_it() -> None:
+    cache = MetadataCache(negative_ttl=60)
+    feed(cache, frames.response(12, topics=[T("orders")]), 12)
+    answers = {name: T(name, [], error=5) for name in ("one", "two", "three")}
+
+    def refresh(topic: str | None) -> None:
+        cache.apply(frames.response(12, topics=[answers[topic or ""]]), 12, [topic or ""])
+
+    def errors() -> dict[str, int | None]:
+        topics = lister.list_topics(timeout=0).topics.values()
+        return {topic.topic: topic.error and topic.error.code() for topic in topics}
+
+    lister, making = ClusterLister(cache, refresh), KafkaError.LEADER_NOT_AVAILABLE
+    for name in answers:
+        assert lister.list_topics(name).topics[name].error.code() == making
+    assert errors() == {"orders": None, "one": making, "two": making, "three": making}
+    cache.apply(frames.response(12, [T("one"), T("two", [], error=3)]), 12, ["one", "two"])
+    assert errors() == {"orders": None, "one": None, "three": making}
+    cache.purge_hints()
+    assert errors() == {"orders": None, "one": None, "three": making}
+
+
 def test_answers_while_a_topic_is_in_flight_are_not_about_it() -> None:
     cache, asked = MetadataCache(), []
 
