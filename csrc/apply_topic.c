@@ -191,7 +191,7 @@ static rdmeta_err_t known_block(rdmeta_apply_t *a, rdmeta_entry_t *e,
                         return *out ? RDMETA_OK : RDMETA_ERR_NO_MEMORY;
                 }
                 if (old->state == v->state &&
-                    rdmeta_cold(old)->error == v->error)
+                    rdmeta_topic_error(old) == v->error)
                         return RDMETA_OK;
                 *out = rdmeta_topic_restate(&a->c->blocks, old, v->state,
                                             v->error, a->version);

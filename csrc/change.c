@@ -199,7 +199,7 @@ static int32_t change_rows(rdmeta_change_out_t *out,
 
 static int32_t change_error(rdmeta_change_out_t *out,
                             const rdmeta_topic_t *t) {
-        out->record.detail.data = rdmeta_err_name(rdmeta_cold(t)->error);
+        out->record.detail.data = rdmeta_err_name(rdmeta_topic_error(t));
         out->record.detail.len  = strlen(out->record.detail.data);
         return change_tell(out, RDMETA_TOPIC_ERROR);
 }
@@ -269,7 +269,7 @@ int32_t rdmeta_change_topics(rdmeta_change_out_t *out,
                 return 0;
         default:
                 if (old && old->state == new_->state &&
-                    rdmeta_cold(old)->error == rdmeta_cold(new_)->error)
+                    rdmeta_topic_error(old) == rdmeta_topic_error(new_))
                         return 0;
                 return change_error(out, new_);
         }

@@ -28,7 +28,7 @@
 /* A leaving chunk's block, somewhere else; NULL: no memory. */
 static rdmeta_topic_t *topic_copy(rdmeta_cache_t *c, const rdmeta_topic_t *t) {
         const size_t size    = rdmeta_cold(t)->size;
-        rdmeta_topic_t *copy = rdmeta_topic_alloc(&c->blocks, size);
+        rdmeta_topic_t *copy = rdmeta_topic_alloc(&c->blocks, size, 0);
 
         if (!copy)
                 return NULL;

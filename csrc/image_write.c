@@ -221,11 +221,11 @@ static rdmeta_err_t put_block(writer_t *s, const rdmeta_seen_t *seen,
         rdmeta_err_t err;
         size_t pad = units * RDMETA_LINE - size;
 
-        said.reason = rdmeta_file_reason_number(&s->reasons, s->image,
-                                                said.reason);
+        said.reason = (uint16_t)rdmeta_file_reason_number(
+                &s->reasons, s->image, said.reason);
+        said.error  = rdmeta_topic_error(t);
         memset(&cold, 0, sizeof(cold));
         cold.flags   = rdmeta_cold(t)->flags;
-        cold.error   = rdmeta_cold(t)->error;
         cold.version = rdmeta_cold(t)->version;
         memcpy(cold.id, rdmeta_cold(t)->id, sizeof(cold.id));
         cold.size = rdmeta_cold(t)->size;

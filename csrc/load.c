@@ -54,7 +54,7 @@ static rdmeta_err_t load_said(load_t *l, rdmeta_said_t *said) {
         const rdmeta_str_t text = l->image->ops->reason(l->image,
                                                         said->reason);
         rdmeta_err_t err;
-        uint32_t number;
+        uint16_t number;
 
         if (!text.data) {
                 said->reason = 0;
@@ -67,7 +67,7 @@ static rdmeta_err_t load_said(load_t *l, rdmeta_said_t *said) {
                 l->numbers[said->reason] = (uint16_t)(number + 1);
                 l->dropped += !number;
         }
-        said->reason = l->numbers[said->reason] - 1u;
+        said->reason = (uint16_t)(l->numbers[said->reason] - 1);
         return RDMETA_OK;
 }
 
@@ -83,7 +83,7 @@ static rdmeta_err_t load_topic(load_t *l, size_t i) {
         if (err)
                 return err;
         t = rdmeta_topic_restate(&c->blocks, seen.topic, seen.topic->state,
-                                 rdmeta_cold(seen.topic)->error,
+                                 rdmeta_topic_error(seen.topic),
                                  l->write.version);
         if (!t)
                 return RDMETA_ERR_NO_MEMORY;

@@ -331,7 +331,7 @@ void rdmeta_topic_info(rdmeta_reader_t *r, const rdmeta_topic_t *t,
         out->partitions = rdmeta_topic_count(t);
         out->internal =
                 (rdmeta_cold(t)->flags & RDMETA_TOPIC_F_INTERNAL) != 0;
-        out->error      = rdmeta_cold(t)->error;
+        out->error      = rdmeta_topic_error(t);
         out->state      = rdmeta_view_state_at(t, seen.deadline, mono_us, 0);
         out->operations = rdmeta_topic_operations(t);
         out->source_broker = seen.said.broker;

@@ -80,7 +80,7 @@ static rdmeta_err_t table_make(rdmeta_reasons_t *r) {
 }
 
 rdmeta_err_t rdmeta_reasons_number(rdmeta_reasons_t *r, rdmeta_str_t reason,
-                                   uint32_t *out) {
+                                   uint16_t *out) {
         rdmeta_reasons_table_t *t;
         rdmeta_reason_t *made;
         uint32_t k;

@@ -63,7 +63,7 @@ rdmeta_str_t rdmeta_reason_cut(rdmeta_str_t reason);
 /* Its number; 0: none was said, or there is no room for another. Copies.
  * NO_MEMORY. */
 rdmeta_err_t rdmeta_reasons_number(rdmeta_reasons_t *r, rdmeta_str_t reason,
-                                   uint32_t *out);
+                                   uint16_t *out);
 /* Only the first `count` stay: those after them are in no word. */
 void rdmeta_reasons_forget(rdmeta_reasons_t *r, uint32_t count);
 /* The text of a number that a word had; {NULL, 0}: it is none. Lives as long as

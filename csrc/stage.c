@@ -271,7 +271,7 @@ rdmeta_err_t rdmeta_stage_begin(rdmeta_stage_t *s, const rdmeta_topic_t *old,
         s->topic.name.data  = old->name;
         s->topic.name.len   = old->name_len;
         s->topic.id         = rdmeta_cold(old)->id;
-        s->topic.error      = rdmeta_cold(old)->error;
+        s->topic.error      = rdmeta_topic_error(old);
         s->topic.internal =
                 (rdmeta_cold(old)->flags & RDMETA_TOPIC_F_INTERNAL) != 0;
         s->topic.operations = rdmeta_topic_operations(old);

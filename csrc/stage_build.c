@@ -254,12 +254,11 @@ rdmeta_topic_t *rdmeta_stage_build(rdmeta_stage_t *s, rdmeta_slab_t *slab,
 
         if (!stage_shape(s, &shape))
                 return NULL;
-        t = rdmeta_topic_alloc(slab, shape.size);
+        t = rdmeta_topic_alloc(slab, shape.size, (int16_t)s->topic.error);
         if (!t)
                 return NULL;
         cold          = rdmeta_cold(t);
         cold->flags   = shape.flags;
-        cold->error   = (int16_t)s->topic.error;
         cold->version = version;
         memcpy(cold->id, s->id_bytes, 16);
         t->count    = s->count;

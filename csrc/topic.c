@@ -140,14 +140,16 @@ int64_t rdmeta_topic_place(const rdmeta_topic_t *t, int32_t partition) {
         return -1;
 }
 
-rdmeta_topic_t *rdmeta_topic_alloc(rdmeta_slab_t *slab, size_t size) {
+rdmeta_topic_t *rdmeta_topic_alloc(rdmeta_slab_t *slab, size_t size,
+                                   int16_t error) {
+        const rdmeta_said_t said = {-1, 0, error};
         rdmeta_topic_t *t = (rdmeta_topic_t *)rdmeta_slab_alloc(slab, size);
 
         if (!t)
                 return NULL;
         rdmeta_cold(t)->link = 0;
         rdmeta_cold(t)->size = (uint32_t)size;
-        rdmeta_cold(t)->said = rdmeta_said_word(rdmeta_said_none());
+        rdmeta_cold(t)->said = rdmeta_said_word(said);
         atomic_init(&t->deadline, 0);
         return t;
 }
@@ -156,14 +158,13 @@ rdmeta_topic_t *rdmeta_topic_bare(rdmeta_slab_t *slab, rdmeta_str_t name,
                                   const uint8_t id[16], uint16_t state,
                                   int16_t error, uint64_t version) {
         rdmeta_topic_t *t = rdmeta_topic_alloc(
-                slab, RDMETA_TOPIC_FIXED + name.len + 1);
+                slab, RDMETA_TOPIC_FIXED + name.len + 1, error);
         rdmeta_cold_t *cold;
 
         if (!t)
                 return NULL;
         cold          = rdmeta_cold(t);
         cold->flags   = 0;
-        cold->error   = error;
         cold->version = version;
         memcpy(cold->id, id, 16);
         t->count    = 0;
@@ -180,14 +181,13 @@ rdmeta_topic_t *rdmeta_topic_restate(rdmeta_slab_t *slab,
                                      uint16_t state, int16_t error,
                                      uint64_t version) {
         const rdmeta_cold_t *from = rdmeta_cold(old);
-        rdmeta_topic_t *t = rdmeta_topic_alloc(slab, from->size);
+        rdmeta_topic_t *t = rdmeta_topic_alloc(slab, from->size, error);
         rdmeta_cold_t *cold;
 
         if (!t)
                 return NULL;
         cold          = rdmeta_cold(t);
         cold->flags   = from->flags;
-        cold->error   = error;
         cold->version = version;
         memcpy(cold->id, from->id, 16);
         t->count    = old->count;
@@ -207,7 +207,8 @@ int rdmeta_topic_same(const rdmeta_topic_t *a, const rdmeta_topic_t *b) {
         const rdmeta_cold_t *x = rdmeta_cold(a), *y = rdmeta_cold(b);
 
         return x->size == y->size && x->flags == y->flags &&
-               x->error == y->error && a->count == b->count &&
+               rdmeta_topic_error(a) == rdmeta_topic_error(b) &&
+               a->count == b->count &&
                rdmeta_topic_head(a) == rdmeta_topic_head(b) &&
                !memcmp(x->id, y->id, sizeof(x->id)) &&
                !memcmp(a->name, b->name, x->size - RDMETA_TOPIC_FIXED);

@@ -5,8 +5,9 @@
  * where others hold pointers, so that it is the same bytes in memory and in a
  * file. Readers see blocks and nothing else.
  *
- *     cold      48 bytes; `link` is the writer's, and 0 in a file
- *                 flags, error, size, link, version, id, said
+ *     cold      44 bytes; `link` is the writer's, and 0 in a file
+ *                 size, link, version, flags, id,
+ *                 said: broker, reason, and the topic's error
  *     hot       at the begin of a cache line
  *                 deadline, count, name_len, state, width     16 bytes
  *                 name
@@ -102,21 +103,23 @@ enum {
  * one word, so that none is told with another answer's. */
 typedef struct rdmeta_said {
         int32_t broker;  /* -1: not known */
-        uint32_t reason; /* its number (reasons.h); 0: not said */
+        uint16_t reason; /* its number (reasons.h); 0: not said */
+        int16_t error;   /* in a block: the topic's, which stays; else 0 */
 } rdmeta_said_t;
 
-typedef struct rdmeta_cold {
-        uint16_t flags;
-        int16_t error;
-        uint32_t size;    /* of the block, from here on */
-        uint64_t link;    /* place in the order array; once retired, the next
-                           * retired block */
-        uint64_t version; /* the cache's when this block was made */
+/* Packed for its size, not for its places: each member is where its type
+ * wants it, given that the end is a multiple of 64. */
+typedef struct __attribute__((packed, aligned(4))) rdmeta_cold {
+        uint32_t size; /* of the block, from here on */
+        uint64_t link; /* place in the order array; once retired, the next
+                        * retired block */
+        uint64_t version : 48; /* the cache's when this block was made */
+        uint64_t flags : 16;
         uint8_t id[16];
         uint64_t said; /* a rdmeta_said_t; read atomically */
 } rdmeta_cold_t;
 
-_Static_assert(sizeof(rdmeta_cold_t) == 48, "the format's");
+_Static_assert(sizeof(rdmeta_cold_t) == 44, "the format's");
 _Static_assert(sizeof(rdmeta_said_t) == 8, "a word");
 
 /* What is not a slab's piece but is retired like blocks: tables. */
@@ -158,7 +161,7 @@ RDMETA_INLINE uint64_t rdmeta_said_word(rdmeta_said_t said) {
 }
 
 RDMETA_INLINE rdmeta_said_t rdmeta_said_none(void) {
-        const rdmeta_said_t none = {-1, 0};
+        const rdmeta_said_t none = {-1, 0, 0};
 
         return none;
 }
@@ -168,8 +171,14 @@ RDMETA_INLINE rdmeta_said_t rdmeta_topic_said(const rdmeta_topic_t *t) {
                 (const uint64_t *)(const void *)t - 1, __ATOMIC_ACQUIRE));
 }
 
+RDMETA_INLINE int16_t rdmeta_topic_error(const rdmeta_topic_t *t) {
+        return rdmeta_topic_said(t).error;
+}
+
+/* The writer's; what the topic's error is stays. */
 RDMETA_INLINE void rdmeta_topic_said_set(rdmeta_topic_t *t,
                                          rdmeta_said_t said) {
+        said.error = rdmeta_topic_error(t);
         __atomic_store_n((uint64_t *)(void *)t - 1, rdmeta_said_word(said),
                          __ATOMIC_RELEASE);
 }
@@ -276,7 +285,8 @@ int64_t rdmeta_topic_place(const rdmeta_topic_t *t, int32_t partition);
 /* ---- making ----------------------------------------------------------- */
 
 /* Room for a block of `size` bytes: link, deadline, who said it are set. */
-rdmeta_topic_t *rdmeta_topic_alloc(rdmeta_slab_t *slab, size_t size);
+rdmeta_topic_t *rdmeta_topic_alloc(rdmeta_slab_t *slab, size_t size,
+                                   int16_t error);
 /* A block without partitions. NULL: no memory. */
 rdmeta_topic_t *rdmeta_topic_bare(rdmeta_slab_t *slab, rdmeta_str_t name,
                                   const uint8_t id[16], uint16_t state,

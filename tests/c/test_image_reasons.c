@@ -160,7 +160,7 @@ static void test_no_file_has_more_reasons_than_a_cache(void) {
 }
 
 static void test_a_number_of_no_reason_makes_its_topic_malformed(void) {
-        const uint32_t numbers[] = {3, 1025, 65536, UINT32_MAX};
+        const uint16_t numbers[] = {3, 1025, UINT16_MAX};
         rdmeta_image_t *image;
         rdmeta_seen_t seen;
         sound_t s;

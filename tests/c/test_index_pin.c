@@ -247,7 +247,7 @@ static void after_load(void) {
         } else {
                 rdmeta_pins_topic(w->table, t);
                 atomic_store(&t->deadline, 77);
-                rdmeta_topic_said_set(t, (rdmeta_said_t){77, 78});
+                rdmeta_topic_said_set(t, (rdmeta_said_t){77, 78, 0});
         }
 }
 

@@ -28,7 +28,7 @@ static void world_destroy(world_t *w) {
 }
 
 static uint32_t number(world_t *w, rdmeta_str_t reason) {
-        uint32_t n;
+        uint16_t n;
 
         CHECK(!rdmeta_reasons_number(&w->reasons, reason, &n));
         world_check(w);
@@ -79,8 +79,9 @@ static void test_equal_texts_have_one_number_and_others_another(void) {
 static void test_a_text_is_where_it_was_when_others_have_come(void) {
         const char *texts[RDMETA_REASONS_MAX + 1];
         char text[32];
-        uint32_t i, n;
         world_t w;
+        uint32_t i;
+        uint16_t n;
 
         world_init(&w);
         for (i = 1; i <= RDMETA_REASONS_MAX; i++) {
@@ -179,7 +180,7 @@ static void test_what_is_forgotten_was_never_there(void) {
 }
 
 static void test_without_memory_nothing_is_left(void) {
-        uint32_t n = 7;
+        uint16_t n = 7;
         world_t w;
         int k;
 

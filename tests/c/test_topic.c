@@ -148,12 +148,12 @@ static void test_blocks_are_the_same_whenever_they_were_made(void) {
         CHECK(rdmeta_topic_said(a).broker == -1);
         CHECK(rdmeta_topic_said(a).reason == 0);
         atomic_store(&b->deadline, 12345);
-        rdmeta_topic_said_set(b, (rdmeta_said_t){7, 70000});
+        rdmeta_topic_said_set(b, (rdmeta_said_t){7, 60000, 5});
         rdmeta_cold(b)->link    = 99;
         rdmeta_cold(b)->version = 1000;
         CHECK(rdmeta_topic_same(a, b) && rdmeta_topic_same(b, a));
         CHECK(rdmeta_topic_said(b).broker == 7);
-        CHECK(rdmeta_topic_said(b).reason == 70000);
+        CHECK(rdmeta_topic_said(b).reason == 60000);
         CHECK(rdmeta_cold(b)->link == 99); /* its neighbours are not touched */
         facts_check(&f, b);
         b->state = RDMETA_TOPIC_DENIED;

@@ -18,11 +18,11 @@ typedef struct copy {
 
 /* `size` bytes of it, wherever they end. */
 static copy_t copy_new(const rdmeta_topic_t *t, size_t size) {
-        copy_t c = {malloc(size), size, NULL};
+        copy_t c = {malloc(size + 4), size, NULL};
 
         CHECK(c.raw);
-        memcpy(c.raw, rdmeta_cold(t), size);
-        c.topic = (rdmeta_topic_t *)(void *)(c.raw + RDMETA_TOPIC_LEAD);
+        memcpy(c.raw + 4, rdmeta_cold(t), size);
+        c.topic = (rdmeta_topic_t *)(void *)(c.raw + 4 + RDMETA_TOPIC_LEAD);
         return c;
 }
 
@@ -193,7 +193,7 @@ static void flipped_block(stage_world_t *w, rdmeta_topic_t *t,
                 const size_t span = test_below(r, 3) && size > 90 ? 90 : size;
 
                 for (k = 0; k < 1 + (int)test_below(r, 3); k++)
-                        c.raw[test_below(r, span)] ^=
+                        c.raw[4 + test_below(r, span)] ^=
                                 (char)(1 << test_below(r, 8));
                 if (!rdmeta_topic_check(NULL, c.topic, size))
                         read_all(w, c.topic);
@@ -379,18 +379,18 @@ static void test_a_large_block_is_not_gone_through_again_and_again(void) {
         enum { ROWS = 16 << 20, EACH = 128, MANY = 512 << 10 };
         const size_t units = 1 + (size_t)EACH * MANY;
         const size_t size  = RDMETA_TOPIC_FIXED + 1 + 5 * (size_t)ROWS + units;
-        char *raw          = calloc(1, size), *lists;
+        char *raw          = calloc(1, 4 + size), *lists;
         rdmeta_topic_t *t;
         clock_t spent;
         size_t i;
 
         CHECK(raw);
-        t           = (rdmeta_topic_t *)(void *)(raw + RDMETA_TOPIC_LEAD);
+        t           = (rdmeta_topic_t *)(void *)(raw + 4 + RDMETA_TOPIC_LEAD);
         t->count    = ROWS;
         t->name_len = 1;
         rdmeta_cold(t)->size  = (uint32_t)size;
         rdmeta_cold(t)->flags = RDMETA_TOPIC_F_ISR | RDMETA_TOPIC_F_OFFLINE;
-        lists = raw + size - units;
+        lists = raw + 4 + size - units;
         for (i = 1; i < units; i += EACH)
                 lists[i] = EACH - 1;
         spent = clock();
