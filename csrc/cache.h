@@ -87,6 +87,7 @@ struct rdmeta_cache {
         uint64_t list_key[RDMETA_HASH_KEYS];
         rdmeta_digest_key_t digest_key;
         uint32_t compact_at; /* place in the order array: see compact.c */
+        uint64_t compact_left; /* version of the oldest left to the ring */
         uint64_t erased; /* version of the last removal of an entry */
         size_t entries;
         _Atomic int32_t references;

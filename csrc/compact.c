@@ -15,6 +15,8 @@
  * A block that the ring has as `new_` is left to the pass over the ring, which
  * puts the copy there, too: none other has a version above the ring's floor. In
  * that pass an original's link says, until it is retired, where its copy is.
+ * What the ring has let go since the cursor left it to the ring is nobody's to
+ * move: then the cursor goes once more, and leaves nothing to the ring.
  *
  * Where there is no memory it ends for now, and goes on later.
  */
@@ -141,6 +143,18 @@ static int ring_has_new(const rdmeta_cache_t *c, const rdmeta_topic_t *t) {
                rdmeta_cold(t)->version > c->ring.floor;
 }
 
+static void cursor_begin(rdmeta_cache_t *c) {
+        c->compact_at   = 0;
+        c->compact_left = UINT64_MAX;
+}
+
+static void cursor_leave(rdmeta_cache_t *c, const rdmeta_topic_t *t) {
+        const uint64_t version = rdmeta_cold(t)->version;
+
+        if (version < c->compact_left)
+                c->compact_left = version;
+}
+
 /* 0: no memory. */
 static int order_move(rdmeta_cache_t *c, size_t looks, size_t moves) {
         uint32_t *at = &c->compact_at;
@@ -148,9 +162,12 @@ static int order_move(rdmeta_cache_t *c, size_t looks, size_t moves) {
         for (; *at < c->order.count && looks && moves; ++*at, looks--) {
                 rdmeta_entry_t *e = c->order.slots[*at].entry;
 
-                if (!e || !rdmeta_slab_leaves(&c->blocks, e->topic) ||
-                    ring_has_new(c, e->topic))
+                if (!e || !rdmeta_slab_leaves(&c->blocks, e->topic))
                         continue;
+                if (ring_has_new(c, e->topic)) {
+                        cursor_leave(c, e->topic);
+                        continue;
+                }
                 if (!entry_move(c, e))
                         return 0;
                 moves--;
@@ -165,14 +182,14 @@ static int compact_wanted(rdmeta_cache_t *c) {
 
         if (c->blocks.n_leaving)
                 return c->compact_at != AT_REST;
-        c->compact_at = 0;
+        cursor_begin(c);
         rdmeta_slab_plan(&c->blocks, part);
         return c->blocks.n_leaving != 0;
 }
 
 void rdmeta_compact_again(rdmeta_cache_t *c) {
         if (c->compact_at != AT_REST)
-                c->compact_at = 0;
+                cursor_begin(c);
 }
 
 void rdmeta_compact(rdmeta_cache_t *c, size_t looks, size_t moves) {
@@ -181,5 +198,8 @@ void rdmeta_compact(rdmeta_cache_t *c, size_t looks, size_t moves) {
                 return;
         if (rdmeta_holds_reserve(c, c->ring.item_tail - c->ring.item_head))
                 return;
-        c->compact_at = ring_move(c) ? AT_REST : 0;
+        if (ring_move(c) && c->compact_left > c->ring.floor)
+                c->compact_at = AT_REST;
+        else
+                cursor_begin(c);
 }

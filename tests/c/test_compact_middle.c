@@ -122,11 +122,33 @@ static void test_a_cache_ends_in_the_middle_of_it(void) {
         cw_destroy(&w);
 }
 
+static void test_what_the_ring_lets_go_meanwhile_is_moved_too(void) {
+        cw_t w;
+
+        cw_init(&w, no_ring);
+        churned(&w);
+        w.cache->ring.limit = 4 << 20;
+        tell(&w, &wide, 0, TOPICS, 2);
+        tell(&w, &wider, 1, TOPICS, 4);
+        tell(&w, &small, 0, TOPICS, 5);
+        CHECK(plan(&w));
+        rdmeta_wait_lock(&w.cache->wait);
+        rdmeta_compact(w.cache, w.cache->order.count - 1, TOPICS);
+        rdmeta_wait_unlock(&w.cache->wait);
+        CHECK(w.cache->compact_at == w.cache->order.count - 1);
+        w.cache->ring.limit = 0;
+        tell(&w, &thin, 0, 1, 1);
+        CHECK(cw_stats(&w).ring_records == 0);
+        sweep_until_gone(&w);
+        cw_destroy(&w);
+}
+
 int main(void) {
         test_begin(120);
         RUN(test_what_fails_for_want_of_memory_is_done_later);
         RUN(test_writes_in_the_middle_of_it_are_kept);
         RUN(test_a_purge_in_the_middle_of_it_gives_all_back);
         RUN(test_a_cache_ends_in_the_middle_of_it);
+        RUN(test_what_the_ring_lets_go_meanwhile_is_moved_too);
         return 0;
 }
