@@ -35,6 +35,11 @@ static void advise_large(void *p, size_t size) {
 #endif
 }
 
+/* What is mapped for `size`, and unmapped again; 0: more than there is. */
+static size_t whole_pages(size_t size) {
+        return (size + ANY_PAGE - 1) & ~(ANY_PAGE - 1);
+}
+
 /* NULL: no memory. */
 static char *map_pages(size_t size) {
         void *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
@@ -44,14 +49,14 @@ static char *map_pages(size_t size) {
 }
 
 void *rdmeta_map(size_t size) {
-        return map_pages(size);
+        return map_pages(whole_pages(size));
 }
 
 /* From a large page on: what lies before, and after the last page, of whatever
  * size those are here, goes back at once. */
 static void *map_large(size_t size) {
         const uintptr_t large = RDMETA_ALLOC_LARGE;
-        const size_t whole    = (size + ANY_PAGE - 1) & ~(ANY_PAGE - 1);
+        const size_t whole    = whole_pages(size);
         size_t before, after;
         char *p;
 
@@ -69,7 +74,7 @@ static void *map_large(size_t size) {
 }
 
 void rdmeta_unmap(void *p, size_t size) {
-        munmap(p, size);
+        munmap(p, whole_pages(size));
 }
 
 void *rdmeta_alloc_large(const rdmeta_allocator_t *a, size_t size) {

@@ -4,6 +4,7 @@
 #include "testing.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <sys/mman.h>
 
 enum { PAGE = 4096 };
@@ -60,6 +61,33 @@ static void test_what_is_large_goes_back_to_the_system_when_freed(void) {
                 }
 }
 
+/* Pages that this process has mapped. */
+static long mapped(void) {
+        long pages = 0;
+        FILE *f    = fopen("/proc/self/statm", "r");
+
+        CHECK(f && fscanf(f, "%ld", &pages) == 1);
+        fclose(f);
+        return pages;
+}
+
+static void test_nothing_of_it_stays_mapped(void) {
+        size_t i;
+        long had;
+        int k;
+
+        mapped(); /* has its buffer from now on */
+        had = mapped();
+        for (k = 0; k < 50; k++)
+                for (i = 0; i < 4; i++) {
+                        rdmeta_free(NULL, rdmeta_alloc_large(NULL, larges[i]),
+                                    larges[i]);
+                        rdmeta_free(NULL, rdmeta_alloc(NULL, larges[i]),
+                                    larges[i]);
+                }
+        CHECK(mapped() - had < 50);
+}
+
 static void test_what_is_had_again_is_mallocs(void) {
         static const size_t sizes[] = {1, 100000, RDMETA_ALLOC_LARGE,
                                        5000000};
@@ -101,6 +129,7 @@ int main(void) {
         test_begin(60);
         RUN(test_memory_for_random_reads_begins_at_a_large_page);
         RUN(test_what_is_large_goes_back_to_the_system_when_freed);
+        RUN(test_nothing_of_it_stays_mapped);
         RUN(test_what_is_had_again_is_mallocs);
         RUN(test_a_callers_allocator_is_asked_for_every_size);
         RUN(test_what_nobody_has_is_refused);
