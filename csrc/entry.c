@@ -271,6 +271,9 @@ void rdmeta_entry_settle(rdmeta_cache_t *c, rdmeta_entry_t *e,
         } else if (deadline >= mono_us) { /* still in time */
                 rdmeta_entry_list(c, e, list, deadline);
         } else if (e->topic->state == RDMETA_TOPIC_VALID) {
+                /* Stale, and that is all that is known: it has an age. */
+                if (!rdmeta_deadline_plain(rdmeta_deadline_told(deadline)))
+                        rdmeta_entry_deadline(c, e, mono_us - 1);
                 rdmeta_entry_list(c, e, RDMETA_EXPIRY_NONE, 0);
         } else if (e->topic->state == RDMETA_TOPIC_MISSING) {
                 /* Overdue: the next sweep removes it. */

@@ -248,6 +248,25 @@ static void test_that_it_is_asked_for_is_no_deadline_of_a_topic(void) {
         cw_destroy(&w);
 }
 
+/* It was removed and asked for again; then a broker names it that is behind in
+ * one partition, and is believed in the other. */
+static void test_what_was_asked_for_and_is_stale_has_an_age(void) {
+        int64_t deadline;
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_all(&w, "t#a 0:1@5 1:1@5; u#b 0:1@1"));
+        CHECK(!cw_all(&w, "u#b 0:1@1"));
+        cw_pass(&w, 20 * CW_S);
+        cw_sweep(&w);
+        CHECK_TEXT(cw_hint(&w, "t", 0), "t");
+        CHECK(!cw_asked(&w, "t", "t#a 0:1@4 1:2@6"));
+        CHECK(cw_state(&w, "t") == RDMETA_STALE);
+        deadline = deadline_of(w.reader, "t", w.now.mono_us);
+        CHECK(deadline < w.now.mono_us && rdmeta_deadline_plain(deadline));
+        cw_destroy(&w);
+}
+
 /* A hint in flight does not keep an absent topic alive for good. */
 static void test_a_hint_on_an_absent_topic_only_postpones_its_end(void) {
         cw_t w;
@@ -391,6 +410,7 @@ int main(void) {
         RUN(test_a_hint_on_what_is_over_waits);
         RUN(test_a_hint_on_what_is_over_ends_in_time_without_a_sweep);
         RUN(test_that_it_is_asked_for_is_no_deadline_of_a_topic);
+        RUN(test_what_was_asked_for_and_is_stale_has_an_age);
         RUN(test_a_hint_on_an_absent_topic_only_postpones_its_end);
         RUN(test_an_answer_that_teaches_nothing_ends_the_hint);
         RUN(test_no_names_are_no_hints);
