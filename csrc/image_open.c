@@ -281,9 +281,27 @@ void rdmeta_file_bitmap_destroy(rdmeta_file_t *f) {
                 rdmeta_free(&f->allocator, (void *)f->checked, f->bitmap);
 }
 
+/* Brokers and reasons, which are few. As head_check(); NO_MEMORY. */
+static rdmeta_err_t file_few(rdmeta_file_t *f, rdmeta_image_fault_t *fault) {
+        const rdmeta_file_section_t *s = f->head.sections;
+        rdmeta_err_t err               = rdmeta_file_reasons_open(f);
+
+        if (err)
+                return rdmeta_file_fault(fault, RDMETA_FILE_REASONS,
+                                         s[RDMETA_FILE_REASONS].offset,
+                                         "reasons that cannot be");
+        err = file_brokers(f);
+        return err != RDMETA_ERR_MALFORMED
+                       ? err
+                       : rdmeta_file_fault(fault, RDMETA_FILE_BROKERS,
+                                           s[RDMETA_FILE_BROKERS].offset,
+                                           "brokers that cannot be");
+}
+
 /* From a file whose head is good. What was made is destroy's to undo. */
 static rdmeta_err_t file_fill(rdmeta_file_t *f, int fd, int32_t flags,
-                              rdmeta_time_t now) {
+                              rdmeta_time_t now,
+                              rdmeta_image_fault_t *fault) {
         rdmeta_err_t err = flags & RDMETA_IMAGE_COPY ? file_copy(f, fd)
                                                      : file_map(f, fd);
 
@@ -295,20 +313,19 @@ static rdmeta_err_t file_fill(rdmeta_file_t *f, int fd, int32_t flags,
         if (!f->checked)
                 return RDMETA_ERR_NO_MEMORY;
         file_about(f, now, !(flags & RDMETA_IMAGE_COPY));
-        err = rdmeta_file_reasons_open(f);
-        return err ? err : file_brokers(f);
+        return file_few(f, fault);
 }
 
 static rdmeta_err_t file_open(const rdmeta_allocator_t *allocator, int fd,
                               int32_t flags, rdmeta_time_t now,
-                              rdmeta_image_t **out) {
-        rdmeta_image_fault_t fault;
+                              rdmeta_image_t **out,
+                              rdmeta_image_fault_t *fault) {
         rdmeta_file_head_t head;
         rdmeta_file_t *f;
         struct stat st;
         rdmeta_err_t err;
 
-        err = head_read(fd, &head, &st, &fault);
+        err = head_read(fd, &head, &st, fault);
         if (err)
                 return err;
         if (head.size > (flags & RDMETA_IMAGE_COPY ? RDMETA_FILE_COPY_MAX
@@ -327,7 +344,7 @@ static rdmeta_err_t file_open(const rdmeta_allocator_t *allocator, int fd,
         f->head     = head;
         f->size     = (size_t)head.size;
         f->identity = rdmeta_file_identity_of(&st);
-        err         = file_fill(f, fd, flags, now);
+        err         = file_fill(f, fd, flags, now, fault);
         if (err) {
                 const int saved = errno;
 
@@ -354,6 +371,7 @@ static int file_descriptor(const char *path) {
 rdmeta_err_t rdmeta_file_open(const rdmeta_allocator_t *allocator,
                               const char *path, int32_t flags,
                               rdmeta_time_t now, rdmeta_image_t **out) {
+        rdmeta_image_fault_t unused;
         rdmeta_err_t err;
         int fd, saved;
 
@@ -362,7 +380,7 @@ rdmeta_err_t rdmeta_file_open(const rdmeta_allocator_t *allocator,
         fd = file_descriptor(path);
         if (fd < 0)
                 return RDMETA_ERR_IO;
-        err   = file_open(allocator, fd, flags, now, out);
+        err   = file_open(allocator, fd, flags, now, out, &unused);
         saved = errno;
         if (err || !(flags & RDMETA_IMAGE_COPY))
                 close(fd);
@@ -379,27 +397,16 @@ rdmeta_err_t rdmeta_image_file_fault(const char *path,
                                      rdmeta_image_fault_t *out) {
         const rdmeta_time_t never = {0, 0};
         const int fd              = file_descriptor(path);
-        rdmeta_image_t *image;
-        rdmeta_file_head_t head;
+        rdmeta_image_t *image     = NULL;
         rdmeta_err_t err;
-        struct stat st;
         int saved;
 
         if (fd < 0)
                 return RDMETA_ERR_IO;
-        err   = head_read(fd, &head, &st, out);
+        err   = file_open(NULL, fd, 0, never, &image, out);
         saved = errno;
+        rdmeta_image_unref(image);
         close(fd);
         errno = saved;
-        if (err)
-                return err;
-        err = rdmeta_image_open(path, 0, never, &image);
-        if (!err)
-                rdmeta_image_unref(image);
-        if (err == RDMETA_ERR_MALFORMED)
-                return rdmeta_file_fault(
-                        out, RDMETA_FILE_BROKERS,
-                        head.sections[RDMETA_FILE_BROKERS].offset,
-                        "brokers that cannot be");
         return err;
 }

@@ -85,6 +85,9 @@ static void test_what_is_wrong_is_said_with_its_place(void) {
         at = sections[RDMETA_FILE_BROKERS].offset;
         put(&s, at + 4, 0xff);
         is(&s, "brokers", at, "brokers that cannot be");
+        at = sections[RDMETA_FILE_REASONS].offset;
+        put(&s, at + 3, 0xff);
+        is(&s, "reasons", at, "reasons that cannot be");
         at = sections[RDMETA_FILE_IDS].offset;
         put(&s, at + 7, 0x77);
         is(&s, "ids", at, "checksum");
