@@ -5,6 +5,7 @@
 #include "image_file.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -19,6 +20,7 @@ struct rdmeta_attach {
         int64_t look_us;
         int32_t flags;
         pid_t pid; /* whose threads may hold the lock */
+        _Atomic pid_t turn; /* those of a fork's child: in turn */
         _Atomic uint64_t looks, errors;
         _Atomic int32_t error; /* of the last look */
         rdmeta_allocator_t allocator;
@@ -26,16 +28,42 @@ struct rdmeta_attach {
         char path[];
 };
 
-/* 1: locked. In a fork's child nobody is there to unlock it. */
+/* As of wait.c: whose turn it was at a fork is not there in the child. */
+static void turn_take(rdmeta_attach_t *a) {
+        const pid_t own = getpid();
+        pid_t had       = 0;
+
+        while (!atomic_compare_exchange_weak_explicit(
+                &a->turn, &had, own, memory_order_acquire,
+                memory_order_relaxed))
+                if (had == own) {
+                        had = 0;
+                        sched_yield();
+                }
+}
+
+static void turn_end(rdmeta_attach_t *a) {
+        atomic_store_explicit(&a->turn, 0, memory_order_release);
+}
+
+/* 1: locked. 0: in a fork's child, for good: who has it is not there. Threads
+ * there would take each other for that one if they did not take turns. */
 static int attach_lock(rdmeta_attach_t *a) {
-        if (getpid() != a->pid)
-                return !pthread_mutex_trylock(&a->lock);
-        pthread_mutex_lock(&a->lock);
-        return 1;
+        if (getpid() == a->pid) {
+                pthread_mutex_lock(&a->lock);
+                return 1;
+        }
+        turn_take(a);
+        if (!pthread_mutex_trylock(&a->lock))
+                return 1;
+        turn_end(a);
+        return 0;
 }
 
 static void attach_unlock(rdmeta_attach_t *a) {
         pthread_mutex_unlock(&a->lock);
+        if (getpid() != a->pid)
+                turn_end(a);
 }
 
 /* ---- clocks ------------------------------------------------------------ */
@@ -201,6 +229,7 @@ rdmeta_err_t rdmeta_attach_make(const rdmeta_allocator_t *allocator,
                 return RDMETA_ERR_NO_MEMORY;
         }
         atomic_init(&a->references, 1);
+        atomic_init(&a->turn, 0);
         attach_clocks(a, now);
         a->image   = image;
         a->look_us = look_us > 0 ? look_us : 20000;

@@ -4,6 +4,7 @@
 #include "attach.h"
 #include "image_world.h"
 
+#include <pthread.h>
 #include <sys/wait.h>
 
 typedef struct world {
@@ -115,9 +116,81 @@ static void test_who_cannot_have_the_lock_opens_a_new_file_alone(void) {
         fork_in(ALLOC, 1);
 }
 
+/* ---- the child's threads ----------------------------------------------- */
+
+enum { THREADS = 4, FILES = 100 };
+
+typedef struct followers {
+        rdmeta_attach_t *attach;
+        rdmeta_time_t now;
+        _Atomic int stop;
+} followers_t;
+
+static void *follow(void *opaque) {
+        followers_t *f = opaque;
+
+        while (!atomic_load(&f->stop)) {
+                rdmeta_image_t *image = rdmeta_attach_image(f->attach, f->now);
+
+                CHECK(leader_of(rdmeta_image_reader(image, 0), f->now) == 1);
+                rdmeta_image_unref(image);
+                CHECK(leader_of(rdmeta_attach_reader(f->attach, 0), f->now) ==
+                      1);
+        }
+        return NULL;
+}
+
+static void child_follows(followers_t *f, rdmeta_image_t *image,
+                          const char *path) {
+        pthread_t threads[THREADS];
+        int i;
+
+        alarm(60);
+        for (i = 0; i < THREADS; i++)
+                CHECK(!pthread_create(&threads[i], NULL, follow, f));
+        for (i = 0; i < FILES; i++)
+                CHECK(!rdmeta_image_save(image, path, 0));
+        atomic_store(&f->stop, 1);
+        for (i = 0; i < THREADS; i++)
+                CHECK(!pthread_join(threads[i], NULL));
+        _Exit(0);
+}
+
+static void *poisoned_alloc(void *opaque, size_t size) {
+        (void)opaque;
+        return malloc(size);
+}
+
+/* Nobody held the lock at the fork. */
+static void test_threads_of_the_child_go_over_one_after_the_other(void) {
+        world_t none            = {.when = NEVER};
+        rdmeta_allocator_t heap = {poisoned_alloc, forking_free, &none};
+        const char *path        = iw_path("threads");
+        followers_t f           = {0};
+        rdmeta_image_t *image;
+        int status;
+        cw_t feeder;
+        pid_t pid;
+
+        cw_init(&feeder, NULL);
+        publish(&feeder, "a 0:1", path);
+        image = iw_image(&feeder);
+        f.now = feeder.now;
+        CHECK(!rdmeta_attach_make(&heap, path, 0, 0, f.now, &f.attach));
+        pid = fork();
+        CHECK(pid >= 0);
+        if (!pid)
+                child_follows(&f, image, path);
+        CHECK(waitpid(pid, &status, 0) == pid && !status);
+        rdmeta_attach_destroy(f.attach);
+        rdmeta_image_unref(image);
+        cw_destroy(&feeder);
+}
+
 int main(void) {
         test_begin(60);
         RUN(test_what_is_let_go_is_in_use_no_more);
         RUN(test_who_cannot_have_the_lock_opens_a_new_file_alone);
+        RUN(test_threads_of_the_child_go_over_one_after_the_other);
         return 0;
 }
