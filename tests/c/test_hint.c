@@ -267,6 +267,20 @@ static void test_what_was_asked_for_and_is_stale_has_an_age(void) {
         cw_destroy(&w);
 }
 
+/* Nothing is later, but for what is no time at all: the shared deadline. */
+static void test_what_goes_at_the_end_of_time_goes_as_ever(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_all(&w, "t#a 0:1@5; u#b 0:1@1"));
+        CHECK(!cw_all(&w, "u#b 0:1@1"));
+        w.now.mono_us = INT64_MAX;
+        cw_sweep(&w);
+        CHECK(cw_state(&w, "t") == RDMETA_NOT_CACHED);
+        CHECK(cw_stats(&w).retained == 0 && cw_stats(&w).topics == 1);
+        cw_destroy(&w);
+}
+
 /* A hint in flight does not keep an absent topic alive for good. */
 static void test_a_hint_on_an_absent_topic_only_postpones_its_end(void) {
         cw_t w;
@@ -411,6 +425,7 @@ int main(void) {
         RUN(test_a_hint_on_what_is_over_ends_in_time_without_a_sweep);
         RUN(test_that_it_is_asked_for_is_no_deadline_of_a_topic);
         RUN(test_what_was_asked_for_and_is_stale_has_an_age);
+        RUN(test_what_goes_at_the_end_of_time_goes_as_ever);
         RUN(test_a_hint_on_an_absent_topic_only_postpones_its_end);
         RUN(test_an_answer_that_teaches_nothing_ends_the_hint);
         RUN(test_no_names_are_no_hints);
