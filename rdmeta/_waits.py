@@ -115,6 +115,7 @@ class Pipe:
         self.cache = cache
         self.loop = loop
         self.wake = wake
+        self.pid = os.getpid()
         self.reader, self.writer = os.pipe()
         os.set_blocking(self.reader, False)
         os.set_blocking(self.writer, False)
@@ -132,10 +133,13 @@ class Pipe:
             self.watches.pop().close()
 
     def close(self) -> None:
-        """Leave nothing behind, also if the loop is closed already."""
+        """Leave nothing behind, also if the loop is closed already.
+
+        But in the child of a fork, whose loop has the very epoll of its parent's, leave it that.
+        """
         for watch in self.watches:
             watch.close()
-        if not self.loop.is_closed():
+        if os.getpid() == self.pid and not self.loop.is_closed():
             self.loop.remove_reader(self.reader)
         os.close(self.reader)
         os.close(self.writer)

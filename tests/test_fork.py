@@ -212,3 +212,17 @@ def test_a_loop_of_the_childs_own_reads_and_is_refused_to_wait(cache: MetadataCa
 
     in_a_child(lambda: asyncio.run(wait()))
     asyncio.run(parent())
+
+
+def test_waits_that_end_in_the_child_go_on_in_the_parent(cache: MetadataCache) -> None:
+    async def parent() -> None:
+        waiter = asyncio.create_task(cache.wait_change_async(cache.version, 20))
+        await asyncio.sleep(0.01)
+        # As the child's interpreter does at its exit.
+        in_a_child(lambda: waiter.get_coro().close())
+        tell(cache, 3)
+        assert await waiter == cache.version
+
+    begun = time.monotonic()
+    asyncio.run(parent())
+    assert time.monotonic() - begun < 15  # told of it, and not found at the end
