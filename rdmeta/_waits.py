@@ -218,6 +218,16 @@ class LoopWaiters:
 
     def wake(self) -> None:
         """End the sleep of those whose change it was."""
+        try:
+            woken = self.concerned()
+        except Exception:  # of one topic, damaged in a file: who waits for it raises that himself
+            woken = set().union(*self.any.values(), *self.topics.values())
+        for wait in woken:
+            if wait.future is not None:
+                settle(wait.future)
+
+    def concerned(self) -> set[Wait]:
+        """Whose change it was, since the last look."""
         version = self.source.version
         woken = {wait for wait in self.told if wait.told_anew(self.source)}
         for waits in self.any.values():
@@ -237,9 +247,7 @@ class LoopWaiters:
                     ):
                         woken.add(wait)
         self.seen = version
-        for wait in woken:
-            if wait.future is not None:
-                settle(wait.future)
+        return woken
 
     def add(self, wait: Wait) -> None:
         if wait.topics is None:

@@ -184,13 +184,48 @@ def test_a_topic_that_is_damaged_in_the_file_is_malformed(tmp_path: Path) -> Non
     cache = MetadataCache()
     answer(cache, T("orders", [P(0, 1, 0)]))
     cache.image().save(tmp_path / "good")
-    data = bytearray((tmp_path / "good").read_bytes())
-    at = data.index(b"orders")
-    data[at - 8 : at - 4] = b"\xff\xff\xff\xff"  # how many partitions there are, and how wide
-    (tmp_path / "bad").write_bytes(data)
+    damage_orders(tmp_path / "good", tmp_path / "bad")
     attached = attach(tmp_path / "bad")
     with pytest.raises(MalformedError, match="bad"):
         attached.wait_change(Version(0, attached.session), 1, ["orders"])
+
+
+def damage_orders(good: Path, bad: Path) -> None:
+    """A file without what "orders" is."""
+    data = bytearray(good.read_bytes())
+    at = data.index(b"orders")
+    data[at - 8 : at - 4] = b"\xff\xff\xff\xff"  # how many partitions there are, and how wide
+    bad.write_bytes(data)
+
+
+def test_a_topic_that_is_damaged_is_the_business_of_its_own_waiters(
+    path: Path, tmp_path: Path
+) -> None:
+    cache = MetadataCache()
+    answer(cache, T("orders", [P(0, 1, 0)]), T("other", [P(0, 1, 0)]))
+    cache.image().save(path)
+    attached = attach(path, look=0.005)
+
+    async def wait() -> None:
+        faults: list[object] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, about: faults.append(about))
+        since = attached.version
+        orders, other = (
+            asyncio.create_task(attached.wait_change_async(from_, LONG, [name]))
+            for from_, name in ((Version(since + 1, since.session), "orders"), (since, "other"))
+        )
+        await asyncio.sleep(MOMENT)
+        answer(cache, T("orders", [P(0, 2, 1)]))
+        answer(cache, T("other", [P(0, 2, 1)]))
+        cache.image().save(tmp_path / "good")
+        damage_orders(tmp_path / "good", tmp_path / "bad")
+        (tmp_path / "bad").rename(path)
+        assert await asyncio.wait_for(other, LONG / 2) == attached.version
+        with pytest.raises(MalformedError, match="a topic"):
+            await asyncio.wait_for(orders, LONG / 2)
+        assert not faults
+
+    asyncio.run(wait())
 
 
 # ---- restarts -----------------------------------------------------------------------------------
