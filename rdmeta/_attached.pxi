@@ -212,11 +212,13 @@ cdef class Attached(Reading):
         return _waits.Ticker(self, loop, wake)
 
     def _generation(self):
-        """How many states have been read, after a look."""
-        cdef rdmeta_attach_stats_t s
-        rdmeta_image_unref(self.look())
-        rdmeta_attach_stats(self.attach, &s)
-        return s.generations
+        """What tells one state from the next, after a look.
+
+        How many have been read does not: where a fork came in the middle of a look, nobody counts.
+        """
+        cdef rdmeta_image_info_t info
+        self.look_info(&info)
+        return self.session_of(&info), info.version, info.said_mono_us
 
     def _since(self, since, /):
         """`since` with its session, "" for one that is over. TypeError, ValueError."""

@@ -190,3 +190,49 @@ def test_the_child_of_a_fork_waits_as_its_parent_does(
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
     os.close(read_end)
     os.close(write_end)
+
+
+def test_the_child_of_a_fork_in_the_middle_of_a_look_waits_too(tmp_path: Path) -> None:
+    cache, states, path = MetadataCache(), [], tmp_path / "state"
+    names = [f"{i:0240}" for i in range(20000)]  # so many that to copy them takes a moment
+    for epoch in range(3):
+        answer(cache, *(T(name, [P(0, 1, epoch)]) for name in names))
+        states.append(tmp_path / str(epoch))
+        cache.image().save(states[-1])
+
+    def put(state: Path) -> None:
+        (tmp_path / "link").hardlink_to(state)
+        (tmp_path / "link").rename(path)
+
+    async def wait(attached: Attached, ready: int) -> int:
+        since, begun = attached.version, time.monotonic()
+        waiter = asyncio.create_task(attached.wait_change_async(since, LONG / 5))
+        await asyncio.sleep(0)
+        os.write(ready, b".")
+        if await waiter is None or time.monotonic() - begun > LONG / 6:
+            return 6
+        return 8 if attached.stats()["generations"] == 1 else 7
+
+    found = 7
+    for _ in range(60):
+        put(states[0])
+        attached, (read_end, write_end) = attach(path, look=0.005, copy=True), os.pipe()
+        put(states[1])
+        looking = threading.Thread(target=attached.image)
+        looking.start()
+        time.sleep(random.random() * 0.004)
+        child = os.fork()
+        if child == 0:
+            try:
+                os._exit(asyncio.run(wait(attached, write_end)))
+            finally:
+                os._exit(1)
+        os.close(write_end)
+        os.read(read_end, 1)
+        os.close(read_end)
+        put(states[2])
+        looking.join()
+        found = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        assert found in (7, 8)
+        if found == 8:  # it was in the middle: nobody counts there
+            break
