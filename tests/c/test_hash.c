@@ -312,8 +312,26 @@ static void test_seeds_are_those_of_splitmix64(void) {
         CHECK(rdmeta_seed_next(&s) == UINT64_C(9817491932198370423));
 }
 
+/* Some compilers are told how, in their machine's words. */
+static void test_both_halves_of_a_product_are_folded(void) {
+        static const uint64_t edges[] = {0, 1, UINT64_MAX, UINT64_C(1) << 63,
+                                         UINT64_C(1) << 32};
+        test_rng_t r = test_rng(12);
+        int i;
+
+        for (i = 0; i < 100000; i++) {
+                const uint64_t a = i % 3 ? test_u64(&r) : edges[i % 5];
+                const uint64_t b = i % 7 ? test_u64(&r) : edges[i / 5 % 5];
+                const unsigned __int128 m = (unsigned __int128)a * b;
+
+                CHECK(rdmeta_mix(a, b) ==
+                      ((uint64_t)m ^ (uint64_t)(m >> 64)));
+        }
+}
+
 int main(void) {
         test_begin(60);
+        RUN(test_both_halves_of_a_product_are_folded);
         RUN(test_names_of_every_length_hash_by_all_their_bytes);
         RUN(test_names_of_other_lengths_hash_otherwise);
         RUN(test_every_word_of_the_key_counts);
