@@ -158,9 +158,10 @@ static int32_t file_leader(const rdmeta_image_t *image, const char *name,
                             now_us))
                 return leader_general(image, name, len, partition, mono_us, 0);
         width = t->width;
-        p     = t->name + len + ((size_t)(uint32_t)partition << width);
-        if (RDMETA_UNLIKELY(p > f->end - 4) ||
-            RDMETA_UNLIKELY(width >= RDMETA_TOPIC_SPARSE))
+        if (RDMETA_UNLIKELY(width >= RDMETA_TOPIC_SPARSE))
+                return leader_general(image, name, len, partition, mono_us, 0);
+        p = t->name + len + ((size_t)(uint32_t)partition << width);
+        if (RDMETA_UNLIKELY(p > f->end - 4))
                 return leader_general(image, name, len, partition, mono_us, 0);
         leader = rdmeta_col_get(p, width, 0);
         if (RDMETA_UNLIKELY(leader < -1)) /* no leader's, nor a code of ours */
