@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -33,9 +34,10 @@ def test_a_quick_run_writes_every_figure_and_judges_none(tmp_path: Path) -> None
     assert [row["name"] for row in rows] == [figure.name for figure in all_figures(QUICK)]
     for row in rows:
         assert row.keys() >= KEYS
-        assert isinstance(row["value"], float)
-        assert isinstance(row["reference"], float)
-        assert row["reference"] > 0
+        # Finite, no more: a reference that is a difference of two times can be less than nothing
+        # in a run this short.
+        assert math.isfinite(row["value"])
+        assert math.isfinite(row["reference"])
         assert row["ok"] is None
     machine = json.loads((tmp_path / "results.machine.json").read_text(encoding="utf-8"))
     assert machine["cores"] >= 1
