@@ -3,9 +3,9 @@
 
 #include "alloc.h"
 #include "image_file.h"
+#include "wait.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -28,24 +28,6 @@ struct rdmeta_attach {
         char path[];
 };
 
-/* As of wait.c: whose turn it was at a fork is not there in the child. */
-static void turn_take(rdmeta_attach_t *a) {
-        const pid_t own = getpid();
-        pid_t had       = 0;
-
-        while (!atomic_compare_exchange_weak_explicit(
-                &a->turn, &had, own, memory_order_acquire,
-                memory_order_relaxed))
-                if (had == own) {
-                        had = 0;
-                        sched_yield();
-                }
-}
-
-static void turn_end(rdmeta_attach_t *a) {
-        atomic_store_explicit(&a->turn, 0, memory_order_release);
-}
-
 /* 1: locked. 0: in a fork's child, for good: who has it is not there. Threads
  * there would take each other for that one if they did not take turns. */
 static int attach_lock(rdmeta_attach_t *a) {
@@ -53,17 +35,17 @@ static int attach_lock(rdmeta_attach_t *a) {
                 pthread_mutex_lock(&a->lock);
                 return 1;
         }
-        turn_take(a);
+        rdmeta_turn_take(&a->turn);
         if (!pthread_mutex_trylock(&a->lock))
                 return 1;
-        turn_end(a);
+        rdmeta_turn_end(&a->turn);
         return 0;
 }
 
 static void attach_unlock(rdmeta_attach_t *a) {
         pthread_mutex_unlock(&a->lock);
         if (getpid() != a->pid)
-                turn_end(a);
+                rdmeta_turn_end(&a->turn);
 }
 
 /* ---- clocks ------------------------------------------------------------ */

@@ -120,7 +120,7 @@ static RDMETA_NOINLINE int32_t leader_general(const rdmeta_image_t *image,
                                      mono_us, stale_ok);
 }
 
-/* What is nearly always asked (see rdmeta_view_leader_fast()): a first line is
+/* What is nearly always asked (see lookup.c): a first line is
  * the section's, so is what follows it, and a leader's place is compared with
  * its end. */
 static int32_t file_leader(const rdmeta_image_t *image, const char *name,

@@ -92,18 +92,20 @@ void rdmeta_wait_lock(rdmeta_wait_t *w) {
         pthread_mutex_lock(&w->lock);
 }
 
-/* The word says which process has it: one that was taken at a fork is nobody's
- * in the child. */
-static void rdmeta_wait_turn_take(rdmeta_wait_t *w) {
+void rdmeta_turn_take(_Atomic pid_t *turn) {
         const pid_t own = getpid();
         pid_t had       = 0;
 
         while (!atomic_compare_exchange_weak_explicit(
-            &w->turn, &had, own, memory_order_acquire, memory_order_relaxed))
+                turn, &had, own, memory_order_acquire, memory_order_relaxed))
                 if (had == own) {
                         had = 0;
                         sched_yield();
                 }
+}
+
+void rdmeta_turn_end(_Atomic pid_t *turn) {
+        atomic_store_explicit(turn, 0, memory_order_release);
 }
 
 int rdmeta_wait_turn(rdmeta_wait_t *w) {
@@ -111,7 +113,7 @@ int rdmeta_wait_turn(rdmeta_wait_t *w) {
                 rdmeta_wait_lock(w);
                 return 1;
         }
-        rdmeta_wait_turn_take(w);
+        rdmeta_turn_take(&w->turn);
         w->whole = !pthread_mutex_trylock(&w->lock);
         return w->whole;
 }
@@ -123,7 +125,7 @@ void rdmeta_wait_turn_end(rdmeta_wait_t *w) {
         }
         if (w->whole)
                 pthread_mutex_unlock(&w->lock);
-        atomic_store_explicit(&w->turn, 0, memory_order_release);
+        rdmeta_turn_end(&w->turn);
 }
 
 /* ---- what concerns whom --------------------------------------------- */

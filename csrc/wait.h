@@ -84,6 +84,12 @@ int rdmeta_wait_turn(rdmeta_wait_t *w);
 /* Its end. Watches that were due at a fork are the parent's to call. */
 void rdmeta_wait_turn_end(rdmeta_wait_t *w);
 
+/* Of the threads of a fork's child, where a lock may be held for good. The
+ * word says which process has it: one taken at a fork is nobody's in the child.
+ * It begins as 0. */
+void rdmeta_turn_take(_Atomic pid_t *turn);
+void rdmeta_turn_end(_Atomic pid_t *turn);
+
 /* Not recursive. */
 void rdmeta_wait_lock(rdmeta_wait_t *w);
 /* Unlock, then call the watches that are due. */

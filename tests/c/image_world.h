@@ -21,6 +21,10 @@ rdmeta_image_t *iw_image(cw_t *w);
 const char *iw_path(const char *name);
 /* How many files are in the directory. */
 int iw_files(void);
+/* Saves what the cache says now. */
+void iw_save(cw_t *w, const char *path);
+/* The same after an answer: partition 0 of "a" has another leader. */
+void iw_publish(cw_t *w, int32_t leader, const char *path);
 rdmeta_image_t *iw_open(const char *path, int32_t flags, rdmeta_time_t now);
 
 /* All of a file; free(). */

@@ -82,6 +82,22 @@ rdmeta_image_t *iw_image(cw_t *w) {
         return image;
 }
 
+void iw_save(cw_t *w, const char *path) {
+        rdmeta_image_t *image = iw_image(w);
+
+        CHECK(!rdmeta_image_save(image, path, 0));
+        rdmeta_image_unref(image);
+}
+
+void iw_publish(cw_t *w, int32_t leader, const char *path) {
+        char text[32];
+
+        snprintf(text, sizeof(text), "a 0:%d@%d", leader,
+                 (int)cw_version(w) + 1);
+        CHECK(!cw_all(w, text));
+        iw_save(w, path);
+}
+
 rdmeta_image_t *iw_open(const char *path, int32_t flags, rdmeta_time_t now) {
         rdmeta_image_t *image = NULL;
 

@@ -17,16 +17,13 @@ typedef struct feeder {
 
 static void publish(feeder_t *f, int32_t leader) {
         char text[64];
-        rdmeta_image_t *image;
 
         f->leader = leader;
         f->w.api_version = 12;
         snprintf(text, sizeof(text), "a#a 0:%d@%d; b 0:%d", leader,
                  (int)cw_version(&f->w) + 1, leader);
         CHECK(!cw_all(&f->w, text));
-        image = iw_image(&f->w);
-        CHECK(!rdmeta_image_save(image, f->path, 0));
-        rdmeta_image_unref(image);
+        iw_save(&f->w, f->path);
 }
 
 static void feeder_init(feeder_t *f, const char *name) {

@@ -18,18 +18,6 @@ int clock_gettime(clockid_t id, struct timespec *t) {
         return failed;
 }
 
-static void publish(cw_t *w, int32_t leader, const char *path) {
-        rdmeta_image_t *image;
-        char text[32];
-
-        snprintf(text, sizeof(text), "a 0:%d@%d", leader,
-                 (int)cw_version(w) + 1);
-        CHECK(!cw_all(w, text));
-        image = iw_image(w);
-        CHECK(!rdmeta_image_save(image, path, 0));
-        rdmeta_image_unref(image);
-}
-
 static int64_t age(rdmeta_reader_t *r, int64_t mono_us) {
         rdmeta_image_info_t info;
 
@@ -48,7 +36,7 @@ static void set_and_restart(int64_t by) {
 
         set_us = 0;
         cw_init(&old, NULL);
-        publish(&old, 1, path);
+        iw_publish(&old, 1, path);
         CHECK(!rdmeta_attach_new(path, 0, 0, old.now, &a));
         r = rdmeta_attach_reader(a, 0);
         CHECK(r && rdmeta_leader(r, "a", 1, 0, old.now.mono_us) == 1);
@@ -58,7 +46,7 @@ static void set_and_restart(int64_t by) {
         feeder.now.wall_us += by;
         for (k = 1; k <= 3; k++) {
                 cw_pass(&feeder, CW_S);
-                publish(&feeder, k, path);
+                iw_publish(&feeder, k, path);
                 cw_pass(&feeder, 10 * CW_S);
                 CHECK(rdmeta_leader(r, "a", 1, 0, feeder.now.mono_us) == k);
                 /* The clocks are not read in one moment. */

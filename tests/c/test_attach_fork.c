@@ -70,12 +70,8 @@ static void forking_free(void *opaque, void *p, size_t size) {
 }
 
 static void publish(cw_t *w, const char *topics, const char *path) {
-        rdmeta_image_t *image;
-
         CHECK(!cw_all(w, topics));
-        image = iw_image(w);
-        CHECK(!rdmeta_image_save(image, path, 0));
-        rdmeta_image_unref(image);
+        iw_save(w, path);
 }
 
 /* `when` of the step from the first file to the second. */

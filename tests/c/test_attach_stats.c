@@ -4,18 +4,6 @@
 
 enum { LOOK = 20000 };
 
-static void publish(cw_t *w, int32_t leader, const char *path) {
-        rdmeta_image_t *image;
-        char text[32];
-
-        snprintf(text, sizeof(text), "a 0:%d@%d", leader,
-                 (int)cw_version(w) + 1);
-        CHECK(!cw_all(w, text));
-        image = iw_image(w);
-        CHECK(!rdmeta_image_save(image, path, 0));
-        rdmeta_image_unref(image);
-}
-
 static int32_t ask(rdmeta_reader_t *r, int64_t mono_us) {
         return rdmeta_leader(r, "a", 1, 0, mono_us);
 }
@@ -35,14 +23,14 @@ static void test_looks_states_and_what_went_wrong_are_counted(void) {
         int64_t t;
 
         cw_init(&w, NULL);
-        publish(&w, 1, path);
+        iw_publish(&w, 1, path);
         t = w.now.mono_us;
         CHECK(!rdmeta_attach_new(path, 0, LOOK, w.now, &a));
         r = rdmeta_attach_reader(a, 0);
         CHECK(stats_of(a).looks == 0 && stats_of(a).generations == 1);
         CHECK(ask(r, t) == 1 && ask(r, t + 1) == 1);
         CHECK(stats_of(a).looks == 1 && !stats_of(a).errors);
-        publish(&w, 2, path);
+        iw_publish(&w, 2, path);
         CHECK(ask(r, t += LOOK) == 2);
         CHECK(stats_of(a).looks == 2 && stats_of(a).generations == 2);
         CHECK(!unlink(path));
@@ -53,7 +41,7 @@ static void test_looks_states_and_what_went_wrong_are_counted(void) {
         CHECK(stats_of(a).error == RDMETA_ERR_MALFORMED);
         rdmeta_image_unref(rdmeta_attach_image(a, w.now));
         CHECK(stats_of(a).looks == 5 && stats_of(a).errors == 3);
-        publish(&w, 3, path);
+        iw_publish(&w, 3, path);
         CHECK(ask(r, t += LOOK) == 3 && ask(r, t += LOOK) == 3);
         CHECK(!stats_of(a).error && stats_of(a).errors == 3);
         CHECK(stats_of(a).looks == 7 && stats_of(a).generations == 3);

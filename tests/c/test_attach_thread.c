@@ -59,12 +59,8 @@ static void answer(cw_t *w, int g) {
 }
 
 static void publish(cw_t *w, const char *path, int g) {
-        rdmeta_image_t *image;
-
         answer(w, g);
-        image = iw_image(w);
-        CHECK(!rdmeta_image_save(image, path, 0));
-        rdmeta_image_unref(image);
+        iw_save(w, path);
         atomic_store(&published, g);
 }
 

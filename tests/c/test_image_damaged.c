@@ -344,6 +344,34 @@ static void test_an_impossible_leader_is_malformed(void) {
         sound_destroy(&s);
 }
 
+/* Most widths are more than a number can be shifted by. */
+static void test_a_width_that_cannot_be_is_no_lookup(void) {
+        static const char name[] = "a.name.of.twenty.bytes";
+        const size_t width       = offsetof(rdmeta_topic_t, name) -
+                             offsetof(rdmeta_topic_t, width);
+        rdmeta_image_t *image;
+        rdmeta_reader_t *r;
+        uint8_t *at;
+        sound_t s;
+        int k;
+
+        sound_init(&s, "a.name.of.twenty.bytes 0:1 1:2");
+        at = memmem(s.damaged, s.size, name, sizeof(name) - 1);
+        CHECK(at && at[-(ptrdiff_t)width] == 0);
+        for (k = RDMETA_TOPIC_SPARSE; k <= UINT8_MAX; k++) {
+                at[-(ptrdiff_t)width] = (uint8_t)k;
+                iw_write(s.path, s.damaged, s.size);
+                image = iw_open(s.path, RDMETA_IMAGE_COPY, now);
+                r     = rdmeta_image_reader(image, 0);
+                CHECK(r);
+                CHECK(rdmeta_leader(r, name, sizeof(name) - 1, 1,
+                                    now.mono_us) == RDMETA_ERR_MALFORMED);
+                rdmeta_reader_destroy(r);
+                rdmeta_image_unref(image);
+        }
+        sound_destroy(&s);
+}
+
 /* Of this process, in bytes. */
 static size_t resident(void) {
         FILE *file = fopen("/proc/self/statm", "r");
@@ -439,6 +467,7 @@ int main(void) {
         RUN(test_any_byte_that_is_another_is_found_or_says_nothing);
         RUN(test_what_a_head_cannot_say_is_refused);
         RUN(test_an_impossible_leader_is_malformed);
+        RUN(test_a_width_that_cannot_be_is_no_lookup);
         RUN(test_a_file_that_says_it_is_huge_costs_little);
         RUN(test_blocks_lie_one_behind_the_other);
         RUN(test_a_table_without_an_end_has_one);
