@@ -158,12 +158,22 @@ cdef class MetadataCache(CacheWriter):
         return self.session_name
 
     def stats(self):
-        """Counters and sizes as a dict; `bytes` are what the allocator was asked for.
+        """Counters and sizes as a dict, with the names of rdmeta_stats_t, which counts them.
 
-        `bytes_free` of them are had for topics and nobody's: when they are more than an eighth,
-        sweep() and answers move topics (`topics_moved`) until less is held. `bytes_ring`,
-        `bytes_limbo` and `bytes_images` are what changes, readers and images keep.
-        `all_topics_age` is how many seconds ago all topics were answered, None for never.
+        - answers: `applies`, `apply_failures`; of their topics `topics_applied`, `topics_changed`,
+          `topics_unchanged` (of which `digest_hits` were not even parsed), and `topics_kept_back`,
+          which lost to what was known; `leader_hints_taken`, `leader_hints_ignored`
+        - what is held: `version`, `topics` valid or stale and their `partitions`, `negatives`
+          (unknown, denied, invalid, absent), `hints` in flight, `retained` ids and epochs of what
+          is gone, `reasons`, and `reasons_dropped` for want of room
+        - who asks: `readers`, `waiters`, `watches`, `handles`, `images`
+        - `bytes` that the allocator was asked for; of which `bytes_free` are had for topics and
+          nobody's: when they are more than an eighth, sweep() and answers move topics
+          (`topics_moved`) until less is held; `bytes_ring`, `bytes_limbo` and `bytes_images` are
+          what changes, readers and images keep
+        - `ring_records` changed topics are held for changes(), from version `ring_floor` on;
+          `rehashes` and `reseeds` of the tables of names
+        - `all_topics_age`: how many seconds ago all topics were answered, None for never
         """
         cdef rdmeta_stats_t s
         cdef dict found

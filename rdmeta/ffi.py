@@ -168,6 +168,8 @@ def leaders(
     `mono_us` is now by default; a cache takes its own clock. TypeError, ValueError.
     """
     if not isinstance(source, ffi.CData):
+        if not hasattr(source, "leaders"):
+            raise TypeError(f"expected a reader or a cache, not {type(source).__name__}")
         return source.leaders(topics, partitions, out)
     if ffi.typeof(source) is not ffi.typeof("rdmeta_reader_t *"):
         raise TypeError(f"expected a rdmeta_reader_t *, not {ffi.typeof(source).cname}")

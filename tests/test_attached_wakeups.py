@@ -9,17 +9,15 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from frames import P, T
-from waiting import LONG, MOMENT, interrupted_after, published, soon
+from waiting import LONG, MOMENT, cancel_at_any_moment, interrupted_after, published, soon
 from waiting import tell as answer
 
-from rdmeta import Attached, MetadataCache, RequestTimedOutError, attach
+from rdmeta import Attached, MetadataCache, attach
 
 Tell = Callable[..., int]
 
@@ -84,43 +82,12 @@ def test_the_waits_of_a_loop_share_their_looks_and_need_no_thread(
 
 
 def test_waits_cancelled_at_any_moment_leave_nothing_behind(attached: Attached, tell: Tell) -> None:
-    seed = random.SystemRandom().getrandbits(32)
-    print(f"seed {seed}")
-    rng = random.Random(seed)
-    stop = threading.Event()
-
-    def write() -> None:
-        epoch = 0
-        while not stop.is_set():
-            epoch += 1
-            tell(T(rng.choice(["orders", "other"]), [P(0, epoch % 3 + 1, epoch)]))
-            time.sleep(0.001)
-
-    async def one() -> None:
-        waits: list[Callable[[], Any]] = [
-            lambda: attached.wait_change_async(attached.version, LONG, ["never"]),
-            lambda: attached.wait_change_async(attached.version, LONG),
-            lambda: attached.wait_for_topic_async("never", timeout=rng.choice([None, 0.01])),
-        ]
-        task = asyncio.create_task(rng.choice(waits)())
-        await asyncio.sleep(rng.choice([0, 0, 0.001, 0.02]))
-        task.cancel()
-        with suppress(asyncio.CancelledError, RequestTimedOutError):
-            await task
-
-    async def many() -> None:
-        for _ in range(10):
-            await asyncio.gather(*(one() for _ in range(50)))
-        loop: Any = asyncio.get_running_loop()
-        assert len(asyncio.all_tasks()) == 1
-        assert [timer for timer in loop._scheduled if not timer.cancelled()] == []
+    def change(topic: str, epoch: int) -> None:
+        tell(T(topic, [P(0, epoch % 3 + 1, epoch)]))
+        time.sleep(0.001)
 
     before = left_behind(attached)
-    with ThreadPoolExecutor(1) as pool:
-        writer = pool.submit(write)
-        asyncio.run(many())
-        stop.set()
-        writer.result()
+    cancel_at_any_moment(attached, change, rounds=10)
     assert left_behind(attached) == before
 
 

@@ -300,6 +300,11 @@ def test_statistics_count_what_happened(cache: MetadataCache) -> None:
     assert stats["version"] == cache.version
 
 
+def test_each_statistic_is_explained(cache: MetadataCache) -> None:
+    explained = set(re.findall(r"`(\w+)`", str(MetadataCache.stats.__doc__)))
+    assert explained == set(cache.stats())
+
+
 def test_memory_of_topics_that_are_gone_is_given_back(clock: Clock) -> None:
     cache = MetadataCache(clock=clock, ring_bytes=0)
     topics = [T(f"topic-{k:05}", [P(0, 1, 1)]) for k in range(5000)]

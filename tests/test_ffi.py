@@ -307,6 +307,8 @@ def test_what_is_no_cache_is_refused(wrong: object) -> None:
         door.reader(wrong)
     with pytest.raises(TypeError, match="expected a rdmeta_reader_t"):
         door.leaders(ffi.new("int *"), ["orders"], [0])
+    with pytest.raises(TypeError, match="expected a reader or a cache"):
+        door.leaders(wrong, ["orders"], [0])
 
 
 def test_a_missing_cffi_is_named() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from clocks import Clock
 from frames import P, T
-from waiting import LONG, MOMENT, Wait, soon, tell
+from waiting import LONG, MOMENT, Wait, soon, tell, two_topics
 
 from rdmeta import (
     InvalidTopicError,
@@ -22,9 +22,7 @@ from rdmeta import (
 
 @pytest.fixture
 def cache() -> MetadataCache:
-    cache = MetadataCache()
-    tell(cache, T("orders", [P(0, 1, 0)]), T("other"))
-    return cache
+    return two_topics()
 
 
 def waits_of(cache: MetadataCache, blocking: bool) -> Wait:

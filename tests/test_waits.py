@@ -14,7 +14,7 @@ from typing import Any
 import frames
 import pytest
 from frames import P, T
-from waiting import LONG, MOMENT, soon, tell
+from waiting import LONG, MOMENT, soon, tell, two_topics
 
 from rdmeta import ALL, MetadataCache
 from rdmeta.errors import (
@@ -24,9 +24,7 @@ from rdmeta.errors import (
 
 @pytest.fixture
 def cache() -> MetadataCache:
-    cache = MetadataCache()
-    tell(cache, T("orders", [P(0, 1, 0)]), T("other"))
-    return cache
+    return two_topics()
 
 
 def open_files() -> int:

@@ -5,28 +5,23 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import os
-import random
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from frames import P, T, response
-from waiting import LONG, interrupted_after, tell
+from waiting import LONG, cancel_at_any_moment, interrupted_after, tell, two_topics
 
 from rdmeta import MetadataCache, _waits
-from rdmeta.errors import RequestTimedOutError
 
 
 @pytest.fixture
 def cache() -> MetadataCache:
-    cache = MetadataCache()
-    tell(cache, T("orders", [P(0, 1, 0)]), T("other"))
-    return cache
+    return two_topics()
 
 
 def left_behind(cache: MetadataCache) -> tuple[int, ...]:
@@ -306,40 +301,9 @@ def test_ctrl_c_ends_the_close_of_a_publisher_that_saves_for_long(
 
 
 def test_waits_cancelled_at_any_moment_leave_nothing_behind(cache: MetadataCache) -> None:
-    seed = random.SystemRandom().getrandbits(32)
-    print(f"seed {seed}")
-    rng = random.Random(seed)
-    stop = threading.Event()
-
-    def write() -> None:
-        epoch = 0
-        while not stop.is_set():
-            epoch += 1
-            tell(cache, T(rng.choice(["orders", "other", "third"]), [P(0, epoch % 3 + 1, epoch)]))
-
-    async def one() -> None:
-        waits: list[Callable[[], Any]] = [
-            lambda: cache.wait_change_async(cache.version, LONG, ["never"]),
-            lambda: cache.wait_change_async(cache.version + rng.randrange(3), LONG),
-            lambda: cache.wait_for_topic_async("never", timeout=rng.choice([None, 0.01])),
-        ]
-        task = asyncio.create_task(rng.choice(waits)())
-        await asyncio.sleep(rng.choice([0, 0, 0.001, 0.02]))
-        task.cancel()
-        with suppress(asyncio.CancelledError, RequestTimedOutError):
-            await task
-
-    async def many() -> None:
-        for _ in range(20):
-            await asyncio.gather(*(one() for _ in range(50)))
-        loop: Any = asyncio.get_running_loop()
-        assert len(asyncio.all_tasks()) == 1
-        assert [timer for timer in loop._scheduled if not timer.cancelled()] == []
+    def change(topic: str, epoch: int) -> None:
+        tell(cache, T(topic, [P(0, epoch % 3 + 1, epoch)]))
 
     before = left_behind(cache)
-    with ThreadPoolExecutor(1) as pool:
-        writer = pool.submit(write)
-        asyncio.run(many())
-        stop.set()
-        writer.result()
+    cancel_at_any_moment(cache, change, rounds=20)
     assert left_behind(cache) == before
