@@ -120,27 +120,20 @@ static RDMETA_NOINLINE int32_t leader_general(const rdmeta_image_t *image,
                                      mono_us, stale_ok);
 }
 
-/* What is nearly always asked (see lookup.c): a first line is
- * the section's, so is what follows it, and a leader's place is compared with
- * its end. */
-static int32_t file_leader(const rdmeta_image_t *image, const char *name,
+/* What is often asked: a first line is the section's, so is what follows it,
+ * and a leader's place is compared with its end. */
+int32_t rdmeta_file_leader(const rdmeta_image_t *image, const char *name,
                            size_t len, int32_t partition, int64_t mono_us,
-                           int stale_ok) {
+                           uint64_t hash) {
         const rdmeta_file_t *f = rdmeta_file_of(image);
-        const int64_t now_us   = rdmeta_file_minus(mono_us, f->taken_us);
+        uint32_t k    = rdmeta_slot_first(hash) & f->names.mask;
+        uint32_t left = f->names.longest, width;
         const rdmeta_topic_t *t;
-        uint32_t k, left, width;
-        uint64_t hash, slot;
+        uint64_t slot;
         int32_t leader;
         const char *p;
 
-        if (RDMETA_UNLIKELY(!rdmeta_hash_is_short(len)) ||
-            RDMETA_UNLIKELY(stale_ok))
-                return leader_general(image, name, len, partition, mono_us,
-                                      stale_ok);
-        hash = rdmeta_hash_short(f->names.key, name, len);
-        k    = rdmeta_slot_first(hash) & f->names.mask;
-        for (left = f->names.longest;; left--, k = (k + 1) & f->names.mask) {
+        for (;; left--, k = (k + 1) & f->names.mask) {
                 slot = f->names.slots[k];
                 if (RDMETA_LIKELY(rdmeta_slot_tag_is(slot, hash)))
                         break;
@@ -155,7 +148,7 @@ static int32_t file_leader(const rdmeta_image_t *image, const char *name,
             RDMETA_UNLIKELY((uint32_t)partition >= rdmeta_topic_count(t)) ||
             RDMETA_UNLIKELY(atomic_load_explicit(&t->deadline,
                                                  memory_order_relaxed) <
-                            now_us))
+                            rdmeta_file_minus(mono_us, f->taken_us)))
                 return leader_general(image, name, len, partition, mono_us, 0);
         width = t->width;
         if (RDMETA_UNLIKELY(width >= RDMETA_TOPIC_SPARSE))
@@ -167,6 +160,19 @@ static int32_t file_leader(const rdmeta_image_t *image, const char *name,
         if (RDMETA_UNLIKELY(leader < -1)) /* no leader's, nor a code of ours */
                 return leader_general(image, name, len, partition, mono_us, 0);
         return leader;
+}
+
+static int32_t file_leader(const rdmeta_image_t *image, const char *name,
+                           size_t len, int32_t partition, int64_t mono_us,
+                           int stale_ok) {
+        if (RDMETA_UNLIKELY(!rdmeta_hash_is_short(len)) ||
+            RDMETA_UNLIKELY(stale_ok))
+                return leader_general(image, name, len, partition, mono_us,
+                                      stale_ok);
+        return rdmeta_file_leader(image, name, len, partition, mono_us,
+                                  rdmeta_hash_short(
+                                          rdmeta_file_of(image)->names.key,
+                                          name, len));
 }
 
 static void file_ahead(const rdmeta_image_t *image, const rdmeta_str_t *names,

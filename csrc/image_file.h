@@ -212,6 +212,11 @@ rdmeta_err_t rdmeta_file_fault(rdmeta_image_fault_t *out, int section,
 /* ops->verify (image_verify.c). */
 rdmeta_err_t rdmeta_file_verify(rdmeta_image_t *image,
                                 rdmeta_image_fault_t *out);
+/* The leader of a topic whose name rdmeta_hash_is_short(), and has that hash;
+ * not of a stale one. */
+int32_t rdmeta_file_leader(const rdmeta_image_t *image, const char *name,
+                           size_t len, int32_t partition, int64_t mono_us,
+                           uint64_t hash);
 /* The i-th block, checked; MALFORMED. */
 rdmeta_err_t rdmeta_file_at(const rdmeta_file_t *f, size_t i,
                             const rdmeta_topic_t **out);

@@ -7,10 +7,12 @@
  * is rarer is a function of its own, in the place of a return. Fewer
  * instructions are more lookups that a CPU has under way while it waits for
  * memory: so one comparison tells length, state and width, and one each that a
- * deadline is to come, whosever it is.
+ * deadline is to come, whosever it is. A file's lookup is the same with what a
+ * file may not be believed: where a block lies, and that it says no code.
  */
 #include "attach.h"
 #include "cache.h"
+#include "image_file.h"
 
 static RDMETA_NOINLINE int32_t followed_leader(rdmeta_reader_t *r,
                                                const char *topic, size_t len,
@@ -121,15 +123,58 @@ RDMETA_INLINE int32_t leader_fast(rdmeta_reader_t *r, const char *topic,
         rdmeta_reading_end(&r->reading);
         return leader;
 }
+
+/* The same of a file that was opened or is followed: what a slot leads to lies
+ * within the blocks, and so does the leader. */
+static RDMETA_NOINLINE int32_t file_fast(rdmeta_reader_t *r, const char *topic,
+                                         size_t len, int32_t partition,
+                                         int64_t mono_us) {
+        const rdmeta_file_t *f = rdmeta_file_of(r->image);
+        const __m128i first    = _mm_loadu_si128(
+                (const __m128i *)(const void *)topic);
+        const __m128i last = _mm_loadu_si128(
+                (const __m128i *)(const void *)(topic + len - 16));
+        const rdmeta_topic_t *t;
+        uint64_t hash, slot;
+        const char *at;
+
+        if (RDMETA_UNLIKELY(f->image.ops != &rdmeta_file_ops) ||
+            RDMETA_UNLIKELY(r->stale_ok) ||
+            (r->attach && (RDMETA_UNLIKELY(rdmeta_attach_is_due(r, mono_us)) ||
+                           RDMETA_UNLIKELY(rdmeta_attach_inside(r)))))
+                return image_leader(r, topic, len, partition, mono_us);
+        hash = rdmeta_hash_short(f->names.key, topic, len);
+        slot = f->names.slots[rdmeta_slot_first(hash) & f->names.mask];
+        t    = rdmeta_file_block(f, slot >> RDMETA_SLOT_TAG);
+        if (RDMETA_UNLIKELY(!rdmeta_slot_tag_is(slot, hash)) ||
+            RDMETA_UNLIKELY(!t) ||
+            RDMETA_UNLIKELY(rdmeta_topic_head(t) != (uint32_t)len) ||
+            RDMETA_UNLIKELY(!name_is(t, len, first, last)) ||
+            RDMETA_UNLIKELY((uint32_t)partition >= t->count) ||
+            RDMETA_UNLIKELY(atomic_load_explicit(&t->deadline,
+                                                 memory_order_relaxed) <
+                            rdmeta_file_minus(mono_us, f->taken_us)))
+                return rdmeta_file_leader(&f->image, topic, len, partition,
+                                          mono_us, hash);
+        at = t->name + len + (uint32_t)partition;
+        /* Less than -1 is no leader's, nor a code of ours. */
+        if (RDMETA_UNLIKELY(at >= f->end) || RDMETA_UNLIKELY((int8_t)*at < -1))
+                return rdmeta_file_leader(&f->image, topic, len, partition,
+                                          mono_us, hash);
+        return (int8_t)*at;
+}
 #endif
 
 int32_t rdmeta_leader(rdmeta_reader_t *r, const char *topic, size_t len,
                       int32_t partition, int64_t mono_us) {
 #if defined(__SSE2__)
-        if (RDMETA_LIKELY(rdmeta_hash_is_short(len)) &&
-            RDMETA_LIKELY(rdmeta_reading_is_plain(&r->reading))) {
-                rdmeta_reading_begin(&r->reading);
-                return leader_fast(r, topic, len, partition, mono_us);
+        if (RDMETA_LIKELY(rdmeta_hash_is_short(len))) {
+                if (RDMETA_LIKELY(rdmeta_reading_is_plain(&r->reading))) {
+                        rdmeta_reading_begin(&r->reading);
+                        return leader_fast(r, topic, len, partition, mono_us);
+                }
+                if (RDMETA_LIKELY(r->image != NULL))
+                        return file_fast(r, topic, len, partition, mono_us);
         }
 #endif
         if (r->image)
