@@ -40,6 +40,22 @@ static void test_the_last_four_ids_are_remembered(void) {
         cw_destroy(&w);
 }
 
+/* They are the topic's, and stay when its facts are replaced. */
+static void test_an_id_already_superseded_stays_so_whatever_changes(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "t#a 0:1@50"));
+        CHECK(!cw_say(&w, "t#b 0:2@0"));
+        CHECK(!cw_say(&w, "t#b 0:3@1") && w.applied.changed == 1);
+        CHECK(!cw_say(&w, "t#a 0:1@51") && w.applied.kept_back == 1);
+        CHECK(!cw_asked(&w, "t", "t!3"));
+        CHECK(!cw_say(&w, "t 0:1@2") && w.applied.changed == 1);
+        CHECK(!cw_say(&w, "t#a 0:1@51") && w.applied.kept_back == 1);
+        CHECK_TEXT(cw_topic(&w, "t"), "t#b 0:1@2");
+        cw_destroy(&w);
+}
+
 /* ---- partitions -------------------------------------------------------- */
 
 static void test_a_shorter_list_of_the_same_id_is_kept_out_for_good(void) {
@@ -78,6 +94,62 @@ static void test_a_shorter_list_without_ids_is_as_a_lower_epoch(void) {
         cw_destroy(&w);
 }
 
+static void test_a_shorter_list_with_an_id_once_is_as_a_lower_epoch(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "t#a 0:1@5 1:1@5; u 0:1@5 1:1@5"));
+        CHECK(!cw_say(&w, "t 0:1@5; u#u 0:1@5"));
+        CHECK(w.applied.kept_back == 2);
+        insist(&w, "t 0:1@5; u#u 0:1@5");
+        CHECK_TEXT(cw_topic(&w, "t"), "t#a 0:1@5");
+        CHECK_TEXT(cw_topic(&w, "u"), "u#u 0:1@5");
+        cw_destroy(&w);
+}
+
+/* A partition that is new has nothing of one that was left out. */
+static void test_a_shorter_list_gives_nobody_what_was_anothers(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "t 0:1@5 2:3@5 4:2@9"));
+        insist(&w, "t 1:-1@6 2:3@5");
+        CHECK_TEXT(cw_topic(&w, "t"), "t 1:-1@6 2:3@5");
+        CHECK(cw_leader_stale(&w, "t", 1) == RDMETA_NO_LEADER);
+        cw_destroy(&w);
+}
+
+/* Most clusters have a broker 0, and each partition begins with epoch 0. */
+static void test_no_leader_is_not_broker_0_and_follows_it(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        w.brokers = "0,1,2";
+        CHECK(!cw_all(&w, "t#a 0:2@0"));
+        CHECK(!cw_all(&w, "t#a 0:0@1"));
+        CHECK(w.applied.leaderless == 0 && w.applied.advice == 0);
+        CHECK(cw_leader(&w, "t", 0) == 0);
+        CHECK(!cw_all(&w, "t#a 0:-1@2"));
+        CHECK(!cw_all(&w, "t#a 0:-1@3"));
+        CHECK(w.applied.leaderless == 1);
+        CHECK(cw_leader(&w, "t", 0) == RDMETA_NO_LEADER);
+        CHECK(cw_leader_stale(&w, "t", 0) == 0);
+        cw_destroy(&w);
+}
+
+static void test_a_leader_hint_may_be_of_broker_0_and_epoch_0(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        w.brokers = "0,1,2";
+        CHECK(!cw_all(&w, "t#a 0:1@5; u#u 0:1"));
+        CHECK(cw_lead(&w, "t", 0, 0, 6, NULL));
+        CHECK(cw_leader(&w, "t", 0) == 0);
+        CHECK(cw_lead(&w, "u", 0, 0, 0, NULL));
+        CHECK_TEXT(cw_topic(&w, "u"), "u#u 0:0@0/r1");
+        cw_destroy(&w);
+}
+
 /* Old and new rows are paired by id, wherever they stand. */
 static void test_partitions_are_paired_by_id(void) {
         cw_t w;
@@ -96,8 +168,13 @@ static void test_partitions_are_paired_by_id(void) {
 int main(void) {
         test_begin(60);
         RUN(test_the_last_four_ids_are_remembered);
+        RUN(test_an_id_already_superseded_stays_so_whatever_changes);
         RUN(test_a_shorter_list_of_the_same_id_is_kept_out_for_good);
         RUN(test_a_shorter_list_without_ids_is_as_a_lower_epoch);
+        RUN(test_a_shorter_list_with_an_id_once_is_as_a_lower_epoch);
+        RUN(test_a_shorter_list_gives_nobody_what_was_anothers);
+        RUN(test_no_leader_is_not_broker_0_and_follows_it);
+        RUN(test_a_leader_hint_may_be_of_broker_0_and_epoch_0);
         RUN(test_partitions_are_paired_by_id);
         return 0;
 }
