@@ -413,6 +413,26 @@ static void test_a_name_in_flight_is_not_a_topic(void) {
         cw_destroy(&w);
 }
 
+/* That it is being asked for makes it neither younger nor without an age. */
+static void test_a_stale_topic_that_is_asked_for_keeps_its_age(void) {
+        int64_t deadline[2];
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_all(&w, "t#a 0:1@5"));
+        CHECK(!cw_asked(&w, "u", "u#u 0:2@5"));
+        deadline[0] = cw_info(&w, "t").deadline_us;
+        deadline[1] = cw_info(&w, "u").deadline_us;
+        cw_pass(&w, 2000 * CW_S);
+        CHECK_TEXT(cw_hint(&w, "t u", 0), "t u");
+        CHECK(cw_leader(&w, "t", 0) == RDMETA_STALE);
+        CHECK(cw_leader(&w, "u", 0) == RDMETA_STALE);
+        CHECK(cw_leader_stale(&w, "t", 0) == 1);
+        CHECK(cw_info(&w, "t").deadline_us == deadline[0]);
+        CHECK(cw_info(&w, "u").deadline_us == deadline[1]);
+        cw_destroy(&w);
+}
+
 int main(void) {
         test_begin(60);
         RUN(test_a_hint_lasts_as_long_as_configured);
@@ -433,5 +453,6 @@ int main(void) {
         RUN(test_a_wrong_name_among_many_hints_none);
         RUN(test_thousands_of_names_are_each_asked_for_once);
         RUN(test_a_name_in_flight_is_not_a_topic);
+        RUN(test_a_stale_topic_that_is_asked_for_keeps_its_age);
         return 0;
 }
