@@ -221,6 +221,7 @@ cdef class Names:
 
     def __cinit__(self, topics):
         cdef list keep
+        cdef int64_t turn = rdmeta_py_clock(CLOCK_MONOTONIC_COARSE)
         if isinstance(topics, (str, bytes)):
             raise TypeError(f"expected a list of topic names, not one {type(topics).__name__}")
         if is_column(topics):
@@ -234,6 +235,7 @@ cdef class Names:
         for topic in topics:
             keep.append(view(topic, "a topic", &self.items[self.n]))
             self.n += 1
+            let_others_run(&turn)
 
     cdef int room(self, int64_t n) except -1:
         self.items = <rdmeta_str_t *> PyMem_Malloc(sizeof(rdmeta_str_t) * <size_t> (n or 1))

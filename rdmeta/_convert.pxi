@@ -347,6 +347,10 @@ cdef class Asked:
 
     cdef int topics(self, object asked) except -1:
         """None, ALL, names (str), or ids (uuid.UUID or 16 bytes)."""
+        cdef int64_t turn = rdmeta_py_clock(CLOCK_MONOTONIC_COARSE)
+        cdef Py_ssize_t named = 0
+        cdef bytes raw
+        cdef char *at
         if asked is None:
             self.request.asked = RDMETA_ASKED_UNKNOWN
             return 0
@@ -356,16 +360,25 @@ cdef class Asked:
         if isinstance(asked, (str, bytes)):
             raise TypeError(f"expected ALL, names or ids, not one {type(asked).__name__}")
         asked = tuple(asked)
+        for topic in asked:
+            named += isinstance(topic, str)
+            let_others_run(&turn)
         if not asked:
             self.request.asked = RDMETA_ASKED_BROKERS
-        elif all([isinstance(topic, str) for topic in asked]):
+        elif named == len(asked):
             self.names = Names(asked)
             self.request.asked = RDMETA_ASKED_NAMES
             self.request.names = self.names.items
-        elif any([isinstance(topic, str) for topic in asked]):
+        elif named:
             raise ValueError("a request names topics or has their ids, not both (KIP-516)")
         else:
-            self.ids = b"".join([topic_id_bytes(topic) for topic in asked])
+            self.ids = PyBytes_FromStringAndSize(NULL, 16 * len(asked))
+            at = PyBytes_AS_STRING(self.ids)
+            for topic in asked:
+                raw = topic_id_bytes(topic)
+                memcpy(at, PyBytes_AS_STRING(raw), 16)
+                at += 16
+                let_others_run(&turn)
             self.request.asked = RDMETA_ASKED_IDS
             self.request.ids = <void *> PyBytes_AS_STRING(self.ids)
         self.request.n = len(asked)

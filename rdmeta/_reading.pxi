@@ -169,6 +169,7 @@ cdef class Reading(Readers):
         cdef rdmeta_topic_info_t info
         cdef Lists lists = Lists.__new__(Lists)
         cdef list partitions = []
+        cdef int64_t turn = rdmeta_py_clock(CLOCK_MONOTONIC_COARSE)
         cdef uint32_t i
         rdmeta_topic_info(reader, found, now, &info)
         name = text(info.name)
@@ -176,6 +177,7 @@ cdef class Reading(Readers):
         for i in range(info.partitions):
             read_partition(reader, found, i, lists)
             partitions.append(lists.partition(name, topic_id, stale))
+            let_others_run(&turn)
         return Topic(name, topic_id, bool(info.internal), tuple(partitions), info.error,
                      given(info.operations), info.version)
 

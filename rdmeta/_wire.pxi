@@ -68,14 +68,22 @@ def decode_metadata_response(body, version, *, tolerate_trailing=False):
     return tree.root
 
 
+cdef extern from "rdmeta.h":
+    # Nothing that is visited, no GIL that is needed.
+    rdmeta_err_t decode_unseen "rdmeta_metadata_response_decode"(
+        const void *response, size_t len, int16_t version, int32_t flags,
+        const rdmeta_wire_visitor_t *visitor, void *opaque, size_t *offset) noexcept nogil
+
+
 cdef str malformed_at(const Py_buffer *data, int16_t version, int32_t flags):
     """Why the cache refuses a response: where its bytes break, or what they contradict."""
     cdef rdmeta_wire_visitor_t nobody
     cdef rdmeta_err_t err
     cdef size_t offset = 0
     memset(&nobody, 0, sizeof(nobody))
-    err = rdmeta_metadata_response_decode(data.buf, <size_t> data.len, version,
-                                          flags & RDMETA_REQ_TOLERATE_TRAILING, &nobody, NULL, &offset)
+    with nogil:  # as large as the answer that was refused
+        err = decode_unseen(data.buf, <size_t> data.len, version,
+                            flags & RDMETA_REQ_TOLERATE_TRAILING, &nobody, NULL, &offset)
     if err == RDMETA_ERR_MALFORMED:
         return f" at byte {offset}"
     return (": whole, but it names a broker, topic or partition twice, or has an id, port or name"

@@ -131,6 +131,8 @@ cdef class CacheWriter(CacheState):
         """
         cdef Names names = names_of(topics)
         cdef Names to_ask = Names(("",) * names.n)
+        cdef list found = []
+        cdef int64_t turn
         cdef int64_t ttl_us = 0 if ttl is None else max(microseconds(ttl, "ttl"), 1)
         cdef int32_t flags = (RDMETA_HINT_REPLACE if replace else 0) | (
             RDMETA_HINT_FORCE if force else 0)
@@ -144,7 +146,11 @@ cdef class CacheWriter(CacheState):
                                     &n)
         if err:
             raise from_code(err, names.fault() if err == RDMETA_ERR_ARGUMENT else "hint")
-        return [text(to_ask.items[i]) for i in range(n)]
+        turn = rdmeta_py_clock(CLOCK_MONOTONIC_COARSE)
+        for i in range(n):
+            found.append(text(to_ask.items[i]))
+            let_others_run(&turn)
+        return found
 
     def purge_hints(self, names=None):
         """End the hints of topics, or all of them; returns how many there were."""
@@ -171,12 +177,17 @@ cdef class CacheWriter(CacheState):
             raise from_code(err, "purge")
 
     def sweep(self):
-        """Let go what is past its deadline; returns seconds to the next one, None without any."""
+        """Let go what is past its deadline; returns seconds to the next one, None without any.
+
+        ForkedError in the child of a fork.
+        """
         cdef rdmeta_time_t now
         cdef int64_t deadline
         self.read_clocks(&now)
         with nogil:
             deadline = rdmeta_cache_sweep(self.cache, now)
+        if getpid() != self.pid:
+            raise from_code(RDMETA_ERR_FORKED, "sweep")
         return None if deadline == INT64_MAX else max(deadline - now.mono_us, 0) / 1e6
 
     def wait_change(self, since, timeout=None, topics=None):

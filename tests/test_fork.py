@@ -96,6 +96,7 @@ WRITES: list[Callable[[MetadataCache], object]] = [
     lambda cache: cache.hint(["new"]),
     lambda cache: cache.purge_hints(),
     lambda cache: cache.purge(),
+    lambda cache: cache.sweep(),
     lambda cache: cache.wait_change(cache.version),
     lambda cache: cache.wait_for_topic("new", timeout=None),
 ]
@@ -114,7 +115,6 @@ def refused(cache: MetadataCache) -> None:
     for write in WRITES:
         with pytest.raises(ForkedError):
             write(cache)
-    assert cache.sweep() is None
 
 
 def test_a_fork_in_the_middle_of_a_write_leaves_a_child_that_reads(cache: MetadataCache) -> None:

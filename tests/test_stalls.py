@@ -21,6 +21,7 @@ from frames import P, T, response
 from large_frames import large_name, large_response
 
 from rdmeta import ALL, MetadataCache
+from rdmeta.errors import MalformedError
 
 TOPICS, PARTITIONS = 10_000, 100
 TRIES = 6
@@ -178,10 +179,26 @@ def test_who_waits_for_a_large_apply_lets_other_threads_run(
     tried(name, attempt)
 
 
+def wide() -> MetadataCache:
+    """A cache of one topic with very many partitions."""
+    cache = MetadataCache()
+    cache.apply(large_response(1, 300_000), 12)
+    return cache
+
+
+VERY_MANY = 1_000_000
 MAKES: dict[str, Call] = {
     "changes": lambda cache: cache.changes(cache.version - 1),
     "topics": lambda cache: cache.topics(),
     "partitions_on": lambda cache: cache.partitions_on(1),
+}
+TAKES: dict[str, Callable[[], Callable[[], Any]]] = {
+    "one topic": lambda: partial(wide().topic, large_name(0)),
+    "names": lambda: partial(MetadataCache().purge_hints, [large_name(0)] * 3 * VERY_MANY),
+    "names to ask for": lambda: partial(
+        MetadataCache().hint, [large_name(i) for i in range(VERY_MANY)], replace=True
+    ),
+    "ids": lambda: partial(MetadataCache().apply_failure, [b"0123456789abcdef"] * VERY_MANY),
 }
 
 
@@ -203,3 +220,38 @@ def test_making_very_many_objects_lets_other_threads_run(name: str, large: Large
         tried(name, attempt, most=0.05)  # these may take long
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("name", TAKES)
+def test_taking_and_giving_very_many_values_lets_other_threads_run(name: str) -> None:
+    call = TAKES[name]()
+
+    def attempt() -> tuple[float, float]:
+        with ticking() as ticker:
+            start = time.perf_counter()
+            made = call()
+            took = time.perf_counter() - start
+        del made
+        return took, ticker.gap
+
+    gc.disable()
+    try:
+        tried(name, attempt, most=0.05)
+    finally:
+        gc.enable()
+
+
+def test_a_large_answer_is_refused_while_other_threads_run() -> None:
+    body = large_response(TOPICS, PARTITIONS)
+    # Refused at its second topic, and then read to its end to say why.
+    body = body.replace(large_name(1).encode(), large_name(0).encode())
+    cache = MetadataCache()
+
+    def attempt() -> tuple[float, float]:
+        with ticking() as ticker:
+            start = time.perf_counter()
+            with pytest.raises(MalformedError, match="twice"):
+                cache.apply(body, 12, asked=ALL)
+            return time.perf_counter() - start, ticker.gap
+
+    tried("a refused answer", attempt)
