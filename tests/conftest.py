@@ -6,9 +6,14 @@ from collections.abc import Iterator
 
 import pytest
 from clocks import Clock
+from hypothesis import HealthCheck, settings
 
 from rdmeta import MetadataCache
 from rdmeta.embedded import EmbeddedCluster
+
+# How long an example takes, and to make one, is the machine's business.
+settings.register_profile("any speed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any speed")
 
 
 @pytest.fixture

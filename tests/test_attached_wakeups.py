@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from frames import P, T
-from waiting import LONG, MOMENT, cancel_at_any_moment, interrupted_after, published, soon
+from waiting import LONG, MOMENT, cancel_at_any_moment, check_interrupts, published, soon
 from waiting import tell as answer
 
 from rdmeta import Attached, MetadataCache, attach
@@ -65,9 +65,10 @@ def test_the_waits_of_a_loop_share_their_looks_and_need_no_thread(
         ]
         await asyncio.sleep(MOMENT)
         assert (threading.active_count(), len(attached._loops)) == (threads, 1)
-        looks = attached.stats()["looks"]
+        looks, begun = attached.stats()["looks"], time.monotonic()
         await asyncio.sleep(0.5)
-        assert attached.stats()["looks"] - looks < 200  # 100 if on time
+        looked = attached.stats()["looks"] - looks
+        assert looked < 2 * (time.monotonic() - begun) / 0.005  # not 400 times as often
         version = tell(T("orders", [P(0, 2, 1)]))
         assert await asyncio.gather(*waits[:200]) == [version] * 200
         assert not any(wait.done() for wait in waits[200:])
@@ -114,7 +115,6 @@ WAITS: dict[str, Callable[[Attached], object]] = {
 }
 
 
-# The soonest of some has to be in time, as in test_wakeups.py, and all have to end.
 @pytest.mark.parametrize("look", [0.02, 10.0])
 @pytest.mark.parametrize("name", WAITS)
 def test_ctrl_c_ends_every_wait_within_100_ms(
@@ -122,8 +122,7 @@ def test_ctrl_c_ends_every_wait_within_100_ms(
 ) -> None:
     attached = attach(path, look)
     before = left_behind(attached)
-    took = [interrupted_after(lambda: WAITS[name](attached)) for _ in range(4)]
-    assert min(took) < 0.1, took
+    check_interrupts(lambda: WAITS[name](attached), attached)
     assert left_behind(attached) == before
 
 
@@ -132,7 +131,7 @@ def test_a_change_is_seen_by_a_wait_though_lookups_seldom_look(
 ) -> None:
     attached = attach(path, look=1000)
     since, start = attached.version, time.monotonic()
-    with soon(lambda: answer(cache, T("orders", [P(0, 2, 1)]))):
+    with soon(attached, lambda: answer(cache, T("orders", [P(0, 2, 1)]))):
         assert attached.wait_change(since, LONG) == since + 1
     assert time.monotonic() - start < LONG / 2
     assert attached.leader("orders", 0) == 2

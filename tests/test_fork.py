@@ -141,11 +141,12 @@ def test_a_fork_in_the_middle_of_a_write_leaves_a_child_that_reads(cache: Metada
     for writer in writers:
         writer.start()
     try:
-        torn = 0
-        for _ in range(40):
+        torn = born = 0
+        while born < 40 or not torn:
+            assert born < 400
             torn += in_a_child(act)
+            born += 1
             time.sleep(0.001)
-        assert torn
     finally:
         stop.set()
         for writer in writers:

@@ -173,7 +173,7 @@ class World:
 
     def run(self, step: Callable[[random.Random], None], number: int) -> int:
         rng, done = random.Random(self.seed + number), 0
-        while time.monotonic() < self.end:
+        while not done or time.monotonic() < self.end:
             step(rng)
             done += 1
         return done

@@ -59,7 +59,7 @@ def test_a_topic_is_waited_for_while_it_is_unknown(
         tell(cache, T("new", [], error=5))
         tell(cache, T("new", [P(0, 2)]))
 
-    with soon(create):
+    with soon(cache, create):
         assert wait_for_topic("new", timeout=LONG).partitions[0].leader == 2
 
 
@@ -71,7 +71,7 @@ def test_a_partition_is_waited_for_until_it_has_a_leader(
         time.sleep(MOMENT)
         tell(cache, T("orders", [P(0), P(1, 3, 1)]))
 
-    with soon(grow):
+    with soon(cache, grow):
         assert wait_for_topic("orders", 1, timeout=LONG).leader == 3
 
 
@@ -81,7 +81,7 @@ def test_a_partition_is_waited_for_until_it_has_a_leader(
 def test_what_will_not_come_ends_the_wait(
     code: int, error: type[Exception], wait_for_topic: Wait, cache: MetadataCache
 ) -> None:
-    with soon(lambda: tell(cache, T("new", [], error=code))), pytest.raises(error):
+    with soon(cache, lambda: tell(cache, T("new", [], error=code))), pytest.raises(error):
         wait_for_topic("new", timeout=LONG)
 
 
@@ -92,12 +92,12 @@ def test_a_denial_from_before_the_wait_does_not_end_it_but_the_next_one_does(
     assert cache.hint(["secret"], force=True) == ["secret"]
     with pytest.raises(RequestTimedOutError, match="DENIED"):
         wait_for_topic("secret", timeout=MOMENT)
-    with soon(lambda: tell(cache, T("secret", [P(0, 2)]))):
+    with soon(cache, lambda: tell(cache, T("secret", [P(0, 2)]))):
         assert wait_for_topic("secret", timeout=LONG).partitions[0].leader == 2
     tell(cache, T("secret", [], error=29))
     version = cache.version
     with (
-        soon(lambda: tell(cache, T("secret", [], error=29))),
+        soon(cache, lambda: tell(cache, T("secret", [], error=29))),
         pytest.raises(TopicAuthorizationError),
     ):
         wait_for_topic("secret", timeout=LONG)
@@ -111,7 +111,7 @@ def test_a_denial_after_one_that_was_forgotten_ends_the_wait(blocking: bool) -> 
     clock.advance(100)
     version = cache.version
     with (
-        soon(lambda: tell(cache, T("secret", [], error=29))),
+        soon(cache, lambda: tell(cache, T("secret", [], error=29))),
         pytest.raises(TopicAuthorizationError),
     ):
         waits_of(cache, blocking)("secret", timeout=LONG)
@@ -182,7 +182,7 @@ def test_a_stale_topic_that_is_confirmed_ends_the_wait_though_nothing_changed(
     tell(cache, T("orders"))
     clock.advance(1000.0)
     version = cache.version
-    with soon(lambda: tell(cache, T("orders"))):
+    with soon(cache, lambda: tell(cache, T("orders"))):
         topic = waits_of(cache, blocking)("orders", timeout=LONG)
     assert topic.name == "orders"
     assert cache.version == version

@@ -50,7 +50,7 @@ def test_a_wait_without_a_change_is_over_in_time(cache: MetadataCache) -> None:
 
 def test_a_change_in_another_thread_ends_a_wait(cache: MetadataCache) -> None:
     since = cache.version
-    with soon(lambda: tell(cache, T("orders", [P(0, 2, 1)]))):
+    with soon(cache, lambda: tell(cache, T("orders", [P(0, 2, 1)]))):
         assert cache.wait_change(since, LONG) == since + 1
 
 
@@ -63,16 +63,16 @@ def test_a_wait_for_topics_sleeps_through_changes_of_others(cache: MetadataCache
         time.sleep(MOMENT)
         tell(cache, T("orders", [P(0, 2, 1)]))
 
-    with soon(changes):
+    with soon(cache, changes):
         assert cache.wait_change(since, LONG, ["orders", "nothing"]) == since + 3
 
 
 def test_the_removal_of_a_topic_ends_a_wait_for_it(cache: MetadataCache) -> None:
     since = cache.version
-    with soon(lambda: tell(cache, T("other"), asked=ALL)):
+    with soon(cache, lambda: tell(cache, T("other"), asked=ALL)):
         assert cache.wait_change(since, LONG, ["orders"]) is not None
     since = cache.version
-    with soon(cache.purge):
+    with soon(cache, cache.purge):
         assert cache.wait_change(since, LONG, ["other"]) is not None
 
 
@@ -81,7 +81,7 @@ def test_ctrl_c_ends_a_wait(cache: MetadataCache) -> None:
         lambda: cache.wait_change(cache.version, LONG),
         lambda: cache.wait_for_topic("nothing", timeout=LONG),
     ):
-        with pytest.raises(KeyboardInterrupt), soon(_thread.interrupt_main):
+        with pytest.raises(KeyboardInterrupt), soon(cache, _thread.interrupt_main):
             wait()
     assert cache.stats()["waiters"] == 0
 
@@ -132,7 +132,7 @@ def test_topics_to_await_may_be_an_iterator(cache: MetadataCache) -> None:
 
 def test_a_change_in_a_thread_ends_an_awaited_wait(cache: MetadataCache) -> None:
     since = cache.version
-    with soon(lambda: tell(cache, T("orders", [P(0, 2, 1)]))):
+    with soon(cache, lambda: tell(cache, T("orders", [P(0, 2, 1)]))):
         assert asyncio.run(cache.wait_change_async(since, LONG)) == since + 1
     assert asyncio.run(cache.wait_change_async(since)) == since + 1
     assert asyncio.run(cache.wait_change_async(since + 1, 0)) is None
@@ -224,7 +224,7 @@ def test_a_loop_that_is_closed_meanwhile_does_no_harm(cache: MetadataCache) -> N
     tell(cache, T("orders", [P(0, 2, 1)]))
     assert asyncio.run(cache.wait_change_async(since, LONG)) == since + 1
     since = cache.version
-    with soon(lambda: tell(cache, T("orders", [P(0, 3, 2)]))):
+    with soon(cache, lambda: tell(cache, T("orders", [P(0, 3, 2)]))):
         assert asyncio.run(cache.wait_change_async(since, LONG)) == since + 1
     gc.collect()
     assert (cache.stats()["watches"], len(cache._loops), open_files()) == (0, 0, files)

@@ -14,7 +14,14 @@ from typing import Any
 
 import pytest
 from frames import P, T, response
-from waiting import LONG, cancel_at_any_moment, interrupted_after, tell, two_topics
+from waiting import (
+    LONG,
+    cancel_at_any_moment,
+    check_interrupts,
+    interrupted_after,
+    tell,
+    two_topics,
+)
 
 from rdmeta import MetadataCache, _waits
 
@@ -261,13 +268,10 @@ WAITS: dict[str, Callable[[MetadataCache], object]] = {
 }
 
 
-# A wait that does not look for signals in time is late at every try; one that does, only when a
-# busy machine does not let it run. So the soonest of some has to be in time, and all have to end.
 @pytest.mark.parametrize("name", WAITS)
 def test_ctrl_c_ends_every_wait_within_100_ms(name: str, cache: MetadataCache) -> None:
     before = left_behind(cache)
-    took = [interrupted_after(lambda: WAITS[name](cache)) for _ in range(4)]
-    assert min(took) < 0.1, took
+    check_interrupts(lambda: WAITS[name](cache), cache)
     assert left_behind(cache) == before
 
 
@@ -275,8 +279,8 @@ def test_ctrl_c_ends_the_close_of_a_publisher_that_saves_for_long(
     cache: MetadataCache, tmp_path: Path
 ) -> None:
     before = left_behind(cache)
-    took = []
-    for number in range(3):
+    took, usual = [], []
+    for number in range(4):
         publisher: Any = cache.publish(tmp_path / "state", interval=0.001)
         saving, go_on = threading.Event(), threading.Event()
 
@@ -287,10 +291,11 @@ def test_ctrl_c_ends_the_close_of_a_publisher_that_saves_for_long(
         publisher._save = save
         tell(cache, T("orders", [P(0, 1 + number % 2, 10 + number)]))
         assert saving.wait(LONG)
+        usual.append(interrupted_after(lambda: time.sleep(LONG)))
         took.append(interrupted_after(publisher.close))
         go_on.set()
         publisher.close()  # what was interrupted can be done again, and gives the path back
-    assert min(took) < 0.1, took  # the soonest, as above
+    assert sorted(took)[1] < 0.1 + 2 * max(usual), (took, usual)  # as check_interrupts() does
     end = time.monotonic() + LONG
     while left_behind(cache) != before:  # its thread ends by itself
         assert time.monotonic() < end

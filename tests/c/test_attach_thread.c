@@ -69,7 +69,7 @@ static void publish(cw_t *w, const char *path, int g) {
 typedef struct job {
         rdmeta_attach_t *a;
         int n;
-        int changes; /* generations it came to see */
+        _Atomic int changes; /* generations it came to see */
 } job_t;
 
 static int generation(rdmeta_reader_t *r, int64_t t) {
@@ -123,7 +123,7 @@ static void *read_on(void *opaque) {
                 t = atomic_load(&clock_us);
                 g = generation(r, t);
                 CHECK(g >= last);
-                job->changes += g != last;
+                atomic_fetch_add(&job->changes, g != last);
                 last = g;
                 check_inside(r, t, &rng, last);
                 if (test_below(&rng, 64) == 0) {
@@ -146,6 +146,16 @@ static void *read_on(void *opaque) {
         return NULL;
 }
 
+/* Also the slowest. */
+static int all_saw_changes(job_t *jobs) {
+        int i;
+
+        for (i = 0; i < READERS; i++)
+                if (atomic_load(&jobs[i].changes) < 2)
+                        return 0;
+        return 1;
+}
+
 static void run(int32_t flags) {
         const char *path = iw_path("fast");
         pthread_t threads[READERS];
@@ -160,19 +170,18 @@ static void run(int32_t flags) {
         publish(&w, path, 1);
         CHECK(!rdmeta_attach_new(path, flags, 1, w.now, &a));
         for (i = 0; i < READERS; i++) {
-                jobs[i] = (job_t){a, i, 0};
+                jobs[i].a = a;
+                jobs[i].n = i;
+                atomic_init(&jobs[i].changes, 0);
                 CHECK(!pthread_create(&threads[i], NULL, read_on, &jobs[i]));
         }
-        for (g = 2; g < GENERATIONS; g++) {
+        for (g = 2; g < GENERATIONS || !all_saw_changes(jobs); g++) {
                 publish(&w, path, g);
                 atomic_fetch_add(&clock_us, 2);
         }
-        usleep(50000); /* so that the slowest came to see something */
         atomic_store(&over, 1);
-        for (i = 0; i < READERS; i++) {
+        for (i = 0; i < READERS; i++)
                 CHECK(!pthread_join(threads[i], NULL));
-                CHECK(jobs[i].changes > 1);
-        }
         rdmeta_attach_destroy(a);
         cw_destroy(&w);
 }

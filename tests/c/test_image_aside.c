@@ -1,5 +1,5 @@
-/* What a save that is killed leaves aside, seen in the moment before the file
- * takes its place: rename() is this file's. */
+/* What a save that is killed leaves aside, seen in the moments before the file
+ * gets a name and takes its place: linkat() and rename() are this file's. */
 #include "image_world.h"
 
 #include <dirent.h>
@@ -19,6 +19,15 @@ int rename(const char *from, const char *to) {
         if (before)
                 before(from);
         return (int)syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0);
+}
+
+static void (*unnamed)(const char *file);
+
+int linkat(int from_dir, const char *from, int to_dir, const char *to,
+           int flags) {
+        if (unnamed)
+                unnamed(from);
+        return (int)syscall(SYS_linkat, from_dir, from, to_dir, to, flags);
 }
 
 /* 1: nobody has it. */
@@ -56,6 +65,39 @@ static void test_a_file_aside_has_the_paths_name_and_is_held(void) {
         CHECK(!rdmeta_image_save(image, path, 0));
         before = NULL;
         CHECK(is_dead(path) && iw_files() == 1);
+        rdmeta_image_unref(image);
+        cw_destroy(&w);
+}
+
+static int files, whole;
+
+static void is_alone_and_whole(const char *file) {
+        const rdmeta_time_t now = {0, 0};
+        rdmeta_image_t *image   = iw_open(file, 0, now);
+
+        CHECK(iw_files() == files);
+        CHECK(!rdmeta_image_verify(image));
+        rdmeta_image_unref(image);
+        whole++;
+}
+
+/* So who is killed while he writes leaves nothing. */
+static void test_a_file_has_no_name_until_it_is_whole(void) {
+        const char *path = iw_path("unnamed");
+        rdmeta_image_t *image;
+        cw_t w;
+
+        cw_init(&w, NULL);
+        iw_fill(&w);
+        image   = iw_image(&w);
+        files   = iw_files();
+        unnamed = is_alone_and_whole;
+        CHECK(!rdmeta_image_save(image, path, 0));
+        unnamed = NULL;
+        if (!whole)
+                fprintf(stderr, "  skipped: files without a name are refused "
+                                "here\n");
+        CHECK(iw_files() == files + 1);
         rdmeta_image_unref(image);
         cw_destroy(&w);
 }
@@ -119,6 +161,7 @@ static void test_the_longest_names_can_be_saved(void) {
 int main(void) {
         test_begin(60);
         RUN(test_a_file_aside_has_the_paths_name_and_is_held);
+        RUN(test_a_file_has_no_name_until_it_is_whole);
         RUN(test_what_who_was_killed_leaves_is_held_by_nobody);
         RUN(test_the_longest_names_can_be_saved);
         return 0;

@@ -73,7 +73,7 @@ def test_a_listener_that_never_answers_ends_the_connection_at_the_deadline() -> 
 
     with listening(serve) as address:
         with pytest.raises(RequestTimedOutError):
-            connect(address, 0.1)
+            connect(address, 0.5)
         assert gone.wait(20), "the socket was left open"
 
 
