@@ -30,6 +30,18 @@ class Job:
     runs: int = 1
 
 
+def ratio_of(values: Sequence[float], references: Sequence[float]) -> float | None:
+    """The median of each pair's own ratio, or that of the medians where they are no pairs.
+
+    None where nothing is left to divide by: a reference may be a difference of two amounts.
+    """
+    pairs = list(zip(values, references, strict=False))
+    if len(values) != len(references):
+        pairs = [(statistics.median(values), statistics.median(references))]
+    ratios = [value / reference for value, reference in pairs if reference > 0]
+    return statistics.median(ratios) if ratios else None
+
+
 @dataclass(frozen=True)
 class Goal:
     """`value <= factor * reference + plus`, in the unit of the value."""
@@ -71,20 +83,19 @@ class Figure:
         """
         values, references = self.value(runs), self.reference(runs)
         value, reference = statistics.median(values), statistics.median(references)
-        ratio = value / reference
-        if len(values) == len(references):
-            ratio = statistics.median(v / r for v, r in zip(values, references, strict=True))
+        ratio = ratio_of(values, references)
         limit = None if self.goal is None else self.goal.limit(reference)
         ok: bool | None = None
         if judged and self.goal is not None and limit is not None:
-            by_ratio = self.goal.factor and not self.goal.plus
-            ok = ratio <= self.goal.factor if by_ratio else value <= limit
+            ok = value <= limit
+            if self.goal.factor and not self.goal.plus:
+                ok = ratio is not None and ratio <= self.goal.factor
         return {
             "name": self.name,
             "unit": self.unit,
             "value": round(value, 3),
             "reference": round(reference, 3),
-            "ratio": round(ratio, 3),
+            "ratio": None if ratio is None else round(ratio, 3),
             "goal": None if limit is None else round(limit, 3),
             "ok": ok,
             "rule": None if self.goal is None else self.goal.text(self.unit),

@@ -29,7 +29,10 @@ def run_once(job: Job, turn: int) -> Run:
     """One process of a job; returns the object that it printed."""
     arguments = [argument.replace("{seed}", str(1 + turn)) for argument in job.arguments]
     if job.program == "startup":
-        return {**startup.measure(int(arguments[0]))}
+        try:
+            return {**startup.measure(int(arguments[0]))}
+        except subprocess.CalledProcessError as error:
+            raise MeasureError(str(error)) from error
     command = [str(build.OUT / job.program), *arguments]
     if job.program in ("leader", "live"):
         command = [sys.executable, "-m", f"bench.{job.program}", *arguments]
@@ -42,16 +45,23 @@ def run_once(job: Job, turn: int) -> Run:
         raise MeasureError(f"{' '.join(command)}: not done after {limit} s") from error
     if done.returncode:
         raise MeasureError(f"{' '.join(command)}: {done.stderr.strip() or done.returncode}")
-    run: Run = json.loads(done.stdout)
+    try:
+        run: Run = json.loads(done.stdout)
+    except ValueError as error:
+        raise MeasureError(f"{' '.join(command)}: {error}") from error
     return run
 
 
-def run_jobs(figures: Sequence[Figure], console: Console) -> dict[Job, list[Run]]:
-    """Every job that the figures need, once each; turn by turn, so that no job has all the luck."""
+def run_jobs(figures: Sequence[Figure], console: Console) -> tuple[dict[Job, list[Run]], list[str]]:
+    """Every job that the figures need, once each; turn by turn, so that no job has all the luck.
+
+    What the jobs said, but for those that failed; and why those did.
+    """
     jobs = list(dict.fromkeys(figure.job for figure in figures))
     turns = [(turn, job) for turn in range(max(job.runs for job in jobs)) for job in jobs]
     turns = [(turn, job) for turn, job in turns if turn < job.runs]
     out: dict[Job, list[Run]] = {job: [] for job in jobs}
+    failed: list[str] = []
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -62,9 +72,14 @@ def run_jobs(figures: Sequence[Figure], console: Console) -> dict[Job, list[Run]
         task = progress.add_task("", total=len(turns))
         for turn, job in turns:
             progress.update(task, description=f"{job.program} {job.arguments[0]}")
-            out[job].append(run_once(job, turn))
+            if job in out:
+                try:
+                    out[job].append(run_once(job, turn))
+                except MeasureError as error:
+                    failed.append(str(error))
+                    del out[job]
             progress.advance(task)
-    return out
+    return out, failed
 
 
 def number(value: object) -> str:
@@ -106,7 +121,9 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument(
-        "--quick", action="store_true", help="tiny sizes: shows that it runs, measures nothing"
+        "--quick",
+        action="store_true",
+        help="tiny sizes, into build/bench/quick: shows that it runs, measures nothing",
     )
     parser.add_argument(
         "--only",
@@ -120,10 +137,19 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--churn-minutes", type=float, help="how long memory is churned; 60: what an hour leaves"
     )
-    parser.add_argument(
-        "--json", type=Path, default=results.RESULTS, metavar="PATH", help="where results go"
+    parser.add_argument("--json", type=Path, metavar="PATH", help="results are merged into it")
+    args = parser.parse_args(argv)
+    args.json = args.json or (
+        build.OUT / "quick" / "results.json" if args.quick else results.RESULTS
     )
-    return parser.parse_args(argv)
+    return args
+
+
+def known(scale: Scale, old: Sequence[results.Row]) -> list[str]:
+    """The names of all figures: of this run, of one at full size, and however long was churned."""
+    figures = [*all_figures(scale), *all_figures(Scale())]
+    churned = [row["name"] for row in old if row.get("group") == "churn"]
+    return list(dict.fromkeys([*(figure.name for figure in figures), *churned]))
 
 
 def select(figures: Sequence[Figure], only: Sequence[str] | None) -> list[Figure]:
@@ -136,7 +162,7 @@ def select(figures: Sequence[Figure], only: Sequence[str] | None) -> list[Figure
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """0: measured, whether goals are met or not; 2: could not measure."""
+    """0: measured, whether goals are met or not; 2: could not measure, or not all of it."""
     args = arguments(argv)
     console = Console() if sys.stdout.isatty() else Console(width=140)
     scale = QUICK if args.quick else Scale()
@@ -154,13 +180,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         console.print("building the benches", highlight=False)
         build.c_benches()
-        runs = run_jobs(figures, console)
-    except (build.BuildError, MeasureError) as error:
+    except build.BuildError as error:
         console.print(str(error), style="red", markup=False, highlight=False)
         return 2
-    rows = [figure.result(runs[figure.job], scale.judged) for figure in figures]
-    known = [figure.name for figure in all_figures(scale)]
-    results.write(args.json, results.signed(rows, "bench", host), "bench", known)
+    runs, failed = run_jobs(figures, console)
+    for reason in failed:
+        console.print(f"not measured: {reason}", style="red", markup=False, highlight=False)
+    rows = [
+        figure.result(runs[figure.job], scale.judged) for figure in figures if figure.job in runs
+    ]
+    if not rows:
+        return 2
+    args.json.parent.mkdir(parents=True, exist_ok=True)
+    names = known(scale, results.load(args.json))
+    results.write(args.json, results.signed(rows, "bench", host), "bench", names)
     beside = args.json.with_suffix(".machine.json")
     beside.write_text(json.dumps(host, indent=1) + "\n", encoding="utf-8")
     console.print(table(rows))
@@ -174,4 +207,4 @@ def main(argv: Sequence[str] | None = None) -> int:
     for key, value in host.items():
         console.print(f"{key}: {value}", highlight=False, markup=False)
     console.print(f"written: {args.json}, {beside}", highlight=False, markup=False)
-    return 0
+    return 2 if failed else 0

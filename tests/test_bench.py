@@ -6,13 +6,17 @@ import json
 import math
 import subprocess
 import sys
+from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 import pytest
+from rich.console import Console
 
+from bench import build, run
 from bench.build import ROOT
 from bench.figures import QUICK, Figure, Goal, Job, Scale, all_figures, series
-from bench.results import merge
+from bench.results import RESULTS, merge
 from bench.run import main, select
 
 KEYS = {"name", "unit", "value", "reference", "ratio", "goal", "ok"}
@@ -75,6 +79,69 @@ def test_samples_of_several_processes_are_pooled() -> None:
     assert (row["value"], row["best"], row["worst"], row["samples"]) == (3.0, 1.0, 5.0, 3)
     assert row["goal"] is None
     assert row["ok"] is None
+
+
+def test_a_reference_of_nothing_gives_no_ratio_and_meets_no_goal_in_it() -> None:
+    run = {"a": [1.0, 9.0], "b": [-1.0, 3.0]}
+    row = figure(Goal(factor=3)).result([run], judged=True)
+    assert (row["ratio"], row["ok"]) == (3.0, True)
+    row = figure(Goal(factor=3)).result([{"a": [1.0], "b": [0.0]}], judged=True)
+    assert (row["ratio"], row["ok"]) == (None, False)
+    assert run_table([row])
+
+
+def run_table(rows: list[dict[str, object]]) -> str:
+    """What a person reads."""
+    console = Console(width=140)
+    with console.capture() as said:
+        console.print(run.table(rows))
+    return said.get()
+
+
+@pytest.fixture
+def luck(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No program is run: `leader` fails, and all others say the same."""
+
+    def run_once(job: Job, _turn: int) -> dict[str, Any]:
+        if job.program == "leader":
+            raise run.MeasureError("leader: out of luck")
+        return defaultdict(lambda: [2.0, 2.0])
+
+    monkeypatch.setattr(run, "run_once", run_once)
+    monkeypatch.setattr(build, "c_benches", lambda: None)
+
+
+@pytest.mark.usefixtures("luck")
+def test_a_program_that_fails_is_told_and_loses_no_other(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "r.json"
+    only = ["--only", "python", "--only", "lookup", "--json", str(path)]
+    assert main(["--quick", *only]) == 2
+    assert "not measured: leader: out of luck" in capsys.readouterr().out
+    groups = {row["group"] for row in json.loads(path.read_text())}
+    assert "lookup" in groups
+    assert "python" not in groups
+    path.unlink()
+    assert main(["--quick", "--only", "python", "--json", str(path)]) == 2
+    assert not path.exists()
+
+
+@pytest.mark.usefixtures("luck")
+@pytest.mark.parametrize("how", [["--quick"], ["--churn-minutes", "60"], []])
+def test_a_run_at_another_scale_loses_no_figure(how: list[str], tmp_path: Path) -> None:
+    path = tmp_path / "r.json"
+    hour = "memory after churn by RSS, ids <= 32767, 1 M partitions, 3600 s of it"
+    names = {figure.name for figure in all_figures(Scale())} | {hour}
+    old = [row(name, 1, "bench") | {"group": "churn"} for name in names]
+    path.write_text(json.dumps(old))
+    assert main([*how, "--only", "lookup", "--json", str(path)]) == 0
+    assert {row["name"] for row in json.loads(path.read_text())} >= names
+
+
+def test_a_quick_run_goes_beside_the_results_unless_told_where() -> None:
+    assert RESULTS not in (run.arguments(["--quick"]).json, None)
+    assert run.arguments([]).json == RESULTS
 
 
 def test_only_takes_groups_and_parts_of_names() -> None:

@@ -20,7 +20,17 @@ from bench import build, machine
 from bench.peers import figures, report
 from bench.peers.figures import COLD, HOT, QUICK, RANDOM, Line, Scale, known, lead, planned
 from bench.peers.peers import PEERS, Limits, Missing, Peer, complaint, debian
-from bench.peers.run import MeasureError, State, served, work, workload
+from bench.peers.run import (
+    README,
+    REPORT,
+    MeasureError,
+    State,
+    arguments,
+    served,
+    work,
+    workload,
+)
+from bench.results import RESULTS
 
 KEYS = {"name", "unit", "value", "reference", "ratio", "goal", "ok", "run", "machine", "version"}
 MINE = {"name": "C leader lookup", "run": "bench", "value": 1.0}
@@ -142,6 +152,12 @@ def test_a_ratio_is_of_the_turns_own_and_a_goal_is_judged_by_it() -> None:
     assert figures.row(RANDOM, LIBRDKAFKA, 1_000, found, judged=True)["ok"] is False  # type: ignore[index]
 
 
+def test_what_costs_nothing_here_gives_no_ratio() -> None:
+    row = figures.row(RANDOM, LIBRDKAFKA, 1_000, runs([[0.0]], [[1.0]]), judged=True)
+    assert row is not None
+    assert (row["ratio"], row["ok"], report.times(row)) == (None, False, "")
+
+
 def test_what_nobody_measured_is_no_row() -> None:
     assert figures.row(RANDOM, LIBRDKAFKA, 1_000, {}, judged=True) is None
 
@@ -187,6 +203,29 @@ class Broken(Peer):
 def test_a_worker_that_fails_makes_its_peer_missing_with_its_last_words(tmp_path: Path) -> None:
     with pytest.raises(Missing, match="stopped at 10 topics: out of luck"):
         work(Broken(), 10, tmp_path, Limits(1, 1, 0), "")
+
+
+@pytest.mark.parametrize(
+    ("said", "why"), [("no JSON", "stopped at 10 topics"), ("{}", "which leaders it found")]
+)
+def test_a_worker_that_says_nothing_of_use_makes_its_peer_missing(
+    said: str, why: str, tmp_path: Path
+) -> None:
+    class Odd(Broken):
+        def command(self, mode: str, work: Path, limits: Limits, bootstrap: str) -> list[str]:
+            return [sys.executable, "-c", f"print({said!r})"]
+
+    with pytest.raises(Missing, match=why):
+        work(Odd(), 10, tmp_path, Limits(1, 1, 0), "")
+
+
+@pytest.mark.parametrize("part", [["--quick"], ["--only", "go"]])
+def test_a_part_of_a_run_does_not_take_the_place_of_a_whole_one(part: list[str]) -> None:
+    whole, args = arguments([]), arguments(part)
+    assert (whole.json, whole.html, whole.readme) == (RESULTS, REPORT, README)
+    assert args.json.parent == args.html.parent == build.OUT / "peers"
+    assert args.readme is None
+    assert arguments([*part, "--json", "here"]).json == Path("here")
 
 
 def test_a_peer_that_goes_takes_its_samples_with_it_and_ours_ends_the_run() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bench.figures import PER_TOPIC, count
+from bench.figure import PER_TOPIC, count, ratio_of
 from bench.results import Row
 
 Run = dict[str, Any]
@@ -168,8 +168,9 @@ def row(figure: Figure, line: Line, topics: int, runs: Runs, judged: bool) -> Ro
         return None
     samples = [sample for turn in turns for sample in turn]
     values = [sample for turn in references for sample in turn]
-    pairs = zip(turns, references, strict=False)
-    ratio = statistics.median(statistics.median(a) / statistics.median(b) for a, b in pairs)
+    pairs = list(zip(turns, references, strict=False))
+    medians = ([statistics.median(turn) for turn in side] for side in zip(*pairs, strict=True))
+    ratio = ratio_of(*medians)
     goal = lead(figure, line, topics)
     reference = statistics.median(values)
     return {
@@ -177,9 +178,9 @@ def row(figure: Figure, line: Line, topics: int, runs: Runs, judged: bool) -> Ro
         "unit": figure.unit,
         "value": round(statistics.median(samples), 3),
         "reference": round(reference, 3),
-        "ratio": round(ratio, 3),
+        "ratio": None if ratio is None else round(ratio, 3),
         "goal": None if goal is None else round(goal * reference, 3),
-        "ok": ratio >= goal if judged and goal is not None else None,
+        "ok": ratio is not None and ratio >= goal if judged and goal is not None else None,
         "rule": None if goal is None else f">= {goal:g} x {ours.label}",
         "reference_name": ours.label,
         "best": round(min(samples), 3),

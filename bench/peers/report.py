@@ -67,7 +67,7 @@ def spread(row: Row) -> str:
 
 def times(row: Row) -> str:
     """How many times ours it is; nothing for ours."""
-    if row["label"] == row["reference_name"]:
+    if row["label"] == row["reference_name"] or row["ratio"] is None:
         return ""
     return f"\N{MULTIPLICATION SIGN}{plain(float(row['ratio']))}"
 

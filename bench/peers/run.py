@@ -104,7 +104,12 @@ def work(peer: Peer, topics: int, directory: Path, limits: Limits, bootstrap: st
         if done.returncode:
             words = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
             raise Missing(f"stopped at {topics} topics: {words[-1][:300]}")
-        out |= json.loads(done.stdout)
+        try:
+            out |= json.loads(done.stdout)
+        except ValueError as error:
+            raise Missing(f"stopped at {topics} topics: {error}") from error
+    if "sum" not in out:
+        raise Missing(f"did not say which leaders it found of {topics} topics")
     return out
 
 
@@ -178,7 +183,13 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         action="store_true",
         help="tiny sizes, into build/bench/peers: shows that it runs, measures nothing",
     )
-    parser.add_argument("--only", metavar="PEER", action="append", help="ours and this one; again")
+    parser.add_argument(
+        "--only",
+        metavar="PEER",
+        action="append",
+        choices=[peer.name for peer in PEERS],
+        help="ours and this one, into build/bench/peers; may be repeated",
+    )
     parser.add_argument("--no-install", action="store_true", help="only what is here already")
     parser.add_argument("--turns", type=int, help="processes of each peer and size")
     parser.add_argument("--json", type=Path, metavar="PATH", help="results are merged into it")
@@ -186,12 +197,13 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--readme", type=Path, metavar="PATH", help="the table is put into it")
     parser.add_argument("--again", action="store_true", help="page and table of the last run")
     args = parser.parse_args(argv)
-    quick = build.OUT / "peers"
-    if args.quick:
-        quick.mkdir(parents=True, exist_ok=True)
-    args.json = args.json or (quick / "results.json" if args.quick else results.RESULTS)
-    args.html = args.html or (quick / "report.html" if args.quick else REPORT)
-    args.readme = args.readme or (None if args.quick else README)
+    # What is published is one whole run: a part of one does not take its place.
+    part, aside = bool(args.quick or args.only), build.OUT / "peers"
+    if part:
+        aside.mkdir(parents=True, exist_ok=True)
+    args.json = args.json or (aside / "results.json" if part else results.RESULTS)
+    args.html = args.html or (aside / "report.html" if part else REPORT)
+    args.readme = args.readme or (None if part else README)
     return args
 
 
