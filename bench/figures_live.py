@@ -5,6 +5,7 @@ A goal is the project's own: what a row is held to by each run.
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterable
 
 from bench.figure import PER_TOPIC, Figure, Goal, Job, Samples, Scale, count, number, series
@@ -113,7 +114,7 @@ def _images(scale: Scale) -> Iterable[Figure]:
     what = f"{count(topics * PER_TOPIC)} partitions"
     queries = max(1000, scale.queries // 8)
     taken = _c("image", scale, topics, queries)
-    mapped = _c("mapped", scale, topics, queries, "/tmp")
+    mapped = _c("mapped", scale, topics, queries, tempfile.gettempdir())
     yield Figure(
         "image",
         f"image() of {what}",
@@ -145,7 +146,7 @@ def _images(scale: Scale) -> Iterable[Figure]:
         Goal(plus=64),
     )
     topics = scale.python
-    job = _c("mapped", scale, topics, scale.queries, "/tmp")
+    job = _c("mapped", scale, topics, scale.queries, tempfile.gettempdir())
     for title, key, goal in (
         ("attached", "attached", Goal(factor=1.2)),
         ("opened", "opened", None),

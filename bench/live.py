@@ -75,7 +75,8 @@ def time_empty(partitions: Sequence[int]) -> float:
 
 
 def measure_handle(topics: int, queries: int, rounds: int, seed: int) -> Samples:
-    """Handles of eight topics, by turns with the no-op methods."""
+    """By turns with the no-op methods: in Python a handle of one topic, another each round; in
+    Cython those of eight."""
     chance = random.Random(seed)
     cache = filled(topics, seed)
     noop, nogil = build.extension("_noop"), build.extension("_nogil")

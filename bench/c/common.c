@@ -310,10 +310,13 @@ void bench_print_samples(const bench_samples_t *s) {
         printf("]");
 }
 
-void bench_print_end(void) {
-        const double wall = bench_wall_ns() - started_wall;
-        const double cpu  = bench_now_ns() - started_cpu;
-
-        bench_print_number("off_cpu", cpu < wall ? 1 - cpu / wall : 0);
+void bench_print_end_of(double wall_ns, double cpu_ns) {
+        bench_print_number("off_cpu",
+                           cpu_ns < wall_ns ? 1 - cpu_ns / wall_ns : 0);
         printf("}\n");
+}
+
+void bench_print_end(void) {
+        bench_print_end_of(bench_wall_ns() - started_wall,
+                           bench_now_ns() - started_cpu);
 }

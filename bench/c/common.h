@@ -87,7 +87,9 @@ double bench_memory(const char *what);
 void bench_print_begin(const char *bench);
 void bench_print_number(const char *name, double value);
 void bench_print_samples(const bench_samples_t *s);
-/* off_cpu, and the end. */
+/* off_cpu of this thread since bench_start(), and the end. */
 void bench_print_end(void);
+/* The same where the time was that of others. */
+void bench_print_end_of(double wall_ns, double cpu_ns);
 
 #endif

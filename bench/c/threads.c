@@ -19,7 +19,7 @@ typedef struct worker {
         size_t n;
         int core;
         pthread_barrier_t *start;
-        double begin, end;
+        double begin, end, cpu;
         int64_t sum, want;
 } worker_t;
 
@@ -32,13 +32,18 @@ static void *worker_main(void *arg) {
         bench_pin(w->core);
         for (again = 0; again < 2; again++) { /* the first warms up */
                 pthread_barrier_wait(w->start);
+                w->cpu   = bench_now_ns();
                 w->begin = bench_wall_ns();
                 sum      = bench_ask(w->reader, w->queries, w->n, mono_us);
                 w->end   = bench_wall_ns();
+                w->cpu   = bench_now_ns() - w->cpu;
                 w->sum   = sum;
         }
         return NULL;
 }
+
+/* Of all workers that were timed. */
+static double wall_ns, cpu_ns;
 
 /* Nanoseconds on the wall for each lookup of `n` threads. */
 static double together(worker_t *workers, int n) {
@@ -64,6 +69,8 @@ static double together(worker_t *workers, int n) {
                         bench_die("the cache's leaders are not the model's");
                 begin = workers[i].begin < begin ? workers[i].begin : begin;
                 end   = workers[i].end > end ? workers[i].end : end;
+                wall_ns += workers[i].end - workers[i].begin;
+                cpu_ns += workers[i].cpu;
         }
         return (end - begin) / (double)((size_t)n * workers[0].n);
 }
@@ -115,7 +122,7 @@ int main(int argc, char **argv) {
         bench_print_number("cores", bench_cores());
         bench_print_samples(&one);
         bench_print_samples(&two);
-        bench_print_end();
+        bench_print_end_of(wall_ns, cpu_ns);
         for (i = 0; i < THREADS; i++)
                 rdmeta_reader_destroy(workers[i].reader);
         rdmeta_cache_unref(cache);
