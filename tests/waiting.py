@@ -80,6 +80,14 @@ def soon(subject: MetadataCache | Attached, act: Callable[[], object]) -> Iterat
         done.result()
 
 
+def becomes(what: Callable[[], object], wanted: object) -> bool:
+    """Whether it gets to be that: a publisher has files open for moments of its own."""
+    end = time.monotonic() + LONG / 2
+    while what() != wanted and time.monotonic() < end:
+        time.sleep(0.001)
+    return bool(what() == wanted)
+
+
 def interrupted_after(
     wait: Callable[[], object], subject: MetadataCache | Attached | None = None
 ) -> float:
