@@ -238,6 +238,12 @@ def test_a_peer_that_goes_takes_its_samples_with_it_and_ours_ends_the_run() -> N
         state.drop(PEERS[0], "no compiler")
 
 
+def test_how_busy_it_was_is_that_of_the_worst_size() -> None:
+    runs = {("rdmeta", 10): [{"off_cpu": 0.5}, {}], ("rdmeta", 100): [{}], ("go", 10): [{}]}
+    assert State(runs=runs).off_cpu("rdmeta") == 0.5
+    assert State(runs=runs).off_cpu("go") == 0.0
+
+
 def test_a_reason_is_the_line_with_the_error_without_colours_and_addresses() -> None:
     said = "\x1b[1mhello\x1b[m\n[\x1b[31mERROR\x1b[m] no https://registry.example/x here\n"
     assert complaint(said) == "[ERROR] no <address> here"

@@ -45,6 +45,11 @@ class State:
     missing: dict[str, str] = field(default_factory=dict)
     runs: dict[tuple[str, int], list[Run]] = field(default_factory=dict)
 
+    def off_cpu(self, peer: str) -> float:
+        """The part of its time that a peer's worker did not run, at most, at any size."""
+        of = [run for (name, _), runs in self.runs.items() if name == peer for run in runs]
+        return max((float(run.get("off_cpu", 0)) for run in of), default=0.0)
+
     def drop(self, peer: Peer, reason: str) -> None:
         """Go on without a peer; without ours there is nothing to go on for."""
         if peer.name.startswith("rdmeta"):
@@ -254,16 +259,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     runtimes = {
         name: runs[0]["runtime"] for (name, _), runs in state.runs.items() if "runtime" in runs[0]
     }
-    busy = {
-        name: max(run.get("off_cpu", 0.0) for run in runs) for (name, _), runs in state.runs.items()
-    }
     about = {
         "machine": host,
         "versions": state.versions,
         "runtimes": runtimes,
         "missing": state.missing,
         "quick": args.quick,
-        "off_cpu": round(busy["rdmeta"], 3),
+        "off_cpu": round(state.off_cpu("rdmeta"), 3),
     }
     about_file(args.json).write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
     publish(args, console)
