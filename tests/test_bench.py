@@ -47,6 +47,14 @@ def test_a_quick_run_writes_every_figure_and_judges_none(tmp_path: Path) -> None
     assert machine["cores"] >= 1
 
 
+def test_comparing_where_nothing_was_saved_is_no_error(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "pytest", "-q", "--collect-only", "bench/test_lookups.py"]
+    command += ["--benchmark-compare", f"--benchmark-storage={tmp_path}", "-p", "no:cacheprovider"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "test_leader" in done.stdout
+
+
 def test_names_of_figures_are_distinct() -> None:
     names = [figure.name for figure in all_figures(Scale())]
     assert len(set(names)) == len(names)
