@@ -239,6 +239,7 @@ def test_a_peer_that_goes_takes_its_samples_with_it_and_ours_ends_the_run() -> N
 
 
 def test_how_busy_it_was_is_that_of_the_worst_size() -> None:
+    runs: dict[tuple[str, int], list[Any]]
     runs = {("rdmeta", 10): [{"off_cpu": 0.5}, {}], ("rdmeta", 100): [{}], ("go", 10): [{}]}
     assert State(runs=runs).off_cpu("rdmeta") == 0.5
     assert State(runs=runs).off_cpu("go") == 0.0
