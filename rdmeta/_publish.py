@@ -7,6 +7,7 @@ module stands below it.
 from __future__ import annotations
 
 import atexit
+import errno
 import fcntl
 import os
 import re
@@ -75,6 +76,15 @@ def leftovers(path: str) -> list[bytes]:
     return [os.path.join(directory, each) for each in os.listdir(directory) if aside(each)]
 
 
+def place_of(path: str) -> tuple[int, int] | None:
+    """Which file lies there, None for none."""
+    try:
+        found = os.stat(path, follow_symlinks=False)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 def remove_dead(path: bytes) -> None:
     """Remove a file aside, unless it has an owner: a save holds a lock on it to its end.
 
@@ -111,11 +121,12 @@ class Publisher:
 
     A daemon thread waits for changes and saves an image, `interval` seconds apart at least: what
     changes meanwhile goes into the next. An answer that changed nothing is published within a
-    second, as it makes everything younger. When the file cannot be written, that is tried again;
-    `error` says so meanwhile. One publisher at a time may have a path, on the whole host: that is
-    held by a lock on the file `path`.lock. What an earlier one that was killed has left aside is
-    removed. What is not closed when the interpreter exits is then, unless it is killed. In the
-    child of a fork there is no thread, and close() does nothing.
+    second, as it makes everything younger. A file that was removed, or in whose place another lies,
+    is put back within a second, too. When it cannot be written, that is tried again; `error` says
+    so meanwhile. One publisher at a time may have a path, on the whole host: that is held by a lock
+    on the file `path`.lock. What an earlier one that was killed has left aside is removed. What
+    is not closed when the interpreter exits is then, unless it is killed. In the child of a fork
+    there is no thread, and close() does nothing.
     """
 
     def __init__(self, cache: Cache, path: str | bytes | os.PathLike[Any], interval: float) -> None:
@@ -124,13 +135,17 @@ class Publisher:
         if not 0 <= interval <= threading.TIMEOUT_MAX:
             raise ValueError(f"interval must be seconds >= 0, not {interval!r}")
         self.path = os.path.abspath(os.fsdecode(path))
-        self.interval = interval
+        # Before anything is left beside it.
+        if os.path.isdir(self.path) and not os.path.islink(self.path):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), self.path)
+        self.interval = float(interval)  # locks wait for no other Real
         self.error: Exception | None = None
         self._cache = weakref.ref(cache)
         self._pid = os.getpid()
         self._ended = threading.Event()
         self._closed = False
         self._saved = (-1, -1)
+        self._place: tuple[int, int] | None = None
         self._claim = Claim(self.path)
         try:
             with suppress(OSError):  # of a directory that can be written to, and not listed
@@ -186,19 +201,19 @@ class Publisher:
         self._claim.close()
         atexit.unregister(self.close)
 
-    def _save(self, cache: Cache) -> None:
+    def _save(self, cache: Cache, anew: bool = False) -> None:
         """Save what the cache says, unless the file says so already. OSError, Error."""
         applied = cache.stats()["applies"]
         image = cache.image()
-        if (image.version, applied) != self._saved:
+        if anew or (image.version, applied) != self._saved:
             image.save(self.path)
-            self._saved = image.version, applied
+            self._saved, self._place = (image.version, applied), place_of(self.path)
         self.error = None
 
-    def _try(self, cache: Cache) -> None:
+    def _try(self, cache: Cache, anew: bool = False) -> None:
         """_save(), and what went wrong in `error`."""
         try:
-            self._save(cache)
+            self._save(cache, anew)
         except Exception as error:  # also of a clock that the cache was given
             self.error = error
 
@@ -221,7 +236,7 @@ class Publisher:
             saves = changed is not None or self.error or time.monotonic() - looked >= _LOOK_S
             if saves:
                 looked = time.monotonic()
-                self._try(cache)
+                self._try(cache, place_of(self.path) != self._place)
             del cache  # it may be the last that holds it
             if saves:
                 self._ended.wait(_RETRY_S if self.error else self.interval)

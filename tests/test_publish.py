@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -434,6 +435,46 @@ def test_a_publisher_is_of_one_path_and_interval(tmp_path: Path) -> None:
         cache.publish(tmp_path / "state", interval=float("inf"))
     with pytest.raises(TypeError, match="interval must be seconds"):
         cache.publish(tmp_path / "state", "x")
+
+
+@pytest.mark.parametrize("interval", [Fraction(1, 1000), 0, True])
+def test_an_interval_of_any_real_number_is_waited_for(tmp_path: Path, interval: Any) -> None:
+    cache = MetadataCache()
+    with cache.publish(tmp_path / "state", interval) as publisher:
+        for version in (1, 2, 3):  # it waits between the first and the next
+            told(cache, 1 + version % 2, version)
+            until(lambda version=version: publisher.version == version)
+
+
+def remove(path: Path) -> None:
+    path.unlink()
+
+
+def replace(path: Path) -> None:
+    (path.parent / "other").write_bytes(b"no image")
+    (path.parent / "other").replace(path)
+
+
+@pytest.mark.parametrize("spoil", [remove, replace])
+def test_a_file_that_is_gone_or_another_s_is_put_back(tmp_path: Path, spoil: Any) -> None:
+    cache = MetadataCache()
+    told(cache)
+    path = tmp_path / "state"
+    with cache.publish(path) as publisher:
+        reader = attach(path, look=0.001)
+        spoil(path)
+        until(lambda: path.exists() and path.read_bytes() != b"no image")
+        assert attach(path).leader("orders", 0) == reader.leader("orders", 0) == 1
+        assert (publisher.version, publisher.error) == (1, None)
+        path.unlink()
+    assert not path.exists()  # after the end nobody puts it back
+
+
+def test_a_directory_is_not_published_to_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "state").mkdir()
+    with pytest.raises(IsADirectoryError):
+        MetadataCache().publish(tmp_path / "state")
+    assert [each.name for each in tmp_path.iterdir()] == ["state"]
 
 
 def test_a_cache_of_a_warm_start_is_published_stale(tmp_path: Path) -> None:
