@@ -124,7 +124,7 @@ cdef class Attached(Reading):
         """When the state was taken that is read now, a datetime in UTC."""
         cdef rdmeta_image_info_t info
         self.look_info(&info)
-        return EPOCH + timedelta(microseconds=info.taken_wall_us)
+        return wall_datetime(info.taken_wall_us)
 
     def image(self):
         """The state that is read now, held: it stays as it is when a new one comes."""
@@ -168,7 +168,7 @@ cdef class Attached(Reading):
         rdmeta_attach_stats(self.attach, &s)
         return {"path": self.path, "version": Version(info.version, self.session_of(&info)),
                 "session": self.session_of(&info),
-                "taken": EPOCH + timedelta(microseconds=info.taken_wall_us),
+                "taken": wall_datetime(info.taken_wall_us),
                 "topics": info.topics, "partitions": info.partitions,
                 "negatives": info.negatives, "brokers": brokers, "bytes": info.bytes,
                 "mapped": bool(info.mapped), "generations": s.generations, "looks": s.looks,

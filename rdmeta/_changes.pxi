@@ -85,7 +85,7 @@ cdef object some_ids(rdmeta_ids_t ids):
 
 cdef object change_of(const rdmeta_change_t *c, str session):
     return new_tuple(Change, (
-        c.version, text(c.cluster_id), session, EPOCH + timedelta(microseconds=c.wall_us),
+        c.version, text(c.cluster_id), session, wall_datetime(c.wall_us),
         rdmeta_source_name(c.source).decode("ascii"), some(c.source_broker),
         rdmeta_change_kind_name(c.kind).decode("ascii"), text(c.topic), topic_id_text(c.topic_id),
         some(c.partition), some(c.broker), some(c.old_leader), some(c.new_leader),

@@ -78,6 +78,9 @@ cdef enum:
 
 rdmeta_py_clock_init()
 cdef object EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+# What a datetime can say: years 1 to 9999, in microseconds since 1970.
+cdef int64_t FIRST_US = -62135596800 * 1000000
+cdef int64_t LAST_US = 253402300800 * 1000000 - 1
 cdef object new_tuple = tuple.__new__
 
 
@@ -103,6 +106,14 @@ cdef object view(object name, str what, rdmeta_str_t *out):
     out.data = PyBytes_AS_STRING(raw)
     out.len = <size_t> PyBytes_GET_SIZE(raw)
     return raw
+
+
+cdef object wall_datetime(int64_t wall_us):
+    """A wall time as a datetime in UTC; the first or last there is for one beyond them.
+
+    A file, or a clock, may say any.
+    """
+    return EPOCH + timedelta(microseconds=min(max(wall_us, FIRST_US), LAST_US))
 
 
 # ---- numbers --------------------------------------------------------------------------------

@@ -188,7 +188,7 @@ cdef class Image(Reading):
     @property
     def taken(self):
         """When it was taken, a datetime in UTC."""
-        return EPOCH + timedelta(microseconds=self.info.taken_wall_us)
+        return wall_datetime(self.info.taken_wall_us)
 
     @property
     def session(self):

@@ -327,3 +327,22 @@ def test_a_missing_cffi_is_named() -> None:
 def test_a_reader_that_is_null_is_refused() -> None:
     with pytest.raises(ValueError, match="NULL"):
         door.leaders(ffi.cast("rdmeta_reader_t *", 0), ["a"], [0])
+
+
+@pytest.mark.parametrize(("wall_us", "year"), [((1 << 63) - 1, 9999), (-(1 << 63), 1)])
+def test_a_wall_time_that_no_datetime_has_is_the_nearest_one(
+    cache: rdmeta.MetadataCache, tmp_path: Path, wall_us: int, year: int
+) -> None:
+    moment = ffi.new("rdmeta_time_t *", {"mono_us": door.now().mono_us, "wall_us": wall_us})[0]
+    since = cache.version
+    assert lib.rdmeta_cache_purge(door.cache(cache), moment) == 0
+    native = ffi.gc(lib.rdmeta_cache_image(door.cache(cache), moment), lib.rdmeta_image_unref)
+    assert lib.rdmeta_image_save(native, str(tmp_path / "image").encode(), 0) == 0
+    opened = rdmeta.Image.open(tmp_path / "image")
+    attached = rdmeta.attach(tmp_path / "image")
+    changes = [*cache.changes(since), *rdmeta.MetadataCache().image().diff(opened)]
+    assert {change.observed_at.year for change in changes} == {year}
+    for each in (opened, attached, attached.image()):
+        assert each.taken.year == year
+        assert repr(each)
+    assert attached.stats()["taken"] == opened.taken
