@@ -10,6 +10,7 @@ cdef extern from "rdmeta.h" nogil:
     ctypedef int32_t rdmeta_err_t
 
     enum:
+        RDMETA_ABI_VERSION
         RDMETA_OK
         RDMETA_NO_LEADER
         RDMETA_NOT_CACHED
@@ -44,6 +45,11 @@ cdef extern from "rdmeta.h" nogil:
         int64_t mono_us
         int64_t wall_us
 
+    ctypedef struct rdmeta_allocator_t:
+        void *(*alloc)(void *opaque, size_t size) noexcept nogil
+        void (*free)(void *opaque, void *ptr, size_t size) noexcept nogil
+        void *opaque
+
     ctypedef struct rdmeta_conf_t:
         size_t size
         int64_t max_age_us
@@ -53,6 +59,7 @@ cdef extern from "rdmeta.h" nogil:
         int64_t absent_grace_us
         size_t ring_bytes
         uint64_t seed
+        rdmeta_allocator_t allocator
 
     void rdmeta_conf_init(rdmeta_conf_t *conf)
 
@@ -349,6 +356,31 @@ cdef extern from "rdmeta.h" nogil:
                                          void (*fn)(void *opaque, uint64_t version) noexcept nogil,
                                          void *opaque)
     void rdmeta_watch_destroy(rdmeta_watch_t *watch)
+
+    enum:
+        RDMETA_SOURCE_POLL
+        RDMETA_SOURCE_HINT
+        RDMETA_SOURCE_LOG
+        RDMETA_SOURCE_EXPIRY
+        RDMETA_SOURCE_PURGE
+        RDMETA_TOPIC_ADDED
+        RDMETA_TOPIC_ABSENT
+        RDMETA_TOPIC_REMOVED
+        RDMETA_TOPIC_RECREATED
+        RDMETA_TOPIC_ERROR
+        RDMETA_PARTITIONS_ADDED
+        RDMETA_LEADER_CHANGED
+        RDMETA_ISR_CHANGED
+        RDMETA_REPLICAS_CHANGED
+        RDMETA_OFFLINE_CHANGED
+        RDMETA_BROKER_ADDED
+        RDMETA_BROKER_REMOVED
+        RDMETA_BROKER_CHANGED
+        RDMETA_CLUSTER_CHANGED
+        RDMETA_CONFIG_CHANGED
+        RDMETA_RESYNC
+        RDMETA_OBSERVED_FROM
+        RDMETA_OBSERVED_TO
 
     ctypedef struct rdmeta_change_t:
         uint64_t version

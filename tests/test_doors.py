@@ -47,6 +47,36 @@ def test_every_public_function_is_there_for_cython() -> None:
     assert declared() - set(re.findall(r"\b(rdmeta_\w+)\(", text)) == set()
 
 
+def in_headers(pattern: str) -> list[re.Match[str]]:
+    """What the public headers have, comments left out."""
+    texts = [path.read_text(encoding="utf-8") for path in sorted(INCLUDE.glob("*.h"))]
+    text = re.sub(r"/\*.*?\*/", "", "\n".join(texts), flags=re.DOTALL)
+    return list(re.finditer(pattern, text, re.DOTALL | re.MULTILINE))
+
+
+def test_every_public_constant_is_there_for_cython() -> None:
+    text = (ROOT / "rdmeta/_capi.pxd").read_text(encoding="utf-8")
+    lists = " ".join(found[1] for found in in_headers(r"^enum \{(.*?)\};"))
+    values = {found[1] for found in in_headers(r"^#define (RDMETA_\w+) [-\w]+$")}
+    constants = values | set(re.findall(r"\bRDMETA_\w+\b", lists))
+    assert {"RDMETA_LEADER_CHANGED", "RDMETA_ABI_VERSION", "RDMETA_ALLOW_STALE"} <= constants
+    assert constants - set(re.findall(r"^ +(RDMETA_\w+)$", text, re.MULTILINE)) == set()
+
+
+def test_every_member_of_a_public_struct_is_there_for_cython() -> None:
+    text = (ROOT / "rdmeta/_capi.pxd").read_text(encoding="utf-8")
+    structs = in_headers(r"^typedef struct \w+ \{(.*?)^\} (rdmeta_\w+);")
+    assert len(structs) > 20
+    missing = {}
+    for struct in structs:
+        members = set(re.findall(r"\(\*(\w+)\)\(|(\w+)(?:\[\d+\])?[,;]", struct[1]))
+        names = {a or b for a, b in members if not (a or b).startswith("reserved")}
+        told = re.search(rf"^    ctypedef struct {struct[2]}:\n((?:        .*\n)+)", text, re.M)
+        missing[struct[2]] = names - set(re.findall(r"\w+", told[1] if told else ""))
+    missing.pop("rdmeta_api_t")  # its functions are there without it
+    assert {name: lacks for name, lacks in missing.items() if lacks} == {}
+
+
 def test_the_live_table_is_of_this_version_and_as_long_as_the_list() -> None:
     table = pointer_of(_core._C_API, b"rdmeta._core._C_API")
     major, size = (ctypes.c_uint32 * 2).from_address(table)
