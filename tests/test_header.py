@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -24,6 +26,21 @@ def test_every_public_function_has_a_comment(path: Path) -> None:
 @pytest.mark.parametrize("path", HEADERS, ids=lambda path: path.name)
 def test_every_header_says_which_threads_may_call(path: Path) -> None:
     assert "Threads" in path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("path", HEADERS, ids=lambda path: path.name)
+@pytest.mark.parametrize("standard", ["c99", "c11", "c++11"])
+def test_every_header_compiles_first_and_alone_without_a_warning(path: Path, standard: str) -> None:
+    language, compiler = ("c++", "g++") if "+" in standard else ("c", "cc")
+    if shutil.which(compiler) is None:
+        pytest.skip(f"{compiler} is not installed")
+    words = ["-Wall", "-Wextra", "-pedantic", "-Werror", "-fsyntax-only", f"-I{path.parent}"]
+    command = [compiler, f"-std={standard}", *words, "-x", language, "-"]
+    source = f"#include <{path.name}>\nint nothing;\n"
+    done = subprocess.run(
+        command, input=source, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_function_without_a_comment_is_found() -> None:

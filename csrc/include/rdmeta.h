@@ -148,6 +148,10 @@ RDMETA_API void rdmeta_conf_init(rdmeta_conf_t *conf);
  * --------------------------------------------------------------------- */
 
 typedef struct rdmeta_cache rdmeta_cache_t;
+/** Who reads: rdmeta_reader.h. */
+typedef struct rdmeta_reader rdmeta_reader_t;
+/** One topic at one version: immutable, borrowed between enter and leave. */
+typedef struct rdmeta_topic rdmeta_topic_t;
 
 /**
  * A new, empty cache with one reference. Copies `conf`; NULL means defaults.

@@ -17,9 +17,6 @@ extern "C" {
 #endif
 
 typedef struct rdmeta_handle rdmeta_handle_t;
-/* Of rdmeta_reader.h. */
-typedef struct rdmeta_reader rdmeta_reader_t;
-typedef struct rdmeta_topic rdmeta_topic_t;
 
 /**
  * The handle of a name, with one more reference: the same one whenever it is

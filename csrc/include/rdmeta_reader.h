@@ -23,8 +23,6 @@
 extern "C" {
 #endif
 
-typedef struct rdmeta_reader rdmeta_reader_t;
-
 /** Take last known values for stale topics and leaderless partitions. */
 enum { RDMETA_ALLOW_STALE = 1 << 0 };
 
@@ -91,9 +89,6 @@ RDMETA_API rdmeta_err_t rdmeta_partition(rdmeta_reader_t *reader,
                                          const char *topic, size_t len,
                                          int32_t partition, int64_t mono_us,
                                          rdmeta_partition_t *out);
-
-/** One topic at one version: immutable, borrowed between enter and leave. */
-typedef struct rdmeta_topic rdmeta_topic_t;
 
 typedef struct rdmeta_topic_info {
         rdmeta_str_t name;
