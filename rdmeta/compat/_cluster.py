@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Protocol
 
 from rdmeta._core import DENIED, NO_LEADER, NOT_CACHED, STALE, WAITING, MetadataCache, Reading
 from rdmeta.compat._reading import answers, stale_topics, wait
-from rdmeta.errors import Error
+from rdmeta.errors import Error, NoBrokersError
 from rdmeta.model import ALL, Partition, Topic, topic_fault
 from rdmeta.net.address import parse_bootstrap
 
@@ -239,8 +239,9 @@ class ClusterShape:
     def request_update(self) -> Any:
         """Ask for a refresh; a future whose value is this object after the next answer.
 
-        An answer that was there before ends it not. From an image none comes: time stands still
-        there. In the child of a fork it ends with ForkedError, as nobody writes to a cache there.
+        An answer that was there before ends it not. kafka-python's fails with the error of the
+        topic, if one was asked for and has one. From an image none comes: time stands still there.
+        In the child of a fork it ends with ForkedError, as nobody writes to a cache there.
         """
         with self._lock:
             news = self._news()  # what came already is the answer to those who asked before
@@ -266,13 +267,23 @@ class ClusterShape:
             with self._lock:  # so that the watching thread does not tell of it as well
                 self.cache.apply(body, metadata.API_VERSION, asked)
                 news = self._news()
+        except NoBrokersError as error:
+            self.failed_update(self._no_brokers(metadata, error))
         except Error as error:
             self.failed_update(error)
         else:
-            self._tell(*news)
+            self._tell(*news, self._refusal(metadata))
 
     def _encode(self, metadata: Any) -> bytes:
         raise NotImplementedError
+
+    def _no_brokers(self, metadata: Any, error: NoBrokersError) -> BaseException:
+        """What an answer without brokers is to the library."""
+        raise NotImplementedError
+
+    def _refusal(self, metadata: Any = None) -> BaseException | None:
+        """What ends a request's future in place of its answer, `metadata` if it is at hand."""
+        return None
 
     def failed_update(self, exception: BaseException) -> None:
         """End the future of request_update() with an exception."""
@@ -313,11 +324,16 @@ class ClusterShape:
             self._requested = False
         return future, tuple(call for call, since in self._listeners.values() if now != since)
 
-    def _tell(self, future: Any, listeners: Iterable[Callable[[], None]]) -> None:
+    def _tell(
+        self,
+        future: Any,
+        listeners: Iterable[Callable[[], None]],
+        refusal: BaseException | None = None,
+    ) -> None:
         """Tell of an answer. Not with the lock: a listener may ask for the next."""
         self._note_denied()
         if future is not None:
-            self._end(future, None)
+            self._end(future, refusal or self._refusal())
         for call in listeners:
             try:
                 call()

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from rdmeta._core import Attached, MetadataCache
 from rdmeta.compat._cluster import ClusterShape, Named, settle, void
+from rdmeta.errors import NoBrokersError
 from rdmeta.model import TopicPartition
 
 __all__ = ["ClusterMetadata"]
@@ -58,6 +59,12 @@ class ClusterMetadata(ClusterShape):
 
     def _encode(self, metadata: Any) -> bytes:
         return bytes(metadata.encode())
+
+    def _no_brokers(self, metadata: Any, error: NoBrokersError) -> BaseException:
+        from aiokafka.errors import MetadataEmptyBrokerList
+
+        theirs: BaseException = MetadataEmptyBrokerList(metadata)
+        return theirs
 
     def _caller(self, listener: Callable[[Any], object]) -> Callable[[], None]:
         try:

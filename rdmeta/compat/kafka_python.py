@@ -6,9 +6,10 @@ import uuid
 from concurrent.futures import Future as PlainFuture
 from typing import Any, ClassVar, NamedTuple
 
-from rdmeta._core import MetadataCache
+from rdmeta._core import DENIED, INVALID, UNKNOWN_TOPIC, MetadataCache
 from rdmeta.compat._cluster import ClusterShape, Named, settle
 from rdmeta.compat._reading import answers
+from rdmeta.errors import NoBrokersError, from_code
 from rdmeta.model import TopicPartition
 
 __all__ = ["ClusterMetadata"]
@@ -31,6 +32,19 @@ try:
     LibraryBroker = MetadataResponse.MetadataResponseBroker
 except ImportError:
     Future, LibraryTopicPartition, LibraryBroker = PlainFuture, TopicPartition, _Broker
+
+# Kafka's codes for what state() says.
+_CODES = {UNKNOWN_TOPIC: 3, DENIED: 29, INVALID: 17}
+
+
+def _error(code: int, topic: str) -> BaseException:
+    """kafka-python's exception for a code, rdmeta's where it is not installed."""
+    try:
+        from kafka.errors import for_code
+    except ImportError:
+        return from_code(code, topic)
+    error: BaseException = for_code(code)(topic)
+    return error
 
 
 class ClusterMetadata(ClusterShape):
@@ -75,6 +89,22 @@ class ClusterMetadata(ClusterShape):
 
     def _encode(self, metadata: Any) -> bytes:
         return bytes(metadata.encode())
+
+    def _no_brokers(self, metadata: Any, error: NoBrokersError) -> BaseException:
+        from kafka.errors import MetadataEmptyBrokerList
+
+        theirs: BaseException = MetadataEmptyBrokerList(metadata)
+        return theirs
+
+    def _refusal(self, metadata: Any = None) -> BaseException | None:
+        """The error of the topic, if one was asked for and has one: so does kafka-python."""
+        if metadata is not None:
+            said = [(topic.error_code, topic.name) for topic in metadata.topics]
+        elif self.need_all_topic_metadata:
+            said = []
+        else:
+            said = [(_CODES.get(self.cache.state(topic), 0), topic) for topic in self._topics]
+        return _error(*said[0]) if len(said) == 1 and said[0][0] else None
 
     def brokers(self) -> list[Any]:
         """Every broker."""

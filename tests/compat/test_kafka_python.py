@@ -166,9 +166,11 @@ def test_a_failed_update_ends_the_future() -> None:
 
 
 def test_nobody_waits_when_nobody_listens_any_more() -> None:
+    before = threading.enumerate()
     ours = ClusterMetadata(MetadataCache())
     ours.add_listener(print)
-    thread = next(t for t in threading.enumerate() if t.name == "rdmeta-compat")
+    (thread,) = set(threading.enumerate()) - set(before)
+    assert thread.name == "rdmeta-compat"
     ours.close()
     thread.join(10)
     assert not thread.is_alive()

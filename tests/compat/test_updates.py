@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import os
 import threading
 import time
@@ -13,9 +14,13 @@ from typing import Any
 
 import frames
 import pytest
+from aiokafka.errors import KafkaError as AiokafkaError
+from aiokafka.protocol.metadata import MetadataResponse_v1
 from answers import feed
 from clocks import Clock
 from frames import P, T
+from kafka.cluster import ClusterMetadata as RealCluster
+from kafka.errors import KafkaError
 from kafka.protocol.metadata import MetadataResponse
 
 import rdmeta
@@ -214,3 +219,43 @@ def test_a_denial_lasts_until_a_broker_says_otherwise(shape: Any) -> None:
     assert ours.unauthorized_topics == {"secret"}
     cache.apply(frames.response(12, topics=[T("secret")]), 12, ["secret"])
     assert ours.unauthorized_topics == set()
+
+
+@pytest.mark.parametrize("code", [3, 5, 17, 29])
+def test_one_topic_s_error_ends_the_future_as_in_kafka_python(code: int) -> None:
+    body = frames.response(9, topics=[T("orders", [], error=code)])
+    errors = []
+    for each in (RealCluster(), kafka_python.ClusterMetadata(MetadataCache())):
+        future = each.set_topics(["orders"])
+        each.update_metadata(MetadataResponse.decode(body, version=9))
+        errors.append(future.exception)
+    assert errors[0] is not None
+    assert repr(errors[1]) == repr(errors[0])
+
+
+@pytest.mark.parametrize("code", [3, 17, 29])
+def test_one_topic_s_error_ends_the_future_whoever_applied_it(code: int) -> None:
+    cache = MetadataCache(negative_ttl=MANY_S)
+    ours = kafka_python.ClusterMetadata(cache)
+    one = ours.add_topic("orders")
+    cache.apply(frames.response(12, topics=[T("orders", [], error=code)]), 12, ["orders"])
+    assert until(lambda: one.is_done)
+    assert one.exception.errno == code
+    two = ours.add_topic("payments")
+    cache.apply(frames.response(12, topics=[T("payments")]), 12, ["payments"])
+    assert until(lambda: two.is_done)
+    assert two.exception is None  # of two, one may be missing
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_an_answer_without_brokers_fails_with_the_library_s_own_error(shape: Any) -> None:
+    ours = shape(MetadataCache())
+    future = ours.request_update()
+    body = frames.response(1, brokers=[], controller=-1)
+    if shape is kafka_python.ClusterMetadata:
+        ours.update_metadata(MetadataResponse.decode(body, version=1))
+    else:
+        ours.update_metadata(MetadataResponse_v1.decode(io.BytesIO(body)))
+    error = error_of(future)
+    assert type(error).__name__ == "MetadataEmptyBrokerList"
+    assert isinstance(error, KafkaError | AiokafkaError)
