@@ -257,7 +257,19 @@ build/lib/librdmeta.so: $(call objects,lib,$(C_SOURCES))
 
 build/lib/pkgconfig/rdmeta.pc: csrc/rdmeta.pc.in rdmeta/_version.py Makefile
 	@mkdir -p $(@D)
-	$(Q)sed 's|@VERSION@|$(VERSION)|; s|@LIBS@|$(RDMETA_LDFLAGS)|' $< > $@
+	$(Q)sed 's|@VERSION@|$(VERSION)|' $< > $@
+
+PREFIX ?= /usr/local
+INSTALLED = $(DESTDIR)$(PREFIX)
+
+.PHONY: install
+install: librdmeta ## headers, librdmeta and its .pc into $(DESTDIR)$(PREFIX)
+	install -d $(INSTALLED)/include $(INSTALLED)/lib/pkgconfig
+	install -m 644 csrc/include/*.h $(INSTALLED)/include
+	install -m 644 build/lib/librdmeta.a $(INSTALLED)/lib
+	install -m 755 build/lib/$(SONAME) $(INSTALLED)/lib
+	ln -sf $(SONAME) $(INSTALLED)/lib/librdmeta.so
+	install -m 644 build/lib/pkgconfig/rdmeta.pc $(INSTALLED)/lib/pkgconfig
 
 # ----------------------------------------------------------------- clean
 

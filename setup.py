@@ -75,7 +75,7 @@ class BuildExt(build_ext):
         # A wheel holds no symbolic links; to a linker this is as good as one.
         (lib / "librdmeta.so").write_text(f"INPUT(-l:{soname})\n", encoding="utf-8")
         pc = (CSRC / "rdmeta.pc.in").read_text(encoding="utf-8")
-        pc = pc.replace("@VERSION@", version).replace("@LIBS@", " ".join(flags("RDMETA_LDFLAGS")))
+        pc = pc.replace("@VERSION@", version)
         (lib / "pkgconfig" / "rdmeta.pc").write_text(pc, encoding="utf-8")
 
 

@@ -84,3 +84,28 @@ def test_a_program_builds_with_pkg_config_and_runs(
     run("cc", "-std=c11", tmp_path / "program.c", "-o", tmp_path / "program", *flags)
     said = run(tmp_path / "program", LD_LIBRARY_PATH=str(prefix / "lib"))
     assert said == "version 0\n"
+
+
+@pytest.mark.timeout(180)
+def test_pkg_config_gives_a_static_program_none_of_our_own_linker_flags(prefix: Path) -> None:
+    if shutil.which("pkg-config") is None:
+        pytest.skip("pkg-config is not installed")
+    said = run(
+        "pkg-config", "--static", "--libs", "rdmeta", PKG_CONFIG_PATH=str(prefix / "lib/pkgconfig")
+    )
+    assert "-pthread" in said.split()
+    assert not [flag for flag in said.split() if flag.startswith("-Wl")]
+
+
+@pytest.mark.timeout(180)
+def test_what_is_installed_under_a_prefix_builds_a_program(prefix: Path, tmp_path: Path) -> None:
+    run("make", "install", f"DESTDIR={tmp_path}", "PREFIX=/opt/rdmeta")
+    installed = tmp_path / "opt/rdmeta"
+    files = {each.relative_to(installed).as_posix() for each in installed.rglob("*.*")}
+    headers = {f"include/{path.name}" for path in (ROOT / "csrc/include").glob("*.h")}
+    libraries = {f"lib/librdmeta.{end}" for end in ("a", "so", "so.0")}
+    assert files == headers | libraries | {"lib/pkgconfig/rdmeta.pc"}
+    (tmp_path / "program.c").write_text(PROGRAM, encoding="utf-8")
+    flags = ["-I", installed / "include", "-L", installed / "lib", "-lrdmeta"]
+    run("cc", "-std=c11", tmp_path / "program.c", "-o", tmp_path / "program", *flags)
+    assert run(tmp_path / "program", LD_LIBRARY_PATH=str(installed / "lib")) == "version 0\n"
