@@ -305,6 +305,9 @@ static rdmeta_err_t file_fill(rdmeta_file_t *f, int fd, int32_t flags,
         rdmeta_err_t err = flags & RDMETA_IMAGE_COPY ? file_copy(f, fd)
                                                      : file_map(f, fd);
 
+        if (err == RDMETA_ERR_MALFORMED)
+                return rdmeta_file_fault(fault, -1, 0,
+                                         "it is written to as it is read");
         if (err)
                 return err;
         file_places(f);
@@ -403,10 +406,12 @@ rdmeta_err_t rdmeta_image_file_fault(const char *path,
 
         if (fd < 0)
                 return RDMETA_ERR_IO;
-        err   = file_open(NULL, fd, 0, never, &image, out);
+        /* Mapped, a file that just now was truncated would be fatal. */
+        err   = file_open(NULL, fd, RDMETA_IMAGE_COPY, never, &image, out);
         saved = errno;
+        if (err)
+                close(fd); /* else the image's */
         rdmeta_image_unref(image);
-        close(fd);
         errno = saved;
         return err;
 }

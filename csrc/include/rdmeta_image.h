@@ -161,8 +161,9 @@ typedef struct rdmeta_image_fault {
  *  Threads: any. */
 RDMETA_API rdmeta_err_t rdmeta_image_fault(rdmeta_image_t *image,
                                            rdmeta_image_fault_t *out);
-/** What rdmeta_image_open() has against a file: with MALFORMED *out says what.
- *  0: nothing; UNSUPPORTED, IO, NO_MEMORY as that says them. Threads: any. */
+/** What rdmeta_image_open() with COPY has against a file: with MALFORMED *out
+ *  says what. 0: nothing; UNSUPPORTED, IO, NO_MEMORY as that says them.
+ *  Threads: any. */
 RDMETA_API rdmeta_err_t rdmeta_image_file_fault(const char *path,
                                                 rdmeta_image_fault_t *out);
 

@@ -385,6 +385,7 @@ static size_t resident(void) {
 /* 200 GB of nothing, behind a head that holds; some KB on the disk. */
 static void test_a_file_that_says_it_is_huge_costs_little(void) {
         const uint64_t huge = UINT64_C(200) << 30;
+        rdmeta_image_fault_t fault;
         rdmeta_image_t *image;
         rdmeta_file_head_t head;
         rdmeta_reader_t *r;
@@ -411,6 +412,9 @@ static void test_a_file_that_says_it_is_huge_costs_little(void) {
         CHECK(rdmeta_image_open(s.path, RDMETA_IMAGE_COPY, now, &image) ==
               RDMETA_ERR_IO);
         CHECK(errno == EFBIG);
+        errno = 0;
+        CHECK(rdmeta_image_file_fault(s.path, &fault) == RDMETA_ERR_IO);
+        CHECK(errno == EFBIG); /* it maps nothing */
         sound_destroy(&s);
 }
 
