@@ -106,6 +106,6 @@ def test_what_is_installed_under_a_prefix_builds_a_program(prefix: Path, tmp_pat
     libraries = {f"lib/librdmeta.{end}" for end in ("a", "so", "so.0")}
     assert files == headers | libraries | {"lib/pkgconfig/rdmeta.pc"}
     (tmp_path / "program.c").write_text(PROGRAM, encoding="utf-8")
-    flags = ["-I", installed / "include", "-L", installed / "lib", "-lrdmeta"]
+    flags: list[str | Path] = ["-I", installed / "include", "-L", installed / "lib", "-lrdmeta"]
     run("cc", "-std=c11", tmp_path / "program.c", "-o", tmp_path / "program", *flags)
     assert run(tmp_path / "program", LD_LIBRARY_PATH=str(installed / "lib")) == "version 0\n"
