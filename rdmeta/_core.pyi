@@ -377,6 +377,7 @@ class MetadataCache(CacheWriter):
         cls,
         path: _Path,
         *,
+        copy: bool = False,
         max_age: float | None = None,
         negative_ttl: float | None = None,
         denied_ttl: float | None = None,

@@ -204,13 +204,15 @@ cdef class MetadataCache(CacheWriter):
         return Changes(found, until, bool(resync))
 
     @classmethod
-    def load(cls, path, **settings):
+    def load(cls, path, *, copy=False, **settings):
         """A cache that begins with what a file of Image.save() or publish() holds: a warm start.
 
         `settings` are those of the class. Every topic is stale until an answer says it again, so
-        `allow_stale=True` gives it; ids and epochs are remembered. Errors as of Image.open().
+        `allow_stale=True` gives it; ids and epochs are remembered. Errors, and `copy`, as of
+        Image.open(): a file that is truncated while it is loaded is fatal without it.
         """
         cdef MetadataCache cache = cls(**settings)
+        cdef int32_t flags = RDMETA_IMAGE_COPY if copy else 0
         cdef bytes raw = path_bytes(path)
         cdef const char *name = raw
         cdef rdmeta_image_t *image = NULL
@@ -222,7 +224,7 @@ cdef class MetadataCache(CacheWriter):
         cache.read_clocks(&now)
         now.mono_us = cache.now()  # what is past by it is so for the next lookup
         with nogil:
-            err = rdmeta_image_open(name, 0, now, &image)
+            err = rdmeta_image_open(name, flags, now, &image)
             number = errno
         if err:
             raise not_opened(err, number, raw)

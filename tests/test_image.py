@@ -6,6 +6,7 @@ import errno
 import os
 import pickle
 import random
+import subprocess
 import sys
 from collections.abc import Callable
 from datetime import datetime, timezone
@@ -322,6 +323,43 @@ def read_all(path: Path) -> bool:
         except MalformedError:
             whole = False
     return whole
+
+
+WRITES = """
+import sys, time
+path, end = sys.argv[1], time.monotonic() + 20
+whole = open(path, "rb").read()
+print("ready", flush=True)
+while time.monotonic() < end:
+    with open(path, "r+b") as file:
+        file.truncate(4096)
+        time.sleep(0.0005)
+        file.write(whole)
+"""
+LOADS = """
+import sys, rdmeta
+for _ in range(300):
+    for read in rdmeta.MetadataCache.load, rdmeta.Image.open:
+        try:
+            read(sys.argv[1], copy=True)
+        except rdmeta.MalformedError:
+            pass
+"""
+
+
+def test_who_reads_copies_outlives_whoever_truncates_the_file(tmp_path: Path) -> None:
+    cache = MetadataCache()
+    told(cache, names=" ".join(f"topic-{i}" for i in range(2000)))
+    path = tmp_path / "image"
+    cache.image().save(path)
+    assert MetadataCache.load(path, copy=True).names(allow_stale=True) == cache.names()
+    command = [sys.executable, "-c"]
+    with subprocess.Popen([*command, WRITES, path], stdout=subprocess.PIPE) as writer:
+        assert writer.stdout is not None
+        writer.stdout.readline()
+        done = subprocess.run([*command, LOADS, path], timeout=50, check=False)
+        writer.kill()
+    assert done.returncode == 0
 
 
 def test_a_damaged_file_raises_and_never_crashes(tmp_path: Path) -> None:
