@@ -260,7 +260,6 @@ static rdmeta_err_t merge_valid(const rdmeta_topic_t *old, rdmeta_stage_t *s,
                 if (is_superseded(&cols, s->topic.id) &&
                     !doubt_add(in, &out->doubt))
                         return keep_back(out);
-                out->recreated = 1;
                 stage_past(s, old, &cols, 1);
                 return RDMETA_OK;
         }

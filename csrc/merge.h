@@ -71,7 +71,6 @@ typedef struct rdmeta_merge_out {
         int16_t error;     /* for STATE */
         uint8_t exact;     /* the block will say just what the bytes say */
         uint8_t kept_back; /* something older was said */
-        uint8_t recreated;
         uint32_t advice;
         uint32_t leaderless, listener_not_found, unreachable;
         rdmeta_doubt_t doubt; /* what to remember; answers 0: nothing */

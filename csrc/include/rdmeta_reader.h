@@ -36,10 +36,10 @@ RDMETA_API rdmeta_reader_t *rdmeta_reader_new(rdmeta_cache_t *cache,
 RDMETA_API void rdmeta_reader_destroy(rdmeta_reader_t *reader);
 
 /** Everything borrowed between these two stays valid; memory that writers
- *  retire meanwhile is kept, so leave soon. They nest. The point lookups
- *  below need neither. What a reader of an image gives stays valid as long as
- *  the image, without them; not so one that follows a file. Threads: the
- *  reader's. */
+ *  retire meanwhile is kept, so leave soon, and before the thread ends. They
+ *  nest. The point lookups below need neither. What a reader of an image
+ *  gives stays valid as long as the image, without them; not so one that
+ *  follows a file. Threads: the reader's. */
 RDMETA_API void rdmeta_reader_enter(rdmeta_reader_t *reader);
 /** The end of what the last enter began. Threads: the reader's. */
 RDMETA_API void rdmeta_reader_leave(rdmeta_reader_t *reader);
@@ -121,7 +121,7 @@ RDMETA_API rdmeta_err_t rdmeta_topic_find_id(rdmeta_reader_t *reader,
                                              const uint8_t id[16],
                                              int64_t mono_us,
                                              const rdmeta_topic_t **out);
-/** What a topic says of itself. state is as of `mono_us`.
+/** What a topic, not NULL, says of itself. state is as of `mono_us`.
  *  Threads: the reader's. */
 RDMETA_API void rdmeta_topic_info(rdmeta_reader_t *reader,
                                   const rdmeta_topic_t *topic,

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import time
 
-from rdmeta._core import Attached, MetadataCache, Reading
+from rdmeta._core import DENIED, INVALID, UNKNOWN_TOPIC, Attached, MetadataCache, Reading
 from rdmeta.model import Topic
 
-__all__ = ["answers", "stale_topics", "wait"]
+__all__ = ["CODES", "answers", "stale_topics", "wait"]
+
+# Kafka's codes for what state() says of a topic that is none.
+CODES = {UNKNOWN_TOPIC: 3, DENIED: 29, INVALID: 17}
 
 # An answer that changed nothing wakes nobody, nor does another process: how often to look, seconds.
 LOOK_S = 0.05

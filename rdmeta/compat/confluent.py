@@ -7,15 +7,13 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from rdmeta._core import DENIED, INVALID, UNKNOWN_TOPIC, WAITING, Image, Reading
-from rdmeta.compat._reading import answers, stale_topics, wait
+from rdmeta._core import DENIED, INVALID, WAITING, Image, Reading
+from rdmeta.compat._reading import CODES, answers, stale_topics, wait
 from rdmeta.errors import RequestTimedOutError, error_name
 from rdmeta.model import Topic
 
 __all__ = ["ClusterLister", "list_topics"]
 
-# Kafka's codes for what state() says.
-_CODES = {UNKNOWN_TOPIC: 3, DENIED: 29, INVALID: 17}
 _TIMED_OUT = -185
 _LEADER_NOT_AVAILABLE = 5
 # Until a topic that is still not known is asked for again: at first, and at most, in seconds.
@@ -114,7 +112,7 @@ class ClusterLister:
         if topic is None:
             return bool(self.cache.brokers)
         return (
-            self.cache.state(topic) in _CODES
+            self.cache.state(topic) in CODES
             or self.cache.topic(topic, None, allow_stale=True) is not None
         )
 
@@ -150,14 +148,14 @@ class ClusterLister:
         found = {t.name: _topic(t) for t in self.cache.topics() + stale_topics(self.cache)}
         for state in (DENIED, INVALID):
             for name in self.cache.names(state=state):
-                found.setdefault(name, _missing(name, _CODES[state]))
+                found.setdefault(name, _missing(name, CODES[state]))
         self._in_the_making = {name for name in self._in_the_making if not self._known(name)}
         for name in self._in_the_making:
             found.setdefault(name, _missing(name, _LEADER_NOT_AVAILABLE))
         return found
 
     def _one(self, topic: str) -> Any:
-        code = _CODES.get(self.cache.state(topic))
+        code = CODES.get(self.cache.state(topic))
         found = None if code else self.cache.topic(topic, None)
         if found is None and not code:
             found = self.cache.topic(topic, None, allow_stale=True)

@@ -6,9 +6,9 @@ import uuid
 from concurrent.futures import Future as PlainFuture
 from typing import Any, ClassVar, NamedTuple
 
-from rdmeta._core import DENIED, INVALID, UNKNOWN_TOPIC, MetadataCache
+from rdmeta._core import MetadataCache
 from rdmeta.compat._cluster import ClusterShape, Named, settle
-from rdmeta.compat._reading import answers
+from rdmeta.compat._reading import CODES, answers
 from rdmeta.errors import NoBrokersError, from_code
 from rdmeta.model import TopicPartition
 
@@ -32,9 +32,6 @@ try:
     LibraryBroker = MetadataResponse.MetadataResponseBroker
 except ImportError:
     Future, LibraryTopicPartition, LibraryBroker = PlainFuture, TopicPartition, _Broker
-
-# Kafka's codes for what state() says.
-_CODES = {UNKNOWN_TOPIC: 3, DENIED: 29, INVALID: 17}
 
 
 def _error(code: int, topic: str) -> BaseException:
@@ -103,7 +100,7 @@ class ClusterMetadata(ClusterShape):
         elif self.need_all_topic_metadata:
             said = []
         else:
-            said = [(_CODES.get(self.cache.state(topic), 0), topic) for topic in self._topics]
+            said = [(CODES.get(self.cache.state(topic), 0), topic) for topic in self._topics]
         return _error(*said[0]) if len(said) == 1 and said[0][0] else None
 
     def brokers(self) -> list[Any]:
