@@ -285,7 +285,7 @@ def test_ctrl_c_ends_the_close_of_a_publisher_that_saves_for_long(
         publisher: Any = cache.publish(tmp_path / "state", interval=0.001)
         saving, go_on = threading.Event(), threading.Event()
 
-        def save(cache: MetadataCache) -> None:
+        def save(cache: MetadataCache, anew: bool) -> None:
             saving.set()  # noqa: B023
             go_on.wait(LONG)  # noqa: B023
 
