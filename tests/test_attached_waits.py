@@ -18,7 +18,7 @@ import feeder
 import pytest
 from clocks import Clock
 from frames import P, T
-from waiting import LONG, MOMENT, Wait, published, soon
+from waiting import LONG, MOMENT, Wait, becomes, published, soon
 from waiting import tell as answer
 
 from rdmeta import (
@@ -172,10 +172,7 @@ def test_a_file_that_is_damaged_meanwhile_ends_no_wait(
     def spoil() -> None:
         (tmp_path / "spoilt").write_bytes(b"no image")
         (tmp_path / "spoilt").rename(attached.path)
-        end = time.monotonic() + LONG / 2
-        while not attached.stats()["errors"]:  # the wait has seen it
-            assert time.monotonic() < end
-            time.sleep(0.001)
+        assert becomes(lambda: attached.stats()["errors"] > 0, True)  # the wait has seen it
         tell(T("orders", [P(0, 2, 1)]))
 
     with soon(attached, spoil):

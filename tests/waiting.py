@@ -59,11 +59,17 @@ def is_waiting(subject: MetadataCache | Attached) -> bool:
     return frame is not None or len(subject._loops) > 0
 
 
+def becomes(what: Callable[[], object], wanted: object) -> bool:
+    """Whether it gets to be that: a publisher has files open for moments of its own."""
+    end = time.monotonic() + LONG / 2
+    while what() != wanted and time.monotonic() < end:
+        time.sleep(0.001)
+    return bool(what() == wanted)
+
+
 def until_waiting(subject: MetadataCache | Attached) -> None:
     """Return when somebody waits: what is done then is after the wait began, however busy it is."""
-    end = time.monotonic() + LONG / 2
-    while not is_waiting(subject) and time.monotonic() < end:
-        time.sleep(0.001)
+    becomes(lambda: is_waiting(subject), True)
 
 
 @contextmanager
@@ -78,14 +84,6 @@ def soon(subject: MetadataCache | Attached, act: Callable[[], object]) -> Iterat
         done = pool.submit(later)
         yield
         done.result()
-
-
-def becomes(what: Callable[[], object], wanted: object) -> bool:
-    """Whether it gets to be that: a publisher has files open for moments of its own."""
-    end = time.monotonic() + LONG / 2
-    while what() != wanted and time.monotonic() < end:
-        time.sleep(0.001)
-    return bool(what() == wanted)
 
 
 def interrupted_after(

@@ -58,17 +58,6 @@ static rdmeta_time_t now_of(void) {
         return now;
 }
 
-static size_t rss_bytes(void) {
-        unsigned long pages = 0, resident = 0;
-        FILE *f             = fopen("/proc/self/statm", "r");
-
-        if (f) {
-                CHECK(fscanf(f, "%lu %lu", &pages, &resident) == 2);
-                fclose(f);
-        }
-        return (size_t)resident * (size_t)sysconf(_SC_PAGESIZE);
-}
-
 /* ---- churn: what is so --------------------------------------------------- */
 
 static void churn_partition(churn_t *x, gen_topic_t *t) {
@@ -231,9 +220,10 @@ static double cost_print(rdmeta_cache_t *c, const char *when) {
 }
 
 static void rss_print(const churn_t *x) {
+        const double rss = (double)test_memory(TEST_RESIDENT);
+
         printf("   %-8s %5.1f B a partition by the pages of this process\n",
-               "", ((double)rss_bytes() - (double)x->rss_before) /
-                           TOPICS / PARTITIONS);
+               "", (rss - (double)x->rss_before) / TOPICS / PARTITIONS);
         fflush(stdout);
 }
 
@@ -267,7 +257,7 @@ static churn_t *churn_new(void) {
         x->rng     = test_rng(5);
         CHECK(x->gone && x->cache);
         gen_response(x->cluster, 12, &x->body); /* its memory is not ours */
-        x->rss_before = rss_bytes();
+        x->rss_before = test_memory(TEST_RESIDENT);
         churn_all(x);
         return x;
 }

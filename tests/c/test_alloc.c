@@ -4,7 +4,6 @@
 #include "testing.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <sys/mman.h>
 
 enum { PAGE = 4096 };
@@ -61,23 +60,12 @@ static void test_what_is_large_goes_back_to_the_system_when_freed(void) {
                 }
 }
 
-/* Pages that this process has mapped. */
-static long mapped(void) {
-        long pages = 0;
-        FILE *f    = fopen("/proc/self/statm", "r");
-
-        CHECK(f && fscanf(f, "%ld", &pages) == 1);
-        fclose(f);
-        return pages;
-}
-
 static void test_nothing_of_it_stays_mapped(void) {
-        size_t i;
-        long had;
+        size_t had, i;
         int k;
 
-        mapped(); /* has its buffer from now on */
-        had = mapped();
+        test_memory(TEST_MAPPED); /* has its buffer from now on */
+        had = test_memory(TEST_MAPPED);
         for (k = 0; k < 50; k++)
                 for (i = 0; i < 4; i++) {
                         rdmeta_free(NULL, rdmeta_alloc_large(NULL, larges[i]),
@@ -85,7 +73,8 @@ static void test_nothing_of_it_stays_mapped(void) {
                         rdmeta_free(NULL, rdmeta_alloc(NULL, larges[i]),
                                     larges[i]);
                 }
-        CHECK(mapped() - had < 50);
+        CHECK(test_memory(TEST_MAPPED) <
+              had + 50 * (size_t)sysconf(_SC_PAGESIZE));
 }
 
 static void test_what_is_had_again_is_mallocs(void) {

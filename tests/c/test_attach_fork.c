@@ -152,15 +152,10 @@ static void child_follows(followers_t *f, rdmeta_image_t *image,
         _Exit(0);
 }
 
-static void *poisoned_alloc(void *opaque, size_t size) {
-        (void)opaque;
-        return malloc(size);
-}
-
 /* Nobody held the lock at the fork. */
 static void test_threads_of_the_child_go_over_one_after_the_other(void) {
         world_t none            = {.when = NEVER};
-        rdmeta_allocator_t heap = {poisoned_alloc, forking_free, &none};
+        rdmeta_allocator_t heap = {forking_alloc, forking_free, &none};
         const char *path        = iw_path("threads");
         followers_t f           = {0};
         rdmeta_image_t *image;

@@ -344,44 +344,6 @@ static void test_an_impossible_leader_is_malformed(void) {
         sound_destroy(&s);
 }
 
-/* Most widths are more than a number can be shifted by. */
-static void test_a_width_that_cannot_be_is_no_lookup(void) {
-        static const char name[] = "a.name.of.twenty.bytes";
-        const size_t width       = offsetof(rdmeta_topic_t, name) -
-                             offsetof(rdmeta_topic_t, width);
-        rdmeta_image_t *image;
-        rdmeta_reader_t *r;
-        uint8_t *at;
-        sound_t s;
-        int k;
-
-        sound_init(&s, "a.name.of.twenty.bytes 0:1 1:2");
-        at = memmem(s.damaged, s.size, name, sizeof(name) - 1);
-        CHECK(at && at[-(ptrdiff_t)width] == 0);
-        for (k = RDMETA_TOPIC_SPARSE; k <= UINT8_MAX; k++) {
-                at[-(ptrdiff_t)width] = (uint8_t)k;
-                iw_write(s.path, s.damaged, s.size);
-                image = iw_open(s.path, RDMETA_IMAGE_COPY, now);
-                r     = rdmeta_image_reader(image, 0);
-                CHECK(r);
-                CHECK(rdmeta_leader(r, name, sizeof(name) - 1, 1,
-                                    now.mono_us) == RDMETA_ERR_MALFORMED);
-                rdmeta_reader_destroy(r);
-                rdmeta_image_unref(image);
-        }
-        sound_destroy(&s);
-}
-
-/* Of this process, in bytes. */
-static size_t resident(void) {
-        FILE *file = fopen("/proc/self/statm", "r");
-        size_t pages = 0, all;
-
-        CHECK(file && fscanf(file, "%zu %zu", &all, &pages) == 2);
-        fclose(file);
-        return pages * (size_t)sysconf(_SC_PAGESIZE);
-}
-
 /* 200 GB of nothing, behind a head that holds; some KB on the disk. */
 static void test_a_file_that_says_it_is_huge_costs_little(void) {
         const uint64_t huge = UINT64_C(200) << 30;
@@ -401,12 +363,12 @@ static void test_a_file_that_says_it_is_huge_costs_little(void) {
         memcpy(s.damaged, &head, sizeof(head));
         iw_write(s.path, s.damaged, s.size);
         CHECK(!truncate(s.path, (off_t)head.size));
-        before = resident();
+        before = test_memory(TEST_RESIDENT);
         image  = iw_open(s.path, 0, now);
         r      = rdmeta_image_reader(image, 0);
         CHECK(r && rdmeta_leader(r, "a", 1, 0, now.mono_us) ==
                            RDMETA_ERR_MALFORMED);
-        CHECK(resident() < before + ((size_t)64 << 20));
+        CHECK(test_memory(TEST_RESIDENT) < before + ((size_t)64 << 20));
         rdmeta_reader_destroy(r);
         rdmeta_image_unref(image);
         CHECK(rdmeta_image_open(s.path, RDMETA_IMAGE_COPY, now, &image) ==
@@ -471,7 +433,6 @@ int main(void) {
         RUN(test_any_byte_that_is_another_is_found_or_says_nothing);
         RUN(test_what_a_head_cannot_say_is_refused);
         RUN(test_an_impossible_leader_is_malformed);
-        RUN(test_a_width_that_cannot_be_is_no_lookup);
         RUN(test_a_file_that_says_it_is_huge_costs_little);
         RUN(test_blocks_lie_one_behind_the_other);
         RUN(test_a_table_without_an_end_has_one);

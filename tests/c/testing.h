@@ -57,6 +57,21 @@ static TEST_UNUSED void test_begin(unsigned seconds) {
         alarm(seconds);
 }
 
+/* ---- memory ---------------------------------------------------------- */
+
+enum { TEST_MAPPED, TEST_RESIDENT };
+
+/* Of this process, in bytes. */
+static TEST_UNUSED size_t test_memory(int which) {
+        size_t pages[2] = {0};
+        FILE *f         = fopen("/proc/self/statm", "r");
+
+        CHECK(f && fscanf(f, "%zu %zu", &pages[TEST_MAPPED],
+                          &pages[TEST_RESIDENT]) == 2);
+        fclose(f);
+        return pages[which] * (size_t)sysconf(_SC_PAGESIZE);
+}
+
 /* ---- randomness ----------------------------------------------------- */
 
 typedef struct test_rng {
