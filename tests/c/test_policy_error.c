@@ -116,6 +116,39 @@ static void test_negative_topics_are_forgotten_after_max_age(void) {
         cw_destroy(&w);
 }
 
+/* Nor does one that is not swept yet begin to be forgotten earlier. */
+static void test_negative_topics_are_remembered_no_longer_for_old_answers(
+        void) {
+        uint64_t swept;
+        cw_t w;
+
+        for (swept = 0; swept < 2; swept++) {
+                cw_init(&w, NULL);
+                CHECK(!cw_say(&w, "t#a 0:1@5"));
+                CHECK(!cw_say(&w, "t!3"));
+                cw_pass(&w, CW_S);
+                if (swept)
+                        cw_sweep(&w);
+                CHECK(!cw_say(&w, "t#a 0:2@4"));
+                CHECK(w.applied.kept_back == 1);
+                CHECK(cw_stats(&w).retained == swept);
+                cw_pass(&w, 10 * CW_S);
+                cw_sweep(&w);
+                CHECK(cw_stats(&w).retained == 1);
+                cw_pass(&w, (swept ? 889 : 899) * CW_S);
+                CHECK(!cw_say(&w, "t#a 0:2@4"));
+                CHECK(w.applied.kept_back == 1);
+                cw_sweep(&w);
+                CHECK(cw_stats(&w).retained == 1);
+                cw_pass(&w, 2 * CW_S);
+                cw_sweep(&w);
+                CHECK(cw_stats(&w).retained == 0);
+                CHECK(!cw_say(&w, "t#a 0:2@4"));
+                CHECK(cw_leader(&w, "t", 0) == 2);
+                cw_destroy(&w);
+        }
+}
+
 /* ---- ids --------------------------------------------------------------- */
 
 static void test_an_unknown_id_is_matched_by_id_and_asked_by_name(void) {
@@ -407,6 +440,7 @@ int main(void) {
         RUN(test_unknown_again_is_no_change);
         RUN(test_negative_topics_keep_id_and_highest_epochs);
         RUN(test_negative_topics_are_forgotten_after_max_age);
+        RUN(test_negative_topics_are_remembered_no_longer_for_old_answers);
         RUN(test_an_unknown_id_is_matched_by_id_and_asked_by_name);
         RUN(test_an_id_that_a_known_name_has_no_longer_is_no_news);
         RUN(test_an_inconsistent_id_asks_by_name_and_changes_nothing);
