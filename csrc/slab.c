@@ -312,15 +312,22 @@ static void plan_unlist(rdmeta_slab_t *slab) {
         size_t units;
 
         for (units = 1; units < RDMETA_SLAB_LISTS; units++) {
-                rdmeta_slab_free_t **at = &slab->lists[units];
+                rdmeta_slab_free_t *f = slab->lists[units], *last = NULL;
 
-                while (*at)
-                        if (rdmeta_slab_leaves(slab, *at)) {
-                                *at = (*at)->next;
+                slab->lists[units] = NULL;
+                for (; f; f = f->next) {
+                        if (rdmeta_slab_leaves(slab, f)) {
                                 slab->free -= units << slab->shift;
-                        } else {
-                                at = &(*at)->next;
+                                continue;
                         }
+                        if (last)
+                                last->next = f;
+                        else
+                                slab->lists[units] = f;
+                        last = f;
+                }
+                if (last)
+                        last->next = NULL;
         }
 }
 

@@ -64,7 +64,8 @@
 
 #define RDMETA_SLAB_LISTS 65 /* pieces of up to 64 units */
 
-typedef struct rdmeta_slab_free {
+/* At the begin of a piece that nobody has, before its lead. */
+typedef struct __attribute__((packed, aligned(4))) rdmeta_slab_free {
         struct rdmeta_slab_free *next;
 } rdmeta_slab_free_t;
 
@@ -139,7 +140,8 @@ RDMETA_INLINE void rdmeta_slab_forget(const rdmeta_slab_t *slab, void *p,
 #endif
 #ifdef RDMETA_SLAB_ASAN
         ASAN_POISON_MEMORY_REGION((char *)p - slab->lead, bytes);
-        ASAN_UNPOISON_MEMORY_REGION(p, sizeof(rdmeta_slab_free_t));
+        ASAN_UNPOISON_MEMORY_REGION((char *)p - slab->lead,
+                                    sizeof(rdmeta_slab_free_t));
 #endif
         (void)slab, (void)p, (void)bytes;
 }
@@ -158,7 +160,8 @@ RDMETA_INLINE void rdmeta_slab_free(rdmeta_slab_t *slab, void *p,
                                     size_t size) {
         const size_t units    = rdmeta_slab_units(slab, size);
         const size_t bytes    = units << slab->shift;
-        rdmeta_slab_free_t *f = (rdmeta_slab_free_t *)p;
+        rdmeta_slab_free_t *f =
+                (rdmeta_slab_free_t *)((uintptr_t)p - slab->lead);
 
         if (RDMETA_UNLIKELY(units >= RDMETA_SLAB_LISTS)) {
                 rdmeta_slab_free_large(slab, p, units);
@@ -194,8 +197,9 @@ RDMETA_INLINE void *rdmeta_slab_alloc(rdmeta_slab_t *slab, size_t size) {
         if (f) {
                 slab->lists[units] = f->next;
                 slab->free -= bytes;
-                rdmeta_slab_remember(slab, f, bytes);
-                return f;
+                p = (char *)f + slab->lead;
+                rdmeta_slab_remember(slab, p, bytes);
+                return p;
         }
         if (RDMETA_UNLIKELY((size_t)(slab->end - p) < bytes))
                 return rdmeta_slab_alloc_slow(slab, units);

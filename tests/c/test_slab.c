@@ -63,6 +63,7 @@ static void test_pieces_are_aligned_and_never_overlap(void) {
                 pieces_of(16, 8, skew);
                 pieces_of(64, 0, skew);
                 pieces_of(64, RDMETA_TOPIC_LEAD, skew);
+                pieces_of(16, RDMETA_TOPIC_LEAD, skew); /* more than one */
         }
 }
 
