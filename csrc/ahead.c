@@ -57,10 +57,12 @@ void rdmeta_ahead_step(rdmeta_ahead_t *h) {
 
         i           = (i - RDMETA_AHEAD_STEP) % RDMETA_AHEAD;
         h->topic[i] = guess(names, h->hash[i]);
-        if (h->topic[i]) {
-                __builtin_prefetch(rdmeta_cold(h->topic[i]));
+        if (h->topic[i])
                 __builtin_prefetch(h->topic[i]);
-        }
+
+        i = (i - RDMETA_AHEAD_STEP) % RDMETA_AHEAD;
+        if (h->topic[i])
+                __builtin_prefetch(rdmeta_cold(h->topic[i]));
 
         i = (i - RDMETA_AHEAD_STEP) % RDMETA_AHEAD;
         if (h->topic[i])
@@ -78,6 +80,6 @@ void rdmeta_ahead_start(rdmeta_ahead_t *h, const rdmeta_cache_t *c,
         h->buf    = *buf;
         h->fields = fields;
         h->left   = left;
-        for (i = 0; i < 3 * RDMETA_AHEAD_STEP; i++)
+        for (i = 0; i < 4 * RDMETA_AHEAD_STEP; i++)
                 rdmeta_ahead_step(h);
 }

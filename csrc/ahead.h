@@ -2,13 +2,13 @@
  * ahead: topics of an answer in another order than the last one's.
  *
  * A topic that the cursor of the order array did not expect is found through
- * a chain of loads that all miss: table, block, slot of the order. One after
- * the other that is a third of a microsecond and more a topic. So the next
- * topics are peeked at - only how long they are and what they are called - and
- * each load is started some topics before somebody waits for it:
+ * a chain of loads that all miss: table, block, what is cold of it, slot of the
+ * order. One after the other that is a third of a microsecond and more a topic.
+ * So the next topics are peeked at - only how long they are and what they are
+ * called - and each load is started some topics before somebody waits for it:
  *
- *     applied ... slot .... block ... table    peeked
- *     now         +4        +8        +12      put
+ *     applied ... slot .... cold .... block ... table    peeked
+ *     now         +4        +8        +12       +16      put
  *
  * Everything here is a guess: nothing is compared, nothing is kept, bytes that
  * make no sense end the peeking and are found again by whoever reads them.
@@ -20,7 +20,7 @@
 #include "wire.h"
 
 #define RDMETA_AHEAD_STEP 4
-#define RDMETA_AHEAD (4 * RDMETA_AHEAD_STEP) /* a power of two */
+#define RDMETA_AHEAD (8 * RDMETA_AHEAD_STEP) /* a power of two */
 
 typedef struct rdmeta_ahead {
         const rdmeta_cache_t *c;

@@ -60,7 +60,7 @@ typedef struct rdmeta_apply {
         uint32_t digest_hits;
         uint32_t tail;         /* slots beyond its count */
         uint32_t fresh;        /* the same, once their entries are there */
-        size_t fresh_bytes;    /* of their blocks */
+        rdmeta_pieces_t fresh_of; /* what their blocks take */
         rdmeta_pend_t *pends;
         size_t n_pends, pends_capacity;
         size_t replaced; /* pends with another block */

@@ -104,13 +104,19 @@ enum { FRESH_SAMPLE = 64 };
 static void fresh_expect(rdmeta_apply_t *a) {
         const size_t left = rdmeta_buf_left(&a->w.buf);
         rdmeta_cache_t *c = a->c;
-        size_t more, bytes;
+        size_t more, bytes, room = left;
+        rdmeta_pieces_t of;
+        int i;
 
         if (a->w.head.topics < c->entries + 8 * FRESH_SAMPLE)
                 return;
         more  = a->w.head.topics - c->entries - FRESH_SAMPLE;
-        bytes = a->fresh_bytes / FRESH_SAMPLE * more;
-        rdmeta_slab_reserve(&c->blocks, bytes < left ? bytes : left);
+        for (i = 0; i < RDMETA_BLOCKS_SLABS; i++) {
+                bytes       = a->fresh_of.bytes[i] / FRESH_SAMPLE * more;
+                of.bytes[i] = bytes < room ? bytes : room;
+                room -= of.bytes[i];
+        }
+        rdmeta_blocks_reserve(&c->blocks, &of);
         bytes = more * sizeof(rdmeta_entry_t);
         rdmeta_slab_reserve(&c->entry_slab, bytes < left ? bytes : left);
 }
@@ -119,6 +125,8 @@ static rdmeta_err_t stage_fresh(rdmeta_apply_t *a, const uint8_t *start,
                                 uint64_t hash, rdmeta_topic_t *t) {
         rdmeta_cache_t *c         = a->c;
         rdmeta_order_slot_t *slot = tail_slot(a);
+        rdmeta_pieces_t of;
+        int i;
 
         if (!slot || !rdmeta_entry_new(c, t, c->order.count + a->tail - 1)) {
                 a->tail -= slot != NULL;
@@ -129,7 +137,9 @@ static rdmeta_err_t stage_fresh(rdmeta_apply_t *a, const uint8_t *start,
         rdmeta_topic_said_set(t, a->said);
         rdmeta_table_put(a->aside, hash, t);
         a->fresh++;
-        a->fresh_bytes += rdmeta_slab_bytes(&c->blocks, rdmeta_cold(t)->size);
+        of = rdmeta_topic_pieces(&c->blocks, t);
+        for (i = 0; i < RDMETA_BLOCKS_SLABS; i++)
+                a->fresh_of.bytes[i] += of.bytes[i];
         if (a->fresh == FRESH_SAMPLE)
                 fresh_expect(a);
         a->new_ids += rdmeta_topic_has_id(t) != 0;

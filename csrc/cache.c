@@ -6,6 +6,8 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { AHEAD = 8 };
+
 void rdmeta_conf_init(rdmeta_conf_t *conf) {
         memset(conf, 0, sizeof(*conf));
         conf->size            = sizeof(*conf);
@@ -123,8 +125,7 @@ rdmeta_cache_t *rdmeta_cache_new(const rdmeta_conf_t *wanted) {
         for (i = 0; i < RDMETA_HASH_KEYS; i++)
                 c->list_key[i] = rdmeta_seed_next(&c->seed);
         rdmeta_slab_init(&c->entry_slab, &c->conf.allocator, 8, 0);
-        rdmeta_slab_init(&c->blocks, &c->conf.allocator, RDMETA_LINE,
-                         RDMETA_TOPIC_LEAD);
+        rdmeta_blocks_init(&c->blocks, &c->conf.allocator, RDMETA_TOPIC_LEAD);
         rdmeta_reclaim_init(&c->reclaim, &c->blocks);
         rdmeta_ring_init(&c->ring, &c->conf.allocator, &c->reclaim,
                          conf.ring_bytes);
@@ -143,14 +144,27 @@ rdmeta_cache_t *rdmeta_cache_ref(rdmeta_cache_t *c) {
         return c;
 }
 
-/* Blocks that are not a slab's pieces have to be given back one by one. */
+/* NULL: none, or there is no such slot. */
+static rdmeta_topic_t *names_at(const rdmeta_table_t *names, uint32_t k) {
+        if (k > names->mask)
+                return NULL;
+        return rdmeta_slot_topic(atomic_load_explicit(&names->slots[k],
+                                                      memory_order_relaxed));
+}
+
+/* Blocks that are not a slab's pieces have to be given back one by one. They
+ * lie anywhere. */
 static void topics_destroy(rdmeta_cache_t *c) {
-        rdmeta_table_t *names = rdmeta_names(c);
+        const rdmeta_table_t *names = rdmeta_names(c);
         uint32_t k;
 
         for (k = 0; k <= names->mask; k++) {
-                rdmeta_topic_t *t = rdmeta_slot_topic(atomic_load_explicit(
-                        &names->slots[k], memory_order_relaxed));
+                rdmeta_topic_t *t    = names_at(names, k);
+                rdmeta_topic_t *next = names_at(names, k + AHEAD);
+
+                __builtin_prefetch(names_at(names, k + 2 * AHEAD));
+                if (next)
+                        __builtin_prefetch(rdmeta_cold(next));
                 if (t && t != &rdmeta_grave.topic)
                         rdmeta_topic_destroy(&c->blocks, t);
         }
@@ -190,7 +204,7 @@ void rdmeta_cache_unref(rdmeta_cache_t *c) {
         rdmeta_free(&allocator, c->doubts.all,
                     c->doubts.capacity * sizeof(*c->doubts.all));
         rdmeta_slab_destroy(&c->entry_slab);
-        rdmeta_slab_destroy(&c->blocks);
+        rdmeta_blocks_destroy(&c->blocks);
         rdmeta_wait_destroy(&c->wait);
         rdmeta_free(&allocator, c, sizeof(*c));
 }
@@ -253,7 +267,8 @@ void rdmeta_stats_recount(const rdmeta_cache_t *c, rdmeta_stats_t *out) {
 }
 
 static uint64_t stats_bytes(const rdmeta_cache_t *c) {
-        return sizeof(*c) + c->entry_slab.bytes + c->blocks.bytes +
+        return sizeof(*c) + c->entry_slab.bytes +
+               rdmeta_blocks_bytes(&c->blocks) +
                rdmeta_names(c)->large.size + rdmeta_ids(c)->large.size +
                rdmeta_table_brokers(c)->large.size +
                c->order.capacity * sizeof(rdmeta_order_slot_t) +
@@ -282,7 +297,7 @@ void rdmeta_cache_stats(rdmeta_cache_t *c, rdmeta_stats_t *out) {
                      rdmeta_expiry_count(&c->expiry, RDMETA_EXPIRY_OWN);
         out->bytes = stats_bytes(c);
         out->bytes_ring   = rdmeta_ring_bytes(&c->ring);
-        out->bytes_free   = whole ? rdmeta_slab_spare(&c->blocks) +
+        out->bytes_free   = whole ? rdmeta_blocks_spare(&c->blocks) +
                                           rdmeta_slab_spare(&c->entry_slab)
                                   : 0;
         out->bytes_limbo  = c->reclaim.limbo_bytes;

@@ -70,7 +70,7 @@ struct rdmeta_cache {
         rdmeta_reclaim_t reclaim;
         rdmeta_holds_t holds;
         rdmeta_slab_t entry_slab;
-        rdmeta_slab_t blocks;
+        rdmeta_blocks_t blocks;
         rdmeta_ring_t ring;
         rdmeta_order_t order;
         rdmeta_expiry_t expiry;

@@ -119,7 +119,7 @@ static const char *check_kept(rdmeta_cache_t *c, const rdmeta_holder_t *h) {
                 if (rdmeta_table_find(rdmeta_names(c), t->name,
                                       t->name_len) == t)
                         return "a kept block has not been unlinked";
-                bytes += rdmeta_slab_bytes(&c->blocks, rdmeta_cold(t)->size);
+                bytes += rdmeta_topic_bytes(&c->blocks, t);
         }
         return bytes == h->kept_bytes ? NULL : "kept bytes are miscounted";
 }
@@ -187,51 +187,58 @@ static const char *check_holds(rdmeta_cache_t *c) {
 
 /* ---- memory -------------------------------------------------------------- */
 
-/* In a chunk; what is large is the allocator's. */
-static size_t piece_bytes(const rdmeta_slab_t *slab, size_t size) {
-        return rdmeta_slab_units(slab, size) < RDMETA_SLAB_LISTS
-                       ? rdmeta_slab_bytes(slab, size)
-                       : 0;
+/* What blocks take in chunks of each slab; what is large is the allocator's. */
+static void block_count(const rdmeta_cache_t *c, const rdmeta_topic_t *t,
+                        rdmeta_pieces_t *sum) {
+        const rdmeta_pieces_t of = rdmeta_topic_pieces(&c->blocks, t);
+        int i;
+
+        for (i = 0; i < RDMETA_BLOCKS_SLABS; i++)
+                if (rdmeta_slab_units(&c->blocks.slabs[i], of.bytes[i]) <
+                    RDMETA_SLAB_LISTS)
+                        sum->bytes[i] += of.bytes[i];
 }
 
-static size_t chain_bytes(const rdmeta_cache_t *c, const rdmeta_topic_t *t) {
-        size_t bytes = 0;
-
+static void chain_count(const rdmeta_cache_t *c, const rdmeta_topic_t *t,
+                        rdmeta_pieces_t *sum) {
         for (; t; t = (const rdmeta_topic_t *)(uintptr_t)rdmeta_cold(t)->link)
-                bytes += piece_bytes(&c->blocks, rdmeta_cold(t)->size);
-        return bytes;
+                block_count(c, t, sum);
 }
 
-/* Of blocks that are no longer found. */
-static size_t retired_bytes(const rdmeta_cache_t *c) {
+/* Blocks that are no longer found. */
+static void retired_count(const rdmeta_cache_t *c, rdmeta_pieces_t *sum) {
         const rdmeta_ring_t *ring = &c->ring;
         const rdmeta_tailq_node_t *n;
-        size_t bytes = 0;
         uint64_t i;
 
         for (i = 0; i < 3; i++)
-                bytes += chain_bytes(c, c->reclaim.topics[i]);
+                chain_count(c, c->reclaim.topics[i], sum);
         for (n = rdmeta_tailq_first(&c->reclaim.holders); n;
              n = rdmeta_tailq_next(n))
-                bytes += chain_bytes(
+                chain_count(
                         c,
-                        RDMETA_CONTAINER(n, const rdmeta_holder_t, node)->kept);
+                        RDMETA_CONTAINER(n, const rdmeta_holder_t, node)->kept,
+                        sum);
         for (i = ring->item_head; i != ring->item_tail; i++) {
                 const rdmeta_topic_t *t = rdmeta_ring_at(ring, i)->old_;
                 if (t)
-                        bytes += piece_bytes(&c->blocks, rdmeta_cold(t)->size);
+                        block_count(c, t, sum);
         }
-        return bytes;
 }
 
-/* Each byte that a slab has given out is known of. */
-static const char *check_slabs(const rdmeta_cache_t *c, size_t topics) {
-        const char *wrong;
+/* Each byte that a slab has given out is known of; `sum`: what blocks take that
+ * are found. */
+static const char *check_slabs(const rdmeta_cache_t *c, rdmeta_pieces_t sum) {
+        const char *wrong = NULL;
         size_t used;
+        int i;
 
-        wrong = rdmeta_slab_check(&c->blocks, &used);
-        if (!wrong && used != topics + retired_bytes(c))
-                wrong = "blocks are lost, or there are some of nobody";
+        retired_count(c, &sum);
+        for (i = 0; i < RDMETA_BLOCKS_SLABS && !wrong; i++) {
+                wrong = rdmeta_slab_check(&c->blocks.slabs[i], &used);
+                if (!wrong && used != sum.bytes[i])
+                        wrong = "blocks are lost, or there are some of nobody";
+        }
         if (!wrong)
                 wrong = rdmeta_slab_check(&c->entry_slab, &used);
         if (!wrong && used != c->entries * sizeof(rdmeta_entry_t))
@@ -243,7 +250,8 @@ static const char *check_slabs(const rdmeta_cache_t *c, size_t topics) {
 
 static const char *check_locked(rdmeta_cache_t *c) {
         const rdmeta_table_t *names = rdmeta_names(c);
-        size_t n = 0, used = 0, graves = 0, bytes = 0;
+        size_t n = 0, used = 0, graves = 0;
+        rdmeta_pieces_t sum = {{0}};
         const char *wrong;
         uint32_t k;
 
@@ -258,7 +266,7 @@ static const char *check_locked(rdmeta_cache_t *c) {
                         continue;
                 }
                 n++;
-                bytes += piece_bytes(&c->blocks, rdmeta_cold(t)->size);
+                block_count(c, t, &sum);
                 wrong = check_entry(c, t);
                 if (wrong)
                         return wrong;
@@ -273,7 +281,7 @@ static const char *check_locked(rdmeta_cache_t *c) {
                 return "the reasons are out of order";
         if (!rdmeta_expiry_check(&c->expiry))
                 return "a list is out of order";
-        wrong = check_slabs(c, bytes);
+        wrong = check_slabs(c, sum);
         if (!wrong)
                 wrong = check_holds(c);
         if (!wrong)

@@ -27,21 +27,10 @@
 #define MOVED (UINT64_C(1) << 63)
 #define AT_REST UINT32_MAX
 
-/* A leaving chunk's block, somewhere else; NULL: no memory. */
-static rdmeta_topic_t *topic_copy(rdmeta_cache_t *c, const rdmeta_topic_t *t) {
-        const size_t size    = rdmeta_cold(t)->size;
-        rdmeta_topic_t *copy = rdmeta_topic_alloc(&c->blocks, size, 0);
-
-        if (!copy)
-                return NULL;
-        memcpy(rdmeta_cold(copy), rdmeta_cold(t), size);
-        return copy;
-}
-
 /* 0: no memory. */
 static int entry_move(rdmeta_cache_t *c, rdmeta_entry_t *e) {
         rdmeta_topic_t *old  = e->topic;
-        rdmeta_topic_t *copy = topic_copy(c, old);
+        rdmeta_topic_t *copy = rdmeta_topic_copy(&c->blocks, old);
 
         if (!copy)
                 return 0;
@@ -73,7 +62,7 @@ static rdmeta_topic_t *copy_of(rdmeta_cache_t *c, rdmeta_topic_t *t,
 
         if (cold->link & MOVED)
                 return (rdmeta_topic_t *)(uintptr_t)(cold->link & ~MOVED);
-        copy = more ? topic_copy(c, t) : NULL;
+        copy = more ? rdmeta_topic_copy(&c->blocks, t) : NULL;
         if (copy)
                 cold->link = (uint64_t)(uintptr_t)copy | MOVED;
         return copy;
@@ -126,10 +115,10 @@ static int ring_move(rdmeta_cache_t *c) {
                                 &ring->items[i & ring->item_mask];
 
                         if (item->new_ &&
-                            rdmeta_slab_leaves(&c->blocks, item->new_))
+                            rdmeta_topic_leaves(&c->blocks, item->new_))
                                 more &= ring_new(c, item, more);
                         if (item->old_ &&
-                            rdmeta_slab_leaves(&c->blocks, item->old_))
+                            rdmeta_topic_leaves(&c->blocks, item->old_))
                                 more &= ring_old(c, item, batch->taken, more);
                 }
         }
@@ -162,7 +151,7 @@ static int order_move(rdmeta_cache_t *c, size_t looks, size_t moves) {
         for (; *at < c->order.count && looks && moves; ++*at, looks--) {
                 rdmeta_entry_t *e = c->order.slots[*at].entry;
 
-                if (!e || !rdmeta_slab_leaves(&c->blocks, e->topic))
+                if (!e || !rdmeta_topic_leaves(&c->blocks, e->topic))
                         continue;
                 if (ring_has_new(c, e->topic)) {
                         cursor_leave(c, e->topic);
@@ -180,11 +169,10 @@ static int order_move(rdmeta_cache_t *c, size_t looks, size_t moves) {
 static int compact_wanted(rdmeta_cache_t *c) {
         const size_t part = rdmeta_tailq_first(&c->reclaim.holders) ? 4 : 8;
 
-        if (c->blocks.n_leaving)
+        if (rdmeta_blocks_leaving(&c->blocks))
                 return c->compact_at != AT_REST;
         cursor_begin(c);
-        rdmeta_slab_plan(&c->blocks, part);
-        return c->blocks.n_leaving != 0;
+        return rdmeta_blocks_plan(&c->blocks, part) != 0;
 }
 
 void rdmeta_compact_again(rdmeta_cache_t *c) {

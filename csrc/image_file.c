@@ -22,10 +22,8 @@ static rdmeta_err_t file_check(const rdmeta_file_t *f,
         if (RDMETA_LIKELY(atomic_load_explicit(word, memory_order_relaxed) &
                           bit))
                 return RDMETA_OK;
-        if (rdmeta_topic_said(t).reason > f->head.reasons ||
-            rdmeta_topic_check(&f->allocator, t,
-                               (size_t)(f->end -
-                                        (const char *)rdmeta_cold(t))))
+        if (rdmeta_topic_check(&f->allocator, t, f->begin, f->end) ||
+            rdmeta_topic_said(t).reason > f->head.reasons)
                 return RDMETA_ERR_MALFORMED;
         atomic_fetch_or_explicit(word, bit, memory_order_relaxed);
         return RDMETA_OK;
@@ -49,11 +47,16 @@ typedef struct file_key {
         const uint8_t *id; /* NULL: by name */
 } file_key_t;
 
-/* A name is compared only where all of it would lie within the blocks. */
+/* A name, or an id, is compared only where all of it would lie within the
+ * blocks. */
 RDMETA_INLINE int file_is(const rdmeta_file_t *f, const rdmeta_topic_t *t,
                           const file_key_t *key) {
-        if (key->id)
-                return !memcmp(rdmeta_cold(t)->id, key->id, 16);
+        if (key->id) {
+                const rdmeta_cold_t *cold =
+                        rdmeta_topic_cold_within(t, f->begin, f->end);
+
+                return cold && !memcmp(cold->id, key->id, 16);
+        }
         return t->name_len == key->len &&
                key->len <= (size_t)(f->end - t->name) &&
                rdmeta_name_equal(t->name, key->name, key->len);
@@ -208,25 +211,46 @@ rdmeta_err_t rdmeta_file_at(const rdmeta_file_t *f, size_t i,
         return RDMETA_OK;
 }
 
-/* Who goes through all topics relies on their order: looked at once. Blocks
- * lie one behind the other, or checking them would take as long as each is
- * large, times how many there are. */
+/* Blocks lie one behind the other, and so do cold parts that are elsewhere, or
+ * checking them would take as long as each is large, times how many there are.
+ * That none of these is within one of those nobody needs to know. */
+rdmeta_err_t rdmeta_file_next(const rdmeta_file_t *f, size_t i,
+                              rdmeta_file_ends_t *ends,
+                              const rdmeta_topic_t **out) {
+        const rdmeta_topic_t *t = rdmeta_file_block(f, f->order[i]);
+        const char *cold;
+
+        if (!t || (const char *)t < ends->blocks)
+                return RDMETA_ERR_MALFORMED;
+        cold = (const char *)rdmeta_topic_cold_within(t, f->begin, f->end);
+        if (!cold ||
+            cold < (rdmeta_topic_is_split(t) ? ends->colds : ends->blocks) ||
+            file_check(f, t))
+                return RDMETA_ERR_MALFORMED;
+        if (rdmeta_topic_is_split(t)) {
+                ends->blocks = (const char *)t + RDMETA_LINE;
+                ends->colds  = cold + rdmeta_cold(t)->size;
+        } else {
+                ends->blocks = cold + rdmeta_cold(t)->size;
+        }
+        *out = t;
+        return RDMETA_OK;
+}
+
+/* Who goes through all topics relies on their order: looked at once. */
 static rdmeta_err_t file_order(rdmeta_image_t *image, size_t *n) {
         rdmeta_file_t *f           = file_mutable(image);
         const rdmeta_topic_t *last = NULL, *t;
-        const char *end            = f->base;
+        rdmeta_file_ends_t ends    = {f->begin, f->begin};
         size_t i;
 
         *n = f->count;
         if (atomic_load_explicit(&f->ordered, memory_order_relaxed))
                 return RDMETA_OK;
         for (i = 0; i < f->count; i++, last = t) {
-                t = rdmeta_file_block(f, f->order[i]);
-                if (!t || (const char *)rdmeta_cold(t) < end ||
-                    file_check(f, t) ||
+                if (rdmeta_file_next(f, i, &ends, &t) ||
                     (last && rdmeta_topics_compare(last, t) >= 0))
                         return RDMETA_ERR_MALFORMED;
-                end = (const char *)rdmeta_cold(t) + rdmeta_cold(t)->size;
         }
         atomic_store_explicit(&f->ordered, 1, memory_order_relaxed);
         return RDMETA_OK;

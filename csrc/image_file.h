@@ -6,8 +6,8 @@
  *     | head     magic, byte order, format, size, checksum; version, |
  *     |          times, counts, keys; where each section is          |
  *     +--------------------------------------------------------------+
- *     | blocks   cold|hot...   cold|hot......   cold|hot...   zeros  | <-+
- *     |              ^ a line's begin                                |   |
+ *     | blocks   hot hot cold|hot... hot .. cold.. cold.. cold..     | <-+
+ *     |          hot hot hot hot ... cold.. cold.. cold..   zeros    |   |
  *     | brokers  a Metadata response v12 without topics              |   |
  *     | order    line, line, line ...            by name             | --+
  *     | names    slot, slot, 0, slot ...         by hash of the name | --+
@@ -19,14 +19,16 @@
  *            line of the block   tag of hash
  *
  * A block is what it is in memory (topic.h): the same bytes, and its hot part
- * begins a line. Three words mean something else. `link` is 0. `deadline` is
- * counted from the moment when the image was taken, always the block's own.
- * `said` is who said it last as of then, its reason a number of the file's own:
- * there are those that its blocks have. An end is counted from the first text.
- * Blocks lie in the order of names. Where memory has a pointer the file has the
- * line's number, so that whatever it says is aligned. Tables are those of
- * index.h with keys of their own. There are topics in every state but WAIT;
- * those that are GONE are what a warm start holds older answers against.
+ * begins a line; that of a split one is a line. What belongs to those follows
+ * the hot parts of RDMETA_FILE_GROUP blocks. Three words mean something else.
+ * `link` is 0. `deadline` is counted from the moment when the image was taken,
+ * always the block's own. `said` is who said it last as of then, its reason a
+ * number of the file's own: there are those that its blocks have. An end is
+ * counted from the first text. Blocks lie in the order of names. Where memory
+ * has a pointer the file has the line's number, so that whatever it says is
+ * aligned. Tables are those of index.h with keys of their own. There are topics
+ * in every state but WAIT; those that are GONE are what a warm start holds
+ * older answers against.
  *
  * Who maps a file has not read it. open looks at the head alone: size and
  * places of the sections, and its checksum; and at brokers and reasons, which
@@ -35,8 +37,9 @@
  * checked whole (topic_check.c; and that there is its reason), once: a bit a
  * line remembers it. A leader's lookup checks just what it reads. It costs two
  * comparisons, since a block's first 64 bytes and those behind them are always
- * within the section: its last line is nobody's begin. Checksums are for
- * accidents, and compared by verify only.
+ * within the section: its last line is nobody's begin. Where its cold part is a
+ * block says itself, so that is compared with the section too. Checksums are
+ * for accidents, and compared by verify only.
  *
  * What no check helps against is a file that changes while it is mapped. One
  * that is truncated ends every program that touches what is gone (SIGBUS). So
@@ -53,7 +56,7 @@
 
 #include <sys/stat.h>
 
-#define RDMETA_FILE_FORMAT 2
+#define RDMETA_FILE_FORMAT 3
 #define RDMETA_FILE_BYTE_ORDER 0x0a0b0c0du
 /* Not text, and damaged by whoever takes it for text. */
 #define RDMETA_FILE_MAGIC "\x89rdmeta\n"
@@ -64,6 +67,8 @@
 #define RDMETA_FILE_COPY_MAX ((uint64_t)1 << 30)
 /* Bytes of a bitmap that are the allocator's; larger ones are mapped. */
 #define RDMETA_FILE_BITMAP ((size_t)64 << 10)
+/* So many blocks, and then the cold parts of those that are split. */
+#define RDMETA_FILE_GROUP 256
 /* The version that brokers are encoded in. */
 #define RDMETA_FILE_API_VERSION 12
 
@@ -135,6 +140,7 @@ typedef struct rdmeta_file_table {
 typedef struct rdmeta_file {
         rdmeta_image_t image;
         const char *base;
+        const char *begin; /* of the blocks */
         rdmeta_file_table_t names;
         uint64_t first; /* line that can be a block's begin, and ... */
         uint64_t lines; /* ... how many follow */
@@ -221,13 +227,24 @@ int32_t rdmeta_file_leader(const rdmeta_image_t *image, const char *name,
 rdmeta_err_t rdmeta_file_at(const rdmeta_file_t *f, size_t i,
                             const rdmeta_topic_t **out);
 
+/* Where the blocks end that were gone through in their order, and where their
+ * cold parts that lie elsewhere; f->begin at first. */
+typedef struct rdmeta_file_ends {
+        const char *blocks, *colds;
+} rdmeta_file_ends_t;
+
+/* The i-th block, checked, if its parts begin behind the others; MALFORMED. */
+rdmeta_err_t rdmeta_file_next(const rdmeta_file_t *f, size_t i,
+                              rdmeta_file_ends_t *ends,
+                              const rdmeta_topic_t **out);
+
 RDMETA_INLINE const rdmeta_file_t *rdmeta_file_of(
         const rdmeta_image_t *image) {
         return (const rdmeta_file_t *)(const void *)image;
 }
 
-/* The block that begins at `line`, if one can: its cold part, its hot line
- * and the next one may then be read. NULL: none. */
+/* The block that begins at `line`, if one can: that line and the next one may
+ * then be read. NULL: none. */
 RDMETA_INLINE const rdmeta_topic_t *rdmeta_file_block(const rdmeta_file_t *f,
                                                       uint64_t line) {
         if (RDMETA_UNLIKELY(line - f->first >= f->lines))

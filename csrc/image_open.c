@@ -47,8 +47,8 @@ static rdmeta_err_t sections_check(const rdmeta_file_head_t *h,
                         return rdmeta_file_fault(
                                 fault, -1, at + (uint64_t)i * 32,
                                 "a section that is not within the file");
-        if (blocks % RDMETA_LINE || blocks < 2 * RDMETA_LINE ||
-            h->blocks > blocks / RDMETA_LINE - 2 ||
+        if (blocks % RDMETA_LINE || blocks < RDMETA_LINE ||
+            h->blocks > blocks / RDMETA_LINE - 1 ||
             h->sections[RDMETA_FILE_ORDER].length != 4 * h->blocks)
                 return rdmeta_file_fault(
                         fault, -1, offsetof(rdmeta_file_head_t, blocks),
@@ -240,15 +240,15 @@ static void file_about(rdmeta_file_t *f, rdmeta_time_t now, int mapped) {
                                                passed > 0 ? passed : 0));
 }
 
-/* A block begins one line after the section at the earliest, where its cold
- * part precedes it; its first line is followed by another. */
+/* A block's first line is followed by another. */
 static void file_places(rdmeta_file_t *f) {
         const rdmeta_file_section_t *s = &f->head.sections[RDMETA_FILE_BLOCKS];
         const rdmeta_file_section_t *order =
                 &f->head.sections[RDMETA_FILE_ORDER];
 
-        f->first = s->offset / RDMETA_LINE + 1;
-        f->lines = s->length / RDMETA_LINE - 2;
+        f->first = s->offset / RDMETA_LINE;
+        f->lines = s->length / RDMETA_LINE - 1;
+        f->begin = f->base + s->offset;
         f->end   = f->base + s->offset + s->length;
         f->order = (const uint32_t *)(const void *)(f->base + order->offset);
         f->count = (size_t)f->head.blocks;

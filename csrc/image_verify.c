@@ -3,6 +3,7 @@
 #include "image_file.h"
 
 #include <stddef.h>
+#include <stdlib.h>
 
 static const char *const section_names[RDMETA_FILE_SECTIONS] = {
         [RDMETA_FILE_BLOCKS] = "blocks",   [RDMETA_FILE_BROKERS] = "brokers",
@@ -56,28 +57,25 @@ static rdmeta_err_t sums_check(const rdmeta_file_t *f,
         return err;
 }
 
-/* Each place is one of a block that holds, and of nothing else: they lie one
- * behind the other, or checking them would take as long as each is large,
- * times how many there are. */
+/* Each place is one of a block that holds, behind the last. */
 static rdmeta_err_t blocks_check(const rdmeta_file_t *f,
                                  rdmeta_image_fault_t *out) {
         const uint64_t order = f->head.sections[RDMETA_FILE_ORDER].offset;
-        const char *end      = f->base;
+        rdmeta_file_ends_t ends = {f->begin, f->begin};
         const rdmeta_topic_t *t;
         size_t i;
 
         for (i = 0; i < f->count; i++) {
                 t = rdmeta_file_block(f, f->order[i]);
-                if (!t || (const char *)rdmeta_cold(t) < end)
+                if (!t || (const char *)t < ends.blocks)
                         return rdmeta_file_fault(out, RDMETA_FILE_ORDER,
                                                  order + 4 * (uint64_t)i,
                                                  "a place of no topic");
-                if (rdmeta_file_at(f, i, &t))
+                if (rdmeta_file_next(f, i, &ends, &t))
                         return rdmeta_file_fault(
                                 out, RDMETA_FILE_BLOCKS,
                                 (uint64_t)((const char *)t - f->base),
                                 "a topic that cannot be");
-                end = (const char *)rdmeta_cold(t) + rdmeta_cold(t)->size;
         }
         return RDMETA_OK;
 }
@@ -102,6 +100,28 @@ static size_t slots_used(const rdmeta_file_table_t *t) {
         return used;
 }
 
+static int by_line(const void *a, const void *b) {
+        const uint64_t x = *(const uint64_t *)a;
+        const uint32_t y = *(const uint32_t *)b;
+
+        return (x > y) - (x < y);
+}
+
+/* Slots lead to blocks of the order only, where lines ascend: others have not
+ * been held against each other, and may all be the same bytes. */
+static int slots_check(const rdmeta_file_t *f, const rdmeta_file_table_t *t) {
+        uint32_t k = 0;
+
+        do {
+                const uint64_t line = t->slots[k] >> RDMETA_SLOT_TAG;
+
+                if (t->slots[k] && !bsearch(&line, f->order, f->count,
+                                            sizeof(*f->order), by_line))
+                        return 0;
+        } while (k++ != t->mask);
+        return 1;
+}
+
 /* Each slot leads to a block that is found through it; `n` blocks are found
  * and there are `n` slots, so that there is no other. */
 static rdmeta_err_t tables_check(const rdmeta_file_t *f,
@@ -111,6 +131,11 @@ static rdmeta_err_t tables_check(const rdmeta_file_t *f,
         const rdmeta_topic_t *t;
         rdmeta_seen_t seen;
 
+        if (!slots_check(f, &f->names))
+                return fault_in(f, RDMETA_FILE_NAMES, "a way to no topic",
+                                out);
+        if (!slots_check(f, &f->ids))
+                return fault_in(f, RDMETA_FILE_IDS, "a way to no topic", out);
         for (i = 0; i < f->count; i++) {
                 if (rdmeta_file_at(f, i, &t) ||
                     rdmeta_file_ops.find(&f->image, t->name, t->name_len,

@@ -7,37 +7,14 @@
  *        |
  *        +--> order, names, ids --sum, write--> file       head last
  */
-#include "image_file.h"
+#include "image_writer.h"
 
 #include <errno.h>
 #include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { BUFFER = 256 << 10, BATCH = 16, KEYS_MAX = 4 };
-
-/* What is asked of an image's memory, in one piece. */
-typedef struct room {
-        size_t size;
-        char *buffer;
-        uint64_t *names, *ids;
-        uint32_t *order;
-} room_t;
-
-typedef struct writer {
-        rdmeta_image_t *image;
-        int fd;
-        uint64_t at; /* bytes that are in the file */
-        size_t used; /* bytes in the buffer, that follow them */
-        rdmeta_checksum_t sum;
-        rdmeta_file_head_t head;
-        rdmeta_file_table_t names, ids; /* their slots are in `room` */
-        room_t room;
-        rdmeta_file_reasons_t reasons;
-        uint64_t line; /* where the next block begins */
-        size_t count;  /* blocks that were put */
-        uint64_t strides;
-} writer_t;
+enum { BUFFER = 256 << 10, KEYS_MAX = 4 };
 
 /* ---- bytes ------------------------------------------------------------- */
 
@@ -62,7 +39,7 @@ static rdmeta_err_t write_all(int fd, const void *data, size_t n,
 }
 
 /* The buffer is full, or what is in it is whole steps of the sum. */
-static rdmeta_err_t flush(writer_t *s) {
+rdmeta_err_t rdmeta_writer_flush(rdmeta_writer_t *s) {
         const rdmeta_err_t err = write_all(s->fd, s->room.buffer, s->used,
                                            s->at);
 
@@ -72,8 +49,7 @@ static rdmeta_err_t flush(writer_t *s) {
         return err;
 }
 
-/* `p` NULL: zeros. */
-static rdmeta_err_t put(writer_t *s, const void *p, size_t n) {
+rdmeta_err_t rdmeta_writer_put(rdmeta_writer_t *s, const void *p, size_t n) {
         const char *from = (const char *)p;
         rdmeta_err_t err = RDMETA_OK;
 
@@ -89,13 +65,13 @@ static rdmeta_err_t put(writer_t *s, const void *p, size_t n) {
                 s->used += m;
                 n -= m;
                 if (s->used == BUFFER)
-                        err = flush(s);
+                        err = rdmeta_writer_flush(s);
         }
         return err;
 }
 
 /* A section that lies in memory as it shall in the file. */
-static rdmeta_err_t put_section(writer_t *s, int kind, const void *p,
+static rdmeta_err_t put_section(rdmeta_writer_t *s, int kind, const void *p,
                                 size_t n) {
         static const char zeros[RDMETA_LINE];
         rdmeta_file_section_t *section = &s->head.sections[kind];
@@ -152,7 +128,8 @@ static uint64_t slot_make(uint64_t hash, uint64_t line) {
 }
 
 /* The topic of a slot: lines ascend in the order. NULL: an image's error. */
-static const rdmeta_topic_t *slot_topic(const writer_t *s, uint64_t slot) {
+static const rdmeta_topic_t *slot_topic(const rdmeta_writer_t *s,
+                                        uint64_t slot) {
         const uint64_t line = slot >> RDMETA_SLOT_TAG;
         size_t lo = 0, hi = s->count;
         rdmeta_seen_t seen;
@@ -171,7 +148,8 @@ static const rdmeta_topic_t *slot_topic(const writer_t *s, uint64_t slot) {
 
 /* Should two topics have come with one id, then it is the one's that is found
  * by it in the image. */
-static void ids_put(writer_t *s, const rdmeta_topic_t *t, uint64_t line) {
+void rdmeta_writer_id(rdmeta_writer_t *s, const rdmeta_topic_t *t,
+                      uint64_t line) {
         const uint8_t *id = rdmeta_cold(t)->id;
         uint64_t *slots   = s->room.ids, hash;
         const rdmeta_topic_t *other;
@@ -197,7 +175,8 @@ static void ids_put(writer_t *s, const rdmeta_topic_t *t, uint64_t line) {
         slots[k] = slot_make(hash, line);
 }
 
-static void names_put(writer_t *s, const rdmeta_topic_t *t, uint64_t line) {
+void rdmeta_writer_name(rdmeta_writer_t *s, const rdmeta_topic_t *t,
+                        uint64_t line) {
         const uint64_t hash = rdmeta_hash(s->names.key, t->name, t->name_len);
         const uint32_t k =
                 table_probe(&s->names, s->room.names, hash,
@@ -206,108 +185,8 @@ static void names_put(writer_t *s, const rdmeta_topic_t *t, uint64_t line) {
         s->room.names[k] = slot_make(hash, line);
 }
 
-/* ---- blocks ------------------------------------------------------------ */
-
-/* The words that a writer moves are read as readers do. */
-static rdmeta_err_t put_block(writer_t *s, const rdmeta_seen_t *seen,
-                              int64_t taken_us) {
-        const rdmeta_topic_t *t = seen->topic;
-        const size_t size       = rdmeta_cold(t)->size;
-        const size_t from       = offsetof(rdmeta_topic_t, count);
-        const size_t units      = (size + RDMETA_LINE - 1) / RDMETA_LINE;
-        const int64_t deadline  = rdmeta_file_minus(seen->deadline, taken_us);
-        rdmeta_said_t said      = seen->said;
-        rdmeta_cold_t cold;
-        rdmeta_err_t err;
-        size_t pad = units * RDMETA_LINE - size;
-
-        said.reason = (uint16_t)rdmeta_file_reason_number(
-                &s->reasons, s->image, said.reason);
-        said.error  = rdmeta_topic_error(t);
-        memset(&cold, 0, sizeof(cold));
-        cold.flags   = rdmeta_cold(t)->flags;
-        cold.version = rdmeta_cold(t)->version;
-        memcpy(cold.id, rdmeta_cold(t)->id, sizeof(cold.id));
-        cold.size = rdmeta_cold(t)->size;
-        cold.said = rdmeta_said_word(said);
-        err       = put(s, &cold, sizeof(cold));
-        if (!err)
-                err = put(s, &deadline, sizeof(deadline));
-        if (!err)
-                err = put(s, (const char *)t + from,
-                          size - sizeof(cold) - from);
-        /* As a slab does: strides that fill a part of the CPU's cache only. */
-        s->line += units;
-        if (!(units & 3) && !(++s->strides & 15)) {
-                pad += RDMETA_LINE;
-                s->line++;
-        }
-        return err ? err : put(s, NULL, pad);
-}
-
-static rdmeta_err_t put_one(writer_t *s, const rdmeta_seen_t *seen,
-                            int64_t taken_us) {
-        if (s->line > UINT32_MAX - 2) {
-                errno = EFBIG;
-                return RDMETA_ERR_IO;
-        }
-        s->room.order[s->count++] = (uint32_t)s->line;
-        names_put(s, seen->topic, s->line);
-        ids_put(s, seen->topic, s->line);
-        return put_block(s, seen, taken_us);
-}
-
-/* Blocks in the order of names lie anywhere in memory, and so do their slots:
- * sixteen are looked for at once. */
-static rdmeta_err_t put_batch(writer_t *s, size_t n, int64_t taken_us) {
-        rdmeta_seen_t seen[BATCH];
-        rdmeta_err_t err = RDMETA_OK;
-        size_t i;
-
-        for (i = 0; i < n && !err; i++) {
-                err = s->image->ops->at(s->image, s->count + i, &seen[i]);
-                if (!err) {
-                        const char *p = (const char *)seen[i].topic;
-                        __builtin_prefetch(p + RDMETA_LINE);
-                        __builtin_prefetch(p + 2 * RDMETA_LINE);
-                }
-        }
-        for (i = 0; i < n && !err; i++) {
-                const rdmeta_topic_t *t = seen[i].topic;
-                const uint64_t hash     = rdmeta_hash(s->names.key, t->name,
-                                                      t->name_len);
-                __builtin_prefetch(&s->room.names[rdmeta_slot_first(hash) &
-                                                  s->names.mask], 1);
-        }
-        for (i = 0; i < n && !err; i++)
-                err = put_one(s, &seen[i], taken_us);
-        return err;
-}
-
-static rdmeta_err_t put_blocks(writer_t *s, size_t n, int64_t taken_us) {
-        rdmeta_file_section_t *section = &s->head.sections[RDMETA_FILE_BLOCKS];
-        rdmeta_err_t err;
-        size_t i;
-
-        section->kind   = RDMETA_FILE_BLOCKS;
-        section->offset = s->at;
-        s->line         = s->at / RDMETA_LINE + 1;
-        rdmeta_checksum_init(&s->sum);
-        err = put(s, NULL, RDMETA_LINE - RDMETA_TOPIC_LEAD);
-        for (i = 0; i < n && !err; i += BATCH)
-                err = put_batch(s, n - i < BATCH ? n - i : BATCH, taken_us);
-        /* To the end of that line, and nobody's last one. */
-        if (!err)
-                err = put(s, NULL, RDMETA_TOPIC_LEAD + RDMETA_LINE);
-        if (!err)
-                err = flush(s);
-        section->length   = s->at - section->offset;
-        section->checksum = rdmeta_checksum_end(&s->sum, NULL, 0);
-        return err;
-}
-
 /* Another key, where names are as if made to collide. */
-static rdmeta_err_t names_again(writer_t *s, size_t n, uint64_t *seed) {
+static rdmeta_err_t names_again(rdmeta_writer_t *s, size_t n, uint64_t *seed) {
         rdmeta_err_t err = RDMETA_OK;
         rdmeta_seen_t seen;
         int tries;
@@ -321,7 +200,8 @@ static rdmeta_err_t names_again(writer_t *s, size_t n, uint64_t *seed) {
                 for (i = 0; i < n && !err; i++) {
                         err = s->image->ops->at(s->image, i, &seen);
                         if (!err)
-                                names_put(s, seen.topic, s->room.order[i]);
+                                rdmeta_writer_name(s, seen.topic,
+                                                   s->room.order[i]);
                 }
         }
         return err;
@@ -329,7 +209,7 @@ static rdmeta_err_t names_again(writer_t *s, size_t n, uint64_t *seed) {
 
 /* ---- what is made ------------------------------------------------------ */
 
-static rdmeta_err_t put_brokers(writer_t *s) {
+static rdmeta_err_t put_brokers(rdmeta_writer_t *s) {
         const rdmeta_brokers_t *b = s->image->brokers;
         const size_t size         = rdmeta_file_brokers_fill(b, NULL);
         uint8_t *p = (uint8_t *)s->image->ops->alloc(s->image, size);
@@ -343,7 +223,7 @@ static rdmeta_err_t put_brokers(writer_t *s) {
         return err;
 }
 
-static rdmeta_err_t put_reasons(writer_t *s) {
+static rdmeta_err_t put_reasons(rdmeta_writer_t *s) {
         const size_t size = s->reasons.size;
         rdmeta_err_t err;
         char *p;
@@ -361,9 +241,9 @@ static rdmeta_err_t put_reasons(writer_t *s) {
 
 /* ---- the whole --------------------------------------------------------- */
 
-static rdmeta_err_t make_room(writer_t *s, size_t n) {
+static rdmeta_err_t make_room(rdmeta_writer_t *s, size_t n) {
         size_t names = 16, ids = 16;
-        room_t *room = &s->room;
+        rdmeta_writer_room_t *room = &s->room;
 
         while (rdmeta_table_limit(names, 0) < n)
                 names *= 2;
@@ -384,7 +264,8 @@ static rdmeta_err_t make_room(writer_t *s, size_t n) {
         return RDMETA_OK;
 }
 
-static void fill_head(writer_t *s, const rdmeta_image_info_t *info, size_t n) {
+static void fill_head(rdmeta_writer_t *s, const rdmeta_image_info_t *info,
+                      size_t n) {
         rdmeta_file_head_t *h = &s->head;
 
         memcpy(h->magic, RDMETA_FILE_MAGIC, sizeof(h->magic));
@@ -412,14 +293,15 @@ static void fill_head(writer_t *s, const rdmeta_image_info_t *info, size_t n) {
         h->checksum = rdmeta_file_head_checksum(h);
 }
 
-static rdmeta_err_t put_sections(writer_t *s, size_t n, int64_t taken_us) {
+static rdmeta_err_t put_sections(rdmeta_writer_t *s, size_t n,
+                                 int64_t taken_us) {
         uint64_t seed = rdmeta_file_random(s->room.buffer);
         rdmeta_err_t err;
 
         table_key(&s->names, &seed);
         table_key(&s->ids, &seed);
         s->at = sizeof(s->head);
-        err   = put_blocks(s, n, taken_us);
+        err   = rdmeta_writer_blocks(s, n, taken_us);
         if (!err)
                 err = names_again(s, n, &seed);
         if (!err)
@@ -440,7 +322,7 @@ static rdmeta_err_t put_sections(writer_t *s, size_t n, int64_t taken_us) {
 rdmeta_err_t rdmeta_file_write(rdmeta_image_t *image, int fd) {
         rdmeta_image_info_t info;
         rdmeta_err_t err;
-        writer_t s;
+        rdmeta_writer_t s;
         size_t n;
 
         memset(&s, 0, sizeof(s));

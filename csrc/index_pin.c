@@ -103,10 +103,11 @@ static void page_times(rdmeta_page_t *page, size_t n) {
 
         for (i = 0; i < n; i++)
                 if (page->slots[i])
-                        __builtin_prefetch(
-                                (const char *)rdmeta_slot_topic(
-                                        page->slots[i]) -
-                                sizeof(rdmeta_said_t));
+                        __builtin_prefetch(rdmeta_slot_topic(page->slots[i]));
+        for (i = 0; i < n; i++)
+                if (page->slots[i])
+                        __builtin_prefetch(rdmeta_cold(
+                                rdmeta_slot_topic(page->slots[i])));
         for (i = 0; i < n; i++) {
                 t = rdmeta_slot_topic(page->slots[i]);
                 if (!t)

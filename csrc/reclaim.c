@@ -27,7 +27,7 @@ static int membarrier_all(void) {
 }
 #endif
 
-void rdmeta_reclaim_init(rdmeta_reclaim_t *r, rdmeta_slab_t *blocks) {
+void rdmeta_reclaim_init(rdmeta_reclaim_t *r, rdmeta_blocks_t *blocks) {
         memset(r, 0, sizeof(*r));
         atomic_init(&r->epoch, 1);
         r->fence = !membarrier_register();
@@ -46,8 +46,7 @@ static void limbo_free(rdmeta_reclaim_t *r, int which) {
                 rdmeta_topic_t *next =
                         (rdmeta_topic_t *)(uintptr_t)rdmeta_cold(t)->link;
 
-                r->limbo_bytes -= rdmeta_slab_bytes(r->blocks,
-                                                    rdmeta_cold(t)->size);
+                r->limbo_bytes -= rdmeta_topic_bytes(r->blocks, t);
                 rdmeta_topic_destroy(r->blocks, t);
                 t = next;
         }
@@ -102,7 +101,7 @@ static void topic_limbo(rdmeta_reclaim_t *r, rdmeta_topic_t *t) {
 
         rdmeta_cold(t)->link = (uint64_t)(uintptr_t)r->topics[which];
         r->topics[which]     = t;
-        r->limbo_bytes += rdmeta_slab_bytes(r->blocks, rdmeta_cold(t)->size);
+        r->limbo_bytes += rdmeta_topic_bytes(r->blocks, t);
 }
 
 /* ---- images -------------------------------------------------------------- */
@@ -140,7 +139,7 @@ static void topic_keep(rdmeta_reclaim_t *r, rdmeta_tailq_node_t *n,
         }
         rdmeta_cold(t)->link = (uint64_t)(uintptr_t)h->kept;
         h->kept              = t;
-        h->kept_bytes += rdmeta_slab_bytes(r->blocks, rdmeta_cold(t)->size);
+        h->kept_bytes += rdmeta_topic_bytes(r->blocks, t);
 }
 
 void rdmeta_reclaim_release(rdmeta_reclaim_t *r, rdmeta_holder_t *h) {
@@ -236,7 +235,7 @@ void rdmeta_reclaim_collect(rdmeta_reclaim_t *r) {
 
 void rdmeta_reclaim_look(rdmeta_reclaim_t *r) {
         if (r->limbo_bytes >= RDMETA_LIMBO_LOOK ||
-            (r->limbo_bytes && r->blocks->n_leaving))
+            (r->limbo_bytes && rdmeta_blocks_leaving(r->blocks)))
                 limbo_look(r);
         else
                 rdmeta_reclaim_collect(r);

@@ -77,7 +77,7 @@
 #ifndef RDMETA_RECLAIM_H
 #define RDMETA_RECLAIM_H
 
-#include "slab.h"
+#include "blocks.h"
 #include "tailq.h"
 #include "topic.h"
 
@@ -93,7 +93,7 @@ typedef struct rdmeta_reclaim {
         size_t limbo_bytes;
         size_t large_bytes; /* of which not the slab's */
         size_t looked_at; /* limbo_bytes after the last look, less with time */
-        rdmeta_slab_t *blocks;
+        rdmeta_blocks_t *blocks;
         rdmeta_tailq_t holders; /* the oldest first */
         uint64_t taken;         /* images, since the beginning */
 } rdmeta_reclaim_t;
@@ -118,7 +118,7 @@ typedef struct rdmeta_reading {
         rdmeta_tailq_node_t node;
 } rdmeta_reading_t;
 
-void rdmeta_reclaim_init(rdmeta_reclaim_t *r, rdmeta_slab_t *blocks);
+void rdmeta_reclaim_init(rdmeta_reclaim_t *r, rdmeta_blocks_t *blocks);
 /* Frees all of limbo: no reader is left. */
 void rdmeta_reclaim_destroy(rdmeta_reclaim_t *r);
 

@@ -35,8 +35,7 @@ static size_t old_bytes(const rdmeta_ring_t *ring,
                         const rdmeta_ring_item_t *item) {
         if (!item->old_)
                 return 0;
-        return rdmeta_slab_bytes(ring->reclaim->blocks,
-                                 rdmeta_cold(item->old_)->size);
+        return rdmeta_topic_bytes(ring->reclaim->blocks, item->old_);
 }
 
 static void ring_pop(rdmeta_ring_t *ring) {

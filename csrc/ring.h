@@ -39,7 +39,7 @@ typedef struct rdmeta_ring {
         rdmeta_reclaim_t *reclaim;
         size_t limit;
         size_t held; /* bytes of old blocks and broker tables ... */
-        size_t held_large; /* ... of which not the slab's */
+        size_t held_large; /* ... of which not the slabs' */
         uint64_t floor;
         rdmeta_ring_batch_t *batches; /* power-of-two capacities */
         rdmeta_ring_item_t *items;

@@ -92,7 +92,7 @@ void rdmeta_stage_number(rdmeta_stage_t *s);
 void rdmeta_stage_trim(rdmeta_stage_t *s);
 
 /* The block. NULL: no memory. */
-rdmeta_topic_t *rdmeta_stage_build(rdmeta_stage_t *s, rdmeta_slab_t *slab,
+rdmeta_topic_t *rdmeta_stage_build(rdmeta_stage_t *s, rdmeta_blocks_t *blocks,
                                    uint64_t version);
 
 #endif /* RDMETA_STAGE_H */

@@ -10,7 +10,7 @@ typedef struct shape {
         unsigned leader_width, epoch_width, list_width, ref_width;
         uint16_t flags;
         int flat;
-        size_t size;
+        size_t rest; /* bytes from the columns on */
 } shape_t;
 
 /* Values are >= -1: -1 needs no more bits than 0 in a signed integer. */
@@ -88,7 +88,7 @@ static void shape_flags(const rdmeta_stage_t *s, shape_t *out) {
  * response below 2 GiB can need, and checked all the same. */
 static int stage_shape(rdmeta_stage_t *s, shape_t *out) {
         const size_t n = s->count;
-        size_t size    = RDMETA_TOPIC_FIXED + s->topic.name.len;
+        size_t size    = 0;
         uint16_t f;
 
         if (RDMETA_UNLIKELY(s->put_back))
@@ -102,7 +102,7 @@ static int stage_shape(rdmeta_stage_t *s, shape_t *out) {
         shape_lists(s, out);
         shape_flags(s, out);
         f = out->flags;
-        size += (n << out->leader_width) + (n << out->epoch_width);
+        size += n << out->epoch_width;
         size += f & RDMETA_TOPIC_F_IDS ? 4 * n : 0;
         size += f & RDMETA_TOPIC_F_HIGH ? 4 * n : 0;
         size += f & RDMETA_TOPIC_F_LAST ? 4 * n : 0;
@@ -110,8 +110,12 @@ static int stage_shape(rdmeta_stage_t *s, shape_t *out) {
         size += f & RDMETA_TOPIC_F_OPS ? 4 : 0;
         size += out->flat ? flat_bytes(s, out) : shared_bytes(s, out);
         size += s->n_past ? 1 + 16 * (size_t)s->n_past : 0;
-        out->size = size;
-        return size <= INT32_MAX;
+        out->rest = size;
+        return RDMETA_TOPIC_LEAD +
+                       rdmeta_hot_bytes(s->topic.name.len, s->count,
+                                        out->leader_width) +
+                       size <=
+               INT32_MAX;
 }
 
 static char *put_column(char *p, unsigned width, const int32_t *v,
@@ -218,7 +222,6 @@ static char *put_columns(rdmeta_stage_t *s, const shape_t *shape, char *p) {
         const unsigned ref = shape->ref_width;
         const uint32_t n   = s->count;
 
-        p = put_column(p, shape->leader_width, s->leader, n);
         p = put_column(p, shape->epoch_width, s->epoch, n);
         p = put_rare(s, f, p);
         if (!shape->flat)
@@ -245,31 +248,36 @@ RDMETA_INLINE void put_name(char *to, rdmeta_str_t name) {
         }
 }
 
-rdmeta_topic_t *rdmeta_stage_build(rdmeta_stage_t *s, rdmeta_slab_t *slab,
+rdmeta_topic_t *rdmeta_stage_build(rdmeta_stage_t *s, rdmeta_blocks_t *blocks,
                                    uint64_t version) {
+        rdmeta_extent_t extent;
         rdmeta_cold_t *cold;
         rdmeta_topic_t *t;
         shape_t shape;
-        char *end;
+        char *columns, *end;
 
         if (!stage_shape(s, &shape))
                 return NULL;
-        t = rdmeta_topic_alloc(slab, shape.size, (int16_t)s->topic.error);
+        extent.name_len = s->topic.name.len;
+        extent.count    = s->count;
+        extent.width    = s->sparse ? RDMETA_TOPIC_SPARSE
+                                    : (uint8_t)shape.leader_width;
+        extent.rest     = shape.rest;
+        t = rdmeta_topic_alloc(blocks, &extent, (int16_t)s->topic.error);
         if (!t)
                 return NULL;
         cold          = rdmeta_cold(t);
         cold->flags   = shape.flags;
         cold->version = version;
         memcpy(cold->id, s->id_bytes, 16);
-        t->count    = s->count;
-        t->width    = s->sparse ? RDMETA_TOPIC_SPARSE
-                                : (uint8_t)shape.leader_width;
-        t->name_len = (uint16_t)s->topic.name.len;
-        t->state    = (uint8_t)s->state;
+        t->state = (uint8_t)s->state;
         put_name(t->name, s->topic.name);
-        end = put_columns(s, &shape, t->name + t->name_len);
-        if (RDMETA_UNLIKELY((size_t)(end - (char *)cold) != shape.size)) {
-                rdmeta_topic_destroy(slab, t);
+        put_column(t->name + t->name_len, shape.leader_width, s->leader,
+                   s->count);
+        columns = rdmeta_topic_columns(t);
+        end     = put_columns(s, &shape, columns);
+        if (RDMETA_UNLIKELY((size_t)(end - columns) != shape.rest)) {
+                rdmeta_topic_destroy(blocks, t);
                 return NULL; /* never: sizing and filling agree */
         }
         return t;

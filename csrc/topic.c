@@ -30,17 +30,18 @@ static const char *col_take(const char **p, int present, size_t bytes) {
 }
 
 void rdmeta_topic_cols(const rdmeta_topic_t *t, rdmeta_cols_t *out) {
-        const char *p  = t->name + t->name_len;
-        const char *end  = (const char *)rdmeta_cold(t) + rdmeta_cold(t)->size;
-        const size_t n = rdmeta_topic_count(t);
-        const uint16_t f = rdmeta_cold(t)->flags;
+        const rdmeta_cold_t *cold = rdmeta_cold(t);
+        const char *p    = rdmeta_topic_columns(t);
+        const char *end  = (const char *)cold + cold->size;
+        const size_t n   = rdmeta_topic_count(t);
+        const uint16_t f = cold->flags;
 
         out->count        = (uint32_t)n;
         out->leader_width = f & RDMETA_TOPIC_F_IDS ? 2 : t->width;
         out->epoch_width  = f >> RDMETA_TOPIC_EPOCH_SHIFT & 3;
         out->list_width   = f >> RDMETA_TOPIC_LIST_SHIFT & 3;
         out->ref_width    = f >> RDMETA_TOPIC_REF_SHIFT & 3;
-        out->leaders      = col_take(&p, 1, n << out->leader_width);
+        out->leaders      = t->name + t->name_len;
         out->epochs       = col_take(&p, 1, n << out->epoch_width);
         out->ids    = col_take(&p, f & RDMETA_TOPIC_F_IDS, 4 * n);
         out->high   = col_take(&p, f & RDMETA_TOPIC_F_HIGH, 4 * n);
@@ -140,25 +141,112 @@ int64_t rdmeta_topic_place(const rdmeta_topic_t *t, int32_t partition) {
         return -1;
 }
 
-rdmeta_topic_t *rdmeta_topic_alloc(rdmeta_slab_t *slab, size_t size,
-                                   int16_t error) {
-        const rdmeta_said_t said = {-1, 0, error};
-        rdmeta_topic_t *t = (rdmeta_topic_t *)rdmeta_slab_alloc(slab, size);
+/* ---- making ----------------------------------------------------------- */
+
+/* Of a block whose fields say whether it is. */
+static size_t topic_size(const rdmeta_topic_t *t, size_t rest) {
+        return RDMETA_TOPIC_LEAD + rest +
+               (rdmeta_topic_is_split(t) ? 0 : rdmeta_topic_hot(t));
+}
+
+static size_t topic_rest(const rdmeta_topic_t *t) {
+        const rdmeta_cold_t *cold = rdmeta_cold(t);
+
+        return (size_t)((const char *)cold + cold->size -
+                        rdmeta_topic_columns(t));
+}
+
+/* A line, and what belongs to it; NULL: no memory. */
+static rdmeta_topic_t *split_alloc(rdmeta_blocks_t *blocks, size_t size) {
+        rdmeta_slab_t *hot = &blocks->slabs[RDMETA_BLOCKS_HOT];
+        rdmeta_topic_t *t =
+                (rdmeta_topic_t *)rdmeta_slab_alloc(hot, RDMETA_LINE);
+        char *columns;
 
         if (!t)
                 return NULL;
-        rdmeta_cold(t)->link = 0;
-        rdmeta_cold(t)->size = (uint32_t)size;
-        rdmeta_cold(t)->said = rdmeta_said_word(said);
-        atomic_init(&t->deadline, 0);
+        columns = (char *)rdmeta_slab_alloc(
+                &blocks->slabs[RDMETA_BLOCKS_COLD], size);
+        if (!columns) {
+                rdmeta_slab_free(hot, t, RDMETA_LINE);
+                return NULL;
+        }
+        rdmeta_topic_far_set(t, (int64_t)((uintptr_t)columns - (uintptr_t)t));
         return t;
 }
 
-rdmeta_topic_t *rdmeta_topic_bare(rdmeta_slab_t *slab, rdmeta_str_t name,
+rdmeta_topic_t *rdmeta_topic_alloc(rdmeta_blocks_t *blocks,
+                                   const rdmeta_extent_t *extent,
+                                   int16_t error) {
+        const size_t hot = rdmeta_hot_bytes(extent->name_len, extent->count,
+                                            extent->width);
+        const rdmeta_said_t said = {-1, 0, error};
+        rdmeta_topic_t *t;
+        rdmeta_cold_t *cold;
+
+        if (hot <= RDMETA_SPLIT)
+                t = split_alloc(blocks, RDMETA_TOPIC_LEAD + extent->rest);
+        else
+                t = (rdmeta_topic_t *)rdmeta_slab_alloc(
+                        &blocks->slabs[RDMETA_BLOCKS_WHOLE],
+                        RDMETA_TOPIC_LEAD + hot + extent->rest);
+        if (!t)
+                return NULL;
+        t->count    = extent->count;
+        t->name_len = (uint16_t)extent->name_len;
+        t->width    = extent->width;
+        atomic_init(&t->deadline, 0);
+        cold       = rdmeta_cold(t);
+        cold->link = 0;
+        cold->size = (uint32_t)topic_size(t, extent->rest);
+        cold->said = rdmeta_said_word(said);
+        return t;
+}
+
+/* All of it that does not change. */
+static rdmeta_topic_t *facts_copy(rdmeta_blocks_t *blocks,
+                                  const rdmeta_topic_t *from, int16_t error) {
+        const rdmeta_cold_t *y       = rdmeta_cold(from);
+        const rdmeta_extent_t extent = {.name_len = from->name_len,
+                                        .rest     = topic_rest(from),
+                                        .count    = from->count,
+                                        .width    = from->width};
+        rdmeta_topic_t *t = rdmeta_topic_alloc(blocks, &extent, error);
+        rdmeta_cold_t *x;
+
+        if (!t)
+                return NULL;
+        x          = rdmeta_cold(t);
+        x->version = y->version;
+        x->flags   = y->flags;
+        memcpy(x->id, y->id, sizeof(x->id));
+        t->state = from->state;
+        memcpy(t->name, from->name,
+               rdmeta_topic_hot(from) - RDMETA_TOPIC_FIXED);
+        memcpy(rdmeta_topic_columns(t), rdmeta_topic_columns(from),
+               extent.rest);
+        return t;
+}
+
+rdmeta_topic_t *rdmeta_topic_copy(rdmeta_blocks_t *blocks,
+                                  const rdmeta_topic_t *from) {
+        rdmeta_topic_t *t = facts_copy(blocks, from, 0);
+
+        if (!t)
+                return NULL;
+        rdmeta_cold(t)->link = rdmeta_cold(from)->link;
+        rdmeta_cold(t)->said = rdmeta_cold(from)->said;
+        atomic_init(&t->deadline,
+                    atomic_load_explicit(&from->deadline,
+                                         memory_order_relaxed));
+        return t;
+}
+
+rdmeta_topic_t *rdmeta_topic_bare(rdmeta_blocks_t *blocks, rdmeta_str_t name,
                                   const uint8_t id[16], uint16_t state,
                                   int16_t error, uint64_t version) {
-        rdmeta_topic_t *t = rdmeta_topic_alloc(
-                slab, RDMETA_TOPIC_FIXED + name.len + 1, error);
+        const rdmeta_extent_t extent = {.name_len = name.len, .rest = 1};
+        rdmeta_topic_t *t = rdmeta_topic_alloc(blocks, &extent, error);
         rdmeta_cold_t *cold;
 
         if (!t)
@@ -167,40 +255,70 @@ rdmeta_topic_t *rdmeta_topic_bare(rdmeta_slab_t *slab, rdmeta_str_t name,
         cold->flags   = 0;
         cold->version = version;
         memcpy(cold->id, id, 16);
-        t->count    = 0;
-        t->name_len = (uint16_t)name.len;
-        t->state    = (uint8_t)state;
-        t->width    = 0;
+        t->state = (uint8_t)state;
         memcpy(t->name, name.data, name.len);
-        t->name[name.len] = 0; /* the list of no brokers */
+        *rdmeta_topic_columns(t) = 0; /* the list of no brokers */
         return t;
 }
 
-rdmeta_topic_t *rdmeta_topic_restate(rdmeta_slab_t *slab,
+rdmeta_topic_t *rdmeta_topic_restate(rdmeta_blocks_t *blocks,
                                      const rdmeta_topic_t *old,
                                      uint16_t state, int16_t error,
                                      uint64_t version) {
-        const rdmeta_cold_t *from = rdmeta_cold(old);
-        rdmeta_topic_t *t = rdmeta_topic_alloc(slab, from->size, error);
-        rdmeta_cold_t *cold;
+        rdmeta_topic_t *t = facts_copy(blocks, old, error);
 
         if (!t)
                 return NULL;
-        cold          = rdmeta_cold(t);
-        cold->flags   = from->flags;
-        cold->version = version;
-        memcpy(cold->id, from->id, 16);
-        t->count    = old->count;
-        t->name_len = old->name_len;
-        t->state    = (uint8_t)state;
-        t->width    = old->width;
-        memcpy(t->name, old->name, from->size - RDMETA_TOPIC_FIXED);
+        rdmeta_cold(t)->version = version;
+        t->state                = (uint8_t)state;
         return t;
 }
 
-void rdmeta_topic_destroy(rdmeta_slab_t *slab, rdmeta_topic_t *t) {
-        if (t)
-                rdmeta_slab_free(slab, t, rdmeta_cold(t)->size);
+void rdmeta_topic_destroy(rdmeta_blocks_t *blocks, rdmeta_topic_t *t) {
+        size_t size;
+
+        if (!t)
+                return;
+        size = rdmeta_cold(t)->size;
+        if (rdmeta_topic_is_split(t)) {
+                rdmeta_slab_free(&blocks->slabs[RDMETA_BLOCKS_COLD],
+                                 rdmeta_topic_columns(t), size);
+                rdmeta_slab_free(&blocks->slabs[RDMETA_BLOCKS_HOT], t,
+                                 RDMETA_LINE);
+        } else {
+                rdmeta_slab_free(&blocks->slabs[RDMETA_BLOCKS_WHOLE], t, size);
+        }
+}
+
+rdmeta_pieces_t rdmeta_topic_pieces(const rdmeta_blocks_t *blocks,
+                                    const rdmeta_topic_t *t) {
+        const int split   = rdmeta_topic_is_split(t);
+        const int which   = split ? RDMETA_BLOCKS_COLD : RDMETA_BLOCKS_WHOLE;
+        rdmeta_pieces_t of = {{0}};
+
+        of.bytes[which] = rdmeta_slab_bytes(&blocks->slabs[which],
+                                            rdmeta_cold(t)->size);
+        of.bytes[RDMETA_BLOCKS_HOT] = split ? RDMETA_LINE : 0;
+        return of;
+}
+
+size_t rdmeta_topic_bytes(const rdmeta_blocks_t *blocks,
+                          const rdmeta_topic_t *t) {
+        const rdmeta_pieces_t of = rdmeta_topic_pieces(blocks, t);
+
+        return of.bytes[RDMETA_BLOCKS_WHOLE] + of.bytes[RDMETA_BLOCKS_HOT] +
+               of.bytes[RDMETA_BLOCKS_COLD];
+}
+
+int rdmeta_topic_leaves(const rdmeta_blocks_t *blocks,
+                        const rdmeta_topic_t *t) {
+        const rdmeta_slab_t *slabs = blocks->slabs;
+
+        if (!rdmeta_topic_is_split(t))
+                return rdmeta_slab_leaves(&slabs[RDMETA_BLOCKS_WHOLE], t);
+        return rdmeta_slab_leaves(&slabs[RDMETA_BLOCKS_HOT], t) ||
+               rdmeta_slab_leaves(&slabs[RDMETA_BLOCKS_COLD],
+                                  rdmeta_topic_columns(t));
 }
 
 int rdmeta_topic_same(const rdmeta_topic_t *a, const rdmeta_topic_t *b) {
@@ -211,5 +329,8 @@ int rdmeta_topic_same(const rdmeta_topic_t *a, const rdmeta_topic_t *b) {
                a->count == b->count &&
                rdmeta_topic_head(a) == rdmeta_topic_head(b) &&
                !memcmp(x->id, y->id, sizeof(x->id)) &&
-               !memcmp(a->name, b->name, x->size - RDMETA_TOPIC_FIXED);
+               !memcmp(a->name, b->name,
+                       rdmeta_topic_hot(a) - RDMETA_TOPIC_FIXED) &&
+               !memcmp(rdmeta_topic_columns(a), rdmeta_topic_columns(b),
+                       topic_rest(a));
 }

@@ -1,7 +1,7 @@
 /*
  * topic: one topic, one block.
  *
- * A block is immutable but for its deadline, one allocation, and holds offsets
+ * A block is immutable but for its deadline and who said it, and holds offsets
  * where others hold pointers, so that it is the same bytes in memory and in a
  * file. Readers see blocks and nothing else.
  *
@@ -34,19 +34,31 @@
  * column that a topic does not need is absent, by a flag; integers are as
  * narrow as the topic's values allow. A lookup touches the 16 hot bytes, the
  * name and one leader, most often one cache line: that is why the cold part
- * precedes it, and why a block is a slab's piece of whole lines. `width` is
- * log2 of a leader's bytes, and (name_len, state, width) is compared with the
- * caller's length as one 32-bit word, so that only a valid topic (state 0)
- * with leaders of one byte (width 0) takes the shortest path: one comparison
- * for all of that. The leader's address comes from the *caller's* length, not
- * from a field of the block, which would be one more load to wait for.
+ * precedes it, and why it begins a line.
+ *
+ * Where the hot part takes RDMETA_SPLIT bytes at most, the block is *split*: it
+ * is a line among others' lines, and the rest lies elsewhere (blocks.h). The
+ * line's end says how far:
+ *
+ *     whole   cold|hot|columns|lists|past             size: of all that
+ *     split   hot..far      cold|columns|lists|past   size: of this
+ *                    \___________^ a multiple of 8
+ *
+ * Nothing says that a block is split: it is told from name_len, count, width.
+ *
+ * `width` is log2 of a leader's bytes, and (name_len, state, width) is compared
+ * with the caller's length as one 32-bit word, so that only a valid topic
+ * (state 0) with leaders of one byte (width 0) takes the shortest path: one
+ * comparison for all of that. The leader's address comes from the *caller's*
+ * length, not from a field of the block, which would be one more load to wait
+ * for.
  */
 #ifndef RDMETA_TOPIC_H
 #define RDMETA_TOPIC_H
 
+#include "blocks.h"
 #include "hash.h"
 #include "rdmeta.h"
-#include "slab.h"
 
 #include <stdatomic.h>
 
@@ -110,7 +122,7 @@ typedef struct rdmeta_said {
 /* Packed for its size, not for its places: each member is where its type
  * wants it, given that the end is a multiple of 64. */
 typedef struct __attribute__((packed, aligned(4))) rdmeta_cold {
-        uint32_t size; /* of the block, from here on */
+        uint32_t size; /* from here on, to the end of this piece */
         uint64_t link; /* place in the order array; once retired, the next
                         * retired block */
         uint64_t version : 48; /* the cache's when this block was made */
@@ -128,8 +140,6 @@ typedef struct rdmeta_large {
         size_t size;
 } rdmeta_large_t;
 
-#define RDMETA_LINE 64
-
 struct rdmeta_topic {
         _Atomic int64_t deadline;
         uint32_t count; /* of partitions */
@@ -140,10 +150,54 @@ struct rdmeta_topic {
 };
 
 #define RDMETA_TOPIC_LEAD sizeof(rdmeta_cold_t)
-#define RDMETA_TOPIC_FIXED (RDMETA_TOPIC_LEAD + offsetof(rdmeta_topic_t, name))
+#define RDMETA_TOPIC_FIXED offsetof(rdmeta_topic_t, name)
+/* Hot bytes of a split block at most; the other six are `far`. */
+#define RDMETA_SPLIT (RDMETA_LINE - 6)
+
+/* Bytes of a hot part. */
+RDMETA_INLINE size_t rdmeta_hot_bytes(size_t name_len, uint32_t count,
+                                      unsigned width) {
+        return RDMETA_TOPIC_FIXED + name_len +
+               ((size_t)count << (width > 2 ? 2 : width));
+}
+
+RDMETA_INLINE size_t rdmeta_topic_hot(const rdmeta_topic_t *t) {
+        return rdmeta_hot_bytes(t->name_len, t->count, t->width);
+}
+
+RDMETA_INLINE int rdmeta_topic_is_split(const rdmeta_topic_t *t) {
+        return rdmeta_topic_hot(t) <= RDMETA_SPLIT;
+}
+
+/* From a split block's begin to its columns: modulo 2^48, since an address is
+ * below that, and two may be further apart than a signed number of 48 bits. */
+RDMETA_INLINE int64_t rdmeta_topic_far(const rdmeta_topic_t *t) {
+        const char *end = (const char *)t + RDMETA_LINE;
+
+        return (int64_t)rdmeta_load64(end - 8) >> 16;
+}
+
+RDMETA_INLINE void rdmeta_topic_far_set(rdmeta_topic_t *t, int64_t far) {
+        memcpy((char *)t + RDMETA_SPLIT, &far, RDMETA_LINE - RDMETA_SPLIT);
+}
+
+/* What the cold part precedes. */
+RDMETA_INLINE uintptr_t rdmeta_topic_place_of_cold(const rdmeta_topic_t *t) {
+        if (!rdmeta_topic_is_split(t))
+                return (uintptr_t)t;
+        return ((uintptr_t)t + (uintptr_t)rdmeta_topic_far(t)) &
+               (((uintptr_t)1 << 48) - 1);
+}
 
 RDMETA_INLINE rdmeta_cold_t *rdmeta_cold(const rdmeta_topic_t *t) {
-        return (rdmeta_cold_t *)((uintptr_t)t - RDMETA_TOPIC_LEAD);
+        return (rdmeta_cold_t *)rdmeta_topic_place_of_cold(t) - 1;
+}
+
+/* Where columns begin, of a block that may not have been filled yet. */
+RDMETA_INLINE char *rdmeta_topic_columns(const rdmeta_topic_t *t) {
+        return (char *)(rdmeta_topic_is_split(t)
+                                ? rdmeta_topic_place_of_cold(t)
+                                : (uintptr_t)t + rdmeta_topic_hot(t));
 }
 
 RDMETA_INLINE rdmeta_said_t rdmeta_said_of(uint64_t word) {
@@ -168,7 +222,8 @@ RDMETA_INLINE rdmeta_said_t rdmeta_said_none(void) {
 
 RDMETA_INLINE rdmeta_said_t rdmeta_topic_said(const rdmeta_topic_t *t) {
         return rdmeta_said_of(__atomic_load_n(
-                (const uint64_t *)(const void *)t - 1, __ATOMIC_ACQUIRE));
+                (const uint64_t *)rdmeta_topic_place_of_cold(t) - 1,
+                __ATOMIC_ACQUIRE));
 }
 
 RDMETA_INLINE int16_t rdmeta_topic_error(const rdmeta_topic_t *t) {
@@ -179,8 +234,8 @@ RDMETA_INLINE int16_t rdmeta_topic_error(const rdmeta_topic_t *t) {
 RDMETA_INLINE void rdmeta_topic_said_set(rdmeta_topic_t *t,
                                          rdmeta_said_t said) {
         said.error = rdmeta_topic_error(t);
-        __atomic_store_n((uint64_t *)(void *)t - 1, rdmeta_said_word(said),
-                         __ATOMIC_RELEASE);
+        __atomic_store_n((uint64_t *)rdmeta_topic_place_of_cold(t) - 1,
+                         rdmeta_said_word(said), __ATOMIC_RELEASE);
 }
 
 /* The length of a valid topic's name where leaders take one byte, that and the
@@ -284,28 +339,53 @@ int64_t rdmeta_topic_place(const rdmeta_topic_t *t, int32_t partition);
 
 /* ---- making ----------------------------------------------------------- */
 
-/* Room for a block of `size` bytes: link, deadline, who said it are set. */
-rdmeta_topic_t *rdmeta_topic_alloc(rdmeta_slab_t *slab, size_t size,
+/* How large a block is: `rest` are the bytes from its columns on. */
+typedef struct rdmeta_extent {
+        size_t name_len, rest;
+        uint32_t count;
+        uint8_t width; /* or SPARSE */
+} rdmeta_extent_t;
+
+/* Room for one: its extent, link, deadline, who said it are set. */
+rdmeta_topic_t *rdmeta_topic_alloc(rdmeta_blocks_t *blocks,
+                                   const rdmeta_extent_t *extent,
                                    int16_t error);
+/* All the same in another place; the writer's. NULL: no memory. */
+rdmeta_topic_t *rdmeta_topic_copy(rdmeta_blocks_t *blocks,
+                                  const rdmeta_topic_t *from);
 /* A block without partitions. NULL: no memory. */
-rdmeta_topic_t *rdmeta_topic_bare(rdmeta_slab_t *slab, rdmeta_str_t name,
+rdmeta_topic_t *rdmeta_topic_bare(rdmeta_blocks_t *blocks, rdmeta_str_t name,
                                   const uint8_t id[16], uint16_t state,
                                   int16_t error, uint64_t version);
 /* The same facts in another state. NULL: no memory. */
-rdmeta_topic_t *rdmeta_topic_restate(rdmeta_slab_t *slab,
+rdmeta_topic_t *rdmeta_topic_restate(rdmeta_blocks_t *blocks,
                                      const rdmeta_topic_t *old,
                                      uint16_t state, int16_t error,
                                      uint64_t version);
-void rdmeta_topic_destroy(rdmeta_slab_t *slab, rdmeta_topic_t *t);
+void rdmeta_topic_destroy(rdmeta_blocks_t *blocks, rdmeta_topic_t *t);
+/* What it takes of each slab, large pieces too; and in all. */
+rdmeta_pieces_t rdmeta_topic_pieces(const rdmeta_blocks_t *blocks,
+                                    const rdmeta_topic_t *t);
+size_t rdmeta_topic_bytes(const rdmeta_blocks_t *blocks,
+                          const rdmeta_topic_t *t);
+/* A part of it is in a chunk that is leaving. */
+int rdmeta_topic_leaves(const rdmeta_blocks_t *blocks,
+                        const rdmeta_topic_t *t);
 /* Whether two blocks say the same, whenever they were made. */
 int rdmeta_topic_same(const rdmeta_topic_t *a, const rdmeta_topic_t *b);
 
-/* Of a block that came from elsewhere, with `available` bytes to be read from
- * its cold part on: 0, and whatever reads blocks may read it; or MALFORMED.
+/* Of a block that came from elsewhere, and should lie between `begin` and
+ * `end`, as its first line does: 0, and whatever reads blocks may read it; or
+ * MALFORMED.
  * One that waits is malformed, too: it has no meaning elsewhere. It does with
  * less memory, and in more time, where the allocator says no. */
 rdmeta_err_t rdmeta_topic_check(const rdmeta_allocator_t *allocator,
-                                const rdmeta_topic_t *t, size_t available);
+                                const rdmeta_topic_t *t, const char *begin,
+                                const char *end);
+/* Its cold part; NULL: not between them. */
+const rdmeta_cold_t *rdmeta_topic_cold_within(const rdmeta_topic_t *t,
+                                              const char *begin,
+                                              const char *end);
 
 /* ---- the fast path ---------------------------------------------------- */
 

@@ -17,12 +17,12 @@
 /* Units of lists that need no memory to be looked at in one go. */
 #define WINDOW ((size_t)1 << 16)
 
-/* What stands between the name and the lists, wherever a size_t ends. */
+/* What stands before the lists, wherever a size_t ends. */
 static uint64_t columns_size(const rdmeta_topic_t *t) {
         const uint16_t f    = rdmeta_cold(t)->flags;
         const uint64_t n    = t->count;
         const unsigned refs = f >> RDMETA_TOPIC_REF_SHIFT & 3;
-        uint64_t size       = n << (f & RDMETA_TOPIC_F_IDS ? 2 : t->width);
+        uint64_t size = rdmeta_topic_is_split(t) ? 0 : rdmeta_topic_hot(t);
 
         size += n << (f >> RDMETA_TOPIC_EPOCH_SHIFT & 3);
         size += f & RDMETA_TOPIC_F_IDS ? 4 * n : 0;
@@ -50,20 +50,32 @@ static int flags_good(uint16_t f, uint8_t width) {
                (f >> RDMETA_TOPIC_REF_SHIFT & 3) != 3;
 }
 
+const rdmeta_cold_t *rdmeta_topic_cold_within(const rdmeta_topic_t *t,
+                                              const char *begin,
+                                              const char *end) {
+        const int64_t far = rdmeta_topic_is_split(t) ? rdmeta_topic_far(t) : 0;
+        const int64_t at  = (const char *)t - begin;
+
+        if (far % 8 != 0 || far < (int64_t)RDMETA_TOPIC_LEAD - at ||
+            far > end - begin - at)
+                return NULL;
+        return rdmeta_cold(t);
+}
+
 /* All that is needed to tell where the columns are. */
-static int frame_good(const rdmeta_topic_t *t, size_t available) {
-        const rdmeta_cold_t *cold = rdmeta_cold(t);
+static int frame_good(const rdmeta_topic_t *t, const char *begin,
+                      const char *end) {
+        const rdmeta_cold_t *cold = rdmeta_topic_cold_within(t, begin, end);
         uint64_t need, past;
 
-        if (available < RDMETA_TOPIC_FIXED || cold->size > available ||
+        if (!cold || cold->size > (size_t)(end - (const char *)cold) ||
             cold->size > INT32_MAX || t->name_len == 0 ||
             t->name_len > RDMETA_NAME_MAX ||
             t->state == RDMETA_TOPIC_WAIT || t->state > RDMETA_TOPIC_GONE ||
             rdmeta_topic_count(t) > RDMETA_PARTITIONS_MAX ||
             !flags_good(cold->flags, t->width))
                 return 0;
-        need = RDMETA_TOPIC_FIXED + t->name_len +
-               columns_size(t) +
+        need = RDMETA_TOPIC_LEAD + columns_size(t) +
                (UINT64_C(1) << (cold->flags >> RDMETA_TOPIC_LIST_SHIFT & 3));
         if (cold->flags & RDMETA_TOPIC_F_PAST) {
                 if (need >= cold->size)
@@ -179,12 +191,13 @@ static int lists_good(const rdmeta_cols_t *c, size_t units,
 }
 
 rdmeta_err_t rdmeta_topic_check(const rdmeta_allocator_t *allocator,
-                                const rdmeta_topic_t *t, size_t available) {
+                                const rdmeta_topic_t *t, const char *begin,
+                                const char *end) {
         rdmeta_cols_t c;
         size_t bytes, units;
         int good, flat;
 
-        if (!frame_good(t, available))
+        if (!frame_good(t, begin, end))
                 return RDMETA_ERR_MALFORMED;
         rdmeta_topic_cols(t, &c);
         bytes = (size_t)(c.lists_end - c.lists);

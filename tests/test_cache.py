@@ -310,15 +310,15 @@ def test_memory_of_topics_that_are_gone_is_given_back(clock: Clock) -> None:
     topics = [T(f"topic-{k:05}", [P(0, 1, 1)]) for k in range(5000)]
     tell(cache, *topics)
     full = cache.stats()
-    tell(cache, *topics[:250], asked=ALL)
+    tell(cache, *topics[::20], asked=ALL)
     for _ in range(100):
         clock.advance(60.0)
         cache.sweep()
     left = cache.stats()
     assert left["retained"] == 0
-    assert left["bytes"] < full["bytes"] - 4000 * 128
+    assert left["bytes"] < full["bytes"] - 4000 * 112  # a line, and 48 bytes beside it
     assert left["topics_moved"] > 0
-    assert cache.last_leader("topic-00249", 0) == 1
+    assert cache.last_leader("topic-00240", 0) == 1
 
 
 def test_statistics_say_when_all_topics_were_answered(cache: MetadataCache, clock: Clock) -> None:

@@ -85,15 +85,40 @@ static TEST_UNUSED void no_ring(rdmeta_conf_t *conf) {
         conf->ring_bytes = 0;
 }
 
+/* So many bytes may be free of each kind before anything is done about it. */
+static TEST_UNUSED void cw_least(cw_t *w, size_t bytes) {
+        int i;
+
+        for (i = 0; i < RDMETA_BLOCKS_SLABS; i++)
+                w->cache->blocks.slabs[i].least = bytes;
+}
+
+static TEST_UNUSED size_t cw_bytes(const cw_t *w) {
+        return rdmeta_blocks_bytes(&w->cache->blocks);
+}
+
+static TEST_UNUSED size_t cw_free(const cw_t *w) {
+        size_t bytes = 0;
+        int i;
+
+        for (i = 0; i < RDMETA_BLOCKS_SLABS; i++)
+                bytes += w->cache->blocks.slabs[i].free;
+        return bytes;
+}
+
+static TEST_UNUSED size_t cw_leaving(const cw_t *w) {
+        return rdmeta_blocks_leaving(&w->cache->blocks);
+}
+
 /* However little is free, some chunks are to leave now: how many. */
 static TEST_UNUSED size_t plan(cw_t *w) {
         rdmeta_cache_t *c = w->cache;
         size_t n;
 
-        c->blocks.least = 1;
+        cw_least(w, 1);
         rdmeta_wait_lock(&c->wait);
         c->compact_at = 0;
-        n             = rdmeta_slab_plan(&c->blocks, 1000);
+        n             = rdmeta_blocks_plan(&c->blocks, 1000);
         rdmeta_wait_unlock(&c->wait);
         return n;
 }
@@ -101,15 +126,15 @@ static TEST_UNUSED size_t plan(cw_t *w) {
 static TEST_UNUSED void sweep_until_gone(cw_t *w) {
         int k;
 
-        for (k = 0; k < ALL && w->cache->blocks.n_leaving; k++)
+        for (k = 0; k < ALL && cw_leaving(w); k++)
                 cw_sweep(w);
-        CHECK(!w->cache->blocks.n_leaving);
+        CHECK(!cw_leaving(w));
 }
 
 /* Topics of which some have gone to larger pieces: much is free, and nothing
  * done about it before plan() says so. */
 static TEST_UNUSED void churned(cw_t *w) {
-        w->cache->blocks.least = SIZE_MAX;
+        cw_least(w, SIZE_MAX);
         tell(w, &thin, 0, TOPICS, 1);
         tell(w, &long_, 0, TOPICS, 3);
         tell(w, &wide, 1, TOPICS, 3);

@@ -107,7 +107,8 @@ void race_init(race_t *w, uint64_t seed, int fence) {
         conf.ring_bytes      = 32 << 10;
         w->cache             = rdmeta_cache_new(&conf);
         CHECK(w->cache);
-        w->cache->blocks.least = 1; /* its memory is given back early */
+        for (i = 0; i < RDMETA_BLOCKS_SLABS; i++)
+                w->cache->blocks.slabs[i].least = 1; /* given back early */
         if (fence)
                 w->cache->reclaim.fence = 1;
 }

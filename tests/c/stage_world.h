@@ -44,7 +44,7 @@ typedef struct stage_world {
         test_heap_t heap;
         rdmeta_allocator_t allocator;
         uint64_t key[RDMETA_HASH_KEYS];
-        rdmeta_slab_t slab;
+        rdmeta_blocks_t blocks;
         rdmeta_stage_t stage;
         gen_bytes_t bytes; /* of the topic that is staged */
 } stage_world_t;

@@ -173,15 +173,14 @@ void stage_world_init(stage_world_t *w, test_rng_t *r) {
         w->allocator = test_allocator(&w->heap);
         for (i = 0; i < RDMETA_HASH_KEYS; i++)
                 w->key[i] = test_u64(r);
-        rdmeta_slab_init(&w->slab, &w->allocator, RDMETA_LINE,
-                         RDMETA_TOPIC_LEAD);
+        rdmeta_blocks_init(&w->blocks, &w->allocator, RDMETA_TOPIC_LEAD);
         rdmeta_stage_init(&w->stage, &w->allocator, w->key);
 }
 
 void stage_world_destroy(stage_world_t *w) {
         gen_bytes_free(&w->bytes);
         rdmeta_stage_destroy(&w->stage);
-        rdmeta_slab_destroy(&w->slab);
+        rdmeta_blocks_destroy(&w->blocks);
         CHECK(!w->heap.blocks && !w->heap.bytes);
 }
 
@@ -263,7 +262,7 @@ rdmeta_topic_t *stage_world_block(stage_world_t *w, const facts_t *f,
 
         CHECK(!stage_world_read(w, f, 12, shuffle));
         stage_world_merge(w, f);
-        t = rdmeta_stage_build(&w->stage, &w->slab, 1);
+        t = rdmeta_stage_build(&w->stage, &w->blocks, 1);
         CHECK(t);
         return t;
 }
@@ -369,7 +368,7 @@ static size_t lists_size(const facts_t *f) {
 size_t facts_size(const facts_t *f) {
         int high = 0, last = 0, error = 0, sparse = 0;
         int32_t leader = -1, epoch = -1;
-        size_t row;
+        size_t hot, row;
         uint32_t i;
 
         for (i = 0; i < f->count; i++) {
@@ -382,10 +381,11 @@ size_t facts_size(const facts_t *f) {
                 leader = p->leader > leader ? p->leader : leader;
                 epoch  = p->epoch > epoch ? p->epoch : epoch;
         }
-        row = (sparse ? 4 : (size_t)1 << width_of(leader)) +
-              ((size_t)1 << width_of(epoch)) +
+        hot = 16 + f->name_len +
+              f->count * (sparse ? 4 : (size_t)1 << width_of(leader));
+        row = ((size_t)1 << width_of(epoch)) +
               (size_t)(4 * sparse + 4 * high + 4 * last + 2 * error);
-        return RDMETA_TOPIC_FIXED + f->name_len + f->count * row +
+        return 44 + (hot <= 58 ? 0 : hot) + f->count * row +
                (f->operations != RDMETA_NO_OPERATIONS ? 4 : 0) +
                lists_size(f) + (f->n_past ? 1 + 16u * f->n_past : 0);
 }

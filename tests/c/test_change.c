@@ -66,13 +66,13 @@ static void test_every_pair_of_states_is_told_as_it_should_be(void) {
         const uint8_t id[16]    = {1};
         rdmeta_topic_t *topics[STATES];
         rdmeta_change_out_t out;
-        rdmeta_slab_t slab;
+        rdmeta_blocks_t blocks;
         int from, to;
         told_t t;
 
-        rdmeta_slab_init(&slab, NULL, RDMETA_LINE, RDMETA_TOPIC_LEAD);
+        rdmeta_blocks_init(&blocks, NULL, RDMETA_TOPIC_LEAD);
         for (to = 0; to < STATES; to++) {
-                topics[to] = rdmeta_topic_bare(&slab, name, id, (uint16_t)to,
+                topics[to] = rdmeta_topic_bare(&blocks, name, id, (uint16_t)to,
                                                (int16_t)to, 1);
                 CHECK(topics[to]);
         }
@@ -99,8 +99,8 @@ static void test_every_pair_of_states_is_told_as_it_should_be(void) {
                 }
         }
         for (to = 0; to < STATES; to++)
-                rdmeta_topic_destroy(&slab, topics[to]);
-        rdmeta_slab_destroy(&slab);
+                rdmeta_topic_destroy(&blocks, topics[to]);
+        rdmeta_blocks_destroy(&blocks);
 }
 
 /* ---- brokers ----------------------------------------------------------- */

@@ -54,14 +54,14 @@ static void test_deleted_topics_give_their_memory_back(void) {
 
         cw_init(&w, no_ring);
         tell(&w, &wide, 0, TOPICS, 1);
-        before = w.cache->blocks.bytes;
+        before = cw_bytes(&w);
         CHECK(!cw_all(&w, "x#x 0:1@1"));
         for (k = 0; k < ALL; k++) {
                 cw_pass(&w, 60 * CW_S);
                 cw_sweep(&w);
         }
         CHECK(cw_stats(&w).retained == 0);
-        CHECK(w.cache->blocks.bytes < before / 4);
+        CHECK(cw_bytes(&w) < before / 4);
         snprintf(name, sizeof(name), "topic-%06u", 0);
         CHECK(cw_leader(&w, name, 0) == RDMETA_NOT_CACHED);
         cw_destroy(&w);
@@ -72,13 +72,13 @@ static void test_what_is_nobodys_is_told(void) {
         cw_t w;
 
         cw_init(&w, no_ring);
-        w.cache->blocks.least = SIZE_MAX;
+        cw_least(&w, SIZE_MAX);
         tell(&w, &wide, 0, TOPICS, 1);
         s = cw_stats(&w);
         CHECK(s.bytes_free < s.bytes / 8 && !s.topics_moved);
         CHECK(!rdmeta_cache_purge(w.cache, w.now));
         t = cw_stats(&w);
-        CHECK(t.bytes_free > s.bytes_free + w.cache->blocks.bytes / 8 * 7);
+        CHECK(t.bytes_free > s.bytes_free + cw_bytes(&w) / 8 * 7);
         CHECK(t.bytes_free < t.bytes);
         cw_destroy(&w);
 }
@@ -203,7 +203,7 @@ static void test_images_say_what_they_said(void) {
         CHECK(plan(&w));
         while (w.cache->compact_at != UINT32_MAX)
                 cw_sweep(&w);
-        CHECK(w.cache->blocks.n_leaving); /* it holds what lived there */
+        CHECK(cw_leaving(&w)); /* it holds what lived there */
         after = iw_image(&w);
         is    = iw_text(before, w.now.mono_us);
         later = iw_text(after, w.now.mono_us);
@@ -274,7 +274,7 @@ static void test_an_image_sees_the_rings_topics_while_they_move(void) {
         cw_t w;
 
         cw_init(&w, NULL);
-        w.cache->blocks.least = SIZE_MAX;
+        cw_least(&w, SIZE_MAX);
         for (k = 0; k < 40; k++) {
                 tell(&w, &thin, k, TOPICS, 40);
                 for (i = n = 0; i < 30; i++)
@@ -308,8 +308,8 @@ static void test_beside_an_image_memory_moves_only_for_more(void) {
         tell(&w, &wide, 0, TOPICS, 4);
         image = iw_image(&w);
         s     = cw_stats(&w);
-        CHECK(w.cache->blocks.free > w.cache->blocks.bytes / 8);
-        CHECK(w.cache->blocks.free < w.cache->blocks.bytes / 4);
+        CHECK(cw_free(&w) > cw_bytes(&w) / 8);
+        CHECK(cw_free(&w) < cw_bytes(&w) / 4);
         cw_sweep(&w);
         CHECK(cw_stats(&w).topics_moved == s.topics_moved);
         rdmeta_image_unref(image);
@@ -337,7 +337,7 @@ static void test_a_reader_inside_keeps_what_it_has_found(void) {
         CHECK(plan(&w));
         for (k = 0; k < 5; k++)
                 cw_sweep(&w);
-        CHECK(w.cache->blocks.n_leaving);
+        CHECK(cw_leaving(&w));
         for (i = 0; i < TOPICS; i += 50) {
                 CHECK(!rdmeta_topic_partition_at(w.reader, held[i], 0, &p));
                 CHECK(p.leader == 1 + (int32_t)(i % 3));

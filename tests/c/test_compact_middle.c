@@ -14,10 +14,10 @@ static void test_what_fails_for_want_of_memory_is_done_later(void) {
                 tell(&w, &wide, 2, TOPICS, 3);
                 image  = at % 2 ? iw_image(&w) : NULL;
                 before = cw_facts(&w);
-                w.cache->blocks.least = 1;
+                cw_least(&w, 1);
                 w.heap.fail_at        = w.heap.calls + at;
-                while (w.cache->blocks.n_leaving ||
-                       w.cache->blocks.free > w.cache->blocks.bytes / 4) {
+                while (cw_leaving(&w) ||
+                       cw_free(&w) > cw_bytes(&w) / 4) {
                         cw_sweep(&w);
                         if (image && w.cache->compact_at == UINT32_MAX) {
                                 rdmeta_image_unref(image);
@@ -62,13 +62,13 @@ static void test_writes_in_the_middle_of_it_are_kept(void) {
                         like.count = 1 + (uint32_t)test_below(&rng, 12);
                         like.id    = (char)('b' + k);
                 }
-                if (!w.cache->blocks.n_leaving && w.cache->blocks.free)
+                if (!cw_leaving(&w) && cw_free(&w))
                         plan(&w);
                 rdmeta_wait_lock(&w.cache->wait);
                 rdmeta_compact(w.cache, 1 + test_below(&rng, TOPICS), 300);
                 rdmeta_collect(w.cache);
                 rdmeta_wait_unlock(&w.cache->wait);
-                plain.cache->blocks.least = SIZE_MAX;
+                cw_least(&plain, SIZE_MAX);
                 tell(&w, &like, first, TOPICS, step);
                 tell(&plain, &like, first, TOPICS, step);
                 if (k % 20 == 19) { /* most are gone, after their time */
@@ -106,7 +106,7 @@ static void test_a_purge_in_the_middle_of_it_gives_all_back(void) {
         tell(&w, &small, 0, 1, 1);
         for (k = 0; k < ALL; k++)
                 cw_sweep(&w);
-        CHECK(w.cache->blocks.bytes < 256 << 10);
+        CHECK(cw_bytes(&w) < 256 << 10);
         cw_destroy(&w);
 }
 
@@ -119,7 +119,7 @@ static void test_a_cache_ends_in_the_middle_of_it(void) {
         rdmeta_wait_lock(&w.cache->wait);
         rdmeta_compact(w.cache, TOPICS / 2, TOPICS);
         rdmeta_wait_unlock(&w.cache->wait);
-        CHECK(w.cache->blocks.n_leaving);
+        CHECK(cw_leaving(&w));
         cw_destroy(&w);
 }
 

@@ -14,9 +14,9 @@ static void *mover_main(void *arg) {
 
         while (!atomic_load_explicit(&w->stop, memory_order_relaxed)) {
                 rdmeta_wait_lock(&c->wait);
-                if (!c->blocks.n_leaving) {
+                if (!rdmeta_blocks_leaving(&c->blocks)) {
                         c->compact_at = 0;
-                        rdmeta_slab_plan(&c->blocks, 1000);
+                        rdmeta_blocks_plan(&c->blocks, 1000);
                 }
                 rdmeta_compact(c, 1 + test_below(&rng, 64), 16);
                 rdmeta_collect(c);

@@ -85,7 +85,8 @@ static void scramble(born_t *b) {
         SCRAMBLE(c->wait.due);
         SCRAMBLE(c->reclaim);
         scramble_slab(&c->entry_slab);
-        scramble_slab(&c->blocks);
+        for (i = 0; i < RDMETA_BLOCKS_SLABS; i++)
+                scramble_slab(&c->blocks.slabs[i]);
         SCRAMBLE(c->ring);
         SCRAMBLE(c->order);
         SCRAMBLE(c->expiry);

@@ -286,6 +286,8 @@ FORGE(no_ids, memset(slots(s, h, RDMETA_FILE_IDS), 0,
                      h->sections[RDMETA_FILE_IDS].length))
 FORGE(stray_slot, uint64_t *k = slots(s, h, RDMETA_FILE_NAMES);
       while (*k) k++; *k = (uint64_t)order(s, h)[0] << 16 | 7)
+FORGE(stray_id, uint64_t *k = slots(s, h, RDMETA_FILE_IDS); while (*k) k++;
+      *k = ((uint64_t)order(s, h)[0] + 1) << 16 | 7)
 
 /* "b" before "a", and each called like the other. */
 static void backwards(sound_t *s, rdmeta_file_head_t *h) {
@@ -389,7 +391,7 @@ static void test_what_a_head_cannot_say_is_refused(void) {
                 section_other, no_blocks,       odd_table,    no_table,
                 no_brokers,    some_brokers,    far_line,     head_line,
                 last_line,     swapped,         twice,        full_names,
-                no_names,      no_ids,          stray_slot};
+                no_names,      no_ids,          stray_slot,   stray_id};
         sound_t s;
         size_t i;
 

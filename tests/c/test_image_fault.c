@@ -54,6 +54,20 @@ static void put(const whole_t *s, size_t at, uint8_t value) {
         s->bytes[at] = had;
 }
 
+/* The block at `at` has the rest of the one a line before. */
+static void put_far(const whole_t *s, uint64_t at) {
+        uint8_t had[RDMETA_LINE];
+        rdmeta_topic_t *t = (rdmeta_topic_t *)(void *)(s->bytes + at);
+        const rdmeta_topic_t *first =
+                (const rdmeta_topic_t *)(void *)(s->bytes + at - RDMETA_LINE);
+
+        CHECK(rdmeta_topic_is_split(t) && rdmeta_topic_is_split(first));
+        memcpy(had, t, sizeof(had));
+        rdmeta_topic_far_set(t, rdmeta_topic_far(first) - RDMETA_LINE);
+        iw_write(s->path, s->bytes, s->size);
+        memcpy((void *)t, had, sizeof(had));
+}
+
 static void is(const whole_t *s, const char *section, uint64_t offset,
                const char *what) {
         rdmeta_image_fault_t fault;
@@ -101,6 +115,9 @@ static void test_what_is_wrong_is_said_with_its_place(void) {
         rdmeta_image_unref(image);
         s.path = iw_path("damaged-too");
         put(&s, at + offsetof(rdmeta_topic_t, count) + 3, 0xff);
+        is(&s, "blocks", at, "a topic that cannot be");
+        /* Who says that what belongs to it is the first one's. */
+        put_far(&s, at);
         is(&s, "blocks", at, "a topic that cannot be");
         free(s.bytes);
 }

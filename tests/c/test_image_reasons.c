@@ -56,12 +56,15 @@ static uint32_t *ends(sound_t *s) {
 
 /* Of the i-th topic. */
 static uint8_t *number(sound_t *s, size_t i) {
+        const rdmeta_topic_t *t;
         uint32_t line;
 
         memcpy(&line,
                s->bytes + s->head.sections[RDMETA_FILE_ORDER].offset + 4 * i,
                sizeof(line));
-        return s->bytes + RDMETA_LINE * (size_t)line - sizeof(uint32_t);
+        t = (const rdmeta_topic_t *)(void *)(s->bytes +
+                                             RDMETA_LINE * (size_t)line);
+        return (uint8_t *)(rdmeta_cold(t) + 1) - sizeof(uint32_t);
 }
 
 /* Written, with sums that hold, and opened: a copy, which ASan watches. */

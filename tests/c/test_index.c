@@ -8,7 +8,7 @@ enum { NAMES = 3000, ROUNDS = 60000 };
 typedef struct world {
         test_heap_t heap;
         rdmeta_allocator_t allocator;
-        rdmeta_slab_t slab;
+        rdmeta_blocks_t blocks;
         uint64_t seed;
         rdmeta_table_t *table;
         rdmeta_topic_t *in[NAMES]; /* the model */
@@ -20,15 +20,14 @@ static void world_init(world_t *w, size_t n, int ids) {
         memset(w, 0, sizeof(*w));
         w->allocator = test_allocator(&w->heap);
         w->seed      = test_seed;
-        rdmeta_slab_init(&w->slab, &w->allocator, RDMETA_LINE,
-                         RDMETA_TOPIC_LEAD);
+        rdmeta_blocks_init(&w->blocks, &w->allocator, RDMETA_TOPIC_LEAD);
         w->table = rdmeta_table_new(&w->allocator, n, ids, &w->seed);
         CHECK(w->table && w->table->large.size >= sizeof(*w->table));
 }
 
 static void world_destroy(world_t *w) {
         rdmeta_table_destroy(&w->allocator, w->table);
-        rdmeta_slab_destroy(&w->slab);
+        rdmeta_blocks_destroy(&w->blocks);
         CHECK(!w->heap.blocks && !w->heap.bytes);
 }
 
@@ -43,7 +42,7 @@ static rdmeta_topic_t *block_new(world_t *w, uint32_t i) {
         rdmeta_topic_t *t;
 
         id_of(i, id);
-        t = rdmeta_topic_bare(&w->slab, test_str(w->names[i]), id, 0, 0,
+        t = rdmeta_topic_bare(&w->blocks, test_str(w->names[i]), id, 0, 0,
                               ++w->version);
         CHECK(t);
         return t;
@@ -74,7 +73,7 @@ static void put(world_t *w, uint32_t i, int ids) {
 
 static void drop(world_t *w, uint32_t i, int ids) {
         rdmeta_table_drop(w->table, hash_of(w, i, ids), w->in[i]);
-        rdmeta_topic_destroy(&w->slab, w->in[i]);
+        rdmeta_topic_destroy(&w->blocks, w->in[i]);
         w->in[i] = NULL;
 }
 
@@ -82,7 +81,7 @@ static void swap(world_t *w, uint32_t i, int ids) {
         rdmeta_topic_t *next = block_new(w, i);
 
         rdmeta_table_swap(w->table, hash_of(w, i, ids), w->in[i], next);
-        rdmeta_topic_destroy(&w->slab, w->in[i]);
+        rdmeta_topic_destroy(&w->blocks, w->in[i]);
         w->in[i] = next;
 }
 
@@ -265,7 +264,7 @@ static void test_the_id_of_zeros_finds_no_grave(void) {
         } while ((uint16_t)(h ^ like) || ((rdmeta_slot_first(h) ^
                                            rdmeta_slot_first(like)) &
                                           w.table->mask));
-        t = rdmeta_topic_bare(&w.slab, test_str("a"), id, 0, 0, 1);
+        t = rdmeta_topic_bare(&w.blocks, test_str("a"), id, 0, 0, 1);
         CHECK(t);
         rdmeta_table_put(w.table, h, t);
         CHECK(rdmeta_table_id(w.table, id) == t);

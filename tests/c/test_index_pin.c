@@ -31,7 +31,7 @@ typedef struct world {
         test_heap_t heap;
         rdmeta_allocator_t allocator;
         test_rng_t rng;
-        rdmeta_slab_t slab;
+        rdmeta_blocks_t blocks;
         rdmeta_table_t *table;
         rdmeta_pages_t pool;
         rdmeta_topic_t *live[NAMES]; /* NULL: not in the table */
@@ -47,7 +47,7 @@ static rdmeta_topic_t *topic_new(world_t *w, int i) {
         rdmeta_topic_t *t;
 
         snprintf(name, sizeof(name), "a-topic-%d", i);
-        t = rdmeta_topic_bare(&w->slab, test_str(name), id, 0, 0, 1);
+        t = rdmeta_topic_bare(&w->blocks, test_str(name), id, 0, 0, 1);
         CHECK(t && w->n_all < sizeof(w->all) / sizeof(w->all[0]));
         w->all[w->n_all++] = t;
         return t;
@@ -133,8 +133,7 @@ static void world_init(world_t *w, uint64_t seed, size_t names) {
         memset(w, 0, sizeof(*w));
         w->allocator = test_allocator(&w->heap);
         w->rng       = test_rng(seed);
-        rdmeta_slab_init(&w->slab, &w->allocator, RDMETA_LINE,
-                         RDMETA_TOPIC_LEAD);
+        rdmeta_blocks_init(&w->blocks, &w->allocator, RDMETA_TOPIC_LEAD);
         rdmeta_pages_init(&w->pool, &w->allocator, 1);
         w->table = rdmeta_table_new(&w->allocator, names, 0, &key);
         CHECK(w->table && w->table->mask < 4096);
@@ -146,9 +145,9 @@ static void world_end(world_t *w) {
         rdmeta_pages_trim(&w->pool, 0);
         CHECK(w->pool.n == 0 && !w->table->pins.count);
         for (i = 0; i < w->n_all; i++)
-                rdmeta_topic_destroy(&w->slab, w->all[i]);
+                rdmeta_topic_destroy(&w->blocks, w->all[i]);
         rdmeta_table_destroy(&w->allocator, w->table);
-        rdmeta_slab_destroy(&w->slab);
+        rdmeta_blocks_destroy(&w->blocks);
         CHECK(!w->heap.blocks && !w->heap.bytes);
 }
 

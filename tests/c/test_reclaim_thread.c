@@ -27,7 +27,7 @@ typedef struct object {
 
 typedef struct world {
         rdmeta_allocator_t allocator; /* "frees" objects only */
-        rdmeta_slab_t slab;
+        rdmeta_blocks_t blocks;
         rdmeta_reclaim_t reclaim;
         object_t objects[OBJECTS];
         _Atomic(object_t *) slot; /* where readers start from */
@@ -58,8 +58,8 @@ static void world_init(world_t *w) {
         memset(w, 0, sizeof(*w));
         w->allocator.alloc  = no_alloc;
         w->allocator.free   = object_free;
-        rdmeta_slab_init(&w->slab, &w->allocator, 8, 0);
-        rdmeta_reclaim_init(&w->reclaim, &w->slab);
+        rdmeta_blocks_init(&w->blocks, &w->allocator, RDMETA_TOPIC_LEAD);
+        rdmeta_reclaim_init(&w->reclaim, &w->blocks);
 }
 
 static int world_held(const world_t *w) {
@@ -98,7 +98,7 @@ static void world_destroy(world_t *w) {
         CHECK(!rdmeta_tailq_first(&w->reclaim.readers));
         rdmeta_reclaim_destroy(&w->reclaim);
         CHECK(world_held(w) == 1 && !w->reclaim.limbo_bytes);
-        rdmeta_slab_destroy(&w->slab);
+        rdmeta_blocks_destroy(&w->blocks);
 }
 
 static void world_store_slowly(world_t *w, uint64_t x) {

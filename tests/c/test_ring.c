@@ -9,7 +9,7 @@ enum { NAMES = 40, REMEMBERED = 4096 };
 typedef struct world {
         test_heap_t heap;
         rdmeta_allocator_t allocator;
-        rdmeta_slab_t slab;
+        rdmeta_blocks_t blocks;
         rdmeta_reclaim_t reclaim;
         rdmeta_ring_t ring;
         rdmeta_brokers_t *brokers;
@@ -31,7 +31,7 @@ static rdmeta_topic_t *block_new(world_t *w, size_t size) {
         rdmeta_topic_t *t;
 
         memset(name, 'x', sizeof(name));
-        t = rdmeta_topic_bare(&w->slab, s, id, 0, 0, w->version);
+        t = rdmeta_topic_bare(&w->blocks, s, id, 0, 0, w->version);
         CHECK(t);
         return t;
 }
@@ -41,9 +41,8 @@ static void world_init(world_t *w, size_t limit) {
         w->allocator = test_allocator(&w->heap);
         w->rng       = test_rng(limit);
         w->block_most = 400;
-        rdmeta_slab_init(&w->slab, &w->allocator, RDMETA_LINE,
-                         RDMETA_TOPIC_LEAD);
-        rdmeta_reclaim_init(&w->reclaim, &w->slab);
+        rdmeta_blocks_init(&w->blocks, &w->allocator, RDMETA_TOPIC_LEAD);
+        rdmeta_reclaim_init(&w->reclaim, &w->blocks);
         rdmeta_ring_init(&w->ring, &w->allocator, &w->reclaim, limit);
         w->brokers = rdmeta_brokers_empty(&w->allocator, 0);
         CHECK(w->brokers);
@@ -55,9 +54,9 @@ static void world_destroy(world_t *w) {
         rdmeta_ring_destroy(&w->ring);
         rdmeta_reclaim_destroy(&w->reclaim);
         for (i = 0; i < NAMES; i++)
-                rdmeta_topic_destroy(&w->slab, w->live[i]);
+                rdmeta_topic_destroy(&w->blocks, w->live[i]);
         rdmeta_brokers_destroy(&w->allocator, w->brokers);
-        rdmeta_slab_destroy(&w->slab);
+        rdmeta_blocks_destroy(&w->blocks);
         CHECK(!w->heap.blocks && !w->heap.bytes);
 }
 
@@ -70,8 +69,7 @@ static size_t held_bytes(const world_t *w) {
         for (i = r->item_head; i != r->item_tail; i++) {
                 const rdmeta_topic_t *old = rdmeta_ring_at(r, i)->old_;
                 if (old)
-                        held += rdmeta_slab_bytes(&w->slab,
-                                                  rdmeta_cold(old)->size);
+                        held += rdmeta_topic_bytes(&w->blocks, old);
         }
         for (i = r->batch_head; i != r->batch_tail; i++)
                 if (rdmeta_ring_batch(r, i)->old_brokers)

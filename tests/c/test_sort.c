@@ -32,7 +32,7 @@ static size_t name_make(test_rng_t *rng, char *out) {
         return n;
 }
 
-static size_t names_make(test_rng_t *rng, rdmeta_slab_t *slab,
+static size_t names_make(test_rng_t *rng, rdmeta_blocks_t *blocks,
                          rdmeta_topic_t **topics, size_t wanted) {
         static const uint8_t id[16];
         char name[LONGEST];
@@ -47,7 +47,7 @@ static size_t names_make(test_rng_t *rng, rdmeta_slab_t *slab,
                                 break;
                 if (k < n)
                         continue;
-                topics[n] = rdmeta_topic_bare(slab, s, id, 0, 0, 1);
+                topics[n] = rdmeta_topic_bare(blocks, s, id, 0, 0, 1);
                 CHECK(topics[n]);
                 n++;
         }
@@ -61,12 +61,11 @@ static void test_names_come_in_the_order_of_their_bytes(void) {
         int again;
 
         for (again = 0; again < 200; again++) {
-                rdmeta_slab_t slab;
+                rdmeta_blocks_t blocks;
                 size_t n, i;
 
-                rdmeta_slab_init(&slab, NULL, RDMETA_LINE,
-                                 RDMETA_TOPIC_LEAD);
-                n = names_make(&rng, &slab, topics,
+                rdmeta_blocks_init(&blocks, NULL, RDMETA_TOPIC_LEAD);
+                n = names_make(&rng, &blocks, topics,
                                test_below(&rng, NAMES + 1));
                 for (i = 0; i < n; i++) {
                         items[i].topic = topics[i];
@@ -78,9 +77,9 @@ static void test_names_come_in_the_order_of_their_bytes(void) {
                         CHECK(items[i].topic == topics[i]);
                         CHECK(items[i].with ==
                               ((uint64_t)(uintptr_t)topics[i] ^ 7));
-                        rdmeta_topic_destroy(&slab, topics[i]);
+                        rdmeta_topic_destroy(&blocks, topics[i]);
                 }
-                rdmeta_slab_destroy(&slab);
+                rdmeta_blocks_destroy(&blocks);
         }
 }
 

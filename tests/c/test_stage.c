@@ -19,12 +19,12 @@ static void test_rows_are_read_back_as_they_were_said(void) {
                 CHECK(!stage_world_read(&w, &f, version,
                                         test_below(&r, 2) ? &r : NULL));
                 stage_world_merge(&w, &f);
-                t = rdmeta_stage_build(&w.stage, &w.slab, (uint64_t)round);
+                t = rdmeta_stage_build(&w.stage, &w.blocks, (uint64_t)round);
                 CHECK(t && rdmeta_cold(t)->version == (uint64_t)round);
                 CHECK(t->state == RDMETA_TOPIC_VALID);
                 CHECK(rdmeta_topic_has_id(t) == (version >= 10));
                 facts_check(&f, t);
-                rdmeta_topic_destroy(&w.slab, t);
+                rdmeta_topic_destroy(&w.blocks, t);
         }
         stage_world_destroy(&w);
 }
@@ -42,7 +42,7 @@ static void test_a_block_is_as_small_as_its_facts_allow(void) {
                 facts_random(&f, &r);
                 t = stage_world_block(&w, &f, NULL);
                 CHECK(rdmeta_cold(t)->size == facts_size(&f));
-                rdmeta_topic_destroy(&w.slab, t);
+                rdmeta_topic_destroy(&w.blocks, t);
         }
         stage_world_destroy(&w);
 }
@@ -64,7 +64,7 @@ static rdmeta_topic_t *put_back_all(stage_world_t *w,
                 w->stage.id[i] = row.id;
                 rdmeta_stage_keep_row(&w->stage, i, &cols, &row);
         }
-        return rdmeta_stage_build(&w->stage, &w->slab, 2);
+        return rdmeta_stage_build(&w->stage, &w->blocks, 2);
 }
 
 /* Facts of the same topic and partitions that say otherwise. */
@@ -119,7 +119,7 @@ static rdmeta_topic_t *put_back_some(stage_world_t *w, facts_t *f,
         }
         w->stage.n_past = f->n_past;
         memcpy(w->stage.past, f->past, sizeof(f->past));
-        return rdmeta_stage_build(&w->stage, &w->slab, 3);
+        return rdmeta_stage_build(&w->stage, &w->blocks, 3);
 }
 
 static void test_equal_facts_give_equal_blocks_however_arrived_at(void) {
@@ -139,20 +139,20 @@ static void test_equal_facts_give_equal_blocks_however_arrived_at(void) {
                 stage_world_merge(&w, &f);
                 rdmeta_stage_want_high(&w.stage);
                 rdmeta_stage_want_last(&w.stage);
-                others[0] = rdmeta_stage_build(&w.stage, &w.slab, 9);
+                others[0] = rdmeta_stage_build(&w.stage, &w.blocks, 9);
                 others[1] = stage_world_block(&w, &f, &r);
                 CHECK(!stage_world_read(&w, &f, 10, NULL));
                 stage_world_merge(&w, &f);
-                others[2] = rdmeta_stage_build(&w.stage, &w.slab, 7);
+                others[2] = rdmeta_stage_build(&w.stage, &w.blocks, 7);
                 others[3] = put_back_all(&w, t);
                 for (k = 0; k < 4; k++) {
                         CHECK(others[k]);
                         facts_check(&f, others[k]);
                         CHECK(rdmeta_topic_same(t, others[k]));
                         CHECK(rdmeta_topic_same(others[k], t));
-                        rdmeta_topic_destroy(&w.slab, others[k]);
+                        rdmeta_topic_destroy(&w.blocks, others[k]);
                 }
-                rdmeta_topic_destroy(&w.slab, t);
+                rdmeta_topic_destroy(&w.blocks, t);
         }
         stage_world_destroy(&w);
 }
@@ -174,9 +174,9 @@ static void test_rows_put_back_are_as_if_they_had_been_said(void) {
                 facts_check(&f, mixed);
                 t = stage_world_block(&w, &f, NULL);
                 CHECK(rdmeta_topic_same(t, mixed));
-                rdmeta_topic_destroy(&w.slab, old);
-                rdmeta_topic_destroy(&w.slab, mixed);
-                rdmeta_topic_destroy(&w.slab, t);
+                rdmeta_topic_destroy(&w.blocks, old);
+                rdmeta_topic_destroy(&w.blocks, mixed);
+                rdmeta_topic_destroy(&w.blocks, t);
         }
         stage_world_destroy(&w);
 }
@@ -262,8 +262,8 @@ static void test_any_other_fact_gives_another_block(void) {
                 other = stage_world_block(&w, &g, NULL);
                 CHECK(!rdmeta_topic_same(t, other));
                 CHECK(!rdmeta_topic_same(other, t));
-                rdmeta_topic_destroy(&w.slab, t);
-                rdmeta_topic_destroy(&w.slab, other);
+                rdmeta_topic_destroy(&w.blocks, t);
+                rdmeta_topic_destroy(&w.blocks, other);
                 changed++;
         }
         CHECK(changed > ROUNDS / 4);
@@ -316,7 +316,7 @@ static void test_rows_that_cannot_be_are_malformed(void) {
                 facts_random(&f, &r);
                 t = stage_world_block(&w, &f, &r);
                 facts_check(&f, t);
-                rdmeta_topic_destroy(&w.slab, t);
+                rdmeta_topic_destroy(&w.blocks, t);
         }
         stage_world_destroy(&w);
 }
@@ -342,8 +342,8 @@ static void test_no_memory_is_told_and_overcome(void) {
                 }
                 stage_world_merge(&w, &f);
                 w.heap.fail_at = w.heap.calls + 1;
-                CHECK(!rdmeta_stage_build(&w.stage, &w.slab, 1));
-                t = rdmeta_stage_build(&w.stage, &w.slab, 1);
+                CHECK(!rdmeta_stage_build(&w.stage, &w.blocks, 1));
+                t = rdmeta_stage_build(&w.stage, &w.blocks, 1);
                 CHECK(t);
                 facts_check(&f, t);
                 rdmeta_topic_cols(t, &cols);
@@ -355,7 +355,7 @@ static void test_no_memory_is_told_and_overcome(void) {
                 w.heap.fail_at = w.heap.calls + 1;
                 CHECK(rdmeta_stage_begin(&w.stage, t, &cols) ==
                       RDMETA_ERR_NO_MEMORY);
-                rdmeta_topic_destroy(&w.slab, t);
+                rdmeta_topic_destroy(&w.blocks, t);
                 stage_world_destroy(&w);
         }
         CHECK(failed >= 100);
@@ -389,13 +389,13 @@ static void test_an_unusually_large_topic_gives_its_memory_back(void) {
         rdmeta_buf_init(&b, w.bytes.data, w.bytes.len);
         rdmeta_wire_topic(&b, fields, &head);
         CHECK(!rdmeta_stage_read(&w.stage, &b, fields, &head));
-        t = rdmeta_stage_build(&w.stage, &w.slab, 1);
+        t = rdmeta_stage_build(&w.stage, &w.blocks, 1);
         CHECK(t && rdmeta_topic_count(t) == MANY);
         CHECK(rdmeta_topic_place(t, MANY - 1) == MANY - 1);
         again = put_back_all(&w, t);
         CHECK(again && rdmeta_topic_same(t, again));
-        rdmeta_topic_destroy(&w.slab, again);
-        rdmeta_topic_destroy(&w.slab, t);
+        rdmeta_topic_destroy(&w.blocks, again);
+        rdmeta_topic_destroy(&w.blocks, t);
         CHECK(w.heap.bytes > before + MANY * 36);
         rdmeta_stage_trim(&w.stage);
         CHECK(w.heap.bytes < before + (128 << 10));

@@ -33,7 +33,7 @@ static void test_each_id_has_its_place_and_no_other_has_one(void) {
                 CHECK(rdmeta_topic_place(t, INT32_MAX) == -1);
                 if (f.count && f.rows[0].id)
                         CHECK(rdmeta_topic_place(t, 0) == -1);
-                rdmeta_topic_destroy(&w.slab, t);
+                rdmeta_topic_destroy(&w.blocks, t);
         }
         stage_world_destroy(&w);
 }
@@ -65,9 +65,101 @@ static void test_leaders_stand_behind_the_name(void) {
                                       f.rows[i].leader);
                         dense++;
                 }
-                rdmeta_topic_destroy(&w.slab, t);
+                rdmeta_topic_destroy(&w.blocks, t);
         }
         CHECK(sparse && dense);
+        stage_world_destroy(&w);
+}
+
+/* ---- where blocks are ---------------------------------------------------- */
+
+static void test_a_block_is_split_where_a_lookup_needs_one_line(void) {
+        test_rng_t r = test_rng(11);
+        static stage_world_t w;
+        static facts_t f;
+        int round, split = 0, whole = 0;
+
+        stage_world_init(&w, &r);
+        for (round = 0; round < ROUNDS; round++) {
+                const char *columns;
+                rdmeta_topic_t *t;
+                size_t hot, size;
+
+                facts_random(&f, &r);
+                if (round % 2 && f.count > 20)
+                        f.count = 1 + (uint32_t)test_below(&r, 20);
+                if (round % 2 && f.name_len > 40)
+                        f.name_len = 1 + test_below(&r, 40);
+                t    = stage_world_block(&w, &f, NULL);
+                hot  = 16 + t->name_len +
+                      (f.count << (t->width == 3 ? 2 : t->width));
+                size = rdmeta_cold(t)->size;
+                CHECK(rdmeta_topic_hot(t) == hot);
+                CHECK(rdmeta_topic_is_split(t) == (hot <= 58));
+                CHECK((uintptr_t)t % 64 == 0);
+                columns = rdmeta_topic_columns(t);
+                if (hot <= 58) {
+                        split++;
+                        CHECK((uintptr_t)columns % 8 == 0);
+                        CHECK(columns == (char *)(rdmeta_cold(t) + 1));
+                        CHECK(rdmeta_topic_bytes(&w.blocks, t) ==
+                              64 + (size + 15) / 16 * 16);
+                } else {
+                        whole++;
+                        CHECK(columns == (char *)t + hot);
+                        CHECK((char *)(rdmeta_cold(t) + 1) == (char *)t);
+                        CHECK(rdmeta_topic_bytes(&w.blocks, t) ==
+                              (size + 63) / 64 * 64);
+                }
+                rdmeta_topic_destroy(&w.blocks, t);
+        }
+        CHECK(split > ROUNDS / 20 && whole > ROUNDS / 20);
+        stage_world_destroy(&w);
+}
+
+/* Lines of split blocks are neighbours: there is nothing between them. */
+static void test_lines_of_split_blocks_lie_behind_each_other(void) {
+        rdmeta_topic_t *t, *last = NULL;
+        rdmeta_blocks_t blocks;
+        int i, together = 0;
+
+        rdmeta_blocks_init(&blocks, NULL, RDMETA_TOPIC_LEAD);
+        for (i = 0; i < 1000; i++, last = t) {
+                t = rdmeta_topic_bare(&blocks, test_str("a topic"),
+                                      rdmeta_wire_zero_id, 0, 0, 1);
+                CHECK(t && rdmeta_topic_is_split(t));
+                together += last && (char *)t == (char *)last + 64;
+        }
+        CHECK(together > 900); /* all but where chunks begin */
+        rdmeta_blocks_destroy(&blocks);
+}
+
+static void test_a_copy_is_the_same_elsewhere(void) {
+        test_rng_t r = test_rng(12);
+        static stage_world_t w;
+        static facts_t f;
+        int round;
+
+        stage_world_init(&w, &r);
+        for (round = 0; round < ROUNDS; round++) {
+                rdmeta_topic_t *t, *copy;
+
+                facts_random(&f, &r);
+                t = stage_world_block(&w, &f, NULL);
+                atomic_store(&t->deadline, 12345);
+                rdmeta_topic_said_set(t, (rdmeta_said_t){7, 60000, 5});
+                rdmeta_cold(t)->link = 99;
+                t->state             = RDMETA_TOPIC_DENIED;
+                copy                 = rdmeta_topic_copy(&w.blocks, t);
+                CHECK(copy && copy != t && rdmeta_topic_same(t, copy));
+                CHECK(rdmeta_cold(copy) != rdmeta_cold(t));
+                CHECK(!memcmp(rdmeta_cold(copy), rdmeta_cold(t),
+                              sizeof(rdmeta_cold_t)));
+                CHECK(atomic_load(&copy->deadline) == 12345);
+                rdmeta_topic_destroy(&w.blocks, t);
+                facts_check(&f, copy);
+                rdmeta_topic_destroy(&w.blocks, copy);
+        }
         stage_world_destroy(&w);
 }
 
@@ -91,14 +183,14 @@ static void test_a_bare_block_is_one_without_partitions(void) {
                 f.operations = RDMETA_NO_OPERATIONS;
                 name         = (rdmeta_str_t){f.name, f.name_len};
                 t            = stage_world_block(&w, &f, NULL);
-                bare         = rdmeta_topic_bare(&w.slab, name, f.id,
+                bare         = rdmeta_topic_bare(&w.blocks, name, f.id,
                                                  RDMETA_TOPIC_VALID,
                                                  (int16_t)f.error, 44);
                 CHECK(bare && rdmeta_cold(bare)->version == 44);
                 facts_check(&f, bare);
                 CHECK(rdmeta_topic_same(t, bare));
-                rdmeta_topic_destroy(&w.slab, t);
-                rdmeta_topic_destroy(&w.slab, bare);
+                rdmeta_topic_destroy(&w.blocks, t);
+                rdmeta_topic_destroy(&w.blocks, bare);
         }
         stage_world_destroy(&w);
 }
@@ -117,20 +209,20 @@ static void test_another_state_keeps_the_facts(void) {
 
                 facts_random(&f, &r);
                 t     = stage_world_block(&w, &f, NULL);
-                other = rdmeta_topic_restate(&w.slab, t, state, 29, 8);
+                other = rdmeta_topic_restate(&w.blocks, t, state, 29, 8);
                 CHECK(other && other->state == state);
                 CHECK(rdmeta_cold(other)->version == 8);
                 CHECK(!rdmeta_topic_same(t, other));
-                back = rdmeta_topic_restate(&w.slab, other, 0,
+                back = rdmeta_topic_restate(&w.blocks, other, 0,
                                             (int16_t)f.error, 9);
                 CHECK(back && rdmeta_topic_same(t, back));
                 f.error = 29;
                 facts_check(&f, other);
-                rdmeta_topic_destroy(&w.slab, t);
-                rdmeta_topic_destroy(&w.slab, other);
-                rdmeta_topic_destroy(&w.slab, back);
+                rdmeta_topic_destroy(&w.blocks, t);
+                rdmeta_topic_destroy(&w.blocks, other);
+                rdmeta_topic_destroy(&w.blocks, back);
         }
-        rdmeta_topic_destroy(&w.slab, NULL);
+        rdmeta_topic_destroy(&w.blocks, NULL);
         stage_world_destroy(&w);
 }
 
@@ -158,8 +250,8 @@ static void test_blocks_are_the_same_whenever_they_were_made(void) {
         facts_check(&f, b);
         b->state = RDMETA_TOPIC_DENIED;
         CHECK(!rdmeta_topic_same(a, b));
-        rdmeta_topic_destroy(&w.slab, a);
-        rdmeta_topic_destroy(&w.slab, b);
+        rdmeta_topic_destroy(&w.blocks, a);
+        rdmeta_topic_destroy(&w.blocks, b);
         stage_world_destroy(&w);
 }
 
@@ -171,12 +263,13 @@ static void test_no_memory_makes_no_block(void) {
 
         stage_world_init(&w, &r);
         w.heap.fail_at = 1;
-        CHECK(!rdmeta_topic_bare(&w.slab, name, rdmeta_wire_zero_id, 0, 0, 1));
-        t = rdmeta_topic_bare(&w.slab, name, rdmeta_wire_zero_id, 0, 0, 1);
+        CHECK(!rdmeta_topic_bare(&w.blocks, name, rdmeta_wire_zero_id, 0, 0,
+                                 1));
+        t = rdmeta_topic_bare(&w.blocks, name, rdmeta_wire_zero_id, 0, 0, 1);
         CHECK(t && !rdmeta_topic_has_id(t));
         do /* until the chunk is full */
                 w.heap.fail_at = w.heap.calls + 1;
-        while (rdmeta_topic_restate(&w.slab, t, 1, 0, 2));
+        while (rdmeta_topic_restate(&w.blocks, t, 1, 0, 2));
         CHECK(w.heap.calls == w.heap.fail_at);
         stage_world_destroy(&w);
 }
@@ -275,6 +368,9 @@ int main(void) {
         test_begin(60);
         RUN(test_each_id_has_its_place_and_no_other_has_one);
         RUN(test_leaders_stand_behind_the_name);
+        RUN(test_a_block_is_split_where_a_lookup_needs_one_line);
+        RUN(test_lines_of_split_blocks_lie_behind_each_other);
+        RUN(test_a_copy_is_the_same_elsewhere);
         RUN(test_a_bare_block_is_one_without_partitions);
         RUN(test_another_state_keeps_the_facts);
         RUN(test_blocks_are_the_same_whenever_they_were_made);

@@ -11,39 +11,65 @@ enum { ROUNDS = 300, FLIPS = 300 };
 /* ---- a block in memory of its own ---------------------------------------- */
 
 typedef struct copy {
-        char *raw;
-        size_t size;
+        char *raw, *end;
         rdmeta_topic_t *topic;
+        rdmeta_cold_t *cold; /* whatever the block says */
 } copy_t;
 
-/* `size` bytes of it, wherever they end. */
-static copy_t copy_new(const rdmeta_topic_t *t, size_t size) {
-        copy_t c = {malloc(size + 4), size, NULL};
+/* `size` bytes of the piece with its cold part, wherever they end. The line of
+ * a split block is before it, or the last there is. */
+static copy_t copy_at(const rdmeta_topic_t *t, size_t size, int last) {
+        const int split   = rdmeta_topic_is_split(t);
+        const size_t line = split ? RDMETA_LINE : 0;
+        const size_t pad  = split && last ? (8 - (4 + size) % 8) % 8 : 0;
+        copy_t c;
 
+        c.raw = malloc(line + 4 + size + pad);
         CHECK(c.raw);
-        memcpy(c.raw + 4, rdmeta_cold(t), size);
-        c.topic = (rdmeta_topic_t *)(void *)(c.raw + 4 + RDMETA_TOPIC_LEAD);
+        c.end  = c.raw + line + 4 + size + pad;
+        c.cold = (rdmeta_cold_t *)(void *)(c.raw + 4 + (last ? 0 : line));
+        memcpy(c.cold, rdmeta_cold(t), size);
+        c.topic = (rdmeta_topic_t *)(void *)(c.cold + 1);
+        if (split) {
+                c.topic = (rdmeta_topic_t *)(void *)(last ? c.end - line
+                                                          : c.raw);
+                memcpy((void *)c.topic, t, line);
+                rdmeta_topic_far_set(c.topic, (char *)(c.cold + 1) -
+                                                      (char *)c.topic);
+        }
         return c;
 }
 
-static int is_good(const rdmeta_topic_t *t, size_t size) {
-        copy_t c             = copy_new(t, size);
-        const rdmeta_err_t e = rdmeta_topic_check(NULL, c.topic, size);
+static copy_t copy_new(const rdmeta_topic_t *t, size_t size) {
+        return copy_at(t, size, 0);
+}
+
+static int copy_good(const copy_t *c, const rdmeta_allocator_t *allocator) {
+        const rdmeta_err_t e =
+                rdmeta_topic_check(allocator, c->topic, c->raw, c->end);
 
         CHECK(e == RDMETA_OK || e == RDMETA_ERR_MALFORMED);
-        free(c.raw);
         return e == RDMETA_OK;
 }
 
+static int is_good(const rdmeta_topic_t *t, size_t size) {
+        copy_t c       = copy_new(t, size);
+        const int good = copy_good(&c, NULL);
+
+        free(c.raw);
+        return good;
+}
+
 static int is_good_without_memory(const rdmeta_topic_t *t) {
-        const size_t size = rdmeta_cold(t)->size;
+        copy_t c = copy_new(t, rdmeta_cold(t)->size);
         test_heap_t heap;
         const rdmeta_allocator_t none = test_allocator(&heap);
         int good;
 
         heap.fail_at = 1;
-        good = !rdmeta_topic_check(&none, t, size);
+        good         = copy_good(&c, &none);
         CHECK(heap.calls == 1 && !heap.blocks);
+        free(c.raw);
         return good;
 }
 
@@ -93,11 +119,11 @@ static void rebuild(stage_world_t *w, const rdmeta_topic_t *t) {
                 w->stage.id[i] = row.id;
                 rdmeta_stage_keep_row(&w->stage, i, &cols, &row);
         }
-        again = rdmeta_stage_build(&w->stage, &w->slab, 3);
+        again = rdmeta_stage_build(&w->stage, &w->blocks, 3);
         CHECK(again);
-        CHECK(!rdmeta_topic_check(NULL, again, rdmeta_cold(again)->size));
+        CHECK(is_good(again, rdmeta_cold(again)->size));
         read_changes(t, again);
-        rdmeta_topic_destroy(&w->slab, again);
+        rdmeta_topic_destroy(&w->blocks, again);
 }
 
 static void read_all(stage_world_t *w, const rdmeta_topic_t *t) {
@@ -139,7 +165,7 @@ static void for_each(each_t each, uint64_t stream, int rounds) {
                         f.count = 1 + (uint32_t)test_below(&r, f.count);
                 t = stage_world_block(&w, &f, &r);
                 each(&w, t, &r);
-                rdmeta_topic_destroy(&w.slab, t);
+                rdmeta_topic_destroy(&w.blocks, t);
         }
         stage_world_destroy(&w);
 }
@@ -148,8 +174,12 @@ static void good_block(stage_world_t *w, rdmeta_topic_t *t, test_rng_t *r) {
         const uint16_t states[] = {RDMETA_TOPIC_UNKNOWN, RDMETA_TOPIC_DENIED,
                                    RDMETA_TOPIC_BAD, RDMETA_TOPIC_MISSING,
                                    RDMETA_TOPIC_GONE};
+        copy_t c = copy_at(t, rdmeta_cold(t)->size, 1);
 
         CHECK(is_good(t, rdmeta_cold(t)->size));
+        CHECK(copy_good(&c, NULL));
+        read_all(w, c.topic);
+        free(c.raw);
         t->state = (uint8_t)states[test_below(r, 5)];
         CHECK(is_good(t, rdmeta_cold(t)->size));
         read_all(w, t);
@@ -161,13 +191,19 @@ static void test_a_block_of_ones_own_is_good_in_every_state(void) {
 
 static void short_block(stage_world_t *w, rdmeta_topic_t *t, test_rng_t *r) {
         const size_t size = rdmeta_cold(t)->size;
+        /* Its first line is there. */
+        const size_t least = rdmeta_topic_is_split(t)
+                                     ? RDMETA_TOPIC_LEAD
+                                     : RDMETA_TOPIC_LEAD + RDMETA_LINE;
         int i;
 
         (void)w;
+        if (size <= least)
+                return;
         CHECK(!is_good(t, size - 1));
-        CHECK(!is_good(t, RDMETA_TOPIC_FIXED));
+        CHECK(!is_good(t, least));
         for (i = 0; i < 20; i++)
-                CHECK(!is_good(t, test_below(r, size)));
+                CHECK(!is_good(t, least + test_below(r, size - least)));
         /* Or says that it is shorter or longer than it is. */
         rdmeta_cold(t)->size--;
         CHECK(!is_good(t, size));
@@ -188,14 +224,15 @@ static void flipped_block(stage_world_t *w, rdmeta_topic_t *t,
         int i, k;
 
         for (i = 0; i < FLIPS; i++) {
-                copy_t c = copy_new(t, size);
+                copy_t c         = copy_new(t, size);
+                const size_t all = (size_t)(c.end - c.raw);
                 /* Mostly where lengths and flags are. */
-                const size_t span = test_below(r, 3) && size > 90 ? 90 : size;
+                const size_t span = test_below(r, 3) && all > 112 ? 112 : all;
 
                 for (k = 0; k < 1 + (int)test_below(r, 3); k++)
-                        c.raw[4 + test_below(r, span)] ^=
+                        c.raw[test_below(r, span)] ^=
                                 (char)(1 << test_below(r, 8));
-                if (!rdmeta_topic_check(NULL, c.topic, size))
+                if (copy_good(&c, NULL))
                         read_all(w, c.topic);
                 free(c.raw);
         }
@@ -205,44 +242,83 @@ static void test_a_damaged_block_is_refused_or_can_be_read(void) {
         for_each(flipped_block, 3, ROUNDS);
 }
 
+/* What a line says of where the rest is: refused where it would be elsewhere,
+ * or where it could not be read as it is. */
+static void far_block(stage_world_t *w, rdmeta_topic_t *t, test_rng_t *r) {
+        const size_t size = rdmeta_cold(t)->size;
+        copy_t c          = copy_new(t, size);
+        const int64_t far = (char *)(c.cold + 1) - (char *)c.topic;
+        const int64_t odd[] = {far - 8,
+                               far + 8,
+                               far + 4,
+                               0,
+                               40,
+                               -8,
+                               (c.end - c.raw) / 8 * 8 + 8,
+                               INT64_C(1) << 46,
+                               -(INT64_C(1) << 46),
+                               INT64_MAX >> 16 & ~7,
+                               INT64_MIN >> 16};
+        size_t i;
+
+        (void)w, (void)r;
+        for (i = 0; i < sizeof(odd) / sizeof(*odd) &&
+                    rdmeta_topic_is_split(t);
+             i++) {
+                rdmeta_topic_far_set(c.topic, odd[i]);
+                CHECK(rdmeta_topic_far(c.topic) == odd[i]);
+                copy_good(&c, NULL); /* as it happens, but without harm */
+                if (i >= 2)
+                        CHECK(!copy_good(&c, NULL));
+                rdmeta_topic_far_set(c.topic, far);
+                CHECK(copy_good(&c, NULL));
+        }
+        free(c.raw);
+}
+
+static void test_a_rest_that_is_elsewhere_is_refused(void) {
+        for_each(far_block, 8, ROUNDS);
+}
+
 /* One thing that cannot be, in a block that is good otherwise. */
 static void odd_block(stage_world_t *w, rdmeta_topic_t *t, test_rng_t *r) {
-        const size_t size   = rdmeta_cold(t)->size;
-        const uint16_t f    = rdmeta_cold(t)->flags;
+        copy_t c            = copy_new(t, rdmeta_cold(t)->size);
+        const uint16_t f    = c.cold->flags;
         const uint32_t n    = t->count;
         const uint8_t width = t->width;
         const uint16_t name = t->name_len;
 
         (void)w;
         (void)r;
-        t->state = RDMETA_TOPIC_WAIT;
-        CHECK(!is_good(t, size));
-        t->state = RDMETA_TOPIC_GONE + 1;
-        CHECK(!is_good(t, size));
-        t->state    = RDMETA_TOPIC_VALID;
-        t->name_len = 0;
-        CHECK(!is_good(t, size));
-        t->name_len = RDMETA_NAME_MAX + 1;
-        CHECK(!is_good(t, size));
-        t->name_len = name;
-        t->count    = UINT32_MAX / 4;
-        CHECK(!is_good(t, size));
-        t->count = n;
-        t->width = RDMETA_TOPIC_SPARSE + 1;
-        CHECK(!is_good(t, size));
-        t->width                       = width;
-        rdmeta_cold(t)->flags          = f ^ RDMETA_TOPIC_F_IDS;
-        CHECK(!is_good(t, size));
-        rdmeta_cold(t)->flags = f | 3 << RDMETA_TOPIC_EPOCH_SHIFT;
-        CHECK(!is_good(t, size));
-        rdmeta_cold(t)->flags = f | 3 << RDMETA_TOPIC_LIST_SHIFT;
-        CHECK(!is_good(t, size));
-        rdmeta_cold(t)->flags = f | 3 << RDMETA_TOPIC_REF_SHIFT;
-        CHECK(!is_good(t, size));
-        rdmeta_cold(t)->flags = f ^ RDMETA_TOPIC_F_PAST;
-        CHECK(!is_good(t, size));
-        rdmeta_cold(t)->flags = f;
-        CHECK(is_good(t, size));
+        c.topic->state = RDMETA_TOPIC_WAIT;
+        CHECK(!copy_good(&c, NULL));
+        c.topic->state = RDMETA_TOPIC_GONE + 1;
+        CHECK(!copy_good(&c, NULL));
+        c.topic->state    = RDMETA_TOPIC_VALID;
+        c.topic->name_len = 0;
+        CHECK(!copy_good(&c, NULL));
+        c.topic->name_len = RDMETA_NAME_MAX + 1;
+        CHECK(!copy_good(&c, NULL));
+        c.topic->name_len = name;
+        c.topic->count    = UINT32_MAX / 4;
+        CHECK(!copy_good(&c, NULL));
+        c.topic->count = n;
+        c.topic->width = RDMETA_TOPIC_SPARSE + 1;
+        CHECK(!copy_good(&c, NULL));
+        c.topic->width = width;
+        c.cold->flags  = f ^ RDMETA_TOPIC_F_IDS;
+        CHECK(!copy_good(&c, NULL));
+        c.cold->flags = f | 3 << RDMETA_TOPIC_EPOCH_SHIFT;
+        CHECK(!copy_good(&c, NULL));
+        c.cold->flags = f | 3 << RDMETA_TOPIC_LIST_SHIFT;
+        CHECK(!copy_good(&c, NULL));
+        c.cold->flags = f | 3 << RDMETA_TOPIC_REF_SHIFT;
+        CHECK(!copy_good(&c, NULL));
+        c.cold->flags = f ^ RDMETA_TOPIC_F_PAST;
+        CHECK(!copy_good(&c, NULL));
+        c.cold->flags = f;
+        CHECK(copy_good(&c, NULL));
+        free(c.raw);
 }
 
 static void test_what_cannot_be_is_refused(void) {
@@ -370,7 +446,7 @@ static void test_lists_of_any_length_are_looked_at_whole(void) {
                 CHECK(!good_with(t, c.replicas, 2, (size_t)i,
                                  (int32_t)rdmeta_ref_get(c.replicas, 2,
                                                          (size_t)i) + 1));
-        rdmeta_topic_destroy(&w.slab, t);
+        rdmeta_topic_destroy(&w.blocks, t);
         stage_world_destroy(&w);
 }
 
@@ -378,7 +454,8 @@ static void test_lists_of_any_length_are_looked_at_whole(void) {
 static void test_a_large_block_is_not_gone_through_again_and_again(void) {
         enum { ROWS = 16 << 20, EACH = 128, MANY = 512 << 10 };
         const size_t units = 1 + (size_t)EACH * MANY;
-        const size_t size  = RDMETA_TOPIC_FIXED + 1 + 5 * (size_t)ROWS + units;
+        const size_t size  = RDMETA_TOPIC_LEAD + RDMETA_TOPIC_FIXED + 1 +
+                            5 * (size_t)ROWS + units;
         char *raw          = calloc(1, 4 + size), *lists;
         rdmeta_topic_t *t;
         clock_t spent;
@@ -394,9 +471,10 @@ static void test_a_large_block_is_not_gone_through_again_and_again(void) {
         for (i = 1; i < units; i += EACH)
                 lists[i] = EACH - 1;
         spent = clock();
-        CHECK(!rdmeta_topic_check(NULL, t, size));
+        CHECK(!rdmeta_topic_check(NULL, t, raw, raw + 4 + size));
         lists[1 + EACH] = 0; /* empty, and not the first */
-        CHECK(rdmeta_topic_check(NULL, t, size) == RDMETA_ERR_MALFORMED);
+        CHECK(rdmeta_topic_check(NULL, t, raw, raw + 4 + size) ==
+              RDMETA_ERR_MALFORMED);
         CHECK(clock() - spent < 20 * CLOCKS_PER_SEC);
         free(raw);
 }
@@ -406,6 +484,7 @@ int main(void) {
         RUN(test_a_block_of_ones_own_is_good_in_every_state);
         RUN(test_a_block_cut_anywhere_is_not);
         RUN(test_a_damaged_block_is_refused_or_can_be_read);
+        RUN(test_a_rest_that_is_elsewhere_is_refused);
         RUN(test_what_cannot_be_is_refused);
         RUN(test_values_below_what_there_is_are_refused);
         RUN(test_references_lead_to_begins_of_lists);
