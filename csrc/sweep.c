@@ -41,8 +41,8 @@ static rdmeta_err_t sweep_absent(rdmeta_cache_t *c, rdmeta_time_t now) {
                 if (!w.begun)
                         rdmeta_write_begin(&w, NULL);
                 rdmeta_topic_said_set(t, rdmeta_topic_said(old));
-                atomic_init(&t->deadline,
-                            rdmeta_expiry_after(now.mono_us, 0));
+                /* Past, so that it is remembered for max age from now on. */
+                atomic_init(&t->deadline, now.mono_us - 1);
                 rdmeta_entry_swap(c, e, t);
                 rdmeta_write_item(&w, old, t);
                 rdmeta_entry_settle(c, e, now.mono_us);

@@ -305,6 +305,29 @@ static void test_absent_topics_keep_their_id_and_epochs(void) {
         cw_destroy(&w);
 }
 
+static void test_absent_topics_keep_them_for_max_age_once_removed(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_all(&w, "a#a 0:1@1; b#b 0:1@7"));
+        CHECK(!cw_all(&w, "a#a 0:1@1"));
+        cw_pass(&w, 16 * CW_S);
+        cw_sweep(&w);
+        CHECK(cw_stats(&w).retained == 1);
+        cw_pass(&w, CW_S); /* and the next sweep forgets nothing */
+        cw_sweep(&w);
+        CHECK(cw_stats(&w).retained == 1);
+        CHECK(!cw_say(&w, "b#b 0:2@6"));
+        CHECK(w.applied.kept_back == 1);
+        cw_pass(&w, 898 * CW_S);
+        cw_sweep(&w);
+        CHECK(cw_stats(&w).retained == 1);
+        cw_pass(&w, 2 * CW_S);
+        cw_sweep(&w);
+        CHECK(cw_stats(&w).retained == 0);
+        cw_destroy(&w);
+}
+
 static void test_asked_for_and_not_answered_is_not_absent(void) {
         cw_t w;
 
@@ -439,6 +462,7 @@ int main(void) {
         RUN(test_absent_and_said_to_be_unknown_is_removed);
         RUN(test_absent_for_15_s_is_removed);
         RUN(test_absent_topics_keep_their_id_and_epochs);
+        RUN(test_absent_topics_keep_them_for_max_age_once_removed);
         RUN(test_asked_for_and_not_answered_is_not_absent);
         RUN(test_news_is_not_removed_by_an_answer_asked_before);
         RUN(test_news_is_not_denied_by_an_answer_asked_before);
