@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class Clock:
-    """Monotonic and wall time, in seconds."""
+    """Monotonic and wall time, in seconds, whole microseconds as the cache has them."""
 
     def __init__(self, now: float = 1000.0) -> None:
         self.now = now
@@ -17,4 +17,4 @@ class Clock:
         return self.epoch + self.now
 
     def advance(self, seconds: float) -> None:
-        self.now += seconds
+        self.now = round(self.now + seconds, 6)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from frames import NO_OPERATIONS, ZERO_ID, B, P, T
 
@@ -32,8 +33,15 @@ class Row:
     high: int
 
 
+class Timed:
+    """Something with deadlines: whole microseconds, as the cache counts."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, round(value, 6) if isinstance(value, float) else value)
+
+
 @dataclass
-class Hint:
+class Hint(Timed):
     """A name in flight; shown to lookups unless there was an answer when it was asked for."""
 
     until: float
@@ -50,7 +58,7 @@ class Doubt:
 
 
 @dataclass
-class Entry:
+class Entry(Timed):
     """What is known of a name: valid, unknown, denied, invalid, missing (absent), or gone.
 
     What is not valid any more in any way is kept for its id and highest epochs, `kept_until`.
@@ -305,7 +313,7 @@ class Model:
         doubt.answers += 1
         doubt.brokers.add(answer.broker)
         enough = len(doubt.brokers) >= min(OPINIONS, answer.candidates)
-        if doubt.answers >= ANSWERS and enough and answer.now - doubt.since >= SECONDS:
+        if doubt.answers >= ANSWERS and enough and answer.now >= round(doubt.since + SECONDS, 6):
             entry.doubt = None
             return True
         return False

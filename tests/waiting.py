@@ -53,10 +53,10 @@ def is_waiting(subject: MetadataCache | Attached) -> bool:
     if isinstance(subject, MetadataCache):
         stats = subject.stats()
         return bool(stats["waiters"] or stats["watches"])
+    # Who sleeps is in no frame above that one; those below are not another thread's to walk.
     frame = sys._current_frames().get(threading.main_thread().ident or 0)
-    while frame is not None and frame.f_code is not _waits.nap.__code__:
-        frame = frame.f_back
-    return frame is not None or len(subject._loops) > 0
+    napping = frame is not None and frame.f_code is _waits.nap.__code__
+    return napping or len(subject._loops) > 0
 
 
 def becomes(what: Callable[[], object], wanted: object) -> bool:
@@ -82,8 +82,10 @@ def soon(subject: MetadataCache | Attached, act: Callable[[], object]) -> Iterat
 
     with ThreadPoolExecutor(1) as pool:
         done = pool.submit(later)
-        yield
-        done.result()
+        try:
+            yield
+        finally:  # else a wait that it was to end would only be told to have timed out
+            done.result()
 
 
 def interrupted_after(
