@@ -105,18 +105,17 @@ static void fresh_expect(rdmeta_apply_t *a) {
         const size_t left = rdmeta_buf_left(&a->w.buf);
         rdmeta_cache_t *c = a->c;
         size_t more, bytes, room = left;
-        rdmeta_pieces_t of;
         int i;
 
         if (a->w.head.topics < c->entries + 8 * FRESH_SAMPLE)
                 return;
-        more  = a->w.head.topics - c->entries - FRESH_SAMPLE;
+        more = a->w.head.topics - c->entries - FRESH_SAMPLE;
         for (i = 0; i < RDMETA_BLOCKS_SLABS; i++) {
-                bytes       = a->fresh_of.bytes[i] / FRESH_SAMPLE * more;
-                of.bytes[i] = bytes < room ? bytes : room;
-                room -= of.bytes[i];
+                bytes = a->fresh_of.bytes[i] / FRESH_SAMPLE * more;
+                bytes = bytes < room ? bytes : room;
+                rdmeta_slab_reserve(&c->blocks.slabs[i], bytes);
+                room -= bytes;
         }
-        rdmeta_blocks_reserve(&c->blocks, &of);
         bytes = more * sizeof(rdmeta_entry_t);
         rdmeta_slab_reserve(&c->entry_slab, bytes < left ? bytes : left);
 }

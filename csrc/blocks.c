@@ -21,13 +21,6 @@ void rdmeta_blocks_destroy(rdmeta_blocks_t *b) {
                 rdmeta_slab_destroy(&b->slabs[i]);
 }
 
-void rdmeta_blocks_reserve(rdmeta_blocks_t *b, const rdmeta_pieces_t *of) {
-        int i;
-
-        for (i = 0; i < RDMETA_BLOCKS_SLABS; i++)
-                rdmeta_slab_reserve(&b->slabs[i], of->bytes[i]);
-}
-
 size_t rdmeta_blocks_plan(rdmeta_blocks_t *b, size_t part) {
         size_t n = 0;
         int i;

@@ -46,7 +46,6 @@ void rdmeta_blocks_init(rdmeta_blocks_t *b,
 void rdmeta_blocks_destroy(rdmeta_blocks_t *b);
 
 /* As of slabs, of each of them. */
-void rdmeta_blocks_reserve(rdmeta_blocks_t *b, const rdmeta_pieces_t *of);
 size_t rdmeta_blocks_plan(rdmeta_blocks_t *b, size_t part);
 size_t rdmeta_blocks_spare(const rdmeta_blocks_t *b);
 /* Asked of the allocator and not given back. */

@@ -220,8 +220,10 @@ rdmeta_err_t rdmeta_file_next(const rdmeta_file_t *f, size_t i,
         const rdmeta_topic_t *t = rdmeta_file_block(f, f->order[i]);
         const char *cold;
 
+        *out = NULL;
         if (!t || (const char *)t < ends->blocks)
                 return RDMETA_ERR_MALFORMED;
+        *out = t;
         cold = (const char *)rdmeta_topic_cold_within(t, f->begin, f->end);
         if (!cold ||
             cold < (rdmeta_topic_is_split(t) ? ends->colds : ends->blocks) ||
@@ -233,7 +235,6 @@ rdmeta_err_t rdmeta_file_next(const rdmeta_file_t *f, size_t i,
         } else {
                 ends->blocks = cold + rdmeta_cold(t)->size;
         }
-        *out = t;
         return RDMETA_OK;
 }
 

@@ -233,7 +233,8 @@ typedef struct rdmeta_file_ends {
         const char *blocks, *colds;
 } rdmeta_file_ends_t;
 
-/* The i-th block, checked, if its parts begin behind the others; MALFORMED. */
+/* The i-th block, checked, if its parts begin behind the others; MALFORMED, and
+ * *out is NULL where it is no place for one. */
 rdmeta_err_t rdmeta_file_next(const rdmeta_file_t *f, size_t i,
                               rdmeta_file_ends_t *ends,
                               const rdmeta_topic_t **out);

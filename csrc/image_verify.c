@@ -66,16 +66,16 @@ static rdmeta_err_t blocks_check(const rdmeta_file_t *f,
         size_t i;
 
         for (i = 0; i < f->count; i++) {
-                t = rdmeta_file_block(f, f->order[i]);
-                if (!t || (const char *)t < ends.blocks)
+                if (!rdmeta_file_next(f, i, &ends, &t))
+                        continue;
+                if (!t)
                         return rdmeta_file_fault(out, RDMETA_FILE_ORDER,
                                                  order + 4 * (uint64_t)i,
                                                  "a place of no topic");
-                if (rdmeta_file_next(f, i, &ends, &t))
-                        return rdmeta_file_fault(
-                                out, RDMETA_FILE_BLOCKS,
-                                (uint64_t)((const char *)t - f->base),
-                                "a topic that cannot be");
+                return rdmeta_file_fault(
+                        out, RDMETA_FILE_BLOCKS,
+                        (uint64_t)((const char *)t - f->base),
+                        "a topic that cannot be");
         }
         return RDMETA_OK;
 }

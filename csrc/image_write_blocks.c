@@ -86,12 +86,8 @@ static rdmeta_err_t put_cold(rdmeta_writer_t *s, const rdmeta_seen_t *seen) {
 }
 
 static rdmeta_err_t put_columns(rdmeta_writer_t *s, const rdmeta_topic_t *t) {
-        const char *columns = rdmeta_topic_columns(t);
-        const char *cold    = (const char *)rdmeta_cold(t);
-
-        return rdmeta_writer_put(
-                s, columns,
-                (size_t)(cold + rdmeta_cold(t)->size - columns));
+        return rdmeta_writer_put(s, rdmeta_topic_columns(t),
+                                 rdmeta_topic_rest(t));
 }
 
 static rdmeta_err_t put_hot(rdmeta_writer_t *s, const rdmeta_seen_t *seen,

@@ -25,7 +25,7 @@ typedef struct rdmeta_writer {
         rdmeta_file_table_t names, ids; /* their slots are in `room` */
         rdmeta_writer_room_t room;
         rdmeta_file_reasons_t reasons;
-        size_t count;  /* blocks that were put */
+        size_t count; /* blocks that were put */
 } rdmeta_writer_t;
 
 /* What follows in the file; `p` NULL: zeros. IO. */

@@ -143,19 +143,6 @@ int64_t rdmeta_topic_place(const rdmeta_topic_t *t, int32_t partition) {
 
 /* ---- making ----------------------------------------------------------- */
 
-/* Of a block whose fields say whether it is. */
-static size_t topic_size(const rdmeta_topic_t *t, size_t rest) {
-        return RDMETA_TOPIC_LEAD + rest +
-               (rdmeta_topic_is_split(t) ? 0 : rdmeta_topic_hot(t));
-}
-
-static size_t topic_rest(const rdmeta_topic_t *t) {
-        const rdmeta_cold_t *cold = rdmeta_cold(t);
-
-        return (size_t)((const char *)cold + cold->size -
-                        rdmeta_topic_columns(t));
-}
-
 /* A line, and what belongs to it; NULL: no memory. */
 static rdmeta_topic_t *split_alloc(rdmeta_blocks_t *blocks, size_t size) {
         rdmeta_slab_t *hot = &blocks->slabs[RDMETA_BLOCKS_HOT];
@@ -180,16 +167,18 @@ rdmeta_topic_t *rdmeta_topic_alloc(rdmeta_blocks_t *blocks,
                                    int16_t error) {
         const size_t hot = rdmeta_hot_bytes(extent->name_len, extent->count,
                                             extent->width);
+        const int split   = hot <= RDMETA_SPLIT;
+        const size_t size = RDMETA_TOPIC_LEAD + (split ? 0 : hot) +
+                            extent->rest;
         const rdmeta_said_t said = {-1, 0, error};
         rdmeta_topic_t *t;
         rdmeta_cold_t *cold;
 
-        if (hot <= RDMETA_SPLIT)
-                t = split_alloc(blocks, RDMETA_TOPIC_LEAD + extent->rest);
+        if (split)
+                t = split_alloc(blocks, size);
         else
                 t = (rdmeta_topic_t *)rdmeta_slab_alloc(
-                        &blocks->slabs[RDMETA_BLOCKS_WHOLE],
-                        RDMETA_TOPIC_LEAD + hot + extent->rest);
+                        &blocks->slabs[RDMETA_BLOCKS_WHOLE], size);
         if (!t)
                 return NULL;
         t->count    = extent->count;
@@ -198,7 +187,7 @@ rdmeta_topic_t *rdmeta_topic_alloc(rdmeta_blocks_t *blocks,
         atomic_init(&t->deadline, 0);
         cold       = rdmeta_cold(t);
         cold->link = 0;
-        cold->size = (uint32_t)topic_size(t, extent->rest);
+        cold->size = (uint32_t)size;
         cold->said = rdmeta_said_word(said);
         return t;
 }
@@ -208,7 +197,7 @@ static rdmeta_topic_t *facts_copy(rdmeta_blocks_t *blocks,
                                   const rdmeta_topic_t *from, int16_t error) {
         const rdmeta_cold_t *y       = rdmeta_cold(from);
         const rdmeta_extent_t extent = {.name_len = from->name_len,
-                                        .rest     = topic_rest(from),
+                                        .rest     = rdmeta_topic_rest(from),
                                         .count    = from->count,
                                         .width    = from->width};
         rdmeta_topic_t *t = rdmeta_topic_alloc(blocks, &extent, error);
@@ -332,5 +321,5 @@ int rdmeta_topic_same(const rdmeta_topic_t *a, const rdmeta_topic_t *b) {
                !memcmp(a->name, b->name,
                        rdmeta_topic_hot(a) - RDMETA_TOPIC_FIXED) &&
                !memcmp(rdmeta_topic_columns(a), rdmeta_topic_columns(b),
-                       topic_rest(a));
+                       rdmeta_topic_rest(a));
 }

@@ -200,6 +200,14 @@ RDMETA_INLINE char *rdmeta_topic_columns(const rdmeta_topic_t *t) {
                                 : (uintptr_t)t + rdmeta_topic_hot(t));
 }
 
+/* Bytes from there to the block's end. */
+RDMETA_INLINE size_t rdmeta_topic_rest(const rdmeta_topic_t *t) {
+        const rdmeta_cold_t *cold = rdmeta_cold(t);
+
+        return (size_t)((const char *)cold + cold->size -
+                        rdmeta_topic_columns(t));
+}
+
 RDMETA_INLINE rdmeta_said_t rdmeta_said_of(uint64_t word) {
         rdmeta_said_t said;
 
