@@ -18,7 +18,7 @@ import feeder
 import pytest
 from clocks import Clock
 from frames import P, T
-from waiting import LONG, MOMENT, Wait, becomes, published, soon
+from waiting import LONG, MOMENT, Wait, published, soon, until
 from waiting import tell as answer
 
 from rdmeta import (
@@ -172,7 +172,7 @@ def test_a_file_that_is_damaged_meanwhile_ends_no_wait(
     def spoil() -> None:
         (tmp_path / "spoilt").write_bytes(b"no image")
         (tmp_path / "spoilt").rename(attached.path)
-        assert becomes(lambda: attached.stats()["errors"] > 0, True)  # the wait has seen it
+        until(lambda: attached.stats()["errors"] > 0)  # the wait has seen it
         tell(T("orders", [P(0, 2, 1)]))
 
     with soon(attached, spoil):

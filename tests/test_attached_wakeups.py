@@ -17,11 +17,11 @@ from frames import P, T
 from waiting import (
     LONG,
     MOMENT,
-    becomes,
     cancel_at_any_moment,
     check_interrupts,
     published,
     soon,
+    until,
 )
 from waiting import tell as answer
 
@@ -87,7 +87,7 @@ def test_the_waits_of_a_loop_share_their_looks_and_need_no_thread(
 
     before = left_behind(attached)
     asyncio.run(many())
-    assert becomes(lambda: left_behind(attached), before)
+    until(lambda: left_behind(attached) == before)
 
 
 def test_waits_cancelled_at_any_moment_leave_nothing_behind(attached: Attached, tell: Tell) -> None:
@@ -97,7 +97,7 @@ def test_waits_cancelled_at_any_moment_leave_nothing_behind(attached: Attached, 
 
     before = left_behind(attached)
     cancel_at_any_moment(attached, change, rounds=10)
-    assert becomes(lambda: left_behind(attached), before)
+    until(lambda: left_behind(attached) == before)
 
 
 def test_the_waits_of_a_closed_loop_go_with_its_tasks(attached: Attached) -> None:
@@ -108,7 +108,7 @@ def test_the_waits_of_a_closed_loop_go_with_its_tasks(attached: Attached) -> Non
     loop.run_until_complete(asyncio.sleep(MOMENT))
     loop.close()
     del wait, loop
-    assert becomes(lambda: left_behind(attached), before)
+    until(lambda: left_behind(attached) == before)
 
 
 # ---- Ctrl-C, forks ------------------------------------------------------------------------------
@@ -131,7 +131,7 @@ def test_ctrl_c_ends_every_wait_within_100_ms(
     attached = attach(path, look)
     before = left_behind(attached)
     check_interrupts(lambda: WAITS[name](attached), attached)
-    assert becomes(lambda: left_behind(attached), before)
+    until(lambda: left_behind(attached) == before)
 
 
 def test_a_change_is_seen_by_a_wait_though_lookups_seldom_look(

@@ -21,6 +21,7 @@ import feeder
 import pytest
 from clocks import Clock
 from told import told
+from waiting import until
 
 from rdmeta import ForkedError, Image, MetadataCache, Publisher, Reading, attach
 
@@ -41,14 +42,6 @@ def fed(path: Path, topics: int, period: float, *more: object) -> Iterator[subpr
         process.wait()
         assert process.stdout is not None
         process.stdout.close()
-
-
-def until(seen: Any, seconds: float = 30) -> None:
-    """Wait for something to be true."""
-    end = time.monotonic() + seconds
-    while not seen():
-        assert time.monotonic() < end
-        time.sleep(0.002)
 
 
 def generation_of(reading: Reading) -> tuple[int, float]:
@@ -443,7 +436,7 @@ def test_an_interval_of_any_real_number_is_waited_for(tmp_path: Path, interval: 
     with cache.publish(tmp_path / "state", interval) as publisher:
         for version in (1, 2, 3):  # it waits between the first and the next
             told(cache, 1 + version % 2, version)
-            until(lambda version=version: publisher.version == version)
+            until(lambda: publisher.version == version)  # noqa: B023
 
 
 def remove(path: Path) -> None:

@@ -59,17 +59,17 @@ def is_waiting(subject: MetadataCache | Attached) -> bool:
     return napping or len(subject._loops) > 0
 
 
-def becomes(what: Callable[[], object], wanted: object) -> bool:
-    """Whether it gets to be that: a publisher has files open for moments of its own."""
+def until(holds: Callable[[], object], what: str = "it") -> None:
+    """Return when something holds; that it never does is a failure."""
     end = time.monotonic() + LONG / 2
-    while what() != wanted and time.monotonic() < end:
+    while not holds():
+        assert time.monotonic() < end, f"never: {what}"
         time.sleep(0.001)
-    return bool(what() == wanted)
 
 
 def until_waiting(subject: MetadataCache | Attached) -> None:
     """Return when somebody waits: what is done then is after the wait began, however busy it is."""
-    becomes(lambda: is_waiting(subject), True)
+    until(lambda: is_waiting(subject), "somebody waits")
 
 
 @contextmanager

@@ -272,7 +272,7 @@ class ClusterShape:
         except Error as error:
             self.failed_update(error)
         else:
-            self._tell(*news, self._refusal(metadata))
+            self._tell(*news, metadata)
 
     def _encode(self, metadata: Any) -> bytes:
         raise NotImplementedError
@@ -328,12 +328,12 @@ class ClusterShape:
         self,
         future: Any,
         listeners: Iterable[Callable[[], None]],
-        refusal: BaseException | None = None,
+        metadata: Any = None,
     ) -> None:
-        """Tell of an answer. Not with the lock: a listener may ask for the next."""
+        """Tell of an answer, `metadata` if it is at hand. Not with the lock: a listener may ask."""
         self._note_denied()
         if future is not None:
-            self._end(future, refusal or self._refusal())
+            self._end(future, self._refusal(metadata))
         for call in listeners:
             try:
                 call()

@@ -7,7 +7,7 @@ import io
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from frames import P, T
 from kafka.cluster import ClusterMetadata as RealCluster
 from kafka.errors import KafkaError
 from kafka.protocol.metadata import MetadataResponse
+from waiting import until
 
 import rdmeta
 from rdmeta import ForkedError, MetadataCache, TopicPartition
@@ -36,14 +37,6 @@ AFTERWARDS_S = 0.2
 def tell(cache: MetadataCache, *names: str) -> None:
     """An answer about all topics."""
     feed(cache, frames.response(12, topics=[T(name) for name in names or ("orders",)]), 12)
-
-
-def until(holds: Callable[[], object]) -> bool:
-    """Whether something comes to hold."""
-    end = time.monotonic() + MANY_S
-    while not holds() and time.monotonic() < end:
-        time.sleep(0.005)
-    return bool(holds())
 
 
 def is_done(future: Any) -> bool:
@@ -89,7 +82,7 @@ def test_a_future_that_its_owner_ended_does_not_hinder_the_next(shape: Any) -> N
     assert ours.request_update() is not mine
     other = ours.request_update()
     tell(cache)
-    assert until(lambda: is_done(other))
+    until(lambda: is_done(other))
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -106,13 +99,13 @@ def test_a_listener_that_raises_does_not_keep_the_others_from_hearing(
     ours.add_listener(broken)
     ours.add_listener(heard.append)
     tell(cache)
-    assert until(lambda: heard)
+    until(lambda: heard)
     tell(cache)
-    assert until(lambda: len(heard) == 2)
+    until(lambda: len(heard) == 2)
     assert "broken" in caplog.text
     future = ours.request_update()
     tell(cache)
-    assert until(lambda: is_done(future))
+    until(lambda: is_done(future))
 
 
 def test_an_update_is_told_once_whoever_applies_it() -> None:
@@ -140,7 +133,7 @@ def test_a_request_is_settled_by_a_newer_answer_only(shape: Any) -> None:
         time.sleep(AFTERWARDS_S / 2)
         assert not is_done(future)
         tell(cache)
-        assert until(partial(is_done, future))
+        until(partial(is_done, future))
         assert ours.ttl() > 0
 
 
@@ -154,7 +147,7 @@ def test_an_answer_that_was_refused_settles_nothing(shape: Any) -> None:
     time.sleep(AFTERWARDS_S)
     assert not is_done(future)
     tell(cache)
-    assert until(lambda: is_done(future))
+    until(lambda: is_done(future))
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -167,7 +160,7 @@ def test_in_the_child_of_a_fork_a_request_ends_with_forked_error(shape: Any) -> 
         try:
             future = ours.request_update()
             assert future is not before
-            assert until(lambda: is_done(future))
+            until(lambda: is_done(future))
             status = 0 if isinstance(error_of(future), ForkedError) else 2
         finally:
             os._exit(status)
@@ -188,7 +181,7 @@ def test_over_a_published_cache_updates_are_told_as_well(shape: Any, tmp_path: P
         time.sleep(AFTERWARDS_S)
         assert not is_done(future)
         tell(cache, "orders", "payments")
-        assert until(lambda: heard and is_done(future))
+        until(lambda: heard and is_done(future))
         assert "payments" in ours.topics()
         assert 0 < ours.ttl() <= 300_000
 
@@ -239,11 +232,11 @@ def test_one_topic_s_error_ends_the_future_whoever_applied_it(code: int) -> None
     ours = kafka_python.ClusterMetadata(cache)
     one = ours.add_topic("orders")
     cache.apply(frames.response(12, topics=[T("orders", [], error=code)]), 12, ["orders"])
-    assert until(lambda: one.is_done)
+    until(lambda: one.is_done)
     assert one.exception.errno == code
     two = ours.add_topic("payments")
     cache.apply(frames.response(12, topics=[T("payments")]), 12, ["payments"])
-    assert until(lambda: two.is_done)
+    until(lambda: two.is_done)
     assert two.exception is None  # of two, one may be missing
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import base64
 import shutil
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -14,6 +13,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 from real_kafka import JARS, RealKafka
+from waiting import until
 
 from rdmeta import ALL, MetadataCache, encode_metadata_request, fetch
 from rdmeta.net.address import parse_bootstrap
@@ -56,13 +56,6 @@ def create(kafka: RealKafka, admin: AdminClient, name: str, partitions: int = 3)
     topic = NewTopic(name, partitions, replication_factor=len(kafka.nodes))
     admin.create_topics([topic])[name].result(SOON)
     until(lambda: all_tell(kafka, name, partitions), "every broker tells of the topic")
-
-
-def until(true: Callable[[], bool], what: str) -> None:
-    end = time.monotonic() + SOON
-    while not true():
-        assert time.monotonic() < end, f"never: {what}"
-        time.sleep(0.1)
 
 
 def all_tell(kafka: RealKafka, name: str, partitions: int) -> bool:
