@@ -1,0 +1,108 @@
+"""Workers of gunicorn and Celery read what one process publishes; Spark's are in spark/."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import workers
+from told import told
+from waiting import until
+
+from rdmeta import MetadataCache
+
+
+@contextmanager
+def server(log: Path, *command: str, inherited: tuple[int, ...] = ()) -> Iterator[None]:
+    """A server that ends well; what it wrote is shown."""
+    with (
+        log.open("w") as out,
+        subprocess.Popen(
+            [sys.executable, *command],
+            cwd=Path(__file__).parent,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            pass_fds=inherited,
+        ) as process,
+    ):
+        try:
+            yield
+        finally:
+            process.terminate()
+            process.wait(30)
+            print(log.read_text())
+    assert process.returncode == 0
+
+
+def two_workers_follow(cache: MetadataCache, ask: Callable[[], workers.Seen]) -> None:
+    """What is published after they were forked, and without a thread."""
+    for leader in (1, 2, 3):
+        told(cache, leader, leader)
+        pids: set[int | None] = set()
+
+        def both(leader: int = leader, pids: set[int | None] = pids) -> bool:
+            seen = ask()
+            assert seen["threads"] == 1
+            if seen["leader"] == leader:
+                pids.add(seen["pid"])
+            return len(pids) == 2
+
+        until(both, f"two workers that see {leader}")
+        assert os.getpid() not in pids
+
+
+@pytest.fixture
+def cache() -> MetadataCache:
+    """By the clock that the other processes have."""
+    return MetadataCache()
+
+
+@pytest.fixture
+def state(cache: MetadataCache, tmp_path: Path) -> Iterator[str]:
+    path = tmp_path / "state"
+    told(cache)
+    with cache.publish(path, interval=0.001):
+        yield str(path)
+
+
+def test_workers_of_gunicorn_follow_what_is_published(
+    cache: MetadataCache, state: str, tmp_path: Path
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        fd, url = door.fileno(), f"http://127.0.0.1:{door.getsockname()[1]}/"
+        command = (
+            "-m",
+            "gunicorn",
+            "--no-control-socket",
+            "--preload",
+            "-w",
+            "2",
+            "-b",
+            f"fd://{fd}",
+        )
+
+        def ask() -> Any:
+            with urllib.request.urlopen(url, timeout=20) as answer:
+                return json.load(answer)
+
+        with server(tmp_path / "log", *command, f"workers:wsgi({state!r})", inherited=(fd,)):
+            two_workers_follow(cache, ask)
+
+
+def test_workers_of_celery_follow_what_is_published(
+    cache: MetadataCache, state: str, tmp_path: Path
+) -> None:
+    for name in ("queue", "control", "results"):
+        (tmp_path / name).mkdir()
+    app = workers.celery(tmp_path)
+    with server(tmp_path / "log", workers.__file__, str(tmp_path), state):
+        two_workers_follow(cache, lambda: app.send_task("seen").get(timeout=20, interval=0.01))

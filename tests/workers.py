@@ -1,0 +1,72 @@
+"""What a worker of gunicorn or Celery does in tests: it reads what one process publishes.
+
+`gunicorn "workers:wsgi('STATE')"` serves it; `python workers.py FOLDER STATE` is a Celery worker
+whose broker and results are files in that folder.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from rdmeta import attach
+
+Seen = dict[str, int | None]
+
+
+def reader(state: str) -> Callable[[], Seen]:
+    """Who reads what, with how many threads; attached now, before the workers are forked."""
+    attached = attach(state)
+
+    def seen() -> Seen:
+        leader, threads = attached.leader("orders", 0), len(os.listdir("/proc/self/task"))
+        return {"pid": os.getpid(), "leader": leader, "threads": threads}
+
+    return seen
+
+
+def wsgi(state: str) -> Callable[..., Iterable[bytes]]:
+    """An application that tells it."""
+    seen = reader(state)
+
+    def application(environ: dict[str, Any], start: Callable[..., object]) -> Iterable[bytes]:
+        start("200 OK", [("Content-Type", "application/json")])
+        return [json.dumps(seen()).encode()]
+
+    return application
+
+
+def celery(folder: Path) -> Any:
+    """The application, as both ends have it."""
+    from celery import Celery
+
+    queue, control = str(folder / "queue"), str(folder / "control")
+    app = Celery("workers", broker="filesystem://", backend=f"file://{folder}/results")
+    app.conf.broker_transport_options = {
+        "data_folder_in": queue,
+        "data_folder_out": queue,
+        "control_folder": control,
+        "polling_interval": 0.01,  # instead of each second
+    }
+    return app
+
+
+def work(folder: Path, state: str) -> None:
+    """Two Celery workers, until SIGTERM."""
+    app, seen = celery(folder), reader(state)
+
+    @app.task(name="seen")  # type: ignore[untyped-decorator]
+    def task() -> Seen:
+        time.sleep(0.02)  # so that the other worker takes the next
+        return seen()
+
+    app.worker_main(["worker", "--pool", "prefork", "--concurrency", "2", "--loglevel", "INFO"])
+
+
+if __name__ == "__main__":
+    work(Path(sys.argv[1]), sys.argv[2])
