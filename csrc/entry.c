@@ -151,6 +151,21 @@ static void id_drop(rdmeta_cache_t *c, const rdmeta_topic_t *t) {
                         ids, rdmeta_hash_id(ids->key, rdmeta_cold(t)->id), t);
 }
 
+/* The id stays. Nobody may have it any more, if it was another topic's, too,
+ * and that one has a new one now. */
+static void id_swap(rdmeta_cache_t *c, const rdmeta_topic_t *old,
+                    rdmeta_topic_t *topic) {
+        rdmeta_table_t *ids = rdmeta_ids(c);
+        const uint8_t *id   = rdmeta_cold(topic)->id;
+
+        if (c->ids_shared && !rdmeta_table_id(ids, id) &&
+            rdmeta_table_room(ids, 1))
+                id_put(c, topic);
+        else
+                rdmeta_table_swap(ids, rdmeta_hash_id(ids->key, id), old,
+                                  topic);
+}
+
 /* ---- life of an entry -------------------------------------------------- */
 
 /* What stats tell without a look at every topic. Those that are not valid
@@ -197,10 +212,9 @@ void rdmeta_entry_erase(rdmeta_cache_t *c, rdmeta_entry_t *e) {
 void rdmeta_entry_swap(rdmeta_cache_t *c, rdmeta_entry_t *e,
                        rdmeta_topic_t *topic) {
         rdmeta_table_t *names = rdmeta_names(c);
-        rdmeta_table_t *ids   = rdmeta_ids(c);
         rdmeta_topic_t *old   = e->topic;
-        const uint8_t *id     = rdmeta_cold(topic)->id;
-        const int same_id     = !memcmp(rdmeta_cold(old)->id, id, 16);
+        const int same_id     = !memcmp(rdmeta_cold(old)->id,
+                                        rdmeta_cold(topic)->id, 16);
 
         rdmeta_cold(topic)->link = e->order;
         e->topic                 = topic;
@@ -209,8 +223,7 @@ void rdmeta_entry_swap(rdmeta_cache_t *c, rdmeta_entry_t *e,
         rdmeta_table_swap(names, rdmeta_name_hash(names, topic), old, topic);
         rdmeta_handles_point(&c->handles, topic, topic);
         if (same_id && rdmeta_topic_has_id(topic)) {
-                rdmeta_table_swap(ids, rdmeta_hash_id(ids->key, id), old,
-                                  topic);
+                id_swap(c, old, topic);
         } else if (!same_id) {
                 id_drop(c, old);
                 id_put(c, topic);
@@ -272,7 +285,8 @@ void rdmeta_entry_settle(rdmeta_cache_t *c, rdmeta_entry_t *e,
                 rdmeta_entry_list(c, e, list, deadline);
         } else if (e->topic->state == RDMETA_TOPIC_VALID) {
                 /* Stale, and that is all that is known: it has an age. */
-                if (!rdmeta_deadline_plain(rdmeta_deadline_told(deadline)))
+                if (deadline < 0 &&
+                    !rdmeta_deadline_plain(rdmeta_deadline_told(deadline)))
                         rdmeta_entry_deadline(c, e, mono_us - 1);
                 rdmeta_entry_list(c, e, RDMETA_EXPIRY_NONE, 0);
         } else if (e->topic->state == RDMETA_TOPIC_MISSING) {

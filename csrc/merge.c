@@ -13,6 +13,7 @@ static int doubt_add(const rdmeta_merge_in_t *in, rdmeta_doubt_t *d) {
         const int32_t need = in->candidates < RDMETA_DOUBT_BROKERS
                                      ? in->candidates
                                      : RDMETA_DOUBT_BROKERS;
+        int64_t lasts;
 
         *d = in->doubt;
         if (d->answers == 0) {
@@ -22,8 +23,9 @@ static int doubt_add(const rdmeta_merge_in_t *in, rdmeta_doubt_t *d) {
         }
         d->answers++;
         d->others |= d->first_broker != in->broker;
-        if (d->answers < RDMETA_DOUBT_ANSWERS ||
-            in->mono_us - d->since_us < RDMETA_DOUBT_US ||
+        if (__builtin_sub_overflow(in->mono_us, d->since_us, &lasts))
+                lasts = INT64_MAX;
+        if (d->answers < RDMETA_DOUBT_ANSWERS || lasts < RDMETA_DOUBT_US ||
             (need > 1 && !d->others))
                 return 0;
         memset(d, 0, sizeof(*d));

@@ -112,7 +112,7 @@ static int ids_good(const rdmeta_cols_t *c) {
 }
 
 static int flat_good(const rdmeta_cols_t *c, size_t units) {
-        return c->flat > 0 && c->flat <= INT32_MAX &&
+        return c->count > 0 && c->flat > 0 && c->flat <= INT32_MAX &&
                units == 1 + (uint64_t)c->count * c->flat;
 }
 

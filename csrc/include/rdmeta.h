@@ -113,7 +113,8 @@ typedef struct rdmeta_broker {
 
 /** The caller's two clocks, microseconds. */
 typedef struct rdmeta_time {
-        int64_t mono_us; /**< any monotonic clock, the same in every call */
+        int64_t mono_us; /**< any monotonic clock above -2^60, the same in every
+                           call */
         int64_t wall_us; /**< since 1970-01-01 UTC; for records only */
 } rdmeta_time_t;
 

@@ -185,7 +185,7 @@ static void test_many_leaders_are_those_of_each_one(void) {
 /* ---- ids --------------------------------------------------------------- */
 
 /* Ids are brokers' word: should two topics come with one, both are found by
- * name, and by the id the last one, until that has another. */
+ * name, and by the id the last one; when that has another, the first that changes. */
 static void test_two_topics_of_one_id_are_found_by_name(void) {
         cw_t w;
 
@@ -195,6 +195,8 @@ static void test_two_topics_of_one_id_are_found_by_name(void) {
         CHECK(cw_state_id(&w, 'x') == 0);
         CHECK(!cw_all(&w, "a#x 0:1@1; b#y 0:2@1; c#c 0:3@1"));
         CHECK(cw_state_id(&w, 'y') == 0);
+        CHECK(!cw_all(&w, "a#x 0:2@2; b#y 0:2@1; c#c 0:3@1"));
+        CHECK(cw_state_id(&w, 'x') == 0);
         CHECK(!cw_all(&w, "a#z 0:1@1; b#z 0:2@1; c#c 0:3@1"));
         CHECK(!cw_all(&w, "a#z 0:1@2; c#z 0:2@1"));
         CHECK(cw_state_id(&w, 'z') == 0);

@@ -392,6 +392,30 @@ static void test_thousands_of_names_are_each_asked_for_once(void) {
 }
 
 /* Names in flight are no topics: not walked, not told of, not counted. */
+/* Nobody would ask for what the caller was not told to. */
+static void test_a_hint_that_fails_leaves_no_name_in_flight(void) {
+        static const char *const names[] = {"a", "b", "c"};
+        rdmeta_str_t topics[3], ask[3];
+        rdmeta_err_t err = RDMETA_ERR_NO_MEMORY;
+        size_t nth, n;
+        cw_t w;
+
+        for (n = 0; n < 3; n++)
+                topics[n] = test_str(names[n]);
+        for (nth = 1; err; nth++) {
+                cw_init(&w, NULL);
+                w.heap.fail_at = w.heap.calls + nth;
+                err = rdmeta_cache_hint(w.cache, topics, 3, 0, 0, w.now, ask,
+                                        &n);
+                w.heap.fail_at = 0;
+                CHECK(n == (err ? 0 : 3));
+                CHECK(cw_stats(&w).hints == n);
+                CHECK_TEXT(cw_hint(&w, "a b c", 0), err ? "a b c" : "");
+                cw_destroy(&w);
+        }
+        CHECK(nth > 3);
+}
+
 static void test_a_name_in_flight_is_not_a_topic(void) {
         const rdmeta_topic_t *t;
         cw_t w;
@@ -452,6 +476,7 @@ int main(void) {
         RUN(test_an_answer_to_a_hint_is_told_as_a_new_topic);
         RUN(test_a_wrong_name_among_many_hints_none);
         RUN(test_thousands_of_names_are_each_asked_for_once);
+        RUN(test_a_hint_that_fails_leaves_no_name_in_flight);
         RUN(test_a_name_in_flight_is_not_a_topic);
         RUN(test_a_stale_topic_that_is_asked_for_keeps_its_age);
         return 0;

@@ -246,6 +246,23 @@ static void test_deadlines_stand_still_when_a_table_has_been_replaced(void) {
         cw_destroy(&w);
 }
 
+/* Nanoseconds since 1970, say, which no deadline of a microsecond clock is. */
+static void test_what_is_stale_by_any_clock_is_swept_beside_an_image(void) {
+        rdmeta_image_t *image;
+        cw_t w;
+
+        cw_init(&w, NULL);
+        w.now.mono_us = INT64_C(1800000000) * 1000000000;
+        CHECK(!cw_say(&w, "a 0:1@1; b!3"));
+        image = iw_image(&w);
+        cw_pass(&w, 1000 * CW_S);
+        cw_sweep(&w);
+        CHECK(cw_leader(&w, "a", 0) == RDMETA_STALE);
+        cw_sweep(&w);
+        rdmeta_image_unref(image);
+        cw_destroy(&w);
+}
+
 static void test_an_image_outlives_every_other_reference(void) {
         rdmeta_reader_t *r;
         rdmeta_image_t *image;
@@ -337,6 +354,7 @@ int main(void) {
         RUN(test_names_in_flight_do_not_pile_up_beside_an_image);
         RUN(test_what_was_in_flight_does_not_become_a_topic_of_an_image);
         RUN(test_deadlines_stand_still_when_a_table_has_been_replaced);
+        RUN(test_what_is_stale_by_any_clock_is_swept_beside_an_image);
         RUN(test_in_a_forks_child_images_are_read_taken_and_let_go);
         return 0;
 }

@@ -178,6 +178,22 @@ static void test_an_answer_that_is_not_lower_ends_the_doubt(void) {
         cw_destroy(&w);
 }
 
+/* Clocks may begin anywhere: what lies between may be more than fits. */
+static void test_a_doubt_lasts_from_any_time_to_any_other(void) {
+        int i;
+        cw_t w;
+
+        cw_init(&w, NULL);
+        w.brokers     = "1";
+        w.now.mono_us = -6 * INT64_C(1000000000000000000);
+        CHECK(!cw_say(&w, "t#a 0:1@5"));
+        for (i = 1; i < 5; i++)
+                CHECK(!cw_say(&w, "t#a 0:1@3") && w.applied.kept_back);
+        w.now.mono_us = 6 * INT64_C(1000000000000000000);
+        CHECK(!cw_say(&w, "t#a 0:1@3") && !w.applied.kept_back);
+        cw_destroy(&w);
+}
+
 /* ---- epochs not said --------------------------------------------------- */
 
 static void test_an_epoch_not_said_is_taken_and_the_highest_kept(void) {
@@ -445,6 +461,7 @@ int main(void) {
         RUN(test_a_lower_epoch_of_the_only_broker_is_believed);
         RUN(test_a_lower_epoch_is_believed_of_as_many_as_could_be_asked);
         RUN(test_an_answer_that_is_not_lower_ends_the_doubt);
+        RUN(test_a_doubt_lasts_from_any_time_to_any_other);
         RUN(test_an_epoch_not_said_is_taken_and_the_highest_kept);
         RUN(test_before_v9_epochs_are_not_to_be_relied_on);
         RUN(test_a_roll_of_mixed_versions_goes_on_being_followed);
