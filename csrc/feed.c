@@ -123,8 +123,11 @@ rdmeta_err_t rdmeta_cache_changes(rdmeta_cache_t *c, uint64_t since,
         f.c   = c;
         whole = rdmeta_wait_turn(&c->wait);
         rdmeta_wait_turn_end(&c->wait);
-        if (!whole)
-                return RDMETA_ERR_FORKED;
+        if (!whole) { /* what the ring holds may be torn */
+                *until  = rdmeta_wait_version(&c->wait);
+                *resync = since != *until;
+                return RDMETA_OK;
+        }
         f.reader = rdmeta_reader_new(c, 0);
         if (!f.reader)
                 return RDMETA_ERR_NO_MEMORY;

@@ -116,7 +116,7 @@ cdef class Numbers:
         try:
             size = number_format(&data)
             if not size:
-                raise TypeError("a buffer of partitions must hold integers of 32 or 64 bit")
+                raise TypeError("a buffer of partitions must hold signed integers of 32 or 64 bit")
             self.same(n, <size_t> (data.len // size))
             if size == 4:
                 memcpy(self.items, data.buf, 4 * n)

@@ -188,8 +188,8 @@ cdef class MetadataCache(CacheWriter):
         """What changed after the version `since`, oldest first, as Changes.
 
         `.until` is the version to go on from. `.resync` is True if older records than asked for are
-        not held any more: then there are none here, and the state must be read anew. ForkedError
-        in the child of a fork that came in the middle of a write.
+        not held any more: then there are none here, and the state must be read anew. So it is of
+        any in the child of a fork that came in the middle of a write.
         """
         cdef uint64_t start = unsigned(since, "since")
         cdef ChangeTable found = no_records(self.session_name)

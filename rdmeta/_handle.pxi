@@ -90,23 +90,23 @@ cdef class TopicHandle:
         now = self.source.now()
         return min(self.lead(self.strict, number, now), 0)
 
-    def partition_for(self, key, default=..., /):
+    def partition_for(self, key, default=..., /, *, allow_stale=False):
         """The partition that Kafka's Java producer puts a record with this key into.
 
         `key` is bytes or a buffer of them: what the key's serializer gives. murmur2 of it, without
         the sign, modulo the number of partitions; librdkafka's `partitioner=murmur2_random`. None, a
         record without a key, gets one at random each time, of those that have a leader; of all where
-        none has. `default` and errors as of topic().
+        none has. `default`, `allow_stale` and errors as of topic().
         """
+        cdef rdmeta_reader_t *reader = self.source.lenient if allow_stale else self.strict
         cdef rdmeta_str_t raw
         cdef int64_t now = self.source.now()
         keep = key_view(key, &raw)
         cdef int32_t found
         if self.handle is NULL:
-            found = rdmeta_partition_for(self.strict, self.name.data, self.name.len, raw.data, raw.len,
-                                         now)
+            found = rdmeta_partition_for(reader, self.name.data, self.name.len, raw.data, raw.len, now)
         else:
-            found = rdmeta_handle_partition_for(self.strict, self.handle, raw.data, raw.len, now)
+            found = rdmeta_handle_partition_for(reader, self.handle, raw.data, raw.len, now)
         if found >= 0:
             return found
         return self.source.missing(found, self.topic, None, default)

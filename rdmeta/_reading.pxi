@@ -276,21 +276,21 @@ cdef class Reading(Readers):
         alive = {broker.id for broker in self.brokers}
         return tuple([p.partition for p in found.partitions if p.leader in alive])
 
-    def partition_for(self, topic, key, default=..., /):
+    def partition_for(self, topic, key, default=..., /, *, allow_stale=False):
         """The partition that Kafka's Java producer puts a record with this key into.
 
         `key` is bytes or a buffer of them, as of TopicHandle.partition_for(). For None, a record
         without a key, it is another one at random each time, of those that have a leader; of all
         where none has. A producer would stay with one for a whole batch (KIP-480): so may the
-        caller. `default` and errors as of topic().
+        caller. `default`, `allow_stale` and errors as of topic().
         """
+        cdef rdmeta_reader_t *reader = self.lenient if allow_stale else self.strict
         cdef rdmeta_str_t name
         cdef rdmeta_str_t raw
         cdef int64_t now = self.now()
         keep = view(topic, "topic", &name)
         keep_key = key_view(key, &raw)
-        cdef int32_t found = rdmeta_partition_for(self.strict, name.data, name.len, raw.data, raw.len,
-                                                  now)
+        cdef int32_t found = rdmeta_partition_for(reader, name.data, name.len, raw.data, raw.len, now)
         if found >= 0:
             return found
         return self.missing(found, topic, None, default)

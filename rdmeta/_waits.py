@@ -436,11 +436,18 @@ def told_of(state: int, answer: object) -> object:
     return answer if state in (STALE, DENIED, NOT_CACHED) else None
 
 
+def check_partition(partition: int | None) -> None:
+    """What cannot come is not waited for."""
+    if partition is not None and partition < 0:
+        raise ValueError(f"partition must be >= 0, not {partition}")
+
+
 def wait_for_topic(
     source: Source, topic: str, partition: int | None, timeout: float | None
 ) -> Topic | Partition:
     """MetadataCache.wait_for_topic, and that of what is attached."""
     deadline, before = deadline_of(timeout), source._answer(topic)
+    check_partition(partition)
     while True:
         version, answer = source.version, source._answer(topic)
         found, state = look(source, topic, partition, before)
@@ -456,6 +463,7 @@ async def wait_for_topic_async(
 ) -> Topic | Partition:
     """MetadataCache.wait_for_topic_async, and that of what is attached."""
     deadline, before = deadline_of(timeout), source._answer(topic)
+    check_partition(partition)
     while True:
         version, answer = source.version, source._answer(topic)
         found, state = look(source, topic, partition, before)

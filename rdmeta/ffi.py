@@ -165,8 +165,9 @@ def leaders(
     `topics` is what prepare() takes or made; `partitions` as many integers: a buffer of 32 or 64
     bit (NumPy ...), a column of Arrow's, or a list; `out` a writable buffer of int32, by default a
     new array("i"). Broker ids come into it, and the codes of rdmeta.h where there is none.
-    `mono_us` is now by default; a cache takes its own clock. TypeError, ValueError; BufferError
-    for an `out` that is read-only, or a buffer whose rows are not behind each other.
+    `mono_us` is now by default; a cache takes its own clock. TypeError, ValueError; BufferError,
+    or NumPy's ValueError, for an `out` that is read-only, or a buffer whose rows are not behind
+    each other.
     """
     if not isinstance(source, ffi.CData):
         if not hasattr(source, "leaders"):

@@ -104,11 +104,11 @@ WRITES: list[Callable[[MetadataCache], object]] = [
 
 def is_torn(cache: MetadataCache) -> bool:
     """Another thread was writing: what changed cannot be told, as it can otherwise."""
-    try:
-        cache.changes()
-    except ForkedError:
-        return True
-    return False
+    changes = cache.changes(cache.version - 1)
+    assert changes.until == cache.version
+    assert bool(changes) != changes.resync
+    assert not cache.changes(changes.until).resync
+    return changes.resync
 
 
 def refused(cache: MetadataCache) -> None:

@@ -241,3 +241,21 @@ def test_no_key_goes_to_any_partition_that_has_a_leader() -> None:
     seen = Counter(handle.partition_for(None) for _ in range(3000))
     assert set(seen) == {0, 2, 3}
     assert min(seen.values()) > 700
+
+
+def test_a_stale_topic_still_has_a_place_for_a_key_if_that_will_do() -> None:
+    clock = Clock()
+    cache = cache_of(orders(*[1] * 50), clock=clock, max_age=10.0)
+    handle = cache.resolve("orders")
+    where = handle.partition_for(b"key-7")
+    clock.advance(11)
+    with pytest.raises(rdmeta.StaleError):
+        handle.partition_for(b"key-7")
+    with pytest.raises(rdmeta.StaleError):
+        cache.partition_for("orders", b"key-7")
+    assert handle.partition_for(b"key-7", allow_stale=True) == where
+    readings: tuple[rdmeta.Reading, ...] = (cache, cache.image())
+    for reading in readings:
+        assert reading.partition_for("orders", b"key-7", allow_stale=True) == where
+    assert handle.partition_for(None, allow_stale=True) in range(50)
+    assert cache.partition_for("unknown", b"key-7", None, allow_stale=True) is None

@@ -147,6 +147,11 @@ def test_a_name_that_cannot_be_is_not_waited_for(
     assert (raised.value.code, raised.value.retriable) == (17, False)
 
 
+def test_a_partition_that_cannot_be_is_not_waited_for(wait_for_topic: Wait) -> None:
+    with pytest.raises(ValueError, match="partition must be >= 0, not -1"):
+        wait_for_topic("other", -1, timeout=LONG)
+
+
 @pytest.mark.parametrize("topic", ["a" * 249, "A.b-c_9", "..."])
 def test_a_name_that_can_be_is_waited_for(topic: str, wait_for_topic: Wait) -> None:
     with pytest.raises(RequestTimedOutError):

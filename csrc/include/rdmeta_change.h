@@ -114,9 +114,9 @@ typedef int32_t (*rdmeta_change_visit_t)(void *opaque,
  * Visit what changed after version `since`, oldest first. *until: the version
  * up to which that is all, to be given as `since` next time. *resync 1: older
  * records are no longer held, nothing is visited, and the caller must read
- * the state anew as of *until. No lock is held during visits. A visit that
- * returns other than 0 ends it and is returned. NO_MEMORY; FORKED, in a child
- * of a fork in the middle of a write. Threads: any.
+ * the state anew as of *until; so are all in a child of a fork in the middle
+ * of a write. No lock is held during visits. A visit that returns other than 0
+ * ends it and is returned. NO_MEMORY. Threads: any.
  */
 RDMETA_API rdmeta_err_t rdmeta_cache_changes(rdmeta_cache_t *cache,
                                              uint64_t since,

@@ -245,8 +245,10 @@ static void refused(born_t *b) {
               RDMETA_ERR_FORKED);
         CHECK(rdmeta_cache_purge(c, now) == RDMETA_ERR_FORKED);
         CHECK(rdmeta_cache_sweep(c, now) == INT64_MAX);
-        CHECK(rdmeta_cache_changes(c, 0, NULL, NULL, &until, &resync) ==
-              RDMETA_ERR_FORKED);
+        CHECK(!rdmeta_cache_changes(c, 0, NULL, NULL, &until, &resync));
+        CHECK(until == b->stats.version && resync == 1);
+        CHECK(!rdmeta_cache_changes(c, until, NULL, NULL, &until, &resync));
+        CHECK(until == b->stats.version && resync == 0);
         CHECK(rdmeta_cache_wait(c, b->stats.version, NULL, 0, -1) == 0);
         CHECK(!rdmeta_watch_new(c, NULL, 0, NULL, NULL));
 }

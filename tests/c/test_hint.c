@@ -52,7 +52,9 @@ static void test_a_hint_past_its_time_is_asked_for_again(void) {
         cw_init(&w, NULL);
         CHECK(!cw_all(&w, "t#a 0:1@1"));
         CHECK_TEXT(cw_hint(&w, "t n", RDMETA_HINT_FORCE), "t n");
-        cw_pass(&w, 60 * CW_S + 1);
+        cw_pass(&w, 60 * CW_S);
+        CHECK_TEXT(cw_hint(&w, "t n", RDMETA_HINT_FORCE), "");
+        cw_pass(&w, 1);
         CHECK_TEXT(cw_hint(&w, "n", 0), "n");
         CHECK_TEXT(cw_hint(&w, "t", RDMETA_HINT_FORCE), "t");
         CHECK_TEXT(cw_hint(&w, "n t", RDMETA_HINT_FORCE), "");
@@ -189,6 +191,16 @@ static void read_over(cw_t *w, int32_t wanted) {
                 CHECK(cw_leader(w, names[i], 0) == wanted);
                 CHECK(cw_leader_stale(w, names[i], 0) == wanted);
         }
+}
+
+static void test_a_hint_on_what_is_over_can_be_ended(void) {
+        cw_t w;
+
+        over(&w);
+        read_over(&w, RDMETA_WAITING);
+        CHECK(purge(&w, NULL) == 4);
+        read_over(&w, RDMETA_NOT_CACHED);
+        cw_destroy(&w);
 }
 
 static void test_a_hint_on_what_is_over_ends_in_time_without_a_sweep(void) {
@@ -466,6 +478,7 @@ int main(void) {
         RUN(test_a_hint_replaced_lasts_from_then_on);
         RUN(test_a_hint_never_hides_what_is_known);
         RUN(test_a_hint_on_what_is_over_waits);
+        RUN(test_a_hint_on_what_is_over_can_be_ended);
         RUN(test_a_hint_on_what_is_over_ends_in_time_without_a_sweep);
         RUN(test_that_it_is_asked_for_is_no_deadline_of_a_topic);
         RUN(test_what_was_asked_for_and_is_stale_has_an_age);
