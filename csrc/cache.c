@@ -293,8 +293,7 @@ void rdmeta_cache_stats(rdmeta_cache_t *c, rdmeta_stats_t *out) {
                 rdmeta_expiry_count(&c->expiry, RDMETA_EXPIRY_RETAINED);
         out->negatives -= out->retained < out->negatives ? out->retained
                                                          : out->negatives;
-        out->hints = rdmeta_expiry_count(&c->expiry, RDMETA_EXPIRY_HINT) +
-                     rdmeta_expiry_count(&c->expiry, RDMETA_EXPIRY_OWN);
+        out->hints = rdmeta_expiry_count(&c->expiry, RDMETA_EXPIRY_HINT);
         out->bytes = stats_bytes(c);
         out->bytes_ring   = rdmeta_ring_bytes(&c->ring);
         out->bytes_free   = whole ? rdmeta_blocks_spare(&c->blocks) +

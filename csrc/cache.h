@@ -8,7 +8,7 @@
  *       holds --------- room for what images must get to know
  *       ring ---------- (old block, new block) of recent versions
  *       order --------- entries as the last answers named them, digests
- *       expiry -------- entries by deadline, a list a class
+ *       expiry -------- entries by deadline, in a few classes
  *       tree ---------- entries by name; made when first asked for
  *       handles ------- names that somebody resolved
  *       reasons ------- why topics were asked for, by number

@@ -184,8 +184,7 @@ static void commit_pend(rdmeta_apply_t *a, const rdmeta_pend_t *p) {
         }
         rdmeta_doubt_set(a->c, e, &p->doubt);
         if (p->topic || p->deadline != RDMETA_PEND_FREEZE ||
-            e->list == RDMETA_EXPIRY_NONE ||
-            rdmeta_expiry_is_hint((int)e->list))
+            e->list == RDMETA_EXPIRY_NONE || e->list == RDMETA_EXPIRY_HINT)
                 commit_deadline(a, e, p->deadline);
         /* Else it stays in its list, too: what is only remembered is so for
          * no longer because of an answer that was not believed. */

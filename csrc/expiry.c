@@ -1,11 +1,22 @@
 #include "expiry.h"
 
+/* On the way from its end to its place an entry passes so many at most. */
+enum { PASSED = 32 };
+
 static rdmeta_expiry_node_t *of(const rdmeta_tailq_node_t *n) {
         return (rdmeta_expiry_node_t *)(uintptr_t)n;
 }
 
-static const rdmeta_expiry_node_t *of_avl(const rdmeta_avl_node_t *n) {
-        return (const rdmeta_expiry_node_t *)(const void *)n;
+static rdmeta_expiry_node_t *of_avl(const rdmeta_avl_node_t *n) {
+        return (rdmeta_expiry_node_t *)(uintptr_t)n;
+}
+
+/* Either may be NULL, which is never. */
+static rdmeta_expiry_node_t *earlier(rdmeta_expiry_node_t *a,
+                                     rdmeta_expiry_node_t *b) {
+        if (!a || !b)
+                return a ? a : b;
+        return b->due_us < a->due_us ? b : a;
 }
 
 static int compare_nodes(const rdmeta_avl_node_t *a,
@@ -26,83 +37,104 @@ static int compare_key(const void *key, const rdmeta_avl_node_t *node,
 void rdmeta_expiry_init(rdmeta_expiry_t *e) {
         int i;
 
-        for (i = 0; i < RDMETA_EXPIRY_OWN; i++)
-                rdmeta_tailq_init(&e->lists[i]);
-        rdmeta_avl_init(&e->own, compare_nodes, compare_key, NULL);
+        for (i = 0; i < RDMETA_EXPIRY_CLASSES; i++) {
+                rdmeta_tailq_init(&e->classes[i].list);
+                rdmeta_avl_init(&e->classes[i].tree, compare_nodes,
+                                compare_key, NULL);
+        }
 }
 
-void rdmeta_expiry_add(rdmeta_expiry_t *e, int list, rdmeta_expiry_node_t *n,
+void rdmeta_expiry_add(rdmeta_expiry_t *e, int class, rdmeta_expiry_node_t *n,
                        int64_t due_us) {
-        rdmeta_tailq_node_t *at;
-        rdmeta_tailq_t *q;
+        rdmeta_tailq_t *q       = &e->classes[class].list;
+        rdmeta_tailq_node_t *at = rdmeta_tailq_last(q);
+        int passed              = 0;
 
         n->due_us = due_us;
-        if (list == RDMETA_EXPIRY_OWN) {
-                rdmeta_avl_insert(&e->own, &n->link.avl);
-                return;
-        }
-        q  = &e->lists[list];
-        at = rdmeta_tailq_last(q);
-        while (at && of(at)->due_us > due_us)
+        while (at && of(at)->due_us > due_us && passed++ < PASSED)
                 at = rdmeta_tailq_prev(at);
-        if (at)
+        if (!at)
+                rdmeta_tailq_push_front(q, &n->link.node);
+        else if (passed <= PASSED)
                 rdmeta_tailq_insert_after(q, at, &n->link.node);
         else
-                rdmeta_tailq_push_front(q, &n->link.node);
+                rdmeta_avl_insert(&e->classes[class].tree, &n->link.avl);
 }
 
-void rdmeta_expiry_remove(rdmeta_expiry_t *e, int list,
+void rdmeta_expiry_remove(rdmeta_expiry_t *e, int class,
                           rdmeta_expiry_node_t *n) {
-        if (list == RDMETA_EXPIRY_OWN)
-                rdmeta_avl_remove(&e->own, &n->link.avl);
-        else if (list != RDMETA_EXPIRY_NONE)
-                rdmeta_tailq_remove(&e->lists[list], &n->link.node);
+        if (class != RDMETA_EXPIRY_NONE &&
+            !rdmeta_avl_remove(&e->classes[class].tree, &n->link.avl))
+                rdmeta_tailq_remove(&e->classes[class].list, &n->link.node);
 }
 
 rdmeta_expiry_node_t *rdmeta_expiry_first(const rdmeta_expiry_t *e,
-                                          int list) {
-        if (list == RDMETA_EXPIRY_OWN)
-                return (rdmeta_expiry_node_t *)(uintptr_t)rdmeta_avl_first(
-                        &e->own);
-        return of(rdmeta_tailq_first(&e->lists[list]));
+                                          int class) {
+        return earlier(of(rdmeta_tailq_first(&e->classes[class].list)),
+                       of_avl(rdmeta_avl_first(&e->classes[class].tree)));
 }
 
-rdmeta_expiry_node_t *rdmeta_expiry_due(const rdmeta_expiry_t *e, int list,
+rdmeta_expiry_node_t *rdmeta_expiry_due(const rdmeta_expiry_t *e, int class,
                                         int64_t now_us) {
-        rdmeta_expiry_node_t *first = rdmeta_expiry_first(e, list);
+        rdmeta_expiry_node_t *first = rdmeta_expiry_first(e, class);
 
         return first && first->due_us < now_us ? first : NULL;
 }
 
 int64_t rdmeta_expiry_next(const rdmeta_expiry_t *e) {
+        const rdmeta_expiry_node_t *first;
         int64_t next = INT64_MAX;
         int i;
 
         for (i = RDMETA_EXPIRY_VALID; i < RDMETA_EXPIRY_CLASSES; i++) {
-                const rdmeta_expiry_node_t *first = rdmeta_expiry_first(e, i);
+                first = rdmeta_expiry_first(e, i);
                 if (first && first->due_us < next)
                         next = first->due_us;
         }
         return next;
 }
 
-size_t rdmeta_expiry_count(const rdmeta_expiry_t *e, int list) {
-        return list == RDMETA_EXPIRY_OWN ? e->own.count
-                                         : e->lists[list].count;
+size_t rdmeta_expiry_count(const rdmeta_expiry_t *e, int class) {
+        return e->classes[class].list.count + e->classes[class].tree.count;
+}
+
+void rdmeta_expiry_iter_init(rdmeta_expiry_iter_t *it,
+                             const rdmeta_expiry_t *e, int class) {
+        it->in_list = rdmeta_tailq_first(&e->classes[class].list);
+        rdmeta_avl_iter_init(&it->tree, &e->classes[class].tree, NULL);
+        it->in_tree = rdmeta_avl_iter_next(&it->tree);
+}
+
+rdmeta_expiry_node_t *rdmeta_expiry_iter_next(rdmeta_expiry_iter_t *it) {
+        rdmeta_expiry_node_t *n = earlier(of(it->in_list),
+                                          of_avl(it->in_tree));
+
+        if (n && n == of(it->in_list))
+                it->in_list = rdmeta_tailq_next(it->in_list);
+        else if (n)
+                it->in_tree = rdmeta_avl_iter_next(&it->tree);
+        return n;
+}
+
+static int list_check(const rdmeta_tailq_t *q) {
+        const rdmeta_tailq_node_t *n, *next;
+
+        if (!rdmeta_tailq_check(q))
+                return 0;
+        for (n = rdmeta_tailq_first(q); n; n = next) {
+                next = rdmeta_tailq_next(n);
+                if (next && of(next)->due_us < of(n)->due_us)
+                        return 0;
+        }
+        return 1;
 }
 
 int rdmeta_expiry_check(const rdmeta_expiry_t *e) {
-        const rdmeta_tailq_node_t *n;
         int i;
 
-        for (i = 0; i < RDMETA_EXPIRY_OWN; i++) {
-                if (!rdmeta_tailq_check(&e->lists[i]))
+        for (i = 0; i < RDMETA_EXPIRY_CLASSES; i++)
+                if (!list_check(&e->classes[i].list) ||
+                    !rdmeta_avl_check(&e->classes[i].tree))
                         return 0;
-                for (n = rdmeta_tailq_first(&e->lists[i]); n;
-                     n = rdmeta_tailq_next(n))
-                        if (rdmeta_tailq_next(n) &&
-                            of(rdmeta_tailq_next(n))->due_us < of(n)->due_us)
-                                return 0;
-        }
-        return rdmeta_avl_check(&e->own);
+        return 1;
 }

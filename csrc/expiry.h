@@ -1,19 +1,28 @@
 /*
- * expiry: deadlines in true order, at a constant price.
+ * expiry: deadlines in true order, whatever order they come in.
  *
- *     VALID     [t+1 s]-[t+9 s]-[t+900 s]
- *     HINT      [t+60 s]
- *     NEGATIVE  [t+0.1 s]-[t+0.1 s]
+ *     class      list: what came in order           tree: what did not
+ *     VALID      [t+1 s]-[t+9 s]-[t+900 s]          [t+2 s]
+ *     HINT       [t+60 s]-[t+61 s]
+ *     NEGATIVE   [t+900 s]-[t+900 s]-...            [t+0.1 s] < [t+0.1 s]
  *     ...
- *     OWN       a tree: [t+99 s] < [t+100 s] < ...
  *
- * Times to live come in a few classes, so a list a class, filled at its end, is
- * in order by construction, and what is due is at the heads: one list for all
- * (librdkafka's) lets a 900 s entry hide a 100 ms one for minutes. Hints that
- * were given a time of their own are in no such order; they are in a tree, by
- * time and then by address, whose links take the place of the list's. An entry
- * is in one of these at most. Valid topics of the last all-topics answer are in
- * none: they share one deadline.
+ * One list for all (librdkafka's) lets a 900 s entry hide a 100 ms one for
+ * minutes, so there are classes: a few times to live, mostly one a class. What
+ * comes in order then goes to the end of its list, at a constant price.
+ *
+ * Not all does. A hint that ends gives its topic back the deadline it had, in
+ * front of whatever was said since, and so does an answer that is not believed;
+ * hints may have times of their own; some errors are remembered for minutes and
+ * some for 100 ms. Of a list's last entries a few are passed, lest some long
+ * ones keep all others out; what belongs further ahead goes to the tree, by
+ * time and then by address. Each is in order, so the earlier of two heads is
+ * the first of the class, and nothing costs more than a search of the tree.
+ *
+ * The tree's links take the place of the list's, and nothing says which they
+ * are: the tree is searched, and what is not there is in the list. An entry is
+ * in one class at most. Valid topics of the last all-topics answer are in none:
+ * they share one deadline.
  */
 #ifndef RDMETA_EXPIRY_H
 #define RDMETA_EXPIRY_H
@@ -31,7 +40,6 @@ enum {
         RDMETA_EXPIRY_DENIED,
         RDMETA_EXPIRY_ABSENT,
         RDMETA_EXPIRY_RETAINED,
-        RDMETA_EXPIRY_OWN, /* hints, in the tree */
         RDMETA_EXPIRY_CLASSES
 };
 
@@ -44,31 +52,41 @@ typedef struct rdmeta_expiry_node {
 } rdmeta_expiry_node_t;
 
 typedef struct rdmeta_expiry {
-        rdmeta_tailq_t lists[RDMETA_EXPIRY_OWN];
-        rdmeta_avl_t own;
+        struct {
+                rdmeta_tailq_t list;
+                rdmeta_avl_t tree;
+        } classes[RDMETA_EXPIRY_CLASSES];
 } rdmeta_expiry_t;
 
 void rdmeta_expiry_init(rdmeta_expiry_t *e);
-/* `n` is in no list. */
-void rdmeta_expiry_add(rdmeta_expiry_t *e, int list, rdmeta_expiry_node_t *n,
+/* `n` is in no class. Of those due at once, any may come first. */
+void rdmeta_expiry_add(rdmeta_expiry_t *e, int class, rdmeta_expiry_node_t *n,
                        int64_t due_us);
 /* NONE: nothing happens. */
-void rdmeta_expiry_remove(rdmeta_expiry_t *e, int list,
+void rdmeta_expiry_remove(rdmeta_expiry_t *e, int class,
                           rdmeta_expiry_node_t *n);
-/* The earliest of `list`; NULL: none. */
-rdmeta_expiry_node_t *rdmeta_expiry_first(const rdmeta_expiry_t *e, int list);
-/* The first of `list` if it is due before `now_us`; NULL: nothing is. */
-rdmeta_expiry_node_t *rdmeta_expiry_due(const rdmeta_expiry_t *e, int list,
+/* The earliest of `class`; NULL: none. */
+rdmeta_expiry_node_t *rdmeta_expiry_first(const rdmeta_expiry_t *e, int class);
+/* The first of `class` if it is due before `now_us`; NULL: nothing is. */
+rdmeta_expiry_node_t *rdmeta_expiry_due(const rdmeta_expiry_t *e, int class,
                                         int64_t now_us);
-/* The earliest of all lists; INT64_MAX: none. */
+/* The earliest of all classes; INT64_MAX: none. */
 int64_t rdmeta_expiry_next(const rdmeta_expiry_t *e);
-size_t rdmeta_expiry_count(const rdmeta_expiry_t *e, int list);
-/* 1: every list is linked well and in order. */
+size_t rdmeta_expiry_count(const rdmeta_expiry_t *e, int class);
+/* 1: every list and tree is linked well and in order. */
 int rdmeta_expiry_check(const rdmeta_expiry_t *e);
 
-static inline int rdmeta_expiry_is_hint(int list) {
-        return list == RDMETA_EXPIRY_HINT || list == RDMETA_EXPIRY_OWN;
-}
+/* Walks a class in order of time; over as soon as the class is changed. */
+typedef struct rdmeta_expiry_iter {
+        const rdmeta_tailq_node_t *in_list; /* the next of each; NULL: none */
+        const rdmeta_avl_node_t *in_tree;
+        rdmeta_avl_iter_t tree;
+} rdmeta_expiry_iter_t;
+
+void rdmeta_expiry_iter_init(rdmeta_expiry_iter_t *it,
+                             const rdmeta_expiry_t *e, int class);
+/* NULL: no more. */
+rdmeta_expiry_node_t *rdmeta_expiry_iter_next(rdmeta_expiry_iter_t *it);
 
 /* now + ttl, without overflow, and never a value that means something else. */
 static inline int64_t rdmeta_expiry_after(int64_t now_us, int64_t ttl_us) {

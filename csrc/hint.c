@@ -17,13 +17,8 @@ static int64_t ttl_of(const rdmeta_cache_t *c, int64_t ttl_us) {
         return ttl_us > 0 ? ttl_us : c->conf.hint_ttl_us;
 }
 
-static int list_of(const rdmeta_cache_t *c, int64_t ttl_us) {
-        return ttl_of(c, ttl_us) == c->conf.hint_ttl_us ? RDMETA_EXPIRY_HINT
-                                                        : RDMETA_EXPIRY_OWN;
-}
-
 /* Nothing known: a block that waits. */
-static rdmeta_err_t hint_new(rdmeta_cache_t *c, rdmeta_str_t name, int list,
+static rdmeta_err_t hint_new(rdmeta_cache_t *c, rdmeta_str_t name,
                              int64_t due) {
         rdmeta_err_t err = rdmeta_entry_reserve(c, 1);
         rdmeta_order_slot_t *slot;
@@ -51,14 +46,13 @@ static rdmeta_err_t hint_new(rdmeta_cache_t *c, rdmeta_str_t name, int list,
         }
         rdmeta_entry_deadline(c, e, due);
         rdmeta_entry_publish(c, e, 0);
-        rdmeta_entry_list(c, e, list, due);
+        rdmeta_entry_list(c, e, RDMETA_EXPIRY_HINT, due);
         return RDMETA_OK;
 }
 
 static int hint_is_needed(const rdmeta_cache_t *c, const rdmeta_entry_t *e,
                           int32_t flags, int64_t mono_us) {
-        if (rdmeta_expiry_is_hint((int)e->list) &&
-            e->expiry.due_us >= mono_us)
+        if (e->list == RDMETA_EXPIRY_HINT && e->expiry.due_us >= mono_us)
                 return (flags & RDMETA_HINT_REPLACE) != 0;
         return (flags & RDMETA_HINT_FORCE) ||
                rdmeta_view_deadline(&c->root, e->topic) < mono_us ||
@@ -67,8 +61,8 @@ static int hint_is_needed(const rdmeta_cache_t *c, const rdmeta_entry_t *e,
 
 /* Known already: only the list, and for what is neither valid nor said to be
  * otherwise just now, the deadline that tells readers to wait. */
-static void hint_known(rdmeta_cache_t *c, rdmeta_entry_t *e, int list,
-                       int64_t due, int64_t mono_us) {
+static void hint_known(rdmeta_cache_t *c, rdmeta_entry_t *e, int64_t due,
+                       int64_t mono_us) {
         const uint16_t state = e->topic->state;
 
         if (state == RDMETA_TOPIC_WAIT)
@@ -77,7 +71,7 @@ static void hint_known(rdmeta_cache_t *c, rdmeta_entry_t *e, int list,
                  (state != RDMETA_TOPIC_VALID &&
                   rdmeta_view_deadline(&c->root, e->topic) < mono_us))
                 rdmeta_entry_deadline(c, e, rdmeta_deadline_asked(due));
-        rdmeta_entry_list(c, e, list, due);
+        rdmeta_entry_list(c, e, RDMETA_EXPIRY_HINT, due);
 }
 
 /* Marks of an entry while the call lasts. */
@@ -85,7 +79,7 @@ enum { MARK_NEW = 1, MARK_TOLD = 2 };
 
 /* First what needs memory, so that failing leaves no name in flight. */
 static rdmeta_err_t hint_make(rdmeta_cache_t *c, const rdmeta_str_t *topics,
-                              size_t n, int list, int64_t due) {
+                              size_t n, int64_t due) {
         rdmeta_err_t err = RDMETA_OK;
         rdmeta_entry_t *e;
         size_t i;
@@ -93,7 +87,7 @@ static rdmeta_err_t hint_make(rdmeta_cache_t *c, const rdmeta_str_t *topics,
         for (i = 0; i < n && !err; i++) {
                 if (rdmeta_entry_find(c, topics[i].data, topics[i].len))
                         continue;
-                err = hint_new(c, topics[i], list, due);
+                err = hint_new(c, topics[i], due);
                 e = rdmeta_entry_find(c, topics[i].data, topics[i].len);
                 if (e)
                         e->staged = MARK_NEW;
@@ -108,8 +102,8 @@ static rdmeta_err_t hint_make(rdmeta_cache_t *c, const rdmeta_str_t *topics,
 
 /* A name given twice is told once. */
 static size_t hint_tell(rdmeta_cache_t *c, const rdmeta_str_t *topics,
-                        size_t n, int32_t flags, int list, int64_t due,
-                        int64_t mono_us, rdmeta_str_t *to_ask) {
+                        size_t n, int32_t flags, int64_t due, int64_t mono_us,
+                        rdmeta_str_t *to_ask) {
         size_t i, told = 0;
 
         for (i = 0; i < n; i++) {
@@ -118,7 +112,7 @@ static size_t hint_tell(rdmeta_cache_t *c, const rdmeta_str_t *topics,
                 if (e->staged == MARK_TOLD ||
                     (!e->staged && !hint_is_needed(c, e, flags, mono_us)))
                         continue;
-                hint_known(c, e, list, due, mono_us);
+                hint_known(c, e, due, mono_us);
                 e->staged      = MARK_TOLD;
                 to_ask[told++] = topics[i];
         }
@@ -134,7 +128,6 @@ rdmeta_err_t rdmeta_cache_hint(rdmeta_cache_t *c, const rdmeta_str_t *topics,
                                size_t *n_ask) {
         const int64_t due = rdmeta_expiry_after(now.mono_us,
                                                 ttl_of(c, ttl_us));
-        const int list    = list_of(c, ttl_us);
         rdmeta_err_t err;
         size_t i;
 
@@ -149,28 +142,26 @@ rdmeta_err_t rdmeta_cache_hint(rdmeta_cache_t *c, const rdmeta_str_t *topics,
         /* Each may change a page now, and when it ends. */
         err = rdmeta_holds_reserve(c, 2 * n);
         if (!err)
-                err = hint_make(c, topics, n, list, due);
+                err = hint_make(c, topics, n, due);
         if (!err)
-                *n_ask = hint_tell(c, topics, n, flags, list, due,
-                                   now.mono_us, to_ask);
+                *n_ask = hint_tell(c, topics, n, flags, due, now.mono_us,
+                                   to_ask);
         rdmeta_collect(c);
         rdmeta_wait_unlock(&c->wait);
         return err;
 }
 
 static int64_t unhint_all(rdmeta_cache_t *c, int64_t mono_us) {
-        const int lists[] = {RDMETA_EXPIRY_HINT, RDMETA_EXPIRY_OWN};
         rdmeta_expiry_node_t *n;
         int64_t ended = 0;
-        int i;
 
-        for (i = 0; i < 2; i++)
-                while ((n = rdmeta_expiry_first(&c->expiry, lists[i]))) {
-                        rdmeta_entry_unhint(
-                                c, RDMETA_CONTAINER(n, rdmeta_entry_t, expiry),
-                                mono_us);
-                        ended++;
-                }
+        while ((n = rdmeta_expiry_first(&c->expiry, RDMETA_EXPIRY_HINT))) {
+                rdmeta_entry_t *e = RDMETA_CONTAINER(n, rdmeta_entry_t,
+                                                     expiry);
+
+                rdmeta_entry_unhint(c, e, mono_us);
+                ended++;
+        }
         return ended;
 }
 
@@ -182,7 +173,7 @@ static int64_t unhint_names(rdmeta_cache_t *c, const rdmeta_str_t *names,
         for (i = 0; i < n; i++) {
                 rdmeta_entry_t *e = rdmeta_entry_find(c, names[i].data,
                                                       names[i].len);
-                if (!e || !rdmeta_expiry_is_hint((int)e->list))
+                if (!e || e->list != RDMETA_EXPIRY_HINT)
                         continue;
                 rdmeta_entry_unhint(c, e, mono_us);
                 ended++;

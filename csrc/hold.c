@@ -40,8 +40,7 @@ static size_t least(size_t a, size_t b) {
 void rdmeta_holds_room(const rdmeta_cache_t *c, size_t n, size_t *names,
                        size_t *ids) {
         const size_t hints =
-                rdmeta_expiry_count(&c->expiry, RDMETA_EXPIRY_HINT) +
-                rdmeta_expiry_count(&c->expiry, RDMETA_EXPIRY_OWN);
+                rdmeta_expiry_count(&c->expiry, RDMETA_EXPIRY_HINT);
         const rdmeta_table_t *last = NULL;
         const rdmeta_held_t *h;
 

@@ -53,15 +53,13 @@ static rdmeta_err_t sweep_absent(rdmeta_cache_t *c, rdmeta_time_t now) {
 
 /* Whether one of those that are due has not been told of as removed. */
 static int sweep_tells(const rdmeta_cache_t *c, int64_t mono_us) {
-        const rdmeta_tailq_t *list = &c->expiry.lists[RDMETA_EXPIRY_RETAINED];
-        const rdmeta_tailq_node_t *n;
+        rdmeta_expiry_iter_t it;
+        const rdmeta_expiry_node_t *n;
 
-        for (n = rdmeta_tailq_first(list); n; n = rdmeta_tailq_next(n)) {
+        rdmeta_expiry_iter_init(&it, &c->expiry, RDMETA_EXPIRY_RETAINED);
+        while ((n = rdmeta_expiry_iter_next(&it)) && n->due_us < mono_us) {
                 const rdmeta_entry_t *e =
-                        RDMETA_CONTAINER(n, const rdmeta_entry_t,
-                                         expiry.link.node);
-                if (e->expiry.due_us >= mono_us)
-                        break;
+                        RDMETA_CONTAINER(n, const rdmeta_entry_t, expiry);
                 if (e->topic->state != RDMETA_TOPIC_GONE &&
                     rdmeta_topic_count(e->topic) > 0)
                         return 1;

@@ -8,26 +8,18 @@ enum { NODES = 600, ROUNDS = 20000 };
 typedef struct node {
         rdmeta_expiry_node_t expiry;
         int list; /* RDMETA_EXPIRY_NONE: in none */
-        uint64_t added;
+        int walked;
 } node_t;
 
 typedef struct world {
         rdmeta_expiry_t expiry;
         node_t nodes[NODES];
-        uint64_t adds;
+        size_t most[RDMETA_EXPIRY_CLASSES]; /* that were in its tree */
 } world_t;
 
 static void world_init(world_t *w) {
         memset(w, 0, sizeof(*w));
         rdmeta_expiry_init(&w->expiry);
-}
-
-/* Of those due at once, the first added; in the tree, that of the lowest
- * address. */
-static int is_before(const node_t *a, const node_t *b) {
-        if (a->expiry.due_us != b->expiry.due_us)
-                return a->expiry.due_us < b->expiry.due_us;
-        return a->list == RDMETA_EXPIRY_OWN ? a < b : a->added < b->added;
 }
 
 /* The naive one: look at all. */
@@ -40,17 +32,18 @@ static node_t *model_first(world_t *w, int list) {
                 if (n->list == RDMETA_EXPIRY_NONE ||
                     (list != RDMETA_EXPIRY_NONE && n->list != list))
                         continue;
-                if (!first || is_before(n, first))
+                if (!first || n->expiry.due_us < first->expiry.due_us)
                         first = n;
         }
         return first;
 }
 
 static void world_add(world_t *w, node_t *n, int list, int64_t due) {
-        n->list  = list;
-        n->added = ++w->adds;
+        n->list = list;
         rdmeta_expiry_add(&w->expiry, list, &n->expiry, due);
         CHECK(n->expiry.due_us == due);
+        if (w->expiry.classes[list].tree.count > w->most[list])
+                w->most[list] = w->expiry.classes[list].tree.count;
 }
 
 static void world_remove(world_t *w, node_t *n) {
@@ -58,19 +51,44 @@ static void world_remove(world_t *w, node_t *n) {
         n->list = RDMETA_EXPIRY_NONE;
 }
 
+static node_t *node_of(rdmeta_expiry_node_t *n) {
+        return RDMETA_CONTAINER(n, node_t, expiry);
+}
+
+/* Each is met once, and none before one that is due earlier. */
+static void world_walk(world_t *w, int list, size_t count) {
+        int64_t last = INT64_MIN;
+        rdmeta_expiry_iter_t it;
+        rdmeta_expiry_node_t *n;
+
+        rdmeta_expiry_iter_init(&it, &w->expiry, list);
+        for (; (n = rdmeta_expiry_iter_next(&it)); count--) {
+                CHECK(count && node_of(n)->list == list);
+                CHECK(node_of(n)->walked != list && n->due_us >= last);
+                node_of(n)->walked = list;
+                last               = n->due_us;
+        }
+        CHECK(count == 0);
+}
+
 static void world_check(world_t *w) {
-        node_t *first;
+        const node_t *first;
+        const rdmeta_expiry_node_t *n;
         size_t counts[RDMETA_EXPIRY_CLASSES] = {0};
         int i;
 
         CHECK(rdmeta_expiry_check(&w->expiry));
-        for (i = 0; i < NODES; i++)
+        for (i = 0; i < NODES; i++) {
                 counts[w->nodes[i].list]++;
+                w->nodes[i].walked = RDMETA_EXPIRY_NONE;
+        }
         for (i = RDMETA_EXPIRY_VALID; i < RDMETA_EXPIRY_CLASSES; i++) {
                 first = model_first(w, i);
                 CHECK(rdmeta_expiry_count(&w->expiry, i) == counts[i]);
-                CHECK(rdmeta_expiry_first(&w->expiry, i) ==
-                      (first ? &first->expiry : NULL));
+                n     = rdmeta_expiry_first(&w->expiry, i);
+                CHECK(!n == !first);
+                CHECK(!n || n->due_us == first->expiry.due_us);
+                world_walk(w, i, counts[i]);
         }
         first = model_first(w, RDMETA_EXPIRY_NONE);
         CHECK(rdmeta_expiry_next(&w->expiry) ==
@@ -81,9 +99,9 @@ static int any_list(test_rng_t *r) {
         return 1 + (int)test_below(r, RDMETA_EXPIRY_CLASSES - 1);
 }
 
-/* Most of a class' own time, some of any, with ties. */
+/* Half of a class' own time, half of any, with ties. */
 static int64_t any_ttl(test_rng_t *r, int list) {
-        if (list != RDMETA_EXPIRY_OWN && test_below(r, 4))
+        if (test_below(r, 2))
                 return 1000 * list;
         return (int64_t)test_below(r, 20000) - 5000;
 }
@@ -94,8 +112,9 @@ static void world_expire(world_t *w, int list, int64_t now) {
 
         while ((due = rdmeta_expiry_due(&w->expiry, list, now)) != NULL) {
                 first = model_first(w, list);
-                CHECK(first && due == &first->expiry && due->due_us < now);
-                world_remove(w, first);
+                CHECK(node_of(due)->list == list && due->due_us < now);
+                CHECK(due->due_us == first->expiry.due_us);
+                world_remove(w, node_of(due));
         }
         first = model_first(w, list);
         CHECK(!first || first->expiry.due_us >= now);
@@ -121,10 +140,71 @@ static void test_what_is_due_first_comes_first_in_every_class(void) {
                 if (i % 16 == 0)
                         world_check(&w);
         }
-        for (list = 1; list < RDMETA_EXPIRY_CLASSES; list++)
+        for (list = 1; list < RDMETA_EXPIRY_CLASSES; list++) {
+                CHECK(w.most[list] > 1);
                 world_expire(&w, list, INT64_MAX);
+        }
         world_check(&w);
         CHECK(rdmeta_expiry_next(&w.expiry) == INT64_MAX);
+}
+
+/* Some long ones come first; the others are in order among themselves. */
+static void test_a_few_long_ones_keep_no_others_out_of_the_list(void) {
+        static world_t w;
+        int i;
+
+        world_init(&w);
+        for (i = 0; i < NODES; i++)
+                world_add(&w, &w.nodes[i], RDMETA_EXPIRY_NEGATIVE,
+                          i < 30 ? 900000 : 100 + i);
+        CHECK(w.most[RDMETA_EXPIRY_NEGATIVE] == 0);
+        world_check(&w);
+}
+
+/* The list's are taken out of it, and others come. */
+static void test_what_is_out_of_order_is_found_where_nothing_else_is(void) {
+        static world_t w;
+        int i;
+
+        world_init(&w);
+        for (i = 0; i < 60; i++)
+                world_add(&w, &w.nodes[i], RDMETA_EXPIRY_HINT,
+                          i < 40 ? 1000 : 500);
+        CHECK(w.most[RDMETA_EXPIRY_HINT] == 20);
+        for (i = 0; i < 40; i++)
+                world_remove(&w, &w.nodes[i]);
+        world_check(&w);
+        for (i = 0; i < 40; i++)
+                world_add(&w, &w.nodes[i], RDMETA_EXPIRY_HINT, 480 + i);
+        CHECK(w.most[RDMETA_EXPIRY_HINT] == 20);
+        world_check(&w);
+        world_expire(&w, RDMETA_EXPIRY_HINT, 501);
+        world_check(&w);
+        CHECK(rdmeta_expiry_count(&w.expiry, RDMETA_EXPIRY_HINT) == 19);
+}
+
+/* To pass all that are later would take minutes. */
+static void test_as_many_as_there_are_go_in_front_of_the_others(void) {
+        enum { MANY = 1 << 19 };
+        rdmeta_expiry_node_t *nodes = calloc(2 * MANY, sizeof(*nodes)), *n;
+        rdmeta_expiry_t e;
+        int64_t i, last = 0;
+
+        CHECK(nodes);
+        rdmeta_expiry_init(&e);
+        for (i = 0; i < 2 * MANY; i++)
+                rdmeta_expiry_add(&e, RDMETA_EXPIRY_VALID, &nodes[i],
+                                  i < MANY ? MANY + i : 2 * MANY - i);
+        CHECK(rdmeta_expiry_check(&e));
+        for (i = 0; i < 2 * MANY; i += 2) /* wherever it is */
+                rdmeta_expiry_remove(&e, RDMETA_EXPIRY_VALID, &nodes[i]);
+        for (i = 0; (n = rdmeta_expiry_first(&e, RDMETA_EXPIRY_VALID)); i++) {
+                CHECK(n->due_us > last);
+                last = n->due_us;
+                rdmeta_expiry_remove(&e, RDMETA_EXPIRY_VALID, n);
+        }
+        CHECK(i == MANY);
+        free(nodes);
 }
 
 /* What is due at a time is let go after it, not at it. */
@@ -190,6 +270,9 @@ static void test_sums_of_time_do_not_overflow(void) {
 int main(void) {
         test_begin(60);
         RUN(test_what_is_due_first_comes_first_in_every_class);
+        RUN(test_a_few_long_ones_keep_no_others_out_of_the_list);
+        RUN(test_what_is_out_of_order_is_found_where_nothing_else_is);
+        RUN(test_as_many_as_there_are_go_in_front_of_the_others);
         RUN(test_a_deadline_is_the_last_moment_that_counts);
         RUN(test_a_long_one_hides_no_short_one);
         RUN(test_to_leave_no_list_is_nothing);
