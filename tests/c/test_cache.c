@@ -185,7 +185,8 @@ static void test_many_leaders_are_those_of_each_one(void) {
 /* ---- ids --------------------------------------------------------------- */
 
 /* Ids are brokers' word: should two topics come with one, both are found by
- * name, and by the id the last one; when that has another, the first that changes. */
+ * name, and by the id the last one; when that has another, the first that
+ * changes. */
 static void test_two_topics_of_one_id_are_found_by_name(void) {
         cw_t w;
 

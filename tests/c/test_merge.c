@@ -178,26 +178,6 @@ static void test_an_answer_that_is_not_lower_ends_the_doubt(void) {
         cw_destroy(&w);
 }
 
-static void no_ring(rdmeta_conf_t *conf) {
-        conf->ring_bytes = 0;
-}
-
-static void test_a_doubt_goes_with_its_topic(void) {
-        size_t bytes = 0;
-        cw_t w;
-        int i;
-
-        cw_init(&w, no_ring);
-        for (i = 0; i < 20000; i++) {
-                CHECK(!cw_say(&w, "t#a 0:1@5"));
-                CHECK(!cw_say(&w, "t#a 0:2@3") && w.applied.kept_back == 1);
-                CHECK(!rdmeta_cache_purge(w.cache, w.now));
-                bytes = i == 100 ? w.heap.bytes : bytes;
-        }
-        CHECK(w.heap.bytes < 2 * bytes);
-        cw_destroy(&w);
-}
-
 /* Clocks may begin anywhere: what lies between may be more than fits. */
 static void test_a_doubt_lasts_from_any_time_to_any_other(void) {
         int i;
@@ -481,7 +461,6 @@ int main(void) {
         RUN(test_a_lower_epoch_of_the_only_broker_is_believed);
         RUN(test_a_lower_epoch_is_believed_of_as_many_as_could_be_asked);
         RUN(test_an_answer_that_is_not_lower_ends_the_doubt);
-        RUN(test_a_doubt_goes_with_its_topic);
         RUN(test_a_doubt_lasts_from_any_time_to_any_other);
         RUN(test_an_epoch_not_said_is_taken_and_the_highest_kept);
         RUN(test_before_v9_epochs_are_not_to_be_relied_on);

@@ -1,6 +1,7 @@
 /*
  * The row of docs/policies.md about a partition list that is shorter, how the
- * rows of an answer find those that are known, and ids that a topic had.
+ * rows of an answer find those that are known, ids that a topic had, and what
+ * is left of its doubts.
  */
 #include "cache_world.h"
 
@@ -13,6 +14,28 @@ static void insist(cw_t *w, const char *topics) {
                 CHECK(cw_say(w, topics) == 0);
                 cw_pass(w, 5 * CW_S / 4);
         }
+}
+
+/* ---- doubts ------------------------------------------------------------- */
+
+static void no_ring(rdmeta_conf_t *conf) {
+        conf->ring_bytes = 0;
+}
+
+static void test_a_doubt_goes_with_its_topic(void) {
+        size_t bytes = 0;
+        cw_t w;
+        int i;
+
+        cw_init(&w, no_ring);
+        for (i = 0; i < 20000; i++) {
+                CHECK(!cw_say(&w, "t#a 0:1@5"));
+                CHECK(!cw_say(&w, "t#a 0:2@3") && w.applied.kept_back == 1);
+                CHECK(!rdmeta_cache_purge(w.cache, w.now));
+                bytes = i == 100 ? w.heap.bytes : bytes;
+        }
+        CHECK(w.heap.bytes < 2 * bytes);
+        cw_destroy(&w);
 }
 
 /* ---- ids that were ------------------------------------------------------ */
@@ -167,6 +190,7 @@ static void test_partitions_are_paired_by_id(void) {
 
 int main(void) {
         test_begin(60);
+        RUN(test_a_doubt_goes_with_its_topic);
         RUN(test_the_last_four_ids_are_remembered);
         RUN(test_an_id_already_superseded_stays_so_whatever_changes);
         RUN(test_a_shorter_list_of_the_same_id_is_kept_out_for_good);
