@@ -19,7 +19,6 @@ from rdmeta._core import DENIED, NO_LEADER, NOT_CACHED, STALE, WAITING, Metadata
 from rdmeta.compat._reading import answers, stale_topics, wait
 from rdmeta.errors import Error, NoBrokersError
 from rdmeta.model import ALL, Partition, Topic, topic_fault
-from rdmeta.net.address import parse_bootstrap
 
 __all__ = ["ClusterShape", "Named", "settle", "void"]
 
@@ -74,16 +73,18 @@ class ClusterShape:
         self._lock = threading.Lock()
         self._watching = False
         _shapes.add(self)
-        servers = self.config["bootstrap_servers"]
-        text = servers if isinstance(servers, str) else ",".join(servers)
         self._bootstrap_brokers = {
             f"bootstrap-{i}": self._broker(f"bootstrap-{i}", host, port, None)
-            for i, (host, port) in enumerate(parse_bootstrap(text) if text else ())
+            for i, (host, port) in enumerate(self._hosts(self.config["bootstrap_servers"]))
         }
 
     # ---- the library's own types ------------------------------------------------------------
 
     def _broker(self, id: int | str, host: str, port: int, rack: str | None) -> Any:
+        raise NotImplementedError
+
+    def _hosts(self, servers: str | Iterable[str]) -> list[tuple[str, int]]:
+        """The host and the port of each of the bootstrap servers."""
         raise NotImplementedError
 
     def _topic_partition(self, topic: str, partition: int) -> Any:

@@ -8,9 +8,11 @@ from concurrent.futures import Future
 from typing import Any, NamedTuple
 
 from rdmeta._core import Attached, MetadataCache
+from rdmeta.compat._bootstrap import hosts_of
 from rdmeta.compat._cluster import ClusterShape, Named, settle, void
 from rdmeta.errors import NoBrokersError
 from rdmeta.model import TopicPartition
+from rdmeta.net.address import DEFAULT_PORT
 
 __all__ = ["ClusterMetadata"]
 
@@ -44,6 +46,10 @@ class ClusterMetadata(ClusterShape):
 
     def _broker(self, id: int | str, host: str, port: int, rack: str | None) -> Any:
         return LibraryBroker(id, host, port, rack)
+
+    def _hosts(self, servers: str | Iterable[str]) -> list[tuple[str, int]]:
+        hosts = hosts_of(servers)
+        return [(host, DEFAULT_PORT if port < 0 else port) for host, port in hosts]
 
     def _topic_partition(self, topic: str, partition: int) -> Any:
         return LibraryTopicPartition(topic, partition)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterable
 from concurrent.futures import Future as PlainFuture
 from typing import Any, ClassVar, NamedTuple
 
 from rdmeta._core import MetadataCache
+from rdmeta.compat._bootstrap import hosts_of
 from rdmeta.compat._cluster import ClusterShape, Named, settle
 from rdmeta.compat._reading import CODES, answers
 from rdmeta.errors import NoBrokersError, from_code
@@ -68,6 +70,9 @@ class ClusterMetadata(ClusterShape):
 
     def _broker(self, id: int | str, host: str, port: int, rack: str | None) -> Any:
         return LibraryBroker(id, host, port, rack)
+
+    def _hosts(self, servers: str | Iterable[str]) -> list[tuple[str, int]]:
+        return hosts_of(servers, protocols=True)
 
     def _topic_partition(self, topic: str, partition: int) -> Any:
         return LibraryTopicPartition(topic, partition)

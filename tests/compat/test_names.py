@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from functools import partial
 from typing import Any
 
 import aiokafka.cluster
@@ -152,3 +153,55 @@ def test_a_copy_with_more_partitions_is_aiokafka_s() -> None:
     before = ours.with_partitions(more)
     feed(cache, frames.response(5, topics=[T("new")]), 5)
     assert "new" not in before.topics()
+
+
+SERVERS = [
+    "a",
+    "a:1",
+    "a:1,b:2",
+    " a:1 , b ",
+    ["a:1", "b"],
+    ("a:1", "a:1"),
+    "::1",
+    "[::1]",
+    "[::1]:9093",
+    "fe80::1,b:2",
+    "127.0.0.1:9093",
+    "PLAINTEXT://a:1",
+    "SASL_SSL://a:1,PLAINTEXT://[::1]:2",
+    ["PLAINTEXT://::1", "x://y://a"],
+    "a:-1",
+    "",
+    [],
+    "a:1,",
+    "a:b",
+    "a:",
+    "[::1",
+    "[::1]:",
+    "::x",
+]
+
+
+@pytest.mark.parametrize("servers", SERVERS)
+@pytest.mark.parametrize(("original", "ours"), PAIRS)
+def test_bootstrap_servers_are_read_as_the_original_reads_them(
+    original: Any, ours: Any, servers: Any
+) -> None:
+    said: list[Any] = []
+    for make in (original, partial(ours, MetadataCache())):
+        try:
+            made = make(bootstrap_servers=servers)
+        except ValueError:
+            said.append("ValueError")
+            continue
+        found = [made.broker_metadata(f"bootstrap-{i}") for i in range(3)]
+        said.append(sorted((b.host, b.port) for b in found if b is not None))
+    assert said[1] == said[0]
+
+
+@pytest.mark.parametrize(("_original", "ours"), PAIRS)
+def test_a_bootstrap_server_that_cannot_be_read_is_named(_original: Any, ours: Any) -> None:
+    with pytest.raises(ValueError, match=r"not a bootstrap server: 'b:x'; expected host"):
+        ours(MetadataCache(), bootstrap_servers="a:1,b:x")
+    with pytest.raises(TypeError, match="must be a str, not int"):
+        ours(MetadataCache(), bootstrap_servers=[5])
