@@ -303,6 +303,41 @@ def test_ctrl_c_ends_the_close_of_a_publisher_that_saves_for_long(
 # ---- cancellation -------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("topics", [["orders"], None])
+def test_1000_that_are_cancelled_leave_registered_what_one_that_stays_needs(
+    cache: MetadataCache, topics: list[str] | None
+) -> None:
+    async def main() -> None:
+        since = cache.version
+        stays = asyncio.create_task(cache.wait_change_async(since, LONG, topics))
+        await asyncio.sleep(0)
+        registered = cache._loops[asyncio.get_running_loop()]
+        before = ({**registered.any}, {**registered.topics}, set(registered.told))
+        wanted = [[f"a{i}", f"b{i}", f"a{i}", "orders"] for i in range(500)]
+        others = [
+            *(cache.wait_change_async(since, LONG, names) for names in wanted),
+            *(cache.wait_change_async(since + i % 2, LONG) for i in range(500)),
+        ]
+        tasks = [asyncio.create_task(other) for other in others]
+        await asyncio.sleep(0)
+        assert (len(registered.topics), len(registered.any)) == (1001, 2)
+        assert registered.users == 1001
+        for task in tasks:
+            task.cancel()
+        ends = await asyncio.gather(*tasks, return_exceptions=True)
+        assert {type(end) for end in ends} == {asyncio.CancelledError}
+        assert (registered.any, registered.topics, registered.told) == before
+        assert sum(map(len, [*registered.any.values(), *registered.topics.values()])) == 1
+        assert registered.users == 1
+        version = tell(cache, T("orders", [P(0, 2, 1)]))
+        assert await stays == version
+        assert (registered.any, registered.topics) == ({}, {})
+
+    left = left_behind(cache)
+    asyncio.run(main())
+    assert left_behind(cache) == left
+
+
 def test_waits_cancelled_at_any_moment_leave_nothing_behind(cache: MetadataCache) -> None:
     def change(topic: str, epoch: int) -> None:
         tell(cache, T(topic, [P(0, epoch % 3 + 1, epoch)]))
