@@ -320,7 +320,7 @@ cdef class Lists:
         return new_tuple(Partition, (
             topic, topic_id, p.partition, some(leader), some(p.leader_epoch), replicas, isr,
             ids_tuple(p.offline_replicas.ids, p.offline_replicas.count), p.error,
-            bool(p.unreachable)))
+            bool(p.unreachable), p.leader < 0))
 
 
 cdef int read_partition(rdmeta_reader_t *reader, const rdmeta_topic_t *topic, uint32_t i,

@@ -84,7 +84,8 @@ cdef class Reading(Readers):
         """Everything about one partition, as a Partition; `default` and errors as of leader().
 
         A partition without a leader is no error here: its `leader` is None. With `allow_stale` a
-        topic past its deadline will do, and `leader` is the last one known.
+        topic past its deadline will do, and `leader` is the last one known; `leaderless` says that
+        there is none now.
         """
         cdef rdmeta_str_t name
         cdef rdmeta_err_t err

@@ -112,7 +112,8 @@ class Partition(NamedTuple):
     not say (before Metadata v7). The lists hold broker ids, `replicas` with the preferred leader
     first. `error` is Kafka's code, 0 for none. `unreachable` says that the leader is not among the
     brokers now, worked out when it is read: KRaft names a leader without a look at whether it is
-    fenced, so that happens, and is a reason to refresh.
+    fenced, so that happens, and is a reason to refresh. `leaderless` says that there is no leader
+    now, also where `allow_stale` has put the last one into `leader`; `error` need not say why.
     """
 
     topic: str
@@ -125,6 +126,7 @@ class Partition(NamedTuple):
     offline_replicas: tuple[int, ...]
     error: int
     unreachable: bool = False
+    leaderless: bool = False
 
 
 class Topic(NamedTuple):

@@ -100,10 +100,10 @@ def test_a_partition_is_told_whole(cache: MetadataCache) -> None:
     topic_id = cache.topic("orders").topic_id
     assert topic_id is not None
     assert cache.partition("orders", 0) == (
-        ("orders", topic_id, 0, 1, 7, (1, 2, 3), (1, 2, 3), (), 0, False)  # fmt: skip
+        ("orders", topic_id, 0, 1, 7, (1, 2, 3), (1, 2, 3), (), 0, False, False)  # fmt: skip
     )
     assert cache.partition("orders", 1) == (
-        ("orders", topic_id, 1, None, 8, (2, 3), (3,), (2,), 5, False)  # fmt: skip
+        ("orders", topic_id, 1, None, 8, (2, 3), (3,), (2,), 5, False, True)  # fmt: skip
     )
 
 
@@ -230,6 +230,24 @@ def test_the_last_leader_of_a_leaderless_partition_is_readable_on_request(
         cache.leader("orders", 0)
     assert cache.last_leader("orders", 0) == 1
     assert cache.partition("orders", 0, allow_stale=True).leader == 1
+
+
+@pytest.mark.parametrize("error", [0, 5])
+def test_a_partition_says_that_it_has_no_leader_beside_its_last_one(
+    clock: Clock, error: int
+) -> None:
+    cache = MetadataCache(clock=clock, max_age=10.0)
+    tell(cache, T("orders", [P(0, 1, 7), P(1, 2, 7), P(2, -1, 7)]))
+    tell(cache, T("orders", [P(0, -1, 8, error=error), P(1, 2, 8), P(2, -1, 8)]))
+    said = [(1, True), (2, False), (None, True)]
+    for _ in range(2):
+        for topic in (cache.topic("orders", allow_stale=True), *cache.topics(allow_stale=True)):
+            assert [(p.leader, p.leaderless) for p in topic.partitions] == said
+        found = [cache.partition("orders", i, allow_stale=True) for i in range(3)]
+        assert [(p.leader, p.leaderless) for p in found] == said
+        assert found[0].error == error
+        clock.advance(100)
+    assert not Partition("t", None, 0, 1, 0, (), (), (), 0).leaderless
 
 
 def test_a_change_says_none_where_there_is_no_leader_or_no_epoch(cache: MetadataCache) -> None:
