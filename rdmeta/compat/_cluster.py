@@ -15,14 +15,24 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from typing import Any, ClassVar, Protocol
 
-from rdmeta._core import DENIED, NO_LEADER, NOT_CACHED, STALE, WAITING, MetadataCache, Reading
-from rdmeta.compat._reading import answers, stale_topics, wait
-from rdmeta.errors import Error, NoBrokersError
+from rdmeta._core import DENIED, NOT_CACHED, WAITING, MetadataCache, Reading
+from rdmeta.compat._reading import answers, hold, leader_of, stale_topics, wait
+from rdmeta.errors import (
+    Error,
+    InvalidTopicError,
+    NoBrokersError,
+    NotCachedError,
+    TopicAuthorizationError,
+    UnknownTopicError,
+)
 from rdmeta.model import ALL, Partition, Topic, topic_fault
 
 __all__ = ["ClusterShape", "Named", "settle", "void"]
 
 log = logging.getLogger(__name__)
+
+# What a lookup raises where there is no topic.
+NO_TOPIC = (NotCachedError, UnknownTopicError, TopicAuthorizationError, InvalidTopicError)
 
 
 class Named(Protocol):
@@ -101,25 +111,25 @@ class ClusterShape:
         raise NotImplementedError
 
     # ---- lookups ----------------------------------------------------------------------------
+    # Somebody may write meanwhile: each is one reading, or several of what it holds.
 
     def _topic(self, name: str) -> Topic | None:
-        found = self.cache.topic(name, None)
-        return self.cache.topic(name, None, allow_stale=True) if found is None else found
+        return self.cache.topic(name, None, allow_stale=True)
 
     def _partition(self, of: Named) -> Partition | None:
-        found = self.cache.partition(of.topic, of.partition, None)
-        if found is None:
-            found = self.cache.partition(of.topic, of.partition, None, allow_stale=True)
-        return found
+        return self.cache.partition(of.topic, of.partition, None, allow_stale=True)
 
     def _known_brokers(self) -> list[Any]:
         return [self._broker(*broker) for broker in self.cache.brokers]
 
     def broker_metadata(self, broker_id: int | str) -> Any:
         """A broker by its id, or a bootstrap server by "bootstrap-0" ...; None if not known."""
+        return self._broker_in(self.cache, broker_id)
+
+    def _broker_in(self, reading: Reading, broker_id: int | str) -> Any:
         if not isinstance(broker_id, int):
             return self._bootstrap_brokers.get(broker_id)
-        found = self.cache.broker(broker_id, None)
+        found = reading.broker(broker_id, None)
         return None if found is None else self._broker(*found)
 
     def is_bootstrap(self, node_id: int | str) -> bool:
@@ -136,17 +146,15 @@ class ClusterShape:
         found = self._topic(topic)
         if found is None:
             return None
-        return {p.partition for p in found.partitions if p.leader is not None}
+        return {p.partition for p in found.partitions if leader_of(p) >= 0}
 
     def leader_for_partition(self, partition: Named) -> int | None:
         """The leader's id, -1 if there is none now, None if the partition is not known."""
         found = self.cache.leader(partition.topic, partition.partition, None)
         if found is not None:
             return found
-        state = self.cache.state(partition.topic, partition.partition)
-        if state == STALE:
-            return self.cache.last_leader(partition.topic, partition.partition, None)
-        return -1 if state == NO_LEADER else None
+        known = self._partition(partition)
+        return None if known is None else leader_of(known)
 
     def partitions_for_broker(self, broker_id: int | str) -> set[Any] | None:
         """The partitions that a broker leads, None for none or a broker that is not known.
@@ -155,10 +163,17 @@ class ClusterShape:
         """
         if not isinstance(broker_id, int):
             return None
-        led: list[Named] = [*self.cache.partitions_on(broker_id)]
-        for topic in stale_topics(self.cache) if self.allow_stale else ():
-            led += [p for p in topic.partitions if p.leader == broker_id]
-        return {self._topic_partition(p.topic, p.partition) for p in led} or None
+        led = self._led(self.cache, broker_id)
+        return {self._topic_partition(*name) for name in led} or None
+
+    def _led(self, reading: Reading, broker_id: int) -> set[tuple[str, int]]:
+        if not self.allow_stale:
+            return {*reading.partitions_on(broker_id)}
+        reading = hold(reading)
+        led: set[tuple[str, int]] = {*reading.partitions_on(broker_id)}
+        for topic in stale_topics(reading):
+            led |= {(p.topic, p.partition) for p in topic.partitions if leader_of(p) == broker_id}
+        return led
 
     def topics(self, exclude_internal_topics: bool = True) -> set[str]:
         """The names of known topics."""
@@ -180,17 +195,18 @@ class ClusterShape:
         return self._note_denied()
 
     def _note_denied(self) -> set[str]:
-        silent = (DENIED, NOT_CACHED, WAITING)
+        silent, held = (DENIED, NOT_CACHED, WAITING), hold(self.cache)
         before = self._denied
-        kept = {topic for topic in before if self.cache.state(topic) in silent}
-        self._denied = kept | set(self.cache.names(state=DENIED))
+        kept = {topic for topic in before if held.state(topic) in silent}
+        self._denied = kept | set(held.names(state=DENIED))
         return set(self._denied)
 
     @property
     def controller(self) -> Any:
         """The controller's broker, None if not known; on KRaft any broker that is alive."""
-        found = self.cache.controller
-        return None if found is None else self.broker_metadata(found)
+        held = hold(self.cache)
+        found = held.controller
+        return None if found is None else self._broker_in(held, found)
 
     @property
     def cluster_id(self) -> str | None:
@@ -229,9 +245,15 @@ class ClusterShape:
             return 0
         age = self.cache.age()
         if age is None:  # it was never asked for all topics: as old as its oldest topic wanted
-            ages = [self.cache.age(topic) for topic in self._topics & self.topics(False)]
-            age = max(ages, default=0.0)
+            age = max(map(self._age, self._topics), default=0.0)
         return float(max(self.config["metadata_max_age_ms"] - 1000 * age, 0))
+
+    def _age(self, topic: str) -> float:
+        """Of a topic, 0 for one that is not known."""
+        try:
+            return self.cache.age(topic)
+        except NO_TOPIC:
+            return 0.0
 
     def refresh_backoff(self) -> float:
         """Milliseconds to wait after a refresh that failed."""
@@ -372,7 +394,8 @@ class ClusterShape:
         self._watching, self._future = False, None
 
     def __str__(self) -> str:
-        return f"ClusterMetadata(brokers: {len(self.cache.brokers)}, topics: {len(self.cache)})"
+        held = hold(self.cache)
+        return f"ClusterMetadata(brokers: {len(held.brokers)}, topics: {len(held)})"
 
 
 def topic_name(name: str) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 
 from rdmeta._core import DENIED, INVALID, UNKNOWN_TOPIC, Attached, MetadataCache, Reading
-from rdmeta.model import Topic
+from rdmeta.model import Partition, Topic
 
-__all__ = ["CODES", "answers", "stale_topics", "wait"]
+__all__ = ["CODES", "answers", "hold", "leader_of", "stale_topics", "wait"]
 
 # Kafka's codes for what state() says of a topic that is none.
 CODES = {UNKNOWN_TOPIC: 3, DENIED: 29, INVALID: 17}
@@ -36,8 +36,22 @@ def wait(reading: Reading, since: int, most: float | None) -> int:
     return reading.version
 
 
+def hold(reading: Reading) -> Reading:
+    """What it says now, for who reads more than once: somebody may write between two lookups.
+
+    In the image of what is attached no time has passed since it was published.
+    """
+    return reading.image() if isinstance(reading, MetadataCache | Attached) else reading
+
+
+def leader_of(partition: Partition) -> int:
+    """The leader, -1 for none now, of a partition that was read with allow_stale."""
+    leader = partition.leader
+    return -1 if leader is None or partition.leaderless else leader
+
+
 def stale_topics(reading: Reading) -> list[Topic]:
-    """The topics past their deadline, as last told."""
+    """The topics past their deadline, as last told; of what is held."""
     valid = set(reading.names())
     stale = [name for name in reading.names(allow_stale=True) if name not in valid]
     found = [reading.topic(name, None, allow_stale=True) for name in stale]

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from typing import Any, NamedTuple
 
-from rdmeta._core import Attached, MetadataCache
 from rdmeta.compat._bootstrap import hosts_of
 from rdmeta.compat._cluster import ClusterShape, Named, settle, void
+from rdmeta.compat._reading import hold
 from rdmeta.errors import NoBrokersError
 from rdmeta.model import TopicPartition
 from rdmeta.net.address import DEFAULT_PORT
@@ -92,10 +92,7 @@ class ClusterMetadata(ClusterShape):
 
         KeyError for a topic that is not known.
         """
-        cache = (
-            self.cache.image() if isinstance(self.cache, MetadataCache | Attached) else self.cache
-        )
-        copy = ClusterMetadata(cache, allow_stale=self.allow_stale, **self.config)
+        copy = ClusterMetadata(hold(self.cache), allow_stale=self.allow_stale, **self.config)
         copy._denied = self.unauthorized_topics
         copy._added = {topic: dict(partitions) for topic, partitions in self._added.items()}
         for partition in partitions_to_add:

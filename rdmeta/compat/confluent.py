@@ -7,8 +7,8 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from rdmeta._core import DENIED, INVALID, WAITING, Image, Reading
-from rdmeta.compat._reading import CODES, answers, stale_topics, wait
+from rdmeta._core import DENIED, INVALID, STALE, WAITING, Attached, Image, Reading
+from rdmeta.compat._reading import CODES, answers, hold, leader_of, wait
 from rdmeta.errors import RequestTimedOutError, error_name
 from rdmeta.model import Topic
 
@@ -16,6 +16,8 @@ __all__ = ["ClusterLister", "list_topics"]
 
 _TIMED_OUT = -185
 _LEADER_NOT_AVAILABLE = 5
+# What state() says of a topic that somebody has told of.
+_KNOWN = (0, STALE, *CODES)
 # Until a topic that is still not known is asked for again: at first, and at most, in seconds.
 _BACKOFF_S = 0.1, 1.0
 # So many answers without a word of it after it was asked for: they say it with an error.
@@ -91,43 +93,46 @@ class ClusterLister:
         invalid, with their errors, those that this object found in the making as long as no broker
         says more of them, and not those that do not exist.
         """
-        answered = self._wait(topic, timeout)
+        held, answered = self._wait(topic, timeout)
         found = _types.ClusterMetadata()
-        found.cluster_id = self.cache.cluster_id
-        found.controller_id = _id(self.cache.controller)
-        found.brokers = {b.id: _broker(b.id, b.host, b.port) for b in self.cache.brokers}
+        found.cluster_id = held.cluster_id
+        found.controller_id = _id(held.controller)
+        found.brokers = {b.id: _broker(b.id, b.host, b.port) for b in held.brokers}
         if topic is None:
-            found.topics = self._all()
+            found.topics = self._all(held)
         else:
-            found.topics = {topic: self._one(topic) if answered else self._unsaid(topic)}
-        self._origin(found)
+            found.topics = {topic: _one(held, topic) if answered else self._unsaid(topic)}
+        _set_origin(found, held)
         return found
 
     def cluster_id(self, timeout: float = -1) -> str | None:
         """The cluster's id; `timeout` as of list_topics()."""
-        self._wait(None, timeout)
-        return self.cache.cluster_id
+        return self._wait(None, timeout)[0].cluster_id
 
-    def _known(self, topic: str | None) -> bool:
+    def _known(self, held: Reading, topic: str | None) -> bool:
         if topic is None:
-            return bool(self.cache.brokers)
-        return (
-            self.cache.state(topic) in CODES
-            or self.cache.topic(topic, None, allow_stale=True) is not None
-        )
+            return bool(held.brokers)
+        state = held.state(topic)
+        if state in CODES and isinstance(self.cache, Attached):
+            state = self.cache.state(topic)  # no time passes in its image: that denies for ever
+        return state in _KNOWN
 
-    def _wait(self, topic: str | None, timeout: float) -> bool:
-        """Whether it is known; False if brokers answer, and do not say. TimedOutError."""
+    def _wait(self, topic: str | None, timeout: float) -> tuple[Reading, bool]:
+        """What is held for the answer, and whether it is known there. TimedOutError.
+
+        It is not where brokers answer, and do not say.
+        """
         end = time.monotonic() + timeout
         again, pause, most = 0.0, *_BACKOFF_S
         asked_at, silent, version = None, 0, 0
-        while not self._known(topic):
+        while not self._known(held := hold(self.cache), topic):
             now = time.monotonic()
             if self._refresh is not None and now >= again:
                 if asked_at is not None and answers(self.cache) != asked_at:
                     silent += topic is not None and self.cache.state(topic) != WAITING
                 if silent == _SILENT_ANSWERS:
-                    return False
+                    held = hold(self.cache)  # the last of them may have said it just now
+                    return held, self._known(held, topic)
                 asked_at = answers(self.cache)
                 self._refresh(topic)
                 again, pause = now + pause, min(2 * pause, most)
@@ -135,7 +140,7 @@ class ClusterLister:
             if isinstance(self.cache, Image) or timeout >= 0 and now >= end:
                 raise self._timed_out(topic)
             version = wait(self.cache, version, None if timeout < 0 else max(end - now, 0))
-        return True
+        return held, True
 
     def _timed_out(self, topic: str | None) -> TimedOutError:
         what = "a broker" if topic is None else f"topic {topic!r}"
@@ -143,42 +148,44 @@ class ClusterLister:
         why = "is not there, and nothing can come" if never else "did not come in time"
         return TimedOutError(_error_type(_TIMED_OUT, f"{what} {why}"))
 
-    def _all(self) -> dict[str, Any]:
+    def _all(self, held: Reading) -> dict[str, Any]:
         """Every topic, as last told."""
-        found = {t.name: _topic(t) for t in self.cache.topics() + stale_topics(self.cache)}
+        found = {t.name: _topic(t) for t in held.topics(allow_stale=True)}
         for state in (DENIED, INVALID):
-            for name in self.cache.names(state=state):
-                found.setdefault(name, _missing(name, CODES[state]))
-        self._in_the_making = {name for name in self._in_the_making if not self._known(name)}
-        for name in self._in_the_making:
-            found.setdefault(name, _missing(name, _LEADER_NOT_AVAILABLE))
+            for name in held.names(state=state):
+                if self._known(held, name):
+                    found.setdefault(name, _missing(name, CODES[state]))
+        for name in tuple(self._in_the_making):
+            if self._known(held, name):
+                self._in_the_making.discard(name)
+            else:
+                found.setdefault(name, _missing(name, _LEADER_NOT_AVAILABLE))
         return found
 
-    def _one(self, topic: str) -> Any:
-        code = CODES.get(self.cache.state(topic))
-        found = None if code else self.cache.topic(topic, None)
-        if found is None and not code:
-            found = self.cache.topic(topic, None, allow_stale=True)
-        return _missing(topic, code or 3) if found is None else _topic(found)
-
     def _unsaid(self, topic: str) -> Any:
-        if self._known(topic):
-            return self._one(topic)
         self._in_the_making.add(topic)
         return _missing(topic, _LEADER_NOT_AVAILABLE)
-
-    def _origin(self, found: Any) -> None:
-        """Which broker said it; of all topics, the one that told of the first."""
-        known = next((t.topic for t in found.topics.values() if t.error is None), None)
-        origin = None if known is None else self.cache.source(known)
-        found.orig_broker_id = _id(origin)
-        broker = found.brokers.get(origin)
-        found.orig_broker_name = broker and f"{broker.host}:{broker.port}/{broker.id}"
 
 
 def list_topics(cache: Reading, topic: str | None = None, timeout: float = -1) -> Any:
     """`ClusterLister(cache).list_topics(topic, timeout)`."""
     return ClusterLister(cache).list_topics(topic, timeout)
+
+
+def _one(held: Reading, topic: str) -> Any:
+    """A topic that is known."""
+    code = CODES.get(held.state(topic))
+    found = None if code else held.topic(topic, None, allow_stale=True)
+    return _missing(topic, code or 3) if found is None else _topic(found)
+
+
+def _set_origin(found: Any, held: Reading) -> None:
+    """Which broker said it; of all topics, the one that told of the first."""
+    known = next((t.topic for t in found.topics.values() if t.error is None), None)
+    origin = None if known is None else held.source(known)
+    found.orig_broker_id = _id(origin)
+    broker = found.brokers.get(origin)
+    found.orig_broker_name = broker and f"{broker.host}:{broker.port}/{broker.id}"
 
 
 def _id(value: int | None) -> int:
@@ -207,7 +214,7 @@ def _topic(topic: Topic) -> Any:
     found.topic, found.error, found.partitions = topic.name, _error(topic.error), {}
     for p in topic.partitions:
         partition = found.partitions[p.partition] = _types.PartitionMetadata()
-        partition.id, partition.leader = p.partition, _id(p.leader)
+        partition.id, partition.leader = p.partition, leader_of(p)
         partition.replicas, partition.isrs = list(p.replicas), list(p.isr)
         partition.error = _error(p.error)
     return found

@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from concurrent.futures import Future as PlainFuture
 from typing import Any, ClassVar, NamedTuple
 
-from rdmeta._core import MetadataCache
+from rdmeta._core import MetadataCache, Reading
 from rdmeta.compat._bootstrap import hosts_of
 from rdmeta.compat._cluster import ClusterShape, Named, settle
-from rdmeta.compat._reading import CODES, answers
+from rdmeta.compat._reading import CODES, answers, hold, leader_of
 from rdmeta.errors import NoBrokersError, from_code
-from rdmeta.model import TopicPartition
+from rdmeta.model import Partition, Topic, TopicPartition
 
 __all__ = ["ClusterMetadata"]
 
@@ -66,7 +66,7 @@ class ClusterMetadata(ClusterShape):
         self._coordinators: dict[tuple[int, str], int | str] = {}
         self._coordinator_brokers: dict[int | str, Any] = {}
         # Partitions that lost their leader by a hint: the hint's epoch, and the answer before it.
-        self._left: dict[tuple[str, int], tuple[int, object]] = {}
+        self._left: dict[tuple[str, int], tuple[int, Any]] = {}
 
     def _broker(self, id: int | str, host: str, port: int, rack: str | None) -> Any:
         return LibraryBroker(id, host, port, rack)
@@ -118,40 +118,65 @@ class ClusterMetadata(ClusterShape):
 
     def broker_metadata(self, broker_id: int | str) -> Any:
         """A broker, bootstrap server or coordinator by its id; None if not known."""
-        return super().broker_metadata(broker_id) or self._coordinator_brokers.get(broker_id)
+        return super().broker_metadata(broker_id)
 
-    def _lost(self, topic: str, partition: int) -> int | None:
-        """The epoch of a hint that took a partition's leader away, None if nothing newer came."""
-        epoch, since = self._left.get((topic, partition), (None, None))
-        if epoch is None:
+    def _broker_in(self, reading: Reading, broker_id: int | str) -> Any:
+        found = super()._broker_in(reading, broker_id)
+        return found or self._coordinator_brokers.get(broker_id)
+
+    def _hold(self) -> tuple[Reading, Any]:
+        """The cache as it is, and which its last answer was; forgets the hints before that."""
+        last, held = None, self.cache
+        while last is None or answers(self.cache) != last:
+            last, held = answers(self.cache), hold(self.cache)
+        with self._lock:
+            self._left = {of: hint for of, hint in self._left.items() if hint[1] >= last}
+        return held, last
+
+    def _hinted(self, found: Partition, last: Any) -> Partition:
+        """Without its leader, if a hint took that away and nothing newer came."""
+        epoch, since = self._left.get((found.topic, found.partition), (-1, None))
+        known = -1 if found.leader_epoch is None else found.leader_epoch
+        if since is None or since != last or known >= epoch:
+            return found
+        return found._replace(leader=None, leader_epoch=epoch, leaderless=True)
+
+    def _partition(self, of: Named) -> Partition | None:
+        if not self._left:
+            return super()._partition(of)
+        held, last = self._hold()
+        found = held.partition(of.topic, of.partition, None, allow_stale=True)
+        return None if found is None else self._hinted(found, last)
+
+    def _topic(self, name: str) -> Topic | None:
+        if not self._left:
+            return super()._topic(name)
+        held, last = self._hold()
+        found = held.topic(name, None, allow_stale=True)
+        if found is None:
             return None
-        found = self._partition(TopicPartition(topic, partition))
-        known = None if found is None else found.leader_epoch
-        if since == answers(self.cache) and (known is None or known < epoch):
-            return epoch
-        self._left.pop((topic, partition), None)
-        return None
+        return found._replace(partitions=tuple(self._hinted(p, last) for p in found.partitions))
 
     def leader_for_partition(self, partition: Named) -> int | None:
         """The leader's id, -1 if there is none now, None if the partition is not known."""
-        lost = self._lost(partition.topic, partition.partition)
-        return super().leader_for_partition(partition) if lost is None else -1
+        if not self._left or (partition.topic, partition.partition) not in self._left:
+            return super().leader_for_partition(partition)
+        found = self._partition(partition)
+        return None if found is None else leader_of(found)
 
-    def available_partitions_for_topic(self, topic: str) -> set[int] | None:
-        """The ids of those that have a leader, None if the topic is not known."""
-        found = super().available_partitions_for_topic(topic)
-        return found and {id for id in found if self._lost(topic, id) is None}
-
-    def partitions_for_broker(self, broker_id: int | str) -> set[Any] | None:
-        """The partitions that a broker leads, None for none or a broker that is not known."""
-        found = super().partitions_for_broker(broker_id) or set()
-        return {p for p in found if self._lost(*p) is None} or None
+    def _led(self, reading: Reading, broker_id: int) -> set[tuple[str, int]]:
+        if not self._left:
+            return super()._led(reading, broker_id)
+        reading, last = self._hold()
+        led = super()._led(reading, broker_id)
+        for topic, partition in tuple(self._left):
+            found = reading.partition(topic, partition, None, allow_stale=True)
+            if found is not None and self._hinted(found, last).leaderless:
+                led.discard((topic, partition))
+        return led
 
     def leader_epoch_for_partition(self, partition: Named) -> int | None:
         """The leader's epoch, -1 if no broker said it, None if the partition is not known."""
-        lost = self._lost(partition.topic, partition.partition)
-        if lost is not None:
-            return lost
         found = self._partition(partition)
         if found is None:
             return None
@@ -159,10 +184,11 @@ class ClusterMetadata(ClusterShape):
 
     def is_replica_node(self, partition: Named, node_id: int) -> Any:
         """The broker, if it is known and a replica of the partition (KIP-392); otherwise None."""
-        found = self._partition(partition)
+        held = hold(self.cache)
+        found = held.partition(partition.topic, partition.partition, None, allow_stale=True)
         if found is None or node_id not in found.replicas:
             return None
-        return self.broker_metadata(node_id)
+        return self._broker_in(held, node_id)
 
     def update_partition_leader(self, partition: Named, leader_id: int, leader_epoch: int) -> bool:
         """Take a leader from a Fetch or Produce answer (KIP-951); whether it was newer.
@@ -176,8 +202,9 @@ class ClusterMetadata(ClusterShape):
         if leader_epoch <= max(known, -1):
             return False
         if leader_id < 0:
-            lost = leader_epoch, answers(self.cache)
-            self._left[partition.topic, partition.partition] = lost
+            with self._lock:
+                lost = leader_epoch, answers(self.cache)
+                self._left[partition.topic, partition.partition] = lost
             return True
         applied = self.cache.apply_leader_hint(
             partition.topic, partition.partition, leader_id, leader_epoch
