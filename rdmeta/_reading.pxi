@@ -274,8 +274,11 @@ cdef class Reading(Readers):
         found = self.topic(topic, None if default is not ... else ..., allow_stale=allow_stale)
         if found is None:
             return default
-        alive = {broker.id for broker in self.brokers}
-        return tuple([p.partition for p in found.partitions if p.leader in alive])
+        # Not with the brokers of another moment, but for last leaders, which are of one themselves.
+        alive = {broker.id for broker in self.brokers} if allow_stale else ()
+        return tuple([
+            p.partition for p in found.partitions
+            if (p.leader in alive if p.leaderless else not p.unreachable)])
 
     def partition_for(self, topic, key, default=..., /, *, allow_stale=False):
         """The partition that Kafka's Java producer puts a record with this key into.

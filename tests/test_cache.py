@@ -176,6 +176,19 @@ def test_a_partition_is_available_if_its_leader_is_among_the_brokers(cache: Meta
     assert cache.leader("orders", 2) == 99
 
 
+def test_who_is_available_is_told_by_the_topic_alone() -> None:
+    class Torn(MetadataCache):
+        """Of another moment than the topic, as they may be while somebody writes."""
+
+        @property
+        def brokers(self) -> tuple[Broker, ...]:
+            return (Broker(99, "h", 1),)
+
+    cache = Torn()
+    tell(cache, T("orders", [P(0, 1), P(1, -1), P(2, 99), P(3, 3)]))
+    assert cache.available("orders") == (0, 3)
+
+
 def test_a_leader_that_is_not_among_the_brokers_now_is_marked_unreachable(
     cache: MetadataCache,
 ) -> None:
