@@ -103,6 +103,37 @@ static void test_references_are_counted(void) {
         rdmeta_reader_destroy(r);
 }
 
+static void no_ring(rdmeta_conf_t *conf) {
+        conf->ring_bytes = 0; /* else it is the ring that keeps blocks */
+}
+
+/* A second enter must not give up what the first one holds, though the epoch
+ * has moved on: what is freed is overwritten in tests. */
+static void test_a_reading_within_another_keeps_what_that_found(void) {
+        const rdmeta_topic_t *t;
+        rdmeta_topic_info_t info;
+        char said[64];
+        cw_t w;
+        int i;
+
+        cw_init(&w, no_ring);
+        CHECK(!cw_say(&w, "kept#a 0:1@1"));
+        rdmeta_reader_enter(w.reader);
+        CHECK(!rdmeta_topic_find(w.reader, "kept", 4, w.now.mono_us, &t));
+        for (i = 2; i < 20000; i++) {
+                snprintf(said, sizeof(said), "kept#a 0:%d@%d", 1 + i % 3, i);
+                CHECK(!cw_say(&w, said));
+                rdmeta_reader_enter(w.reader);
+                rdmeta_reader_leave(w.reader);
+        }
+        CHECK(cw_stats(&w).bytes_limbo > 0);
+        rdmeta_topic_info(w.reader, t, w.now.mono_us, &info);
+        CHECK(info.name.len == 4 && !memcmp(info.name.data, "kept", 4));
+        CHECK(info.version == 1 && info.partitions == 1);
+        rdmeta_reader_leave(w.reader);
+        cw_destroy(&w);
+}
+
 int main(void) {
         test_begin(60);
         RUN(test_lifetimes_without_end_do_not_overflow);
@@ -110,5 +141,6 @@ int main(void) {
         RUN(test_a_full_refresh_is_valid_for_max_age_from_then_on);
         RUN(test_a_configuration_that_cannot_be_is_refused);
         RUN(test_references_are_counted);
+        RUN(test_a_reading_within_another_keeps_what_that_found);
         return 0;
 }
