@@ -116,11 +116,8 @@ class ClusterMetadata(ClusterShape):
         """What `bootstrap_servers` names, with ids "bootstrap-0" ..."""
         return list(self._bootstrap_brokers.values())
 
-    def broker_metadata(self, broker_id: int | str) -> Any:
-        """A broker, bootstrap server or coordinator by its id; None if not known."""
-        return super().broker_metadata(broker_id)
-
     def _broker_in(self, reading: Reading, broker_id: int | str) -> Any:
+        """A coordinator, too."""
         found = super()._broker_in(reading, broker_id)
         return found or self._coordinator_brokers.get(broker_id)
 

@@ -59,6 +59,8 @@ typedef struct cw {
 
 /* Changes the defaults of the configuration if `change` is given. */
 void cw_init(cw_t *w, void (*change)(rdmeta_conf_t *conf));
+/* A change for cw_init(): nothing keeps blocks for who asks what changed. */
+void cw_no_ring(rdmeta_conf_t *conf);
 /* Checks that nothing leaked. */
 void cw_destroy(cw_t *w);
 void cw_check(cw_t *w);

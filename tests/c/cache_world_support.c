@@ -24,6 +24,10 @@ text_add(char *text, const char *format, ...) {
 
 /* ---- life -------------------------------------------------------------- */
 
+void cw_no_ring(rdmeta_conf_t *conf) {
+        conf->ring_bytes = 0;
+}
+
 void cw_init(cw_t *w, void (*change)(rdmeta_conf_t *conf)) {
         memset(w, 0, sizeof(*w));
         rdmeta_conf_init(&w->conf);

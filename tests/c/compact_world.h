@@ -81,10 +81,6 @@ static TEST_UNUSED void tell_slowly(cw_t *w, const shape_t *like) {
         }
 }
 
-static TEST_UNUSED void no_ring(rdmeta_conf_t *conf) {
-        conf->ring_bytes = 0;
-}
-
 /* So many bytes may be free of each kind before anything is done about it. */
 static TEST_UNUSED void cw_least(cw_t *w, size_t bytes) {
         int i;

@@ -103,10 +103,6 @@ static void test_references_are_counted(void) {
         rdmeta_reader_destroy(r);
 }
 
-static void no_ring(rdmeta_conf_t *conf) {
-        conf->ring_bytes = 0; /* else it is the ring that keeps blocks */
-}
-
 /* A second enter must not give up what the first one holds, though the epoch
  * has moved on: what is freed is overwritten in tests. */
 static void test_a_reading_within_another_keeps_what_that_found(void) {
@@ -116,7 +112,7 @@ static void test_a_reading_within_another_keeps_what_that_found(void) {
         cw_t w;
         int i;
 
-        cw_init(&w, no_ring);
+        cw_init(&w, cw_no_ring);
         CHECK(!cw_say(&w, "kept#a 0:1@1"));
         rdmeta_reader_enter(w.reader);
         CHECK(!rdmeta_topic_find(w.reader, "kept", 4, w.now.mono_us, &t));

@@ -95,7 +95,7 @@ static void test_a_purge_in_the_middle_of_it_gives_all_back(void) {
         cw_t w;
         int k;
 
-        cw_init(&w, no_ring);
+        cw_init(&w, cw_no_ring);
         churned(&w);
         CHECK(plan(&w));
         rdmeta_wait_lock(&w.cache->wait);
@@ -113,7 +113,7 @@ static void test_a_purge_in_the_middle_of_it_gives_all_back(void) {
 static void test_a_cache_ends_in_the_middle_of_it(void) {
         cw_t w;
 
-        cw_init(&w, no_ring);
+        cw_init(&w, cw_no_ring);
         churned(&w);
         CHECK(plan(&w));
         rdmeta_wait_lock(&w.cache->wait);
@@ -126,7 +126,7 @@ static void test_a_cache_ends_in_the_middle_of_it(void) {
 static void test_what_the_ring_lets_go_meanwhile_is_moved_too(void) {
         cw_t w;
 
-        cw_init(&w, no_ring);
+        cw_init(&w, cw_no_ring);
         churned(&w);
         w.cache->ring.limit = 4 << 20;
         tell(&w, &wide, 0, TOPICS, 2);

@@ -133,10 +133,6 @@ static void small_ring(rdmeta_conf_t *conf) {
         conf->ring_bytes = 4096;
 }
 
-static void no_ring(rdmeta_conf_t *conf) {
-        conf->ring_bytes = 0;
-}
-
 static void test_who_falls_behind_is_told_to_resync(void) {
         char text[32];
         uint64_t floor;
@@ -164,7 +160,7 @@ static void test_who_falls_behind_is_told_to_resync(void) {
 static void test_without_a_ring_only_the_present_is_told(void) {
         cw_t w;
 
-        cw_init(&w, no_ring);
+        cw_init(&w, cw_no_ring);
         CHECK(!cw_say(&w, "t#a 0:1@1"));
         CHECK(!cw_say(&w, "t#a 0:1@2; u!3"));
         CHECK_TEXT(cw_changes(&w, 1), "resync");
@@ -204,7 +200,7 @@ static void forgotten(void (*conf)(rdmeta_conf_t *conf)) {
 static void test_what_is_forgotten_in_silence_asks_for_no_resync(void) {
         forgotten(NULL);
         forgotten(small_ring);
-        forgotten(no_ring);
+        forgotten(cw_no_ring);
 }
 
 static void test_more_than_the_ring_holds_is_a_resync(void) {

@@ -48,16 +48,12 @@ static void many_topics(cw_t *w, int32_t epoch, uint32_t first, uint32_t n) {
         gen_bytes_free(&body);
 }
 
-static void no_ring(rdmeta_conf_t *conf) {
-        conf->ring_bytes = 0;
-}
-
 static void test_an_old_image_costs_what_has_changed_since(void) {
         size_t taken, after_one, page, block, k;
         rdmeta_image_t *image;
         cw_t w;
 
-        cw_init(&w, no_ring);
+        cw_init(&w, cw_no_ring);
         many_topics(&w, 1, 0, 20000);
         CHECK(bytes_images(&w) == 0);
         image = rdmeta_cache_image(w.cache, w.now);
@@ -90,7 +86,7 @@ static void quiet(void (*again)(cw_t *w), int most) {
         cw_t w;
         int k;
 
-        cw_init(&w, no_ring);
+        cw_init(&w, cw_no_ring);
         many_topics(&w, 1, 0, 20000);
         image = iw_image(&w);
         many_topics(&w, 2, 0, 20000);
@@ -180,7 +176,7 @@ static void test_what_was_in_flight_does_not_become_a_topic_of_an_image(void) {
         cw_t w;
         int k;
 
-        cw_init(&w, no_ring);
+        cw_init(&w, cw_no_ring);
         rdmeta_reader_destroy(w.reader);
         rdmeta_reader_destroy(w.stale);
         for (k = 0; k < 50; k++) {

@@ -18,16 +18,12 @@ static void insist(cw_t *w, const char *topics) {
 
 /* ---- doubts ------------------------------------------------------------- */
 
-static void no_ring(rdmeta_conf_t *conf) {
-        conf->ring_bytes = 0;
-}
-
 static void test_a_doubt_goes_with_its_topic(void) {
         size_t bytes = 0;
         cw_t w;
         int i;
 
-        cw_init(&w, no_ring);
+        cw_init(&w, cw_no_ring);
         for (i = 0; i < 20000; i++) {
                 CHECK(!cw_say(&w, "t#a 0:1@5"));
                 CHECK(!cw_say(&w, "t#a 0:2@3") && w.applied.kept_back == 1);

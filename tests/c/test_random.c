@@ -302,13 +302,9 @@ static void small_ring(rdmeta_conf_t *conf) {
         conf->ring_bytes = 8192;
 }
 
-static void no_ring(rdmeta_conf_t *conf) {
-        conf->ring_bytes = 0;
-}
-
 static void sim_init(sim_t *s, uint64_t seed) {
         static void (*const confs[])(rdmeta_conf_t *) = {NULL, small_ring,
-                                                         no_ring};
+                                                         cw_no_ring};
         int i, p;
 
         memset(s, 0, sizeof(*s));
