@@ -10,7 +10,7 @@
  *
  *     cursor   order  [ ][ ][ ]|[ ][ ]    each topic's block, if it leaves
  *     ring     (old,new)(old,new) ...     then what the ring points to, at once
- *     wait     readers, images            then the chunks go; then another plan
+ *     rest     readers, images            then the chunks go; or another plan
  *
  * A block that the ring has as `new_` is left to the pass over the ring, which
  * puts the copy there, too: none other has a version above the ring's floor. In
@@ -165,14 +165,17 @@ static int order_move(rdmeta_cache_t *c, size_t looks, size_t moves) {
 }
 
 /* Images that are held keep what is moved, and pages besides: then there has
- * to be more to gain. */
+ * to be more to gain. What has been moved, and waits for them, is no reason
+ * not to go on. */
 static int compact_wanted(rdmeta_cache_t *c) {
         const size_t part = rdmeta_tailq_first(&c->reclaim.holders) ? 4 : 8;
 
-        if (rdmeta_blocks_leaving(&c->blocks))
-                return c->compact_at != AT_REST;
+        if (rdmeta_blocks_leaving(&c->blocks) && c->compact_at != AT_REST)
+                return 1;
+        if (!rdmeta_blocks_plan(&c->blocks, part))
+                return 0;
         cursor_begin(c);
-        return rdmeta_blocks_plan(&c->blocks, part) != 0;
+        return 1;
 }
 
 void rdmeta_compact_again(rdmeta_cache_t *c) {

@@ -116,6 +116,7 @@ static rdmeta_slab_chunk_t *chunk_new(rdmeta_slab_t *slab, size_t size) {
         *at         = chunk;
         chunk->next = NULL;
         chunk->size = size;
+        chunk->live = 0;
         slab->bytes += size;
         slab->ahead += chunk_room(slab, chunk);
         return chunk;
@@ -339,6 +340,8 @@ static void plan_begin(rdmeta_slab_t *slab) {
         while (i--) {
                 rdmeta_slab_chunk_t *chunk = slab->leaving[i];
 
+                if (chunk->live) /* of a plan before */
+                        continue;
                 chunk->live = chunk_room(slab, chunk) - chunk->free;
                 if (slab->cur != slab->end && chunk == slab->chunks) {
                         chunk->live -= slab_rest(slab);
@@ -350,37 +353,50 @@ static void plan_begin(rdmeta_slab_t *slab) {
         }
 }
 
+/* The first n of `all` leave, besides those that do: these are others, as
+ * nothing of theirs is in lists. There is room for both. */
+static void plan_join(rdmeta_slab_t *slab, rdmeta_slab_chunk_t **all, size_t n,
+                      size_t room) {
+        const size_t before = slab->n_leaving;
+
+        if (before) {
+                memcpy(all + n, slab->leaving, before * sizeof(*all));
+                leaving_end(slab);
+        }
+        slab->bytes += room * sizeof(*all);
+        slab->leaving      = all;
+        slab->leaving_room = room;
+        slab->n_leaving    = before + n;
+        qsort(all, before + n, sizeof(*all), by_address);
+        plan_begin(slab);
+}
+
 size_t rdmeta_slab_plan(rdmeta_slab_t *slab, size_t part) {
         rdmeta_slab_chunk_t **all, *chunk;
-        size_t n = 0, size;
+        size_t n = 0, i = 0;
 
-        if (slab->n_leaving || slab->free < slab->least ||
-            slab->free <= slab->bytes / part)
+        if (slab->free < slab->least || slab->free <= slab->bytes / part ||
+            slab->left > slab->bytes / part)
                 return 0;
         for (chunk = slab->chunks; chunk; chunk = chunk->next)
                 n++;
-        size = n * sizeof(rdmeta_slab_chunk_t *);
-        all  = (rdmeta_slab_chunk_t **)rdmeta_alloc(slab->allocator, size);
+        all = (rdmeta_slab_chunk_t **)rdmeta_alloc(slab->allocator,
+                                                   n * sizeof(*all));
         if (!all)
                 return 0;
-        n = 0;
         for (chunk = slab->chunks; chunk; chunk = chunk->next) {
                 chunk->free = 0;
-                all[n++]    = chunk;
+                all[i++]    = chunk;
         }
-        qsort(all, n, sizeof(rdmeta_slab_chunk_t *), by_address);
+        qsort(all, n, sizeof(*all), by_address);
         plan_count(slab, all, n);
-        qsort(all, n, sizeof(rdmeta_slab_chunk_t *), by_free);
-        slab->bytes += size;
-        slab->leaving      = all;
-        slab->leaving_room = n;
-        n = slab->n_leaving = plan_choose(slab, all, n);
-        qsort(all, n, sizeof(rdmeta_slab_chunk_t *), by_address);
-        if (n)
-                plan_begin(slab);
+        qsort(all, n, sizeof(*all), by_free);
+        i = plan_choose(slab, all, n);
+        if (i)
+                plan_join(slab, all, i, n);
         else
-                leaving_end(slab);
-        return n;
+                rdmeta_free(slab->allocator, all, n * sizeof(*all));
+        return i;
 }
 
 /* ---- counts -------------------------------------------------------------- */

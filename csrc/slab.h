@@ -25,6 +25,10 @@
  *              chunk   live: 9 pieces   }  these elsewhere, when it likes
  *              chunk   live: 0             given back to the allocator
  *
+ * A piece that is held for long keeps its chunk waiting, and with it what was
+ * free there, but no other: more may be told to leave meanwhile, unless what
+ * waits has itself become such a part of all.
+ *
  * Which of its pieces lie there, the owner asks of each; the slab knows no
  * more than how many bytes are left. No piece says whose it is, and no call
  * looks for its chunk unless one is leaving. Every byte between a chunk's first
@@ -73,7 +77,7 @@ typedef struct rdmeta_slab_chunk {
         struct rdmeta_slab_chunk *next;
         size_t size;
         size_t free; /* in lists, while a plan is made */
-        size_t live; /* of one that leaves: what it waits for */
+        size_t live; /* what one that leaves waits for; 0: it does not */
 } rdmeta_slab_chunk_t;
 
 typedef struct rdmeta_slab {
@@ -106,7 +110,8 @@ void rdmeta_slab_destroy(rdmeta_slab_t *slab);
 void rdmeta_slab_reserve(rdmeta_slab_t *slab, size_t bytes);
 
 /* If lists hold more than a `part`th of all, have chunks leave, an eighth of
- * all at most: how many; 0: none, or there is no memory, or some still are. */
+ * all at most: how many more; 0: none, or there is no memory, or what those
+ * that leave have not given back is more than that part, too. */
 size_t rdmeta_slab_plan(rdmeta_slab_t *slab, size_t part);
 /* Its chunk is leaving. */
 int rdmeta_slab_leaves(const rdmeta_slab_t *slab, const void *p);

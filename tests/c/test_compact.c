@@ -318,6 +318,40 @@ static void test_beside_an_image_memory_moves_only_for_more(void) {
         cw_destroy(&w);
 }
 
+/* Of a chunk that leaves, it keeps what waits; of all others nothing. */
+static void test_what_waits_for_an_image_keeps_no_other_from_moving(void) {
+        rdmeta_image_t *image;
+        uint64_t held;
+        int32_t k;
+        cw_t w;
+
+        cw_init(&w, cw_no_ring);
+        cw_least(&w, SIZE_MAX);
+        tell(&w, &thin, 0, TOPICS, 1);
+        tell(&w, &wide, 0, TOPICS, 2);
+        image = iw_image(&w);
+        CHECK(plan(&w));
+        for (k = 0; k < 9; k++)
+                cw_sweep(&w);
+        CHECK(cw_leaving(&w));
+        cw_least(&w, 16 << 10);
+        for (k = 0; k < 8; k++) {
+                const shape_t like = {k % 2 ? 100000 : 1, 1, k % 4,
+                                      (uint32_t)(12 - k), (char)('p' + k)};
+                int n;
+
+                tell_slowly(&w, &like);
+                for (n = 0; n < ALL; n++)
+                        rdmeta_cache_sweep(w.cache, w.now);
+        }
+        held = cw_stats(&w).bytes_images;
+        CHECK(cw_leaving(&w) && held);
+        CHECK(cw_free(&w) < (cw_bytes(&w) - held) / 2);
+        rdmeta_image_unref(image);
+        sweep_until_gone(&w);
+        cw_destroy(&w);
+}
+
 static void test_a_reader_inside_keeps_what_it_has_found(void) {
         const rdmeta_topic_t *held[TOPICS];
         rdmeta_partition_t p = {.leader = -1}; /* no room for lists */
@@ -359,6 +393,7 @@ int main(void) {
         RUN(test_an_image_keeps_what_moves_with_the_ring);
         RUN(test_an_image_sees_the_rings_topics_while_they_move);
         RUN(test_beside_an_image_memory_moves_only_for_more);
+        RUN(test_what_waits_for_an_image_keeps_no_other_from_moving);
         RUN(test_a_reader_inside_keeps_what_it_has_found);
         return 0;
 }

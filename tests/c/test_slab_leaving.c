@@ -69,7 +69,6 @@ static void test_no_piece_is_had_of_a_chunk_that_leaves(void) {
         world_init(&w, 64, RDMETA_TOPIC_LEAD, 0);
         many_make(&w, all, &r, 3);
         CHECK(rdmeta_slab_plan(&w.slab, 8));
-        CHECK(!rdmeta_slab_plan(&w.slab, 8)); /* one after the other */
         for (i = 0; i < MANY; i++)
                 if (!all[i].p) {
                         piece_make(&w, &x, 100 + test_below(&r, 300), 1);
@@ -79,6 +78,30 @@ static void test_no_piece_is_had_of_a_chunk_that_leaves(void) {
         bytes = w.slab.bytes;
         many_move(&w, all);
         CHECK(!w.slab.n_leaving && w.slab.bytes < bytes);
+        many_end(&w, all);
+        world_destroy(&w);
+}
+
+static void test_more_chunks_leave_until_too_much_waits(void) {
+        static piece_t all[MANY];
+        test_rng_t r = test_rng(1);
+        size_t plans, leaving, left;
+        world_t w;
+
+        world_init(&w, 64, RDMETA_TOPIC_LEAD, 0);
+        many_make(&w, all, &r, 2);
+        for (plans = 0;; plans++) {
+                leaving = w.slab.n_leaving;
+                left    = w.slab.left;
+                if (!rdmeta_slab_plan(&w.slab, 8))
+                        break;
+                CHECK(w.slab.n_leaving > leaving && w.slab.left > left);
+                CHECK(left <= w.slab.bytes / 8);
+                world_check(&w);
+        }
+        CHECK(plans > 1 && left > w.slab.bytes / 8);
+        many_move(&w, all);
+        CHECK(!w.slab.n_leaving && !w.slab.left);
         many_end(&w, all);
         world_destroy(&w);
 }
@@ -186,6 +209,7 @@ int main(void) {
         test_begin(60);
         RUN(test_what_is_mostly_free_is_given_back);
         RUN(test_no_piece_is_had_of_a_chunk_that_leaves);
+        RUN(test_more_chunks_leave_until_too_much_waits);
         RUN(test_a_chunk_goes_with_the_last_that_lived_there);
         RUN(test_the_emptiest_chunks_leave_and_an_eighth_of_all_at_most);
         RUN(test_nothing_leaves_for_a_little_or_without_memory);
