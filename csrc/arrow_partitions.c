@@ -56,6 +56,7 @@ static void fill_leaders(rdmeta_fill_t *f, const rdmeta_cols_t *cols,
                                         !rdmeta_brokers_has(brokers, out[i]));
                         continue;
                 }
+                rdmeta_put_bool(&f->columns[P_LEADERLESS], f->row + i, 1);
                 if (last)
                         out[i] = rdmeta_col_get(cols->last, 2, first + i);
                 if (out[i] < 0)

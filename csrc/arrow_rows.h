@@ -28,6 +28,7 @@ enum {
         P_OFFLINE,
         P_ERROR,
         P_UNREACHABLE,
+        P_LEADERLESS,
         P_STALE
 };
 enum {

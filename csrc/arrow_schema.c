@@ -22,7 +22,7 @@ static const rdmeta_arrow_field_t partitions[] = {
         MAYBE("leader_epoch", INT32), FIELD("replicas", IDS),
         FIELD("isr", IDS),           FIELD("offline_replicas", IDS),
         FIELD("error", INT16),       FIELD("unreachable", BOOL),
-        FIELD("stale", BOOL)};
+        FIELD("leaderless", BOOL),   FIELD("stale", BOOL)};
 
 static const rdmeta_arrow_field_t replicas[] = {
         FIELD("topic", STRING),    MAYBE("topic_id", STRING),

@@ -338,10 +338,10 @@ cdef class Reading(Readers):
         `table` is "brokers" (broker, host, port, rack, controller, cluster_id), "topics" (topic,
         topic_id, internal, partitions, error, operations, version, state, source_broker, reason, age in
         seconds), "partitions" (topic, topic_id, partition, leader, leader_epoch, replicas, isr,
-        offline_replicas, error, unreachable, stale) or "replicas" (topic, topic_id, partition,
-        broker, position, leader, in_sync, offline, preferred: a row for each replica). Topics come
-        as in topics(), and None is null. With `allow_stale` topics
-        past their deadline are among them, marked as such, and partitions have their last leader.
+        offline_replicas, error, unreachable, leaderless, stale) or "replicas" (topic, topic_id,
+        partition, broker, position, leader, in_sync, offline, preferred: a row for each replica).
+        Topics come as in topics(), and None is null. With `allow_stale` topics past their deadline
+        are among them, marked as such, and partitions that are leaderless have their last leader.
         ValueError for another name.
         """
         cdef rdmeta_reader_t *reader

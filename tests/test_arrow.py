@@ -74,6 +74,7 @@ def partition_rows(topics: list[Topic], stale: bool = False) -> Rows:
             list(p.offline_replicas),
             p.error,
             p.unreachable,
+            p.leaderless,
             stale,
         )
         for topic in topics
@@ -228,6 +229,7 @@ def test_columns_have_the_names_and_types_that_the_documentation_says(
             pa.field("offline_replicas", ids, nullable=False),
             pa.field("error", pa.int16(), nullable=False),
             pa.field("unreachable", pa.bool_(), nullable=False),
+            pa.field("leaderless", pa.bool_(), nullable=False),
             pa.field("stale", pa.bool_(), nullable=False),
         ]
     )

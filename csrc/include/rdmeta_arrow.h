@@ -13,7 +13,7 @@
  * topics       topic, topic_id?, internal, partitions, error, operations?,
  *              version, state, source_broker?, reason?, age?
  * partitions   topic, topic_id?, partition, leader?, leader_epoch?, replicas,
- *              isr, offline_replicas, error, unreachable, stale
+ *              isr, offline_replicas, error, unreachable, leaderless, stale
  * replicas     topic, topic_id?, partition, broker, position, leader, in_sync,
  *              offline, preferred: a row for each replica
  * changes      the members of rdmeta_change_t and the session, each nullable

@@ -82,8 +82,8 @@ static void naive_partition(naive_t *n, const rdmeta_topic_info_t *info,
         naive_ids(n, &p->replicas);
         naive_ids(n, &p->isr);
         naive_ids(n, &p->offline_replicas);
-        aw_put(&n->text, "%d|%d|%d\n", p->error, p->unreachable,
-               info->state == RDMETA_STALE);
+        aw_put(&n->text, "%d|%d|%d|%d\n", p->error, p->unreachable,
+               p->leader < 0, info->state == RDMETA_STALE);
 }
 
 static void naive_replicas(naive_t *n, const rdmeta_topic_info_t *info,

@@ -32,7 +32,7 @@ static void test_columns_are_those_of_the_header(void) {
                 "age:g?",
                 "topic:u topic_id:u? partition:i leader:i? leader_epoch:i? "
                 "replicas:+l<i> isr:+l<i> offline_replicas:+l<i> error:s "
-                "unreachable:b stale:b",
+                "unreachable:b leaderless:b stale:b",
                 "topic:u topic_id:u? partition:i broker:i position:i leader:b "
                 "in_sync:b offline:b preferred:b"};
         struct ArrowSchema s;
@@ -71,10 +71,10 @@ static void test_partitions_are_told_as_they_are(void) {
         CHECK(!cw_say(&w, "b#b 0:1@5 1:-1@-1/r2,3/i/e5; "
                           "a 7:3@300/r3,1/i3/o1 9:9@1/r1000"));
         aw_check(&w, w.reader, RDMETA_ARROW_PARTITIONS, RDMETA_WALK_VALID,
-                    "a|-|7|3|300|[3,1]|[3]|[1]|0|0|0\n"
-                    "a|-|9|9|1|[1000]|[1000]|[]|0|1|0\n"
-                    "b|YmJiYmJiYmJiYmJiYmJiYg|0|1|5|[1]|[1]|[]|0|0|0\n"
-                    "b|YmJiYmJiYmJiYmJiYmJiYg|1|-|-|[2,3]|[]|[]|5|0|0\n");
+                    "a|-|7|3|300|[3,1]|[3]|[1]|0|0|0|0\n"
+                    "a|-|9|9|1|[1000]|[1000]|[]|0|1|0|0\n"
+                    "b|YmJiYmJiYmJiYmJiYmJiYg|0|1|5|[1]|[1]|[]|0|0|0|0\n"
+                    "b|YmJiYmJiYmJiYmJiYmJiYg|1|-|-|[2,3]|[]|[]|5|0|1|0\n");
         check_all_as_read(&w);
         cw_destroy(&w);
 }
@@ -150,13 +150,13 @@ static void test_a_lenient_reader_gives_last_leaders_and_stale_topics(void) {
         CHECK(!cw_say(&w, "a 0:1@5/r1,2 1:2@5/r1,2"));
         CHECK(!cw_say(&w, "a 0:-1@6/r1,2/e5 1:2@5/r1,2"));
         aw_check(&w, w.stale, RDMETA_ARROW_PARTITIONS, AW_ALL,
-                    "a|-|0|1|6|[1,2]|[1,2]|[]|5|0|0\n"
-                    "a|-|1|2|5|[1,2]|[1,2]|[]|0|0|0\n");
+                    "a|-|0|1|6|[1,2]|[1,2]|[]|5|0|1|0\n"
+                    "a|-|1|2|5|[1,2]|[1,2]|[]|0|0|0|0\n");
         check_all_as_read(&w);
         cw_pass(&w, 901 * CW_S);
         aw_check(&w, w.stale, RDMETA_ARROW_PARTITIONS, AW_ALL,
-                    "a|-|0|1|6|[1,2]|[1,2]|[]|5|0|1\n"
-                    "a|-|1|2|5|[1,2]|[1,2]|[]|0|0|1\n");
+                    "a|-|0|1|6|[1,2]|[1,2]|[]|5|0|1|1\n"
+                    "a|-|1|2|5|[1,2]|[1,2]|[]|0|0|0|1\n");
         aw_check(&w, w.reader, RDMETA_ARROW_PARTITIONS, RDMETA_WALK_VALID,
                     "");
         check_all_as_read(&w);
@@ -201,9 +201,9 @@ static void test_a_name_that_is_no_text_is_told_on_each_row(void) {
         cw_init(&w, NULL);
         CHECK(!cw_say(&w, "a\xff" "b 0:1@1 1:1@1 2:1@1"));
         aw_check(&w, w.reader, RDMETA_ARROW_PARTITIONS, RDMETA_WALK_VALID,
-                    "a\xef\xbf\xbd" "b|-|0|1|1|[1]|[1]|[]|0|0|0\n"
-                    "a\xef\xbf\xbd" "b|-|1|1|1|[1]|[1]|[]|0|0|0\n"
-                    "a\xef\xbf\xbd" "b|-|2|1|1|[1]|[1]|[]|0|0|0\n");
+                    "a\xef\xbf\xbd" "b|-|0|1|1|[1]|[1]|[]|0|0|0|0\n"
+                    "a\xef\xbf\xbd" "b|-|1|1|1|[1]|[1]|[]|0|0|0|0\n"
+                    "a\xef\xbf\xbd" "b|-|2|1|1|[1]|[1]|[]|0|0|0|0\n");
         cw_destroy(&w);
 }
 

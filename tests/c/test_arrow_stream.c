@@ -94,8 +94,8 @@ static void test_a_stream_tells_of_the_version_it_was_made_at(void) {
         CHECK(!cw_say(&w, "a 0:2@6; c 0:1@1; b!3"));
         CHECK(!rdmeta_cache_purge(w.cache, w.now));
         t = aw_read(&s);
-        CHECK_TEXT(t.data, "a|-|0|1|5|[1]|[1]|[]|0|0|0\n"
-                           "b|-|0|1|5|[1]|[1]|[]|0|0|0\n");
+        CHECK_TEXT(t.data, "a|-|0|1|5|[1]|[1]|[]|0|0|0|0\n"
+                           "b|-|0|1|5|[1]|[1]|[]|0|0|0|0\n");
         aw_free(&t);
         cw_destroy(&w);
 }

@@ -129,7 +129,7 @@ static void *release_one(void *opaque) {
 }
 
 static void test_columns_of_a_batch_are_released_by_threads_of_their_own(void) {
-        enum { COLUMNS = 11 };
+        enum { COLUMNS = 12 };
         column_t columns[COLUMNS];
         pthread_t threads[COLUMNS];
         struct ArrowArrayStream s;
