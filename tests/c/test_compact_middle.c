@@ -41,6 +41,65 @@ static void small_ring(rdmeta_conf_t *conf) {
         conf->ring_bytes = 64 << 10;
 }
 
+typedef struct held {
+        rdmeta_image_t *image;
+        char *said;
+        int64_t mono_us;
+} held_t;
+
+static void hold(cw_t *w, held_t *h) {
+        h->image   = iw_image(w);
+        h->mono_us = w->now.mono_us;
+        h->said    = iw_text(h->image, h->mono_us);
+}
+
+static void let_go(held_t *h) {
+        char *says;
+
+        if (!h->image)
+                return;
+        says = iw_text(h->image, h->mono_us);
+        CHECK_TEXT(says, h->said);
+        free(says);
+        free(h->said);
+        rdmeta_image_unref(h->image);
+        h->image = NULL;
+}
+
+/* However little is free, while some chunks wait for them more leave. */
+static void test_images_held_for_long_say_what_they_said(void) {
+        enum { SOME = 800, HELD = 4, STEPS = 60 };
+        test_rng_t rng    = test_rng(10);
+        held_t held[HELD] = {{NULL, NULL, 0}};
+        size_t k, waited = 0;
+        cw_t w;
+
+        cw_init(&w, small_ring);
+        cw_least(&w, 1);
+        for (k = 0; k < STEPS || !waited; k++) {
+                const uint32_t first = (uint32_t)test_below(&rng, SOME);
+                const shape_t like   = {
+                        1 + 300 * (int32_t)k, 1, (int32_t)test_below(&rng, 4),
+                        1 + (uint32_t)test_below(&rng, PARTITIONS),
+                        (char)('a' + test_below(&rng, 2))};
+                held_t *h = &held[test_below(&rng, HELD)];
+
+                tell(&w, &like, first, SOME,
+                     1 + (uint32_t)test_below(&rng, 4));
+                waited += cw_leaving(&w) &&
+                          w.cache->compact_at == UINT32_MAX;
+                cw_sweep(&w);
+                if (h->image && test_below(&rng, 4))
+                        continue;
+                let_go(h);
+                hold(&w, h);
+        }
+        for (k = 0; k < HELD; k++)
+                let_go(&held[k]);
+        sweep_until_gone(&w);
+        cw_destroy(&w);
+}
+
 /* Answers that change and remove what has and what has not been moved yet,
  * and put the order of all in another place; until enough was moved, since by
  * chance little is free for long. */
@@ -147,6 +206,7 @@ static void test_what_the_ring_lets_go_meanwhile_is_moved_too(void) {
 int main(void) {
         test_begin(120);
         RUN(test_what_fails_for_want_of_memory_is_done_later);
+        RUN(test_images_held_for_long_say_what_they_said);
         RUN(test_writes_in_the_middle_of_it_are_kept);
         RUN(test_a_purge_in_the_middle_of_it_gives_all_back);
         RUN(test_a_cache_ends_in_the_middle_of_it);
