@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import socket
 import struct
@@ -19,12 +20,13 @@ import rdmeta
 from bench import build, machine
 from bench.peers import figures, report
 from bench.peers.figures import COLD, HOT, QUICK, RANDOM, Line, Scale, known, lead, planned
-from bench.peers.peers import PEERS, Limits, Missing, Peer, complaint, debian
+from bench.peers.peers import PEERS, Java, Limits, Missing, Peer, complaint, debian
 from bench.peers.run import (
     README,
     REPORT,
     MeasureError,
     State,
+    about_file,
     arguments,
     served,
     work,
@@ -99,6 +101,17 @@ def test_the_page_has_a_bar_for_every_row_and_needs_no_network(quick: Quick) -> 
     assert len(set(bars)) == len(rows)
     assert not re.search(r'<script|<link|<img|src=|@import|href="[^#]', quick.html)
     assert len(quick.html) < 1_000_000
+
+
+def test_an_id_of_the_page_is_there_once_and_what_refers_to_it_finds_it() -> None:
+    rows = json.loads(RESULTS.read_text(encoding="utf-8"))
+    about = json.loads(about_file(RESULTS).read_text(encoding="utf-8"))
+    page = report.page([row for row in rows if row["run"] == "peers"], about)
+    ids = re.findall(r'\bid="([^"]*)"', page)
+    assert len(ids) == len(set(ids))
+    referred = set(re.findall(r'\bhref="#([^"]*)"|\burl\(#([^)]*)\)', page))
+    assert referred
+    assert {a or b for a, b in referred} <= set(ids)
 
 
 @pytest.mark.timeout(300)
@@ -255,6 +268,45 @@ def test_a_reason_is_the_line_with_the_error_without_colours_and_addresses() -> 
 def test_nothing_is_installed_when_told_so() -> None:
     with pytest.raises(Missing, match="librdkafka-dev"):
         debian(False, "librdkafka-dev")
+
+
+def java_built_by(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mvn: str) -> Java:
+    """A Java whose classes are compiled already, and a Maven that does this from here on."""
+    tmp_path.mkdir(exist_ok=True)
+    for name, does in (("javac", "exit 1"), ("mvn", mvn)):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{does}\n", encoding="utf-8")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    java = Java()
+    java.out = tmp_path / "java"
+    (java.out / "classes").mkdir(parents=True)
+    (java.out / "classes/Peer.class").touch()
+    return java
+
+
+def test_a_java_that_was_compiled_but_has_no_client_is_missing_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    java = java_built_by(tmp_path, monkeypatch, "echo '[ERROR] no network'; exit 1")
+    with pytest.raises(Missing, match="mvn compile: .*no network"):
+        java.prepare(install=True)
+    java = java_built_by(tmp_path / "idle", monkeypatch, "exit 0")
+    with pytest.raises(Missing, match=r"no kafka-clients\.jar"):
+        java.prepare(install=True)
+
+
+def test_a_client_of_another_version_is_not_left_beside_the_new_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jars = tmp_path / "java/jars"
+    java = java_built_by(
+        tmp_path, monkeypatch, f"mkdir -p {jars} && touch {jars}/kafka-clients-4.3.0.jar"
+    )
+    jars.mkdir()
+    (jars / "kafka-clients-4.2.0.jar").touch()
+    os.utime(java.out / "classes/Peer.class", (1, 1))  # older than the sources
+    assert java.prepare(install=True) == "4.3.0"
+    assert [path.name for path in jars.iterdir()] == ["kafka-clients-4.3.0.jar"]
 
 
 # ------------------------------------------------------- the same for everybody

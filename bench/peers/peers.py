@@ -166,7 +166,9 @@ class Java(Peer):
         sources = (HERE / "java" / "Peer.java", HERE / "java" / "pom.xml")
         built = self.out / "classes" / "Peer.class"
         newest = max(path.stat().st_mtime for path in sources)
-        if not built.exists() or built.stat().st_mtime < newest:
+        if not built.exists() or built.stat().st_mtime < newest or not self.clients():
+            # Of another version, a jar would be one more on the class path.
+            shutil.rmtree(self.out / "jars", ignore_errors=True)
             offline = [] if install else ["-o"]
             output(
                 [
@@ -182,8 +184,13 @@ class Java(Peer):
                 "mvn compile" if install else "mvn compile, offline",
             )
             built.touch()
-        jar = next((self.out / "jars").glob("kafka-clients-*.jar"))
-        return jar.stem.removeprefix("kafka-clients-")
+        if not self.clients():
+            raise Missing("Maven left no kafka-clients.jar")
+        return self.clients()[0].stem.removeprefix("kafka-clients-")
+
+    def clients(self) -> list[Path]:
+        """The client's jar, if Maven has put it there: it compiles before it copies."""
+        return list((self.out / "jars").glob("kafka-clients-*.jar"))
 
     def command(self, mode: str, work: Path, limits: Limits, bootstrap: str) -> list[str]:
         path = f"{self.out / 'classes'}{os.pathsep}{self.out / 'jars' / '*'}"

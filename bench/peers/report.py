@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import re
+import zlib
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -120,7 +121,12 @@ def bars(rows: Sequence[Row]) -> str:
         out = io.StringIO()
         figure.savefig(out, format="svg", transparent=True, metadata={"Date": None})
     svg = out.getvalue()
-    return svg[svg.index("<svg") :]
+    return own_ids(svg[svg.index("<svg") :], f"c{zlib.crc32(slug(rows[0]).encode()):x}-")
+
+
+def own_ids(svg: str, prefix: str) -> str:
+    """A chart whose ids are its own in a page of many; a bar's already is."""
+    return re.sub(r'(\bid="|\bhref="#|\burl\(#)(?!bar-)', rf"\g<1>{prefix}", svg)
 
 
 def scale(axes: Axes, rows: Sequence[Row]) -> None:
