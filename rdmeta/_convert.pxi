@@ -108,6 +108,11 @@ cdef object view(object name, str what, rdmeta_str_t *out):
     return raw
 
 
+cdef bytes plain_bytes(object value):
+    """Bytes as they are; out of a subclass, which Cython takes for no bytes."""
+    return PyBytes_FromStringAndSize(PyBytes_AS_STRING(value), PyBytes_GET_SIZE(value))
+
+
 cdef object wall_datetime(int64_t wall_us):
     """A wall time as a datetime in UTC; the first or last there is for one beyond them.
 
@@ -165,7 +170,7 @@ cdef int64_t lifetime(object seconds, str what) except -1:
 
 cdef object key_view(object key, rdmeta_str_t *out):
     """A record's key as C wants it, NULL for none; returns what keeps it there. TypeError."""
-    cdef bytes raw
+    cdef object raw  # of a subclass, too, which Cython takes for no bytes
     cdef Py_buffer data
     out.data = NULL
     out.len = 0
@@ -206,12 +211,16 @@ cdef int get_int32(object buffer, int flags, size_t n, Py_buffer *out) except -1
     return 0
 
 
+cdef char NATIVE_ORDER = c"<" if sys.byteorder == "little" else c">"
+
+
 cdef int number_format(const Py_buffer *data) noexcept:
     """4 or 8 for native signed integers of that size, 0 for anything else."""
     cdef const char *format = data.format
     if format is NULL:
         return 0
-    if format[0] in (b"@", b"="):
+    # ctypes says the order of bytes.
+    if format[0] in (b"@", b"=", NATIVE_ORDER):
         format += 1
     if format[0] in (b"i", b"l", b"q") and format[1] == 0 and data.itemsize in (4, 8):
         return <int> data.itemsize
@@ -242,7 +251,7 @@ cdef bytes topic_id_bytes(object value):
         raise TypeError(f"a topic id must be str, uuid.UUID or bytes, not {type(value).__name__}")
     if len(raw) != 16:
         raise ValueError(f"a topic id has 16 bytes, not {len(raw)}")
-    return raw
+    return plain_bytes(raw)
 
 
 cdef uint8_t[16] ZERO_ID

@@ -26,7 +26,8 @@ from rdmeta.model import (
 )
 
 _D = TypeVar("_D")
-_B = TypeVar("_B", bound=Buffer)
+# A writable buffer: of NumPy's arrays mypy knows that they are one from Python 3.12 on only.
+_B = TypeVar("_B")
 _Path = str | bytes | PathLike[str] | PathLike[bytes]
 _Topics = Iterable[str] | Iterable[bytes | UUID]
 

@@ -27,6 +27,7 @@ from posix.unistd cimport getpid, write
 cimport cython
 
 import re
+import sys
 import uuid
 from array import array
 from binascii import a2b_base64, b2a_base64

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from enum import Enum
+from pathlib import Path
 from typing import Any
 
 import frames
@@ -11,7 +13,7 @@ import pytest
 from clocks import Clock
 from frames import B, P, T
 
-from rdmeta import ALL, Broker, MetadataCache, encode_metadata_request
+from rdmeta import ALL, Broker, Image, MetadataCache, encode_metadata_request
 from rdmeta.errors import ArgumentError, MalformedError
 
 ORDERS_ID, OTHER_ID = frames.topic_id("orders"), frames.topic_id("other")
@@ -47,6 +49,21 @@ def test_a_member_of_an_enum_of_str_is_the_name_that_it_holds(cache: MetadataCac
     assert cache.apply_leader_hint(name, 0, 2, 4).changed == 1
     assert cache.hint([Topics.NEW]) == ["new"]
     assert cache.purge_hints(["new"]) == 1
+
+
+class Raw(bytes):
+    """Bytes of a class of somebody's own, as NumPy's bytes_ is."""
+
+
+def test_bytes_of_a_class_of_ones_own_are_bytes(cache: MetadataCache, tmp_path: Path) -> None:
+    number = Raw(ORDERS_ID)
+    assert cache.topic_by_id(number).name == "orders"
+    assert cache.apply_leader_hint(number, 0, 2, 4).changed == 1
+    assert encode_metadata_request(12, [number]) == encode_metadata_request(12, [ORDERS_ID])
+    path = Raw(os.fsencode(tmp_path / "image"))
+    cache.image().save(path)
+    assert Image.open(path).path == str(tmp_path / "image")
+    assert MetadataCache.load(path).last_leader("orders", 0) == 2
 
 
 # ---- leader hints -------------------------------------------------------------------------------

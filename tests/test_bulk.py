@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 
 import frames
+import numpy as np
 import pytest
 from frames import P, T
 
@@ -45,6 +46,13 @@ def test_rows_of_any_number_are_those_of_leader(
     partitions = [i % 3 for i in range(rows)]
     found = cache.leaders(shape(names), partitions)
     assert list(found) == one_by_one(cache, names, partitions)
+
+
+def test_an_array_of_numpy_is_filled_and_given_back(cache: rdmeta.MetadataCache) -> None:
+    # No Any here: that mypy takes such a call is tested as well, by `make lint`.
+    partitions, out = np.array([0, 1], np.int32), np.empty(2, np.int32)
+    assert cache.leaders(NAMES[:2], partitions, out) is out
+    assert out.tolist() == [1, 2]
 
 
 @pytest.mark.parametrize("place", [0, 100, 511, 512, 600])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import gc
 import random
 import re
@@ -291,10 +292,26 @@ def test_a_column_of_anything_but_partition_ids_is_refused(
             door.leaders(source, ["orders", "orders"], partitions)
 
 
-@pytest.mark.parametrize("out", [np.zeros(1, np.int32), np.zeros(2, np.int64), bytes(8)])
+OTHER_ORDER = np.dtype(np.int32).newbyteorder()
+
+
+@pytest.mark.parametrize(
+    "out",
+    [np.zeros(1, np.int32), np.zeros(2, np.int64), np.zeros(2, OTHER_ORDER), bytes(8)],
+)
 def test_an_out_buffer_that_does_not_fit_is_refused(cache: rdmeta.MetadataCache, out: Any) -> None:
     with pytest.raises((ValueError, BufferError)):
         door.leaders(door.reader(cache), ["orders", "orders"], [0, 1], out)
+
+
+def test_integers_of_ctypes_are_taken_as_they_are(cache: rdmeta.MetadataCache) -> None:
+    topics, one_by_one = ["orders"] * 3, [0, 2, 9]
+    expected = [*door.leaders(cache, topics, one_by_one)]
+    for width in (ctypes.c_int32, ctypes.c_int64):
+        assert [*door.leaders(cache, topics, (width * 3)(*one_by_one))] == expected
+    out = (ctypes.c_int32 * 3)()
+    assert door.leaders(door.reader(cache), topics, one_by_one, out) is out
+    assert [*out] == expected
 
 
 @pytest.mark.parametrize("wrong", [None, 7, object(), _core._C_API])
