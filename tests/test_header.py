@@ -77,6 +77,11 @@ def test_every_call_that_can_fail_says_with_what(name: str) -> None:
     assert re.search(r"\b[A-Z]{2,}(_[A-Z]+)*\b|<= -100|rdmeta_\w+\(\)", CALLS[name][1])
 
 
+@pytest.mark.parametrize("name", [name for name in CALLS if "ARGUMENT" in CALLS[name][1]])
+def test_every_call_that_can_be_misused_says_how(name: str) -> None:
+    assert re.search(r"\bARGUMENT(:| \(| beyond)", CALLS[name][1])
+
+
 @pytest.mark.parametrize("name", [name for name in CALLS if CALLS[name][0].endswith("*")])
 def test_every_call_that_returns_a_pointer_says_what_null_is_and_whose_it_is(name: str) -> None:
     returned, comment = CALLS[name]

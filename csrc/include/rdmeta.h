@@ -156,7 +156,8 @@ typedef struct rdmeta_topic rdmeta_topic_t;
 
 /**
  * A new, empty cache with one reference. Copies `conf`; NULL means defaults.
- * NULL back: no memory, or a conf that cannot be (negative TTL).
+ * NULL back: no memory, or a conf that cannot be: a TTL below 0, a max age or a
+ * hint TTL of 0, another size, one function of an allocator's two.
  * Threads: any.
  */
 RDMETA_API rdmeta_cache_t *rdmeta_cache_new(const rdmeta_conf_t *conf);
@@ -279,7 +280,8 @@ typedef struct rdmeta_leader_hint {
 
 /** Take a leader hint if it is strictly newer than what is known; otherwise
  *  nothing happens and out->changed is 0. The deadline does not move: a
- *  refresh is still due (out->advice says so). NO_MEMORY, ARGUMENT, FORKED.
+ *  refresh is still due (out->advice says so). `out` may be NULL. NO_MEMORY,
+ *  FORKED, ARGUMENT (neither name nor id; an empty host, a port that is none).
  *  Threads: any; may wait for another writer. */
 RDMETA_API rdmeta_err_t rdmeta_cache_apply_leader_hint(
         rdmeta_cache_t *cache, const rdmeta_leader_hint_t *hint,

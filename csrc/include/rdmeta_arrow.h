@@ -106,7 +106,8 @@ RDMETA_API rdmeta_err_t rdmeta_arrow_schema(int32_t table,
  * in the order of their names. `which`: RDMETA_WALK_... as of mono_us; of
  * topics that are not valid or stale only TOPICS tells. A reader with
  * RDMETA_ALLOW_STALE gives last known leaders. Holds an image of a cache, or
- * the reader's own. ARGUMENT, NO_MEMORY; of a file's image MALFORMED.
+ * the reader's own. ARGUMENT (another table), NO_MEMORY; of a file's image
+ * MALFORMED.
  * Threads: the reader's.
  */
 RDMETA_API rdmeta_err_t rdmeta_reader_arrow(struct rdmeta_reader *reader,

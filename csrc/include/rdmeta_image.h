@@ -128,8 +128,8 @@ enum {
  * in the moment between leaves it: .NAME.rdmeta-<16 hex>, NAME being that of
  * `path`, 200 bytes at most; as long as it has an owner it is locked (flock).
  * Flags: SYNC.
- * IO, NO_MEMORY, MALFORMED (the image is a file's, and not whole), ARGUMENT.
- * Threads: any.
+ * IO, NO_MEMORY, MALFORMED (the image is a file's, and not whole),
+ * ARGUMENT (another flag). Threads: any.
  */
 RDMETA_API rdmeta_err_t rdmeta_image_save(rdmeta_image_t *image,
                                           const char *path, int32_t flags);
@@ -141,7 +141,7 @@ RDMETA_API rdmeta_err_t rdmeta_image_save(rdmeta_image_t *image,
  * on success only.
  * MALFORMED: no image, truncated, or its head does not hold; UNSUPPORTED:
  * another version of the format, or the other byte order; IO, NO_MEMORY,
- * ARGUMENT. Threads: any.
+ * ARGUMENT (another flag). Threads: any.
  */
 RDMETA_API rdmeta_err_t rdmeta_image_open(const char *path, int32_t flags,
                                           rdmeta_time_t now,
