@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -38,3 +39,36 @@ def test_the_readmes_program_prints_what_the_readme_shows(
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout == said
+
+
+FIGURES = json.loads((README.parent / "bench/results.json").read_text(encoding="utf-8"))
+
+
+def test_every_figure_of_the_readme_is_one_of_the_last_run() -> None:
+    measured = [
+        row[key] for row in FIGURES if row["run"] == "bench" for key in ("value", "reference")
+    ]
+    text = README.read_text(encoding="utf-8")
+    table = text[text.index("| figure |") :].split("\n\n")[0].splitlines()[2:]
+    assert len(table) > 20
+    unknown = [
+        (line, told)
+        for line in table
+        for told in re.findall(r"\d+(?:\.\d+)?", " ".join(line.split("|")[2:]))
+        if told not in {f"{value:.{len(told.partition('.')[2])}f}" for value in measured}
+    ]
+    assert unknown == []
+
+
+def test_the_ratios_to_librdkafka_are_those_that_the_goals_were_judged_by() -> None:
+    text = " ".join(README.read_text(encoding="utf-8").split())
+    told = re.search(
+        r"librdkafka's lookup at .*? and was ([\d.]+), ([\d.]+) and ([\d.]+) times", text
+    )
+    judged = [
+        f"{row['ratio']:.1f}"
+        for row in FIGURES
+        if row.get("peer") == "librdkafka" and "leader lookup, random" in row["figure"]
+    ]
+    assert told
+    assert list(told.groups()) == judged
