@@ -28,6 +28,7 @@ from bench.peers.run import (
     State,
     about_file,
     arguments,
+    main,
     served,
     work,
     workload,
@@ -239,6 +240,13 @@ def test_a_part_of_a_run_does_not_take_the_place_of_a_whole_one(part: list[str])
     assert args.json.parent == args.html.parent == build.OUT / "peers"
     assert args.readme is None
     assert arguments([*part, "--json", "here"]).json == Path("here")
+
+
+def test_the_last_run_again_where_there_was_none_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--again", "--json", str(tmp_path / "results.json")]) == 2
+    assert str(tmp_path / "results.peers.json") in capsys.readouterr().out
 
 
 def test_a_peer_that_goes_takes_its_samples_with_it_and_ours_ends_the_run() -> None:

@@ -239,6 +239,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = arguments(argv)
     console = Console() if sys.stdout.isatty() else Console(width=150)
     if args.again:
+        if not about_file(args.json).exists():
+            console.print(f"no run so far: no {about_file(args.json)}", soft_wrap=True)
+            return 2
         publish(args, console)
         return 0
     scale = QUICK if args.quick else Scale(turns=max(1, args.turns or Scale.turns))
