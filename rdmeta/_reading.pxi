@@ -254,6 +254,8 @@ cdef class Reading(Readers):
         cdef uint32_t partitions
         if role not in ("leader", "replica"):
             raise ValueError(f'role must be "leader" or "replica", not {role!r}')
+        if wanted < 0:
+            return found  # no broker, but what stands for no leader
         cdef bint led = role == "leader"
         cdef bint stale = bool(allow_stale)
         walk = Walk(self, "", RDMETA_WALK_VALID | (RDMETA_WALK_STALE if allow_stale else 0))

@@ -160,11 +160,16 @@ def test_topics_are_picked_by_prefix_pattern_and_being_internal(cache: MetadataC
 
 
 def test_partitions_are_found_by_broker(cache: MetadataCache) -> None:
-    tell(cache, T("a", [P(0, 1, 0, (1, 2)), P(1, 2, 0, (2, 3))]), T("b", [P(5, 2, 0, (2, 1))]))
+    tell(
+        cache,
+        T("a", [P(0, 1, 0, (1, 2)), P(1, 2, 0, (2, 3)), P(2, -1, 0, (3,))]),
+        T("b", [P(5, 2, 0, (2, 1))]),
+    )
     a0, a1, b5 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 5)
     assert cache.partitions_on(1) == [a0]
     assert cache.partitions_on(2) == [a1, b5]
     assert cache.partitions_on(1, role="replica") == [a0, b5]
+    # -1 is no broker's id, but what says that the third has no leader.
     assert cache.partitions_on(9) == cache.partitions_on(-1) == []
     with pytest.raises(ValueError, match="role"):
         cache.partitions_on(1, role="follower")  # type: ignore[arg-type]
