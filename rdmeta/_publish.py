@@ -76,13 +76,14 @@ def leftovers(path: str) -> list[bytes]:
     return [os.path.join(directory, each) for each in os.listdir(directory) if aside(each)]
 
 
-def place_of(path: str) -> tuple[int, int] | None:
-    """Which file lies there, None for none."""
+def place_of(path: str) -> tuple[int, ...] | None:
+    """Which file lies there, as it was last written to, None for none."""
     try:
         found = os.stat(path, follow_symlinks=False)
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    # The number of one that is gone is soon another's.
+    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
 
 
 def remove_dead(path: bytes) -> None:
@@ -121,12 +122,12 @@ class Publisher:
 
     A daemon thread waits for changes and saves an image, `interval` seconds apart at least: what
     changes meanwhile goes into the next. An answer that changed nothing is published within a
-    second, as it makes everything younger. A file that was removed, or in whose place another lies,
-    is put back within a second, too. When it cannot be written, that is tried again; `error` says
-    so meanwhile. One publisher at a time may have a path, on the whole host: that is held by a lock
-    on the file `path`.lock. What an earlier one that was killed has left aside is removed. What
-    is not closed when the interpreter exits is then, unless it is killed. In the child of a fork
-    there is no thread, and close() does nothing.
+    second, as it makes everything younger. A file that was removed or written to, or in whose place
+    another lies, is put back within a second, too. When it cannot be written, that is tried again;
+    `error` says so meanwhile. One publisher at a time may have a path, on the whole host: that is
+    held by a lock on the file `path`.lock. What an earlier one that was killed has left aside is
+    removed. What is not closed when the interpreter exits is then, unless it is killed. In the
+    child of a fork there is no thread, and close() does nothing.
     """
 
     def __init__(self, cache: Cache, path: str | bytes | os.PathLike[Any], interval: float) -> None:
@@ -145,7 +146,7 @@ class Publisher:
         self._ended = threading.Event()
         self._closed = False
         self._saved = (-1, -1)
-        self._place: tuple[int, int] | None = None
+        self._place: tuple[int, ...] | None = None
         self._claim = Claim(self.path)
         try:
             with suppress(OSError):  # of a directory that can be written to, and not listed

@@ -448,13 +448,18 @@ def replace(path: Path) -> None:
     (path.parent / "other").replace(path)
 
 
-@pytest.mark.parametrize("spoil", [remove, replace])
+def overwrite(path: Path) -> None:
+    """Another file with the number of the one that was there."""
+    path.write_bytes(b"no image")
+
+
+@pytest.mark.parametrize("spoil", [remove, replace, overwrite])
 def test_a_file_that_is_gone_or_another_s_is_put_back(tmp_path: Path, spoil: Any) -> None:
     cache = MetadataCache()
     told(cache)
     path = tmp_path / "state"
     with cache.publish(path) as publisher:
-        reader = attach(path, look=0.001)
+        reader = attach(path, look=0.001, copy=True)
         spoil(path)
         until(lambda: path.exists() and path.read_bytes() != b"no image")
         assert attach(path).leader("orders", 0) == reader.leader("orders", 0) == 1
