@@ -29,12 +29,14 @@ typedef struct aside {
         int base_len;     /* ... as much as is used of it */
         int fd;
         int named;
+        int sync; /* SYNC: the directory; else -1 */
 } aside_t;
 
 static rdmeta_err_t aside_directory(aside_t *a, const char *path) {
         const char *slash = strrchr(path, '/');
 
         memset(a, 0, sizeof(*a));
+        a->fd = a->sync = -1;
         a->dir      = slash ? (size_t)(slash - path) + 1 : 0;
         a->base     = path + a->dir;
         a->base_len = (int)strnlen(a->base, NAME_MOST);
@@ -78,12 +80,9 @@ static rdmeta_err_t aside_open_named(aside_t *a, int flags) {
         return RDMETA_OK;
 }
 
-static rdmeta_err_t aside_open(aside_t *a, const char *path) {
-        const int flags  = O_WRONLY | O_CLOEXEC;
-        rdmeta_err_t err = aside_directory(a, path);
+static rdmeta_err_t aside_open(aside_t *a) {
+        const int flags = O_WRONLY | O_CLOEXEC;
 
-        if (err)
-                return err;
         strcpy(a->path + a->dir, ".");
         a->fd = access("/proc/self/fd", X_OK)
                         ? -1
@@ -111,17 +110,12 @@ static rdmeta_err_t aside_link(aside_t *a) {
         return failed ? RDMETA_ERR_IO : RDMETA_OK;
 }
 
-/* So that the file is found under its name after the power failed. */
-static rdmeta_err_t sync_directory(char *path, size_t dir) {
-        int fd, failed;
-
-        strcpy(path + dir, ".");
-        fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (fd < 0)
-                return RDMETA_ERR_IO;
-        failed = fsync(fd);
-        close(fd);
-        return failed ? RDMETA_ERR_IO : RDMETA_OK;
+/* So that the file is found under its name after the power failed. Opened
+ * while nothing has been done yet: who may write there need not read. */
+static rdmeta_err_t sync_open(aside_t *a) {
+        strcpy(a->path + a->dir, ".");
+        a->sync = open(a->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        return a->sync < 0 ? RDMETA_ERR_IO : RDMETA_OK;
 }
 
 /* Who may read the file that is there may read the next. */
@@ -134,16 +128,20 @@ static rdmeta_err_t aside_mode(const aside_t *a, const char *path) {
 }
 
 static rdmeta_err_t aside_write(aside_t *a, rdmeta_image_t *image,
-                                const char *path, int32_t flags) {
+                                const char *path) {
         rdmeta_err_t err = aside_mode(a, path);
 
         if (!err)
                 err = rdmeta_file_write(image, a->fd);
-        if (!err && flags & RDMETA_IMAGE_SYNC && fsync(a->fd))
+        if (!err && a->sync >= 0 && fsync(a->fd))
                 err = RDMETA_ERR_IO;
         if (!err)
                 err = aside_link(a);
         if (!err && rename(a->path, path))
+                err = RDMETA_ERR_IO;
+        if (!err)
+                a->named = 0; /* it is the path's */
+        if (!err && a->sync >= 0 && fsync(a->sync))
                 err = RDMETA_ERR_IO;
         return err;
 }
@@ -156,16 +154,20 @@ rdmeta_err_t rdmeta_image_save(rdmeta_image_t *image, const char *path,
 
         if (flags & ~RDMETA_IMAGE_SYNC)
                 return RDMETA_ERR_ARGUMENT;
-        err = aside_open(&a, path);
-        if (err)
-                return err;
-        err   = aside_write(&a, image, path, flags);
+        err = aside_directory(&a, path);
+        if (!err && flags & RDMETA_IMAGE_SYNC)
+                err = sync_open(&a);
+        if (!err)
+                err = aside_open(&a);
+        if (!err)
+                err = aside_write(&a, image, path);
         saved = errno;
         if (err && a.named)
                 unlink(a.path);
-        close(a.fd);
+        if (a.fd >= 0)
+                close(a.fd);
+        if (a.sync >= 0)
+                close(a.sync);
         errno = saved;
-        if (err || !(flags & RDMETA_IMAGE_SYNC))
-                return err;
-        return sync_directory(a.path, a.dir);
+        return err;
 }

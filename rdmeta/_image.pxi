@@ -131,7 +131,7 @@ cdef class Image(Reading):
 
         Who reads an older file of this name goes on with that one. The new one takes its mode; of a
         symbolic link it takes the place. `sync` returns when it is on the disk. OSError; on any error
-        what was there before still is.
+        what was there before still is, unless with `sync` the disk itself fails at the very end.
         """
         cdef bytes raw = path_bytes(path)
         cdef const char *name = raw

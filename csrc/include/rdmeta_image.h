@@ -111,7 +111,8 @@ RDMETA_API rdmeta_err_t rdmeta_image_diff(
  * --------------------------------------------------------------------- */
 
 enum {
-        /** save: file and directory are on the disk when it returns. */
+        /** save: file and directory are on the disk when it returns. IO of
+         *  the disk at the very end may leave the new file, unsure. */
         RDMETA_IMAGE_SYNC = 1 << 0,
         /** open, attach: read into memory instead of mapping. For files that
          *  others may write to or truncate: to do so is fatal (SIGBUS) to any

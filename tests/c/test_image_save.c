@@ -88,6 +88,59 @@ static void test_a_file_is_readable_as_the_umask_says(void) {
         cw_destroy(&w);
 }
 
+/* Where one may write, but not read: it cannot be synced. */
+static void saves_without_reading(rdmeta_image_t *image, const char *path,
+                                  const uint8_t *before, size_t n) {
+        uint8_t *after;
+        size_t m;
+
+        CHECK(geteuid() != 0 || !setuid(65534));
+        CHECK(rdmeta_image_save(image, path, RDMETA_IMAGE_SYNC) ==
+              RDMETA_ERR_IO);
+        CHECK(errno == EACCES);
+        after = iw_read(path, &m);
+        CHECK(n == m && !memcmp(before, after, n));
+        free(after);
+        CHECK(!rdmeta_image_save(image, path, 0));
+        after = iw_read(path, &m);
+        CHECK(n != m || memcmp(before, after, n) != 0);
+        free(after);
+}
+
+static void test_a_directory_that_cannot_be_synced_keeps_its_file(void) {
+        char dir[256], path[300];
+        rdmeta_image_t *image;
+        uint8_t *before;
+        int status;
+        size_t n;
+        pid_t pid;
+        cw_t w;
+
+        snprintf(dir, sizeof(dir), "%s", iw_path("unread"));
+        snprintf(path, sizeof(path), "%s/file", dir);
+        CHECK(!mkdir(dir, 0700));
+        cw_init(&w, NULL);
+        image = iw_image(&w);
+        CHECK(!rdmeta_image_save(image, path, 0));
+        before = iw_read(path, &n);
+        CHECK(!chmod(dir, 0333));
+        *strrchr(dir, '/') = 0;
+        CHECK(!chmod(dir, 0711));
+        pid = fork();
+        CHECK(pid >= 0);
+        if (!pid) {
+                saves_without_reading(image, path, before, n);
+                _exit(0);
+        }
+        CHECK(waitpid(pid, &status, 0) == pid && !status);
+        free(before);
+        CHECK(!unlink(path));
+        *strrchr(path, '/') = 0;
+        CHECK(!rmdir(path));
+        rdmeta_image_unref(image);
+        cw_destroy(&w);
+}
+
 static void test_any_allocation_of_open_and_save_may_fail(void) {
         const int32_t flags[] = {0, RDMETA_IMAGE_COPY};
         const char *path = iw_path("memory");
@@ -206,6 +259,7 @@ int main(void) {
         RUN(test_a_file_that_cannot_be_written_leaves_no_other);
         RUN(test_who_is_killed_while_he_saves_leaves_a_whole_file);
         RUN(test_a_file_is_readable_as_the_umask_says);
+        RUN(test_a_directory_that_cannot_be_synced_keeps_its_file);
         RUN(test_any_allocation_of_open_and_save_may_fail);
         RUN(test_a_file_that_is_replaced_is_read_as_it_was);
         RUN(test_a_forks_child_reads_saves_and_lets_go);
