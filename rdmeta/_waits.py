@@ -21,7 +21,6 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from numbers import Real
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rdmeta.errors import RequestTimedOutError, error_name, from_code
@@ -326,11 +325,12 @@ def deadline_of(timeout: float | None) -> float | None:
     """When a time-out is over, by time.monotonic(). TypeError, ValueError (negative, NaN)."""
     if timeout is None:
         return None
-    if not isinstance(timeout, Real):
+    if isinstance(timeout, (str, bytes)) or not hasattr(timeout, "__float__"):
         raise TypeError(f"timeout must be a number of seconds, not {type(timeout).__name__}")
-    if not timeout >= 0:
+    seconds = float(timeout)  # a sum with another one would be as coarse as that
+    if not seconds >= 0:
         raise ValueError(f"timeout must be seconds >= 0, not {timeout!r}")
-    return time.monotonic() + timeout
+    return time.monotonic() + seconds
 
 
 def remaining(deadline: float | None) -> float | None:

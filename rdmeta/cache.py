@@ -69,4 +69,4 @@ def attach(
             left = remaining(deadline)
             if left == 0:
                 raise
-        time.sleep(min(look, LOOK_S if left is None else min(left, LOOK_S)))
+        time.sleep(min(float(look), LOOK_S if left is None else min(left, LOOK_S)))

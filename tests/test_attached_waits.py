@@ -11,10 +11,13 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import feeder
+import numpy as np
 import pytest
 from clocks import Clock
 from frames import P, T
@@ -95,6 +98,17 @@ def test_a_wait_without_a_change_is_over_in_time(wait_change: Wait, attached: At
     assert wait_change(attached.version, 0) is None
     assert wait_change(attached.version, MOMENT) is None
     assert wait_change(attached.version, MOMENT, ["orders"]) is None
+
+
+@pytest.mark.parametrize("timeout", [np.float32(0.01), Fraction(1, 100), Decimal("0.01")])
+def test_a_time_out_may_be_a_number_of_any_kind(attached: Attached, timeout: Any) -> None:
+    version = attached.version
+    assert attached.wait_change(version, timeout) is None
+    assert asyncio.run(attached.wait_change_async(version, timeout)) is None
+    with pytest.raises(RequestTimedOutError):
+        attached.wait_for_topic("never", timeout=timeout)
+    with pytest.raises(FileNotFoundError):
+        attach(attached.path + "-none", look=timeout, timeout=timeout)
 
 
 def test_a_wait_for_topics_sleeps_through_changes_of_others(
