@@ -38,9 +38,10 @@ class Claim:
 
     def __init__(self, path: str) -> None:
         self.fd = -1
+        self.place = path + ".lock"
         _claims.add(self)  # first: another thread may fork
         try:
-            self.fd = os.open(path + ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            self.fd = os.open(self.place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
             fcntl.flock(self.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             self.close()
@@ -48,6 +49,13 @@ class Claim:
             if isinstance(error, BlockingIOError):
                 error.strerror = "somebody else publishes"
             raise
+
+    def stands(self) -> bool:
+        """Whether others meet it: that the file is still there."""
+        try:
+            return os.path.samestat(os.fstat(self.fd), os.stat(self.place))
+        except OSError:
+            return False
 
     def close(self) -> None:
         """Let go of it; a second time does nothing."""
@@ -125,9 +133,9 @@ class Publisher:
     second, as it makes everything younger. A file that was removed or written to, or in whose place
     another lies, is put back within a second, too. When it cannot be written, that is tried again;
     `error` says so meanwhile. One publisher at a time may have a path, on the whole host: that is
-    held by a lock on the file `path`.lock. What an earlier one that was killed has left aside is
-    removed. What is not closed when the interpreter exits is then, unless it is killed. In the
-    child of a fork there is no thread, and close() does nothing.
+    held by a lock on the file `path`.lock, which is made again if it is removed. What an earlier
+    one that was killed has left aside is removed. What is not closed when the interpreter exits is
+    then, unless it is killed. In the child of a fork there is no thread, and close() does nothing.
     """
 
     def __init__(self, cache: Cache, path: str | bytes | os.PathLike[Any], interval: float) -> None:
@@ -207,6 +215,8 @@ class Publisher:
         applied = cache.stats()["applies"]
         image = cache.image()
         if anew or (image.version, applied) != self._saved:
+            if not self._claim.stands():
+                self._claim = Claim(self.path)
             image.save(self.path)
             self._saved, self._place = (image.version, applied), place_of(self.path)
         self.error = None

@@ -257,8 +257,7 @@ def test_what_cannot_be_written_is_tried_again_and_raised_at_the_end(tmp_path: P
     home.mkdir()
     until(lambda: publisher.error is None)
     assert Image.open(home / "state").version == 2
-    (home / "state").unlink()
-    home.rmdir()
+    home.rename(tmp_path / "moved again")
     told(cache, 3, 3)
     for _ in range(2):
         with pytest.raises(FileNotFoundError):
@@ -298,6 +297,24 @@ def test_one_publisher_at_a_time_has_a_path_and_a_fork_does_not_keep_it(tmp_path
     with fed(path, 1, 0.01), pytest.raises(BlockingIOError):
         cache.publish(path)
     cache.publish(path).close()  # the feeder was killed
+
+
+def test_a_lock_that_is_removed_is_taken_again_unless_another_has_it(tmp_path: Path) -> None:
+    cache, other, path = MetadataCache(), MetadataCache(), tmp_path / "state"
+    told(cache)
+    with cache.publish(path) as publisher:
+        (tmp_path / "state.lock").unlink()
+        told(cache, 2, 2)
+        until(lambda: publisher.version == 2)
+        with pytest.raises(BlockingIOError):
+            other.publish(path)
+        (tmp_path / "state.lock").unlink()
+        with other.publish(path):
+            told(cache, 3, 3)
+            until(lambda: isinstance(publisher.error, BlockingIOError))
+            assert Image.open(path).session == other.session
+        until(lambda: publisher.error is None)
+        assert Image.open(path).session == cache.session
 
 
 def test_what_killed_publishers_left_aside_is_removed_and_nothing_else(tmp_path: Path) -> None:
@@ -439,21 +456,14 @@ def test_an_interval_of_any_real_number_is_waited_for(tmp_path: Path, interval: 
             until(lambda: publisher.version == version)  # noqa: B023
 
 
-def remove(path: Path) -> None:
-    path.unlink()
-
-
 def replace(path: Path) -> None:
     (path.parent / "other").write_bytes(b"no image")
     (path.parent / "other").replace(path)
 
 
-def overwrite(path: Path) -> None:
-    """Another file with the number of the one that was there."""
-    path.write_bytes(b"no image")
-
-
-@pytest.mark.parametrize("spoil", [remove, replace, overwrite])
+@pytest.mark.parametrize(
+    "spoil", [Path.unlink, replace, lambda path: path.write_bytes(b"no image")]
+)
 def test_a_file_that_is_gone_or_another_s_is_put_back(tmp_path: Path, spoil: Any) -> None:
     cache = MetadataCache()
     told(cache)
