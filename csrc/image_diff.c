@@ -11,7 +11,8 @@ typedef struct diff {
         size_t ids_size;
 } diff_t;
 
-/* The lists of one record, as long as the longest so far. */
+/* The lists of one record, as long as the longest so far; of empty ones there
+ * is a place as well, or they would be none. */
 static rdmeta_err_t diff_room(diff_t *d, const rdmeta_topic_t *a,
                               const rdmeta_topic_t *b) {
         const uint32_t x       = rdmeta_change_longest(a);
@@ -21,7 +22,7 @@ static rdmeta_err_t diff_room(diff_t *d, const rdmeta_topic_t *a,
         const size_t size      = 4 * (size_t)n * sizeof(int32_t);
         void *ids;
 
-        if (longest <= d->out.ids_each)
+        if (d->out.ids && longest <= d->out.ids_each)
                 return RDMETA_OK;
         ids = d->after->ops->alloc(d->after, size);
         if (!ids)

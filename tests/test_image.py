@@ -17,7 +17,7 @@ import frames
 import pytest
 from clocks import Clock
 from frames import B, P, T
-from told import told
+from told import tell, told
 
 from rdmeta import (
     ALL,
@@ -187,6 +187,16 @@ def test_a_difference_is_told_as_changes() -> None:
     assert set(leaders) == {(1, 2)}
     assert list(after.diff(after)) == []
     assert {c.kind for c in after.diff(before)} >= {"leader_changed", "topic_added"}
+
+
+def test_a_list_that_is_empty_differs_from_none_in_a_difference() -> None:
+    cache = MetadataCache()
+    tell(cache, T("orders", []))
+    before = cache.image()
+    tell(cache, T("orders", [P(0, 1, 0, ())]))
+    told_of = [(c.kind, c.new_isr, c.new_replicas) for c in before.diff(cache.image())]
+    assert told_of == [("partitions_added", (), ())]
+    assert told_of == [(c.kind, c.new_isr, c.new_replicas) for c in cache.changes(before.version)]
 
 
 def test_images_in_files_differ_as_those_of_the_cache_do(tmp_path: Path) -> None:
