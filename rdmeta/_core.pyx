@@ -1,7 +1,7 @@
 # cython: language_level=3, binding=False, embedsignature=True, embedsignature.format=clinic
 # cython: boundscheck=False, wraparound=False, cdivision=True
-# Threads under one GIL share readers, so free-threaded builds are to switch it on; and the types
-# are those of one interpreter.
+# Threads under one GIL share readers, so free-threaded builds are to switch it on, and who keeps it
+# off all the same is refused below; and the types are those of one interpreter.
 # cython: freethreading_compatible=False, subinterpreters_compatible=no
 """Converts between Python and the C core. No algorithms and no policy: those are in csrc/."""
 
@@ -42,6 +42,12 @@ from rdmeta._publish import Publisher
 from rdmeta.errors import from_code
 from rdmeta.model import (ALL, Advice, Applied, Broker, Change, Changes, Partition, Request, Topic,
                           TopicPartition, Version)
+
+# PYTHON_GIL=0 overrides what is declared, without a word: two threads would take one reader, and
+# its memory be freed twice.
+if hasattr(sys, "_is_gil_enabled") and not sys._is_gil_enabled():
+    raise ImportError("rdmeta needs the GIL: start Python without PYTHON_GIL=0 and -X gil=0",
+                      name="rdmeta._core")
 
 include "_convert.pxi"
 include "_columns.pxi"

@@ -17,9 +17,9 @@
  * headers knew when it was compiled: it goes on with every later rdmeta of the
  * same major version, and with an older one if that has as many functions.
  *
- * Threads: rdmeta_import() and the ..._from_object() need the GIL (or, without
- * one, an attached thread state). Nothing else here does: let go of it for
- * calls that may wait - writers, waits, walks, new readers.
+ * Threads: rdmeta_import() and the ..._from_object() need the GIL, which a
+ * build without one switches on for rdmeta. Nothing else here does: let go of
+ * it for calls that may wait - writers, waits, walks, new readers.
  */
 #ifndef RDMETA_API_H
 #define RDMETA_API_H
