@@ -151,7 +151,7 @@ class Publisher:
         self.error: Exception | None = None
         self._cache = weakref.ref(cache)
         self._pid = os.getpid()
-        self._ended = threading.Event()
+        self._ended, self._done = threading.Event(), threading.Event()
         self._closed = False
         self._saved = (-1, -1)
         self._place: tuple[int, ...] | None = None
@@ -196,6 +196,10 @@ class Publisher:
         if self._closed or os.getpid() != self._pid:
             return
         self._ended.set()
+        # Not join() alone: before Python 3.13 one that Ctrl-C ended says that the thread is over,
+        # so that two would save at once; and a signal just before it waits does not end it.
+        while not self._done.wait(_SLICE_S):
+            pass
         self._thread.join()
         cache = self._cache()
         if cache is not None:
@@ -237,6 +241,13 @@ class Publisher:
             return None
 
     def _run(self) -> None:
+        try:
+            self._keep_up()
+        finally:
+            self._done.set()
+
+    def _keep_up(self) -> None:
+        """Publish until close(), or while there is a cache."""
         looked = time.monotonic()
         while not self._ended.is_set():
             cache = self._cache()

@@ -300,6 +300,32 @@ def test_ctrl_c_ends_the_close_of_a_publisher_that_saves_for_long(
     until(lambda: left_behind(cache) == before)  # its thread ends by itself
 
 
+def test_a_close_that_ctrl_c_ended_waits_for_the_save_when_it_is_called_again(
+    cache: MetadataCache, tmp_path: Path
+) -> None:
+    publisher: Any = cache.publish(tmp_path / "state", interval=0.001)
+    saving, go_on, at_once = threading.Event(), threading.Event(), threading.Lock()
+    beside = []
+
+    def save(cache: MetadataCache, anew: bool = False) -> None:
+        beside.append(not at_once.acquire(blocking=False))
+        saving.set()
+        go_on.wait(LONG)
+        if not beside[-1]:
+            at_once.release()
+
+    publisher._save = save
+    tell(cache, T("orders", [P(0, 1, 10)]))
+    assert saving.wait(LONG)
+    interrupted_after(publisher.close)
+    again = threading.Thread(target=publisher.close)
+    again.start()
+    again.join(0.2)  # to do it too soon, if it does
+    go_on.set()
+    again.join(LONG)
+    assert beside == [False, False]  # the thread's, and the last one, which is close()'s own
+
+
 # ---- cancellation -------------------------------------------------------------------------------
 
 
