@@ -56,8 +56,9 @@ cdef void attach_capsule_end(object capsule) noexcept:
     Py_DECREF(<object> PyCapsule_GetContext(capsule))
 
 
-def _leaders(size_t reader, topics, partitions, out, int64_t mono_us, /):
+def _leaders(size_t reader, topics, partitions, out, mono_us, /):
     """rdmeta_leaders() of a rdmeta_reader_t at an address; what rdmeta.ffi.leaders() does."""
+    cdef int64_t now = integer(mono_us, "mono_us", INT64_MIN, INT64_MAX)
     cdef Names names = names_of(topics)
     cdef Numbers numbers = Numbers(partitions, names.n)
     cdef Py_buffer data
@@ -65,7 +66,7 @@ def _leaders(size_t reader, topics, partitions, out, int64_t mono_us, /):
         out = array("i", bytes(<Py_ssize_t> (4 * names.n)))
     get_int32(out, PyBUF_WRITABLE, names.n, &data)
     with nogil:
-        rdmeta_leaders(<rdmeta_reader_t *> reader, names.items, numbers.items, names.n, mono_us,
+        rdmeta_leaders(<rdmeta_reader_t *> reader, names.items, numbers.items, names.n, now,
                        <int32_t *> data.buf)
     PyBuffer_Release(&data)
     return out

@@ -346,6 +346,14 @@ def test_a_reader_that_is_null_is_refused() -> None:
         door.leaders(ffi.cast("rdmeta_reader_t *", 0), ["a"], [0])
 
 
+@pytest.mark.parametrize(("wrong", "error"), [(1 << 63, ValueError), (0.5, TypeError)])
+def test_a_time_that_is_none_is_refused_by_its_name(
+    cache: rdmeta.MetadataCache, wrong: Any, error: type[Exception]
+) -> None:
+    with pytest.raises(error, match="mono_us"):
+        door.leaders(door.reader(cache), ["orders"], [0], mono_us=wrong)
+
+
 @pytest.mark.parametrize(("wall_us", "year"), [((1 << 63) - 1, 9999), (-(1 << 63), 1)])
 def test_a_wall_time_that_no_datetime_has_is_the_nearest_one(
     cache: rdmeta.MetadataCache, tmp_path: Path, wall_us: int, year: int
