@@ -85,9 +85,12 @@ cdef class Attached(Reading):
         self.look_info(&info)
         return Version(info.version, self.session_of(&info))
 
-    cdef int64_t ttl_us(self) except -1:
+    cdef int64_t ttl_us(self, int64_t now) noexcept:
+        cdef rdmeta_time_t then = [now, 0]
+        cdef rdmeta_image_t *image = rdmeta_reader_image(self.lenient, then)
         cdef rdmeta_image_info_t info
-        self.look_info(&info)
+        rdmeta_image_info(image, &info)
+        rdmeta_image_unref(image)
         return info.max_age_us
 
     cdef int64_t answered_us(self) except? -1:

@@ -40,7 +40,7 @@ cdef class Reading(Readers):
     cdef object place
 
     cdef uint64_t version_now(self) except? 0
-    cdef int64_t ttl_us(self) except -1
+    cdef int64_t ttl_us(self, int64_t now) noexcept
     cdef int64_t answered_us(self) except? -1
     cdef object leader_of(self, rdmeta_reader_t *reader, topic, partition, default)
     cdef object topic_of(self, rdmeta_reader_t *reader, const rdmeta_topic_t *found, int64_t now,

@@ -418,7 +418,7 @@ cdef class Reading(Readers):
             self.give(False, reader)
 
     cdef int topic_info(self, topic, rdmeta_topic_info_t *info, int64_t now) except -1:
-        """What a topic, valid or stale, says of itself; name and pointers are not to be used."""
+        """What a topic, valid or stale, says but for pointers; its deadline is when it was said."""
         cdef rdmeta_str_t name
         cdef const rdmeta_topic_t *found
         cdef rdmeta_err_t err
@@ -427,13 +427,14 @@ cdef class Reading(Readers):
         err = rdmeta_topic_find(self.lenient, name.data, name.len, now, &found)
         if not err:
             rdmeta_topic_info(self.lenient, found, now, info)
+            info.deadline_us -= self.ttl_us(now)
         rdmeta_reader_leave(self.lenient)
         if err:
             self.missing(err, topic, None, ...)
         return 0
 
-    cdef int64_t ttl_us(self) except -1:
-        """A valid topic's TTL."""
+    cdef int64_t ttl_us(self, int64_t now) noexcept:
+        """A valid topic's TTL, as `lenient` reads it just now."""
         return self.max_age_us
 
     cdef int64_t answered_us(self) except? -1:
@@ -448,12 +449,11 @@ cdef class Reading(Readers):
         """
         cdef rdmeta_topic_info_t info
         cdef int64_t now = self.now()
-        cdef int64_t answered
         if topic is ...:
-            answered = self.answered_us()
-            return None if answered == INT64_MIN else max(now - answered, 0) / 1e6
-        self.topic_info(topic, &info, now)
-        return max(now - (info.deadline_us - self.ttl_us()), 0) / 1e6
+            info.deadline_us = self.answered_us()
+        else:
+            self.topic_info(topic, &info, now)
+        return None if info.deadline_us == INT64_MIN else max(now - info.deadline_us, 0) / 1e6
 
     def source(self, topic):
         """The id of the broker that last answered about a topic, None if that is not known.

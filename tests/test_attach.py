@@ -42,6 +42,22 @@ def test_what_is_attached_follows_the_file_and_the_clock(tmp_path: Path) -> None
         pickle.dumps(attached)
 
 
+def test_an_age_is_of_one_state(tmp_path: Path) -> None:
+    """Also when who publishes is restarted with another max age, before a lookup has looked."""
+    clock, path = Clock(), tmp_path / "image"
+    short, long = (MetadataCache(clock=clock, max_age=age) for age in (60, 900))
+    told(short)
+    short.image().save(path)
+    attached = Attached(path, 1000, clock=clock)
+    assert attached.age("orders") == 0
+    clock.advance(5)
+    told(long)
+    long.image().save(path)
+    assert attached.age("orders") == 5
+    assert attached.session == long.session  # a look
+    assert attached.age("orders") == 0
+
+
 def test_no_lookup_goes_back_behind_another(tmp_path: Path) -> None:
     """Each kind of lookup has a reader of its own: what one has seen, all see."""
     path, clock = tmp_path / "image", Clock()
