@@ -118,8 +118,13 @@ class Pipe:
         self.reader, self.writer = os.pipe()
         os.set_blocking(self.reader, False)
         os.set_blocking(self.writer, False)
-        self.watches = [cache._watch(self.writer)]
-        loop.add_reader(self.reader, self.read)
+        self.watches: list[Closable] = []
+        try:
+            self.watches.append(cache._watch(self.writer))
+            loop.add_reader(self.reader, self.read)
+        except BaseException:  # of a loop that watches no files, or no memory
+            self._give_back()
+            raise
 
     def read(self) -> None:
         os.read(self.reader, 65536)
@@ -136,10 +141,13 @@ class Pipe:
 
         But in the child of a fork, whose loop has the very epoll of its parent's, leave it that.
         """
-        for watch in self.watches:
-            watch.close()
         if os.getpid() == self.pid and not self.loop.is_closed():
             self.loop.remove_reader(self.reader)
+        self._give_back()
+
+    def _give_back(self) -> None:
+        for watch in self.watches:
+            watch.close()
         os.close(self.reader)
         os.close(self.writer)
 

@@ -208,6 +208,25 @@ def test_wait_for_of_asyncio_gives_up_a_wait(cache: MetadataCache) -> None:
     assert (cache.stats()["watches"], len(cache._loops)) == (0, 0)
 
 
+def test_a_loop_that_can_watch_no_files_says_so_and_nothing_is_left(cache: MetadataCache) -> None:
+    def blind(*_: object) -> None:
+        raise NotImplementedError("no files")
+
+    async def refused() -> None:
+        for _ in range(3):
+            with pytest.raises(NotImplementedError, match="no files"):
+                await cache.wait_change_async(cache.version, LONG)
+
+    loop = asyncio.new_event_loop()
+    loop.add_reader = blind  # type: ignore[method-assign, assignment]
+    try:
+        files = open_files()
+        loop.run_until_complete(refused())
+        assert (cache.stats()["watches"], len(cache._loops), open_files()) == (0, 0, files)
+    finally:
+        loop.close()
+
+
 def abandon(cache: MetadataCache) -> None:
     """A loop that is closed while a task of it waits."""
     loop = asyncio.new_event_loop()
