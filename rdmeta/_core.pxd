@@ -45,7 +45,8 @@ cdef class Reading(Readers):
     cdef object leader_of(self, rdmeta_reader_t *reader, topic, partition, default)
     cdef object topic_of(self, rdmeta_reader_t *reader, const rdmeta_topic_t *found, int64_t now,
                          bint stale)
-    cdef int topic_info(self, topic, rdmeta_topic_info_t *info, int64_t now) except -1
+    cdef int topic_info(self, topic, rdmeta_topic_info_t *info, int64_t now,
+                        int64_t *ttl_us) except -1
     cdef object missing(self, int32_t code, topic, partition, default)
 
 

@@ -250,15 +250,13 @@ cdef class Reading(Readers):
         cdef list found = []
         cdef int64_t turn = rdmeta_py_clock(CLOCK_MONOTONIC_COARSE)
         cdef size_t i
-        cdef uint32_t k
-        cdef uint32_t partitions
+        cdef uint32_t k, partitions
         if role not in ("leader", "replica"):
             raise ValueError(f'role must be "leader" or "replica", not {role!r}')
         if wanted < 0:
             return found  # no broker, but what stands for no leader
-        cdef bint led = role == "leader"
-        cdef bint stale = bool(allow_stale)
-        walk = Walk(self, "", RDMETA_WALK_VALID | (RDMETA_WALK_STALE if allow_stale else 0))
+        cdef bint led = role == "leader", stale = bool(allow_stale)
+        walk = Walk(self, "", RDMETA_WALK_VALID | (RDMETA_WALK_STALE if stale else 0))
         for i in range(walk.found.n):
             let_others_run(&turn)
             partitions = walk.at(i).partitions
@@ -417,8 +415,9 @@ cdef class Reading(Readers):
             rdmeta_reader_leave(reader)
             self.give(False, reader)
 
-    cdef int topic_info(self, topic, rdmeta_topic_info_t *info, int64_t now) except -1:
-        """What a topic, valid or stale, says but for pointers; its deadline is when it was said."""
+    cdef int topic_info(self, topic, rdmeta_topic_info_t *info, int64_t now,
+                        int64_t *ttl_us) except -1:
+        """What a topic, valid or stale, says but for pointers; and its TTL there, if not NULL."""
         cdef rdmeta_str_t name
         cdef const rdmeta_topic_t *found
         cdef rdmeta_err_t err
@@ -427,7 +426,8 @@ cdef class Reading(Readers):
         err = rdmeta_topic_find(self.lenient, name.data, name.len, now, &found)
         if not err:
             rdmeta_topic_info(self.lenient, found, now, info)
-            info.deadline_us -= self.ttl_us(now)
+            if ttl_us is not NULL:
+                ttl_us[0] = self.ttl_us(now)
         rdmeta_reader_leave(self.lenient)
         if err:
             self.missing(err, topic, None, ...)
@@ -448,12 +448,12 @@ cdef class Reading(Readers):
         Without a topic: since all topics were last answered at once, None for never.
         """
         cdef rdmeta_topic_info_t info
-        cdef int64_t now = self.now()
+        cdef int64_t said, ttl, now = self.now()
         if topic is ...:
-            info.deadline_us = self.answered_us()
-        else:
-            self.topic_info(topic, &info, now)
-        return None if info.deadline_us == INT64_MIN else max(now - info.deadline_us, 0) / 1e6
+            said = self.answered_us()
+            return None if said == INT64_MIN else max(now - said, 0) / 1e6
+        self.topic_info(topic, &info, now, &ttl)
+        return max(now - (info.deadline_us - ttl), 0) / 1e6
 
     def source(self, topic):
         """The id of the broker that last answered about a topic, None if that is not known.
@@ -461,7 +461,7 @@ cdef class Reading(Readers):
         A leader hint (KIP-951) is not an answer: its leader is told of in changes(), as of `hint`.
         """
         cdef rdmeta_topic_info_t info
-        self.topic_info(topic, &info, self.now())
+        self.topic_info(topic, &info, self.now(), NULL)
         return some(info.source_broker)
 
     def reason(self, topic):
