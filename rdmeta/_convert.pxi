@@ -108,11 +108,6 @@ cdef object view(object name, str what, rdmeta_str_t *out):
     return raw
 
 
-cdef bytes plain_bytes(object value):
-    """Bytes as they are; out of a subclass, which Cython takes for no bytes."""
-    return PyBytes_FromStringAndSize(PyBytes_AS_STRING(value), PyBytes_GET_SIZE(value))
-
-
 cdef object wall_datetime(int64_t wall_us):
     """A wall time as a datetime in UTC; the first or last there is for one beyond them.
 
@@ -151,12 +146,7 @@ cdef uint64_t unsigned(object value, str what) except? 0:
 
 cdef int64_t microseconds(object seconds, str what) except -1:
     """A length of time; a century at most. TypeError, ValueError if negative or NaN."""
-    cdef double s
-    if isinstance(seconds, (str, bytes)) or not hasattr(seconds, "__float__"):
-        raise TypeError(f"{what} must be a number of seconds, not {type(seconds).__name__}")
-    s = float(seconds)
-    if not s >= 0:
-        raise ValueError(f"{what} must be seconds >= 0, not {seconds!r}")
+    cdef double s = _waits.seconds_of(seconds, what)
     return <int64_t> min(s * 1e6 + 0.5, <double> FOREVER_US)
 
 
@@ -251,7 +241,7 @@ cdef bytes topic_id_bytes(object value):
         raise TypeError(f"a topic id must be str, uuid.UUID or bytes, not {type(value).__name__}")
     if len(raw) != 16:
         raise ValueError(f"a topic id has 16 bytes, not {len(raw)}")
-    return plain_bytes(raw)
+    return bytes(raw)  # of a subclass, too, which Cython takes for no bytes
 
 
 cdef uint8_t[16] ZERO_ID

@@ -2,7 +2,7 @@
 
 cdef bytes path_bytes(object path):
     """A path as the system wants it. TypeError, ValueError for one with a NUL in it."""
-    cdef bytes raw = plain_bytes(fsencode(path))
+    cdef bytes raw = bytes(fsencode(path))
     if b"\0" in raw:
         raise ValueError(f"a path cannot hold a NUL: {path!r}")
     return raw

@@ -329,16 +329,19 @@ def waiting(source: Source) -> Iterator[LoopWaiters]:
 # ---- changes ------------------------------------------------------------------------------------
 
 
-def deadline_of(timeout: float | None) -> float | None:
-    """When a time-out is over, by time.monotonic(). TypeError, ValueError (negative, NaN)."""
-    if timeout is None:
-        return None
-    if isinstance(timeout, (str, bytes)) or not hasattr(timeout, "__float__"):
-        raise TypeError(f"timeout must be a number of seconds, not {type(timeout).__name__}")
-    seconds = float(timeout)  # a sum with another one would be as coarse as that
+def seconds_of(value: Any, what: str) -> float:
+    """A length of time, whatever kind of number. TypeError, ValueError (negative, NaN)."""
+    if isinstance(value, (str, bytes)) or not hasattr(value, "__float__"):
+        raise TypeError(f"{what} must be a number of seconds, not {type(value).__name__}")
+    seconds = float(value)  # a sum with another kind would be as coarse as that
     if not seconds >= 0:
-        raise ValueError(f"timeout must be seconds >= 0, not {timeout!r}")
-    return time.monotonic() + seconds
+        raise ValueError(f"{what} must be seconds >= 0, not {value!r}")
+    return seconds
+
+
+def deadline_of(timeout: float | None) -> float | None:
+    """When a time-out is over, by time.monotonic(); errors as of seconds_of()."""
+    return None if timeout is None else time.monotonic() + seconds_of(timeout, "timeout")
 
 
 def remaining(deadline: float | None) -> float | None:
