@@ -94,6 +94,8 @@ static int root_init(rdmeta_cache_t *c) {
         return 1;
 }
 
+static void cache_destroy(rdmeta_ref_t *references);
+
 rdmeta_cache_t *rdmeta_cache_new(const rdmeta_conf_t *wanted) {
         rdmeta_conf_t conf;
         rdmeta_cache_t *c;
@@ -111,7 +113,7 @@ rdmeta_cache_t *rdmeta_cache_new(const rdmeta_conf_t *wanted) {
         c->conf = conf;
         c->seed = seed_make(conf.seed, c);
         session_make(c->session);
-        atomic_init(&c->references, 1);
+        rdmeta_ref_init(&c->references, cache_destroy);
         if (rdmeta_wait_init(&c->wait, &c->conf.allocator, topic_changed, c)) {
                 rdmeta_free(&conf.allocator, c, sizeof(*c));
                 return NULL;
@@ -140,7 +142,7 @@ rdmeta_cache_t *rdmeta_cache_new(const rdmeta_conf_t *wanted) {
 }
 
 rdmeta_cache_t *rdmeta_cache_ref(rdmeta_cache_t *c) {
-        atomic_fetch_add_explicit(&c->references, 1, memory_order_relaxed);
+        rdmeta_ref_take(&c->references);
         return c;
 }
 
@@ -182,13 +184,12 @@ static int is_torn(rdmeta_cache_t *c) {
 }
 
 /* What is torn cannot be taken apart, and goes with the process. */
-void rdmeta_cache_unref(rdmeta_cache_t *c) {
+static void cache_destroy(rdmeta_ref_t *references) {
+        rdmeta_cache_t *c = RDMETA_CONTAINER(references, rdmeta_cache_t,
+                                             references);
         rdmeta_allocator_t allocator;
 
-        if (!c ||
-            atomic_fetch_sub_explicit(&c->references, 1,
-                                      memory_order_acq_rel) != 1 ||
-            is_torn(c))
+        if (is_torn(c))
                 return;
         allocator = c->conf.allocator;
         rdmeta_ring_destroy(&c->ring);
@@ -207,6 +208,11 @@ void rdmeta_cache_unref(rdmeta_cache_t *c) {
         rdmeta_blocks_destroy(&c->blocks);
         rdmeta_wait_destroy(&c->wait);
         rdmeta_free(&allocator, c, sizeof(*c));
+}
+
+void rdmeta_cache_unref(rdmeta_cache_t *c) {
+        if (c)
+                rdmeta_ref_drop(&c->references);
 }
 
 /* ---- passed on ----------------------------------------------------------- */

@@ -42,6 +42,7 @@
 #include "order.h"
 #include "reasons.h"
 #include "reclaim.h"
+#include "ref.h"
 #include "ring.h"
 #include "stage.h"
 #include "view.h"
@@ -90,7 +91,7 @@ struct rdmeta_cache {
         uint64_t compact_left; /* version of the oldest left to the ring */
         uint64_t erased; /* version of the last removal of an entry */
         size_t entries;
-        _Atomic int32_t references;
+        rdmeta_ref_t references;
         rdmeta_stats_t stats; /* counters */
 };
 

@@ -86,7 +86,8 @@ static rdmeta_handle_t *handle_new(rdmeta_cache_t *c, const char *topic,
         memcpy(h->name, topic, len);
         h->len   = (uint32_t)len;
         h->root  = &c->root;
-        h->cache = rdmeta_cache_ref(c);
+        h->cache = c;
+        rdmeta_ref_take(&c->references);
         atomic_init(&h->references, 0);
         atomic_init(&h->topic, rdmeta_table_find(rdmeta_names(c), topic, len));
         if (whole)
@@ -150,7 +151,7 @@ void rdmeta_handle_release(rdmeta_handle_t *h) {
         last = handle_end(c, h, rdmeta_wait_turn(&c->wait));
         rdmeta_wait_turn_end(&c->wait);
         if (last)
-                rdmeta_cache_unref(c);
+                rdmeta_ref_drop(&c->references);
 }
 
 rdmeta_str_t rdmeta_handle_topic(const rdmeta_handle_t *h) {

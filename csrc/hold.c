@@ -236,7 +236,7 @@ rdmeta_image_t *rdmeta_cache_image(rdmeta_cache_t *c, rdmeta_time_t now) {
                 h = NULL;
         if (h) {
                 c->holds.bytes += held_bytes(h);
-                rdmeta_cache_ref(c);
+                rdmeta_ref_take(&c->references);
         }
         rdmeta_wait_turn_end(&c->wait);
         return h ? &h->image : NULL;
@@ -256,7 +256,7 @@ void rdmeta_held_destroy(rdmeta_image_t *image) {
                 rdmeta_reclaim_collect(&c->reclaim);
         }
         rdmeta_wait_turn_end(&c->wait);
-        rdmeta_cache_unref(c);
+        rdmeta_ref_drop(&c->references);
 }
 
 void rdmeta_held_info(const rdmeta_image_t *image, rdmeta_image_info_t *out) {
