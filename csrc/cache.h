@@ -88,6 +88,7 @@ struct rdmeta_cache {
         uint64_t list_key[RDMETA_HASH_KEYS];
         rdmeta_digest_key_t digest_key;
         uint32_t compact_at; /* place in the order array: see compact.c */
+        uint32_t compact_generation; /* of the order array, for that place */
         uint64_t compact_left; /* version of the oldest left to the ring */
         uint64_t erased; /* version of the last removal of an entry */
         size_t entries;
@@ -213,8 +214,6 @@ void rdmeta_tree_remove(rdmeta_cache_t *c, rdmeta_entry_t *e);
 /* At the end of a write, with rdmeta_collect() after it: look at so many
  * topics, and move so many, that others' memory goes. Cannot fail. */
 void rdmeta_compact(rdmeta_cache_t *c, size_t looks, size_t moves);
-/* Places in the order array are others'. */
-void rdmeta_compact_again(rdmeta_cache_t *c);
 
 /* ---- whole-cache checks for tests (check.c) --------------------------- */
 

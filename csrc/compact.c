@@ -18,7 +18,9 @@
  * What the ring has let go since the cursor left it to the ring is nobody's to
  * move: then the cursor goes once more, and leaves nothing to the ring.
  *
- * Where there is no memory it ends for now, and goes on later.
+ * Where there is no memory it ends for now, and goes on later. Where entries
+ * were given other slots of the order array meanwhile, which its generation
+ * tells, the cursor begins anew.
  */
 #include "cache.h"
 
@@ -170,17 +172,17 @@ static int order_move(rdmeta_cache_t *c, size_t looks, size_t moves) {
 static int compact_wanted(rdmeta_cache_t *c) {
         const size_t part = rdmeta_tailq_first(&c->reclaim.holders) ? 4 : 8;
 
+        if (c->compact_generation != c->order.generation) {
+                c->compact_generation = c->order.generation;
+                if (c->compact_at != AT_REST)
+                        cursor_begin(c);
+        }
         if (rdmeta_blocks_leaving(&c->blocks) && c->compact_at != AT_REST)
                 return 1;
         if (!rdmeta_blocks_plan(&c->blocks, part))
                 return 0;
         cursor_begin(c);
         return 1;
-}
-
-void rdmeta_compact_again(rdmeta_cache_t *c) {
-        if (c->compact_at != AT_REST)
-                cursor_begin(c);
 }
 
 void rdmeta_compact(rdmeta_cache_t *c, size_t looks, size_t moves) {

@@ -333,7 +333,7 @@ static void order_compact(rdmeta_cache_t *c) {
         }
         o->count = n;
         o->holes = 0;
-        rdmeta_compact_again(c);
+        o->generation++;
 }
 
 void rdmeta_order_begin(rdmeta_cache_t *c) {

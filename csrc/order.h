@@ -42,6 +42,7 @@ typedef struct rdmeta_order {
         uint32_t count, capacity, holes;
         uint32_t hole; /* the first, if there are any */
         uint32_t answer; /* number of the answer that is being read */
+        uint32_t generation; /* how often entries were given other slots */
         int16_t api_version; /* of the digests; -1: none yet */
 } rdmeta_order_t;
 
