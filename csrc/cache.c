@@ -251,27 +251,6 @@ void rdmeta_watch_destroy(rdmeta_watch_t *watch) {
 
 /* ---- stats --------------------------------------------------------------- */
 
-void rdmeta_stats_recount(const rdmeta_cache_t *c, rdmeta_stats_t *out) {
-        const rdmeta_table_t *names = rdmeta_names(c);
-        uint32_t k;
-
-        out->topics = out->partitions = out->negatives = 0;
-        for (k = 0; k <= names->mask; k++) {
-                const rdmeta_topic_t *t = rdmeta_slot_topic(
-                        atomic_load_explicit(&names->slots[k],
-                                             memory_order_acquire));
-                if (!t || t == &rdmeta_grave.topic ||
-                    t->state == RDMETA_TOPIC_WAIT)
-                        continue;
-                if (t->state == RDMETA_TOPIC_VALID) {
-                        out->topics++;
-                        out->partitions += rdmeta_topic_count(t);
-                } else {
-                        out->negatives++;
-                }
-        }
-}
-
 static uint64_t stats_bytes(const rdmeta_cache_t *c) {
         return sizeof(*c) + c->entry_slab.bytes +
                rdmeta_blocks_bytes(&c->blocks) +

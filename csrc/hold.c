@@ -193,7 +193,7 @@ static void held_about(rdmeta_held_t *h, rdmeta_time_t now, int whole) {
 
 /* Whom nobody has to tell of changes yet. NULL: no memory. */
 static rdmeta_held_t *held_new(rdmeta_cache_t *c, rdmeta_time_t now,
-                               int whole) {
+                               const rdmeta_image_ops_t *ops, int whole) {
         rdmeta_pin_t *(*pin)(rdmeta_pages_t *, rdmeta_table_t *) =
                 whole ? rdmeta_pin_new : rdmeta_pin_alone;
         const rdmeta_allocator_t *allocator = &c->conf.allocator;
@@ -203,7 +203,7 @@ static rdmeta_held_t *held_new(rdmeta_cache_t *c, rdmeta_time_t now,
         if (!h)
                 return NULL;
         memset(h, 0, sizeof(*h));
-        rdmeta_image_init(&h->image, &rdmeta_held_ops);
+        rdmeta_image_init(&h->image, ops);
         h->cache         = c;
         h->names         = pin(&c->holds.names, rdmeta_names(c));
         h->ids           = pin(&c->holds.ids, rdmeta_ids(c));
@@ -228,9 +228,10 @@ static int held_list(rdmeta_cache_t *c, rdmeta_held_t *h) {
         return 0;
 }
 
-rdmeta_image_t *rdmeta_cache_image(rdmeta_cache_t *c, rdmeta_time_t now) {
+rdmeta_image_t *rdmeta_held_take(rdmeta_cache_t *c, rdmeta_time_t now,
+                                 const rdmeta_image_ops_t *ops) {
         const int whole  = rdmeta_wait_turn(&c->wait);
-        rdmeta_held_t *h = held_new(c, now, whole);
+        rdmeta_held_t *h = held_new(c, now, ops, whole);
 
         if (h && whole && !held_list(c, h))
                 h = NULL;

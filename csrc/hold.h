@@ -87,11 +87,13 @@ int rdmeta_holds_table(struct rdmeta_cache *c, rdmeta_table_t *t);
 size_t rdmeta_holds_bytes(const struct rdmeta_cache *c);
 size_t rdmeta_holds_bytes_all(const struct rdmeta_cache *c);
 
-/* ---- reading (hold_read.c) ---------------------------------------------- */
+/* ---- life ---------------------------------------------------------------- */
 
-extern const rdmeta_image_ops_t rdmeta_held_ops;
-
-/* Those of its functions that are about its life; they take the lock. */
+/* Takes an image of the cache that is read through `ops`: what
+ * rdmeta_cache_image() does (hold_read.c). NULL: no memory. */
+rdmeta_image_t *rdmeta_held_take(struct rdmeta_cache *c, rdmeta_time_t now,
+                                 const rdmeta_image_ops_t *ops);
+/* Those of `ops` that are about its life; they take the lock. */
 void rdmeta_held_destroy(rdmeta_image_t *image);
 void rdmeta_held_info(const rdmeta_image_t *image, rdmeta_image_info_t *out);
 

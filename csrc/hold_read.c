@@ -256,7 +256,7 @@ static rdmeta_err_t held_at(const rdmeta_image_t *image, size_t i,
         return RDMETA_OK;
 }
 
-const rdmeta_image_ops_t rdmeta_held_ops = {
+static const rdmeta_image_ops_t held_ops = {
         .leader  = held_leader,
         .ahead   = held_ahead,
         .find    = held_find,
@@ -270,3 +270,7 @@ const rdmeta_image_ops_t rdmeta_held_ops = {
         .free    = held_give,
         .verify  = NULL,
         .destroy = rdmeta_held_destroy};
+
+rdmeta_image_t *rdmeta_cache_image(rdmeta_cache_t *c, rdmeta_time_t now) {
+        return rdmeta_held_take(c, now, &held_ops);
+}
