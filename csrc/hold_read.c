@@ -268,7 +268,6 @@ static const rdmeta_image_ops_t held_ops = {
         .info    = rdmeta_held_info,
         .alloc   = held_alloc,
         .free    = held_give,
-        .verify  = NULL,
         .destroy = rdmeta_held_destroy};
 
 rdmeta_image_t *rdmeta_cache_image(rdmeta_cache_t *c, rdmeta_time_t now) {

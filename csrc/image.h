@@ -61,10 +61,6 @@ typedef struct rdmeta_image_ops {
          * wants one. */
         void *(*alloc)(rdmeta_image_t *image, size_t size);
         void (*free)(rdmeta_image_t *image, void *p, size_t size);
-        /* Everything it says about itself holds: 0, or MALFORMED and what does
-         * not. NULL: it is no file's. */
-        rdmeta_err_t (*verify)(rdmeta_image_t *image,
-                               rdmeta_image_fault_t *out);
         /* The last reference is gone. */
         void (*destroy)(rdmeta_image_t *image);
 } rdmeta_image_ops_t;

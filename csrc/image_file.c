@@ -282,12 +282,20 @@ static void file_free(rdmeta_image_t *image, void *p, size_t size) {
         rdmeta_free(&file_mutable(image)->allocator, p, size);
 }
 
+/* Frees what file_fill() made for `checked`, if it did. */
+static void bitmap_destroy(rdmeta_file_t *f) {
+        if (f->checked && f->bitmap > RDMETA_FILE_BITMAP)
+                munmap((void *)f->checked, f->bitmap);
+        else
+                rdmeta_free(&f->allocator, (void *)f->checked, f->bitmap);
+}
+
 static void file_destroy(rdmeta_image_t *image) {
         rdmeta_file_t *f                  = file_mutable(image);
         const rdmeta_allocator_t allocator = f->allocator;
 
         rdmeta_brokers_destroy(&allocator, image->brokers);
-        rdmeta_file_bitmap_destroy(f);
+        bitmap_destroy(f);
         if (f->copy)
                 rdmeta_free(&allocator, f->copy, f->size + RDMETA_LINE);
         else if (f->base)
@@ -308,5 +316,4 @@ const rdmeta_image_ops_t rdmeta_file_ops = {.leader  = file_leader,
                                             .info    = file_info,
                                             .alloc   = file_alloc,
                                             .free    = file_free,
-                                            .verify  = rdmeta_file_verify,
                                             .destroy = file_destroy};

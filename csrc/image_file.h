@@ -167,8 +167,6 @@ typedef struct rdmeta_file {
 rdmeta_err_t rdmeta_file_open(const rdmeta_allocator_t *allocator,
                               const char *path, int32_t flags,
                               rdmeta_time_t now, rdmeta_image_t **out);
-/* What file_fill() made for `checked`, if it did. */
-void rdmeta_file_bitmap_destroy(rdmeta_file_t *f);
 /* It was taken then, in the clock of who reads; before anybody does. */
 void rdmeta_file_taken(rdmeta_file_t *f, int64_t taken_us);
 rdmeta_file_identity_t rdmeta_file_identity_of(const struct stat *st);
@@ -215,9 +213,6 @@ uint64_t rdmeta_file_head_checksum(const rdmeta_file_head_t *head);
  * head (image_verify.c). */
 rdmeta_err_t rdmeta_file_fault(rdmeta_image_fault_t *out, int section,
                                uint64_t offset, const char *what);
-/* ops->verify (image_verify.c). */
-rdmeta_err_t rdmeta_file_verify(rdmeta_image_t *image,
-                                rdmeta_image_fault_t *out);
 /* The leader of a topic whose name rdmeta_hash_is_short(), and has that hash;
  * not of a stale one. */
 int32_t rdmeta_file_leader(const rdmeta_image_t *image, const char *name,

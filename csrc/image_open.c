@@ -274,13 +274,6 @@ static _Atomic uint64_t *bitmap_new(const rdmeta_file_t *f) {
         return (_Atomic uint64_t *)p;
 }
 
-void rdmeta_file_bitmap_destroy(rdmeta_file_t *f) {
-        if (f->checked && f->bitmap > RDMETA_FILE_BITMAP)
-                munmap((void *)f->checked, f->bitmap);
-        else
-                rdmeta_free(&f->allocator, (void *)f->checked, f->bitmap);
-}
-
 /* Brokers and reasons, which are few. As head_check(); NO_MEMORY. */
 static rdmeta_err_t file_few(rdmeta_file_t *f, rdmeta_image_fault_t *fault) {
         const rdmeta_file_section_t *s = f->head.sections;

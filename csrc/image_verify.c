@@ -167,7 +167,7 @@ static rdmeta_err_t tables_check(const rdmeta_file_t *f,
         return RDMETA_OK;
 }
 
-rdmeta_err_t rdmeta_file_verify(rdmeta_image_t *image,
+static rdmeta_err_t file_verify(rdmeta_image_t *image,
                                 rdmeta_image_fault_t *out) {
         rdmeta_file_t *f = (rdmeta_file_t *)(void *)image;
         rdmeta_err_t err = blocks_check(f, out);
@@ -181,7 +181,8 @@ rdmeta_err_t rdmeta_file_verify(rdmeta_image_t *image,
 
 rdmeta_err_t rdmeta_image_fault(rdmeta_image_t *image,
                                 rdmeta_image_fault_t *out) {
-        return image->ops->verify ? image->ops->verify(image, out) : RDMETA_OK;
+        return image->ops == &rdmeta_file_ops ? file_verify(image, out)
+                                              : RDMETA_OK;
 }
 
 rdmeta_err_t rdmeta_image_verify(rdmeta_image_t *image) {
