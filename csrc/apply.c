@@ -2,6 +2,11 @@
 #include "apply.h"
 
 #include "ahead.h"
+#include "apply_topic.h"
+#include "commit.h"
+#include "compact.h"
+#include "entry.h"
+#include "hint.h"
 
 /* ---- one topic of the answer -------------------------------------------- */
 

@@ -13,7 +13,6 @@
 #ifndef RDMETA_APPLY_H
 #define RDMETA_APPLY_H
 
-#include "cache.h"
 #include "write.h"
 
 enum {
@@ -68,23 +67,5 @@ typedef struct rdmeta_apply {
         size_t doubts;
         rdmeta_write_t write; /* from prepare on */
 } rdmeta_apply_t;
-
-/* A pend for `e`, zeroed but for the entry; NULL: no memory. */
-rdmeta_pend_t *rdmeta_apply_pend(rdmeta_apply_t *a, rdmeta_entry_t *e);
-/* A topic that was read and merged: one that nobody knew, or `e`. `start` is
- * where its bytes begin. NO_MEMORY; MALFORMED: named twice. */
-rdmeta_err_t rdmeta_apply_new(rdmeta_apply_t *a, const uint8_t *start);
-rdmeta_err_t rdmeta_apply_known(rdmeta_apply_t *a, rdmeta_entry_t *e,
-                                const uint8_t *start);
-/* After everything was read: absent topics, and all the room that commit will
- * need. NO_MEMORY. */
-rdmeta_err_t rdmeta_apply_prepare(rdmeta_apply_t *a);
-void rdmeta_apply_commit(rdmeta_apply_t *a);
-/* Free what was staged. */
-void rdmeta_apply_abort(rdmeta_apply_t *a);
-/* The hints that a request's end ends: those of the names it asked for, every
- * one if it was for all topics, or failed and nobody knows what it was for. */
-void rdmeta_hints_end(rdmeta_cache_t *c, const rdmeta_request_t *asked,
-                      int failed, int64_t mono_us);
 
 #endif /* RDMETA_APPLY_H */

@@ -1,7 +1,8 @@
 /* What an answer says of one topic, staged: its block, its slot, its pend. */
-#include "apply.h"
+#include "apply_topic.h"
 
 #include "alloc.h"
+#include "entry.h"
 
 rdmeta_pend_t *rdmeta_apply_pend(rdmeta_apply_t *a, rdmeta_entry_t *e) {
         rdmeta_cache_t *c = a->c;

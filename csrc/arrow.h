@@ -34,7 +34,7 @@
 #ifndef RDMETA_ARROW_INTERNAL_H
 #define RDMETA_ARROW_INTERNAL_H
 
-#include "cache.h"
+#include "reader_state.h"
 #include "vendor/nanoarrow/nanoarrow.h"
 
 /* ---- columns (arrow_schema.c) ------------------------------------------- */

@@ -268,16 +268,12 @@ rdmeta_image_t *rdmeta_attach_image(rdmeta_attach_t *a, rdmeta_time_t now) {
         return image;
 }
 
-rdmeta_reader_t *rdmeta_attach_reader(rdmeta_attach_t *a, int32_t flags) {
-        const int locked   = attach_lock(a);
-        rdmeta_reader_t *r = rdmeta_image_reader(a->image, flags);
+rdmeta_image_t *rdmeta_attach_hold(rdmeta_attach_t *a) {
+        const int locked      = attach_lock(a);
+        rdmeta_image_t *image = rdmeta_image_ref(a->image);
 
         if (locked)
                 attach_unlock(a);
-        if (!r)
-                return NULL;
         atomic_fetch_add_explicit(&a->references, 1, memory_order_relaxed);
-        r->attach  = a;
-        r->look_at = r->due_us = INT64_MIN;
-        return r;
+        return image;
 }

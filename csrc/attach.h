@@ -25,7 +25,7 @@
 #ifndef RDMETA_ATTACH_H
 #define RDMETA_ATTACH_H
 
-#include "cache.h"
+#include "reader_state.h"
 
 /* The begin of one, which readers read without the lock. */
 typedef struct rdmeta_attach_head {
@@ -43,6 +43,9 @@ rdmeta_err_t rdmeta_attach_make(const rdmeta_allocator_t *allocator,
                                 const char *path, int32_t flags,
                                 int64_t look_us, rdmeta_time_t now,
                                 rdmeta_attach_t **out);
+/* Returns the last good image, without a look, for rdmeta_image_unref(); takes
+ * a reference to `a`, for rdmeta_attach_destroy(). */
+rdmeta_image_t *rdmeta_attach_hold(rdmeta_attach_t *a);
 /* It is `mono_us`, and the reader has handed out nothing. */
 void rdmeta_attach_look(rdmeta_reader_t *r, int64_t mono_us);
 

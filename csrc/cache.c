@@ -1,6 +1,11 @@
 /* Life of a cache, and the calls that only pass on. See cache.h. */
 #include "cache.h"
 
+#include "entry.h"
+#include "handles.h"
+#include "hold.h"
+#include "tree.h"
+
 #include <stdlib.h>
 #include <sys/random.h>
 #include <time.h>

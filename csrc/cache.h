@@ -36,8 +36,8 @@
 
 #include "avl.h"
 #include "expiry.h"
-#include "handle.h"
-#include "hold.h"
+#include "image.h"
+#include "index_pin.h"
 #include "merge.h"
 #include "order.h"
 #include "reasons.h"
@@ -64,6 +64,19 @@ typedef struct rdmeta_doubts {
         uint32_t count, capacity;
         uint32_t free; /* a list through first_broker; 0: none */
 } rdmeta_doubts_t;
+
+/* The handles of a cache (handles.h). */
+typedef struct rdmeta_handles {
+        rdmeta_avl_t tree;
+        size_t bytes;
+} rdmeta_handles_t;
+
+/* What images of a cache have, besides their own (hold.h). */
+typedef struct rdmeta_holds {
+        rdmeta_pages_t names, ids;
+        _Atomic size_t bytes; /* of images: with pins, brokers, orders */
+        size_t tables; /* bytes of those that only pins have */
+} rdmeta_holds_t;
 
 struct rdmeta_cache {
         rdmeta_root_t root;
@@ -96,25 +109,6 @@ struct rdmeta_cache {
         rdmeta_stats_t stats; /* counters */
 };
 
-/* Of a cache, or of an image: then it is never plain, and has neither root nor
- * cache. The image may be of a file that is followed (attach.h). */
-struct rdmeta_reader {
-        rdmeta_reading_t reading;
-        const rdmeta_root_t *root;
-        rdmeta_cache_t *cache;
-        rdmeta_image_t *image;
-        void *memory; /* what to free: this is aligned within it */
-        int32_t stale_ok;
-        int32_t handed; /* followed: something was, since enter */
-        uint64_t chance; /* where a stream of random numbers is; 0: nowhere */
-        rdmeta_attach_t *attach; /* NULL: it follows nothing */
-        int64_t look_at; /* not before, by the times it is told */
-        int64_t due_us;  /* when it could not look; INT64_MIN: it could */
-        uint64_t changes; /* of attach, when it looked */
-};
-
-/* ---- entries (entry.c). The lock is held. ----------------------------- */
-
 /* A block's place in the order array, and its entry. */
 RDMETA_INLINE uint32_t rdmeta_topic_order(const rdmeta_topic_t *t) {
         return (uint32_t)rdmeta_cold(t)->link;
@@ -124,61 +118,6 @@ RDMETA_INLINE rdmeta_entry_t *rdmeta_entry_of(const rdmeta_cache_t *c,
                                               const rdmeta_topic_t *t) {
         return c->order.slots[rdmeta_topic_order(t)].entry;
 }
-
-rdmeta_entry_t *rdmeta_entry_find(rdmeta_cache_t *c, const char *name,
-                                  size_t len);
-/* In no table, tree or list yet, but in slot `order`; takes `topic`. NULL: no
- * memory. */
-rdmeta_entry_t *rdmeta_entry_new(rdmeta_cache_t *c, rdmeta_topic_t *topic,
-                                 uint32_t order);
-/* Undo of new: frees both. */
-void rdmeta_entry_drop(rdmeta_cache_t *c, rdmeta_entry_t *e);
-/* Make room in the name table for n more; NO_MEMORY. */
-rdmeta_err_t rdmeta_entry_reserve(rdmeta_cache_t *c, size_t n);
-/* Let readers find it, and the tree. Room was reserved; `named`: the name
- * table has it already. */
-void rdmeta_entry_publish(rdmeta_cache_t *c, rdmeta_entry_t *e, int named);
-/* Take it away from all; the block is the caller's to retire. */
-void rdmeta_entry_erase(rdmeta_cache_t *c, rdmeta_entry_t *e);
-/* Another block for the same name, as seen by readers. Cannot fail: room for
- * its id was reserved. The old block is the caller's to retire. */
-void rdmeta_entry_swap(rdmeta_cache_t *c, rdmeta_entry_t *e,
-                       rdmeta_topic_t *topic);
-/* Put it into list `list` (or NONE) with that deadline. */
-void rdmeta_entry_list(rdmeta_cache_t *c, rdmeta_entry_t *e, int list,
-                       int64_t due_us);
-/* Store the deadline that readers see; marks the order slot. */
-void rdmeta_entry_deadline(rdmeta_cache_t *c, rdmeta_entry_t *e,
-                           int64_t deadline);
-/* Who said last what its block says, and why he was asked. */
-void rdmeta_entry_said(rdmeta_cache_t *c, rdmeta_entry_t *e,
-                       rdmeta_said_t said);
-/* Where its state and deadline say it belongs, once no hint holds it. */
-void rdmeta_entry_settle(rdmeta_cache_t *c, rdmeta_entry_t *e,
-                         int64_t mono_us);
-/* The hint on it ends; frees what was only waiting. */
-void rdmeta_entry_unhint(rdmeta_cache_t *c, rdmeta_entry_t *e,
-                         int64_t mono_us);
-/* It has just been unlinked, and nobody else has it. */
-void rdmeta_retire(rdmeta_cache_t *c, rdmeta_topic_t *t);
-/* At the end of a write: what it leaves is freed, if it can be. */
-void rdmeta_collect(rdmeta_cache_t *c);
-void rdmeta_doubt_set(rdmeta_cache_t *c, rdmeta_entry_t *e,
-                      const rdmeta_doubt_t *doubt);
-rdmeta_err_t rdmeta_doubts_reserve(rdmeta_cache_t *c, size_t n);
-/* Another answer begins: its number, and slots without many holes. */
-void rdmeta_order_begin(rdmeta_cache_t *c);
-
-/* ---- tables (entry.c) ------------------------------------------------- */
-
-/* All entries of `from`, and room for n more, in a table with another key;
- * NULL: no memory. Which hash: by `ids`. */
-rdmeta_table_t *rdmeta_table_grown(rdmeta_cache_t *c,
-                                   const rdmeta_table_t *from, size_t n,
-                                   int ids);
-void rdmeta_table_publish(rdmeta_cache_t *c, _Atomic(rdmeta_table_t *) *where,
-                          rdmeta_table_t *t);
-rdmeta_err_t rdmeta_ids_reserve(rdmeta_cache_t *c, size_t n);
 
 RDMETA_INLINE rdmeta_table_t *rdmeta_names(const rdmeta_cache_t *c) {
         return atomic_load_explicit(&c->root.names, memory_order_relaxed);
@@ -219,25 +158,5 @@ static inline void rdmeta_stats_recount(const rdmeta_cache_t *c,
                 }
         }
 }
-
-/* ---- ordered index (walk.c) ------------------------------------------- */
-
-/* The tree is made when it is first walked, and forgotten when so many topics
- * come at once that making it anew is cheaper than `n` insertions. */
-void rdmeta_tree_init(rdmeta_cache_t *c);
-void rdmeta_tree_expect(rdmeta_cache_t *c, size_t n);
-void rdmeta_tree_add(rdmeta_cache_t *c, rdmeta_entry_t *e);
-void rdmeta_tree_remove(rdmeta_cache_t *c, rdmeta_entry_t *e);
-
-/* ---- memory (compact.c) ----------------------------------------------- */
-
-/* At the end of a write, with rdmeta_collect() after it: look at so many
- * topics, and move so many, that others' memory goes. Cannot fail. */
-void rdmeta_compact(rdmeta_cache_t *c, size_t looks, size_t moves);
-
-/* ---- whole-cache checks for tests (check.c) --------------------------- */
-
-/* NULL: every invariant holds; otherwise which does not. Takes the lock. */
-const char *rdmeta_cache_check(rdmeta_cache_t *c);
 
 #endif /* RDMETA_CACHE_H */

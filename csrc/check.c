@@ -1,5 +1,9 @@
 /* Every invariant of a cache, for tests: run after each mutation. */
-#include "cache.h"
+#include "check.h"
+
+#include "entry.h"
+#include "handles.h"
+#include "hold.h"
 
 static const char *check_entry(rdmeta_cache_t *c, const rdmeta_topic_t *t) {
         rdmeta_entry_t *e = rdmeta_entry_of(c, t);

@@ -1,7 +1,11 @@
 /* The second half of a write: pointers, and no way to fail. See apply.h. */
-#include "apply.h"
+#include "commit.h"
 
 #include "alloc.h"
+#include "apply_topic.h"
+#include "entry.h"
+#include "hold.h"
+#include "tree.h"
 
 /* ---- absent from an all-topics answer ----------------------------------- */
 

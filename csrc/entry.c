@@ -1,5 +1,9 @@
-/* Entries: the writer's half of a topic, and the tables that lead to it. */
-#include "cache.h"
+/* See entry.h. */
+#include "entry.h"
+
+#include "handles.h"
+#include "hold.h"
+#include "tree.h"
 
 rdmeta_entry_t *rdmeta_entry_find(rdmeta_cache_t *c, const char *name,
                                   size_t len) {

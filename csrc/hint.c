@@ -1,17 +1,8 @@
-/*
- * hint: names in flight, and everything that goes by deadline.
- *
- * A hint says "asked for": it keeps a second thread from asking again, and a
- * reader from taking silence for absence. What was never known waits in a
- * block of its own; what is stale or was answered negatively keeps its block
- * and only moves to the list of hints.
- *
- * A block has one deadline, and that of a name only remembered says "asked
- * until", which is no time that a deadline could be (rdmeta_deadline_asked()).
- * So past a hint's time its readers are no longer told to wait, nor is anybody
- * kept from asking, whether a sweep has ended it or not.
- */
-#include "apply.h"
+/* See hint.h. */
+#include "hint.h"
+
+#include "entry.h"
+#include "hold.h"
 
 static int64_t ttl_of(const rdmeta_cache_t *c, int64_t ttl_us) {
         return ttl_us > 0 ? ttl_us : c->conf.hint_ttl_us;

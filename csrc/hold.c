@@ -1,8 +1,6 @@
 /* Life of an image of a cache, and what its writer does for it. See hold.h. */
 #include "hold.h"
 
-#include "cache.h"
-
 static rdmeta_held_t *held_of(rdmeta_tailq_node_t *n) {
         return RDMETA_CONTAINER(n, rdmeta_held_t, holder.node);
 }

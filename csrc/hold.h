@@ -32,11 +32,7 @@
 #ifndef RDMETA_HOLD_H
 #define RDMETA_HOLD_H
 
-#include "image.h"
-#include "index_pin.h"
-#include "reclaim.h"
-
-struct rdmeta_cache;
+#include "cache.h"
 
 /* A topic in the order of names, and its slot in the names. */
 typedef struct rdmeta_held_topic {
@@ -52,7 +48,7 @@ typedef struct rdmeta_held_order {
 
 typedef struct rdmeta_held {
         rdmeta_image_t image;
-        struct rdmeta_cache *cache; /* with a reference */
+        rdmeta_cache_t *cache; /* with a reference */
         rdmeta_holder_t holder;
         rdmeta_pin_t *names, *ids;
         int64_t shared_deadline;
@@ -60,38 +56,31 @@ typedef struct rdmeta_held {
         _Atomic(rdmeta_held_order_t *) order;
 } rdmeta_held_t;
 
-/* A cache's. */
-typedef struct rdmeta_holds {
-        rdmeta_pages_t names, ids;
-        _Atomic size_t bytes; /* of images: with pins, brokers, orders */
-        size_t tables; /* bytes of those that only pins have */
-} rdmeta_holds_t;
-
-void rdmeta_holds_init(struct rdmeta_cache *c);
-void rdmeta_holds_destroy(struct rdmeta_cache *c);
+void rdmeta_holds_init(rdmeta_cache_t *c);
+void rdmeta_holds_destroy(rdmeta_cache_t *c);
 
 /* ---- a writer's; the lock is held --------------------------------------- */
 
 /* Room for n topics to change, each in whatever way. NO_MEMORY. */
-rdmeta_err_t rdmeta_holds_reserve(struct rdmeta_cache *c, size_t n);
+rdmeta_err_t rdmeta_holds_reserve(rdmeta_cache_t *c, size_t n);
 /* Only the room that must be there between writes. */
-void rdmeta_holds_trim(struct rdmeta_cache *c);
+void rdmeta_holds_trim(rdmeta_cache_t *c);
 /* How much that is. */
-void rdmeta_holds_room(const struct rdmeta_cache *c, size_t n, size_t *names,
+void rdmeta_holds_room(const rdmeta_cache_t *c, size_t n, size_t *names,
                        size_t *ids);
 /* Deadline of `t`, or who said it, are about to be stored to. */
-void rdmeta_holds_times(struct rdmeta_cache *c, const rdmeta_topic_t *t);
+void rdmeta_holds_times(rdmeta_cache_t *c, const rdmeta_topic_t *t);
 /* `t` is no longer the cache's: 1: images have it, until they let go. */
-int rdmeta_holds_table(struct rdmeta_cache *c, rdmeta_table_t *t);
+int rdmeta_holds_table(rdmeta_cache_t *c, rdmeta_table_t *t);
 /* What only images have, besides kept blocks; the same with those. */
-size_t rdmeta_holds_bytes(const struct rdmeta_cache *c);
-size_t rdmeta_holds_bytes_all(const struct rdmeta_cache *c);
+size_t rdmeta_holds_bytes(const rdmeta_cache_t *c);
+size_t rdmeta_holds_bytes_all(const rdmeta_cache_t *c);
 
 /* ---- life ---------------------------------------------------------------- */
 
 /* Takes an image of the cache that is read through `ops`: what
  * rdmeta_cache_image() does (hold_read.c). NULL: no memory. */
-rdmeta_image_t *rdmeta_held_take(struct rdmeta_cache *c, rdmeta_time_t now,
+rdmeta_image_t *rdmeta_held_take(rdmeta_cache_t *c, rdmeta_time_t now,
                                  const rdmeta_image_ops_t *ops);
 /* Those of `ops` that are about its life; they take the lock. */
 void rdmeta_held_destroy(rdmeta_image_t *image);

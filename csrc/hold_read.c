@@ -2,7 +2,6 @@
  * No lock, but for memory. */
 #include "hold.h"
 
-#include "cache.h"
 #include "sort.h"
 
 RDMETA_INLINE const rdmeta_held_t *held(const rdmeta_image_t *image) {

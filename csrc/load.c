@@ -10,6 +10,8 @@
 #include "write.h"
 
 #include "alloc.h"
+#include "entry.h"
+#include "tree.h"
 
 typedef struct load {
         rdmeta_cache_t *c;

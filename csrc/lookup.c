@@ -11,7 +11,6 @@
  * file may not be believed: where a block lies, and that it says no code.
  */
 #include "attach.h"
-#include "cache.h"
 #include "image_file.h"
 
 static RDMETA_NOINLINE int32_t followed_leader(rdmeta_reader_t *r,

@@ -51,6 +51,20 @@ rdmeta_reader_t *rdmeta_image_reader(rdmeta_image_t *image, int32_t flags) {
         return r;
 }
 
+rdmeta_reader_t *rdmeta_attach_reader(rdmeta_attach_t *a, int32_t flags) {
+        rdmeta_image_t *image = rdmeta_attach_hold(a);
+        rdmeta_reader_t *r    = rdmeta_image_reader(image, flags);
+
+        rdmeta_image_unref(image); /* the reader has its own reference */
+        if (!r) {
+                rdmeta_attach_destroy(a);
+                return NULL;
+        }
+        r->attach  = a;
+        r->look_at = r->due_us = INT64_MIN;
+        return r;
+}
+
 void rdmeta_reader_destroy(rdmeta_reader_t *r) {
         rdmeta_cache_t *c;
 

@@ -1,8 +1,11 @@
 /* Writes that no answer asks for: deadlines, purge, leader hints. */
-#include "apply.h"
 #include "write.h"
 
 #include "alloc.h"
+#include "compact.h"
+#include "entry.h"
+#include "hold.h"
+#include "tree.h"
 
 /* ---- sweep --------------------------------------------------------------- */
 

@@ -1,5 +1,8 @@
 #include "write.h"
 
+#include "entry.h"
+#include "hold.h"
+
 void rdmeta_write_init(rdmeta_write_t *w, rdmeta_cache_t *c, rdmeta_time_t now,
                        int32_t source, int32_t source_broker) {
         memset(w, 0, sizeof(*w));

@@ -11,7 +11,7 @@
  * hears an answer. What verify finds good can be read without an error, and
  * says the same when it is written and opened again. Seeds: image_seeds.c.
  */
-#include "cache.h"
+#include "check.h"
 #include "fuzz_see.h"
 #include "image_file.h"
 

@@ -18,6 +18,12 @@
 #define RDMETA_RACE_WORLD_H
 
 #include "cache.h"
+#include "check.h"
+#include "compact.h"
+#include "entry.h"
+#include "handles.h"
+#include "hold.h"
+#include "reader_state.h"
 
 #include "testing.h"
 #include "wire_gen.h"

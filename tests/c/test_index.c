@@ -1,5 +1,5 @@
 /* index: tables of names and of ids, and names chosen to be slow. */
-#include "cache.h"
+#include "check.h"
 
 #include "testing.h"
 

@@ -1,5 +1,5 @@
 /*
- * handle: a name that leads to its block without a search.
+ * handles: names that lead to their block without a search.
  *
  *     cache   handles ----> tree of handles, by name; the writer's
  *                             |
@@ -24,11 +24,10 @@
  * change the tree, so they are counted while the writers' lock is held, and a
  * handle is never found that is about to go.
  */
-#ifndef RDMETA_HANDLE_OWN_H
-#define RDMETA_HANDLE_OWN_H
+#ifndef RDMETA_HANDLES_H
+#define RDMETA_HANDLES_H
 
-#include "avl.h"
-#include "view.h"
+#include "cache.h"
 
 struct rdmeta_handle {
         _Atomic(rdmeta_topic_t *) topic;
@@ -39,11 +38,6 @@ struct rdmeta_handle {
         rdmeta_avl_node_t node;
         char name[];
 };
-
-typedef struct rdmeta_handles {
-        rdmeta_avl_t tree;
-        size_t bytes;
-} rdmeta_handles_t;
 
 /* The writers' lock is held for these. */
 void rdmeta_handles_init(rdmeta_handles_t *handles);
@@ -62,4 +56,4 @@ RDMETA_INLINE void rdmeta_handles_point(rdmeta_handles_t *handles,
 /* NULL: each leads where the index does; otherwise what is wrong. */
 const char *rdmeta_handles_check(rdmeta_cache_t *c);
 
-#endif /* RDMETA_HANDLE_OWN_H */
+#endif /* RDMETA_HANDLES_H */
