@@ -1,5 +1,7 @@
 #include "arrow.h"
 
+#include "arrow_rows.h"
+
 #include <errno.h>
 
 /* ---- streams ------------------------------------------------------------- */

@@ -1,6 +1,9 @@
-#include "arrow.h"
+#include "arrow_batch.h"
 
 #include "alloc.h"
+#include "blocks.h"
+
+#include <stdatomic.h>
 
 /* ---- buffers ------------------------------------------------------------- */
 

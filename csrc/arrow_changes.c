@@ -1,4 +1,6 @@
 #include "arrow.h"
+#include "arrow_batch.h"
+#include "arrow_text.h"
 
 enum { C_VERSION, C_CLUSTER, C_SESSION, C_OBSERVED, C_SOURCE, C_BROKER_FROM,
        C_KIND, C_TOPIC, C_TOPIC_ID, C_PARTITION, C_BROKER, C_OLD_LEADER,

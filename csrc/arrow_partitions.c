@@ -1,5 +1,5 @@
 /* The table of partitions: rows of a topic, column by column. */
-#include "arrow_rows.h"
+#include "arrow_partitions.h"
 
 static int lists_full(const rdmeta_sizes_t *s) {
         return s->items[P_REPLICAS] >= RDMETA_ARROW_ITEMS ||

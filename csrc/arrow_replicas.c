@@ -1,5 +1,5 @@
 /* The table of replicas: a row for each broker in a partition's list. */
-#include "arrow_rows.h"
+#include "arrow_replicas.h"
 
 int rdmeta_replicas_size(const rdmeta_shown_t *t, rdmeta_arrow_cursor_t *c,
                          rdmeta_sizes_t *s) {

@@ -1,4 +1,6 @@
-#include "arrow.h"
+#include "arrow_schema.h"
+
+#include "vendor/nanoarrow/nanoarrow.h"
 
 #define FIELD(name, type) {name, RDMETA_ARROW_##type, 0}
 #define MAYBE(name, type) {name, RDMETA_ARROW_##type, 1}

@@ -1,4 +1,6 @@
-#include "arrow.h"
+#include "arrow_text.h"
+
+#include "hash.h"
 
 /* How many bytes of s are one character of UTF-8 (RFC 3629: none that is
  * longer than it need be, no surrogate, none above U+10FFFF); 0: none is. */

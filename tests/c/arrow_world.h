@@ -12,6 +12,9 @@
 #define RDMETA_ARROW_WORLD_H
 
 #include "arrow.h"
+#include "arrow_batch.h"
+#include "arrow_rows.h"
+#include "arrow_text.h"
 
 #include "cache_world.h"
 
