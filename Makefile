@@ -27,13 +27,17 @@ C_TIMEOUT ?= 120
 VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' rdmeta/_version.py)
 SONAME := librdmeta.so.$(firstword $(subst ., ,$(VERSION)))
 
-C_OWN := $(wildcard csrc/*.c)
-C_SOURCES := $(C_OWN) $(wildcard csrc/vendor/*/*.c)
-C_HEADERS := $(wildcard csrc/*.h csrc/include/*.h)
-C_SUPPORT := $(wildcard tests/c/*_support.c)
-C_TESTS := $(wildcard tests/c/test_*.c)
+# Files by folder, however deep they lie.
+files = $(sort $(shell find $(1) -type f -name '$(2)'))
+
+C_SOURCES := $(call files,csrc,*.c)
+C_OWN := $(filter-out csrc/vendor/%,$(C_SOURCES))
+C_HEADERS := $(filter-out csrc/vendor/%,$(call files,csrc,*.h))
+C_SUPPORT := $(sort $(call files,tests/c,*_support.c) \
+	$(wildcard tests/c/support/*.c))
+C_TESTS := $(call files,tests/c,test_*.c)
 # Those with threads: by name, or by a first line that says so.
-C_THREAD_TESTS := $(sort $(wildcard tests/c/test_*thread*.c) \
+C_THREAD_TESTS := $(sort $(call files,tests/c,test_*thread*.c) \
 	$(foreach t,$(C_TESTS),$(shell head -n 1 $(t) | grep -q 'tsan' && echo $(t))))
 FUZZ_TARGETS := $(wildcard fuzz/fuzz_*.c)
 
@@ -48,7 +52,8 @@ $(PY):
 	$(PYTHON) -m venv $(VENV)
 
 BUILD_INPUTS := setup.py pyproject.toml constraints.txt csrc/flags.mk \
-	$(C_SOURCES) $(C_HEADERS) $(wildcard rdmeta/*.pyx rdmeta/*.px[di])
+	$(C_SOURCES) $(C_HEADERS) $(call files,rdmeta,*.pyx) \
+	$(call files,rdmeta,*.px[di])
 
 $(VENV)/.built: $(BUILD_INPUTS) | $(PY)
 	@echo "installing into $(VENV) (the first time: some minutes)"
@@ -129,13 +134,7 @@ build/$(1)/core.a: $(call objects,$(1),$(C_SOURCES))
 	@rm -f $$@
 	$(Q)$(AR) rcs $$@ $$^
 
-build/$(1)/bin/test_%: build/$(1)/tests/c/test_%.o \
-		$(call objects,$(1),$(C_SUPPORT)) build/$(1)/core.a
-	@mkdir -p $$(@D)
-	$(Q)$(or $(cc_$(1)),$(CC)) $(LDFLAGS) $(flags_$(1)) -o $$@ $$^ \
-		$(RDMETA_LDFLAGS)
-
-build/$(1)/bin/stress: build/$(1)/tests/c/stress.o \
+build/$(1)/bin/%: build/$(1)/tests/c/%.o \
 		$(call objects,$(1),$(C_SUPPORT)) build/$(1)/core.a
 	@mkdir -p $$(@D)
 	$(Q)$(or $(cc_$(1)),$(CC)) $(LDFLAGS) $(flags_$(1)) -o $$@ $$^ \
@@ -213,7 +212,9 @@ fuzz-driver: $(patsubst fuzz/%.c,build/asan/bin/%,$(FUZZ_TARGETS))
 
 # ------------------------------------------------------------------ lint
 
-LINT_C := $(C_OWN) $(wildcard tests/c/*.c fuzz/*.c bench/c/*.c)
+LINT_C := $(C_OWN) $(foreach d,tests/c fuzz bench/c,$(call files,$(d),*.c))
+# A list that is empty by mistake would pass.
+found = $(if $($(1)),,$(error $(1) is empty: there is nothing to check))
 
 .PHONY: lint lint-c lint-python
 lint: ## ruff, mypy --strict, stubs as built, C warnings as errors
@@ -221,6 +222,7 @@ lint: ## ruff, mypy --strict, stubs as built, C warnings as errors
 	@$(MAKE) --no-print-directory lint-python
 
 lint-c: $(call objects,lint,$(LINT_C))
+	$(foreach l,C_OWN C_HEADERS C_SUPPORT C_TESTS FUZZ_TARGETS,$(call found,$(l)))
 	@for header in $(C_HEADERS); do \
 		$(CC) $(RDMETA_CFLAGS) $(RDMETA_WARNINGS) -Werror -Icsrc \
 			-Icsrc/include -fsyntax-only -include $$header \

@@ -15,7 +15,7 @@ from setuptools.command.build_py import build_py
 
 CSRC = Path("csrc")
 HEADERS = sorted(CSRC.glob("include/*.h"))
-SOURCES = [str(path) for path in sorted([*CSRC.glob("*.c"), *CSRC.glob("vendor/*/*.c")])]
+SOURCES = [str(path) for path in sorted(CSRC.rglob("*.c"))]
 
 
 def flags(name: str) -> list[str]:
@@ -65,7 +65,9 @@ class BuildExt(build_ext):
         soname = f"librdmeta.so.{version.partition('.')[0]}"
         lib = Path(self.build_lib, "rdmeta", "lib")
         self.mkpath(str(lib / "pkgconfig"))
-        self.compiler.create_static_lib(objects, "rdmeta", output_dir=str(lib))
+        # All at once: added later, an object takes the place of one of the same name.
+        (lib / "librdmeta.a").unlink(missing_ok=True)
+        self.spawn(["ar", "rcs", str(lib / "librdmeta.a"), *objects])
         if shutil.which("strip"):
             self.spawn(["strip", "--strip-debug", str(lib / "librdmeta.a")])
         linking = [f"-Wl,-soname,{soname}", "-Wl,-z,defs", "-Wl,--strip-debug"]
@@ -82,7 +84,7 @@ class BuildExt(build_ext):
 core = Extension(
     "rdmeta._core",
     sources=["rdmeta/_core.pyx", *SOURCES],
-    depends=[str(path) for path in (*CSRC.rglob("*.h"), *Path("rdmeta").glob("*.px[di]"))],
+    depends=[str(path) for path in (*CSRC.rglob("*.h"), *Path("rdmeta").rglob("*.px[di]"))],
     include_dirs=[str(CSRC), str(CSRC / "include")],
     extra_compile_args=flags("RDMETA_CFLAGS"),
     extra_link_args=flags("RDMETA_LDFLAGS"),

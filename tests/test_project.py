@@ -82,6 +82,14 @@ def test_what_a_passing_c_test_skips_is_printed(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("files", ["C_OWN", "C_HEADERS", "C_SUPPORT", "C_TESTS", "FUZZ_TARGETS"])
+def test_lint_fails_where_it_finds_no_files(files: str) -> None:
+    command = ["make", "-n", "lint-c", f"{files}="]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=50)
+    assert ran.returncode != 0
+    assert f"{files} is empty: there is nothing to check" in ran.stderr
+
+
 def test_importing_rdmeta_needs_no_extra() -> None:
     modules = ["aiokafka", "cffi", "click", "confluent_kafka", "duckdb", "kafka", "numpy"]
     modules += ["pandas", "polars", "pyarrow", "pyspark", "rich"]
