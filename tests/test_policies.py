@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 C_TESTS = {
     name
-    for path in (ROOT / "tests/c").glob("test_*.c")
+    for path in (ROOT / "tests/c").rglob("test_*.c")
     for name in re.findall(r"RUN\(test_(\w+)\)", path.read_text(encoding="utf-8"))
 }
 PYTHON_TESTS = {
