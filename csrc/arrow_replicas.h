@@ -4,8 +4,8 @@
 
 #include "arrow_fill.h"
 
-/* Moves the cursor within one topic as far as rows fit, and adds them up. 1: the
- * topic is done. */
+/* Moves the cursor within one topic as far as rows fit, and adds them up. 1:
+ * the topic is done. */
 int rdmeta_replicas_size(const rdmeta_shown_t *t, rdmeta_arrow_cursor_t *c,
                          rdmeta_sizes_t *s);
 /* Fills in the same rows, from cursor to cursor; f->row is then behind them.
