@@ -3,6 +3,7 @@
 
 #include "alloc.h"
 #include "entry.h"
+#include "stage_build.h"
 
 rdmeta_pend_t *rdmeta_apply_pend(rdmeta_apply_t *a, rdmeta_entry_t *e) {
         rdmeta_cache_t *c = a->c;

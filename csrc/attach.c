@@ -2,7 +2,7 @@
 #include "attach.h"
 
 #include "alloc.h"
-#include "image_file.h"
+#include "image_open.h"
 #include "wait.h"
 
 #include <pthread.h>

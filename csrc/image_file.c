@@ -3,6 +3,7 @@
 
 #include "alloc.h"
 #include "sort.h"
+#include "topic_check.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

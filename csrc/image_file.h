@@ -163,20 +163,6 @@ typedef struct rdmeta_file {
         int fd;         /* COPY: held, for the identity's sake; else -1 */
 } rdmeta_file_t;
 
-/* rdmeta_image_open() with memory from `allocator`; NULL: the C library. */
-rdmeta_err_t rdmeta_file_open(const rdmeta_allocator_t *allocator,
-                              const char *path, int32_t flags,
-                              rdmeta_time_t now, rdmeta_image_t **out);
-/* It was taken then, in the clock of who reads; before anybody does. */
-void rdmeta_file_taken(rdmeta_file_t *f, int64_t taken_us);
-rdmeta_file_identity_t rdmeta_file_identity_of(const struct stat *st);
-int rdmeta_file_identity_same(const rdmeta_file_identity_t *a,
-                              const rdmeta_file_identity_t *b);
-
-/* Everything, into an empty file (image_write.c). IO, NO_MEMORY; MALFORMED:
- * the image is a file's. */
-rdmeta_err_t rdmeta_file_write(rdmeta_image_t *image, int fd);
-
 /* Reasons on their way into a file: those that its blocks have, numbered in the
  * order in which they are met (image_reasons.c). Zeros at first. */
 typedef struct rdmeta_file_reasons {
@@ -201,18 +187,9 @@ rdmeta_str_t rdmeta_file_reason(const rdmeta_image_t *image, uint32_t number);
  * not NULL; how many bytes. */
 size_t rdmeta_file_brokers_fill(const rdmeta_brokers_t *b, uint8_t *out);
 
-/* For keys and names. */
-uint64_t rdmeta_file_random(const void *address);
-
 /* How images that are files are read. */
 extern const rdmeta_image_ops_t rdmeta_file_ops;
 
-uint64_t rdmeta_file_head_checksum(const rdmeta_file_head_t *head);
-
-/* MALFORMED, and what is at `offset` of the file, in that section; -1: in the
- * head (image_verify.c). */
-rdmeta_err_t rdmeta_file_fault(rdmeta_image_fault_t *out, int section,
-                               uint64_t offset, const char *what);
 /* The leader of a topic whose name rdmeta_hash_is_short(), and has that hash;
  * not of a stale one. */
 int32_t rdmeta_file_leader(const rdmeta_image_t *image, const char *name,

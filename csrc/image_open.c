@@ -1,7 +1,8 @@
 /* Opening: the head is read and checked, the rest mapped. See image_file.h. */
-#include "image_file.h"
+#include "image_open.h"
 
 #include "alloc.h"
+#include "image_verify.h"
 
 #include <errno.h>
 #include <fcntl.h>

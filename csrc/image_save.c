@@ -1,5 +1,5 @@
 /* Saving: a file aside, and then in the place of another. */
-#include "image_file.h"
+#include "image_write.h"
 
 #include <errno.h>
 #include <fcntl.h>

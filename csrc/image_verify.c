@@ -1,6 +1,6 @@
 /* Everything that a file says about itself: every sum, every block, and that
  * order and tables lead to each of them and to nothing else. */
-#include "image_file.h"
+#include "image_verify.h"
 
 #include <stddef.h>
 #include <stdlib.h>

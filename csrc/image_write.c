@@ -7,6 +7,9 @@
  *        |
  *        +--> order, names, ids --sum, write--> file       head last
  */
+#include "image_write.h"
+
+#include "image_open.h"
 #include "image_writer.h"
 
 #include <errno.h>

@@ -85,14 +85,7 @@ void rdmeta_stage_want_last(rdmeta_stage_t *s);
 /* members, least, most, any_isr, any_offline over the rows as they are. */
 void rdmeta_stage_regather(rdmeta_stage_t *s);
 
-/* Number the lists of all rows. Cannot fail: there is room. */
-void rdmeta_stage_number(rdmeta_stage_t *s);
-
 /* Give memory back that only an unusually large topic needed. */
 void rdmeta_stage_trim(rdmeta_stage_t *s);
-
-/* The block. NULL: no memory. */
-rdmeta_topic_t *rdmeta_stage_build(rdmeta_stage_t *s, rdmeta_blocks_t *blocks,
-                                   uint64_t version);
 
 #endif /* RDMETA_STAGE_H */

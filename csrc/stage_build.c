@@ -1,5 +1,5 @@
 /* The second half of stage: columns to a block. */
-#include "stage.h"
+#include "stage_build.h"
 
 /* Topics of so many partitions that are in sync do not look for equal lists:
  * there is little to save. */

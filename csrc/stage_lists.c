@@ -1,5 +1,5 @@
 /* Lists of a stage: equal ones found through a hash, and numbered. */
-#include "stage.h"
+#include "stage_build.h"
 
 static int ids_equal(rdmeta_wire_ids_t a, rdmeta_wire_ids_t b) {
         return a.count == b.count && !memcmp(a.be, b.be, 4 * (size_t)a.count);

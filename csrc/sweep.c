@@ -6,6 +6,7 @@
 #include "entry.h"
 #include "hold.h"
 #include "tree.h"
+#include "stage_build.h"
 
 /* ---- sweep --------------------------------------------------------------- */
 

@@ -10,7 +10,7 @@
  * It takes as long as the block is large, whatever it says. What is said to be
  * large, and is nothing but zeros, ends with the first of them.
  */
-#include "topic.h"
+#include "topic_check.h"
 
 #include "alloc.h"
 

@@ -14,6 +14,8 @@
 #include "check.h"
 #include "fuzz_see.h"
 #include "image_file.h"
+#include "image_write.h"
+#include "image_open.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -13,6 +13,9 @@
 
 #include "cache_world.h"
 #include "image_file.h"
+#include "image_verify.h"
+#include "image_write.h"
+#include "image_open.h"
 
 /* What the world's cache says now; dies without memory. */
 rdmeta_image_t *iw_image(cw_t *w);

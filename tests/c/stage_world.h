@@ -12,6 +12,7 @@
 
 #include "testing.h"
 #include "wire_gen.h"
+#include "stage_build.h"
 
 enum { FACT_ROWS = 600, FACT_IDS = 150, FACT_NAME = 320 };
 enum { REPLICAS, ISR, OFFLINE, LISTS };

@@ -5,6 +5,7 @@
  */
 #include "change.h"
 #include "stage_world.h"
+#include "topic_check.h"
 
 enum { ROUNDS = 300, FLIPS = 300 };
 
