@@ -36,10 +36,10 @@
  * compared with the blocks section, and a block is handed out only after it was
  * checked whole (topic_check.c; and that there is its reason), once: two bits
  * a line remember the verdict. A leader's lookup checks just what it reads. It
- * costs two comparisons, since a block's first 64 bytes and those behind them are always
- * within the section: its last line is nobody's begin. Where its cold part is a
- * block says itself, so that is compared with the section too. Checksums are
- * for accidents, and compared by verify only.
+ * costs two comparisons, since a block's first 64 bytes and those behind them
+ * are always within the section: its last line is nobody's begin. Where its
+ * cold part is a block says itself, so that is compared with the section too.
+ * Checksums are for accidents, and compared by verify only.
  *
  * What no check helps against is a file that changes while it is mapped. One
  * that is truncated ends every program that touches what is gone (SIGBUS). So
