@@ -18,6 +18,13 @@ Row = dict[str, Any]
 RESULTS = ROOT / "bench" / "results.json"
 
 
+def digits(value: object) -> str:
+    """Three digits that matter; "-" for what is no float."""
+    if not isinstance(value, float):
+        return "-"
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
 def load(path: Path) -> list[Row]:
     """The rows of a file; none where there is no file."""
     if not path.exists():

@@ -48,12 +48,17 @@ static void put_age(rdmeta_fill_t *f, const rdmeta_topic_info_t *info) {
         int64_t since, age;
 
         *out = 0;
-        if ((info->state && info->state != RDMETA_STALE) ||
-            __builtin_sub_overflow(info->deadline_us, f->r->max_age_us,
-                                   &since) ||
-            __builtin_sub_overflow(f->r->mono_us, since, &age))
+        if (info->state && info->state != RDMETA_STALE) {
                 rdmeta_arrow_null(c, f->row, 1);
-        else if (age > 0)
+                return;
+        }
+        /* A file may contain any time: the nearest number is taken. */
+        if (__builtin_sub_overflow(info->deadline_us, f->r->max_age_us,
+                                   &since))
+                since = INT64_MIN;
+        if (__builtin_sub_overflow(f->r->mono_us, since, &age))
+                age = since < 0 ? INT64_MAX : 0;
+        if (age > 0)
                 *out = (double)age / 1e6;
 }
 

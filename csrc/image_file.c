@@ -12,22 +12,26 @@ static rdmeta_file_t *file_mutable(rdmeta_image_t *image) {
         return (rdmeta_file_t *)(void *)image;
 }
 
-/* Whether a block is good, worked out once. */
+/* Returns whether a block is good. This is worked out once: two bits a line
+ * remember that the block which begins there is good, or is not. */
 static rdmeta_err_t file_check(const rdmeta_file_t *f,
                                const rdmeta_topic_t *t) {
         const uint64_t i = (uint64_t)((const char *)t - f->base) /
                                    RDMETA_LINE - f->first;
-        _Atomic uint64_t *word = &f->checked[i / 64];
-        const uint64_t bit     = UINT64_C(1) << i % 64;
+        _Atomic uint64_t *word = &f->checked[i / 32];
+        const uint64_t good    = UINT64_C(1) << i % 32 * 2, bad = good << 1;
+        uint64_t known = atomic_load_explicit(word, memory_order_relaxed);
 
-        if (RDMETA_LIKELY(atomic_load_explicit(word, memory_order_relaxed) &
-                          bit))
-                return RDMETA_OK;
-        if (rdmeta_topic_check(&f->allocator, t, f->begin, f->end) ||
-            rdmeta_topic_said(t).reason > f->head.reasons)
-                return RDMETA_ERR_MALFORMED;
-        atomic_fetch_or_explicit(word, bit, memory_order_relaxed);
-        return RDMETA_OK;
+        if (RDMETA_UNLIKELY(!(known & (good | bad)))) {
+                known = rdmeta_topic_check(&f->allocator, t, f->begin,
+                                           f->end) ||
+                                        rdmeta_topic_said(t).reason >
+                                                f->head.reasons
+                                ? bad
+                                : good;
+                atomic_fetch_or_explicit(word, known, memory_order_relaxed);
+        }
+        return RDMETA_LIKELY(known & good) ? RDMETA_OK : RDMETA_ERR_MALFORMED;
 }
 
 static void file_times(const rdmeta_image_t *image, rdmeta_seen_t *seen) {

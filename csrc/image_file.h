@@ -34,12 +34,12 @@
  * places of the sections, and its checksum; and at brokers and reasons, which
  * are few. From then on nothing in the file is believed: each line number is
  * compared with the blocks section, and a block is handed out only after it was
- * checked whole (topic_check.c; and that there is its reason), once: a bit a
- * line remembers it. A leader's lookup checks just what it reads. It costs two
- * comparisons, since a block's first 64 bytes and those behind them are always
- * within the section: its last line is nobody's begin. Where its cold part is a
- * block says itself, so that is compared with the section too. Checksums are
- * for accidents, and compared by verify only.
+ * checked whole (topic_check.c; and that there is its reason), once: two bits
+ * a line remember the verdict. A leader's lookup checks just what it reads. It
+ * costs two comparisons, since a block's first 64 bytes and those behind them
+ * are always within the section: its last line is nobody's begin. Where its
+ * cold part is a block says itself, so that is compared with the section too.
+ * Checksums are for accidents, and compared by verify only.
  *
  * What no check helps against is a file that changes while it is mapped. One
  * that is truncated ends every program that touches what is gone (SIGBUS). So
@@ -150,7 +150,7 @@ typedef struct rdmeta_file {
         rdmeta_file_table_t ids;
         const uint32_t *order;
         size_t count;
-        /* A bit a line: the block that begins there is good. */
+        /* Two bits a line: the block that begins there is good; is not. */
         _Atomic uint64_t *checked;
         const uint32_t *reasons; /* ends of texts, and the texts */
         _Atomic int ordered; /* 1: so is every block of `order`, and it */

@@ -259,8 +259,8 @@ static void file_places(rdmeta_file_t *f) {
                    f->head.ids_key);
 }
 
-/* Bits for all lines, 0: of a large file only those that are set cost memory,
- * whatever it says of its size. NULL: no memory. */
+/* Returns two bits for each line, 0: of a large file only those that are set
+ * cost memory, whatever it says of its size. NULL: no memory. */
 static _Atomic uint64_t *bitmap_new(const rdmeta_file_t *f) {
         void *p;
 
@@ -305,7 +305,7 @@ static rdmeta_err_t file_fill(rdmeta_file_t *f, int fd, int32_t flags,
         if (err)
                 return err;
         file_places(f);
-        f->bitmap  = (size_t)(f->lines / 64 + 1) * 8;
+        f->bitmap  = (size_t)(f->lines / 32 + 1) * 8;
         f->checked = bitmap_new(f);
         if (!f->checked)
                 return RDMETA_ERR_NO_MEMORY;

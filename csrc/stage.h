@@ -38,6 +38,7 @@ typedef struct rdmeta_stage {
         uint64_t *slots;   /* generation << 32 | list */
         uint32_t slot_mask, generation, n_lists;
         uint32_t units; /* of the lists area */
+        uint64_t named; /* brokers in the lists of all rows so far */
 
         uint8_t *kept; /* lists of an old block, big-endian */
         size_t kept_size;

@@ -26,7 +26,8 @@
  *                 isr      [count]   the same, if not equal to the replicas
  *                 offline  [count]   the same, if there are any
  *                 lists    [units]   n, id, id ...; the first is empty, equal
- *                                    ones are stored once
+ *                                    ones are stored once, see
+ *                                    rdmeta_lists_fit()
  *     past      [n * 16]  ids that this topic had before, newest first, and
  *               n         one byte, if there are any
  *
@@ -110,6 +111,15 @@ enum {
 #define RDMETA_NAME_MAX 32767
 #define RDMETA_PARTITIONS_MAX (1u << 29)
 #define RDMETA_PAST_MAX 4
+
+/* Returns whether all rows of a block together may name so many brokers: a
+ * reader takes as long as that, so it stays in proportion to the block's bytes.
+ * An answer has bytes of its own for each row. Where these are too many, equal
+ * lists are stored more than once; lists of 21 brokers never are. */
+RDMETA_INLINE int rdmeta_lists_fit(uint64_t named, uint32_t count,
+                                   size_t units) {
+        return named <= 64 * ((uint64_t)count + units);
+}
 
 /* Who said it last, and why he was asked. They are stored and read at once, as
  * one word, so that none is told with another answer's. */

@@ -8,7 +8,8 @@
  * be larger than it need.
  *
  * It takes as long as the block is large, whatever it says. What is said to be
- * large, and is nothing but zeros, ends with the first of them.
+ * large, and is nothing but zeros, ends with the first of them. A good block is
+ * read in such a time too: its rows do not name a long list again and again.
  */
 #include "topic_check.h"
 
@@ -148,9 +149,10 @@ static void begins_mark(begins_t *b, const rdmeta_cols_t *c) {
                                                    << (b->at - b->from) % 64;
 }
 
-/* References of one column into these units: each is a list's begin. */
+/* References of one column into these units: each is a list's begin. Adds what
+ * these lists have to `named`. */
 static int refs_good(const rdmeta_cols_t *c, const char *col,
-                     const begins_t *b, size_t units) {
+                     const begins_t *b, size_t units, uint64_t *named) {
         uint32_t i;
 
         for (i = 0; col && i < c->count; i++) {
@@ -159,8 +161,12 @@ static int refs_good(const rdmeta_cols_t *c, const char *col,
 
                 if (at >= units)
                         return 0;
-                if (k < b->n && !(b->bits[k / 64] >> k % 64 & 1))
+                if (k >= b->n)
+                        continue;
+                if (!(b->bits[k / 64] >> k % 64 & 1))
                         return 0;
+                *named += (uint32_t)rdmeta_col_get(c->lists, c->list_width,
+                                                   at);
         }
         return 1;
 }
@@ -177,17 +183,18 @@ static int lists_good(const rdmeta_cols_t *c, size_t units,
                                 : NULL;
         const size_t window = all ? units : WINDOW;
         begins_t b          = {all ? all : few, 0, 0, 0};
+        uint64_t named      = 0;
         int good            = 1;
 
         for (; good && b.from < units; b.from += window) {
                 b.n = units - b.from < window ? units - b.from : window;
                 begins_mark(&b, c);
-                good = refs_good(c, c->replicas, &b, units) &&
-                       refs_good(c, c->isr, &b, units) &&
-                       refs_good(c, c->offline, &b, units);
+                good = refs_good(c, c->replicas, &b, units, &named) &&
+                       refs_good(c, c->isr, &b, units, &named) &&
+                       refs_good(c, c->offline, &b, units, &named);
         }
         rdmeta_free(allocator, all, size);
-        return good;
+        return good && rdmeta_lists_fit(named, c->count, units);
 }
 
 rdmeta_err_t rdmeta_topic_check(const rdmeta_allocator_t *allocator,

@@ -300,7 +300,8 @@ cdef class Attached(Reading):
         rdmeta_image_unref(image)
         if found is NULL:
             return None
-        return self.session_of(&about), info.deadline_us - about.taken_mono_us + about.said_mono_us
+        answered = <object> info.deadline_us - about.taken_mono_us + about.said_mono_us
+        return self.session_of(&about), answered
 
     def _sleep(self, since, timeout, topic, told, /):
         """Wait for a change of a topic, or for another answer about it than `told`, if not None."""

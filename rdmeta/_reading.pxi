@@ -1,8 +1,17 @@
 # Every lookup, once, whatever is read. Included by _core.pyx.
 
+cdef int64_t minus(int64_t a, int64_t b) noexcept:
+    """Return a - b, or the nearest int64: a file may contain any time."""
+    if b > 0:
+        return a - b if a >= INT64_MIN + b else INT64_MIN
+    return a - b if a <= INT64_MAX + b else INT64_MAX
+
+
 cdef int64_t answered_at(int64_t shared_deadline_us, int64_t max_age_us) noexcept:
     """When all topics were answered; INT64_MIN for never, which C says by what is long past."""
-    return INT64_MIN if shared_deadline_us < INT64_MIN // 2 else shared_deadline_us - max_age_us
+    if shared_deadline_us < INT64_MIN // 2:
+        return INT64_MIN
+    return max(minus(shared_deadline_us, max_age_us), INT64_MIN + 1)
 
 
 cdef class Reading(Readers):
@@ -451,9 +460,9 @@ cdef class Reading(Readers):
         cdef int64_t said, ttl, now = self.now()
         if topic is ...:
             said = self.answered_us()
-            return None if said == INT64_MIN else max(now - said, 0) / 1e6
+            return None if said == INT64_MIN else max(minus(now, said), 0) / 1e6
         self.topic_info(topic, &info, now, &ttl)
-        return max(now - (info.deadline_us - ttl), 0) / 1e6
+        return max(minus(now, minus(info.deadline_us, ttl)), 0) / 1e6
 
     def source(self, topic):
         """The id of the broker that last answered about a topic, None if that is not known.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
@@ -10,23 +9,21 @@ from pathlib import Path
 
 import pytest
 
+import rdmeta
+
 README = Path(__file__).resolve().parent.parent / "README.md"
-BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README.read_text(encoding="utf-8"), re.S | re.M)
+TEXT = README.read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", TEXT, re.S | re.M)
 PROGRAMS = [
     (code, BLOCKS[at + 1][1] if BLOCKS[at + 1 :] and BLOCKS[at + 1][0] == "text" else None)
     for at, (language, code) in enumerate(BLOCKS)
     if language == "python"
 ]
+THEIRS = "localhost:9092"
 
 
-def test_the_readme_has_a_program_and_its_output() -> None:
-    assert [said is not None for _, said in PROGRAMS] == [True]
-
-
-@pytest.mark.parametrize(("code", "said"), PROGRAMS)
-def test_the_readmes_program_prints_what_the_readme_shows(
-    code: str, said: str | None, tmp_path: Path
-) -> None:
+def run(code: str, tmp_path: Path) -> str:
+    """What a program prints, in a process of its own."""
     program = tmp_path / "readme.py"
     program.write_text(code, encoding="utf-8")
     done = subprocess.run(
@@ -38,37 +35,41 @@ def test_the_readmes_program_prints_what_the_readme_shows(
         timeout=50,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout == said
+    return done.stdout
 
 
-FIGURES = json.loads((README.parent / "bench/results.json").read_text(encoding="utf-8"))
-
-
-def test_every_figure_of_the_readme_is_one_of_the_last_run() -> None:
-    measured = [
-        row[key] for row in FIGURES if row["run"] == "bench" for key in ("value", "reference")
+def test_the_readme_has_a_program_for_a_broker_and_one_with_its_output() -> None:
+    assert [(THEIRS in code, said is not None) for code, said in PROGRAMS] == [
+        (True, False),
+        (False, True),
     ]
-    text = README.read_text(encoding="utf-8")
-    table = text[text.index("| figure |") :].split("\n\n")[0].splitlines()[2:]
-    assert len(table) > 20
-    unknown = [
-        (line, told)
-        for line in table
-        for told in re.findall(r"\d+(?:\.\d+)?", " ".join(line.split("|")[2:]))
-        if told not in {f"{value:.{len(told.partition('.')[2])}f}" for value in measured}
-    ]
-    assert unknown == []
 
 
-def test_the_ratios_to_librdkafka_are_those_that_the_goals_were_judged_by() -> None:
-    text = " ".join(README.read_text(encoding="utf-8").split())
-    told = re.search(
-        r"librdkafka's lookup at .*? and was ([\d.]+), ([\d.]+) and ([\d.]+) times", text
-    )
-    judged = [
-        f"{row['ratio']:.1f}"
-        for row in FIGURES
-        if row.get("peer") == "librdkafka" and "leader lookup, random" in row["figure"]
-    ]
-    assert told
-    assert list(told.groups()) == judged
+def test_the_readmes_program_for_a_broker_names_the_leaders_of_its_topics(tmp_path: Path) -> None:
+    with rdmeta.EmbeddedCluster(brokers=3) as cluster:
+        cluster.create_topic("orders", partitions=2, replication_factor=3)
+        cluster.set_leader("orders", 0, 2)
+        said = run(PROGRAMS[0][0].replace(THEIRS, cluster.bootstrap), tmp_path)
+    assert said == "leader of orders[0]: 2\n"
+
+
+@pytest.mark.parametrize(("code", "said"), PROGRAMS[1:])
+def test_the_readmes_program_prints_what_the_readme_shows(
+    code: str, said: str | None, tmp_path: Path
+) -> None:
+    assert run(code, tmp_path) == said
+
+
+def test_the_programs_come_after_an_install_line_with_their_extras() -> None:
+    install = TEXT[: TEXT.index("```python")].splitlines()
+    extras = [re.findall(r"pip install '\.\[(.*?)\]'", line) for line in install]
+    assert ["kafka,cffi"] in extras
+
+
+def test_the_readme_is_short() -> None:
+    assert len(TEXT.splitlines()) < 120
+
+
+def test_what_the_readme_refers_to_is_there() -> None:
+    for target in re.findall(r"\]\(([^)#]+)", TEXT):
+        assert (README.parent / target).exists(), target

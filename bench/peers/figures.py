@@ -110,17 +110,9 @@ class Scale:
     rounds: int = 7
     seconds: int = 2
     warm: float = 6
-    judged: bool = True
 
 
-QUICK = Scale((10, 100), 100, 1 << 11, 1, 2, 1, 0.1, judged=False)
-
-# How many times slower than ours each must be, at least.
-LEADS: dict[tuple[str, str], dict[int | None, float]] = {
-    ("librdkafka", "librdkafka"): {1_000: 12, 10_000: 25, 100_000: 45},
-    ("kafka-clients", "hashed"): {None: 1},
-    ("go", "map"): {None: 1},
-}
+QUICK = Scale((10, 100), 100, 1 << 11, 1, 2, 1, 0.1)
 
 
 def planned(scale: Scale) -> Iterator[tuple[Figure, Line, int]]:
@@ -136,16 +128,6 @@ def known(scale: Scale) -> list[str]:
     return [figure.name(line, topics) for figure, line, topics in planned(scale)]
 
 
-def lead(figure: Figure, line: Line, topics: int) -> float | None:
-    """The goal: at least how many times ours."""
-    if figure.key not in ("random", "hot"):
-        return None
-    goals = LEADS.get((line.peer, line.way), {})
-    if figure is HOT:
-        return goals.get(None)
-    return goals.get(topics, goals.get(None))
-
-
 def reference_of(figure: Figure, line: Line) -> Line:
     """What of ours a line is held against: a C cache against C, a Python one against Python."""
     if not line.python:
@@ -153,8 +135,8 @@ def reference_of(figure: Figure, line: Line) -> Line:
     return PY_LEADER if figure.group == "lookup" else PY
 
 
-def row(figure: Figure, line: Line, topics: int, runs: Runs, judged: bool) -> Row | None:
-    """The row of results.json; None if nothing was measured.
+def row(figure: Figure, line: Line, topics: int, runs: Runs) -> Row | None:
+    """The row of results.json; None if nothing was measured. It has no goal: it is information.
 
     The ratio is the median of the turns' own, so that a slow moment of the machine hits both.
     """
@@ -171,7 +153,6 @@ def row(figure: Figure, line: Line, topics: int, runs: Runs, judged: bool) -> Ro
     pairs = list(zip(turns, references, strict=False))
     medians = ([statistics.median(turn) for turn in side] for side in zip(*pairs, strict=True))
     ratio = ratio_of(*medians)
-    goal = lead(figure, line, topics)
     reference = statistics.median(values)
     return {
         "name": figure.name(line, topics),
@@ -179,9 +160,9 @@ def row(figure: Figure, line: Line, topics: int, runs: Runs, judged: bool) -> Ro
         "value": round(statistics.median(samples), 3),
         "reference": round(reference, 3),
         "ratio": None if ratio is None else round(ratio, 3),
-        "goal": None if goal is None else round(goal * reference, 3),
-        "ok": ratio is not None and ratio >= goal if judged and goal is not None else None,
-        "rule": None if goal is None else f">= {goal:g} x {ours.label}",
+        "goal": None,
+        "ok": None,
+        "rule": None,
         "reference_name": ours.label,
         "best": round(min(samples), 3),
         "worst": round(max(samples), 3),
@@ -200,5 +181,5 @@ def row(figure: Figure, line: Line, topics: int, runs: Runs, judged: bool) -> Ro
 
 def rows(scale: Scale, runs: Runs, versions: Mapping[str, str]) -> list[Row]:
     """All that were measured, each with its peer's version."""
-    found = (row(*place, runs, scale.judged) for place in planned(scale))
+    found = (row(*place, runs) for place in planned(scale))
     return [{**one, "version": versions[one["peer"]]} for one in found if one is not None]

@@ -1,4 +1,4 @@
-"""The rows of a run as a page with bars, and as a table for the README."""
+"""The rows of a run as a page with bars, and as a table for docs/performance.md."""
 
 from __future__ import annotations
 
@@ -13,13 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import jinja2
 
-from bench.results import Row
-from bench.run import number
+from bench.results import Row, digits
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-BEGIN, END = "<!-- peers -->", "<!-- /peers -->"
 OURS, OTHERS, FLOOR = "#d9480f", "#8fa3b8", "#d3d9de"
 INK, QUIET = "#212529", "#6c757d"
 
@@ -57,13 +55,13 @@ def scaled(row: Row) -> tuple[float, str]:
 def value(row: Row) -> str:
     """A median with its unit, as a person would say it: 12.1 ns, 13.5 us."""
     by, unit = scaled(row)
-    return f"{number(float(row['value']) / by)} {unit}"
+    return f"{digits(float(row['value']) / by)} {unit}"
 
 
 def spread(row: Row) -> str:
     """From the best round to the worst, in the unit of the value."""
     by, _ = scaled(row)
-    return f"{number(float(row['best']) / by)} to {number(float(row['worst']) / by)}"
+    return f"{digits(float(row['best']) / by)} to {digits(float(row['worst']) / by)}"
 
 
 def times(row: Row) -> str:
@@ -178,10 +176,7 @@ def page(rows: Sequence[Row], about: Mapping[str, Any]) -> str:
         {"title": title, "text": text, "charts": charts(rows, group)}
         for group, title, text in GROUPS
     ]
-    judged = [row for row in rows if row["rule"] is not None]
-    return environment.get_template("report.html.j2").render(
-        groups=groups, about=about, goals=judged, number=number, value=value
-    )
+    return environment.get_template("report.html.j2").render(groups=groups, about=about)
 
 
 # ----------------------------------------------------------------- the table
@@ -223,11 +218,11 @@ TABLE: tuple[tuple[str, str, str | None, str | None], ...] = (
 
 def plain(amount: float) -> str:
     """Three digits, and a space between thousands."""
-    return number(amount) if amount < 1000 else f"{float(f'{amount:.3g}'):,.0f}".replace(",", " ")
+    return digits(amount) if amount < 1000 else f"{float(f'{amount:.3g}'):,.0f}".replace(",", " ")
 
 
 def markdown(rows: Sequence[Row], about: Mapping[str, Any]) -> str:
-    """The README's table: medians; who is missing below it."""
+    """The table of docs/performance.md: medians; who is missing below it."""
     cells = {(row["peer"], row["label"], row["figure"]): float(row["value"]) for row in rows}
     lines = ["| | " + " | ".join(title for title, _ in COLUMNS) + " |", "|---" * 8 + "|"]
     for title, peer, lookup, answer in TABLE:
@@ -240,14 +235,10 @@ def markdown(rows: Sequence[Row], about: Mapping[str, Any]) -> str:
         texts = ["-" if amount is None else plain(amount) for amount in found]
         lines.append(f"| {title.format(about['versions'][peer])} | {' | '.join(texts)} |")
     host = about["machine"]
-    lines += ["", "Medians; lookups in ns, answers in ns a partition, memory in bytes a partition."]
+    lines += [
+        "",
+        "Medians; lookups in ns, answers in ns per partition, memory in bytes per partition.",
+    ]
     lines[-1] += f" {host['cpu']}, {host['cores']} cores, Python {host['python']}."
     lines += [f"Missing: {name} ({reason})." for name, reason in about["missing"].items()]
     return "\n".join(lines)
-
-
-def into(text: str, table: str) -> str:
-    """A document with the table between its markers; as it was if it has none."""
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    return f"{before}{begin}\n{table}\n{end}{after}" if begin and end else text

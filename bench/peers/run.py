@@ -1,4 +1,6 @@
-"""Measures everybody in one run and writes results.json, the README's table and report.html.
+"""Measures everybody in one run and writes results.json and report.html.
+
+docs/performance.md is made of results.json: see bench/performance.py.
 
 Every turn starts a process for each peer and size, in another order each time, so that a slow
 moment of the machine hits nobody alone; all of them get the files of the same workload.
@@ -21,14 +23,13 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from bench import build, machine, results
+from bench import build, machine, performance, results
 from bench.peers import figures, report
 from bench.peers.figures import QUICK, Run, Scale
 from bench.peers.peers import PEERS, Limits, Missing, Peer
-from bench.run import number
+from bench.results import digits
 
 REPORT = build.ROOT / "bench" / "report.html"
-README = build.ROOT / "README.md"
 WORKER_SECONDS = 600
 SEED = 1
 
@@ -161,20 +162,15 @@ def table(rows: Sequence[results.Row]) -> Table:
         out.add_column(column, justify="right", no_wrap=True)
     out.add_column("unit", no_wrap=True)
     out.add_column("x ours", justify="right", no_wrap=True)
-    for column in ("goal", "met"):
-        out.add_column(column, no_wrap=True)
-    marks = {True: "[green]ok[/]", False: "[red]missed[/]", None: ""}
     last = None
     for row in rows:
         out.add_row(
             "" if row["figure"] == last else row["figure"],
             f"[bold]{row['label']}[/]" if row["ours"] else row["label"],
             row["version"],
-            *(number(row[key]) for key in ("value", "best", "worst")),
+            *(digits(row[key]) for key in ("value", "best", "worst")),
             row["unit"],
-            number(row["ratio"]),
-            row["rule"] or "",
-            marks[row["ok"]],
+            digits(row["ratio"]),
         )
         last = row["figure"]
     return out
@@ -199,7 +195,6 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--turns", type=int, help="processes of each peer and size")
     parser.add_argument("--json", type=Path, metavar="PATH", help="results are merged into it")
     parser.add_argument("--html", type=Path, metavar="PATH", help="the page with bars")
-    parser.add_argument("--readme", type=Path, metavar="PATH", help="the table is put into it")
     parser.add_argument("--again", action="store_true", help="page and table of the last run")
     args = parser.parse_args(argv)
     # What is published is one whole run: a part of one does not take its place.
@@ -208,7 +203,6 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         aside.mkdir(parents=True, exist_ok=True)
     args.json = args.json or (aside / "results.json" if part else results.RESULTS)
     args.html = args.html or (aside / "report.html" if part else REPORT)
-    args.readme = args.readme or (None if part else README)
     return args
 
 
@@ -221,9 +215,8 @@ def publish(args: argparse.Namespace, console: Console) -> None:
         if row.get("run") == "peers" and row["measured_at"] == about["machine"]["measured_at"]
     ]
     args.html.write_text(report.page(rows, about), encoding="utf-8")
-    if args.readme is not None:
-        text = args.readme.read_text(encoding="utf-8")
-        args.readme.write_text(report.into(text, report.markdown(rows, about)), encoding="utf-8")
+    if args.json == results.RESULTS:
+        performance.write()
     console.print(table(rows))
     for name, reason in about["missing"].items():
         console.print(f"missing: {name}: {reason}", style="yellow", markup=False)
@@ -235,7 +228,7 @@ def about_file(path: Path) -> Path:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """0: measured, whether goals are met or not; 2: could not measure."""
+    """0: measured; 2: could not measure."""
     args = arguments(argv)
     console = Console() if sys.stdout.isatty() else Console(width=150)
     if args.again:

@@ -103,6 +103,62 @@ static void test_every_pair_of_states_is_told_as_it_should_be(void) {
         rdmeta_blocks_destroy(&blocks);
 }
 
+/* ---- lists ------------------------------------------------------------- */
+
+enum { ROWS = 20000, MEMBERS = 1024 };
+
+/* A block whose rows all have the replicas 0, 1, ... and the same in sync,
+ * backwards from `from` on. free(), 4 bytes before its cold part. */
+static rdmeta_topic_t *lists_topic(int from) {
+        const size_t size = RDMETA_TOPIC_LEAD + RDMETA_TOPIC_FIXED + 1 +
+                            6 * (size_t)ROWS + 2 * (3 + 2 * MEMBERS);
+        char *raw         = calloc(1, 4 + size);
+        int16_t lists[3 + 2 * MEMBERS] = {0}, refs[2] = {1, 2 + MEMBERS};
+        rdmeta_topic_t *t;
+        char *p;
+        int i;
+
+        CHECK(raw);
+        t           = (rdmeta_topic_t *)(void *)(raw + 4 + RDMETA_TOPIC_LEAD);
+        t->count    = ROWS;
+        t->name_len = 1;
+        rdmeta_cold(t)->size  = (uint32_t)size;
+        rdmeta_cold(t)->flags = RDMETA_TOPIC_F_ISR |
+                                1 << RDMETA_TOPIC_LIST_SHIFT |
+                                1 << RDMETA_TOPIC_REF_SHIFT;
+        lists[1] = lists[2 + MEMBERS] = MEMBERS;
+        for (i = 0; i < MEMBERS; i++)
+                lists[2 + i] = lists[3 + MEMBERS + i] = (int16_t)i;
+        for (i = from; i < MEMBERS; i++)
+                lists[3 + MEMBERS + i] = (int16_t)(from + MEMBERS - 1 - i);
+        p = raw + 4 + size - sizeof(lists);
+        memcpy(p, lists, sizeof(lists));
+        for (i = 0, p -= 4 * (size_t)ROWS; i < 2 * ROWS; i++, p += 2)
+                memcpy(p, &refs[i / ROWS], 2);
+        return t;
+}
+
+/* In sync are the same brokers, in whatever order, and telling so takes no
+ * time that grows with the square of how many they are. */
+static void test_brokers_in_sync_are_compared_without_their_order(void) {
+        const int from[]      = {0, 1, MEMBERS / 2, MEMBERS - 2};
+        const clock_t began   = clock();
+        rdmeta_topic_t *whole = lists_topic(MEMBERS), *other;
+        rdmeta_change_out_t out;
+        told_t t;
+        size_t i;
+
+        for (i = 0; i < sizeof(from) / sizeof(from[0]); i++) {
+                other = lists_topic(from[i]);
+                out   = out_to(&t);
+                CHECK(!rdmeta_change_topics(&out, whole, other));
+                CHECK(!t.n);
+                free((char *)other - RDMETA_TOPIC_LEAD - 4);
+        }
+        free((char *)whole - RDMETA_TOPIC_LEAD - 4);
+        CHECK(clock() - began < 30 * CLOCKS_PER_SEC);
+}
+
 /* ---- brokers ----------------------------------------------------------- */
 
 /* A table of these, on top of an empty one. */
@@ -235,6 +291,7 @@ static void test_kinds_and_sources_have_names_of_their_own(void) {
 int main(void) {
         test_begin(60);
         RUN(test_every_pair_of_states_is_told_as_it_should_be);
+        RUN(test_brokers_in_sync_are_compared_without_their_order);
         RUN(test_brokers_are_told_in_the_order_of_their_ids);
         RUN(test_a_rack_is_a_change_and_an_empty_one_is_one);
         RUN(test_details_of_any_length_are_told);

@@ -382,6 +382,106 @@ static void test_a_file_that_says_it_is_huge_costs_little(void) {
         sound_destroy(&s);
 }
 
+/* ---- more to read than there are bytes --------------------------------- */
+
+enum { ROWS = 100000, MEMBERS = 25000 };
+
+/* Makes a file whose only topic, "a", has ROWS partitions that all name the
+ * list at unit `list`. There are two: an empty one, and MEMBERS brokers at unit
+ * 1. The block lies behind the sound file. */
+static void long_lists(sound_t *s, uint16_t list) {
+        const size_t at    = (s->size + 63) / 64 * 64;
+        const size_t hot   = RDMETA_TOPIC_FIXED + 1 + ROWS;
+        const size_t bytes = hot + ROWS + 2 * (size_t)ROWS +
+                             2 * (2 + (size_t)MEMBERS);
+        const size_t length = (64 + bytes + 63) / 64 * 64 + 64;
+        const int16_t units[] = {0, MEMBERS};
+        uint8_t *file         = calloc(1, at + length), *p;
+        rdmeta_file_head_t head;
+        rdmeta_topic_t *t;
+        uint64_t *slot;
+        size_t i;
+
+        CHECK(file);
+        memcpy(file, s->bytes, s->size);
+        free(s->damaged);
+        s->damaged = file;
+        memcpy(&head, file, sizeof(head));
+        head.sections[RDMETA_FILE_BLOCKS].offset = at;
+        head.sections[RDMETA_FILE_BLOCKS].length = length;
+        head.size       = at + length;
+        head.partitions = ROWS;
+        head.topics = head.blocks = 1;
+        for (i = 0; i < head.sections[RDMETA_FILE_NAMES].length / 8; i++) {
+                slot = slots(s, &head, RDMETA_FILE_NAMES) + i;
+                *slot = *slot >> 16 == order(s, &head)[0]
+                                ? (at / 64 + 1) << 16 | (*slot & 0xffff)
+                                : 0;
+        }
+        memset(order(s, &head), 0, head.sections[RDMETA_FILE_ORDER].length);
+        order(s, &head)[0]                      = (uint32_t)(at / 64 + 1);
+        head.sections[RDMETA_FILE_ORDER].length = 4;
+        memset(file + head.sections[RDMETA_FILE_IDS].offset, 0,
+               head.sections[RDMETA_FILE_IDS].length);
+        t           = (rdmeta_topic_t *)(void *)(file + at + 64);
+        t->count    = ROWS;
+        t->name_len = 1;
+        t->name[0]  = 'a';
+        rdmeta_cold(t)->size  = (uint32_t)(RDMETA_TOPIC_LEAD + bytes);
+        rdmeta_cold(t)->flags = 1 << RDMETA_TOPIC_LIST_SHIFT |
+                                1 << RDMETA_TOPIC_REF_SHIFT;
+        p = (uint8_t *)t + hot + ROWS;
+        for (i = 0; i < ROWS; i++, p += 2)
+                memcpy(p, &list, 2);
+        memcpy(p, units, sizeof(units));
+        memcpy(file, &head, sizeof(head));
+        resign(file, (size_t)head.size);
+        iw_write(s->path, file, (size_t)head.size);
+}
+
+/* 450 KB, of which a reader would make 2.5 thousand million brokers. */
+static void test_a_long_list_that_all_rows_name_is_malformed(void) {
+        rdmeta_image_t *image;
+        sound_t s;
+        int seen = 0;
+
+        sound_init(&s, few);
+        long_lists(&s, 0);
+        image = iw_open(s.path, 0, now);
+        CHECK(!rdmeta_image_verify(image));
+        CHECK(!rdmeta_image_diff(s.image, image, see_change, &seen) && seen);
+        rdmeta_image_unref(image);
+        long_lists(&s, 1);
+        image = iw_open(s.path, 0, now);
+        CHECK(rdmeta_image_verify(image) == RDMETA_ERR_MALFORMED);
+        CHECK(rdmeta_image_diff(s.image, image, see_change, &seen) ==
+              RDMETA_ERR_MALFORMED);
+        load(image);
+        rdmeta_image_unref(image);
+        sound_destroy(&s);
+}
+
+/* The file is put right while it is mapped: the block is not looked at again,
+ * which would take as long as the block is large for each lookup. */
+static void test_a_bad_block_is_checked_once(void) {
+        rdmeta_image_t *image, *fresh;
+        rdmeta_seen_t seen;
+        sound_t s;
+
+        sound_init(&s, few);
+        long_lists(&s, 1);
+        image = iw_open(s.path, 0, now);
+        CHECK(image->ops->find(image, "a", 1, &seen) == RDMETA_ERR_MALFORMED);
+        long_lists(&s, 0);
+        CHECK(image->ops->find(image, "a", 1, &seen) == RDMETA_ERR_MALFORMED);
+        CHECK(image->ops->at(image, 0, &seen) == RDMETA_ERR_MALFORMED);
+        fresh = iw_open(s.path, 0, now);
+        CHECK(!fresh->ops->find(fresh, "a", 1, &seen));
+        rdmeta_image_unref(fresh);
+        rdmeta_image_unref(image);
+        sound_destroy(&s);
+}
+
 static void test_what_a_head_cannot_say_is_refused(void) {
         const forge_t forges[] = {
                 other_magic,   longer,          no_age,       more_blocks,
@@ -438,6 +538,8 @@ int main(void) {
         RUN(test_a_file_that_says_it_is_huge_costs_little);
         RUN(test_blocks_lie_one_behind_the_other);
         RUN(test_a_table_without_an_end_has_one);
+        RUN(test_a_long_list_that_all_rows_name_is_malformed);
+        RUN(test_a_bad_block_is_checked_once);
         RUN(test_a_forged_file_is_refused_or_can_be_read);
         return 0;
 }

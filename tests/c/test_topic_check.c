@@ -455,6 +455,75 @@ static void test_lists_of_any_length_are_looked_at_whole(void) {
         stage_world_destroy(&w);
 }
 
+/* `members` brokers in the only list that is not empty, which all rows name. */
+static int same_list_is_good(uint32_t rows, uint8_t members) {
+        const size_t size = RDMETA_TOPIC_LEAD + RDMETA_TOPIC_FIXED + 1 +
+                            3 * (size_t)rows + 2 + members;
+        char *raw         = calloc(1, 4 + size), *end = raw + 4 + size;
+        rdmeta_topic_t *t;
+        int good;
+
+        CHECK(raw);
+        t           = (rdmeta_topic_t *)(void *)(raw + 4 + RDMETA_TOPIC_LEAD);
+        t->count    = rows;
+        t->name_len = 1;
+        rdmeta_cold(t)->size = (uint32_t)size;
+        end[-1 - members]    = (char)members;
+        memset(end - 2 - members - rows, 1, rows);
+        good = !rdmeta_topic_check(NULL, t, raw, end);
+        free(raw);
+        return good;
+}
+
+static void test_rows_may_name_64_brokers_for_each_row_and_unit(void) {
+        CHECK(same_list_is_good(1000000, 64));
+        CHECK(same_list_is_good(64 * 67, 65));
+        CHECK(!same_list_is_good(64 * 67 + 1, 65));
+        CHECK(!same_list_is_good(1000000, 65));
+}
+
+/* What answers say is never refused: of a list that too many rows name the
+ * block has more than one. */
+static void test_a_block_of_ones_own_with_long_lists_is_good(void) {
+        test_rng_t r = test_rng(9);
+        static stage_world_t w;
+        static facts_t f;
+        rdmeta_topic_t *t;
+        rdmeta_cols_t c;
+        size_t units;
+        uint32_t members;
+        int32_t i, k;
+
+        stage_world_init(&w, &r);
+        for (members = 2; members <= FACT_IDS; members++) {
+                memset(&f, 0, sizeof(f));
+                f.name_len   = 4;
+                f.operations = RDMETA_NO_OPERATIONS;
+                memcpy(f.name, "long", 4);
+                f.count = FACT_ROWS;
+                for (i = 0; i < FACT_ROWS; i++) {
+                        fact_row_t *row = &f.rows[i];
+
+                        row->id     = i;
+                        row->leader = row->last = 1;
+                        row->counts[REPLICAS]   = (int32_t)members;
+                        row->counts[ISR]        = (int32_t)members;
+                        for (k = 0; k < (int32_t)members; k++)
+                                row->ids[REPLICAS][k] = row->ids[ISR][k] = k;
+                }
+                t = stage_world_block(&w, &f, NULL);
+                facts_check(&f, t);
+                rdmeta_topic_cols(t, &c);
+                units = (size_t)(c.lists_end - c.lists) >> c.list_width;
+                CHECK(members > 32 || units == 2 + members);
+                CHECK(units < 20 * (size_t)members);
+                CHECK(is_good(t, rdmeta_cold(t)->size));
+                read_all(&w, t);
+                rdmeta_topic_destroy(&w.blocks, t);
+        }
+        stage_world_destroy(&w);
+}
+
 /* Many references beside many lists: it takes as long as there are of both. */
 static void test_a_large_block_is_not_gone_through_again_and_again(void) {
         enum { ROWS = 16 << 20, EACH = 128, MANY = 512 << 10 };
@@ -494,6 +563,8 @@ int main(void) {
         RUN(test_values_below_what_there_is_are_refused);
         RUN(test_references_lead_to_begins_of_lists);
         RUN(test_lists_of_any_length_are_looked_at_whole);
+        RUN(test_rows_may_name_64_brokers_for_each_row_and_unit);
+        RUN(test_a_block_of_ones_own_with_long_lists_is_good);
         RUN(test_a_large_block_is_not_gone_through_again_and_again);
         return sum == INT64_MIN;
 }

@@ -1,0 +1,244 @@
+"""docs/performance.md and the figures of the README, made of bench/results.json.
+
+`make bench` and `make bench-peers` write both; `python -m bench.performance` does only that.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from bench.build import ROOT
+from bench.peers import report
+from bench.results import RESULTS, Row, digits, load
+
+PAGE = ROOT / "docs" / "performance.md"
+README = ROOT / "README.md"
+
+GROUPS = {
+    "lookup": "Leader lookups by name, in C",
+    "handle": "Leader lookups by handle",
+    "bulk": "Many leaders in one call",
+    "python": "Leader lookups by name, in Python",
+    "threads": "Several threads",
+    "apply": "A Metadata response, in C",
+    "first": "The first response of a fresh process",
+    "memory": "Memory",
+    "churn": "Memory after many changes",
+    "image": "Images",
+    "waits": "From a change to the program that waits for it",
+    "arrow": "Arrow",
+    "import": "Import",
+}
+
+HEAD = """\
+# Performance
+
+<!-- `make bench` makes this page of bench/results.json: do not edit it. -->
+
+`make bench` times every figure beside a floor, in one process and by turns: a slow moment of the
+machine hits both. A time is one machine's; the *ratio* to its floor is what can be compared. So a
+goal is such a ratio, or bytes. A row without a goal is information. A row that misses its goal is
+measured up to twice more before it is called missed. Values are medians; responses are Metadata v12
+with 10 partitions per topic and 3 replicas.
+"""
+
+PEERS = """\
+## Other clients
+
+`make bench-peers` times other clients beside the cache in one run.
+[How each is measured, and what cannot be compared](../bench/peers/README.md);
+[the same as bars](../bench/report.html). These rows have no goals.
+"""
+
+# The figures of the README: a row's name, the figure in words, and what its reference is.
+CHOSEN = (
+    (
+        "C leader lookup, random of 10 k topics",
+        "a leader lookup in C, random of 10 000 topics",
+        "a bare hash table without rules",
+    ),
+    (
+        "Python t.leader(p)",
+        "a leader lookup in Python, `orders.leader(3)`",
+        "a method of Cython that does nothing",
+    ),
+    (
+        "C same response again, same order, 1 M partitions",
+        "a refresh that brings nothing new, for each of 1 000 000 partitions",
+        "copying its bytes",
+    ),
+    (
+        "memory by RSS, ids <= 32767, 1 M partitions",
+        "memory for each of 1 000 000 partitions",
+        "the response's bytes",
+    ),
+    (
+        "open a saved image of 1 M partitions, with a lookup",
+        "a saved image of 1 000 000 partitions opened, with a first lookup",
+        "saving it",
+    ),
+)
+
+
+def unit(row: Row) -> str:
+    """The unit of one value; what it is counted by is said in words."""
+    return str(row["unit"]).removesuffix("/partition").removesuffix("/row")
+
+
+def number(row: Row, key: str) -> str:
+    """A value of a row as a person writes it."""
+    return digits(float(row[key]))
+
+
+def line(cells: Iterable[str]) -> str:
+    """A row of a table."""
+    return f"| {' | '.join(cells)} |"
+
+
+# ---- the page -----------------------------------------------------------------------------------
+
+
+def goal(row: Row) -> str:
+    """The last cell: what was wanted, and whether it was met."""
+    if row["rule"] is None:
+        return ""
+    marks = {True: "met", False: "**missed**", None: "not judged"}
+    rule = str(row["rule"]).removesuffix(f" {row['unit']}")
+    return f"{rule}: {marks[row['ok']]}"
+
+
+def table(rows: Sequence[Row]) -> list[str]:
+    """The rows of a group."""
+    out = [
+        line(("figure", "median", "best to worst", "unit", "beside it", "ratio", "goal")),
+        line(("---", "---:", "---:", "---", "---", "---:", "---")),
+    ]
+    out += [
+        line(
+            (
+                str(row["name"]),
+                number(row, "value"),
+                f"{number(row, 'best')} to {number(row, 'worst')}",
+                str(row["unit"]),
+                f"{row['reference_name']}: {number(row, 'reference')}",
+                digits(row["ratio"]),
+                goal(row),
+            )
+        )
+        for row in rows
+    ]
+    return out
+
+
+def missed(rows: Sequence[Row]) -> list[str]:
+    """Each goal that is missed, once, as a ratio to what was measured beside it."""
+    out = [
+        f"- {row['name']}: {digits(row['ratio'])} times {row['reference_name']}"
+        f" ({number(row, 'value')} and {number(row, 'reference')} {row['unit']});"
+        f" the goal is {row['rule']}."
+        for row in rows
+        if row["ok"] is False
+    ]
+    return out or ["No goal is missed."]
+
+
+def signatures(rows: Sequence[Row]) -> list[str]:
+    """On what, of which commit and when the rows were measured: a line for each run."""
+
+    def run(row: Row) -> tuple[str, str, str]:
+        return str(row["measured_at"]), str(row["commit"]), str(row["machine"])
+
+    out = []
+    for (when, commit, where), of in groupby(sorted(rows, key=run), key=run):
+        out.append(f"- {len(list(of))} rows: commit `{commit}`, {when[:10]}, {where}")
+    return out
+
+
+def machine(about: Mapping[str, Any]) -> str:
+    """What else is known of the machine of the last run."""
+    caches = f"caches {about['cache_l2']} (L2) and {about['cache_l3']} (L3)"
+    kind = "virtual, " if about["hypervisor"] else ""
+    return (
+        f"The last run: {about['cpu']}, {kind}{about['cores']} cores, {caches};"
+        f" {about['compiler']}; Python {about['python']}; load {about['load'][0]} before it."
+    )
+
+
+def page(rows: Sequence[Row], about: Mapping[str, Any], peers: Mapping[str, Any]) -> str:
+    """docs/performance.md."""
+    own = [row for row in rows if row["run"] == "bench"]
+    theirs = [row for row in rows if row["run"] == "peers"]
+    out = [HEAD, *signatures(own), "", machine(about), "", "## Missed goals", "", *missed(own), ""]
+    groups = dict.fromkeys([*GROUPS, *(str(row["group"]) for row in own)])
+    for group in groups:
+        of = [row for row in own if row["group"] == group]
+        if of:
+            out += [f"## {GROUPS.get(group, group)}", "", *table(of), ""]
+    out += [PEERS, *signatures(theirs), "", report.markdown(theirs, peers)]
+    return "\n".join(out) + "\n"
+
+
+# ---- the README ---------------------------------------------------------------------------------
+
+
+def between(text: str, mark: str, content: str) -> str:
+    """A document with `content` between the two comments of that name. ValueError without them."""
+    begin, end = f"<!-- {mark} -->\n", f"<!-- /{mark} -->"
+    before, found, rest = text.partition(begin)
+    _, closed, after = rest.partition(end)
+    if not found or not closed:
+        raise ValueError(f"no {begin.strip()} ... {end}")
+    return f"{before}{begin}{content}\n{end}{after}"
+
+
+def readme(text: str, rows: Sequence[Row]) -> str:
+    """The README with the figures of these rows: one at its top, and five."""
+    named = {str(row["name"]): row for row in rows if row["run"] == "bench"}
+    chosen = [(named[name], figure, other) for name, figure, other in CHOSEN]
+    row, figure, other = chosen[0]
+    first = (
+        f"**{number(row, 'value')} {unit(row)}** for {figure}."
+        f" In the same run {other} takes {number(row, 'reference')} {unit(row)} (`make bench`)."
+    )
+    out = [line(("figure", "measured", "beside it in the same run")), line(["---"] * 3)]
+    out += [
+        line(
+            (
+                figure,
+                f"{number(row, 'value')} {unit(row)}",
+                f"{other}: {number(row, 'reference')} {unit(row)}",
+            )
+        )
+        for row, figure, other in chosen
+    ]
+    return between(between(text, "figure", first), "figures", "\n".join(out))
+
+
+def about(path: Path) -> dict[str, Any]:
+    """What the last run of a program says of itself."""
+    said: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return said
+
+
+def made() -> dict[Path, str]:
+    """The two documents as bench/results.json has them."""
+    rows = load(RESULTS)
+    machine, peers = (about(RESULTS.with_suffix(f".{name}.json")) for name in ("machine", "peers"))
+    return {
+        PAGE: page(rows, machine, peers),
+        README: readme(README.read_text(encoding="utf-8"), rows),
+    }
+
+
+def write() -> None:
+    """Bring both documents up to date."""
+    for path, text in made().items():
+        path.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write()

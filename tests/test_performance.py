@@ -1,0 +1,89 @@
+"""The documents that are made of bench/results.json are up to date, and say what it says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench import build, performance, results, run
+from bench.performance import PAGE, README, between, made, missed, page, signatures
+from bench.results import RESULTS
+
+ROWS = results.load(RESULTS)
+
+
+@pytest.mark.parametrize("path", [PAGE, README], ids=lambda path: path.name)
+def test_a_document_is_up_to_date_with_the_results(path: Path) -> None:
+    assert path.read_text(encoding="utf-8") == made()[path], "python -m bench.performance"
+
+
+def test_the_page_has_every_row_of_the_bench_once() -> None:
+    lines = PAGE.read_text(encoding="utf-8").splitlines()
+    for row in ROWS:
+        if row["run"] == "bench":
+            assert sum(line.startswith(f"| {row['name']} |") for line in lines) == 1
+
+
+def row(**more: Any) -> results.Row:
+    """A row of results.json."""
+    about = {"commit": "abc", "machine": "a machine", "measured_at": "2026-01-02T03:04:05+00:00"}
+    return {
+        "name": "a figure",
+        "unit": "ns",
+        "value": 12.0,
+        "reference": 8.0,
+        "ratio": 1.5,
+        "goal": 9.6,
+        "ok": False,
+        "rule": "<= 1.2 x reference",
+        "reference_name": "a floor",
+        "best": 11.0,
+        "worst": 13.0,
+        "group": "lookup",
+        "run": "bench",
+        **about,
+        **more,
+    }
+
+
+def test_a_missed_goal_is_told_as_a_ratio_to_what_was_measured_beside_it() -> None:
+    assert missed([row(), row(name="good", ok=True), row(name="free", ok=None, rule=None)]) == [
+        "- a figure: 1.5 times a floor (12 and 8 ns); the goal is <= 1.2 x reference."
+    ]
+    assert missed([row(ok=True)]) == ["No goal is missed."]
+
+
+def test_rows_of_several_runs_are_told_with_each_commit() -> None:
+    assert signatures([row(), row(commit="def", name="b"), row(name="c")]) == [
+        "- 2 rows: commit `abc`, 2026-01-02, a machine",
+        "- 1 rows: commit `def`, 2026-01-02, a machine",
+    ]
+
+
+def test_a_group_without_a_title_is_told_all_the_same() -> None:
+    about = performance.about(RESULTS.with_suffix(".machine.json"))
+    peers = performance.about(RESULTS.with_suffix(".peers.json"))
+    assert "\n## odd\n" in page([row(group="odd")], about, peers)
+
+
+def test_what_is_between_marks_is_replaced_and_missing_marks_are_an_error() -> None:
+    text = "a\n<!-- x -->\nold\n<!-- /x -->\nb\n"
+    assert between(text, "x", "new") == "a\n<!-- x -->\nnew\n<!-- /x -->\nb\n"
+    with pytest.raises(ValueError, match="no <!-- y -->"):
+        between(text, "y", "new")
+
+
+def test_a_run_into_another_file_leaves_the_documents_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[bool] = []
+    monkeypatch.setattr(performance, "write", lambda: written.append(True))
+    monkeypatch.setattr(build, "c_benches", lambda: None)
+    monkeypatch.setattr(run, "run_once", lambda _job, _turn: {"imported": [2.0], "bare": [1.0]})
+    assert run.main(["--only", "import", "--json", str(tmp_path / "r.json")]) == 0
+    assert not written
+    monkeypatch.setattr(results, "RESULTS", tmp_path / "r.json")
+    assert run.main(["--only", "import"]) == 0
+    assert written
