@@ -80,9 +80,10 @@ static rdmeta_err_t stage_read_merge(rdmeta_apply_t *a, rdmeta_entry_t *e,
 
         if (err)
                 return err;
-        memset(&a->in.doubt, 0, sizeof(a->in.doubt));
-        if (e && e->doubt)
-                a->in.doubt = c->doubts.all[e->doubt];
+        a->in.rewind = e ? rdmeta_rewind_of(c, e) : NULL;
+        if (a->in.rewind)
+                a->in.stale = rdmeta_view_deadline(&c->root, e->topic) <
+                              a->now.mono_us;
         err = rdmeta_merge(e && !a->replace_all ? e->topic : NULL, &c->stage,
                            &a->in, &a->verdict);
         if (!err)
@@ -280,7 +281,9 @@ static rdmeta_err_t stage_all(rdmeta_apply_t *a, const void *response,
         a->in.brokers      = a->brokers;
         a->in.broker       = a->asked->broker;
         a->in.mono_us      = a->now.mono_us;
+        a->in.max_age_us   = c->conf.max_age_us;
         a->in.sent_version = a->asked->sent_version;
+        a->in.sent_known   = a->asked->flags & RDMETA_REQ_SENT_VERSION;
         a->in.candidates   = a->asked->candidates
                                      ? a->asked->candidates
                                      : (int32_t)a->brokers->count;

@@ -26,8 +26,9 @@ typedef struct rdmeta_pend {
         rdmeta_topic_t *topic; /* the next block; NULL: the same */
         rdmeta_digest_t digest;
         uint32_t len;   /* of the digest; 0: none */
-        int32_t deadline;
-        rdmeta_doubt_t doubt;
+        uint16_t deadline;
+        uint16_t counted; /* 1: `rewind` replaces the one that it had */
+        rdmeta_kept_rewind_t *rewind;
 } rdmeta_pend_t;
 
 typedef struct rdmeta_apply {
@@ -64,7 +65,7 @@ typedef struct rdmeta_apply {
         size_t n_pends, pends_capacity;
         size_t replaced; /* pends with another block */
         size_t new_ids;
-        size_t doubts;
+        size_t rewinds;
         rdmeta_write_t write; /* from prepare on */
 } rdmeta_apply_t;
 

@@ -219,6 +219,18 @@ static rdmeta_err_t known_block(rdmeta_apply_t *a, rdmeta_entry_t *e,
         return RDMETA_OK;
 }
 
+/* What merge is to remember of it; of another cluster's nothing. NO_MEMORY. */
+static rdmeta_err_t pend_rewind(rdmeta_apply_t *a, rdmeta_pend_t *p) {
+        const rdmeta_merge_out_t *v = &a->verdict;
+
+        p->counted = v->counted || a->replace_all;
+        if (!v->rewind.answers)
+                return RDMETA_OK;
+        a->rewinds++;
+        p->rewind = rdmeta_rewind_copy(a->c, &v->rewind);
+        return p->rewind ? RDMETA_OK : RDMETA_ERR_NO_MEMORY;
+}
+
 rdmeta_err_t rdmeta_apply_known(rdmeta_apply_t *a, rdmeta_entry_t *e,
                                 const uint8_t *start) {
         rdmeta_pend_t *p = rdmeta_apply_pend(a, e);
@@ -232,8 +244,9 @@ rdmeta_err_t rdmeta_apply_known(rdmeta_apply_t *a, rdmeta_entry_t *e,
                 return err;
         p->topic = t;
         p->len   = digest_of(a, start, &p->digest);
-        p->doubt = a->verdict.doubt;
-        a->doubts += p->doubt.answers != 0;
+        err      = pend_rewind(a, p);
+        if (err)
+                return err;
         if (t) {
                 rdmeta_topic_said_set(t, a->said);
                 a->replaced++;

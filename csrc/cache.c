@@ -207,8 +207,7 @@ static void cache_destroy(rdmeta_ref_t *references) {
         rdmeta_order_destroy(&c->order, &allocator);
         rdmeta_stage_destroy(&c->stage);
         rdmeta_reasons_destroy(&c->reasons);
-        rdmeta_free(&allocator, c->doubts.all,
-                    c->doubts.capacity * sizeof(*c->doubts.all));
+        rdmeta_rewinds_destroy(c);
         rdmeta_slab_destroy(&c->entry_slab);
         rdmeta_blocks_destroy(&c->blocks);
         rdmeta_wait_destroy(&c->wait);
@@ -263,8 +262,9 @@ static uint64_t stats_bytes(const rdmeta_cache_t *c) {
                rdmeta_table_brokers(c)->large.size +
                c->order.capacity * sizeof(rdmeta_order_slot_t) +
                c->handles.bytes + c->reasons.bytes + c->stage.memory_size +
-               c->stage.kept_size +
-               c->doubts.capacity * sizeof(rdmeta_doubt_t) +
+               c->stage.kept_size + c->stage.spare_size +
+               c->rewinds.capacity * sizeof(*c->rewinds.all) +
+               c->rewinds.bytes +
                rdmeta_ring_bytes(&c->ring) - c->ring.held +
                c->ring.held_large + c->reclaim.large_bytes +
                rdmeta_holds_bytes(c);

@@ -13,10 +13,10 @@
  *       handles ------- names that somebody resolved
  *       reasons ------- why topics were asked for, by number
  *       entry_slab, blocks - their memory
- *       stage, doubts - a writer's scratch and memory of odd answers
+ *       stage, rewinds - a writer's scratch and memory of older answers
  *
  *     slot of a table --> block <--> entry --> slot of order
- *                         (readers)  (writer: tree, list, deadline, doubt)
+ *                         (readers)  (writer: tree, list, deadline, rewind)
  *
  * A write goes in two halves. *Staging* reads, merges, allocates and checks;
  * nothing a reader or a later writer could notice changes, and any error only
@@ -56,14 +56,23 @@ typedef struct rdmeta_entry {
         uint32_t order;
         uint32_t list : 4;   /* RDMETA_EXPIRY_... */
         uint32_t staged : 2; /* a writer's mark, while it works */
-        uint32_t doubt : 26; /* place among the doubts; 0: none */
+        uint32_t rewind : 26; /* 1 + its place among the rewinds; 0: none */
 } rdmeta_entry_t;
 
-typedef struct rdmeta_doubts {
-        rdmeta_doubt_t *all; /* [0] is not used */
+/* What merge remembers of an entry, in one piece with its rows. */
+typedef struct rdmeta_kept_rewind {
+        rdmeta_rewind_t rewind;
+        rdmeta_entry_t *entry;
+        int32_t rows[];
+} rdmeta_kept_rewind_t;
+
+/* All that there are, without gaps. An entry has one at most, and that has no
+ * more rows than its topic had partitions. */
+typedef struct rdmeta_rewinds {
+        rdmeta_kept_rewind_t **all;
         uint32_t count, capacity;
-        uint32_t free; /* a list through first_broker; 0: none */
-} rdmeta_doubts_t;
+        size_t bytes; /* of what they point to, and of those still staged */
+} rdmeta_rewinds_t;
 
 /* The handles of a cache (handles.h). */
 typedef struct rdmeta_handles {
@@ -92,7 +101,7 @@ struct rdmeta_cache {
         int tree_made; /* 1: all entries are in the tree; 0: none is */
         int ids_shared; /* 1: an id was two topics': one may not find its own */
         rdmeta_handles_t handles;
-        rdmeta_doubts_t doubts;
+        rdmeta_rewinds_t rewinds;
         rdmeta_reasons_t reasons;
         rdmeta_stage_t stage;
         rdmeta_conf_t conf;

@@ -237,14 +237,45 @@ static int lost_partition(const rdmeta_topic_t *old,
         return 0;
 }
 
+/* A leader epoch below the highest one that was known. */
+static int lowered_epoch(const rdmeta_topic_t *old,
+                         const rdmeta_topic_t *new_) {
+        rdmeta_cols_t a, b;
+        rdmeta_row_t x, y;
+        uint32_t i;
+
+        rdmeta_topic_cols(old, &a);
+        rdmeta_topic_cols(new_, &b);
+        for (i = 0; i < a.count; i++) {
+                int64_t place;
+
+                rdmeta_topic_row(&a, i, &x);
+                place = rdmeta_topic_place(new_, x.id);
+                if (place < 0)
+                        continue;
+                rdmeta_topic_row(&b, (uint32_t)place, &y);
+                if (y.epoch >= 0 && y.epoch < x.high)
+                        return 1;
+        }
+        return 0;
+}
+
+/* Another topic of that name: with another id, or, where no id was known, with
+ * what the topic cannot come to. */
+static int is_recreated(const rdmeta_topic_t *old,
+                        const rdmeta_topic_t *new_) {
+        if (!was_seen(old) || !rdmeta_topic_has_id(new_))
+                return 0;
+        if (rdmeta_topic_has_id(old))
+                return memcmp(rdmeta_cold(old)->id, rdmeta_cold(new_)->id,
+                              16) != 0;
+        return lost_partition(old, new_) || lowered_epoch(old, new_);
+}
+
 static int32_t change_to_valid(rdmeta_change_out_t *out,
                                const rdmeta_topic_t *old,
                                const rdmeta_topic_t *new_) {
-        const int recreated = old && was_seen(old) &&
-                              rdmeta_topic_has_id(old) &&
-                              rdmeta_topic_has_id(new_) &&
-                              memcmp(rdmeta_cold(old)->id,
-                                     rdmeta_cold(new_)->id, 16) != 0;
+        const int recreated = is_recreated(old, new_);
 
         if (recreated && old->state != RDMETA_TOPIC_GONE)
                 return change_tell(out, RDMETA_TOPIC_RECREATED);

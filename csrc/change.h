@@ -7,8 +7,9 @@
  *
  *     old        new        record
  *     -          valid      topic_added (one, whatever its partitions)
- *     valid      valid      topic_recreated, if its id is another or it has a
- *                           partition less (none is ever un-created);
+ *     valid      valid      topic_recreated, if its id is another, it has a
+ *                           partition less (none is ever un-created), or an id
+ *                           comes with a lower epoch;
  *                           otherwise for each partition: partitions_added,
  *                           leader_changed, isr_changed, replicas_changed,
  *                           offline_changed

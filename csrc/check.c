@@ -34,6 +34,8 @@ static const char *check_entry(rdmeta_cache_t *c, const rdmeta_topic_t *t) {
         slot = &c->order.slots[e->order];
         if (slot->entry != e || rdmeta_topic_order(t) != e->order)
                 return "a slot is another entry's";
+        if (e->rewind && (slot->len & ~RDMETA_ORDER_OWN))
+                return "a rewind's next answer might not be read";
         if (!(slot->len & RDMETA_ORDER_OWN) !=
             (atomic_load(&t->deadline) == RDMETA_DEADLINE_SHARED))
                 return "a slot does not say whose deadline it is";
@@ -46,6 +48,26 @@ static const char *check_entry(rdmeta_cache_t *c, const rdmeta_topic_t *t) {
                         return "a name is not in the tree";
         }
         return NULL;
+}
+
+static const char *check_rewinds(const rdmeta_cache_t *c) {
+        size_t bytes = 0;
+        uint32_t i, k;
+
+        for (i = 0; i < c->rewinds.count; i++) {
+                const rdmeta_kept_rewind_t *kept = c->rewinds.all[i];
+
+                if (kept->entry->rewind != i + 1)
+                        return "a rewind is not its entry's";
+                if (!kept->rewind.answers ||
+                    !kept->rewind.past == !kept->rewind.count)
+                        return "a rewind counts nothing";
+                for (k = 1; k < kept->rewind.count; k++)
+                        if (kept->rows[k - 1] >= kept->rows[k])
+                                return "a rewind's rows are out of order";
+                bytes += sizeof(*kept) + kept->rewind.count * 4;
+        }
+        return bytes == c->rewinds.bytes ? NULL : "rewinds are miscounted";
 }
 
 static const char *check_order(const rdmeta_cache_t *c) {
@@ -286,6 +308,8 @@ static const char *check_locked(rdmeta_cache_t *c) {
         if (!rdmeta_expiry_check(&c->expiry))
                 return "a list is out of order";
         wrong = check_slabs(c, sum);
+        if (!wrong)
+                wrong = check_rewinds(c);
         if (!wrong)
                 wrong = check_holds(c);
         if (!wrong)

@@ -31,6 +31,7 @@ static rdmeta_err_t absent_restate(rdmeta_apply_t *a, rdmeta_entry_t *e,
         if (!p)
                 return RDMETA_ERR_NO_MEMORY;
         p->deadline = RDMETA_PEND_STATE;
+        p->counted  = a->replace_all != 0;
         p->topic    = absent_block(a, e->topic, state);
         if (!p->topic)
                 return RDMETA_ERR_NO_MEMORY;
@@ -99,7 +100,7 @@ rdmeta_err_t rdmeta_apply_prepare(rdmeta_apply_t *a) {
         if (!err && a->new_ids)
                 err = rdmeta_ids_reserve(c, a->new_ids);
         if (!err)
-                err = rdmeta_doubts_reserve(c, a->doubts);
+                err = rdmeta_rewinds_reserve(c, a->rewinds);
         if (!err)
                 err = rdmeta_holds_reserve(c, a->n_pends + a->fresh);
         if (err)
@@ -111,44 +112,21 @@ rdmeta_err_t rdmeta_apply_prepare(rdmeta_apply_t *a) {
 
 /* ---- commit -------------------------------------------------------------- */
 
-static int64_t state_ttl(const rdmeta_conf_t *conf, uint16_t state) {
-        int64_t ttl = conf->negative_ttl_us;
-
-        switch (state) {
-        case RDMETA_TOPIC_DENIED:
-                ttl = conf->denied_ttl_us;
-                break;
-        case RDMETA_TOPIC_MISSING:
-                ttl = conf->absent_grace_us;
-                break;
-        case RDMETA_TOPIC_BAD: /* will not get better: never polled */
-        case RDMETA_TOPIC_GONE:
-                ttl = conf->max_age_us;
-                break;
-        default:
-                break;
-        }
-        return ttl < conf->max_age_us ? ttl : conf->max_age_us;
-}
-
 /* The deadline of an entry whose topic was just said, and its list. */
 static void commit_deadline(rdmeta_apply_t *a, rdmeta_entry_t *e, int how) {
-        rdmeta_cache_t *c  = a->c;
-        const int64_t now  = a->now.mono_us;
-        const int64_t ttl  = c->conf.max_age_us;
+        rdmeta_cache_t *c = a->c;
+        const int64_t now = a->now.mono_us;
         int64_t deadline;
 
         if (how == RDMETA_PEND_FREEZE) {
                 deadline = rdmeta_view_deadline(&c->root, e->topic);
-        } else if (e->topic->state != RDMETA_TOPIC_VALID) {
-                deadline = rdmeta_expiry_after(
-                        now, state_ttl(&c->conf, e->topic->state));
-        } else if (a->all) {
+        } else if (a->all && e->topic->state == RDMETA_TOPIC_VALID) {
                 rdmeta_entry_deadline(c, e, RDMETA_DEADLINE_SHARED);
                 rdmeta_entry_list(c, e, RDMETA_EXPIRY_NONE, 0);
                 return;
         } else {
-                deadline = rdmeta_expiry_after(now, ttl);
+                deadline = rdmeta_expiry_after(
+                        now, rdmeta_merge_ttl(&c->conf, e->topic->state));
         }
         rdmeta_entry_deadline(c, e, deadline);
         rdmeta_entry_settle(c, e, now);
@@ -186,7 +164,8 @@ static void commit_pend(rdmeta_apply_t *a, const rdmeta_pend_t *p) {
                 rdmeta_entry_unhint(a->c, e, a->now.mono_us);
                 return;
         }
-        rdmeta_doubt_set(a->c, e, &p->doubt);
+        if (p->counted)
+                rdmeta_rewind_set(a->c, e, p->rewind);
         if (p->topic || p->deadline != RDMETA_PEND_FREEZE ||
             e->list == RDMETA_EXPIRY_NONE || e->list == RDMETA_EXPIRY_HINT)
                 commit_deadline(a, e, p->deadline);
@@ -322,8 +301,10 @@ void rdmeta_apply_abort(rdmeta_apply_t *a) {
 
         drop_unsaid(a);
         rdmeta_reasons_forget(&a->c->reasons, a->reasons);
-        for (i = 0; i < a->n_pends; i++)
+        for (i = 0; i < a->n_pends; i++) {
                 rdmeta_topic_destroy(&a->c->blocks, a->pends[i].topic);
+                rdmeta_rewind_free(a->c, a->pends[i].rewind);
+        }
         for (k = o->count; k < o->count + a->tail; k++)
                 if (o->slots[k].entry)
                         rdmeta_entry_drop(a->c, o->slots[k].entry);

@@ -5,6 +5,8 @@
 #include "hold.h"
 #include "tree.h"
 
+#include "alloc.h"
+
 rdmeta_entry_t *rdmeta_entry_find(rdmeta_cache_t *c, const char *name,
                                   size_t len) {
         const rdmeta_topic_t *t;
@@ -198,15 +200,14 @@ void rdmeta_entry_publish(rdmeta_cache_t *c, rdmeta_entry_t *e, int named) {
 }
 
 void rdmeta_entry_erase(rdmeta_cache_t *c, rdmeta_entry_t *e) {
-        const rdmeta_doubt_t none = {0, 0, 0, 0};
-        rdmeta_table_t *names     = rdmeta_names(c);
+        rdmeta_table_t *names = rdmeta_names(c);
 
         rdmeta_table_drop(names, rdmeta_name_hash(names, e->topic), e->topic);
         id_drop(c, e->topic);
         rdmeta_handles_point(&c->handles, e->topic, NULL);
         rdmeta_tree_remove(c, e);
         rdmeta_entry_list(c, e, RDMETA_EXPIRY_NONE, 0);
-        rdmeta_doubt_set(c, e, &none);
+        rdmeta_rewind_set(c, e, NULL);
         rdmeta_order_give(&c->order, e->order);
         entry_count(c, e->topic, -1);
         c->entries--;
@@ -349,52 +350,92 @@ void rdmeta_order_begin(rdmeta_cache_t *c) {
                 o->answer = 1;
 }
 
-/* ---- doubts ------------------------------------------------------------ */
+/* ---- rewinds ----------------------------------------------------------- */
 
-rdmeta_err_t rdmeta_doubts_reserve(rdmeta_cache_t *c, size_t n) {
-        rdmeta_doubts_t *d = &c->doubts;
-        const size_t size  = sizeof(*d->all);
-        size_t capacity    = d->capacity ? d->capacity : 16;
-        rdmeta_doubt_t *all;
+static size_t rewind_bytes(const rdmeta_rewind_t *r) {
+        return sizeof(rdmeta_kept_rewind_t) + r->count * sizeof(*r->rows);
+}
 
-        while (capacity < d->count + n + 1)
+rdmeta_kept_rewind_t *rdmeta_rewind_copy(rdmeta_cache_t *c,
+                                         const rdmeta_rewind_t *rewind) {
+        const size_t size = rewind_bytes(rewind);
+        rdmeta_kept_rewind_t *kept =
+                (rdmeta_kept_rewind_t *)rdmeta_alloc(&c->conf.allocator, size);
+
+        if (!kept)
+                return NULL;
+        kept->rewind      = *rewind;
+        kept->rewind.rows = kept->rows;
+        kept->entry       = NULL;
+        if (rewind->count)
+                memcpy(kept->rows, rewind->rows,
+                       rewind->count * sizeof(*rewind->rows));
+        c->rewinds.bytes += size;
+        return kept;
+}
+
+void rdmeta_rewind_free(rdmeta_cache_t *c, rdmeta_kept_rewind_t *kept) {
+        if (!kept)
+                return;
+        c->rewinds.bytes -= rewind_bytes(&kept->rewind);
+        rdmeta_free(&c->conf.allocator, kept, rewind_bytes(&kept->rewind));
+}
+
+rdmeta_err_t rdmeta_rewinds_reserve(rdmeta_cache_t *c, size_t n) {
+        rdmeta_rewinds_t *r = &c->rewinds;
+        const size_t size   = sizeof(*r->all);
+        size_t capacity     = r->capacity ? r->capacity : 16;
+        rdmeta_kept_rewind_t **all;
+
+        while (capacity < r->count + n)
                 capacity *= 2;
-        if (capacity == d->capacity || n == 0)
+        if (capacity == r->capacity || n == 0)
                 return RDMETA_OK;
         if (capacity >= 1u << 26)
                 return RDMETA_ERR_NO_MEMORY;
-        all = (rdmeta_doubt_t *)rdmeta_alloc(&c->conf.allocator,
-                                             capacity * size);
+        all = (rdmeta_kept_rewind_t **)rdmeta_alloc(&c->conf.allocator,
+                                                    capacity * size);
         if (!all)
                 return RDMETA_ERR_NO_MEMORY;
-        if (d->count)
-                memcpy(all, d->all, (d->count + 1) * size);
-        rdmeta_free(&c->conf.allocator, d->all, d->capacity * size);
-        d->all      = all;
-        d->capacity = (uint32_t)capacity;
+        if (r->count)
+                memcpy(all, r->all, r->count * size);
+        rdmeta_free(&c->conf.allocator, r->all, r->capacity * size);
+        r->all      = all;
+        r->capacity = (uint32_t)capacity;
         return RDMETA_OK;
 }
 
-void rdmeta_doubt_set(rdmeta_cache_t *c, rdmeta_entry_t *e,
-                      const rdmeta_doubt_t *doubt) {
-        rdmeta_doubts_t *d = &c->doubts;
-        uint32_t at        = e->doubt;
+/* Closes the gap at `at` with the last one. */
+static void rewind_remove(rdmeta_rewinds_t *r, uint32_t at) {
+        rdmeta_kept_rewind_t *last = r->all[--r->count];
 
-        if (!doubt->answers) {
-                if (at) {
-                        d->all[at].first_broker = (int32_t)d->free;
-                        d->free                 = at;
-                        e->doubt                = 0;
-                }
+        if (at == r->count)
                 return;
+        r->all[at]          = last;
+        last->entry->rewind = (at + 1) & ((1u << 26) - 1);
+}
+
+void rdmeta_rewind_set(rdmeta_cache_t *c, rdmeta_entry_t *e,
+                       rdmeta_kept_rewind_t *kept) {
+        rdmeta_rewinds_t *r = &c->rewinds;
+
+        if (e->rewind) {
+                rdmeta_rewind_free(c, r->all[e->rewind - 1]);
+                rewind_remove(r, e->rewind - 1);
+                e->rewind = 0;
         }
-        if (!at) {
-                at = d->free;
-                if (at)
-                        d->free = (uint32_t)d->all[at].first_broker;
-                else
-                        at = ++d->count;
-                e->doubt = at & ((1u << 26) - 1);
+        if (kept) {
+                kept->entry        = e;
+                r->all[r->count++] = kept;
+                e->rewind          = r->count & ((1u << 26) - 1);
         }
-        d->all[at] = *doubt;
+}
+
+void rdmeta_rewinds_destroy(rdmeta_cache_t *c) {
+        rdmeta_rewinds_t *r = &c->rewinds;
+
+        while (r->count)
+                rdmeta_rewind_free(c, r->all[--r->count]);
+        rdmeta_free(&c->conf.allocator, r->all,
+                    r->capacity * sizeof(*r->all));
 }

@@ -46,9 +46,24 @@ void rdmeta_entry_unhint(rdmeta_cache_t *c, rdmeta_entry_t *e,
 void rdmeta_retire(rdmeta_cache_t *c, rdmeta_topic_t *t);
 /* At the end of a write: what it leaves is freed, if it can be. */
 void rdmeta_collect(rdmeta_cache_t *c);
-void rdmeta_doubt_set(rdmeta_cache_t *c, rdmeta_entry_t *e,
-                      const rdmeta_doubt_t *doubt);
-rdmeta_err_t rdmeta_doubts_reserve(rdmeta_cache_t *c, size_t n);
+/* Returns a copy, rows included, for rdmeta_rewind_set() or
+ * rdmeta_rewind_free(). NULL: no memory. */
+rdmeta_kept_rewind_t *rdmeta_rewind_copy(rdmeta_cache_t *c,
+                                         const rdmeta_rewind_t *rewind);
+void rdmeta_rewind_free(rdmeta_cache_t *c, rdmeta_kept_rewind_t *kept);
+/* Makes room for n more; NO_MEMORY. */
+rdmeta_err_t rdmeta_rewinds_reserve(rdmeta_cache_t *c, size_t n);
+/* Takes `kept` as what is remembered of `e`, and frees what was; NULL: nothing
+ * is from now on. Cannot fail: room was reserved. */
+void rdmeta_rewind_set(rdmeta_cache_t *c, rdmeta_entry_t *e,
+                       rdmeta_kept_rewind_t *kept);
+/* Frees all of them, and the room for them. */
+void rdmeta_rewinds_destroy(rdmeta_cache_t *c);
+
+RDMETA_INLINE const rdmeta_rewind_t *
+rdmeta_rewind_of(const rdmeta_cache_t *c, const rdmeta_entry_t *e) {
+        return e->rewind ? &c->rewinds.all[e->rewind - 1]->rewind : NULL;
+}
 /* Another answer begins: its number, and slots without many holes. */
 void rdmeta_order_begin(rdmeta_cache_t *c);
 

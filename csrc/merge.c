@@ -8,28 +8,51 @@ static int id_same(const uint8_t a[16], const uint8_t b[16]) {
         return !memcmp(a, b, 16);
 }
 
-/* One more answer that says something older: 1 when it is to be believed. */
-static int doubt_add(const rdmeta_merge_in_t *in, rdmeta_doubt_t *d) {
-        const int32_t need = in->candidates < RDMETA_DOUBT_BROKERS
-                                     ? in->candidates
-                                     : RDMETA_DOUBT_BROKERS;
+/* The request left before the topic last changed: its answer cannot know. */
+static int is_outdated(const rdmeta_topic_t *old,
+                       const rdmeta_merge_in_t *in) {
+        return in->sent_known && rdmeta_cold(old)->version > in->sent_version;
+}
+
+/* ---- rewinds ------------------------------------------------------------ */
+
+/* Whether so many answers of these brokers, for so long, are believed. */
+static int is_believed(const rdmeta_rewind_t *r,
+                       const rdmeta_merge_in_t *in) {
+        const int64_t bound = in->max_age_us < RDMETA_REWIND_MAX_US
+                                      ? in->max_age_us
+                                      : RDMETA_REWIND_MAX_US;
         int64_t lasts;
 
-        *d = in->doubt;
-        if (d->answers == 0) {
-                d->since_us     = in->mono_us;
-                d->first_broker = in->broker;
-                d->others       = 0;
-        }
-        d->answers++;
-        d->others |= d->first_broker != in->broker;
-        if (__builtin_sub_overflow(in->mono_us, d->since_us, &lasts))
+        if (__builtin_sub_overflow(in->mono_us, r->since_us, &lasts))
                 lasts = INT64_MAX;
-        if (d->answers < RDMETA_DOUBT_ANSWERS || lasts < RDMETA_DOUBT_US ||
-            (need > 1 && !d->others))
+        if (r->answers < RDMETA_REWIND_ANSWERS || lasts < RDMETA_REWIND_US)
                 return 0;
-        memset(d, 0, sizeof(*d));
-        return 1;
+        return r->others || in->candidates < RDMETA_REWIND_BROKERS ||
+               in->stale || lasts >= bound;
+}
+
+/* Counts one more answer that says something older in `r`, after those of
+ * `had` (NULL: it is the first). Returns 1 if it is to be believed. */
+static int rewind_count(rdmeta_rewind_t *r, const rdmeta_rewind_t *had,
+                        const rdmeta_merge_in_t *in) {
+        r->since_us     = had ? had->since_us : in->mono_us;
+        r->answers      = had ? had->answers + 1 : 1;
+        r->first_broker = had ? had->first_broker : -1;
+        r->others       = had ? had->others : 0;
+        if (r->first_broker < 0)
+                r->first_broker = in->broker;
+        else
+                r->others |= in->broker >= 0 && in->broker != r->first_broker;
+        return is_believed(r, in);
+}
+
+/* Whether the set has a row; `at` goes through it, as rows are asked for in
+ * ascending order. */
+static int rewind_has(const rdmeta_rewind_t *r, uint32_t *at, int32_t id) {
+        while (*at < r->count && r->rows[*at] < id)
+                ++*at;
+        return *at < r->count && r->rows[*at] == id;
 }
 
 static rdmeta_err_t keep_back(rdmeta_merge_out_t *out) {
@@ -48,10 +71,9 @@ static void to_state(rdmeta_merge_out_t *out, uint16_t state, int32_t error) {
         out->error   = (int16_t)error;
 }
 
-/* Learned or changed after the request left: this answer cannot know. */
+/* Learned or changed after the request left. */
 static int is_news(const rdmeta_topic_t *old, const rdmeta_merge_in_t *in) {
-        return old && old->state == RDMETA_TOPIC_VALID &&
-               in->sent_version && rdmeta_cold(old)->version > in->sent_version;
+        return old && old->state == RDMETA_TOPIC_VALID && is_outdated(old, in);
 }
 
 static void merge_error(const rdmeta_topic_t *old, int32_t error,
@@ -86,12 +108,13 @@ static void merge_error(const rdmeta_topic_t *old, int32_t error,
 
 /* ---- topic ids --------------------------------------------------------- */
 
-static int is_superseded(const rdmeta_cols_t *old, const uint8_t id[16]) {
-        int i;
+/* 1 + the place of an id among those that the topic had; 0: it had not. */
+static uint8_t place_of_past(const rdmeta_cols_t *old, const uint8_t id[16]) {
+        uint8_t i;
 
         for (i = 0; i < old->n_past; i++)
                 if (id_same((const uint8_t *)old->past + 16 * i, id))
-                        return 1;
+                        return (uint8_t)(i + 1);
         return 0;
 }
 
@@ -112,43 +135,98 @@ static void stage_past(rdmeta_stage_t *s, const rdmeta_topic_t *old,
 
 /* ---- epochs ------------------------------------------------------------ */
 
-static int is_usable(const rdmeta_merge_in_t *in, int32_t epoch) {
-        return in->fields & RDMETA_WIRE_EPOCH_USABLE && epoch >= 0;
+/* What an answer says of the rows that are known. */
+typedef struct compare {
+        uint32_t lower, missing; /* older */
+        uint32_t unsaid;         /* without an epoch */
+        uint32_t raised;         /* 1: the epoch of one is higher */
+} compare_t;
+
+static int is_lower(int32_t epoch, int32_t high) {
+        return (epoch >= 0) & (epoch < high);
 }
 
-/* Walk both in the order of ids: how many partitions are lower, and whether
- * one of the old ones is missing. */
+/* Walks both in the order of ids. Epochs that say nothing are -1. */
 static void compare_rows(const rdmeta_cols_t *old, const rdmeta_stage_t *s,
-                         const rdmeta_merge_in_t *in, uint32_t *lower,
-                         int *missing) {
+                         compare_t *out) {
         uint32_t i, k = 0;
         rdmeta_row_t row;
 
-        *lower   = 0;
-        *missing = 0;
+        memset(out, 0, sizeof(*out));
         for (i = 0; i < old->count; i++) {
                 rdmeta_topic_row(old, i, &row);
                 while (k < s->count && s->id[k] < row.id)
                         k++;
                 if (k == s->count || s->id[k] != row.id) {
-                        *missing = 1;
+                        out->missing++;
                         continue;
                 }
-                if (is_usable(in, s->epoch[k]) && s->epoch[k] < row.high)
-                        ++*lower;
+                out->lower += (uint32_t)is_lower(s->epoch[k], row.high);
+                out->unsaid += s->epoch[k] < 0;
+                out->raised |= s->epoch[k] > row.high;
         }
+}
+
+/* The ids of rows that are older (or only of those that are left out), of the
+ * set of `among` only if it is given, or of all but that set. Returns how many
+ * there are. */
+enum { OLDER_AMONG, MISSING_BUT };
+static uint32_t pick_rows(const rdmeta_cols_t *old, const rdmeta_stage_t *s,
+                          int which, const rdmeta_rewind_t *set,
+                          int32_t *ids) {
+        uint32_t i, k = 0, at = 0, n = 0;
+        rdmeta_row_t row;
+
+        for (i = 0; i < old->count; i++) {
+                int picked;
+
+                rdmeta_topic_row(old, i, &row);
+                while (k < s->count && s->id[k] < row.id)
+                        k++;
+                picked = k == s->count || s->id[k] != row.id;
+                if (which == OLDER_AMONG)
+                        picked = (picked || is_lower(s->epoch[k], row.high)) &&
+                                 (!set || rewind_has(set, &at, row.id));
+                else
+                        picked = picked &&
+                                 !(set && rewind_has(set, &at, row.id));
+                if (picked)
+                        ids[n++] = row.id;
+        }
+        return n;
+}
+
+/* Counts an answer that is older in some rows. *believed: the set of rows to
+ * go back to, or NULL. NO_MEMORY. */
+static rdmeta_err_t rewind_rows(const rdmeta_cols_t *old, rdmeta_stage_t *s,
+                                const rdmeta_merge_in_t *in, int raised,
+                                rdmeta_merge_out_t *out,
+                                const rdmeta_rewind_t **believed) {
+        const rdmeta_rewind_t *had = raised ? NULL : in->rewind;
+        rdmeta_rewind_t *r         = &out->rewind;
+        int32_t *ids = rdmeta_stage_spare(s, 2 * (size_t)old->count);
+
+        if (!ids)
+                return RDMETA_ERR_NO_MEMORY;
+        if (had && !had->past)
+                r->count = pick_rows(old, s, OLDER_AMONG, had, ids);
+        if (!r->count) {
+                had      = NULL;
+                r->count = pick_rows(old, s, OLDER_AMONG, NULL, ids);
+        }
+        r->rows = ids;
+        if (rewind_count(r, had, in))
+                *believed = r;
+        return RDMETA_OK;
 }
 
 /* One partition that both have, and whose answer is not older. */
 static void merge_row(rdmeta_stage_t *s, uint32_t i, const rdmeta_row_t *row,
-                      const rdmeta_merge_in_t *in, rdmeta_merge_out_t *out) {
-        if (!is_usable(in, s->epoch[i])) {
-                s->epoch[i] = -1;
-                if (row->high >= 0) {
-                        rdmeta_stage_want_high(s);
-                        s->high[i] = row->high;
-                        out->exact = 0;
-                }
+                      rdmeta_merge_out_t *out) {
+        if (s->epoch[i] < 0 && row->high >= 0) {
+                rdmeta_stage_want_high(s);
+                s->high[i] = row->high;
+                out->exact = 0;
         }
         if (s->leader[i] < 0 && row->last >= 0) {
                 rdmeta_stage_want_last(s);
@@ -156,28 +234,46 @@ static void merge_row(rdmeta_stage_t *s, uint32_t i, const rdmeta_row_t *row,
         }
 }
 
-static rdmeta_err_t merge_rows(const rdmeta_cols_t *old, rdmeta_stage_t *s,
-                               const rdmeta_merge_in_t *in, int believe,
-                               uint32_t lower, rdmeta_merge_out_t *out) {
-        uint32_t i, k = 0;
+/* The rows that both have. Those that are lower stay, but for those to go back
+ * to, and of an outdated answer those without an epoch. Returns how many. */
+static uint32_t merge_rows(const rdmeta_cols_t *old, rdmeta_stage_t *s,
+                           int outdated, const rdmeta_rewind_t *believed,
+                           rdmeta_merge_out_t *out) {
+        uint32_t i, k = 0, at = 0, kept = 0;
         rdmeta_row_t row;
 
-        if (lower && !believe &&
-            rdmeta_stage_keep_lists(s, old) != RDMETA_OK)
-                return RDMETA_ERR_NO_MEMORY;
         for (i = 0; i < old->count; i++) {
                 rdmeta_topic_row(old, i, &row);
                 while (k < s->count && s->id[k] < row.id)
                         k++;
                 if (k == s->count || s->id[k] != row.id)
                         continue;
-                if (!believe && is_usable(in, s->epoch[k]) &&
-                    s->epoch[k] < row.high)
+                if (RDMETA_UNLIKELY(s->epoch[k] < 0 ? outdated
+                                                    : s->epoch[k] < row.high) &&
+                    !(believed && rewind_has(believed, &at, row.id))) {
                         rdmeta_stage_keep_row(s, k, old, &row);
-                else
-                        merge_row(s, k, &row, in, out);
+                        kept++;
+                } else {
+                        merge_row(s, k, &row, out);
+                }
         }
-        return RDMETA_OK;
+        return kept;
+}
+
+/* Puts back the rows that an answer leaves out, but for those to go back to.
+ * *kept: as many more. NO_MEMORY. */
+static rdmeta_err_t merge_missing(const rdmeta_cols_t *old, rdmeta_stage_t *s,
+                                  const rdmeta_rewind_t *believed,
+                                  uint32_t *kept) {
+        int32_t *ids = rdmeta_stage_spare(s, 2 * (size_t)old->count);
+        uint32_t n;
+
+        if (!ids)
+                return RDMETA_ERR_NO_MEMORY;
+        ids += old->count; /* the first half may be the set's */
+        n = pick_rows(old, s, MISSING_BUT, believed, ids);
+        *kept += n;
+        return rdmeta_stage_insert(s, old, ids, n);
 }
 
 /* ---- the whole topic --------------------------------------------------- */
@@ -218,59 +314,116 @@ static void count_leaders(const rdmeta_stage_t *s,
         }
 }
 
-/* The same topic, or one whose id was not known on one side. */
-static rdmeta_err_t merge_known(const rdmeta_topic_t *old,
-                                const rdmeta_cols_t *cols, rdmeta_stage_t *s,
-                                const rdmeta_merge_in_t *in,
-                                rdmeta_merge_out_t *out) {
-        const int ids_known =
-                id_known(rdmeta_cold(old)->id) && id_known(s->topic.id);
-        int missing, believe = 0;
-        uint32_t lower;
-        rdmeta_err_t err;
+/* Of what the answer says nothing, or a thing that older versions do not. */
+static void merge_unsaid(const rdmeta_topic_t *old, rdmeta_stage_t *s,
+                         rdmeta_merge_out_t *out) {
+        const int32_t operations = rdmeta_topic_operations(old);
 
-        compare_rows(cols, s, in, &lower, &missing);
-        if (missing && ids_known)
-                return keep_back(out); /* partitions are never un-created */
-        if (lower || missing) {
-                believe = doubt_add(in, &out->doubt);
-                if (!believe && (missing || lower == s->count))
-                        return keep_back(out);
-        }
-        if (id_known(rdmeta_cold(old)->id) && !id_known(s->topic.id)) {
-                memcpy(s->id_bytes, rdmeta_cold(old)->id, 16);
-                out->exact = 0;
-        }
-        stage_past(s, old, cols, 0);
-        err = merge_rows(cols, s, in, believe, lower, out);
-        if (!err && lower && !believe) {
-                keep_back(out);
-                out->verdict = RDMETA_VERDICT_TAKE; /* the other rows */
-        }
-        return err;
-}
-
-static rdmeta_err_t merge_valid(const rdmeta_topic_t *old, rdmeta_stage_t *s,
-                                const rdmeta_merge_in_t *in,
-                                rdmeta_merge_out_t *out) {
-        rdmeta_cols_t cols;
-        int32_t operations;
-
-        rdmeta_topic_cols(old, &cols);
-        if (id_known(rdmeta_cold(old)->id) && id_known(s->topic.id) &&
-            !id_same(rdmeta_cold(old)->id, s->topic.id)) {
-                if (is_superseded(&cols, s->topic.id) &&
-                    !doubt_add(in, &out->doubt))
-                        return keep_back(out);
-                stage_past(s, old, &cols, 1);
-                return RDMETA_OK;
-        }
-        operations = rdmeta_topic_operations(old);
         if (s->topic.operations == RDMETA_NO_OPERATIONS &&
             operations != RDMETA_NO_OPERATIONS) {
                 s->topic.operations = operations;
                 out->exact          = 0;
         }
+        if (id_known(rdmeta_cold(old)->id) && !id_known(s->topic.id)) {
+                memcpy(s->id_bytes, rdmeta_cold(old)->id, 16);
+                out->exact = 0;
+        }
+}
+
+/* An answer of which some rows do not count, or only in the end. */
+static rdmeta_err_t merge_older(const rdmeta_cols_t *cols, rdmeta_stage_t *s,
+                                const rdmeta_merge_in_t *in, int outdated,
+                                const compare_t *is, rdmeta_merge_out_t *out) {
+        const rdmeta_rewind_t *believed = NULL;
+        uint32_t kept = is->lower + (outdated ? is->unsaid : 0);
+        rdmeta_err_t err = RDMETA_OK;
+
+        if (!outdated)
+                err = rewind_rows(cols, s, in, (int)is->raised, out,
+                                  &believed);
+        if (!err && !believed && kept == s->count)
+                return keep_back(out);
+        if (!err)
+                err = rdmeta_stage_keep_lists(s, cols);
+        if (err)
+                return err;
+        kept = merge_rows(cols, s, outdated, believed, out);
+        if (is->missing)
+                err = merge_missing(cols, s, believed, &kept);
+        if (err)
+                return err;
+        if (kept) {
+                keep_back(out);
+                out->verdict = RDMETA_VERDICT_TAKE; /* the other rows */
+        }
+        if (believed)
+                memset(&out->rewind, 0, sizeof(out->rewind));
+        return RDMETA_OK;
+}
+
+/* The same topic, or one whose id was not known on one side. An id that is
+ * said for the first time may be another topic's: then older rows are its own,
+ * and nothing is left of those that are known. */
+static rdmeta_err_t merge_known(const rdmeta_topic_t *old,
+                                const rdmeta_cols_t *cols, rdmeta_stage_t *s,
+                                const rdmeta_merge_in_t *in,
+                                rdmeta_merge_out_t *out) {
+        const int outdated = is_outdated(old, in);
+        const int new_id   = !id_known(rdmeta_cold(old)->id) &&
+                           id_known(s->topic.id);
+        uint32_t older;
+        compare_t is;
+
+        compare_rows(cols, s, &is);
+        older = is.lower + is.missing;
+        if (RDMETA_UNLIKELY(older && new_id && outdated))
+                return keep_back(out);
+        out->counted = !outdated || is.raised;
+        if (!out->counted && in->rewind)
+                out->exact = 0; /* so that the same bytes count next time */
+        if (RDMETA_UNLIKELY(older && new_id)) {
+                stage_past(s, old, cols, 0);
+                return RDMETA_OK;
+        }
+        merge_unsaid(old, s, out);
+        stage_past(s, old, cols, 0);
+        if (RDMETA_UNLIKELY(older || (outdated && is.unsaid)))
+                return merge_older(cols, s, in, outdated, &is, out);
+        merge_rows(cols, s, 0, NULL, out);
+        return RDMETA_OK;
+}
+
+/* Another id than the one that is known: made again, or long gone. */
+static rdmeta_err_t merge_another(const rdmeta_topic_t *old,
+                                  const rdmeta_cols_t *cols, rdmeta_stage_t *s,
+                                  const rdmeta_merge_in_t *in,
+                                  rdmeta_merge_out_t *out) {
+        const uint8_t past = place_of_past(cols, s->topic.id);
+        const rdmeta_rewind_t *had =
+                in->rewind && in->rewind->past == past ? in->rewind : NULL;
+
+        if (past && is_outdated(old, in))
+                return keep_back(out);
+        out->counted = 1;
+        if (past) {
+                out->rewind.past = past;
+                if (!rewind_count(&out->rewind, had, in))
+                        return keep_back(out);
+                memset(&out->rewind, 0, sizeof(out->rewind));
+        }
+        stage_past(s, old, cols, 1);
+        return RDMETA_OK;
+}
+
+static rdmeta_err_t merge_valid(const rdmeta_topic_t *old, rdmeta_stage_t *s,
+                                const rdmeta_merge_in_t *in,
+                                rdmeta_merge_out_t *out) {
+        const uint8_t *id = rdmeta_cold(old)->id;
+        rdmeta_cols_t cols;
+
+        rdmeta_topic_cols(old, &cols);
+        if (id_known(id) && id_known(s->topic.id) && !id_same(id, s->topic.id))
+                return merge_another(old, &cols, s, in, out);
         return merge_known(old, &cols, s, in, out);
 }
 
@@ -294,6 +447,25 @@ rdmeta_err_t rdmeta_merge(const rdmeta_topic_t *old, rdmeta_stage_t *s,
         }
         count_leaders(s, in, out);
         return RDMETA_OK;
+}
+
+int64_t rdmeta_merge_ttl(const rdmeta_conf_t *conf, uint16_t state) {
+        int64_t ttl = conf->max_age_us;
+
+        switch (state) {
+        case RDMETA_TOPIC_UNKNOWN:
+                ttl = conf->negative_ttl_us;
+                break;
+        case RDMETA_TOPIC_DENIED:
+                ttl = conf->denied_ttl_us;
+                break;
+        case RDMETA_TOPIC_MISSING:
+                ttl = conf->absent_grace_us;
+                break;
+        default: /* VALID; GONE; BAD, which will not get better */
+                break;
+        }
+        return ttl < conf->max_age_us ? ttl : conf->max_age_us;
 }
 
 uint16_t rdmeta_merge_absent(const rdmeta_topic_t *t,

@@ -14,12 +14,14 @@ void rdmeta_stage_init(rdmeta_stage_t *s, const rdmeta_allocator_t *allocator,
 void rdmeta_stage_destroy(rdmeta_stage_t *s) {
         rdmeta_free(s->allocator, s->memory, s->memory_size);
         rdmeta_free(s->allocator, s->kept, s->kept_size);
+        rdmeta_free(s->allocator, s->spare, s->spare_size);
         rdmeta_stage_init(s, s->allocator, s->key);
 }
 
 /* Columns for n rows, three lists each and the empty one, and slots for twice
- * as many. What is aligned to 8 bytes comes first. */
-static rdmeta_err_t stage_grow(rdmeta_stage_t *s, uint32_t n) {
+ * as many. What is aligned to 8 bytes comes first. The memory that the stage
+ * had is the caller's to free. */
+static rdmeta_err_t stage_alloc(rdmeta_stage_t *s, uint32_t n) {
         size_t rows = 64, lists, slots = 64, size;
         char *p;
         int i;
@@ -34,7 +36,6 @@ static rdmeta_err_t stage_grow(rdmeta_stage_t *s, uint32_t n) {
         p    = (char *)rdmeta_alloc(s->allocator, size);
         if (!p)
                 return RDMETA_ERR_NO_MEMORY;
-        rdmeta_free(s->allocator, s->memory, s->memory_size);
         s->memory      = p;
         s->memory_size = size;
         s->capacity    = (uint32_t)rows;
@@ -58,6 +59,16 @@ static rdmeta_err_t stage_grow(rdmeta_stage_t *s, uint32_t n) {
         return RDMETA_OK;
 }
 
+static rdmeta_err_t stage_grow(rdmeta_stage_t *s, uint32_t n) {
+        void *had         = s->memory;
+        const size_t size = s->memory_size;
+        rdmeta_err_t err  = stage_alloc(s, n);
+
+        if (!err)
+                rdmeta_free(s->allocator, had, size);
+        return err;
+}
+
 enum { KEEP_ROWS = 4096, KEEP_BYTES = 64 << 10 };
 
 void rdmeta_stage_trim(rdmeta_stage_t *s) {
@@ -70,6 +81,11 @@ void rdmeta_stage_trim(rdmeta_stage_t *s) {
                 rdmeta_free(s->allocator, s->kept, s->kept_size);
                 s->kept      = NULL;
                 s->kept_size = 0;
+        }
+        if (s->spare_size > KEEP_BYTES) {
+                rdmeta_free(s->allocator, s->spare, s->spare_size);
+                s->spare      = NULL;
+                s->spare_size = 0;
         }
 }
 
@@ -355,6 +371,82 @@ void rdmeta_stage_keep_row(rdmeta_stage_t *s, uint32_t i,
                 rdmeta_stage_want_last(s);
                 s->last[i] = row->last;
         }
+}
+
+int32_t *rdmeta_stage_spare(rdmeta_stage_t *s, size_t n) {
+        const size_t size = n * sizeof(*s->spare);
+        int32_t *spare;
+
+        if (size <= s->spare_size)
+                return s->spare;
+        spare = (int32_t *)rdmeta_alloc(s->allocator, size);
+        if (!spare)
+                return NULL;
+        rdmeta_free(s->allocator, s->spare, s->spare_size);
+        s->spare      = spare;
+        s->spare_size = size;
+        return spare;
+}
+
+/* ---- rows that were left out -------------------------------------------- */
+
+static void stage_move_row(rdmeta_stage_t *to, uint32_t i,
+                           const rdmeta_stage_t *from, uint32_t k) {
+        to->id[i]       = from->id[k];
+        to->leader[i]   = from->leader[k];
+        to->epoch[i]    = from->epoch[k];
+        to->error[i]    = from->error[k];
+        to->replicas[i] = from->replicas[k];
+        to->isr[i]      = from->isr[k];
+        to->offline[i]  = from->offline[k];
+        if (from->any_high)
+                to->high[i] = from->high[k];
+        if (from->any_last)
+                to->last[i] = from->last[k];
+}
+
+/* Moves the rows of `from`, the last one first, so that there is one without
+ * content for each of the ids, in order. */
+static void stage_spread(rdmeta_stage_t *s, const rdmeta_stage_t *from,
+                         const int32_t *ids, uint32_t n) {
+        uint32_t k = from->count, i = from->count + n, odd = 0;
+
+        while (i-- > 0) {
+                if (n == 0 || (k > 0 && from->id[k - 1] > ids[n - 1])) {
+                        stage_move_row(s, i, from, --k);
+                } else {
+                        s->id[i]    = ids[--n];
+                        s->epoch[i] = s->high[i] = s->last[i] = -1;
+                }
+                odd |= (uint32_t)s->id[i] ^ i;
+        }
+        s->sparse = odd != 0;
+}
+
+rdmeta_err_t rdmeta_stage_insert(rdmeta_stage_t *s, const rdmeta_cols_t *old,
+                                 const int32_t *ids, uint32_t n) {
+        const rdmeta_stage_t from = *s;
+        uint32_t i = 0, k = 0, done = 0;
+        rdmeta_row_t row;
+
+        if (n > RDMETA_PARTITIONS_MAX - s->count)
+                return RDMETA_ERR_NO_MEMORY;
+        if (s->count + n > s->capacity && stage_alloc(s, s->count + n))
+                return RDMETA_ERR_NO_MEMORY;
+        stage_spread(s, &from, ids, n);
+        s->count += n;
+        if (s->memory != from.memory)
+                rdmeta_free(s->allocator, from.memory, from.memory_size);
+        for (; done < n; i++) {
+                rdmeta_topic_row(old, i, &row);
+                if (row.id != ids[done])
+                        continue;
+                while (s->id[k] != row.id)
+                        k++;
+                rdmeta_stage_keep_row(s, k, old, &row);
+                done++;
+        }
+        return RDMETA_OK;
 }
 
 /* What stage_rows() gathers of the lists, over the rows as they are now. */

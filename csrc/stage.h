@@ -42,6 +42,8 @@ typedef struct rdmeta_stage {
 
         uint8_t *kept; /* lists of an old block, big-endian */
         size_t kept_size;
+        int32_t *spare; /* partition ids, for a merge */
+        size_t spare_size;
 
         rdmeta_wire_topic_t topic; /* name, id, error, internal, operations */
         uint32_t count;
@@ -78,6 +80,16 @@ rdmeta_err_t rdmeta_stage_keep_lists(rdmeta_stage_t *s,
                                      const rdmeta_cols_t *old);
 void rdmeta_stage_keep_row(rdmeta_stage_t *s, uint32_t i,
                            const rdmeta_cols_t *old, const rdmeta_row_t *row);
+
+/* Puts rows of an old block, of those `ids` in ascending order, back among the
+ * others, which do not have them. rdmeta_stage_keep_lists() of that block comes
+ * first. NO_MEMORY. */
+rdmeta_err_t rdmeta_stage_insert(rdmeta_stage_t *s, const rdmeta_cols_t *old,
+                                 const int32_t *ids, uint32_t n);
+
+/* Returns room for n ids, the same while no more are asked for; the stage's,
+ * until the next topic. NULL: no memory. */
+int32_t *rdmeta_stage_spare(rdmeta_stage_t *s, size_t n);
 
 /* Columns that only a merge fills: from -1 on, once asked for. */
 void rdmeta_stage_want_high(rdmeta_stage_t *s);

@@ -256,6 +256,7 @@ static rdmeta_err_t leader_hint_take(rdmeta_cache_t *c, rdmeta_entry_t *e,
         if (next)
                 rdmeta_write_brokers(&w, next);
         rdmeta_entry_swap(c, e, t);
+        rdmeta_rewind_set(c, e, NULL); /* a row rises: count anew */
         /* It is no longer what bytes said. */
         c->order.slots[e->order].len &= RDMETA_ORDER_OWN;
         rdmeta_write_item(&w, old, t);

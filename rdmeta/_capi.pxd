@@ -82,6 +82,7 @@ cdef extern from "rdmeta.h" nogil:
         RDMETA_REQ_TOPIC_OPS
         RDMETA_REQ_TOLERATE_TRAILING
         RDMETA_REQ_REBOOTSTRAPPED
+        RDMETA_REQ_SENT_VERSION
 
     ctypedef struct rdmeta_request_t:
         int32_t asked

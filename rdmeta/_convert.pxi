@@ -427,6 +427,7 @@ cdef Asked asked_of(object asked, object broker, object sent_version, uint64_t v
         asked = asked.topics
     a.topics(asked)
     a.request.broker = -1 if broker is None else int32(broker, "broker")
+    a.flag(True, RDMETA_REQ_SENT_VERSION)
     a.request.sent_version = version
     if sent_version is not None:
         a.request.sent_version = unsigned(sent_version, "sent_version")

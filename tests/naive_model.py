@@ -14,8 +14,9 @@ from typing import Any
 from frames import NO_OPERATIONS, ZERO_ID, B, P, T
 
 UNKNOWN_TOPIC, INVALID_TOPIC, DENIED, UNKNOWN_ID, INCONSISTENT_ID = 3, 17, 29, 100, 103
-# An older answer is believed after so many, from so many brokers, over so many seconds.
-ANSWERS, OPINIONS, SECONDS = 5, 2, 5.0
+# An older answer is believed after so many, from so many brokers, over so many seconds; or after so
+# many seconds from one.
+ANSWERS, OPINIONS, SECONDS, BOUND = 5, 2, 5.0, 900.0
 # Ids that a topic had before, so many are remembered.
 PAST_IDS = 4
 
@@ -49,10 +50,11 @@ class Hint(Timed):
 
 
 @dataclass
-class Doubt:
-    """Answers that were older than what is known."""
+class Rewind:
+    """Answers that were all older than what is known: in these rows, or by this topic id."""
 
     since: float
+    target: set[int] | bytes
     answers: int = 0
     brokers: set[int] = field(default_factory=set)
 
@@ -73,7 +75,7 @@ class Entry(Timed):
     internal: bool = False
     operations: int = NO_OPERATIONS
     changed: int = 0
-    doubt: Doubt | None = None
+    rewind: Rewind | None = None
     absent_from: int = -1
 
     def says(self, other: Entry) -> bool:
@@ -95,7 +97,7 @@ class Answer:
     asked: Collection[str] | None  # None: not known
     all: bool
     broker: int
-    sent: int
+    sent: int | None  # None: not known
     now: float
     after: int
 
@@ -109,6 +111,10 @@ class Answer:
     def usable(self, epoch: int) -> bool:
         """Epochs of Metadata before v9 can go backwards."""
         return self.version >= 9 and epoch >= 0
+
+    def outdated(self, entry: Entry) -> bool:
+        """Whether its request left before the topic last changed."""
+        return self.sent is not None and self.sent < entry.changed
 
 
 class Model:
@@ -173,7 +179,7 @@ class Model:
                 to_ask.append(name)
         return to_ask
 
-    def sweep(self, now: float) -> None:
+    def sweep(self, now: float, after: int) -> None:
         """What is past its deadline goes: negatives to what is retained, and that in the end."""
         self.purge_hints([name for name, hint in self.hints.items() if hint.until < now], now)
         for name, entry in list(self.entries.items()):
@@ -184,7 +190,7 @@ class Model:
                     del self.entries[name]
             elif entry.until < now:
                 if entry.state == "missing":
-                    entry.state, entry.until = "gone", now
+                    entry.state, entry.until, entry.changed = "gone", now - 1e-6, after
                 entry.kept_until = now + self.max_age
 
     # ---- answers ------------------------------------------------------------------------------
@@ -211,7 +217,7 @@ class Model:
     def answered(self, topic: T, answer: Answer) -> None:
         name = str(topic.name)
         entry = self.entries.get(name)
-        news = entry and entry.state == "valid" and 0 < answer.sent < entry.changed
+        news = entry and entry.state == "valid" and answer.outdated(entry)
         if topic.error in (UNKNOWN_TOPIC, UNKNOWN_ID):
             if not news:
                 self.negative(name, "unknown", self.negative_ttl, answer)
@@ -222,12 +228,10 @@ class Model:
             self.negative(name, "invalid", self.max_age, answer)
         elif topic.error == 0:
             self.described(name, topic, answer)
-        if entry and topic.error:
-            entry.doubt = None
 
     def negative(self, name: str, state: str, ttl: float, answer: Answer) -> None:
         """Id and epochs of before stay."""
-        entry = self.entries.setdefault(name, Entry(state, 0.0))
+        entry = self.entries.setdefault(name, Entry(state, 0.0, changed=answer.after))
         if entry.state != state:
             entry.changed = answer.after
         entry.state, entry.until, entry.kept_until = state, answer.now + ttl, None
@@ -237,15 +241,15 @@ class Model:
             if name in present:
                 continue
             if entry.state == "valid":
-                if 0 < answer.sent < entry.changed:
+                if answer.outdated(entry):
                     continue
                 entry.state, entry.until = "missing", answer.now + self.absent_grace
-                entry.absent_from, entry.changed, entry.doubt = answer.broker, answer.after, None
+                entry.absent_from, entry.changed = answer.broker, answer.after
             elif (entry.state == "missing" and entry.absent_from != answer.broker) or (
                 entry.state == "unknown" and entry.rows
             ):
-                entry.state, entry.until, entry.doubt = "gone", answer.now + self.max_age, None
-                entry.kept_until = entry.until
+                entry.state, entry.until = "gone", answer.now + self.max_age
+                entry.kept_until, entry.changed = entry.until, answer.after
 
     # ---- merging ------------------------------------------------------------------------------
 
@@ -258,7 +262,9 @@ class Model:
         if old is None:
             fresh.rows = {p.id: self.row(p, None, answer) for p in topic.partitions}
         elif ZERO_ID not in (old.id, topic_id) and old.id != topic_id:
-            if topic_id in old.past and not self.believed(old, answer):
+            if topic_id in old.past and (
+                answer.outdated(old) or not self.believed(old, topic_id, answer)
+            ):
                 return
             fresh.past = [i for i in [old.id, *old.past] if i != topic_id][:PAST_IDS]
             fresh.rows = {p.id: self.row(p, None, answer) for p in topic.partitions}
@@ -270,31 +276,32 @@ class Model:
     def merged(self, old: Entry, fresh: Entry, topic: T, answer: Answer) -> bool:
         """The same topic: rows one by one. False: all of it is older, the entry stays."""
         said = {p.id: p for p in topic.partitions}
-        missing = old.rows.keys() - said.keys()
-        lower = {
-            p.id
-            for p in topic.partitions
-            if p.id in old.rows and answer.usable(p.epoch) and p.epoch < old.rows[p.id].high
-        }
-        if missing and ZERO_ID not in (old.id, answer.id_of(topic)):
-            old.doubt = None
+        known = {p.id: p for p in topic.partitions if p.id in old.rows and answer.usable(p.epoch)}
+        lower = {i for i, p in known.items() if p.epoch < old.rows[i].high}
+        raised = any(p.epoch > old.rows[i].high for i, p in known.items())
+        older, outdated = lower | (old.rows.keys() - said.keys()), answer.outdated(old)
+        if older and old.id == ZERO_ID != answer.id_of(topic):
+            if not outdated:  # another topic, of which nothing was known
+                fresh.rows = {p.id: self.row(p, None, answer) for p in topic.partitions}
+            return not outdated
+        kept = set(older)
+        if outdated:
+            kept |= (old.rows.keys() & said.keys()) - known.keys()
+        if raised or not (older or outdated):
+            old.rewind = None
+        if older and not outdated:
+            kept -= self.believed_rows(old, older, answer)
+        if kept and kept >= said.keys() and not old.rows.keys() - said.keys() - kept:
             return False
-        if missing or lower:
-            if self.believed(old, answer):
-                lower = set()
-            elif missing or len(lower) == len(said):
-                return False
-            fresh.doubt = old.doubt
-        if lower:
+        if kept:
             fresh.until = old.until
+        fresh.rewind = old.rewind
         fresh.id = answer.id_of(topic) if answer.id_of(topic) != ZERO_ID else old.id
         fresh.past = old.past
         if topic.operations == NO_OPERATIONS:
             fresh.operations = old.operations
-        fresh.rows = {
-            i: old.rows[i] if i in lower else self.row(p, old.rows.get(i), answer)
-            for i, p in said.items()
-        }
+        fresh.rows = {i: self.row(p, old.rows.get(i), answer) for i, p in said.items()}
+        fresh.rows |= {i: old.rows[i] for i in kept}
         return True
 
     def row(self, p: P, old: Row | None, answer: Answer) -> Row:
@@ -307,16 +314,34 @@ class Model:
         said = P(p.id, p.leader, epoch, p.replicas, isr, p.offline, p.error)
         return Row(said, last, high)
 
-    def believed(self, entry: Entry, answer: Answer) -> bool:
-        """One more older answer: whether it is to be believed by now."""
-        doubt = entry.doubt = entry.doubt or Doubt(answer.now)
-        doubt.answers += 1
-        doubt.brokers.add(answer.broker)
-        enough = len(doubt.brokers) >= min(OPINIONS, answer.candidates)
-        if doubt.answers >= ANSWERS and enough and answer.now >= round(doubt.since + SECONDS, 6):
-            entry.doubt = None
+    def believed(self, entry: Entry, target: set[int] | bytes, answer: Answer) -> bool:
+        """One more answer that goes back to `target`: whether it is to be believed by now."""
+        rewind = entry.rewind
+        if rewind is None or rewind.target != target:
+            rewind = entry.rewind = Rewind(answer.now, target)
+        rewind.answers += 1
+        rewind.brokers |= {answer.broker} - {-1}
+        bound = min(self.max_age, BOUND)
+        if (
+            rewind.answers >= ANSWERS
+            and answer.now >= round(rewind.since + SECONDS, 6)
+            and (
+                len(rewind.brokers) >= OPINIONS
+                or answer.candidates < OPINIONS
+                or answer.now >= round(rewind.since + bound, 6)
+                or answer.now > entry.until
+            )
+        ):
+            entry.rewind = None
             return True
         return False
+
+    def believed_rows(self, entry: Entry, older: set[int], answer: Answer) -> set[int]:
+        """The same, of rows: those to go back to by now are older in each answer that counts."""
+        if entry.rewind and isinstance(entry.rewind.target, set) and entry.rewind.target & older:
+            entry.rewind.target &= older
+            older = entry.rewind.target
+        return older if self.believed(entry, older, answer) else set()
 
     def leader_hint(self, name: str, p: int, leader: int, epoch: int, after: int) -> bool:
         """KIP-951: whether it was taken."""
@@ -327,5 +352,5 @@ class Model:
             return False
         s = row.said
         row.said = P(s.id, leader, epoch, s.replicas, s.isr, s.offline, 0)
-        row.last, row.high, entry.changed = leader, epoch, after
+        row.last, row.high, entry.changed, entry.rewind = leader, epoch, after, None
         return True

@@ -39,6 +39,9 @@ STATES = {
 # Before and after every time-out there is, deadlines included.
 STEPS = [0.0, 0.05, 0.1, 1.0, 5.0, 10.0, 15.0, 60.0, 900.0, 901.0]
 
+# What may come between answers that go back.
+EVENTS = [*[""] * 12, "hint", "rise", "even", "id", "error", "late"]
+
 # A partition: how it stood.
 Seen = dict[tuple[str, int], tuple[Any, ...]]
 
@@ -137,6 +140,52 @@ class Histories(RuleBasedStateMachine):
                 self.last = (*self.last[:3], i % 3 + 1, *self.last[4:])
             self.answer(self.cache.version)
 
+    @rule(
+        name=st.sampled_from(NAMES),
+        pattern=st.lists(st.sampled_from([0, -1, -1, None]), min_size=4, max_size=4),
+        events=st.lists(st.sampled_from(EVENTS), min_size=4, max_size=9),
+        version=st.sampled_from([12, 12, 9, 8]),
+        broker=st.sampled_from([None, 1]),
+        turns=st.booleans(),
+    )
+    def go_back(
+        self,
+        name: str,
+        pattern: list[int | None],
+        events: list[str],
+        version: int,
+        broker: int | None,
+        turns: bool,
+    ) -> None:
+        """Answers that are lower in some rows, or leave them out, with other things in between."""
+        for i, event in enumerate(events):
+            entry = self.model.entries.get(name)
+            if entry is None or not entry.rows:
+                return
+            self.clock.advance(2.0)
+            rows = dict(zip(sorted(entry.rows), pattern, strict=False))
+            if event in ("hint", "rise"):
+                rise = min(entry.rows) if event == "hint" else max(entry.rows)
+                if event == "hint":
+                    self.leader_hint(name, rise, 1, entry.rows[rise].high + 1)
+                else:
+                    rows[rise] = 1
+            if event == "even":
+                rows[max(rows)] = 0
+            partitions = [
+                P(i, 1 + by % 2, max(entry.rows[i].high + by, -1), (1, 2))
+                for i, by in rows.items()
+                if by is not None
+            ]
+            topic_id = entry.past[0] if event == "id" and entry.past else entry.id
+            topic = T(name, partitions, topic_id)
+            if event == "error":
+                topic = T(name, [], error=5)
+            said_by = i % 3 + 1 if turns else broker
+            body = frames.response(version, [topic], frames.BROKERS)
+            self.last = (body, version, [name], said_by, [topic], frames.BROKERS, "cluster")
+            self.answer(0 if event == "late" else self.cache.version)
+
     def answer(self, sent: int) -> None:
         assert self.last is not None
         body, version, asked, broker, topics, brokers, cluster_id = self.last
@@ -223,8 +272,9 @@ class Histories(RuleBasedStateMachine):
 
     @rule()
     def sweep(self) -> None:
+        before = self.cache.version
         self.cache.sweep()
-        self.model.sweep(self.clock.now)
+        self.model.sweep(self.clock.now, before + 1)
 
     @rule(step=st.sampled_from(STEPS))
     def pass_time(self, step: float) -> None:

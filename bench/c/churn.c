@@ -88,6 +88,7 @@ static size_t turn(rdmeta_cache_t *cache, gen_t *g, uint32_t *order,
         now                = bench_tick();
         asked.asked        = RDMETA_ASKED_ALL;
         asked.broker       = 1 + (int32_t)(k % 3);
+        asked.flags        = RDMETA_REQ_SENT_VERSION;
         asked.sent_version = rdmeta_cache_version(cache);
         err = rdmeta_cache_hint(cache, in_flight, 2, 0, 0, now, ask, &n);
         if (!err)

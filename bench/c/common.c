@@ -135,6 +135,7 @@ double bench_apply(rdmeta_cache_t *cache, const uint8_t *response, size_t len,
 
         asked.asked        = RDMETA_ASKED_ALL;
         asked.broker       = 1;
+        asked.flags        = RDMETA_REQ_SENT_VERSION;
         asked.sent_version = rdmeta_cache_version(cache);
 
         begin = bench_now_ns();

@@ -194,7 +194,9 @@ enum {
         RDMETA_REQ_TOLERATE_TRAILING = 1 << 3,
         /** The client has just rebootstrapped (KIP-1102): another cluster's
          *  id is then taken, and everything known replaced. */
-        RDMETA_REQ_REBOOTSTRAPPED = 1 << 4
+        RDMETA_REQ_REBOOTSTRAPPED = 1 << 4,
+        /** sent_version is known. */
+        RDMETA_REQ_SENT_VERSION = 1 << 5
 };
 
 /** A Metadata request: encoded, and handed back with its answer. Borrowed. */
@@ -204,7 +206,13 @@ typedef struct rdmeta_request {
         const rdmeta_str_t *names;  /**< NAMES: n of them */
         const uint8_t (*ids)[16];   /**< IDS: n of them */
         size_t n;
-        uint64_t sent_version; /**< the cache's version when it was sent */
+        /** The cache's version when it was sent, if `flags` has
+         *  RDMETA_REQ_SENT_VERSION: 0 is that of a new cache. What was learned
+         *  or changed after it is not removed or denied by the answer, nor
+         *  replaced where that has no leader epoch, and an older answer does
+         *  not count. Without the flag, as in a zeroed struct, it is not known,
+         *  and the answer is taken as if the request had left just now. */
+        uint64_t sent_version;
         int32_t broker;        /**< who answered; -1 not known */
         /** Brokers that could have been asked, for rules that want a second
          *  opinion; 0: as many as the cache knows. */

@@ -50,7 +50,8 @@ typedef struct cw {
         int api_version; /* 12 */
         int32_t broker;  /* who gives it: 1 */
         int32_t flags;   /* of its request: 0 */
-        uint64_t sent_version;
+        uint64_t sent_version; /* with sent_known: when its request left */
+        int sent_known;
         int32_t candidates;
         const char *reason;  /* why it was asked; NULL: not said */
         const char *brokers; /* "1,2,3"; "4=host:99=rack" spells one out */
@@ -79,6 +80,8 @@ void cw_pass(cw_t *w, int64_t us);
 void cw_body(const cw_t *w, const char *topics, gen_bytes_t *out);
 rdmeta_err_t cw_apply(cw_t *w, const void *body, size_t len,
                       const rdmeta_request_t *asked);
+/* From now on answers are to requests that leave at this moment. */
+void cw_sent(cw_t *w);
 /* An answer to nobody knows what; to all; to these names ("a b c"). */
 rdmeta_err_t cw_say(cw_t *w, const char *topics);
 rdmeta_err_t cw_all(cw_t *w, const char *topics);

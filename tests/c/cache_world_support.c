@@ -224,13 +224,19 @@ void cw_body(const cw_t *w, const char *topics, gen_bytes_t *out) {
 /* ---- writes ------------------------------------------------------------ */
 
 rdmeta_request_t cw_request(const cw_t *w, int32_t asked) {
+        const int32_t sent = w->sent_known ? RDMETA_REQ_SENT_VERSION : 0;
         rdmeta_request_t r = {.asked        = asked,
-                              .flags        = w->flags,
+                              .flags        = w->flags | sent,
                               .sent_version = w->sent_version,
                               .broker       = w->broker,
                               .candidates   = w->candidates,
                               .reason       = test_str(w->reason)};
         return r;
+}
+
+void cw_sent(cw_t *w) {
+        w->sent_version = cw_version(w);
+        w->sent_known   = 1;
 }
 
 rdmeta_err_t cw_apply(cw_t *w, const void *body, size_t len,

@@ -209,8 +209,10 @@ static void grow_entry(growing_t *g, const cw_t *w, const rdmeta_topic_t *t,
         /* Not its place: failed answers may close holes, which says nothing. */
         if (!facts)
                 grow_add(g, " len %u", c->order.slots[e->order].len);
-        if (e->doubt)
-                grow_add(g, " doubt %u", c->doubts.all[e->doubt].answers);
+        if (e->rewind)
+                grow_add(g, " rewind %u of %u",
+                         rdmeta_rewind_of(c, e)->answers,
+                         rdmeta_rewind_of(c, e)->count);
         grow_add(g, "\n");
 }
 

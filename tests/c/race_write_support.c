@@ -43,8 +43,9 @@ static void write_answer(race_writer_t *x, rdmeta_request_t *asked) {
         const int late    = test_below(&x->rng, 4) == 0;
         const int version = late ? 10 + (int)test_below(&x->rng, 4) : 12;
 
-        asked->sent_version =
-                test_below(&x->rng, 2) ? rdmeta_cache_version(w->cache) : 0;
+        if (test_below(&x->rng, 2))
+                asked->flags |= RDMETA_REQ_SENT_VERSION;
+        asked->sent_version = rdmeta_cache_version(w->cache);
         race_answer_body(w, &x->answer, version);
         if (late) {
                 pthread_mutex_unlock(&w->lock);

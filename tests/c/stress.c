@@ -112,6 +112,7 @@ static void churn_some(churn_t *x) {
         uint32_t k;
         size_t told;
 
+        asked.flags        = RDMETA_REQ_SENT_VERSION;
         asked.sent_version = rdmeta_cache_version(x->cache);
         for (k = 0; k < n; k++) {
                 churn_topic(x, first + k);
@@ -136,6 +137,7 @@ static void churn_all(churn_t *x) {
         gen_topic_t *here;
         uint32_t i, n = 0;
 
+        asked.flags        = RDMETA_REQ_SENT_VERSION;
         asked.sent_version = rdmeta_cache_version(x->cache);
         here = malloc(TOPICS * sizeof(*here));
         CHECK(here);

@@ -242,7 +242,7 @@ static void test_news_that_was_not_named_is_not_parsed_again(void) {
 
         cw_init(&w, NULL);
         CHECK(!cw_all(&w, "a#a 0:1@1"));
-        w.sent_version = 1;
+        cw_sent(&w);
         CHECK(!cw_all(&w, "a#a 0:1@1; n#n 0:1@1"));
         CHECK(!cw_all(&w, "a#a 0:1@1"));
         CHECK(hits(&w) == 2);

@@ -92,7 +92,7 @@ static void scramble(born_t *b) {
         SCRAMBLE(c->expiry);
         SCRAMBLE(c->tree);
         SCRAMBLE(c->handles);
-        SCRAMBLE(c->doubts);
+        SCRAMBLE(c->rewinds);
         SCRAMBLE(c->reasons.key);
         SCRAMBLE(c->reasons.count);
         SCRAMBLE(c->stage);

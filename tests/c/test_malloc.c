@@ -46,6 +46,8 @@ SAY(changed_answer, RDMETA_ASKED_UNKNOWN,
     "a#a 0:-1@6/r1,2,3/i1,2/e5 1:2@5/r2,3,1; d#e 0:1@1; n#n 0:1@1; m#m 0:2@1")
 SAY(older_answer, RDMETA_ASKED_UNKNOWN,
     "a#a 0:3@4/r1 1:3@6/r2,3,1; d#d 0:1@5; b#b 0:2@4")
+SAY(shorter_answer, RDMETA_ASKED_UNKNOWN,
+    "a#a 1:3@6/r2,3,1; b#b 0:2@4; c#c 5:1@1 7:1@1")
 SAY(absent_answer, RDMETA_ASKED_ALL, "b#b 0:1@5; c#c^7 0:1@300 70000:2@5")
 SAY(error_answer, RDMETA_ASKED_UNKNOWN, "b!3; u!3; v!29; ?#c!100; w!17; x!5")
 SAY(back_answer, RDMETA_ASKED_ALL, "b#b 0:1@5; d#e 0:1@2; u#u 0:1@2; h#h 0:1@0")
@@ -220,6 +222,7 @@ static const step_t steps[] = {
         reader,        watch,         image,         shuffled_answer,
         changed_answer, changes,      older_answer,  image_walk,
         many_topics,   image,         image_diff,    walk,
+        shorter_answer, shorter_answer, older_answer, shorter_answer,
         lead_known,    lead_new,      absent_answer, error_answer,
         other_brokers, hints,         image,         back_answer,
         changes,       rebootstrap,   images_go,     image,

@@ -349,12 +349,12 @@ static void test_news_is_not_removed_by_an_answer_asked_before(void) {
 
         cw_init(&w, NULL);
         CHECK(!cw_all(&w, "a#a 0:1@1; b#b 0:1@1"));
-        w.sent_version = cw_version(&w);
+        cw_sent(&w);
         CHECK(!cw_say(&w, "n#n 0:1@1; b#b 0:2@2"));
         CHECK(!cw_all(&w, "a#a 0:1@1"));
         CHECK(w.applied.absent == 0);
         CHECK(cw_leader(&w, "n", 0) == 1 && cw_leader(&w, "b", 0) == 2);
-        w.sent_version = cw_version(&w); /* the next one could know */
+        cw_sent(&w); /* the next one could know */
         CHECK(!cw_all(&w, "a#a 0:1@1"));
         CHECK(w.applied.absent == 2);
         CHECK(cw_leader(&w, "n", 0) == RDMETA_UNKNOWN_TOPIC);
@@ -366,11 +366,31 @@ static void test_news_is_not_denied_by_an_answer_asked_before(void) {
 
         cw_init(&w, NULL);
         CHECK(!cw_all(&w, "a#a 0:1@1; b#b 0:1@1"));
-        w.sent_version = cw_version(&w);
+        cw_sent(&w);
         CHECK(!cw_say(&w, "n#n 0:1@1; m#m 0:1@1"));
         CHECK(!cw_asked(&w, "n m", "n!3; m!29"));
         CHECK(cw_leader(&w, "n", 0) == 1 && cw_leader(&w, "m", 0) == 1);
         CHECK(!cw_asked(&w, "b", "b!3")); /* that is no news */
+        CHECK(cw_leader(&w, "b", 0) == RDMETA_UNKNOWN_TOPIC);
+        cw_destroy(&w);
+}
+
+/* A new cache has version 0: that is known, too, if it is said. */
+static void test_news_of_a_new_cache_is_kept_from_its_first_requests(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        cw_sent(&w);
+        CHECK(w.sent_version == 0);
+        CHECK(!cw_say(&w, "a#a 0:1@1; b#b 0:1@1; c#c 0:1@1"));
+        CHECK(!cw_all(&w, "c#c 0:1@1"));
+        CHECK(w.applied.absent == 0);
+        CHECK(!cw_asked(&w, "a b", "a!3; b!29"));
+        CHECK(cw_leader(&w, "a", 0) == 1 && cw_leader(&w, "b", 0) == 1);
+        w.sent_known = 0; /* as a struct of zeros says */
+        CHECK(!cw_all(&w, "c#c 0:1@1; a!3"));
+        CHECK(w.applied.absent == 1);
+        CHECK(cw_leader(&w, "a", 0) == RDMETA_UNKNOWN_TOPIC);
         CHECK(cw_leader(&w, "b", 0) == RDMETA_UNKNOWN_TOPIC);
         cw_destroy(&w);
 }
@@ -382,7 +402,7 @@ static void test_news_does_not_live_longer_for_an_answer_asked_before(void) {
 
         cw_init(&w, NULL);
         CHECK(!cw_all(&w, "a#a 0:1@1"));
-        w.sent_version = cw_version(&w);
+        cw_sent(&w);
         CHECK(!cw_all(&w, "a#a 0:1@1; n#n 0:1@1"));
         deadline = cw_info(&w, "n").deadline_us;
         cw_pass(&w, CW_S);
@@ -466,6 +486,7 @@ int main(void) {
         RUN(test_asked_for_and_not_answered_is_not_absent);
         RUN(test_news_is_not_removed_by_an_answer_asked_before);
         RUN(test_news_is_not_denied_by_an_answer_asked_before);
+        RUN(test_news_of_a_new_cache_is_kept_from_its_first_requests);
         RUN(test_news_does_not_live_longer_for_an_answer_asked_before);
         RUN(test_a_topic_in_flight_is_not_asked_for_again);
         RUN(test_hints_end_with_the_answer);

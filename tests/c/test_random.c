@@ -193,10 +193,12 @@ static void step_answer(sim_t *s) {
         gen_cluster_t c;
         rdmeta_err_t err;
 
-        if (below(s, 4) == 0)
+        if (below(s, 4) == 0) {
+                asked.flags = RDMETA_REQ_SENT_VERSION;
                 asked.sent_version =
                         cw_version(&s->a) - (uint64_t)below(
                                 s, 1 + (size_t)(cw_version(&s->a) % 5));
+        }
         s->a.api_version = s->b.api_version = versions[below(s, 9)];
         answer_fill(s, &c, broker, some);
         gen_response(&c, s->a.api_version, &body);

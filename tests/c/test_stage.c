@@ -181,6 +181,62 @@ static void test_rows_put_back_are_as_if_they_had_been_said(void) {
         stage_world_destroy(&w);
 }
 
+/* Some rows are left out, and put back among the others. */
+static rdmeta_topic_t *insert_some(stage_world_t *w, const facts_t *f,
+                                   const rdmeta_topic_t *old, test_rng_t *r) {
+        static facts_t less;
+        int32_t ids[FACT_ROWS];
+        rdmeta_cols_t cols;
+        uint32_t i, n = 0;
+
+        less       = *f;
+        less.count = 0;
+        for (i = 0; i < f->count; i++)
+                if (test_below(r, 3))
+                        less.rows[less.count++] = f->rows[i];
+                else
+                        ids[n++] = f->rows[i].id;
+        CHECK(!stage_world_read(w, &less, 13, r));
+        stage_world_merge(w, &less);
+        rdmeta_topic_cols(old, &cols);
+        CHECK(!rdmeta_stage_keep_lists(&w->stage, &cols));
+        w->heap.fail_at = w->heap.calls + 1;
+        if (rdmeta_stage_insert(&w->stage, &cols, ids, n)) {
+                CHECK(w->stage.count == less.count);
+                CHECK(!rdmeta_stage_insert(&w->stage, &cols, ids, n));
+        }
+        w->heap.fail_at = 0;
+        CHECK(w->stage.count == f->count);
+        return rdmeta_stage_build(&w->stage, &w->blocks, 5);
+}
+
+static void test_rows_left_out_and_put_back_are_as_if_they_had_been_said(
+        void) {
+        test_rng_t r = test_rng(11);
+        static facts_t f;
+        stage_world_t w;
+        int round;
+
+        for (round = 0; round < ROUNDS / 3; round++) {
+                rdmeta_topic_t *old, *more;
+
+                if (round % 10 == 0) /* which has no room yet */
+                        stage_world_init(&w, &r);
+                facts_random(&f, &r);
+                old = stage_world_block(&w, &f, NULL);
+                if (round % 2)
+                        rdmeta_stage_destroy(&w.stage);
+                more = insert_some(&w, &f, old, &r);
+                CHECK(more);
+                facts_check(&f, more);
+                CHECK(rdmeta_topic_same(old, more));
+                rdmeta_topic_destroy(&w.blocks, old);
+                rdmeta_topic_destroy(&w.blocks, more);
+                if (round % 10 == 9)
+                        stage_world_destroy(&w);
+        }
+}
+
 /* One fact, changed so that it is another; 0: there is none of that kind. */
 static int change_row(fact_row_t *p, test_rng_t *r) {
         int32_t *first    = p->ids[REPLICAS];
@@ -408,6 +464,7 @@ int main(void) {
         RUN(test_a_block_is_as_small_as_its_facts_allow);
         RUN(test_equal_facts_give_equal_blocks_however_arrived_at);
         RUN(test_rows_put_back_are_as_if_they_had_been_said);
+        RUN(test_rows_left_out_and_put_back_are_as_if_they_had_been_said);
         RUN(test_any_other_fact_gives_another_block);
         RUN(test_rows_that_cannot_be_are_malformed);
         RUN(test_no_memory_is_told_and_overcome);
