@@ -135,7 +135,7 @@ static void stage_past(rdmeta_stage_t *s, const rdmeta_topic_t *old,
 
 /* ---- epochs ------------------------------------------------------------ */
 
-/* What an answer says of the rows that are known. */
+/* Counts how an answer compares with the rows that are known. */
 typedef struct compare {
         uint32_t lower, missing; /* older */
         uint32_t unsaid;         /* without an epoch */
@@ -167,9 +167,9 @@ static void compare_rows(const rdmeta_cols_t *old, const rdmeta_stage_t *s,
         }
 }
 
-/* The ids of rows that are older (or only of those that are left out), of the
- * set of `among` only if it is given, or of all but that set. Returns how many
- * there are. */
+/* Picks rows of `old` by what the answer says of them. OLDER_AMONG: those that
+ * are older, and in `set` if it is not NULL. MISSING_BUT: those that are left
+ * out, and not in `set`. Their ids go to `ids`; returns how many there are. */
 enum { OLDER_AMONG, MISSING_BUT };
 static uint32_t pick_rows(const rdmeta_cols_t *old, const rdmeta_stage_t *s,
                           int which, const rdmeta_rewind_t *set,
@@ -196,8 +196,8 @@ static uint32_t pick_rows(const rdmeta_cols_t *old, const rdmeta_stage_t *s,
         return n;
 }
 
-/* Counts an answer that is older in some rows. *believed: the set of rows to
- * go back to, or NULL. NO_MEMORY. */
+/* Counts an answer that is older in some rows. *believed is then the set of
+ * rows to go back to, if there is one. NO_MEMORY. */
 static rdmeta_err_t rewind_rows(const rdmeta_cols_t *old, rdmeta_stage_t *s,
                                 const rdmeta_merge_in_t *in, int raised,
                                 rdmeta_merge_out_t *out,
@@ -234,8 +234,9 @@ static void merge_row(rdmeta_stage_t *s, uint32_t i, const rdmeta_row_t *row,
         }
 }
 
-/* The rows that both have. Those that are lower stay, but for those to go back
- * to, and of an outdated answer those without an epoch. Returns how many. */
+/* Merges the rows that both have. The old one stays where the answer's epoch is
+ * lower, unless it is to go back, and where an outdated answer has no epoch.
+ * Returns how many stay. */
 static uint32_t merge_rows(const rdmeta_cols_t *old, rdmeta_stage_t *s,
                            int outdated, const rdmeta_rewind_t *believed,
                            rdmeta_merge_out_t *out) {
@@ -260,8 +261,8 @@ static uint32_t merge_rows(const rdmeta_cols_t *old, rdmeta_stage_t *s,
         return kept;
 }
 
-/* Puts back the rows that an answer leaves out, but for those to go back to.
- * *kept: as many more. NO_MEMORY. */
+/* Puts back the rows that an answer leaves out, but for those that it is
+ * believed to have lost. Adds their number to *kept. NO_MEMORY. */
 static rdmeta_err_t merge_missing(const rdmeta_cols_t *old, rdmeta_stage_t *s,
                                   const rdmeta_rewind_t *believed,
                                   uint32_t *kept) {
@@ -314,7 +315,7 @@ static void count_leaders(const rdmeta_stage_t *s,
         }
 }
 
-/* Of what the answer says nothing, or a thing that older versions do not. */
+/* Keeps the operations and the id of a topic whose answer has none. */
 static void merge_unsaid(const rdmeta_topic_t *old, rdmeta_stage_t *s,
                          rdmeta_merge_out_t *out) {
         const int32_t operations = rdmeta_topic_operations(old);
@@ -330,7 +331,7 @@ static void merge_unsaid(const rdmeta_topic_t *old, rdmeta_stage_t *s,
         }
 }
 
-/* An answer of which some rows do not count, or only in the end. */
+/* Merges an answer with rows that are older, or come too late. NO_MEMORY. */
 static rdmeta_err_t merge_older(const rdmeta_cols_t *cols, rdmeta_stage_t *s,
                                 const rdmeta_merge_in_t *in, int outdated,
                                 const compare_t *is, rdmeta_merge_out_t *out) {
@@ -361,9 +362,9 @@ static rdmeta_err_t merge_older(const rdmeta_cols_t *cols, rdmeta_stage_t *s,
         return RDMETA_OK;
 }
 
-/* The same topic, or one whose id was not known on one side. An id that is
- * said for the first time may be another topic's: then older rows are its own,
- * and nothing is left of those that are known. */
+/* Merges the same topic, or one whose id was not known on one side. An id that
+ * comes for the first time, with older rows, is another topic's: nothing is
+ * left of the rows that are known. NO_MEMORY. */
 static rdmeta_err_t merge_known(const rdmeta_topic_t *old,
                                 const rdmeta_cols_t *cols, rdmeta_stage_t *s,
                                 const rdmeta_merge_in_t *in,
@@ -393,7 +394,7 @@ static rdmeta_err_t merge_known(const rdmeta_topic_t *old,
         return RDMETA_OK;
 }
 
-/* Another id than the one that is known: made again, or long gone. */
+/* Merges a topic with another id: it was made again, or is long gone. */
 static rdmeta_err_t merge_another(const rdmeta_topic_t *old,
                                   const rdmeta_cols_t *cols, rdmeta_stage_t *s,
                                   const rdmeta_merge_in_t *in,

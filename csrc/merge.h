@@ -10,11 +10,11 @@
  * a test of its name in tests/c/test_merge.c, are in docs/policies.md.
  *
  * *Rewind.* Kafka's brokers learn of changes one after the other, so an answer
- * that is older than what is known is normal: it is kept out and another
- * broker is asked. But a cluster may really have gone back (an unclean
- * restore, a copy, a topic that was made again), so in the end the older
- * answer is believed. Per topic a rewind counts the answers that say something
- * older, and remembers what every one of them said so of:
+ * that is older than what is known is normal. It is kept out, and the caller
+ * asks another broker. But a cluster may really have gone back: an unclean
+ * restore, a copy, a topic that was made again. So the older answer is believed
+ * in the end. Per topic a rewind counts the answers that say something older,
+ * and remembers what every one of them said so of:
  *
  *     either   rows:     partitions with a lower epoch, or left out
  *     or       an id:    one that the topic had before
@@ -37,11 +37,11 @@
  *     - max age, RDMETA_REWIND_MAX_US at most, has passed since the first, or
  *     - the topic is past its deadline.
  *
- * The last two need no second broker: where only one is asked, or none of them
- * is named, a topic is wrong for that long and no longer. An answer that is
- * kept out moves no deadline, so the topic gets past it. Rows that are older
- * but not in the set stay as they were; the next answer begins their count.
- * franz-go accepts a rewind after 5 answers; brokers and time are ours.
+ * The last two need no second broker. Where the caller asks only one, or gives
+ * none of them a name, a topic is wrong for that long and no longer. An answer
+ * that is kept out moves no deadline, so the topic gets past it. Rows that are
+ * older but not in the set stay as they were. The next answer begins their
+ * count. franz-go accepts a rewind after 5 answers; brokers and time are ours.
  */
 #ifndef RDMETA_MERGE_H
 #define RDMETA_MERGE_H
@@ -67,7 +67,7 @@ enum {
         RDMETA_E_REBOOTSTRAP_REQUIRED       = 129
 };
 
-/* The answers to one topic that said something older, and what of. */
+/* Counts the answers about a topic that said something older, and what of. */
 typedef struct rdmeta_rewind {
         int64_t since_us;     /* when the first of them came */
         const int32_t *rows;  /* partitions that all were older in, ascending */

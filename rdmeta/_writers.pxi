@@ -25,8 +25,8 @@ cdef class CacheWriter(CacheState):
 
         `asked` decides what absence means: None (not known: merges, removes nothing), ALL, names, ids,
         () for brokers only, or the Request that was sent. `broker` is who answered. `sent_version` is
-        the cache's version when the request left: what was learned since is not removed; by default the
-        version now. `candidates` is how many brokers could have been asked, 0 for all known ones.
+        the cache's version when the request left: what was learned since is not removed, and 0 is that of
+        a new cache; by default the version now. `candidates` is how many brokers could have been asked, 0 for all known ones.
         `reason` is why it was asked for, for reason(); by default that of a Request. The cache keeps 255
         bytes of it, cut between characters, and 1024 different ones: after that none is told.
         `rebootstrapped` lets another cluster's id replace everything (KIP-1102), `tolerate_trailing`

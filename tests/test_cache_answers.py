@@ -72,6 +72,19 @@ def test_what_was_learned_after_a_request_left_is_not_removed_by_its_answer(
     assert "new" not in cache
 
 
+def test_what_a_new_cache_learns_is_not_removed_by_an_answer_to_its_first_request(
+    cache: MetadataCache,
+) -> None:
+    assert cache.version == 0
+    first = Request(sent_version=cache.version)
+    tell(cache, T("new"), asked=["new"])
+    cache.apply(frames.response(12, [ORDERS]), 12, first, 1)
+    assert "new" in cache
+    body = frames.response(12, [T("new", error=3)])
+    cache.apply(body, 12, ["new"], 1, sent_version=0)
+    assert "new" in cache
+
+
 def state_of(cache: MetadataCache) -> tuple[Any, ...]:
     """Everything that can be seen of a cache."""
     return (

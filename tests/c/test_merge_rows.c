@@ -1,7 +1,6 @@
 /*
  * The row of docs/policies.md about a partition list that is shorter, how the
- * rows of an answer find those that are known, ids that a topic had, and what
- * is left of its rewinds.
+ * rows of an answer find those that are known, and ids that a topic had.
  */
 #include "cache_world.h"
 
@@ -14,58 +13,6 @@ static void insist(cw_t *w, const char *topics) {
                 CHECK(cw_say(w, topics) == 0);
                 cw_pass(w, 5 * CW_S / 4);
         }
-}
-
-/* ---- rewinds ------------------------------------------------------------ */
-
-/* Each topic has one of its own, of any size, and they end in any order. */
-static void test_a_rewind_of_each_topic_is_its_own(void) {
-        int i, k, n;
-        char text[512];
-        cw_t w;
-
-        cw_init(&w, cw_no_ring);
-        w.brokers = "1";
-        for (i = 0; i < 2; i++, cw_pass(&w, CW_S)) {
-                for (k = 0; k < 40; k++) {
-                        snprintf(text, sizeof(text), "%c%d#a 0:1@%d 1:1@%d%s",
-                                 'a' + k % 20, k, 5 - i, 5 - i,
-                                 i ? "" : " 2:1@5");
-                        CHECK(!cw_say(&w, text));
-                        CHECK(w.applied.kept_back == (uint32_t)i);
-                }
-        }
-        for (n = 0; n < 40; n++) {
-                k = n * 7 % 40;
-                snprintf(text, sizeof(text), "%c%d#a 0:1@5 1:1@%d 2:1@5",
-                         'a' + k % 20, k, n % 2 ? 5 : 4);
-                CHECK(!cw_say(&w, text));
-        }
-        for (i = 0; i < 3; i++, cw_pass(&w, 3 * CW_S))
-                for (k = 0; k < 40; k++) {
-                        snprintf(text, sizeof(text), "%c%d#a 0:1@5 1:1@4 2:1@5",
-                                 'a' + k % 20, k);
-                        CHECK(!cw_say(&w, text));
-                        n = k * 23 % 40; /* when it came above */
-                        CHECK(w.applied.kept_back == (i < 2 || n % 2));
-                }
-        cw_destroy(&w);
-}
-
-static void test_a_rewind_goes_with_its_topic(void) {
-        size_t bytes = 0;
-        cw_t w;
-        int i;
-
-        cw_init(&w, cw_no_ring);
-        for (i = 0; i < 20000; i++) {
-                CHECK(!cw_say(&w, "t#a 0:1@5"));
-                CHECK(!cw_say(&w, "t#a 0:2@3") && w.applied.kept_back == 1);
-                CHECK(!rdmeta_cache_purge(w.cache, w.now));
-                bytes = i == 100 ? w.heap.bytes : bytes;
-        }
-        CHECK(w.heap.bytes < 2 * bytes);
-        cw_destroy(&w);
 }
 
 /* ---- ids that were ------------------------------------------------------ */
@@ -307,8 +254,6 @@ static void test_partitions_are_paired_by_id(void) {
 
 int main(void) {
         test_begin(60);
-        RUN(test_a_rewind_of_each_topic_is_its_own);
-        RUN(test_a_rewind_goes_with_its_topic);
         RUN(test_the_last_four_ids_are_remembered);
         RUN(test_an_id_already_superseded_stays_so_whatever_changes);
         RUN(test_a_shorter_list_keeps_only_what_it_leaves_out);
