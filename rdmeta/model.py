@@ -77,8 +77,8 @@ class Request(NamedTuple):
     """A Metadata request as it was sent, to be handed back with its answer.
 
     `topics` is ALL, names, ids (uuid.UUID or 16 bytes), or () for brokers only. `sent_version` is
-    the cache's version when the request left, 0 that of a new cache. `reason` is why it was asked for, in the caller's
-    words: see reason() of the cache.
+    the cache's version when the request left, 0 that of a new cache. `reason` is why it was asked
+    for, in the caller's words: see reason() of the cache.
     """
 
     topics: All | Collection[str] | Collection[bytes | UUID] = ALL
@@ -109,8 +109,8 @@ class Partition(NamedTuple):
     """One partition as last answered.
 
     `leader` is a broker id, None for no leader now. `leader_epoch` is None where the broker did
-    not say, or cannot be relied on (before Metadata v9). The lists hold broker ids, `replicas` with the preferred leader
-    first. `error` is Kafka's code, 0 for none. `unreachable` says that the leader is not among the
+    not say, or could not be relied on (before Metadata v9). The lists hold broker ids, `replicas`
+    with the preferred leader first. `error` is Kafka's code, 0 for none. `unreachable` says that the leader is not among the
     brokers now, worked out when it is read: KRaft names a leader without a look at whether it is
     fenced, so that happens, and is a reason to refresh. `leaderless` says that there is no leader
     now, also where `allow_stale` has put the last one into `leader`; `error` need not say why.

@@ -1,7 +1,7 @@
 /*
  * Rewinds: when an answer that says something older is believed, how far it
- * goes, and what is left of it. The rows of docs/policies.md, but for that of fewer
- * partitions (test_merge_rows.c):
+ * goes, and what is left of it. The rows of docs/policies.md, but for that of
+ * fewer partitions (test_merge_rows.c):
  *
  *     epoch lower, same id              a_lower_epoch_...
  *     which rows go back                a_lower_epoch_is_believed_where_...
