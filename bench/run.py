@@ -93,8 +93,8 @@ def run_jobs(
 def again(figures: Sequence[Figure], rows: dict[str, Row], scale: Scale, console: Console) -> None:
     """Measure the figures that are missed again, AGAIN times at most, and put their new rows in.
 
-    A busy machine may have spoilt the first time: their jobs have it to themselves now, and in
-    each of them the figure and its floor are timed by turns. The last time is what counts.
+    A busy machine may have spoilt the first time. Now only their jobs run, and each job times the
+    figure and its floor by turns. The last time counts.
     """
     for time in range(1, 1 + AGAIN):
         missed = [f for f in figures if f.name in rows and rows[f.name]["ok"] is False]

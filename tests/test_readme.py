@@ -23,7 +23,7 @@ THEIRS = "localhost:9092"
 
 
 def run(code: str, tmp_path: Path) -> str:
-    """What a program prints, in a process of its own."""
+    """Return what a program prints, in a process of its own."""
     program = tmp_path / "readme.py"
     program.write_text(code, encoding="utf-8")
     done = subprocess.run(
