@@ -73,7 +73,7 @@ cdef class Attached(Reading):
     cdef str session_of(self, const rdmeta_image_info_t *info)
 
 
-cdef class CacheState(Reading):
+cdef class MetadataCache(Reading):
     cdef rdmeta_cache_t *cache
     cdef str session_name
     # What rdmeta._waits keeps, weakly: {event loop: its waiters}.
@@ -81,14 +81,7 @@ cdef class CacheState(Reading):
     cdef object __weakref__
 
     cdef int read_stats(self, rdmeta_stats_t *out) except -1
-
-
-cdef class CacheWriter(CacheState):
     cdef object wait(self, since, timeout, object topics, topic, told)
-
-
-cdef class MetadataCache(CacheWriter):
-    pass
 
 
 cdef class TopicHandle:

@@ -60,7 +60,6 @@ include "_wire.pxi"
 include "_reading.pxi"
 include "_image.pxi"
 include "_attached.pxi"
-include "_state.pxi"
 include "_writers.pxi"
 include "_doors.pxi"
 include "_handle.pxi"
@@ -125,123 +124,6 @@ cdef class Watch:
 cdef void watch_signal(void *opaque, uint64_t version) noexcept nogil:
     # A full pipe has woken its reader already.
     write(<int> <intptr_t> opaque, &version, sizeof(version))
-
-
-cdef class MetadataCache(CacheWriter):
-    """Kafka cluster metadata in memory: fed Metadata responses, asked who leads what.
-
-    All arguments are optional. Times are in seconds: `max_age` until a topic is stale,
-    `negative_ttl` for "no such topic", `denied_ttl` at most for "not authorised", `hint_ttl` for a
-    name that is being asked for, `absent_grace` from a topic's absence to its removal. `ring_bytes`
-    bounds the changes kept. `seed` fixes the hash for tests. `clock` is a callable that gives
-    seconds, or has `monotonic()` and `time()` as the `time` module does; by default C reads its own
-    clocks, coarse ones for lookups. They are taken when the object is made: a subclass with arguments
-    of its own overrides `__new__`.
-
-    Threads may share a cache. Lookups see valid topics only; with `allow_stale=True` also the last
-    known values of topics past their deadline and of partitions without a leader.
-    """
-
-    def __reduce__(self):
-        raise TypeError("a MetadataCache cannot be pickled or copied: it is live state")
-
-    def __repr__(self):
-        cdef rdmeta_stats_t s
-        self.read_stats(&s)
-        return (f"<rdmeta.MetadataCache cluster_id={self.cluster_id!r} version={s.version}"
-                f" topics={s.topics} brokers={len(self.brokers)}>")
-
-    def resolve(self, topic, /):
-        """A TopicHandle, for who asks about one topic again and again.
-
-        The topic need not be known: then its lookups say so until it is. ArgumentError for a name
-        that cannot be.
-        """
-        return TopicHandle(self, topic)
-
-    @property
-    def session(self):
-        """A UUID that names this cache's life in change records."""
-        return self.session_name
-
-    def stats(self):
-        """Counters and sizes as a dict, with the names of rdmeta_stats_t, which counts them.
-
-        - answers: `applies`, `apply_failures`; of their topics `topics_applied`, `topics_changed`,
-          `topics_unchanged` (of which `digest_hits` were not even parsed), and `topics_kept_back`,
-          which lost to what was known; `leader_hints_taken`, `leader_hints_ignored`
-        - what is held: `version`, `topics` valid or stale and their `partitions`, `negatives`
-          (unknown, denied, invalid, absent), `hints` in flight, `retained` ids and epochs of what
-          is gone, `reasons`, and `reasons_dropped` for want of room
-        - who asks: `readers`, `waiters`, `watches`, `handles`, `images`
-        - `bytes` that the allocator was asked for; of which `bytes_free` are had for topics and
-          nobody's: when they are more than an eighth, sweep() and answers move topics
-          (`topics_moved`) until less is held; `bytes_ring`, `bytes_limbo` and `bytes_images` are
-          what changes, readers and images keep
-        - `ring_records` changed topics are held for changes(), from version `ring_floor` on;
-          `rehashes` and `reseeds` of the tables of names
-        - `all_topics_age`: how many seconds ago all topics were answered, None for never
-        """
-        cdef rdmeta_stats_t s
-        cdef dict found
-        cdef int64_t now = self.now()
-        self.read_stats(&s)
-        found = s
-        answered = answered_at(found.pop("shared_deadline_us"), self.max_age_us)
-        found["all_topics_age"] = None if answered == INT64_MIN else max(now - answered, 0) / 1e6
-        return found
-
-    def changes(self, since=0):
-        """What changed after the version `since`, oldest first, as Changes.
-
-        `.until` is the version to go on from. `.resync` is True if older records than asked for are
-        not held any more: then there are none here, and the state must be read anew. So it is of
-        any in the child of a fork that came in the middle of a write.
-        """
-        cdef uint64_t start = unsigned(since, "since")
-        cdef ChangeTable found = no_records(self.session_name)
-        cdef uint64_t until = 0
-        cdef int32_t resync = 0
-        cdef rdmeta_err_t err
-        with nogil:
-            err = rdmeta_cache_changes(self.cache, start, record_visit, &found.records, &until,
-                                       &resync)
-        if err:
-            raise from_code(err, "changes")
-        return Changes(found, until, bool(resync))
-
-    @classmethod
-    def load(cls, path, *, copy=False, **settings):
-        """A cache that begins with what a file of Image.save() or publish() holds: a warm start.
-
-        `settings` are those of the class. Every topic is stale until an answer says it again, so
-        `allow_stale=True` gives it; ids and epochs are remembered. Errors, and `copy`, as of
-        Image.open(): a file that is truncated while it is loaded is fatal without it.
-        """
-        cdef MetadataCache cache = cls(**settings)
-        cdef int32_t flags = RDMETA_IMAGE_COPY if copy else 0
-        cdef bytes raw = path_bytes(path)
-        cdef const char *name = raw
-        cdef rdmeta_image_t *image = NULL
-        cdef rdmeta_image_fault_t fault
-        cdef rdmeta_time_t now
-        cdef rdmeta_err_t err
-        cdef rdmeta_err_t again
-        cdef int number
-        cache.read_clocks(&now)
-        now.mono_us = cache.now()  # what is past by it is so for the next lookup
-        with nogil:
-            err = rdmeta_image_open(name, flags, now, &image)
-            number = errno
-        if err:
-            raise not_opened(err, number, raw)
-        with nogil:
-            err = rdmeta_cache_load(cache.cache, image, now)
-            again = rdmeta_image_fault(image, &fault) if err == RDMETA_ERR_MALFORMED else RDMETA_OK
-            rdmeta_image_unref(image)
-        if err:
-            raise refused(err, 0, raw, "image", fault_text(again, &fault))
-        return cache
 
 
 own_methods(<PyTypeObject *> MetadataCache, Reading)

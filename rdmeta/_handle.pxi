@@ -55,7 +55,7 @@ cdef class TopicHandle:
         what = f"partitions={count}" if count >= 0 else code_name(count).removeprefix("RDMETA_")
         return f"<rdmeta.TopicHandle {self.topic!r} {what}>"
 
-    def leader(self, partition, default=..., /):
+    def leader(self, partition, /, default=...):
         """The broker id of a partition's leader; `default` and errors as of MetadataCache.leader()."""
         cdef int32_t number
         cdef int32_t found
@@ -68,7 +68,7 @@ cdef class TopicHandle:
             return found
         return self.source.missing(found, self.topic, partition, default)
 
-    def last_leader(self, partition, default=..., /):
+    def last_leader(self, partition, /, default=...):
         """leader(), but the last one known of a stale topic or a leaderless partition will do."""
         cdef int32_t number = int32(partition, "partition")
         cdef int64_t now = self.source.now()
@@ -90,7 +90,7 @@ cdef class TopicHandle:
         now = self.source.now()
         return min(self.lead(self.strict, number, now), 0)
 
-    def partition_for(self, key, default=..., /, *, allow_stale=False):
+    def partition_for(self, key, /, default=..., *, allow_stale=False):
         """The partition that Kafka's Java producer puts a record with this key into.
 
         `key` is bytes or a buffer of them: what the key's serializer gives. murmur2 of it, without

@@ -210,3 +210,15 @@ cdef class Image(Reading):
 cdef str session_text(const uint8_t *session):
     """A UUID; that of zeros where none was said."""
     return str(uuid.UUID(bytes=session[:16]))
+
+
+cdef str session_of(rdmeta_cache_t *cache):
+    """The UUID of a cache's life, which its images tell. MemoryError."""
+    cdef rdmeta_image_info_t info
+    cdef rdmeta_time_t never = [0, 0]
+    cdef rdmeta_image_t *image = rdmeta_cache_image(cache, never)
+    if image is NULL:
+        raise MemoryError
+    rdmeta_image_info(image, &info)  # nobody else has the cache yet
+    rdmeta_image_unref(image)
+    return session_text(info.session)

@@ -43,7 +43,7 @@ cdef class Readers:
     """
 
     def __cinit__(self, *args, **kwargs):
-        if not isinstance(self, (CacheState, Image, Attached)):
+        if not isinstance(self, (MetadataCache, Image, Attached)):
             raise TypeError(f"a {type(self).__name__} would read nothing: make a MetadataCache, open an"
                             " Image, or attach() to a file")
 
@@ -122,3 +122,50 @@ cdef class Readers:
             return
         self.pool[allow_stale][self.pooled[allow_stale]] = reader
         self.pooled[allow_stale] += 1
+
+
+cdef str refresh_of(source):
+    """What makes a reading newer."""
+    if isinstance(source, MetadataCache):
+        return "refresh it with rdmeta.fetch(cache, bootstrap)"
+    if isinstance(source, Attached):
+        return "the process that publishes it must refresh it"
+    return "take a newer image"
+
+
+cdef int64_t partitions_of(Reading source, topic) except -1:
+    """How many partitions a topic has, stale ones as well; 0 for one that is not known."""
+    cdef rdmeta_str_t name
+    cdef rdmeta_topic_info_t info
+    cdef const rdmeta_topic_t *found
+    cdef int64_t count = 0
+    cdef int64_t now = source.now()
+    keep = view(topic, "topic", &name)
+    rdmeta_reader_enter(source.lenient)  # nothing until leave can let go of the GIL
+    if not rdmeta_topic_find(source.lenient, name.data, name.len, now, &found):
+        rdmeta_topic_info(source.lenient, found, now, &info)
+        count = info.partitions
+    rdmeta_reader_leave(source.lenient)
+    return count
+
+
+cdef object lookup_error(Reading source, int32_t code, topic, partition):
+    """The exception of a lookup, which says what to do where the caller can do something."""
+    cdef int64_t count
+    what = f"topic {topic!r}" if partition is None else f"partition {partition} of {topic!r}"
+    if code == RDMETA_NO_PARTITION and partition is not None:
+        number, count = index(partition), partitions_of(source, topic)
+        known = count > 0 and not 0 <= number < count  # if not, a writer has changed it just now
+        has = f": the topic has {count} partition{'' if count == 1 else 's'}" if known else ""
+        error = from_code(code, what + has)
+        error.partitions = count if known else None
+        error.retriable = number >= 0
+        return error
+    if code == RDMETA_NOT_CACHED:
+        what += f": nothing is known of it; {refresh_of(source)}"
+    elif code == RDMETA_WAITING:
+        what += ": it was asked for and not answered yet; wait_for_topic() waits for the answer"
+    elif code == RDMETA_STALE:
+        what += (f": its last answer is too old; {refresh_of(source)}, or read the last known values"
+                 " with allow_stale=True or last_leader()")
+    return broken(source, LEADER_NOT_AVAILABLE if code == RDMETA_NO_LEADER else code, what)

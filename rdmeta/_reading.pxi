@@ -33,7 +33,7 @@ cdef class Reading(Readers):
     cdef uint64_t version_now(self) except? 0:
         return 0
 
-    def leader(self, topic, partition, default=..., /):
+    def leader(self, topic, partition, /, default=...):
         """The broker id of a partition's leader.
 
         With a `default` absence never raises; without one it raises NotCachedError, StaleError,
@@ -54,7 +54,7 @@ cdef class Reading(Readers):
             return found
         return self.missing(found, topic, partition, default)
 
-    def last_leader(self, topic, partition, default=..., /):
+    def last_leader(self, topic, partition, /, default=...):
         """leader(), but the last one known of a stale topic or a leaderless partition will do."""
         return self.leader_of(self.lenient, topic, partition, default)
 
@@ -289,7 +289,7 @@ cdef class Reading(Readers):
             p.partition for p in found.partitions
             if (p.leader in alive if p.leaderless else not p.unreachable)])
 
-    def partition_for(self, topic, key, default=..., /, *, allow_stale=False):
+    def partition_for(self, topic, key, /, default=..., *, allow_stale=False):
         """The partition that Kafka's Java producer puts a record with this key into.
 
         `key` is bytes or a buffer of them, as of TopicHandle.partition_for(). For None, a record
@@ -397,7 +397,7 @@ cdef class Reading(Readers):
             self.give(False, reader)
         if default is not ...:
             return default
-        raise from_code(RDMETA_NOT_CACHED, f"broker {number}")
+        raise from_code(RDMETA_NOT_CACHED, f"broker {number}; {refresh_of(self)}")
 
     @property
     def controller(self):
@@ -504,5 +504,4 @@ cdef class Reading(Readers):
         """What a lookup does about a code < 0: the default, or an exception."""
         if default is not ...:
             return default
-        what = f"topic {topic!r}" if partition is None else f"partition {partition} of {topic!r}"
-        raise broken(self, LEADER_NOT_AVAILABLE if code == RDMETA_NO_LEADER else code, what)
+        raise lookup_error(self, code, topic, partition)

@@ -1,23 +1,190 @@
-# The writing and the waiting half of MetadataCache. Included by _core.pyx.
+# MetadataCache: its life, what writes to it, and what waits for it. Included by _core.pyx.
 
-cdef void changed_among(rdmeta_cache_t *cache, uint64_t since, const rdmeta_str_t *topics, size_t n,
-                        uint8_t *hits) noexcept nogil:
-    """Mark the topics that changed after `since`: by halves, as most of the time few have."""
-    cdef size_t half = n // 2
-    if not n or not rdmeta_cache_wait(cache, since, topics, n, 0):
-        return
-    if n == 1:
-        hits[0] = 1
-        return
-    changed_among(cache, since, topics, half, hits)
-    changed_among(cache, since, topics + half, n - half, hits + half)
+cdef class MetadataCache(Reading):
+    """Kafka cluster metadata in memory: fed Metadata responses, asked who leads what.
 
+    All arguments are optional. Times are in seconds: `max_age` until a topic is stale,
+    `negative_ttl` for "no such topic", `denied_ttl` at most for "not authorised", `hint_ttl` for a
+    name that is being asked for, `absent_grace` from a topic's absence to its removal. `ring_bytes`
+    bounds the changes kept. `seed` fixes the hash for tests. `clock` is a callable that gives
+    seconds, or has `monotonic()` and `time()` as the `time` module does; by default C reads its own
+    clocks, coarse ones for lookups. They are taken when the object is made: a subclass with arguments
+    of its own overrides `__new__`.
 
-cdef class CacheWriter(CacheState):
-    """The methods of MetadataCache that write or wait.
-
-    Every writer lets go of the GIL: it may have to wait for another one.
+    Threads may share a cache. Lookups see valid topics only; with `allow_stale=True` also the last
+    known values of topics past their deadline and of partitions without a leader.
     """
+
+    def __cinit__(self, *args, max_age=None, negative_ttl=None, denied_ttl=None, hint_ttl=None,
+                  absent_grace=None, ring_bytes=None, seed=None, clock=None, **unknown):
+        cdef rdmeta_conf_t conf
+        if args or unknown:
+            wrong = "settings without a name" if args else f"the setting {next(iter(unknown))!r}"
+            raise TypeError(f"MetadataCache does not know {wrong}; it asks no broker itself: use"
+                            " rdmeta.fetch(cache, \"host:9092\"); a subclass with arguments of its"
+                            " own overrides __new__")
+        rdmeta_conf_init(&conf)
+        if max_age is not None:
+            conf.max_age_us = lifetime(max_age, "max_age")
+        if negative_ttl is not None:
+            conf.negative_ttl_us = microseconds(negative_ttl, "negative_ttl")
+        if denied_ttl is not None:
+            conf.denied_ttl_us = microseconds(denied_ttl, "denied_ttl")
+        if hint_ttl is not None:
+            conf.hint_ttl_us = lifetime(hint_ttl, "hint_ttl")
+        if absent_grace is not None:
+            conf.absent_grace_us = microseconds(absent_grace, "absent_grace")
+        if ring_bytes is not None:
+            conf.ring_bytes = <size_t> integer(ring_bytes, "ring_bytes", 0, INT64_MAX)
+        if seed is not None:
+            conf.seed = unsigned(seed, "seed")
+        self.set_clock(clock)
+        self.max_age_us = conf.max_age_us
+        self._loops = WeakValueDictionary()
+        self.cache = rdmeta_cache_new(&conf)
+        if self.cache is NULL:
+            raise MemoryError
+        self.begin()
+        self.session_name = session_of(self.cache)
+
+    def __dealloc__(self):
+        if self.cache is not NULL:
+            rdmeta_cache_unref(self.cache)  # its readers hold it as well
+
+    cdef rdmeta_reader_t *make(self, int32_t flags) noexcept:
+        cdef rdmeta_reader_t *reader
+        with nogil:  # a writer may hold the lock that this takes
+            reader = rdmeta_reader_new(self.cache, flags)
+        return reader
+
+    cdef uint64_t version_now(self) except? 0:
+        return rdmeta_cache_version(self.cache)
+
+    cdef int64_t answered_us(self) except? -1:
+        cdef rdmeta_stats_t s
+        self.read_stats(&s)
+        return answered_at(s.shared_deadline_us, self.max_age_us)
+
+    def image(self):
+        """What the cache says now, held, as an Image: costs no copy.
+
+        `then = cache.image()`, and later `then.diff(cache.image())`. It is written with save().
+        """
+        cdef rdmeta_image_t *image
+        cdef rdmeta_time_t now
+        self.read_clocks(&now)
+        with nogil:
+            image = rdmeta_cache_image(self.cache, now)
+        return image_of(image)
+
+    cdef int read_stats(self, rdmeta_stats_t *out) except -1:
+        with nogil:
+            rdmeta_cache_stats(self.cache, out)
+        return 0
+
+    def __reduce__(self):
+        raise TypeError("a MetadataCache cannot be pickled or copied: it is live state")
+
+    def __repr__(self):
+        cdef rdmeta_stats_t s
+        self.read_stats(&s)
+        valid = min(len(self), s.topics)
+        return (f"<rdmeta.MetadataCache cluster_id={self.cluster_id!r} version={s.version}"
+                f" topics={valid} stale={s.topics - valid} brokers={len(self.brokers)}>")
+
+    def resolve(self, topic, /):
+        """A TopicHandle, for who asks about one topic again and again.
+
+        The topic need not be known: then its lookups say so until it is. ArgumentError for a name
+        that cannot be.
+        """
+        return TopicHandle(self, topic)
+
+    @property
+    def session(self):
+        """A UUID that names this cache's life in change records."""
+        return self.session_name
+
+    def stats(self):
+        """Counters and sizes as a dict, with the names of rdmeta_stats_t, which counts them.
+
+        - answers: `applies`, `apply_failures`; of their topics `topics_applied`, `topics_changed`,
+          `topics_unchanged` (of which `digest_hits` were not even parsed), and `topics_kept_back`,
+          which lost to what was known; `leader_hints_taken`, `leader_hints_ignored`
+        - what is held: `version`, `topics` valid or stale and their `partitions`, `negatives`
+          (unknown, denied, invalid, absent), `hints` in flight, `retained` ids and epochs of what
+          is gone, `reasons`, and `reasons_dropped` for want of room
+        - who asks: `readers`, `waiters`, `watches`, `handles`, `images`
+        - `bytes` that the allocator was asked for; of which `bytes_free` are had for topics and
+          nobody's: when they are more than an eighth, sweep() and answers move topics
+          (`topics_moved`) until less is held; `bytes_ring`, `bytes_limbo` and `bytes_images` are
+          what changes, readers and images keep
+        - `ring_records` changed topics are held for changes(), from version `ring_floor` on;
+          `rehashes` and `reseeds` of the tables of names
+        - `all_topics_age`: how many seconds ago all topics were answered, None for never
+        """
+        cdef rdmeta_stats_t s
+        cdef dict found
+        cdef int64_t now = self.now()
+        self.read_stats(&s)
+        found = s
+        answered = answered_at(found.pop("shared_deadline_us"), self.max_age_us)
+        found["all_topics_age"] = None if answered == INT64_MIN else max(now - answered, 0) / 1e6
+        return found
+
+    def changes(self, since=0):
+        """What changed after the version `since`, oldest first, as Changes.
+
+        `.until` is the version to go on from. `.resync` is True if older records than asked for are
+        not held any more: then there are none here, and the state must be read anew. So it is of
+        any in the child of a fork that came in the middle of a write.
+        """
+        cdef uint64_t start = unsigned(since, "since")
+        cdef ChangeTable found = no_records(self.session_name)
+        cdef uint64_t until = 0
+        cdef int32_t resync = 0
+        cdef rdmeta_err_t err
+        with nogil:
+            err = rdmeta_cache_changes(self.cache, start, record_visit, &found.records, &until,
+                                       &resync)
+        if err:
+            raise from_code(err, "changes")
+        return Changes(found, until, bool(resync))
+
+    @classmethod
+    def load(cls, path, *, copy=False, **settings):
+        """A cache that begins with what a file of Image.save() or publish() holds: a warm start.
+
+        `settings` are those of the class. Every topic is stale until an answer says it again, so
+        `allow_stale=True` gives it; ids and epochs are remembered. Errors, and `copy`, as of
+        Image.open(): a file that is truncated while it is loaded is fatal without it.
+        """
+        cdef MetadataCache cache = cls(**settings)
+        cdef int32_t flags = RDMETA_IMAGE_COPY if copy else 0
+        cdef bytes raw = path_bytes(path)
+        cdef const char *name = raw
+        cdef rdmeta_image_t *image = NULL
+        cdef rdmeta_image_fault_t fault
+        cdef rdmeta_time_t now
+        cdef rdmeta_err_t err
+        cdef rdmeta_err_t again
+        cdef int number
+        cache.read_clocks(&now)
+        now.mono_us = cache.now()  # what is past by it is so for the next lookup
+        with nogil:
+            err = rdmeta_image_open(name, flags, now, &image)
+            number = errno
+        if err:
+            raise not_opened(err, number, raw)
+        with nogil:
+            err = rdmeta_cache_load(cache.cache, image, now)
+            again = rdmeta_image_fault(image, &fault) if err == RDMETA_ERR_MALFORMED else RDMETA_OK
+            rdmeta_image_unref(image)
+        if err:
+            raise refused(err, 0, raw, "image", fault_text(again, &fault))
+        return cache
+
+    # Every writer lets go of the GIL: it may have to wait for another one.
 
     def apply(self, body, api_version, asked=None, broker=None, *, sent_version=None,
               tolerate_trailing=False, rebootstrapped=False, candidates=0, reason=None):

@@ -68,9 +68,15 @@ class UnknownTopicError(Error):
 
 
 class NoSuchPartitionError(Error):
-    """The topic is known and has no partition of that number; more may be created."""
+    """The topic is known and has no partition of that number.
+
+    `partitions` is how many it has, None where that is not known. It is retriable, as partitions
+    may be added, but for a negative number.
+    """
 
     default_retriable = True
+
+    partitions: int | None = None
 
 
 class NotCachedError(Error):

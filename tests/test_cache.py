@@ -15,7 +15,7 @@ from frames import B, P, T
 from told import tell
 
 from rdmeta import cache as codes
-from rdmeta.cache import MetadataCache
+from rdmeta.cache import MetadataCache, Reading
 from rdmeta.errors import (
     Error,
     InvalidTopicError,
@@ -317,11 +317,33 @@ def test_a_cache_is_not_copied(send: Callable[[object], object], cache: Metadata
         send(cache)
 
 
-def test_its_repr_says_what_is_in_it(cache: MetadataCache) -> None:
+def test_its_repr_tells_valid_topics_from_stale_ones(clock: Clock) -> None:
+    cache = MetadataCache(clock=clock, max_age=10.0)
+    tell(cache, T("old"), T("older"))
+    clock.advance(10.1)
     tell(cache, ORDERS)
     assert repr(cache) == (
-        f"<rdmeta.MetadataCache cluster_id='cluster' version={cache.version} topics=1 brokers=3>"
+        f"<rdmeta.MetadataCache cluster_id='cluster' version={cache.version}"
+        " topics=1 stale=2 brokers=3>"
     )
+
+
+def test_its_methods_are_of_one_class_over_the_lookups() -> None:
+    assert MetadataCache.__bases__ == (Reading,)
+    own = {"apply", "hint", "image", "load", "stats", "wait_change", "wait_for_topic", "leader"}
+    assert own <= vars(MetadataCache).keys()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "settings"),
+    [(("user:secret@host:9092",), {}), ((), {"bootstrap_servers": "user:secret@host:9092"})],
+)
+def test_a_cache_made_of_servers_points_at_fetch_and_repeats_no_secret(
+    arguments: tuple[Any, ...], settings: dict[str, Any]
+) -> None:
+    with pytest.raises(TypeError, match=r"use rdmeta\.fetch\(cache, ") as raised:
+        MetadataCache(*arguments, **settings)
+    assert "secret" not in str(raised.value)
 
 
 def test_statistics_count_what_happened(cache: MetadataCache) -> None:

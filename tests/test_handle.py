@@ -51,6 +51,17 @@ def test_a_handle_answers_as_the_cache_does() -> None:
     assert repr(handle) == "<rdmeta.TopicHandle 'orders' partitions=4>"
 
 
+def test_a_handle_takes_its_default_by_keyword() -> None:
+    cache = cache_of(orders(1, -1))
+    handle, unknown = cache.resolve("orders"), cache.resolve("payments")
+    assert (handle.leader(0, default=None), handle.leader(1, default=None)) == (1, None)
+    assert handle.last_leader(9, default=-1) == -1
+    assert handle.partition_for(b"key", default=None) in (0, 1)
+    assert unknown.partition_for(b"key", default=None) is None
+    with pytest.raises(rdmeta.NoSuchPartitionError, match="the topic has 2 partitions"):
+        handle.leader(9)
+
+
 def test_absence_raises_what_the_cache_raises_or_is_the_default() -> None:
     cache = cache_of(orders(1, -1))
     handle = cache.resolve("orders")

@@ -13,8 +13,9 @@ import pytest
 from clocks import Clock
 from frames import P, T
 
-from rdmeta import ALL, DENIED, UNKNOWN_TOPIC, Image, NotCachedError, Request, _core, attach
+from rdmeta import ALL, DENIED, UNKNOWN_TOPIC, Image, Request, _core, attach
 from rdmeta._core import MetadataCache, Reading
+from rdmeta.errors import NoSuchPartitionError, NotCachedError, StaleError
 from rdmeta.model import TopicPartition
 
 
@@ -41,6 +42,64 @@ def test_names_are_those_of_the_topics_that_topics_would_give() -> None:
     assert cache.names(internal=True) == ["_internal"]
     assert cache.names(internal=False, allow_stale=True) == ["alpha", "beta"]
     assert cache.names(prefix="b") == ["beta"]
+
+
+def readings(cache: MetadataCache, path: Path) -> list[Reading]:
+    """The cache, and what else reads the same state."""
+    image = cache.image()
+    image.save(path)
+    return [cache, image, Image.open(path), attach(path)]
+
+
+def test_a_default_may_be_given_by_keyword(tmp_path: Path) -> None:
+    cache = MetadataCache()
+    cache.apply(frames.response(12, topics=[T("orders", [P(0, 1, 3)])]), 12)
+    for reading in readings(cache, tmp_path / "image"):
+        assert reading.leader("orders", 0, default=None) == 1
+        assert reading.leader("nope", 0, default=None) is None
+        assert reading.last_leader("orders", 0, default=-1) == 1
+        assert reading.last_leader("orders", 9, default=-1) == -1
+        assert reading.partition_for("orders", b"key", default=None) == 0
+        assert reading.partition_for("nope", b"key", default=None) is None
+        with pytest.raises(TypeError):
+            reading.leader("orders", 0, None, default=None)  # type: ignore[call-overload]
+        with pytest.raises(TypeError):
+            reading.leader("orders", 0, defualt=None)  # type: ignore[call-overload]
+
+
+def test_a_partition_that_is_not_there_is_told_with_how_many_there_are(tmp_path: Path) -> None:
+    cache = MetadataCache()
+    cache.apply(frames.response(12, topics=[T("orders", [P(0), P(1), P(2)]), T("one")]), 12)
+    for reading in readings(cache, tmp_path / "image"):
+        for lookup in (reading.leader, reading.last_leader, reading.partition):
+            with pytest.raises(NoSuchPartitionError, match="'orders': the topic has 3 partitions$"):
+                lookup("orders", 3)
+            with pytest.raises(NoSuchPartitionError, match="'one': the topic has 1 partition$"):
+                lookup("one", 1)
+            for number, retriable in ((3, True), (2**31 - 1, True), (-1, False), (-(2**31), False)):
+                with pytest.raises(NoSuchPartitionError) as raised:
+                    lookup("orders", number)
+                assert (raised.value.partitions, raised.value.retriable) == (3, retriable)
+
+
+def test_what_is_unknown_or_too_old_is_told_with_what_to_do(tmp_path: Path) -> None:
+    clock = Clock()
+    cache = MetadataCache(clock=clock, max_age=10)
+    cache.apply(frames.response(12, topics=[T("old")]), 12, ["old"])
+    clock.advance(11)
+    ways = (r"rdmeta\.fetch", "newer image", "newer image", "process that publishes")
+    for reading, way in zip(readings(cache, tmp_path / "image"), ways, strict=True):
+        with pytest.raises(NotCachedError, match=way):
+            reading.leader("nope", 0)
+        with pytest.raises(NotCachedError, match=way):
+            reading.broker(99)
+        with pytest.raises(StaleError, match=f"{way}.*allow_stale"):
+            reading.leader("old", 0)
+        with pytest.raises(StaleError, match=f"{way}.*allow_stale"):
+            reading.topic("old")
+    cache.hint(["asked"])
+    with pytest.raises(NotCachedError, match=r"wait_for_topic"):
+        cache.leader("asked", 0)
 
 
 def test_why_a_topic_was_asked_for_is_told() -> None:
