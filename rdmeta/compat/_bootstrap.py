@@ -6,7 +6,7 @@ import re
 import socket
 from collections.abc import Iterable
 
-from rdmeta.net.address import DEFAULT_PORT
+from rdmeta.net.address import DEFAULT_PORT, shown
 
 __all__ = ["hosts_of"]
 
@@ -18,8 +18,15 @@ def hosts_of(servers: str | Iterable[str], *, protocols: bool = False) -> list[t
     brackets. With `protocols` what leads up to "://" is ignored, as kafka-python does. ValueError
     for what is none of these, TypeError for what is no str.
     """
-    each = servers.strip().split(",") if isinstance(servers, str) else servers
-    return [_host(server, protocols) for server in each]
+    if not isinstance(servers, str):
+        return [_host(server, protocols) for server in servers]
+    try:
+        return [_host(server, protocols) for server in servers.strip().split(",")]
+    except ValueError:
+        if "@" not in servers:
+            raise
+    # A comma may be part of a password.
+    raise ValueError(f"not bootstrap servers: {shown(servers)}; expected host[:port]")
 
 
 def _host(server: str, protocols: bool) -> tuple[str, int]:
@@ -35,7 +42,7 @@ def _host(server: str, protocols: bool) -> tuple[str, int]:
         host, _, port = text.rpartition(":")
         return host, int(port)
     except ValueError:
-        raise ValueError(f"not a bootstrap server: {server!r}; expected host[:port]") from None
+        raise ValueError(f"not a bootstrap server: {shown(text)}; expected host[:port]") from None
 
 
 def _is_ipv6(text: str) -> bool:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
-__all__ = ["DEFAULT_PORT", "Address", "parse_bootstrap"]
+__all__ = ["DEFAULT_PORT", "Address", "parse_bootstrap", "shown"]
 
 DEFAULT_PORT = 9092
+
+# A protocol before the host, as in the listeners of a broker.
+_PROTOCOL = re.compile(r"([A-Za-z][A-Za-z0-9_+.-]*)://")
+# What a host and a port are made of: an error shows nothing behind it, which may be a secret.
+_HARMLESS = re.compile(r"[\w.:\[\]%-]*")
 
 
 class Address(NamedTuple):
@@ -23,19 +29,31 @@ class Address(NamedTuple):
 def parse_bootstrap(servers: str) -> list[Address]:
     """The addresses in "host:port[,host:port...]", in that order and each once.
 
-    A port that is not given is 9092; an IPv6 address stands in brackets. ValueError says which
-    part it cannot read; TypeError for what is no str. Whether a host can be looked up is found out
-    by looking.
+    A port that is not given is 9092; an IPv6 address stands in brackets; PLAINTEXT:// may come
+    first. ValueError says which part it cannot read, or which protocol is not supported, and shows
+    no user name or password; TypeError for what is no str. Whether a host can be looked up is found
+    out by looking.
     """
     if not isinstance(servers, str):
         raise TypeError(f"bootstrap servers must be str, not {type(servers).__name__}")
+    if "@" in servers:  # it is not shown: what comes before it may be a password
+        raise ValueError(
+            "a bootstrap server has no user name or password (there is an '@'); expected host:port"
+        )
     addresses = [_parse(part.strip()) for part in servers.split(",") if part.strip()]
     if not addresses:
         raise ValueError("no bootstrap server given; expected host:port[,host:port...]")
     return list(dict.fromkeys(addresses))
 
 
-def _parse(text: str) -> Address:
+def _parse(server: str) -> Address:
+    protocol = _PROTOCOL.match(server)
+    if protocol and protocol[1].upper() != "PLAINTEXT":
+        raise ValueError(
+            f"the protocol {protocol[1]}:// of a bootstrap server is not supported;"
+            " rdmeta speaks PLAINTEXT only: expected host:port"
+        )
+    text = server[protocol.end() :] if protocol else server
     if text.startswith("["):
         host, bracket, rest = text[1:].partition("]")
         wrong = not bracket or (rest != "" and not rest.startswith(":"))
@@ -45,8 +63,17 @@ def _parse(text: str) -> Address:
         wrong = ":" in port or "/" in text
     if wrong or not host or (colon and not _is_port(port)):
         hint = "; an IPv6 address stands in brackets" if text.count(":") > 1 else ""
-        raise ValueError(f"not a bootstrap server: {text!r}; expected host:port{hint}")
+        raise ValueError(f"not a bootstrap server: {shown(text)}; expected host:port{hint}")
     return Address(host, int(port) if colon else DEFAULT_PORT)
+
+
+def shown(text: str) -> str:
+    """Return what an error may repeat of an address: neither a password nor what may be one."""
+    if "@" in text:
+        return "'...'"
+    match = _HARMLESS.match(text)
+    harmless = match[0] if match else ""
+    return repr(text) if harmless == text else f"{harmless!r}..."
 
 
 def _is_port(text: str) -> bool:

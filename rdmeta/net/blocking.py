@@ -101,7 +101,9 @@ class Connection:
             self._socket.settimeout(deadline.remaining())
             received = self._socket.recv(_CHUNK)
         except TimeoutError:
-            raise RequestTimedOutError("no answer in time") from None
+            self.session.timed_out()
+        except ConnectionError:
+            self.session.closed("reset the connection")
         except OSError as error:
             raise TransportError(f"the connection broke: {error.strerror or error}") from error
         if not received:

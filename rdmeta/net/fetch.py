@@ -35,8 +35,9 @@ def fetch(
 ) -> Applied:
     """Ask a broker for metadata once and apply its answer to `cache`.
 
-    `bootstrap` is "host:port[,host:port...]"; servers are tried in turn until one gives an answer
-    that can be applied. `topics` are names or ids (uuid.UUID, not Kafka's base64, which could be a
+    `bootstrap` is "host:port[,host:port...]", with PLAINTEXT:// or without;
+    servers are tried in turn until one gives an answer that can be applied. `topics` are names or
+    ids (uuid.UUID, not Kafka's base64, which could be a
     name as well), none of them for the broker list alone, None for
     every topic. `timeout`, in seconds, covers everything but name resolution; while servers are
     left to try, connecting to one gets no more than its share. `max_frame` bounds an answer, in
@@ -119,14 +120,18 @@ def _broker_at(cache: MetadataCache, server: Address) -> int | None:
 
 
 def _summary(failures: list[tuple[Address, Error]]) -> Error:
-    """One error that names each server: of the kind they share, otherwise a TransportError."""
+    """One error that names each server: of the kind they share, otherwise a TransportError.
+
+    It is retriable if that of any server is.
+    """
     told = "; ".join(f"{server}: {error}" for server, error in failures)
     last = failures[-1][1]
+    retriable = any(error.retriable for _, error in failures)
     kinds = {type(error) for _, error in failures}
     if len(kinds) == 1:
-        summary = kinds.pop()(told, last.code, last.retriable)
+        summary = kinds.pop()(told, last.code, retriable)
         summary.applied = last.applied
     else:
-        summary = TransportError(told)
+        summary = TransportError(told, retriable=retriable)
     summary.__cause__ = last
     return summary

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import struct
 from collections import deque
-from collections.abc import Generator
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, NoReturn
 
 from rdmeta.errors import (
     Error,
     MalformedError,
+    RequestTimedOutError,
     TransportError,
     UnsupportedVersionError,
-    from_code,
 )
-from rdmeta.net import api_versions
+from rdmeta.net import handshake
 from rdmeta.net.api_versions import API_VERSIONS, Reader
+from rdmeta.net.handshake import Call, Handshake
 
-__all__ = ["METADATA", "Call", "Response", "Session", "Steps"]
+__all__ = ["METADATA", "Response", "Session"]
 
 METADATA = 3
 
@@ -31,14 +31,6 @@ _FIRST_FLEXIBLE = {METADATA: 9, API_VERSIONS: 3}
 _LENGTH = struct.Struct(">i")
 _REQUEST_HEADER = struct.Struct(">hhih")
 _CORRELATION_SIZE = 4
-
-
-class Call(NamedTuple):
-    """A request: its API key, version, and body without header."""
-
-    api_key: int
-    version: int
-    body: bytes
 
 
 class Response(NamedTuple):
@@ -56,17 +48,13 @@ class _Sent(NamedTuple):
     correlation_id: int
 
 
-Steps: TypeAlias = Generator[Call, bytes, None]
-"""Exchanges one after the other: yields a request and is sent its answer's body."""
-
-
 class Session:
     """Kafka's protocol on one connection, from its first byte.
 
-    Send what `data_to_send()` gives, hand what arrives to `receive()`, and say so by `closed()`
-    when the other side is gone. When `ready`, `request()` may be called, also before earlier
-    answers are in: brokers answer in order. After an exception the session is of no more use and
-    raises it again. Not for several threads at once.
+    Send what `data_to_send()` gives, hand what arrives to `receive()`, and call `closed()` when
+    the other side is gone, `timed_out()` when nothing arrives in time. When `ready`, `request()`
+    may be called, also before earlier answers are in: brokers answer in order. After an exception
+    the session is of no more use and raises it again. Not for several threads at once.
     """
 
     def __init__(self, client_id: str = "rdmeta", max_frame: int = 100_000_000) -> None:
@@ -81,10 +69,22 @@ class Session:
         self._outgoing = bytearray()
         self._failure: Error | None = None
         self.ready = False
-        self.versions: dict[int, tuple[int, int]] = {}
-        self.is_librdkafka_mock = False
-        self._steps: Steps = self._handshake()
+        # Whether an answer has arrived at all, and whether one to a request after the handshake.
+        self._answered = False
+        self._served = False
+        self._handshake = Handshake()
+        self._steps = self._handshake.steps()
         self._queue(next(self._steps))
+
+    @property
+    def versions(self) -> dict[int, tuple[int, int]]:
+        """The lowest and highest version of each API that the broker speaks, by its key."""
+        return self._handshake.versions
+
+    @property
+    def is_librdkafka_mock(self) -> bool:
+        """Whether the broker is librdkafka's mock."""
+        return self._handshake.is_librdkafka_mock
 
     def data_to_send(self) -> bytes:
         """What is to be sent and has not been asked for yet; empty if there is nothing."""
@@ -116,14 +116,24 @@ class Session:
             del self._incoming[:position]
         return answers
 
-    def closed(self) -> None:
-        """The other side closed the connection: TransportError, always."""
-        if self.ready:
-            raise TransportError("the broker closed the connection")
-        raise TransportError(
-            "the broker closed the connection instead of telling its versions; "
-            "its listener may want TLS or SASL"
-        )
+    def closed(self, how: str = "closed the connection") -> NoReturn:
+        """Raise why the other side ended the connection, as `how` says.
+
+        TransportError, not retriable where the port seems to want TLS or SASL; MalformedError for
+        what is not a Kafka broker.
+        """
+        if not self._answered:
+            raise handshake.no_answer(bytes(self._incoming), how)
+        waits = bool(self._sent) and not self._incoming
+        if self.ready and waits and not self._served and not self.is_librdkafka_mock:
+            raise handshake.not_served(how)
+        raise TransportError(f"the broker {how}")
+
+    def timed_out(self) -> NoReturn:
+        """Raise RequestTimedOutError: nothing arrived in time."""
+        if not self._answered:
+            raise handshake.silence()
+        raise RequestTimedOutError("no answer in time")
 
     def version_for(self, api_key: int, lowest: int, highest: int) -> int:
         """The highest version of an API that both sides speak, ours being `lowest`..`highest`.
@@ -151,25 +161,6 @@ class Session:
         if self._failure is not None:
             raise self._failure
 
-    def _handshake(self) -> Steps:
-        """Everything before the first request. Authentication belongs here, as further steps."""
-        yield from self._negotiate()
-
-    def _negotiate(self) -> Steps:
-        """Learn the broker's versions, from the highest ApiVersions down to one it speaks."""
-        version = api_versions.HIGHEST
-        while True:
-            body = yield Call(API_VERSIONS, version, api_versions.encode_request(version))
-            answer = api_versions.parse_response(body, version)
-            self.is_librdkafka_mock |= answer.mock
-            if not answer.error:
-                self.versions = answer.ranges
-                return
-            if answer.error != api_versions.UNSUPPORTED_VERSION or version == 0:
-                raise from_code(answer.error, "the broker does not tell its versions")
-            highest = answer.ranges.get(API_VERSIONS, (0, 0))[1]
-            version = max(0, min(version - 1, highest))
-
     def _queue(self, call: Call) -> int:
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
         header = _REQUEST_HEADER.pack(
@@ -192,14 +183,10 @@ class Session:
         return end if end <= len(self._incoming) else None
 
     def _check_length(self, length: int) -> None:
-        if _CORRELATION_SIZE <= length <= self._max_frame:
-            return
-        first = _LENGTH.pack(length)
-        if first[:2] == b"\x15\x03":
-            raise MalformedError("the answer is a TLS alert: this listener wants TLS")
-        if first == b"HTTP":
-            raise MalformedError("the answer is HTTP: this is no Kafka broker")
-        raise MalformedError(f"a frame of {length} bytes; accepted are 4 to {self._max_frame}")
+        if not self._answered and not _CORRELATION_SIZE <= length <= handshake.LONGEST_ANSWER:
+            raise handshake.no_broker(bytes(self._incoming))
+        if not _CORRELATION_SIZE <= length <= self._max_frame:
+            raise MalformedError(f"a frame of {length} bytes; accepted are 4 to {self._max_frame}")
 
     def _answer(self, frame: memoryview) -> Response | None:
         """The response in a frame, None if it belonged to the handshake."""
@@ -209,6 +196,8 @@ class Session:
         reader = Reader(frame)
         correlation_id = reader.int32()
         if correlation_id != sent.correlation_id:
+            if not self._answered:
+                raise handshake.no_broker(bytes(frame))
             raise TransportError(
                 f"the broker answered request {correlation_id} instead of {sent.correlation_id}"
             )
@@ -216,7 +205,9 @@ class Session:
         if _is_flexible(sent.api_key, sent.version) and sent.api_key != API_VERSIONS:
             reader.skip_tags()
         body = bytes(frame[reader.position :])
+        self._answered = True
         if self.ready:
+            self._served = True
             return Response(sent.api_key, sent.version, correlation_id, body)
         try:
             self._queue(self._steps.send(body))

@@ -205,3 +205,13 @@ def test_a_bootstrap_server_that_cannot_be_read_is_named(_original: Any, ours: A
         ours(MetadataCache(), bootstrap_servers="a:1,b:x")
     with pytest.raises(TypeError, match="must be a str, not int"):
         ours(MetadataCache(), bootstrap_servers=[5])
+
+
+@pytest.mark.parametrize(("_original", "ours"), PAIRS)
+@pytest.mark.parametrize("servers", ["u:very,secret@b:x", ["u:secret@b:x"], "a:1?p=secret"])
+def test_no_secret_of_a_bootstrap_server_is_repeated(
+    _original: Any, ours: Any, servers: Any
+) -> None:
+    with pytest.raises(ValueError, match="bootstrap server") as raised:
+        ours(MetadataCache(), bootstrap_servers=servers)
+    assert not any(word in str(raised.value) for word in ("very", "secret"))

@@ -53,6 +53,29 @@ def test_a_bare_ipv6_address_is_refused_with_the_way_to_write_it() -> None:
         parse_bootstrap("::1:9092")
 
 
-def test_a_url_is_refused_by_name() -> None:
-    with pytest.raises(ValueError, match="PLAINTEXT://a:1"):
-        parse_bootstrap("PLAINTEXT://a:1")
+def test_a_protocol_may_come_first_if_it_is_plaintext() -> None:
+    assert parse_bootstrap("PLAINTEXT://a:1,plaintext://[::1]:2") == [("a", 1), ("::1", 2)]
+
+
+@pytest.mark.parametrize("protocol", ["SASL_SSL", "SSL", "SASL_PLAINTEXT", "http"])
+def test_a_protocol_that_is_not_supported_is_refused_by_name(protocol: str) -> None:
+    with pytest.raises(ValueError, match=f"{protocol}:// .*not supported.*PLAINTEXT only"):
+        parse_bootstrap(f"{protocol}://a:1")
+
+
+@pytest.mark.parametrize(
+    "servers",
+    [
+        "user:secret@a:9092",
+        "secret@a:9092",
+        "a:1,user:very,secret@b:2",
+        "SASL_SSL://user:secret@a:9093",
+        "a:9092?password=secret",
+        "a:9092/secret",
+        "a:b;password=secret",
+    ],
+)
+def test_no_secret_in_an_address_is_repeated(servers: str) -> None:
+    with pytest.raises(ValueError, match="server") as caught:
+        parse_bootstrap(servers)
+    assert "secret" not in str(caught.value)

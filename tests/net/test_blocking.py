@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import signal
 import socket
+import ssl
 import struct
 import threading
 
@@ -14,7 +16,7 @@ from kafka.protocol.metadata import MetadataResponse
 from peer import answer_handshake, framed, listening, read_frame, read_requests
 
 from rdmeta.embedded import EmbeddedCluster
-from rdmeta.errors import MalformedError, RequestTimedOutError, TransportError
+from rdmeta.errors import Error, MalformedError, RequestTimedOutError, TransportError
 from rdmeta.net.address import Address, parse_bootstrap
 from rdmeta.net.blocking import Connection, Deadline
 from rdmeta.net.session import METADATA
@@ -72,7 +74,7 @@ def test_a_listener_that_never_answers_ends_the_connection_at_the_deadline() -> 
         gone.set()
 
     with listening(serve) as address:
-        with pytest.raises(RequestTimedOutError):
+        with pytest.raises(RequestTimedOutError, match="may not be a Kafka broker"):
             connect(address, 0.5)
         assert gone.wait(20), "the socket was left open"
 
@@ -96,13 +98,33 @@ def test_no_time_left_is_a_time_out_before_anything_is_sent() -> None:
         connect(Address("127.0.0.1", 9), 0.0)
 
 
-def test_a_listener_that_hangs_up_is_a_retriable_transport_error() -> None:
+def test_a_listener_that_hangs_up_at_once_seems_to_want_tls() -> None:
     with (
         listening(read_frame) as address,
-        pytest.raises(TransportError, match="TLS or SASL") as caught,
+        pytest.raises(TransportError, match="closed the connection .*seems to want TLS") as caught,
     ):
         connect(address)
-    assert caught.value.retriable
+    assert not caught.value.retriable
+
+
+def test_a_tls_port_is_told_as_such_whether_it_resets_or_sends_an_alert() -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+
+    def tls(connection: socket.socket) -> None:
+        with contextlib.suppress(ssl.SSLError):
+            context.wrap_socket(connection, server_side=True)
+
+    def alert(connection: socket.socket) -> None:
+        read_frame(connection)
+        connection.sendall(bytes.fromhex("15030300020250"))
+
+    def reset(connection: socket.socket) -> None:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    for serve in (tls, alert, reset):
+        with listening(serve) as address, pytest.raises(Error, match="wants? TLS") as caught:
+            connect(address)
+        assert not caught.value.retriable
 
 
 def test_a_hang_up_in_the_middle_of_an_answer_is_a_transport_error() -> None:
@@ -136,7 +158,10 @@ def test_a_listener_of_another_protocol_is_refused() -> None:
         connection.sendall(b"SSH-2.0-OpenSSH_9.2\r\n")
         read_frame(connection)
 
-    with listening(serve) as address, pytest.raises(MalformedError, match="frame"):
+    with (
+        listening(serve) as address,
+        pytest.raises(MalformedError, match="not a Kafka broker: its first bytes are b'SSH-2.0"),
+    ):
         connect(address)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import socket
 from typing import Any
 
 import pytest
+from peer import answer_handshake, listening, read_frame
 
 from rdmeta._core import MetadataCache
 from rdmeta.embedded import EmbeddedCluster
@@ -60,6 +62,48 @@ def test_topics_may_be_read_but_once(cluster: EmbeddedCluster) -> None:
     fetch(cache, cluster.bootstrap, names)
     assert [topic.name for topic in cache.topics()] == ["orders"]
     assert cache.stats()["hints"] == 0
+
+
+def sasl(connection: socket.socket) -> None:
+    """A SASL listener: it tells its versions, and closes at the first request."""
+    connection.sendall(answer_handshake(read_frame(connection), {3: (0, 12), 18: (0, 3)})[0])
+    read_frame(connection)
+
+
+def test_a_sasl_listener_is_told_as_such_and_not_to_be_tried_again() -> None:
+    with (
+        listening(sasl) as address,
+        pytest.raises(TransportError, match=f"^{address}: .*seems to want SASL") as raised,
+    ):
+        fetch(MetadataCache(), str(address))
+    assert not raised.value.retriable
+
+
+def test_failures_are_retriable_together_if_one_of_them_is() -> None:
+    def ssh(connection: socket.socket) -> None:
+        connection.sendall(b"SSH-2.0-OpenSSH_9.2\r\n")
+
+    with listening(sasl) as wants_sasl, listening(ssh) as other:
+        for servers, retriable in (
+            (f"{wants_sasl},{other}", False),
+            (f"{NOWHERE},{other}", True),
+            (f"{NOWHERE},{wants_sasl}", True),
+            (f"{wants_sasl},{NOWHERE}", True),
+        ):
+            with pytest.raises(TransportError) as raised:
+                fetch(MetadataCache(), servers)
+            assert raised.value.retriable == retriable
+
+
+@pytest.mark.parametrize("protocol", ["SASL_SSL", "SSL", "SASL_PLAINTEXT"])
+def test_a_protocol_that_is_not_supported_is_named(protocol: str) -> None:
+    with pytest.raises(ValueError, match=f"{protocol}:// .*not supported"):
+        fetch(MetadataCache(), f"{protocol}://h:9093")
+
+
+def test_plaintext_may_be_named(cluster: EmbeddedCluster) -> None:
+    server = cluster.bootstrap.split(",")[0]
+    assert fetch(MetadataCache(), f"PLAINTEXT://{server}").brokers_changed
 
 
 def interrupted(*_: object) -> None:

@@ -9,9 +9,15 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from peer import MOCK_REFUSAL, answer_handshake, framed, read_requests, versions_body
+from peer import MOCK_REFUSAL, answer_handshake, framed, read_requests
 
-from rdmeta.errors import Error, MalformedError, TransportError, UnsupportedVersionError
+from rdmeta.errors import (
+    Error,
+    MalformedError,
+    RequestTimedOutError,
+    TransportError,
+    UnsupportedVersionError,
+)
 from rdmeta.net.session import METADATA, Session
 
 RANGES = {0: (3, 11), METADATA: (0, 13), 18: (0, 4)}
@@ -53,89 +59,6 @@ def test_an_older_broker_is_asked_again_at_the_version_it_names(spoken: int) -> 
     assert (first, second) == ([3], [spoken])
     assert session.ready
     assert session.versions == RANGES
-
-
-def test_a_broker_before_kip_511_is_asked_again_at_v0() -> None:
-    session = Session()
-    (asked,) = read_requests(session.data_to_send())
-    session.receive(framed(asked.correlation_id, versions_body(0, {}, 35)))
-    (asked,) = read_requests(session.data_to_send())
-    assert asked.version == 0
-
-
-def test_a_broker_that_refuses_v0_too_is_given_up() -> None:
-    session = Session()
-    (asked,) = read_requests(session.data_to_send())
-    session.receive(framed(asked.correlation_id, versions_body(0, {}, 35)))
-    (asked,) = read_requests(session.data_to_send())
-    with pytest.raises(UnsupportedVersionError) as caught:
-        session.receive(framed(asked.correlation_id, versions_body(0, {}, 35)))
-    assert caught.value.code == 35
-
-
-def test_a_broker_that_names_a_version_not_below_the_refused_one_is_asked_lower() -> None:
-    session = Session()
-    versions = []
-    for _ in range(3):
-        (asked,) = read_requests(session.data_to_send())
-        versions.append(asked.version)
-        session.receive(framed(asked.correlation_id, versions_body(0, {18: (0, 9)}, 35)))
-    assert versions == [3, 2, 1]
-
-
-def test_librdkafkas_mock_is_known_by_its_refusal() -> None:
-    session = Session()
-    (asked,) = read_requests(session.data_to_send())
-    session.receive(framed(asked.correlation_id, MOCK_REFUSAL))
-    answers, seen = answer_handshake(session.data_to_send(), RANGES, spoken=2)
-    session.receive(answers)
-    assert seen == [2]
-    assert session.ready
-    assert session.is_librdkafka_mock
-
-
-def test_a_proper_refusal_is_not_taken_for_the_mocks() -> None:
-    session = Session()
-    for _ in range(2):
-        answers, _ = answer_handshake(session.data_to_send(), RANGES, spoken=2)
-        session.receive(answers)
-    assert session.ready
-    assert not session.is_librdkafka_mock
-
-
-def test_another_error_instead_of_versions_is_raised_with_its_code() -> None:
-    session = Session()
-    (asked,) = read_requests(session.data_to_send())
-    with pytest.raises(Error, match="CLUSTER_AUTHORIZATION_FAILED") as caught:
-        session.receive(framed(asked.correlation_id, versions_body(3, {}, 31)))
-    assert caught.value.code == 31
-
-
-def test_every_truncation_of_a_versions_answer_is_refused_or_says_the_same() -> None:
-    for version, spoken in [(3, 3), (0, 0)]:
-        body = versions_body(version, RANGES)
-        refused = 0
-        for length in range(len(body)):
-            session = Session()
-            if spoken == 0:
-                session.receive(answer_handshake(session.data_to_send(), {}, spoken)[0])
-            (asked,) = read_requests(session.data_to_send())
-            assert asked.version == version
-            try:
-                session.receive(framed(asked.correlation_id, body[:length]))
-            except MalformedError:
-                refused += 1
-            else:
-                assert session.versions == RANGES
-        assert refused > len(RANGES) * 6
-
-
-def test_a_count_beyond_the_frame_is_refused_before_it_is_believed() -> None:
-    for body in (struct.pack(">hi", 35, 2**31 - 1), b"\0\0" + b"\xff\xff\xff\xff\x0f"):
-        session = Session()
-        (asked,) = read_requests(session.data_to_send())
-        with pytest.raises(MalformedError):
-            session.receive(framed(asked.correlation_id, body))
 
 
 @given(data=st.binary(max_size=200))
@@ -231,11 +154,18 @@ def test_a_frame_of_exactly_the_limit_is_accepted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("first", "hint"), [(bytes.fromhex("15030300020250"), "TLS"), (b"HTTP/1.1 400", "HTTP")]
+    "first", [bytes.fromhex("15030300020250"), b"HTTP/1.1 400", b"-ERR unknown command", bytes(4)]
 )
-def test_another_protocol_is_named(first: bytes, hint: str) -> None:
-    with pytest.raises(MalformedError, match=hint):
-        Session().receive(first)
+def test_bytes_that_are_no_answer_are_refused_before_a_frame_is_complete(first: bytes) -> None:
+    session = Session(max_frame=2**31 - 1)
+    with pytest.raises(MalformedError, match="TLS|not a Kafka broker"):
+        session.receive(first)
+
+
+def test_an_echo_of_the_first_request_is_not_taken_for_an_answer() -> None:
+    session = Session()
+    with pytest.raises(MalformedError, match="not a Kafka broker"):
+        session.receive(session.data_to_send())
 
 
 def test_a_failed_session_stays_failed() -> None:
@@ -256,11 +186,59 @@ def test_no_request_goes_out_before_the_session_is_ready() -> None:
     assert session.data_to_send() == b""
 
 
-def test_a_close_before_any_answer_points_at_tls_and_sasl() -> None:
-    with pytest.raises(TransportError, match="TLS or SASL"):
-        Session().closed()
-    with pytest.raises(TransportError, match="closed the connection$"):
-        ready_session().closed()
+def test_a_close_before_any_answer_points_at_tls() -> None:
+    session = Session()
+    for how in ("closed the connection", "reset the connection"):
+        with pytest.raises(TransportError, match=f"{how} .*TLS") as raised:
+            session.closed(how)
+        assert not raised.value.retriable
+
+
+def test_a_close_in_the_middle_of_the_first_answer_is_a_broken_connection() -> None:
+    session = Session()
+    answers, _ = answer_handshake(session.data_to_send(), RANGES)
+    session.receive(answers[:-1])
+    with pytest.raises(TransportError, match="middle of an answer") as raised:
+        session.closed()
+    assert raised.value.retriable
+
+
+def test_a_close_at_the_first_request_points_at_sasl() -> None:
+    session = ready_session()
+    session.request(METADATA, 1, METADATA_V1_ALL)
+    with pytest.raises(TransportError, match="SASL") as raised:
+        session.closed()
+    assert not raised.value.retriable
+
+
+def test_a_close_later_or_between_requests_is_a_broken_connection() -> None:
+    session = ready_session()
+    with pytest.raises(TransportError, match="closed the connection$") as idle:
+        session.closed()
+    session.receive(framed(session.request(METADATA, 1, METADATA_V1_ALL), b""))
+    session.request(METADATA, 1, METADATA_V1_ALL)
+    with pytest.raises(TransportError, match="closed the connection$") as later:
+        session.closed()
+    assert idle.value.retriable
+    assert later.value.retriable
+
+
+def test_the_mock_which_knows_no_sasl_is_not_said_to_want_it() -> None:
+    session = Session()
+    (asked,) = read_requests(session.data_to_send())
+    session.receive(framed(asked.correlation_id, MOCK_REFUSAL))
+    session.receive(answer_handshake(session.data_to_send(), RANGES, spoken=2)[0])
+    session.request(METADATA, 1, METADATA_V1_ALL)
+    with pytest.raises(TransportError, match="closed the connection$") as raised:
+        session.closed()
+    assert raised.value.retriable
+
+
+def test_silence_is_told_apart_before_and_after_the_first_answer() -> None:
+    with pytest.raises(RequestTimedOutError, match="ApiVersions.*may not be a Kafka broker"):
+        Session().timed_out()
+    with pytest.raises(RequestTimedOutError, match="no answer in time$"):
+        ready_session().timed_out()
 
 
 def test_the_highest_common_version_is_taken() -> None:
