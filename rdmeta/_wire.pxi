@@ -68,6 +68,37 @@ def decode_metadata_response(body, version, *, tolerate_trailing=False):
     return tree.root
 
 
+def _brokers_in(body, version, /):
+    """The brokers that a Metadata response tells, as a tuple of Broker; for rdmeta.net.
+
+    Reads no further than that. Of a malformed response it returns those before the fault: a cache
+    refuses such a response.
+    """
+    cdef list found = []
+    cdef int16_t v = <int16_t> integer(version, "version", INT16_MIN, INT16_MAX)
+    cdef rdmeta_wire_visitor_t visitor
+    cdef Py_buffer data
+    memset(&visitor, 0, sizeof(visitor))
+    visitor.broker = listed_broker
+    visitor.head = listed_all
+    PyObject_GetBuffer(body, &data, PyBUF_SIMPLE)
+    try:
+        rdmeta_metadata_response_decode(data.buf, <size_t> data.len, v, 0, &visitor,
+                                        <void *> found, NULL)
+    finally:
+        PyBuffer_Release(&data)
+    return tuple(found)
+
+
+cdef int32_t listed_broker(void *opaque, const rdmeta_broker_t *b) except -1:
+    (<list> opaque).append(broker_of(b))
+    return 0
+
+
+cdef int32_t listed_all(void *opaque, const rdmeta_wire_head_t *head) except -1:
+    return 1  # ends the decoding
+
+
 cdef extern from "rdmeta.h":
     # Nothing that is visited, no GIL that is needed.
     rdmeta_err_t decode_unseen "rdmeta_metadata_response_decode"(

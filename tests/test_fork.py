@@ -16,8 +16,8 @@ import pyarrow as pa
 import pytest
 from frames import P, T, response
 
-from rdmeta import NOT_CACHED, MetadataCache
-from rdmeta.errors import ForkedError
+from rdmeta import NOT_CACHED, MetadataCache, fetch
+from rdmeta.errors import ForkedError, TransportError
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no fork()")
 NAMES = [f"t{i}" for i in range(200)]
@@ -227,3 +227,16 @@ def test_waits_that_end_in_the_child_go_on_in_the_parent(cache: MetadataCache) -
     begun = time.monotonic()
     asyncio.run(parent())
     assert time.monotonic() - begun < 15  # told of it, and not found at the end
+
+
+def test_a_fetch_in_the_child_says_that_it_is_in_one_whatever_the_server(
+    cache: MetadataCache,
+) -> None:
+    def act() -> None:
+        for server in ("127.0.0.1:1", "a:b"):
+            with pytest.raises(ForkedError, match=r"child of a fork.*make a new MetadataCache"):
+                fetch(cache, server, ["t1"])
+        with pytest.raises(TransportError, match="cannot connect"):
+            fetch(MetadataCache(), "127.0.0.1:1")
+
+    in_a_child(act)
