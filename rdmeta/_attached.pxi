@@ -223,6 +223,19 @@ cdef class Attached(Reading):
         self.look_info(&info)
         return self.session_of(&info), info.version, info.said_mono_us
 
+    def _full_answer(self, /):
+        """What tells the last answer about all topics, None past max_age; for rdmeta.compat.
+
+        Its time is in the clock of the process that publishes, which does not change it.
+        """
+        cdef rdmeta_image_info_t info
+        cdef int64_t said
+        self.look_info(&info)
+        said = answered_at(info.shared_deadline_us, info.max_age_us)
+        if said == INT64_MIN or self.now() - said > info.max_age_us:
+            return None
+        return self.session_of(&info), said - info.taken_mono_us + info.said_mono_us
+
     def _since(self, since, /):
         """`since` with its session, "" for one that is over. TypeError, ValueError."""
         cdef rdmeta_image_info_t info

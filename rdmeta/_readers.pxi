@@ -31,6 +31,20 @@ cdef int own_methods(PyTypeObject *cls, object base) except -1:
     return 0
 
 
+cdef int64_t minus(int64_t a, int64_t b) noexcept:
+    """Return a - b, or the nearest int64: a file may contain any time."""
+    if b > 0:
+        return a - b if a >= INT64_MIN + b else INT64_MIN
+    return a - b if a <= INT64_MAX + b else INT64_MAX
+
+
+cdef int64_t answered_at(int64_t shared_deadline_us, int64_t max_age_us) noexcept:
+    """When all topics were answered; INT64_MIN for never, which C says by what is long past."""
+    if shared_deadline_us < INT64_MIN // 2:
+        return INT64_MIN
+    return max(minus(shared_deadline_us, max_age_us), INT64_MIN + 1)
+
+
 cdef void system_clocks(rdmeta_time_t *now) noexcept:
     now.mono_us = rdmeta_py_clock(CLOCK_MONOTONIC)
     now.wall_us = rdmeta_py_clock(CLOCK_REALTIME)

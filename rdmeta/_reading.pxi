@@ -1,19 +1,5 @@
 # Every lookup, once, whatever is read. Included by _core.pyx.
 
-cdef int64_t minus(int64_t a, int64_t b) noexcept:
-    """Return a - b, or the nearest int64: a file may contain any time."""
-    if b > 0:
-        return a - b if a >= INT64_MIN + b else INT64_MIN
-    return a - b if a <= INT64_MAX + b else INT64_MAX
-
-
-cdef int64_t answered_at(int64_t shared_deadline_us, int64_t max_age_us) noexcept:
-    """When all topics were answered; INT64_MIN for never, which C says by what is long past."""
-    if shared_deadline_us < INT64_MIN // 2:
-        return INT64_MIN
-    return max(minus(shared_deadline_us, max_age_us), INT64_MIN + 1)
-
-
 cdef class Reading(Readers):
     """The lookups of MetadataCache.
 
@@ -449,6 +435,11 @@ cdef class Reading(Readers):
     cdef int64_t answered_us(self) except? -1:
         """When all topics were answered; INT64_MIN for never."""
         return INT64_MIN
+
+    def _full_answer(self, /):
+        """What tells the last answer about all topics, None past max_age; for rdmeta.compat."""
+        cdef int64_t said = self.answered_us()
+        return None if said == INT64_MIN or self.now() - said > self.max_age_us else said
 
     def age(self, topic=...):
         """Seconds since a broker last said what is known of a topic; errors as of topic().

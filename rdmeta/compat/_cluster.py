@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from typing import Any, ClassVar, Protocol
 
-from rdmeta._core import DENIED, NOT_CACHED, WAITING, MetadataCache, Reading
+from rdmeta._core import DENIED, NOT_CACHED, WAITING, MetadataCache, Reading, _brokers_in
 from rdmeta.compat._reading import answers, hold, leader_of, stale_topics, wait
 from rdmeta.errors import (
     Error,
@@ -281,14 +281,20 @@ class ClusterShape:
         return future
 
     def update_metadata(self, metadata: Any) -> None:
-        """Take an answer that the library itself decoded into the cache; listeners hear of it."""
+        """Take an answer that the library itself decoded into the cache; listeners hear of it.
+
+        The library does not tell which broker gave it: an answer that lists a single broker is that
+        broker's.
+        """
         asked = ALL if self.need_all_topic_metadata else None
         if not isinstance(self.cache, MetadataCache):
             raise TypeError(f"{type(self.cache).__name__} cannot be written to")
         body = self._encode(metadata)
+        listed = _brokers_in(body, metadata.API_VERSION)
+        broker = listed[0].id if len(listed) == 1 else None
         try:
             with self._lock:  # so that the watching thread does not tell of it as well
-                self.cache.apply(body, metadata.API_VERSION, asked)
+                self.cache.apply(body, metadata.API_VERSION, asked, broker)
                 news = self._news()
         except NoBrokersError as error:
             self.failed_update(self._no_brokers(metadata, error))

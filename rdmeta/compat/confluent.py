@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from rdmeta._core import DENIED, INVALID, STALE, WAITING, Attached, Image, Reading
+from rdmeta._core import DENIED, INVALID, NOT_CACHED, STALE, WAITING, Attached, Image, Reading
 from rdmeta.compat._reading import CODES, answers, hold, leader_of, wait
 from rdmeta.errors import RequestTimedOutError, error_name
 from rdmeta.model import Topic
@@ -87,7 +87,9 @@ class ClusterLister:
         for any broker; -1 is no limit. After them KafkaException with _TIMED_OUT, which is a
         RequestTimedOutError as well; at once where nothing can come, as in an image.
 
-        A topic that does not exist, or may not be seen, is there with its `error`. One about which
+        A topic that does not exist, or may not be seen, is there with its `error`. One that an
+        answer about all topics left out is UNKNOWN_TOPIC_OR_PART at once, as long as that answer is
+        valid and newer than the last call of `refresh`; it may as well be denied. One about which
         brokers answer with an error that a cache does not keep, as they do while it is created, has
         LEADER_NOT_AVAILABLE; that takes `refresh`. Among all topics are those that are denied or
         invalid, with their errors, those that this object found in the making as long as no broker
@@ -109,13 +111,16 @@ class ClusterLister:
         """The cluster's id; `timeout` as of list_topics()."""
         return self._wait(None, timeout)[0].cluster_id
 
-    def _known(self, held: Reading, topic: str | None) -> bool:
-        if topic is None:
-            return bool(held.brokers)
+    def _state(self, held: Reading, topic: str) -> int:
         state = held.state(topic)
         if state in CODES and isinstance(self.cache, Attached):
             state = self.cache.state(topic)  # no time passes in its image: that denies for ever
-        return state in _KNOWN
+        return state
+
+    def _known(self, held: Reading, topic: str | None) -> bool:
+        if topic is None:
+            return bool(held.brokers)
+        return self._state(held, topic) in _KNOWN
 
     def _wait(self, topic: str | None, timeout: float) -> tuple[Reading, bool]:
         """What is held for the answer, and whether it is known there. TimedOutError.
@@ -125,7 +130,19 @@ class ClusterLister:
         end = time.monotonic() + timeout
         again, pause, most = 0.0, *_BACKOFF_S
         asked_at, silent, version = None, 0, 0
-        while not self._known(held := hold(self.cache), topic):
+        asks = self._refresh is not None and not isinstance(self.cache, Image)
+        # The last answer about all topics before `refresh` was called.
+        before = self.cache._full_answer() if asks else None
+        while True:
+            full = self.cache._full_answer()  # read first: what is held is as new at least
+            held = hold(self.cache)
+            if self._known(held, topic) or (
+                topic is not None
+                and full not in (None, before)
+                and self._state(held, topic) == NOT_CACHED
+                and self.cache.state(topic) == NOT_CACHED  # what is held tells no hints
+            ):
+                return held, True
             now = time.monotonic()
             if self._refresh is not None and now >= again:
                 if asked_at is not None and answers(self.cache) != asked_at:
@@ -133,14 +150,13 @@ class ClusterLister:
                 if silent == _SILENT_ANSWERS:
                     held = hold(self.cache)  # the last of them may have said it just now
                     return held, self._known(held, topic)
-                asked_at = answers(self.cache)
+                asked_at, before = answers(self.cache), full
                 self._refresh(topic)
                 again, pause = now + pause, min(2 * pause, most)
                 continue
             if isinstance(self.cache, Image) or timeout >= 0 and now >= end:
                 raise self._timed_out(topic)
             version = wait(self.cache, version, None if timeout < 0 else max(end - now, 0))
-        return held, True
 
     def _timed_out(self, topic: str | None) -> TimedOutError:
         what = "a broker" if topic is None else f"topic {topic!r}"

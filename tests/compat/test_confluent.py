@@ -236,6 +236,68 @@ def test_a_topic_that_does_not_exist_is_not_among_all_as_in_confluent_kafka(
         assert "gone" not in each.list_topics(timeout=10).topics
 
 
+def unknown(found: Any, topic: str) -> bool:
+    """Whether a topic is there, with UNKNOWN_TOPIC_OR_PART."""
+    error = found.topics[topic].error
+    return error is not None and error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART
+
+
+def test_a_topic_that_a_full_answer_left_out_is_unknown_at_once_as_in_confluent_kafka(
+    cluster: EmbeddedCluster, tmp_path: Path
+) -> None:
+    cluster.create_topic("orders")
+    cache = MetadataCache()
+    fetch(cache, cluster.bootstrap)
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "allow.auto.create.topics": False})
+    with cache.publish(tmp_path / "state"):
+        attached = rdmeta.attach(tmp_path / "state")
+        listers = [ClusterLister(each) for each in (cache, cache.image(), attached)]
+        everyone: list[Any] = [admin, *listers]
+        for each in everyone:
+            assert unknown(each.list_topics("nope", timeout=10), "nope")
+        for lister in listers:
+            assert unknown(lister.list_topics("nope"), "nope")  # without a limit
+
+
+def test_a_full_answer_that_is_past_its_age_says_nothing_of_other_topics() -> None:
+    from clocks import Clock
+
+    clock = Clock()
+    cache = MetadataCache(clock=clock, max_age=10)
+    feed(cache, frames.response(12, topics=[T("orders")]), 12)
+    clock.advance(9)
+    assert unknown(list_topics(cache, "nope", 0), "nope")
+    clock.advance(2)
+    with pytest.raises(RequestTimedOutError):
+        list_topics(cache, "nope", 0)
+
+
+def test_a_topic_that_is_in_flight_is_waited_for_whatever_a_full_answer_left_out() -> None:
+    cache = MetadataCache()
+    feed(cache, frames.response(12, topics=[T("orders")]), 12)
+    cache.hint(["new"])
+    with pytest.raises(RequestTimedOutError):
+        list_topics(cache, "new", 0.05)
+
+
+def test_only_a_full_answer_after_the_last_refresh_says_that_a_topic_is_unknown() -> None:
+    cache, asked = MetadataCache(), []
+    body = frames.response(12, topics=[T("orders")])
+    feed(cache, body, 12)
+
+    def refresh(topic: str | None) -> None:
+        asked.append(topic)
+        if len(asked) == 3:
+            feed(cache, body, 12)
+
+    lister = ClusterLister(cache, refresh)
+    assert unknown(lister.list_topics("nope"), "nope")
+    assert len(asked) == 3
+    asked.clear()
+    assert unknown(lister.list_topics("nope"), "nope")  # asked for anew, as confluent-kafka does
+    assert len(asked) == 3
+
+
 def test_over_a_published_cache_a_topic_is_waited_for(tmp_path: Path) -> None:
     cache = MetadataCache()
     with cache.publish(tmp_path / "state"):

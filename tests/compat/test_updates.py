@@ -108,6 +108,15 @@ def test_a_listener_that_raises_does_not_keep_the_others_from_hearing(
     until(lambda: is_done(future))
 
 
+def test_an_update_names_its_broker_where_the_answer_lists_just_one() -> None:
+    cache = MetadataCache()
+    ours = kafka_python.ClusterMetadata(cache)
+    for brokers, source in (((frames.B(3),), 3), (frames.BROKERS, None)):
+        body = frames.response(12, topics=[T("orders")], brokers=brokers)
+        ours.update_metadata(MetadataResponse.decode(body, version=12))
+        assert cache.source("orders") == source
+
+
 def test_an_update_is_told_once_whoever_applies_it() -> None:
     heard: list[threading.Thread] = []
     cache = MetadataCache()
