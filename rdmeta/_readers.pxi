@@ -139,7 +139,7 @@ cdef class Readers:
 
 
 cdef str refresh_of(source):
-    """What makes a reading newer."""
+    """Return what makes a reading newer, in words for an error."""
     if isinstance(source, MetadataCache):
         return "refresh it with rdmeta.fetch(cache, bootstrap)"
     if isinstance(source, Attached):

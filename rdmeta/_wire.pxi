@@ -71,8 +71,8 @@ def decode_metadata_response(body, version, *, tolerate_trailing=False):
 def _brokers_in(body, version, /):
     """The brokers that a Metadata response tells, as a tuple of Broker; for rdmeta.net.
 
-    Reads no further than that. Of a malformed response it returns those before the fault: a cache
-    refuses such a response.
+    Reads no further than that. It returns those before the fault of a malformed response, which a
+    cache refuses.
     """
     cdef list found = []
     cdef int16_t v = <int16_t> integer(version, "version", INT16_MIN, INT16_MAX)

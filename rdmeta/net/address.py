@@ -11,7 +11,7 @@ DEFAULT_PORT = 9092
 
 # A protocol before the host, as in the listeners of a broker.
 _PROTOCOL = re.compile(r"([A-Za-z][A-Za-z0-9_+.-]*)://")
-# What a host and a port are made of: an error shows nothing behind it, which may be a secret.
+# The characters of a host and a port: an error shows nothing behind them, which may be a secret.
 _HARMLESS = re.compile(r"[\w.:\[\]%-]*")
 
 
@@ -30,8 +30,8 @@ def parse_bootstrap(servers: str) -> list[Address]:
     """The addresses in "host:port[,host:port...]", in that order and each once.
 
     A port that is not given is 9092; an IPv6 address stands in brackets; PLAINTEXT:// may come
-    first. ValueError says which part it cannot read, or which protocol is not supported, and shows
-    no user name or password; TypeError for what is no str. Whether a host can be looked up is found
+    first. ValueError says which part it cannot read, or which protocol is not supported; it shows
+    no user name or password. TypeError for what is no str. Whether a host can be looked up is found
     out by looking.
     """
     if not isinstance(servers, str):

@@ -23,7 +23,7 @@ __all__ = ["fetch"]
 
 
 class _Options(NamedTuple):
-    """What fetch() was given for each connection and answer."""
+    """The arguments of fetch() that concern each connection and answer."""
 
     tolerate_trailing: bool | None
     client_id: str
@@ -45,10 +45,10 @@ def fetch(
     """Ask a broker for metadata once and apply its answer to `cache`.
 
     `bootstrap` is "host:port[,host:port...]", with PLAINTEXT:// or without; servers are tried in
-    turn until one gives an answer that can be applied. Where the cache doubts an answer
-    (Advice.ASK_OTHER), the next server is asked as well, then the brokers that it was told of, each
-    once, until an answer is not doubted. What is returned is of the last answer, but `changed` and
-    `brokers_changed` are of all of them.
+    turn until one gives an answer that can be applied. The cache may doubt an answer
+    (Advice.ASK_OTHER): then the next server is asked as well, and after the last one the brokers
+    that the cache was told of. Each is asked once, until an answer is not doubted. The result is of
+    the last answer, but `changed` and `brokers_changed` are of all answers.
 
     `topics` are names or ids (uuid.UUID, not Kafka's base64, which could be a name as well), none
     of them for the broker list alone, None for every topic. `timeout`, in seconds, covers

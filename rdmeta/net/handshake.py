@@ -1,4 +1,4 @@
-"""What a client and a broker say before the first request, and what else may listen on a port.
+"""The exchanges before the first request, and errors for ports that are no plaintext Kafka.
 
 A handshake does no I/O: a session sends the requests that it yields, and gives it their answers.
 """
