@@ -110,10 +110,11 @@ class Partition(NamedTuple):
 
     `leader` is a broker id, None for no leader now. `leader_epoch` is None where the broker did
     not say, or could not be relied on (before Metadata v9). The lists hold broker ids, `replicas`
-    with the preferred leader first. `error` is Kafka's code, 0 for none. `unreachable` says that the leader is not among the
-    brokers now, worked out when it is read: KRaft names a leader without a look at whether it is
-    fenced, so that happens, and is a reason to refresh. `leaderless` says that there is no leader
-    now, also where `allow_stale` has put the last one into `leader`; `error` need not say why.
+    with the preferred leader first. `error` is Kafka's code, 0 for none. `unreachable` says that
+    the leader is not among the brokers now, worked out when it is read: KRaft names a leader
+    without a look at whether it is fenced, so that happens, and is a reason to refresh.
+    `leaderless` says that there is no leader now, also where `allow_stale` has put the last one
+    into `leader`; `error` need not say why.
     """
 
     topic: str

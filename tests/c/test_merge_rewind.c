@@ -387,6 +387,8 @@ static void test_an_id_already_superseded_is_not_believed_for_others(void) {
         CHECK(!cw_say(&w, "t#c 0:2@3"));
         for (i = 0; i < 30; i++, cw_pass(&w, 2 * CW_S))
                 CHECK(!cw_say(&w, says[i % 3]) && w.applied.kept_back == 1);
+        for (i = 0; i < 30; i++, cw_pass(&w, 2 * CW_S))
+                CHECK(!cw_say(&w, says[i % 2]) && w.applied.kept_back == 1);
         CHECK_TEXT(cw_topic(&w, "t"), "t#c 0:2@3");
         cw_sent(&w);
         w.sent_version = 1;
