@@ -221,25 +221,43 @@ static rdmeta_topic_t *leader_hint_block(rdmeta_cache_t *c,
         return rdmeta_stage_build(s, &c->blocks, version);
 }
 
+/* Writes the broker table with the hint's endpoint to *next; NULL: the table
+ * has it already. A hint without a rack says nothing of the rack: the known
+ * one stays as long as host and port do. NO_MEMORY. */
+static rdmeta_err_t leader_hint_brokers(const rdmeta_cache_t *c,
+                                        const rdmeta_leader_hint_t *h,
+                                        uint64_t version,
+                                        rdmeta_brokers_t **next) {
+        rdmeta_broker_t node = {h->leader, h->port, h->host, h->rack};
+        const rdmeta_brokers_t *had = rdmeta_table_brokers(c);
+        rdmeta_broker_t known;
+
+        *next = NULL;
+        if (!h->host.data)
+                return RDMETA_OK;
+        if (!rdmeta_brokers_find(had, h->leader, &known)) {
+                if (!node.rack.data && known.port == node.port &&
+                    rdmeta_str_same(known.host, node.host))
+                        node.rack = known.rack;
+                if (rdmeta_broker_same(&known, &node))
+                        return RDMETA_OK;
+        }
+        *next = rdmeta_brokers_with(&c->conf.allocator, had, &node, version);
+        return *next ? RDMETA_OK : RDMETA_ERR_NO_MEMORY;
+}
+
 static rdmeta_err_t leader_hint_take(rdmeta_cache_t *c, rdmeta_entry_t *e,
                                      const rdmeta_leader_hint_t *h,
                                      rdmeta_time_t now) {
-        const rdmeta_broker_t node = {h->leader, h->port, h->host, h->rack};
-        rdmeta_brokers_t *had = rdmeta_table_brokers(c), *next = NULL;
         rdmeta_topic_t *old = e->topic, *t;
-        rdmeta_broker_t known;
+        rdmeta_brokers_t *next;
         rdmeta_write_t w;
 
         rdmeta_write_init(&w, c, now, RDMETA_SOURCE_HINT, -1);
         if (rdmeta_write_reserve(&w, 1))
                 return RDMETA_ERR_NO_MEMORY;
-        if (h->host.data && (rdmeta_brokers_find(had, h->leader, &known) ||
-                             !rdmeta_broker_same(&known, &node))) {
-                next = rdmeta_brokers_with(&c->conf.allocator, had, &node,
-                                           w.version);
-                if (!next)
-                        return RDMETA_ERR_NO_MEMORY;
-        }
+        if (leader_hint_brokers(c, h, w.version, &next))
+                return RDMETA_ERR_NO_MEMORY;
         t = leader_hint_block(c, old, h, w.version);
         if (!t) {
                 rdmeta_brokers_destroy(&c->conf.allocator, next);

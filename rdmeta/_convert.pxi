@@ -439,9 +439,9 @@ cdef tuple endpoint(node, leader):
         if node.id != leader:
             raise ValueError(f"node is broker {node.id}, but the leader is {leader}")
         return node.host, node.port, node.rack
-    if not isinstance(node, (tuple, list)) or len(node) != 2:
-        raise TypeError(f"node must be a Broker or (host, port), not {node!r}")
-    return (*node, None)
+    if not isinstance(node, (tuple, list)) or len(node) not in (2, 3):
+        raise TypeError(f"node must be a Broker, (host, port) or (host, port, rack), not {node!r}")
+    return tuple(node) if len(node) == 3 else (*node, None)
 
 
 cdef object applied_of(const rdmeta_applied_t *a):

@@ -329,7 +329,7 @@ class CacheWriter(CacheState):
         partition: int,
         leader: int,
         leader_epoch: int,
-        node: Broker | tuple[str, int] | None = None,
+        node: Broker | tuple[str, int] | tuple[str, int, str | None] | None = None,
         *,
         topic_id: str | bytes | UUID | None = None,
     ) -> Applied: ...

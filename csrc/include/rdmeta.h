@@ -271,7 +271,8 @@ typedef struct rdmeta_leader_hint {
         int32_t leader;
         int32_t leader_epoch;
         /** The leader's endpoint if the answer carried it; host.data NULL:
-         *  it did not, and the broker must be known already. */
+         *  it did not, and the broker must be known already. rack.data NULL:
+         *  the known rack stays where host and port are as known. */
         rdmeta_str_t host;
         rdmeta_str_t rack;
         int32_t port;
