@@ -82,8 +82,14 @@ rdmeta_err_t rdmeta_apply_prepare(rdmeta_apply_t *a);
 void rdmeta_apply_commit(rdmeta_apply_t *a);
 /* Free what was staged. */
 void rdmeta_apply_abort(rdmeta_apply_t *a);
-/* The hints that a request's end ends: those of the names it asked for, every
- * one if it was for all topics, or failed and nobody knows what it was for. */
+/* A topic that is known, and is in flight until `due`, whatever an answer to an
+ * earlier request has said of it. */
+void rdmeta_hint_known(rdmeta_cache_t *c, rdmeta_entry_t *e, int64_t due,
+                       int64_t mono_us);
+/* Ends the hints that go with a request: those of the names that it asked for;
+ * every one if it was for all topics and was answered, or if it failed and
+ * what it asked for is not known. A hint that was made after the request left
+ * stays. */
 void rdmeta_hints_end(rdmeta_cache_t *c, const rdmeta_request_t *asked,
                       int failed, int64_t mono_us);
 

@@ -82,6 +82,7 @@ cdef extern from "rdmeta.h" nogil:
         RDMETA_REQ_TOPIC_OPS
         RDMETA_REQ_TOLERATE_TRAILING
         RDMETA_REQ_REBOOTSTRAPPED
+        RDMETA_REQ_SENT_HINTS
 
     ctypedef struct rdmeta_request_t:
         int32_t asked
@@ -93,6 +94,7 @@ cdef extern from "rdmeta.h" nogil:
         int32_t broker
         int32_t candidates
         rdmeta_str_t reason
+        uint64_t sent_hints
 
     ctypedef struct rdmeta_applied_t:
         uint64_t version
@@ -119,6 +121,7 @@ cdef extern from "rdmeta.h" nogil:
     rdmeta_err_t rdmeta_cache_apply(rdmeta_cache_t *cache, const void *response, size_t len,
                                     int16_t api_version, const rdmeta_request_t *asked,
                                     rdmeta_time_t now, rdmeta_applied_t *out)
+    void rdmeta_cache_request_sent(const rdmeta_cache_t *cache, rdmeta_request_t *request)
     rdmeta_err_t rdmeta_cache_apply_failure(rdmeta_cache_t *cache, const rdmeta_request_t *asked,
                                             rdmeta_time_t now)
 

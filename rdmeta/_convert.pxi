@@ -424,6 +424,9 @@ cdef Asked asked_of(object asked, object broker, object sent_version, uint64_t v
         a.flag(asked.cluster_authorized_operations, RDMETA_REQ_CLUSTER_OPS)
         if sent_version is None:
             sent_version = asked.sent_version
+        if asked.sent_hints is not None:
+            a.request.sent_hints = unsigned(asked.sent_hints, "sent_hints")
+            a.request.flags |= RDMETA_REQ_SENT_HINTS
         asked = asked.topics
     a.topics(asked)
     a.request.broker = -1 if broker is None else int32(broker, "broker")

@@ -322,6 +322,15 @@ class CacheWriter(CacheState):
         candidates: int = 0,
         reason: str | None = None,
     ) -> Applied: ...
+    def request(
+        self,
+        topics: All | _Topics = ...,
+        *,
+        allow_auto_create: bool = False,
+        topic_authorized_operations: bool = False,
+        cluster_authorized_operations: bool = False,
+        reason: str | None = None,
+    ) -> Request: ...
     def apply_failure(self, asked: All | _Topics | Request | None = None) -> None: ...
     def apply_leader_hint(
         self,

@@ -77,8 +77,9 @@ class Request(NamedTuple):
     """A Metadata request as it was sent, to be handed back with its answer.
 
     `topics` is ALL, names, ids (uuid.UUID or 16 bytes), or () for brokers only. `sent_version` is
-    the cache's version when the request left. `reason` is why it was asked for, in the caller's
-    words: see reason() of the cache.
+    the cache's version when the request left, `sent_hints` the number of its last hint then;
+    request() of the cache fills in both. `reason` is why it was asked for, in the caller's words:
+    see reason() of the cache.
     """
 
     topics: All | Collection[str] | Collection[bytes | UUID] = ALL
@@ -87,6 +88,7 @@ class Request(NamedTuple):
     cluster_authorized_operations: bool = False
     sent_version: int | None = None
     reason: str | None = None
+    sent_hints: int | None = None
 
 
 class Broker(NamedTuple):

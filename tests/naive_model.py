@@ -18,6 +18,8 @@ UNKNOWN_TOPIC, INVALID_TOPIC, DENIED, UNKNOWN_ID, INCONSISTENT_ID = 3, 17, 29, 1
 ANSWERS, OPINIONS, SECONDS = 5, 2, 5.0
 # Ids that a topic had before, so many are remembered.
 PAST_IDS = 4
+# What a lookup says of a topic that need not be asked for.
+ANSWERED = ("valid", "unknown", "denied", "invalid")
 
 
 class NotAppliedError(Exception):
@@ -46,6 +48,7 @@ class Hint(Timed):
 
     until: float
     shown: bool
+    number: int
 
 
 @dataclass
@@ -96,6 +99,7 @@ class Answer:
     all: bool
     broker: int
     sent: int
+    hints: float
     now: float
     after: int
 
@@ -124,6 +128,7 @@ class Model:
     ) -> None:
         self.max_age, self.negative_ttl, self.hint_ttl = max_age, negative_ttl, hint_ttl
         self.denied_ttl, self.absent_grace = min(max_age, denied_ttl), absent_grace
+        self.hint_calls = 0
         self.purge()
 
     # ---- reading ------------------------------------------------------------------------------
@@ -149,9 +154,13 @@ class Model:
         self.brokers: tuple[B, ...] = ()
         self.cluster_id: str | None = None
 
-    def purge_hints(self, names: Collection[str] | None, now: float) -> None:
+    def purge_hints(
+        self, names: Collection[str] | None, now: float, sent: float = math.inf
+    ) -> None:
+        """End hints, but for those that were made after the call number `sent`."""
         for name in list(self.hints) if names is None else names:
-            if self.hints.pop(name, None) is not None:
+            if name in self.hints and self.hints[name].number <= sent:
+                del self.hints[name]
                 self.retain(name, now)
 
     def retain(self, name: str, now: float) -> None:
@@ -164,14 +173,22 @@ class Model:
         """The names that really must be asked for, which are then in flight."""
         to_ask = []
         for name in dict.fromkeys(names):
-            answered = self.state(name, now) in ("valid", "unknown", "denied", "invalid")
+            answered = self.state(name, now) in ANSWERED
             if again if self.in_flight(name, now) else force or not answered:
                 shown = not answered or (name in self.hints and self.hints[name].shown)
-                self.hints[name] = Hint(now + self.hint_ttl, shown)
+                self.hints[name] = Hint(now + self.hint_ttl, shown, self.hint_calls + 1)
                 if name in self.entries and self.entries[name].state == "gone":
                     self.entries[name].until = -math.inf
                 to_ask.append(name)
+        self.hint_calls += bool(to_ask)
         return to_ask
+
+    def still_out(self, name: str, now: float) -> None:
+        """A hint that outlasts an answer about its topic is shown as if it was made just now."""
+        if name in self.hints:
+            self.hints[name].shown = self.state(name, now) not in ANSWERED
+            if name in self.entries and self.entries[name].state == "gone":
+                self.entries[name].until = -math.inf
 
     def sweep(self, now: float) -> None:
         """What is past its deadline goes: negatives to what is retained, and that in the end."""
@@ -190,23 +207,25 @@ class Model:
     # ---- answers ------------------------------------------------------------------------------
 
     def apply(self, answer: Answer, rebootstrapped: bool = False) -> None:
-        ended = None if answer.all or answer.asked is None else answer.asked
+        ended = () if answer.all else answer.asked
         if not answer.brokers:
-            self.purge_hints(ended, answer.now)
+            self.purge_hints(ended, answer.now, answer.hints)
             raise NotAppliedError("no brokers")
         if self.cluster_id and answer.cluster_id and self.cluster_id != answer.cluster_id:
             if not rebootstrapped:
-                self.purge_hints(ended, answer.now)
+                self.purge_hints(ended, answer.now, answer.hints)
                 raise NotAppliedError("another cluster")
             self.purge()
         self.brokers = tuple(sorted(answer.brokers, key=lambda broker: broker.id))
         self.cluster_id = answer.cluster_id or self.cluster_id
         for topic in answer.topics:
             self.answered(topic, answer)
-        if answer.all:
-            self.absences({topic.name for topic in answer.topics}, answer)
-        self.purge_hints({str(topic.name) for topic in answer.topics}, answer.now)
-        self.purge_hints(None if answer.all else answer.asked or (), answer.now)
+        said = {str(topic.name) for topic in answer.topics}
+        absent = self.absences(said, answer) if answer.all else set()
+        ended = said.union(answer.asked or ())
+        self.purge_hints(None if answer.all else ended, answer.now, answer.hints)
+        for name in said | absent:
+            self.still_out(name, answer.now)
 
     def answered(self, topic: T, answer: Answer) -> None:
         name = str(topic.name)
@@ -232,7 +251,9 @@ class Model:
             entry.changed = answer.after
         entry.state, entry.until, entry.kept_until = state, answer.now + ttl, None
 
-    def absences(self, present: Collection[str | bytes | None], answer: Answer) -> None:
+    def absences(self, present: Collection[str], answer: Answer) -> set[str]:
+        """The names of which the answer says something by leaving them out."""
+        changed = set()
         for name, entry in self.entries.items():
             if name in present:
                 continue
@@ -241,11 +262,14 @@ class Model:
                     continue
                 entry.state, entry.until = "missing", answer.now + self.absent_grace
                 entry.absent_from, entry.changed, entry.doubt = answer.broker, answer.after, None
+                changed.add(name)
             elif (entry.state == "missing" and entry.absent_from != answer.broker) or (
                 entry.state == "unknown" and entry.rows
             ):
                 entry.state, entry.until, entry.doubt = "gone", answer.now + self.max_age, None
                 entry.kept_until = entry.until
+                changed.add(name)
+        return changed
 
     # ---- merging ------------------------------------------------------------------------------
 

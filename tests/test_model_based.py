@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from typing import Any
 
@@ -108,6 +109,7 @@ class Histories(RuleBasedStateMachine):
         asked=st.sampled_from([None, ALL, ALL, "those", NAMES]),
         broker=st.sampled_from([None, 1, 2, 3]),
         lag=st.sampled_from([0, 0, 0, 1, 3]),
+        hint_lag=st.sampled_from([None, 0, 1, 2]),
         cluster_id=st.sampled_from(["cluster", "cluster", "cluster", None]),
     )
     def apply(
@@ -118,6 +120,7 @@ class Histories(RuleBasedStateMachine):
         asked: Any,
         broker: int | None,
         lag: int,
+        hint_lag: int | None,
         cluster_id: str | None,
     ) -> None:
         if asked == "those":
@@ -125,7 +128,8 @@ class Histories(RuleBasedStateMachine):
         sent = max(self.cache.version - lag, 0)
         body = frames.response(version, topics, brokers, cluster_id=cluster_id)
         self.last = (body, version, asked, broker, topics, brokers, cluster_id)
-        self.answer(sent)
+        hints = None if hint_lag is None else max(self.model.hint_calls - hint_lag, 0)
+        self.answer(sent, hints)
 
     @precondition(lambda self: self.last is not None)
     @rule(again=st.integers(1, 6), step=st.sampled_from([0.0, 1.0, 2.0]), turns=st.booleans())
@@ -137,12 +141,15 @@ class Histories(RuleBasedStateMachine):
                 self.last = (*self.last[:3], i % 3 + 1, *self.last[4:])
             self.answer(self.cache.version)
 
-    def answer(self, sent: int) -> None:
+    def answer(self, sent: int, hints: int | None = None) -> None:
         assert self.last is not None
         body, version, asked, broker, topics, brokers, cluster_id = self.last
         if version < 1:
             topics = [T(t.name, t.partitions, error=t.error) for t in topics]
-        self.cache.apply(body, version, asked, broker, sent_version=sent, reason=why(broker))
+        if asked is None:
+            hints = None
+        request = asked if hints is None else Request(asked, sent_hints=hints)
+        self.cache.apply(body, version, request, broker, sent_version=sent, reason=why(broker))
         names: Collection[str] | None = asked if isinstance(asked, list) else None
         self.model.apply(
             Answer(
@@ -154,6 +161,7 @@ class Histories(RuleBasedStateMachine):
                 all=asked is ALL,
                 broker=-1 if broker is None else broker,
                 sent=sent,
+                hints=math.inf if hints is None else hints,
                 now=self.clock.now,
                 after=self.cache.version,
             )
@@ -179,6 +187,7 @@ class Histories(RuleBasedStateMachine):
                     asked is ALL,
                     -1,
                     0,
+                    math.inf,
                     self.clock.now,
                     self.cache.version,
                 )  # fmt: skip
@@ -186,7 +195,7 @@ class Histories(RuleBasedStateMachine):
 
     @rule(asked=st.sampled_from([None, ["a", "b"]]))
     def failure(self, asked: list[str] | None) -> None:
-        self.cache.apply_failure(Request() if asked is None else asked)
+        self.cache.apply_failure(asked)
         self.model.purge_hints(asked, self.clock.now)
 
     @rule(

@@ -51,7 +51,7 @@ extern "C" {
 
 /** Layout of this header: the low 16 bits grow when calls are appended, the
  *  high 16 change when something existing does. */
-#define RDMETA_ABI_VERSION 0x0001004fu
+#define RDMETA_ABI_VERSION 0x00010050u
 
 /* ------------------------------------------------------------------------
  * Values
@@ -194,7 +194,9 @@ enum {
         RDMETA_REQ_TOLERATE_TRAILING = 1 << 3,
         /** The client has just rebootstrapped (KIP-1102): another cluster's
          *  id is then taken, and everything known replaced. */
-        RDMETA_REQ_REBOOTSTRAPPED = 1 << 4
+        RDMETA_REQ_REBOOTSTRAPPED = 1 << 4,
+        /** `sent_hints` is known: see rdmeta_cache_request_sent(). */
+        RDMETA_REQ_SENT_HINTS = 1 << 6
 };
 
 /** A Metadata request: encoded, and handed back with its answer. Borrowed. */
@@ -213,6 +215,10 @@ typedef struct rdmeta_request {
          *  {NULL, 0}: not said. Kept to 255 bytes, and whole characters of
          *  UTF-8; a cache keeps 1024 different ones. */
         rdmeta_str_t reason;
+        /** The number of the cache's last hint when it was sent: the answer
+         *  ends no later one. Read only with RDMETA_REQ_SENT_HINTS, so that
+         *  a program compiled without this member is read as before. */
+        uint64_t sent_hints;
 } rdmeta_request_t;
 
 /** What the client should do next; bits in rdmeta_applied_t.advice. */
@@ -245,7 +251,9 @@ typedef struct rdmeta_applied {
 /**
  * Apply a Metadata response body (no header). Borrows everything; all or
  * nothing: on an error the cache is as it was, but for hints that the answer
- * ends. `asked` NULL: unknown, from an unknown broker. `out` may be NULL; it
+ * ends: those of the names that were asked for, every one for ALL that is
+ * applied, and none that was made after the request left.
+ * `asked` NULL: unknown, from an unknown broker. `out` may be NULL; it
  * is filled on errors too (error, advice, throttle).
  * MALFORMED, UNSUPPORTED (version), NO_BROKERS, WRONG_CLUSTER, RESPONSE,
  * NO_MEMORY, FORKED. Threads: any; may wait for another writer.
@@ -257,8 +265,16 @@ RDMETA_API rdmeta_err_t rdmeta_cache_apply(rdmeta_cache_t *cache,
                                            rdmeta_time_t now,
                                            rdmeta_applied_t *out);
 
-/** A request failed: its hints are over, every one if `asked` is NULL or
- *  names no topics. FORKED. Threads: any; may wait for another writer. */
+/** Notes in `request` that it leaves now: sets sent_version, sent_hints and
+ *  their flags. Call it before the request is sent, and hand the request back
+ *  with its answer. Threads: any, no lock. */
+RDMETA_API void rdmeta_cache_request_sent(const rdmeta_cache_t *cache,
+                                          rdmeta_request_t *request);
+
+/** Ends the hints of a request that failed: those of the names that it asked
+ *  for; every one if `asked` is NULL or UNKNOWN. Hints made after the request
+ *  left stay, where it says when that was. FORKED.
+ *  Threads: any; may wait for another writer. */
 RDMETA_API rdmeta_err_t rdmeta_cache_apply_failure(
         rdmeta_cache_t *cache, const rdmeta_request_t *asked,
         rdmeta_time_t now);

@@ -55,7 +55,7 @@ def fetch(
     if not isinstance(cache, MetadataCache):
         raise TypeError(f"cache must be a MetadataCache, not {type(cache).__name__}")
     wanted = ALL if topics is None else _checked(topics)
-    request = Request(wanted, allow_auto_create, sent_version=cache.version, reason=reason)
+    request = cache.request(wanted, allow_auto_create=allow_auto_create, reason=reason)
     try:
         servers, deadline = parse_bootstrap(bootstrap), Deadline(timeout)
         return _first_answer(

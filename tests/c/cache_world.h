@@ -77,6 +77,9 @@ rdmeta_err_t cw_apply(cw_t *w, const void *body, size_t len,
 rdmeta_err_t cw_say(cw_t *w, const char *topics);
 rdmeta_err_t cw_all(cw_t *w, const char *topics);
 rdmeta_err_t cw_asked(cw_t *w, const char *names, const char *topics);
+/* An answer to this request. */
+rdmeta_err_t cw_answer(cw_t *w, const rdmeta_request_t *asked,
+                       const char *topics);
 rdmeta_request_t cw_request(const cw_t *w, int32_t asked);
 /* Hints of these names; returns those to ask, as "a b". */
 const char *cw_hint(cw_t *w, const char *names, int32_t flags);

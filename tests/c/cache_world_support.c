@@ -246,8 +246,8 @@ rdmeta_err_t cw_apply(cw_t *w, const void *body, size_t len,
         return err;
 }
 
-static rdmeta_err_t answer(cw_t *w, const rdmeta_request_t *asked,
-                           const char *topics) {
+rdmeta_err_t cw_answer(cw_t *w, const rdmeta_request_t *asked,
+                       const char *topics) {
         gen_bytes_t body = {0};
         rdmeta_err_t err;
 
@@ -259,12 +259,12 @@ static rdmeta_err_t answer(cw_t *w, const rdmeta_request_t *asked,
 
 rdmeta_err_t cw_say(cw_t *w, const char *topics) {
         const rdmeta_request_t r = cw_request(w, RDMETA_ASKED_UNKNOWN);
-        return answer(w, &r, topics);
+        return cw_answer(w, &r, topics);
 }
 
 rdmeta_err_t cw_all(cw_t *w, const char *topics) {
         const rdmeta_request_t r = cw_request(w, RDMETA_ASKED_ALL);
-        return answer(w, &r, topics);
+        return cw_answer(w, &r, topics);
 }
 
 static size_t read_names(const char *p, rdmeta_str_t *out, size_t max) {
@@ -285,7 +285,7 @@ rdmeta_err_t cw_asked(cw_t *w, const char *names, const char *topics) {
 
         r.names = list;
         r.n     = read_names(names, list, MAX_TOPICS);
-        return answer(w, &r, topics);
+        return cw_answer(w, &r, topics);
 }
 
 const char *cw_hint(cw_t *w, const char *names, int32_t flags) {
