@@ -1,19 +1,14 @@
 #include "change.h"
 
+#include "change_table.h"
 #include "merge.h"
 
 #include <stdio.h>
 
-static const char *const kind_names[] = {
-        "topic_added",     "topic_absent",     "topic_removed",
-        "topic_recreated", "topic_error",      "partitions_added",
-        "leader_changed",  "isr_changed",      "replicas_changed",
-        "offline_changed", "broker_added",     "broker_removed",
-        "broker_changed",  "cluster_changed",  "config_changed",
-        "resync",          "observed_from",    "observed_to"};
+#define NAME(name) name,
 
-static const char *const source_names[] = {"poll", "hint", "log", "expiry",
-                                           "purge"};
+static const char *const kind_names[]   = {RDMETA_KIND_NAMES(NAME)};
+static const char *const source_names[] = {RDMETA_SOURCE_NAMES(NAME)};
 
 const char *rdmeta_change_kind_name(int32_t kind) {
         const size_t n = sizeof(kind_names) / sizeof(kind_names[0]);

@@ -154,6 +154,7 @@ class Change(NamedTuple):
     apply. `observed_at` is in UTC. `session` names one life of a cache.
     """
 
+    # tools/change_table.py: begin
     version: int
     cluster_id: str | None
     session: str
@@ -175,6 +176,7 @@ class Change(NamedTuple):
     new_replicas: tuple[int, ...] | None
     offset: int | None
     detail: str | None
+    # tools/change_table.py: end
 
 
 class Arrow(Protocol):

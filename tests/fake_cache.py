@@ -119,6 +119,10 @@ class FakeCache:
         gone = self._topics.pop(name)
         self._write(kind=kind, topic=name, topic_id=gone.topic_id)
 
+    def tell(self, name: str, kind: str, **fields: object) -> None:
+        """A record about a topic of which no partition's state changes."""
+        self._write(kind=kind, topic=name, topic_id=self._topics[name].topic_id, **fields)
+
     def grow(self, name: str, leader: int | None) -> None:
         """One partition more."""
         topic = self._topics[name]
