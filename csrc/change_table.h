@@ -32,7 +32,13 @@
         X("config_changed") \
         X("resync") \
         X("observed_from") \
-        X("observed_to")
+        X("observed_to") \
+        X("internal_changed") \
+        X("operations_changed") \
+        X("topic_id_learned") \
+        X("leader_epoch_changed") \
+        X("partition_error") \
+        X("cluster_id_learned")
 
 /* The columns in their order, each with its type in Arrow. */
 #define RDMETA_CHANGE_COLUMNS(X) \

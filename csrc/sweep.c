@@ -3,6 +3,7 @@
 #include "write.h"
 
 #include "alloc.h"
+#include "change.h"
 
 /* ---- sweep --------------------------------------------------------------- */
 
@@ -132,6 +133,26 @@ int64_t rdmeta_cache_sweep(rdmeta_cache_t *c, rdmeta_time_t now) {
 
 /* ---- purge --------------------------------------------------------------- */
 
+/* Returns 1 if a purge has records: of a broker, a cluster, a topic that was
+ * seen. A name that was only asked for or denied goes without one. */
+static int purge_tells(const rdmeta_cache_t *c) {
+        const rdmeta_brokers_t *b   = rdmeta_table_brokers(c);
+        const rdmeta_table_t *names = rdmeta_names(c);
+        uint32_t k;
+
+        if (b->count || b->cluster_id.data)
+                return 1;
+        for (k = 0; k <= names->mask; k++) {
+                const rdmeta_topic_t *t = rdmeta_slot_topic(
+                        atomic_load_explicit(&names->slots[k],
+                                             memory_order_relaxed));
+                if (t && t != &rdmeta_grave.topic &&
+                    rdmeta_change_differs(t, NULL))
+                        return 1;
+        }
+        return 0;
+}
+
 static void purge_topics(rdmeta_write_t *w) {
         rdmeta_cache_t *c     = w->c;
         rdmeta_table_t *names = rdmeta_names(c);
@@ -154,11 +175,14 @@ rdmeta_err_t rdmeta_cache_purge(rdmeta_cache_t *c, rdmeta_time_t now) {
         rdmeta_brokers_t *none = NULL;
         rdmeta_err_t err;
         rdmeta_write_t w;
+        int told;
 
         if (rdmeta_wait_forked(&c->wait))
                 return RDMETA_ERR_FORKED;
         rdmeta_wait_lock(&c->wait);
+        told = purge_tells(c);
         rdmeta_write_init(&w, c, now, RDMETA_SOURCE_PURGE, -1);
+        w.version -= !told;
         err = rdmeta_write_reserve(&w, c->entries);
         if (!err) {
                 none = rdmeta_brokers_empty(&c->conf.allocator, w.version);
@@ -172,7 +196,7 @@ rdmeta_err_t rdmeta_cache_purge(rdmeta_cache_t *c, rdmeta_time_t now) {
                 c->order.count = c->order.holes = 0; /* nobody is left */
                 c->order.api_version            = -1;
                 c->erased                       = w.version;
-                rdmeta_write_end(&w, 1);
+                rdmeta_write_end(&w, told);
         }
         rdmeta_collect(c);
         rdmeta_wait_unlock(&c->wait);

@@ -385,6 +385,12 @@ cdef extern from "rdmeta.h" nogil:
         RDMETA_RESYNC
         RDMETA_OBSERVED_FROM
         RDMETA_OBSERVED_TO
+        RDMETA_INTERNAL_CHANGED
+        RDMETA_OPERATIONS_CHANGED
+        RDMETA_TOPIC_ID_LEARNED
+        RDMETA_LEADER_EPOCH_CHANGED
+        RDMETA_PARTITION_ERROR
+        RDMETA_CLUSTER_ID_LEARNED
         # tools/change_table.py: end
 
     ctypedef struct rdmeta_change_t:

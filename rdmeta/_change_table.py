@@ -99,6 +99,12 @@ KINDS = (
     Kind("resync", "recorder", "changes were lost; detail: why"),
     Kind("observed_from", "recorder", "a recording begins"),
     Kind("observed_to", "recorder", "a recording ends"),
+    Kind("internal_changed", "core", "is_internal; detail: true or false"),
+    Kind("operations_changed", "core", "authorized operations (KIP-430); detail: the bit field"),
+    Kind("topic_id_learned", "core", "the same topic, whose id was not known"),
+    Kind("leader_epoch_changed", "core", "the leader epoch became known, or unknown", _PART),
+    Kind("partition_error", "core", "a partition's error; detail: the error, or NONE"),
+    Kind("cluster_id_learned", "core", "the same cluster, whose id was not known; detail: the id"),
 )
 
 TYPES = {

@@ -186,7 +186,7 @@ cdef class CacheWriter(CacheState):
         return ended
 
     def purge(self):
-        """Forget every topic, broker and the cluster id; the version moves on."""
+        """Forget every topic, broker and the cluster id; the version moves on if any was known."""
         cdef rdmeta_time_t now
         cdef rdmeta_err_t err
         self.read_clocks(&now)

@@ -34,6 +34,11 @@ class Row:
     last: int
     high: int
 
+    def as_sets(self) -> tuple[Any, ...]:
+        s = self.said
+        sets = frozenset(s.isr or ()), frozenset(s.offline)
+        return s.id, s.leader, s.epoch, s.replicas, *sets, s.error, self.last, self.high
+
 
 class Timed:
     """Something with deadlines: whole microseconds, as the cache counts."""
@@ -80,10 +85,12 @@ class Entry(Timed):
     absent_from: int = -1
 
     def says(self, other: Entry) -> bool:
-        """Whether two say the same of the topic."""
-        return all(
+        """Whether two say the same of the topic; ISR and offline replicas are sets."""
+        return {i: row.as_sets() for i, row in self.rows.items()} == {
+            i: row.as_sets() for i, row in other.rows.items()
+        } and all(
             getattr(self, name) == getattr(other, name)
-            for name in ("state", "id", "rows", "internal", "operations")
+            for name in ("state", "id", "internal", "operations")
         )
 
 
@@ -288,7 +295,9 @@ class Model:
             fresh.rows = {p.id: self.row(p, None, answer) for p in topic.partitions}
         elif not self.merged(old, fresh, topic, answer):
             return
-        fresh.changed = old.changed if old and old.says(fresh) else answer.after
+        fresh.changed = answer.after
+        if old and old.says(fresh):
+            fresh.changed, fresh.rows = old.changed, old.rows
         self.entries[name] = fresh
 
     def merged(self, old: Entry, fresh: Entry, topic: T, answer: Answer) -> bool:

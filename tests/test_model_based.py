@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from naive_model import Answer, Model, NotAppliedError
 
-from rdmeta import ALL, MetadataCache
+from rdmeta import ALL, Image, MetadataCache
 from rdmeta import cache as codes
+from rdmeta._change_table import END_KINDS
 from rdmeta.errors import NoBrokersError, WrongClusterError
-from rdmeta.model import Request
+from rdmeta.model import Change, Request
 
 NAMES = ["a", "b", "orders-with-a-longer-name"]
 
@@ -40,8 +41,8 @@ STATES = {
 # Before and after every time-out there is, deadlines included.
 STEPS = [0.0, 0.05, 0.1, 1.0, 5.0, 10.0, 15.0, 60.0, 900.0, 901.0]
 
-# A partition: how it stood.
-Seen = dict[tuple[str, int], tuple[Any, ...]]
+# What a reader saw of the cluster (), of a topic (name,), of a partition (name, id).
+Seen = dict[tuple[Any, ...], dict[str, Any]]
 
 brokers = st.sampled_from(
     [frames.BROKERS, frames.BROKERS[:2], (B(1), B(2, "moved"), B(3)), (B(9),)]
@@ -59,7 +60,7 @@ def partitions(draw: st.DrawFn) -> list[P]:
             draw(st.sampled_from([-1, 1, 2, 3])),
             draw(epochs),
             draw(st.sampled_from([(1, 2, 3), (3, 1), (2,), ()])),
-            draw(st.sampled_from([None, (1,), (3, 2)])),
+            draw(st.sampled_from([None, (1,), (3, 2), (2, 3)])),
             draw(st.sampled_from([(), (), (3,)])),
             draw(st.sampled_from([0, 0, 5, 9, 72])),
         )
@@ -98,7 +99,7 @@ class Histories(RuleBasedStateMachine):
     def start(self, seed: int) -> None:
         self.cache = MetadataCache(clock=self.clock, seed=seed)
         self.version = 0
-        self.seen: Seen = {}
+        self.seen, self.before = facts(self.cache), self.cache.image()
 
     # ---- what may happen ----------------------------------------------------------------------
 
@@ -246,25 +247,16 @@ class Histories(RuleBasedStateMachine):
         """The version never goes back, and nothing that is seen differs without a record."""
         changes = self.cache.changes(self.version)
         assert (changes.until, changes.resync) == (self.cache.version, False)
-        assert changes.until >= self.version
-        assert all(self.version < change.version <= changes.until for change in changes)
-        seen: Seen = {
-            (topic.name, p.partition): (p.leader_epoch, p.leader, p.isr, p.replicas)
-            for topic in self.cache.topics(allow_stale=True)
-            for p in topic.partitions
-        }
-        whole = {change.topic for change in changes if change.kind.startswith("topic_")}
-        told = {
-            (change.topic, change.partition)
-            for change in changes
-            if change.kind in ("leader_changed", "isr_changed", "replicas_changed")
-        }
-        for key in seen.keys() | self.seen.keys():
-            if key[0] not in whole and key in self.seen and differs(self.seen[key], seen.get(key)):
-                assert key in told, key
-        grown = {key[0] for key in seen.keys() - self.seen.keys()} - whole
-        assert grown <= {c.topic for c in changes if c.kind == "partitions_added"}
-        self.version, self.seen = changes.until, seen
+        versions = range(self.version + 1, changes.until + 1)
+        assert sorted({change.version for change in changes}) == list(versions)
+        image, seen = self.cache.image(), facts(self.cache)
+        assert seen == self.seen or changes.until > self.version
+        told = list(self.before.diff(image))
+        assert told if seen != self.seen else True
+        assert not told or changes.until > self.version
+        for records in (list(changes), told):
+            assert_told(self.seen, seen, records)
+        self.version, self.seen, self.before = changes.until, seen, image
 
     @invariant()
     def topics_are_in_the_same_state(self) -> None:
@@ -316,11 +308,57 @@ class Histories(RuleBasedStateMachine):
         assert self.cache.cluster_id == self.model.cluster_id
 
 
-def differs(old: tuple[Any, ...], new: tuple[Any, ...] | None) -> bool:
-    """Whether there is a change to tell: an epoch that becomes known, or unknown, is none."""
-    if new is None:
-        return True
-    return old[1:] != new[1:] if None in (old[0], new[0]) else old != new
+def facts(cache: MetadataCache | Image) -> Seen:
+    """Whatever a reader can see of brokers and topics; ISR and offline replicas are sets."""
+    seen: Seen = {(): {"cluster": cache.cluster_id, "brokers": tuple(cache.brokers)}}
+    for t in cache.topics(allow_stale=True):
+        seen[t.name,] = {"id": t.topic_id, "internal": t.internal, "operations": t.operations}
+        for p in t.partitions:
+            seen[t.name, p.partition] = {
+                "leader": cache.last_leader(t.name, p.partition, -1) if p.leaderless else p.leader,
+                "leaderless": p.leaderless,
+                "epoch": p.leader_epoch,
+                "replicas": p.replicas,
+                "isr": frozenset(p.isr),
+                "offline": frozenset(p.offline_replicas),
+                "error": p.error,
+            }
+    return seen
+
+
+# A fact, and the kinds of change that tell of it.
+TELLS = {
+    "cluster": {"cluster_changed", "cluster_id_learned", "broker_added"},
+    "brokers": {"broker_added", "broker_removed", "broker_changed"},
+    "id": {"topic_id_learned"},
+    "internal": {"internal_changed"},
+    "operations": {"operations_changed"},
+    "leader": {"leader_changed"},
+    "leaderless": {"leader_changed"},
+    "epoch": {"leader_changed", "leader_epoch_changed"},
+    "replicas": {"replicas_changed"},
+    "isr": {"isr_changed"},
+    "offline": {"offline_changed"},
+    "error": {"partition_error"},
+}
+
+
+def assert_told(before: Seen, after: Seen, records: Collection[Change]) -> None:
+    """Each fact that differs has a record of its own kind, or its whole topic has one."""
+    told: dict[tuple[Any, ...], set[str]] = {}
+    for c in records:
+        key = (c.topic, c.partition) if c.partition is not None else (c.topic,) if c.topic else ()
+        told.setdefault(key, set()).add(c.kind)
+    for key in before.keys() | after.keys():
+        if key and told.get(key[:1], set()) & {"topic_added", *END_KINDS}:
+            continue
+        assert key in after, f"{key} is gone in silence"
+        if key not in before:
+            assert "partitions_added" in told.get(key, set()), key
+            continue
+        for name, value in after[key].items():
+            if value != before[key][name]:
+                assert told.get(key, set()) & TELLS[name], (key, name)
 
 
 def as_said(topic: T, version: int) -> T:

@@ -329,8 +329,8 @@ RDMETA_API int64_t rdmeta_cache_purge_hints(rdmeta_cache_t *cache,
                                             const rdmeta_str_t *topics,
                                             size_t n, rdmeta_time_t now);
 
-/** Forget every topic, broker and the cluster id: changes are recorded, the
- *  version moves on. NO_MEMORY, FORKED.
+/** Forget every topic, broker and the cluster id: changes are recorded, and
+ *  the version moves on if there are any. NO_MEMORY, FORKED.
  *  Threads: any; may wait for another writer. */
 RDMETA_API rdmeta_err_t rdmeta_cache_purge(rdmeta_cache_t *cache,
                                            rdmeta_time_t now);
@@ -345,8 +345,8 @@ RDMETA_API int64_t rdmeta_cache_sweep(rdmeta_cache_t *cache,
  * State
  * --------------------------------------------------------------------- */
 
-/** The version: 0 when new, +1 with every write that changed something.
- *  Threads: any, no lock. */
+/** The version: 0 when new, +1 with every write that changed something. Each
+ *  has a record: see rdmeta_cache_changes(). Threads: any, no lock. */
 RDMETA_API uint64_t rdmeta_cache_version(const rdmeta_cache_t *cache);
 
 /** Counters and sizes; bytes are what the allocator was asked for. */

@@ -58,7 +58,19 @@ enum {
         /** a recording begins; recorders make it */
         RDMETA_OBSERVED_FROM = 16,
         /** a recording ends; recorders make it */
-        RDMETA_OBSERVED_TO = 17
+        RDMETA_OBSERVED_TO = 17,
+        /** is_internal; detail: true or false */
+        RDMETA_INTERNAL_CHANGED = 18,
+        /** authorized operations (KIP-430); detail: the bit field */
+        RDMETA_OPERATIONS_CHANGED = 19,
+        /** the same topic, whose id was not known */
+        RDMETA_TOPIC_ID_LEARNED = 20,
+        /** the leader epoch became known, or unknown */
+        RDMETA_LEADER_EPOCH_CHANGED = 21,
+        /** a partition's error; detail: the error, or NONE */
+        RDMETA_PARTITION_ERROR = 22,
+        /** the same cluster, whose id was not known; detail: the id */
+        RDMETA_CLUSTER_ID_LEARNED = 23
 };
 
 #endif /* RDMETA_KINDS_H */

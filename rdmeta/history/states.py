@@ -177,7 +177,7 @@ def _undo(record: Change, now: dict[int, _Standing]) -> list[Change]:
     if record.kind in WHOLE_KINDS:
         del now[record.partition]
         return [record]
-    if record.kind == "leader_changed":
+    if record.kind in ("leader_changed", "leader_epoch_changed"):
         stood = stood._replace(leader=record.old_leader, epoch=record.old_leader_epoch)
     elif record.kind == "isr_changed":
         stood = stood._replace(isr=record.old_isr)

@@ -210,7 +210,7 @@ def _state_columns() -> list[Column]:
         .alias("kind"),
         F.lit(False).alias("cut"),
         said(
-            whole | (F.col("kind") == "leader_changed"),
+            whole | F.col("kind").isin("leader_changed", "leader_epoch_changed"),
             F.lit(True).alias("known"),
             F.col("new_leader").alias("leader"),
             F.col("new_leader_epoch").alias("epoch"),

@@ -18,7 +18,8 @@
  *       /i1    ISR (the replicas if not said)    /o3  offline    /e5  error
  *       /l4    last leader, when reading         @EPOCH: -1 if not said
  *
- * Every call that writes runs rdmeta_cache_check() afterwards.
+ * Every call that writes runs cw_check() afterwards: it checks the cache's
+ * invariants, and that each version since the last check has a record.
  */
 #ifndef RDMETA_CACHE_WORLD_H
 #define RDMETA_CACHE_WORLD_H
@@ -53,6 +54,7 @@ typedef struct cw {
         int32_t error;          /* of v13 */
 
         rdmeta_applied_t applied; /* what the last answer did */
+        uint64_t checked; /* the version when cw_check() looked */
         char texts[CW_TEXTS][CW_TEXT];
         int next_text;
 } cw_t;

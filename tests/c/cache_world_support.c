@@ -57,6 +57,34 @@ void cw_destroy(cw_t *w) {
         CHECK(w->heap.blocks == 0 && w->heap.bytes == 0);
 }
 
+typedef struct versions {
+        uint64_t last;
+        uint64_t n; /* that have a record */
+} versions_t;
+
+static int32_t count_version(void *opaque, const rdmeta_change_t *c) {
+        versions_t *v = opaque;
+
+        CHECK(c->version >= v->last);
+        v->n += c->version > v->last;
+        v->last = c->version;
+        return 0;
+}
+
+/* Every version has its record, unless a reader has to resync anyway. */
+static void check_records(cw_t *w) {
+        versions_t v = {w->checked, 0};
+        uint64_t until;
+        int32_t resync;
+
+        if (w->checked == cw_version(w) ||
+            rdmeta_cache_changes(w->cache, w->checked, count_version, &v,
+                                 &until, &resync) == RDMETA_ERR_NO_MEMORY)
+                return;
+        CHECK(resync || v.n == until - w->checked);
+        w->checked = until;
+}
+
 void cw_check(cw_t *w) {
         const char *wrong = rdmeta_cache_check(w->cache);
 
@@ -64,6 +92,7 @@ void cw_check(cw_t *w) {
                 fprintf(stderr, "cache: %s\n", wrong);
         CHECK(!wrong);
         cw_check_stats(w);
+        check_records(w);
 }
 
 void cw_pass(cw_t *w, int64_t us) {

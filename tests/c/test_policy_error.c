@@ -321,7 +321,8 @@ static void test_a_leader_hint_is_taken_if_strictly_newer(void) {
         CHECK(cw_info(&w, "t").deadline_us == deadline);
         CHECK_TEXT(cw_changes(&w, 1),
                    "v2 leader_changed(hint) t#a/0 1@5>2@6; "
-                   "v3 leader_changed(hint) t#a/1 -1@5>3@6");
+                   "v3 leader_changed(hint) t#a/1 -1@5>3@6; "
+                   "v3 partition_error(hint) t#a/1 NONE");
         CHECK(cw_stats(&w).leader_hints_taken == 2);
         CHECK(cw_stats(&w).leader_hints_ignored == 4);
         CHECK(!cw_all(&w, "t#a^8 0:1@5/r1,2,3/i1,2 1:-1@5/r1,3/i3/o1/e5"));
