@@ -151,7 +151,8 @@ class Change(NamedTuple):
     """One thing that differed, as it appears in Python, Arrow, Parquet and Spark.
 
     `source` is one of poll, hint, log, expiry, purge; `kind` says which of the other fields
-    apply. Every version of a cache has a record of what differs in it. `observed_at` is in UTC. `session` names one life of a cache.
+    apply. Every version of a cache has a record of what differs in it. `observed_at` is in UTC.
+    `session` names one life of a cache.
     """
 
     # tools/change_table.py: begin

@@ -141,13 +141,18 @@ class FakeCache:
         )
 
     def set_leader(
-        self, name: str, partition: int, leader: int | None, epoch: int | None = None
+        self,
+        name: str,
+        partition: int,
+        leader: int | None,
+        epoch: int | None = None,
+        kind: str = "leader_changed",
     ) -> None:
         old = self._topics[name].partitions[partition]
         new_epoch = epoch if epoch is not None else (old.leader_epoch or 0) + 1
         self._replace(old._replace(leader=leader, leader_epoch=new_epoch))
         self._write(
-            kind="leader_changed",
+            kind=kind,
             topic=name,
             topic_id=old.topic_id,
             partition=partition,
@@ -214,7 +219,11 @@ class FakeCache:
                 p.leader_epoch,
                 tuple(sorted(p.isr)),
                 bool(was and was.leader_told)
-                or (here and change.kind in ("leader_changed", "partitions_added")),
+                or (
+                    here
+                    and change.kind
+                    in ("leader_changed", "leader_epoch_changed", "partitions_added")
+                ),
                 bool(was and was.isr_told)
                 or (here and change.kind in ("isr_changed", "partitions_added")),
             )

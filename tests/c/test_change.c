@@ -269,6 +269,39 @@ static void test_blocks_differ_exactly_when_there_is_a_record(void) {
         CHECK(n[0] && n[1]);
 }
 
+/* What two answers, each to a new cache, say of one topic. */
+static int32_t first_kind(const char *before, const char *after) {
+        const rdmeta_topic_t *topics[2];
+        rdmeta_change_out_t out;
+        cw_t worlds[2];
+        told_t t;
+        int i;
+
+        for (i = 0; i < 2; i++) {
+                cw_init(&worlds[i], NULL);
+                CHECK(!cw_say(&worlds[i], i ? after : before));
+                rdmeta_reader_enter(worlds[i].reader);
+                rdmeta_topic_find(worlds[i].reader, "t", 1,
+                                  worlds[i].now.mono_us, &topics[i]);
+        }
+        out    = out_to(&t);
+        t.stop = 1;
+        CHECK(rdmeta_change_topics(&out, topics[0], topics[1]) == 1);
+        for (i = 0; i < 2; i++) {
+                rdmeta_reader_leave(worlds[i].reader);
+                cw_destroy(&worlds[i]);
+        }
+        return t.kinds[0];
+}
+
+static void test_an_id_that_comes_with_less_is_another_topics(void) {
+        CHECK(first_kind("t 0:1@5", "t#a 0:1@5") == RDMETA_TOPIC_ID_LEARNED);
+        CHECK(first_kind("t 0:1@5", "t#a 0:1@6") == RDMETA_TOPIC_ID_LEARNED);
+        CHECK(first_kind("t 0:1@5", "t#a 0:1") == RDMETA_TOPIC_ID_LEARNED);
+        CHECK(first_kind("t 0:1@5", "t#a 0:1@4") == RDMETA_TOPIC_RECREATED);
+        CHECK(first_kind("t 0:1 1:1", "t#a 0:1") == RDMETA_TOPIC_RECREATED);
+}
+
 /* ---- names ------------------------------------------------------------- */
 
 static void test_kinds_and_sources_have_names_of_their_own(void) {
@@ -303,6 +336,7 @@ int main(void) {
         RUN(test_a_rack_is_a_change_and_an_empty_one_is_one);
         RUN(test_details_of_any_length_are_told);
         RUN(test_blocks_differ_exactly_when_there_is_a_record);
+        RUN(test_an_id_that_comes_with_less_is_another_topics);
         RUN(test_kinds_and_sources_have_names_of_their_own);
         return 0;
 }
