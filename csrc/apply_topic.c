@@ -2,6 +2,7 @@
 #include "apply_topic.h"
 
 #include "alloc.h"
+#include "change.h"
 #include "entry.h"
 #include "stage_build.h"
 
@@ -212,7 +213,8 @@ static rdmeta_err_t known_block(rdmeta_apply_t *a, rdmeta_entry_t *e,
         *out = rdmeta_stage_build(&a->c->stage, &a->c->blocks, a->version);
         if (!*out)
                 return RDMETA_ERR_NO_MEMORY;
-        if (rdmeta_topic_same(*out, old)) {
+        /* An ISR in another order is no change, and makes no version. */
+        if (rdmeta_topic_same(*out, old) || !rdmeta_change_differs(old, *out)) {
                 rdmeta_topic_destroy(&a->c->blocks, *out);
                 *out = NULL;
         }

@@ -1,11 +1,11 @@
 #include "arrow.h"
 #include "arrow_batch.h"
 #include "arrow_text.h"
+#include "change_table.h"
 
-enum { C_VERSION, C_CLUSTER, C_SESSION, C_OBSERVED, C_SOURCE, C_BROKER_FROM,
-       C_KIND, C_TOPIC, C_TOPIC_ID, C_PARTITION, C_BROKER, C_OLD_LEADER,
-       C_NEW_LEADER, C_OLD_EPOCH, C_NEW_EPOCH, C_OLD_ISR, C_NEW_ISR,
-       C_OLD_REPLICAS, C_NEW_REPLICAS, C_OFFSET, C_DETAIL };
+#define PLACE(name, type) C_##name,
+
+enum { RDMETA_CHANGE_COLUMNS(PLACE) };
 
 /* Batches that are full, and the one that grows. First: it becomes the source
  * of a stream. */
@@ -121,29 +121,40 @@ static int put_ids(rdmeta_arrow_column_t *c, int64_t row, rdmeta_ids_t ids) {
         return put_offset(c, row, c->values.size_bytes / 4);
 }
 
-static int put_record(rdmeta_arrow_column_t *c, int64_t row,
+/* A record's value in each column: one macro per column. */
+#define PUT_version put_int64(c, row, (int64_t)r->version, 1)
+#define PUT_cluster_id put_text(c, row, r->cluster_id)
+#define PUT_session put_text(c, row, session)
+#define PUT_observed_at put_int64(c, row, r->wall_us, 1)
+#define PUT_source put_name(c, row, rdmeta_source_name(r->source))
+#define PUT_source_broker put_int32(c, row, r->source_broker)
+#define PUT_kind put_name(c, row, rdmeta_change_kind_name(r->kind))
+#define PUT_topic put_text(c, row, r->topic)
+#define PUT_topic_id put_id(c, row, r->topic_id)
+#define PUT_partition put_int32(c, row, r->partition)
+#define PUT_broker put_int32(c, row, r->broker)
+#define PUT_old_leader put_int32(c, row, r->old_leader)
+#define PUT_new_leader put_int32(c, row, r->new_leader)
+#define PUT_old_leader_epoch put_int32(c, row, r->old_leader_epoch)
+#define PUT_new_leader_epoch put_int32(c, row, r->new_leader_epoch)
+#define PUT_old_isr put_ids(c, row, r->old_isr)
+#define PUT_new_isr put_ids(c, row, r->new_isr)
+#define PUT_old_replicas put_ids(c, row, r->old_replicas)
+#define PUT_new_replicas put_ids(c, row, r->new_replicas)
+#define PUT_offset put_int64(c, row, r->offset, r->offset >= 0)
+#define PUT_detail put_text(c, row, r->detail)
+
+#define PUT(name, type)             \
+        c = &columns[C_##name];     \
+        if (PUT_##name)             \
+                return 1;
+
+static int put_record(rdmeta_arrow_column_t *columns, int64_t row,
                       rdmeta_str_t session, const rdmeta_change_t *r) {
-        return put_int64(&c[C_VERSION], row, (int64_t)r->version, 1) ||
-               put_text(&c[C_CLUSTER], row, r->cluster_id) ||
-               put_text(&c[C_SESSION], row, session) ||
-               put_int64(&c[C_OBSERVED], row, r->wall_us, 1) ||
-               put_name(&c[C_SOURCE], row, rdmeta_source_name(r->source)) ||
-               put_int32(&c[C_BROKER_FROM], row, r->source_broker) ||
-               put_name(&c[C_KIND], row, rdmeta_change_kind_name(r->kind)) ||
-               put_text(&c[C_TOPIC], row, r->topic) ||
-               put_id(&c[C_TOPIC_ID], row, r->topic_id) ||
-               put_int32(&c[C_PARTITION], row, r->partition) ||
-               put_int32(&c[C_BROKER], row, r->broker) ||
-               put_int32(&c[C_OLD_LEADER], row, r->old_leader) ||
-               put_int32(&c[C_NEW_LEADER], row, r->new_leader) ||
-               put_int32(&c[C_OLD_EPOCH], row, r->old_leader_epoch) ||
-               put_int32(&c[C_NEW_EPOCH], row, r->new_leader_epoch) ||
-               put_ids(&c[C_OLD_ISR], row, r->old_isr) ||
-               put_ids(&c[C_NEW_ISR], row, r->new_isr) ||
-               put_ids(&c[C_OLD_REPLICAS], row, r->old_replicas) ||
-               put_ids(&c[C_NEW_REPLICAS], row, r->new_replicas) ||
-               put_int64(&c[C_OFFSET], row, r->offset, r->offset >= 0) ||
-               put_text(&c[C_DETAIL], row, r->detail);
+        rdmeta_arrow_column_t *c;
+
+        RDMETA_CHANGE_COLUMNS(PUT)
+        return 0;
 }
 
 /* ---- batches ------------------------------------------------------------- */

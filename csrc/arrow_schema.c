@@ -1,5 +1,6 @@
 #include "arrow_schema.h"
 
+#include "change_table.h"
 #include "vendor/nanoarrow/nanoarrow.h"
 
 #define FIELD(name, type) {name, RDMETA_ARROW_##type, 0}
@@ -33,19 +34,12 @@ static const rdmeta_arrow_field_t replicas[] = {
         FIELD("in_sync", BOOL),    FIELD("offline", BOOL),
         FIELD("preferred", BOOL)};
 
-/* In the order of rdmeta/history/schema.py, which is that of Parquet files. */
-static const rdmeta_arrow_field_t changes[] = {
-        MAYBE("version", INT64),         MAYBE("cluster_id", STRING),
-        MAYBE("session", STRING),        MAYBE("observed_at", TIME),
-        MAYBE("source", STRING),         MAYBE("source_broker", INT32),
-        MAYBE("kind", STRING),           MAYBE("topic", STRING),
-        MAYBE("topic_id", STRING),       MAYBE("partition", INT32),
-        MAYBE("broker", INT32),          MAYBE("old_leader", INT32),
-        MAYBE("new_leader", INT32),      MAYBE("old_leader_epoch", INT32),
-        MAYBE("new_leader_epoch", INT32), MAYBE("old_isr", IDS),
-        MAYBE("new_isr", IDS),           MAYBE("old_replicas", IDS),
-        MAYBE("new_replicas", IDS),      MAYBE("offset", INT64),
-        MAYBE("detail", STRING)};
+#define COLUMN(name, type) MAYBE(#name, type),
+
+static const rdmeta_arrow_field_t changes[] = {RDMETA_CHANGE_COLUMNS(COLUMN)};
+
+_Static_assert(sizeof(changes) / sizeof(changes[0]) <= RDMETA_ARROW_COLUMNS,
+               "a batch has room for all columns");
 
 #define TABLE(fields) {fields, sizeof(fields) / sizeof((fields)[0])}
 

@@ -113,6 +113,7 @@ struct rdmeta_cache {
         uint32_t compact_generation; /* of the order array, for that place */
         uint64_t compact_left; /* version of the oldest left to the ring */
         uint64_t erased; /* version of the last removal of an entry */
+        _Atomic uint64_t hints; /* calls that made hints: the last number */
         size_t entries;
         rdmeta_ref_t references;
         rdmeta_stats_t stats; /* counters */

@@ -1,19 +1,14 @@
 #include "change.h"
 
+#include "change_table.h"
 #include "merge.h"
 
 #include <stdio.h>
 
-static const char *const kind_names[] = {
-        "topic_added",     "topic_absent",     "topic_removed",
-        "topic_recreated", "topic_error",      "partitions_added",
-        "leader_changed",  "isr_changed",      "replicas_changed",
-        "offline_changed", "broker_added",     "broker_removed",
-        "broker_changed",  "cluster_changed",  "config_changed",
-        "resync",          "observed_from",    "observed_to"};
+#define NAME(name) name,
 
-static const char *const source_names[] = {"poll", "hint", "log", "expiry",
-                                           "purge"};
+static const char *const kind_names[]   = {RDMETA_KIND_NAMES(NAME)};
+static const char *const source_names[] = {RDMETA_SOURCE_NAMES(NAME)};
 
 const char *rdmeta_change_kind_name(int32_t kind) {
         const size_t n = sizeof(kind_names) / sizeof(kind_names[0]);
@@ -141,16 +136,31 @@ static void put_leaders(rdmeta_change_t *r, const rdmeta_row_t *a,
         }
 }
 
+static void put_text(rdmeta_change_t *r, const char *text) {
+        r->detail.data = text;
+        r->detail.len  = strlen(text);
+}
+
+/* Returns 1 if the leader or its epoch is another one. Between two states
+ * without a leader there was one if the last leader differs. An unknown epoch
+ * may be any. */
+static int leader_differs(const rdmeta_row_t *a, const rdmeta_row_t *b) {
+        return a->leader != b->leader || a->last != b->last ||
+               (a->epoch != b->epoch && a->epoch >= 0 && b->epoch >= 0);
+}
+
 static int32_t change_row(rdmeta_change_out_t *out, const rdmeta_row_t *a,
                           const rdmeta_row_t *b) {
         rdmeta_change_t *r = &out->record;
         int32_t res        = 0;
 
-        if (a->leader != b->leader ||
-            (a->epoch != b->epoch && a->epoch >= 0 && b->epoch >= 0)) {
+        if (leader_differs(a, b) || a->epoch != b->epoch ||
+            a->high != b->high) {
                 r->partition = b->id;
                 put_leaders(r, a, b);
-                res = change_tell(out, RDMETA_LEADER_CHANGED);
+                res = change_tell(out, leader_differs(a, b)
+                                               ? RDMETA_LEADER_CHANGED
+                                               : RDMETA_LEADER_EPOCH_CHANGED);
         }
         if (!res && !set_equal(a->isr, b->isr)) {
                 r->partition = b->id;
@@ -168,6 +178,11 @@ static int32_t change_row(rdmeta_change_out_t *out, const rdmeta_row_t *a,
         if (!res && !set_equal(a->offline, b->offline)) {
                 r->partition = b->id;
                 res          = change_tell(out, RDMETA_OFFLINE_CHANGED);
+        }
+        if (!res && a->error != b->error) {
+                r->partition = b->id;
+                put_text(r, rdmeta_err_name(b->error));
+                res = change_tell(out, RDMETA_PARTITION_ERROR);
         }
         return res;
 }
@@ -210,14 +225,14 @@ static int32_t change_rows(rdmeta_change_out_t *out,
 
 static int32_t change_error(rdmeta_change_out_t *out,
                             const rdmeta_topic_t *t) {
-        out->record.detail.data = rdmeta_err_name(rdmeta_topic_error(t));
-        out->record.detail.len  = strlen(out->record.detail.data);
+        put_text(&out->record, rdmeta_err_name(rdmeta_topic_error(t)));
         return change_tell(out, RDMETA_TOPIC_ERROR);
 }
 
 /* Seen valid at some time: its partitions are remembered. */
 static int was_seen(const rdmeta_topic_t *t) {
         return t && (t->state == RDMETA_TOPIC_VALID ||
+                     t->state == RDMETA_TOPIC_MISSING ||
                      rdmeta_topic_count(t) > 0);
 }
 
@@ -229,6 +244,9 @@ static int lost_partition(const rdmeta_topic_t *old,
         uint32_t i;
 
         rdmeta_topic_cols(old, &cols);
+        if (!cols.ids && old->count <= new_->count &&
+            !(rdmeta_cold(new_)->flags & RDMETA_TOPIC_F_IDS))
+                return 0; /* both are 0 .. count-1 */
         for (i = 0; i < cols.count; i++) {
                 rdmeta_topic_row(&cols, i, &row);
                 if (rdmeta_topic_place(new_, row.id) < 0)
@@ -237,18 +255,17 @@ static int lost_partition(const rdmeta_topic_t *old,
         return 0;
 }
 
-/* A leader epoch below the highest one that was known. */
-static int lowered_epoch(const rdmeta_topic_t *old,
-                         const rdmeta_topic_t *new_) {
+/* Returns 1 if an epoch is below one that was seen. */
+static int lower_epoch(const rdmeta_topic_t *old,
+                       const rdmeta_topic_t *new_) {
         rdmeta_cols_t a, b;
         rdmeta_row_t x, y;
+        int64_t place;
         uint32_t i;
 
         rdmeta_topic_cols(old, &a);
         rdmeta_topic_cols(new_, &b);
         for (i = 0; i < a.count; i++) {
-                int64_t place;
-
                 rdmeta_topic_row(&a, i, &x);
                 place = rdmeta_topic_place(new_, x.id);
                 if (place < 0)
@@ -260,30 +277,74 @@ static int lowered_epoch(const rdmeta_topic_t *old,
         return 0;
 }
 
-/* Another topic of that name: with another id, or, where no id was known, with
- * what the topic cannot come to. */
-static int is_recreated(const rdmeta_topic_t *old,
-                        const rdmeta_topic_t *new_) {
-        if (!was_seen(old) || !rdmeta_topic_has_id(new_))
-                return 0;
+static int other_id(const rdmeta_topic_t *old, const rdmeta_topic_t *new_) {
+        return rdmeta_topic_has_id(old) && rdmeta_topic_has_id(new_) &&
+               memcmp(rdmeta_cold(old)->id, rdmeta_cold(new_)->id, 16) != 0;
+}
+
+/* Returns 1 if the ids before this one differ. Where the id is the same, it
+ * was another topic in between. */
+static int other_past(const rdmeta_topic_t *old, const rdmeta_topic_t *new_) {
+        rdmeta_cols_t a, b;
+
+        rdmeta_topic_cols(old, &a);
+        rdmeta_topic_cols(new_, &b);
+        return a.n_past != b.n_past ||
+               (a.n_past && memcmp(a.past, b.past, 16 * (size_t)a.n_past));
+}
+
+/* Returns 1 if two valid blocks of one name are of two topics. No topic ever
+ * loses a partition, and none whose id was just learned goes back to a lower
+ * epoch. Only a topic of another cluster has no id where one was known. */
+static int is_another(const rdmeta_topic_t *old, const rdmeta_topic_t *new_) {
+        if (lost_partition(old, new_) || other_id(old, new_))
+                return 1;
         if (rdmeta_topic_has_id(old))
-                return memcmp(rdmeta_cold(old)->id, rdmeta_cold(new_)->id,
-                              16) != 0;
-        return lost_partition(old, new_) || lowered_epoch(old, new_);
+                return !rdmeta_topic_has_id(new_) || other_past(old, new_);
+        return rdmeta_topic_has_id(new_) && lower_epoch(old, new_);
+}
+
+/* Tells of what belongs to the topic as a whole. */
+static int32_t change_topic(rdmeta_change_out_t *out,
+                            const rdmeta_topic_t *old,
+                            const rdmeta_topic_t *new_) {
+        const int internal =
+                rdmeta_cold(new_)->flags & RDMETA_TOPIC_F_INTERNAL;
+        const int32_t operations = rdmeta_topic_operations(new_);
+        int32_t res              = 0;
+
+        if (!rdmeta_topic_has_id(old) && rdmeta_topic_has_id(new_))
+                res = change_tell(out, RDMETA_TOPIC_ID_LEARNED);
+        if (!res &&
+            internal != (rdmeta_cold(old)->flags & RDMETA_TOPIC_F_INTERNAL)) {
+                put_text(&out->record, internal ? "true" : "false");
+                res = change_tell(out, RDMETA_INTERNAL_CHANGED);
+        }
+        if (!res && operations != rdmeta_topic_operations(old)) {
+                if (operations != RDMETA_NO_OPERATIONS) {
+                        snprintf(out->detail, sizeof(out->detail), "%d",
+                                 operations);
+                        put_text(&out->record, out->detail);
+                }
+                res = change_tell(out, RDMETA_OPERATIONS_CHANGED);
+        }
+        return res;
 }
 
 static int32_t change_to_valid(rdmeta_change_out_t *out,
                                const rdmeta_topic_t *old,
                                const rdmeta_topic_t *new_) {
-        const int recreated = is_recreated(old, new_);
+        int32_t res;
 
-        if (recreated && old->state != RDMETA_TOPIC_GONE)
+        if (was_seen(old) && old->state != RDMETA_TOPIC_GONE &&
+            other_id(old, new_))
                 return change_tell(out, RDMETA_TOPIC_RECREATED);
         if (!old || old->state != RDMETA_TOPIC_VALID)
                 return change_tell(out, RDMETA_TOPIC_ADDED);
-        if (lost_partition(old, new_))
+        if (is_another(old, new_))
                 return change_tell(out, RDMETA_TOPIC_RECREATED);
-        return change_rows(out, old, new_);
+        res = change_topic(out, old, new_);
+        return res ? res : change_rows(out, old, new_);
 }
 
 int32_t rdmeta_change_topics(rdmeta_change_out_t *out,
@@ -317,6 +378,30 @@ int32_t rdmeta_change_topics(rdmeta_change_out_t *out,
         }
 }
 
+static int32_t stop(void *opaque, const rdmeta_change_t *change) {
+        (void)opaque;
+        (void)change;
+        return 1;
+}
+
+int rdmeta_change_differs(const rdmeta_topic_t *old,
+                          const rdmeta_topic_t *new_) {
+        rdmeta_change_out_t out;
+        int32_t ids[4]; /* lists are cut short: stop() reads none */
+
+        if (old && new_ && old->count == new_->count &&
+            rdmeta_topic_head(old) == rdmeta_topic_head(new_) &&
+            old->state == RDMETA_TOPIC_VALID &&
+            memcmp(old->name, new_->name,
+                   rdmeta_topic_hot(old) - RDMETA_TOPIC_FIXED) != 0)
+                return 1; /* a leader differs, as most often */
+        memset(&out, 0, sizeof(out));
+        out.visit    = stop;
+        out.ids      = ids;
+        out.ids_each = 1;
+        return rdmeta_change_topics(&out, old, new_);
+}
+
 static int32_t change_broker(rdmeta_change_out_t *out, int32_t kind,
                              const rdmeta_broker_t *b) {
         int n = snprintf(out->detail, sizeof(out->detail), "%.*s:%d%s%.*s",
@@ -333,6 +418,21 @@ static int32_t change_broker(rdmeta_change_out_t *out, int32_t kind,
         return change_tell(out, kind);
 }
 
+/* Tells of a cluster id that differs. The first brokers of an empty table have
+ * records of their own, and say all that there is to tell. */
+static int32_t change_cluster(rdmeta_change_out_t *out,
+                              const rdmeta_brokers_t *old,
+                              const rdmeta_brokers_t *new_) {
+        if (old->cluster_id.data) {
+                out->record.detail = old->cluster_id;
+                return change_tell(out, RDMETA_CLUSTER_CHANGED);
+        }
+        if (!old->count && new_->count)
+                return 0;
+        out->record.detail = new_->cluster_id;
+        return change_tell(out, RDMETA_CLUSTER_ID_LEARNED);
+}
+
 int32_t rdmeta_change_brokers(rdmeta_change_out_t *out,
                               const rdmeta_brokers_t *old,
                               const rdmeta_brokers_t *new_) {
@@ -340,11 +440,8 @@ int32_t rdmeta_change_brokers(rdmeta_change_out_t *out,
         int32_t res = 0;
 
         change_reset(out);
-        if (!rdmeta_str_same(old->cluster_id, new_->cluster_id)) {
-                out->record.detail = old->cluster_id;
-                if (old->cluster_id.data)
-                        res = change_tell(out, RDMETA_CLUSTER_CHANGED);
-        }
+        if (!rdmeta_str_same(old->cluster_id, new_->cluster_id))
+                res = change_cluster(out, old, new_);
         while (!res && (i < old->count || k < new_->count)) {
                 const rdmeta_broker_t *a = &old->rows[i], *b = &new_->rows[k];
 

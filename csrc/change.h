@@ -7,19 +7,20 @@
  *
  *     old        new        record
  *     -          valid      topic_added (one, whatever its partitions)
- *     valid      valid      topic_recreated, if its id is another, it has a
- *                           partition less (none is ever un-created), or an id
- *                           comes with a lower epoch;
- *                           otherwise for each partition: partitions_added,
- *                           leader_changed, isr_changed, replicas_changed,
- *                           offline_changed
+ *     valid      valid      topic_recreated, if it is another topic (see
+ *                           is_another()); otherwise topic_id_learned,
+ *                           internal_changed, operations_changed, and per
+ *                           partition: partitions_added, leader_changed or
+ *                           leader_epoch_changed, isr_changed,
+ *                           replicas_changed, offline_changed, partition_error
  *     any        unknown, denied, bad: topic_error, if the error is another
  *     valid      missing    topic_absent
  *     seen       gone, -    topic_removed, unless that has been said before
  *     not valid  valid      topic_added, or topic_recreated
  *
  * ISR and offline replicas are sets; replicas are a list, whose first is the
- * preferred leader.
+ * preferred leader. Any other difference has a record. So a write raises the
+ * version exactly when it has records.
  */
 #ifndef RDMETA_CHANGE_INTERNAL_H
 #define RDMETA_CHANGE_INTERNAL_H
@@ -44,6 +45,9 @@ uint32_t rdmeta_change_longest(const rdmeta_topic_t *t);
 int32_t rdmeta_change_topics(rdmeta_change_out_t *out,
                              const rdmeta_topic_t *old,
                              const rdmeta_topic_t *new_);
+/* Returns 1 if there is a record of this pair; either may be NULL. */
+int rdmeta_change_differs(const rdmeta_topic_t *old,
+                          const rdmeta_topic_t *new_);
 int32_t rdmeta_change_brokers(rdmeta_change_out_t *out,
                               const rdmeta_brokers_t *old,
                               const rdmeta_brokers_t *new_);

@@ -6,6 +6,7 @@
 #include "entry.h"
 #include "hold.h"
 #include "tree.h"
+#include "hint.h"
 
 /* ---- absent from an all-topics answer ----------------------------------- */
 
@@ -148,9 +149,10 @@ static void commit_swap(rdmeta_apply_t *a, const rdmeta_pend_t *p) {
         }
 }
 
-static void commit_pend(rdmeta_apply_t *a, const rdmeta_pend_t *p) {
-        rdmeta_order_slot_t *slot;
+/* The answer's word on a topic that was known: its digest, deadline, list. */
+static void commit_known(rdmeta_apply_t *a, const rdmeta_pend_t *p) {
         rdmeta_entry_t *e = p->entry;
+        rdmeta_order_slot_t *slot;
 
         if (p->topic)
                 commit_swap(a, p);
@@ -171,6 +173,25 @@ static void commit_pend(rdmeta_apply_t *a, const rdmeta_pend_t *p) {
                 commit_deadline(a, e, p->deadline);
         /* Else it stays in its list, too: what is only remembered is so for
          * no longer because of an answer that was not believed. */
+}
+
+/* A hint that was made after the request left is still out. */
+static void commit_pend(rdmeta_apply_t *a, const rdmeta_pend_t *p) {
+        rdmeta_entry_t *e          = p->entry;
+        rdmeta_order_slot_t *slots = a->c->order.slots;
+        const int64_t due          = e->expiry.due_us;
+        const rdmeta_order_hint_t hint = slots[e->order].hint;
+        const int keeps = rdmeta_entry_keeps_hint(a->c, e, a->asked,
+                                                  a->now.mono_us);
+
+        if (keeps && !p->topic && e->topic->state == RDMETA_TOPIC_WAIT)
+                return; /* nothing was learned, and it is still in flight */
+        commit_known(a, p);
+        if (!keeps)
+                return;
+        rdmeta_hint_known(a->c, e, due, a->now.mono_us);
+        slots[e->order].len &= RDMETA_ORDER_OWN;
+        slots[e->order].hint = hint;
 }
 
 static void commit_fresh(rdmeta_apply_t *a) {

@@ -310,6 +310,14 @@ void rdmeta_entry_settle(rdmeta_cache_t *c, rdmeta_entry_t *e,
         }
 }
 
+int rdmeta_entry_keeps_hint(const rdmeta_cache_t *c, const rdmeta_entry_t *e,
+                            const rdmeta_request_t *asked, int64_t mono_us) {
+        return e->list == RDMETA_EXPIRY_HINT && asked &&
+               (asked->flags & RDMETA_REQ_SENT_HINTS) &&
+               e->expiry.due_us >= mono_us &&
+               c->order.slots[e->order].hint.number > asked->sent_hints;
+}
+
 void rdmeta_entry_unhint(rdmeta_cache_t *c, rdmeta_entry_t *e,
                          int64_t mono_us) {
         rdmeta_topic_t *t = e->topic;

@@ -39,6 +39,10 @@ void rdmeta_entry_said(rdmeta_cache_t *c, rdmeta_entry_t *e,
 /* Where its state and deadline say it belongs, once no hint holds it. */
 void rdmeta_entry_settle(rdmeta_cache_t *c, rdmeta_entry_t *e,
                          int64_t mono_us);
+/* Returns 1 if the hint on it is in time and was made after the request left;
+ * 0 where the request does not say when it left. */
+int rdmeta_entry_keeps_hint(const rdmeta_cache_t *c, const rdmeta_entry_t *e,
+                            const rdmeta_request_t *asked, int64_t mono_us);
 /* The hint on it ends; frees what was only waiting. */
 void rdmeta_entry_unhint(rdmeta_cache_t *c, rdmeta_entry_t *e,
                          int64_t mono_us);

@@ -52,7 +52,7 @@ static int hint_is_needed(const rdmeta_cache_t *c, const rdmeta_entry_t *e,
 
 /* Known already: only the list, and for what is neither valid nor said to be
  * otherwise just now, the deadline that tells readers to wait. */
-static void hint_known(rdmeta_cache_t *c, rdmeta_entry_t *e, int64_t due,
+void rdmeta_hint_known(rdmeta_cache_t *c, rdmeta_entry_t *e, int64_t due,
                        int64_t mono_us) {
         const uint16_t state = e->topic->state;
 
@@ -91,10 +91,20 @@ static rdmeta_err_t hint_make(rdmeta_cache_t *c, const rdmeta_str_t *topics,
         return err;
 }
 
+/* The number lies in place of a digest: the next answer is read. */
+static void hint_number(rdmeta_cache_t *c, const rdmeta_entry_t *e,
+                        uint64_t number) {
+        rdmeta_order_slot_t *slot = &c->order.slots[e->order];
+
+        slot->len &= RDMETA_ORDER_OWN;
+        slot->hint.number = number;
+}
+
 /* A name given twice is told once. */
 static size_t hint_tell(rdmeta_cache_t *c, const rdmeta_str_t *topics,
                         size_t n, int32_t flags, int64_t due, int64_t mono_us,
                         rdmeta_str_t *to_ask) {
+        const uint64_t number = c->hints + 1;
         size_t i, told = 0;
 
         for (i = 0; i < n; i++) {
@@ -103,13 +113,16 @@ static size_t hint_tell(rdmeta_cache_t *c, const rdmeta_str_t *topics,
                 if (e->staged == MARK_TOLD ||
                     (!e->staged && !hint_is_needed(c, e, flags, mono_us)))
                         continue;
-                hint_known(c, e, due, mono_us);
+                rdmeta_hint_known(c, e, due, mono_us);
+                hint_number(c, e, number);
                 e->staged      = MARK_TOLD;
                 to_ask[told++] = topics[i];
         }
         for (i = 0; i < told; i++)
                 rdmeta_entry_find(c, to_ask[i].data, to_ask[i].len)->staged =
                         0;
+        if (told)
+                c->hints = number;
         return told;
 }
 
@@ -142,14 +155,30 @@ rdmeta_err_t rdmeta_cache_hint(rdmeta_cache_t *c, const rdmeta_str_t *topics,
         return err;
 }
 
-static int64_t unhint_all(rdmeta_cache_t *c, int64_t mono_us) {
-        rdmeta_expiry_node_t *n;
+/* First the slots of those that end are linked, then they end: a list must not
+ * change while it is walked. */
+static int64_t unhint_all(rdmeta_cache_t *c, const rdmeta_request_t *asked,
+                          int64_t mono_us) {
+        rdmeta_order_slot_t *slots = c->order.slots;
+        const rdmeta_expiry_node_t *n;
+        rdmeta_expiry_iter_t it;
+        uint32_t next = 0;
         int64_t ended = 0;
 
-        while ((n = rdmeta_expiry_first(&c->expiry, RDMETA_EXPIRY_HINT))) {
-                rdmeta_entry_t *e = RDMETA_CONTAINER(n, rdmeta_entry_t,
-                                                     expiry);
+        rdmeta_expiry_iter_init(&it, &c->expiry, RDMETA_EXPIRY_HINT);
+        while ((n = rdmeta_expiry_iter_next(&it))) {
+                const rdmeta_entry_t *e =
+                        RDMETA_CONTAINER(n, const rdmeta_entry_t, expiry);
 
+                if (rdmeta_entry_keeps_hint(c, e, asked, mono_us))
+                        continue;
+                slots[e->order].hint.next = next;
+                next                      = e->order + 1;
+        }
+        while (next) {
+                rdmeta_entry_t *e = slots[next - 1].entry;
+
+                next = slots[next - 1].hint.next;
                 rdmeta_entry_unhint(c, e, mono_us);
                 ended++;
         }
@@ -157,14 +186,16 @@ static int64_t unhint_all(rdmeta_cache_t *c, int64_t mono_us) {
 }
 
 static int64_t unhint_names(rdmeta_cache_t *c, const rdmeta_str_t *names,
-                            size_t n, int64_t mono_us) {
+                            size_t n, const rdmeta_request_t *asked,
+                            int64_t mono_us) {
         int64_t ended = 0;
         size_t i;
 
         for (i = 0; i < n; i++) {
                 rdmeta_entry_t *e = rdmeta_entry_find(c, names[i].data,
                                                       names[i].len);
-                if (!e || e->list != RDMETA_EXPIRY_HINT)
+                if (!e || e->list != RDMETA_EXPIRY_HINT ||
+                    rdmeta_entry_keeps_hint(c, e, asked, mono_us))
                         continue;
                 rdmeta_entry_unhint(c, e, mono_us);
                 ended++;
@@ -177,10 +208,16 @@ void rdmeta_hints_end(rdmeta_cache_t *c, const rdmeta_request_t *asked,
         const int32_t what = asked ? asked->asked : RDMETA_ASKED_UNKNOWN;
 
         if (what == RDMETA_ASKED_NAMES)
-                unhint_names(c, asked->names, asked->n, mono_us);
-        else if (what == RDMETA_ASKED_ALL ||
-                 (what == RDMETA_ASKED_UNKNOWN && failed))
-                unhint_all(c, mono_us);
+                unhint_names(c, asked->names, asked->n, asked, mono_us);
+        else if (what == (failed ? RDMETA_ASKED_UNKNOWN : RDMETA_ASKED_ALL))
+                unhint_all(c, asked, mono_us);
+}
+
+void rdmeta_cache_request_sent(const rdmeta_cache_t *c,
+                               rdmeta_request_t *request) {
+        request->sent_version = rdmeta_wait_version(&c->wait);
+        request->sent_hints   = atomic_load(&c->hints);
+        request->flags |= RDMETA_REQ_SENT_VERSION | RDMETA_REQ_SENT_HINTS;
 }
 
 rdmeta_err_t rdmeta_cache_apply_failure(rdmeta_cache_t *c,
@@ -204,8 +241,8 @@ int64_t rdmeta_cache_purge_hints(rdmeta_cache_t *c,
         if (rdmeta_wait_forked(&c->wait))
                 return RDMETA_ERR_FORKED;
         rdmeta_wait_lock(&c->wait);
-        ended = topics ? unhint_names(c, topics, n, now.mono_us)
-                       : unhint_all(c, now.mono_us);
+        ended = topics ? unhint_names(c, topics, n, NULL, now.mono_us)
+                       : unhint_all(c, NULL, now.mono_us);
         rdmeta_collect(c);
         rdmeta_wait_unlock(&c->wait);
         return ended;

@@ -10,14 +10,24 @@
  * until", which is no time that a deadline could be (rdmeta_deadline_asked()).
  * So past a hint's time its readers are no longer told to wait, nor is anybody
  * kept from asking, whether a sweep has ended it or not.
+ *
+ * A hint changes nothing that is known, so it raises no version. Each call that
+ * makes hints has a number of its own, and a request carries the last number
+ * as of when it left: the answer to it ends no hint that was made since.
  */
 #ifndef RDMETA_HINT_H
 #define RDMETA_HINT_H
 
 #include "cache.h"
 
-/* The hints that a request's end ends: those of the names it asked for, every
- * one if it was for all topics, or failed and nobody knows what it was for. */
+/* A topic that is known, and is in flight until `due`, whatever an answer to an
+ * earlier request has said of it. */
+void rdmeta_hint_known(rdmeta_cache_t *c, rdmeta_entry_t *e, int64_t due,
+                       int64_t mono_us);
+/* Ends the hints that go with a request: those of the names that it asked for;
+ * every one if it was for all topics and was answered, or if it failed and
+ * what it asked for is not known. A hint that was made after the request left
+ * stays. */
 void rdmeta_hints_end(rdmeta_cache_t *c, const rdmeta_request_t *asked,
                       int failed, int64_t mono_us);
 

@@ -19,6 +19,9 @@
  * `own` marks topics whose deadline is their own and not the shared one: they
  * have to be looked at even when they say the same. `seen` is the number of
  * the answer that named the topic last: it finds duplicates and the absent.
+ *
+ * The slot of a topic in flight holds the number of its hint in place of the
+ * digest, and has the length 0.
  */
 #ifndef RDMETA_ORDER_H
 #define RDMETA_ORDER_H
@@ -30,10 +33,19 @@
 
 struct rdmeta_entry;
 
+/* Of a topic in flight. */
+typedef struct rdmeta_order_hint {
+        uint64_t number; /* of the call that made the hint, see hint.c */
+        uint32_t next;   /* while hints end: the next slot and 1; 0: none */
+} rdmeta_order_hint_t;
+
 typedef struct rdmeta_order_slot {
         uint32_t len; /* and RDMETA_ORDER_OWN */
         uint32_t seen;
-        rdmeta_digest_t digest;
+        union {
+                rdmeta_digest_t digest;
+                rdmeta_order_hint_t hint;
+        };
         struct rdmeta_entry *entry; /* NULL: a hole, the next in `seen` */
 } rdmeta_order_slot_t;
 

@@ -2,11 +2,12 @@
 #include "write.h"
 
 #include "alloc.h"
+#include "change.h"
 #include "compact.h"
 #include "entry.h"
 #include "hold.h"
-#include "tree.h"
 #include "stage_build.h"
+#include "tree.h"
 
 /* ---- sweep --------------------------------------------------------------- */
 
@@ -136,6 +137,26 @@ int64_t rdmeta_cache_sweep(rdmeta_cache_t *c, rdmeta_time_t now) {
 
 /* ---- purge --------------------------------------------------------------- */
 
+/* Returns 1 if a purge has records: of a broker, a cluster, a topic that was
+ * seen. A name that was only asked for or denied goes without one. */
+static int purge_tells(const rdmeta_cache_t *c) {
+        const rdmeta_brokers_t *b   = rdmeta_table_brokers(c);
+        const rdmeta_table_t *names = rdmeta_names(c);
+        uint32_t k;
+
+        if (b->count || b->cluster_id.data)
+                return 1;
+        for (k = 0; k <= names->mask; k++) {
+                const rdmeta_topic_t *t = rdmeta_slot_topic(
+                        atomic_load_explicit(&names->slots[k],
+                                             memory_order_relaxed));
+                if (t && t != &rdmeta_grave.topic &&
+                    rdmeta_change_differs(t, NULL))
+                        return 1;
+        }
+        return 0;
+}
+
 static void purge_topics(rdmeta_write_t *w) {
         rdmeta_cache_t *c     = w->c;
         rdmeta_table_t *names = rdmeta_names(c);
@@ -158,11 +179,14 @@ rdmeta_err_t rdmeta_cache_purge(rdmeta_cache_t *c, rdmeta_time_t now) {
         rdmeta_brokers_t *none = NULL;
         rdmeta_err_t err;
         rdmeta_write_t w;
+        int told;
 
         if (rdmeta_wait_forked(&c->wait))
                 return RDMETA_ERR_FORKED;
         rdmeta_wait_lock(&c->wait);
+        told = purge_tells(c);
         rdmeta_write_init(&w, c, now, RDMETA_SOURCE_PURGE, -1);
+        w.version -= !told;
         err = rdmeta_write_reserve(&w, c->entries);
         if (!err) {
                 none = rdmeta_brokers_empty(&c->conf.allocator, w.version);
@@ -176,7 +200,7 @@ rdmeta_err_t rdmeta_cache_purge(rdmeta_cache_t *c, rdmeta_time_t now) {
                 c->order.count = c->order.holes = 0; /* nobody is left */
                 c->order.api_version            = -1;
                 c->erased                       = w.version;
-                rdmeta_write_end(&w, 1);
+                rdmeta_write_end(&w, told);
         }
         rdmeta_collect(c);
         rdmeta_wait_unlock(&c->wait);
@@ -225,25 +249,43 @@ static rdmeta_topic_t *leader_hint_block(rdmeta_cache_t *c,
         return rdmeta_stage_build(s, &c->blocks, version);
 }
 
+/* Writes the broker table with the hint's endpoint to *next; NULL: the table
+ * has it already. A hint without a rack says nothing of the rack: the known
+ * one stays as long as host and port do. NO_MEMORY. */
+static rdmeta_err_t leader_hint_brokers(const rdmeta_cache_t *c,
+                                        const rdmeta_leader_hint_t *h,
+                                        uint64_t version,
+                                        rdmeta_brokers_t **next) {
+        rdmeta_broker_t node = {h->leader, h->port, h->host, h->rack};
+        const rdmeta_brokers_t *had = rdmeta_table_brokers(c);
+        rdmeta_broker_t known;
+
+        *next = NULL;
+        if (!h->host.data)
+                return RDMETA_OK;
+        if (!rdmeta_brokers_find(had, h->leader, &known)) {
+                if (!node.rack.data && known.port == node.port &&
+                    rdmeta_str_same(known.host, node.host))
+                        node.rack = known.rack;
+                if (rdmeta_broker_same(&known, &node))
+                        return RDMETA_OK;
+        }
+        *next = rdmeta_brokers_with(&c->conf.allocator, had, &node, version);
+        return *next ? RDMETA_OK : RDMETA_ERR_NO_MEMORY;
+}
+
 static rdmeta_err_t leader_hint_take(rdmeta_cache_t *c, rdmeta_entry_t *e,
                                      const rdmeta_leader_hint_t *h,
                                      rdmeta_time_t now) {
-        const rdmeta_broker_t node = {h->leader, h->port, h->host, h->rack};
-        rdmeta_brokers_t *had = rdmeta_table_brokers(c), *next = NULL;
         rdmeta_topic_t *old = e->topic, *t;
-        rdmeta_broker_t known;
+        rdmeta_brokers_t *next;
         rdmeta_write_t w;
 
         rdmeta_write_init(&w, c, now, RDMETA_SOURCE_HINT, -1);
         if (rdmeta_write_reserve(&w, 1))
                 return RDMETA_ERR_NO_MEMORY;
-        if (h->host.data && (rdmeta_brokers_find(had, h->leader, &known) ||
-                             !rdmeta_broker_same(&known, &node))) {
-                next = rdmeta_brokers_with(&c->conf.allocator, had, &node,
-                                           w.version);
-                if (!next)
-                        return RDMETA_ERR_NO_MEMORY;
-        }
+        if (leader_hint_brokers(c, h, w.version, &next))
+                return RDMETA_ERR_NO_MEMORY;
         t = leader_hint_block(c, old, h, w.version);
         if (!t) {
                 rdmeta_brokers_destroy(&c->conf.allocator, next);

@@ -83,6 +83,7 @@ cdef extern from "rdmeta.h" nogil:
         RDMETA_REQ_TOLERATE_TRAILING
         RDMETA_REQ_REBOOTSTRAPPED
         RDMETA_REQ_SENT_VERSION
+        RDMETA_REQ_SENT_HINTS
 
     ctypedef struct rdmeta_request_t:
         int32_t asked
@@ -94,6 +95,7 @@ cdef extern from "rdmeta.h" nogil:
         int32_t broker
         int32_t candidates
         rdmeta_str_t reason
+        uint64_t sent_hints
 
     ctypedef struct rdmeta_applied_t:
         uint64_t version
@@ -120,6 +122,7 @@ cdef extern from "rdmeta.h" nogil:
     rdmeta_err_t rdmeta_cache_apply(rdmeta_cache_t *cache, const void *response, size_t len,
                                     int16_t api_version, const rdmeta_request_t *asked,
                                     rdmeta_time_t now, rdmeta_applied_t *out)
+    void rdmeta_cache_request_sent(const rdmeta_cache_t *cache, rdmeta_request_t *request)
     rdmeta_err_t rdmeta_cache_apply_failure(rdmeta_cache_t *cache, const rdmeta_request_t *asked,
                                             rdmeta_time_t now)
 
@@ -359,14 +362,37 @@ cdef extern from "rdmeta.h" nogil:
     void rdmeta_watch_destroy(rdmeta_watch_t *watch)
 
     enum:
-        RDMETA_SOURCE_POLL, RDMETA_SOURCE_HINT, RDMETA_SOURCE_LOG
-        RDMETA_SOURCE_EXPIRY, RDMETA_SOURCE_PURGE, RDMETA_TOPIC_ADDED
-        RDMETA_TOPIC_ABSENT, RDMETA_TOPIC_REMOVED, RDMETA_TOPIC_RECREATED
-        RDMETA_TOPIC_ERROR, RDMETA_PARTITIONS_ADDED, RDMETA_LEADER_CHANGED
-        RDMETA_ISR_CHANGED, RDMETA_REPLICAS_CHANGED, RDMETA_OFFLINE_CHANGED
-        RDMETA_BROKER_ADDED, RDMETA_BROKER_REMOVED, RDMETA_BROKER_CHANGED
-        RDMETA_CLUSTER_CHANGED, RDMETA_CONFIG_CHANGED, RDMETA_RESYNC
-        RDMETA_OBSERVED_FROM, RDMETA_OBSERVED_TO
+        # tools/change_table.py: begin
+        RDMETA_SOURCE_POLL
+        RDMETA_SOURCE_HINT
+        RDMETA_SOURCE_LOG
+        RDMETA_SOURCE_EXPIRY
+        RDMETA_SOURCE_PURGE
+        RDMETA_TOPIC_ADDED
+        RDMETA_TOPIC_ABSENT
+        RDMETA_TOPIC_REMOVED
+        RDMETA_TOPIC_RECREATED
+        RDMETA_TOPIC_ERROR
+        RDMETA_PARTITIONS_ADDED
+        RDMETA_LEADER_CHANGED
+        RDMETA_ISR_CHANGED
+        RDMETA_REPLICAS_CHANGED
+        RDMETA_OFFLINE_CHANGED
+        RDMETA_BROKER_ADDED
+        RDMETA_BROKER_REMOVED
+        RDMETA_BROKER_CHANGED
+        RDMETA_CLUSTER_CHANGED
+        RDMETA_CONFIG_CHANGED
+        RDMETA_RESYNC
+        RDMETA_OBSERVED_FROM
+        RDMETA_OBSERVED_TO
+        RDMETA_INTERNAL_CHANGED
+        RDMETA_OPERATIONS_CHANGED
+        RDMETA_TOPIC_ID_LEARNED
+        RDMETA_LEADER_EPOCH_CHANGED
+        RDMETA_PARTITION_ERROR
+        RDMETA_CLUSTER_ID_LEARNED
+        # tools/change_table.py: end
 
     ctypedef struct rdmeta_change_t:
         uint64_t version

@@ -424,6 +424,9 @@ cdef Asked asked_of(object asked, object broker, object sent_version, uint64_t v
         a.flag(asked.cluster_authorized_operations, RDMETA_REQ_CLUSTER_OPS)
         if sent_version is None:
             sent_version = asked.sent_version
+        if asked.sent_hints is not None:
+            a.request.sent_hints = unsigned(asked.sent_hints, "sent_hints")
+            a.request.flags |= RDMETA_REQ_SENT_HINTS
         asked = asked.topics
     a.topics(asked)
     a.request.broker = -1 if broker is None else int32(broker, "broker")
@@ -440,9 +443,9 @@ cdef tuple endpoint(node, leader):
         if node.id != leader:
             raise ValueError(f"node is broker {node.id}, but the leader is {leader}")
         return node.host, node.port, node.rack
-    if not isinstance(node, (tuple, list)) or len(node) != 2:
-        raise TypeError(f"node must be a Broker or (host, port), not {node!r}")
-    return (*node, None)
+    if not isinstance(node, (tuple, list)) or len(node) not in (2, 3):
+        raise TypeError(f"node must be a Broker, (host, port) or (host, port, rack), not {node!r}")
+    return tuple(node) if len(node) == 3 else (*node, None)
 
 
 cdef object applied_of(const rdmeta_applied_t *a):

@@ -343,6 +343,15 @@ class MetadataCache(Reading):
         candidates: int = 0,
         reason: str | None = None,
     ) -> Applied: ...
+    def request(
+        self,
+        topics: All | _Topics = ...,
+        *,
+        allow_auto_create: bool = False,
+        topic_authorized_operations: bool = False,
+        cluster_authorized_operations: bool = False,
+        reason: str | None = None,
+    ) -> Request: ...
     def apply_failure(self, asked: All | _Topics | Request | None = None) -> None: ...
     def apply_leader_hint(
         self,
@@ -350,7 +359,7 @@ class MetadataCache(Reading):
         partition: int,
         leader: int,
         leader_epoch: int,
-        node: Broker | tuple[str, int] | None = None,
+        node: Broker | tuple[str, int] | tuple[str, int, str | None] | None = None,
         *,
         topic_id: str | bytes | UUID | None = None,
     ) -> Applied: ...

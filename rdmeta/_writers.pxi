@@ -199,7 +199,9 @@ cdef class MetadataCache(Reading):
         `rebootstrapped` lets another cluster's id replace everything (KIP-1102), `tolerate_trailing`
         one byte too many pass, which librdkafka's mock brokers send.
 
-        All or nothing: on an exception the cache is as it was, but for hints that the answer ends.
+        All or nothing: on an exception the cache is as it was, but for hints that the answer ends:
+        those of the names that were asked for, every one for ALL that is applied, and none that was made
+        after a Request of request() left.
         Raises MalformedError, UnsupportedVersionError, NoBrokersError, WrongClusterError, the exception
         of a top-level error (v13), ForkedError; each with what is known of the answer as `.applied`.
         """
@@ -233,8 +235,25 @@ cdef class MetadataCache(Reading):
         error.applied = applied
         raise error
 
+    def request(self, topics=ALL, *, allow_auto_create=False, topic_authorized_operations=False,
+                cluster_authorized_operations=False, reason=None):
+        """Return a Request that leaves now, to be handed back with its answer or its failure.
+
+        It notes the cache's version and the number of its last hint: the answer removes nothing that
+        was learned since, and ends no hint that was made since. Call it before the request is sent.
+        """
+        cdef rdmeta_request_t sent
+        memset(&sent, 0, sizeof(sent))
+        rdmeta_cache_request_sent(self.cache, &sent)
+        return Request(topics, allow_auto_create, topic_authorized_operations,
+                       cluster_authorized_operations, sent.sent_version, reason, sent.sent_hints)
+
     def apply_failure(self, asked=None):
-        """A request failed: end its hints, every one if it did not name topics."""
+        """End the hints of a request that failed: those of the names that it asked for.
+
+        With None, where nobody knows what was asked, every hint ends. Hints stay that were made after
+        a Request of request() left.
+        """
         cdef Asked a = asked_of(asked, None, None, 0)
         cdef rdmeta_time_t now
         cdef rdmeta_err_t err
@@ -334,7 +353,7 @@ cdef class MetadataCache(Reading):
         return ended
 
     def purge(self):
-        """Forget every topic, broker and the cluster id; the version moves on."""
+        """Forget every topic, broker and the cluster id; the version moves on if any was known."""
         cdef rdmeta_time_t now
         cdef rdmeta_err_t err
         self.read_clocks(&now)

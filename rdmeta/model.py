@@ -77,7 +77,8 @@ class Request(NamedTuple):
     """A Metadata request as it was sent, to be handed back with its answer.
 
     `topics` is ALL, names, ids (uuid.UUID or 16 bytes), or () for brokers only. `sent_version` is
-    the cache's version when the request left, 0 that of a new cache. `reason` is why it was asked
+    the cache's version when the request left, 0 that of a new cache; `sent_hints` is the number of
+    the cache's last hint then. request() of the cache fills in both. `reason` is why it was asked
     for, in the caller's words: see reason() of the cache.
     """
 
@@ -87,6 +88,7 @@ class Request(NamedTuple):
     cluster_authorized_operations: bool = False
     sent_version: int | None = None
     reason: str | None = None
+    sent_hints: int | None = None
 
 
 class Broker(NamedTuple):
@@ -150,9 +152,11 @@ class Change(NamedTuple):
     """One thing that differed, as it appears in Python, Arrow, Parquet and Spark.
 
     `source` is one of poll, hint, log, expiry, purge; `kind` says which of the other fields
-    apply. `observed_at` is in UTC. `session` names one life of a cache.
+    apply. Every version of a cache has a record of what differs in it. `observed_at` is in UTC.
+    `session` names one life of a cache.
     """
 
+    # tools/change_table.py: begin
     version: int
     cluster_id: str | None
     session: str
@@ -174,6 +178,7 @@ class Change(NamedTuple):
     new_replicas: tuple[int, ...] | None
     offset: int | None
     detail: str | None
+    # tools/change_table.py: end
 
 
 class Arrow(Protocol):

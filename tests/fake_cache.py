@@ -119,6 +119,10 @@ class FakeCache:
         gone = self._topics.pop(name)
         self._write(kind=kind, topic=name, topic_id=gone.topic_id)
 
+    def tell(self, name: str, kind: str, **fields: object) -> None:
+        """A record about a topic of which no partition's state changes."""
+        self._write(kind=kind, topic=name, topic_id=self._topics[name].topic_id, **fields)
+
     def grow(self, name: str, leader: int | None) -> None:
         """One partition more."""
         topic = self._topics[name]
@@ -137,13 +141,18 @@ class FakeCache:
         )
 
     def set_leader(
-        self, name: str, partition: int, leader: int | None, epoch: int | None = None
+        self,
+        name: str,
+        partition: int,
+        leader: int | None,
+        epoch: int | None = None,
+        kind: str = "leader_changed",
     ) -> None:
         old = self._topics[name].partitions[partition]
         new_epoch = epoch if epoch is not None else (old.leader_epoch or 0) + 1
         self._replace(old._replace(leader=leader, leader_epoch=new_epoch))
         self._write(
-            kind="leader_changed",
+            kind=kind,
             topic=name,
             topic_id=old.topic_id,
             partition=partition,
@@ -210,7 +219,11 @@ class FakeCache:
                 p.leader_epoch,
                 tuple(sorted(p.isr)),
                 bool(was and was.leader_told)
-                or (here and change.kind in ("leader_changed", "partitions_added")),
+                or (
+                    here
+                    and change.kind
+                    in ("leader_changed", "leader_epoch_changed", "partitions_added")
+                ),
                 bool(was and was.isr_told)
                 or (here and change.kind in ("isr_changed", "partitions_added")),
             )

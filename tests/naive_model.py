@@ -19,6 +19,8 @@ UNKNOWN_TOPIC, INVALID_TOPIC, DENIED, UNKNOWN_ID, INCONSISTENT_ID = 3, 17, 29, 1
 ANSWERS, OPINIONS, SECONDS, BOUND = 5, 2, 5.0, 900.0
 # Ids that a topic had before, so many are remembered.
 PAST_IDS = 4
+# What a lookup says of a topic that need not be asked for.
+ANSWERED = ("valid", "unknown", "denied", "invalid")
 
 
 class NotAppliedError(Exception):
@@ -32,6 +34,11 @@ class Row:
     said: P
     last: int
     high: int
+
+    def as_sets(self) -> tuple[Any, ...]:
+        s = self.said
+        sets = frozenset(s.isr or ()), frozenset(s.offline)
+        return s.id, s.leader, s.epoch, s.replicas, *sets, s.error, self.last, self.high
 
 
 class Timed:
@@ -47,6 +54,7 @@ class Hint(Timed):
 
     until: float
     shown: bool
+    number: int
 
 
 @dataclass
@@ -79,10 +87,12 @@ class Entry(Timed):
     absent_from: int = -1
 
     def says(self, other: Entry) -> bool:
-        """Whether two say the same of the topic."""
-        return all(
+        """Whether two say the same of the topic; ISR and offline replicas are sets."""
+        return {i: row.as_sets() for i, row in self.rows.items()} == {
+            i: row.as_sets() for i, row in other.rows.items()
+        } and all(
             getattr(self, name) == getattr(other, name)
-            for name in ("state", "id", "rows", "internal", "operations")
+            for name in ("state", "id", "internal", "operations")
         )
 
 
@@ -98,6 +108,7 @@ class Answer:
     all: bool
     broker: int
     sent: int | None  # None: not known
+    hints: float
     now: float
     after: int
 
@@ -130,6 +141,7 @@ class Model:
     ) -> None:
         self.max_age, self.negative_ttl, self.hint_ttl = max_age, negative_ttl, hint_ttl
         self.denied_ttl, self.absent_grace = min(max_age, denied_ttl), absent_grace
+        self.hint_calls = 0
         self.purge()
 
     # ---- reading ------------------------------------------------------------------------------
@@ -155,9 +167,13 @@ class Model:
         self.brokers: tuple[B, ...] = ()
         self.cluster_id: str | None = None
 
-    def purge_hints(self, names: Collection[str] | None, now: float) -> None:
+    def purge_hints(
+        self, names: Collection[str] | None, now: float, sent: float = math.inf
+    ) -> None:
+        """End hints, but for those that were made after the call number `sent`."""
         for name in list(self.hints) if names is None else names:
-            if self.hints.pop(name, None) is not None:
+            if name in self.hints and self.hints[name].number <= sent:
+                del self.hints[name]
                 self.retain(name, now)
 
     def retain(self, name: str, now: float) -> None:
@@ -170,14 +186,22 @@ class Model:
         """The names that really must be asked for, which are then in flight."""
         to_ask = []
         for name in dict.fromkeys(names):
-            answered = self.state(name, now) in ("valid", "unknown", "denied", "invalid")
+            answered = self.state(name, now) in ANSWERED
             if again if self.in_flight(name, now) else force or not answered:
                 shown = not answered or (name in self.hints and self.hints[name].shown)
-                self.hints[name] = Hint(now + self.hint_ttl, shown)
+                self.hints[name] = Hint(now + self.hint_ttl, shown, self.hint_calls + 1)
                 if name in self.entries and self.entries[name].state == "gone":
                     self.entries[name].until = -math.inf
                 to_ask.append(name)
+        self.hint_calls += bool(to_ask)
         return to_ask
+
+    def still_out(self, name: str, now: float) -> None:
+        """A hint that outlasts an answer about its topic is shown as if it was made just now."""
+        if name in self.hints:
+            self.hints[name].shown = self.state(name, now) not in ANSWERED
+            if name in self.entries and self.entries[name].state == "gone":
+                self.entries[name].until = -math.inf
 
     def sweep(self, now: float, after: int) -> None:
         """What is past its deadline goes: negatives to what is retained, and that in the end."""
@@ -196,23 +220,25 @@ class Model:
     # ---- answers ------------------------------------------------------------------------------
 
     def apply(self, answer: Answer, rebootstrapped: bool = False) -> None:
-        ended = None if answer.all or answer.asked is None else answer.asked
+        ended = () if answer.all else answer.asked
         if not answer.brokers:
-            self.purge_hints(ended, answer.now)
+            self.purge_hints(ended, answer.now, answer.hints)
             raise NotAppliedError("no brokers")
         if self.cluster_id and answer.cluster_id and self.cluster_id != answer.cluster_id:
             if not rebootstrapped:
-                self.purge_hints(ended, answer.now)
+                self.purge_hints(ended, answer.now, answer.hints)
                 raise NotAppliedError("another cluster")
             self.purge()
         self.brokers = tuple(sorted(answer.brokers, key=lambda broker: broker.id))
         self.cluster_id = answer.cluster_id or self.cluster_id
         for topic in answer.topics:
             self.answered(topic, answer)
-        if answer.all:
-            self.absences({topic.name for topic in answer.topics}, answer)
-        self.purge_hints({str(topic.name) for topic in answer.topics}, answer.now)
-        self.purge_hints(None if answer.all else answer.asked or (), answer.now)
+        said = {str(topic.name) for topic in answer.topics}
+        absent = self.absences(said, answer) if answer.all else set()
+        ended = said.union(answer.asked or ())
+        self.purge_hints(None if answer.all else ended, answer.now, answer.hints)
+        for name in said | absent:
+            self.still_out(name, answer.now)
 
     def answered(self, topic: T, answer: Answer) -> None:
         name = str(topic.name)
@@ -236,7 +262,9 @@ class Model:
             entry.changed = answer.after
         entry.state, entry.until, entry.kept_until = state, answer.now + ttl, None
 
-    def absences(self, present: Collection[str | bytes | None], answer: Answer) -> None:
+    def absences(self, present: Collection[str], answer: Answer) -> set[str]:
+        """The names of which the answer says something by leaving them out."""
+        changed = set()
         for name, entry in self.entries.items():
             if name in present:
                 continue
@@ -245,11 +273,14 @@ class Model:
                     continue
                 entry.state, entry.until = "missing", answer.now + self.absent_grace
                 entry.absent_from, entry.changed = answer.broker, answer.after
+                changed.add(name)
             elif (entry.state == "missing" and entry.absent_from != answer.broker) or (
                 entry.state == "unknown" and entry.rows
             ):
                 entry.state, entry.until = "gone", answer.now + self.max_age
                 entry.kept_until, entry.changed = entry.until, answer.after
+                changed.add(name)
+        return changed
 
     # ---- merging ------------------------------------------------------------------------------
 
@@ -270,7 +301,9 @@ class Model:
             fresh.rows = {p.id: self.row(p, None, answer) for p in topic.partitions}
         elif not self.merged(old, fresh, topic, answer):
             return
-        fresh.changed = old.changed if old and old.says(fresh) else answer.after
+        fresh.changed = answer.after
+        if old and old.says(fresh):
+            fresh.changed, fresh.rows = old.changed, old.rows
         self.entries[name] = fresh
 
     def merged(self, old: Entry, fresh: Entry, topic: T, answer: Answer) -> bool:

@@ -89,7 +89,8 @@ def test_a_leader_hint_by_id_takes_no_second_id(cache: MetadataCache) -> None:
         (("", 9092), ValueError, "host"),
         ((b"h", 9092), TypeError, "host"),
         (("h",), TypeError, "node"),
-        (("h", 1, None), TypeError, "node"),
+        (("h", 1, None, None), TypeError, "node"),
+        (("h", 1, 7), TypeError, "rack"),
         (5, TypeError, "node"),
     ],
 )

@@ -234,6 +234,29 @@ def test_hints_end_by_name_all_at_once_and_on_failure(cache: MetadataCache) -> N
     assert cache.hint(["a"]) == ["a"]
 
 
+def test_an_answer_ends_no_hint_that_was_made_after_its_request_left(cache: MetadataCache) -> None:
+    cache.hint(["a"])
+    request = cache.request(ALL, reason="a look at all")
+    assert (request.topics, request.reason, request.sent_version) == (ALL, "a look at all", 0)
+    cache.hint(["b"])
+    cache.apply(frames.response(12, [T("c", [P(0, 1)])]), 12, request)
+    assert cache.reason("c") == "a look at all"
+    assert (cache.state("a"), cache.state("b")) == (codes.NOT_CACHED, codes.WAITING)
+    cache.apply(frames.response(12, [T("c", [P(0, 1)])]), 12, cache.request())
+    assert cache.state("b") == codes.NOT_CACHED
+
+
+def test_a_failure_ends_the_hints_of_its_own_request_alone(cache: MetadataCache) -> None:
+    cache.hint(["a", "b"])
+    first = cache.request(["a"])
+    cache.hint(["a"], replace=True)
+    cache.apply_failure(ALL)
+    cache.apply_failure(first)
+    assert (cache.state("a"), cache.state("b")) == (codes.WAITING, codes.WAITING)
+    cache.apply_failure(cache.request(["a"]))
+    assert (cache.state("a"), cache.state("b")) == (codes.NOT_CACHED, codes.WAITING)
+
+
 @pytest.mark.parametrize("name", ["", "x" * 32_768])
 def test_a_name_that_cannot_be_asked_for_is_refused(name: str, cache: MetadataCache) -> None:
     with pytest.raises(ValueError, match=r"topics\[1\]"):

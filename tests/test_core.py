@@ -476,12 +476,31 @@ def test_what_cannot_have_been_asked_is_refused(asked: Any) -> None:
     assert cache.version == 0
 
 
-@pytest.mark.parametrize("node", [Broker(9, "h9", 9092, "r"), ("h9", 9092)])
-def test_a_leader_hint_brings_its_broker_in_either_form(node: Any) -> None:
+@pytest.mark.parametrize(
+    ("node", "rack"),
+    [
+        (Broker(9, "h9", 9092, "r"), "r"),
+        (("h9", 9092), None),
+        (("h9", 9092, None), None),
+        (("h9", 9092, "r"), "r"),
+    ],
+)
+def test_a_leader_hint_brings_its_broker_in_each_form(node: Any, rack: str | None) -> None:
     cache = filled(T("orders", [P(0, 1, 3)], id=ORDERS_ID))
     assert cache.apply_leader_hint("orders", 0, 9, 4, node, topic_id=ORDERS_ID).changed == 1
     assert cache.leader("orders", 0) == 9
-    assert cache.broker(9).host == "h9"
+    assert cache.broker(9) == Broker(9, "h9", 9092, rack)
+
+
+@pytest.mark.parametrize("node", [("h9", 9092), ("h9", 9092, None), Broker(9, "h9", 9092)])
+def test_a_leader_hint_without_a_rack_keeps_the_known_one(node: Any) -> None:
+    cache = filled(T("orders", [P(0, 1, 3)], id=ORDERS_ID))
+    cache.apply_leader_hint("orders", 0, 9, 4, ("h9", 9092, "r"))
+    cache.apply_leader_hint("orders", 0, 1, 5)
+    before = cache.version
+    assert cache.apply_leader_hint("orders", 0, 9, 6, node).changed == 1
+    assert cache.broker(9).rack == "r"
+    assert [change.kind for change in cache.changes(before)] == ["leader_changed"]
 
 
 @pytest.mark.parametrize("topic", [ORDERS_ID, uuid.UUID(bytes=ORDERS_ID)])

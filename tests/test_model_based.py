@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from typing import Any
 
@@ -14,10 +15,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from naive_model import Answer, Model, NotAppliedError
 
-from rdmeta import ALL, MetadataCache
+from rdmeta import ALL, Image, MetadataCache
 from rdmeta import cache as codes
+from rdmeta._change_table import END_KINDS
 from rdmeta.errors import NoBrokersError, WrongClusterError
-from rdmeta.model import Request
+from rdmeta.model import Change, Request
 
 NAMES = ["a", "b", "orders-with-a-longer-name"]
 
@@ -42,8 +44,8 @@ STEPS = [0.0, 0.05, 0.1, 1.0, 5.0, 10.0, 15.0, 60.0, 900.0, 901.0]
 # What may come between answers that go back.
 EVENTS = [*[""] * 12, "hint", "rise", "even", "id", "error", "late"]
 
-# A partition: how it stood.
-Seen = dict[tuple[str, int], tuple[Any, ...]]
+# What a reader saw of the cluster (), of a topic (name,), of a partition (name, id).
+Seen = dict[tuple[Any, ...], dict[str, Any]]
 
 brokers = st.sampled_from(
     [frames.BROKERS, frames.BROKERS[:2], (B(1), B(2, "moved"), B(3)), (B(9),)]
@@ -61,7 +63,7 @@ def partitions(draw: st.DrawFn) -> list[P]:
             draw(st.sampled_from([-1, 1, 2, 3])),
             draw(epochs),
             draw(st.sampled_from([(1, 2, 3), (3, 1), (2,), ()])),
-            draw(st.sampled_from([None, (1,), (3, 2)])),
+            draw(st.sampled_from([None, (1,), (3, 2), (2, 3)])),
             draw(st.sampled_from([(), (), (3,)])),
             draw(st.sampled_from([0, 0, 5, 9, 72])),
         )
@@ -100,7 +102,7 @@ class Histories(RuleBasedStateMachine):
     def start(self, seed: int) -> None:
         self.cache = MetadataCache(clock=self.clock, seed=seed)
         self.version = 0
-        self.seen: Seen = {}
+        self.seen, self.before = facts(self.cache), self.cache.image()
 
     # ---- what may happen ----------------------------------------------------------------------
 
@@ -111,6 +113,7 @@ class Histories(RuleBasedStateMachine):
         asked=st.sampled_from([None, ALL, ALL, "those", NAMES]),
         broker=st.sampled_from([None, 1, 2, 3]),
         lag=st.sampled_from([0, 0, 0, 1, 3]),
+        hint_lag=st.sampled_from([None, 0, 1, 2]),
         cluster_id=st.sampled_from(["cluster", "cluster", "cluster", None]),
     )
     def apply(
@@ -121,6 +124,7 @@ class Histories(RuleBasedStateMachine):
         asked: Any,
         broker: int | None,
         lag: int,
+        hint_lag: int | None,
         cluster_id: str | None,
     ) -> None:
         if asked == "those":
@@ -128,7 +132,8 @@ class Histories(RuleBasedStateMachine):
         sent = max(self.cache.version - lag, 0)
         body = frames.response(version, topics, brokers, cluster_id=cluster_id)
         self.last = (body, version, asked, broker, topics, brokers, cluster_id)
-        self.answer(sent)
+        hints = None if hint_lag is None else max(self.model.hint_calls - hint_lag, 0)
+        self.answer(sent, hints)
 
     @precondition(lambda self: self.last is not None)
     @rule(again=st.integers(1, 6), step=st.sampled_from([0.0, 1.0, 2.0]), turns=st.booleans())
@@ -186,12 +191,15 @@ class Histories(RuleBasedStateMachine):
             self.last = (body, version, [name], said_by, [topic], frames.BROKERS, "cluster")
             self.answer(0 if event == "late" else self.cache.version)
 
-    def answer(self, sent: int) -> None:
+    def answer(self, sent: int, hints: int | None = None) -> None:
         assert self.last is not None
         body, version, asked, broker, topics, brokers, cluster_id = self.last
         if version < 1:
             topics = [T(t.name, t.partitions, error=t.error) for t in topics]
-        self.cache.apply(body, version, asked, broker, sent_version=sent, reason=why(broker))
+        if asked is None:
+            hints = None
+        request = asked if hints is None else Request(asked, sent_hints=hints)
+        self.cache.apply(body, version, request, broker, sent_version=sent, reason=why(broker))
         names: Collection[str] | None = asked if isinstance(asked, list) else None
         self.model.apply(
             Answer(
@@ -203,6 +211,7 @@ class Histories(RuleBasedStateMachine):
                 all=asked is ALL,
                 broker=-1 if broker is None else broker,
                 sent=sent,
+                hints=math.inf if hints is None else hints,
                 now=self.clock.now,
                 after=self.cache.version,
             )
@@ -228,6 +237,7 @@ class Histories(RuleBasedStateMachine):
                     asked is ALL,
                     -1,
                     0,
+                    math.inf,
                     self.clock.now,
                     self.cache.version,
                 )  # fmt: skip
@@ -235,7 +245,7 @@ class Histories(RuleBasedStateMachine):
 
     @rule(asked=st.sampled_from([None, ["a", "b"]]))
     def failure(self, asked: list[str] | None) -> None:
-        self.cache.apply_failure(Request() if asked is None else asked)
+        self.cache.apply_failure(asked)
         self.model.purge_hints(asked, self.clock.now)
 
     @rule(
@@ -287,25 +297,16 @@ class Histories(RuleBasedStateMachine):
         """The version never goes back, and nothing that is seen differs without a record."""
         changes = self.cache.changes(self.version)
         assert (changes.until, changes.resync) == (self.cache.version, False)
-        assert changes.until >= self.version
-        assert all(self.version < change.version <= changes.until for change in changes)
-        seen: Seen = {
-            (topic.name, p.partition): (p.leader_epoch, p.leader, p.isr, p.replicas)
-            for topic in self.cache.topics(allow_stale=True)
-            for p in topic.partitions
-        }
-        whole = {change.topic for change in changes if change.kind.startswith("topic_")}
-        told = {
-            (change.topic, change.partition)
-            for change in changes
-            if change.kind in ("leader_changed", "isr_changed", "replicas_changed")
-        }
-        for key in seen.keys() | self.seen.keys():
-            if key[0] not in whole and key in self.seen and differs(self.seen[key], seen.get(key)):
-                assert key in told, key
-        grown = {key[0] for key in seen.keys() - self.seen.keys()} - whole
-        assert grown <= {c.topic for c in changes if c.kind == "partitions_added"}
-        self.version, self.seen = changes.until, seen
+        versions = range(self.version + 1, changes.until + 1)
+        assert sorted({change.version for change in changes}) == list(versions)
+        image, seen = self.cache.image(), facts(self.cache)
+        assert seen == self.seen or changes.until > self.version
+        told = list(self.before.diff(image))
+        assert told if seen != self.seen else True
+        assert not told or changes.until > self.version
+        for records in (list(changes), told):
+            assert_told(self.seen, seen, records)
+        self.version, self.seen, self.before = changes.until, seen, image
 
     @invariant()
     def topics_are_in_the_same_state(self) -> None:
@@ -357,11 +358,57 @@ class Histories(RuleBasedStateMachine):
         assert self.cache.cluster_id == self.model.cluster_id
 
 
-def differs(old: tuple[Any, ...], new: tuple[Any, ...] | None) -> bool:
-    """Whether there is a change to tell: an epoch that becomes known, or unknown, is none."""
-    if new is None:
-        return True
-    return old[1:] != new[1:] if None in (old[0], new[0]) else old != new
+def facts(cache: MetadataCache | Image) -> Seen:
+    """Whatever a reader can see of brokers and topics; ISR and offline replicas are sets."""
+    seen: Seen = {(): {"cluster": cache.cluster_id, "brokers": tuple(cache.brokers)}}
+    for t in cache.topics(allow_stale=True):
+        seen[t.name,] = {"id": t.topic_id, "internal": t.internal, "operations": t.operations}
+        for p in t.partitions:
+            seen[t.name, p.partition] = {
+                "leader": cache.last_leader(t.name, p.partition, -1) if p.leaderless else p.leader,
+                "leaderless": p.leaderless,
+                "epoch": p.leader_epoch,
+                "replicas": p.replicas,
+                "isr": frozenset(p.isr),
+                "offline": frozenset(p.offline_replicas),
+                "error": p.error,
+            }
+    return seen
+
+
+# A fact, and the kinds of change that tell of it.
+TELLS = {
+    "cluster": {"cluster_changed", "cluster_id_learned", "broker_added"},
+    "brokers": {"broker_added", "broker_removed", "broker_changed"},
+    "id": {"topic_id_learned"},
+    "internal": {"internal_changed"},
+    "operations": {"operations_changed"},
+    "leader": {"leader_changed"},
+    "leaderless": {"leader_changed"},
+    "epoch": {"leader_changed", "leader_epoch_changed"},
+    "replicas": {"replicas_changed"},
+    "isr": {"isr_changed"},
+    "offline": {"offline_changed"},
+    "error": {"partition_error"},
+}
+
+
+def assert_told(before: Seen, after: Seen, records: Collection[Change]) -> None:
+    """Each fact that differs has a record of its own kind, or its whole topic has one."""
+    told: dict[tuple[Any, ...], set[str]] = {}
+    for c in records:
+        key = (c.topic, c.partition) if c.partition is not None else (c.topic,) if c.topic else ()
+        told.setdefault(key, set()).add(c.kind)
+    for key in before.keys() | after.keys():
+        if key and told.get(key[:1], set()) & {"topic_added", *END_KINDS}:
+            continue
+        assert key in after, f"{key} is gone in silence"
+        if key not in before:
+            assert "partitions_added" in told.get(key, set()), key
+            continue
+        for name, value in after[key].items():
+            if value != before[key][name]:
+                assert told.get(key, set()) & TELLS[name], (key, name)
 
 
 def as_said(topic: T, version: int) -> T:

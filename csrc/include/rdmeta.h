@@ -51,7 +51,7 @@ extern "C" {
 
 /** Layout of this header: the low 16 bits grow when calls are appended, the
  *  high 16 change when something existing does. */
-#define RDMETA_ABI_VERSION 0x0001004fu
+#define RDMETA_ABI_VERSION 0x00010050u
 
 /* ------------------------------------------------------------------------
  * Values
@@ -196,7 +196,9 @@ enum {
          *  id is then taken, and everything known replaced. */
         RDMETA_REQ_REBOOTSTRAPPED = 1 << 4,
         /** sent_version is known. */
-        RDMETA_REQ_SENT_VERSION = 1 << 5
+        RDMETA_REQ_SENT_VERSION = 1 << 5,
+        /** `sent_hints` is known: see rdmeta_cache_request_sent(). */
+        RDMETA_REQ_SENT_HINTS = 1 << 6
 };
 
 /** A Metadata request: encoded, and handed back with its answer. Borrowed. */
@@ -221,6 +223,10 @@ typedef struct rdmeta_request {
          *  {NULL, 0}: not said. Kept to 255 bytes, and whole characters of
          *  UTF-8; a cache keeps 1024 different ones. */
         rdmeta_str_t reason;
+        /** The number of the cache's last hint when it was sent: the answer
+         *  ends no later one. Read only with RDMETA_REQ_SENT_HINTS, so that
+         *  a program compiled without this member is read as before. */
+        uint64_t sent_hints;
 } rdmeta_request_t;
 
 /** What the client should do next; bits in rdmeta_applied_t.advice. */
@@ -253,7 +259,9 @@ typedef struct rdmeta_applied {
 /**
  * Apply a Metadata response body (no header). Borrows everything; all or
  * nothing: on an error the cache is as it was, but for hints that the answer
- * ends. `asked` NULL: unknown, from an unknown broker. `out` may be NULL; it
+ * ends: those of the names that were asked for, every one for ALL that is
+ * applied, and none that was made after the request left.
+ * `asked` NULL: unknown, from an unknown broker. `out` may be NULL; it
  * is filled on errors too (error, advice, throttle).
  * MALFORMED, UNSUPPORTED (version), NO_BROKERS, WRONG_CLUSTER, RESPONSE,
  * NO_MEMORY, FORKED. Threads: any; may wait for another writer.
@@ -265,8 +273,16 @@ RDMETA_API rdmeta_err_t rdmeta_cache_apply(rdmeta_cache_t *cache,
                                            rdmeta_time_t now,
                                            rdmeta_applied_t *out);
 
-/** A request failed: its hints are over, every one if `asked` is NULL or
- *  names no topics. FORKED. Threads: any; may wait for another writer. */
+/** Notes in `request` that it leaves now: sets sent_version, sent_hints and
+ *  their flags. Call it before the request is sent, and hand the request back
+ *  with its answer. Threads: any, no lock. */
+RDMETA_API void rdmeta_cache_request_sent(const rdmeta_cache_t *cache,
+                                          rdmeta_request_t *request);
+
+/** Ends the hints of a request that failed: those of the names that it asked
+ *  for; every one if `asked` is NULL or UNKNOWN. Hints made after the request
+ *  left stay, where it says when that was. FORKED.
+ *  Threads: any; may wait for another writer. */
 RDMETA_API rdmeta_err_t rdmeta_cache_apply_failure(
         rdmeta_cache_t *cache, const rdmeta_request_t *asked,
         rdmeta_time_t now);
@@ -279,7 +295,8 @@ typedef struct rdmeta_leader_hint {
         int32_t leader;
         int32_t leader_epoch;
         /** The leader's endpoint if the answer carried it; host.data NULL:
-         *  it did not, and the broker must be known already. */
+         *  it did not, and the broker must be known already. rack.data NULL:
+         *  the known rack stays where host and port are as known. */
         rdmeta_str_t host;
         rdmeta_str_t rack;
         int32_t port;
@@ -320,8 +337,8 @@ RDMETA_API int64_t rdmeta_cache_purge_hints(rdmeta_cache_t *cache,
                                             const rdmeta_str_t *topics,
                                             size_t n, rdmeta_time_t now);
 
-/** Forget every topic, broker and the cluster id: changes are recorded, the
- *  version moves on. NO_MEMORY, FORKED.
+/** Forget every topic, broker and the cluster id: changes are recorded, and
+ *  the version moves on if there are any. NO_MEMORY, FORKED.
  *  Threads: any; may wait for another writer. */
 RDMETA_API rdmeta_err_t rdmeta_cache_purge(rdmeta_cache_t *cache,
                                            rdmeta_time_t now);
@@ -336,8 +353,8 @@ RDMETA_API int64_t rdmeta_cache_sweep(rdmeta_cache_t *cache,
  * State
  * --------------------------------------------------------------------- */
 
-/** The version: 0 when new, +1 with every write that changed something.
- *  Threads: any, no lock. */
+/** The version: 0 when new, +1 with every write that changed something. Each
+ *  has a record: see rdmeta_cache_changes(). Threads: any, no lock. */
 RDMETA_API uint64_t rdmeta_cache_version(const rdmeta_cache_t *cache);
 
 /** Counters and sizes; bytes are what the allocator was asked for. */

@@ -86,7 +86,8 @@
         F(rdmeta_image_changed) \
         F(rdmeta_attach_stats) \
         F(rdmeta_image_fault) \
-        F(rdmeta_image_file_fault)
+        F(rdmeta_image_file_fault) \
+        F(rdmeta_cache_request_sent)
 
 /* Defined by rdmeta_api.h in extensions, which do not link the functions. */
 #ifdef RDMETA_API_ROUTED
@@ -248,6 +249,8 @@
         (rdmeta_api->rdmeta_image_fault(__VA_ARGS__))
 #define rdmeta_image_file_fault(...) \
         (rdmeta_api->rdmeta_image_file_fault(__VA_ARGS__))
+#define rdmeta_cache_request_sent(...) \
+        (rdmeta_api->rdmeta_cache_request_sent(__VA_ARGS__))
 #endif
 
 #endif /* RDMETA_API_CALLS_H */

@@ -7,6 +7,7 @@
 #define RDMETA_CHANGE_H
 
 #include "rdmeta.h"
+#include "rdmeta_kinds.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -55,36 +56,6 @@ RDMETA_API rdmeta_watch_t *rdmeta_watch_answers(rdmeta_cache_t *cache,
 /** Returns when no call of it is running. NULL is fine.
  *  Threads: any, but not from within a call of it. */
 RDMETA_API void rdmeta_watch_destroy(rdmeta_watch_t *watch);
-
-/** Where a change came from. */
-enum {
-        RDMETA_SOURCE_POLL = 0,
-        RDMETA_SOURCE_HINT,
-        RDMETA_SOURCE_LOG,
-        RDMETA_SOURCE_EXPIRY,
-        RDMETA_SOURCE_PURGE
-};
-
-enum {
-        RDMETA_TOPIC_ADDED = 0,
-        RDMETA_TOPIC_ABSENT,
-        RDMETA_TOPIC_REMOVED,
-        RDMETA_TOPIC_RECREATED,
-        RDMETA_TOPIC_ERROR,
-        RDMETA_PARTITIONS_ADDED,
-        RDMETA_LEADER_CHANGED,
-        RDMETA_ISR_CHANGED,
-        RDMETA_REPLICAS_CHANGED,
-        RDMETA_OFFLINE_CHANGED,
-        RDMETA_BROKER_ADDED,
-        RDMETA_BROKER_REMOVED,
-        RDMETA_BROKER_CHANGED,
-        RDMETA_CLUSTER_CHANGED,
-        RDMETA_CONFIG_CHANGED,
-        RDMETA_RESYNC,
-        RDMETA_OBSERVED_FROM,
-        RDMETA_OBSERVED_TO
-};
 
 /** One record. Everything is borrowed during the visit; a value that does not
  *  apply is RDMETA_NONE, or has a NULL pointer. */

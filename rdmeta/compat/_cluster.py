@@ -25,7 +25,7 @@ from rdmeta.errors import (
     TopicAuthorizationError,
     UnknownTopicError,
 )
-from rdmeta.model import ALL, Partition, Topic, topic_fault
+from rdmeta.model import Partition, Request, Topic, topic_fault
 
 __all__ = ["ClusterShape", "Named", "settle", "void"]
 
@@ -77,6 +77,8 @@ class ClusterShape:
         self._listeners: dict[Any, tuple[Callable[[], None], object]] = {}
         self._future: Any = None
         self._requested = False
+        # The first request since the last answer, for its version and its hints.
+        self._sent: Request | None = None
         self._asked_at: object = None  # the last answer when the update was requested
         self._told: object = None  # the last answer that was told of
         self._denied: set[str] = set()
@@ -286,15 +288,18 @@ class ClusterShape:
         The library does not tell which broker gave it: an answer that lists a single broker is that
         broker's.
         """
-        asked = ALL if self.need_all_topic_metadata else None
         if not isinstance(self.cache, MetadataCache):
             raise TypeError(f"{type(self.cache).__name__} cannot be written to")
         body = self._encode(metadata)
         listed = _brokers_in(body, metadata.API_VERSION)
         broker = listed[0].id if len(listed) == 1 else None
+        sent, self._sent = self._sent or Request(), None
+        asked = sent if self.need_all_topic_metadata else None
         try:
             with self._lock:  # so that the watching thread does not tell of it as well
-                self.cache.apply(body, metadata.API_VERSION, asked, broker)
+                self.cache.apply(
+                    body, metadata.API_VERSION, asked, broker, sent_version=sent.sent_version
+                )
                 news = self._news()
         except NoBrokersError as error:
             self.failed_update(self._no_brokers(metadata, error))
@@ -318,6 +323,7 @@ class ClusterShape:
         """End the future of request_update() with an exception."""
         with self._lock:
             future, self._future = self._future, None
+            self._sent = None
         if future is not None:
             self._end(future, exception)
 

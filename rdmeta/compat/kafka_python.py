@@ -212,6 +212,8 @@ class ClusterMetadata(ClusterShape):
         """kafka-python's MetadataRequest about the topics of set_topics(), or about all."""
         from kafka.protocol.metadata import MetadataRequest
 
+        if self._sent is None and isinstance(self.cache, MetadataCache):
+            self._sent = self.cache.request()
         topics = MetadataRequest.NO_TOPICS
         if self.need_all_topic_metadata:
             topics = MetadataRequest.ALL_TOPICS

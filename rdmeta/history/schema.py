@@ -19,45 +19,24 @@ from urllib.parse import quote, unquote
 
 import pyarrow as pa
 
+from rdmeta._change_table import COLUMNS
 from rdmeta.errors import Error
 
 __all__ = [
     "CHANGE_SCHEMA",
-    "WHOLE_KINDS",
     "FileName",
     "Footer",
     "HistoryError",
 ]
 
-CHANGE_SCHEMA: pa.Schema = pa.schema(
-    [
-        ("version", pa.int64()),
-        ("cluster_id", pa.string()),
-        ("session", pa.string()),
-        ("observed_at", pa.timestamp("us", tz="UTC")),
-        ("source", pa.string()),
-        ("source_broker", pa.int32()),
-        ("kind", pa.string()),
-        ("topic", pa.string()),
-        ("topic_id", pa.string()),
-        ("partition", pa.int32()),
-        ("broker", pa.int32()),
-        ("old_leader", pa.int32()),
-        ("new_leader", pa.int32()),
-        ("old_leader_epoch", pa.int32()),
-        ("new_leader_epoch", pa.int32()),
-        ("old_isr", pa.list_(pa.int32())),
-        ("new_isr", pa.list_(pa.int32())),
-        ("old_replicas", pa.list_(pa.int32())),
-        ("new_replicas", pa.list_(pa.int32())),
-        ("offset", pa.int64()),
-        ("detail", pa.string()),
-    ]
-)
-
-# Rows of these kinds that name a partition say all of its state. A cache tells of a new topic with
-# one record that names none; in a file it is followed by one row of the same kind a partition.
-WHOLE_KINDS = frozenset({"topic_added", "topic_recreated", "partitions_added"})
+_TYPES = {
+    "int32": pa.int32(),
+    "int64": pa.int64(),
+    "string": pa.string(),
+    "time": pa.timestamp("us", tz="UTC"),
+    "ids": pa.list_(pa.int32()),
+}
+CHANGE_SCHEMA: pa.Schema = pa.schema([(column.name, _TYPES[column.type]) for column in COLUMNS])
 
 FORMAT = "1"
 _PREFIX = "changes-"

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, Protocol
 
+from rdmeta._change_table import END_KINDS, WHOLE_KINDS
 from rdmeta.errors import Error
-from rdmeta.history.schema import WHOLE_KINDS
 from rdmeta.model import Broker, Change, Partition, Topic
 
 __all__ = ["Cache", "Changes", "Drained", "FellBehindError", "State", "drain", "read_state"]
@@ -133,7 +133,10 @@ def partition_rows(record: Change, partitions: Iterable[Partition]) -> Iterator[
 
 
 def _is_whole(record: Change) -> bool:
-    """Whether the record is about all partitions of a topic, whose states it does not say."""
+    """Whether the record is about all partitions of a topic, whose states it does not say.
+
+    A cache tells of a new topic with one such record; in a file one row per partition follows it.
+    """
     return record.kind in WHOLE_KINDS and record.partition is None
 
 
@@ -165,7 +168,7 @@ def _undo(record: Change, now: dict[int, _Standing]) -> list[Change]:
         if _is_whole(record):
             rows += [_row(record, partition, now[partition]) for partition in sorted(now)]
         # What an older topic of that name had is not known.
-        if record.kind.startswith("topic_"):
+        if _is_whole(record) or record.kind in END_KINDS:
             now.clear()
         return rows
     stood = now.get(record.partition)
@@ -174,7 +177,7 @@ def _undo(record: Change, now: dict[int, _Standing]) -> list[Change]:
     if record.kind in WHOLE_KINDS:
         del now[record.partition]
         return [record]
-    if record.kind == "leader_changed":
+    if record.kind in ("leader_changed", "leader_epoch_changed"):
         stood = stood._replace(leader=record.old_leader, epoch=record.old_leader_epoch)
     elif record.kind == "isr_changed":
         stood = stood._replace(isr=record.old_isr)

@@ -70,13 +70,13 @@ def fetch(
     if not isinstance(cache, MetadataCache):
         raise TypeError(f"cache must be a MetadataCache, not {type(cache).__name__}")
     wanted = ALL if topics is None else _checked(topics)
-    request = Request(wanted, allow_auto_create, reason=reason)
     try:
         MetadataCache.hint(cache, ())  # of no topic: it tells whether this process may write
     except ForkedError:
         raise ForkedError(
             "the child of a fork cannot write to its parent's cache; make a new MetadataCache"
         ) from None
+    request = cache.request(wanted, allow_auto_create=allow_auto_create, reason=reason)
     try:
         servers, deadline = parse_bootstrap(bootstrap), Deadline(timeout)
         options = _Options(tolerate_trailing, client_id, max_frame)
@@ -154,7 +154,9 @@ def _ask(
         body = encode_metadata_request(
             version, request.topics, allow_auto_create=request.allow_auto_create
         )
-        request = request._replace(sent_version=cache.version)
+        request = cache.request(
+            request.topics, allow_auto_create=request.allow_auto_create, reason=request.reason
+        )
         answer = connection.request(METADATA, version, body, deadline)
     tolerate = options.tolerate_trailing
     broker = _broker_at(server, _brokers_in(answer, version), cache.brokers)

@@ -19,6 +19,7 @@ Inputs, both of them as `rdmeta.spark.tables.load` makes them:
 
 from __future__ import annotations
 
+from rdmeta._change_table import END_KINDS, STATE_KINDS, WHOLE_KINDS
 from rdmeta.errors import MissingExtraError
 
 try:
@@ -29,10 +30,6 @@ except ImportError as error:
 
 __all__ = ["leader_change", "leader_minutes", "partition_interval", "segments"]
 
-# Kinds whose row about a partition says all of its state.
-_WHOLE = ("topic_added", "topic_recreated", "partitions_added")
-# Kinds whose row about a topic ends the state of all its partitions.
-_ENDS = ("topic_removed", "topic_absent", "topic_error", "topic_recreated")
 _MARKS = ("observed_from", "resync")
 
 _SESSION = ["cluster_id", "session"]
@@ -91,7 +88,7 @@ def partition_interval(changes: DataFrame, observed: DataFrame) -> DataFrame:
     """
     rows = _numbered(changes, _marks(changes)).withColumn("stated", _stated())
     states = rows.where(F.col("stated")).select(*_PARTITION, *_state_columns())
-    ends = rows.where(F.col("partition").isNull() & F.col("kind").isin(*_ENDS)).select(
+    ends = rows.where(F.col("partition").isNull() & F.col("kind").isin(*END_KINDS)).select(
         *_SEGMENT, "topic", *_end_columns()
     )
     known = states.select(*_PARTITION).distinct()
@@ -195,13 +192,12 @@ def _numbered(rows: DataFrame, marks: DataFrame) -> DataFrame:
 
 def _stated() -> Column:
     """Whether a row says something of a partition's state."""
-    kinds = (*_WHOLE, "leader_changed", "isr_changed", "replicas_changed")
-    return F.col("partition").isNotNull() & F.col("kind").isin(*kinds)
+    return F.col("partition").isNotNull() & F.col("kind").isin(*STATE_KINDS)
 
 
 def _state_columns() -> list[Column]:
     """What a row says of a partition: each a struct, null where it says nothing."""
-    whole = F.col("kind").isin(*_WHOLE)
+    whole = F.col("kind").isin(*WHOLE_KINDS)
 
     def said(when: Column, *values: Column) -> Column:
         return F.when(when, F.struct(*values))
@@ -214,7 +210,7 @@ def _state_columns() -> list[Column]:
         .alias("kind"),
         F.lit(False).alias("cut"),
         said(
-            whole | (F.col("kind") == "leader_changed"),
+            whole | F.col("kind").isin("leader_changed", "leader_epoch_changed"),
             F.lit(True).alias("known"),
             F.col("new_leader").alias("leader"),
             F.col("new_leader_epoch").alias("epoch"),
@@ -251,8 +247,7 @@ def _end_columns() -> list[Column]:
 
 def _at_versions(events: DataFrame) -> DataFrame:
     """One row for each partition and version; what is said of the new state wins over an end."""
-    order = [*_ENDS, "topic_added", "baseline"]
-    order += ["partitions_added", "leader_changed", "isr_changed", "replicas_changed"]
+    order = list(dict.fromkeys([*END_KINDS, "topic_added", "baseline", *STATE_KINDS]))
     rank = F.array_position(F.lit(order), F.col("kind"))
 
     def said(name: str) -> Column:

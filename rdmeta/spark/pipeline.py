@@ -26,6 +26,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 from uuid import uuid4
 
+from rdmeta._change_table import COLUMNS, TYPES
 from rdmeta.errors import MissingExtraError
 
 try:
@@ -47,13 +48,7 @@ _OF_HISTORY = {"partition_interval": partition_interval, "leader_change": leader
 # Part of what tables are made from: raise it when the same history gives other tables.
 JOB_VERSION = 1
 
-CHANGE_COLUMNS = (
-    "version long, cluster_id string, session string, observed_at timestamp, source string,"
-    " source_broker int, kind string, topic string, topic_id string, partition int, broker int,"
-    " old_leader int, new_leader int, old_leader_epoch int, new_leader_epoch int,"
-    " old_isr array<int>, new_isr array<int>, old_replicas array<int>, new_replicas array<int>,"
-    " offset long, detail string"
-)
+CHANGE_COLUMNS = ", ".join(f"{column.name} {TYPES[column.type].spark}" for column in COLUMNS)
 OBSERVED_COLUMNS = "cluster_id string, session string, version long, observed_at timestamp"
 
 

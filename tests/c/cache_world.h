@@ -18,7 +18,8 @@
  *       /i1    ISR (the replicas if not said)    /o3  offline    /e5  error
  *       /l4    last leader, when reading         @EPOCH: -1 if not said
  *
- * Every call that writes runs rdmeta_cache_check() afterwards.
+ * Every call that writes runs cw_check() afterwards: it checks the cache's
+ * invariants, and that each version since the last check has a record.
  */
 #ifndef RDMETA_CACHE_WORLD_H
 #define RDMETA_CACHE_WORLD_H
@@ -60,6 +61,7 @@ typedef struct cw {
         int32_t error;          /* of v13 */
 
         rdmeta_applied_t applied; /* what the last answer did */
+        uint64_t checked; /* the version when cw_check() looked */
         char texts[CW_TEXTS][CW_TEXT];
         int next_text;
 } cw_t;
@@ -86,6 +88,9 @@ void cw_sent(cw_t *w);
 rdmeta_err_t cw_say(cw_t *w, const char *topics);
 rdmeta_err_t cw_all(cw_t *w, const char *topics);
 rdmeta_err_t cw_asked(cw_t *w, const char *names, const char *topics);
+/* An answer to this request. */
+rdmeta_err_t cw_answer(cw_t *w, const rdmeta_request_t *asked,
+                       const char *topics);
 rdmeta_request_t cw_request(const cw_t *w, int32_t asked);
 /* Hints of these names; returns those to ask, as "a b". */
 const char *cw_hint(cw_t *w, const char *names, int32_t flags);

@@ -57,6 +57,34 @@ void cw_destroy(cw_t *w) {
         CHECK(w->heap.blocks == 0 && w->heap.bytes == 0);
 }
 
+typedef struct versions {
+        uint64_t last;
+        uint64_t n; /* that have a record */
+} versions_t;
+
+static int32_t count_version(void *opaque, const rdmeta_change_t *c) {
+        versions_t *v = opaque;
+
+        CHECK(c->version >= v->last);
+        v->n += c->version > v->last;
+        v->last = c->version;
+        return 0;
+}
+
+/* Every version has its record, unless a reader has to resync anyway. */
+static void check_records(cw_t *w) {
+        versions_t v = {w->checked, 0};
+        uint64_t until;
+        int32_t resync;
+
+        if (w->checked == cw_version(w) ||
+            rdmeta_cache_changes(w->cache, w->checked, count_version, &v,
+                                 &until, &resync) == RDMETA_ERR_NO_MEMORY)
+                return;
+        CHECK(resync || v.n == until - w->checked);
+        w->checked = until;
+}
+
 void cw_check(cw_t *w) {
         const char *wrong = rdmeta_cache_check(w->cache);
 
@@ -64,6 +92,7 @@ void cw_check(cw_t *w) {
                 fprintf(stderr, "cache: %s\n", wrong);
         CHECK(!wrong);
         cw_check_stats(w);
+        check_records(w);
 }
 
 void cw_pass(cw_t *w, int64_t us) {
@@ -252,8 +281,8 @@ rdmeta_err_t cw_apply(cw_t *w, const void *body, size_t len,
         return err;
 }
 
-static rdmeta_err_t answer(cw_t *w, const rdmeta_request_t *asked,
-                           const char *topics) {
+rdmeta_err_t cw_answer(cw_t *w, const rdmeta_request_t *asked,
+                       const char *topics) {
         gen_bytes_t body = {0};
         rdmeta_err_t err;
 
@@ -265,12 +294,12 @@ static rdmeta_err_t answer(cw_t *w, const rdmeta_request_t *asked,
 
 rdmeta_err_t cw_say(cw_t *w, const char *topics) {
         const rdmeta_request_t r = cw_request(w, RDMETA_ASKED_UNKNOWN);
-        return answer(w, &r, topics);
+        return cw_answer(w, &r, topics);
 }
 
 rdmeta_err_t cw_all(cw_t *w, const char *topics) {
         const rdmeta_request_t r = cw_request(w, RDMETA_ASKED_ALL);
-        return answer(w, &r, topics);
+        return cw_answer(w, &r, topics);
 }
 
 static size_t read_names(const char *p, rdmeta_str_t *out, size_t max) {
@@ -291,7 +320,7 @@ rdmeta_err_t cw_asked(cw_t *w, const char *names, const char *topics) {
 
         r.names = list;
         r.n     = read_names(names, list, MAX_TOPICS);
-        return answer(w, &r, topics);
+        return cw_answer(w, &r, topics);
 }
 
 const char *cw_hint(cw_t *w, const char *names, int32_t flags) {

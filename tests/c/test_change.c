@@ -4,10 +4,8 @@
  */
 #include "change.h"
 
-#include "testing.h"
-
 #include "alloc.h"
-#include "cache.h"
+#include "cache_world.h"
 
 typedef struct told {
         int n;
@@ -48,10 +46,13 @@ static rdmeta_change_out_t out_to(told_t *t) {
 
 enum { STATES = RDMETA_TOPIC_GONE + 1, NONE = -1 };
 
-/* Blocks without partitions: only a valid one was seen for sure. */
+/* Blocks without partitions: only a valid or absent one was seen for sure. */
 static int32_t wanted(int from, int to) {
         if (to == NONE || to == RDMETA_TOPIC_GONE)
-                return from == RDMETA_TOPIC_VALID ? RDMETA_TOPIC_REMOVED : -1;
+                return from == RDMETA_TOPIC_VALID ||
+                                       from == RDMETA_TOPIC_MISSING
+                               ? RDMETA_TOPIC_REMOVED
+                               : -1;
         if (to == RDMETA_TOPIC_VALID)
                 return from == RDMETA_TOPIC_VALID ? -1 : RDMETA_TOPIC_ADDED;
         if (to == RDMETA_TOPIC_WAIT || from == to)
@@ -261,12 +262,108 @@ static void test_details_of_any_length_are_told(void) {
         free(text);
 }
 
+/* ---- whatever differs -------------------------------------------------- */
+
+/* One topic of a few things that may each differ. Lists are in order: of sets
+ * in another order there is no record. */
+static const char *any_topic(test_rng_t *rng, char text[256]) {
+        static const char *const ids[]  = {"", "#a", "#a", "#a", "#b"};
+        static const char *const ops[]  = {"", "", "^8", "^24"};
+        static const char *const rows[] = {
+                "1@3",         "1",           "2@4",         "-1@3/r1",
+                "-1/r1",       "1@3/r1,2",    "1@3/r1,2/i1", "1@3/r1,2/o2",
+                "1@3/r1,2/e9", "-1@4/r1/e5", "1@4",         "1@3/r2,1/i1,2"};
+        const int n = 1 + (int)test_below(rng, 2);
+        int i, at;
+
+        at = snprintf(text, 256, "t%s%s%s", ids[test_below(rng, 5)],
+                      ops[test_below(rng, 4)], test_below(rng, 6) ? "" : "~");
+        for (i = 0; i < n; i++)
+                at += snprintf(text + at, 256 - (size_t)at, " %d:%s", i,
+                               rows[test_below(rng, 12)]);
+        return text;
+}
+
+/* A block after one answer, or after two: then it remembers things, too. */
+static const rdmeta_topic_t *any_block(cw_t *w, test_rng_t *rng) {
+        static const int versions[] = {12, 12, 12, 8, 5};
+        const rdmeta_topic_t *t;
+        char text[256];
+        int i;
+
+        cw_init(w, NULL);
+        for (i = 1 + (int)test_below(rng, 3); i > 0; i--) {
+                w->api_version = versions[test_below(rng, 5)];
+                CHECK(!cw_say(w, any_topic(rng, text)));
+        }
+        rdmeta_reader_enter(w->reader);
+        rdmeta_topic_find(w->reader, "t", 1, w->now.mono_us, &t);
+        CHECK(t);
+        return t;
+}
+
+static void test_blocks_differ_exactly_when_there_is_a_record(void) {
+        test_rng_t rng = test_rng(1);
+        int i, n[2] = {0, 0};
+
+        for (i = 0; i < 4000; i++) {
+                test_rng_t same = rng;
+                const rdmeta_topic_t *a, *b;
+                cw_t x, y;
+
+                a = any_block(&x, &rng);
+                b = any_block(&y, i % 4 ? &rng : &same);
+                CHECK(rdmeta_change_differs(a, b) == !rdmeta_topic_same(a, b));
+                CHECK(rdmeta_change_differs(b, a) == !rdmeta_topic_same(a, b));
+                CHECK(!rdmeta_change_differs(a, a));
+                n[rdmeta_topic_same(a, b)]++;
+                rdmeta_reader_leave(x.reader);
+                rdmeta_reader_leave(y.reader);
+                cw_destroy(&x);
+                cw_destroy(&y);
+        }
+        CHECK(n[0] && n[1]);
+}
+
+/* What two answers, each to a new cache, say of one topic. */
+static int32_t first_kind(const char *before, const char *after) {
+        const rdmeta_topic_t *topics[2];
+        rdmeta_change_out_t out;
+        cw_t worlds[2];
+        told_t t;
+        int i;
+
+        for (i = 0; i < 2; i++) {
+                cw_init(&worlds[i], NULL);
+                CHECK(!cw_say(&worlds[i], i ? after : before));
+                rdmeta_reader_enter(worlds[i].reader);
+                rdmeta_topic_find(worlds[i].reader, "t", 1,
+                                  worlds[i].now.mono_us, &topics[i]);
+        }
+        out    = out_to(&t);
+        t.stop = 1;
+        CHECK(rdmeta_change_topics(&out, topics[0], topics[1]) == 1);
+        for (i = 0; i < 2; i++) {
+                rdmeta_reader_leave(worlds[i].reader);
+                cw_destroy(&worlds[i]);
+        }
+        return t.kinds[0];
+}
+
+static void test_an_id_that_comes_with_less_is_another_topics(void) {
+        CHECK(first_kind("t 0:1@5", "t#a 0:1@5") == RDMETA_TOPIC_ID_LEARNED);
+        CHECK(first_kind("t 0:1@5", "t#a 0:1@6") == RDMETA_TOPIC_ID_LEARNED);
+        CHECK(first_kind("t 0:1@5", "t#a 0:1") == RDMETA_TOPIC_ID_LEARNED);
+        CHECK(first_kind("t 0:1@5", "t#a 0:1@4") == RDMETA_TOPIC_RECREATED);
+        CHECK(first_kind("t 0:1 1:1", "t#a 0:1") == RDMETA_TOPIC_RECREATED);
+}
+
 /* ---- names ------------------------------------------------------------- */
 
 static void test_kinds_and_sources_have_names_of_their_own(void) {
         int i, k;
 
-        for (i = 0; i <= RDMETA_OBSERVED_TO; i++)
+        for (i = 0; i <= RDMETA_CLUSTER_ID_LEARNED; i++)
                 for (k = 0; k < i; k++)
                         CHECK(strcmp(rdmeta_change_kind_name(i),
                                      rdmeta_change_kind_name(k)) != 0);
@@ -274,7 +371,7 @@ static void test_kinds_and_sources_have_names_of_their_own(void) {
                 for (k = 0; k < i; k++)
                         CHECK(strcmp(rdmeta_source_name(i),
                                      rdmeta_source_name(k)) != 0);
-        CHECK(!rdmeta_change_kind_name(RDMETA_OBSERVED_TO + 1));
+        CHECK(!rdmeta_change_kind_name(RDMETA_CLUSTER_ID_LEARNED + 1));
         CHECK(!rdmeta_change_kind_name(-1) && !rdmeta_source_name(-1));
         CHECK(!rdmeta_source_name(RDMETA_SOURCE_PURGE + 1));
         CHECK(!strcmp(rdmeta_change_kind_name(RDMETA_TOPIC_ADDED),
@@ -295,6 +392,8 @@ int main(void) {
         RUN(test_brokers_are_told_in_the_order_of_their_ids);
         RUN(test_a_rack_is_a_change_and_an_empty_one_is_one);
         RUN(test_details_of_any_length_are_told);
+        RUN(test_blocks_differ_exactly_when_there_is_a_record);
+        RUN(test_an_id_that_comes_with_less_is_another_topics);
         RUN(test_kinds_and_sources_have_names_of_their_own);
         return 0;
 }

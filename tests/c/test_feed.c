@@ -52,13 +52,81 @@ static void test_an_isr_in_another_order_is_no_news(void) {
              "v2 replicas_changed t#a/0 replicas 1,2>2,1");
 }
 
-/* An epoch that is said at last is not another leader. */
-static void test_an_epoch_that_becomes_known_is_no_news(void) {
+static void test_an_epoch_that_becomes_known_is_told_as_that(void) {
         told("t#a 0:1 1:1", "t#a 0:1@4 1:2@4",
+             "v2 leader_epoch_changed t#a/0 1>1@4; "
              "v2 leader_changed t#a/1 1>2@4; "
              "v2 isr_changed t#a/1 1>2@4 isr 1>2; "
              "v2 replicas_changed t#a/1 replicas 1>2");
-        told("t#a 0:1@4", "t#a 0:1", "");
+        told("t#a 0:1@4", "t#a 0:1", "v2 leader_epoch_changed t#a/0 1@4>1");
+}
+
+/* Whatever a reader can see of a topic has a record when it differs. */
+static void test_what_only_differs_otherwise_is_told_as_well(void) {
+        told("t#a 0:1@1", "t#a~ 0:1@1", "v2 internal_changed t#a true");
+        told("t#a~ 0:1@1", "t#a 0:1@1", "v2 internal_changed t#a false");
+        told("t#a 0:1@1", "t#a^8 0:1@1", "v2 operations_changed t#a 8");
+        told("t#a^8 0:1@1", "t#a^24 0:1@1", "v2 operations_changed t#a 24");
+        told("t#a 0:1@1", "t#a 0:1@1/e9",
+             "v2 partition_error t#a/0 REPLICA_NOT_AVAILABLE");
+        told("t#a 0:1@1/e9", "t#a 0:1@1", "v2 partition_error t#a/0 NONE");
+        told("t#a 0:1@1/e9", "t#a 0:2@2/r1/e5",
+             "v2 leader_changed t#a/0 1@1>2@2; "
+             "v2 partition_error t#a/0 LEADER_NOT_AVAILABLE");
+}
+
+static void test_an_id_that_becomes_known_is_told_as_that(void) {
+        told("t 0:1@1", "t#a 0:1@1", "v2 topic_id_learned t#a");
+        told("t 0:1@1", "t#a 0:2@2",
+             "v2 topic_id_learned t#a; v2 leader_changed t#a/0 1@1>2@2; "
+             "v2 isr_changed t#a/0 1@1>2@2 isr 1>2; "
+             "v2 replicas_changed t#a/0 replicas 1>2");
+        told("t#a 0:1@1", "t 0:1@1", "");
+}
+
+static void test_a_cluster_id_that_becomes_known_is_told_as_that(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        w.cluster_id = NULL;
+        CHECK(!cw_say(&w, "t#a 0:1@1"));
+        w.cluster_id = "c";
+        CHECK(!cw_say(&w, "t#a 0:1@1"));
+        CHECK_TEXT(cw_changes(&w, 1), "v2 cluster_id_learned c");
+        CHECK(!cw_say(&w, "t#a 0:1@1"));
+        CHECK(cw_version(&w) == 2);
+        cw_destroy(&w);
+}
+
+/* Another order of an ISR alone makes no version, and wakes nobody. */
+static void test_what_is_no_change_makes_no_version(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_all(&w, "t#a 0:1@1/r1,2,3/i1,2/o2,3"));
+        CHECK(!cw_all(&w, "t#a 0:1@1/r1,2,3/i2,1/o3,2"));
+        CHECK(cw_version(&w) == 1 && w.applied.changed == 0);
+        CHECK(w.applied.unchanged == 1);
+        CHECK(!rdmeta_cache_purge(w.cache, w.now));
+        CHECK(cw_version(&w) == 2);
+        CHECK_TEXT(cw_hint(&w, "h", 0), "h");
+        CHECK(!rdmeta_cache_purge(w.cache, w.now)); /* nothing is known */
+        cw_check(&w);
+        CHECK(cw_version(&w) == 2 && cw_stats(&w).hints == 0);
+        cw_destroy(&w);
+}
+
+static void test_a_topic_of_no_partitions_is_told_of_when_it_goes(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_all(&w, "t#a; u 0:1@1"));
+        CHECK(!cw_all(&w, "u 0:1@1"));
+        cw_pass(&w, 20 * CW_S);
+        cw_sweep(&w);
+        CHECK_TEXT(cw_changes(&w, 1),
+                   "v2 topic_absent t#a; v3 topic_removed(expiry) t#a");
+        cw_destroy(&w);
 }
 
 static int32_t is_from(void *opaque, const rdmeta_change_t *c) {
@@ -361,7 +429,12 @@ int main(void) {
         RUN(test_topics_are_told_once_whatever_their_partitions);
         RUN(test_partitions_are_told_one_by_one);
         RUN(test_an_isr_in_another_order_is_no_news);
-        RUN(test_an_epoch_that_becomes_known_is_no_news);
+        RUN(test_an_epoch_that_becomes_known_is_told_as_that);
+        RUN(test_what_only_differs_otherwise_is_told_as_well);
+        RUN(test_an_id_that_becomes_known_is_told_as_that);
+        RUN(test_a_cluster_id_that_becomes_known_is_told_as_that);
+        RUN(test_what_is_no_change_makes_no_version);
+        RUN(test_a_topic_of_no_partitions_is_told_of_when_it_goes);
         RUN(test_records_say_when_and_by_whom);
         RUN(test_a_visit_may_end_the_telling);
         RUN(test_a_purge_tells_of_all_that_is_gone);

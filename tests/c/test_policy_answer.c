@@ -73,6 +73,8 @@ static void failed(cw_t *w, rdmeta_err_t err, uint32_t advice) {
         free(after);
         CHECK(cw_all(w, "") == err);
         CHECK(cw_leader(w, "a", 0) == 1 && cw_leader(w, "b", 0) == 1);
+        CHECK(cw_state(w, "new") == RDMETA_WAITING); /* not that request's */
+        CHECK(rdmeta_cache_purge_hints(w->cache, NULL, 0, w->now) == 1);
 }
 
 static void test_no_brokers_is_a_failed_refresh(void) {
@@ -464,6 +466,71 @@ static void test_hints_end_with_a_failure(void) {
         cw_destroy(&w);
 }
 
+static void test_hints_end_only_with_a_request_that_left_after_them(void) {
+        rdmeta_request_t asked;
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_all(&w, "v#v 0:1@1; m#m 0:1@1"));
+        CHECK_TEXT(cw_hint(&w, "a", 0), "a");
+        asked = cw_request(&w, RDMETA_ASKED_ALL);
+        rdmeta_cache_request_sent(w.cache, &asked);
+        CHECK(asked.sent_version == 1);
+        CHECK_TEXT(cw_hint(&w, "b v m", RDMETA_HINT_FORCE), "b v m");
+        CHECK(!cw_answer(&w, &asked, "v#v 0:2@2"));
+        CHECK(cw_state(&w, "a") == RDMETA_NOT_CACHED);
+        CHECK(cw_state(&w, "b") == RDMETA_WAITING);
+        CHECK(cw_leader(&w, "v", 0) == 2);
+        CHECK(cw_state(&w, "m") == RDMETA_UNKNOWN_TOPIC);
+        CHECK(cw_stats(&w).hints == 3);
+        CHECK_TEXT(cw_hint(&w, "b v m", RDMETA_HINT_FORCE), "");
+        rdmeta_cache_request_sent(w.cache, &asked);
+        CHECK(!cw_answer(&w, &asked, "v#v 0:2@2"));
+        CHECK(cw_state(&w, "b") == RDMETA_NOT_CACHED);
+        CHECK(cw_stats(&w).hints == 0);
+        cw_destroy(&w);
+}
+
+/* One name, two requests: the older one does not end what the other awaits. */
+static void test_hints_end_only_with_their_own_request(void) {
+        const rdmeta_str_t name = {"a", 1};
+        rdmeta_request_t first, second;
+        cw_t w;
+
+        cw_init(&w, NULL);
+        first       = cw_request(&w, RDMETA_ASKED_NAMES);
+        first.names = &name;
+        first.n     = 1;
+        second      = first;
+        CHECK_TEXT(cw_hint(&w, "a", 0), "a");
+        rdmeta_cache_request_sent(w.cache, &first);
+        CHECK_TEXT(cw_hint(&w, "a", RDMETA_HINT_REPLACE), "a");
+        rdmeta_cache_request_sent(w.cache, &second);
+        CHECK(!rdmeta_cache_apply_failure(w.cache, &first, w.now));
+        CHECK(cw_state(&w, "a") == RDMETA_WAITING);
+        CHECK(!cw_answer(&w, &first, "a!5")); /* teaches nothing */
+        CHECK(cw_state(&w, "a") == RDMETA_WAITING);
+        CHECK(!rdmeta_cache_apply_failure(w.cache, &second, w.now));
+        CHECK(cw_state(&w, "a") == RDMETA_NOT_CACHED);
+        cw_destroy(&w);
+}
+
+static void test_hints_end_with_no_other_requests_failure(void) {
+        rdmeta_request_t all;
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK_TEXT(cw_hint(&w, "a", 0), "a");
+        all = cw_request(&w, RDMETA_ASKED_ALL);
+        CHECK(!rdmeta_cache_apply_failure(w.cache, &all, w.now));
+        w.brokers = "";
+        CHECK(cw_all(&w, "") == RDMETA_ERR_NO_BROKERS);
+        CHECK(cw_state(&w, "a") == RDMETA_WAITING);
+        CHECK(!rdmeta_cache_apply_failure(w.cache, NULL, w.now));
+        CHECK(cw_state(&w, "a") == RDMETA_NOT_CACHED);
+        cw_destroy(&w);
+}
+
 int main(void) {
         test_begin(60);
         RUN(test_what_was_asked_unknown_merges_and_never_removes);
@@ -491,5 +558,8 @@ int main(void) {
         RUN(test_a_topic_in_flight_is_not_asked_for_again);
         RUN(test_hints_end_with_the_answer);
         RUN(test_hints_end_with_a_failure);
+        RUN(test_hints_end_only_with_a_request_that_left_after_them);
+        RUN(test_hints_end_only_with_their_own_request);
+        RUN(test_hints_end_with_no_other_requests_failure);
         return 0;
 }

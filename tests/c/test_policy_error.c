@@ -321,12 +321,46 @@ static void test_a_leader_hint_is_taken_if_strictly_newer(void) {
         CHECK(cw_info(&w, "t").deadline_us == deadline);
         CHECK_TEXT(cw_changes(&w, 1),
                    "v2 leader_changed(hint) t#a/0 1@5>2@6; "
-                   "v3 leader_changed(hint) t#a/1 -1@5>3@6");
+                   "v3 leader_changed(hint) t#a/1 -1@5>3@6; "
+                   "v3 partition_error(hint) t#a/1 NONE");
         CHECK(cw_stats(&w).leader_hints_taken == 2);
         CHECK(cw_stats(&w).leader_hints_ignored == 4);
         CHECK(!cw_all(&w, "t#a^8 0:1@5/r1,2,3/i1,2 1:-1@5/r1,3/i3/o1/e5"));
         CHECK(w.applied.kept_back == 1); /* older than the hint */
         CHECK(cw_leader(&w, "t", 0) == 2);
+        cw_destroy(&w);
+}
+
+static int lead_on_rack(cw_t *w, int32_t epoch, const char *host,
+                        const char *rack) {
+        const rdmeta_leader_hint_t hint = {.topic        = GEN_STR("t"),
+                                           .leader       = 2,
+                                           .leader_epoch = epoch,
+                                           .host         = test_str(host),
+                                           .rack         = test_str(rack),
+                                           .port         = 9002};
+
+        CHECK(!rdmeta_cache_apply_leader_hint(w->cache, &hint, w->now,
+                                              &w->applied));
+        cw_check(w);
+        return w->applied.changed == 1;
+}
+
+static void test_a_leader_hint_keeps_the_rack_of_its_broker(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        w.brokers = "1,2=h2:9002=r2";
+        CHECK(!cw_all(&w, "t#a 0:1@5"));
+        CHECK(cw_lead(&w, "t", 0, 2, 6, "h2"));
+        CHECK_TEXT(cw_brokers(&w), "1=h1:9001 2=h2:9002=r2 | c");
+        CHECK_TEXT(cw_changes(&w, 1), "v2 leader_changed(hint) t#a/0 1@5>2@6");
+        CHECK(lead_on_rack(&w, 7, "h2", "r3")); /* the hint names another */
+        CHECK_TEXT(cw_brokers(&w), "1=h1:9001 2=h2:9002=r3 | c");
+        CHECK(lead_on_rack(&w, 8, "moved", NULL)); /* another machine */
+        CHECK_TEXT(cw_brokers(&w), "1=h1:9001 2=moved:9002 | c");
+        CHECK(lead_on_rack(&w, 9, "moved", "r4"));
+        CHECK_TEXT(cw_brokers(&w), "1=h1:9001 2=moved:9002=r4 | c");
         cw_destroy(&w);
 }
 
@@ -450,6 +484,7 @@ int main(void) {
         RUN(test_any_other_error_leaves_the_block);
         RUN(test_past_its_deadline_a_topic_is_stale_and_readable);
         RUN(test_a_leader_hint_is_taken_if_strictly_newer);
+        RUN(test_a_leader_hint_keeps_the_rack_of_its_broker);
         RUN(test_a_leader_hint_may_lead_back);
         RUN(test_a_leader_hint_needs_a_partition_that_is_cached);
         RUN(test_a_leader_hint_needs_a_node_that_is_given_or_known);

@@ -13,8 +13,8 @@
  *                   v                    v  tagged, shuffled
  *                 cache A  == facts ==  cache B
  *
- * The invariants are checked after every call, and of what is valid also that
- * it was true at some time.
+ * The invariants are checked after every call, and that every version has its
+ * record; of what is valid also that it was true at some time.
  */
 #include "cache_world.h"
 
@@ -117,7 +117,7 @@ static void topic_fill(sim_t *s, gen_topic_t *topic, int i,
         topic->partition_count = (uint32_t)t->rows;
         memset(topic->id, 1 + i, sizeof(topic->id));
         topic->id[15] = (uint8_t)t->generation;
-        topic->internal = i == 3;
+        topic->internal = (i == 3) != (below(s, 40) == 0);
         for (p = 0; p < t->rows; p++) {
                 gen_partition_t *row = &s->rows[i][p];
 
@@ -125,11 +125,13 @@ static void topic_fill(sim_t *s, gen_topic_t *topic, int i,
                 row->id     = i % 4 == 1 ? p * 7 + 2 : p;
                 row->leader = t->leader[p];
                 row->epoch  = t->epoch[p];
-                row->error  = row->leader < 0 ? 5 : 0;
+                row->error  = row->leader < 0 ? 5 : below(s, 30) ? 0 : 9;
                 row->replicas.ids   = s->ids[i][p];
                 row->replicas.count = 3;
                 row->isr.ids        = s->ids[i][p];
                 row->isr.count      = t->isr[p];
+                if (t->isr[p] == 3 && below(s, 10) == 0) /* in another order */
+                        row->isr.ids = s->ids[i][(p + 1) % ROWS];
         }
 }
 
@@ -183,7 +185,7 @@ static void same_applied(const cw_t *a, const cw_t *b) {
 }
 
 static void step_answer(sim_t *s) {
-        static const int versions[] = {9, 10, 12, 12, 12, 12, 12, 12, 13};
+        static const int versions[] = {8, 10, 12, 12, 12, 12, 12, 9, 13};
         const int broker       = 1 + below(s, BROKERS);
         const int some         = below(s, 3) == 0;
         rdmeta_request_t asked = {.asked  = some ? RDMETA_ASKED_UNKNOWN

@@ -15,7 +15,7 @@ from kafka.cluster import ClusterMetadata as Original
 from kafka.protocol.metadata import MetadataResponse
 from kafka.structs import TopicPartition
 
-from rdmeta import EmbeddedCluster, MetadataCache
+from rdmeta import NOT_CACHED, WAITING, EmbeddedCluster, MetadataCache
 from rdmeta.compat.kafka_python import ClusterMetadata
 
 VERSION = 8
@@ -121,6 +121,25 @@ def test_an_answer_that_kafka_python_decoded_updates_the_cache() -> None:
     ours.update_metadata(decoded(body, 12))
     assert ours.cache.leader("orders", 0) == 2
     assert 0 < ours.ttl() <= 300_000
+
+
+def test_an_answer_ends_and_removes_nothing_that_came_after_its_request() -> None:
+    orders = T("orders", [P(0, 2, 7)])
+    body = frames.response(12, topics=[orders])
+    cache = MetadataCache()
+    ours = ClusterMetadata(cache)
+    ours.need_all_topic_metadata = True
+    ours.update_metadata(decoded(body, 12))
+    ours.metadata_request()
+    cache.apply(frames.response(12, topics=[T("news", [P(0, 3)])]), 12)
+    cache.hint(["later"])
+    ours.metadata_request()
+    ours.update_metadata(decoded(body, 12))
+    assert ours.topics() == {"orders", "news"}
+    assert cache.state("later") == WAITING
+    ours.update_metadata(decoded(body, 12))
+    assert ours.topics() == {"orders"}
+    assert cache.state("later") == NOT_CACHED
 
 
 def test_an_update_that_was_requested_ends_the_future_and_tells_listeners() -> None:

@@ -138,6 +138,41 @@ def test_a_new_topic_is_written_as_it_was_before_later_changes(
     assert (grown.partition, grown.new_leader, grown.new_isr) == (1, 2, (1, 2, 3))
 
 
+def test_an_epoch_that_became_known_is_not_that_of_the_time_before(
+    cache: FakeCache, clock: FakeClock, tmp_path: Path
+) -> None:
+    with Recorder(cache, tmp_path, clock=clock) as recorder:
+        recorder.observe()
+        cache.add_topic("payments", None, [3])
+        cache.set_leader("payments", 0, 3, 7, kind="leader_epoch_changed")
+        recorder.observe()
+    rows = [row for row in changes(tmp_path) if row.topic == "payments"]
+    assert [(r.kind, r.partition, r.new_leader_epoch) for r in rows] == [
+        ("topic_added", None, None),
+        ("topic_added", 0, 0),
+        ("leader_epoch_changed", 0, 7),
+    ]
+
+
+@pytest.mark.parametrize("kind", ["topic_id_learned", "topic_of_a_later_version"])
+def test_a_kind_that_ends_no_topic_leaves_what_was_known_of_its_partitions(
+    cache: FakeCache, clock: FakeClock, tmp_path: Path, kind: str
+) -> None:
+    with Recorder(cache, tmp_path, clock=clock) as recorder:
+        recorder.observe()
+        cache.add_topic("payments", None, [3])
+        cache.tell("payments", kind)
+        cache.set_leader("payments", 0, 1)
+        recorder.observe()
+    rows = [row for row in changes(tmp_path) if row.topic == "payments"]
+    assert [(r.kind, r.partition, r.new_leader) for r in rows] == [
+        ("topic_added", None, None),
+        ("topic_added", 0, 3),
+        (kind, None, None),
+        ("leader_changed", 0, 1),
+    ]
+
+
 def test_partitions_that_were_added_are_written_once_with_their_state(
     cache: FakeCache, clock: FakeClock, tmp_path: Path
 ) -> None:

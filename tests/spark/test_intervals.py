@@ -122,6 +122,21 @@ def test_a_leader_change_ends_one_period_and_begins_another(made: Tables) -> Non
 
 
 @told
+def epoch_learned(cache: FakeCache, clock: FakeClock, _: Recorder) -> None:
+    cache.set_leader("orders", 0, 1, 5, kind="leader_epoch_changed")
+    clock.pass_seconds(20)
+
+
+def test_an_epoch_that_becomes_known_begins_a_period_and_is_no_leader_change(made: Tables) -> None:
+    intervals, changes, _ = made.of("epoch_learned")
+    assert [brief(row) for row in intervals] == [
+        (1, 0, 0, 10, "baseline", "leader_epoch_changed", False),
+        (1, 5, 10, 30, "leader_epoch_changed", "observed_to", True),
+    ]
+    assert changes == []
+
+
+@told
 def leaderless(cache: FakeCache, clock: FakeClock, _: Recorder) -> None:
     cache.set_leader("orders", 0, None)
     clock.pass_seconds(30)

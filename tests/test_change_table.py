@@ -1,0 +1,120 @@
+"""One list of sources, kinds and columns of change records, and everything that is made of it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rdmeta._change_table import (
+    COLUMNS,
+    END_KINDS,
+    KINDS,
+    MADE_BY,
+    SOURCES,
+    STATE_KINDS,
+    TYPES,
+    WHOLE_KINDS,
+)
+from rdmeta.history import CHANGE_SCHEMA
+from rdmeta.model import Change
+
+ROOT = Path(__file__).resolve().parent.parent
+FILES = [
+    "csrc/change_table.h",
+    "csrc/include/rdmeta_kinds.h",
+    "rdmeta/_capi.pxd",
+    "rdmeta/_change_table.py",
+    "rdmeta/model.py",
+    "tools/change_table.py",
+]
+
+
+def write_from_table(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, root / "tools/change_table.py", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    for file in FILES:
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / file, tmp_path / file)
+    return tmp_path
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert text.count(old) == 1
+    path.write_text(text.replace(old, new), encoding="utf-8")
+
+
+def test_what_is_written_from_the_table_is_up_to_date() -> None:
+    done = write_from_table(ROOT, "--check")
+    assert done.returncode == 0, f"{done.stdout}run tools/change_table.py"
+
+
+def test_a_new_kind_and_a_new_column_go_everywhere(tree: Path) -> None:
+    table = tree / "rdmeta/_change_table.py"
+    last = KINDS[-1].name
+    text = table.read_text(encoding="utf-8")
+    line = re.search(rf'    Kind\("{last}".*\n', text)
+    assert line
+    edit(table, line[0], f'{line[0]}    Kind("rack_lost", "", "none"),\n')
+    line = re.search(rf'    Column\("{COLUMNS[-1].name}".*\n', text)
+    assert line
+    edit(table, line[0], f'{line[0]}    Column("racks", "ids", True),\n')
+    assert write_from_table(tree, "--check").returncode == 1
+    assert write_from_table(tree).returncode == 0
+    kinds = (tree / "csrc/include/rdmeta_kinds.h").read_text(encoding="utf-8")
+    assert f"RDMETA_RACK_LOST = {len(KINDS)}\n" in kinds
+    names = (tree / "csrc/change_table.h").read_text(encoding="utf-8")
+    assert 'X("rack_lost")' in names
+    assert "X(racks, IDS)" in names
+    assert "RDMETA_RACK_LOST\n" in (tree / "rdmeta/_capi.pxd").read_text(encoding="utf-8")
+    model = (tree / "rdmeta/model.py").read_text(encoding="utf-8")
+    assert "    racks: tuple[int, ...] | None\n" in model
+    assert write_from_table(tree, "--check").returncode == 0
+
+
+def test_a_list_that_programs_know_only_grows_at_its_end(tree: Path) -> None:
+    edit(
+        tree / "rdmeta/_change_table.py",
+        '    Kind("resync",',
+        '    Kind("a", "", "b"),\n    Kind("resync",',
+    )
+    done = write_from_table(tree)
+    assert done.returncode == 1
+    assert "only grows" in done.stderr
+
+
+def test_a_change_has_a_field_per_column_and_parquet_a_column_per_field() -> None:
+    assert Change._fields == tuple(column.name for column in COLUMNS)
+    assert CHANGE_SCHEMA.names == [column.name for column in COLUMNS]
+
+
+def test_a_kind_says_what_makes_it_and_what_its_rows_mean() -> None:
+    assert len({kind.name for kind in KINDS}) == len(KINDS)
+    assert len({source.name for source in SOURCES}) == len(SOURCES)
+    assert {kind.made_by for kind in KINDS} <= set(MADE_BY)
+    assert {meaning for kind in KINDS for meaning in kind.rows} == {"whole", "part", "end"}
+    assert {column.type for column in COLUMNS} <= set(TYPES)
+    assert set(WHOLE_KINDS) < set(STATE_KINDS)
+    assert set(END_KINDS) & set(STATE_KINDS) == {"topic_recreated"}
+
+
+def test_the_core_makes_the_kinds_that_say_so_and_no_others() -> None:
+    made = set()
+    for path in (ROOT / "csrc").rglob("*.c"):
+        text = path.read_text(encoding="utf-8")
+        made |= {k.name for k in KINDS if re.search(rf"\bRDMETA_{k.name.upper()}\b", text)}
+    assert made == {kind.name for kind in KINDS if kind.made_by == "core"}

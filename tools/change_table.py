@@ -1,0 +1,160 @@
+"""Write what C, Cython and rdmeta.model take from the table of change records.
+
+    python tools/change_table.py          # bring them up to date; it says what it did
+    python tools/change_table.py --check  # write nothing, exit with 1 if there is something to do
+
+The table is rdmeta/_change_table.py. Out of it come csrc/include/rdmeta_kinds.h (the public
+numbers), csrc/change_table.h (names and columns), and the marked lines of rdmeta/_capi.pxd and of
+rdmeta/model.py. What the written files hold already is the list as programs know it: a kind or a
+column that is no longer in its place is refused.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from pathlib import Path
+from runpy import run_path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+TABLE = ROOT / "rdmeta/_change_table.py"
+KINDS = ROOT / "csrc/include/rdmeta_kinds.h"
+NAMES = ROOT / "csrc/change_table.h"
+CAPI = ROOT / "rdmeta/_capi.pxd"
+MODEL = ROOT / "rdmeta/model.py"
+
+WRITTEN = "Written by tools/change_table.py from rdmeta/_change_table.py."
+
+KINDS_HEAD = f"""\
+/*
+ * rdmeta: where changes come from, and their kinds. Part of rdmeta_change.h.
+ *
+ * {WRITTEN}
+ * The lists only grow, at their ends. Threads: nothing here is called.
+ */
+#ifndef RDMETA_KINDS_H
+#define RDMETA_KINDS_H
+
+"""
+NAMES_HEAD = f"""\
+/*
+ * change_table: names of sources and kinds, and the columns of change records.
+ *
+ * {WRITTEN}
+ */
+#ifndef RDMETA_CHANGE_TABLE_H
+#define RDMETA_CHANGE_TABLE_H
+
+"""
+
+
+def enum(what: str, rows: list[tuple[str, str]]) -> str:
+    """A C enum with a comment per value."""
+    lines = [
+        f"        /** {doc} */\n        {name} = {number}"
+        for number, (name, doc) in enumerate(rows)
+    ]
+    return f"/** {what} */\nenum {{\n" + ",\n".join(lines) + "\n};\n"
+
+
+def listed(name: str, rows: list[str]) -> str:
+    """A macro that calls X once per row."""
+    return f"#define {name}(X)" + "".join(f" \\\n        X({row})" for row in rows) + "\n"
+
+
+def source(name: str) -> str:
+    return f"RDMETA_SOURCE_{name.upper()}"
+
+
+def kind(name: str) -> str:
+    return f"RDMETA_{name.upper()}"
+
+
+def kind_doc(row: Any) -> str:
+    maker = {"core": "", "recorder": "; recorders make it", "": "; nothing makes it yet"}
+    return f"{row.doc}{maker[row.made_by]}"
+
+
+def between(text: str, comment: str, lines: list[str]) -> str:
+    """`text` with the lines between its two marks replaced."""
+    head, begin, rest = text.partition(f"# {comment}: begin\n")
+    old, end, tail = rest.partition(f"# {comment}: end\n")
+    if not end:
+        raise SystemExit(f"no place for {comment}")
+    indent = old.rpartition("\n")[2]
+    return "".join([head, begin, *lines, indent, end, tail])
+
+
+def outputs(table: dict[str, Any]) -> dict[Path, str]:
+    """The text of each file that is written."""
+    sources, kinds, columns = table["SOURCES"], table["KINDS"], table["COLUMNS"]
+    types = table["TYPES"]
+    numbers = [source(row.name) for row in sources] + [kind(row.name) for row in kinds]
+    mark = "tools/change_table.py"
+    return {
+        KINDS: KINDS_HEAD
+        + enum("Where a change came from.", [(source(row.name), row.doc) for row in sources])
+        + "\n"
+        + enum("What changed.", [(kind(row.name), kind_doc(row)) for row in kinds])
+        + "\n#endif /* RDMETA_KINDS_H */\n",
+        NAMES: NAMES_HEAD
+        + "/* The names, in the order of their numbers. */\n"
+        + listed("RDMETA_SOURCE_NAMES", [f'"{row.name}"' for row in sources])
+        + "\n"
+        + listed("RDMETA_KIND_NAMES", [f'"{row.name}"' for row in kinds])
+        + "\n/* The columns in their order, each with its type in Arrow. */\n"
+        + listed("RDMETA_CHANGE_COLUMNS", [f"{row.name}, {types[row.type].c}" for row in columns])
+        + "\n#endif /* RDMETA_CHANGE_TABLE_H */\n",
+        CAPI: between(
+            CAPI.read_text(encoding="utf-8"), mark, [f"        {number}\n" for number in numbers]
+        ),
+        MODEL: between(
+            MODEL.read_text(encoding="utf-8"),
+            mark,
+            [
+                f"    {row.name}: {types[row.type].python}{' | None' if row.optional else ''}\n"
+                for row in columns
+            ],
+        ),
+    }
+
+
+def check_order(table: dict[str, Any]) -> None:
+    """SystemExit where what is written already has another order."""
+    if not NAMES.exists():
+        return
+    text = NAMES.read_text(encoding="utf-8")
+    for name, rows in (
+        ("RDMETA_SOURCE_NAMES", table["SOURCES"]),
+        ("RDMETA_KIND_NAMES", table["KINDS"]),
+        ("RDMETA_CHANGE_COLUMNS", table["COLUMNS"]),
+    ):
+        macro = re.search(rf"#define {name}\(X\)((?:.*\\\n)*.*)", text)
+        old = re.findall(r'X\("?(\w+)', macro[1]) if macro else []
+        if [row.name for row in rows][: len(old)] != old:
+            raise SystemExit(f"{name}: the list only grows, at its end; it was {', '.join(old)}")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    check = parser.parse_args().check
+    table = run_path(str(TABLE))
+    check_order(table)
+    wanted = outputs(table)
+    stale = [
+        path
+        for path, text in wanted.items()
+        if not path.exists() or path.read_text(encoding="utf-8") != text
+    ]
+    for path in stale:
+        print(f"{path.relative_to(ROOT)} {'is behind' if check else 'written'}")
+        if not check:
+            path.write_text(wanted[path], encoding="utf-8")
+    return 1 if check and stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
