@@ -33,8 +33,7 @@ files = $(sort $(shell find $(1) -type f -name '$(2)'))
 C_SOURCES := $(call files,csrc,*.c)
 C_OWN := $(filter-out csrc/vendor/%,$(C_SOURCES))
 C_HEADERS := $(filter-out csrc/vendor/%,$(call files,csrc,*.h))
-C_SUPPORT := $(sort $(call files,tests/c,*_support.c) \
-	$(wildcard tests/c/support/*.c))
+C_SUPPORT := $(call files,tests/c/support,*.c)
 C_TESTS := $(call files,tests/c,test_*.c)
 # Those with threads: by name, or by a first line that says so.
 C_THREAD_TESTS := $(sort $(call files,tests/c,test_*thread*.c) \

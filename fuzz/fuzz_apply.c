@@ -13,7 +13,7 @@
  * nothing new when it is said again. The input is the reason, too, and half of
  * it the second time. Seeds are those of fuzz_response with byte 1 put in.
  */
-#include "check.h"
+#include "cache/check.h"
 #include "fuzz_see.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -11,11 +11,11 @@
  * hears an answer. What verify finds good can be read without an error, and
  * says the same when it is written and opened again. Seeds: image_seeds.c.
  */
-#include "check.h"
+#include "cache/check.h"
 #include "fuzz_see.h"
-#include "image_file.h"
-#include "image_write.h"
-#include "image_open.h"
+#include "image/file.h"
+#include "image/file_open.h"
+#include "image/file_write.h"
 
 #include <stdio.h>
 #include <stdlib.h>

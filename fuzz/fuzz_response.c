@@ -4,7 +4,7 @@
  * The version is four bits, so that two that do not exist are among them; the
  * fifth says that a trailing byte is tolerated, as the mock brokers need it.
  */
-#include "wire_check.h"
+#include "support/wire_check.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,8 +3,8 @@
 #ifndef RDMETA_FUZZ_SEE_H
 #define RDMETA_FUZZ_SEE_H
 
-#include "holds.h"
 #include "rdmeta.h"
+#include "support/holds.h"
 
 static uint64_t sum; /* so that reading cannot be left out */
 

@@ -4,7 +4,7 @@
  * Small ones, each with something of its own, since mutations hit a place at
  * random. Keys and so tables differ from run to run. `make image-seeds`.
  */
-#include "image_world.h"
+#include "support/image_world.h"
 
 static void seed(cw_t *w, const char *directory, const char *name) {
         rdmeta_image_t *image = iw_image(w);

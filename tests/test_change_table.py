@@ -25,7 +25,7 @@ from rdmeta.model import Change
 
 ROOT = Path(__file__).resolve().parent.parent
 FILES = [
-    "csrc/change_table.h",
+    "csrc/topic/diff_table.h",
     "csrc/include/rdmeta_kinds.h",
     "rdmeta/_capi.pxd",
     "rdmeta/_change_table.py",
@@ -77,7 +77,7 @@ def test_a_new_kind_and_a_new_column_go_everywhere(tree: Path) -> None:
     assert write_from_table(tree).returncode == 0
     kinds = (tree / "csrc/include/rdmeta_kinds.h").read_text(encoding="utf-8")
     assert f"RDMETA_RACK_LOST = {len(KINDS)}\n" in kinds
-    names = (tree / "csrc/change_table.h").read_text(encoding="utf-8")
+    names = (tree / "csrc/topic/diff_table.h").read_text(encoding="utf-8")
     assert 'X("rack_lost")' in names
     assert "X(racks, IDS)" in names
     assert "RDMETA_RACK_LOST\n" in (tree / "rdmeta/_capi.pxd").read_text(encoding="utf-8")

@@ -4,7 +4,7 @@
     python tools/change_table.py --check  # write nothing, exit with 1 if there is something to do
 
 The table is rdmeta/_change_table.py. Out of it come csrc/include/rdmeta_kinds.h (the public
-numbers), csrc/change_table.h (names and columns), and the marked lines of rdmeta/_capi.pxd and of
+numbers), csrc/topic/diff_table.h (names and columns), and the marked lines of rdmeta/_capi.pxd and of
 rdmeta/model.py. What the written files hold already is the list as programs know it: a kind or a
 column that is no longer in its place is refused.
 """
@@ -21,7 +21,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "rdmeta/_change_table.py"
 KINDS = ROOT / "csrc/include/rdmeta_kinds.h"
-NAMES = ROOT / "csrc/change_table.h"
+NAMES = ROOT / "csrc/topic/diff_table.h"
 CAPI = ROOT / "rdmeta/_capi.pxd"
 MODEL = ROOT / "rdmeta/model.py"
 
@@ -40,12 +40,12 @@ KINDS_HEAD = f"""\
 """
 NAMES_HEAD = f"""\
 /*
- * change_table: names of sources and kinds, and the columns of change records.
+ * diff_table: names of sources and kinds, and the columns of change records.
  *
  * {WRITTEN}
  */
-#ifndef RDMETA_CHANGE_TABLE_H
-#define RDMETA_CHANGE_TABLE_H
+#ifndef RDMETA_TOPIC_DIFF_TABLE_H
+#define RDMETA_TOPIC_DIFF_TABLE_H
 
 """
 
@@ -106,7 +106,7 @@ def outputs(table: dict[str, Any]) -> dict[Path, str]:
         + listed("RDMETA_KIND_NAMES", [f'"{row.name}"' for row in kinds])
         + "\n/* The columns in their order, each with its type in Arrow. */\n"
         + listed("RDMETA_CHANGE_COLUMNS", [f"{row.name}, {types[row.type].c}" for row in columns])
-        + "\n#endif /* RDMETA_CHANGE_TABLE_H */\n",
+        + "\n#endif /* RDMETA_TOPIC_DIFF_TABLE_H */\n",
         CAPI: between(
             CAPI.read_text(encoding="utf-8"), mark, [f"        {number}\n" for number in numbers]
         ),

@@ -14,9 +14,9 @@
  *
  * Built with RDMETA_POISON: freed blocks are overwritten at once.
  */
-#include "race_world.h"
+#include "support/race_world.h"
 
-#include "no_membarrier.h"
+#include "support/no_membarrier.h"
 
 #include <signal.h>
 #include <sys/prctl.h>
@@ -350,9 +350,9 @@ int main(int argc, char **argv) {
         printf("   %" PRIu64 " answers, %" PRIu64 " lookups beside them\n",
                x->answers, (uint64_t)atomic_load(&x->lookups));
         /* Once epochs are above 127 every block is in a larger piece; what it
-         * left is given back but for an eighth (compact.c), a chunk that has
-         * just been begun is a sixteenth, and tables have graves. What a new
-         * cache cannot know are ids that are a topic's no longer. */
+         * left is given back but for an eighth (cache/compact.c), a chunk that
+         * has just been begun is a sixteenth, and tables have graves. What a
+         * new cache cannot know are ids that are a topic's no longer. */
         CHECK(churned < fresh * 1.25 +
                                 (16.0 * RDMETA_PAST_MAX + 1) / PARTITIONS);
         churn_free(x);

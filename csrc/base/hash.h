@@ -1,0 +1,145 @@
+/*
+ * hash: seeded hashes of names and ids, and the digest of a topic's bytes.
+ *
+ * The hash is a chain of folded 64 x 64 -> 128 bit multiplications. It is not
+ * cryptographic (SipHash would cost more than the lookup it serves), so what
+ * keeps an attacker from choosing names that collide is that every constant
+ * that meets his bytes is secret and drawn for each table: with public
+ * constants an input can make a factor zero whatever the seed. The index
+ * reseeds itself when a probe grows too long all the same.
+ *
+ * The digest says whether a topic's encoded bytes are those of last time. It
+ * is NH (the core of UMAC, Black et al. 1999) with 64-bit words: two different
+ * inputs of one length up to RDMETA_DIGEST_BLOCK bytes agree with probability
+ * 2^-64 over the key. Longer inputs are cut into blocks whose NH sums are the
+ * coefficients of two polynomials modulo 2^61 - 1 at secret points, which adds
+ * 2^-61 for each coefficient, twice independently.
+ */
+#ifndef RDMETA_BASE_HASH_H
+#define RDMETA_BASE_HASH_H
+
+#include "base/buf.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#define RDMETA_HASH_KEYS 4
+#define RDMETA_DIGEST_BLOCK 1024
+#define RDMETA_DIGEST_KEYS (RDMETA_DIGEST_BLOCK / 8)
+
+typedef struct rdmeta_digest {
+        uint64_t lo, hi;
+} rdmeta_digest_t;
+
+typedef struct rdmeta_digest_key {
+        uint64_t nh[RDMETA_DIGEST_KEYS];
+        uint64_t point[2];
+} rdmeta_digest_key_t;
+
+/* A stream of secret words from a seed (SplitMix64). */
+uint64_t rdmeta_seed_next(uint64_t *state);
+void rdmeta_digest_key_init(rdmeta_digest_key_t *key, uint64_t *seed);
+
+RDMETA_INLINE uint64_t rdmeta_load64(const void *p) {
+        uint64_t v;
+        memcpy(&v, p, 8);
+        return v;
+}
+
+RDMETA_INLINE uint32_t rdmeta_load32(const void *p) {
+        uint32_t v;
+        memcpy(&v, p, 4);
+        return v;
+}
+
+/* Both halves of the product, folded. Compilers keep four registers for the
+ * wide one, which makes a lookup save two it never uses: so it is said here
+ * what they are to do. */
+RDMETA_INLINE uint64_t rdmeta_mix(uint64_t a, uint64_t b) {
+#if defined(__x86_64__)
+        uint64_t lo, hi;
+
+        __asm__("mulq %3\n\txorq %1, %0"
+                : "=a"(lo), "=d"(hi)
+                : "%0"(a), "r"(b)
+                : "cc");
+        return lo;
+#else
+        const unsigned __int128 m = (unsigned __int128)a * b;
+
+        return (uint64_t)m ^ (uint64_t)(m >> 64);
+#endif
+}
+
+/* Names below 16 bytes and above 32. */
+uint64_t rdmeta_hash_other(const uint64_t key[RDMETA_HASH_KEYS],
+                           const char *s, size_t n);
+
+/* Names of 17 to 32 bytes: most of them. */
+RDMETA_INLINE uint64_t rdmeta_hash_short(const uint64_t key[RDMETA_HASH_KEYS],
+                                         const char *s, size_t n) {
+        const uint64_t h = rdmeta_mix(rdmeta_load64(s) ^ key[1],
+                                      rdmeta_load64(s + 8) ^ (key[0] + n));
+
+        return rdmeta_mix(rdmeta_load64(s + n - 16) ^ key[2],
+                          rdmeta_load64(s + n - 8) ^ h ^ key[3]);
+}
+
+RDMETA_INLINE int rdmeta_hash_is_short(size_t n) {
+        return n - 17 <= 15;
+}
+
+RDMETA_INLINE uint64_t rdmeta_hash(const uint64_t key[RDMETA_HASH_KEYS],
+                                   const char *s, size_t n) {
+        if (RDMETA_LIKELY(rdmeta_hash_is_short(n)))
+                return rdmeta_hash_short(key, s, n);
+        return rdmeta_hash_other(key, s, n);
+}
+
+RDMETA_INLINE uint64_t rdmeta_hash_id(const uint64_t key[RDMETA_HASH_KEYS],
+                                      const uint8_t id[16]) {
+        return rdmeta_mix(rdmeta_load64(id) ^ key[0],
+                          rdmeta_load64(id + 8) ^ key[1]);
+}
+
+rdmeta_digest_t rdmeta_digest_long(const rdmeta_digest_key_t *key,
+                                   const uint8_t *p, size_t n);
+
+/* The sum of NH over at most one block: 32 bytes a step, two products. */
+RDMETA_INLINE unsigned __int128 rdmeta_digest_nh(const uint64_t *k,
+                                                 const uint8_t *p, size_t n) {
+        unsigned __int128 a = 0, b = 0;
+        uint8_t tail[32];
+
+        for (; n >= 32; n -= 32, p += 32, k += 4) {
+                a += (unsigned __int128)(rdmeta_load64(p) + k[0]) *
+                     (rdmeta_load64(p + 8) + k[1]);
+                b += (unsigned __int128)(rdmeta_load64(p + 16) + k[2]) *
+                     (rdmeta_load64(p + 24) + k[3]);
+        }
+        if (n) {
+                memset(tail, 0, sizeof(tail));
+                memcpy(tail, p, n);
+                a += (unsigned __int128)(rdmeta_load64(tail) + k[0]) *
+                     (rdmeta_load64(tail + 8) + k[1]);
+                b += (unsigned __int128)(rdmeta_load64(tail + 16) + k[2]) *
+                     (rdmeta_load64(tail + 24) + k[3]);
+        }
+        return a + b;
+}
+
+/* Of bytes that are known to be `n` long: the length is compared apart. */
+RDMETA_INLINE rdmeta_digest_t rdmeta_digest(const rdmeta_digest_key_t *key,
+                                            const uint8_t *p, size_t n) {
+        rdmeta_digest_t d;
+        unsigned __int128 sum;
+
+        if (RDMETA_UNLIKELY(n > RDMETA_DIGEST_BLOCK))
+                return rdmeta_digest_long(key, p, n);
+        sum  = rdmeta_digest_nh(key->nh, p, n);
+        d.lo = (uint64_t)sum;
+        d.hi = (uint64_t)(sum >> 64);
+        return d;
+}
+
+#endif /* RDMETA_BASE_HASH_H */

@@ -1,0 +1,437 @@
+#include "base/slab.h"
+
+#include "base/alloc.h"
+
+/* From CHUNK_LARGE bytes on, chunks are large pages. */
+enum {
+        CHUNK_MIN   = 16 << 10,
+        CHUNK_LARGE = 16 << 20,
+        /* What a chunk's end may leave unused of what was reserved. */
+        CHUNK_REST = 1 << 10
+};
+
+void rdmeta_slab_init(rdmeta_slab_t *slab, const rdmeta_allocator_t *allocator,
+                      size_t unit, size_t lead) {
+        memset(slab, 0, sizeof(*slab));
+        slab->allocator = allocator;
+        slab->lead      = (unsigned)lead;
+        slab->least     = 2 * CHUNK_MIN;
+        while (((size_t)1 << slab->shift) < unit)
+                slab->shift++;
+}
+
+static void chunk_free(rdmeta_slab_t *slab, rdmeta_slab_chunk_t *chunk) {
+        slab->bytes -= chunk->size;
+#ifdef RDMETA_SLAB_ASAN
+        ASAN_UNPOISON_MEMORY_REGION(chunk, chunk->size);
+#endif
+        rdmeta_free(slab->allocator, chunk, chunk->size);
+}
+
+static void chunks_free(rdmeta_slab_t *slab, rdmeta_slab_chunk_t *chunk) {
+        while (chunk) {
+                rdmeta_slab_chunk_t *next = chunk->next;
+
+                chunk_free(slab, chunk);
+                chunk = next;
+        }
+}
+
+void rdmeta_slab_destroy(rdmeta_slab_t *slab) {
+        chunks_free(slab, slab->chunks);
+        chunks_free(slab, slab->fresh);
+        rdmeta_free(slab->allocator, slab->leaving,
+                    slab->leaving_room * sizeof(*slab->leaving));
+        slab->chunks = slab->fresh = NULL;
+        slab->leaving = NULL;
+        slab->cur = slab->end = NULL;
+}
+
+/* ---- chunks -------------------------------------------------------------- */
+
+/* The first address from `p` on that can be handed out. */
+static char *slab_align(const rdmeta_slab_t *slab, char *p) {
+        const uintptr_t unit = (uintptr_t)1 << slab->shift;
+        const uintptr_t at   = (uintptr_t)p + slab->lead;
+
+        return p + slab->lead + (((at + unit - 1) & ~(unit - 1)) - at);
+}
+
+static char *chunk_first(const rdmeta_slab_t *slab,
+                         rdmeta_slab_chunk_t *chunk) {
+        return slab_align(slab, (char *)(chunk + 1));
+}
+
+static char *chunk_end(const rdmeta_slab_t *slab, rdmeta_slab_chunk_t *chunk) {
+        return (char *)chunk + chunk->size - slab->lead;
+}
+
+/* What its pieces can take. */
+static size_t chunk_room(const rdmeta_slab_t *slab,
+                         rdmeta_slab_chunk_t *chunk) {
+        const size_t room = (size_t)(chunk_end(slab, chunk) -
+                                     chunk_first(slab, chunk));
+
+        return room >> slab->shift << slab->shift;
+}
+
+/* Of cur's chunk, what has not been handed out. */
+static size_t slab_rest(const rdmeta_slab_t *slab) {
+        return (size_t)(slab->end - slab->cur) >> slab->shift << slab->shift;
+}
+
+/* What is left of the old chunk is too small for what is wanted now, but
+ * others will fit it. */
+static void slab_keep_rest(rdmeta_slab_t *slab) {
+        size_t units = slab_rest(slab) >> slab->shift, n;
+
+        for (; units; units -= n) {
+                n = units < RDMETA_SLAB_LISTS ? units : RDMETA_SLAB_LISTS - 1;
+                rdmeta_slab_free(slab, slab->cur, n << slab->shift);
+                slab->cur += n << slab->shift;
+        }
+        slab->cur = slab->end;
+}
+
+static size_t chunk_size(const rdmeta_slab_t *slab) {
+        const size_t size = slab->bytes / 16;
+
+        if (size < CHUNK_MIN)
+                return CHUNK_MIN;
+        return slab->bytes >= CHUNK_LARGE ? RDMETA_ALLOC_LARGE
+                                          : size & ~(size_t)7;
+}
+
+/* At the end of `fresh`; NULL: no memory. */
+static rdmeta_slab_chunk_t *chunk_new(rdmeta_slab_t *slab, size_t size) {
+        rdmeta_slab_chunk_t **at = &slab->fresh;
+        rdmeta_slab_chunk_t *chunk =
+                (rdmeta_slab_chunk_t *)rdmeta_alloc_large(
+                        slab->allocator, size);
+
+        if (!chunk)
+                return NULL;
+        while (*at)
+                at = &(*at)->next;
+        *at         = chunk;
+        chunk->next = NULL;
+        chunk->size = size;
+        chunk->live = 0;
+        slab->bytes += size;
+        slab->ahead += chunk_room(slab, chunk);
+        return chunk;
+}
+
+static int chunk_begin(rdmeta_slab_t *slab) {
+        rdmeta_slab_chunk_t *chunk = slab->fresh;
+
+        if (!chunk && !chunk_new(slab, chunk_size(slab)))
+                return 0;
+        chunk = slab->fresh;
+        slab_keep_rest(slab);
+        slab->ahead -= chunk_room(slab, chunk);
+        slab->fresh  = chunk->next;
+        chunk->next  = slab->chunks;
+        slab->chunks = chunk;
+        slab->cur    = chunk_first(slab, chunk);
+        slab->end    = chunk_end(slab, chunk);
+        return 1;
+}
+
+void rdmeta_slab_reserve(rdmeta_slab_t *slab, size_t bytes) {
+        const size_t own = sizeof(rdmeta_slab_chunk_t) + 2 * slab->lead +
+                           ((size_t)2 << slab->shift);
+        const size_t had = slab_rest(slab) + slab->ahead;
+        const rdmeta_slab_chunk_t *chunk;
+        size_t size;
+
+        bytes = bytes > had ? bytes - had : 0;
+        while (bytes) {
+                size = (bytes < RDMETA_ALLOC_LARGE ? bytes + own + 7
+                                                   : RDMETA_ALLOC_LARGE) &
+                       ~(size_t)7;
+                /* Nearly a large page: have it. */
+                if (size > RDMETA_ALLOC_LARGE / 8 * 7)
+                        size = RDMETA_ALLOC_LARGE;
+                chunk = chunk_new(slab, size);
+                if (!chunk)
+                        break;
+                size -= size < RDMETA_ALLOC_LARGE ? own : own + CHUNK_REST;
+                bytes = bytes > size ? bytes - size : 0;
+        }
+}
+
+/* ---- pieces -------------------------------------------------------------- */
+
+/* Before a large piece stands how far from its begin it was handed out. */
+static size_t large_size(const rdmeta_slab_t *slab, size_t units) {
+        return ((units + 1) << slab->shift) + sizeof(uint32_t);
+}
+
+void *rdmeta_slab_alloc_slow(rdmeta_slab_t *slab, size_t units) {
+        const size_t size = large_size(slab, units);
+        char *raw, *p;
+        uint32_t off;
+
+        if (units < RDMETA_SLAB_LISTS) {
+                if (!chunk_begin(slab))
+                        return NULL;
+                return rdmeta_slab_alloc(slab, units << slab->shift);
+        }
+        raw = (char *)rdmeta_alloc(slab->allocator, size);
+        if (!raw)
+                return NULL;
+        slab->bytes += size;
+        p   = slab_align(slab, raw + sizeof(off));
+        off = (uint32_t)(p - raw);
+        memcpy(p - slab->lead - sizeof(off), &off, sizeof(off));
+        return p;
+}
+
+void rdmeta_slab_free_large(rdmeta_slab_t *slab, void *p, size_t units) {
+        const size_t size = large_size(slab, units);
+        char *at          = (char *)p;
+        uint32_t off;
+
+        memcpy(&off, at - slab->lead - sizeof(off), sizeof(off));
+        slab->bytes -= size;
+        rdmeta_free(slab->allocator, at - off, size);
+}
+
+/* ---- leaving ------------------------------------------------------------- */
+
+/* Of n chunks by address, the one that `p` lies in; NULL: none of them. */
+static rdmeta_slab_chunk_t *chunk_of(rdmeta_slab_chunk_t *const *all, size_t n,
+                                     const void *p) {
+        const uintptr_t at = (uintptr_t)p;
+        size_t lo          = 0;
+
+        while (n > 1) { /* all[lo], if any */
+                const size_t half = n / 2;
+
+                if ((uintptr_t)all[lo + half] <= at)
+                        lo += half;
+                n -= half;
+        }
+        if (!n || at - (uintptr_t)all[lo] >= all[lo]->size)
+                return NULL;
+        return all[lo];
+}
+
+int rdmeta_slab_leaves(const rdmeta_slab_t *slab, const void *p) {
+        return chunk_of(slab->leaving, slab->n_leaving, p) != NULL;
+}
+
+static void leaving_end(rdmeta_slab_t *slab) {
+        const size_t size = slab->leaving_room * sizeof(*slab->leaving);
+
+        rdmeta_free(slab->allocator, slab->leaving, size);
+        slab->bytes -= size;
+        slab->leaving      = NULL;
+        slab->leaving_room = 0;
+}
+
+static void chunk_leave(rdmeta_slab_t *slab, rdmeta_slab_chunk_t *chunk) {
+        rdmeta_slab_chunk_t **at = &slab->chunks;
+        size_t i                 = 0;
+
+        while (*at != chunk)
+                at = &(*at)->next;
+        *at = chunk->next;
+        while (slab->leaving[i] != chunk)
+                i++;
+        slab->left -= chunk_room(slab, chunk);
+        slab->n_leaving--;
+        memmove(&slab->leaving[i], &slab->leaving[i + 1],
+                (slab->n_leaving - i) * sizeof(*slab->leaving));
+        chunk_free(slab, chunk);
+        if (!slab->n_leaving)
+                leaving_end(slab);
+}
+
+int rdmeta_slab_left(rdmeta_slab_t *slab, void *p, size_t bytes) {
+        rdmeta_slab_chunk_t *chunk =
+                chunk_of(slab->leaving, slab->n_leaving, p);
+
+        if (!chunk)
+                return 0;
+        rdmeta_slab_forget(slab, p, bytes);
+        chunk->live -= bytes;
+        slab->left += bytes;
+        if (!chunk->live)
+                chunk_leave(slab, chunk);
+        return 1;
+}
+
+static int by_address(const void *a, const void *b) {
+        const uintptr_t x = (uintptr_t)*(rdmeta_slab_chunk_t *const *)a;
+        const uintptr_t y = (uintptr_t)*(rdmeta_slab_chunk_t *const *)b;
+
+        return (x > y) - (x < y);
+}
+
+/* The emptiest first. */
+static int by_free(const void *a, const void *b) {
+        const rdmeta_slab_chunk_t *x = *(rdmeta_slab_chunk_t *const *)a;
+        const rdmeta_slab_chunk_t *y = *(rdmeta_slab_chunk_t *const *)b;
+        const double p = (double)x->free / (double)x->size;
+        const double q = (double)y->free / (double)y->size;
+
+        return p != q ? (p < q) - (p > q) : by_address(a, b);
+}
+
+static void plan_count(rdmeta_slab_t *slab, rdmeta_slab_chunk_t **all,
+                       size_t n) {
+        const rdmeta_slab_free_t *f;
+        size_t units;
+
+        for (units = 1; units < RDMETA_SLAB_LISTS; units++)
+                for (f = slab->lists[units]; f; f = f->next)
+                        chunk_of(all, n, f)->free += units << slab->shift;
+}
+
+/* How many of those by emptiness. What is moved for it is looked for in all of
+ * the owner's pieces, so that it is better done for some at once. */
+static size_t plan_choose(const rdmeta_slab_t *slab,
+                          rdmeta_slab_chunk_t *const *all, size_t n) {
+        const size_t spare  = slab->bytes / 16;
+        const size_t wanted = slab->free > spare ? slab->free - spare : 1;
+        size_t i, size = 0, gained = 0;
+
+        for (i = 0; i < n && gained < wanted; i++) {
+                size += all[i]->size;
+                gained += all[i]->free;
+                if (all[i]->free < all[i]->size / 16 ||
+                    (i && size > slab->bytes / 8))
+                        break;
+        }
+        return i;
+}
+
+/* Takes what leaves off the lists. */
+static void plan_unlist(rdmeta_slab_t *slab) {
+        size_t units;
+
+        for (units = 1; units < RDMETA_SLAB_LISTS; units++) {
+                rdmeta_slab_free_t *f = slab->lists[units], *last = NULL;
+
+                slab->lists[units] = NULL;
+                for (; f; f = f->next) {
+                        if (rdmeta_slab_leaves(slab, f)) {
+                                slab->free -= units << slab->shift;
+                                continue;
+                        }
+                        if (last)
+                                last->next = f;
+                        else
+                                slab->lists[units] = f;
+                        last = f;
+                }
+                if (last)
+                        last->next = NULL;
+        }
+}
+
+/* From here on they leave: what is live in each is known. */
+static void plan_begin(rdmeta_slab_t *slab) {
+        size_t i = slab->n_leaving;
+
+        plan_unlist(slab);
+        while (i--) {
+                rdmeta_slab_chunk_t *chunk = slab->leaving[i];
+
+                if (chunk->live) /* of a plan before */
+                        continue;
+                chunk->live = chunk_room(slab, chunk) - chunk->free;
+                if (slab->cur != slab->end && chunk == slab->chunks) {
+                        chunk->live -= slab_rest(slab);
+                        slab->cur = slab->end = NULL;
+                }
+                slab->left += chunk_room(slab, chunk) - chunk->live;
+                if (!chunk->live)
+                        chunk_leave(slab, chunk);
+        }
+}
+
+/* The first n of `all` leave, besides those that do: these are others, as
+ * nothing of theirs is in lists. There is room for both. */
+static void plan_join(rdmeta_slab_t *slab, rdmeta_slab_chunk_t **all, size_t n,
+                      size_t room) {
+        const size_t before = slab->n_leaving;
+
+        if (before) {
+                memcpy(all + n, slab->leaving, before * sizeof(*all));
+                leaving_end(slab);
+        }
+        slab->bytes += room * sizeof(*all);
+        slab->leaving      = all;
+        slab->leaving_room = room;
+        slab->n_leaving    = before + n;
+        qsort(all, before + n, sizeof(*all), by_address);
+        plan_begin(slab);
+}
+
+size_t rdmeta_slab_plan(rdmeta_slab_t *slab, size_t part) {
+        rdmeta_slab_chunk_t **all, *chunk;
+        size_t n = 0, i = 0;
+
+        if (slab->free < slab->least || slab->free <= slab->bytes / part ||
+            slab->left > slab->bytes / part)
+                return 0;
+        for (chunk = slab->chunks; chunk; chunk = chunk->next)
+                n++;
+        all = (rdmeta_slab_chunk_t **)rdmeta_alloc(slab->allocator,
+                                                   n * sizeof(*all));
+        if (!all)
+                return 0;
+        for (chunk = slab->chunks; chunk; chunk = chunk->next) {
+                chunk->free = 0;
+                all[i++]    = chunk;
+        }
+        qsort(all, n, sizeof(*all), by_address);
+        plan_count(slab, all, n);
+        qsort(all, n, sizeof(*all), by_free);
+        i = plan_choose(slab, all, n);
+        if (i)
+                plan_join(slab, all, i, n);
+        else
+                rdmeta_free(slab->allocator, all, n * sizeof(*all));
+        return i;
+}
+
+/* ---- counts -------------------------------------------------------------- */
+
+size_t rdmeta_slab_spare(const rdmeta_slab_t *slab) {
+        return slab->free + slab_rest(slab) + slab->ahead + slab->left;
+}
+
+const char *rdmeta_slab_check(const rdmeta_slab_t *slab, size_t *used) {
+        rdmeta_slab_chunk_t *chunk = slab->chunks;
+        const rdmeta_slab_free_t *f;
+        size_t units, i, free = 0, room = 0, ahead = 0, left = 0;
+
+        for (units = 1; units < RDMETA_SLAB_LISTS; units++)
+                for (f = slab->lists[units]; f; f = f->next) {
+                        free += units << slab->shift;
+                        if (rdmeta_slab_leaves(slab, f))
+                                return "a listed piece's chunk is leaving";
+                }
+        if (free != slab->free)
+                return "free pieces are miscounted";
+        for (; chunk; chunk = chunk->next)
+                room += chunk_room(slab, chunk);
+        for (i = 0; i < slab->n_leaving; i++) {
+                chunk = slab->leaving[i];
+                if (!chunk->live || chunk->live > chunk_room(slab, chunk) ||
+                    (i && (uintptr_t)chunk <=
+                                  (uintptr_t)slab->leaving[i - 1]))
+                        return "a leaving chunk is miscounted";
+                left += chunk_room(slab, chunk) - chunk->live;
+        }
+        for (chunk = slab->fresh; chunk; chunk = chunk->next)
+                ahead += chunk_room(slab, chunk);
+        if (ahead != slab->ahead || left != slab->left)
+                return "what is fresh, or left, is miscounted";
+        *used = room - free - slab_rest(slab) - left;
+        return NULL;
+}

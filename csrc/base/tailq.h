@@ -1,0 +1,117 @@
+/*
+ * tailq: an intrusive, doubly linked list. No allocation, no lock.
+ *
+ *     list                  A              B              C
+ *     +-------+          +------+       +------+       +------+
+ *     | first |--------->| next |------>| next |------>| next |--> NULL
+ *     | last  |--+ NULL<-| prev |<------| prev |<------| prev |
+ *     | count |  |       +------+       +------+       +------+
+ *     +-------+  +----------------------------------------^
+ *
+ * The node lives inside whatever is listed; RDMETA_CONTAINER() leads back.
+ * A thing is in as many lists as it has nodes. A node that is in no list has
+ * no particular contents: its owner knows whether it is listed.
+ */
+#ifndef RDMETA_BASE_TAILQ_H
+#define RDMETA_BASE_TAILQ_H
+
+#include <stddef.h>
+
+/* The `type` whose `member` is at `ptr`; ptr is not NULL. */
+#define RDMETA_CONTAINER(ptr, type, member)                                   \
+        ((type *)(void *)((char *)(ptr) - offsetof(type, member)))
+
+typedef struct rdmeta_tailq_node {
+        struct rdmeta_tailq_node *next, *prev;
+} rdmeta_tailq_node_t;
+
+typedef struct rdmeta_tailq {
+        rdmeta_tailq_node_t *first, *last;
+        size_t count;
+} rdmeta_tailq_t;
+
+static inline void rdmeta_tailq_init(rdmeta_tailq_t *q) {
+        q->first = q->last = NULL;
+        q->count           = 0;
+}
+
+/* First, last, next, prev: NULL where there is none. */
+static inline rdmeta_tailq_node_t *rdmeta_tailq_first(const rdmeta_tailq_t *q) {
+        return q->first;
+}
+
+static inline rdmeta_tailq_node_t *rdmeta_tailq_last(const rdmeta_tailq_t *q) {
+        return q->last;
+}
+
+static inline rdmeta_tailq_node_t *
+rdmeta_tailq_next(const rdmeta_tailq_node_t *n) {
+        return n->next;
+}
+
+static inline rdmeta_tailq_node_t *
+rdmeta_tailq_prev(const rdmeta_tailq_node_t *n) {
+        return n->prev;
+}
+
+/* Put `n` between two neighbours, either of which may be the list's end. */
+static inline void rdmeta_tailq_link(rdmeta_tailq_t *q, rdmeta_tailq_node_t *n,
+                                     rdmeta_tailq_node_t *prev,
+                                     rdmeta_tailq_node_t *next) {
+        n->prev = prev;
+        n->next = next;
+        if (prev)
+                prev->next = n;
+        else
+                q->first = n;
+        if (next)
+                next->prev = n;
+        else
+                q->last = n;
+        q->count++;
+}
+
+static inline void rdmeta_tailq_push_back(rdmeta_tailq_t *q,
+                                          rdmeta_tailq_node_t *n) {
+        rdmeta_tailq_link(q, n, q->last, NULL);
+}
+
+static inline void rdmeta_tailq_push_front(rdmeta_tailq_t *q,
+                                           rdmeta_tailq_node_t *n) {
+        rdmeta_tailq_link(q, n, NULL, q->first);
+}
+
+/* `at` is in the list. */
+static inline void rdmeta_tailq_insert_after(rdmeta_tailq_t *q,
+                                             rdmeta_tailq_node_t *at,
+                                             rdmeta_tailq_node_t *n) {
+        rdmeta_tailq_link(q, n, at, at->next);
+}
+
+/* `n` is in the list. */
+static inline void rdmeta_tailq_remove(rdmeta_tailq_t *q,
+                                       rdmeta_tailq_node_t *n) {
+        if (n->prev)
+                n->prev->next = n->next;
+        else
+                q->first = n->next;
+        if (n->next)
+                n->next->prev = n->prev;
+        else
+                q->last = n->prev;
+        q->count--;
+}
+
+/* The first, removed; NULL: empty. */
+static inline rdmeta_tailq_node_t *rdmeta_tailq_pop_front(rdmeta_tailq_t *q) {
+        rdmeta_tailq_node_t *n = q->first;
+
+        if (n)
+                rdmeta_tailq_remove(q, n);
+        return n;
+}
+
+/* 1: both directions agree with each other and with the count. */
+int rdmeta_tailq_check(const rdmeta_tailq_t *q);
+
+#endif /* RDMETA_BASE_TAILQ_H */

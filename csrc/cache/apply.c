@@ -1,0 +1,351 @@
+/* The first half of a write: read, merge, build aside. See apply_state.h. */
+#include "cache/apply_state.h"
+
+#include "cache/apply_commit.h"
+#include "cache/apply_topic.h"
+#include "cache/compact.h"
+#include "cache/entry.h"
+#include "cache/in_flight.h"
+#include "cache/prefetch.h"
+
+/* ---- one topic of the answer -------------------------------------------- */
+
+RDMETA_INLINE int slot_matches(const rdmeta_apply_t *a,
+                               const rdmeta_order_slot_t *slot,
+                               const uint8_t *start, uint32_t len) {
+        rdmeta_digest_t d;
+
+        if (!len || len > (size_t)(a->w.buf.end - start) ||
+            slot->seen == a->c->order.answer)
+                return 0;
+        d = rdmeta_digest(&a->c->digest_key, start, len);
+        return d.lo == slot->digest.lo && d.hi == slot->digest.hi;
+}
+
+static void count_verdict(rdmeta_apply_t *a) {
+        const rdmeta_merge_out_t *v = &a->verdict;
+
+        a->out->advice |= v->advice;
+        a->out->leaderless += v->leaderless;
+        a->out->listener_not_found += v->listener_not_found;
+        a->out->unreachable += v->unreachable;
+        a->out->kept_back += v->kept_back;
+        a->out->negative += v->verdict == RDMETA_VERDICT_STATE;
+}
+
+/* The slot of a known topic that is not where the cursor stood: 1 it says the
+ * same again, 0 it has to be read; MALFORMED: named before; NO_MEMORY. */
+static rdmeta_err_t stage_resync(rdmeta_apply_t *a, uint32_t order,
+                                 const uint8_t *start) {
+        rdmeta_order_slot_t *slot = &a->c->order.slots[order];
+        const uint32_t len        = slot->len & ~RDMETA_ORDER_OWN;
+        rdmeta_pend_t *p;
+        int same = 0;
+
+        a->cursor = order + 1;
+        if (slot->seen == a->c->order.answer)
+                return RDMETA_ERR_MALFORMED;
+        if (a->digests)
+                same = slot_matches(a, slot, start, len);
+        slot->seen = a->c->order.answer;
+        if (!same)
+                return 0;
+        if (!a->all || slot->len != len) {
+                p = rdmeta_apply_pend(a, slot->entry);
+                if (!p)
+                        return RDMETA_ERR_NO_MEMORY;
+                p->len    = len;
+                p->digest = slot->digest;
+        }
+        a->w.buf.p = start + len;
+        a->out->unchanged++;
+        a->digest_hits++;
+        return 1;
+}
+
+/* A topic asked for by an id that the broker does not know has no name. */
+static rdmeta_entry_t *entry_of_id(rdmeta_apply_t *a, const uint8_t *id) {
+        rdmeta_topic_t *t = NULL;
+
+        if ((rdmeta_load64(id) | rdmeta_load64(id + 8)) != 0)
+                t = rdmeta_table_id(rdmeta_ids(a->c), id);
+        return t ? rdmeta_entry_of(a->c, t) : NULL;
+}
+
+static rdmeta_err_t stage_read_merge(rdmeta_apply_t *a, rdmeta_entry_t *e,
+                                     const rdmeta_wire_topic_t *t) {
+        rdmeta_cache_t *c = a->c;
+        rdmeta_err_t err  = rdmeta_stage_read(&c->stage, &a->w.buf,
+                                              a->w.fields, t);
+
+        if (err)
+                return err;
+        a->in.rewind = e ? rdmeta_rewind_of(c, e) : NULL;
+        if (a->in.rewind)
+                a->in.stale = rdmeta_view_deadline(&c->root, e->topic) <
+                              a->now.mono_us;
+        err = rdmeta_merge(e && !a->replace_all ? e->topic : NULL, &c->stage,
+                           &a->in, &a->verdict);
+        if (!err)
+                count_verdict(a);
+        return err;
+}
+
+static const rdmeta_topic_t *known_topic(const rdmeta_apply_t *a,
+                                         rdmeta_str_t name) {
+        const rdmeta_table_t *names = rdmeta_names(a->c);
+
+        if (!names->used)
+                return NULL;
+        return rdmeta_table_find(names, name.data, name.len);
+}
+
+static rdmeta_err_t stage_topic(rdmeta_apply_t *a, const uint8_t *start) {
+        const rdmeta_topic_t *known;
+        rdmeta_entry_t *e = NULL;
+        rdmeta_wire_topic_t t;
+        rdmeta_err_t err;
+
+        rdmeta_wire_topic(&a->w.buf, a->w.fields, &t);
+        if (a->w.buf.bad || t.name.len > RDMETA_NAME_MAX ||
+            (!t.name.len && !t.error))
+                return RDMETA_ERR_MALFORMED;
+        if (!t.name.len) {
+                a->nameless++;
+                return rdmeta_stage_read(&a->c->stage, &a->w.buf,
+                                         a->w.fields, &t);
+        }
+        known = known_topic(a, t.name);
+        if (known) {
+                err = stage_resync(a, rdmeta_topic_order(known), start);
+                if (err)
+                        return err == 1 ? RDMETA_OK : err;
+                e = rdmeta_entry_of(a->c, known);
+        }
+        err = stage_read_merge(a, e, &t);
+        if (err)
+                return err;
+        if (e)
+                return rdmeta_apply_known(a, e, start);
+        return rdmeta_apply_new(a, start);
+}
+
+/* Topics without a name are read once more after all others: brokers put them
+ * first, and an id that a name has no longer says nothing of that name. */
+static rdmeta_err_t stage_nameless(rdmeta_apply_t *a, rdmeta_buf_t topics) {
+        rdmeta_err_t err = RDMETA_OK;
+        rdmeta_wire_topic_t t;
+        rdmeta_entry_t *e;
+
+        for (a->w.buf = topics; a->nameless && !err;) {
+                const uint8_t *start = a->w.buf.p;
+                rdmeta_wire_topic(&a->w.buf, a->w.fields, &t);
+                e = t.name.len ? NULL : entry_of_id(a, t.id);
+                if (e && a->c->order.slots[e->order].seen ==
+                                 a->c->order.answer)
+                        e = NULL; /* its name was answered, too */
+                if (t.name.len)
+                        err = rdmeta_stage_read(&a->c->stage, &a->w.buf,
+                                                a->w.fields, &t);
+                else
+                        err = stage_read_merge(a, e, &t);
+                if (!err && e) {
+                        a->c->order.slots[e->order].seen =
+                                a->c->order.answer;
+                        err = rdmeta_apply_known(a, e, start);
+                }
+                a->nameless -= t.name.len == 0;
+        }
+        return err;
+}
+
+/* So many topics in a row that were not where the cursor stood are another
+ * order: from then on topics are looked up ahead, until some follow again. */
+enum { LOST = 4, FOUND = 2 };
+
+static rdmeta_err_t stage_elsewhere(rdmeta_apply_t *a, rdmeta_ahead_t *ahead,
+                                    const uint8_t *start, uint32_t left) {
+        const uint32_t expected = a->cursor;
+        rdmeta_err_t err        = stage_topic(a, start);
+
+        if (err || !a->digests || !a->all)
+                return err;
+        a->follows = a->cursor == expected + 1 ? a->follows + 1 : 0;
+        a->lost    = a->follows >= FOUND ? 0 : a->lost + 1;
+        if (a->lost == LOST)
+                rdmeta_ahead_start(ahead, a->c, &a->w.buf, a->w.fields, left);
+        else if (a->lost > LOST)
+                rdmeta_ahead_step(ahead);
+        return RDMETA_OK;
+}
+
+/* The loop over an answer. What says the same again, in the same order, under
+ * the shared deadline, ends here. */
+static rdmeta_err_t stage_topics(rdmeta_apply_t *a) {
+        const uint32_t n          = a->w.head.topics;
+        const rdmeta_buf_t topics = a->w.buf;
+        rdmeta_buf_t end;
+        rdmeta_order_t *o = &a->c->order;
+        rdmeta_err_t err  = RDMETA_OK;
+        uint32_t i, hits = 0;
+        rdmeta_ahead_t ahead;
+
+        for (i = 0; i < n; i++) {
+                const uint8_t *start = a->w.buf.p;
+                if (RDMETA_LIKELY(a->digests && a->all && a->lost < LOST &&
+                                  a->cursor < o->count)) {
+                        rdmeta_order_slot_t *slot = &o->slots[a->cursor];
+                        /* OWN makes a length that is longer than any */
+                        if (slot_matches(a, slot, start, slot->len)) {
+                                slot->seen = o->answer;
+                                a->w.buf.p += slot->len;
+                                a->cursor++;
+                                a->lost = 0;
+                                hits++;
+                                continue;
+                        }
+                }
+                err = stage_elsewhere(a, &ahead, start, n - i - 1);
+                if (err)
+                        return err;
+        }
+        a->out->unchanged += hits;
+        a->digest_hits += hits;
+        end = a->w.buf;
+        if (a->nameless) {
+                err      = stage_nameless(a, topics);
+                a->w.buf = end;
+        }
+        return err;
+}
+
+/* ---- the whole answer ---------------------------------------------------- */
+
+static rdmeta_err_t check_cluster(rdmeta_apply_t *a) {
+        const rdmeta_str_t had = rdmeta_table_brokers(a->c)->cluster_id;
+        const rdmeta_str_t has = a->w.head.cluster_id;
+
+        if (!had.data || !has.data || rdmeta_str_same(had, has))
+                return RDMETA_OK;
+        if (!(a->asked->flags & RDMETA_REQ_REBOOTSTRAPPED))
+                return RDMETA_ERR_WRONG_CLUSTER;
+        a->replace_all = 1;
+        return RDMETA_OK;
+}
+
+static rdmeta_err_t check_close(rdmeta_apply_t *a) {
+        rdmeta_err_t err = rdmeta_wire_close(&a->w);
+
+        if (err)
+                return err;
+        a->out->error = a->w.head.error;
+        if (a->w.head.error) {
+                a->out->advice = RDMETA_ADVICE_ASK_AGAIN;
+                if (a->w.head.error == RDMETA_E_REBOOTSTRAP_REQUIRED)
+                        a->out->advice = RDMETA_ADVICE_REBOOTSTRAP;
+                return RDMETA_ERR_RESPONSE;
+        }
+        if (a->w.head.brokers == 0) {
+                a->out->advice = RDMETA_ADVICE_ASK_AGAIN |
+                                 RDMETA_ADVICE_ASK_OTHER;
+                return RDMETA_ERR_NO_BROKERS;
+        }
+        return RDMETA_OK;
+}
+
+static rdmeta_err_t stage_all(rdmeta_apply_t *a, const void *response,
+                              size_t len) {
+        rdmeta_cache_t *c = a->c;
+        rdmeta_err_t err  = rdmeta_wire_open(&a->w, response, len,
+                                             a->api_version, a->asked->flags);
+
+        if (err)
+                return err;
+        a->out->throttle_ms = a->w.head.throttle_ms;
+        err = rdmeta_brokers_read(&c->conf.allocator, &a->w,
+                                  rdmeta_table_brokers(c), a->version,
+                                  &a->brokers);
+        if (err)
+                return err;
+        a->out->topics = a->w.head.topics;
+        err            = check_cluster(a);
+        if (err)
+                return err;
+        a->brokers_changed =
+                !rdmeta_brokers_same(rdmeta_table_brokers(c), a->brokers);
+        /* What a topic's bytes mean depends on who is there to lead it. */
+        a->forget = a->replace_all ||
+                    rdmeta_brokers_lost(rdmeta_table_brokers(c), a->brokers);
+        a->digests &= !a->forget;
+        a->in.fields       = a->w.fields;
+        a->in.brokers      = a->brokers;
+        a->in.broker       = a->asked->broker;
+        a->in.mono_us      = a->now.mono_us;
+        a->in.max_age_us   = c->conf.max_age_us;
+        a->in.sent_version = a->asked->sent_version;
+        a->in.sent_known   = a->asked->flags & RDMETA_REQ_SENT_VERSION;
+        a->in.candidates   = a->asked->candidates
+                                     ? a->asked->candidates
+                                     : (int32_t)a->brokers->count;
+        a->said.broker = a->in.broker;
+        err = rdmeta_reasons_number(&c->reasons, a->asked->reason,
+                                    &a->said.reason);
+        if (!err)
+                err = stage_topics(a);
+        if (!err)
+                err = check_close(a);
+        return err ? err : rdmeta_apply_prepare(a);
+}
+
+rdmeta_err_t rdmeta_cache_apply(rdmeta_cache_t *c, const void *response,
+                                size_t len, int16_t api_version,
+                                const rdmeta_request_t *asked,
+                                rdmeta_time_t now, rdmeta_applied_t *out) {
+        const rdmeta_request_t unknown = {.asked  = RDMETA_ASKED_UNKNOWN,
+                                          .broker = -1};
+        rdmeta_applied_t applied;
+        rdmeta_apply_t a;
+        rdmeta_err_t err;
+
+        if (rdmeta_wait_forked(&c->wait))
+                return RDMETA_ERR_FORKED;
+        memset(&a, 0, sizeof(a));
+        memset(&applied, 0, sizeof(applied));
+        a.c           = c;
+        a.asked       = asked ? asked : &unknown;
+        a.now         = now;
+        a.out         = &applied;
+        a.api_version = api_version;
+        a.all         = a.asked->asked == RDMETA_ASKED_ALL;
+        rdmeta_wait_lock(&c->wait);
+        a.reasons = c->reasons.count;
+        a.version = rdmeta_wait_version(&c->wait) + 1;
+        a.digests = c->order.api_version == api_version;
+        rdmeta_order_begin(c);
+        err = stage_all(&a, response, len);
+        if (err)
+                rdmeta_apply_abort(&a);
+        else
+                rdmeta_apply_commit(&a);
+        if (!err)
+                rdmeta_wait_answered(&c->wait);
+        rdmeta_stage_trim(&c->stage);
+        rdmeta_hints_end(c, a.asked, err != 0, now.mono_us);
+        if (err) { /* what was counted did not happen */
+                const rdmeta_applied_t failed = {
+                        .error       = applied.error,
+                        .advice      = applied.advice,
+                        .throttle_ms = applied.throttle_ms};
+                applied = failed;
+        }
+        c->stats.applies++;
+        c->stats.apply_failures += err != 0;
+        applied.version = rdmeta_wait_version(&c->wait);
+        rdmeta_compact(c, 512 + applied.topics / 4,
+                       64 + applied.topics / 64 + 2 * (size_t)applied.changed);
+        rdmeta_collect(c);
+        rdmeta_wait_unlock(&c->wait);
+        if (out)
+                *out = applied;
+        return err;
+}

@@ -1,0 +1,339 @@
+/* The second half of a write: pointers, and no way to fail. See
+ * apply_state.h. */
+#include "cache/apply_commit.h"
+
+#include "base/alloc.h"
+#include "cache/apply_topic.h"
+#include "cache/entry.h"
+#include "cache/in_flight.h"
+#include "cache/live_image.h"
+#include "cache/tree.h"
+
+/* ---- absent from an all-topics answer ----------------------------------- */
+
+/* The next block of a topic that was not named. What another cluster said of
+ * it, ids and epochs, is nothing to hold this one's answers against. */
+static rdmeta_topic_t *absent_block(rdmeta_apply_t *a,
+                                    const rdmeta_topic_t *old,
+                                    uint16_t state) {
+        const rdmeta_str_t name = {old->name, old->name_len};
+
+        if (a->replace_all)
+                return rdmeta_topic_bare(&a->c->blocks, name,
+                                         rdmeta_wire_zero_id, state, 0,
+                                         a->version);
+        return rdmeta_topic_restate(&a->c->blocks, old, state, 0, a->version);
+}
+
+/* A known topic in another state, because of who did not name it. */
+static rdmeta_err_t absent_restate(rdmeta_apply_t *a, rdmeta_entry_t *e,
+                                   uint16_t state) {
+        rdmeta_pend_t *p = rdmeta_apply_pend(a, e);
+
+        if (!p)
+                return RDMETA_ERR_NO_MEMORY;
+        p->deadline = RDMETA_PEND_STATE;
+        p->counted  = a->replace_all != 0;
+        p->topic    = absent_block(a, e->topic, state);
+        if (!p->topic)
+                return RDMETA_ERR_NO_MEMORY;
+        rdmeta_topic_said_set(p->topic, a->said);
+        a->replaced++;
+        a->out->absent++;
+        return RDMETA_OK;
+}
+
+static rdmeta_err_t absent_freeze(rdmeta_apply_t *a, rdmeta_entry_t *e) {
+        rdmeta_pend_t *p;
+
+        if (atomic_load_explicit(&e->topic->deadline, memory_order_relaxed) !=
+            RDMETA_DEADLINE_SHARED)
+                return RDMETA_OK;
+        p = rdmeta_apply_pend(a, e);
+        if (!p)
+                return RDMETA_ERR_NO_MEMORY;
+        p->deadline = RDMETA_PEND_FREEZE;
+        if (a->digests) {
+                const rdmeta_order_slot_t *slot =
+                        &a->c->order.slots[e->order];
+                p->len    = slot->len & ~RDMETA_ORDER_OWN;
+                p->digest = slot->digest;
+        }
+        return RDMETA_OK;
+}
+
+static rdmeta_err_t absent_one(rdmeta_apply_t *a, rdmeta_entry_t *e) {
+        const rdmeta_topic_t *t = e->topic;
+        const uint16_t state    = rdmeta_merge_absent(t, &a->in);
+
+        if (a->replace_all && t->state != RDMETA_TOPIC_WAIT)
+                return absent_restate(a, e, RDMETA_TOPIC_GONE);
+        if (state != t->state)
+                return absent_restate(a, e, state);
+        return state == RDMETA_TOPIC_VALID ? absent_freeze(a, e) : RDMETA_OK;
+}
+
+static rdmeta_err_t prepare_absent(rdmeta_apply_t *a) {
+        const rdmeta_order_t *o = &a->c->order;
+        rdmeta_err_t err;
+        uint32_t i;
+
+        if (!a->all && !a->replace_all)
+                return RDMETA_OK;
+        for (i = 0; i < o->count; i++) {
+                rdmeta_entry_t *e = o->slots[i].entry;
+                if (o->slots[i].seen == o->answer || !e)
+                        continue;
+                err = absent_one(a, e);
+                if (err)
+                        return err;
+        }
+        return RDMETA_OK;
+}
+
+/* ---- room ---------------------------------------------------------------- */
+
+rdmeta_err_t rdmeta_apply_prepare(rdmeta_apply_t *a) {
+        rdmeta_cache_t *c = a->c;
+        rdmeta_err_t err  = prepare_absent(a);
+
+        if (!err && a->fresh && !a->aside_is_next)
+                err = rdmeta_entry_reserve(c, a->fresh);
+        if (!err && a->new_ids)
+                err = rdmeta_ids_reserve(c, a->new_ids);
+        if (!err)
+                err = rdmeta_rewinds_reserve(c, a->rewinds);
+        if (!err)
+                err = rdmeta_holds_reserve(c, a->n_pends + a->fresh);
+        if (err)
+                return err;
+        rdmeta_write_init(&a->write, c, a->now, RDMETA_SOURCE_POLL,
+                          a->in.broker);
+        return rdmeta_write_reserve(&a->write, a->replaced + a->fresh);
+}
+
+/* ---- commit -------------------------------------------------------------- */
+
+/* The deadline of an entry whose topic was just said, and its list. */
+static void commit_deadline(rdmeta_apply_t *a, rdmeta_entry_t *e, int how) {
+        rdmeta_cache_t *c = a->c;
+        const int64_t now = a->now.mono_us;
+        int64_t deadline;
+
+        if (how == RDMETA_PEND_FREEZE) {
+                deadline = rdmeta_view_deadline(&c->root, e->topic);
+        } else if (a->all && e->topic->state == RDMETA_TOPIC_VALID) {
+                rdmeta_entry_deadline(c, e, RDMETA_DEADLINE_SHARED);
+                rdmeta_entry_list(c, e, RDMETA_EXPIRY_NONE, 0);
+                return;
+        } else {
+                deadline = rdmeta_expiry_after(
+                        now, rdmeta_merge_ttl(&c->conf, e->topic->state));
+        }
+        rdmeta_entry_deadline(c, e, deadline);
+        rdmeta_entry_settle(c, e, now);
+}
+
+static void commit_swap(rdmeta_apply_t *a, const rdmeta_pend_t *p) {
+        rdmeta_entry_t *e   = p->entry;
+        rdmeta_topic_t *old = e->topic;
+        const int64_t had   = rdmeta_view_deadline(&a->c->root, old);
+
+        /* What freezes starts from what it had. */
+        atomic_store_explicit(&p->topic->deadline, had, memory_order_relaxed);
+        rdmeta_entry_swap(a->c, e, p->topic);
+        if (old->state == RDMETA_TOPIC_WAIT) {
+                rdmeta_write_item(&a->write, NULL, p->topic);
+                rdmeta_retire(a->c, old);
+        } else {
+                rdmeta_write_item(&a->write, old, p->topic);
+        }
+}
+
+/* The answer's word on a topic that was known: its digest, deadline, list. */
+static void commit_known(rdmeta_apply_t *a, const rdmeta_pend_t *p) {
+        rdmeta_entry_t *e = p->entry;
+        rdmeta_order_slot_t *slot;
+
+        if (p->topic)
+                commit_swap(a, p);
+        else if (p->deadline != RDMETA_PEND_FREEZE)
+                rdmeta_entry_said(a->c, e, a->said);
+        slot         = &a->c->order.slots[e->order];
+        slot->len    = p->len | (slot->len & RDMETA_ORDER_OWN);
+        slot->digest = p->digest;
+        if (e->topic->state == RDMETA_TOPIC_WAIT) {
+                /* Nothing was learned, but it is no longer in flight. */
+                rdmeta_entry_unhint(a->c, e, a->now.mono_us);
+                return;
+        }
+        if (p->counted)
+                rdmeta_rewind_set(a->c, e, p->rewind);
+        if (p->topic || p->deadline != RDMETA_PEND_FREEZE ||
+            e->list == RDMETA_EXPIRY_NONE || e->list == RDMETA_EXPIRY_HINT)
+                commit_deadline(a, e, p->deadline);
+        /* Else it stays in its list, too: what is only remembered is so for
+         * no longer because of an answer that was not believed. */
+}
+
+/* A hint that was made after the request left is still out. */
+static void commit_pend(rdmeta_apply_t *a, const rdmeta_pend_t *p) {
+        rdmeta_entry_t *e          = p->entry;
+        rdmeta_order_slot_t *slots = a->c->order.slots;
+        const int64_t due          = e->expiry.due_us;
+        const rdmeta_order_hint_t hint = slots[e->order].hint;
+        const int keeps = rdmeta_entry_keeps_hint(a->c, e, a->asked,
+                                                  a->now.mono_us);
+
+        if (keeps && !p->topic && e->topic->state == RDMETA_TOPIC_WAIT)
+                return; /* nothing was learned, and it is still in flight */
+        commit_known(a, p);
+        if (!keeps)
+                return;
+        rdmeta_hint_known(a->c, e, due, a->now.mono_us);
+        slots[e->order].len &= RDMETA_ORDER_OWN;
+        slots[e->order].hint = hint;
+}
+
+static void commit_fresh(rdmeta_apply_t *a) {
+        rdmeta_cache_t *c = a->c;
+        rdmeta_order_t *o = &c->order;
+        uint32_t i;
+
+        rdmeta_tree_expect(c, a->fresh);
+        for (i = o->count; i < o->count + a->tail; i++) {
+                rdmeta_entry_t *e = o->slots[i].entry;
+                if (!e)
+                        continue; /* a pend's */
+                commit_deadline(a, e, RDMETA_PEND_MOVE);
+                rdmeta_entry_publish(c, e, a->aside_is_next);
+                rdmeta_write_item(&a->write, NULL, e->topic);
+        }
+        if (a->aside_is_next) {
+                rdmeta_table_publish(c, &c->root.names, a->aside);
+                a->aside = NULL;
+        }
+}
+
+/* The shared deadline moves before anything that follows it is published, so
+ * what shall not move with it gets its old value as its own first. */
+static void commit_shared(rdmeta_apply_t *a) {
+        rdmeta_cache_t *c         = a->c;
+        const rdmeta_said_t said = rdmeta_view_shared_said(&c->root);
+        int64_t deadline;
+        size_t i;
+
+        for (i = 0; i < a->n_pends; i++) {
+                rdmeta_entry_t *e = a->pends[i].entry;
+                if (a->pends[i].deadline != RDMETA_PEND_FREEZE ||
+                    atomic_load_explicit(&e->topic->deadline,
+                                         memory_order_relaxed) !=
+                            RDMETA_DEADLINE_SHARED)
+                        continue;
+                rdmeta_entry_said(c, e, said);
+                rdmeta_entry_deadline(
+                        c, e, rdmeta_view_deadline(&c->root, e->topic));
+        }
+        if (!a->all)
+                return;
+        deadline = rdmeta_expiry_after(a->now.mono_us, c->conf.max_age_us);
+        atomic_store_explicit(&c->root.shared_deadline, deadline,
+                              memory_order_relaxed);
+        atomic_store_explicit(&c->root.fresh_until, deadline,
+                              memory_order_relaxed);
+        atomic_store_explicit(&c->root.shared_said, rdmeta_said_word(a->said),
+                              memory_order_release);
+}
+
+/* The table moves with a version only if it says something else; who forwards
+ * to the controller is any broker, so that moves by itself. */
+static void commit_brokers(rdmeta_apply_t *a) {
+        rdmeta_cache_t *c     = a->c;
+        rdmeta_brokers_t *old = rdmeta_table_brokers(c);
+
+        if (!a->brokers_changed) {
+                atomic_store_explicit(&old->controller,
+                                      rdmeta_brokers_controller(a->brokers),
+                                      memory_order_relaxed);
+                rdmeta_brokers_destroy(&c->conf.allocator, a->brokers);
+                a->brokers = NULL;
+                return;
+        }
+        rdmeta_write_brokers(&a->write, a->brokers);
+        a->brokers = NULL;
+}
+
+static void commit_stats(rdmeta_apply_t *a) {
+        rdmeta_stats_t *s = &a->c->stats;
+
+        a->out->changed         = (uint32_t)(a->replaced + a->fresh);
+        a->out->brokers_changed = (uint32_t)a->brokers_changed;
+        s->topics_applied += a->out->topics;
+        s->topics_unchanged += a->out->unchanged;
+        s->digest_hits += a->digest_hits;
+        s->topics_changed += a->out->changed;
+        s->topics_kept_back += a->out->kept_back;
+        s->reasons_dropped += a->asked->reason.data && !a->said.reason;
+}
+
+/* Names of which nothing was learned need not be known any longer. */
+static void drop_unsaid(rdmeta_apply_t *a) {
+        rdmeta_topic_t *t;
+
+        while ((t = a->unsaid) != NULL) {
+                a->unsaid = (rdmeta_topic_t *)(uintptr_t)rdmeta_cold(t)->link;
+                rdmeta_table_drop(a->aside, rdmeta_name_hash(a->aside, t), t);
+                rdmeta_topic_destroy(&a->c->blocks, t);
+        }
+}
+
+void rdmeta_apply_commit(rdmeta_apply_t *a) {
+        rdmeta_cache_t *c = a->c;
+        const int changed = a->replaced || a->fresh || a->brokers_changed;
+        size_t i;
+
+        drop_unsaid(a);
+        if (a->forget)
+                c->order.api_version = -1;
+        if (a->all || c->order.api_version == -1)
+                rdmeta_order_forget(&c->order, a->api_version);
+        if (changed)
+                rdmeta_write_begin(&a->write,
+                                   a->brokers_changed ? a->brokers : NULL);
+        commit_brokers(a);
+        commit_shared(a);
+        if (a->fresh)
+                commit_fresh(a);
+        c->order.count += a->tail;
+        for (i = 0; i < a->n_pends; i++)
+                commit_pend(a, &a->pends[i]);
+        rdmeta_write_end(&a->write, changed);
+        commit_stats(a);
+        a->tail = a->fresh = 0;
+        a->n_pends         = 0;
+        a->reasons         = c->reasons.count;
+        rdmeta_apply_abort(a); /* what is left is scratch */
+}
+
+void rdmeta_apply_abort(rdmeta_apply_t *a) {
+        const rdmeta_allocator_t *allocator = &a->c->conf.allocator;
+        rdmeta_order_t *o                   = &a->c->order;
+        uint32_t k;
+        size_t i;
+
+        drop_unsaid(a);
+        rdmeta_reasons_forget(&a->c->reasons, a->reasons);
+        for (i = 0; i < a->n_pends; i++) {
+                rdmeta_topic_destroy(&a->c->blocks, a->pends[i].topic);
+                rdmeta_rewind_free(a->c, a->pends[i].rewind);
+        }
+        for (k = o->count; k < o->count + a->tail; k++)
+                if (o->slots[k].entry)
+                        rdmeta_entry_drop(a->c, o->slots[k].entry);
+        rdmeta_free(allocator, a->pends,
+                    a->pends_capacity * sizeof(*a->pends));
+        rdmeta_table_destroy(allocator, a->aside);
+        rdmeta_brokers_destroy(allocator, a->brokers);
+        a->aside   = NULL;
+        a->brokers = NULL;
+}

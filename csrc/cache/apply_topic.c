@@ -1,0 +1,261 @@
+/* What an answer says of one topic, staged: its block, its slot, its pend. */
+#include "cache/apply_topic.h"
+
+#include "base/alloc.h"
+#include "cache/entry.h"
+#include "topic/builder_write.h"
+#include "topic/diff.h"
+
+rdmeta_pend_t *rdmeta_apply_pend(rdmeta_apply_t *a, rdmeta_entry_t *e) {
+        rdmeta_cache_t *c = a->c;
+        rdmeta_pend_t *p;
+
+        if (a->n_pends == a->pends_capacity) {
+                const size_t n = a->pends_capacity ? 2 * a->pends_capacity : 16;
+                p              = (rdmeta_pend_t *)rdmeta_alloc(
+                        &c->conf.allocator, n * sizeof(*p));
+                if (!p)
+                        return NULL;
+                if (a->n_pends)
+                        memcpy(p, a->pends, a->n_pends * sizeof(*p));
+                rdmeta_free(&c->conf.allocator, a->pends,
+                            a->pends_capacity * sizeof(*p));
+                a->pends          = p;
+                a->pends_capacity = n;
+        }
+        p = &a->pends[a->n_pends++];
+        memset(p, 0, sizeof(*p));
+        p->entry = e;
+        return p;
+}
+
+/* ---- slots of the order array ------------------------------------------ */
+
+/* One slot beyond the count. An all-topics answer to an empty cache gets as
+ * many as it has topics, so that none is copied or wasted. */
+static rdmeta_order_slot_t *tail_slot(rdmeta_apply_t *a) {
+        rdmeta_order_t *o   = &a->c->order;
+        const size_t need   = (size_t)o->count + a->tail + 1;
+        const size_t topics = a->w.head.topics;
+        rdmeta_order_slot_t *slot;
+
+        if (need > o->capacity) {
+                size_t want = need + need / 8 + 8;
+                if (topics > a->c->entries)
+                        want = o->count + a->tail + topics - a->c->entries;
+                if (want < need)
+                        want = need;
+                if (rdmeta_order_reserve(o, &a->c->conf.allocator, want))
+                        return NULL;
+        }
+        slot = &o->slots[need - 1];
+        memset(slot, 0, sizeof(*slot));
+        slot->seen = o->answer;
+        a->tail++;
+        return slot;
+}
+
+/* A digest may be kept if the block says just what the bytes say, and they
+ * are of the version that all digests are of (or will be). */
+static uint32_t digest_of(const rdmeta_apply_t *a, const uint8_t *start,
+                          rdmeta_digest_t *out) {
+        const size_t len  = (size_t)(a->w.buf.p - start);
+        const int16_t had = a->c->order.api_version;
+
+        if (!a->verdict.exact || len >= RDMETA_ORDER_OWN ||
+            (!a->all && had != -1 && had != a->api_version))
+                return 0;
+        *out = rdmeta_digest(&a->c->digest_key, start, len);
+        return (uint32_t)len;
+}
+
+/* ---- new topics --------------------------------------------------------- */
+
+/* A table for the names that are new. When the answer has more topics than
+ * the live table could take, it is the next table at once, others included. */
+static rdmeta_err_t aside_make(rdmeta_apply_t *a) {
+        rdmeta_cache_t *c           = a->c;
+        const rdmeta_table_t *names = rdmeta_names(c);
+        const size_t topics         = a->w.head.topics;
+        rdmeta_table_t *t;
+
+        if (a->aside && rdmeta_table_room(a->aside, 0))
+                return RDMETA_OK;
+        if (!a->aside && topics > c->entries + rdmeta_table_room(names, 0)) {
+                a->aside = rdmeta_table_grown(c, names,
+                                              topics - c->entries, 0);
+                a->aside_is_next = a->aside != NULL;
+        } else if (!a->aside) {
+                a->aside = rdmeta_table_new(&c->conf.allocator, 64, 0,
+                                            &c->seed);
+        } else {
+                t = rdmeta_table_grown(c, a->aside, a->aside->used, 0);
+                if (!t)
+                        return RDMETA_ERR_NO_MEMORY;
+                rdmeta_table_destroy(&c->conf.allocator, a->aside);
+                a->aside = t;
+        }
+        return a->aside ? RDMETA_OK : RDMETA_ERR_NO_MEMORY;
+}
+
+/* So many new topics tell how large the others will be. */
+enum { FRESH_SAMPLE = 64 };
+
+/* A first fill asks for its memory at once: it is touched in one go, and none
+ * of it is left over. Only a hope, and never for more than the bytes that are
+ * still to be read. */
+static void fresh_expect(rdmeta_apply_t *a) {
+        const size_t left = rdmeta_buf_left(&a->w.buf);
+        rdmeta_cache_t *c = a->c;
+        size_t more, bytes, room = left;
+        int i;
+
+        if (a->w.head.topics < c->entries + 8 * FRESH_SAMPLE)
+                return;
+        more = a->w.head.topics - c->entries - FRESH_SAMPLE;
+        for (i = 0; i < RDMETA_BLOCKS_SLABS; i++) {
+                bytes = a->fresh_of.bytes[i] / FRESH_SAMPLE * more;
+                bytes = bytes < room ? bytes : room;
+                rdmeta_slab_reserve(&c->blocks.slabs[i], bytes);
+                room -= bytes;
+        }
+        bytes = more * sizeof(rdmeta_entry_t);
+        rdmeta_slab_reserve(&c->entry_slab, bytes < left ? bytes : left);
+}
+
+static rdmeta_err_t stage_fresh(rdmeta_apply_t *a, const uint8_t *start,
+                                uint64_t hash, rdmeta_topic_t *t) {
+        rdmeta_cache_t *c         = a->c;
+        rdmeta_order_slot_t *slot = tail_slot(a);
+        rdmeta_pieces_t of;
+        int i;
+
+        if (!slot || !rdmeta_entry_new(c, t, c->order.count + a->tail - 1)) {
+                a->tail -= slot != NULL;
+                rdmeta_topic_destroy(&c->blocks, t);
+                return RDMETA_ERR_NO_MEMORY;
+        }
+        slot->len = digest_of(a, start, &slot->digest);
+        rdmeta_topic_said_set(t, a->said);
+        rdmeta_table_put(a->aside, hash, t);
+        a->fresh++;
+        of = rdmeta_topic_pieces(&c->blocks, t);
+        for (i = 0; i < RDMETA_BLOCKS_SLABS; i++)
+                a->fresh_of.bytes[i] += of.bytes[i];
+        if (a->fresh == FRESH_SAMPLE)
+                fresh_expect(a);
+        a->new_ids += rdmeta_topic_has_id(t) != 0;
+        return RDMETA_OK;
+}
+
+rdmeta_err_t rdmeta_apply_new(rdmeta_apply_t *a, const uint8_t *start) {
+        rdmeta_stage_t *s       = &a->c->stage;
+        const rdmeta_str_t name = s->topic.name;
+        rdmeta_topic_t *t;
+        rdmeta_err_t err;
+        uint64_t hash;
+
+        err = aside_make(a);
+        if (err)
+                return err;
+        hash = rdmeta_hash(a->aside->key, name.data, name.len);
+        rdmeta_table_prefetch(a->aside, hash);
+        if (a->verdict.verdict == RDMETA_VERDICT_TAKE)
+                t = rdmeta_stage_build(s, &a->c->blocks, a->version);
+        else /* KEEP: an error that says nothing of it, in no state */
+                t = rdmeta_topic_bare(&a->c->blocks, name, s->topic.id,
+                                      a->verdict.state, a->verdict.error,
+                                      a->version);
+        if (!t)
+                return RDMETA_ERR_NO_MEMORY;
+        if (rdmeta_table_name(a->aside, hash, name.data, name.len)) {
+                rdmeta_topic_destroy(&a->c->blocks, t);
+                return RDMETA_ERR_MALFORMED; /* named twice */
+        }
+        if (a->verdict.verdict != RDMETA_VERDICT_KEEP)
+                return stage_fresh(a, start, hash, t);
+        rdmeta_cold(t)->link = (uint64_t)(uintptr_t)a->unsaid;
+        a->unsaid            = t;
+        rdmeta_table_put(a->aside, hash, t);
+        return RDMETA_OK;
+}
+
+/* ---- known topics ------------------------------------------------------- */
+
+/* The next block of a known topic in *out, or NULL: as it was. */
+static rdmeta_err_t known_block(rdmeta_apply_t *a, rdmeta_entry_t *e,
+                                rdmeta_pend_t *p, rdmeta_topic_t **out) {
+        const rdmeta_merge_out_t *v = &a->verdict;
+        const rdmeta_topic_t *old   = e->topic;
+        const rdmeta_str_t name     = {old->name, old->name_len};
+
+        *out = NULL;
+        if (v->verdict == RDMETA_VERDICT_KEEP) {
+                p->deadline = RDMETA_PEND_FREEZE;
+                return RDMETA_OK;
+        }
+        if (v->verdict == RDMETA_VERDICT_STATE) {
+                p->deadline = RDMETA_PEND_STATE;
+                if (a->replace_all) { /* nothing of another cluster's */
+                        *out = rdmeta_topic_bare(
+                                &a->c->blocks, name, a->c->stage.topic.id,
+                                v->state, v->error, a->version);
+                        return *out ? RDMETA_OK : RDMETA_ERR_NO_MEMORY;
+                }
+                if (old->state == v->state &&
+                    rdmeta_topic_error(old) == v->error)
+                        return RDMETA_OK;
+                *out = rdmeta_topic_restate(&a->c->blocks, old, v->state,
+                                            v->error, a->version);
+                return *out ? RDMETA_OK : RDMETA_ERR_NO_MEMORY;
+        }
+        p->deadline = v->kept_back ? RDMETA_PEND_FREEZE : RDMETA_PEND_MOVE;
+        *out = rdmeta_stage_build(&a->c->stage, &a->c->blocks, a->version);
+        if (!*out)
+                return RDMETA_ERR_NO_MEMORY;
+        /* An ISR in another order is no change, and makes no version. */
+        if (rdmeta_topic_same(*out, old) || !rdmeta_change_differs(old, *out)) {
+                rdmeta_topic_destroy(&a->c->blocks, *out);
+                *out = NULL;
+        }
+        return RDMETA_OK;
+}
+
+/* What merge is to remember of it; of another cluster's nothing. NO_MEMORY. */
+static rdmeta_err_t pend_rewind(rdmeta_apply_t *a, rdmeta_pend_t *p) {
+        const rdmeta_merge_out_t *v = &a->verdict;
+
+        p->counted = v->counted || a->replace_all;
+        if (!v->rewind.answers)
+                return RDMETA_OK;
+        a->rewinds++;
+        p->rewind = rdmeta_rewind_copy(a->c, &v->rewind);
+        return p->rewind ? RDMETA_OK : RDMETA_ERR_NO_MEMORY;
+}
+
+rdmeta_err_t rdmeta_apply_known(rdmeta_apply_t *a, rdmeta_entry_t *e,
+                                const uint8_t *start) {
+        rdmeta_pend_t *p = rdmeta_apply_pend(a, e);
+        rdmeta_topic_t *t;
+        rdmeta_err_t err;
+
+        if (!p)
+                return RDMETA_ERR_NO_MEMORY;
+        err = known_block(a, e, p, &t);
+        if (err)
+                return err;
+        p->topic = t;
+        p->len   = digest_of(a, start, &p->digest);
+        err      = pend_rewind(a, p);
+        if (err)
+                return err;
+        if (t) {
+                rdmeta_topic_said_set(t, a->said);
+                a->replaced++;
+                a->new_ids += memcmp(rdmeta_cold(t)->id,
+                                     rdmeta_cold(e->topic)->id, 16) != 0;
+        } else {
+                a->out->unchanged += p->deadline == RDMETA_PEND_MOVE;
+        }
+        return RDMETA_OK;
+}

@@ -1,0 +1,306 @@
+/* Life of a cache, and the calls that only pass on. See state.h. */
+#include "cache/state.h"
+
+#include "cache/entry.h"
+#include "cache/handles.h"
+#include "cache/live_image.h"
+#include "cache/tree.h"
+
+#include <stdlib.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { AHEAD = 8 };
+
+void rdmeta_conf_init(rdmeta_conf_t *conf) {
+        memset(conf, 0, sizeof(*conf));
+        conf->size            = sizeof(*conf);
+        conf->max_age_us      = INT64_C(900) * 1000000;
+        conf->negative_ttl_us = 100000;
+        conf->denied_ttl_us   = 10 * 1000000;
+        conf->hint_ttl_us     = 60 * 1000000;
+        conf->absent_grace_us = 15 * 1000000;
+        conf->ring_bytes      = (size_t)4 << 20;
+}
+
+/* A seed of 0 is drawn; without a source of randomness the clock and an
+ * address have to do, and the index's reseeding is what is left. */
+static uint64_t seed_make(uint64_t wanted, const void *address) {
+        uint64_t seed = wanted;
+        struct timespec ts;
+
+        if (seed)
+                return seed;
+        if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) ==
+                    (ssize_t)sizeof(seed) &&
+            seed)
+                return seed;
+        clock_gettime(CLOCK_MONOTONIC, &ts);
+        return (uint64_t)ts.tv_nsec ^ (uint64_t)ts.tv_sec << 30 ^
+               (uint64_t)(uintptr_t)address;
+}
+
+/* Of each cache another: it says whether two versions can be compared, and is
+ * for everybody to see, so it has nothing to do with the seed. */
+static void session_make(uint8_t out[16]) {
+        uint64_t words[2] = {0, 0};
+        struct timespec ts;
+
+        if (getrandom(words, sizeof(words), GRND_NONBLOCK) !=
+            (ssize_t)sizeof(words)) {
+                clock_gettime(CLOCK_REALTIME, &ts);
+                words[0] = (uint64_t)ts.tv_sec << 30 ^ (uint64_t)ts.tv_nsec;
+                clock_gettime(CLOCK_MONOTONIC, &ts);
+                words[1] = (uint64_t)getpid() << 40 ^
+                           (uint64_t)ts.tv_sec << 30 ^ (uint64_t)ts.tv_nsec;
+        }
+        memcpy(out, words, sizeof(words));
+}
+
+static int conf_is_good(const rdmeta_conf_t *conf) {
+        return conf->size == sizeof(*conf) && conf->max_age_us > 0 &&
+               conf->negative_ttl_us >= 0 && conf->denied_ttl_us >= 0 &&
+               conf->hint_ttl_us > 0 && conf->absent_grace_us >= 0 &&
+               !conf->allocator.alloc == !conf->allocator.free;
+}
+
+static int topic_changed(void *opaque, const rdmeta_str_t *topic,
+                         uint64_t since) {
+        rdmeta_cache_t *c       = (rdmeta_cache_t *)opaque;
+        const rdmeta_entry_t *e = rdmeta_entry_find(c, topic->data,
+                                                    topic->len);
+
+        if (!e || e->topic->state == RDMETA_TOPIC_WAIT)
+                return c->erased > since;
+        return rdmeta_cold(e->topic)->version > since;
+}
+
+/* What readers need before anything is known. */
+static int root_init(rdmeta_cache_t *c) {
+        const rdmeta_allocator_t *allocator = &c->conf.allocator;
+        rdmeta_table_t *names = rdmeta_table_new(allocator, 0, 0, &c->seed);
+        rdmeta_table_t *ids   = rdmeta_table_new(allocator, 0, 1, &c->seed);
+        rdmeta_brokers_t *brokers = rdmeta_brokers_empty(allocator, 0);
+
+        if (!names || !ids || !brokers) {
+                rdmeta_table_destroy(allocator, names);
+                rdmeta_table_destroy(allocator, ids);
+                rdmeta_brokers_destroy(allocator, brokers);
+                return 0;
+        }
+        atomic_init(&c->root.names, names);
+        atomic_init(&c->root.ids, ids);
+        atomic_init(&c->root.brokers, brokers);
+        atomic_init(&c->root.shared_deadline, INT64_MIN + 2);
+        atomic_init(&c->root.fresh_until, INT64_MAX);
+        atomic_init(&c->root.shared_said,
+                    rdmeta_said_word(rdmeta_said_none()));
+        return 1;
+}
+
+static void cache_destroy(rdmeta_ref_t *references);
+
+rdmeta_cache_t *rdmeta_cache_new(const rdmeta_conf_t *wanted) {
+        rdmeta_conf_t conf;
+        rdmeta_cache_t *c;
+        int i;
+
+        rdmeta_conf_init(&conf);
+        if (wanted)
+                conf = *wanted;
+        if (!conf_is_good(&conf))
+                return NULL;
+        c = (rdmeta_cache_t *)rdmeta_alloc(&conf.allocator, sizeof(*c));
+        if (!c)
+                return NULL;
+        memset(c, 0, sizeof(*c));
+        c->conf = conf;
+        c->seed = seed_make(conf.seed, c);
+        session_make(c->session);
+        rdmeta_ref_init(&c->references, cache_destroy);
+        if (rdmeta_wait_init(&c->wait, &c->conf.allocator, topic_changed, c)) {
+                rdmeta_free(&conf.allocator, c, sizeof(*c));
+                return NULL;
+        }
+        if (!root_init(c)) {
+                rdmeta_wait_destroy(&c->wait);
+                rdmeta_free(&conf.allocator, c, sizeof(*c));
+                return NULL;
+        }
+        rdmeta_digest_key_init(&c->digest_key, &c->seed);
+        for (i = 0; i < RDMETA_HASH_KEYS; i++)
+                c->list_key[i] = rdmeta_seed_next(&c->seed);
+        rdmeta_slab_init(&c->entry_slab, &c->conf.allocator, 8, 0);
+        rdmeta_blocks_init(&c->blocks, &c->conf.allocator, RDMETA_TOPIC_LEAD);
+        rdmeta_reclaim_init(&c->reclaim, &c->blocks);
+        rdmeta_ring_init(&c->ring, &c->conf.allocator, &c->reclaim,
+                         conf.ring_bytes);
+        rdmeta_holds_init(c);
+        rdmeta_stage_init(&c->stage, &c->conf.allocator, c->list_key);
+        rdmeta_expiry_init(&c->expiry);
+        rdmeta_tree_init(c);
+        rdmeta_handles_init(&c->handles);
+        rdmeta_reasons_init(&c->reasons, &c->conf.allocator, &c->seed);
+        c->order.api_version = -1;
+        return c;
+}
+
+rdmeta_cache_t *rdmeta_cache_ref(rdmeta_cache_t *c) {
+        rdmeta_ref_take(&c->references);
+        return c;
+}
+
+/* NULL: none, or there is no such slot. */
+static rdmeta_topic_t *names_at(const rdmeta_table_t *names, uint32_t k) {
+        if (k > names->mask)
+                return NULL;
+        return rdmeta_slot_topic(atomic_load_explicit(&names->slots[k],
+                                                      memory_order_relaxed));
+}
+
+/* Blocks that are not a slab's pieces have to be given back one by one. They
+ * lie anywhere. */
+static void topics_destroy(rdmeta_cache_t *c) {
+        const rdmeta_table_t *names = rdmeta_names(c);
+        uint32_t k;
+
+        for (k = 0; k <= names->mask; k++) {
+                rdmeta_topic_t *t    = names_at(names, k);
+                rdmeta_topic_t *next = names_at(names, k + AHEAD);
+
+                __builtin_prefetch(names_at(names, k + 2 * AHEAD));
+                if (next)
+                        __builtin_prefetch(rdmeta_cold(next));
+                if (t && t != &rdmeta_grave.topic)
+                        rdmeta_topic_destroy(&c->blocks, t);
+        }
+}
+
+/* 1: a fork's child of which a thread that is not there was writing. */
+static int is_torn(rdmeta_cache_t *c) {
+        int whole = 1;
+
+        if (rdmeta_wait_forked(&c->wait)) {
+                whole = rdmeta_wait_turn(&c->wait);
+                rdmeta_wait_turn_end(&c->wait);
+        }
+        return !whole;
+}
+
+/* What is torn cannot be taken apart, and goes with the process. */
+static void cache_destroy(rdmeta_ref_t *references) {
+        rdmeta_cache_t *c = RDMETA_CONTAINER(references, rdmeta_cache_t,
+                                             references);
+        rdmeta_allocator_t allocator;
+
+        if (is_torn(c))
+                return;
+        allocator = c->conf.allocator;
+        rdmeta_ring_destroy(&c->ring);
+        rdmeta_holds_destroy(c);
+        rdmeta_reclaim_destroy(&c->reclaim);
+        topics_destroy(c);
+        rdmeta_table_destroy(&allocator, rdmeta_names(c));
+        rdmeta_table_destroy(&allocator, rdmeta_ids(c));
+        rdmeta_brokers_destroy(&allocator, rdmeta_table_brokers(c));
+        rdmeta_order_destroy(&c->order, &allocator);
+        rdmeta_stage_destroy(&c->stage);
+        rdmeta_reasons_destroy(&c->reasons);
+        rdmeta_rewinds_destroy(c);
+        rdmeta_slab_destroy(&c->entry_slab);
+        rdmeta_blocks_destroy(&c->blocks);
+        rdmeta_wait_destroy(&c->wait);
+        rdmeta_free(&allocator, c, sizeof(*c));
+}
+
+void rdmeta_cache_unref(rdmeta_cache_t *c) {
+        if (c)
+                rdmeta_ref_drop(&c->references);
+}
+
+/* ---- passed on ----------------------------------------------------------- */
+
+uint64_t rdmeta_cache_version(const rdmeta_cache_t *c) {
+        return rdmeta_wait_version(&c->wait);
+}
+
+uint64_t rdmeta_cache_wait(rdmeta_cache_t *c, uint64_t since,
+                           const rdmeta_str_t *topics, size_t n,
+                           int64_t timeout_us) {
+        return rdmeta_wait_until(&c->wait, since, topics, n, timeout_us);
+}
+
+void rdmeta_cache_interrupt(rdmeta_cache_t *c) {
+        rdmeta_wait_interrupt(&c->wait);
+}
+
+rdmeta_watch_t *rdmeta_watch_new(rdmeta_cache_t *c, const rdmeta_str_t *topics,
+                                 size_t n,
+                                 void (*fn)(void *opaque, uint64_t version),
+                                 void *opaque) {
+        return rdmeta_wait_watch_new(&c->wait, topics, n, fn, opaque);
+}
+
+rdmeta_watch_t *rdmeta_watch_answers(rdmeta_cache_t *c,
+                                     void (*fn)(void *opaque,
+                                                uint64_t version),
+                                     void *opaque) {
+        return rdmeta_wait_watch_answers(&c->wait, fn, opaque);
+}
+
+void rdmeta_watch_destroy(rdmeta_watch_t *watch) {
+        rdmeta_wait_watch_destroy(watch);
+}
+
+/* ---- stats --------------------------------------------------------------- */
+
+static uint64_t stats_bytes(const rdmeta_cache_t *c) {
+        return sizeof(*c) + c->entry_slab.bytes +
+               rdmeta_blocks_bytes(&c->blocks) +
+               rdmeta_names(c)->large.size + rdmeta_ids(c)->large.size +
+               rdmeta_table_brokers(c)->large.size +
+               c->order.capacity * sizeof(rdmeta_order_slot_t) +
+               c->handles.bytes + c->reasons.bytes + c->stage.memory_size +
+               c->stage.kept_size + c->stage.spare_size +
+               c->rewinds.capacity * sizeof(*c->rewinds.all) +
+               c->rewinds.bytes +
+               rdmeta_ring_bytes(&c->ring) - c->ring.held +
+               c->ring.held_large + c->reclaim.large_bytes +
+               rdmeta_holds_bytes(c);
+}
+
+/* Of what is torn numbers are read and no list is walked; those that may be
+ * between two steps are counted. */
+void rdmeta_cache_stats(rdmeta_cache_t *c, rdmeta_stats_t *out) {
+        const int whole = rdmeta_wait_turn(&c->wait);
+
+        *out = c->stats;
+        if (!whole)
+                rdmeta_stats_recount(c, out);
+        out->version = rdmeta_wait_version(&c->wait);
+        out->retained =
+                rdmeta_expiry_count(&c->expiry, RDMETA_EXPIRY_RETAINED);
+        out->negatives -= out->retained < out->negatives ? out->retained
+                                                         : out->negatives;
+        out->hints = rdmeta_expiry_count(&c->expiry, RDMETA_EXPIRY_HINT);
+        out->bytes = stats_bytes(c);
+        out->bytes_ring   = rdmeta_ring_bytes(&c->ring);
+        out->bytes_free   = whole ? rdmeta_blocks_spare(&c->blocks) +
+                                          rdmeta_slab_spare(&c->entry_slab)
+                                  : 0;
+        out->bytes_limbo  = c->reclaim.limbo_bytes;
+        out->bytes_images = whole ? rdmeta_holds_bytes_all(c)
+                                  : rdmeta_holds_bytes(c);
+        out->images       = (int32_t)c->reclaim.holders.count;
+        out->ring_records = c->ring.item_tail - c->ring.item_head;
+        out->ring_floor   = c->ring.floor;
+        out->shared_deadline_us = atomic_load_explicit(
+                &c->root.shared_deadline, memory_order_relaxed);
+        out->readers = (int32_t)c->reclaim.readers.count;
+        out->waiters = (int32_t)rdmeta_wait_waiters(&c->wait);
+        out->watches = (int32_t)rdmeta_wait_watches(&c->wait);
+        out->handles = (int32_t)c->handles.tree.count;
+        out->reasons = c->reasons.count;
+        rdmeta_wait_turn_end(&c->wait);
+}

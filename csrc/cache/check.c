@@ -1,0 +1,327 @@
+/* Every invariant of a cache, for tests: run after each mutation. */
+#include "cache/check.h"
+
+#include "cache/entry.h"
+#include "cache/handles.h"
+#include "cache/live_image.h"
+
+static const char *check_entry(rdmeta_cache_t *c, const rdmeta_topic_t *t) {
+        rdmeta_entry_t *e = rdmeta_entry_of(c, t);
+        const rdmeta_order_slot_t *slot;
+
+        if (e->topic != t)
+                return "an entry's block is not the one that is found";
+        if (e->staged)
+                return "an entry is still marked";
+        if (rdmeta_entry_find(c, t->name, t->name_len) != e)
+                return "a name does not find its entry";
+        if (rdmeta_topic_has_id(t)) {
+                const rdmeta_topic_t *by_id =
+                        rdmeta_table_id(rdmeta_ids(c), rdmeta_cold(t)->id);
+                if (by_id ? memcmp(rdmeta_cold(by_id)->id, rdmeta_cold(t)->id,
+                                   16) != 0
+                          : !c->ids_shared)
+                        return "an id does not find a block";
+                if (by_id && rdmeta_entry_find(c, by_id->name,
+                                               by_id->name_len) !=
+                                     rdmeta_entry_of(c, by_id))
+                        return "an id finds a block that is no longer there";
+        }
+        if (rdmeta_topic_said(t).reason > c->reasons.count)
+                return "a reason is nobody's";
+        if (e->order >= c->order.count)
+                return "an entry's slot is beyond the order";
+        slot = &c->order.slots[e->order];
+        if (slot->entry != e || rdmeta_topic_order(t) != e->order)
+                return "a slot is another entry's";
+        if (e->rewind && (slot->len & ~RDMETA_ORDER_OWN))
+                return "a rewind's next answer might not be read";
+        if (!(slot->len & RDMETA_ORDER_OWN) !=
+            (atomic_load(&t->deadline) == RDMETA_DEADLINE_SHARED))
+                return "a slot does not say whose deadline it is";
+        if (c->tree_made) {
+                struct {
+                        const char *data;
+                        size_t len;
+                } key = {t->name, t->name_len};
+                if (rdmeta_avl_find(&c->tree, &key) != &e->avl)
+                        return "a name is not in the tree";
+        }
+        return NULL;
+}
+
+static const char *check_rewinds(const rdmeta_cache_t *c) {
+        size_t bytes = 0;
+        uint32_t i, k;
+
+        for (i = 0; i < c->rewinds.count; i++) {
+                const rdmeta_kept_rewind_t *kept = c->rewinds.all[i];
+
+                if (kept->entry->rewind != i + 1)
+                        return "a rewind is not its entry's";
+                if (!kept->rewind.answers ||
+                    !kept->rewind.past == !kept->rewind.count)
+                        return "a rewind counts nothing";
+                for (k = 1; k < kept->rewind.count; k++)
+                        if (kept->rows[k - 1] >= kept->rows[k])
+                                return "a rewind's rows are out of order";
+                bytes += sizeof(*kept) + kept->rewind.count * 4;
+        }
+        return bytes == c->rewinds.bytes ? NULL : "rewinds are miscounted";
+}
+
+static const char *check_order(const rdmeta_cache_t *c) {
+        uint32_t i, holes = 0;
+
+        for (i = 0; i < c->order.count; i++) {
+                const rdmeta_entry_t *e = c->order.slots[i].entry;
+                holes += e == NULL;
+                if (e && e->order != i)
+                        return "a slot's entry has another slot";
+        }
+        return holes == c->order.holes ? NULL : "holes are miscounted";
+}
+
+/* ---- images -------------------------------------------------------------- */
+
+static rdmeta_page_t *page_at(const rdmeta_pin_t *pin, size_t p) {
+        return atomic_load(&pin->pages[p]);
+}
+
+/* Of a pinned table: who has a copy is older than who has none, and copies are
+ * counted. */
+static const char *check_page(const rdmeta_table_t *t, size_t p,
+                              size_t *copies) {
+        const rdmeta_tailq_node_t *n;
+        const rdmeta_page_t *last = NULL;
+        size_t pins               = 0;
+
+        for (n = rdmeta_tailq_first(&t->pins); n; n = rdmeta_tailq_next(n)) {
+                const rdmeta_page_t *page = page_at(
+                        RDMETA_CONTAINER(n, const rdmeta_pin_t, node), p);
+                if (last && page != last && last->pins != pins)
+                        return "a copied page is miscounted";
+                if (!last && page && n != rdmeta_tailq_first(&t->pins))
+                        return "a younger image has a copy that an older "
+                               "one has not";
+                *copies += page && page != last;
+                pins = page == last ? pins + 1 : 1;
+                last = page;
+        }
+        return last && last->pins != pins ? "a copied page is miscounted"
+                                          : NULL;
+}
+
+static const char *check_pins(const rdmeta_table_t *t, size_t *copies) {
+        const rdmeta_tailq_node_t *n;
+        const char *wrong = NULL;
+        size_t p;
+
+        for (n = rdmeta_tailq_first(&t->pins); n; n = rdmeta_tailq_next(n)) {
+                const rdmeta_pin_t *pin =
+                        RDMETA_CONTAINER(n, const rdmeta_pin_t, node);
+                size_t left = 0;
+
+                if (pin->table != t)
+                        return "a pin is another table's";
+                for (p = 0; p < pin->count; p++)
+                        left += !page_at(pin, p);
+                if (left != pin->left)
+                        return "pages that are left are miscounted";
+        }
+        for (p = 0; p <= t->mask / RDMETA_PAGE_SLOTS && !wrong; p++)
+                wrong = check_page(t, p, copies);
+        return wrong;
+}
+
+static const char *check_kept(rdmeta_cache_t *c, const rdmeta_holder_t *h) {
+        const rdmeta_topic_t *t;
+        size_t bytes = 0;
+
+        for (t = h->kept; t;
+             t = (const rdmeta_topic_t *)(uintptr_t)rdmeta_cold(t)->link) {
+                if (!rdmeta_holder_has(h, t))
+                        return "a kept block is younger than its image";
+                if (rdmeta_table_find(rdmeta_names(c), t->name,
+                                      t->name_len) == t)
+                        return "a kept block has not been unlinked";
+                bytes += rdmeta_topic_bytes(&c->blocks, t);
+        }
+        return bytes == h->kept_bytes ? NULL : "kept bytes are miscounted";
+}
+
+static const char *check_room(const rdmeta_cache_t *c, size_t copied_names,
+                              size_t copied_ids) {
+        const rdmeta_pages_t *pools[2] = {&c->holds.names, &c->holds.ids};
+        const size_t copied[2]         = {copied_names, copied_ids};
+        size_t room[2];
+        int i;
+
+        rdmeta_holds_room(c, 0, &room[0], &room[1]);
+        for (i = 0; i < 2; i++) {
+                const rdmeta_page_t *page = pools[i]->free;
+                size_t n                  = 0;
+
+                for (; page; page = page->next)
+                        n++;
+                if (n != pools[i]->n_free || n + copied[i] != pools[i]->n)
+                        return "pages are miscounted";
+                if (n != room[i])
+                        return "there are not as many free pages as there "
+                               "must be";
+        }
+        return NULL;
+}
+
+static const char *check_holds(rdmeta_cache_t *c) {
+        const rdmeta_table_t *names = NULL, *ids = NULL;
+        size_t n_names = 0, n_ids = 0, tables = 0;
+        const rdmeta_held_t *last = NULL;
+        const rdmeta_tailq_node_t *n;
+        const char *wrong = NULL;
+
+        for (n = rdmeta_tailq_first(&c->reclaim.holders); n && !wrong;
+             n = rdmeta_tailq_next(n)) {
+                const rdmeta_held_t *h =
+                        RDMETA_CONTAINER(n, const rdmeta_held_t, holder.node);
+
+                if (h->holder.number > c->reclaim.taken ||
+                    (last && (h->holder.number <= last->holder.number ||
+                              h->holder.version < last->holder.version)))
+                        return "images are out of order";
+                last  = h;
+                wrong = check_kept(c, &h->holder);
+                if (!wrong && h->names->table != names) {
+                        names = h->names->table;
+                        wrong = check_pins(names, &n_names);
+                        tables += names == rdmeta_names(c)
+                                          ? 0
+                                          : names->large.size;
+                }
+                if (!wrong && h->ids->table != ids) {
+                        ids   = h->ids->table;
+                        wrong = check_pins(ids, &n_ids);
+                        tables += ids == rdmeta_ids(c) ? 0 : ids->large.size;
+                }
+        }
+        if (wrong)
+                return wrong;
+        if (tables != c->holds.tables)
+                return "tables of images are miscounted";
+        return check_room(c, n_names, n_ids);
+}
+
+/* ---- memory -------------------------------------------------------------- */
+
+/* What blocks take in chunks of each slab; what is large is the allocator's. */
+static void block_count(const rdmeta_cache_t *c, const rdmeta_topic_t *t,
+                        rdmeta_pieces_t *sum) {
+        const rdmeta_pieces_t of = rdmeta_topic_pieces(&c->blocks, t);
+        int i;
+
+        for (i = 0; i < RDMETA_BLOCKS_SLABS; i++)
+                if (rdmeta_slab_units(&c->blocks.slabs[i], of.bytes[i]) <
+                    RDMETA_SLAB_LISTS)
+                        sum->bytes[i] += of.bytes[i];
+}
+
+static void chain_count(const rdmeta_cache_t *c, const rdmeta_topic_t *t,
+                        rdmeta_pieces_t *sum) {
+        for (; t; t = (const rdmeta_topic_t *)(uintptr_t)rdmeta_cold(t)->link)
+                block_count(c, t, sum);
+}
+
+/* Blocks that are no longer found. */
+static void retired_count(const rdmeta_cache_t *c, rdmeta_pieces_t *sum) {
+        const rdmeta_ring_t *ring = &c->ring;
+        const rdmeta_tailq_node_t *n;
+        uint64_t i;
+
+        for (i = 0; i < 3; i++)
+                chain_count(c, c->reclaim.topics[i], sum);
+        for (n = rdmeta_tailq_first(&c->reclaim.holders); n;
+             n = rdmeta_tailq_next(n))
+                chain_count(
+                        c,
+                        RDMETA_CONTAINER(n, const rdmeta_holder_t, node)->kept,
+                        sum);
+        for (i = ring->item_head; i != ring->item_tail; i++) {
+                const rdmeta_topic_t *t = rdmeta_ring_at(ring, i)->old_;
+                if (t)
+                        block_count(c, t, sum);
+        }
+}
+
+/* Each byte that a slab has given out is known of; `sum`: what blocks take that
+ * are found. */
+static const char *check_slabs(const rdmeta_cache_t *c, rdmeta_pieces_t sum) {
+        const char *wrong = NULL;
+        size_t used;
+        int i;
+
+        retired_count(c, &sum);
+        for (i = 0; i < RDMETA_BLOCKS_SLABS && !wrong; i++) {
+                wrong = rdmeta_slab_check(&c->blocks.slabs[i], &used);
+                if (!wrong && used != sum.bytes[i])
+                        wrong = "blocks are lost, or there are some of nobody";
+        }
+        if (!wrong)
+                wrong = rdmeta_slab_check(&c->entry_slab, &used);
+        if (!wrong && used != c->entries * sizeof(rdmeta_entry_t))
+                wrong = "entries are lost, or there are some of nobody";
+        return wrong;
+}
+
+/* ---- all of it ----------------------------------------------------------- */
+
+static const char *check_locked(rdmeta_cache_t *c) {
+        const rdmeta_table_t *names = rdmeta_names(c);
+        size_t n = 0, used = 0, graves = 0;
+        rdmeta_pieces_t sum = {{0}};
+        const char *wrong;
+        uint32_t k;
+
+        for (k = 0; k <= names->mask; k++) {
+                const uint64_t slot = atomic_load(&names->slots[k]);
+                const rdmeta_topic_t *t = rdmeta_slot_topic(slot);
+                if (!slot)
+                        continue;
+                used++;
+                if (t == &rdmeta_grave.topic) {
+                        graves++;
+                        continue;
+                }
+                n++;
+                block_count(c, t, &sum);
+                wrong = check_entry(c, t);
+                if (wrong)
+                        return wrong;
+        }
+        if (n != c->entries || used != names->used || graves != names->graves)
+                return "names are miscounted";
+        if (c->tree_made && (!rdmeta_avl_check(&c->tree) ||
+                             c->tree.count != c->entries))
+                return "the tree is out of order";
+        if (!rdmeta_reasons_check(&c->reasons) ||
+            rdmeta_view_shared_said(&c->root).reason > c->reasons.count)
+                return "the reasons are out of order";
+        if (!rdmeta_expiry_check(&c->expiry))
+                return "a list is out of order";
+        wrong = check_slabs(c, sum);
+        if (!wrong)
+                wrong = check_rewinds(c);
+        if (!wrong)
+                wrong = check_holds(c);
+        if (!wrong)
+                wrong = rdmeta_handles_check(c);
+        return wrong ? wrong : check_order(c);
+}
+
+const char *rdmeta_cache_check(rdmeta_cache_t *c) {
+        const char *wrong;
+
+        rdmeta_wait_lock(&c->wait);
+        wrong = check_locked(c);
+        rdmeta_wait_unlock(&c->wait);
+        return wrong;
+}

@@ -1,0 +1,449 @@
+/* See entry.h. */
+#include "cache/entry.h"
+
+#include "cache/handles.h"
+#include "cache/live_image.h"
+#include "cache/tree.h"
+
+#include "base/alloc.h"
+
+rdmeta_entry_t *rdmeta_entry_find(rdmeta_cache_t *c, const char *name,
+                                  size_t len) {
+        const rdmeta_topic_t *t;
+
+        if (len == 0 || len > RDMETA_NAME_MAX)
+                return NULL;
+        t = rdmeta_table_find(rdmeta_names(c), name, len);
+        return t ? rdmeta_entry_of(c, t) : NULL;
+}
+
+rdmeta_entry_t *rdmeta_entry_new(rdmeta_cache_t *c, rdmeta_topic_t *topic,
+                                 uint32_t order) {
+        rdmeta_entry_t *e =
+                (rdmeta_entry_t *)rdmeta_slab_alloc(&c->entry_slab, sizeof(*e));
+
+        if (!e)
+                return NULL;
+        memset(e, 0, sizeof(*e));
+        e->topic = topic;
+        e->order = order;
+        rdmeta_cold(topic)->link      = order;
+        c->order.slots[order].entry   = e;
+        return e;
+}
+
+void rdmeta_entry_drop(rdmeta_cache_t *c, rdmeta_entry_t *e) {
+        rdmeta_topic_destroy(&c->blocks, e->topic);
+        rdmeta_slab_free(&c->entry_slab, e, sizeof(*e));
+}
+
+void rdmeta_retire(rdmeta_cache_t *c, rdmeta_topic_t *t) {
+        rdmeta_reclaim_topic(&c->reclaim, t, c->reclaim.taken);
+}
+
+void rdmeta_collect(rdmeta_cache_t *c) {
+        rdmeta_holds_trim(c);
+        rdmeta_reclaim_collect(&c->reclaim);
+}
+
+/* ---- tables ------------------------------------------------------------ */
+
+static uint64_t topic_hash(const rdmeta_table_t *t, const rdmeta_topic_t *topic,
+                           int ids) {
+        return ids ? rdmeta_hash_id(t->key, rdmeta_cold(topic)->id)
+                   : rdmeta_name_hash(t, topic);
+}
+
+static rdmeta_table_t *table_copy(rdmeta_cache_t *c,
+                                  const rdmeta_table_t *from, size_t n,
+                                  int ids) {
+        rdmeta_table_t *t = rdmeta_table_new(
+                &c->conf.allocator, from->used - from->graves + n, ids,
+                &c->seed);
+        uint32_t k;
+
+        if (!t)
+                return NULL;
+        for (k = 0; k <= from->mask; k++) {
+                rdmeta_topic_t *topic = rdmeta_slot_topic(
+                        atomic_load_explicit(&from->slots[k],
+                                             memory_order_relaxed));
+                if (topic && topic != &rdmeta_grave.topic)
+                        rdmeta_table_put(t, topic_hash(t, topic, ids), topic);
+        }
+        c->stats.rehashes++;
+        return t;
+}
+
+/* A key under which no probe is too long is tried for a few times. */
+rdmeta_table_t *rdmeta_table_grown(rdmeta_cache_t *c,
+                                   const rdmeta_table_t *from, size_t n,
+                                   int ids) {
+        const uint32_t max = ids ? RDMETA_PROBE_MAX_IDS
+                                 : RDMETA_PROBE_MAX_NAMES;
+        rdmeta_table_t *t  = table_copy(c, from, n, ids);
+        int tries;
+
+        for (tries = 0; t && t->longest > max && tries < 3; tries++) {
+                rdmeta_table_destroy(&c->conf.allocator, t);
+                t = table_copy(c, from, n, ids);
+        }
+        return t;
+}
+
+void rdmeta_table_publish(rdmeta_cache_t *c, _Atomic(rdmeta_table_t *) *where,
+                          rdmeta_table_t *t) {
+        rdmeta_table_t *old = atomic_load_explicit(where,
+                                                   memory_order_relaxed);
+
+        atomic_store_explicit(where, t, memory_order_release);
+        if (!rdmeta_holds_table(c, old))
+                rdmeta_reclaim_large(&c->reclaim, &old->large);
+}
+
+/* Room for n more, and a new key for a table whose probes are too long. */
+static rdmeta_err_t table_reserve(rdmeta_cache_t *c,
+                                  _Atomic(rdmeta_table_t *) *where, size_t n,
+                                  int ids) {
+        rdmeta_table_t *t = atomic_load_explicit(where, memory_order_relaxed);
+        const int clash   = t->longest > (ids ? RDMETA_PROBE_MAX_IDS
+                                              : RDMETA_PROBE_MAX_NAMES);
+
+        if (rdmeta_table_room(t, ids) >= n && !clash)
+                return RDMETA_OK;
+        /* A table that grows a topic at a time grows by a quarter; one that
+         * is an eighth graves has that room without growing. */
+        if (t->graves < t->used / 8)
+                n += (t->used - t->graves) / 4;
+        t = rdmeta_table_grown(c, t, n, ids);
+        if (!t)
+                return RDMETA_ERR_NO_MEMORY;
+        c->stats.reseeds += (uint64_t)clash;
+        rdmeta_table_publish(c, where, t);
+        return RDMETA_OK;
+}
+
+rdmeta_err_t rdmeta_entry_reserve(rdmeta_cache_t *c, size_t n) {
+        return table_reserve(c, &c->root.names, n, 0);
+}
+
+rdmeta_err_t rdmeta_ids_reserve(rdmeta_cache_t *c, size_t n) {
+        return table_reserve(c, &c->root.ids, n, 1);
+}
+
+/* Ids are brokers' word: should two topics come with one, the last has it. */
+static void id_put(rdmeta_cache_t *c, rdmeta_topic_t *t) {
+        rdmeta_table_t *ids = rdmeta_ids(c);
+        rdmeta_topic_t *old;
+        uint64_t hash;
+
+        if (!rdmeta_topic_has_id(t))
+                return;
+        hash = rdmeta_hash_id(ids->key, rdmeta_cold(t)->id);
+        old  = rdmeta_table_id(ids, rdmeta_cold(t)->id);
+        if (old) {
+                rdmeta_table_swap(ids, hash, old, t);
+                c->ids_shared = 1;
+        } else {
+                rdmeta_table_put(ids, hash, t);
+        }
+}
+
+static void id_drop(rdmeta_cache_t *c, const rdmeta_topic_t *t) {
+        rdmeta_table_t *ids = rdmeta_ids(c);
+
+        if (rdmeta_topic_has_id(t))
+                rdmeta_table_drop(
+                        ids, rdmeta_hash_id(ids->key, rdmeta_cold(t)->id), t);
+}
+
+/* The id stays. Nobody may have it any more, if it was another topic's, too,
+ * and that one has a new one now. */
+static void id_swap(rdmeta_cache_t *c, const rdmeta_topic_t *old,
+                    rdmeta_topic_t *topic) {
+        rdmeta_table_t *ids = rdmeta_ids(c);
+        const uint8_t *id   = rdmeta_cold(topic)->id;
+
+        if (c->ids_shared && !rdmeta_table_id(ids, id) &&
+            rdmeta_table_room(ids, 1))
+                id_put(c, topic);
+        else
+                rdmeta_table_swap(ids, rdmeta_hash_id(ids->key, id), old,
+                                  topic);
+}
+
+/* ---- life of an entry -------------------------------------------------- */
+
+/* What stats tell without a look at every topic. Those that are not valid
+ * are told apart by their list. */
+static void entry_count(rdmeta_cache_t *c, const rdmeta_topic_t *t, int by) {
+        if (t->state == RDMETA_TOPIC_VALID) {
+                c->stats.topics += (uint64_t)by;
+                c->stats.partitions +=
+                        (uint64_t)by * rdmeta_topic_count(t);
+        } else if (t->state != RDMETA_TOPIC_WAIT) {
+                c->stats.negatives += (uint64_t)by;
+        }
+}
+
+void rdmeta_entry_publish(rdmeta_cache_t *c, rdmeta_entry_t *e, int named) {
+        rdmeta_table_t *names = rdmeta_names(c);
+
+        if (!named)
+                rdmeta_table_put(names, rdmeta_name_hash(names, e->topic),
+                                 e->topic);
+        id_put(c, e->topic);
+        rdmeta_handles_point(&c->handles, e->topic, e->topic);
+        rdmeta_tree_add(c, e);
+        entry_count(c, e->topic, 1);
+        c->entries++;
+}
+
+void rdmeta_entry_erase(rdmeta_cache_t *c, rdmeta_entry_t *e) {
+        rdmeta_table_t *names = rdmeta_names(c);
+
+        rdmeta_table_drop(names, rdmeta_name_hash(names, e->topic), e->topic);
+        id_drop(c, e->topic);
+        rdmeta_handles_point(&c->handles, e->topic, NULL);
+        rdmeta_tree_remove(c, e);
+        rdmeta_entry_list(c, e, RDMETA_EXPIRY_NONE, 0);
+        rdmeta_rewind_set(c, e, NULL);
+        rdmeta_order_give(&c->order, e->order);
+        entry_count(c, e->topic, -1);
+        c->entries--;
+        rdmeta_slab_free(&c->entry_slab, e, sizeof(*e));
+}
+
+void rdmeta_entry_swap(rdmeta_cache_t *c, rdmeta_entry_t *e,
+                       rdmeta_topic_t *topic) {
+        rdmeta_table_t *names = rdmeta_names(c);
+        rdmeta_topic_t *old   = e->topic;
+        const int same_id     = !memcmp(rdmeta_cold(old)->id,
+                                        rdmeta_cold(topic)->id, 16);
+
+        rdmeta_cold(topic)->link = e->order;
+        e->topic                 = topic;
+        entry_count(c, old, -1);
+        entry_count(c, topic, 1);
+        rdmeta_table_swap(names, rdmeta_name_hash(names, topic), old, topic);
+        rdmeta_handles_point(&c->handles, topic, topic);
+        if (same_id && rdmeta_topic_has_id(topic)) {
+                id_swap(c, old, topic);
+        } else if (!same_id) {
+                id_drop(c, old);
+                id_put(c, topic);
+        }
+}
+
+void rdmeta_entry_list(rdmeta_cache_t *c, rdmeta_entry_t *e, int list,
+                       int64_t due_us) {
+        rdmeta_expiry_remove(&c->expiry, (int)e->list, &e->expiry);
+        e->list = (uint32_t)list & 15;
+        if (list != RDMETA_EXPIRY_NONE)
+                rdmeta_expiry_add(&c->expiry, list, &e->expiry, due_us);
+}
+
+void rdmeta_entry_deadline(rdmeta_cache_t *c, rdmeta_entry_t *e,
+                           int64_t deadline) {
+        if (RDMETA_UNLIKELY(c->reclaim.holders.count))
+                rdmeta_holds_times(c, e->topic);
+        atomic_store_explicit(&e->topic->deadline, deadline,
+                              memory_order_release);
+        if (deadline == RDMETA_DEADLINE_SHARED)
+                c->order.slots[e->order].len &= ~RDMETA_ORDER_OWN;
+        else
+                c->order.slots[e->order].len |= RDMETA_ORDER_OWN;
+}
+
+void rdmeta_entry_said(rdmeta_cache_t *c, rdmeta_entry_t *e,
+                       rdmeta_said_t said) {
+        rdmeta_holds_times(c, e->topic);
+        rdmeta_topic_said_set(e->topic, said);
+}
+
+static int state_list(uint16_t state) {
+        switch (state) {
+        case RDMETA_TOPIC_VALID:
+                return RDMETA_EXPIRY_VALID;
+        case RDMETA_TOPIC_DENIED:
+                return RDMETA_EXPIRY_DENIED;
+        case RDMETA_TOPIC_MISSING:
+                return RDMETA_EXPIRY_ABSENT;
+        case RDMETA_TOPIC_GONE:
+                return RDMETA_EXPIRY_RETAINED;
+        case RDMETA_TOPIC_WAIT:
+                return RDMETA_EXPIRY_HINT;
+        default:
+                return RDMETA_EXPIRY_NEGATIVE;
+        }
+}
+
+void rdmeta_entry_settle(rdmeta_cache_t *c, rdmeta_entry_t *e,
+                         int64_t mono_us) {
+        const int64_t deadline = atomic_load_explicit(&e->topic->deadline,
+                                                      memory_order_relaxed);
+        int list               = state_list(e->topic->state);
+
+        if (deadline == RDMETA_DEADLINE_SHARED) { /* in nobody's list */
+                rdmeta_entry_list(c, e, RDMETA_EXPIRY_NONE, 0);
+        } else if (deadline >= mono_us) { /* still in time */
+                rdmeta_entry_list(c, e, list, deadline);
+        } else if (e->topic->state == RDMETA_TOPIC_VALID) {
+                /* Stale, and that is all that is known: it has an age. */
+                if (deadline < 0 &&
+                    !rdmeta_deadline_plain(rdmeta_deadline_told(deadline)))
+                        rdmeta_entry_deadline(c, e, mono_us - 1);
+                rdmeta_entry_list(c, e, RDMETA_EXPIRY_NONE, 0);
+        } else if (e->topic->state == RDMETA_TOPIC_MISSING) {
+                /* Overdue: the next sweep removes it. */
+                if (rdmeta_deadline_is_asked(deadline))
+                        rdmeta_entry_deadline(c, e, mono_us - 1);
+                rdmeta_entry_list(c, e, list, mono_us);
+        } else {
+                /* What is not valid is remembered for max age, so that a
+                 * stale answer does not pass as the first. */
+                if (rdmeta_deadline_is_asked(deadline))
+                        rdmeta_entry_deadline(c, e, mono_us - 1);
+                rdmeta_entry_list(c, e, RDMETA_EXPIRY_RETAINED,
+                                  rdmeta_expiry_after(mono_us,
+                                                      c->conf.max_age_us));
+        }
+}
+
+int rdmeta_entry_keeps_hint(const rdmeta_cache_t *c, const rdmeta_entry_t *e,
+                            const rdmeta_request_t *asked, int64_t mono_us) {
+        return e->list == RDMETA_EXPIRY_HINT && asked &&
+               (asked->flags & RDMETA_REQ_SENT_HINTS) &&
+               e->expiry.due_us >= mono_us &&
+               c->order.slots[e->order].hint.number > asked->sent_hints;
+}
+
+void rdmeta_entry_unhint(rdmeta_cache_t *c, rdmeta_entry_t *e,
+                         int64_t mono_us) {
+        rdmeta_topic_t *t = e->topic;
+
+        if (t->state == RDMETA_TOPIC_WAIT) {
+                rdmeta_entry_erase(c, e);
+                rdmeta_retire(c, t);
+        } else {
+                rdmeta_entry_settle(c, e, mono_us);
+        }
+}
+
+/* ---- order ----------------------------------------------------------- */
+
+static void order_compact(rdmeta_cache_t *c) {
+        rdmeta_order_t *o = &c->order;
+        uint32_t i, n = 0;
+
+        for (i = 0; i < o->count; i++) {
+                rdmeta_entry_t *e = o->slots[i].entry;
+                if (!e)
+                        continue;
+                o->slots[n]                 = o->slots[i];
+                e->order                    = n;
+                rdmeta_cold(e->topic)->link = n++;
+        }
+        o->count = n;
+        o->holes = 0;
+        o->generation++;
+}
+
+void rdmeta_order_begin(rdmeta_cache_t *c) {
+        rdmeta_order_t *o = &c->order;
+
+        if (o->holes > o->count / 4 + 16)
+                order_compact(c);
+        if (++o->answer == 0)
+                o->answer = 1;
+}
+
+/* ---- rewinds ----------------------------------------------------------- */
+
+static size_t rewind_bytes(const rdmeta_rewind_t *r) {
+        return sizeof(rdmeta_kept_rewind_t) + r->count * sizeof(*r->rows);
+}
+
+rdmeta_kept_rewind_t *rdmeta_rewind_copy(rdmeta_cache_t *c,
+                                         const rdmeta_rewind_t *rewind) {
+        const size_t size = rewind_bytes(rewind);
+        rdmeta_kept_rewind_t *kept =
+                (rdmeta_kept_rewind_t *)rdmeta_alloc(&c->conf.allocator, size);
+
+        if (!kept)
+                return NULL;
+        kept->rewind      = *rewind;
+        kept->rewind.rows = kept->rows;
+        kept->entry       = NULL;
+        if (rewind->count)
+                memcpy(kept->rows, rewind->rows,
+                       rewind->count * sizeof(*rewind->rows));
+        c->rewinds.bytes += size;
+        return kept;
+}
+
+void rdmeta_rewind_free(rdmeta_cache_t *c, rdmeta_kept_rewind_t *kept) {
+        if (!kept)
+                return;
+        c->rewinds.bytes -= rewind_bytes(&kept->rewind);
+        rdmeta_free(&c->conf.allocator, kept, rewind_bytes(&kept->rewind));
+}
+
+rdmeta_err_t rdmeta_rewinds_reserve(rdmeta_cache_t *c, size_t n) {
+        rdmeta_rewinds_t *r = &c->rewinds;
+        const size_t size   = sizeof(*r->all);
+        size_t capacity     = r->capacity ? r->capacity : 16;
+        rdmeta_kept_rewind_t **all;
+
+        while (capacity < r->count + n)
+                capacity *= 2;
+        if (capacity == r->capacity || n == 0)
+                return RDMETA_OK;
+        if (capacity >= 1u << 26)
+                return RDMETA_ERR_NO_MEMORY;
+        all = (rdmeta_kept_rewind_t **)rdmeta_alloc(&c->conf.allocator,
+                                                    capacity * size);
+        if (!all)
+                return RDMETA_ERR_NO_MEMORY;
+        if (r->count)
+                memcpy(all, r->all, r->count * size);
+        rdmeta_free(&c->conf.allocator, r->all, r->capacity * size);
+        r->all      = all;
+        r->capacity = (uint32_t)capacity;
+        return RDMETA_OK;
+}
+
+/* Closes the gap at `at` with the last one. */
+static void rewind_remove(rdmeta_rewinds_t *r, uint32_t at) {
+        rdmeta_kept_rewind_t *last = r->all[--r->count];
+
+        if (at == r->count)
+                return;
+        r->all[at]          = last;
+        last->entry->rewind = (at + 1) & ((1u << 26) - 1);
+}
+
+void rdmeta_rewind_set(rdmeta_cache_t *c, rdmeta_entry_t *e,
+                       rdmeta_kept_rewind_t *kept) {
+        rdmeta_rewinds_t *r = &c->rewinds;
+
+        if (e->rewind) {
+                rdmeta_rewind_free(c, r->all[e->rewind - 1]);
+                rewind_remove(r, e->rewind - 1);
+                e->rewind = 0;
+        }
+        if (kept) {
+                kept->entry        = e;
+                r->all[r->count++] = kept;
+                e->rewind          = r->count & ((1u << 26) - 1);
+        }
+}
+
+void rdmeta_rewinds_destroy(rdmeta_cache_t *c) {
+        rdmeta_rewinds_t *r = &c->rewinds;
+
+        while (r->count)
+                rdmeta_rewind_free(c, r->all[--r->count]);
+        rdmeta_free(&c->conf.allocator, r->all,
+                    r->capacity * sizeof(*r->all));
+}

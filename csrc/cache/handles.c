@@ -1,0 +1,159 @@
+/* The handles of a cache: see handles.h. */
+#include "cache/handles.h"
+
+/* ---- the cache's ------------------------------------------------------- */
+
+static int compare_names(const char *a, size_t n, const char *b, size_t m) {
+        return n != m ? (n < m ? -1 : 1) : memcmp(a, b, n);
+}
+
+static const rdmeta_handle_t *handle_of(const rdmeta_avl_node_t *node) {
+        return RDMETA_CONTAINER(node, const rdmeta_handle_t, node);
+}
+
+static int compare_nodes(const rdmeta_avl_node_t *a,
+                         const rdmeta_avl_node_t *b, void *opaque) {
+        (void)opaque;
+        return compare_names(handle_of(a)->name, handle_of(a)->len,
+                             handle_of(b)->name, handle_of(b)->len);
+}
+
+static int compare_key(const void *key, const rdmeta_avl_node_t *node,
+                       void *opaque) {
+        const rdmeta_str_t *name = (const rdmeta_str_t *)key;
+
+        (void)opaque;
+        return compare_names(name->data, name->len, handle_of(node)->name,
+                             handle_of(node)->len);
+}
+
+void rdmeta_handles_init(rdmeta_handles_t *handles) {
+        rdmeta_avl_init(&handles->tree, compare_nodes, compare_key, NULL);
+        handles->bytes = 0;
+}
+
+static rdmeta_handle_t *handle_find(const rdmeta_handles_t *handles,
+                                    rdmeta_str_t name) {
+        rdmeta_avl_node_t *node = rdmeta_avl_find(&handles->tree, &name);
+
+        return node ? RDMETA_CONTAINER(node, rdmeta_handle_t, node) : NULL;
+}
+
+void rdmeta_handles_store(rdmeta_handles_t *handles,
+                          const rdmeta_topic_t *named, rdmeta_topic_t *topic) {
+        const rdmeta_str_t name = {named->name, named->name_len};
+        rdmeta_handle_t *h      = handle_find(handles, name);
+
+        if (h)
+                atomic_store_explicit(&h->topic, topic, memory_order_release);
+}
+
+const char *rdmeta_handles_check(rdmeta_cache_t *c) {
+        const rdmeta_avl_node_t *node;
+        rdmeta_avl_iter_t it;
+        size_t bytes = 0;
+
+        if (!rdmeta_avl_check(&c->handles.tree))
+                return "the tree of handles is out of order";
+        rdmeta_avl_iter_init(&it, &c->handles.tree, NULL);
+        while ((node = rdmeta_avl_iter_next(&it)) != NULL) {
+                const rdmeta_handle_t *h = handle_of(node);
+
+                bytes += sizeof(*h) + h->len;
+                if (atomic_load(&h->references) < 1)
+                        return "a handle is nobody's";
+                if (atomic_load(&h->topic) !=
+                    rdmeta_table_find(rdmeta_names(c), h->name, h->len))
+                        return "a handle does not lead where its name does";
+        }
+        return bytes == c->handles.bytes ? NULL : "handles are miscounted";
+}
+
+/* ---- life -------------------------------------------------------------- */
+
+/* `whole`: into the tree; otherwise nobody will move it. */
+static rdmeta_handle_t *handle_new(rdmeta_cache_t *c, const char *topic,
+                                   size_t len, int whole) {
+        const size_t size = sizeof(rdmeta_handle_t) + len;
+        rdmeta_handle_t *h =
+                (rdmeta_handle_t *)rdmeta_alloc(&c->conf.allocator, size);
+
+        if (!h)
+                return NULL;
+        memset(h, 0, sizeof(*h));
+        memcpy(h->name, topic, len);
+        h->len   = (uint32_t)len;
+        h->root  = &c->root;
+        h->cache = c;
+        rdmeta_ref_take(&c->references);
+        atomic_init(&h->references, 0);
+        atomic_init(&h->topic, rdmeta_table_find(rdmeta_names(c), topic, len));
+        if (whole)
+                rdmeta_avl_insert(&c->handles.tree, &h->node);
+        c->handles.bytes += size;
+        return h;
+}
+
+rdmeta_handle_t *rdmeta_resolve(rdmeta_cache_t *c, const char *topic,
+                                size_t len) {
+        const rdmeta_str_t name = {topic, len};
+        rdmeta_handle_t *h      = NULL;
+        int whole;
+
+        if (len - 1 >= RDMETA_NAME_MAX)
+                return NULL;
+        whole = rdmeta_wait_turn(&c->wait);
+        if (whole)
+                h = handle_find(&c->handles, name);
+        if (!h)
+                h = handle_new(c, topic, len, whole);
+        if (h)
+                rdmeta_handle_ref(h);
+        rdmeta_wait_turn_end(&c->wait);
+        return h;
+}
+
+rdmeta_handle_t *rdmeta_handle_ref(rdmeta_handle_t *h) {
+        atomic_fetch_add_explicit(&h->references, 1, memory_order_relaxed);
+        return h;
+}
+
+/* Perhaps the last reference: 1, it was. It is the caller's turn. */
+static int handle_end(rdmeta_cache_t *c, rdmeta_handle_t *h, int whole) {
+        const size_t size = sizeof(*h) + h->len;
+
+        if (atomic_fetch_sub_explicit(&h->references, 1,
+                                      memory_order_acq_rel) != 1)
+                return 0;
+        if (whole)
+                rdmeta_avl_remove(&c->handles.tree, &h->node);
+        c->handles.bytes -= size;
+        rdmeta_free(&c->conf.allocator, h, size);
+        return 1;
+}
+
+void rdmeta_handle_release(rdmeta_handle_t *h) {
+        rdmeta_cache_t *c;
+        int32_t had;
+        int last;
+
+        if (!h)
+                return;
+        had = atomic_load_explicit(&h->references, memory_order_relaxed);
+        while (had > 1)
+                if (atomic_compare_exchange_weak_explicit(
+                            &h->references, &had, had - 1,
+                            memory_order_release, memory_order_relaxed))
+                        return;
+        c    = h->cache;
+        last = handle_end(c, h, rdmeta_wait_turn(&c->wait));
+        rdmeta_wait_turn_end(&c->wait);
+        if (last)
+                rdmeta_ref_drop(&c->references);
+}
+
+rdmeta_str_t rdmeta_handle_topic(const rdmeta_handle_t *h) {
+        const rdmeta_str_t name = {h->name, h->len};
+
+        return name;
+}

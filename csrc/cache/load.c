@@ -1,0 +1,180 @@
+/*
+ * Warm start: what an image knows, into a cache that knows nothing.
+ *
+ * The topics come as copies of the image's blocks, past their deadlines: they
+ * are read as last known values, and asked for again. When they were answered
+ * is kept all the same (RDMETA_DEADLINE_PAST). They are what answers
+ * are merged with, so that one that is older than the image loses as it would
+ * have then. No digest comes with them, so that the first answer is read.
+ */
+#include "cache/transaction.h"
+
+#include "base/alloc.h"
+#include "cache/entry.h"
+#include "cache/tree.h"
+
+typedef struct load {
+        rdmeta_cache_t *c;
+        rdmeta_image_t *image;
+        rdmeta_time_t now;
+        size_t n; /* topics */
+        size_t staged; /* of which have their entry */
+        size_t ids;
+        rdmeta_brokers_t *brokers;
+        rdmeta_write_t write;
+        uint32_t reasons; /* how many there were before */
+        uint64_t dropped;
+        /* One more than this cache's, by the image's; 0: not met yet. */
+        uint16_t numbers[RDMETA_REASONS_MAX + 1];
+} load_t;
+
+static int knows_nothing(const rdmeta_cache_t *c) {
+        const rdmeta_brokers_t *b = rdmeta_table_brokers(c);
+
+        return !c->entries && !b->count && !b->cluster_id.data;
+}
+
+/* Stale at once, and as old as it is: what has a deadline by max age gets that
+ * of this cache's. */
+static int64_t load_deadline(const load_t *l, const rdmeta_seen_t *seen) {
+        const int64_t past = rdmeta_expiry_after(l->now.mono_us, -1);
+        const int64_t was  = rdmeta_deadline_told(seen->deadline);
+        int64_t due;
+
+        if (seen->topic->state != RDMETA_TOPIC_VALID ||
+            !rdmeta_deadline_plain(was))
+                return was < past ? was : past;
+        due = rdmeta_expiry_after(was, l->c->conf.max_age_us -
+                                               l->image->about.max_age_us);
+        if (due < past)
+                return due;
+        return rdmeta_deadline_plain(due) ? due - RDMETA_DEADLINE_PAST : past;
+}
+
+/* Who said it, with the number that his reason has here. */
+static rdmeta_err_t load_said(load_t *l, rdmeta_said_t *said) {
+        const rdmeta_str_t text = l->image->ops->reason(l->image,
+                                                        said->reason);
+        rdmeta_err_t err;
+        uint16_t number;
+
+        if (!text.data) {
+                said->reason = 0;
+                return RDMETA_OK;
+        }
+        if (!l->numbers[said->reason]) {
+                err = rdmeta_reasons_number(&l->c->reasons, text, &number);
+                if (err)
+                        return err;
+                l->numbers[said->reason] = (uint16_t)(number + 1);
+                l->dropped += !number;
+        }
+        said->reason = (uint16_t)(l->numbers[said->reason] - 1);
+        return RDMETA_OK;
+}
+
+static rdmeta_err_t load_topic(load_t *l, size_t i) {
+        rdmeta_cache_t *c         = l->c;
+        rdmeta_order_slot_t *slot = &c->order.slots[i];
+        rdmeta_seen_t seen;
+        rdmeta_topic_t *t;
+        rdmeta_err_t err = l->image->ops->at(l->image, i, &seen);
+
+        if (!err)
+                err = load_said(l, &seen.said);
+        if (err)
+                return err;
+        t = rdmeta_topic_restate(&c->blocks, seen.topic, seen.topic->state,
+                                 rdmeta_topic_error(seen.topic),
+                                 l->write.version);
+        if (!t)
+                return RDMETA_ERR_NO_MEMORY;
+        memset(slot, 0, sizeof(*slot));
+        if (!rdmeta_entry_new(c, t, (uint32_t)i)) {
+                rdmeta_topic_destroy(&c->blocks, t);
+                return RDMETA_ERR_NO_MEMORY;
+        }
+        rdmeta_topic_said_set(t, seen.said);
+        rdmeta_entry_deadline(c, slot->entry, load_deadline(l, &seen));
+        l->ids += rdmeta_topic_has_id(t) != 0;
+        l->staged++;
+        return RDMETA_OK;
+}
+
+/* Everything aside, and room for the rest. */
+static rdmeta_err_t load_stage(load_t *l) {
+        rdmeta_cache_t *c                   = l->c;
+        const rdmeta_allocator_t *allocator = &c->conf.allocator;
+        rdmeta_err_t err;
+        size_t i;
+
+        c->order.count = c->order.holes = 0; /* nobody is there */
+        c->order.api_version            = -1;
+        rdmeta_write_init(&l->write, c, l->now, RDMETA_SOURCE_POLL, -1);
+        err = rdmeta_order_reserve(&c->order, allocator, l->n);
+        for (i = 0; i < l->n && !err; i++)
+                err = load_topic(l, i);
+        if (!err)
+                err = rdmeta_entry_reserve(c, l->n);
+        if (!err)
+                err = rdmeta_ids_reserve(c, l->ids);
+        if (!err)
+                err = rdmeta_write_reserve(&l->write, l->n);
+        if (err)
+                return err;
+        l->brokers = rdmeta_brokers_copy(allocator, l->image->brokers);
+        if (!l->brokers)
+                return RDMETA_ERR_NO_MEMORY;
+        l->brokers->version = l->write.version;
+        return RDMETA_OK;
+}
+
+static void load_undo(load_t *l) {
+        size_t i;
+
+        for (i = 0; i < l->staged; i++)
+                rdmeta_entry_drop(l->c, l->c->order.slots[i].entry);
+        rdmeta_reasons_forget(&l->c->reasons, l->reasons);
+}
+
+/* There is nothing to compare with: who follows changes reads all anew. */
+static void load_commit(load_t *l) {
+        rdmeta_cache_t *c = l->c;
+        size_t i;
+
+        l->write.recorded = 0;
+        c->stats.reasons_dropped += l->dropped;
+        rdmeta_tree_expect(c, l->n);
+        rdmeta_write_begin(&l->write, l->brokers);
+        rdmeta_write_brokers(&l->write, l->brokers);
+        c->order.count = (uint32_t)l->n;
+        for (i = 0; i < l->n; i++) {
+                rdmeta_entry_t *e = c->order.slots[i].entry;
+
+                rdmeta_entry_publish(c, e, 0);
+                rdmeta_entry_settle(c, e, l->now.mono_us);
+        }
+        rdmeta_write_end(&l->write, 1);
+}
+
+rdmeta_err_t rdmeta_cache_load(rdmeta_cache_t *c, rdmeta_image_t *image,
+                               rdmeta_time_t now) {
+        load_t l = {.c = c, .image = image, .now = now};
+        rdmeta_err_t err;
+
+        if (rdmeta_wait_forked(&c->wait))
+                return RDMETA_ERR_FORKED;
+        err = image->ops->order(image, &l.n); /* it may be this cache's */
+        if (err)
+                return err;
+        rdmeta_wait_lock(&c->wait);
+        l.reasons = c->reasons.count;
+        err = knows_nothing(c) ? load_stage(&l) : RDMETA_ERR_ARGUMENT;
+        if (err)
+                load_undo(&l);
+        else
+                load_commit(&l);
+        rdmeta_collect(c);
+        rdmeta_wait_unlock(&c->wait);
+        return err;
+}

@@ -1,0 +1,360 @@
+/* Writes that no answer asks for: deadlines, purge, leader hints. */
+#include "cache/transaction.h"
+
+#include "base/alloc.h"
+#include "cache/compact.h"
+#include "cache/entry.h"
+#include "cache/live_image.h"
+#include "cache/tree.h"
+#include "topic/builder_write.h"
+#include "topic/diff.h"
+
+/* ---- sweep --------------------------------------------------------------- */
+
+/* About a millisecond, where there is memory to be given back. */
+enum { SWEEP_LOOKS = 32 << 10, SWEEP_MOVES = 4 << 10 };
+
+/* In `list`, the next entry that is due; NULL: none. */
+static rdmeta_entry_t *sweep_due(const rdmeta_cache_t *c, int list,
+                                 int64_t mono_us) {
+        rdmeta_expiry_node_t *n = rdmeta_expiry_due(&c->expiry, list, mono_us);
+
+        return n ? RDMETA_CONTAINER(n, rdmeta_entry_t, expiry) : NULL;
+}
+
+/* Absent for too long: removed, but its id and epochs are remembered. */
+static rdmeta_err_t sweep_absent(rdmeta_cache_t *c, rdmeta_time_t now) {
+        rdmeta_topic_t *old, *t;
+        rdmeta_entry_t *e;
+        rdmeta_write_t w;
+
+        rdmeta_write_init(&w, c, now, RDMETA_SOURCE_EXPIRY, -1);
+        while ((e = sweep_due(c, RDMETA_EXPIRY_ABSENT, now.mono_us)) != NULL) {
+                old = e->topic;
+                if (!w.begun) {
+                        const rdmeta_err_t err = rdmeta_write_reserve(
+                                &w, rdmeta_expiry_count(
+                                            &c->expiry,
+                                            RDMETA_EXPIRY_ABSENT));
+                        if (err)
+                                return err;
+                }
+                t = rdmeta_topic_restate(&c->blocks, old, RDMETA_TOPIC_GONE, 0,
+                                         w.version);
+                if (!t)
+                        break; /* the next sweep will try again */
+                if (!w.begun)
+                        rdmeta_write_begin(&w, NULL);
+                rdmeta_topic_said_set(t, rdmeta_topic_said(old));
+                /* Past, so that it is remembered for max age from now on. */
+                atomic_init(&t->deadline, now.mono_us - 1);
+                rdmeta_entry_swap(c, e, t);
+                rdmeta_write_item(&w, old, t);
+                rdmeta_entry_settle(c, e, now.mono_us);
+        }
+        rdmeta_write_end(&w, w.begun);
+        return RDMETA_OK;
+}
+
+/* Whether one of those that are due has not been told of as removed. */
+static int sweep_tells(const rdmeta_cache_t *c, int64_t mono_us) {
+        rdmeta_expiry_iter_t it;
+        const rdmeta_expiry_node_t *n;
+
+        rdmeta_expiry_iter_init(&it, &c->expiry, RDMETA_EXPIRY_RETAINED);
+        while ((n = rdmeta_expiry_iter_next(&it)) && n->due_us < mono_us) {
+                const rdmeta_entry_t *e =
+                        RDMETA_CONTAINER(n, const rdmeta_entry_t, expiry);
+                if (e->topic->state != RDMETA_TOPIC_GONE &&
+                    rdmeta_topic_count(e->topic) > 0)
+                        return 1;
+        }
+        return 0;
+}
+
+/* Remembered for long enough: gone from every table. Only a topic that was
+ * last said to be unknown is told of as removed: the others have been. Who
+ * waits for one of those shall learn of it even now. */
+static rdmeta_err_t sweep_retained(rdmeta_cache_t *c, rdmeta_time_t now) {
+        const int told = sweep_tells(c, now.mono_us);
+        rdmeta_entry_t *e;
+        rdmeta_write_t w;
+
+        rdmeta_write_init(&w, c, now, RDMETA_SOURCE_EXPIRY, -1);
+        w.version -= !told; /* in silence: nothing is above the version */
+        while ((e = sweep_due(c, RDMETA_EXPIRY_RETAINED, now.mono_us)) !=
+               NULL) {
+                rdmeta_topic_t *t = e->topic;
+
+                if (!w.begun) {
+                        const rdmeta_err_t err = rdmeta_write_reserve(
+                                &w, rdmeta_expiry_count(
+                                            &c->expiry,
+                                            RDMETA_EXPIRY_RETAINED));
+                        if (err)
+                                return err;
+                        rdmeta_write_begin(&w, NULL);
+                }
+                if (rdmeta_cold(t)->version > c->erased)
+                        c->erased = rdmeta_cold(t)->version;
+                rdmeta_entry_erase(c, e);
+                rdmeta_write_item(&w, t, NULL);
+        }
+        if (told)
+                c->erased = w.version;
+        rdmeta_write_end(&w, told);
+        return RDMETA_OK;
+}
+
+int64_t rdmeta_cache_sweep(rdmeta_cache_t *c, rdmeta_time_t now) {
+        rdmeta_entry_t *e;
+        int64_t next, shared;
+        int i;
+
+        if (rdmeta_wait_forked(&c->wait))
+                return INT64_MAX;
+        rdmeta_wait_lock(&c->wait);
+        for (i = RDMETA_EXPIRY_VALID; i < RDMETA_EXPIRY_CLASSES; i++) {
+                if (i == RDMETA_EXPIRY_ABSENT || i == RDMETA_EXPIRY_RETAINED)
+                        continue; /* these tell of it */
+                while ((e = sweep_due(c, i, now.mono_us)) != NULL)
+                        rdmeta_entry_unhint(c, e, now.mono_us);
+        }
+        sweep_absent(c, now);
+        sweep_retained(c, now);
+        next   = rdmeta_expiry_next(&c->expiry);
+        shared = atomic_load_explicit(&c->root.shared_deadline,
+                                      memory_order_relaxed);
+        if (shared >= now.mono_us && shared < next)
+                next = shared;
+        rdmeta_compact(c, SWEEP_LOOKS, SWEEP_MOVES);
+        rdmeta_holds_trim(c);
+        rdmeta_reclaim_look(&c->reclaim);
+        rdmeta_wait_unlock(&c->wait);
+        /* At its deadline a thing is still in time. */
+        return next == INT64_MAX ? next : next + 1;
+}
+
+/* ---- purge --------------------------------------------------------------- */
+
+/* Returns 1 if a purge has records: of a broker, a cluster, a topic that was
+ * seen. A name that was only asked for or denied goes without one. */
+static int purge_tells(const rdmeta_cache_t *c) {
+        const rdmeta_brokers_t *b   = rdmeta_table_brokers(c);
+        const rdmeta_table_t *names = rdmeta_names(c);
+        uint32_t k;
+
+        if (b->count || b->cluster_id.data)
+                return 1;
+        for (k = 0; k <= names->mask; k++) {
+                const rdmeta_topic_t *t = rdmeta_slot_topic(
+                        atomic_load_explicit(&names->slots[k],
+                                             memory_order_relaxed));
+                if (t && t != &rdmeta_grave.topic &&
+                    rdmeta_change_differs(t, NULL))
+                        return 1;
+        }
+        return 0;
+}
+
+static void purge_topics(rdmeta_write_t *w) {
+        rdmeta_cache_t *c     = w->c;
+        rdmeta_table_t *names = rdmeta_names(c);
+        uint32_t k;
+
+        for (k = 0; k <= names->mask; k++) {
+                rdmeta_topic_t *t = rdmeta_slot_topic(atomic_load_explicit(
+                        &names->slots[k], memory_order_relaxed));
+                if (!t || t == &rdmeta_grave.topic)
+                        continue;
+                rdmeta_entry_erase(c, rdmeta_entry_of(c, t));
+                if (t->state == RDMETA_TOPIC_WAIT)
+                        rdmeta_retire(c, t);
+                else
+                        rdmeta_write_item(w, t, NULL);
+        }
+}
+
+rdmeta_err_t rdmeta_cache_purge(rdmeta_cache_t *c, rdmeta_time_t now) {
+        rdmeta_brokers_t *none = NULL;
+        rdmeta_err_t err;
+        rdmeta_write_t w;
+        int told;
+
+        if (rdmeta_wait_forked(&c->wait))
+                return RDMETA_ERR_FORKED;
+        rdmeta_wait_lock(&c->wait);
+        told = purge_tells(c);
+        rdmeta_write_init(&w, c, now, RDMETA_SOURCE_PURGE, -1);
+        w.version -= !told;
+        err = rdmeta_write_reserve(&w, c->entries);
+        if (!err) {
+                none = rdmeta_brokers_empty(&c->conf.allocator, w.version);
+                err  = none ? RDMETA_OK : RDMETA_ERR_NO_MEMORY;
+        }
+        if (!err) {
+                rdmeta_tree_expect(c, SIZE_MAX);
+                rdmeta_write_begin(&w, none);
+                purge_topics(&w);
+                rdmeta_write_brokers(&w, none);
+                c->order.count = c->order.holes = 0; /* nobody is left */
+                c->order.api_version            = -1;
+                c->erased                       = w.version;
+                rdmeta_write_end(&w, told);
+        }
+        rdmeta_collect(c);
+        rdmeta_wait_unlock(&c->wait);
+        return err;
+}
+
+/* ---- leader hints -------------------------------------------------------- */
+
+static rdmeta_entry_t *leader_hint_entry(rdmeta_cache_t *c,
+                                         const rdmeta_leader_hint_t *h) {
+        rdmeta_topic_t *t;
+
+        if (h->topic.data)
+                return rdmeta_entry_find(c, h->topic.data, h->topic.len);
+        if (!h->topic_id ||
+            !(rdmeta_load64(h->topic_id) | rdmeta_load64(h->topic_id + 8)))
+                return NULL;
+        t = rdmeta_table_id(rdmeta_ids(c), h->topic_id);
+        return t ? rdmeta_entry_of(c, t) : NULL;
+}
+
+/* The old rows, one of them with another leader. NULL: no memory. */
+static rdmeta_topic_t *leader_hint_block(rdmeta_cache_t *c,
+                                         const rdmeta_topic_t *old,
+                                         const rdmeta_leader_hint_t *h,
+                                         uint64_t version) {
+        rdmeta_stage_t *s = &c->stage;
+        rdmeta_cols_t cols;
+        rdmeta_row_t row;
+        uint32_t i;
+
+        rdmeta_topic_cols(old, &cols);
+        if (rdmeta_stage_begin(s, old, &cols) ||
+            rdmeta_stage_keep_lists(s, &cols))
+                return NULL;
+        for (i = 0; i < cols.count; i++) {
+                rdmeta_topic_row(&cols, i, &row);
+                s->id[i] = row.id;
+                if (row.id == h->partition) {
+                        row.leader = row.last = h->leader;
+                        row.epoch = row.high = h->leader_epoch;
+                        row.error            = 0;
+                }
+                rdmeta_stage_keep_row(s, i, &cols, &row);
+        }
+        return rdmeta_stage_build(s, &c->blocks, version);
+}
+
+/* Writes the broker table with the hint's endpoint to *next; NULL: the table
+ * has it already. A hint without a rack says nothing of the rack: the known
+ * one stays as long as host and port do. NO_MEMORY. */
+static rdmeta_err_t leader_hint_brokers(const rdmeta_cache_t *c,
+                                        const rdmeta_leader_hint_t *h,
+                                        uint64_t version,
+                                        rdmeta_brokers_t **next) {
+        rdmeta_broker_t node = {h->leader, h->port, h->host, h->rack};
+        const rdmeta_brokers_t *had = rdmeta_table_brokers(c);
+        rdmeta_broker_t known;
+
+        *next = NULL;
+        if (!h->host.data)
+                return RDMETA_OK;
+        if (!rdmeta_brokers_find(had, h->leader, &known)) {
+                if (!node.rack.data && known.port == node.port &&
+                    rdmeta_str_same(known.host, node.host))
+                        node.rack = known.rack;
+                if (rdmeta_broker_same(&known, &node))
+                        return RDMETA_OK;
+        }
+        *next = rdmeta_brokers_with(&c->conf.allocator, had, &node, version);
+        return *next ? RDMETA_OK : RDMETA_ERR_NO_MEMORY;
+}
+
+static rdmeta_err_t leader_hint_take(rdmeta_cache_t *c, rdmeta_entry_t *e,
+                                     const rdmeta_leader_hint_t *h,
+                                     rdmeta_time_t now) {
+        rdmeta_topic_t *old = e->topic, *t;
+        rdmeta_brokers_t *next;
+        rdmeta_write_t w;
+
+        rdmeta_write_init(&w, c, now, RDMETA_SOURCE_HINT, -1);
+        if (rdmeta_write_reserve(&w, 1))
+                return RDMETA_ERR_NO_MEMORY;
+        if (leader_hint_brokers(c, h, w.version, &next))
+                return RDMETA_ERR_NO_MEMORY;
+        t = leader_hint_block(c, old, h, w.version);
+        if (!t) {
+                rdmeta_brokers_destroy(&c->conf.allocator, next);
+                return RDMETA_ERR_NO_MEMORY;
+        }
+        rdmeta_topic_said_set(t, rdmeta_topic_said(old));
+        atomic_init(&t->deadline, atomic_load_explicit(&old->deadline,
+                                                       memory_order_relaxed));
+        rdmeta_write_begin(&w, next);
+        if (next)
+                rdmeta_write_brokers(&w, next);
+        rdmeta_entry_swap(c, e, t);
+        rdmeta_rewind_set(c, e, NULL); /* a row rises: count anew */
+        /* It is no longer what bytes said. */
+        c->order.slots[e->order].len &= RDMETA_ORDER_OWN;
+        rdmeta_write_item(&w, old, t);
+        rdmeta_write_end(&w, 1);
+        return RDMETA_OK;
+}
+
+/* 1: it is news of a partition that is held, led by a broker that is known or
+ * named. */
+static int leader_hint_is_news(const rdmeta_cache_t *c,
+                               const rdmeta_topic_t *t,
+                               const rdmeta_leader_hint_t *h) {
+        const int64_t place = t->state == RDMETA_TOPIC_VALID
+                                      ? rdmeta_topic_place(t, h->partition)
+                                      : -1;
+        rdmeta_cols_t cols;
+        rdmeta_row_t row;
+
+        if (place < 0 ||
+            (!h->host.data &&
+             !rdmeta_brokers_has(rdmeta_table_brokers(c), h->leader)))
+                return 0;
+        rdmeta_topic_cols(t, &cols);
+        rdmeta_topic_row(&cols, (uint32_t)place, &row);
+        return rdmeta_merge_hint(t, &row, h);
+}
+
+rdmeta_err_t rdmeta_cache_apply_leader_hint(rdmeta_cache_t *c,
+                                            const rdmeta_leader_hint_t *h,
+                                            rdmeta_time_t now,
+                                            rdmeta_applied_t *out) {
+        rdmeta_applied_t applied;
+        rdmeta_err_t err = RDMETA_OK;
+        rdmeta_entry_t *e;
+
+        if ((!h->topic.data && !h->topic_id) ||
+            (h->host.data &&
+             (!h->host.len || h->port < 0 || h->port > 65535)))
+                return RDMETA_ERR_ARGUMENT;
+        if (rdmeta_wait_forked(&c->wait))
+                return RDMETA_ERR_FORKED;
+        memset(&applied, 0, sizeof(applied));
+        applied.advice = RDMETA_ADVICE_ASK_AGAIN;
+        rdmeta_wait_lock(&c->wait);
+        e = leader_hint_entry(c, h);
+        if (e && h->leader >= 0 && leader_hint_is_news(c, e->topic, h)) {
+                err             = leader_hint_take(c, e, h, now);
+                applied.changed = !err;
+                applied.topics  = 1;
+        }
+        c->stats.leader_hints_taken += applied.changed;
+        c->stats.leader_hints_ignored += !applied.changed;
+        applied.version = rdmeta_wait_version(&c->wait);
+        rdmeta_collect(c);
+        rdmeta_wait_unlock(&c->wait);
+        if (out)
+                *out = applied;
+        return err;
+}

@@ -1,0 +1,118 @@
+/* What differs between two images: both in the order of names, side by side,
+ * each pair of blocks told by the function that tells the feed. */
+#include "image/image.h"
+
+#include "topic/diff.h"
+#include "topic/sort.h"
+
+typedef struct diff {
+        rdmeta_image_t *before, *after;
+        rdmeta_change_out_t out;
+        size_t ids_size;
+} diff_t;
+
+/* The lists of one record, as long as the longest so far; of empty ones there
+ * is a place as well, or they would be none. */
+static rdmeta_err_t diff_room(diff_t *d, const rdmeta_topic_t *a,
+                              const rdmeta_topic_t *b) {
+        const uint32_t x       = rdmeta_change_longest(a);
+        const uint32_t y       = rdmeta_change_longest(b);
+        const uint32_t longest = x > y ? x : y;
+        const uint32_t n       = longest < 16 ? 16 : longest;
+        const size_t size      = 4 * (size_t)n * sizeof(int32_t);
+        void *ids;
+
+        if (d->out.ids && longest <= d->out.ids_each)
+                return RDMETA_OK;
+        ids = d->after->ops->alloc(d->after, size);
+        if (!ids)
+                return RDMETA_ERR_NO_MEMORY;
+        if (d->out.ids)
+                d->after->ops->free(d->after, d->out.ids, d->ids_size);
+        d->out.ids      = (int32_t *)ids;
+        d->out.ids_each = n;
+        d->ids_size     = size;
+        return RDMETA_OK;
+}
+
+/* Either may be NULL. Images of one cache share what did not change. */
+static rdmeta_err_t diff_pair(diff_t *d, const rdmeta_topic_t *a,
+                              const rdmeta_topic_t *b) {
+        rdmeta_err_t err;
+
+        if (a == b || (a && b && rdmeta_topic_same(a, b)))
+                return RDMETA_OK;
+        err = diff_room(d, a, b);
+        return err ? err : rdmeta_change_topics(&d->out, a, b);
+}
+
+/* The i-th of n topics; NULL: there are no more. */
+static rdmeta_err_t diff_next(const rdmeta_image_t *image, size_t i, size_t n,
+                              const rdmeta_topic_t **out) {
+        rdmeta_seen_t seen;
+        rdmeta_err_t err;
+
+        *out = NULL;
+        if (i == n)
+                return RDMETA_OK;
+        err = image->ops->at(image, i, &seen);
+        if (!err)
+                *out = seen.topic;
+        return err;
+}
+
+static rdmeta_err_t diff_topics(diff_t *d, size_t n, size_t m) {
+        const rdmeta_topic_t *a, *b;
+        size_t i = 0, k = 0;
+        rdmeta_err_t err;
+        int order;
+
+        for (;;) {
+                err = diff_next(d->before, i, n, &a);
+                if (!err)
+                        err = diff_next(d->after, k, m, &b);
+                if (err || (!a && !b))
+                        return err;
+                order = !a   ? 1
+                        : !b ? -1
+                             : rdmeta_topics_compare(a, b);
+                err = diff_pair(d, order <= 0 ? a : NULL,
+                                order >= 0 ? b : NULL);
+                if (err)
+                        return err;
+                i += order <= 0;
+                k += order >= 0;
+        }
+}
+
+rdmeta_err_t rdmeta_image_diff(rdmeta_image_t *before, rdmeta_image_t *after,
+                               rdmeta_change_visit_t visit, void *opaque) {
+        rdmeta_change_t *record;
+        size_t n = 0, m = 0;
+        rdmeta_err_t err;
+        diff_t d;
+
+        memset(&d, 0, sizeof(d));
+        d.before     = before;
+        d.after      = after;
+        d.out.visit  = visit;
+        d.out.opaque = opaque;
+        record                = &d.out.record;
+        record->offset        = -1;
+        record->version       = after->about.version;
+        record->wall_us       = after->about.taken_wall_us;
+        record->source        = RDMETA_SOURCE_POLL;
+        record->source_broker = RDMETA_NONE;
+        record->cluster_id    = after->brokers->cluster_id;
+        err = before->ops->order(before, &n);
+        if (!err)
+                err = after->ops->order(after, &m);
+        if (!err)
+                err = rdmeta_change_brokers(&d.out, before->brokers,
+                                            after->brokers);
+        if (!err)
+                err = diff_topics(&d, n, m);
+        if (d.out.ids)
+                after->ops->free(after, d.out.ids, d.ids_size);
+        return err;
+}

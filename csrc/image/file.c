@@ -1,0 +1,324 @@
+/* Reading what is mapped: nothing is followed before it was looked at. */
+#include "image/file.h"
+
+#include "base/alloc.h"
+#include "topic/sort.h"
+#include "topic/validate.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+static rdmeta_file_t *file_mutable(rdmeta_image_t *image) {
+        return (rdmeta_file_t *)(void *)image;
+}
+
+/* Returns whether a block is good. This is worked out once: two bits a line
+ * remember that the block which begins there is good, or is not. */
+static rdmeta_err_t file_check(const rdmeta_file_t *f,
+                               const rdmeta_topic_t *t) {
+        const uint64_t i = (uint64_t)((const char *)t - f->base) /
+                                   RDMETA_LINE - f->first;
+        _Atomic uint64_t *word = &f->checked[i / 32];
+        const uint64_t good    = UINT64_C(1) << i % 32 * 2, bad = good << 1;
+        uint64_t known = atomic_load_explicit(word, memory_order_relaxed);
+
+        if (RDMETA_UNLIKELY(!(known & (good | bad)))) {
+                known = rdmeta_topic_check(&f->allocator, t, f->begin,
+                                           f->end) ||
+                                        rdmeta_topic_said(t).reason >
+                                                f->head.reasons
+                                ? bad
+                                : good;
+                atomic_fetch_or_explicit(word, known, memory_order_relaxed);
+        }
+        return RDMETA_LIKELY(known & good) ? RDMETA_OK : RDMETA_ERR_MALFORMED;
+}
+
+static void file_times(const rdmeta_image_t *image, rdmeta_seen_t *seen) {
+        const int64_t own = atomic_load_explicit(&seen->topic->deadline,
+                                                 memory_order_relaxed);
+
+        seen->deadline = rdmeta_deadline_unasked(
+                rdmeta_file_plus(own, rdmeta_file_of(image)->taken_us));
+        seen->said     = rdmeta_topic_said(seen->topic);
+}
+
+/* ---- one topic --------------------------------------------------------- */
+
+/* What is looked for in a table. */
+typedef struct file_key {
+        const char *name;
+        size_t len;
+        const uint8_t *id; /* NULL: by name */
+} file_key_t;
+
+/* A name, or an id, is compared only where all of it would lie within the
+ * blocks. */
+RDMETA_INLINE int file_is(const rdmeta_file_t *f, const rdmeta_topic_t *t,
+                          const file_key_t *key) {
+        if (key->id) {
+                const rdmeta_cold_t *cold =
+                        rdmeta_topic_cold_within(t, f->begin, f->end);
+
+                return cold && !memcmp(cold->id, key->id, 16);
+        }
+        return t->name_len == key->len &&
+               key->len <= (size_t)(f->end - t->name) &&
+               rdmeta_name_equal(t->name, key->name, key->len);
+}
+
+RDMETA_INLINE rdmeta_err_t file_probe(const rdmeta_image_t *image,
+                                      const rdmeta_file_table_t *n,
+                                      uint64_t hash, const file_key_t *key,
+                                      rdmeta_seen_t *out) {
+        const rdmeta_file_t *f = rdmeta_file_of(image);
+        uint32_t k = rdmeta_slot_first(hash) & n->mask, left = n->longest;
+        const rdmeta_topic_t *t;
+
+        for (;; k = (k + 1) & n->mask, left--) {
+                const uint64_t slot = n->slots[k];
+
+                if (!slot)
+                        return RDMETA_NOT_CACHED;
+                if (rdmeta_slot_tag_is(slot, hash)) {
+                        t = rdmeta_file_block(f, slot >> RDMETA_SLOT_TAG);
+                        if (!t)
+                                return RDMETA_ERR_MALFORMED;
+                        if (file_is(f, t, key))
+                                break;
+                }
+                if (!left)
+                        return RDMETA_NOT_CACHED;
+        }
+        if (file_check(f, t))
+                return RDMETA_ERR_MALFORMED;
+        out->topic = t;
+        file_times(image, out);
+        return RDMETA_OK;
+}
+
+static rdmeta_err_t file_find(const rdmeta_image_t *image, const char *name,
+                              size_t len, rdmeta_seen_t *out) {
+        const rdmeta_file_table_t *n = &rdmeta_file_of(image)->names;
+        const file_key_t key         = {name, len, NULL};
+
+        return file_probe(image, n, rdmeta_hash(n->key, name, len), &key, out);
+}
+
+static rdmeta_err_t file_find_id(const rdmeta_image_t *image,
+                                 const uint8_t id[16], rdmeta_seen_t *out) {
+        const rdmeta_file_table_t *n = &rdmeta_file_of(image)->ids;
+        const file_key_t key         = {NULL, 0, id};
+
+        return file_probe(image, n, rdmeta_hash_id(n->key, id), &key, out);
+}
+
+/* ---- a leader ---------------------------------------------------------- */
+
+static RDMETA_NOINLINE int32_t leader_general(const rdmeta_image_t *image,
+                                              const char *name, size_t len,
+                                              int32_t partition,
+                                              int64_t mono_us, int stale_ok) {
+        rdmeta_seen_t seen;
+        const rdmeta_err_t err = file_find(image, name, len, &seen);
+
+        if (err)
+                return err;
+        return rdmeta_view_leader_at(seen.topic, seen.deadline, partition,
+                                     mono_us, stale_ok);
+}
+
+/* What is often asked: a first line is the section's, so is what follows it,
+ * and a leader's place is compared with its end. */
+int32_t rdmeta_file_leader(const rdmeta_image_t *image, const char *name,
+                           size_t len, int32_t partition, int64_t mono_us,
+                           uint64_t hash) {
+        const rdmeta_file_t *f = rdmeta_file_of(image);
+        uint32_t k    = rdmeta_slot_first(hash) & f->names.mask;
+        uint32_t left = f->names.longest, width;
+        const rdmeta_topic_t *t;
+        uint64_t slot;
+        int32_t leader;
+        const char *p;
+
+        for (;; left--, k = (k + 1) & f->names.mask) {
+                slot = f->names.slots[k];
+                if (RDMETA_LIKELY(rdmeta_slot_tag_is(slot, hash)))
+                        break;
+                if (!slot || !left)
+                        return RDMETA_NOT_CACHED;
+        }
+        t = rdmeta_file_block(f, slot >> RDMETA_SLOT_TAG);
+        if (RDMETA_UNLIKELY(!t) ||
+            RDMETA_UNLIKELY((rdmeta_topic_head(t) & RDMETA_HEAD_VALID) !=
+                            len) ||
+            RDMETA_UNLIKELY(!rdmeta_name_equal(t->name, name, len)) ||
+            RDMETA_UNLIKELY((uint32_t)partition >= rdmeta_topic_count(t)) ||
+            RDMETA_UNLIKELY(atomic_load_explicit(&t->deadline,
+                                                 memory_order_relaxed) <
+                            rdmeta_file_minus(mono_us, f->taken_us)))
+                return leader_general(image, name, len, partition, mono_us, 0);
+        width = t->width;
+        if (RDMETA_UNLIKELY(width >= RDMETA_TOPIC_SPARSE))
+                return leader_general(image, name, len, partition, mono_us, 0);
+        p = t->name + len + ((size_t)(uint32_t)partition << width);
+        if (RDMETA_UNLIKELY(p > f->end - 4))
+                return leader_general(image, name, len, partition, mono_us, 0);
+        leader = rdmeta_col_get(p, width, 0);
+        if (RDMETA_UNLIKELY(leader < -1)) /* no leader's, nor a code of ours */
+                return leader_general(image, name, len, partition, mono_us, 0);
+        return leader;
+}
+
+static int32_t file_leader(const rdmeta_image_t *image, const char *name,
+                           size_t len, int32_t partition, int64_t mono_us,
+                           int stale_ok) {
+        if (RDMETA_UNLIKELY(!rdmeta_hash_is_short(len)) ||
+            RDMETA_UNLIKELY(stale_ok))
+                return leader_general(image, name, len, partition, mono_us,
+                                      stale_ok);
+        return rdmeta_file_leader(image, name, len, partition, mono_us,
+                                  rdmeta_hash_short(
+                                          rdmeta_file_of(image)->names.key,
+                                          name, len));
+}
+
+static void file_ahead(const rdmeta_image_t *image, const rdmeta_str_t *names,
+                       size_t n) {
+        const rdmeta_file_t *f       = rdmeta_file_of(image);
+        const rdmeta_file_table_t *t = &f->names;
+        uint32_t k[RDMETA_IMAGE_AHEAD];
+        size_t i;
+
+        for (i = 0; i < n; i++) {
+                k[i] = names[i].len - 1 < RDMETA_NAME_MAX
+                               ? rdmeta_slot_first(rdmeta_hash(
+                                         t->key, names[i].data,
+                                         names[i].len)) &
+                                         t->mask
+                               : 0;
+                __builtin_prefetch(&t->slots[k[i]]);
+        }
+        for (i = 0; i < n; i++)
+                __builtin_prefetch(rdmeta_file_block(
+                        f, t->slots[k[i]] >> RDMETA_SLOT_TAG));
+}
+
+/* ---- all of them ------------------------------------------------------- */
+
+rdmeta_err_t rdmeta_file_at(const rdmeta_file_t *f, size_t i,
+                            const rdmeta_topic_t **out) {
+        const rdmeta_topic_t *t = rdmeta_file_block(f, f->order[i]);
+
+        if (!t || file_check(f, t))
+                return RDMETA_ERR_MALFORMED;
+        *out = t;
+        return RDMETA_OK;
+}
+
+/* Blocks lie one behind the other, and so do cold parts that are elsewhere, or
+ * checking them would take as long as each is large, times how many there are.
+ * That none of these is within one of those nobody needs to know. */
+rdmeta_err_t rdmeta_file_next(const rdmeta_file_t *f, size_t i,
+                              rdmeta_file_ends_t *ends,
+                              const rdmeta_topic_t **out) {
+        const rdmeta_topic_t *t = rdmeta_file_block(f, f->order[i]);
+        const char *cold;
+
+        *out = NULL;
+        if (!t || (const char *)t < ends->blocks)
+                return RDMETA_ERR_MALFORMED;
+        *out = t;
+        cold = (const char *)rdmeta_topic_cold_within(t, f->begin, f->end);
+        if (!cold ||
+            cold < (rdmeta_topic_is_split(t) ? ends->colds : ends->blocks) ||
+            file_check(f, t))
+                return RDMETA_ERR_MALFORMED;
+        if (rdmeta_topic_is_split(t)) {
+                ends->blocks = (const char *)t + RDMETA_LINE;
+                ends->colds  = cold + rdmeta_cold(t)->size;
+        } else {
+                ends->blocks = cold + rdmeta_cold(t)->size;
+        }
+        return RDMETA_OK;
+}
+
+/* Who goes through all topics relies on their order: looked at once. */
+static rdmeta_err_t file_order(rdmeta_image_t *image, size_t *n) {
+        rdmeta_file_t *f           = file_mutable(image);
+        const rdmeta_topic_t *last = NULL, *t;
+        rdmeta_file_ends_t ends    = {f->begin, f->begin};
+        size_t i;
+
+        *n = f->count;
+        if (atomic_load_explicit(&f->ordered, memory_order_relaxed))
+                return RDMETA_OK;
+        for (i = 0; i < f->count; i++, last = t) {
+                if (rdmeta_file_next(f, i, &ends, &t) ||
+                    (last && rdmeta_topics_compare(last, t) >= 0))
+                        return RDMETA_ERR_MALFORMED;
+        }
+        atomic_store_explicit(&f->ordered, 1, memory_order_relaxed);
+        return RDMETA_OK;
+}
+
+static rdmeta_err_t file_at(const rdmeta_image_t *image, size_t i,
+                            rdmeta_seen_t *out) {
+        const rdmeta_err_t err = rdmeta_file_at(rdmeta_file_of(image), i,
+                                                &out->topic);
+
+        if (!err)
+                file_times(image, out);
+        return err;
+}
+
+/* ---- the rest ---------------------------------------------------------- */
+
+static void file_info(const rdmeta_image_t *image, rdmeta_image_info_t *out) {
+        (void)image; /* nothing of it moves */
+        (void)out;
+}
+
+static void *file_alloc(rdmeta_image_t *image, size_t size) {
+        return rdmeta_alloc(&file_mutable(image)->allocator, size);
+}
+
+static void file_free(rdmeta_image_t *image, void *p, size_t size) {
+        rdmeta_free(&file_mutable(image)->allocator, p, size);
+}
+
+/* Frees what file_fill() made for `checked`, if it did. */
+static void bitmap_destroy(rdmeta_file_t *f) {
+        if (f->checked && f->bitmap > RDMETA_FILE_BITMAP)
+                munmap((void *)f->checked, f->bitmap);
+        else
+                rdmeta_free(&f->allocator, (void *)f->checked, f->bitmap);
+}
+
+static void file_destroy(rdmeta_image_t *image) {
+        rdmeta_file_t *f                  = file_mutable(image);
+        const rdmeta_allocator_t allocator = f->allocator;
+
+        rdmeta_brokers_destroy(&allocator, image->brokers);
+        bitmap_destroy(f);
+        if (f->copy)
+                rdmeta_free(&allocator, f->copy, f->size + RDMETA_LINE);
+        else if (f->base)
+                munmap((void *)(uintptr_t)f->base, f->size);
+        if (f->fd >= 0)
+                close(f->fd);
+        rdmeta_free(&allocator, f, sizeof(*f));
+}
+
+const rdmeta_image_ops_t rdmeta_file_ops = {.leader  = file_leader,
+                                            .ahead   = file_ahead,
+                                            .find    = file_find,
+                                            .find_id = file_find_id,
+                                            .times   = file_times,
+                                            .reason  = rdmeta_file_reason,
+                                            .order   = file_order,
+                                            .at      = file_at,
+                                            .info    = file_info,
+                                            .alloc   = file_alloc,
+                                            .free    = file_free,
+                                            .destroy = file_destroy};

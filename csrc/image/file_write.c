@@ -1,0 +1,346 @@
+/*
+ * Writing: one pass over the blocks in the order of names, copied through a
+ * buffer that stays in the CPU's cache, while tables are filled aside.
+ * See file.h for what comes out.
+ *
+ *     blocks --copy--> buffer --sum, write--> file
+ *        |
+ *        +--> order, names, ids --sum, write--> file       head last
+ */
+#include "image/file_write.h"
+
+#include "image/file_open.h"
+#include "image/file_write_state.h"
+
+#include <errno.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { BUFFER = 256 << 10, KEYS_MAX = 4 };
+
+/* ---- bytes ------------------------------------------------------------- */
+
+static rdmeta_err_t write_all(int fd, const void *data, size_t n,
+                              uint64_t at) {
+        const char *p = (const char *)data;
+
+        while (n) {
+                const ssize_t done = pwrite(fd, p, n, (off_t)at);
+
+                if (done < 0 && errno == EINTR)
+                        continue;
+                if (done <= 0) {
+                        errno = done ? errno : ENOSPC;
+                        return RDMETA_ERR_IO;
+                }
+                p += done;
+                at += (uint64_t)done;
+                n -= (size_t)done;
+        }
+        return RDMETA_OK;
+}
+
+/* The buffer is full, or what is in it is whole steps of the sum. */
+rdmeta_err_t rdmeta_writer_flush(rdmeta_writer_t *s) {
+        const rdmeta_err_t err = write_all(s->fd, s->room.buffer, s->used,
+                                           s->at);
+
+        rdmeta_checksum_add(&s->sum, s->room.buffer, s->used);
+        s->at += s->used;
+        s->used = 0;
+        return err;
+}
+
+rdmeta_err_t rdmeta_writer_put(rdmeta_writer_t *s, const void *p, size_t n) {
+        const char *from = (const char *)p;
+        rdmeta_err_t err = RDMETA_OK;
+
+        while (n && !err) {
+                const size_t left = BUFFER - s->used;
+                const size_t m    = n < left ? n : left;
+
+                if (from)
+                        memcpy(s->room.buffer + s->used, from, m);
+                else
+                        memset(s->room.buffer + s->used, 0, m);
+                from = from ? from + m : NULL;
+                s->used += m;
+                n -= m;
+                if (s->used == BUFFER)
+                        err = rdmeta_writer_flush(s);
+        }
+        return err;
+}
+
+/* A section that lies in memory as it shall in the file. */
+static rdmeta_err_t put_section(rdmeta_writer_t *s, int kind, const void *p,
+                                size_t n) {
+        static const char zeros[RDMETA_LINE];
+        rdmeta_file_section_t *section = &s->head.sections[kind];
+        const size_t pad               = (0 - n) % RDMETA_LINE;
+        rdmeta_err_t err;
+
+        section->kind     = (uint64_t)kind;
+        section->offset   = s->at;
+        section->length   = n;
+        section->checksum = rdmeta_checksum(p, n);
+        err               = write_all(s->fd, p, n, s->at);
+        if (!err)
+                err = write_all(s->fd, zeros, pad, s->at + n);
+        s->at += n + pad;
+        return err;
+}
+
+/* ---- tables ------------------------------------------------------------ */
+
+uint64_t rdmeta_file_random(const void *address) {
+        struct timespec ts;
+        uint64_t seed;
+
+        if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) ==
+            (ssize_t)sizeof(seed))
+                return seed;
+        clock_gettime(CLOCK_MONOTONIC, &ts);
+        return (uint64_t)ts.tv_nsec ^ (uint64_t)ts.tv_sec << 30 ^
+               (uint64_t)(uintptr_t)address;
+}
+
+static void table_key(rdmeta_file_table_t *t, uint64_t *seed) {
+        int i;
+
+        for (i = 0; i < RDMETA_HASH_KEYS; i++)
+                t->key[i] = rdmeta_seed_next(seed);
+        t->longest = 0;
+}
+
+/* Where `hash` goes: a free slot, or one from `k` on with the same tag. */
+static uint32_t table_probe(rdmeta_file_table_t *t, const uint64_t *slots,
+                            uint64_t hash, uint32_t k, int tags) {
+        const uint32_t first = rdmeta_slot_first(hash) & t->mask;
+
+        while (slots[k] && !(tags && rdmeta_slot_tag_is(slots[k], hash)))
+                k = (k + 1) & t->mask;
+        if (((k - first) & t->mask) > t->longest)
+                t->longest = (k - first) & t->mask;
+        return k;
+}
+
+static uint64_t slot_make(uint64_t hash, uint64_t line) {
+        return line << RDMETA_SLOT_TAG | (uint16_t)hash;
+}
+
+/* The topic of a slot: lines ascend in the order. NULL: an image's error. */
+static const rdmeta_topic_t *slot_topic(const rdmeta_writer_t *s,
+                                        uint64_t slot) {
+        const uint64_t line = slot >> RDMETA_SLOT_TAG;
+        size_t lo = 0, hi = s->count;
+        rdmeta_seen_t seen;
+
+        while (hi - lo > 1) {
+                const size_t mid = lo + (hi - lo) / 2;
+                if (s->room.order[mid] <= line)
+                        lo = mid;
+                else
+                        hi = mid;
+        }
+        if (s->image->ops->at(s->image, lo, &seen))
+                return NULL;
+        return seen.topic;
+}
+
+/* Should two topics have come with one id, then it is the one's that is found
+ * by it in the image. */
+void rdmeta_writer_id(rdmeta_writer_t *s, const rdmeta_topic_t *t,
+                      uint64_t line) {
+        const uint8_t *id = rdmeta_cold(t)->id;
+        uint64_t *slots   = s->room.ids, hash;
+        const rdmeta_topic_t *other;
+        rdmeta_seen_t seen;
+        uint32_t k;
+
+        if (!rdmeta_topic_has_id(t))
+                return;
+        hash = rdmeta_hash_id(s->ids.key, id);
+        k    = rdmeta_slot_first(hash) & s->ids.mask;
+        for (;; k = (k + 1) & s->ids.mask) {
+                k = table_probe(&s->ids, slots, hash, k, 1);
+                if (!slots[k])
+                        break;
+                other = slot_topic(s, slots[k]);
+                if (!other || memcmp(rdmeta_cold(other)->id, id, 16) != 0)
+                        continue;
+                if (s->image->ops->find_id(s->image, id, &seen) ||
+                    seen.topic != t)
+                        return;
+                break;
+        }
+        slots[k] = slot_make(hash, line);
+}
+
+void rdmeta_writer_name(rdmeta_writer_t *s, const rdmeta_topic_t *t,
+                        uint64_t line) {
+        const uint64_t hash = rdmeta_hash(s->names.key, t->name, t->name_len);
+        const uint32_t k =
+                table_probe(&s->names, s->room.names, hash,
+                            rdmeta_slot_first(hash) & s->names.mask, 0);
+
+        s->room.names[k] = slot_make(hash, line);
+}
+
+/* Another key, where names are as if made to collide. */
+static rdmeta_err_t names_again(rdmeta_writer_t *s, size_t n, uint64_t *seed) {
+        rdmeta_err_t err = RDMETA_OK;
+        rdmeta_seen_t seen;
+        int tries;
+        size_t i;
+
+        for (tries = 1; tries < KEYS_MAX && !err; tries++) {
+                if (s->names.longest <= RDMETA_PROBE_MAX_NAMES)
+                        break;
+                table_key(&s->names, seed);
+                memset(s->room.names, 0, 8 * ((size_t)s->names.mask + 1));
+                for (i = 0; i < n && !err; i++) {
+                        err = s->image->ops->at(s->image, i, &seen);
+                        if (!err)
+                                rdmeta_writer_name(s, seen.topic,
+                                                   s->room.order[i]);
+                }
+        }
+        return err;
+}
+
+/* ---- what is made ------------------------------------------------------ */
+
+static rdmeta_err_t put_brokers(rdmeta_writer_t *s) {
+        const rdmeta_brokers_t *b = s->image->brokers;
+        const size_t size         = rdmeta_file_brokers_fill(b, NULL);
+        uint8_t *p = (uint8_t *)s->image->ops->alloc(s->image, size);
+        rdmeta_err_t err;
+
+        if (!p)
+                return RDMETA_ERR_NO_MEMORY;
+        rdmeta_file_brokers_fill(b, p);
+        err = put_section(s, RDMETA_FILE_BROKERS, p, size);
+        s->image->ops->free(s->image, p, size);
+        return err;
+}
+
+static rdmeta_err_t put_reasons(rdmeta_writer_t *s) {
+        const size_t size = s->reasons.size;
+        rdmeta_err_t err;
+        char *p;
+
+        if (!size)
+                return put_section(s, RDMETA_FILE_REASONS, "", 0);
+        p = (char *)s->image->ops->alloc(s->image, size);
+        if (!p)
+                return RDMETA_ERR_NO_MEMORY;
+        rdmeta_file_reasons_fill(&s->reasons, s->image, p);
+        err = put_section(s, RDMETA_FILE_REASONS, p, size);
+        s->image->ops->free(s->image, p, size);
+        return err;
+}
+
+/* ---- the whole --------------------------------------------------------- */
+
+static rdmeta_err_t make_room(rdmeta_writer_t *s, size_t n) {
+        size_t names = 16, ids = 16;
+        rdmeta_writer_room_t *room = &s->room;
+
+        while (rdmeta_table_limit(names, 0) < n)
+                names *= 2;
+        while (rdmeta_table_limit(ids, 1) < n)
+                ids *= 2;
+        if (names > UINT32_MAX / 2)
+                return RDMETA_ERR_NO_MEMORY;
+        room->size   = BUFFER + 8 * names + 8 * ids + 4 * n;
+        room->buffer = (char *)s->image->ops->alloc(s->image, room->size);
+        if (!room->buffer)
+                return RDMETA_ERR_NO_MEMORY;
+        room->names = (uint64_t *)(void *)(room->buffer + BUFFER);
+        room->ids   = room->names + names;
+        room->order = (uint32_t *)(void *)(room->ids + ids);
+        memset(room->names, 0, 8 * (names + ids));
+        s->names.mask = (uint32_t)names - 1;
+        s->ids.mask   = (uint32_t)ids - 1;
+        return RDMETA_OK;
+}
+
+static void fill_head(rdmeta_writer_t *s, const rdmeta_image_info_t *info,
+                      size_t n) {
+        rdmeta_file_head_t *h = &s->head;
+
+        memcpy(h->magic, RDMETA_FILE_MAGIC, sizeof(h->magic));
+        h->byte_order         = RDMETA_FILE_BYTE_ORDER;
+        h->format             = RDMETA_FILE_FORMAT;
+        h->size               = s->at;
+        h->version            = info->version;
+        h->brokers_version    = s->image->brokers->version;
+        h->taken_mono_us      = info->said_mono_us;
+        h->taken_wall_us      = info->taken_wall_us;
+        h->max_age_us         = info->max_age_us;
+        h->shared_deadline_us = rdmeta_file_minus(info->shared_deadline_us,
+                                                  info->taken_mono_us);
+        h->topics             = info->topics;
+        h->partitions         = info->partitions;
+        h->negatives          = info->negatives;
+        h->erased             = info->erased;
+        h->blocks             = n;
+        h->reasons            = s->reasons.count;
+        h->names_longest      = s->names.longest;
+        h->ids_longest        = s->ids.longest;
+        memcpy(h->session, info->session, sizeof(h->session));
+        memcpy(h->names_key, s->names.key, sizeof(h->names_key));
+        memcpy(h->ids_key, s->ids.key, sizeof(h->ids_key));
+        h->checksum = rdmeta_file_head_checksum(h);
+}
+
+static rdmeta_err_t put_sections(rdmeta_writer_t *s, size_t n,
+                                 int64_t taken_us) {
+        uint64_t seed = rdmeta_file_random(s->room.buffer);
+        rdmeta_err_t err;
+
+        table_key(&s->names, &seed);
+        table_key(&s->ids, &seed);
+        s->at = sizeof(s->head);
+        err   = rdmeta_writer_blocks(s, n, taken_us);
+        if (!err)
+                err = names_again(s, n, &seed);
+        if (!err)
+                err = put_brokers(s);
+        if (!err)
+                err = put_section(s, RDMETA_FILE_ORDER, s->room.order, 4 * n);
+        if (!err)
+                err = put_section(s, RDMETA_FILE_NAMES, s->room.names,
+                                  8 * ((size_t)s->names.mask + 1));
+        if (!err)
+                err = put_section(s, RDMETA_FILE_IDS, s->room.ids,
+                                  8 * ((size_t)s->ids.mask + 1));
+        if (!err)
+                err = put_reasons(s);
+        return err;
+}
+
+rdmeta_err_t rdmeta_file_write(rdmeta_image_t *image, int fd) {
+        rdmeta_image_info_t info;
+        rdmeta_err_t err;
+        rdmeta_writer_t s;
+        size_t n;
+
+        memset(&s, 0, sizeof(s));
+        s.image = image;
+        s.fd    = fd;
+        rdmeta_image_info(image, &info);
+        err = image->ops->order(image, &n);
+        if (!err)
+                err = make_room(&s, n);
+        if (!err)
+                err = put_sections(&s, n, info.taken_mono_us);
+        if (!err) {
+                fill_head(&s, &info, n);
+                err = write_all(fd, &s.head, sizeof(s.head), 0);
+        }
+        image->ops->free(image, s.room.buffer, s.room.size);
+        return err;
+}

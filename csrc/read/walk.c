@@ -1,0 +1,147 @@
+/*
+ * walk: topics in the order of names, of a cache and of images.
+ */
+#include "cache/tree.h"
+#include "read/follow.h"
+#include "topic/sort.h"
+
+/* ---- walks --------------------------------------------------------------- */
+
+static int is_wanted(const rdmeta_topic_t *t, int64_t deadline, int32_t which,
+                     int64_t mono_us) {
+        if (t->state == RDMETA_TOPIC_VALID)
+                return which & (deadline >= mono_us ? RDMETA_WALK_VALID
+                                                    : RDMETA_WALK_STALE);
+        return rdmeta_topic_is_told(t) && which & RDMETA_WALK_NEGATIVE;
+}
+
+/* The blocks of a walk, in order, up to `capacity`; how many there are. */
+static size_t walk_collect(const rdmeta_cache_t *c, const rdmeta_str_t *prefix,
+                           int32_t which, int64_t mono_us,
+                           const rdmeta_topic_t **out) {
+        const rdmeta_avl_node_t *node;
+        rdmeta_avl_iter_t it;
+        size_t n = 0;
+
+        rdmeta_avl_iter_init(&it, &c->tree, prefix->len ? prefix : NULL);
+        while ((node = rdmeta_avl_iter_next(&it)) != NULL) {
+                const rdmeta_topic_t *t = rdmeta_tree_topic(node);
+                if (t->name_len < prefix->len ||
+                    memcmp(t->name, prefix->data, prefix->len) != 0)
+                        break;
+                if (!is_wanted(t, rdmeta_view_deadline(&c->root, t), which,
+                               mono_us))
+                        continue;
+                if (out)
+                        out[n] = t;
+                n++;
+        }
+        return n;
+}
+
+/* The first topic of an image whose name is not before `prefix`. */
+static rdmeta_err_t image_first(const rdmeta_image_t *image, size_t n,
+                                const rdmeta_str_t *prefix, size_t *out) {
+        size_t lo = 0, hi = n;
+        rdmeta_seen_t seen;
+
+        while (lo < hi && prefix->len) {
+                const size_t mid       = lo + (hi - lo) / 2;
+                const rdmeta_err_t err = image->ops->at(image, mid, &seen);
+                if (err)
+                        return err;
+                if (rdmeta_names_compare(seen.topic->name, seen.topic->name_len,
+                                  prefix->data, prefix->len) < 0)
+                        lo = mid + 1;
+                else
+                        hi = mid;
+        }
+        *out = lo;
+        return RDMETA_OK;
+}
+
+static rdmeta_err_t image_walk(rdmeta_image_t *image,
+                               const rdmeta_str_t *prefix, int32_t which,
+                               int64_t mono_us, rdmeta_topic_visit_t visit,
+                               void *opaque) {
+        size_t i = 0, n = 0;
+        rdmeta_err_t err = image->ops->order(image, &n);
+        rdmeta_seen_t seen;
+
+        if (!err)
+                err = image_first(image, n, prefix, &i);
+        for (; !err && i < n; i++) {
+                err = image->ops->at(image, i, &seen);
+                if (err)
+                        break;
+                if (seen.topic->name_len < prefix->len ||
+                    memcmp(seen.topic->name, prefix->data, prefix->len) != 0)
+                        break;
+                if (is_wanted(seen.topic, seen.deadline, which, mono_us))
+                        err = visit(opaque, seen.topic);
+        }
+        return err;
+}
+
+/* Of a cache that is torn, in a fork's child: as an image of it. */
+static rdmeta_err_t torn_walk(rdmeta_cache_t *c, const rdmeta_str_t *prefix,
+                              int32_t which, int64_t mono_us,
+                              rdmeta_topic_visit_t visit, void *opaque) {
+        const rdmeta_time_t now = {mono_us, 0};
+        rdmeta_image_t *image   = rdmeta_cache_image(c, now);
+        rdmeta_err_t err;
+
+        if (!image)
+                return RDMETA_ERR_NO_MEMORY;
+        err = image_walk(image, prefix, which, mono_us, visit, opaque);
+        rdmeta_image_unref(image); /* its blocks stay, nothing is freed there */
+        return err;
+}
+
+/* The blocks are gathered under the lock and visited without it: the reader
+ * that was entered before keeps them. */
+rdmeta_err_t rdmeta_reader_walk(rdmeta_reader_t *r, const char *prefix,
+                                size_t len, int32_t which, int64_t mono_us,
+                                rdmeta_topic_visit_t visit, void *opaque) {
+        const rdmeta_str_t key = {len ? prefix : "", len};
+        rdmeta_cache_t *c    = r->cache;
+        const rdmeta_topic_t **topics = NULL;
+        size_t i, n = 0, size = 0;
+        rdmeta_err_t err;
+
+        if (r->image) { /* who visits may ask it more, of the same image */
+                rdmeta_attach_time(r, mono_us);
+                rdmeta_reader_enter(r);
+                r->handed = r->attach != NULL;
+                err = image_walk(r->image, &key, which, mono_us, visit,
+                                 opaque);
+                rdmeta_reader_leave(r);
+                return err;
+        }
+        rdmeta_reading_enter(&r->reading);
+        if (!rdmeta_wait_turn(&c->wait)) {
+                rdmeta_wait_turn_end(&c->wait);
+                rdmeta_reading_leave(&r->reading);
+                return torn_walk(c, &key, which, mono_us, visit, opaque);
+        }
+        err = rdmeta_tree_make(c);
+        if (!err) {
+                n      = walk_collect(c, &key, which, mono_us, NULL);
+                size   = (n + 1) * sizeof(*topics);
+                topics = (const rdmeta_topic_t **)rdmeta_alloc(
+                        &c->conf.allocator, size);
+                err = topics ? RDMETA_OK : RDMETA_ERR_NO_MEMORY;
+        }
+        if (!err)
+                walk_collect(c, &key, which, mono_us, topics);
+        rdmeta_wait_turn_end(&c->wait);
+        for (i = 0; i < n && !err; i++)
+                err = visit(opaque, topics[i]);
+        rdmeta_reading_leave(&r->reading);
+        if (topics) {
+                rdmeta_wait_turn(&c->wait);
+                rdmeta_free(&c->conf.allocator, topics, size);
+                rdmeta_wait_turn_end(&c->wait);
+        }
+        return err;
+}

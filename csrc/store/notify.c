@@ -1,0 +1,376 @@
+/* notify: see notify.h. */
+#include "store/notify.h"
+
+#include "base/tmpabuf.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <time.h>
+#include <unistd.h>
+
+/* A thread in rdmeta_wait_until(), on its stack. */
+typedef struct rdmeta_waiter {
+        rdmeta_tailq_node_t node; /* in waiters */
+        pthread_cond_t cond;
+        uint64_t since;
+        const rdmeta_str_t *topics;
+        size_t n;
+        int woken;       /* its change has come */
+        int interrupted; /* or an interrupt has */
+} rdmeta_waiter_t;
+
+struct rdmeta_watch {
+        rdmeta_tailq_node_t node;     /* in watches */
+        rdmeta_tailq_node_t due_node; /* in due, while `due` */
+        rdmeta_wait_t *wait;
+        void (*fn)(void *opaque, uint64_t version);
+        void *opaque;
+        const rdmeta_str_t *topics;
+        size_t n;
+        size_t size;   /* of this allocation */
+        int answers;   /* of answers; 0: of changes */
+        int due;       /* to be called */
+        int running;   /* calls of it that have not returned */
+        int destroyed; /* somebody waits for `running` to become 0 */
+};
+
+/* Waits longer than this wait for ever as far as anybody can tell; it keeps
+ * sums within any time_t. */
+#define RDMETA_WAIT_MAX_US (INT64_C(1000000000) * 1000000)
+
+/* ---- life and lock -------------------------------------------------- */
+
+static int rdmeta_wait_cond_init(pthread_cond_t *cond) {
+        pthread_condattr_t attr;
+        int failed = pthread_condattr_init(&attr);
+
+        if (failed)
+                return failed;
+        failed = pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+        if (!failed)
+                failed = pthread_cond_init(cond, &attr);
+        pthread_condattr_destroy(&attr);
+        return failed;
+}
+
+rdmeta_err_t rdmeta_wait_init(rdmeta_wait_t *w,
+                              const rdmeta_allocator_t *allocator,
+                              rdmeta_wait_changed_t changed, void *opaque) {
+        if (pthread_mutex_init(&w->lock, NULL))
+                return RDMETA_ERR_NO_MEMORY;
+        if (rdmeta_wait_cond_init(&w->idle)) {
+                pthread_mutex_destroy(&w->lock);
+                return RDMETA_ERR_NO_MEMORY;
+        }
+        atomic_init(&w->version, 0);
+        atomic_init(&w->turn, 0);
+        w->whole = 1;
+        rdmeta_tailq_init(&w->waiters);
+        rdmeta_tailq_init(&w->watches);
+        rdmeta_tailq_init(&w->due);
+        w->pid       = getpid();
+        w->allocator = allocator;
+        w->changed   = changed;
+        w->opaque    = opaque;
+        return RDMETA_OK;
+}
+
+void rdmeta_wait_destroy(rdmeta_wait_t *w) {
+        /* In a child, destroying what the parent's threads wait on may wait
+         * for them. */
+        if (rdmeta_wait_forked(w))
+                return;
+        pthread_cond_destroy(&w->idle);
+        pthread_mutex_destroy(&w->lock);
+}
+
+int rdmeta_wait_forked(const rdmeta_wait_t *w) {
+        return getpid() != w->pid;
+}
+
+void rdmeta_wait_lock(rdmeta_wait_t *w) {
+        pthread_mutex_lock(&w->lock);
+}
+
+void rdmeta_turn_take(_Atomic pid_t *turn) {
+        const pid_t own = getpid();
+        pid_t had       = 0;
+
+        while (!atomic_compare_exchange_weak_explicit(
+                turn, &had, own, memory_order_acquire, memory_order_relaxed))
+                if (had == own) {
+                        had = 0;
+                        sched_yield();
+                }
+}
+
+void rdmeta_turn_end(_Atomic pid_t *turn) {
+        atomic_store_explicit(turn, 0, memory_order_release);
+}
+
+int rdmeta_wait_turn(rdmeta_wait_t *w) {
+        if (!rdmeta_wait_forked(w)) {
+                rdmeta_wait_lock(w);
+                return 1;
+        }
+        rdmeta_turn_take(&w->turn);
+        w->whole = !pthread_mutex_trylock(&w->lock);
+        return w->whole;
+}
+
+void rdmeta_wait_turn_end(rdmeta_wait_t *w) {
+        if (!rdmeta_wait_forked(w)) {
+                rdmeta_wait_unlock(w);
+                return;
+        }
+        if (w->whole)
+                pthread_mutex_unlock(&w->lock);
+        rdmeta_turn_end(&w->turn);
+}
+
+/* ---- what concerns whom --------------------------------------------- */
+
+static int rdmeta_wait_concerns(const rdmeta_wait_t *w,
+                                const rdmeta_str_t *topics, size_t n,
+                                uint64_t since) {
+        size_t i;
+
+        if (rdmeta_wait_version(w) <= since)
+                return 0;
+        for (i = 0; i < n; i++)
+                if (w->changed(w->opaque, &topics[i], since))
+                        return 1;
+        return n == 0;
+}
+
+static void rdmeta_wait_wake(rdmeta_wait_t *w) {
+        rdmeta_tailq_node_t *node = rdmeta_tailq_first(&w->waiters);
+
+        for (; node; node = rdmeta_tailq_next(node)) {
+                rdmeta_waiter_t *waiter =
+                    RDMETA_CONTAINER(node, rdmeta_waiter_t, node);
+
+                if (waiter->woken ||
+                    !rdmeta_wait_concerns(w, waiter->topics, waiter->n,
+                                          waiter->since))
+                        continue;
+                waiter->woken = 1;
+                pthread_cond_signal(&waiter->cond);
+        }
+}
+
+/* The watches of answers, or those of what changed after `since`. */
+static void rdmeta_wait_queue(rdmeta_wait_t *w, int answers, uint64_t since) {
+        rdmeta_tailq_node_t *node = rdmeta_tailq_first(&w->watches);
+
+        for (; node; node = rdmeta_tailq_next(node)) {
+                rdmeta_watch_t *watch =
+                    RDMETA_CONTAINER(node, rdmeta_watch_t, node);
+
+                if (watch->due || watch->answers != answers ||
+                    (!answers && !rdmeta_wait_concerns(w, watch->topics,
+                                                       watch->n, since)))
+                        continue;
+                watch->due = 1;
+                rdmeta_tailq_push_back(&w->due, &watch->due_node);
+        }
+}
+
+void rdmeta_wait_notify(rdmeta_wait_t *w, uint64_t version) {
+        const uint64_t before = rdmeta_wait_version(w);
+
+        if (version == before)
+                return;
+        atomic_store_explicit(&w->version, version, memory_order_release);
+        rdmeta_wait_wake(w);
+        rdmeta_wait_queue(w, 0, before);
+}
+
+void rdmeta_wait_answered(rdmeta_wait_t *w) {
+        rdmeta_wait_queue(w, 1, 0);
+}
+
+/* ---- waiters -------------------------------------------------------- */
+
+static struct timespec rdmeta_wait_deadline(int64_t timeout_us) {
+        struct timespec t;
+
+        if (timeout_us > RDMETA_WAIT_MAX_US)
+                timeout_us = RDMETA_WAIT_MAX_US;
+        clock_gettime(CLOCK_MONOTONIC, &t);
+        t.tv_sec += (time_t)(timeout_us / 1000000);
+        t.tv_nsec += (long)(timeout_us % 1000000) * 1000;
+        if (t.tv_nsec >= 1000000000) {
+                t.tv_nsec -= 1000000000;
+                t.tv_sec++;
+        }
+        return t;
+}
+
+/* Sleep until woken, interrupted or too late. Lock held; 1: woken. */
+static int rdmeta_wait_sleep(rdmeta_wait_t *w, rdmeta_waiter_t *waiter,
+                             int64_t timeout_us) {
+        struct timespec deadline;
+        int failed = 0;
+
+        if (timeout_us == 0 || rdmeta_wait_cond_init(&waiter->cond))
+                return 0;
+        if (timeout_us > 0)
+                deadline = rdmeta_wait_deadline(timeout_us);
+        rdmeta_tailq_push_back(&w->waiters, &waiter->node);
+        while (!waiter->woken && !waiter->interrupted && !failed)
+                failed = timeout_us < 0
+                             ? pthread_cond_wait(&waiter->cond, &w->lock)
+                             : pthread_cond_timedwait(&waiter->cond, &w->lock,
+                                                      &deadline);
+        rdmeta_tailq_remove(&w->waiters, &waiter->node);
+        pthread_cond_destroy(&waiter->cond);
+        return waiter->woken;
+}
+
+uint64_t rdmeta_wait_until(rdmeta_wait_t *w, uint64_t since,
+                           const rdmeta_str_t *topics, size_t n,
+                           int64_t timeout_us) {
+        rdmeta_waiter_t waiter = {
+            .since = since, .topics = topics, .n = n};
+        uint64_t version = rdmeta_wait_version(w);
+
+        if (!n && version > since)
+                return version;
+        if (rdmeta_wait_forked(w))
+                return 0;
+        rdmeta_wait_lock(w);
+        if (rdmeta_wait_concerns(w, topics, n, since) ||
+            rdmeta_wait_sleep(w, &waiter, timeout_us))
+                version = rdmeta_wait_version(w);
+        else
+                version = 0;
+        /* Watches that are due are those of whoever queued them. */
+        pthread_mutex_unlock(&w->lock);
+        return version;
+}
+
+void rdmeta_wait_interrupt(rdmeta_wait_t *w) {
+        rdmeta_tailq_node_t *node;
+
+        if (rdmeta_wait_forked(w))
+                return;
+        rdmeta_wait_lock(w);
+        node = rdmeta_tailq_first(&w->waiters);
+        for (; node; node = rdmeta_tailq_next(node)) {
+                rdmeta_waiter_t *waiter =
+                    RDMETA_CONTAINER(node, rdmeta_waiter_t, node);
+
+                waiter->interrupted = 1;
+                pthread_cond_signal(&waiter->cond);
+        }
+        pthread_mutex_unlock(&w->lock);
+}
+
+/* ---- watches -------------------------------------------------------- */
+
+/* Call a watch just off the queue, without the lock, which is held after. */
+static void rdmeta_wait_call(rdmeta_wait_t *w, rdmeta_watch_t *watch) {
+        const uint64_t version = rdmeta_wait_version(w);
+
+        watch->due = 0;
+        watch->running++;
+        pthread_mutex_unlock(&w->lock);
+        watch->fn(watch->opaque, version);
+        pthread_mutex_lock(&w->lock);
+        watch->running--;
+        if (watch->destroyed && !watch->running)
+                pthread_cond_broadcast(&w->idle);
+}
+
+void rdmeta_wait_unlock(rdmeta_wait_t *w) {
+        size_t n = w->due.count;
+        rdmeta_tailq_node_t *node;
+
+        while (n-- && (node = rdmeta_tailq_pop_front(&w->due)))
+                rdmeta_wait_call(
+                    w, RDMETA_CONTAINER(node, rdmeta_watch_t, due_node));
+        pthread_mutex_unlock(&w->lock);
+}
+
+/* One allocation: the watch, its strings, their bytes. Lock held. */
+static rdmeta_watch_t *rdmeta_watch_alloc(rdmeta_wait_t *w,
+                                          const rdmeta_str_t *topics,
+                                          size_t n) {
+        rdmeta_tmpabuf_t b;
+        rdmeta_watch_t *watch;
+        rdmeta_str_t *copies;
+        size_t i;
+
+        rdmeta_tmpabuf_init(&b);
+        rdmeta_tmpabuf_add(&b, sizeof(*watch));
+        rdmeta_tmpabuf_add_array(&b, n, sizeof(*copies));
+        for (i = 0; i < n; i++)
+                rdmeta_tmpabuf_add_str(&b, topics[i]);
+        if (!rdmeta_tmpabuf_start(&b, w->allocator))
+                return NULL;
+        watch  = rdmeta_tmpabuf_alloc(&b, sizeof(*watch));
+        copies = rdmeta_tmpabuf_alloc_array(&b, n, sizeof(*copies));
+        for (i = 0; i < n; i++)
+                copies[i] = rdmeta_tmpabuf_write_str(&b, topics[i]);
+        *watch = (rdmeta_watch_t){
+            .wait = w, .topics = copies, .n = n, .size = b.size};
+        return rdmeta_tmpabuf_finish(&b);
+}
+
+static rdmeta_watch_t *rdmeta_wait_watch(rdmeta_wait_t *w,
+                                         const rdmeta_str_t *topics, size_t n,
+                                         void (*fn)(void *opaque,
+                                                    uint64_t version),
+                                         void *opaque, int answers) {
+        rdmeta_watch_t *watch;
+
+        if (rdmeta_wait_forked(w))
+                return NULL;
+        rdmeta_wait_lock(w);
+        watch = rdmeta_watch_alloc(w, topics, n);
+        if (watch) {
+                watch->fn      = fn;
+                watch->opaque  = opaque;
+                watch->answers = answers;
+                rdmeta_tailq_push_back(&w->watches, &watch->node);
+        }
+        pthread_mutex_unlock(&w->lock);
+        return watch;
+}
+
+rdmeta_watch_t *rdmeta_wait_watch_new(rdmeta_wait_t *w,
+                                      const rdmeta_str_t *topics, size_t n,
+                                      void (*fn)(void *opaque,
+                                                 uint64_t version),
+                                      void *opaque) {
+        return rdmeta_wait_watch(w, topics, n, fn, opaque, 0);
+}
+
+rdmeta_watch_t *rdmeta_wait_watch_answers(rdmeta_wait_t *w,
+                                          void (*fn)(void *opaque,
+                                                     uint64_t version),
+                                          void *opaque) {
+        return rdmeta_wait_watch(w, NULL, 0, fn, opaque, 1);
+}
+
+void rdmeta_wait_watch_destroy(rdmeta_watch_t *watch) {
+        rdmeta_wait_t *w = watch ? watch->wait : NULL;
+
+        if (!watch)
+                return;
+        if (rdmeta_wait_forked(w)) {
+                /* Nobody walks the lists here, and they may be torn. */
+                rdmeta_free(w->allocator, watch, watch->size);
+                return;
+        }
+        rdmeta_wait_lock(w);
+        rdmeta_tailq_remove(&w->watches, &watch->node);
+        if (watch->due)
+                rdmeta_tailq_remove(&w->due, &watch->due_node);
+        watch->destroyed = 1;
+        while (watch->running)
+                pthread_cond_wait(&w->idle, &w->lock);
+        rdmeta_free(w->allocator, watch, watch->size);
+        pthread_mutex_unlock(&w->lock);
+}

@@ -1,0 +1,463 @@
+#include "topic/diff.h"
+
+#include "topic/diff_table.h"
+#include "topic/merge.h"
+
+#include <stdio.h>
+
+#define NAME(name) name,
+
+static const char *const kind_names[]   = {RDMETA_KIND_NAMES(NAME)};
+static const char *const source_names[] = {RDMETA_SOURCE_NAMES(NAME)};
+
+const char *rdmeta_change_kind_name(int32_t kind) {
+        const size_t n = sizeof(kind_names) / sizeof(kind_names[0]);
+
+        return kind >= 0 && (size_t)kind < n ? kind_names[kind] : NULL;
+}
+
+const char *rdmeta_source_name(int32_t source) {
+        const size_t n = sizeof(source_names) / sizeof(source_names[0]);
+
+        return source >= 0 && (size_t)source < n ? source_names[source] : NULL;
+}
+
+uint32_t rdmeta_change_longest(const rdmeta_topic_t *t) {
+        rdmeta_cols_t c;
+        uint32_t longest = 0;
+        const char *p;
+
+        if (!t)
+                return 0;
+        rdmeta_topic_cols(t, &c);
+        if (!c.replicas)
+                return c.flat;
+        for (p = c.lists; p < c.lists_end;) {
+                const uint32_t n =
+                        (uint32_t)rdmeta_col_get(p, c.list_width, 0);
+                longest = n > longest ? n : longest;
+                p += ((size_t)n + 1) << c.list_width;
+        }
+        return longest;
+}
+
+/* Nothing that belongs to one partition or one broker. */
+static void change_clear(rdmeta_change_t *r) {
+        static const rdmeta_ids_t none = {NULL, 0};
+
+        r->partition        = RDMETA_NONE;
+        r->broker           = RDMETA_NONE;
+        r->old_leader       = RDMETA_NONE;
+        r->new_leader       = RDMETA_NONE;
+        r->old_leader_epoch = RDMETA_NONE;
+        r->new_leader_epoch = RDMETA_NONE;
+        r->old_isr = r->new_isr = none;
+        r->old_replicas = r->new_replicas = none;
+        memset(&r->detail, 0, sizeof(r->detail));
+}
+
+static int32_t change_tell(rdmeta_change_out_t *out, int32_t kind) {
+        int32_t res;
+
+        out->record.kind = kind;
+        res              = out->visit(out->opaque, &out->record);
+        change_clear(&out->record);
+        return res;
+}
+
+static void change_reset(rdmeta_change_out_t *out) {
+        memset(&out->record.topic, 0, sizeof(out->record.topic));
+        out->record.topic_id = NULL;
+        change_clear(&out->record);
+}
+
+static rdmeta_ids_t change_ids(rdmeta_change_out_t *out, int which,
+                               rdmeta_list_t l) {
+        rdmeta_ids_out_t copy;
+        rdmeta_ids_t ids;
+
+        copy.ids      = out->ids + (size_t)which * out->ids_each;
+        copy.capacity = out->ids_each;
+        rdmeta_list_copy(l, &copy);
+        ids.ids   = copy.ids;
+        ids.count = copy.count;
+        return ids;
+}
+
+/* More replicas than any partition has: longer lists are compared in their
+ * order only. */
+enum { SET_MAX = 1024 };
+
+/* Copies a list of SET_MAX members at most, in ascending order: Shell's sort,
+ * so that long lists of a hostile broker or file do not take long. */
+static void list_sorted(rdmeta_list_t l, int32_t *out) {
+        static const uint32_t gaps[] = {701, 301, 132, 57, 23, 10, 4, 1};
+        const uint32_t *gap          = gaps;
+        uint32_t i, k;
+
+        for (i = 0; i < l.count; i++)
+                out[i] = rdmeta_list_get(l, i);
+        for (;; gap++) {
+                for (i = *gap; i < l.count; i++) {
+                        const int32_t id = out[i];
+
+                        for (k = i; k >= *gap && out[k - *gap] > id; k -= *gap)
+                                out[k] = out[k - *gap];
+                        out[k] = id;
+                }
+                if (*gap == 1)
+                        return;
+        }
+}
+
+static int set_equal(rdmeta_list_t a, rdmeta_list_t b) {
+        int32_t x[SET_MAX], y[SET_MAX];
+
+        if (rdmeta_list_equal(a, b))
+                return 1;
+        if (a.count != b.count || a.count > SET_MAX)
+                return 0;
+        list_sorted(a, x);
+        list_sorted(b, y);
+        return !memcmp(x, y, a.count * sizeof(x[0]));
+}
+
+/* Absent is not -1: a record says "no leader" and "epoch not said" alike as
+ * -1 in both, which is what the broker said. */
+static void put_leaders(rdmeta_change_t *r, const rdmeta_row_t *a,
+                        const rdmeta_row_t *b) {
+        if (a) {
+                r->old_leader       = a->leader;
+                r->old_leader_epoch = a->epoch;
+        }
+        if (b) {
+                r->new_leader       = b->leader;
+                r->new_leader_epoch = b->epoch;
+        }
+}
+
+static void put_text(rdmeta_change_t *r, const char *text) {
+        r->detail.data = text;
+        r->detail.len  = strlen(text);
+}
+
+/* Returns 1 if the leader or its epoch is another one. Between two states
+ * without a leader there was one if the last leader differs. An unknown epoch
+ * may be any. */
+static int leader_differs(const rdmeta_row_t *a, const rdmeta_row_t *b) {
+        return a->leader != b->leader || a->last != b->last ||
+               (a->epoch != b->epoch && a->epoch >= 0 && b->epoch >= 0);
+}
+
+static int32_t change_row(rdmeta_change_out_t *out, const rdmeta_row_t *a,
+                          const rdmeta_row_t *b) {
+        rdmeta_change_t *r = &out->record;
+        int32_t res        = 0;
+
+        if (leader_differs(a, b) || a->epoch != b->epoch ||
+            a->high != b->high) {
+                r->partition = b->id;
+                put_leaders(r, a, b);
+                res = change_tell(out, leader_differs(a, b)
+                                               ? RDMETA_LEADER_CHANGED
+                                               : RDMETA_LEADER_EPOCH_CHANGED);
+        }
+        if (!res && !set_equal(a->isr, b->isr)) {
+                r->partition = b->id;
+                put_leaders(r, a, b);
+                r->old_isr = change_ids(out, 0, a->isr);
+                r->new_isr = change_ids(out, 1, b->isr);
+                res        = change_tell(out, RDMETA_ISR_CHANGED);
+        }
+        if (!res && !rdmeta_list_equal(a->replicas, b->replicas)) {
+                r->partition    = b->id;
+                r->old_replicas = change_ids(out, 2, a->replicas);
+                r->new_replicas = change_ids(out, 3, b->replicas);
+                res             = change_tell(out, RDMETA_REPLICAS_CHANGED);
+        }
+        if (!res && !set_equal(a->offline, b->offline)) {
+                r->partition = b->id;
+                res          = change_tell(out, RDMETA_OFFLINE_CHANGED);
+        }
+        if (!res && a->error != b->error) {
+                r->partition = b->id;
+                put_text(r, rdmeta_err_name(b->error));
+                res = change_tell(out, RDMETA_PARTITION_ERROR);
+        }
+        return res;
+}
+
+static int32_t change_row_added(rdmeta_change_out_t *out,
+                                const rdmeta_row_t *b) {
+        rdmeta_change_t *r = &out->record;
+
+        r->partition = b->id;
+        put_leaders(r, NULL, b);
+        r->new_isr      = change_ids(out, 1, b->isr);
+        r->new_replicas = change_ids(out, 3, b->replicas);
+        return change_tell(out, RDMETA_PARTITIONS_ADDED);
+}
+
+static int32_t change_rows(rdmeta_change_out_t *out,
+                           const rdmeta_topic_t *old,
+                           const rdmeta_topic_t *new_) {
+        rdmeta_cols_t a, b;
+        rdmeta_row_t x, y;
+        uint32_t i, k = 0;
+        int32_t res = 0;
+
+        rdmeta_topic_cols(old, &a);
+        rdmeta_topic_cols(new_, &b);
+        for (i = 0; i < b.count && !res; i++) {
+                rdmeta_topic_row(&b, i, &y);
+                for (x.id = -1; k < a.count; k++) {
+                        rdmeta_topic_row(&a, k, &x);
+                        if (x.id >= y.id)
+                                break;
+                }
+                if (k < a.count && x.id == y.id)
+                        res = change_row(out, &x, &y);
+                else
+                        res = change_row_added(out, &y);
+        }
+        return res;
+}
+
+static int32_t change_error(rdmeta_change_out_t *out,
+                            const rdmeta_topic_t *t) {
+        put_text(&out->record, rdmeta_err_name(rdmeta_topic_error(t)));
+        return change_tell(out, RDMETA_TOPIC_ERROR);
+}
+
+/* Seen valid at some time: its partitions are remembered. */
+static int was_seen(const rdmeta_topic_t *t) {
+        return t && (t->state == RDMETA_TOPIC_VALID ||
+                     t->state == RDMETA_TOPIC_MISSING ||
+                     rdmeta_topic_count(t) > 0);
+}
+
+/* Partitions are never un-created: a topic that lacks one is another. */
+static int lost_partition(const rdmeta_topic_t *old,
+                          const rdmeta_topic_t *new_) {
+        rdmeta_cols_t cols;
+        rdmeta_row_t row;
+        uint32_t i;
+
+        rdmeta_topic_cols(old, &cols);
+        if (!cols.ids && old->count <= new_->count &&
+            !(rdmeta_cold(new_)->flags & RDMETA_TOPIC_F_IDS))
+                return 0; /* both are 0 .. count-1 */
+        for (i = 0; i < cols.count; i++) {
+                rdmeta_topic_row(&cols, i, &row);
+                if (rdmeta_topic_place(new_, row.id) < 0)
+                        return 1;
+        }
+        return 0;
+}
+
+/* Returns 1 if an epoch is below one that was seen. */
+static int lower_epoch(const rdmeta_topic_t *old,
+                       const rdmeta_topic_t *new_) {
+        rdmeta_cols_t a, b;
+        rdmeta_row_t x, y;
+        int64_t place;
+        uint32_t i;
+
+        rdmeta_topic_cols(old, &a);
+        rdmeta_topic_cols(new_, &b);
+        for (i = 0; i < a.count; i++) {
+                rdmeta_topic_row(&a, i, &x);
+                place = rdmeta_topic_place(new_, x.id);
+                if (place < 0)
+                        continue;
+                rdmeta_topic_row(&b, (uint32_t)place, &y);
+                if (y.epoch >= 0 && y.epoch < x.high)
+                        return 1;
+        }
+        return 0;
+}
+
+static int other_id(const rdmeta_topic_t *old, const rdmeta_topic_t *new_) {
+        return rdmeta_topic_has_id(old) && rdmeta_topic_has_id(new_) &&
+               memcmp(rdmeta_cold(old)->id, rdmeta_cold(new_)->id, 16) != 0;
+}
+
+/* Returns 1 if the ids before this one differ. Where the id is the same, it
+ * was another topic in between. */
+static int other_past(const rdmeta_topic_t *old, const rdmeta_topic_t *new_) {
+        rdmeta_cols_t a, b;
+
+        rdmeta_topic_cols(old, &a);
+        rdmeta_topic_cols(new_, &b);
+        return a.n_past != b.n_past ||
+               (a.n_past && memcmp(a.past, b.past, 16 * (size_t)a.n_past));
+}
+
+/* Returns 1 if two valid blocks of one name are of two topics. No topic ever
+ * loses a partition, and none whose id was just learned goes back to a lower
+ * epoch. Only a topic of another cluster has no id where one was known. */
+static int is_another(const rdmeta_topic_t *old, const rdmeta_topic_t *new_) {
+        if (lost_partition(old, new_) || other_id(old, new_))
+                return 1;
+        if (rdmeta_topic_has_id(old))
+                return !rdmeta_topic_has_id(new_) || other_past(old, new_);
+        return rdmeta_topic_has_id(new_) && lower_epoch(old, new_);
+}
+
+/* Tells of what belongs to the topic as a whole. */
+static int32_t change_topic(rdmeta_change_out_t *out,
+                            const rdmeta_topic_t *old,
+                            const rdmeta_topic_t *new_) {
+        const int internal =
+                rdmeta_cold(new_)->flags & RDMETA_TOPIC_F_INTERNAL;
+        const int32_t operations = rdmeta_topic_operations(new_);
+        int32_t res              = 0;
+
+        if (!rdmeta_topic_has_id(old) && rdmeta_topic_has_id(new_))
+                res = change_tell(out, RDMETA_TOPIC_ID_LEARNED);
+        if (!res &&
+            internal != (rdmeta_cold(old)->flags & RDMETA_TOPIC_F_INTERNAL)) {
+                put_text(&out->record, internal ? "true" : "false");
+                res = change_tell(out, RDMETA_INTERNAL_CHANGED);
+        }
+        if (!res && operations != rdmeta_topic_operations(old)) {
+                if (operations != RDMETA_NO_OPERATIONS) {
+                        snprintf(out->detail, sizeof(out->detail), "%d",
+                                 operations);
+                        put_text(&out->record, out->detail);
+                }
+                res = change_tell(out, RDMETA_OPERATIONS_CHANGED);
+        }
+        return res;
+}
+
+static int32_t change_to_valid(rdmeta_change_out_t *out,
+                               const rdmeta_topic_t *old,
+                               const rdmeta_topic_t *new_) {
+        int32_t res;
+
+        if (was_seen(old) && old->state != RDMETA_TOPIC_GONE &&
+            other_id(old, new_))
+                return change_tell(out, RDMETA_TOPIC_RECREATED);
+        if (!old || old->state != RDMETA_TOPIC_VALID)
+                return change_tell(out, RDMETA_TOPIC_ADDED);
+        if (is_another(old, new_))
+                return change_tell(out, RDMETA_TOPIC_RECREATED);
+        res = change_topic(out, old, new_);
+        return res ? res : change_rows(out, old, new_);
+}
+
+int32_t rdmeta_change_topics(rdmeta_change_out_t *out,
+                             const rdmeta_topic_t *old,
+                             const rdmeta_topic_t *new_) {
+        const rdmeta_topic_t *named = new_ ? new_ : old;
+
+        change_reset(out);
+        out->record.topic.data = named->name;
+        out->record.topic.len  = named->name_len;
+        if (rdmeta_topic_has_id(named))
+                out->record.topic_id = rdmeta_cold(named)->id;
+        if (!new_ || new_->state == RDMETA_TOPIC_GONE)
+                return was_seen(old) && old->state != RDMETA_TOPIC_GONE
+                               ? change_tell(out, RDMETA_TOPIC_REMOVED)
+                               : 0;
+        switch (new_->state) {
+        case RDMETA_TOPIC_VALID:
+                return change_to_valid(out, old, new_);
+        case RDMETA_TOPIC_MISSING:
+                return old && old->state == RDMETA_TOPIC_MISSING
+                               ? 0
+                               : change_tell(out, RDMETA_TOPIC_ABSENT);
+        case RDMETA_TOPIC_WAIT:
+                return 0;
+        default:
+                if (old && old->state == new_->state &&
+                    rdmeta_topic_error(old) == rdmeta_topic_error(new_))
+                        return 0;
+                return change_error(out, new_);
+        }
+}
+
+static int32_t stop(void *opaque, const rdmeta_change_t *change) {
+        (void)opaque;
+        (void)change;
+        return 1;
+}
+
+int rdmeta_change_differs(const rdmeta_topic_t *old,
+                          const rdmeta_topic_t *new_) {
+        rdmeta_change_out_t out;
+        int32_t ids[4]; /* lists are cut short: stop() reads none */
+
+        if (old && new_ && old->count == new_->count &&
+            rdmeta_topic_head(old) == rdmeta_topic_head(new_) &&
+            old->state == RDMETA_TOPIC_VALID &&
+            memcmp(old->name, new_->name,
+                   rdmeta_topic_hot(old) - RDMETA_TOPIC_FIXED) != 0)
+                return 1; /* a leader differs, as most often */
+        memset(&out, 0, sizeof(out));
+        out.visit    = stop;
+        out.ids      = ids;
+        out.ids_each = 1;
+        return rdmeta_change_topics(&out, old, new_);
+}
+
+static int32_t change_broker(rdmeta_change_out_t *out, int32_t kind,
+                             const rdmeta_broker_t *b) {
+        int n = snprintf(out->detail, sizeof(out->detail), "%.*s:%d%s%.*s",
+                         (int)(b->host.len > 255 ? 255 : b->host.len),
+                         b->host.data, b->port, b->rack.data ? " rack=" : "",
+                         (int)(b->rack.len > 48 ? 48 : b->rack.len),
+                         b->rack.data ? b->rack.data : "");
+
+        out->record.broker      = b->id;
+        out->record.detail.data = out->detail;
+        out->record.detail.len  = n < 0 ? 0 : (size_t)n;
+        if (out->record.detail.len >= sizeof(out->detail))
+                out->record.detail.len = sizeof(out->detail) - 1;
+        return change_tell(out, kind);
+}
+
+/* Tells of a cluster id that differs. The first brokers of an empty table have
+ * records of their own, and say all that there is to tell. */
+static int32_t change_cluster(rdmeta_change_out_t *out,
+                              const rdmeta_brokers_t *old,
+                              const rdmeta_brokers_t *new_) {
+        if (old->cluster_id.data) {
+                out->record.detail = old->cluster_id;
+                return change_tell(out, RDMETA_CLUSTER_CHANGED);
+        }
+        if (!old->count && new_->count)
+                return 0;
+        out->record.detail = new_->cluster_id;
+        return change_tell(out, RDMETA_CLUSTER_ID_LEARNED);
+}
+
+int32_t rdmeta_change_brokers(rdmeta_change_out_t *out,
+                              const rdmeta_brokers_t *old,
+                              const rdmeta_brokers_t *new_) {
+        uint32_t i = 0, k = 0;
+        int32_t res = 0;
+
+        change_reset(out);
+        if (!rdmeta_str_same(old->cluster_id, new_->cluster_id))
+                res = change_cluster(out, old, new_);
+        while (!res && (i < old->count || k < new_->count)) {
+                const rdmeta_broker_t *a = &old->rows[i], *b = &new_->rows[k];
+
+                if (k == new_->count || (i < old->count && a->id < b->id)) {
+                        res = change_broker(out, RDMETA_BROKER_REMOVED, a);
+                        i++;
+                } else if (i == old->count || b->id < a->id) {
+                        res = change_broker(out, RDMETA_BROKER_ADDED, b);
+                        k++;
+                } else {
+                        if (!rdmeta_broker_same(a, b))
+                                res = change_broker(
+                                        out, RDMETA_BROKER_CHANGED, b);
+                        i++;
+                        k++;
+                }
+        }
+        return res;
+}

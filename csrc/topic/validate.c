@@ -1,0 +1,222 @@
+/*
+ * A block that somebody else wrote: whether it may be read like one's own.
+ *
+ * After it was said to be good, nothing that reads blocks reads out of its
+ * bounds, or loops for ever, and a cache may take a copy and merge with it.
+ * What is checked is what making a block ensures; that its columns are as
+ * narrow as they could be, and equal lists stored once, is not: it would only
+ * be larger than it need.
+ *
+ * It takes as long as the block is large, whatever it says. What is said to be
+ * large, and is nothing but zeros, ends with the first of them. A good block is
+ * read in such a time too: its rows do not name a long list again and again.
+ */
+#include "topic/validate.h"
+
+#include "base/alloc.h"
+
+/* Units of lists that need no memory to be looked at in one go. */
+#define WINDOW ((size_t)1 << 16)
+
+/* What stands before the lists, wherever a size_t ends. */
+static uint64_t columns_size(const rdmeta_topic_t *t) {
+        const uint16_t f    = rdmeta_cold(t)->flags;
+        const uint64_t n    = t->count;
+        const unsigned refs = f >> RDMETA_TOPIC_REF_SHIFT & 3;
+        uint64_t size = rdmeta_topic_is_split(t) ? 0 : rdmeta_topic_hot(t);
+
+        size += n << (f >> RDMETA_TOPIC_EPOCH_SHIFT & 3);
+        size += f & RDMETA_TOPIC_F_IDS ? 4 * n : 0;
+        size += f & RDMETA_TOPIC_F_HIGH ? 4 * n : 0;
+        size += f & RDMETA_TOPIC_F_LAST ? 4 * n : 0;
+        size += f & RDMETA_TOPIC_F_ERRORS ? 2 * n : 0;
+        size += f & RDMETA_TOPIC_F_OPS ? 4 : 0;
+        size += f & RDMETA_TOPIC_F_FLAT ? 0 : n << refs;
+        size += f & RDMETA_TOPIC_F_ISR ? n << refs : 0;
+        size += f & RDMETA_TOPIC_F_OFFLINE ? n << refs : 0;
+        return size;
+}
+
+/* Flags that go together, and widths that there are. */
+static int flags_good(uint16_t f, uint8_t width) {
+        const uint16_t lists = RDMETA_TOPIC_F_ISR | RDMETA_TOPIC_F_OFFLINE;
+
+        if (width > RDMETA_TOPIC_SPARSE ||
+            (width == RDMETA_TOPIC_SPARSE) != !!(f & RDMETA_TOPIC_F_IDS))
+                return 0;
+        if (f & RDMETA_TOPIC_F_FLAT && f & lists)
+                return 0;
+        return (f >> RDMETA_TOPIC_EPOCH_SHIFT & 3) != 3 &&
+               (f >> RDMETA_TOPIC_LIST_SHIFT & 3) != 3 &&
+               (f >> RDMETA_TOPIC_REF_SHIFT & 3) != 3;
+}
+
+const rdmeta_cold_t *rdmeta_topic_cold_within(const rdmeta_topic_t *t,
+                                              const char *begin,
+                                              const char *end) {
+        const int64_t far = rdmeta_topic_is_split(t) ? rdmeta_topic_far(t) : 0;
+        const int64_t at  = (const char *)t - begin;
+
+        if (far % 8 != 0 || far < (int64_t)RDMETA_TOPIC_LEAD - at ||
+            far > end - begin - at)
+                return NULL;
+        return rdmeta_cold(t);
+}
+
+/* All that is needed to tell where the columns are. */
+static int frame_good(const rdmeta_topic_t *t, const char *begin,
+                      const char *end) {
+        const rdmeta_cold_t *cold = rdmeta_topic_cold_within(t, begin, end);
+        uint64_t need, past;
+
+        if (!cold || cold->size > (size_t)(end - (const char *)cold) ||
+            cold->size > INT32_MAX || t->name_len == 0 ||
+            t->name_len > RDMETA_NAME_MAX ||
+            t->state == RDMETA_TOPIC_WAIT || t->state > RDMETA_TOPIC_GONE ||
+            rdmeta_topic_count(t) > RDMETA_PARTITIONS_MAX ||
+            !flags_good(cold->flags, t->width))
+                return 0;
+        need = RDMETA_TOPIC_LEAD + columns_size(t) +
+               (UINT64_C(1) << (cold->flags >> RDMETA_TOPIC_LIST_SHIFT & 3));
+        if (cold->flags & RDMETA_TOPIC_F_PAST) {
+                if (need >= cold->size)
+                        return 0;
+                past = ((const uint8_t *)cold)[cold->size - 1];
+                if (past == 0 || past > RDMETA_PAST_MAX)
+                        return 0;
+                need += 1 + 16 * past;
+        }
+        return need <= cold->size;
+}
+
+/* No value is below `least`. NULL: no such column. */
+static int column_good(const char *col, unsigned width, size_t n,
+                       int32_t least) {
+        int bad = 0;
+        size_t i;
+
+        for (i = 0; col && i < n; i++)
+                bad |= rdmeta_col_get(col, width, i) < least;
+        return !bad;
+}
+
+static int ids_good(const rdmeta_cols_t *c) {
+        uint32_t i;
+
+        if (!c->ids)
+                return 1;
+        for (i = 1; i < c->count; i++)
+                if (rdmeta_col_get(c->ids, 2, i) <=
+                    rdmeta_col_get(c->ids, 2, i - 1))
+                        return 0;
+        return column_good(c->ids, 2, c->count, 0);
+}
+
+static int flat_good(const rdmeta_cols_t *c, size_t units) {
+        return c->count > 0 && c->flat > 0 && c->flat <= INT32_MAX &&
+               units == 1 + (uint64_t)c->count * c->flat;
+}
+
+/* Lists follow each other up to the end, and the first alone is empty. */
+static int chain_good(const rdmeta_cols_t *c, size_t units) {
+        size_t at = 0;
+
+        if (rdmeta_col_get(c->lists, c->list_width, 0) != 0)
+                return 0;
+        for (at = 1; at < units;) {
+                const int32_t n = rdmeta_col_get(c->lists, c->list_width, at);
+
+                if (n <= 0 || (size_t)n >= units - at)
+                        return 0;
+                at += 1 + (size_t)n;
+        }
+        return 1;
+}
+
+/* A bit for each unit where a list begins, of a chain that is good. */
+typedef struct begins {
+        uint64_t *bits;
+        size_t from, n; /* units that there are bits for */
+        size_t at;      /* the first list that is not in them yet */
+} begins_t;
+
+static void begins_mark(begins_t *b, const rdmeta_cols_t *c) {
+        memset(b->bits, 0, (b->n + 63) / 64 * 8);
+        for (; b->at - b->from < b->n;
+             b->at += 1 + (size_t)rdmeta_col_get(c->lists, c->list_width,
+                                                 b->at))
+                b->bits[(b->at - b->from) / 64] |= UINT64_C(1)
+                                                   << (b->at - b->from) % 64;
+}
+
+/* References of one column into these units: each is a list's begin. Adds what
+ * these lists have to `named`. */
+static int refs_good(const rdmeta_cols_t *c, const char *col,
+                     const begins_t *b, size_t units, uint64_t *named) {
+        uint32_t i;
+
+        for (i = 0; col && i < c->count; i++) {
+                const size_t at = rdmeta_ref_get(col, c->ref_width, i);
+                const size_t k  = at - b->from;
+
+                if (at >= units)
+                        return 0;
+                if (k >= b->n)
+                        continue;
+                if (!(b->bits[k / 64] >> k % 64 & 1))
+                        return 0;
+                *named += (uint32_t)rdmeta_col_get(c->lists, c->list_width,
+                                                   at);
+        }
+        return 1;
+}
+
+/* References lead to begins of lists: else one could be made of pieces of
+ * others. All units in one go, or else references would be gone through once
+ * for each; that is what is left where there is no memory. */
+static int lists_good(const rdmeta_cols_t *c, size_t units,
+                      const rdmeta_allocator_t *allocator) {
+        const size_t size = (units + 63) / 64 * 8;
+        uint64_t few[WINDOW / 64];
+        uint64_t *all = units > WINDOW
+                                ? (uint64_t *)rdmeta_alloc(allocator, size)
+                                : NULL;
+        const size_t window = all ? units : WINDOW;
+        begins_t b          = {all ? all : few, 0, 0, 0};
+        uint64_t named      = 0;
+        int good            = 1;
+
+        for (; good && b.from < units; b.from += window) {
+                b.n = units - b.from < window ? units - b.from : window;
+                begins_mark(&b, c);
+                good = refs_good(c, c->replicas, &b, units, &named) &&
+                       refs_good(c, c->isr, &b, units, &named) &&
+                       refs_good(c, c->offline, &b, units, &named);
+        }
+        rdmeta_free(allocator, all, size);
+        return good && rdmeta_lists_fit(named, c->count, units);
+}
+
+rdmeta_err_t rdmeta_topic_check(const rdmeta_allocator_t *allocator,
+                                const rdmeta_topic_t *t, const char *begin,
+                                const char *end) {
+        rdmeta_cols_t c;
+        size_t bytes, units;
+        int good, flat;
+
+        if (!frame_good(t, begin, end))
+                return RDMETA_ERR_MALFORMED;
+        rdmeta_topic_cols(t, &c);
+        bytes = (size_t)(c.lists_end - c.lists);
+        units = bytes >> c.list_width;
+        flat  = (rdmeta_cold(t)->flags & RDMETA_TOPIC_F_FLAT) != 0;
+        good  = units << c.list_width == bytes &&
+               (flat ? flat_good(&c, units) : chain_good(&c, units)) &&
+               column_good(c.leaders, c.leader_width, c.count, -1) &&
+               column_good(c.epochs, c.epoch_width, c.count, -1) &&
+               column_good(c.high, 2, c.count, -1) &&
+               column_good(c.last, 2, c.count, -1) && ids_good(&c) &&
+               column_good(c.lists, c.list_width, units, 0) &&
+               (flat || lists_good(&c, units, allocator));
+        return good ? RDMETA_OK : RDMETA_ERR_MALFORMED;
+}

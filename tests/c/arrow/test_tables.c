@@ -1,0 +1,303 @@
+/* arrow: tables of topics and brokers, against what readers say. */
+#include "support/arrow_world.h"
+
+static void check_all_as_read(cw_t *w) {
+        int stale;
+
+        for (stale = 0; stale < 2; stale++) {
+                aw_check_as_read(w, RDMETA_ARROW_PARTITIONS, stale);
+                aw_check_as_read(w, RDMETA_ARROW_REPLICAS, stale);
+        }
+}
+
+static void test_an_empty_cache_has_columns_and_no_batch(void) {
+        int32_t table;
+        cw_t w;
+
+        cw_init(&w, NULL);
+        for (table = RDMETA_ARROW_BROKERS; table <= RDMETA_ARROW_REPLICAS;
+             table++) {
+                aw_text_t t = aw_table(&w, table);
+                CHECK(t.batches == 0 && t.rows == 0);
+                aw_free(&t);
+        }
+        cw_destroy(&w);
+}
+
+static void test_columns_are_those_of_the_header(void) {
+        static const char *const wanted[] = {
+                "broker:i host:u port:i rack:u? controller:b cluster_id:u?",
+                "topic:u topic_id:u? internal:b partitions:i error:s "
+                "operations:i? version:l state:u source_broker:i? reason:u? "
+                "age:g?",
+                "topic:u topic_id:u? partition:i leader:i? leader_epoch:i? "
+                "replicas:+l<i> isr:+l<i> offline_replicas:+l<i> error:s "
+                "unreachable:b leaderless:b stale:b",
+                "topic:u topic_id:u? partition:i broker:i position:i leader:b "
+                "in_sync:b offline:b preferred:b"};
+        struct ArrowSchema s;
+        int32_t table;
+
+        for (table = 0; table < 4; table++) {
+                aw_text_t t;
+                CHECK(!rdmeta_arrow_schema(table, &s));
+                t = aw_schema(&s);
+                CHECK(strcmp(t.data, wanted[table]) == 0);
+                aw_free(&t);
+                s.release(&s);
+        }
+        CHECK(rdmeta_arrow_schema(-1, &s) == RDMETA_ERR_ARGUMENT);
+        CHECK(rdmeta_arrow_schema(5, &s) == RDMETA_ERR_ARGUMENT);
+        CHECK(rdmeta_arrow_schema(0, NULL) == RDMETA_ERR_ARGUMENT);
+}
+
+static void test_a_table_that_is_none_of_a_readers_is_refused(void) {
+        struct ArrowArrayStream s = {0};
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(rdmeta_reader_arrow(w.reader, -1, AW_ALL, 0, &s) ==
+              RDMETA_ERR_ARGUMENT);
+        CHECK(rdmeta_reader_arrow(w.reader, RDMETA_ARROW_CHANGES, AW_ALL, 0,
+                                  &s) == RDMETA_ERR_ARGUMENT);
+        CHECK(!s.release);
+        cw_destroy(&w);
+}
+
+static void test_partitions_are_told_as_they_are(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "b#b 0:1@5 1:-1@-1/r2,3/i/e5; "
+                          "a 7:3@300/r3,1/i3/o1 9:9@1/r1000"));
+        aw_check(&w, w.reader, RDMETA_ARROW_PARTITIONS, RDMETA_WALK_VALID,
+                    "a|-|7|3|300|[3,1]|[3]|[1]|0|0|0|0\n"
+                    "a|-|9|9|1|[1000]|[1000]|[]|0|1|0|0\n"
+                    "b|YmJiYmJiYmJiYmJiYmJiYg|0|1|5|[1]|[1]|[]|0|0|0|0\n"
+                    "b|YmJiYmJiYmJiYmJiYmJiYg|1|-|-|[2,3]|[]|[]|5|0|1|0\n");
+        check_all_as_read(&w);
+        cw_destroy(&w);
+}
+
+static void test_replicas_are_a_row_each(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "a 0:3@300/r1,3,2/i3,2/o1"));
+        aw_check(&w, w.reader, RDMETA_ARROW_REPLICAS, RDMETA_WALK_VALID,
+                    "a|-|0|1|0|0|0|1|1\n"
+                    "a|-|0|3|1|1|1|0|0\n"
+                    "a|-|0|2|2|0|1|0|0\n");
+        cw_destroy(&w);
+}
+
+#define START "start\xef\xbf\xbd"
+
+static void test_topics_say_what_is_known_and_how_old_it_is(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        w.api_version = 10;
+        w.reason      = "start\xff";
+        CHECK(!cw_all(&w, "a#a^7~ 0:1@5 1:2@5; b 0:1@1; c!3; d!29; e!17"));
+        w.broker = 2;
+        w.reason = NULL;
+        CHECK(!cw_say(&w, "b 0:1@2"));
+        aw_check(&w, w.reader, RDMETA_ARROW_TOPICS, AW_ALL,
+                    "a|YWFhYWFhYWFhYWFhYWFhYQ|1|2|0|7|1|valid|1|" START
+                    "|0.000000\n"
+                    "b|-|0|1|0|-|2|valid|2|-|0.000000\n"
+                    "c|-|0|0|3|-|1|unknown_topic|1|" START "|-\n"
+                    "d|-|0|0|29|-|1|denied|1|" START "|-\n"
+                    "e|-|0|0|17|-|1|invalid|1|" START "|-\n");
+        cw_pass(&w, 901 * CW_S);
+        aw_check(&w, w.reader, RDMETA_ARROW_TOPICS,
+                    RDMETA_WALK_STALE | RDMETA_WALK_VALID,
+                    "a|YWFhYWFhYWFhYWFhYWFhYQ|1|2|0|7|1|stale|1|" START
+                    "|901.000000\n"
+                    "b|-|0|1|0|-|2|stale|2|-|901.000000\n");
+        aw_check(&w, w.reader, RDMETA_ARROW_TOPICS, RDMETA_WALK_VALID, "");
+        cw_destroy(&w);
+}
+
+static void test_of_topics_that_are_none_only_topics_tells(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "a 0:1@5"));
+        CHECK(!cw_say(&w, "a!3"));
+        aw_check(&w, w.reader, RDMETA_ARROW_PARTITIONS, AW_ALL, "");
+        aw_check(&w, w.reader, RDMETA_ARROW_REPLICAS, AW_ALL, "");
+        cw_destroy(&w);
+}
+
+static void test_brokers_have_racks_and_a_controller(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        w.brokers = "2=h2:9092=r2,7=h7:1";
+        w.controller = 7;
+        CHECK(!cw_say(&w, ""));
+        aw_check(&w, w.reader, RDMETA_ARROW_BROKERS, 0,
+                    "2|h2|9092|r2|0|c\n7|h7|1|-|1|c\n");
+        cw_destroy(&w);
+}
+
+static void test_a_lenient_reader_gives_last_leaders_and_stale_topics(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "a 0:1@5/r1,2 1:2@5/r1,2"));
+        CHECK(!cw_say(&w, "a 0:-1@6/r1,2/e5 1:2@5/r1,2"));
+        aw_check(&w, w.stale, RDMETA_ARROW_PARTITIONS, AW_ALL,
+                    "a|-|0|1|6|[1,2]|[1,2]|[]|5|0|1|0\n"
+                    "a|-|1|2|5|[1,2]|[1,2]|[]|0|0|0|0\n");
+        check_all_as_read(&w);
+        cw_pass(&w, 901 * CW_S);
+        aw_check(&w, w.stale, RDMETA_ARROW_PARTITIONS, AW_ALL,
+                    "a|-|0|1|6|[1,2]|[1,2]|[]|5|0|1|1\n"
+                    "a|-|1|2|5|[1,2]|[1,2]|[]|0|0|0|1\n");
+        aw_check(&w, w.reader, RDMETA_ARROW_PARTITIONS, RDMETA_WALK_VALID,
+                    "");
+        check_all_as_read(&w);
+        cw_destroy(&w);
+}
+
+static void test_bytes_that_are_no_text_are_replaced(void) {
+        static const struct {
+                const char *bytes, *text;
+        } rows[] = {
+                {"\xff", "\xef\xbf\xbd"},
+                {"caf\xc3\xa9", "caf\xc3\xa9"},
+                {"\xc3", "\xef\xbf\xbd"},
+                {"a\xe2\x82z", "a\xef\xbf\xbd\xef\xbf\xbdz"},
+                {"\xed\xa0\x80",
+                 "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"}, /* a surrogate */
+                {"\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80"},
+                {"\xc0\xaf", "\xef\xbf\xbd\xef\xbf\xbd"}, /* too long a "/" */
+                {"\xf4\x90\x80\x80",
+                 "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"},
+                {"longer than eight \xe0\x80\x80",
+                 "longer than eight \xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"},
+                {"\xf0\x8f\xbf\xbf",
+                 "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"},
+        };
+        size_t i;
+
+        for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+                const size_t len  = strlen(rows[i].bytes);
+                const size_t size = rdmeta_text_size(rows[i].bytes, len);
+                char out[64]      = {0};
+
+                CHECK(size == strlen(rows[i].text));
+                rdmeta_text_copy(out, size, rows[i].bytes, len);
+                CHECK(strcmp(out, rows[i].text) == 0);
+        }
+}
+
+static void test_a_name_that_is_no_text_is_told_on_each_row(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "a\xff" "b 0:1@1 1:1@1 2:1@1"));
+        aw_check(&w, w.reader, RDMETA_ARROW_PARTITIONS, RDMETA_WALK_VALID,
+                    "a\xef\xbf\xbd" "b|-|0|1|1|[1]|[1]|[]|0|0|0|0\n"
+                    "a\xef\xbf\xbd" "b|-|1|1|1|[1]|[1]|[]|0|0|0|0\n"
+                    "a\xef\xbf\xbd" "b|-|2|1|1|[1]|[1]|[]|0|0|0|0\n");
+        cw_destroy(&w);
+}
+
+/* Leaders, epochs, errors and lists of some partitions become odd. */
+static void make_odd(test_rng_t *rng, gen_cluster_t *c) {
+        uint32_t i, k;
+
+        for (i = 0; i < c->topic_count; i++) {
+                gen_topic_t *t = &c->topics[i];
+                const int odd  = (int)test_below(rng, 3);
+                if (test_below(rng, 4) == 0)
+                        memset(t->id, 0, sizeof(t->id));
+                t->partition_count = (uint32_t)test_below(
+                        rng, t->partition_count + 1);
+                for (k = 0; k < t->partition_count && odd; k++) {
+                        gen_partition_t *p = &t->partitions[k];
+                        if (odd == 2)
+                                p->id = (int32_t)(3 * k);
+                        if (test_below(rng, 4) == 0)
+                                p->leader = -1;
+                        if (test_below(rng, 4) == 0)
+                                p->epoch = (int32_t)test_below(rng, 1000000);
+                        if (test_below(rng, 4) == 0)
+                                p->error = 5;
+                        if (test_below(rng, 4) == 0)
+                                p->leader = 77;
+                        p->isr.count -= (int32_t)test_below(rng, 3);
+                        if (test_below(rng, 4) == 0)
+                                p->replicas.count--;
+                        if (p->isr.count > p->replicas.count)
+                                p->isr.count = p->replicas.count;
+                        p->offline       = p->replicas;
+                        p->offline.count = (int32_t)test_below(rng, 2);
+                }
+        }
+}
+
+static void test_random_clusters_are_told_as_readers_see_them(void) {
+        static const int32_t firsts[] = {1, 126, 32766, 100000};
+        test_rng_t rng                = test_rng(1);
+        int round;
+
+        for (round = 0; round < 24; round++) {
+                gen_cluster_t *c = aw_cluster(test_u64(&rng), 60, 40,
+                                                firsts[round % 4]);
+                cw_t w;
+
+                cw_init(&w, NULL);
+                make_odd(&rng, c);
+                aw_say(&w, c);
+                check_all_as_read(&w);
+                gen_cluster_free(c);
+                cw_destroy(&w);
+        }
+}
+
+static void test_a_long_isr_is_searched_as_a_short_one(void) {
+        enum { LONG = 100 };
+        int32_t replicas[LONG], isr[LONG / 2];
+        gen_partition_t p = {.leader = 1, .epoch = 1,
+                             .replicas = GEN_IDS(replicas),
+                             .isr = GEN_IDS(isr)};
+        gen_topic_t topic     = {.name = GEN_STR("a"), .partitions = &p,
+                                 .partition_count = 1};
+        rdmeta_broker_t broker = {.id = 1, .port = 1, .host = GEN_STR("h")};
+        gen_cluster_t c = {.brokers = &broker, .broker_count = 1,
+                           .topics = &topic, .topic_count = 1};
+        cw_t w;
+        int i;
+
+        for (i = 0; i < LONG; i++)
+                replicas[i] = 7 * i % LONG;
+        for (i = 0; i < LONG / 2; i++)
+                isr[i] = LONG - 1 - 2 * i;
+        cw_init(&w, NULL);
+        aw_say(&w, &c);
+        aw_check_as_read(&w, RDMETA_ARROW_REPLICAS, 0);
+        cw_destroy(&w);
+}
+
+int main(void) {
+        test_begin(100);
+        RUN(test_an_empty_cache_has_columns_and_no_batch);
+        RUN(test_columns_are_those_of_the_header);
+        RUN(test_a_table_that_is_none_of_a_readers_is_refused);
+        RUN(test_partitions_are_told_as_they_are);
+        RUN(test_replicas_are_a_row_each);
+        RUN(test_topics_say_what_is_known_and_how_old_it_is);
+        RUN(test_of_topics_that_are_none_only_topics_tells);
+        RUN(test_brokers_have_racks_and_a_controller);
+        RUN(test_a_lenient_reader_gives_last_leaders_and_stale_topics);
+        RUN(test_bytes_that_are_no_text_are_replaced);
+        RUN(test_a_name_that_is_no_text_is_told_on_each_row);
+        RUN(test_random_clusters_are_told_as_readers_see_them);
+        RUN(test_a_long_isr_is_searched_as_a_short_one);
+        return 0;
+}

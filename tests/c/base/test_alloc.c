@@ -1,0 +1,126 @@
+/* alloc: what is large comes from the system, and goes back to it. */
+#include "base/alloc.h"
+
+#include "support/testing.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+
+enum { PAGE = 4096 };
+
+static const size_t larges[] = {RDMETA_ALLOC_LARGE, RDMETA_ALLOC_LARGE + 1,
+                                3 * RDMETA_ALLOC_LARGE - 100, 40000000};
+
+static void fill(void *p, size_t size) {
+        size_t i;
+
+        for (i = 0; i < size; i += PAGE)
+                ((char *)p)[i] = (char)i;
+        ((char *)p)[size - 1] = 1;
+}
+
+/* Whether there is memory at p's page. */
+static int is_there(void *p) {
+        unsigned char vec;
+        const uintptr_t page = (uintptr_t)p & ~(uintptr_t)(PAGE - 1);
+
+        return mincore((void *)page, 1, &vec) == 0;
+}
+
+static void test_memory_for_random_reads_begins_at_a_large_page(void) {
+        const rdmeta_allocator_t none = {NULL, NULL, NULL};
+        size_t i;
+        void *p;
+
+        for (i = 0; i < 4; i++) {
+                p = rdmeta_alloc_large(i & 1 ? &none : NULL, larges[i]);
+                CHECK(p && (uintptr_t)p % RDMETA_ALLOC_LARGE == 0);
+                fill(p, larges[i]);
+                rdmeta_free(NULL, p, larges[i]);
+        }
+}
+
+/* However much of that size malloc was given back before. */
+static void test_what_is_large_goes_back_to_the_system_when_freed(void) {
+        size_t i;
+        void *p;
+        int k;
+
+        for (k = 0; k < 2; k++)
+                for (i = 0; i < 4; i++) {
+                        free(malloc(larges[i]));
+                        p = k ? rdmeta_alloc(NULL, larges[i])
+                              : rdmeta_alloc_large(NULL, larges[i]);
+                        CHECK(p);
+                        fill(p, larges[i]);
+                        CHECK(is_there(p));
+                        rdmeta_free(NULL, p, larges[i]);
+                        CHECK(!is_there(p));
+                        CHECK(!is_there((char *)p + larges[i] - 1));
+                }
+}
+
+static void test_nothing_of_it_stays_mapped(void) {
+        size_t had, i;
+        int k;
+
+        test_memory(TEST_MAPPED); /* has its buffer from now on */
+        had = test_memory(TEST_MAPPED);
+        for (k = 0; k < 50; k++)
+                for (i = 0; i < 4; i++) {
+                        rdmeta_free(NULL, rdmeta_alloc_large(NULL, larges[i]),
+                                    larges[i]);
+                        rdmeta_free(NULL, rdmeta_alloc(NULL, larges[i]),
+                                    larges[i]);
+                }
+        CHECK(test_memory(TEST_MAPPED) <
+              had + 50 * (size_t)sysconf(_SC_PAGESIZE));
+}
+
+static void test_what_is_had_again_is_mallocs(void) {
+        static const size_t sizes[] = {1, 100000, RDMETA_ALLOC_LARGE,
+                                       5000000};
+        size_t i;
+
+        for (i = 0; i < 4; i++) {
+                void *p = rdmeta_alloc_again(sizes[i]);
+
+                CHECK(p);
+                fill(p, sizes[i]);
+                free(p);
+        }
+}
+
+static void test_a_callers_allocator_is_asked_for_every_size(void) {
+        test_heap_t heap      = {0};
+        rdmeta_allocator_t of = test_allocator(&heap);
+        void *a, *b, *c;
+
+        a = rdmeta_alloc(&of, 10);
+        b = rdmeta_alloc(&of, larges[2]);
+        c = rdmeta_alloc_large(&of, larges[3]);
+        CHECK(a && b && c);
+        CHECK(heap.blocks == 3 && heap.bytes == 10 + larges[2] + larges[3]);
+        rdmeta_free(&of, a, 10);
+        rdmeta_free(&of, b, larges[2]);
+        rdmeta_free(&of, c, larges[3]);
+        CHECK(!heap.blocks && !heap.bytes);
+}
+
+static void test_what_nobody_has_is_refused(void) {
+        CHECK(!rdmeta_alloc(NULL, SIZE_MAX));
+        CHECK(!rdmeta_alloc_large(NULL, SIZE_MAX - 100));
+        CHECK(!rdmeta_alloc_large(NULL, SIZE_MAX / 2));
+        rdmeta_free(NULL, NULL, SIZE_MAX / 2);
+}
+
+int main(void) {
+        test_begin(60);
+        RUN(test_memory_for_random_reads_begins_at_a_large_page);
+        RUN(test_what_is_large_goes_back_to_the_system_when_freed);
+        RUN(test_nothing_of_it_stays_mapped);
+        RUN(test_what_is_had_again_is_mallocs);
+        RUN(test_a_callers_allocator_is_asked_for_every_size);
+        RUN(test_what_nobody_has_is_refused);
+        return 0;
+}

@@ -1,0 +1,75 @@
+/* What an answer as a whole adds up to, and what it does not move. */
+#include "support/cache_world.h"
+
+#include <pthread.h>
+
+/* The rest of the topic is taken; but it was an old broker that said so. */
+static void test_a_topic_kept_back_in_part_lives_no_longer(void) {
+        cw_t w;
+        int64_t deadline;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "t#a 0:1@5 1:1@5"));
+        deadline = cw_info(&w, "t").deadline_us;
+        cw_pass(&w, CW_S);
+        CHECK(!cw_say(&w, "t#a 0:2@4 1:2@6"));
+        CHECK(w.applied.kept_back == 1 && w.applied.changed == 1);
+        CHECK_TEXT(cw_topic(&w, "t"), "t#a 0:1@5 1:2@6");
+        CHECK(cw_info(&w, "t").deadline_us == deadline);
+        CHECK(!cw_all(&w, "t#a 0:2@4 1:2@6"));
+        CHECK(cw_info(&w, "t").deadline_us == deadline);
+        cw_pass(&w, CW_S);
+        CHECK(!cw_all(&w, "t#a 0:1@5 1:2@6"));
+        CHECK(cw_info(&w, "t").deadline_us > deadline);
+        cw_destroy(&w);
+}
+
+/* Topics without a name are read last, and the others once. */
+static void test_topics_are_counted_once_beside_one_without_a_name(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "gone#g 0:1@1"));
+        CHECK(!cw_say(&w, "?#g!100; t#a 0:-1@5/r1 1:9@5/r1,9 2:-1@1/r1/e72"));
+        CHECK(w.applied.leaderless == 2);
+        CHECK(w.applied.listener_not_found == 1);
+        CHECK(w.applied.unreachable == 1);
+        CHECK(w.applied.negative == 1);
+        CHECK(cw_state(&w, "gone") == RDMETA_UNKNOWN_TOPIC);
+        cw_destroy(&w);
+}
+
+static void *wait_for_ever(void *opaque) {
+        cw_t *w = (cw_t *)opaque;
+
+        return (void *)(uintptr_t)rdmeta_cache_wait(w->cache, cw_version(w),
+                                                    NULL, 0, INT64_MAX);
+}
+
+/* The longest time-out there is does not come round to one that is over. */
+static void test_a_wait_of_all_time_ends_with_a_change(void) {
+        pthread_t waiter;
+        rdmeta_stats_t stats;
+        void *version;
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "t#a 0:1@1"));
+        CHECK(!pthread_create(&waiter, NULL, wait_for_ever, &w));
+        do {
+                usleep(1000);
+                stats = cw_stats(&w);
+        } while (!stats.waiters); /* SIGALRM ends it, if it never waits */
+        CHECK(!cw_say(&w, "t#a 0:2@2"));
+        CHECK(!pthread_join(waiter, &version));
+        CHECK((uintptr_t)version == cw_version(&w));
+        cw_destroy(&w);
+}
+
+int main(void) {
+        test_begin(60);
+        RUN(test_a_topic_kept_back_in_part_lives_no_longer);
+        RUN(test_topics_are_counted_once_beside_one_without_a_name);
+        RUN(test_a_wait_of_all_time_ends_with_a_change);
+        return 0;
+}

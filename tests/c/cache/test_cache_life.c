@@ -1,0 +1,142 @@
+/*
+ * A cache's time and life: deadlines at the ends of the clock, configurations,
+ * references.
+ */
+#include "support/cache_world.h"
+
+/* ---- time -------------------------------------------------------------- */
+
+static void longest(rdmeta_conf_t *conf) {
+        conf->max_age_us = conf->negative_ttl_us = conf->denied_ttl_us =
+                conf->hint_ttl_us = conf->absent_grace_us = INT64_MAX;
+}
+
+static void test_lifetimes_without_end_do_not_overflow(void) {
+        cw_t w;
+
+        cw_init(&w, longest);
+        w.now.mono_us = INT64_MAX - 10;
+        CHECK(!cw_all(&w, "t#a 0:1@1; n!3; d!29; m#m 0:1@1"));
+        CHECK(!cw_say(&w, "s#s 0:1@1"));
+        CHECK(!cw_all(&w, "t#a 0:1@1; n!3; d!29; s#s 0:1@1"));
+        cw_hint(&w, "h", 0);
+        w.now.mono_us = INT64_MAX - 1;
+        CHECK(cw_sweep(&w) >= INT64_MAX - 1);
+        CHECK(cw_leader(&w, "t", 0) == 1 && cw_leader(&w, "s", 0) == 1);
+        CHECK(cw_state(&w, "n") == RDMETA_UNKNOWN_TOPIC);
+        CHECK(cw_state(&w, "m") == RDMETA_UNKNOWN_TOPIC);
+        CHECK(cw_state(&w, "d") == RDMETA_DENIED);
+        CHECK(cw_state(&w, "h") == RDMETA_WAITING);
+        cw_destroy(&w);
+}
+
+static void test_clocks_may_begin_anywhere(void) {
+        static const int64_t begins[] = {INT64_MIN, INT64_MIN + 3, -5, 0, 1};
+        size_t i;
+        cw_t w;
+
+        for (i = 0; i < sizeof(begins) / sizeof(*begins); i++) {
+                cw_init(&w, NULL);
+                w.now.mono_us = begins[i];
+                cw_sweep(&w);
+                CHECK(!cw_all(&w, "t#a 0:1@1; n!3"));
+                CHECK(!cw_say(&w, "s#s 0:1@1"));
+                CHECK(cw_leader(&w, "t", 0) == 1);
+                CHECK(cw_state(&w, "n") == RDMETA_UNKNOWN_TOPIC);
+                cw_hint(&w, "h", 0);
+                cw_pass(&w, 901 * CW_S);
+                cw_sweep(&w);
+                CHECK(cw_leader(&w, "t", 0) == RDMETA_STALE);
+                CHECK(cw_leader(&w, "s", 0) == RDMETA_STALE);
+                CHECK(cw_state(&w, "n") == RDMETA_NOT_CACHED);
+                cw_destroy(&w);
+        }
+}
+
+/* A full refresh moves one deadline for all. */
+static void test_a_full_refresh_is_valid_for_max_age_from_then_on(void) {
+        cw_t w;
+        int i;
+
+        cw_init(&w, NULL);
+        for (i = 0; i < 5; i++) {
+                CHECK(!cw_all(&w, "t#a 0:1@1; u#b 0:1@1"));
+                CHECK(cw_info(&w, "t").deadline_us ==
+                      w.now.mono_us + 900 * CW_S);
+                cw_pass(&w, 899 * CW_S);
+                CHECK(cw_leader(&w, "t", 0) == 1);
+                CHECK(cw_sweep(&w) == w.now.mono_us + CW_S + 1);
+        }
+        cw_pass(&w, CW_S + 1);
+        CHECK(cw_leader(&w, "u", 0) == RDMETA_STALE);
+        cw_destroy(&w);
+}
+
+/* ---- life -------------------------------------------------------------- */
+
+static void test_a_configuration_that_cannot_be_is_refused(void) {
+        rdmeta_conf_t conf;
+        int i;
+
+        for (i = 0; i < 7; i++) {
+                rdmeta_conf_init(&conf);
+                conf.size += i == 0;
+                conf.max_age_us -= i == 1 ? conf.max_age_us + 1 : 0;
+                conf.negative_ttl_us = i == 2 ? -1 : conf.negative_ttl_us;
+                conf.denied_ttl_us   = i == 3 ? -1 : conf.denied_ttl_us;
+                conf.hint_ttl_us     = i == 4 ? 0 : conf.hint_ttl_us;
+                conf.absent_grace_us = i == 5 ? -1 : conf.absent_grace_us;
+                if (i == 6)
+                        conf.allocator.alloc = test_heap_alloc;
+                CHECK(!rdmeta_cache_new(&conf));
+        }
+}
+
+static void test_references_are_counted(void) {
+        rdmeta_cache_t *c  = rdmeta_cache_new(NULL);
+        rdmeta_reader_t *r = rdmeta_reader_new(c, 0);
+
+        CHECK(rdmeta_cache_ref(c) == c);
+        rdmeta_cache_unref(c);
+        rdmeta_cache_unref(c); /* the reader's is left */
+        CHECK(rdmeta_leader(r, "t", 1, 0, 0) == RDMETA_NOT_CACHED);
+        rdmeta_reader_destroy(r);
+}
+
+/* A second enter must not give up what the first one holds, though the epoch
+ * has moved on: what is freed is overwritten in tests. */
+static void test_a_reading_within_another_keeps_what_that_found(void) {
+        const rdmeta_topic_t *t;
+        rdmeta_topic_info_t info;
+        char said[64];
+        cw_t w;
+        int i;
+
+        cw_init(&w, cw_no_ring);
+        CHECK(!cw_say(&w, "kept#a 0:1@1"));
+        rdmeta_reader_enter(w.reader);
+        CHECK(!rdmeta_topic_find(w.reader, "kept", 4, w.now.mono_us, &t));
+        for (i = 2; i < 20000; i++) {
+                snprintf(said, sizeof(said), "kept#a 0:%d@%d", 1 + i % 3, i);
+                CHECK(!cw_say(&w, said));
+                rdmeta_reader_enter(w.reader);
+                rdmeta_reader_leave(w.reader);
+        }
+        CHECK(cw_stats(&w).bytes_limbo > 0);
+        rdmeta_topic_info(w.reader, t, w.now.mono_us, &info);
+        CHECK(info.name.len == 4 && !memcmp(info.name.data, "kept", 4));
+        CHECK(info.version == 1 && info.partitions == 1);
+        rdmeta_reader_leave(w.reader);
+        cw_destroy(&w);
+}
+
+int main(void) {
+        test_begin(60);
+        RUN(test_lifetimes_without_end_do_not_overflow);
+        RUN(test_clocks_may_begin_anywhere);
+        RUN(test_a_full_refresh_is_valid_for_max_age_from_then_on);
+        RUN(test_a_configuration_that_cannot_be_is_refused);
+        RUN(test_references_are_counted);
+        RUN(test_a_reading_within_another_keeps_what_that_found);
+        return 0;
+}

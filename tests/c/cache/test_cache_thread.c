@@ -1,0 +1,99 @@
+/*
+ * cache: readers of every kind beside writers of every kind. `make tsan`
+ * builds it too, as its name asks for. What is read carries its own proof: see
+ * race_world.h. `make stress` does the same for longer.
+ */
+#include "support/race_world.h"
+
+enum { SECONDS = 2 };
+
+static void test_readers_see_each_topic_whole_whatever_writers_do(void) {
+        race_run(test_seed, 0, SECONDS);
+}
+
+static void test_the_same_where_the_kernel_has_no_membarrier(void) {
+        race_run(test_seed, 1, SECONDS);
+}
+
+/* ---- one at a time ------------------------------------------------------- */
+
+static rdmeta_stats_t write_much(race_t *w, race_writer_t *x) {
+        rdmeta_stats_t stats;
+        int k;
+
+        for (k = 0; k < 200; k++)
+                race_write_step(x);
+        CHECK(!rdmeta_cache_check(w->cache));
+        rdmeta_cache_stats(w->cache, &stats);
+        return stats;
+}
+
+static void test_what_a_reader_holds_stays_until_it_leaves(void) {
+        static race_writer_t x;
+        static race_t w;
+        const rdmeta_topic_t *held[RACE_TOPICS];
+        const rdmeta_brokers_t *brokers;
+        rdmeta_stats_t before, after;
+        rdmeta_reader_t *r;
+        uint32_t i;
+
+        race_init(&w, test_seed, 0);
+        x.world = &w;
+        x.rng   = test_rng(7);
+        write_much(&w, &x);
+        r = rdmeta_reader_new(w.cache, RDMETA_ALLOW_STALE);
+        CHECK(r);
+        rdmeta_reader_enter(r);
+        brokers = rdmeta_brokers(r);
+        for (i = 0; i < RACE_TOPICS; i++)
+                rdmeta_topic_find(r, w.names[i], strlen(w.names[i]),
+                                  race_now(&w).mono_us, &held[i]);
+        for (i = 0; i < 20; i++) {
+                before = write_much(&w, &x);
+                if (before.bytes_limbo > 4 * RDMETA_LIMBO_LOOK)
+                        break;
+        }
+        CHECK(i < 20);
+        for (i = 0; i < RACE_TOPICS; i++)
+                if (held[i])
+                        CHECK(race_topic_check(&w, r, held[i]) == i);
+        race_brokers_check(brokers);
+        rdmeta_reader_leave(r);
+        for (i = 0; i < 20; i++) {
+                after = write_much(&w, &x);
+                if (after.bytes_limbo < before.bytes_limbo)
+                        break;
+        }
+        CHECK(i < 20);
+        rdmeta_reader_destroy(r);
+        rdmeta_cache_sweep(w.cache, race_now(&w));
+        rdmeta_cache_stats(w.cache, &after);
+        CHECK(after.bytes_limbo == 0 && after.readers == 0);
+        race_writer_end(&x);
+        race_destroy(&w);
+}
+
+static void *last_reader_main(void *arg) {
+        rdmeta_reader_t *r = arg;
+
+        CHECK(rdmeta_leader(r, "t", 1, 0, 0) == RDMETA_NOT_CACHED);
+        rdmeta_reader_destroy(r);
+        return NULL;
+}
+
+static void *reader_make(rdmeta_cache_t *c) {
+        return rdmeta_reader_new(c, 0);
+}
+
+static void test_whoever_goes_last_takes_the_cache_along(void) {
+        race_to_be_last(reader_make, last_reader_main);
+}
+
+int main(void) {
+        test_begin(100);
+        RUN(test_what_a_reader_holds_stays_until_it_leaves);
+        RUN(test_whoever_goes_last_takes_the_cache_along);
+        RUN(test_readers_see_each_topic_whole_whatever_writers_do);
+        RUN(test_the_same_where_the_kernel_has_no_membarrier);
+        return 0;
+}

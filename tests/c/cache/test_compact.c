@@ -1,0 +1,399 @@
+/*
+ * compact: memory that is mostly free is given back, and nobody notices. What
+ * is compared is everything that can be read, before and after.
+ */
+#include "support/compact_world.h"
+
+/* ---- what it costs ------------------------------------------------------- */
+
+static size_t bytes_held(cw_t *w) {
+        const rdmeta_stats_t s = cw_stats(w);
+
+        return s.bytes - s.bytes_ring;
+}
+
+static size_t bytes_of_new(const shape_t *like) {
+        size_t bytes;
+        cw_t w;
+
+        cw_init(&w, cw_no_ring);
+        tell(&w, like, 0, TOPICS, 1);
+        bytes = bytes_held(&w);
+        cw_destroy(&w);
+        return bytes;
+}
+
+static void test_topics_that_change_their_size_cost_what_new_ones_do(void) {
+        const shape_t *const likes[] = {&thin, &long_, &wide, &small, &thin};
+        rdmeta_stats_t s;
+        shape_t like;
+        size_t fresh;
+        cw_t w;
+        int k;
+
+        cw_init(&w, cw_no_ring);
+        for (k = 0; k < 5; k++) {
+                like = *likes[k];
+                like.id = k < 3 ? 'a' : k < 4 ? 'b' : 'c';
+                tell_slowly(&w, &like);
+                for (int i = 0; i < 10; i++)
+                        cw_sweep(&w);
+                fresh = bytes_of_new(&like);
+                s     = cw_stats(&w);
+                CHECK(s.bytes_free <= s.bytes / 8 + (64 << 10));
+                CHECK(bytes_held(&w) <= fresh + fresh / 4 + (64 << 10));
+        }
+        CHECK(s.topics_moved > 0);
+        cw_destroy(&w);
+}
+
+static void test_deleted_topics_give_their_memory_back(void) {
+        size_t before, k;
+        char name[80];
+        cw_t w;
+
+        cw_init(&w, cw_no_ring);
+        tell(&w, &wide, 0, TOPICS, 1);
+        before = cw_bytes(&w);
+        CHECK(!cw_all(&w, "x#x 0:1@1"));
+        for (k = 0; k < ALL; k++) {
+                cw_pass(&w, 60 * CW_S);
+                cw_sweep(&w);
+        }
+        CHECK(cw_stats(&w).retained == 0);
+        CHECK(cw_bytes(&w) < before / 4);
+        snprintf(name, sizeof(name), "topic-%06u", 0);
+        CHECK(cw_leader(&w, name, 0) == RDMETA_NOT_CACHED);
+        cw_destroy(&w);
+}
+
+static void test_what_is_nobodys_is_told(void) {
+        rdmeta_stats_t s, t;
+        cw_t w;
+
+        cw_init(&w, cw_no_ring);
+        cw_least(&w, SIZE_MAX);
+        tell(&w, &wide, 0, TOPICS, 1);
+        s = cw_stats(&w);
+        CHECK(s.bytes_free < s.bytes / 8 && !s.topics_moved);
+        CHECK(!rdmeta_cache_purge(w.cache, w.now));
+        t = cw_stats(&w);
+        CHECK(t.bytes_free > s.bytes_free + cw_bytes(&w) / 8 * 7);
+        CHECK(t.bytes_free < t.bytes);
+        cw_destroy(&w);
+}
+
+/* ---- who does not notice ------------------------------------------------- */
+
+static void no_call(void *opaque, uint64_t version) {
+        (void)version;
+        ++*(int *)opaque;
+}
+
+static void test_nobody_is_told_that_a_topic_has_moved(void) {
+        char *before, *after;
+        rdmeta_watch_t *watch;
+        int called = 0;
+        uint64_t version;
+        size_t moved;
+        cw_t w;
+
+        cw_init(&w, cw_no_ring);
+        churned(&w);
+        cw_hint(&w, "topic-000003-wh topic-000000 in-flight", 0);
+        version = cw_version(&w);
+        before  = cw_dump(&w);
+        moved   = cw_stats(&w).topics_moved;
+        watch   = rdmeta_watch_new(w.cache, NULL, 0, no_call, &called);
+        CHECK(watch);
+        CHECK(plan(&w));
+        sweep_until_gone(&w);
+        CHECK(cw_stats(&w).topics_moved > moved);
+        after = cw_dump(&w);
+        CHECK_TEXT(after, before);
+        CHECK(cw_version(&w) == version && !called);
+        CHECK_TEXT(cw_changes(&w, version), "");
+        rdmeta_watch_destroy(watch);
+        free(before);
+        free(after);
+        cw_destroy(&w);
+}
+
+static int32_t count_change(void *opaque, const rdmeta_change_t *c) {
+        uint64_t *sum = opaque;
+        size_t i;
+
+        sum[0]++;
+        sum[1] = sum[1] * 31 + c->version + (uint64_t)c->kind;
+        sum[1] = sum[1] * 31 + (uint64_t)c->partition;
+        for (i = 0; i < c->topic.len; i++)
+                sum[1] = sum[1] * 31 + (uint8_t)c->topic.data[i];
+        return 0;
+}
+
+/* How many changes there are since then, and what they are. */
+static void changes_sum(cw_t *w, uint64_t since, uint64_t sum[2]) {
+        int32_t resync;
+        uint64_t until;
+
+        sum[0] = sum[1] = 0;
+        CHECK(!rdmeta_cache_changes(w->cache, since, count_change, sum, &until,
+                                    &resync));
+        CHECK(!resync);
+}
+
+/* Blocks that only the ring has, and those that it shares with readers, lie
+ * among what is free. */
+static void test_changes_are_told_alike_after_a_move(void) {
+        uint64_t before[2], after[2], since;
+        size_t moved, records;
+        cw_t w;
+
+        cw_init(&w, cw_no_ring);
+        churned(&w);
+        w.cache->ring.limit = 4 << 20;
+        since               = cw_version(&w);
+        tell(&w, &wide, 0, TOPICS, 2);
+        tell(&w, &wider, 1, TOPICS, 4);
+        tell(&w, &small, 0, TOPICS, 5); /* others of those names */
+        CHECK(!cw_say(&w, "topic-000000!3"));
+        changes_sum(&w, since, before);
+        records = cw_stats(&w).ring_records;
+        moved   = cw_stats(&w).topics_moved;
+        while (plan(&w))
+                sweep_until_gone(&w);
+        CHECK(cw_stats(&w).topics_moved > moved + records / 4);
+        CHECK(cw_stats(&w).ring_records == records);
+        changes_sum(&w, since, after);
+        CHECK(before[0] == after[0] && before[1] == after[1]);
+        /* What leaves the ring is freed: the check counts each byte. */
+        w.cache->ring.limit = 0;
+        tell(&w, &thin, 0, 1, 1);
+        CHECK(cw_stats(&w).ring_records == 0);
+        cw_destroy(&w);
+}
+
+static void test_handles_lead_to_where_their_topics_are(void) {
+        rdmeta_handle_t *h[2];
+        cw_t w;
+
+        cw_init(&w, cw_no_ring);
+        churned(&w);
+        h[0] = rdmeta_resolve(w.cache, "topic-000000", 12);
+        h[1] = rdmeta_resolve(w.cache, "nowhere", 7);
+        CHECK(h[0] && h[1]);
+        CHECK(plan(&w));
+        sweep_until_gone(&w); /* the check looks at each handle */
+        CHECK(rdmeta_handle_leader(w.reader, h[0], 0, w.now.mono_us) == 1);
+        rdmeta_handle_release(h[0]);
+        rdmeta_handle_release(h[1]);
+        cw_destroy(&w);
+}
+
+static void test_images_say_what_they_said(void) {
+        rdmeta_image_t *before, *after;
+        uint64_t sum[2] = {0, 0};
+        char *was, *is, *later;
+        cw_t w;
+
+        cw_init(&w, cw_no_ring);
+        churned(&w);
+        before = iw_image(&w);
+        was    = iw_text(before, w.now.mono_us);
+        CHECK(plan(&w));
+        while (w.cache->compact_at != UINT32_MAX)
+                cw_sweep(&w);
+        CHECK(cw_leaving(&w)); /* it holds what lived there */
+        after = iw_image(&w);
+        is    = iw_text(before, w.now.mono_us);
+        later = iw_text(after, w.now.mono_us);
+        CHECK_TEXT(is, was);
+        CHECK_TEXT(later, was);
+        CHECK(!rdmeta_image_diff(before, after, count_change, sum));
+        CHECK(!sum[0]);
+        tell(&w, &wide, 0, TOPICS, 2);
+        free(is);
+        free(later);
+        is    = iw_text(before, w.now.mono_us);
+        later = iw_text(after, w.now.mono_us);
+        CHECK_TEXT(is, was);
+        CHECK_TEXT(later, was);
+        rdmeta_image_unref(before);
+        sweep_until_gone(&w); /* the younger one never had it */
+        rdmeta_image_unref(after);
+        free(was);
+        free(is);
+        free(later);
+        cw_destroy(&w);
+}
+
+/* Without more room in pages than a step of the cursor takes. */
+static void move_all(cw_t *w) {
+        CHECK(plan(w));
+        while (w->cache->compact_at != UINT32_MAX) {
+                rdmeta_wait_lock(&w->cache->wait);
+                rdmeta_compact(w->cache, SIZE_MAX, 1);
+                rdmeta_collect(w->cache);
+                rdmeta_wait_unlock(&w->cache->wait);
+        }
+        cw_sweep(w); /* what nobody has any more is freed */
+}
+
+/* Old blocks of the ring, that an image saw before they were replaced. */
+static void test_an_image_keeps_what_moves_with_the_ring(void) {
+        rdmeta_image_t *image;
+        char *was, *is;
+        cw_t w;
+
+        cw_init(&w, cw_no_ring);
+        churned(&w);
+        w.cache->ring.limit = 4 << 20;
+        image               = iw_image(&w);
+        was                 = iw_text(image, w.now.mono_us);
+        tell(&w, &wide, 0, TOPICS, 2);
+        move_all(&w);
+        w.cache->ring.limit = 0;
+        tell(&w, &thin, 0, 1, 1);
+        cw_sweep(&w);
+        is = iw_text(image, w.now.mono_us);
+        CHECK_TEXT(is, was);
+        rdmeta_image_unref(image);
+        sweep_until_gone(&w);
+        free(was);
+        free(is);
+        cw_destroy(&w);
+}
+
+/* New blocks of the ring, in pages that no image has copied yet. */
+static void test_an_image_sees_the_rings_topics_while_they_move(void) {
+        rdmeta_image_t *image;
+        char names[4096], *was, *is;
+        size_t moved;
+        uint32_t i, k;
+        int n;
+        cw_t w;
+
+        cw_init(&w, NULL);
+        cw_least(&w, SIZE_MAX);
+        for (k = 0; k < 40; k++) {
+                tell(&w, &thin, k, TOPICS, 40);
+                for (i = n = 0; i < 30; i++)
+                        n += snprintf(names + n, sizeof(names) - (size_t)n,
+                                      "a-name-in-flight-that-is-not-short-at-"
+                                      "all-for-a-name-%03u-%03u ", k, i);
+                cw_hint(&w, names, 0);
+        }
+        CHECK(rdmeta_cache_purge_hints(w.cache, NULL, 0, w.now) == 1200);
+        image = iw_image(&w);
+        was   = iw_text(image, w.now.mono_us);
+        moved = cw_stats(&w).topics_moved;
+        move_all(&w);
+        CHECK(cw_stats(&w).topics_moved > moved + 20);
+        is = iw_text(image, w.now.mono_us);
+        CHECK_TEXT(is, was);
+        rdmeta_image_unref(image);
+        sweep_until_gone(&w);
+        free(was);
+        free(is);
+        cw_destroy(&w);
+}
+
+static void test_beside_an_image_memory_moves_only_for_more(void) {
+        rdmeta_image_t *image;
+        rdmeta_stats_t s;
+        cw_t w;
+
+        cw_init(&w, cw_no_ring);
+        tell(&w, &thin, 0, TOPICS, 1);
+        tell(&w, &wide, 0, TOPICS, 4);
+        image = iw_image(&w);
+        s     = cw_stats(&w);
+        CHECK(cw_free(&w) > cw_bytes(&w) / 8);
+        CHECK(cw_free(&w) < cw_bytes(&w) / 4);
+        cw_sweep(&w);
+        CHECK(cw_stats(&w).topics_moved == s.topics_moved);
+        rdmeta_image_unref(image);
+        cw_sweep(&w);
+        CHECK(cw_stats(&w).topics_moved > s.topics_moved);
+        cw_destroy(&w);
+}
+
+/* Of a chunk that leaves, it keeps what waits; of all others nothing. */
+static void test_what_waits_for_an_image_keeps_no_other_from_moving(void) {
+        rdmeta_image_t *image;
+        uint64_t held;
+        int32_t k;
+        cw_t w;
+
+        cw_init(&w, cw_no_ring);
+        cw_least(&w, SIZE_MAX);
+        tell(&w, &thin, 0, TOPICS, 1);
+        tell(&w, &wide, 0, TOPICS, 2);
+        image = iw_image(&w);
+        CHECK(plan(&w));
+        for (k = 0; k < 9; k++)
+                cw_sweep(&w);
+        CHECK(cw_leaving(&w));
+        cw_least(&w, 16 << 10);
+        for (k = 0; k < 8; k++) {
+                const shape_t like = {k % 2 ? 100000 : 1, 1, k % 4,
+                                      (uint32_t)(12 - k), (char)('p' + k)};
+                int n;
+
+                tell_slowly(&w, &like);
+                for (n = 0; n < ALL; n++)
+                        rdmeta_cache_sweep(w.cache, w.now);
+        }
+        held = cw_stats(&w).bytes_images;
+        CHECK(cw_leaving(&w) && held);
+        CHECK(cw_free(&w) < (cw_bytes(&w) - held) / 2);
+        rdmeta_image_unref(image);
+        sweep_until_gone(&w);
+        cw_destroy(&w);
+}
+
+static void test_a_reader_inside_keeps_what_it_has_found(void) {
+        const rdmeta_topic_t *held[TOPICS];
+        rdmeta_partition_t p = {.leader = -1}; /* no room for lists */
+        char name[80];
+        uint32_t i;
+        cw_t w;
+        int k;
+
+        cw_init(&w, cw_no_ring);
+        churned(&w);
+        rdmeta_reader_enter(w.reader);
+        for (i = 0; i < TOPICS; i += 50) {
+                snprintf(name, sizeof(name), "topic-%06u", i);
+                CHECK(!rdmeta_topic_find(w.reader, name, strlen(name),
+                                         w.now.mono_us, &held[i]));
+        }
+        CHECK(plan(&w));
+        for (k = 0; k < 5; k++)
+                cw_sweep(&w);
+        CHECK(cw_leaving(&w));
+        for (i = 0; i < TOPICS; i += 50) {
+                CHECK(!rdmeta_topic_partition_at(w.reader, held[i], 0, &p));
+                CHECK(p.leader == 1 + (int32_t)(i % 3));
+        }
+        rdmeta_reader_leave(w.reader);
+        sweep_until_gone(&w);
+        cw_destroy(&w);
+}
+
+int main(void) {
+        test_begin(120);
+        RUN(test_topics_that_change_their_size_cost_what_new_ones_do);
+        RUN(test_deleted_topics_give_their_memory_back);
+        RUN(test_what_is_nobodys_is_told);
+        RUN(test_nobody_is_told_that_a_topic_has_moved);
+        RUN(test_changes_are_told_alike_after_a_move);
+        RUN(test_handles_lead_to_where_their_topics_are);
+        RUN(test_images_say_what_they_said);
+        RUN(test_an_image_keeps_what_moves_with_the_ring);
+        RUN(test_an_image_sees_the_rings_topics_while_they_move);
+        RUN(test_beside_an_image_memory_moves_only_for_more);
+        RUN(test_what_waits_for_an_image_keeps_no_other_from_moving);
+        RUN(test_a_reader_inside_keeps_what_it_has_found);
+        return 0;
+}

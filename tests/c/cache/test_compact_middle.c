@@ -1,0 +1,215 @@
+/* compact: what is done, and what fails, while blocks move. */
+#include "support/compact_world.h"
+
+static void test_what_fails_for_want_of_memory_is_done_later(void) {
+        char *before, *after;
+        size_t at, failed = 1;
+        rdmeta_image_t *image;
+        cw_t w;
+
+        for (at = 1; failed; at++) {
+                cw_init(&w, NULL);
+                churned(&w);
+                w.cache->ring.limit = rdmeta_ring_bytes(&w.cache->ring) / 2;
+                tell(&w, &wide, 2, TOPICS, 3);
+                image  = at % 2 ? iw_image(&w) : NULL;
+                before = cw_facts(&w);
+                cw_least(&w, 1);
+                w.heap.fail_at        = w.heap.calls + at;
+                while (cw_leaving(&w) ||
+                       cw_free(&w) > cw_bytes(&w) / 4) {
+                        cw_sweep(&w);
+                        if (image && w.cache->compact_at == UINT32_MAX) {
+                                rdmeta_image_unref(image);
+                                image = NULL;
+                        }
+                }
+                failed         = w.heap.calls >= w.heap.fail_at;
+                w.heap.fail_at = 0;
+                after          = cw_facts(&w);
+                CHECK_TEXT(after, before);
+                free(before);
+                free(after);
+                rdmeta_image_unref(image);
+                cw_destroy(&w);
+        }
+        fprintf(stderr, "    %zu allocations\n", at - 2);
+        CHECK(at > 4);
+}
+
+static void small_ring(rdmeta_conf_t *conf) {
+        conf->ring_bytes = 64 << 10;
+}
+
+typedef struct held {
+        rdmeta_image_t *image;
+        char *said;
+        int64_t mono_us;
+} held_t;
+
+static void hold(cw_t *w, held_t *h) {
+        h->image   = iw_image(w);
+        h->mono_us = w->now.mono_us;
+        h->said    = iw_text(h->image, h->mono_us);
+}
+
+static void let_go(held_t *h) {
+        char *says;
+
+        if (!h->image)
+                return;
+        says = iw_text(h->image, h->mono_us);
+        CHECK_TEXT(says, h->said);
+        free(says);
+        free(h->said);
+        rdmeta_image_unref(h->image);
+        h->image = NULL;
+}
+
+/* However little is free, while some chunks wait for them more leave. */
+static void test_images_held_for_long_say_what_they_said(void) {
+        enum { SOME = 800, HELD = 4, STEPS = 60 };
+        test_rng_t rng    = test_rng(10);
+        held_t held[HELD] = {{NULL, NULL, 0}};
+        size_t k, waited = 0;
+        cw_t w;
+
+        cw_init(&w, small_ring);
+        cw_least(&w, 1);
+        for (k = 0; k < STEPS || !waited; k++) {
+                const uint32_t first = (uint32_t)test_below(&rng, SOME);
+                const shape_t like   = {
+                        1 + 300 * (int32_t)k, 1, (int32_t)test_below(&rng, 4),
+                        1 + (uint32_t)test_below(&rng, PARTITIONS),
+                        (char)('a' + test_below(&rng, 2))};
+                held_t *h = &held[test_below(&rng, HELD)];
+
+                tell(&w, &like, first, SOME,
+                     1 + (uint32_t)test_below(&rng, 4));
+                waited += cw_leaving(&w) &&
+                          w.cache->compact_at == UINT32_MAX;
+                cw_sweep(&w);
+                if (h->image && test_below(&rng, 4))
+                        continue;
+                let_go(h);
+                hold(&w, h);
+        }
+        for (k = 0; k < HELD; k++)
+                let_go(&held[k]);
+        sweep_until_gone(&w);
+        cw_destroy(&w);
+}
+
+/* Answers that change and remove what has and what has not been moved yet,
+ * and put the order of all in another place; until enough was moved, since by
+ * chance little is free for long. */
+static void test_writes_in_the_middle_of_it_are_kept(void) {
+        test_rng_t rng = test_rng(9);
+        cw_t w, plain;
+        char *a, *b;
+        int k;
+
+        cw_init(&w, small_ring);
+        cw_init(&plain, small_ring);
+        for (k = 0; k < 60 || cw_stats(&w).topics_moved <= TOPICS / 4; k++) {
+                const uint32_t first = (uint32_t)test_below(&rng, TOPICS);
+                const uint32_t step  = 1 + (uint32_t)test_below(&rng, 9);
+                shape_t like = {1 + 60 * k, 1, (int32_t)test_below(&rng, 4),
+                                PARTITIONS, 'a'};
+
+                if (test_below(&rng, 4) == 0) {
+                        like.count = 1 + (uint32_t)test_below(&rng, 12);
+                        like.id    = (char)('b' + k);
+                }
+                if (!cw_leaving(&w) && cw_free(&w))
+                        plan(&w);
+                rdmeta_wait_lock(&w.cache->wait);
+                rdmeta_compact(w.cache, 1 + test_below(&rng, TOPICS), 300);
+                rdmeta_collect(w.cache);
+                rdmeta_wait_unlock(&w.cache->wait);
+                cw_least(&plain, SIZE_MAX);
+                tell(&w, &like, first, TOPICS, step);
+                tell(&plain, &like, first, TOPICS, step);
+                if (k % 20 == 19) { /* most are gone, after their time */
+                        CHECK(!cw_all(&w, "x#x 0:1@1"));
+                        CHECK(!cw_all(&plain, "x#x 0:1@1"));
+                        cw_pass(&w, 1000 * CW_S);
+                        cw_pass(&plain, 1000 * CW_S);
+                        cw_sweep(&w);
+                        cw_sweep(&plain);
+                }
+                a = cw_facts(&w);
+                b = cw_facts(&plain);
+                CHECK_TEXT(a, b);
+                free(a);
+                free(b);
+                CHECK(k < 1000);
+        }
+        CHECK(cw_stats(&plain).topics_moved == 0);
+        cw_destroy(&w);
+        cw_destroy(&plain);
+}
+
+static void test_a_purge_in_the_middle_of_it_gives_all_back(void) {
+        cw_t w;
+        int k;
+
+        cw_init(&w, cw_no_ring);
+        churned(&w);
+        CHECK(plan(&w));
+        rdmeta_wait_lock(&w.cache->wait);
+        rdmeta_compact(w.cache, TOPICS / 2, TOPICS);
+        rdmeta_collect(w.cache);
+        rdmeta_wait_unlock(&w.cache->wait);
+        CHECK(!rdmeta_cache_purge(w.cache, w.now));
+        tell(&w, &small, 0, 1, 1);
+        for (k = 0; k < ALL; k++)
+                cw_sweep(&w);
+        CHECK(cw_bytes(&w) < 256 << 10);
+        cw_destroy(&w);
+}
+
+static void test_a_cache_ends_in_the_middle_of_it(void) {
+        cw_t w;
+
+        cw_init(&w, cw_no_ring);
+        churned(&w);
+        CHECK(plan(&w));
+        rdmeta_wait_lock(&w.cache->wait);
+        rdmeta_compact(w.cache, TOPICS / 2, TOPICS);
+        rdmeta_wait_unlock(&w.cache->wait);
+        CHECK(cw_leaving(&w));
+        cw_destroy(&w);
+}
+
+static void test_what_the_ring_lets_go_meanwhile_is_moved_too(void) {
+        cw_t w;
+
+        cw_init(&w, cw_no_ring);
+        churned(&w);
+        w.cache->ring.limit = 4 << 20;
+        tell(&w, &wide, 0, TOPICS, 2);
+        tell(&w, &wider, 1, TOPICS, 4);
+        tell(&w, &small, 0, TOPICS, 5);
+        CHECK(plan(&w));
+        rdmeta_wait_lock(&w.cache->wait);
+        rdmeta_compact(w.cache, w.cache->order.count - 1, TOPICS);
+        rdmeta_wait_unlock(&w.cache->wait);
+        CHECK(w.cache->compact_at == w.cache->order.count - 1);
+        w.cache->ring.limit = 0;
+        tell(&w, &thin, 0, 1, 1);
+        CHECK(cw_stats(&w).ring_records == 0);
+        sweep_until_gone(&w);
+        cw_destroy(&w);
+}
+
+int main(void) {
+        test_begin(120);
+        RUN(test_what_fails_for_want_of_memory_is_done_later);
+        RUN(test_images_held_for_long_say_what_they_said);
+        RUN(test_writes_in_the_middle_of_it_are_kept);
+        RUN(test_a_purge_in_the_middle_of_it_gives_all_back);
+        RUN(test_a_cache_ends_in_the_middle_of_it);
+        RUN(test_what_the_ring_lets_go_meanwhile_is_moved_too);
+        return 0;
+}

@@ -1,0 +1,89 @@
+/*
+ * compact: blocks move all the time under readers of every kind, those that
+ * take images among them. What is read carries its own proof: race_world.h.
+ */
+#include "support/race_world.h"
+
+enum { SECONDS = 2, ENOUGH = 20, MOVED = 200 };
+
+/* Whatever is free shall leave, and a little at a time does. */
+static void *mover_main(void *arg) {
+        race_t *w         = arg;
+        rdmeta_cache_t *c = w->cache;
+        test_rng_t rng    = test_rng(5);
+
+        while (!atomic_load_explicit(&w->stop, memory_order_relaxed)) {
+                rdmeta_wait_lock(&c->wait);
+                if (!rdmeta_blocks_leaving(&c->blocks)) {
+                        c->compact_at = 0;
+                        rdmeta_blocks_plan(&c->blocks, 1000);
+                }
+                rdmeta_compact(c, 1 + test_below(&rng, 64), 16);
+                rdmeta_collect(c);
+                rdmeta_reclaim_look(&c->reclaim);
+                rdmeta_wait_unlock(&c->wait);
+                race_dither(&rng);
+        }
+        return NULL;
+}
+
+static int is_enough(race_t *w, const race_worker_t *workers) {
+        rdmeta_stats_t stats;
+        int k;
+
+        CHECK(!rdmeta_cache_check(w->cache));
+        rdmeta_cache_stats(w->cache, &stats);
+        for (k = 0; k < RACE_KINDS; k++)
+                if (atomic_load(&workers[k].done) < ENOUGH)
+                        return 0;
+        return stats.topics_moved >= MOVED;
+}
+
+static void run(int fence) {
+        static race_worker_t workers[RACE_KINDS];
+        static race_writer_t writer;
+        static race_t w;
+        const struct timespec nap = {0, 20000000};
+        const time_t end          = time(NULL) + SECONDS;
+        pthread_t threads[RACE_KINDS], writing, moving;
+        int k;
+
+        race_init(&w, test_seed, fence);
+        writer.world = &w;
+        writer.rng   = test_rng(1);
+        CHECK(!pthread_create(&writing, NULL, race_writer_main, &writer));
+        CHECK(!pthread_create(&moving, NULL, mover_main, &w));
+        for (k = 0; k < RACE_KINDS; k++) {
+                race_worker_init(&workers[k], &w, k,
+                                 test_rng((uint64_t)k + 100));
+                CHECK(!pthread_create(&threads[k], NULL, race_worker_main,
+                                      &workers[k]));
+        }
+        while (!is_enough(&w, workers) || time(NULL) < end)
+                nanosleep(&nap, NULL);
+        atomic_store(&w.stop, 1);
+        rdmeta_cache_interrupt(w.cache);
+        CHECK(!pthread_join(writing, NULL));
+        CHECK(!pthread_join(moving, NULL));
+        for (k = 0; k < RACE_KINDS; k++) {
+                CHECK(!pthread_join(threads[k], NULL));
+                rdmeta_reader_destroy(workers[k].reader);
+        }
+        race_writer_end(&writer);
+        race_destroy(&w);
+}
+
+static void test_readers_see_each_topic_whole_while_it_moves(void) {
+        run(0);
+}
+
+static void test_so_they_do_where_the_kernel_has_no_membarrier(void) {
+        run(1);
+}
+
+int main(void) {
+        test_begin(300);
+        RUN(test_readers_see_each_topic_whole_while_it_moves);
+        RUN(test_so_they_do_where_the_kernel_has_no_membarrier);
+        return 0;
+}

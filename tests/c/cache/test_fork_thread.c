@@ -1,0 +1,185 @@
+/*
+ * Forks in the middle of whatever two writers are at. In the child, whose
+ * cache is torn as chance would have it, everything that reads does, and what
+ * it reads carries its own proof: see race_world.h.
+ */
+#include "support/race_world.h"
+
+#include <sys/wait.h>
+
+enum { WRITERS = 2, TORN = 20, FORKS = 400, WHOLE = 7, IN_TWO = 8 };
+
+/* The child's memory. What another thread was at in malloc() at the fork is
+ * not to be this test's trouble, and under ASan it would be. */
+static char arena[64 << 20];
+static size_t arena_used;
+
+static void *arena_alloc(void *opaque, size_t size) {
+        void *p = arena + arena_used;
+
+        (void)opaque;
+        arena_used += (size + 63) / 64 * 64;
+        CHECK(arena_used <= sizeof(arena));
+        return p;
+}
+
+static void arena_free(void *opaque, void *p, size_t size) {
+        (void)opaque;
+        if ((char *)p >= arena && (char *)p < arena + sizeof(arena))
+                memset(p, 0xdb, size);
+}
+
+/* Those kinds that neither wait nor ask what changed, nor are listed. */
+static const int kinds[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 13, 14};
+
+static void read_everything(race_t *w) {
+        size_t i;
+        int k;
+
+        for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+                race_worker_t x;
+
+                race_worker_init(&x, w, kinds[i],
+                                 test_rng(w->cache->stats.version + i));
+                for (k = 0; k < 2; k++)
+                        x.step(&x);
+                rdmeta_reader_destroy(x.reader);
+        }
+}
+
+typedef struct census {
+        const race_t *world;
+        rdmeta_reader_t *reader;
+        uint64_t topics, partitions, negatives;
+        char last[RACE_NAME];
+} census_t;
+
+static int32_t count_topic(void *opaque, const rdmeta_topic_t *t) {
+        census_t *s = opaque;
+        rdmeta_topic_info_t info;
+
+        race_topic_check(s->world, s->reader, t);
+        rdmeta_topic_info(s->reader, t, INT64_MAX, &info);
+        CHECK(strcmp(s->last, info.name.data) < 0);
+        memcpy(s->last, info.name.data, info.name.len + 1);
+        s->topics += info.state == RDMETA_STALE;
+        s->partitions += info.state == RDMETA_STALE ? info.partitions : 0;
+        s->negatives += info.state != RDMETA_STALE;
+        return 0;
+}
+
+static void take_census(const race_t *w, rdmeta_reader_t *r, census_t *out) {
+        CHECK(r);
+        memset(out, 0, sizeof(*out));
+        out->world  = w;
+        out->reader = r;
+        CHECK(!rdmeta_reader_walk(r, "", 0, 7, 0, count_topic, out));
+        rdmeta_reader_destroy(r);
+}
+
+/* However it is asked, the child's cache says one thing. */
+static void count_everything(race_t *w) {
+        rdmeta_image_t *image = rdmeta_cache_image(w->cache, race_now(w));
+        rdmeta_image_info_t info;
+        rdmeta_stats_t stats;
+        census_t own, held;
+
+        CHECK(image);
+        take_census(w, rdmeta_reader_new(w->cache, 0), &own);
+        take_census(w, rdmeta_image_reader(image, 0), &held);
+        CHECK(own.topics == held.topics && own.negatives == held.negatives);
+        CHECK(own.partitions == held.partitions);
+        rdmeta_image_info(image, &info);
+        CHECK(info.topics == own.topics && info.partitions == own.partitions);
+        rdmeta_cache_stats(w->cache, &stats);
+        CHECK(stats.topics == own.topics);
+        CHECK(stats.partitions == own.partitions);
+        rdmeta_image_unref(image);
+}
+
+static int in_a_child(race_t *w, rdmeta_reader_t *reader,
+                      rdmeta_image_t *image) {
+        rdmeta_cache_t *c = w->cache;
+        census_t first, again;
+        int torn;
+
+        alarm(40);
+        c->conf.allocator = (rdmeta_allocator_t){arena_alloc, arena_free,
+                                                 NULL};
+        torn = !rdmeta_wait_turn(&c->wait);
+        rdmeta_wait_turn_end(&c->wait);
+        read_everything(w);
+        count_everything(w);
+        take_census(w, rdmeta_image_reader(image, 0), &first);
+        take_census(w, rdmeta_image_reader(image, 0), &again);
+        CHECK(first.topics == again.topics);
+        CHECK(rdmeta_cache_apply(c, "", 0, 12, NULL, race_now(w), NULL) ==
+              RDMETA_ERR_FORKED);
+        rdmeta_reader_destroy(reader);
+        rdmeta_image_unref(image);
+        rdmeta_cache_unref(c); /* the last one */
+        return torn ? IN_TWO : WHOLE;
+}
+
+/* One that was taken a while ago, and another. */
+static int forked(race_t *w, rdmeta_reader_t *reader) {
+        const struct timespec nap = {0, 500000};
+        rdmeta_image_t *image     = rdmeta_cache_image(w->cache, race_now(w));
+        int status;
+        pid_t pid;
+
+        CHECK(image);
+        nanosleep(&nap, NULL);
+        pid = fork();
+        CHECK(pid >= 0);
+        if (pid == 0)
+                _Exit(in_a_child(w, reader, image));
+        CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+        status = WEXITSTATUS(status);
+        CHECK(status == WHOLE || status == IN_TWO);
+        rdmeta_image_unref(image);
+        return status == IN_TWO;
+}
+
+/* Without a pause: the lock is held most of the time. */
+static void *writer_main(void *arg) {
+        race_writer_t *x = arg;
+
+        while (!atomic_load_explicit(&x->world->stop, memory_order_relaxed))
+                race_write_step(x);
+        return NULL;
+}
+
+static void test_a_child_reads_whatever_its_parents_threads_were_at(void) {
+        static race_writer_t writers[WRITERS];
+        static race_t w;
+        pthread_t threads[WRITERS];
+        rdmeta_reader_t *reader;
+        int k, torn = 0;
+
+        race_init(&w, test_seed, 0);
+        reader = rdmeta_reader_new(w.cache, 0);
+        CHECK(reader);
+        for (k = 0; k < WRITERS; k++) {
+                writers[k].world = &w;
+                writers[k].rng   = test_rng((uint64_t)k + 1);
+                CHECK(!pthread_create(&threads[k], NULL, writer_main,
+                                      &writers[k]));
+        }
+        for (k = 0; k < FORKS && torn < TORN; k++)
+                torn += forked(&w, reader);
+        CHECK(torn > 0);
+        atomic_store(&w.stop, 1);
+        for (k = 0; k < WRITERS; k++) {
+                CHECK(!pthread_join(threads[k], NULL));
+                race_writer_end(&writers[k]);
+        }
+        rdmeta_reader_destroy(reader);
+        race_destroy(&w);
+}
+
+int main(void) {
+        test_begin(100);
+        RUN(test_a_child_reads_whatever_its_parents_threads_were_at);
+        return 0;
+}

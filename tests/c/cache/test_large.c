@@ -1,0 +1,146 @@
+/*
+ * Large caches: what is linear stays so. Nothing is timed; what grew with the
+ * square of these numbers would not be done when the alarm goes off.
+ */
+#include "support/testing.h"
+#include "support/wire_gen.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { NAMES = 200000, NAME_SIZE = 16, PARTITIONS = 100000, LIMIT_S = 120 };
+
+typedef struct large {
+        rdmeta_cache_t *cache;
+        char (*text)[NAME_SIZE];
+        rdmeta_str_t *names, *to_ask;
+        rdmeta_time_t now;
+} large_t;
+
+static void large_init(large_t *l) {
+        size_t i;
+
+        l->cache  = rdmeta_cache_new(NULL);
+        l->text   = calloc(NAMES, NAME_SIZE);
+        l->names  = calloc(NAMES, sizeof(*l->names));
+        l->to_ask = calloc(NAMES, sizeof(*l->to_ask));
+        CHECK(l->cache && l->text && l->names && l->to_ask);
+        for (i = 0; i < NAMES; i++) {
+                const int n = snprintf(l->text[i], NAME_SIZE, "t-%zu", i);
+                l->names[i].data = l->text[i];
+                l->names[i].len  = (size_t)n;
+        }
+        l->now.mono_us = 1000000;
+        l->now.wall_us = 1000000;
+}
+
+static void large_destroy(large_t *l) {
+        rdmeta_cache_unref(l->cache);
+        free(l->text);
+        free(l->names);
+        free(l->to_ask);
+}
+
+static size_t hint(large_t *l, size_t first, size_t n, int64_t ttl_us) {
+        size_t told;
+
+        CHECK(!rdmeta_cache_hint(l->cache, l->names + first, n, 0, ttl_us,
+                                 l->now, l->to_ask, &told));
+        return told;
+}
+
+/* One name a call, each with another time than the last: the worst there is
+ * for a list that is kept in order from its end. */
+static void test_hints_with_times_of_their_own(void) {
+        static const int64_t ttls[] = {60000001, 1000000, 999999, 250000};
+        rdmeta_stats_t stats;
+        large_t l;
+        size_t i;
+
+        large_init(&l);
+        CHECK(hint(&l, 0, NAMES / 2, 0) == NAMES / 2);
+        for (i = NAMES / 2; i < NAMES; i++)
+                CHECK(hint(&l, i, 1, ttls[i % 4]) == 1);
+        rdmeta_cache_stats(l.cache, &stats);
+        CHECK(stats.hints == NAMES);
+        CHECK(rdmeta_cache_sweep(l.cache, l.now) == 1250001);
+        l.now.mono_us += 1000001;
+        rdmeta_cache_sweep(l.cache, l.now);
+        rdmeta_cache_stats(l.cache, &stats);
+        CHECK(stats.hints == NAMES / 2 + NAMES / 8);
+        CHECK(rdmeta_cache_purge_hints(l.cache, NULL, 0, l.now) ==
+              NAMES / 2 + NAMES / 8);
+        large_destroy(&l);
+}
+
+static void apply(large_t *l, const gen_cluster_t *g, rdmeta_err_t wanted) {
+        const rdmeta_request_t asked = {.asked  = RDMETA_ASKED_ALL,
+                                        .broker = 1};
+        gen_bytes_t body             = {0};
+
+        gen_response(g, 12, &body);
+        l->now.mono_us += 1000000;
+        CHECK(rdmeta_cache_apply(l->cache, body.data, body.len, 12, &asked,
+                                 l->now, NULL) == wanted);
+        gen_bytes_free(&body);
+}
+
+/* All come, half of them go, the rest again in another order. */
+static void test_topics_that_come_and_go(void) {
+        const gen_shape_t shape = {.seed = 7, .brokers = 3,
+                                   .first_broker = 1, .topics = NAMES / 2,
+                                   .partitions = 1, .replication = 2};
+        gen_cluster_t *g = gen_cluster_new(&shape);
+        rdmeta_stats_t stats;
+        large_t l;
+
+        large_init(&l);
+        apply(&l, g, RDMETA_OK);
+        g->topic_count /= 2;
+        apply(&l, g, RDMETA_OK);
+        gen_cluster_shuffle(g, 3);
+        apply(&l, g, RDMETA_OK);
+        rdmeta_cache_stats(l.cache, &stats);
+        CHECK(stats.topics == NAMES / 4 && stats.negatives == NAMES / 4);
+        l.now.mono_us += INT64_C(20) * 1000000;
+        rdmeta_cache_sweep(l.cache, l.now);
+        CHECK(!rdmeta_cache_purge(l.cache, l.now));
+        gen_cluster_free(g);
+        large_destroy(&l);
+}
+
+/* One topic, its partitions last first, and each with brokers of its own. */
+static void test_partitions_in_the_wrong_order(void) {
+        const gen_shape_t shape = {.seed = 7, .brokers = 3,
+                                   .first_broker = 1, .topics = 1,
+                                   .partitions = PARTITIONS,
+                                   .replication = 2};
+        gen_cluster_t *g = gen_cluster_new(&shape);
+        gen_partition_t *p = g->topics[0].partitions;
+        rdmeta_stats_t stats;
+        large_t l;
+        int i;
+
+        large_init(&l);
+        for (i = 0; i < PARTITIONS; i++) {
+                p[i].id              = PARTITIONS - 1 - i;
+                p[i].replicas.ids[1] = 1000 + i;
+        }
+        apply(&l, g, RDMETA_OK);
+        rdmeta_cache_stats(l.cache, &stats);
+        CHECK(stats.partitions == PARTITIONS);
+        p[PARTITIONS - 1].id = 1; /* twice */
+        apply(&l, g, RDMETA_ERR_MALFORMED);
+        gen_cluster_free(g);
+        large_destroy(&l);
+}
+
+int main(void) {
+        test_begin(LIMIT_S);
+        RUN(test_hints_with_times_of_their_own);
+        RUN(test_topics_that_come_and_go);
+        RUN(test_partitions_in_the_wrong_order);
+        return 0;
+}

@@ -1,0 +1,356 @@
+/*
+ * What it costs to hold an image, for how long what lives, and fork. What an
+ * image says is in test_image.c.
+ */
+#include "support/image_world.h"
+
+#include <sys/wait.h>
+
+/* ---- what holding costs -------------------------------------------------- */
+
+static size_t bytes_images(cw_t *w) {
+        return cw_stats(w).bytes_images;
+}
+
+static void many_topics(cw_t *w, int32_t epoch, uint32_t first, uint32_t n) {
+        enum { TOPICS = 20000 };
+        static gen_topic_t topics[TOPICS];
+        static gen_partition_t rows[TOPICS][4];
+        static char names[TOPICS][32];
+        static int32_t replicas[3] = {1, 2, 3};
+        static rdmeta_broker_t brokers[3];
+        gen_cluster_t c = {.topics = topics + first, .brokers = brokers,
+                           .topic_count = n, .broker_count = 3,
+                           .cluster_id = GEN_STR("c"), .controller = 1};
+        const rdmeta_request_t asked = cw_request(w, RDMETA_ASKED_UNKNOWN);
+        gen_bytes_t body             = {0};
+        uint32_t i, p;
+
+        for (i = 0; i < 3; i++)
+                brokers[i] = (rdmeta_broker_t){(int32_t)i + 1, 9092,
+                                               GEN_STR("h"), {NULL, 0}};
+        for (i = first; i < first + n; i++) {
+                snprintf(names[i], sizeof(names[i]), "a.topic.number-%06u", i);
+                memset(&topics[i], 0, sizeof(topics[i]));
+                topics[i].name            = test_str(names[i]);
+                topics[i].partitions      = rows[i];
+                topics[i].partition_count = 4;
+                memcpy(topics[i].id, &(uint32_t){i + 1}, 4);
+                for (p = 0; p < 4; p++)
+                        rows[i][p] = (gen_partition_t){
+                                .id = (int32_t)p, .leader = 1 + epoch % 3,
+                                .epoch    = epoch,
+                                .replicas = {replicas, 3},
+                                .isr      = {replicas, 3}};
+        }
+        gen_response(&c, w->api_version, &body);
+        CHECK(!cw_apply(w, body.data, body.len, &asked));
+        gen_bytes_free(&body);
+}
+
+static void test_an_old_image_costs_what_has_changed_since(void) {
+        size_t taken, after_one, page, block, k;
+        rdmeta_image_t *image;
+        cw_t w;
+
+        cw_init(&w, cw_no_ring);
+        many_topics(&w, 1, 0, 20000);
+        CHECK(bytes_images(&w) == 0);
+        image = rdmeta_cache_image(w.cache, w.now);
+        CHECK(image);
+        taken = bytes_images(&w);
+        CHECK(taken < 20000); /* less than a byte a topic: nothing is copied */
+        page  = w.cache->holds.names.size + w.cache->holds.ids.size;
+        block = 256;
+        many_topics(&w, 2, 5000, 20);
+        after_one = bytes_images(&w);
+        CHECK(after_one > taken + 20 * 64);
+        CHECK(after_one <= taken + 20 * (page + block));
+        /* What has come and gone since is not held. */
+        for (k = 3; k < 200; k++)
+                many_topics(&w, (int32_t)k, 5000, 20);
+        CHECK(bytes_images(&w) == after_one);
+        /* All pages are copied at last, and all old blocks kept. */
+        many_topics(&w, 200, 0, 20000);
+        CHECK(bytes_images(&w) > 20000 * 64);
+        CHECK(bytes_images(&w) <= 20000 * (block + 2 * 2 * 20));
+        rdmeta_image_unref(image);
+        CHECK(bytes_images(&w) == 0);
+        cw_destroy(&w);
+}
+
+/* An image is let go while a reader is inside, and after that nothing changes
+ * any more. `again`: what is called now and then in a quiet cache. */
+static void quiet(void (*again)(cw_t *w), int most) {
+        rdmeta_image_t *image;
+        cw_t w;
+        int k;
+
+        cw_init(&w, cw_no_ring);
+        many_topics(&w, 1, 0, 20000);
+        image = iw_image(&w);
+        many_topics(&w, 2, 0, 20000);
+        CHECK(bytes_images(&w) > 20000 * 64);
+        rdmeta_reader_enter(w.reader);
+        rdmeta_image_unref(image);
+        again(&w);
+        CHECK(cw_stats(&w).bytes_limbo > 20000 * 64);
+        rdmeta_reader_leave(w.reader);
+        for (k = 0; k < most; k++)
+                again(&w);
+        CHECK(cw_stats(&w).bytes_limbo < RDMETA_LIMBO_LOOK);
+        cw_destroy(&w);
+}
+
+static void sweep_once(cw_t *w) {
+        cw_sweep(w);
+}
+
+static void ask_once(cw_t *w) {
+        CHECK(!cw_asked(w, "none", "none!3"));
+}
+
+static void test_what_an_image_held_is_freed_though_nothing_changes(void) {
+        quiet(sweep_once, 3);
+        quiet(ask_once, 3 * 16);
+}
+
+/* Blocks that were replaced before an image was taken leave the ring while it
+ * is held: they are none of its. */
+static void test_what_the_ring_lets_go_is_not_held_by_a_younger_image(void) {
+        rdmeta_image_t *image;
+        size_t taken;
+        cw_t w;
+
+        cw_init(&w, NULL);
+        many_topics(&w, 1, 0, 20000);
+        many_topics(&w, 2, 0, 5000);
+        CHECK(cw_stats(&w).ring_records == 25000);
+        image = rdmeta_cache_image(w.cache, w.now);
+        CHECK(image);
+        taken              = bytes_images(&w);
+        w.cache->ring.limit = 0;
+        many_topics(&w, 3, 0, 1);
+        CHECK(cw_stats(&w).ring_records == 0);
+        CHECK(bytes_images(&w) <= taken + 4096);
+        rdmeta_image_unref(image);
+        cw_destroy(&w);
+}
+
+static void test_names_in_flight_do_not_pile_up_beside_an_image(void) {
+        rdmeta_image_t *image;
+        size_t bytes = 0;
+        char name[32];
+        cw_t w;
+        int k;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "a#a 0:1@1; b!3"));
+        cw_hint(&w, "before", 0);
+        image = rdmeta_cache_image(w.cache, w.now);
+        CHECK(image);
+        for (k = 0; k < 1000; k++) {
+                snprintf(name, sizeof(name), "flight-%04d", k % 100);
+                cw_pass(&w, CW_S);
+                cw_hint(&w, name, 0);
+                cw_hint(&w, "b", 0);
+                CHECK(rdmeta_cache_purge_hints(w.cache, NULL, 0, w.now) > 0);
+                cw_check(&w);
+                if (k == 100)
+                        bytes = bytes_images(&w);
+                CHECK(k < 100 || bytes_images(&w) == bytes);
+        }
+        rdmeta_image_unref(image);
+        cw_destroy(&w);
+}
+
+/* The memory of what was in flight is used again, for the same name: an image
+ * must not take the one for the other. */
+static void test_what_was_in_flight_does_not_become_a_topic_of_an_image(void) {
+        /* Long, so that what waits and what is known are of one size. */
+        static const char stem[] =
+                "a-name-that-is-longer-than-all-that-a-block-has-besides-it";
+        char name[80], said[100];
+        rdmeta_image_t *image;
+        rdmeta_reader_t *r;
+        cw_t w;
+        int k;
+
+        cw_init(&w, cw_no_ring);
+        rdmeta_reader_destroy(w.reader);
+        rdmeta_reader_destroy(w.stale);
+        for (k = 0; k < 50; k++) {
+                const void *waits;
+
+                snprintf(name, sizeof(name), "%s-%d", stem, k);
+                snprintf(said, sizeof(said), "%s 0:1@1", name);
+                cw_hint(&w, name, 0);
+                waits = rdmeta_entry_find(w.cache, name, strlen(name))->topic;
+                image = rdmeta_cache_image(w.cache, w.now);
+                CHECK(image);
+                CHECK(rdmeta_cache_purge_hints(w.cache, NULL, 0, w.now) == 1);
+                CHECK(!cw_say(&w, said));
+                CHECK(rdmeta_entry_find(w.cache, name, strlen(name))->topic !=
+                      waits);
+                r = rdmeta_image_reader(image, 0);
+                CHECK(r);
+                CHECK(rdmeta_leader(r, name, strlen(name), 0,
+                                    w.now.mono_us) == RDMETA_NOT_CACHED);
+                rdmeta_reader_destroy(r);
+                rdmeta_image_unref(image);
+        }
+        w.reader = w.stale = NULL;
+        cw_destroy(&w);
+}
+
+/* The image's table is no longer the cache's, but its blocks are. */
+static void test_deadlines_stand_still_when_a_table_has_been_replaced(void) {
+        static const char name[] = "a.topic.number-000017";
+        const rdmeta_topic_t *t, *now;
+        rdmeta_topic_info_t before, after;
+        const rdmeta_table_t *table;
+        rdmeta_image_t *image, *younger;
+        rdmeta_reader_t *r;
+        cw_t w;
+
+        cw_init(&w, NULL);
+        many_topics(&w, 1, 0, 1000);
+        image = rdmeta_cache_image(w.cache, w.now);
+        r     = rdmeta_image_reader(image, 0);
+        CHECK(image && r);
+        table = rdmeta_names(w.cache);
+        CHECK(!rdmeta_topic_find(r, name, 21, w.now.mono_us, &t));
+        rdmeta_topic_info(r, t, w.now.mono_us, &before);
+        many_topics(&w, 1, 1000, 19000);
+        CHECK(rdmeta_names(w.cache) != table);
+        younger = rdmeta_cache_image(w.cache, w.now);
+        CHECK(younger);
+        cw_pass(&w, CW_S);
+        w.broker = 3;
+        many_topics(&w, 1, 0, 100); /* they say the same again */
+        CHECK(!rdmeta_topic_find(r, name, 21, w.now.mono_us, &now));
+        CHECK(now == t);
+        rdmeta_topic_info(r, t, w.now.mono_us, &after);
+        CHECK(after.deadline_us == before.deadline_us);
+        CHECK(after.source_broker == before.source_broker);
+        after = cw_info(&w, name);
+        CHECK(after.deadline_us == before.deadline_us + CW_S);
+        CHECK(after.source_broker == 3 && before.source_broker == 1);
+        rdmeta_reader_destroy(r);
+        rdmeta_image_unref(younger);
+        rdmeta_image_unref(image);
+        cw_destroy(&w);
+}
+
+/* Nanoseconds since 1970, say, which no deadline of a microsecond clock is. */
+static void test_what_is_stale_by_any_clock_is_swept_beside_an_image(void) {
+        rdmeta_image_t *image;
+        cw_t w;
+
+        cw_init(&w, NULL);
+        w.now.mono_us = INT64_C(1800000000) * 1000000000;
+        CHECK(!cw_say(&w, "a 0:1@1; b!3"));
+        image = iw_image(&w);
+        cw_pass(&w, 1000 * CW_S);
+        cw_sweep(&w);
+        CHECK(cw_leader(&w, "a", 0) == RDMETA_STALE);
+        cw_sweep(&w);
+        rdmeta_image_unref(image);
+        cw_destroy(&w);
+}
+
+static void test_an_image_outlives_every_other_reference(void) {
+        rdmeta_reader_t *r;
+        rdmeta_image_t *image;
+        rdmeta_conf_t conf;
+        test_heap_t heap;
+        rdmeta_cache_t *c;
+
+        rdmeta_conf_init(&conf);
+        conf.allocator = test_allocator(&heap);
+        c              = rdmeta_cache_new(&conf);
+        image          = rdmeta_cache_image(c, (rdmeta_time_t){1, 2});
+        CHECK(c && image);
+        rdmeta_cache_unref(c);
+        r = rdmeta_image_reader(image, 0);
+        CHECK(r);
+        rdmeta_image_unref(image);
+        CHECK(rdmeta_leader(r, "t", 1, 0, 0) == RDMETA_NOT_CACHED);
+        rdmeta_reader_destroy(r);
+        CHECK(!heap.blocks && !heap.bytes);
+}
+
+static void test_each_cache_has_a_session_of_its_own(void) {
+        static const uint8_t none[16];
+        uint8_t first[16];
+        rdmeta_image_info_t info;
+        int k;
+
+        for (k = 0; k < 2; k++) {
+                rdmeta_cache_t *c     = rdmeta_cache_new(NULL);
+                rdmeta_image_t *image = rdmeta_cache_image(
+                        c, (rdmeta_time_t){0, 0});
+
+                CHECK(c && image);
+                rdmeta_image_info(image, &info);
+                CHECK(memcmp(info.session, none, 16) != 0);
+                CHECK(k == 0 || memcmp(info.session, first, 16) != 0);
+                memcpy(first, info.session, 16);
+                rdmeta_image_unref(image);
+                rdmeta_cache_unref(c);
+        }
+}
+
+/* ---- fork ---------------------------------------------------------------- */
+
+static void test_in_a_forks_child_images_are_read_taken_and_let_go(void) {
+        rdmeta_image_t *image, *other;
+        rdmeta_reader_t *r;
+        int status;
+        pid_t pid;
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "a#a 0:1@1 1:2@1"));
+        image = rdmeta_cache_image(w.cache, w.now);
+        CHECK(image);
+        CHECK(!cw_say(&w, "a#a 0:3@2 1:2@1"));
+        pid = fork();
+        CHECK(pid >= 0);
+        if (pid == 0) {
+                alarm(20);
+                other = rdmeta_cache_image(w.cache, w.now);
+                r     = rdmeta_image_reader(image, 0);
+                CHECK(other && r);
+                CHECK(rdmeta_leader(r, "a", 1, 0, w.now.mono_us) == 1);
+                rdmeta_reader_destroy(r);
+                rdmeta_image_unref(image);
+                r = rdmeta_image_reader(other, 0);
+                CHECK(rdmeta_leader(r, "a", 1, 0, w.now.mono_us) == 3);
+                rdmeta_reader_destroy(r);
+                rdmeta_image_unref(other);
+                rdmeta_reader_destroy(w.reader);
+                rdmeta_reader_destroy(w.stale);
+                rdmeta_cache_unref(w.cache);
+                CHECK(!w.heap.blocks && !w.heap.bytes);
+                _Exit(0);
+        }
+        CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+        rdmeta_image_unref(image);
+        cw_destroy(&w);
+}
+
+int main(void) {
+        test_begin(60);
+        RUN(test_each_cache_has_a_session_of_its_own);
+        RUN(test_an_image_outlives_every_other_reference);
+        RUN(test_an_old_image_costs_what_has_changed_since);
+        RUN(test_what_an_image_held_is_freed_though_nothing_changes);
+        RUN(test_what_the_ring_lets_go_is_not_held_by_a_younger_image);
+        RUN(test_names_in_flight_do_not_pile_up_beside_an_image);
+        RUN(test_what_was_in_flight_does_not_become_a_topic_of_an_image);
+        RUN(test_deadlines_stand_still_when_a_table_has_been_replaced);
+        RUN(test_what_is_stale_by_any_clock_is_swept_beside_an_image);
+        RUN(test_in_a_forks_child_images_are_read_taken_and_let_go);
+        return 0;
+}

@@ -1,0 +1,565 @@
+/*
+ * The rows of docs/policies.md that are about an answer as a whole: who gave
+ * it, what was asked, what it leaves out.
+ *
+ *     row                              test
+ *     what was asked unknown           what_was_asked_unknown_..., all_...
+ *     no brokers in the answer         no_brokers_...
+ *     top-level error                  a_top_level_error_..., error_129_...
+ *     another cluster id               another_cluster_...
+ *     any non-empty answer             any_answer_replaces_...
+ *     controller id polled             another_controller_...
+ *     absent from an all-topics answer absent_...
+ *     asked for, not answered          asked_for_and_not_answered_...
+ *     learned after the request left   news_...
+ *     hint for a topic in flight       a_topic_in_flight_..., hints_end_...
+ */
+#include "support/cache_world.h"
+
+/* ---- what was asked ---------------------------------------------------- */
+
+static void test_what_was_asked_unknown_merges_and_never_removes(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_all(&w, "a#a 0:1@1; b#b 0:1@1"));
+        w.broker = 2;
+        CHECK(!cw_say(&w, "c#c 0:1@1"));
+        CHECK(!cw_say(&w, ""));
+        CHECK(w.applied.absent == 0);
+        CHECK(cw_leader(&w, "a", 0) == 1 && cw_leader(&w, "b", 0) == 1);
+        CHECK(!rdmeta_cache_apply(w.cache, "\0\0\0\1\0\0\0\1\0\1h\0\0\0\1\0\0"
+                                           "\0\0", 19, 0, NULL, w.now, NULL));
+        cw_check(&w);
+        CHECK(cw_leader(&w, "a", 0) == 1 && cw_leader(&w, "c", 0) == 1);
+        cw_destroy(&w);
+}
+
+static void test_all_has_to_be_said_at_every_version(void) {
+        cw_t w;
+        int v;
+
+        for (v = 0; v <= RDMETA_METADATA_MAX_VERSION; v++) {
+                cw_init(&w, NULL);
+                w.api_version = v;
+                CHECK(!cw_say(&w, "a#a 0:1@1; b#b 0:1@1"));
+                CHECK(!cw_asked(&w, "b", "b#b 0:1@1"));
+                CHECK(w.applied.absent == 0 && cw_leader(&w, "a", 0) == 1);
+                CHECK(!cw_all(&w, "b#b 0:1@1"));
+                CHECK(w.applied.absent == 1);
+                CHECK(cw_leader(&w, "a", 0) == RDMETA_UNKNOWN_TOPIC);
+                CHECK(cw_leader(&w, "b", 0) == 1);
+                cw_destroy(&w);
+        }
+}
+
+/* ---- failed refreshes -------------------------------------------------- */
+
+/* Whatever the answer says, it leaves all as it was, but ends its hints. */
+static void failed(cw_t *w, rdmeta_err_t err, uint32_t advice) {
+        char *before, *after;
+
+        w->error = err == RDMETA_ERR_RESPONSE ? w->error : 0;
+        CHECK_TEXT(cw_hint(w, "new", 0), "new");
+        before = cw_dump(w);
+        CHECK(cw_say(w, "a#a 0:2@9; c#c 0:1@1") == err);
+        CHECK(w->applied.advice == advice);
+        CHECK(w->applied.changed == 0 && w->applied.topics == 0);
+        CHECK(cw_stats(w).hints == 0);
+        CHECK_TEXT(cw_hint(w, "new", 0), "new");
+        after = cw_dump(w);
+        CHECK_TEXT(after, before);
+        free(before);
+        free(after);
+        CHECK(cw_all(w, "") == err);
+        CHECK(cw_leader(w, "a", 0) == 1 && cw_leader(w, "b", 0) == 1);
+        CHECK(cw_state(w, "new") == RDMETA_WAITING); /* not that request's */
+        CHECK(rdmeta_cache_purge_hints(w->cache, NULL, 0, w->now) == 1);
+}
+
+static void test_no_brokers_is_a_failed_refresh(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_all(&w, "a#a 0:1@1; b#b 0:1@1"));
+        w.brokers = "";
+        failed(&w, RDMETA_ERR_NO_BROKERS,
+               RDMETA_ADVICE_ASK_AGAIN | RDMETA_ADVICE_ASK_OTHER);
+        CHECK_TEXT(cw_brokers(&w), "1=h1:9001 2=h2:9002 3=h3:9003 | c");
+        cw_destroy(&w);
+}
+
+static void test_a_top_level_error_is_a_failed_refresh(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        w.api_version = 13;
+        CHECK(!cw_all(&w, "a#a 0:1@1; b#b 0:1@1"));
+        w.error = 42;
+        failed(&w, RDMETA_ERR_RESPONSE, RDMETA_ADVICE_ASK_AGAIN);
+        CHECK(w.applied.error == 42);
+        w.brokers = ""; /* the error says more than their absence */
+        failed(&w, RDMETA_ERR_RESPONSE, RDMETA_ADVICE_ASK_AGAIN);
+        cw_destroy(&w);
+}
+
+static void test_error_129_asks_for_a_rebootstrap(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        w.api_version = 13;
+        CHECK(!cw_all(&w, "a#a 0:1@1; b#b 0:1@1"));
+        w.error = 129;
+        failed(&w, RDMETA_ERR_RESPONSE, RDMETA_ADVICE_REBOOTSTRAP);
+        CHECK(w.applied.error == 129);
+        cw_destroy(&w);
+}
+
+/* ---- clusters and brokers ---------------------------------------------- */
+
+static void test_another_cluster_is_an_error(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_all(&w, "a#a 0:1@1; b#b 0:1@1"));
+        w.cluster_id = "d";
+        failed(&w, RDMETA_ERR_WRONG_CLUSTER, 0);
+        w.cluster_id = NULL; /* v0, v1 do not say */
+        CHECK(!cw_say(&w, "a#a 0:2@2"));
+        CHECK_TEXT(cw_brokers(&w), "1=h1:9001 2=h2:9002 3=h3:9003 | c");
+        cw_destroy(&w);
+}
+
+static void test_another_cluster_after_a_rebootstrap_replaces_all(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_all(&w, "a#a 0:1@9; b#b 0:1@9; k#k 0:1@9; n!3"));
+        CHECK_TEXT(cw_hint(&w, "flying", 0), "flying");
+        w.cluster_id = "d";
+        w.flags      = RDMETA_REQ_REBOOTSTRAPPED;
+        w.brokers    = "7";
+        CHECK(!cw_say(&w, "a#a 0:7@2; z#z 0:7@1; k!3"));
+        CHECK_TEXT(cw_brokers(&w), "7=h7:9007 | d");
+        CHECK_TEXT(cw_topic(&w, "a"), "a#a 0:7@2");
+        CHECK_TEXT(cw_topic(&w, "z"), "z#z 0:7@1");
+        CHECK(cw_state(&w, "b") == RDMETA_NOT_CACHED);
+        CHECK_TEXT(cw_topic(&w, "k"), "k!3");
+        CHECK(cw_state(&w, "flying") == RDMETA_WAITING);
+        CHECK_TEXT(cw_changes(&w, 1),
+                   "v2 cluster_changed c; "
+                   "v2 broker_removed 1 h1:9001; v2 broker_removed 2 h2:9002; "
+                   "v2 broker_removed 3 h3:9003; v2 broker_added 7 h7:9007; "
+                   "v2 topic_added z#z; v2 leader_changed a#a/0 1@9>7@2; "
+                   "v2 isr_changed a#a/0 1@9>7@2 isr 1>7; "
+                   "v2 replicas_changed a#a/0 replicas 1>7; "
+                   "v2 topic_error k UNKNOWN_TOPIC_OR_PARTITION; "
+                   "v2 topic_removed b");
+        cw_destroy(&w);
+}
+
+/* What another cluster's topics were like is no reason to doubt this one's. */
+static void test_another_cluster_leaves_no_ids_and_epochs_behind(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        w.api_version = 9;
+        CHECK(!cw_say(&w, "a 0:1@9 1:1@9; b 0:1@9 1:1@9"));
+        w.cluster_id = "d";
+        w.flags      = RDMETA_REQ_REBOOTSTRAPPED;
+        CHECK(!cw_all(&w, "a!3"));
+        w.flags = 0;
+        CHECK(!cw_all(&w, "a 0:2@1; b 0:2@1"));
+        CHECK(w.applied.kept_back == 0);
+        CHECK_TEXT(cw_topic(&w, "a"), "a 0:2@1");
+        CHECK_TEXT(cw_topic(&w, "b"), "b 0:2@1");
+        cw_destroy(&w);
+}
+
+static void test_any_answer_replaces_the_broker_list(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_all(&w, "a#a 0:1@1"));
+        w.brokers = "3=h3:9003=r1,1=new:9001";
+        CHECK(!cw_asked(&w, "a", "a#a 0:1@1"));
+        CHECK(w.applied.brokers_changed == 1 && w.applied.changed == 0);
+        CHECK_TEXT(cw_brokers(&w), "1=new:9001 3=h3:9003=r1 | c");
+        CHECK_TEXT(cw_changes(&w, 1),
+                   "v2 broker_changed 1 new:9001; "
+                   "v2 broker_removed 2 h2:9002; "
+                   "v2 broker_changed 3 h3:9003 rack=r1");
+        cw_destroy(&w);
+}
+
+static void test_another_controller_is_no_change(void) {
+        const rdmeta_brokers_t *brokers;
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_all(&w, "a#a 0:1@1"));
+        w.controller = 3;
+        CHECK(!cw_all(&w, "a#a 0:1@1"));
+        CHECK(cw_version(&w) == 1 && w.applied.brokers_changed == 0);
+        rdmeta_reader_enter(w.reader);
+        brokers = rdmeta_brokers(w.reader);
+        CHECK(rdmeta_brokers_controller(brokers) == 3);
+        rdmeta_reader_leave(w.reader);
+        cw_destroy(&w);
+}
+
+/* ---- absence ----------------------------------------------------------- */
+
+static void test_absent_is_negative_and_back_when_named_again(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_all(&w, "a#a 0:1@1; b#b 0:1@1"));
+        CHECK(!cw_all(&w, "a#a 0:1@1"));
+        CHECK(w.applied.absent == 1 && w.applied.changed == 1);
+        CHECK(cw_leader(&w, "b", 0) == RDMETA_UNKNOWN_TOPIC);
+        CHECK_TEXT(cw_walk(&w, "", RDMETA_WALK_NEGATIVE), "-b ");
+        CHECK(!cw_all(&w, "a#a 0:1@1; b#b 0:1@1"));
+        CHECK(cw_leader(&w, "b", 0) == 1);
+        CHECK_TEXT(cw_changes(&w, 1),
+                   "v2 topic_absent b#b; v3 topic_added b#b");
+        cw_destroy(&w);
+}
+
+static void test_absent_twice_from_one_broker_is_absent_still(void) {
+        cw_t w;
+        int i;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_all(&w, "a#a 0:1@1; b#b 0:1@1"));
+        for (i = 0; i < 5; i++, cw_pass(&w, CW_S))
+                CHECK(!cw_all(&w, "a#a 0:1@1"));
+        CHECK(cw_version(&w) == 2);
+        CHECK(cw_leader(&w, "b", 0) == RDMETA_UNKNOWN_TOPIC);
+        cw_destroy(&w);
+}
+
+static void test_absent_from_two_brokers_is_removed(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_all(&w, "a#a 0:1@1; b#b 0:1@1"));
+        CHECK(!cw_all(&w, "a#a 0:1@1"));
+        w.broker = 2;
+        CHECK(!cw_all(&w, "a#a 0:1@1"));
+        CHECK(cw_leader(&w, "b", 0) == RDMETA_NOT_CACHED);
+        CHECK_TEXT(cw_topic(&w, "b"), "-");
+        CHECK_TEXT(cw_changes(&w, 1),
+                   "v2 topic_absent b#b; v3 topic_removed b#b");
+        cw_destroy(&w);
+}
+
+/* One said that it is unknown, and one does not name it: that makes two. */
+static void test_absent_and_said_to_be_unknown_is_removed(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_all(&w, "a#a 0:1@1; b#b 0:1@1; n!3"));
+        CHECK(!cw_say(&w, "b!3"));
+        CHECK(!cw_all(&w, "a#a 0:1@1"));
+        CHECK(cw_leader(&w, "b", 0) == RDMETA_NOT_CACHED);
+        CHECK(cw_state(&w, "n") == RDMETA_UNKNOWN_TOPIC); /* never seen */
+        CHECK_TEXT(cw_changes(&w, 2), "v3 topic_removed b#b");
+        cw_destroy(&w);
+}
+
+static void test_absent_for_15_s_is_removed(void) {
+        int64_t next;
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_all(&w, "a#a 0:1@1; b#b 0:1@1"));
+        CHECK(!cw_all(&w, "a#a 0:1@1"));
+        cw_pass(&w, 14 * CW_S);
+        next = cw_sweep(&w);
+        CHECK(cw_leader(&w, "b", 0) == RDMETA_UNKNOWN_TOPIC);
+        CHECK(next > w.now.mono_us && next <= w.now.mono_us + CW_S + 1);
+        cw_pass(&w, next - w.now.mono_us);
+        cw_sweep(&w);
+        CHECK(cw_leader(&w, "b", 0) == RDMETA_NOT_CACHED);
+        CHECK_TEXT(cw_changes(&w, 2), "v3 topic_removed(expiry) b#b");
+        CHECK(cw_leader(&w, "a", 0) == 1);
+        cw_destroy(&w);
+}
+
+static void test_absent_topics_keep_their_id_and_epochs(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_all(&w, "a#a 0:1@1; b#b 0:1@7"));
+        CHECK(!cw_all(&w, "a#a 0:1@1"));
+        CHECK(!cw_say(&w, "b#b 0:2@6"));
+        CHECK(w.applied.kept_back == 1);
+        CHECK(cw_leader(&w, "b", 0) == RDMETA_UNKNOWN_TOPIC);
+        w.broker = 2;
+        CHECK(!cw_all(&w, "a#a 0:1@1"));
+        CHECK(!cw_say(&w, "b#b 0:2@6")); /* removed, and still remembered */
+        CHECK(w.applied.kept_back == 1);
+        CHECK(cw_leader(&w, "b", 0) == RDMETA_NOT_CACHED);
+        CHECK(!cw_say(&w, "b#b 0:2@7"));
+        CHECK(cw_leader(&w, "b", 0) == 2);
+        CHECK_TEXT(cw_changes(&w, 3), "v4 topic_added b#b");
+        cw_destroy(&w);
+}
+
+static void test_absent_topics_keep_them_for_max_age_once_removed(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_all(&w, "a#a 0:1@1; b#b 0:1@7"));
+        CHECK(!cw_all(&w, "a#a 0:1@1"));
+        cw_pass(&w, 16 * CW_S);
+        cw_sweep(&w);
+        CHECK(cw_stats(&w).retained == 1);
+        cw_pass(&w, CW_S); /* and the next sweep forgets nothing */
+        cw_sweep(&w);
+        CHECK(cw_stats(&w).retained == 1);
+        CHECK(!cw_say(&w, "b#b 0:2@6"));
+        CHECK(w.applied.kept_back == 1);
+        cw_pass(&w, 898 * CW_S);
+        cw_sweep(&w);
+        CHECK(cw_stats(&w).retained == 1);
+        cw_pass(&w, 2 * CW_S);
+        cw_sweep(&w);
+        CHECK(cw_stats(&w).retained == 0);
+        cw_destroy(&w);
+}
+
+static void test_asked_for_and_not_answered_is_not_absent(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_all(&w, "a#a 0:1@1; b#b 0:1@1"));
+        CHECK_TEXT(cw_hint(&w, "n a", RDMETA_HINT_FORCE), "n a");
+        CHECK(!cw_asked(&w, "a b n", "b#b 0:1@1"));
+        CHECK(w.applied.absent == 0 && cw_version(&w) == 1);
+        CHECK(cw_leader(&w, "a", 0) == 1);
+        CHECK(cw_leader(&w, "n", 0) == RDMETA_NOT_CACHED); /* not waiting */
+        CHECK(cw_stats(&w).hints == 0);
+        cw_destroy(&w);
+}
+
+/* ---- news -------------------------------------------------------------- */
+
+static void test_news_is_not_removed_by_an_answer_asked_before(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_all(&w, "a#a 0:1@1; b#b 0:1@1"));
+        cw_sent(&w);
+        CHECK(!cw_say(&w, "n#n 0:1@1; b#b 0:2@2"));
+        CHECK(!cw_all(&w, "a#a 0:1@1"));
+        CHECK(w.applied.absent == 0);
+        CHECK(cw_leader(&w, "n", 0) == 1 && cw_leader(&w, "b", 0) == 2);
+        cw_sent(&w); /* the next one could know */
+        CHECK(!cw_all(&w, "a#a 0:1@1"));
+        CHECK(w.applied.absent == 2);
+        CHECK(cw_leader(&w, "n", 0) == RDMETA_UNKNOWN_TOPIC);
+        cw_destroy(&w);
+}
+
+static void test_news_is_not_denied_by_an_answer_asked_before(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_all(&w, "a#a 0:1@1; b#b 0:1@1"));
+        cw_sent(&w);
+        CHECK(!cw_say(&w, "n#n 0:1@1; m#m 0:1@1"));
+        CHECK(!cw_asked(&w, "n m", "n!3; m!29"));
+        CHECK(cw_leader(&w, "n", 0) == 1 && cw_leader(&w, "m", 0) == 1);
+        CHECK(!cw_asked(&w, "b", "b!3")); /* that is no news */
+        CHECK(cw_leader(&w, "b", 0) == RDMETA_UNKNOWN_TOPIC);
+        cw_destroy(&w);
+}
+
+/* A new cache has version 0: that is known, too, if it is said. */
+static void test_news_of_a_new_cache_is_kept_from_its_first_requests(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        cw_sent(&w);
+        CHECK(w.sent_version == 0);
+        CHECK(!cw_say(&w, "a#a 0:1@1; b#b 0:1@1; c#c 0:1@1"));
+        CHECK(!cw_all(&w, "c#c 0:1@1"));
+        CHECK(w.applied.absent == 0);
+        CHECK(!cw_asked(&w, "a b", "a!3; b!29"));
+        CHECK(cw_leader(&w, "a", 0) == 1 && cw_leader(&w, "b", 0) == 1);
+        w.sent_known = 0; /* as a struct of zeros says */
+        CHECK(!cw_all(&w, "c#c 0:1@1; a!3"));
+        CHECK(w.applied.absent == 1);
+        CHECK(cw_leader(&w, "a", 0) == RDMETA_UNKNOWN_TOPIC);
+        CHECK(cw_leader(&w, "b", 0) == RDMETA_UNKNOWN_TOPIC);
+        cw_destroy(&w);
+}
+
+/* News keeps its own deadline: the answer did not say anything of it. */
+static void test_news_does_not_live_longer_for_an_answer_asked_before(void) {
+        int64_t deadline;
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_all(&w, "a#a 0:1@1"));
+        cw_sent(&w);
+        CHECK(!cw_all(&w, "a#a 0:1@1; n#n 0:1@1"));
+        deadline = cw_info(&w, "n").deadline_us;
+        cw_pass(&w, CW_S);
+        CHECK(!cw_all(&w, "a#a 0:1@1"));
+        CHECK(cw_info(&w, "n").deadline_us == deadline);
+        CHECK(cw_info(&w, "a").deadline_us == deadline + CW_S);
+        CHECK(cw_info(&w, "n").source_broker == 1);
+        cw_destroy(&w);
+}
+
+/* ---- in flight --------------------------------------------------------- */
+
+static void test_a_topic_in_flight_is_not_asked_for_again(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_all(&w, "a#a 0:1@1"));
+        CHECK_TEXT(cw_hint(&w, "n a m n", 0), "n m");
+        CHECK_TEXT(cw_hint(&w, "n o", 0), "o");
+        CHECK(cw_leader(&w, "n", 0) == RDMETA_WAITING);
+        CHECK_TEXT(cw_hint(&w, "n a", RDMETA_HINT_REPLACE), "n");
+        CHECK_TEXT(cw_hint(&w, "n a", RDMETA_HINT_FORCE), "a");
+        CHECK(cw_leader(&w, "a", 0) == 1); /* never overwritten by a hint */
+        CHECK(cw_version(&w) == 1);
+        cw_destroy(&w);
+}
+
+static void test_hints_end_with_the_answer(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK_TEXT(cw_hint(&w, "a b c", 0), "a b c");
+        CHECK(!cw_asked(&w, "a b", "a#a 0:1@1"));
+        CHECK(cw_leader(&w, "a", 0) == 1);
+        CHECK(cw_leader(&w, "b", 0) == RDMETA_NOT_CACHED);
+        CHECK(cw_leader(&w, "c", 0) == RDMETA_WAITING);
+        CHECK(!cw_say(&w, "c#c 0:1@1")); /* named, whoever asked */
+        CHECK(cw_leader(&w, "c", 0) == 1 && cw_stats(&w).hints == 0);
+        cw_destroy(&w);
+}
+
+static void test_hints_end_with_a_failure(void) {
+        const rdmeta_str_t names[] = {{"a", 1}, {"zz", 2}};
+        rdmeta_request_t asked;
+        cw_t w;
+
+        cw_init(&w, NULL);
+        asked       = cw_request(&w, RDMETA_ASKED_NAMES);
+        asked.names = names;
+        asked.n     = 2;
+        CHECK_TEXT(cw_hint(&w, "a b c", 0), "a b c");
+        CHECK(!rdmeta_cache_apply_failure(w.cache, &asked, w.now));
+        cw_check(&w);
+        CHECK(cw_leader(&w, "a", 0) == RDMETA_NOT_CACHED);
+        CHECK(cw_leader(&w, "b", 0) == RDMETA_WAITING);
+        CHECK(!rdmeta_cache_apply_failure(w.cache, NULL, w.now));
+        cw_check(&w);
+        CHECK(cw_stats(&w).hints == 0 && cw_version(&w) == 0);
+        cw_destroy(&w);
+}
+
+static void test_hints_end_only_with_a_request_that_left_after_them(void) {
+        rdmeta_request_t asked;
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_all(&w, "v#v 0:1@1; m#m 0:1@1"));
+        CHECK_TEXT(cw_hint(&w, "a", 0), "a");
+        asked = cw_request(&w, RDMETA_ASKED_ALL);
+        rdmeta_cache_request_sent(w.cache, &asked);
+        CHECK(asked.sent_version == 1);
+        CHECK_TEXT(cw_hint(&w, "b v m", RDMETA_HINT_FORCE), "b v m");
+        CHECK(!cw_answer(&w, &asked, "v#v 0:2@2"));
+        CHECK(cw_state(&w, "a") == RDMETA_NOT_CACHED);
+        CHECK(cw_state(&w, "b") == RDMETA_WAITING);
+        CHECK(cw_leader(&w, "v", 0) == 2);
+        CHECK(cw_state(&w, "m") == RDMETA_UNKNOWN_TOPIC);
+        CHECK(cw_stats(&w).hints == 3);
+        CHECK_TEXT(cw_hint(&w, "b v m", RDMETA_HINT_FORCE), "");
+        rdmeta_cache_request_sent(w.cache, &asked);
+        CHECK(!cw_answer(&w, &asked, "v#v 0:2@2"));
+        CHECK(cw_state(&w, "b") == RDMETA_NOT_CACHED);
+        CHECK(cw_stats(&w).hints == 0);
+        cw_destroy(&w);
+}
+
+/* One name, two requests: the older one does not end what the other awaits. */
+static void test_hints_end_only_with_their_own_request(void) {
+        const rdmeta_str_t name = {"a", 1};
+        rdmeta_request_t first, second;
+        cw_t w;
+
+        cw_init(&w, NULL);
+        first       = cw_request(&w, RDMETA_ASKED_NAMES);
+        first.names = &name;
+        first.n     = 1;
+        second      = first;
+        CHECK_TEXT(cw_hint(&w, "a", 0), "a");
+        rdmeta_cache_request_sent(w.cache, &first);
+        CHECK_TEXT(cw_hint(&w, "a", RDMETA_HINT_REPLACE), "a");
+        rdmeta_cache_request_sent(w.cache, &second);
+        CHECK(!rdmeta_cache_apply_failure(w.cache, &first, w.now));
+        CHECK(cw_state(&w, "a") == RDMETA_WAITING);
+        CHECK(!cw_answer(&w, &first, "a!5")); /* teaches nothing */
+        CHECK(cw_state(&w, "a") == RDMETA_WAITING);
+        CHECK(!rdmeta_cache_apply_failure(w.cache, &second, w.now));
+        CHECK(cw_state(&w, "a") == RDMETA_NOT_CACHED);
+        cw_destroy(&w);
+}
+
+static void test_hints_end_with_no_other_requests_failure(void) {
+        rdmeta_request_t all;
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK_TEXT(cw_hint(&w, "a", 0), "a");
+        all = cw_request(&w, RDMETA_ASKED_ALL);
+        CHECK(!rdmeta_cache_apply_failure(w.cache, &all, w.now));
+        w.brokers = "";
+        CHECK(cw_all(&w, "") == RDMETA_ERR_NO_BROKERS);
+        CHECK(cw_state(&w, "a") == RDMETA_WAITING);
+        CHECK(!rdmeta_cache_apply_failure(w.cache, NULL, w.now));
+        CHECK(cw_state(&w, "a") == RDMETA_NOT_CACHED);
+        cw_destroy(&w);
+}
+
+int main(void) {
+        test_begin(60);
+        RUN(test_what_was_asked_unknown_merges_and_never_removes);
+        RUN(test_all_has_to_be_said_at_every_version);
+        RUN(test_no_brokers_is_a_failed_refresh);
+        RUN(test_a_top_level_error_is_a_failed_refresh);
+        RUN(test_error_129_asks_for_a_rebootstrap);
+        RUN(test_another_cluster_is_an_error);
+        RUN(test_another_cluster_after_a_rebootstrap_replaces_all);
+        RUN(test_another_cluster_leaves_no_ids_and_epochs_behind);
+        RUN(test_any_answer_replaces_the_broker_list);
+        RUN(test_another_controller_is_no_change);
+        RUN(test_absent_is_negative_and_back_when_named_again);
+        RUN(test_absent_twice_from_one_broker_is_absent_still);
+        RUN(test_absent_from_two_brokers_is_removed);
+        RUN(test_absent_and_said_to_be_unknown_is_removed);
+        RUN(test_absent_for_15_s_is_removed);
+        RUN(test_absent_topics_keep_their_id_and_epochs);
+        RUN(test_absent_topics_keep_them_for_max_age_once_removed);
+        RUN(test_asked_for_and_not_answered_is_not_absent);
+        RUN(test_news_is_not_removed_by_an_answer_asked_before);
+        RUN(test_news_is_not_denied_by_an_answer_asked_before);
+        RUN(test_news_of_a_new_cache_is_kept_from_its_first_requests);
+        RUN(test_news_does_not_live_longer_for_an_answer_asked_before);
+        RUN(test_a_topic_in_flight_is_not_asked_for_again);
+        RUN(test_hints_end_with_the_answer);
+        RUN(test_hints_end_with_a_failure);
+        RUN(test_hints_end_only_with_a_request_that_left_after_them);
+        RUN(test_hints_end_only_with_their_own_request);
+        RUN(test_hints_end_with_no_other_requests_failure);
+        return 0;
+}

@@ -1,0 +1,545 @@
+/*
+ * Files that are not what was written. Whatever was done to one, it is refused
+ * or can be read, and what verify finds good reads as it did before. A copy is
+ * read, which lies in memory that ASan watches, and now and then a mapping.
+ */
+#include "support/image_world.h"
+
+#include <errno.h>
+
+static const rdmeta_time_t now = {1003 * CW_S, 5003 * CW_S};
+
+static int32_t see_change(void *opaque, const rdmeta_change_t *c) {
+        (void)c;
+        ++*(int *)opaque;
+        return 0;
+}
+
+/* Into a cache, which is then asked, walked, and told more. */
+static void load(rdmeta_image_t *image) {
+        rdmeta_err_t err;
+        cw_t w;
+
+        cw_init(&w, NULL);
+        err = rdmeta_cache_load(w.cache, image, now);
+        CHECK(!err || err == RDMETA_ERR_MALFORMED);
+        cw_check(&w);
+        w.now = now;
+        w.cluster_id = NULL;
+        CHECK(!cw_all(&w, "a#a 0:1@9 1:2@9; b#x 0:1@1; c#c 0:2@900"));
+        free(iw_reader_text(w.stale, now.mono_us));
+        cw_destroy(&w);
+}
+
+/* 1: it was refused, or something in it. `text`: of the whole one; NULL: this
+ * one may say another thing. */
+static int try_file(const char *path, int32_t flags, rdmeta_image_t *whole,
+                    const char *text) {
+        rdmeta_image_t *image = NULL;
+        rdmeta_err_t err      = rdmeta_image_open(path, flags, now, &image);
+        char *read, *after;
+        int good, seen = 0;
+
+        if (err) {
+                CHECK(err == RDMETA_ERR_MALFORMED ||
+                      err == RDMETA_ERR_UNSUPPORTED);
+                return 1;
+        }
+        read = iw_text(image, now.mono_us);
+        err  = rdmeta_image_diff(whole, image, see_change, &seen);
+        CHECK(!err || err == RDMETA_ERR_MALFORMED);
+        good = !rdmeta_image_verify(image);
+        CHECK(!good || (read && !err));
+        if (good && text) {
+                CHECK(!seen);
+                CHECK_TEXT(read, text);
+        }
+        load(image);
+        after = iw_text(image, now.mono_us);
+        CHECK(!read == !after);
+        free(read);
+        free(after);
+        rdmeta_image_unref(image);
+        return !good;
+}
+
+/* Half of what two may have. */
+#define DOTS "................................................................"
+#define LONG "why " DOTS DOTS
+
+typedef struct sound {
+        cw_t w;
+        rdmeta_image_t *image;
+        char *text;
+        uint8_t *bytes, *damaged;
+        size_t size;
+        const char *path;
+} sound_t;
+
+static void sound_init(sound_t *s, const char *topics) {
+        char why[] = LONG;
+
+        cw_init(&s->w, NULL);
+        s->w.reason = why;
+        if (topics)
+                CHECK(!cw_all(&s->w, topics));
+        else
+                iw_fill(&s->w);
+        why[0]      = 'W';
+        s->w.reason = why;
+        CHECK(!cw_say(&s->w, "z.other 0:1"));
+        s->w.reason = NULL;
+        s->w.now    = now;
+        s->image = iw_image(&s->w);
+        s->path  = iw_path("damaged");
+        CHECK(!rdmeta_image_save(s->image, s->path, 0));
+        s->text    = iw_text(s->image, now.mono_us);
+        s->bytes   = iw_read(s->path, &s->size);
+        s->damaged = malloc(s->size);
+        CHECK(s->text && s->damaged);
+        memcpy(s->damaged, s->bytes, s->size);
+        CHECK(!try_file(s->path, 0, s->image, s->text));
+}
+
+static void sound_destroy(sound_t *s) {
+        free(s->text);
+        free(s->bytes);
+        free(s->damaged);
+        rdmeta_image_unref(s->image);
+        cw_destroy(&s->w);
+}
+
+static const char few[] =
+        "a#a 0:1@5/r1,2,3/i1,2 1:2@5/r2,3,1; b#b 0:1@5/r1,2; c^7 7:2@300; "
+        "a.name.of.twenty.bytes 0:1 1:2 2:3";
+
+static void test_a_file_cut_at_any_length_is_refused(void) {
+        sound_t s;
+        size_t n;
+
+        sound_init(&s, few);
+        for (n = 0; n < s.size; n++) {
+                iw_write(s.path, s.bytes, n);
+                CHECK(try_file(s.path, n & 1 ? RDMETA_IMAGE_COPY : 0,
+                               s.image, s.text));
+        }
+        sound_destroy(&s);
+}
+
+static void test_a_file_with_more_behind_it_is_refused(void) {
+        sound_t s;
+
+        sound_init(&s, few);
+        s.bytes[s.size] = 0; /* there is room for one */
+        iw_write(s.path, s.bytes, s.size + 1);
+        CHECK(try_file(s.path, 0, s.image, s.text));
+        CHECK(try_file(s.path, RDMETA_IMAGE_COPY, s.image, s.text));
+        sound_destroy(&s);
+}
+
+/* Sums find every one but those between sections, which say nothing. */
+static void test_any_byte_that_is_another_is_found_or_says_nothing(void) {
+        const uint8_t masks[] = {1, 0x80, 0xff};
+        size_t i, found = 0;
+        sound_t s;
+        int k;
+
+        sound_init(&s, few);
+        for (i = 0; i < s.size; i++)
+                for (k = 0; k < 3; k++) {
+                        s.damaged[i] ^= masks[k];
+                        iw_write(s.path, s.damaged, s.size);
+                        s.damaged[i] ^= masks[k];
+                        found += (size_t)try_file(s.path,
+                                                  i % 7 ? RDMETA_IMAGE_COPY
+                                                        : 0,
+                                                  s.image, s.text);
+                }
+        CHECK(found > 3 * s.size * 8 / 10);
+        sound_destroy(&s);
+}
+
+/* ---- those who mean it: sums that hold -------------------------------- */
+
+static void resign(uint8_t *bytes, size_t size) {
+        rdmeta_file_head_t head;
+        int i;
+
+        memcpy(&head, bytes, sizeof(head));
+        for (i = 0; i < RDMETA_FILE_SECTIONS; i++) {
+                rdmeta_file_section_t *x = &head.sections[i];
+
+                if (x->offset <= size && x->length <= size - x->offset)
+                        x->checksum = rdmeta_checksum(bytes + x->offset,
+                                                      (size_t)x->length);
+        }
+        head.checksum = rdmeta_file_head_checksum(&head);
+        memcpy(bytes, &head, sizeof(head));
+}
+
+static void test_a_forged_file_is_refused_or_can_be_read(void) {
+        enum { ROUNDS = 4000 };
+        test_rng_t r = test_rng(1);
+        int round, k, refused = 0;
+        sound_t s;
+
+        sound_init(&s, few);
+        for (round = 0; round < ROUNDS; round++) {
+                memcpy(s.damaged, s.bytes, s.size);
+                for (k = 0; k < 1 + (int)test_below(&r, 4); k++) {
+                        const size_t at = test_below(&r, 3)
+                                                  ? test_below(&r, s.size)
+                                                  : test_below(&r, 360);
+                        if (test_below(&r, 2))
+                                s.damaged[at] ^=
+                                        (uint8_t)(1 << test_below(&r, 8));
+                        else
+                                s.damaged[at] = (uint8_t)test_u64(&r);
+                }
+                resign(s.damaged, s.size);
+                iw_write(s.path, s.damaged, s.size);
+                refused += try_file(s.path,
+                                    round % 5 ? RDMETA_IMAGE_COPY : 0,
+                                    s.image, NULL);
+        }
+        CHECK(refused > ROUNDS / 10);
+        sound_destroy(&s);
+}
+
+/* ---- one thing at a time, with sums that hold ------------------------- */
+
+typedef void (*forge_t)(sound_t *s, rdmeta_file_head_t *h);
+
+/* What open says of the file, otherwise what verify does. */
+static rdmeta_err_t forged(sound_t *s, forge_t forge) {
+        rdmeta_image_t *image = NULL;
+        rdmeta_file_head_t head;
+        rdmeta_err_t err;
+
+        memcpy(s->damaged, s->bytes, s->size);
+        memcpy(&head, s->damaged, sizeof(head));
+        forge(s, &head);
+        memcpy(s->damaged, &head, sizeof(head));
+        resign(s->damaged, s->size);
+        iw_write(s->path, s->damaged, s->size);
+        err = rdmeta_image_open(s->path, RDMETA_IMAGE_COPY, now, &image);
+        if (!err) {
+                free(iw_text(image, now.mono_us));
+                err = rdmeta_image_verify(image);
+        }
+        rdmeta_image_unref(image);
+        return err;
+}
+
+static uint64_t *slots(sound_t *s, const rdmeta_file_head_t *h, int kind) {
+        return (uint64_t *)(void *)(s->damaged + h->sections[kind].offset);
+}
+
+static uint32_t *order(sound_t *s, const rdmeta_file_head_t *h) {
+        return (uint32_t *)(void *)(s->damaged +
+                                    h->sections[RDMETA_FILE_ORDER].offset);
+}
+
+#define FORGE(name, what)                                                    \
+        static void name(sound_t *s, rdmeta_file_head_t *h) {                \
+                (void)s;                                                     \
+                what;                                                        \
+        }
+
+FORGE(nothing, (void)h)
+FORGE(other_magic, h->magic[1] ^= 1)
+FORGE(other_order, h->byte_order = __builtin_bswap32(h->byte_order))
+FORGE(other_format, h->format++)
+FORGE(longer, h->size += 64)
+FORGE(no_age, h->max_age_us = 0)
+FORGE(more_blocks, h->blocks++)
+FORGE(fewer_blocks, h->blocks--)
+FORGE(more_topics, h->topics++)
+FORGE(fewer_partitions, h->partitions--)
+FORGE(endless_probe, h->names_longest = UINT32_MAX)
+FORGE(shorter_probe, h->names_longest = 0; h->ids_longest = 0;
+      h->names_key[0]++)
+FORGE(section_beyond, h->sections[1].offset = h->size + 64)
+FORGE(section_wraps, h->sections[1].length = UINT64_MAX)
+FORGE(section_crooked, h->sections[0].offset++)
+FORGE(section_in_head, h->sections[1].offset = 64)
+FORGE(section_other, h->sections[3].kind = 4)
+FORGE(no_blocks, h->sections[0].length = 64)
+FORGE(odd_table, h->sections[RDMETA_FILE_NAMES].length -= 8)
+FORGE(no_table, h->sections[RDMETA_FILE_IDS].length = 0)
+FORGE(no_brokers, h->sections[RDMETA_FILE_BROKERS].length = 0)
+FORGE(some_brokers, h->sections[RDMETA_FILE_BROKERS].length--)
+FORGE(far_line, order(s, h)[0] = UINT32_MAX)
+FORGE(head_line, order(s, h)[0] = 0)
+FORGE(last_line,
+      order(s, h)[0] = (uint32_t)((h->sections[0].offset +
+                                   h->sections[0].length) / 64 - 1))
+FORGE(swapped, uint32_t had = order(s, h)[0]; order(s, h)[0] = order(s, h)[1];
+      order(s, h)[1] = had)
+FORGE(twice, order(s, h)[1] = order(s, h)[0])
+FORGE(full_names, memset(slots(s, h, RDMETA_FILE_NAMES), 0xff,
+                         h->sections[RDMETA_FILE_NAMES].length);
+      h->names_longest = 15)
+FORGE(no_names, memset(slots(s, h, RDMETA_FILE_NAMES), 0,
+                       h->sections[RDMETA_FILE_NAMES].length))
+FORGE(no_ids, memset(slots(s, h, RDMETA_FILE_IDS), 0,
+                     h->sections[RDMETA_FILE_IDS].length))
+FORGE(stray_slot, uint64_t *k = slots(s, h, RDMETA_FILE_NAMES);
+      while (*k) k++; *k = (uint64_t)order(s, h)[0] << 16 | 7)
+FORGE(stray_id, uint64_t *k = slots(s, h, RDMETA_FILE_IDS); while (*k) k++;
+      *k = ((uint64_t)order(s, h)[0] + 1) << 16 | 7)
+
+/* "b" before "a", and each called like the other. */
+static void backwards(sound_t *s, rdmeta_file_head_t *h) {
+        uint32_t *o = order(s, h);
+
+        swapped(s, h);
+        s->damaged[RDMETA_LINE * (size_t)o[0] +
+                   offsetof(rdmeta_topic_t, name)] = 'a';
+        s->damaged[RDMETA_LINE * (size_t)o[1] +
+                   offsetof(rdmeta_topic_t, name)] = 'b';
+}
+
+/* Who walks need not look at one twice. */
+static void test_blocks_lie_one_behind_the_other(void) {
+        rdmeta_image_t *image;
+        size_t n;
+        sound_t s;
+
+        sound_init(&s, "a 0:1; b 0:1");
+        CHECK(forged(&s, backwards) == RDMETA_ERR_MALFORMED);
+        image = iw_open(s.path, 0, now);
+        CHECK(image->ops->order(image, &n) == RDMETA_ERR_MALFORMED);
+        rdmeta_image_unref(image);
+        sound_destroy(&s);
+}
+
+/* A leader that is none must not pass for a code. */
+static void test_an_impossible_leader_is_malformed(void) {
+        static const char name[]   = "a.name.of.twenty.bytes";
+        const int32_t leaders[]    = {-2, -19, -100, -102, -120, -128};
+        const rdmeta_str_t names[] = {GEN_STR(name), GEN_STR(name)};
+        const int32_t parts[]      = {0, 1};
+        rdmeta_image_t *image;
+        rdmeta_reader_t *r;
+        int32_t out[2];
+        uint8_t *at;
+        sound_t s;
+        size_t i;
+
+        sound_init(&s, "a.name.of.twenty.bytes 0:1 1:2");
+        at = memmem(s.damaged, s.size, name, sizeof(name) - 1);
+        CHECK(at && at[sizeof(name) - 1] == 1);
+        for (i = 0; i < sizeof(leaders) / sizeof(leaders[0]); i++) {
+                at[sizeof(name) - 1] = (uint8_t)leaders[i];
+                iw_write(s.path, s.damaged, s.size);
+                image = iw_open(s.path, 0, now);
+                r     = rdmeta_image_reader(image, 0);
+                CHECK(r);
+                CHECK(rdmeta_leader(r, name, sizeof(name) - 1, 0,
+                                    now.mono_us) == RDMETA_ERR_MALFORMED);
+                rdmeta_leaders(r, names, parts, 2, now.mono_us, out);
+                CHECK(out[0] == RDMETA_ERR_MALFORMED && out[1] == 2);
+                rdmeta_reader_destroy(r);
+                rdmeta_image_unref(image);
+        }
+        sound_destroy(&s);
+}
+
+/* 200 GB of nothing, behind a head that holds; some KB on the disk. */
+static void test_a_file_that_says_it_is_huge_costs_little(void) {
+        const uint64_t huge = UINT64_C(200) << 30;
+        rdmeta_image_fault_t fault;
+        rdmeta_image_t *image;
+        rdmeta_file_head_t head;
+        rdmeta_reader_t *r;
+        size_t before;
+        sound_t s;
+
+        sound_init(&s, "a 0:1");
+        memcpy(&head, s.bytes, sizeof(head));
+        head.sections[0].offset = s.size;
+        head.sections[0].length = huge;
+        head.size               = s.size + huge;
+        head.checksum           = rdmeta_file_head_checksum(&head);
+        memcpy(s.damaged, &head, sizeof(head));
+        iw_write(s.path, s.damaged, s.size);
+        CHECK(!truncate(s.path, (off_t)head.size));
+        before = test_memory(TEST_RESIDENT);
+        image  = iw_open(s.path, 0, now);
+        r      = rdmeta_image_reader(image, 0);
+        CHECK(r && rdmeta_leader(r, "a", 1, 0, now.mono_us) ==
+                           RDMETA_ERR_MALFORMED);
+        CHECK(test_memory(TEST_RESIDENT) < before + ((size_t)64 << 20));
+        rdmeta_reader_destroy(r);
+        rdmeta_image_unref(image);
+        CHECK(rdmeta_image_open(s.path, RDMETA_IMAGE_COPY, now, &image) ==
+              RDMETA_ERR_IO);
+        CHECK(errno == EFBIG);
+        errno = 0;
+        CHECK(rdmeta_image_file_fault(s.path, &fault) == RDMETA_ERR_IO);
+        CHECK(errno == EFBIG); /* it maps nothing */
+        sound_destroy(&s);
+}
+
+/* ---- more to read than there are bytes --------------------------------- */
+
+enum { ROWS = 100000, MEMBERS = 25000 };
+
+/* Makes a file whose only topic, "a", has ROWS partitions that all name the
+ * list at unit `list`. There are two: an empty one, and MEMBERS brokers at unit
+ * 1. The block lies behind the sound file. */
+static void long_lists(sound_t *s, uint16_t list) {
+        const size_t at    = (s->size + 63) / 64 * 64;
+        const size_t hot   = RDMETA_TOPIC_FIXED + 1 + ROWS;
+        const size_t bytes = hot + ROWS + 2 * (size_t)ROWS +
+                             2 * (2 + (size_t)MEMBERS);
+        const size_t length = (64 + bytes + 63) / 64 * 64 + 64;
+        const int16_t units[] = {0, MEMBERS};
+        uint8_t *file         = calloc(1, at + length), *p;
+        rdmeta_file_head_t head;
+        rdmeta_topic_t *t;
+        uint64_t *slot;
+        size_t i;
+
+        CHECK(file);
+        memcpy(file, s->bytes, s->size);
+        free(s->damaged);
+        s->damaged = file;
+        memcpy(&head, file, sizeof(head));
+        head.sections[RDMETA_FILE_BLOCKS].offset = at;
+        head.sections[RDMETA_FILE_BLOCKS].length = length;
+        head.size       = at + length;
+        head.partitions = ROWS;
+        head.topics = head.blocks = 1;
+        for (i = 0; i < head.sections[RDMETA_FILE_NAMES].length / 8; i++) {
+                slot = slots(s, &head, RDMETA_FILE_NAMES) + i;
+                *slot = *slot >> 16 == order(s, &head)[0]
+                                ? (at / 64 + 1) << 16 | (*slot & 0xffff)
+                                : 0;
+        }
+        memset(order(s, &head), 0, head.sections[RDMETA_FILE_ORDER].length);
+        order(s, &head)[0]                      = (uint32_t)(at / 64 + 1);
+        head.sections[RDMETA_FILE_ORDER].length = 4;
+        memset(file + head.sections[RDMETA_FILE_IDS].offset, 0,
+               head.sections[RDMETA_FILE_IDS].length);
+        t           = (rdmeta_topic_t *)(void *)(file + at + 64);
+        t->count    = ROWS;
+        t->name_len = 1;
+        t->name[0]  = 'a';
+        rdmeta_cold(t)->size  = (uint32_t)(RDMETA_TOPIC_LEAD + bytes);
+        rdmeta_cold(t)->flags = 1 << RDMETA_TOPIC_LIST_SHIFT |
+                                1 << RDMETA_TOPIC_REF_SHIFT;
+        p = (uint8_t *)t + hot + ROWS;
+        for (i = 0; i < ROWS; i++, p += 2)
+                memcpy(p, &list, 2);
+        memcpy(p, units, sizeof(units));
+        memcpy(file, &head, sizeof(head));
+        resign(file, (size_t)head.size);
+        iw_write(s->path, file, (size_t)head.size);
+}
+
+/* 450 KB, of which a reader would make 2.5 thousand million brokers. */
+static void test_a_long_list_that_all_rows_name_is_malformed(void) {
+        rdmeta_image_t *image;
+        sound_t s;
+        int seen = 0;
+
+        sound_init(&s, few);
+        long_lists(&s, 0);
+        image = iw_open(s.path, 0, now);
+        CHECK(!rdmeta_image_verify(image));
+        CHECK(!rdmeta_image_diff(s.image, image, see_change, &seen) && seen);
+        rdmeta_image_unref(image);
+        long_lists(&s, 1);
+        image = iw_open(s.path, 0, now);
+        CHECK(rdmeta_image_verify(image) == RDMETA_ERR_MALFORMED);
+        CHECK(rdmeta_image_diff(s.image, image, see_change, &seen) ==
+              RDMETA_ERR_MALFORMED);
+        load(image);
+        rdmeta_image_unref(image);
+        sound_destroy(&s);
+}
+
+/* The file is put right while it is mapped: the block is not looked at again,
+ * which would take as long as the block is large for each lookup. */
+static void test_a_bad_block_is_checked_once(void) {
+        rdmeta_image_t *image, *fresh;
+        rdmeta_seen_t seen;
+        sound_t s;
+
+        sound_init(&s, few);
+        long_lists(&s, 1);
+        image = iw_open(s.path, 0, now);
+        CHECK(image->ops->find(image, "a", 1, &seen) == RDMETA_ERR_MALFORMED);
+        long_lists(&s, 0);
+        CHECK(image->ops->find(image, "a", 1, &seen) == RDMETA_ERR_MALFORMED);
+        CHECK(image->ops->at(image, 0, &seen) == RDMETA_ERR_MALFORMED);
+        fresh = iw_open(s.path, 0, now);
+        CHECK(!fresh->ops->find(fresh, "a", 1, &seen));
+        rdmeta_image_unref(fresh);
+        rdmeta_image_unref(image);
+        sound_destroy(&s);
+}
+
+static void test_what_a_head_cannot_say_is_refused(void) {
+        const forge_t forges[] = {
+                other_magic,   longer,          no_age,       more_blocks,
+                fewer_blocks,  more_topics,     fewer_partitions,
+                endless_probe, shorter_probe,   section_beyond,
+                section_wraps, section_crooked, section_in_head,
+                section_other, no_blocks,       odd_table,    no_table,
+                no_brokers,    some_brokers,    far_line,     head_line,
+                last_line,     swapped,         twice,        full_names,
+                no_names,      no_ids,          stray_slot,   stray_id};
+        sound_t s;
+        size_t i;
+
+        sound_init(&s, few);
+        CHECK(forged(&s, nothing) == RDMETA_OK);
+        CHECK(forged(&s, other_order) == RDMETA_ERR_UNSUPPORTED);
+        CHECK(forged(&s, other_format) == RDMETA_ERR_UNSUPPORTED);
+        for (i = 0; i < sizeof(forges) / sizeof(forges[0]); i++)
+                if (forged(&s, forges[i]) != RDMETA_ERR_MALFORMED) {
+                        fprintf(stderr, "forgery %zu was taken\n", i);
+                        CHECK(!"refused");
+                }
+        sound_destroy(&s);
+}
+
+/* A table without a free slot, and every lookup ends. */
+static void test_a_table_without_an_end_has_one(void) {
+        rdmeta_image_t *image;
+        rdmeta_reader_t *r;
+        sound_t s;
+        int32_t got;
+
+        sound_init(&s, few);
+        CHECK(forged(&s, full_names) == RDMETA_ERR_MALFORMED);
+        image = iw_open(s.path, 0, now);
+        r     = rdmeta_image_reader(image, 0);
+        CHECK(r);
+        got = rdmeta_leader(r, "a", 1, 0, now.mono_us);
+        CHECK(got == RDMETA_NOT_CACHED || got == RDMETA_ERR_MALFORMED);
+        got = rdmeta_leader(r, "a.name.of.twenty.bytes", 22, 0, now.mono_us);
+        CHECK(got == RDMETA_NOT_CACHED || got == RDMETA_ERR_MALFORMED);
+        rdmeta_reader_destroy(r);
+        rdmeta_image_unref(image);
+        sound_destroy(&s);
+}
+
+int main(void) {
+        test_begin(110);
+        RUN(test_a_file_cut_at_any_length_is_refused);
+        RUN(test_a_file_with_more_behind_it_is_refused);
+        RUN(test_any_byte_that_is_another_is_found_or_says_nothing);
+        RUN(test_what_a_head_cannot_say_is_refused);
+        RUN(test_an_impossible_leader_is_malformed);
+        RUN(test_a_file_that_says_it_is_huge_costs_little);
+        RUN(test_blocks_lie_one_behind_the_other);
+        RUN(test_a_table_without_an_end_has_one);
+        RUN(test_a_long_list_that_all_rows_name_is_malformed);
+        RUN(test_a_bad_block_is_checked_once);
+        RUN(test_a_forged_file_is_refused_or_can_be_read);
+        return 0;
+}

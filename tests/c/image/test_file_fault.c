@@ -1,0 +1,168 @@
+/* What is said of files that are damaged: what it is, and where. */
+#include "support/image_world.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+
+static const rdmeta_time_t now = {1000000, 2000000};
+
+typedef struct whole {
+        const char *path;
+        uint8_t *bytes;
+        size_t size;
+        rdmeta_file_head_t head;
+} whole_t;
+
+static void whole_init(whole_t *s) {
+        rdmeta_image_t *image;
+        cw_t w;
+
+        cw_init(&w, NULL);
+        iw_fill(&w);
+        image   = iw_image(&w);
+        s->path = iw_path("damaged");
+        CHECK(!rdmeta_image_save(image, s->path, 0));
+        s->bytes = iw_read(s->path, &s->size);
+        memcpy(&s->head, s->bytes, sizeof(s->head));
+        rdmeta_image_unref(image);
+        cw_destroy(&w);
+}
+
+/* What is said of the file as it is now, by all who can. */
+static rdmeta_err_t said(const whole_t *s, rdmeta_image_fault_t *out) {
+        rdmeta_image_t *image = NULL;
+        rdmeta_err_t err = rdmeta_image_open(s->path, RDMETA_IMAGE_COPY, now,
+                                             &image);
+
+        memset(out, 0, sizeof(*out));
+        CHECK(rdmeta_image_file_fault(s->path, out) == err);
+        if (!err) {
+                err = rdmeta_image_verify(image);
+                CHECK(rdmeta_image_fault(image, out) == err);
+        }
+        rdmeta_image_unref(image);
+        CHECK((err == RDMETA_ERR_MALFORMED) == (out->what != NULL));
+        CHECK(!out->what == !out->section && out->offset <= s->size);
+        return err;
+}
+
+static void put(const whole_t *s, size_t at, uint8_t value) {
+        const uint8_t had = s->bytes[at];
+
+        s->bytes[at] = value;
+        iw_write(s->path, s->bytes, s->size);
+        s->bytes[at] = had;
+}
+
+/* The block at `at` has the rest of the one a line before. */
+static void put_far(const whole_t *s, uint64_t at) {
+        uint8_t had[RDMETA_LINE];
+        rdmeta_topic_t *t = (rdmeta_topic_t *)(void *)(s->bytes + at);
+        const rdmeta_topic_t *first =
+                (const rdmeta_topic_t *)(void *)(s->bytes + at - RDMETA_LINE);
+
+        CHECK(rdmeta_topic_is_split(t) && rdmeta_topic_is_split(first));
+        memcpy(had, t, sizeof(had));
+        rdmeta_topic_far_set(t, rdmeta_topic_far(first) - RDMETA_LINE);
+        iw_write(s->path, s->bytes, s->size);
+        memcpy((void *)t, had, sizeof(had));
+}
+
+static void is(const whole_t *s, const char *section, uint64_t offset,
+               const char *what) {
+        rdmeta_image_fault_t fault;
+
+        CHECK(said(s, &fault) == RDMETA_ERR_MALFORMED);
+        CHECK(!strcmp(fault.section, section) && fault.offset == offset);
+        CHECK(strstr(fault.what, what));
+}
+
+static void test_what_is_wrong_is_said_with_its_place(void) {
+        const rdmeta_file_section_t *sections;
+        rdmeta_image_fault_t fault;
+        const rdmeta_file_t *f;
+        rdmeta_image_t *image;
+        uint64_t at;
+        whole_t s;
+
+        whole_init(&s);
+        sections = s.head.sections;
+        CHECK(!said(&s, &fault));
+        iw_write(s.path, s.bytes, 100);
+        is(&s, "head", 100, "it ends before");
+        iw_write(s.path, s.bytes, s.size - 1);
+        is(&s, "head", offsetof(rdmeta_file_head_t, size), "another size");
+        put(&s, 0, 'x');
+        is(&s, "head", 0, "does not begin as an image");
+        put(&s, offsetof(rdmeta_file_head_t, topics), 0xff);
+        is(&s, "head", offsetof(rdmeta_file_head_t, checksum), "checksum");
+        at = sections[RDMETA_FILE_BROKERS].offset;
+        put(&s, at + 4, 0xff);
+        is(&s, "brokers", at, "brokers that cannot be");
+        at = sections[RDMETA_FILE_REASONS].offset;
+        put(&s, at + 3, 0xff);
+        is(&s, "reasons", at, "reasons that cannot be");
+        at = sections[RDMETA_FILE_IDS].offset;
+        put(&s, at + 7, 0x77);
+        is(&s, "ids", at, "checksum");
+        at = sections[RDMETA_FILE_ORDER].offset;
+        put(&s, at + 3, 0x77);
+        is(&s, "order", at, "a place of no topic");
+        iw_write(s.path, s.bytes, s.size);
+        image = iw_open(s.path, 0, now);
+        f     = rdmeta_file_of(image);
+        at    = f->order[1] * (uint64_t)RDMETA_LINE;
+        rdmeta_image_unref(image);
+        s.path = iw_path("damaged-too");
+        put(&s, at + offsetof(rdmeta_topic_t, count) + 3, 0xff);
+        is(&s, "blocks", at, "a topic that cannot be");
+        /* Who says that what belongs to it is the first one's. */
+        put_far(&s, at);
+        is(&s, "blocks", at, "a topic that cannot be");
+        free(s.bytes);
+}
+
+static void test_what_is_said_of_any_byte_is_what_is_found(void) {
+        enum { ROUNDS = 3000 };
+        rdmeta_image_fault_t fault;
+        test_rng_t rng = test_rng(5);
+        int i, found = 0;
+        whole_t s;
+
+        whole_init(&s);
+        for (i = 0; i < ROUNDS; i++) {
+                const size_t at = test_below(&rng, (uint32_t)s.size);
+
+                put(&s, at, (uint8_t)(s.bytes[at] ^
+                                      (1 + test_below(&rng, 255))));
+                found += said(&s, &fault) == RDMETA_ERR_MALFORMED;
+        }
+        CHECK(found > ROUNDS / 2);
+        free(s.bytes);
+}
+
+static void test_what_is_no_file_has_another_fault(void) {
+        rdmeta_image_fault_t fault;
+        rdmeta_image_t *image;
+        cw_t w;
+
+        CHECK(rdmeta_image_file_fault(iw_path("none"), &fault) ==
+              RDMETA_ERR_IO);
+        CHECK(rdmeta_image_file_fault("/", &fault) == RDMETA_ERR_IO);
+        CHECK(rdmeta_image_file_fault("/dev/null", &fault) ==
+              RDMETA_ERR_MALFORMED);
+        CHECK(strstr(fault.what, "no plain file"));
+        cw_init(&w, NULL);
+        image = iw_image(&w);
+        CHECK(!rdmeta_image_fault(image, &fault));
+        rdmeta_image_unref(image);
+        cw_destroy(&w);
+}
+
+int main(void) {
+        test_begin(60);
+        RUN(test_what_is_wrong_is_said_with_its_place);
+        RUN(test_what_is_said_of_any_byte_is_what_is_found);
+        RUN(test_what_is_no_file_has_another_fault);
+        return 0;
+}

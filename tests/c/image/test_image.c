@@ -1,0 +1,335 @@
+/*
+ * Images of a cache. What one says is compared, at several times and through
+ * every call of a reader, with what the cache said when it was taken, however
+ * much has been written since: see seen_facts.h.
+ */
+#include "support/image_world.h"
+#include "support/seen_facts.h"
+
+enum { ALIVE = 10, STEPS = 1000, SEEDS = 3 };
+
+/* ---- what an image says -------------------------------------------------- */
+
+typedef struct taken {
+        rdmeta_image_t *image;
+        rdmeta_reader_t *reader, *stale;
+        seen_facts_t facts; /* the cache's, then */
+} taken_t;
+
+typedef struct history {
+        race_t world;
+        race_writer_t writer;
+        rdmeta_reader_t *reader, *stale;
+        seen_ids_t ids;
+        taken_t taken[ALIVE];
+        uint64_t images, compared;
+} history_t;
+
+static void take(history_t *h, taken_t *t) {
+        race_t *w              = &h->world;
+        const rdmeta_time_t now = race_now(w);
+        rdmeta_image_info_t info;
+        rdmeta_stats_t stats;
+
+        seen_note_ids(w, h->reader, &h->ids);
+        seen_read(w, h->reader, h->stale, &h->ids, h->ids.n, now.mono_us,
+                   &t->facts);
+        rdmeta_cache_stats(w->cache, &stats);
+        t->facts.n_topics     = stats.topics;
+        t->facts.n_partitions = stats.partitions;
+        t->image              = rdmeta_cache_image(w->cache, now);
+        CHECK(t->image);
+        rdmeta_image_info(t->image, &info);
+        CHECK(info.version == stats.version && !info.mapped);
+        CHECK(info.taken_mono_us == now.mono_us);
+        CHECK(info.taken_wall_us == now.wall_us);
+        CHECK(info.shared_deadline_us == stats.shared_deadline_us);
+        CHECK(info.max_age_us == 2000000 && info.bytes > 0);
+        t->reader = rdmeta_image_reader(t->image, 0);
+        t->stale  = rdmeta_image_reader(t->image, RDMETA_ALLOW_STALE);
+        CHECK(t->reader && t->stale);
+        h->images++;
+}
+
+static void compare(history_t *h, const taken_t *t) {
+        rdmeta_image_info_t info;
+        const rdmeta_topic_t *topic;
+        seen_facts_t now;
+        size_t i;
+
+        seen_read(&h->world, t->reader, t->stale, &h->ids, t->facts.n_ids,
+                   t->facts.mono_us, &now);
+        rdmeta_image_info(t->image, &info);
+        now.n_topics     = info.topics;
+        now.n_partitions = info.partitions;
+        seen_check(&h->world, &now, &t->facts);
+        for (i = t->facts.n_ids; i < h->ids.n; i++)
+                CHECK(rdmeta_topic_find_id(t->reader, h->ids.ids[i], 0,
+                                           &topic) == RDMETA_NOT_CACHED);
+        h->compared++;
+}
+
+/* Its readers hold it, too. */
+static void let_go(history_t *h, taken_t *t) {
+        if (h->images % 2) {
+                rdmeta_image_unref(t->image);
+                rdmeta_reader_destroy(t->reader);
+                rdmeta_reader_destroy(t->stale);
+        } else {
+                rdmeta_reader_destroy(t->stale);
+                rdmeta_reader_destroy(t->reader);
+                rdmeta_image_unref(rdmeta_image_ref(t->image));
+                rdmeta_image_unref(t->image);
+        }
+        memset(t, 0, sizeof(*t));
+}
+
+static void history_check(history_t *h) {
+        const char *wrong = rdmeta_cache_check(h->world.cache);
+        rdmeta_stats_t stats;
+        int32_t alive = 0;
+        int k;
+
+        if (wrong)
+                fprintf(stderr, "cache: %s\n", wrong);
+        CHECK(!wrong);
+        for (k = 0; k < ALIVE; k++)
+                alive += h->taken[k].image != NULL;
+        rdmeta_cache_stats(h->world.cache, &stats);
+        CHECK(stats.images == alive);
+        CHECK(alive ? stats.bytes_images > 0 : stats.bytes_images == 0);
+        /* Beside the cache there are readers, all of one size. */
+        CHECK((h->world.heap.bytes - stats.bytes) %
+                      (size_t)(2 + 2 * alive) ==
+              0);
+}
+
+static void history_end(history_t *h) {
+        int k;
+
+        for (k = 0; k < ALIVE; k++)
+                if (h->taken[k].image)
+                        let_go(h, &h->taken[k]);
+        history_check(h);
+        CHECK(h->compared > 100 && h->images > 2 * ALIVE);
+        race_writer_end(&h->writer);
+        rdmeta_reader_destroy(h->reader);
+        rdmeta_reader_destroy(h->stale);
+        race_destroy(&h->world);
+        free(h);
+}
+
+static history_t *history_new(uint64_t seed) {
+        history_t *h = calloc(1, sizeof(*h));
+
+        CHECK(h);
+        race_init(&h->world, test_seed + seed, 0);
+        h->writer.world = &h->world;
+        h->writer.rng   = test_rng(seed);
+        h->reader       = rdmeta_reader_new(h->world.cache, 0);
+        h->stale = rdmeta_reader_new(h->world.cache, RDMETA_ALLOW_STALE);
+        CHECK(h->reader && h->stale);
+        return h;
+}
+
+/* One seed without a ring, and with one that is never full: blocks go from
+ * tables to images, or by way of the ring. */
+static void history_ring(history_t *h, uint64_t seed) {
+        static const size_t limits[] = {32 << 10, 0, 4 << 20};
+
+        h->world.cache->ring.limit = limits[seed % 3];
+}
+
+static void test_an_image_stays_what_the_cache_was(void) {
+        uint64_t seed;
+        int step;
+
+        for (seed = 1; seed <= SEEDS; seed++) {
+                history_t *h = history_new(seed);
+                test_rng_t *rng = &h->writer.rng;
+
+                history_ring(h, seed);
+                for (step = 0; step < STEPS; step++) {
+                        taken_t *t = &h->taken[test_below(rng, ALIVE)];
+
+                        race_write_step(&h->writer);
+                        history_check(h);
+                        if (t->image && test_below(rng, 3) == 0)
+                                compare(h, t);
+                        if (test_below(rng, 10))
+                                continue;
+                        if (!t->image)
+                                take(h, t);
+                        else if (test_below(rng, 2))
+                                let_go(h, t);
+                        history_check(h);
+                }
+                history_end(h);
+        }
+}
+
+/* Nothing was written between: all pages are shared, and each image still has
+ * its own end. */
+static void test_images_of_one_moment_say_the_same(void) {
+        history_t *h = history_new(77);
+        int k, step;
+
+        for (k = 0; k < 100; k++)
+                race_write_step(&h->writer);
+        for (k = 0; k < ALIVE; k++)
+                take(h, &h->taken[k]);
+        for (step = 0; step < 30; step++) {
+                for (k = 0; k < 5; k++)
+                        race_write_step(&h->writer);
+                for (k = 0; k < ALIVE; k++) {
+                        if (h->taken[k].image)
+                                compare(h, &h->taken[k]);
+                        history_check(h);
+                }
+                k = (int)test_below(&h->writer.rng, ALIVE);
+                if (h->taken[k].image)
+                        let_go(h, &h->taken[k]);
+                else
+                        take(h, &h->taken[k]);
+        }
+        history_end(h);
+}
+
+/* ---- what differs -------------------------------------------------------- */
+
+typedef struct told {
+        uint64_t sum; /* of what is told, in whatever order */
+        size_t n;
+        char last[RACE_NAME];
+        int ordered;
+} told_t;
+
+static uint64_t ids_sum(rdmeta_ids_t l) {
+        uint64_t sum = l.ids != NULL;
+        uint32_t i;
+
+        for (i = 0; i < l.count; i++)
+                sum = sum * 31 + (uint32_t)l.ids[i];
+        return sum;
+}
+
+static int32_t tell(void *opaque, const rdmeta_change_t *c) {
+        const uint64_t facts[] = {
+                (uint64_t)c->kind, (uint32_t)c->partition,
+                (uint32_t)c->broker, (uint32_t)c->old_leader,
+                (uint32_t)c->new_leader, (uint32_t)c->old_leader_epoch,
+                (uint32_t)c->new_leader_epoch, ids_sum(c->old_isr),
+                ids_sum(c->new_isr), ids_sum(c->old_replicas),
+                ids_sum(c->new_replicas), c->detail.len, c->version};
+        char name[RACE_NAME] = {0};
+        told_t *t = opaque;
+        uint64_t h = 7;
+        size_t i;
+
+        memcpy(name, c->topic.data ? c->topic.data : "", c->topic.len);
+        for (i = 0; i < sizeof(facts) / sizeof(facts[0]); i++)
+                h = (h ^ facts[i]) * UINT64_C(0x9e3779b97f4a7c15);
+        for (i = 0; i < c->topic.len; i++)
+                h = (h ^ (uint8_t)name[i]) * UINT64_C(0x9e3779b97f4a7c15);
+        t->sum += h ^ h >> 31;
+        t->n++;
+        t->ordered &= strcmp(t->last, name) <= 0;
+        memcpy(t->last, name, sizeof(name));
+        return 0;
+}
+
+/* From one version to the next the feed tells the same, in another order. */
+static void test_a_difference_is_what_the_feed_tells(void) {
+        history_t *h = history_new(5);
+        rdmeta_cache_t *c = h->world.cache;
+        int step, compared = 0;
+
+        c->ring.limit = 8 << 20;
+        for (step = 0; step < 600; step++) {
+                rdmeta_image_t *before = rdmeta_cache_image(
+                        c, race_now(&h->world));
+                const uint64_t since = rdmeta_cache_version(c);
+                told_t fed = {.ordered = 1}, diffed = {.ordered = 1};
+                rdmeta_image_t *after;
+                uint64_t until;
+                int32_t resync;
+
+                race_write_step(&h->writer);
+                after = rdmeta_cache_image(c, race_now(&h->world));
+                CHECK(before && after);
+                CHECK(!rdmeta_image_diff(before, after, tell, &diffed));
+                CHECK(!rdmeta_cache_changes(c, since, tell, &fed, &until,
+                                            &resync));
+                CHECK(diffed.ordered);
+                if (!resync && until <= since + 1) {
+                        CHECK(fed.n == diffed.n && fed.sum == diffed.sum);
+                        compared += fed.n > 0;
+                }
+                diffed = (told_t){.ordered = 1};
+                CHECK(!rdmeta_image_diff(after, after, tell, &diffed));
+                CHECK(diffed.n == 0);
+                rdmeta_image_unref(before);
+                rdmeta_image_unref(after);
+        }
+        CHECK(compared > 200);
+        h->compared = h->images = 1000;
+        history_end(h);
+}
+
+/* Of an image and of its file what a wait for the topic would say. */
+static uint32_t check_changed(history_t *h, rdmeta_image_t *image) {
+        const char *path      = iw_path("changed");
+        rdmeta_cache_t *cache = h->world.cache;
+        const uint64_t now    = rdmeta_cache_version(cache);
+        const uint64_t since  = now - test_below(&h->writer.rng, 20) % now;
+        uint32_t i, n = 0;
+        rdmeta_image_t *file;
+
+        CHECK(!rdmeta_image_save(image, path, 0));
+        file = iw_open(path, 0, race_now(&h->world));
+        for (i = 0; i < RACE_TOPICS; i++) {
+                const rdmeta_str_t name = race_name(&h->world, i);
+                const int changed = rdmeta_cache_wait(cache, since, &name, 1,
+                                                      0) != 0;
+
+                CHECK(changed == rdmeta_image_changed(image, name.data,
+                                                      name.len, since));
+                CHECK(changed == rdmeta_image_changed(file, name.data,
+                                                      name.len, since));
+                n += (uint32_t)changed;
+        }
+        CHECK(!rdmeta_image_verify(file));
+        rdmeta_image_unref(file);
+        return n;
+}
+
+static void test_an_image_says_what_changed_as_a_wait_does(void) {
+        history_t *h = history_new(78);
+        uint32_t changed = 0;
+        int step;
+
+        for (step = 0; step < 300; step++) {
+                rdmeta_image_t *image;
+
+                race_write_step(&h->writer);
+                if (step % 5 || !rdmeta_cache_version(h->world.cache))
+                        continue;
+                image = rdmeta_cache_image(h->world.cache,
+                                           race_now(&h->world));
+                changed += check_changed(h, image);
+                CHECK(!rdmeta_image_changed(image, "", 0, UINT64_MAX));
+                rdmeta_image_unref(image);
+        }
+        CHECK(changed > 100 && changed < 60 * RACE_TOPICS);
+        h->compared = h->images = 1000;
+        history_end(h);
+}
+
+int main(void) {
+        test_begin(110);
+        RUN(test_an_image_says_what_changed_as_a_wait_does);
+        RUN(test_an_image_stays_what_the_cache_was);
+        RUN(test_images_of_one_moment_say_the_same);
+        RUN(test_a_difference_is_what_the_feed_tells);
+        return 0;
+}

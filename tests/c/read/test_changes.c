@@ -1,0 +1,451 @@
+/*
+ * What changed, for whoever asks: records of each kind, how far back they go,
+ * and who is woken for them.
+ */
+#include "support/cache_world.h"
+
+/* ---- kinds ------------------------------------------------------------- */
+
+/* After `first`, `second` is told as `wanted`. */
+static void told(const char *first, const char *second, const char *wanted) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, first));
+        CHECK(!cw_say(&w, second));
+        CHECK_TEXT(cw_changes(&w, 1), wanted);
+        CHECK_TEXT(cw_changes(&w, cw_version(&w)), "");
+        cw_destroy(&w);
+}
+
+static void test_topics_are_told_once_whatever_their_partitions(void) {
+        told("a#a 0:1@1", "b#b 0:1@1 1:1@1 2:1@1; c 0:1", /* no id: no #x */
+             "v2 topic_added b#b; v2 topic_added c");
+        told("t#a 0:1@1 1:1@1", "t#b 0:2@0 1:1@0", "v2 topic_recreated t#b");
+        told("t#a 0:1@1", "t!3", "v2 topic_error t#a "
+                                 "UNKNOWN_TOPIC_OR_PARTITION");
+        told("t!3", "t!29", "v2 topic_error t TOPIC_AUTHORIZATION_FAILED");
+        told("t!3", "t#a 0:1@1", "v2 topic_added t#a");
+        told("t#a 0:1@1", "t#a 0:1@1", "");
+}
+
+static void test_partitions_are_told_one_by_one(void) {
+        told("t#a 0:1@1", "t#a 0:1@1 1:2@0/r2,3/i2 2:-1@0/r1",
+             "v2 partitions_added t#a/1>2@0>2>2,3; "
+             "v2 partitions_added t#a/2>-1@0>1>1");
+        told("t#a 0:1@1/r1,2 1:1@1/r1,2", "t#a 0:2@2/r1,2 1:1@1/r1,2",
+             "v2 leader_changed t#a/0 1@1>2@2");
+        told("t#a 0:1@1", "t#a 0:1@2", "v2 leader_changed t#a/0 1@1>1@2");
+        told("t#a 0:1@1/r1,2", "t#a 0:1@1/r1,2/i1",
+             "v2 isr_changed t#a/0 1@1>1@1 isr 1,2>1");
+        told("t#a 0:1@1/r1,2", "t#a 0:1@1/r1,3/i1,2",
+             "v2 replicas_changed t#a/0 replicas 1,2>1,3");
+        told("t#a 0:1@1/r1,2", "t#a 0:1@1/r1,2/o2",
+             "v2 offline_changed t#a/0");
+}
+
+/* ISR and offline replicas are sets; of replicas the first is preferred. */
+static void test_an_isr_in_another_order_is_no_news(void) {
+        told("t#a 0:1@1/r1,2,3/i1,2,3", "t#a 0:1@1/r1,2,3/i3,1,2", "");
+        told("t#a 0:1@1/r1,2,3/o2,3", "t#a 0:1@1/r1,2,3/o3,2", "");
+        told("t#a 0:1@1/r1,2/i1,2", "t#a 0:1@1/r2,1/i1,2",
+             "v2 replicas_changed t#a/0 replicas 1,2>2,1");
+}
+
+static void test_an_epoch_that_becomes_known_is_told_as_that(void) {
+        told("t#a 0:1 1:1", "t#a 0:1@4 1:2@4",
+             "v2 leader_epoch_changed t#a/0 1>1@4; "
+             "v2 leader_changed t#a/1 1>2@4; "
+             "v2 isr_changed t#a/1 1>2@4 isr 1>2; "
+             "v2 replicas_changed t#a/1 replicas 1>2");
+        told("t#a 0:1@4", "t#a 0:1", "v2 leader_epoch_changed t#a/0 1@4>1");
+}
+
+/* Whatever a reader can see of a topic has a record when it differs. */
+static void test_what_only_differs_otherwise_is_told_as_well(void) {
+        told("t#a 0:1@1", "t#a~ 0:1@1", "v2 internal_changed t#a true");
+        told("t#a~ 0:1@1", "t#a 0:1@1", "v2 internal_changed t#a false");
+        told("t#a 0:1@1", "t#a^8 0:1@1", "v2 operations_changed t#a 8");
+        told("t#a^8 0:1@1", "t#a^24 0:1@1", "v2 operations_changed t#a 24");
+        told("t#a 0:1@1", "t#a 0:1@1/e9",
+             "v2 partition_error t#a/0 REPLICA_NOT_AVAILABLE");
+        told("t#a 0:1@1/e9", "t#a 0:1@1", "v2 partition_error t#a/0 NONE");
+        told("t#a 0:1@1/e9", "t#a 0:2@2/r1/e5",
+             "v2 leader_changed t#a/0 1@1>2@2; "
+             "v2 partition_error t#a/0 LEADER_NOT_AVAILABLE");
+}
+
+static void test_an_id_that_becomes_known_is_told_as_that(void) {
+        told("t 0:1@1", "t#a 0:1@1", "v2 topic_id_learned t#a");
+        told("t 0:1@1", "t#a 0:2@2",
+             "v2 topic_id_learned t#a; v2 leader_changed t#a/0 1@1>2@2; "
+             "v2 isr_changed t#a/0 1@1>2@2 isr 1>2; "
+             "v2 replicas_changed t#a/0 replicas 1>2");
+        told("t#a 0:1@1", "t 0:1@1", "");
+}
+
+static void test_a_cluster_id_that_becomes_known_is_told_as_that(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        w.cluster_id = NULL;
+        CHECK(!cw_say(&w, "t#a 0:1@1"));
+        w.cluster_id = "c";
+        CHECK(!cw_say(&w, "t#a 0:1@1"));
+        CHECK_TEXT(cw_changes(&w, 1), "v2 cluster_id_learned c");
+        CHECK(!cw_say(&w, "t#a 0:1@1"));
+        CHECK(cw_version(&w) == 2);
+        cw_destroy(&w);
+}
+
+/* Another order of an ISR alone makes no version, and wakes nobody. */
+static void test_what_is_no_change_makes_no_version(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_all(&w, "t#a 0:1@1/r1,2,3/i1,2/o2,3"));
+        CHECK(!cw_all(&w, "t#a 0:1@1/r1,2,3/i2,1/o3,2"));
+        CHECK(cw_version(&w) == 1 && w.applied.changed == 0);
+        CHECK(w.applied.unchanged == 1);
+        CHECK(!rdmeta_cache_purge(w.cache, w.now));
+        CHECK(cw_version(&w) == 2);
+        CHECK_TEXT(cw_hint(&w, "h", 0), "h");
+        CHECK(!rdmeta_cache_purge(w.cache, w.now)); /* nothing is known */
+        cw_check(&w);
+        CHECK(cw_version(&w) == 2 && cw_stats(&w).hints == 0);
+        cw_destroy(&w);
+}
+
+static void test_a_topic_of_no_partitions_is_told_of_when_it_goes(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_all(&w, "t#a; u 0:1@1"));
+        CHECK(!cw_all(&w, "u 0:1@1"));
+        cw_pass(&w, 20 * CW_S);
+        cw_sweep(&w);
+        CHECK_TEXT(cw_changes(&w, 1),
+                   "v2 topic_absent t#a; v3 topic_removed(expiry) t#a");
+        cw_destroy(&w);
+}
+
+static int32_t is_from(void *opaque, const rdmeta_change_t *c) {
+        const cw_t *w = opaque;
+
+        CHECK(c->source == RDMETA_SOURCE_POLL && c->source_broker == 7);
+        CHECK(c->wall_us == w->now.wall_us && c->version == 1);
+        CHECK(c->cluster_id.len == 1 && c->cluster_id.data[0] == 'c');
+        return 0;
+}
+
+static void test_records_say_when_and_by_whom(void) {
+        uint64_t until;
+        int32_t resync;
+        cw_t w;
+
+        cw_init(&w, NULL);
+        w.broker = 7;
+        CHECK(!cw_say(&w, "t#a 0:1@1; u!3"));
+        CHECK(!rdmeta_cache_changes(w.cache, 0, is_from, &w, &until,
+                                    &resync));
+        CHECK(until == 1 && !resync);
+        cw_destroy(&w);
+}
+
+static int32_t stop_at_second(void *opaque, const rdmeta_change_t *c) {
+        (void)c;
+        return ++*(int *)opaque == 2 ? 77 : 0;
+}
+
+static void test_a_visit_may_end_the_telling(void) {
+        uint64_t until;
+        int32_t resync;
+        int n = 0;
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "a 0:1; b 0:1; c 0:1"));
+        CHECK(rdmeta_cache_changes(w.cache, 0, stop_at_second, &n, &until,
+                                   &resync) == 77);
+        CHECK(n == 2);
+        cw_destroy(&w);
+}
+
+static void test_a_purge_tells_of_all_that_is_gone(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        w.brokers = "1";
+        CHECK(!cw_say(&w, "t#a 0:1@1; n!3; o#o 0:1@1"));
+        CHECK(!cw_say(&w, "o!3"));
+        CHECK_TEXT(cw_hint(&w, "h", 0), "h");
+        CHECK(!rdmeta_cache_purge(w.cache, w.now));
+        cw_check(&w);
+        CHECK(cw_version(&w) == 3 && cw_stats(&w).topics == 0);
+        CHECK(cw_state(&w, "t") == RDMETA_NOT_CACHED);
+        CHECK(cw_state(&w, "h") == RDMETA_NOT_CACHED);
+        CHECK_TEXT(cw_brokers(&w), "| -");
+        CHECK(strstr(cw_changes(&w, 2), "topic_removed(purge) t#a"));
+        CHECK(strstr(cw_changes(&w, 2), "topic_removed(purge) o#o"));
+        CHECK(!strstr(cw_changes(&w, 2), "topic_removed(purge) n"));
+        CHECK(strstr(cw_changes(&w, 2), "broker_removed(purge) 1 h1:9001"));
+        w.cluster_id = "another"; /* nothing is left to differ from */
+        CHECK(!cw_all(&w, "t#a 0:2@0"));
+        CHECK_TEXT(cw_topic(&w, "t"), "t#a 0:2@0");
+        cw_destroy(&w);
+}
+
+/* ---- how far back ------------------------------------------------------ */
+
+static void small_ring(rdmeta_conf_t *conf) {
+        conf->ring_bytes = 4096;
+}
+
+static void test_who_falls_behind_is_told_to_resync(void) {
+        char text[32];
+        uint64_t floor;
+        cw_t w;
+        int i;
+
+        cw_init(&w, small_ring);
+        for (i = 0; i < 100; i++) {
+                snprintf(text, sizeof(text), "t#a 0:1@%d", i);
+                CHECK(!cw_say(&w, text));
+                CHECK(cw_stats(&w).bytes_ring < 3 * 4096);
+        }
+        floor = cw_stats(&w).ring_floor;
+        CHECK(floor > 1 && floor < 100);
+        CHECK_TEXT(cw_changes(&w, 0), "resync");
+        CHECK_TEXT(cw_changes(&w, floor - 1), "resync");
+        CHECK(strcmp(cw_changes(&w, floor), "resync") != 0);
+        CHECK_TEXT(cw_changes(&w, 99),
+                   "v100 leader_changed t#a/0 1@98>1@99");
+        CHECK_TEXT(cw_changes(&w, 100), "");
+        CHECK_TEXT(cw_changes(&w, 101), "resync"); /* of another cache */
+        cw_destroy(&w);
+}
+
+static void test_without_a_ring_only_the_present_is_told(void) {
+        cw_t w;
+
+        cw_init(&w, cw_no_ring);
+        CHECK(!cw_say(&w, "t#a 0:1@1"));
+        CHECK(!cw_say(&w, "t#a 0:1@2; u!3"));
+        CHECK_TEXT(cw_changes(&w, 1), "resync");
+        CHECK_TEXT(cw_changes(&w, 2), "");
+        CHECK(cw_lead(&w, "t", 0, 9, 3, "h9")); /* another broker table */
+        w.brokers = "1,9";
+        CHECK(!cw_all(&w, ""));
+        cw_pass(&w, 20 * CW_S);
+        cw_sweep(&w);
+        CHECK(!rdmeta_cache_purge(w.cache, w.now));
+        CHECK_TEXT(cw_changes(&w, 5), "resync");
+        CHECK_TEXT(cw_changes(&w, 6), "");
+        CHECK(cw_version(&w) == 6);
+        cw_destroy(&w);
+}
+
+/* Letting go of what nobody is told about moves neither version nor floor:
+ * a floor above the version would ask for a resync that never helps. */
+static void forgotten(void (*conf)(rdmeta_conf_t *conf)) {
+        cw_t w;
+        int i;
+
+        cw_init(&w, conf);
+        for (i = 0; i < 100; i++) {
+                CHECK(!cw_say(&w, i % 2 ? "n!3" : "m!29; o!3"));
+                cw_pass(&w, 1000 * CW_S);
+                cw_sweep(&w);
+                cw_pass(&w, 1000 * CW_S);
+                cw_sweep(&w);
+                CHECK(cw_stats(&w).ring_floor <= cw_version(&w));
+                CHECK_TEXT(cw_changes(&w, cw_version(&w)), "");
+        }
+        CHECK(cw_stats(&w).retained == 0);
+        cw_destroy(&w);
+}
+
+static void test_what_is_forgotten_in_silence_asks_for_no_resync(void) {
+        forgotten(NULL);
+        forgotten(small_ring);
+        forgotten(cw_no_ring);
+}
+
+static void test_more_than_the_ring_holds_is_a_resync(void) {
+        gen_shape_t shape = {.seed = 1, .brokers = 3, .first_broker = 1,
+                             .topics = 1000, .partitions = 2,
+                             .replication = 2};
+        gen_cluster_t *cluster = gen_cluster_new(&shape);
+        gen_bytes_t body       = {0};
+        cw_t w;
+
+        cw_init(&w, small_ring);
+        cluster->cluster_id = test_str("c");
+        CHECK(!cw_say(&w, "t#a 0:1@1"));
+        gen_response(cluster, 12, &body);
+        CHECK(!cw_apply(&w, body.data, body.len, NULL));
+        CHECK_TEXT(cw_changes(&w, 1), "resync");
+        CHECK_TEXT(cw_changes(&w, 2), "");
+        CHECK(!cw_say(&w, "t#a 0:1@2"));
+        CHECK(!strstr(cw_changes(&w, 2), "resync"));
+        CHECK_TEXT(cw_changes(&w, 1), "resync");
+        gen_bytes_free(&body);
+        gen_cluster_free(cluster);
+        cw_destroy(&w);
+}
+
+/* Nothing is visited with the lock held: a visit may write. */
+static int32_t write_on_visit(void *opaque, const rdmeta_change_t *c) {
+        cw_t *w = opaque;
+        char name[64], text[80];
+
+        snprintf(name, sizeof(name), "%.*s", (int)c->topic.len,
+                 c->topic.data ? c->topic.data : "");
+        snprintf(text, sizeof(text), "t#a 0:1@%d", (int)cw_version(w) + 10);
+        CHECK(!cw_say(w, text));
+        CHECK(!rdmeta_cache_purge(w->cache, w->now));
+        CHECK(c->version == 1);
+        CHECK(!strncmp(name, c->topic.data ? c->topic.data : "",
+                       c->topic.len)); /* it is kept for the visit */
+        return 0;
+}
+
+static void test_a_visit_may_write(void) {
+        uint64_t until;
+        int32_t resync;
+        cw_t w;
+
+        cw_init(&w, small_ring);
+        CHECK(!cw_say(&w, "t#a 0:1@1; b#b 0:1@1; c#c 0:1@1"));
+        CHECK(!rdmeta_cache_changes(w.cache, 0, write_on_visit, &w, &until,
+                                    &resync));
+        CHECK(until == 1);
+        cw_destroy(&w);
+}
+
+/* ---- waiting ----------------------------------------------------------- */
+
+static uint64_t wait_for(cw_t *w, uint64_t since, const char *topic) {
+        const rdmeta_str_t name = test_str(topic);
+
+        return rdmeta_cache_wait(w->cache, since, topic ? &name : NULL,
+                                 topic != NULL, 0);
+}
+
+static void test_a_wait_ends_at_once_if_the_change_came_first(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(wait_for(&w, 0, NULL) == 0);
+        CHECK(!cw_say(&w, "t#a 0:1@1; u#u 0:1@1"));
+        CHECK(wait_for(&w, 0, NULL) == 1 && wait_for(&w, 1, NULL) == 0);
+        CHECK(wait_for(&w, 0, "t") == 1 && wait_for(&w, 1, "t") == 0);
+        CHECK(!cw_say(&w, "u#u 0:1@2"));
+        CHECK(wait_for(&w, 1, "t") == 0);
+        CHECK(wait_for(&w, 1, "u") == 2);
+        CHECK(!cw_say(&w, "u#u 0:1@2")); /* the same wakes nobody */
+        CHECK(wait_for(&w, 2, NULL) == 0);
+        cw_hint(&w, "h", 0); /* nor does asking */
+        CHECK(wait_for(&w, 2, NULL) == 0 && wait_for(&w, 0, "h") == 0);
+        cw_destroy(&w);
+}
+
+static void test_a_removal_is_a_change_for_who_waits(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_all(&w, "t#a 0:1@1; u#u 0:1@1"));
+        CHECK(!cw_all(&w, "u#u 0:1@1"));
+        CHECK(wait_for(&w, 1, "t") == 2 && wait_for(&w, 1, "u") == 0);
+        CHECK(!rdmeta_cache_purge(w.cache, w.now));
+        CHECK(wait_for(&w, 2, "u") == 3);
+        cw_destroy(&w);
+}
+
+/* However late he comes who wants to know. */
+static void test_a_removal_is_seen_though_all_is_forgotten_since(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_all(&w, "t#a 0:1@1; u#u 0:1@1; n!3"));
+        CHECK(!cw_all(&w, "u#u 0:1@1"));
+        cw_pass(&w, 20 * CW_S);
+        cw_sweep(&w);
+        CHECK(cw_version(&w) == 3); /* removed */
+        cw_pass(&w, 2000 * CW_S);
+        cw_sweep(&w);
+        CHECK(cw_version(&w) == 3); /* forgotten */
+        CHECK(wait_for(&w, 1, "t") == 3 && wait_for(&w, 3, "t") == 0);
+        CHECK(wait_for(&w, 0, "n") == 3);
+        CHECK(!cw_say(&w, "u!3")); /* not told of as removed before */
+        cw_pass(&w, CW_S);
+        cw_sweep(&w);
+        cw_pass(&w, 2000 * CW_S);
+        cw_sweep(&w);
+        CHECK(cw_version(&w) == 5 && wait_for(&w, 4, "u") == 5);
+        CHECK(wait_for(&w, 5, "u") == 0);
+        cw_hint(&w, "t", 0);
+        CHECK(wait_for(&w, 1, "t") == 5 && wait_for(&w, 5, "t") == 0);
+        cw_destroy(&w);
+}
+
+static void count(void *opaque, uint64_t version) {
+        (void)version;
+        ++*(int *)opaque;
+}
+
+static void test_a_watch_is_called_for_every_door(void) {
+        const rdmeta_str_t name = {"t", 1};
+        rdmeta_watch_t *all, *one;
+        int n_all = 0, n_one = 0;
+        cw_t w;
+
+        cw_init(&w, NULL);
+        all = rdmeta_watch_new(w.cache, NULL, 0, count, &n_all);
+        one = rdmeta_watch_new(w.cache, &name, 1, count, &n_one);
+        CHECK(all && one && cw_stats(&w).watches == 2);
+        CHECK(!cw_all(&w, "u#u 0:1@1"));
+        CHECK(n_all == 1 && n_one == 0);
+        CHECK(!cw_all(&w, "u#u 0:1@1; t#a 0:1@1"));
+        CHECK(n_all == 2 && n_one == 1);
+        CHECK(!cw_all(&w, "u#u 0:1@1; t#a 0:1@1"));
+        CHECK(n_all == 2 && n_one == 1);
+        CHECK(cw_lead(&w, "t", 0, 2, 2, NULL)); /* a hint */
+        CHECK(n_all == 3 && n_one == 2);
+        CHECK(!cw_all(&w, "u#u 0:1@1")); /* absence */
+        CHECK(n_all == 4 && n_one == 3);
+        cw_pass(&w, 16 * CW_S);
+        cw_sweep(&w); /* time */
+        CHECK(n_all == 5 && n_one == 4);
+        CHECK(!rdmeta_cache_purge(w.cache, w.now));
+        CHECK(n_all == 6 && n_one == 5);
+        rdmeta_watch_destroy(all);
+        rdmeta_watch_destroy(one);
+        cw_destroy(&w);
+}
+
+int main(void) {
+        test_begin(60);
+        RUN(test_topics_are_told_once_whatever_their_partitions);
+        RUN(test_partitions_are_told_one_by_one);
+        RUN(test_an_isr_in_another_order_is_no_news);
+        RUN(test_an_epoch_that_becomes_known_is_told_as_that);
+        RUN(test_what_only_differs_otherwise_is_told_as_well);
+        RUN(test_an_id_that_becomes_known_is_told_as_that);
+        RUN(test_a_cluster_id_that_becomes_known_is_told_as_that);
+        RUN(test_what_is_no_change_makes_no_version);
+        RUN(test_a_topic_of_no_partitions_is_told_of_when_it_goes);
+        RUN(test_records_say_when_and_by_whom);
+        RUN(test_a_visit_may_end_the_telling);
+        RUN(test_a_purge_tells_of_all_that_is_gone);
+        RUN(test_who_falls_behind_is_told_to_resync);
+        RUN(test_without_a_ring_only_the_present_is_told);
+        RUN(test_what_is_forgotten_in_silence_asks_for_no_resync);
+        RUN(test_more_than_the_ring_holds_is_a_resync);
+        RUN(test_a_visit_may_write);
+        RUN(test_a_wait_ends_at_once_if_the_change_came_first);
+        RUN(test_a_removal_is_a_change_for_who_waits);
+        RUN(test_a_removal_is_seen_though_all_is_forgotten_since);
+        RUN(test_a_watch_is_called_for_every_door);
+        return 0;
+}

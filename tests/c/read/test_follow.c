@@ -1,0 +1,492 @@
+/* Readers that follow a file, in one thread: when they look, what they keep,
+ * and how old they say it is. */
+#include "read/follow.h"
+#include "support/image_world.h"
+
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+enum { LOOK = 20000 };
+
+/* A feeder that publishes "a" led by one broker after the other. */
+typedef struct feeder {
+        cw_t w;
+        const char *path;
+        int32_t leader;
+} feeder_t;
+
+static void publish(feeder_t *f, int32_t leader) {
+        char text[64];
+
+        f->leader = leader;
+        f->w.api_version = 12;
+        snprintf(text, sizeof(text), "a#a 0:%d@%d; b 0:%d", leader,
+                 (int)cw_version(&f->w) + 1, leader);
+        CHECK(!cw_all(&f->w, text));
+        iw_save(&f->w, f->path);
+}
+
+static void feeder_init(feeder_t *f, const char *name) {
+        cw_init(&f->w, NULL);
+        f->path = iw_path(name);
+        publish(f, 1);
+}
+
+static rdmeta_attach_t *attached(const feeder_t *f, int32_t flags) {
+        rdmeta_attach_t *a = NULL;
+
+        CHECK(!rdmeta_attach_new(f->path, flags, LOOK, f->w.now, &a));
+        return a;
+}
+
+static int32_t ask(rdmeta_reader_t *r, int64_t mono_us) {
+        return rdmeta_leader(r, "a", 1, 0, mono_us);
+}
+
+static void test_a_new_file_is_seen_after_a_look(void) {
+        const int32_t flags[] = {0, RDMETA_IMAGE_COPY};
+        rdmeta_attach_t *a;
+        rdmeta_reader_t *r;
+        feeder_t f;
+        int64_t t;
+        int i, k;
+
+        for (i = 0; i < 2; i++) {
+                feeder_init(&f, "seen");
+                t = f.w.now.mono_us;
+                a = attached(&f, flags[i]);
+                r = rdmeta_attach_reader(a, 0);
+                CHECK(r && ask(r, t) == 1);
+                for (k = 2; k < 40; k++) {
+                        const int32_t had = f.leader;
+
+                        publish(&f, 1 + k % 3);
+                        CHECK(ask(r, t + LOOK - 1) == had);
+                        CHECK(ask(r, t += LOOK) == 1 + k % 3);
+                }
+                rdmeta_reader_destroy(r);
+                rdmeta_attach_destroy(a);
+                cw_destroy(&f.w);
+        }
+}
+
+static int32_t see_three(void *opaque, const rdmeta_topic_t *topic) {
+        rdmeta_partition_t p;
+
+        memset(&p, 0, sizeof(p));
+        CHECK(!rdmeta_topic_partition_at(opaque, topic, 0, &p));
+        CHECK(p.leader == 3);
+        return 0;
+}
+
+static void test_each_call_that_is_told_the_time_looks(void) {
+        const rdmeta_str_t names[] = {GEN_STR("a"), GEN_STR("b")};
+        const int32_t zeros[]      = {0, 0};
+        const rdmeta_topic_t *topic;
+        rdmeta_partition_t p;
+        int32_t out[2];
+        uint8_t id[16];
+        rdmeta_attach_t *a;
+        rdmeta_reader_t *r;
+        feeder_t f;
+        int64_t t;
+
+        memset(id, 'a', sizeof(id));
+        memset(&p, 0, sizeof(p));
+        feeder_init(&f, "calls");
+        t = f.w.now.mono_us;
+        a = attached(&f, 0);
+        r = rdmeta_attach_reader(a, RDMETA_ALLOW_STALE);
+        CHECK(ask(r, t) == 1);
+        publish(&f, 2);
+        rdmeta_leaders(r, names, zeros, 2, t += LOOK, out);
+        CHECK(out[0] == 2 && out[1] == 2);
+        publish(&f, 3);
+        CHECK(!rdmeta_partition(r, "a", 1, 0, t += LOOK, &p));
+        CHECK(p.leader == 3);
+        publish(&f, 1);
+        rdmeta_reader_enter(r);
+        CHECK(!rdmeta_topic_find(r, "a", 1, t += LOOK, &topic));
+        CHECK(!rdmeta_topic_partition_at(r, topic, 0, &p) && p.leader == 1);
+        rdmeta_reader_leave(r);
+        publish(&f, 2);
+        rdmeta_reader_enter(r);
+        CHECK(!rdmeta_topic_find_id(r, id, t += LOOK, &topic));
+        CHECK(!rdmeta_topic_partition_at(r, topic, 0, &p) && p.leader == 2);
+        rdmeta_reader_leave(r);
+        publish(&f, 3);
+        CHECK(!rdmeta_reader_walk(r, "", 0, 7, t += LOOK, see_three, r));
+        rdmeta_reader_destroy(r);
+        rdmeta_attach_destroy(a);
+        cw_destroy(&f.w);
+}
+
+/* Readers of one thread: what one has seen, the others see at once. */
+static void test_no_reader_goes_back_behind_another(void) {
+        rdmeta_image_info_t info;
+        rdmeta_image_t *image;
+        rdmeta_attach_t *a;
+        rdmeta_reader_t *r, *other;
+        feeder_t f;
+        int64_t t;
+
+        feeder_init(&f, "behind");
+        t     = f.w.now.mono_us;
+        a     = attached(&f, 0);
+        r     = rdmeta_attach_reader(a, 0);
+        other = rdmeta_attach_reader(a, 0);
+        CHECK(ask(r, t) == 1 && ask(other, t + 1) == 1);
+        publish(&f, 2);
+        CHECK(ask(other, t + LOOK) == 1);
+        CHECK(ask(r, t + LOOK) == 2);
+        CHECK(ask(other, t + LOOK) == 2);
+        publish(&f, 3);
+        image = rdmeta_attach_image(a, f.w.now); /* looks at once */
+        rdmeta_image_info(image, &info);
+        CHECK(info.version == cw_version(&f.w));
+        rdmeta_image_unref(image);
+        CHECK(ask(r, t + LOOK) == 3 && ask(other, t + LOOK) == 3);
+        rdmeta_reader_destroy(r);
+        rdmeta_reader_destroy(other);
+        rdmeta_attach_destroy(a);
+        cw_destroy(&f.w);
+}
+
+static void test_between_enter_and_leave_all_is_of_one_image(void) {
+        const rdmeta_topic_t *topic;
+        const rdmeta_brokers_t *brokers;
+        rdmeta_partition_t p;
+        rdmeta_attach_t *a;
+        rdmeta_reader_t *r;
+        feeder_t f;
+        int64_t t;
+        int i;
+
+        memset(&p, 0, sizeof(p));
+        feeder_init(&f, "inside");
+        t = f.w.now.mono_us;
+        a = attached(&f, 0);
+        r = rdmeta_attach_reader(a, 0);
+        CHECK(ask(r, t) == 1);
+        for (i = 2; i < 30; i++) {
+                const int32_t had = f.leader;
+
+                rdmeta_reader_enter(r);
+                if (i & 1)
+                        brokers = rdmeta_brokers(r);
+                else
+                        CHECK(!rdmeta_topic_find(r, "a", 1, t, &topic));
+                publish(&f, 1 + i % 3);
+                t += 2 * LOOK;
+                CHECK(ask(r, t) == had);
+                rdmeta_reader_enter(r);
+                CHECK(ask(r, t + LOOK) == had);
+                rdmeta_reader_leave(r);
+                CHECK(ask(r, t + 3 * LOOK) == had);
+                if (i & 1)
+                        CHECK(rdmeta_brokers_count(brokers) == 3);
+                else
+                        CHECK(!rdmeta_topic_partition_at(r, topic, 0, &p) &&
+                              p.leader == had);
+                rdmeta_reader_leave(r);
+                rdmeta_reader_enter(r); /* what could not be done, is now */
+                CHECK(!rdmeta_topic_find(r, "a", 1, t, &topic));
+                CHECK(!rdmeta_topic_partition_at(r, topic, 0, &p));
+                CHECK(p.leader == 1 + i % 3);
+                rdmeta_reader_leave(r);
+        }
+        rdmeta_reader_destroy(r);
+        rdmeta_attach_destroy(a);
+        cw_destroy(&f.w);
+}
+
+static int32_t ask_more(void *opaque, const rdmeta_topic_t *topic) {
+        rdmeta_reader_t *r = opaque;
+        rdmeta_topic_info_t info;
+
+        /* Long after; and what is visited must still be there. */
+        CHECK(ask(r, INT64_MAX - 1) == RDMETA_STALE);
+        rdmeta_topic_info(r, topic, 0, &info);
+        CHECK(info.name.len == 1);
+        return 0;
+}
+
+static void test_a_walk_stays_with_its_image(void) {
+        rdmeta_attach_t *a;
+        rdmeta_reader_t *r;
+        feeder_t f;
+
+        feeder_init(&f, "walk");
+        a = attached(&f, 0);
+        r = rdmeta_attach_reader(a, 0);
+        CHECK(ask(r, f.w.now.mono_us) == 1);
+        publish(&f, 2);
+        CHECK(!rdmeta_reader_walk(r, "", 0, 7, f.w.now.mono_us + 1, ask_more,
+                                  r));
+        rdmeta_reader_destroy(r);
+        rdmeta_attach_destroy(a);
+        cw_destroy(&f.w);
+}
+
+static void test_what_is_missing_or_broken_leaves_the_last_good_one(void) {
+        const char *aside = iw_path("aside");
+        rdmeta_attach_t *a;
+        rdmeta_reader_t *r, *late;
+        uint8_t *bytes;
+        size_t size;
+        feeder_t f;
+        int64_t t;
+
+        feeder_init(&f, "missing");
+        t = f.w.now.mono_us;
+        a = attached(&f, 0);
+        r = rdmeta_attach_reader(a, 0);
+        CHECK(ask(r, t) == 1);
+        CHECK(!unlink(f.path));
+        CHECK(ask(r, t += LOOK) == 1);
+        late = rdmeta_attach_reader(a, 0);
+        CHECK(late && ask(late, t) == 1);
+        bytes = (uint8_t *)"not an image";
+        iw_write(f.path, bytes, 12);
+        CHECK(ask(r, t += LOOK) == 1 && ask(late, t) == 1);
+        publish(&f, 2);
+        CHECK(ask(r, t += LOOK) == 2 && ask(late, t) == 2);
+        /* Cut off before it takes its place. */
+        bytes = iw_read(f.path, &size);
+        iw_write(aside, bytes, size - 1);
+        CHECK(!rename(aside, f.path));
+        CHECK(ask(r, t += LOOK) == 2);
+        free(bytes);
+        publish(&f, 3);
+        CHECK(ask(r, t += LOOK) == 3 && ask(late, t) == 3);
+        rdmeta_reader_destroy(r);
+        rdmeta_reader_destroy(late);
+        rdmeta_attach_destroy(a);
+        cw_destroy(&f.w);
+}
+
+static void test_nothing_there_at_first_is_an_error(void) {
+        const rdmeta_time_t now = {1, 1};
+        rdmeta_attach_t *a      = NULL;
+
+        CHECK(rdmeta_attach_new(iw_path("nothing"), 0, 0, now, &a) ==
+              RDMETA_ERR_IO);
+        iw_write(iw_path("nothing"), "x", 1);
+        CHECK(rdmeta_attach_new(iw_path("nothing"), 0, 0, now, &a) ==
+              RDMETA_ERR_MALFORMED);
+        CHECK(!a);
+        rdmeta_attach_destroy(NULL);
+}
+
+/* ---- who holds what --------------------------------------------------- */
+
+static void test_readers_and_images_outlive_the_attach_and_the_file(void) {
+        rdmeta_image_t *image;
+        rdmeta_attach_t *a;
+        rdmeta_reader_t *r, *of_image;
+        feeder_t f;
+        int64_t t;
+
+        feeder_init(&f, "outlive");
+        t     = f.w.now.mono_us;
+        a     = attached(&f, 0);
+        r     = rdmeta_attach_reader(a, 0);
+        image = rdmeta_attach_image(a, f.w.now);
+        rdmeta_attach_destroy(a);
+        publish(&f, 2);
+        CHECK(ask(r, t + LOOK) == 2); /* it follows all the same */
+        of_image = rdmeta_image_reader(image, 0);
+        CHECK(ask(of_image, t + LOOK) == 1);
+        CHECK(!unlink(f.path));
+        CHECK(ask(r, t + 2 * LOOK) == 2);
+        rdmeta_reader_destroy(r);
+        CHECK(!rdmeta_image_verify(image));
+        rdmeta_image_unref(image);
+        CHECK(ask(of_image, t) == 1);
+        rdmeta_reader_destroy(of_image);
+        cw_destroy(&f.w);
+}
+
+static void test_any_allocation_may_fail_and_the_last_good_one_stays(void) {
+        rdmeta_allocator_t allocator;
+        test_heap_t heap;
+        rdmeta_attach_t *a = NULL;
+        rdmeta_reader_t *r;
+        feeder_t f;
+        int64_t t;
+        size_t nth;
+
+        feeder_init(&f, "memory");
+        t = f.w.now.mono_us;
+        for (nth = 1; !a; nth++) {
+                allocator    = test_allocator(&heap);
+                heap.fail_at = nth;
+                if (rdmeta_attach_make(&allocator, f.path, 0, LOOK, f.w.now,
+                                       &a))
+                        CHECK(heap.blocks == 0);
+        }
+        CHECK(nth > 4);
+        heap.fail_at = heap.calls + 1;
+        CHECK(!rdmeta_attach_reader(a, 0));
+        r = rdmeta_attach_reader(a, 0);
+        CHECK(r && ask(r, t) == 1);
+        publish(&f, 2);
+        for (nth = 1;; nth++) {
+                heap.fail_at = heap.calls + nth;
+                if (ask(r, t += LOOK) == 2)
+                        break;
+                CHECK(ask(r, t) == 1);
+        }
+        heap.fail_at = 0;
+        CHECK(nth > 3);
+        rdmeta_reader_destroy(r);
+        rdmeta_attach_destroy(a);
+        CHECK(heap.blocks == 0 && heap.bytes == 0);
+        cw_destroy(&f.w);
+}
+
+/* ---- age -------------------------------------------------------------- */
+
+static int64_t age(rdmeta_attach_t *a, rdmeta_time_t now) {
+        rdmeta_image_t *image = rdmeta_attach_image(a, now);
+        rdmeta_image_info_t info;
+
+        rdmeta_image_info(image, &info);
+        rdmeta_image_unref(image);
+        CHECK(info.taken_mono_us <= now.mono_us);
+        return now.mono_us - info.taken_mono_us;
+}
+
+static void test_a_file_is_as_old_as_it_is_whatever_is_set(void) {
+        rdmeta_time_t here;
+        rdmeta_attach_t *a;
+        feeder_t f;
+
+        feeder_init(&f, "age");
+        here.mono_us = 77; /* another clock */
+        here.wall_us = f.w.now.wall_us + 3 * CW_S;
+        CHECK(!rdmeta_attach_new(f.path, 0, LOOK, here, &a));
+        CHECK(age(a, here) == 3 * CW_S);
+        /* A wall clock is put back by an hour while a file is made: the same
+         * cache's clock tells that ten seconds have passed. */
+        cw_pass(&f.w, 10 * CW_S);
+        f.w.now.wall_us -= 3600 * CW_S;
+        publish(&f, 2);
+        here.mono_us += 10 * CW_S;
+        here.wall_us += 10 * CW_S;
+        CHECK(age(a, here) == 3 * CW_S);
+        cw_pass(&f.w, CW_S);
+        here.mono_us += CW_S;
+        CHECK(age(a, here) == 4 * CW_S);
+        publish(&f, 3);
+        CHECK(age(a, here) == 3 * CW_S);
+        rdmeta_attach_destroy(a);
+        cw_destroy(&f.w);
+}
+
+/* A feeder that was started anew has another clock; the wall tells again. */
+static void test_another_feeders_file_is_as_old_as_the_walls_say(void) {
+        rdmeta_time_t here;
+        rdmeta_attach_t *a;
+        feeder_t f;
+
+        feeder_init(&f, "restart");
+        here = f.w.now;
+        CHECK(!rdmeta_attach_new(f.path, 0, LOOK, here, &a));
+        cw_destroy(&f.w);
+        cw_init(&f.w, NULL);
+        f.w.now.mono_us = 5;
+        f.w.now.wall_us = here.wall_us + 2 * CW_S;
+        publish(&f, 2);
+        here.mono_us += 7 * CW_S;
+        here.wall_us += 7 * CW_S;
+        CHECK(age(a, here) == 5 * CW_S);
+        rdmeta_attach_destroy(a);
+        cw_destroy(&f.w);
+}
+
+static void test_what_lies_there_for_long_becomes_stale(void) {
+        rdmeta_reader_t *r, *stale;
+        rdmeta_attach_t *a;
+        feeder_t f;
+        int64_t t;
+        int day;
+
+        feeder_init(&f, "days");
+        t     = f.w.now.mono_us;
+        a     = attached(&f, 0);
+        r     = rdmeta_attach_reader(a, 0);
+        stale = rdmeta_attach_reader(a, RDMETA_ALLOW_STALE);
+        CHECK(ask(r, t + 900 * CW_S) == 1);
+        CHECK(ask(r, t + 900 * CW_S + 1) == RDMETA_STALE);
+        for (day = 1; day < 30; day++)
+                CHECK(ask(stale, t + day * 86400 * CW_S) == 1);
+        rdmeta_reader_destroy(r);
+        rdmeta_reader_destroy(stale);
+        rdmeta_attach_destroy(a);
+        cw_destroy(&f.w);
+}
+
+/* ---- fork ------------------------------------------------------------- */
+
+static void child_follows(rdmeta_attach_t *a, rdmeta_reader_t *r,
+                          const feeder_t *f, int64_t t) {
+        rdmeta_reader_t *own;
+        int tries = 0;
+
+        CHECK(ask(r, t) == 1);
+        while (ask(r, t += LOOK) != 2) {
+                usleep(1000);
+                CHECK(tries++ < 20000);
+        }
+        own = rdmeta_attach_reader(a, 0);
+        CHECK(own && ask(own, t) == 2);
+        rdmeta_image_unref(rdmeta_attach_image(a, f->w.now));
+        rdmeta_reader_destroy(own);
+        rdmeta_reader_destroy(r);
+        rdmeta_attach_destroy(a);
+}
+
+static void test_a_forks_child_goes_on_and_follows(void) {
+        rdmeta_attach_t *a;
+        rdmeta_reader_t *r;
+        feeder_t f;
+        int status;
+        pid_t pid;
+
+        feeder_init(&f, "fork");
+        a = attached(&f, 0);
+        r = rdmeta_attach_reader(a, 0);
+        CHECK(ask(r, f.w.now.mono_us) == 1);
+        pid = fork();
+        CHECK(pid >= 0);
+        if (!pid) {
+                child_follows(a, r, &f, f.w.now.mono_us);
+                _exit(0);
+        }
+        usleep(20000);
+        publish(&f, 2);
+        CHECK(waitpid(pid, &status, 0) == pid && !status);
+        CHECK(ask(r, f.w.now.mono_us + LOOK) == 2);
+        rdmeta_reader_destroy(r);
+        rdmeta_attach_destroy(a);
+        cw_destroy(&f.w);
+}
+
+int main(void) {
+        test_begin(60);
+        RUN(test_a_new_file_is_seen_after_a_look);
+        RUN(test_each_call_that_is_told_the_time_looks);
+        RUN(test_no_reader_goes_back_behind_another);
+        RUN(test_between_enter_and_leave_all_is_of_one_image);
+        RUN(test_a_walk_stays_with_its_image);
+        RUN(test_what_is_missing_or_broken_leaves_the_last_good_one);
+        RUN(test_nothing_there_at_first_is_an_error);
+        RUN(test_readers_and_images_outlive_the_attach_and_the_file);
+        RUN(test_any_allocation_may_fail_and_the_last_good_one_stays);
+        RUN(test_a_file_is_as_old_as_it_is_whatever_is_set);
+        RUN(test_another_feeders_file_is_as_old_as_the_walls_say);
+        RUN(test_what_lies_there_for_long_becomes_stale);
+        RUN(test_a_forks_child_goes_on_and_follows);
+        return 0;
+}

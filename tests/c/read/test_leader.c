@@ -1,0 +1,137 @@
+/*
+ * The lookup of a leader: every way through it says what a look at the whole
+ * topic says - names of all lengths, leaders of all widths, deadlines of one's
+ * own and of all.
+ */
+#include "support/cache_world.h"
+
+enum { TOPICS = 60, LONGEST = 60, ROOM = 16384 };
+
+/* Names that differ at their end alone. */
+static const char *name_of(char out[LONGEST + 1], uint32_t i) {
+        const uint32_t len = 3 + i % (LONGEST - 2);
+        char number[4];
+        uint32_t k;
+
+        for (k = 0; k < len; k++)
+                out[k] = (char)('a' + k % 26);
+        snprintf(number, sizeof(number), "%03u", i % 1000);
+        memcpy(out + len - 3, number, 3);
+        out[len] = 0;
+        return out;
+}
+
+/* Leaders of one byte, two, four; of partitions with gaps; none at all. */
+static void say_many(cw_t *w, int all) {
+        static const char *const rows[] = {
+                "0:1@1 1:127@1 2:-1@1",  "0:1@1 1:128@1 2:32767@1",
+                "0:70000@1 1:2@1",       "1:3@1 5:2@1",
+                "0:2147483647@1 1:-1@2", "0:5@1"};
+        char name[LONGEST + 1], *text = malloc(ROOM);
+        size_t used = 0;
+        uint32_t i;
+
+        CHECK(text);
+        for (i = 0; i < TOPICS; i++)
+                used += (size_t)snprintf(text + used, ROOM - used, "%s%s %s",
+                                         i ? "; " : "", name_of(name, i),
+                                         rows[i % 6]);
+        CHECK(!(all ? cw_all(w, text) : cw_say(w, text)));
+        free(text);
+}
+
+/* As the lookup of a whole partition has it. */
+static int32_t told(cw_t *w, rdmeta_reader_t *r, const char *name,
+                    int32_t partition) {
+        rdmeta_partition_t p;
+        rdmeta_err_t err;
+
+        memset(&p, 0, sizeof(p));
+        err = rdmeta_partition(r, name, strlen(name), partition,
+                               w->now.mono_us, &p);
+        if (err)
+                return err;
+        return r == w->stale ? p.last_leader : p.leader;
+}
+
+/* Each reader, both calls; returns how many had a leader. */
+static int compare(cw_t *w) {
+        rdmeta_reader_t *readers[] = {w->reader, w->stale};
+        char name[LONGEST + 1];
+        int32_t partition, one, many;
+        int leaders = 0, k;
+        rdmeta_str_t s;
+        uint32_t i;
+
+        for (i = 0; i < 2 * TOPICS; i++) {
+                s = test_str(name_of(name, i));
+                for (partition = -1; partition < 7; partition++) {
+                        for (k = 0; k < 2; k++) {
+                                one = rdmeta_leader(readers[k], s.data, s.len,
+                                                    partition,
+                                                    w->now.mono_us);
+                                rdmeta_leaders(readers[k], &s, &partition, 1,
+                                               w->now.mono_us, &many);
+                                CHECK(one == told(w, readers[k], name,
+                                                  partition));
+                                CHECK(many == one);
+                                leaders += one >= 0;
+                        }
+                }
+        }
+        return leaders;
+}
+
+static void test_every_way_of_a_lookup_says_the_same(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(compare(&w) == 0);
+        say_many(&w, 0);
+        CHECK(compare(&w) > TOPICS);
+        cw_destroy(&w);
+}
+
+/* The shared deadline says nothing of a topic that has one of its own. */
+static void test_deadlines_of_ones_own_are_not_the_shared_one(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        say_many(&w, 1);
+        CHECK(!cw_asked(&w, "own", "own#o 0:7@1 1:300@1"));
+        CHECK(compare(&w) > TOPICS);
+        cw_pass(&w, 600 * CW_S);
+        CHECK(!cw_asked(&w, "later", "later#l 0:7@1 1:300@1"));
+        cw_pass(&w, 301 * CW_S); /* all but one are past */
+        CHECK(cw_leader(&w, "later", 0) == 7);
+        CHECK(cw_leader(&w, "later", 1) == 300);
+        CHECK(cw_leader(&w, "own", 0) == RDMETA_STALE);
+        CHECK(cw_leader_stale(&w, "own", 0) == 7);
+        compare(&w);
+        say_many(&w, 1); /* the others are absent, and stay as they were */
+        CHECK(cw_leader(&w, "later", 0) != 7);
+        CHECK(compare(&w) > TOPICS);
+        cw_destroy(&w);
+}
+
+/* Until there is an answer about all, none is past. */
+static void test_without_an_answer_about_all_each_has_its_own(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "t#t 0:1@1; w#w 0:1000@1"));
+        w.now.mono_us += 900 * CW_S;
+        CHECK(cw_leader(&w, "t", 0) == 1 && cw_leader(&w, "w", 0) == 1000);
+        w.now.mono_us++;
+        CHECK(cw_leader(&w, "t", 0) == RDMETA_STALE);
+        CHECK(cw_leader(&w, "w", 0) == RDMETA_STALE);
+        cw_destroy(&w);
+}
+
+int main(void) {
+        test_begin(60);
+        RUN(test_every_way_of_a_lookup_says_the_same);
+        RUN(test_deadlines_of_ones_own_are_not_the_shared_one);
+        RUN(test_without_an_answer_about_all_each_has_its_own);
+        return 0;
+}

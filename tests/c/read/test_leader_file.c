@@ -1,0 +1,145 @@
+/* Lookups of a file's leaders by names that take the short way
+ * (read/leader.c). */
+#include "support/image_world.h"
+
+#include <stddef.h>
+
+static const char name[] = "a.name.of.twenty.bytes";
+
+enum { LEN = sizeof(name) - 1 };
+
+/* A file that says that, as somebody with other clocks sees it. */
+typedef struct filed {
+        const char *path;
+        rdmeta_time_t saved; /* when, in the clocks of who wrote it */
+        rdmeta_image_t *image;
+        rdmeta_reader_t *reader;
+} filed_t;
+
+static void filed_save(filed_t *f, const char *topics) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_all(&w, topics));
+        f->path  = iw_path("lookups");
+        f->saved = w.now;
+        iw_save(&w, f->path);
+        cw_destroy(&w);
+}
+
+static void filed_open(filed_t *f, rdmeta_time_t now, int32_t flags) {
+        f->image  = iw_open(f->path, RDMETA_IMAGE_COPY, now);
+        f->reader = rdmeta_image_reader(f->image, flags);
+        CHECK(f->reader);
+}
+
+static void filed_close(filed_t *f) {
+        rdmeta_reader_destroy(f->reader);
+        rdmeta_image_unref(f->image);
+}
+
+/* By a clock that is at 5 s, when the file is 800 s old. */
+static void filed_elsewhere(filed_t *f, const char *topics) {
+        rdmeta_time_t now = {5 * CW_S, 0};
+
+        filed_save(f, topics);
+        now.wall_us = f->saved.wall_us + 800 * CW_S;
+        filed_open(f, now, 0);
+}
+
+/* What the file says of the topic at `offset` of its block is another thing. */
+static void filed_forge(const filed_t *f, size_t offset, const void *what,
+                        size_t size) {
+        size_t all;
+        uint8_t *bytes = iw_read(f->path, &all);
+        uint8_t *at    = memmem(bytes, all, name, LEN);
+
+        CHECK(at);
+        memcpy(at - offsetof(rdmeta_topic_t, name) + offset, what, size);
+        iw_write(f->path, bytes, all);
+        free(bytes);
+}
+
+static int32_t ask(const filed_t *f, int32_t partition, int64_t mono_us) {
+        return rdmeta_leader(f->reader, name, LEN, partition, mono_us);
+}
+
+static void test_a_file_older_than_this_clock_is_stale_in_time(void) {
+        filed_t f;
+
+        filed_elsewhere(&f, "a.name.of.twenty.bytes 0:1 1:2");
+        CHECK(ask(&f, 0, 5 * CW_S) == 1 && ask(&f, 1, 105 * CW_S) == 2);
+        CHECK(ask(&f, 0, 105 * CW_S + 1) == RDMETA_STALE);
+        CHECK(ask(&f, -1, 5 * CW_S) < -1 && ask(&f, 2, 5 * CW_S) < -1);
+        filed_close(&f);
+}
+
+static void test_no_time_is_so_late_that_it_is_early(void) {
+        filed_t f;
+
+        filed_elsewhere(&f, "a.name.of.twenty.bytes 0:1");
+        CHECK(ask(&f, 0, INT64_MAX) == RDMETA_STALE);
+        CHECK(ask(&f, 0, INT64_MIN) == 1);
+        filed_close(&f);
+}
+
+static void test_who_takes_what_is_stale_gets_the_last_leader(void) {
+        filed_t f;
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_all(&w, "a.name.of.twenty.bytes 0:3@1/r1,2,3 1:2@1"));
+        CHECK(!cw_all(&w, "a.name.of.twenty.bytes 0:-1@2/r1,2,3 1:2@1"));
+        f.path = iw_path("last");
+        iw_save(&w, f.path);
+        filed_open(&f, w.now, 0);
+        CHECK(ask(&f, 0, w.now.mono_us) == -1);
+        filed_close(&f);
+        filed_open(&f, w.now, RDMETA_ALLOW_STALE);
+        CHECK(ask(&f, 0, w.now.mono_us) == 3);
+        CHECK(ask(&f, 1, INT64_MAX) == 2);
+        filed_close(&f);
+        cw_destroy(&w);
+}
+
+/* The file says that there are more partitions than it could have. */
+static void test_no_leader_lies_behind_the_blocks(void) {
+        const uint32_t many = RDMETA_PARTITIONS_MAX;
+        const int32_t far[] = {1000, 1 << 20, 1 << 28};
+        size_t i;
+        filed_t f;
+
+        filed_save(&f, "a.name.of.twenty.bytes 0:1 1:2");
+        filed_forge(&f, offsetof(rdmeta_topic_t, count), &many, sizeof(many));
+        filed_open(&f, f.saved, 0);
+        for (i = 0; i < sizeof(far) / sizeof(far[0]); i++)
+                CHECK(ask(&f, far[i], f.saved.mono_us) ==
+                      RDMETA_ERR_MALFORMED);
+        filed_close(&f);
+}
+
+/* Most widths are more than a number can be shifted by. */
+static void test_a_width_that_cannot_be_is_no_lookup(void) {
+        filed_t f;
+        int k;
+
+        filed_save(&f, "a.name.of.twenty.bytes 0:1 1:2");
+        for (k = RDMETA_TOPIC_SPARSE; k <= UINT8_MAX; k++) {
+                const uint8_t width = (uint8_t)k;
+
+                filed_forge(&f, offsetof(rdmeta_topic_t, width), &width, 1);
+                filed_open(&f, f.saved, 0);
+                CHECK(ask(&f, 1, f.saved.mono_us) == RDMETA_ERR_MALFORMED);
+                filed_close(&f);
+        }
+}
+
+int main(void) {
+        test_begin(60);
+        RUN(test_a_file_older_than_this_clock_is_stale_in_time);
+        RUN(test_no_time_is_so_late_that_it_is_early);
+        RUN(test_who_takes_what_is_stale_gets_the_last_leader);
+        RUN(test_no_leader_lies_behind_the_blocks);
+        RUN(test_a_width_that_cannot_be_is_no_lookup);
+        return 0;
+}

@@ -1,0 +1,299 @@
+/*
+ * wait: threads that wait. Built with -fsanitize=thread by `make tsan`, as its
+ * name asks for. A lost wake-up, like any deadlock, ends by the alarm of
+ * test_begin().
+ */
+#include "support/notify_world.h"
+
+#include <sys/wait.h>
+
+enum { WAITERS = 6, FOREVER = -1 };
+
+/* ---- waiters -------------------------------------------------------- */
+
+typedef struct waiter {
+        world_t *world;
+        uint64_t stream;
+        unsigned mask; /* 0: any topic */
+        uint64_t until;
+        uint64_t _Atomic seen;
+        uint64_t result;
+        int64_t timeout_us;
+} waiter_t;
+
+/* Whoever waits for any change may be woken by one that is no topic's. */
+static void check_really_changed(const waiter_t *x, uint64_t since) {
+        rdmeta_str_t topics[TOPICS];
+        const size_t n = names_of(x->mask, topics);
+        size_t i;
+        int any = n == 0;
+
+        rdmeta_wait_lock(&x->world->wait);
+        for (i = 0; i < n; i++)
+                any |= changed(x->world, &topics[i], since);
+        rdmeta_wait_unlock(&x->world->wait);
+        CHECK(any);
+}
+
+/* Follow the changes until the last of them. */
+static void *follow(void *arg) {
+        waiter_t *x      = arg;
+        test_rng_t r     = test_rng(x->stream);
+        uint64_t version = 0, since;
+        rdmeta_str_t topics[TOPICS];
+        const size_t n = names_of(x->mask, topics);
+
+        while (version < x->until) {
+                since   = version;
+                version = rdmeta_wait_until(&x->world->wait, since, topics, n,
+                                            FOREVER);
+                CHECK(version > since);
+                check_really_changed(x, since);
+                atomic_store(&x->seen, version);
+                dither(&r);
+        }
+        return NULL;
+}
+
+static void followers_start(world_t *w, waiter_t *x, pthread_t *t,
+                            test_rng_t *r) {
+        size_t i;
+
+        for (i = 0; i < WAITERS; i++) {
+                memset(&x[i], 0, sizeof(x[i]));
+                x[i].world  = w;
+                x[i].stream = 100 + i;
+                x[i].mask   = (unsigned)test_below(r, 1 << TOPICS);
+                x[i].until  = ROUNDS + 1;
+                spawn(&t[i], follow, &x[i]);
+        }
+}
+
+/* Each change is waited for by all that it concerns before the next is made:
+ * one wake-up lost, and this never ends. */
+static void test_no_wake_up_is_lost_one_change_at_a_time(void) {
+        test_rng_t r = test_rng(1);
+        waiter_t x[WAITERS];
+        pthread_t t[WAITERS];
+        uint64_t version;
+        unsigned mask;
+        world_t w;
+        size_t i;
+        int round;
+
+        world_init(&w);
+        followers_start(&w, x, t, &r);
+        for (round = 0; round <= ROUNDS; round++) {
+                mask    = round < ROUNDS ? 1u << test_below(&r, TOPICS) : ~0u;
+                version = world_write(&w, mask);
+                for (i = 0; i < WAITERS; i++)
+                        while ((!x[i].mask || x[i].mask & mask) &&
+                               atomic_load(&x[i].seen) < version)
+                                sched_yield();
+                dither(&r);
+        }
+        for (i = 0; i < WAITERS; i++)
+                join(t[i]);
+        world_destroy(&w);
+}
+
+/* Changes come as they may; whoever waits has seen the last in the end. */
+static void test_no_wake_up_is_lost_among_many_changes(void) {
+        test_rng_t r = test_rng(2);
+        waiter_t x[WAITERS];
+        pthread_t t[WAITERS];
+        world_t w;
+        size_t i;
+        int round;
+
+        world_init(&w);
+        followers_start(&w, x, t, &r);
+        for (round = 0; round < ROUNDS; round++) {
+                world_write(&w, (unsigned)test_below(&r, 1 << TOPICS));
+                dither(&r);
+        }
+        world_write(&w, ~0u);
+        for (i = 0; i < WAITERS; i++)
+                join(t[i]);
+        world_destroy(&w);
+}
+
+static void *wait_once(void *arg) {
+        waiter_t *x = arg;
+        rdmeta_str_t topics[TOPICS];
+        const size_t n = names_of(x->mask, topics);
+
+        x->result = rdmeta_wait_until(&x->world->wait, x->until, topics, n,
+                                      x->timeout_us);
+        return NULL;
+}
+
+static waiter_t waiter(world_t *w, unsigned mask, int64_t timeout_us) {
+        waiter_t x = {.world = w, .mask = mask, .timeout_us = timeout_us};
+        return x;
+}
+
+static void until_waiting(world_t *w, size_t n) {
+        while (world_waiters(w) != n)
+                sched_yield();
+}
+
+static void test_interrupt_makes_every_waiter_return_nothing(void) {
+        waiter_t x[WAITERS];
+        pthread_t t[WAITERS];
+        world_t w;
+        size_t i;
+        int again;
+
+        world_init(&w);
+        for (again = 0; again < 50; again++) {
+                for (i = 0; i < WAITERS; i++) {
+                        x[i]        = waiter(&w, i % 2 ? 3 : 0, FOREVER);
+                        x[i].result = 1;
+                        spawn(&t[i], wait_once, &x[i]);
+                }
+                until_waiting(&w, WAITERS);
+                rdmeta_wait_interrupt(&w.wait);
+                for (i = 0; i < WAITERS; i++) {
+                        join(t[i]);
+                        CHECK(x[i].result == 0);
+                }
+        }
+        rdmeta_wait_interrupt(&w.wait);
+        world_destroy(&w);
+}
+
+static void test_a_change_of_another_topic_wakes_nobody(void) {
+        waiter_t x;
+        pthread_t t;
+        world_t w;
+        int i;
+
+        world_init(&w);
+        x = waiter(&w, 1 << 2, FOREVER);
+        spawn(&t, wait_once, &x);
+        until_waiting(&w, 1);
+        for (i = 0; i < 20; i++)
+                world_write(&w, 1u << 1 | 1u << 3);
+        rdmeta_wait_interrupt(&w.wait);
+        join(t);
+        CHECK(x.result == 0);
+        world_destroy(&w);
+}
+
+static void test_a_version_that_has_moved_needs_no_waiting(void) {
+        world_t w;
+
+        world_init(&w);
+        CHECK(world_write(&w, 1 << 0) == 1 && world_write(&w, 1 << 1) == 2);
+        CHECK(rdmeta_wait_until(&w.wait, 0, NULL, 0, FOREVER) == 2);
+        CHECK(rdmeta_wait_until(&w.wait, 1, NULL, 0, FOREVER) == 2);
+        CHECK(rdmeta_wait_until(&w.wait, 0, names, 1, FOREVER) == 2);
+        CHECK(rdmeta_wait_until(&w.wait, 1, names, 2, FOREVER) == 2);
+        CHECK(rdmeta_wait_until(&w.wait, 1, names, 1, 0) == 0);
+        CHECK(rdmeta_wait_until(&w.wait, 2, names, 2, 0) == 0);
+        CHECK(rdmeta_wait_until(&w.wait, 2, NULL, 0, 0) == 0);
+        CHECK(rdmeta_wait_until(&w.wait, UINT64_MAX, NULL, 0, 0) == 0);
+        world_destroy(&w);
+}
+
+/* The last ends in another second than it began. */
+static void test_a_wait_without_a_change_times_out(void) {
+        int64_t timeouts[] = {0, 1, 999, 20000, 150000, 0};
+        struct timespec before, after;
+        int64_t waited;
+        world_t w;
+        size_t i;
+
+        world_init(&w);
+        for (i = 0; i < sizeof(timeouts) / sizeof(timeouts[0]); i++) {
+                clock_gettime(CLOCK_MONOTONIC, &before);
+                if (i == 5)
+                        timeouts[i] = 1150000 - before.tv_nsec / 1000;
+                CHECK(!rdmeta_wait_until(&w.wait, 0, i % 2 ? names : NULL,
+                                         i % 2, timeouts[i]));
+                clock_gettime(CLOCK_MONOTONIC, &after);
+                waited = (int64_t)(after.tv_sec - before.tv_sec) * 1000000000 +
+                         (after.tv_nsec - before.tv_nsec);
+                CHECK(waited >= timeouts[i] * 1000);
+        }
+        world_destroy(&w);
+}
+
+/* Sums of the clock and such a time-out must not wrap into the past. */
+static void test_the_longest_timeouts_do_not_end_at_once(void) {
+        static const int64_t timeouts[] = {INT64_MAX, INT64_MAX - 999999,
+                                           INT64_C(1000000000) * 1000000 + 1,
+                                           INT64_MIN, -1};
+        waiter_t x;
+        pthread_t t;
+        world_t w;
+        size_t i;
+
+        world_init(&w);
+        for (i = 0; i < sizeof(timeouts) / sizeof(timeouts[0]); i++) {
+                x       = waiter(&w, 0, timeouts[i]);
+                x.until = i;
+                spawn(&t, wait_once, &x);
+                until_waiting(&w, 1);
+                CHECK(world_write(&w, 1) == i + 1);
+                join(t);
+                CHECK(x.result == i + 1);
+        }
+        world_destroy(&w);
+}
+
+/* ---- the lock, fork ------------------------------------------------- */
+
+/* The child cannot lock what was locked when it was born. */
+static void in_the_child(world_t *w, rdmeta_watch_t *watch) {
+        told_t x = {0};
+
+        alarm(20);
+        CHECK(rdmeta_wait_forked(&w->wait));
+        CHECK(rdmeta_wait_until(&w->wait, 0, NULL, 0, FOREVER) == 1);
+        CHECK(rdmeta_wait_until(&w->wait, 1, NULL, 0, FOREVER) == 0);
+        CHECK(rdmeta_wait_until(&w->wait, 0, names, 1, FOREVER) == 0);
+        rdmeta_wait_interrupt(&w->wait);
+        CHECK(!rdmeta_wait_watch_new(&w->wait, NULL, 0, tell, &x));
+        rdmeta_wait_watch_destroy(watch);
+        CHECK(!w->heap.blocks);
+        rdmeta_wait_destroy(&w->wait);
+        _Exit(0);
+}
+
+static void test_a_forks_child_neither_locks_nor_waits(void) {
+        rdmeta_watch_t *watch;
+        told_t x = {0};
+        int status;
+        world_t w;
+        pid_t pid;
+
+        world_init(&w);
+        world_write(&w, 1);
+        watch = rdmeta_wait_watch_new(&w.wait, names, 2, tell, &x);
+        CHECK(!rdmeta_wait_forked(&w.wait));
+        rdmeta_wait_lock(&w.wait);
+        pid = fork();
+        CHECK(pid >= 0);
+        if (!pid)
+                in_the_child(&w, watch);
+        CHECK(waitpid(pid, &status, 0) == pid);
+        CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+        rdmeta_wait_unlock(&w.wait);
+        rdmeta_wait_watch_destroy(watch);
+        world_destroy(&w);
+}
+
+int main(void) {
+        test_begin(120);
+        RUN(test_a_version_that_has_moved_needs_no_waiting);
+        RUN(test_a_wait_without_a_change_times_out);
+        RUN(test_the_longest_timeouts_do_not_end_at_once);
+        RUN(test_a_change_of_another_topic_wakes_nobody);
+        RUN(test_interrupt_makes_every_waiter_return_nothing);
+        RUN(test_no_wake_up_is_lost_one_change_at_a_time);
+        RUN(test_no_wake_up_is_lost_among_many_changes);
+        RUN(test_a_forks_child_neither_locks_nor_waits);
+        return 0;
+}

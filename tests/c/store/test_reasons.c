@@ -1,0 +1,216 @@
+/* reasons against an array of texts, and memory that ends anywhere. */
+#include "store/reasons.h"
+
+#include "support/testing.h"
+
+typedef struct world {
+        test_heap_t heap;
+        rdmeta_allocator_t allocator;
+        rdmeta_reasons_t reasons;
+} world_t;
+
+static void world_init(world_t *w) {
+        uint64_t seed = test_seed;
+
+        w->allocator = test_allocator(&w->heap);
+        rdmeta_reasons_init(&w->reasons, &w->allocator, &seed);
+}
+
+static void world_check(const world_t *w) {
+        CHECK(rdmeta_reasons_check(&w->reasons));
+        CHECK(w->heap.bytes == w->reasons.bytes);
+}
+
+static void world_destroy(world_t *w) {
+        world_check(w);
+        rdmeta_reasons_destroy(&w->reasons);
+        CHECK(!w->heap.blocks && !w->heap.bytes);
+}
+
+static uint32_t number(world_t *w, rdmeta_str_t reason) {
+        uint16_t n;
+
+        CHECK(!rdmeta_reasons_number(&w->reasons, reason, &n));
+        world_check(w);
+        return n;
+}
+
+static int is(const world_t *w, uint32_t n, rdmeta_str_t wanted) {
+        const rdmeta_str_t text = rdmeta_reasons_text(&w->reasons, n);
+
+        return text.data && text.len == wanted.len &&
+               !memcmp(text.data, wanted.data, wanted.len);
+}
+
+static rdmeta_str_t nth(char *out, uint32_t i) {
+        const rdmeta_str_t s = {out, (size_t)sprintf(out, "for %u", i)};
+
+        return s;
+}
+
+static void test_no_reason_is_zero_and_costs_nothing(void) {
+        const rdmeta_str_t none = {NULL, 0};
+        world_t w;
+
+        world_init(&w);
+        CHECK(number(&w, none) == 0 && !w.heap.calls);
+        CHECK(!rdmeta_reasons_text(&w.reasons, 0).data);
+        CHECK(!rdmeta_reasons_text(&w.reasons, 1).data);
+        CHECK(!rdmeta_reasons_text(&w.reasons, UINT32_MAX).data);
+        world_destroy(&w);
+}
+
+static void test_equal_texts_have_one_number_and_others_another(void) {
+        char a[] = "start", b[] = "start";
+        world_t w;
+
+        world_init(&w);
+        CHECK(number(&w, test_str(a)) == 1);
+        a[0] = 'x'; /* it was copied */
+        CHECK(number(&w, test_str(b)) == 1);
+        CHECK(number(&w, test_str("star")) == 2);
+        CHECK(number(&w, test_str("")) == 3); /* said, and empty */
+        CHECK(number(&w, test_str("")) == 3);
+        CHECK(is(&w, 1, test_str("start")) && is(&w, 3, test_str("")));
+        CHECK(w.reasons.count == 3);
+        world_destroy(&w);
+}
+
+static void test_a_text_is_where_it_was_when_others_have_come(void) {
+        const char *texts[RDMETA_REASONS_MAX + 1];
+        char text[32];
+        world_t w;
+        uint32_t i;
+        uint16_t n;
+
+        world_init(&w);
+        for (i = 1; i <= RDMETA_REASONS_MAX; i++) {
+                CHECK(!rdmeta_reasons_number(&w.reasons, nth(text, i), &n));
+                CHECK(n == i);
+                texts[i] = rdmeta_reasons_text(&w.reasons, i).data;
+        }
+        for (i = 1; i <= RDMETA_REASONS_MAX; i++) {
+                CHECK(is(&w, i, nth(text, i)));
+                CHECK(rdmeta_reasons_text(&w.reasons, i).data == texts[i]);
+                CHECK(!rdmeta_reasons_number(&w.reasons, nth(text, i), &n));
+                CHECK(n == i);
+        }
+        world_destroy(&w);
+}
+
+static void test_beyond_the_last_number_there_is_none(void) {
+        char text[32];
+        uint32_t i;
+        world_t w;
+        size_t bytes;
+
+        world_init(&w);
+        for (i = 1; i <= RDMETA_REASONS_MAX; i++)
+                CHECK(number(&w, nth(text, i)) == i);
+        bytes = w.heap.bytes;
+        CHECK(number(&w, nth(text, i)) == 0);
+        CHECK(!rdmeta_reasons_text(&w.reasons, i).data);
+        CHECK(number(&w, nth(text, 1)) == 1);
+        CHECK(w.heap.bytes == bytes);
+        world_destroy(&w);
+}
+
+/* Written into 300 bytes from `at` on: where is it cut? */
+static size_t cut(const char *character, size_t at) {
+        const size_t len = strlen(character);
+        char text[300];
+        rdmeta_str_t s = {text, sizeof(text)};
+
+        memset(text, 'x', sizeof(text));
+        memcpy(text + at, character, len);
+        s = rdmeta_reason_cut(s);
+        CHECK(s.data == text);
+        return s.len;
+}
+
+static void test_what_is_too_long_is_cut_between_characters(void) {
+        const char *euro = "\xe2\x82\xac", *crab = "\xf0\x9f\xa6\x80";
+        char text[300];
+        rdmeta_str_t s = {text, RDMETA_REASON_MAX};
+        world_t w;
+
+        CHECK(cut("x", 0) == 255);
+        CHECK(cut(euro, 252) == 255);
+        CHECK(cut(euro, 253) == 253 && cut(euro, 254) == 254);
+        CHECK(cut(euro, 255) == 255);
+        CHECK(cut(crab, 251) == 255 && cut(crab, 252) == 252);
+        CHECK(cut(crab, 253) == 253 && cut(crab, 254) == 254);
+        CHECK(cut("\x80\x80\x80\x80\x80\x80", 250) == 255); /* no text */
+        memset(text, 'y', sizeof(text));
+        CHECK(rdmeta_reason_cut(s).len == RDMETA_REASON_MAX);
+        world_init(&w);
+        CHECK(number(&w, s) == 1);
+        s.len = sizeof(text);
+        CHECK(number(&w, s) == 1);
+        CHECK(rdmeta_reasons_text(&w.reasons, 1).len == RDMETA_REASON_MAX);
+        world_destroy(&w);
+}
+
+static void test_what_is_forgotten_was_never_there(void) {
+        size_t blocks, bytes;
+        char text[32];
+        uint32_t i, n;
+        world_t w;
+
+        world_init(&w);
+        for (i = 1; i <= 40; i++)
+                number(&w, nth(text, i));
+        blocks = w.heap.blocks;
+        bytes  = w.heap.bytes;
+        for (n = 900; n; n /= 3) {
+                for (i = 41; i <= 41 + n; i++)
+                        number(&w, nth(text, i));
+                rdmeta_reasons_forget(&w.reasons, 40);
+                world_check(&w);
+                CHECK(w.heap.blocks == blocks && w.heap.bytes == bytes);
+                for (i = 1; i <= 40; i++)
+                        CHECK(number(&w, nth(text, i)) == i);
+                CHECK(!rdmeta_reasons_text(&w.reasons, 41).data);
+        }
+        CHECK(number(&w, test_str("another")) == 41);
+        rdmeta_reasons_forget(&w.reasons, 0);
+        CHECK(!w.heap.blocks);
+        CHECK(number(&w, test_str("again")) == 1);
+        world_destroy(&w);
+}
+
+static void test_without_memory_nothing_is_left(void) {
+        uint16_t n = 7;
+        world_t w;
+        int k;
+
+        world_init(&w);
+        for (k = 0; k < 2; k++) {
+                w.heap.fail_at = w.heap.calls + 1 + (size_t)k;
+                CHECK(rdmeta_reasons_number(&w.reasons, test_str("a"), &n) ==
+                      RDMETA_ERR_NO_MEMORY);
+                CHECK(n == 0 && !w.heap.blocks);
+                world_check(&w);
+        }
+        w.heap.fail_at = 0;
+        CHECK(number(&w, test_str("a")) == 1);
+        w.heap.fail_at = w.heap.calls + 1;
+        CHECK(rdmeta_reasons_number(&w.reasons, test_str("b"), &n) ==
+              RDMETA_ERR_NO_MEMORY);
+        world_check(&w);
+        CHECK(number(&w, test_str("a")) == 1);
+        CHECK(number(&w, test_str("b")) == 2);
+        world_destroy(&w);
+}
+
+int main(void) {
+        test_begin(60);
+        RUN(test_no_reason_is_zero_and_costs_nothing);
+        RUN(test_equal_texts_have_one_number_and_others_another);
+        RUN(test_a_text_is_where_it_was_when_others_have_come);
+        RUN(test_beyond_the_last_number_there_is_none);
+        RUN(test_what_is_too_long_is_cut_between_characters);
+        RUN(test_what_is_forgotten_was_never_there);
+        RUN(test_without_memory_nothing_is_left);
+        return 0;
+}

@@ -1,0 +1,72 @@
+/*
+ * builder_world: what may be said of one topic, drawn at random, as bytes of
+ * any version and in any order, and held against the block that is made of it.
+ * The sizes and widths are worked out here from the facts, by nothing of csrc.
+ *
+ *     facts --gen_response_topic--> bytes --stage--> block --rows--> facts?
+ */
+#ifndef RDMETA_STAGE_WORLD_H
+#define RDMETA_STAGE_WORLD_H
+
+#include "topic/builder.h"
+
+#include "support/testing.h"
+#include "support/wire_gen.h"
+#include "topic/builder_write.h"
+
+enum { FACT_ROWS = 600, FACT_IDS = 150, FACT_NAME = 320 };
+enum { REPLICAS, ISR, OFFLINE, LISTS };
+
+typedef struct fact_row {
+        int32_t id, leader, epoch, error;
+        int32_t high; /* what a merge remembers: >= epoch */
+        int32_t last; /* if there is no leader; -1: never one */
+        int32_t ids[LISTS][FACT_IDS];
+        int32_t counts[LISTS];
+} fact_row_t;
+
+typedef struct facts {
+        char name[FACT_NAME];
+        size_t name_len;
+        uint8_t id[16];
+        int32_t error, internal, operations;
+        uint8_t past[RDMETA_PAST_MAX * 16];
+        uint8_t n_past;
+        uint32_t count;
+        fact_row_t rows[FACT_ROWS]; /* by id */
+} facts_t;
+
+/* Of any shape: see the functions it is made of. */
+void facts_random(facts_t *f, test_rng_t *r);
+/* Without what `version` cannot say. */
+void facts_reduce(facts_t *f, int version);
+
+typedef struct stage_world {
+        test_heap_t heap;
+        rdmeta_allocator_t allocator;
+        uint64_t key[RDMETA_HASH_KEYS];
+        rdmeta_blocks_t blocks;
+        rdmeta_stage_t stage;
+        gen_bytes_t bytes; /* of the topic that is staged */
+} stage_world_t;
+
+void stage_world_init(stage_world_t *w, test_rng_t *r);
+/* Checks that nothing leaked. */
+void stage_world_destroy(stage_world_t *w);
+/* Stage what `version` says of the facts; `shuffle`: its rows in any order,
+ * with tagged fields; NULL: by id. */
+rdmeta_err_t stage_world_read(stage_world_t *w, const facts_t *f, int version,
+                              test_rng_t *shuffle);
+/* What a merge adds: highest epochs, last leaders, past ids. */
+void stage_world_merge(stage_world_t *w, const facts_t *f);
+void stage_world_merge_row(stage_world_t *w, const fact_row_t *p, uint32_t i);
+/* All of it, at v12. */
+rdmeta_topic_t *stage_world_block(stage_world_t *w, const facts_t *f,
+                                  test_rng_t *shuffle);
+
+/* The block says these facts. */
+void facts_check(const facts_t *f, const rdmeta_topic_t *t);
+/* How many bytes they need. */
+size_t facts_size(const facts_t *f);
+
+#endif /* RDMETA_STAGE_WORLD_H */

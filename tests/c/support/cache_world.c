@@ -1,0 +1,509 @@
+#include "support/cache_world.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+
+static char *text_new(cw_t *w) {
+        char *text = w->texts[w->next_text++ % CW_TEXTS];
+
+        text[0] = 0;
+        return text;
+}
+
+__attribute__((format(printf, 2, 3))) static void
+text_add(char *text, const char *format, ...) {
+        const size_t len = strlen(text);
+        va_list args;
+        int n;
+
+        va_start(args, format);
+        n = vsnprintf(text + len, CW_TEXT - len, format, args);
+        va_end(args);
+        CHECK(n >= 0 && (size_t)n < CW_TEXT - len);
+}
+
+/* ---- life -------------------------------------------------------------- */
+
+void cw_no_ring(rdmeta_conf_t *conf) {
+        conf->ring_bytes = 0;
+}
+
+void cw_init(cw_t *w, void (*change)(rdmeta_conf_t *conf)) {
+        memset(w, 0, sizeof(*w));
+        rdmeta_conf_init(&w->conf);
+        w->conf.allocator = test_allocator(&w->heap);
+        if (change)
+                change(&w->conf);
+        w->cache = rdmeta_cache_new(&w->conf);
+        CHECK(w->cache);
+        w->reader = rdmeta_reader_new(w->cache, 0);
+        w->stale  = rdmeta_reader_new(w->cache, RDMETA_ALLOW_STALE);
+        CHECK(w->reader && w->stale);
+        w->now.mono_us = 1000 * CW_S;
+        w->now.wall_us = 5000 * CW_S;
+        w->api_version = 12;
+        w->broker      = 1;
+        w->brokers     = "1,2,3";
+        w->cluster_id  = "c";
+        w->controller  = 1;
+        cw_check(w);
+}
+
+void cw_destroy(cw_t *w) {
+        cw_check(w);
+        rdmeta_reader_destroy(w->reader);
+        rdmeta_reader_destroy(w->stale);
+        rdmeta_cache_unref(w->cache);
+        CHECK(w->heap.blocks == 0 && w->heap.bytes == 0);
+}
+
+typedef struct versions {
+        uint64_t last;
+        uint64_t n; /* that have a record */
+} versions_t;
+
+static int32_t count_version(void *opaque, const rdmeta_change_t *c) {
+        versions_t *v = opaque;
+
+        CHECK(c->version >= v->last);
+        v->n += c->version > v->last;
+        v->last = c->version;
+        return 0;
+}
+
+/* Every version has its record, unless a reader has to resync anyway. */
+static void check_records(cw_t *w) {
+        versions_t v = {w->checked, 0};
+        uint64_t until;
+        int32_t resync;
+
+        if (w->checked == cw_version(w) ||
+            rdmeta_cache_changes(w->cache, w->checked, count_version, &v,
+                                 &until, &resync) == RDMETA_ERR_NO_MEMORY)
+                return;
+        CHECK(resync || v.n == until - w->checked);
+        w->checked = until;
+}
+
+void cw_check(cw_t *w) {
+        const char *wrong = rdmeta_cache_check(w->cache);
+
+        if (wrong)
+                fprintf(stderr, "cache: %s\n", wrong);
+        CHECK(!wrong);
+        cw_check_stats(w);
+        check_records(w);
+}
+
+void cw_pass(cw_t *w, int64_t us) {
+        w->now.mono_us += us;
+        w->now.wall_us += us;
+}
+
+/* ---- answers out of text ----------------------------------------------- */
+
+enum { MAX_TOPICS = 64, MAX_ROWS = 256, MAX_IDS = 2048, MAX_BROKERS = 32 };
+
+typedef struct scene {
+        gen_cluster_t cluster;
+        gen_topic_t topics[MAX_TOPICS];
+        gen_partition_t rows[MAX_ROWS];
+        int32_t ids[MAX_IDS];
+        rdmeta_broker_t brokers[MAX_BROKERS];
+        char hosts[MAX_BROKERS][64];
+        uint32_t n_rows, n_ids;
+} scene_t;
+
+static int32_t read_int(const char **p) {
+        char *end;
+        const long v = strtol(*p, &end, 10);
+
+        CHECK(end != *p);
+        *p = end;
+        return (int32_t)v;
+}
+
+static gen_ids_t read_ids(scene_t *s, const char **p) {
+        gen_ids_t l = {s->ids + s->n_ids, 0};
+
+        while (isdigit((unsigned char)**p) || **p == '-') {
+                CHECK(s->n_ids < MAX_IDS);
+                s->ids[s->n_ids++] = read_int(p);
+                l.count++;
+                *p += **p == ',';
+        }
+        return l;
+}
+
+static void read_row(scene_t *s, const char **p) {
+        gen_partition_t *row = &s->rows[s->n_rows++];
+        int has_isr = 0, has_replicas = 0;
+
+        CHECK(s->n_rows <= MAX_ROWS);
+        memset(row, 0, sizeof(*row));
+        row->id = read_int(p);
+        CHECK(*(*p)++ == ':');
+        row->leader = read_int(p);
+        row->epoch  = -1;
+        if (**p == '@') {
+                ++*p;
+                row->epoch = read_int(p);
+        }
+        while (**p == '/') {
+                const char what = *++*p;
+                ++*p;
+                if (what == 'e')
+                        row->error = read_int(p);
+                else if (what == 'r' && (has_replicas = 1))
+                        row->replicas = read_ids(s, p);
+                else if (what == 'i' && (has_isr = 1))
+                        row->isr = read_ids(s, p);
+                else if (what == 'o')
+                        row->offline = read_ids(s, p);
+                else
+                        CHECK(!"an option of a partition");
+        }
+        if (!has_replicas && row->leader >= 0) {
+                row->replicas.ids   = s->ids + s->n_ids;
+                row->replicas.count = 1;
+                s->ids[s->n_ids++]  = row->leader;
+        }
+        if (!has_isr)
+                row->isr = row->replicas;
+}
+
+static void read_topic(scene_t *s, const char **p) {
+        gen_topic_t *t = &s->topics[s->cluster.topic_count++];
+
+        CHECK(s->cluster.topic_count <= MAX_TOPICS);
+        memset(t, 0, sizeof(*t));
+        t->name.data = *p;
+        t->name.len  = strcspn(*p, "#!^~ ;");
+        *p += t->name.len;
+        if (t->name.len == 1 && t->name.data[0] == '?')
+                t->name = (rdmeta_str_t){NULL, 0};
+        for (; **p && **p != ' ' && **p != ';';) {
+                const char what = *(*p)++;
+                if (what == '#')
+                        memset(t->id, *(*p)++, sizeof(t->id));
+                else if (what == '!')
+                        t->error = read_int(p);
+                else if (what == '~')
+                        t->internal = 1;
+                else if (what == '^' && (t->has_operations = 1))
+                        t->operations = read_int(p);
+                else
+                        CHECK(!"an option of a topic");
+        }
+        t->partitions = s->rows + s->n_rows;
+        while (**p == ' ' &&
+               (isdigit((unsigned char)(*p)[1]) || (*p)[1] == '-')) {
+                ++*p;
+                read_row(s, p);
+                t->partition_count++;
+        }
+}
+
+static void read_brokers(scene_t *s, const char *p) {
+        while (p && *p) {
+                const uint32_t i   = s->cluster.broker_count++;
+                rdmeta_broker_t *b = &s->brokers[i];
+                size_t n;
+
+                CHECK(i < MAX_BROKERS);
+                b->id   = read_int(&p);
+                b->port = 9000 + b->id;
+                snprintf(s->hosts[i], sizeof(s->hosts[i]), "h%d", b->id);
+                if (*p == '=') {
+                        n = strcspn(++p, ":");
+                        snprintf(s->hosts[i], sizeof(s->hosts[i]), "%.*s",
+                                 (int)n, p);
+                        p += n + 1;
+                        b->port = read_int(&p);
+                }
+                b->host = test_str(s->hosts[i]);
+                if (*p == '=') {
+                        b->rack.data = ++p;
+                        b->rack.len  = strcspn(p, ",");
+                        p += b->rack.len;
+                }
+                p += *p == ',';
+        }
+}
+
+void cw_body(const cw_t *w, const char *topics, gen_bytes_t *out) {
+        scene_t *s = calloc(1, sizeof(*s));
+
+        CHECK(s);
+        s->cluster.brokers    = s->brokers;
+        s->cluster.topics     = s->topics;
+        s->cluster.cluster_id = test_str(w->cluster_id);
+        s->cluster.controller = w->controller;
+        s->cluster.error      = w->error;
+        read_brokers(s, w->brokers);
+        while (*topics) {
+                read_topic(s, &topics);
+                CHECK(!*topics || *topics == ';');
+                topics += strspn(topics, "; ");
+        }
+        gen_response(&s->cluster, w->api_version, out);
+        free(s);
+}
+
+/* ---- writes ------------------------------------------------------------ */
+
+rdmeta_request_t cw_request(const cw_t *w, int32_t asked) {
+        const int32_t sent = w->sent_known ? RDMETA_REQ_SENT_VERSION : 0;
+        rdmeta_request_t r = {.asked        = asked,
+                              .flags        = w->flags | sent,
+                              .sent_version = w->sent_version,
+                              .broker       = w->broker,
+                              .candidates   = w->candidates,
+                              .reason       = test_str(w->reason)};
+        return r;
+}
+
+void cw_sent(cw_t *w) {
+        w->sent_version = cw_version(w);
+        w->sent_known   = 1;
+}
+
+rdmeta_err_t cw_apply(cw_t *w, const void *body, size_t len,
+                      const rdmeta_request_t *asked) {
+        uint8_t *copy    = gen_bytes_exact(body, len);
+        rdmeta_err_t err = rdmeta_cache_apply(w->cache, copy, len,
+                                              (int16_t)w->api_version, asked,
+                                              w->now, &w->applied);
+
+        free(copy);
+        cw_check(w);
+        CHECK(w->applied.version == cw_version(w));
+        return err;
+}
+
+rdmeta_err_t cw_answer(cw_t *w, const rdmeta_request_t *asked,
+                       const char *topics) {
+        gen_bytes_t body = {0};
+        rdmeta_err_t err;
+
+        cw_body(w, topics, &body);
+        err = cw_apply(w, body.data, body.len, asked);
+        gen_bytes_free(&body);
+        return err;
+}
+
+rdmeta_err_t cw_say(cw_t *w, const char *topics) {
+        const rdmeta_request_t r = cw_request(w, RDMETA_ASKED_UNKNOWN);
+        return cw_answer(w, &r, topics);
+}
+
+rdmeta_err_t cw_all(cw_t *w, const char *topics) {
+        const rdmeta_request_t r = cw_request(w, RDMETA_ASKED_ALL);
+        return cw_answer(w, &r, topics);
+}
+
+static size_t read_names(const char *p, rdmeta_str_t *out, size_t max) {
+        size_t n = 0;
+
+        for (p += strspn(p, " "); *p; p += strspn(p, " ")) {
+                CHECK(n < max);
+                out[n].data = p;
+                out[n].len  = strcspn(p, " ");
+                p += out[n++].len;
+        }
+        return n;
+}
+
+rdmeta_err_t cw_asked(cw_t *w, const char *names, const char *topics) {
+        rdmeta_request_t r = cw_request(w, RDMETA_ASKED_NAMES);
+        rdmeta_str_t list[MAX_TOPICS];
+
+        r.names = list;
+        r.n     = read_names(names, list, MAX_TOPICS);
+        return cw_answer(w, &r, topics);
+}
+
+const char *cw_hint(cw_t *w, const char *names, int32_t flags) {
+        rdmeta_str_t list[MAX_TOPICS], ask[MAX_TOPICS];
+        const size_t n = read_names(names, list, MAX_TOPICS);
+        char *text     = text_new(w);
+        size_t i, n_ask;
+
+        CHECK(rdmeta_cache_hint(w->cache, list, n, flags, 0, w->now, ask,
+                                &n_ask) == RDMETA_OK);
+        cw_check(w);
+        for (i = 0; i < n_ask; i++)
+                text_add(text, "%s%.*s", i ? " " : "", (int)ask[i].len,
+                         ask[i].data);
+        return text;
+}
+
+int64_t cw_sweep(cw_t *w) {
+        const int64_t next = rdmeta_cache_sweep(w->cache, w->now);
+
+        cw_check(w);
+        return next;
+}
+
+int cw_lead(cw_t *w, const char *topic, int32_t partition, int32_t leader,
+            int32_t epoch, const char *host) {
+        const rdmeta_leader_hint_t hint = {.topic        = test_str(topic),
+                                           .partition    = partition,
+                                           .leader       = leader,
+                                           .leader_epoch = epoch,
+                                           .host         = test_str(host),
+                                           .port         = 9000 + leader};
+
+        CHECK(rdmeta_cache_apply_leader_hint(w->cache, &hint, w->now,
+                                             &w->applied) == RDMETA_OK);
+        cw_check(w);
+        return w->applied.changed == 1;
+}
+
+/* ---- reads ------------------------------------------------------------- */
+
+int32_t cw_leader(cw_t *w, const char *topic, int32_t partition) {
+        int32_t leaders[1];
+        const rdmeta_str_t name = test_str(topic);
+
+        rdmeta_leaders(w->reader, &name, &partition, 1, w->now.mono_us,
+                       leaders);
+        CHECK(leaders[0] == rdmeta_leader(w->reader, name.data, name.len,
+                                          partition, w->now.mono_us));
+        return leaders[0];
+}
+
+int32_t cw_leader_stale(cw_t *w, const char *topic, int32_t partition) {
+        return rdmeta_leader(w->stale, topic, strlen(topic), partition,
+                             w->now.mono_us);
+}
+
+int32_t cw_state(cw_t *w, const char *topic) {
+        const rdmeta_topic_t *t;
+        int32_t state;
+
+        rdmeta_reader_enter(w->reader);
+        state = rdmeta_topic_find(w->reader, topic, strlen(topic),
+                                  w->now.mono_us, &t);
+        rdmeta_reader_leave(w->reader);
+        return state;
+}
+
+int32_t cw_state_id(cw_t *w, char x) {
+        const rdmeta_topic_t *t;
+        uint8_t id[16];
+        int32_t state;
+
+        memset(id, x, sizeof(id));
+        rdmeta_reader_enter(w->reader);
+        state = rdmeta_topic_find_id(w->reader, id, w->now.mono_us, &t);
+        rdmeta_reader_leave(w->reader);
+        return state;
+}
+
+rdmeta_topic_info_t cw_info(cw_t *w, const char *topic) {
+        rdmeta_topic_info_t info;
+        const rdmeta_topic_t *t;
+
+        rdmeta_reader_enter(w->reader);
+        rdmeta_topic_find(w->reader, topic, strlen(topic), w->now.mono_us,
+                          &t);
+        CHECK(t);
+        rdmeta_topic_info(w->reader, t, w->now.mono_us, &info);
+        rdmeta_reader_leave(w->reader);
+        return info;
+}
+
+uint64_t cw_version(const cw_t *w) {
+        return rdmeta_cache_version(w->cache);
+}
+
+rdmeta_stats_t cw_stats(cw_t *w) {
+        rdmeta_stats_t stats;
+
+        rdmeta_cache_stats(w->cache, &stats);
+        return stats;
+}
+
+/* ---- blocks as text ---------------------------------------------------- */
+
+static void text_ids(char *text, const char *what, const int32_t *ids,
+                     uint32_t n) {
+        uint32_t i;
+
+        text_add(text, "%s", what);
+        for (i = 0; i < n; i++)
+                text_add(text, "%s%d", i ? "," : "", ids[i]);
+}
+
+static int same_ids(const rdmeta_ids_out_t *a, const rdmeta_ids_out_t *b) {
+        return a->count == b->count &&
+               !memcmp(a->ids, b->ids, a->count * sizeof(*a->ids));
+}
+
+static void text_row(char *text, const rdmeta_partition_t *p) {
+        const int plain = p->leader >= 0 ? p->replicas.count == 1 &&
+                                                   p->replicas.ids[0] ==
+                                                           p->leader
+                                         : p->replicas.count == 0;
+
+        text_add(text, " %d:%d", p->partition, p->leader);
+        if (p->leader_epoch != -1)
+                text_add(text, "@%d", p->leader_epoch);
+        if (!plain)
+                text_ids(text, "/r", p->replicas.ids, p->replicas.count);
+        if (!same_ids(&p->isr, &p->replicas))
+                text_ids(text, "/i", p->isr.ids, p->isr.count);
+        if (p->offline_replicas.count)
+                text_ids(text, "/o", p->offline_replicas.ids,
+                         p->offline_replicas.count);
+        if (p->error)
+                text_add(text, "/e%d", p->error);
+        if (p->leader < 0 && p->last_leader >= 0)
+                text_add(text, "/l%d", p->last_leader);
+}
+
+static void text_topic(cw_t *w, char *text, const rdmeta_topic_t *t) {
+        rdmeta_topic_info_t info;
+        int32_t ids[3][64];
+        rdmeta_partition_t p;
+        uint32_t i;
+
+        memset(&p, 0, sizeof(p));
+        p.replicas.ids         = ids[0];
+        p.isr.ids              = ids[1];
+        p.offline_replicas.ids = ids[2];
+        p.replicas.capacity = p.isr.capacity = p.offline_replicas.capacity =
+                64;
+        rdmeta_topic_info(w->reader, t, w->now.mono_us, &info);
+        text_add(text, "%.*s", (int)info.name.len, info.name.data);
+        if (info.topic_id[0])
+                text_add(text, "#%c", info.topic_id[0]);
+        if (info.error)
+                text_add(text, "!%d", info.error);
+        if (info.operations != RDMETA_NO_OPERATIONS)
+                text_add(text, "^%d", info.operations);
+        if (info.internal)
+                text_add(text, "~");
+        for (i = 0; i < info.partitions; i++) {
+                CHECK(!rdmeta_topic_partition_at(w->reader, t, i, &p));
+                text_row(text, &p);
+        }
+        CHECK(rdmeta_topic_partition_at(w->reader, t, i, &p) ==
+              RDMETA_NO_PARTITION);
+}
+
+const char *cw_topic(cw_t *w, const char *topic) {
+        char *text = text_new(w);
+        const rdmeta_topic_t *t;
+
+        rdmeta_reader_enter(w->reader);
+        rdmeta_topic_find(w->reader, topic, strlen(topic), w->now.mono_us,
+                          &t);
+        if (t)
+                text_topic(w, text, t);
+        else
+                text_add(text, "-");
+        rdmeta_reader_leave(w->reader);
+        return text;
+}

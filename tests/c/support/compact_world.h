@@ -1,0 +1,139 @@
+/* compact_world: a cache whose topics come to need more or less memory, so that
+ * much of it is free; and ways to have it given back. */
+#ifndef RDMETA_COMPACT_WORLD_H
+#define RDMETA_COMPACT_WORLD_H
+
+#include "support/image_world.h"
+
+enum {
+        TOPICS     = 2000,
+        PARTITIONS = 12,
+        ALL        = 100 /* sweeps: more than any of these caches takes */
+};
+
+/* What topics are like: of another size for each. */
+typedef struct shape {
+        int32_t epoch;  /* in 1, 2 or 4 bytes */
+        int32_t first;  /* broker: the same for lists */
+        int32_t sick;   /* partitions with a smaller ISR */
+        uint32_t count; /* of partitions */
+        char id;        /* another: a new topic of that name */
+} shape_t;
+
+static const TEST_UNUSED shape_t thin  = {1, 1, 0, PARTITIONS, 'a'};
+static const TEST_UNUSED shape_t long_ = {1000, 1, 0, PARTITIONS, 'a'};
+static const TEST_UNUSED shape_t wide  = {100000, 1, 3, PARTITIONS, 'a'};
+static const TEST_UNUSED shape_t wider = {100001, 1, 5, PARTITIONS, 'a'};
+static const TEST_UNUSED shape_t small = {1, 1, 0, 2, 'b'};
+
+/* Of the first n, from `first` on, each `step`th. */
+static TEST_UNUSED void tell(cw_t *w, const shape_t *like, uint32_t first,
+                             uint32_t n, uint32_t step) {
+        static gen_topic_t topics[TOPICS];
+        static gen_partition_t rows[TOPICS][PARTITIONS];
+        static char names[TOPICS][80];
+        static int32_t brokers_of[5] = {1, 2, 3, 1, 2};
+        static rdmeta_broker_t brokers[3];
+        gen_cluster_t c = {.topics = topics, .brokers = brokers,
+                           .broker_count = 3, .cluster_id = GEN_STR("c"),
+                           .controller = 1};
+        const rdmeta_request_t asked = cw_request(w, RDMETA_ASKED_UNKNOWN);
+        gen_bytes_t body             = {0};
+        uint32_t i, p;
+
+        for (i = 0; i < 3; i++)
+                brokers[i] = (rdmeta_broker_t){(int32_t)i + 1, 9092,
+                                               GEN_STR("h"), {NULL, 0}};
+        for (i = first; i < n; i += step) {
+                const uint32_t at = c.topic_count++;
+                gen_topic_t *t    = &topics[at];
+
+                snprintf(names[at], sizeof(names[at]), "topic-%06u%.*s", i,
+                         (int)(i % 50), "-whose-name-is-longer-than-those-of-"
+                                        "some-others-are");
+                memset(t, 0, sizeof(*t));
+                t->name            = test_str(names[at]);
+                t->partitions      = rows[at];
+                t->partition_count = like->count;
+                memset(t->id, like->id, sizeof(t->id));
+                memcpy(t->id, &(uint32_t){i + 1}, 4);
+                for (p = 0; p < like->count; p++) {
+                        int32_t *ids = &brokers_of[(i + p) % 3];
+
+                        rows[at][p] = (gen_partition_t){
+                                .id = (int32_t)p, .leader = ids[0],
+                                .epoch = like->epoch, .replicas = {ids, 3},
+                                .isr = {ids, (int32_t)p < like->sick ? 1 : 3}};
+                }
+        }
+        gen_response(&c, w->api_version, &body);
+        CHECK(!cw_apply(w, body.data, body.len, &asked));
+        gen_bytes_free(&body);
+}
+
+/* A few at a time, in no order, so that what is free is everywhere. */
+static TEST_UNUSED void tell_slowly(cw_t *w, const shape_t *like) {
+        uint32_t k;
+
+        for (k = 0; k < 40; k++) {
+                tell(w, like, k * 7 % 40, TOPICS, 40);
+                cw_sweep(w);
+        }
+}
+
+/* So many bytes may be free of each kind before anything is done about it. */
+static TEST_UNUSED void cw_least(cw_t *w, size_t bytes) {
+        int i;
+
+        for (i = 0; i < RDMETA_BLOCKS_SLABS; i++)
+                w->cache->blocks.slabs[i].least = bytes;
+}
+
+static TEST_UNUSED size_t cw_bytes(const cw_t *w) {
+        return rdmeta_blocks_bytes(&w->cache->blocks);
+}
+
+static TEST_UNUSED size_t cw_free(const cw_t *w) {
+        size_t bytes = 0;
+        int i;
+
+        for (i = 0; i < RDMETA_BLOCKS_SLABS; i++)
+                bytes += w->cache->blocks.slabs[i].free;
+        return bytes;
+}
+
+static TEST_UNUSED size_t cw_leaving(const cw_t *w) {
+        return rdmeta_blocks_leaving(&w->cache->blocks);
+}
+
+/* However little is free, some chunks are to leave now: how many. */
+static TEST_UNUSED size_t plan(cw_t *w) {
+        rdmeta_cache_t *c = w->cache;
+        size_t n;
+
+        cw_least(w, 1);
+        rdmeta_wait_lock(&c->wait);
+        c->compact_at = 0;
+        n             = rdmeta_blocks_plan(&c->blocks, 1000);
+        rdmeta_wait_unlock(&c->wait);
+        return n;
+}
+
+static TEST_UNUSED void sweep_until_gone(cw_t *w) {
+        int k;
+
+        for (k = 0; k < ALL && cw_leaving(w); k++)
+                cw_sweep(w);
+        CHECK(!cw_leaving(w));
+}
+
+/* Topics of which some have gone to larger pieces: much is free, and nothing
+ * done about it before plan() says so. */
+static TEST_UNUSED void churned(cw_t *w) {
+        cw_least(w, SIZE_MAX);
+        tell(w, &thin, 0, TOPICS, 1);
+        tell(w, &long_, 0, TOPICS, 3);
+        tell(w, &wide, 1, TOPICS, 3);
+}
+
+#endif /* RDMETA_COMPACT_WORLD_H */

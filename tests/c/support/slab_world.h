@@ -1,0 +1,112 @@
+/* slab_world: a slab over an allocator that counts, and pieces that know what
+ * was written to them. */
+#ifndef RDMETA_SLAB_WORLD_H
+#define RDMETA_SLAB_WORLD_H
+
+#include "base/slab.h"
+
+#include "support/testing.h"
+#include "topic/topic.h"
+
+/* An allocator whose memory begins anywhere that malloc's may, and not at
+ * pages or lines. */
+typedef struct world {
+        test_heap_t heap;
+        size_t skew;
+        rdmeta_allocator_t allocator;
+        rdmeta_slab_t slab;
+} world_t;
+
+static TEST_UNUSED void *skewed_alloc(void *opaque, size_t size) {
+        world_t *w = opaque;
+        char *p    = test_heap_alloc(&w->heap, size + 64);
+
+        return p ? p + w->skew : NULL;
+}
+
+static TEST_UNUSED void skewed_free(void *opaque, void *p, size_t size) {
+        world_t *w = opaque;
+
+        test_heap_free(&w->heap, (char *)p - w->skew, size + 64);
+}
+
+static TEST_UNUSED void world_init(world_t *w, size_t unit, size_t lead,
+                                   size_t skew) {
+        memset(w, 0, sizeof(*w));
+        w->skew             = skew;
+        w->allocator.alloc  = skewed_alloc;
+        w->allocator.free   = skewed_free;
+        w->allocator.opaque = w;
+        rdmeta_slab_init(&w->slab, &w->allocator, unit, lead);
+}
+
+/* The slab counts what it holds as the allocator does. */
+static TEST_UNUSED void world_check(const world_t *w) {
+        CHECK(w->slab.bytes + 64 * w->heap.blocks == w->heap.bytes);
+}
+
+static TEST_UNUSED void world_destroy(world_t *w) {
+        world_check(w);
+        rdmeta_slab_destroy(&w->slab);
+        CHECK(!w->heap.blocks && !w->heap.bytes);
+}
+
+/* ---- pieces -------------------------------------------------------------- */
+
+typedef struct piece {
+        uint8_t *p; /* its begin: the lead is before what was handed out */
+        size_t size;
+        uint8_t fill;
+} piece_t;
+
+static TEST_UNUSED void piece_check(const piece_t *x) {
+        size_t i;
+
+        for (i = 0; i < x->size; i++)
+                CHECK(x->p[i] == x->fill);
+}
+
+static TEST_UNUSED void piece_make(world_t *w, piece_t *x, size_t size,
+                                   uint8_t fill) {
+        char *p = rdmeta_slab_alloc(&w->slab, size);
+
+        CHECK(p);
+        CHECK((uintptr_t)p % ((size_t)1 << w->slab.shift) == 0);
+        x->p    = (uint8_t *)p - w->slab.lead;
+        x->size = size;
+        x->fill = fill;
+        memset(x->p, fill, size);
+}
+
+static TEST_UNUSED void piece_end(world_t *w, piece_t *x) {
+        piece_check(x);
+        rdmeta_slab_free(&w->slab, x->p + w->slab.lead, x->size);
+        x->p = NULL;
+}
+
+static TEST_UNUSED int piece_leaves(const world_t *w, const piece_t *x) {
+        return rdmeta_slab_leaves(&w->slab, x->p + w->slab.lead);
+}
+
+/* A copy of it elsewhere. */
+static TEST_UNUSED void piece_move(world_t *w, piece_t *x) {
+        piece_t was = *x;
+
+        piece_make(w, x, was.size, was.fill);
+        CHECK(!piece_leaves(w, x));
+        piece_end(w, &was);
+}
+
+/* What they take of chunks. */
+static TEST_UNUSED size_t pieces_bytes(const world_t *w, const piece_t *all,
+                                       size_t n) {
+        size_t bytes = 0, i;
+
+        for (i = 0; i < n; i++)
+                if (all[i].p && rdmeta_slab_units(&w->slab, all[i].size) <
+                                        RDMETA_SLAB_LISTS)
+                        bytes += rdmeta_slab_bytes(&w->slab, all[i].size);
+        return bytes;
+}
+
+#endif /* RDMETA_SLAB_WORLD_H */

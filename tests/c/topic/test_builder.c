@@ -1,0 +1,473 @@
+/* stage: from the bytes of a topic to its block, whatever they say. */
+#include "support/builder_world.h"
+
+enum { ROUNDS = 1500 };
+
+static void test_rows_are_read_back_as_they_were_said(void) {
+        test_rng_t r = test_rng(1);
+        static stage_world_t w;
+        static facts_t f;
+        int round;
+
+        stage_world_init(&w, &r);
+        for (round = 0; round < ROUNDS; round++) {
+                const int version = (int)test_below(&r, 14);
+                rdmeta_topic_t *t;
+
+                facts_random(&f, &r);
+                facts_reduce(&f, version);
+                CHECK(!stage_world_read(&w, &f, version,
+                                        test_below(&r, 2) ? &r : NULL));
+                stage_world_merge(&w, &f);
+                t = rdmeta_stage_build(&w.stage, &w.blocks, (uint64_t)round);
+                CHECK(t && rdmeta_cold(t)->version == (uint64_t)round);
+                CHECK(t->state == RDMETA_TOPIC_VALID);
+                CHECK(rdmeta_topic_has_id(t) == (version >= 10));
+                facts_check(&f, t);
+                rdmeta_topic_destroy(&w.blocks, t);
+        }
+        stage_world_destroy(&w);
+}
+
+static void test_a_block_is_as_small_as_its_facts_allow(void) {
+        test_rng_t r = test_rng(2);
+        static stage_world_t w;
+        static facts_t f;
+        int round;
+
+        stage_world_init(&w, &r);
+        for (round = 0; round < ROUNDS; round++) {
+                rdmeta_topic_t *t;
+
+                facts_random(&f, &r);
+                t = stage_world_block(&w, &f, NULL);
+                CHECK(rdmeta_cold(t)->size == facts_size(&f));
+                rdmeta_topic_destroy(&w.blocks, t);
+        }
+        stage_world_destroy(&w);
+}
+
+/* ---- one set of facts, one block ----------------------------------------- */
+
+/* All rows of `old` again, as for a change that no response brought. */
+static rdmeta_topic_t *put_back_all(stage_world_t *w,
+                                    const rdmeta_topic_t *old) {
+        rdmeta_cols_t cols;
+        rdmeta_row_t row;
+        uint32_t i;
+
+        rdmeta_topic_cols(old, &cols);
+        CHECK(!rdmeta_stage_begin(&w->stage, old, &cols));
+        CHECK(!rdmeta_stage_keep_lists(&w->stage, &cols));
+        for (i = 0; i < cols.count; i++) {
+                rdmeta_topic_row(&cols, i, &row);
+                w->stage.id[i] = row.id;
+                rdmeta_stage_keep_row(&w->stage, i, &cols, &row);
+        }
+        return rdmeta_stage_build(&w->stage, &w->blocks, 2);
+}
+
+/* Facts of the same topic and partitions that say otherwise. */
+static void facts_otherwise(facts_t *out, const facts_t *f, test_rng_t *r) {
+        uint32_t i;
+
+        do
+                facts_random(out, r);
+        while (f->count > out->count);
+        memcpy(out->name, f->name, f->name_len);
+        memcpy(out->id, f->id, 16);
+        memcpy(out->past, f->past, sizeof(out->past));
+        out->name_len   = f->name_len;
+        out->error      = f->error;
+        out->internal   = f->internal;
+        out->operations = f->operations;
+        out->n_past     = f->n_past;
+        out->count      = f->count;
+        for (i = 0; i < f->count; i++)
+                out->rows[i].id = f->rows[i].id;
+}
+
+/* An answer some of whose rows lose to `old`, as a merge would put them back,
+ * in any order. `f`, which old says, becomes what the block must say. */
+static rdmeta_topic_t *put_back_some(stage_world_t *w, facts_t *f,
+                                     const rdmeta_topic_t *old,
+                                     test_rng_t *r) {
+        const size_t lose = 1 + test_below(r, 4);
+        static facts_t answer;
+        uint32_t order[FACT_ROWS], i, k;
+        rdmeta_cols_t cols;
+        rdmeta_row_t row;
+
+        facts_otherwise(&answer, f, r);
+        CHECK(!stage_world_read(w, &answer, 12, r));
+        for (i = 0; i < f->count; i++) {
+                k        = (uint32_t)test_below(r, i + 1);
+                order[i] = order[k];
+                order[k] = i;
+        }
+        rdmeta_topic_cols(old, &cols);
+        CHECK(!rdmeta_stage_keep_lists(&w->stage, &cols));
+        for (i = 0; i < f->count; i++) {
+                k = order[i];
+                rdmeta_topic_row(&cols, k, &row);
+                if (test_below(r, lose) == 0) {
+                        rdmeta_stage_keep_row(&w->stage, k, &cols, &row);
+                } else {
+                        stage_world_merge_row(w, &answer.rows[k], k);
+                        f->rows[k] = answer.rows[k];
+                }
+        }
+        w->stage.n_past = f->n_past;
+        memcpy(w->stage.past, f->past, sizeof(f->past));
+        return rdmeta_stage_build(&w->stage, &w->blocks, 3);
+}
+
+static void test_equal_facts_give_equal_blocks_however_arrived_at(void) {
+        test_rng_t r = test_rng(3);
+        static stage_world_t w;
+        static facts_t f;
+        int round, k;
+
+        stage_world_init(&w, &r);
+        for (round = 0; round < ROUNDS / 3; round++) {
+                rdmeta_topic_t *t, *others[4];
+
+                facts_random(&f, &r);
+                t = stage_world_block(&w, &f, NULL);
+                /* Columns that are wanted for nothing. */
+                CHECK(!stage_world_read(&w, &f, 13, NULL));
+                stage_world_merge(&w, &f);
+                rdmeta_stage_want_high(&w.stage);
+                rdmeta_stage_want_last(&w.stage);
+                others[0] = rdmeta_stage_build(&w.stage, &w.blocks, 9);
+                others[1] = stage_world_block(&w, &f, &r);
+                CHECK(!stage_world_read(&w, &f, 10, NULL));
+                stage_world_merge(&w, &f);
+                others[2] = rdmeta_stage_build(&w.stage, &w.blocks, 7);
+                others[3] = put_back_all(&w, t);
+                for (k = 0; k < 4; k++) {
+                        CHECK(others[k]);
+                        facts_check(&f, others[k]);
+                        CHECK(rdmeta_topic_same(t, others[k]));
+                        CHECK(rdmeta_topic_same(others[k], t));
+                        rdmeta_topic_destroy(&w.blocks, others[k]);
+                }
+                rdmeta_topic_destroy(&w.blocks, t);
+        }
+        stage_world_destroy(&w);
+}
+
+static void test_rows_put_back_are_as_if_they_had_been_said(void) {
+        test_rng_t r = test_rng(7);
+        static stage_world_t w;
+        static facts_t f;
+        int round;
+
+        stage_world_init(&w, &r);
+        for (round = 0; round < ROUNDS / 3; round++) {
+                rdmeta_topic_t *old, *mixed, *t;
+
+                facts_random(&f, &r);
+                old   = stage_world_block(&w, &f, NULL);
+                mixed = put_back_some(&w, &f, old, &r);
+                CHECK(mixed);
+                facts_check(&f, mixed);
+                t = stage_world_block(&w, &f, NULL);
+                CHECK(rdmeta_topic_same(t, mixed));
+                rdmeta_topic_destroy(&w.blocks, old);
+                rdmeta_topic_destroy(&w.blocks, mixed);
+                rdmeta_topic_destroy(&w.blocks, t);
+        }
+        stage_world_destroy(&w);
+}
+
+/* Some rows are left out, and put back among the others. */
+static rdmeta_topic_t *insert_some(stage_world_t *w, const facts_t *f,
+                                   const rdmeta_topic_t *old, test_rng_t *r) {
+        static facts_t less;
+        int32_t ids[FACT_ROWS];
+        rdmeta_cols_t cols;
+        uint32_t i, n = 0;
+
+        less       = *f;
+        less.count = 0;
+        for (i = 0; i < f->count; i++)
+                if (test_below(r, 3))
+                        less.rows[less.count++] = f->rows[i];
+                else
+                        ids[n++] = f->rows[i].id;
+        CHECK(!stage_world_read(w, &less, 13, r));
+        stage_world_merge(w, &less);
+        rdmeta_topic_cols(old, &cols);
+        CHECK(!rdmeta_stage_keep_lists(&w->stage, &cols));
+        w->heap.fail_at = w->heap.calls + 1;
+        if (rdmeta_stage_insert(&w->stage, &cols, ids, n)) {
+                CHECK(w->stage.count == less.count);
+                CHECK(!rdmeta_stage_insert(&w->stage, &cols, ids, n));
+        }
+        w->heap.fail_at = 0;
+        CHECK(w->stage.count == f->count);
+        return rdmeta_stage_build(&w->stage, &w->blocks, 5);
+}
+
+static void test_rows_left_out_and_put_back_are_as_if_they_had_been_said(
+        void) {
+        test_rng_t r = test_rng(11);
+        static facts_t f;
+        stage_world_t w;
+        int round;
+
+        for (round = 0; round < ROUNDS / 3; round++) {
+                rdmeta_topic_t *old, *more;
+
+                if (round % 10 == 0) /* which has no room yet */
+                        stage_world_init(&w, &r);
+                facts_random(&f, &r);
+                old = stage_world_block(&w, &f, NULL);
+                if (round % 2)
+                        rdmeta_stage_destroy(&w.stage);
+                more = insert_some(&w, &f, old, &r);
+                CHECK(more);
+                facts_check(&f, more);
+                CHECK(rdmeta_topic_same(old, more));
+                rdmeta_topic_destroy(&w.blocks, old);
+                rdmeta_topic_destroy(&w.blocks, more);
+                if (round % 10 == 9)
+                        stage_world_destroy(&w);
+        }
+}
+
+/* One fact, changed so that it is another; 0: there is none of that kind. */
+static int change_row(fact_row_t *p, test_rng_t *r) {
+        int32_t *first    = p->ids[REPLICAS];
+        const int32_t was = p->epoch;
+
+        switch (test_below(r, 7)) {
+        case 0:
+                p->leader = p->leader < 0 ? 1 : -1;
+                return 1;
+        case 1:
+                p->epoch = p->high > 0 ? p->high / 2 : -1;
+                return p->epoch != was;
+        case 2:
+                p->high = p->high == INT32_MAX ? 5 : p->high + 1;
+                return p->high > p->epoch;
+        case 3:
+                p->error ^= 9;
+                return 1;
+        case 4:
+                first[0] ^= 1;
+                return p->counts[REPLICAS] > 0;
+        case 5:
+                p->counts[ISR] -= p->counts[ISR] > 0;
+                return 1;
+        default:
+                p->ids[OFFLINE][p->counts[OFFLINE]++] = 1;
+                return p->counts[OFFLINE] < FACT_IDS;
+        }
+}
+
+static int change_fact(facts_t *f, test_rng_t *r) {
+        switch (test_below(r, 9)) {
+        case 8:
+                f->error ^= 5;
+                return 1;
+        case 0:
+                f->name[test_below(r, f->name_len)] ^= 1;
+                return 1;
+        case 1:
+                f->id[test_below(r, 16)] ^= 1;
+                return 1;
+        case 2:
+                f->internal ^= 1;
+                return 1;
+        case 3:
+                f->operations = f->operations == 3 ? 4 : 3;
+                return 1;
+        case 4:
+                f->past[test_below(r, 16)] ^= 1;
+                return f->n_past > 0;
+        case 5:
+                f->n_past = (uint8_t)((f->n_past + 1) % 5);
+                return 1;
+        default:
+                return f->count &&
+                       change_row(&f->rows[test_below(r, f->count)], r);
+        }
+}
+
+static void test_any_other_fact_gives_another_block(void) {
+        test_rng_t r = test_rng(4);
+        static stage_world_t w;
+        static facts_t f, g;
+        int round, changed = 0;
+
+        stage_world_init(&w, &r);
+        for (round = 0; round < ROUNDS; round++) {
+                rdmeta_topic_t *t, *other;
+                uint32_t i;
+
+                facts_random(&f, &r);
+                for (i = 0; i < f.count; i++) /* ISRs that may lose one */
+                        if (!f.rows[i].counts[ISR])
+                                f.rows[i].counts[ISR] = 1;
+                memcpy(&g, &f, sizeof(f));
+                if (!change_fact(&g, &r))
+                        continue;
+                t     = stage_world_block(&w, &f, NULL);
+                other = stage_world_block(&w, &g, NULL);
+                CHECK(!rdmeta_topic_same(t, other));
+                CHECK(!rdmeta_topic_same(other, t));
+                rdmeta_topic_destroy(&w.blocks, t);
+                rdmeta_topic_destroy(&w.blocks, other);
+                changed++;
+        }
+        CHECK(changed > ROUNDS / 4);
+        stage_world_destroy(&w);
+}
+
+/* ---- what cannot be ------------------------------------------------------ */
+
+static void make_bad(fact_row_t *rows, uint32_t n, int how, test_rng_t *r) {
+        fact_row_t *p = &rows[1 + test_below(r, n - 1)];
+        const int which = (int)test_below(r, LISTS);
+
+        switch (how) {
+        case 0:
+                p->id = rows[0].id; /* twice */
+                break;
+        case 1:
+                p->id = -1 - (int32_t)test_below(r, 10);
+                break;
+        case 2:
+                p->leader = -2 - (int32_t)test_below(r, 10);
+                break;
+        case 3:
+                p->epoch = INT32_MIN + (int32_t)test_below(r, 10);
+                break;
+        default:
+                p->ids[which][0] = -1 - (int32_t)test_below(r, 10);
+                p->counts[which] += !p->counts[which];
+                break;
+        }
+}
+
+static void test_rows_that_cannot_be_are_malformed(void) {
+        test_rng_t r = test_rng(5);
+        static stage_world_t w;
+        static facts_t f;
+        int round;
+
+        stage_world_init(&w, &r);
+        for (round = 0; round < ROUNDS; round++) {
+                rdmeta_topic_t *t;
+
+                facts_random(&f, &r);
+                if (f.count < 2)
+                        continue;
+                make_bad(f.rows, f.count, round % 5, &r);
+                CHECK(stage_world_read(&w, &f, 7 + round % 7, &r) ==
+                      RDMETA_ERR_MALFORMED);
+                /* and nothing of it is left */
+                facts_random(&f, &r);
+                t = stage_world_block(&w, &f, &r);
+                facts_check(&f, t);
+                rdmeta_topic_destroy(&w.blocks, t);
+        }
+        stage_world_destroy(&w);
+}
+
+/* ---- memory -------------------------------------------------------------- */
+
+static void test_no_memory_is_told_and_overcome(void) {
+        test_rng_t r = test_rng(6);
+        static stage_world_t w;
+        static facts_t f;
+        rdmeta_topic_t *t;
+        rdmeta_cols_t cols;
+        int round, failed = 0;
+
+        for (round = 0; round < 100; round++) {
+                stage_world_init(&w, &r);
+                facts_random(&f, &r);
+                for (w.heap.fail_at = 1;; w.heap.fail_at++) {
+                        w.heap.calls = 0;
+                        if (!stage_world_read(&w, &f, 12, &r))
+                                break;
+                        failed++;
+                }
+                stage_world_merge(&w, &f);
+                w.heap.fail_at = w.heap.calls + 1;
+                CHECK(!rdmeta_stage_build(&w.stage, &w.blocks, 1));
+                t = rdmeta_stage_build(&w.stage, &w.blocks, 1);
+                CHECK(t);
+                facts_check(&f, t);
+                rdmeta_topic_cols(t, &cols);
+                w.heap.fail_at = w.heap.calls + 1;
+                CHECK(rdmeta_stage_keep_lists(&w.stage, &cols) ==
+                      RDMETA_ERR_NO_MEMORY);
+                CHECK(!rdmeta_stage_keep_lists(&w.stage, &cols));
+                rdmeta_stage_destroy(&w.stage);
+                w.heap.fail_at = w.heap.calls + 1;
+                CHECK(rdmeta_stage_begin(&w.stage, t, &cols) ==
+                      RDMETA_ERR_NO_MEMORY);
+                rdmeta_topic_destroy(&w.blocks, t);
+                stage_world_destroy(&w);
+        }
+        CHECK(failed >= 100);
+}
+
+/* As many as no topic has often: the rows go, a small stage stays. */
+static void test_an_unusually_large_topic_gives_its_memory_back(void) {
+        enum { MANY = 10000 };
+        static gen_partition_t rows[MANY];
+        gen_topic_t topic = {.name = GEN_STR("large"), .partitions = rows,
+                             .partition_count = MANY};
+        int32_t ids[] = {1, 2, 3};
+        const uint32_t fields = rdmeta_wire_fields(12);
+        test_rng_t r = test_rng(8);
+        static stage_world_t w;
+        rdmeta_wire_topic_t head;
+        rdmeta_topic_t *t, *again;
+        size_t before;
+        uint64_t tags = 0;
+        rdmeta_buf_t b;
+        int32_t i;
+
+        stage_world_init(&w, &r);
+        for (i = 0; i < MANY; i++) {
+                rows[i].id       = i;
+                rows[i].leader   = 1;
+                rows[i].replicas = rows[i].isr = (gen_ids_t){ids, i % 4};
+        }
+        before = w.heap.bytes;
+        gen_response_topic(&topic, 12, &tags, &w.bytes);
+        rdmeta_buf_init(&b, w.bytes.data, w.bytes.len);
+        rdmeta_wire_topic(&b, fields, &head);
+        CHECK(!rdmeta_stage_read(&w.stage, &b, fields, &head));
+        t = rdmeta_stage_build(&w.stage, &w.blocks, 1);
+        CHECK(t && rdmeta_topic_count(t) == MANY);
+        CHECK(rdmeta_topic_place(t, MANY - 1) == MANY - 1);
+        again = put_back_all(&w, t);
+        CHECK(again && rdmeta_topic_same(t, again));
+        rdmeta_topic_destroy(&w.blocks, again);
+        rdmeta_topic_destroy(&w.blocks, t);
+        CHECK(w.heap.bytes > before + MANY * 36);
+        rdmeta_stage_trim(&w.stage);
+        CHECK(w.heap.bytes < before + (128 << 10));
+        stage_world_destroy(&w);
+}
+
+int main(void) {
+        test_begin(90);
+        RUN(test_rows_are_read_back_as_they_were_said);
+        RUN(test_a_block_is_as_small_as_its_facts_allow);
+        RUN(test_equal_facts_give_equal_blocks_however_arrived_at);
+        RUN(test_rows_put_back_are_as_if_they_had_been_said);
+        RUN(test_rows_left_out_and_put_back_are_as_if_they_had_been_said);
+        RUN(test_any_other_fact_gives_another_block);
+        RUN(test_rows_that_cannot_be_are_malformed);
+        RUN(test_no_memory_is_told_and_overcome);
+        RUN(test_an_unusually_large_topic_gives_its_memory_back);
+        return 0;
+}

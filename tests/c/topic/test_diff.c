@@ -1,0 +1,399 @@
+/*
+ * change: what is told of a pair of blocks, for every pair of states, and of
+ * a pair of broker tables. What is told of partitions is in test_changes.c.
+ */
+#include "topic/diff.h"
+
+#include "base/alloc.h"
+#include "support/cache_world.h"
+
+typedef struct told {
+        int n;
+        int32_t kinds[8];
+        char detail[400];
+        size_t detail_len;
+        int32_t broker, stop;
+} told_t;
+
+static int32_t tell(void *opaque, const rdmeta_change_t *c) {
+        told_t *t = opaque;
+
+        CHECK(t->n < 8 && rdmeta_change_kind_name(c->kind));
+        t->kinds[t->n++] = c->kind;
+        t->broker        = c->broker;
+        t->detail_len    = c->detail.len;
+        CHECK(c->detail.len < sizeof(t->detail));
+        memset(t->detail, 0, sizeof(t->detail));
+        if (c->detail.data)
+                memcpy(t->detail, c->detail.data, c->detail.len);
+        return t->stop;
+}
+
+static rdmeta_change_out_t out_to(told_t *t) {
+        static int32_t ids[4];
+        rdmeta_change_out_t out;
+
+        memset(t, 0, sizeof(*t));
+        memset(&out, 0, sizeof(out));
+        out.visit    = tell;
+        out.opaque   = t;
+        out.ids      = ids;
+        out.ids_each = 1;
+        return out;
+}
+
+/* ---- topics ------------------------------------------------------------ */
+
+enum { STATES = RDMETA_TOPIC_GONE + 1, NONE = -1 };
+
+/* Blocks without partitions: only a valid or absent one was seen for sure. */
+static int32_t wanted(int from, int to) {
+        if (to == NONE || to == RDMETA_TOPIC_GONE)
+                return from == RDMETA_TOPIC_VALID ||
+                                       from == RDMETA_TOPIC_MISSING
+                               ? RDMETA_TOPIC_REMOVED
+                               : -1;
+        if (to == RDMETA_TOPIC_VALID)
+                return from == RDMETA_TOPIC_VALID ? -1 : RDMETA_TOPIC_ADDED;
+        if (to == RDMETA_TOPIC_WAIT || from == to)
+                return -1;
+        if (to == RDMETA_TOPIC_MISSING)
+                return RDMETA_TOPIC_ABSENT;
+        return RDMETA_TOPIC_ERROR;
+}
+
+static void test_every_pair_of_states_is_told_as_it_should_be(void) {
+        const rdmeta_str_t name = {"a topic", 7};
+        const uint8_t id[16]    = {1};
+        rdmeta_topic_t *topics[STATES];
+        rdmeta_change_out_t out;
+        rdmeta_blocks_t blocks;
+        int from, to;
+        told_t t;
+
+        rdmeta_blocks_init(&blocks, NULL, RDMETA_TOPIC_LEAD);
+        for (to = 0; to < STATES; to++) {
+                topics[to] = rdmeta_topic_bare(&blocks, name, id, (uint16_t)to,
+                                               (int16_t)to, 1);
+                CHECK(topics[to]);
+        }
+        for (from = NONE; from < STATES; from++) {
+                for (to = NONE; to < STATES; to++) {
+                        if (from == NONE && to == NONE)
+                                continue;
+                        out = out_to(&t);
+                        CHECK(!rdmeta_change_topics(
+                                &out, from == NONE ? NULL : topics[from],
+                                to == NONE ? NULL : topics[to]));
+                        if (wanted(from, to) < 0) {
+                                CHECK(t.n == 0);
+                        } else {
+                                CHECK(t.n == 1);
+                                CHECK(t.kinds[0] == wanted(from, to));
+                        }
+                        out    = out_to(&t);
+                        t.stop = 9;
+                        CHECK(rdmeta_change_topics(
+                                      &out, from == NONE ? NULL : topics[from],
+                                      to == NONE ? NULL : topics[to]) ==
+                              9 * t.n);
+                }
+        }
+        for (to = 0; to < STATES; to++)
+                rdmeta_topic_destroy(&blocks, topics[to]);
+        rdmeta_blocks_destroy(&blocks);
+}
+
+/* ---- lists ------------------------------------------------------------- */
+
+enum { ROWS = 20000, MEMBERS = 1024 };
+
+/* A block whose rows all have the replicas 0, 1, ... and the same in sync,
+ * backwards from `from` on. free(), 4 bytes before its cold part. */
+static rdmeta_topic_t *lists_topic(int from) {
+        const size_t size = RDMETA_TOPIC_LEAD + RDMETA_TOPIC_FIXED + 1 +
+                            6 * (size_t)ROWS + 2 * (3 + 2 * MEMBERS);
+        char *raw         = calloc(1, 4 + size);
+        int16_t lists[3 + 2 * MEMBERS] = {0}, refs[2] = {1, 2 + MEMBERS};
+        rdmeta_topic_t *t;
+        char *p;
+        int i;
+
+        CHECK(raw);
+        t           = (rdmeta_topic_t *)(void *)(raw + 4 + RDMETA_TOPIC_LEAD);
+        t->count    = ROWS;
+        t->name_len = 1;
+        rdmeta_cold(t)->size  = (uint32_t)size;
+        rdmeta_cold(t)->flags = RDMETA_TOPIC_F_ISR |
+                                1 << RDMETA_TOPIC_LIST_SHIFT |
+                                1 << RDMETA_TOPIC_REF_SHIFT;
+        lists[1] = lists[2 + MEMBERS] = MEMBERS;
+        for (i = 0; i < MEMBERS; i++)
+                lists[2 + i] = lists[3 + MEMBERS + i] = (int16_t)i;
+        for (i = from; i < MEMBERS; i++)
+                lists[3 + MEMBERS + i] = (int16_t)(from + MEMBERS - 1 - i);
+        p = raw + 4 + size - sizeof(lists);
+        memcpy(p, lists, sizeof(lists));
+        for (i = 0, p -= 4 * (size_t)ROWS; i < 2 * ROWS; i++, p += 2)
+                memcpy(p, &refs[i / ROWS], 2);
+        return t;
+}
+
+/* In sync are the same brokers, in whatever order, and telling so takes no
+ * time that grows with the square of how many they are. */
+static void test_brokers_in_sync_are_compared_without_their_order(void) {
+        const int from[]      = {0, 1, MEMBERS / 2, MEMBERS - 2};
+        const clock_t began   = clock();
+        rdmeta_topic_t *whole = lists_topic(MEMBERS), *other;
+        rdmeta_change_out_t out;
+        told_t t;
+        size_t i;
+
+        for (i = 0; i < sizeof(from) / sizeof(from[0]); i++) {
+                other = lists_topic(from[i]);
+                out   = out_to(&t);
+                CHECK(!rdmeta_change_topics(&out, whole, other));
+                CHECK(!t.n);
+                free((char *)other - RDMETA_TOPIC_LEAD - 4);
+        }
+        free((char *)whole - RDMETA_TOPIC_LEAD - 4);
+        CHECK(clock() - began < 30 * CLOCKS_PER_SEC);
+}
+
+/* ---- brokers ----------------------------------------------------------- */
+
+/* A table of these, on top of an empty one. */
+static rdmeta_brokers_t *table(const rdmeta_broker_t *rows, size_t n) {
+        rdmeta_brokers_t *b = rdmeta_brokers_empty(NULL, 0);
+        size_t i;
+
+        for (i = 0; i < n; i++) {
+                rdmeta_brokers_t *more =
+                        rdmeta_brokers_with(NULL, b, &rows[i], 0);
+                CHECK(more);
+                rdmeta_brokers_destroy(NULL, b);
+                b = more;
+        }
+        return b;
+}
+
+static void test_brokers_are_told_in_the_order_of_their_ids(void) {
+        const rdmeta_str_t none    = {NULL, 0};
+        const rdmeta_broker_t a[]  = {{1, 1, {"a", 1}, none},
+                                      {3, 1, {"c", 1}, none},
+                                      {5, 1, {"e", 1}, none},
+                                      {2000, 1, {"x", 1}, none}};
+        const rdmeta_broker_t b[]  = {{3, 1, {"c", 1}, none},
+                                      {4, 1, {"d", 1}, none},
+                                      {5, 2, {"e", 1}, none}};
+        rdmeta_brokers_t *x = table(a, 4), *y = table(b, 3);
+        rdmeta_change_out_t out;
+        told_t t;
+
+        out = out_to(&t);
+        CHECK(!rdmeta_change_brokers(&out, x, y));
+        CHECK(t.n == 4 && t.kinds[0] == RDMETA_BROKER_REMOVED);
+        CHECK(t.kinds[1] == RDMETA_BROKER_ADDED);
+        CHECK(t.kinds[2] == RDMETA_BROKER_CHANGED);
+        CHECK(t.kinds[3] == RDMETA_BROKER_REMOVED && t.broker == 2000);
+        out    = out_to(&t);
+        t.stop = 5;
+        CHECK(rdmeta_change_brokers(&out, x, y) == 5 && t.n == 1);
+        out = out_to(&t);
+        CHECK(!rdmeta_change_brokers(&out, x, x) && t.n == 0);
+        rdmeta_brokers_destroy(NULL, x);
+        rdmeta_brokers_destroy(NULL, y);
+}
+
+static void test_a_rack_is_a_change_and_an_empty_one_is_one(void) {
+        const rdmeta_broker_t none  = {1, 1, {"a", 1}, {NULL, 0}};
+        const rdmeta_broker_t empty = {1, 1, {"a", 1}, {"", 0}};
+        const rdmeta_broker_t rack  = {1, 1, {"a", 1}, {"r", 1}};
+        const rdmeta_broker_t *const rows[] = {&none, &empty, &rack};
+        static const char *const texts[] = {"a:1", "a:1 rack=", "a:1 rack=r"};
+        rdmeta_change_out_t out;
+        int i, k;
+        told_t t;
+
+        for (i = 0; i < 3; i++)
+                for (k = 0; k < 3; k++) {
+                        rdmeta_brokers_t *x = table(rows[i], 1);
+                        rdmeta_brokers_t *y = table(rows[k], 1);
+
+                        out = out_to(&t);
+                        CHECK(!rdmeta_change_brokers(&out, x, y));
+                        CHECK(t.n == (i != k));
+                        if (i != k) {
+                                CHECK(t.kinds[0] == RDMETA_BROKER_CHANGED);
+                                CHECK(!strcmp(t.detail, texts[k]));
+                        }
+                        rdmeta_brokers_destroy(NULL, x);
+                        rdmeta_brokers_destroy(NULL, y);
+                }
+}
+
+/* The longest strings that Kafka can say are cut, not overrun. */
+static void test_details_of_any_length_are_told(void) {
+        static const size_t lengths[] = {1, 200, 254, 255, 256, 300, 32767};
+        char *text = malloc(32767);
+        rdmeta_change_out_t out;
+        size_t i, k;
+        told_t t;
+
+        CHECK(text);
+        memset(text, 'h', 32767);
+        for (i = 0; i < 7; i++)
+                for (k = 0; k < 7; k++) {
+                        const rdmeta_broker_t row = {INT32_MAX,
+                                                     65535,
+                                                     {text, lengths[i]},
+                                                     {text, lengths[k]}};
+                        rdmeta_brokers_t *x = table(NULL, 0);
+                        rdmeta_brokers_t *y = table(&row, 1);
+
+                        out = out_to(&t);
+                        CHECK(!rdmeta_change_brokers(&out, x, y));
+                        CHECK(t.n == 1 && t.broker == INT32_MAX);
+                        CHECK(t.detail_len == strlen(t.detail));
+                        CHECK(!strncmp(t.detail, "h", 1));
+                        rdmeta_brokers_destroy(NULL, x);
+                        rdmeta_brokers_destroy(NULL, y);
+                }
+        free(text);
+}
+
+/* ---- whatever differs -------------------------------------------------- */
+
+/* One topic of a few things that may each differ. Lists are in order: of sets
+ * in another order there is no record. */
+static const char *any_topic(test_rng_t *rng, char text[256]) {
+        static const char *const ids[]  = {"", "#a", "#a", "#a", "#b"};
+        static const char *const ops[]  = {"", "", "^8", "^24"};
+        static const char *const rows[] = {
+                "1@3",         "1",           "2@4",         "-1@3/r1",
+                "-1/r1",       "1@3/r1,2",    "1@3/r1,2/i1", "1@3/r1,2/o2",
+                "1@3/r1,2/e9", "-1@4/r1/e5", "1@4",         "1@3/r2,1/i1,2"};
+        const int n = 1 + (int)test_below(rng, 2);
+        int i, at;
+
+        at = snprintf(text, 256, "t%s%s%s", ids[test_below(rng, 5)],
+                      ops[test_below(rng, 4)], test_below(rng, 6) ? "" : "~");
+        for (i = 0; i < n; i++)
+                at += snprintf(text + at, 256 - (size_t)at, " %d:%s", i,
+                               rows[test_below(rng, 12)]);
+        return text;
+}
+
+/* A block after one answer, or after two: then it remembers things, too. */
+static const rdmeta_topic_t *any_block(cw_t *w, test_rng_t *rng) {
+        static const int versions[] = {12, 12, 12, 8, 5};
+        const rdmeta_topic_t *t;
+        char text[256];
+        int i;
+
+        cw_init(w, NULL);
+        for (i = 1 + (int)test_below(rng, 3); i > 0; i--) {
+                w->api_version = versions[test_below(rng, 5)];
+                CHECK(!cw_say(w, any_topic(rng, text)));
+        }
+        rdmeta_reader_enter(w->reader);
+        rdmeta_topic_find(w->reader, "t", 1, w->now.mono_us, &t);
+        CHECK(t);
+        return t;
+}
+
+static void test_blocks_differ_exactly_when_there_is_a_record(void) {
+        test_rng_t rng = test_rng(1);
+        int i, n[2] = {0, 0};
+
+        for (i = 0; i < 4000; i++) {
+                test_rng_t same = rng;
+                const rdmeta_topic_t *a, *b;
+                cw_t x, y;
+
+                a = any_block(&x, &rng);
+                b = any_block(&y, i % 4 ? &rng : &same);
+                CHECK(rdmeta_change_differs(a, b) == !rdmeta_topic_same(a, b));
+                CHECK(rdmeta_change_differs(b, a) == !rdmeta_topic_same(a, b));
+                CHECK(!rdmeta_change_differs(a, a));
+                n[rdmeta_topic_same(a, b)]++;
+                rdmeta_reader_leave(x.reader);
+                rdmeta_reader_leave(y.reader);
+                cw_destroy(&x);
+                cw_destroy(&y);
+        }
+        CHECK(n[0] && n[1]);
+}
+
+/* What two answers, each to a new cache, say of one topic. */
+static int32_t first_kind(const char *before, const char *after) {
+        const rdmeta_topic_t *topics[2];
+        rdmeta_change_out_t out;
+        cw_t worlds[2];
+        told_t t;
+        int i;
+
+        for (i = 0; i < 2; i++) {
+                cw_init(&worlds[i], NULL);
+                CHECK(!cw_say(&worlds[i], i ? after : before));
+                rdmeta_reader_enter(worlds[i].reader);
+                rdmeta_topic_find(worlds[i].reader, "t", 1,
+                                  worlds[i].now.mono_us, &topics[i]);
+        }
+        out    = out_to(&t);
+        t.stop = 1;
+        CHECK(rdmeta_change_topics(&out, topics[0], topics[1]) == 1);
+        for (i = 0; i < 2; i++) {
+                rdmeta_reader_leave(worlds[i].reader);
+                cw_destroy(&worlds[i]);
+        }
+        return t.kinds[0];
+}
+
+static void test_an_id_that_comes_with_less_is_another_topics(void) {
+        CHECK(first_kind("t 0:1@5", "t#a 0:1@5") == RDMETA_TOPIC_ID_LEARNED);
+        CHECK(first_kind("t 0:1@5", "t#a 0:1@6") == RDMETA_TOPIC_ID_LEARNED);
+        CHECK(first_kind("t 0:1@5", "t#a 0:1") == RDMETA_TOPIC_ID_LEARNED);
+        CHECK(first_kind("t 0:1@5", "t#a 0:1@4") == RDMETA_TOPIC_RECREATED);
+        CHECK(first_kind("t 0:1 1:1", "t#a 0:1") == RDMETA_TOPIC_RECREATED);
+}
+
+/* ---- names ------------------------------------------------------------- */
+
+static void test_kinds_and_sources_have_names_of_their_own(void) {
+        int i, k;
+
+        for (i = 0; i <= RDMETA_CLUSTER_ID_LEARNED; i++)
+                for (k = 0; k < i; k++)
+                        CHECK(strcmp(rdmeta_change_kind_name(i),
+                                     rdmeta_change_kind_name(k)) != 0);
+        for (i = 0; i <= RDMETA_SOURCE_PURGE; i++)
+                for (k = 0; k < i; k++)
+                        CHECK(strcmp(rdmeta_source_name(i),
+                                     rdmeta_source_name(k)) != 0);
+        CHECK(!rdmeta_change_kind_name(RDMETA_CLUSTER_ID_LEARNED + 1));
+        CHECK(!rdmeta_change_kind_name(-1) && !rdmeta_source_name(-1));
+        CHECK(!rdmeta_source_name(RDMETA_SOURCE_PURGE + 1));
+        CHECK(!strcmp(rdmeta_change_kind_name(RDMETA_TOPIC_ADDED),
+                      "topic_added"));
+        CHECK(!strcmp(rdmeta_change_kind_name(RDMETA_ISR_CHANGED),
+                      "isr_changed"));
+        CHECK(!strcmp(rdmeta_change_kind_name(RDMETA_CLUSTER_CHANGED),
+                      "cluster_changed"));
+        CHECK(!strcmp(rdmeta_change_kind_name(RDMETA_OBSERVED_TO),
+                      "observed_to"));
+        CHECK(!strcmp(rdmeta_source_name(RDMETA_SOURCE_EXPIRY), "expiry"));
+}
+
+int main(void) {
+        test_begin(60);
+        RUN(test_every_pair_of_states_is_told_as_it_should_be);
+        RUN(test_brokers_in_sync_are_compared_without_their_order);
+        RUN(test_brokers_are_told_in_the_order_of_their_ids);
+        RUN(test_a_rack_is_a_change_and_an_empty_one_is_one);
+        RUN(test_details_of_any_length_are_told);
+        RUN(test_blocks_differ_exactly_when_there_is_a_record);
+        RUN(test_an_id_that_comes_with_less_is_another_topics);
+        RUN(test_kinds_and_sources_have_names_of_their_own);
+        return 0;
+}

@@ -1,0 +1,416 @@
+/*
+ * The rows of docs/policies.md that are about epochs, leaders and ids of one
+ * topic. The others are in test_merge_rewind.c, test_merge.c,
+ * test_merge_malformed.c, test_policy_answer.c and test_policy_error.c.
+ *
+ *     row                                   test
+ *     epoch higher                          a_higher_epoch_is_taken
+ *     epoch equal                           an_equal_epoch_is_taken
+ *     epoch lower, same id                  a_lower_epoch_..., and all of
+ *                                           test_merge_rewind.c
+ *     epoch -1, or Metadata < v9            an_epoch_not_said_..., before_v9...
+ *     leader -1 at an epoch >= ours         no_leader_...
+ *     leader not among the brokers          a_leader_not_among_the_brokers_...
+ *     id changed, both known                another_id_...
+ *     id already superseded                 an_id_already_superseded_...
+ *     known id, zero id in the answer       a_zero_id_...
+ *     no id known, an id in the answer      an_id_where_none_was_...
+ *     REPLICA_NOT_AVAILABLE                 replica_not_available_...
+ *     authorized operations not asked for   operations_not_asked_for_...
+ */
+#include "support/cache_world.h"
+
+static void test_a_higher_epoch_is_taken(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "t#a 0:1@5 1:1@5"));
+        CHECK(!cw_say(&w, "t#a 0:2@6/r2,3 1:1@5"));
+        CHECK(w.applied.changed == 1 && w.applied.kept_back == 0);
+        CHECK_TEXT(cw_topic(&w, "t"), "t#a 0:2@6/r2,3 1:1@5");
+        CHECK_TEXT(cw_changes(&w, 1),
+                   "v2 leader_changed t#a/0 1@5>2@6; "
+                   "v2 isr_changed t#a/0 1@5>2@6 isr 1>2,3; "
+                   "v2 replicas_changed t#a/0 replicas 1>2,3");
+        cw_destroy(&w);
+}
+
+/* The ISR changes within an epoch, and so may what a broker says of it. */
+static void test_an_equal_epoch_is_taken(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "t#a 0:1@5/r1,2,3"));
+        CHECK(!cw_say(&w, "t#a 0:1@5/r1,2,3/i1,2"));
+        CHECK(w.applied.changed == 1);
+        CHECK_TEXT(cw_topic(&w, "t"), "t#a 0:1@5/r1,2,3/i1,2");
+        CHECK(!cw_say(&w, "t#a 0:2@5/r1,2,3/i1,2"));
+        CHECK(cw_leader(&w, "t", 0) == 2);
+        cw_destroy(&w);
+}
+
+static void test_a_lower_epoch_is_kept_out_and_another_broker_asked(void) {
+        cw_t w;
+        int64_t deadline;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "t#a 0:1@5/r1,2"));
+        deadline = cw_info(&w, "t").deadline_us;
+        cw_pass(&w, CW_S);
+        w.broker = 2;
+        CHECK(!cw_say(&w, "t#a 0:3@4/r3/e9"));
+        CHECK(w.applied.kept_back == 1 && w.applied.changed == 0);
+        CHECK(w.applied.advice & RDMETA_ADVICE_ASK_OTHER);
+        CHECK(w.applied.advice & RDMETA_ADVICE_ASK_AGAIN);
+        CHECK(cw_version(&w) == 1);
+        CHECK_TEXT(cw_topic(&w, "t"), "t#a 0:1@5/r1,2");
+        CHECK(cw_info(&w, "t").deadline_us == deadline);
+        CHECK(cw_info(&w, "t").source_broker == 1);
+        cw_destroy(&w);
+}
+
+/* A row of its own each: the broker may be behind in one of them only. */
+static void test_a_lower_epoch_holds_back_its_own_partition_only(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "t#a 0:1@5/r1,2/i1 1:1@5/r1,3 2:2@9"));
+        CHECK(!cw_say(&w, "t#a 0:3@4/r3,2 1:3@6/r3,1 2:2@9 3:1@0"));
+        CHECK(w.applied.kept_back == 1 && w.applied.changed == 1);
+        CHECK_TEXT(cw_topic(&w, "t"),
+                   "t#a 0:1@5/r1,2/i1 1:3@6/r3,1 2:2@9 3:1@0");
+        cw_destroy(&w);
+}
+
+/* ---- epochs not said --------------------------------------------------- */
+
+static void test_an_epoch_not_said_is_taken_and_the_highest_kept(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "t#a 0:1@5 1:1@5"));
+        CHECK(!cw_say(&w, "t#a 0:2 1:1@5"));
+        CHECK(w.applied.kept_back == 0);
+        CHECK_TEXT(cw_topic(&w, "t"), "t#a 0:2 1:1@5");
+        CHECK(!cw_say(&w, "t#a 0:3@4 1:1@5"));
+        CHECK(w.applied.kept_back == 1);
+        CHECK_TEXT(cw_topic(&w, "t"), "t#a 0:2 1:1@5");
+        CHECK(!cw_say(&w, "t#a 0:3@5 1:1@5"));
+        CHECK_TEXT(cw_topic(&w, "t"), "t#a 0:3@5 1:1@5");
+        cw_destroy(&w);
+}
+
+static void test_before_v9_epochs_are_not_to_be_relied_on(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "t#a 0:1@20"));
+        w.api_version = 8;
+        CHECK(!cw_say(&w, "t 0:2@7"));
+        CHECK(w.applied.kept_back == 0 && w.applied.changed == 1);
+        CHECK_TEXT(cw_topic(&w, "t"), "t#a 0:2");
+        w.api_version = 12;
+        CHECK(!cw_say(&w, "t#a 0:3@19"));
+        CHECK(w.applied.kept_back == 1);
+        CHECK(cw_leader(&w, "t", 0) == 2);
+        CHECK(!cw_say(&w, "t#a 0:3@20"));
+        CHECK(cw_leader(&w, "t", 0) == 3);
+        w.api_version = 8; /* nor are they shown, or compared with */
+        CHECK(!cw_say(&w, "u 0:2@7"));
+        CHECK_TEXT(cw_topic(&w, "u"), "u 0:2");
+        w.api_version = 12;
+        CHECK(!cw_say(&w, "u#u 0:3@4"));
+        CHECK_TEXT(cw_topic(&w, "u"), "u#u 0:3@4");
+        cw_destroy(&w);
+}
+
+/* It left before the leader was known, and says who led before. */
+static void test_an_epoch_not_said_in_an_outdated_answer_is_not_taken(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        w.api_version = 8;
+        CHECK(!cw_say(&w, "t 0:1 1:1"));
+        cw_sent(&w);
+        CHECK(!cw_say(&w, "t 0:2/r1,2 1:1"));
+        CHECK(!cw_say(&w, "t 0:1 1:1 2:3"));
+        CHECK(w.applied.kept_back == 1);
+        CHECK_TEXT(cw_topic(&w, "t"), "t 0:2/r1,2 1:1 2:3");
+        w.api_version = 12;
+        CHECK(!cw_say(&w, "t 0:1"));
+        CHECK_TEXT(cw_topic(&w, "t"), "t 0:2/r1,2 1:1 2:3");
+        cw_sent(&w); /* the next one could know */
+        w.api_version = 8;
+        CHECK(!cw_say(&w, "t 0:1 1:1 2:3"));
+        CHECK(w.applied.kept_back == 0);
+        CHECK_TEXT(cw_topic(&w, "t"), "t 0:1 1:1 2:3");
+        cw_destroy(&w);
+}
+
+/* Brokers of two versions in one rolling upgrade: no endless loop. */
+static void test_a_roll_of_mixed_versions_goes_on_being_followed(void) {
+        cw_t w;
+        char text[64];
+        int i;
+
+        cw_init(&w, NULL);
+        for (i = 0; i < 40; i++) {
+                w.api_version = i % 2 ? 8 : 12;
+                snprintf(text, sizeof(text), "t#a 0:%d@%d", 1 + i % 3, i);
+                CHECK(!cw_say(&w, text));
+                CHECK(w.applied.kept_back == 0);
+                CHECK(cw_leader(&w, "t", 0) == 1 + i % 3);
+        }
+        cw_destroy(&w);
+}
+
+/* ---- leaders ----------------------------------------------------------- */
+
+static void test_no_leader_is_told_and_the_last_one_readable(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "t#a 0:2@5/r2,3 1:1@5"));
+        CHECK(!cw_say(&w, "t#a 0:-1@6/r2,3/i3/o2/e5 1:1@5"));
+        CHECK(w.applied.leaderless == 1 && w.applied.listener_not_found == 0);
+        CHECK(w.applied.advice & RDMETA_ADVICE_ASK_AGAIN);
+        CHECK(cw_leader(&w, "t", 0) == RDMETA_NO_LEADER);
+        CHECK(cw_leader_stale(&w, "t", 0) == 2);
+        CHECK_TEXT(cw_topic(&w, "t"),
+                   "t#a 0:-1@6/r2,3/i3/o2/e5/l2 1:1@5");
+        /* Twice in a row: the last one is still that of before. */
+        CHECK(!cw_say(&w, "t#a 0:-1@7/r2,3/i3/o2/e5 1:1@5"));
+        CHECK(w.applied.leaderless == 1);
+        CHECK(cw_leader_stale(&w, "t", 0) == 2);
+        CHECK(!cw_say(&w, "t#a 0:3@8/r2,3 1:1@5"));
+        CHECK_TEXT(cw_topic(&w, "t"), "t#a 0:3@8/r2,3 1:1@5");
+        cw_destroy(&w);
+}
+
+static void test_no_leader_at_a_lower_epoch_is_kept_out(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "t#a 0:2@5"));
+        CHECK(!cw_say(&w, "t#a 0:-1@4/r2/e5"));
+        CHECK(w.applied.kept_back == 1 && w.applied.leaderless == 0);
+        CHECK(cw_leader(&w, "t", 0) == 2);
+        cw_destroy(&w);
+}
+
+static void test_no_leader_for_want_of_a_listener_is_counted_each_time(void) {
+        cw_t w;
+        int i;
+
+        cw_init(&w, NULL);
+        for (i = 0; i < 3; i++) {
+                CHECK(!cw_all(&w, "t#a 0:-1@6/r2/e72 1:-1@6/r2/e5 2:1@6"));
+                CHECK(w.applied.leaderless == 2);
+                CHECK(w.applied.listener_not_found == 1);
+                CHECK(w.applied.advice & RDMETA_ADVICE_ASK_AGAIN);
+        }
+        CHECK(cw_version(&w) == 1); /* said again, nothing changed */
+        cw_destroy(&w);
+}
+
+static int unreachable(const cw_t *w, int32_t partition) {
+        rdmeta_partition_t p;
+
+        memset(&p, 0, sizeof(p));
+        CHECK(!rdmeta_partition(w->reader, "t", 1, partition, w->now.mono_us,
+                                &p));
+        return p.unreachable;
+}
+
+static void test_a_leader_not_among_the_brokers_is_returned(void) {
+        cw_t w;
+        int i;
+
+        cw_init(&w, NULL);
+        for (i = 0; i < 2; i++) { /* each time, not only at first */
+                CHECK(!cw_all(&w, "t#a 0:1@5 1:7@5"));
+                CHECK(cw_leader(&w, "t", 1) == 7);
+                CHECK(w.applied.advice & RDMETA_ADVICE_ASK_AGAIN);
+                CHECK(w.applied.leaderless == 0);
+                CHECK(w.applied.unreachable == 1);
+                CHECK(!unreachable(&w, 0) && unreachable(&w, 1));
+        }
+        w.brokers = "1,2,3,7";
+        CHECK(!cw_all(&w, "t#a 0:1@5 1:7@5"));
+        CHECK(w.applied.unreachable == 0 && !unreachable(&w, 1));
+        CHECK(!(w.applied.advice & RDMETA_ADVICE_ASK_AGAIN));
+        cw_destroy(&w);
+}
+
+/* The topic says the same bytes; that its leader is gone must be noticed. */
+static void test_a_leader_not_among_the_brokers_any_more_is_noticed(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_all(&w, "t#a 0:1@5; u#b 0:3@1"));
+        CHECK(!w.applied.advice);
+        w.brokers = "1,2";
+        CHECK(!cw_all(&w, "t#a 0:1@5; u#b 0:3@1"));
+        CHECK(w.applied.advice & RDMETA_ADVICE_ASK_AGAIN);
+        CHECK(!cw_all(&w, "t#a 0:1@5; u#b 0:3@1"));
+        CHECK(w.applied.advice & RDMETA_ADVICE_ASK_AGAIN);
+        w.brokers = "1,2,3";
+        CHECK(!cw_all(&w, "t#a 0:1@5; u#b 0:3@1"));
+        CHECK(!w.applied.advice);
+        w.brokers = "1,2"; /* an answer about another topic told so */
+        CHECK(!cw_say(&w, "t#a 0:1@5"));
+        CHECK(!w.applied.advice);
+        CHECK(!cw_all(&w, "t#a 0:1@5; u#b 0:3@1"));
+        CHECK(w.applied.advice & RDMETA_ADVICE_ASK_AGAIN);
+        cw_destroy(&w);
+}
+
+static void test_replica_not_available_does_not_void_leader_or_epoch(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "t#a 0:1@5/r1,2"));
+        CHECK(!cw_say(&w, "t#a 0:2@6/r1,2/e9"));
+        CHECK(w.applied.kept_back == 0 && w.applied.advice == 0);
+        CHECK_TEXT(cw_topic(&w, "t"), "t#a 0:2@6/r1,2/e9");
+        CHECK(!cw_say(&w, "t#a 0:1@5/r1,2"));
+        CHECK(w.applied.kept_back == 1);
+        CHECK(cw_leader(&w, "t", 0) == 2);
+        cw_destroy(&w);
+}
+
+/* ---- ids --------------------------------------------------------------- */
+
+static void test_another_id_replaces_the_topic_whatever_its_epochs(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "t#a^7 0:1@50/e9 1:1@50 2:-1@9/r1/e5"));
+        CHECK(!cw_say(&w, "t#b 0:2@0"));
+        CHECK(w.applied.kept_back == 0 && w.applied.changed == 1);
+        CHECK_TEXT(cw_topic(&w, "t"), "t#b 0:2@0");
+        CHECK(cw_state_id(&w, 'b') == 0);
+        CHECK(cw_state_id(&w, 'a') == RDMETA_NOT_CACHED);
+        CHECK_TEXT(cw_changes(&w, 1), "v2 topic_recreated t#b");
+        cw_destroy(&w);
+}
+
+static void test_an_id_already_superseded_is_kept_out(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "t#a 0:1@50"));
+        CHECK(!cw_say(&w, "t#b 0:2@0"));
+        CHECK(!cw_say(&w, "t#c 0:3@0"));
+        CHECK(!cw_say(&w, "t#a 0:1@51"));
+        CHECK(w.applied.kept_back == 1 && w.applied.changed == 0);
+        CHECK(w.applied.advice & RDMETA_ADVICE_ASK_OTHER);
+        CHECK(!cw_say(&w, "t#b 0:2@1"));
+        CHECK(w.applied.kept_back == 1);
+        CHECK_TEXT(cw_topic(&w, "t"), "t#c 0:3@0");
+        cw_destroy(&w);
+}
+
+/* For Java, too: an id that is not equal to none is another topic's. */
+static void test_an_id_where_none_was_is_taken_with_lower_epochs(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        w.api_version = 9;
+        CHECK(!cw_say(&w, "t 0:1@5 1:1@5; u 0:1@5 1:1@5; v 0:1@5; "
+                          "x 0:1@5 1:-1@6/r1/e5"));
+        w.api_version = 12;
+        CHECK(!cw_say(&w, "t#t 0:2@0 1:2@9; u#u 0:2@5; v#v 0:1@5; "
+                          "x#x 0:2@5 1:-1@6/r1/e5"));
+        CHECK(w.applied.kept_back == 0 && w.applied.changed == 4);
+        CHECK_TEXT(cw_topic(&w, "t"), "t#t 0:2@0 1:2@9");
+        CHECK_TEXT(cw_topic(&w, "u"), "u#u 0:2@5");
+        CHECK_TEXT(cw_topic(&w, "v"), "v#v 0:1@5");
+        CHECK_TEXT(cw_topic(&w, "x"), "x#x 0:2@5 1:-1@6/r1/e5");
+        CHECK(cw_state_id(&w, 't') == 0 && cw_state_id(&w, 'u') == 0);
+        CHECK(!strstr(cw_changes(&w, 1), "recreated v"));
+        CHECK(!strstr(cw_changes(&w, 1), "recreated x"));
+        CHECK(strstr(cw_changes(&w, 1), "v2 topic_recreated t#t"));
+        CHECK(strstr(cw_changes(&w, 1), "v2 topic_recreated u#u"));
+        CHECK(!cw_say(&w, "t#t 0:1@1 1:2@8")); /* as the one with that id */
+        CHECK(w.applied.kept_back == 1);
+        CHECK_TEXT(cw_topic(&w, "t"), "t#t 0:1@1 1:2@9");
+        cw_destroy(&w);
+}
+
+static void test_an_id_where_none_was_is_not_taken_from_an_outdated(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        w.api_version = 9;
+        CHECK(!cw_say(&w, "t 0:1@5; u 0:1@5"));
+        cw_sent(&w);
+        CHECK(!cw_say(&w, "t 0:2@6; u 0:2@6"));
+        w.api_version = 12;
+        CHECK(!cw_say(&w, "t#t 0:1@5; u#u 0:2@6"));
+        CHECK(w.applied.kept_back == 1);
+        CHECK_TEXT(cw_topic(&w, "t"), "t 0:2@6");
+        CHECK_TEXT(cw_topic(&w, "u"), "u#u 0:2@6");
+        cw_destroy(&w);
+}
+
+static void test_a_zero_id_is_the_same_topic_and_epochs_compare(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "t#a 0:1@5"));
+        CHECK(!cw_say(&w, "t 0:2@4"));
+        CHECK(w.applied.kept_back == 1);
+        CHECK(!cw_say(&w, "t 0:2@6"));
+        CHECK_TEXT(cw_topic(&w, "t"), "t#a 0:2@6");
+        CHECK(cw_state_id(&w, 'a') == 0);
+        w.api_version = 9; /* no ids yet */
+        CHECK(!cw_say(&w, "t 0:3@7"));
+        CHECK_TEXT(cw_topic(&w, "t"), "t#a 0:3@7");
+        w.api_version = 12; /* learned afterwards */
+        CHECK(!cw_say(&w, "u 0:1@1"));
+        CHECK(!cw_say(&w, "u#u 0:1@1"));
+        CHECK(w.applied.changed == 1 && cw_state_id(&w, 'u') == 0);
+        cw_destroy(&w);
+}
+
+static void test_operations_not_asked_for_overwrite_nothing(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "t#a^264 0:1@5"));
+        CHECK(!cw_say(&w, "t#a 0:1@5"));
+        CHECK(w.applied.changed == 0 && w.applied.unchanged == 1);
+        CHECK_TEXT(cw_topic(&w, "t"), "t#a^264 0:1@5");
+        CHECK(!cw_say(&w, "t#a^0 0:1@5"));
+        CHECK_TEXT(cw_topic(&w, "t"), "t#a^0 0:1@5");
+        w.api_version = 7;
+        CHECK(!cw_say(&w, "t 0:1"));
+        CHECK(cw_info(&w, "t").operations == 0);
+        cw_destroy(&w);
+}
+
+int main(void) {
+        test_begin(60);
+        RUN(test_a_higher_epoch_is_taken);
+        RUN(test_an_equal_epoch_is_taken);
+        RUN(test_a_lower_epoch_is_kept_out_and_another_broker_asked);
+        RUN(test_a_lower_epoch_holds_back_its_own_partition_only);
+        RUN(test_an_epoch_not_said_is_taken_and_the_highest_kept);
+        RUN(test_before_v9_epochs_are_not_to_be_relied_on);
+        RUN(test_an_epoch_not_said_in_an_outdated_answer_is_not_taken);
+        RUN(test_a_roll_of_mixed_versions_goes_on_being_followed);
+        RUN(test_no_leader_is_told_and_the_last_one_readable);
+        RUN(test_no_leader_at_a_lower_epoch_is_kept_out);
+        RUN(test_no_leader_for_want_of_a_listener_is_counted_each_time);
+        RUN(test_a_leader_not_among_the_brokers_is_returned);
+        RUN(test_a_leader_not_among_the_brokers_any_more_is_noticed);
+        RUN(test_replica_not_available_does_not_void_leader_or_epoch);
+        RUN(test_another_id_replaces_the_topic_whatever_its_epochs);
+        RUN(test_an_id_already_superseded_is_kept_out);
+        RUN(test_an_id_where_none_was_is_taken_with_lower_epochs);
+        RUN(test_an_id_where_none_was_is_not_taken_from_an_outdated);
+        RUN(test_a_zero_id_is_the_same_topic_and_epochs_compare);
+        RUN(test_operations_not_asked_for_overwrite_nothing);
+        return 0;
+}

@@ -1,0 +1,477 @@
+/*
+ * Rewinds: when an answer that says something older is believed, how far it
+ * goes, and what is left of it. The rows of docs/policies.md, but for that of
+ * fewer partitions (test_merge.c):
+ *
+ *     epoch lower, same id              a_lower_epoch_...
+ *     which rows go back                a_lower_epoch_is_believed_where_...
+ *     a row rises                       a_row_that_rises_..., a_rise_in_...
+ *     error, absence, outdated request  a_lower_epoch_is_counted_on_...,
+ *                                       a_lower_epoch_of_an_outdated_...
+ *     topic id already superseded       an_id_already_superseded_...
+ */
+#include "support/cache_world.h"
+
+/* Say `topics` again and again: five times, by two brokers, over 5 s. */
+static void insist(cw_t *w, const char *topics) {
+        int i;
+
+        for (i = 0; i < RDMETA_REWIND_ANSWERS; i++) {
+                w->broker = 1 + i % 2;
+                CHECK(cw_say(w, topics) == 0);
+                cw_pass(w, 5 * CW_S / 4);
+        }
+}
+
+static void test_a_lower_epoch_is_believed_after_five_by_two_over_5_s(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "t#a 0:1@5 1:1@1"));
+        insist(&w, "t#a 0:2@3 1:1@1");
+        CHECK(w.applied.kept_back == 0 && w.applied.changed == 1);
+        CHECK_TEXT(cw_topic(&w, "t"), "t#a 0:2@3 1:1@1");
+        /* From here on 3 is the highest. */
+        CHECK(!cw_say(&w, "t#a 0:3@4 1:1@1"));
+        CHECK(cw_leader(&w, "t", 0) == 3);
+        cw_destroy(&w);
+}
+
+static void test_a_lower_epoch_is_not_believed_before_5_s(void) {
+        cw_t w;
+        int i;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "t#a 0:1@5"));
+        for (i = 0; i < 20; i++) {
+                w.broker = 1 + i % 3;
+                CHECK(!cw_say(&w, "t#a 0:2@3"));
+                CHECK(w.applied.kept_back == 1);
+                cw_pass(&w, CW_S / 5);
+        }
+        CHECK(cw_leader(&w, "t", 0) == 1);
+        cw_destroy(&w);
+}
+
+static void test_a_lower_epoch_is_not_believed_of_one_broker_of_many(void) {
+        cw_t w;
+        int i;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "t#a 0:1@5"));
+        for (i = 0; i < 20; i++, cw_pass(&w, CW_S)) {
+                CHECK(!cw_say(&w, "t#a 0:2@3"));
+                CHECK(w.applied.kept_back == 1);
+        }
+        CHECK(cw_leader(&w, "t", 0) == 1);
+        cw_destroy(&w);
+}
+
+/* As one who asks the same server again and again, named or not. */
+static void test_a_lower_epoch_of_one_broker_is_believed_once_stale(void) {
+        static const int32_t brokers[] = {1, 0, -1};
+        int64_t first;
+        int i, k;
+        cw_t w;
+
+        for (k = 0; k < 3; k++) {
+                cw_init(&w, NULL);
+                w.brokers = "0,1,2";
+                CHECK(!cw_say(&w, "t#a 0:1@5"));
+                first    = w.now.mono_us;
+                w.broker = brokers[k];
+                for (i = 0; i < 90; i++) {
+                        cw_pass(&w, 10 * CW_S);
+                        CHECK(!cw_say(&w, "t#a 0:2@3"));
+                        CHECK(w.applied.kept_back == 1);
+                        CHECK(cw_leader(&w, "t", 0) == 1);
+                }
+                CHECK(w.now.mono_us == first + 900 * CW_S);
+                cw_pass(&w, 1);
+                CHECK(cw_leader(&w, "t", 0) == RDMETA_STALE);
+                CHECK(!cw_say(&w, "t#a 0:2@3"));
+                CHECK(w.applied.kept_back == 0 && w.applied.changed == 1);
+                CHECK_TEXT(cw_topic(&w, "t"), "t#a 0:2@3");
+                CHECK(cw_leader(&w, "t", 0) == 2);
+                cw_destroy(&w);
+        }
+}
+
+/* Being stale does not save an answer from being counted. */
+static void test_a_lower_epoch_of_a_stale_topic_needs_5_over_5_s(void) {
+        int i;
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "t#a 0:1@5"));
+        cw_pass(&w, 2000 * CW_S);
+        for (i = 0; i < 5; i++, cw_pass(&w, CW_S))
+                CHECK(!cw_say(&w, "t#a 0:2@3") && w.applied.kept_back == 1);
+        CHECK(!cw_say(&w, "t#a 0:2@3") && w.applied.kept_back == 0);
+        CHECK(cw_leader(&w, "t", 0) == 2);
+        CHECK(!cw_say(&w, "t#a 0:1@5"));
+        cw_pass(&w, 2000 * CW_S);
+        for (i = 0; i < 4; i++, cw_pass(&w, 5 * CW_S))
+                CHECK(!cw_say(&w, "t#a 0:2@3") && w.applied.kept_back == 1);
+        CHECK(!cw_say(&w, "t#a 0:2@3") && w.applied.kept_back == 0);
+        cw_destroy(&w);
+}
+
+static void hour(rdmeta_conf_t *conf) {
+        conf->max_age_us = 3600 * CW_S;
+}
+
+static void test_a_lower_epoch_of_one_broker_is_believed_after_15_min(void) {
+        int i;
+        cw_t w;
+
+        cw_init(&w, hour);
+        CHECK(!cw_say(&w, "t#a 0:1@5"));
+        for (i = 0; i < 900; i += 10, cw_pass(&w, 10 * CW_S)) {
+                CHECK(!cw_say(&w, "t#a 0:2@3"));
+                CHECK(w.applied.kept_back == 1);
+        }
+        CHECK(!cw_say(&w, "t#a 0:2@3") && w.applied.kept_back == 0);
+        CHECK(cw_leader(&w, "t", 0) == 2);
+        cw_destroy(&w);
+}
+
+/* A broker without a name may be the first one, who knows. */
+static void test_a_lower_epoch_of_a_broker_without_a_name_is_no_second(void) {
+        int i;
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "t#a 0:1@5"));
+        for (i = 0; i < 20; i++, cw_pass(&w, CW_S)) {
+                w.broker = i % 2 ? 1 : -1;
+                CHECK(!cw_say(&w, "t#a 0:2@3") && w.applied.kept_back == 1);
+        }
+        w.broker = 2;
+        CHECK(!cw_say(&w, "t#a 0:2@3") && w.applied.kept_back == 0);
+        cw_destroy(&w);
+}
+
+/* What says nothing of the epochs of now. */
+static void test_a_lower_epoch_is_counted_on_after_errors_and_absence(void) {
+        int i;
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "t#a 0:1@5; z#z 0:1@1"));
+        for (i = 0; i < 4; i++, cw_pass(&w, CW_S)) {
+                w.broker = 1 + i % 2;
+                CHECK(!cw_say(&w, "t#a 0:2@3") && w.applied.kept_back == 1);
+                CHECK(!cw_say(&w, i % 2 ? "t!5" : "t!3"));
+                if (i == 1)
+                        CHECK(!cw_all(&w, "z#z 0:1@1"));
+        }
+        cw_pass(&w, CW_S);
+        CHECK(!cw_say(&w, "t#a 0:2@3") && w.applied.kept_back == 0);
+        CHECK(cw_leader(&w, "t", 0) == 2);
+        cw_destroy(&w);
+}
+
+static void test_a_lower_epoch_of_an_outdated_answer_does_not_count(void) {
+        int i;
+        cw_t w;
+
+        cw_init(&w, NULL);
+        w.brokers = "1";
+        CHECK(!cw_say(&w, "t#a 0:1@5 1:1@5"));
+        for (i = 0; i < 4; i++, cw_pass(&w, 2 * CW_S))
+                CHECK(!cw_say(&w, "t#a 0:2@3 1:1@5") && w.applied.kept_back);
+        cw_sent(&w);
+        w.sent_version = 0;
+        for (i = 0; i < 4; i++, cw_pass(&w, 2 * CW_S)) { /* nor end it */
+                CHECK(!cw_say(&w, "t#a 0:2@3 1:1@5") && w.applied.kept_back);
+                CHECK(!cw_say(&w, "t#a 0:1@5 1:1@5"));
+                CHECK(w.applied.kept_back == 0);
+        }
+        CHECK(cw_leader(&w, "t", 0) == 1);
+        cw_sent(&w);
+        CHECK(!cw_say(&w, "t#a 0:2@3 1:1@5") && w.applied.kept_back == 0);
+        CHECK(cw_leader(&w, "t", 0) == 2);
+        cw_destroy(&w);
+}
+
+/* But what it raises is risen. */
+static void test_a_rise_in_an_outdated_answer_ends_the_rewind(void) {
+        int i;
+        cw_t w;
+
+        cw_init(&w, NULL);
+        w.brokers = "1";
+        CHECK(!cw_say(&w, "t#a 0:1@5 1:1@5"));
+        for (i = 0; i < 4; i++, cw_pass(&w, 2 * CW_S))
+                CHECK(!cw_say(&w, "t#a 0:2@3 1:1@5") && w.applied.kept_back);
+        cw_sent(&w);
+        w.sent_version = 0;
+        CHECK(!cw_say(&w, "t#a 0:2@3 1:2@6") && w.applied.kept_back == 1);
+        CHECK(cw_leader(&w, "t", 1) == 2);
+        cw_sent(&w);
+        for (i = 0; i < 4; i++, cw_pass(&w, 2 * CW_S))
+                CHECK(!cw_say(&w, "t#a 0:2@3 1:2@6") && w.applied.kept_back);
+        CHECK(!cw_say(&w, "t#a 0:2@3 1:2@6") && !w.applied.kept_back);
+        cw_destroy(&w);
+}
+
+/* Five lower answers, each in another partition: none of them goes back. */
+static void test_a_lower_epoch_now_here_now_there_is_never_believed(void) {
+        char text[128];
+        int i, p, n;
+        cw_t w;
+
+        cw_init(&w, NULL);
+        w.brokers = "1";
+        CHECK(!cw_say(&w, "t#a 0:1@11 1:1@11 2:1@11 3:1@11 4:1@11"));
+        for (i = 0; i < 50; i++, cw_pass(&w, 2 * CW_S)) {
+                n = snprintf(text, sizeof(text), "t#a");
+                for (p = 0; p < 5; p++)
+                        n += snprintf(text + n, sizeof(text) - (size_t)n,
+                                      p == i % 5 ? " %d:2@10" : " %d:1@11",
+                                      p);
+                CHECK(!cw_say(&w, text) && w.applied.kept_back == 1);
+        }
+        CHECK_TEXT(cw_topic(&w, "t"), "t#a 0:1@11 1:1@11 2:1@11 3:1@11 4:1@11");
+        cw_destroy(&w);
+}
+
+static void test_a_lower_epoch_is_believed_where_every_answer_has_it(void) {
+        static const char *const says[] = {
+                "t#a 0:2@3 1:2@3 2:2@3", "t#a 0:2@3 1:1@5 2:2@3",
+                "t#a 0:2@3 1:2@3 2:1@5", "t#a 0:2@3 1:2@3 2:2@3",
+                "t#a 0:2@3 1:2@3 2:2@3"};
+        int i;
+        cw_t w;
+
+        cw_init(&w, NULL);
+        w.brokers = "1";
+        CHECK(!cw_say(&w, "t#a 0:1@5 1:1@5 2:1@5"));
+        for (i = 0; i < 5; i++, cw_pass(&w, 2 * CW_S))
+                CHECK(!cw_say(&w, says[i]) && w.applied.kept_back == 1);
+        CHECK_TEXT(cw_topic(&w, "t"), "t#a 0:2@3 1:1@5 2:1@5");
+        for (i = 0; i < 4; i++, cw_pass(&w, 2 * CW_S))
+                CHECK(!cw_say(&w, says[0]) && w.applied.kept_back == 1);
+        CHECK(!cw_say(&w, says[0]) && w.applied.kept_back == 0);
+        CHECK_TEXT(cw_topic(&w, "t"), says[0]);
+        cw_destroy(&w);
+}
+
+static void test_a_row_that_rises_begins_the_count_anew(void) {
+        int by_hint, i;
+        cw_t w;
+
+        for (by_hint = 0; by_hint < 2; by_hint++) {
+                cw_init(&w, NULL);
+                w.brokers = "1,2";
+                CHECK(!cw_say(&w, "t#a 0:1@10 1:1@10"));
+                for (i = 0; i < 4; i++, cw_pass(&w, 2 * CW_S)) {
+                        w.broker = 1 + i % 2;
+                        CHECK(!cw_say(&w, "t#a 0:2@9 1:2@9"));
+                }
+                if (by_hint)
+                        CHECK(cw_lead(&w, "t", 0, 2, 11, NULL));
+                else
+                        CHECK(!cw_say(&w, "t#a 0:2@11 1:2@9"));
+                for (i = 0; i < 3; i++, cw_pass(&w, 2 * CW_S)) {
+                        w.broker = 1 + i % 2;
+                        CHECK(!cw_say(&w, "t#a 0:1@10 1:2@9"));
+                        CHECK(w.applied.kept_back == 1);
+                }
+                CHECK(cw_leader(&w, "t", 0) == 2);
+                CHECK(cw_leader(&w, "t", 1) == 1);
+                cw_destroy(&w);
+        }
+}
+
+static void test_a_lower_epoch_of_the_only_broker_is_believed(void) {
+        cw_t w;
+        int i;
+
+        cw_init(&w, NULL);
+        w.brokers = "1";
+        CHECK(!cw_say(&w, "t#a 0:1@5"));
+        for (i = 1; i < 5; i++, cw_pass(&w, 5 * CW_S / 4)) {
+                CHECK(!cw_say(&w, "t#a 0:1@3"));
+                CHECK(w.applied.kept_back == 1);
+        }
+        CHECK(!cw_say(&w, "t#a 0:1@3"));
+        CHECK_TEXT(cw_topic(&w, "t"), "t#a 0:1@3");
+        cw_destroy(&w);
+}
+
+static void test_a_lower_epoch_is_believed_of_as_many_as_could_be_asked(void) {
+        cw_t w;
+        int i;
+
+        cw_init(&w, NULL);
+        w.candidates = 1; /* of three: the others cannot be reached */
+        CHECK(!cw_say(&w, "t#a 0:1@5"));
+        for (i = 1; i < 5; i++, cw_pass(&w, 5 * CW_S / 4))
+                CHECK(!cw_say(&w, "t#a 0:1@3") && w.applied.kept_back);
+        CHECK(!cw_say(&w, "t#a 0:1@3") && !w.applied.kept_back);
+        cw_destroy(&w);
+}
+
+static void test_an_answer_that_is_not_lower_ends_the_rewind(void) {
+        cw_t w;
+        int i;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "t#a 0:1@5"));
+        for (i = 0; i < 40; i++, cw_pass(&w, 2 * CW_S)) {
+                w.broker = 1 + i % 2;
+                CHECK(!cw_say(&w, i % 4 == 3 ? "t#a 0:1@5" : "t#a 0:2@3"));
+                CHECK(cw_leader_stale(&w, "t", 0) == 1);
+        }
+        cw_destroy(&w);
+}
+
+/* Clocks may begin anywhere: what lies between may be more than fits. */
+static void test_a_rewind_lasts_from_any_time_to_any_other(void) {
+        int i;
+        cw_t w;
+
+        cw_init(&w, NULL);
+        w.brokers     = "1";
+        w.now.mono_us = -6 * INT64_C(1000000000000000000);
+        CHECK(!cw_say(&w, "t#a 0:1@5"));
+        for (i = 1; i < 5; i++)
+                CHECK(!cw_say(&w, "t#a 0:1@3") && w.applied.kept_back);
+        w.now.mono_us = 6 * INT64_C(1000000000000000000);
+        CHECK(!cw_say(&w, "t#a 0:1@3") && !w.applied.kept_back);
+        cw_destroy(&w);
+}
+
+/* ---- ids --------------------------------------------------------------- */
+
+static void test_an_id_already_superseded_is_believed_in_the_end(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "t#a 0:1@50"));
+        CHECK(!cw_say(&w, "t#b 0:2@0"));
+        insist(&w, "t#a 0:1@51");
+        CHECK_TEXT(cw_topic(&w, "t"), "t#a 0:1@51");
+        CHECK(!cw_say(&w, "t#b 0:2@0")); /* now that one is superseded */
+        CHECK(w.applied.kept_back == 1);
+        cw_destroy(&w);
+}
+
+static void test_an_id_already_superseded_is_believed_of_one_once_stale(void) {
+        int i;
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "t#a 0:1@50"));
+        CHECK(!cw_say(&w, "t#b 0:2@0"));
+        for (i = 0; i < 90; i++, cw_pass(&w, 10 * CW_S))
+                CHECK(!cw_say(&w, "t#a 0:1@51") && w.applied.kept_back);
+        CHECK(!cw_say(&w, "t#a 0:1@51") && !w.applied.kept_back);
+        CHECK_TEXT(cw_topic(&w, "t"), "t#a 0:1@51");
+        cw_destroy(&w);
+}
+
+/* Answers that go back to different things have nothing in common. */
+static void test_an_id_already_superseded_is_not_believed_for_others(void) {
+        static const char *const says[] = {"t#a 0:1@51", "t#b 0:1@51",
+                                           "t#c 0:1@2"};
+        int i;
+        cw_t w;
+
+        cw_init(&w, NULL);
+        w.brokers = "1";
+        CHECK(!cw_say(&w, "t#a 0:1@50"));
+        CHECK(!cw_say(&w, "t#b 0:2@50"));
+        CHECK(!cw_say(&w, "t#c 0:2@3"));
+        for (i = 0; i < 30; i++, cw_pass(&w, 2 * CW_S))
+                CHECK(!cw_say(&w, says[i % 3]) && w.applied.kept_back == 1);
+        for (i = 0; i < 30; i++, cw_pass(&w, 2 * CW_S))
+                CHECK(!cw_say(&w, says[i % 2]) && w.applied.kept_back == 1);
+        CHECK_TEXT(cw_topic(&w, "t"), "t#c 0:2@3");
+        cw_sent(&w);
+        w.sent_version = 1;
+        for (i = 0; i < 30; i++, cw_pass(&w, 2 * CW_S))
+                CHECK(!cw_say(&w, says[0]) && w.applied.kept_back == 1);
+        cw_destroy(&w);
+}
+
+/* ---- entries ------------------------------------------------------------ */
+
+/* Each topic has one of its own, of any size, and they end in any order. */
+static void test_a_rewind_of_each_topic_is_its_own(void) {
+        int i, k, n;
+        char text[512];
+        cw_t w;
+
+        cw_init(&w, cw_no_ring);
+        w.brokers = "1";
+        for (i = 0; i < 2; i++, cw_pass(&w, CW_S)) {
+                for (k = 0; k < 40; k++) {
+                        snprintf(text, sizeof(text), "%c%d#a 0:1@%d 1:1@%d%s",
+                                 'a' + k % 20, k, 5 - i, 5 - i,
+                                 i ? "" : " 2:1@5");
+                        CHECK(!cw_say(&w, text));
+                        CHECK(w.applied.kept_back == (uint32_t)i);
+                }
+        }
+        for (n = 0; n < 40; n++) {
+                k = n * 7 % 40;
+                snprintf(text, sizeof(text), "%c%d#a 0:1@5 1:1@%d 2:1@5",
+                         'a' + k % 20, k, n % 2 ? 5 : 4);
+                CHECK(!cw_say(&w, text));
+        }
+        for (i = 0; i < 3; i++, cw_pass(&w, 3 * CW_S))
+                for (k = 0; k < 40; k++) {
+                        snprintf(text, sizeof(text), "%c%d#a 0:1@5 1:1@4 2:1@5",
+                                 'a' + k % 20, k);
+                        CHECK(!cw_say(&w, text));
+                        n = k * 23 % 40; /* when it came above */
+                        CHECK(w.applied.kept_back == (i < 2 || n % 2));
+                }
+        cw_destroy(&w);
+}
+
+static void test_a_rewind_goes_with_its_topic(void) {
+        size_t bytes = 0;
+        cw_t w;
+        int i;
+
+        cw_init(&w, cw_no_ring);
+        for (i = 0; i < 20000; i++) {
+                CHECK(!cw_say(&w, "t#a 0:1@5"));
+                CHECK(!cw_say(&w, "t#a 0:2@3") && w.applied.kept_back == 1);
+                CHECK(!rdmeta_cache_purge(w.cache, w.now));
+                bytes = i == 100 ? w.heap.bytes : bytes;
+        }
+        CHECK(w.heap.bytes < 2 * bytes);
+        cw_destroy(&w);
+}
+
+int main(void) {
+        test_begin(60);
+        RUN(test_a_lower_epoch_is_believed_after_five_by_two_over_5_s);
+        RUN(test_a_lower_epoch_is_not_believed_before_5_s);
+        RUN(test_a_lower_epoch_is_not_believed_of_one_broker_of_many);
+        RUN(test_a_lower_epoch_of_one_broker_is_believed_once_stale);
+        RUN(test_a_lower_epoch_of_a_stale_topic_needs_5_over_5_s);
+        RUN(test_a_lower_epoch_of_one_broker_is_believed_after_15_min);
+        RUN(test_a_lower_epoch_of_a_broker_without_a_name_is_no_second);
+        RUN(test_a_lower_epoch_is_counted_on_after_errors_and_absence);
+        RUN(test_a_lower_epoch_of_an_outdated_answer_does_not_count);
+        RUN(test_a_rise_in_an_outdated_answer_ends_the_rewind);
+        RUN(test_a_lower_epoch_now_here_now_there_is_never_believed);
+        RUN(test_a_lower_epoch_is_believed_where_every_answer_has_it);
+        RUN(test_a_row_that_rises_begins_the_count_anew);
+        RUN(test_a_lower_epoch_of_the_only_broker_is_believed);
+        RUN(test_a_lower_epoch_is_believed_of_as_many_as_could_be_asked);
+        RUN(test_an_answer_that_is_not_lower_ends_the_rewind);
+        RUN(test_a_rewind_lasts_from_any_time_to_any_other);
+        RUN(test_an_id_already_superseded_is_believed_in_the_end);
+        RUN(test_an_id_already_superseded_is_believed_of_one_once_stale);
+        RUN(test_an_id_already_superseded_is_not_believed_for_others);
+        RUN(test_a_rewind_of_each_topic_is_its_own);
+        RUN(test_a_rewind_goes_with_its_topic);
+        return 0;
+}
