@@ -41,7 +41,7 @@
 #include "store/changelog.h"
 #include "store/deadlines.h"
 #include "store/epoch.h"
-#include "store/index_pin.h"
+#include "store/index.h"
 #include "store/notify.h"
 #include "store/reasons.h"
 #include "store/view.h"

@@ -8,6 +8,77 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+/* ---- reasons: writing ---------------------------------------------------- */
+
+/* Why topics were asked for, in a file: written, and read. */
+
+uint32_t rdmeta_file_reason_number(rdmeta_file_reasons_t *r,
+                                   const rdmeta_image_t *image,
+                                   uint32_t number) {
+        const rdmeta_str_t text = image->ops->reason(image, number);
+
+        if (!text.data)
+                return 0;
+        if (!r->numbers[number]) {
+                r->numbers[number] = (uint16_t)++r->count;
+                r->from[r->count]  = (uint16_t)number;
+                r->size += sizeof(uint32_t) + text.len;
+        }
+        return r->numbers[number];
+}
+
+void rdmeta_file_reasons_fill(const rdmeta_file_reasons_t *r,
+                              const rdmeta_image_t *image, char *out) {
+        uint32_t *ends = (uint32_t *)(void *)out, end = 0, i;
+        char *texts    = (char *)(ends + r->count);
+
+        for (i = 1; i <= r->count; i++) {
+                const rdmeta_str_t text = image->ops->reason(image,
+                                                             r->from[i]);
+
+                memcpy(texts + end, text.data, text.len);
+                end += (uint32_t)text.len;
+                ends[i - 1] = end;
+        }
+}
+
+/* ---- reasons: reading ---------------------------------------------------- */
+
+/* Texts follow each other, none is longer than one can be (one that ended
+ * before it began would be), and the last one ends where the section does. */
+rdmeta_err_t rdmeta_file_reasons_open(rdmeta_file_t *f) {
+        const rdmeta_file_section_t *s =
+                &f->head.sections[RDMETA_FILE_REASONS];
+        const uint64_t n = f->head.reasons;
+        uint64_t i, last = 0;
+
+        if (n > RDMETA_REASONS_MAX || s->length < n * sizeof(*f->reasons))
+                return RDMETA_ERR_MALFORMED;
+        f->reasons = (const uint32_t *)(const void *)(f->base + s->offset);
+        for (i = 0; i < n; i++) {
+                if (f->reasons[i] - last > RDMETA_REASON_MAX)
+                        return RDMETA_ERR_MALFORMED;
+                last = f->reasons[i];
+        }
+        return last == s->length - n * sizeof(*f->reasons)
+                       ? RDMETA_OK
+                       : RDMETA_ERR_MALFORMED;
+}
+
+rdmeta_str_t rdmeta_file_reason(const rdmeta_image_t *image,
+                                uint32_t number) {
+        const rdmeta_file_t *f = rdmeta_file_of(image);
+        rdmeta_str_t text      = {NULL, 0};
+        uint32_t begin;
+
+        if (!number || number > f->head.reasons)
+                return text;
+        begin     = number > 1 ? f->reasons[number - 2] : 0;
+        text.data = (const char *)(f->reasons + f->head.reasons) + begin;
+        text.len  = f->reasons[number - 1] - begin;
+        return text;
+}
+
 static rdmeta_file_t *file_mutable(rdmeta_image_t *image) {
         return (rdmeta_file_t *)(void *)image;
 }
@@ -322,3 +393,63 @@ const rdmeta_image_ops_t rdmeta_file_ops = {.leader  = file_leader,
                                             .alloc   = file_alloc,
                                             .free    = file_free,
                                             .destroy = file_destroy};
+
+/* ---- brokers ------------------------------------------------------------- */
+
+/* Brokers in a file: a Metadata response without topics. */
+
+/* A response, measured when `p` is NULL. */
+typedef struct response {
+        uint8_t *p;
+        size_t n;
+} response_t;
+
+static void add_bytes(response_t *r, const void *p, size_t n) {
+        if (r->p && n)
+                memcpy(r->p + r->n, p, n);
+        r->n += n;
+}
+
+static void add_int(response_t *r, uint32_t v) {
+        v = __builtin_bswap32(v);
+        add_bytes(r, &v, 4);
+}
+
+static void add_count(response_t *r, size_t v) {
+        uint8_t byte;
+
+        do {
+                byte = (uint8_t)((v & 127) | (v > 127 ? 128 : 0));
+                add_bytes(r, &byte, 1);
+        } while (v >>= 7);
+}
+
+static void add_str(response_t *r, rdmeta_str_t s) {
+        add_count(r, s.data ? s.len + 1 : 0);
+        add_bytes(r, s.data, s.len);
+}
+
+static void add_response(response_t *r, const rdmeta_brokers_t *b) {
+        uint32_t i;
+
+        add_int(r, 0); /* throttled for no time */
+        add_count(r, (size_t)b->count + 1);
+        for (i = 0; i < b->count; i++) {
+                add_int(r, (uint32_t)b->rows[i].id);
+                add_str(r, b->rows[i].host);
+                add_int(r, (uint32_t)b->rows[i].port);
+                add_str(r, b->rows[i].rack);
+                add_count(r, 0);
+        }
+        add_str(r, b->cluster_id);
+        add_int(r, (uint32_t)rdmeta_brokers_controller(b));
+        add_count(r, 1); /* no topics */
+        add_count(r, 0);
+}
+
+size_t rdmeta_file_brokers_fill(const rdmeta_brokers_t *b, uint8_t *out) {
+        response_t r = {out, 0};
+
+        add_response(&r, b);
+        return r.n;
+}

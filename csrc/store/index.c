@@ -120,3 +120,165 @@ void rdmeta_table_drop(rdmeta_table_t *t, uint64_t hash,
         t->graves++;
         slot_store(t, slot, rdmeta_slot_make(hash, &rdmeta_grave.topic));
 }
+
+/* ---- pins: the pool ------------------------------------------------------ */
+
+void rdmeta_pages_init(rdmeta_pages_t *pool,
+                       const rdmeta_allocator_t *allocator, int timed) {
+        memset(pool, 0, sizeof(*pool));
+        pool->allocator = allocator;
+        pool->timed     = timed;
+        pool->size      = timed ? sizeof(rdmeta_page_t)
+                                : offsetof(rdmeta_page_t, deadlines);
+}
+
+static void pages_give(rdmeta_pages_t *pool, rdmeta_page_t *page) {
+        page->next = pool->free;
+        pool->free = page;
+        pool->n_free++;
+}
+
+static rdmeta_page_t *pages_take(rdmeta_pages_t *pool) {
+        rdmeta_page_t *page = pool->free;
+
+        pool->free = page->next;
+        pool->n_free--;
+        page->pins = 0;
+        return page;
+}
+
+rdmeta_err_t rdmeta_pages_reserve(rdmeta_pages_t *pool, size_t n) {
+        rdmeta_page_t *page;
+
+        while (pool->n_free < n) {
+                page = (rdmeta_page_t *)rdmeta_alloc(pool->allocator,
+                                                     pool->size);
+                if (!page)
+                        return RDMETA_ERR_NO_MEMORY;
+                pool->n++;
+                pages_give(pool, page);
+        }
+        return RDMETA_OK;
+}
+
+void rdmeta_pages_trim(rdmeta_pages_t *pool, size_t n) {
+        while (pool->n_free > n) {
+                rdmeta_free(pool->allocator, pages_take(pool), pool->size);
+                pool->n--;
+        }
+}
+
+/* ---- pins: pins ---------------------------------------------------------- */
+
+size_t rdmeta_pin_size(const rdmeta_pin_t *pin) {
+        return sizeof(*pin) + pin->count * sizeof(pin->pages[0]);
+}
+
+rdmeta_pin_t *rdmeta_pin_alone(rdmeta_pages_t *pool, rdmeta_table_t *table) {
+        const size_t n    = (size_t)table->mask / RDMETA_PAGE_SLOTS + 1;
+        const size_t size = sizeof(rdmeta_pin_t) + n * sizeof(void *);
+        rdmeta_pin_t *pin = (rdmeta_pin_t *)rdmeta_alloc(pool->allocator,
+                                                         size);
+
+        if (!pin)
+                return NULL;
+        memset(pin, 0, size);
+        pin->table = table;
+        pin->pool  = pool;
+        pin->count = pin->left = n;
+        return pin;
+}
+
+rdmeta_pin_t *rdmeta_pin_new(rdmeta_pages_t *pool, rdmeta_table_t *table) {
+        rdmeta_pin_t *pin = rdmeta_pin_alone(pool, table);
+
+        if (pin)
+                rdmeta_tailq_push_back(&table->pins, &pin->node);
+        return pin;
+}
+
+void rdmeta_pin_free(rdmeta_pin_t *pin) {
+        rdmeta_free(pin->pool->allocator, pin, rdmeta_pin_size(pin));
+}
+
+void rdmeta_pin_destroy(rdmeta_pin_t *pin) {
+        size_t p;
+
+        rdmeta_tailq_remove(&pin->table->pins, &pin->node);
+        for (p = 0; p < pin->count && pin->left < pin->count; p++) {
+                rdmeta_page_t *page = atomic_load_explicit(
+                        &pin->pages[p], memory_order_relaxed);
+                if (!page)
+                        continue;
+                pin->left++;
+                if (--page->pins == 0)
+                        pages_give(pin->pool, page);
+        }
+        rdmeta_pin_free(pin);
+}
+
+/* The blocks are looked at all over memory: all at once, then. */
+static void page_times(rdmeta_page_t *page, size_t n) {
+        const rdmeta_topic_t *t;
+        size_t i;
+
+        for (i = 0; i < n; i++)
+                if (page->slots[i])
+                        __builtin_prefetch(rdmeta_slot_topic(page->slots[i]));
+        for (i = 0; i < n; i++)
+                if (page->slots[i])
+                        __builtin_prefetch(rdmeta_cold(
+                                rdmeta_slot_topic(page->slots[i])));
+        for (i = 0; i < n; i++) {
+                t = rdmeta_slot_topic(page->slots[i]);
+                if (!t)
+                        continue;
+                page->deadlines[i] = atomic_load_explicit(
+                        &t->deadline, memory_order_relaxed);
+                page->said[i] = rdmeta_topic_said(t);
+        }
+}
+
+static void page_copy(rdmeta_page_t *page, const rdmeta_table_t *t,
+                      uint32_t first, int timed) {
+        const size_t slots = (size_t)t->mask + 1;
+        const size_t n = slots < RDMETA_PAGE_SLOTS ? slots : RDMETA_PAGE_SLOTS;
+        size_t i;
+
+        for (i = 0; i < n; i++)
+                page->slots[i] = atomic_load_explicit(&t->slots[first + i],
+                                                      memory_order_relaxed);
+        if (timed)
+                page_times(page, n);
+}
+
+void rdmeta_pins_copy(rdmeta_table_t *t, uint32_t k) {
+        const uint32_t p       = k / RDMETA_PAGE_SLOTS;
+        rdmeta_tailq_node_t *n = rdmeta_tailq_last(&t->pins);
+        rdmeta_pin_t *pin      = RDMETA_CONTAINER(n, rdmeta_pin_t, node);
+        rdmeta_page_t *page;
+
+        if (atomic_load_explicit(&pin->pages[p], memory_order_relaxed))
+                return; /* the youngest has it, so all have */
+        page = pages_take(pin->pool);
+        page_copy(page, t, p * RDMETA_PAGE_SLOTS, pin->pool->timed);
+        for (; n; n = rdmeta_tailq_prev(n)) {
+                pin = RDMETA_CONTAINER(n, rdmeta_pin_t, node);
+                if (atomic_load_explicit(&pin->pages[p],
+                                         memory_order_relaxed))
+                        break;
+                page->pins++;
+                pin->left--;
+                atomic_store_explicit(&pin->pages[p], page,
+                                      memory_order_release);
+        }
+}
+
+void rdmeta_pins_topic(rdmeta_table_t *t, const rdmeta_topic_t *topic) {
+        const uint64_t hash = rdmeta_hash(t->key, topic->name,
+                                          topic->name_len);
+        const rdmeta_slot_t *slot = rdmeta_table_slot(t, hash, topic);
+
+        if (slot)
+                rdmeta_pins_copy(t, (uint32_t)(slot - t->slots));
+}

@@ -4,9 +4,6 @@
 
 #include "topic/builder.h"
 
-/* Number the lists of all rows. Cannot fail: there is room. */
-void rdmeta_stage_number(rdmeta_stage_t *s);
-
 /* The block. NULL: no memory. */
 rdmeta_topic_t *rdmeta_stage_build(rdmeta_stage_t *s, rdmeta_blocks_t *blocks,
                                    uint64_t version);

@@ -15,7 +15,7 @@ static void after_load(void);
                 v_;                                                          \
         })
 
-#include "store/index_pin.h"
+#include "store/index.h"
 
 #include "support/testing.h"
 

@@ -1,0 +1,156 @@
+/* Leaders learned elsewhere: from the answers to other requests (KIP-951). */
+#include "cache/transaction.h"
+
+#include "cache/entry.h"
+#include "topic/builder_write.h"
+#include "topic/diff.h"
+
+static rdmeta_entry_t *leader_hint_entry(rdmeta_cache_t *c,
+                                         const rdmeta_leader_hint_t *h) {
+        rdmeta_topic_t *t;
+
+        if (h->topic.data)
+                return rdmeta_entry_find(c, h->topic.data, h->topic.len);
+        if (!h->topic_id ||
+            !(rdmeta_load64(h->topic_id) | rdmeta_load64(h->topic_id + 8)))
+                return NULL;
+        t = rdmeta_table_id(rdmeta_ids(c), h->topic_id);
+        return t ? rdmeta_entry_of(c, t) : NULL;
+}
+
+/* The old rows, one of them with another leader. NULL: no memory. */
+static rdmeta_topic_t *leader_hint_block(rdmeta_cache_t *c,
+                                         const rdmeta_topic_t *old,
+                                         const rdmeta_leader_hint_t *h,
+                                         uint64_t version) {
+        rdmeta_stage_t *s = &c->stage;
+        rdmeta_cols_t cols;
+        rdmeta_row_t row;
+        uint32_t i;
+
+        rdmeta_topic_cols(old, &cols);
+        if (rdmeta_stage_begin(s, old, &cols) ||
+            rdmeta_stage_keep_lists(s, &cols))
+                return NULL;
+        for (i = 0; i < cols.count; i++) {
+                rdmeta_topic_row(&cols, i, &row);
+                s->id[i] = row.id;
+                if (row.id == h->partition) {
+                        row.leader = row.last = h->leader;
+                        row.epoch = row.high = h->leader_epoch;
+                        row.error            = 0;
+                }
+                rdmeta_stage_keep_row(s, i, &cols, &row);
+        }
+        return rdmeta_stage_build(s, &c->blocks, version);
+}
+
+/* Writes the broker table with the hint's endpoint to *next; NULL: the table
+ * has it already. A hint without a rack says nothing of the rack: the known
+ * one stays as long as host and port do. NO_MEMORY. */
+static rdmeta_err_t leader_hint_brokers(const rdmeta_cache_t *c,
+                                        const rdmeta_leader_hint_t *h,
+                                        uint64_t version,
+                                        rdmeta_brokers_t **next) {
+        rdmeta_broker_t node = {h->leader, h->port, h->host, h->rack};
+        const rdmeta_brokers_t *had = rdmeta_table_brokers(c);
+        rdmeta_broker_t known;
+
+        *next = NULL;
+        if (!h->host.data)
+                return RDMETA_OK;
+        if (!rdmeta_brokers_find(had, h->leader, &known)) {
+                if (!node.rack.data && known.port == node.port &&
+                    rdmeta_str_same(known.host, node.host))
+                        node.rack = known.rack;
+                if (rdmeta_broker_same(&known, &node))
+                        return RDMETA_OK;
+        }
+        *next = rdmeta_brokers_with(&c->conf.allocator, had, &node, version);
+        return *next ? RDMETA_OK : RDMETA_ERR_NO_MEMORY;
+}
+
+static rdmeta_err_t leader_hint_take(rdmeta_cache_t *c, rdmeta_entry_t *e,
+                                     const rdmeta_leader_hint_t *h,
+                                     rdmeta_time_t now) {
+        rdmeta_topic_t *old = e->topic, *t;
+        rdmeta_brokers_t *next;
+        rdmeta_write_t w;
+
+        rdmeta_write_init(&w, c, now, RDMETA_SOURCE_HINT, -1);
+        if (rdmeta_write_reserve(&w, 1))
+                return RDMETA_ERR_NO_MEMORY;
+        if (leader_hint_brokers(c, h, w.version, &next))
+                return RDMETA_ERR_NO_MEMORY;
+        t = leader_hint_block(c, old, h, w.version);
+        if (!t) {
+                rdmeta_brokers_destroy(&c->conf.allocator, next);
+                return RDMETA_ERR_NO_MEMORY;
+        }
+        rdmeta_topic_said_set(t, rdmeta_topic_said(old));
+        atomic_init(&t->deadline, atomic_load_explicit(&old->deadline,
+                                                       memory_order_relaxed));
+        rdmeta_write_begin(&w, next);
+        if (next)
+                rdmeta_write_brokers(&w, next);
+        rdmeta_entry_swap(c, e, t);
+        rdmeta_rewind_set(c, e, NULL); /* a row rises: count anew */
+        /* It is no longer what bytes said. */
+        c->order.slots[e->order].len &= RDMETA_ORDER_OWN;
+        rdmeta_write_item(&w, old, t);
+        rdmeta_write_end(&w, 1);
+        return RDMETA_OK;
+}
+
+/* 1: it is news of a partition that is held, led by a broker that is known or
+ * named. */
+static int leader_hint_is_news(const rdmeta_cache_t *c,
+                               const rdmeta_topic_t *t,
+                               const rdmeta_leader_hint_t *h) {
+        const int64_t place = t->state == RDMETA_TOPIC_VALID
+                                      ? rdmeta_topic_place(t, h->partition)
+                                      : -1;
+        rdmeta_cols_t cols;
+        rdmeta_row_t row;
+
+        if (place < 0 ||
+            (!h->host.data &&
+             !rdmeta_brokers_has(rdmeta_table_brokers(c), h->leader)))
+                return 0;
+        rdmeta_topic_cols(t, &cols);
+        rdmeta_topic_row(&cols, (uint32_t)place, &row);
+        return rdmeta_merge_hint(t, &row, h);
+}
+
+rdmeta_err_t rdmeta_cache_apply_leader_hint(rdmeta_cache_t *c,
+                                            const rdmeta_leader_hint_t *h,
+                                            rdmeta_time_t now,
+                                            rdmeta_applied_t *out) {
+        rdmeta_applied_t applied;
+        rdmeta_err_t err = RDMETA_OK;
+        rdmeta_entry_t *e;
+
+        if ((!h->topic.data && !h->topic_id) ||
+            (h->host.data &&
+             (!h->host.len || h->port < 0 || h->port > 65535)))
+                return RDMETA_ERR_ARGUMENT;
+        if (rdmeta_wait_forked(&c->wait))
+                return RDMETA_ERR_FORKED;
+        memset(&applied, 0, sizeof(applied));
+        applied.advice = RDMETA_ADVICE_ASK_AGAIN;
+        rdmeta_wait_lock(&c->wait);
+        e = leader_hint_entry(c, h);
+        if (e && h->leader >= 0 && leader_hint_is_news(c, e->topic, h)) {
+                err             = leader_hint_take(c, e, h, now);
+                applied.changed = !err;
+                applied.topics  = 1;
+        }
+        c->stats.leader_hints_taken += applied.changed;
+        c->stats.leader_hints_ignored += !applied.changed;
+        applied.version = rdmeta_wait_version(&c->wait);
+        rdmeta_collect(c);
+        rdmeta_wait_unlock(&c->wait);
+        if (out)
+                *out = applied;
+        return err;
+}
