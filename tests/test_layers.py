@@ -17,7 +17,7 @@ else:
 
 ROOT = Path(__file__).resolve().parent.parent
 LAYERS = tomllib.loads((ROOT / "tests/layers.toml").read_text(encoding="utf-8"))
-C_RULES = (LAYERS["c"]["order"], LAYERS["c"]["parts"])
+FOLDERS: list[str] = LAYERS["c"]["folders"]
 VENDORED = tuple(f"csrc/vendor/{name}/" for name in LAYERS["c"]["vendored"])
 PYTHON_ORDER = LAYERS["python"]["order"]
 
@@ -35,9 +35,9 @@ def assert_none(violations: list[str]) -> None:
     assert not violations, "\n".join(["", *violations])
 
 
-def test_no_include_goes_against_the_order() -> None:
-    assert len(list((ROOT / "csrc").glob("*.c"))) > 0
-    assert_none(tree_rules.c_layer_violations(ROOT / "csrc", *C_RULES))
+def test_no_include_and_no_call_goes_against_the_order() -> None:
+    assert len(list((ROOT / "csrc").rglob("*.c"))) > 0
+    assert_none(tree_rules.c_layer_violations(ROOT / "csrc", FOLDERS))
 
 
 def test_no_import_goes_against_the_order() -> None:
@@ -45,15 +45,26 @@ def test_no_import_goes_against_the_order() -> None:
     assert_none(tree_rules.python_layer_violations(ROOT / "rdmeta", PYTHON_ORDER))
 
 
-def test_every_unit_of_the_order_is_there() -> None:
-    parts: list[str] = sum(LAYERS["c"]["parts"].values(), [])
-    for directory, units in (
-        ("csrc", parts + sum(LAYERS["c"]["order"], [])),
-        ("rdmeta", sum(PYTHON_ORDER, [])),
-    ):
+def test_every_folder_and_module_of_the_order_is_there() -> None:
+    for directory, units in (("csrc", FOLDERS), ("rdmeta", sum(PYTHON_ORDER, []))):
         found = {path.stem for path in (ROOT / directory).iterdir()}
-        found |= {path.name for path in (ROOT / directory / "vendor").glob("*")}
         assert [unit for unit in units if unit not in found] == []
+
+
+def c_units() -> list[str]:
+    """Returns the units of csrc/ folder by folder, without public headers and vendor/."""
+    csrc = ROOT / "csrc"
+    return [
+        unit
+        for folder in FOLDERS
+        if folder not in {"include", "vendor"}
+        for unit in sorted(
+            {
+                path.relative_to(csrc).with_suffix("").as_posix()
+                for path in (csrc / folder).rglob("*.[ch]")
+            }
+        )
+    ]
 
 
 def mapped(heading: str) -> list[str]:
@@ -65,9 +76,14 @@ def mapped(heading: str) -> list[str]:
     return [name.strip("/").removeprefix("vendor/") for name in names]
 
 
-def test_the_map_has_every_unit_in_the_same_order() -> None:
-    assert mapped("in `csrc/`") == sum(LAYERS["c"]["order"], [])
-    assert sorted(mapped("part of `cache`")) == sorted(LAYERS["c"]["parts"]["cache"])
+def test_the_map_has_every_file_of_c_in_the_order_of_folders() -> None:
+    names = [name for name in mapped("in `csrc/`") if not name.startswith(("include", "nanoarrow"))]
+    assert sorted(names) == sorted(c_units())
+    folders = [name.partition("/")[0] for name in names]
+    assert folders == sorted(folders, key=FOLDERS.index)
+
+
+def test_the_map_has_every_module_in_the_same_order() -> None:
     assert mapped("in `rdmeta/`") == sum(PYTHON_ORDER, [])
 
 
@@ -99,36 +115,36 @@ def test_no_file_names_a_path_of_one_machine() -> None:
     assert_none(violations_in_files(tree_rules.machine_path_violations))
 
 
-def test_an_include_of_a_later_layer_is_found(tmp_path: Path) -> None:
-    text = '#include "hash.h"\n#  include "cache.h"\n'
-    plant(tmp_path, {"hash.h": "", "cache.h": "", "hash.c": text})
-    assert tree_rules.c_layer_violations(tmp_path, *C_RULES) == [
-        "hash.c: hash knows cache, a later layer"
+def test_an_include_of_a_later_folder_is_found(tmp_path: Path) -> None:
+    text = '#include "base/hash.h"\n#  include "cache/state.h"\n'
+    plant(tmp_path, {"base/hash.h": "", "cache/state.h": "", "base/hash.c": text})
+    assert tree_rules.c_layer_violations(tmp_path, FOLDERS) == [
+        "base/hash.c: includes cache/state.h of cache, a later folder"
     ]
 
 
-def test_a_part_of_a_unit_is_held_to_the_units_layer(tmp_path: Path) -> None:
-    plant(tmp_path, {"wire_encode.c": '#include "merge_rules.h"\n', "merge_rules.h": ""})
-    assert tree_rules.c_layer_violations(tmp_path, *C_RULES) == [
-        "wire_encode.c: wire knows merge, a later layer"
+def test_a_call_into_a_later_folder_is_found(tmp_path: Path) -> None:
+    text = "int rdmeta_sum(int a);\nint rdmeta_twice(int a) {\n        return rdmeta_sum(a);\n}\n"
+    plant(tmp_path, {"base/twice.c": text, "cache/sum.c": "int rdmeta_sum(int a)\n{\n}\n"})
+    assert tree_rules.c_layer_violations(tmp_path, FOLDERS) == [
+        "base/twice.c: uses rdmeta_sum of cache, a later folder"
     ]
 
 
-def test_a_part_with_a_name_of_its_own_is_held_to_its_units_layer(tmp_path: Path) -> None:
-    plant(tmp_path, {"hash.c": '#include "entry.h"\n', "entry.h": ""})
-    assert tree_rules.c_layer_violations(tmp_path, [["hash"], ["cache"]], {"cache": ["entry"]}) == [
-        "hash.c: hash knows cache, a later layer"
-    ]
+def test_a_tag_of_a_structure_is_no_call(tmp_path: Path) -> None:
+    text = "struct rdmeta_sum;\n/* rdmeta_sum() */\n"
+    plant(tmp_path, {"base/twice.h": text, "cache/sum.c": "int rdmeta_sum(int a) {\n}\n"})
+    assert tree_rules.c_layer_violations(tmp_path, FOLDERS) == []
 
 
-def test_what_others_wrote_is_a_unit_by_its_directory(tmp_path: Path) -> None:
+def test_what_others_wrote_names_what_lies_beside_it(tmp_path: Path) -> None:
     files = {"vendor/nano/one.h": '#include "two.h"\n', "vendor/nano/two.h": ""}
-    plant(tmp_path, {**files, "hash.c": '#include "vendor/nano/one.h"\n'})
-    rules: tuple[tree_rules.Order, dict[str, list[str]]] = ([["hash"], ["nano"]], {})
-    assert tree_rules.c_layer_violations(tmp_path, *rules) == [
-        "hash.c: hash knows nano, a later layer"
+    plant(tmp_path, {**files, "base/hash.c": '#include "vendor/nano/one.h"\n'})
+    assert tree_rules.c_layer_violations(tmp_path, FOLDERS) == []
+    plant(tmp_path, {"vendor/nano/one.h": '#include "base/two.h"\n', "base/two.h": ""})
+    assert tree_rules.c_layer_violations(tmp_path, ["vendor", "base"]) == [
+        "vendor/nano/one.h: includes base/two.h of base, a later folder"
     ]
-    assert tree_rules.c_layer_violations(tmp_path, [["nano"], ["hash"]], {}) == []
 
 
 def test_only_what_is_in_vendor_is_let_off() -> None:
@@ -136,24 +152,41 @@ def test_only_what_is_in_vendor_is_let_off() -> None:
     assert names == set(LAYERS["c"]["vendored"])
 
 
-def test_a_c_unit_without_a_layer_is_found(tmp_path: Path) -> None:
-    plant(tmp_path, {"util.h": ""})
-    assert tree_rules.c_layer_violations(tmp_path, *C_RULES) == [
-        "util.h: util is not in layers.toml"
+def test_a_c_file_without_a_folder_is_found(tmp_path: Path) -> None:
+    plant(tmp_path, {"util.h": "", "odd/util.h": ""})
+    assert tree_rules.c_layer_violations(tmp_path, FOLDERS) == [
+        "odd/util.h: odd is not in layers.toml",
+        "util.h: lies in no folder of layers.toml",
     ]
 
 
-def test_an_include_from_outside_csrc_is_found(tmp_path: Path) -> None:
-    plant(tmp_path, {"tests/plan.h": "", "csrc/avl.c": '#include "../tests/plan.h"\n'})
-    assert tree_rules.c_layer_violations(tmp_path / "csrc", *C_RULES) == [
-        "avl.c: includes ../tests/plan.h, which is not in csrc"
-    ]
+def test_an_include_is_a_path_in_csrc(tmp_path: Path) -> None:
+    plant(tmp_path, {"tests/plan.h": "", "csrc/base/avl.h": ""})
+    for include in ("../tests/plan.h", "avl.h"):
+        plant(tmp_path, {"csrc/base/avl.c": f'#include "{include}"\n'})
+        assert tree_rules.c_layer_violations(tmp_path / "csrc", FOLDERS) == [
+            f"base/avl.c: includes {include}, which is not in csrc"
+        ]
 
 
-def test_an_include_cycle_inside_one_unit_is_found(tmp_path: Path) -> None:
-    a, b = '#include "topic_a.h"\n', '#include "topic_b.h"\n'
-    plant(tmp_path, {"topic_a.h": b, "topic_b.h": a})
-    violations = tree_rules.c_layer_violations(tmp_path, *C_RULES)
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ('#include "base/two.h"\n', '#include "base/one.h"\n'),
+        ('#include "base/two.h"\n', "int rdmeta_f(int a) {\n        return rdmeta_one(a);\n}\n"),
+    ],
+)
+def test_a_cycle_of_files_in_one_folder_is_found(tmp_path: Path, one: str, other: str) -> None:
+    plant(
+        tmp_path,
+        {
+            "base/one.c": one + "int rdmeta_one(int a) {\n}\n",
+            "base/one.h": "int rdmeta_one(int a);\n",
+            "base/two.h": "",
+            "base/two.c": other,
+        },
+    )
+    violations = tree_rules.c_layer_violations(tmp_path, FOLDERS)
     assert [violation.split(":")[0] for violation in violations] == ["cycle"]
 
 
@@ -227,8 +260,9 @@ def test_a_long_function_is_found_with_its_lines() -> None:
     assert tree_rules.size_violations("a.c", text.replace("        x++;\n", "", 1)) == []
 
 
-def test_a_wide_line_is_found() -> None:
+def test_a_wide_line_is_found_and_a_long_file_is_not() -> None:
     assert tree_rules.size_violations("a.h", "\t" * 10 + "/\n") == ["a.h:1: over 80 columns"]
+    assert tree_rules.size_violations("a.c", "\n" * 5000) == []
 
 
 def test_a_path_of_one_machine_is_found() -> None:

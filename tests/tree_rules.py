@@ -28,6 +28,12 @@ CYTHON_IMPORT = re.compile(r"^[ \t]*c?import[ \t]+([\w., \t]+)", re.MULTILINE)
 C_COMMENT_OR_STRING = re.compile(
     r"""//[^\n]* | /\*.*?\*/ | "(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\\n])*'""", re.DOTALL | re.VERBOSE
 )
+# A function or constant that other files can see, from its first column on.
+C_DEFINITION = re.compile(
+    r"^(?!static\b|typedef\b|extern\b)[A-Za-z_][\w \t*]*?\b(rdmeta_\w+)"
+    r"(?:\([^;{}]*\)\s*\{|[ \t]*=)",
+    re.MULTILINE,
+)
 # A directory that is somebody's own, at the start of a path.
 MACHINE_PATH = re.compile(r"(?<![\w.$/>}-])/(?:work|farm|root|home|Users)/\w")
 
@@ -65,47 +71,89 @@ def layer_violations(edges: Iterable[Edge], graph: Graph, order: Order) -> list[
     return sorted(found)
 
 
-def c_layer_violations(csrc: Path, order: Order, parts: dict[str, list[str]]) -> list[str]:
-    """Includes in csrc/ that go against the order, form a cycle, or lead outside.
+def c_layer_violations(csrc: Path, folders: list[str]) -> list[str]:
+    """Includes and calls in csrc/ that go against the order of its folders or form a cycle.
 
-    `parts` are the units that some files belong to under names of their own.
+    A unit is NAME.c with NAME.h. The public headers are one unit, and so is what others wrote.
     """
-    units = {unit: unit for row in order for unit in row}
-    units |= {part: unit for unit, own_names in parts.items() for part in own_names}
-    files = sorted(path for path in csrc.rglob("*.[ch]"))
     found: list[str] = []
-    edges: list[Edge] = []
+    texts = {
+        path.relative_to(csrc).as_posix(): path.read_text(encoding="utf-8")
+        for path in sorted(csrc.rglob("*.[ch]"))
+    }
+    found += [f"{file}: lies in no folder of layers.toml" for file in texts if not c_folder(file)]
+    found += [
+        f"{file}: {c_folder(file)} is not in layers.toml"
+        for file in texts
+        if c_folder(file) and c_folder(file) not in folders
+    ]
+    owners = {
+        name: file
+        for file, text in texts.items()
+        if c_folder(file) not in {"include", "vendor"}
+        for name in c_definitions(text)
+    }
     graph: Graph = {}
-    for path in files:
-        file = path.relative_to(csrc).as_posix()
-        unit = c_unit(file, units)
-        edges.append((file, unit, unit))
-        text = path.read_text(encoding="utf-8")
+    for file, text in texts.items():
+        used = []
         for include in C_INCLUDE.findall(text):
-            places = [place / include for place in (path.parent, csrc, csrc / "include")]
-            targets = [place.resolve() for place in places if place.is_file()]
-            if not targets or not targets[0].is_relative_to(csrc.resolve()):
+            target = c_included(csrc, file, include)
+            if target is None:
                 found.append(f"{file}: includes {include}, which is not in csrc")
+            else:
+                used.append((f"includes {include}", target))
+        if c_folder(file) not in {"include", "vendor"}:
+            used += [(f"uses {name}", owners[name]) for name in c_names(text) if name in owners]
+        for how, target in used:
+            if not {c_folder(file), c_folder(target)} <= set(folders):
                 continue
-            named = targets[0].relative_to(csrc.resolve()).as_posix()
-            edges.append((file, unit, c_unit(named, units)))
-            if unit != "include":
-                graph.setdefault(file, set()).add(named)
-    return found + layer_violations(edges, graph, order)
+            if folders.index(c_folder(target)) > folders.index(c_folder(file)):
+                found.append(f"{file}: {how} of {c_folder(target)}, a later folder")
+            elif c_unit(target) != c_unit(file):
+                graph.setdefault(c_unit(file), set()).add(c_unit(target))
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as cycle:
+        found.append(f"cycle: {' -> '.join(cycle.args[1])}")
+    return sorted(set(found))
 
 
-def c_unit(file: str, units: dict[str, str]) -> str:
-    """The unit of a file of csrc/: by the longest name that it has, or is a part of.
+def c_folder(file: str) -> str:
+    """Returns the folder of a file of csrc/; empty if it lies in none."""
+    return file.partition("/")[0] if "/" in file else ""
 
-    What others wrote is a unit by its directory in vendor/.
+
+def c_unit(file: str) -> str:
+    """Returns the unit of a file of csrc/."""
+    if c_folder(file) in {"include", "vendor"}:
+        return file.rpartition("/")[0]
+    return file.rpartition(".")[0]
+
+
+def c_included(csrc: Path, file: str, include: str) -> str | None:
+    """Returns the file of csrc/ that an include names: by its path in csrc/, or a public header.
+
+    What others wrote also names what lies beside it.
     """
-    if file.startswith("include/"):
-        return "include"
-    if file.startswith("vendor/"):
-        return file.split("/")[1]
-    stem = file.rsplit(".", 1)[0]
-    fits = [name for name in units if stem == name or stem.startswith(name + "_")]
-    return units[max(fits, key=len)] if fits else stem
+    places = [csrc, csrc / "include"]
+    if c_folder(file) == "vendor":
+        places.append((csrc / file).parent)
+    for place in places:
+        target = (place / include).resolve()
+        if target.is_file() and target.is_relative_to(csrc.resolve()):
+            return target.relative_to(csrc.resolve()).as_posix()
+    return None
+
+
+def c_definitions(text: str) -> set[str]:
+    """Returns the names of functions and constants that other files can see."""
+    return set(C_DEFINITION.findall(C_COMMENT_OR_STRING.sub(blanked, text)))
+
+
+def c_names(text: str) -> set[str]:
+    """Returns every name that a file of C mentions, but for tags of structures."""
+    bare = C_COMMENT_OR_STRING.sub(blanked, text)
+    return set(re.findall(r"\b\w+\b", re.sub(r"\b(?:struct|union|enum)\s+\w+", "", bare)))
 
 
 def python_layer_violations(package: Path, order: Order) -> list[str]:
@@ -193,7 +241,7 @@ def resolved(
 
 
 def size_violations(file: str, text: str) -> list[str]:
-    """In C, lines over 80 columns and functions over 80 lines."""
+    """Returns, of C, the lines over 80 columns and the functions over 80 lines."""
     found = []
     if file.endswith((".c", ".h")):
         found += [
