@@ -166,7 +166,7 @@ STRESS_SECONDS ?= 3600
 stress: build/stress/bin/stress build ## threads over checked values for STRESS_SECONDS; memory
 	@echo "C and Python beside each other, $(STRESS_SECONDS) s each"
 	@trap 'kill $$python 2>/dev/null || :' EXIT; \
-	STRESS_SECONDS=$(STRESS_SECONDS) $(PY) -m pytest -q -s tests/test_stress.py & \
+	STRESS_SECONDS=$(STRESS_SECONDS) $(PY) -m pytest -q -s tests/core/test_stress.py & \
 	python=$$!; $< $(STRESS_SECONDS); wait $$python
 
 # ------------------------------------------------------------------ fuzz

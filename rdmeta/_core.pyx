@@ -49,20 +49,20 @@ if hasattr(sys, "_is_gil_enabled") and not sys._is_gil_enabled():
     raise ImportError("rdmeta needs the GIL: start Python without PYTHON_GIL=0 and -X gil=0",
                       name="rdmeta._core")
 
-include "_convert.pxi"
-include "_columns.pxi"
-include "_bulk.pxi"
-include "_collect.pxi"
-include "_readers.pxi"
-include "_arrow.pxi"
-include "_changes.pxi"
-include "_wire.pxi"
-include "_reading.pxi"
-include "_image.pxi"
-include "_attached.pxi"
-include "_writers.pxi"
-include "_doors.pxi"
-include "_handle.pxi"
+include "core/values.pxi"
+include "core/arrow_columns.pxi"
+include "core/leaders.pxi"
+include "core/walk.pxi"
+include "core/reader_pool.pxi"
+include "core/arrow_tables.pxi"
+include "core/changes.pxi"
+include "core/wire.pxi"
+include "core/lookups.pxi"
+include "core/image.pxi"
+include "core/attached.pxi"
+include "core/cache.pxi"
+include "core/capsules.pxi"
+include "core/handle.pxi"
 
 cdef int LEADER_NOT_AVAILABLE = 5  # Kafka's code
 

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from declarations import declared
 from frames import P, T, response
-from test_librdmeta import declared
 
 import rdmeta
 from rdmeta import _core

@@ -17,10 +17,11 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import answers
 import feeder
 import pytest
+from answers import told
 from clocks import Clock
-from told import told
 from waiting import until
 
 from rdmeta import ForkedError, Image, MetadataCache, Publisher, Reading, attach
@@ -380,7 +381,7 @@ def test_nothing_is_published_from_the_child_of_a_fork(tmp_path: Path) -> None:
 def test_the_last_state_is_published_when_the_interpreter_exits(tmp_path: Path) -> None:
     program = """
 import sys, time
-from told import told
+from answers import told
 import rdmeta
 cache = rdmeta.MetadataCache()
 publisher = cache.publish(sys.argv[1], interval=60)
@@ -391,7 +392,7 @@ sys.exit(3)
 """
     done = subprocess.run(
         [sys.executable, "-c", program, tmp_path / "state"],
-        cwd=Path(__file__).parent,
+        cwd=Path(answers.__file__).parent,
         capture_output=True,
         text=True,
         timeout=50,

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 import workers
-from told import told
+from answers import told
 from waiting import until
 
 from rdmeta import MetadataCache
@@ -28,7 +28,7 @@ def server(log: Path, *command: str, inherited: tuple[int, ...] = ()) -> Iterato
         log.open("w") as out,
         subprocess.Popen(
             [sys.executable, *command],
-            cwd=Path(__file__).parent,
+            cwd=Path(workers.__file__).parent,
             stdout=out,
             stderr=subprocess.STDOUT,
             pass_fds=inherited,

@@ -3,9 +3,9 @@
     python tools/api_table.py          # bring it up to date; it says what it did
     python tools/api_table.py --check  # write nothing, exit with 1 if there is something to do
 
-tests/api_table.txt is the table's order, a function with its prototype a line. It only grows, at
-its end: extensions compiled long ago call by place. Out of it come csrc/include/rdmeta_api_calls.h
-and the number of functions in rdmeta.h's RDMETA_ABI_VERSION.
+tests/repo/api_table.txt is the table's order: one function with its prototype per line. It only
+grows at its end, because extensions compiled long ago call by place. Out of it come
+csrc/include/rdmeta_api_calls.h and the number of functions in rdmeta.h's RDMETA_ABI_VERSION.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 INCLUDE = ROOT / "csrc/include"
-ORDER = ROOT / "tests/api_table.txt"
+ORDER = ROOT / "tests/repo/api_table.txt"
 CALLS = INCLUDE / "rdmeta_api_calls.h"
 MAIN = INCLUDE / "rdmeta.h"
 VERSION = re.compile(r"(?<=^#define RDMETA_ABI_VERSION )0x[0-9a-f]{8}(?=u$)", re.MULTILINE)

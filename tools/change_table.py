@@ -4,8 +4,8 @@
     python tools/change_table.py --check  # write nothing, exit with 1 if there is something to do
 
 The table is rdmeta/_change_table.py. Out of it come csrc/include/rdmeta_kinds.h (the public
-numbers), csrc/topic/diff_table.h (names and columns), and the marked lines of rdmeta/_capi.pxd and of
-rdmeta/model.py. What the written files hold already is the list as programs know it: a kind or a
+numbers), csrc/topic/diff_table.h (names and columns), and the marked lines of rdmeta/_capi.pxd
+and of rdmeta/model.py. What the written files hold already is the list as programs know it: a kind or a
 column that is no longer in its place is refused.
 """
 

@@ -12,7 +12,7 @@ import pytest
 from aiokafka.cluster import ClusterMetadata as Original
 from aiokafka.protocol.metadata import MetadataResponse_v5
 from aiokafka.structs import TopicPartition
-from answers import answer, feed
+from cluster_answers import answer, feed
 from frames import B, P, T
 
 from rdmeta import EmbeddedCluster, MetadataCache

@@ -9,7 +9,7 @@ PROGRAM = """
 import sys
 for name in ("kafka", "aiokafka", "confluent_kafka"):
     sys.modules[name] = None
-sys.path.insert(0, "tests")
+sys.path.insert(0, "tests/support")
 import frames, rdmeta
 from rdmeta.compat import aiokafka, confluent, kafka_python
 cache = rdmeta.MetadataCache(negative_ttl=60)

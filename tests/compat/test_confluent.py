@@ -10,7 +10,7 @@ from typing import Any
 
 import frames
 import pytest
-from answers import feed
+from cluster_answers import feed
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 from frames import P, T

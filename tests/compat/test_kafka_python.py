@@ -9,7 +9,7 @@ from typing import Any
 
 import frames
 import pytest
-from answers import answer, feed
+from cluster_answers import answer, feed
 from frames import B, P, T
 from kafka.cluster import ClusterMetadata as Original
 from kafka.protocol.metadata import MetadataResponse

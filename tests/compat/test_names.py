@@ -11,7 +11,7 @@ import frames
 import kafka.cluster
 import pytest
 from aiokafka.structs import PartitionMetadata, TopicPartition
-from answers import feed
+from cluster_answers import feed
 from frames import P, T
 from kafka.protocol.metadata import MetadataResponse
 

@@ -16,8 +16,8 @@ import frames
 import pytest
 from aiokafka.errors import KafkaError as AiokafkaError
 from aiokafka.protocol.metadata import MetadataResponse_v1
-from answers import feed
 from clocks import Clock
+from cluster_answers import feed
 from frames import P, T
 from kafka.cluster import ClusterMetadata as RealCluster
 from kafka.errors import KafkaError

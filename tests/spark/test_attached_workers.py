@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
+from answers import told
 from pyspark.sql import SparkSession
-from told import told
 from waiting import until
 
 from rdmeta import MetadataCache, attach

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+from declarations import declared
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = r"""
 #include <rdmeta.h>
 #include <stdio.h>
@@ -50,16 +50,6 @@ def prefix() -> Path:
 def exported(library: Path) -> set[str]:
     rows = run("nm", "-D", "--defined-only", library).splitlines()
     return {row.split()[-1] for row in rows}
-
-
-def declared() -> set[str]:
-    """Functions that the public headers promise."""
-    found = set()
-    for header in (ROOT / "csrc/include").glob("*.h"):
-        text = re.sub(r"/\*.*?\*/", "", header.read_text(encoding="utf-8"), flags=re.DOTALL)
-        text = re.sub(r"^#.*$", "", text, flags=re.MULTILINE)
-        found |= set(re.findall(r"RDMETA_API\b[^;(]*?\b(rdmeta_\w+)\s*\(", text))
-    return found
 
 
 @pytest.mark.timeout(180)

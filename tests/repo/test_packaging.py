@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from tree_rules import written_files
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 pytestmark = [pytest.mark.packaging, pytest.mark.timeout(600)]
 
 
@@ -72,14 +72,14 @@ def empty_environment(path: Path) -> Path:
 def test_a_wheel_built_from_the_sdist_works_without_extras(wheel: Path, tmp_path: Path) -> None:
     python = empty_environment(tmp_path / "env")
     run(python, "-m", "pip", "install", "--no-index", wheel, cwd=tmp_path)
-    said = run(python, "-I", ROOT / "tests/installed_use.py", cwd=tmp_path)
+    said = run(python, "-I", ROOT / "tests/repo/installed_use.py", cwd=tmp_path)
     assert "works without extras" in said
 
 
 def test_pip_installs_a_clone_into_an_empty_environment(source: Path, tmp_path: Path) -> None:
     python = empty_environment(tmp_path / "env")
     run(python, "-m", "pip", "install", source, cwd=tmp_path)
-    said = run(python, "-I", ROOT / "tests/installed_use.py", cwd=tmp_path)
+    said = run(python, "-I", ROOT / "tests/repo/installed_use.py", cwd=tmp_path)
     assert "works without extras" in said
 
 

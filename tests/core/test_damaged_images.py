@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from told import told
+from answers import told
 
 from rdmeta import Attached, Image, MalformedError, MetadataCache, attach
 

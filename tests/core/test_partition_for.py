@@ -11,7 +11,7 @@ from frames import P, T
 
 import rdmeta
 
-GOLDEN = Path(__file__).parent / "golden/murmur2.txt"
+GOLDEN = Path(__file__).resolve().parents[1] / "golden/murmur2.txt"
 COUNTS = (3, 12, 1000)
 KEYS = 10_000
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 C_TESTS = {
     name
     for path in (ROOT / "tests/c").rglob("test_*.c")

@@ -11,9 +11,9 @@ from typing import Any
 
 import frames
 import pytest
+from answers import told
 from clocks import Clock
 from frames import B, P, T
-from told import told
 
 from rdmeta import ALL, Attached, MetadataCache, StaleError, attach
 

@@ -15,7 +15,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 LAYERS = tomllib.loads((ROOT / "tests/layers.toml").read_text(encoding="utf-8"))
 FOLDERS: list[str] = LAYERS["c"]["folders"]
 VENDORED = tuple(f"csrc/vendor/{name}/" for name in LAYERS["c"]["vendored"])

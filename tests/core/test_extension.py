@@ -19,14 +19,14 @@ from frames import P, T, response
 import rdmeta
 from rdmeta import _core
 
-SOURCES = Path(__file__).resolve().parent / "extension"
+SOURCES = Path(__file__).resolve().parents[1] / "support/extension"
 MADE = T("orders", [P(0, leader=1), P(1, leader=2), P(2, leader=3)])
 MOVED = T("orders", [P(0, leader=3, epoch=1), P(1, leader=2), P(2, leader=-1, epoch=1)])
 
 
 @pytest.fixture(scope="module")
 def doors(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
-    """tests/extension, compiled with warnings as errors."""
+    """tests/support/extension, compiled with warnings as errors."""
     built = tmp_path_factory.mktemp("extension") / "doors.so"
     compiler = shlex.split(sysconfig.get_config_var("CC") or "cc")
     flags = ["-std=c11", "-O1", "-fPIC", "-shared", "-Wall", "-Wextra", "-Werror", "-Wshadow"]

@@ -23,7 +23,7 @@ from rdmeta._change_table import (
 from rdmeta.history import CHANGE_SCHEMA
 from rdmeta.model import Change
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 FILES = [
     "csrc/topic/diff_table.h",
     "csrc/include/rdmeta_kinds.h",

@@ -1,7 +1,7 @@
 """Uses an installed rdmeta that has none of its extras; exits with 0 if all is well.
 
 Run by test_packaging.py and by cibuildwheel with the interpreter of an environment that holds
-nothing but the wheel: `python -I tests/installed_use.py`.
+nothing but the wheel: `python -I tests/repo/installed_use.py`.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def check_commands() -> None:
 
 def main() -> None:
     installed = Path(rdmeta.__file__).resolve().parent
-    source = Path(__file__).resolve().parent.parent
+    source = Path(__file__).resolve().parents[2]
     assert not installed.is_relative_to(source), f"{installed} is the source tree"
     loaded = [name for name in EXTRAS if name in sys.modules]
     assert not loaded, f"import rdmeta imports {loaded}"

@@ -8,11 +8,11 @@ from typing import Any
 
 import frames
 import pytest
+from answers import tell
 from clocks import Clock
 from frames import B, P, T
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from told import tell
 
 from rdmeta import cache as codes
 from rdmeta.cache import MetadataCache

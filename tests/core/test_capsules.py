@@ -10,14 +10,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from test_librdmeta import declared
+from declarations import declared
 
 import rdmeta
 from rdmeta import _core
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 INCLUDE = ROOT / "csrc/include"
-ORDER = (ROOT / "tests/api_table.txt").read_text(encoding="utf-8").splitlines()
+ORDER = (ROOT / "tests/repo/api_table.txt").read_text(encoding="utf-8").splitlines()
 
 pointer_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
     ("PyCapsule_GetPointer", ctypes.pythonapi)

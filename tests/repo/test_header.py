@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-HEADERS = sorted((Path(__file__).parent.parent / "csrc" / "include").glob("*.h"))
+HEADERS = sorted((Path(__file__).resolve().parents[2] / "csrc" / "include").glob("*.h"))
 
 
 def undocumented(header: str) -> list[str]:

@@ -10,9 +10,9 @@ from typing import Any
 
 import frames
 import pytest
+from answers import tell
 from clocks import Clock
 from frames import B, P, T
-from told import tell
 
 from rdmeta import cache as codes
 from rdmeta.cache import MetadataCache, Reading

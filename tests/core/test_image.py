@@ -15,9 +15,9 @@ from typing import Any
 
 import frames
 import pytest
+from answers import tell, told
 from clocks import Clock
 from frames import B, P, T
-from told import tell, told
 
 from rdmeta import (
     ALL,
