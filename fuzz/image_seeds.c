@@ -4,7 +4,7 @@
  * Small ones, each with something of its own, since mutations hit a place at
  * random. Keys and so tables differ from run to run. `make image-seeds`.
  */
-#include "support/image_world.h"
+#include "support/image_fixture.h"
 
 static void seed(cw_t *w, const char *directory, const char *name) {
         rdmeta_image_t *image = iw_image(w);
@@ -25,7 +25,7 @@ static void seed(cw_t *w, const char *directory, const char *name) {
         rdmeta_image_unref(image);
 }
 
-static void said(const char *directory, const char *name, const char *topics) {
+static void provenance(const char *directory, const char *name, const char *topics) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -67,14 +67,14 @@ static void reasons(const char *directory) {
 int main(int argc, char **argv) {
         test_begin(20);
         CHECK(argc == 2);
-        said(argv[1], "empty", NULL);
-        said(argv[1], "one", "a 0:1");
-        said(argv[1], "flat", "a#a 0:1@5/r1,2 1:2@5/r2,3 2:3@6/r3,1");
-        said(argv[1], "shared",
+        provenance(argv[1], "empty", NULL);
+        provenance(argv[1], "one", "a 0:1");
+        provenance(argv[1], "flat", "a#a 0:1@5/r1,2 1:2@5/r2,3 2:3@6/r3,1");
+        provenance(argv[1], "shared",
              "a#a 0:1@5/r1,2,3/i1,2 1:2@5/r2,3,1/o1 2:2@5/r1,2,3; b 0:-1/e5");
-        said(argv[1], "sparse", "orders^8 3:1@5 7:2@5/r2,300/i300 9:1@70000");
-        said(argv[1], "wide", "a~ 0:70000@1/r70000,1 1:1; b#b 0:300@9");
-        said(argv[1], "names",
+        provenance(argv[1], "sparse", "orders^8 3:1@5 7:2@5/r2,300/i300 9:1@70000");
+        provenance(argv[1], "wide", "a~ 0:70000@1/r70000,1 1:1; b#b 0:300@9");
+        provenance(argv[1], "names",
              "a.name.of.twenty.bytes#n 0:1; a.name.of.more.than.thirty.two."
              "bytes.in.all 0:2; a 0:1; eight888 0:1; no.such.topic.her 0:1");
         states(argv[1]);

@@ -11,10 +11,10 @@ enum {
 };
 
 void rdmeta_slab_init(rdmeta_slab_t *slab, const rdmeta_allocator_t *allocator,
-                      size_t unit, size_t lead) {
+                      size_t unit, size_t header_size) {
         memset(slab, 0, sizeof(*slab));
         slab->allocator = allocator;
-        slab->lead      = (unsigned)lead;
+        slab->header_size      = (unsigned)header_size;
         slab->least     = 2 * CHUNK_MIN;
         while (((size_t)1 << slab->shift) < unit)
                 slab->shift++;
@@ -52,9 +52,9 @@ void rdmeta_slab_destroy(rdmeta_slab_t *slab) {
 /* The first address from `p` on that can be handed out. */
 static char *slab_align(const rdmeta_slab_t *slab, char *p) {
         const uintptr_t unit = (uintptr_t)1 << slab->shift;
-        const uintptr_t at   = (uintptr_t)p + slab->lead;
+        const uintptr_t at   = (uintptr_t)p + slab->header_size;
 
-        return p + slab->lead + (((at + unit - 1) & ~(unit - 1)) - at);
+        return p + slab->header_size + (((at + unit - 1) & ~(unit - 1)) - at);
 }
 
 static char *chunk_first(const rdmeta_slab_t *slab,
@@ -63,7 +63,7 @@ static char *chunk_first(const rdmeta_slab_t *slab,
 }
 
 static char *chunk_end(const rdmeta_slab_t *slab, rdmeta_slab_chunk_t *chunk) {
-        return (char *)chunk + chunk->size - slab->lead;
+        return (char *)chunk + chunk->size - slab->header_size;
 }
 
 /* What its pieces can take. */
@@ -139,7 +139,7 @@ static int chunk_begin(rdmeta_slab_t *slab) {
 }
 
 void rdmeta_slab_reserve(rdmeta_slab_t *slab, size_t bytes) {
-        const size_t own = sizeof(rdmeta_slab_chunk_t) + 2 * slab->lead +
+        const size_t own = sizeof(rdmeta_slab_chunk_t) + 2 * slab->header_size +
                            ((size_t)2 << slab->shift);
         const size_t had = slab_rest(slab) + slab->ahead;
         const rdmeta_slab_chunk_t *chunk;
@@ -184,7 +184,7 @@ void *rdmeta_slab_alloc_slow(rdmeta_slab_t *slab, size_t units) {
         slab->bytes += size;
         p   = slab_align(slab, raw + sizeof(off));
         off = (uint32_t)(p - raw);
-        memcpy(p - slab->lead - sizeof(off), &off, sizeof(off));
+        memcpy(p - slab->header_size - sizeof(off), &off, sizeof(off));
         return p;
 }
 
@@ -193,7 +193,7 @@ void rdmeta_slab_free_large(rdmeta_slab_t *slab, void *p, size_t units) {
         char *at          = (char *)p;
         uint32_t off;
 
-        memcpy(&off, at - slab->lead - sizeof(off), sizeof(off));
+        memcpy(&off, at - slab->header_size - sizeof(off), sizeof(off));
         slab->bytes -= size;
         rdmeta_free(slab->allocator, at - off, size);
 }

@@ -85,7 +85,7 @@ typedef struct rdmeta_slab {
         char *cur; /* the next piece's handed-out address */
         char *end; /* of the chunk, less the lead */
         unsigned shift; /* log2 of a unit */
-        unsigned lead;
+        unsigned header_size;
         uint32_t strides;
         rdmeta_slab_chunk_t *chunks; /* the first is cur's, if any is */
         rdmeta_slab_chunk_t *fresh;
@@ -101,7 +101,7 @@ typedef struct rdmeta_slab {
 
 /* Units of 8 bytes at least, powers of two. */
 void rdmeta_slab_init(rdmeta_slab_t *slab, const rdmeta_allocator_t *allocator,
-                      size_t unit, size_t lead);
+                      size_t unit, size_t header_size);
 /* Frees the chunks; larger pieces must have been given back. */
 void rdmeta_slab_destroy(rdmeta_slab_t *slab);
 
@@ -141,11 +141,11 @@ RDMETA_INLINE size_t rdmeta_slab_bytes(const rdmeta_slab_t *slab,
 RDMETA_INLINE void rdmeta_slab_forget(const rdmeta_slab_t *slab, void *p,
                                       size_t bytes) {
 #ifdef RDMETA_POISON
-        memset((char *)p - slab->lead, 0xdb, bytes);
+        memset((char *)p - slab->header_size, 0xdb, bytes);
 #endif
 #ifdef RDMETA_SLAB_ASAN
-        ASAN_POISON_MEMORY_REGION((char *)p - slab->lead, bytes);
-        ASAN_UNPOISON_MEMORY_REGION((char *)p - slab->lead,
+        ASAN_POISON_MEMORY_REGION((char *)p - slab->header_size, bytes);
+        ASAN_UNPOISON_MEMORY_REGION((char *)p - slab->header_size,
                                     sizeof(rdmeta_slab_free_t));
 #endif
         (void)slab, (void)p, (void)bytes;
@@ -155,7 +155,7 @@ RDMETA_INLINE void rdmeta_slab_forget(const rdmeta_slab_t *slab, void *p,
 RDMETA_INLINE void rdmeta_slab_remember(const rdmeta_slab_t *slab, void *p,
                                         size_t bytes) {
 #ifdef RDMETA_SLAB_ASAN
-        ASAN_UNPOISON_MEMORY_REGION((char *)p - slab->lead, bytes);
+        ASAN_UNPOISON_MEMORY_REGION((char *)p - slab->header_size, bytes);
 #endif
         (void)slab, (void)p, (void)bytes;
 }
@@ -166,7 +166,7 @@ RDMETA_INLINE void rdmeta_slab_free(rdmeta_slab_t *slab, void *p,
         const size_t units    = rdmeta_slab_units(slab, size);
         const size_t bytes    = units << slab->shift;
         rdmeta_slab_free_t *f =
-                (rdmeta_slab_free_t *)((uintptr_t)p - slab->lead);
+                (rdmeta_slab_free_t *)((uintptr_t)p - slab->header_size);
 
         if (RDMETA_UNLIKELY(units >= RDMETA_SLAB_LISTS)) {
                 rdmeta_slab_free_large(slab, p, units);
@@ -202,7 +202,7 @@ RDMETA_INLINE void *rdmeta_slab_alloc(rdmeta_slab_t *slab, size_t size) {
         if (f) {
                 slab->lists[units] = f->next;
                 slab->free -= bytes;
-                p = (char *)f + slab->lead;
+                p = (char *)f + slab->header_size;
                 rdmeta_slab_remember(slab, p, bytes);
                 return p;
         }

@@ -11,7 +11,7 @@
 /* ---- one topic of the answer -------------------------------------------- */
 
 RDMETA_INLINE int slot_matches(const rdmeta_apply_t *a,
-                               const rdmeta_order_slot_t *slot,
+                               const rdmeta_answer_order_slot_t *slot,
                                const uint8_t *start, uint32_t len) {
         rdmeta_digest_t d;
 
@@ -37,9 +37,9 @@ static void count_verdict(rdmeta_apply_t *a) {
  * same again, 0 it has to be read; MALFORMED: named before; NO_MEMORY. */
 static rdmeta_err_t stage_resync(rdmeta_apply_t *a, uint32_t order,
                                  const uint8_t *start) {
-        rdmeta_order_slot_t *slot = &a->c->order.slots[order];
-        const uint32_t len        = slot->len & ~RDMETA_ORDER_OWN;
-        rdmeta_pend_t *p;
+        rdmeta_answer_order_slot_t *slot = &a->c->order.slots[order];
+        const uint32_t len        = slot->len & ~RDMETA_ANSWER_ORDER_OWN;
+        rdmeta_update_t *p;
         int same = 0;
 
         a->cursor = order + 1;
@@ -51,7 +51,7 @@ static rdmeta_err_t stage_resync(rdmeta_apply_t *a, uint32_t order,
         if (!same)
                 return 0;
         if (!a->all || slot->len != len) {
-                p = rdmeta_apply_pend(a, slot->entry);
+                p = rdmeta_apply_update(a, slot->entry);
                 if (!p)
                         return RDMETA_ERR_NO_MEMORY;
                 p->len    = len;
@@ -75,7 +75,7 @@ static rdmeta_entry_t *entry_of_id(rdmeta_apply_t *a, const uint8_t *id) {
 static rdmeta_err_t stage_read_merge(rdmeta_apply_t *a, rdmeta_entry_t *e,
                                      const rdmeta_wire_topic_t *t) {
         rdmeta_cache_t *c = a->c;
-        rdmeta_err_t err  = rdmeta_stage_read(&c->stage, &a->w.buf,
+        rdmeta_err_t err  = rdmeta_builder_read(&c->builder, &a->w.buf,
                                               a->w.fields, t);
 
         if (err)
@@ -84,7 +84,7 @@ static rdmeta_err_t stage_read_merge(rdmeta_apply_t *a, rdmeta_entry_t *e,
         if (a->in.rewind)
                 a->in.stale = rdmeta_view_deadline(&c->root, e->topic) <
                               a->now.mono_us;
-        err = rdmeta_merge(e && !a->replace_all ? e->topic : NULL, &c->stage,
+        err = rdmeta_merge(e && !a->replace_all ? e->topic : NULL, &c->builder,
                            &a->in, &a->verdict);
         if (!err)
                 count_verdict(a);
@@ -112,7 +112,7 @@ static rdmeta_err_t stage_topic(rdmeta_apply_t *a, const uint8_t *start) {
                 return RDMETA_ERR_MALFORMED;
         if (!t.name.len) {
                 a->nameless++;
-                return rdmeta_stage_read(&a->c->stage, &a->w.buf,
+                return rdmeta_builder_read(&a->c->builder, &a->w.buf,
                                          a->w.fields, &t);
         }
         known = known_topic(a, t.name);
@@ -145,7 +145,7 @@ static rdmeta_err_t stage_nameless(rdmeta_apply_t *a, rdmeta_buf_t topics) {
                                  a->c->order.answer)
                         e = NULL; /* its name was answered, too */
                 if (t.name.len)
-                        err = rdmeta_stage_read(&a->c->stage, &a->w.buf,
+                        err = rdmeta_builder_read(&a->c->builder, &a->w.buf,
                                                 a->w.fields, &t);
                 else
                         err = stage_read_merge(a, e, &t);
@@ -163,7 +163,7 @@ static rdmeta_err_t stage_nameless(rdmeta_apply_t *a, rdmeta_buf_t topics) {
  * order: from then on topics are looked up ahead, until some follow again. */
 enum { LOST = 4, FOUND = 2 };
 
-static rdmeta_err_t stage_elsewhere(rdmeta_apply_t *a, rdmeta_ahead_t *ahead,
+static rdmeta_err_t stage_elsewhere(rdmeta_apply_t *a, rdmeta_prefetch_t *ahead,
                                     const uint8_t *start, uint32_t left) {
         const uint32_t expected = a->cursor;
         rdmeta_err_t err        = stage_topic(a, start);
@@ -173,9 +173,9 @@ static rdmeta_err_t stage_elsewhere(rdmeta_apply_t *a, rdmeta_ahead_t *ahead,
         a->follows = a->cursor == expected + 1 ? a->follows + 1 : 0;
         a->lost    = a->follows >= FOUND ? 0 : a->lost + 1;
         if (a->lost == LOST)
-                rdmeta_ahead_start(ahead, a->c, &a->w.buf, a->w.fields, left);
+                rdmeta_prefetch_start(ahead, a->c, &a->w.buf, a->w.fields, left);
         else if (a->lost > LOST)
-                rdmeta_ahead_step(ahead);
+                rdmeta_prefetch_step(ahead);
         return RDMETA_OK;
 }
 
@@ -185,16 +185,16 @@ static rdmeta_err_t stage_topics(rdmeta_apply_t *a) {
         const uint32_t n          = a->w.head.topics;
         const rdmeta_buf_t topics = a->w.buf;
         rdmeta_buf_t end;
-        rdmeta_order_t *o = &a->c->order;
+        rdmeta_answer_order_t *o = &a->c->order;
         rdmeta_err_t err  = RDMETA_OK;
         uint32_t i, hits = 0;
-        rdmeta_ahead_t ahead;
+        rdmeta_prefetch_t ahead;
 
         for (i = 0; i < n; i++) {
                 const uint8_t *start = a->w.buf.p;
                 if (RDMETA_LIKELY(a->digests && a->all && a->lost < LOST &&
                                   a->cursor < o->count)) {
-                        rdmeta_order_slot_t *slot = &o->slots[a->cursor];
+                        rdmeta_answer_order_slot_t *slot = &o->slots[a->cursor];
                         /* OWN makes a length that is longer than any */
                         if (slot_matches(a, slot, start, slot->len)) {
                                 slot->seen = o->answer;
@@ -287,9 +287,9 @@ static rdmeta_err_t stage_all(rdmeta_apply_t *a, const void *response,
         a->in.candidates   = a->asked->candidates
                                      ? a->asked->candidates
                                      : (int32_t)a->brokers->count;
-        a->said.broker = a->in.broker;
+        a->provenance.broker = a->in.broker;
         err = rdmeta_reasons_number(&c->reasons, a->asked->reason,
-                                    &a->said.reason);
+                                    &a->provenance.reason);
         if (!err)
                 err = stage_topics(a);
         if (!err)
@@ -307,7 +307,7 @@ rdmeta_err_t rdmeta_cache_apply(rdmeta_cache_t *c, const void *response,
         rdmeta_apply_t a;
         rdmeta_err_t err;
 
-        if (rdmeta_wait_forked(&c->wait))
+        if (rdmeta_notify_forked(&c->wait))
                 return RDMETA_ERR_FORKED;
         memset(&a, 0, sizeof(a));
         memset(&applied, 0, sizeof(applied));
@@ -317,19 +317,19 @@ rdmeta_err_t rdmeta_cache_apply(rdmeta_cache_t *c, const void *response,
         a.out         = &applied;
         a.api_version = api_version;
         a.all         = a.asked->asked == RDMETA_ASKED_ALL;
-        rdmeta_wait_lock(&c->wait);
+        rdmeta_notify_lock(&c->wait);
         a.reasons = c->reasons.count;
-        a.version = rdmeta_wait_version(&c->wait) + 1;
+        a.version = rdmeta_notify_version(&c->wait) + 1;
         a.digests = c->order.api_version == api_version;
-        rdmeta_order_begin(c);
+        rdmeta_answer_order_begin(c);
         err = stage_all(&a, response, len);
         if (err)
                 rdmeta_apply_abort(&a);
         else
                 rdmeta_apply_commit(&a);
         if (!err)
-                rdmeta_wait_answered(&c->wait);
-        rdmeta_stage_trim(&c->stage);
+                rdmeta_notify_answered(&c->wait);
+        rdmeta_builder_trim(&c->builder);
         rdmeta_hints_end(c, a.asked, err != 0, now.mono_us);
         if (err) { /* what was counted did not happen */
                 const rdmeta_applied_t failed = {
@@ -340,11 +340,11 @@ rdmeta_err_t rdmeta_cache_apply(rdmeta_cache_t *c, const void *response,
         }
         c->stats.applies++;
         c->stats.apply_failures += err != 0;
-        applied.version = rdmeta_wait_version(&c->wait);
+        applied.version = rdmeta_notify_version(&c->wait);
         rdmeta_compact(c, 512 + applied.topics / 4,
                        64 + applied.topics / 64 + 2 * (size_t)applied.changed);
         rdmeta_collect(c);
-        rdmeta_wait_unlock(&c->wait);
+        rdmeta_notify_unlock(&c->wait);
         if (out)
                 *out = applied;
         return err;

@@ -28,35 +28,35 @@ static rdmeta_topic_t *absent_block(rdmeta_apply_t *a,
 /* A known topic in another state, because of who did not name it. */
 static rdmeta_err_t absent_restate(rdmeta_apply_t *a, rdmeta_entry_t *e,
                                    uint16_t state) {
-        rdmeta_pend_t *p = rdmeta_apply_pend(a, e);
+        rdmeta_update_t *p = rdmeta_apply_update(a, e);
 
         if (!p)
                 return RDMETA_ERR_NO_MEMORY;
-        p->deadline = RDMETA_PEND_STATE;
+        p->deadline = RDMETA_UPDATE_STATE;
         p->counted  = a->replace_all != 0;
         p->topic    = absent_block(a, e->topic, state);
         if (!p->topic)
                 return RDMETA_ERR_NO_MEMORY;
-        rdmeta_topic_said_set(p->topic, a->said);
+        rdmeta_topic_provenance_set(p->topic, a->provenance);
         a->replaced++;
         a->out->absent++;
         return RDMETA_OK;
 }
 
 static rdmeta_err_t absent_freeze(rdmeta_apply_t *a, rdmeta_entry_t *e) {
-        rdmeta_pend_t *p;
+        rdmeta_update_t *p;
 
         if (atomic_load_explicit(&e->topic->deadline, memory_order_relaxed) !=
             RDMETA_DEADLINE_SHARED)
                 return RDMETA_OK;
-        p = rdmeta_apply_pend(a, e);
+        p = rdmeta_apply_update(a, e);
         if (!p)
                 return RDMETA_ERR_NO_MEMORY;
-        p->deadline = RDMETA_PEND_FREEZE;
+        p->deadline = RDMETA_UPDATE_FREEZE;
         if (a->digests) {
-                const rdmeta_order_slot_t *slot =
+                const rdmeta_answer_order_slot_t *slot =
                         &a->c->order.slots[e->order];
-                p->len    = slot->len & ~RDMETA_ORDER_OWN;
+                p->len    = slot->len & ~RDMETA_ANSWER_ORDER_OWN;
                 p->digest = slot->digest;
         }
         return RDMETA_OK;
@@ -74,7 +74,7 @@ static rdmeta_err_t absent_one(rdmeta_apply_t *a, rdmeta_entry_t *e) {
 }
 
 static rdmeta_err_t prepare_absent(rdmeta_apply_t *a) {
-        const rdmeta_order_t *o = &a->c->order;
+        const rdmeta_answer_order_t *o = &a->c->order;
         rdmeta_err_t err;
         uint32_t i;
 
@@ -104,12 +104,12 @@ rdmeta_err_t rdmeta_apply_prepare(rdmeta_apply_t *a) {
         if (!err)
                 err = rdmeta_rewinds_reserve(c, a->rewinds);
         if (!err)
-                err = rdmeta_holds_reserve(c, a->n_pends + a->fresh);
+                err = rdmeta_live_images_reserve(c, a->n_updates + a->fresh);
         if (err)
                 return err;
-        rdmeta_write_init(&a->write, c, a->now, RDMETA_SOURCE_POLL,
+        rdmeta_transaction_init(&a->write, c, a->now, RDMETA_SOURCE_POLL,
                           a->in.broker);
-        return rdmeta_write_reserve(&a->write, a->replaced + a->fresh);
+        return rdmeta_transaction_reserve(&a->write, a->replaced + a->fresh);
 }
 
 /* ---- commit -------------------------------------------------------------- */
@@ -120,21 +120,21 @@ static void commit_deadline(rdmeta_apply_t *a, rdmeta_entry_t *e, int how) {
         const int64_t now = a->now.mono_us;
         int64_t deadline;
 
-        if (how == RDMETA_PEND_FREEZE) {
+        if (how == RDMETA_UPDATE_FREEZE) {
                 deadline = rdmeta_view_deadline(&c->root, e->topic);
         } else if (a->all && e->topic->state == RDMETA_TOPIC_VALID) {
                 rdmeta_entry_deadline(c, e, RDMETA_DEADLINE_SHARED);
-                rdmeta_entry_list(c, e, RDMETA_EXPIRY_NONE, 0);
+                rdmeta_entry_list(c, e, RDMETA_DEADLINES_NONE, 0);
                 return;
         } else {
-                deadline = rdmeta_expiry_after(
+                deadline = rdmeta_deadlines_after(
                         now, rdmeta_merge_ttl(&c->conf, e->topic->state));
         }
         rdmeta_entry_deadline(c, e, deadline);
         rdmeta_entry_settle(c, e, now);
 }
 
-static void commit_swap(rdmeta_apply_t *a, const rdmeta_pend_t *p) {
+static void commit_swap(rdmeta_apply_t *a, const rdmeta_update_t *p) {
         rdmeta_entry_t *e   = p->entry;
         rdmeta_topic_t *old = e->topic;
         const int64_t had   = rdmeta_view_deadline(&a->c->root, old);
@@ -143,24 +143,24 @@ static void commit_swap(rdmeta_apply_t *a, const rdmeta_pend_t *p) {
         atomic_store_explicit(&p->topic->deadline, had, memory_order_relaxed);
         rdmeta_entry_swap(a->c, e, p->topic);
         if (old->state == RDMETA_TOPIC_WAIT) {
-                rdmeta_write_item(&a->write, NULL, p->topic);
+                rdmeta_transaction_item(&a->write, NULL, p->topic);
                 rdmeta_retire(a->c, old);
         } else {
-                rdmeta_write_item(&a->write, old, p->topic);
+                rdmeta_transaction_item(&a->write, old, p->topic);
         }
 }
 
 /* The answer's word on a topic that was known: its digest, deadline, list. */
-static void commit_known(rdmeta_apply_t *a, const rdmeta_pend_t *p) {
+static void commit_known(rdmeta_apply_t *a, const rdmeta_update_t *p) {
         rdmeta_entry_t *e = p->entry;
-        rdmeta_order_slot_t *slot;
+        rdmeta_answer_order_slot_t *slot;
 
         if (p->topic)
                 commit_swap(a, p);
-        else if (p->deadline != RDMETA_PEND_FREEZE)
-                rdmeta_entry_said(a->c, e, a->said);
+        else if (p->deadline != RDMETA_UPDATE_FREEZE)
+                rdmeta_entry_provenance(a->c, e, a->provenance);
         slot         = &a->c->order.slots[e->order];
-        slot->len    = p->len | (slot->len & RDMETA_ORDER_OWN);
+        slot->len    = p->len | (slot->len & RDMETA_ANSWER_ORDER_OWN);
         slot->digest = p->digest;
         if (e->topic->state == RDMETA_TOPIC_WAIT) {
                 /* Nothing was learned, but it is no longer in flight. */
@@ -169,19 +169,19 @@ static void commit_known(rdmeta_apply_t *a, const rdmeta_pend_t *p) {
         }
         if (p->counted)
                 rdmeta_rewind_set(a->c, e, p->rewind);
-        if (p->topic || p->deadline != RDMETA_PEND_FREEZE ||
-            e->list == RDMETA_EXPIRY_NONE || e->list == RDMETA_EXPIRY_HINT)
+        if (p->topic || p->deadline != RDMETA_UPDATE_FREEZE ||
+            e->list == RDMETA_DEADLINES_NONE || e->list == RDMETA_DEADLINES_HINT)
                 commit_deadline(a, e, p->deadline);
         /* Else it stays in its list, too: what is only remembered is so for
          * no longer because of an answer that was not believed. */
 }
 
 /* A hint that was made after the request left is still out. */
-static void commit_pend(rdmeta_apply_t *a, const rdmeta_pend_t *p) {
+static void commit_update(rdmeta_apply_t *a, const rdmeta_update_t *p) {
         rdmeta_entry_t *e          = p->entry;
-        rdmeta_order_slot_t *slots = a->c->order.slots;
-        const int64_t due          = e->expiry.due_us;
-        const rdmeta_order_hint_t hint = slots[e->order].hint;
+        rdmeta_answer_order_slot_t *slots = a->c->order.slots;
+        const int64_t due          = e->deadlines.due_us;
+        const rdmeta_answer_order_hint_t hint = slots[e->order].hint;
         const int keeps = rdmeta_entry_keeps_hint(a->c, e, a->asked,
                                                   a->now.mono_us);
 
@@ -191,13 +191,13 @@ static void commit_pend(rdmeta_apply_t *a, const rdmeta_pend_t *p) {
         if (!keeps)
                 return;
         rdmeta_hint_known(a->c, e, due, a->now.mono_us);
-        slots[e->order].len &= RDMETA_ORDER_OWN;
+        slots[e->order].len &= RDMETA_ANSWER_ORDER_OWN;
         slots[e->order].hint = hint;
 }
 
 static void commit_fresh(rdmeta_apply_t *a) {
         rdmeta_cache_t *c = a->c;
-        rdmeta_order_t *o = &c->order;
+        rdmeta_answer_order_t *o = &c->order;
         uint32_t i;
 
         rdmeta_tree_expect(c, a->fresh);
@@ -205,9 +205,9 @@ static void commit_fresh(rdmeta_apply_t *a) {
                 rdmeta_entry_t *e = o->slots[i].entry;
                 if (!e)
                         continue; /* a pend's */
-                commit_deadline(a, e, RDMETA_PEND_MOVE);
+                commit_deadline(a, e, RDMETA_UPDATE_MOVE);
                 rdmeta_entry_publish(c, e, a->aside_is_next);
-                rdmeta_write_item(&a->write, NULL, e->topic);
+                rdmeta_transaction_item(&a->write, NULL, e->topic);
         }
         if (a->aside_is_next) {
                 rdmeta_table_publish(c, &c->root.names, a->aside);
@@ -219,29 +219,29 @@ static void commit_fresh(rdmeta_apply_t *a) {
  * what shall not move with it gets its old value as its own first. */
 static void commit_shared(rdmeta_apply_t *a) {
         rdmeta_cache_t *c         = a->c;
-        const rdmeta_said_t said = rdmeta_view_shared_said(&c->root);
+        const rdmeta_provenance_t provenance = rdmeta_view_shared_provenance(&c->root);
         int64_t deadline;
         size_t i;
 
-        for (i = 0; i < a->n_pends; i++) {
-                rdmeta_entry_t *e = a->pends[i].entry;
-                if (a->pends[i].deadline != RDMETA_PEND_FREEZE ||
+        for (i = 0; i < a->n_updates; i++) {
+                rdmeta_entry_t *e = a->updates[i].entry;
+                if (a->updates[i].deadline != RDMETA_UPDATE_FREEZE ||
                     atomic_load_explicit(&e->topic->deadline,
                                          memory_order_relaxed) !=
                             RDMETA_DEADLINE_SHARED)
                         continue;
-                rdmeta_entry_said(c, e, said);
+                rdmeta_entry_provenance(c, e, provenance);
                 rdmeta_entry_deadline(
                         c, e, rdmeta_view_deadline(&c->root, e->topic));
         }
         if (!a->all)
                 return;
-        deadline = rdmeta_expiry_after(a->now.mono_us, c->conf.max_age_us);
+        deadline = rdmeta_deadlines_after(a->now.mono_us, c->conf.max_age_us);
         atomic_store_explicit(&c->root.shared_deadline, deadline,
                               memory_order_relaxed);
         atomic_store_explicit(&c->root.fresh_until, deadline,
                               memory_order_relaxed);
-        atomic_store_explicit(&c->root.shared_said, rdmeta_said_word(a->said),
+        atomic_store_explicit(&c->root.shared_provenance, rdmeta_provenance_word(a->provenance),
                               memory_order_release);
 }
 
@@ -259,7 +259,7 @@ static void commit_brokers(rdmeta_apply_t *a) {
                 a->brokers = NULL;
                 return;
         }
-        rdmeta_write_brokers(&a->write, a->brokers);
+        rdmeta_transaction_brokers(&a->write, a->brokers);
         a->brokers = NULL;
 }
 
@@ -273,15 +273,15 @@ static void commit_stats(rdmeta_apply_t *a) {
         s->digest_hits += a->digest_hits;
         s->topics_changed += a->out->changed;
         s->topics_kept_back += a->out->kept_back;
-        s->reasons_dropped += a->asked->reason.data && !a->said.reason;
+        s->reasons_dropped += a->asked->reason.data && !a->provenance.reason;
 }
 
 /* Names of which nothing was learned need not be known any longer. */
-static void drop_unsaid(rdmeta_apply_t *a) {
+static void drop_undecided(rdmeta_apply_t *a) {
         rdmeta_topic_t *t;
 
-        while ((t = a->unsaid) != NULL) {
-                a->unsaid = (rdmeta_topic_t *)(uintptr_t)rdmeta_cold(t)->link;
+        while ((t = a->undecided) != NULL) {
+                a->undecided = (rdmeta_topic_t *)(uintptr_t)rdmeta_cold(t)->link;
                 rdmeta_table_drop(a->aside, rdmeta_name_hash(a->aside, t), t);
                 rdmeta_topic_destroy(&a->c->blocks, t);
         }
@@ -292,46 +292,46 @@ void rdmeta_apply_commit(rdmeta_apply_t *a) {
         const int changed = a->replaced || a->fresh || a->brokers_changed;
         size_t i;
 
-        drop_unsaid(a);
+        drop_undecided(a);
         if (a->forget)
                 c->order.api_version = -1;
         if (a->all || c->order.api_version == -1)
-                rdmeta_order_forget(&c->order, a->api_version);
+                rdmeta_answer_order_forget(&c->order, a->api_version);
         if (changed)
-                rdmeta_write_begin(&a->write,
+                rdmeta_transaction_begin(&a->write,
                                    a->brokers_changed ? a->brokers : NULL);
         commit_brokers(a);
         commit_shared(a);
         if (a->fresh)
                 commit_fresh(a);
         c->order.count += a->tail;
-        for (i = 0; i < a->n_pends; i++)
-                commit_pend(a, &a->pends[i]);
-        rdmeta_write_end(&a->write, changed);
+        for (i = 0; i < a->n_updates; i++)
+                commit_update(a, &a->updates[i]);
+        rdmeta_transaction_end(&a->write, changed);
         commit_stats(a);
         a->tail = a->fresh = 0;
-        a->n_pends         = 0;
+        a->n_updates         = 0;
         a->reasons         = c->reasons.count;
         rdmeta_apply_abort(a); /* what is left is scratch */
 }
 
 void rdmeta_apply_abort(rdmeta_apply_t *a) {
         const rdmeta_allocator_t *allocator = &a->c->conf.allocator;
-        rdmeta_order_t *o                   = &a->c->order;
+        rdmeta_answer_order_t *o                   = &a->c->order;
         uint32_t k;
         size_t i;
 
-        drop_unsaid(a);
+        drop_undecided(a);
         rdmeta_reasons_forget(&a->c->reasons, a->reasons);
-        for (i = 0; i < a->n_pends; i++) {
-                rdmeta_topic_destroy(&a->c->blocks, a->pends[i].topic);
-                rdmeta_rewind_free(a->c, a->pends[i].rewind);
+        for (i = 0; i < a->n_updates; i++) {
+                rdmeta_topic_destroy(&a->c->blocks, a->updates[i].topic);
+                rdmeta_rewind_free(a->c, a->updates[i].rewind);
         }
         for (k = o->count; k < o->count + a->tail; k++)
                 if (o->slots[k].entry)
                         rdmeta_entry_drop(a->c, o->slots[k].entry);
-        rdmeta_free(allocator, a->pends,
-                    a->pends_capacity * sizeof(*a->pends));
+        rdmeta_free(allocator, a->updates,
+                    a->updates_capacity * sizeof(*a->updates));
         rdmeta_table_destroy(allocator, a->aside);
         rdmeta_brokers_destroy(allocator, a->brokers);
         a->aside   = NULL;

@@ -16,12 +16,12 @@
 #include "cache/transaction.h"
 
 enum {
-        RDMETA_PEND_MOVE = 0, /* said again: its deadline moves */
-        RDMETA_PEND_FREEZE,   /* nothing was learned: its deadline stays */
-        RDMETA_PEND_STATE     /* the deadline that its state has */
+        RDMETA_UPDATE_MOVE = 0, /* said again: its deadline moves */
+        RDMETA_UPDATE_FREEZE,   /* nothing was learned: its deadline stays */
+        RDMETA_UPDATE_STATE     /* the deadline that its state has */
 };
 
-typedef struct rdmeta_pend {
+typedef struct rdmeta_update {
         rdmeta_entry_t *entry;
         rdmeta_topic_t *topic; /* the next block; NULL: the same */
         rdmeta_digest_t digest;
@@ -29,7 +29,7 @@ typedef struct rdmeta_pend {
         uint16_t deadline;
         uint16_t counted; /* 1: `rewind` replaces the one that it had */
         rdmeta_kept_rewind_t *rewind;
-} rdmeta_pend_t;
+} rdmeta_update_t;
 
 typedef struct rdmeta_apply {
         rdmeta_cache_t *c;
@@ -46,13 +46,13 @@ typedef struct rdmeta_apply {
         int brokers_changed;
         rdmeta_brokers_t *brokers;
         rdmeta_merge_in_t in;
-        rdmeta_said_t said; /* of what is learned */
+        rdmeta_provenance_t provenance; /* of what is learned */
         uint32_t reasons;   /* how many there were before */
         rdmeta_merge_out_t verdict;
 
         rdmeta_table_t *aside; /* names of new topics ... */
         int aside_is_next;     /* ... and of all others: the next table */
-        rdmeta_topic_t *unsaid; /* in it only so as not to be named twice */
+        rdmeta_topic_t *undecided; /* in it only so as not to be named twice */
         uint32_t cursor;       /* in the order array */
         uint32_t lost;         /* topics since one was where it stood */
         uint32_t follows;      /* looked up, and where it stood all the same */
@@ -61,12 +61,12 @@ typedef struct rdmeta_apply {
         uint32_t tail;         /* slots beyond its count */
         uint32_t fresh;        /* the same, once their entries are there */
         rdmeta_pieces_t fresh_of; /* what their blocks take */
-        rdmeta_pend_t *pends;
-        size_t n_pends, pends_capacity;
+        rdmeta_update_t *updates;
+        size_t n_updates, updates_capacity;
         size_t replaced; /* pends with another block */
         size_t new_ids;
         size_t rewinds;
-        rdmeta_write_t write; /* from prepare on */
+        rdmeta_transaction_t write; /* from prepare on */
 } rdmeta_apply_t;
 
 #endif /* RDMETA_CACHE_APPLY_STATE_H */

@@ -6,24 +6,24 @@
 #include "topic/builder_write.h"
 #include "topic/diff.h"
 
-rdmeta_pend_t *rdmeta_apply_pend(rdmeta_apply_t *a, rdmeta_entry_t *e) {
+rdmeta_update_t *rdmeta_apply_update(rdmeta_apply_t *a, rdmeta_entry_t *e) {
         rdmeta_cache_t *c = a->c;
-        rdmeta_pend_t *p;
+        rdmeta_update_t *p;
 
-        if (a->n_pends == a->pends_capacity) {
-                const size_t n = a->pends_capacity ? 2 * a->pends_capacity : 16;
-                p              = (rdmeta_pend_t *)rdmeta_alloc(
+        if (a->n_updates == a->updates_capacity) {
+                const size_t n = a->updates_capacity ? 2 * a->updates_capacity : 16;
+                p              = (rdmeta_update_t *)rdmeta_alloc(
                         &c->conf.allocator, n * sizeof(*p));
                 if (!p)
                         return NULL;
-                if (a->n_pends)
-                        memcpy(p, a->pends, a->n_pends * sizeof(*p));
-                rdmeta_free(&c->conf.allocator, a->pends,
-                            a->pends_capacity * sizeof(*p));
-                a->pends          = p;
-                a->pends_capacity = n;
+                if (a->n_updates)
+                        memcpy(p, a->updates, a->n_updates * sizeof(*p));
+                rdmeta_free(&c->conf.allocator, a->updates,
+                            a->updates_capacity * sizeof(*p));
+                a->updates          = p;
+                a->updates_capacity = n;
         }
-        p = &a->pends[a->n_pends++];
+        p = &a->updates[a->n_updates++];
         memset(p, 0, sizeof(*p));
         p->entry = e;
         return p;
@@ -33,11 +33,11 @@ rdmeta_pend_t *rdmeta_apply_pend(rdmeta_apply_t *a, rdmeta_entry_t *e) {
 
 /* One slot beyond the count. An all-topics answer to an empty cache gets as
  * many as it has topics, so that none is copied or wasted. */
-static rdmeta_order_slot_t *tail_slot(rdmeta_apply_t *a) {
-        rdmeta_order_t *o   = &a->c->order;
+static rdmeta_answer_order_slot_t *tail_slot(rdmeta_apply_t *a) {
+        rdmeta_answer_order_t *o   = &a->c->order;
         const size_t need   = (size_t)o->count + a->tail + 1;
         const size_t topics = a->w.head.topics;
-        rdmeta_order_slot_t *slot;
+        rdmeta_answer_order_slot_t *slot;
 
         if (need > o->capacity) {
                 size_t want = need + need / 8 + 8;
@@ -45,7 +45,7 @@ static rdmeta_order_slot_t *tail_slot(rdmeta_apply_t *a) {
                         want = o->count + a->tail + topics - a->c->entries;
                 if (want < need)
                         want = need;
-                if (rdmeta_order_reserve(o, &a->c->conf.allocator, want))
+                if (rdmeta_answer_order_reserve(o, &a->c->conf.allocator, want))
                         return NULL;
         }
         slot = &o->slots[need - 1];
@@ -62,7 +62,7 @@ static uint32_t digest_of(const rdmeta_apply_t *a, const uint8_t *start,
         const size_t len  = (size_t)(a->w.buf.p - start);
         const int16_t had = a->c->order.api_version;
 
-        if (!a->verdict.exact || len >= RDMETA_ORDER_OWN ||
+        if (!a->verdict.exact || len >= RDMETA_ANSWER_ORDER_OWN ||
             (!a->all && had != -1 && had != a->api_version))
                 return 0;
         *out = rdmeta_digest(&a->c->digest_key, start, len);
@@ -113,7 +113,7 @@ static void fresh_expect(rdmeta_apply_t *a) {
         if (a->w.head.topics < c->entries + 8 * FRESH_SAMPLE)
                 return;
         more = a->w.head.topics - c->entries - FRESH_SAMPLE;
-        for (i = 0; i < RDMETA_BLOCKS_SLABS; i++) {
+        for (i = 0; i < RDMETA_MEMORY_SLABS; i++) {
                 bytes = a->fresh_of.bytes[i] / FRESH_SAMPLE * more;
                 bytes = bytes < room ? bytes : room;
                 rdmeta_slab_reserve(&c->blocks.slabs[i], bytes);
@@ -126,7 +126,7 @@ static void fresh_expect(rdmeta_apply_t *a) {
 static rdmeta_err_t stage_fresh(rdmeta_apply_t *a, const uint8_t *start,
                                 uint64_t hash, rdmeta_topic_t *t) {
         rdmeta_cache_t *c         = a->c;
-        rdmeta_order_slot_t *slot = tail_slot(a);
+        rdmeta_answer_order_slot_t *slot = tail_slot(a);
         rdmeta_pieces_t of;
         int i;
 
@@ -136,11 +136,11 @@ static rdmeta_err_t stage_fresh(rdmeta_apply_t *a, const uint8_t *start,
                 return RDMETA_ERR_NO_MEMORY;
         }
         slot->len = digest_of(a, start, &slot->digest);
-        rdmeta_topic_said_set(t, a->said);
+        rdmeta_topic_provenance_set(t, a->provenance);
         rdmeta_table_put(a->aside, hash, t);
         a->fresh++;
         of = rdmeta_topic_pieces(&c->blocks, t);
-        for (i = 0; i < RDMETA_BLOCKS_SLABS; i++)
+        for (i = 0; i < RDMETA_MEMORY_SLABS; i++)
                 a->fresh_of.bytes[i] += of.bytes[i];
         if (a->fresh == FRESH_SAMPLE)
                 fresh_expect(a);
@@ -149,7 +149,7 @@ static rdmeta_err_t stage_fresh(rdmeta_apply_t *a, const uint8_t *start,
 }
 
 rdmeta_err_t rdmeta_apply_new(rdmeta_apply_t *a, const uint8_t *start) {
-        rdmeta_stage_t *s       = &a->c->stage;
+        rdmeta_builder_t *s       = &a->c->builder;
         const rdmeta_str_t name = s->topic.name;
         rdmeta_topic_t *t;
         rdmeta_err_t err;
@@ -161,7 +161,7 @@ rdmeta_err_t rdmeta_apply_new(rdmeta_apply_t *a, const uint8_t *start) {
         hash = rdmeta_hash(a->aside->key, name.data, name.len);
         rdmeta_table_prefetch(a->aside, hash);
         if (a->verdict.verdict == RDMETA_VERDICT_TAKE)
-                t = rdmeta_stage_build(s, &a->c->blocks, a->version);
+                t = rdmeta_builder_build(s, &a->c->blocks, a->version);
         else /* KEEP: an error that says nothing of it, in no state */
                 t = rdmeta_topic_bare(&a->c->blocks, name, s->topic.id,
                                       a->verdict.state, a->verdict.error,
@@ -174,8 +174,8 @@ rdmeta_err_t rdmeta_apply_new(rdmeta_apply_t *a, const uint8_t *start) {
         }
         if (a->verdict.verdict != RDMETA_VERDICT_KEEP)
                 return stage_fresh(a, start, hash, t);
-        rdmeta_cold(t)->link = (uint64_t)(uintptr_t)a->unsaid;
-        a->unsaid            = t;
+        rdmeta_cold(t)->link = (uint64_t)(uintptr_t)a->undecided;
+        a->undecided            = t;
         rdmeta_table_put(a->aside, hash, t);
         return RDMETA_OK;
 }
@@ -184,21 +184,21 @@ rdmeta_err_t rdmeta_apply_new(rdmeta_apply_t *a, const uint8_t *start) {
 
 /* The next block of a known topic in *out, or NULL: as it was. */
 static rdmeta_err_t known_block(rdmeta_apply_t *a, rdmeta_entry_t *e,
-                                rdmeta_pend_t *p, rdmeta_topic_t **out) {
+                                rdmeta_update_t *p, rdmeta_topic_t **out) {
         const rdmeta_merge_out_t *v = &a->verdict;
         const rdmeta_topic_t *old   = e->topic;
         const rdmeta_str_t name     = {old->name, old->name_len};
 
         *out = NULL;
         if (v->verdict == RDMETA_VERDICT_KEEP) {
-                p->deadline = RDMETA_PEND_FREEZE;
+                p->deadline = RDMETA_UPDATE_FREEZE;
                 return RDMETA_OK;
         }
         if (v->verdict == RDMETA_VERDICT_STATE) {
-                p->deadline = RDMETA_PEND_STATE;
+                p->deadline = RDMETA_UPDATE_STATE;
                 if (a->replace_all) { /* nothing of another cluster's */
                         *out = rdmeta_topic_bare(
-                                &a->c->blocks, name, a->c->stage.topic.id,
+                                &a->c->blocks, name, a->c->builder.topic.id,
                                 v->state, v->error, a->version);
                         return *out ? RDMETA_OK : RDMETA_ERR_NO_MEMORY;
                 }
@@ -209,8 +209,8 @@ static rdmeta_err_t known_block(rdmeta_apply_t *a, rdmeta_entry_t *e,
                                             v->error, a->version);
                 return *out ? RDMETA_OK : RDMETA_ERR_NO_MEMORY;
         }
-        p->deadline = v->kept_back ? RDMETA_PEND_FREEZE : RDMETA_PEND_MOVE;
-        *out = rdmeta_stage_build(&a->c->stage, &a->c->blocks, a->version);
+        p->deadline = v->kept_back ? RDMETA_UPDATE_FREEZE : RDMETA_UPDATE_MOVE;
+        *out = rdmeta_builder_build(&a->c->builder, &a->c->blocks, a->version);
         if (!*out)
                 return RDMETA_ERR_NO_MEMORY;
         /* An ISR in another order is no change, and makes no version. */
@@ -222,7 +222,7 @@ static rdmeta_err_t known_block(rdmeta_apply_t *a, rdmeta_entry_t *e,
 }
 
 /* What merge is to remember of it; of another cluster's nothing. NO_MEMORY. */
-static rdmeta_err_t pend_rewind(rdmeta_apply_t *a, rdmeta_pend_t *p) {
+static rdmeta_err_t pend_rewind(rdmeta_apply_t *a, rdmeta_update_t *p) {
         const rdmeta_merge_out_t *v = &a->verdict;
 
         p->counted = v->counted || a->replace_all;
@@ -235,7 +235,7 @@ static rdmeta_err_t pend_rewind(rdmeta_apply_t *a, rdmeta_pend_t *p) {
 
 rdmeta_err_t rdmeta_apply_known(rdmeta_apply_t *a, rdmeta_entry_t *e,
                                 const uint8_t *start) {
-        rdmeta_pend_t *p = rdmeta_apply_pend(a, e);
+        rdmeta_update_t *p = rdmeta_apply_update(a, e);
         rdmeta_topic_t *t;
         rdmeta_err_t err;
 
@@ -250,12 +250,12 @@ rdmeta_err_t rdmeta_apply_known(rdmeta_apply_t *a, rdmeta_entry_t *e,
         if (err)
                 return err;
         if (t) {
-                rdmeta_topic_said_set(t, a->said);
+                rdmeta_topic_provenance_set(t, a->provenance);
                 a->replaced++;
                 a->new_ids += memcmp(rdmeta_cold(t)->id,
                                      rdmeta_cold(e->topic)->id, 16) != 0;
         } else {
-                a->out->unchanged += p->deadline == RDMETA_PEND_MOVE;
+                a->out->unchanged += p->deadline == RDMETA_UPDATE_MOVE;
         }
         return RDMETA_OK;
 }

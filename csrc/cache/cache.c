@@ -94,8 +94,8 @@ static int root_init(rdmeta_cache_t *c) {
         atomic_init(&c->root.brokers, brokers);
         atomic_init(&c->root.shared_deadline, INT64_MIN + 2);
         atomic_init(&c->root.fresh_until, INT64_MAX);
-        atomic_init(&c->root.shared_said,
-                    rdmeta_said_word(rdmeta_said_none()));
+        atomic_init(&c->root.shared_provenance,
+                    rdmeta_provenance_word(rdmeta_provenance_none()));
         return 1;
 }
 
@@ -119,12 +119,12 @@ rdmeta_cache_t *rdmeta_cache_new(const rdmeta_conf_t *wanted) {
         c->seed = seed_make(conf.seed, c);
         session_make(c->session);
         rdmeta_ref_init(&c->references, cache_destroy);
-        if (rdmeta_wait_init(&c->wait, &c->conf.allocator, topic_changed, c)) {
+        if (rdmeta_notify_init(&c->wait, &c->conf.allocator, topic_changed, c)) {
                 rdmeta_free(&conf.allocator, c, sizeof(*c));
                 return NULL;
         }
         if (!root_init(c)) {
-                rdmeta_wait_destroy(&c->wait);
+                rdmeta_notify_destroy(&c->wait);
                 rdmeta_free(&conf.allocator, c, sizeof(*c));
                 return NULL;
         }
@@ -132,13 +132,13 @@ rdmeta_cache_t *rdmeta_cache_new(const rdmeta_conf_t *wanted) {
         for (i = 0; i < RDMETA_HASH_KEYS; i++)
                 c->list_key[i] = rdmeta_seed_next(&c->seed);
         rdmeta_slab_init(&c->entry_slab, &c->conf.allocator, 8, 0);
-        rdmeta_blocks_init(&c->blocks, &c->conf.allocator, RDMETA_TOPIC_LEAD);
-        rdmeta_reclaim_init(&c->reclaim, &c->blocks);
-        rdmeta_ring_init(&c->ring, &c->conf.allocator, &c->reclaim,
+        rdmeta_memory_init(&c->blocks, &c->conf.allocator, RDMETA_TOPIC_HEADER_SIZE);
+        rdmeta_epoch_init(&c->reclaim, &c->blocks);
+        rdmeta_changelog_init(&c->changelog, &c->conf.allocator, &c->reclaim,
                          conf.ring_bytes);
-        rdmeta_holds_init(c);
-        rdmeta_stage_init(&c->stage, &c->conf.allocator, c->list_key);
-        rdmeta_expiry_init(&c->expiry);
+        rdmeta_live_images_init(c);
+        rdmeta_builder_init(&c->builder, &c->conf.allocator, c->list_key);
+        rdmeta_deadlines_init(&c->deadlines);
         rdmeta_tree_init(c);
         rdmeta_handles_init(&c->handles);
         rdmeta_reasons_init(&c->reasons, &c->conf.allocator, &c->seed);
@@ -172,7 +172,7 @@ static void topics_destroy(rdmeta_cache_t *c) {
                 __builtin_prefetch(names_at(names, k + 2 * AHEAD));
                 if (next)
                         __builtin_prefetch(rdmeta_cold(next));
-                if (t && t != &rdmeta_grave.topic)
+                if (t && t != &rdmeta_tombstone.topic)
                         rdmeta_topic_destroy(&c->blocks, t);
         }
 }
@@ -181,9 +181,9 @@ static void topics_destroy(rdmeta_cache_t *c) {
 static int is_torn(rdmeta_cache_t *c) {
         int whole = 1;
 
-        if (rdmeta_wait_forked(&c->wait)) {
-                whole = rdmeta_wait_turn(&c->wait);
-                rdmeta_wait_turn_end(&c->wait);
+        if (rdmeta_notify_forked(&c->wait)) {
+                whole = rdmeta_notify_turn(&c->wait);
+                rdmeta_notify_turn_end(&c->wait);
         }
         return !whole;
 }
@@ -197,20 +197,20 @@ static void cache_destroy(rdmeta_ref_t *references) {
         if (is_torn(c))
                 return;
         allocator = c->conf.allocator;
-        rdmeta_ring_destroy(&c->ring);
-        rdmeta_holds_destroy(c);
-        rdmeta_reclaim_destroy(&c->reclaim);
+        rdmeta_changelog_destroy(&c->changelog);
+        rdmeta_live_images_destroy(c);
+        rdmeta_epoch_destroy(&c->reclaim);
         topics_destroy(c);
         rdmeta_table_destroy(&allocator, rdmeta_names(c));
         rdmeta_table_destroy(&allocator, rdmeta_ids(c));
         rdmeta_brokers_destroy(&allocator, rdmeta_table_brokers(c));
-        rdmeta_order_destroy(&c->order, &allocator);
-        rdmeta_stage_destroy(&c->stage);
+        rdmeta_answer_order_destroy(&c->order, &allocator);
+        rdmeta_builder_destroy(&c->builder);
         rdmeta_reasons_destroy(&c->reasons);
         rdmeta_rewinds_destroy(c);
         rdmeta_slab_destroy(&c->entry_slab);
-        rdmeta_blocks_destroy(&c->blocks);
-        rdmeta_wait_destroy(&c->wait);
+        rdmeta_memory_destroy(&c->blocks);
+        rdmeta_notify_destroy(&c->wait);
         rdmeta_free(&allocator, c, sizeof(*c));
 }
 
@@ -222,85 +222,85 @@ void rdmeta_cache_unref(rdmeta_cache_t *c) {
 /* ---- passed on ----------------------------------------------------------- */
 
 uint64_t rdmeta_cache_version(const rdmeta_cache_t *c) {
-        return rdmeta_wait_version(&c->wait);
+        return rdmeta_notify_version(&c->wait);
 }
 
 uint64_t rdmeta_cache_wait(rdmeta_cache_t *c, uint64_t since,
                            const rdmeta_str_t *topics, size_t n,
                            int64_t timeout_us) {
-        return rdmeta_wait_until(&c->wait, since, topics, n, timeout_us);
+        return rdmeta_notify_until(&c->wait, since, topics, n, timeout_us);
 }
 
 void rdmeta_cache_interrupt(rdmeta_cache_t *c) {
-        rdmeta_wait_interrupt(&c->wait);
+        rdmeta_notify_interrupt(&c->wait);
 }
 
 rdmeta_watch_t *rdmeta_watch_new(rdmeta_cache_t *c, const rdmeta_str_t *topics,
                                  size_t n,
                                  void (*fn)(void *opaque, uint64_t version),
                                  void *opaque) {
-        return rdmeta_wait_watch_new(&c->wait, topics, n, fn, opaque);
+        return rdmeta_notify_watch_new(&c->wait, topics, n, fn, opaque);
 }
 
 rdmeta_watch_t *rdmeta_watch_answers(rdmeta_cache_t *c,
                                      void (*fn)(void *opaque,
                                                 uint64_t version),
                                      void *opaque) {
-        return rdmeta_wait_watch_answers(&c->wait, fn, opaque);
+        return rdmeta_notify_watch_answers(&c->wait, fn, opaque);
 }
 
 void rdmeta_watch_destroy(rdmeta_watch_t *watch) {
-        rdmeta_wait_watch_destroy(watch);
+        rdmeta_notify_watch_destroy(watch);
 }
 
 /* ---- stats --------------------------------------------------------------- */
 
 static uint64_t stats_bytes(const rdmeta_cache_t *c) {
         return sizeof(*c) + c->entry_slab.bytes +
-               rdmeta_blocks_bytes(&c->blocks) +
+               rdmeta_memory_bytes(&c->blocks) +
                rdmeta_names(c)->large.size + rdmeta_ids(c)->large.size +
                rdmeta_table_brokers(c)->large.size +
-               c->order.capacity * sizeof(rdmeta_order_slot_t) +
-               c->handles.bytes + c->reasons.bytes + c->stage.memory_size +
-               c->stage.kept_size + c->stage.spare_size +
+               c->order.capacity * sizeof(rdmeta_answer_order_slot_t) +
+               c->handles.bytes + c->reasons.bytes + c->builder.memory_size +
+               c->builder.kept_size + c->builder.spare_size +
                c->rewinds.capacity * sizeof(*c->rewinds.all) +
                c->rewinds.bytes +
-               rdmeta_ring_bytes(&c->ring) - c->ring.held +
-               c->ring.held_large + c->reclaim.large_bytes +
-               rdmeta_holds_bytes(c);
+               rdmeta_changelog_bytes(&c->changelog) - c->changelog.live +
+               c->changelog.live_large + c->reclaim.large_bytes +
+               rdmeta_live_images_bytes(c);
 }
 
 /* Of what is torn numbers are read and no list is walked; those that may be
  * between two steps are counted. */
 void rdmeta_cache_stats(rdmeta_cache_t *c, rdmeta_stats_t *out) {
-        const int whole = rdmeta_wait_turn(&c->wait);
+        const int whole = rdmeta_notify_turn(&c->wait);
 
         *out = c->stats;
         if (!whole)
                 rdmeta_stats_recount(c, out);
-        out->version = rdmeta_wait_version(&c->wait);
+        out->version = rdmeta_notify_version(&c->wait);
         out->retained =
-                rdmeta_expiry_count(&c->expiry, RDMETA_EXPIRY_RETAINED);
+                rdmeta_deadlines_count(&c->deadlines, RDMETA_DEADLINES_RETAINED);
         out->negatives -= out->retained < out->negatives ? out->retained
                                                          : out->negatives;
-        out->hints = rdmeta_expiry_count(&c->expiry, RDMETA_EXPIRY_HINT);
+        out->hints = rdmeta_deadlines_count(&c->deadlines, RDMETA_DEADLINES_HINT);
         out->bytes = stats_bytes(c);
-        out->bytes_ring   = rdmeta_ring_bytes(&c->ring);
-        out->bytes_free   = whole ? rdmeta_blocks_spare(&c->blocks) +
+        out->bytes_ring   = rdmeta_changelog_bytes(&c->changelog);
+        out->bytes_free   = whole ? rdmeta_memory_spare(&c->blocks) +
                                           rdmeta_slab_spare(&c->entry_slab)
                                   : 0;
         out->bytes_limbo  = c->reclaim.limbo_bytes;
-        out->bytes_images = whole ? rdmeta_holds_bytes_all(c)
-                                  : rdmeta_holds_bytes(c);
-        out->images       = (int32_t)c->reclaim.holders.count;
-        out->ring_records = c->ring.item_tail - c->ring.item_head;
-        out->ring_floor   = c->ring.floor;
+        out->bytes_images = whole ? rdmeta_live_images_bytes_all(c)
+                                  : rdmeta_live_images_bytes(c);
+        out->images       = (int32_t)c->reclaim.images.count;
+        out->ring_records = c->changelog.item_tail - c->changelog.item_head;
+        out->ring_floor   = c->changelog.floor;
         out->shared_deadline_us = atomic_load_explicit(
                 &c->root.shared_deadline, memory_order_relaxed);
         out->readers = (int32_t)c->reclaim.readers.count;
-        out->waiters = (int32_t)rdmeta_wait_waiters(&c->wait);
-        out->watches = (int32_t)rdmeta_wait_watches(&c->wait);
+        out->waiters = (int32_t)rdmeta_notify_waiters(&c->wait);
+        out->watches = (int32_t)rdmeta_notify_watches(&c->wait);
         out->handles = (int32_t)c->handles.tree.count;
         out->reasons = c->reasons.count;
-        rdmeta_wait_turn_end(&c->wait);
+        rdmeta_notify_turn_end(&c->wait);
 }

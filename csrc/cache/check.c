@@ -7,7 +7,7 @@
 
 static const char *check_entry(rdmeta_cache_t *c, const rdmeta_topic_t *t) {
         rdmeta_entry_t *e = rdmeta_entry_of(c, t);
-        const rdmeta_order_slot_t *slot;
+        const rdmeta_answer_order_slot_t *slot;
 
         if (e->topic != t)
                 return "an entry's block is not the one that is found";
@@ -27,16 +27,16 @@ static const char *check_entry(rdmeta_cache_t *c, const rdmeta_topic_t *t) {
                                      rdmeta_entry_of(c, by_id))
                         return "an id finds a block that is no longer there";
         }
-        if (rdmeta_topic_said(t).reason > c->reasons.count)
+        if (rdmeta_topic_provenance(t).reason > c->reasons.count)
                 return "a reason is nobody's";
         if (e->order >= c->order.count)
                 return "an entry's slot is beyond the order";
         slot = &c->order.slots[e->order];
         if (slot->entry != e || rdmeta_topic_order(t) != e->order)
                 return "a slot is another entry's";
-        if (e->rewind && (slot->len & ~RDMETA_ORDER_OWN))
+        if (e->rewind && (slot->len & ~RDMETA_ANSWER_ORDER_OWN))
                 return "a rewind's next answer might not be read";
-        if (!(slot->len & RDMETA_ORDER_OWN) !=
+        if (!(slot->len & RDMETA_ANSWER_ORDER_OWN) !=
             (atomic_load(&t->deadline) == RDMETA_DEADLINE_SHARED))
                 return "a slot does not say whose deadline it is";
         if (c->tree_made) {
@@ -84,21 +84,21 @@ static const char *check_order(const rdmeta_cache_t *c) {
 
 /* ---- images -------------------------------------------------------------- */
 
-static rdmeta_page_t *page_at(const rdmeta_pin_t *pin, size_t p) {
+static rdmeta_slot_page_t *page_at(const rdmeta_table_pin_t *pin, size_t p) {
         return atomic_load(&pin->pages[p]);
 }
 
 /* Of a pinned table: who has a copy is older than who has none, and copies are
  * counted. */
-static const char *check_page(const rdmeta_table_t *t, size_t p,
+static const char *check_slot_page(const rdmeta_table_t *t, size_t p,
                               size_t *copies) {
         const rdmeta_tailq_node_t *n;
-        const rdmeta_page_t *last = NULL;
+        const rdmeta_slot_page_t *last = NULL;
         size_t pins               = 0;
 
         for (n = rdmeta_tailq_first(&t->pins); n; n = rdmeta_tailq_next(n)) {
-                const rdmeta_page_t *page = page_at(
-                        RDMETA_CONTAINER(n, const rdmeta_pin_t, node), p);
+                const rdmeta_slot_page_t *page = page_at(
+                        RDMETA_CONTAINER(n, const rdmeta_table_pin_t, node), p);
                 if (last && page != last && last->pins != pins)
                         return "a copied page is miscounted";
                 if (!last && page && n != rdmeta_tailq_first(&t->pins))
@@ -112,14 +112,14 @@ static const char *check_page(const rdmeta_table_t *t, size_t p,
                                           : NULL;
 }
 
-static const char *check_pins(const rdmeta_table_t *t, size_t *copies) {
+static const char *check_table_pins(const rdmeta_table_t *t, size_t *copies) {
         const rdmeta_tailq_node_t *n;
         const char *wrong = NULL;
         size_t p;
 
         for (n = rdmeta_tailq_first(&t->pins); n; n = rdmeta_tailq_next(n)) {
-                const rdmeta_pin_t *pin =
-                        RDMETA_CONTAINER(n, const rdmeta_pin_t, node);
+                const rdmeta_table_pin_t *pin =
+                        RDMETA_CONTAINER(n, const rdmeta_table_pin_t, node);
                 size_t left = 0;
 
                 if (pin->table != t)
@@ -129,18 +129,18 @@ static const char *check_pins(const rdmeta_table_t *t, size_t *copies) {
                 if (left != pin->left)
                         return "pages that are left are miscounted";
         }
-        for (p = 0; p <= t->mask / RDMETA_PAGE_SLOTS && !wrong; p++)
-                wrong = check_page(t, p, copies);
+        for (p = 0; p <= t->mask / RDMETA_SLOTS_PER_PAGE && !wrong; p++)
+                wrong = check_slot_page(t, p, copies);
         return wrong;
 }
 
-static const char *check_kept(rdmeta_cache_t *c, const rdmeta_holder_t *h) {
+static const char *check_kept(rdmeta_cache_t *c, const rdmeta_epoch_image_t *h) {
         const rdmeta_topic_t *t;
         size_t bytes = 0;
 
         for (t = h->kept; t;
              t = (const rdmeta_topic_t *)(uintptr_t)rdmeta_cold(t)->link) {
-                if (!rdmeta_holder_has(h, t))
+                if (!rdmeta_epoch_image_has(h, t))
                         return "a kept block is younger than its image";
                 if (rdmeta_table_find(rdmeta_names(c), t->name,
                                       t->name_len) == t)
@@ -152,14 +152,14 @@ static const char *check_kept(rdmeta_cache_t *c, const rdmeta_holder_t *h) {
 
 static const char *check_room(const rdmeta_cache_t *c, size_t copied_names,
                               size_t copied_ids) {
-        const rdmeta_pages_t *pools[2] = {&c->holds.names, &c->holds.ids};
+        const rdmeta_slot_page_pool_t *pools[2] = {&c->live_images.names, &c->live_images.ids};
         const size_t copied[2]         = {copied_names, copied_ids};
         size_t room[2];
         int i;
 
-        rdmeta_holds_room(c, 0, &room[0], &room[1]);
+        rdmeta_live_images_room(c, 0, &room[0], &room[1]);
         for (i = 0; i < 2; i++) {
-                const rdmeta_page_t *page = pools[i]->free;
+                const rdmeta_slot_page_t *page = pools[i]->free;
                 size_t n                  = 0;
 
                 for (; page; page = page->next)
@@ -173,40 +173,40 @@ static const char *check_room(const rdmeta_cache_t *c, size_t copied_names,
         return NULL;
 }
 
-static const char *check_holds(rdmeta_cache_t *c) {
+static const char *check_live_images(rdmeta_cache_t *c) {
         const rdmeta_table_t *names = NULL, *ids = NULL;
         size_t n_names = 0, n_ids = 0, tables = 0;
-        const rdmeta_held_t *last = NULL;
+        const rdmeta_live_image_t *last = NULL;
         const rdmeta_tailq_node_t *n;
         const char *wrong = NULL;
 
-        for (n = rdmeta_tailq_first(&c->reclaim.holders); n && !wrong;
+        for (n = rdmeta_tailq_first(&c->reclaim.images); n && !wrong;
              n = rdmeta_tailq_next(n)) {
-                const rdmeta_held_t *h =
-                        RDMETA_CONTAINER(n, const rdmeta_held_t, holder.node);
+                const rdmeta_live_image_t *h =
+                        RDMETA_CONTAINER(n, const rdmeta_live_image_t, epoch_image.node);
 
-                if (h->holder.number > c->reclaim.taken ||
-                    (last && (h->holder.number <= last->holder.number ||
-                              h->holder.version < last->holder.version)))
+                if (h->epoch_image.number > c->reclaim.taken ||
+                    (last && (h->epoch_image.number <= last->epoch_image.number ||
+                              h->epoch_image.version < last->epoch_image.version)))
                         return "images are out of order";
                 last  = h;
-                wrong = check_kept(c, &h->holder);
+                wrong = check_kept(c, &h->epoch_image);
                 if (!wrong && h->names->table != names) {
                         names = h->names->table;
-                        wrong = check_pins(names, &n_names);
+                        wrong = check_table_pins(names, &n_names);
                         tables += names == rdmeta_names(c)
                                           ? 0
                                           : names->large.size;
                 }
                 if (!wrong && h->ids->table != ids) {
                         ids   = h->ids->table;
-                        wrong = check_pins(ids, &n_ids);
+                        wrong = check_table_pins(ids, &n_ids);
                         tables += ids == rdmeta_ids(c) ? 0 : ids->large.size;
                 }
         }
         if (wrong)
                 return wrong;
-        if (tables != c->holds.tables)
+        if (tables != c->live_images.tables)
                 return "tables of images are miscounted";
         return check_room(c, n_names, n_ids);
 }
@@ -219,7 +219,7 @@ static void block_count(const rdmeta_cache_t *c, const rdmeta_topic_t *t,
         const rdmeta_pieces_t of = rdmeta_topic_pieces(&c->blocks, t);
         int i;
 
-        for (i = 0; i < RDMETA_BLOCKS_SLABS; i++)
+        for (i = 0; i < RDMETA_MEMORY_SLABS; i++)
                 if (rdmeta_slab_units(&c->blocks.slabs[i], of.bytes[i]) <
                     RDMETA_SLAB_LISTS)
                         sum->bytes[i] += of.bytes[i];
@@ -233,20 +233,20 @@ static void chain_count(const rdmeta_cache_t *c, const rdmeta_topic_t *t,
 
 /* Blocks that are no longer found. */
 static void retired_count(const rdmeta_cache_t *c, rdmeta_pieces_t *sum) {
-        const rdmeta_ring_t *ring = &c->ring;
+        const rdmeta_changelog_t *changelog = &c->changelog;
         const rdmeta_tailq_node_t *n;
         uint64_t i;
 
         for (i = 0; i < 3; i++)
                 chain_count(c, c->reclaim.topics[i], sum);
-        for (n = rdmeta_tailq_first(&c->reclaim.holders); n;
+        for (n = rdmeta_tailq_first(&c->reclaim.images); n;
              n = rdmeta_tailq_next(n))
                 chain_count(
                         c,
-                        RDMETA_CONTAINER(n, const rdmeta_holder_t, node)->kept,
+                        RDMETA_CONTAINER(n, const rdmeta_epoch_image_t, node)->kept,
                         sum);
-        for (i = ring->item_head; i != ring->item_tail; i++) {
-                const rdmeta_topic_t *t = rdmeta_ring_at(ring, i)->old_;
+        for (i = changelog->item_head; i != changelog->item_tail; i++) {
+                const rdmeta_topic_t *t = rdmeta_changelog_at(changelog, i)->old_;
                 if (t)
                         block_count(c, t, sum);
         }
@@ -260,7 +260,7 @@ static const char *check_slabs(const rdmeta_cache_t *c, rdmeta_pieces_t sum) {
         int i;
 
         retired_count(c, &sum);
-        for (i = 0; i < RDMETA_BLOCKS_SLABS && !wrong; i++) {
+        for (i = 0; i < RDMETA_MEMORY_SLABS && !wrong; i++) {
                 wrong = rdmeta_slab_check(&c->blocks.slabs[i], &used);
                 if (!wrong && used != sum.bytes[i])
                         wrong = "blocks are lost, or there are some of nobody";
@@ -276,7 +276,7 @@ static const char *check_slabs(const rdmeta_cache_t *c, rdmeta_pieces_t sum) {
 
 static const char *check_locked(rdmeta_cache_t *c) {
         const rdmeta_table_t *names = rdmeta_names(c);
-        size_t n = 0, used = 0, graves = 0;
+        size_t n = 0, used = 0, tombstones = 0;
         rdmeta_pieces_t sum = {{0}};
         const char *wrong;
         uint32_t k;
@@ -287,8 +287,8 @@ static const char *check_locked(rdmeta_cache_t *c) {
                 if (!slot)
                         continue;
                 used++;
-                if (t == &rdmeta_grave.topic) {
-                        graves++;
+                if (t == &rdmeta_tombstone.topic) {
+                        tombstones++;
                         continue;
                 }
                 n++;
@@ -297,21 +297,21 @@ static const char *check_locked(rdmeta_cache_t *c) {
                 if (wrong)
                         return wrong;
         }
-        if (n != c->entries || used != names->used || graves != names->graves)
+        if (n != c->entries || used != names->used || tombstones != names->tombstones)
                 return "names are miscounted";
         if (c->tree_made && (!rdmeta_avl_check(&c->tree) ||
                              c->tree.count != c->entries))
                 return "the tree is out of order";
         if (!rdmeta_reasons_check(&c->reasons) ||
-            rdmeta_view_shared_said(&c->root).reason > c->reasons.count)
+            rdmeta_view_shared_provenance(&c->root).reason > c->reasons.count)
                 return "the reasons are out of order";
-        if (!rdmeta_expiry_check(&c->expiry))
+        if (!rdmeta_deadlines_check(&c->deadlines))
                 return "a list is out of order";
         wrong = check_slabs(c, sum);
         if (!wrong)
                 wrong = check_rewinds(c);
         if (!wrong)
-                wrong = check_holds(c);
+                wrong = check_live_images(c);
         if (!wrong)
                 wrong = rdmeta_handles_check(c);
         return wrong ? wrong : check_order(c);
@@ -320,8 +320,8 @@ static const char *check_locked(rdmeta_cache_t *c) {
 const char *rdmeta_cache_check(rdmeta_cache_t *c) {
         const char *wrong;
 
-        rdmeta_wait_lock(&c->wait);
+        rdmeta_notify_lock(&c->wait);
         wrong = check_locked(c);
-        rdmeta_wait_unlock(&c->wait);
+        rdmeta_notify_unlock(&c->wait);
         return wrong;
 }

@@ -51,7 +51,7 @@ static rdmeta_topic_t *copy_of(rdmeta_cache_t *c, rdmeta_topic_t *t,
 }
 
 /* 0: no memory. */
-static int ring_new(rdmeta_cache_t *c, rdmeta_ring_item_t *item, int more) {
+static int ring_new(rdmeta_cache_t *c, rdmeta_changelog_item_t *item, int more) {
         rdmeta_entry_t *e = entry_living(c, item->new_);
         rdmeta_topic_t *copy;
 
@@ -67,7 +67,7 @@ static int ring_new(rdmeta_cache_t *c, rdmeta_ring_item_t *item, int more) {
         return copy != NULL;
 }
 
-static int ring_old(rdmeta_cache_t *c, rdmeta_ring_item_t *item,
+static int ring_old(rdmeta_cache_t *c, rdmeta_changelog_item_t *item,
                     uint64_t taken, int more) {
         rdmeta_topic_t *old  = item->old_;
         rdmeta_topic_t *copy = copy_of(c, old, more);
@@ -75,7 +75,7 @@ static int ring_old(rdmeta_cache_t *c, rdmeta_ring_item_t *item,
         if (!copy)
                 return 0;
         item->old_ = copy;
-        rdmeta_reclaim_topic(&c->reclaim, old, taken);
+        rdmeta_epoch_topic(&c->reclaim, old, taken);
         c->stats.topics_moved++;
         return 1;
 }
@@ -84,17 +84,17 @@ static int ring_old(rdmeta_cache_t *c, rdmeta_ring_item_t *item,
  * there was no memory for a copy there, there is none here: both, or neither,
  * point to it. 0: no memory. */
 static int ring_move(rdmeta_cache_t *c) {
-        rdmeta_ring_t *ring = &c->ring;
+        rdmeta_changelog_t *changelog = &c->changelog;
         int more            = 1;
-        uint64_t b, i = ring->item_head;
+        uint64_t b, i = changelog->item_head;
 
-        for (b = ring->batch_head; b != ring->batch_tail; b++) {
-                const rdmeta_ring_batch_t *batch = rdmeta_ring_batch(ring, b);
+        for (b = changelog->batch_head; b != changelog->batch_tail; b++) {
+                const rdmeta_changelog_batch_t *batch = rdmeta_changelog_batch(changelog, b);
                 uint32_t k;
 
                 for (k = 0; k < batch->n; k++, i++) {
-                        rdmeta_ring_item_t *item =
-                                &ring->items[i & ring->item_mask];
+                        rdmeta_changelog_item_t *item =
+                                &changelog->items[i & changelog->item_mask];
 
                         if (item->new_ &&
                             rdmeta_topic_leaves(&c->blocks, item->new_))
@@ -111,7 +111,7 @@ static int ring_move(rdmeta_cache_t *c) {
 
 static int ring_has_new(const rdmeta_cache_t *c, const rdmeta_topic_t *t) {
         return t->state != RDMETA_TOPIC_WAIT &&
-               rdmeta_cold(t)->version > c->ring.floor;
+               rdmeta_cold(t)->version > c->changelog.floor;
 }
 
 static void cursor_begin(rdmeta_cache_t *c) {
@@ -150,28 +150,28 @@ static int order_move(rdmeta_cache_t *c, size_t looks, size_t moves) {
  * to be more to gain. What has been moved, and waits for them, is no reason
  * not to go on. */
 static int compact_wanted(rdmeta_cache_t *c) {
-        const size_t part = rdmeta_tailq_first(&c->reclaim.holders) ? 4 : 8;
+        const size_t part = rdmeta_tailq_first(&c->reclaim.images) ? 4 : 8;
 
         if (c->compact_generation != c->order.generation) {
                 c->compact_generation = c->order.generation;
                 if (c->compact_at != AT_REST)
                         cursor_begin(c);
         }
-        if (rdmeta_blocks_leaving(&c->blocks) && c->compact_at != AT_REST)
+        if (rdmeta_memory_leaving(&c->blocks) && c->compact_at != AT_REST)
                 return 1;
-        if (!rdmeta_blocks_plan(&c->blocks, part))
+        if (!rdmeta_memory_plan(&c->blocks, part))
                 return 0;
         cursor_begin(c);
         return 1;
 }
 
 void rdmeta_compact(rdmeta_cache_t *c, size_t looks, size_t moves) {
-        if (!compact_wanted(c) || rdmeta_holds_reserve(c, moves) ||
+        if (!compact_wanted(c) || rdmeta_live_images_reserve(c, moves) ||
             !order_move(c, looks, moves) || c->compact_at < c->order.count)
                 return;
-        if (rdmeta_holds_reserve(c, c->ring.item_tail - c->ring.item_head))
+        if (rdmeta_live_images_reserve(c, c->changelog.item_tail - c->changelog.item_head))
                 return;
-        if (ring_move(c) && c->compact_left > c->ring.floor)
+        if (ring_move(c) && c->compact_left > c->changelog.floor)
                 c->compact_at = AT_REST;
         else
                 cursor_begin(c);

@@ -38,12 +38,12 @@ void rdmeta_entry_drop(rdmeta_cache_t *c, rdmeta_entry_t *e) {
 }
 
 void rdmeta_retire(rdmeta_cache_t *c, rdmeta_topic_t *t) {
-        rdmeta_reclaim_topic(&c->reclaim, t, c->reclaim.taken);
+        rdmeta_epoch_topic(&c->reclaim, t, c->reclaim.taken);
 }
 
 void rdmeta_collect(rdmeta_cache_t *c) {
-        rdmeta_holds_trim(c);
-        rdmeta_reclaim_collect(&c->reclaim);
+        rdmeta_live_images_trim(c);
+        rdmeta_epoch_collect(&c->reclaim);
 }
 
 /* ---- tables ------------------------------------------------------------ */
@@ -58,7 +58,7 @@ static rdmeta_table_t *table_copy(rdmeta_cache_t *c,
                                   const rdmeta_table_t *from, size_t n,
                                   int ids) {
         rdmeta_table_t *t = rdmeta_table_new(
-                &c->conf.allocator, from->used - from->graves + n, ids,
+                &c->conf.allocator, from->used - from->tombstones + n, ids,
                 &c->seed);
         uint32_t k;
 
@@ -68,7 +68,7 @@ static rdmeta_table_t *table_copy(rdmeta_cache_t *c,
                 rdmeta_topic_t *topic = rdmeta_slot_topic(
                         atomic_load_explicit(&from->slots[k],
                                              memory_order_relaxed));
-                if (topic && topic != &rdmeta_grave.topic)
+                if (topic && topic != &rdmeta_tombstone.topic)
                         rdmeta_table_put(t, topic_hash(t, topic, ids), topic);
         }
         c->stats.rehashes++;
@@ -97,8 +97,8 @@ void rdmeta_table_publish(rdmeta_cache_t *c, _Atomic(rdmeta_table_t *) *where,
                                                    memory_order_relaxed);
 
         atomic_store_explicit(where, t, memory_order_release);
-        if (!rdmeta_holds_table(c, old))
-                rdmeta_reclaim_large(&c->reclaim, &old->large);
+        if (!rdmeta_live_images_table(c, old))
+                rdmeta_epoch_large(&c->reclaim, &old->large);
 }
 
 /* Room for n more, and a new key for a table whose probes are too long. */
@@ -113,8 +113,8 @@ static rdmeta_err_t table_reserve(rdmeta_cache_t *c,
                 return RDMETA_OK;
         /* A table that grows a topic at a time grows by a quarter; one that
          * is an eighth graves has that room without growing. */
-        if (t->graves < t->used / 8)
-                n += (t->used - t->graves) / 4;
+        if (t->tombstones < t->used / 8)
+                n += (t->used - t->tombstones) / 4;
         t = rdmeta_table_grown(c, t, n, ids);
         if (!t)
                 return RDMETA_ERR_NO_MEMORY;
@@ -206,9 +206,9 @@ void rdmeta_entry_erase(rdmeta_cache_t *c, rdmeta_entry_t *e) {
         id_drop(c, e->topic);
         rdmeta_handles_point(&c->handles, e->topic, NULL);
         rdmeta_tree_remove(c, e);
-        rdmeta_entry_list(c, e, RDMETA_EXPIRY_NONE, 0);
+        rdmeta_entry_list(c, e, RDMETA_DEADLINES_NONE, 0);
         rdmeta_rewind_set(c, e, NULL);
-        rdmeta_order_give(&c->order, e->order);
+        rdmeta_answer_order_give(&c->order, e->order);
         entry_count(c, e->topic, -1);
         c->entries--;
         rdmeta_slab_free(&c->entry_slab, e, sizeof(*e));
@@ -237,44 +237,44 @@ void rdmeta_entry_swap(rdmeta_cache_t *c, rdmeta_entry_t *e,
 
 void rdmeta_entry_list(rdmeta_cache_t *c, rdmeta_entry_t *e, int list,
                        int64_t due_us) {
-        rdmeta_expiry_remove(&c->expiry, (int)e->list, &e->expiry);
+        rdmeta_deadlines_remove(&c->deadlines, (int)e->list, &e->deadlines);
         e->list = (uint32_t)list & 15;
-        if (list != RDMETA_EXPIRY_NONE)
-                rdmeta_expiry_add(&c->expiry, list, &e->expiry, due_us);
+        if (list != RDMETA_DEADLINES_NONE)
+                rdmeta_deadlines_add(&c->deadlines, list, &e->deadlines, due_us);
 }
 
 void rdmeta_entry_deadline(rdmeta_cache_t *c, rdmeta_entry_t *e,
                            int64_t deadline) {
-        if (RDMETA_UNLIKELY(c->reclaim.holders.count))
-                rdmeta_holds_times(c, e->topic);
+        if (RDMETA_UNLIKELY(c->reclaim.images.count))
+                rdmeta_live_images_times(c, e->topic);
         atomic_store_explicit(&e->topic->deadline, deadline,
                               memory_order_release);
         if (deadline == RDMETA_DEADLINE_SHARED)
-                c->order.slots[e->order].len &= ~RDMETA_ORDER_OWN;
+                c->order.slots[e->order].len &= ~RDMETA_ANSWER_ORDER_OWN;
         else
-                c->order.slots[e->order].len |= RDMETA_ORDER_OWN;
+                c->order.slots[e->order].len |= RDMETA_ANSWER_ORDER_OWN;
 }
 
-void rdmeta_entry_said(rdmeta_cache_t *c, rdmeta_entry_t *e,
-                       rdmeta_said_t said) {
-        rdmeta_holds_times(c, e->topic);
-        rdmeta_topic_said_set(e->topic, said);
+void rdmeta_entry_provenance(rdmeta_cache_t *c, rdmeta_entry_t *e,
+                       rdmeta_provenance_t provenance) {
+        rdmeta_live_images_times(c, e->topic);
+        rdmeta_topic_provenance_set(e->topic, provenance);
 }
 
 static int state_list(uint16_t state) {
         switch (state) {
         case RDMETA_TOPIC_VALID:
-                return RDMETA_EXPIRY_VALID;
+                return RDMETA_DEADLINES_VALID;
         case RDMETA_TOPIC_DENIED:
-                return RDMETA_EXPIRY_DENIED;
+                return RDMETA_DEADLINES_DENIED;
         case RDMETA_TOPIC_MISSING:
-                return RDMETA_EXPIRY_ABSENT;
+                return RDMETA_DEADLINES_ABSENT;
         case RDMETA_TOPIC_GONE:
-                return RDMETA_EXPIRY_RETAINED;
+                return RDMETA_DEADLINES_RETAINED;
         case RDMETA_TOPIC_WAIT:
-                return RDMETA_EXPIRY_HINT;
+                return RDMETA_DEADLINES_HINT;
         default:
-                return RDMETA_EXPIRY_NEGATIVE;
+                return RDMETA_DEADLINES_NEGATIVE;
         }
 }
 
@@ -285,7 +285,7 @@ void rdmeta_entry_settle(rdmeta_cache_t *c, rdmeta_entry_t *e,
         int list               = state_list(e->topic->state);
 
         if (deadline == RDMETA_DEADLINE_SHARED) { /* in nobody's list */
-                rdmeta_entry_list(c, e, RDMETA_EXPIRY_NONE, 0);
+                rdmeta_entry_list(c, e, RDMETA_DEADLINES_NONE, 0);
         } else if (deadline >= mono_us) { /* still in time */
                 rdmeta_entry_list(c, e, list, deadline);
         } else if (e->topic->state == RDMETA_TOPIC_VALID) {
@@ -293,7 +293,7 @@ void rdmeta_entry_settle(rdmeta_cache_t *c, rdmeta_entry_t *e,
                 if (deadline < 0 &&
                     !rdmeta_deadline_plain(rdmeta_deadline_told(deadline)))
                         rdmeta_entry_deadline(c, e, mono_us - 1);
-                rdmeta_entry_list(c, e, RDMETA_EXPIRY_NONE, 0);
+                rdmeta_entry_list(c, e, RDMETA_DEADLINES_NONE, 0);
         } else if (e->topic->state == RDMETA_TOPIC_MISSING) {
                 /* Overdue: the next sweep removes it. */
                 if (rdmeta_deadline_is_asked(deadline))
@@ -304,17 +304,17 @@ void rdmeta_entry_settle(rdmeta_cache_t *c, rdmeta_entry_t *e,
                  * stale answer does not pass as the first. */
                 if (rdmeta_deadline_is_asked(deadline))
                         rdmeta_entry_deadline(c, e, mono_us - 1);
-                rdmeta_entry_list(c, e, RDMETA_EXPIRY_RETAINED,
-                                  rdmeta_expiry_after(mono_us,
+                rdmeta_entry_list(c, e, RDMETA_DEADLINES_RETAINED,
+                                  rdmeta_deadlines_after(mono_us,
                                                       c->conf.max_age_us));
         }
 }
 
 int rdmeta_entry_keeps_hint(const rdmeta_cache_t *c, const rdmeta_entry_t *e,
                             const rdmeta_request_t *asked, int64_t mono_us) {
-        return e->list == RDMETA_EXPIRY_HINT && asked &&
+        return e->list == RDMETA_DEADLINES_HINT && asked &&
                (asked->flags & RDMETA_REQ_SENT_HINTS) &&
-               e->expiry.due_us >= mono_us &&
+               e->deadlines.due_us >= mono_us &&
                c->order.slots[e->order].hint.number > asked->sent_hints;
 }
 
@@ -333,7 +333,7 @@ void rdmeta_entry_unhint(rdmeta_cache_t *c, rdmeta_entry_t *e,
 /* ---- order ----------------------------------------------------------- */
 
 static void order_compact(rdmeta_cache_t *c) {
-        rdmeta_order_t *o = &c->order;
+        rdmeta_answer_order_t *o = &c->order;
         uint32_t i, n = 0;
 
         for (i = 0; i < o->count; i++) {
@@ -349,8 +349,8 @@ static void order_compact(rdmeta_cache_t *c) {
         o->generation++;
 }
 
-void rdmeta_order_begin(rdmeta_cache_t *c) {
-        rdmeta_order_t *o = &c->order;
+void rdmeta_answer_order_begin(rdmeta_cache_t *c) {
+        rdmeta_answer_order_t *o = &c->order;
 
         if (o->holes > o->count / 4 + 16)
                 order_compact(c);

@@ -34,8 +34,8 @@ void rdmeta_entry_list(rdmeta_cache_t *c, rdmeta_entry_t *e, int list,
 void rdmeta_entry_deadline(rdmeta_cache_t *c, rdmeta_entry_t *e,
                            int64_t deadline);
 /* Who said last what its block says, and why he was asked. */
-void rdmeta_entry_said(rdmeta_cache_t *c, rdmeta_entry_t *e,
-                       rdmeta_said_t said);
+void rdmeta_entry_provenance(rdmeta_cache_t *c, rdmeta_entry_t *e,
+                       rdmeta_provenance_t provenance);
 /* Where its state and deadline say it belongs, once no hint holds it. */
 void rdmeta_entry_settle(rdmeta_cache_t *c, rdmeta_entry_t *e,
                          int64_t mono_us);
@@ -69,7 +69,7 @@ rdmeta_rewind_of(const rdmeta_cache_t *c, const rdmeta_entry_t *e) {
         return e->rewind ? &c->rewinds.all[e->rewind - 1]->rewind : NULL;
 }
 /* Another answer begins: its number, and slots without many holes. */
-void rdmeta_order_begin(rdmeta_cache_t *c);
+void rdmeta_answer_order_begin(rdmeta_cache_t *c);
 
 /* ---- tables ------------------------------------------------------------ */
 

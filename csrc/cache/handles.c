@@ -102,14 +102,14 @@ rdmeta_handle_t *rdmeta_resolve(rdmeta_cache_t *c, const char *topic,
 
         if (len - 1 >= RDMETA_NAME_MAX)
                 return NULL;
-        whole = rdmeta_wait_turn(&c->wait);
+        whole = rdmeta_notify_turn(&c->wait);
         if (whole)
                 h = handle_find(&c->handles, name);
         if (!h)
                 h = handle_new(c, topic, len, whole);
         if (h)
                 rdmeta_handle_ref(h);
-        rdmeta_wait_turn_end(&c->wait);
+        rdmeta_notify_turn_end(&c->wait);
         return h;
 }
 
@@ -146,8 +146,8 @@ void rdmeta_handle_release(rdmeta_handle_t *h) {
                             memory_order_release, memory_order_relaxed))
                         return;
         c    = h->cache;
-        last = handle_end(c, h, rdmeta_wait_turn(&c->wait));
-        rdmeta_wait_turn_end(&c->wait);
+        last = handle_end(c, h, rdmeta_notify_turn(&c->wait));
+        rdmeta_notify_turn_end(&c->wait);
         if (last)
                 rdmeta_ref_drop(&c->references);
 }

@@ -12,7 +12,7 @@ static int64_t ttl_of(const rdmeta_cache_t *c, int64_t ttl_us) {
 static rdmeta_err_t hint_new(rdmeta_cache_t *c, rdmeta_str_t name,
                              int64_t due) {
         rdmeta_err_t err = rdmeta_entry_reserve(c, 1);
-        rdmeta_order_slot_t *slot;
+        rdmeta_answer_order_slot_t *slot;
         rdmeta_topic_t *t;
         rdmeta_entry_t *e;
         uint32_t order;
@@ -23,7 +23,7 @@ static rdmeta_err_t hint_new(rdmeta_cache_t *c, rdmeta_str_t name,
                               RDMETA_TOPIC_WAIT, 0, c->reclaim.taken);
         if (!t)
                 return RDMETA_ERR_NO_MEMORY;
-        slot = rdmeta_order_take(&c->order, &c->conf.allocator);
+        slot = rdmeta_answer_order_take(&c->order, &c->conf.allocator);
         if (!slot) {
                 rdmeta_topic_destroy(&c->blocks, t);
                 return RDMETA_ERR_NO_MEMORY;
@@ -31,19 +31,19 @@ static rdmeta_err_t hint_new(rdmeta_cache_t *c, rdmeta_str_t name,
         order = (uint32_t)(slot - c->order.slots);
         e     = rdmeta_entry_new(c, t, order);
         if (!e) {
-                rdmeta_order_give(&c->order, order);
+                rdmeta_answer_order_give(&c->order, order);
                 rdmeta_topic_destroy(&c->blocks, t);
                 return RDMETA_ERR_NO_MEMORY;
         }
         rdmeta_entry_deadline(c, e, due);
         rdmeta_entry_publish(c, e, 0);
-        rdmeta_entry_list(c, e, RDMETA_EXPIRY_HINT, due);
+        rdmeta_entry_list(c, e, RDMETA_DEADLINES_HINT, due);
         return RDMETA_OK;
 }
 
 static int hint_is_needed(const rdmeta_cache_t *c, const rdmeta_entry_t *e,
                           int32_t flags, int64_t mono_us) {
-        if (e->list == RDMETA_EXPIRY_HINT && e->expiry.due_us >= mono_us)
+        if (e->list == RDMETA_DEADLINES_HINT && e->deadlines.due_us >= mono_us)
                 return (flags & RDMETA_HINT_REPLACE) != 0;
         return (flags & RDMETA_HINT_FORCE) ||
                rdmeta_view_deadline(&c->root, e->topic) < mono_us ||
@@ -62,7 +62,7 @@ void rdmeta_hint_known(rdmeta_cache_t *c, rdmeta_entry_t *e, int64_t due,
                  (state != RDMETA_TOPIC_VALID &&
                   rdmeta_view_deadline(&c->root, e->topic) < mono_us))
                 rdmeta_entry_deadline(c, e, rdmeta_deadline_asked(due));
-        rdmeta_entry_list(c, e, RDMETA_EXPIRY_HINT, due);
+        rdmeta_entry_list(c, e, RDMETA_DEADLINES_HINT, due);
 }
 
 /* Marks of an entry while the call lasts. */
@@ -94,9 +94,9 @@ static rdmeta_err_t hint_make(rdmeta_cache_t *c, const rdmeta_str_t *topics,
 /* The number lies in place of a digest: the next answer is read. */
 static void hint_number(rdmeta_cache_t *c, const rdmeta_entry_t *e,
                         uint64_t number) {
-        rdmeta_order_slot_t *slot = &c->order.slots[e->order];
+        rdmeta_answer_order_slot_t *slot = &c->order.slots[e->order];
 
-        slot->len &= RDMETA_ORDER_OWN;
+        slot->len &= RDMETA_ANSWER_ORDER_OWN;
         slot->hint.number = number;
 }
 
@@ -130,7 +130,7 @@ rdmeta_err_t rdmeta_cache_hint(rdmeta_cache_t *c, const rdmeta_str_t *topics,
                                size_t n, int32_t flags, int64_t ttl_us,
                                rdmeta_time_t now, rdmeta_str_t *to_ask,
                                size_t *n_ask) {
-        const int64_t due = rdmeta_expiry_after(now.mono_us,
+        const int64_t due = rdmeta_deadlines_after(now.mono_us,
                                                 ttl_of(c, ttl_us));
         rdmeta_err_t err;
         size_t i;
@@ -140,18 +140,18 @@ rdmeta_err_t rdmeta_cache_hint(rdmeta_cache_t *c, const rdmeta_str_t *topics,
                 if (!topics[i].data || !topics[i].len ||
                     topics[i].len > RDMETA_NAME_MAX)
                         return RDMETA_ERR_ARGUMENT;
-        if (rdmeta_wait_forked(&c->wait))
+        if (rdmeta_notify_forked(&c->wait))
                 return RDMETA_ERR_FORKED;
-        rdmeta_wait_lock(&c->wait);
+        rdmeta_notify_lock(&c->wait);
         /* Each may change a page now, and when it ends. */
-        err = rdmeta_holds_reserve(c, 2 * n);
+        err = rdmeta_live_images_reserve(c, 2 * n);
         if (!err)
                 err = hint_make(c, topics, n, due);
         if (!err)
                 *n_ask = hint_tell(c, topics, n, flags, due, now.mono_us,
                                    to_ask);
         rdmeta_collect(c);
-        rdmeta_wait_unlock(&c->wait);
+        rdmeta_notify_unlock(&c->wait);
         return err;
 }
 
@@ -159,16 +159,16 @@ rdmeta_err_t rdmeta_cache_hint(rdmeta_cache_t *c, const rdmeta_str_t *topics,
  * change while it is walked. */
 static int64_t unhint_all(rdmeta_cache_t *c, const rdmeta_request_t *asked,
                           int64_t mono_us) {
-        rdmeta_order_slot_t *slots = c->order.slots;
-        const rdmeta_expiry_node_t *n;
-        rdmeta_expiry_iter_t it;
+        rdmeta_answer_order_slot_t *slots = c->order.slots;
+        const rdmeta_deadlines_node_t *n;
+        rdmeta_deadlines_iter_t it;
         uint32_t next = 0;
         int64_t ended = 0;
 
-        rdmeta_expiry_iter_init(&it, &c->expiry, RDMETA_EXPIRY_HINT);
-        while ((n = rdmeta_expiry_iter_next(&it))) {
+        rdmeta_deadlines_iter_init(&it, &c->deadlines, RDMETA_DEADLINES_HINT);
+        while ((n = rdmeta_deadlines_iter_next(&it))) {
                 const rdmeta_entry_t *e =
-                        RDMETA_CONTAINER(n, const rdmeta_entry_t, expiry);
+                        RDMETA_CONTAINER(n, const rdmeta_entry_t, deadlines);
 
                 if (rdmeta_entry_keeps_hint(c, e, asked, mono_us))
                         continue;
@@ -194,7 +194,7 @@ static int64_t unhint_names(rdmeta_cache_t *c, const rdmeta_str_t *names,
         for (i = 0; i < n; i++) {
                 rdmeta_entry_t *e = rdmeta_entry_find(c, names[i].data,
                                                       names[i].len);
-                if (!e || e->list != RDMETA_EXPIRY_HINT ||
+                if (!e || e->list != RDMETA_DEADLINES_HINT ||
                     rdmeta_entry_keeps_hint(c, e, asked, mono_us))
                         continue;
                 rdmeta_entry_unhint(c, e, mono_us);
@@ -215,7 +215,7 @@ void rdmeta_hints_end(rdmeta_cache_t *c, const rdmeta_request_t *asked,
 
 void rdmeta_cache_request_sent(const rdmeta_cache_t *c,
                                rdmeta_request_t *request) {
-        request->sent_version = rdmeta_wait_version(&c->wait);
+        request->sent_version = rdmeta_notify_version(&c->wait);
         request->sent_hints   = atomic_load(&c->hints);
         request->flags |= RDMETA_REQ_SENT_VERSION | RDMETA_REQ_SENT_HINTS;
 }
@@ -223,13 +223,13 @@ void rdmeta_cache_request_sent(const rdmeta_cache_t *c,
 rdmeta_err_t rdmeta_cache_apply_failure(rdmeta_cache_t *c,
                                         const rdmeta_request_t *asked,
                                         rdmeta_time_t now) {
-        if (rdmeta_wait_forked(&c->wait))
+        if (rdmeta_notify_forked(&c->wait))
                 return RDMETA_ERR_FORKED;
-        rdmeta_wait_lock(&c->wait);
+        rdmeta_notify_lock(&c->wait);
         rdmeta_hints_end(c, asked, 1, now.mono_us);
         c->stats.apply_failures++;
         rdmeta_collect(c);
-        rdmeta_wait_unlock(&c->wait);
+        rdmeta_notify_unlock(&c->wait);
         return RDMETA_OK;
 }
 
@@ -238,12 +238,12 @@ int64_t rdmeta_cache_purge_hints(rdmeta_cache_t *c,
                                  rdmeta_time_t now) {
         int64_t ended;
 
-        if (rdmeta_wait_forked(&c->wait))
+        if (rdmeta_notify_forked(&c->wait))
                 return RDMETA_ERR_FORKED;
-        rdmeta_wait_lock(&c->wait);
+        rdmeta_notify_lock(&c->wait);
         ended = topics ? unhint_names(c, topics, n, NULL, now.mono_us)
                        : unhint_all(c, NULL, now.mono_us);
         rdmeta_collect(c);
-        rdmeta_wait_unlock(&c->wait);
+        rdmeta_notify_unlock(&c->wait);
         return ended;
 }

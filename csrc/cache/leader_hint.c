@@ -23,14 +23,14 @@ static rdmeta_topic_t *leader_hint_block(rdmeta_cache_t *c,
                                          const rdmeta_topic_t *old,
                                          const rdmeta_leader_hint_t *h,
                                          uint64_t version) {
-        rdmeta_stage_t *s = &c->stage;
+        rdmeta_builder_t *s = &c->builder;
         rdmeta_cols_t cols;
         rdmeta_row_t row;
         uint32_t i;
 
         rdmeta_topic_cols(old, &cols);
-        if (rdmeta_stage_begin(s, old, &cols) ||
-            rdmeta_stage_keep_lists(s, &cols))
+        if (rdmeta_builder_begin(s, old, &cols) ||
+            rdmeta_builder_keep_lists(s, &cols))
                 return NULL;
         for (i = 0; i < cols.count; i++) {
                 rdmeta_topic_row(&cols, i, &row);
@@ -40,9 +40,9 @@ static rdmeta_topic_t *leader_hint_block(rdmeta_cache_t *c,
                         row.epoch = row.high = h->leader_epoch;
                         row.error            = 0;
                 }
-                rdmeta_stage_keep_row(s, i, &cols, &row);
+                rdmeta_builder_keep_row(s, i, &cols, &row);
         }
-        return rdmeta_stage_build(s, &c->blocks, version);
+        return rdmeta_builder_build(s, &c->blocks, version);
 }
 
 /* Writes the broker table with the hint's endpoint to *next; NULL: the table
@@ -75,10 +75,10 @@ static rdmeta_err_t leader_hint_take(rdmeta_cache_t *c, rdmeta_entry_t *e,
                                      rdmeta_time_t now) {
         rdmeta_topic_t *old = e->topic, *t;
         rdmeta_brokers_t *next;
-        rdmeta_write_t w;
+        rdmeta_transaction_t w;
 
-        rdmeta_write_init(&w, c, now, RDMETA_SOURCE_HINT, -1);
-        if (rdmeta_write_reserve(&w, 1))
+        rdmeta_transaction_init(&w, c, now, RDMETA_SOURCE_HINT, -1);
+        if (rdmeta_transaction_reserve(&w, 1))
                 return RDMETA_ERR_NO_MEMORY;
         if (leader_hint_brokers(c, h, w.version, &next))
                 return RDMETA_ERR_NO_MEMORY;
@@ -87,18 +87,18 @@ static rdmeta_err_t leader_hint_take(rdmeta_cache_t *c, rdmeta_entry_t *e,
                 rdmeta_brokers_destroy(&c->conf.allocator, next);
                 return RDMETA_ERR_NO_MEMORY;
         }
-        rdmeta_topic_said_set(t, rdmeta_topic_said(old));
+        rdmeta_topic_provenance_set(t, rdmeta_topic_provenance(old));
         atomic_init(&t->deadline, atomic_load_explicit(&old->deadline,
                                                        memory_order_relaxed));
-        rdmeta_write_begin(&w, next);
+        rdmeta_transaction_begin(&w, next);
         if (next)
-                rdmeta_write_brokers(&w, next);
+                rdmeta_transaction_brokers(&w, next);
         rdmeta_entry_swap(c, e, t);
         rdmeta_rewind_set(c, e, NULL); /* a row rises: count anew */
         /* It is no longer what bytes said. */
-        c->order.slots[e->order].len &= RDMETA_ORDER_OWN;
-        rdmeta_write_item(&w, old, t);
-        rdmeta_write_end(&w, 1);
+        c->order.slots[e->order].len &= RDMETA_ANSWER_ORDER_OWN;
+        rdmeta_transaction_item(&w, old, t);
+        rdmeta_transaction_end(&w, 1);
         return RDMETA_OK;
 }
 
@@ -134,11 +134,11 @@ rdmeta_err_t rdmeta_cache_apply_leader_hint(rdmeta_cache_t *c,
             (h->host.data &&
              (!h->host.len || h->port < 0 || h->port > 65535)))
                 return RDMETA_ERR_ARGUMENT;
-        if (rdmeta_wait_forked(&c->wait))
+        if (rdmeta_notify_forked(&c->wait))
                 return RDMETA_ERR_FORKED;
         memset(&applied, 0, sizeof(applied));
         applied.advice = RDMETA_ADVICE_ASK_AGAIN;
-        rdmeta_wait_lock(&c->wait);
+        rdmeta_notify_lock(&c->wait);
         e = leader_hint_entry(c, h);
         if (e && h->leader >= 0 && leader_hint_is_news(c, e->topic, h)) {
                 err             = leader_hint_take(c, e, h, now);
@@ -147,9 +147,9 @@ rdmeta_err_t rdmeta_cache_apply_leader_hint(rdmeta_cache_t *c,
         }
         c->stats.leader_hints_taken += applied.changed;
         c->stats.leader_hints_ignored += !applied.changed;
-        applied.version = rdmeta_wait_version(&c->wait);
+        applied.version = rdmeta_notify_version(&c->wait);
         rdmeta_collect(c);
-        rdmeta_wait_unlock(&c->wait);
+        rdmeta_notify_unlock(&c->wait);
         if (out)
                 *out = applied;
         return err;

@@ -2,30 +2,30 @@
  * live_image.h. */
 #include "cache/live_image.h"
 
-static rdmeta_held_t *held_of(rdmeta_tailq_node_t *n) {
-        return RDMETA_CONTAINER(n, rdmeta_held_t, holder.node);
+static rdmeta_live_image_t *live_of(rdmeta_tailq_node_t *n) {
+        return RDMETA_CONTAINER(n, rdmeta_live_image_t, epoch_image.node);
 }
 
-static rdmeta_held_t *youngest(const rdmeta_cache_t *c) {
-        rdmeta_tailq_node_t *n = rdmeta_tailq_last(&c->reclaim.holders);
+static rdmeta_live_image_t *youngest(const rdmeta_cache_t *c) {
+        rdmeta_tailq_node_t *n = rdmeta_tailq_last(&c->reclaim.images);
 
-        return n ? held_of(n) : NULL;
+        return n ? live_of(n) : NULL;
 }
 
-static rdmeta_held_t *older(const rdmeta_held_t *h) {
-        rdmeta_tailq_node_t *n = rdmeta_tailq_prev(&h->holder.node);
+static rdmeta_live_image_t *older(const rdmeta_live_image_t *h) {
+        rdmeta_tailq_node_t *n = rdmeta_tailq_prev(&h->epoch_image.node);
 
-        return n ? held_of(n) : NULL;
+        return n ? live_of(n) : NULL;
 }
 
-void rdmeta_holds_init(rdmeta_cache_t *c) {
-        rdmeta_pages_init(&c->holds.names, &c->conf.allocator, 1);
-        rdmeta_pages_init(&c->holds.ids, &c->conf.allocator, 0);
+void rdmeta_live_images_init(rdmeta_cache_t *c) {
+        rdmeta_slot_page_pool_init(&c->live_images.names, &c->conf.allocator, 1);
+        rdmeta_slot_page_pool_init(&c->live_images.ids, &c->conf.allocator, 0);
 }
 
-void rdmeta_holds_destroy(rdmeta_cache_t *c) {
-        rdmeta_pages_trim(&c->holds.names, 0);
-        rdmeta_pages_trim(&c->holds.ids, 0);
+void rdmeta_live_images_destroy(rdmeta_cache_t *c) {
+        rdmeta_slot_page_pool_trim(&c->live_images.names, 0);
+        rdmeta_slot_page_pool_trim(&c->live_images.ids, 0);
 }
 
 /* ---- room ---------------------------------------------------------------- */
@@ -36,123 +36,123 @@ static size_t least(size_t a, size_t b) {
 
 /* Images of one table follow each other. A topic's slot and times are in one
  * page; its id may be another, and then both ids' pages change. */
-void rdmeta_holds_room(const rdmeta_cache_t *c, size_t n, size_t *names,
+void rdmeta_live_images_room(const rdmeta_cache_t *c, size_t n, size_t *names,
                        size_t *ids) {
         const size_t hints =
-                rdmeta_expiry_count(&c->expiry, RDMETA_EXPIRY_HINT);
+                rdmeta_deadlines_count(&c->deadlines, RDMETA_DEADLINES_HINT);
         const rdmeta_table_t *last = NULL;
-        const rdmeta_held_t *h;
+        const rdmeta_live_image_t *h;
 
         *names = 0;
         for (h = youngest(c); h; h = older(h)) {
                 if (h->names->table == last)
                         continue;
                 last = h->names->table;
-                *names += least(rdmeta_pins_left(last), n + hints);
+                *names += least(rdmeta_table_pins_left(last), n + hints);
         }
-        *ids = least(rdmeta_pins_left(rdmeta_ids(c)), 2 * n);
+        *ids = least(rdmeta_table_pins_left(rdmeta_ids(c)), 2 * n);
 }
 
-rdmeta_err_t rdmeta_holds_reserve(rdmeta_cache_t *c, size_t n) {
+rdmeta_err_t rdmeta_live_images_reserve(rdmeta_cache_t *c, size_t n) {
         rdmeta_err_t err;
         size_t names, ids;
 
         if (!youngest(c))
                 return RDMETA_OK;
-        rdmeta_holds_room(c, n, &names, &ids);
-        err = rdmeta_pages_reserve(&c->holds.names, names);
-        return err ? err : rdmeta_pages_reserve(&c->holds.ids, ids);
+        rdmeta_live_images_room(c, n, &names, &ids);
+        err = rdmeta_slot_page_pool_reserve(&c->live_images.names, names);
+        return err ? err : rdmeta_slot_page_pool_reserve(&c->live_images.ids, ids);
 }
 
-void rdmeta_holds_trim(rdmeta_cache_t *c) {
+void rdmeta_live_images_trim(rdmeta_cache_t *c) {
         size_t names, ids;
 
-        if (!c->holds.names.n && !c->holds.ids.n)
+        if (!c->live_images.names.n && !c->live_images.ids.n)
                 return;
-        rdmeta_holds_room(c, 0, &names, &ids);
-        rdmeta_pages_trim(&c->holds.names, names);
-        rdmeta_pages_trim(&c->holds.ids, ids);
+        rdmeta_live_images_room(c, 0, &names, &ids);
+        rdmeta_slot_page_pool_trim(&c->live_images.names, names);
+        rdmeta_slot_page_pool_trim(&c->live_images.ids, ids);
 }
 
 /* ---- while the writer goes on -------------------------------------------- */
 
-void rdmeta_holds_times(rdmeta_cache_t *c, const rdmeta_topic_t *t) {
+void rdmeta_live_images_times(rdmeta_cache_t *c, const rdmeta_topic_t *t) {
         rdmeta_table_t *last = NULL;
-        const rdmeta_held_t *h;
+        const rdmeta_live_image_t *h;
 
         if (t->state == RDMETA_TOPIC_WAIT)
                 return; /* of no image */
         for (h = youngest(c); h; h = older(h)) {
-                if (!rdmeta_holder_has(&h->holder, t))
+                if (!rdmeta_epoch_image_has(&h->epoch_image, t))
                         return;
                 if (h->names->table == last)
                         continue;
                 last = h->names->table;
-                rdmeta_pins_topic(last, t);
+                rdmeta_table_pins_topic(last, t);
         }
 }
 
-int rdmeta_holds_table(rdmeta_cache_t *c, rdmeta_table_t *t) {
+int rdmeta_live_images_table(rdmeta_cache_t *c, rdmeta_table_t *t) {
         if (!t->pins.count)
                 return 0;
-        c->holds.tables += t->large.size;
+        c->live_images.tables += t->large.size;
         return 1;
 }
 
-size_t rdmeta_holds_bytes(const rdmeta_cache_t *c) {
-        const rdmeta_holds_t *s = &c->holds;
+size_t rdmeta_live_images_bytes(const rdmeta_cache_t *c) {
+        const rdmeta_live_images_t *s = &c->live_images;
 
         return s->bytes + s->tables + s->names.n * s->names.size +
                s->ids.n * s->ids.size;
 }
 
-size_t rdmeta_holds_bytes_all(const rdmeta_cache_t *c) {
-        size_t bytes = rdmeta_holds_bytes(c);
-        const rdmeta_held_t *h;
+size_t rdmeta_live_images_bytes_all(const rdmeta_cache_t *c) {
+        size_t bytes = rdmeta_live_images_bytes(c);
+        const rdmeta_live_image_t *h;
 
         for (h = youngest(c); h; h = older(h))
-                bytes += h->holder.kept_bytes;
+                bytes += h->epoch_image.kept_bytes;
         return bytes;
 }
 
 /* ---- life ---------------------------------------------------------------- */
 
-static size_t held_bytes(const rdmeta_held_t *h) {
-        const rdmeta_held_order_t *order = atomic_load_explicit(
+static size_t live_bytes(const rdmeta_live_image_t *h) {
+        const rdmeta_live_image_order_t *order = atomic_load_explicit(
                 &h->order, memory_order_relaxed);
         size_t bytes = sizeof(*h);
 
-        bytes += h->names ? rdmeta_pin_size(h->names) : 0;
-        bytes += h->ids ? rdmeta_pin_size(h->ids) : 0;
+        bytes += h->names ? rdmeta_table_pin_size(h->names) : 0;
+        bytes += h->ids ? rdmeta_table_pin_size(h->ids) : 0;
         bytes += h->image.brokers ? h->image.brokers->large.size : 0;
         return bytes + (order ? order->size : 0);
 }
 
-static void pin_drop(rdmeta_cache_t *c, rdmeta_pin_t *pin) {
+static void pin_drop(rdmeta_cache_t *c, rdmeta_table_pin_t *pin) {
         rdmeta_table_t *t = pin->table;
 
-        rdmeta_pin_destroy(pin);
+        rdmeta_table_pin_destroy(pin);
         if (t->pins.count || t == rdmeta_names(c) || t == rdmeta_ids(c))
                 return;
-        c->holds.tables -= t->large.size;
-        rdmeta_reclaim_large(&c->reclaim, &t->large);
+        c->live_images.tables -= t->large.size;
+        rdmeta_epoch_large(&c->reclaim, &t->large);
 }
 
-static void pins_drop(rdmeta_cache_t *c, rdmeta_held_t *h, int whole) {
-        rdmeta_pin_t *pins[2] = {h->names, h->ids};
+static void pins_drop(rdmeta_cache_t *c, rdmeta_live_image_t *h, int whole) {
+        rdmeta_table_pin_t *pins[2] = {h->names, h->ids};
         int i;
 
         for (i = 0; i < 2; i++)
                 if (pins[i] && whole)
                         pin_drop(c, pins[i]);
                 else if (pins[i])
-                        rdmeta_pin_free(pins[i]);
+                        rdmeta_table_pin_free(pins[i]);
 }
 
 /* It is in no list that anybody will look at; whatever it has goes. */
-static void held_free(rdmeta_cache_t *c, rdmeta_held_t *h, int whole) {
+static void live_free(rdmeta_cache_t *c, rdmeta_live_image_t *h, int whole) {
         const rdmeta_allocator_t *allocator = &c->conf.allocator;
-        rdmeta_held_order_t *order          = atomic_load_explicit(
+        rdmeta_live_image_order_t *order          = atomic_load_explicit(
                 &h->order, memory_order_relaxed);
 
         pins_drop(c, h, whole);
@@ -161,19 +161,19 @@ static void held_free(rdmeta_cache_t *c, rdmeta_held_t *h, int whole) {
         rdmeta_free(allocator, h, sizeof(*h));
 }
 
-static void held_about(rdmeta_held_t *h, rdmeta_time_t now, int whole) {
+static void live_about(rdmeta_live_image_t *h, rdmeta_time_t now, int whole) {
         rdmeta_image_info_t *about = &h->image.about;
         const rdmeta_cache_t *c    = h->cache;
         rdmeta_stats_t stats       = c->stats;
         const uint64_t retained =
-                rdmeta_expiry_count(&c->expiry, RDMETA_EXPIRY_RETAINED);
+                rdmeta_deadlines_count(&c->deadlines, RDMETA_DEADLINES_RETAINED);
 
         if (!whole)
                 rdmeta_stats_recount(c, &stats);
         h->shared_deadline = atomic_load_explicit(&c->root.shared_deadline,
                                                   memory_order_relaxed);
-        h->shared_said            = rdmeta_view_shared_said(&c->root);
-        about->version            = rdmeta_wait_version(&c->wait);
+        h->shared_provenance            = rdmeta_view_shared_provenance(&c->root);
+        about->version            = rdmeta_notify_version(&c->wait);
         about->taken_mono_us      = now.mono_us;
         about->said_mono_us       = now.mono_us;
         about->taken_wall_us      = now.wall_us;
@@ -191,12 +191,12 @@ static void held_about(rdmeta_held_t *h, rdmeta_time_t now, int whole) {
 }
 
 /* Whom nobody has to tell of changes yet. NULL: no memory. */
-static rdmeta_held_t *held_new(rdmeta_cache_t *c, rdmeta_time_t now,
+static rdmeta_live_image_t *live_new(rdmeta_cache_t *c, rdmeta_time_t now,
                                const rdmeta_image_ops_t *ops, int whole) {
-        rdmeta_pin_t *(*pin)(rdmeta_pages_t *, rdmeta_table_t *) =
-                whole ? rdmeta_pin_new : rdmeta_pin_alone;
+        rdmeta_table_pin_t *(*pin)(rdmeta_slot_page_pool_t *, rdmeta_table_t *) =
+                whole ? rdmeta_table_pin_new : rdmeta_table_pin_alone;
         const rdmeta_allocator_t *allocator = &c->conf.allocator;
-        rdmeta_held_t *h = (rdmeta_held_t *)rdmeta_alloc(allocator,
+        rdmeta_live_image_t *h = (rdmeta_live_image_t *)rdmeta_alloc(allocator,
                                                          sizeof(*h));
 
         if (!h)
@@ -204,69 +204,69 @@ static rdmeta_held_t *held_new(rdmeta_cache_t *c, rdmeta_time_t now,
         memset(h, 0, sizeof(*h));
         rdmeta_image_init(&h->image, ops);
         h->cache         = c;
-        h->names         = pin(&c->holds.names, rdmeta_names(c));
-        h->ids           = pin(&c->holds.ids, rdmeta_ids(c));
+        h->names         = pin(&c->live_images.names, rdmeta_names(c));
+        h->ids           = pin(&c->live_images.ids, rdmeta_ids(c));
         h->image.brokers = rdmeta_brokers_copy(allocator,
                                                rdmeta_table_brokers(c));
-        held_about(h, now, whole);
+        live_about(h, now, whole);
         if (!h->names || !h->ids || !h->image.brokers) {
-                held_free(c, h, whole);
+                live_free(c, h, whole);
                 return NULL;
         }
         return h;
 }
 
 /* 1: writers will tell it; 0: no memory, and it is gone. */
-static int held_list(rdmeta_cache_t *c, rdmeta_held_t *h) {
-        rdmeta_reclaim_hold(&c->reclaim, &h->holder, h->image.about.version);
-        if (!rdmeta_holds_reserve(c, 0))
+static int live_list(rdmeta_cache_t *c, rdmeta_live_image_t *h) {
+        rdmeta_epoch_image_add(&c->reclaim, &h->epoch_image, h->image.about.version);
+        if (!rdmeta_live_images_reserve(c, 0))
                 return 1;
-        rdmeta_reclaim_release(&c->reclaim, &h->holder);
-        held_free(c, h, 1);
-        rdmeta_holds_trim(c);
+        rdmeta_epoch_image_remove(&c->reclaim, &h->epoch_image);
+        live_free(c, h, 1);
+        rdmeta_live_images_trim(c);
         return 0;
 }
 
-rdmeta_image_t *rdmeta_held_take(rdmeta_cache_t *c, rdmeta_time_t now,
+rdmeta_image_t *rdmeta_live_image_take(rdmeta_cache_t *c, rdmeta_time_t now,
                                  const rdmeta_image_ops_t *ops) {
-        const int whole  = rdmeta_wait_turn(&c->wait);
-        rdmeta_held_t *h = held_new(c, now, ops, whole);
+        const int whole  = rdmeta_notify_turn(&c->wait);
+        rdmeta_live_image_t *h = live_new(c, now, ops, whole);
 
-        if (h && whole && !held_list(c, h))
+        if (h && whole && !live_list(c, h))
                 h = NULL;
         if (h) {
-                c->holds.bytes += held_bytes(h);
+                c->live_images.bytes += live_bytes(h);
                 rdmeta_ref_take(&c->references);
         }
-        rdmeta_wait_turn_end(&c->wait);
+        rdmeta_notify_turn_end(&c->wait);
         return h ? &h->image : NULL;
 }
 
-void rdmeta_held_destroy(rdmeta_image_t *image) {
-        rdmeta_held_t *h  = (rdmeta_held_t *)(void *)image;
+void rdmeta_live_image_destroy(rdmeta_image_t *image) {
+        rdmeta_live_image_t *h  = (rdmeta_live_image_t *)(void *)image;
         rdmeta_cache_t *c = h->cache;
-        const int whole   = rdmeta_wait_turn(&c->wait);
+        const int whole   = rdmeta_notify_turn(&c->wait);
 
-        c->holds.bytes -= held_bytes(h);
+        c->live_images.bytes -= live_bytes(h);
         if (whole)
-                rdmeta_reclaim_release(&c->reclaim, &h->holder);
-        held_free(c, h, whole);
+                rdmeta_epoch_image_remove(&c->reclaim, &h->epoch_image);
+        live_free(c, h, whole);
         if (whole) {
-                rdmeta_holds_trim(c);
-                rdmeta_reclaim_collect(&c->reclaim);
+                rdmeta_live_images_trim(c);
+                rdmeta_epoch_collect(&c->reclaim);
         }
-        rdmeta_wait_turn_end(&c->wait);
+        rdmeta_notify_turn_end(&c->wait);
         rdmeta_ref_drop(&c->references);
 }
 
-void rdmeta_held_info(const rdmeta_image_t *image, rdmeta_image_info_t *out) {
-        const rdmeta_held_t *h = (const rdmeta_held_t *)(const void *)image;
+void rdmeta_live_image_info(const rdmeta_image_t *image, rdmeta_image_info_t *out) {
+        const rdmeta_live_image_t *h = (const rdmeta_live_image_t *)(const void *)image;
         size_t names, ids;
 
-        rdmeta_wait_turn(&h->cache->wait);
+        rdmeta_notify_turn(&h->cache->wait);
         names      = h->names->count - h->names->left;
         ids        = h->ids->count - h->ids->left;
-        out->bytes = held_bytes(h) + h->holder.kept_bytes +
+        out->bytes = live_bytes(h) + h->epoch_image.kept_bytes +
                      names * h->names->pool->size + ids * h->ids->pool->size;
-        rdmeta_wait_turn_end(&h->cache->wait);
+        rdmeta_notify_turn_end(&h->cache->wait);
 }

@@ -35,55 +35,55 @@
 #include "cache/state.h"
 
 /* A topic in the order of names, and its slot in the names. */
-typedef struct rdmeta_held_topic {
+typedef struct rdmeta_live_image_topic {
         const rdmeta_topic_t *topic;
         uint32_t slot;
-} rdmeta_held_topic_t;
+} rdmeta_live_image_topic_t;
 
-typedef struct rdmeta_held_order {
+typedef struct rdmeta_live_image_order {
         size_t size; /* of this */
         size_t n;
-        rdmeta_held_topic_t topics[];
-} rdmeta_held_order_t;
+        rdmeta_live_image_topic_t topics[];
+} rdmeta_live_image_order_t;
 
-typedef struct rdmeta_held {
+typedef struct rdmeta_live_image {
         rdmeta_image_t image;
         rdmeta_cache_t *cache; /* with a reference */
-        rdmeta_holder_t holder;
-        rdmeta_pin_t *names, *ids;
+        rdmeta_epoch_image_t epoch_image;
+        rdmeta_table_pin_t *names, *ids;
         int64_t shared_deadline;
-        rdmeta_said_t shared_said;
-        _Atomic(rdmeta_held_order_t *) order;
-} rdmeta_held_t;
+        rdmeta_provenance_t shared_provenance;
+        _Atomic(rdmeta_live_image_order_t *) order;
+} rdmeta_live_image_t;
 
-void rdmeta_holds_init(rdmeta_cache_t *c);
-void rdmeta_holds_destroy(rdmeta_cache_t *c);
+void rdmeta_live_images_init(rdmeta_cache_t *c);
+void rdmeta_live_images_destroy(rdmeta_cache_t *c);
 
 /* ---- a writer's; the lock is held --------------------------------------- */
 
 /* Room for n topics to change, each in whatever way. NO_MEMORY. */
-rdmeta_err_t rdmeta_holds_reserve(rdmeta_cache_t *c, size_t n);
+rdmeta_err_t rdmeta_live_images_reserve(rdmeta_cache_t *c, size_t n);
 /* Only the room that must be there between writes. */
-void rdmeta_holds_trim(rdmeta_cache_t *c);
+void rdmeta_live_images_trim(rdmeta_cache_t *c);
 /* How much that is. */
-void rdmeta_holds_room(const rdmeta_cache_t *c, size_t n, size_t *names,
+void rdmeta_live_images_room(const rdmeta_cache_t *c, size_t n, size_t *names,
                        size_t *ids);
 /* Deadline of `t`, or who said it, are about to be stored to. */
-void rdmeta_holds_times(rdmeta_cache_t *c, const rdmeta_topic_t *t);
+void rdmeta_live_images_times(rdmeta_cache_t *c, const rdmeta_topic_t *t);
 /* `t` is no longer the cache's: 1: images have it, until they let go. */
-int rdmeta_holds_table(rdmeta_cache_t *c, rdmeta_table_t *t);
+int rdmeta_live_images_table(rdmeta_cache_t *c, rdmeta_table_t *t);
 /* What only images have, besides kept blocks; the same with those. */
-size_t rdmeta_holds_bytes(const rdmeta_cache_t *c);
-size_t rdmeta_holds_bytes_all(const rdmeta_cache_t *c);
+size_t rdmeta_live_images_bytes(const rdmeta_cache_t *c);
+size_t rdmeta_live_images_bytes_all(const rdmeta_cache_t *c);
 
 /* ---- life ---------------------------------------------------------------- */
 
 /* Takes an image of the cache that is read through `ops`: what
  * rdmeta_cache_image() does (live_image_read.c). NULL: no memory. */
-rdmeta_image_t *rdmeta_held_take(rdmeta_cache_t *c, rdmeta_time_t now,
+rdmeta_image_t *rdmeta_live_image_take(rdmeta_cache_t *c, rdmeta_time_t now,
                                  const rdmeta_image_ops_t *ops);
 /* Those of `ops` that are about its life; they take the lock. */
-void rdmeta_held_destroy(rdmeta_image_t *image);
-void rdmeta_held_info(const rdmeta_image_t *image, rdmeta_image_info_t *out);
+void rdmeta_live_image_destroy(rdmeta_image_t *image);
+void rdmeta_live_image_info(const rdmeta_image_t *image, rdmeta_image_info_t *out);
 
 #endif /* RDMETA_CACHE_LIVE_IMAGE_H */

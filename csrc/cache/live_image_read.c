@@ -4,31 +4,31 @@
 
 #include "topic/sort.h"
 
-RDMETA_INLINE const rdmeta_held_t *held(const rdmeta_image_t *image) {
-        return (const rdmeta_held_t *)(const void *)image;
+RDMETA_INLINE const rdmeta_live_image_t *live(const rdmeta_image_t *image) {
+        return (const rdmeta_live_image_t *)(const void *)image;
 }
 
 /* What was in flight is nowhere: it has been asked for, and nothing more. */
-static int64_t held_deadline(const rdmeta_held_t *h, int64_t own) {
+static int64_t live_deadline(const rdmeta_live_image_t *h, int64_t own) {
         if (own == RDMETA_DEADLINE_SHARED)
                 return h->shared_deadline;
         return rdmeta_deadline_unasked(own);
 }
 
 /* The topic that slot `k` of the names led to. */
-static void held_seen(const rdmeta_held_t *h, uint32_t k,
+static void live_seen(const rdmeta_live_image_t *h, uint32_t k,
                       const rdmeta_topic_t *t, rdmeta_seen_t *out) {
-        const int64_t own = rdmeta_pin_deadline(h->names, k, t);
+        const int64_t own = rdmeta_table_pin_deadline(h->names, k, t);
 
         out->topic    = t;
-        out->deadline = held_deadline(h, own);
-        out->said     = own == RDMETA_DEADLINE_SHARED
-                                ? h->shared_said
-                                : rdmeta_pin_said(h->names, k, t);
+        out->deadline = live_deadline(h, own);
+        out->provenance     = own == RDMETA_DEADLINE_SHARED
+                                ? h->shared_provenance
+                                : rdmeta_table_pin_provenance(h->names, k, t);
 }
 
 /* The block of that name, and its slot; NULL: none. */
-RDMETA_INLINE const rdmeta_topic_t *held_name(const rdmeta_held_t *h,
+RDMETA_INLINE const rdmeta_topic_t *live_name(const rdmeta_live_image_t *h,
                                               const char *name, size_t len,
                                               uint32_t *at) {
         const rdmeta_table_t *table = h->names->table;
@@ -36,7 +36,7 @@ RDMETA_INLINE const rdmeta_topic_t *held_name(const rdmeta_held_t *h,
         uint32_t k                  = rdmeta_slot_first(hash) & table->mask;
 
         for (;; k = (k + 1) & table->mask) {
-                const uint64_t slot = rdmeta_pin_slot(h->names, k);
+                const uint64_t slot = rdmeta_table_pin_slot(h->names, k);
                 const rdmeta_topic_t *t;
 
                 if (!slot)
@@ -52,18 +52,18 @@ RDMETA_INLINE const rdmeta_topic_t *held_name(const rdmeta_held_t *h,
         }
 }
 
-static int32_t held_leader(const rdmeta_image_t *image, const char *name,
+static int32_t live_leader(const rdmeta_image_t *image, const char *name,
                            size_t len, int32_t partition, int64_t mono_us,
                            int stale_ok) {
-        const rdmeta_held_t *h = held(image);
+        const rdmeta_live_image_t *h = live(image);
         const rdmeta_topic_t *t;
         int64_t deadline;
         uint32_t k;
 
-        t = held_name(h, name, len, &k);
+        t = live_name(h, name, len, &k);
         if (!t)
                 return RDMETA_NOT_CACHED;
-        deadline = held_deadline(h, rdmeta_pin_deadline(h->names, k, t));
+        deadline = live_deadline(h, rdmeta_table_pin_deadline(h->names, k, t));
         if (RDMETA_LIKELY(t->state == RDMETA_TOPIC_VALID))
                 return rdmeta_view_pick_at(t, len, deadline, partition,
                                            mono_us, stale_ok);
@@ -71,9 +71,9 @@ static int32_t held_leader(const rdmeta_image_t *image, const char *name,
                                      stale_ok);
 }
 
-static void held_ahead(const rdmeta_image_t *image, const rdmeta_str_t *names,
+static void live_ahead(const rdmeta_image_t *image, const rdmeta_str_t *names,
                        size_t n) {
-        const rdmeta_table_t *table = held(image)->names->table;
+        const rdmeta_table_t *table = live(image)->names->table;
         uint64_t hash[RDMETA_IMAGE_AHEAD];
         size_t i;
 
@@ -91,95 +91,95 @@ static void held_ahead(const rdmeta_image_t *image, const rdmeta_str_t *names,
                         memory_order_relaxed)));
 }
 
-static rdmeta_err_t held_find(const rdmeta_image_t *image, const char *name,
+static rdmeta_err_t live_find(const rdmeta_image_t *image, const char *name,
                               size_t len, rdmeta_seen_t *out) {
-        const rdmeta_held_t *h = held(image);
+        const rdmeta_live_image_t *h = live(image);
         const rdmeta_topic_t *t;
         uint32_t k;
 
-        t = held_name(h, name, len, &k);
+        t = live_name(h, name, len, &k);
         if (!t)
                 return RDMETA_NOT_CACHED;
-        held_seen(h, k, t, out);
+        live_seen(h, k, t, out);
         return RDMETA_OK;
 }
 
-static void held_times(const rdmeta_image_t *image, rdmeta_seen_t *seen) {
-        const rdmeta_held_t *h  = held(image);
+static void live_times(const rdmeta_image_t *image, rdmeta_seen_t *seen) {
+        const rdmeta_live_image_t *h  = live(image);
         const rdmeta_topic_t *t = seen->topic;
         uint32_t k;
 
-        if (held_name(h, t->name, t->name_len, &k) == t)
-                held_seen(h, k, t, seen);
+        if (live_name(h, t->name, t->name_len, &k) == t)
+                live_seen(h, k, t, seen);
         else { /* another's topic: a caller's mistake */
                 seen->deadline = RDMETA_DEADLINE_ASKED + 1;
-                seen->said     = rdmeta_said_none();
+                seen->provenance     = rdmeta_provenance_none();
         }
 }
 
 /* A number lives as long as the cache, and so does its text. */
-static rdmeta_str_t held_reason(const rdmeta_image_t *image,
+static rdmeta_str_t live_reason(const rdmeta_image_t *image,
                                 uint32_t number) {
-        return rdmeta_reasons_text(&held(image)->cache->reasons, number);
+        return rdmeta_reasons_text(&live(image)->cache->reasons, number);
 }
 
-static rdmeta_err_t held_find_id(const rdmeta_image_t *image,
+static rdmeta_err_t live_find_id(const rdmeta_image_t *image,
                                  const uint8_t id[16], rdmeta_seen_t *out) {
-        const rdmeta_held_t *h      = held(image);
+        const rdmeta_live_image_t *h      = live(image);
         const rdmeta_table_t *table = h->ids->table;
         const uint64_t hash         = rdmeta_hash_id(table->key, id);
         uint32_t k                  = rdmeta_slot_first(hash) & table->mask;
 
         for (;; k = (k + 1) & table->mask) {
-                const uint64_t slot = rdmeta_pin_slot(h->ids, k);
+                const uint64_t slot = rdmeta_table_pin_slot(h->ids, k);
 
                 if (!slot)
                         return RDMETA_NOT_CACHED;
                 out->topic = rdmeta_slot_topic(slot);
                 if (rdmeta_slot_tag_is(slot, hash) &&
-                    out->topic != &rdmeta_grave.topic &&
+                    out->topic != &rdmeta_tombstone.topic &&
                     !memcmp(rdmeta_cold(out->topic)->id, id, 16))
                         break;
         }
-        held_times(image, out);
+        live_times(image, out);
         return RDMETA_OK;
 }
 
 /* ---- in the order of names ----------------------------------------------- */
 
-static void *held_alloc(rdmeta_image_t *image, size_t size) {
-        rdmeta_cache_t *c = held(image)->cache;
+static void *live_alloc(rdmeta_image_t *image, size_t size) {
+        rdmeta_cache_t *c = live(image)->cache;
         void *p;
 
-        rdmeta_wait_turn(&c->wait);
+        rdmeta_notify_turn(&c->wait);
         p = rdmeta_alloc(&c->conf.allocator, size);
-        rdmeta_wait_turn_end(&c->wait);
+        rdmeta_notify_turn_end(&c->wait);
         return p;
 }
 
-static void held_give(rdmeta_image_t *image, void *p, size_t size) {
-        rdmeta_cache_t *c = held(image)->cache;
+static void live_give(rdmeta_image_t *image, void *p, size_t size) {
+        rdmeta_cache_t *c = live(image)->cache;
 
-        rdmeta_wait_turn(&c->wait);
+        rdmeta_notify_turn(&c->wait);
         rdmeta_free(&c->conf.allocator, p, size);
-        rdmeta_wait_turn_end(&c->wait);
+        rdmeta_notify_turn_end(&c->wait);
 }
 
 enum { AHEAD = 16 };
 
 /* All of them, in no order; how many. They lie anywhere in memory. */
-static size_t held_collect(const rdmeta_held_t *h, rdmeta_sort_item_t *items) {
+static size_t live_collect(const rdmeta_live_image_t *h, rdmeta_sort_item_t *items) {
         const rdmeta_table_t *table = h->names->table;
         size_t n                    = 0;
         uint32_t k;
 
         for (k = 0; k <= table->mask; k++) {
                 const rdmeta_topic_t *t = rdmeta_slot_topic(
-                        rdmeta_pin_slot(h->names, k));
+                        rdmeta_table_pin_slot(h->names, k));
 
-                __builtin_prefetch(rdmeta_slot_topic(rdmeta_pin_slot(
+                __builtin_prefetch(rdmeta_slot_topic(rdmeta_table_pin_slot(
                         h->names, (k + AHEAD) & table->mask)));
-                if (!t || t == &rdmeta_grave.topic ||
+                if (!t || t == &rdmeta_tombstone.topic ||
                     t->state == RDMETA_TOPIC_WAIT)
                         continue;
                 items[n].topic = t;
@@ -189,20 +189,20 @@ static size_t held_collect(const rdmeta_held_t *h, rdmeta_sort_item_t *items) {
         return n;
 }
 
-static rdmeta_err_t order_make(rdmeta_held_t *h, rdmeta_held_order_t **out) {
+static rdmeta_err_t order_make(rdmeta_live_image_t *h, rdmeta_live_image_order_t **out) {
         /* No more than a table is ever filled by. */
         const size_t most       = ((size_t)h->names->table->mask + 1) / 2;
         const size_t items_size = (most + 1) * sizeof(rdmeta_sort_item_t);
-        rdmeta_held_order_t *order;
+        rdmeta_live_image_order_t *order;
         rdmeta_sort_item_t *items;
         size_t size, i, n;
 
-        items = (rdmeta_sort_item_t *)held_alloc(&h->image, items_size);
+        items = (rdmeta_sort_item_t *)live_alloc(&h->image, items_size);
         if (!items)
                 return RDMETA_ERR_NO_MEMORY;
-        n     = held_collect(h, items);
+        n     = live_collect(h, items);
         size  = sizeof(*order) + n * sizeof(order->topics[0]);
-        order = (rdmeta_held_order_t *)held_alloc(&h->image, size);
+        order = (rdmeta_live_image_order_t *)live_alloc(&h->image, size);
         if (order) {
                 rdmeta_sort_topics(items, n);
                 order->size = size;
@@ -212,18 +212,18 @@ static rdmeta_err_t order_make(rdmeta_held_t *h, rdmeta_held_order_t **out) {
                         order->topics[i].slot  = (uint32_t)items[i].with;
                 }
         }
-        held_give(&h->image, items, items_size);
+        live_give(&h->image, items, items_size);
         *out = order;
         return order ? RDMETA_OK : RDMETA_ERR_NO_MEMORY;
 }
 
 /* Sorted by whoever comes first, outside the lock; who comes second meanwhile
  * has done it in vain. */
-static rdmeta_err_t held_order(rdmeta_image_t *image, size_t *n) {
-        rdmeta_held_t *h           = (rdmeta_held_t *)(void *)image;
-        rdmeta_held_order_t *order = atomic_load_explicit(
+static rdmeta_err_t live_order(rdmeta_image_t *image, size_t *n) {
+        rdmeta_live_image_t *h           = (rdmeta_live_image_t *)(void *)image;
+        rdmeta_live_image_order_t *order = atomic_load_explicit(
                 &h->order, memory_order_acquire);
-        rdmeta_held_order_t *none  = NULL;
+        rdmeta_live_image_order_t *none  = NULL;
         rdmeta_err_t err;
 
         if (!order) {
@@ -233,11 +233,11 @@ static rdmeta_err_t held_order(rdmeta_image_t *image, size_t *n) {
                 if (atomic_compare_exchange_strong_explicit(
                             &h->order, &none, order, memory_order_acq_rel,
                             memory_order_acquire)) {
-                        atomic_fetch_add_explicit(&h->cache->holds.bytes,
+                        atomic_fetch_add_explicit(&h->cache->live_images.bytes,
                                                   order->size,
                                                   memory_order_relaxed);
                 } else {
-                        held_give(image, order, order->size);
+                        live_give(image, order, order->size);
                         order = none;
                 }
         }
@@ -245,30 +245,30 @@ static rdmeta_err_t held_order(rdmeta_image_t *image, size_t *n) {
         return RDMETA_OK;
 }
 
-static rdmeta_err_t held_at(const rdmeta_image_t *image, size_t i,
+static rdmeta_err_t live_at(const rdmeta_image_t *image, size_t i,
                             rdmeta_seen_t *out) {
-        const rdmeta_held_t *h           = held(image);
-        const rdmeta_held_order_t *order = atomic_load_explicit(
+        const rdmeta_live_image_t *h           = live(image);
+        const rdmeta_live_image_order_t *order = atomic_load_explicit(
                 &h->order, memory_order_acquire);
 
-        held_seen(h, order->topics[i].slot, order->topics[i].topic, out);
+        live_seen(h, order->topics[i].slot, order->topics[i].topic, out);
         return RDMETA_OK;
 }
 
-static const rdmeta_image_ops_t held_ops = {
-        .leader  = held_leader,
-        .ahead   = held_ahead,
-        .find    = held_find,
-        .find_id = held_find_id,
-        .times   = held_times,
-        .reason  = held_reason,
-        .order   = held_order,
-        .at      = held_at,
-        .info    = rdmeta_held_info,
-        .alloc   = held_alloc,
-        .free    = held_give,
-        .destroy = rdmeta_held_destroy};
+static const rdmeta_image_ops_t live_ops = {
+        .leader  = live_leader,
+        .ahead   = live_ahead,
+        .find    = live_find,
+        .find_id = live_find_id,
+        .times   = live_times,
+        .reason  = live_reason,
+        .order   = live_order,
+        .at      = live_at,
+        .info    = rdmeta_live_image_info,
+        .alloc   = live_alloc,
+        .free    = live_give,
+        .destroy = rdmeta_live_image_destroy};
 
 rdmeta_image_t *rdmeta_cache_image(rdmeta_cache_t *c, rdmeta_time_t now) {
-        return rdmeta_held_take(c, now, &held_ops);
+        return rdmeta_live_image_take(c, now, &live_ops);
 }

@@ -21,7 +21,7 @@ typedef struct load {
         size_t staged; /* of which have their entry */
         size_t ids;
         rdmeta_brokers_t *brokers;
-        rdmeta_write_t write;
+        rdmeta_transaction_t write;
         uint32_t reasons; /* how many there were before */
         uint64_t dropped;
         /* One more than this cache's, by the image's; 0: not met yet. */
@@ -37,14 +37,14 @@ static int knows_nothing(const rdmeta_cache_t *c) {
 /* Stale at once, and as old as it is: what has a deadline by max age gets that
  * of this cache's. */
 static int64_t load_deadline(const load_t *l, const rdmeta_seen_t *seen) {
-        const int64_t past = rdmeta_expiry_after(l->now.mono_us, -1);
+        const int64_t past = rdmeta_deadlines_after(l->now.mono_us, -1);
         const int64_t was  = rdmeta_deadline_told(seen->deadline);
         int64_t due;
 
         if (seen->topic->state != RDMETA_TOPIC_VALID ||
             !rdmeta_deadline_plain(was))
                 return was < past ? was : past;
-        due = rdmeta_expiry_after(was, l->c->conf.max_age_us -
+        due = rdmeta_deadlines_after(was, l->c->conf.max_age_us -
                                                l->image->about.max_age_us);
         if (due < past)
                 return due;
@@ -52,36 +52,36 @@ static int64_t load_deadline(const load_t *l, const rdmeta_seen_t *seen) {
 }
 
 /* Who said it, with the number that his reason has here. */
-static rdmeta_err_t load_said(load_t *l, rdmeta_said_t *said) {
+static rdmeta_err_t load_provenance(load_t *l, rdmeta_provenance_t *provenance) {
         const rdmeta_str_t text = l->image->ops->reason(l->image,
-                                                        said->reason);
+                                                        provenance->reason);
         rdmeta_err_t err;
         uint16_t number;
 
         if (!text.data) {
-                said->reason = 0;
+                provenance->reason = 0;
                 return RDMETA_OK;
         }
-        if (!l->numbers[said->reason]) {
+        if (!l->numbers[provenance->reason]) {
                 err = rdmeta_reasons_number(&l->c->reasons, text, &number);
                 if (err)
                         return err;
-                l->numbers[said->reason] = (uint16_t)(number + 1);
+                l->numbers[provenance->reason] = (uint16_t)(number + 1);
                 l->dropped += !number;
         }
-        said->reason = (uint16_t)(l->numbers[said->reason] - 1);
+        provenance->reason = (uint16_t)(l->numbers[provenance->reason] - 1);
         return RDMETA_OK;
 }
 
 static rdmeta_err_t load_topic(load_t *l, size_t i) {
         rdmeta_cache_t *c         = l->c;
-        rdmeta_order_slot_t *slot = &c->order.slots[i];
+        rdmeta_answer_order_slot_t *slot = &c->order.slots[i];
         rdmeta_seen_t seen;
         rdmeta_topic_t *t;
         rdmeta_err_t err = l->image->ops->at(l->image, i, &seen);
 
         if (!err)
-                err = load_said(l, &seen.said);
+                err = load_provenance(l, &seen.provenance);
         if (err)
                 return err;
         t = rdmeta_topic_restate(&c->blocks, seen.topic, seen.topic->state,
@@ -94,7 +94,7 @@ static rdmeta_err_t load_topic(load_t *l, size_t i) {
                 rdmeta_topic_destroy(&c->blocks, t);
                 return RDMETA_ERR_NO_MEMORY;
         }
-        rdmeta_topic_said_set(t, seen.said);
+        rdmeta_topic_provenance_set(t, seen.provenance);
         rdmeta_entry_deadline(c, slot->entry, load_deadline(l, &seen));
         l->ids += rdmeta_topic_has_id(t) != 0;
         l->staged++;
@@ -110,8 +110,8 @@ static rdmeta_err_t load_stage(load_t *l) {
 
         c->order.count = c->order.holes = 0; /* nobody is there */
         c->order.api_version            = -1;
-        rdmeta_write_init(&l->write, c, l->now, RDMETA_SOURCE_POLL, -1);
-        err = rdmeta_order_reserve(&c->order, allocator, l->n);
+        rdmeta_transaction_init(&l->write, c, l->now, RDMETA_SOURCE_POLL, -1);
+        err = rdmeta_answer_order_reserve(&c->order, allocator, l->n);
         for (i = 0; i < l->n && !err; i++)
                 err = load_topic(l, i);
         if (!err)
@@ -119,7 +119,7 @@ static rdmeta_err_t load_stage(load_t *l) {
         if (!err)
                 err = rdmeta_ids_reserve(c, l->ids);
         if (!err)
-                err = rdmeta_write_reserve(&l->write, l->n);
+                err = rdmeta_transaction_reserve(&l->write, l->n);
         if (err)
                 return err;
         l->brokers = rdmeta_brokers_copy(allocator, l->image->brokers);
@@ -145,8 +145,8 @@ static void load_commit(load_t *l) {
         l->write.recorded = 0;
         c->stats.reasons_dropped += l->dropped;
         rdmeta_tree_expect(c, l->n);
-        rdmeta_write_begin(&l->write, l->brokers);
-        rdmeta_write_brokers(&l->write, l->brokers);
+        rdmeta_transaction_begin(&l->write, l->brokers);
+        rdmeta_transaction_brokers(&l->write, l->brokers);
         c->order.count = (uint32_t)l->n;
         for (i = 0; i < l->n; i++) {
                 rdmeta_entry_t *e = c->order.slots[i].entry;
@@ -154,7 +154,7 @@ static void load_commit(load_t *l) {
                 rdmeta_entry_publish(c, e, 0);
                 rdmeta_entry_settle(c, e, l->now.mono_us);
         }
-        rdmeta_write_end(&l->write, 1);
+        rdmeta_transaction_end(&l->write, 1);
 }
 
 rdmeta_err_t rdmeta_cache_load(rdmeta_cache_t *c, rdmeta_image_t *image,
@@ -162,12 +162,12 @@ rdmeta_err_t rdmeta_cache_load(rdmeta_cache_t *c, rdmeta_image_t *image,
         load_t l = {.c = c, .image = image, .now = now};
         rdmeta_err_t err;
 
-        if (rdmeta_wait_forked(&c->wait))
+        if (rdmeta_notify_forked(&c->wait))
                 return RDMETA_ERR_FORKED;
         err = image->ops->order(image, &l.n); /* it may be this cache's */
         if (err)
                 return err;
-        rdmeta_wait_lock(&c->wait);
+        rdmeta_notify_lock(&c->wait);
         l.reasons = c->reasons.count;
         err = knows_nothing(c) ? load_stage(&l) : RDMETA_ERR_ARGUMENT;
         if (err)
@@ -175,6 +175,6 @@ rdmeta_err_t rdmeta_cache_load(rdmeta_cache_t *c, rdmeta_image_t *image,
         else
                 load_commit(&l);
         rdmeta_collect(c);
-        rdmeta_wait_unlock(&c->wait);
+        rdmeta_notify_unlock(&c->wait);
         return err;
 }

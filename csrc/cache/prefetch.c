@@ -22,7 +22,7 @@ RDMETA_INLINE uint64_t peek_topic(rdmeta_buf_t *b, uint32_t fields,
          RDMETA_WIRE_NULL_NAME)
 
 /* Inlined once with the newest versions' constant fields. */
-static uint64_t peek(rdmeta_ahead_t *h, const uint64_t *key) {
+static uint64_t peek(rdmeta_prefetch_t *h, const uint64_t *key) {
         if (!h->left || h->buf.bad)
                 return 0;
         h->left--;
@@ -42,35 +42,35 @@ static const rdmeta_topic_t *guess(const rdmeta_table_t *names,
                 if (!slot)
                         break;
                 if (rdmeta_slot_tag_is(slot, hash) &&
-                    rdmeta_slot_topic(slot) != &rdmeta_grave.topic)
+                    rdmeta_slot_topic(slot) != &rdmeta_tombstone.topic)
                         return rdmeta_slot_topic(slot);
         }
         return NULL;
 }
 
-void rdmeta_ahead_step(rdmeta_ahead_t *h) {
+void rdmeta_prefetch_step(rdmeta_prefetch_t *h) {
         const rdmeta_table_t *names = rdmeta_names(h->c);
-        uint32_t i                  = h->put++ % RDMETA_AHEAD;
+        uint32_t i                  = h->put++ % RDMETA_PREFETCH;
 
         h->hash[i] = peek(h, names->key);
         rdmeta_table_prefetch(names, h->hash[i]);
 
-        i           = (i - RDMETA_AHEAD_STEP) % RDMETA_AHEAD;
+        i           = (i - RDMETA_PREFETCH_STEP) % RDMETA_PREFETCH;
         h->topic[i] = guess(names, h->hash[i]);
         if (h->topic[i])
                 __builtin_prefetch(h->topic[i]);
 
-        i = (i - RDMETA_AHEAD_STEP) % RDMETA_AHEAD;
+        i = (i - RDMETA_PREFETCH_STEP) % RDMETA_PREFETCH;
         if (h->topic[i])
                 __builtin_prefetch(rdmeta_cold(h->topic[i]));
 
-        i = (i - RDMETA_AHEAD_STEP) % RDMETA_AHEAD;
+        i = (i - RDMETA_PREFETCH_STEP) % RDMETA_PREFETCH;
         if (h->topic[i])
                 __builtin_prefetch(
                         &h->c->order.slots[rdmeta_topic_order(h->topic[i])]);
 }
 
-void rdmeta_ahead_start(rdmeta_ahead_t *h, const rdmeta_cache_t *c,
+void rdmeta_prefetch_start(rdmeta_prefetch_t *h, const rdmeta_cache_t *c,
                         const rdmeta_buf_t *buf, uint32_t fields,
                         uint32_t left) {
         uint32_t i;
@@ -80,6 +80,6 @@ void rdmeta_ahead_start(rdmeta_ahead_t *h, const rdmeta_cache_t *c,
         h->buf    = *buf;
         h->fields = fields;
         h->left   = left;
-        for (i = 0; i < 4 * RDMETA_AHEAD_STEP; i++)
-                rdmeta_ahead_step(h);
+        for (i = 0; i < 4 * RDMETA_PREFETCH_STEP; i++)
+                rdmeta_prefetch_step(h);
 }

@@ -19,25 +19,25 @@
 #include "cache/state.h"
 #include "wire/response.h"
 
-#define RDMETA_AHEAD_STEP 4
-#define RDMETA_AHEAD (8 * RDMETA_AHEAD_STEP) /* a power of two */
+#define RDMETA_PREFETCH_STEP 4
+#define RDMETA_PREFETCH (8 * RDMETA_PREFETCH_STEP) /* a power of two */
 
-typedef struct rdmeta_ahead {
+typedef struct rdmeta_prefetch {
         const rdmeta_cache_t *c;
         rdmeta_buf_t buf; /* what was not peeked at */
         uint32_t fields;
         uint32_t left; /* topics in it */
         uint32_t put;
-        uint64_t hash[RDMETA_AHEAD]; /* 0: none */
-        const rdmeta_topic_t *topic[RDMETA_AHEAD];
-} rdmeta_ahead_t;
+        uint64_t hash[RDMETA_PREFETCH]; /* 0: none */
+        const rdmeta_topic_t *topic[RDMETA_PREFETCH];
+} rdmeta_prefetch_t;
 
 /* `buf` stands before a topic with `left` of them to come. The lock is held
  * until the last step. */
-void rdmeta_ahead_start(rdmeta_ahead_t *h, const rdmeta_cache_t *c,
+void rdmeta_prefetch_start(rdmeta_prefetch_t *h, const rdmeta_cache_t *c,
                         const rdmeta_buf_t *buf, uint32_t fields,
                         uint32_t left);
 /* One topic was applied. */
-void rdmeta_ahead_step(rdmeta_ahead_t *h);
+void rdmeta_prefetch_step(rdmeta_prefetch_t *h);
 
 #endif /* RDMETA_CACHE_PREFETCH_H */

@@ -51,10 +51,10 @@
 /* The writer's half of a topic: 56 bytes. */
 typedef struct rdmeta_entry {
         rdmeta_avl_node_t avl;
-        rdmeta_expiry_node_t expiry;
+        rdmeta_deadlines_node_t deadlines;
         rdmeta_topic_t *topic;
         uint32_t order;
-        uint32_t list : 4;   /* RDMETA_EXPIRY_... */
+        uint32_t list : 4;   /* RDMETA_DEADLINES_... */
         uint32_t staged : 2; /* a writer's mark, while it works */
         uint32_t rewind : 26; /* 1 + its place among the rewinds; 0: none */
 } rdmeta_entry_t;
@@ -81,29 +81,29 @@ typedef struct rdmeta_handles {
 } rdmeta_handles_t;
 
 /* What images of a cache have, besides their own (live_image.h). */
-typedef struct rdmeta_holds {
-        rdmeta_pages_t names, ids;
+typedef struct rdmeta_live_images {
+        rdmeta_slot_page_pool_t names, ids;
         _Atomic size_t bytes; /* of images: with pins, brokers, orders */
         size_t tables; /* bytes of those that only pins have */
-} rdmeta_holds_t;
+} rdmeta_live_images_t;
 
 struct rdmeta_cache {
         rdmeta_root_t root;
-        rdmeta_wait_t wait;
-        rdmeta_reclaim_t reclaim;
-        rdmeta_holds_t holds;
+        rdmeta_notify_t wait;
+        rdmeta_epoch_t reclaim;
+        rdmeta_live_images_t live_images;
         rdmeta_slab_t entry_slab;
-        rdmeta_blocks_t blocks;
-        rdmeta_ring_t ring;
-        rdmeta_order_t order;
-        rdmeta_expiry_t expiry;
+        rdmeta_memory_t blocks;
+        rdmeta_changelog_t changelog;
+        rdmeta_answer_order_t order;
+        rdmeta_deadlines_t deadlines;
         rdmeta_avl_t tree;
         int tree_made; /* 1: all entries are in the tree; 0: none is */
         int ids_shared; /* 1: an id was two topics': one may not find its own */
         rdmeta_handles_t handles;
         rdmeta_rewinds_t rewinds;
         rdmeta_reasons_t reasons;
-        rdmeta_stage_t stage;
+        rdmeta_builder_t builder;
         rdmeta_conf_t conf;
         uint64_t seed;
         uint8_t session[16]; /* this life's; no secret comes from it */
@@ -157,7 +157,7 @@ static inline void rdmeta_stats_recount(const rdmeta_cache_t *c,
                 const rdmeta_topic_t *t = rdmeta_slot_topic(
                         atomic_load_explicit(&names->slots[k],
                                              memory_order_acquire));
-                if (!t || t == &rdmeta_grave.topic ||
+                if (!t || t == &rdmeta_tombstone.topic ||
                     t->state == RDMETA_TOPIC_WAIT)
                         continue;
                 if (t->state == RDMETA_TOPIC_VALID) {

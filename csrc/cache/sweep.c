@@ -16,25 +16,25 @@ enum { SWEEP_LOOKS = 32 << 10, SWEEP_MOVES = 4 << 10 };
 /* In `list`, the next entry that is due; NULL: none. */
 static rdmeta_entry_t *sweep_due(const rdmeta_cache_t *c, int list,
                                  int64_t mono_us) {
-        rdmeta_expiry_node_t *n = rdmeta_expiry_due(&c->expiry, list, mono_us);
+        rdmeta_deadlines_node_t *n = rdmeta_deadlines_due(&c->deadlines, list, mono_us);
 
-        return n ? RDMETA_CONTAINER(n, rdmeta_entry_t, expiry) : NULL;
+        return n ? RDMETA_CONTAINER(n, rdmeta_entry_t, deadlines) : NULL;
 }
 
 /* Absent for too long: removed, but its id and epochs are remembered. */
 static rdmeta_err_t sweep_absent(rdmeta_cache_t *c, rdmeta_time_t now) {
         rdmeta_topic_t *old, *t;
         rdmeta_entry_t *e;
-        rdmeta_write_t w;
+        rdmeta_transaction_t w;
 
-        rdmeta_write_init(&w, c, now, RDMETA_SOURCE_EXPIRY, -1);
-        while ((e = sweep_due(c, RDMETA_EXPIRY_ABSENT, now.mono_us)) != NULL) {
+        rdmeta_transaction_init(&w, c, now, RDMETA_SOURCE_EXPIRY, -1);
+        while ((e = sweep_due(c, RDMETA_DEADLINES_ABSENT, now.mono_us)) != NULL) {
                 old = e->topic;
                 if (!w.begun) {
-                        const rdmeta_err_t err = rdmeta_write_reserve(
-                                &w, rdmeta_expiry_count(
-                                            &c->expiry,
-                                            RDMETA_EXPIRY_ABSENT));
+                        const rdmeta_err_t err = rdmeta_transaction_reserve(
+                                &w, rdmeta_deadlines_count(
+                                            &c->deadlines,
+                                            RDMETA_DEADLINES_ABSENT));
                         if (err)
                                 return err;
                 }
@@ -43,27 +43,27 @@ static rdmeta_err_t sweep_absent(rdmeta_cache_t *c, rdmeta_time_t now) {
                 if (!t)
                         break; /* the next sweep will try again */
                 if (!w.begun)
-                        rdmeta_write_begin(&w, NULL);
-                rdmeta_topic_said_set(t, rdmeta_topic_said(old));
+                        rdmeta_transaction_begin(&w, NULL);
+                rdmeta_topic_provenance_set(t, rdmeta_topic_provenance(old));
                 /* Past, so that it is remembered for max age from now on. */
                 atomic_init(&t->deadline, now.mono_us - 1);
                 rdmeta_entry_swap(c, e, t);
-                rdmeta_write_item(&w, old, t);
+                rdmeta_transaction_item(&w, old, t);
                 rdmeta_entry_settle(c, e, now.mono_us);
         }
-        rdmeta_write_end(&w, w.begun);
+        rdmeta_transaction_end(&w, w.begun);
         return RDMETA_OK;
 }
 
 /* Whether one of those that are due has not been told of as removed. */
 static int sweep_tells(const rdmeta_cache_t *c, int64_t mono_us) {
-        rdmeta_expiry_iter_t it;
-        const rdmeta_expiry_node_t *n;
+        rdmeta_deadlines_iter_t it;
+        const rdmeta_deadlines_node_t *n;
 
-        rdmeta_expiry_iter_init(&it, &c->expiry, RDMETA_EXPIRY_RETAINED);
-        while ((n = rdmeta_expiry_iter_next(&it)) && n->due_us < mono_us) {
+        rdmeta_deadlines_iter_init(&it, &c->deadlines, RDMETA_DEADLINES_RETAINED);
+        while ((n = rdmeta_deadlines_iter_next(&it)) && n->due_us < mono_us) {
                 const rdmeta_entry_t *e =
-                        RDMETA_CONTAINER(n, const rdmeta_entry_t, expiry);
+                        RDMETA_CONTAINER(n, const rdmeta_entry_t, deadlines);
                 if (e->topic->state != RDMETA_TOPIC_GONE &&
                     rdmeta_topic_count(e->topic) > 0)
                         return 1;
@@ -77,31 +77,31 @@ static int sweep_tells(const rdmeta_cache_t *c, int64_t mono_us) {
 static rdmeta_err_t sweep_retained(rdmeta_cache_t *c, rdmeta_time_t now) {
         const int told = sweep_tells(c, now.mono_us);
         rdmeta_entry_t *e;
-        rdmeta_write_t w;
+        rdmeta_transaction_t w;
 
-        rdmeta_write_init(&w, c, now, RDMETA_SOURCE_EXPIRY, -1);
+        rdmeta_transaction_init(&w, c, now, RDMETA_SOURCE_EXPIRY, -1);
         w.version -= !told; /* in silence: nothing is above the version */
-        while ((e = sweep_due(c, RDMETA_EXPIRY_RETAINED, now.mono_us)) !=
+        while ((e = sweep_due(c, RDMETA_DEADLINES_RETAINED, now.mono_us)) !=
                NULL) {
                 rdmeta_topic_t *t = e->topic;
 
                 if (!w.begun) {
-                        const rdmeta_err_t err = rdmeta_write_reserve(
-                                &w, rdmeta_expiry_count(
-                                            &c->expiry,
-                                            RDMETA_EXPIRY_RETAINED));
+                        const rdmeta_err_t err = rdmeta_transaction_reserve(
+                                &w, rdmeta_deadlines_count(
+                                            &c->deadlines,
+                                            RDMETA_DEADLINES_RETAINED));
                         if (err)
                                 return err;
-                        rdmeta_write_begin(&w, NULL);
+                        rdmeta_transaction_begin(&w, NULL);
                 }
                 if (rdmeta_cold(t)->version > c->erased)
                         c->erased = rdmeta_cold(t)->version;
                 rdmeta_entry_erase(c, e);
-                rdmeta_write_item(&w, t, NULL);
+                rdmeta_transaction_item(&w, t, NULL);
         }
         if (told)
                 c->erased = w.version;
-        rdmeta_write_end(&w, told);
+        rdmeta_transaction_end(&w, told);
         return RDMETA_OK;
 }
 
@@ -110,26 +110,26 @@ int64_t rdmeta_cache_sweep(rdmeta_cache_t *c, rdmeta_time_t now) {
         int64_t next, shared;
         int i;
 
-        if (rdmeta_wait_forked(&c->wait))
+        if (rdmeta_notify_forked(&c->wait))
                 return INT64_MAX;
-        rdmeta_wait_lock(&c->wait);
-        for (i = RDMETA_EXPIRY_VALID; i < RDMETA_EXPIRY_CLASSES; i++) {
-                if (i == RDMETA_EXPIRY_ABSENT || i == RDMETA_EXPIRY_RETAINED)
+        rdmeta_notify_lock(&c->wait);
+        for (i = RDMETA_DEADLINES_VALID; i < RDMETA_DEADLINES_CLASSES; i++) {
+                if (i == RDMETA_DEADLINES_ABSENT || i == RDMETA_DEADLINES_RETAINED)
                         continue; /* these tell of it */
                 while ((e = sweep_due(c, i, now.mono_us)) != NULL)
                         rdmeta_entry_unhint(c, e, now.mono_us);
         }
         sweep_absent(c, now);
         sweep_retained(c, now);
-        next   = rdmeta_expiry_next(&c->expiry);
+        next   = rdmeta_deadlines_next(&c->deadlines);
         shared = atomic_load_explicit(&c->root.shared_deadline,
                                       memory_order_relaxed);
         if (shared >= now.mono_us && shared < next)
                 next = shared;
         rdmeta_compact(c, SWEEP_LOOKS, SWEEP_MOVES);
-        rdmeta_holds_trim(c);
-        rdmeta_reclaim_look(&c->reclaim);
-        rdmeta_wait_unlock(&c->wait);
+        rdmeta_live_images_trim(c);
+        rdmeta_epoch_look(&c->reclaim);
+        rdmeta_notify_unlock(&c->wait);
         /* At its deadline a thing is still in time. */
         return next == INT64_MAX ? next : next + 1;
 }
@@ -149,14 +149,14 @@ static int purge_tells(const rdmeta_cache_t *c) {
                 const rdmeta_topic_t *t = rdmeta_slot_topic(
                         atomic_load_explicit(&names->slots[k],
                                              memory_order_relaxed));
-                if (t && t != &rdmeta_grave.topic &&
+                if (t && t != &rdmeta_tombstone.topic &&
                     rdmeta_change_differs(t, NULL))
                         return 1;
         }
         return 0;
 }
 
-static void purge_topics(rdmeta_write_t *w) {
+static void purge_topics(rdmeta_transaction_t *w) {
         rdmeta_cache_t *c     = w->c;
         rdmeta_table_t *names = rdmeta_names(c);
         uint32_t k;
@@ -164,44 +164,44 @@ static void purge_topics(rdmeta_write_t *w) {
         for (k = 0; k <= names->mask; k++) {
                 rdmeta_topic_t *t = rdmeta_slot_topic(atomic_load_explicit(
                         &names->slots[k], memory_order_relaxed));
-                if (!t || t == &rdmeta_grave.topic)
+                if (!t || t == &rdmeta_tombstone.topic)
                         continue;
                 rdmeta_entry_erase(c, rdmeta_entry_of(c, t));
                 if (t->state == RDMETA_TOPIC_WAIT)
                         rdmeta_retire(c, t);
                 else
-                        rdmeta_write_item(w, t, NULL);
+                        rdmeta_transaction_item(w, t, NULL);
         }
 }
 
 rdmeta_err_t rdmeta_cache_purge(rdmeta_cache_t *c, rdmeta_time_t now) {
         rdmeta_brokers_t *none = NULL;
         rdmeta_err_t err;
-        rdmeta_write_t w;
+        rdmeta_transaction_t w;
         int told;
 
-        if (rdmeta_wait_forked(&c->wait))
+        if (rdmeta_notify_forked(&c->wait))
                 return RDMETA_ERR_FORKED;
-        rdmeta_wait_lock(&c->wait);
+        rdmeta_notify_lock(&c->wait);
         told = purge_tells(c);
-        rdmeta_write_init(&w, c, now, RDMETA_SOURCE_PURGE, -1);
+        rdmeta_transaction_init(&w, c, now, RDMETA_SOURCE_PURGE, -1);
         w.version -= !told;
-        err = rdmeta_write_reserve(&w, c->entries);
+        err = rdmeta_transaction_reserve(&w, c->entries);
         if (!err) {
                 none = rdmeta_brokers_empty(&c->conf.allocator, w.version);
                 err  = none ? RDMETA_OK : RDMETA_ERR_NO_MEMORY;
         }
         if (!err) {
                 rdmeta_tree_expect(c, SIZE_MAX);
-                rdmeta_write_begin(&w, none);
+                rdmeta_transaction_begin(&w, none);
                 purge_topics(&w);
-                rdmeta_write_brokers(&w, none);
+                rdmeta_transaction_brokers(&w, none);
                 c->order.count = c->order.holes = 0; /* nobody is left */
                 c->order.api_version            = -1;
                 c->erased                       = w.version;
-                rdmeta_write_end(&w, told);
+                rdmeta_transaction_end(&w, told);
         }
         rdmeta_collect(c);
-        rdmeta_wait_unlock(&c->wait);
+        rdmeta_notify_unlock(&c->wait);
         return err;
 }

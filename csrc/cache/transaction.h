@@ -12,28 +12,28 @@
 
 #include "cache/state.h"
 
-typedef struct rdmeta_write {
+typedef struct rdmeta_transaction {
         rdmeta_cache_t *c;
         rdmeta_time_t now;
         int32_t source, source_broker;
         uint64_t version;
         int begun;
         int recorded; /* the ring has room */
-} rdmeta_write_t;
+} rdmeta_transaction_t;
 
 /* The next version's. */
-void rdmeta_write_init(rdmeta_write_t *w, rdmeta_cache_t *c, rdmeta_time_t now,
+void rdmeta_transaction_init(rdmeta_transaction_t *w, rdmeta_cache_t *c, rdmeta_time_t now,
                        int32_t source, int32_t source_broker);
 /* Room for n changed topics; NO_MEMORY. */
-rdmeta_err_t rdmeta_write_reserve(rdmeta_write_t *w, size_t n);
+rdmeta_err_t rdmeta_transaction_reserve(rdmeta_transaction_t *w, size_t n);
 /* `next`: the broker table from now on; NULL: it does not change. */
-void rdmeta_write_begin(rdmeta_write_t *w, const rdmeta_brokers_t *next);
+void rdmeta_transaction_begin(rdmeta_transaction_t *w, const rdmeta_brokers_t *next);
 /* `old` leaves, and is the ring's or limbo's now; NULL: there was none. */
-void rdmeta_write_item(rdmeta_write_t *w, rdmeta_topic_t *old,
+void rdmeta_transaction_item(rdmeta_transaction_t *w, rdmeta_topic_t *old,
                        rdmeta_topic_t *new_);
 /* Let readers see what begin was told of. */
-void rdmeta_write_brokers(rdmeta_write_t *w, rdmeta_brokers_t *next);
+void rdmeta_transaction_brokers(rdmeta_transaction_t *w, rdmeta_brokers_t *next);
 /* `told`: the version moves on, and who waits for it is woken. */
-void rdmeta_write_end(rdmeta_write_t *w, int told);
+void rdmeta_transaction_end(rdmeta_transaction_t *w, int told);
 
 #endif /* RDMETA_CACHE_TRANSACTION_H */

@@ -41,7 +41,7 @@ void rdmeta_tree_remove(rdmeta_cache_t *c, rdmeta_entry_t *e) {
 
 /* Every entry has a slot of the order array, and they lie in memory as they
  * do in it. */
-static size_t collect_items(const rdmeta_order_t *o, rdmeta_sort_item_t *out) {
+static size_t collect_items(const rdmeta_answer_order_t *o, rdmeta_sort_item_t *out) {
         size_t n = 0;
         uint32_t k;
 

@@ -7,7 +7,7 @@
 
 typedef struct diff {
         rdmeta_image_t *before, *after;
-        rdmeta_change_out_t out;
+        rdmeta_diff_out_t out;
         size_t ids_size;
 } diff_t;
 
@@ -15,8 +15,8 @@ typedef struct diff {
  * is a place as well, or they would be none. */
 static rdmeta_err_t diff_room(diff_t *d, const rdmeta_topic_t *a,
                               const rdmeta_topic_t *b) {
-        const uint32_t x       = rdmeta_change_longest(a);
-        const uint32_t y       = rdmeta_change_longest(b);
+        const uint32_t x       = rdmeta_diff_longest(a);
+        const uint32_t y       = rdmeta_diff_longest(b);
         const uint32_t longest = x > y ? x : y;
         const uint32_t n       = longest < 16 ? 16 : longest;
         const size_t size      = 4 * (size_t)n * sizeof(int32_t);
@@ -43,7 +43,7 @@ static rdmeta_err_t diff_pair(diff_t *d, const rdmeta_topic_t *a,
         if (a == b || (a && b && rdmeta_topic_same(a, b)))
                 return RDMETA_OK;
         err = diff_room(d, a, b);
-        return err ? err : rdmeta_change_topics(&d->out, a, b);
+        return err ? err : rdmeta_diff_topics(&d->out, a, b);
 }
 
 /* The i-th of n topics; NULL: there are no more. */
@@ -108,7 +108,7 @@ rdmeta_err_t rdmeta_image_diff(rdmeta_image_t *before, rdmeta_image_t *after,
         if (!err)
                 err = after->ops->order(after, &m);
         if (!err)
-                err = rdmeta_change_brokers(&d.out, before->brokers,
+                err = rdmeta_diff_brokers(&d.out, before->brokers,
                                             after->brokers);
         if (!err)
                 err = diff_topics(&d, n, m);

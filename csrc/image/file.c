@@ -96,7 +96,7 @@ static rdmeta_err_t file_check(const rdmeta_file_t *f,
         if (RDMETA_UNLIKELY(!(known & (good | bad)))) {
                 known = rdmeta_topic_check(&f->allocator, t, f->begin,
                                            f->end) ||
-                                        rdmeta_topic_said(t).reason >
+                                        rdmeta_topic_provenance(t).reason >
                                                 f->head.reasons
                                 ? bad
                                 : good;
@@ -111,7 +111,7 @@ static void file_times(const rdmeta_image_t *image, rdmeta_seen_t *seen) {
 
         seen->deadline = rdmeta_deadline_unasked(
                 rdmeta_file_plus(own, rdmeta_file_of(image)->taken_us));
-        seen->said     = rdmeta_topic_said(seen->topic);
+        seen->provenance     = rdmeta_topic_provenance(seen->topic);
 }
 
 /* ---- one topic --------------------------------------------------------- */

@@ -278,26 +278,26 @@ static uint64_t up_to(uint64_t at, uint64_t unit) {
 
 /* What is whole, or a line, from `at` on, a line's begin; then the rest. */
 static void group_place(group_t *g, uint64_t at) {
-        const uint64_t lead = RDMETA_TOPIC_LEAD;
+        const uint64_t header_size = RDMETA_TOPIC_HEADER_SIZE;
         size_t i;
 
         for (i = 0; i < g->n; i++) {
                 const rdmeta_topic_t *t = g->seen[i].topic;
                 const int split         = rdmeta_topic_is_split(t);
-                const uint64_t begin    = up_to(split ? at : at + lead,
+                const uint64_t begin    = up_to(split ? at : at + header_size,
                                                 RDMETA_LINE);
 
                 g->line[i] = begin / RDMETA_LINE;
                 at = split ? begin + RDMETA_LINE
-                           : begin - lead + rdmeta_cold(t)->size;
+                           : begin - header_size + rdmeta_cold(t)->size;
         }
         for (i = 0; i < g->n; i++) {
                 const rdmeta_topic_t *t = g->seen[i].topic;
 
                 if (!rdmeta_topic_is_split(t))
                         continue;
-                g->columns[i] = up_to(at + lead, 8);
-                at            = g->columns[i] - lead + rdmeta_cold(t)->size;
+                g->columns[i] = up_to(at + header_size, 8);
+                at            = g->columns[i] - header_size + rdmeta_cold(t)->size;
         }
         g->end = up_to(at, RDMETA_LINE);
 }
@@ -305,18 +305,18 @@ static void group_place(group_t *g, uint64_t at) {
 /* The words that a writer moves are read as readers do. */
 static rdmeta_err_t put_cold(rdmeta_writer_t *s, const rdmeta_seen_t *seen) {
         const rdmeta_cold_t *from = rdmeta_cold(seen->topic);
-        rdmeta_said_t said        = seen->said;
+        rdmeta_provenance_t provenance        = seen->provenance;
         rdmeta_cold_t cold;
 
-        said.reason = (uint16_t)rdmeta_file_reason_number(
-                &s->reasons, s->image, said.reason);
-        said.error  = rdmeta_topic_error(seen->topic);
+        provenance.reason = (uint16_t)rdmeta_file_reason_number(
+                &s->reasons, s->image, provenance.reason);
+        provenance.error  = rdmeta_topic_error(seen->topic);
         memset(&cold, 0, sizeof(cold));
         cold.flags   = from->flags;
         cold.version = from->version;
         memcpy(cold.id, from->id, sizeof(cold.id));
         cold.size = from->size;
-        cold.said = rdmeta_said_word(said);
+        cold.provenance = rdmeta_provenance_word(provenance);
         return rdmeta_writer_put(s, &cold, sizeof(cold));
 }
 
@@ -341,7 +341,7 @@ static rdmeta_err_t put_hot(rdmeta_writer_t *s, const rdmeta_seen_t *seen,
 static rdmeta_err_t put_split(rdmeta_writer_t *s, const group_t *g, size_t i,
                               int64_t taken_us) {
         const uint64_t begin = g->line[i] * RDMETA_LINE;
-        const int64_t far    = (int64_t)(g->columns[i] - begin);
+        const int64_t cold_offset    = (int64_t)(g->columns[i] - begin);
         rdmeta_err_t err     = put_until(s, begin);
 
         if (!err)
@@ -349,13 +349,13 @@ static rdmeta_err_t put_split(rdmeta_writer_t *s, const group_t *g, size_t i,
         if (!err)
                 err = put_until(s, begin + RDMETA_SPLIT);
         return err ? err
-                   : rdmeta_writer_put(s, &far, RDMETA_LINE - RDMETA_SPLIT);
+                   : rdmeta_writer_put(s, &cold_offset, RDMETA_LINE - RDMETA_SPLIT);
 }
 
 static rdmeta_err_t put_whole(rdmeta_writer_t *s, const group_t *g, size_t i,
                               int64_t taken_us) {
         const uint64_t begin = g->line[i] * RDMETA_LINE;
-        rdmeta_err_t err     = put_until(s, begin - RDMETA_TOPIC_LEAD);
+        rdmeta_err_t err     = put_until(s, begin - RDMETA_TOPIC_HEADER_SIZE);
 
         if (!err)
                 err = put_cold(s, &g->seen[i]);
@@ -371,7 +371,7 @@ static rdmeta_err_t put_colds(rdmeta_writer_t *s, const group_t *g) {
         for (i = 0; i < g->n && !err; i++) {
                 if (!rdmeta_topic_is_split(g->seen[i].topic))
                         continue;
-                err = put_until(s, g->columns[i] - RDMETA_TOPIC_LEAD);
+                err = put_until(s, g->columns[i] - RDMETA_TOPIC_HEADER_SIZE);
                 if (!err)
                         err = put_cold(s, &g->seen[i]);
                 if (!err)

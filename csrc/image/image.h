@@ -23,7 +23,7 @@ typedef struct rdmeta_seen {
         const rdmeta_topic_t *topic;
         int64_t deadline; /* the shared one resolved, in the clock of who
                            * reads; ASKED is never said */
-        rdmeta_said_t said; /* its reason is the image's, or the cache's */
+        rdmeta_provenance_t provenance; /* its reason is the image's, or the cache's */
 } rdmeta_seen_t;
 
 /* So many names at most are sent for at once. */

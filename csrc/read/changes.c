@@ -13,8 +13,8 @@
 typedef struct feed {
         rdmeta_cache_t *c;
         rdmeta_reader_t *reader;
-        rdmeta_ring_batch_t *batches;
-        rdmeta_ring_item_t *items;
+        rdmeta_changelog_batch_t *batches;
+        rdmeta_changelog_item_t *items;
         int32_t *ids;
         size_t n_batches, n_items, size;
         uint32_t ids_each;
@@ -22,12 +22,12 @@ typedef struct feed {
 } feed_t;
 
 /* The first batch after `since`: they are in the order of their versions. */
-static uint64_t feed_first(const rdmeta_ring_t *ring, uint64_t since) {
-        uint64_t lo = ring->batch_head, hi = ring->batch_tail;
+static uint64_t feed_first(const rdmeta_changelog_t *changelog, uint64_t since) {
+        uint64_t lo = changelog->batch_head, hi = changelog->batch_tail;
 
         while (lo < hi) {
                 const uint64_t mid = lo + (hi - lo) / 2;
-                if (rdmeta_ring_batch(ring, mid)->version > since)
+                if (rdmeta_changelog_batch(changelog, mid)->version > since)
                         hi = mid;
                 else
                         lo = mid + 1;
@@ -36,20 +36,20 @@ static uint64_t feed_first(const rdmeta_ring_t *ring, uint64_t since) {
 }
 
 /* One allocation for batches, items and the lists of one record. */
-static rdmeta_err_t feed_room(feed_t *f, const rdmeta_ring_t *ring,
+static rdmeta_err_t feed_room(feed_t *f, const rdmeta_changelog_t *changelog,
                               uint64_t first) {
-        uint64_t i, item = ring->item_tail;
+        uint64_t i, item = changelog->item_tail;
         uint32_t longest = 1;
         char *p;
 
-        if (first != ring->batch_tail)
-                item = rdmeta_ring_batch(ring, first)->first;
-        f->n_batches = (size_t)(ring->batch_tail - first);
-        f->n_items   = (size_t)(ring->item_tail - item);
-        for (i = item; i < ring->item_tail; i++) {
-                const rdmeta_ring_item_t *it = rdmeta_ring_at(ring, i);
-                const uint32_t a = rdmeta_change_longest(it->old_);
-                const uint32_t b = rdmeta_change_longest(it->new_);
+        if (first != changelog->batch_tail)
+                item = rdmeta_changelog_batch(changelog, first)->first;
+        f->n_batches = (size_t)(changelog->batch_tail - first);
+        f->n_items   = (size_t)(changelog->item_tail - item);
+        for (i = item; i < changelog->item_tail; i++) {
+                const rdmeta_changelog_item_t *it = rdmeta_changelog_at(changelog, i);
+                const uint32_t a = rdmeta_diff_longest(it->old_);
+                const uint32_t b = rdmeta_diff_longest(it->new_);
                 longest          = a > longest ? a : longest;
                 longest          = b > longest ? b : longest;
         }
@@ -61,21 +61,21 @@ static rdmeta_err_t feed_room(feed_t *f, const rdmeta_ring_t *ring,
         if (!p)
                 return RDMETA_ERR_NO_MEMORY;
         f->memory  = p;
-        f->batches = (rdmeta_ring_batch_t *)(void *)p;
+        f->batches = (rdmeta_changelog_batch_t *)(void *)p;
         p += f->n_batches * sizeof(*f->batches);
-        f->items = (rdmeta_ring_item_t *)(void *)p;
+        f->items = (rdmeta_changelog_item_t *)(void *)p;
         p += f->n_items * sizeof(*f->items);
         f->ids = (int32_t *)(void *)p;
         for (i = 0; i < f->n_batches; i++)
-                f->batches[i] = *rdmeta_ring_batch(ring, first + i);
+                f->batches[i] = *rdmeta_changelog_batch(changelog, first + i);
         for (i = 0; i < f->n_items; i++)
-                f->items[i] = *rdmeta_ring_at(ring, item + i);
+                f->items[i] = *rdmeta_changelog_at(changelog, item + i);
         return RDMETA_OK;
 }
 
-static int32_t feed_batch(rdmeta_change_out_t *out,
-                          const rdmeta_ring_batch_t *b,
-                          const rdmeta_ring_item_t *items) {
+static int32_t feed_batch(rdmeta_diff_out_t *out,
+                          const rdmeta_changelog_batch_t *b,
+                          const rdmeta_changelog_item_t *items) {
         int32_t res = 0;
         uint32_t i;
 
@@ -87,16 +87,16 @@ static int32_t feed_batch(rdmeta_change_out_t *out,
                                                          : b->source_broker;
         out->record.cluster_id    = b->brokers->cluster_id;
         if (b->old_brokers)
-                res = rdmeta_change_brokers(out, b->old_brokers, b->brokers);
+                res = rdmeta_diff_brokers(out, b->old_brokers, b->brokers);
         for (i = 0; i < b->n && !res; i++)
-                res = rdmeta_change_topics(out, items[i].old_, items[i].new_);
+                res = rdmeta_diff_topics(out, items[i].old_, items[i].new_);
         return res;
 }
 
 static rdmeta_err_t feed_visit(const feed_t *f, rdmeta_change_visit_t visit,
                                void *opaque) {
-        const rdmeta_ring_item_t *items = f->items;
-        rdmeta_change_out_t out;
+        const rdmeta_changelog_item_t *items = f->items;
+        rdmeta_diff_out_t out;
         rdmeta_err_t err = RDMETA_OK;
         size_t i;
 
@@ -121,10 +121,10 @@ rdmeta_err_t rdmeta_cache_changes(rdmeta_cache_t *c, uint64_t since,
 
         memset(&f, 0, sizeof(f));
         f.c   = c;
-        whole = rdmeta_wait_turn(&c->wait);
-        rdmeta_wait_turn_end(&c->wait);
+        whole = rdmeta_notify_turn(&c->wait);
+        rdmeta_notify_turn_end(&c->wait);
         if (!whole) { /* what the ring holds may be torn */
-                *until  = rdmeta_wait_version(&c->wait);
+                *until  = rdmeta_notify_version(&c->wait);
                 *resync = since != *until;
                 return RDMETA_OK;
         }
@@ -132,19 +132,19 @@ rdmeta_err_t rdmeta_cache_changes(rdmeta_cache_t *c, uint64_t since,
         if (!f.reader)
                 return RDMETA_ERR_NO_MEMORY;
         rdmeta_reader_enter(f.reader);
-        rdmeta_wait_turn(&c->wait);
-        *until  = rdmeta_wait_version(&c->wait);
-        *resync = since < c->ring.floor || since > *until;
+        rdmeta_notify_turn(&c->wait);
+        *until  = rdmeta_notify_version(&c->wait);
+        *resync = since < c->changelog.floor || since > *until;
         if (!*resync)
-                err = feed_room(&f, &c->ring, feed_first(&c->ring, since));
-        rdmeta_wait_turn_end(&c->wait);
+                err = feed_room(&f, &c->changelog, feed_first(&c->changelog, since));
+        rdmeta_notify_turn_end(&c->wait);
         if (!err && !*resync)
                 err = feed_visit(&f, visit, opaque);
         rdmeta_reader_leave(f.reader);
         if (f.memory) {
-                rdmeta_wait_turn(&c->wait);
+                rdmeta_notify_turn(&c->wait);
                 rdmeta_free(&c->conf.allocator, f.memory, f.size);
-                rdmeta_wait_turn_end(&c->wait);
+                rdmeta_notify_turn_end(&c->wait);
         }
         rdmeta_reader_destroy(f.reader);
         return err;

@@ -168,7 +168,7 @@ void rdmeta_attach_look(rdmeta_reader_t *r, int64_t mono_us) {
         rdmeta_attach_t *a    = r->attach;
         rdmeta_image_t *image = NULL, *left = NULL, *had = r->image;
 
-        r->look_at = rdmeta_expiry_after(mono_us, a->look_us);
+        r->look_at = rdmeta_deadlines_after(mono_us, a->look_us);
         r->due_us  = INT64_MIN;
         r->changes = rdmeta_attach_changes(a);
         attach_looks(a);

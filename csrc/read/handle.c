@@ -59,7 +59,7 @@ rdmeta_err_t rdmeta_handle_find(rdmeta_reader_t *r, const rdmeta_handle_t *h,
         t    = handle_load(h);
         if (!t)
                 return RDMETA_NOT_CACHED;
-        if (rdmeta_topic_is_told(t))
+        if (rdmeta_topic_is_visible(t))
                 *out = t;
         return rdmeta_view_state(h->root, t, mono_us, r->stale_ok);
 }

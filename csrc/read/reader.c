@@ -21,7 +21,7 @@ static rdmeta_reader_t *reader_make(void *memory, int32_t flags) {
 
 rdmeta_reader_t *rdmeta_reader_new(rdmeta_cache_t *c, int32_t flags) {
         rdmeta_reader_t *r = NULL;
-        const int whole    = rdmeta_wait_turn(&c->wait);
+        const int whole    = rdmeta_notify_turn(&c->wait);
         void *memory       = rdmeta_alloc(&c->conf.allocator, READER_SIZE);
 
         if (memory) {
@@ -29,13 +29,13 @@ rdmeta_reader_t *rdmeta_reader_new(rdmeta_cache_t *c, int32_t flags) {
                 r->root  = &c->root;
                 r->cache = c;
                 if (whole)
-                        rdmeta_reclaim_add(&c->reclaim, &r->reading,
+                        rdmeta_epoch_add(&c->reclaim, &r->reading,
                                            r->stale_ok);
                 else
                         rdmeta_reading_alone(&r->reading);
                 rdmeta_cache_ref(c);
         }
-        rdmeta_wait_turn_end(&c->wait);
+        rdmeta_notify_turn_end(&c->wait);
         return r;
 }
 
@@ -79,10 +79,10 @@ void rdmeta_reader_destroy(rdmeta_reader_t *r) {
                 return;
         }
         c = r->cache;
-        if (rdmeta_wait_turn(&c->wait))
-                rdmeta_reclaim_remove(&c->reclaim, &r->reading);
+        if (rdmeta_notify_turn(&c->wait))
+                rdmeta_epoch_remove(&c->reclaim, &r->reading);
         rdmeta_free(&c->conf.allocator, r->memory, READER_SIZE);
-        rdmeta_wait_turn_end(&c->wait);
+        rdmeta_notify_turn_end(&c->wait);
         rdmeta_cache_unref(c);
 }
 
@@ -227,11 +227,11 @@ static rdmeta_err_t seen_in(const rdmeta_root_t *root,
                 return RDMETA_NOT_CACHED;
         own = atomic_load_explicit(&t->deadline, memory_order_relaxed);
         out->deadline = own;
-        out->said     = rdmeta_topic_said(t);
+        out->provenance     = rdmeta_topic_provenance(t);
         if (own == RDMETA_DEADLINE_SHARED) {
                 out->deadline = atomic_load_explicit(&root->shared_deadline,
                                                      memory_order_relaxed);
-                out->said     = rdmeta_view_shared_said(root);
+                out->provenance     = rdmeta_view_shared_provenance(root);
         }
         return RDMETA_OK;
 }
@@ -300,7 +300,7 @@ static rdmeta_err_t found(const rdmeta_reader_t *r, rdmeta_err_t err,
         *out = NULL;
         if (err)
                 return err;
-        if (rdmeta_topic_is_told(seen->topic))
+        if (rdmeta_topic_is_visible(seen->topic))
                 *out = seen->topic;
         return rdmeta_view_state_at(seen->topic, seen->deadline, mono_us,
                                     r->stale_ok);
@@ -348,9 +348,9 @@ void rdmeta_topic_info(rdmeta_reader_t *r, const rdmeta_topic_t *t,
         out->error      = rdmeta_topic_error(t);
         out->state      = rdmeta_view_state_at(t, seen.deadline, mono_us, 0);
         out->operations = rdmeta_topic_operations(t);
-        out->source_broker = seen.said.broker;
+        out->source_broker = seen.provenance.broker;
         out->deadline_us   = rdmeta_deadline_told(seen.deadline);
-        out->reason        = reason_of(r, seen.said.reason);
+        out->reason        = reason_of(r, seen.provenance.reason);
 }
 
 rdmeta_err_t rdmeta_topic_partition_at(rdmeta_reader_t *r,

@@ -12,7 +12,7 @@ static int is_wanted(const rdmeta_topic_t *t, int64_t deadline, int32_t which,
         if (t->state == RDMETA_TOPIC_VALID)
                 return which & (deadline >= mono_us ? RDMETA_WALK_VALID
                                                     : RDMETA_WALK_STALE);
-        return rdmeta_topic_is_told(t) && which & RDMETA_WALK_NEGATIVE;
+        return rdmeta_topic_is_visible(t) && which & RDMETA_WALK_NEGATIVE;
 }
 
 /* The blocks of a walk, in order, up to `capacity`; how many there are. */
@@ -119,8 +119,8 @@ rdmeta_err_t rdmeta_reader_walk(rdmeta_reader_t *r, const char *prefix,
                 return err;
         }
         rdmeta_reading_enter(&r->reading);
-        if (!rdmeta_wait_turn(&c->wait)) {
-                rdmeta_wait_turn_end(&c->wait);
+        if (!rdmeta_notify_turn(&c->wait)) {
+                rdmeta_notify_turn_end(&c->wait);
                 rdmeta_reading_leave(&r->reading);
                 return torn_walk(c, &key, which, mono_us, visit, opaque);
         }
@@ -134,14 +134,14 @@ rdmeta_err_t rdmeta_reader_walk(rdmeta_reader_t *r, const char *prefix,
         }
         if (!err)
                 walk_collect(c, &key, which, mono_us, topics);
-        rdmeta_wait_turn_end(&c->wait);
+        rdmeta_notify_turn_end(&c->wait);
         for (i = 0; i < n && !err; i++)
                 err = visit(opaque, topics[i]);
         rdmeta_reading_leave(&r->reading);
         if (topics) {
-                rdmeta_wait_turn(&c->wait);
+                rdmeta_notify_turn(&c->wait);
                 rdmeta_free(&c->conf.allocator, topics, size);
-                rdmeta_wait_turn_end(&c->wait);
+                rdmeta_notify_turn_end(&c->wait);
         }
         return err;
 }

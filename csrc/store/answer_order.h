@@ -30,48 +30,48 @@
 #include "base/hash.h"
 #include "rdmeta.h"
 
-#define RDMETA_ORDER_OWN 0x80000000u
+#define RDMETA_ANSWER_ORDER_OWN 0x80000000u
 
 struct rdmeta_entry;
 
 /* Of a topic in flight. */
-typedef struct rdmeta_order_hint {
+typedef struct rdmeta_answer_order_hint {
         /* of the call that made the hint, see cache/in_flight.c */
         uint64_t number;
         uint32_t next;   /* while hints end: the next slot and 1; 0: none */
-} rdmeta_order_hint_t;
+} rdmeta_answer_order_hint_t;
 
-typedef struct rdmeta_order_slot {
-        uint32_t len; /* and RDMETA_ORDER_OWN */
+typedef struct rdmeta_answer_order_slot {
+        uint32_t len; /* and RDMETA_ANSWER_ORDER_OWN */
         uint32_t seen;
         union {
                 rdmeta_digest_t digest;
-                rdmeta_order_hint_t hint;
+                rdmeta_answer_order_hint_t hint;
         };
         struct rdmeta_entry *entry; /* NULL: a hole, the next in `seen` */
-} rdmeta_order_slot_t;
+} rdmeta_answer_order_slot_t;
 
-typedef struct rdmeta_order {
-        rdmeta_order_slot_t *slots;
+typedef struct rdmeta_answer_order {
+        rdmeta_answer_order_slot_t *slots;
         uint32_t count, capacity, holes;
         uint32_t hole; /* the first, if there are any */
         uint32_t answer; /* number of the answer that is being read */
         uint32_t generation; /* how often entries were given other slots */
         int16_t api_version; /* of the digests; -1: none yet */
-} rdmeta_order_t;
+} rdmeta_answer_order_t;
 
 /* Room for `count` slots in all. NO_MEMORY, or more than can be counted. */
-rdmeta_err_t rdmeta_order_reserve(rdmeta_order_t *o,
+rdmeta_err_t rdmeta_answer_order_reserve(rdmeta_answer_order_t *o,
                                   const rdmeta_allocator_t *allocator,
                                   size_t count);
-void rdmeta_order_destroy(rdmeta_order_t *o,
+void rdmeta_answer_order_destroy(rdmeta_answer_order_t *o,
                           const rdmeta_allocator_t *allocator);
 /* A slot for one more entry, a hole if there is one; NULL: no memory. */
-rdmeta_order_slot_t *rdmeta_order_take(rdmeta_order_t *o,
+rdmeta_answer_order_slot_t *rdmeta_answer_order_take(rdmeta_answer_order_t *o,
                                        const rdmeta_allocator_t *allocator);
 /* A slot whose entry is gone. */
-void rdmeta_order_give(rdmeta_order_t *o, uint32_t slot);
+void rdmeta_answer_order_give(rdmeta_answer_order_t *o, uint32_t slot);
 /* Forget all digests: they were of another API version. */
-void rdmeta_order_forget(rdmeta_order_t *o, int16_t api_version);
+void rdmeta_answer_order_forget(rdmeta_answer_order_t *o, int16_t api_version);
 
 #endif /* RDMETA_STORE_ANSWER_ORDER_H */

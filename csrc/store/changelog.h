@@ -17,7 +17,7 @@
 #include "store/epoch.h"
 #include "topic/brokers.h"
 
-typedef struct rdmeta_ring_batch {
+typedef struct rdmeta_changelog_batch {
         uint64_t version;
         int64_t wall_us;
         uint64_t first; /* item, counted since the beginning */
@@ -27,55 +27,55 @@ typedef struct rdmeta_ring_batch {
         uint32_t n;
         int32_t source;
         int32_t source_broker;
-} rdmeta_ring_batch_t;
+} rdmeta_changelog_batch_t;
 
-typedef struct rdmeta_ring_item {
+typedef struct rdmeta_changelog_item {
         rdmeta_topic_t *old_;
         rdmeta_topic_t *new_;
-} rdmeta_ring_item_t;
+} rdmeta_changelog_item_t;
 
-typedef struct rdmeta_ring {
+typedef struct rdmeta_changelog {
         const rdmeta_allocator_t *allocator;
-        rdmeta_reclaim_t *reclaim;
+        rdmeta_epoch_t *reclaim;
         size_t limit;
-        size_t held; /* bytes of old blocks and broker tables ... */
-        size_t held_large; /* ... of which not the slabs' */
+        size_t live; /* bytes of old blocks and broker tables ... */
+        size_t live_large; /* ... of which not the slabs' */
         uint64_t floor;
-        rdmeta_ring_batch_t *batches; /* power-of-two capacities */
-        rdmeta_ring_item_t *items;
+        rdmeta_changelog_batch_t *batches; /* power-of-two capacities */
+        rdmeta_changelog_item_t *items;
         uint64_t batch_head, batch_tail, item_head, item_tail;
         size_t batch_mask, item_mask;
-} rdmeta_ring_t;
+} rdmeta_changelog_t;
 
-void rdmeta_ring_init(rdmeta_ring_t *ring,
+void rdmeta_changelog_init(rdmeta_changelog_t *changelog,
                       const rdmeta_allocator_t *allocator,
-                      rdmeta_reclaim_t *reclaim, size_t limit);
+                      rdmeta_epoch_t *reclaim, size_t limit);
 /* Retires every block that it holds. */
-void rdmeta_ring_destroy(rdmeta_ring_t *ring);
+void rdmeta_changelog_destroy(rdmeta_changelog_t *changelog);
 
 /* Make room for one batch of n items. 1: there is; 0: so many that the ring
  * could not hold them, they will not be recorded; NO_MEMORY. */
-rdmeta_err_t rdmeta_ring_reserve(rdmeta_ring_t *ring, size_t n);
+rdmeta_err_t rdmeta_changelog_reserve(rdmeta_changelog_t *changelog, size_t n);
 /* Begin a batch; after reserve said 1. */
-void rdmeta_ring_begin(rdmeta_ring_t *ring,
-                       const rdmeta_ring_batch_t *batch);
-void rdmeta_ring_item(rdmeta_ring_t *ring, rdmeta_topic_t *old_,
+void rdmeta_changelog_begin(rdmeta_changelog_t *changelog,
+                       const rdmeta_changelog_batch_t *batch);
+void rdmeta_changelog_item(rdmeta_changelog_t *changelog, rdmeta_topic_t *old_,
                       rdmeta_topic_t *new_);
 /* Let the oldest go until the bound is kept. */
-void rdmeta_ring_trim(rdmeta_ring_t *ring);
+void rdmeta_changelog_trim(rdmeta_changelog_t *changelog);
 /* Let all go: nothing below `version` is told any more. */
-void rdmeta_ring_skip(rdmeta_ring_t *ring, uint64_t version);
+void rdmeta_changelog_skip(rdmeta_changelog_t *changelog, uint64_t version);
 
-size_t rdmeta_ring_bytes(const rdmeta_ring_t *ring);
+size_t rdmeta_changelog_bytes(const rdmeta_changelog_t *changelog);
 
-RDMETA_INLINE const rdmeta_ring_batch_t *
-rdmeta_ring_batch(const rdmeta_ring_t *ring, uint64_t i) {
-        return &ring->batches[i & ring->batch_mask];
+RDMETA_INLINE const rdmeta_changelog_batch_t *
+rdmeta_changelog_batch(const rdmeta_changelog_t *changelog, uint64_t i) {
+        return &changelog->batches[i & changelog->batch_mask];
 }
 
-RDMETA_INLINE const rdmeta_ring_item_t *
-rdmeta_ring_at(const rdmeta_ring_t *ring, uint64_t i) {
-        return &ring->items[i & ring->item_mask];
+RDMETA_INLINE const rdmeta_changelog_item_t *
+rdmeta_changelog_at(const rdmeta_changelog_t *changelog, uint64_t i) {
+        return &changelog->items[i & changelog->item_mask];
 }
 
 #endif /* RDMETA_STORE_CHANGELOG_H */

@@ -33,63 +33,63 @@
 #include <stdint.h>
 
 enum {
-        RDMETA_EXPIRY_NONE = 0,
-        RDMETA_EXPIRY_VALID,
-        RDMETA_EXPIRY_HINT,
-        RDMETA_EXPIRY_NEGATIVE,
-        RDMETA_EXPIRY_DENIED,
-        RDMETA_EXPIRY_ABSENT,
-        RDMETA_EXPIRY_RETAINED,
-        RDMETA_EXPIRY_CLASSES
+        RDMETA_DEADLINES_NONE = 0,
+        RDMETA_DEADLINES_VALID,
+        RDMETA_DEADLINES_HINT,
+        RDMETA_DEADLINES_NEGATIVE,
+        RDMETA_DEADLINES_DENIED,
+        RDMETA_DEADLINES_ABSENT,
+        RDMETA_DEADLINES_RETAINED,
+        RDMETA_DEADLINES_CLASSES
 };
 
-typedef struct rdmeta_expiry_node {
+typedef struct rdmeta_deadlines_node {
         union {
                 rdmeta_tailq_node_t node;
                 rdmeta_avl_node_t avl;
         } link;
         int64_t due_us;
-} rdmeta_expiry_node_t;
+} rdmeta_deadlines_node_t;
 
-typedef struct rdmeta_expiry {
+typedef struct rdmeta_deadlines {
         struct {
                 rdmeta_tailq_t list;
                 rdmeta_avl_t tree;
-        } classes[RDMETA_EXPIRY_CLASSES];
-} rdmeta_expiry_t;
+        } classes[RDMETA_DEADLINES_CLASSES];
+} rdmeta_deadlines_t;
 
-void rdmeta_expiry_init(rdmeta_expiry_t *e);
+void rdmeta_deadlines_init(rdmeta_deadlines_t *e);
 /* `n` is in no class. Of those due at once, any may come first. */
-void rdmeta_expiry_add(rdmeta_expiry_t *e, int class, rdmeta_expiry_node_t *n,
+void rdmeta_deadlines_add(rdmeta_deadlines_t *e, int class, rdmeta_deadlines_node_t *n,
                        int64_t due_us);
 /* NONE: nothing happens. */
-void rdmeta_expiry_remove(rdmeta_expiry_t *e, int class,
-                          rdmeta_expiry_node_t *n);
+void rdmeta_deadlines_remove(rdmeta_deadlines_t *e, int class,
+                          rdmeta_deadlines_node_t *n);
 /* The earliest of `class`; NULL: none. */
-rdmeta_expiry_node_t *rdmeta_expiry_first(const rdmeta_expiry_t *e, int class);
+rdmeta_deadlines_node_t *rdmeta_deadlines_first(const rdmeta_deadlines_t *e, int class);
 /* The first of `class` if it is due before `now_us`; NULL: nothing is. */
-rdmeta_expiry_node_t *rdmeta_expiry_due(const rdmeta_expiry_t *e, int class,
+rdmeta_deadlines_node_t *rdmeta_deadlines_due(const rdmeta_deadlines_t *e, int class,
                                         int64_t now_us);
 /* The earliest of all classes; INT64_MAX: none. */
-int64_t rdmeta_expiry_next(const rdmeta_expiry_t *e);
-size_t rdmeta_expiry_count(const rdmeta_expiry_t *e, int class);
+int64_t rdmeta_deadlines_next(const rdmeta_deadlines_t *e);
+size_t rdmeta_deadlines_count(const rdmeta_deadlines_t *e, int class);
 /* 1: every list and tree is linked well and in order. */
-int rdmeta_expiry_check(const rdmeta_expiry_t *e);
+int rdmeta_deadlines_check(const rdmeta_deadlines_t *e);
 
 /* Walks a class in order of time; over as soon as the class is changed. */
-typedef struct rdmeta_expiry_iter {
+typedef struct rdmeta_deadlines_iter {
         const rdmeta_tailq_node_t *in_list; /* the next of each; NULL: none */
         const rdmeta_avl_node_t *in_tree;
         rdmeta_avl_iter_t tree;
-} rdmeta_expiry_iter_t;
+} rdmeta_deadlines_iter_t;
 
-void rdmeta_expiry_iter_init(rdmeta_expiry_iter_t *it,
-                             const rdmeta_expiry_t *e, int class);
+void rdmeta_deadlines_iter_init(rdmeta_deadlines_iter_t *it,
+                             const rdmeta_deadlines_t *e, int class);
 /* NULL: no more. */
-rdmeta_expiry_node_t *rdmeta_expiry_iter_next(rdmeta_expiry_iter_t *it);
+rdmeta_deadlines_node_t *rdmeta_deadlines_iter_next(rdmeta_deadlines_iter_t *it);
 
 /* now + ttl, without overflow, and never a value that means something else. */
-static inline int64_t rdmeta_expiry_after(int64_t now_us, int64_t ttl_us) {
+static inline int64_t rdmeta_deadlines_after(int64_t now_us, int64_t ttl_us) {
         int64_t due;
 
         if (__builtin_add_overflow(now_us, ttl_us, &due))

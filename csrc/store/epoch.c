@@ -27,16 +27,16 @@ static int membarrier_all(void) {
 }
 #endif
 
-void rdmeta_reclaim_init(rdmeta_reclaim_t *r, rdmeta_blocks_t *blocks) {
+void rdmeta_epoch_init(rdmeta_epoch_t *r, rdmeta_memory_t *blocks) {
         memset(r, 0, sizeof(*r));
         atomic_init(&r->epoch, 1);
         r->fence = !membarrier_register();
         rdmeta_tailq_init(&r->readers);
-        rdmeta_tailq_init(&r->holders);
+        rdmeta_tailq_init(&r->images);
         r->blocks = blocks;
 }
 
-static void limbo_free(rdmeta_reclaim_t *r, int which) {
+static void limbo_free(rdmeta_epoch_t *r, int which) {
         rdmeta_topic_t *t   = r->topics[which];
         rdmeta_large_t *big = r->large[which];
 
@@ -60,18 +60,18 @@ static void limbo_free(rdmeta_reclaim_t *r, int which) {
         }
 }
 
-static void limbo_free_all(rdmeta_reclaim_t *r) {
+static void limbo_free_all(rdmeta_epoch_t *r) {
         int i;
 
         for (i = 0; i < 3; i++)
                 limbo_free(r, i);
 }
 
-void rdmeta_reclaim_destroy(rdmeta_reclaim_t *r) {
+void rdmeta_epoch_destroy(rdmeta_epoch_t *r) {
         limbo_free_all(r);
 }
 
-void rdmeta_reclaim_add(rdmeta_reclaim_t *r, rdmeta_reading_t *reading,
+void rdmeta_epoch_add(rdmeta_epoch_t *r, rdmeta_reading_t *reading,
                         int special) {
         atomic_init(&reading->epoch, 0);
         reading->depth  = special || r->fence ? RDMETA_READING_SPECIAL : 0;
@@ -87,16 +87,16 @@ void rdmeta_reading_alone(rdmeta_reading_t *reading) {
         reading->global = &reading->epoch;
 }
 
-void rdmeta_reclaim_remove(rdmeta_reclaim_t *r, rdmeta_reading_t *reading) {
+void rdmeta_epoch_remove(rdmeta_epoch_t *r, rdmeta_reading_t *reading) {
         rdmeta_tailq_remove(&r->readers, &reading->node);
 }
 
-static int limbo_now(const rdmeta_reclaim_t *r) {
+static int limbo_now(const rdmeta_epoch_t *r) {
         return (int)(atomic_load_explicit(&r->epoch, memory_order_relaxed) %
                      3);
 }
 
-static void topic_limbo(rdmeta_reclaim_t *r, rdmeta_topic_t *t) {
+static void topic_limbo(rdmeta_epoch_t *r, rdmeta_topic_t *t) {
         const int which = limbo_now(r);
 
         rdmeta_cold(t)->link = (uint64_t)(uintptr_t)r->topics[which];
@@ -106,16 +106,16 @@ static void topic_limbo(rdmeta_reclaim_t *r, rdmeta_topic_t *t) {
 
 /* ---- images -------------------------------------------------------------- */
 
-void rdmeta_reclaim_hold(rdmeta_reclaim_t *r, rdmeta_holder_t *h,
+void rdmeta_epoch_image_add(rdmeta_epoch_t *r, rdmeta_epoch_image_t *h,
                          uint64_t version) {
         h->number     = ++r->taken;
         h->version    = version;
         h->kept       = NULL;
         h->kept_bytes = 0;
-        rdmeta_tailq_push_back(&r->holders, &h->node);
+        rdmeta_tailq_push_back(&r->images, &h->node);
 }
 
-int rdmeta_holder_has(const rdmeta_holder_t *h, const rdmeta_topic_t *t) {
+int rdmeta_epoch_image_has(const rdmeta_epoch_image_t *h, const rdmeta_topic_t *t) {
         const uint64_t version = rdmeta_cold(t)->version;
 
         return t->state == RDMETA_TOPIC_WAIT ? version < h->number
@@ -124,16 +124,16 @@ int rdmeta_holder_has(const rdmeta_holder_t *h, const rdmeta_topic_t *t) {
 
 /* From holder `n` on, the older ones: the first that could have it either has
  * it, or it is younger than all of them. */
-static void topic_keep(rdmeta_reclaim_t *r, rdmeta_tailq_node_t *n,
+static void topic_keep(rdmeta_epoch_t *r, rdmeta_tailq_node_t *n,
                        rdmeta_topic_t *t, uint64_t taken) {
-        rdmeta_holder_t *h = NULL;
+        rdmeta_epoch_image_t *h = NULL;
 
         for (; n; n = rdmeta_tailq_prev(n)) {
-                h = RDMETA_CONTAINER(n, rdmeta_holder_t, node);
+                h = RDMETA_CONTAINER(n, rdmeta_epoch_image_t, node);
                 if (h->number <= taken)
                         break;
         }
-        if (!n || !rdmeta_holder_has(h, t)) {
+        if (!n || !rdmeta_epoch_image_has(h, t)) {
                 topic_limbo(r, t);
                 return;
         }
@@ -142,11 +142,11 @@ static void topic_keep(rdmeta_reclaim_t *r, rdmeta_tailq_node_t *n,
         h->kept_bytes += rdmeta_topic_bytes(r->blocks, t);
 }
 
-void rdmeta_reclaim_release(rdmeta_reclaim_t *r, rdmeta_holder_t *h) {
+void rdmeta_epoch_image_remove(rdmeta_epoch_t *r, rdmeta_epoch_image_t *h) {
         rdmeta_tailq_node_t *older = rdmeta_tailq_prev(&h->node);
         rdmeta_topic_t *t          = h->kept;
 
-        rdmeta_tailq_remove(&r->holders, &h->node);
+        rdmeta_tailq_remove(&r->images, &h->node);
         while (t) {
                 rdmeta_topic_t *next =
                         (rdmeta_topic_t *)(uintptr_t)rdmeta_cold(t)->link;
@@ -157,14 +157,14 @@ void rdmeta_reclaim_release(rdmeta_reclaim_t *r, rdmeta_holder_t *h) {
         h->kept_bytes = 0;
 }
 
-void rdmeta_reclaim_topic(rdmeta_reclaim_t *r, rdmeta_topic_t *t,
+void rdmeta_epoch_topic(rdmeta_epoch_t *r, rdmeta_topic_t *t,
                           uint64_t taken) {
-        topic_keep(r, rdmeta_tailq_last(&r->holders), t, taken);
+        topic_keep(r, rdmeta_tailq_last(&r->images), t, taken);
 }
 
 /* ---- limbo --------------------------------------------------------------- */
 
-void rdmeta_reclaim_large(rdmeta_reclaim_t *r, rdmeta_large_t *large) {
+void rdmeta_epoch_large(rdmeta_epoch_t *r, rdmeta_large_t *large) {
         const int which = limbo_now(r);
 
         large->link     = r->large[which];
@@ -174,7 +174,7 @@ void rdmeta_reclaim_large(rdmeta_reclaim_t *r, rdmeta_large_t *large) {
 }
 
 /* 0: all outside; 1: all outside or in the current epoch; 2: neither. */
-static int readers_look(const rdmeta_reclaim_t *r, uint64_t now) {
+static int readers_look(const rdmeta_epoch_t *r, uint64_t now) {
         const rdmeta_tailq_node_t *n;
         int res = 0;
 
@@ -193,14 +193,14 @@ static int readers_look(const rdmeta_reclaim_t *r, uint64_t now) {
 }
 
 /* Without a barrier the look proves nothing, so nothing is freed. */
-static int readers_fence(const rdmeta_reclaim_t *r) {
+static int readers_fence(const rdmeta_epoch_t *r) {
         if (!r->fence)
                 return membarrier_all();
         atomic_thread_fence(memory_order_seq_cst);
         return 1;
 }
 
-static void limbo_look(rdmeta_reclaim_t *r) {
+static void limbo_look(rdmeta_epoch_t *r) {
         const uint64_t now = atomic_load_explicit(&r->epoch,
                                                   memory_order_relaxed);
 
@@ -221,7 +221,7 @@ static void limbo_look(rdmeta_reclaim_t *r) {
         r->looked_at = r->limbo_bytes;
 }
 
-void rdmeta_reclaim_collect(rdmeta_reclaim_t *r) {
+void rdmeta_epoch_collect(rdmeta_epoch_t *r) {
         if (!r->limbo_bytes)
                 return;
         if (!rdmeta_tailq_first(&r->readers) ||
@@ -233,10 +233,10 @@ void rdmeta_reclaim_collect(rdmeta_reclaim_t *r) {
                                         : RDMETA_LIMBO_AGAIN;
 }
 
-void rdmeta_reclaim_look(rdmeta_reclaim_t *r) {
+void rdmeta_epoch_look(rdmeta_epoch_t *r) {
         if (r->limbo_bytes >= RDMETA_LIMBO_LOOK ||
-            (r->limbo_bytes && rdmeta_blocks_leaving(r->blocks)))
+            (r->limbo_bytes && rdmeta_memory_leaving(r->blocks)))
                 limbo_look(r);
         else
-                rdmeta_reclaim_collect(r);
+                rdmeta_epoch_collect(r);
 }

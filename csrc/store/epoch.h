@@ -84,7 +84,7 @@
 #define RDMETA_LIMBO_LOOK (64 << 10)
 #define RDMETA_LIMBO_AGAIN (RDMETA_LIMBO_LOOK / 16)
 
-typedef struct rdmeta_reclaim {
+typedef struct rdmeta_epoch {
         _Atomic uint64_t epoch; /* from 1 on */
         int32_t fence;          /* 1: no membarrier here */
         rdmeta_tailq_t readers;
@@ -93,18 +93,18 @@ typedef struct rdmeta_reclaim {
         size_t limbo_bytes;
         size_t large_bytes; /* of which not the slab's */
         size_t looked_at; /* limbo_bytes after the last look, less with time */
-        rdmeta_blocks_t *blocks;
-        rdmeta_tailq_t holders; /* the oldest first */
+        rdmeta_memory_t *blocks;
+        rdmeta_tailq_t images; /* the oldest first */
         uint64_t taken;         /* images, since the beginning */
-} rdmeta_reclaim_t;
+} rdmeta_epoch_t;
 
-typedef struct rdmeta_holder {
+typedef struct rdmeta_epoch_image {
         rdmeta_tailq_node_t node;
         uint64_t number;  /* of its image, from 1 on */
         uint64_t version; /* the cache's when it was taken */
         rdmeta_topic_t *kept;
         size_t kept_bytes;
-} rdmeta_holder_t;
+} rdmeta_epoch_image_t;
 
 #define RDMETA_READING_SPECIAL 0x80000000u
 
@@ -118,35 +118,35 @@ typedef struct rdmeta_reading {
         rdmeta_tailq_node_t node;
 } rdmeta_reading_t;
 
-void rdmeta_reclaim_init(rdmeta_reclaim_t *r, rdmeta_blocks_t *blocks);
+void rdmeta_epoch_init(rdmeta_epoch_t *r, rdmeta_memory_t *blocks);
 /* Frees all of limbo: no reader is left. */
-void rdmeta_reclaim_destroy(rdmeta_reclaim_t *r);
+void rdmeta_epoch_destroy(rdmeta_epoch_t *r);
 
 /* The writer's lock is held for these. */
 /* `special`: it is never plain. */
-void rdmeta_reclaim_add(rdmeta_reclaim_t *r, rdmeta_reading_t *reading,
+void rdmeta_epoch_add(rdmeta_epoch_t *r, rdmeta_reading_t *reading,
                         int special);
 /* Of nothing that is reclaimed while it reads: in no list, never plain. Any
  * thread. */
 void rdmeta_reading_alone(rdmeta_reading_t *reading);
-void rdmeta_reclaim_remove(rdmeta_reclaim_t *r, rdmeta_reading_t *reading);
+void rdmeta_epoch_remove(rdmeta_epoch_t *r, rdmeta_reading_t *reading);
 /* Another image is taken, at that version. */
-void rdmeta_reclaim_hold(rdmeta_reclaim_t *r, rdmeta_holder_t *h,
+void rdmeta_epoch_image_add(rdmeta_epoch_t *r, rdmeta_epoch_image_t *h,
                          uint64_t version);
 /* What it kept is kept by others, or retired. */
-void rdmeta_reclaim_release(rdmeta_reclaim_t *r, rdmeta_holder_t *h);
+void rdmeta_epoch_image_remove(rdmeta_epoch_t *r, rdmeta_epoch_image_t *h);
 /* Whether a block that is there now, or was kept, was there already. */
-int rdmeta_holder_has(const rdmeta_holder_t *h, const rdmeta_topic_t *t);
+int rdmeta_epoch_image_has(const rdmeta_epoch_image_t *h, const rdmeta_topic_t *t);
 /* Take over what no new reader can find any more, since `taken` images were.
  * Cannot fail. */
-void rdmeta_reclaim_topic(rdmeta_reclaim_t *r, rdmeta_topic_t *t,
+void rdmeta_epoch_topic(rdmeta_epoch_t *r, rdmeta_topic_t *t,
                           uint64_t taken);
-void rdmeta_reclaim_large(rdmeta_reclaim_t *r, rdmeta_large_t *large);
+void rdmeta_epoch_large(rdmeta_epoch_t *r, rdmeta_large_t *large);
 /* Free what can be; looks at the readers only if it is worth it. */
-void rdmeta_reclaim_collect(rdmeta_reclaim_t *r);
+void rdmeta_epoch_collect(rdmeta_epoch_t *r);
 /* The same, but it is worth it from LIMBO_LOOK bytes on, whenever the last one
  * was, or if a chunk waits for it to leave. */
-void rdmeta_reclaim_look(rdmeta_reclaim_t *r);
+void rdmeta_epoch_look(rdmeta_epoch_t *r);
 
 /* gcc says that TSan does not model fences. It need not: the orders that it
  * checks are those of the words themselves. */

@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 
 /* A length that no topic name has, in a state that no topic is in. */
-const rdmeta_grave_t rdmeta_grave = {
+const rdmeta_tombstone_t rdmeta_tombstone = {
         .topic = {.name_len = UINT16_MAX, .state = UINT8_MAX}};
 
 size_t rdmeta_table_limit(size_t slots, int ids) {
@@ -59,7 +59,7 @@ rdmeta_topic_t *rdmeta_table_id(const rdmeta_table_t *t,
                 if (!slot)
                         return NULL;
                 if (rdmeta_slot_tag_is(slot, hash) &&
-                    rdmeta_slot_topic(slot) != &rdmeta_grave.topic &&
+                    rdmeta_slot_topic(slot) != &rdmeta_tombstone.topic &&
                     !memcmp(rdmeta_cold(rdmeta_slot_topic(slot))->id, id, 16))
                         return rdmeta_slot_topic(slot);
         }
@@ -69,7 +69,7 @@ rdmeta_topic_t *rdmeta_table_id(const rdmeta_table_t *t,
 static void slot_store(rdmeta_table_t *t, rdmeta_slot_t *slot,
                        uint64_t value) {
         if (RDMETA_UNLIKELY(t->pins.count))
-                rdmeta_pins_copy(t, (uint32_t)(slot - t->slots));
+                rdmeta_table_pins_copy(t, (uint32_t)(slot - t->slots));
         atomic_store_explicit(slot, value, memory_order_release);
 }
 
@@ -117,29 +117,29 @@ void rdmeta_table_drop(rdmeta_table_t *t, uint64_t hash,
 
         if (!slot)
                 return;
-        t->graves++;
-        slot_store(t, slot, rdmeta_slot_make(hash, &rdmeta_grave.topic));
+        t->tombstones++;
+        slot_store(t, slot, rdmeta_slot_make(hash, &rdmeta_tombstone.topic));
 }
 
 /* ---- pins: the pool ------------------------------------------------------ */
 
-void rdmeta_pages_init(rdmeta_pages_t *pool,
+void rdmeta_slot_page_pool_init(rdmeta_slot_page_pool_t *pool,
                        const rdmeta_allocator_t *allocator, int timed) {
         memset(pool, 0, sizeof(*pool));
         pool->allocator = allocator;
         pool->timed     = timed;
-        pool->size      = timed ? sizeof(rdmeta_page_t)
-                                : offsetof(rdmeta_page_t, deadlines);
+        pool->size      = timed ? sizeof(rdmeta_slot_page_t)
+                                : offsetof(rdmeta_slot_page_t, deadlines);
 }
 
-static void pages_give(rdmeta_pages_t *pool, rdmeta_page_t *page) {
+static void pages_give(rdmeta_slot_page_pool_t *pool, rdmeta_slot_page_t *page) {
         page->next = pool->free;
         pool->free = page;
         pool->n_free++;
 }
 
-static rdmeta_page_t *pages_take(rdmeta_pages_t *pool) {
-        rdmeta_page_t *page = pool->free;
+static rdmeta_slot_page_t *pages_take(rdmeta_slot_page_pool_t *pool) {
+        rdmeta_slot_page_t *page = pool->free;
 
         pool->free = page->next;
         pool->n_free--;
@@ -147,11 +147,11 @@ static rdmeta_page_t *pages_take(rdmeta_pages_t *pool) {
         return page;
 }
 
-rdmeta_err_t rdmeta_pages_reserve(rdmeta_pages_t *pool, size_t n) {
-        rdmeta_page_t *page;
+rdmeta_err_t rdmeta_slot_page_pool_reserve(rdmeta_slot_page_pool_t *pool, size_t n) {
+        rdmeta_slot_page_t *page;
 
         while (pool->n_free < n) {
-                page = (rdmeta_page_t *)rdmeta_alloc(pool->allocator,
+                page = (rdmeta_slot_page_t *)rdmeta_alloc(pool->allocator,
                                                      pool->size);
                 if (!page)
                         return RDMETA_ERR_NO_MEMORY;
@@ -161,7 +161,7 @@ rdmeta_err_t rdmeta_pages_reserve(rdmeta_pages_t *pool, size_t n) {
         return RDMETA_OK;
 }
 
-void rdmeta_pages_trim(rdmeta_pages_t *pool, size_t n) {
+void rdmeta_slot_page_pool_trim(rdmeta_slot_page_pool_t *pool, size_t n) {
         while (pool->n_free > n) {
                 rdmeta_free(pool->allocator, pages_take(pool), pool->size);
                 pool->n--;
@@ -170,14 +170,14 @@ void rdmeta_pages_trim(rdmeta_pages_t *pool, size_t n) {
 
 /* ---- pins: pins ---------------------------------------------------------- */
 
-size_t rdmeta_pin_size(const rdmeta_pin_t *pin) {
+size_t rdmeta_table_pin_size(const rdmeta_table_pin_t *pin) {
         return sizeof(*pin) + pin->count * sizeof(pin->pages[0]);
 }
 
-rdmeta_pin_t *rdmeta_pin_alone(rdmeta_pages_t *pool, rdmeta_table_t *table) {
-        const size_t n    = (size_t)table->mask / RDMETA_PAGE_SLOTS + 1;
-        const size_t size = sizeof(rdmeta_pin_t) + n * sizeof(void *);
-        rdmeta_pin_t *pin = (rdmeta_pin_t *)rdmeta_alloc(pool->allocator,
+rdmeta_table_pin_t *rdmeta_table_pin_alone(rdmeta_slot_page_pool_t *pool, rdmeta_table_t *table) {
+        const size_t n    = (size_t)table->mask / RDMETA_SLOTS_PER_PAGE + 1;
+        const size_t size = sizeof(rdmeta_table_pin_t) + n * sizeof(void *);
+        rdmeta_table_pin_t *pin = (rdmeta_table_pin_t *)rdmeta_alloc(pool->allocator,
                                                          size);
 
         if (!pin)
@@ -189,24 +189,24 @@ rdmeta_pin_t *rdmeta_pin_alone(rdmeta_pages_t *pool, rdmeta_table_t *table) {
         return pin;
 }
 
-rdmeta_pin_t *rdmeta_pin_new(rdmeta_pages_t *pool, rdmeta_table_t *table) {
-        rdmeta_pin_t *pin = rdmeta_pin_alone(pool, table);
+rdmeta_table_pin_t *rdmeta_table_pin_new(rdmeta_slot_page_pool_t *pool, rdmeta_table_t *table) {
+        rdmeta_table_pin_t *pin = rdmeta_table_pin_alone(pool, table);
 
         if (pin)
                 rdmeta_tailq_push_back(&table->pins, &pin->node);
         return pin;
 }
 
-void rdmeta_pin_free(rdmeta_pin_t *pin) {
-        rdmeta_free(pin->pool->allocator, pin, rdmeta_pin_size(pin));
+void rdmeta_table_pin_free(rdmeta_table_pin_t *pin) {
+        rdmeta_free(pin->pool->allocator, pin, rdmeta_table_pin_size(pin));
 }
 
-void rdmeta_pin_destroy(rdmeta_pin_t *pin) {
+void rdmeta_table_pin_destroy(rdmeta_table_pin_t *pin) {
         size_t p;
 
         rdmeta_tailq_remove(&pin->table->pins, &pin->node);
         for (p = 0; p < pin->count && pin->left < pin->count; p++) {
-                rdmeta_page_t *page = atomic_load_explicit(
+                rdmeta_slot_page_t *page = atomic_load_explicit(
                         &pin->pages[p], memory_order_relaxed);
                 if (!page)
                         continue;
@@ -214,11 +214,11 @@ void rdmeta_pin_destroy(rdmeta_pin_t *pin) {
                 if (--page->pins == 0)
                         pages_give(pin->pool, page);
         }
-        rdmeta_pin_free(pin);
+        rdmeta_table_pin_free(pin);
 }
 
 /* The blocks are looked at all over memory: all at once, then. */
-static void page_times(rdmeta_page_t *page, size_t n) {
+static void page_times(rdmeta_slot_page_t *page, size_t n) {
         const rdmeta_topic_t *t;
         size_t i;
 
@@ -235,14 +235,14 @@ static void page_times(rdmeta_page_t *page, size_t n) {
                         continue;
                 page->deadlines[i] = atomic_load_explicit(
                         &t->deadline, memory_order_relaxed);
-                page->said[i] = rdmeta_topic_said(t);
+                page->provenance[i] = rdmeta_topic_provenance(t);
         }
 }
 
-static void page_copy(rdmeta_page_t *page, const rdmeta_table_t *t,
+static void page_copy(rdmeta_slot_page_t *page, const rdmeta_table_t *t,
                       uint32_t first, int timed) {
         const size_t slots = (size_t)t->mask + 1;
-        const size_t n = slots < RDMETA_PAGE_SLOTS ? slots : RDMETA_PAGE_SLOTS;
+        const size_t n = slots < RDMETA_SLOTS_PER_PAGE ? slots : RDMETA_SLOTS_PER_PAGE;
         size_t i;
 
         for (i = 0; i < n; i++)
@@ -252,18 +252,18 @@ static void page_copy(rdmeta_page_t *page, const rdmeta_table_t *t,
                 page_times(page, n);
 }
 
-void rdmeta_pins_copy(rdmeta_table_t *t, uint32_t k) {
-        const uint32_t p       = k / RDMETA_PAGE_SLOTS;
+void rdmeta_table_pins_copy(rdmeta_table_t *t, uint32_t k) {
+        const uint32_t p       = k / RDMETA_SLOTS_PER_PAGE;
         rdmeta_tailq_node_t *n = rdmeta_tailq_last(&t->pins);
-        rdmeta_pin_t *pin      = RDMETA_CONTAINER(n, rdmeta_pin_t, node);
-        rdmeta_page_t *page;
+        rdmeta_table_pin_t *pin      = RDMETA_CONTAINER(n, rdmeta_table_pin_t, node);
+        rdmeta_slot_page_t *page;
 
         if (atomic_load_explicit(&pin->pages[p], memory_order_relaxed))
                 return; /* the youngest has it, so all have */
         page = pages_take(pin->pool);
-        page_copy(page, t, p * RDMETA_PAGE_SLOTS, pin->pool->timed);
+        page_copy(page, t, p * RDMETA_SLOTS_PER_PAGE, pin->pool->timed);
         for (; n; n = rdmeta_tailq_prev(n)) {
-                pin = RDMETA_CONTAINER(n, rdmeta_pin_t, node);
+                pin = RDMETA_CONTAINER(n, rdmeta_table_pin_t, node);
                 if (atomic_load_explicit(&pin->pages[p],
                                          memory_order_relaxed))
                         break;
@@ -274,11 +274,11 @@ void rdmeta_pins_copy(rdmeta_table_t *t, uint32_t k) {
         }
 }
 
-void rdmeta_pins_topic(rdmeta_table_t *t, const rdmeta_topic_t *topic) {
+void rdmeta_table_pins_topic(rdmeta_table_t *t, const rdmeta_topic_t *topic) {
         const uint64_t hash = rdmeta_hash(t->key, topic->name,
                                           topic->name_len);
         const rdmeta_slot_t *slot = rdmeta_table_slot(t, hash, topic);
 
         if (slot)
-                rdmeta_pins_copy(t, (uint32_t)(slot - t->slots));
+                rdmeta_table_pins_copy(t, (uint32_t)(slot - t->slots));
 }

@@ -39,7 +39,7 @@ typedef struct rdmeta_table {
         rdmeta_large_t large;
         uint32_t mask;
         uint32_t used;   /* slots not free, graves included */
-        uint32_t graves; /* writer's */
+        uint32_t tombstones; /* writer's */
         uint32_t longest;
         uint64_t key[RDMETA_HASH_KEYS];
         uint64_t span; /* 8 * mask: of a slot's place in bytes */
@@ -91,13 +91,13 @@ RDMETA_INLINE uint64_t rdmeta_table_first(const rdmeta_table_t *t,
 }
 
 /* The block that stands for what was removed. Nothing ever matches it. */
-typedef struct rdmeta_grave {
-        _Alignas(RDMETA_LINE) char before[RDMETA_LINE - RDMETA_TOPIC_LEAD];
+typedef struct rdmeta_tombstone {
+        _Alignas(RDMETA_LINE) char before[RDMETA_LINE - RDMETA_TOPIC_HEADER_SIZE];
         rdmeta_cold_t cold;
         rdmeta_topic_t topic;
-} rdmeta_grave_t;
+} rdmeta_tombstone_t;
 
-extern const rdmeta_grave_t rdmeta_grave;
+extern const rdmeta_tombstone_t rdmeta_tombstone;
 
 /* A free table for `n` names (or ids: denser), with a key drawn from `seed`.
  * NULL: no memory. */
@@ -158,7 +158,7 @@ rdmeta_slot_t *rdmeta_table_slot(rdmeta_table_t *t, uint64_t hash,
 
 /* Before slot `k`, or what it leads to, is stored to: for pins, of which there
  * is one. Cannot fail: a page was reserved. */
-void rdmeta_pins_copy(rdmeta_table_t *t, uint32_t k);
+void rdmeta_table_pins_copy(rdmeta_table_t *t, uint32_t k);
 
 /*
  * index_pin: a table as it was, while its writer goes on.
@@ -188,106 +188,106 @@ void rdmeta_pins_copy(rdmeta_table_t *t, uint32_t k);
  * Copies come from a pool, for the writer needs them where it can no longer
  * fail: who holds the lock makes room in it before.
  *
- * Threads: the writer's lock is held for all but rdmeta_pin_slot(),
- * rdmeta_pin_deadline() and rdmeta_pin_said().
+ * Threads: the writer's lock is held for all but rdmeta_table_pin_slot(),
+ * rdmeta_table_pin_deadline() and rdmeta_table_pin_provenance().
  */
 
-#define RDMETA_PAGE_SLOTS 64
+#define RDMETA_SLOTS_PER_PAGE 64
 
-typedef struct rdmeta_page {
-        struct rdmeta_page *next; /* in the pool */
+typedef struct rdmeta_slot_page {
+        struct rdmeta_slot_page *next; /* in the pool */
         size_t pins;              /* that have it */
-        uint64_t slots[RDMETA_PAGE_SLOTS];
+        uint64_t slots[RDMETA_SLOTS_PER_PAGE];
         /* Of the blocks; an ids table's pages end before them. */
-        int64_t deadlines[RDMETA_PAGE_SLOTS];
-        rdmeta_said_t said[RDMETA_PAGE_SLOTS];
-} rdmeta_page_t;
+        int64_t deadlines[RDMETA_SLOTS_PER_PAGE];
+        rdmeta_provenance_t provenance[RDMETA_SLOTS_PER_PAGE];
+} rdmeta_slot_page_t;
 
-typedef struct rdmeta_pages {
+typedef struct rdmeta_slot_page_pool {
         const rdmeta_allocator_t *allocator;
         int timed;   /* its pages have deadlines, and who said it */
         size_t size; /* of one */
-        rdmeta_page_t *free;
+        rdmeta_slot_page_t *free;
         size_t n_free;
         size_t n; /* those that pins have, too */
-} rdmeta_pages_t;
+} rdmeta_slot_page_pool_t;
 
-typedef struct rdmeta_pin {
+typedef struct rdmeta_table_pin {
         rdmeta_tailq_node_t node; /* of table->pins, the oldest first */
         rdmeta_table_t *table;
-        rdmeta_pages_t *pool;
+        rdmeta_slot_page_pool_t *pool;
         size_t count; /* of pages */
         size_t left;  /* of which are NULL */
-        _Atomic(rdmeta_page_t *) pages[];
-} rdmeta_pin_t;
+        _Atomic(rdmeta_slot_page_t *) pages[];
+} rdmeta_table_pin_t;
 
-void rdmeta_pages_init(rdmeta_pages_t *pool,
+void rdmeta_slot_page_pool_init(rdmeta_slot_page_pool_t *pool,
                        const rdmeta_allocator_t *allocator, int timed);
 /* Have `n` free ones; NO_MEMORY. */
-rdmeta_err_t rdmeta_pages_reserve(rdmeta_pages_t *pool, size_t n);
+rdmeta_err_t rdmeta_slot_page_pool_reserve(rdmeta_slot_page_pool_t *pool, size_t n);
 /* Have no more than `n`. */
-void rdmeta_pages_trim(rdmeta_pages_t *pool, size_t n);
+void rdmeta_slot_page_pool_trim(rdmeta_slot_page_pool_t *pool, size_t n);
 
 /* The table as it is now. NULL: no memory. */
-rdmeta_pin_t *rdmeta_pin_new(rdmeta_pages_t *pool, rdmeta_table_t *table);
+rdmeta_table_pin_t *rdmeta_table_pin_new(rdmeta_slot_page_pool_t *pool, rdmeta_table_t *table);
 /* The same, of a table that nobody changes any more: it is in no list. */
-rdmeta_pin_t *rdmeta_pin_alone(rdmeta_pages_t *pool, rdmeta_table_t *table);
+rdmeta_table_pin_t *rdmeta_table_pin_alone(rdmeta_slot_page_pool_t *pool, rdmeta_table_t *table);
 /* Its pages go back to the pool; the table is the caller's to retire. */
-void rdmeta_pin_destroy(rdmeta_pin_t *pin);
+void rdmeta_table_pin_destroy(rdmeta_table_pin_t *pin);
 /* Its memory alone: nothing is given back, no list is touched. */
-void rdmeta_pin_free(rdmeta_pin_t *pin);
-size_t rdmeta_pin_size(const rdmeta_pin_t *pin);
+void rdmeta_table_pin_free(rdmeta_table_pin_t *pin);
+size_t rdmeta_table_pin_size(const rdmeta_table_pin_t *pin);
 
 /* How many pages the table's changes to come may take at most. */
-RDMETA_INLINE size_t rdmeta_pins_left(const rdmeta_table_t *t) {
+RDMETA_INLINE size_t rdmeta_table_pins_left(const rdmeta_table_t *t) {
         return t->pins.last
-                       ? RDMETA_CONTAINER(t->pins.last, rdmeta_pin_t, node)
+                       ? RDMETA_CONTAINER(t->pins.last, rdmeta_table_pin_t, node)
                                  ->left
                        : 0;
 }
 
 /* What a slot leads to will get another deadline, or be said by another:
  * `topic` is still where that table has it, or nothing happens. */
-void rdmeta_pins_topic(rdmeta_table_t *t, const rdmeta_topic_t *topic);
+void rdmeta_table_pins_topic(rdmeta_table_t *t, const rdmeta_topic_t *topic);
 
 /* What slot `k` is read of instead; NULL: nothing in its page has changed. To
  * be loaded after what may have changed. */
-RDMETA_INLINE const rdmeta_page_t *rdmeta_pin_page(const rdmeta_pin_t *pin,
+RDMETA_INLINE const rdmeta_slot_page_t *rdmeta_table_pin_page(const rdmeta_table_pin_t *pin,
                                                    uint32_t k) {
-        return atomic_load_explicit(&pin->pages[k / RDMETA_PAGE_SLOTS],
+        return atomic_load_explicit(&pin->pages[k / RDMETA_SLOTS_PER_PAGE],
                                     memory_order_acquire);
 }
 
 /* Slot `k` as it was. Any thread. */
-RDMETA_INLINE uint64_t rdmeta_pin_slot(const rdmeta_pin_t *pin, uint32_t k) {
+RDMETA_INLINE uint64_t rdmeta_table_pin_slot(const rdmeta_table_pin_t *pin, uint32_t k) {
         const uint64_t now = atomic_load_explicit(&pin->table->slots[k],
                                                   memory_order_acquire);
-        const rdmeta_page_t *page = rdmeta_pin_page(pin, k);
+        const rdmeta_slot_page_t *page = rdmeta_table_pin_page(pin, k);
 
         return RDMETA_LIKELY(!page) ? now
-                                    : page->slots[k % RDMETA_PAGE_SLOTS];
+                                    : page->slots[k % RDMETA_SLOTS_PER_PAGE];
 }
 
 /* Deadline, and who said it, as they were, of the block that slot `k` led to.
  * Any thread. */
-RDMETA_INLINE int64_t rdmeta_pin_deadline(const rdmeta_pin_t *pin, uint32_t k,
+RDMETA_INLINE int64_t rdmeta_table_pin_deadline(const rdmeta_table_pin_t *pin, uint32_t k,
                                           const rdmeta_topic_t *topic) {
         const int64_t now = atomic_load_explicit(&topic->deadline,
                                                  memory_order_acquire);
-        const rdmeta_page_t *page = rdmeta_pin_page(pin, k);
+        const rdmeta_slot_page_t *page = rdmeta_table_pin_page(pin, k);
 
         return RDMETA_LIKELY(!page) ? now
-                                    : page->deadlines[k % RDMETA_PAGE_SLOTS];
+                                    : page->deadlines[k % RDMETA_SLOTS_PER_PAGE];
 }
 
-RDMETA_INLINE rdmeta_said_t rdmeta_pin_said(const rdmeta_pin_t *pin,
+RDMETA_INLINE rdmeta_provenance_t rdmeta_table_pin_provenance(const rdmeta_table_pin_t *pin,
                                             uint32_t k,
                                             const rdmeta_topic_t *topic) {
-        const rdmeta_said_t now   = rdmeta_topic_said(topic);
-        const rdmeta_page_t *page = rdmeta_pin_page(pin, k);
+        const rdmeta_provenance_t now   = rdmeta_topic_provenance(topic);
+        const rdmeta_slot_page_t *page = rdmeta_table_pin_page(pin, k);
 
         return RDMETA_LIKELY(!page) ? now
-                                    : page->said[k % RDMETA_PAGE_SLOTS];
+                                    : page->provenance[k % RDMETA_SLOTS_PER_PAGE];
 }
 
 #endif /* RDMETA_STORE_INDEX_H */

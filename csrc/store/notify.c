@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A thread in rdmeta_wait_until(), on its stack. */
+/* A thread in rdmeta_notify_until(), on its stack. */
 typedef struct rdmeta_waiter {
         rdmeta_tailq_node_t node; /* in waiters */
         pthread_cond_t cond;
@@ -22,7 +22,7 @@ typedef struct rdmeta_waiter {
 struct rdmeta_watch {
         rdmeta_tailq_node_t node;     /* in watches */
         rdmeta_tailq_node_t due_node; /* in due, while `due` */
-        rdmeta_wait_t *wait;
+        rdmeta_notify_t *wait;
         void (*fn)(void *opaque, uint64_t version);
         void *opaque;
         const rdmeta_str_t *topics;
@@ -36,11 +36,11 @@ struct rdmeta_watch {
 
 /* Waits longer than this wait for ever as far as anybody can tell; it keeps
  * sums within any time_t. */
-#define RDMETA_WAIT_MAX_US (INT64_C(1000000000) * 1000000)
+#define RDMETA_NOTIFY_MAX_US (INT64_C(1000000000) * 1000000)
 
 /* ---- life and lock -------------------------------------------------- */
 
-static int rdmeta_wait_cond_init(pthread_cond_t *cond) {
+static int rdmeta_notify_cond_init(pthread_cond_t *cond) {
         pthread_condattr_t attr;
         int failed = pthread_condattr_init(&attr);
 
@@ -53,12 +53,12 @@ static int rdmeta_wait_cond_init(pthread_cond_t *cond) {
         return failed;
 }
 
-rdmeta_err_t rdmeta_wait_init(rdmeta_wait_t *w,
+rdmeta_err_t rdmeta_notify_init(rdmeta_notify_t *w,
                               const rdmeta_allocator_t *allocator,
-                              rdmeta_wait_changed_t changed, void *opaque) {
+                              rdmeta_notify_changed_t changed, void *opaque) {
         if (pthread_mutex_init(&w->lock, NULL))
                 return RDMETA_ERR_NO_MEMORY;
-        if (rdmeta_wait_cond_init(&w->idle)) {
+        if (rdmeta_notify_cond_init(&w->idle)) {
                 pthread_mutex_destroy(&w->lock);
                 return RDMETA_ERR_NO_MEMORY;
         }
@@ -75,20 +75,20 @@ rdmeta_err_t rdmeta_wait_init(rdmeta_wait_t *w,
         return RDMETA_OK;
 }
 
-void rdmeta_wait_destroy(rdmeta_wait_t *w) {
+void rdmeta_notify_destroy(rdmeta_notify_t *w) {
         /* In a child, destroying what the parent's threads wait on may wait
          * for them. */
-        if (rdmeta_wait_forked(w))
+        if (rdmeta_notify_forked(w))
                 return;
         pthread_cond_destroy(&w->idle);
         pthread_mutex_destroy(&w->lock);
 }
 
-int rdmeta_wait_forked(const rdmeta_wait_t *w) {
+int rdmeta_notify_forked(const rdmeta_notify_t *w) {
         return getpid() != w->pid;
 }
 
-void rdmeta_wait_lock(rdmeta_wait_t *w) {
+void rdmeta_notify_lock(rdmeta_notify_t *w) {
         pthread_mutex_lock(&w->lock);
 }
 
@@ -108,9 +108,9 @@ void rdmeta_turn_end(_Atomic pid_t *turn) {
         atomic_store_explicit(turn, 0, memory_order_release);
 }
 
-int rdmeta_wait_turn(rdmeta_wait_t *w) {
-        if (!rdmeta_wait_forked(w)) {
-                rdmeta_wait_lock(w);
+int rdmeta_notify_turn(rdmeta_notify_t *w) {
+        if (!rdmeta_notify_forked(w)) {
+                rdmeta_notify_lock(w);
                 return 1;
         }
         rdmeta_turn_take(&w->turn);
@@ -118,9 +118,9 @@ int rdmeta_wait_turn(rdmeta_wait_t *w) {
         return w->whole;
 }
 
-void rdmeta_wait_turn_end(rdmeta_wait_t *w) {
-        if (!rdmeta_wait_forked(w)) {
-                rdmeta_wait_unlock(w);
+void rdmeta_notify_turn_end(rdmeta_notify_t *w) {
+        if (!rdmeta_notify_forked(w)) {
+                rdmeta_notify_unlock(w);
                 return;
         }
         if (w->whole)
@@ -130,12 +130,12 @@ void rdmeta_wait_turn_end(rdmeta_wait_t *w) {
 
 /* ---- what concerns whom --------------------------------------------- */
 
-static int rdmeta_wait_concerns(const rdmeta_wait_t *w,
+static int rdmeta_notify_concerns(const rdmeta_notify_t *w,
                                 const rdmeta_str_t *topics, size_t n,
                                 uint64_t since) {
         size_t i;
 
-        if (rdmeta_wait_version(w) <= since)
+        if (rdmeta_notify_version(w) <= since)
                 return 0;
         for (i = 0; i < n; i++)
                 if (w->changed(w->opaque, &topics[i], since))
@@ -143,7 +143,7 @@ static int rdmeta_wait_concerns(const rdmeta_wait_t *w,
         return n == 0;
 }
 
-static void rdmeta_wait_wake(rdmeta_wait_t *w) {
+static void rdmeta_notify_wake(rdmeta_notify_t *w) {
         rdmeta_tailq_node_t *node = rdmeta_tailq_first(&w->waiters);
 
         for (; node; node = rdmeta_tailq_next(node)) {
@@ -151,7 +151,7 @@ static void rdmeta_wait_wake(rdmeta_wait_t *w) {
                     RDMETA_CONTAINER(node, rdmeta_waiter_t, node);
 
                 if (waiter->woken ||
-                    !rdmeta_wait_concerns(w, waiter->topics, waiter->n,
+                    !rdmeta_notify_concerns(w, waiter->topics, waiter->n,
                                           waiter->since))
                         continue;
                 waiter->woken = 1;
@@ -160,7 +160,7 @@ static void rdmeta_wait_wake(rdmeta_wait_t *w) {
 }
 
 /* The watches of answers, or those of what changed after `since`. */
-static void rdmeta_wait_queue(rdmeta_wait_t *w, int answers, uint64_t since) {
+static void rdmeta_notify_queue(rdmeta_notify_t *w, int answers, uint64_t since) {
         rdmeta_tailq_node_t *node = rdmeta_tailq_first(&w->watches);
 
         for (; node; node = rdmeta_tailq_next(node)) {
@@ -168,7 +168,7 @@ static void rdmeta_wait_queue(rdmeta_wait_t *w, int answers, uint64_t since) {
                     RDMETA_CONTAINER(node, rdmeta_watch_t, node);
 
                 if (watch->due || watch->answers != answers ||
-                    (!answers && !rdmeta_wait_concerns(w, watch->topics,
+                    (!answers && !rdmeta_notify_concerns(w, watch->topics,
                                                        watch->n, since)))
                         continue;
                 watch->due = 1;
@@ -176,27 +176,27 @@ static void rdmeta_wait_queue(rdmeta_wait_t *w, int answers, uint64_t since) {
         }
 }
 
-void rdmeta_wait_notify(rdmeta_wait_t *w, uint64_t version) {
-        const uint64_t before = rdmeta_wait_version(w);
+void rdmeta_notify_all(rdmeta_notify_t *w, uint64_t version) {
+        const uint64_t before = rdmeta_notify_version(w);
 
         if (version == before)
                 return;
         atomic_store_explicit(&w->version, version, memory_order_release);
-        rdmeta_wait_wake(w);
-        rdmeta_wait_queue(w, 0, before);
+        rdmeta_notify_wake(w);
+        rdmeta_notify_queue(w, 0, before);
 }
 
-void rdmeta_wait_answered(rdmeta_wait_t *w) {
-        rdmeta_wait_queue(w, 1, 0);
+void rdmeta_notify_answered(rdmeta_notify_t *w) {
+        rdmeta_notify_queue(w, 1, 0);
 }
 
 /* ---- waiters -------------------------------------------------------- */
 
-static struct timespec rdmeta_wait_deadline(int64_t timeout_us) {
+static struct timespec rdmeta_notify_deadline(int64_t timeout_us) {
         struct timespec t;
 
-        if (timeout_us > RDMETA_WAIT_MAX_US)
-                timeout_us = RDMETA_WAIT_MAX_US;
+        if (timeout_us > RDMETA_NOTIFY_MAX_US)
+                timeout_us = RDMETA_NOTIFY_MAX_US;
         clock_gettime(CLOCK_MONOTONIC, &t);
         t.tv_sec += (time_t)(timeout_us / 1000000);
         t.tv_nsec += (long)(timeout_us % 1000000) * 1000;
@@ -208,15 +208,15 @@ static struct timespec rdmeta_wait_deadline(int64_t timeout_us) {
 }
 
 /* Sleep until woken, interrupted or too late. Lock held; 1: woken. */
-static int rdmeta_wait_sleep(rdmeta_wait_t *w, rdmeta_waiter_t *waiter,
+static int rdmeta_notify_sleep(rdmeta_notify_t *w, rdmeta_waiter_t *waiter,
                              int64_t timeout_us) {
         struct timespec deadline;
         int failed = 0;
 
-        if (timeout_us == 0 || rdmeta_wait_cond_init(&waiter->cond))
+        if (timeout_us == 0 || rdmeta_notify_cond_init(&waiter->cond))
                 return 0;
         if (timeout_us > 0)
-                deadline = rdmeta_wait_deadline(timeout_us);
+                deadline = rdmeta_notify_deadline(timeout_us);
         rdmeta_tailq_push_back(&w->waiters, &waiter->node);
         while (!waiter->woken && !waiter->interrupted && !failed)
                 failed = timeout_us < 0
@@ -228,21 +228,21 @@ static int rdmeta_wait_sleep(rdmeta_wait_t *w, rdmeta_waiter_t *waiter,
         return waiter->woken;
 }
 
-uint64_t rdmeta_wait_until(rdmeta_wait_t *w, uint64_t since,
+uint64_t rdmeta_notify_until(rdmeta_notify_t *w, uint64_t since,
                            const rdmeta_str_t *topics, size_t n,
                            int64_t timeout_us) {
         rdmeta_waiter_t waiter = {
             .since = since, .topics = topics, .n = n};
-        uint64_t version = rdmeta_wait_version(w);
+        uint64_t version = rdmeta_notify_version(w);
 
         if (!n && version > since)
                 return version;
-        if (rdmeta_wait_forked(w))
+        if (rdmeta_notify_forked(w))
                 return 0;
-        rdmeta_wait_lock(w);
-        if (rdmeta_wait_concerns(w, topics, n, since) ||
-            rdmeta_wait_sleep(w, &waiter, timeout_us))
-                version = rdmeta_wait_version(w);
+        rdmeta_notify_lock(w);
+        if (rdmeta_notify_concerns(w, topics, n, since) ||
+            rdmeta_notify_sleep(w, &waiter, timeout_us))
+                version = rdmeta_notify_version(w);
         else
                 version = 0;
         /* Watches that are due are those of whoever queued them. */
@@ -250,12 +250,12 @@ uint64_t rdmeta_wait_until(rdmeta_wait_t *w, uint64_t since,
         return version;
 }
 
-void rdmeta_wait_interrupt(rdmeta_wait_t *w) {
+void rdmeta_notify_interrupt(rdmeta_notify_t *w) {
         rdmeta_tailq_node_t *node;
 
-        if (rdmeta_wait_forked(w))
+        if (rdmeta_notify_forked(w))
                 return;
-        rdmeta_wait_lock(w);
+        rdmeta_notify_lock(w);
         node = rdmeta_tailq_first(&w->waiters);
         for (; node; node = rdmeta_tailq_next(node)) {
                 rdmeta_waiter_t *waiter =
@@ -270,8 +270,8 @@ void rdmeta_wait_interrupt(rdmeta_wait_t *w) {
 /* ---- watches -------------------------------------------------------- */
 
 /* Call a watch just off the queue, without the lock, which is held after. */
-static void rdmeta_wait_call(rdmeta_wait_t *w, rdmeta_watch_t *watch) {
-        const uint64_t version = rdmeta_wait_version(w);
+static void rdmeta_notify_call(rdmeta_notify_t *w, rdmeta_watch_t *watch) {
+        const uint64_t version = rdmeta_notify_version(w);
 
         watch->due = 0;
         watch->running++;
@@ -283,18 +283,18 @@ static void rdmeta_wait_call(rdmeta_wait_t *w, rdmeta_watch_t *watch) {
                 pthread_cond_broadcast(&w->idle);
 }
 
-void rdmeta_wait_unlock(rdmeta_wait_t *w) {
+void rdmeta_notify_unlock(rdmeta_notify_t *w) {
         size_t n = w->due.count;
         rdmeta_tailq_node_t *node;
 
         while (n-- && (node = rdmeta_tailq_pop_front(&w->due)))
-                rdmeta_wait_call(
+                rdmeta_notify_call(
                     w, RDMETA_CONTAINER(node, rdmeta_watch_t, due_node));
         pthread_mutex_unlock(&w->lock);
 }
 
 /* One allocation: the watch, its strings, their bytes. Lock held. */
-static rdmeta_watch_t *rdmeta_watch_alloc(rdmeta_wait_t *w,
+static rdmeta_watch_t *rdmeta_watch_alloc(rdmeta_notify_t *w,
                                           const rdmeta_str_t *topics,
                                           size_t n) {
         rdmeta_tmpabuf_t b;
@@ -318,16 +318,16 @@ static rdmeta_watch_t *rdmeta_watch_alloc(rdmeta_wait_t *w,
         return rdmeta_tmpabuf_finish(&b);
 }
 
-static rdmeta_watch_t *rdmeta_wait_watch(rdmeta_wait_t *w,
+static rdmeta_watch_t *rdmeta_notify_watch(rdmeta_notify_t *w,
                                          const rdmeta_str_t *topics, size_t n,
                                          void (*fn)(void *opaque,
                                                     uint64_t version),
                                          void *opaque, int answers) {
         rdmeta_watch_t *watch;
 
-        if (rdmeta_wait_forked(w))
+        if (rdmeta_notify_forked(w))
                 return NULL;
-        rdmeta_wait_lock(w);
+        rdmeta_notify_lock(w);
         watch = rdmeta_watch_alloc(w, topics, n);
         if (watch) {
                 watch->fn      = fn;
@@ -339,32 +339,32 @@ static rdmeta_watch_t *rdmeta_wait_watch(rdmeta_wait_t *w,
         return watch;
 }
 
-rdmeta_watch_t *rdmeta_wait_watch_new(rdmeta_wait_t *w,
+rdmeta_watch_t *rdmeta_notify_watch_new(rdmeta_notify_t *w,
                                       const rdmeta_str_t *topics, size_t n,
                                       void (*fn)(void *opaque,
                                                  uint64_t version),
                                       void *opaque) {
-        return rdmeta_wait_watch(w, topics, n, fn, opaque, 0);
+        return rdmeta_notify_watch(w, topics, n, fn, opaque, 0);
 }
 
-rdmeta_watch_t *rdmeta_wait_watch_answers(rdmeta_wait_t *w,
+rdmeta_watch_t *rdmeta_notify_watch_answers(rdmeta_notify_t *w,
                                           void (*fn)(void *opaque,
                                                      uint64_t version),
                                           void *opaque) {
-        return rdmeta_wait_watch(w, NULL, 0, fn, opaque, 1);
+        return rdmeta_notify_watch(w, NULL, 0, fn, opaque, 1);
 }
 
-void rdmeta_wait_watch_destroy(rdmeta_watch_t *watch) {
-        rdmeta_wait_t *w = watch ? watch->wait : NULL;
+void rdmeta_notify_watch_destroy(rdmeta_watch_t *watch) {
+        rdmeta_notify_t *w = watch ? watch->wait : NULL;
 
         if (!watch)
                 return;
-        if (rdmeta_wait_forked(w)) {
+        if (rdmeta_notify_forked(w)) {
                 /* Nobody walks the lists here, and they may be torn. */
                 rdmeta_free(w->allocator, watch, watch->size);
                 return;
         }
-        rdmeta_wait_lock(w);
+        rdmeta_notify_lock(w);
         rdmeta_tailq_remove(&w->watches, &watch->node);
         if (watch->due)
                 rdmeta_tailq_remove(&w->due, &watch->due_node);

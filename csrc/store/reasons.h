@@ -9,7 +9,7 @@
  *
  * Whoever asks says why in his own words, and those are few: what is kept with
  * a topic is the number of a text, beside the broker that said it last (see
- * rdmeta_said_t). Number 0 is no reason. A text gets its number once, and then
+ * rdmeta_provenance_t). Number 0 is no reason. A text gets its number once, and then
  * neither moves nor goes for as long as the cache lives, so that readers may
  * borrow it without a lock, and an image tells it long after the cache was
  * told others. That is why there is an end to them: RDMETA_REASONS_MAX texts

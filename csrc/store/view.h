@@ -26,12 +26,12 @@ typedef struct rdmeta_root {
         /* The same once there was one, and the end of time before: until then
          * a lookup need not ask whether a topic is one of those. */
         _Atomic int64_t fresh_until;
-        _Atomic uint64_t shared_said; /* that answer's rdmeta_said_t */
+        _Atomic uint64_t shared_provenance; /* that answer's rdmeta_provenance_t */
 } rdmeta_root_t;
 
-RDMETA_INLINE rdmeta_said_t rdmeta_view_shared_said(
+RDMETA_INLINE rdmeta_provenance_t rdmeta_view_shared_provenance(
         const rdmeta_root_t *root) {
-        return rdmeta_said_of(atomic_load_explicit(&root->shared_said,
+        return rdmeta_provenance_of(atomic_load_explicit(&root->shared_provenance,
                                                    memory_order_acquire));
 }
 

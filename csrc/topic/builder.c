@@ -4,24 +4,24 @@
 
 #include <stdlib.h>
 
-void rdmeta_stage_init(rdmeta_stage_t *s, const rdmeta_allocator_t *allocator,
+void rdmeta_builder_init(rdmeta_builder_t *s, const rdmeta_allocator_t *allocator,
                        const uint64_t *key) {
         memset(s, 0, sizeof(*s));
         s->allocator = allocator;
         s->key       = key;
 }
 
-void rdmeta_stage_destroy(rdmeta_stage_t *s) {
+void rdmeta_builder_destroy(rdmeta_builder_t *s) {
         rdmeta_free(s->allocator, s->memory, s->memory_size);
         rdmeta_free(s->allocator, s->kept, s->kept_size);
         rdmeta_free(s->allocator, s->spare, s->spare_size);
-        rdmeta_stage_init(s, s->allocator, s->key);
+        rdmeta_builder_init(s, s->allocator, s->key);
 }
 
 /* Columns for n rows, three lists each and the empty one, and slots for twice
  * as many. What is aligned to 8 bytes comes first. The memory that the stage
  * had is the caller's to free. */
-static rdmeta_err_t stage_alloc(rdmeta_stage_t *s, uint32_t n) {
+static rdmeta_err_t stage_alloc(rdmeta_builder_t *s, uint32_t n) {
         size_t rows = 64, lists, slots = 64, size;
         char *p;
         int i;
@@ -59,7 +59,7 @@ static rdmeta_err_t stage_alloc(rdmeta_stage_t *s, uint32_t n) {
         return RDMETA_OK;
 }
 
-static rdmeta_err_t stage_grow(rdmeta_stage_t *s, uint32_t n) {
+static rdmeta_err_t stage_grow(rdmeta_builder_t *s, uint32_t n) {
         void *had         = s->memory;
         const size_t size = s->memory_size;
         rdmeta_err_t err  = stage_alloc(s, n);
@@ -71,7 +71,7 @@ static rdmeta_err_t stage_grow(rdmeta_stage_t *s, uint32_t n) {
 
 enum { KEEP_ROWS = 4096, KEEP_BYTES = 64 << 10 };
 
-void rdmeta_stage_trim(rdmeta_stage_t *s) {
+void rdmeta_builder_trim(rdmeta_builder_t *s) {
         if (s->capacity > KEEP_ROWS) {
                 rdmeta_free(s->allocator, s->memory, s->memory_size);
                 s->memory      = NULL;
@@ -129,7 +129,7 @@ typedef struct gather {
         uint32_t members, counts, least, most;
 } gather_t;
 
-RDMETA_INLINE void stage_row(rdmeta_stage_t *s, uint32_t i,
+RDMETA_INLINE void stage_row(rdmeta_builder_t *s, uint32_t i,
                              const rdmeta_wire_partition_t *p, gather_t *g) {
         const uint32_t n = p->replicas.count;
 
@@ -155,7 +155,7 @@ RDMETA_INLINE void stage_row(rdmeta_stage_t *s, uint32_t i,
 }
 
 /* The hot loop: inlined once with the newest versions' constant fields. */
-RDMETA_INLINE int stage_rows(rdmeta_stage_t *s, rdmeta_buf_t *b,
+RDMETA_INLINE int stage_rows(rdmeta_builder_t *s, rdmeta_buf_t *b,
                              uint32_t fields, uint32_t n) {
         const uint32_t plain = RDMETA_WIRE_FLEXIBLE | RDMETA_WIRE_EPOCH |
                                RDMETA_WIRE_OFFLINE;
@@ -202,7 +202,7 @@ static void stage_permute(const uint64_t *order, uint32_t n, void *column,
                 memcpy(p + size * i, spare + size * (uint32_t)order[i], size);
 }
 
-static void stage_permute_all(rdmeta_stage_t *s, const uint64_t *order,
+static void stage_permute_all(rdmeta_builder_t *s, const uint64_t *order,
                               char *spare) {
         const uint32_t n = s->count;
 
@@ -216,7 +216,7 @@ static void stage_permute_all(rdmeta_stage_t *s, const uint64_t *order,
 }
 
 /* Rows out of their place: sort them by id, and refuse duplicates. */
-static rdmeta_err_t stage_sort(rdmeta_stage_t *s) {
+static rdmeta_err_t stage_sort(rdmeta_builder_t *s) {
         const size_t size  = (8 + sizeof(rdmeta_wire_ids_t)) *
                             (size_t)s->count;
         uint64_t *order    = (uint64_t *)rdmeta_alloc(s->allocator, size);
@@ -244,7 +244,7 @@ static rdmeta_err_t stage_sort(rdmeta_stage_t *s) {
 #define FIELDS_V12                                                            \
         (RDMETA_WIRE_FLEXIBLE | RDMETA_WIRE_EPOCH | RDMETA_WIRE_OFFLINE)
 
-rdmeta_err_t rdmeta_stage_read(rdmeta_stage_t *s, rdmeta_buf_t *b,
+rdmeta_err_t rdmeta_builder_read(rdmeta_builder_t *s, rdmeta_buf_t *b,
                                uint32_t fields,
                                const rdmeta_wire_topic_t *topic) {
         const uint32_t n = topic->partitions;
@@ -275,7 +275,7 @@ rdmeta_err_t rdmeta_stage_read(rdmeta_stage_t *s, rdmeta_buf_t *b,
         return RDMETA_OK;
 }
 
-rdmeta_err_t rdmeta_stage_begin(rdmeta_stage_t *s, const rdmeta_topic_t *old,
+rdmeta_err_t rdmeta_builder_begin(rdmeta_builder_t *s, const rdmeta_topic_t *old,
                                 const rdmeta_cols_t *cols) {
         rdmeta_err_t err = RDMETA_OK;
 
@@ -305,19 +305,19 @@ rdmeta_err_t rdmeta_stage_begin(rdmeta_stage_t *s, const rdmeta_topic_t *old,
         return RDMETA_OK;
 }
 
-void rdmeta_stage_want_high(rdmeta_stage_t *s) {
+void rdmeta_builder_want_high(rdmeta_builder_t *s) {
         if (!s->any_high)
                 memcpy(s->high, s->epoch, 4 * (size_t)s->count);
         s->any_high = 1;
 }
 
-void rdmeta_stage_want_last(rdmeta_stage_t *s) {
+void rdmeta_builder_want_last(rdmeta_builder_t *s) {
         if (!s->any_last)
                 memset(s->last, 0xff, 4 * (size_t)s->count);
         s->any_last = 1;
 }
 
-rdmeta_err_t rdmeta_stage_keep_lists(rdmeta_stage_t *s,
+rdmeta_err_t rdmeta_builder_keep_lists(rdmeta_builder_t *s,
                                      const rdmeta_cols_t *old) {
         const size_t units =
                 (size_t)(old->lists_end - old->lists) >> old->list_width;
@@ -340,7 +340,7 @@ rdmeta_err_t rdmeta_stage_keep_lists(rdmeta_stage_t *s,
         return RDMETA_OK;
 }
 
-static rdmeta_wire_ids_t stage_kept_list(rdmeta_stage_t *s,
+static rdmeta_wire_ids_t stage_kept_list(rdmeta_builder_t *s,
                                          const rdmeta_cols_t *old,
                                          rdmeta_list_t l) {
         const size_t at = (size_t)((const char *)l.p - old->lists) >>
@@ -352,7 +352,7 @@ static rdmeta_wire_ids_t stage_kept_list(rdmeta_stage_t *s,
         return w;
 }
 
-void rdmeta_stage_keep_row(rdmeta_stage_t *s, uint32_t i,
+void rdmeta_builder_keep_row(rdmeta_builder_t *s, uint32_t i,
                            const rdmeta_cols_t *old,
                            const rdmeta_row_t *row) {
         s->leader[i]   = row->leader;
@@ -364,16 +364,16 @@ void rdmeta_stage_keep_row(rdmeta_stage_t *s, uint32_t i,
         s->put_back    = 1;
         s->any_error |= row->error != 0;
         if (row->high != row->epoch || s->any_high) {
-                rdmeta_stage_want_high(s);
+                rdmeta_builder_want_high(s);
                 s->high[i] = row->high;
         }
         if (row->leader < 0 && row->last >= 0) {
-                rdmeta_stage_want_last(s);
+                rdmeta_builder_want_last(s);
                 s->last[i] = row->last;
         }
 }
 
-int32_t *rdmeta_stage_spare(rdmeta_stage_t *s, size_t n) {
+int32_t *rdmeta_builder_spare(rdmeta_builder_t *s, size_t n) {
         const size_t size = n * sizeof(*s->spare);
         int32_t *spare;
 
@@ -390,8 +390,8 @@ int32_t *rdmeta_stage_spare(rdmeta_stage_t *s, size_t n) {
 
 /* ---- rows that were left out -------------------------------------------- */
 
-static void stage_move_row(rdmeta_stage_t *to, uint32_t i,
-                           const rdmeta_stage_t *from, uint32_t k) {
+static void stage_move_row(rdmeta_builder_t *to, uint32_t i,
+                           const rdmeta_builder_t *from, uint32_t k) {
         to->id[i]       = from->id[k];
         to->leader[i]   = from->leader[k];
         to->epoch[i]    = from->epoch[k];
@@ -407,7 +407,7 @@ static void stage_move_row(rdmeta_stage_t *to, uint32_t i,
 
 /* Moves the rows of `from`, the last one first, so that there is one without
  * content for each of the ids, in order. */
-static void stage_spread(rdmeta_stage_t *s, const rdmeta_stage_t *from,
+static void stage_spread(rdmeta_builder_t *s, const rdmeta_builder_t *from,
                          const int32_t *ids, uint32_t n) {
         uint32_t k = from->count, i = from->count + n, odd = 0;
 
@@ -423,9 +423,9 @@ static void stage_spread(rdmeta_stage_t *s, const rdmeta_stage_t *from,
         s->sparse = odd != 0;
 }
 
-rdmeta_err_t rdmeta_stage_insert(rdmeta_stage_t *s, const rdmeta_cols_t *old,
+rdmeta_err_t rdmeta_builder_insert(rdmeta_builder_t *s, const rdmeta_cols_t *old,
                                  const int32_t *ids, uint32_t n) {
-        const rdmeta_stage_t from = *s;
+        const rdmeta_builder_t from = *s;
         uint32_t i = 0, k = 0, done = 0;
         rdmeta_row_t row;
 
@@ -443,14 +443,14 @@ rdmeta_err_t rdmeta_stage_insert(rdmeta_stage_t *s, const rdmeta_cols_t *old,
                         continue;
                 while (s->id[k] != row.id)
                         k++;
-                rdmeta_stage_keep_row(s, k, old, &row);
+                rdmeta_builder_keep_row(s, k, old, &row);
                 done++;
         }
         return RDMETA_OK;
 }
 
 /* What stage_rows() gathers of the lists, over the rows as they are now. */
-void rdmeta_stage_regather(rdmeta_stage_t *s) {
+void rdmeta_builder_regather(rdmeta_builder_t *s) {
         gather_t g = {.least = UINT32_MAX};
         uint32_t i;
 

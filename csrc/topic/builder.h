@@ -20,7 +20,7 @@
 #include "topic/topic.h"
 #include "wire/response.h"
 
-typedef struct rdmeta_stage {
+typedef struct rdmeta_builder {
         const rdmeta_allocator_t *allocator;
         const uint64_t *key; /* secret words for the hash of lists */
         void *memory;        /* the columns, one allocation */
@@ -57,48 +57,48 @@ typedef struct rdmeta_stage {
         uint8_t n_past;
         uint8_t id_bytes[16]; /* the id to be stored */
         uint16_t state;
-} rdmeta_stage_t;
+} rdmeta_builder_t;
 
-void rdmeta_stage_init(rdmeta_stage_t *s, const rdmeta_allocator_t *allocator,
+void rdmeta_builder_init(rdmeta_builder_t *s, const rdmeta_allocator_t *allocator,
                        const uint64_t *key);
-void rdmeta_stage_destroy(rdmeta_stage_t *s);
+void rdmeta_builder_destroy(rdmeta_builder_t *s);
 
 /* Read the partitions and the end of `topic`, whose head has been read.
  * MALFORMED: bytes, negative ids, duplicates. NO_MEMORY. */
-rdmeta_err_t rdmeta_stage_read(rdmeta_stage_t *s, rdmeta_buf_t *b,
+rdmeta_err_t rdmeta_builder_read(rdmeta_builder_t *s, rdmeta_buf_t *b,
                                uint32_t fields,
                                const rdmeta_wire_topic_t *topic);
 
 /* Everything of an old block but its rows, which the caller puts back one by
  * one: for a change that no response brought. NO_MEMORY. */
-rdmeta_err_t rdmeta_stage_begin(rdmeta_stage_t *s, const rdmeta_topic_t *old,
+rdmeta_err_t rdmeta_builder_begin(rdmeta_builder_t *s, const rdmeta_topic_t *old,
                                 const rdmeta_cols_t *cols);
 
 /* Put partition `i` back to what `row` of an old block says;
- * rdmeta_stage_keep_lists() of that block comes first. NO_MEMORY. */
-rdmeta_err_t rdmeta_stage_keep_lists(rdmeta_stage_t *s,
+ * rdmeta_builder_keep_lists() of that block comes first. NO_MEMORY. */
+rdmeta_err_t rdmeta_builder_keep_lists(rdmeta_builder_t *s,
                                      const rdmeta_cols_t *old);
-void rdmeta_stage_keep_row(rdmeta_stage_t *s, uint32_t i,
+void rdmeta_builder_keep_row(rdmeta_builder_t *s, uint32_t i,
                            const rdmeta_cols_t *old, const rdmeta_row_t *row);
 
 /* Puts rows of an old block, of those `ids` in ascending order, back among the
- * others, which do not have them. rdmeta_stage_keep_lists() of that block comes
+ * others, which do not have them. rdmeta_builder_keep_lists() of that block comes
  * first. NO_MEMORY. */
-rdmeta_err_t rdmeta_stage_insert(rdmeta_stage_t *s, const rdmeta_cols_t *old,
+rdmeta_err_t rdmeta_builder_insert(rdmeta_builder_t *s, const rdmeta_cols_t *old,
                                  const int32_t *ids, uint32_t n);
 
 /* Returns room for n ids, the same while no more are asked for; the stage's,
  * until the next topic. NULL: no memory. */
-int32_t *rdmeta_stage_spare(rdmeta_stage_t *s, size_t n);
+int32_t *rdmeta_builder_spare(rdmeta_builder_t *s, size_t n);
 
 /* Columns that only a merge fills: from -1 on, once asked for. */
-void rdmeta_stage_want_high(rdmeta_stage_t *s);
-void rdmeta_stage_want_last(rdmeta_stage_t *s);
+void rdmeta_builder_want_high(rdmeta_builder_t *s);
+void rdmeta_builder_want_last(rdmeta_builder_t *s);
 
 /* members, least, most, any_isr, any_offline over the rows as they are. */
-void rdmeta_stage_regather(rdmeta_stage_t *s);
+void rdmeta_builder_regather(rdmeta_builder_t *s);
 
 /* Give memory back that only an unusually large topic needed. */
-void rdmeta_stage_trim(rdmeta_stage_t *s);
+void rdmeta_builder_trim(rdmeta_builder_t *s);
 
 #endif /* RDMETA_TOPIC_BUILDER_H */

@@ -21,7 +21,7 @@ static uint64_t ids_hash(const uint64_t *key, rdmeta_wire_ids_t l) {
 
 /* The number of a list. A new one gets the next, and so does one that cannot
  * be shared because the rows would name too many brokers. */
-static uint32_t stage_list(rdmeta_stage_t *s, rdmeta_wire_ids_t l) {
+static uint32_t stage_list(rdmeta_builder_t *s, rdmeta_wire_ids_t l) {
         uint32_t k;
 
         if (l.count == 0)
@@ -49,7 +49,7 @@ static uint32_t stage_list(rdmeta_stage_t *s, rdmeta_wire_ids_t l) {
 }
 
 /* Numbers the lists of all rows. Cannot fail: there is room. */
-static void rdmeta_stage_number(rdmeta_stage_t *s) {
+static void rdmeta_builder_number(rdmeta_builder_t *s) {
         uint32_t i;
 
         if (++s->generation == 0) {
@@ -94,18 +94,18 @@ static int column_differs(const int32_t *a, const int32_t *b, uint32_t n) {
 }
 
 /* Lists without references to them, and with. */
-static size_t flat_bytes(const rdmeta_stage_t *s, const shape_t *shape) {
+static size_t flat_bytes(const rdmeta_builder_t *s, const shape_t *shape) {
         return (1 + (size_t)s->count * s->most) << shape->list_width;
 }
 
-static size_t shared_bytes(const rdmeta_stage_t *s, const shape_t *shape) {
+static size_t shared_bytes(const rdmeta_builder_t *s, const shape_t *shape) {
         return (((size_t)s->count * (1U + s->any_isr + s->any_offline))
                 << shape->ref_width) +
                ((size_t)s->units << shape->list_width);
 }
 
 /* Flat or shared; shared lists are numbered. */
-static void shape_lists(rdmeta_stage_t *s, shape_t *out) {
+static void shape_lists(rdmeta_builder_t *s, shape_t *out) {
         const int alike = s->least == s->most && s->most && !s->any_isr &&
                           !s->any_offline;
 
@@ -114,7 +114,7 @@ static void shape_lists(rdmeta_stage_t *s, shape_t *out) {
         out->flat       = alike && s->count <= FLAT_ALWAYS;
         if (out->flat)
                 return;
-        rdmeta_stage_number(s);
+        rdmeta_builder_number(s);
         out->ref_width = s->units <= 256 ? 0 : s->units <= 65536 ? 1 : 2;
         out->flat      = alike && flat_bytes(s, out) <= shared_bytes(s, out);
         if (out->flat)
@@ -123,7 +123,7 @@ static void shape_lists(rdmeta_stage_t *s, shape_t *out) {
 
 /* Columns that turned out not to be needed are dropped, so that equal facts
  * give equal blocks however they were arrived at. */
-static void shape_flags(const rdmeta_stage_t *s, shape_t *out) {
+static void shape_flags(const rdmeta_builder_t *s, shape_t *out) {
         uint32_t f = 0, i, any_last = 0, any_error = 0;
 
         if (s->any_last)
@@ -153,13 +153,13 @@ static void shape_flags(const rdmeta_stage_t *s, shape_t *out) {
 
 /* A block's size is a uint32: far above what RDMETA_PARTITIONS_MAX rows of a
  * response below 2 GiB can need, and checked all the same. */
-static int stage_shape(rdmeta_stage_t *s, shape_t *out) {
+static int stage_shape(rdmeta_builder_t *s, shape_t *out) {
         const size_t n = s->count;
         size_t size    = 0;
         uint16_t f;
 
         if (RDMETA_UNLIKELY(s->put_back))
-                rdmeta_stage_regather(s);
+                rdmeta_builder_regather(s);
         out->leader_width = 2;
         if (!s->sparse)
                 out->leader_width =
@@ -178,7 +178,7 @@ static int stage_shape(rdmeta_stage_t *s, shape_t *out) {
         size += out->flat ? flat_bytes(s, out) : shared_bytes(s, out);
         size += s->n_past ? 1 + 16 * (size_t)s->n_past : 0;
         out->rest = size;
-        return RDMETA_TOPIC_LEAD +
+        return RDMETA_TOPIC_HEADER_SIZE +
                        rdmeta_hot_bytes(s->topic.name.len, s->count,
                                         out->leader_width) +
                        size <=
@@ -241,7 +241,7 @@ RDMETA_INLINE char *put_members(char *p, unsigned width,
 }
 
 /* Flat: the lists of all rows. Shared: each list once, behind its length. */
-RDMETA_INLINE char *put_lists_as(const rdmeta_stage_t *s, char *p,
+RDMETA_INLINE char *put_lists_as(const rdmeta_builder_t *s, char *p,
                                  unsigned width, int flat) {
         const rdmeta_wire_ids_t *lists = flat ? s->replicas : s->lists;
         const uint32_t n               = flat ? s->count : s->n_lists;
@@ -258,7 +258,7 @@ RDMETA_INLINE char *put_lists_as(const rdmeta_stage_t *s, char *p,
         return p;
 }
 
-static char *put_lists(const rdmeta_stage_t *s, char *p, unsigned width,
+static char *put_lists(const rdmeta_builder_t *s, char *p, unsigned width,
                        int flat) {
         if (width == 0)
                 return put_lists_as(s, p, 0, flat);
@@ -268,7 +268,7 @@ static char *put_lists(const rdmeta_stage_t *s, char *p, unsigned width,
 }
 
 /* What few topics need. */
-static char *put_rare(const rdmeta_stage_t *s, uint16_t f, char *p) {
+static char *put_rare(const rdmeta_builder_t *s, uint16_t f, char *p) {
         const uint32_t n = s->count;
 
         if (f & RDMETA_TOPIC_F_IDS)
@@ -284,7 +284,7 @@ static char *put_rare(const rdmeta_stage_t *s, uint16_t f, char *p) {
         return p;
 }
 
-static char *put_columns(rdmeta_stage_t *s, const shape_t *shape, char *p) {
+static char *put_columns(rdmeta_builder_t *s, const shape_t *shape, char *p) {
         const uint16_t f   = shape->flags;
         const unsigned ref = shape->ref_width;
         const uint32_t n   = s->count;
@@ -315,7 +315,7 @@ RDMETA_INLINE void put_name(char *to, rdmeta_str_t name) {
         }
 }
 
-rdmeta_topic_t *rdmeta_stage_build(rdmeta_stage_t *s, rdmeta_blocks_t *blocks,
+rdmeta_topic_t *rdmeta_builder_build(rdmeta_builder_t *s, rdmeta_memory_t *blocks,
                                    uint64_t version) {
         rdmeta_extent_t extent;
         rdmeta_cold_t *cold;

@@ -22,7 +22,7 @@ const char *rdmeta_source_name(int32_t source) {
         return source >= 0 && (size_t)source < n ? source_names[source] : NULL;
 }
 
-uint32_t rdmeta_change_longest(const rdmeta_topic_t *t) {
+uint32_t rdmeta_diff_longest(const rdmeta_topic_t *t) {
         rdmeta_cols_t c;
         uint32_t longest = 0;
         const char *p;
@@ -56,7 +56,7 @@ static void change_clear(rdmeta_change_t *r) {
         memset(&r->detail, 0, sizeof(r->detail));
 }
 
-static int32_t change_tell(rdmeta_change_out_t *out, int32_t kind) {
+static int32_t change_tell(rdmeta_diff_out_t *out, int32_t kind) {
         int32_t res;
 
         out->record.kind = kind;
@@ -65,13 +65,13 @@ static int32_t change_tell(rdmeta_change_out_t *out, int32_t kind) {
         return res;
 }
 
-static void change_reset(rdmeta_change_out_t *out) {
+static void change_reset(rdmeta_diff_out_t *out) {
         memset(&out->record.topic, 0, sizeof(out->record.topic));
         out->record.topic_id = NULL;
         change_clear(&out->record);
 }
 
-static rdmeta_ids_t change_ids(rdmeta_change_out_t *out, int which,
+static rdmeta_ids_t change_ids(rdmeta_diff_out_t *out, int which,
                                rdmeta_list_t l) {
         rdmeta_ids_out_t copy;
         rdmeta_ids_t ids;
@@ -149,7 +149,7 @@ static int leader_differs(const rdmeta_row_t *a, const rdmeta_row_t *b) {
                (a->epoch != b->epoch && a->epoch >= 0 && b->epoch >= 0);
 }
 
-static int32_t change_row(rdmeta_change_out_t *out, const rdmeta_row_t *a,
+static int32_t change_row(rdmeta_diff_out_t *out, const rdmeta_row_t *a,
                           const rdmeta_row_t *b) {
         rdmeta_change_t *r = &out->record;
         int32_t res        = 0;
@@ -187,7 +187,7 @@ static int32_t change_row(rdmeta_change_out_t *out, const rdmeta_row_t *a,
         return res;
 }
 
-static int32_t change_row_added(rdmeta_change_out_t *out,
+static int32_t change_row_added(rdmeta_diff_out_t *out,
                                 const rdmeta_row_t *b) {
         rdmeta_change_t *r = &out->record;
 
@@ -198,7 +198,7 @@ static int32_t change_row_added(rdmeta_change_out_t *out,
         return change_tell(out, RDMETA_PARTITIONS_ADDED);
 }
 
-static int32_t change_rows(rdmeta_change_out_t *out,
+static int32_t change_rows(rdmeta_diff_out_t *out,
                            const rdmeta_topic_t *old,
                            const rdmeta_topic_t *new_) {
         rdmeta_cols_t a, b;
@@ -223,7 +223,7 @@ static int32_t change_rows(rdmeta_change_out_t *out,
         return res;
 }
 
-static int32_t change_error(rdmeta_change_out_t *out,
+static int32_t change_error(rdmeta_diff_out_t *out,
                             const rdmeta_topic_t *t) {
         put_text(&out->record, rdmeta_err_name(rdmeta_topic_error(t)));
         return change_tell(out, RDMETA_TOPIC_ERROR);
@@ -305,7 +305,7 @@ static int is_another(const rdmeta_topic_t *old, const rdmeta_topic_t *new_) {
 }
 
 /* Tells of what belongs to the topic as a whole. */
-static int32_t change_topic(rdmeta_change_out_t *out,
+static int32_t change_topic(rdmeta_diff_out_t *out,
                             const rdmeta_topic_t *old,
                             const rdmeta_topic_t *new_) {
         const int internal =
@@ -331,7 +331,7 @@ static int32_t change_topic(rdmeta_change_out_t *out,
         return res;
 }
 
-static int32_t change_to_valid(rdmeta_change_out_t *out,
+static int32_t change_to_valid(rdmeta_diff_out_t *out,
                                const rdmeta_topic_t *old,
                                const rdmeta_topic_t *new_) {
         int32_t res;
@@ -347,7 +347,7 @@ static int32_t change_to_valid(rdmeta_change_out_t *out,
         return res ? res : change_rows(out, old, new_);
 }
 
-int32_t rdmeta_change_topics(rdmeta_change_out_t *out,
+int32_t rdmeta_diff_topics(rdmeta_diff_out_t *out,
                              const rdmeta_topic_t *old,
                              const rdmeta_topic_t *new_) {
         const rdmeta_topic_t *named = new_ ? new_ : old;
@@ -386,7 +386,7 @@ static int32_t stop(void *opaque, const rdmeta_change_t *change) {
 
 int rdmeta_change_differs(const rdmeta_topic_t *old,
                           const rdmeta_topic_t *new_) {
-        rdmeta_change_out_t out;
+        rdmeta_diff_out_t out;
         int32_t ids[4]; /* lists are cut short: stop() reads none */
 
         if (old && new_ && old->count == new_->count &&
@@ -399,10 +399,10 @@ int rdmeta_change_differs(const rdmeta_topic_t *old,
         out.visit    = stop;
         out.ids      = ids;
         out.ids_each = 1;
-        return rdmeta_change_topics(&out, old, new_);
+        return rdmeta_diff_topics(&out, old, new_);
 }
 
-static int32_t change_broker(rdmeta_change_out_t *out, int32_t kind,
+static int32_t change_broker(rdmeta_diff_out_t *out, int32_t kind,
                              const rdmeta_broker_t *b) {
         int n = snprintf(out->detail, sizeof(out->detail), "%.*s:%d%s%.*s",
                          (int)(b->host.len > 255 ? 255 : b->host.len),
@@ -420,7 +420,7 @@ static int32_t change_broker(rdmeta_change_out_t *out, int32_t kind,
 
 /* Tells of a cluster id that differs. The first brokers of an empty table have
  * records of their own, and say all that there is to tell. */
-static int32_t change_cluster(rdmeta_change_out_t *out,
+static int32_t change_cluster(rdmeta_diff_out_t *out,
                               const rdmeta_brokers_t *old,
                               const rdmeta_brokers_t *new_) {
         if (old->cluster_id.data) {
@@ -433,7 +433,7 @@ static int32_t change_cluster(rdmeta_change_out_t *out,
         return change_tell(out, RDMETA_CLUSTER_ID_LEARNED);
 }
 
-int32_t rdmeta_change_brokers(rdmeta_change_out_t *out,
+int32_t rdmeta_diff_brokers(rdmeta_diff_out_t *out,
                               const rdmeta_brokers_t *old,
                               const rdmeta_brokers_t *new_) {
         uint32_t i = 0, k = 0;

@@ -28,7 +28,7 @@
 #include "topic/brokers.h"
 #include "topic/topic.h"
 
-typedef struct rdmeta_change_out {
+typedef struct rdmeta_diff_out {
         rdmeta_change_visit_t visit;
         void *opaque;
         rdmeta_change_t record; /* version, time, source, cluster id are the
@@ -36,19 +36,19 @@ typedef struct rdmeta_change_out {
         int32_t *ids;           /* 4 lists of `ids_each` */
         uint32_t ids_each;
         char detail[320];
-} rdmeta_change_out_t;
+} rdmeta_diff_out_t;
 
 /* How long the longest list of a block is: what ids_each must allow for. */
-uint32_t rdmeta_change_longest(const rdmeta_topic_t *t);
+uint32_t rdmeta_diff_longest(const rdmeta_topic_t *t);
 
 /* Either may be NULL. What visit returns if not 0, else 0. */
-int32_t rdmeta_change_topics(rdmeta_change_out_t *out,
+int32_t rdmeta_diff_topics(rdmeta_diff_out_t *out,
                              const rdmeta_topic_t *old,
                              const rdmeta_topic_t *new_);
 /* Returns 1 if there is a record of this pair; either may be NULL. */
 int rdmeta_change_differs(const rdmeta_topic_t *old,
                           const rdmeta_topic_t *new_);
-int32_t rdmeta_change_brokers(rdmeta_change_out_t *out,
+int32_t rdmeta_diff_brokers(rdmeta_diff_out_t *out,
                               const rdmeta_brokers_t *old,
                               const rdmeta_brokers_t *new_);
 

@@ -23,39 +23,39 @@
 #define RDMETA_LINE 64
 
 enum {
-        RDMETA_BLOCKS_WHOLE = 0,
-        RDMETA_BLOCKS_HOT,
-        RDMETA_BLOCKS_COLD,
-        RDMETA_BLOCKS_SLABS
+        RDMETA_MEMORY_WHOLE = 0,
+        RDMETA_MEMORY_HOT,
+        RDMETA_MEMORY_COLD,
+        RDMETA_MEMORY_SLABS
 };
 
-typedef struct rdmeta_blocks {
-        rdmeta_slab_t slabs[RDMETA_BLOCKS_SLABS];
+typedef struct rdmeta_memory {
+        rdmeta_slab_t slabs[RDMETA_MEMORY_SLABS];
         const rdmeta_allocator_t *allocator;
-} rdmeta_blocks_t;
+} rdmeta_memory_t;
 
 /* Of each slab so many bytes. */
 typedef struct rdmeta_pieces {
-        size_t bytes[RDMETA_BLOCKS_SLABS];
+        size_t bytes[RDMETA_MEMORY_SLABS];
 } rdmeta_pieces_t;
 
 /* Of pieces' leads, how large they are. */
-void rdmeta_blocks_init(rdmeta_blocks_t *b,
-                        const rdmeta_allocator_t *allocator, size_t lead);
+void rdmeta_memory_init(rdmeta_memory_t *b,
+                        const rdmeta_allocator_t *allocator, size_t header_size);
 /* Frees the chunks; larger pieces must have been given back. */
-void rdmeta_blocks_destroy(rdmeta_blocks_t *b);
+void rdmeta_memory_destroy(rdmeta_memory_t *b);
 
 /* As of slabs, of each of them. */
-size_t rdmeta_blocks_plan(rdmeta_blocks_t *b, size_t part);
-size_t rdmeta_blocks_spare(const rdmeta_blocks_t *b);
+size_t rdmeta_memory_plan(rdmeta_memory_t *b, size_t part);
+size_t rdmeta_memory_spare(const rdmeta_memory_t *b);
 /* Asked of the allocator and not given back. */
-size_t rdmeta_blocks_bytes(const rdmeta_blocks_t *b);
+size_t rdmeta_memory_bytes(const rdmeta_memory_t *b);
 
 /* How many chunks are leaving. */
-RDMETA_INLINE size_t rdmeta_blocks_leaving(const rdmeta_blocks_t *b) {
-        return b->slabs[RDMETA_BLOCKS_WHOLE].n_leaving +
-               b->slabs[RDMETA_BLOCKS_HOT].n_leaving +
-               b->slabs[RDMETA_BLOCKS_COLD].n_leaving;
+RDMETA_INLINE size_t rdmeta_memory_leaving(const rdmeta_memory_t *b) {
+        return b->slabs[RDMETA_MEMORY_WHOLE].n_leaving +
+               b->slabs[RDMETA_MEMORY_HOT].n_leaving +
+               b->slabs[RDMETA_MEMORY_COLD].n_leaving;
 }
 
 #endif /* RDMETA_TOPIC_MEMORY_H */

@@ -119,7 +119,7 @@ static uint8_t place_of_past(const rdmeta_cols_t *old, const uint8_t id[16]) {
 }
 
 /* The ids that this topic had: the last one first, without the new one. */
-static void stage_past(rdmeta_stage_t *s, const rdmeta_topic_t *old,
+static void stage_past(rdmeta_builder_t *s, const rdmeta_topic_t *old,
                        const rdmeta_cols_t *cols, int recreated) {
         int i;
 
@@ -138,7 +138,7 @@ static void stage_past(rdmeta_stage_t *s, const rdmeta_topic_t *old,
 /* Counts how an answer compares with the rows that are known. */
 typedef struct compare {
         uint32_t lower, missing; /* older */
-        uint32_t unsaid;         /* without an epoch */
+        uint32_t undecided;         /* without an epoch */
         uint32_t raised;         /* 1: the epoch of one is higher */
 } compare_t;
 
@@ -147,7 +147,7 @@ static int is_lower(int32_t epoch, int32_t high) {
 }
 
 /* Walks both in the order of ids. Epochs that say nothing are -1. */
-static void compare_rows(const rdmeta_cols_t *old, const rdmeta_stage_t *s,
+static void compare_rows(const rdmeta_cols_t *old, const rdmeta_builder_t *s,
                          compare_t *out) {
         uint32_t i, k = 0;
         rdmeta_row_t row;
@@ -162,7 +162,7 @@ static void compare_rows(const rdmeta_cols_t *old, const rdmeta_stage_t *s,
                         continue;
                 }
                 out->lower += (uint32_t)is_lower(s->epoch[k], row.high);
-                out->unsaid += s->epoch[k] < 0;
+                out->undecided += s->epoch[k] < 0;
                 out->raised |= s->epoch[k] > row.high;
         }
 }
@@ -171,7 +171,7 @@ static void compare_rows(const rdmeta_cols_t *old, const rdmeta_stage_t *s,
  * are older, and in `set` if it is not NULL. MISSING_BUT: those that are left
  * out, and not in `set`. Their ids go to `ids`; returns how many there are. */
 enum { OLDER_AMONG, MISSING_BUT };
-static uint32_t pick_rows(const rdmeta_cols_t *old, const rdmeta_stage_t *s,
+static uint32_t pick_rows(const rdmeta_cols_t *old, const rdmeta_builder_t *s,
                           int which, const rdmeta_rewind_t *set,
                           int32_t *ids) {
         uint32_t i, k = 0, at = 0, n = 0;
@@ -198,13 +198,13 @@ static uint32_t pick_rows(const rdmeta_cols_t *old, const rdmeta_stage_t *s,
 
 /* Counts an answer that is older in some rows. *believed is then the set of
  * rows to go back to, if there is one. NO_MEMORY. */
-static rdmeta_err_t rewind_rows(const rdmeta_cols_t *old, rdmeta_stage_t *s,
+static rdmeta_err_t rewind_rows(const rdmeta_cols_t *old, rdmeta_builder_t *s,
                                 const rdmeta_merge_in_t *in, int raised,
                                 rdmeta_merge_out_t *out,
                                 const rdmeta_rewind_t **believed) {
         const rdmeta_rewind_t *had = raised ? NULL : in->rewind;
         rdmeta_rewind_t *r         = &out->rewind;
-        int32_t *ids = rdmeta_stage_spare(s, 2 * (size_t)old->count);
+        int32_t *ids = rdmeta_builder_spare(s, 2 * (size_t)old->count);
 
         if (!ids)
                 return RDMETA_ERR_NO_MEMORY;
@@ -221,15 +221,15 @@ static rdmeta_err_t rewind_rows(const rdmeta_cols_t *old, rdmeta_stage_t *s,
 }
 
 /* One partition that both have, and whose answer is not older. */
-static void merge_row(rdmeta_stage_t *s, uint32_t i, const rdmeta_row_t *row,
+static void merge_row(rdmeta_builder_t *s, uint32_t i, const rdmeta_row_t *row,
                       rdmeta_merge_out_t *out) {
         if (s->epoch[i] < 0 && row->high >= 0) {
-                rdmeta_stage_want_high(s);
+                rdmeta_builder_want_high(s);
                 s->high[i] = row->high;
                 out->exact = 0;
         }
         if (s->leader[i] < 0 && row->last >= 0) {
-                rdmeta_stage_want_last(s);
+                rdmeta_builder_want_last(s);
                 s->last[i] = row->last;
         }
 }
@@ -237,7 +237,7 @@ static void merge_row(rdmeta_stage_t *s, uint32_t i, const rdmeta_row_t *row,
 /* Merges the rows that both have. The old one stays where the answer's epoch is
  * lower, unless it is to go back, and where an outdated answer has no epoch.
  * Returns how many stay. */
-static uint32_t merge_rows(const rdmeta_cols_t *old, rdmeta_stage_t *s,
+static uint32_t merge_rows(const rdmeta_cols_t *old, rdmeta_builder_t *s,
                            int outdated, const rdmeta_rewind_t *believed,
                            rdmeta_merge_out_t *out) {
         uint32_t i, k = 0, at = 0, kept = 0;
@@ -252,7 +252,7 @@ static uint32_t merge_rows(const rdmeta_cols_t *old, rdmeta_stage_t *s,
                 if (RDMETA_UNLIKELY(s->epoch[k] < 0 ? outdated
                                                     : s->epoch[k] < row.high) &&
                     !(believed && rewind_has(believed, &at, row.id))) {
-                        rdmeta_stage_keep_row(s, k, old, &row);
+                        rdmeta_builder_keep_row(s, k, old, &row);
                         kept++;
                 } else {
                         merge_row(s, k, &row, out);
@@ -263,10 +263,10 @@ static uint32_t merge_rows(const rdmeta_cols_t *old, rdmeta_stage_t *s,
 
 /* Puts back the rows that an answer leaves out, but for those that it is
  * believed to have lost. Adds their number to *kept. NO_MEMORY. */
-static rdmeta_err_t merge_missing(const rdmeta_cols_t *old, rdmeta_stage_t *s,
+static rdmeta_err_t merge_missing(const rdmeta_cols_t *old, rdmeta_builder_t *s,
                                   const rdmeta_rewind_t *believed,
                                   uint32_t *kept) {
-        int32_t *ids = rdmeta_stage_spare(s, 2 * (size_t)old->count);
+        int32_t *ids = rdmeta_builder_spare(s, 2 * (size_t)old->count);
         uint32_t n;
 
         if (!ids)
@@ -274,12 +274,12 @@ static rdmeta_err_t merge_missing(const rdmeta_cols_t *old, rdmeta_stage_t *s,
         ids += old->count; /* the first half may be the set's */
         n = pick_rows(old, s, MISSING_BUT, believed, ids);
         *kept += n;
-        return rdmeta_stage_insert(s, old, ids, n);
+        return rdmeta_builder_insert(s, old, ids, n);
 }
 
 /* ---- the whole topic --------------------------------------------------- */
 
-static void hide_epochs(rdmeta_stage_t *s, const rdmeta_merge_in_t *in) {
+static void hide_epochs(rdmeta_builder_t *s, const rdmeta_merge_in_t *in) {
         uint32_t i;
 
         if (!(in->fields & RDMETA_WIRE_EPOCH_USABLE))
@@ -294,7 +294,7 @@ static void count_leaderless(int32_t error, rdmeta_merge_out_t *out) {
 
 /* What asks for another look: no leader, or one that is not among the
  * brokers (a fenced one: KRaft does not check when it answers). */
-static void count_leaders(const rdmeta_stage_t *s,
+static void count_leaders(const rdmeta_builder_t *s,
                           const rdmeta_merge_in_t *in,
                           rdmeta_merge_out_t *out) {
         uint32_t i;
@@ -316,7 +316,7 @@ static void count_leaders(const rdmeta_stage_t *s,
 }
 
 /* Keeps the operations and the id of a topic whose answer has none. */
-static void merge_unsaid(const rdmeta_topic_t *old, rdmeta_stage_t *s,
+static void merge_unsaid(const rdmeta_topic_t *old, rdmeta_builder_t *s,
                          rdmeta_merge_out_t *out) {
         const int32_t operations = rdmeta_topic_operations(old);
 
@@ -332,11 +332,11 @@ static void merge_unsaid(const rdmeta_topic_t *old, rdmeta_stage_t *s,
 }
 
 /* Merges an answer with rows that are older, or come too late. NO_MEMORY. */
-static rdmeta_err_t merge_older(const rdmeta_cols_t *cols, rdmeta_stage_t *s,
+static rdmeta_err_t merge_older(const rdmeta_cols_t *cols, rdmeta_builder_t *s,
                                 const rdmeta_merge_in_t *in, int outdated,
                                 const compare_t *is, rdmeta_merge_out_t *out) {
         const rdmeta_rewind_t *believed = NULL;
-        uint32_t kept = is->lower + (outdated ? is->unsaid : 0);
+        uint32_t kept = is->lower + (outdated ? is->undecided : 0);
         rdmeta_err_t err = RDMETA_OK;
 
         if (!outdated)
@@ -345,7 +345,7 @@ static rdmeta_err_t merge_older(const rdmeta_cols_t *cols, rdmeta_stage_t *s,
         if (!err && !believed && kept == s->count)
                 return keep_back(out);
         if (!err)
-                err = rdmeta_stage_keep_lists(s, cols);
+                err = rdmeta_builder_keep_lists(s, cols);
         if (err)
                 return err;
         kept = merge_rows(cols, s, outdated, believed, out);
@@ -366,7 +366,7 @@ static rdmeta_err_t merge_older(const rdmeta_cols_t *cols, rdmeta_stage_t *s,
  * comes for the first time, with older rows, is another topic's: nothing is
  * left of the rows that are known. NO_MEMORY. */
 static rdmeta_err_t merge_known(const rdmeta_topic_t *old,
-                                const rdmeta_cols_t *cols, rdmeta_stage_t *s,
+                                const rdmeta_cols_t *cols, rdmeta_builder_t *s,
                                 const rdmeta_merge_in_t *in,
                                 rdmeta_merge_out_t *out) {
         const int outdated = is_outdated(old, in);
@@ -388,7 +388,7 @@ static rdmeta_err_t merge_known(const rdmeta_topic_t *old,
         }
         merge_unsaid(old, s, out);
         stage_past(s, old, cols, 0);
-        if (RDMETA_UNLIKELY(older || (outdated && is.unsaid)))
+        if (RDMETA_UNLIKELY(older || (outdated && is.undecided)))
                 return merge_older(cols, s, in, outdated, &is, out);
         merge_rows(cols, s, 0, NULL, out);
         return RDMETA_OK;
@@ -396,7 +396,7 @@ static rdmeta_err_t merge_known(const rdmeta_topic_t *old,
 
 /* Merges a topic with another id: it was made again, or is long gone. */
 static rdmeta_err_t merge_another(const rdmeta_topic_t *old,
-                                  const rdmeta_cols_t *cols, rdmeta_stage_t *s,
+                                  const rdmeta_cols_t *cols, rdmeta_builder_t *s,
                                   const rdmeta_merge_in_t *in,
                                   rdmeta_merge_out_t *out) {
         const uint8_t past = place_of_past(cols, s->topic.id);
@@ -416,7 +416,7 @@ static rdmeta_err_t merge_another(const rdmeta_topic_t *old,
         return RDMETA_OK;
 }
 
-static rdmeta_err_t merge_valid(const rdmeta_topic_t *old, rdmeta_stage_t *s,
+static rdmeta_err_t merge_valid(const rdmeta_topic_t *old, rdmeta_builder_t *s,
                                 const rdmeta_merge_in_t *in,
                                 rdmeta_merge_out_t *out) {
         const uint8_t *id = rdmeta_cold(old)->id;
@@ -428,7 +428,7 @@ static rdmeta_err_t merge_valid(const rdmeta_topic_t *old, rdmeta_stage_t *s,
         return merge_known(old, &cols, s, in, out);
 }
 
-rdmeta_err_t rdmeta_merge(const rdmeta_topic_t *old, rdmeta_stage_t *s,
+rdmeta_err_t rdmeta_merge(const rdmeta_topic_t *old, rdmeta_builder_t *s,
                           const rdmeta_merge_in_t *in,
                           rdmeta_merge_out_t *out) {
         rdmeta_err_t err;
@@ -475,7 +475,7 @@ uint16_t rdmeta_merge_absent(const rdmeta_topic_t *t,
         case RDMETA_TOPIC_VALID:
                 return is_news(t, in) ? t->state : RDMETA_TOPIC_MISSING;
         case RDMETA_TOPIC_MISSING:
-                return rdmeta_topic_said(t).broker != in->broker
+                return rdmeta_topic_provenance(t).broker != in->broker
                                ? RDMETA_TOPIC_GONE
                                : t->state;
         case RDMETA_TOPIC_UNKNOWN:

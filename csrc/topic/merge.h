@@ -113,7 +113,7 @@ typedef struct rdmeta_merge_out {
 } rdmeta_merge_out_t;
 
 /* NO_MEMORY, or 0. `old` may be NULL or a block that only waits. */
-rdmeta_err_t rdmeta_merge(const rdmeta_topic_t *old, rdmeta_stage_t *stage,
+rdmeta_err_t rdmeta_merge(const rdmeta_topic_t *old, rdmeta_builder_t *builder,
                           const rdmeta_merge_in_t *in,
                           rdmeta_merge_out_t *out);
 

@@ -144,8 +144,8 @@ int64_t rdmeta_topic_place(const rdmeta_topic_t *t, int32_t partition) {
 /* ---- making ----------------------------------------------------------- */
 
 /* A line, and what belongs to it; NULL: no memory. */
-static rdmeta_topic_t *split_alloc(rdmeta_blocks_t *blocks, size_t size) {
-        rdmeta_slab_t *hot = &blocks->slabs[RDMETA_BLOCKS_HOT];
+static rdmeta_topic_t *split_alloc(rdmeta_memory_t *blocks, size_t size) {
+        rdmeta_slab_t *hot = &blocks->slabs[RDMETA_MEMORY_HOT];
         rdmeta_topic_t *t =
                 (rdmeta_topic_t *)rdmeta_slab_alloc(hot, RDMETA_LINE);
         char *columns;
@@ -153,24 +153,24 @@ static rdmeta_topic_t *split_alloc(rdmeta_blocks_t *blocks, size_t size) {
         if (!t)
                 return NULL;
         columns = (char *)rdmeta_slab_alloc(
-                &blocks->slabs[RDMETA_BLOCKS_COLD], size);
+                &blocks->slabs[RDMETA_MEMORY_COLD], size);
         if (!columns) {
                 rdmeta_slab_free(hot, t, RDMETA_LINE);
                 return NULL;
         }
-        rdmeta_topic_far_set(t, (int64_t)((uintptr_t)columns - (uintptr_t)t));
+        rdmeta_topic_cold_offset_set(t, (int64_t)((uintptr_t)columns - (uintptr_t)t));
         return t;
 }
 
-rdmeta_topic_t *rdmeta_topic_alloc(rdmeta_blocks_t *blocks,
+rdmeta_topic_t *rdmeta_topic_alloc(rdmeta_memory_t *blocks,
                                    const rdmeta_extent_t *extent,
                                    int16_t error) {
         const size_t hot = rdmeta_hot_bytes(extent->name_len, extent->count,
                                             extent->width);
         const int split   = hot <= RDMETA_SPLIT;
-        const size_t size = RDMETA_TOPIC_LEAD + (split ? 0 : hot) +
+        const size_t size = RDMETA_TOPIC_HEADER_SIZE + (split ? 0 : hot) +
                             extent->rest;
-        const rdmeta_said_t said = {-1, 0, error};
+        const rdmeta_provenance_t provenance = {-1, 0, error};
         rdmeta_topic_t *t;
         rdmeta_cold_t *cold;
 
@@ -178,7 +178,7 @@ rdmeta_topic_t *rdmeta_topic_alloc(rdmeta_blocks_t *blocks,
                 t = split_alloc(blocks, size);
         else
                 t = (rdmeta_topic_t *)rdmeta_slab_alloc(
-                        &blocks->slabs[RDMETA_BLOCKS_WHOLE], size);
+                        &blocks->slabs[RDMETA_MEMORY_WHOLE], size);
         if (!t)
                 return NULL;
         t->count    = extent->count;
@@ -188,12 +188,12 @@ rdmeta_topic_t *rdmeta_topic_alloc(rdmeta_blocks_t *blocks,
         cold       = rdmeta_cold(t);
         cold->link = 0;
         cold->size = (uint32_t)size;
-        cold->said = rdmeta_said_word(said);
+        cold->provenance = rdmeta_provenance_word(provenance);
         return t;
 }
 
 /* All of it that does not change. */
-static rdmeta_topic_t *facts_copy(rdmeta_blocks_t *blocks,
+static rdmeta_topic_t *facts_copy(rdmeta_memory_t *blocks,
                                   const rdmeta_topic_t *from, int16_t error) {
         const rdmeta_cold_t *y       = rdmeta_cold(from);
         const rdmeta_extent_t extent = {.name_len = from->name_len,
@@ -217,21 +217,21 @@ static rdmeta_topic_t *facts_copy(rdmeta_blocks_t *blocks,
         return t;
 }
 
-rdmeta_topic_t *rdmeta_topic_copy(rdmeta_blocks_t *blocks,
+rdmeta_topic_t *rdmeta_topic_copy(rdmeta_memory_t *blocks,
                                   const rdmeta_topic_t *from) {
         rdmeta_topic_t *t = facts_copy(blocks, from, 0);
 
         if (!t)
                 return NULL;
         rdmeta_cold(t)->link = rdmeta_cold(from)->link;
-        rdmeta_cold(t)->said = rdmeta_cold(from)->said;
+        rdmeta_cold(t)->provenance = rdmeta_cold(from)->provenance;
         atomic_init(&t->deadline,
                     atomic_load_explicit(&from->deadline,
                                          memory_order_relaxed));
         return t;
 }
 
-rdmeta_topic_t *rdmeta_topic_bare(rdmeta_blocks_t *blocks, rdmeta_str_t name,
+rdmeta_topic_t *rdmeta_topic_bare(rdmeta_memory_t *blocks, rdmeta_str_t name,
                                   const uint8_t id[16], uint16_t state,
                                   int16_t error, uint64_t version) {
         const rdmeta_extent_t extent = {.name_len = name.len, .rest = 1};
@@ -250,7 +250,7 @@ rdmeta_topic_t *rdmeta_topic_bare(rdmeta_blocks_t *blocks, rdmeta_str_t name,
         return t;
 }
 
-rdmeta_topic_t *rdmeta_topic_restate(rdmeta_blocks_t *blocks,
+rdmeta_topic_t *rdmeta_topic_restate(rdmeta_memory_t *blocks,
                                      const rdmeta_topic_t *old,
                                      uint16_t state, int16_t error,
                                      uint64_t version) {
@@ -263,50 +263,50 @@ rdmeta_topic_t *rdmeta_topic_restate(rdmeta_blocks_t *blocks,
         return t;
 }
 
-void rdmeta_topic_destroy(rdmeta_blocks_t *blocks, rdmeta_topic_t *t) {
+void rdmeta_topic_destroy(rdmeta_memory_t *blocks, rdmeta_topic_t *t) {
         size_t size;
 
         if (!t)
                 return;
         size = rdmeta_cold(t)->size;
         if (rdmeta_topic_is_split(t)) {
-                rdmeta_slab_free(&blocks->slabs[RDMETA_BLOCKS_COLD],
+                rdmeta_slab_free(&blocks->slabs[RDMETA_MEMORY_COLD],
                                  rdmeta_topic_columns(t), size);
-                rdmeta_slab_free(&blocks->slabs[RDMETA_BLOCKS_HOT], t,
+                rdmeta_slab_free(&blocks->slabs[RDMETA_MEMORY_HOT], t,
                                  RDMETA_LINE);
         } else {
-                rdmeta_slab_free(&blocks->slabs[RDMETA_BLOCKS_WHOLE], t, size);
+                rdmeta_slab_free(&blocks->slabs[RDMETA_MEMORY_WHOLE], t, size);
         }
 }
 
-rdmeta_pieces_t rdmeta_topic_pieces(const rdmeta_blocks_t *blocks,
+rdmeta_pieces_t rdmeta_topic_pieces(const rdmeta_memory_t *blocks,
                                     const rdmeta_topic_t *t) {
         const int split   = rdmeta_topic_is_split(t);
-        const int which   = split ? RDMETA_BLOCKS_COLD : RDMETA_BLOCKS_WHOLE;
+        const int which   = split ? RDMETA_MEMORY_COLD : RDMETA_MEMORY_WHOLE;
         rdmeta_pieces_t of = {{0}};
 
         of.bytes[which] = rdmeta_slab_bytes(&blocks->slabs[which],
                                             rdmeta_cold(t)->size);
-        of.bytes[RDMETA_BLOCKS_HOT] = split ? RDMETA_LINE : 0;
+        of.bytes[RDMETA_MEMORY_HOT] = split ? RDMETA_LINE : 0;
         return of;
 }
 
-size_t rdmeta_topic_bytes(const rdmeta_blocks_t *blocks,
+size_t rdmeta_topic_bytes(const rdmeta_memory_t *blocks,
                           const rdmeta_topic_t *t) {
         const rdmeta_pieces_t of = rdmeta_topic_pieces(blocks, t);
 
-        return of.bytes[RDMETA_BLOCKS_WHOLE] + of.bytes[RDMETA_BLOCKS_HOT] +
-               of.bytes[RDMETA_BLOCKS_COLD];
+        return of.bytes[RDMETA_MEMORY_WHOLE] + of.bytes[RDMETA_MEMORY_HOT] +
+               of.bytes[RDMETA_MEMORY_COLD];
 }
 
-int rdmeta_topic_leaves(const rdmeta_blocks_t *blocks,
+int rdmeta_topic_leaves(const rdmeta_memory_t *blocks,
                         const rdmeta_topic_t *t) {
         const rdmeta_slab_t *slabs = blocks->slabs;
 
         if (!rdmeta_topic_is_split(t))
-                return rdmeta_slab_leaves(&slabs[RDMETA_BLOCKS_WHOLE], t);
-        return rdmeta_slab_leaves(&slabs[RDMETA_BLOCKS_HOT], t) ||
-               rdmeta_slab_leaves(&slabs[RDMETA_BLOCKS_COLD],
+                return rdmeta_slab_leaves(&slabs[RDMETA_MEMORY_WHOLE], t);
+        return rdmeta_slab_leaves(&slabs[RDMETA_MEMORY_HOT], t) ||
+               rdmeta_slab_leaves(&slabs[RDMETA_MEMORY_COLD],
                                   rdmeta_topic_columns(t));
 }
 

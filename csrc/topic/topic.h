@@ -123,11 +123,11 @@ RDMETA_INLINE int rdmeta_lists_fit(uint64_t named, uint32_t count,
 
 /* Who said it last, and why he was asked. They are stored and read at once, as
  * one word, so that none is told with another answer's. */
-typedef struct rdmeta_said {
+typedef struct rdmeta_provenance {
         int32_t broker;  /* -1: not known */
         uint16_t reason; /* its number (store/reasons.h); 0: not said */
         int16_t error;   /* in a block: the topic's, which stays; else 0 */
-} rdmeta_said_t;
+} rdmeta_provenance_t;
 
 /* Packed for its size, not for its places: each member is where its type
  * wants it, given that the end is a multiple of 64. */
@@ -138,11 +138,11 @@ typedef struct __attribute__((packed, aligned(4))) rdmeta_cold {
         uint64_t version : 48; /* the cache's when this block was made */
         uint64_t flags : 16;
         uint8_t id[16];
-        uint64_t said; /* a rdmeta_said_t; read atomically */
+        uint64_t provenance; /* a rdmeta_provenance_t; read atomically */
 } rdmeta_cold_t;
 
 _Static_assert(sizeof(rdmeta_cold_t) == 44, "the format's");
-_Static_assert(sizeof(rdmeta_said_t) == 8, "a word");
+_Static_assert(sizeof(rdmeta_provenance_t) == 8, "a word");
 
 /* What is not a slab's piece but is retired like blocks: tables. */
 typedef struct rdmeta_large {
@@ -159,7 +159,7 @@ struct rdmeta_topic {
         char name[];
 };
 
-#define RDMETA_TOPIC_LEAD sizeof(rdmeta_cold_t)
+#define RDMETA_TOPIC_HEADER_SIZE sizeof(rdmeta_cold_t)
 #define RDMETA_TOPIC_FIXED offsetof(rdmeta_topic_t, name)
 /* Hot bytes of a split block at most; the other six are `far`. */
 #define RDMETA_SPLIT (RDMETA_LINE - 6)
@@ -181,21 +181,21 @@ RDMETA_INLINE int rdmeta_topic_is_split(const rdmeta_topic_t *t) {
 
 /* From a split block's begin to its columns: modulo 2^48, since an address is
  * below that, and two may be further apart than a signed number of 48 bits. */
-RDMETA_INLINE int64_t rdmeta_topic_far(const rdmeta_topic_t *t) {
+RDMETA_INLINE int64_t rdmeta_topic_cold_offset(const rdmeta_topic_t *t) {
         const char *end = (const char *)t + RDMETA_LINE;
 
         return (int64_t)rdmeta_load64(end - 8) >> 16;
 }
 
-RDMETA_INLINE void rdmeta_topic_far_set(rdmeta_topic_t *t, int64_t far) {
-        memcpy((char *)t + RDMETA_SPLIT, &far, RDMETA_LINE - RDMETA_SPLIT);
+RDMETA_INLINE void rdmeta_topic_cold_offset_set(rdmeta_topic_t *t, int64_t cold_offset) {
+        memcpy((char *)t + RDMETA_SPLIT, &cold_offset, RDMETA_LINE - RDMETA_SPLIT);
 }
 
 /* What the cold part precedes. */
 RDMETA_INLINE uintptr_t rdmeta_topic_place_of_cold(const rdmeta_topic_t *t) {
         if (!rdmeta_topic_is_split(t))
                 return (uintptr_t)t;
-        return ((uintptr_t)t + (uintptr_t)rdmeta_topic_far(t)) &
+        return ((uintptr_t)t + (uintptr_t)rdmeta_topic_cold_offset(t)) &
                (((uintptr_t)1 << 48) - 1);
 }
 
@@ -218,42 +218,42 @@ RDMETA_INLINE size_t rdmeta_topic_rest(const rdmeta_topic_t *t) {
                         rdmeta_topic_columns(t));
 }
 
-RDMETA_INLINE rdmeta_said_t rdmeta_said_of(uint64_t word) {
-        rdmeta_said_t said;
+RDMETA_INLINE rdmeta_provenance_t rdmeta_provenance_of(uint64_t word) {
+        rdmeta_provenance_t provenance;
 
-        memcpy(&said, &word, sizeof(said));
-        return said;
+        memcpy(&provenance, &word, sizeof(provenance));
+        return provenance;
 }
 
-RDMETA_INLINE uint64_t rdmeta_said_word(rdmeta_said_t said) {
+RDMETA_INLINE uint64_t rdmeta_provenance_word(rdmeta_provenance_t provenance) {
         uint64_t word;
 
-        memcpy(&word, &said, sizeof(word));
+        memcpy(&word, &provenance, sizeof(word));
         return word;
 }
 
-RDMETA_INLINE rdmeta_said_t rdmeta_said_none(void) {
-        const rdmeta_said_t none = {-1, 0, 0};
+RDMETA_INLINE rdmeta_provenance_t rdmeta_provenance_none(void) {
+        const rdmeta_provenance_t none = {-1, 0, 0};
 
         return none;
 }
 
-RDMETA_INLINE rdmeta_said_t rdmeta_topic_said(const rdmeta_topic_t *t) {
-        return rdmeta_said_of(__atomic_load_n(
+RDMETA_INLINE rdmeta_provenance_t rdmeta_topic_provenance(const rdmeta_topic_t *t) {
+        return rdmeta_provenance_of(__atomic_load_n(
                 (const uint64_t *)rdmeta_topic_place_of_cold(t) - 1,
                 __ATOMIC_ACQUIRE));
 }
 
 RDMETA_INLINE int16_t rdmeta_topic_error(const rdmeta_topic_t *t) {
-        return rdmeta_topic_said(t).error;
+        return rdmeta_topic_provenance(t).error;
 }
 
 /* The writer's; what the topic's error is stays. */
-RDMETA_INLINE void rdmeta_topic_said_set(rdmeta_topic_t *t,
-                                         rdmeta_said_t said) {
-        said.error = rdmeta_topic_error(t);
+RDMETA_INLINE void rdmeta_topic_provenance_set(rdmeta_topic_t *t,
+                                         rdmeta_provenance_t provenance) {
+        provenance.error = rdmeta_topic_error(t);
         __atomic_store_n((uint64_t *)rdmeta_topic_place_of_cold(t) - 1,
-                         rdmeta_said_word(said), __ATOMIC_RELEASE);
+                         rdmeta_provenance_word(provenance), __ATOMIC_RELEASE);
 }
 
 /* The length of a valid topic's name where leaders take one byte, that and the
@@ -277,7 +277,7 @@ RDMETA_INLINE int rdmeta_topic_has_id(const rdmeta_topic_t *t) {
 }
 
 /* An answer, that lookups tell of: not in flight, and not only remembered. */
-RDMETA_INLINE int rdmeta_topic_is_told(const rdmeta_topic_t *t) {
+RDMETA_INLINE int rdmeta_topic_is_visible(const rdmeta_topic_t *t) {
         return t->state != RDMETA_TOPIC_WAIT &&
                t->state != RDMETA_TOPIC_GONE;
 }
@@ -365,29 +365,29 @@ typedef struct rdmeta_extent {
 } rdmeta_extent_t;
 
 /* Room for one: its extent, link, deadline, who said it are set. */
-rdmeta_topic_t *rdmeta_topic_alloc(rdmeta_blocks_t *blocks,
+rdmeta_topic_t *rdmeta_topic_alloc(rdmeta_memory_t *blocks,
                                    const rdmeta_extent_t *extent,
                                    int16_t error);
 /* All the same in another place; the writer's. NULL: no memory. */
-rdmeta_topic_t *rdmeta_topic_copy(rdmeta_blocks_t *blocks,
+rdmeta_topic_t *rdmeta_topic_copy(rdmeta_memory_t *blocks,
                                   const rdmeta_topic_t *from);
 /* A block without partitions. NULL: no memory. */
-rdmeta_topic_t *rdmeta_topic_bare(rdmeta_blocks_t *blocks, rdmeta_str_t name,
+rdmeta_topic_t *rdmeta_topic_bare(rdmeta_memory_t *blocks, rdmeta_str_t name,
                                   const uint8_t id[16], uint16_t state,
                                   int16_t error, uint64_t version);
 /* The same facts in another state. NULL: no memory. */
-rdmeta_topic_t *rdmeta_topic_restate(rdmeta_blocks_t *blocks,
+rdmeta_topic_t *rdmeta_topic_restate(rdmeta_memory_t *blocks,
                                      const rdmeta_topic_t *old,
                                      uint16_t state, int16_t error,
                                      uint64_t version);
-void rdmeta_topic_destroy(rdmeta_blocks_t *blocks, rdmeta_topic_t *t);
+void rdmeta_topic_destroy(rdmeta_memory_t *blocks, rdmeta_topic_t *t);
 /* What it takes of each slab, large pieces too; and in all. */
-rdmeta_pieces_t rdmeta_topic_pieces(const rdmeta_blocks_t *blocks,
+rdmeta_pieces_t rdmeta_topic_pieces(const rdmeta_memory_t *blocks,
                                     const rdmeta_topic_t *t);
-size_t rdmeta_topic_bytes(const rdmeta_blocks_t *blocks,
+size_t rdmeta_topic_bytes(const rdmeta_memory_t *blocks,
                           const rdmeta_topic_t *t);
 /* A part of it is in a chunk that is leaving. */
-int rdmeta_topic_leaves(const rdmeta_blocks_t *blocks,
+int rdmeta_topic_leaves(const rdmeta_memory_t *blocks,
                         const rdmeta_topic_t *t);
 /* Whether two blocks say the same, whenever they were made. */
 int rdmeta_topic_same(const rdmeta_topic_t *a, const rdmeta_topic_t *b);

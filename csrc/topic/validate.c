@@ -54,11 +54,11 @@ static int flags_good(uint16_t f, uint8_t width) {
 const rdmeta_cold_t *rdmeta_topic_cold_within(const rdmeta_topic_t *t,
                                               const char *begin,
                                               const char *end) {
-        const int64_t far = rdmeta_topic_is_split(t) ? rdmeta_topic_far(t) : 0;
+        const int64_t cold_offset = rdmeta_topic_is_split(t) ? rdmeta_topic_cold_offset(t) : 0;
         const int64_t at  = (const char *)t - begin;
 
-        if (far % 8 != 0 || far < (int64_t)RDMETA_TOPIC_LEAD - at ||
-            far > end - begin - at)
+        if (cold_offset % 8 != 0 || cold_offset < (int64_t)RDMETA_TOPIC_HEADER_SIZE - at ||
+            cold_offset > end - begin - at)
                 return NULL;
         return rdmeta_cold(t);
 }
@@ -76,7 +76,7 @@ static int frame_good(const rdmeta_topic_t *t, const char *begin,
             rdmeta_topic_count(t) > RDMETA_PARTITIONS_MAX ||
             !flags_good(cold->flags, t->width))
                 return 0;
-        need = RDMETA_TOPIC_LEAD + columns_size(t) +
+        need = RDMETA_TOPIC_HEADER_SIZE + columns_size(t) +
                (UINT64_C(1) << (cold->flags >> RDMETA_TOPIC_LIST_SHIFT & 3));
         if (cold->flags & RDMETA_TOPIC_F_PAST) {
                 if (need >= cold->size)

@@ -2,7 +2,7 @@
  * stress SECONDS: what the unit tests do for moments, for as long as wanted.
  *
  *     race    readers of every kind beside writers and sweeps, over values
- *             that prove themselves (race_world.h), with membarrier and in a
+ *             that prove themselves (race_fixture.h), with membarrier and in a
  *             process that is refused it
  *     churn   a million partitions whose leaders, ISRs and topics come and go
  *             for all that time: lookups stay right, and memory, but for the
@@ -14,7 +14,7 @@
  *
  * Built with RDMETA_POISON: freed blocks are overwritten at once.
  */
-#include "support/race_world.h"
+#include "support/race_fixture.h"
 
 #include "support/no_membarrier.h"
 

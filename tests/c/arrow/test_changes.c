@@ -1,5 +1,5 @@
 /* arrow: change records as columns, against the visit that gives them. */
-#include "support/arrow_world.h"
+#include "support/arrow_fixture.h"
 
 static void naive_text(aw_text_t *t, rdmeta_str_t s) {
         if (s.data)

@@ -5,7 +5,7 @@
  * and then all is told as if nothing had happened.
  */
 #include "base/alloc.h"
-#include "support/arrow_world.h"
+#include "support/arrow_fixture.h"
 
 typedef struct counted {
         size_t calls, fail_at; /* 0: none */

@@ -1,5 +1,5 @@
 /* arrow: streams and batches, how long they are and how long they last. */
-#include "support/arrow_world.h"
+#include "support/arrow_fixture.h"
 
 static void test_many_rows_come_in_many_batches(void) {
         gen_cluster_t *c = aw_cluster(3, 3, 80000, 1);

@@ -3,7 +3,7 @@
  * a writer changes what they were made of. Every batch is validated in full,
  * and all rows of a stream are of one version, thus have one epoch.
  */
-#include "support/arrow_world.h"
+#include "support/arrow_fixture.h"
 
 #include <pthread.h>
 

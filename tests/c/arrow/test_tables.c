@@ -1,5 +1,5 @@
 /* arrow: tables of topics and brokers, against what readers say. */
-#include "support/arrow_world.h"
+#include "support/arrow_fixture.h"
 
 static void check_all_as_read(cw_t *w) {
         int stale;

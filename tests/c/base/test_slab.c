@@ -1,5 +1,5 @@
 /* slab: pieces that do not touch, are where they should be, and come again. */
-#include "support/slab_world.h"
+#include "support/slab_fixture.h"
 
 enum { PIECES = 400, ROUNDS = 10000 };
 
@@ -16,7 +16,7 @@ static size_t any_size(test_rng_t *r) {
 }
 
 /* Now and then chunks are to leave; each time something of them does. */
-static void pieces_leave(world_t *w, test_rng_t *r, piece_t *pieces) {
+static void pieces_leave(fixture_t *w, test_rng_t *r, piece_t *pieces) {
         size_t used, i;
 
         if (test_below(r, 100) == 0)
@@ -28,13 +28,13 @@ static void pieces_leave(world_t *w, test_rng_t *r, piece_t *pieces) {
         CHECK(used == pieces_bytes(w, pieces, PIECES));
 }
 
-static void pieces_of(size_t unit, size_t lead, size_t skew) {
+static void pieces_of(size_t unit, size_t header_size, size_t skew) {
         static piece_t pieces[PIECES];
-        test_rng_t r = test_rng(unit + lead + skew);
-        world_t w;
+        test_rng_t r = test_rng(unit + header_size + skew);
+        fixture_t w;
         int i;
 
-        world_init(&w, unit, lead, skew);
+        fixture_init(&w, unit, header_size, skew);
         w.slab.least = 1;
         memset(pieces, 0, sizeof(pieces));
         for (i = 0; i < ROUNDS; i++) {
@@ -43,16 +43,16 @@ static void pieces_of(size_t unit, size_t lead, size_t skew) {
                 if (x->p)
                         piece_end(&w, x);
                 else
-                        piece_make(&w, x, lead + any_size(&r), (uint8_t)i);
+                        piece_make(&w, x, header_size + any_size(&r), (uint8_t)i);
                 if (test_below(&r, 500) == 0)
                         rdmeta_slab_reserve(&w.slab, test_below(&r, 60000));
                 pieces_leave(&w, &r, pieces);
-                world_check(&w);
+                fixture_check(&w);
         }
         for (i = 0; i < PIECES; i++)
                 if (pieces[i].p)
                         piece_end(&w, &pieces[i]);
-        world_destroy(&w);
+        fixture_destroy(&w);
 }
 
 static void test_pieces_are_aligned_and_never_overlap(void) {
@@ -62,8 +62,8 @@ static void test_pieces_are_aligned_and_never_overlap(void) {
                 pieces_of(8, 0, skew);
                 pieces_of(16, 8, skew);
                 pieces_of(64, 0, skew);
-                pieces_of(64, RDMETA_TOPIC_LEAD, skew);
-                pieces_of(16, RDMETA_TOPIC_LEAD, skew); /* more than one */
+                pieces_of(64, RDMETA_TOPIC_HEADER_SIZE, skew);
+                pieces_of(16, RDMETA_TOPIC_HEADER_SIZE, skew); /* more than one */
         }
 }
 
@@ -71,10 +71,10 @@ static void test_pieces_are_aligned_and_never_overlap(void) {
 
 static void test_what_is_given_back_is_used_again_for_its_size(void) {
         piece_t a, b, c;
-        world_t w;
+        fixture_t w;
         uint8_t *was;
 
-        world_init(&w, 64, RDMETA_TOPIC_LEAD, 8);
+        fixture_init(&w, 64, RDMETA_TOPIC_HEADER_SIZE, 8);
         piece_make(&w, &a, 200, 1);
         piece_make(&w, &b, 300, 2);
         was = a.p;
@@ -85,20 +85,20 @@ static void test_what_is_given_back_is_used_again_for_its_size(void) {
         CHECK(a.p == was);
         piece_check(&b);
         piece_check(&c);
-        world_destroy(&w);
+        fixture_destroy(&w);
 }
 
 static void test_large_pieces_are_the_allocators(void) {
         static const size_t sizes[] = {64 * 64 + 1, 5000, 100000, 1 << 20};
         piece_t x[4];
-        world_t w;
+        fixture_t w;
         size_t i;
 
-        world_init(&w, 64, RDMETA_TOPIC_LEAD, 40);
+        fixture_init(&w, 64, RDMETA_TOPIC_HEADER_SIZE, 40);
         for (i = 0; i < 4; i++)
                 piece_make(&w, &x[i], sizes[i], (uint8_t)(i + 1));
         CHECK(w.heap.blocks == 4);
-        world_check(&w);
+        fixture_check(&w);
         for (i = 0; i < 4; i++)
                 piece_end(&w, &x[i]);
         CHECK(w.heap.blocks == 0 && w.slab.bytes == 0);
@@ -106,15 +106,15 @@ static void test_large_pieces_are_the_allocators(void) {
         CHECK(w.heap.blocks == 1);
         piece_end(&w, &x[0]);
         CHECK(w.heap.blocks == 1);
-        world_destroy(&w);
+        fixture_destroy(&w);
 }
 
 static void test_the_rest_of_a_chunk_is_not_lost(void) {
         const char *rest = NULL;
         size_t calls, units = 0;
-        world_t w;
+        fixture_t w;
 
-        world_init(&w, 64, RDMETA_TOPIC_LEAD, 0);
+        fixture_init(&w, 64, RDMETA_TOPIC_HEADER_SIZE, 0);
         CHECK(rdmeta_slab_alloc(&w.slab, 64));
         calls = w.heap.calls;
         while (w.heap.calls == calls) {
@@ -125,7 +125,7 @@ static void test_the_rest_of_a_chunk_is_not_lost(void) {
         CHECK(units > 0 && units < 37);
         CHECK(rdmeta_slab_alloc(&w.slab, units * 64) == rest);
         CHECK(w.heap.calls == calls + 1);
-        world_destroy(&w);
+        fixture_destroy(&w);
 }
 
 /* ---- chunks -------------------------------------------------------------- */
@@ -133,9 +133,9 @@ static void test_the_rest_of_a_chunk_is_not_lost(void) {
 static void test_chunks_grow_with_what_is_held(void) {
         const size_t size = 3 * 64, most = (size_t)24 << 20;
         size_t used = 0, slack;
-        world_t w;
+        fixture_t w;
 
-        world_init(&w, 64, RDMETA_TOPIC_LEAD, 16);
+        fixture_init(&w, 64, RDMETA_TOPIC_HEADER_SIZE, 16);
         while (used < most) {
                 CHECK(rdmeta_slab_alloc(&w.slab, size));
                 used += size;
@@ -144,16 +144,16 @@ static void test_chunks_grow_with_what_is_held(void) {
                 CHECK(w.slab.bytes <= used + used / 16 + slack);
         }
         CHECK(w.heap.calls < most / (16 << 10) / 4);
-        world_destroy(&w);
+        fixture_destroy(&w);
 }
 
 static void test_reserved_memory_needs_no_allocator(void) {
         enum { N = 3000 };
         const size_t size = 3 * 64;
         size_t calls, i;
-        world_t w;
+        fixture_t w;
 
-        world_init(&w, 64, RDMETA_TOPIC_LEAD, 24);
+        fixture_init(&w, 64, RDMETA_TOPIC_HEADER_SIZE, 24);
         CHECK(rdmeta_slab_alloc(&w.slab, size));
         rdmeta_slab_reserve(&w.slab, N * size);
         calls = w.heap.calls;
@@ -161,17 +161,17 @@ static void test_reserved_memory_needs_no_allocator(void) {
                 CHECK(rdmeta_slab_alloc(&w.slab, size));
         rdmeta_slab_reserve(&w.slab, 0);
         CHECK(w.heap.calls == calls); /* it was there already */
-        world_destroy(&w);
+        fixture_destroy(&w);
 }
 
 static void test_no_memory_changes_nothing(void) {
         static const size_t sizes[] = {1, 300, 4096, 5000};
         size_t i, bytes;
         piece_t x;
-        world_t w;
+        fixture_t w;
 
         for (i = 0; i < 4; i++) {
-                world_init(&w, 64, RDMETA_TOPIC_LEAD, 0);
+                fixture_init(&w, 64, RDMETA_TOPIC_HEADER_SIZE, 0);
                 w.heap.fail_at = 1;
                 CHECK(!rdmeta_slab_alloc(&w.slab, sizes[i]));
                 CHECK(w.slab.bytes == 0 && !w.heap.blocks);
@@ -181,7 +181,7 @@ static void test_no_memory_changes_nothing(void) {
                 rdmeta_slab_reserve(&w.slab, 1 << 20); /* is only a hope */
                 CHECK(w.slab.bytes == bytes);
                 piece_end(&w, &x);
-                world_destroy(&w);
+                fixture_destroy(&w);
         }
 }
 
@@ -190,12 +190,12 @@ static void test_the_c_librarys_memory_does_as_well(void) {
         rdmeta_slab_t slab;
         size_t i;
 
-        rdmeta_slab_init(&slab, NULL, 64, RDMETA_TOPIC_LEAD);
+        rdmeta_slab_init(&slab, NULL, 64, RDMETA_TOPIC_HEADER_SIZE);
         rdmeta_slab_reserve(&slab, 5 << 20);
         for (i = 0; i < 100000; i++) {
                 char *p = rdmeta_slab_alloc(&slab, 100);
                 CHECK(p && (uintptr_t)p % 64 == 0);
-                memset(p - RDMETA_TOPIC_LEAD, (int)i, 100);
+                memset(p - RDMETA_TOPIC_HEADER_SIZE, (int)i, 100);
         }
         CHECK(slab.bytes >= 100000 * 128);
         rdmeta_slab_destroy(&slab);
@@ -208,9 +208,9 @@ static void test_the_c_librarys_memory_does_as_well(void) {
 static void test_strides_of_256_use_all_sets_of_the_cache(void) {
         enum { N = 1024 };
         size_t counts[4] = {0}, i;
-        world_t w;
+        fixture_t w;
 
-        world_init(&w, 64, RDMETA_TOPIC_LEAD, 0);
+        fixture_init(&w, 64, RDMETA_TOPIC_HEADER_SIZE, 0);
         rdmeta_slab_reserve(&w.slab, (N + N / 16) * 256);
         for (i = 0; i < N; i++) {
                 const char *p = rdmeta_slab_alloc(&w.slab, 256);
@@ -219,7 +219,7 @@ static void test_strides_of_256_use_all_sets_of_the_cache(void) {
         }
         for (i = 0; i < 4; i++)
                 CHECK(counts[i] > N / 8);
-        world_destroy(&w);
+        fixture_destroy(&w);
 }
 
 /* A colour at a chunk's end must not reach beyond it. */
@@ -227,15 +227,15 @@ static void test_strides_fill_chunks_to_their_ends_and_not_beyond(void) {
         enum { N = 4000 };
         static piece_t pieces[N];
         size_t skew, i;
-        world_t w;
+        fixture_t w;
 
         for (skew = 0; skew < 64; skew += 8) {
-                world_init(&w, 64, RDMETA_TOPIC_LEAD, skew);
+                fixture_init(&w, 64, RDMETA_TOPIC_HEADER_SIZE, skew);
                 for (i = 0; i < N; i++)
                         piece_make(&w, &pieces[i], 256, (uint8_t)i);
                 for (i = 0; i < N; i++)
                         piece_end(&w, &pieces[i]);
-                world_destroy(&w);
+                fixture_destroy(&w);
         }
 }
 

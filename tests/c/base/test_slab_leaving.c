@@ -1,10 +1,10 @@
 /* slab: chunks that are mostly free are emptied, and go. */
-#include "support/slab_world.h"
+#include "support/slab_fixture.h"
 
 enum { MANY = 20000 };
 
 /* All that are there, of sizes like topics', and then only one of `keep`. */
-static void many_make(world_t *w, piece_t *all, test_rng_t *r, size_t keep) {
+static void many_make(fixture_t *w, piece_t *all, test_rng_t *r, size_t keep) {
         size_t i;
 
         for (i = 0; i < MANY; i++)
@@ -14,7 +14,7 @@ static void many_make(world_t *w, piece_t *all, test_rng_t *r, size_t keep) {
                         piece_end(w, &all[i]);
 }
 
-static void many_move(world_t *w, piece_t *all) {
+static void many_move(fixture_t *w, piece_t *all) {
         size_t i;
 
         for (i = 0; i < MANY; i++)
@@ -22,7 +22,7 @@ static void many_move(world_t *w, piece_t *all) {
                         piece_move(w, &all[i]);
 }
 
-static void many_end(world_t *w, piece_t *all) {
+static void many_end(fixture_t *w, piece_t *all) {
         size_t i;
 
         for (i = 0; i < MANY; i++)
@@ -33,13 +33,13 @@ static void many_end(world_t *w, piece_t *all) {
 static void test_what_is_mostly_free_is_given_back(void) {
         static piece_t all[MANY];
         size_t keep, used, plans, before;
-        world_t w;
+        fixture_t w;
 
         for (keep = 2; keep < 40; keep *= 4) {
                 const size_t unit = keep == 8 ? 16 : 64;
                 test_rng_t r      = test_rng(keep);
 
-                world_init(&w, unit, RDMETA_TOPIC_LEAD, 16);
+                fixture_init(&w, unit, RDMETA_TOPIC_HEADER_SIZE, 16);
                 many_make(&w, all, &r, keep);
                 before = w.slab.bytes;
                 for (plans = 0; rdmeta_slab_plan(&w.slab, 8); plans++) {
@@ -53,9 +53,9 @@ static void test_what_is_mostly_free_is_given_back(void) {
                       w.slab.free < w.slab.least);
                 /* And a chunk that was begun when there was more. */
                 CHECK(w.slab.bytes <= used + used / 4 + before / 16);
-                world_check(&w);
+                fixture_check(&w);
                 many_end(&w, all);
-                world_destroy(&w);
+                fixture_destroy(&w);
         }
 }
 
@@ -63,10 +63,10 @@ static void test_no_piece_is_had_of_a_chunk_that_leaves(void) {
         static piece_t all[MANY];
         test_rng_t r = test_rng(1);
         size_t bytes, i;
-        world_t w;
+        fixture_t w;
         piece_t x;
 
-        world_init(&w, 64, RDMETA_TOPIC_LEAD, 0);
+        fixture_init(&w, 64, RDMETA_TOPIC_HEADER_SIZE, 0);
         many_make(&w, all, &r, 3);
         CHECK(rdmeta_slab_plan(&w.slab, 8));
         for (i = 0; i < MANY; i++)
@@ -79,16 +79,16 @@ static void test_no_piece_is_had_of_a_chunk_that_leaves(void) {
         many_move(&w, all);
         CHECK(!w.slab.n_leaving && w.slab.bytes < bytes);
         many_end(&w, all);
-        world_destroy(&w);
+        fixture_destroy(&w);
 }
 
 static void test_more_chunks_leave_until_too_much_waits(void) {
         static piece_t all[MANY];
         test_rng_t r = test_rng(1);
         size_t plans, leaving, left;
-        world_t w;
+        fixture_t w;
 
-        world_init(&w, 64, RDMETA_TOPIC_LEAD, 0);
+        fixture_init(&w, 64, RDMETA_TOPIC_HEADER_SIZE, 0);
         many_make(&w, all, &r, 2);
         for (plans = 0;; plans++) {
                 leaving = w.slab.n_leaving;
@@ -97,22 +97,22 @@ static void test_more_chunks_leave_until_too_much_waits(void) {
                         break;
                 CHECK(w.slab.n_leaving > leaving && w.slab.left > left);
                 CHECK(left <= w.slab.bytes / 8);
-                world_check(&w);
+                fixture_check(&w);
         }
         CHECK(plans > 1 && left > w.slab.bytes / 8);
         many_move(&w, all);
         CHECK(!w.slab.n_leaving && !w.slab.left);
         many_end(&w, all);
-        world_destroy(&w);
+        fixture_destroy(&w);
 }
 
 static void test_a_chunk_goes_with_the_last_that_lived_there(void) {
         static piece_t all[MANY];
         test_rng_t r = test_rng(2);
         size_t blocks, leaving, i;
-        world_t w;
+        fixture_t w;
 
-        world_init(&w, 64, RDMETA_TOPIC_LEAD, 8);
+        fixture_init(&w, 64, RDMETA_TOPIC_HEADER_SIZE, 8);
         many_make(&w, all, &r, 4);
         leaving = rdmeta_slab_plan(&w.slab, 8);
         CHECK(leaving > 0 && leaving == w.slab.n_leaving);
@@ -125,20 +125,20 @@ static void test_a_chunk_goes_with_the_last_that_lived_there(void) {
                 /* And what said that they leave, with the last of them. */
                 CHECK(blocks - w.heap.blocks ==
                       leaving - w.slab.n_leaving + !w.slab.n_leaving);
-                world_check(&w);
+                fixture_check(&w);
         }
         CHECK(!w.slab.n_leaving);
         many_end(&w, all);
-        world_destroy(&w);
+        fixture_destroy(&w);
 }
 
 static void test_the_emptiest_chunks_leave_and_an_eighth_of_all_at_most(void) {
         static piece_t all[MANY];
         test_rng_t r = test_rng(3);
         size_t i, size = 0;
-        world_t w;
+        fixture_t w;
 
-        world_init(&w, 64, RDMETA_TOPIC_LEAD, 0);
+        fixture_init(&w, 64, RDMETA_TOPIC_HEADER_SIZE, 0);
         many_make(&w, all, &r, 1);
         for (i = 0; i < MANY; i++) /* nearly none is left of the first third */
                 if (test_below(&r, 32) < (i < MANY / 3 ? 31 : 3))
@@ -149,16 +149,16 @@ static void test_the_emptiest_chunks_leave_and_an_eighth_of_all_at_most(void) {
                 size += w.slab.leaving[i]->size;
         }
         CHECK(size <= w.slab.bytes / 8);
-        world_destroy(&w); /* while they leave */
+        fixture_destroy(&w); /* while they leave */
 }
 
 static void test_nothing_leaves_for_a_little_or_without_memory(void) {
         static piece_t all[MANY];
         test_rng_t r = test_rng(4);
         size_t bytes, i;
-        world_t w;
+        fixture_t w;
 
-        world_init(&w, 64, RDMETA_TOPIC_LEAD, 0);
+        fixture_init(&w, 64, RDMETA_TOPIC_HEADER_SIZE, 0);
         many_make(&w, all, &r, 1);
         CHECK(!rdmeta_slab_plan(&w.slab, 8));
         for (i = 0; i < MANY; i++)
@@ -174,16 +174,16 @@ static void test_nothing_leaves_for_a_little_or_without_memory(void) {
         many_move(&w, all);
         CHECK(!w.slab.n_leaving);
         many_end(&w, all);
-        world_destroy(&w);
+        fixture_destroy(&w);
 }
 
 static void test_what_nobody_has_is_counted(void) {
         static piece_t all[MANY];
         test_rng_t r = test_rng(5);
         size_t spare, used, i;
-        world_t w;
+        fixture_t w;
 
-        world_init(&w, 64, RDMETA_TOPIC_LEAD, 0);
+        fixture_init(&w, 64, RDMETA_TOPIC_HEADER_SIZE, 0);
         CHECK(rdmeta_slab_spare(&w.slab) == 0);
         rdmeta_slab_reserve(&w.slab, 100000);
         CHECK(rdmeta_slab_spare(&w.slab) >= 100000);
@@ -202,7 +202,7 @@ static void test_what_nobody_has_is_counted(void) {
         CHECK(!rdmeta_slab_check(&w.slab, &used));
         CHECK(used == pieces_bytes(&w, all, MANY));
         many_end(&w, all);
-        world_destroy(&w);
+        fixture_destroy(&w);
 }
 
 int main(void) {

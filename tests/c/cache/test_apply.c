@@ -1,5 +1,5 @@
 /* What an answer as a whole adds up to, and what it does not move. */
-#include "support/cache_world.h"
+#include "support/cache_fixture.h"
 
 #include <pthread.h>
 

@@ -3,7 +3,7 @@
  * as it was, or an answer that makes sense; and never more memory asked for
  * than a fixed multiple of what came.
  */
-#include "support/cache_world.h"
+#include "support/cache_fixture.h"
 
 /* Bytes asked for during one apply: of the answer's length, and beside it. The
  * longest way is a topic of many partitions without replicas, 18 bytes each,
@@ -11,22 +11,22 @@
 enum { TIMES = 100, BESIDE = 256 << 10 };
 
 typedef struct meter {
-        size_t asked, held;
+        size_t asked, live;
 } meter_t;
 
 static void *meter_alloc(void *opaque, size_t size) {
         meter_t *m = opaque;
 
         m->asked += size;
-        m->held += size;
+        m->live += size;
         return malloc(size);
 }
 
 static void meter_free(void *opaque, void *p, size_t size) {
         meter_t *m = opaque;
 
-        CHECK(m->held >= size);
-        m->held -= size;
+        CHECK(m->live >= size);
+        m->live -= size;
         free(p);
 }
 
@@ -40,7 +40,7 @@ static void with_meter(rdmeta_conf_t *conf) {
 }
 
 static const char known[] = "t#a 0:1@5/r1,2,3/i1,2 1:2@5; known#k 0:1@1";
-static const char said[] = "t#a^8 0:1@6/r1,2,3/i1,2/o3 1:-1@5/e5; b~ 0:2@1; "
+static const char provenance[] = "t#a^8 0:1@6/r1,2,3/i1,2/o3 1:-1@5/e5; b~ 0:2@1; "
                            "?#k!100; err!3";
 
 /* A cache that knows something already. */
@@ -53,7 +53,7 @@ static void fill(cw_t *w, int version) {
 
 static void refill(cw_t *w, int version) {
         cw_destroy(w);
-        CHECK(meter.held == 0);
+        CHECK(meter.live == 0);
         fill(w, version);
 }
 
@@ -134,7 +134,7 @@ static void test_every_prefix_is_refused(void) {
                 fill(&w, version);
                 before = cw_dump(&w);
                 gen_bytes_clear(&body);
-                cw_body(&w, said, &body);
+                cw_body(&w, provenance, &body);
                 for (len = 0; len < body.len; len++) {
                         w.flags = len & 1 ? RDMETA_REQ_TOLERATE_TRAILING : 0;
                         CHECK(try(&w, body.data, len,
@@ -162,7 +162,7 @@ static void test_every_corruption_of_a_byte_is_survived(void) {
                 fill(&w, version);
                 before = cw_dump(&w);
                 gen_bytes_clear(&body);
-                cw_body(&w, said, &body);
+                cw_body(&w, provenance, &body);
                 for (i = 0; i < body.len; i++) {
                         for (f = 0; f < sizeof(flips); f++) {
                                 body.data[i] ^= flips[f];
@@ -194,7 +194,7 @@ static void test_bytes_of_another_version_are_survived(void) {
         for (version = 0; version <= 13; version++) {
                 fill(&w, version);
                 gen_bytes_clear(&body);
-                cw_body(&w, said, &body);
+                cw_body(&w, provenance, &body);
                 for (other = -1; other <= 14; other++) {
                         const rdmeta_err_t wanted =
                                 other < 0 || other > 13

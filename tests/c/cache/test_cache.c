@@ -1,7 +1,7 @@
 /*
  * A cache as a whole: names of all lengths, walks, large and odd topics.
  */
-#include "support/cache_world.h"
+#include "support/cache_fixture.h"
 
 /* ---- names ------------------------------------------------------------- */
 

@@ -2,7 +2,7 @@
  * A cache's time and life: deadlines at the ends of the clock, configurations,
  * references.
  */
-#include "support/cache_world.h"
+#include "support/cache_fixture.h"
 
 /* ---- time -------------------------------------------------------------- */
 
@@ -108,7 +108,7 @@ static void test_references_are_counted(void) {
 static void test_a_reading_within_another_keeps_what_that_found(void) {
         const rdmeta_topic_t *t;
         rdmeta_topic_info_t info;
-        char said[64];
+        char provenance[64];
         cw_t w;
         int i;
 
@@ -117,8 +117,8 @@ static void test_a_reading_within_another_keeps_what_that_found(void) {
         rdmeta_reader_enter(w.reader);
         CHECK(!rdmeta_topic_find(w.reader, "kept", 4, w.now.mono_us, &t));
         for (i = 2; i < 20000; i++) {
-                snprintf(said, sizeof(said), "kept#a 0:%d@%d", 1 + i % 3, i);
-                CHECK(!cw_say(&w, said));
+                snprintf(provenance, sizeof(provenance), "kept#a 0:%d@%d", 1 + i % 3, i);
+                CHECK(!cw_say(&w, provenance));
                 rdmeta_reader_enter(w.reader);
                 rdmeta_reader_leave(w.reader);
         }

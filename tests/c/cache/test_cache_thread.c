@@ -1,9 +1,9 @@
 /*
  * cache: readers of every kind beside writers of every kind. `make tsan`
  * builds it too, as its name asks for. What is read carries its own proof: see
- * race_world.h. `make stress` does the same for longer.
+ * race_fixture.h. `make stress` does the same for longer.
  */
-#include "support/race_world.h"
+#include "support/race_fixture.h"
 
 enum { SECONDS = 2 };
 
@@ -31,14 +31,14 @@ static rdmeta_stats_t write_much(race_t *w, race_writer_t *x) {
 static void test_what_a_reader_holds_stays_until_it_leaves(void) {
         static race_writer_t x;
         static race_t w;
-        const rdmeta_topic_t *held[RACE_TOPICS];
+        const rdmeta_topic_t *live[RACE_TOPICS];
         const rdmeta_brokers_t *brokers;
         rdmeta_stats_t before, after;
         rdmeta_reader_t *r;
         uint32_t i;
 
         race_init(&w, test_seed, 0);
-        x.world = &w;
+        x.fixture = &w;
         x.rng   = test_rng(7);
         write_much(&w, &x);
         r = rdmeta_reader_new(w.cache, RDMETA_ALLOW_STALE);
@@ -47,7 +47,7 @@ static void test_what_a_reader_holds_stays_until_it_leaves(void) {
         brokers = rdmeta_brokers(r);
         for (i = 0; i < RACE_TOPICS; i++)
                 rdmeta_topic_find(r, w.names[i], strlen(w.names[i]),
-                                  race_now(&w).mono_us, &held[i]);
+                                  race_now(&w).mono_us, &live[i]);
         for (i = 0; i < 20; i++) {
                 before = write_much(&w, &x);
                 if (before.bytes_limbo > 4 * RDMETA_LIMBO_LOOK)
@@ -55,8 +55,8 @@ static void test_what_a_reader_holds_stays_until_it_leaves(void) {
         }
         CHECK(i < 20);
         for (i = 0; i < RACE_TOPICS; i++)
-                if (held[i])
-                        CHECK(race_topic_check(&w, r, held[i]) == i);
+                if (live[i])
+                        CHECK(race_topic_check(&w, r, live[i]) == i);
         race_brokers_check(brokers);
         rdmeta_reader_leave(r);
         for (i = 0; i < 20; i++) {

@@ -2,7 +2,7 @@
  * compact: memory that is mostly free is given back, and nobody notices. What
  * is compared is everything that can be read, before and after.
  */
-#include "support/compact_world.h"
+#include "support/compact_fixture.h"
 
 /* ---- what it costs ------------------------------------------------------- */
 
@@ -151,7 +151,7 @@ static void test_changes_are_told_alike_after_a_move(void) {
 
         cw_init(&w, cw_no_ring);
         churned(&w);
-        w.cache->ring.limit = 4 << 20;
+        w.cache->changelog.limit = 4 << 20;
         since               = cw_version(&w);
         tell(&w, &wide, 0, TOPICS, 2);
         tell(&w, &wider, 1, TOPICS, 4);
@@ -167,7 +167,7 @@ static void test_changes_are_told_alike_after_a_move(void) {
         changes_sum(&w, since, after);
         CHECK(before[0] == after[0] && before[1] == after[1]);
         /* What leaves the ring is freed: the check counts each byte. */
-        w.cache->ring.limit = 0;
+        w.cache->changelog.limit = 0;
         tell(&w, &thin, 0, 1, 1);
         CHECK(cw_stats(&w).ring_records == 0);
         cw_destroy(&w);
@@ -231,10 +231,10 @@ static void test_images_say_what_they_said(void) {
 static void move_all(cw_t *w) {
         CHECK(plan(w));
         while (w->cache->compact_at != UINT32_MAX) {
-                rdmeta_wait_lock(&w->cache->wait);
+                rdmeta_notify_lock(&w->cache->wait);
                 rdmeta_compact(w->cache, SIZE_MAX, 1);
                 rdmeta_collect(w->cache);
-                rdmeta_wait_unlock(&w->cache->wait);
+                rdmeta_notify_unlock(&w->cache->wait);
         }
         cw_sweep(w); /* what nobody has any more is freed */
 }
@@ -247,12 +247,12 @@ static void test_an_image_keeps_what_moves_with_the_ring(void) {
 
         cw_init(&w, cw_no_ring);
         churned(&w);
-        w.cache->ring.limit = 4 << 20;
+        w.cache->changelog.limit = 4 << 20;
         image               = iw_image(&w);
         was                 = iw_text(image, w.now.mono_us);
         tell(&w, &wide, 0, TOPICS, 2);
         move_all(&w);
-        w.cache->ring.limit = 0;
+        w.cache->changelog.limit = 0;
         tell(&w, &thin, 0, 1, 1);
         cw_sweep(&w);
         is = iw_text(image, w.now.mono_us);
@@ -321,7 +321,7 @@ static void test_beside_an_image_memory_moves_only_for_more(void) {
 /* Of a chunk that leaves, it keeps what waits; of all others nothing. */
 static void test_what_waits_for_an_image_keeps_no_other_from_moving(void) {
         rdmeta_image_t *image;
-        uint64_t held;
+        uint64_t live;
         int32_t k;
         cw_t w;
 
@@ -344,16 +344,16 @@ static void test_what_waits_for_an_image_keeps_no_other_from_moving(void) {
                 for (n = 0; n < ALL; n++)
                         rdmeta_cache_sweep(w.cache, w.now);
         }
-        held = cw_stats(&w).bytes_images;
-        CHECK(cw_leaving(&w) && held);
-        CHECK(cw_free(&w) < (cw_bytes(&w) - held) / 2);
+        live = cw_stats(&w).bytes_images;
+        CHECK(cw_leaving(&w) && live);
+        CHECK(cw_free(&w) < (cw_bytes(&w) - live) / 2);
         rdmeta_image_unref(image);
         sweep_until_gone(&w);
         cw_destroy(&w);
 }
 
 static void test_a_reader_inside_keeps_what_it_has_found(void) {
-        const rdmeta_topic_t *held[TOPICS];
+        const rdmeta_topic_t *live[TOPICS];
         rdmeta_partition_t p = {.leader = -1}; /* no room for lists */
         char name[80];
         uint32_t i;
@@ -366,14 +366,14 @@ static void test_a_reader_inside_keeps_what_it_has_found(void) {
         for (i = 0; i < TOPICS; i += 50) {
                 snprintf(name, sizeof(name), "topic-%06u", i);
                 CHECK(!rdmeta_topic_find(w.reader, name, strlen(name),
-                                         w.now.mono_us, &held[i]));
+                                         w.now.mono_us, &live[i]));
         }
         CHECK(plan(&w));
         for (k = 0; k < 5; k++)
                 cw_sweep(&w);
         CHECK(cw_leaving(&w));
         for (i = 0; i < TOPICS; i += 50) {
-                CHECK(!rdmeta_topic_partition_at(w.reader, held[i], 0, &p));
+                CHECK(!rdmeta_topic_partition_at(w.reader, live[i], 0, &p));
                 CHECK(p.leader == 1 + (int32_t)(i % 3));
         }
         rdmeta_reader_leave(w.reader);

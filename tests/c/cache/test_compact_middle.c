@@ -1,5 +1,5 @@
 /* compact: what is done, and what fails, while blocks move. */
-#include "support/compact_world.h"
+#include "support/compact_fixture.h"
 
 static void test_what_fails_for_want_of_memory_is_done_later(void) {
         char *before, *after;
@@ -10,7 +10,7 @@ static void test_what_fails_for_want_of_memory_is_done_later(void) {
         for (at = 1; failed; at++) {
                 cw_init(&w, NULL);
                 churned(&w);
-                w.cache->ring.limit = rdmeta_ring_bytes(&w.cache->ring) / 2;
+                w.cache->changelog.limit = rdmeta_changelog_bytes(&w.cache->changelog) / 2;
                 tell(&w, &wide, 2, TOPICS, 3);
                 image  = at % 2 ? iw_image(&w) : NULL;
                 before = cw_facts(&w);
@@ -41,27 +41,27 @@ static void small_ring(rdmeta_conf_t *conf) {
         conf->ring_bytes = 64 << 10;
 }
 
-typedef struct held {
+typedef struct live {
         rdmeta_image_t *image;
-        char *said;
+        char *provenance;
         int64_t mono_us;
-} held_t;
+} live_t;
 
-static void hold(cw_t *w, held_t *h) {
+static void hold(cw_t *w, live_t *h) {
         h->image   = iw_image(w);
         h->mono_us = w->now.mono_us;
-        h->said    = iw_text(h->image, h->mono_us);
+        h->provenance    = iw_text(h->image, h->mono_us);
 }
 
-static void let_go(held_t *h) {
+static void let_go(live_t *h) {
         char *says;
 
         if (!h->image)
                 return;
         says = iw_text(h->image, h->mono_us);
-        CHECK_TEXT(says, h->said);
+        CHECK_TEXT(says, h->provenance);
         free(says);
-        free(h->said);
+        free(h->provenance);
         rdmeta_image_unref(h->image);
         h->image = NULL;
 }
@@ -70,7 +70,7 @@ static void let_go(held_t *h) {
 static void test_images_held_for_long_say_what_they_said(void) {
         enum { SOME = 800, HELD = 4, STEPS = 60 };
         test_rng_t rng    = test_rng(10);
-        held_t held[HELD] = {{NULL, NULL, 0}};
+        live_t live[HELD] = {{NULL, NULL, 0}};
         size_t k, waited = 0;
         cw_t w;
 
@@ -82,7 +82,7 @@ static void test_images_held_for_long_say_what_they_said(void) {
                         1 + 300 * (int32_t)k, 1, (int32_t)test_below(&rng, 4),
                         1 + (uint32_t)test_below(&rng, PARTITIONS),
                         (char)('a' + test_below(&rng, 2))};
-                held_t *h = &held[test_below(&rng, HELD)];
+                live_t *h = &live[test_below(&rng, HELD)];
 
                 tell(&w, &like, first, SOME,
                      1 + (uint32_t)test_below(&rng, 4));
@@ -95,7 +95,7 @@ static void test_images_held_for_long_say_what_they_said(void) {
                 hold(&w, h);
         }
         for (k = 0; k < HELD; k++)
-                let_go(&held[k]);
+                let_go(&live[k]);
         sweep_until_gone(&w);
         cw_destroy(&w);
 }
@@ -123,10 +123,10 @@ static void test_writes_in_the_middle_of_it_are_kept(void) {
                 }
                 if (!cw_leaving(&w) && cw_free(&w))
                         plan(&w);
-                rdmeta_wait_lock(&w.cache->wait);
+                rdmeta_notify_lock(&w.cache->wait);
                 rdmeta_compact(w.cache, 1 + test_below(&rng, TOPICS), 300);
                 rdmeta_collect(w.cache);
-                rdmeta_wait_unlock(&w.cache->wait);
+                rdmeta_notify_unlock(&w.cache->wait);
                 cw_least(&plain, SIZE_MAX);
                 tell(&w, &like, first, TOPICS, step);
                 tell(&plain, &like, first, TOPICS, step);
@@ -157,10 +157,10 @@ static void test_a_purge_in_the_middle_of_it_gives_all_back(void) {
         cw_init(&w, cw_no_ring);
         churned(&w);
         CHECK(plan(&w));
-        rdmeta_wait_lock(&w.cache->wait);
+        rdmeta_notify_lock(&w.cache->wait);
         rdmeta_compact(w.cache, TOPICS / 2, TOPICS);
         rdmeta_collect(w.cache);
-        rdmeta_wait_unlock(&w.cache->wait);
+        rdmeta_notify_unlock(&w.cache->wait);
         CHECK(!rdmeta_cache_purge(w.cache, w.now));
         tell(&w, &small, 0, 1, 1);
         for (k = 0; k < ALL; k++)
@@ -175,9 +175,9 @@ static void test_a_cache_ends_in_the_middle_of_it(void) {
         cw_init(&w, cw_no_ring);
         churned(&w);
         CHECK(plan(&w));
-        rdmeta_wait_lock(&w.cache->wait);
+        rdmeta_notify_lock(&w.cache->wait);
         rdmeta_compact(w.cache, TOPICS / 2, TOPICS);
-        rdmeta_wait_unlock(&w.cache->wait);
+        rdmeta_notify_unlock(&w.cache->wait);
         CHECK(cw_leaving(&w));
         cw_destroy(&w);
 }
@@ -187,16 +187,16 @@ static void test_what_the_ring_lets_go_meanwhile_is_moved_too(void) {
 
         cw_init(&w, cw_no_ring);
         churned(&w);
-        w.cache->ring.limit = 4 << 20;
+        w.cache->changelog.limit = 4 << 20;
         tell(&w, &wide, 0, TOPICS, 2);
         tell(&w, &wider, 1, TOPICS, 4);
         tell(&w, &small, 0, TOPICS, 5);
         CHECK(plan(&w));
-        rdmeta_wait_lock(&w.cache->wait);
+        rdmeta_notify_lock(&w.cache->wait);
         rdmeta_compact(w.cache, w.cache->order.count - 1, TOPICS);
-        rdmeta_wait_unlock(&w.cache->wait);
+        rdmeta_notify_unlock(&w.cache->wait);
         CHECK(w.cache->compact_at == w.cache->order.count - 1);
-        w.cache->ring.limit = 0;
+        w.cache->changelog.limit = 0;
         tell(&w, &thin, 0, 1, 1);
         CHECK(cw_stats(&w).ring_records == 0);
         sweep_until_gone(&w);

@@ -1,8 +1,8 @@
 /*
  * compact: blocks move all the time under readers of every kind, those that
- * take images among them. What is read carries its own proof: race_world.h.
+ * take images among them. What is read carries its own proof: race_fixture.h.
  */
-#include "support/race_world.h"
+#include "support/race_fixture.h"
 
 enum { SECONDS = 2, ENOUGH = 20, MOVED = 200 };
 
@@ -13,15 +13,15 @@ static void *mover_main(void *arg) {
         test_rng_t rng    = test_rng(5);
 
         while (!atomic_load_explicit(&w->stop, memory_order_relaxed)) {
-                rdmeta_wait_lock(&c->wait);
-                if (!rdmeta_blocks_leaving(&c->blocks)) {
+                rdmeta_notify_lock(&c->wait);
+                if (!rdmeta_memory_leaving(&c->blocks)) {
                         c->compact_at = 0;
-                        rdmeta_blocks_plan(&c->blocks, 1000);
+                        rdmeta_memory_plan(&c->blocks, 1000);
                 }
                 rdmeta_compact(c, 1 + test_below(&rng, 64), 16);
                 rdmeta_collect(c);
-                rdmeta_reclaim_look(&c->reclaim);
-                rdmeta_wait_unlock(&c->wait);
+                rdmeta_epoch_look(&c->reclaim);
+                rdmeta_notify_unlock(&c->wait);
                 race_dither(&rng);
         }
         return NULL;
@@ -49,7 +49,7 @@ static void run(int fence) {
         int k;
 
         race_init(&w, test_seed, fence);
-        writer.world = &w;
+        writer.fixture = &w;
         writer.rng   = test_rng(1);
         CHECK(!pthread_create(&writing, NULL, race_writer_main, &writer));
         CHECK(!pthread_create(&moving, NULL, mover_main, &w));

@@ -2,7 +2,7 @@
  * What says the same again is not even parsed: digests, and what must never
  * get one. csrc/store/answer_order.h has the theory.
  */
-#include "support/cache_world.h"
+#include "support/cache_fixture.h"
 
 static uint64_t hits(cw_t *w) {
         return cw_stats(w).digest_hits;

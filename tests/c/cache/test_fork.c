@@ -3,7 +3,7 @@
  * The child of a fork in the middle of a write: what only writers look at is
  * torn there, and to show that nobody looks at it, it is overwritten.
  */
-#include "support/image_world.h"
+#include "support/image_fixture.h"
 
 #include <pthread.h>
 #include <sys/wait.h>
@@ -41,7 +41,7 @@ static void born_let_go(born_t *b) {
 
 #define SCRAMBLE(what) memset(&(what), 0x5a, sizeof(what))
 
-static void scramble_pages(rdmeta_pages_t *pool) {
+static void scramble_pages(rdmeta_slot_page_pool_t *pool) {
         SCRAMBLE(pool->free);
         SCRAMBLE(pool->n_free);
 }
@@ -56,9 +56,9 @@ static void scramble_slab(rdmeta_slab_t *slab) {
 
 /* The places in lists of who was there. */
 static void scramble_nodes(born_t *b) {
-        rdmeta_held_t *h = (rdmeta_held_t *)(void *)b->image;
+        rdmeta_live_image_t *h = (rdmeta_live_image_t *)(void *)b->image;
 
-        SCRAMBLE(h->holder);
+        SCRAMBLE(h->epoch_image);
         SCRAMBLE(h->names->node);
         SCRAMBLE(h->ids->node);
         SCRAMBLE(b->handle->node);
@@ -76,26 +76,26 @@ static void scramble(born_t *b) {
         for (i = 0; i < 2; i++) {
                 SCRAMBLE(tables[i]->pins);
                 SCRAMBLE(tables[i]->used);
-                SCRAMBLE(tables[i]->graves);
+                SCRAMBLE(tables[i]->tombstones);
         }
-        scramble_pages(&c->holds.names);
-        scramble_pages(&c->holds.ids);
+        scramble_pages(&c->live_images.names);
+        scramble_pages(&c->live_images.ids);
         SCRAMBLE(c->wait.waiters);
         SCRAMBLE(c->wait.watches);
         SCRAMBLE(c->wait.due);
         SCRAMBLE(c->reclaim);
         scramble_slab(&c->entry_slab);
-        for (i = 0; i < RDMETA_BLOCKS_SLABS; i++)
+        for (i = 0; i < RDMETA_MEMORY_SLABS; i++)
                 scramble_slab(&c->blocks.slabs[i]);
-        SCRAMBLE(c->ring);
+        SCRAMBLE(c->changelog);
         SCRAMBLE(c->order);
-        SCRAMBLE(c->expiry);
+        SCRAMBLE(c->deadlines);
         SCRAMBLE(c->tree);
         SCRAMBLE(c->handles);
         SCRAMBLE(c->rewinds);
         SCRAMBLE(c->reasons.key);
         SCRAMBLE(c->reasons.count);
-        SCRAMBLE(c->stage);
+        SCRAMBLE(c->builder);
         SCRAMBLE(c->stats);
 }
 
@@ -106,7 +106,7 @@ static void in_a_torn_child(void (*act)(born_t *b)) {
         pid_t pid;
 
         born_init(&b);
-        rdmeta_wait_lock(&b.w.cache->wait);
+        rdmeta_notify_lock(&b.w.cache->wait);
         pid = fork();
         CHECK(pid >= 0);
         if (pid == 0) {
@@ -115,7 +115,7 @@ static void in_a_torn_child(void (*act)(born_t *b)) {
                 act(&b);
                 _exit(7);
         }
-        rdmeta_wait_unlock(&b.w.cache->wait);
+        rdmeta_notify_unlock(&b.w.cache->wait);
         CHECK(waitpid(pid, &status, 0) == pid);
         CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 7);
         cw_check(&b.w);
@@ -356,7 +356,7 @@ static void child_of_a_child(born_t *b) {
         int status;
         pid_t pid;
 
-        rdmeta_wait_turn(&b->w.cache->wait);
+        rdmeta_notify_turn(&b->w.cache->wait);
         pid = fork();
         CHECK(pid >= 0);
         if (pid == 0) {
@@ -364,7 +364,7 @@ static void child_of_a_child(born_t *b) {
                 read_all(b);
                 _exit(7);
         }
-        rdmeta_wait_turn_end(&b->w.cache->wait);
+        rdmeta_notify_turn_end(&b->w.cache->wait);
         CHECK(waitpid(pid, &status, 0) == pid);
         CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 7);
         read_all(b);
@@ -377,8 +377,8 @@ static void test_a_childs_child_reads_as_well(void) {
 /* ---- no write was going on ---------------------------------------------- */
 
 static void *wait_for_turn(void *arg) {
-        CHECK(rdmeta_wait_turn(&((born_t *)arg)->w.cache->wait));
-        rdmeta_wait_turn_end(&((born_t *)arg)->w.cache->wait);
+        CHECK(rdmeta_notify_turn(&((born_t *)arg)->w.cache->wait));
+        rdmeta_notify_turn_end(&((born_t *)arg)->w.cache->wait);
         return NULL;
 }
 
@@ -394,10 +394,10 @@ static void test_a_turn_taken_by_another_thread_is_no_torn_cache(void) {
         CHECK(pid >= 0);
         if (pid == 0) {
                 alarm(40);
-                CHECK(rdmeta_wait_turn(&b.w.cache->wait));
+                CHECK(rdmeta_notify_turn(&b.w.cache->wait));
                 CHECK(!pthread_create(&thread, NULL, wait_for_turn, &b));
                 nanosleep(&nap, NULL);
-                rdmeta_wait_turn_end(&b.w.cache->wait);
+                rdmeta_notify_turn_end(&b.w.cache->wait);
                 CHECK(!pthread_join(thread, NULL));
                 many_threads(&b);
                 born_let_go(&b);

@@ -1,9 +1,9 @@
 /*
  * Forks in the middle of whatever two writers are at. In the child, whose
  * cache is torn as chance would have it, everything that reads does, and what
- * it reads carries its own proof: see race_world.h.
+ * it reads carries its own proof: see race_fixture.h.
  */
-#include "support/race_world.h"
+#include "support/race_fixture.h"
 
 #include <sys/wait.h>
 
@@ -48,7 +48,7 @@ static void read_everything(race_t *w) {
 }
 
 typedef struct census {
-        const race_t *world;
+        const race_t *fixture;
         rdmeta_reader_t *reader;
         uint64_t topics, partitions, negatives;
         char last[RACE_NAME];
@@ -58,7 +58,7 @@ static int32_t count_topic(void *opaque, const rdmeta_topic_t *t) {
         census_t *s = opaque;
         rdmeta_topic_info_t info;
 
-        race_topic_check(s->world, s->reader, t);
+        race_topic_check(s->fixture, s->reader, t);
         rdmeta_topic_info(s->reader, t, INT64_MAX, &info);
         CHECK(strcmp(s->last, info.name.data) < 0);
         memcpy(s->last, info.name.data, info.name.len + 1);
@@ -71,7 +71,7 @@ static int32_t count_topic(void *opaque, const rdmeta_topic_t *t) {
 static void take_census(const race_t *w, rdmeta_reader_t *r, census_t *out) {
         CHECK(r);
         memset(out, 0, sizeof(*out));
-        out->world  = w;
+        out->fixture  = w;
         out->reader = r;
         CHECK(!rdmeta_reader_walk(r, "", 0, 7, 0, count_topic, out));
         rdmeta_reader_destroy(r);
@@ -82,13 +82,13 @@ static void count_everything(race_t *w) {
         rdmeta_image_t *image = rdmeta_cache_image(w->cache, race_now(w));
         rdmeta_image_info_t info;
         rdmeta_stats_t stats;
-        census_t own, held;
+        census_t own, live;
 
         CHECK(image);
         take_census(w, rdmeta_reader_new(w->cache, 0), &own);
-        take_census(w, rdmeta_image_reader(image, 0), &held);
-        CHECK(own.topics == held.topics && own.negatives == held.negatives);
-        CHECK(own.partitions == held.partitions);
+        take_census(w, rdmeta_image_reader(image, 0), &live);
+        CHECK(own.topics == live.topics && own.negatives == live.negatives);
+        CHECK(own.partitions == live.partitions);
         rdmeta_image_info(image, &info);
         CHECK(info.topics == own.topics && info.partitions == own.partitions);
         rdmeta_cache_stats(w->cache, &stats);
@@ -106,8 +106,8 @@ static int in_a_child(race_t *w, rdmeta_reader_t *reader,
         alarm(40);
         c->conf.allocator = (rdmeta_allocator_t){arena_alloc, arena_free,
                                                  NULL};
-        torn = !rdmeta_wait_turn(&c->wait);
-        rdmeta_wait_turn_end(&c->wait);
+        torn = !rdmeta_notify_turn(&c->wait);
+        rdmeta_notify_turn_end(&c->wait);
         read_everything(w);
         count_everything(w);
         take_census(w, rdmeta_image_reader(image, 0), &first);
@@ -145,7 +145,7 @@ static int forked(race_t *w, rdmeta_reader_t *reader) {
 static void *writer_main(void *arg) {
         race_writer_t *x = arg;
 
-        while (!atomic_load_explicit(&x->world->stop, memory_order_relaxed))
+        while (!atomic_load_explicit(&x->fixture->stop, memory_order_relaxed))
                 race_write_step(x);
         return NULL;
 }
@@ -161,7 +161,7 @@ static void test_a_child_reads_whatever_its_parents_threads_were_at(void) {
         reader = rdmeta_reader_new(w.cache, 0);
         CHECK(reader);
         for (k = 0; k < WRITERS; k++) {
-                writers[k].world = &w;
+                writers[k].fixture = &w;
                 writers[k].rng   = test_rng((uint64_t)k + 1);
                 CHECK(!pthread_create(&threads[k], NULL, writer_main,
                                       &writers[k]));

@@ -2,7 +2,7 @@
  * hint: names in flight. What a hint says to readers and to who would ask
  * again, when it ends, and what it leaves behind.
  */
-#include "support/cache_world.h"
+#include "support/cache_fixture.h"
 
 static size_t hint_ttl(cw_t *w, const char *name, int64_t ttl_us) {
         const rdmeta_str_t s = test_str(name);

@@ -2,7 +2,7 @@
  * What it costs to hold an image, for how long what lives, and fork. What an
  * image says is in test_image.c.
  */
-#include "support/image_world.h"
+#include "support/image_fixture.h"
 
 #include <sys/wait.h>
 
@@ -60,7 +60,7 @@ static void test_an_old_image_costs_what_has_changed_since(void) {
         CHECK(image);
         taken = bytes_images(&w);
         CHECK(taken < 20000); /* less than a byte a topic: nothing is copied */
-        page  = w.cache->holds.names.size + w.cache->holds.ids.size;
+        page  = w.cache->live_images.names.size + w.cache->live_images.ids.size;
         block = 256;
         many_topics(&w, 2, 5000, 20);
         after_one = bytes_images(&w);
@@ -129,7 +129,7 @@ static void test_what_the_ring_lets_go_is_not_held_by_a_younger_image(void) {
         image = rdmeta_cache_image(w.cache, w.now);
         CHECK(image);
         taken              = bytes_images(&w);
-        w.cache->ring.limit = 0;
+        w.cache->changelog.limit = 0;
         many_topics(&w, 3, 0, 1);
         CHECK(cw_stats(&w).ring_records == 0);
         CHECK(bytes_images(&w) <= taken + 4096);
@@ -170,7 +170,7 @@ static void test_what_was_in_flight_does_not_become_a_topic_of_an_image(void) {
         /* Long, so that what waits and what is known are of one size. */
         static const char stem[] =
                 "a-name-that-is-longer-than-all-that-a-block-has-besides-it";
-        char name[80], said[100];
+        char name[80], provenance[100];
         rdmeta_image_t *image;
         rdmeta_reader_t *r;
         cw_t w;
@@ -183,13 +183,13 @@ static void test_what_was_in_flight_does_not_become_a_topic_of_an_image(void) {
                 const void *waits;
 
                 snprintf(name, sizeof(name), "%s-%d", stem, k);
-                snprintf(said, sizeof(said), "%s 0:1@1", name);
+                snprintf(provenance, sizeof(provenance), "%s 0:1@1", name);
                 cw_hint(&w, name, 0);
                 waits = rdmeta_entry_find(w.cache, name, strlen(name))->topic;
                 image = rdmeta_cache_image(w.cache, w.now);
                 CHECK(image);
                 CHECK(rdmeta_cache_purge_hints(w.cache, NULL, 0, w.now) == 1);
-                CHECK(!cw_say(&w, said));
+                CHECK(!cw_say(&w, provenance));
                 CHECK(rdmeta_entry_find(w.cache, name, strlen(name))->topic !=
                       waits);
                 r = rdmeta_image_reader(image, 0);

@@ -1,9 +1,9 @@
 /* Warm start: what a cache takes over, and what it holds against it. */
-#include "support/image_world.h"
+#include "support/image_fixture.h"
 
 #include <sys/wait.h>
 
-/* A new world with another's time, that has loaded `image`. */
+/* A new fixture with another's time, that has loaded `image`. */
 static void warm(cw_t *to, const cw_t *from, rdmeta_image_t *image) {
         cw_init(to, NULL);
         to->now        = from->now;
@@ -301,12 +301,12 @@ static void test_any_allocation_may_fail_and_leaves_nothing(void) {
         iw_fill(&w);
         image = through_a_file(&w, "nth");
         for (;; nth++) {
-                rdmeta_image_t *held;
+                rdmeta_image_t *live;
                 uint64_t bytes;
 
                 cw_init(&v, NULL);
                 v.now          = w.now;
-                held           = iw_image(&v);
+                live           = iw_image(&v);
                 bytes          = cw_stats(&v).topics;
                 v.heap.fail_at = v.heap.calls + nth;
                 err            = rdmeta_cache_load(v.cache, image, v.now);
@@ -322,7 +322,7 @@ static void test_any_allocation_may_fail_and_leaves_nothing(void) {
                         cw_check(&v);
                 }
                 CHECK(cw_stats(&v).topics == cw_stats(&w).topics);
-                rdmeta_image_unref(held);
+                rdmeta_image_unref(live);
                 cw_destroy(&v);
                 if (!err)
                         break;

@@ -10,7 +10,7 @@
  * A step that failed is called again, so that each run goes through the whole
  * scenario and each allocation of it fails in exactly one run.
  */
-#include "support/cache_world.h"
+#include "support/cache_fixture.h"
 
 /* ---- a step: 0 or an error --------------------------------------------- */
 
@@ -97,7 +97,7 @@ static rdmeta_err_t hints(cw_t *w) {
         return rdmeta_cache_hint(w->cache, names, 5, 0, 0, w->now, ask, &n);
 }
 
-static rdmeta_err_t lead(cw_t *w, int32_t leader, int32_t epoch) {
+static rdmeta_err_t header_size(cw_t *w, int32_t leader, int32_t epoch) {
         rdmeta_leader_hint_t hint = {.topic = GEN_STR("c"), .leader = leader,
                                      .partition = 70000, .port = 1,
                                      .leader_epoch = epoch,
@@ -108,8 +108,8 @@ static rdmeta_err_t lead(cw_t *w, int32_t leader, int32_t epoch) {
                                               &w->applied);
 }
 
-static rdmeta_err_t lead_known(cw_t *w) { return lead(w, 2, 6); }
-static rdmeta_err_t lead_new(cw_t *w) { return lead(w, 99, 7); }
+static rdmeta_err_t lead_known(cw_t *w) { return header_size(w, 2, 6); }
+static rdmeta_err_t lead_new(cw_t *w) { return header_size(w, 99, 7); }
 
 static rdmeta_err_t purge(cw_t *w) {
         return rdmeta_cache_purge(w->cache, w->now);

@@ -2,7 +2,7 @@
  * What went wrong in other clients, told here as stories: several rules at
  * once, over many answers. docs/policies.md says which client's each one was.
  */
-#include "support/cache_world.h"
+#include "support/cache_fixture.h"
 
 /* ---- leaders that move, and move back ------------------------------------ */
 

@@ -14,7 +14,7 @@
  *     learned after the request left   news_...
  *     hint for a topic in flight       a_topic_in_flight_..., hints_end_...
  */
-#include "support/cache_world.h"
+#include "support/cache_fixture.h"
 
 /* ---- what was asked ---------------------------------------------------- */
 

@@ -12,7 +12,7 @@
  *     negative, denied, absent: remembered   negative_..., denied_...
  *     KIP-951 leader hint                    a_leader_hint_...
  */
-#include "support/cache_world.h"
+#include "support/cache_fixture.h"
 
 /* ---- unknown ----------------------------------------------------------- */
 

@@ -16,7 +16,7 @@
  * The invariants are checked after every call, and that every version has its
  * record; of what is valid also that it was true at some time.
  */
-#include "support/cache_world.h"
+#include "support/cache_fixture.h"
 
 enum {
         TOPICS  = 12,

@@ -3,7 +3,7 @@
  * door there is. What a cache says is compared with what its image, its file,
  * who follows that, and who started with it say.
  */
-#include "support/image_world.h"
+#include "support/image_fixture.h"
 
 /* "1 start", "2": of broker 2 without a reason; "-": there is no topic. */
 static const char *said_by(rdmeta_reader_t *r, const char *topic,
@@ -108,8 +108,8 @@ static void test_what_is_denied_absent_or_gone_has_the_answers_reason(void) {
         image = iw_image(&w);
         CHECK(!image->ops->find(image, "b", 1, &seen));
         CHECK(seen.topic->state == RDMETA_TOPIC_GONE);
-        CHECK(seen.said.broker == 3);
-        CHECK(image->ops->reason(image, seen.said.reason).len == 3);
+        CHECK(seen.provenance.broker == 3);
+        CHECK(image->ops->reason(image, seen.provenance.reason).len == 3);
         rdmeta_image_unref(image);
         cw_destroy(&w);
 }

@@ -2,7 +2,7 @@
  * Deadlines that come in no order, of so many topics that to pass others one
  * by one on the way to a place among them would take longer than the test may.
  */
-#include "support/cache_world.h"
+#include "support/cache_fixture.h"
 
 enum { N = 200000 };
 

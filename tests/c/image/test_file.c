@@ -1,7 +1,7 @@
 /* An image in a file: what is read of it, mapped and copied, by any clock.
  * How files are written is in test_file_save.c, damaged ones are in
  * test_file_damaged.c. */
-#include "support/image_world.h"
+#include "support/image_fixture.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -204,9 +204,9 @@ static void test_blocks_are_the_same_bytes_as_in_memory(void) {
                 x      = *rdmeta_cold(a.topic);
                 y      = *rdmeta_cold(b.topic);
                 CHECK(y.link == 0);
-                CHECK(rdmeta_said_of(y.said).broker == a.said.broker);
+                CHECK(rdmeta_provenance_of(y.provenance).broker == a.provenance.broker);
                 x.link = y.link;
-                x.said = y.said;
+                x.provenance = y.provenance;
                 CHECK(!memcmp(&x, &y, sizeof(x)));
         }
         rdmeta_image_unref(file);

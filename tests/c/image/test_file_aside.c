@@ -1,6 +1,6 @@
 /* What a save that is killed leaves aside, seen in the moments before the file
  * gets a name and takes its place: linkat() and rename() are this file's. */
-#include "support/image_world.h"
+#include "support/image_fixture.h"
 
 #include <dirent.h>
 #include <errno.h>

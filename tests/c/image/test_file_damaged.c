@@ -3,7 +3,7 @@
  * or can be read, and what verify finds good reads as it did before. A copy is
  * read, which lies in memory that ASan watches, and now and then a mapping.
  */
-#include "support/image_world.h"
+#include "support/image_fixture.h"
 
 #include <errno.h>
 
@@ -427,7 +427,7 @@ static void long_lists(sound_t *s, uint16_t list) {
         t->count    = ROWS;
         t->name_len = 1;
         t->name[0]  = 'a';
-        rdmeta_cold(t)->size  = (uint32_t)(RDMETA_TOPIC_LEAD + bytes);
+        rdmeta_cold(t)->size  = (uint32_t)(RDMETA_TOPIC_HEADER_SIZE + bytes);
         rdmeta_cold(t)->flags = 1 << RDMETA_TOPIC_LIST_SHIFT |
                                 1 << RDMETA_TOPIC_REF_SHIFT;
         p = (uint8_t *)t + hot + ROWS;

@@ -1,5 +1,5 @@
 /* What is said of files that are damaged: what it is, and where. */
-#include "support/image_world.h"
+#include "support/image_fixture.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ static void whole_init(whole_t *s) {
 }
 
 /* What is said of the file as it is now, by all who can. */
-static rdmeta_err_t said(const whole_t *s, rdmeta_image_fault_t *out) {
+static rdmeta_err_t provenance(const whole_t *s, rdmeta_image_fault_t *out) {
         rdmeta_image_t *image = NULL;
         rdmeta_err_t err = rdmeta_image_open(s->path, RDMETA_IMAGE_COPY, now,
                                              &image);
@@ -63,7 +63,7 @@ static void put_far(const whole_t *s, uint64_t at) {
 
         CHECK(rdmeta_topic_is_split(t) && rdmeta_topic_is_split(first));
         memcpy(had, t, sizeof(had));
-        rdmeta_topic_far_set(t, rdmeta_topic_far(first) - RDMETA_LINE);
+        rdmeta_topic_cold_offset_set(t, rdmeta_topic_cold_offset(first) - RDMETA_LINE);
         iw_write(s->path, s->bytes, s->size);
         memcpy((void *)t, had, sizeof(had));
 }
@@ -72,7 +72,7 @@ static void is(const whole_t *s, const char *section, uint64_t offset,
                const char *what) {
         rdmeta_image_fault_t fault;
 
-        CHECK(said(s, &fault) == RDMETA_ERR_MALFORMED);
+        CHECK(provenance(s, &fault) == RDMETA_ERR_MALFORMED);
         CHECK(!strcmp(fault.section, section) && fault.offset == offset);
         CHECK(strstr(fault.what, what));
 }
@@ -87,7 +87,7 @@ static void test_what_is_wrong_is_said_with_its_place(void) {
 
         whole_init(&s);
         sections = s.head.sections;
-        CHECK(!said(&s, &fault));
+        CHECK(!provenance(&s, &fault));
         iw_write(s.path, s.bytes, 100);
         is(&s, "head", 100, "it ends before");
         iw_write(s.path, s.bytes, s.size - 1);
@@ -135,7 +135,7 @@ static void test_what_is_said_of_any_byte_is_what_is_found(void) {
 
                 put(&s, at, (uint8_t)(s.bytes[at] ^
                                       (1 + test_below(&rng, 255))));
-                found += said(&s, &fault) == RDMETA_ERR_MALFORMED;
+                found += provenance(&s, &fault) == RDMETA_ERR_MALFORMED;
         }
         CHECK(found > ROUNDS / 2);
         free(s.bytes);

@@ -2,7 +2,7 @@
  * Reasons in files that mean it: sums hold, and one thing is another. What
  * cannot be is refused by who opens the file, before anything is read of it.
  */
-#include "support/image_world.h"
+#include "support/image_fixture.h"
 
 static const rdmeta_time_t now = {1003 * CW_S, 5003 * CW_S};
 
@@ -176,11 +176,11 @@ static void test_a_number_of_no_reason_makes_its_topic_malformed(void) {
                 memcpy(number(&s, 1), &numbers[i], sizeof(numbers[i]));
                 CHECK(!opened(&s, &image));
                 CHECK(!image->ops->find(image, "a", 1, &seen));
-                CHECK(seen.said.reason == 1);
+                CHECK(seen.provenance.reason == 1);
                 CHECK(image->ops->find(image, "b", 1, &seen) ==
                       RDMETA_ERR_MALFORMED);
                 CHECK(!image->ops->find(image, "c", 1, &seen));
-                CHECK(seen.said.reason == 0);
+                CHECK(seen.provenance.reason == 0);
                 CHECK(rdmeta_image_verify(image) == RDMETA_ERR_MALFORMED);
                 cw_init(&w, NULL);
                 CHECK(rdmeta_cache_load(w.cache, image, now) ==

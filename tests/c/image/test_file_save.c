@@ -1,6 +1,6 @@
 /* Writing files: errors leave what was there, death leaves it whole, and who
  * reads the old one goes on. */
-#include "support/image_world.h"
+#include "support/image_fixture.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -3,7 +3,7 @@
  * every call of a reader, with what the cache said when it was taken, however
  * much has been written since: see seen_facts.h.
  */
-#include "support/image_world.h"
+#include "support/image_fixture.h"
 #include "support/seen_facts.h"
 
 enum { ALIVE = 10, STEPS = 1000, SEEDS = 3 };
@@ -17,7 +17,7 @@ typedef struct taken {
 } taken_t;
 
 typedef struct history {
-        race_t world;
+        race_t fixture;
         race_writer_t writer;
         rdmeta_reader_t *reader, *stale;
         seen_ids_t ids;
@@ -26,7 +26,7 @@ typedef struct history {
 } history_t;
 
 static void take(history_t *h, taken_t *t) {
-        race_t *w              = &h->world;
+        race_t *w              = &h->fixture;
         const rdmeta_time_t now = race_now(w);
         rdmeta_image_info_t info;
         rdmeta_stats_t stats;
@@ -57,12 +57,12 @@ static void compare(history_t *h, const taken_t *t) {
         seen_facts_t now;
         size_t i;
 
-        seen_read(&h->world, t->reader, t->stale, &h->ids, t->facts.n_ids,
+        seen_read(&h->fixture, t->reader, t->stale, &h->ids, t->facts.n_ids,
                    t->facts.mono_us, &now);
         rdmeta_image_info(t->image, &info);
         now.n_topics     = info.topics;
         now.n_partitions = info.partitions;
-        seen_check(&h->world, &now, &t->facts);
+        seen_check(&h->fixture, &now, &t->facts);
         for (i = t->facts.n_ids; i < h->ids.n; i++)
                 CHECK(rdmeta_topic_find_id(t->reader, h->ids.ids[i], 0,
                                            &topic) == RDMETA_NOT_CACHED);
@@ -85,7 +85,7 @@ static void let_go(history_t *h, taken_t *t) {
 }
 
 static void history_check(history_t *h) {
-        const char *wrong = rdmeta_cache_check(h->world.cache);
+        const char *wrong = rdmeta_cache_check(h->fixture.cache);
         rdmeta_stats_t stats;
         int32_t alive = 0;
         int k;
@@ -95,11 +95,11 @@ static void history_check(history_t *h) {
         CHECK(!wrong);
         for (k = 0; k < ALIVE; k++)
                 alive += h->taken[k].image != NULL;
-        rdmeta_cache_stats(h->world.cache, &stats);
+        rdmeta_cache_stats(h->fixture.cache, &stats);
         CHECK(stats.images == alive);
         CHECK(alive ? stats.bytes_images > 0 : stats.bytes_images == 0);
         /* Beside the cache there are readers, all of one size. */
-        CHECK((h->world.heap.bytes - stats.bytes) %
+        CHECK((h->fixture.heap.bytes - stats.bytes) %
                       (size_t)(2 + 2 * alive) ==
               0);
 }
@@ -115,7 +115,7 @@ static void history_end(history_t *h) {
         race_writer_end(&h->writer);
         rdmeta_reader_destroy(h->reader);
         rdmeta_reader_destroy(h->stale);
-        race_destroy(&h->world);
+        race_destroy(&h->fixture);
         free(h);
 }
 
@@ -123,11 +123,11 @@ static history_t *history_new(uint64_t seed) {
         history_t *h = calloc(1, sizeof(*h));
 
         CHECK(h);
-        race_init(&h->world, test_seed + seed, 0);
-        h->writer.world = &h->world;
+        race_init(&h->fixture, test_seed + seed, 0);
+        h->writer.fixture = &h->fixture;
         h->writer.rng   = test_rng(seed);
-        h->reader       = rdmeta_reader_new(h->world.cache, 0);
-        h->stale = rdmeta_reader_new(h->world.cache, RDMETA_ALLOW_STALE);
+        h->reader       = rdmeta_reader_new(h->fixture.cache, 0);
+        h->stale = rdmeta_reader_new(h->fixture.cache, RDMETA_ALLOW_STALE);
         CHECK(h->reader && h->stale);
         return h;
 }
@@ -137,7 +137,7 @@ static history_t *history_new(uint64_t seed) {
 static void history_ring(history_t *h, uint64_t seed) {
         static const size_t limits[] = {32 << 10, 0, 4 << 20};
 
-        h->world.cache->ring.limit = limits[seed % 3];
+        h->fixture.cache->changelog.limit = limits[seed % 3];
 }
 
 static void test_an_image_stays_what_the_cache_was(void) {
@@ -241,13 +241,13 @@ static int32_t tell(void *opaque, const rdmeta_change_t *c) {
 /* From one version to the next the feed tells the same, in another order. */
 static void test_a_difference_is_what_the_feed_tells(void) {
         history_t *h = history_new(5);
-        rdmeta_cache_t *c = h->world.cache;
+        rdmeta_cache_t *c = h->fixture.cache;
         int step, compared = 0;
 
-        c->ring.limit = 8 << 20;
+        c->changelog.limit = 8 << 20;
         for (step = 0; step < 600; step++) {
                 rdmeta_image_t *before = rdmeta_cache_image(
-                        c, race_now(&h->world));
+                        c, race_now(&h->fixture));
                 const uint64_t since = rdmeta_cache_version(c);
                 told_t fed = {.ordered = 1}, diffed = {.ordered = 1};
                 rdmeta_image_t *after;
@@ -255,7 +255,7 @@ static void test_a_difference_is_what_the_feed_tells(void) {
                 int32_t resync;
 
                 race_write_step(&h->writer);
-                after = rdmeta_cache_image(c, race_now(&h->world));
+                after = rdmeta_cache_image(c, race_now(&h->fixture));
                 CHECK(before && after);
                 CHECK(!rdmeta_image_diff(before, after, tell, &diffed));
                 CHECK(!rdmeta_cache_changes(c, since, tell, &fed, &until,
@@ -279,16 +279,16 @@ static void test_a_difference_is_what_the_feed_tells(void) {
 /* Of an image and of its file what a wait for the topic would say. */
 static uint32_t check_changed(history_t *h, rdmeta_image_t *image) {
         const char *path      = iw_path("changed");
-        rdmeta_cache_t *cache = h->world.cache;
+        rdmeta_cache_t *cache = h->fixture.cache;
         const uint64_t now    = rdmeta_cache_version(cache);
         const uint64_t since  = now - test_below(&h->writer.rng, 20) % now;
         uint32_t i, n = 0;
         rdmeta_image_t *file;
 
         CHECK(!rdmeta_image_save(image, path, 0));
-        file = iw_open(path, 0, race_now(&h->world));
+        file = iw_open(path, 0, race_now(&h->fixture));
         for (i = 0; i < RACE_TOPICS; i++) {
-                const rdmeta_str_t name = race_name(&h->world, i);
+                const rdmeta_str_t name = race_name(&h->fixture, i);
                 const int changed = rdmeta_cache_wait(cache, since, &name, 1,
                                                       0) != 0;
 
@@ -312,10 +312,10 @@ static void test_an_image_says_what_changed_as_a_wait_does(void) {
                 rdmeta_image_t *image;
 
                 race_write_step(&h->writer);
-                if (step % 5 || !rdmeta_cache_version(h->world.cache))
+                if (step % 5 || !rdmeta_cache_version(h->fixture.cache))
                         continue;
-                image = rdmeta_cache_image(h->world.cache,
-                                           race_now(&h->world));
+                image = rdmeta_cache_image(h->fixture.cache,
+                                           race_now(&h->fixture));
                 changed += check_changed(h, image);
                 CHECK(!rdmeta_image_changed(image, "", 0, UINT64_MAX));
                 rdmeta_image_unref(image);

@@ -1,10 +1,10 @@
 /*
  * Images taken, read, compared and let go by many threads, beside readers of
  * the cache, writers of every kind and a sweeper. What is read carries its own
- * proof (race_world.h); and an image has to say the same whenever it is asked.
+ * proof (race_fixture.h); and an image has to say the same whenever it is asked.
  * `make tsan` builds it too.
  */
-#include "support/race_world.h"
+#include "support/race_fixture.h"
 
 enum { WRITERS = 2, SECONDS = 2, ENOUGH = 20, SHARED = 4 };
 
@@ -15,7 +15,7 @@ typedef struct shared {
 } shared_t;
 
 typedef struct worker {
-        race_t *world;
+        race_t *fixture;
         shared_t *shared;
         void (*step)(struct worker *x);
         test_rng_t rng;
@@ -42,7 +42,7 @@ static uint64_t read_some(worker_t *x, rdmeta_reader_t *r, uint32_t first,
         rdmeta_reader_enter(r);
         for (k = 0; k < 24; k++) {
                 const uint32_t i        = (first + 5 * k) % RACE_TOPICS;
-                const rdmeta_str_t name = race_name(x->world, i);
+                const rdmeta_str_t name = race_name(x->fixture, i);
                 const rdmeta_topic_t *t, *same;
                 rdmeta_topic_info_t info;
 
@@ -55,7 +55,7 @@ static uint64_t read_some(worker_t *x, rdmeta_reader_t *r, uint32_t first,
                 rdmeta_topic_find(r, name.data, name.len, mono_us, &t);
                 if (!t)
                         continue;
-                CHECK(race_topic_check(x->world, r, t) == i);
+                CHECK(race_topic_check(x->fixture, r, t) == i);
                 rdmeta_topic_info(r, t, mono_us, &info);
                 sum = sum * 31 + info.version;
                 sum = sum * 31 + (uint64_t)info.deadline_us;
@@ -64,7 +64,7 @@ static uint64_t read_some(worker_t *x, rdmeta_reader_t *r, uint32_t first,
                         sum = sum * 31 + (uint8_t)info.reason.data[p];
                 rdmeta_topic_find_id(r, info.topic_id, mono_us, &same);
                 if (same)
-                        CHECK(race_topic_check(x->world, r, same) == i);
+                        CHECK(race_topic_check(x->fixture, r, same) == i);
                 sum = sum * 31 + (same != NULL);
         }
         race_brokers_check(rdmeta_brokers(r));
@@ -94,8 +94,8 @@ static void read_twice(worker_t *x, rdmeta_image_t *image) {
 }
 
 static rdmeta_image_t *image_new(worker_t *x) {
-        rdmeta_image_t *image = rdmeta_cache_image(x->world->cache,
-                                                   race_now(x->world));
+        rdmeta_image_t *image = rdmeta_cache_image(x->fixture->cache,
+                                                   race_now(x->fixture));
 
         CHECK(image);
         return image;
@@ -114,7 +114,7 @@ static rdmeta_image_t *image_shared(worker_t *x) {
 /* ---- kinds of workers ---------------------------------------------------- */
 
 static void step_cache(worker_t *x) {
-        read_some(x, x->reader, any_topic(x), race_now(x->world).mono_us);
+        read_some(x, x->reader, any_topic(x), race_now(x->fixture).mono_us);
         worker_did(x);
 }
 
@@ -159,10 +159,10 @@ typedef struct walk {
 static int32_t walk_visit(void *opaque, const rdmeta_topic_t *t) {
         walk_t *walk     = opaque;
         worker_t *x      = walk->worker;
-        const uint32_t i = race_topic_check(x->world, walk->reader, t);
+        const uint32_t i = race_topic_check(x->fixture, walk->reader, t);
 
-        CHECK(strcmp(walk->last, x->world->names[i]) < 0);
-        memcpy(walk->last, x->world->names[i], RACE_NAME);
+        CHECK(strcmp(walk->last, x->fixture->names[i]) < 0);
+        memcpy(walk->last, x->fixture->names[i], RACE_NAME);
         walk->n++;
         return 0;
 }
@@ -189,7 +189,7 @@ static void step_walk(worker_t *x) {
 static int32_t diff_visit(void *opaque, const rdmeta_change_t *c) {
         worker_t *x = opaque;
 
-        race_change_check(x->world, c);
+        race_change_check(x->fixture, c);
         return 0;
 }
 
@@ -205,7 +205,7 @@ static void step_diff(worker_t *x) {
 static void step_stats(worker_t *x) {
         rdmeta_stats_t stats;
 
-        rdmeta_cache_stats(x->world->cache, &stats);
+        rdmeta_cache_stats(x->fixture->cache, &stats);
         CHECK(stats.images >= SHARED - 1);
         CHECK(stats.bytes_images <= stats.bytes);
         worker_did(x);
@@ -222,7 +222,7 @@ enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 static void *worker_main(void *arg) {
         worker_t *x = arg;
 
-        while (!atomic_load_explicit(&x->world->stop, memory_order_relaxed)) {
+        while (!atomic_load_explicit(&x->fixture->stop, memory_order_relaxed)) {
                 x->step(x);
                 race_dither(&x->rng);
         }
@@ -300,7 +300,7 @@ static void run_all(int fence) {
         shared_init(&shared, &w);
         memset(workers, 0, sizeof(workers));
         for (k = 0; k < KINDS; k++) {
-                workers[k].world  = &w;
+                workers[k].fixture  = &w;
                 workers[k].shared = &shared;
                 workers[k].step   = kinds[k];
                 workers[k].rng    = test_rng((uint64_t)k + 100);
@@ -310,7 +310,7 @@ static void run_all(int fence) {
                                       &workers[k]));
         }
         for (k = 0; k < WRITERS; k++) {
-                writers[k].world = &w;
+                writers[k].fixture = &w;
                 writers[k].rng   = test_rng((uint64_t)k + 1);
                 CHECK(!pthread_create(&threads[KINDS + k], NULL,
                                       race_writer_main, &writers[k]));

@@ -2,7 +2,7 @@
  * What changed, for whoever asks: records of each kind, how far back they go,
  * and who is woken for them.
  */
-#include "support/cache_world.h"
+#include "support/cache_fixture.h"
 
 /* ---- kinds ------------------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 /* Readers that follow a file, in one thread: when they look, what they keep,
  * and how old they say it is. */
 #include "read/follow.h"
-#include "support/image_world.h"
+#include "support/image_fixture.h"
 
 #include <sys/stat.h>
 #include <sys/wait.h>

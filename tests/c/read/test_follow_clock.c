@@ -1,7 +1,7 @@
 /* Readers that follow a file while the system's wall clock is set, which a test
  * may not: the system's clocks are this file's. */
 #include "read/follow.h"
-#include "support/image_world.h"
+#include "support/image_fixture.h"
 
 #include <sys/syscall.h>
 

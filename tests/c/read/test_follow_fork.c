@@ -2,18 +2,18 @@
  * thread had done so far, and reads. The fork is made by the allocator, which
  * is called in the middle of it. */
 #include "read/follow.h"
-#include "support/image_world.h"
+#include "support/image_fixture.h"
 
 #include <pthread.h>
 #include <sys/wait.h>
 
-typedef struct world {
+typedef struct fixture {
         rdmeta_attach_t *attach;
         rdmeta_time_t now;
         enum { NEVER, ALLOC, FREE } when; /* of a file's image */
         int32_t least; /* what the child must read at least */
         int forks;
-} world_t;
+} fixture_t;
 
 static int32_t leader_of(rdmeta_reader_t *r, rdmeta_time_t now) {
         int32_t leader;
@@ -24,7 +24,7 @@ static int32_t leader_of(rdmeta_reader_t *r, rdmeta_time_t now) {
         return leader;
 }
 
-static void child_reads(world_t *w) {
+static void child_reads(fixture_t *w) {
         rdmeta_image_t *image;
         int32_t leader;
 
@@ -35,7 +35,7 @@ static void child_reads(world_t *w) {
         rdmeta_image_unref(image);
 }
 
-static void fork_now(world_t *w) {
+static void fork_now(fixture_t *w) {
         int status;
         pid_t pid;
 
@@ -52,7 +52,7 @@ static void fork_now(world_t *w) {
 }
 
 static void *forking_alloc(void *opaque, size_t size) {
-        world_t *w = opaque;
+        fixture_t *w = opaque;
 
         if (w->when == ALLOC && size == sizeof(rdmeta_file_t))
                 fork_now(w);
@@ -60,7 +60,7 @@ static void *forking_alloc(void *opaque, size_t size) {
 }
 
 static void forking_free(void *opaque, void *p, size_t size) {
-        world_t *w = opaque;
+        fixture_t *w = opaque;
 
         memset(p, 0xdb, size);
         __asm__ volatile("" : : "r"(p) : "memory");
@@ -76,7 +76,7 @@ static void publish(cw_t *w, const char *topics, const char *path) {
 
 /* `when` of the step from the first file to the second. */
 static void fork_in(int when, int32_t least) {
-        world_t w               = {.least = least};
+        fixture_t w               = {.least = least};
         rdmeta_allocator_t heap = {forking_alloc, forking_free, &w};
         const char *path        = iw_path("fork");
         rdmeta_reader_t *r;
@@ -154,7 +154,7 @@ static void child_follows(followers_t *f, rdmeta_image_t *image,
 
 /* Nobody held the lock at the fork. */
 static void test_threads_of_the_child_go_over_one_after_the_other(void) {
-        world_t none            = {.when = NEVER};
+        fixture_t none            = {.when = NEVER};
         rdmeta_allocator_t heap = {forking_alloc, forking_free, &none};
         const char *path        = iw_path("threads");
         followers_t f           = {0};

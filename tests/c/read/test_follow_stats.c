@@ -1,6 +1,6 @@
 /* Readers that follow a file: what is counted. */
 #include "read/follow.h"
-#include "support/image_world.h"
+#include "support/image_fixture.h"
 
 enum { LOOK = 20000 };
 

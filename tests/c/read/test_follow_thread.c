@@ -5,7 +5,7 @@
  * a sum over name and g, and g itself is a topic's leader. Whatever a reader
  * sees between enter and leave must be of one g, and g never goes back.
  */
-#include "support/image_world.h"
+#include "support/image_fixture.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

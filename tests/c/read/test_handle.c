@@ -1,5 +1,5 @@
 /* Handles: what a name leads to, whatever happens to its topic. */
-#include "support/cache_world.h"
+#include "support/cache_fixture.h"
 
 #include <sys/wait.h>
 

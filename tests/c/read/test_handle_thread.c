@@ -1,14 +1,14 @@
 /*
  * handle: threads that resolve, share, read and release handles while a writer
  * recreates, deletes and purges what they stand for. What is read carries its
- * own proof: see race_world.h. `make tsan` builds it too.
+ * own proof: see race_fixture.h. `make tsan` builds it too.
  */
-#include "support/race_world.h"
+#include "support/race_fixture.h"
 
 enum { READERS = 4, SHARED = 64, SECONDS = 2, ENOUGH = 200 };
 
 typedef struct worker {
-        race_t *world;
+        race_t *fixture;
         test_rng_t rng;
         rdmeta_reader_t *reader;
         rdmeta_handle_t **shared; /* of topics 0 .. SHARED - 1 */
@@ -20,7 +20,7 @@ typedef struct worker {
 
 static void ask(worker_t *x, const rdmeta_handle_t *h, uint32_t i) {
         const uint32_t p  = (uint32_t)test_below(&x->rng, 10);
-        const int64_t now = race_now(x->world).mono_us;
+        const int64_t now = race_now(x->fixture).mono_us;
         int32_t key;
 
         if (race_leader_check(i, p,
@@ -39,9 +39,9 @@ static void hold(worker_t *x, const rdmeta_handle_t *h, uint32_t i) {
         int k;
 
         rdmeta_reader_enter(x->reader);
-        rdmeta_handle_find(x->reader, h, race_now(x->world).mono_us, &t);
+        rdmeta_handle_find(x->reader, h, race_now(x->fixture).mono_us, &t);
         for (k = 0; k < 4 && t; k++) {
-                CHECK(race_topic_check(x->world, x->reader, t) == i);
+                CHECK(race_topic_check(x->fixture, x->reader, t) == i);
                 ask(x, h, i);
                 race_dither(&x->rng);
         }
@@ -51,10 +51,10 @@ static void hold(worker_t *x, const rdmeta_handle_t *h, uint32_t i) {
 /* Another handle in the place of one of its own. */
 static void renew(worker_t *x, uint32_t i) {
         const size_t k          = test_below(&x->rng, 8);
-        const rdmeta_str_t name = race_name(x->world, i);
+        const rdmeta_str_t name = race_name(x->fixture, i);
 
         rdmeta_handle_release(x->own[k]);
-        x->own[k] = rdmeta_resolve(x->world->cache, name.data, name.len);
+        x->own[k] = rdmeta_resolve(x->fixture->cache, name.data, name.len);
         CHECK(x->own[k]);
         CHECK(rdmeta_handle_topic(x->own[k]).len == name.len);
         x->own_topic[k] = i;
@@ -64,7 +64,7 @@ static void *reader_main(void *arg) {
         worker_t *x = arg;
         int k;
 
-        while (!atomic_load_explicit(&x->world->stop, memory_order_relaxed)) {
+        while (!atomic_load_explicit(&x->fixture->stop, memory_order_relaxed)) {
                 const uint32_t i = (uint32_t)test_below(&x->rng, SHARED);
                 const size_t own = test_below(&x->rng, 8);
 
@@ -117,13 +117,13 @@ static void run_all(int fence) {
                 CHECK(shared[k]);
         }
         memset(workers, 0, sizeof(workers));
-        writer.world = &w;
+        writer.fixture = &w;
         writer.rng   = test_rng(1);
         CHECK(!pthread_create(&threads[READERS], NULL, race_writer_main,
                               &writer));
         for (k = 0; k < READERS; k++) {
                 worker_t *x = &workers[k];
-                x->world    = &w;
+                x->fixture    = &w;
                 x->rng      = test_rng((uint64_t)k + 100);
                 x->shared   = shared;
                 x->stale    = k & 1;

@@ -3,7 +3,7 @@
  * topic says - names of all lengths, leaders of all widths, deadlines of one's
  * own and of all.
  */
-#include "support/cache_world.h"
+#include "support/cache_fixture.h"
 
 enum { TOPICS = 60, LONGEST = 60, ROOM = 16384 };
 

@@ -1,6 +1,6 @@
 /* Lookups of a file's leaders by names that take the short way
  * (read/leader.c). */
-#include "support/image_world.h"
+#include "support/image_fixture.h"
 
 #include <stddef.h>
 
@@ -105,15 +105,15 @@ static void test_who_takes_what_is_stale_gets_the_last_leader(void) {
 /* The file says that there are more partitions than it could have. */
 static void test_no_leader_lies_behind_the_blocks(void) {
         const uint32_t many = RDMETA_PARTITIONS_MAX;
-        const int32_t far[] = {1000, 1 << 20, 1 << 28};
+        const int32_t cold_offset[] = {1000, 1 << 20, 1 << 28};
         size_t i;
         filed_t f;
 
         filed_save(&f, "a.name.of.twenty.bytes 0:1 1:2");
         filed_forge(&f, offsetof(rdmeta_topic_t, count), &many, sizeof(many));
         filed_open(&f, f.saved, 0);
-        for (i = 0; i < sizeof(far) / sizeof(far[0]); i++)
-                CHECK(ask(&f, far[i], f.saved.mono_us) ==
+        for (i = 0; i < sizeof(cold_offset) / sizeof(cold_offset[0]); i++)
+                CHECK(ask(&f, cold_offset[i], f.saved.mono_us) ==
                       RDMETA_ERR_MALFORMED);
         filed_close(&f);
 }

@@ -25,10 +25,10 @@ typedef struct object {
         int used;
 } object_t;
 
-typedef struct world {
+typedef struct fixture {
         rdmeta_allocator_t allocator; /* "frees" objects only */
-        rdmeta_blocks_t blocks;
-        rdmeta_reclaim_t reclaim;
+        rdmeta_memory_t blocks;
+        rdmeta_epoch_t reclaim;
         object_t objects[OBJECTS];
         _Atomic(object_t *) slot; /* where readers start from */
         uint64_t number;
@@ -38,7 +38,7 @@ typedef struct world {
         struct {
                 _Alignas(RDMETA_LINE) _Atomic uint64_t word;
         } lines[LINES];
-} world_t;
+} fixture_t;
 
 static void *no_alloc(void *opaque, size_t size) {
         (void)opaque, (void)size;
@@ -54,24 +54,24 @@ static void object_free(void *opaque, void *p, size_t size) {
         o->used              = 0;
 }
 
-static void world_init(world_t *w) {
+static void fixture_init(fixture_t *w) {
         memset(w, 0, sizeof(*w));
         w->allocator.alloc  = no_alloc;
         w->allocator.free   = object_free;
-        rdmeta_blocks_init(&w->blocks, &w->allocator, RDMETA_TOPIC_LEAD);
-        rdmeta_reclaim_init(&w->reclaim, &w->blocks);
+        rdmeta_memory_init(&w->blocks, &w->allocator, RDMETA_TOPIC_HEADER_SIZE);
+        rdmeta_epoch_init(&w->reclaim, &w->blocks);
 }
 
-static int world_held(const world_t *w) {
-        int i, held = 0;
+static int fixture_held(const fixture_t *w) {
+        int i, live = 0;
 
         for (i = 0; i < OBJECTS; i++)
-                held += w->objects[i].used;
-        return held;
+                live += w->objects[i].used;
+        return live;
 }
 
 /* Another object in the slot; the old one is retired. 0: none is free. */
-static object_t *world_write(world_t *w) {
+static object_t *fixture_write(fixture_t *w) {
         object_t *old = atomic_load_explicit(&w->slot, memory_order_relaxed);
         object_t *o   = w->objects;
 
@@ -79,7 +79,7 @@ static object_t *world_write(world_t *w) {
                 o++;
         if (o == w->objects + OBJECTS) {
                 w->reclaim.looked_at = 0; /* look again, if for the last */
-                rdmeta_reclaim_collect(&w->reclaim);
+                rdmeta_epoch_collect(&w->reclaim);
                 sched_yield();
                 return NULL;
         }
@@ -89,19 +89,19 @@ static object_t *world_write(world_t *w) {
         o->alive      = o->number ^ ALIVE;
         atomic_store_explicit(&w->slot, o, memory_order_release);
         if (old)
-                rdmeta_reclaim_large(&w->reclaim, &old->large);
-        rdmeta_reclaim_collect(&w->reclaim);
+                rdmeta_epoch_large(&w->reclaim, &old->large);
+        rdmeta_epoch_collect(&w->reclaim);
         return o;
 }
 
-static void world_destroy(world_t *w) {
+static void fixture_destroy(fixture_t *w) {
         CHECK(!rdmeta_tailq_first(&w->reclaim.readers));
-        rdmeta_reclaim_destroy(&w->reclaim);
-        CHECK(world_held(w) == 1 && !w->reclaim.limbo_bytes);
-        rdmeta_blocks_destroy(&w->blocks);
+        rdmeta_epoch_destroy(&w->reclaim);
+        CHECK(fixture_held(w) == 1 && !w->reclaim.limbo_bytes);
+        rdmeta_memory_destroy(&w->blocks);
 }
 
-static void world_store_slowly(world_t *w, uint64_t x) {
+static void fixture_store_slowly(fixture_t *w, uint64_t x) {
         int i;
 
         for (i = 0; i < LINES; i++)
@@ -109,7 +109,7 @@ static void world_store_slowly(world_t *w, uint64_t x) {
                                       memory_order_relaxed);
 }
 
-static const object_t *world_see(world_t *w) {
+static const object_t *fixture_see(fixture_t *w) {
         return atomic_load_explicit(&w->slot, memory_order_acquire);
 }
 
@@ -117,69 +117,69 @@ static const object_t *world_see(world_t *w) {
 
 static void test_with_no_reader_inside_all_is_freed_at_once(void) {
         rdmeta_reading_t r;
-        world_t w;
+        fixture_t w;
         int k;
 
-        world_init(&w);
+        fixture_init(&w);
         for (k = 0; k < 100; k++)
-                CHECK(world_write(&w) && world_held(&w) == 1);
-        rdmeta_reclaim_add(&w.reclaim, &r, 0);
+                CHECK(fixture_write(&w) && fixture_held(&w) == 1);
+        rdmeta_epoch_add(&w.reclaim, &r, 0);
         for (k = 0; k < 100; k++)
-                CHECK(world_write(&w) && world_held(&w) == 1);
-        rdmeta_reclaim_remove(&w.reclaim, &r);
-        world_destroy(&w);
+                CHECK(fixture_write(&w) && fixture_held(&w) == 1);
+        rdmeta_epoch_remove(&w.reclaim, &r);
+        fixture_destroy(&w);
 }
 
 static void test_what_a_reader_may_see_is_kept_until_it_leaves(void) {
         rdmeta_reading_t r;
         const object_t *o;
-        world_t w;
+        fixture_t w;
         int k;
 
-        world_init(&w);
-        rdmeta_reclaim_add(&w.reclaim, &r, 0);
-        world_write(&w);
+        fixture_init(&w);
+        rdmeta_epoch_add(&w.reclaim, &r, 0);
+        fixture_write(&w);
         rdmeta_reading_enter(&r);
         rdmeta_reading_enter(&r); /* they nest */
-        o = world_see(&w);
+        o = fixture_see(&w);
         for (k = 0; k < OBJECTS - 3; k++)
-                CHECK(world_write(&w));
+                CHECK(fixture_write(&w));
         rdmeta_reading_leave(&r);
-        CHECK(world_write(&w) && world_held(&w) == OBJECTS - 1);
+        CHECK(fixture_write(&w) && fixture_held(&w) == OBJECTS - 1);
         CHECK(o->number == 1 && o->alive == (1 ^ ALIVE));
         rdmeta_reading_leave(&r);
-        CHECK(world_write(&w) && world_held(&w) == 1 && o->alive == DEAD);
-        rdmeta_reclaim_remove(&w.reclaim, &r);
-        world_destroy(&w);
+        CHECK(fixture_write(&w) && fixture_held(&w) == 1 && o->alive == DEAD);
+        rdmeta_epoch_remove(&w.reclaim, &r);
+        fixture_destroy(&w);
 }
 
 /* Somebody is always inside, but nobody for long. */
 static void test_readers_that_take_turns_keep_nothing_for_ever(void) {
         rdmeta_reading_t r[2];
-        world_t w;
+        fixture_t w;
         int k, most = 0;
 
-        world_init(&w);
-        rdmeta_reclaim_add(&w.reclaim, &r[0], 0);
-        rdmeta_reclaim_add(&w.reclaim, &r[1], 0);
+        fixture_init(&w);
+        rdmeta_epoch_add(&w.reclaim, &r[0], 0);
+        rdmeta_epoch_add(&w.reclaim, &r[1], 0);
         rdmeta_reading_enter(&r[0]);
         for (k = 0; k < 100; k++) {
                 rdmeta_reading_enter(&r[(k + 1) % 2]);
                 rdmeta_reading_leave(&r[k % 2]);
-                CHECK(world_write(&w));
-                most = world_held(&w) > most ? world_held(&w) : most;
+                CHECK(fixture_write(&w));
+                most = fixture_held(&w) > most ? fixture_held(&w) : most;
         }
         CHECK(most > 1 && most <= 4);
         rdmeta_reading_leave(&r[k % 2]);
-        rdmeta_reclaim_remove(&w.reclaim, &r[0]);
-        rdmeta_reclaim_remove(&w.reclaim, &r[1]);
-        world_destroy(&w);
+        rdmeta_epoch_remove(&w.reclaim, &r[0]);
+        rdmeta_epoch_remove(&w.reclaim, &r[1]);
+        fixture_destroy(&w);
 }
 
 /* ---- readers beside a writer --------------------------------------------- */
 
 typedef struct reader {
-        world_t *world;
+        fixture_t *fixture;
         rdmeta_reading_t reading;
         uint64_t seen; /* the last number */
         _Atomic uint64_t done; /* how many were seen */
@@ -187,17 +187,17 @@ typedef struct reader {
 
 static void *reader_main(void *arg) {
         reader_t *r = arg;
-        world_t *w  = r->world;
+        fixture_t *w  = r->fixture;
         const object_t *o;
         uint64_t number;
 
         while (!atomic_load_explicit(&w->stop, memory_order_relaxed)) {
-                world_store_slowly(w, r->seen);
+                fixture_store_slowly(w, r->seen);
                 if (rdmeta_reading_is_plain(&r->reading))
                         rdmeta_reading_begin(&r->reading);
                 else
                         rdmeta_reading_enter(&r->reading);
-                o      = world_see(w);
+                o      = fixture_see(w);
                 number = o->number;
                 CHECK(o->alive == (number ^ ALIVE));
                 CHECK(number >= r->seen);
@@ -224,39 +224,39 @@ static int readers_have_enough(reader_t *r) {
 
 static void run(int fence) {
         static reader_t r[READERS];
-        static world_t w;
+        static fixture_t w;
         const time_t end = time(NULL) + 2;
         pthread_t threads[READERS];
         int k;
 
-        world_init(&w);
+        fixture_init(&w);
         if (fence)
                 w.reclaim.fence = 1;
-        world_write(&w);
+        fixture_write(&w);
         for (k = 0; k < READERS; k++) {
-                r[k].world = &w;
+                r[k].fixture = &w;
                 r[k].seen  = 0;
                 atomic_init(&r[k].done, 0);
-                rdmeta_reclaim_add(&w.reclaim, &r[k].reading, 0);
+                rdmeta_epoch_add(&w.reclaim, &r[k].reading, 0);
                 CHECK(rdmeta_reading_is_plain(&r[k].reading) == !fence);
                 CHECK(!pthread_create(&threads[k], NULL, reader_main, &r[k]));
         }
         while (!readers_have_enough(r) || time(NULL) < end) {
-                world_write(&w);
-                world_store_slowly(&w, w.number);
+                fixture_write(&w);
+                fixture_store_slowly(&w, w.number);
         }
         atomic_store(&w.stop, 1);
         for (k = 0; k < READERS; k++) {
                 CHECK(!pthread_join(threads[k], NULL));
-                rdmeta_reclaim_remove(&w.reclaim, &r[k].reading);
+                rdmeta_epoch_remove(&w.reclaim, &r[k].reading);
         }
-        world_destroy(&w);
+        fixture_destroy(&w);
 }
 
 static void test_no_reader_meets_freed_memory_though_none_pays(void) {
-        world_t w;
+        fixture_t w;
 
-        world_init(&w);
+        fixture_init(&w);
         if (w.reclaim.fence)
                 fprintf(stderr, "  skipped: membarrier is refused here\n");
         else
@@ -270,14 +270,14 @@ static void test_no_reader_meets_freed_memory_where_each_pays(void) {
 static void test_a_kernel_that_refuses_membarrier_is_noticed(void) {
         const pid_t pid = fork();
         int status;
-        world_t w;
+        fixture_t w;
 
         CHECK(pid >= 0);
         if (!pid) {
                 alarm(60);
                 if (!no_membarrier())
                         _Exit(77);
-                world_init(&w);
+                fixture_init(&w);
                 CHECK(w.reclaim.fence);
                 run(w.reclaim.fence);
                 _Exit(0);

@@ -5,29 +5,29 @@
 
 enum { NAMES = 3000, ROUNDS = 60000 };
 
-typedef struct world {
+typedef struct fixture {
         test_heap_t heap;
         rdmeta_allocator_t allocator;
-        rdmeta_blocks_t blocks;
+        rdmeta_memory_t blocks;
         uint64_t seed;
         rdmeta_table_t *table;
         rdmeta_topic_t *in[NAMES]; /* the model */
         char names[NAMES][24];
         uint64_t version;
-} world_t;
+} fixture_t;
 
-static void world_init(world_t *w, size_t n, int ids) {
+static void fixture_init(fixture_t *w, size_t n, int ids) {
         memset(w, 0, sizeof(*w));
         w->allocator = test_allocator(&w->heap);
         w->seed      = test_seed;
-        rdmeta_blocks_init(&w->blocks, &w->allocator, RDMETA_TOPIC_LEAD);
+        rdmeta_memory_init(&w->blocks, &w->allocator, RDMETA_TOPIC_HEADER_SIZE);
         w->table = rdmeta_table_new(&w->allocator, n, ids, &w->seed);
         CHECK(w->table && w->table->large.size >= sizeof(*w->table));
 }
 
-static void world_destroy(world_t *w) {
+static void fixture_destroy(fixture_t *w) {
         rdmeta_table_destroy(&w->allocator, w->table);
-        rdmeta_blocks_destroy(&w->blocks);
+        rdmeta_memory_destroy(&w->blocks);
         CHECK(!w->heap.blocks && !w->heap.bytes);
 }
 
@@ -37,7 +37,7 @@ static void id_of(uint32_t i, uint8_t id[16]) {
         memcpy(id, words, 16);
 }
 
-static rdmeta_topic_t *block_new(world_t *w, uint32_t i) {
+static rdmeta_topic_t *block_new(fixture_t *w, uint32_t i) {
         uint8_t id[16];
         rdmeta_topic_t *t;
 
@@ -48,7 +48,7 @@ static rdmeta_topic_t *block_new(world_t *w, uint32_t i) {
         return t;
 }
 
-static uint64_t hash_of(const world_t *w, uint32_t i, int ids) {
+static uint64_t hash_of(const fixture_t *w, uint32_t i, int ids) {
         uint8_t id[16];
 
         id_of(i, id);
@@ -57,7 +57,7 @@ static uint64_t hash_of(const world_t *w, uint32_t i, int ids) {
                                  strlen(w->names[i]));
 }
 
-static rdmeta_topic_t *find(const world_t *w, uint32_t i, int ids) {
+static rdmeta_topic_t *find(const fixture_t *w, uint32_t i, int ids) {
         uint8_t id[16];
 
         id_of(i, id);
@@ -66,18 +66,18 @@ static rdmeta_topic_t *find(const world_t *w, uint32_t i, int ids) {
                                        w->names[i], strlen(w->names[i]));
 }
 
-static void put(world_t *w, uint32_t i, int ids) {
+static void put(fixture_t *w, uint32_t i, int ids) {
         w->in[i] = block_new(w, i);
         rdmeta_table_put(w->table, hash_of(w, i, ids), w->in[i]);
 }
 
-static void drop(world_t *w, uint32_t i, int ids) {
+static void drop(fixture_t *w, uint32_t i, int ids) {
         rdmeta_table_drop(w->table, hash_of(w, i, ids), w->in[i]);
         rdmeta_topic_destroy(&w->blocks, w->in[i]);
         w->in[i] = NULL;
 }
 
-static void swap(world_t *w, uint32_t i, int ids) {
+static void swap(fixture_t *w, uint32_t i, int ids) {
         rdmeta_topic_t *next = block_new(w, i);
 
         rdmeta_table_swap(w->table, hash_of(w, i, ids), w->in[i], next);
@@ -87,7 +87,7 @@ static void swap(world_t *w, uint32_t i, int ids) {
 
 /* ---- against a model ----------------------------------------------------- */
 
-static void names_make(world_t *w) {
+static void names_make(fixture_t *w) {
         uint32_t i;
 
         for (i = 0; i < NAMES; i++)
@@ -95,7 +95,7 @@ static void names_make(world_t *w) {
                          i % 3 ? "" : "a-topic-of-", i);
 }
 
-static void check_all(const world_t *w, int ids, size_t room) {
+static void check_all(const fixture_t *w, int ids, size_t room) {
         size_t used = 0;
         uint32_t i;
 
@@ -103,17 +103,17 @@ static void check_all(const world_t *w, int ids, size_t room) {
                 CHECK(find(w, i, ids) == w->in[i]);
                 used += w->in[i] != NULL;
         }
-        CHECK(w->table->used - w->table->graves == used);
+        CHECK(w->table->used - w->table->tombstones == used);
         CHECK(rdmeta_table_room(w->table, ids) == room - w->table->used);
 }
 
 static void against_a_model(int ids) {
-        static world_t w;
+        static fixture_t w;
         test_rng_t r = test_rng((uint64_t)ids + 1);
         size_t room;
         int k;
 
-        world_init(&w, 2 * NAMES, ids);
+        fixture_init(&w, 2 * NAMES, ids);
         names_make(&w);
         room = rdmeta_table_room(w.table, ids);
         for (k = 0; k < ROUNDS; k++) {
@@ -130,10 +130,10 @@ static void against_a_model(int ids) {
                 if (k % 10000 == 0)
                         check_all(&w, ids, room);
         }
-        CHECK(w.table->graves > 0);
+        CHECK(w.table->tombstones > 0);
         CHECK(rdmeta_table_room(w.table, ids) == 0); /* graves take room */
         check_all(&w, ids, room);
-        world_destroy(&w);
+        fixture_destroy(&w);
 }
 
 static void test_names_are_found_while_they_are_in(void) {
@@ -153,13 +153,13 @@ static size_t full(size_t slots, int ids) {
 static void test_tables_are_as_full_as_they_may_be(void) {
         static const size_t sizes[] = {0, 1, 7, 8, 9, 14, 15, 1000, 100000};
         size_t i, slots;
-        world_t *w = malloc(sizeof(*w));
+        fixture_t *w = malloc(sizeof(*w));
         int ids;
 
         CHECK(w);
         for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
                 for (ids = 0; ids < 2; ids++) {
-                        world_init(w, sizes[i], ids);
+                        fixture_init(w, sizes[i], ids);
                         slots = (size_t)w->table->mask + 1;
                         CHECK((slots & (slots - 1)) == 0 && slots >= 16);
                         CHECK(rdmeta_table_room(w->table, ids) ==
@@ -167,7 +167,7 @@ static void test_tables_are_as_full_as_they_may_be(void) {
                         CHECK(rdmeta_table_room(w->table, ids) >= sizes[i]);
                         /* and half of it would not do */
                         CHECK(slots == 16 || full(slots / 2, ids) < sizes[i]);
-                        world_destroy(w);
+                        fixture_destroy(w);
                 }
         free(w);
 }
@@ -201,10 +201,10 @@ static void collide(const rdmeta_table_t *t, uint64_t like, int tag_too,
 }
 
 static void test_names_of_one_slot_stand_behind_each_other(void) {
-        static world_t w;
+        static fixture_t w;
         uint32_t n = 0, i, k;
 
-        world_init(&w, 8, 0);
+        fixture_init(&w, 8, 0);
         strcpy(w.names[0], "first");
         for (i = 1; i < 8; i++)
                 collide(w.table, hash_of(&w, 0, 0), 0, &n, w.names[i]);
@@ -223,15 +223,15 @@ static void test_names_of_one_slot_stand_behind_each_other(void) {
         put(&w, 7, 0); /* behind the graves */
         for (k = 0; k < 8; k++)
                 CHECK(find(&w, k, 0) == w.in[k]);
-        CHECK(w.table->graves == 4 && w.table->used == 8);
-        world_destroy(&w);
+        CHECK(w.table->tombstones == 4 && w.table->used == 8);
+        fixture_destroy(&w);
 }
 
 static void test_names_of_one_slot_and_tag_are_told_apart(void) {
-        static world_t w;
+        static fixture_t w;
         uint32_t n = 0, i, k;
 
-        world_init(&w, 8, 0);
+        fixture_init(&w, 8, 0);
         strcpy(w.names[0], "first");
         for (i = 1; i < 5; i++)
                 collide(w.table, hash_of(&w, 0, 0), 1, &n, w.names[i]);
@@ -244,18 +244,18 @@ static void test_names_of_one_slot_and_tag_are_told_apart(void) {
         swap(&w, 2, 0);
         for (k = 0; k < 5; k++)
                 CHECK(find(&w, k, 0) == w.in[k]);
-        world_destroy(&w);
+        fixture_destroy(&w);
 }
 
 /* A grave has an id of zeros, as what has none. */
 static void test_the_id_of_zeros_finds_no_grave(void) {
-        static world_t w;
+        static fixture_t w;
         const uint8_t zeros[16] = {0};
         rdmeta_topic_t *t;
         uint64_t words[2] = {0, 0}, like, h;
         uint8_t id[16];
 
-        world_init(&w, 8, 1);
+        fixture_init(&w, 8, 1);
         like = rdmeta_hash_id(w.table->key, zeros);
         do { /* the same slot and tag as zeros */
                 words[0]++;
@@ -272,36 +272,36 @@ static void test_the_id_of_zeros_finds_no_grave(void) {
         rdmeta_table_drop(w.table, h, t);
         CHECK(!rdmeta_table_id(w.table, id));
         CHECK(!rdmeta_table_id(w.table, zeros));
-        world_destroy(&w);
+        fixture_destroy(&w);
 }
 
 static void test_what_is_not_in_is_neither_swapped_nor_dropped(void) {
-        static world_t w;
+        static fixture_t w;
         rdmeta_topic_t *other;
 
-        world_init(&w, 8, 0);
+        fixture_init(&w, 8, 0);
         names_make(&w);
         put(&w, 1, 0);
         other = block_new(&w, 1); /* the same name, but not what is in */
         rdmeta_table_swap(w.table, hash_of(&w, 1, 0), other, other);
         rdmeta_table_drop(w.table, hash_of(&w, 1, 0), other);
         rdmeta_table_drop(w.table, hash_of(&w, 2, 0), w.in[1]);
-        CHECK(find(&w, 1, 0) == w.in[1] && w.table->graves == 0);
-        world_destroy(&w);
+        CHECK(find(&w, 1, 0) == w.in[1] && w.table->tombstones == 0);
+        fixture_destroy(&w);
 }
 
 static void test_each_table_has_a_key_of_its_own(void) {
-        static world_t w;
+        static fixture_t w;
         rdmeta_table_t *other;
         int i;
 
-        world_init(&w, 8, 0);
+        fixture_init(&w, 8, 0);
         other = rdmeta_table_new(&w.allocator, 8, 0, &w.seed);
         CHECK(other);
         for (i = 0; i < RDMETA_HASH_KEYS; i++)
                 CHECK(other->key[i] != w.table->key[i]);
         rdmeta_table_destroy(&w.allocator, other);
-        world_destroy(&w);
+        fixture_destroy(&w);
 }
 
 /* ---- in a cache ---------------------------------------------------------- */

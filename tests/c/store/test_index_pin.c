@@ -24,24 +24,24 @@ enum { PINS = 6, NAMES = 400, STEPS = 4000 };
 typedef struct state {
         uint64_t slots[4096];
         int64_t deadlines[4096];
-        rdmeta_said_t said[4096];
+        rdmeta_provenance_t provenance[4096];
 } state_t;
 
-typedef struct world {
+typedef struct fixture {
         test_heap_t heap;
         rdmeta_allocator_t allocator;
         test_rng_t rng;
-        rdmeta_blocks_t blocks;
+        rdmeta_memory_t blocks;
         rdmeta_table_t *table;
-        rdmeta_pages_t pool;
+        rdmeta_slot_page_pool_t pool;
         rdmeta_topic_t *live[NAMES]; /* NULL: not in the table */
         rdmeta_topic_t *all[STEPS + NAMES]; /* never freed before the end */
         size_t n_all;
-        rdmeta_pin_t *pins[PINS];
+        rdmeta_table_pin_t *pins[PINS];
         state_t states[PINS];
-} world_t;
+} fixture_t;
 
-static rdmeta_topic_t *topic_new(world_t *w, int i) {
+static rdmeta_topic_t *topic_new(fixture_t *w, int i) {
         static const uint8_t id[16];
         char name[24];
         rdmeta_topic_t *t;
@@ -53,16 +53,16 @@ static rdmeta_topic_t *topic_new(world_t *w, int i) {
         return t;
 }
 
-static uint64_t hash_of(const world_t *w, const rdmeta_topic_t *t) {
+static uint64_t hash_of(const fixture_t *w, const rdmeta_topic_t *t) {
         return rdmeta_hash(w->table->key, t->name, t->name_len);
 }
 
 /* A page for each change that is to come, as a writer makes room. */
-static void room(world_t *w) {
-        CHECK(!rdmeta_pages_reserve(&w->pool, 1));
+static void room(fixture_t *w) {
+        CHECK(!rdmeta_slot_page_pool_reserve(&w->pool, 1));
 }
 
-static void change(world_t *w) {
+static void change(fixture_t *w) {
         const int i        = (int)test_below(&w->rng, NAMES);
         rdmeta_topic_t *t  = w->live[i], *next;
         const size_t taken = w->pool.n_free;
@@ -81,23 +81,23 @@ static void change(world_t *w) {
                 rdmeta_table_swap(w->table, hash_of(w, t), t, next);
         } else {
                 if (w->table->pins.count)
-                        rdmeta_pins_topic(w->table, t);
+                        rdmeta_table_pins_topic(w->table, t);
                 atomic_store(&t->deadline, (int64_t)test_u64(&w->rng));
-                rdmeta_topic_said_set(t, rdmeta_said_of(test_u64(&w->rng)));
+                rdmeta_topic_provenance_set(t, rdmeta_provenance_of(test_u64(&w->rng)));
         }
         CHECK(w->pool.n_free + 1 >= (taken ? taken : 1));
 }
 
-static int same_said(rdmeta_said_t a, rdmeta_said_t b) {
+static int same_said(rdmeta_provenance_t a, rdmeta_provenance_t b) {
         return a.broker == b.broker && a.reason == b.reason;
 }
 
-static void pin(world_t *w, int k) {
+static void pin(fixture_t *w, int k) {
         uint32_t i;
 
-        w->pins[k] = rdmeta_pin_new(&w->pool, w->table);
+        w->pins[k] = rdmeta_table_pin_new(&w->pool, w->table);
         CHECK(w->pins[k]);
-        CHECK(rdmeta_pins_left(w->table) == w->table->mask / 64 + 1);
+        CHECK(rdmeta_table_pins_left(w->table) == w->table->mask / 64 + 1);
         for (i = 0; i <= w->table->mask; i++) {
                 const uint64_t slot = atomic_load(&w->table->slots[i]);
                 const rdmeta_topic_t *t = rdmeta_slot_topic(slot);
@@ -106,56 +106,56 @@ static void pin(world_t *w, int k) {
                 if (!t)
                         continue;
                 w->states[k].deadlines[i] = atomic_load(&t->deadline);
-                w->states[k].said[i]      = rdmeta_topic_said(t);
+                w->states[k].provenance[i]      = rdmeta_topic_provenance(t);
         }
 }
 
-static void pin_check(const world_t *w, int k) {
-        const rdmeta_pin_t *p = w->pins[k];
+static void pin_check(const fixture_t *w, int k) {
+        const rdmeta_table_pin_t *p = w->pins[k];
         const state_t *s      = &w->states[k];
         uint32_t i;
 
         for (i = 0; i <= w->table->mask; i++) {
-                const uint64_t slot     = rdmeta_pin_slot(p, i);
+                const uint64_t slot     = rdmeta_table_pin_slot(p, i);
                 const rdmeta_topic_t *t = rdmeta_slot_topic(slot);
 
                 CHECK(slot == s->slots[i]);
-                if (!t || t == &rdmeta_grave.topic)
+                if (!t || t == &rdmeta_tombstone.topic)
                         continue;
-                CHECK(rdmeta_pin_deadline(p, i, t) == s->deadlines[i]);
-                CHECK(same_said(rdmeta_pin_said(p, i, t), s->said[i]));
+                CHECK(rdmeta_table_pin_deadline(p, i, t) == s->deadlines[i]);
+                CHECK(same_said(rdmeta_table_pin_provenance(p, i, t), s->provenance[i]));
         }
 }
 
-static void world_init(world_t *w, uint64_t seed, size_t names) {
+static void fixture_init(fixture_t *w, uint64_t seed, size_t names) {
         uint64_t key = seed + 1;
 
         memset(w, 0, sizeof(*w));
         w->allocator = test_allocator(&w->heap);
         w->rng       = test_rng(seed);
-        rdmeta_blocks_init(&w->blocks, &w->allocator, RDMETA_TOPIC_LEAD);
-        rdmeta_pages_init(&w->pool, &w->allocator, 1);
+        rdmeta_memory_init(&w->blocks, &w->allocator, RDMETA_TOPIC_HEADER_SIZE);
+        rdmeta_slot_page_pool_init(&w->pool, &w->allocator, 1);
         w->table = rdmeta_table_new(&w->allocator, names, 0, &key);
         CHECK(w->table && w->table->mask < 4096);
 }
 
-static void world_end(world_t *w) {
+static void fixture_end(fixture_t *w) {
         size_t i;
 
-        rdmeta_pages_trim(&w->pool, 0);
+        rdmeta_slot_page_pool_trim(&w->pool, 0);
         CHECK(w->pool.n == 0 && !w->table->pins.count);
         for (i = 0; i < w->n_all; i++)
                 rdmeta_topic_destroy(&w->blocks, w->all[i]);
         rdmeta_table_destroy(&w->allocator, w->table);
-        rdmeta_blocks_destroy(&w->blocks);
+        rdmeta_memory_destroy(&w->blocks);
         CHECK(!w->heap.blocks && !w->heap.bytes);
 }
 
 static void history(uint64_t seed, size_t names) {
-        static world_t w;
+        static fixture_t w;
         int step, k;
 
-        world_init(&w, seed, names);
+        fixture_init(&w, seed, names);
         for (step = 0; step < STEPS; step++) {
                 change(&w);
                 k = (int)test_below(&w.rng, PINS);
@@ -166,14 +166,14 @@ static void history(uint64_t seed, size_t names) {
                 if (!w.pins[k]) {
                         pin(&w, k);
                 } else {
-                        rdmeta_pin_destroy(w.pins[k]);
+                        rdmeta_table_pin_destroy(w.pins[k]);
                         w.pins[k] = NULL;
                 }
         }
         for (k = 0; k < PINS; k++)
                 if (w.pins[k])
-                        rdmeta_pin_destroy(w.pins[k]);
-        world_end(&w);
+                        rdmeta_table_pin_destroy(w.pins[k]);
+        fixture_end(&w);
 }
 
 static void test_a_pin_reads_the_table_as_it_was(void) {
@@ -183,15 +183,15 @@ static void test_a_pin_reads_the_table_as_it_was(void) {
 }
 
 static void test_one_copy_serves_all_pins_that_have_none(void) {
-        static world_t w;
+        static fixture_t w;
         int k;
 
-        world_init(&w, 4, 300);
+        fixture_init(&w, 4, 300);
         for (k = 0; k < 100; k++)
                 change(&w);
         for (k = 0; k < PINS; k++)
                 pin(&w, k);
-        rdmeta_pages_trim(&w.pool, 0);
+        rdmeta_slot_page_pool_trim(&w.pool, 0);
         CHECK(w.pool.n == 0);
         room(&w);
         for (k = 0; !w.live[k]; k++)
@@ -201,26 +201,26 @@ static void test_one_copy_serves_all_pins_that_have_none(void) {
         for (k = 0; k < PINS; k++) {
                 CHECK(w.pins[k]->left == w.pins[k]->count - 1);
                 pin_check(&w, k);
-                rdmeta_pin_destroy(w.pins[k]);
+                rdmeta_table_pin_destroy(w.pins[k]);
         }
         CHECK(w.pool.n_free == 1);
-        world_end(&w);
+        fixture_end(&w);
 }
 
 static void test_room_and_pins_that_cannot_be_had_leave_nothing(void) {
-        static world_t w;
+        static fixture_t w;
         size_t n;
 
-        world_init(&w, 5, 300);
+        fixture_init(&w, 5, 300);
         w.heap.fail_at = w.heap.calls + 3;
-        CHECK(rdmeta_pages_reserve(&w.pool, 9) == RDMETA_ERR_NO_MEMORY);
+        CHECK(rdmeta_slot_page_pool_reserve(&w.pool, 9) == RDMETA_ERR_NO_MEMORY);
         CHECK(w.pool.n == 2 && w.pool.n_free == 2);
-        CHECK(!rdmeta_pages_reserve(&w.pool, 9) && w.pool.n_free == 9);
+        CHECK(!rdmeta_slot_page_pool_reserve(&w.pool, 9) && w.pool.n_free == 9);
         n              = w.heap.blocks;
         w.heap.fail_at = w.heap.calls + 1;
-        CHECK(!rdmeta_pin_new(&w.pool, w.table));
+        CHECK(!rdmeta_table_pin_new(&w.pool, w.table));
         CHECK(!w.table->pins.count && w.heap.blocks == n);
-        world_end(&w);
+        fixture_end(&w);
 }
 
 /* ---- a writer between a reader's loads ----------------------------------- */
@@ -228,14 +228,14 @@ static void test_room_and_pins_that_cannot_be_had_leave_nothing(void) {
 enum { SLOT, DEADLINE, SAID, KINDS };
 
 static struct {
-        world_t *w;
+        fixture_t *w;
         int i;    /* the topic */
         int kind; /* what changes */
         int left; /* loads until it does; 0: nothing does */
 } between;
 
 static void after_load(void) {
-        world_t *w = between.w;
+        fixture_t *w = between.w;
         rdmeta_topic_t *t;
 
         if (!between.left || --between.left)
@@ -244,20 +244,20 @@ static void after_load(void) {
         if (between.kind == SLOT) {
                 rdmeta_table_drop(w->table, hash_of(w, t), t);
         } else {
-                rdmeta_pins_topic(w->table, t);
+                rdmeta_table_pins_topic(w->table, t);
                 atomic_store(&t->deadline, 77);
-                rdmeta_topic_said_set(t, (rdmeta_said_t){77, 78, 0});
+                rdmeta_topic_provenance_set(t, (rdmeta_provenance_t){77, 78, 0});
         }
 }
 
 /* After the reader's nth load the writer makes the page's first change. */
-static void read_against(world_t *w, int i, int kind, int nth) {
+static void read_against(fixture_t *w, int i, int kind, int nth) {
         rdmeta_topic_t *t        = w->live[i];
         rdmeta_slot_t *slot      = rdmeta_table_slot(w->table, hash_of(w, t),
                                                      t);
         const uint32_t k         = (uint32_t)(slot - w->table->slots);
         const int64_t had        = atomic_load(&t->deadline);
-        const rdmeta_said_t said = rdmeta_topic_said(t);
+        const rdmeta_provenance_t provenance = rdmeta_topic_provenance(t);
 
         pin(w, 0);
         room(w);
@@ -266,22 +266,22 @@ static void read_against(world_t *w, int i, int kind, int nth) {
         between.kind = kind;
         between.left = nth;
         if (kind == SLOT)
-                CHECK(rdmeta_slot_topic(rdmeta_pin_slot(w->pins[0], k)) == t);
+                CHECK(rdmeta_slot_topic(rdmeta_table_pin_slot(w->pins[0], k)) == t);
         else if (kind == DEADLINE)
-                CHECK(rdmeta_pin_deadline(w->pins[0], k, t) == had);
+                CHECK(rdmeta_table_pin_deadline(w->pins[0], k, t) == had);
         else
-                CHECK(same_said(rdmeta_pin_said(w->pins[0], k, t), said));
+                CHECK(same_said(rdmeta_table_pin_provenance(w->pins[0], k, t), provenance));
         between.left = 0;
         pin_check(w, 0);
-        rdmeta_pin_destroy(w->pins[0]);
+        rdmeta_table_pin_destroy(w->pins[0]);
         w->pins[0] = NULL;
 }
 
 static void test_a_change_between_a_readers_loads_does_not_show(void) {
-        static world_t w;
+        static fixture_t w;
         int i, k;
 
-        world_init(&w, 6, 300);
+        fixture_init(&w, 6, 300);
         for (i = 0; i < 300; i++)
                 change(&w);
         for (i = 0; !w.live[i]; i++)
@@ -294,7 +294,7 @@ static void test_a_change_between_a_readers_loads_does_not_show(void) {
                 for (i++; !w.live[i]; i++)
                         ;
         }
-        world_end(&w);
+        fixture_end(&w);
 }
 
 int main(void) {

@@ -4,7 +4,7 @@
  * have told that they saw it, so a wake-up that is lost is never made good by
  * the next; and who returns is counted, so one that is wrong is found as well.
  */
-#include "support/notify_world.h"
+#include "support/notify_fixture.h"
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 enum { MANY = 30000 };
@@ -15,7 +15,7 @@ enum { MANY = 1000000 };
 enum { WAITERS = 3, LOST_S = 20 };
 
 typedef struct waiter {
-        world_t *world;
+        fixture_t *fixture;
         test_rng_t rng;
         unsigned mask; /* 0: any topic */
         uint64_t returns, slept;
@@ -46,13 +46,13 @@ static void *wait_always(void *arg) {
                 dawdle(&x->rng);
                 version = 0;
                 if (test_below(&x->rng, 2))
-                        version = rdmeta_wait_until(&x->world->wait, since,
+                        version = rdmeta_notify_until(&x->fixture->wait, since,
                                                     topics, n, 0);
                 if (!version) {
                         dawdle(&x->rng);
-                        x->slept += rdmeta_wait_version(&x->world->wait) ==
+                        x->slept += rdmeta_notify_version(&x->fixture->wait) ==
                                     since;
-                        version = rdmeta_wait_until(&x->world->wait, since,
+                        version = rdmeta_notify_until(&x->fixture->wait, since,
                                                     topics, n, -1);
                 }
                 if (atomic_load_explicit(&over, memory_order_acquire))
@@ -82,13 +82,13 @@ static void test_no_wake_up_is_lost_or_wrong_in_a_million_rounds(void) {
         test_rng_t r = test_rng(9);
         pthread_t t[WAITERS];
         waiter_t x[WAITERS];
-        world_t w;
+        fixture_t w;
         int i, round;
 
-        world_init(&w);
+        fixture_init(&w);
         for (i = 0; i < WAITERS; i++) {
                 memset(&x[i], 0, sizeof(x[i]));
-                x[i].world = &w;
+                x[i].fixture = &w;
                 x[i].rng   = test_rng(20 + (uint64_t)i);
                 x[i].mask  = masks[i];
                 spawn(&t[i], wait_always, &x[i]);
@@ -97,7 +97,7 @@ static void test_no_wake_up_is_lost_or_wrong_in_a_million_rounds(void) {
                 const unsigned mask = 1u << test_below(&r, 3);
 
                 dawdle(&r);
-                version = world_write(&w, mask);
+                version = fixture_write(&w, mask);
                 for (i = 0; i < WAITERS; i++) {
                         if (masks[i] && !(masks[i] & mask))
                                 continue;
@@ -106,7 +106,7 @@ static void test_no_wake_up_is_lost_or_wrong_in_a_million_rounds(void) {
                 }
         }
         atomic_store_explicit(&over, 1, memory_order_release);
-        world_write(&w, ~0u);
+        fixture_write(&w, ~0u);
         for (i = 0; i < WAITERS; i++) {
                 join(t[i]);
                 CHECK(x[i].returns == concerned[i]);
@@ -115,7 +115,7 @@ static void test_no_wake_up_is_lost_or_wrong_in_a_million_rounds(void) {
         fprintf(stderr, "  %d rounds, %" PRIu64 " went to sleep first\n",
                 round * WAITERS, slept);
         CHECK(slept > MANY / 100 && slept < (uint64_t)MANY);
-        world_destroy(&w);
+        fixture_destroy(&w);
 }
 
 int main(void) {

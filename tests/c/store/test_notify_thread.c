@@ -3,7 +3,7 @@
  * name asks for. A lost wake-up, like any deadlock, ends by the alarm of
  * test_begin().
  */
-#include "support/notify_world.h"
+#include "support/notify_fixture.h"
 
 #include <sys/wait.h>
 
@@ -12,7 +12,7 @@ enum { WAITERS = 6, FOREVER = -1 };
 /* ---- waiters -------------------------------------------------------- */
 
 typedef struct waiter {
-        world_t *world;
+        fixture_t *fixture;
         uint64_t stream;
         unsigned mask; /* 0: any topic */
         uint64_t until;
@@ -28,10 +28,10 @@ static void check_really_changed(const waiter_t *x, uint64_t since) {
         size_t i;
         int any = n == 0;
 
-        rdmeta_wait_lock(&x->world->wait);
+        rdmeta_notify_lock(&x->fixture->wait);
         for (i = 0; i < n; i++)
-                any |= changed(x->world, &topics[i], since);
-        rdmeta_wait_unlock(&x->world->wait);
+                any |= changed(x->fixture, &topics[i], since);
+        rdmeta_notify_unlock(&x->fixture->wait);
         CHECK(any);
 }
 
@@ -45,7 +45,7 @@ static void *follow(void *arg) {
 
         while (version < x->until) {
                 since   = version;
-                version = rdmeta_wait_until(&x->world->wait, since, topics, n,
+                version = rdmeta_notify_until(&x->fixture->wait, since, topics, n,
                                             FOREVER);
                 CHECK(version > since);
                 check_really_changed(x, since);
@@ -55,13 +55,13 @@ static void *follow(void *arg) {
         return NULL;
 }
 
-static void followers_start(world_t *w, waiter_t *x, pthread_t *t,
+static void followers_start(fixture_t *w, waiter_t *x, pthread_t *t,
                             test_rng_t *r) {
         size_t i;
 
         for (i = 0; i < WAITERS; i++) {
                 memset(&x[i], 0, sizeof(x[i]));
-                x[i].world  = w;
+                x[i].fixture  = w;
                 x[i].stream = 100 + i;
                 x[i].mask   = (unsigned)test_below(r, 1 << TOPICS);
                 x[i].until  = ROUNDS + 1;
@@ -77,15 +77,15 @@ static void test_no_wake_up_is_lost_one_change_at_a_time(void) {
         pthread_t t[WAITERS];
         uint64_t version;
         unsigned mask;
-        world_t w;
+        fixture_t w;
         size_t i;
         int round;
 
-        world_init(&w);
+        fixture_init(&w);
         followers_start(&w, x, t, &r);
         for (round = 0; round <= ROUNDS; round++) {
                 mask    = round < ROUNDS ? 1u << test_below(&r, TOPICS) : ~0u;
-                version = world_write(&w, mask);
+                version = fixture_write(&w, mask);
                 for (i = 0; i < WAITERS; i++)
                         while ((!x[i].mask || x[i].mask & mask) &&
                                atomic_load(&x[i].seen) < version)
@@ -94,7 +94,7 @@ static void test_no_wake_up_is_lost_one_change_at_a_time(void) {
         }
         for (i = 0; i < WAITERS; i++)
                 join(t[i]);
-        world_destroy(&w);
+        fixture_destroy(&w);
 }
 
 /* Changes come as they may; whoever waits has seen the last in the end. */
@@ -102,20 +102,20 @@ static void test_no_wake_up_is_lost_among_many_changes(void) {
         test_rng_t r = test_rng(2);
         waiter_t x[WAITERS];
         pthread_t t[WAITERS];
-        world_t w;
+        fixture_t w;
         size_t i;
         int round;
 
-        world_init(&w);
+        fixture_init(&w);
         followers_start(&w, x, t, &r);
         for (round = 0; round < ROUNDS; round++) {
-                world_write(&w, (unsigned)test_below(&r, 1 << TOPICS));
+                fixture_write(&w, (unsigned)test_below(&r, 1 << TOPICS));
                 dither(&r);
         }
-        world_write(&w, ~0u);
+        fixture_write(&w, ~0u);
         for (i = 0; i < WAITERS; i++)
                 join(t[i]);
-        world_destroy(&w);
+        fixture_destroy(&w);
 }
 
 static void *wait_once(void *arg) {
@@ -123,29 +123,29 @@ static void *wait_once(void *arg) {
         rdmeta_str_t topics[TOPICS];
         const size_t n = names_of(x->mask, topics);
 
-        x->result = rdmeta_wait_until(&x->world->wait, x->until, topics, n,
+        x->result = rdmeta_notify_until(&x->fixture->wait, x->until, topics, n,
                                       x->timeout_us);
         return NULL;
 }
 
-static waiter_t waiter(world_t *w, unsigned mask, int64_t timeout_us) {
-        waiter_t x = {.world = w, .mask = mask, .timeout_us = timeout_us};
+static waiter_t waiter(fixture_t *w, unsigned mask, int64_t timeout_us) {
+        waiter_t x = {.fixture = w, .mask = mask, .timeout_us = timeout_us};
         return x;
 }
 
-static void until_waiting(world_t *w, size_t n) {
-        while (world_waiters(w) != n)
+static void until_waiting(fixture_t *w, size_t n) {
+        while (fixture_waiters(w) != n)
                 sched_yield();
 }
 
 static void test_interrupt_makes_every_waiter_return_nothing(void) {
         waiter_t x[WAITERS];
         pthread_t t[WAITERS];
-        world_t w;
+        fixture_t w;
         size_t i;
         int again;
 
-        world_init(&w);
+        fixture_init(&w);
         for (again = 0; again < 50; again++) {
                 for (i = 0; i < WAITERS; i++) {
                         x[i]        = waiter(&w, i % 2 ? 3 : 0, FOREVER);
@@ -153,48 +153,48 @@ static void test_interrupt_makes_every_waiter_return_nothing(void) {
                         spawn(&t[i], wait_once, &x[i]);
                 }
                 until_waiting(&w, WAITERS);
-                rdmeta_wait_interrupt(&w.wait);
+                rdmeta_notify_interrupt(&w.wait);
                 for (i = 0; i < WAITERS; i++) {
                         join(t[i]);
                         CHECK(x[i].result == 0);
                 }
         }
-        rdmeta_wait_interrupt(&w.wait);
-        world_destroy(&w);
+        rdmeta_notify_interrupt(&w.wait);
+        fixture_destroy(&w);
 }
 
 static void test_a_change_of_another_topic_wakes_nobody(void) {
         waiter_t x;
         pthread_t t;
-        world_t w;
+        fixture_t w;
         int i;
 
-        world_init(&w);
+        fixture_init(&w);
         x = waiter(&w, 1 << 2, FOREVER);
         spawn(&t, wait_once, &x);
         until_waiting(&w, 1);
         for (i = 0; i < 20; i++)
-                world_write(&w, 1u << 1 | 1u << 3);
-        rdmeta_wait_interrupt(&w.wait);
+                fixture_write(&w, 1u << 1 | 1u << 3);
+        rdmeta_notify_interrupt(&w.wait);
         join(t);
         CHECK(x.result == 0);
-        world_destroy(&w);
+        fixture_destroy(&w);
 }
 
 static void test_a_version_that_has_moved_needs_no_waiting(void) {
-        world_t w;
+        fixture_t w;
 
-        world_init(&w);
-        CHECK(world_write(&w, 1 << 0) == 1 && world_write(&w, 1 << 1) == 2);
-        CHECK(rdmeta_wait_until(&w.wait, 0, NULL, 0, FOREVER) == 2);
-        CHECK(rdmeta_wait_until(&w.wait, 1, NULL, 0, FOREVER) == 2);
-        CHECK(rdmeta_wait_until(&w.wait, 0, names, 1, FOREVER) == 2);
-        CHECK(rdmeta_wait_until(&w.wait, 1, names, 2, FOREVER) == 2);
-        CHECK(rdmeta_wait_until(&w.wait, 1, names, 1, 0) == 0);
-        CHECK(rdmeta_wait_until(&w.wait, 2, names, 2, 0) == 0);
-        CHECK(rdmeta_wait_until(&w.wait, 2, NULL, 0, 0) == 0);
-        CHECK(rdmeta_wait_until(&w.wait, UINT64_MAX, NULL, 0, 0) == 0);
-        world_destroy(&w);
+        fixture_init(&w);
+        CHECK(fixture_write(&w, 1 << 0) == 1 && fixture_write(&w, 1 << 1) == 2);
+        CHECK(rdmeta_notify_until(&w.wait, 0, NULL, 0, FOREVER) == 2);
+        CHECK(rdmeta_notify_until(&w.wait, 1, NULL, 0, FOREVER) == 2);
+        CHECK(rdmeta_notify_until(&w.wait, 0, names, 1, FOREVER) == 2);
+        CHECK(rdmeta_notify_until(&w.wait, 1, names, 2, FOREVER) == 2);
+        CHECK(rdmeta_notify_until(&w.wait, 1, names, 1, 0) == 0);
+        CHECK(rdmeta_notify_until(&w.wait, 2, names, 2, 0) == 0);
+        CHECK(rdmeta_notify_until(&w.wait, 2, NULL, 0, 0) == 0);
+        CHECK(rdmeta_notify_until(&w.wait, UINT64_MAX, NULL, 0, 0) == 0);
+        fixture_destroy(&w);
 }
 
 /* The last ends in another second than it began. */
@@ -202,22 +202,22 @@ static void test_a_wait_without_a_change_times_out(void) {
         int64_t timeouts[] = {0, 1, 999, 20000, 150000, 0};
         struct timespec before, after;
         int64_t waited;
-        world_t w;
+        fixture_t w;
         size_t i;
 
-        world_init(&w);
+        fixture_init(&w);
         for (i = 0; i < sizeof(timeouts) / sizeof(timeouts[0]); i++) {
                 clock_gettime(CLOCK_MONOTONIC, &before);
                 if (i == 5)
                         timeouts[i] = 1150000 - before.tv_nsec / 1000;
-                CHECK(!rdmeta_wait_until(&w.wait, 0, i % 2 ? names : NULL,
+                CHECK(!rdmeta_notify_until(&w.wait, 0, i % 2 ? names : NULL,
                                          i % 2, timeouts[i]));
                 clock_gettime(CLOCK_MONOTONIC, &after);
                 waited = (int64_t)(after.tv_sec - before.tv_sec) * 1000000000 +
                          (after.tv_nsec - before.tv_nsec);
                 CHECK(waited >= timeouts[i] * 1000);
         }
-        world_destroy(&w);
+        fixture_destroy(&w);
 }
 
 /* Sums of the clock and such a time-out must not wrap into the past. */
@@ -227,38 +227,38 @@ static void test_the_longest_timeouts_do_not_end_at_once(void) {
                                            INT64_MIN, -1};
         waiter_t x;
         pthread_t t;
-        world_t w;
+        fixture_t w;
         size_t i;
 
-        world_init(&w);
+        fixture_init(&w);
         for (i = 0; i < sizeof(timeouts) / sizeof(timeouts[0]); i++) {
                 x       = waiter(&w, 0, timeouts[i]);
                 x.until = i;
                 spawn(&t, wait_once, &x);
                 until_waiting(&w, 1);
-                CHECK(world_write(&w, 1) == i + 1);
+                CHECK(fixture_write(&w, 1) == i + 1);
                 join(t);
                 CHECK(x.result == i + 1);
         }
-        world_destroy(&w);
+        fixture_destroy(&w);
 }
 
 /* ---- the lock, fork ------------------------------------------------- */
 
 /* The child cannot lock what was locked when it was born. */
-static void in_the_child(world_t *w, rdmeta_watch_t *watch) {
+static void in_the_child(fixture_t *w, rdmeta_watch_t *watch) {
         told_t x = {0};
 
         alarm(20);
-        CHECK(rdmeta_wait_forked(&w->wait));
-        CHECK(rdmeta_wait_until(&w->wait, 0, NULL, 0, FOREVER) == 1);
-        CHECK(rdmeta_wait_until(&w->wait, 1, NULL, 0, FOREVER) == 0);
-        CHECK(rdmeta_wait_until(&w->wait, 0, names, 1, FOREVER) == 0);
-        rdmeta_wait_interrupt(&w->wait);
-        CHECK(!rdmeta_wait_watch_new(&w->wait, NULL, 0, tell, &x));
-        rdmeta_wait_watch_destroy(watch);
+        CHECK(rdmeta_notify_forked(&w->wait));
+        CHECK(rdmeta_notify_until(&w->wait, 0, NULL, 0, FOREVER) == 1);
+        CHECK(rdmeta_notify_until(&w->wait, 1, NULL, 0, FOREVER) == 0);
+        CHECK(rdmeta_notify_until(&w->wait, 0, names, 1, FOREVER) == 0);
+        rdmeta_notify_interrupt(&w->wait);
+        CHECK(!rdmeta_notify_watch_new(&w->wait, NULL, 0, tell, &x));
+        rdmeta_notify_watch_destroy(watch);
         CHECK(!w->heap.blocks);
-        rdmeta_wait_destroy(&w->wait);
+        rdmeta_notify_destroy(&w->wait);
         _Exit(0);
 }
 
@@ -266,23 +266,23 @@ static void test_a_forks_child_neither_locks_nor_waits(void) {
         rdmeta_watch_t *watch;
         told_t x = {0};
         int status;
-        world_t w;
+        fixture_t w;
         pid_t pid;
 
-        world_init(&w);
-        world_write(&w, 1);
-        watch = rdmeta_wait_watch_new(&w.wait, names, 2, tell, &x);
-        CHECK(!rdmeta_wait_forked(&w.wait));
-        rdmeta_wait_lock(&w.wait);
+        fixture_init(&w);
+        fixture_write(&w, 1);
+        watch = rdmeta_notify_watch_new(&w.wait, names, 2, tell, &x);
+        CHECK(!rdmeta_notify_forked(&w.wait));
+        rdmeta_notify_lock(&w.wait);
         pid = fork();
         CHECK(pid >= 0);
         if (!pid)
                 in_the_child(&w, watch);
         CHECK(waitpid(pid, &status, 0) == pid);
         CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-        rdmeta_wait_unlock(&w.wait);
-        rdmeta_wait_watch_destroy(watch);
-        world_destroy(&w);
+        rdmeta_notify_unlock(&w.wait);
+        rdmeta_notify_watch_destroy(watch);
+        fixture_destroy(&w);
 }
 
 int main(void) {

@@ -3,39 +3,39 @@
 
 #include "support/testing.h"
 
-typedef struct world {
+typedef struct fixture {
         test_heap_t heap;
         rdmeta_allocator_t allocator;
         rdmeta_reasons_t reasons;
-} world_t;
+} fixture_t;
 
-static void world_init(world_t *w) {
+static void fixture_init(fixture_t *w) {
         uint64_t seed = test_seed;
 
         w->allocator = test_allocator(&w->heap);
         rdmeta_reasons_init(&w->reasons, &w->allocator, &seed);
 }
 
-static void world_check(const world_t *w) {
+static void fixture_check(const fixture_t *w) {
         CHECK(rdmeta_reasons_check(&w->reasons));
         CHECK(w->heap.bytes == w->reasons.bytes);
 }
 
-static void world_destroy(world_t *w) {
-        world_check(w);
+static void fixture_destroy(fixture_t *w) {
+        fixture_check(w);
         rdmeta_reasons_destroy(&w->reasons);
         CHECK(!w->heap.blocks && !w->heap.bytes);
 }
 
-static uint32_t number(world_t *w, rdmeta_str_t reason) {
+static uint32_t number(fixture_t *w, rdmeta_str_t reason) {
         uint16_t n;
 
         CHECK(!rdmeta_reasons_number(&w->reasons, reason, &n));
-        world_check(w);
+        fixture_check(w);
         return n;
 }
 
-static int is(const world_t *w, uint32_t n, rdmeta_str_t wanted) {
+static int is(const fixture_t *w, uint32_t n, rdmeta_str_t wanted) {
         const rdmeta_str_t text = rdmeta_reasons_text(&w->reasons, n);
 
         return text.data && text.len == wanted.len &&
@@ -50,21 +50,21 @@ static rdmeta_str_t nth(char *out, uint32_t i) {
 
 static void test_no_reason_is_zero_and_costs_nothing(void) {
         const rdmeta_str_t none = {NULL, 0};
-        world_t w;
+        fixture_t w;
 
-        world_init(&w);
+        fixture_init(&w);
         CHECK(number(&w, none) == 0 && !w.heap.calls);
         CHECK(!rdmeta_reasons_text(&w.reasons, 0).data);
         CHECK(!rdmeta_reasons_text(&w.reasons, 1).data);
         CHECK(!rdmeta_reasons_text(&w.reasons, UINT32_MAX).data);
-        world_destroy(&w);
+        fixture_destroy(&w);
 }
 
 static void test_equal_texts_have_one_number_and_others_another(void) {
         char a[] = "start", b[] = "start";
-        world_t w;
+        fixture_t w;
 
-        world_init(&w);
+        fixture_init(&w);
         CHECK(number(&w, test_str(a)) == 1);
         a[0] = 'x'; /* it was copied */
         CHECK(number(&w, test_str(b)) == 1);
@@ -73,17 +73,17 @@ static void test_equal_texts_have_one_number_and_others_another(void) {
         CHECK(number(&w, test_str("")) == 3);
         CHECK(is(&w, 1, test_str("start")) && is(&w, 3, test_str("")));
         CHECK(w.reasons.count == 3);
-        world_destroy(&w);
+        fixture_destroy(&w);
 }
 
 static void test_a_text_is_where_it_was_when_others_have_come(void) {
         const char *texts[RDMETA_REASONS_MAX + 1];
         char text[32];
-        world_t w;
+        fixture_t w;
         uint32_t i;
         uint16_t n;
 
-        world_init(&w);
+        fixture_init(&w);
         for (i = 1; i <= RDMETA_REASONS_MAX; i++) {
                 CHECK(!rdmeta_reasons_number(&w.reasons, nth(text, i), &n));
                 CHECK(n == i);
@@ -95,16 +95,16 @@ static void test_a_text_is_where_it_was_when_others_have_come(void) {
                 CHECK(!rdmeta_reasons_number(&w.reasons, nth(text, i), &n));
                 CHECK(n == i);
         }
-        world_destroy(&w);
+        fixture_destroy(&w);
 }
 
 static void test_beyond_the_last_number_there_is_none(void) {
         char text[32];
         uint32_t i;
-        world_t w;
+        fixture_t w;
         size_t bytes;
 
-        world_init(&w);
+        fixture_init(&w);
         for (i = 1; i <= RDMETA_REASONS_MAX; i++)
                 CHECK(number(&w, nth(text, i)) == i);
         bytes = w.heap.bytes;
@@ -112,7 +112,7 @@ static void test_beyond_the_last_number_there_is_none(void) {
         CHECK(!rdmeta_reasons_text(&w.reasons, i).data);
         CHECK(number(&w, nth(text, 1)) == 1);
         CHECK(w.heap.bytes == bytes);
-        world_destroy(&w);
+        fixture_destroy(&w);
 }
 
 /* Written into 300 bytes from `at` on: where is it cut? */
@@ -132,7 +132,7 @@ static void test_what_is_too_long_is_cut_between_characters(void) {
         const char *euro = "\xe2\x82\xac", *crab = "\xf0\x9f\xa6\x80";
         char text[300];
         rdmeta_str_t s = {text, RDMETA_REASON_MAX};
-        world_t w;
+        fixture_t w;
 
         CHECK(cut("x", 0) == 255);
         CHECK(cut(euro, 252) == 255);
@@ -143,21 +143,21 @@ static void test_what_is_too_long_is_cut_between_characters(void) {
         CHECK(cut("\x80\x80\x80\x80\x80\x80", 250) == 255); /* no text */
         memset(text, 'y', sizeof(text));
         CHECK(rdmeta_reason_cut(s).len == RDMETA_REASON_MAX);
-        world_init(&w);
+        fixture_init(&w);
         CHECK(number(&w, s) == 1);
         s.len = sizeof(text);
         CHECK(number(&w, s) == 1);
         CHECK(rdmeta_reasons_text(&w.reasons, 1).len == RDMETA_REASON_MAX);
-        world_destroy(&w);
+        fixture_destroy(&w);
 }
 
 static void test_what_is_forgotten_was_never_there(void) {
         size_t blocks, bytes;
         char text[32];
         uint32_t i, n;
-        world_t w;
+        fixture_t w;
 
-        world_init(&w);
+        fixture_init(&w);
         for (i = 1; i <= 40; i++)
                 number(&w, nth(text, i));
         blocks = w.heap.blocks;
@@ -166,7 +166,7 @@ static void test_what_is_forgotten_was_never_there(void) {
                 for (i = 41; i <= 41 + n; i++)
                         number(&w, nth(text, i));
                 rdmeta_reasons_forget(&w.reasons, 40);
-                world_check(&w);
+                fixture_check(&w);
                 CHECK(w.heap.blocks == blocks && w.heap.bytes == bytes);
                 for (i = 1; i <= 40; i++)
                         CHECK(number(&w, nth(text, i)) == i);
@@ -176,31 +176,31 @@ static void test_what_is_forgotten_was_never_there(void) {
         rdmeta_reasons_forget(&w.reasons, 0);
         CHECK(!w.heap.blocks);
         CHECK(number(&w, test_str("again")) == 1);
-        world_destroy(&w);
+        fixture_destroy(&w);
 }
 
 static void test_without_memory_nothing_is_left(void) {
         uint16_t n = 7;
-        world_t w;
+        fixture_t w;
         int k;
 
-        world_init(&w);
+        fixture_init(&w);
         for (k = 0; k < 2; k++) {
                 w.heap.fail_at = w.heap.calls + 1 + (size_t)k;
                 CHECK(rdmeta_reasons_number(&w.reasons, test_str("a"), &n) ==
                       RDMETA_ERR_NO_MEMORY);
                 CHECK(n == 0 && !w.heap.blocks);
-                world_check(&w);
+                fixture_check(&w);
         }
         w.heap.fail_at = 0;
         CHECK(number(&w, test_str("a")) == 1);
         w.heap.fail_at = w.heap.calls + 1;
         CHECK(rdmeta_reasons_number(&w.reasons, test_str("b"), &n) ==
               RDMETA_ERR_NO_MEMORY);
-        world_check(&w);
+        fixture_check(&w);
         CHECK(number(&w, test_str("a")) == 1);
         CHECK(number(&w, test_str("b")) == 2);
-        world_destroy(&w);
+        fixture_destroy(&w);
 }
 
 int main(void) {

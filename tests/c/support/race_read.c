@@ -1,5 +1,5 @@
 /* Readers of every kind: what each reads carries its own proof. */
-#include "support/race_world.h"
+#include "support/race_fixture.h"
 
 enum { BATCH = 40, IMAGED = 12 };
 
@@ -25,7 +25,7 @@ static uint32_t any_topic(race_worker_t *x) {
 }
 
 static int64_t any_now(race_worker_t *x) {
-        return race_now(x->world).mono_us;
+        return race_now(x->fixture).mono_us;
 }
 
 /* ---- readers ------------------------------------------------------------- */
@@ -36,7 +36,7 @@ static void read_leader(race_worker_t *x) {
 
         for (k = 0; k < 20; k++) {
                 const uint32_t i = any_topic(x);
-                const rdmeta_str_t name = race_name(x->world, i);
+                const rdmeta_str_t name = race_name(x->fixture, i);
                 const uint32_t p = (uint32_t)test_below(&x->rng, 10);
 
                 if (race_leader_check(i, p,
@@ -58,7 +58,7 @@ static void read_leaders(race_worker_t *x) {
 
         for (k = 0; k < BATCH; k++) {
                 topics[k]     = any_topic(x);
-                names[k]      = race_name(x->world, topics[k]);
+                names[k]      = race_name(x->fixture, topics[k]);
                 partitions[k] = (int32_t)test_below(&x->rng, 10);
         }
         rdmeta_leaders(x->reader, names, partitions, BATCH, any_now(x), out);
@@ -71,7 +71,7 @@ static void read_leaders(race_worker_t *x) {
 static void read_partition(race_worker_t *x) {
         int32_t lists[3][RACE_REPLICAS + 1];
         const uint32_t i        = any_topic(x);
-        const rdmeta_str_t name = race_name(x->world, i);
+        const rdmeta_str_t name = race_name(x->fixture, i);
         const int32_t partition = (int32_t)test_below(&x->rng, 10);
         rdmeta_partition_t p;
 
@@ -87,14 +87,14 @@ static void read_partition(race_worker_t *x) {
 /* Borrowed memory is read twice, with other calls and some time between. */
 static void read_topic(race_worker_t *x) {
         const uint32_t i        = any_topic(x);
-        const rdmeta_str_t name = race_name(x->world, i);
+        const rdmeta_str_t name = race_name(x->fixture, i);
         const rdmeta_topic_t *t, *same;
         rdmeta_topic_info_t info;
 
         rdmeta_reader_enter(x->reader);
         rdmeta_topic_find(x->reader, name.data, name.len, any_now(x), &t);
         if (t) {
-                CHECK(race_topic_check(x->world, x->reader, t) == i);
+                CHECK(race_topic_check(x->fixture, x->reader, t) == i);
                 rdmeta_topic_info(x->reader, t, any_now(x), &info);
                 read_leader(x);
                 rdmeta_reader_enter(x->reader);
@@ -102,11 +102,11 @@ static void read_topic(race_worker_t *x) {
                 rdmeta_topic_find_id(x->reader, info.topic_id, any_now(x),
                                      &same);
                 if (same)
-                        CHECK(race_topic_check(x->world, x->reader, same) ==
+                        CHECK(race_topic_check(x->fixture, x->reader, same) ==
                               i);
                 rdmeta_reader_leave(x->reader);
                 worker_dither(x);
-                CHECK(race_topic_check(x->world, x->reader, t) == i);
+                CHECK(race_topic_check(x->fixture, x->reader, t) == i);
                 worker_did(x);
         }
         rdmeta_reader_leave(x->reader);
@@ -136,8 +136,8 @@ typedef struct walk {
 static int32_t walk_visit(void *opaque, const rdmeta_topic_t *t) {
         walk_t *walk    = opaque;
         race_worker_t *x     = walk->worker;
-        const uint32_t i = race_topic_check(x->world, x->reader, t);
-        const rdmeta_str_t name = race_name(x->world, i);
+        const uint32_t i = race_topic_check(x->fixture, x->reader, t);
+        const rdmeta_str_t name = race_name(x->fixture, i);
 
         CHECK(!walk->last_len || strcmp(walk->last, name.data) < 0);
         CHECK(!strncmp(name.data, walk->prefix.data, walk->prefix.len));
@@ -168,7 +168,7 @@ static int32_t change_visit(void *opaque, const rdmeta_change_t *c) {
 
         CHECK(c->version > x->since);
         CHECK(c->wall_us > 1000000);
-        race_change_check(x->world, c);
+        race_change_check(x->fixture, c);
         worker_did(x);
         worker_linger(x);
         if (test_below(&x->rng, 256) == 0)
@@ -180,7 +180,7 @@ static void read_changes(race_worker_t *x) {
         uint64_t until;
         int32_t resync;
 
-        CHECK(!rdmeta_cache_changes(x->world->cache, x->since, change_visit,
+        CHECK(!rdmeta_cache_changes(x->fixture->cache, x->since, change_visit,
                                     x, &until, &resync));
         CHECK(until >= x->since);
         x->since = until;
@@ -188,7 +188,7 @@ static void read_changes(race_worker_t *x) {
 }
 
 static void read_wait(race_worker_t *x) {
-        rdmeta_cache_t *c    = x->world->cache;
+        rdmeta_cache_t *c    = x->fixture->cache;
         const uint64_t since = rdmeta_cache_version(c);
         const size_t n       = test_below(&x->rng, 4);
         rdmeta_str_t topics[4];
@@ -196,7 +196,7 @@ static void read_wait(race_worker_t *x) {
         size_t k;
 
         for (k = 0; k < n; k++)
-                topics[k] = race_name(x->world, any_topic(x));
+                topics[k] = race_name(x->fixture, any_topic(x));
         version = rdmeta_cache_wait(c, since, topics, n, 2000);
         CHECK(version == 0 || version > since);
         if (version)
@@ -205,7 +205,7 @@ static void read_wait(race_worker_t *x) {
 
 /* Readers come and go, and look at figures meanwhile. */
 static void read_coming_and_going(race_worker_t *x) {
-        rdmeta_cache_t *c = x->world->cache;
+        rdmeta_cache_t *c = x->fixture->cache;
         rdmeta_reader_t *own[3];
         rdmeta_stats_t stats;
         int k;
@@ -219,7 +219,7 @@ static void read_coming_and_going(race_worker_t *x) {
         CHECK(stats.topics + stats.negatives <= RACE_TOPICS);
         CHECK(stats.ring_floor <= stats.version);
         for (k = 0; k < 3; k++) {
-                race_worker_t y = {.world = x->world, .reader = own[k],
+                race_worker_t y = {.fixture = x->fixture, .reader = own[k],
                               .rng = x->rng, .stale = k & 1};
                 read_leader(&y);
                 read_topic(&y);
@@ -232,22 +232,22 @@ static void read_coming_and_going(race_worker_t *x) {
 static void watch_told(void *opaque, uint64_t version) {
         race_worker_t *x = opaque;
 
-        CHECK(version && version <= rdmeta_cache_version(x->world->cache));
+        CHECK(version && version <= rdmeta_cache_version(x->fixture->cache));
         worker_did(x);
 }
 
 static void read_watch(race_worker_t *x) {
-        const rdmeta_str_t name = race_name(x->world, any_topic(x));
+        const rdmeta_str_t name = race_name(x->fixture, any_topic(x));
         rdmeta_watch_t *all, *one;
         rdmeta_stats_t stats;
 
-        all = rdmeta_watch_new(x->world->cache, NULL, 0, watch_told, x);
-        one = rdmeta_watch_new(x->world->cache, &name, 1, watch_told, x);
+        all = rdmeta_watch_new(x->fixture->cache, NULL, 0, watch_told, x);
+        one = rdmeta_watch_new(x->fixture->cache, &name, 1, watch_told, x);
         CHECK(all && one);
-        rdmeta_cache_wait(x->world->cache,
-                          rdmeta_cache_version(x->world->cache) + 1, NULL, 0,
+        rdmeta_cache_wait(x->fixture->cache,
+                          rdmeta_cache_version(x->fixture->cache) + 1, NULL, 0,
                           2000);
-        rdmeta_cache_stats(x->world->cache, &stats);
+        rdmeta_cache_stats(x->fixture->cache, &stats);
         CHECK(stats.watches >= 2);
         rdmeta_watch_destroy(one);
         rdmeta_watch_destroy(all);
@@ -256,7 +256,7 @@ static void read_watch(race_worker_t *x) {
 /* What an image says is whole, and the same however long it is held. */
 static void read_image(race_worker_t *x) {
         rdmeta_image_t *image =
-                rdmeta_cache_image(x->world->cache, race_now(x->world));
+                rdmeta_cache_image(x->fixture->cache, race_now(x->fixture));
         rdmeta_reader_t *r = rdmeta_image_reader(image, RDMETA_ALLOW_STALE);
         const rdmeta_topic_t *first[IMAGED], *again;
         uint32_t topics[IMAGED];
@@ -270,13 +270,13 @@ static void read_image(race_worker_t *x) {
                 topics[k] = any_topic(x);
         for (k = 0; k < 2 * IMAGED; k++) {
                 const int slot          = k % IMAGED;
-                const rdmeta_str_t name = race_name(x->world, topics[slot]);
+                const rdmeta_str_t name = race_name(x->fixture, topics[slot]);
 
                 rdmeta_topic_find(r, name.data, name.len, any_now(x), &again);
                 if (k < IMAGED)
                         first[slot] = again;
                 CHECK(again == first[slot]);
-                if (again && race_topic_check(x->world, r, again) ==
+                if (again && race_topic_check(x->fixture, r, again) ==
                                      topics[slot])
                         worker_did(x);
                 worker_linger(x);
@@ -291,8 +291,8 @@ static void read_image(race_worker_t *x) {
 /* A handle leads to its topic, gone and come again as it may be. */
 static void read_handle(race_worker_t *x) {
         const uint32_t i        = any_topic(x);
-        const rdmeta_str_t name = race_name(x->world, i);
-        rdmeta_handle_t *h = rdmeta_resolve(x->world->cache, name.data,
+        const rdmeta_str_t name = race_name(x->fixture, i);
+        rdmeta_handle_t *h = rdmeta_resolve(x->fixture->cache, name.data,
                                             name.len);
         int k;
 
@@ -341,7 +341,7 @@ _Static_assert(sizeof(kinds) / sizeof(kinds[0]) == RACE_KINDS,
 void *race_worker_main(void *arg) {
         race_worker_t *x = arg;
 
-        while (!atomic_load_explicit(&x->world->stop, memory_order_relaxed)) {
+        while (!atomic_load_explicit(&x->fixture->stop, memory_order_relaxed)) {
                 x->step(x);
                 worker_dither(x);
         }
@@ -350,7 +350,7 @@ void *race_worker_main(void *arg) {
 
 void race_worker_init(race_worker_t *x, race_t *w, int k, test_rng_t rng) {
         memset(x, 0, sizeof(*x));
-        x->world = w;
+        x->fixture = w;
         x->step  = kinds[k].step;
         x->rng   = rng;
         x->stale = kinds[k].reader == RDMETA_ALLOW_STALE;

@@ -1,5 +1,5 @@
 /* Readers of every kind beside writers of every kind. */
-#include "support/race_world.h"
+#include "support/race_fixture.h"
 
 enum { WRITERS = 2, ENOUGH = 20 };
 
@@ -46,7 +46,7 @@ uint64_t race_run(uint64_t seed, int fence, int seconds) {
                 race_worker_init(&workers[k], &w, k,
                                  test_rng((uint64_t)k + 100));
         for (k = 0; k < WRITERS; k++) {
-                writers[k].world = &w;
+                writers[k].fixture = &w;
                 writers[k].rng   = test_rng((uint64_t)k + 1);
                 CHECK(!pthread_create(&threads[RACE_KINDS + k], NULL,
                                       race_writer_main, &writers[k]));

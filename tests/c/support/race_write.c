@@ -1,5 +1,5 @@
 /* Writers of every kind: one step goes through one of the cache's doors. */
-#include "support/race_world.h"
+#include "support/race_fixture.h"
 
 #include <sched.h>
 
@@ -19,7 +19,7 @@ static uint32_t any_topic(race_writer_t *x) {
 
 static void write_apply(race_writer_t *x, rdmeta_request_t *asked,
                         int version) {
-        race_t *w        = x->world;
+        race_t *w        = x->fixture;
         gen_bytes_t *b   = &x->answer.body;
         const int broken = test_below(&x->rng, 32) == 0;
         const size_t len = broken ? test_below(&x->rng, b->len) : b->len;
@@ -39,7 +39,7 @@ static void write_apply(race_writer_t *x, rdmeta_request_t *asked,
 
 /* Most are applied in the order in which they were true, some late. */
 static void write_answer(race_writer_t *x, rdmeta_request_t *asked) {
-        race_t *w         = x->world;
+        race_t *w         = x->fixture;
         const int late    = test_below(&x->rng, 4) == 0;
         const int version = late ? 10 + (int)test_below(&x->rng, 4) : 12;
 
@@ -58,7 +58,7 @@ static void write_answer(race_writer_t *x, rdmeta_request_t *asked) {
 
 static void write_all(race_writer_t *x) {
         rdmeta_request_t asked = {.asked = RDMETA_ASKED_ALL};
-        race_t *w              = x->world;
+        race_t *w              = x->fixture;
         uint32_t i;
 
         race_answer_begin(&x->answer);
@@ -78,15 +78,15 @@ static void write_some(race_writer_t *x, uint32_t first, uint32_t n) {
         for (k = 0; k < n; k++) {
                 const uint32_t i = (first + 3 * k) % RACE_TOPICS;
 
-                names[asked.n++] = race_name(x->world, i);
-                race_answer_topic(x->world, &x->answer, i);
+                names[asked.n++] = race_name(x->fixture, i);
+                race_answer_topic(x->fixture, &x->answer, i);
         }
         write_answer(x, &asked);
 }
 
 /* Topics come, go, or come again with another id. */
 static void change_topics(race_writer_t *x, uint32_t n) {
-        race_t *w      = x->world;
+        race_t *w      = x->fixture;
         const int what = (int)test_below(&x->rng, 3);
         uint32_t i     = any_topic(x), k;
 
@@ -100,7 +100,7 @@ static void change_topics(race_writer_t *x, uint32_t n) {
 }
 
 static void write_hints(race_writer_t *x) {
-        race_t *w              = x->world;
+        race_t *w              = x->fixture;
         rdmeta_request_t asked = {.asked = RDMETA_ASKED_NAMES};
         rdmeta_str_t names[8], ask[8];
         size_t k, n_ask;
@@ -129,7 +129,7 @@ static void write_hints(race_writer_t *x) {
 }
 
 static void write_leader_hint(race_writer_t *x) {
-        race_t *w        = x->world;
+        race_t *w        = x->fixture;
         const uint32_t i = any_topic(x) | 7; /* one that takes hints */
         const rdmeta_leader_hint_t h = race_leader_hint(
                 w, i, (uint32_t)test_below(&x->rng,
@@ -141,7 +141,7 @@ static void write_leader_hint(race_writer_t *x) {
 }
 
 static void write_sweep(race_writer_t *x) {
-        race_t *w = x->world;
+        race_t *w = x->fixture;
 
         pthread_mutex_unlock(&w->lock);
         atomic_fetch_add_explicit(&w->now_us,
@@ -155,7 +155,7 @@ static void write_sweep(race_writer_t *x) {
 
 /* Every door in turn; each leaves the lock. */
 void race_write_step(race_writer_t *x) {
-        race_t *w        = x->world;
+        race_t *w        = x->fixture;
         const uint32_t n = 1 + (uint32_t)test_below(&x->rng, 12);
         uint32_t i = any_topic(x), k;
 
@@ -196,7 +196,7 @@ void race_write_step(race_writer_t *x) {
 void *race_writer_main(void *writer) {
         race_writer_t *x = writer;
 
-        while (!atomic_load_explicit(&x->world->stop, memory_order_relaxed)) {
+        while (!atomic_load_explicit(&x->fixture->stop, memory_order_relaxed)) {
                 race_write_step(x);
                 race_dither(&x->rng);
         }

@@ -1,5 +1,5 @@
 /*
- * seen_facts: everything that a reader says of race_world's topics, as numbers
+ * seen_facts: everything that a reader says of race_fixture's topics, as numbers
  * that two states have in common only if they say the same - for each topic,
  * for ids, walks, brokers - at several times. What is in flight is taken for
  * what an image says of it: nothing is known.
@@ -7,7 +7,7 @@
 #ifndef RDMETA_SEEN_FACTS_H
 #define RDMETA_SEEN_FACTS_H
 
-#include "support/race_world.h"
+#include "support/race_fixture.h"
 
 enum { SEEN_TIMES = 5, SEEN_IDS = 4096 };
 

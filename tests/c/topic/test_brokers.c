@@ -6,16 +6,16 @@
 
 enum { MOST = 300 };
 
-typedef struct world {
+typedef struct fixture {
         test_heap_t heap;
         rdmeta_allocator_t allocator;
         gen_cluster_t cluster;
         rdmeta_broker_t rows[MOST];
         char text[MOST][2][24];
         gen_bytes_t body;
-} world_t;
+} fixture_t;
 
-static void world_init(world_t *w) {
+static void fixture_init(fixture_t *w) {
         memset(w, 0, sizeof(*w));
         w->allocator          = test_allocator(&w->heap);
         w->cluster.brokers    = w->rows;
@@ -23,13 +23,13 @@ static void world_init(world_t *w) {
         w->cluster.controller = 1;
 }
 
-static void world_destroy(world_t *w) {
+static void fixture_destroy(fixture_t *w) {
         gen_bytes_free(&w->body);
         CHECK(!w->heap.blocks && !w->heap.bytes);
 }
 
 /* Another broker of the next answer: its endpoint tells its id. */
-static void world_add(world_t *w, int32_t id, int rack) {
+static void fixture_add(fixture_t *w, int32_t id, int rack) {
         const uint32_t i = w->cluster.broker_count++;
 
         CHECK(i < MOST);
@@ -41,7 +41,7 @@ static void world_add(world_t *w, int32_t id, int rack) {
         w->rows[i].rack = test_str(rack ? w->text[i][1] : NULL);
 }
 
-static rdmeta_err_t world_read(world_t *w, int version,
+static rdmeta_err_t fixture_read(fixture_t *w, int version,
                                const rdmeta_brokers_t *keep,
                                rdmeta_brokers_t **out) {
         rdmeta_wire_t wire;
@@ -69,7 +69,7 @@ static int by_id(const void *a, const void *b) {
 }
 
 /* The table says what the answer said, in the order of ids. */
-static void table_check(const world_t *w, const rdmeta_brokers_t *b,
+static void table_check(const fixture_t *w, const rdmeta_brokers_t *b,
                         int racks) {
         static rdmeta_broker_t rows[MOST];
         const uint32_t n = w->cluster.broker_count;
@@ -105,7 +105,7 @@ static int32_t any_id(test_rng_t *r) {
         }
 }
 
-static int world_has(const world_t *w, int32_t id) {
+static int fixture_has(const fixture_t *w, int32_t id) {
         uint32_t i;
 
         for (i = 0; i < w->cluster.broker_count; i++)
@@ -114,14 +114,14 @@ static int world_has(const world_t *w, int32_t id) {
         return 0;
 }
 
-static void any_brokers(world_t *w, test_rng_t *r, size_t most) {
+static void any_brokers(fixture_t *w, test_rng_t *r, size_t most) {
         size_t n = test_below(r, most + 1);
 
         w->cluster.broker_count = 0;
         while (n--) {
                 const int32_t id = any_id(r);
-                if (!world_has(w, id))
-                        world_add(w, id, (int)test_below(r, 2));
+                if (!fixture_has(w, id))
+                        fixture_add(w, id, (int)test_below(r, 2));
         }
 }
 
@@ -129,23 +129,23 @@ static void test_a_table_is_the_answers_brokers_by_id(void) {
         static const int32_t edges[] = {-1, 0, 63, 64, 1023, 1024, INT32_MAX,
                                         INT32_MIN, RDMETA_NONE};
         test_rng_t r = test_rng(1);
-        static world_t w;
+        static fixture_t w;
         rdmeta_brokers_t *b;
         rdmeta_broker_t x;
         int round, k;
 
-        world_init(&w);
+        fixture_init(&w);
         for (round = 0; round < 600; round++) {
                 const int version = (int)test_below(&r, 14);
 
                 any_brokers(&w, &r, round % 20 ? 12 : MOST);
-                CHECK(!world_read(&w, version, NULL, &b));
+                CHECK(!fixture_read(&w, version, NULL, &b));
                 table_check(&w, b, version >= 1);
                 CHECK(b->version == 77);
                 for (k = 0; k < 60; k++) {
                         const int32_t id =
                                 k < 9 ? edges[k] : any_id(&r);
-                        const int has = world_has(&w, id);
+                        const int has = fixture_has(&w, id);
 
                         CHECK(rdmeta_brokers_has(b, id) == has);
                         CHECK(rdmeta_brokers_find(b, id, &x) ==
@@ -153,29 +153,29 @@ static void test_a_table_is_the_answers_brokers_by_id(void) {
                 }
                 rdmeta_brokers_destroy(&w.allocator, b);
         }
-        world_destroy(&w);
+        fixture_destroy(&w);
 }
 
 static void test_the_cluster_is_what_the_version_can_say(void) {
-        static world_t w;
+        static fixture_t w;
         rdmeta_brokers_t *b, *next;
         int version;
 
-        world_init(&w);
-        world_add(&w, 3, 1);
+        fixture_init(&w);
+        fixture_add(&w, 3, 1);
         w.cluster.controller = 3;
         for (version = 0; version <= 13; version++) {
                 const rdmeta_str_t none = {NULL, 0};
 
                 w.cluster.cluster_id = GEN_STR("cluster");
-                CHECK(!world_read(&w, version, NULL, &b));
+                CHECK(!fixture_read(&w, version, NULL, &b));
                 CHECK(rdmeta_str_same(rdmeta_brokers_cluster_id(b),
                                       version < 2 ? none
                                                   : w.cluster.cluster_id));
                 CHECK(rdmeta_brokers_controller(b) == (version < 1 ? -1 : 3));
                 /* Who does not name it does not take it away. */
                 w.cluster.cluster_id = none;
-                CHECK(!world_read(&w, version, b, &next));
+                CHECK(!fixture_read(&w, version, b, &next));
                 CHECK(rdmeta_brokers_same(b, next));
                 rdmeta_brokers_destroy(&w.allocator, b);
                 if (version >= 2)
@@ -183,7 +183,7 @@ static void test_the_cluster_is_what_the_version_can_say(void) {
                               !memcmp(next->cluster_id.data, "cluster", 7));
                 rdmeta_brokers_destroy(&w.allocator, next);
         }
-        world_destroy(&w);
+        fixture_destroy(&w);
 }
 
 static void test_brokers_that_cannot_be_are_malformed(void) {
@@ -194,37 +194,37 @@ static void test_brokers_that_cannot_be_are_malformed(void) {
             {5, -1, {"h", 1}, {NULL, 0}},
             {5, 65536, {"h", 1}, {NULL, 0}},
             {7, 9092, {"other", 5}, {NULL, 0}}}; /* there already */
-        static world_t w;
+        static fixture_t w;
         rdmeta_brokers_t *b;
         size_t i, at;
 
-        world_init(&w);
+        fixture_init(&w);
         for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
                 for (at = 0; at < 4; at++) {
                         w.cluster.broker_count = 0;
-                        world_add(&w, 1, 0);
-                        world_add(&w, 7, 1);
-                        world_add(&w, 4, 0);
+                        fixture_add(&w, 1, 0);
+                        fixture_add(&w, 7, 1);
+                        fixture_add(&w, 4, 0);
                         w.rows[3]  = w.rows[at];
                         w.rows[at] = bad[i];
                         w.cluster.broker_count = 4;
-                        CHECK(world_read(&w, 9, NULL, &b) ==
+                        CHECK(fixture_read(&w, 9, NULL, &b) ==
                               RDMETA_ERR_MALFORMED);
                         CHECK(!w.heap.blocks);
                 }
-        world_destroy(&w);
+        fixture_destroy(&w);
 }
 
 static void test_same_means_all_but_the_controller(void) {
-        static world_t w;
+        static fixture_t w;
         rdmeta_brokers_t *a, *b;
         int what;
 
         for (what = 0; what < 8; what++) {
-                world_init(&w);
-                world_add(&w, 1, 1);
-                world_add(&w, 2, 0);
-                CHECK(!world_read(&w, 9, NULL, &a));
+                fixture_init(&w);
+                fixture_add(&w, 1, 1);
+                fixture_add(&w, 2, 0);
+                CHECK(!fixture_read(&w, 9, NULL, &a));
                 if (what == 1)
                         w.cluster.controller = 2;
                 if (what == 2)
@@ -236,32 +236,32 @@ static void test_same_means_all_but_the_controller(void) {
                 if (what == 5)
                         w.rows[1].id = 3;
                 if (what == 6)
-                        world_add(&w, 9, 0);
+                        fixture_add(&w, 9, 0);
                 if (what == 7)
                         w.cluster.cluster_id = test_str("another");
-                CHECK(!world_read(&w, 9, NULL, &b));
+                CHECK(!fixture_read(&w, 9, NULL, &b));
                 CHECK(rdmeta_brokers_same(a, b) == (what < 2));
                 CHECK(rdmeta_brokers_same(b, a) == (what < 2));
                 CHECK(rdmeta_brokers_lost(a, b) == (what == 5));
                 CHECK(rdmeta_brokers_lost(b, a) == (what == 5 || what == 6));
                 rdmeta_brokers_destroy(&w.allocator, a);
                 rdmeta_brokers_destroy(&w.allocator, b);
-                world_destroy(&w);
+                fixture_destroy(&w);
         }
 }
 
 /* One by one, in any order, each perhaps twice: as if read at once. */
 static void test_with_one_more_is_as_if_it_had_been_there(void) {
         test_rng_t r = test_rng(2);
-        static world_t w;
+        static fixture_t w;
         rdmeta_brokers_t *b, *next, *whole;
         uint32_t i;
         int round;
 
-        world_init(&w);
+        fixture_init(&w);
         for (round = 0; round < 100; round++) {
                 any_brokers(&w, &r, 40);
-                CHECK(!world_read(&w, 12, NULL, &whole));
+                CHECK(!fixture_read(&w, 12, NULL, &whole));
                 b             = rdmeta_brokers_empty(&w.allocator, 1);
                 b->cluster_id = w.cluster.cluster_id;
                 for (i = 0; i < w.cluster.broker_count; i++) {
@@ -287,15 +287,15 @@ static void test_with_one_more_is_as_if_it_had_been_there(void) {
                 rdmeta_brokers_destroy(&w.allocator, b);
                 rdmeta_brokers_destroy(&w.allocator, whole);
         }
-        world_destroy(&w);
+        fixture_destroy(&w);
 }
 
 static void test_no_brokers_is_a_table_too(void) {
-        static world_t w;
+        static fixture_t w;
         rdmeta_brokers_t *b, *read;
         rdmeta_broker_t x;
 
-        world_init(&w);
+        fixture_init(&w);
         b = rdmeta_brokers_empty(&w.allocator, 5);
         CHECK(b && b->version == 5 && rdmeta_brokers_count(b) == 0);
         CHECK(!rdmeta_brokers_cluster_id(b).data);
@@ -303,26 +303,26 @@ static void test_no_brokers_is_a_table_too(void) {
         CHECK(rdmeta_brokers_find(b, 0, &x) == RDMETA_NOT_CACHED);
         CHECK(!rdmeta_brokers_has(b, 0) && !rdmeta_brokers_has(b, -1));
         w.cluster.cluster_id = test_str(NULL);
-        CHECK(!world_read(&w, 12, NULL, &read));
+        CHECK(!fixture_read(&w, 12, NULL, &read));
         CHECK(rdmeta_brokers_same(b, read));
         rdmeta_brokers_destroy(&w.allocator, read);
         rdmeta_brokers_destroy(&w.allocator, b);
         rdmeta_brokers_destroy(&w.allocator, NULL);
-        world_destroy(&w);
+        fixture_destroy(&w);
 }
 
 static void test_every_allocation_may_fail(void) {
-        static world_t w;
+        static fixture_t w;
         rdmeta_brokers_t *b = NULL, *next = NULL;
         size_t n;
 
-        world_init(&w);
-        world_add(&w, 1, 1);
-        world_add(&w, 2, 0);
+        fixture_init(&w);
+        fixture_add(&w, 1, 1);
+        fixture_add(&w, 2, 0);
         for (n = 1; !b; n++) {
                 w.heap.calls   = 0;
                 w.heap.fail_at = n;
-                if (world_read(&w, 12, NULL, &b))
+                if (fixture_read(&w, 12, NULL, &b))
                         CHECK(!w.heap.blocks);
         }
         CHECK(n > 2);
@@ -340,7 +340,7 @@ static void test_every_allocation_may_fail(void) {
         CHECK(!rdmeta_brokers_empty(&w.allocator, 1));
         rdmeta_brokers_destroy(&w.allocator, b);
         rdmeta_brokers_destroy(&w.allocator, next);
-        world_destroy(&w);
+        fixture_destroy(&w);
 }
 
 int main(void) {

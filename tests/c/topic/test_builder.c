@@ -1,70 +1,70 @@
 /* stage: from the bytes of a topic to its block, whatever they say. */
-#include "support/builder_world.h"
+#include "support/builder_fixture.h"
 
 enum { ROUNDS = 1500 };
 
 static void test_rows_are_read_back_as_they_were_said(void) {
         test_rng_t r = test_rng(1);
-        static stage_world_t w;
+        static builder_fixture_t w;
         static facts_t f;
         int round;
 
-        stage_world_init(&w, &r);
+        builder_fixture_init(&w, &r);
         for (round = 0; round < ROUNDS; round++) {
                 const int version = (int)test_below(&r, 14);
                 rdmeta_topic_t *t;
 
                 facts_random(&f, &r);
                 facts_reduce(&f, version);
-                CHECK(!stage_world_read(&w, &f, version,
+                CHECK(!builder_fixture_read(&w, &f, version,
                                         test_below(&r, 2) ? &r : NULL));
-                stage_world_merge(&w, &f);
-                t = rdmeta_stage_build(&w.stage, &w.blocks, (uint64_t)round);
+                builder_fixture_merge(&w, &f);
+                t = rdmeta_builder_build(&w.builder, &w.blocks, (uint64_t)round);
                 CHECK(t && rdmeta_cold(t)->version == (uint64_t)round);
                 CHECK(t->state == RDMETA_TOPIC_VALID);
                 CHECK(rdmeta_topic_has_id(t) == (version >= 10));
                 facts_check(&f, t);
                 rdmeta_topic_destroy(&w.blocks, t);
         }
-        stage_world_destroy(&w);
+        builder_fixture_destroy(&w);
 }
 
 static void test_a_block_is_as_small_as_its_facts_allow(void) {
         test_rng_t r = test_rng(2);
-        static stage_world_t w;
+        static builder_fixture_t w;
         static facts_t f;
         int round;
 
-        stage_world_init(&w, &r);
+        builder_fixture_init(&w, &r);
         for (round = 0; round < ROUNDS; round++) {
                 rdmeta_topic_t *t;
 
                 facts_random(&f, &r);
-                t = stage_world_block(&w, &f, NULL);
+                t = builder_fixture_block(&w, &f, NULL);
                 CHECK(rdmeta_cold(t)->size == facts_size(&f));
                 rdmeta_topic_destroy(&w.blocks, t);
         }
-        stage_world_destroy(&w);
+        builder_fixture_destroy(&w);
 }
 
 /* ---- one set of facts, one block ----------------------------------------- */
 
 /* All rows of `old` again, as for a change that no response brought. */
-static rdmeta_topic_t *put_back_all(stage_world_t *w,
+static rdmeta_topic_t *put_back_all(builder_fixture_t *w,
                                     const rdmeta_topic_t *old) {
         rdmeta_cols_t cols;
         rdmeta_row_t row;
         uint32_t i;
 
         rdmeta_topic_cols(old, &cols);
-        CHECK(!rdmeta_stage_begin(&w->stage, old, &cols));
-        CHECK(!rdmeta_stage_keep_lists(&w->stage, &cols));
+        CHECK(!rdmeta_builder_begin(&w->builder, old, &cols));
+        CHECK(!rdmeta_builder_keep_lists(&w->builder, &cols));
         for (i = 0; i < cols.count; i++) {
                 rdmeta_topic_row(&cols, i, &row);
-                w->stage.id[i] = row.id;
-                rdmeta_stage_keep_row(&w->stage, i, &cols, &row);
+                w->builder.id[i] = row.id;
+                rdmeta_builder_keep_row(&w->builder, i, &cols, &row);
         }
-        return rdmeta_stage_build(&w->stage, &w->blocks, 2);
+        return rdmeta_builder_build(&w->builder, &w->blocks, 2);
 }
 
 /* Facts of the same topic and partitions that say otherwise. */
@@ -89,7 +89,7 @@ static void facts_otherwise(facts_t *out, const facts_t *f, test_rng_t *r) {
 
 /* An answer some of whose rows lose to `old`, as a merge would put them back,
  * in any order. `f`, which old says, becomes what the block must say. */
-static rdmeta_topic_t *put_back_some(stage_world_t *w, facts_t *f,
+static rdmeta_topic_t *put_back_some(builder_fixture_t *w, facts_t *f,
                                      const rdmeta_topic_t *old,
                                      test_rng_t *r) {
         const size_t lose = 1 + test_below(r, 4);
@@ -99,51 +99,51 @@ static rdmeta_topic_t *put_back_some(stage_world_t *w, facts_t *f,
         rdmeta_row_t row;
 
         facts_otherwise(&answer, f, r);
-        CHECK(!stage_world_read(w, &answer, 12, r));
+        CHECK(!builder_fixture_read(w, &answer, 12, r));
         for (i = 0; i < f->count; i++) {
                 k        = (uint32_t)test_below(r, i + 1);
                 order[i] = order[k];
                 order[k] = i;
         }
         rdmeta_topic_cols(old, &cols);
-        CHECK(!rdmeta_stage_keep_lists(&w->stage, &cols));
+        CHECK(!rdmeta_builder_keep_lists(&w->builder, &cols));
         for (i = 0; i < f->count; i++) {
                 k = order[i];
                 rdmeta_topic_row(&cols, k, &row);
                 if (test_below(r, lose) == 0) {
-                        rdmeta_stage_keep_row(&w->stage, k, &cols, &row);
+                        rdmeta_builder_keep_row(&w->builder, k, &cols, &row);
                 } else {
-                        stage_world_merge_row(w, &answer.rows[k], k);
+                        builder_fixture_merge_row(w, &answer.rows[k], k);
                         f->rows[k] = answer.rows[k];
                 }
         }
-        w->stage.n_past = f->n_past;
-        memcpy(w->stage.past, f->past, sizeof(f->past));
-        return rdmeta_stage_build(&w->stage, &w->blocks, 3);
+        w->builder.n_past = f->n_past;
+        memcpy(w->builder.past, f->past, sizeof(f->past));
+        return rdmeta_builder_build(&w->builder, &w->blocks, 3);
 }
 
 static void test_equal_facts_give_equal_blocks_however_arrived_at(void) {
         test_rng_t r = test_rng(3);
-        static stage_world_t w;
+        static builder_fixture_t w;
         static facts_t f;
         int round, k;
 
-        stage_world_init(&w, &r);
+        builder_fixture_init(&w, &r);
         for (round = 0; round < ROUNDS / 3; round++) {
                 rdmeta_topic_t *t, *others[4];
 
                 facts_random(&f, &r);
-                t = stage_world_block(&w, &f, NULL);
+                t = builder_fixture_block(&w, &f, NULL);
                 /* Columns that are wanted for nothing. */
-                CHECK(!stage_world_read(&w, &f, 13, NULL));
-                stage_world_merge(&w, &f);
-                rdmeta_stage_want_high(&w.stage);
-                rdmeta_stage_want_last(&w.stage);
-                others[0] = rdmeta_stage_build(&w.stage, &w.blocks, 9);
-                others[1] = stage_world_block(&w, &f, &r);
-                CHECK(!stage_world_read(&w, &f, 10, NULL));
-                stage_world_merge(&w, &f);
-                others[2] = rdmeta_stage_build(&w.stage, &w.blocks, 7);
+                CHECK(!builder_fixture_read(&w, &f, 13, NULL));
+                builder_fixture_merge(&w, &f);
+                rdmeta_builder_want_high(&w.builder);
+                rdmeta_builder_want_last(&w.builder);
+                others[0] = rdmeta_builder_build(&w.builder, &w.blocks, 9);
+                others[1] = builder_fixture_block(&w, &f, &r);
+                CHECK(!builder_fixture_read(&w, &f, 10, NULL));
+                builder_fixture_merge(&w, &f);
+                others[2] = rdmeta_builder_build(&w.builder, &w.blocks, 7);
                 others[3] = put_back_all(&w, t);
                 for (k = 0; k < 4; k++) {
                         CHECK(others[k]);
@@ -154,35 +154,35 @@ static void test_equal_facts_give_equal_blocks_however_arrived_at(void) {
                 }
                 rdmeta_topic_destroy(&w.blocks, t);
         }
-        stage_world_destroy(&w);
+        builder_fixture_destroy(&w);
 }
 
 static void test_rows_put_back_are_as_if_they_had_been_said(void) {
         test_rng_t r = test_rng(7);
-        static stage_world_t w;
+        static builder_fixture_t w;
         static facts_t f;
         int round;
 
-        stage_world_init(&w, &r);
+        builder_fixture_init(&w, &r);
         for (round = 0; round < ROUNDS / 3; round++) {
                 rdmeta_topic_t *old, *mixed, *t;
 
                 facts_random(&f, &r);
-                old   = stage_world_block(&w, &f, NULL);
+                old   = builder_fixture_block(&w, &f, NULL);
                 mixed = put_back_some(&w, &f, old, &r);
                 CHECK(mixed);
                 facts_check(&f, mixed);
-                t = stage_world_block(&w, &f, NULL);
+                t = builder_fixture_block(&w, &f, NULL);
                 CHECK(rdmeta_topic_same(t, mixed));
                 rdmeta_topic_destroy(&w.blocks, old);
                 rdmeta_topic_destroy(&w.blocks, mixed);
                 rdmeta_topic_destroy(&w.blocks, t);
         }
-        stage_world_destroy(&w);
+        builder_fixture_destroy(&w);
 }
 
 /* Some rows are left out, and put back among the others. */
-static rdmeta_topic_t *insert_some(stage_world_t *w, const facts_t *f,
+static rdmeta_topic_t *insert_some(builder_fixture_t *w, const facts_t *f,
                                    const rdmeta_topic_t *old, test_rng_t *r) {
         static facts_t less;
         int32_t ids[FACT_ROWS];
@@ -196,36 +196,36 @@ static rdmeta_topic_t *insert_some(stage_world_t *w, const facts_t *f,
                         less.rows[less.count++] = f->rows[i];
                 else
                         ids[n++] = f->rows[i].id;
-        CHECK(!stage_world_read(w, &less, 13, r));
-        stage_world_merge(w, &less);
+        CHECK(!builder_fixture_read(w, &less, 13, r));
+        builder_fixture_merge(w, &less);
         rdmeta_topic_cols(old, &cols);
-        CHECK(!rdmeta_stage_keep_lists(&w->stage, &cols));
+        CHECK(!rdmeta_builder_keep_lists(&w->builder, &cols));
         w->heap.fail_at = w->heap.calls + 1;
-        if (rdmeta_stage_insert(&w->stage, &cols, ids, n)) {
-                CHECK(w->stage.count == less.count);
-                CHECK(!rdmeta_stage_insert(&w->stage, &cols, ids, n));
+        if (rdmeta_builder_insert(&w->builder, &cols, ids, n)) {
+                CHECK(w->builder.count == less.count);
+                CHECK(!rdmeta_builder_insert(&w->builder, &cols, ids, n));
         }
         w->heap.fail_at = 0;
-        CHECK(w->stage.count == f->count);
-        return rdmeta_stage_build(&w->stage, &w->blocks, 5);
+        CHECK(w->builder.count == f->count);
+        return rdmeta_builder_build(&w->builder, &w->blocks, 5);
 }
 
 static void test_rows_left_out_and_put_back_are_as_if_they_had_been_said(
         void) {
         test_rng_t r = test_rng(11);
         static facts_t f;
-        stage_world_t w;
+        builder_fixture_t w;
         int round;
 
         for (round = 0; round < ROUNDS / 3; round++) {
                 rdmeta_topic_t *old, *more;
 
                 if (round % 10 == 0) /* which has no room yet */
-                        stage_world_init(&w, &r);
+                        builder_fixture_init(&w, &r);
                 facts_random(&f, &r);
-                old = stage_world_block(&w, &f, NULL);
+                old = builder_fixture_block(&w, &f, NULL);
                 if (round % 2)
-                        rdmeta_stage_destroy(&w.stage);
+                        rdmeta_builder_destroy(&w.builder);
                 more = insert_some(&w, &f, old, &r);
                 CHECK(more);
                 facts_check(&f, more);
@@ -233,7 +233,7 @@ static void test_rows_left_out_and_put_back_are_as_if_they_had_been_said(
                 rdmeta_topic_destroy(&w.blocks, old);
                 rdmeta_topic_destroy(&w.blocks, more);
                 if (round % 10 == 9)
-                        stage_world_destroy(&w);
+                        builder_fixture_destroy(&w);
         }
 }
 
@@ -298,11 +298,11 @@ static int change_fact(facts_t *f, test_rng_t *r) {
 
 static void test_any_other_fact_gives_another_block(void) {
         test_rng_t r = test_rng(4);
-        static stage_world_t w;
+        static builder_fixture_t w;
         static facts_t f, g;
         int round, changed = 0;
 
-        stage_world_init(&w, &r);
+        builder_fixture_init(&w, &r);
         for (round = 0; round < ROUNDS; round++) {
                 rdmeta_topic_t *t, *other;
                 uint32_t i;
@@ -314,8 +314,8 @@ static void test_any_other_fact_gives_another_block(void) {
                 memcpy(&g, &f, sizeof(f));
                 if (!change_fact(&g, &r))
                         continue;
-                t     = stage_world_block(&w, &f, NULL);
-                other = stage_world_block(&w, &g, NULL);
+                t     = builder_fixture_block(&w, &f, NULL);
+                other = builder_fixture_block(&w, &g, NULL);
                 CHECK(!rdmeta_topic_same(t, other));
                 CHECK(!rdmeta_topic_same(other, t));
                 rdmeta_topic_destroy(&w.blocks, t);
@@ -323,7 +323,7 @@ static void test_any_other_fact_gives_another_block(void) {
                 changed++;
         }
         CHECK(changed > ROUNDS / 4);
-        stage_world_destroy(&w);
+        builder_fixture_destroy(&w);
 }
 
 /* ---- what cannot be ------------------------------------------------------ */
@@ -354,11 +354,11 @@ static void make_bad(fact_row_t *rows, uint32_t n, int how, test_rng_t *r) {
 
 static void test_rows_that_cannot_be_are_malformed(void) {
         test_rng_t r = test_rng(5);
-        static stage_world_t w;
+        static builder_fixture_t w;
         static facts_t f;
         int round;
 
-        stage_world_init(&w, &r);
+        builder_fixture_init(&w, &r);
         for (round = 0; round < ROUNDS; round++) {
                 rdmeta_topic_t *t;
 
@@ -366,53 +366,53 @@ static void test_rows_that_cannot_be_are_malformed(void) {
                 if (f.count < 2)
                         continue;
                 make_bad(f.rows, f.count, round % 5, &r);
-                CHECK(stage_world_read(&w, &f, 7 + round % 7, &r) ==
+                CHECK(builder_fixture_read(&w, &f, 7 + round % 7, &r) ==
                       RDMETA_ERR_MALFORMED);
                 /* and nothing of it is left */
                 facts_random(&f, &r);
-                t = stage_world_block(&w, &f, &r);
+                t = builder_fixture_block(&w, &f, &r);
                 facts_check(&f, t);
                 rdmeta_topic_destroy(&w.blocks, t);
         }
-        stage_world_destroy(&w);
+        builder_fixture_destroy(&w);
 }
 
 /* ---- memory -------------------------------------------------------------- */
 
 static void test_no_memory_is_told_and_overcome(void) {
         test_rng_t r = test_rng(6);
-        static stage_world_t w;
+        static builder_fixture_t w;
         static facts_t f;
         rdmeta_topic_t *t;
         rdmeta_cols_t cols;
         int round, failed = 0;
 
         for (round = 0; round < 100; round++) {
-                stage_world_init(&w, &r);
+                builder_fixture_init(&w, &r);
                 facts_random(&f, &r);
                 for (w.heap.fail_at = 1;; w.heap.fail_at++) {
                         w.heap.calls = 0;
-                        if (!stage_world_read(&w, &f, 12, &r))
+                        if (!builder_fixture_read(&w, &f, 12, &r))
                                 break;
                         failed++;
                 }
-                stage_world_merge(&w, &f);
+                builder_fixture_merge(&w, &f);
                 w.heap.fail_at = w.heap.calls + 1;
-                CHECK(!rdmeta_stage_build(&w.stage, &w.blocks, 1));
-                t = rdmeta_stage_build(&w.stage, &w.blocks, 1);
+                CHECK(!rdmeta_builder_build(&w.builder, &w.blocks, 1));
+                t = rdmeta_builder_build(&w.builder, &w.blocks, 1);
                 CHECK(t);
                 facts_check(&f, t);
                 rdmeta_topic_cols(t, &cols);
                 w.heap.fail_at = w.heap.calls + 1;
-                CHECK(rdmeta_stage_keep_lists(&w.stage, &cols) ==
+                CHECK(rdmeta_builder_keep_lists(&w.builder, &cols) ==
                       RDMETA_ERR_NO_MEMORY);
-                CHECK(!rdmeta_stage_keep_lists(&w.stage, &cols));
-                rdmeta_stage_destroy(&w.stage);
+                CHECK(!rdmeta_builder_keep_lists(&w.builder, &cols));
+                rdmeta_builder_destroy(&w.builder);
                 w.heap.fail_at = w.heap.calls + 1;
-                CHECK(rdmeta_stage_begin(&w.stage, t, &cols) ==
+                CHECK(rdmeta_builder_begin(&w.builder, t, &cols) ==
                       RDMETA_ERR_NO_MEMORY);
                 rdmeta_topic_destroy(&w.blocks, t);
-                stage_world_destroy(&w);
+                builder_fixture_destroy(&w);
         }
         CHECK(failed >= 100);
 }
@@ -426,7 +426,7 @@ static void test_an_unusually_large_topic_gives_its_memory_back(void) {
         int32_t ids[] = {1, 2, 3};
         const uint32_t fields = rdmeta_wire_fields(12);
         test_rng_t r = test_rng(8);
-        static stage_world_t w;
+        static builder_fixture_t w;
         rdmeta_wire_topic_t head;
         rdmeta_topic_t *t, *again;
         size_t before;
@@ -434,7 +434,7 @@ static void test_an_unusually_large_topic_gives_its_memory_back(void) {
         rdmeta_buf_t b;
         int32_t i;
 
-        stage_world_init(&w, &r);
+        builder_fixture_init(&w, &r);
         for (i = 0; i < MANY; i++) {
                 rows[i].id       = i;
                 rows[i].leader   = 1;
@@ -444,8 +444,8 @@ static void test_an_unusually_large_topic_gives_its_memory_back(void) {
         gen_response_topic(&topic, 12, &tags, &w.bytes);
         rdmeta_buf_init(&b, w.bytes.data, w.bytes.len);
         rdmeta_wire_topic(&b, fields, &head);
-        CHECK(!rdmeta_stage_read(&w.stage, &b, fields, &head));
-        t = rdmeta_stage_build(&w.stage, &w.blocks, 1);
+        CHECK(!rdmeta_builder_read(&w.builder, &b, fields, &head));
+        t = rdmeta_builder_build(&w.builder, &w.blocks, 1);
         CHECK(t && rdmeta_topic_count(t) == MANY);
         CHECK(rdmeta_topic_place(t, MANY - 1) == MANY - 1);
         again = put_back_all(&w, t);
@@ -453,9 +453,9 @@ static void test_an_unusually_large_topic_gives_its_memory_back(void) {
         rdmeta_topic_destroy(&w.blocks, again);
         rdmeta_topic_destroy(&w.blocks, t);
         CHECK(w.heap.bytes > before + MANY * 36);
-        rdmeta_stage_trim(&w.stage);
+        rdmeta_builder_trim(&w.builder);
         CHECK(w.heap.bytes < before + (128 << 10));
-        stage_world_destroy(&w);
+        builder_fixture_destroy(&w);
 }
 
 int main(void) {

@@ -5,7 +5,7 @@
 #include "topic/diff.h"
 
 #include "base/alloc.h"
-#include "support/cache_world.h"
+#include "support/cache_fixture.h"
 
 typedef struct told {
         int n;
@@ -29,9 +29,9 @@ static int32_t tell(void *opaque, const rdmeta_change_t *c) {
         return t->stop;
 }
 
-static rdmeta_change_out_t out_to(told_t *t) {
+static rdmeta_diff_out_t out_to(told_t *t) {
         static int32_t ids[4];
-        rdmeta_change_out_t out;
+        rdmeta_diff_out_t out;
 
         memset(t, 0, sizeof(*t));
         memset(&out, 0, sizeof(out));
@@ -66,12 +66,12 @@ static void test_every_pair_of_states_is_told_as_it_should_be(void) {
         const rdmeta_str_t name = {"a topic", 7};
         const uint8_t id[16]    = {1};
         rdmeta_topic_t *topics[STATES];
-        rdmeta_change_out_t out;
-        rdmeta_blocks_t blocks;
+        rdmeta_diff_out_t out;
+        rdmeta_memory_t blocks;
         int from, to;
         told_t t;
 
-        rdmeta_blocks_init(&blocks, NULL, RDMETA_TOPIC_LEAD);
+        rdmeta_memory_init(&blocks, NULL, RDMETA_TOPIC_HEADER_SIZE);
         for (to = 0; to < STATES; to++) {
                 topics[to] = rdmeta_topic_bare(&blocks, name, id, (uint16_t)to,
                                                (int16_t)to, 1);
@@ -82,7 +82,7 @@ static void test_every_pair_of_states_is_told_as_it_should_be(void) {
                         if (from == NONE && to == NONE)
                                 continue;
                         out = out_to(&t);
-                        CHECK(!rdmeta_change_topics(
+                        CHECK(!rdmeta_diff_topics(
                                 &out, from == NONE ? NULL : topics[from],
                                 to == NONE ? NULL : topics[to]));
                         if (wanted(from, to) < 0) {
@@ -93,7 +93,7 @@ static void test_every_pair_of_states_is_told_as_it_should_be(void) {
                         }
                         out    = out_to(&t);
                         t.stop = 9;
-                        CHECK(rdmeta_change_topics(
+                        CHECK(rdmeta_diff_topics(
                                       &out, from == NONE ? NULL : topics[from],
                                       to == NONE ? NULL : topics[to]) ==
                               9 * t.n);
@@ -101,7 +101,7 @@ static void test_every_pair_of_states_is_told_as_it_should_be(void) {
         }
         for (to = 0; to < STATES; to++)
                 rdmeta_topic_destroy(&blocks, topics[to]);
-        rdmeta_blocks_destroy(&blocks);
+        rdmeta_memory_destroy(&blocks);
 }
 
 /* ---- lists ------------------------------------------------------------- */
@@ -111,7 +111,7 @@ enum { ROWS = 20000, MEMBERS = 1024 };
 /* A block whose rows all have the replicas 0, 1, ... and the same in sync,
  * backwards from `from` on. free(), 4 bytes before its cold part. */
 static rdmeta_topic_t *lists_topic(int from) {
-        const size_t size = RDMETA_TOPIC_LEAD + RDMETA_TOPIC_FIXED + 1 +
+        const size_t size = RDMETA_TOPIC_HEADER_SIZE + RDMETA_TOPIC_FIXED + 1 +
                             6 * (size_t)ROWS + 2 * (3 + 2 * MEMBERS);
         char *raw         = calloc(1, 4 + size);
         int16_t lists[3 + 2 * MEMBERS] = {0}, refs[2] = {1, 2 + MEMBERS};
@@ -120,7 +120,7 @@ static rdmeta_topic_t *lists_topic(int from) {
         int i;
 
         CHECK(raw);
-        t           = (rdmeta_topic_t *)(void *)(raw + 4 + RDMETA_TOPIC_LEAD);
+        t           = (rdmeta_topic_t *)(void *)(raw + 4 + RDMETA_TOPIC_HEADER_SIZE);
         t->count    = ROWS;
         t->name_len = 1;
         rdmeta_cold(t)->size  = (uint32_t)size;
@@ -145,18 +145,18 @@ static void test_brokers_in_sync_are_compared_without_their_order(void) {
         const int from[]      = {0, 1, MEMBERS / 2, MEMBERS - 2};
         const clock_t began   = clock();
         rdmeta_topic_t *whole = lists_topic(MEMBERS), *other;
-        rdmeta_change_out_t out;
+        rdmeta_diff_out_t out;
         told_t t;
         size_t i;
 
         for (i = 0; i < sizeof(from) / sizeof(from[0]); i++) {
                 other = lists_topic(from[i]);
                 out   = out_to(&t);
-                CHECK(!rdmeta_change_topics(&out, whole, other));
+                CHECK(!rdmeta_diff_topics(&out, whole, other));
                 CHECK(!t.n);
-                free((char *)other - RDMETA_TOPIC_LEAD - 4);
+                free((char *)other - RDMETA_TOPIC_HEADER_SIZE - 4);
         }
-        free((char *)whole - RDMETA_TOPIC_LEAD - 4);
+        free((char *)whole - RDMETA_TOPIC_HEADER_SIZE - 4);
         CHECK(clock() - began < 30 * CLOCKS_PER_SEC);
 }
 
@@ -187,20 +187,20 @@ static void test_brokers_are_told_in_the_order_of_their_ids(void) {
                                       {4, 1, {"d", 1}, none},
                                       {5, 2, {"e", 1}, none}};
         rdmeta_brokers_t *x = table(a, 4), *y = table(b, 3);
-        rdmeta_change_out_t out;
+        rdmeta_diff_out_t out;
         told_t t;
 
         out = out_to(&t);
-        CHECK(!rdmeta_change_brokers(&out, x, y));
+        CHECK(!rdmeta_diff_brokers(&out, x, y));
         CHECK(t.n == 4 && t.kinds[0] == RDMETA_BROKER_REMOVED);
         CHECK(t.kinds[1] == RDMETA_BROKER_ADDED);
         CHECK(t.kinds[2] == RDMETA_BROKER_CHANGED);
         CHECK(t.kinds[3] == RDMETA_BROKER_REMOVED && t.broker == 2000);
         out    = out_to(&t);
         t.stop = 5;
-        CHECK(rdmeta_change_brokers(&out, x, y) == 5 && t.n == 1);
+        CHECK(rdmeta_diff_brokers(&out, x, y) == 5 && t.n == 1);
         out = out_to(&t);
-        CHECK(!rdmeta_change_brokers(&out, x, x) && t.n == 0);
+        CHECK(!rdmeta_diff_brokers(&out, x, x) && t.n == 0);
         rdmeta_brokers_destroy(NULL, x);
         rdmeta_brokers_destroy(NULL, y);
 }
@@ -211,7 +211,7 @@ static void test_a_rack_is_a_change_and_an_empty_one_is_one(void) {
         const rdmeta_broker_t rack  = {1, 1, {"a", 1}, {"r", 1}};
         const rdmeta_broker_t *const rows[] = {&none, &empty, &rack};
         static const char *const texts[] = {"a:1", "a:1 rack=", "a:1 rack=r"};
-        rdmeta_change_out_t out;
+        rdmeta_diff_out_t out;
         int i, k;
         told_t t;
 
@@ -221,7 +221,7 @@ static void test_a_rack_is_a_change_and_an_empty_one_is_one(void) {
                         rdmeta_brokers_t *y = table(rows[k], 1);
 
                         out = out_to(&t);
-                        CHECK(!rdmeta_change_brokers(&out, x, y));
+                        CHECK(!rdmeta_diff_brokers(&out, x, y));
                         CHECK(t.n == (i != k));
                         if (i != k) {
                                 CHECK(t.kinds[0] == RDMETA_BROKER_CHANGED);
@@ -236,7 +236,7 @@ static void test_a_rack_is_a_change_and_an_empty_one_is_one(void) {
 static void test_details_of_any_length_are_told(void) {
         static const size_t lengths[] = {1, 200, 254, 255, 256, 300, 32767};
         char *text = malloc(32767);
-        rdmeta_change_out_t out;
+        rdmeta_diff_out_t out;
         size_t i, k;
         told_t t;
 
@@ -252,7 +252,7 @@ static void test_details_of_any_length_are_told(void) {
                         rdmeta_brokers_t *y = table(&row, 1);
 
                         out = out_to(&t);
-                        CHECK(!rdmeta_change_brokers(&out, x, y));
+                        CHECK(!rdmeta_diff_brokers(&out, x, y));
                         CHECK(t.n == 1 && t.broker == INT32_MAX);
                         CHECK(t.detail_len == strlen(t.detail));
                         CHECK(!strncmp(t.detail, "h", 1));
@@ -328,7 +328,7 @@ static void test_blocks_differ_exactly_when_there_is_a_record(void) {
 /* What two answers, each to a new cache, say of one topic. */
 static int32_t first_kind(const char *before, const char *after) {
         const rdmeta_topic_t *topics[2];
-        rdmeta_change_out_t out;
+        rdmeta_diff_out_t out;
         cw_t worlds[2];
         told_t t;
         int i;
@@ -342,7 +342,7 @@ static int32_t first_kind(const char *before, const char *after) {
         }
         out    = out_to(&t);
         t.stop = 1;
-        CHECK(rdmeta_change_topics(&out, topics[0], topics[1]) == 1);
+        CHECK(rdmeta_diff_topics(&out, topics[0], topics[1]) == 1);
         for (i = 0; i < 2; i++) {
                 rdmeta_reader_leave(worlds[i].reader);
                 cw_destroy(&worlds[i]);

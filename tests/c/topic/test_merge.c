@@ -18,7 +18,7 @@
  *     REPLICA_NOT_AVAILABLE                 replica_not_available_...
  *     authorized operations not asked for   operations_not_asked_for_...
  */
-#include "support/cache_world.h"
+#include "support/cache_fixture.h"
 
 static void test_a_higher_epoch_is_taken(void) {
         cw_t w;

@@ -2,7 +2,7 @@
  * The row of docs/policies.md about duplicates and negative ids: what no
  * broker sends is refused whole, and what is merely extreme is not.
  */
-#include "support/cache_world.h"
+#include "support/cache_fixture.h"
 
 static void refused(const char *known, const char *topics) {
         char *before, *after;

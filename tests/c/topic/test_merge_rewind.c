@@ -10,7 +10,7 @@
  *                                       a_lower_epoch_of_an_outdated_...
  *     topic id already superseded       an_id_already_superseded_...
  */
-#include "support/cache_world.h"
+#include "support/cache_fixture.h"
 
 /* Say `topics` again and again: five times, by two brokers, over 5 s. */
 static void insist(cw_t *w, const char *topics) {

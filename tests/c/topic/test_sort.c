@@ -32,7 +32,7 @@ static size_t name_make(test_rng_t *rng, char *out) {
         return n;
 }
 
-static size_t names_make(test_rng_t *rng, rdmeta_blocks_t *blocks,
+static size_t names_make(test_rng_t *rng, rdmeta_memory_t *blocks,
                          rdmeta_topic_t **topics, size_t wanted) {
         static const uint8_t id[16];
         char name[LONGEST];
@@ -61,10 +61,10 @@ static void test_names_come_in_the_order_of_their_bytes(void) {
         int again;
 
         for (again = 0; again < 200; again++) {
-                rdmeta_blocks_t blocks;
+                rdmeta_memory_t blocks;
                 size_t n, i;
 
-                rdmeta_blocks_init(&blocks, NULL, RDMETA_TOPIC_LEAD);
+                rdmeta_memory_init(&blocks, NULL, RDMETA_TOPIC_HEADER_SIZE);
                 n = names_make(&rng, &blocks, topics,
                                test_below(&rng, NAMES + 1));
                 for (i = 0; i < n; i++) {
@@ -79,7 +79,7 @@ static void test_names_come_in_the_order_of_their_bytes(void) {
                               ((uint64_t)(uintptr_t)topics[i] ^ 7));
                         rdmeta_topic_destroy(&blocks, topics[i]);
                 }
-                rdmeta_blocks_destroy(&blocks);
+                rdmeta_memory_destroy(&blocks);
         }
 }
 

@@ -1,5 +1,5 @@
 /* topic: what can be asked of a block, and blocks made without a response. */
-#include "support/builder_world.h"
+#include "support/builder_fixture.h"
 
 enum { ROUNDS = 400 };
 
@@ -7,17 +7,17 @@ enum { ROUNDS = 400 };
 
 static void test_each_id_has_its_place_and_no_other_has_one(void) {
         test_rng_t r = test_rng(1);
-        static stage_world_t w;
+        static builder_fixture_t w;
         static facts_t f;
         int round, k;
 
-        stage_world_init(&w, &r);
+        builder_fixture_init(&w, &r);
         for (round = 0; round < ROUNDS; round++) {
                 rdmeta_topic_t *t;
                 uint32_t i;
 
                 facts_random(&f, &r);
-                t = stage_world_block(&w, &f, &r);
+                t = builder_fixture_block(&w, &f, &r);
                 for (i = 0; i < f.count; i++) {
                         const int32_t id   = f.rows[i].id;
                         const int32_t next = i + 1 < f.count
@@ -35,23 +35,23 @@ static void test_each_id_has_its_place_and_no_other_has_one(void) {
                         CHECK(rdmeta_topic_place(t, 0) == -1);
                 rdmeta_topic_destroy(&w.blocks, t);
         }
-        stage_world_destroy(&w);
+        builder_fixture_destroy(&w);
 }
 
 /* The fast path reads leaders behind the name, unless the width says no. */
 static void test_leaders_stand_behind_the_name(void) {
         test_rng_t r = test_rng(2);
-        static stage_world_t w;
+        static builder_fixture_t w;
         static facts_t f;
         int round, sparse = 0, dense = 0;
 
-        stage_world_init(&w, &r);
+        builder_fixture_init(&w, &r);
         for (round = 0; round < ROUNDS; round++) {
                 rdmeta_topic_t *t;
                 uint32_t i;
 
                 facts_random(&f, &r);
-                t = stage_world_block(&w, &f, &r);
+                t = builder_fixture_block(&w, &f, &r);
                 CHECK((uintptr_t)t % RDMETA_LINE == 0);
                 CHECK(t->count == f.count);
                 if (f.count && f.rows[f.count - 1].id >= (int32_t)f.count) {
@@ -68,18 +68,18 @@ static void test_leaders_stand_behind_the_name(void) {
                 rdmeta_topic_destroy(&w.blocks, t);
         }
         CHECK(sparse && dense);
-        stage_world_destroy(&w);
+        builder_fixture_destroy(&w);
 }
 
 /* ---- where blocks are ---------------------------------------------------- */
 
 static void test_a_block_is_split_where_a_lookup_needs_one_line(void) {
         test_rng_t r = test_rng(11);
-        static stage_world_t w;
+        static builder_fixture_t w;
         static facts_t f;
         int round, split = 0, whole = 0;
 
-        stage_world_init(&w, &r);
+        builder_fixture_init(&w, &r);
         for (round = 0; round < ROUNDS; round++) {
                 const char *columns;
                 rdmeta_topic_t *t;
@@ -90,7 +90,7 @@ static void test_a_block_is_split_where_a_lookup_needs_one_line(void) {
                         f.count = 1 + (uint32_t)test_below(&r, 20);
                 if (round % 2 && f.name_len > 40)
                         f.name_len = 1 + test_below(&r, 40);
-                t    = stage_world_block(&w, &f, NULL);
+                t    = builder_fixture_block(&w, &f, NULL);
                 hot  = 16 + t->name_len +
                       (f.count << (t->width == 3 ? 2 : t->width));
                 size = rdmeta_cold(t)->size;
@@ -114,16 +114,16 @@ static void test_a_block_is_split_where_a_lookup_needs_one_line(void) {
                 rdmeta_topic_destroy(&w.blocks, t);
         }
         CHECK(split > ROUNDS / 20 && whole > ROUNDS / 20);
-        stage_world_destroy(&w);
+        builder_fixture_destroy(&w);
 }
 
 /* Lines of split blocks are neighbours: there is nothing between them. */
 static void test_lines_of_split_blocks_lie_behind_each_other(void) {
         rdmeta_topic_t *t, *last = NULL;
-        rdmeta_blocks_t blocks;
+        rdmeta_memory_t blocks;
         int i, together = 0;
 
-        rdmeta_blocks_init(&blocks, NULL, RDMETA_TOPIC_LEAD);
+        rdmeta_memory_init(&blocks, NULL, RDMETA_TOPIC_HEADER_SIZE);
         for (i = 0; i < 1000; i++, last = t) {
                 t = rdmeta_topic_bare(&blocks, test_str("a topic"),
                                       rdmeta_wire_zero_id, 0, 0, 1);
@@ -131,23 +131,23 @@ static void test_lines_of_split_blocks_lie_behind_each_other(void) {
                 together += last && (char *)t == (char *)last + 64;
         }
         CHECK(together > 900); /* all but where chunks begin */
-        rdmeta_blocks_destroy(&blocks);
+        rdmeta_memory_destroy(&blocks);
 }
 
 static void test_a_copy_is_the_same_elsewhere(void) {
         test_rng_t r = test_rng(12);
-        static stage_world_t w;
+        static builder_fixture_t w;
         static facts_t f;
         int round;
 
-        stage_world_init(&w, &r);
+        builder_fixture_init(&w, &r);
         for (round = 0; round < ROUNDS; round++) {
                 rdmeta_topic_t *t, *copy;
 
                 facts_random(&f, &r);
-                t = stage_world_block(&w, &f, NULL);
+                t = builder_fixture_block(&w, &f, NULL);
                 atomic_store(&t->deadline, 12345);
-                rdmeta_topic_said_set(t, (rdmeta_said_t){7, 60000, 5});
+                rdmeta_topic_provenance_set(t, (rdmeta_provenance_t){7, 60000, 5});
                 rdmeta_cold(t)->link = 99;
                 t->state             = RDMETA_TOPIC_DENIED;
                 copy                 = rdmeta_topic_copy(&w.blocks, t);
@@ -160,18 +160,18 @@ static void test_a_copy_is_the_same_elsewhere(void) {
                 facts_check(&f, copy);
                 rdmeta_topic_destroy(&w.blocks, copy);
         }
-        stage_world_destroy(&w);
+        builder_fixture_destroy(&w);
 }
 
 /* ---- blocks without a response ------------------------------------------- */
 
 static void test_a_bare_block_is_one_without_partitions(void) {
         test_rng_t r = test_rng(3);
-        static stage_world_t w;
+        static builder_fixture_t w;
         static facts_t f;
         int round;
 
-        stage_world_init(&w, &r);
+        builder_fixture_init(&w, &r);
         for (round = 0; round < ROUNDS; round++) {
                 rdmeta_topic_t *t, *bare;
                 rdmeta_str_t name;
@@ -182,7 +182,7 @@ static void test_a_bare_block_is_one_without_partitions(void) {
                 f.internal   = 0;
                 f.operations = RDMETA_NO_OPERATIONS;
                 name         = (rdmeta_str_t){f.name, f.name_len};
-                t            = stage_world_block(&w, &f, NULL);
+                t            = builder_fixture_block(&w, &f, NULL);
                 bare         = rdmeta_topic_bare(&w.blocks, name, f.id,
                                                  RDMETA_TOPIC_VALID,
                                                  (int16_t)f.error, 44);
@@ -192,23 +192,23 @@ static void test_a_bare_block_is_one_without_partitions(void) {
                 rdmeta_topic_destroy(&w.blocks, t);
                 rdmeta_topic_destroy(&w.blocks, bare);
         }
-        stage_world_destroy(&w);
+        builder_fixture_destroy(&w);
 }
 
 static void test_another_state_keeps_the_facts(void) {
         test_rng_t r = test_rng(4);
-        static stage_world_t w;
+        static builder_fixture_t w;
         static facts_t f;
         int round;
 
-        stage_world_init(&w, &r);
+        builder_fixture_init(&w, &r);
         for (round = 0; round < ROUNDS; round++) {
                 const uint16_t state =
                         (uint16_t)(1 + test_below(&r, RDMETA_TOPIC_GONE));
                 rdmeta_topic_t *t, *other, *back;
 
                 facts_random(&f, &r);
-                t     = stage_world_block(&w, &f, NULL);
+                t     = builder_fixture_block(&w, &f, NULL);
                 other = rdmeta_topic_restate(&w.blocks, t, state, 29, 8);
                 CHECK(other && other->state == state);
                 CHECK(rdmeta_cold(other)->version == 8);
@@ -223,45 +223,45 @@ static void test_another_state_keeps_the_facts(void) {
                 rdmeta_topic_destroy(&w.blocks, back);
         }
         rdmeta_topic_destroy(&w.blocks, NULL);
-        stage_world_destroy(&w);
+        builder_fixture_destroy(&w);
 }
 
 /* When it was made, until when it holds and who said it are no facts. */
 static void test_blocks_are_the_same_whenever_they_were_made(void) {
         test_rng_t r = test_rng(5);
-        static stage_world_t w;
+        static builder_fixture_t w;
         static facts_t f;
         rdmeta_topic_t *a, *b;
 
-        stage_world_init(&w, &r);
+        builder_fixture_init(&w, &r);
         facts_random(&f, &r);
-        a = stage_world_block(&w, &f, NULL);
-        b = stage_world_block(&w, &f, NULL);
-        CHECK(rdmeta_topic_said(a).broker == -1);
-        CHECK(rdmeta_topic_said(a).reason == 0);
+        a = builder_fixture_block(&w, &f, NULL);
+        b = builder_fixture_block(&w, &f, NULL);
+        CHECK(rdmeta_topic_provenance(a).broker == -1);
+        CHECK(rdmeta_topic_provenance(a).reason == 0);
         atomic_store(&b->deadline, 12345);
-        rdmeta_topic_said_set(b, (rdmeta_said_t){7, 60000, 5});
+        rdmeta_topic_provenance_set(b, (rdmeta_provenance_t){7, 60000, 5});
         rdmeta_cold(b)->link    = 99;
         rdmeta_cold(b)->version = 1000;
         CHECK(rdmeta_topic_same(a, b) && rdmeta_topic_same(b, a));
-        CHECK(rdmeta_topic_said(b).broker == 7);
-        CHECK(rdmeta_topic_said(b).reason == 60000);
+        CHECK(rdmeta_topic_provenance(b).broker == 7);
+        CHECK(rdmeta_topic_provenance(b).reason == 60000);
         CHECK(rdmeta_cold(b)->link == 99); /* its neighbours are not touched */
         facts_check(&f, b);
         b->state = RDMETA_TOPIC_DENIED;
         CHECK(!rdmeta_topic_same(a, b));
         rdmeta_topic_destroy(&w.blocks, a);
         rdmeta_topic_destroy(&w.blocks, b);
-        stage_world_destroy(&w);
+        builder_fixture_destroy(&w);
 }
 
 static void test_no_memory_makes_no_block(void) {
         const rdmeta_str_t name = {"a", 1};
         test_rng_t r            = test_rng(6);
-        static stage_world_t w;
+        static builder_fixture_t w;
         rdmeta_topic_t *t;
 
-        stage_world_init(&w, &r);
+        builder_fixture_init(&w, &r);
         w.heap.fail_at = 1;
         CHECK(!rdmeta_topic_bare(&w.blocks, name, rdmeta_wire_zero_id, 0, 0,
                                  1));
@@ -271,7 +271,7 @@ static void test_no_memory_makes_no_block(void) {
                 w.heap.fail_at = w.heap.calls + 1;
         while (rdmeta_topic_restate(&w.blocks, t, 1, 0, 2));
         CHECK(w.heap.calls == w.heap.fail_at);
-        stage_world_destroy(&w);
+        builder_fixture_destroy(&w);
 }
 
 /* ---- columns, lists, names ----------------------------------------------- */

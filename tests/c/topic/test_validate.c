@@ -3,7 +3,7 @@
  * so that ASan sees a byte too many being read; what is found good is read
  * whole, and put through everything that a cache does with its own blocks.
  */
-#include "support/builder_world.h"
+#include "support/builder_fixture.h"
 #include "topic/diff.h"
 #include "topic/validate.h"
 
@@ -35,7 +35,7 @@ static copy_t copy_at(const rdmeta_topic_t *t, size_t size, int last) {
                 c.topic = (rdmeta_topic_t *)(void *)(last ? c.end - line
                                                           : c.raw);
                 memcpy((void *)c.topic, t, line);
-                rdmeta_topic_far_set(c.topic, (char *)(c.cold + 1) -
+                rdmeta_topic_cold_offset_set(c.topic, (char *)(c.cold + 1) -
                                                       (char *)c.topic);
         }
         return c;
@@ -92,42 +92,42 @@ static int32_t read_change(void *opaque, const rdmeta_change_t *c) {
 }
 
 static void read_changes(const rdmeta_topic_t *a, const rdmeta_topic_t *b) {
-        const uint32_t n = rdmeta_change_longest(a) + rdmeta_change_longest(b);
-        rdmeta_change_out_t out;
+        const uint32_t n = rdmeta_diff_longest(a) + rdmeta_diff_longest(b);
+        rdmeta_diff_out_t out;
 
         memset(&out, 0, sizeof(out));
         out.visit    = read_change;
         out.ids_each = n;
         out.ids      = malloc(4 * 4 * (size_t)n + 1);
         CHECK(out.ids);
-        rdmeta_change_topics(&out, a, b);
-        rdmeta_change_topics(&out, b, a);
+        rdmeta_diff_topics(&out, a, b);
+        rdmeta_diff_topics(&out, b, a);
         free(out.ids);
 }
 
 /* As a leader hint does: all rows put back, and another block of them. */
-static void rebuild(stage_world_t *w, const rdmeta_topic_t *t) {
+static void rebuild(builder_fixture_t *w, const rdmeta_topic_t *t) {
         rdmeta_topic_t *again;
         rdmeta_cols_t cols;
         rdmeta_row_t row;
         uint32_t i;
 
         rdmeta_topic_cols(t, &cols);
-        CHECK(!rdmeta_stage_begin(&w->stage, t, &cols));
-        CHECK(!rdmeta_stage_keep_lists(&w->stage, &cols));
+        CHECK(!rdmeta_builder_begin(&w->builder, t, &cols));
+        CHECK(!rdmeta_builder_keep_lists(&w->builder, &cols));
         for (i = 0; i < cols.count; i++) {
                 rdmeta_topic_row(&cols, i, &row);
-                w->stage.id[i] = row.id;
-                rdmeta_stage_keep_row(&w->stage, i, &cols, &row);
+                w->builder.id[i] = row.id;
+                rdmeta_builder_keep_row(&w->builder, i, &cols, &row);
         }
-        again = rdmeta_stage_build(&w->stage, &w->blocks, 3);
+        again = rdmeta_builder_build(&w->builder, &w->blocks, 3);
         CHECK(again);
         CHECK(is_good(again, rdmeta_cold(again)->size));
         read_changes(t, again);
         rdmeta_topic_destroy(&w->blocks, again);
 }
 
-static void read_all(stage_world_t *w, const rdmeta_topic_t *t) {
+static void read_all(builder_fixture_t *w, const rdmeta_topic_t *t) {
         rdmeta_cols_t cols;
         rdmeta_row_t row;
         uint32_t i;
@@ -149,29 +149,29 @@ static void read_all(stage_world_t *w, const rdmeta_topic_t *t) {
 
 /* ---- tests --------------------------------------------------------------- */
 
-typedef void (*each_t)(stage_world_t *w, rdmeta_topic_t *t, test_rng_t *r);
+typedef void (*each_t)(builder_fixture_t *w, rdmeta_topic_t *t, test_rng_t *r);
 
 static void for_each(each_t each, uint64_t stream, int rounds) {
         test_rng_t r = test_rng(stream);
-        static stage_world_t w;
+        static builder_fixture_t w;
         static facts_t f;
         int round;
 
-        stage_world_init(&w, &r);
+        builder_fixture_init(&w, &r);
         for (round = 0; round < rounds; round++) {
                 rdmeta_topic_t *t;
 
                 facts_random(&f, &r);
                 if (f.count > 40) /* most are small, as in life */
                         f.count = 1 + (uint32_t)test_below(&r, f.count);
-                t = stage_world_block(&w, &f, &r);
+                t = builder_fixture_block(&w, &f, &r);
                 each(&w, t, &r);
                 rdmeta_topic_destroy(&w.blocks, t);
         }
-        stage_world_destroy(&w);
+        builder_fixture_destroy(&w);
 }
 
-static void good_block(stage_world_t *w, rdmeta_topic_t *t, test_rng_t *r) {
+static void good_block(builder_fixture_t *w, rdmeta_topic_t *t, test_rng_t *r) {
         const uint16_t states[] = {RDMETA_TOPIC_UNKNOWN, RDMETA_TOPIC_DENIED,
                                    RDMETA_TOPIC_BAD, RDMETA_TOPIC_MISSING,
                                    RDMETA_TOPIC_GONE};
@@ -190,12 +190,12 @@ static void test_a_block_of_ones_own_is_good_in_every_state(void) {
         for_each(good_block, 1, ROUNDS);
 }
 
-static void short_block(stage_world_t *w, rdmeta_topic_t *t, test_rng_t *r) {
+static void short_block(builder_fixture_t *w, rdmeta_topic_t *t, test_rng_t *r) {
         const size_t size = rdmeta_cold(t)->size;
         /* Its first line is there. */
         const size_t least = rdmeta_topic_is_split(t)
-                                     ? RDMETA_TOPIC_LEAD
-                                     : RDMETA_TOPIC_LEAD + RDMETA_LINE;
+                                     ? RDMETA_TOPIC_HEADER_SIZE
+                                     : RDMETA_TOPIC_HEADER_SIZE + RDMETA_LINE;
         int i;
 
         (void)w;
@@ -219,7 +219,7 @@ static void test_a_block_cut_anywhere_is_not(void) {
         for_each(short_block, 2, ROUNDS);
 }
 
-static void flipped_block(stage_world_t *w, rdmeta_topic_t *t,
+static void flipped_block(builder_fixture_t *w, rdmeta_topic_t *t,
                           test_rng_t *r) {
         const size_t size = rdmeta_cold(t)->size;
         int i, k;
@@ -245,13 +245,13 @@ static void test_a_damaged_block_is_refused_or_can_be_read(void) {
 
 /* What a line says of where the rest is: refused where it would be elsewhere,
  * or where it could not be read as it is. */
-static void far_block(stage_world_t *w, rdmeta_topic_t *t, test_rng_t *r) {
+static void far_block(builder_fixture_t *w, rdmeta_topic_t *t, test_rng_t *r) {
         const size_t size = rdmeta_cold(t)->size;
         copy_t c          = copy_new(t, size);
-        const int64_t far = (char *)(c.cold + 1) - (char *)c.topic;
-        const int64_t odd[] = {far - 8,
-                               far + 8,
-                               far + 4,
+        const int64_t cold_offset = (char *)(c.cold + 1) - (char *)c.topic;
+        const int64_t odd[] = {cold_offset - 8,
+                               cold_offset + 8,
+                               cold_offset + 4,
                                0,
                                40,
                                -8,
@@ -267,11 +267,11 @@ static void far_block(stage_world_t *w, rdmeta_topic_t *t, test_rng_t *r) {
         for (i = 0; i < sizeof(odd) / sizeof(*odd) &&
                     rdmeta_topic_is_split(t);
              i++) {
-                rdmeta_topic_far_set(c.topic, odd[i]);
-                CHECK(rdmeta_topic_far(c.topic) == odd[i]);
+                rdmeta_topic_cold_offset_set(c.topic, odd[i]);
+                CHECK(rdmeta_topic_cold_offset(c.topic) == odd[i]);
                 good = copy_good(&c, NULL); /* or not, but without harm */
                 CHECK(i < 2 || !good);
-                rdmeta_topic_far_set(c.topic, far);
+                rdmeta_topic_cold_offset_set(c.topic, cold_offset);
                 CHECK(copy_good(&c, NULL));
         }
         free(c.raw);
@@ -282,7 +282,7 @@ static void test_a_rest_that_is_elsewhere_is_refused(void) {
 }
 
 /* One thing that cannot be, in a block that is good otherwise. */
-static void odd_block(stage_world_t *w, rdmeta_topic_t *t, test_rng_t *r) {
+static void odd_block(builder_fixture_t *w, rdmeta_topic_t *t, test_rng_t *r) {
         copy_t c            = copy_new(t, rdmeta_cold(t)->size);
         const uint16_t f    = c.cold->flags;
         const uint32_t n    = t->count;
@@ -341,7 +341,7 @@ static int good_with(rdmeta_topic_t *t, const char *column, unsigned width,
         return good;
 }
 
-static void odd_values(stage_world_t *w, rdmeta_topic_t *t, test_rng_t *r) {
+static void odd_values(builder_fixture_t *w, rdmeta_topic_t *t, test_rng_t *r) {
         rdmeta_cols_t c;
         size_t i, units;
 
@@ -387,7 +387,7 @@ static void test_values_below_what_there_is_are_refused(void) {
 
 /* A reference into the middle of a list would make one of its members a
  * length, and many of those more lists than there are bytes. */
-static void odd_reference(stage_world_t *w, rdmeta_topic_t *t,
+static void odd_reference(builder_fixture_t *w, rdmeta_topic_t *t,
                           test_rng_t *r) {
         rdmeta_cols_t c;
         rdmeta_row_t row;
@@ -418,13 +418,13 @@ static void test_references_lead_to_begins_of_lists(void) {
 static void test_lists_of_any_length_are_looked_at_whole(void) {
         enum { ROWS = 600, MEMBERS = 149 };
         test_rng_t r = test_rng(7);
-        static stage_world_t w;
+        static builder_fixture_t w;
         static facts_t f;
         rdmeta_topic_t *t;
         rdmeta_cols_t c;
         int32_t i, k;
 
-        stage_world_init(&w, &r);
+        builder_fixture_init(&w, &r);
         memset(&f, 0, sizeof(f));
         f.name_len   = 3;
         f.operations = RDMETA_NO_OPERATIONS;
@@ -440,7 +440,7 @@ static void test_lists_of_any_length_are_looked_at_whole(void) {
                         row->ids[REPLICAS][k] = row->ids[ISR][k] =
                                 i * MEMBERS + k;
         }
-        t = stage_world_block(&w, &f, NULL);
+        t = builder_fixture_block(&w, &f, NULL);
         rdmeta_topic_cols(t, &c);
         CHECK(c.replicas && c.ref_width == 2);
         CHECK((size_t)(c.lists_end - c.lists) >> c.list_width > 80000);
@@ -452,19 +452,19 @@ static void test_lists_of_any_length_are_looked_at_whole(void) {
                                  (int32_t)rdmeta_ref_get(c.replicas, 2,
                                                          (size_t)i) + 1));
         rdmeta_topic_destroy(&w.blocks, t);
-        stage_world_destroy(&w);
+        builder_fixture_destroy(&w);
 }
 
 /* `members` brokers in the only list that is not empty, which all rows name. */
 static int same_list_is_good(uint32_t rows, uint8_t members) {
-        const size_t size = RDMETA_TOPIC_LEAD + RDMETA_TOPIC_FIXED + 1 +
+        const size_t size = RDMETA_TOPIC_HEADER_SIZE + RDMETA_TOPIC_FIXED + 1 +
                             3 * (size_t)rows + 2 + members;
         char *raw         = calloc(1, 4 + size), *end = raw + 4 + size;
         rdmeta_topic_t *t;
         int good;
 
         CHECK(raw);
-        t           = (rdmeta_topic_t *)(void *)(raw + 4 + RDMETA_TOPIC_LEAD);
+        t           = (rdmeta_topic_t *)(void *)(raw + 4 + RDMETA_TOPIC_HEADER_SIZE);
         t->count    = rows;
         t->name_len = 1;
         rdmeta_cold(t)->size = (uint32_t)size;
@@ -486,7 +486,7 @@ static void test_rows_may_name_64_brokers_for_each_row_and_unit(void) {
  * block has more than one. */
 static void test_a_block_of_ones_own_with_long_lists_is_good(void) {
         test_rng_t r = test_rng(9);
-        static stage_world_t w;
+        static builder_fixture_t w;
         static facts_t f;
         rdmeta_topic_t *t;
         rdmeta_cols_t c;
@@ -494,7 +494,7 @@ static void test_a_block_of_ones_own_with_long_lists_is_good(void) {
         uint32_t members;
         int32_t i, k;
 
-        stage_world_init(&w, &r);
+        builder_fixture_init(&w, &r);
         for (members = 2; members <= FACT_IDS; members++) {
                 memset(&f, 0, sizeof(f));
                 f.name_len   = 4;
@@ -511,7 +511,7 @@ static void test_a_block_of_ones_own_with_long_lists_is_good(void) {
                         for (k = 0; k < (int32_t)members; k++)
                                 row->ids[REPLICAS][k] = row->ids[ISR][k] = k;
                 }
-                t = stage_world_block(&w, &f, NULL);
+                t = builder_fixture_block(&w, &f, NULL);
                 facts_check(&f, t);
                 rdmeta_topic_cols(t, &c);
                 units = (size_t)(c.lists_end - c.lists) >> c.list_width;
@@ -521,14 +521,14 @@ static void test_a_block_of_ones_own_with_long_lists_is_good(void) {
                 read_all(&w, t);
                 rdmeta_topic_destroy(&w.blocks, t);
         }
-        stage_world_destroy(&w);
+        builder_fixture_destroy(&w);
 }
 
 /* Many references beside many lists: it takes as long as there are of both. */
 static void test_a_large_block_is_not_gone_through_again_and_again(void) {
         enum { ROWS = 16 << 20, EACH = 128, MANY = 512 << 10 };
         const size_t units = 1 + (size_t)EACH * MANY;
-        const size_t size  = RDMETA_TOPIC_LEAD + RDMETA_TOPIC_FIXED + 1 +
+        const size_t size  = RDMETA_TOPIC_HEADER_SIZE + RDMETA_TOPIC_FIXED + 1 +
                             5 * (size_t)ROWS + units;
         char *raw          = calloc(1, 4 + size), *lists;
         rdmeta_topic_t *t;
@@ -536,7 +536,7 @@ static void test_a_large_block_is_not_gone_through_again_and_again(void) {
         size_t i;
 
         CHECK(raw);
-        t           = (rdmeta_topic_t *)(void *)(raw + 4 + RDMETA_TOPIC_LEAD);
+        t           = (rdmeta_topic_t *)(void *)(raw + 4 + RDMETA_TOPIC_HEADER_SIZE);
         t->count    = ROWS;
         t->name_len = 1;
         rdmeta_cold(t)->size  = (uint32_t)size;

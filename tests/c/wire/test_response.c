@@ -101,23 +101,23 @@ static int32_t compare_partition(void *opaque,
 static int32_t compare_topic_end(void *opaque, const rdmeta_wire_topic_t *t) {
         compare_t *c            = opaque;
         const gen_topic_t *want = &c->cluster->topics[c->topics++];
-        const int said          = c->version >= 8 && want->has_operations;
+        const int provenance          = c->version >= 8 && want->has_operations;
 
         CHECK(c->partitions == want->partition_count);
         CHECK(t->operations ==
-              (said ? want->operations : RDMETA_NO_OPERATIONS));
+              (provenance ? want->operations : RDMETA_NO_OPERATIONS));
         return 0;
 }
 
 static int32_t compare_end(void *opaque, const rdmeta_wire_head_t *h) {
         compare_t *c              = opaque;
         const gen_cluster_t *want = c->cluster;
-        const int said            = c->version >= 8 && c->version <= 10 &&
+        const int provenance            = c->version >= 8 && c->version <= 10 &&
                          want->has_operations;
 
         CHECK(c->topics == want->topic_count);
         CHECK(h->operations ==
-              (said ? want->operations : RDMETA_NO_OPERATIONS));
+              (provenance ? want->operations : RDMETA_NO_OPERATIONS));
         CHECK(h->error == (c->version >= 13 ? want->error : 0));
         c->ended = 1;
         return 0;

@@ -1,5 +1,5 @@
 /*
- * builder_world: what may be said of one topic, drawn at random, as bytes of
+ * builder_fixture: what may be said of one topic, drawn at random, as bytes of
  * any version and in any order, and held against the block that is made of it.
  * The sizes and widths are worked out here from the facts, by nothing of csrc.
  *
@@ -41,27 +41,27 @@ void facts_random(facts_t *f, test_rng_t *r);
 /* Without what `version` cannot say. */
 void facts_reduce(facts_t *f, int version);
 
-typedef struct stage_world {
+typedef struct builder_fixture {
         test_heap_t heap;
         rdmeta_allocator_t allocator;
         uint64_t key[RDMETA_HASH_KEYS];
-        rdmeta_blocks_t blocks;
-        rdmeta_stage_t stage;
+        rdmeta_memory_t blocks;
+        rdmeta_builder_t builder;
         gen_bytes_t bytes; /* of the topic that is staged */
-} stage_world_t;
+} builder_fixture_t;
 
-void stage_world_init(stage_world_t *w, test_rng_t *r);
+void builder_fixture_init(builder_fixture_t *w, test_rng_t *r);
 /* Checks that nothing leaked. */
-void stage_world_destroy(stage_world_t *w);
+void builder_fixture_destroy(builder_fixture_t *w);
 /* Stage what `version` says of the facts; `shuffle`: its rows in any order,
  * with tagged fields; NULL: by id. */
-rdmeta_err_t stage_world_read(stage_world_t *w, const facts_t *f, int version,
+rdmeta_err_t builder_fixture_read(builder_fixture_t *w, const facts_t *f, int version,
                               test_rng_t *shuffle);
 /* What a merge adds: highest epochs, last leaders, past ids. */
-void stage_world_merge(stage_world_t *w, const facts_t *f);
-void stage_world_merge_row(stage_world_t *w, const fact_row_t *p, uint32_t i);
+void builder_fixture_merge(builder_fixture_t *w, const facts_t *f);
+void builder_fixture_merge_row(builder_fixture_t *w, const fact_row_t *p, uint32_t i);
 /* All of it, at v12. */
-rdmeta_topic_t *stage_world_block(stage_world_t *w, const facts_t *f,
+rdmeta_topic_t *builder_fixture_block(builder_fixture_t *w, const facts_t *f,
                                   test_rng_t *shuffle);
 
 /* The block says these facts. */

@@ -1,4 +1,4 @@
-#include "support/race_world.h"
+#include "support/race_fixture.h"
 
 static const int32_t broker_ids[RACE_BROKERS] = {
     1, 2, 3, 5, 8, 13, 200, 300, 40000, 40001, 70000, 70001};
@@ -107,7 +107,7 @@ void race_init(race_t *w, uint64_t seed, int fence) {
         conf.ring_bytes      = 32 << 10;
         w->cache             = rdmeta_cache_new(&conf);
         CHECK(w->cache);
-        for (i = 0; i < RDMETA_BLOCKS_SLABS; i++)
+        for (i = 0; i < RDMETA_MEMORY_SLABS; i++)
                 w->cache->blocks.slabs[i].least = 1; /* given back early */
         if (fence)
                 w->cache->reclaim.fence = 1;

@@ -1,5 +1,5 @@
 /*
- * image_world: files of images, and everything that can be read of them.
+ * image_fixture: files of images, and everything that can be read of them.
  *
  *     rdmeta_image_t *image = iw_image(&w);      of a cw_t's cache
  *     const char *path      = iw_path("a");      in a directory of its own
@@ -15,9 +15,9 @@
 #include "image/file_open.h"
 #include "image/file_verify.h"
 #include "image/file_write.h"
-#include "support/cache_world.h"
+#include "support/cache_fixture.h"
 
-/* What the world's cache says now; dies without memory. */
+/* What the fixture's cache says now; dies without memory. */
 rdmeta_image_t *iw_image(cw_t *w);
 /* A file of that name; the directory goes when the process ends. The same
  * memory for the next but seven calls. */

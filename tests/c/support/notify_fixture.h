@@ -1,5 +1,5 @@
 /*
- * notify_world: what the tests of waiters and of watches share: the least that
+ * notify_fixture: what the tests of waiters and of watches share: the least that
  * has topics which change, and a watch that notes what it is told.
  */
 #ifndef RDMETA_WAIT_WORLD_H
@@ -14,65 +14,65 @@
 enum { TOPICS = 5, ROUNDS = 1500 };
 
 /* As little of a cache as there can be: when each topic last changed. */
-typedef struct world {
-        rdmeta_wait_t wait;
+typedef struct fixture {
+        rdmeta_notify_t wait;
         test_heap_t heap;
         rdmeta_allocator_t allocator;
         uint64_t changed[TOPICS]; /* under the lock */
-} world_t;
+} fixture_t;
 
 static const rdmeta_str_t names[TOPICS] = {
     {"a", 1}, {"b", 1}, {"c", 1}, {"d", 1}, {"e", 1}};
 
 static TEST_UNUSED int changed(void *opaque, const rdmeta_str_t *topic,
                                uint64_t since) {
-        world_t *w = opaque;
+        fixture_t *w = opaque;
 
         CHECK(topic->len == 1);
         CHECK(topic->data[0] >= 'a' && topic->data[0] < 'a' + TOPICS);
         return w->changed[topic->data[0] - 'a'] > since;
 }
 
-static TEST_UNUSED void world_init(world_t *w) {
+static TEST_UNUSED void fixture_init(fixture_t *w) {
         memset(w, 0, sizeof(*w));
         w->allocator = test_allocator(&w->heap);
-        CHECK(!rdmeta_wait_init(&w->wait, &w->allocator, changed, w));
+        CHECK(!rdmeta_notify_init(&w->wait, &w->allocator, changed, w));
 }
 
-static TEST_UNUSED void world_destroy(world_t *w) {
-        rdmeta_wait_lock(&w->wait);
-        CHECK(!rdmeta_wait_waiters(&w->wait));
-        CHECK(!rdmeta_wait_watches(&w->wait) && !w->wait.due.count);
-        rdmeta_wait_unlock(&w->wait);
+static TEST_UNUSED void fixture_destroy(fixture_t *w) {
+        rdmeta_notify_lock(&w->wait);
+        CHECK(!rdmeta_notify_waiters(&w->wait));
+        CHECK(!rdmeta_notify_watches(&w->wait) && !w->wait.due.count);
+        rdmeta_notify_unlock(&w->wait);
         CHECK(!w->heap.blocks && !w->heap.bytes);
-        rdmeta_wait_destroy(&w->wait);
+        rdmeta_notify_destroy(&w->wait);
 }
 
 /* One write that changes the topics whose bits are in `mask`. */
-static TEST_UNUSED uint64_t world_write(world_t *w, unsigned mask) {
+static TEST_UNUSED uint64_t fixture_write(fixture_t *w, unsigned mask) {
         uint64_t version;
         int i;
 
-        rdmeta_wait_lock(&w->wait);
+        rdmeta_notify_lock(&w->wait);
         CHECK(rdmeta_tailq_check(&w->wait.waiters));
         CHECK(rdmeta_tailq_check(&w->wait.watches));
-        version = rdmeta_wait_version(&w->wait) + 1;
+        version = rdmeta_notify_version(&w->wait) + 1;
         for (i = 0; i < TOPICS; i++)
                 if (mask >> i & 1)
                         w->changed[i] = version;
-        rdmeta_wait_notify(&w->wait, version);
+        rdmeta_notify_all(&w->wait, version);
         CHECK(rdmeta_tailq_check(&w->wait.due));
-        rdmeta_wait_unlock(&w->wait);
+        rdmeta_notify_unlock(&w->wait);
         return version;
 }
 
-static TEST_UNUSED size_t world_waiters(world_t *w) {
+static TEST_UNUSED size_t fixture_waiters(fixture_t *w) {
         size_t n;
 
-        rdmeta_wait_lock(&w->wait);
+        rdmeta_notify_lock(&w->wait);
         CHECK(rdmeta_tailq_check(&w->wait.waiters));
-        n = rdmeta_wait_waiters(&w->wait);
-        rdmeta_wait_unlock(&w->wait);
+        n = rdmeta_notify_waiters(&w->wait);
+        rdmeta_notify_unlock(&w->wait);
         return n;
 }
 
@@ -106,7 +106,7 @@ static TEST_UNUSED void join(pthread_t t) {
 }
 
 typedef struct told {
-        world_t *world;
+        fixture_t *fixture;
         int _Atomic calls;
         int _Atomic running;
         int _Atomic gone; /* destroyed: no call may be seen any more */

@@ -1,4 +1,4 @@
-#include "support/builder_world.h"
+#include "support/builder_fixture.h"
 
 /* ---- facts at random ----------------------------------------------------- */
 
@@ -166,21 +166,21 @@ void facts_reduce(facts_t *f, int version) {
 
 /* ---- to a block ---------------------------------------------------------- */
 
-void stage_world_init(stage_world_t *w, test_rng_t *r) {
+void builder_fixture_init(builder_fixture_t *w, test_rng_t *r) {
         int i;
 
         memset(w, 0, sizeof(*w));
         w->allocator = test_allocator(&w->heap);
         for (i = 0; i < RDMETA_HASH_KEYS; i++)
                 w->key[i] = test_u64(r);
-        rdmeta_blocks_init(&w->blocks, &w->allocator, RDMETA_TOPIC_LEAD);
-        rdmeta_stage_init(&w->stage, &w->allocator, w->key);
+        rdmeta_memory_init(&w->blocks, &w->allocator, RDMETA_TOPIC_HEADER_SIZE);
+        rdmeta_builder_init(&w->builder, &w->allocator, w->key);
 }
 
-void stage_world_destroy(stage_world_t *w) {
+void builder_fixture_destroy(builder_fixture_t *w) {
         gen_bytes_free(&w->bytes);
-        rdmeta_stage_destroy(&w->stage);
-        rdmeta_blocks_destroy(&w->blocks);
+        rdmeta_builder_destroy(&w->builder);
+        rdmeta_memory_destroy(&w->blocks);
         CHECK(!w->heap.blocks && !w->heap.bytes);
 }
 
@@ -205,7 +205,7 @@ static void partitions_of(const facts_t *f, gen_partition_t *out,
         }
 }
 
-rdmeta_err_t stage_world_read(stage_world_t *w, const facts_t *f, int version,
+rdmeta_err_t builder_fixture_read(builder_fixture_t *w, const facts_t *f, int version,
                               test_rng_t *shuffle) {
         static gen_partition_t partitions[FACT_ROWS];
         const uint32_t fields = rdmeta_wire_fields((int16_t)version);
@@ -228,41 +228,41 @@ rdmeta_err_t stage_world_read(stage_world_t *w, const facts_t *f, int version,
         rdmeta_buf_init(&b, w->bytes.data, w->bytes.len);
         rdmeta_wire_topic(&b, fields, &head);
         CHECK(!b.bad);
-        err = rdmeta_stage_read(&w->stage, &b, fields, &head);
+        err = rdmeta_builder_read(&w->builder, &b, fields, &head);
         CHECK(err || b.p == b.end);
         return err;
 }
 
-void stage_world_merge_row(stage_world_t *w, const fact_row_t *p, uint32_t i) {
-        rdmeta_stage_t *s = &w->stage;
+void builder_fixture_merge_row(builder_fixture_t *w, const fact_row_t *p, uint32_t i) {
+        rdmeta_builder_t *s = &w->builder;
 
         if (p->high != p->epoch) {
-                rdmeta_stage_want_high(s);
+                rdmeta_builder_want_high(s);
                 s->high[i] = p->high;
         }
         if (p->last >= 0) {
-                rdmeta_stage_want_last(s);
+                rdmeta_builder_want_last(s);
                 s->last[i] = p->last;
         }
 }
 
-void stage_world_merge(stage_world_t *w, const facts_t *f) {
+void builder_fixture_merge(builder_fixture_t *w, const facts_t *f) {
         uint32_t i;
 
-        CHECK(w->stage.count == f->count);
+        CHECK(w->builder.count == f->count);
         for (i = 0; i < f->count; i++)
-                stage_world_merge_row(w, &f->rows[i], i);
-        w->stage.n_past = f->n_past;
-        memcpy(w->stage.past, f->past, sizeof(f->past));
+                builder_fixture_merge_row(w, &f->rows[i], i);
+        w->builder.n_past = f->n_past;
+        memcpy(w->builder.past, f->past, sizeof(f->past));
 }
 
-rdmeta_topic_t *stage_world_block(stage_world_t *w, const facts_t *f,
+rdmeta_topic_t *builder_fixture_block(builder_fixture_t *w, const facts_t *f,
                                   test_rng_t *shuffle) {
         rdmeta_topic_t *t;
 
-        CHECK(!stage_world_read(w, f, 12, shuffle));
-        stage_world_merge(w, f);
-        t = rdmeta_stage_build(&w->stage, &w->blocks, 1);
+        CHECK(!builder_fixture_read(w, f, 12, shuffle));
+        builder_fixture_merge(w, f);
+        t = rdmeta_builder_build(&w->builder, &w->blocks, 1);
         CHECK(t);
         return t;
 }

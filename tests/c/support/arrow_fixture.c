@@ -1,4 +1,4 @@
-#include "support/arrow_world.h"
+#include "support/arrow_fixture.h"
 
 #include <stdarg.h>
 
@@ -154,7 +154,7 @@ aw_text_t aw_schema(const struct ArrowSchema *schema) {
 
 /* ---- what readers say ---------------------------------------------------- */
 
-/* What readers say of a cache, in the words of arrow_world, to compare. */
+/* What readers say of a cache, in the words of arrow_fixture, to compare. */
 
 struct ArrowArrayStream aw_open(cw_t *w, rdmeta_reader_t *r,
                                           int32_t table, int32_t which) {

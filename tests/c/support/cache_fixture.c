@@ -1,4 +1,4 @@
-#include "support/cache_world.h"
+#include "support/cache_fixture.h"
 
 #include <ctype.h>
 #include <stdarg.h>
@@ -510,7 +510,7 @@ const char *cw_topic(cw_t *w, const char *topic) {
 
 /* ---- longer texts -------------------------------------------------------- */
 
-/* The longer half of cache_world: brokers, changes, walks, dumps as text. */
+/* The longer half of cache_fixture: brokers, changes, walks, dumps as text. */
 
 typedef struct growing {
         char *data;
@@ -543,7 +543,7 @@ grow_add(growing_t *g, const char *format, ...) {
         g->len += (size_t)n;
 }
 
-/* Into the world's own memory, so that a test need not free it. */
+/* Into the fixture's own memory, so that a test need not free it. */
 static const char *grown_text(cw_t *w, growing_t *g) {
         char *text = w->texts[w->next_text++ % CW_TEXTS];
 
@@ -714,7 +714,7 @@ static void grow_entry(growing_t *g, const cw_t *w, const rdmeta_topic_t *t,
         grow_block(g, w, t);
         grow_add(g, "  deadline %" PRId64 " list %u due %" PRId64,
                  rdmeta_view_deadline(&c->root, t), e->list,
-                 e->list ? e->expiry.due_us : 0);
+                 e->list ? e->deadlines.due_us : 0);
         /* Not its place: failed answers may close holes, which says nothing. */
         if (!facts)
                 grow_add(g, " len %u", c->order.slots[e->order].len);
@@ -746,7 +746,7 @@ static char *dump(const cw_t *w, int facts) {
         CHECK(all);
         grow_add(&g, "version %" PRIu64 " ring %" PRIu64 " floor %" PRIu64
                      " shared %" PRId64 "\n",
-                 cw_version(w), c->ring.item_tail, c->ring.floor,
+                 cw_version(w), c->changelog.item_tail, c->changelog.floor,
                  atomic_load(&c->root.shared_deadline));
         grow_brokers(&g, rdmeta_table_brokers(c));
         grow_add(&g, " controller %d\n",
@@ -794,7 +794,7 @@ static void recount(const rdmeta_cache_t *c, const rdmeta_topic_t *t,
         if (t->state == RDMETA_TOPIC_VALID) {
                 out->topics++;
                 out->partitions += rdmeta_topic_count(t);
-        } else if (rdmeta_entry_of(c, t)->list == RDMETA_EXPIRY_RETAINED) {
+        } else if (rdmeta_entry_of(c, t)->list == RDMETA_DEADLINES_RETAINED) {
                 out->retained++;
         } else {
                 out->negatives++;

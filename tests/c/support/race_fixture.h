@@ -1,5 +1,5 @@
 /*
- * race_world: a cluster whose every row can be checked by whoever reads it,
+ * race_fixture: a cluster whose every row can be checked by whoever reads it,
  * for tests in which threads read what others write.
  *
  *     name  ends in the topic's number i          "team-003.race-000042"
@@ -86,14 +86,14 @@ rdmeta_leader_hint_t race_leader_hint(race_t *w, uint32_t i,
                                       uint32_t partition);
 
 typedef struct race_writer {
-        race_t *world;
+        race_t *fixture;
         test_rng_t rng;
         race_answer_t answer;
 } race_writer_t;
 
 /* One step of any kind, and the time it takes. */
 void race_write_step(race_writer_t *x);
-/* A thread of it, until the world stops; and its scratch given back. */
+/* A thread of it, until the fixture stops; and its scratch given back. */
 void *race_writer_main(void *writer);
 void race_writer_end(race_writer_t *x);
 /* A little time, never the same: other threads get in between. */
@@ -128,7 +128,7 @@ void race_change_check(const race_t *w, const rdmeta_change_t *c);
 enum { RACE_KINDS = 15 };
 
 typedef struct race_worker {
-        race_t *world;
+        race_t *fixture;
         void (*step)(struct race_worker *x);
         test_rng_t rng;
         rdmeta_reader_t *reader;
@@ -137,11 +137,11 @@ typedef struct race_worker {
         _Atomic uint64_t done; /* steps that could have failed a check */
 } race_worker_t;
 
-/* The k-th kind of reader; race_worker_main() runs it until the world stops. */
+/* The k-th kind of reader; race_worker_main() runs it until the fixture stops. */
 void race_worker_init(race_worker_t *x, race_t *w, int k, test_rng_t rng);
 void *race_worker_main(void *worker);
 
-/* A world, two writers and a reader of each kind, for so many seconds, but
+/* A fixture, two writers and a reader of each kind, for so many seconds, but
  * not before each has seen something. `fence`: as in race_init(). Returns how
  * many steps of readers have been checked. */
 uint64_t race_run(uint64_t seed, int fence, int seconds);

@@ -1,5 +1,5 @@
 /*
- * arrow_world: what an Arrow stream says, as text, read by nanoarrow's views.
+ * arrow_fixture: what an Arrow stream says, as text, read by nanoarrow's views.
  *
  *     aw_text_t t = aw_read(&stream);
  *     CHECK_TEXT(t.data, "orders|-|0|1|5|[1,2]|[1]|[]|0|0|0\n");
@@ -16,7 +16,7 @@
 #include "arrow/stream.h"
 #include "arrow/text.h"
 
-#include "support/cache_world.h"
+#include "support/cache_fixture.h"
 
 typedef struct aw_text {
         char *data; /* never NULL */

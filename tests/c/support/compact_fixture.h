@@ -1,9 +1,9 @@
-/* compact_world: a cache whose topics come to need more or less memory, so that
+/* compact_fixture: a cache whose topics come to need more or less memory, so that
  * much of it is free; and ways to have it given back. */
 #ifndef RDMETA_COMPACT_WORLD_H
 #define RDMETA_COMPACT_WORLD_H
 
-#include "support/image_world.h"
+#include "support/image_fixture.h"
 
 enum {
         TOPICS     = 2000,
@@ -85,25 +85,25 @@ static TEST_UNUSED void tell_slowly(cw_t *w, const shape_t *like) {
 static TEST_UNUSED void cw_least(cw_t *w, size_t bytes) {
         int i;
 
-        for (i = 0; i < RDMETA_BLOCKS_SLABS; i++)
+        for (i = 0; i < RDMETA_MEMORY_SLABS; i++)
                 w->cache->blocks.slabs[i].least = bytes;
 }
 
 static TEST_UNUSED size_t cw_bytes(const cw_t *w) {
-        return rdmeta_blocks_bytes(&w->cache->blocks);
+        return rdmeta_memory_bytes(&w->cache->blocks);
 }
 
 static TEST_UNUSED size_t cw_free(const cw_t *w) {
         size_t bytes = 0;
         int i;
 
-        for (i = 0; i < RDMETA_BLOCKS_SLABS; i++)
+        for (i = 0; i < RDMETA_MEMORY_SLABS; i++)
                 bytes += w->cache->blocks.slabs[i].free;
         return bytes;
 }
 
 static TEST_UNUSED size_t cw_leaving(const cw_t *w) {
-        return rdmeta_blocks_leaving(&w->cache->blocks);
+        return rdmeta_memory_leaving(&w->cache->blocks);
 }
 
 /* However little is free, some chunks are to leave now: how many. */
@@ -112,10 +112,10 @@ static TEST_UNUSED size_t plan(cw_t *w) {
         size_t n;
 
         cw_least(w, 1);
-        rdmeta_wait_lock(&c->wait);
+        rdmeta_notify_lock(&c->wait);
         c->compact_at = 0;
-        n             = rdmeta_blocks_plan(&c->blocks, 1000);
-        rdmeta_wait_unlock(&c->wait);
+        n             = rdmeta_memory_plan(&c->blocks, 1000);
+        rdmeta_notify_unlock(&c->wait);
         return n;
 }
 

@@ -1,4 +1,4 @@
-#include "support/image_world.h"
+#include "support/image_fixture.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -244,7 +244,7 @@ void iw_same(rdmeta_image_t *a, rdmeta_image_t *b, int64_t mono_us) {
         free(y);
 }
 
-/* ---- a world of everything --------------------------------------------- */
+/* ---- a fixture of everything --------------------------------------------- */
 
 static void fill_many(cw_t *w, const gen_shape_t *shape) {
         const rdmeta_request_t r = cw_request(w, RDMETA_ASKED_UNKNOWN);

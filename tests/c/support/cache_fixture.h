@@ -1,5 +1,5 @@
 /*
- * cache_world: a cache, brokers that say whatever a test wants, and a clock.
+ * cache_fixture: a cache, brokers that say whatever a test wants, and a clock.
  *
  *     cw_t w;
  *     cw_init(&w, NULL);

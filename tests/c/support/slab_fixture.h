@@ -1,4 +1,4 @@
-/* slab_world: a slab over an allocator that counts, and pieces that know what
+/* slab_fixture: a slab over an allocator that counts, and pieces that know what
  * was written to them. */
 #ifndef RDMETA_SLAB_WORLD_H
 #define RDMETA_SLAB_WORLD_H
@@ -10,43 +10,43 @@
 
 /* An allocator whose memory begins anywhere that malloc's may, and not at
  * pages or lines. */
-typedef struct world {
+typedef struct fixture {
         test_heap_t heap;
         size_t skew;
         rdmeta_allocator_t allocator;
         rdmeta_slab_t slab;
-} world_t;
+} fixture_t;
 
 static TEST_UNUSED void *skewed_alloc(void *opaque, size_t size) {
-        world_t *w = opaque;
+        fixture_t *w = opaque;
         char *p    = test_heap_alloc(&w->heap, size + 64);
 
         return p ? p + w->skew : NULL;
 }
 
 static TEST_UNUSED void skewed_free(void *opaque, void *p, size_t size) {
-        world_t *w = opaque;
+        fixture_t *w = opaque;
 
         test_heap_free(&w->heap, (char *)p - w->skew, size + 64);
 }
 
-static TEST_UNUSED void world_init(world_t *w, size_t unit, size_t lead,
+static TEST_UNUSED void fixture_init(fixture_t *w, size_t unit, size_t header_size,
                                    size_t skew) {
         memset(w, 0, sizeof(*w));
         w->skew             = skew;
         w->allocator.alloc  = skewed_alloc;
         w->allocator.free   = skewed_free;
         w->allocator.opaque = w;
-        rdmeta_slab_init(&w->slab, &w->allocator, unit, lead);
+        rdmeta_slab_init(&w->slab, &w->allocator, unit, header_size);
 }
 
 /* The slab counts what it holds as the allocator does. */
-static TEST_UNUSED void world_check(const world_t *w) {
+static TEST_UNUSED void fixture_check(const fixture_t *w) {
         CHECK(w->slab.bytes + 64 * w->heap.blocks == w->heap.bytes);
 }
 
-static TEST_UNUSED void world_destroy(world_t *w) {
-        world_check(w);
+static TEST_UNUSED void fixture_destroy(fixture_t *w) {
+        fixture_check(w);
         rdmeta_slab_destroy(&w->slab);
         CHECK(!w->heap.blocks && !w->heap.bytes);
 }
@@ -66,30 +66,30 @@ static TEST_UNUSED void piece_check(const piece_t *x) {
                 CHECK(x->p[i] == x->fill);
 }
 
-static TEST_UNUSED void piece_make(world_t *w, piece_t *x, size_t size,
+static TEST_UNUSED void piece_make(fixture_t *w, piece_t *x, size_t size,
                                    uint8_t fill) {
         char *p = rdmeta_slab_alloc(&w->slab, size);
 
         CHECK(p);
         CHECK((uintptr_t)p % ((size_t)1 << w->slab.shift) == 0);
-        x->p    = (uint8_t *)p - w->slab.lead;
+        x->p    = (uint8_t *)p - w->slab.header_size;
         x->size = size;
         x->fill = fill;
         memset(x->p, fill, size);
 }
 
-static TEST_UNUSED void piece_end(world_t *w, piece_t *x) {
+static TEST_UNUSED void piece_end(fixture_t *w, piece_t *x) {
         piece_check(x);
-        rdmeta_slab_free(&w->slab, x->p + w->slab.lead, x->size);
+        rdmeta_slab_free(&w->slab, x->p + w->slab.header_size, x->size);
         x->p = NULL;
 }
 
-static TEST_UNUSED int piece_leaves(const world_t *w, const piece_t *x) {
-        return rdmeta_slab_leaves(&w->slab, x->p + w->slab.lead);
+static TEST_UNUSED int piece_leaves(const fixture_t *w, const piece_t *x) {
+        return rdmeta_slab_leaves(&w->slab, x->p + w->slab.header_size);
 }
 
 /* A copy of it elsewhere. */
-static TEST_UNUSED void piece_move(world_t *w, piece_t *x) {
+static TEST_UNUSED void piece_move(fixture_t *w, piece_t *x) {
         piece_t was = *x;
 
         piece_make(w, x, was.size, was.fill);
@@ -98,7 +98,7 @@ static TEST_UNUSED void piece_move(world_t *w, piece_t *x) {
 }
 
 /* What they take of chunks. */
-static TEST_UNUSED size_t pieces_bytes(const world_t *w, const piece_t *all,
+static TEST_UNUSED size_t pieces_bytes(const fixture_t *w, const piece_t *all,
                                        size_t n) {
         size_t bytes = 0, i;
 
