@@ -60,15 +60,27 @@ $(VENV)/.built: $(BUILD_INPUTS) | $(PY)
 	$(PY) -m pip install -q --no-build-isolation -c constraints.txt -e '.[dev]'
 	@touch $@
 
-.PHONY: build demo test pytest packaging bench bench-peers wheel
+.PHONY: build demo test nightly pytest packaging bench bench-peers wheel
 build: $(VENV)/.built ## .venv, packages and the extension, in place
 
 demo: build ## the whole path on an embedded cluster; BOOTSTRAP=host:port: yours
 	$(PY) -m rdmeta.demo
 
-test: build ## C and Python tests
+# Without Maven, or without what it fetches, the tests of real Kafka are skipped.
+test: build ## C and Python tests; fetches Apache Kafka where Maven is
+	@if command -v mvn >/dev/null; then $(MAKE) --no-print-directory kafka-jars || \
+		echo "no Kafka was fetched: its tests are skipped"; fi
 	@$(MAKE) --no-print-directory ctest
 	@$(MAKE) --no-print-directory pytest
+
+# What takes longer than CI may: hours of threads and of damaged input.
+NIGHTLY_SECONDS ?= 3600
+
+nightly: build ## an hour of stress, an hour of fuzzing, ASan, packaging
+	@$(MAKE) --no-print-directory stress STRESS_SECONDS=$(NIGHTLY_SECONDS)
+	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=$(NIGHTLY_SECONDS)
+	@$(MAKE) --no-print-directory asan
+	@$(MAKE) --no-print-directory packaging
 
 pytest: build
 	$(PY) -m pytest $(PYTEST_ARGS)
