@@ -54,9 +54,15 @@ static int flags_good(uint16_t f, uint8_t width) {
 const rdmeta_cold_t *rdmeta_topic_cold_within(const rdmeta_topic_t *t,
                                               const char *begin,
                                               const char *end) {
-        const int64_t cold_offset = rdmeta_topic_is_split(t) ? rdmeta_topic_cold_offset(t) : 0;
-        const int64_t at  = (const char *)t - begin;
+        const int64_t at    = (const char *)t - begin;
+        int64_t cold_offset = 0;
 
+        if (rdmeta_topic_is_split(t)) {
+                /* A damaged name length splits a block of less than a line. */
+                if (end - (const char *)t < RDMETA_LINE)
+                        return NULL;
+                cold_offset = rdmeta_topic_cold_offset(t);
+        }
         if (cold_offset % 8 != 0 || cold_offset < (int64_t)RDMETA_TOPIC_HEADER_SIZE - at ||
             cold_offset > end - begin - at)
                 return NULL;
