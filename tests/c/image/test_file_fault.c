@@ -89,25 +89,25 @@ static void test_what_is_wrong_is_said_with_its_place(void) {
         sections = s.head.sections;
         CHECK(!provenance(&s, &fault));
         iw_write(s.path, s.bytes, 100);
-        is(&s, "head", 100, "it ends before");
+        is(&s, "head", 100, "the file ends within");
         iw_write(s.path, s.bytes, s.size - 1);
-        is(&s, "head", offsetof(rdmeta_file_head_t, size), "another size");
+        is(&s, "head", offsetof(rdmeta_file_head_t, size), "the size in the head is not");
         put(&s, 0, 'x');
         is(&s, "head", 0, "does not begin as an image");
         put(&s, offsetof(rdmeta_file_head_t, topics), 0xff);
         is(&s, "head", offsetof(rdmeta_file_head_t, checksum), "checksum");
         at = sections[RDMETA_FILE_BROKERS].offset;
         put(&s, at + 4, 0xff);
-        is(&s, "brokers", at, "brokers that cannot be");
+        is(&s, "brokers", at, "the brokers are malformed");
         at = sections[RDMETA_FILE_REASONS].offset;
         put(&s, at + 3, 0xff);
-        is(&s, "reasons", at, "reasons that cannot be");
+        is(&s, "reasons", at, "the reasons are malformed");
         at = sections[RDMETA_FILE_IDS].offset;
         put(&s, at + 7, 0x77);
         is(&s, "ids", at, "checksum");
         at = sections[RDMETA_FILE_ORDER].offset;
         put(&s, at + 3, 0x77);
-        is(&s, "order", at, "a place of no topic");
+        is(&s, "order", at, "does not lead to a topic");
         iw_write(s.path, s.bytes, s.size);
         image = iw_open(s.path, 0, now);
         f     = rdmeta_file_of(image);
@@ -115,10 +115,10 @@ static void test_what_is_wrong_is_said_with_its_place(void) {
         rdmeta_image_unref(image);
         s.path = iw_path("damaged-too");
         put(&s, at + offsetof(rdmeta_topic_t, count) + 3, 0xff);
-        is(&s, "blocks", at, "a topic that cannot be");
+        is(&s, "blocks", at, "a topic is malformed");
         /* Who says that what belongs to it is the first one's. */
         put_far(&s, at);
-        is(&s, "blocks", at, "a topic that cannot be");
+        is(&s, "blocks", at, "a topic is malformed");
         free(s.bytes);
 }
 
@@ -151,7 +151,7 @@ static void test_what_is_no_file_has_another_fault(void) {
         CHECK(rdmeta_image_file_fault("/", &fault) == RDMETA_ERR_IO);
         CHECK(rdmeta_image_file_fault("/dev/null", &fault) ==
               RDMETA_ERR_MALFORMED);
-        CHECK(strstr(fault.what, "no plain file"));
+        CHECK(strstr(fault.what, "not a regular file"));
         cw_init(&w, NULL);
         image = iw_image(&w);
         CHECK(!rdmeta_image_fault(image, &fault));
