@@ -109,7 +109,7 @@ static int32_t table_add(void *opaque, const rdmeta_topic_t *topic) {
         return 0;
 }
 
-/* Makes the table's reader. It reads the image of `r`, or one that is taken now.
+/* Makes the table's reader. It reads the image of `r`, or one taken now.
  * Returns NO_MEMORY. */
 static rdmeta_err_t table_reader(table_t *t, rdmeta_reader_t *r) {
         const int32_t flags     = r->stale_ok ? RDMETA_ALLOW_STALE : 0;
