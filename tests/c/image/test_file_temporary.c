@@ -46,8 +46,8 @@ static int is_unlocked(const char *path) {
 static void check_named_and_locked(const char *from) {
         const char *name = strrchr(from, '/') + 1;
 
-        CHECK(!strncmp(name, ".held.rdmeta-", 13));
-        CHECK(strspn(name + 13, "0123456789abcdef") == 16 && !name[29]);
+        CHECK(!strncmp(name, ".locked.rdmeta-", 15));
+        CHECK(strspn(name + 15, "0123456789abcdef") == 16 && !name[31]);
         CHECK(!is_unlocked(from));
 }
 
@@ -57,7 +57,7 @@ static void die(const char *from) {
 }
 
 static void test_a_temporary_file_has_the_paths_name_and_is_locked(void) {
-        const char *path = iw_path("held");
+        const char *path = iw_path("locked");
         rdmeta_image_t *image;
         cw_t w;
 

@@ -5,8 +5,8 @@
  *     CHECK_TEXT(t.data, "orders|-|0|1|5|[1,2]|[1]|[]|0|0|0\n");
  *     aw_free(&t);
  *
- * Each row is a line, and "-" is null. nanoarrow validates each batch in full
- * before the fixture reads it, so offsets, lengths and buffers are right.
+ * Each row is a line, and null is "-". Before the fixture reads a batch,
+ * nanoarrow validates all of it, so offsets, lengths and buffers are right.
  */
 #ifndef RDMETA_ARROW_FIXTURE_H
 #define RDMETA_ARROW_FIXTURE_H
