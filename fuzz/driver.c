@@ -1,14 +1,16 @@
 /*
- * A mutation driver for the fuzz targets where libFuzzer cannot be had.
+ * A mutation driver for the fuzz targets, where libFuzzer is not available.
  *
  *     driver SECONDS PREFIX PATH...
  *
- * Runs every file of the paths (files, or directories of files) as it is, then
- * mutations of them until the time is up. No coverage guides it: it lives off
- * a good corpus. Each input is in a block of exactly its size, so that ASan
- * sees a read of one byte too many. The input that crashes, or that takes more
- * than ten seconds, is written to PREFIXcrash; give it as PATH with SECONDS 0
- * to run it again. FUZZ_SEED in the environment repeats a run.
+ * The driver runs every file of the paths (files, or directories of files)
+ * unchanged, then mutations of them until the time is up. No coverage guides
+ * it, so it needs a good corpus. Each input is in a block of exactly its size,
+ * so that ASan detects a read of one byte too many.
+ *
+ * The driver writes an input that crashes, or that takes more than ten
+ * seconds, to PREFIXcrash. To run it again, give that file as PATH and 0 as
+ * SECONDS. FUZZ_SEED in the environment repeats a run.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -36,7 +38,7 @@ typedef struct corpus {
         size_t count;
 } corpus_t;
 
-/* What a signal or a sanitizer's last words need to find. */
+/* The input that runs now, for signal handlers and the sanitizer's callback. */
 static input_t running;
 static char crash_path[4096];
 
@@ -49,7 +51,8 @@ static void crash_save(void) {
         close(fd);
 }
 
-/* SIGALRM: too slow; SIGABRT: a failed assert, which ASan leaves alone. */
+/* Saves the input and exits. SIGALRM: it is too slow. SIGABRT: an assertion
+ * failed, which ASan does not handle. */
 static void on_signal(int signo) {
         static const char text[] = "an input took too long\n";
         crash_save();
@@ -135,7 +138,8 @@ static void corpus_load(corpus_t *corpus, const char *path) {
         corpus_add(corpus, data, (size_t)st.st_size);
 }
 
-/* Sizes and counts are what a decoder trusts: big-endian, at any place. */
+/* Writes an extreme number, big-endian, at any place: it may hit a size or a
+ * count. */
 static void put_number(uint64_t *state, uint8_t *data, size_t size) {
         static const int64_t numbers[] = {-1,     0,     1,     127,
                                           128,    255,   32767, 32768,
@@ -155,7 +159,7 @@ static void put_number(uint64_t *state, uint8_t *data, size_t size) {
         }
 }
 
-/* Take out, or put in, up to 32 bytes. Returns the new size. */
+/* Removes or inserts up to 32 bytes. Returns the new size. */
 static size_t resize(uint64_t *state, uint8_t *data, size_t size, int grow) {
         size_t n  = 1 + random_below(state, 32);
         size_t at = random_below(state, size + 1);
@@ -175,9 +179,10 @@ static size_t resize(uint64_t *state, uint8_t *data, size_t size, int grow) {
         return size - n;
 }
 
-/* The end of another input in place of this one's. */
+/* Replaces the end of an input by the end of another one. Returns the new
+ * size. */
 static size_t take_end(uint64_t *state, uint8_t *data, size_t size,
-                     const input_t *other) {
+                       const input_t *other) {
         size_t at   = random_below(state, size + 1);
         size_t from = random_below(state, other->size + 1);
         size_t n    = other->size - from;

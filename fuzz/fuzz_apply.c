@@ -1,17 +1,19 @@
 /*
- * Answers into a cache that knows something already.
+ * Applies answers to a cache that already has topics.
  *
- *     byte 0     API version, four bits, so that two that do not exist are
- *                among them; the fifth: a trailing byte is tolerated
- *     byte 1     what was asked (two bits), rebootstrapped (bit 2), the same
- *                answer from another broker before the second time (bit 3),
- *                the cache walked beforehand, so that its tree is there (4)
+ *     byte 0     bits 0-3: API version (two of the 16 do not exist)
+ *                bit 4: tolerate a trailing byte
+ *     byte 1     bits 0-1: the kind of request
+ *                bit 2: the client rebootstrapped
+ *                bit 3: another broker sends the second answer
+ *                bit 4: walk the cache first, so that it has its tree
  *     the rest   the body
  *
- * After each call every invariant is checked, and everything that a reader
- * can see is read. What was refused has changed nothing; what was taken says
- * nothing new when it is said again. The input is the reason, too, and half of
- * it the second time. Seeds are those of fuzz_response with byte 1 put in.
+ * The target applies the same answer twice. After each call it checks all
+ * invariants and reads everything that a reader can see. A refused answer must
+ * change nothing. An accepted answer must change nothing the second time. The
+ * input is also the reason of the first request, and half of it the reason of
+ * the second. The seeds are those of fuzz_response with byte 1 inserted.
  */
 #include "cache/check.h"
 #include "fuzz_see.h"
@@ -20,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { NOW = 1000000000 };
 
-/* ---- what is known beforehand ------------------------------------------ */
+/* ---- the first answer --------------------------------------------------- */
 
 typedef struct bytes {
         uint8_t data[1024];
@@ -45,7 +47,7 @@ static void put_str(bytes_t *b, const char *s) {
         put(b, s, strlen(s));
 }
 
-/* Of the names in the corpus, with four partitions. */
+/* Writes a topic with four partitions. Its name is one of the corpus. */
 static void put_topic(bytes_t *b, const char *name, uint8_t id) {
         uint8_t ids[16];
         uint32_t i, k;
@@ -84,10 +86,10 @@ static void put_answer(bytes_t *b) {
                 put_int(b, 9092, 4);
                 put_int(b, 0, 2); /* no rack, no tags */
         }
-        put_int(b, 0, 1); /* no cluster id: any will do */
+        put_int(b, 0, 1); /* no cluster id: an input may have any */
         put_int(b, 1, 4);
         put_int(b, 4 + 1, 1);
-        put_topic(b, "orders", 0); /* whatever the id */
+        put_topic(b, "orders", 0); /* no id: an input may have any */
         put_topic(b, "payments", 2);
         put_topic(b, "denied", 3);
         put_topic(b, "gone", 4);
@@ -163,7 +165,7 @@ static void fuzz(rdmeta_cache_t *c, rdmeta_reader_t *r, const uint8_t *data,
         HOLDS(rdmeta_cache_apply(c, data + 2, size - 2, version, &asked, now,
                                  &applied) == err);
         see_all(c, r);
-        /* A second absence, from another broker, removes. */
+        /* A second absence, reported by another broker, removes a topic. */
         if (asked.asked != RDMETA_ASKED_ALL || asked.broker == 1)
                 HOLDS(applied.changed == 0 && !applied.brokers_changed);
         rdmeta_cache_sweep(c, later);
@@ -183,7 +185,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         if (size < 2)
                 return 0;
         rdmeta_conf_init(&conf);
-        conf.seed = 1; /* so that an input does the same every time */
+        conf.seed = 1; /* an input has the same effect each time */
         c         = rdmeta_cache_new(&conf);
         r         = c ? rdmeta_reader_new(c, 0) : NULL;
         HOLDS(r);

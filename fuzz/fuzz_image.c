@@ -1,15 +1,16 @@
 /*
- * Files that are taken for images.
+ * Opens files as images.
  *
- *     byte 0     bit 0: read into memory rather than mapped
- *                bit 1: as it is; otherwise sums are made to hold, without
- *                which hardly a mutation would get beyond open
+ *     byte 0     bit 0: copy the file into memory instead of mapping it
+ *                bit 1: keep the head; otherwise correct its magic, size and
+ *                checksums, so that open accepts more mutations
  *     the rest   the file
  *
- * Whatever can be asked of an image is asked, it is compared with a sound one
- * and with itself, verified, written again, and loaded into a cache that then
- * hears an answer. What verify finds good can be read without an error, and
- * says the same when it is written and opened again. Seeds: image_seeds.c.
+ * The target makes every call of a reader, and compares the image with an empty
+ * one. It verifies the image and loads it into a cache, which then applies an
+ * answer. If verify finds no fault, every call must succeed. Then a file that
+ * is written from the image must have the same contents. image_seeds.c makes
+ * the seeds.
  */
 #include "cache/check.h"
 #include "fuzz_see.h"
@@ -44,6 +45,7 @@ static place_t place_new(void) {
         return p;
 }
 
+/* Corrects the magic, the size and the checksums in the head. */
 static void resign(uint8_t *bytes, size_t size) {
         rdmeta_file_head_t head;
         int i;
@@ -68,7 +70,7 @@ static void resign(uint8_t *bytes, size_t size) {
 
 typedef struct look {
         rdmeta_reader_t *r;
-        int malformed;
+        int malformed; /* 1: a call returned MALFORMED */
 } look_t;
 
 static void see_err(look_t *l, int32_t err) {
@@ -120,7 +122,7 @@ static int32_t see_topic(void *opaque, const rdmeta_topic_t *t) {
         return 0;
 }
 
-/* 1: something was malformed. */
+/* Returns 1 if a call returned MALFORMED. */
 static int see_reader(rdmeta_reader_t *r) {
         static const char *const names[] = {"a", "orders", "no.such.topic.here",
                                             "a.name.of.twenty.bytes"};
@@ -135,7 +137,7 @@ static int see_reader(rdmeta_reader_t *r) {
                                          &broker));
                 see(broker.host.data, broker.host.len);
         }
-        /* Partition 0 first: every name's, of blocks that nobody checked. */
+        /* Partition 0 first: the fast path reads unchecked blocks. */
         for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
                 see_err(&l, rdmeta_leader(r, names[i], strlen(names[i]), 0,
                                           NOW));
@@ -158,20 +160,21 @@ static int see_image(rdmeta_image_t *image) {
                see_reader(rdmeta_image_reader(image, RDMETA_ALLOW_STALE));
 }
 
-/* ---- what is made of it ------------------------------------------------ */
+/* ---- loading, diffs, saving -------------------------------------------- */
 
 static rdmeta_cache_t *cache_new(void) {
         rdmeta_cache_t *c;
         rdmeta_conf_t conf;
 
         rdmeta_conf_init(&conf);
-        conf.seed = 1; /* so that an input does the same every time */
+        conf.seed = 1; /* an input has the same effect each time */
         c         = rdmeta_cache_new(&conf);
         HOLDS(c);
         return c;
 }
 
-/* An answer of one broker and no topic, v12: all others are absent. */
+/* Applies an all-topics answer (v12) with one broker and no topic, so that all
+ * topics are absent. */
 static void answer(rdmeta_cache_t *c) {
         static const uint8_t body[] = {0, 0, 0, 0, 2,   0, 0,    0,    1, 2,
                                        'h', 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 1,
@@ -200,6 +203,7 @@ static void load(rdmeta_image_t *image, int malformed) {
         rdmeta_cache_unref(c);
 }
 
+/* Writes the image again: the new file must have the same contents. */
 static void same_again(rdmeta_image_t *image) {
         place_t p             = place_new();
         rdmeta_image_t *again = NULL;

@@ -1,8 +1,9 @@
 /*
- * Metadata responses: the first byte is the API version, the rest the body.
+ * Decodes Metadata responses: the first byte has flags, the rest is the body.
  *
- * The version is four bits, so that two that do not exist are among them; the
- * fifth says that a trailing byte is tolerated, as the mock brokers need it.
+ *     byte 0     bits 0-3: API version (two of the 16 do not exist)
+ *                bit 4: tolerate a trailing byte, as the mock brokers need it
+ *     the rest   the body
  */
 #include "support/wire_check.h"
 

@@ -1,12 +1,12 @@
-/* fuzz_see: what targets do with the bytes that they are given: read them, so
- * that a sanitizer has its say. */
+/* fuzz_see: reads all bytes that the core returns, so that a sanitizer reports
+ * those that it must not return. */
 #ifndef RDMETA_FUZZ_SEE_H
 #define RDMETA_FUZZ_SEE_H
 
 #include "rdmeta.h"
 #include "support/holds.h"
 
-static uint64_t sum; /* so that reading cannot be left out */
+static uint64_t sum; /* uses the bytes: the compiler must not skip reads */
 
 static void see(const void *data, size_t len) {
         const uint8_t *p = (const uint8_t *)data;

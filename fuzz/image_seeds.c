@@ -1,11 +1,14 @@
 /*
- * image_seeds DIRECTORY: files for fuzz_image, each with its byte before it.
+ * image_seeds DIRECTORY: makes the seeds of fuzz_image, small image files with
+ * fuzz_image's byte in front.
  *
- * Small ones, each with something of its own, since mutations hit a place at
- * random. Keys and so tables differ from run to run. `make image-seeds`.
+ * Each file has a feature of its own. They are small, since a mutation hits a
+ * random place. Hash keys, and so the tables, differ from run to run.
+ * `make image-seeds` runs it.
  */
 #include "support/image_fixture.h"
 
+/* Saves an image of the cache, and writes it as a seed. */
 static void seed(cw_t *w, const char *directory, const char *name) {
         rdmeta_image_t *image = iw_image(w);
         const char *path      = iw_path(name);
@@ -19,13 +22,15 @@ static void seed(cw_t *w, const char *directory, const char *name) {
         snprintf(out, sizeof(out), "%s/%s", directory, name);
         file = fopen(out, "wb");
         CHECK(file);
-        CHECK(fputc(1, file) == 1); /* in memory that is watched */
+        CHECK(fputc(1, file) == 1); /* bit 0: a copy, which ASan watches */
         CHECK(fwrite(bytes, 1, size, file) == size && !fclose(file));
         free(bytes);
         rdmeta_image_unref(image);
 }
 
-static void provenance(const char *directory, const char *name, const char *topics) {
+/* Makes a seed of a cache that has applied one answer, or none. */
+static void seed_answer(const char *directory, const char *name,
+                        const char *topics) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -67,16 +72,19 @@ static void reasons(const char *directory) {
 int main(int argc, char **argv) {
         test_begin(20);
         CHECK(argc == 2);
-        provenance(argv[1], "empty", NULL);
-        provenance(argv[1], "one", "a 0:1");
-        provenance(argv[1], "flat", "a#a 0:1@5/r1,2 1:2@5/r2,3 2:3@6/r3,1");
-        provenance(argv[1], "shared",
-             "a#a 0:1@5/r1,2,3/i1,2 1:2@5/r2,3,1/o1 2:2@5/r1,2,3; b 0:-1/e5");
-        provenance(argv[1], "sparse", "orders^8 3:1@5 7:2@5/r2,300/i300 9:1@70000");
-        provenance(argv[1], "wide", "a~ 0:70000@1/r70000,1 1:1; b#b 0:300@9");
-        provenance(argv[1], "names",
-             "a.name.of.twenty.bytes#n 0:1; a.name.of.more.than.thirty.two."
-             "bytes.in.all 0:2; a 0:1; eight888 0:1; no.such.topic.her 0:1");
+        seed_answer(argv[1], "empty", NULL);
+        seed_answer(argv[1], "one", "a 0:1");
+        seed_answer(argv[1], "flat", "a#a 0:1@5/r1,2 1:2@5/r2,3 2:3@6/r3,1");
+        seed_answer(argv[1], "shared",
+                    "a#a 0:1@5/r1,2,3/i1,2 1:2@5/r2,3,1/o1 2:2@5/r1,2,3; "
+                    "b 0:-1/e5");
+        seed_answer(argv[1], "sparse",
+                    "orders^8 3:1@5 7:2@5/r2,300/i300 9:1@70000");
+        seed_answer(argv[1], "wide", "a~ 0:70000@1/r70000,1 1:1; b#b 0:300@9");
+        seed_answer(argv[1], "names",
+                    "a.name.of.twenty.bytes#n 0:1; a.name.of.more.than.thirty."
+                    "two.bytes.in.all 0:2; a 0:1; eight888 0:1; "
+                    "no.such.topic.her 0:1");
         states(argv[1]);
         reasons(argv[1]);
         return 0;

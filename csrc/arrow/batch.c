@@ -7,7 +7,8 @@
 
 /* ---- buffers ------------------------------------------------------------- */
 
-/* ArrowBuffer forgets what it had when it cannot grow, so that is let go. */
+/* Grows a buffer. If that fails, it frees the old memory, since ArrowBuffer
+ * forgets it then. */
 static uint8_t *buffer_grow(struct ArrowBufferAllocator *allocator,
                             uint8_t *old, int64_t old_size, int64_t size) {
         uint8_t *p = (uint8_t *)realloc(old, (size_t)size);
@@ -33,7 +34,7 @@ static void buffer_init(struct ArrowBuffer *b) {
         b->allocator.private_data = NULL;
 }
 
-/* What lies in a batch's one block goes with it. */
+/* Frees nothing: the buffer lies in the batch's block, which is freed whole. */
 static void buffer_keep(struct ArrowBufferAllocator *allocator, uint8_t *p,
                         int64_t size) {
         (void)allocator;
@@ -41,24 +42,25 @@ static void buffer_keep(struct ArrowBufferAllocator *allocator, uint8_t *p,
         (void)size;
 }
 
-/* Where the next buffer begins in the block; NULL: its size is asked for. */
+/* Where the next buffer begins in the block; NULL: only sizes are added up. */
 typedef struct block_place {
         uint8_t *block;
         size_t used;
 } block_place_t;
 
-/* At a line's begin; never of no bytes, since some want a pointer even then. */
-static void buffer_place(struct ArrowBuffer *b, block_place_t *at,
+/* Places a buffer at the begin of a line. Even an empty buffer gets a byte,
+ * since some consumers need a pointer. */
+static void buffer_place(struct ArrowBuffer *b, block_place_t *place,
                          int64_t size) {
         const size_t bytes = (size_t)(size > 0 ? size : 1);
 
-        if (at->block) {
-                b->data           = at->block + at->used;
+        if (place->block) {
+                b->data           = place->block + place->used;
                 b->size_bytes     = size;
                 b->capacity_bytes = size;
                 b->allocator.free = buffer_keep;
         }
-        at->used += (bytes + RDMETA_LINE - 1) & ~(size_t)(RDMETA_LINE - 1);
+        place->used += (bytes + RDMETA_LINE - 1) & ~(size_t)(RDMETA_LINE - 1);
 }
 
 /* ---- columns ------------------------------------------------------------- */
@@ -94,12 +96,13 @@ static void column_init(rdmeta_arrow_column_t *c) {
 
 static void column_place(rdmeta_arrow_column_t *c,
                          const rdmeta_arrow_field_t *field, int64_t rows,
-                         int64_t items, block_place_t *at) {
-        buffer_place(&c->values, at, values_size(field->type, rows, items));
+                         int64_t items, block_place_t *place) {
+        buffer_place(&c->values, place,
+                     values_size(field->type, rows, items));
         if (field->nullable)
-                buffer_place(&c->valid, at, (rows + 7) / 8);
+                buffer_place(&c->valid, place, (rows + 7) / 8);
         if (has_offsets(field->type))
-                buffer_place(&c->offsets, at, 4 * (rows + 1));
+                buffer_place(&c->offsets, place, 4 * (rows + 1));
 }
 
 static void column_clear(rdmeta_arrow_column_t *c,
@@ -137,25 +140,25 @@ void rdmeta_arrow_batch_reset(rdmeta_arrow_batch_t *b) {
         b->rows  = 0;
 }
 
-/* In large pages where there are any: a batch is some megabytes, and a column
- * by itself would go back to the system when it is released, to be faulted in
- * again for the next. */
+/* Allocates one block for all columns, in large pages where the system has
+ * them: a batch has some megabytes. A column with its own memory would return
+ * it to the system on release, and the next batch would fault it in again. */
 rdmeta_err_t rdmeta_arrow_batch_room(rdmeta_arrow_batch_t *b, int64_t rows,
                                      const int64_t *items) {
-        block_place_t at = {NULL, 0};
+        block_place_t place = {NULL, 0};
         int i, pass;
 
         for (pass = 0; pass < 2; pass++) {
                 for (i = 0; i < b->n; i++)
                         column_place(&b->columns[i], &b->fields[i], rows,
-                                     items[i], &at);
+                                     items[i], &place);
                 if (pass)
                         break;
-                b->block = rdmeta_alloc_again(at.used);
+                b->block = rdmeta_alloc_again(place.used);
                 if (!b->block)
                         return RDMETA_ERR_NO_MEMORY;
-                at.block = (uint8_t *)b->block;
-                at.used  = 0;
+                place.block = (uint8_t *)b->block;
+                place.used  = 0;
         }
         for (i = 0; i < b->n; i++)
                 column_clear(&b->columns[i], &b->fields[i]);
@@ -163,16 +166,16 @@ rdmeta_err_t rdmeta_arrow_batch_room(rdmeta_arrow_batch_t *b, int64_t rows,
         return RDMETA_OK;
 }
 
-/* ---- handing out --------------------------------------------------------- */
+/* ---- export -------------------------------------------------------------- */
 
 enum { NODES = 2 * RDMETA_ARROW_COLUMNS };
 
-/* All arrays of a batch but the outermost, which lies with who took it: a
- * column each, and the ids inside of lists. */
+/* The arrays of an exported batch: one per column, and one for the ids of each
+ * column of lists. The consumer has the outermost array. */
 typedef struct batch_memory {
         _Atomic int32_t arrays; /* not released yet */
         int n;
-        void *block; /* of all columns; NULL: each has its own */
+        void *block; /* has all buffers; NULL: each has its own memory */
         rdmeta_arrow_column_t columns[RDMETA_ARROW_COLUMNS];
         const void *root_buffer; /* NULL: no row is null */
         struct ArrowArray *children[RDMETA_ARROW_COLUMNS];
@@ -181,7 +184,8 @@ typedef struct batch_memory {
         struct ArrowArray nodes[NODES];
 } batch_memory_t;
 
-/* Of any thread, and of each array in its own. */
+/* Releases one array, and with the last one frees the memory of the batch.
+ * Different threads may release different arrays at the same time. */
 static void array_release(struct ArrowArray *a) {
         batch_memory_t *m = (batch_memory_t *)a->private_data;
         int64_t i;

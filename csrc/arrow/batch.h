@@ -1,4 +1,4 @@
-/* Columns of one batch, and handing them out as an ArrowArray. */
+/* The columns of one batch, and their export as an ArrowArray. */
 #ifndef RDMETA_ARROW_BATCH_H
 #define RDMETA_ARROW_BATCH_H
 
@@ -6,8 +6,8 @@
 #include "base/buf.h"
 #include "vendor/nanoarrow/nanoarrow.h"
 
-/* Where a batch ends: after so many rows, or sooner, when a column has so many
- * bytes of text or ids. One row more never passes what int32 offsets reach. */
+/* The limits of a batch. It ends after ROWS rows, or earlier, when a column has
+ * TEXT bytes of text or ITEMS ids. One more row never exceeds int32 offsets. */
 enum {
         RDMETA_ARROW_ROWS  = 1 << 16,
         RDMETA_ARROW_TEXT  = 1 << 26,
@@ -15,8 +15,8 @@ enum {
 };
 
 typedef struct rdmeta_arrow_column {
-        struct ArrowBuffer valid;   /* a bit a row; of nullable ones only */
-        struct ArrowBuffer offsets; /* of strings and ids: rows + 1 */
+        struct ArrowBuffer valid;   /* a bit per row; nullable columns only */
+        struct ArrowBuffer offsets; /* rows + 1; strings and ids only */
         struct ArrowBuffer values;  /* bits, numbers, bytes or ids */
         int64_t nulls;
 } rdmeta_arrow_column_t;
@@ -25,20 +25,21 @@ typedef struct rdmeta_arrow_batch {
         const rdmeta_arrow_field_t *fields;
         int n;
         int64_t rows;
-        void *block; /* that all columns lie in; NULL: each has its own */
+        void *block; /* has all buffers; NULL: each has its own memory */
         rdmeta_arrow_column_t columns[RDMETA_ARROW_COLUMNS];
 } rdmeta_arrow_batch_t;
 
-/* Without rows, and without memory yet. */
+/* Initializes a batch of a table, without rows and without memory. */
 void rdmeta_arrow_batch_init(rdmeta_arrow_batch_t *b, int32_t table);
+/* Frees the memory of a batch, which then has no rows. */
 void rdmeta_arrow_batch_reset(rdmeta_arrow_batch_t *b);
-/* Room for exactly `rows`, with items[i] bytes or ids in column i where that
- * is of strings or ids. All valid, bools false, offsets[0] 0, else not set.
- * NO_MEMORY: reset is left to do. */
+/* Allocates memory for exactly `rows`, with items[i] bytes or ids in column i
+ * if that has strings or ids. Sets all rows valid, bools false and offsets[0]
+ * 0, and nothing else. Returns NO_MEMORY: the caller then resets the batch. */
 rdmeta_err_t rdmeta_arrow_batch_room(rdmeta_arrow_batch_t *b, int64_t rows,
                                      const int64_t *items);
-/* Hand it out: the batch is then without rows again. NO_MEMORY: it is as it
- * was. */
+/* Moves the batch to *out, which the caller releases; the batch then has no
+ * rows. Returns NO_MEMORY, and leaves the batch as it was. */
 rdmeta_err_t rdmeta_arrow_batch_export(rdmeta_arrow_batch_t *b,
                                        struct ArrowArray *out);
 
@@ -50,7 +51,7 @@ RDMETA_INLINE int32_t *rdmeta_arrow_offsets(rdmeta_arrow_column_t *c) {
         return (int32_t *)(void *)c->offsets.data;
 }
 
-/* Rows that are null. */
+/* Marks n rows from `row` on as null. */
 RDMETA_INLINE void rdmeta_arrow_null(rdmeta_arrow_column_t *c, int64_t row,
                                      int64_t n) {
         ArrowBitsSetTo(c->valid.data, row, n, 0);

@@ -7,13 +7,13 @@
 
 enum { RDMETA_CHANGE_COLUMNS(PLACE) };
 
-/* Batches that are full, and the one that grows. First: it becomes the source
- * of a stream. */
+/* Change records as columns: the finished batches, and the one that grows. */
 struct rdmeta_arrow_changes {
-        rdmeta_arrow_source_t source;
-        rdmeta_arrow_batch_t batch;
-        struct ArrowArray *done;
-        size_t n, capacity, given;
+        rdmeta_arrow_source_t source; /* first: a stream casts from it */
+        rdmeta_arrow_batch_t batch;   /* grows */
+        struct ArrowArray *done;      /* finished batches: `n` of them */
+        size_t n, capacity;
+        size_t returned; /* how many of `done` the stream has returned */
         rdmeta_str_t session;
         char session_text[]; /* as UTF-8 */
 };
@@ -41,7 +41,7 @@ void rdmeta_arrow_changes_destroy(rdmeta_arrow_changes_t *c) {
 
         if (!c)
                 return;
-        for (i = c->given; i < c->n; i++)
+        for (i = c->returned; i < c->n; i++)
                 c->done[i].release(&c->done[i]);
         free(c->done);
         rdmeta_arrow_batch_reset(&c->batch);
@@ -50,7 +50,8 @@ void rdmeta_arrow_changes_destroy(rdmeta_arrow_changes_t *c) {
 
 /* ---- columns that grow --------------------------------------------------- */
 
-/* One bit more. Bits beyond the last are not looked at. */
+/* Appends one bit. Consumers ignore the bits after the last row. Returns 1 if
+ * there is no memory, as all put functions do. */
 static int put_valid(rdmeta_arrow_column_t *c, int64_t row, int valid) {
         if (row % 8 == 0 && ArrowBufferAppendUInt8(&c->valid, 0))
                 return 1;
@@ -73,7 +74,7 @@ static int put_int64(rdmeta_arrow_column_t *c, int64_t row, int64_t value,
                ArrowBufferAppendInt64(&c->values, valid ? value : 0);
 }
 
-/* RDMETA_NONE and -1 are none. */
+/* Appends a number; RDMETA_NONE and -1 become null. */
 static int put_int32(rdmeta_arrow_column_t *c, int64_t row, int32_t value) {
         return put_valid(c, row, value >= 0) ||
                ArrowBufferAppendInt32(&c->values, value >= 0 ? value : 0);
@@ -121,7 +122,7 @@ static int put_ids(rdmeta_arrow_column_t *c, int64_t row, rdmeta_ids_t ids) {
         return put_offset(c, row, c->values.size_bytes / 4);
 }
 
-/* A record's value in each column: one macro per column. */
+/* Appends a record's value to a column: one macro per column. */
 #define PUT_version put_int64(c, row, (int64_t)r->version, 1)
 #define PUT_cluster_id put_text(c, row, r->cluster_id)
 #define PUT_session put_text(c, row, session)
@@ -170,7 +171,8 @@ static int batch_is_full(const rdmeta_arrow_batch_t *b) {
         return 0;
 }
 
-/* The growing batch, if it has rows, to those that are done. */
+/* Moves the growing batch to the finished ones, if it has rows. Returns
+ * NO_MEMORY. */
 static rdmeta_err_t batch_end(rdmeta_arrow_changes_t *c) {
         if (!c->batch.rows)
                 return RDMETA_OK;
@@ -206,8 +208,8 @@ static rdmeta_err_t changes_next(rdmeta_arrow_source_t *s,
         rdmeta_arrow_changes_t *c = (rdmeta_arrow_changes_t *)(void *)s;
 
         out->release = NULL;
-        if (c->given < c->n)
-                *out = c->done[c->given++];
+        if (c->returned < c->n)
+                *out = c->done[c->returned++];
         return RDMETA_OK;
 }
 

@@ -40,7 +40,7 @@ void rdmeta_put_offsets(rdmeta_arrow_column_t *c, int64_t row, int64_t n,
                 out[i] = first + (int32_t)i * step;
 }
 
-/* `n` times what stands at p once. */
+/* Repeats the item at p until there are n of it. */
 static void repeat(char *p, size_t size, size_t n) {
         size_t have = 1;
 

@@ -1,4 +1,4 @@
-/* The table of partitions: rows of a topic, column by column. */
+/* The table of partitions: fills the rows of a topic column by column. */
 #include "arrow/partitions.h"
 
 static int lists_full(const rdmeta_sizes_t *s) {
@@ -7,7 +7,8 @@ static int lists_full(const rdmeta_sizes_t *s) {
                s->items[P_OFFLINE] >= RDMETA_ARROW_ITEMS;
 }
 
-/* Of n partitions from the first on, those whose lists fit. */
+/* Returns how many of n partitions have lists that fit, from `first` on, and
+ * adds the sizes of those lists. */
 static int64_t lists_size(const rdmeta_cols_t *cols, uint32_t first,
                           int64_t n, rdmeta_sizes_t *s) {
         rdmeta_row_t row;
@@ -31,21 +32,21 @@ static int64_t lists_size(const rdmeta_cols_t *cols, uint32_t first,
 
 int rdmeta_partitions_size(const rdmeta_shown_t *t, rdmeta_arrow_cursor_t *c,
                            rdmeta_sizes_t *s) {
-        const uint32_t left = t->cols.count - c->partition;
-        int64_t n           = rdmeta_sizes_fit_rows(s, t, left);
+        const uint32_t more = t->cols.count - c->partition;
+        int64_t n           = rdmeta_sizes_fit_rows(s, t, more);
 
         n = lists_size(&t->cols, c->partition, n, s);
         rdmeta_sizes_add(s, t, n);
         c->partition += (uint32_t)n;
-        return n == left;
+        return n == more;
 }
 
 static void fill_leaders(rdmeta_fill_t *f, const rdmeta_cols_t *cols,
                          uint32_t first, uint32_t n) {
         const rdmeta_brokers_t *brokers = rdmeta_brokers(f->r->reader);
-        const int last           = f->r->reader->stale_ok && cols->last;
-        rdmeta_arrow_column_t *c = &f->columns[P_LEADER];
-        int32_t *out             = rdmeta_arrow_int32(c) + f->row;
+        const int last                  = f->r->reader->stale_ok && cols->last;
+        rdmeta_arrow_column_t *c        = &f->columns[P_LEADER];
+        int32_t *out                    = rdmeta_arrow_int32(c) + f->row;
         uint32_t i;
 
         rdmeta_col_widen(cols->leaders, cols->leader_width, first, n, out);
@@ -88,7 +89,8 @@ static void fill_numbers(rdmeta_fill_t *f, const rdmeta_cols_t *cols,
                 memset(errors, 0, 2 * (size_t)n);
 }
 
-/* All partitions have as many replicas, all in sync: one run of them. */
+/* Fills the lists of a topic whose partitions all have the same number of
+ * replicas, all in sync: the ids are one run. */
 static void fill_flat(rdmeta_fill_t *f, const rdmeta_cols_t *cols,
                       uint32_t first, uint32_t n) {
         const size_t each = cols->flat, ids = n * each;
@@ -120,7 +122,8 @@ static void fill_lists(rdmeta_fill_t *f, const rdmeta_cols_t *cols,
         }
 }
 
-/* An image has to look for a topic's deadline: not where none is stale. */
+/* Returns whether a topic is stale. Skips the search for its deadline if the
+ * walk has no stale topics. */
 static int is_stale(const rdmeta_fill_t *f, const rdmeta_shown_t *t) {
         rdmeta_topic_info_t info;
 

@@ -1,4 +1,4 @@
-/* The table of replicas: a row for each broker in a partition's list. */
+/* The table of replicas: one row per broker in a partition's list. */
 #include "arrow/replicas.h"
 
 int rdmeta_replicas_size(const rdmeta_shown_t *t, rdmeta_arrow_cursor_t *c,
@@ -6,13 +6,13 @@ int rdmeta_replicas_size(const rdmeta_shown_t *t, rdmeta_arrow_cursor_t *c,
         rdmeta_row_t row;
 
         for (; c->partition < t->cols.count; c->partition++) {
-                int64_t left, n;
+                int64_t more, n;
 
                 rdmeta_topic_row(&t->cols, c->partition, &row);
-                left = (int64_t)row.replicas.count - c->replica;
-                n    = rdmeta_sizes_fit_rows(s, t, left);
+                more = (int64_t)row.replicas.count - c->replica;
+                n    = rdmeta_sizes_fit_rows(s, t, more);
                 rdmeta_sizes_add(s, t, n);
-                if (n < left) {
+                if (n < more) {
                         c->replica += (uint32_t)n;
                         return 0;
                 }
@@ -21,8 +21,8 @@ int rdmeta_replicas_size(const rdmeta_shown_t *t, rdmeta_arrow_cursor_t *c,
         return 1;
 }
 
-/* A list that is searched: a sorted copy, if it is long, so that nobody can
- * make a reader work for hours. */
+/* A list to search. A long list has a sorted copy: otherwise a broker's answer
+ * with very long lists could make a reader search for hours. */
 typedef struct members {
         rdmeta_list_t list;
         int32_t *sorted;
@@ -61,7 +61,8 @@ static int members_have(const members_t *m, int32_t id) {
         return 0;
 }
 
-/* Some replicas of one partition, `first` up to `end`. */
+/* Fills the rows of replicas `first` up to `end` of one partition. Returns
+ * NO_MEMORY. */
 static rdmeta_err_t fill_replicas(rdmeta_fill_t *f, const rdmeta_row_t *row,
                                   uint32_t first, uint32_t end) {
         const int32_t leader =

@@ -24,7 +24,7 @@ static void shown_read(const rdmeta_arrow_rows_t *r, size_t i,
                        rdmeta_shown_t *out) {
         const rdmeta_topic_t *t = r->topics[i];
 
-        if (i + 8 < r->n) /* topics lie anywhere */
+        if (i + 8 < r->n) /* topics lie anywhere in memory */
                 __builtin_prefetch(r->topics[i + 8]);
         if (i + 4 < r->n)
                 __builtin_prefetch(rdmeta_cold(r->topics[i + 4]));

@@ -1,11 +1,11 @@
-/* Batches of the rows of a table. */
+/* Cuts the rows of a table into batches. */
 #ifndef RDMETA_ARROW_ROWS_H
 #define RDMETA_ARROW_ROWS_H
 
 #include "arrow/fill.h"
 
-/* The next batch, and the cursor behind it; out->release NULL: no row is left.
- * NO_MEMORY: nothing has moved. */
+/* Sets *out to the next batch and moves the cursor past it; out->release NULL:
+ * there is no more row. Returns NO_MEMORY, and then the cursor stays. */
 rdmeta_err_t rdmeta_arrow_rows_next(rdmeta_arrow_rows_t *r,
                                     struct ArrowArray *out);
 

@@ -102,7 +102,7 @@ rdmeta_err_t rdmeta_arrow_schema(int32_t table, struct ArrowSchema *out) {
         if (!fields || !out)
                 return RDMETA_ERR_ARGUMENT;
         ArrowSchemaInit(&s);
-        if (schema_make(&s, fields, n)) { /* nothing else can go wrong */
+        if (schema_make(&s, fields, n)) { /* the only possible error */
                 ArrowSchemaRelease(&s);
                 return RDMETA_ERR_NO_MEMORY;
         }

@@ -1,4 +1,4 @@
-/* Which columns a table has. */
+/* The columns of each table. */
 #ifndef RDMETA_ARROW_SCHEMA_H
 #define RDMETA_ARROW_SCHEMA_H
 
@@ -21,9 +21,10 @@ typedef struct rdmeta_arrow_field {
         int nullable;
 } rdmeta_arrow_field_t;
 
-enum { RDMETA_ARROW_COLUMNS = 21 }; /* at most */
+enum { RDMETA_ARROW_COLUMNS = 21 }; /* the most that a table has */
 
-/* The columns of a table, `*n` of them; NULL: no such table. */
+/* Returns the columns of a table and sets *n to their number; NULL: there is no
+ * such table. */
 const rdmeta_arrow_field_t *rdmeta_arrow_fields(int32_t table, int *n);
 
 #endif /* RDMETA_ARROW_SCHEMA_H */

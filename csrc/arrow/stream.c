@@ -10,7 +10,8 @@ static rdmeta_arrow_source_t *source_of(struct ArrowArrayStream *stream) {
         return (rdmeta_arrow_source_t *)stream->private_data;
 }
 
-static int told(rdmeta_arrow_source_t *s, rdmeta_err_t err) {
+/* Stores the error of a call. Returns it as an errno, as streams do. */
+static int set_error(rdmeta_arrow_source_t *s, rdmeta_err_t err) {
         s->error = err;
         if (!err)
                 return 0;
@@ -21,14 +22,14 @@ static int stream_schema(struct ArrowArrayStream *stream,
                          struct ArrowSchema *out) {
         rdmeta_arrow_source_t *s = source_of(stream);
 
-        return told(s, rdmeta_arrow_schema(s->table, out));
+        return set_error(s, rdmeta_arrow_schema(s->table, out));
 }
 
 static int stream_next(struct ArrowArrayStream *stream,
                        struct ArrowArray *out) {
         rdmeta_arrow_source_t *s = source_of(stream);
 
-        return told(s, s->next(s, out));
+        return set_error(s, s->next(s, out));
 }
 
 static const char *stream_error(struct ArrowArrayStream *stream) {
@@ -61,11 +62,12 @@ typedef struct table {
         size_t capacity; /* of rows.topics */
 } table_t;
 
-/* Nothing is held beyond the last row. */
+/* Releases the image and the list of topics, at the latest after the last
+ * row. */
 static void table_close(table_t *t) {
         free(t->rows.topics);
-        t->rows.topics = NULL;
-        t->rows.n      = 0;
+        t->rows.topics  = NULL;
+        t->rows.n       = 0;
         t->rows.at.item = 0;
         rdmeta_reader_destroy(t->rows.reader);
         t->rows.reader = NULL;
@@ -107,7 +109,8 @@ static int32_t table_add(void *opaque, const rdmeta_topic_t *topic) {
         return 0;
 }
 
-/* A reader of an image: of the same one, or of one taken now. */
+/* Makes the table's reader. It reads the image of `r`, or one taken now.
+ * Returns NO_MEMORY. */
 static rdmeta_err_t table_reader(table_t *t, rdmeta_reader_t *r) {
         const int32_t flags     = r->stale_ok ? RDMETA_ALLOW_STALE : 0;
         const rdmeta_time_t now = {t->rows.mono_us, 0};

@@ -1,14 +1,15 @@
 /*
- * stream: what is known, as columns, for others to take over.
+ * stream: tables of topics and brokers, and change records, as Arrow streams.
  *
- *     schema         which columns a table has; ArrowSchema by nanoarrow
- *     batch          columns of one batch; handing them out as an ArrowArray
- *     text           names of any bytes as UTF-8, ids as base64
- *     fill           adding up how long columns will be, and filling them
- *     topics       ...  the two passes over one table
- *     rows           how large the next batch of a table is, and filling it
- *     changes        change records, gathered
- *     stream         streams, and what makes them
+ *     schema       the columns of each table; makes an ArrowSchema by nanoarrow
+ *     batch        the columns of one batch; exports them as an ArrowArray
+ *     text         names of any bytes as UTF-8, ids as base64
+ *     fill         functions of both passes: add up sizes, fill columns
+ *     topics, partitions, replicas, brokers
+ *                  the two passes over one table
+ *     rows         the size of a table's next batch, and its filling
+ *     changes      collects change records in columns that grow
+ *     stream       the ArrowArrayStream, and the calls that make one
  *
  *     ArrowArrayStream --> source: an image's reader, its topics, a cursor
  *           |                                 | size, allocate, fill
@@ -18,20 +19,22 @@
  *                                          [bits][offsets][bytes]     text
  *                                          [bits][offsets] --> [ids]  lists
  *
- * A batch of a table goes in two passes over the same rows: the first adds up
- * how long each column will be, then all is allocated, then the second fills
- * it and can neither fail nor look back. Change records come from a visit, one
- * at a time, so their columns grow.
+ * Two passes over the same rows make a batch of a table. The first pass adds
+ * up the size of each column. Then one call allocates all columns. The second
+ * pass fills them. Change records come from a visit, one by one, so their
+ * columns grow.
  *
- * nanoarrow makes schemas, grows buffers and sets bits. The arrays themselves
- * are put together here: nanoarrow 0.9.0 crashes in ArrowArrayInitFromType()
- * and ArrowBasicArrayStreamInit() where an allocation fails, and leaks in
- * ArrowArrayInitFromSchema(). One allocation holds all of a batch's arrays; it
- * counts them, since the one who takes a batch may move its columns out and
- * release them one by one, and it owns their buffers.
+ * nanoarrow makes schemas, grows buffers and sets bits. This code builds the
+ * arrays itself. nanoarrow 0.9.0 crashes in ArrowArrayInitFromType() and
+ * ArrowBasicArrayStreamInit() if an allocation fails, and leaks in
+ * ArrowArrayInitFromSchema().
  *
- * Memory is malloc's, not the cache's allocator's: that may be called by one
- * thread at a time only, and not once the cache is gone.
+ * One allocation has all arrays of a batch and owns their buffers. It counts
+ * the arrays, since a consumer may move columns out of the batch and release
+ * them one by one.
+ *
+ * The memory comes from malloc, not from the cache's allocator. Only one
+ * thread at a time may call that allocator, and only while the cache lives.
  */
 #ifndef RDMETA_ARROW_STREAM_H
 #define RDMETA_ARROW_STREAM_H
@@ -39,17 +42,19 @@
 #include "rdmeta.h"
 #include "vendor/nanoarrow/nanoarrow.h"
 
+/* Makes the batches of a stream. */
 typedef struct rdmeta_arrow_source rdmeta_arrow_source_t;
 struct rdmeta_arrow_source {
         int32_t table;
-        rdmeta_err_t error; /* of the last call */
-        /* The next batch; out->release NULL: there is none. */
+        rdmeta_err_t error; /* the result of the last call */
+        /* Sets *out to the next batch; out->release NULL: there is none. */
         rdmeta_err_t (*next)(rdmeta_arrow_source_t *s,
                              struct ArrowArray *out);
+        /* Frees the source. */
         void (*destroy)(rdmeta_arrow_source_t *s);
 };
 
-/* A stream that takes `s`. */
+/* Makes a stream that owns `s`. */
 void rdmeta_arrow_stream_init(struct ArrowArrayStream *out,
                               rdmeta_arrow_source_t *s);
 

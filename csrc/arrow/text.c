@@ -2,8 +2,9 @@
 
 #include "base/hash.h"
 
-/* How many bytes of s are one character of UTF-8 (RFC 3629: none that is
- * longer than it need be, no surrogate, none above U+10FFFF); 0: none is. */
+/* Returns how many bytes of s are one UTF-8 character; 0: s begins with none.
+ * As RFC 3629 says, it accepts no overlong form, no surrogate, and nothing
+ * above U+10FFFF. */
 static size_t text_character(const uint8_t *s, size_t len) {
         uint32_t low = 0x80, high = 0xbf;
         size_t n = 0, i;
@@ -47,7 +48,7 @@ static int text_is_ascii(const char *s, size_t len) {
 
 static const char replacement[3] = {'\xef', '\xbf', '\xbd'}; /* U+FFFD */
 
-/* Writes if `out` is not NULL; how many bytes. */
+/* Returns the size of the text as UTF-8. Writes it, if `out` is not NULL. */
 static size_t text_clean(char *out, const char *s, size_t len) {
         size_t size = 0, i = 0;
 
@@ -68,7 +69,8 @@ size_t rdmeta_text_size(const char *s, size_t len) {
         return text_is_ascii(s, len) ? len : text_clean(NULL, s, len);
 }
 
-/* Bytes that are replaced make it longer, always. */
+/* Each replaced byte makes the text longer. So an equal size means that no byte
+ * is replaced. */
 void rdmeta_text_copy(char *out, size_t size, const char *s, size_t len) {
         if (size == len)
                 memcpy(out, s, len);

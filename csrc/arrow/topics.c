@@ -28,8 +28,9 @@ static size_t text_size(rdmeta_str_t s) {
         return s.data ? rdmeta_text_size(s.data, s.len) : 0;
 }
 
-/* A deadline may move between the passes, and the state with it. Reasons are
- * short: those of as many rows as a batch has always fit. */
+/* The deadline, and with it the state, may change between the two passes. So
+ * this adds the size of the longest state. Reasons are short: those of all rows
+ * of a batch always fit. */
 int rdmeta_topics_size(const rdmeta_shown_t *t, rdmeta_arrow_cursor_t *c,
                        rdmeta_sizes_t *s) {
         (void)c;
@@ -41,7 +42,8 @@ int rdmeta_topics_size(const rdmeta_shown_t *t, rdmeta_arrow_cursor_t *c,
         return 1;
 }
 
-/* Seconds since a broker said it, as MetadataCache.age() has it. */
+/* Puts the seconds since a broker said it, as MetadataCache.age() returns them.
+ * Puts null for a topic that is neither valid nor stale. */
 static void put_age(rdmeta_fill_t *f, const rdmeta_topic_info_t *info) {
         rdmeta_arrow_column_t *c = &f->columns[T_AGE];
         double *out = (double *)(void *)c->values.data + f->row;
@@ -52,7 +54,7 @@ static void put_age(rdmeta_fill_t *f, const rdmeta_topic_info_t *info) {
                 rdmeta_arrow_null(c, f->row, 1);
                 return;
         }
-        /* A file may contain any time: the nearest number is taken. */
+        /* A file may contain any time: take the nearest number. */
         if (__builtin_sub_overflow(info->deadline_us, f->r->max_age_us,
                                    &since))
                 since = INT64_MIN;

@@ -1,5 +1,6 @@
-/* What differs between two images: both in the order of names, side by side,
- * each pair of blocks told by the function that tells the feed. */
+/* The difference of two images. Both are read side by side, in the order of
+ * names. Each pair of blocks goes to the function that makes the feed's
+ * records. */
 #include "image/image.h"
 
 #include "topic/diff.h"
@@ -11,8 +12,9 @@ typedef struct diff {
         size_t ids_size;
 } diff_t;
 
-/* The lists of one record, as long as the longest so far; of empty ones there
- * is a place as well, or they would be none. */
+/* Makes room for the lists of one record, as long as the longest so far. Empty
+ * lists need a pointer too: NULL would mean that there is no list. Returns
+ * NO_MEMORY. */
 static rdmeta_err_t diff_room(diff_t *d, const rdmeta_topic_t *a,
                               const rdmeta_topic_t *b) {
         const uint32_t x       = rdmeta_diff_longest(a);
@@ -35,7 +37,8 @@ static rdmeta_err_t diff_room(diff_t *d, const rdmeta_topic_t *a,
         return RDMETA_OK;
 }
 
-/* Either may be NULL. Images of one cache share what did not change. */
+/* Visits the records of one pair of topics; either may be NULL. Images of one
+ * cache share the blocks that did not change, so those are skipped at once. */
 static rdmeta_err_t diff_pair(diff_t *d, const rdmeta_topic_t *a,
                               const rdmeta_topic_t *b) {
         rdmeta_err_t err;
@@ -46,7 +49,8 @@ static rdmeta_err_t diff_pair(diff_t *d, const rdmeta_topic_t *a,
         return err ? err : rdmeta_diff_topics(&d->out, a, b);
 }
 
-/* The i-th of n topics; NULL: there are no more. */
+/* Sets *out to the i-th of n topics; NULL: there are no more. Returns
+ * MALFORMED. */
 static rdmeta_err_t diff_next(const rdmeta_image_t *image, size_t i, size_t n,
                               const rdmeta_topic_t **out) {
         rdmeta_seen_t seen;
@@ -93,10 +97,10 @@ rdmeta_err_t rdmeta_image_diff(rdmeta_image_t *before, rdmeta_image_t *after,
         diff_t d;
 
         memset(&d, 0, sizeof(d));
-        d.before     = before;
-        d.after      = after;
-        d.out.visit  = visit;
-        d.out.opaque = opaque;
+        d.before              = before;
+        d.after               = after;
+        d.out.visit           = visit;
+        d.out.opaque          = opaque;
         record                = &d.out.record;
         record->offset        = -1;
         record->version       = after->about.version;
@@ -109,7 +113,7 @@ rdmeta_err_t rdmeta_image_diff(rdmeta_image_t *before, rdmeta_image_t *after,
                 err = after->ops->order(after, &m);
         if (!err)
                 err = rdmeta_diff_brokers(&d.out, before->brokers,
-                                            after->brokers);
+                                          after->brokers);
         if (!err)
                 err = diff_topics(&d, n, m);
         if (d.out.ids)

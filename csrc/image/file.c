@@ -1,4 +1,6 @@
-/* Reading what is mapped: nothing is followed before it was looked at. */
+/* Reads a file that is mapped or copied: reasons, topics, leaders; and encodes
+ * reasons and brokers for the writer. A reader checks each number of the file
+ * before it follows it. See file.h. */
 #include "image/file.h"
 
 #include "base/alloc.h"
@@ -9,8 +11,6 @@
 #include <unistd.h>
 
 /* ---- reasons: writing ---------------------------------------------------- */
-
-/* Why topics were asked for, in a file: written, and read. */
 
 uint32_t rdmeta_file_reason_number(rdmeta_file_reasons_t *r,
                                    const rdmeta_image_t *image,
@@ -44,8 +44,9 @@ void rdmeta_file_reasons_fill(const rdmeta_file_reasons_t *r,
 
 /* ---- reasons: reading ---------------------------------------------------- */
 
-/* Texts follow each other, none is longer than one can be (one that ended
- * before it began would be), and the last one ends where the section does. */
+/* Texts follow each other, and the last one ends where the section ends. No
+ * text is longer than RDMETA_REASON_MAX: that also finds one that ends before
+ * it begins, since its length wraps. */
 rdmeta_err_t rdmeta_file_reasons_open(rdmeta_file_t *f) {
         const rdmeta_file_section_t *s =
                 &f->head.sections[RDMETA_FILE_REASONS];
@@ -83,8 +84,8 @@ static rdmeta_file_t *file_mutable(rdmeta_image_t *image) {
         return (rdmeta_file_t *)(void *)image;
 }
 
-/* Returns whether a block is good. This is worked out once: two bits a line
- * remember that the block which begins there is good, or is not. */
+/* Returns MALFORMED if a block is bad. Checks a block only once: two bits per
+ * line store whether the block that begins there is good or bad. */
 static rdmeta_err_t file_check(const rdmeta_file_t *f,
                                const rdmeta_topic_t *t) {
         const uint64_t i = (uint64_t)((const char *)t - f->base) /
@@ -111,20 +112,20 @@ static void file_times(const rdmeta_image_t *image, rdmeta_seen_t *seen) {
 
         seen->deadline = rdmeta_deadline_unasked(
                 rdmeta_file_plus(own, rdmeta_file_of(image)->taken_us));
-        seen->provenance     = rdmeta_topic_provenance(seen->topic);
+        seen->provenance = rdmeta_topic_provenance(seen->topic);
 }
 
 /* ---- one topic --------------------------------------------------------- */
 
-/* What is looked for in a table. */
+/* The name or the id that a lookup searches for. */
 typedef struct file_key {
         const char *name;
         size_t len;
-        const uint8_t *id; /* NULL: by name */
+        const uint8_t *id; /* NULL: the lookup is by name */
 } file_key_t;
 
-/* A name, or an id, is compared only where all of it would lie within the
- * blocks. */
+/* Returns whether a block has this name or id. Compares only bytes that lie
+ * within the blocks section. */
 RDMETA_INLINE int file_is(const rdmeta_file_t *f, const rdmeta_topic_t *t,
                           const file_key_t *key) {
         if (key->id) {
@@ -143,10 +144,10 @@ RDMETA_INLINE rdmeta_err_t file_probe(const rdmeta_image_t *image,
                                       uint64_t hash, const file_key_t *key,
                                       rdmeta_seen_t *out) {
         const rdmeta_file_t *f = rdmeta_file_of(image);
-        uint32_t k = rdmeta_slot_first(hash) & n->mask, left = n->longest;
+        uint32_t k = rdmeta_slot_first(hash) & n->mask, probes = n->longest;
         const rdmeta_topic_t *t;
 
-        for (;; k = (k + 1) & n->mask, left--) {
+        for (;; k = (k + 1) & n->mask, probes--) {
                 const uint64_t slot = n->slots[k];
 
                 if (!slot)
@@ -158,7 +159,7 @@ RDMETA_INLINE rdmeta_err_t file_probe(const rdmeta_image_t *image,
                         if (file_is(f, t, key))
                                 break;
                 }
-                if (!left)
+                if (!probes)
                         return RDMETA_NOT_CACHED;
         }
         if (file_check(f, t))
@@ -199,24 +200,24 @@ static RDMETA_NOINLINE int32_t leader_general(const rdmeta_image_t *image,
                                      mono_us, stale_ok);
 }
 
-/* What is often asked: a first line is the section's, so is what follows it,
- * and a leader's place is compared with its end. */
+/* The fast path. A block's first line and the next one are always within the
+ * section, so only the leader's place is compared with the section's end. */
 int32_t rdmeta_file_leader(const rdmeta_image_t *image, const char *name,
                            size_t len, int32_t partition, int64_t mono_us,
                            uint64_t hash) {
         const rdmeta_file_t *f = rdmeta_file_of(image);
         uint32_t k    = rdmeta_slot_first(hash) & f->names.mask;
-        uint32_t left = f->names.longest, width;
+        uint32_t probes = f->names.longest, width;
         const rdmeta_topic_t *t;
         uint64_t slot;
         int32_t leader;
         const char *p;
 
-        for (;; left--, k = (k + 1) & f->names.mask) {
+        for (;; probes--, k = (k + 1) & f->names.mask) {
                 slot = f->names.slots[k];
                 if (RDMETA_LIKELY(rdmeta_slot_tag_is(slot, hash)))
                         break;
-                if (!slot || !left)
+                if (!slot || !probes)
                         return RDMETA_NOT_CACHED;
         }
         t = rdmeta_file_block(f, slot >> RDMETA_SLOT_TAG);
@@ -236,7 +237,7 @@ int32_t rdmeta_file_leader(const rdmeta_image_t *image, const char *name,
         if (RDMETA_UNLIKELY(p > f->end - 4))
                 return leader_general(image, name, len, partition, mono_us, 0);
         leader = rdmeta_col_get(p, width, 0);
-        if (RDMETA_UNLIKELY(leader < -1)) /* no leader's, nor a code of ours */
+        if (RDMETA_UNLIKELY(leader < -1)) /* would look like an error code */
                 return leader_general(image, name, len, partition, mono_us, 0);
         return leader;
 }
@@ -275,7 +276,7 @@ static void file_ahead(const rdmeta_image_t *image, const rdmeta_str_t *names,
                         f, t->slots[k[i]] >> RDMETA_SLOT_TAG));
 }
 
-/* ---- all of them ------------------------------------------------------- */
+/* ---- all topics --------------------------------------------------------- */
 
 rdmeta_err_t rdmeta_file_at(const rdmeta_file_t *f, size_t i,
                             const rdmeta_topic_t **out) {
@@ -287,9 +288,10 @@ rdmeta_err_t rdmeta_file_at(const rdmeta_file_t *f, size_t i,
         return RDMETA_OK;
 }
 
-/* Blocks lie one behind the other, and so do cold parts that are elsewhere, or
- * checking them would take as long as each is large, times how many there are.
- * That none of these is within one of those nobody needs to know. */
+/* Blocks must not overlap, and neither must the cold parts of split blocks. If
+ * they did, a small file could make the checks take very long: the number of
+ * blocks times their size. A cold part may overlap a block: that does no
+ * harm. */
 rdmeta_err_t rdmeta_file_next(const rdmeta_file_t *f, size_t i,
                               rdmeta_file_ends_t *ends,
                               const rdmeta_topic_t **out) {
@@ -314,7 +316,8 @@ rdmeta_err_t rdmeta_file_next(const rdmeta_file_t *f, size_t i,
         return RDMETA_OK;
 }
 
-/* Who goes through all topics relies on their order: looked at once. */
+/* Checks once that `order` has all topics in the order of their names: walks
+ * rely on it. */
 static rdmeta_err_t file_order(rdmeta_image_t *image, size_t *n) {
         rdmeta_file_t *f           = file_mutable(image);
         const rdmeta_topic_t *last = NULL, *t;
@@ -343,10 +346,10 @@ static rdmeta_err_t file_at(const rdmeta_image_t *image, size_t i,
         return err;
 }
 
-/* ---- the rest ---------------------------------------------------------- */
+/* ---- info, memory, destroy --------------------------------------------- */
 
 static void file_info(const rdmeta_image_t *image, rdmeta_image_info_t *out) {
-        (void)image; /* nothing of it moves */
+        (void)image; /* nothing of a file's info changes */
         (void)out;
 }
 
@@ -358,7 +361,7 @@ static void file_free(rdmeta_image_t *image, void *p, size_t size) {
         rdmeta_free(&file_mutable(image)->allocator, p, size);
 }
 
-/* Frees what file_fill() made for `checked`, if it did. */
+/* Frees `checked`, if file_fill() allocated it. */
 static void bitmap_destroy(rdmeta_file_t *f) {
         if (f->checked && f->bitmap > RDMETA_FILE_BITMAP)
                 munmap((void *)f->checked, f->bitmap);
@@ -367,7 +370,7 @@ static void bitmap_destroy(rdmeta_file_t *f) {
 }
 
 static void file_destroy(rdmeta_image_t *image) {
-        rdmeta_file_t *f                  = file_mutable(image);
+        rdmeta_file_t *f                   = file_mutable(image);
         const rdmeta_allocator_t allocator = f->allocator;
 
         rdmeta_brokers_destroy(&allocator, image->brokers);
@@ -394,14 +397,11 @@ const rdmeta_image_ops_t rdmeta_file_ops = {.leader  = file_leader,
                                             .free    = file_free,
                                             .destroy = file_destroy};
 
-/* ---- brokers ------------------------------------------------------------- */
+/* ---- brokers: a Metadata response without topics ------------------------ */
 
-/* Brokers in a file: a Metadata response without topics. */
-
-/* A response, measured when `p` is NULL. */
 typedef struct response {
-        uint8_t *p;
-        size_t n;
+        uint8_t *p; /* NULL: the functions only add up the length */
+        size_t n;   /* bytes so far */
 } response_t;
 
 static void add_bytes(response_t *r, const void *p, size_t n) {
@@ -432,7 +432,7 @@ static void add_str(response_t *r, rdmeta_str_t s) {
 static void add_response(response_t *r, const rdmeta_brokers_t *b) {
         uint32_t i;
 
-        add_int(r, 0); /* throttled for no time */
+        add_int(r, 0); /* throttle time */
         add_count(r, (size_t)b->count + 1);
         for (i = 0; i < b->count; i++) {
                 add_int(r, (uint32_t)b->rows[i].id);

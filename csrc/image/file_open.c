@@ -1,4 +1,5 @@
-/* Opening: the head is read and checked, the rest mapped. See file.h. */
+/* Opens a file: reads and checks its head, and maps or copies the rest. See
+ * file.h. */
 #include "image/file_open.h"
 
 #include "base/alloc.h"
@@ -27,7 +28,8 @@ static int section_good(const rdmeta_file_head_t *h, int kind) {
                s->length <= h->size - s->offset;
 }
 
-/* A power of two of slots, and no probe is longer than that. */
+/* Returns whether a table has a power of two of slots, and no probe is longer
+ * than the table. */
 static int table_good(const rdmeta_file_head_t *h, int kind,
                       uint32_t longest) {
         const uint64_t slots = h->sections[kind].length / 8;
@@ -40,51 +42,53 @@ static int table_good(const rdmeta_file_head_t *h, int kind,
 static rdmeta_err_t sections_check(const rdmeta_file_head_t *h,
                                    rdmeta_image_fault_t *fault) {
         const uint64_t blocks = h->sections[RDMETA_FILE_BLOCKS].length;
-        const uint64_t at     = offsetof(rdmeta_file_head_t, sections);
+        const uint64_t first  = offsetof(rdmeta_file_head_t, sections);
         int i;
 
         for (i = 0; i < RDMETA_FILE_SECTIONS; i++)
                 if (!section_good(h, i))
                         return rdmeta_file_fault(
-                                fault, -1, at + (uint64_t)i * 32,
-                                "a section that is not within the file");
+                                fault, -1, first + (uint64_t)i * 32,
+                                "a section lies outside the file");
         if (blocks % RDMETA_LINE || blocks < RDMETA_LINE ||
             h->blocks > blocks / RDMETA_LINE - 1 ||
             h->sections[RDMETA_FILE_ORDER].length != 4 * h->blocks)
                 return rdmeta_file_fault(
                         fault, -1, offsetof(rdmeta_file_head_t, blocks),
-                        "another number of topics than there is room for");
+                        "the number of topics does not fit its sections");
         if (!table_good(h, RDMETA_FILE_NAMES, h->names_longest) ||
             !table_good(h, RDMETA_FILE_IDS, h->ids_longest))
                 return rdmeta_file_fault(
                         fault, -1,
                         offsetof(rdmeta_file_head_t, names_longest),
-                        "a table that can be none");
+                        "the size of a table is not possible");
         return RDMETA_OK;
 }
 
-/* Checksum, format, and that sections are where they can be. `size`: of the
- * file. UNSUPPORTED; MALFORMED: *fault is set. */
+/* Checks a head's format and checksum, and that each section is within the
+ * `size` bytes of the file. Returns 0, UNSUPPORTED, or MALFORMED, which sets
+ * *fault. */
 static rdmeta_err_t head_check(const rdmeta_file_head_t *h, uint64_t size,
                                rdmeta_image_fault_t *fault) {
         if (memcmp(h->magic, RDMETA_FILE_MAGIC, sizeof(h->magic)) != 0)
-                return rdmeta_file_fault(fault, -1, 0,
-                                         "it does not begin as an image does");
+                return rdmeta_file_fault(
+                        fault, -1, 0,
+                        "the file does not begin as an image does");
         if (h->byte_order != RDMETA_FILE_BYTE_ORDER ||
             h->format != RDMETA_FILE_FORMAT)
                 return RDMETA_ERR_UNSUPPORTED;
         if (h->size != size || size > RDMETA_FILE_MAX)
-                return rdmeta_file_fault(fault, -1,
-                                         offsetof(rdmeta_file_head_t, size),
-                                         "another size than the file's");
+                return rdmeta_file_fault(
+                        fault, -1, offsetof(rdmeta_file_head_t, size),
+                        "the size in the head is not the file's");
         if (h->checksum != rdmeta_file_head_checksum(h))
                 return rdmeta_file_fault(
                         fault, -1, offsetof(rdmeta_file_head_t, checksum),
-                        "another checksum than that of its bytes");
+                        "the checksum does not match the bytes");
         if (h->max_age_us <= 0)
                 return rdmeta_file_fault(
                         fault, -1, offsetof(rdmeta_file_head_t, max_age_us),
-                        "a max age that is none");
+                        "the maximal age is not above 0");
         return sections_check(h, fault);
 }
 
@@ -108,7 +112,7 @@ int rdmeta_file_identity_same(const rdmeta_file_identity_t *a,
                a->mtime.tv_nsec == b->mtime.tv_nsec;
 }
 
-/* Exactly n bytes; fewer are MALFORMED. */
+/* Reads exactly n bytes. Returns IO, or MALFORMED if the file has fewer. */
 static rdmeta_err_t read_all(int fd, void *to, size_t n, uint64_t at) {
         char *p = (char *)to;
 
@@ -126,7 +130,8 @@ static rdmeta_err_t read_all(int fd, void *to, size_t n, uint64_t at) {
         return RDMETA_OK;
 }
 
-/* A head that is good, and what file it is of. As head_check(); IO. */
+/* Reads and checks the head of a file, and sets *st. Returns IO, or what
+ * head_check() does. */
 static rdmeta_err_t head_read(int fd, rdmeta_file_head_t *head,
                               struct stat *st, rdmeta_image_fault_t *fault) {
         rdmeta_err_t err;
@@ -138,11 +143,12 @@ static rdmeta_err_t head_read(int fd, rdmeta_file_head_t *head,
                 return RDMETA_ERR_IO;
         }
         if (!S_ISREG(st->st_mode))
-                return rdmeta_file_fault(fault, -1, 0, "it is no plain file");
+                return rdmeta_file_fault(fault, -1, 0,
+                                         "it is not a regular file");
         err = read_all(fd, head, sizeof(*head), 0);
         if (err == RDMETA_ERR_MALFORMED)
                 return rdmeta_file_fault(fault, -1, (uint64_t)st->st_size,
-                                         "it ends before its head does");
+                                         "the file ends within its head");
         return err ? err : head_check(head, (uint64_t)st->st_size, fault);
 }
 
@@ -155,8 +161,8 @@ static rdmeta_err_t file_map(rdmeta_file_t *f, int fd) {
         return RDMETA_OK;
 }
 
-/* Into memory, lines where lines are. A file that is another one afterwards
- * was written to meanwhile. */
+/* Copies a file into memory whose first byte begins a line. Returns MALFORMED
+ * if the file changed meanwhile; NO_MEMORY, IO. */
 static rdmeta_err_t file_copy(rdmeta_file_t *f, int fd) {
         rdmeta_file_identity_t now;
         struct stat st;
@@ -218,8 +224,8 @@ void rdmeta_file_taken(rdmeta_file_t *f, int64_t taken_us) {
                 f->head.shared_deadline_us, taken_us);
 }
 
-/* What it says of itself. When it was taken is worked out from the wall
- * clocks, and never in the future. */
+/* Sets the image's info from the head. The wall clocks give the time since the
+ * image was taken; it is never negative. */
 static void file_about(rdmeta_file_t *f, rdmeta_time_t now, int mapped) {
         rdmeta_image_info_t *about  = &f->image.about;
         const rdmeta_file_head_t *h = &f->head;
@@ -241,7 +247,8 @@ static void file_about(rdmeta_file_t *f, rdmeta_time_t now, int mapped) {
                                                passed > 0 ? passed : 0));
 }
 
-/* A block's first line is followed by another. */
+/* Sets where the sections are. A block needs a line after its first one, so
+ * none begins at the last line. */
 static void file_places(rdmeta_file_t *f) {
         const rdmeta_file_section_t *s = &f->head.sections[RDMETA_FILE_BLOCKS];
         const rdmeta_file_section_t *order =
@@ -259,8 +266,8 @@ static void file_places(rdmeta_file_t *f) {
                    f->head.ids_key);
 }
 
-/* Returns two bits for each line, 0: of a large file only those that are set
- * cost memory, whatever it says of its size. NULL: no memory. */
+/* Returns two bits per line, all 0; NULL: no memory. The bits of a large file
+ * are mapped, so only pages that a check writes to cost memory. */
 static _Atomic uint64_t *bitmap_new(const rdmeta_file_t *f) {
         void *p;
 
@@ -275,24 +282,26 @@ static _Atomic uint64_t *bitmap_new(const rdmeta_file_t *f) {
         return (_Atomic uint64_t *)p;
 }
 
-/* Brokers and reasons, which are few. As head_check(); NO_MEMORY. */
-static rdmeta_err_t file_few(rdmeta_file_t *f, rdmeta_image_fault_t *fault) {
+/* Reads the two small sections: reasons and brokers. Returns NO_MEMORY, or what
+ * head_check() does. */
+static rdmeta_err_t file_small(rdmeta_file_t *f, rdmeta_image_fault_t *fault) {
         const rdmeta_file_section_t *s = f->head.sections;
         rdmeta_err_t err               = rdmeta_file_reasons_open(f);
 
         if (err)
                 return rdmeta_file_fault(fault, RDMETA_FILE_REASONS,
                                          s[RDMETA_FILE_REASONS].offset,
-                                         "reasons that cannot be");
+                                         "the reasons are malformed");
         err = file_brokers(f);
         return err != RDMETA_ERR_MALFORMED
                        ? err
                        : rdmeta_file_fault(fault, RDMETA_FILE_BROKERS,
                                            s[RDMETA_FILE_BROKERS].offset,
-                                           "brokers that cannot be");
+                                           "the brokers are malformed");
 }
 
-/* From a file whose head is good. What was made is destroy's to undo. */
+/* Fills in `f` from a file whose head is good. After an error destroy frees
+ * what was made so far. */
 static rdmeta_err_t file_fill(rdmeta_file_t *f, int fd, int32_t flags,
                               rdmeta_time_t now,
                               rdmeta_image_fault_t *fault) {
@@ -301,7 +310,7 @@ static rdmeta_err_t file_fill(rdmeta_file_t *f, int fd, int32_t flags,
 
         if (err == RDMETA_ERR_MALFORMED)
                 return rdmeta_file_fault(fault, -1, 0,
-                                         "it is written to as it is read");
+                                         "the file changed while it was read");
         if (err)
                 return err;
         file_places(f);
@@ -310,7 +319,7 @@ static rdmeta_err_t file_fill(rdmeta_file_t *f, int fd, int32_t flags,
         if (!f->checked)
                 return RDMETA_ERR_NO_MEMORY;
         file_about(f, now, !(flags & RDMETA_IMAGE_COPY));
-        return file_few(f, fault);
+        return file_small(f, fault);
 }
 
 static rdmeta_err_t file_open(const rdmeta_allocator_t *allocator, int fd,
@@ -345,7 +354,7 @@ static rdmeta_err_t file_open(const rdmeta_allocator_t *allocator, int fd,
         if (err) {
                 const int saved = errno;
 
-                f->fd = -1; /* the caller's still */
+                f->fd = -1; /* the caller closes it */
                 rdmeta_image_unref(&f->image);
                 errno = saved;
                 return err;
@@ -354,11 +363,11 @@ static rdmeta_err_t file_open(const rdmeta_allocator_t *allocator, int fd,
         return RDMETA_OK;
 }
 
-/* For reading; < 0: errno. */
+/* Opens a file for reading. Returns its descriptor; < 0: errno is set. */
 static int file_descriptor(const char *path) {
         int fd;
 
-        /* What is not a file could keep one waiting. */
+        /* O_NONBLOCK: opening a FIFO could wait for a writer. */
         do
                 fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
         while (fd < 0 && errno == EINTR);
@@ -400,11 +409,11 @@ rdmeta_err_t rdmeta_image_file_fault(const char *path,
 
         if (fd < 0)
                 return RDMETA_ERR_IO;
-        /* Mapped, a file that just now was truncated would be fatal. */
+        /* A copy: a mapped file that was truncated would end the process. */
         err   = file_open(NULL, fd, RDMETA_IMAGE_COPY, never, &image, out);
         saved = errno;
         if (err)
-                close(fd); /* else the image's */
+                close(fd); /* otherwise the image closes it */
         rdmeta_image_unref(image);
         errno = saved;
         return err;

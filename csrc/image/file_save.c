@@ -1,4 +1,5 @@
-/* Saving: a file aside, and then in the place of another. */
+/* Saves an image: writes a temporary file, which then replaces the old one by
+ * rename. */
 #include "image/file_write.h"
 
 #include <errno.h>
@@ -9,139 +10,145 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Of the path's own name in that of the file aside, and what is around it. */
+/* The most bytes of the path's last part that a temporary name takes, and room
+ * for what it adds to them. */
 enum { NAME_MOST = 200, NAME_AROUND = 32 };
 
 /*
- * A file without a name, if the file system can: then nothing is left behind
- * by who is killed while he writes. It gets its name for the moment between
- * that and taking another's place. Elsewhere it has one from the beginning.
+ * A temporary file. It has no name while it is written, if the file system
+ * allows that: then a process that is killed while it writes leaves nothing.
+ * The file gets a name only for the moment before the rename. On other file
+ * systems it has its name from the beginning.
  *
  *     .NAME.rdmeta-0123456789abcdef     NAME: of the path, 200 bytes at most
  *
- * Who is killed in that moment leaves it. So it is locked (flock) as long as
- * it has an owner: what has such a name and can be locked is nobody's.
+ * A process that is killed while the file has its name leaves it. So the
+ * writer keeps the file locked (flock). A file that has such a name and can be
+ * locked has no writer any more, and may be deleted.
  */
-typedef struct aside {
-        char path[PATH_MAX]; /* of the directory, and where it ends */
-        size_t dir;
-        const char *base; /* the path's own name, ... */
-        int base_len;     /* ... as much as is used of it */
+typedef struct temp {
+        char path[PATH_MAX]; /* the directory, then the temporary name */
+        size_t dir;          /* the length of the directory */
+        const char *base;    /* the last part of the path */
+        int base_len;        /* how many bytes of it the name takes */
         int fd;
-        int named;
-        int sync; /* SYNC: the directory; else -1 */
-} aside_t;
+        int named; /* 1: the file has a name, which an error removes */
+        int sync;  /* SYNC: the open directory; otherwise -1 */
+} temp_t;
 
-static rdmeta_err_t aside_directory(aside_t *a, const char *path) {
+static rdmeta_err_t temp_directory(temp_t *t, const char *path) {
         const char *slash = strrchr(path, '/');
 
-        memset(a, 0, sizeof(*a));
-        a->fd = a->sync = -1;
-        a->dir      = slash ? (size_t)(slash - path) + 1 : 0;
-        a->base     = path + a->dir;
-        a->base_len = (int)strnlen(a->base, NAME_MOST);
-        if (a->dir + NAME_MOST + NAME_AROUND > sizeof(a->path)) {
+        memset(t, 0, sizeof(*t));
+        t->fd = t->sync = -1;
+        t->dir      = slash ? (size_t)(slash - path) + 1 : 0;
+        t->base     = path + t->dir;
+        t->base_len = (int)strnlen(t->base, NAME_MOST);
+        if (t->dir + NAME_MOST + NAME_AROUND > sizeof(t->path)) {
                 errno = ENAMETOOLONG;
                 return RDMETA_ERR_IO;
         }
-        memcpy(a->path, path, a->dir);
+        memcpy(t->path, path, t->dir);
         return RDMETA_OK;
 }
 
-/* A name of nobody's. */
-static void aside_name(aside_t *a) {
-        snprintf(a->path + a->dir, NAME_MOST + NAME_AROUND,
-                 ".%.*s.rdmeta-%016llx", a->base_len, a->base,
-                 (unsigned long long)rdmeta_file_random(a));
+/* Writes a new random name to t->path. */
+static void temp_name(temp_t *t) {
+        snprintf(t->path + t->dir, NAME_MOST + NAME_AROUND,
+                 ".%.*s.rdmeta-%016llx", t->base_len, t->base,
+                 (unsigned long long)rdmeta_file_random(t));
 }
 
-/* 1: it is ours, and still has its name; where files cannot be locked nobody
- * takes it away. */
-static int aside_hold(int fd) {
+/* Locks a file. Returns 1 if this process has it and it still has its name.
+ * Where files cannot be locked no other process removes it. */
+static int temp_lock(int fd) {
         struct stat st;
 
         return (!flock(fd, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK) &&
                !fstat(fd, &st) && st.st_nlink > 0;
 }
 
-/* With a name from the beginning. */
-static rdmeta_err_t aside_open_named(aside_t *a, int flags) {
+/* Opens a temporary file that has a name from the beginning. Returns IO. */
+static rdmeta_err_t temp_open_named(temp_t *t, int flags) {
         for (;;) {
-                aside_name(a);
-                a->fd = open(a->path, flags | O_CREAT | O_EXCL, 0666);
-                if (a->fd < 0 && errno != EEXIST && errno != EINTR)
+                temp_name(t);
+                t->fd = open(t->path, flags | O_CREAT | O_EXCL, 0666);
+                if (t->fd < 0 && errno != EEXIST && errno != EINTR)
                         return RDMETA_ERR_IO;
-                if (a->fd >= 0 && aside_hold(a->fd))
+                if (t->fd >= 0 && temp_lock(t->fd))
                         break;
-                if (a->fd >= 0)
-                        close(a->fd);
+                if (t->fd >= 0)
+                        close(t->fd);
         }
-        a->named = 1;
+        t->named = 1;
         return RDMETA_OK;
 }
 
-static rdmeta_err_t aside_open(aside_t *a) {
+static rdmeta_err_t temp_open(temp_t *t) {
         const int flags = O_WRONLY | O_CLOEXEC;
 
-        strcpy(a->path + a->dir, ".");
-        a->fd = access("/proc/self/fd", X_OK)
+        strcpy(t->path + t->dir, ".");
+        t->fd = access("/proc/self/fd", X_OK)
                         ? -1
-                        : open(a->path, flags | O_TMPFILE, 0666);
-        if (a->fd < 0)
-                return aside_open_named(a, flags);
-        flock(a->fd, LOCK_EX | LOCK_NB);
+                        : open(t->path, flags | O_TMPFILE, 0666);
+        if (t->fd < 0)
+                return temp_open_named(t, flags);
+        flock(t->fd, LOCK_EX | LOCK_NB);
         return RDMETA_OK;
 }
 
-/* By the way that needs no privilege: /proc. */
-static rdmeta_err_t aside_link(aside_t *a) {
+/* Gives the file a name. /proc is the way that needs no privilege. Returns
+ * IO. */
+static rdmeta_err_t temp_link(temp_t *t) {
         char self[64];
         int failed;
 
-        if (a->named)
+        if (t->named)
                 return RDMETA_OK;
-        snprintf(self, sizeof(self), "/proc/self/fd/%d", a->fd);
+        snprintf(self, sizeof(self), "/proc/self/fd/%d", t->fd);
         do {
-                aside_name(a);
-                failed = linkat(AT_FDCWD, self, AT_FDCWD, a->path,
+                temp_name(t);
+                failed = linkat(AT_FDCWD, self, AT_FDCWD, t->path,
                                 AT_SYMLINK_FOLLOW);
         } while (failed && errno == EEXIST);
-        a->named = !failed;
+        t->named = !failed;
         return failed ? RDMETA_ERR_IO : RDMETA_OK;
 }
 
-/* So that the file is found under its name after the power failed. Opened
- * while nothing has been done yet: who may write there need not read. */
-static rdmeta_err_t sync_open(aside_t *a) {
-        strcpy(a->path + a->dir, ".");
-        a->sync = open(a->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        return a->sync < 0 ? RDMETA_ERR_IO : RDMETA_OK;
+/* Opens the directory for fsync(), so that the new file has its name even after
+ * a power failure. A process that may write in a directory may not be allowed
+ * to read it. So the save opens it before it changes anything. Returns IO. */
+static rdmeta_err_t sync_open(temp_t *t) {
+        strcpy(t->path + t->dir, ".");
+        t->sync = open(t->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        return t->sync < 0 ? RDMETA_ERR_IO : RDMETA_OK;
 }
 
-/* Who may read the file that is there may read the next. */
-static rdmeta_err_t aside_mode(const aside_t *a, const char *path) {
+/* Gives the new file the permissions of the one that it replaces. Returns
+ * IO. */
+static rdmeta_err_t temp_mode(const temp_t *t, const char *path) {
         struct stat st;
 
         if (stat(path, &st) || !S_ISREG(st.st_mode))
                 return RDMETA_OK;
-        return fchmod(a->fd, st.st_mode & 0777) ? RDMETA_ERR_IO : RDMETA_OK;
+        return fchmod(t->fd, st.st_mode & 0777) ? RDMETA_ERR_IO : RDMETA_OK;
 }
 
-static rdmeta_err_t aside_write(aside_t *a, rdmeta_image_t *image,
+static rdmeta_err_t temp_write(temp_t *t, rdmeta_image_t *image,
                                 const char *path) {
-        rdmeta_err_t err = aside_mode(a, path);
+        rdmeta_err_t err = temp_mode(t, path);
 
         if (!err)
-                err = rdmeta_file_write(image, a->fd);
-        if (!err && a->sync >= 0 && fsync(a->fd))
+                err = rdmeta_file_write(image, t->fd);
+        if (!err && t->sync >= 0 && fsync(t->fd))
                 err = RDMETA_ERR_IO;
         if (!err)
-                err = aside_link(a);
-        if (!err && rename(a->path, path))
+                err = temp_link(t);
+        if (!err && rename(t->path, path))
                 err = RDMETA_ERR_IO;
         if (!err)
-                a->named = 0; /* it is the path's */
-        if (!err && a->sync >= 0 && fsync(a->sync))
+                t->named = 0; /* the file has the path's name now */
+        if (!err && t->sync >= 0 && fsync(t->sync))
                 err = RDMETA_ERR_IO;
         return err;
 }
@@ -149,25 +156,25 @@ static rdmeta_err_t aside_write(aside_t *a, rdmeta_image_t *image,
 rdmeta_err_t rdmeta_image_save(rdmeta_image_t *image, const char *path,
                                int32_t flags) {
         rdmeta_err_t err;
-        aside_t a;
+        temp_t t;
         int saved;
 
         if (flags & ~RDMETA_IMAGE_SYNC)
                 return RDMETA_ERR_ARGUMENT;
-        err = aside_directory(&a, path);
+        err = temp_directory(&t, path);
         if (!err && flags & RDMETA_IMAGE_SYNC)
-                err = sync_open(&a);
+                err = sync_open(&t);
         if (!err)
-                err = aside_open(&a);
+                err = temp_open(&t);
         if (!err)
-                err = aside_write(&a, image, path);
+                err = temp_write(&t, image, path);
         saved = errno;
-        if (err && a.named)
-                unlink(a.path);
-        if (a.fd >= 0)
-                close(a.fd);
-        if (a.sync >= 0)
-                close(a.sync);
+        if (err && t.named)
+                unlink(t.path);
+        if (t.fd >= 0)
+                close(t.fd);
+        if (t.sync >= 0)
+                close(t.sync);
         errno = saved;
         return err;
 }

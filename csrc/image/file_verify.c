@@ -1,5 +1,5 @@
-/* Everything that a file says about itself: every sum, every block, and that
- * order and tables lead to each of them and to nothing else. */
+/* Verifies a file: each checksum and each block. The order and the tables must
+ * lead to each block, and to nothing else. */
 #include "image/file_verify.h"
 
 #include <stddef.h>
@@ -19,14 +19,14 @@ rdmeta_err_t rdmeta_file_fault(rdmeta_image_fault_t *out, int section,
         return RDMETA_ERR_MALFORMED;
 }
 
-/* What is in a section that begins there. */
+/* Returns MALFORMED, and sets *out to a fault at a section's begin. */
 static rdmeta_err_t fault_in(const rdmeta_file_t *f, int section,
                              const char *what, rdmeta_image_fault_t *out) {
         return rdmeta_file_fault(out, section,
                                  f->head.sections[section].offset, what);
 }
 
-/* What fills a section's last line is 0. */
+/* Checks that the rest of a section's last line is 0. */
 static rdmeta_err_t rest_check(const rdmeta_file_t *f, int section,
                                rdmeta_image_fault_t *out) {
         const rdmeta_file_section_t *s = &f->head.sections[section];
@@ -34,8 +34,9 @@ static rdmeta_err_t rest_check(const rdmeta_file_t *f, int section,
 
         for (; at % RDMETA_LINE && at < f->head.size; at++)
                 if (f->base[at])
-                        return rdmeta_file_fault(out, section, at,
-                                                 "something behind its end");
+                        return rdmeta_file_fault(
+                                out, section, at,
+                                "the bytes after its end are not 0");
         return RDMETA_OK;
 }
 
@@ -50,14 +51,15 @@ static rdmeta_err_t sums_check(const rdmeta_file_t *f,
                 if (rdmeta_checksum(f->base + s->offset, (size_t)s->length) !=
                     s->checksum)
                         return fault_in(
-                                f, i, "another checksum than that of its bytes",
+                                f, i, "the checksum does not match the bytes",
                                 out);
                 err = rest_check(f, i, out);
         }
         return err;
 }
 
-/* Each place is one of a block that holds, behind the last. */
+/* Checks that each entry of the order leads to a good block, behind the one
+ * before. */
 static rdmeta_err_t blocks_check(const rdmeta_file_t *f,
                                  rdmeta_image_fault_t *out) {
         const uint64_t order = f->head.sections[RDMETA_FILE_ORDER].offset;
@@ -69,13 +71,14 @@ static rdmeta_err_t blocks_check(const rdmeta_file_t *f,
                 if (!rdmeta_file_next(f, i, &ends, &t))
                         continue;
                 if (!t)
-                        return rdmeta_file_fault(out, RDMETA_FILE_ORDER,
-                                                 order + 4 * (uint64_t)i,
-                                                 "a place of no topic");
+                        return rdmeta_file_fault(
+                                out, RDMETA_FILE_ORDER,
+                                order + 4 * (uint64_t)i,
+                                "an entry does not lead to a topic");
                 return rdmeta_file_fault(
                         out, RDMETA_FILE_BLOCKS,
                         (uint64_t)((const char *)t - f->base),
-                        "a topic that cannot be");
+                        "a topic is malformed");
         }
         return RDMETA_OK;
 }
@@ -86,7 +89,7 @@ static rdmeta_err_t order_check(rdmeta_file_t *f, rdmeta_image_fault_t *out) {
         if (!f->image.ops->order(&f->image, &n))
                 return RDMETA_OK;
         return fault_in(f, RDMETA_FILE_ORDER,
-                        "topics that are not in the order of their names",
+                        "the topics are not in the order of their names",
                         out);
 }
 
@@ -107,8 +110,9 @@ static int by_line(const void *a, const void *b) {
         return (x > y) - (x < y);
 }
 
-/* Slots lead to blocks of the order only, where lines ascend: others have not
- * been held against each other, and may all be the same bytes. */
+/* Returns whether all slots lead to blocks of the order, where lines ascend.
+ * No other block was checked for overlaps: slots could lead to the same bytes
+ * many times. */
 static int slots_check(const rdmeta_file_t *f, const rdmeta_file_table_t *t) {
         uint32_t k = 0;
 
@@ -122,8 +126,8 @@ static int slots_check(const rdmeta_file_t *f, const rdmeta_file_table_t *t) {
         return 1;
 }
 
-/* Each slot leads to a block that is found through it; `n` blocks are found
- * and there are `n` slots, so that there is no other. */
+/* Checks that a lookup finds each block, by name and by id. As many slots are
+ * used as blocks are found, so there is no other slot. */
 static rdmeta_err_t tables_check(const rdmeta_file_t *f,
                                  rdmeta_image_fault_t *out) {
         size_t i, ids = 0;
@@ -132,17 +136,18 @@ static rdmeta_err_t tables_check(const rdmeta_file_t *f,
         rdmeta_seen_t seen;
 
         if (!slots_check(f, &f->names))
-                return fault_in(f, RDMETA_FILE_NAMES, "a way to no topic",
-                                out);
+                return fault_in(f, RDMETA_FILE_NAMES,
+                                "a slot does not lead to a topic", out);
         if (!slots_check(f, &f->ids))
-                return fault_in(f, RDMETA_FILE_IDS, "a way to no topic", out);
+                return fault_in(f, RDMETA_FILE_IDS,
+                                "a slot does not lead to a topic", out);
         for (i = 0; i < f->count; i++) {
                 if (rdmeta_file_at(f, i, &t) ||
                     rdmeta_file_ops.find(&f->image, t->name, t->name_len,
                                          &seen) ||
                     seen.topic != t)
                         return fault_in(f, RDMETA_FILE_NAMES,
-                                        "no way to one of the topics", out);
+                                        "a lookup does not find a topic", out);
                 if (t->state == RDMETA_TOPIC_VALID) {
                         topics++;
                         partitions += rdmeta_topic_count(t);
@@ -152,18 +157,19 @@ static rdmeta_err_t tables_check(const rdmeta_file_t *f,
                 if (rdmeta_file_ops.find_id(&f->image, rdmeta_cold(t)->id,
                                             &seen))
                         return fault_in(f, RDMETA_FILE_IDS,
-                                        "no way to one of the topics", out);
-                ids += seen.topic == t; /* or another's with the same id */
+                                        "a lookup does not find a topic", out);
+                ids += seen.topic == t; /* or another topic has the same id */
         }
         if (slots_used(&f->names) != f->count)
-                return fault_in(f, RDMETA_FILE_NAMES, "a way to no topic",
-                                out);
+                return fault_in(f, RDMETA_FILE_NAMES,
+                                "a slot does not lead to a topic", out);
         if (slots_used(&f->ids) != ids)
-                return fault_in(f, RDMETA_FILE_IDS, "a way to no topic", out);
+                return fault_in(f, RDMETA_FILE_IDS,
+                                "a slot does not lead to a topic", out);
         if (topics != f->head.topics || partitions != f->head.partitions)
                 return rdmeta_file_fault(
                         out, -1, offsetof(rdmeta_file_head_t, topics),
-                        "another number of topics or partitions");
+                        "the number of topics or partitions is wrong");
         return RDMETA_OK;
 }
 

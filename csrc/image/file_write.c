@@ -1,11 +1,12 @@
 /*
- * Writing: one pass over the blocks in the order of names, copied through a
- * buffer that stays in the CPU's cache, while tables are filled aside.
- * See file.h for what comes out.
+ * Writes an image into a file, in one pass over the blocks in the order of
+ * their names. The writer copies them through a buffer that stays in the CPU's
+ * cache, and fills the tables in memory meanwhile. It writes the head last.
+ * See file.h for the format.
  *
- *     blocks --copy--> buffer --sum, write--> file
+ *     blocks --copy--> buffer --checksum, write--> file
  *        |
- *        +--> order, names, ids --sum, write--> file       head last
+ *        +--> order, names, ids --checksum, write--> file
  */
 #include "image/file_write.h"
 
@@ -16,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* What is asked of an image's memory, in one piece. */
+/* The writer's memory: one allocation by the image's allocator. */
 typedef struct rdmeta_writer_room {
         size_t size;
         char *buffer;
@@ -28,13 +29,13 @@ typedef struct rdmeta_writer {
         rdmeta_image_t *image;
         int fd;
         uint64_t at; /* bytes that are in the file */
-        size_t used; /* bytes in the buffer, that follow them */
+        size_t used; /* bytes in the buffer, which follow them */
         rdmeta_checksum_t sum;
         rdmeta_file_head_t head;
         rdmeta_file_table_t names, ids; /* their slots are in `room` */
         rdmeta_writer_room_t room;
         rdmeta_file_reasons_t reasons;
-        size_t count; /* blocks that were put */
+        size_t count; /* blocks that were written */
 } rdmeta_writer_t;
 
 enum { BUFFER = 256 << 10, KEYS_MAX = 4 };
@@ -61,7 +62,8 @@ static rdmeta_err_t write_all(int fd, const void *data, size_t n,
         return RDMETA_OK;
 }
 
-/* The buffer is full, or what is in it is whole steps of the sum. */
+/* Writes the buffer to the file and adds it to the checksum. The buffer is
+ * full, or its size is a multiple of the checksum's step. Returns IO. */
 static rdmeta_err_t rdmeta_writer_flush(rdmeta_writer_t *s) {
         const rdmeta_err_t err = write_all(s->fd, s->room.buffer, s->used,
                                            s->at);
@@ -72,16 +74,15 @@ static rdmeta_err_t rdmeta_writer_flush(rdmeta_writer_t *s) {
         return err;
 }
 
-/* Puts what follows in the file; `p` NULL: zeros. IO. */
-static rdmeta_err_t rdmeta_writer_put(rdmeta_writer_t *s,
-                                      const void *p,
+/* Appends n bytes of `p` to the file; `p` NULL: zeros. Returns IO. */
+static rdmeta_err_t rdmeta_writer_put(rdmeta_writer_t *s, const void *p,
                                       size_t n) {
         const char *from = (const char *)p;
         rdmeta_err_t err = RDMETA_OK;
 
         while (n && !err) {
-                const size_t left = BUFFER - s->used;
-                const size_t m    = n < left ? n : left;
+                const size_t room = BUFFER - s->used;
+                const size_t m    = n < room ? n : room;
 
                 if (from)
                         memcpy(s->room.buffer + s->used, from, m);
@@ -96,7 +97,7 @@ static rdmeta_err_t rdmeta_writer_put(rdmeta_writer_t *s,
         return err;
 }
 
-/* A section that lies in memory as it shall in the file. */
+/* Writes a section whose bytes are ready in memory. Returns IO. */
 static rdmeta_err_t put_section(rdmeta_writer_t *s, int kind, const void *p,
                                 size_t n) {
         static const char zeros[RDMETA_LINE];
@@ -137,7 +138,8 @@ static void table_key(rdmeta_file_table_t *t, uint64_t *seed) {
         t->longest = 0;
 }
 
-/* Where `hash` goes: a free slot, or one from `k` on with the same tag. */
+/* Returns the first slot from `k` on that is free; with `tags`, or that has the
+ * same tag. Raises t->longest. */
 static uint32_t table_probe(rdmeta_file_table_t *t, const uint64_t *slots,
                             uint64_t hash, uint32_t k, int tags) {
         const uint32_t first = rdmeta_slot_first(hash) & t->mask;
@@ -153,7 +155,8 @@ static uint64_t slot_make(uint64_t hash, uint64_t line) {
         return line << RDMETA_SLOT_TAG | (uint16_t)hash;
 }
 
-/* The topic of a slot: lines ascend in the order. NULL: an image's error. */
+/* Returns the topic of a slot; NULL: the image returned an error. Lines ascend
+ * in the order, so it searches by halves. */
 static const rdmeta_topic_t *slot_topic(const rdmeta_writer_t *s,
                                         uint64_t slot) {
         const uint64_t line = slot >> RDMETA_SLOT_TAG;
@@ -172,8 +175,8 @@ static const rdmeta_topic_t *slot_topic(const rdmeta_writer_t *s,
         return seen.topic;
 }
 
-/* Should two topics have come with one id, then it is the one's that is found
- * by it in the image. */
+/* Puts a topic's id into the table. If two topics have the same id, the slot is
+ * for the one that the image finds by it. */
 static void rdmeta_writer_id(rdmeta_writer_t *s, const rdmeta_topic_t *t,
                              uint64_t line) {
         const uint8_t *id = rdmeta_cold(t)->id;
@@ -201,7 +204,7 @@ static void rdmeta_writer_id(rdmeta_writer_t *s, const rdmeta_topic_t *t,
         slots[k] = slot_make(hash, line);
 }
 
-/* The block that begins at `line` can be found by its name. */
+/* Puts a topic's name, whose block begins at `line`, into the table. */
 static void rdmeta_writer_name(rdmeta_writer_t *s, const rdmeta_topic_t *t,
                                uint64_t line) {
         const uint64_t hash = rdmeta_hash(s->names.key, t->name, t->name_len);
@@ -212,7 +215,8 @@ static void rdmeta_writer_name(rdmeta_writer_t *s, const rdmeta_topic_t *t,
         s->room.names[k] = slot_make(hash, line);
 }
 
-/* Another key, where names are as if made to collide. */
+/* Fills the table of names again with another key while its longest probe is
+ * too long: names may have been chosen so that they collide. */
 static rdmeta_err_t names_again(rdmeta_writer_t *s, size_t n, uint64_t *seed) {
         rdmeta_err_t err = RDMETA_OK;
         rdmeta_seen_t seen;
@@ -237,29 +241,30 @@ static rdmeta_err_t names_again(rdmeta_writer_t *s, size_t n, uint64_t *seed) {
 /* ---- blocks -------------------------------------------------------------- */
 
 /*
- * The blocks section: a group of blocks at a time, in the order of names. What
- * is whole, and the lines of what is split, come first; then what belongs to
- * the lines. See file.h.
+ * The writer writes the blocks section group by group, in the order of names.
+ * Whole blocks and the hot lines of split ones come first, then the cold parts
+ * of the split ones. See file.h.
  */
 
 enum { GROUP = RDMETA_FILE_GROUP };
 
-/* Some blocks on their way, and where they go in the file. */
+/* Some blocks, and their places in the file. */
 typedef struct group {
         size_t n;
         rdmeta_seen_t seen[GROUP];
-        uint64_t line[GROUP];
-        uint64_t columns[GROUP]; /* of those that are split */
-        uint64_t end;            /* a line's begin */
+        uint64_t line[GROUP];    /* where the hot part begins */
+        uint64_t columns[GROUP]; /* of split blocks: where columns begin */
+        uint64_t end;            /* begins a line */
 } group_t;
 
-/* Zeros, up to a place in the file. */
+/* Writes zeros up to a place in the file. Returns IO. */
 static rdmeta_err_t put_until(rdmeta_writer_t *s, uint64_t at) {
         return rdmeta_writer_put(s, NULL, (size_t)(at - s->at - s->used));
 }
 
-/* Blocks in the order of names lie anywhere in memory: one part after the
- * other is looked for, of all at once. */
+/* Reads a group's topics from the image, and prefetches their cold parts.
+ * Neighbours in the order of names lie anywhere in memory, so the loads of a
+ * whole group overlap. Returns what ops->at does. */
 static rdmeta_err_t group_get(rdmeta_writer_t *s, group_t *g) {
         rdmeta_err_t err = RDMETA_OK;
         size_t i;
@@ -276,7 +281,8 @@ static uint64_t up_to(uint64_t at, uint64_t unit) {
         return (at + unit - 1) & ~(unit - 1);
 }
 
-/* What is whole, or a line, from `at` on, a line's begin; then the rest. */
+/* Sets the places of a group that begins at `at`: whole blocks and hot lines
+ * first, then cold parts. */
 static void group_place(group_t *g, uint64_t at) {
         const uint64_t header_size = RDMETA_TOPIC_HEADER_SIZE;
         size_t i;
@@ -297,15 +303,17 @@ static void group_place(group_t *g, uint64_t at) {
                 if (!rdmeta_topic_is_split(t))
                         continue;
                 g->columns[i] = up_to(at + header_size, 8);
-                at            = g->columns[i] - header_size + rdmeta_cold(t)->size;
+                at = g->columns[i] - header_size + rdmeta_cold(t)->size;
         }
         g->end = up_to(at, RDMETA_LINE);
 }
 
-/* The words that a writer moves are read as readers do. */
+/* Writes the header of a cold part. The cache's writer may change `link` and
+ * `provenance` meanwhile, so `link` is 0 and `provenance` comes from `seen`.
+ * Returns IO. */
 static rdmeta_err_t put_cold(rdmeta_writer_t *s, const rdmeta_seen_t *seen) {
-        const rdmeta_cold_t *from = rdmeta_cold(seen->topic);
-        rdmeta_provenance_t provenance        = seen->provenance;
+        const rdmeta_cold_t *from      = rdmeta_cold(seen->topic);
+        rdmeta_provenance_t provenance = seen->provenance;
         rdmeta_cold_t cold;
 
         provenance.reason = (uint16_t)rdmeta_file_reason_number(
@@ -315,7 +323,7 @@ static rdmeta_err_t put_cold(rdmeta_writer_t *s, const rdmeta_seen_t *seen) {
         cold.flags   = from->flags;
         cold.version = from->version;
         memcpy(cold.id, from->id, sizeof(cold.id));
-        cold.size = from->size;
+        cold.size       = from->size;
         cold.provenance = rdmeta_provenance_word(provenance);
         return rdmeta_writer_put(s, &cold, sizeof(cold));
 }
@@ -340,16 +348,17 @@ static rdmeta_err_t put_hot(rdmeta_writer_t *s, const rdmeta_seen_t *seen,
 
 static rdmeta_err_t put_split(rdmeta_writer_t *s, const group_t *g, size_t i,
                               int64_t taken_us) {
-        const uint64_t begin = g->line[i] * RDMETA_LINE;
-        const int64_t cold_offset    = (int64_t)(g->columns[i] - begin);
-        rdmeta_err_t err     = put_until(s, begin);
+        const uint64_t begin      = g->line[i] * RDMETA_LINE;
+        const int64_t cold_offset = (int64_t)(g->columns[i] - begin);
+        rdmeta_err_t err          = put_until(s, begin);
 
         if (!err)
                 err = put_hot(s, &g->seen[i], taken_us);
         if (!err)
                 err = put_until(s, begin + RDMETA_SPLIT);
         return err ? err
-                   : rdmeta_writer_put(s, &cold_offset, RDMETA_LINE - RDMETA_SPLIT);
+                   : rdmeta_writer_put(s, &cold_offset,
+                                       RDMETA_LINE - RDMETA_SPLIT);
 }
 
 static rdmeta_err_t put_whole(rdmeta_writer_t *s, const group_t *g, size_t i,
@@ -380,7 +389,8 @@ static rdmeta_err_t put_colds(rdmeta_writer_t *s, const group_t *g) {
         return err ? err : put_until(s, g->end);
 }
 
-/* And the slots of their names are looked for, before somebody waits. */
+/* Prefetches the slots of a group's names, before rdmeta_writer_name() needs
+ * them. */
 static void group_slots(rdmeta_writer_t *s, const group_t *g) {
         size_t i;
 
@@ -419,7 +429,8 @@ static rdmeta_err_t put_group(rdmeta_writer_t *s, group_t *g,
         return err ? err : put_colds(s, g);
 }
 
-/* The section of the image's `n` blocks, and all that leads to them. */
+/* Writes the section of the image's `n` blocks, and fills in the order and the
+ * tables. */
 static rdmeta_err_t rdmeta_writer_blocks(rdmeta_writer_t *s, size_t n,
                                          int64_t taken_us) {
         rdmeta_file_section_t *section = &s->head.sections[RDMETA_FILE_BLOCKS];
@@ -433,7 +444,7 @@ static rdmeta_err_t rdmeta_writer_blocks(rdmeta_writer_t *s, size_t n,
                 g.n = n - s->count < GROUP ? n - s->count : GROUP;
                 err = put_group(s, &g, taken_us);
         }
-        if (!err) /* nobody's last line */
+        if (!err) /* the last line, where no block begins */
                 err = rdmeta_writer_put(s, NULL, RDMETA_LINE);
         if (!err)
                 err = rdmeta_writer_flush(s);
@@ -442,7 +453,7 @@ static rdmeta_err_t rdmeta_writer_blocks(rdmeta_writer_t *s, size_t n,
         return err;
 }
 
-/* ---- what is made ------------------------------------------------------ */
+/* ---- brokers, reasons --------------------------------------------------- */
 
 static rdmeta_err_t put_brokers(rdmeta_writer_t *s) {
         const rdmeta_brokers_t *b = s->image->brokers;
@@ -474,7 +485,7 @@ static rdmeta_err_t put_reasons(rdmeta_writer_t *s) {
         return err;
 }
 
-/* ---- the whole --------------------------------------------------------- */
+/* ---- the file ----------------------------------------------------------- */
 
 static rdmeta_err_t make_room(rdmeta_writer_t *s, size_t n) {
         size_t names = 16, ids = 16;

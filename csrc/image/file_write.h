@@ -1,13 +1,13 @@
-/* Writing an image into a file. */
+/* Writes an image into a file. */
 #ifndef RDMETA_IMAGE_FILE_WRITE_H
 #define RDMETA_IMAGE_FILE_WRITE_H
 
 #include "image/file.h"
 
-/* Everything, into an empty file. IO, NO_MEMORY; MALFORMED:
- * the image is a file's. */
+/* Writes an image into an empty file. Returns IO or NO_MEMORY; MALFORMED, if
+ * the image is itself a file that is damaged. */
 rdmeta_err_t rdmeta_file_write(rdmeta_image_t *image, int fd);
-/* Returns a number for keys and names. */
+/* Returns a random number, for hash keys and names of temporary files. */
 uint64_t rdmeta_file_random(const void *address);
 
 #endif /* RDMETA_IMAGE_FILE_WRITE_H */

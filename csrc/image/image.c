@@ -1,4 +1,4 @@
-/* What all images have in common. See image.h. */
+/* The functions that all images share: references, info. See image.h. */
 #include "image/image.h"
 
 void rdmeta_image_init(rdmeta_image_t *image, const rdmeta_image_ops_t *ops) {

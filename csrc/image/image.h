@@ -1,15 +1,16 @@
 /*
- * image: a state that is held, wherever it lies.
+ * image: one state of a cache that never changes, in memory or in a file.
  *
- *     rdmeta_image                       one of a cache   cache/live_image.h
- *       ops ------ how it is read ---->  one in a file
- *       brokers -- decoded, its own
- *       info ----- what it says of itself
+ *     rdmeta_image
+ *       ops ------ how to read it ---->  a live image     cache/live_image.h
+ *       brokers -- decoded, its own      an image file    image/file.h
+ *       about ---- its version, times and counts
  *
- * An image finds a block and says until when it is valid; what a block says is
- * read by the same code as a cache's (store/view.h, topic/topic.h). It never
- * changes, so its functions are any thread's, take no lock unless they say so,
- * and what they give lives as long as it does.
+ * An image finds a block and returns its deadline. Readers read the block with
+ * the same code as a cache's blocks (store/view.h, topic/topic.h).
+ *
+ * Any thread may call the functions of an image. They take no lock unless
+ * their comment says so. Their results live as long as the image.
  */
 #ifndef RDMETA_IMAGE_IMAGE_H
 #define RDMETA_IMAGE_IMAGE_H
@@ -18,50 +19,54 @@
 #include "store/view.h"
 #include "topic/brokers.h"
 
-/* A topic of an image. */
+/* A topic that was found in an image. */
 typedef struct rdmeta_seen {
         const rdmeta_topic_t *topic;
-        int64_t deadline; /* the shared one resolved, in the clock of who
-                           * reads; ASKED is never said */
-        rdmeta_provenance_t provenance; /* its reason is the image's, or the cache's */
+        int64_t deadline; /* in the reader's clock; never SHARED, ASKED */
+        /* Its reason is a number of the image (a live image: of the cache). */
+        rdmeta_provenance_t provenance;
 } rdmeta_seen_t;
 
-/* So many names at most are sent for at once. */
+/* The most names that one call of ahead() takes. */
 enum { RDMETA_IMAGE_AHEAD = 32 };
 
 typedef struct rdmeta_image_ops {
-        /* As rdmeta_leader(), for names of a length that can be. */
+        /* Returns what rdmeta_leader() does. `len` must be 1 up to
+         * RDMETA_NAME_MAX. */
         int32_t (*leader)(const rdmeta_image_t *image, const char *name,
                           size_t len, int32_t partition, int64_t mono_us,
                           int stale_ok);
-        /* Send for the memory that leader() will look at for these names: loads
-         * of one hang on each other, those of many do not. */
+        /* Prefetches the memory that leader() will read for these names. The
+         * loads for one name depend on each other; those of several names
+         * do not, so they overlap. */
         void (*ahead)(const rdmeta_image_t *image, const rdmeta_str_t *names,
                       size_t n);
-        /* 0, NOT_CACHED, MALFORMED; *out is set for 0 only, and is in no
-         * state WAIT. A block has been checked before it is given. */
+        /* Returns 0, NOT_CACHED or MALFORMED. Sets *out for 0 only, to a
+         * checked block whose state is not WAIT. */
         rdmeta_err_t (*find)(const rdmeta_image_t *image, const char *name,
                              size_t len, rdmeta_seen_t *out);
         rdmeta_err_t (*find_id)(const rdmeta_image_t *image,
                                 const uint8_t id[16], rdmeta_seen_t *out);
-        /* Deadline of seen->topic, which one of these gave, and who said it. */
+        /* Sets the deadline and the provenance of seen->topic, which one of
+         * these functions returned. */
         void (*times)(const rdmeta_image_t *image, rdmeta_seen_t *seen);
-        /* The text of a reason that one of these gave; {NULL, 0}: not said. It
-         * lives as long as the image. */
+        /* Returns the text of a reason's number, which one of these functions
+         * returned; {NULL, 0}: no reason is known. */
         rdmeta_str_t (*reason)(const rdmeta_image_t *image, uint32_t number);
-        /* Make ready for `at`: all topics in the order of their names, how
-         * many. Takes a lock the first time. NO_MEMORY, MALFORMED. */
+        /* Sorts all topics by name for at(), and sets *n to their number.
+         * Returns 0, NO_MEMORY or MALFORMED. The first call takes a lock. */
         rdmeta_err_t (*order)(rdmeta_image_t *image, size_t *n);
-        /* The i-th of them. 0, MALFORMED. */
+        /* Sets *out to the i-th topic by name. Returns 0 or MALFORMED. */
         rdmeta_err_t (*at)(const rdmeta_image_t *image, size_t i,
                            rdmeta_seen_t *out);
-        /* Fill in what moves: bytes. */
+        /* Sets the members of *out that change while the image lives: its
+         * bytes. */
         void (*info)(const rdmeta_image_t *image, rdmeta_image_info_t *out);
-        /* Memory for readers and calls; takes a lock where the allocator
-         * wants one. */
+        /* Returns memory for readers and for calls; NULL: no memory. Takes a
+         * lock if the allocator needs one. */
         void *(*alloc)(rdmeta_image_t *image, size_t size);
         void (*free)(rdmeta_image_t *image, void *p, size_t size);
-        /* The last reference is gone. */
+        /* Frees the image. The last rdmeta_image_unref() calls it. */
         void (*destroy)(rdmeta_image_t *image);
 } rdmeta_image_ops_t;
 
@@ -69,10 +74,10 @@ struct rdmeta_image {
         const rdmeta_image_ops_t *ops;
         _Atomic int32_t references;
         rdmeta_brokers_t *brokers; /* never NULL */
-        rdmeta_image_info_t about; /* but for what info() fills in */
+        rdmeta_image_info_t about; /* without the members that info() sets */
 };
 
-/* One reference, zeros otherwise. */
+/* Sets an image to one reference and zeros otherwise. */
 void rdmeta_image_init(rdmeta_image_t *image, const rdmeta_image_ops_t *ops);
 
 #endif /* RDMETA_IMAGE_IMAGE_H */

@@ -1,4 +1,4 @@
-/* arrow: change records as columns, against the visit that gives them. */
+/* arrow: change records as columns, compared with the records of a visit. */
 #include "support/arrow_fixture.h"
 
 static void naive_text(aw_text_t *t, rdmeta_str_t s) {
@@ -110,11 +110,11 @@ static void test_changes_are_the_records_of_a_visit(void) {
         CHECK(!rdmeta_cache_purge(w.cache, w.now));
         for (since = 0; since <= cw_version(&w); since++)
                 check_changes(&w, since);
-        check_changes(&w, cw_version(&w) + 5); /* resync: nothing */
+        check_changes(&w, cw_version(&w) + 5); /* resync: no record */
         cw_destroy(&w);
 }
 
-static int32_t ring_of(void *opaque, const rdmeta_change_t *c) {
+static int32_t count_change(void *opaque, const rdmeta_change_t *c) {
         (void)c;
         ++*(int64_t *)opaque;
         return 0;
@@ -136,7 +136,7 @@ static void test_many_changes_come_in_many_batches(void) {
                 c->topics[0].partitions[i].epoch++;
         aw_say(&w, c);
         check_changes(&w, 1);
-        CHECK(!rdmeta_cache_changes(w.cache, 1, ring_of, &rows, &until,
+        CHECK(!rdmeta_cache_changes(w.cache, 1, count_change, &rows, &until,
                                     &resync));
         CHECK(!rdmeta_cache_arrow_changes(w.cache, 1, NULL, &s, &until,
                                           &resync));
@@ -148,7 +148,7 @@ static void test_many_changes_come_in_many_batches(void) {
         cw_destroy(&w);
 }
 
-static void test_the_difference_of_images_is_a_stream(void) {
+static void test_a_diff_of_images_can_be_a_stream(void) {
         rdmeta_image_t *before, *after;
         struct ArrowArrayStream s;
         aw_text_t wanted = {0}, got;
@@ -172,7 +172,7 @@ static void test_the_difference_of_images_is_a_stream(void) {
         cw_destroy(&w);
 }
 
-static void test_gathered_changes_may_go_without_a_stream(void) {
+static void test_collected_changes_can_be_freed_without_a_stream(void) {
         rdmeta_arrow_changes_t *c = rdmeta_arrow_changes_new(NULL);
         rdmeta_change_t change    = {.kind = RDMETA_RESYNC, .offset = 9,
                                      .detail = GEN_STR("why"),
@@ -198,7 +198,7 @@ int main(void) {
         RUN(test_columns_are_the_members_of_a_record);
         RUN(test_changes_are_the_records_of_a_visit);
         RUN(test_many_changes_come_in_many_batches);
-        RUN(test_the_difference_of_images_is_a_stream);
-        RUN(test_gathered_changes_may_go_without_a_stream);
+        RUN(test_a_diff_of_images_can_be_a_stream);
+        RUN(test_collected_changes_can_be_freed_without_a_stream);
         return 0;
 }

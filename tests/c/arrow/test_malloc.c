@@ -1,14 +1,14 @@
 /*
- * arrow: the Nth allocation fails, for every N. Streams and batches come from
- * the C library's malloc, so this file gives it: what allocates is compiled in
- * here, with other names for what it calls. Whatever failed is done again,
- * and then all is told as if nothing had happened.
+ * arrow: the Nth allocation fails, for every N. Streams and batches call the C
+ * library's malloc. So this file includes the sources that allocate, and
+ * replaces the functions that they call. A call that failed is repeated, and
+ * then the stream must have all rows.
  */
 #include "base/alloc.h"
 #include "support/arrow_fixture.h"
 
 typedef struct counted {
-        size_t calls, fail_at; /* 0: none */
+        size_t calls, fail_at; /* fail_at 0: no call fails */
         int64_t blocks;
 } counted_t;
 
@@ -55,7 +55,7 @@ static void *failing_large(size_t size) {
 #define rdmeta_alloc_again(size) failing_large(size)
 #define calloc(n, size) failing_calloc(n, size)
 #define realloc(p, size) failing_realloc(p, size)
-/* Not the member of that name, which takes three arguments. */
+/* Replaces free(p), but not the member `free`, which has three arguments. */
 #define PICK(a, b, c, picked, ...) picked
 #define free(...) PICK(__VA_ARGS__, free, , counting_free, )(__VA_ARGS__)
 #pragma GCC diagnostic push
@@ -72,7 +72,8 @@ static void *failing_large(size_t size) {
 #undef realloc
 #undef free
 
-/* What is read is not to fail: the reading is the test's own. */
+/* Checks that a stream has these rows. The allocations of the test itself,
+ * which reads the batches, do not fail. */
 static void check_rows(struct ArrowArrayStream *s, const char *wanted) {
         struct ArrowArrayStream again;
         struct ArrowSchema schema;
@@ -99,7 +100,7 @@ static void check_rows(struct ArrowArrayStream *s, const char *wanted) {
                 counted.fail_at = fail_at;
         }
         schema.release(&schema);
-        again = *s; /* a stream may lie elsewhere by then */
+        again = *s; /* a consumer may move a stream */
         again.release(&again);
         CHECK_TEXT(t.data, wanted);
         aw_free(&t);
@@ -153,7 +154,7 @@ static void run_changes(cw_t *w) {
                    "|-|-|-|-|-\n");
 }
 
-/* 1: something failed. */
+/* Fails one allocation. Returns 1 if that allocation was reached. */
 static int run(size_t nth, size_t nth_of_cache) {
         int failed;
         cw_t w;
@@ -191,8 +192,8 @@ static void test_every_allocation_of_the_cache_may_fail(void) {
         fprintf(stderr, "    %zu allocations\n", nth - 1);
 }
 
-/* A batch of many changes grows, ends, and the next one begins. */
-static rdmeta_err_t gather(int64_t n) {
+/* Collects n changes into a stream: batches grow and end. Returns NO_MEMORY. */
+static rdmeta_err_t collect(int64_t n) {
         rdmeta_arrow_changes_t *c = rdmeta_arrow_changes_new("life");
         const int32_t ids[]       = {1, 2, 3};
         rdmeta_change_t change    = {.kind = RDMETA_ISR_CHANGED,
@@ -211,14 +212,14 @@ static rdmeta_err_t gather(int64_t n) {
         err = rdmeta_arrow_changes_stream(c, &s);
         if (err)
                 return err;
-        CHECK(!s.get_next(&s, &batch)); /* one is taken, the others go */
+        CHECK(!s.get_next(&s, &batch)); /* release frees the other batches */
         batch.release(&batch);
         s.release(&s);
         return RDMETA_OK;
 }
 
-/* Few rows with every allocation, two batches with some of them. */
-static void test_changes_that_cannot_be_gathered_leave_nothing(void) {
+/* With few rows each allocation fails once; with two batches, some of them. */
+static void test_a_failed_collection_of_changes_leaks_nothing(void) {
         test_rng_t rng   = test_rng(1);
         rdmeta_err_t err = -1;
         size_t nth;
@@ -229,7 +230,7 @@ static void test_changes_that_cannot_be_gathered_leave_nothing(void) {
                                                : 1) {
                         memset(&counted, 0, sizeof(counted));
                         counted.fail_at = nth;
-                        err = gather(many ? RDMETA_ARROW_ROWS + 100 : 100);
+                        err = collect(many ? RDMETA_ARROW_ROWS + 100 : 100);
                         CHECK(!err || err == RDMETA_ERR_NO_MEMORY);
                         CHECK(counted.blocks == 0);
                 }
@@ -240,6 +241,6 @@ int main(void) {
         test_begin(100);
         RUN(test_every_allocation_of_the_c_library_may_fail);
         RUN(test_every_allocation_of_the_cache_may_fail);
-        RUN(test_changes_that_cannot_be_gathered_leave_nothing);
+        RUN(test_a_failed_collection_of_changes_leaks_nothing);
         return 0;
 }

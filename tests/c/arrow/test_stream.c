@@ -1,4 +1,4 @@
-/* arrow: streams and batches, how long they are and how long they last. */
+/* arrow: the length of streams and batches, and their life. */
 #include "support/arrow_fixture.h"
 
 static void test_many_rows_come_in_many_batches(void) {
@@ -51,7 +51,7 @@ static void test_long_names_make_batches_shorter(void) {
         cw_destroy(&w);
 }
 
-/* More ids than a batch takes, all of one partition's list. */
+/* The lists have more ids than a batch takes. */
 static void test_long_lists_make_batches_shorter_and_one_row_always_fits(void) {
         enum { LONG = 3000, ROWS = 12000 };
         gen_cluster_t *c = aw_cluster(3, 1, ROWS, 1);
@@ -83,7 +83,7 @@ static void test_long_lists_make_batches_shorter_and_one_row_always_fits(void) {
         cw_destroy(&w);
 }
 
-static void test_a_stream_tells_of_the_version_it_was_made_at(void) {
+static void test_a_stream_has_the_version_at_which_it_was_made(void) {
         struct ArrowArrayStream s;
         aw_text_t t;
         cw_t w;
@@ -105,7 +105,7 @@ static void test_a_stream_outlives_cache_and_reader(void) {
         gen_cluster_t *g  = aw_cluster(5, 20, 10, 1);
         struct ArrowArrayStream s;
         rdmeta_reader_t *r;
-        gen_bytes_t body = {0};
+        gen_bytes_t body  = {0};
         rdmeta_time_t now = {CW_S, CW_S};
         aw_text_t t;
 
@@ -124,7 +124,7 @@ static void test_a_stream_outlives_cache_and_reader(void) {
         gen_cluster_free(g);
 }
 
-static void test_a_stream_released_half_way_lets_go_of_all(void) {
+static void test_a_stream_released_half_way_frees_everything(void) {
         gen_cluster_t *c = aw_cluster(3, 2, 80000, 1);
         struct ArrowArrayStream s;
         struct ArrowSchema schema;
@@ -146,7 +146,8 @@ static void test_a_stream_released_half_way_lets_go_of_all(void) {
         cw_destroy(&w);
 }
 
-/* The C data interface allows it: then each is released by itself. */
+/* The C data interface allows that a consumer moves columns out of a batch. It
+ * then releases each by itself. */
 static void test_columns_can_be_moved_out_of_a_batch(void) {
         struct ArrowArray batch, leader, replicas, ids;
         struct ArrowArrayStream s;
@@ -175,9 +176,9 @@ int main(void) {
         RUN(test_many_rows_come_in_many_batches);
         RUN(test_long_names_make_batches_shorter);
         RUN(test_long_lists_make_batches_shorter_and_one_row_always_fits);
-        RUN(test_a_stream_tells_of_the_version_it_was_made_at);
+        RUN(test_a_stream_has_the_version_at_which_it_was_made);
         RUN(test_a_stream_outlives_cache_and_reader);
-        RUN(test_a_stream_released_half_way_lets_go_of_all);
+        RUN(test_a_stream_released_half_way_frees_everything);
         RUN(test_columns_can_be_moved_out_of_a_batch);
         return 0;
 }

@@ -1,7 +1,7 @@
 /*
- * arrow: streams that are made, read and released by different threads, while
- * a writer changes what they were made of. Every batch is validated in full,
- * and all rows of a stream are of one version, thus have one epoch.
+ * arrow: different threads make, read and release streams, while a writer
+ * changes the cache. The readers validate each batch in full. All rows of a
+ * stream are of one version, so they have one epoch.
  */
 #include "support/arrow_fixture.h"
 
@@ -13,16 +13,16 @@ typedef struct shared {
         rdmeta_cache_t *cache;
         _Atomic int stop;
         pthread_mutex_t lock;
-        /* Made by one thread, for another to read. */
+        /* The stream that one thread made, for another thread. */
         struct ArrowArrayStream handed;
 } shared_t;
 
 static void *write_on(void *opaque) {
         gen_cluster_t *c = aw_cluster(4, TOPICS, PARTITIONS, 1);
         shared_t *x      = opaque;
-        gen_bytes_t body = {0};
+        gen_bytes_t body  = {0};
         rdmeta_time_t now = {CW_S, CW_S};
-        int32_t epoch    = 0;
+        int32_t epoch     = 0;
         uint32_t i, k;
 
         for (; !atomic_load(&x->stop); epoch++) {
@@ -94,7 +94,7 @@ static void *read_on(void *opaque) {
         return NULL;
 }
 
-static void test_streams_wander_between_threads_beside_a_writer(void) {
+static void test_streams_move_between_threads_beside_a_writer(void) {
         pthread_t writer, readers[READERS];
         shared_t x;
         int i;
@@ -111,7 +111,7 @@ static void test_streams_wander_between_threads_beside_a_writer(void) {
                 pthread_join(readers[i], NULL);
         atomic_store(&x.stop, 1);
         pthread_join(writer, NULL);
-        rdmeta_cache_unref(x.cache); /* the last stream holds it still */
+        rdmeta_cache_unref(x.cache); /* the last stream has a reference */
         CHECK(x.handed.release);
         read_one(&x.handed);
         pthread_mutex_destroy(&x.lock);
@@ -156,7 +156,7 @@ static void test_columns_of_a_batch_are_released_by_threads_of_their_own(void) {
 
 int main(void) {
         test_begin(100);
-        RUN(test_streams_wander_between_threads_beside_a_writer);
+        RUN(test_streams_move_between_threads_beside_a_writer);
         RUN(test_columns_of_a_batch_are_released_by_threads_of_their_own);
         return 0;
 }

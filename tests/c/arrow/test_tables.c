@@ -1,4 +1,4 @@
-/* arrow: tables of topics and brokers, against what readers say. */
+/* arrow: tables of topics and brokers, compared with the results of readers. */
 #include "support/arrow_fixture.h"
 
 static void check_all_as_read(cw_t *w) {
@@ -51,7 +51,7 @@ static void test_columns_are_those_of_the_header(void) {
         CHECK(rdmeta_arrow_schema(0, NULL) == RDMETA_ERR_ARGUMENT);
 }
 
-static void test_a_table_that_is_none_of_a_readers_is_refused(void) {
+static void test_a_table_that_readers_do_not_have_is_refused(void) {
         struct ArrowArrayStream s = {0};
         cw_t w;
 
@@ -64,36 +64,36 @@ static void test_a_table_that_is_none_of_a_readers_is_refused(void) {
         cw_destroy(&w);
 }
 
-static void test_partitions_are_told_as_they_are(void) {
+static void test_partitions_have_leaders_epochs_lists_and_errors(void) {
         cw_t w;
 
         cw_init(&w, NULL);
         CHECK(!cw_say(&w, "b#b 0:1@5 1:-1@-1/r2,3/i/e5; "
                           "a 7:3@300/r3,1/i3/o1 9:9@1/r1000"));
         aw_check(&w, w.reader, RDMETA_ARROW_PARTITIONS, RDMETA_WALK_VALID,
-                    "a|-|7|3|300|[3,1]|[3]|[1]|0|0|0|0\n"
-                    "a|-|9|9|1|[1000]|[1000]|[]|0|1|0|0\n"
-                    "b|YmJiYmJiYmJiYmJiYmJiYg|0|1|5|[1]|[1]|[]|0|0|0|0\n"
-                    "b|YmJiYmJiYmJiYmJiYmJiYg|1|-|-|[2,3]|[]|[]|5|0|1|0\n");
+                 "a|-|7|3|300|[3,1]|[3]|[1]|0|0|0|0\n"
+                 "a|-|9|9|1|[1000]|[1000]|[]|0|1|0|0\n"
+                 "b|YmJiYmJiYmJiYmJiYmJiYg|0|1|5|[1]|[1]|[]|0|0|0|0\n"
+                 "b|YmJiYmJiYmJiYmJiYmJiYg|1|-|-|[2,3]|[]|[]|5|0|1|0\n");
         check_all_as_read(&w);
         cw_destroy(&w);
 }
 
-static void test_replicas_are_a_row_each(void) {
+static void test_each_replica_has_a_row(void) {
         cw_t w;
 
         cw_init(&w, NULL);
         CHECK(!cw_say(&w, "a 0:3@300/r1,3,2/i3,2/o1"));
         aw_check(&w, w.reader, RDMETA_ARROW_REPLICAS, RDMETA_WALK_VALID,
-                    "a|-|0|1|0|0|0|1|1\n"
-                    "a|-|0|3|1|1|1|0|0\n"
-                    "a|-|0|2|2|0|1|0|0\n");
+                 "a|-|0|1|0|0|0|1|1\n"
+                 "a|-|0|3|1|1|1|0|0\n"
+                 "a|-|0|2|2|0|1|0|0\n");
         cw_destroy(&w);
 }
 
 #define START "start\xef\xbf\xbd"
 
-static void test_topics_say_what_is_known_and_how_old_it_is(void) {
+static void test_topics_have_their_state_source_reason_and_age(void) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -104,23 +104,23 @@ static void test_topics_say_what_is_known_and_how_old_it_is(void) {
         w.reason = NULL;
         CHECK(!cw_say(&w, "b 0:1@2"));
         aw_check(&w, w.reader, RDMETA_ARROW_TOPICS, AW_ALL,
-                    "a|YWFhYWFhYWFhYWFhYWFhYQ|1|2|0|7|1|valid|1|" START
-                    "|0.000000\n"
-                    "b|-|0|1|0|-|2|valid|2|-|0.000000\n"
-                    "c|-|0|0|3|-|1|unknown_topic|1|" START "|-\n"
-                    "d|-|0|0|29|-|1|denied|1|" START "|-\n"
-                    "e|-|0|0|17|-|1|invalid|1|" START "|-\n");
+                 "a|YWFhYWFhYWFhYWFhYWFhYQ|1|2|0|7|1|valid|1|" START
+                 "|0.000000\n"
+                 "b|-|0|1|0|-|2|valid|2|-|0.000000\n"
+                 "c|-|0|0|3|-|1|unknown_topic|1|" START "|-\n"
+                 "d|-|0|0|29|-|1|denied|1|" START "|-\n"
+                 "e|-|0|0|17|-|1|invalid|1|" START "|-\n");
         cw_pass(&w, 901 * CW_S);
         aw_check(&w, w.reader, RDMETA_ARROW_TOPICS,
-                    RDMETA_WALK_STALE | RDMETA_WALK_VALID,
-                    "a|YWFhYWFhYWFhYWFhYWFhYQ|1|2|0|7|1|stale|1|" START
-                    "|901.000000\n"
-                    "b|-|0|1|0|-|2|stale|2|-|901.000000\n");
+                 RDMETA_WALK_STALE | RDMETA_WALK_VALID,
+                 "a|YWFhYWFhYWFhYWFhYWFhYQ|1|2|0|7|1|stale|1|" START
+                 "|901.000000\n"
+                 "b|-|0|1|0|-|2|stale|2|-|901.000000\n");
         aw_check(&w, w.reader, RDMETA_ARROW_TOPICS, RDMETA_WALK_VALID, "");
         cw_destroy(&w);
 }
 
-static void test_of_topics_that_are_none_only_topics_tells(void) {
+static void test_only_the_topics_table_has_negative_topics(void) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -139,31 +139,31 @@ static void test_brokers_have_racks_and_a_controller(void) {
         w.controller = 7;
         CHECK(!cw_say(&w, ""));
         aw_check(&w, w.reader, RDMETA_ARROW_BROKERS, 0,
-                    "2|h2|9092|r2|0|c\n7|h7|1|-|1|c\n");
+                 "2|h2|9092|r2|0|c\n7|h7|1|-|1|c\n");
         cw_destroy(&w);
 }
 
-static void test_a_lenient_reader_gives_last_leaders_and_stale_topics(void) {
+static void test_a_stale_reader_has_last_leaders_and_stale_topics(void) {
         cw_t w;
 
         cw_init(&w, NULL);
         CHECK(!cw_say(&w, "a 0:1@5/r1,2 1:2@5/r1,2"));
         CHECK(!cw_say(&w, "a 0:-1@6/r1,2/e5 1:2@5/r1,2"));
         aw_check(&w, w.stale, RDMETA_ARROW_PARTITIONS, AW_ALL,
-                    "a|-|0|1|6|[1,2]|[1,2]|[]|5|0|1|0\n"
-                    "a|-|1|2|5|[1,2]|[1,2]|[]|0|0|0|0\n");
+                 "a|-|0|1|6|[1,2]|[1,2]|[]|5|0|1|0\n"
+                 "a|-|1|2|5|[1,2]|[1,2]|[]|0|0|0|0\n");
         check_all_as_read(&w);
         cw_pass(&w, 901 * CW_S);
         aw_check(&w, w.stale, RDMETA_ARROW_PARTITIONS, AW_ALL,
-                    "a|-|0|1|6|[1,2]|[1,2]|[]|5|0|1|1\n"
-                    "a|-|1|2|5|[1,2]|[1,2]|[]|0|0|0|1\n");
+                 "a|-|0|1|6|[1,2]|[1,2]|[]|5|0|1|1\n"
+                 "a|-|1|2|5|[1,2]|[1,2]|[]|0|0|0|1\n");
         aw_check(&w, w.reader, RDMETA_ARROW_PARTITIONS, RDMETA_WALK_VALID,
                     "");
         check_all_as_read(&w);
         cw_destroy(&w);
 }
 
-static void test_bytes_that_are_no_text_are_replaced(void) {
+static void test_bytes_that_are_not_utf8_are_replaced(void) {
         static const struct {
                 const char *bytes, *text;
         } rows[] = {
@@ -195,19 +195,19 @@ static void test_bytes_that_are_no_text_are_replaced(void) {
         }
 }
 
-static void test_a_name_that_is_no_text_is_told_on_each_row(void) {
+static void test_a_name_that_is_not_utf8_is_replaced_on_each_row(void) {
         cw_t w;
 
         cw_init(&w, NULL);
         CHECK(!cw_say(&w, "a\xff" "b 0:1@1 1:1@1 2:1@1"));
         aw_check(&w, w.reader, RDMETA_ARROW_PARTITIONS, RDMETA_WALK_VALID,
-                    "a\xef\xbf\xbd" "b|-|0|1|1|[1]|[1]|[]|0|0|0|0\n"
-                    "a\xef\xbf\xbd" "b|-|1|1|1|[1]|[1]|[]|0|0|0|0\n"
-                    "a\xef\xbf\xbd" "b|-|2|1|1|[1]|[1]|[]|0|0|0|0\n");
+                 "a\xef\xbf\xbd" "b|-|0|1|1|[1]|[1]|[]|0|0|0|0\n"
+                 "a\xef\xbf\xbd" "b|-|1|1|1|[1]|[1]|[]|0|0|0|0\n"
+                 "a\xef\xbf\xbd" "b|-|2|1|1|[1]|[1]|[]|0|0|0|0\n");
         cw_destroy(&w);
 }
 
-/* Leaders, epochs, errors and lists of some partitions become odd. */
+/* Gives some partitions unusual leaders, epochs, errors and lists. */
 static void make_odd(test_rng_t *rng, gen_cluster_t *c) {
         uint32_t i, k;
 
@@ -241,14 +241,14 @@ static void make_odd(test_rng_t *rng, gen_cluster_t *c) {
         }
 }
 
-static void test_random_clusters_are_told_as_readers_see_them(void) {
+static void test_random_clusters_have_the_rows_that_readers_return(void) {
         static const int32_t firsts[] = {1, 126, 32766, 100000};
         test_rng_t rng                = test_rng(1);
         int round;
 
         for (round = 0; round < 24; round++) {
                 gen_cluster_t *c = aw_cluster(test_u64(&rng), 60, 40,
-                                                firsts[round % 4]);
+                                              firsts[round % 4]);
                 cw_t w;
 
                 cw_init(&w, NULL);
@@ -260,7 +260,7 @@ static void test_random_clusters_are_told_as_readers_see_them(void) {
         }
 }
 
-static void test_a_long_isr_is_searched_as_a_short_one(void) {
+static void test_a_long_isr_gives_the_same_rows_as_a_reader(void) {
         enum { LONG = 100 };
         int32_t replicas[LONG], isr[LONG / 2];
         gen_partition_t p = {.leader = 1, .epoch = 1,
@@ -288,16 +288,16 @@ int main(void) {
         test_begin(100);
         RUN(test_an_empty_cache_has_columns_and_no_batch);
         RUN(test_columns_are_those_of_the_header);
-        RUN(test_a_table_that_is_none_of_a_readers_is_refused);
-        RUN(test_partitions_are_told_as_they_are);
-        RUN(test_replicas_are_a_row_each);
-        RUN(test_topics_say_what_is_known_and_how_old_it_is);
-        RUN(test_of_topics_that_are_none_only_topics_tells);
+        RUN(test_a_table_that_readers_do_not_have_is_refused);
+        RUN(test_partitions_have_leaders_epochs_lists_and_errors);
+        RUN(test_each_replica_has_a_row);
+        RUN(test_topics_have_their_state_source_reason_and_age);
+        RUN(test_only_the_topics_table_has_negative_topics);
         RUN(test_brokers_have_racks_and_a_controller);
-        RUN(test_a_lenient_reader_gives_last_leaders_and_stale_topics);
-        RUN(test_bytes_that_are_no_text_are_replaced);
-        RUN(test_a_name_that_is_no_text_is_told_on_each_row);
-        RUN(test_random_clusters_are_told_as_readers_see_them);
-        RUN(test_a_long_isr_is_searched_as_a_short_one);
+        RUN(test_a_stale_reader_has_last_leaders_and_stale_topics);
+        RUN(test_bytes_that_are_not_utf8_are_replaced);
+        RUN(test_a_name_that_is_not_utf8_is_replaced_on_each_row);
+        RUN(test_random_clusters_have_the_rows_that_readers_return);
+        RUN(test_a_long_isr_gives_the_same_rows_as_a_reader);
         return 0;
 }

@@ -1,15 +1,14 @@
-/* An image in a file: what is read of it, mapped and copied, by any clock.
- * How files are written is in test_file_save.c, damaged ones are in
- * test_file_damaged.c. */
+/* Reads images in files, mapped and copied, by any clock. test_file_save.c
+ * writes files, test_file_damaged.c reads damaged ones. */
 #include "support/image_fixture.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 
-/* ---- what is read ------------------------------------------------------ */
+/* ---- contents and info ------------------------------------------------- */
 
-static void test_a_file_says_what_the_image_said(void) {
+static void test_a_file_reads_as_the_image_that_was_saved(void) {
         const int32_t flags[] = {0, RDMETA_IMAGE_COPY};
         rdmeta_image_t *image, *file;
         const char *path = iw_path("same");
@@ -32,7 +31,7 @@ static void test_a_file_says_what_the_image_said(void) {
         cw_destroy(&w);
 }
 
-static void test_an_empty_cache_has_a_file_too(void) {
+static void test_an_empty_cache_can_be_saved_and_opened(void) {
         const char *path = iw_path("empty");
         rdmeta_image_t *image, *file;
         cw_t w;
@@ -48,7 +47,7 @@ static void test_an_empty_cache_has_a_file_too(void) {
         cw_destroy(&w);
 }
 
-static void test_a_file_of_a_file_is_the_same_file(void) {
+static void test_an_opened_file_can_be_saved_again_unchanged(void) {
         const char *one = iw_path("one"), *two = iw_path("two");
         rdmeta_image_t *image, *file, *again;
         rdmeta_image_info_t a, b;
@@ -76,9 +75,9 @@ static void test_a_file_of_a_file_is_the_same_file(void) {
         cw_destroy(&w);
 }
 
-static void test_an_image_tells_what_it_is(void) {
+static void test_an_images_info_matches_its_cache(void) {
         const char *path = iw_path("info");
-        rdmeta_image_info_t had, info;
+        rdmeta_image_info_t wanted, info;
         rdmeta_image_t *image, *file;
         struct stat st;
         cw_t w;
@@ -87,7 +86,7 @@ static void test_an_image_tells_what_it_is(void) {
         iw_fill(&w);
         image = iw_image(&w);
         CHECK(!rdmeta_image_save(image, path, 0));
-        rdmeta_image_info(image, &had);
+        rdmeta_image_info(image, &wanted);
         file = iw_open(path, 0, w.now);
         rdmeta_image_info(file, &info);
         CHECK(!stat(path, &st) && info.bytes == (uint64_t)st.st_size);
@@ -99,7 +98,7 @@ static void test_an_image_tells_what_it_is(void) {
         CHECK(info.taken_mono_us == w.now.mono_us);
         CHECK(info.taken_wall_us == w.now.wall_us);
         CHECK(info.shared_deadline_us == cw_stats(&w).shared_deadline_us);
-        CHECK(!memcmp(info.session, had.session, 16));
+        CHECK(!memcmp(info.session, wanted.session, 16));
         rdmeta_image_unref(file);
         file = iw_open(path, RDMETA_IMAGE_COPY, w.now);
         rdmeta_image_info(file, &info);
@@ -122,7 +121,7 @@ static int64_t taken_at(const char *path, int64_t mono_us, int64_t wall_us) {
         return info.taken_mono_us;
 }
 
-static void test_age_is_the_wall_clocks_and_never_below_zero(void) {
+static void test_age_comes_from_the_wall_clock_and_is_never_negative(void) {
         const char *path = iw_path("age");
         rdmeta_image_t *image;
         int64_t wall;
@@ -144,7 +143,7 @@ static void test_age_is_the_wall_clocks_and_never_below_zero(void) {
         cw_destroy(&w);
 }
 
-static void test_what_is_left_of_a_deadline_is_left_elsewhere(void) {
+static void test_deadlines_continue_in_another_process(void) {
         const char *path = iw_path("ttl");
         rdmeta_image_t *image, *file;
         rdmeta_time_t there;
@@ -178,7 +177,7 @@ static void test_what_is_left_of_a_deadline_is_left_elsewhere(void) {
         cw_destroy(&w);
 }
 
-/* ---- what a file holds ------------------------------------------------- */
+/* ---- blocks, ids, names ------------------------------------------------ */
 
 static void test_blocks_are_the_same_bytes_as_in_memory(void) {
         const char *path = iw_path("bytes");
@@ -201,11 +200,12 @@ static void test_blocks_are_the_same_bytes_as_in_memory(void) {
                 CHECK(!file->ops->at(file, i, &b));
                 CHECK((uintptr_t)b.topic % RDMETA_LINE == 0);
                 CHECK(rdmeta_topic_same(a.topic, b.topic));
-                x      = *rdmeta_cold(a.topic);
-                y      = *rdmeta_cold(b.topic);
+                x = *rdmeta_cold(a.topic);
+                y = *rdmeta_cold(b.topic);
                 CHECK(y.link == 0);
-                CHECK(rdmeta_provenance_of(y.provenance).broker == a.provenance.broker);
-                x.link = y.link;
+                CHECK(rdmeta_provenance_of(y.provenance).broker ==
+                      a.provenance.broker);
+                x.link       = y.link;
                 x.provenance = y.provenance;
                 CHECK(!memcmp(&x, &y, sizeof(x)));
         }
@@ -214,9 +214,9 @@ static void test_blocks_are_the_same_bytes_as_in_memory(void) {
         cw_destroy(&w);
 }
 
-/* Those that are gone answer NOT_CACHED and are remembered all the same; what
- * was in flight is nothing. */
-static void test_what_is_gone_is_in_a_file_and_what_waits_is_not(void) {
+/* A lookup of a removed topic returns NOT_CACHED, but the file still has it. A
+ * name in flight is not in the file. */
+static void test_a_file_has_removed_topics_but_no_names_in_flight(void) {
         const char *path = iw_path("gone");
         rdmeta_image_t *image, *file;
         rdmeta_seen_t seen;
@@ -241,15 +241,16 @@ static void test_what_is_gone_is_in_a_file_and_what_waits_is_not(void) {
         cw_destroy(&w);
 }
 
-/* Brokers' word: the one that is found by it in the cache is in the file. */
-static void test_an_id_of_two_topics_leads_where_it_led(void) {
+/* Two topics may have one id, if brokers say so. A lookup by it finds the same
+ * topic in the file as in the cache. */
+static void test_an_id_of_two_topics_finds_the_same_topic_in_the_file(void) {
         const char *path = iw_path("shared-id");
         const char *ways[] = {"a#x 0:1; b#x 0:1", "b#x 0:1; a#x 0:1"};
         rdmeta_image_t *image, *file;
         int i;
 
         for (i = 0; i < 2; i++) {
-                rdmeta_seen_t had, has;
+                rdmeta_seen_t in_cache, in_file;
                 uint8_t id[16];
                 cw_t w;
 
@@ -259,9 +260,9 @@ static void test_an_id_of_two_topics_leads_where_it_led(void) {
                 CHECK(!rdmeta_image_save(image, path, 0));
                 file = iw_open(path, 0, w.now);
                 memset(id, 'x', sizeof(id));
-                CHECK(!image->ops->find_id(image, id, &had));
-                CHECK(!file->ops->find_id(file, id, &has));
-                CHECK(had.topic->name[0] == has.topic->name[0]);
+                CHECK(!image->ops->find_id(image, id, &in_cache));
+                CHECK(!file->ops->find_id(file, id, &in_file));
+                CHECK(in_cache.topic->name[0] == in_file.topic->name[0]);
                 CHECK(!rdmeta_image_verify(file));
                 rdmeta_image_unref(file);
                 rdmeta_image_unref(image);
@@ -269,7 +270,7 @@ static void test_an_id_of_two_topics_leads_where_it_led(void) {
         }
 }
 
-static void test_many_topics_of_all_lengths_are_found(void) {
+static void test_topics_with_names_of_all_lengths_are_found(void) {
         enum { TOPICS = 3000 };
         const char *path = iw_path("many");
         test_rng_t rng   = test_rng(1);
@@ -340,7 +341,7 @@ static rdmeta_err_t try_open(const char *path, int32_t flags) {
         return err;
 }
 
-static void test_what_is_no_file_of_ours_is_refused(void) {
+static void test_a_path_that_is_not_an_image_is_refused(void) {
         const char *path = iw_path("other");
 
         CHECK(try_open(iw_path("missing"), 0) == RDMETA_ERR_IO);
@@ -352,22 +353,22 @@ static void test_what_is_no_file_of_ours_is_refused(void) {
         CHECK(try_open("/tmp", 0) == RDMETA_ERR_IO && errno == EISDIR);
         CHECK(try_open("/dev/zero", 0) == RDMETA_ERR_MALFORMED);
         CHECK(try_open(path, 1 << 9) == RDMETA_ERR_ARGUMENT);
-        CHECK(!mkfifo(iw_path("fifo"), 0600)); /* nobody will write to it */
+        CHECK(!mkfifo(iw_path("fifo"), 0600)); /* without a writer */
         CHECK(try_open(iw_path("fifo"), 0) == RDMETA_ERR_MALFORMED);
 }
 
 int main(void) {
         test_begin(60);
-        RUN(test_a_file_says_what_the_image_said);
-        RUN(test_an_empty_cache_has_a_file_too);
-        RUN(test_a_file_of_a_file_is_the_same_file);
-        RUN(test_an_image_tells_what_it_is);
-        RUN(test_age_is_the_wall_clocks_and_never_below_zero);
-        RUN(test_what_is_left_of_a_deadline_is_left_elsewhere);
+        RUN(test_a_file_reads_as_the_image_that_was_saved);
+        RUN(test_an_empty_cache_can_be_saved_and_opened);
+        RUN(test_an_opened_file_can_be_saved_again_unchanged);
+        RUN(test_an_images_info_matches_its_cache);
+        RUN(test_age_comes_from_the_wall_clock_and_is_never_negative);
+        RUN(test_deadlines_continue_in_another_process);
         RUN(test_blocks_are_the_same_bytes_as_in_memory);
-        RUN(test_what_is_gone_is_in_a_file_and_what_waits_is_not);
-        RUN(test_an_id_of_two_topics_leads_where_it_led);
-        RUN(test_many_topics_of_all_lengths_are_found);
-        RUN(test_what_is_no_file_of_ours_is_refused);
+        RUN(test_a_file_has_removed_topics_but_no_names_in_flight);
+        RUN(test_an_id_of_two_topics_finds_the_same_topic_in_the_file);
+        RUN(test_topics_with_names_of_all_lengths_are_found);
+        RUN(test_a_path_that_is_not_an_image_is_refused);
         return 0;
 }

@@ -1,7 +1,7 @@
 /*
- * Files that are not what was written. Whatever was done to one, it is refused
- * or can be read, and what verify finds good reads as it did before. A copy is
- * read, which lies in memory that ASan watches, and now and then a mapping.
+ * Reads damaged and forged files. Each is refused, or can be read without a
+ * crash. A file in which verify finds no fault has its old contents. Most reads
+ * are of a copy, which lies in memory that ASan watches; some are of a mapping.
  */
 #include "support/image_fixture.h"
 
@@ -15,7 +15,7 @@ static int32_t see_change(void *opaque, const rdmeta_change_t *c) {
         return 0;
 }
 
-/* Into a cache, which is then asked, walked, and told more. */
+/* Loads the image into a cache, applies an answer, and reads everything. */
 static void load(rdmeta_image_t *image) {
         rdmeta_err_t err;
         cw_t w;
@@ -31,14 +31,14 @@ static void load(rdmeta_image_t *image) {
         cw_destroy(&w);
 }
 
-/* 1: it was refused, or something in it. `text`: of the whole one; NULL: this
- * one may say another thing. */
+/* Opens and reads a file. Returns 1 if the file or a part of it was refused.
+ * `text` is the text of the undamaged file; NULL: this one may have another. */
 static int try_file(const char *path, int32_t flags, rdmeta_image_t *whole,
                     const char *text) {
         rdmeta_image_t *image = NULL;
         rdmeta_err_t err      = rdmeta_image_open(path, flags, now, &image);
         char *read, *after;
-        int good, seen = 0;
+        int good, changes = 0;
 
         if (err) {
                 CHECK(err == RDMETA_ERR_MALFORMED ||
@@ -46,12 +46,12 @@ static int try_file(const char *path, int32_t flags, rdmeta_image_t *whole,
                 return 1;
         }
         read = iw_text(image, now.mono_us);
-        err  = rdmeta_image_diff(whole, image, see_change, &seen);
+        err  = rdmeta_image_diff(whole, image, see_change, &changes);
         CHECK(!err || err == RDMETA_ERR_MALFORMED);
         good = !rdmeta_image_verify(image);
         CHECK(!good || (read && !err));
         if (good && text) {
-                CHECK(!seen);
+                CHECK(!changes);
                 CHECK_TEXT(read, text);
         }
         load(image);
@@ -63,7 +63,7 @@ static int try_file(const char *path, int32_t flags, rdmeta_image_t *whole,
         return !good;
 }
 
-/* Half of what two may have. */
+/* A reason of 132 bytes, about half of the longest possible one. */
 #define DOTS "................................................................"
 #define LONG "why " DOTS DOTS
 
@@ -126,19 +126,19 @@ static void test_a_file_cut_at_any_length_is_refused(void) {
         sound_destroy(&s);
 }
 
-static void test_a_file_with_more_behind_it_is_refused(void) {
+static void test_a_file_with_bytes_after_its_end_is_refused(void) {
         sound_t s;
 
         sound_init(&s, few);
-        s.bytes[s.size] = 0; /* there is room for one */
+        s.bytes[s.size] = 0; /* iw_read() allocates one byte more */
         iw_write(s.path, s.bytes, s.size + 1);
         CHECK(try_file(s.path, 0, s.image, s.text));
         CHECK(try_file(s.path, RDMETA_IMAGE_COPY, s.image, s.text));
         sound_destroy(&s);
 }
 
-/* Sums find every one but those between sections, which say nothing. */
-static void test_any_byte_that_is_another_is_found_or_says_nothing(void) {
+/* Checksums detect a change of any byte but the padding between sections. */
+static void test_any_changed_byte_is_detected_or_is_padding(void) {
         const uint8_t masks[] = {1, 0x80, 0xff};
         size_t i, found = 0;
         sound_t s;
@@ -159,8 +159,9 @@ static void test_any_byte_that_is_another_is_found_or_says_nothing(void) {
         sound_destroy(&s);
 }
 
-/* ---- those who mean it: sums that hold -------------------------------- */
+/* ---- forged files: their checksums are right ---------------------------- */
 
+/* Corrects the checksums of a damaged file. */
 static void resign(uint8_t *bytes, size_t size) {
         rdmeta_file_head_t head;
         int i;
@@ -206,11 +207,11 @@ static void test_a_forged_file_is_refused_or_can_be_read(void) {
         sound_destroy(&s);
 }
 
-/* ---- one thing at a time, with sums that hold ------------------------- */
+/* ---- one forgery at a time ---------------------------------------------- */
 
 typedef void (*forge_t)(sound_t *s, rdmeta_file_head_t *h);
 
-/* What open says of the file, otherwise what verify does. */
+/* Forges the sound file. Returns the error of open, or else of verify. */
 static rdmeta_err_t forged(sound_t *s, forge_t forge) {
         rdmeta_image_t *image = NULL;
         rdmeta_file_head_t head;
@@ -274,8 +275,8 @@ FORGE(head_line, order(s, h)[0] = 0)
 FORGE(last_line,
       order(s, h)[0] = (uint32_t)((h->sections[0].offset +
                                    h->sections[0].length) / 64 - 1))
-FORGE(swapped, uint32_t had = order(s, h)[0]; order(s, h)[0] = order(s, h)[1];
-      order(s, h)[1] = had)
+FORGE(swapped, uint32_t old = order(s, h)[0]; order(s, h)[0] = order(s, h)[1];
+      order(s, h)[1] = old)
 FORGE(twice, order(s, h)[1] = order(s, h)[0])
 FORGE(full_names, memset(slots(s, h, RDMETA_FILE_NAMES), 0xff,
                          h->sections[RDMETA_FILE_NAMES].length);
@@ -289,7 +290,7 @@ FORGE(stray_slot, uint64_t *k = slots(s, h, RDMETA_FILE_NAMES);
 FORGE(stray_id, uint64_t *k = slots(s, h, RDMETA_FILE_IDS); while (*k) k++;
       *k = ((uint64_t)order(s, h)[0] + 1) << 16 | 7)
 
-/* "b" before "a", and each called like the other. */
+/* Swaps the places of "a" and "b", and their names, so that names ascend. */
 static void backwards(sound_t *s, rdmeta_file_head_t *h) {
         uint32_t *o = order(s, h);
 
@@ -300,8 +301,8 @@ static void backwards(sound_t *s, rdmeta_file_head_t *h) {
                    offsetof(rdmeta_topic_t, name)] = 'b';
 }
 
-/* Who walks need not look at one twice. */
-static void test_blocks_lie_one_behind_the_other(void) {
+/* So a walk never checks the same bytes twice. */
+static void test_blocks_whose_places_do_not_ascend_are_refused(void) {
         rdmeta_image_t *image;
         size_t n;
         sound_t s;
@@ -314,7 +315,7 @@ static void test_blocks_lie_one_behind_the_other(void) {
         sound_destroy(&s);
 }
 
-/* A leader that is none must not pass for a code. */
+/* A lookup must not return a wrong leader that looks like an error code. */
 static void test_an_impossible_leader_is_malformed(void) {
         static const char name[]   = "a.name.of.twenty.bytes";
         const int32_t leaders[]    = {-2, -19, -100, -102, -120, -128};
@@ -346,8 +347,8 @@ static void test_an_impossible_leader_is_malformed(void) {
         sound_destroy(&s);
 }
 
-/* 200 GB of nothing, behind a head that holds; some KB on the disk. */
-static void test_a_file_that_says_it_is_huge_costs_little(void) {
+/* A sparse file of 200 GB with a good head: it takes some KB on the disk. */
+static void test_a_file_that_claims_to_be_huge_costs_little(void) {
         const uint64_t huge = UINT64_C(200) << 30;
         rdmeta_image_fault_t fault;
         rdmeta_image_t *image;
@@ -378,11 +379,11 @@ static void test_a_file_that_says_it_is_huge_costs_little(void) {
         CHECK(errno == EFBIG);
         errno = 0;
         CHECK(rdmeta_image_file_fault(s.path, &fault) == RDMETA_ERR_IO);
-        CHECK(errno == EFBIG); /* it maps nothing */
+        CHECK(errno == EFBIG); /* this call always copies */
         sound_destroy(&s);
 }
 
-/* ---- more to read than there are bytes --------------------------------- */
+/* ---- a small file with huge lists --------------------------------------- */
 
 enum { ROWS = 100000, MEMBERS = 25000 };
 
@@ -439,30 +440,31 @@ static void long_lists(sound_t *s, uint16_t list) {
         iw_write(s->path, file, (size_t)head.size);
 }
 
-/* 450 KB, of which a reader would make 2.5 thousand million brokers. */
-static void test_a_long_list_that_all_rows_name_is_malformed(void) {
+/* The file has 450 KB; a reader would return 2.5 thousand million brokers. */
+static void test_a_long_list_that_all_rows_share_is_malformed(void) {
         rdmeta_image_t *image;
         sound_t s;
-        int seen = 0;
+        int changes = 0;
 
         sound_init(&s, few);
         long_lists(&s, 0);
         image = iw_open(s.path, 0, now);
         CHECK(!rdmeta_image_verify(image));
-        CHECK(!rdmeta_image_diff(s.image, image, see_change, &seen) && seen);
+        CHECK(!rdmeta_image_diff(s.image, image, see_change, &changes) &&
+              changes);
         rdmeta_image_unref(image);
         long_lists(&s, 1);
         image = iw_open(s.path, 0, now);
         CHECK(rdmeta_image_verify(image) == RDMETA_ERR_MALFORMED);
-        CHECK(rdmeta_image_diff(s.image, image, see_change, &seen) ==
+        CHECK(rdmeta_image_diff(s.image, image, see_change, &changes) ==
               RDMETA_ERR_MALFORMED);
         load(image);
         rdmeta_image_unref(image);
         sound_destroy(&s);
 }
 
-/* The file is put right while it is mapped: the block is not looked at again,
- * which would take as long as the block is large for each lookup. */
+/* The file is repaired while it is mapped, but the reader does not check the
+ * bad block again: each lookup would read all of it. */
 static void test_a_bad_block_is_checked_once(void) {
         rdmeta_image_t *image, *fresh;
         rdmeta_seen_t seen;
@@ -482,7 +484,7 @@ static void test_a_bad_block_is_checked_once(void) {
         sound_destroy(&s);
 }
 
-static void test_what_a_head_cannot_say_is_refused(void) {
+static void test_impossible_heads_and_tables_are_refused(void) {
         const forge_t forges[] = {
                 other_magic,   longer,          no_age,       more_blocks,
                 fewer_blocks,  more_topics,     fewer_partitions,
@@ -501,14 +503,13 @@ static void test_what_a_head_cannot_say_is_refused(void) {
         CHECK(forged(&s, other_format) == RDMETA_ERR_UNSUPPORTED);
         for (i = 0; i < sizeof(forges) / sizeof(forges[0]); i++)
                 if (forged(&s, forges[i]) != RDMETA_ERR_MALFORMED) {
-                        fprintf(stderr, "forgery %zu was taken\n", i);
+                        fprintf(stderr, "forgery %zu was accepted\n", i);
                         CHECK(!"refused");
                 }
         sound_destroy(&s);
 }
 
-/* A table without a free slot, and every lookup ends. */
-static void test_a_table_without_an_end_has_one(void) {
+static void test_a_lookup_ends_in_a_table_without_a_free_slot(void) {
         rdmeta_image_t *image;
         rdmeta_reader_t *r;
         sound_t s;
@@ -531,14 +532,14 @@ static void test_a_table_without_an_end_has_one(void) {
 int main(void) {
         test_begin(110);
         RUN(test_a_file_cut_at_any_length_is_refused);
-        RUN(test_a_file_with_more_behind_it_is_refused);
-        RUN(test_any_byte_that_is_another_is_found_or_says_nothing);
-        RUN(test_what_a_head_cannot_say_is_refused);
+        RUN(test_a_file_with_bytes_after_its_end_is_refused);
+        RUN(test_any_changed_byte_is_detected_or_is_padding);
+        RUN(test_impossible_heads_and_tables_are_refused);
         RUN(test_an_impossible_leader_is_malformed);
-        RUN(test_a_file_that_says_it_is_huge_costs_little);
-        RUN(test_blocks_lie_one_behind_the_other);
-        RUN(test_a_table_without_an_end_has_one);
-        RUN(test_a_long_list_that_all_rows_name_is_malformed);
+        RUN(test_a_file_that_claims_to_be_huge_costs_little);
+        RUN(test_blocks_whose_places_do_not_ascend_are_refused);
+        RUN(test_a_lookup_ends_in_a_table_without_a_free_slot);
+        RUN(test_a_long_list_that_all_rows_share_is_malformed);
         RUN(test_a_bad_block_is_checked_once);
         RUN(test_a_forged_file_is_refused_or_can_be_read);
         return 0;

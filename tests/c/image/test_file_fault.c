@@ -1,4 +1,4 @@
-/* What is said of files that are damaged: what it is, and where. */
+/* The faults of damaged files: their text, section and offset. */
 #include "support/image_fixture.h"
 
 #include <stddef.h>
@@ -28,8 +28,9 @@ static void whole_init(whole_t *s) {
         cw_destroy(&w);
 }
 
-/* What is said of the file as it is now, by all who can. */
-static rdmeta_err_t provenance(const whole_t *s, rdmeta_image_fault_t *out) {
+/* Returns the error of the file as it is now, and sets *out to its fault.
+ * Checks that open, verify and the fault calls agree. */
+static rdmeta_err_t fault_of(const whole_t *s, rdmeta_image_fault_t *out) {
         rdmeta_image_t *image = NULL;
         rdmeta_err_t err = rdmeta_image_open(s->path, RDMETA_IMAGE_COPY, now,
                                              &image);
@@ -46,38 +47,41 @@ static rdmeta_err_t provenance(const whole_t *s, rdmeta_image_fault_t *out) {
         return err;
 }
 
+/* Writes the file with another byte at `at`. */
 static void put(const whole_t *s, size_t at, uint8_t value) {
-        const uint8_t had = s->bytes[at];
+        const uint8_t old = s->bytes[at];
 
         s->bytes[at] = value;
         iw_write(s->path, s->bytes, s->size);
-        s->bytes[at] = had;
+        s->bytes[at] = old;
 }
 
-/* The block at `at` has the rest of the one a line before. */
-static void put_far(const whole_t *s, uint64_t at) {
-        uint8_t had[RDMETA_LINE];
+/* Writes the file so that the block at `at` has the cold part of the block one
+ * line before. */
+static void put_cold_offset(const whole_t *s, uint64_t at) {
+        uint8_t old[RDMETA_LINE];
         rdmeta_topic_t *t = (rdmeta_topic_t *)(void *)(s->bytes + at);
         const rdmeta_topic_t *first =
                 (const rdmeta_topic_t *)(void *)(s->bytes + at - RDMETA_LINE);
 
         CHECK(rdmeta_topic_is_split(t) && rdmeta_topic_is_split(first));
-        memcpy(had, t, sizeof(had));
-        rdmeta_topic_cold_offset_set(t, rdmeta_topic_cold_offset(first) - RDMETA_LINE);
+        memcpy(old, t, sizeof(old));
+        rdmeta_topic_cold_offset_set(t, rdmeta_topic_cold_offset(first) -
+                                                RDMETA_LINE);
         iw_write(s->path, s->bytes, s->size);
-        memcpy((void *)t, had, sizeof(had));
+        memcpy((void *)t, old, sizeof(old));
 }
 
-static void is(const whole_t *s, const char *section, uint64_t offset,
-               const char *what) {
+static void check_fault(const whole_t *s, const char *section,
+                        uint64_t offset, const char *what) {
         rdmeta_image_fault_t fault;
 
-        CHECK(provenance(s, &fault) == RDMETA_ERR_MALFORMED);
+        CHECK(fault_of(s, &fault) == RDMETA_ERR_MALFORMED);
         CHECK(!strcmp(fault.section, section) && fault.offset == offset);
         CHECK(strstr(fault.what, what));
 }
 
-static void test_what_is_wrong_is_said_with_its_place(void) {
+static void test_a_fault_names_its_section_and_offset(void) {
         const rdmeta_file_section_t *sections;
         rdmeta_image_fault_t fault;
         const rdmeta_file_t *f;
@@ -87,27 +91,29 @@ static void test_what_is_wrong_is_said_with_its_place(void) {
 
         whole_init(&s);
         sections = s.head.sections;
-        CHECK(!provenance(&s, &fault));
+        CHECK(!fault_of(&s, &fault));
         iw_write(s.path, s.bytes, 100);
-        is(&s, "head", 100, "it ends before");
+        check_fault(&s, "head", 100, "the file ends within");
         iw_write(s.path, s.bytes, s.size - 1);
-        is(&s, "head", offsetof(rdmeta_file_head_t, size), "another size");
+        check_fault(&s, "head", offsetof(rdmeta_file_head_t, size),
+                    "the size in the head is not");
         put(&s, 0, 'x');
-        is(&s, "head", 0, "does not begin as an image");
+        check_fault(&s, "head", 0, "does not begin as an image");
         put(&s, offsetof(rdmeta_file_head_t, topics), 0xff);
-        is(&s, "head", offsetof(rdmeta_file_head_t, checksum), "checksum");
+        check_fault(&s, "head", offsetof(rdmeta_file_head_t, checksum),
+                    "checksum");
         at = sections[RDMETA_FILE_BROKERS].offset;
         put(&s, at + 4, 0xff);
-        is(&s, "brokers", at, "brokers that cannot be");
+        check_fault(&s, "brokers", at, "the brokers are malformed");
         at = sections[RDMETA_FILE_REASONS].offset;
         put(&s, at + 3, 0xff);
-        is(&s, "reasons", at, "reasons that cannot be");
+        check_fault(&s, "reasons", at, "the reasons are malformed");
         at = sections[RDMETA_FILE_IDS].offset;
         put(&s, at + 7, 0x77);
-        is(&s, "ids", at, "checksum");
+        check_fault(&s, "ids", at, "checksum");
         at = sections[RDMETA_FILE_ORDER].offset;
         put(&s, at + 3, 0x77);
-        is(&s, "order", at, "a place of no topic");
+        check_fault(&s, "order", at, "does not lead to a topic");
         iw_write(s.path, s.bytes, s.size);
         image = iw_open(s.path, 0, now);
         f     = rdmeta_file_of(image);
@@ -115,14 +121,14 @@ static void test_what_is_wrong_is_said_with_its_place(void) {
         rdmeta_image_unref(image);
         s.path = iw_path("damaged-too");
         put(&s, at + offsetof(rdmeta_topic_t, count) + 3, 0xff);
-        is(&s, "blocks", at, "a topic that cannot be");
-        /* Who says that what belongs to it is the first one's. */
-        put_far(&s, at);
-        is(&s, "blocks", at, "a topic that cannot be");
+        check_fault(&s, "blocks", at, "a topic is malformed");
+        /* The block claims the first block's cold part. */
+        put_cold_offset(&s, at);
+        check_fault(&s, "blocks", at, "a topic is malformed");
         free(s.bytes);
 }
 
-static void test_what_is_said_of_any_byte_is_what_is_found(void) {
+static void test_all_calls_report_the_same_fault_of_any_byte(void) {
         enum { ROUNDS = 3000 };
         rdmeta_image_fault_t fault;
         test_rng_t rng = test_rng(5);
@@ -135,13 +141,13 @@ static void test_what_is_said_of_any_byte_is_what_is_found(void) {
 
                 put(&s, at, (uint8_t)(s.bytes[at] ^
                                       (1 + test_below(&rng, 255))));
-                found += provenance(&s, &fault) == RDMETA_ERR_MALFORMED;
+                found += fault_of(&s, &fault) == RDMETA_ERR_MALFORMED;
         }
         CHECK(found > ROUNDS / 2);
         free(s.bytes);
 }
 
-static void test_what_is_no_file_has_another_fault(void) {
+static void test_a_path_without_a_regular_file_has_its_own_error(void) {
         rdmeta_image_fault_t fault;
         rdmeta_image_t *image;
         cw_t w;
@@ -151,7 +157,7 @@ static void test_what_is_no_file_has_another_fault(void) {
         CHECK(rdmeta_image_file_fault("/", &fault) == RDMETA_ERR_IO);
         CHECK(rdmeta_image_file_fault("/dev/null", &fault) ==
               RDMETA_ERR_MALFORMED);
-        CHECK(strstr(fault.what, "no plain file"));
+        CHECK(strstr(fault.what, "not a regular file"));
         cw_init(&w, NULL);
         image = iw_image(&w);
         CHECK(!rdmeta_image_fault(image, &fault));
@@ -161,8 +167,8 @@ static void test_what_is_no_file_has_another_fault(void) {
 
 int main(void) {
         test_begin(60);
-        RUN(test_what_is_wrong_is_said_with_its_place);
-        RUN(test_what_is_said_of_any_byte_is_what_is_found);
-        RUN(test_what_is_no_file_has_another_fault);
+        RUN(test_a_fault_names_its_section_and_offset);
+        RUN(test_all_calls_report_the_same_fault_of_any_byte);
+        RUN(test_a_path_without_a_regular_file_has_its_own_error);
         return 0;
 }

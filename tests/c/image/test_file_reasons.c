@@ -1,12 +1,13 @@
 /*
- * Reasons in files that mean it: sums hold, and one thing is another. What
- * cannot be is refused by who opens the file, before anything is read of it.
+ * Forged reasons in files whose checksums are right. open refuses impossible
+ * reasons, before a reader reads the image.
  */
 #include "support/image_fixture.h"
 
 static const rdmeta_time_t now = {1003 * CW_S, 5003 * CW_S};
 
-/* "a" for 200 times x, "b" for 100 times y, "c" for nothing. */
+/* An image file. The reason of "a" is 200 times x, of "b" 100 times y; "c" has
+ * none. */
 typedef struct sound {
         const char *path;
         uint8_t *bytes;
@@ -54,7 +55,7 @@ static uint32_t *ends(sound_t *s) {
         return (uint32_t *)(void *)(s->bytes + section(s)->offset);
 }
 
-/* Of the i-th topic. */
+/* Returns where the reason's number of the i-th topic is. */
 static uint8_t *number(sound_t *s, size_t i) {
         const rdmeta_topic_t *t;
         uint32_t line;
@@ -67,7 +68,8 @@ static uint8_t *number(sound_t *s, size_t i) {
         return (uint8_t *)(rdmeta_cold(t) + 1) - sizeof(uint32_t);
 }
 
-/* Written, with sums that hold, and opened: a copy, which ASan watches. */
+/* Writes the file with right checksums, and opens a copy, which ASan
+ * watches. */
 static rdmeta_err_t opened(sound_t *s, rdmeta_image_t **out) {
         int i;
 
@@ -85,7 +87,7 @@ static rdmeta_err_t opened(sound_t *s, rdmeta_image_t **out) {
         return rdmeta_image_open(s->path, RDMETA_IMAGE_COPY, now, out);
 }
 
-static void test_a_file_as_it_is_written_is_opened(void) {
+static void test_reasons_are_read_as_they_were_written(void) {
         rdmeta_image_t *image;
         sound_t s;
 
@@ -119,11 +121,11 @@ FORGE(far_end, ends(s)[1] = UINT32_MAX)
 FORGE(one_of_both, ends(s)[0] = FIRST + SECOND)
 FORGE(the_other_of_both, ends(s)[0] = 0)
 FORGE(backwards, ends(s)[0] = 201; ends(s)[1] = FIRST; section(s)->length = 208)
-/* Nothing of them is in the file. */
+/* The file has none of these reasons. */
 FORGE(beyond, s->head.reasons = 1000; section(s)->offset = s->size;
       section(s)->length = 0)
 
-static void test_reasons_that_cannot_be_are_refused_at_once(void) {
+static void test_impossible_reasons_are_refused_by_open(void) {
         void (*const forges[])(sound_t *) = {
                 one_more, one_less, none,    endless, wrapping,    cut,
                 longer,   no_ends,  nothing, far_end, one_of_both, beyond,
@@ -136,14 +138,14 @@ static void test_reasons_that_cannot_be_are_refused_at_once(void) {
                 sound_init(&s);
                 forges[i](&s);
                 if (opened(&s, &image) != RDMETA_ERR_MALFORMED) {
-                        fprintf(stderr, "forgery %zu was taken\n", i);
+                        fprintf(stderr, "forgery %zu was accepted\n", i);
                         CHECK(!"refused");
                 }
                 free(s.bytes);
         }
 }
 
-/* Empty ones, in a section of their own behind all others. */
+/* The reasons are empty, in a new section behind all others. */
 static void test_no_file_has_more_reasons_than_a_cache(void) {
         rdmeta_image_t *image;
         sound_t s;
@@ -162,7 +164,7 @@ static void test_no_file_has_more_reasons_than_a_cache(void) {
         free(s.bytes);
 }
 
-static void test_a_number_of_no_reason_makes_its_topic_malformed(void) {
+static void test_a_topic_with_an_unknown_reason_number_is_malformed(void) {
         const uint16_t numbers[] = {3, 1025, UINT16_MAX};
         rdmeta_image_t *image;
         rdmeta_seen_t seen;
@@ -192,7 +194,7 @@ static void test_a_number_of_no_reason_makes_its_topic_malformed(void) {
         }
 }
 
-static void test_a_text_that_is_another_is_found_by_its_sum(void) {
+static void test_a_changed_reason_is_found_by_its_checksum(void) {
         rdmeta_image_t *image;
         sound_t s;
 
@@ -207,10 +209,10 @@ static void test_a_text_that_is_another_is_found_by_its_sum(void) {
 
 int main(void) {
         test_begin(60);
-        RUN(test_a_file_as_it_is_written_is_opened);
-        RUN(test_reasons_that_cannot_be_are_refused_at_once);
+        RUN(test_reasons_are_read_as_they_were_written);
+        RUN(test_impossible_reasons_are_refused_by_open);
         RUN(test_no_file_has_more_reasons_than_a_cache);
-        RUN(test_a_number_of_no_reason_makes_its_topic_malformed);
-        RUN(test_a_text_that_is_another_is_found_by_its_sum);
+        RUN(test_a_topic_with_an_unknown_reason_number_is_malformed);
+        RUN(test_a_changed_reason_is_found_by_its_checksum);
         return 0;
 }

@@ -1,5 +1,5 @@
-/* Writing files: errors leave what was there, death leaves it whole, and who
- * reads the old one goes on. */
+/* Saves images. An error leaves the old file, and so does a killed process. A
+ * reader of the old file can go on. */
 #include "support/image_fixture.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-static void test_a_file_that_cannot_be_written_leaves_no_other(void) {
+static void test_a_failed_save_leaves_the_old_file_and_no_other(void) {
         const char *path = iw_path("kept"), *dir = iw_path("dir");
         rdmeta_image_t *image;
         uint8_t *before, *after;
@@ -42,9 +42,9 @@ static void test_a_file_that_cannot_be_written_leaves_no_other(void) {
         cw_destroy(&w);
 }
 
-/* Killed while it writes, at any time; what may lie beside the file then is
- * test_file_aside.c's. */
-static void test_who_is_killed_while_he_saves_leaves_a_whole_file(void) {
+/* Kills a process at any moment of a save. test_file_temporary.c tests the file
+ * that it may leave. */
+static void test_a_process_killed_while_saving_leaves_a_complete_file(void) {
         const char *path = iw_path("killed");
         rdmeta_image_t *image, *file;
         int i, status;
@@ -72,9 +72,9 @@ static void test_who_is_killed_while_he_saves_leaves_a_whole_file(void) {
         cw_destroy(&w);
 }
 
-static void test_a_file_is_readable_as_the_umask_says(void) {
+static void test_the_umask_sets_the_mode_of_a_new_file(void) {
         const char *path = iw_path("mode");
-        const mode_t had = umask(027);
+        const mode_t old = umask(027);
         rdmeta_image_t *image;
         struct stat st;
         cw_t w;
@@ -82,13 +82,14 @@ static void test_a_file_is_readable_as_the_umask_says(void) {
         cw_init(&w, NULL);
         image = iw_image(&w);
         CHECK(!rdmeta_image_save(image, path, 0));
-        umask(had);
+        umask(old);
         CHECK(!stat(path, &st) && (st.st_mode & 0777) == 0640);
         rdmeta_image_unref(image);
         cw_destroy(&w);
 }
 
-/* Where one may write, but not read: it cannot be synced. */
+/* Saves to a directory that the process may write to but not read. SYNC fails,
+ * since fsync() needs to open the directory. */
 static void saves_without_reading(rdmeta_image_t *image, const char *path,
                                   const uint8_t *before, size_t n) {
         uint8_t *after;
@@ -183,7 +184,7 @@ static void test_any_allocation_of_open_and_save_may_fail(void) {
 
 /* ---- files that change, processes that fork ---------------------------- */
 
-static void test_a_file_that_is_replaced_is_read_as_it_was(void) {
+static void test_a_replaced_file_reads_as_before(void) {
         const char *path = iw_path("replaced");
         rdmeta_image_t *image, *old, *copy, *file;
         char *before, *after;
@@ -205,7 +206,7 @@ static void test_a_file_that_is_replaced_is_read_as_it_was(void) {
         CHECK(!rdmeta_image_verify(old));
         file = iw_open(path, 0, w.now);
         iw_same(file, image, w.now.mono_us);
-        /* Written over and cut off: a copy does not mind. */
+        /* A copy does not change when the file is overwritten and cut. */
         iw_write(path, "x", 1);
         free(after);
         after = iw_text(copy, w.now.mono_us);
@@ -220,7 +221,7 @@ static void test_a_file_that_is_replaced_is_read_as_it_was(void) {
         cw_destroy(&w);
 }
 
-static void test_a_forks_child_reads_saves_and_lets_go(void) {
+static void test_a_forked_child_reads_saves_and_releases_a_file(void) {
         const char *path = iw_path("forked"), *other = iw_path("by-child");
         rdmeta_image_t *image, *file;
         char *text;
@@ -256,12 +257,12 @@ static void test_a_forks_child_reads_saves_and_lets_go(void) {
 
 int main(void) {
         test_begin(60);
-        RUN(test_a_file_that_cannot_be_written_leaves_no_other);
-        RUN(test_who_is_killed_while_he_saves_leaves_a_whole_file);
-        RUN(test_a_file_is_readable_as_the_umask_says);
+        RUN(test_a_failed_save_leaves_the_old_file_and_no_other);
+        RUN(test_a_process_killed_while_saving_leaves_a_complete_file);
+        RUN(test_the_umask_sets_the_mode_of_a_new_file);
         RUN(test_a_directory_that_cannot_be_synced_keeps_its_file);
         RUN(test_any_allocation_of_open_and_save_may_fail);
-        RUN(test_a_file_that_is_replaced_is_read_as_it_was);
-        RUN(test_a_forks_child_reads_saves_and_lets_go);
+        RUN(test_a_replaced_file_reads_as_before);
+        RUN(test_a_forked_child_reads_saves_and_releases_a_file);
         return 0;
 }

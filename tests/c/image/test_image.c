@@ -1,19 +1,19 @@
 /*
- * Images of a cache. What one says is compared, at several times and through
- * every call of a reader, with what the cache said when it was taken, however
- * much has been written since: see seen_facts.h.
+ * Images of a cache. The test compares an image with the state in which it was
+ * taken, after many more writes. It does so at several times and through every
+ * call of a reader (seen_facts.h).
  */
 #include "support/image_fixture.h"
 #include "support/seen_facts.h"
 
 enum { ALIVE = 10, STEPS = 1000, SEEDS = 3 };
 
-/* ---- what an image says -------------------------------------------------- */
+/* ---- an image does not change -------------------------------------------- */
 
 typedef struct taken {
         rdmeta_image_t *image;
         rdmeta_reader_t *reader, *stale;
-        seen_facts_t facts; /* the cache's, then */
+        seen_facts_t facts; /* of the cache when the image was taken */
 } taken_t;
 
 typedef struct history {
@@ -26,14 +26,14 @@ typedef struct history {
 } history_t;
 
 static void take(history_t *h, taken_t *t) {
-        race_t *w              = &h->fixture;
+        race_t *w               = &h->fixture;
         const rdmeta_time_t now = race_now(w);
         rdmeta_image_info_t info;
         rdmeta_stats_t stats;
 
         seen_note_ids(w, h->reader, &h->ids);
         seen_read(w, h->reader, h->stale, &h->ids, h->ids.n, now.mono_us,
-                   &t->facts);
+                  &t->facts);
         rdmeta_cache_stats(w->cache, &stats);
         t->facts.n_topics     = stats.topics;
         t->facts.n_partitions = stats.partitions;
@@ -58,7 +58,7 @@ static void compare(history_t *h, const taken_t *t) {
         size_t i;
 
         seen_read(&h->fixture, t->reader, t->stale, &h->ids, t->facts.n_ids,
-                   t->facts.mono_us, &now);
+                  t->facts.mono_us, &now);
         rdmeta_image_info(t->image, &info);
         now.n_topics     = info.topics;
         now.n_partitions = info.partitions;
@@ -69,8 +69,9 @@ static void compare(history_t *h, const taken_t *t) {
         h->compared++;
 }
 
-/* Its readers hold it, too. */
-static void let_go(history_t *h, taken_t *t) {
+/* Releases an image and its readers, in one of two orders: readers have
+ * references of their own. */
+static void taken_end(history_t *h, taken_t *t) {
         if (h->images % 2) {
                 rdmeta_image_unref(t->image);
                 rdmeta_reader_destroy(t->reader);
@@ -98,7 +99,7 @@ static void history_check(history_t *h) {
         rdmeta_cache_stats(h->fixture.cache, &stats);
         CHECK(stats.images == alive);
         CHECK(alive ? stats.bytes_images > 0 : stats.bytes_images == 0);
-        /* Beside the cache there are readers, all of one size. */
+        /* All other memory is that of readers, which have the same size. */
         CHECK((h->fixture.heap.bytes - stats.bytes) %
                       (size_t)(2 + 2 * alive) ==
               0);
@@ -109,7 +110,7 @@ static void history_end(history_t *h) {
 
         for (k = 0; k < ALIVE; k++)
                 if (h->taken[k].image)
-                        let_go(h, &h->taken[k]);
+                        taken_end(h, &h->taken[k]);
         history_check(h);
         CHECK(h->compared > 100 && h->images > 2 * ALIVE);
         race_writer_end(&h->writer);
@@ -125,22 +126,22 @@ static history_t *history_new(uint64_t seed) {
         CHECK(h);
         race_init(&h->fixture, test_seed + seed, 0);
         h->writer.fixture = &h->fixture;
-        h->writer.rng   = test_rng(seed);
-        h->reader       = rdmeta_reader_new(h->fixture.cache, 0);
+        h->writer.rng     = test_rng(seed);
+        h->reader         = rdmeta_reader_new(h->fixture.cache, 0);
         h->stale = rdmeta_reader_new(h->fixture.cache, RDMETA_ALLOW_STALE);
         CHECK(h->reader && h->stale);
         return h;
 }
 
-/* One seed without a ring, and with one that is never full: blocks go from
- * tables to images, or by way of the ring. */
-static void history_ring(history_t *h, uint64_t seed) {
+/* Sets the limit of the changelog: a small one, none, or one that is never
+ * reached. So blocks go from the table to images, or through the changelog. */
+static void history_limit(history_t *h, uint64_t seed) {
         static const size_t limits[] = {32 << 10, 0, 4 << 20};
 
         h->fixture.cache->changelog.limit = limits[seed % 3];
 }
 
-static void test_an_image_stays_what_the_cache_was(void) {
+static void test_an_image_keeps_the_state_in_which_it_was_taken(void) {
         uint64_t seed;
         int step;
 
@@ -148,7 +149,7 @@ static void test_an_image_stays_what_the_cache_was(void) {
                 history_t *h = history_new(seed);
                 test_rng_t *rng = &h->writer.rng;
 
-                history_ring(h, seed);
+                history_limit(h, seed);
                 for (step = 0; step < STEPS; step++) {
                         taken_t *t = &h->taken[test_below(rng, ALIVE)];
 
@@ -161,16 +162,16 @@ static void test_an_image_stays_what_the_cache_was(void) {
                         if (!t->image)
                                 take(h, t);
                         else if (test_below(rng, 2))
-                                let_go(h, t);
+                                taken_end(h, t);
                         history_check(h);
                 }
                 history_end(h);
         }
 }
 
-/* Nothing was written between: all pages are shared, and each image still has
- * its own end. */
-static void test_images_of_one_moment_say_the_same(void) {
+/* No write happens between the images, so they share all pages. Each is still
+ * released by itself. */
+static void test_images_of_the_same_version_are_equal(void) {
         history_t *h = history_new(77);
         int k, step;
 
@@ -188,21 +189,21 @@ static void test_images_of_one_moment_say_the_same(void) {
                 }
                 k = (int)test_below(&h->writer.rng, ALIVE);
                 if (h->taken[k].image)
-                        let_go(h, &h->taken[k]);
+                        taken_end(h, &h->taken[k]);
                 else
                         take(h, &h->taken[k]);
         }
         history_end(h);
 }
 
-/* ---- what differs -------------------------------------------------------- */
+/* ---- diffs --------------------------------------------------------------- */
 
-typedef struct told {
-        uint64_t sum; /* of what is told, in whatever order */
+typedef struct records {
+        uint64_t sum; /* of all records' hashes: does not depend on the order */
         size_t n;
         char last[RACE_NAME];
-        int ordered;
-} told_t;
+        int ordered; /* 1: the names ascend */
+} records_t;
 
 static uint64_t ids_sum(rdmeta_ids_t l) {
         uint64_t sum = l.ids != NULL;
@@ -213,7 +214,7 @@ static uint64_t ids_sum(rdmeta_ids_t l) {
         return sum;
 }
 
-static int32_t tell(void *opaque, const rdmeta_change_t *c) {
+static int32_t add_record(void *opaque, const rdmeta_change_t *c) {
         const uint64_t facts[] = {
                 (uint64_t)c->kind, (uint32_t)c->partition,
                 (uint32_t)c->broker, (uint32_t)c->old_leader,
@@ -222,7 +223,7 @@ static int32_t tell(void *opaque, const rdmeta_change_t *c) {
                 ids_sum(c->new_isr), ids_sum(c->old_replicas),
                 ids_sum(c->new_replicas), c->detail.len, c->version};
         char name[RACE_NAME] = {0};
-        told_t *t = opaque;
+        records_t *t = opaque;
         uint64_t h = 7;
         size_t i;
 
@@ -238,8 +239,9 @@ static int32_t tell(void *opaque, const rdmeta_change_t *c) {
         return 0;
 }
 
-/* From one version to the next the feed tells the same, in another order. */
-static void test_a_difference_is_what_the_feed_tells(void) {
+/* From one version to the next the feed has the same records, in another
+ * order. */
+static void test_a_diff_has_the_same_records_as_the_feed(void) {
         history_t *h = history_new(5);
         rdmeta_cache_t *c = h->fixture.cache;
         int step, compared = 0;
@@ -249,7 +251,7 @@ static void test_a_difference_is_what_the_feed_tells(void) {
                 rdmeta_image_t *before = rdmeta_cache_image(
                         c, race_now(&h->fixture));
                 const uint64_t since = rdmeta_cache_version(c);
-                told_t fed = {.ordered = 1}, diffed = {.ordered = 1};
+                records_t fed = {.ordered = 1}, diffed = {.ordered = 1};
                 rdmeta_image_t *after;
                 uint64_t until;
                 int32_t resync;
@@ -257,16 +259,16 @@ static void test_a_difference_is_what_the_feed_tells(void) {
                 race_write_step(&h->writer);
                 after = rdmeta_cache_image(c, race_now(&h->fixture));
                 CHECK(before && after);
-                CHECK(!rdmeta_image_diff(before, after, tell, &diffed));
-                CHECK(!rdmeta_cache_changes(c, since, tell, &fed, &until,
+                CHECK(!rdmeta_image_diff(before, after, add_record, &diffed));
+                CHECK(!rdmeta_cache_changes(c, since, add_record, &fed, &until,
                                             &resync));
                 CHECK(diffed.ordered);
                 if (!resync && until <= since + 1) {
                         CHECK(fed.n == diffed.n && fed.sum == diffed.sum);
                         compared += fed.n > 0;
                 }
-                diffed = (told_t){.ordered = 1};
-                CHECK(!rdmeta_image_diff(after, after, tell, &diffed));
+                diffed = (records_t){.ordered = 1};
+                CHECK(!rdmeta_image_diff(after, after, add_record, &diffed));
                 CHECK(diffed.n == 0);
                 rdmeta_image_unref(before);
                 rdmeta_image_unref(after);
@@ -276,7 +278,8 @@ static void test_a_difference_is_what_the_feed_tells(void) {
         history_end(h);
 }
 
-/* Of an image and of its file what a wait for the topic would say. */
+/* Checks rdmeta_image_changed() of an image and of its file: it agrees with a
+ * wait for the topic. Returns how many topics have changed. */
 static uint32_t check_changed(history_t *h, rdmeta_image_t *image) {
         const char *path      = iw_path("changed");
         rdmeta_cache_t *cache = h->fixture.cache;
@@ -303,7 +306,7 @@ static uint32_t check_changed(history_t *h, rdmeta_image_t *image) {
         return n;
 }
 
-static void test_an_image_says_what_changed_as_a_wait_does(void) {
+static void test_a_topic_has_changed_in_an_image_if_a_wait_returns(void) {
         history_t *h = history_new(78);
         uint32_t changed = 0;
         int step;
@@ -327,9 +330,9 @@ static void test_an_image_says_what_changed_as_a_wait_does(void) {
 
 int main(void) {
         test_begin(110);
-        RUN(test_an_image_says_what_changed_as_a_wait_does);
-        RUN(test_an_image_stays_what_the_cache_was);
-        RUN(test_images_of_one_moment_say_the_same);
-        RUN(test_a_difference_is_what_the_feed_tells);
+        RUN(test_a_topic_has_changed_in_an_image_if_a_wait_returns);
+        RUN(test_an_image_keeps_the_state_in_which_it_was_taken);
+        RUN(test_images_of_the_same_version_are_equal);
+        RUN(test_a_diff_has_the_same_records_as_the_feed);
         return 0;
 }

@@ -1,8 +1,8 @@
 /*
- * Images taken, read, compared and let go by many threads, beside readers of
- * the cache, writers of every kind and a sweeper. What is read carries its own
- * proof (race_fixture.h); and an image has to say the same whenever it is asked.
- * `make tsan` builds it too.
+ * Many threads take, read, compare and release images, beside readers of the
+ * cache, writers of every kind and a sweeper. Each value that is read can be
+ * checked by itself (race_fixture.h). An image must return the same values each
+ * time. `make tsan` builds this test too.
  */
 #include "support/race_fixture.h"
 
@@ -20,7 +20,7 @@ typedef struct worker {
         void (*step)(struct worker *x);
         test_rng_t rng;
         rdmeta_reader_t *reader; /* of the cache */
-        _Atomic uint64_t done;   /* steps that could have failed a check */
+        _Atomic uint64_t done;   /* steps that made checks */
 } worker_t;
 
 static void worker_did(worker_t *x) {
@@ -31,9 +31,9 @@ static uint32_t any_topic(worker_t *x) {
         return (uint32_t)test_below(&x->rng, RACE_TOPICS);
 }
 
-/* ---- what is read -------------------------------------------------------- */
+/* ---- reading ------------------------------------------------------------- */
 
-/* A sum of what a reader says of some topics; all of it is checked. */
+/* Checks all that a reader returns for some topics. Returns a hash of it. */
 static uint64_t read_some(worker_t *x, rdmeta_reader_t *r, uint32_t first,
                           int64_t mono_us) {
         uint64_t sum = 0;
@@ -74,8 +74,9 @@ static uint64_t read_some(worker_t *x, rdmeta_reader_t *r, uint32_t first,
         return sum;
 }
 
-/* The same, twice, with time for writers between. */
-static void read_twice(worker_t *x, rdmeta_image_t *image) {
+/* Reads an image several times, with time for writers in between. All results
+ * must be equal. */
+static void read_again(worker_t *x, rdmeta_image_t *image) {
         rdmeta_reader_t *r   = rdmeta_image_reader(image, 0);
         const uint32_t first = any_topic(x);
         rdmeta_image_info_t info;
@@ -125,7 +126,7 @@ static void step_own(worker_t *x) {
         for (k = 0; k < n; k++)
                 images[k] = image_new(x);
         for (k = 0; k < n; k++)
-                read_twice(x, images[k]);
+                read_again(x, images[k]);
         for (k = n - 1; k >= 0; k--)
                 rdmeta_image_unref(images[k]);
 }
@@ -133,7 +134,7 @@ static void step_own(worker_t *x) {
 static void step_shared(worker_t *x) {
         rdmeta_image_t *image = image_shared(x);
 
-        read_twice(x, image);
+        read_again(x, image);
         rdmeta_image_unref(image);
 }
 
@@ -167,7 +168,8 @@ static int32_t walk_visit(void *opaque, const rdmeta_topic_t *t) {
         return 0;
 }
 
-/* Who walks first sorts; others come at the same time. */
+/* Walks a shared image. The first walk sorts the topics, while other threads
+ * may begin to walk. */
 static void step_walk(worker_t *x) {
         rdmeta_image_t *image = image_shared(x);
         rdmeta_reader_t *r    = rdmeta_image_reader(image,
@@ -251,7 +253,7 @@ static uint64_t least_done(const worker_t *workers) {
         return least;
 }
 
-static void watch_over(race_t *w, const worker_t *workers) {
+static void check_until_done(race_t *w, const worker_t *workers) {
         const struct timespec nap = {0, 20000000};
         const time_t end          = time(NULL) + SECONDS;
         rdmeta_stats_t stats;
@@ -300,23 +302,23 @@ static void run_all(int fence) {
         shared_init(&shared, &w);
         memset(workers, 0, sizeof(workers));
         for (k = 0; k < KINDS; k++) {
-                workers[k].fixture  = &w;
-                workers[k].shared = &shared;
-                workers[k].step   = kinds[k];
-                workers[k].rng    = test_rng((uint64_t)k + 100);
-                workers[k].reader = rdmeta_reader_new(w.cache, 0);
+                workers[k].fixture = &w;
+                workers[k].shared  = &shared;
+                workers[k].step    = kinds[k];
+                workers[k].rng     = test_rng((uint64_t)k + 100);
+                workers[k].reader  = rdmeta_reader_new(w.cache, 0);
                 CHECK(workers[k].reader);
                 CHECK(!pthread_create(&threads[k], NULL, worker_main,
                                       &workers[k]));
         }
         for (k = 0; k < WRITERS; k++) {
                 writers[k].fixture = &w;
-                writers[k].rng   = test_rng((uint64_t)k + 1);
+                writers[k].rng     = test_rng((uint64_t)k + 1);
                 CHECK(!pthread_create(&threads[KINDS + k], NULL,
                                       race_writer_main, &writers[k]));
         }
         CHECK(!pthread_create(&threads[KINDS + k], NULL, sweeper_main, &w));
-        watch_over(&w, workers);
+        check_until_done(&w, workers);
         for (k = 0; k < KINDS + WRITERS + 1; k++)
                 CHECK(!pthread_join(threads[k], NULL));
         for (k = 0; k < KINDS; k++)
@@ -329,11 +331,11 @@ static void run_all(int fence) {
         race_destroy(&w);
 }
 
-static void test_an_image_stands_still_whatever_other_threads_do(void) {
+static void test_an_image_does_not_change_while_other_threads_write(void) {
         run_all(0);
 }
 
-static void test_the_same_where_the_kernel_has_no_membarrier(void) {
+static void test_an_image_does_not_change_without_membarrier(void) {
         run_all(1);
 }
 
@@ -348,14 +350,14 @@ static void *image_make(rdmeta_cache_t *c) {
         return rdmeta_cache_image(c, (rdmeta_time_t){0, 0});
 }
 
-static void test_whoever_lets_go_last_takes_the_cache_along(void) {
+static void test_the_last_release_frees_the_cache(void) {
         race_to_be_last(image_make, last_main);
 }
 
 int main(void) {
         test_begin(100);
-        RUN(test_whoever_lets_go_last_takes_the_cache_along);
-        RUN(test_an_image_stands_still_whatever_other_threads_do);
-        RUN(test_the_same_where_the_kernel_has_no_membarrier);
+        RUN(test_the_last_release_frees_the_cache);
+        RUN(test_an_image_does_not_change_while_other_threads_write);
+        RUN(test_an_image_does_not_change_without_membarrier);
         return 0;
 }

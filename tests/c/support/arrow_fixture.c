@@ -68,7 +68,7 @@ static void put_cell(aw_text_t *t, const struct ArrowArrayView *c,
         }
 }
 
-/* Nulls that a column tells of are those that it has. */
+/* Checks that null_count is the number of nulls in a column, and returns it. */
 static int64_t count_nulls(const struct ArrowArray *a,
                            const struct ArrowArrayView *v) {
         int64_t i, n = 0;
@@ -126,7 +126,7 @@ aw_text_t aw_read(struct ArrowArrayStream *stream) {
                 CHECK(batch.length > 0);
                 aw_batch(&t, &schema, &batch);
         }
-        for (again = 0; again < 2; again++) { /* the end stays the end */
+        for (again = 0; again < 2; again++) { /* further calls return the end */
                 CHECK(!stream->get_next(stream, &batch));
                 CHECK(!batch.release);
         }
@@ -152,12 +152,10 @@ aw_text_t aw_schema(const struct ArrowSchema *schema) {
         return t;
 }
 
-/* ---- what readers say ---------------------------------------------------- */
+/* ---- tables of a cache --------------------------------------------------- */
 
-/* What readers say of a cache, in the words of arrow_fixture, to compare. */
-
-struct ArrowArrayStream aw_open(cw_t *w, rdmeta_reader_t *r,
-                                          int32_t table, int32_t which) {
+struct ArrowArrayStream aw_open(cw_t *w, rdmeta_reader_t *r, int32_t table,
+                                int32_t which) {
         struct ArrowArrayStream s;
 
         CHECK(!rdmeta_reader_arrow(r, table, which, w->now.mono_us, &s));
@@ -170,8 +168,8 @@ aw_text_t aw_table(cw_t *w, int32_t table) {
         return aw_read(&s);
 }
 
-void aw_check(cw_t *w, rdmeta_reader_t *r, int32_t table,
-                        int32_t which, const char *wanted) {
+void aw_check(cw_t *w, rdmeta_reader_t *r, int32_t table, int32_t which,
+              const char *wanted) {
         struct ArrowArrayStream s = aw_open(w, r, table, which);
         aw_text_t t               = aw_read(&s);
 
@@ -179,7 +177,7 @@ void aw_check(cw_t *w, rdmeta_reader_t *r, int32_t table,
         aw_free(&t);
 }
 
-/* ---- what readers say: what a reader says, as text ----------------------- */
+/* ---- the same rows, made from a reader's calls --------------------------- */
 
 enum { IDS = 256 };
 
@@ -294,8 +292,8 @@ void aw_say(cw_t *w, const gen_cluster_t *cluster) {
         gen_bytes_free(&body);
 }
 
-gen_cluster_t *aw_cluster(uint64_t seed, uint32_t topics,
-                                   uint32_t partitions, int32_t first) {
+gen_cluster_t *aw_cluster(uint64_t seed, uint32_t topics, uint32_t partitions,
+                          int32_t first) {
         gen_shape_t shape = {.seed = seed, .brokers = 5,
                              .first_broker = first, .topics = topics,
                              .partitions = partitions, .replication = 3};

@@ -1,23 +1,23 @@
-/* compact_fixture: a cache whose topics come to need more or less memory, so that
- * much of it is free; and ways to have it given back. */
-#ifndef RDMETA_COMPACT_WORLD_H
-#define RDMETA_COMPACT_WORLD_H
+/* compact_fixture: a cache whose topics grow and shrink, so that much of its
+ * memory is free; and functions that make the sweep return that memory. */
+#ifndef RDMETA_COMPACT_FIXTURE_H
+#define RDMETA_COMPACT_FIXTURE_H
 
 #include "support/image_fixture.h"
 
 enum {
         TOPICS     = 2000,
         PARTITIONS = 12,
-        ALL        = 100 /* sweeps: more than any of these caches takes */
+        ALL        = 100 /* sweeps: more than any of these caches needs */
 };
 
-/* What topics are like: of another size for each. */
+/* The shape of a topic. Each shape needs another size of memory. */
 typedef struct shape {
-        int32_t epoch;  /* in 1, 2 or 4 bytes */
-        int32_t first;  /* broker: the same for lists */
-        int32_t sick;   /* partitions with a smaller ISR */
-        uint32_t count; /* of partitions */
-        char id;        /* another: a new topic of that name */
+        int32_t epoch;  /* needs 1, 2 or 4 bytes */
+        int32_t first;  /* the first broker's id */
+        int32_t sick;   /* how many partitions have a smaller ISR */
+        uint32_t count; /* the number of partitions */
+        char id;        /* another one makes a new topic of the same name */
 } shape_t;
 
 static const TEST_UNUSED shape_t thin  = {1, 1, 0, PARTITIONS, 'a'};
@@ -26,7 +26,8 @@ static const TEST_UNUSED shape_t wide  = {100000, 1, 3, PARTITIONS, 'a'};
 static const TEST_UNUSED shape_t wider = {100001, 1, 5, PARTITIONS, 'a'};
 static const TEST_UNUSED shape_t small = {1, 1, 0, 2, 'b'};
 
-/* Of the first n, from `first` on, each `step`th. */
+/* Applies an answer that gives this shape to some of the first n topics: each
+ * `step`th one from `first` on. */
 static TEST_UNUSED void tell(cw_t *w, const shape_t *like, uint32_t first,
                              uint32_t n, uint32_t step) {
         static gen_topic_t topics[TOPICS];
@@ -45,22 +46,22 @@ static TEST_UNUSED void tell(cw_t *w, const shape_t *like, uint32_t first,
                 brokers[i] = (rdmeta_broker_t){(int32_t)i + 1, 9092,
                                                GEN_STR("h"), {NULL, 0}};
         for (i = first; i < n; i += step) {
-                const uint32_t at = c.topic_count++;
-                gen_topic_t *t    = &topics[at];
+                const uint32_t k = c.topic_count++;
+                gen_topic_t *t   = &topics[k];
 
-                snprintf(names[at], sizeof(names[at]), "topic-%06u%.*s", i,
+                snprintf(names[k], sizeof(names[k]), "topic-%06u%.*s", i,
                          (int)(i % 50), "-whose-name-is-longer-than-those-of-"
                                         "some-others-are");
                 memset(t, 0, sizeof(*t));
-                t->name            = test_str(names[at]);
-                t->partitions      = rows[at];
+                t->name            = test_str(names[k]);
+                t->partitions      = rows[k];
                 t->partition_count = like->count;
                 memset(t->id, like->id, sizeof(t->id));
                 memcpy(t->id, &(uint32_t){i + 1}, 4);
                 for (p = 0; p < like->count; p++) {
                         int32_t *ids = &brokers_of[(i + p) % 3];
 
-                        rows[at][p] = (gen_partition_t){
+                        rows[k][p] = (gen_partition_t){
                                 .id = (int32_t)p, .leader = ids[0],
                                 .epoch = like->epoch, .replicas = {ids, 3},
                                 .isr = {ids, (int32_t)p < like->sick ? 1 : 3}};
@@ -71,7 +72,8 @@ static TEST_UNUSED void tell(cw_t *w, const shape_t *like, uint32_t first,
         gen_bytes_free(&body);
 }
 
-/* A few at a time, in no order, so that what is free is everywhere. */
+/* Gives this shape to all topics, a few per answer and in no order, so that
+ * free memory is everywhere. */
 static TEST_UNUSED void tell_slowly(cw_t *w, const shape_t *like) {
         uint32_t k;
 
@@ -81,7 +83,7 @@ static TEST_UNUSED void tell_slowly(cw_t *w, const shape_t *like) {
         }
 }
 
-/* So many bytes may be free of each kind before anything is done about it. */
+/* Sets how many bytes of each kind may be free before the sweep compacts. */
 static TEST_UNUSED void cw_least(cw_t *w, size_t bytes) {
         int i;
 
@@ -106,7 +108,8 @@ static TEST_UNUSED size_t cw_leaving(const cw_t *w) {
         return rdmeta_memory_leaving(&w->cache->blocks);
 }
 
-/* However little is free, some chunks are to leave now: how many. */
+/* Plans a compaction now, even if little is free. Returns how many chunks are
+ * to leave. */
 static TEST_UNUSED size_t plan(cw_t *w) {
         rdmeta_cache_t *c = w->cache;
         size_t n;
@@ -127,8 +130,8 @@ static TEST_UNUSED void sweep_until_gone(cw_t *w) {
         CHECK(!cw_leaving(w));
 }
 
-/* Topics of which some have gone to larger pieces: much is free, and nothing
- * done about it before plan() says so. */
+/* Makes topics, and then some of them larger. So much memory is free, and no
+ * sweep compacts it before plan() is called. */
 static TEST_UNUSED void churned(cw_t *w) {
         cw_least(w, SIZE_MAX);
         tell(w, &thin, 0, TOPICS, 1);
@@ -136,4 +139,4 @@ static TEST_UNUSED void churned(cw_t *w) {
         tell(w, &wide, 1, TOPICS, 3);
 }
 
-#endif /* RDMETA_COMPACT_WORLD_H */
+#endif /* RDMETA_COMPACT_FIXTURE_H */

@@ -31,7 +31,7 @@ const char *iw_path(const char *name) {
         char *path = paths[next++ & 7];
 
         if (!directory[0]) {
-                /* In memory where there is such a place. */
+                /* In memory, if the system has /dev/shm. */
                 strcpy(directory, "/dev/shm/rdmeta-test-XXXXXX");
                 if (!mkdtemp(directory)) {
                         strcpy(directory, "/tmp/rdmeta-test-XXXXXX");
@@ -105,16 +105,16 @@ rdmeta_image_t *iw_open(const char *path, int32_t flags, rdmeta_time_t now) {
         return image;
 }
 
-/* ---- everything that is said ------------------------------------------- */
+/* ---- all contents of an image ------------------------------------------ */
 
-typedef struct teller {
+typedef struct printer {
         rdmeta_reader_t *r;
         FILE *out;
         int64_t mono_us;
-        int malformed;
-} teller_t;
+        int malformed; /* 1: a call returned MALFORMED */
+} printer_t;
 
-static void tell_ids(teller_t *t, char what, const rdmeta_ids_out_t *l) {
+static void print_ids(printer_t *t, char what, const rdmeta_ids_out_t *l) {
         uint32_t i;
 
         fprintf(t->out, "/%c", what);
@@ -123,8 +123,8 @@ static void tell_ids(teller_t *t, char what, const rdmeta_ids_out_t *l) {
         fprintf(t->out, "(%u)", l->count);
 }
 
-static void tell_partition(teller_t *t, const rdmeta_topic_t *topic,
-                           const rdmeta_topic_info_t *info, uint32_t i) {
+static void print_partition(printer_t *t, const rdmeta_topic_t *topic,
+                            const rdmeta_topic_info_t *info, uint32_t i) {
         int32_t ids[3][32], leader;
         rdmeta_partition_t p, by_name;
         rdmeta_err_t err;
@@ -136,9 +136,9 @@ static void tell_partition(teller_t *t, const rdmeta_topic_t *topic,
         CHECK(!rdmeta_topic_partition_at(t->r, topic, i, &p));
         fprintf(t->out, " %d:%d@%d/l%d/e%d/u%d", p.partition, p.leader,
                 p.leader_epoch, p.last_leader, p.error, p.unreachable);
-        tell_ids(t, 'r', &p.replicas);
-        tell_ids(t, 'i', &p.isr);
-        tell_ids(t, 'o', &p.offline_replicas);
+        print_ids(t, 'r', &p.replicas);
+        print_ids(t, 'i', &p.isr);
+        print_ids(t, 'o', &p.offline_replicas);
         leader = rdmeta_leader(t->r, info->name.data, info->name.len,
                                p.partition, t->mono_us);
         memset(&by_name, 0, sizeof(by_name));
@@ -150,8 +150,8 @@ static void tell_partition(teller_t *t, const rdmeta_topic_t *topic,
         fprintf(t->out, "=%d@%d", err, err ? 0 : by_name.leader_epoch);
 }
 
-static int32_t tell_topic(void *opaque, const rdmeta_topic_t *topic) {
-        teller_t *t = (teller_t *)opaque;
+static int32_t print_topic(void *opaque, const rdmeta_topic_t *topic) {
+        printer_t *t = (printer_t *)opaque;
         const rdmeta_topic_t *by_name = NULL, *by_id = NULL;
         rdmeta_topic_info_t info;
         rdmeta_err_t err, id_err;
@@ -175,12 +175,12 @@ static int32_t tell_topic(void *opaque, const rdmeta_topic_t *topic) {
         t->malformed |= err == RDMETA_ERR_MALFORMED ||
                         id_err == RDMETA_ERR_MALFORMED;
         for (i = 0; i < info.partitions && i < 4096; i++)
-                tell_partition(t, topic, &info, i);
+                print_partition(t, topic, &info, i);
         fprintf(t->out, "\n");
         return 0;
 }
 
-static void tell_brokers(teller_t *t) {
+static void print_brokers(printer_t *t) {
         const rdmeta_brokers_t *brokers = rdmeta_brokers(t->r);
         const rdmeta_str_t cluster = rdmeta_brokers_cluster_id(brokers);
         rdmeta_broker_t b;
@@ -199,20 +199,20 @@ static void tell_brokers(teller_t *t) {
 }
 
 char *iw_reader_text(rdmeta_reader_t *r, int64_t mono_us) {
-        char *text    = NULL;
-        size_t size   = 0;
-        teller_t t    = {.r = r, .mono_us = mono_us};
+        char *text  = NULL;
+        size_t size = 0;
+        printer_t t = {.r = r, .mono_us = mono_us};
         const rdmeta_topic_t *none;
         rdmeta_err_t err;
 
         t.out = open_memstream(&text, &size);
         CHECK(t.out);
         rdmeta_reader_enter(r);
-        tell_brokers(&t);
-        err = rdmeta_reader_walk(r, "", 0, 7, mono_us, tell_topic, &t);
+        print_brokers(&t);
+        err = rdmeta_reader_walk(r, "", 0, 7, mono_us, print_topic, &t);
         CHECK(!err || err == RDMETA_ERR_MALFORMED);
         t.malformed |= err != 0;
-        /* What is not there ends, too. */
+        /* The lookup of a missing name has to end, too. */
         err = rdmeta_topic_find(r, "no such topic at all", 20, mono_us, &none);
         fprintf(t.out, "%d %d\n", err,
                 rdmeta_leader(r, "nor is this one here", 20, 0, mono_us));
@@ -244,7 +244,7 @@ void iw_same(rdmeta_image_t *a, rdmeta_image_t *b, int64_t mono_us) {
         free(y);
 }
 
-/* ---- a fixture of everything --------------------------------------------- */
+/* ---- a cache with topics of all kinds ----------------------------------- */
 
 static void fill_many(cw_t *w, const gen_shape_t *shape) {
         const rdmeta_request_t r = cw_request(w, RDMETA_ASKED_UNKNOWN);
@@ -262,7 +262,7 @@ void iw_fill(cw_t *w) {
         const gen_shape_t small = {.seed = 8, .brokers = 3, .first_broker = 1,
                                    .topics = 40, .partitions = 12,
                                    .replication = 2};
-        /* Three of the same names with other ids, and wide columns. */
+        /* Three topics with names of `small`, other ids and wide columns. */
         const gen_shape_t wide = {.seed = 7, .brokers = 10,
                                   .first_broker = 40000, .topics = 3,
                                   .partitions = 70, .replication = 3};

@@ -1,15 +1,15 @@
 /*
- * image_fixture: files of images, and everything that can be read of them.
+ * image_fixture: makes images and their files, and prints all their contents.
  *
  *     rdmeta_image_t *image = iw_image(&w);      of a cw_t's cache
- *     const char *path      = iw_path("a");      in a directory of its own
+ *     const char *path      = iw_path("a");      in a temporary directory
  *     char *text            = iw_text(image, mono_us);
  *
- * iw_text() asks each topic in every way that readers have and writes down the
- * answers: equal texts, equal images. NULL: a call said MALFORMED.
+ * iw_text() looks up each topic by every call of a reader and prints the
+ * results. Two images are equal if their texts are.
  */
-#ifndef RDMETA_IMAGE_WORLD_H
-#define RDMETA_IMAGE_WORLD_H
+#ifndef RDMETA_IMAGE_FIXTURE_H
+#define RDMETA_IMAGE_FIXTURE_H
 
 #include "image/file.h"
 #include "image/file_open.h"
@@ -17,31 +17,36 @@
 #include "image/file_write.h"
 #include "support/cache_fixture.h"
 
-/* What the fixture's cache says now; dies without memory. */
+/* Returns an image of the fixture's cache as it is now. Ends the test if there
+ * is no memory. */
 rdmeta_image_t *iw_image(cw_t *w);
-/* A file of that name; the directory goes when the process ends. The same
- * memory for the next but seven calls. */
+/* Returns the path of a file with that name. The directory is removed when the
+ * process ends. The eighth call after this one overwrites the returned path. */
 const char *iw_path(const char *name);
-/* How many files are in the directory. */
+/* Returns how many files are in the directory. */
 int iw_files(void);
-/* Saves what the cache says now. */
+/* Saves an image of the cache as it is now. */
 void iw_save(cw_t *w, const char *path);
-/* The same after an answer: partition 0 of "a" has another leader. */
+/* Applies an answer that gives partition 0 of "a" this leader, then saves. */
 void iw_publish(cw_t *w, int32_t leader, const char *path);
+/* Opens an image file; ends the test if that fails. */
 rdmeta_image_t *iw_open(const char *path, int32_t flags, rdmeta_time_t now);
 
-/* All of a file; free(). */
+/* Returns all bytes of a file; the caller calls free(). */
 uint8_t *iw_read(const char *path, size_t *size);
+/* Replaces the contents of a file. */
 void iw_write(const char *path, const void *data, size_t size);
 
-/* free(). */
+/* Returns all contents of an image as text, which the caller frees by free().
+ * NULL: a call returned MALFORMED. */
 char *iw_text(rdmeta_image_t *image, int64_t mono_us);
-/* Both say the same then. */
+/* Checks that both images have the same text at that time. */
 void iw_same(rdmeta_image_t *a, rdmeta_image_t *b, int64_t mono_us);
-/* As iw_text(), by a reader that follows a file or a cache, too. */
+/* Returns the text as iw_text() does, through any reader: of a cache, or one
+ * that follows a file. */
 char *iw_reader_text(rdmeta_reader_t *r, int64_t mono_us);
 
-/* A cache's worth of everything: all states, widths, columns, lists. */
+/* Fills a cache with topics of all states, widths, columns and lists. */
 void iw_fill(cw_t *w);
 
-#endif /* RDMETA_IMAGE_WORLD_H */
+#endif /* RDMETA_IMAGE_FIXTURE_H */

@@ -3,7 +3,7 @@
 enum { ROWS_ASKED = 11 };
 
 static const int64_t times_us[SEEN_TIMES] = {0, 30000, 120000, 1900000,
-                                              2500000};
+                                             2500000};
 
 static void fold(uint64_t *h, uint64_t v) {
         *h = (*h ^ v) * UINT64_C(0x9e3779b97f4a7c15);
@@ -24,7 +24,7 @@ static void fold_str(uint64_t *h, rdmeta_str_t s) {
         fold_bytes(h, s.data, s.data ? s.len : 0);
 }
 
-/* Nothing is in flight in an image: so it is expected to say. */
+/* Returns the code that an image should return: it has no names in flight. */
 static int32_t settled(const rdmeta_reader_t *r, int32_t code) {
         return code == RDMETA_WAITING && !r->image ? RDMETA_NOT_CACHED : code;
 }
@@ -76,7 +76,8 @@ static void fold_info(uint64_t *h, rdmeta_reader_t *r,
         fold(h, (uint32_t)info.operations);
         fold(h, (uint32_t)info.source_broker);
         fold_str(h, info.reason);
-        /* that it was asked for is no deadline of its own */
+        /* DEADLINE_ASKED means the same as the value after it: an image, where
+         * no name is in flight, returns that one. */
         fold(h, info.deadline_us == RDMETA_DEADLINE_ASKED && !r->image
                         ? (uint64_t)info.deadline_us + 1
                         : (uint64_t)info.deadline_us);
@@ -182,8 +183,8 @@ void seen_note_ids(const race_t *w, rdmeta_reader_t *r, seen_ids_t *ids) {
 }
 
 void seen_read(const race_t *w, rdmeta_reader_t *r, rdmeta_reader_t *stale,
-                const seen_ids_t *ids, size_t n_ids, int64_t mono_us,
-                seen_facts_t *out) {
+               const seen_ids_t *ids, size_t n_ids, int64_t mono_us,
+               seen_facts_t *out) {
         uint32_t i;
         int k;
 

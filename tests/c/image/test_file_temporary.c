@@ -1,5 +1,6 @@
-/* What a save that is killed leaves aside, seen in the moments before the file
- * gets a name and takes its place: linkat() and rename() are this file's. */
+/* The temporary files of saves, also of killed ones. This file replaces
+ * linkat() and rename(), to see the moments before the file gets a name and
+ * before it takes its place. */
 #include "support/image_fixture.h"
 
 #include <dirent.h>
@@ -12,40 +13,42 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void (*before)(const char *from);
+/* If set, rename() calls it first. */
+static void (*on_rename)(const char *from);
 
-/* In place of the C library's. */
+/* Replaces the function of the C library. */
 int rename(const char *from, const char *to) {
-        if (before)
-                before(from);
+        if (on_rename)
+                on_rename(from);
         return (int)syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0);
 }
 
-static void (*unnamed)(const char *file);
+/* If set, linkat() calls it first. */
+static void (*on_link)(const char *file);
 
 int linkat(int from_dir, const char *from, int to_dir, const char *to,
            int flags) {
-        if (unnamed)
-                unnamed(from);
+        if (on_link)
+                on_link(from);
         return (int)syscall(SYS_linkat, from_dir, from, to_dir, to, flags);
 }
 
-/* 1: nobody has it. */
-static int is_dead(const char *path) {
-        const int fd   = open(path, O_RDONLY | O_CLOEXEC);
-        const int dead = !flock(fd, LOCK_EX | LOCK_NB);
+/* Returns 1 if no process has the file locked. */
+static int is_unlocked(const char *path) {
+        const int fd       = open(path, O_RDONLY | O_CLOEXEC);
+        const int unlocked = !flock(fd, LOCK_EX | LOCK_NB);
 
-        CHECK(fd >= 0 && (dead || errno == EWOULDBLOCK));
+        CHECK(fd >= 0 && (unlocked || errno == EWOULDBLOCK));
         close(fd);
-        return dead;
+        return unlocked;
 }
 
-static void is_named_and_held(const char *from) {
+static void check_named_and_locked(const char *from) {
         const char *name = strrchr(from, '/') + 1;
 
-        CHECK(!strncmp(name, ".held.rdmeta-", 13));
-        CHECK(strspn(name + 13, "0123456789abcdef") == 16 && !name[29]);
-        CHECK(!is_dead(from));
+        CHECK(!strncmp(name, ".locked.rdmeta-", 15));
+        CHECK(strspn(name + 15, "0123456789abcdef") == 16 && !name[31]);
+        CHECK(!is_unlocked(from));
 }
 
 static void die(const char *from) {
@@ -53,36 +56,36 @@ static void die(const char *from) {
         raise(SIGKILL);
 }
 
-static void test_a_file_aside_has_the_paths_name_and_is_held(void) {
-        const char *path = iw_path("held");
+static void test_a_temporary_file_has_the_paths_name_and_is_locked(void) {
+        const char *path = iw_path("locked");
         rdmeta_image_t *image;
         cw_t w;
 
         cw_init(&w, NULL);
-        image  = iw_image(&w);
-        before = is_named_and_held;
+        image     = iw_image(&w);
+        on_rename = check_named_and_locked;
         CHECK(!rdmeta_image_save(image, path, 0));
         CHECK(!rdmeta_image_save(image, path, 0));
-        before = NULL;
-        CHECK(is_dead(path) && iw_files() == 1);
+        on_rename = NULL;
+        CHECK(is_unlocked(path) && iw_files() == 1);
         rdmeta_image_unref(image);
         cw_destroy(&w);
 }
 
-static int files, whole;
+static int files, complete;
 
-static void is_alone_and_whole(const char *file) {
+static void check_alone_and_complete(const char *file) {
         const rdmeta_time_t now = {0, 0};
         rdmeta_image_t *image   = iw_open(file, 0, now);
 
         CHECK(iw_files() == files);
         CHECK(!rdmeta_image_verify(image));
         rdmeta_image_unref(image);
-        whole++;
+        complete++;
 }
 
-/* So who is killed while he writes leaves nothing. */
-static void test_a_file_has_no_name_until_it_is_whole(void) {
+/* So a process that is killed while it writes leaves nothing. */
+static void test_a_temporary_file_has_no_name_until_it_is_complete(void) {
         const char *path = iw_path("unnamed");
         rdmeta_image_t *image;
         cw_t w;
@@ -91,10 +94,10 @@ static void test_a_file_has_no_name_until_it_is_whole(void) {
         iw_fill(&w);
         image   = iw_image(&w);
         files   = iw_files();
-        unnamed = is_alone_and_whole;
+        on_link = check_alone_and_complete;
         CHECK(!rdmeta_image_save(image, path, 0));
-        unnamed = NULL;
-        if (!whole)
+        on_link = NULL;
+        if (!complete)
                 fprintf(stderr, "  skipped: files without a name are refused "
                                 "here\n");
         CHECK(iw_files() == files + 1);
@@ -102,9 +105,9 @@ static void test_a_file_has_no_name_until_it_is_whole(void) {
         cw_destroy(&w);
 }
 
-static void test_what_who_was_killed_leaves_is_held_by_nobody(void) {
+static void test_a_killed_save_leaves_an_unlocked_temporary_file(void) {
         const char *path = iw_path("killed");
-        char directory[256], left[600] = "";
+        char directory[256], leftover[600] = "";
         rdmeta_image_t *image, *file;
         struct dirent *entry;
         int status;
@@ -117,29 +120,29 @@ static void test_what_who_was_killed_leaves_is_held_by_nobody(void) {
         image = iw_image(&w);
         pid   = fork();
         CHECK(pid >= 0);
-        before = die;
+        on_rename = die;
         if (!pid)
                 rdmeta_image_save(image, path, 0);
-        before = NULL;
+        on_rename = NULL;
         CHECK(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status));
         snprintf(directory, sizeof(directory), "%.*s",
                  (int)(strrchr(path, '/') - path), path);
         dir = opendir(directory);
         while ((entry = readdir(dir)) != NULL)
                 if (!strncmp(entry->d_name, ".killed.rdmeta-", 15))
-                        snprintf(left, sizeof(left), "%s/%s", directory,
-                                 entry->d_name);
+                        snprintf(leftover, sizeof(leftover), "%s/%s",
+                                 directory, entry->d_name);
         closedir(dir);
-        CHECK(left[0] && is_dead(left));
-        file = iw_open(left, 0, w.now); /* all of it was written */
+        CHECK(leftover[0] && is_unlocked(leftover));
+        file = iw_open(leftover, 0, w.now); /* it is complete */
         CHECK(!rdmeta_image_verify(file));
         rdmeta_image_unref(file);
-        CHECK(!unlink(left));
+        CHECK(!unlink(leftover));
         rdmeta_image_unref(image);
         cw_destroy(&w);
 }
 
-static void test_the_longest_names_can_be_saved(void) {
+static void test_a_file_with_the_longest_name_can_be_saved(void) {
         const char *other = iw_path("a");
         char name[256], path[512];
         rdmeta_image_t *image;
@@ -160,9 +163,9 @@ static void test_the_longest_names_can_be_saved(void) {
 
 int main(void) {
         test_begin(60);
-        RUN(test_a_file_aside_has_the_paths_name_and_is_held);
-        RUN(test_a_file_has_no_name_until_it_is_whole);
-        RUN(test_what_who_was_killed_leaves_is_held_by_nobody);
-        RUN(test_the_longest_names_can_be_saved);
+        RUN(test_a_temporary_file_has_the_paths_name_and_is_locked);
+        RUN(test_a_temporary_file_has_no_name_until_it_is_complete);
+        RUN(test_a_killed_save_leaves_an_unlocked_temporary_file);
+        RUN(test_a_file_with_the_longest_name_can_be_saved);
         return 0;
 }
