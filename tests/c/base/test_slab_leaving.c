@@ -92,16 +92,16 @@ static void test_more_chunks_leave_until_too_much_waits(void) {
         many_make(&w, all, &r, 2);
         for (plans = 0;; plans++) {
                 leaving = w.slab.n_leaving;
-                left    = w.slab.left;
+                left    = w.slab.leaving_free;
                 if (!rdmeta_slab_plan(&w.slab, 8))
                         break;
-                CHECK(w.slab.n_leaving > leaving && w.slab.left > left);
+                CHECK(w.slab.n_leaving > leaving && w.slab.leaving_free > left);
                 CHECK(left <= w.slab.bytes / 8);
                 fixture_check(&w);
         }
         CHECK(plans > 1 && left > w.slab.bytes / 8);
         many_move(&w, all);
-        CHECK(!w.slab.n_leaving && !w.slab.left);
+        CHECK(!w.slab.n_leaving && !w.slab.leaving_free);
         many_end(&w, all);
         fixture_destroy(&w);
 }
