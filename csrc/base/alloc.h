@@ -6,10 +6,10 @@
  * allocator need not keep it.
  *
  * Without a user's allocator, blocks of a large page's size or more are mapped,
- * and go back to the system when they are freed. malloc maps such blocks, too,
+ * and go back to the system when they are freed. (malloc maps such blocks, too,
  * but only until one is freed. From then on it takes them from its heap. There,
  * small blocks between them keep a cache's old tables resident until the
- * process ends.
+ * process ends.)
  *
  * Threads: these functions take no lock. The public contract promises the
  * user's allocator one call at a time per cache, so callers hold that cache's

@@ -18,9 +18,9 @@
  *
  * There is no pointer to a parent: 8 bytes per entry would buy little. A
  * function that changes the tree comes down from the root and keeps the path
- * on its stack. That path has a bound. n nodes are at most 1.45 log2(n) high,
- * and 48 bits of address space hold at most 2^44 nodes of 16 bytes. So 64
- * levels are enough, and no code checks for more.
+ * on its stack. That path has a bound. A tree of n nodes has at most
+ * 1.45 log2(n) levels. An address space of 48 bits holds at most 2^44 nodes of
+ * 16 bytes. So 64 levels are enough, and no code checks for more.
  *
  * One function compares nodes with nodes, another one keys with nodes, so that
  * finding a name needs no made-up entry. The order of two nodes must not change

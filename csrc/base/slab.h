@@ -10,7 +10,7 @@
  *     lists  [1 unit]->piece->piece   [2 units]->piece   ...
  *
  * A piece that is freed goes to the list of its size and is used again for that
- * size only: topics change their leaders far more often than their shape.
+ * size only. Topics change their leaders far more often than their shape.
  * Larger pieces go to the allocator. A new chunk is a sixteenth of the slab's
  * bytes, at most RDMETA_ALLOC_LARGE. So neither a small cache nor a large one
  * pays for much memory that it does not use.
@@ -44,8 +44,8 @@
  *     line            line            line
  *     |       [header |handed out ... |      ][header |handed out ...
  *
- * A piece in a list is in no use, and code that still reads it is to be found:
- * ASan forbids access to it, and a build with RDMETA_POISON overwrites it.
+ * A piece in a list is in no use. To find code that still reads it, ASan
+ * forbids access to it, and a build with RDMETA_POISON overwrites it.
  *
  * Strides that are multiples of 256 bytes would put all those lines into a
  * quarter of the CPU cache's sets. So a free line of another colour follows

@@ -206,7 +206,7 @@ static void partitions_of(const facts_t *f, gen_partition_t *out,
 }
 
 rdmeta_err_t builder_fixture_read(builder_fixture_t *w, const facts_t *f, int version,
-                              test_rng_t *shuffle) {
+                                  test_rng_t *shuffle) {
         static gen_partition_t partitions[FACT_ROWS];
         const uint32_t fields = rdmeta_wire_fields((int16_t)version);
         uint64_t tags         = shuffle ? test_u64(shuffle) % 2 : 0;
@@ -257,7 +257,7 @@ void builder_fixture_merge(builder_fixture_t *w, const facts_t *f) {
 }
 
 rdmeta_topic_t *builder_fixture_block(builder_fixture_t *w, const facts_t *f,
-                                  test_rng_t *shuffle) {
+                                      test_rng_t *shuffle) {
         rdmeta_topic_t *t;
 
         CHECK(!builder_fixture_read(w, f, 12, shuffle));

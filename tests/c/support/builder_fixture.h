@@ -56,13 +56,13 @@ void builder_fixture_destroy(builder_fixture_t *w);
 /* Stage what `version` says of the facts; `shuffle`: its rows in any order,
  * with tagged fields; NULL: by id. */
 rdmeta_err_t builder_fixture_read(builder_fixture_t *w, const facts_t *f, int version,
-                              test_rng_t *shuffle);
+                                  test_rng_t *shuffle);
 /* What a merge adds: highest epochs, last leaders, past ids. */
 void builder_fixture_merge(builder_fixture_t *w, const facts_t *f);
 void builder_fixture_merge_row(builder_fixture_t *w, const fact_row_t *p, uint32_t i);
 /* All of it, at v12. */
 rdmeta_topic_t *builder_fixture_block(builder_fixture_t *w, const facts_t *f,
-                                  test_rng_t *shuffle);
+                                      test_rng_t *shuffle);
 
 /* The block says these facts. */
 void facts_check(const facts_t *f, const rdmeta_topic_t *t);

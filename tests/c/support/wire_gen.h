@@ -54,7 +54,7 @@ void gen_uvar(gen_bytes_t *b, uint32_t v);
 void gen_str(gen_bytes_t *b, int flexible, rdmeta_str_t s);
 /* Writes the count of an array; -1 stands for null. */
 void gen_count(gen_bytes_t *b, int flexible, int64_t n);
-/* Writes tagged fields: none if *seed is 0, else up to three. Advances *seed. */
+/* Writes tagged fields: none if *seed is 0, else up to three. Changes *seed. */
 void gen_tags(gen_bytes_t *b, uint64_t *seed);
 
 /* ------------------------------------------------------------------------

@@ -42,8 +42,8 @@ static void fixture_add(fixture_t *w, int32_t id, int rack) {
 }
 
 static rdmeta_err_t fixture_read(fixture_t *w, int version,
-                               const rdmeta_brokers_t *keep,
-                               rdmeta_brokers_t **out) {
+                                 const rdmeta_brokers_t *keep,
+                                 rdmeta_brokers_t **out) {
         rdmeta_wire_t wire;
         rdmeta_err_t err;
 

@@ -17,7 +17,7 @@ static void test_rows_are_read_back_as_they_were_said(void) {
                 facts_random(&f, &r);
                 facts_reduce(&f, version);
                 CHECK(!builder_fixture_read(&w, &f, version,
-                                        test_below(&r, 2) ? &r : NULL));
+                                            test_below(&r, 2) ? &r : NULL));
                 builder_fixture_merge(&w, &f);
                 t = rdmeta_builder_build(&w.builder, &w.blocks, (uint64_t)round);
                 CHECK(t && rdmeta_cold(t)->version == (uint64_t)round);

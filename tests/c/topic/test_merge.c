@@ -318,10 +318,10 @@ static void test_an_id_where_none_was_is_taken_with_lower_epochs(void) {
         cw_init(&w, NULL);
         w.api_version = 9;
         CHECK(!cw_say(&w, "t 0:1@5 1:1@5; u 0:1@5 1:1@5; v 0:1@5; "
-                          "x 0:1@5 1:-1@6/r1/e5"));
+                      "x 0:1@5 1:-1@6/r1/e5"));
         w.api_version = 12;
         CHECK(!cw_say(&w, "t#t 0:2@0 1:2@9; u#u 0:2@5; v#v 0:1@5; "
-                          "x#x 0:2@5 1:-1@6/r1/e5"));
+                      "x#x 0:2@5 1:-1@6/r1/e5"));
         CHECK(w.applied.kept_back == 0 && w.applied.changed == 4);
         CHECK_TEXT(cw_topic(&w, "t"), "t#t 0:2@0 1:2@9");
         CHECK_TEXT(cw_topic(&w, "u"), "u#u 0:2@5");
