@@ -15,7 +15,7 @@ void rdmeta_slab_init(rdmeta_slab_t *slab, const rdmeta_allocator_t *allocator,
         memset(slab, 0, sizeof(*slab));
         slab->allocator   = allocator;
         slab->header_size = (unsigned)header_size;
-        slab->plan_min    = 2 * CHUNK_MIN;
+        slab->least       = 2 * CHUNK_MIN;
         while (((size_t)1 << slab->shift) < unit)
                 slab->shift++;
 }
@@ -383,8 +383,7 @@ size_t rdmeta_slab_plan(rdmeta_slab_t *slab, size_t part) {
         rdmeta_slab_chunk_t **all, *chunk;
         size_t n = 0, i = 0;
 
-        if (slab->free < slab->plan_min ||
-            slab->free <= slab->bytes / part ||
+        if (slab->free < slab->least || slab->free <= slab->bytes / part ||
             slab->leaving_free > slab->bytes / part)
                 return 0;
         for (chunk = slab->chunks; chunk; chunk = chunk->next)

@@ -97,7 +97,7 @@ typedef struct rdmeta_slab {
         size_t free;         /* part of `bytes`: in lists */
         size_t fresh_bytes;  /* part of `bytes`: in fresh chunks */
         size_t leaving_free; /* part of `bytes`: in leaving chunks, not live */
-        size_t plan_min;     /* no plan is made for fewer free bytes */
+        size_t least;        /* no plan is made for fewer free bytes */
         rdmeta_slab_free_t *lists[RDMETA_SLAB_LISTS];
 } rdmeta_slab_t;
 

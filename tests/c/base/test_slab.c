@@ -35,7 +35,7 @@ static void pieces_of(size_t unit, size_t header_size, size_t skew) {
         int i;
 
         fixture_init(&w, unit, header_size, skew);
-        w.slab.plan_min = 1;
+        w.slab.least = 1;
         memset(pieces, 0, sizeof(pieces));
         for (i = 0; i < ROUNDS; i++) {
                 piece_t *x = &pieces[test_below(&r, PIECES)];

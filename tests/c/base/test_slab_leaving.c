@@ -50,7 +50,7 @@ static void test_chunks_mostly_free_are_freed(void) {
                 CHECK(!rdmeta_slab_check(&w.slab, &used));
                 CHECK(used == pieces_bytes(&w, all, MANY));
                 CHECK(w.slab.free <= w.slab.bytes / 8 ||
-                      w.slab.free < w.slab.plan_min);
+                      w.slab.free < w.slab.least);
                 /* One more chunk was begun when the slab was larger. */
                 CHECK(w.slab.bytes <= used + used / 4 + before / 16);
                 fixture_check(&w);
@@ -165,7 +165,7 @@ static void test_no_chunk_leaves_for_a_little_or_without_memory(void) {
         for (i = 0; i < MANY; i++)
                 if (test_below(&r, 10) == 0)
                         piece_end(&w, &all[i]);
-        CHECK(w.slab.free > w.slab.plan_min);
+        CHECK(w.slab.free > w.slab.least);
         CHECK(!rdmeta_slab_plan(&w.slab, 8)); /* a tenth is free */
         bytes          = w.slab.bytes;
         w.heap.fail_at = w.heap.calls + 1;

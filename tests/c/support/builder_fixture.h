@@ -1,7 +1,8 @@
 /*
- * builder_fixture: draws random facts of one topic, writes them as bytes of any
- * version and in any order, and compares them with the block made of these. It
- * computes sizes and widths from the facts, without code of csrc.
+ * builder_fixture: draws random facts of one topic, and writes them as bytes of
+ * any version and in any order. Then it compares them with the block made of
+ * these bytes. It computes sizes and widths from the facts, without code of
+ * csrc.
  *
  *     facts --gen_response_topic--> bytes --builder--> block --rows--> facts?
  */

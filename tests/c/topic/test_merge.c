@@ -70,7 +70,7 @@ static void test_a_lower_epoch_is_kept_out_and_another_broker_asked(void) {
         cw_destroy(&w);
 }
 
-/* Each row goes by its own epoch: a broker may be behind in one of them only. */
+/* Each row goes by its own epoch: a broker may be behind in only one. */
 static void test_a_lower_epoch_holds_back_its_own_partition_only(void) {
         cw_t w;
 
