@@ -246,7 +246,8 @@ static void test_a_damaged_block_is_refused_or_can_be_read(void) {
 
 /* A cold offset is refused if it leads out of the memory or is no multiple
  * of 8. So is one that leads to a block that could not be read. */
-static void moved_block(builder_fixture_t *w, rdmeta_topic_t *t, test_rng_t *r) {
+static void moved_block(builder_fixture_t *w, rdmeta_topic_t *t,
+                        test_rng_t *r) {
         const size_t size = rdmeta_cold(t)->size;
         copy_t c          = copy_new(t, size);
         const int64_t cold_offset = (char *)(c.cold + 1) - (char *)c.topic;
