@@ -2,7 +2,8 @@
 
 #include <stdlib.h>
 
-enum { SORT_FEW = 8, SORT_LEVELS = 8, KEYS_FEW = 24, PREFETCH = 16 };
+/* FETCH: how many topics ahead a loop prefetches. */
+enum { SORT_FEW = 8, SORT_LEVELS = 8, KEYS_FEW = 24, FETCH = 16 };
 
 int rdmeta_names_compare(const char *a, size_t n, const char *b, size_t m) {
         const int res = memcmp(a, b, n < m ? n : m);
@@ -77,7 +78,7 @@ static size_t common_prefix(const rdmeta_sort_item_t *v, size_t n,
 
         for (i = 1; i < n && len > depth; i++) {
                 const rdmeta_topic_t *t = v[i].topic;
-                __builtin_prefetch(v[i + PREFETCH < n ? i + PREFETCH : i].topic);
+                __builtin_prefetch(v[i + FETCH < n ? i + FETCH : i].topic);
                 if (t->name_len < len)
                         len = t->name_len;
                 for (k = depth; k + 8 <= len; k += 8)
@@ -113,7 +114,7 @@ static void sort_names(rdmeta_sort_item_t *v, size_t n, size_t depth,
         }
         depth = common_prefix(v, n, depth);
         for (i = 0; i < n; i++) {
-                __builtin_prefetch(v[i + PREFETCH < n ? i + PREFETCH : i].topic);
+                __builtin_prefetch(v[i + FETCH < n ? i + FETCH : i].topic);
                 v[i].key = key_at(v[i].topic, depth);
         }
         sort_keys(v, n);

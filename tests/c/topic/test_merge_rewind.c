@@ -239,7 +239,7 @@ static void test_a_lower_epoch_now_here_now_there_is_never_believed(void) {
 }
 
 static void test_a_lower_epoch_is_believed_where_every_answer_has_it(void) {
-        static const char *const says[] = {
+        static const char *const answers[] = {
                 "t#a 0:2@3 1:2@3 2:2@3", "t#a 0:2@3 1:1@5 2:2@3",
                 "t#a 0:2@3 1:2@3 2:1@5", "t#a 0:2@3 1:2@3 2:2@3",
                 "t#a 0:2@3 1:2@3 2:2@3"};
@@ -250,12 +250,12 @@ static void test_a_lower_epoch_is_believed_where_every_answer_has_it(void) {
         w.brokers = "1";
         CHECK(!cw_say(&w, "t#a 0:1@5 1:1@5 2:1@5"));
         for (i = 0; i < 5; i++, cw_pass(&w, 2 * CW_S))
-                CHECK(!cw_say(&w, says[i]) && w.applied.kept_back == 1);
+                CHECK(!cw_say(&w, answers[i]) && w.applied.kept_back == 1);
         CHECK_TEXT(cw_topic(&w, "t"), "t#a 0:2@3 1:1@5 2:1@5");
         for (i = 0; i < 4; i++, cw_pass(&w, 2 * CW_S))
-                CHECK(!cw_say(&w, says[0]) && w.applied.kept_back == 1);
-        CHECK(!cw_say(&w, says[0]) && w.applied.kept_back == 0);
-        CHECK_TEXT(cw_topic(&w, "t"), says[0]);
+                CHECK(!cw_say(&w, answers[0]) && w.applied.kept_back == 1);
+        CHECK(!cw_say(&w, answers[0]) && w.applied.kept_back == 0);
+        CHECK_TEXT(cw_topic(&w, "t"), answers[0]);
         cw_destroy(&w);
 }
 
@@ -376,8 +376,8 @@ static void test_an_id_already_superseded_is_believed_of_one_once_stale(void) {
 
 /* Answers that go back to different ids do not count together. */
 static void test_an_id_already_superseded_is_not_believed_for_others(void) {
-        static const char *const says[] = {"t#a 0:1@51", "t#b 0:1@51",
-                                           "t#c 0:1@2"};
+        static const char *const answers[] = {"t#a 0:1@51", "t#b 0:1@51",
+                                              "t#c 0:1@2"};
         int i;
         cw_t w;
 
@@ -387,14 +387,14 @@ static void test_an_id_already_superseded_is_not_believed_for_others(void) {
         CHECK(!cw_say(&w, "t#b 0:2@50"));
         CHECK(!cw_say(&w, "t#c 0:2@3"));
         for (i = 0; i < 30; i++, cw_pass(&w, 2 * CW_S))
-                CHECK(!cw_say(&w, says[i % 3]) && w.applied.kept_back == 1);
+                CHECK(!cw_say(&w, answers[i % 3]) && w.applied.kept_back == 1);
         for (i = 0; i < 30; i++, cw_pass(&w, 2 * CW_S))
-                CHECK(!cw_say(&w, says[i % 2]) && w.applied.kept_back == 1);
+                CHECK(!cw_say(&w, answers[i % 2]) && w.applied.kept_back == 1);
         CHECK_TEXT(cw_topic(&w, "t"), "t#c 0:2@3");
         cw_sent(&w);
         w.sent_version = 1;
         for (i = 0; i < 30; i++, cw_pass(&w, 2 * CW_S))
-                CHECK(!cw_say(&w, says[0]) && w.applied.kept_back == 1);
+                CHECK(!cw_say(&w, answers[0]) && w.applied.kept_back == 1);
         cw_destroy(&w);
 }
 
