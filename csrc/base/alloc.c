@@ -3,16 +3,17 @@
 #include <stdint.h>
 #include <sys/mman.h>
 
-/* Of glibc 2.36; the kernel knows it from 5.14 on and refuses it before. */
+/* glibc has it from 2.36 on. Linux knows it from 5.14 on and refuses it
+ * before. */
 #if !defined(MADV_POPULATE_WRITE) && defined(__linux__)
 #define MADV_POPULATE_WRITE 23
 #endif
 
 #define SMALL_PAGE ((uintptr_t)4 << 10)
-#define ANY_PAGE ((uintptr_t)64 << 10) /* is whole small pages everywhere */
+#define ANY_PAGE ((uintptr_t)64 << 10) /* a multiple of every small page size */
 #define POPULATE ((size_t)64 << 10)
 
-/* Of the pages that lie whole within p and size. */
+/* Advises the kernel about the pages that lie whole within p and size. */
 static void advise(void *p, size_t size, uintptr_t page, int advice) {
         const uintptr_t first = ((uintptr_t)p + page - 1) & ~(page - 1);
         const uintptr_t end   = ((uintptr_t)p + size) & ~(page - 1);
@@ -21,7 +22,8 @@ static void advise(void *p, size_t size, uintptr_t page, int advice) {
                 madvise((void *)first, end - first, advice);
 }
 
-/* A fault a page costs more than the page: have them made in one go. */
+/* Asks for large pages, and has small ones made in one go: one fault per page
+ * costs more than the page. */
 static void advise_large(void *p, size_t size) {
 #ifdef MADV_HUGEPAGE
         advise(p, size, RDMETA_ALLOC_LARGE, MADV_HUGEPAGE);
@@ -35,12 +37,12 @@ static void advise_large(void *p, size_t size) {
 #endif
 }
 
-/* What is mapped for `size`, and unmapped again; 0: more than there is. */
+/* Returns the bytes that are mapped and unmapped for `size`; 0: overflow. */
 static size_t whole_pages(size_t size) {
         return (size + ANY_PAGE - 1) & ~(ANY_PAGE - 1);
 }
 
-/* NULL: no memory. */
+/* Returns new pages, or NULL where there is no memory. */
 static char *map_pages(size_t size) {
         void *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -52,8 +54,8 @@ void *rdmeta_map(size_t size) {
         return map_pages(whole_pages(size));
 }
 
-/* From a large page on: what lies before, and after the last page, of whatever
- * size those are here, goes back at once. */
+/* Returns a mapping that begins at a large page's border, or NULL where there
+ * is no memory. It maps more than that, and unmaps the rest on both sides. */
 static void *map_large(size_t size) {
         const uintptr_t large = RDMETA_ALLOC_LARGE;
         const size_t whole    = whole_pages(size);

@@ -2,16 +2,18 @@
  * alloc: memory through the caller's allocator, or the C library's.
  *
  * An rdmeta_allocator_t without functions means malloc and free; so does no
- * allocator at all. Whoever frees says the size, so that an allocator of the
- * caller's need not keep it.
+ * allocator at all. The caller passes the size to free, so that the user's
+ * allocator need not keep it.
  *
- * What is as large as a large page is then mapped, and goes back to the system
- * when it is freed. malloc maps such, too, but only until one is freed: from
- * then on it takes them from its heap, where what lies between them keeps a
- * cache's old tables resident for as long as the process lives.
+ * Without a user's allocator, blocks of a large page's size or more are mapped,
+ * and go back to the system when they are freed. (malloc maps such blocks, too,
+ * but only until one is freed. From then on it takes them from its heap. There,
+ * small blocks between them keep a cache's old tables resident until the
+ * process ends.)
  *
- * Not thread-safe by itself: the contract promises
- * one call at a time for each cache, so callers hold that cache's lock.
+ * Threads: these functions take no lock. The public contract promises the
+ * user's allocator one call at a time per cache, so callers hold that cache's
+ * lock.
  */
 #ifndef RDMETA_BASE_ALLOC_H
 #define RDMETA_BASE_ALLOC_H
@@ -20,20 +22,23 @@
 
 #include <stdlib.h>
 
-/* The size of the large pages that are hoped for. */
+/* The size of a large page, where the system has them. */
 #define RDMETA_ALLOC_LARGE ((size_t)2 << 20)
 
+/* Returns zeroed pages from the system, or NULL where there is no memory. */
 void *rdmeta_map(size_t size);
+/* Frees what rdmeta_map(size) returned. */
 void rdmeta_unmap(void *p, size_t size);
 
-/* NULL: no memory. Not zeroed. */
+/* Returns `size` bytes, not zeroed, or NULL where there is no memory. The
+ * caller frees them with rdmeta_free(). */
 static inline void *rdmeta_alloc(const rdmeta_allocator_t *a, size_t size) {
         if (a && a->alloc)
                 return a->alloc(a->opaque, size);
         return size < RDMETA_ALLOC_LARGE ? malloc(size) : rdmeta_map(size);
 }
 
-/* `size` is what rdmeta_alloc() was asked for. NULL is fine. */
+/* Frees `p`, which may be NULL. `size` is the size that was allocated. */
 static inline void rdmeta_free(const rdmeta_allocator_t *a, void *p,
                                size_t size) {
         if (!p)
@@ -46,14 +51,17 @@ static inline void rdmeta_free(const rdmeta_allocator_t *a, void *p,
                 rdmeta_unmap(p, size);
 }
 
-/* As rdmeta_alloc(), for memory that will be used whole, and read at random:
- * its pages are made at once, since a fault for each costs more, and unless
- * they are large, each look costs a walk of the page tables. From
- * RDMETA_ALLOC_LARGE on it begins at such a page where the allocator is the C
- * library's, and the kernel is advised; nothing is lost where it has none. */
+/* Returns memory as rdmeta_alloc() does, for a block that is used whole and
+ * read at random. Its pages are made at once, since one fault per page costs
+ * more; with small pages, each read costs a walk of the page tables.
+ *
+ * From RDMETA_ALLOC_LARGE on, without a user's allocator, it begins at a large
+ * page's border and the kernel is advised. Nothing is lost on a system without
+ * large pages. */
 void *rdmeta_alloc_large(const rdmeta_allocator_t *a, size_t size);
-/* The same for what is freed soon by free(), and had again: malloc keeps it,
- * and so its pages need not be made again. */
+/* Returns such memory from malloc, or NULL where there is none; the caller
+ * frees it with free(). It is for a block that is freed and allocated again
+ * soon: malloc keeps its pages, so they need not be made again. */
 void *rdmeta_alloc_again(size_t size);
 
 #endif /* RDMETA_BASE_ALLOC_H */

@@ -1,4 +1,4 @@
-/* avl: see avl.h. "Leans to a side" is: that subtree is the taller one. */
+/* avl: see avl.h. A node leans to the side of its taller subtree. */
 #include "base/avl.h"
 
 enum { RDMETA_AVL_LEVEL = -1 }; /* leans to neither side */
@@ -7,7 +7,8 @@ static inline rdmeta_avl_node_t *rdmeta_avl_ptr(uintptr_t link) {
         return (rdmeta_avl_node_t *)(link & ~(uintptr_t)1);
 }
 
-/* The bit says something of the node the slot is in, so it stays. */
+/* Points *slot to `n`. The slot's bit belongs to the node that contains the
+ * slot, so it stays. */
 static inline void rdmeta_avl_set(uintptr_t *slot,
                                   const rdmeta_avl_node_t *n) {
         *slot = (uintptr_t)n | (*slot & 1);
@@ -42,7 +43,8 @@ void rdmeta_avl_init(rdmeta_avl_t *t, rdmeta_avl_cmp_node_t cmp_node,
  *               /  \                    / \
  *              b    c                  a   b
  *
- * Says which came up. Bits stay where they are: the caller knows heights.
+ * Returns `up`. The bits stay as they are: the caller, which knows the heights,
+ * sets them.
  */
 static rdmeta_avl_node_t *rdmeta_avl_rotate(uintptr_t *slot, int side) {
         rdmeta_avl_node_t *n  = rdmeta_avl_ptr(*slot);
@@ -54,8 +56,8 @@ static rdmeta_avl_node_t *rdmeta_avl_rotate(uintptr_t *slot, int side) {
         return up;
 }
 
-/* The node at *slot is two levels taller on `side`. 1: the subtree has lost a
- * level by putting that right; 0: it is as tall as it was. */
+/* Balances the node at *slot, whose subtree on `side` is two levels taller.
+ * Returns 1 if the whole has lost a level by that, 0 if it is as tall. */
 static int rdmeta_avl_rebalance(uintptr_t *slot, int side) {
         rdmeta_avl_node_t *n     = rdmeta_avl_ptr(*slot);
         rdmeta_avl_node_t *heavy = rdmeta_avl_ptr(n->child[side]);
@@ -81,9 +83,10 @@ static int rdmeta_avl_rebalance(uintptr_t *slot, int side) {
 
 /* ---- insert --------------------------------------------------------- */
 
-/* `added` hangs below *top, the way there in bits from the lowest. Everything
- * between was level and leans now; above nothing changes, as the node at *top
- * either was not level, or is the root. */
+/* Sets the bits after an insertion. `added` lies below *top; `way` has the side
+ * of each step there, from the lowest bit on. The nodes between were level and
+ * lean now. Nothing changes above *top, since the node there was not level, or
+ * is the root. */
 static void rdmeta_avl_grow(uintptr_t *top, uint64_t way,
                             const rdmeta_avl_node_t *added) {
         rdmeta_avl_node_t *n = rdmeta_avl_ptr(*top), *below;
@@ -133,14 +136,15 @@ rdmeta_avl_node_t *rdmeta_avl_insert(rdmeta_avl_t *t,
 
 /* ---- remove --------------------------------------------------------- */
 
-/* The way from the root down: at[i] was left by side[i]. */
+/* The path from the root down; from at[i] it goes on to the side side[i]. */
 typedef struct rdmeta_avl_way {
         rdmeta_avl_node_t *at[RDMETA_AVL_LEVELS];
         unsigned char side[RDMETA_AVL_LEVELS];
         unsigned depth;
 } rdmeta_avl_way_t;
 
-/* Where the i-th node of the way hangs, or what comes after its last. */
+/* Returns the slot that points to the i-th node of the path, or, where i is the
+ * depth, to the node after its last. */
 static uintptr_t *rdmeta_avl_slot(rdmeta_avl_t *t, rdmeta_avl_way_t *w,
                                   unsigned i) {
         return i ? &w->at[i - 1]->child[w->side[i - 1]] : &t->root;
@@ -153,7 +157,8 @@ static rdmeta_avl_node_t *rdmeta_avl_step(rdmeta_avl_way_t *w,
         return rdmeta_avl_ptr(n->child[side]);
 }
 
-/* The way to `node`, itself not part of it; 0: it is not in the tree. */
+/* Finds the path to `node`, without it, and returns 1; returns 0 if the node
+ * is not in the tree. */
 static int rdmeta_avl_way_to(const rdmeta_avl_t *t,
                              const rdmeta_avl_node_t *node,
                              rdmeta_avl_way_t *w) {
@@ -166,7 +171,8 @@ static int rdmeta_avl_way_to(const rdmeta_avl_t *t,
         return n == node;
 }
 
-/* The end of the way has lost a level: go up while that shows. */
+/* Restores the balance after the subtree at the path's end has lost a level:
+ * goes up as long as the height changes. */
 static void rdmeta_avl_shrink(rdmeta_avl_t *t, rdmeta_avl_way_t *w) {
         while (w->depth) {
                 rdmeta_avl_node_t *n = w->at[--w->depth];
@@ -185,8 +191,9 @@ static void rdmeta_avl_shrink(rdmeta_avl_t *t, rdmeta_avl_way_t *w) {
         }
 }
 
-/* Take `node`, which has two children, out by putting its successor, which
- * has no left child, in its place. The way goes on to where that was. */
+/* Removes `node`, which has two children, by putting its successor in its
+ * place. The successor has no left child. Extends the path to the successor's
+ * old place. */
 static void rdmeta_avl_supersede(rdmeta_avl_t *t, rdmeta_avl_way_t *w,
                                  rdmeta_avl_node_t *node) {
         const unsigned i     = w->depth;
@@ -220,8 +227,9 @@ int rdmeta_avl_remove(rdmeta_avl_t *t, rdmeta_avl_node_t *node) {
 
 /* ---- build ---------------------------------------------------------- */
 
-/* Halves are equal or the left has one more, so it is taller just where the
- * right would have been full, which is when n is a power of two. */
+/* Returns the root of a tree of n nodes. The halves are equal or the left one
+ * has one node more. So the left one is taller exactly where n is a power of
+ * two: there the right one is full. */
 static rdmeta_avl_node_t *rdmeta_avl_halve(rdmeta_avl_node_t *const *nodes,
                                            size_t n) {
         const size_t left = n / 2;
@@ -296,7 +304,7 @@ typedef struct rdmeta_avl_checked {
         size_t count;
 } rdmeta_avl_checked_t;
 
-/* The height, or -1 for a fault anywhere below. */
+/* Returns the subtree's height, or -1 for a fault anywhere in it. */
 static int rdmeta_avl_height(rdmeta_avl_checked_t *c, uintptr_t link,
                              int levels) {
         const rdmeta_avl_node_t *n = rdmeta_avl_ptr(link);

@@ -10,20 +10,20 @@
  *     | opaque    |
  *     +-----------+
  *
- * An AVL tree keeps the heights of any two siblings within one of each other,
- * so a node need not know its height: "left is taller", "right is taller" or
+ * An AVL tree keeps the heights of any two siblings within one of each other.
+ * So a node need not know its height: "left is taller", "right is taller" or
  * "equal" is enough. Those two bits are the lowest of its two child pointers,
- * which alignment keeps zero otherwise; never are both set. A child is hence a
- * uintptr_t, so that nobody follows one by accident with its bit still on.
+ * which alignment keeps zero otherwise; at most one of them is set. A child is
+ * a uintptr_t, so that code cannot follow it by accident with its bit set.
  *
- * There is no pointer to a parent: 8 bytes an entry buy little, as whoever
- * changes the tree has come down from the root and kept the way on the stack.
- * That way has a bound. n nodes are at most 1.45 log2(n) high, and 16 bytes
- * each do not fit more than 2^44 times into 48 bits of address space, hence
- * 64 levels and no check for more.
+ * There is no pointer to a parent: 8 bytes per entry would buy little. A
+ * function that changes the tree comes down from the root and keeps the path
+ * on its stack. That path has a bound. A tree of n nodes has at most
+ * 1.45 log2(n) levels. An address space of 48 bits holds at most 2^44 nodes of
+ * 16 bytes. So 64 levels are enough, and no code checks for more.
  *
- * Nodes are compared with nodes by one function and with keys by another, so
- * that finding a name needs no entry made up for it. The order must not change
+ * One function compares nodes with nodes, another one keys with nodes, so that
+ * finding a name needs no made-up entry. The order of two nodes must not change
  * while they are in the tree.
  */
 #ifndef RDMETA_BASE_AVL_H
@@ -38,7 +38,7 @@ typedef struct rdmeta_avl_node {
         uintptr_t child[2];
 } rdmeta_avl_node_t;
 
-/* < 0, 0, > 0, as memcmp(). */
+/* Return < 0, 0 or > 0, as memcmp() does. */
 typedef int (*rdmeta_avl_cmp_node_t)(const rdmeta_avl_node_t *a,
                                      const rdmeta_avl_node_t *b,
                                      void *opaque);
@@ -57,36 +57,38 @@ typedef struct rdmeta_avl {
 void rdmeta_avl_init(rdmeta_avl_t *t, rdmeta_avl_cmp_node_t cmp_node,
                      rdmeta_avl_cmp_key_t cmp_key, void *opaque);
 
-/* NULL: `node` is in the tree now. Otherwise the one that is equal to it and
- * was there before; then nothing has changed. */
+/* Inserts `node` and returns NULL. Returns the equal node that the tree already
+ * has, if there is one, and changes nothing then. */
 rdmeta_avl_node_t *rdmeta_avl_insert(rdmeta_avl_t *t, rdmeta_avl_node_t *node);
 
-/* `node` must be in the tree: 1; or nothing happens: 0. */
+/* Removes `node` and returns 1; returns 0 if it is not in the tree. */
 int rdmeta_avl_remove(rdmeta_avl_t *t, rdmeta_avl_node_t *node);
 
-/* Make the tree of `n` nodes in ascending order, none equal; what was in the
- * tree before is forgotten. O(n), compares nothing. */
+/* Makes the tree of `n` nodes, which are in ascending order, no two equal. The
+ * tree's former nodes are dropped. It takes O(n) and compares nothing. */
 void rdmeta_avl_build(rdmeta_avl_t *t, rdmeta_avl_node_t *const *nodes,
                       size_t n);
 
-/* NULL from here on: there is none. */
+/* Return the node that is equal to `key`, or the first one; NULL: none. */
 rdmeta_avl_node_t *rdmeta_avl_find(const rdmeta_avl_t *t, const void *key);
 rdmeta_avl_node_t *rdmeta_avl_first(const rdmeta_avl_t *t);
 
-/* Walks without comparing, O(1) a step on average; over as soon as the tree is
- * changed. Keeps the nodes that are still to come, nearest last. */
+/* A walk in order, without comparisons, O(1) per step on average. It is invalid
+ * once the tree has changed. `path` keeps the ancestors that are still to come,
+ * the nearest one last. */
 typedef struct rdmeta_avl_iter {
         const rdmeta_avl_node_t *path[RDMETA_AVL_LEVELS];
         unsigned depth;
 } rdmeta_avl_iter_t;
 
-/* Stand before the first that is not less than `key`; NULL: before all. */
+/* Sets `it` before the first node that is not less than `key`; with NULL,
+ * before the first of all. */
 void rdmeta_avl_iter_init(rdmeta_avl_iter_t *it, const rdmeta_avl_t *t,
                           const void *key);
-/* NULL: no more. */
+/* Returns the next node; NULL: no more. */
 rdmeta_avl_node_t *rdmeta_avl_iter_next(rdmeta_avl_iter_t *it);
 
-/* 1: order, heights, bits and count are all as they should be. */
+/* Returns 1 if order, heights, bits and count are correct, else 0. */
 int rdmeta_avl_check(const rdmeta_avl_t *t);
 
 #endif /* RDMETA_BASE_AVL_H */

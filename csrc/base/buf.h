@@ -3,11 +3,11 @@
  *
  *     begin        p                          end
  *       |----------|---------------------------|
- *         read       left: every length and count is held against this
+ *         read       left: every length and count is compared with this
  *
- * A read that does not fit moves p to end and sets `bad` to where it failed;
- * from then on every read returns zeros. So a decoder checks once where it
- * matters - before it loops or allocates - and not after every field.
+ * A read that does not fit moves p to end and sets `bad` to the position where
+ * it failed. From then on every read returns zeros. So a decoder checks before
+ * it loops or allocates, and not after every field.
  * Kafka's integers are big-endian; varints are LEB128, 32 bits at most.
  */
 #ifndef RDMETA_BASE_BUF_H
@@ -17,7 +17,8 @@
 
 #include <string.h>
 
-/* Blocks are the bytes of their columns, and slots hold 48-bit addresses. */
+/* A topic block is its columns' bytes as they are in memory, and a slot holds a
+ * 48-bit address. */
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__ || __SIZEOF_POINTER__ != 8
 #error "rdmeta is for 64-bit little-endian machines"
 #endif
@@ -62,7 +63,7 @@ RDMETA_INLINE size_t rdmeta_buf_left(const rdmeta_buf_t *b) {
         return (size_t)(b->end - b->p);
 }
 
-/* The first failure is the one that is reported. */
+/* Sets the error; `bad` keeps the position of the first one. */
 static RDMETA_NOINLINE void rdmeta_buf_fail(rdmeta_buf_t *b) {
         if (!b->bad)
                 b->bad = b->p;
@@ -113,7 +114,7 @@ static RDMETA_NOINLINE uint32_t rdmeta_buf_uvar_long(rdmeta_buf_t *b) {
         return 0;
 }
 
-/* An unsigned varint of 32 bits at most. */
+/* Reads an unsigned varint of at most 32 bits. */
 RDMETA_INLINE uint32_t rdmeta_buf_uvar(rdmeta_buf_t *b) {
         if (RDMETA_LIKELY(b->p < b->end && *b->p < 0x80))
                 return *b->p++;
@@ -128,7 +129,7 @@ static RDMETA_NOINLINE void rdmeta_buf_tags_skip(rdmeta_buf_t *b,
         }
 }
 
-/* Tagged fields (KIP-482): none of Metadata's is ours to read. */
+/* Skips the tagged fields (KIP-482); Metadata has none that rdmeta reads. */
 RDMETA_INLINE void rdmeta_buf_tags(rdmeta_buf_t *b) {
         uint32_t n = rdmeta_buf_uvar(b);
         if (RDMETA_UNLIKELY(n))
@@ -136,9 +137,10 @@ RDMETA_INLINE void rdmeta_buf_tags(rdmeta_buf_t *b) {
 }
 
 /*
- * A count of elements that take at least `min` bytes each, so that a caller
- * may loop over it, or allocate by it, in proportion to the input. A null
- * array (-1) sets *null and counts as none.
+ * Reads a count of elements that take at least `min` bytes each, and fails if
+ * they do not fit. So a caller may loop over it, or allocate by it, in
+ * proportion to the input. A null array (-1) sets *null and returns 0; it is an
+ * error if `null` is NULL.
  */
 RDMETA_INLINE uint32_t rdmeta_buf_count(rdmeta_buf_t *b, int flexible,
                                         size_t min, int *null) {
@@ -159,7 +161,8 @@ RDMETA_INLINE uint32_t rdmeta_buf_count(rdmeta_buf_t *b, int flexible,
         return (uint32_t)n;
 }
 
-/* A borrowed string; null gives data NULL and fails where not `nullable`. */
+/* Reads a string, which is borrowed. A null string has data NULL, and is an
+ * error unless `nullable`. */
 RDMETA_INLINE rdmeta_str_t rdmeta_buf_str(rdmeta_buf_t *b, int flexible,
                                           int nullable) {
         rdmeta_str_t s = {NULL, 0};
@@ -167,7 +170,7 @@ RDMETA_INLINE rdmeta_str_t rdmeta_buf_str(rdmeta_buf_t *b, int flexible,
                                   : (int64_t)rdmeta_buf_i16(b);
         const uint8_t *p;
 
-        /* Negative, or longer than any string of Kafka's, compact or not. */
+        /* Negative, or longer than any of Kafka's strings, compact or not. */
         if (RDMETA_UNLIKELY((uint64_t)n > INT16_MAX)) {
                 if (n != -1 || !nullable)
                         rdmeta_buf_fail(b);
@@ -181,7 +184,7 @@ RDMETA_INLINE rdmeta_str_t rdmeta_buf_str(rdmeta_buf_t *b, int flexible,
         return s;
 }
 
-/* A list of int32, left where it is. Null reads as empty. */
+/* Reads a list of int32, which is borrowed. Null reads as empty. */
 RDMETA_INLINE rdmeta_wire_ids_t rdmeta_buf_ids(rdmeta_buf_t *b,
                                                int flexible) {
         rdmeta_wire_ids_t l;

@@ -1,4 +1,4 @@
-/* XXH64 as its specification has it (Yann Collet). See checksum.h. */
+/* XXH64 as in its specification (Yann Collet). See checksum.h. */
 #include "base/checksum.h"
 
 #define PRIME_1 UINT64_C(0x9e3779b185ebca87)
@@ -11,7 +11,7 @@ static inline uint64_t rotate(uint64_t v, unsigned bits) {
         return v << bits | v >> (64 - bits);
 }
 
-/* Words are little-endian, as files are. */
+/* Reads a little-endian word. */
 static inline uint64_t word64(const uint8_t *p) {
         return __builtin_bswap64(rdmeta_be64(p));
 }
@@ -38,8 +38,7 @@ void rdmeta_checksum_add(rdmeta_checksum_t *c, const void *data, size_t n) {
         uint64_t d = c->sums[2], e = c->sums[3];
         size_t left;
 
-        /* Of nothing `data` may be NULL, and not a byte may be added to that,
-         * not even none. */
+        /* With n = 0 `data` may be NULL, and C allows no addition to NULL. */
         for (left = n; left; left -= RDMETA_CHECKSUM_STEP) {
                 a = step(a, word64(p));
                 b = step(b, word64(p + 8));

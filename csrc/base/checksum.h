@@ -1,18 +1,17 @@
 /*
- * checksum: XXH64 with seed 0, what files are checked by.
+ * checksum: XXH64 with seed 0, the checksum of image files.
  *
- * A well-known function, so that others can check our files: `xxh64sum`, and a
- * library in every language. Four sums run beside each other, which makes it
- * as fast as memory is read, without an instruction that some CPU lacks. It
- * finds accidents. Nobody who means to forge a file is kept from it.
+ * It is a well-known function, so other programs can check the files: there is
+ * `xxh64sum`, and a library in every language. Its four sums are independent,
+ * so it runs at the speed of memory, without an instruction that some CPUs
+ * lack. It finds accidents; it does not stop an attacker that forges a file.
  */
 #ifndef RDMETA_BASE_CHECKSUM_H
 #define RDMETA_BASE_CHECKSUM_H
 
 #include "base/hash.h"
 
-/* Pieces are taken in whole steps of so many bytes; only the last may have
- * some left over. */
+/* rdmeta_checksum_add() takes multiples of this many bytes. */
 #define RDMETA_CHECKSUM_STEP 32
 
 typedef struct rdmeta_checksum {
@@ -21,12 +20,12 @@ typedef struct rdmeta_checksum {
 } rdmeta_checksum_t;
 
 void rdmeta_checksum_init(rdmeta_checksum_t *c);
-/* `n` is a multiple of the step. */
+/* Adds `n` bytes; `n` is a multiple of the step. */
 void rdmeta_checksum_add(rdmeta_checksum_t *c, const void *p, size_t n);
-/* The last `n` bytes, of whatever number, and the result. */
+/* Adds the last `n` bytes, any number, and returns the checksum. */
 uint64_t rdmeta_checksum_end(rdmeta_checksum_t *c, const void *p, size_t n);
 
-/* All in one go. */
+/* Returns the checksum of `n` bytes. */
 uint64_t rdmeta_checksum(const void *p, size_t n);
 
 #endif /* RDMETA_BASE_CHECKSUM_H */

@@ -1,6 +1,6 @@
 #include "rdmeta.h"
 
-/* By code, from 0 on; what a library is too old for is not in it. */
+/* Kafka's names by code, from 0 on. Newer codes are not in it. */
 static const char *const kafka_names[] = {
         /* 0 */
         "NONE",
@@ -152,7 +152,7 @@ static const char *const kafka_names[] = {
         "SHARE_SESSION_LIMIT_REACHED",
 };
 
-/* By distance from the first of ours. */
+/* The names of rdmeta's own codes, which go down from -100. */
 static const char *const local_names[] = {
         [-100 - RDMETA_NOT_CACHED]        = "RDMETA_NOT_CACHED",
         [-100 - RDMETA_WAITING]           = "RDMETA_WAITING",

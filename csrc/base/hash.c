@@ -19,7 +19,8 @@ void rdmeta_digest_key_init(rdmeta_digest_key_t *key, uint64_t *seed) {
                 key->point[i] = rdmeta_seed_next(seed) % MERSENNE_61;
 }
 
-/* The first and the last bytes may overlap; the length tells them apart. */
+/* Sets *a and *b from the name's ends. They may overlap: the hash also contains
+ * the length, so this makes no two names alike. */
 static void hash_ends(const char *s, size_t n, uint64_t *a, uint64_t *b) {
         size_t i;
 

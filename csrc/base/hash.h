@@ -2,18 +2,18 @@
  * hash: seeded hashes of names and ids, and the digest of a topic's bytes.
  *
  * The hash is a chain of folded 64 x 64 -> 128 bit multiplications. It is not
- * cryptographic (SipHash would cost more than the lookup it serves), so what
- * keeps an attacker from choosing names that collide is that every constant
- * that meets his bytes is secret and drawn for each table: with public
- * constants an input can make a factor zero whatever the seed. The index
- * reseeds itself when a probe grows too long all the same.
+ * cryptographic: SipHash would cost more than the lookup itself. An attacker
+ * still cannot choose names that collide, since every constant that meets the
+ * name's bytes is secret and drawn per table. With public constants an input
+ * can make a factor zero, whatever the seed. If a probe still grows too long,
+ * the index reseeds itself.
  *
- * The digest says whether a topic's encoded bytes are those of last time. It
- * is NH (the core of UMAC, Black et al. 1999) with 64-bit words: two different
- * inputs of one length up to RDMETA_DIGEST_BLOCK bytes agree with probability
- * 2^-64 over the key. Longer inputs are cut into blocks whose NH sums are the
- * coefficients of two polynomials modulo 2^61 - 1 at secret points, which adds
- * 2^-61 for each coefficient, twice independently.
+ * The digest shows whether a topic's encoded bytes are the same as last time.
+ * It is NH (the core of UMAC, Black et al. 1999) with 64-bit words. Two
+ * different inputs of one length up to RDMETA_DIGEST_BLOCK bytes agree with
+ * probability 2^-64 over the key. Longer inputs are cut into blocks. The NH
+ * sums of these are the coefficients of two polynomials modulo 2^61 - 1 at
+ * secret points. This adds 2^-61 per coefficient, twice independently.
  */
 #ifndef RDMETA_BASE_HASH_H
 #define RDMETA_BASE_HASH_H
@@ -36,7 +36,7 @@ typedef struct rdmeta_digest_key {
         uint64_t point[2];
 } rdmeta_digest_key_t;
 
-/* A stream of secret words from a seed (SplitMix64). */
+/* Returns the next secret word of a seed's stream (SplitMix64). */
 uint64_t rdmeta_seed_next(uint64_t *state);
 void rdmeta_digest_key_init(rdmeta_digest_key_t *key, uint64_t *seed);
 
@@ -52,9 +52,9 @@ RDMETA_INLINE uint32_t rdmeta_load32(const void *p) {
         return v;
 }
 
-/* Both halves of the product, folded. Compilers keep four registers for the
- * wide one, which makes a lookup save two it never uses: so it is said here
- * what they are to do. */
+/* Returns both halves of the product, folded. A compiler reserves four
+ * registers for the wide product, so a lookup would save two that it never
+ * uses. The assembly avoids that. */
 RDMETA_INLINE uint64_t rdmeta_mix(uint64_t a, uint64_t b) {
 #if defined(__x86_64__)
         uint64_t lo, hi;
@@ -71,11 +71,11 @@ RDMETA_INLINE uint64_t rdmeta_mix(uint64_t a, uint64_t b) {
 #endif
 }
 
-/* Names below 16 bytes and above 32. */
+/* Hashes a name of any length but 17 to 32 bytes. */
 uint64_t rdmeta_hash_other(const uint64_t key[RDMETA_HASH_KEYS],
                            const char *s, size_t n);
 
-/* Names of 17 to 32 bytes: most of them. */
+/* Hashes a name of 17 to 32 bytes, as most names are. */
 RDMETA_INLINE uint64_t rdmeta_hash_short(const uint64_t key[RDMETA_HASH_KEYS],
                                          const char *s, size_t n) {
         const uint64_t h = rdmeta_mix(rdmeta_load64(s) ^ key[1],
@@ -105,7 +105,8 @@ RDMETA_INLINE uint64_t rdmeta_hash_id(const uint64_t key[RDMETA_HASH_KEYS],
 rdmeta_digest_t rdmeta_digest_long(const rdmeta_digest_key_t *key,
                                    const uint8_t *p, size_t n);
 
-/* The sum of NH over at most one block: 32 bytes a step, two products. */
+/* Returns the NH sum of at most one block: 32 bytes and two products per
+ * step. */
 RDMETA_INLINE unsigned __int128 rdmeta_digest_nh(const uint64_t *k,
                                                  const uint8_t *p, size_t n) {
         unsigned __int128 a = 0, b = 0;
@@ -128,7 +129,8 @@ RDMETA_INLINE unsigned __int128 rdmeta_digest_nh(const uint64_t *k,
         return a + b;
 }
 
-/* Of bytes that are known to be `n` long: the length is compared apart. */
+/* Returns the digest of `n` bytes. It does not contain the length: the caller
+ * compares that itself. */
 RDMETA_INLINE rdmeta_digest_t rdmeta_digest(const rdmeta_digest_key_t *key,
                                             const uint8_t *p, size_t n) {
         rdmeta_digest_t d;

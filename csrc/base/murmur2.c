@@ -1,7 +1,7 @@
 /*
- * murmur2: Kafka's hash of a record's key, Austin Appleby's MurmurHash2 with
- * the seed that org.apache.kafka.common.utils.Utils.murmur2 has. Words are
- * little-endian there on every machine, hence here.
+ * murmur2: Kafka's hash of a record's key. It is Austin Appleby's MurmurHash2
+ * with the seed of org.apache.kafka.common.utils.Utils.murmur2. That reads
+ * words as little-endian on every machine, so this does, too.
  */
 #include "rdmeta.h"
 

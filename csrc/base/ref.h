@@ -1,10 +1,10 @@
 /*
- * ref: a count of references, embedded in what is counted.
+ * ref: a count of references, embedded in the object that it counts.
  *
- * The count carries the function that destroys its owner. So code that lies
- * below the owner's own file takes and drops references without a call upward.
+ * The count has a pointer to the function that destroys the object. So code in
+ * a lower folder takes and drops references without a call upward.
  *
- * Threads: any thread that has a reference may take another one and drop it.
+ * Threads: a thread with a reference may take another one and drop it.
  */
 #ifndef RDMETA_BASE_REF_H
 #define RDMETA_BASE_REF_H
@@ -18,18 +18,19 @@ typedef struct rdmeta_ref {
         void (*destroy)(struct rdmeta_ref *ref);
 } rdmeta_ref_t;
 
-/* Begins with one reference, the caller's. */
+/* Sets the count to one reference, which the caller owns. */
 RDMETA_INLINE void rdmeta_ref_init(rdmeta_ref_t *ref,
                                    void (*destroy)(rdmeta_ref_t *ref)) {
         atomic_init(&ref->count, 1);
         ref->destroy = destroy;
 }
 
+/* Takes another reference. */
 RDMETA_INLINE void rdmeta_ref_take(rdmeta_ref_t *ref) {
         atomic_fetch_add_explicit(&ref->count, 1, memory_order_relaxed);
 }
 
-/* Drops a reference; the last one destroys the owner. */
+/* Drops a reference; with the last one, destroys the object. */
 RDMETA_INLINE void rdmeta_ref_drop(rdmeta_ref_t *ref) {
         if (atomic_fetch_sub_explicit(&ref->count, 1, memory_order_acq_rel) ==
             1)

@@ -6,16 +6,16 @@
 enum {
         CHUNK_MIN   = 16 << 10,
         CHUNK_LARGE = 16 << 20,
-        /* What a chunk's end may leave unused of what was reserved. */
+        /* The bytes of a reservation that a chunk's end may leave unused. */
         CHUNK_REST = 1 << 10
 };
 
 void rdmeta_slab_init(rdmeta_slab_t *slab, const rdmeta_allocator_t *allocator,
                       size_t unit, size_t header_size) {
         memset(slab, 0, sizeof(*slab));
-        slab->allocator = allocator;
-        slab->header_size      = (unsigned)header_size;
-        slab->least     = 2 * CHUNK_MIN;
+        slab->allocator   = allocator;
+        slab->header_size = (unsigned)header_size;
+        slab->least       = 2 * CHUNK_MIN;
         while (((size_t)1 << slab->shift) < unit)
                 slab->shift++;
 }
@@ -49,7 +49,7 @@ void rdmeta_slab_destroy(rdmeta_slab_t *slab) {
 
 /* ---- chunks -------------------------------------------------------------- */
 
-/* The first address from `p` on that can be handed out. */
+/* Returns the first address from `p` on that a piece can be handed out at. */
 static char *slab_align(const rdmeta_slab_t *slab, char *p) {
         const uintptr_t unit = (uintptr_t)1 << slab->shift;
         const uintptr_t at   = (uintptr_t)p + slab->header_size;
@@ -66,7 +66,7 @@ static char *chunk_end(const rdmeta_slab_t *slab, rdmeta_slab_chunk_t *chunk) {
         return (char *)chunk + chunk->size - slab->header_size;
 }
 
-/* What its pieces can take. */
+/* Returns the bytes that the chunk's pieces can take. */
 static size_t chunk_room(const rdmeta_slab_t *slab,
                          rdmeta_slab_chunk_t *chunk) {
         const size_t room = (size_t)(chunk_end(slab, chunk) -
@@ -75,14 +75,14 @@ static size_t chunk_room(const rdmeta_slab_t *slab,
         return room >> slab->shift << slab->shift;
 }
 
-/* Of cur's chunk, what has not been handed out. */
+/* Returns the bytes of cur's chunk that were never handed out. */
 static size_t slab_rest(const rdmeta_slab_t *slab) {
         return (size_t)(slab->end - slab->cur) >> slab->shift << slab->shift;
 }
 
-/* What is left of the old chunk is too small for what is wanted now, but
- * others will fit it. */
-static void slab_keep_rest(rdmeta_slab_t *slab) {
+/* Puts the rest of cur's chunk into the lists. It is too small for the piece
+ * that is allocated now, but smaller ones will fit. */
+static void slab_list_rest(rdmeta_slab_t *slab) {
         size_t units = slab_rest(slab) >> slab->shift, n;
 
         for (; units; units -= n) {
@@ -102,7 +102,7 @@ static size_t chunk_size(const rdmeta_slab_t *slab) {
                                           : size & ~(size_t)7;
 }
 
-/* At the end of `fresh`; NULL: no memory. */
+/* Appends a new chunk to `fresh` and returns it; NULL: no memory. */
 static rdmeta_slab_chunk_t *chunk_new(rdmeta_slab_t *slab, size_t size) {
         rdmeta_slab_chunk_t **at = &slab->fresh;
         rdmeta_slab_chunk_t *chunk =
@@ -118,18 +118,19 @@ static rdmeta_slab_chunk_t *chunk_new(rdmeta_slab_t *slab, size_t size) {
         chunk->size = size;
         chunk->live = 0;
         slab->bytes += size;
-        slab->ahead += chunk_room(slab, chunk);
+        slab->fresh_bytes += chunk_room(slab, chunk);
         return chunk;
 }
 
+/* Sets `cur` to the first fresh chunk and returns 1; 0: no memory. */
 static int chunk_begin(rdmeta_slab_t *slab) {
         rdmeta_slab_chunk_t *chunk = slab->fresh;
 
         if (!chunk && !chunk_new(slab, chunk_size(slab)))
                 return 0;
         chunk = slab->fresh;
-        slab_keep_rest(slab);
-        slab->ahead -= chunk_room(slab, chunk);
+        slab_list_rest(slab);
+        slab->fresh_bytes -= chunk_room(slab, chunk);
         slab->fresh  = chunk->next;
         chunk->next  = slab->chunks;
         slab->chunks = chunk;
@@ -139,18 +140,18 @@ static int chunk_begin(rdmeta_slab_t *slab) {
 }
 
 void rdmeta_slab_reserve(rdmeta_slab_t *slab, size_t bytes) {
-        const size_t own = sizeof(rdmeta_slab_chunk_t) + 2 * slab->header_size +
-                           ((size_t)2 << slab->shift);
-        const size_t had = slab_rest(slab) + slab->ahead;
+        const size_t own = sizeof(rdmeta_slab_chunk_t) +
+                           2 * slab->header_size + ((size_t)2 << slab->shift);
+        const size_t reserved = slab_rest(slab) + slab->fresh_bytes;
         const rdmeta_slab_chunk_t *chunk;
         size_t size;
 
-        bytes = bytes > had ? bytes - had : 0;
+        bytes = bytes > reserved ? bytes - reserved : 0;
         while (bytes) {
                 size = (bytes < RDMETA_ALLOC_LARGE ? bytes + own + 7
                                                    : RDMETA_ALLOC_LARGE) &
                        ~(size_t)7;
-                /* Nearly a large page: have it. */
+                /* A chunk of nearly a large page becomes one. */
                 if (size > RDMETA_ALLOC_LARGE / 8 * 7)
                         size = RDMETA_ALLOC_LARGE;
                 chunk = chunk_new(slab, size);
@@ -163,7 +164,8 @@ void rdmeta_slab_reserve(rdmeta_slab_t *slab, size_t bytes) {
 
 /* ---- pieces -------------------------------------------------------------- */
 
-/* Before a large piece stands how far from its begin it was handed out. */
+/* Returns the bytes that are allocated for a large piece. Before its header
+ * lies the distance from the block's begin to the address handed out. */
 static size_t large_size(const rdmeta_slab_t *slab, size_t units) {
         return ((units + 1) << slab->shift) + sizeof(uint32_t);
 }
@@ -200,7 +202,8 @@ void rdmeta_slab_free_large(rdmeta_slab_t *slab, void *p, size_t units) {
 
 /* ---- leaving ------------------------------------------------------------- */
 
-/* Of n chunks by address, the one that `p` lies in; NULL: none of them. */
+/* Returns the chunk that `p` lies in, of n chunks in the order of their
+ * addresses; NULL: none of them. */
 static rdmeta_slab_chunk_t *chunk_of(rdmeta_slab_chunk_t *const *all, size_t n,
                                      const void *p) {
         const uintptr_t at = (uintptr_t)p;
@@ -222,7 +225,7 @@ int rdmeta_slab_leaves(const rdmeta_slab_t *slab, const void *p) {
         return chunk_of(slab->leaving, slab->n_leaving, p) != NULL;
 }
 
-static void leaving_end(rdmeta_slab_t *slab) {
+static void leaving_free_array(rdmeta_slab_t *slab) {
         const size_t size = slab->leaving_room * sizeof(*slab->leaving);
 
         rdmeta_free(slab->allocator, slab->leaving, size);
@@ -231,7 +234,9 @@ static void leaving_end(rdmeta_slab_t *slab) {
         slab->leaving_room = 0;
 }
 
-static void chunk_leave(rdmeta_slab_t *slab, rdmeta_slab_chunk_t *chunk) {
+/* Frees a leaving chunk without live pieces. */
+static void leaving_free_chunk(rdmeta_slab_t *slab,
+                               rdmeta_slab_chunk_t *chunk) {
         rdmeta_slab_chunk_t **at = &slab->chunks;
         size_t i                 = 0;
 
@@ -240,26 +245,26 @@ static void chunk_leave(rdmeta_slab_t *slab, rdmeta_slab_chunk_t *chunk) {
         *at = chunk->next;
         while (slab->leaving[i] != chunk)
                 i++;
-        slab->left -= chunk_room(slab, chunk);
+        slab->leaving_free -= chunk_room(slab, chunk);
         slab->n_leaving--;
         memmove(&slab->leaving[i], &slab->leaving[i + 1],
                 (slab->n_leaving - i) * sizeof(*slab->leaving));
         chunk_free(slab, chunk);
         if (!slab->n_leaving)
-                leaving_end(slab);
+                leaving_free_array(slab);
 }
 
-int rdmeta_slab_left(rdmeta_slab_t *slab, void *p, size_t bytes) {
+int rdmeta_slab_free_leaving(rdmeta_slab_t *slab, void *p, size_t bytes) {
         rdmeta_slab_chunk_t *chunk =
                 chunk_of(slab->leaving, slab->n_leaving, p);
 
         if (!chunk)
                 return 0;
-        rdmeta_slab_forget(slab, p, bytes);
+        rdmeta_slab_poison(slab, p, bytes);
         chunk->live -= bytes;
-        slab->left += bytes;
+        slab->leaving_free += bytes;
         if (!chunk->live)
-                chunk_leave(slab, chunk);
+                leaving_free_chunk(slab, chunk);
         return 1;
 }
 
@@ -270,7 +275,7 @@ static int by_address(const void *a, const void *b) {
         return (x > y) - (x < y);
 }
 
-/* The emptiest first. */
+/* Orders the emptiest chunk first. */
 static int by_free(const void *a, const void *b) {
         const rdmeta_slab_chunk_t *x = *(rdmeta_slab_chunk_t *const *)a;
         const rdmeta_slab_chunk_t *y = *(rdmeta_slab_chunk_t *const *)b;
@@ -280,6 +285,7 @@ static int by_free(const void *a, const void *b) {
         return p != q ? (p < q) - (p > q) : by_address(a, b);
 }
 
+/* Counts the listed bytes of each chunk. */
 static void plan_count(rdmeta_slab_t *slab, rdmeta_slab_chunk_t **all,
                        size_t n) {
         const rdmeta_slab_free_t *f;
@@ -290,8 +296,8 @@ static void plan_count(rdmeta_slab_t *slab, rdmeta_slab_chunk_t **all,
                         chunk_of(all, n, f)->free += units << slab->shift;
 }
 
-/* How many of those by emptiness. What is moved for it is looked for in all of
- * the owner's pieces, so that it is better done for some at once. */
+/* Returns how many of the chunks, the emptiest first, leave. It prefers several
+ * at once, since the owner searches all its pieces for those to move. */
 static size_t plan_choose(const rdmeta_slab_t *slab,
                           rdmeta_slab_chunk_t *const *all, size_t n) {
         const size_t spare  = slab->bytes / 16;
@@ -308,7 +314,7 @@ static size_t plan_choose(const rdmeta_slab_t *slab,
         return i;
 }
 
-/* Takes what leaves off the lists. */
+/* Takes the leaving chunks' pieces off the lists. */
 static void plan_unlist(rdmeta_slab_t *slab) {
         size_t units;
 
@@ -332,7 +338,8 @@ static void plan_unlist(rdmeta_slab_t *slab) {
         }
 }
 
-/* From here on they leave: what is live in each is known. */
+/* Counts the live bytes of each chunk that is new in `leaving`, and frees those
+ * that have none. */
 static void plan_begin(rdmeta_slab_t *slab) {
         size_t i = slab->n_leaving;
 
@@ -340,28 +347,29 @@ static void plan_begin(rdmeta_slab_t *slab) {
         while (i--) {
                 rdmeta_slab_chunk_t *chunk = slab->leaving[i];
 
-                if (chunk->live) /* of a plan before */
+                if (chunk->live) /* an earlier plan's */
                         continue;
                 chunk->live = chunk_room(slab, chunk) - chunk->free;
                 if (slab->cur != slab->end && chunk == slab->chunks) {
                         chunk->live -= slab_rest(slab);
                         slab->cur = slab->end = NULL;
                 }
-                slab->left += chunk_room(slab, chunk) - chunk->live;
+                slab->leaving_free += chunk_room(slab, chunk) - chunk->live;
                 if (!chunk->live)
-                        chunk_leave(slab, chunk);
+                        leaving_free_chunk(slab, chunk);
         }
 }
 
-/* The first n of `all` leave, besides those that do: these are others, as
- * nothing of theirs is in lists. There is room for both. */
+/* Makes the first n of `all` leave, besides the chunks that leave already.
+ * Those are never among the n, since their pieces are in no list. `all` has
+ * room for both. */
 static void plan_join(rdmeta_slab_t *slab, rdmeta_slab_chunk_t **all, size_t n,
                       size_t room) {
         const size_t before = slab->n_leaving;
 
         if (before) {
                 memcpy(all + n, slab->leaving, before * sizeof(*all));
-                leaving_end(slab);
+                leaving_free_array(slab);
         }
         slab->bytes += room * sizeof(*all);
         slab->leaving      = all;
@@ -376,7 +384,7 @@ size_t rdmeta_slab_plan(rdmeta_slab_t *slab, size_t part) {
         size_t n = 0, i = 0;
 
         if (slab->free < slab->least || slab->free <= slab->bytes / part ||
-            slab->left > slab->bytes / part)
+            slab->leaving_free > slab->bytes / part)
                 return 0;
         for (chunk = slab->chunks; chunk; chunk = chunk->next)
                 n++;
@@ -402,13 +410,15 @@ size_t rdmeta_slab_plan(rdmeta_slab_t *slab, size_t part) {
 /* ---- counts -------------------------------------------------------------- */
 
 size_t rdmeta_slab_spare(const rdmeta_slab_t *slab) {
-        return slab->free + slab_rest(slab) + slab->ahead + slab->left;
+        return slab->free + slab_rest(slab) + slab->fresh_bytes +
+               slab->leaving_free;
 }
 
 const char *rdmeta_slab_check(const rdmeta_slab_t *slab, size_t *used) {
         rdmeta_slab_chunk_t *chunk = slab->chunks;
         const rdmeta_slab_free_t *f;
-        size_t units, i, free = 0, room = 0, ahead = 0, left = 0;
+        size_t free = 0, room = 0, fresh_bytes = 0, leaving_free = 0;
+        size_t units, i;
 
         for (units = 1; units < RDMETA_SLAB_LISTS; units++)
                 for (f = slab->lists[units]; f; f = f->next) {
@@ -426,12 +436,13 @@ const char *rdmeta_slab_check(const rdmeta_slab_t *slab, size_t *used) {
                     (i && (uintptr_t)chunk <=
                                   (uintptr_t)slab->leaving[i - 1]))
                         return "a leaving chunk is miscounted";
-                left += chunk_room(slab, chunk) - chunk->live;
+                leaving_free += chunk_room(slab, chunk) - chunk->live;
         }
         for (chunk = slab->fresh; chunk; chunk = chunk->next)
-                ahead += chunk_room(slab, chunk);
-        if (ahead != slab->ahead || left != slab->left)
-                return "what is fresh, or left, is miscounted";
-        *used = room - free - slab_rest(slab) - left;
+                fresh_bytes += chunk_room(slab, chunk);
+        if (fresh_bytes != slab->fresh_bytes ||
+            leaving_free != slab->leaving_free)
+                return "fresh or leaving bytes are miscounted";
+        *used = room - free - slab_rest(slab) - leaving_free;
         return NULL;
 }

@@ -1,4 +1,4 @@
-/* tailq: what is not inline. */
+/* tailq: the check, which tests call; the rest is inline in tailq.h. */
 #include "base/tailq.h"
 
 int rdmeta_tailq_check(const rdmeta_tailq_t *q) {

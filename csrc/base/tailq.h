@@ -8,16 +8,17 @@
  *     | count |  |       +------+       +------+       +------+
  *     +-------+  +----------------------------------------^
  *
- * The node lives inside whatever is listed; RDMETA_CONTAINER() leads back.
- * A thing is in as many lists as it has nodes. A node that is in no list has
- * no particular contents: its owner knows whether it is listed.
+ * A node lies inside the object that is listed; RDMETA_CONTAINER() finds the
+ * object by its node. An object can be in as many lists as it has nodes. A node
+ * that is in no list has undefined contents: its owner knows whether it is
+ * listed.
  */
 #ifndef RDMETA_BASE_TAILQ_H
 #define RDMETA_BASE_TAILQ_H
 
 #include <stddef.h>
 
-/* The `type` whose `member` is at `ptr`; ptr is not NULL. */
+/* Returns the `type` whose `member` is at `ptr`; ptr is not NULL. */
 #define RDMETA_CONTAINER(ptr, type, member)                                   \
         ((type *)(void *)((char *)(ptr) - offsetof(type, member)))
 
@@ -35,7 +36,7 @@ static inline void rdmeta_tailq_init(rdmeta_tailq_t *q) {
         q->count           = 0;
 }
 
-/* First, last, next, prev: NULL where there is none. */
+/* Return the list's first or last node, or a node's neighbour; NULL: none. */
 static inline rdmeta_tailq_node_t *rdmeta_tailq_first(const rdmeta_tailq_t *q) {
         return q->first;
 }
@@ -54,7 +55,7 @@ rdmeta_tailq_prev(const rdmeta_tailq_node_t *n) {
         return n->prev;
 }
 
-/* Put `n` between two neighbours, either of which may be the list's end. */
+/* Puts `n` between two neighbours; NULL stands for either end of the list. */
 static inline void rdmeta_tailq_link(rdmeta_tailq_t *q, rdmeta_tailq_node_t *n,
                                      rdmeta_tailq_node_t *prev,
                                      rdmeta_tailq_node_t *next) {
@@ -81,14 +82,14 @@ static inline void rdmeta_tailq_push_front(rdmeta_tailq_t *q,
         rdmeta_tailq_link(q, n, NULL, q->first);
 }
 
-/* `at` is in the list. */
+/* Puts `n` after `at`, which is in the list. */
 static inline void rdmeta_tailq_insert_after(rdmeta_tailq_t *q,
                                              rdmeta_tailq_node_t *at,
                                              rdmeta_tailq_node_t *n) {
         rdmeta_tailq_link(q, n, at, at->next);
 }
 
-/* `n` is in the list. */
+/* Removes `n`, which is in the list. */
 static inline void rdmeta_tailq_remove(rdmeta_tailq_t *q,
                                        rdmeta_tailq_node_t *n) {
         if (n->prev)
@@ -102,7 +103,7 @@ static inline void rdmeta_tailq_remove(rdmeta_tailq_t *q,
         q->count--;
 }
 
-/* The first, removed; NULL: empty. */
+/* Removes and returns the first node; NULL: the list is empty. */
 static inline rdmeta_tailq_node_t *rdmeta_tailq_pop_front(rdmeta_tailq_t *q) {
         rdmeta_tailq_node_t *n = q->first;
 
@@ -111,7 +112,7 @@ static inline rdmeta_tailq_node_t *rdmeta_tailq_pop_front(rdmeta_tailq_t *q) {
         return n;
 }
 
-/* 1: both directions agree with each other and with the count. */
+/* Returns 1 if both directions agree with each other and with the count. */
 int rdmeta_tailq_check(const rdmeta_tailq_t *q);
 
 #endif /* RDMETA_BASE_TAILQ_H */

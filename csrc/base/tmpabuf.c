@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Sizes are rounded up to whole pieces; 0: does not fit into a size_t. */
+/* Rounds a size up to the alignment and returns 1; returns 0 on overflow. */
 static int rdmeta_tmpabuf_round(size_t size, size_t *rounded) {
         const size_t mask = RDMETA_TMPABUF_ALIGN - 1;
 

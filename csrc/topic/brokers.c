@@ -109,7 +109,7 @@ static void ids_put(rdmeta_brokers_t *b, int32_t id) {
         b->ids[k] = id;
 }
 
-/* Copy rows and cluster id into one allocation. NULL: no memory. */
+/* Copies rows and cluster id into one allocation. NULL: no memory. */
 static rdmeta_brokers_t *brokers_make(const rdmeta_allocator_t *allocator,
                                       const rdmeta_broker_t *rows, uint32_t n,
                                       rdmeta_str_t cluster_id,
@@ -141,7 +141,7 @@ static rdmeta_brokers_t *brokers_make(const rdmeta_allocator_t *allocator,
         out->factor = (uint32_t)(((uintptr_t)out >> 4) *
                                  UINT32_C(0x9e3779b1)) |
                       1;
-        out->ids  = (int32_t *)rdmeta_tmpabuf_alloc_array(
+        out->ids    = (int32_t *)rdmeta_tmpabuf_alloc_array(
                 &b, ids_slots(n), sizeof(*out->ids));
         memset(out->ids, 0xff, ids_slots(n) * sizeof(*out->ids));
         out->cluster_id = rdmeta_tmpabuf_write_str(&b, cluster_id);

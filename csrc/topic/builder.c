@@ -4,8 +4,9 @@
 
 #include <stdlib.h>
 
-void rdmeta_builder_init(rdmeta_builder_t *s, const rdmeta_allocator_t *allocator,
-                       const uint64_t *key) {
+void rdmeta_builder_init(rdmeta_builder_t *s,
+                         const rdmeta_allocator_t *allocator,
+                         const uint64_t *key) {
         memset(s, 0, sizeof(*s));
         s->allocator = allocator;
         s->key       = key;
@@ -18,10 +19,10 @@ void rdmeta_builder_destroy(rdmeta_builder_t *s) {
         rdmeta_builder_init(s, s->allocator, s->key);
 }
 
-/* Columns for n rows, three lists each and the empty one, and slots for twice
- * as many. What is aligned to 8 bytes comes first. The memory that the stage
- * had is the caller's to free. */
-static rdmeta_err_t stage_alloc(rdmeta_builder_t *s, uint32_t n) {
+/* Allocates columns for n rows: three lists per row, the empty list, and slots
+ * for twice as many lists. Members aligned to 8 bytes come first. The caller
+ * frees the builder's former memory. */
+static rdmeta_err_t builder_alloc(rdmeta_builder_t *s, uint32_t n) {
         size_t rows = 64, lists, slots = 64, size;
         char *p;
         int i;
@@ -59,13 +60,13 @@ static rdmeta_err_t stage_alloc(rdmeta_builder_t *s, uint32_t n) {
         return RDMETA_OK;
 }
 
-static rdmeta_err_t stage_grow(rdmeta_builder_t *s, uint32_t n) {
-        void *had         = s->memory;
+static rdmeta_err_t builder_grow(rdmeta_builder_t *s, uint32_t n) {
+        void *former      = s->memory;
         const size_t size = s->memory_size;
-        rdmeta_err_t err  = stage_alloc(s, n);
+        rdmeta_err_t err  = builder_alloc(s, n);
 
         if (!err)
-                rdmeta_free(s->allocator, had, size);
+                rdmeta_free(s->allocator, former, size);
         return err;
 }
 
@@ -89,12 +90,12 @@ void rdmeta_builder_trim(rdmeta_builder_t *s) {
         }
 }
 
-/* The top bit is set for what is less than -1. */
+/* Returns a number whose top bit is set if `v` is less than -1. */
 RDMETA_INLINE uint32_t below_none(int32_t v) {
         return (uint32_t)v & ((uint32_t)v + 1);
 }
 
-/* OR of the members as they stand, big-endian. */
+/* Returns the OR of the members in their big-endian form. */
 RDMETA_INLINE uint32_t list_members(rdmeta_wire_ids_t l) {
         uint32_t bits = 0, k;
 
@@ -103,8 +104,8 @@ RDMETA_INLINE uint32_t list_members(rdmeta_wire_ids_t l) {
         return bits;
 }
 
-/* The members of replicas and, in *differ, whether the ISR is another list:
- * nearly always it is the same, so both are read in one go. */
+/* Returns the OR of both lists' members. Makes *differ nonzero if the lists
+ * differ. Replicas and ISR are nearly always equal, so one loop reads both. */
 RDMETA_INLINE uint32_t lists_compare(rdmeta_wire_ids_t a, rdmeta_wire_ids_t b,
                                      uint32_t *differ) {
         uint32_t bits = 0, odd = a.count ^ b.count, k;
@@ -123,14 +124,14 @@ RDMETA_INLINE uint32_t lists_compare(rdmeta_wire_ids_t a, rdmeta_wire_ids_t b,
         return bits;
 }
 
-/* What is gathered over the rows as they are read. */
+/* The facts that are gathered from all rows while they are read. */
 typedef struct gather {
         uint32_t out_of_place, errors, isr, offline, negative;
         uint32_t members, counts, least, most;
 } gather_t;
 
-RDMETA_INLINE void stage_row(rdmeta_builder_t *s, uint32_t i,
-                             const rdmeta_wire_partition_t *p, gather_t *g) {
+RDMETA_INLINE void builder_row(rdmeta_builder_t *s, uint32_t i,
+                               const rdmeta_wire_partition_t *p, gather_t *g) {
         const uint32_t n = p->replicas.count;
 
         s->id[i]       = p->id;
@@ -154,9 +155,10 @@ RDMETA_INLINE void stage_row(rdmeta_builder_t *s, uint32_t i,
         }
 }
 
-/* The hot loop: inlined once with the newest versions' constant fields. */
-RDMETA_INLINE int stage_rows(rdmeta_builder_t *s, rdmeta_buf_t *b,
-                             uint32_t fields, uint32_t n) {
+/* Reads n rows; returns 0 for bad bytes or values. This is the hot loop: it is
+ * inlined once with the newest versions' constant fields. */
+RDMETA_INLINE int builder_rows(rdmeta_builder_t *s, rdmeta_buf_t *b,
+                               uint32_t fields, uint32_t n) {
         const uint32_t plain = RDMETA_WIRE_FLEXIBLE | RDMETA_WIRE_EPOCH |
                                RDMETA_WIRE_OFFLINE;
         gather_t g           = {.least = UINT32_MAX};
@@ -174,7 +176,7 @@ RDMETA_INLINE int stage_rows(rdmeta_builder_t *s, rdmeta_buf_t *b,
                         rdmeta_wire_partition(b, fields, &p);
                 if (RDMETA_UNLIKELY(b->bad != NULL))
                         return 0;
-                stage_row(s, i, &p, &g);
+                builder_row(s, i, &p, &g);
         }
         s->sparse      = g.out_of_place != 0;
         s->any_error   = g.errors != 0;
@@ -191,9 +193,9 @@ static int order_compare(const void *a, const void *b) {
         return x < y ? -1 : x > y;
 }
 
-/* Put one column into the order of `order`'s low halves. */
-static void stage_permute(const uint64_t *order, uint32_t n, void *column,
-                          size_t size, char *spare) {
+/* Puts one column into the order of `order`'s low halves. */
+static void builder_permute(const uint64_t *order, uint32_t n, void *column,
+                            size_t size, char *spare) {
         char *p = (char *)column;
         uint32_t i;
 
@@ -202,21 +204,22 @@ static void stage_permute(const uint64_t *order, uint32_t n, void *column,
                 memcpy(p + size * i, spare + size * (uint32_t)order[i], size);
 }
 
-static void stage_permute_all(rdmeta_builder_t *s, const uint64_t *order,
-                              char *spare) {
+static void builder_permute_all(rdmeta_builder_t *s, const uint64_t *order,
+                                char *spare) {
         const uint32_t n = s->count;
 
-        stage_permute(order, n, s->id, sizeof(*s->id), spare);
-        stage_permute(order, n, s->leader, sizeof(*s->leader), spare);
-        stage_permute(order, n, s->epoch, sizeof(*s->epoch), spare);
-        stage_permute(order, n, s->error, sizeof(*s->error), spare);
-        stage_permute(order, n, s->replicas, sizeof(*s->replicas), spare);
-        stage_permute(order, n, s->isr, sizeof(*s->isr), spare);
-        stage_permute(order, n, s->offline, sizeof(*s->offline), spare);
+        builder_permute(order, n, s->id, sizeof(*s->id), spare);
+        builder_permute(order, n, s->leader, sizeof(*s->leader), spare);
+        builder_permute(order, n, s->epoch, sizeof(*s->epoch), spare);
+        builder_permute(order, n, s->error, sizeof(*s->error), spare);
+        builder_permute(order, n, s->replicas, sizeof(*s->replicas), spare);
+        builder_permute(order, n, s->isr, sizeof(*s->isr), spare);
+        builder_permute(order, n, s->offline, sizeof(*s->offline), spare);
 }
 
-/* Rows out of their place: sort them by id, and refuse duplicates. */
-static rdmeta_err_t stage_sort(rdmeta_builder_t *s) {
+/* Sorts rows by id, for answers that have rows out of place. Returns 0,
+ * MALFORMED for duplicates, or NO_MEMORY. */
+static rdmeta_err_t builder_sort(rdmeta_builder_t *s) {
         const size_t size  = (8 + sizeof(rdmeta_wire_ids_t)) *
                             (size_t)s->count;
         uint64_t *order    = (uint64_t *)rdmeta_alloc(s->allocator, size);
@@ -235,7 +238,7 @@ static rdmeta_err_t stage_sort(rdmeta_builder_t *s) {
                 gaps |= (uint32_t)(order[i] >> 32) ^ i;
         }
         if (!err && moved)
-                stage_permute_all(s, order, (char *)(order + s->count));
+                builder_permute_all(s, order, (char *)(order + s->count));
         s->sparse = gaps != 0;
         rdmeta_free(s->allocator, order, size);
         return err;
@@ -245,8 +248,8 @@ static rdmeta_err_t stage_sort(rdmeta_builder_t *s) {
         (RDMETA_WIRE_FLEXIBLE | RDMETA_WIRE_EPOCH | RDMETA_WIRE_OFFLINE)
 
 rdmeta_err_t rdmeta_builder_read(rdmeta_builder_t *s, rdmeta_buf_t *b,
-                               uint32_t fields,
-                               const rdmeta_wire_topic_t *topic) {
+                                 uint32_t fields,
+                                 const rdmeta_wire_topic_t *topic) {
         const uint32_t n = topic->partitions;
         rdmeta_err_t err;
         int good;
@@ -254,7 +257,7 @@ rdmeta_err_t rdmeta_builder_read(rdmeta_builder_t *s, rdmeta_buf_t *b,
         if (n > RDMETA_PARTITIONS_MAX)
                 return RDMETA_ERR_MALFORMED;
         if (RDMETA_UNLIKELY(n > s->capacity || !s->capacity)) {
-                err = stage_grow(s, n);
+                err = builder_grow(s, n);
                 if (err)
                         return err;
         }
@@ -264,30 +267,31 @@ rdmeta_err_t rdmeta_builder_read(rdmeta_builder_t *s, rdmeta_buf_t *b,
         s->any_high = s->any_last = s->n_past = s->put_back = 0;
         s->state                            = RDMETA_TOPIC_VALID;
         if (RDMETA_LIKELY((fields & FIELDS_V12) == FIELDS_V12))
-                good = stage_rows(s, b, FIELDS_V12, n);
+                good = builder_rows(s, b, FIELDS_V12, n);
         else
-                good = stage_rows(s, b, fields, n);
+                good = builder_rows(s, b, fields, n);
         rdmeta_wire_topic_end(b, fields, &s->topic);
         if (RDMETA_UNLIKELY(!good || b->bad))
                 return RDMETA_ERR_MALFORMED;
         if (RDMETA_UNLIKELY(s->sparse))
-                return stage_sort(s);
+                return builder_sort(s);
         return RDMETA_OK;
 }
 
-rdmeta_err_t rdmeta_builder_begin(rdmeta_builder_t *s, const rdmeta_topic_t *old,
-                                const rdmeta_cols_t *cols) {
+rdmeta_err_t rdmeta_builder_begin(rdmeta_builder_t *s,
+                                  const rdmeta_topic_t *old,
+                                  const rdmeta_cols_t *cols) {
         rdmeta_err_t err = RDMETA_OK;
 
         if (cols->count > s->capacity || !s->capacity)
-                err = stage_grow(s, cols->count);
+                err = builder_grow(s, cols->count);
         if (err)
                 return err;
         memset(&s->topic, 0, sizeof(s->topic));
-        s->topic.name.data  = old->name;
-        s->topic.name.len   = old->name_len;
-        s->topic.id         = rdmeta_cold(old)->id;
-        s->topic.error      = rdmeta_topic_error(old);
+        s->topic.name.data = old->name;
+        s->topic.name.len  = old->name_len;
+        s->topic.id        = rdmeta_cold(old)->id;
+        s->topic.error     = rdmeta_topic_error(old);
         s->topic.internal =
                 (rdmeta_cold(old)->flags & RDMETA_TOPIC_F_INTERNAL) != 0;
         s->topic.operations = rdmeta_topic_operations(old);
@@ -318,7 +322,7 @@ void rdmeta_builder_want_last(rdmeta_builder_t *s) {
 }
 
 rdmeta_err_t rdmeta_builder_keep_lists(rdmeta_builder_t *s,
-                                     const rdmeta_cols_t *old) {
+                                       const rdmeta_cols_t *old) {
         const size_t units =
                 (size_t)(old->lists_end - old->lists) >> old->list_width;
         const size_t size = 4 * units;
@@ -340,9 +344,9 @@ rdmeta_err_t rdmeta_builder_keep_lists(rdmeta_builder_t *s,
         return RDMETA_OK;
 }
 
-static rdmeta_wire_ids_t stage_kept_list(rdmeta_builder_t *s,
-                                         const rdmeta_cols_t *old,
-                                         rdmeta_list_t l) {
+static rdmeta_wire_ids_t builder_kept_list(rdmeta_builder_t *s,
+                                           const rdmeta_cols_t *old,
+                                           rdmeta_list_t l) {
         const size_t at = (size_t)((const char *)l.p - old->lists) >>
                           old->list_width;
         rdmeta_wire_ids_t w = {NULL, l.count};
@@ -353,14 +357,14 @@ static rdmeta_wire_ids_t stage_kept_list(rdmeta_builder_t *s,
 }
 
 void rdmeta_builder_keep_row(rdmeta_builder_t *s, uint32_t i,
-                           const rdmeta_cols_t *old,
-                           const rdmeta_row_t *row) {
+                             const rdmeta_cols_t *old,
+                             const rdmeta_row_t *row) {
         s->leader[i]   = row->leader;
         s->epoch[i]    = row->epoch;
         s->error[i]    = row->error;
-        s->replicas[i] = stage_kept_list(s, old, row->replicas);
-        s->isr[i]      = stage_kept_list(s, old, row->isr);
-        s->offline[i]  = stage_kept_list(s, old, row->offline);
+        s->replicas[i] = builder_kept_list(s, old, row->replicas);
+        s->isr[i]      = builder_kept_list(s, old, row->isr);
+        s->offline[i]  = builder_kept_list(s, old, row->offline);
         s->put_back    = 1;
         s->any_error |= row->error != 0;
         if (row->high != row->epoch || s->any_high) {
@@ -390,8 +394,8 @@ int32_t *rdmeta_builder_spare(rdmeta_builder_t *s, size_t n) {
 
 /* ---- rows that were left out -------------------------------------------- */
 
-static void stage_move_row(rdmeta_builder_t *to, uint32_t i,
-                           const rdmeta_builder_t *from, uint32_t k) {
+static void builder_move_row(rdmeta_builder_t *to, uint32_t i,
+                             const rdmeta_builder_t *from, uint32_t k) {
         to->id[i]       = from->id[k];
         to->leader[i]   = from->leader[k];
         to->epoch[i]    = from->epoch[k];
@@ -405,15 +409,15 @@ static void stage_move_row(rdmeta_builder_t *to, uint32_t i,
                 to->last[i] = from->last[k];
 }
 
-/* Moves the rows of `from`, the last one first, so that there is one without
- * content for each of the ids, in order. */
-static void stage_spread(rdmeta_builder_t *s, const rdmeta_builder_t *from,
-                         const int32_t *ids, uint32_t n) {
+/* Moves the rows of `from`, the last one first, and leaves an empty row for
+ * each of the ids, in order. */
+static void builder_spread(rdmeta_builder_t *s, const rdmeta_builder_t *from,
+                           const int32_t *ids, uint32_t n) {
         uint32_t k = from->count, i = from->count + n, odd = 0;
 
         while (i-- > 0) {
                 if (n == 0 || (k > 0 && from->id[k - 1] > ids[n - 1])) {
-                        stage_move_row(s, i, from, --k);
+                        builder_move_row(s, i, from, --k);
                 } else {
                         s->id[i]    = ids[--n];
                         s->epoch[i] = s->high[i] = s->last[i] = -1;
@@ -423,17 +427,18 @@ static void stage_spread(rdmeta_builder_t *s, const rdmeta_builder_t *from,
         s->sparse = odd != 0;
 }
 
-rdmeta_err_t rdmeta_builder_insert(rdmeta_builder_t *s, const rdmeta_cols_t *old,
-                                 const int32_t *ids, uint32_t n) {
+rdmeta_err_t rdmeta_builder_insert(rdmeta_builder_t *s,
+                                   const rdmeta_cols_t *old,
+                                   const int32_t *ids, uint32_t n) {
         const rdmeta_builder_t from = *s;
         uint32_t i = 0, k = 0, done = 0;
         rdmeta_row_t row;
 
         if (n > RDMETA_PARTITIONS_MAX - s->count)
                 return RDMETA_ERR_NO_MEMORY;
-        if (s->count + n > s->capacity && stage_alloc(s, s->count + n))
+        if (s->count + n > s->capacity && builder_alloc(s, s->count + n))
                 return RDMETA_ERR_NO_MEMORY;
-        stage_spread(s, &from, ids, n);
+        builder_spread(s, &from, ids, n);
         s->count += n;
         if (s->memory != from.memory)
                 rdmeta_free(s->allocator, from.memory, from.memory_size);
@@ -449,7 +454,6 @@ rdmeta_err_t rdmeta_builder_insert(rdmeta_builder_t *s, const rdmeta_cols_t *old
         return RDMETA_OK;
 }
 
-/* What stage_rows() gathers of the lists, over the rows as they are now. */
 void rdmeta_builder_regather(rdmeta_builder_t *s) {
         gather_t g = {.least = UINT32_MAX};
         uint32_t i;

@@ -1,9 +1,9 @@
-/* The second half of stage: columns to a block. */
+/* The second half of builder: writes the columns as a block. */
 #include "topic/builder_write.h"
 
 /* ---- lists --------------------------------------------------------------- */
 
-/* Lists of a stage: equal ones found through a hash, and numbered. */
+/* The builder finds equal lists through a hash, and numbers them. */
 
 static int ids_equal(rdmeta_wire_ids_t a, rdmeta_wire_ids_t b) {
         return a.count == b.count && !memcmp(a.be, b.be, 4 * (size_t)a.count);
@@ -19,9 +19,10 @@ static uint64_t ids_hash(const uint64_t *key, rdmeta_wire_ids_t l) {
         return n ? rdmeta_mix(rdmeta_load32(p) ^ key[1], h ^ key[3]) : h;
 }
 
-/* The number of a list. A new one gets the next, and so does one that cannot
- * be shared because the rows would name too many brokers. */
-static uint32_t stage_list(rdmeta_builder_t *s, rdmeta_wire_ids_t l) {
+/* Returns the number of a list. A new list gets the next number. So does an
+ * equal list that cannot be shared because the rows would name too many
+ * brokers (rdmeta_lists_fit()). */
+static uint32_t builder_list(rdmeta_builder_t *s, rdmeta_wire_ids_t l) {
         uint32_t k;
 
         if (l.count == 0)
@@ -48,7 +49,7 @@ static uint32_t stage_list(rdmeta_builder_t *s, rdmeta_wire_ids_t l) {
         return s->n_lists++;
 }
 
-/* Numbers the lists of all rows. Cannot fail: there is room. */
+/* Numbers the lists of all rows. It cannot fail, since there is room. */
 static void rdmeta_builder_number(rdmeta_builder_t *s) {
         uint32_t i;
 
@@ -62,14 +63,14 @@ static void rdmeta_builder_number(rdmeta_builder_t *s) {
         s->n_lists = s->units = 1;
         s->named              = 0;
         for (i = 0; i < s->count; i++) {
-                s->refs[0][i] = stage_list(s, s->replicas[i]);
-                s->refs[1][i] = stage_list(s, s->isr[i]);
-                s->refs[2][i] = stage_list(s, s->offline[i]);
+                s->refs[0][i] = builder_list(s, s->replicas[i]);
+                s->refs[1][i] = builder_list(s, s->isr[i]);
+                s->refs[2][i] = builder_list(s, s->offline[i]);
         }
 }
 
-/* Topics of so many partitions that are in sync do not look for equal lists:
- * there is little to save. */
+/* For topics in sync with at most this many partitions, the builder does not
+ * look for equal lists: there is little to save. */
 enum { FLAT_ALWAYS = 16 };
 
 /* The widths and flags that a block needs, and its size. */
@@ -80,7 +81,8 @@ typedef struct shape {
         size_t rest; /* bytes from the columns on */
 } shape_t;
 
-/* Values are >= -1: -1 needs no more bits than 0 in a signed integer. */
+/* Returns the OR of the values, which are >= -1. A -1 counts as 0, since it
+ * needs no more bits in a signed integer. */
 static uint32_t column_bits(const int32_t *v, uint32_t n) {
         uint32_t bits = 0, i;
 
@@ -93,7 +95,7 @@ static int column_differs(const int32_t *a, const int32_t *b, uint32_t n) {
         return memcmp(a, b, 4 * (size_t)n) != 0;
 }
 
-/* Lists without references to them, and with. */
+/* Return the bytes of the lists without references (flat), or with them. */
 static size_t flat_bytes(const rdmeta_builder_t *s, const shape_t *shape) {
         return (1 + (size_t)s->count * s->most) << shape->list_width;
 }
@@ -104,7 +106,7 @@ static size_t shared_bytes(const rdmeta_builder_t *s, const shape_t *shape) {
                ((size_t)s->units << shape->list_width);
 }
 
-/* Flat or shared; shared lists are numbered. */
+/* Chooses flat or shared lists, and numbers shared ones. */
 static void shape_lists(rdmeta_builder_t *s, shape_t *out) {
         const int alike = s->least == s->most && s->most && !s->any_isr &&
                           !s->any_offline;
@@ -121,8 +123,8 @@ static void shape_lists(rdmeta_builder_t *s, shape_t *out) {
                 out->ref_width = 0;
 }
 
-/* Columns that turned out not to be needed are dropped, so that equal facts
- * give equal blocks however they were arrived at. */
+/* Sets the flags. It drops columns that are not needed after all, so that equal
+ * facts give equal blocks, whatever answers they came from. */
 static void shape_flags(const rdmeta_builder_t *s, shape_t *out) {
         uint32_t f = 0, i, any_last = 0, any_error = 0;
 
@@ -151,9 +153,10 @@ static void shape_flags(const rdmeta_builder_t *s, shape_t *out) {
         out->flags = (uint16_t)f;
 }
 
-/* A block's size is a uint32: far above what RDMETA_PARTITIONS_MAX rows of a
- * response below 2 GiB can need, and checked all the same. */
-static int stage_shape(rdmeta_builder_t *s, shape_t *out) {
+/* Sets widths, flags and size. Returns 0 if the block is too large. The size
+ * field is a uint32. RDMETA_PARTITIONS_MAX rows of a response below 2 GiB need
+ * far less, but the code checks it all the same. */
+static int builder_shape(rdmeta_builder_t *s, shape_t *out) {
         const size_t n = s->count;
         size_t size    = 0;
         uint16_t f;
@@ -240,7 +243,8 @@ RDMETA_INLINE char *put_members(char *p, unsigned width,
         return p;
 }
 
-/* Flat: the lists of all rows. Shared: each list once, behind its length. */
+/* Writes flat lists, those of all rows, or shared ones, each once after its
+ * length. */
 RDMETA_INLINE char *put_lists_as(const rdmeta_builder_t *s, char *p,
                                  unsigned width, int flat) {
         const rdmeta_wire_ids_t *lists = flat ? s->replicas : s->lists;
@@ -267,7 +271,7 @@ static char *put_lists(const rdmeta_builder_t *s, char *p, unsigned width,
         return put_lists_as(s, p, 2, flat);
 }
 
-/* What few topics need. */
+/* Writes the columns that few topics need. */
 static char *put_rare(const rdmeta_builder_t *s, uint16_t f, char *p) {
         const uint32_t n = s->count;
 
@@ -315,15 +319,16 @@ RDMETA_INLINE void put_name(char *to, rdmeta_str_t name) {
         }
 }
 
-rdmeta_topic_t *rdmeta_builder_build(rdmeta_builder_t *s, rdmeta_memory_t *blocks,
-                                   uint64_t version) {
+rdmeta_topic_t *rdmeta_builder_build(rdmeta_builder_t *s,
+                                     rdmeta_memory_t *blocks,
+                                     uint64_t version) {
         rdmeta_extent_t extent;
         rdmeta_cold_t *cold;
         rdmeta_topic_t *t;
         shape_t shape;
         char *columns, *end;
 
-        if (!stage_shape(s, &shape))
+        if (!builder_shape(s, &shape))
                 return NULL;
         extent.name_len = s->topic.name.len;
         extent.count    = s->count;
@@ -345,7 +350,7 @@ rdmeta_topic_t *rdmeta_builder_build(rdmeta_builder_t *s, rdmeta_memory_t *block
         end     = put_columns(s, &shape, columns);
         if (RDMETA_UNLIKELY((size_t)(end - columns) != shape.rest)) {
                 rdmeta_topic_destroy(blocks, t);
-                return NULL; /* never: sizing and filling agree */
+                return NULL; /* cannot happen: sizing and filling agree */
         }
         return t;
 }

@@ -41,7 +41,7 @@ uint32_t rdmeta_diff_longest(const rdmeta_topic_t *t) {
         return longest;
 }
 
-/* Nothing that belongs to one partition or one broker. */
+/* Clears the fields that belong to one partition or one broker. */
 static void change_clear(rdmeta_change_t *r) {
         static const rdmeta_ids_t none = {NULL, 0};
 
@@ -56,7 +56,8 @@ static void change_clear(rdmeta_change_t *r) {
         memset(&r->detail, 0, sizeof(r->detail));
 }
 
-static int32_t change_tell(rdmeta_diff_out_t *out, int32_t kind) {
+/* Visits the record, and clears it for the next one. */
+static int32_t change_emit(rdmeta_diff_out_t *out, int32_t kind) {
         int32_t res;
 
         out->record.kind = kind;
@@ -84,12 +85,12 @@ static rdmeta_ids_t change_ids(rdmeta_diff_out_t *out, int which,
         return ids;
 }
 
-/* More replicas than any partition has: longer lists are compared in their
- * order only. */
+/* More replicas than any partition has. Longer lists are compared as lists, not
+ * as sets. */
 enum { SET_MAX = 1024 };
 
-/* Copies a list of SET_MAX members at most, in ascending order: Shell's sort,
- * so that long lists of a hostile broker or file do not take long. */
+/* Copies a list of at most SET_MAX members in ascending order. It uses Shell's
+ * sort, so that long lists of a hostile broker or file do not take long. */
 static void list_sorted(rdmeta_list_t l, int32_t *out) {
         static const uint32_t gaps[] = {701, 301, 132, 57, 23, 10, 4, 1};
         const uint32_t *gap          = gaps;
@@ -122,8 +123,8 @@ static int set_equal(rdmeta_list_t a, rdmeta_list_t b) {
         return !memcmp(x, y, a.count * sizeof(x[0]));
 }
 
-/* Absent is not -1: a record says "no leader" and "epoch not said" alike as
- * -1 in both, which is what the broker said. */
+/* Sets leaders and epochs as the broker gave them: -1 is "no leader" or "epoch
+ * not known". The fields of a row that is absent stay RDMETA_NONE, not -1. */
 static void put_leaders(rdmeta_change_t *r, const rdmeta_row_t *a,
                         const rdmeta_row_t *b) {
         if (a) {
@@ -141,9 +142,9 @@ static void put_text(rdmeta_change_t *r, const char *text) {
         r->detail.len  = strlen(text);
 }
 
-/* Returns 1 if the leader or its epoch is another one. Between two states
- * without a leader there was one if the last leader differs. An unknown epoch
- * may be any. */
+/* Returns 1 if the leader or its epoch is another one. If both rows have no
+ * leader, but different last leaders, there was a leader in between. An unknown
+ * epoch is equal to any. */
 static int leader_differs(const rdmeta_row_t *a, const rdmeta_row_t *b) {
         return a->leader != b->leader || a->last != b->last ||
                (a->epoch != b->epoch && a->epoch >= 0 && b->epoch >= 0);
@@ -158,7 +159,7 @@ static int32_t change_row(rdmeta_diff_out_t *out, const rdmeta_row_t *a,
             a->high != b->high) {
                 r->partition = b->id;
                 put_leaders(r, a, b);
-                res = change_tell(out, leader_differs(a, b)
+                res = change_emit(out, leader_differs(a, b)
                                                ? RDMETA_LEADER_CHANGED
                                                : RDMETA_LEADER_EPOCH_CHANGED);
         }
@@ -167,22 +168,22 @@ static int32_t change_row(rdmeta_diff_out_t *out, const rdmeta_row_t *a,
                 put_leaders(r, a, b);
                 r->old_isr = change_ids(out, 0, a->isr);
                 r->new_isr = change_ids(out, 1, b->isr);
-                res        = change_tell(out, RDMETA_ISR_CHANGED);
+                res        = change_emit(out, RDMETA_ISR_CHANGED);
         }
         if (!res && !rdmeta_list_equal(a->replicas, b->replicas)) {
                 r->partition    = b->id;
                 r->old_replicas = change_ids(out, 2, a->replicas);
                 r->new_replicas = change_ids(out, 3, b->replicas);
-                res             = change_tell(out, RDMETA_REPLICAS_CHANGED);
+                res             = change_emit(out, RDMETA_REPLICAS_CHANGED);
         }
         if (!res && !set_equal(a->offline, b->offline)) {
                 r->partition = b->id;
-                res          = change_tell(out, RDMETA_OFFLINE_CHANGED);
+                res          = change_emit(out, RDMETA_OFFLINE_CHANGED);
         }
         if (!res && a->error != b->error) {
                 r->partition = b->id;
                 put_text(r, rdmeta_err_name(b->error));
-                res = change_tell(out, RDMETA_PARTITION_ERROR);
+                res = change_emit(out, RDMETA_PARTITION_ERROR);
         }
         return res;
 }
@@ -195,7 +196,7 @@ static int32_t change_row_added(rdmeta_diff_out_t *out,
         put_leaders(r, NULL, b);
         r->new_isr      = change_ids(out, 1, b->isr);
         r->new_replicas = change_ids(out, 3, b->replicas);
-        return change_tell(out, RDMETA_PARTITIONS_ADDED);
+        return change_emit(out, RDMETA_PARTITIONS_ADDED);
 }
 
 static int32_t change_rows(rdmeta_diff_out_t *out,
@@ -226,17 +227,19 @@ static int32_t change_rows(rdmeta_diff_out_t *out,
 static int32_t change_error(rdmeta_diff_out_t *out,
                             const rdmeta_topic_t *t) {
         put_text(&out->record, rdmeta_err_name(rdmeta_topic_error(t)));
-        return change_tell(out, RDMETA_TOPIC_ERROR);
+        return change_emit(out, RDMETA_TOPIC_ERROR);
 }
 
-/* Seen valid at some time: its partitions are remembered. */
+/* Returns whether the topic was valid at some time, so that its partitions are
+ * remembered. */
 static int was_seen(const rdmeta_topic_t *t) {
         return t && (t->state == RDMETA_TOPIC_VALID ||
                      t->state == RDMETA_TOPIC_MISSING ||
                      rdmeta_topic_count(t) > 0);
 }
 
-/* Partitions are never un-created: a topic that lacks one is another. */
+/* Returns whether the new block lacks a partition of the old one. Kafka never
+ * removes a partition, so it is another topic then. */
 static int lost_partition(const rdmeta_topic_t *old,
                           const rdmeta_topic_t *new_) {
         rdmeta_cols_t cols;
@@ -282,8 +285,8 @@ static int other_id(const rdmeta_topic_t *old, const rdmeta_topic_t *new_) {
                memcmp(rdmeta_cold(old)->id, rdmeta_cold(new_)->id, 16) != 0;
 }
 
-/* Returns 1 if the ids before this one differ. Where the id is the same, it
- * was another topic in between. */
+/* Returns 1 if the past ids differ. If the id itself is the same, there was
+ * another topic in between. */
 static int other_past(const rdmeta_topic_t *old, const rdmeta_topic_t *new_) {
         rdmeta_cols_t a, b;
 
@@ -304,7 +307,7 @@ static int is_another(const rdmeta_topic_t *old, const rdmeta_topic_t *new_) {
         return rdmeta_topic_has_id(new_) && lower_epoch(old, new_);
 }
 
-/* Tells of what belongs to the topic as a whole. */
+/* Makes the records of fields that belong to the topic as a whole. */
 static int32_t change_topic(rdmeta_diff_out_t *out,
                             const rdmeta_topic_t *old,
                             const rdmeta_topic_t *new_) {
@@ -314,11 +317,11 @@ static int32_t change_topic(rdmeta_diff_out_t *out,
         int32_t res              = 0;
 
         if (!rdmeta_topic_has_id(old) && rdmeta_topic_has_id(new_))
-                res = change_tell(out, RDMETA_TOPIC_ID_LEARNED);
+                res = change_emit(out, RDMETA_TOPIC_ID_LEARNED);
         if (!res &&
             internal != (rdmeta_cold(old)->flags & RDMETA_TOPIC_F_INTERNAL)) {
                 put_text(&out->record, internal ? "true" : "false");
-                res = change_tell(out, RDMETA_INTERNAL_CHANGED);
+                res = change_emit(out, RDMETA_INTERNAL_CHANGED);
         }
         if (!res && operations != rdmeta_topic_operations(old)) {
                 if (operations != RDMETA_NO_OPERATIONS) {
@@ -326,7 +329,7 @@ static int32_t change_topic(rdmeta_diff_out_t *out,
                                  operations);
                         put_text(&out->record, out->detail);
                 }
-                res = change_tell(out, RDMETA_OPERATIONS_CHANGED);
+                res = change_emit(out, RDMETA_OPERATIONS_CHANGED);
         }
         return res;
 }
@@ -338,18 +341,18 @@ static int32_t change_to_valid(rdmeta_diff_out_t *out,
 
         if (was_seen(old) && old->state != RDMETA_TOPIC_GONE &&
             other_id(old, new_))
-                return change_tell(out, RDMETA_TOPIC_RECREATED);
+                return change_emit(out, RDMETA_TOPIC_RECREATED);
         if (!old || old->state != RDMETA_TOPIC_VALID)
-                return change_tell(out, RDMETA_TOPIC_ADDED);
+                return change_emit(out, RDMETA_TOPIC_ADDED);
         if (is_another(old, new_))
-                return change_tell(out, RDMETA_TOPIC_RECREATED);
+                return change_emit(out, RDMETA_TOPIC_RECREATED);
         res = change_topic(out, old, new_);
         return res ? res : change_rows(out, old, new_);
 }
 
 int32_t rdmeta_diff_topics(rdmeta_diff_out_t *out,
-                             const rdmeta_topic_t *old,
-                             const rdmeta_topic_t *new_) {
+                           const rdmeta_topic_t *old,
+                           const rdmeta_topic_t *new_) {
         const rdmeta_topic_t *named = new_ ? new_ : old;
 
         change_reset(out);
@@ -359,7 +362,7 @@ int32_t rdmeta_diff_topics(rdmeta_diff_out_t *out,
                 out->record.topic_id = rdmeta_cold(named)->id;
         if (!new_ || new_->state == RDMETA_TOPIC_GONE)
                 return was_seen(old) && old->state != RDMETA_TOPIC_GONE
-                               ? change_tell(out, RDMETA_TOPIC_REMOVED)
+                               ? change_emit(out, RDMETA_TOPIC_REMOVED)
                                : 0;
         switch (new_->state) {
         case RDMETA_TOPIC_VALID:
@@ -367,7 +370,7 @@ int32_t rdmeta_diff_topics(rdmeta_diff_out_t *out,
         case RDMETA_TOPIC_MISSING:
                 return old && old->state == RDMETA_TOPIC_MISSING
                                ? 0
-                               : change_tell(out, RDMETA_TOPIC_ABSENT);
+                               : change_emit(out, RDMETA_TOPIC_ABSENT);
         case RDMETA_TOPIC_WAIT:
                 return 0;
         default:
@@ -387,14 +390,14 @@ static int32_t stop(void *opaque, const rdmeta_change_t *change) {
 int rdmeta_change_differs(const rdmeta_topic_t *old,
                           const rdmeta_topic_t *new_) {
         rdmeta_diff_out_t out;
-        int32_t ids[4]; /* lists are cut short: stop() reads none */
+        int32_t ids[4]; /* lists are cut short, since stop() reads none */
 
         if (old && new_ && old->count == new_->count &&
             rdmeta_topic_head(old) == rdmeta_topic_head(new_) &&
             old->state == RDMETA_TOPIC_VALID &&
             memcmp(old->name, new_->name,
                    rdmeta_topic_hot(old) - RDMETA_TOPIC_FIXED) != 0)
-                return 1; /* a leader differs, as most often */
+                return 1; /* a leader differs, the most common change */
         memset(&out, 0, sizeof(out));
         out.visit    = stop;
         out.ids      = ids;
@@ -415,27 +418,27 @@ static int32_t change_broker(rdmeta_diff_out_t *out, int32_t kind,
         out->record.detail.len  = n < 0 ? 0 : (size_t)n;
         if (out->record.detail.len >= sizeof(out->detail))
                 out->record.detail.len = sizeof(out->detail) - 1;
-        return change_tell(out, kind);
+        return change_emit(out, kind);
 }
 
-/* Tells of a cluster id that differs. The first brokers of an empty table have
- * records of their own, and say all that there is to tell. */
+/* Makes the record of a cluster id that differs. The first brokers of an empty
+ * table need none: they have records of their own. */
 static int32_t change_cluster(rdmeta_diff_out_t *out,
                               const rdmeta_brokers_t *old,
                               const rdmeta_brokers_t *new_) {
         if (old->cluster_id.data) {
                 out->record.detail = old->cluster_id;
-                return change_tell(out, RDMETA_CLUSTER_CHANGED);
+                return change_emit(out, RDMETA_CLUSTER_CHANGED);
         }
         if (!old->count && new_->count)
                 return 0;
         out->record.detail = new_->cluster_id;
-        return change_tell(out, RDMETA_CLUSTER_ID_LEARNED);
+        return change_emit(out, RDMETA_CLUSTER_ID_LEARNED);
 }
 
 int32_t rdmeta_diff_brokers(rdmeta_diff_out_t *out,
-                              const rdmeta_brokers_t *old,
-                              const rdmeta_brokers_t *new_) {
+                            const rdmeta_brokers_t *old,
+                            const rdmeta_brokers_t *new_) {
         uint32_t i = 0, k = 0;
         int32_t res = 0;
 

@@ -1,9 +1,9 @@
 /*
- * diff: two blocks, or two broker tables, to change records.
+ * diff: makes change records from two blocks, or from two broker tables.
  *
- * One function serves the feed and the difference of images, so that they
- * cannot disagree. Nothing is stored a partition: the ring holds pairs of
- * blocks, and records are made while somebody reads.
+ * One function serves the changes of a cache and the difference of images, so
+ * that they cannot disagree. The changelog stores pairs of blocks, and nothing
+ * per partition. Records are made while a reader reads them.
  *
  *     old        new        record
  *     -          valid      topic_added (one, whatever its partitions)
@@ -15,7 +15,7 @@
  *                           replicas_changed, offline_changed, partition_error
  *     any        unknown, denied, bad: topic_error, if the error is another
  *     valid      missing    topic_absent
- *     seen       gone, -    topic_removed, unless that has been said before
+ *     seen       gone, -    topic_removed, unless it was removed before
  *     not valid  valid      topic_added, or topic_recreated
  *
  * ISR and offline replicas are sets; replicas are a list, whose first is the
@@ -31,25 +31,27 @@
 typedef struct rdmeta_diff_out {
         rdmeta_change_visit_t visit;
         void *opaque;
-        rdmeta_change_t record; /* version, time, source, cluster id are the
-                                 * caller's; the rest is set and reset */
-        int32_t *ids;           /* 4 lists of `ids_each` */
+        rdmeta_change_t record; /* the caller sets version, time, source and
+                                 * cluster id; the diff the rest */
+        int32_t *ids;           /* 4 lists of `ids_each` ids, the caller's */
         uint32_t ids_each;
         char detail[320];
 } rdmeta_diff_out_t;
 
-/* How long the longest list of a block is: what ids_each must allow for. */
+/* Returns the length of a block's longest list; ids_each must be as large. */
 uint32_t rdmeta_diff_longest(const rdmeta_topic_t *t);
 
-/* Either may be NULL. What visit returns if not 0, else 0. */
+/* Visits the records of this pair; either may be NULL. Stops at the first visit
+ * that does not return 0, and returns its result, else 0. */
 int32_t rdmeta_diff_topics(rdmeta_diff_out_t *out,
-                             const rdmeta_topic_t *old,
-                             const rdmeta_topic_t *new_);
+                           const rdmeta_topic_t *old,
+                           const rdmeta_topic_t *new_);
 /* Returns 1 if there is a record of this pair; either may be NULL. */
 int rdmeta_change_differs(const rdmeta_topic_t *old,
                           const rdmeta_topic_t *new_);
+/* Visits the records of two broker tables, in the same way. */
 int32_t rdmeta_diff_brokers(rdmeta_diff_out_t *out,
-                              const rdmeta_brokers_t *old,
-                              const rdmeta_brokers_t *new_);
+                            const rdmeta_brokers_t *old,
+                            const rdmeta_brokers_t *new_);
 
 #endif /* RDMETA_TOPIC_DIFF_H */

@@ -1,10 +1,11 @@
 #include "topic/memory.h"
 
-/* Cold parts need not be whole lines. */
+/* The unit of cold parts, which need not be whole lines. */
 enum { COLD_UNIT = 16 };
 
 void rdmeta_memory_init(rdmeta_memory_t *b,
-                        const rdmeta_allocator_t *allocator, size_t header_size) {
+                        const rdmeta_allocator_t *allocator,
+                        size_t header_size) {
         b->allocator = allocator;
         rdmeta_slab_init(&b->slabs[RDMETA_MEMORY_WHOLE], allocator,
                          RDMETA_LINE, header_size);

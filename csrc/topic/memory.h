@@ -1,19 +1,25 @@
 /*
  * memory: the memory of topics' blocks (topic.h).
  *
- *     hot     [line][line][line][line] ...     all that a lookup reads
- *     cold    [cold|columns][cold|columns] ... the rest of those
+ *     hot     [line][line][line][line] ...     all bytes that a lookup reads
+ *     cold    [cold|columns][cold|columns] ... the rest of the same topics
  *     whole   [cold|hot|columns][cold|hot|columns] ...
  *
- * The hot parts of most topics take a line each, and lie behind each other, a
- * few hundred thousand topics in as many lines, instead of each between columns
- * that no lookup reads: they are in a third of the pages, what a CPU fetches
- * besides a line is another topic's and not this one's replicas, and nothing is
- * lost in a last line that columns fill in part. (The addresses of 100 000
- * topics' pages of 4 KB do not fit the second level of a TLB otherwise.) What
- * takes more than a line stays in one piece: there is nothing to be gained.
+ * The hot parts of most topics take one cache line each. They lie next to each
+ * other, a few hundred thousand topics in as many lines, and not between
+ * columns that no lookup reads. So
  *
- * Each is a slab of pieces, with the cold part as its lead.
+ *     - they are in a third of the pages (the addresses of 100 000 topics'
+ *       pages of 4 KB do not fit the second level of a TLB otherwise),
+ *     - the line that a CPU fetches besides is another topic's hot part, and
+ *       not this topic's replicas,
+ *     - no bytes are lost in a last line that columns fill in part.
+ *
+ * A block whose hot part takes more than a line stays in one piece: there is
+ * nothing to gain.
+ *
+ * Each of the three is a slab. In `cold` and `whole`, the cold part is the
+ * slab's header.
  */
 #ifndef RDMETA_TOPIC_MEMORY_H
 #define RDMETA_TOPIC_MEMORY_H
@@ -34,24 +40,28 @@ typedef struct rdmeta_memory {
         const rdmeta_allocator_t *allocator;
 } rdmeta_memory_t;
 
-/* Of each slab so many bytes. */
+/* A number of bytes per slab. */
 typedef struct rdmeta_pieces {
         size_t bytes[RDMETA_MEMORY_SLABS];
 } rdmeta_pieces_t;
 
-/* Of pieces' leads, how large they are. */
+/* Makes the slabs; `header_size` is the size of a cold part. Borrows the
+ * allocator. */
 void rdmeta_memory_init(rdmeta_memory_t *b,
-                        const rdmeta_allocator_t *allocator, size_t header_size);
-/* Frees the chunks; larger pieces must have been given back. */
+                        const rdmeta_allocator_t *allocator,
+                        size_t header_size);
+/* Frees the chunks. The owner must have freed the larger pieces. */
 void rdmeta_memory_destroy(rdmeta_memory_t *b);
 
-/* As of slabs, of each of them. */
+/* Calls rdmeta_slab_plan() for each slab. Returns how many chunks it marked as
+ * leaving. */
 size_t rdmeta_memory_plan(rdmeta_memory_t *b, size_t part);
+/* Returns the sum of rdmeta_slab_spare(). */
 size_t rdmeta_memory_spare(const rdmeta_memory_t *b);
-/* Asked of the allocator and not given back. */
+/* Returns the bytes taken from the allocator and not yet freed. */
 size_t rdmeta_memory_bytes(const rdmeta_memory_t *b);
 
-/* How many chunks are leaving. */
+/* Returns how many chunks are leaving. */
 RDMETA_INLINE size_t rdmeta_memory_leaving(const rdmeta_memory_t *b) {
         return b->slabs[RDMETA_MEMORY_WHOLE].n_leaving +
                b->slabs[RDMETA_MEMORY_HOT].n_leaving +

@@ -8,7 +8,8 @@ static int id_same(const uint8_t a[16], const uint8_t b[16]) {
         return !memcmp(a, b, 16);
 }
 
-/* The request left before the topic last changed: its answer cannot know. */
+/* Returns whether the request left before the topic last changed, so that its
+ * answer may lack the change. */
 static int is_outdated(const rdmeta_topic_t *old,
                        const rdmeta_merge_in_t *in) {
         return in->sent_known && rdmeta_cold(old)->version > in->sent_version;
@@ -16,7 +17,7 @@ static int is_outdated(const rdmeta_topic_t *old,
 
 /* ---- rewinds ------------------------------------------------------------ */
 
-/* Whether so many answers of these brokers, for so long, are believed. */
+/* Returns whether a rewind has enough answers, brokers and time. */
 static int is_believed(const rdmeta_rewind_t *r,
                        const rdmeta_merge_in_t *in) {
         const int64_t bound = in->max_age_us < RDMETA_REWIND_MAX_US
@@ -32,14 +33,14 @@ static int is_believed(const rdmeta_rewind_t *r,
                in->stale || lasts >= bound;
 }
 
-/* Counts one more answer that says something older in `r`, after those of
- * `had` (NULL: it is the first). Returns 1 if it is to be believed. */
-static int rewind_count(rdmeta_rewind_t *r, const rdmeta_rewind_t *had,
+/* Counts one more older answer in `r`, after those of `before` (NULL: it is the
+ * first). Returns 1 if the rewind is believed. */
+static int rewind_count(rdmeta_rewind_t *r, const rdmeta_rewind_t *before,
                         const rdmeta_merge_in_t *in) {
-        r->since_us     = had ? had->since_us : in->mono_us;
-        r->answers      = had ? had->answers + 1 : 1;
-        r->first_broker = had ? had->first_broker : -1;
-        r->others       = had ? had->others : 0;
+        r->since_us     = before ? before->since_us : in->mono_us;
+        r->answers      = before ? before->answers + 1 : 1;
+        r->first_broker = before ? before->first_broker : -1;
+        r->others       = before ? before->others : 0;
         if (r->first_broker < 0)
                 r->first_broker = in->broker;
         else
@@ -47,8 +48,8 @@ static int rewind_count(rdmeta_rewind_t *r, const rdmeta_rewind_t *had,
         return is_believed(r, in);
 }
 
-/* Whether the set has a row; `at` goes through it, as rows are asked for in
- * ascending order. */
+/* Returns whether the set has a row. *at is the position in the set: callers
+ * ask for rows in ascending order. */
 static int rewind_has(const rdmeta_rewind_t *r, uint32_t *at, int32_t id) {
         while (*at < r->count && r->rows[*at] < id)
                 ++*at;
@@ -65,14 +66,16 @@ static rdmeta_err_t keep_back(rdmeta_merge_out_t *out) {
 
 /* ---- errors of the topic ---------------------------------------------- */
 
-static void to_state(rdmeta_merge_out_t *out, uint16_t state, int32_t error) {
+static void set_state(rdmeta_merge_out_t *out, uint16_t state, int32_t error) {
         out->verdict = RDMETA_VERDICT_STATE;
         out->state   = state;
         out->error   = (int16_t)error;
 }
 
-/* Learned or changed after the request left. */
-static int is_news(const rdmeta_topic_t *old, const rdmeta_merge_in_t *in) {
+/* Returns whether the topic is valid, and was learned or changed after the
+ * request left. */
+static int changed_since(const rdmeta_topic_t *old,
+                         const rdmeta_merge_in_t *in) {
         return old && old->state == RDMETA_TOPIC_VALID && is_outdated(old, in);
 }
 
@@ -85,8 +88,8 @@ static void merge_error(const rdmeta_topic_t *old, int32_t error,
                 out->advice |= RDMETA_ADVICE_ASK_BY_NAME;
                 /* fall through */
         case RDMETA_E_UNKNOWN_TOPIC_OR_PARTITION:
-                if (!is_news(old, in))
-                        to_state(out, RDMETA_TOPIC_UNKNOWN, error);
+                if (!changed_since(old, in))
+                        set_state(out, RDMETA_TOPIC_UNKNOWN, error);
                 out->advice |= RDMETA_ADVICE_ASK_AGAIN;
                 return;
         case RDMETA_E_INCONSISTENT_TOPIC_ID:
@@ -94,11 +97,11 @@ static void merge_error(const rdmeta_topic_t *old, int32_t error,
                                RDMETA_ADVICE_ASK_AGAIN;
                 return;
         case RDMETA_E_TOPIC_AUTHORIZATION_FAILED:
-                if (!is_news(old, in))
-                        to_state(out, RDMETA_TOPIC_DENIED, error);
+                if (!changed_since(old, in))
+                        set_state(out, RDMETA_TOPIC_DENIED, error);
                 return;
         case RDMETA_E_INVALID_TOPIC:
-                to_state(out, RDMETA_TOPIC_BAD, error);
+                set_state(out, RDMETA_TOPIC_BAD, error);
                 return;
         default:
                 out->advice |= RDMETA_ADVICE_ASK_AGAIN;
@@ -108,7 +111,8 @@ static void merge_error(const rdmeta_topic_t *old, int32_t error,
 
 /* ---- topic ids --------------------------------------------------------- */
 
-/* 1 + the place of an id among those that the topic had; 0: it had not. */
+/* Returns 1 + the place of an id among the topic's past ids; 0: it is none of
+ * them. */
 static uint8_t place_of_past(const rdmeta_cols_t *old, const uint8_t id[16]) {
         uint8_t i;
 
@@ -118,9 +122,10 @@ static uint8_t place_of_past(const rdmeta_cols_t *old, const uint8_t id[16]) {
         return 0;
 }
 
-/* The ids that this topic had: the last one first, without the new one. */
-static void stage_past(rdmeta_builder_t *s, const rdmeta_topic_t *old,
-                       const rdmeta_cols_t *cols, int recreated) {
+/* Sets the ids that the topic had before: the last one first, without the new
+ * one. */
+static void keep_past_ids(rdmeta_builder_t *s, const rdmeta_topic_t *old,
+                          const rdmeta_cols_t *cols, int recreated) {
         int i;
 
         s->n_past = 0;
@@ -135,18 +140,18 @@ static void stage_past(rdmeta_builder_t *s, const rdmeta_topic_t *old,
 
 /* ---- epochs ------------------------------------------------------------ */
 
-/* Counts how an answer compares with the rows that are known. */
+/* How an answer compares with the old block's rows. */
 typedef struct compare {
-        uint32_t lower, missing; /* older */
-        uint32_t undecided;         /* without an epoch */
-        uint32_t raised;         /* 1: the epoch of one is higher */
+        uint32_t lower, missing; /* the rows that are older */
+        uint32_t undecided;      /* the rows without an epoch */
+        uint32_t raised;         /* 1: at least one epoch is higher */
 } compare_t;
 
 static int is_lower(int32_t epoch, int32_t high) {
         return (epoch >= 0) & (epoch < high);
 }
 
-/* Walks both in the order of ids. Epochs that say nothing are -1. */
+/* Compares the rows of both in the order of ids. An unknown epoch is -1. */
 static void compare_rows(const rdmeta_cols_t *old, const rdmeta_builder_t *s,
                          compare_t *out) {
         uint32_t i, k = 0;
@@ -167,9 +172,10 @@ static void compare_rows(const rdmeta_cols_t *old, const rdmeta_builder_t *s,
         }
 }
 
-/* Picks rows of `old` by what the answer says of them. OLDER_AMONG: those that
- * are older, and in `set` if it is not NULL. MISSING_BUT: those that are left
- * out, and not in `set`. Their ids go to `ids`; returns how many there are. */
+/* Picks rows of `old`. OLDER_AMONG: rows for which the answer is older, and
+ * which are in `set` unless it is NULL. MISSING_BUT: rows that the answer
+ * leaves out, and which are not in `set`. Writes their ids to `ids`, and
+ * returns how many there are. */
 enum { OLDER_AMONG, MISSING_BUT };
 static uint32_t pick_rows(const rdmeta_cols_t *old, const rdmeta_builder_t *s,
                           int which, const rdmeta_rewind_t *set,
@@ -196,31 +202,32 @@ static uint32_t pick_rows(const rdmeta_cols_t *old, const rdmeta_builder_t *s,
         return n;
 }
 
-/* Counts an answer that is older in some rows. *believed is then the set of
- * rows to go back to, if there is one. NO_MEMORY. */
+/* Counts an answer that is older in some rows. Sets *believed to the set of
+ * rows that go back, if the rewind is believed. Returns 0 or NO_MEMORY. */
 static rdmeta_err_t rewind_rows(const rdmeta_cols_t *old, rdmeta_builder_t *s,
                                 const rdmeta_merge_in_t *in, int raised,
                                 rdmeta_merge_out_t *out,
                                 const rdmeta_rewind_t **believed) {
-        const rdmeta_rewind_t *had = raised ? NULL : in->rewind;
-        rdmeta_rewind_t *r         = &out->rewind;
+        const rdmeta_rewind_t *before = raised ? NULL : in->rewind;
+        rdmeta_rewind_t *r            = &out->rewind;
         int32_t *ids = rdmeta_builder_spare(s, 2 * (size_t)old->count);
 
         if (!ids)
                 return RDMETA_ERR_NO_MEMORY;
-        if (had && !had->past)
-                r->count = pick_rows(old, s, OLDER_AMONG, had, ids);
+        if (before && !before->past)
+                r->count = pick_rows(old, s, OLDER_AMONG, before, ids);
         if (!r->count) {
-                had      = NULL;
+                before   = NULL;
                 r->count = pick_rows(old, s, OLDER_AMONG, NULL, ids);
         }
         r->rows = ids;
-        if (rewind_count(r, had, in))
+        if (rewind_count(r, before, in))
                 *believed = r;
         return RDMETA_OK;
 }
 
-/* One partition that both have, and whose answer is not older. */
+/* Merges one partition that both have, where the answer is not older: keeps the
+ * highest epoch and the last leader. */
 static void merge_row(rdmeta_builder_t *s, uint32_t i, const rdmeta_row_t *row,
                       rdmeta_merge_out_t *out) {
         if (s->epoch[i] < 0 && row->high >= 0) {
@@ -261,8 +268,8 @@ static uint32_t merge_rows(const rdmeta_cols_t *old, rdmeta_builder_t *s,
         return kept;
 }
 
-/* Puts back the rows that an answer leaves out, but for those that it is
- * believed to have lost. Adds their number to *kept. NO_MEMORY. */
+/* Puts back the rows that an answer leaves out, but for those that a believed
+ * rewind removes. Adds their number to *kept. Returns 0 or NO_MEMORY. */
 static rdmeta_err_t merge_missing(const rdmeta_cols_t *old, rdmeta_builder_t *s,
                                   const rdmeta_rewind_t *believed,
                                   uint32_t *kept) {
@@ -279,6 +286,7 @@ static rdmeta_err_t merge_missing(const rdmeta_cols_t *old, rdmeta_builder_t *s,
 
 /* ---- the whole topic --------------------------------------------------- */
 
+/* Clears the epochs of versions before v9, where they can go backwards. */
 static void hide_epochs(rdmeta_builder_t *s, const rdmeta_merge_in_t *in) {
         uint32_t i;
 
@@ -292,8 +300,9 @@ static void count_leaderless(int32_t error, rdmeta_merge_out_t *out) {
         out->listener_not_found += error == RDMETA_E_LISTENER_NOT_FOUND;
 }
 
-/* What asks for another look: no leader, or one that is not among the
- * brokers (a fenced one: KRaft does not check when it answers). */
+/* Counts partitions without a leader, and those whose leader is not among the
+ * brokers. For both it advises to ask again. (KRaft does not check for such a
+ * leader, a fenced broker, when it answers.) */
 static void count_leaders(const rdmeta_builder_t *s,
                           const rdmeta_merge_in_t *in,
                           rdmeta_merge_out_t *out) {
@@ -315,9 +324,10 @@ static void count_leaders(const rdmeta_builder_t *s,
         }
 }
 
-/* Keeps the operations and the id of a topic whose answer has none. */
-static void merge_unsaid(const rdmeta_topic_t *old, rdmeta_builder_t *s,
-                         rdmeta_merge_out_t *out) {
+/* Keeps the topic's operations and id where the answer has none. */
+static void keep_operations_and_id(const rdmeta_topic_t *old,
+                                   rdmeta_builder_t *s,
+                                   rdmeta_merge_out_t *out) {
         const int32_t operations = rdmeta_topic_operations(old);
 
         if (s->topic.operations == RDMETA_NO_OPERATIONS &&
@@ -331,16 +341,18 @@ static void merge_unsaid(const rdmeta_topic_t *old, rdmeta_builder_t *s,
         }
 }
 
-/* Merges an answer with rows that are older, or come too late. NO_MEMORY. */
+/* Merges an answer with rows that are older, or that have no epoch and come too
+ * late. Returns 0 or NO_MEMORY. */
 static rdmeta_err_t merge_older(const rdmeta_cols_t *cols, rdmeta_builder_t *s,
                                 const rdmeta_merge_in_t *in, int outdated,
-                                const compare_t *is, rdmeta_merge_out_t *out) {
+                                const compare_t *cmp,
+                                rdmeta_merge_out_t *out) {
         const rdmeta_rewind_t *believed = NULL;
-        uint32_t kept = is->lower + (outdated ? is->undecided : 0);
+        uint32_t kept    = cmp->lower + (outdated ? cmp->undecided : 0);
         rdmeta_err_t err = RDMETA_OK;
 
         if (!outdated)
-                err = rewind_rows(cols, s, in, (int)is->raised, out,
+                err = rewind_rows(cols, s, in, (int)cmp->raised, out,
                                   &believed);
         if (!err && !believed && kept == s->count)
                 return keep_back(out);
@@ -349,7 +361,7 @@ static rdmeta_err_t merge_older(const rdmeta_cols_t *cols, rdmeta_builder_t *s,
         if (err)
                 return err;
         kept = merge_rows(cols, s, outdated, believed, out);
-        if (is->missing)
+        if (cmp->missing)
                 err = merge_missing(cols, s, believed, &kept);
         if (err)
                 return err;
@@ -363,8 +375,8 @@ static rdmeta_err_t merge_older(const rdmeta_cols_t *cols, rdmeta_builder_t *s,
 }
 
 /* Merges the same topic, or one whose id was not known on one side. An id that
- * comes for the first time, with older rows, is another topic's: nothing is
- * left of the rows that are known. NO_MEMORY. */
+ * comes for the first time, with older rows, is another topic's: no old row
+ * stays. Returns 0 or NO_MEMORY. */
 static rdmeta_err_t merge_known(const rdmeta_topic_t *old,
                                 const rdmeta_cols_t *cols, rdmeta_builder_t *s,
                                 const rdmeta_merge_in_t *in,
@@ -373,34 +385,36 @@ static rdmeta_err_t merge_known(const rdmeta_topic_t *old,
         const int new_id   = !id_known(rdmeta_cold(old)->id) &&
                            id_known(s->topic.id);
         uint32_t older;
-        compare_t is;
+        compare_t cmp;
 
-        compare_rows(cols, s, &is);
-        older = is.lower + is.missing;
+        compare_rows(cols, s, &cmp);
+        older = cmp.lower + cmp.missing;
         if (RDMETA_UNLIKELY(older && new_id && outdated))
                 return keep_back(out);
-        out->counted = !outdated || is.raised;
+        out->counted = !outdated || cmp.raised;
         if (!out->counted && in->rewind)
                 out->exact = 0; /* so that the same bytes count next time */
         if (RDMETA_UNLIKELY(older && new_id)) {
-                stage_past(s, old, cols, 0);
+                keep_past_ids(s, old, cols, 0);
                 return RDMETA_OK;
         }
-        merge_unsaid(old, s, out);
-        stage_past(s, old, cols, 0);
-        if (RDMETA_UNLIKELY(older || (outdated && is.undecided)))
-                return merge_older(cols, s, in, outdated, &is, out);
+        keep_operations_and_id(old, s, out);
+        keep_past_ids(s, old, cols, 0);
+        if (RDMETA_UNLIKELY(older || (outdated && cmp.undecided)))
+                return merge_older(cols, s, in, outdated, &cmp, out);
         merge_rows(cols, s, 0, NULL, out);
         return RDMETA_OK;
 }
 
-/* Merges a topic with another id: it was made again, or is long gone. */
+/* Merges a topic with another id: it was made again, or the answer has one of
+ * its past ids. */
 static rdmeta_err_t merge_another(const rdmeta_topic_t *old,
-                                  const rdmeta_cols_t *cols, rdmeta_builder_t *s,
+                                  const rdmeta_cols_t *cols,
+                                  rdmeta_builder_t *s,
                                   const rdmeta_merge_in_t *in,
                                   rdmeta_merge_out_t *out) {
         const uint8_t past = place_of_past(cols, s->topic.id);
-        const rdmeta_rewind_t *had =
+        const rdmeta_rewind_t *before =
                 in->rewind && in->rewind->past == past ? in->rewind : NULL;
 
         if (past && is_outdated(old, in))
@@ -408,11 +422,11 @@ static rdmeta_err_t merge_another(const rdmeta_topic_t *old,
         out->counted = 1;
         if (past) {
                 out->rewind.past = past;
-                if (!rewind_count(&out->rewind, had, in))
+                if (!rewind_count(&out->rewind, before, in))
                         return keep_back(out);
                 memset(&out->rewind, 0, sizeof(out->rewind));
         }
-        stage_past(s, old, cols, 1);
+        keep_past_ids(s, old, cols, 1);
         return RDMETA_OK;
 }
 
@@ -463,7 +477,7 @@ int64_t rdmeta_merge_ttl(const rdmeta_conf_t *conf, uint16_t state) {
         case RDMETA_TOPIC_MISSING:
                 ttl = conf->absent_grace_us;
                 break;
-        default: /* VALID; GONE; BAD, which will not get better */
+        default: /* VALID; GONE; BAD, which does not get better */
                 break;
         }
         return ttl < conf->max_age_us ? ttl : conf->max_age_us;
@@ -473,7 +487,7 @@ uint16_t rdmeta_merge_absent(const rdmeta_topic_t *t,
                              const rdmeta_merge_in_t *in) {
         switch (t->state) {
         case RDMETA_TOPIC_VALID:
-                return is_news(t, in) ? t->state : RDMETA_TOPIC_MISSING;
+                return changed_since(t, in) ? t->state : RDMETA_TOPIC_MISSING;
         case RDMETA_TOPIC_MISSING:
                 return rdmeta_topic_provenance(t).broker != in->broker
                                ? RDMETA_TOPIC_GONE

@@ -2,7 +2,8 @@
 
 #include <stdlib.h>
 
-enum { SORT_FEW = 8, SORT_LEVELS = 8, KEYS_FEW = 24, AHEAD = 16 };
+/* FETCH: how many topics ahead a loop prefetches. */
+enum { SORT_FEW = 8, SORT_LEVELS = 8, KEYS_FEW = 24, FETCH = 16 };
 
 int rdmeta_names_compare(const char *a, size_t n, const char *b, size_t m) {
         const int res = memcmp(a, b, n < m ? n : m);
@@ -32,9 +33,9 @@ static void sort_few_keys(rdmeta_sort_item_t *v, size_t n) {
         }
 }
 
-/* By the first byte that they differ in, in place: each value's items one
- * after the other (an American flag sort), and then those by the next. There
- * is no order that makes it slow. */
+/* Sorts by the first byte in which keys differ, in place (an American flag
+ * sort), and then each byte value's items by the following bytes. No order of
+ * the input makes it slow. */
 static void sort_keys(rdmeta_sort_item_t *v, size_t n) {
         size_t ends[256] = {0}, at[256], i, sum = 0, b;
         uint64_t differ  = 0;
@@ -68,7 +69,8 @@ static void sort_keys(rdmeta_sort_item_t *v, size_t n) {
                 sort_keys(v + i, ends[b] - i);
 }
 
-/* How many bytes all names have in common; they do have `depth`. */
+/* Returns how many first bytes all names have in common. The first `depth` ones
+ * are known to be. */
 static size_t common_prefix(const rdmeta_sort_item_t *v, size_t n,
                             size_t depth) {
         const rdmeta_topic_t *first = v[0].topic;
@@ -76,7 +78,7 @@ static size_t common_prefix(const rdmeta_sort_item_t *v, size_t n,
 
         for (i = 1; i < n && len > depth; i++) {
                 const rdmeta_topic_t *t = v[i].topic;
-                __builtin_prefetch(v[i + AHEAD < n ? i + AHEAD : i].topic);
+                __builtin_prefetch(v[i + FETCH < n ? i + FETCH : i].topic);
                 if (t->name_len < len)
                         len = t->name_len;
                 for (k = depth; k + 8 <= len; k += 8)
@@ -90,7 +92,7 @@ static size_t common_prefix(const rdmeta_sort_item_t *v, size_t n,
         return len;
 }
 
-/* Zeros follow the end of a name. */
+/* Returns the eight bytes at `depth` as a number, with zeros after the end. */
 static uint64_t key_at(const rdmeta_topic_t *t, size_t depth) {
         uint8_t tail[8] = {0};
 
@@ -112,7 +114,7 @@ static void sort_names(rdmeta_sort_item_t *v, size_t n, size_t depth,
         }
         depth = common_prefix(v, n, depth);
         for (i = 0; i < n; i++) {
-                __builtin_prefetch(v[i + AHEAD < n ? i + AHEAD : i].topic);
+                __builtin_prefetch(v[i + FETCH < n ? i + FETCH : i].topic);
                 v[i].key = key_at(v[i].topic, depth);
         }
         sort_keys(v, n);

@@ -19,7 +19,7 @@ void rdmeta_list_copy(rdmeta_list_t l, rdmeta_ids_out_t *out) {
                 out->ids[i] = rdmeta_list_get(l, i);
 }
 
-/* A column of `bytes` if it is there: its place, and past it. */
+/* Returns the begin of a column if it is present, and moves *p past it. */
 static const char *col_take(const char **p, int present, size_t bytes) {
         const char *col = *p;
 
@@ -143,7 +143,7 @@ int64_t rdmeta_topic_place(const rdmeta_topic_t *t, int32_t partition) {
 
 /* ---- making ----------------------------------------------------------- */
 
-/* A line, and what belongs to it; NULL: no memory. */
+/* Returns a line with its cold part and columns; NULL: no memory. */
 static rdmeta_topic_t *split_alloc(rdmeta_memory_t *blocks, size_t size) {
         rdmeta_slab_t *hot = &blocks->slabs[RDMETA_MEMORY_HOT];
         rdmeta_topic_t *t =
@@ -158,7 +158,8 @@ static rdmeta_topic_t *split_alloc(rdmeta_memory_t *blocks, size_t size) {
                 rdmeta_slab_free(hot, t, RDMETA_LINE);
                 return NULL;
         }
-        rdmeta_topic_cold_offset_set(t, (int64_t)((uintptr_t)columns - (uintptr_t)t));
+        rdmeta_topic_cold_offset_set(
+                t, (int64_t)((uintptr_t)columns - (uintptr_t)t));
         return t;
 }
 
@@ -185,14 +186,14 @@ rdmeta_topic_t *rdmeta_topic_alloc(rdmeta_memory_t *blocks,
         t->name_len = (uint16_t)extent->name_len;
         t->width    = extent->width;
         atomic_init(&t->deadline, 0);
-        cold       = rdmeta_cold(t);
-        cold->link = 0;
-        cold->size = (uint32_t)size;
+        cold             = rdmeta_cold(t);
+        cold->link       = 0;
+        cold->size       = (uint32_t)size;
         cold->provenance = rdmeta_provenance_word(provenance);
         return t;
 }
 
-/* All of it that does not change. */
+/* Copies the immutable parts of a block, with another error. */
 static rdmeta_topic_t *facts_copy(rdmeta_memory_t *blocks,
                                   const rdmeta_topic_t *from, int16_t error) {
         const rdmeta_cold_t *y       = rdmeta_cold(from);
@@ -223,7 +224,7 @@ rdmeta_topic_t *rdmeta_topic_copy(rdmeta_memory_t *blocks,
 
         if (!t)
                 return NULL;
-        rdmeta_cold(t)->link = rdmeta_cold(from)->link;
+        rdmeta_cold(t)->link       = rdmeta_cold(from)->link;
         rdmeta_cold(t)->provenance = rdmeta_cold(from)->provenance;
         atomic_init(&t->deadline,
                     atomic_load_explicit(&from->deadline,

@@ -1,24 +1,24 @@
 /*
- * A block that somebody else wrote: whether it may be read like one's own.
+ * validate: checks whether a block of another process can be read as our own.
  *
- * After it was said to be good, nothing that reads blocks reads out of its
- * bounds, or loops for ever, and a cache may take a copy and merge with it.
- * What is checked is what making a block ensures; that its columns are as
- * narrow as they could be, and equal lists stored once, is not: it would only
- * be larger than it need.
+ * After the check, no function that reads the block reads out of its bounds or
+ * loops for ever. A cache may take a copy and merge with it. The check demands
+ * what the builder ensures, with two exceptions. Columns may be wider than
+ * needed, and equal lists may be stored twice: such a block is only larger.
  *
- * It takes as long as the block is large, whatever it says. What is said to be
- * large, and is nothing but zeros, ends with the first of them. A good block is
- * read in such a time too: its rows do not name a long list again and again.
+ * The time of the check is in proportion to the block's bytes, whatever they
+ * are. A block that claims to be large, and is all zeros, fails at its first
+ * lists. A good block is read in such a time, too: rdmeta_lists_fit() limits
+ * how often its rows name a long list.
  */
 #include "topic/validate.h"
 
 #include "base/alloc.h"
 
-/* Units of lists that need no memory to be looked at in one go. */
+/* The units of lists that the check covers in one pass without memory. */
 #define WINDOW ((size_t)1 << 16)
 
-/* What stands before the lists, wherever a size_t ends. */
+/* Returns the bytes before the lists, in 64 bits, so that no sum overflows. */
 static uint64_t columns_size(const rdmeta_topic_t *t) {
         const uint16_t f    = rdmeta_cold(t)->flags;
         const uint64_t n    = t->count;
@@ -37,7 +37,7 @@ static uint64_t columns_size(const rdmeta_topic_t *t) {
         return size;
 }
 
-/* Flags that go together, and widths that there are. */
+/* Returns whether the flags fit together and the widths exist. */
 static int flags_good(uint16_t f, uint8_t width) {
         const uint16_t lists = RDMETA_TOPIC_F_ISR | RDMETA_TOPIC_F_OFFLINE;
 
@@ -54,22 +54,23 @@ static int flags_good(uint16_t f, uint8_t width) {
 const rdmeta_cold_t *rdmeta_topic_cold_within(const rdmeta_topic_t *t,
                                               const char *begin,
                                               const char *end) {
-        const int64_t at    = (const char *)t - begin;
-        int64_t cold_offset = 0;
+        const int64_t at = (const char *)t - begin;
+        int64_t offset   = 0;
 
         if (rdmeta_topic_is_split(t)) {
                 /* A damaged name length splits a block of less than a line. */
                 if (end - (const char *)t < RDMETA_LINE)
                         return NULL;
-                cold_offset = rdmeta_topic_cold_offset(t);
+                offset = rdmeta_topic_cold_offset(t);
         }
-        if (cold_offset % 8 != 0 || cold_offset < (int64_t)RDMETA_TOPIC_HEADER_SIZE - at ||
-            cold_offset > end - begin - at)
+        if (offset % 8 != 0 ||
+            offset < (int64_t)RDMETA_TOPIC_HEADER_SIZE - at ||
+            offset > end - begin - at)
                 return NULL;
         return rdmeta_cold(t);
 }
 
-/* All that is needed to tell where the columns are. */
+/* Checks everything that rdmeta_topic_cols() needs to find the columns. */
 static int frame_good(const rdmeta_topic_t *t, const char *begin,
                       const char *end) {
         const rdmeta_cold_t *cold = rdmeta_topic_cold_within(t, begin, end);
@@ -95,7 +96,7 @@ static int frame_good(const rdmeta_topic_t *t, const char *begin,
         return need <= cold->size;
 }
 
-/* No value is below `least`. NULL: no such column. */
+/* Returns whether no value is below `least`; NULL stands for no column. */
 static int column_good(const char *col, unsigned width, size_t n,
                        int32_t least) {
         int bad = 0;
@@ -123,7 +124,8 @@ static int flat_good(const rdmeta_cols_t *c, size_t units) {
                units == 1 + (uint64_t)c->count * c->flat;
 }
 
-/* Lists follow each other up to the end, and the first alone is empty. */
+/* Returns whether the lists follow each other up to the end, and only the first
+ * one is empty. */
 static int chain_good(const rdmeta_cols_t *c, size_t units) {
         size_t at = 0;
 
@@ -139,11 +141,11 @@ static int chain_good(const rdmeta_cols_t *c, size_t units) {
         return 1;
 }
 
-/* A bit for each unit where a list begins, of a chain that is good. */
+/* One bit per unit, set where a list begins; the chain of lists is good. */
 typedef struct begins {
         uint64_t *bits;
         size_t from, n; /* units that there are bits for */
-        size_t at;      /* the first list that is not in them yet */
+        size_t at;      /* the first list that is not marked yet */
 } begins_t;
 
 static void begins_mark(begins_t *b, const rdmeta_cols_t *c) {
@@ -155,8 +157,8 @@ static void begins_mark(begins_t *b, const rdmeta_cols_t *c) {
                                                    << (b->at - b->from) % 64;
 }
 
-/* References of one column into these units: each is a list's begin. Adds what
- * these lists have to `named`. */
+/* Returns whether one column's references into these units all lead to begins
+ * of lists. Adds the lengths of these lists to *named. */
 static int refs_good(const rdmeta_cols_t *c, const char *col,
                      const begins_t *b, size_t units, uint64_t *named) {
         uint32_t i;
@@ -177,9 +179,9 @@ static int refs_good(const rdmeta_cols_t *c, const char *col,
         return 1;
 }
 
-/* References lead to begins of lists: else one could be made of pieces of
- * others. All units in one go, or else references would be gone through once
- * for each; that is what is left where there is no memory. */
+/* Returns whether all references lead to begins of lists; otherwise a list
+ * could consist of parts of others. With memory it covers all units in one
+ * pass; without, it goes through the references once per window. */
 static int lists_good(const rdmeta_cols_t *c, size_t units,
                       const rdmeta_allocator_t *allocator) {
         const size_t size = (units + 63) / 64 * 8;

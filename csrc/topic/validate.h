@@ -1,18 +1,18 @@
-/* Whether a block that another process wrote can be one. */
+/* validate: checks a block that another process wrote. */
 #ifndef RDMETA_TOPIC_VALIDATE_H
 #define RDMETA_TOPIC_VALIDATE_H
 
 #include "topic/topic.h"
 
-/* Of a block that came from elsewhere, and should lie between `begin` and
- * `end`, as its first line does: 0, and whatever reads blocks may read it; or
- * MALFORMED.
- * One that waits is malformed, too: it has no meaning elsewhere. It does with
- * less memory, and in more time, where the allocator says no. */
+/* Checks a block from another process. Its first line lies between `begin` and
+ * `end`; the rest should, too. Returns 0 if all functions that read blocks may
+ * read it, else MALFORMED. A block in flight is malformed, too: it has no
+ * meaning in another process. Without memory from the allocator the check still
+ * works, but takes more time. */
 rdmeta_err_t rdmeta_topic_check(const rdmeta_allocator_t *allocator,
                                 const rdmeta_topic_t *t, const char *begin,
                                 const char *end);
-/* Its cold part; NULL: not between them. */
+/* Returns the block's cold part; NULL: it is not between them. */
 const rdmeta_cold_t *rdmeta_topic_cold_within(const rdmeta_topic_t *t,
                                               const char *begin,
                                               const char *end);

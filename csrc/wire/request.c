@@ -1,8 +1,9 @@
 #include "wire/response.h"
 
 /*
- * Written twice by the same code: with p NULL, which only counts, and then
- * into bytes that are known to be enough. So an error leaves them untouched.
+ * The output. The same code runs twice: first with p NULL, which only counts,
+ * then with a buffer that is known to be large enough. So an error leaves the
+ * caller's buffer untouched.
  */
 typedef struct out {
         uint8_t *p;
@@ -41,7 +42,7 @@ static void out_tags(out_t *out, uint32_t fields) {
                 out_u8(out, 0);
 }
 
-/* A count of -1 is a null array. */
+/* Writes the count of an array; -1 stands for a null array. */
 static void out_count(out_t *out, uint32_t fields, int64_t n) {
         if (fields & RDMETA_WIRE_FLEXIBLE)
                 out_uvar(out, (uint32_t)(n + 1));
@@ -49,7 +50,7 @@ static void out_count(out_t *out, uint32_t fields, int64_t n) {
                 out_u32(out, (uint32_t)n);
 }
 
-/* A name, or null (flexible versions only). */
+/* Writes a name, or null (flexible versions only). */
 static void out_name(out_t *out, uint32_t fields, rdmeta_str_t name) {
         if (fields & RDMETA_WIRE_FLEXIBLE)
                 out_uvar(out, name.data ? (uint32_t)name.len + 1 : 0);
@@ -63,7 +64,7 @@ static int asks_by_id(const rdmeta_request_t *request) {
 }
 
 /* ------------------------------------------------------------------------
- * What can be asked at all, and in a version
+ * Checks: is the request well-formed, and can the version carry it
  * --------------------------------------------------------------------- */
 
 static int is_zero_id(const uint8_t *id) {
@@ -98,8 +99,9 @@ static int are_ids(const rdmeta_request_t *request) {
         return 1;
 }
 
-/* Names where names are asked for, ids where ids are, and nothing else. */
-static int is_sound(const rdmeta_request_t *request) {
+/* Returns whether the request has names only where it asks for names, and ids
+ * only where it asks for ids. */
+static int is_well_formed(const rdmeta_request_t *request) {
         switch (request->asked) {
         case RDMETA_ASKED_ALL:
         case RDMETA_ASKED_BROKERS:
@@ -113,16 +115,18 @@ static int is_sound(const rdmeta_request_t *request) {
         }
 }
 
-static int can_be_said(const rdmeta_request_t *request, uint32_t fields) {
+/* Returns whether a version with these fields can carry the request. */
+static int is_supported(const rdmeta_request_t *request, uint32_t fields) {
         const int32_t flags = request->flags;
 
         if (asks_by_id(request) && !(fields & RDMETA_WIRE_ASK_BY_ID))
                 return 0;
-        /* An empty list is all topics then. */
+        /* In v0 an empty list means all topics. */
         if (request->asked != RDMETA_ASKED_ALL && !request->n &&
             !(fields & RDMETA_WIRE_NULL_IS_ALL))
                 return 0;
-        /* A broker creates what it is asked for by name, and that only. */
+        /* Before v4 a broker may create each topic that is asked for by name,
+         * and the request cannot forbid it. */
         if (request->asked == RDMETA_ASKED_NAMES && request->n &&
             !(flags & RDMETA_REQ_AUTO_CREATE) &&
             !(fields & RDMETA_WIRE_AUTO_CREATE))
@@ -181,9 +185,9 @@ rdmeta_err_t rdmeta_metadata_request_encode(int16_t version,
         *len = 0;
         if (!fields)
                 return RDMETA_ERR_UNSUPPORTED;
-        if (!is_sound(request))
+        if (!is_well_formed(request))
                 return RDMETA_ERR_ARGUMENT;
-        if (!can_be_said(request, fields))
+        if (!is_supported(request, fields))
                 return RDMETA_ERR_UNSUPPORTED;
         put_request(&out, fields, request);
         *len = out.len;

@@ -12,7 +12,7 @@ uint32_t rdmeta_wire_fields(int16_t version) {
 
         _Static_assert(sizeof(table) / sizeof(*table) ==
                                RDMETA_METADATA_MAX_VERSION + 1,
-                       "one word for each version");
+                       "one word per version");
         if (version < RDMETA_METADATA_MIN_VERSION ||
             version > RDMETA_METADATA_MAX_VERSION)
                 return 0;
@@ -20,14 +20,15 @@ uint32_t rdmeta_wire_fields(int16_t version) {
 }
 
 /* ------------------------------------------------------------------------
- * The parts that come once a response
+ * The parts that come once per response
  * --------------------------------------------------------------------- */
 
 static int is_flexible(uint32_t fields) {
         return !!(fields & RDMETA_WIRE_FLEXIBLE);
 }
 
-/* The fewest bytes of a broker: id, host, port, and what the version adds. */
+/* Returns the fewest bytes of a broker: id, host, port and the fields that the
+ * version adds. */
 static size_t broker_min(uint32_t fields) {
         const size_t length = is_flexible(fields) ? 1 : 2;
 
@@ -35,7 +36,8 @@ static size_t broker_min(uint32_t fields) {
                (is_flexible(fields) ? 1 : 0);
 }
 
-/* The fewest bytes of a topic: error, name, partitions, and so on. */
+/* Returns the fewest bytes of a topic: error, name, partitions and the fields
+ * that the version adds. */
 static size_t topic_min(uint32_t fields) {
         return 2 + (is_flexible(fields) ? 1 + 1 + 1 : 2 + 4) +
                (fields & RDMETA_WIRE_TOPIC_ID ? 16 : 0) +
@@ -50,7 +52,7 @@ rdmeta_err_t rdmeta_wire_open(rdmeta_wire_t *w, const void *p, size_t len,
         w->flags           = flags;
         w->head.controller = -1;
         w->head.operations = RDMETA_NO_OPERATIONS;
-        /* No bytes may come as NULL, which is not to be calculated with. */
+        /* With len 0 `p` may be NULL, and C allows no addition to NULL. */
         rdmeta_buf_init(&w->buf, len ? p : rdmeta_wire_zero_id, len);
         if (!w->fields)
                 return RDMETA_ERR_UNSUPPORTED;
@@ -86,7 +88,8 @@ void rdmeta_wire_middle(rdmeta_wire_t *w) {
         w->head.topics = rdmeta_buf_count(b, flex, topic_min(w->fields), NULL);
 }
 
-/* One byte too many, and zero: what librdkafka's mock brokers send. */
+/* Returns whether the rest is one zero byte that the flags tolerate, as
+ * librdkafka's mock brokers send it. */
 static int is_tolerable(const rdmeta_wire_t *w) {
         return (w->flags & RDMETA_REQ_TOLERATE_TRAILING) &&
                rdmeta_buf_left(&w->buf) == 1 && *w->buf.p == 0;
@@ -116,7 +119,8 @@ typedef struct walk {
         void *opaque;
 } walk_t;
 
-/* Show what was read, unless it was not all there or nobody wants it. */
+/* Passes `view` to the visitor's function, if it has one. Returns MALFORMED if
+ * the bytes were not all there. */
 #define WALK_SHOW(walk, what, view)                                           \
         ((walk)->wire.buf.bad ? RDMETA_ERR_MALFORMED                          \
          : (walk)->visitor->what                                              \

@@ -1,10 +1,10 @@
 /*
- * response: Metadata requests and responses as borrowed views. Knows no cache.
+ * response: Metadata responses as borrowed views. This code knows no cache.
  *
- * What a version has is one word of bits, out of one table; the readers below
- * take that word as an argument and are inlined, so that a caller with a
- * constant word gets code without version tests, and everybody else gets the
- * same code with them.
+ * The fields that a version has are one word of bits, from one table, which
+ * requests use, too. The functions below take that word as an argument and are
+ * inlined. So a caller with a constant word gets code without version tests,
+ * and every other caller gets the same code with them.
  *
  *     rdmeta_wire_open      head and brokers may be read
  *       rdmeta_wire_broker      x head.brokers
@@ -12,9 +12,10 @@
  *       rdmeta_wire_topic       x head.topics
  *         rdmeta_wire_partition     x topic.partitions
  *       rdmeta_wire_topic_end
- *     rdmeta_wire_close     last fields, trailing bytes; says whether all fit
+ *     rdmeta_wire_close     last fields, trailing bytes; returns the error
  *
- * Errors stick to the buffer: look at `buf.bad` before looping or keeping.
+ * Errors stick to the buffer: a caller checks `buf.bad` before it loops, or
+ * keeps a value.
  */
 #ifndef RDMETA_WIRE_RESPONSE_H
 #define RDMETA_WIRE_RESPONSE_H
@@ -39,12 +40,12 @@ enum {
         RDMETA_WIRE_NULL_IS_ALL  = 1 << 13, /* request, v1: v0 has empty */
         RDMETA_WIRE_AUTO_CREATE  = 1 << 14, /* request, v4 */
         RDMETA_WIRE_ASK_BY_ID    = 1 << 15, /* request, v12 */
-        RDMETA_WIRE_EPOCH_USABLE = 1 << 16, /* v9: librdkafka, Java: before
-                                             * it epochs can go backwards */
-        RDMETA_WIRE_KNOWN        = 1 << 17  /* every version: v0 is no 0 */
+        RDMETA_WIRE_EPOCH_USABLE = 1 << 16, /* v9; before it epochs can go
+                                             * backwards (librdkafka, Java) */
+        RDMETA_WIRE_KNOWN        = 1 << 17  /* all, so v0's word is not 0 */
 };
 
-/* The table: what each version is beyond the one before it. */
+/* The table: the fields that each version adds to the one before it. */
 enum {
         RDMETA_WIRE_V0  = RDMETA_WIRE_KNOWN,
         RDMETA_WIRE_V1  = RDMETA_WIRE_V0 | RDMETA_WIRE_RACK |
@@ -67,7 +68,7 @@ enum {
         RDMETA_WIRE_V13 = RDMETA_WIRE_V12 | RDMETA_WIRE_TOP_ERROR
 };
 
-/* The bits of `version`, 0 if it is not one of ours. */
+/* Returns the bits of `version`, or 0 if rdmeta does not support it. */
 uint32_t rdmeta_wire_fields(int16_t version);
 
 typedef struct rdmeta_wire {
@@ -79,20 +80,21 @@ typedef struct rdmeta_wire {
 
 extern const uint8_t rdmeta_wire_zero_id[16];
 
-/* UNSUPPORTED, or 0 with head.brokers and throttle_ms set. */
+/* Begins to read `len` bytes: sets head.brokers and head.throttle_ms. Returns 0
+ * or UNSUPPORTED. `w` borrows the bytes. */
 rdmeta_err_t rdmeta_wire_open(rdmeta_wire_t *w, const void *p, size_t len,
                               int16_t version, int32_t flags);
-/* One broker; MALFORMED strings leave buf.bad set. */
+/* Reads one broker. Bad bytes set buf.bad. */
 void rdmeta_wire_broker(rdmeta_wire_t *w, rdmeta_broker_t *out);
-/* head.cluster_id, controller, topics. */
+/* Reads head.cluster_id, controller and topics. Bad bytes set buf.bad. */
 void rdmeta_wire_middle(rdmeta_wire_t *w);
-/* head.operations, error; 0, or MALFORMED for any error so far and for bytes
- * left over (but one, zero, where the flags tolerate it). */
+/* Reads head.operations and error. Returns 0, or MALFORMED for any error so far
+ * and for trailing bytes (but for one zero byte that the flags tolerate). */
 rdmeta_err_t rdmeta_wire_close(rdmeta_wire_t *w);
 
-/* A topic up to its partitions; `fields` is w->fields or a constant equal to
- * it. A partition takes 18 bytes at least:
- * 14 and four varints if flexible, otherwise 10 and two int32 counts. */
+/* Reads a topic up to its partitions; `fields` is w->fields or a constant equal
+ * to it. A partition takes 18 bytes at least: 14 and four varints if flexible,
+ * otherwise 10 and two int32 counts. */
 RDMETA_INLINE void rdmeta_wire_topic(rdmeta_buf_t *b, uint32_t fields,
                                      rdmeta_wire_topic_t *t) {
         const int flex = !!(fields & RDMETA_WIRE_FLEXIBLE);
@@ -113,6 +115,7 @@ RDMETA_INLINE void rdmeta_wire_topic(rdmeta_buf_t *b, uint32_t fields,
         t->partitions = rdmeta_buf_count(b, flex, 18, NULL);
 }
 
+/* Reads one partition. */
 RDMETA_INLINE void rdmeta_wire_partition(rdmeta_buf_t *b, uint32_t fields,
                                          rdmeta_wire_partition_t *out) {
         const int flex     = !!(fields & RDMETA_WIRE_FLEXIBLE);
@@ -140,9 +143,10 @@ RDMETA_INLINE void rdmeta_wire_partition(rdmeta_buf_t *b, uint32_t fields,
 }
 
 /*
- * A partition as v9 and later write it, where its counts take one byte each and
- * it has no tagged fields: in registers, from p on. NULL: it is otherwise, or
- * is cut off; the reader above says which.
+ * Reads the common partition of v9 and later, from p on, in registers: its
+ * counts take one byte each, and it has no tagged fields. Returns the end of
+ * it. Returns NULL for any other partition, or one that is cut off; then the
+ * caller calls rdmeta_wire_partition(), which reads it or sets the error.
  */
 RDMETA_INLINE const uint8_t *
 rdmeta_wire_partition_plain(const uint8_t *p, const uint8_t *end,
@@ -170,6 +174,7 @@ rdmeta_wire_partition_plain(const uint8_t *p, const uint8_t *end,
         return *p ? NULL : p + 1;
 }
 
+/* Reads the fields of a topic that follow its partitions. */
 RDMETA_INLINE void rdmeta_wire_topic_end(rdmeta_buf_t *b, uint32_t fields,
                                          rdmeta_wire_topic_t *t) {
         if (fields & RDMETA_WIRE_TOPIC_OPS)

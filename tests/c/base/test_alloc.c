@@ -1,4 +1,4 @@
-/* alloc: what is large comes from the system, and goes back to it. */
+/* alloc: large blocks come from the system, and go back to it. */
 #include "base/alloc.h"
 
 #include "support/testing.h"
@@ -19,7 +19,7 @@ static void fill(void *p, size_t size) {
         ((char *)p)[size - 1] = 1;
 }
 
-/* Whether there is memory at p's page. */
+/* Returns whether p's page is mapped. */
 static int is_there(void *p) {
         unsigned char vec;
         const uintptr_t page = (uintptr_t)p & ~(uintptr_t)(PAGE - 1);
@@ -40,8 +40,8 @@ static void test_memory_for_random_reads_begins_at_a_large_page(void) {
         }
 }
 
-/* However much of that size malloc was given back before. */
-static void test_what_is_large_goes_back_to_the_system_when_freed(void) {
+/* Also after malloc has freed blocks of that size. */
+static void test_large_blocks_go_back_to_the_system_when_freed(void) {
         size_t i;
         void *p;
         int k;
@@ -60,12 +60,12 @@ static void test_what_is_large_goes_back_to_the_system_when_freed(void) {
                 }
 }
 
-static void test_nothing_of_it_stays_mapped(void) {
-        size_t had, i;
+static void test_no_page_stays_mapped(void) {
+        size_t before, i;
         int k;
 
         test_memory(TEST_MAPPED); /* has its buffer from now on */
-        had = test_memory(TEST_MAPPED);
+        before = test_memory(TEST_MAPPED);
         for (k = 0; k < 50; k++)
                 for (i = 0; i < 4; i++) {
                         rdmeta_free(NULL, rdmeta_alloc_large(NULL, larges[i]),
@@ -74,10 +74,10 @@ static void test_nothing_of_it_stays_mapped(void) {
                                     larges[i]);
                 }
         CHECK(test_memory(TEST_MAPPED) <
-              had + 50 * (size_t)sysconf(_SC_PAGESIZE));
+              before + 50 * (size_t)sysconf(_SC_PAGESIZE));
 }
 
-static void test_what_is_had_again_is_mallocs(void) {
+static void test_memory_for_reuse_is_mallocs(void) {
         static const size_t sizes[] = {1, 100000, RDMETA_ALLOC_LARGE,
                                        5000000};
         size_t i;
@@ -107,7 +107,7 @@ static void test_a_callers_allocator_is_asked_for_every_size(void) {
         CHECK(!heap.blocks && !heap.bytes);
 }
 
-static void test_what_nobody_has_is_refused(void) {
+static void test_more_memory_than_there_is_is_refused(void) {
         CHECK(!rdmeta_alloc(NULL, SIZE_MAX));
         CHECK(!rdmeta_alloc_large(NULL, SIZE_MAX - 100));
         CHECK(!rdmeta_alloc_large(NULL, SIZE_MAX / 2));
@@ -117,10 +117,10 @@ static void test_what_nobody_has_is_refused(void) {
 int main(void) {
         test_begin(60);
         RUN(test_memory_for_random_reads_begins_at_a_large_page);
-        RUN(test_what_is_large_goes_back_to_the_system_when_freed);
-        RUN(test_nothing_of_it_stays_mapped);
-        RUN(test_what_is_had_again_is_mallocs);
+        RUN(test_large_blocks_go_back_to_the_system_when_freed);
+        RUN(test_no_page_stays_mapped);
+        RUN(test_memory_for_reuse_is_mallocs);
         RUN(test_a_callers_allocator_is_asked_for_every_size);
-        RUN(test_what_nobody_has_is_refused);
+        RUN(test_more_memory_than_there_is_is_refused);
         return 0;
 }

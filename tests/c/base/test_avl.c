@@ -38,7 +38,7 @@ static void tree_init(rdmeta_avl_t *t) {
         rdmeta_avl_init(t, cmp_node, cmp_key, &compared);
 }
 
-/* Which item holds each key; NULL: none. Keys are even: odd ones miss. */
+/* The item of each key; NULL: none. Keys are even, so that odd ones miss. */
 typedef struct model {
         item_t *at[KEYS];
         size_t n;
@@ -52,7 +52,7 @@ static item_t *model_first(const model_t *m) {
         return i < KEYS ? m->at[i] : NULL;
 }
 
-/* A walk from `key` meets what the model has from `i` on. */
+/* Checks that a walk from `key` visits the model's items from `i` on. */
 static void check_walk(const rdmeta_avl_t *t, const model_t *m,
                        const int *key, int i) {
         rdmeta_avl_iter_t it;
@@ -71,7 +71,7 @@ static void check_same(const rdmeta_avl_t *t, const model_t *m) {
         CHECK(item_of(rdmeta_avl_first(t)) == model_first(m));
 }
 
-/* Every way to look, at a key that may be there and at one beside it. */
+/* Checks all lookups, of a key that may be there and of one beside it. */
 static void check_looks(const rdmeta_avl_t *t, const model_t *m, int i) {
         const int hit = 2 * i, miss = 2 * i + 1;
 
@@ -81,7 +81,7 @@ static void check_looks(const rdmeta_avl_t *t, const model_t *m, int i) {
         check_walk(t, m, &miss, i + 1);
 }
 
-/* Two items a key, so that equal ones can meet. */
+/* Two items per key, so that equal ones can meet. */
 static item_t items[2][KEYS];
 
 static void items_reset(void) {
@@ -129,8 +129,8 @@ static void test_random_changes_do_what_they_do_to_an_array(void) {
         }
 }
 
-/* Ascending, descending and zigzag orders go through every rotation often;
- * removal in order and from the root through every shrinking. */
+/* Ascending, descending and zigzag orders use every rotation often. Removal in
+ * order and from the root uses every case of shrinking. */
 static void test_orderly_changes_keep_the_balance(void) {
         static model_t m;
         rdmeta_avl_t t;
@@ -187,8 +187,8 @@ static void test_built_in_bulk_it_is_the_same_set(void) {
         }
 }
 
-/* The most levels an AVL tree of n nodes can have: the leanest one of h levels
- * is a node over the leanest of h - 1 and of h - 2. */
+/* Returns the most levels that an AVL tree of n nodes can have. The smallest
+ * tree of h levels is a node over the smallest of h - 1 and of h - 2. */
 static size_t levels_at_most(size_t n) {
         size_t lower = 0, nodes = 1, next, h = 0;
 

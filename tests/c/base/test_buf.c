@@ -3,11 +3,12 @@
 #include "support/testing.h"
 #include "support/wire_gen.h"
 
-/* A reader over an exact copy of what was written; free() the result. */
+/* Makes a reader of an exact copy of the bytes. Returns the copy, which the
+ * caller frees with free(). */
 static uint8_t *reader_over(rdmeta_buf_t *r, gen_bytes_t *b) {
         uint8_t *copy = gen_bytes_exact(b->data, b->len);
 
-        /* NULL is not for calculating with: the wire layer sees to it. */
+        /* C allows no addition to NULL; the wire layer passes none. */
         rdmeta_buf_init(r, copy ? copy : (const uint8_t *)"", b->len);
         return copy;
 }
@@ -191,7 +192,7 @@ static uint32_t count_of(int64_t n, int flexible, size_t min, size_t left,
         return count;
 }
 
-static void test_a_count_is_held_against_the_bytes_left(void) {
+static void test_a_count_is_compared_with_the_bytes_left(void) {
         static const uint32_t counts[] = {0, 1, 2, 7, 100};
         int flexible, bad;
         size_t i, min;
@@ -327,7 +328,7 @@ static void test_a_list_stays_where_it_is(void) {
                 gen_i32(&b, INT32_MAX);
                 gen_count(&b, flexible, -1);
                 gen_count(&b, flexible, 2);
-                gen_i32(&b, 5); /* and the other is missing */
+                gen_i32(&b, 5); /* the other one is missing */
                 copy = reader_over(&r, &b);
                 ids  = rdmeta_buf_ids(&r, flexible);
                 CHECK(ids.count == 2 && ids.be + 8 == r.p);
@@ -352,7 +353,7 @@ int main(void) {
         RUN(test_a_varint_above_32_bits_or_five_bytes_fails);
         RUN(test_tagged_fields_are_skipped);
         RUN(test_tagged_fields_that_are_not_there_fail);
-        RUN(test_a_count_is_held_against_the_bytes_left);
+        RUN(test_a_count_is_compared_with_the_bytes_left);
         RUN(test_counts_far_beyond_the_input_fail);
         RUN(test_a_null_count_is_none_where_null_may_be);
         RUN(test_a_negative_count_fails_even_where_null_may_be);

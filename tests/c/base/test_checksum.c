@@ -1,11 +1,11 @@
-/* The checksum of files against what XXH64 gives elsewhere. */
+/* checksum: compared with the values of other XXH64 implementations. */
 #include "base/checksum.h"
 
 #include "support/testing.h"
 
 static void check(const char *text, uint64_t wanted) {
         const size_t n = strlen(text);
-        char *exact    = malloc(n ? n : 1); /* a byte too many is seen */
+        char *exact    = malloc(n ? n : 1); /* ASan sees a byte too many */
 
         CHECK(exact);
         memcpy(exact, text, n);
@@ -13,7 +13,7 @@ static void check(const char *text, uint64_t wanted) {
         free(exact);
 }
 
-/* Values of xxHash's own tests and of its Python binding's. */
+/* The values are from xxHash's own tests and from its Python binding's. */
 static void test_known_texts_have_their_known_sums(void) {
         check("", UINT64_C(0xef46db3751d8e999));
         check("a", UINT64_C(0xd24ec4f1a98c6e5b));
@@ -22,7 +22,7 @@ static void test_known_texts_have_their_known_sums(void) {
               UINT64_C(0xfbcea83c8a378bf1));
 }
 
-/* The sanity buffer of xxHash's own tests: 101 bytes of it. */
+/* The bytes are the first 101 of the sanity buffer of xxHash's own tests. */
 static void test_a_buffer_of_whole_and_broken_steps_has_its_known_sum(void) {
         uint8_t bytes[222];
         uint64_t random = UINT64_C(2654435761);
@@ -60,16 +60,16 @@ static void test_pieces_give_the_sum_of_the_whole(void) {
 
 static void test_every_bit_counts(void) {
         uint8_t bytes[77] = {0};
-        const uint64_t had = rdmeta_checksum(bytes, sizeof(bytes));
+        const uint64_t before = rdmeta_checksum(bytes, sizeof(bytes));
         size_t bit;
 
         for (bit = 0; bit < 8 * sizeof(bytes); bit++) {
                 bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
-                CHECK(rdmeta_checksum(bytes, sizeof(bytes)) != had);
+                CHECK(rdmeta_checksum(bytes, sizeof(bytes)) != before);
                 bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
         }
-        CHECK(rdmeta_checksum(bytes, sizeof(bytes)) == had);
-        CHECK(rdmeta_checksum(bytes, sizeof(bytes) - 1) != had);
+        CHECK(rdmeta_checksum(bytes, sizeof(bytes)) == before);
+        CHECK(rdmeta_checksum(bytes, sizeof(bytes) - 1) != before);
 }
 
 int main(void) {

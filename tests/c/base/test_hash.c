@@ -1,4 +1,4 @@
-/* hash: of names, of ids, and of a topic's bytes. */
+/* hash: hashes of names and ids, and digests of topics' bytes. */
 #include "base/hash.h"
 
 #include "support/testing.h"
@@ -28,7 +28,8 @@ static void fill(test_rng_t *r, void *p, size_t n) {
                 bytes[i] = (uint8_t)test_u64(r);
 }
 
-/* Exactly n bytes, so that a sanitizer sees one too many being read. */
+/* Returns a copy of exactly n bytes, so that a sanitizer sees a read of one too
+ * many. */
 static char *exact(const void *p, size_t n) {
         char *copy = malloc(n ? n : 1);
 
@@ -72,7 +73,7 @@ static void test_names_of_every_length_hash_by_all_their_bytes(void) {
         }
 }
 
-/* Zeros are where length is all that differs. */
+/* Names of zeros differ only in their length. */
 static void test_names_of_other_lengths_hash_otherwise(void) {
         static const char zeros[NAME_MOST];
         uint64_t seen[NAME_MOST];
@@ -111,7 +112,7 @@ static void test_every_word_of_the_key_counts(void) {
         }
 }
 
-/* Names that differ in a digit spread over a table as chance would. */
+/* Names that differ in a digit spread over a table as random ones would. */
 static void test_names_in_sequence_spread_evenly(void) {
         static uint32_t places[PLACES];
         test_rng_t r = test_rng(4);
@@ -211,7 +212,7 @@ static void blocks_swap(uint8_t *a, uint8_t *b) {
         memcpy(b, spare, sizeof(spare));
 }
 
-/* Blocks are told apart by where they stand, not only by what they say. */
+/* The digest depends on the order of the blocks, not only on their bytes. */
 static void test_blocks_that_change_places_give_another_digest(void) {
         enum { BLOCKS = 5, SIZE = RDMETA_DIGEST_BLOCK };
         static uint8_t bytes[BLOCKS * SIZE];
@@ -234,8 +235,8 @@ static void test_blocks_that_change_places_give_another_digest(void) {
         CHECK(same(rdmeta_digest(&k.digest, bytes, sizeof(bytes)), d));
 }
 
-/* The definition, written out: blocks of NH, in three limbs of 48 bits, as
- * coefficients of a polynomial modulo 2^61 - 1. */
+/* Computes the digest by its definition. The NH sums of the blocks, in three
+ * limbs of 48 bits, are coefficients of a polynomial modulo 2^61 - 1. */
 static uint64_t slow_point(const rdmeta_digest_key_t *key, uint64_t point,
                            const uint8_t *p, size_t n) {
         const uint64_t m     = (UINT64_C(1) << 61) - 1;
@@ -303,7 +304,7 @@ static void test_seeds_give_streams_of_their_own(void) {
         }
 }
 
-/* From Vigna's splitmix64.c with the state 1234567. */
+/* The values are from Vigna's splitmix64.c with the state 1234567. */
 static void test_seeds_are_those_of_splitmix64(void) {
         uint64_t s = 1234567;
 
@@ -312,7 +313,7 @@ static void test_seeds_are_those_of_splitmix64(void) {
         CHECK(rdmeta_seed_next(&s) == UINT64_C(9817491932198370423));
 }
 
-/* Some compilers are told how, in their machine's words. */
+/* rdmeta_mix() is assembly on x86-64. */
 static void test_both_halves_of_a_product_are_folded(void) {
         static const uint64_t edges[] = {0, 1, UINT64_MAX, UINT64_C(1) << 63,
                                          UINT64_C(1) << 32};

@@ -1,4 +1,4 @@
-/* murmur2: values that Java's UtilsTest has; more in tests/test_murmur2.py. */
+/* murmur2: the values of Java's UtilsTest; tests/test_murmur2.py has more. */
 #include "support/testing.h"
 
 static void test_the_hash_is_that_of_the_java_client(void) {
@@ -20,8 +20,8 @@ static void test_the_hash_is_that_of_the_java_client(void) {
                       known[i].hash);
 }
 
-/* Every length of a tail, at every alignment, reads its bytes and no others:
- * ASan looks on. */
+/* For every length of the tail, at every alignment, it reads its bytes and no
+ * others; ASan sees any other. */
 static void test_a_key_may_lie_anywhere_and_end_anywhere(void) {
         size_t len, at, i;
 

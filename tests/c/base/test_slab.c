@@ -1,9 +1,9 @@
-/* slab: pieces that do not touch, are where they should be, and come again. */
+/* slab: pieces do not overlap, are aligned, and are used again. */
 #include "support/slab_fixture.h"
 
 enum { PIECES = 400, ROUNDS = 10000 };
 
-/* Most are small; some are of whole strides; some are the allocator's. */
+/* Most sizes are small; some are whole strides; some go to the allocator. */
 static size_t any_size(test_rng_t *r) {
         switch (test_below(r, 8)) {
         case 0:
@@ -15,7 +15,7 @@ static size_t any_size(test_rng_t *r) {
         }
 }
 
-/* Now and then chunks are to leave; each time something of them does. */
+/* Sometimes plans that chunks leave; each time moves a piece out of one. */
 static void pieces_leave(fixture_t *w, test_rng_t *r, piece_t *pieces) {
         size_t used, i;
 
@@ -43,7 +43,8 @@ static void pieces_of(size_t unit, size_t header_size, size_t skew) {
                 if (x->p)
                         piece_end(&w, x);
                 else
-                        piece_make(&w, x, header_size + any_size(&r), (uint8_t)i);
+                        piece_make(&w, x, header_size + any_size(&r),
+                                   (uint8_t)i);
                 if (test_below(&r, 500) == 0)
                         rdmeta_slab_reserve(&w.slab, test_below(&r, 60000));
                 pieces_leave(&w, &r, pieces);
@@ -63,13 +64,14 @@ static void test_pieces_are_aligned_and_never_overlap(void) {
                 pieces_of(16, 8, skew);
                 pieces_of(64, 0, skew);
                 pieces_of(64, RDMETA_TOPIC_HEADER_SIZE, skew);
-                pieces_of(16, RDMETA_TOPIC_HEADER_SIZE, skew); /* more than one */
+                /* a header of more than one unit */
+                pieces_of(16, RDMETA_TOPIC_HEADER_SIZE, skew);
         }
 }
 
 /* ---- reuse --------------------------------------------------------------- */
 
-static void test_what_is_given_back_is_used_again_for_its_size(void) {
+static void test_a_freed_piece_is_used_again_for_its_size(void) {
         piece_t a, b, c;
         fixture_t w;
         uint8_t *was;
@@ -79,7 +81,7 @@ static void test_what_is_given_back_is_used_again_for_its_size(void) {
         piece_make(&w, &b, 300, 2);
         was = a.p;
         piece_end(&w, &a);
-        piece_make(&w, &c, 300, 3); /* five lines: not of four */
+        piece_make(&w, &c, 300, 3); /* five lines, so not the one of four */
         CHECK(c.p != was);
         piece_make(&w, &a, 256, 4); /* four lines, as 200 were */
         CHECK(a.p == was);
@@ -102,7 +104,7 @@ static void test_large_pieces_are_the_allocators(void) {
         for (i = 0; i < 4; i++)
                 piece_end(&w, &x[i]);
         CHECK(w.heap.blocks == 0 && w.slab.bytes == 0);
-        piece_make(&w, &x[0], 64 * 64, 9); /* the largest of a chunk's */
+        piece_make(&w, &x[0], 64 * 64, 9); /* the largest in a chunk */
         CHECK(w.heap.blocks == 1);
         piece_end(&w, &x[0]);
         CHECK(w.heap.blocks == 1);
@@ -130,7 +132,7 @@ static void test_the_rest_of_a_chunk_is_not_lost(void) {
 
 /* ---- chunks -------------------------------------------------------------- */
 
-static void test_chunks_grow_with_what_is_held(void) {
+static void test_chunks_grow_with_the_slab(void) {
         const size_t size = 3 * 64, most = (size_t)24 << 20;
         size_t used = 0, slack;
         fixture_t w;
@@ -139,7 +141,7 @@ static void test_chunks_grow_with_what_is_held(void) {
         while (used < most) {
                 CHECK(rdmeta_slab_alloc(&w.slab, size));
                 used += size;
-                /* A sixteenth, and a page, large or small, besides. */
+                /* A sixteenth, and one more page, large or small. */
                 slack = w.slab.bytes < (5 << 20) ? 32 << 10 : 3 << 20;
                 CHECK(w.slab.bytes <= used + used / 16 + slack);
         }
@@ -160,7 +162,7 @@ static void test_reserved_memory_needs_no_allocator(void) {
         for (i = 0; i < N; i++)
                 CHECK(rdmeta_slab_alloc(&w.slab, size));
         rdmeta_slab_reserve(&w.slab, 0);
-        CHECK(w.heap.calls == calls); /* it was there already */
+        CHECK(w.heap.calls == calls); /* the reserved memory was enough */
         fixture_destroy(&w);
 }
 
@@ -178,15 +180,15 @@ static void test_no_memory_changes_nothing(void) {
                 piece_make(&w, &x, sizes[i], 7);
                 bytes          = w.slab.bytes;
                 w.heap.fail_at = w.heap.calls + 1;
-                rdmeta_slab_reserve(&w.slab, 1 << 20); /* is only a hope */
+                rdmeta_slab_reserve(&w.slab, 1 << 20); /* may reserve less */
                 CHECK(w.slab.bytes == bytes);
                 piece_end(&w, &x);
                 fixture_destroy(&w);
         }
 }
 
-/* Without a caller's allocator, large chunks take another way. */
-static void test_the_c_librarys_memory_does_as_well(void) {
+/* Without a user's allocator, large chunks are mapped. */
+static void test_the_c_librarys_memory_works_as_well(void) {
         rdmeta_slab_t slab;
         size_t i;
 
@@ -203,8 +205,8 @@ static void test_the_c_librarys_memory_does_as_well(void) {
 
 /* ---- colours ------------------------------------------------------------- */
 
-/* Where pieces of whole 256 bytes begin, modulo 256: in one place of four,
- * unless something is done about it. */
+/* Without colours, pieces of a multiple of 256 bytes would all begin at the
+ * same place modulo 256. */
 static void test_strides_of_256_use_all_sets_of_the_cache(void) {
         enum { N = 1024 };
         size_t counts[4] = {0}, i;
@@ -242,13 +244,13 @@ static void test_strides_fill_chunks_to_their_ends_and_not_beyond(void) {
 int main(void) {
         test_begin(60);
         RUN(test_pieces_are_aligned_and_never_overlap);
-        RUN(test_what_is_given_back_is_used_again_for_its_size);
+        RUN(test_a_freed_piece_is_used_again_for_its_size);
         RUN(test_large_pieces_are_the_allocators);
         RUN(test_the_rest_of_a_chunk_is_not_lost);
-        RUN(test_chunks_grow_with_what_is_held);
+        RUN(test_chunks_grow_with_the_slab);
         RUN(test_reserved_memory_needs_no_allocator);
         RUN(test_no_memory_changes_nothing);
-        RUN(test_the_c_librarys_memory_does_as_well);
+        RUN(test_the_c_librarys_memory_works_as_well);
         RUN(test_strides_of_256_use_all_sets_of_the_cache);
         RUN(test_strides_fill_chunks_to_their_ends_and_not_beyond);
         return 0;

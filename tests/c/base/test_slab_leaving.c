@@ -1,9 +1,9 @@
-/* slab: chunks that are mostly free are emptied, and go. */
+/* slab: chunks that are mostly free leave, and are freed. */
 #include "support/slab_fixture.h"
 
 enum { MANY = 20000 };
 
-/* All that are there, of sizes like topics', and then only one of `keep`. */
+/* Makes pieces of topics' sizes, and frees all but one in `keep`. */
 static void many_make(fixture_t *w, piece_t *all, test_rng_t *r, size_t keep) {
         size_t i;
 
@@ -30,7 +30,7 @@ static void many_end(fixture_t *w, piece_t *all) {
                         piece_end(w, &all[i]);
 }
 
-static void test_what_is_mostly_free_is_given_back(void) {
+static void test_chunks_mostly_free_are_freed(void) {
         static piece_t all[MANY];
         size_t keep, used, plans, before;
         fixture_t w;
@@ -51,7 +51,7 @@ static void test_what_is_mostly_free_is_given_back(void) {
                 CHECK(used == pieces_bytes(&w, all, MANY));
                 CHECK(w.slab.free <= w.slab.bytes / 8 ||
                       w.slab.free < w.slab.least);
-                /* And a chunk that was begun when there was more. */
+                /* One more chunk was begun when the slab was larger. */
                 CHECK(w.slab.bytes <= used + used / 4 + before / 16);
                 fixture_check(&w);
                 many_end(&w, all);
@@ -59,7 +59,7 @@ static void test_what_is_mostly_free_is_given_back(void) {
         }
 }
 
-static void test_no_piece_is_had_of_a_chunk_that_leaves(void) {
+static void test_no_piece_comes_from_a_leaving_chunk(void) {
         static piece_t all[MANY];
         test_rng_t r = test_rng(1);
         size_t bytes, i;
@@ -82,31 +82,32 @@ static void test_no_piece_is_had_of_a_chunk_that_leaves(void) {
         fixture_destroy(&w);
 }
 
-static void test_more_chunks_leave_until_too_much_waits(void) {
+static void test_more_chunks_leave_until_they_have_too_much_free(void) {
         static piece_t all[MANY];
         test_rng_t r = test_rng(1);
-        size_t plans, leaving, left;
+        size_t plans, leaving, leaving_free;
         fixture_t w;
 
         fixture_init(&w, 64, RDMETA_TOPIC_HEADER_SIZE, 0);
         many_make(&w, all, &r, 2);
         for (plans = 0;; plans++) {
-                leaving = w.slab.n_leaving;
-                left    = w.slab.left;
+                leaving      = w.slab.n_leaving;
+                leaving_free = w.slab.leaving_free;
                 if (!rdmeta_slab_plan(&w.slab, 8))
                         break;
-                CHECK(w.slab.n_leaving > leaving && w.slab.left > left);
-                CHECK(left <= w.slab.bytes / 8);
+                CHECK(w.slab.n_leaving > leaving);
+                CHECK(w.slab.leaving_free > leaving_free);
+                CHECK(leaving_free <= w.slab.bytes / 8);
                 fixture_check(&w);
         }
-        CHECK(plans > 1 && left > w.slab.bytes / 8);
+        CHECK(plans > 1 && leaving_free > w.slab.bytes / 8);
         many_move(&w, all);
-        CHECK(!w.slab.n_leaving && !w.slab.left);
+        CHECK(!w.slab.n_leaving && !w.slab.leaving_free);
         many_end(&w, all);
         fixture_destroy(&w);
 }
 
-static void test_a_chunk_goes_with_the_last_that_lived_there(void) {
+static void test_a_chunk_is_freed_with_its_last_live_piece(void) {
         static piece_t all[MANY];
         test_rng_t r = test_rng(2);
         size_t blocks, leaving, i;
@@ -122,7 +123,7 @@ static void test_a_chunk_goes_with_the_last_that_lived_there(void) {
                 blocks  = w.heap.blocks;
                 leaving = w.slab.n_leaving;
                 piece_end(&w, &all[i]);
-                /* And what said that they leave, with the last of them. */
+                /* The array of leaving chunks goes with the last of them. */
                 CHECK(blocks - w.heap.blocks ==
                       leaving - w.slab.n_leaving + !w.slab.n_leaving);
                 fixture_check(&w);
@@ -140,7 +141,7 @@ static void test_the_emptiest_chunks_leave_and_an_eighth_of_all_at_most(void) {
 
         fixture_init(&w, 64, RDMETA_TOPIC_HEADER_SIZE, 0);
         many_make(&w, all, &r, 1);
-        for (i = 0; i < MANY; i++) /* nearly none is left of the first third */
+        for (i = 0; i < MANY; i++) /* frees nearly all of the first third */
                 if (test_below(&r, 32) < (i < MANY / 3 ? 31 : 3))
                         piece_end(&w, &all[i]);
         CHECK(rdmeta_slab_plan(&w.slab, 8));
@@ -152,7 +153,7 @@ static void test_the_emptiest_chunks_leave_and_an_eighth_of_all_at_most(void) {
         fixture_destroy(&w); /* while they leave */
 }
 
-static void test_nothing_leaves_for_a_little_or_without_memory(void) {
+static void test_no_chunk_leaves_for_a_little_or_without_memory(void) {
         static piece_t all[MANY];
         test_rng_t r = test_rng(4);
         size_t bytes, i;
@@ -177,7 +178,7 @@ static void test_nothing_leaves_for_a_little_or_without_memory(void) {
         fixture_destroy(&w);
 }
 
-static void test_what_nobody_has_is_counted(void) {
+static void test_spare_bytes_are_counted(void) {
         static piece_t all[MANY];
         test_rng_t r = test_rng(5);
         size_t spare, used, i;
@@ -207,12 +208,12 @@ static void test_what_nobody_has_is_counted(void) {
 
 int main(void) {
         test_begin(60);
-        RUN(test_what_is_mostly_free_is_given_back);
-        RUN(test_no_piece_is_had_of_a_chunk_that_leaves);
-        RUN(test_more_chunks_leave_until_too_much_waits);
-        RUN(test_a_chunk_goes_with_the_last_that_lived_there);
+        RUN(test_chunks_mostly_free_are_freed);
+        RUN(test_no_piece_comes_from_a_leaving_chunk);
+        RUN(test_more_chunks_leave_until_they_have_too_much_free);
+        RUN(test_a_chunk_is_freed_with_its_last_live_piece);
         RUN(test_the_emptiest_chunks_leave_and_an_eighth_of_all_at_most);
-        RUN(test_nothing_leaves_for_a_little_or_without_memory);
-        RUN(test_what_nobody_has_is_counted);
+        RUN(test_no_chunk_leaves_for_a_little_or_without_memory);
+        RUN(test_spare_bytes_are_counted);
         return 0;
 }

@@ -1,4 +1,4 @@
-/* tmpabuf: both passes agree, or there is no object. */
+/* tmpabuf: returns an object only if both passes agree. */
 #include "base/tmpabuf.h"
 
 #include "support/testing.h"
@@ -52,7 +52,7 @@ static void piece_fill(piece_t *p, rdmeta_tmpabuf_t *b) {
         }
 }
 
-/* What the piece holds, its NUL, its alignment, and zeros up to the next. */
+/* Checks a piece's contents, NUL and alignment, and the zeros after it. */
 static size_t piece_check(const piece_t *p, const char *base, size_t at) {
         const size_t bytes = p->kind == 1 ? 4 * p->n : p->n;
         size_t end         = at + bytes + (p->kind == 2);
@@ -138,7 +138,7 @@ static void test_filling_too_much_fails_and_stays_failed(void) {
         CHECK(!heap.blocks && !heap.bytes);
 }
 
-/* An error in sizing sticks: nothing is asked of the allocator. */
+/* An error in sizing sticks, so there is no allocation. */
 static void check_overflowed(rdmeta_tmpabuf_t *b) {
         test_heap_t heap;
         rdmeta_allocator_t a = test_allocator(&heap);

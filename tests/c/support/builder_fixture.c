@@ -1,6 +1,6 @@
 #include "support/builder_fixture.h"
 
-/* ---- facts at random ----------------------------------------------------- */
+/* ---- random facts -------------------------------------------------------- */
 
 static void names_random(facts_t *f, test_rng_t *r) {
         size_t i;
@@ -33,7 +33,7 @@ static uint32_t count_random(test_rng_t *r) {
         }
 }
 
-/* The largest value that fits one byte, two, four, or one more than that. */
+/* Draws a largest value, at or around the limits of one, two or four bytes. */
 static int32_t most_random(test_rng_t *r) {
         static const int32_t most[] = {5, 30, 127, 128, 1000, 32767, 32768,
                                        INT32_MAX};
@@ -102,7 +102,8 @@ static void list_copy(fact_row_t *p, int to, const fact_row_t *q, int from,
         memcpy(p->ids[to], q->ids[from], 4 * (size_t)n);
 }
 
-/* All of one length and in sync, or not; many of them equal, or none. */
+/* Draws lists that are all of one length and in sync, or not, with many or no
+ * equal ones. */
 static void lists_random(facts_t *f, test_rng_t *r, int32_t brokers) {
         const int32_t n    = (int32_t)test_below(r, test_below(r, 16)
                                                             ? 5
@@ -198,15 +199,15 @@ static void partitions_of(const facts_t *f, gen_partition_t *out,
                     .replicas = {p->ids[REPLICAS], p->counts[REPLICAS]},
                     .isr      = {p->ids[ISR], p->counts[ISR]},
                     .offline  = {p->ids[OFFLINE], p->counts[OFFLINE]}};
-                /* A row goes anywhere before the end. */
+                /* The row goes to a random place, or the end. */
                 k      = shuffle ? (uint32_t)test_below(shuffle, i + 1) : i;
                 out[i] = out[k];
                 out[k] = row;
         }
 }
 
-rdmeta_err_t builder_fixture_read(builder_fixture_t *w, const facts_t *f, int version,
-                              test_rng_t *shuffle) {
+rdmeta_err_t builder_fixture_read(builder_fixture_t *w, const facts_t *f,
+                                  int version, test_rng_t *shuffle) {
         static gen_partition_t partitions[FACT_ROWS];
         const uint32_t fields = rdmeta_wire_fields((int16_t)version);
         uint64_t tags         = shuffle ? test_u64(shuffle) % 2 : 0;
@@ -233,7 +234,8 @@ rdmeta_err_t builder_fixture_read(builder_fixture_t *w, const facts_t *f, int ve
         return err;
 }
 
-void builder_fixture_merge_row(builder_fixture_t *w, const fact_row_t *p, uint32_t i) {
+void builder_fixture_merge_row(builder_fixture_t *w, const fact_row_t *p,
+                               uint32_t i) {
         rdmeta_builder_t *s = &w->builder;
 
         if (p->high != p->epoch) {
@@ -257,7 +259,7 @@ void builder_fixture_merge(builder_fixture_t *w, const facts_t *f) {
 }
 
 rdmeta_topic_t *builder_fixture_block(builder_fixture_t *w, const facts_t *f,
-                                  test_rng_t *shuffle) {
+                                      test_rng_t *shuffle) {
         rdmeta_topic_t *t;
 
         CHECK(!builder_fixture_read(w, f, 12, shuffle));
@@ -307,7 +309,7 @@ void facts_check(const facts_t *f, const rdmeta_topic_t *t) {
         }
 }
 
-/* ---- how large ----------------------------------------------------------- */
+/* ---- sizes --------------------------------------------------------------- */
 
 static unsigned width_of(int32_t most) {
         return most < 128 ? 0 : most < 32768 ? 1 : 2;
@@ -319,7 +321,8 @@ static int lists_equal(const fact_row_t *p, int a, const fact_row_t *q,
                !memcmp(p->ids[a], q->ids[b], 4 * (size_t)p->counts[a]);
 }
 
-/* Lists that no row before this one has, nor this one before it. */
+/* Returns whether no row before this one, and no list before it in this row, is
+ * equal. */
 static int is_new_list(const facts_t *f, uint32_t i, int which) {
         uint32_t k;
         int l;

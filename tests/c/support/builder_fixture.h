@@ -1,12 +1,13 @@
 /*
- * builder_fixture: what may be said of one topic, drawn at random, as bytes of
- * any version and in any order, and held against the block that is made of it.
- * The sizes and widths are worked out here from the facts, by nothing of csrc.
+ * builder_fixture: draws random facts of one topic, and writes them as bytes of
+ * any version and in any order. Then it compares them with the block made of
+ * these bytes. It computes sizes and widths from the facts, without code of
+ * csrc.
  *
- *     facts --gen_response_topic--> bytes --stage--> block --rows--> facts?
+ *     facts --gen_response_topic--> bytes --builder--> block --rows--> facts?
  */
-#ifndef RDMETA_STAGE_WORLD_H
-#define RDMETA_STAGE_WORLD_H
+#ifndef RDMETA_BUILDER_FIXTURE_H
+#define RDMETA_BUILDER_FIXTURE_H
 
 #include "topic/builder.h"
 
@@ -19,8 +20,8 @@ enum { REPLICAS, ISR, OFFLINE, LISTS };
 
 typedef struct fact_row {
         int32_t id, leader, epoch, error;
-        int32_t high; /* what a merge remembers: >= epoch */
-        int32_t last; /* if there is no leader; -1: never one */
+        int32_t high; /* the highest epoch that a merge remembers */
+        int32_t last; /* the last leader, if there is none now; -1: never */
         int32_t ids[LISTS][FACT_IDS];
         int32_t counts[LISTS];
 } fact_row_t;
@@ -33,12 +34,12 @@ typedef struct facts {
         uint8_t past[RDMETA_PAST_MAX * 16];
         uint8_t n_past;
         uint32_t count;
-        fact_row_t rows[FACT_ROWS]; /* by id */
+        fact_row_t rows[FACT_ROWS]; /* in the order of ids */
 } facts_t;
 
-/* Of any shape: see the functions it is made of. */
+/* Draws facts of any shape. */
 void facts_random(facts_t *f, test_rng_t *r);
-/* Without what `version` cannot say. */
+/* Removes the facts that `version` has no fields for. */
 void facts_reduce(facts_t *f, int version);
 
 typedef struct builder_fixture {
@@ -47,26 +48,28 @@ typedef struct builder_fixture {
         uint64_t key[RDMETA_HASH_KEYS];
         rdmeta_memory_t blocks;
         rdmeta_builder_t builder;
-        gen_bytes_t bytes; /* of the topic that is staged */
+        gen_bytes_t bytes; /* the topic that the builder reads */
 } builder_fixture_t;
 
 void builder_fixture_init(builder_fixture_t *w, test_rng_t *r);
-/* Checks that nothing leaked. */
+/* Frees the fixture, and checks that there was no leak. */
 void builder_fixture_destroy(builder_fixture_t *w);
-/* Stage what `version` says of the facts; `shuffle`: its rows in any order,
- * with tagged fields; NULL: by id. */
-rdmeta_err_t builder_fixture_read(builder_fixture_t *w, const facts_t *f, int version,
-                              test_rng_t *shuffle);
-/* What a merge adds: highest epochs, last leaders, past ids. */
+/* Writes the facts as bytes of `version`, and has the builder read them. With
+ * `shuffle` the rows are in any order, perhaps with tagged fields; without, in
+ * the order of ids. */
+rdmeta_err_t builder_fixture_read(builder_fixture_t *w, const facts_t *f,
+                                  int version, test_rng_t *shuffle);
+/* Sets the columns of a merge: highest epochs, last leaders, past ids. */
 void builder_fixture_merge(builder_fixture_t *w, const facts_t *f);
-void builder_fixture_merge_row(builder_fixture_t *w, const fact_row_t *p, uint32_t i);
-/* All of it, at v12. */
+void builder_fixture_merge_row(builder_fixture_t *w, const fact_row_t *p,
+                               uint32_t i);
+/* Returns the block of all facts, read as v12. */
 rdmeta_topic_t *builder_fixture_block(builder_fixture_t *w, const facts_t *f,
-                                  test_rng_t *shuffle);
+                                      test_rng_t *shuffle);
 
-/* The block says these facts. */
+/* Checks that the block has exactly these facts. */
 void facts_check(const facts_t *f, const rdmeta_topic_t *t);
-/* How many bytes they need. */
+/* Returns the bytes that a block of these facts needs. */
 size_t facts_size(const facts_t *f);
 
-#endif /* RDMETA_STAGE_WORLD_H */
+#endif /* RDMETA_BUILDER_FIXTURE_H */

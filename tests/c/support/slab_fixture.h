@@ -1,15 +1,15 @@
-/* slab_fixture: a slab over an allocator that counts, and pieces that know what
- * was written to them. */
-#ifndef RDMETA_SLAB_WORLD_H
-#define RDMETA_SLAB_WORLD_H
+/* slab_fixture: a slab over an allocator that counts, and pieces with their
+ * contents, so that a test can check them. */
+#ifndef RDMETA_SLAB_FIXTURE_H
+#define RDMETA_SLAB_FIXTURE_H
 
 #include "base/slab.h"
 
 #include "support/testing.h"
 #include "topic/topic.h"
 
-/* An allocator whose memory begins anywhere that malloc's may, and not at
- * pages or lines. */
+/* A slab whose allocator's memory begins `skew` bytes after malloc's, so not at
+ * pages or cache lines. */
 typedef struct fixture {
         test_heap_t heap;
         size_t skew;
@@ -19,7 +19,7 @@ typedef struct fixture {
 
 static TEST_UNUSED void *skewed_alloc(void *opaque, size_t size) {
         fixture_t *w = opaque;
-        char *p    = test_heap_alloc(&w->heap, size + 64);
+        char *p      = test_heap_alloc(&w->heap, size + 64);
 
         return p ? p + w->skew : NULL;
 }
@@ -30,8 +30,8 @@ static TEST_UNUSED void skewed_free(void *opaque, void *p, size_t size) {
         test_heap_free(&w->heap, (char *)p - w->skew, size + 64);
 }
 
-static TEST_UNUSED void fixture_init(fixture_t *w, size_t unit, size_t header_size,
-                                   size_t skew) {
+static TEST_UNUSED void fixture_init(fixture_t *w, size_t unit,
+                                     size_t header_size, size_t skew) {
         memset(w, 0, sizeof(*w));
         w->skew             = skew;
         w->allocator.alloc  = skewed_alloc;
@@ -40,7 +40,7 @@ static TEST_UNUSED void fixture_init(fixture_t *w, size_t unit, size_t header_si
         rdmeta_slab_init(&w->slab, &w->allocator, unit, header_size);
 }
 
-/* The slab counts what it holds as the allocator does. */
+/* Checks that the slab and the allocator count the same bytes. */
 static TEST_UNUSED void fixture_check(const fixture_t *w) {
         CHECK(w->slab.bytes + 64 * w->heap.blocks == w->heap.bytes);
 }
@@ -54,7 +54,7 @@ static TEST_UNUSED void fixture_destroy(fixture_t *w) {
 /* ---- pieces -------------------------------------------------------------- */
 
 typedef struct piece {
-        uint8_t *p; /* its begin: the lead is before what was handed out */
+        uint8_t *p; /* its begin: the header, before the address handed out */
         size_t size;
         uint8_t fill;
 } piece_t;
@@ -88,7 +88,7 @@ static TEST_UNUSED int piece_leaves(const fixture_t *w, const piece_t *x) {
         return rdmeta_slab_leaves(&w->slab, x->p + w->slab.header_size);
 }
 
-/* A copy of it elsewhere. */
+/* Copies a piece to a new one and frees the old one. */
 static TEST_UNUSED void piece_move(fixture_t *w, piece_t *x) {
         piece_t was = *x;
 
@@ -97,7 +97,7 @@ static TEST_UNUSED void piece_move(fixture_t *w, piece_t *x) {
         piece_end(w, &was);
 }
 
-/* What they take of chunks. */
+/* Returns the bytes that the pieces take in chunks. */
 static TEST_UNUSED size_t pieces_bytes(const fixture_t *w, const piece_t *all,
                                        size_t n) {
         size_t bytes = 0, i;
@@ -109,4 +109,4 @@ static TEST_UNUSED size_t pieces_bytes(const fixture_t *w, const piece_t *all,
         return bytes;
 }
 
-#endif /* RDMETA_SLAB_WORLD_H */
+#endif /* RDMETA_SLAB_FIXTURE_H */

@@ -1,5 +1,5 @@
 /*
- * testing: the little that the C tests share.
+ * testing: checks, memory, randomness and names for all C tests.
  *
  *     static void test_something_holds(void) { CHECK(1 + 1 == 2); }
  *     int main(void) {
@@ -8,8 +8,8 @@
  *             return 0;
  *     }
  *
- * A failed CHECK prints where and ends the process with 1. Randomness is
- * seeded anew each run; the seed is printed, and RDMETA_TEST_SEED sets it.
+ * A failed CHECK prints its place and ends the process with 1. Each run has a
+ * new random seed and prints it; RDMETA_TEST_SEED sets it.
  */
 #ifndef RDMETA_TESTING_H
 #define RDMETA_TESTING_H
@@ -44,7 +44,8 @@
 
 static uint64_t test_seed;
 
-/* Call first. Takes the seed; SIGALRM ends a test that hangs. */
+/* Sets the seed, and has SIGALRM end a test that hangs. Each main() calls it
+ * first. */
 static TEST_UNUSED void test_begin(unsigned seconds) {
         const char *given = getenv("RDMETA_TEST_SEED");
         struct timespec t;
@@ -61,7 +62,7 @@ static TEST_UNUSED void test_begin(unsigned seconds) {
 
 enum { TEST_MAPPED, TEST_RESIDENT };
 
-/* Of this process, in bytes. */
+/* Returns the mapped or resident bytes of this process. */
 static TEST_UNUSED size_t test_memory(int which) {
         size_t pages[2] = {0};
         FILE *f         = fopen("/proc/self/statm", "r");
@@ -78,7 +79,7 @@ typedef struct test_rng {
         uint64_t state;
 } test_rng_t;
 
-/* A stream of its own for each `stream`, thus for each thread. */
+/* Returns a generator; each `stream`, thus each thread, gets one of its own. */
 static TEST_UNUSED test_rng_t test_rng(uint64_t stream) {
         test_rng_t r = {(test_seed ^ stream * UINT64_C(0x9e3779b97f4a7c15)) *
                             UINT64_C(0xbf58476d1ce4e5b9) | 1};
@@ -93,16 +94,16 @@ static TEST_UNUSED uint64_t test_u64(test_rng_t *r) {
         return r->state * UINT64_C(0x2545f4914f6cdd1d);
 }
 
-/* 0 .. n - 1 */
+/* Returns a number from 0 to n - 1. */
 static TEST_UNUSED size_t test_below(test_rng_t *r, size_t n) {
         return (size_t)((test_u64(r) >> 16) % n);
 }
 
 /* ---- memory --------------------------------------------------------- */
 
-/* An allocator that counts, and fails where it is told to. */
+/* An allocator that counts, and fails at one call that a test chooses. */
 typedef struct test_heap {
-        size_t calls;   /* allocations asked for */
+        size_t calls;   /* calls of alloc so far */
         size_t fail_at; /* the call that fails, from 1; 0: none */
         size_t blocks, bytes;
 } test_heap_t;
@@ -124,7 +125,7 @@ static TEST_UNUSED void test_heap_free(void *opaque, void *p, size_t size) {
         CHECK(p && h->blocks && h->bytes >= size);
         h->blocks--;
         h->bytes -= size;
-        memset(p, 0xdb, size); /* whoever reads it yet shall see */
+        memset(p, 0xdb, size); /* so that a late reader fails */
         __asm__ volatile("" : : "r"(p) : "memory");
         free(p);
 }

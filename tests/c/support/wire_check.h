@@ -1,11 +1,11 @@
 /*
- * wire_check: what must hold of every decoding, of whatever bytes.
+ * wire_check: checks the facts that hold for every decoding of any bytes.
  *
  *     broker*  head  (topic  partition*  topic_end)*  end
  *
- * The visits come in this order and in the numbers that were announced; every
- * view lies inside the input, and is read, so that a sanitizer has its say.
- * For tests and fuzz targets: what does not hold is abort().
+ * The visits come in this order, as many as the head announces. Every view lies
+ * inside the input, and the check reads it, so that a sanitizer sees a bad one.
+ * Tests and fuzz targets use it; a fact that does not hold ends in abort().
  */
 #ifndef RDMETA_WIRE_CHECK_H
 #define RDMETA_WIRE_CHECK_H
@@ -17,9 +17,10 @@ typedef struct wire_check {
         const uint8_t *begin, *end;
         enum { IN_BROKERS, IN_TOPICS, IN_TOPIC, AT_END } at;
         int16_t version;
-        uint32_t brokers, topics, partitions; /* still to come, or seen */
+        uint32_t brokers;            /* seen so far */
+        uint32_t topics, partitions; /* still to come */
         uint64_t visits;
-        uint64_t sum; /* of the bytes seen, so that they are read */
+        uint64_t sum; /* the sum of the bytes, so that they are read */
 } wire_check_t;
 
 static void wire_check_bytes(wire_check_t *c, const void *data, size_t len) {
@@ -123,15 +124,15 @@ static int32_t wire_check_end(void *opaque, const rdmeta_wire_head_t *h) {
 
         HOLDS(c->at == IN_TOPICS && c->topics == 0);
         HOLDS((c->version >= 8 && c->version <= 10) ||
-                   h->operations == RDMETA_NO_OPERATIONS);
+              h->operations == RDMETA_NO_OPERATIONS);
         HOLDS(c->version >= 13 || h->error == 0);
         c->at = AT_END;
         c->visits++;
         return 0;
 }
 
-/* Decode and hold it to the above. Returns what decoding did; `visits` (may be
- * NULL) receives their number. */
+/* Decodes the bytes with these checks and returns the decoder's result. Sets
+ * *visits, unless it is NULL, to the number of visits. */
 static inline rdmeta_err_t wire_check(const void *response, size_t len,
                                       int16_t version, int32_t flags,
                                       uint64_t *visits) {
@@ -148,14 +149,13 @@ static inline rdmeta_err_t wire_check(const void *response, size_t len,
         err = rdmeta_metadata_response_decode(response, len, version, flags,
                                               &visitor, &c, &offset);
         HOLDS(offset <= len);
-        /* A visit stands for a byte of the input at least, but three. */
+        /* All visits but three take at least one byte of the input each. */
         HOLDS(c.visits <= len + 3);
         if (version < RDMETA_METADATA_MIN_VERSION ||
             version > RDMETA_METADATA_MAX_VERSION)
                 HOLDS(err == RDMETA_ERR_UNSUPPORTED && c.visits == 0);
         else
-                HOLDS(err == (c.at == AT_END ? 0
-                                                  : RDMETA_ERR_MALFORMED));
+                HOLDS(err == (c.at == AT_END ? 0 : RDMETA_ERR_MALFORMED));
         if (visits)
                 *visits = c.visits;
         return err;

@@ -34,7 +34,7 @@ void gen_bytes_free(gen_bytes_t *b) {
 }
 
 uint8_t *gen_bytes_exact(const uint8_t *data, size_t len) {
-        /* malloc(0) may give a byte that can be read: NULL gives none. */
+        /* malloc(0) may return a byte that can be read; NULL has none. */
         uint8_t *copy = len ? must_alloc(len) : NULL;
 
         if (len)
@@ -119,7 +119,7 @@ void gen_tags(gen_bytes_t *b, uint64_t *seed) {
         gen_uvar(b, n);
         for (i = 0; i < n; i++) {
                 gen_uvar(b, i * 100);
-                /* Now and then longer than one byte of length can say. */
+                /* Sometimes longer than a length of one byte allows. */
                 len = random_below(seed, 20) ? random_below(seed, 6) : 200;
                 gen_uvar(b, len);
                 while (len--)
@@ -128,7 +128,7 @@ void gen_tags(gen_bytes_t *b, uint64_t *seed) {
 }
 
 /* ------------------------------------------------------------------------
- * Responses: the lines of MetadataResponse.json, in its order
+ * Responses: the fields of MetadataResponse.json, in its order
  * --------------------------------------------------------------------- */
 
 static void put_ids(gen_bytes_t *b, int flexible, gen_ids_t l) {
@@ -223,13 +223,13 @@ void gen_response(const gen_cluster_t *cluster, int version,
 }
 
 /* ------------------------------------------------------------------------
- * A large cluster: one block of memory for each kind of thing
+ * A large cluster: one block of memory per type
  * --------------------------------------------------------------------- */
 
-enum { TEXT = 48 }; /* room of a name */
+enum { TEXT = 48 }; /* the bytes reserved per name */
 
 typedef struct large {
-        gen_cluster_t cluster; /* first: what is handed out */
+        gen_cluster_t cluster; /* first, since callers get its address */
         gen_partition_t *partitions;
         int32_t *ids;
         char *text;
@@ -260,7 +260,7 @@ static void brokers_fill(large_t *l, const gen_shape_t *shape) {
         }
 }
 
-/* `n` different brokers, the first of them free to lead. */
+/* Draws the different replicas of a partition; the first one is its leader. */
 static void replicas_draw(const gen_shape_t *shape, uint64_t *seed,
                           int32_t *ids) {
         uint32_t n = 0, i;
@@ -371,9 +371,9 @@ void gen_move_leader(gen_topic_t *topic, uint32_t p) {
 
 enum { MOST = 4, LONGEST = 300 };
 
-/* All of an odd cluster in one block, so that one free() is its end. */
+/* An odd cluster in one block, so that one free() frees it. */
 typedef struct odd {
-        gen_cluster_t cluster; /* first: what is handed out */
+        gen_cluster_t cluster; /* first, since callers get its address */
         rdmeta_broker_t brokers[MOST];
         gen_topic_t topics[MOST];
         gen_partition_t partitions[MOST][MOST];
@@ -409,7 +409,8 @@ static rdmeta_str_t draw_text(odd_t *o, int nullable) {
 
         if (nullable && !draw(o, 4))
                 return (rdmeta_str_t){NULL, 0};
-        /* Around where a compact length takes its second byte, at times. */
+        /* Sometimes about as long as where a compact length needs a second
+         * byte. */
         len = draw(o, 8) ? draw(o, 12) : 120 + draw(o, LONGEST - 120);
         for (i = 0; i < len; i++)
                 text[i] = (char)draw(o, 256);

@@ -1,7 +1,7 @@
 /*
- * wire_gen: Metadata responses of any version, out of plain structs. For
- * tests, fuzz corpora and benches; written from Kafka's message definitions
- * and by nothing of csrc/wire/response.c, so that each checks the other.
+ * wire_gen: Metadata responses of any version, made from plain structs. Tests,
+ * fuzz corpora and benches use it. It follows Kafka's message definitions and
+ * shares no code with csrc/wire/response.c, so that each checks the other.
  *
  *     gen_bytes_t body = {0};
  *     int32_t ids[] = {1, 2, 3};
@@ -14,8 +14,8 @@
  *     ... body.data, body.len ...
  *     gen_bytes_free(&body);
  *
- * Zeroed members are sensible: no error, null cluster id, no operations. What
- * a version cannot say is left out of its bytes. Out of memory is abort().
+ * Zeroed members are sensible: no error, null cluster id, no operations. Fields
+ * that a version does not have are left out. Without memory it calls abort().
  */
 #ifndef RDMETA_WIRE_GEN_H
 #define RDMETA_WIRE_GEN_H
@@ -30,19 +30,19 @@ typedef struct gen_bytes {
         uint8_t *data;
         size_t len;
         size_t capacity;
-        /** Varints take at least so many bytes, up to 5: not minimal, which
-         *  no writer does and every reader takes. */
+        /** The least bytes of a varint, up to 5. Varints that are not minimal
+         *  come from no broker, but every reader accepts them. */
         unsigned uvar_width;
 } gen_bytes_t;
 
-/* Empty again, the memory kept. */
+/* Empties `b` and keeps its memory. */
 void gen_bytes_clear(gen_bytes_t *b);
 void gen_bytes_free(gen_bytes_t *b);
-/* A copy in a block of exactly `len` bytes, so that a sanitizer sees one byte
- * too many being read; free() it. */
+/* Returns a copy in a block of exactly `len` bytes, so that a sanitizer sees a
+ * read of one byte too many. The caller frees it with free(). */
 uint8_t *gen_bytes_exact(const uint8_t *data, size_t len);
 
-/** Whether the bytes are those that `hex` spells in lower case. */
+/** Returns whether the bytes are those that `hex` has in lower case. */
 int gen_is_hex(const gen_bytes_t *b, const char *hex);
 
 void gen_put(gen_bytes_t *b, const void *p, size_t n);
@@ -50,11 +50,11 @@ void gen_i8(gen_bytes_t *b, int v);
 void gen_i16(gen_bytes_t *b, int v);
 void gen_i32(gen_bytes_t *b, int32_t v);
 void gen_uvar(gen_bytes_t *b, uint32_t v);
-/* A string, null if data is NULL. */
+/* Writes a string, null if data is NULL. */
 void gen_str(gen_bytes_t *b, int flexible, rdmeta_str_t s);
-/* The count of an array; -1 is null. */
+/* Writes the count of an array; -1 stands for null. */
 void gen_count(gen_bytes_t *b, int flexible, int64_t n);
-/* Tagged fields: none if *seed is 0, else up to three, moving the seed on. */
+/* Writes tagged fields: none if *seed is 0, else up to three. Changes *seed. */
 void gen_tags(gen_bytes_t *b, uint64_t *seed);
 
 /* ------------------------------------------------------------------------
@@ -85,7 +85,7 @@ typedef struct gen_topic {
         uint8_t id[16];    /**< written from v10 on */
         int32_t error;
         int32_t internal;
-        int32_t has_operations; /**< 0: Kafka's "not asked for" is written */
+        int32_t has_operations; /**< 0: writes Kafka's "not asked for" */
         int32_t operations;     /**< written from v8 on */
         gen_partition_t *partitions;
         uint32_t partition_count;
@@ -102,15 +102,14 @@ typedef struct gen_cluster {
         int32_t has_operations; /**< as a topic's */
         int32_t operations;     /**< v8-v10 */
         int32_t error;          /**< v13 */
-        /** Not 0: tagged fields in some of the places where they may be, the
-         *  same ones for the same seed. */
+        /** Unless it is 0, some of the places where tagged fields may be have
+         *  them, the same ones for the same seed. */
         uint64_t tag_seed;
 } gen_cluster_t;
 
-/** Append the body of a response to `out`. */
+/** Appends the body of a response to `out`. */
 void gen_response(const gen_cluster_t *cluster, int version, gen_bytes_t *out);
-/** Append one broker or topic as it stands in such a body. `tag_seed` may
- *  point to 0. */
+/** Append one broker or topic as in such a body. *tag_seed may be 0. */
 void gen_response_broker(const rdmeta_broker_t *broker, int version,
                          uint64_t *tag_seed, gen_bytes_t *out);
 void gen_response_topic(const gen_topic_t *topic, int version,
@@ -125,22 +124,22 @@ typedef struct gen_shape {
         uint32_t brokers;     /**< ids from `first_broker` on */
         int32_t first_broker; /**< 1; large ones make wide columns */
         uint32_t topics;      /**< "team-042.service.events-000123" ... */
-        uint32_t partitions;  /**< of each topic */
-        uint32_t replication; /**< different brokers, at random */
+        uint32_t partitions;  /**< per topic */
+        uint32_t replication; /**< different random brokers per partition */
 } gen_shape_t;
 
 /**
- * A healthy cluster: each leader is the first replica, ISR = replicas, the
- * epochs are small, ids random. All pointers lead into memory of its own and
- * may be written through: names and lists in place (an isr shares the memory
- * of its replicas), counts downwards.
+ * Returns a healthy cluster: each leader is the first replica, ISR = replicas,
+ * the epochs are small, the ids random. All pointers lead into its own memory,
+ * and a test may write through them. It may change names and lists in place (an
+ * isr shares the memory of its replicas), and lower the counts.
  */
 gen_cluster_t *gen_cluster_new(const gen_shape_t *shape);
 void gen_cluster_free(gen_cluster_t *cluster);
 
-/** Swap topics at random, as another broker would order them. */
+/** Swaps topics at random, as another broker would order them. */
 void gen_cluster_shuffle(gen_cluster_t *cluster, uint64_t seed);
-/** Give partition `p` of `topic` its next replica as leader, epoch + 1. */
+/** Makes the next replica of partition `p` its leader, with epoch + 1. */
 void gen_move_leader(gen_topic_t *topic, uint32_t p);
 
 /* ------------------------------------------------------------------------
@@ -148,10 +147,10 @@ void gen_move_leader(gen_topic_t *topic, uint32_t p);
  * --------------------------------------------------------------------- */
 
 /**
- * A small cluster with what may be but seldom is: null and empty strings,
- * names of all lengths and bytes, topics and partitions with errors, gaps,
- * no leaders, null lists, operations, extreme numbers. free() it; the same
- * seed gives the same one.
+ * Returns a small cluster with rare values: null and empty strings, names of
+ * all lengths and bytes, topics and partitions with errors, gaps, no leaders,
+ * null lists, operations, extreme numbers. The same seed gives the same one.
+ * The caller frees it with free().
  */
 gen_cluster_t *gen_odd_cluster_new(uint64_t seed);
 

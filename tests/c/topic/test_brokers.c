@@ -1,4 +1,4 @@
-/* brokers: a table out of an answer, out of another table, and by id. */
+/* brokers: tables made from answers and from other tables; lookups by id. */
 #include "topic/brokers.h"
 
 #include "support/testing.h"
@@ -28,7 +28,7 @@ static void fixture_destroy(fixture_t *w) {
         CHECK(!w->heap.blocks && !w->heap.bytes);
 }
 
-/* Another broker of the next answer: its endpoint tells its id. */
+/* Adds a broker to the next answer; its host and port follow from its id. */
 static void fixture_add(fixture_t *w, int32_t id, int rack) {
         const uint32_t i = w->cluster.broker_count++;
 
@@ -42,8 +42,8 @@ static void fixture_add(fixture_t *w, int32_t id, int rack) {
 }
 
 static rdmeta_err_t fixture_read(fixture_t *w, int version,
-                               const rdmeta_brokers_t *keep,
-                               rdmeta_brokers_t **out) {
+                                 const rdmeta_brokers_t *keep,
+                                 rdmeta_brokers_t **out) {
         rdmeta_wire_t wire;
         rdmeta_err_t err;
 
@@ -54,10 +54,10 @@ static rdmeta_err_t fixture_read(fixture_t *w, int version,
         *out = NULL;
         err  = rdmeta_brokers_read(&w->allocator, &wire, keep, 77, out);
         CHECK(!err == (*out != NULL));
-        /* It is left where topics begin. */
+        /* The reader has stopped where the topics begin. */
         if (!err)
                 CHECK(!rdmeta_wire_close(&wire));
-        /* What was read is the table's own. */
+        /* The table has copies of its own. */
         memset(w->body.data, 0xee, w->body.len);
         return err;
 }
@@ -68,7 +68,7 @@ static int by_id(const void *a, const void *b) {
         return x->id < y->id ? -1 : x->id > y->id;
 }
 
-/* The table says what the answer said, in the order of ids. */
+/* Checks that the table has the answer's brokers, in the order of ids. */
 static void table_check(const fixture_t *w, const rdmeta_brokers_t *b,
                         int racks) {
         static rdmeta_broker_t rows[MOST];
@@ -91,7 +91,7 @@ static void table_check(const fixture_t *w, const rdmeta_brokers_t *b,
         CHECK(rdmeta_brokers_at(b, n, &x) == RDMETA_ERR_ARGUMENT);
 }
 
-/* Ids that are small, that follow each other, and that are anything. */
+/* Makes ids that are small, that follow each other, or that are random. */
 static int32_t any_id(test_rng_t *r) {
         switch (test_below(r, 4)) {
         case 0:
@@ -156,7 +156,7 @@ static void test_a_table_is_the_answers_brokers_by_id(void) {
         fixture_destroy(&w);
 }
 
-static void test_the_cluster_is_what_the_version_can_say(void) {
+static void test_the_cluster_has_the_fields_of_the_version(void) {
         static fixture_t w;
         rdmeta_brokers_t *b, *next;
         int version;
@@ -173,7 +173,7 @@ static void test_the_cluster_is_what_the_version_can_say(void) {
                                       version < 2 ? none
                                                   : w.cluster.cluster_id));
                 CHECK(rdmeta_brokers_controller(b) == (version < 1 ? -1 : 3));
-                /* Who does not name it does not take it away. */
+                /* An answer without a cluster id keeps the known one. */
                 w.cluster.cluster_id = none;
                 CHECK(!fixture_read(&w, version, b, &next));
                 CHECK(rdmeta_brokers_same(b, next));
@@ -186,14 +186,14 @@ static void test_the_cluster_is_what_the_version_can_say(void) {
         fixture_destroy(&w);
 }
 
-static void test_brokers_that_cannot_be_are_malformed(void) {
+static void test_impossible_brokers_are_malformed(void) {
         static const rdmeta_broker_t bad[] = {
             {-1, 9092, {"h", 1}, {NULL, 0}},
             {INT32_MIN, 9092, {"h", 1}, {NULL, 0}},
             {5, 9092, {"", 0}, {NULL, 0}},
             {5, -1, {"h", 1}, {NULL, 0}},
             {5, 65536, {"h", 1}, {NULL, 0}},
-            {7, 9092, {"other", 5}, {NULL, 0}}}; /* there already */
+            {7, 9092, {"other", 5}, {NULL, 0}}}; /* a duplicate */
         static fixture_t w;
         rdmeta_brokers_t *b;
         size_t i, at;
@@ -250,7 +250,8 @@ static void test_same_means_all_but_the_controller(void) {
         }
 }
 
-/* One by one, in any order, each perhaps twice: as if read at once. */
+/* Brokers added one by one, in any order, some of them twice, give the same
+ * table as one answer. */
 static void test_with_one_more_is_as_if_it_had_been_there(void) {
         test_rng_t r = test_rng(2);
         static fixture_t w;
@@ -346,8 +347,8 @@ static void test_every_allocation_may_fail(void) {
 int main(void) {
         test_begin(60);
         RUN(test_a_table_is_the_answers_brokers_by_id);
-        RUN(test_the_cluster_is_what_the_version_can_say);
-        RUN(test_brokers_that_cannot_be_are_malformed);
+        RUN(test_the_cluster_has_the_fields_of_the_version);
+        RUN(test_impossible_brokers_are_malformed);
         RUN(test_same_means_all_but_the_controller);
         RUN(test_with_one_more_is_as_if_it_had_been_there);
         RUN(test_no_brokers_is_a_table_too);

@@ -1,9 +1,9 @@
-/* stage: from the bytes of a topic to its block, whatever they say. */
+/* builder: makes the block of a topic from any bytes of an answer. */
 #include "support/builder_fixture.h"
 
 enum { ROUNDS = 1500 };
 
-static void test_rows_are_read_back_as_they_were_said(void) {
+static void test_rows_are_read_back_as_they_were_written(void) {
         test_rng_t r = test_rng(1);
         static builder_fixture_t w;
         static facts_t f;
@@ -17,9 +17,10 @@ static void test_rows_are_read_back_as_they_were_said(void) {
                 facts_random(&f, &r);
                 facts_reduce(&f, version);
                 CHECK(!builder_fixture_read(&w, &f, version,
-                                        test_below(&r, 2) ? &r : NULL));
+                                            test_below(&r, 2) ? &r : NULL));
                 builder_fixture_merge(&w, &f);
-                t = rdmeta_builder_build(&w.builder, &w.blocks, (uint64_t)round);
+                t = rdmeta_builder_build(&w.builder, &w.blocks,
+                                         (uint64_t)round);
                 CHECK(t && rdmeta_cold(t)->version == (uint64_t)round);
                 CHECK(t->state == RDMETA_TOPIC_VALID);
                 CHECK(rdmeta_topic_has_id(t) == (version >= 10));
@@ -49,7 +50,8 @@ static void test_a_block_is_as_small_as_its_facts_allow(void) {
 
 /* ---- one set of facts, one block ----------------------------------------- */
 
-/* All rows of `old` again, as for a change that no response brought. */
+/* Builds a block with all rows of `old` put back, as for a change without a
+ * response. */
 static rdmeta_topic_t *put_back_all(builder_fixture_t *w,
                                     const rdmeta_topic_t *old) {
         rdmeta_cols_t cols;
@@ -67,7 +69,7 @@ static rdmeta_topic_t *put_back_all(builder_fixture_t *w,
         return rdmeta_builder_build(&w->builder, &w->blocks, 2);
 }
 
-/* Facts of the same topic and partitions that say otherwise. */
+/* Makes other facts of the same topic and partitions. */
 static void facts_otherwise(facts_t *out, const facts_t *f, test_rng_t *r) {
         uint32_t i;
 
@@ -87,8 +89,9 @@ static void facts_otherwise(facts_t *out, const facts_t *f, test_rng_t *r) {
                 out->rows[i].id = f->rows[i].id;
 }
 
-/* An answer some of whose rows lose to `old`, as a merge would put them back,
- * in any order. `f`, which old says, becomes what the block must say. */
+/* Builds a block from an answer some of whose rows lose to `old`. It puts these
+ * back as a merge would, in any order. `f` has the facts of `old`, and becomes
+ * those of the new block. */
 static rdmeta_topic_t *put_back_some(builder_fixture_t *w, facts_t *f,
                                      const rdmeta_topic_t *old,
                                      test_rng_t *r) {
@@ -134,7 +137,7 @@ static void test_equal_facts_give_equal_blocks_however_arrived_at(void) {
 
                 facts_random(&f, &r);
                 t = builder_fixture_block(&w, &f, NULL);
-                /* Columns that are wanted for nothing. */
+                /* Columns that are begun but not needed. */
                 CHECK(!builder_fixture_read(&w, &f, 13, NULL));
                 builder_fixture_merge(&w, &f);
                 rdmeta_builder_want_high(&w.builder);
@@ -157,7 +160,7 @@ static void test_equal_facts_give_equal_blocks_however_arrived_at(void) {
         builder_fixture_destroy(&w);
 }
 
-static void test_rows_put_back_are_as_if_they_had_been_said(void) {
+static void test_rows_put_back_give_the_same_block_as_rows_read(void) {
         test_rng_t r = test_rng(7);
         static builder_fixture_t w;
         static facts_t f;
@@ -181,7 +184,8 @@ static void test_rows_put_back_are_as_if_they_had_been_said(void) {
         builder_fixture_destroy(&w);
 }
 
-/* Some rows are left out, and put back among the others. */
+/* Builds a block from an answer that leaves some rows out, and puts them back
+ * among the others. */
 static rdmeta_topic_t *insert_some(builder_fixture_t *w, const facts_t *f,
                                    const rdmeta_topic_t *old, test_rng_t *r) {
         static facts_t less;
@@ -210,7 +214,7 @@ static rdmeta_topic_t *insert_some(builder_fixture_t *w, const facts_t *f,
         return rdmeta_builder_build(&w->builder, &w->blocks, 5);
 }
 
-static void test_rows_left_out_and_put_back_are_as_if_they_had_been_said(
+static void test_rows_left_out_and_put_back_give_the_same_block(
         void) {
         test_rng_t r = test_rng(11);
         static facts_t f;
@@ -220,7 +224,7 @@ static void test_rows_left_out_and_put_back_are_as_if_they_had_been_said(
         for (round = 0; round < ROUNDS / 3; round++) {
                 rdmeta_topic_t *old, *more;
 
-                if (round % 10 == 0) /* which has no room yet */
+                if (round % 10 == 0) /* a builder without room yet */
                         builder_fixture_init(&w, &r);
                 facts_random(&f, &r);
                 old = builder_fixture_block(&w, &f, NULL);
@@ -237,7 +241,7 @@ static void test_rows_left_out_and_put_back_are_as_if_they_had_been_said(
         }
 }
 
-/* One fact, changed so that it is another; 0: there is none of that kind. */
+/* Changes one fact and returns 1; 0: there is none of that kind. */
 static int change_row(fact_row_t *p, test_rng_t *r) {
         int32_t *first    = p->ids[REPLICAS];
         const int32_t was = p->epoch;
@@ -308,7 +312,7 @@ static void test_any_other_fact_gives_another_block(void) {
                 uint32_t i;
 
                 facts_random(&f, &r);
-                for (i = 0; i < f.count; i++) /* ISRs that may lose one */
+                for (i = 0; i < f.count; i++) /* ISRs that can lose a member */
                         if (!f.rows[i].counts[ISR])
                                 f.rows[i].counts[ISR] = 1;
                 memcpy(&g, &f, sizeof(f));
@@ -326,7 +330,7 @@ static void test_any_other_fact_gives_another_block(void) {
         builder_fixture_destroy(&w);
 }
 
-/* ---- what cannot be ------------------------------------------------------ */
+/* ---- impossible rows ----------------------------------------------------- */
 
 static void make_bad(fact_row_t *rows, uint32_t n, int how, test_rng_t *r) {
         fact_row_t *p = &rows[1 + test_below(r, n - 1)];
@@ -352,7 +356,7 @@ static void make_bad(fact_row_t *rows, uint32_t n, int how, test_rng_t *r) {
         }
 }
 
-static void test_rows_that_cannot_be_are_malformed(void) {
+static void test_impossible_rows_are_malformed(void) {
         test_rng_t r = test_rng(5);
         static builder_fixture_t w;
         static facts_t f;
@@ -368,7 +372,7 @@ static void test_rows_that_cannot_be_are_malformed(void) {
                 make_bad(f.rows, f.count, round % 5, &r);
                 CHECK(builder_fixture_read(&w, &f, 7 + round % 7, &r) ==
                       RDMETA_ERR_MALFORMED);
-                /* and nothing of it is left */
+                /* the next topic has nothing of it */
                 facts_random(&f, &r);
                 t = builder_fixture_block(&w, &f, &r);
                 facts_check(&f, t);
@@ -379,7 +383,7 @@ static void test_rows_that_cannot_be_are_malformed(void) {
 
 /* ---- memory -------------------------------------------------------------- */
 
-static void test_no_memory_is_told_and_overcome(void) {
+static void test_no_memory_is_returned_and_overcome(void) {
         test_rng_t r = test_rng(6);
         static builder_fixture_t w;
         static facts_t f;
@@ -417,7 +421,8 @@ static void test_no_memory_is_told_and_overcome(void) {
         CHECK(failed >= 100);
 }
 
-/* As many as no topic has often: the rows go, a small stage stays. */
+/* Few topics have so many partitions. The builder frees that memory, and keeps
+ * memory for a small topic. */
 static void test_an_unusually_large_topic_gives_its_memory_back(void) {
         enum { MANY = 10000 };
         static gen_partition_t rows[MANY];
@@ -460,14 +465,14 @@ static void test_an_unusually_large_topic_gives_its_memory_back(void) {
 
 int main(void) {
         test_begin(90);
-        RUN(test_rows_are_read_back_as_they_were_said);
+        RUN(test_rows_are_read_back_as_they_were_written);
         RUN(test_a_block_is_as_small_as_its_facts_allow);
         RUN(test_equal_facts_give_equal_blocks_however_arrived_at);
-        RUN(test_rows_put_back_are_as_if_they_had_been_said);
-        RUN(test_rows_left_out_and_put_back_are_as_if_they_had_been_said);
+        RUN(test_rows_put_back_give_the_same_block_as_rows_read);
+        RUN(test_rows_left_out_and_put_back_give_the_same_block);
         RUN(test_any_other_fact_gives_another_block);
-        RUN(test_rows_that_cannot_be_are_malformed);
-        RUN(test_no_memory_is_told_and_overcome);
+        RUN(test_impossible_rows_are_malformed);
+        RUN(test_no_memory_is_returned_and_overcome);
         RUN(test_an_unusually_large_topic_gives_its_memory_back);
         return 0;
 }

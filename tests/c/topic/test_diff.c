@@ -1,22 +1,22 @@
 /*
- * change: what is told of a pair of blocks, for every pair of states, and of
- * a pair of broker tables. What is told of partitions is in test_changes.c.
+ * diff: the records of a pair of blocks, for every pair of states, and of a
+ * pair of broker tables. test_changes.c has the records of partitions.
  */
 #include "topic/diff.h"
 
 #include "base/alloc.h"
 #include "support/cache_fixture.h"
 
-typedef struct told {
+typedef struct seen {
         int n;
         int32_t kinds[8];
         char detail[400];
         size_t detail_len;
         int32_t broker, stop;
-} told_t;
+} seen_t;
 
-static int32_t tell(void *opaque, const rdmeta_change_t *c) {
-        told_t *t = opaque;
+static int32_t see(void *opaque, const rdmeta_change_t *c) {
+        seen_t *t = opaque;
 
         CHECK(t->n < 8 && rdmeta_change_kind_name(c->kind));
         t->kinds[t->n++] = c->kind;
@@ -29,13 +29,13 @@ static int32_t tell(void *opaque, const rdmeta_change_t *c) {
         return t->stop;
 }
 
-static rdmeta_diff_out_t out_to(told_t *t) {
+static rdmeta_diff_out_t out_to(seen_t *t) {
         static int32_t ids[4];
         rdmeta_diff_out_t out;
 
         memset(t, 0, sizeof(*t));
         memset(&out, 0, sizeof(out));
-        out.visit    = tell;
+        out.visit    = see;
         out.opaque   = t;
         out.ids      = ids;
         out.ids_each = 1;
@@ -46,7 +46,8 @@ static rdmeta_diff_out_t out_to(told_t *t) {
 
 enum { STATES = RDMETA_TOPIC_GONE + 1, NONE = -1 };
 
-/* Blocks without partitions: only a valid or absent one was seen for sure. */
+/* Returns the kind of record that is expected for two blocks without
+ * partitions, or -1. Only a valid or absent one has certainly been seen. */
 static int32_t wanted(int from, int to) {
         if (to == NONE || to == RDMETA_TOPIC_GONE)
                 return from == RDMETA_TOPIC_VALID ||
@@ -62,14 +63,14 @@ static int32_t wanted(int from, int to) {
         return RDMETA_TOPIC_ERROR;
 }
 
-static void test_every_pair_of_states_is_told_as_it_should_be(void) {
+static void test_every_pair_of_states_makes_its_record(void) {
         const rdmeta_str_t name = {"a topic", 7};
         const uint8_t id[16]    = {1};
         rdmeta_topic_t *topics[STATES];
         rdmeta_diff_out_t out;
         rdmeta_memory_t blocks;
         int from, to;
-        told_t t;
+        seen_t t;
 
         rdmeta_memory_init(&blocks, NULL, RDMETA_TOPIC_HEADER_SIZE);
         for (to = 0; to < STATES; to++) {
@@ -108,8 +109,9 @@ static void test_every_pair_of_states_is_told_as_it_should_be(void) {
 
 enum { ROWS = 20000, MEMBERS = 1024 };
 
-/* A block whose rows all have the replicas 0, 1, ... and the same in sync,
- * backwards from `from` on. free(), 4 bytes before its cold part. */
+/* Returns a block whose rows all have the replicas 0, 1, ... and the same in
+ * sync, backwards from `from` on. The caller frees the memory that begins 4
+ * bytes before its cold part. */
 static rdmeta_topic_t *lists_topic(int from) {
         const size_t size = RDMETA_TOPIC_HEADER_SIZE + RDMETA_TOPIC_FIXED + 1 +
                             6 * (size_t)ROWS + 2 * (3 + 2 * MEMBERS);
@@ -120,7 +122,8 @@ static rdmeta_topic_t *lists_topic(int from) {
         int i;
 
         CHECK(raw);
-        t           = (rdmeta_topic_t *)(void *)(raw + 4 + RDMETA_TOPIC_HEADER_SIZE);
+        t           = (rdmeta_topic_t *)(void *)(raw + 4 +
+                                                 RDMETA_TOPIC_HEADER_SIZE);
         t->count    = ROWS;
         t->name_len = 1;
         rdmeta_cold(t)->size  = (uint32_t)size;
@@ -139,14 +142,14 @@ static rdmeta_topic_t *lists_topic(int from) {
         return t;
 }
 
-/* In sync are the same brokers, in whatever order, and telling so takes no
- * time that grows with the square of how many they are. */
+/* The same brokers are in sync, in another order. The comparison takes no time
+ * that grows with the square of their number. */
 static void test_brokers_in_sync_are_compared_without_their_order(void) {
         const int from[]      = {0, 1, MEMBERS / 2, MEMBERS - 2};
         const clock_t began   = clock();
         rdmeta_topic_t *whole = lists_topic(MEMBERS), *other;
         rdmeta_diff_out_t out;
-        told_t t;
+        seen_t t;
         size_t i;
 
         for (i = 0; i < sizeof(from) / sizeof(from[0]); i++) {
@@ -162,7 +165,7 @@ static void test_brokers_in_sync_are_compared_without_their_order(void) {
 
 /* ---- brokers ----------------------------------------------------------- */
 
-/* A table of these, on top of an empty one. */
+/* Returns a table of these brokers. */
 static rdmeta_brokers_t *table(const rdmeta_broker_t *rows, size_t n) {
         rdmeta_brokers_t *b = rdmeta_brokers_empty(NULL, 0);
         size_t i;
@@ -177,7 +180,7 @@ static rdmeta_brokers_t *table(const rdmeta_broker_t *rows, size_t n) {
         return b;
 }
 
-static void test_brokers_are_told_in_the_order_of_their_ids(void) {
+static void test_brokers_have_records_in_the_order_of_their_ids(void) {
         const rdmeta_str_t none    = {NULL, 0};
         const rdmeta_broker_t a[]  = {{1, 1, {"a", 1}, none},
                                       {3, 1, {"c", 1}, none},
@@ -188,7 +191,7 @@ static void test_brokers_are_told_in_the_order_of_their_ids(void) {
                                       {5, 2, {"e", 1}, none}};
         rdmeta_brokers_t *x = table(a, 4), *y = table(b, 3);
         rdmeta_diff_out_t out;
-        told_t t;
+        seen_t t;
 
         out = out_to(&t);
         CHECK(!rdmeta_diff_brokers(&out, x, y));
@@ -213,7 +216,7 @@ static void test_a_rack_is_a_change_and_an_empty_one_is_one(void) {
         static const char *const texts[] = {"a:1", "a:1 rack=", "a:1 rack=r"};
         rdmeta_diff_out_t out;
         int i, k;
-        told_t t;
+        seen_t t;
 
         for (i = 0; i < 3; i++)
                 for (k = 0; k < 3; k++) {
@@ -232,13 +235,13 @@ static void test_a_rack_is_a_change_and_an_empty_one_is_one(void) {
                 }
 }
 
-/* The longest strings that Kafka can say are cut, not overrun. */
-static void test_details_of_any_length_are_told(void) {
+/* The longest strings of Kafka's are cut, and do not overrun the buffer. */
+static void test_details_of_any_length_are_recorded(void) {
         static const size_t lengths[] = {1, 200, 254, 255, 256, 300, 32767};
         char *text = malloc(32767);
         rdmeta_diff_out_t out;
         size_t i, k;
-        told_t t;
+        seen_t t;
 
         CHECK(text);
         memset(text, 'h', 32767);
@@ -262,10 +265,10 @@ static void test_details_of_any_length_are_told(void) {
         free(text);
 }
 
-/* ---- whatever differs -------------------------------------------------- */
+/* ---- any difference ---------------------------------------------------- */
 
-/* One topic of a few things that may each differ. Lists are in order: of sets
- * in another order there is no record. */
+/* Makes a topic with a few facts that may each differ. Lists are in order,
+ * since a set in another order makes no record. */
 static const char *any_topic(test_rng_t *rng, char text[256]) {
         static const char *const ids[]  = {"", "#a", "#a", "#a", "#b"};
         static const char *const ops[]  = {"", "", "^8", "^24"};
@@ -284,7 +287,8 @@ static const char *any_topic(test_rng_t *rng, char text[256]) {
         return text;
 }
 
-/* A block after one answer, or after two: then it remembers things, too. */
+/* Returns a block after one answer, or after two, so that it remembers facts of
+ * the first. */
 static const rdmeta_topic_t *any_block(cw_t *w, test_rng_t *rng) {
         static const int versions[] = {12, 12, 12, 8, 5};
         const rdmeta_topic_t *t;
@@ -325,27 +329,28 @@ static void test_blocks_differ_exactly_when_there_is_a_record(void) {
         CHECK(n[0] && n[1]);
 }
 
-/* What two answers, each to a new cache, say of one topic. */
+/* Returns the first kind of record between two answers about one topic, each in
+ * a new cache. */
 static int32_t first_kind(const char *before, const char *after) {
         const rdmeta_topic_t *topics[2];
         rdmeta_diff_out_t out;
-        cw_t worlds[2];
-        told_t t;
+        cw_t caches[2];
+        seen_t t;
         int i;
 
         for (i = 0; i < 2; i++) {
-                cw_init(&worlds[i], NULL);
-                CHECK(!cw_say(&worlds[i], i ? after : before));
-                rdmeta_reader_enter(worlds[i].reader);
-                rdmeta_topic_find(worlds[i].reader, "t", 1,
-                                  worlds[i].now.mono_us, &topics[i]);
+                cw_init(&caches[i], NULL);
+                CHECK(!cw_say(&caches[i], i ? after : before));
+                rdmeta_reader_enter(caches[i].reader);
+                rdmeta_topic_find(caches[i].reader, "t", 1,
+                                  caches[i].now.mono_us, &topics[i]);
         }
         out    = out_to(&t);
         t.stop = 1;
         CHECK(rdmeta_diff_topics(&out, topics[0], topics[1]) == 1);
         for (i = 0; i < 2; i++) {
-                rdmeta_reader_leave(worlds[i].reader);
-                cw_destroy(&worlds[i]);
+                rdmeta_reader_leave(caches[i].reader);
+                cw_destroy(&caches[i]);
         }
         return t.kinds[0];
 }
@@ -387,11 +392,11 @@ static void test_kinds_and_sources_have_names_of_their_own(void) {
 
 int main(void) {
         test_begin(60);
-        RUN(test_every_pair_of_states_is_told_as_it_should_be);
+        RUN(test_every_pair_of_states_makes_its_record);
         RUN(test_brokers_in_sync_are_compared_without_their_order);
-        RUN(test_brokers_are_told_in_the_order_of_their_ids);
+        RUN(test_brokers_have_records_in_the_order_of_their_ids);
         RUN(test_a_rack_is_a_change_and_an_empty_one_is_one);
-        RUN(test_details_of_any_length_are_told);
+        RUN(test_details_of_any_length_are_recorded);
         RUN(test_blocks_differ_exactly_when_there_is_a_record);
         RUN(test_an_id_that_comes_with_less_is_another_topics);
         RUN(test_kinds_and_sources_have_names_of_their_own);

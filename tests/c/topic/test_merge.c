@@ -1,14 +1,14 @@
 /*
- * The rows of docs/policies.md that are about epochs, leaders and ids of one
- * topic. The others are in test_merge_rewind.c, test_merge.c,
- * test_merge_malformed.c, test_policy_answer.c and test_policy_error.c.
+ * merge: the rows of docs/policies.md about epochs, leaders, ids and shorter
+ * lists of one topic. test_merge_rewind.c, test_merge_malformed.c,
+ * test_policy_answer.c and test_policy_error.c have the others.
  *
  *     row                                   test
  *     epoch higher                          a_higher_epoch_is_taken
  *     epoch equal                           an_equal_epoch_is_taken
  *     epoch lower, same id                  a_lower_epoch_..., and all of
  *                                           test_merge_rewind.c
- *     epoch -1, or Metadata < v9            an_epoch_not_said_..., before_v9...
+ *     epoch -1, or Metadata < v9            an_unknown_epoch_..., before_v9...
  *     leader -1 at an epoch >= ours         no_leader_...
  *     leader not among the brokers          a_leader_not_among_the_brokers_...
  *     id changed, both known                another_id_...
@@ -17,6 +17,7 @@
  *     no id known, an id in the answer      an_id_where_none_was_...
  *     REPLICA_NOT_AVAILABLE                 replica_not_available_...
  *     authorized operations not asked for   operations_not_asked_for_...
+ *     fewer partitions                      a_shorter_list_...
  */
 #include "support/cache_fixture.h"
 
@@ -35,7 +36,7 @@ static void test_a_higher_epoch_is_taken(void) {
         cw_destroy(&w);
 }
 
-/* The ISR changes within an epoch, and so may what a broker says of it. */
+/* The ISR changes within an epoch, so answers of one epoch may differ. */
 static void test_an_equal_epoch_is_taken(void) {
         cw_t w;
 
@@ -69,7 +70,7 @@ static void test_a_lower_epoch_is_kept_out_and_another_broker_asked(void) {
         cw_destroy(&w);
 }
 
-/* A row of its own each: the broker may be behind in one of them only. */
+/* Each row goes by its own epoch: a broker may be behind in only one. */
 static void test_a_lower_epoch_holds_back_its_own_partition_only(void) {
         cw_t w;
 
@@ -82,9 +83,9 @@ static void test_a_lower_epoch_holds_back_its_own_partition_only(void) {
         cw_destroy(&w);
 }
 
-/* ---- epochs not said --------------------------------------------------- */
+/* ---- unknown epochs ---------------------------------------------------- */
 
-static void test_an_epoch_not_said_is_taken_and_the_highest_kept(void) {
+static void test_an_unknown_epoch_is_taken_and_the_highest_kept(void) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -115,7 +116,7 @@ static void test_before_v9_epochs_are_not_to_be_relied_on(void) {
         CHECK(cw_leader(&w, "t", 0) == 2);
         CHECK(!cw_say(&w, "t#a 0:3@20"));
         CHECK(cw_leader(&w, "t", 0) == 3);
-        w.api_version = 8; /* nor are they shown, or compared with */
+        w.api_version = 8; /* such epochs are not stored either */
         CHECK(!cw_say(&w, "u 0:2@7"));
         CHECK_TEXT(cw_topic(&w, "u"), "u 0:2");
         w.api_version = 12;
@@ -124,8 +125,8 @@ static void test_before_v9_epochs_are_not_to_be_relied_on(void) {
         cw_destroy(&w);
 }
 
-/* It left before the leader was known, and says who led before. */
-static void test_an_epoch_not_said_in_an_outdated_answer_is_not_taken(void) {
+/* The request left before the leader changed, so its answer has the old one. */
+static void test_an_unknown_epoch_in_an_outdated_answer_is_not_taken(void) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -139,7 +140,7 @@ static void test_an_epoch_not_said_in_an_outdated_answer_is_not_taken(void) {
         w.api_version = 12;
         CHECK(!cw_say(&w, "t 0:1"));
         CHECK_TEXT(cw_topic(&w, "t"), "t 0:2/r1,2 1:1 2:3");
-        cw_sent(&w); /* the next one could know */
+        cw_sent(&w); /* the next request leaves after the change */
         w.api_version = 8;
         CHECK(!cw_say(&w, "t 0:1 1:1 2:3"));
         CHECK(w.applied.kept_back == 0);
@@ -147,7 +148,7 @@ static void test_an_epoch_not_said_in_an_outdated_answer_is_not_taken(void) {
         cw_destroy(&w);
 }
 
-/* Brokers of two versions in one rolling upgrade: no endless loop. */
+/* In a rolling upgrade brokers of two versions answer in turn. */
 static void test_a_roll_of_mixed_versions_goes_on_being_followed(void) {
         cw_t w;
         char text[64];
@@ -166,7 +167,7 @@ static void test_a_roll_of_mixed_versions_goes_on_being_followed(void) {
 
 /* ---- leaders ----------------------------------------------------------- */
 
-static void test_no_leader_is_told_and_the_last_one_readable(void) {
+static void test_no_leader_is_returned_and_the_last_one_readable(void) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -178,7 +179,7 @@ static void test_no_leader_is_told_and_the_last_one_readable(void) {
         CHECK(cw_leader_stale(&w, "t", 0) == 2);
         CHECK_TEXT(cw_topic(&w, "t"),
                    "t#a 0:-1@6/r2,3/i3/o2/e5/l2 1:1@5");
-        /* Twice in a row: the last one is still that of before. */
+        /* After a second such answer the last leader is still the same. */
         CHECK(!cw_say(&w, "t#a 0:-1@7/r2,3/i3/o2/e5 1:1@5"));
         CHECK(w.applied.leaderless == 1);
         CHECK(cw_leader_stale(&w, "t", 0) == 2);
@@ -209,7 +210,7 @@ static void test_no_leader_for_want_of_a_listener_is_counted_each_time(void) {
                 CHECK(w.applied.listener_not_found == 1);
                 CHECK(w.applied.advice & RDMETA_ADVICE_ASK_AGAIN);
         }
-        CHECK(cw_version(&w) == 1); /* said again, nothing changed */
+        CHECK(cw_version(&w) == 1); /* the same answer changes nothing */
         cw_destroy(&w);
 }
 
@@ -227,7 +228,7 @@ static void test_a_leader_not_among_the_brokers_is_returned(void) {
         int i;
 
         cw_init(&w, NULL);
-        for (i = 0; i < 2; i++) { /* each time, not only at first */
+        for (i = 0; i < 2; i++) { /* each time, not only the first time */
                 CHECK(!cw_all(&w, "t#a 0:1@5 1:7@5"));
                 CHECK(cw_leader(&w, "t", 1) == 7);
                 CHECK(w.applied.advice & RDMETA_ADVICE_ASK_AGAIN);
@@ -242,7 +243,7 @@ static void test_a_leader_not_among_the_brokers_is_returned(void) {
         cw_destroy(&w);
 }
 
-/* The topic says the same bytes; that its leader is gone must be noticed. */
+/* The topic's bytes are the same, but its leader is no longer a broker. */
 static void test_a_leader_not_among_the_brokers_any_more_is_noticed(void) {
         cw_t w;
 
@@ -257,7 +258,7 @@ static void test_a_leader_not_among_the_brokers_any_more_is_noticed(void) {
         w.brokers = "1,2,3";
         CHECK(!cw_all(&w, "t#a 0:1@5; u#b 0:3@1"));
         CHECK(!w.applied.advice);
-        w.brokers = "1,2"; /* an answer about another topic told so */
+        w.brokers = "1,2"; /* an answer about another topic has this */
         CHECK(!cw_say(&w, "t#a 0:1@5"));
         CHECK(!w.applied.advice);
         CHECK(!cw_all(&w, "t#a 0:1@5; u#b 0:3@1"));
@@ -311,17 +312,17 @@ static void test_an_id_already_superseded_is_kept_out(void) {
         cw_destroy(&w);
 }
 
-/* For Java, too: an id that is not equal to none is another topic's. */
+/* As in Java, an id where none was known is another topic's. */
 static void test_an_id_where_none_was_is_taken_with_lower_epochs(void) {
         cw_t w;
 
         cw_init(&w, NULL);
         w.api_version = 9;
         CHECK(!cw_say(&w, "t 0:1@5 1:1@5; u 0:1@5 1:1@5; v 0:1@5; "
-                          "x 0:1@5 1:-1@6/r1/e5"));
+                      "x 0:1@5 1:-1@6/r1/e5"));
         w.api_version = 12;
         CHECK(!cw_say(&w, "t#t 0:2@0 1:2@9; u#u 0:2@5; v#v 0:1@5; "
-                          "x#x 0:2@5 1:-1@6/r1/e5"));
+                      "x#x 0:2@5 1:-1@6/r1/e5"));
         CHECK(w.applied.kept_back == 0 && w.applied.changed == 4);
         CHECK_TEXT(cw_topic(&w, "t"), "t#t 0:2@0 1:2@9");
         CHECK_TEXT(cw_topic(&w, "u"), "u#u 0:2@5");
@@ -332,7 +333,7 @@ static void test_an_id_where_none_was_is_taken_with_lower_epochs(void) {
         CHECK(!strstr(cw_changes(&w, 1), "recreated x"));
         CHECK(strstr(cw_changes(&w, 1), "v2 topic_recreated t#t"));
         CHECK(strstr(cw_changes(&w, 1), "v2 topic_recreated u#u"));
-        CHECK(!cw_say(&w, "t#t 0:1@1 1:2@8")); /* as the one with that id */
+        CHECK(!cw_say(&w, "t#t 0:1@1 1:2@8")); /* a lower epoch now */
         CHECK(w.applied.kept_back == 1);
         CHECK_TEXT(cw_topic(&w, "t"), "t#t 0:1@1 1:2@9");
         cw_destroy(&w);
@@ -367,7 +368,7 @@ static void test_a_zero_id_is_the_same_topic_and_epochs_compare(void) {
         w.api_version = 9; /* no ids yet */
         CHECK(!cw_say(&w, "t 0:3@7"));
         CHECK_TEXT(cw_topic(&w, "t"), "t#a 0:3@7");
-        w.api_version = 12; /* learned afterwards */
+        w.api_version = 12; /* an id that is learned later */
         CHECK(!cw_say(&w, "u 0:1@1"));
         CHECK(!cw_say(&w, "u#u 0:1@1"));
         CHECK(w.applied.changed == 1 && cw_state_id(&w, 'u') == 0);
@@ -390,7 +391,7 @@ static void test_operations_not_asked_for_overwrite_nothing(void) {
         cw_destroy(&w);
 }
 
-/* Say `topics` again and again: five times, by two brokers, over 5 s. */
+/* Gives the same answer five times, by two brokers, over 5 s. */
 static void insist(cw_t *w, const char *topics) {
         int i;
 
@@ -401,9 +402,9 @@ static void insist(cw_t *w, const char *topics) {
         }
 }
 
-/* ---- ids that were ------------------------------------------------------ */
+/* ---- past ids ----------------------------------------------------------- */
 
-/* A topic recreated for ever does not grow for ever. */
+/* A topic that is recreated again and again does not grow for ever. */
 static void test_the_last_four_ids_are_remembered(void) {
         static const char ids[] = "abcdefghijklmnop";
         char text[32];
@@ -421,12 +422,12 @@ static void test_the_last_four_ids_are_remembered(void) {
         }
         snprintf(text, sizeof(text), "t#%c 0:3@0",
                  ids[i - 2 - RDMETA_PAST_MAX]);
-        CHECK(!cw_say(&w, text)); /* that one is as good as new */
+        CHECK(!cw_say(&w, text)); /* an older one counts as new */
         CHECK_TEXT(cw_topic(&w, "t"), text);
         cw_destroy(&w);
 }
 
-/* They are the topic's, and stay when its facts are replaced. */
+/* A topic keeps its past ids when its facts are replaced. */
 static void test_an_id_already_superseded_stays_so_whatever_changes(void) {
         cw_t w;
 
@@ -444,7 +445,7 @@ static void test_an_id_already_superseded_stays_so_whatever_changes(void) {
 
 /* ---- partitions -------------------------------------------------------- */
 
-/* What it has goes by its epochs, what it leaves out is as it was. */
+/* Rows in the answer go by their epochs; rows that it leaves out stay. */
 static void test_a_shorter_list_keeps_only_what_it_leaves_out(void) {
         int64_t deadline;
         cw_t w;
@@ -460,11 +461,11 @@ static void test_a_shorter_list_keeps_only_what_it_leaves_out(void) {
         CHECK_TEXT(cw_topic(&w, "t"), "t#a 0:2@6 1:1@5 2:-1@5/r1,2/o2/e5 "
                                       "3:1@0 4:3@9/r3,1/i3");
         CHECK(cw_info(&w, "t").deadline_us == deadline);
-        CHECK(!cw_say(&w, "t#a 2:1@4 4:1@8")); /* which are lower */
+        CHECK(!cw_say(&w, "t#a 2:1@4 4:1@8")); /* both are lower */
         CHECK(w.applied.kept_back == 1 && w.applied.changed == 0);
-        CHECK(!cw_say(&w, "t#a")); /* none at all */
+        CHECK(!cw_say(&w, "t#a")); /* no partitions */
         CHECK(w.applied.kept_back == 1 && w.applied.changed == 0);
-        w.api_version = 8; /* its rows have no epochs, and are taken */
+        w.api_version = 8; /* rows without epochs are taken */
         CHECK(!cw_say(&w, "t 1:3"));
         CHECK(w.applied.kept_back == 1 && w.applied.changed == 1);
         CHECK_TEXT(cw_topic(&w, "t"), "t#a 0:2@6 1:3 2:-1@5/r1,2/o2/e5 "
@@ -476,7 +477,7 @@ static void test_a_shorter_list_keeps_only_what_it_leaves_out(void) {
         cw_destroy(&w);
 }
 
-/* Clusters are restored from copies, topics and their ids included. */
+/* Clusters are restored from copies, with topics and their ids. */
 static void test_a_shorter_list_of_the_same_id_is_believed_in_the_end(void) {
         cw_t w;
 
@@ -487,7 +488,7 @@ static void test_a_shorter_list_of_the_same_id_is_believed_in_the_end(void) {
         CHECK_TEXT(cw_topic(&w, "t"), "t#a 0:2@6 1:1@5");
         CHECK(cw_leader(&w, "t", 2) == RDMETA_NO_PARTITION);
         CHECK_TEXT(cw_changes(&w, 2), "v3 topic_recreated t#a");
-        insist(&w, "t#a"); /* none at all */
+        insist(&w, "t#a"); /* no partitions */
         CHECK_TEXT(cw_topic(&w, "t"), "t#a");
         cw_destroy(&w);
 }
@@ -510,7 +511,7 @@ static void test_a_shorter_list_of_one_broker_is_believed_once_stale(void) {
         cw_destroy(&w);
 }
 
-/* Which are left out is counted row by row, too. */
+/* Rows that are left out count row by row, too. */
 static void test_a_shorter_list_is_believed_where_every_answer_is(void) {
         int i;
         cw_t w;
@@ -559,7 +560,7 @@ static void test_a_shorter_list_without_ids_is_as_a_lower_epoch(void) {
         CHECK_TEXT(cw_topic(&w, "t"), "t 0:1@5 1:1@5");
         CHECK(cw_leader(&w, "t", 2) == RDMETA_NO_PARTITION);
         CHECK_TEXT(cw_changes(&w, 1), "v2 topic_recreated t");
-        /* From the middle: what is left keeps what was its own. */
+        /* A row is missing in the middle; the others keep their facts. */
         CHECK(!cw_say(&w, "u 0:1@5 1:2@7 2:3@5 3:4@5"));
         insist(&w, "u 0:-1@5 2:-1@5 3:4");
         CHECK_TEXT(cw_topic(&w, "u"), "u 0:-1@5/l1 2:-1@5/l3 3:4");
@@ -580,8 +581,8 @@ static void test_a_shorter_list_with_an_id_once_is_as_a_lower_epoch(void) {
         cw_destroy(&w);
 }
 
-/* A partition that is new has nothing of one that was left out. */
-static void test_a_shorter_list_gives_nobody_what_was_anothers(void) {
+/* A new partition takes no facts from one that was left out. */
+static void test_a_shorter_list_moves_no_facts_between_partitions(void) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -623,7 +624,7 @@ static void test_a_leader_hint_may_be_of_broker_0_and_epoch_0(void) {
         cw_destroy(&w);
 }
 
-/* Old and new rows are paired by id, wherever they stand. */
+/* Old and new rows are paired by id, in any order. */
 static void test_partitions_are_paired_by_id(void) {
         cw_t w;
 
@@ -644,11 +645,11 @@ int main(void) {
         RUN(test_an_equal_epoch_is_taken);
         RUN(test_a_lower_epoch_is_kept_out_and_another_broker_asked);
         RUN(test_a_lower_epoch_holds_back_its_own_partition_only);
-        RUN(test_an_epoch_not_said_is_taken_and_the_highest_kept);
+        RUN(test_an_unknown_epoch_is_taken_and_the_highest_kept);
         RUN(test_before_v9_epochs_are_not_to_be_relied_on);
-        RUN(test_an_epoch_not_said_in_an_outdated_answer_is_not_taken);
+        RUN(test_an_unknown_epoch_in_an_outdated_answer_is_not_taken);
         RUN(test_a_roll_of_mixed_versions_goes_on_being_followed);
-        RUN(test_no_leader_is_told_and_the_last_one_readable);
+        RUN(test_no_leader_is_returned_and_the_last_one_readable);
         RUN(test_no_leader_at_a_lower_epoch_is_kept_out);
         RUN(test_no_leader_for_want_of_a_listener_is_counted_each_time);
         RUN(test_a_leader_not_among_the_brokers_is_returned);
@@ -669,7 +670,7 @@ int main(void) {
         RUN(test_a_shorter_list_of_an_outdated_answer_does_not_count);
         RUN(test_a_shorter_list_without_ids_is_as_a_lower_epoch);
         RUN(test_a_shorter_list_with_an_id_once_is_as_a_lower_epoch);
-        RUN(test_a_shorter_list_gives_nobody_what_was_anothers);
+        RUN(test_a_shorter_list_moves_no_facts_between_partitions);
         RUN(test_no_leader_is_not_broker_0_and_follows_it);
         RUN(test_a_leader_hint_may_be_of_broker_0_and_epoch_0);
         RUN(test_partitions_are_paired_by_id);

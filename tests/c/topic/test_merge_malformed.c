@@ -1,6 +1,6 @@
 /*
- * The row of docs/policies.md about duplicates and negative ids: what no
- * broker sends is refused whole, and what is merely extreme is not.
+ * The row of docs/policies.md about duplicates and negative ids. An answer that
+ * no broker can send is refused whole; one that is merely extreme is not.
  */
 #include "support/cache_fixture.h"
 
@@ -26,12 +26,12 @@ static void test_duplicate_topics_are_refused_whole(void) {
         refused("t#a 0:1@5", "t#a 0:1@6; t!3");
         refused("t#a 0:1@5", "n#n 0:1@1; t#a 0:1@6; n#n 0:1@1");
         refused("t#a 0:1@5", "n!3; n!3");
-        refused("t#a 0:1@5", "n#n 0:1@1; n!5"); /* nothing is learned of n */
+        refused("t#a 0:1@5", "n#n 0:1@1; n!5"); /* n is not learned */
         refused("t#a 0:1@5", "n!5; m!5; n#n 0:1@1");
         refused("t#a 0:1@5", "m#m 0:1@1; n!5; n!5");
 }
 
-/* A null name stands for an id that is not known, and only for that. */
+/* A null name is valid only for an unknown id. */
 static void test_a_topic_without_name_and_error_is_refused_whole(void) {
         refused("t#a 0:1@5", "u#u 0:1@1; ?#a 0:1@6");
         refused("t#a 0:1@5", "?");

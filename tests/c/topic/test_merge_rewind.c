@@ -1,7 +1,7 @@
 /*
- * Rewinds: when an answer that says something older is believed, how far it
- * goes, and what is left of it. The rows of docs/policies.md, but for that of
- * fewer partitions (test_merge.c):
+ * merge, rewinds: when an older answer is believed, which rows go back, and
+ * when the count ends. These are rows of docs/policies.md. test_merge.c has the
+ * one about fewer partitions:
  *
  *     epoch lower, same id              a_lower_epoch_...
  *     which rows go back                a_lower_epoch_is_believed_where_...
@@ -12,7 +12,7 @@
  */
 #include "support/cache_fixture.h"
 
-/* Say `topics` again and again: five times, by two brokers, over 5 s. */
+/* Gives the same answer five times, by two brokers, over 5 s. */
 static void insist(cw_t *w, const char *topics) {
         int i;
 
@@ -67,7 +67,7 @@ static void test_a_lower_epoch_is_not_believed_of_one_broker_of_many(void) {
         cw_destroy(&w);
 }
 
-/* As one who asks the same server again and again, named or not. */
+/* The caller asks the same server again and again, with or without its id. */
 static void test_a_lower_epoch_of_one_broker_is_believed_once_stale(void) {
         static const int32_t brokers[] = {1, 0, -1};
         int64_t first;
@@ -97,7 +97,7 @@ static void test_a_lower_epoch_of_one_broker_is_believed_once_stale(void) {
         }
 }
 
-/* Being stale does not save an answer from being counted. */
+/* An answer for a stale topic has to count, too. */
 static void test_a_lower_epoch_of_a_stale_topic_needs_5_over_5_s(void) {
         int i;
         cw_t w;
@@ -136,7 +136,7 @@ static void test_a_lower_epoch_of_one_broker_is_believed_after_15_min(void) {
         cw_destroy(&w);
 }
 
-/* A broker without a name may be the first one, who knows. */
+/* A broker without an id may be the first one. */
 static void test_a_lower_epoch_of_a_broker_without_a_name_is_no_second(void) {
         int i;
         cw_t w;
@@ -152,7 +152,7 @@ static void test_a_lower_epoch_of_a_broker_without_a_name_is_no_second(void) {
         cw_destroy(&w);
 }
 
-/* What says nothing of the epochs of now. */
+/* Errors and absence contain no epochs. */
 static void test_a_lower_epoch_is_counted_on_after_errors_and_absence(void) {
         int i;
         cw_t w;
@@ -183,7 +183,8 @@ static void test_a_lower_epoch_of_an_outdated_answer_does_not_count(void) {
                 CHECK(!cw_say(&w, "t#a 0:2@3 1:1@5") && w.applied.kept_back);
         cw_sent(&w);
         w.sent_version = 0;
-        for (i = 0; i < 4; i++, cw_pass(&w, 2 * CW_S)) { /* nor end it */
+        /* outdated answers neither count nor end the rewind */
+        for (i = 0; i < 4; i++, cw_pass(&w, 2 * CW_S)) {
                 CHECK(!cw_say(&w, "t#a 0:2@3 1:1@5") && w.applied.kept_back);
                 CHECK(!cw_say(&w, "t#a 0:1@5 1:1@5"));
                 CHECK(w.applied.kept_back == 0);
@@ -195,7 +196,7 @@ static void test_a_lower_epoch_of_an_outdated_answer_does_not_count(void) {
         cw_destroy(&w);
 }
 
-/* But what it raises is risen. */
+/* A row that an outdated answer raises counts as risen. */
 static void test_a_rise_in_an_outdated_answer_ends_the_rewind(void) {
         int i;
         cw_t w;
@@ -238,7 +239,7 @@ static void test_a_lower_epoch_now_here_now_there_is_never_believed(void) {
 }
 
 static void test_a_lower_epoch_is_believed_where_every_answer_has_it(void) {
-        static const char *const says[] = {
+        static const char *const answers[] = {
                 "t#a 0:2@3 1:2@3 2:2@3", "t#a 0:2@3 1:1@5 2:2@3",
                 "t#a 0:2@3 1:2@3 2:1@5", "t#a 0:2@3 1:2@3 2:2@3",
                 "t#a 0:2@3 1:2@3 2:2@3"};
@@ -249,12 +250,12 @@ static void test_a_lower_epoch_is_believed_where_every_answer_has_it(void) {
         w.brokers = "1";
         CHECK(!cw_say(&w, "t#a 0:1@5 1:1@5 2:1@5"));
         for (i = 0; i < 5; i++, cw_pass(&w, 2 * CW_S))
-                CHECK(!cw_say(&w, says[i]) && w.applied.kept_back == 1);
+                CHECK(!cw_say(&w, answers[i]) && w.applied.kept_back == 1);
         CHECK_TEXT(cw_topic(&w, "t"), "t#a 0:2@3 1:1@5 2:1@5");
         for (i = 0; i < 4; i++, cw_pass(&w, 2 * CW_S))
-                CHECK(!cw_say(&w, says[0]) && w.applied.kept_back == 1);
-        CHECK(!cw_say(&w, says[0]) && w.applied.kept_back == 0);
-        CHECK_TEXT(cw_topic(&w, "t"), says[0]);
+                CHECK(!cw_say(&w, answers[0]) && w.applied.kept_back == 1);
+        CHECK(!cw_say(&w, answers[0]) && w.applied.kept_back == 0);
+        CHECK_TEXT(cw_topic(&w, "t"), answers[0]);
         cw_destroy(&w);
 }
 
@@ -306,7 +307,7 @@ static void test_a_lower_epoch_is_believed_of_as_many_as_could_be_asked(void) {
         int i;
 
         cw_init(&w, NULL);
-        w.candidates = 1; /* of three: the others cannot be reached */
+        w.candidates = 1; /* the other two cannot be reached */
         CHECK(!cw_say(&w, "t#a 0:1@5"));
         for (i = 1; i < 5; i++, cw_pass(&w, 5 * CW_S / 4))
                 CHECK(!cw_say(&w, "t#a 0:1@3") && w.applied.kept_back);
@@ -328,7 +329,7 @@ static void test_an_answer_that_is_not_lower_ends_the_rewind(void) {
         cw_destroy(&w);
 }
 
-/* Clocks may begin anywhere: what lies between may be more than fits. */
+/* Clocks may begin anywhere, so the time between may overflow. */
 static void test_a_rewind_lasts_from_any_time_to_any_other(void) {
         int i;
         cw_t w;
@@ -354,7 +355,7 @@ static void test_an_id_already_superseded_is_believed_in_the_end(void) {
         CHECK(!cw_say(&w, "t#b 0:2@0"));
         insist(&w, "t#a 0:1@51");
         CHECK_TEXT(cw_topic(&w, "t"), "t#a 0:1@51");
-        CHECK(!cw_say(&w, "t#b 0:2@0")); /* now that one is superseded */
+        CHECK(!cw_say(&w, "t#b 0:2@0")); /* now this one is superseded */
         CHECK(w.applied.kept_back == 1);
         cw_destroy(&w);
 }
@@ -373,10 +374,10 @@ static void test_an_id_already_superseded_is_believed_of_one_once_stale(void) {
         cw_destroy(&w);
 }
 
-/* Answers that go back to different things have nothing in common. */
+/* Answers that go back to different ids do not count together. */
 static void test_an_id_already_superseded_is_not_believed_for_others(void) {
-        static const char *const says[] = {"t#a 0:1@51", "t#b 0:1@51",
-                                           "t#c 0:1@2"};
+        static const char *const answers[] = {"t#a 0:1@51", "t#b 0:1@51",
+                                              "t#c 0:1@2"};
         int i;
         cw_t w;
 
@@ -386,21 +387,21 @@ static void test_an_id_already_superseded_is_not_believed_for_others(void) {
         CHECK(!cw_say(&w, "t#b 0:2@50"));
         CHECK(!cw_say(&w, "t#c 0:2@3"));
         for (i = 0; i < 30; i++, cw_pass(&w, 2 * CW_S))
-                CHECK(!cw_say(&w, says[i % 3]) && w.applied.kept_back == 1);
+                CHECK(!cw_say(&w, answers[i % 3]) && w.applied.kept_back == 1);
         for (i = 0; i < 30; i++, cw_pass(&w, 2 * CW_S))
-                CHECK(!cw_say(&w, says[i % 2]) && w.applied.kept_back == 1);
+                CHECK(!cw_say(&w, answers[i % 2]) && w.applied.kept_back == 1);
         CHECK_TEXT(cw_topic(&w, "t"), "t#c 0:2@3");
         cw_sent(&w);
         w.sent_version = 1;
         for (i = 0; i < 30; i++, cw_pass(&w, 2 * CW_S))
-                CHECK(!cw_say(&w, says[0]) && w.applied.kept_back == 1);
+                CHECK(!cw_say(&w, answers[0]) && w.applied.kept_back == 1);
         cw_destroy(&w);
 }
 
 /* ---- entries ------------------------------------------------------------ */
 
-/* Each topic has one of its own, of any size, and they end in any order. */
-static void test_a_rewind_of_each_topic_is_its_own(void) {
+/* Rewinds have any size, and end in any order. */
+static void test_each_topic_has_a_rewind_of_its_own(void) {
         int i, k, n;
         char text[512];
         cw_t w;
@@ -427,7 +428,7 @@ static void test_a_rewind_of_each_topic_is_its_own(void) {
                         snprintf(text, sizeof(text), "%c%d#a 0:1@5 1:1@4 2:1@5",
                                  'a' + k % 20, k);
                         CHECK(!cw_say(&w, text));
-                        n = k * 23 % 40; /* when it came above */
+                        n = k * 23 % 40; /* its turn in the loop above */
                         CHECK(w.applied.kept_back == (i < 2 || n % 2));
                 }
         cw_destroy(&w);
@@ -471,7 +472,7 @@ int main(void) {
         RUN(test_an_id_already_superseded_is_believed_in_the_end);
         RUN(test_an_id_already_superseded_is_believed_of_one_once_stale);
         RUN(test_an_id_already_superseded_is_not_believed_for_others);
-        RUN(test_a_rewind_of_each_topic_is_its_own);
+        RUN(test_each_topic_has_a_rewind_of_its_own);
         RUN(test_a_rewind_goes_with_its_topic);
         return 0;
 }

@@ -16,7 +16,8 @@ static int naive(const void *a, const void *b) {
         return x->name_len < y->name_len ? -1 : x->name_len > y->name_len;
 }
 
-/* Few bytes and many common beginnings; zeros and bytes above 127, too. */
+/* The names have few different bytes and many common beginnings, also zeros and
+ * bytes above 127. */
 static size_t name_make(test_rng_t *rng, char *out) {
         static const char *const stems[] = {"", "a", "team-001.", "team-001.x",
                                             "a-stem-of-more-than-eight-bytes."};

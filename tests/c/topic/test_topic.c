@@ -1,4 +1,4 @@
-/* topic: what can be asked of a block, and blocks made without a response. */
+/* topic: reads of blocks, and blocks made without a response. */
 #include "support/builder_fixture.h"
 
 enum { ROUNDS = 400 };
@@ -38,7 +38,7 @@ static void test_each_id_has_its_place_and_no_other_has_one(void) {
         builder_fixture_destroy(&w);
 }
 
-/* The fast path reads leaders behind the name, unless the width says no. */
+/* The fast path reads leaders behind the name, unless the width forbids it. */
 static void test_leaders_stand_behind_the_name(void) {
         test_rng_t r = test_rng(2);
         static builder_fixture_t w;
@@ -117,7 +117,7 @@ static void test_a_block_is_split_where_a_lookup_needs_one_line(void) {
         builder_fixture_destroy(&w);
 }
 
-/* Lines of split blocks are neighbours: there is nothing between them. */
+/* The lines of split blocks are neighbours, without bytes between them. */
 static void test_lines_of_split_blocks_lie_behind_each_other(void) {
         rdmeta_topic_t *t, *last = NULL;
         rdmeta_memory_t blocks;
@@ -130,7 +130,7 @@ static void test_lines_of_split_blocks_lie_behind_each_other(void) {
                 CHECK(t && rdmeta_topic_is_split(t));
                 together += last && (char *)t == (char *)last + 64;
         }
-        CHECK(together > 900); /* all but where chunks begin */
+        CHECK(together > 900); /* all but those at begins of chunks */
         rdmeta_memory_destroy(&blocks);
 }
 
@@ -147,7 +147,8 @@ static void test_a_copy_is_the_same_elsewhere(void) {
                 facts_random(&f, &r);
                 t = builder_fixture_block(&w, &f, NULL);
                 atomic_store(&t->deadline, 12345);
-                rdmeta_topic_provenance_set(t, (rdmeta_provenance_t){7, 60000, 5});
+                rdmeta_topic_provenance_set(
+                        t, (rdmeta_provenance_t){7, 60000, 5});
                 rdmeta_cold(t)->link = 99;
                 t->state             = RDMETA_TOPIC_DENIED;
                 copy                 = rdmeta_topic_copy(&w.blocks, t);
@@ -226,7 +227,7 @@ static void test_another_state_keeps_the_facts(void) {
         builder_fixture_destroy(&w);
 }
 
-/* When it was made, until when it holds and who said it are no facts. */
+/* A block's version, deadline and provenance are no facts. */
 static void test_blocks_are_the_same_whenever_they_were_made(void) {
         test_rng_t r = test_rng(5);
         static builder_fixture_t w;
@@ -285,7 +286,7 @@ static void test_columns_hold_what_their_width_can(void) {
 
         for (i = 0; i < n; i++) {
                 const uint32_t v = (uint32_t)values[i];
-                char col[24]; /* at odd places */
+                char col[24]; /* read at odd addresses */
 
                 for (width = 0; width < 3; width++) {
                         const uint32_t most = width == 2

@@ -1,7 +1,7 @@
 /*
- * Blocks that somebody else wrote. Each lies at the end of memory of its own,
- * so that ASan sees a byte too many being read; what is found good is read
- * whole, and put through everything that a cache does with its own blocks.
+ * Blocks of another process. Each lies at the end of memory of its own, so that
+ * ASan sees a read of one byte too many. A block that the check accepts is read
+ * whole, and goes through everything that a cache does with its own blocks.
  */
 #include "support/builder_fixture.h"
 #include "topic/diff.h"
@@ -14,11 +14,11 @@ enum { ROUNDS = 300, FLIPS = 300 };
 typedef struct copy {
         char *raw, *end;
         rdmeta_topic_t *topic;
-        rdmeta_cold_t *cold; /* whatever the block says */
+        rdmeta_cold_t *cold; /* stays right when the block is damaged */
 } copy_t;
 
-/* `size` bytes of the piece with its cold part, wherever they end. The line of
- * a split block is before it, or the last there is. */
+/* Copies the first `size` bytes of the piece with the cold part. The line of a
+ * split block lies before it, or is last. */
 static copy_t copy_at(const rdmeta_topic_t *t, size_t size, int last) {
         const int split   = rdmeta_topic_is_split(t);
         const size_t line = split ? RDMETA_LINE : 0;
@@ -74,9 +74,9 @@ static int is_good_without_memory(const rdmeta_topic_t *t) {
         return good;
 }
 
-/* ---- what is done with blocks -------------------------------------------- */
+/* ---- uses of blocks ------------------------------------------------------ */
 
-static int64_t sum; /* so that reading cannot be left out */
+static int64_t sum; /* so that the compiler keeps the reads */
 
 static void read_list(rdmeta_list_t l) {
         uint32_t i;
@@ -105,7 +105,7 @@ static void read_changes(const rdmeta_topic_t *a, const rdmeta_topic_t *b) {
         free(out.ids);
 }
 
-/* As a leader hint does: all rows put back, and another block of them. */
+/* Puts all rows back and builds another block, as a leader hint does. */
 static void rebuild(builder_fixture_t *w, const rdmeta_topic_t *t) {
         rdmeta_topic_t *again;
         rdmeta_cols_t cols;
@@ -162,7 +162,7 @@ static void for_each(each_t each, uint64_t stream, int rounds) {
                 rdmeta_topic_t *t;
 
                 facts_random(&f, &r);
-                if (f.count > 40) /* most are small, as in life */
+                if (f.count > 40) /* most topics are small */
                         f.count = 1 + (uint32_t)test_below(&r, f.count);
                 t = builder_fixture_block(&w, &f, &r);
                 each(&w, t, &r);
@@ -186,13 +186,14 @@ static void good_block(builder_fixture_t *w, rdmeta_topic_t *t, test_rng_t *r) {
         read_all(w, t);
 }
 
-static void test_a_block_of_ones_own_is_good_in_every_state(void) {
+static void test_a_block_of_our_own_is_good_in_every_state(void) {
         for_each(good_block, 1, ROUNDS);
 }
 
-static void short_block(builder_fixture_t *w, rdmeta_topic_t *t, test_rng_t *r) {
+static void short_block(builder_fixture_t *w, rdmeta_topic_t *t,
+                        test_rng_t *r) {
         const size_t size = rdmeta_cold(t)->size;
-        /* Its first line is there. */
+        /* The first line is always there. */
         const size_t least = rdmeta_topic_is_split(t)
                                      ? RDMETA_TOPIC_HEADER_SIZE
                                      : RDMETA_TOPIC_HEADER_SIZE + RDMETA_LINE;
@@ -205,7 +206,7 @@ static void short_block(builder_fixture_t *w, rdmeta_topic_t *t, test_rng_t *r) 
         CHECK(!is_good(t, least));
         for (i = 0; i < 20; i++)
                 CHECK(!is_good(t, least + test_below(r, size - least)));
-        /* Or says that it is shorter or longer than it is. */
+        /* A size field that is too small or too large. */
         rdmeta_cold(t)->size--;
         CHECK(!is_good(t, size));
         rdmeta_cold(t)->size += 2;
@@ -227,7 +228,7 @@ static void flipped_block(builder_fixture_t *w, rdmeta_topic_t *t,
         for (i = 0; i < FLIPS; i++) {
                 copy_t c         = copy_new(t, size);
                 const size_t all = (size_t)(c.end - c.raw);
-                /* Mostly where lengths and flags are. */
+                /* Mostly bytes of lengths and flags. */
                 const size_t span = test_below(r, 3) && all > 112 ? 112 : all;
 
                 for (k = 0; k < 1 + (int)test_below(r, 3); k++)
@@ -243,9 +244,10 @@ static void test_a_damaged_block_is_refused_or_can_be_read(void) {
         for_each(flipped_block, 3, ROUNDS);
 }
 
-/* What a line says of where the rest is: refused where it would be elsewhere,
- * or where it could not be read as it is. */
-static void far_block(builder_fixture_t *w, rdmeta_topic_t *t, test_rng_t *r) {
+/* A cold offset is refused if it leads out of the memory or is no multiple
+ * of 8. So is one that leads to a block that could not be read. */
+static void moved_block(builder_fixture_t *w, rdmeta_topic_t *t,
+                        test_rng_t *r) {
         const size_t size = rdmeta_cold(t)->size;
         copy_t c          = copy_new(t, size);
         const int64_t cold_offset = (char *)(c.cold + 1) - (char *)c.topic;
@@ -269,7 +271,7 @@ static void far_block(builder_fixture_t *w, rdmeta_topic_t *t, test_rng_t *r) {
              i++) {
                 rdmeta_topic_cold_offset_set(c.topic, odd[i]);
                 CHECK(rdmeta_topic_cold_offset(c.topic) == odd[i]);
-                good = copy_good(&c, NULL); /* or not, but without harm */
+                good = copy_good(&c, NULL); /* either result is safe */
                 CHECK(i < 2 || !good);
                 rdmeta_topic_cold_offset_set(c.topic, cold_offset);
                 CHECK(copy_good(&c, NULL));
@@ -277,11 +279,11 @@ static void far_block(builder_fixture_t *w, rdmeta_topic_t *t, test_rng_t *r) {
         free(c.raw);
 }
 
-static void test_a_rest_that_is_elsewhere_is_refused(void) {
-        for_each(far_block, 8, ROUNDS);
+static void test_a_cold_offset_that_leads_elsewhere_is_refused(void) {
+        for_each(moved_block, 8, ROUNDS);
 }
 
-/* One thing that cannot be, in a block that is good otherwise. */
+/* Puts one impossible value into a good block. */
 static void odd_block(builder_fixture_t *w, rdmeta_topic_t *t, test_rng_t *r) {
         copy_t c            = copy_new(t, rdmeta_cold(t)->size);
         const uint16_t f    = c.cold->flags;
@@ -322,22 +324,22 @@ static void odd_block(builder_fixture_t *w, rdmeta_topic_t *t, test_rng_t *r) {
         free(c.raw);
 }
 
-static void test_what_cannot_be_is_refused(void) {
+static void test_an_impossible_header_is_refused(void) {
         for_each(odd_block, 4, ROUNDS);
 }
 
 /* ---- values, one by one -------------------------------------------------- */
 
-/* Puts `v` into one value of a column for as long as it takes to look. */
+/* Returns whether the block is good with `v` in one place of a column. */
 static int good_with(rdmeta_topic_t *t, const char *column, unsigned width,
                      size_t i, int32_t v) {
-        char *p = (char *)(uintptr_t)column + (i << width), had[4];
+        char *p = (char *)(uintptr_t)column + (i << width), former[4];
         int good;
 
-        memcpy(had, p, (size_t)1 << width);
-        memcpy(p, &v, (size_t)1 << width); /* the low end comes first */
+        memcpy(former, p, (size_t)1 << width);
+        memcpy(p, &v, (size_t)1 << width); /* little-endian: the low bytes */
         good = is_good(t, rdmeta_cold(t)->size);
-        memcpy(p, had, (size_t)1 << width);
+        memcpy(p, former, (size_t)1 << width);
         return good;
 }
 
@@ -349,7 +351,7 @@ static void odd_values(builder_fixture_t *w, rdmeta_topic_t *t, test_rng_t *r) {
         rdmeta_topic_cols(t, &c);
         units = (size_t)(c.lists_end - c.lists) >> c.list_width;
         CHECK(!good_with(t, c.lists, c.list_width, test_below(r, units), -1));
-        if (!c.count) { /* lists of no rows, each so long: nothing says no */
+        if (!c.count) { /* flat lists without rows */
                 rdmeta_cold(t)->flags |= RDMETA_TOPIC_F_FLAT;
                 CHECK(!good_with(t, c.lists, c.list_width, 0, 100));
                 rdmeta_cold(t)->flags &= (uint16_t)~RDMETA_TOPIC_F_FLAT;
@@ -381,12 +383,12 @@ static void odd_values(builder_fixture_t *w, rdmeta_topic_t *t, test_rng_t *r) {
         }
 }
 
-static void test_values_below_what_there_is_are_refused(void) {
+static void test_values_below_the_least_are_refused(void) {
         for_each(odd_values, 5, ROUNDS);
 }
 
-/* A reference into the middle of a list would make one of its members a
- * length, and many of those more lists than there are bytes. */
+/* A reference into the middle of a list would make one of its members a length.
+ * Many such references would name more members than there are bytes. */
 static void odd_reference(builder_fixture_t *w, rdmeta_topic_t *t,
                           test_rng_t *r) {
         rdmeta_cols_t c;
@@ -414,8 +416,8 @@ static void test_references_lead_to_begins_of_lists(void) {
         for_each(odd_reference, 6, 4 * ROUNDS);
 }
 
-/* More units of lists than are looked at in one go. */
-static void test_lists_of_any_length_are_looked_at_whole(void) {
+/* There are more units of lists than the check covers in one pass. */
+static void test_lists_of_any_length_are_checked_whole(void) {
         enum { ROWS = 600, MEMBERS = 149 };
         test_rng_t r = test_rng(7);
         static builder_fixture_t w;
@@ -455,7 +457,8 @@ static void test_lists_of_any_length_are_looked_at_whole(void) {
         builder_fixture_destroy(&w);
 }
 
-/* `members` brokers in the only list that is not empty, which all rows name. */
+/* Checks a block whose rows all name the only list, which has `members`
+ * brokers. */
 static int same_list_is_good(uint32_t rows, uint8_t members) {
         const size_t size = RDMETA_TOPIC_HEADER_SIZE + RDMETA_TOPIC_FIXED + 1 +
                             3 * (size_t)rows + 2 + members;
@@ -464,7 +467,8 @@ static int same_list_is_good(uint32_t rows, uint8_t members) {
         int good;
 
         CHECK(raw);
-        t           = (rdmeta_topic_t *)(void *)(raw + 4 + RDMETA_TOPIC_HEADER_SIZE);
+        t           = (rdmeta_topic_t *)(void *)(raw + 4 +
+                                                 RDMETA_TOPIC_HEADER_SIZE);
         t->count    = rows;
         t->name_len = 1;
         rdmeta_cold(t)->size = (uint32_t)size;
@@ -482,9 +486,9 @@ static void test_rows_may_name_64_brokers_for_each_row_and_unit(void) {
         CHECK(!same_list_is_good(1000000, 65));
 }
 
-/* What answers say is never refused: of a list that too many rows name the
- * block has more than one. */
-static void test_a_block_of_ones_own_with_long_lists_is_good(void) {
+/* A block of our own is never refused: a list that too many rows name is stored
+ * more than once. */
+static void test_a_block_of_our_own_with_long_lists_is_good(void) {
         test_rng_t r = test_rng(9);
         static builder_fixture_t w;
         static facts_t f;
@@ -524,8 +528,9 @@ static void test_a_block_of_ones_own_with_long_lists_is_good(void) {
         builder_fixture_destroy(&w);
 }
 
-/* Many references beside many lists: it takes as long as there are of both. */
-static void test_a_large_block_is_not_gone_through_again_and_again(void) {
+/* With many references and many lists, the time grows with their sum, and not
+ * with their product. */
+static void test_a_large_block_is_checked_in_linear_time(void) {
         enum { ROWS = 16 << 20, EACH = 128, MANY = 512 << 10 };
         const size_t units = 1 + (size_t)EACH * MANY;
         const size_t size  = RDMETA_TOPIC_HEADER_SIZE + RDMETA_TOPIC_FIXED + 1 +
@@ -536,7 +541,8 @@ static void test_a_large_block_is_not_gone_through_again_and_again(void) {
         size_t i;
 
         CHECK(raw);
-        t           = (rdmeta_topic_t *)(void *)(raw + 4 + RDMETA_TOPIC_HEADER_SIZE);
+        t           = (rdmeta_topic_t *)(void *)(raw + 4 +
+                                                 RDMETA_TOPIC_HEADER_SIZE);
         t->count    = ROWS;
         t->name_len = 1;
         rdmeta_cold(t)->size  = (uint32_t)size;
@@ -546,7 +552,7 @@ static void test_a_large_block_is_not_gone_through_again_and_again(void) {
                 lists[i] = EACH - 1;
         spent = clock();
         CHECK(!rdmeta_topic_check(NULL, t, raw, raw + 4 + size));
-        lists[1 + EACH] = 0; /* empty, and not the first */
+        lists[1 + EACH] = 0; /* an empty list that is not the first */
         CHECK(rdmeta_topic_check(NULL, t, raw, raw + 4 + size) ==
               RDMETA_ERR_MALFORMED);
         CHECK(clock() - spent < 20 * CLOCKS_PER_SEC);
@@ -555,16 +561,16 @@ static void test_a_large_block_is_not_gone_through_again_and_again(void) {
 
 int main(void) {
         test_begin(100);
-        RUN(test_a_block_of_ones_own_is_good_in_every_state);
+        RUN(test_a_block_of_our_own_is_good_in_every_state);
         RUN(test_a_block_cut_anywhere_is_not);
         RUN(test_a_damaged_block_is_refused_or_can_be_read);
-        RUN(test_a_rest_that_is_elsewhere_is_refused);
-        RUN(test_what_cannot_be_is_refused);
-        RUN(test_values_below_what_there_is_are_refused);
+        RUN(test_a_cold_offset_that_leads_elsewhere_is_refused);
+        RUN(test_an_impossible_header_is_refused);
+        RUN(test_values_below_the_least_are_refused);
         RUN(test_references_lead_to_begins_of_lists);
-        RUN(test_lists_of_any_length_are_looked_at_whole);
+        RUN(test_lists_of_any_length_are_checked_whole);
         RUN(test_rows_may_name_64_brokers_for_each_row_and_unit);
-        RUN(test_a_block_of_ones_own_with_long_lists_is_good);
-        RUN(test_a_large_block_is_not_gone_through_again_and_again);
+        RUN(test_a_block_of_our_own_with_long_lists_is_good);
+        RUN(test_a_large_block_is_checked_in_linear_time);
         return sum == INT64_MIN;
 }

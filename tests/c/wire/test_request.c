@@ -9,7 +9,7 @@
 
 enum { AUTO_CREATE = RDMETA_REQ_AUTO_CREATE };
 
-/* Encode into `b`, in a block of exactly the size asked for. */
+/* Encodes into `b`, through a block of exactly the size that is needed. */
 static rdmeta_err_t encode(const rdmeta_request_t *request, int version,
                            gen_bytes_t *b) {
         size_t len = 4711, again = 4711;
@@ -53,7 +53,7 @@ static int gives(const rdmeta_request_t *request, int version,
 }
 
 /* ------------------------------------------------------------------------
- * The lines of MetadataRequest.json, in its order
+ * The fields of MetadataRequest.json, in its order
  * --------------------------------------------------------------------- */
 
 static void put_request(gen_bytes_t *b, const rdmeta_request_t *r,
@@ -82,8 +82,9 @@ static void put_request(gen_bytes_t *b, const rdmeta_request_t *r,
                 gen_i8(b, 0);
 }
 
-/* What rdmeta_wire.h says cannot be said. */
-static int is_unsayable(const rdmeta_request_t *r, int version) {
+/* Returns whether the version cannot carry the request, by the rules in
+ * rdmeta_wire.h. */
+static int is_unsupported(const rdmeta_request_t *r, int version) {
         if (version == 0 && r->asked != RDMETA_ASKED_ALL && r->n == 0)
                 return 1;
         if (version < 12 && r->asked == RDMETA_ASKED_IDS)
@@ -97,7 +98,7 @@ static int is_unsayable(const rdmeta_request_t *r, int version) {
         return version < 8 && (r->flags & RDMETA_REQ_TOPIC_OPS);
 }
 
-/* Every way to ask, with every set of flags, at this version. */
+/* Checks every way to ask, with every set of flags, in this version. */
 static void check_every_way(int version, const rdmeta_str_t *names,
                             uint8_t (*ids)[16], size_t n) {
         gen_bytes_t b = {0}, want = {0};
@@ -113,7 +114,7 @@ static void check_every_way(int version, const rdmeta_str_t *names,
                                 r.ids = (const uint8_t(*)[16])ids;
                         if (r.names || r.ids)
                                 r.n = n;
-                        if (is_unsayable(&r, version)) {
+                        if (is_unsupported(&r, version)) {
                                 CHECK(encode(&r, version, &b) ==
                                       RDMETA_ERR_UNSUPPORTED);
                                 continue;
@@ -128,7 +129,7 @@ static void check_every_way(int version, const rdmeta_str_t *names,
         gen_bytes_free(&want);
 }
 
-static void test_every_version_says_what_it_can_and_refuses_the_rest(void) {
+static void test_every_version_writes_its_fields_and_refuses_the_rest(void) {
         enum { MOST = 5, LONGEST = 300 };
         test_rng_t rng = test_rng(1);
         char texts[MOST][LONGEST];
@@ -164,7 +165,7 @@ static void test_all_topics_is_null_but_empty_at_v0(void) {
         CHECK(gives(&all, 13, "00000000"));
 }
 
-static void test_no_topics_is_empty_and_cannot_be_said_at_v0(void) {
+static void test_no_topics_is_empty_and_is_unsupported_at_v0(void) {
         const rdmeta_request_t none     = {.asked = RDMETA_ASKED_BROKERS};
         const rdmeta_request_t no_names = {.asked = RDMETA_ASKED_NAMES};
 
@@ -219,7 +220,7 @@ static void test_auto_create_off_is_refused_for_names_before_v4(void) {
         CHECK(outcome(&by_name, 4) == 0);
 }
 
-static void test_what_contradicts_itself_is_an_argument_error(void) {
+static void test_a_contradiction_is_an_argument_error(void) {
         static const uint8_t id[1][16] = {{1}}, zeros[1][16];
         static char text[32768];
         const rdmeta_str_t name   = GEN_STR("t"), empty = GEN_STR("");
@@ -302,13 +303,13 @@ static void test_versions_that_do_not_exist_are_unsupported(void) {
 
 int main(void) {
         test_begin(60);
-        RUN(test_every_version_says_what_it_can_and_refuses_the_rest);
+        RUN(test_every_version_writes_its_fields_and_refuses_the_rest);
         RUN(test_all_topics_is_null_but_empty_at_v0);
-        RUN(test_no_topics_is_empty_and_cannot_be_said_at_v0);
+        RUN(test_no_topics_is_empty_and_is_unsupported_at_v0);
         RUN(test_ids_are_asked_for_with_a_null_name);
         RUN(test_names_are_asked_for_with_a_zero_id);
         RUN(test_auto_create_off_is_refused_for_names_before_v4);
-        RUN(test_what_contradicts_itself_is_an_argument_error);
+        RUN(test_a_contradiction_is_an_argument_error);
         RUN(test_the_longest_name_is_32767_bytes);
         RUN(test_a_buffer_too_small_is_left_alone);
         RUN(test_versions_that_do_not_exist_are_unsupported);

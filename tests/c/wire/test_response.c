@@ -1,6 +1,6 @@
 /*
- * Responses that are as they should be. What is not is in test_response_bad.c;
- * requests are in test_request.c.
+ * Valid responses. test_response_bad.c has the invalid ones; test_request.c has
+ * requests.
  */
 #include "wire/response.h"
 
@@ -13,7 +13,7 @@
              v <= RDMETA_METADATA_MAX_VERSION; v++)
 
 /* ------------------------------------------------------------------------
- * A visitor that holds what it sees against what was written
+ * A visitor that compares the visits with the cluster that was written
  * --------------------------------------------------------------------- */
 
 typedef struct compare {
@@ -127,7 +127,7 @@ static const rdmeta_wire_visitor_t comparing = {
         compare_broker,    compare_head,      compare_topic,
         compare_partition, compare_topic_end, compare_end};
 
-/* Write `cluster` into `b`, decode, and hold one against the other. */
+/* Writes `cluster` into `b`, decodes that, and compares both. */
 static void check_same(const gen_cluster_t *cluster, int version,
                        gen_bytes_t *b) {
         compare_t c = {.cluster = cluster, .version = version};
@@ -217,8 +217,9 @@ static void test_a_large_cluster_reads_what_was_written(void) {
         gen_cluster_free(cluster);
 }
 
-/* As many of the smallest as to outweigh what else is in a response: if one
- * were thought larger than it is, they would be refused. */
+/* There are so many of the smallest elements that the rest of the response does
+ * not matter. If the decoder took one for larger than it is, it would refuse
+ * them. */
 static void test_the_smallest_elements_are_accepted(void) {
         enum { MANY = 500 };
         static rdmeta_broker_t brokers[MANY];
@@ -249,9 +250,10 @@ static void test_the_smallest_elements_are_accepted(void) {
         gen_bytes_free(&b);
 }
 
-/* The generator and the decoder could be wrong together: these bytes are what
- * the encoder of kafka-python 3.0, made from Kafka's own definitions, gives. */
-static void test_the_generator_writes_what_others_write(void) {
+/* The generator and the decoder could have the same fault. So these bytes come
+ * from the encoder of kafka-python 3.0, which is made from Kafka's own
+ * definitions. */
+static void test_the_generator_writes_the_bytes_of_another_encoder(void) {
         static const char *const golden[] = {
                 "0000000100000001000168000023840000000100000001740000000100"
                 "0000000000000000010000000200000001000000020000000100000001",
@@ -415,7 +417,7 @@ int main(void) {
         RUN(test_tagged_fields_are_skipped_wherever_they_may_be);
         RUN(test_a_large_cluster_reads_what_was_written);
         RUN(test_the_smallest_elements_are_accepted);
-        RUN(test_the_generator_writes_what_others_write);
+        RUN(test_the_generator_writes_the_bytes_of_another_encoder);
         RUN(test_a_visit_ends_the_decoding_and_is_returned);
         RUN(test_members_that_are_null_are_skipped);
         RUN(test_versions_that_do_not_exist_are_unsupported);

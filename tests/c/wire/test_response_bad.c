@@ -1,7 +1,7 @@
 /*
- * Responses that are not as they should be: an error or a parse that makes
- * sense, and never a byte read that is not there. Inputs are in blocks of
- * exactly their size, for the sanitizers; wire_check() aborts on nonsense.
+ * Invalid responses: the decoder returns an error or a parse that makes sense,
+ * and never reads beyond the bytes. Inputs are in blocks of exactly their size,
+ * for the sanitizers. wire_check() aborts on nonsense.
  */
 #include "wire/response.h"
 
@@ -27,7 +27,7 @@ static rdmeta_err_t check_copy(const uint8_t *data, size_t len, int version,
         return err;
 }
 
-/* With the flag too: a prefix must not pass for want of a last zero. */
+/* Also with the flag: a prefix that lacks only a last zero must not pass. */
 static void test_every_prefix_is_malformed(void) {
         test_rng_t rng = test_rng(1);
         gen_bytes_t b  = {0};
@@ -55,8 +55,8 @@ static void test_every_prefix_is_malformed(void) {
         gen_bytes_free(&b);
 }
 
-/* A cluster with one of everything, so that all values of all bytes can be
- * gone through. */
+/* Makes a cluster with one of everything, small enough to try all values of all
+ * bytes. */
 static gen_cluster_t *small_cluster(void) {
         gen_shape_t shape      = {.seed = 5, .brokers = 2, .topics = 2,
                                   .partitions = 2, .replication = 2};
@@ -110,7 +110,7 @@ static void test_heavy_corruption_is_survived(void) {
                 for (n = (int)test_below(&rng, 8); n > 0; n--)
                         b.data[test_below(&rng, b.len)] =
                                 (uint8_t)test_u64(&rng);
-                /* Read as another version at times. */
+                /* Sometimes decode it as another version. */
                 check_copy(b.data, b.len, (int)test_below(&rng, 14), 0);
                 free(cluster);
         }
@@ -165,7 +165,7 @@ static void test_a_trailing_zero_is_tolerated_where_asked_for(void) {
 }
 
 /* ------------------------------------------------------------------------
- * Counts that lie, nulls where none may be
+ * Wrong counts, and nulls where none may be
  * --------------------------------------------------------------------- */
 
 typedef enum place {
@@ -182,8 +182,9 @@ static void put_head(gen_bytes_t *b, int version, int64_t brokers) {
         gen_count(b, version >= 9, brokers);
 }
 
-/* A response up to and with the count at `place`, which is `n`. Returns what
- * is shown before that is read: nothing, the head, the head and a topic. */
+/* Writes a response up to and with the count at `place`, which is `n`. Returns
+ * how many visits come before that count: none, the head, or the head and a
+ * topic. */
 static uint64_t put_until(gen_bytes_t *b, int version, place_t place,
                           int64_t n) {
         const int flexible = version >= 9;
@@ -214,7 +215,7 @@ static uint64_t put_until(gen_bytes_t *b, int version, place_t place,
         return 2;
 }
 
-/* Where decoding failed, having been shown `visits` things. */
+/* Returns the offset at which decoding failed, after `visits` visits. */
 static size_t refused_at(const gen_bytes_t *b, int version, uint64_t visits) {
         static const rdmeta_wire_visitor_t none;
         uint8_t *copy = gen_bytes_exact(b->data, b->len);
@@ -231,8 +232,8 @@ static size_t refused_at(const gen_bytes_t *b, int version, uint64_t visits) {
         return offset;
 }
 
-/* At the count, and not when the bytes run out: by then a decoder would have
- * looped, or allocated, by a number that an attacker chose. */
+/* The decoder fails at the count, and not when the bytes run out. By then it
+ * would have looped, or allocated, by a number that an attacker chose. */
 static void test_counts_beyond_the_input_are_refused_at_once(void) {
         static const int64_t counts[] = {50, 1000, 65536, INT32_MAX - 1,
                                          INT32_MAX};
@@ -310,7 +311,7 @@ static void test_a_null_host_is_malformed(void) {
         gen_bytes_free(&b);
 }
 
-/* v11 and v12 differ in nothing else. */
+/* v11 and v12 have no other difference. */
 static void test_a_null_topic_name_is_malformed_before_v12(void) {
         gen_topic_t topic     = {.error = 100, .id = {1}};
         gen_cluster_t cluster = {.topics = &topic, .topic_count = 1};
