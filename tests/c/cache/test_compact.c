@@ -381,6 +381,39 @@ static void test_a_reader_inside_keeps_what_it_has_found(void) {
         cw_destroy(&w);
 }
 
+/* Names in flight have the first slots, and the cursor stops behind them. Their
+ * hints end, and the next answer closes the holes that they leave. So half of
+ * the topics get slots that the cursor has passed. */
+static void test_topics_that_get_slots_behind_the_cursor_move_too(void) {
+        enum { NAMES = 1000, CALLS = 25 };
+        char names[8192];
+        uint32_t i, k;
+        int n;
+        cw_t w;
+
+        cw_init(&w, cw_no_ring);
+        for (k = i = 0; k < CALLS; k++) {
+                for (n = 0; i < (k + 1) * NAMES / CALLS; i++)
+                        n += snprintf(names + n, sizeof(names) - (size_t)n,
+                                      "in-flight-%04u ", i);
+                cw_hint(&w, names, 0);
+        }
+        churned(&w);
+        CHECK(rdmeta_cache_purge_hints(w.cache, NULL, 0, w.now) == NAMES);
+        CHECK(w.cache->order.holes == NAMES);
+        cw_least(&w, 1);
+        rdmeta_notify_lock(&w.cache->wait);
+        rdmeta_compact(w.cache, NAMES, SIZE_MAX);
+        rdmeta_collect(w.cache);
+        rdmeta_notify_unlock(&w.cache->wait);
+        CHECK(w.cache->compact_at == NAMES && cw_leaving(&w));
+        cw_least(&w, SIZE_MAX); /* no other plan moves what the cursor misses */
+        tell(&w, &thin, 0, 1, 1);
+        CHECK(w.cache->order.holes == 0);
+        sweep_until_gone(&w);
+        cw_destroy(&w);
+}
+
 int main(void) {
         test_begin(120);
         RUN(test_topics_that_change_their_size_cost_what_new_ones_do);
@@ -395,5 +428,6 @@ int main(void) {
         RUN(test_beside_an_image_memory_moves_only_for_more);
         RUN(test_what_waits_for_an_image_keeps_no_other_from_moving);
         RUN(test_a_reader_inside_keeps_what_it_has_found);
+        RUN(test_topics_that_get_slots_behind_the_cursor_move_too);
         return 0;
 }
