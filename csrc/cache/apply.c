@@ -37,8 +37,8 @@ static void count_verdict(rdmeta_apply_t *a) {
 }
 
 /* Moves the cursor behind the slot of a known topic that was not at the
- * cursor. Returns 1 if the answer says the same of it as before, and 0 if its
- * bytes must be read. MALFORMED: the answer named it before; NO_MEMORY. */
+ * cursor. Returns 1 if its bytes are those of the last answer, and 0 if they
+ * must be read. MALFORMED: this answer named it before; NO_MEMORY. */
 static rdmeta_err_t stage_resync(rdmeta_apply_t *a, uint32_t order,
                                  const uint8_t *start) {
         rdmeta_answer_order_slot_t *slot = &a->c->order.slots[order];
@@ -194,9 +194,9 @@ static rdmeta_err_t stage_by_name(rdmeta_apply_t *a,
         return RDMETA_OK;
 }
 
-/* Stages all topics of an answer. A topic needs no more than a comparison of
- * its digest if it is at the cursor, says the same as before, and has the
- * shared deadline. */
+/* Stages all topics of an answer. For most topics one comparison of digests is
+ * enough. Such a topic is at the cursor, has the bytes of the last answer, and
+ * has the shared deadline. */
 static rdmeta_err_t stage_topics(rdmeta_apply_t *a) {
         const uint32_t n          = a->w.head.topics;
         const rdmeta_buf_t topics = a->w.buf;

@@ -75,9 +75,9 @@ static uint32_t digest_of(const rdmeta_apply_t *a, const uint8_t *start,
 
 /* ---- new topics --------------------------------------------------------- */
 
-/* Makes a table for the new names, or room in it. When the answer has more
- * topics than the live table has room for, the table also takes the known
- * names, and is the next live table. NO_MEMORY. */
+/* Makes a table for the new names, or room in it. If the live table has no
+ * room for all topics of the answer, the table also takes the known names. It
+ * is the next live table then. NO_MEMORY. */
 static rdmeta_err_t aside_make(rdmeta_apply_t *a) {
         rdmeta_cache_t *c           = a->c;
         const rdmeta_table_t *names = rdmeta_names(c);

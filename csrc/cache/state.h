@@ -26,7 +26,7 @@
  * staging reserved all memory that it needs. Until commit, new entries lie in
  * the order array beyond its count, and their names in a table aside.
  *
- * One mutex (in wait) serialises writers. No writer holds it while it calls a
+ * One mutex (in wait) serialises writers. A writer drops it before it calls a
  * watch.
  *
  * After a fork, the child's cache may be torn: a thread that the child does
@@ -85,7 +85,7 @@ typedef struct rdmeta_handles {
         size_t bytes;
 } rdmeta_handles_t;
 
-/* What the live images of a cache share (live_image.h). */
+/* The memory that the live images of a cache share (live_image.h). */
 typedef struct rdmeta_live_images {
         rdmeta_slot_page_pool_t names, ids;
         _Atomic size_t bytes; /* of images, with pins, brokers, orders */
