@@ -127,7 +127,7 @@ static const char *check_table_pins(const rdmeta_table_t *t, size_t *copies) {
                 for (p = 0; p < pin->count; p++)
                         left += !page_at(pin, p);
                 if (left != pin->left)
-                        return "pages without a copy are miscounted";
+                        return "pages that are left are miscounted";
         }
         for (p = 0; p <= t->mask / RDMETA_SLOTS_PER_PAGE && !wrong; p++)
                 wrong = check_slot_page(t, p, copies);
