@@ -1,4 +1,5 @@
-/* The first half of a write: read, merge, build aside. See apply_state.h. */
+/* The first half of a write: it reads an answer, merges it with what is known
+ * and builds the next blocks aside. See apply_state.h. */
 #include "cache/apply_state.h"
 
 #include "cache/apply_commit.h"
@@ -10,6 +11,8 @@
 
 /* ---- one topic of the answer -------------------------------------------- */
 
+/* Returns 1 if the bytes at `start` are the ones under the slot's digest, and
+ * the answer has not named the slot's topic before. */
 RDMETA_INLINE int slot_matches(const rdmeta_apply_t *a,
                                const rdmeta_answer_order_slot_t *slot,
                                const uint8_t *start, uint32_t len) {
@@ -33,12 +36,13 @@ static void count_verdict(rdmeta_apply_t *a) {
         a->out->negative += v->verdict == RDMETA_VERDICT_STATE;
 }
 
-/* The slot of a known topic that is not where the cursor stood: 1 it says the
- * same again, 0 it has to be read; MALFORMED: named before; NO_MEMORY. */
+/* Moves the cursor behind the slot of a known topic that was not at the
+ * cursor. Returns 1 if its bytes are those of the last answer, and 0 if they
+ * must be read. MALFORMED: this answer named it before; NO_MEMORY. */
 static rdmeta_err_t stage_resync(rdmeta_apply_t *a, uint32_t order,
                                  const uint8_t *start) {
         rdmeta_answer_order_slot_t *slot = &a->c->order.slots[order];
-        const uint32_t len        = slot->len & ~RDMETA_ANSWER_ORDER_OWN;
+        const uint32_t len = slot->len & ~RDMETA_ANSWER_ORDER_OWN;
         rdmeta_update_t *p;
         int same = 0;
 
@@ -63,7 +67,8 @@ static rdmeta_err_t stage_resync(rdmeta_apply_t *a, uint32_t order,
         return 1;
 }
 
-/* A topic asked for by an id that the broker does not know has no name. */
+/* Returns the entry that has this id, or NULL. Where a request asked by id and
+ * the broker does not know the id, the answer has no name for the topic. */
 static rdmeta_entry_t *entry_of_id(rdmeta_apply_t *a, const uint8_t *id) {
         rdmeta_topic_t *t = NULL;
 
@@ -72,11 +77,13 @@ static rdmeta_entry_t *entry_of_id(rdmeta_apply_t *a, const uint8_t *id) {
         return t ? rdmeta_entry_of(a->c, t) : NULL;
 }
 
+/* Reads the rest of a topic into the builder and merges it with what `e`
+ * knows; NULL: the topic is new. */
 static rdmeta_err_t stage_read_merge(rdmeta_apply_t *a, rdmeta_entry_t *e,
                                      const rdmeta_wire_topic_t *t) {
         rdmeta_cache_t *c = a->c;
         rdmeta_err_t err  = rdmeta_builder_read(&c->builder, &a->w.buf,
-                                              a->w.fields, t);
+                                                a->w.fields, t);
 
         if (err)
                 return err;
@@ -100,6 +107,8 @@ static const rdmeta_topic_t *known_topic(const rdmeta_apply_t *a,
         return rdmeta_table_find(names, name.data, name.len);
 }
 
+/* Stages the topic at `start`, which is not the one that the cursor expects.
+ * MALFORMED, NO_MEMORY. */
 static rdmeta_err_t stage_topic(rdmeta_apply_t *a, const uint8_t *start) {
         const rdmeta_topic_t *known;
         rdmeta_entry_t *e = NULL;
@@ -113,7 +122,7 @@ static rdmeta_err_t stage_topic(rdmeta_apply_t *a, const uint8_t *start) {
         if (!t.name.len) {
                 a->nameless++;
                 return rdmeta_builder_read(&a->c->builder, &a->w.buf,
-                                         a->w.fields, &t);
+                                           a->w.fields, &t);
         }
         known = known_topic(a, t.name);
         if (known) {
@@ -130,8 +139,9 @@ static rdmeta_err_t stage_topic(rdmeta_apply_t *a, const uint8_t *start) {
         return rdmeta_apply_new(a, start);
 }
 
-/* Topics without a name are read once more after all others: brokers put them
- * first, and an id that a name has no longer says nothing of that name. */
+/* Stages the topics that have no name, after all others. Brokers put them
+ * first in an answer. If the answer also names the topic that had the id, only
+ * the named part counts, because the topic may have another id now. */
 static rdmeta_err_t stage_nameless(rdmeta_apply_t *a, rdmeta_buf_t topics) {
         rdmeta_err_t err = RDMETA_OK;
         rdmeta_wire_topic_t t;
@@ -146,7 +156,7 @@ static rdmeta_err_t stage_nameless(rdmeta_apply_t *a, rdmeta_buf_t topics) {
                         e = NULL; /* its name was answered, too */
                 if (t.name.len)
                         err = rdmeta_builder_read(&a->c->builder, &a->w.buf,
-                                                a->w.fields, &t);
+                                                  a->w.fields, &t);
                 else
                         err = stage_read_merge(a, e, &t);
                 if (!err && e) {
@@ -159,53 +169,61 @@ static rdmeta_err_t stage_nameless(rdmeta_apply_t *a, rdmeta_buf_t topics) {
         return err;
 }
 
-/* So many topics in a row that were not where the cursor stood are another
- * order: from then on topics are looked up ahead, until some follow again. */
-enum { LOST = 4, FOUND = 2 };
+/* After MOST_MISSES topics in a row that were not at the cursor, the answer is
+ * in another order. Topics are prefetched from then on, until END_FOLLOWS of
+ * them in a row are at the cursor again. */
+enum { MOST_MISSES = 4, END_FOLLOWS = 2 };
 
-static rdmeta_err_t stage_elsewhere(rdmeta_apply_t *a, rdmeta_prefetch_t *ahead,
-                                    const uint8_t *start, uint32_t left) {
+/* Stages a topic by its name, and starts or goes on with the prefetch of those
+ * behind it. `rest`: the number of topics behind it. */
+static rdmeta_err_t stage_by_name(rdmeta_apply_t *a,
+                                  rdmeta_prefetch_t *prefetch,
+                                  const uint8_t *start, uint32_t rest) {
         const uint32_t expected = a->cursor;
         rdmeta_err_t err        = stage_topic(a, start);
 
         if (err || !a->digests || !a->all)
                 return err;
         a->follows = a->cursor == expected + 1 ? a->follows + 1 : 0;
-        a->lost    = a->follows >= FOUND ? 0 : a->lost + 1;
-        if (a->lost == LOST)
-                rdmeta_prefetch_start(ahead, a->c, &a->w.buf, a->w.fields, left);
-        else if (a->lost > LOST)
-                rdmeta_prefetch_step(ahead);
+        a->misses  = a->follows >= END_FOLLOWS ? 0 : a->misses + 1;
+        if (a->misses == MOST_MISSES)
+                rdmeta_prefetch_start(prefetch, a->c, &a->w.buf, a->w.fields,
+                                      rest);
+        else if (a->misses > MOST_MISSES)
+                rdmeta_prefetch_step(prefetch);
         return RDMETA_OK;
 }
 
-/* The loop over an answer. What says the same again, in the same order, under
- * the shared deadline, ends here. */
+/* Stages all topics of an answer. For most topics one comparison of digests is
+ * enough. Such a topic is at the cursor, has the bytes of the last answer, and
+ * has the shared deadline. */
 static rdmeta_err_t stage_topics(rdmeta_apply_t *a) {
         const uint32_t n          = a->w.head.topics;
         const rdmeta_buf_t topics = a->w.buf;
         rdmeta_buf_t end;
         rdmeta_answer_order_t *o = &a->c->order;
-        rdmeta_err_t err  = RDMETA_OK;
+        rdmeta_err_t err         = RDMETA_OK;
         uint32_t i, hits = 0;
-        rdmeta_prefetch_t ahead;
+        rdmeta_prefetch_t prefetch;
 
         for (i = 0; i < n; i++) {
                 const uint8_t *start = a->w.buf.p;
-                if (RDMETA_LIKELY(a->digests && a->all && a->lost < LOST &&
+                if (RDMETA_LIKELY(a->digests && a->all &&
+                                  a->misses < MOST_MISSES &&
                                   a->cursor < o->count)) {
-                        rdmeta_answer_order_slot_t *slot = &o->slots[a->cursor];
-                        /* OWN makes a length that is longer than any */
+                        rdmeta_answer_order_slot_t *slot =
+                                &o->slots[a->cursor];
+                        /* With OWN, a length exceeds that of any answer. */
                         if (slot_matches(a, slot, start, slot->len)) {
                                 slot->seen = o->answer;
                                 a->w.buf.p += slot->len;
                                 a->cursor++;
-                                a->lost = 0;
+                                a->misses = 0;
                                 hits++;
                                 continue;
                         }
                 }
-                err = stage_elsewhere(a, &ahead, start, n - i - 1);
+                err = stage_by_name(a, &prefetch, start, n - i - 1);
                 if (err)
                         return err;
         }
@@ -221,11 +239,14 @@ static rdmeta_err_t stage_topics(rdmeta_apply_t *a) {
 
 /* ---- the whole answer ---------------------------------------------------- */
 
+/* Returns WRONG_CLUSTER if the answer has another cluster id than the cache.
+ * After a rebootstrap it takes the other cluster and replaces all topics. */
 static rdmeta_err_t check_cluster(rdmeta_apply_t *a) {
-        const rdmeta_str_t had = rdmeta_table_brokers(a->c)->cluster_id;
-        const rdmeta_str_t has = a->w.head.cluster_id;
+        const rdmeta_str_t known    = rdmeta_table_brokers(a->c)->cluster_id;
+        const rdmeta_str_t answered = a->w.head.cluster_id;
 
-        if (!had.data || !has.data || rdmeta_str_same(had, has))
+        if (!known.data || !answered.data ||
+            rdmeta_str_same(known, answered))
                 return RDMETA_OK;
         if (!(a->asked->flags & RDMETA_REQ_REBOOTSTRAPPED))
                 return RDMETA_ERR_WRONG_CLUSTER;
@@ -233,6 +254,8 @@ static rdmeta_err_t check_cluster(rdmeta_apply_t *a) {
         return RDMETA_OK;
 }
 
+/* Reads the end of the answer, and returns an error if the answer as a whole
+ * has one or names no broker. Sets the advice that goes with it. */
 static rdmeta_err_t check_close(rdmeta_apply_t *a) {
         rdmeta_err_t err = rdmeta_wire_close(&a->w);
 
@@ -253,6 +276,7 @@ static rdmeta_err_t check_close(rdmeta_apply_t *a) {
         return RDMETA_OK;
 }
 
+/* Stages a whole answer. */
 static rdmeta_err_t stage_all(rdmeta_apply_t *a, const void *response,
                               size_t len) {
         rdmeta_cache_t *c = a->c;
@@ -273,7 +297,8 @@ static rdmeta_err_t stage_all(rdmeta_apply_t *a, const void *response,
                 return err;
         a->brokers_changed =
                 !rdmeta_brokers_same(rdmeta_table_brokers(c), a->brokers);
-        /* What a topic's bytes mean depends on who is there to lead it. */
+        /* A leader counts only if the answer has that broker. So the same
+         * bytes mean something else once a broker is lost. */
         a->forget = a->replace_all ||
                     rdmeta_brokers_lost(rdmeta_table_brokers(c), a->brokers);
         a->digests &= !a->forget;
@@ -331,7 +356,7 @@ rdmeta_err_t rdmeta_cache_apply(rdmeta_cache_t *c, const void *response,
                 rdmeta_notify_answered(&c->wait);
         rdmeta_builder_trim(&c->builder);
         rdmeta_hints_end(c, a.asked, err != 0, now.mono_us);
-        if (err) { /* what was counted did not happen */
+        if (err) { /* the counts are of an answer that was not applied */
                 const rdmeta_applied_t failed = {
                         .error       = applied.error,
                         .advice      = applied.advice,

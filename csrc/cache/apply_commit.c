@@ -1,4 +1,4 @@
-/* The second half of a write: pointers, and no way to fail. See
+/* The second half of a write: it stores pointers and cannot fail. See
  * apply_state.h. */
 #include "cache/apply_commit.h"
 
@@ -11,8 +11,9 @@
 
 /* ---- absent from an all-topics answer ----------------------------------- */
 
-/* The next block of a topic that was not named. What another cluster said of
- * it, ids and epochs, is nothing to hold this one's answers against. */
+/* Returns the next block of a topic that the answer did not name; NULL: no
+ * memory. Ids and epochs of another cluster are dropped, because this
+ * cluster's answers must not be compared with them. */
 static rdmeta_topic_t *absent_block(rdmeta_apply_t *a,
                                     const rdmeta_topic_t *old,
                                     uint16_t state) {
@@ -25,7 +26,7 @@ static rdmeta_topic_t *absent_block(rdmeta_apply_t *a,
         return rdmeta_topic_restate(&a->c->blocks, old, state, 0, a->version);
 }
 
-/* A known topic in another state, because of who did not name it. */
+/* Stages another state for a known topic that the answer did not name. */
 static rdmeta_err_t absent_restate(rdmeta_apply_t *a, rdmeta_entry_t *e,
                                    uint16_t state) {
         rdmeta_update_t *p = rdmeta_apply_update(a, e);
@@ -43,6 +44,7 @@ static rdmeta_err_t absent_restate(rdmeta_apply_t *a, rdmeta_entry_t *e,
         return RDMETA_OK;
 }
 
+/* Stages that a topic keeps its deadline, if it follows the shared one. */
 static rdmeta_err_t absent_freeze(rdmeta_apply_t *a, rdmeta_entry_t *e) {
         rdmeta_update_t *p;
 
@@ -108,13 +110,14 @@ rdmeta_err_t rdmeta_apply_prepare(rdmeta_apply_t *a) {
         if (err)
                 return err;
         rdmeta_transaction_init(&a->write, c, a->now, RDMETA_SOURCE_POLL,
-                          a->in.broker);
+                                a->in.broker);
         return rdmeta_transaction_reserve(&a->write, a->replaced + a->fresh);
 }
 
 /* ---- commit -------------------------------------------------------------- */
 
-/* The deadline of an entry whose topic was just said, and its list. */
+/* Sets deadline and list of an entry whose topic the answer named. `how`:
+ * RDMETA_UPDATE_... */
 static void commit_deadline(rdmeta_apply_t *a, rdmeta_entry_t *e, int how) {
         rdmeta_cache_t *c = a->c;
         const int64_t now = a->now.mono_us;
@@ -137,10 +140,10 @@ static void commit_deadline(rdmeta_apply_t *a, rdmeta_entry_t *e, int how) {
 static void commit_swap(rdmeta_apply_t *a, const rdmeta_update_t *p) {
         rdmeta_entry_t *e   = p->entry;
         rdmeta_topic_t *old = e->topic;
-        const int64_t had   = rdmeta_view_deadline(&a->c->root, old);
+        const int64_t due   = rdmeta_view_deadline(&a->c->root, old);
 
-        /* What freezes starts from what it had. */
-        atomic_store_explicit(&p->topic->deadline, had, memory_order_relaxed);
+        /* An update that freezes the deadline reads it from the new block. */
+        atomic_store_explicit(&p->topic->deadline, due, memory_order_relaxed);
         rdmeta_entry_swap(a->c, e, p->topic);
         if (old->state == RDMETA_TOPIC_WAIT) {
                 rdmeta_transaction_item(&a->write, NULL, p->topic);
@@ -150,7 +153,8 @@ static void commit_swap(rdmeta_apply_t *a, const rdmeta_update_t *p) {
         }
 }
 
-/* The answer's word on a topic that was known: its digest, deadline, list. */
+/* Commits what the answer says of a known topic: block, provenance, digest,
+ * rewind, deadline and list. */
 static void commit_known(rdmeta_apply_t *a, const rdmeta_update_t *p) {
         rdmeta_entry_t *e = p->entry;
         rdmeta_answer_order_slot_t *slot;
@@ -169,18 +173,20 @@ static void commit_known(rdmeta_apply_t *a, const rdmeta_update_t *p) {
         }
         if (p->counted)
                 rdmeta_rewind_set(a->c, e, p->rewind);
+        /* An answer that was kept out does not change the list either, so a
+         * retained topic is not retained for longer because of it. */
         if (p->topic || p->deadline != RDMETA_UPDATE_FREEZE ||
-            e->list == RDMETA_DEADLINES_NONE || e->list == RDMETA_DEADLINES_HINT)
+            e->list == RDMETA_DEADLINES_NONE ||
+            e->list == RDMETA_DEADLINES_HINT)
                 commit_deadline(a, e, p->deadline);
-        /* Else it stays in its list, too: what is only remembered is so for
-         * no longer because of an answer that was not believed. */
 }
 
-/* A hint that was made after the request left is still out. */
+/* Commits an update. A topic stays in flight if its hint was made after the
+ * request left. */
 static void commit_update(rdmeta_apply_t *a, const rdmeta_update_t *p) {
-        rdmeta_entry_t *e          = p->entry;
-        rdmeta_answer_order_slot_t *slots = a->c->order.slots;
-        const int64_t due          = e->deadlines.due_us;
+        rdmeta_entry_t *e                     = p->entry;
+        rdmeta_answer_order_slot_t *slots     = a->c->order.slots;
+        const int64_t due                     = e->deadlines.due_us;
         const rdmeta_answer_order_hint_t hint = slots[e->order].hint;
         const int keeps = rdmeta_entry_keeps_hint(a->c, e, a->asked,
                                                   a->now.mono_us);
@@ -195,8 +201,9 @@ static void commit_update(rdmeta_apply_t *a, const rdmeta_update_t *p) {
         slots[e->order].hint = hint;
 }
 
+/* Publishes the new topics. */
 static void commit_fresh(rdmeta_apply_t *a) {
-        rdmeta_cache_t *c = a->c;
+        rdmeta_cache_t *c        = a->c;
         rdmeta_answer_order_t *o = &c->order;
         uint32_t i;
 
@@ -204,7 +211,7 @@ static void commit_fresh(rdmeta_apply_t *a) {
         for (i = o->count; i < o->count + a->tail; i++) {
                 rdmeta_entry_t *e = o->slots[i].entry;
                 if (!e)
-                        continue; /* a pend's */
+                        continue;
                 commit_deadline(a, e, RDMETA_UPDATE_MOVE);
                 rdmeta_entry_publish(c, e, a->aside_is_next);
                 rdmeta_transaction_item(&a->write, NULL, e->topic);
@@ -215,11 +222,12 @@ static void commit_fresh(rdmeta_apply_t *a) {
         }
 }
 
-/* The shared deadline moves before anything that follows it is published, so
- * what shall not move with it gets its old value as its own first. */
+/* Moves the shared deadline, before any topic that follows it is published.
+ * Topics that must not move with it first get the old value as their own. */
 static void commit_shared(rdmeta_apply_t *a) {
-        rdmeta_cache_t *c         = a->c;
-        const rdmeta_provenance_t provenance = rdmeta_view_shared_provenance(&c->root);
+        rdmeta_cache_t *c = a->c;
+        const rdmeta_provenance_t provenance =
+                rdmeta_view_shared_provenance(&c->root);
         int64_t deadline;
         size_t i;
 
@@ -241,12 +249,14 @@ static void commit_shared(rdmeta_apply_t *a) {
                               memory_order_relaxed);
         atomic_store_explicit(&c->root.fresh_until, deadline,
                               memory_order_relaxed);
-        atomic_store_explicit(&c->root.shared_provenance, rdmeta_provenance_word(a->provenance),
+        atomic_store_explicit(&c->root.shared_provenance,
+                              rdmeta_provenance_word(a->provenance),
                               memory_order_release);
 }
 
-/* The table moves with a version only if it says something else; who forwards
- * to the controller is any broker, so that moves by itself. */
+/* Publishes the answer's broker table if it differs, which makes a version.
+ * Otherwise it stores only the controller, without a version: on KRaft each
+ * answer names a random broker as the controller. */
 static void commit_brokers(rdmeta_apply_t *a) {
         rdmeta_cache_t *c     = a->c;
         rdmeta_brokers_t *old = rdmeta_table_brokers(c);
@@ -276,12 +286,14 @@ static void commit_stats(rdmeta_apply_t *a) {
         s->reasons_dropped += a->asked->reason.data && !a->provenance.reason;
 }
 
-/* Names of which nothing was learned need not be known any longer. */
+/* Frees the names about which the answer said nothing. They served only to
+ * find a name given twice. */
 static void drop_undecided(rdmeta_apply_t *a) {
         rdmeta_topic_t *t;
 
         while ((t = a->undecided) != NULL) {
-                a->undecided = (rdmeta_topic_t *)(uintptr_t)rdmeta_cold(t)->link;
+                a->undecided =
+                        (rdmeta_topic_t *)(uintptr_t)rdmeta_cold(t)->link;
                 rdmeta_table_drop(a->aside, rdmeta_name_hash(a->aside, t), t);
                 rdmeta_topic_destroy(&a->c->blocks, t);
         }
@@ -298,8 +310,8 @@ void rdmeta_apply_commit(rdmeta_apply_t *a) {
         if (a->all || c->order.api_version == -1)
                 rdmeta_answer_order_forget(&c->order, a->api_version);
         if (changed)
-                rdmeta_transaction_begin(&a->write,
-                                   a->brokers_changed ? a->brokers : NULL);
+                rdmeta_transaction_begin(
+                        &a->write, a->brokers_changed ? a->brokers : NULL);
         commit_brokers(a);
         commit_shared(a);
         if (a->fresh)
@@ -310,14 +322,14 @@ void rdmeta_apply_commit(rdmeta_apply_t *a) {
         rdmeta_transaction_end(&a->write, changed);
         commit_stats(a);
         a->tail = a->fresh = 0;
-        a->n_updates         = 0;
+        a->n_updates       = 0;
         a->reasons         = c->reasons.count;
-        rdmeta_apply_abort(a); /* what is left is scratch */
+        rdmeta_apply_abort(a); /* frees the scratch memory */
 }
 
 void rdmeta_apply_abort(rdmeta_apply_t *a) {
         const rdmeta_allocator_t *allocator = &a->c->conf.allocator;
-        rdmeta_answer_order_t *o                   = &a->c->order;
+        rdmeta_answer_order_t *o            = &a->c->order;
         uint32_t k;
         size_t i;
 

@@ -1,4 +1,5 @@
-/* What an answer says of one topic, staged: its block, its slot, its pend. */
+/* Stages what an answer says of one topic: its block, its slot of the order
+ * array, its update. */
 #include "cache/apply_topic.h"
 
 #include "base/alloc.h"
@@ -11,8 +12,9 @@ rdmeta_update_t *rdmeta_apply_update(rdmeta_apply_t *a, rdmeta_entry_t *e) {
         rdmeta_update_t *p;
 
         if (a->n_updates == a->updates_capacity) {
-                const size_t n = a->updates_capacity ? 2 * a->updates_capacity : 16;
-                p              = (rdmeta_update_t *)rdmeta_alloc(
+                const size_t n =
+                        a->updates_capacity ? 2 * a->updates_capacity : 16;
+                p = (rdmeta_update_t *)rdmeta_alloc(
                         &c->conf.allocator, n * sizeof(*p));
                 if (!p)
                         return NULL;
@@ -31,12 +33,13 @@ rdmeta_update_t *rdmeta_apply_update(rdmeta_apply_t *a, rdmeta_entry_t *e) {
 
 /* ---- slots of the order array ------------------------------------------ */
 
-/* One slot beyond the count. An all-topics answer to an empty cache gets as
- * many as it has topics, so that none is copied or wasted. */
+/* Returns one more slot beyond the count; NULL: no memory. Where an answer has
+ * more topics than the cache, it reserves a slot for each of them at once. So
+ * the first answer copies no slot and wastes none. */
 static rdmeta_answer_order_slot_t *tail_slot(rdmeta_apply_t *a) {
-        rdmeta_answer_order_t *o   = &a->c->order;
-        const size_t need   = (size_t)o->count + a->tail + 1;
-        const size_t topics = a->w.head.topics;
+        rdmeta_answer_order_t *o = &a->c->order;
+        const size_t need        = (size_t)o->count + a->tail + 1;
+        const size_t topics      = a->w.head.topics;
         rdmeta_answer_order_slot_t *slot;
 
         if (need > o->capacity) {
@@ -55,15 +58,16 @@ static rdmeta_answer_order_slot_t *tail_slot(rdmeta_apply_t *a) {
         return slot;
 }
 
-/* A digest may be kept if the block says just what the bytes say, and they
- * are of the version that all digests are of (or will be). */
+/* Writes the digest of a topic's bytes to *out. Returns their length, or 0 if
+ * no digest may be kept. It may be kept if the block says just what the bytes
+ * say, and the bytes have the API version that all digests (will) have. */
 static uint32_t digest_of(const rdmeta_apply_t *a, const uint8_t *start,
                           rdmeta_digest_t *out) {
-        const size_t len  = (size_t)(a->w.buf.p - start);
-        const int16_t had = a->c->order.api_version;
+        const size_t len    = (size_t)(a->w.buf.p - start);
+        const int16_t known = a->c->order.api_version;
 
         if (!a->verdict.exact || len >= RDMETA_ANSWER_ORDER_OWN ||
-            (!a->all && had != -1 && had != a->api_version))
+            (!a->all && known != -1 && known != a->api_version))
                 return 0;
         *out = rdmeta_digest(&a->c->digest_key, start, len);
         return (uint32_t)len;
@@ -71,8 +75,9 @@ static uint32_t digest_of(const rdmeta_apply_t *a, const uint8_t *start,
 
 /* ---- new topics --------------------------------------------------------- */
 
-/* A table for the names that are new. When the answer has more topics than
- * the live table could take, it is the next table at once, others included. */
+/* Makes a table for the new names, or room in it. If the live table has no
+ * room for all topics of the answer, the table also takes the known names. It
+ * is the next live table then. NO_MEMORY. */
 static rdmeta_err_t aside_make(rdmeta_apply_t *a) {
         rdmeta_cache_t *c           = a->c;
         const rdmeta_table_t *names = rdmeta_names(c);
@@ -98,12 +103,12 @@ static rdmeta_err_t aside_make(rdmeta_apply_t *a) {
         return a->aside ? RDMETA_OK : RDMETA_ERR_NO_MEMORY;
 }
 
-/* So many new topics tell how large the others will be. */
+/* From this many new topics the size of the others is estimated. */
 enum { FRESH_SAMPLE = 64 };
 
-/* A first fill asks for its memory at once: it is touched in one go, and none
- * of it is left over. Only a hope, and never for more than the bytes that are
- * still to be read. */
+/* Reserves the memory for the rest of a first fill, so that it is touched in
+ * one go and none of it is left over. The size is an estimate, and never more
+ * than the bytes that are still to be read. A failure does no harm. */
 static void fresh_expect(rdmeta_apply_t *a) {
         const size_t left = rdmeta_buf_left(&a->w.buf);
         rdmeta_cache_t *c = a->c;
@@ -123,9 +128,10 @@ static void fresh_expect(rdmeta_apply_t *a) {
         rdmeta_slab_reserve(&c->entry_slab, bytes < left ? bytes : left);
 }
 
+/* Stages the entry and slot of a new topic. Takes `t`. NO_MEMORY. */
 static rdmeta_err_t stage_fresh(rdmeta_apply_t *a, const uint8_t *start,
                                 uint64_t hash, rdmeta_topic_t *t) {
-        rdmeta_cache_t *c         = a->c;
+        rdmeta_cache_t *c                = a->c;
         rdmeta_answer_order_slot_t *slot = tail_slot(a);
         rdmeta_pieces_t of;
         int i;
@@ -149,7 +155,7 @@ static rdmeta_err_t stage_fresh(rdmeta_apply_t *a, const uint8_t *start,
 }
 
 rdmeta_err_t rdmeta_apply_new(rdmeta_apply_t *a, const uint8_t *start) {
-        rdmeta_builder_t *s       = &a->c->builder;
+        rdmeta_builder_t *s     = &a->c->builder;
         const rdmeta_str_t name = s->topic.name;
         rdmeta_topic_t *t;
         rdmeta_err_t err;
@@ -162,7 +168,7 @@ rdmeta_err_t rdmeta_apply_new(rdmeta_apply_t *a, const uint8_t *start) {
         rdmeta_table_prefetch(a->aside, hash);
         if (a->verdict.verdict == RDMETA_VERDICT_TAKE)
                 t = rdmeta_builder_build(s, &a->c->blocks, a->version);
-        else /* KEEP: an error that says nothing of it, in no state */
+        else /* KEEP: the error says nothing of the topic */
                 t = rdmeta_topic_bare(&a->c->blocks, name, s->topic.id,
                                       a->verdict.state, a->verdict.error,
                                       a->version);
@@ -175,14 +181,15 @@ rdmeta_err_t rdmeta_apply_new(rdmeta_apply_t *a, const uint8_t *start) {
         if (a->verdict.verdict != RDMETA_VERDICT_KEEP)
                 return stage_fresh(a, start, hash, t);
         rdmeta_cold(t)->link = (uint64_t)(uintptr_t)a->undecided;
-        a->undecided            = t;
+        a->undecided         = t;
         rdmeta_table_put(a->aside, hash, t);
         return RDMETA_OK;
 }
 
 /* ---- known topics ------------------------------------------------------- */
 
-/* The next block of a known topic in *out, or NULL: as it was. */
+/* Builds the next block of a known topic into *out; NULL: the block stays.
+ * Sets how its deadline moves. NO_MEMORY. */
 static rdmeta_err_t known_block(rdmeta_apply_t *a, rdmeta_entry_t *e,
                                 rdmeta_update_t *p, rdmeta_topic_t **out) {
         const rdmeta_merge_out_t *v = &a->verdict;
@@ -196,7 +203,7 @@ static rdmeta_err_t known_block(rdmeta_apply_t *a, rdmeta_entry_t *e,
         }
         if (v->verdict == RDMETA_VERDICT_STATE) {
                 p->deadline = RDMETA_UPDATE_STATE;
-                if (a->replace_all) { /* nothing of another cluster's */
+                if (a->replace_all) { /* drop the other cluster's facts */
                         *out = rdmeta_topic_bare(
                                 &a->c->blocks, name, a->c->builder.topic.id,
                                 v->state, v->error, a->version);
@@ -213,7 +220,7 @@ static rdmeta_err_t known_block(rdmeta_apply_t *a, rdmeta_entry_t *e,
         *out = rdmeta_builder_build(&a->c->builder, &a->c->blocks, a->version);
         if (!*out)
                 return RDMETA_ERR_NO_MEMORY;
-        /* An ISR in another order is no change, and makes no version. */
+        /* An ISR in another order is not a change and makes no version. */
         if (rdmeta_topic_same(*out, old) || !rdmeta_change_differs(old, *out)) {
                 rdmeta_topic_destroy(&a->c->blocks, *out);
                 *out = NULL;
@@ -221,8 +228,9 @@ static rdmeta_err_t known_block(rdmeta_apply_t *a, rdmeta_entry_t *e,
         return RDMETA_OK;
 }
 
-/* What merge is to remember of it; of another cluster's nothing. NO_MEMORY. */
-static rdmeta_err_t pend_rewind(rdmeta_apply_t *a, rdmeta_update_t *p) {
+/* Copies the rewind that merge made into the update. After a change of cluster
+ * the old rewind ends. NO_MEMORY. */
+static rdmeta_err_t update_rewind(rdmeta_apply_t *a, rdmeta_update_t *p) {
         const rdmeta_merge_out_t *v = &a->verdict;
 
         p->counted = v->counted || a->replace_all;
@@ -246,7 +254,7 @@ rdmeta_err_t rdmeta_apply_known(rdmeta_apply_t *a, rdmeta_entry_t *e,
                 return err;
         p->topic = t;
         p->len   = digest_of(a, start, &p->digest);
-        err      = pend_rewind(a, p);
+        err      = update_rewind(a, p);
         if (err)
                 return err;
         if (t) {

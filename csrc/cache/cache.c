@@ -1,4 +1,5 @@
-/* Life of a cache, and the calls that only pass on. See state.h. */
+/* The life of a cache, its statistics, and the calls that pass their arguments
+ * to store/notify.h. See state.h. */
 #include "cache/state.h"
 
 #include "cache/entry.h"
@@ -11,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { AHEAD = 8 };
+enum { PREFETCH = 8 };
 
 void rdmeta_conf_init(rdmeta_conf_t *conf) {
         memset(conf, 0, sizeof(*conf));
@@ -24,8 +25,9 @@ void rdmeta_conf_init(rdmeta_conf_t *conf) {
         conf->ring_bytes      = (size_t)4 << 20;
 }
 
-/* A seed of 0 is drawn; without a source of randomness the clock and an
- * address have to do, and the index's reseeding is what is left. */
+/* Returns the wanted seed, or a random one if that is 0. Without a source of
+ * randomness it mixes the clock and an address. Then only the reseeding of the
+ * index protects against chosen names. */
 static uint64_t seed_make(uint64_t wanted, const void *address) {
         uint64_t seed = wanted;
         struct timespec ts;
@@ -41,8 +43,8 @@ static uint64_t seed_make(uint64_t wanted, const void *address) {
                (uint64_t)(uintptr_t)address;
 }
 
-/* Of each cache another: it says whether two versions can be compared, and is
- * for everybody to see, so it has nothing to do with the seed. */
+/* Writes a session id that differs per cache: versions can be compared only
+ * within one session. It is public, so it does not depend on the seed. */
 static void session_make(uint8_t out[16]) {
         uint64_t words[2] = {0, 0};
         struct timespec ts;
@@ -65,6 +67,8 @@ static int conf_is_good(const rdmeta_conf_t *conf) {
                !conf->allocator.alloc == !conf->allocator.free;
 }
 
+/* Returns 1 if the topic has changed, or was removed, after version `since`.
+ * For store/notify.h. */
 static int topic_changed(void *opaque, const rdmeta_str_t *topic,
                          uint64_t since) {
         rdmeta_cache_t *c       = (rdmeta_cache_t *)opaque;
@@ -76,7 +80,7 @@ static int topic_changed(void *opaque, const rdmeta_str_t *topic,
         return rdmeta_cold(e->topic)->version > since;
 }
 
-/* What readers need before anything is known. */
+/* Makes the empty tables that readers need. Returns 0 if there is no memory. */
 static int root_init(rdmeta_cache_t *c) {
         const rdmeta_allocator_t *allocator = &c->conf.allocator;
         rdmeta_table_t *names = rdmeta_table_new(allocator, 0, 0, &c->seed);
@@ -119,7 +123,8 @@ rdmeta_cache_t *rdmeta_cache_new(const rdmeta_conf_t *wanted) {
         c->seed = seed_make(conf.seed, c);
         session_make(c->session);
         rdmeta_ref_init(&c->references, cache_destroy);
-        if (rdmeta_notify_init(&c->wait, &c->conf.allocator, topic_changed, c)) {
+        if (rdmeta_notify_init(&c->wait, &c->conf.allocator, topic_changed,
+                               c)) {
                 rdmeta_free(&conf.allocator, c, sizeof(*c));
                 return NULL;
         }
@@ -132,10 +137,11 @@ rdmeta_cache_t *rdmeta_cache_new(const rdmeta_conf_t *wanted) {
         for (i = 0; i < RDMETA_HASH_KEYS; i++)
                 c->list_key[i] = rdmeta_seed_next(&c->seed);
         rdmeta_slab_init(&c->entry_slab, &c->conf.allocator, 8, 0);
-        rdmeta_memory_init(&c->blocks, &c->conf.allocator, RDMETA_TOPIC_HEADER_SIZE);
+        rdmeta_memory_init(&c->blocks, &c->conf.allocator,
+                           RDMETA_TOPIC_HEADER_SIZE);
         rdmeta_epoch_init(&c->reclaim, &c->blocks);
         rdmeta_changelog_init(&c->changelog, &c->conf.allocator, &c->reclaim,
-                         conf.ring_bytes);
+                              conf.ring_bytes);
         rdmeta_live_images_init(c);
         rdmeta_builder_init(&c->builder, &c->conf.allocator, c->list_key);
         rdmeta_deadlines_init(&c->deadlines);
@@ -151,7 +157,7 @@ rdmeta_cache_t *rdmeta_cache_ref(rdmeta_cache_t *c) {
         return c;
 }
 
-/* NULL: none, or there is no such slot. */
+/* Returns the topic of a slot; NULL: the slot is empty or does not exist. */
 static rdmeta_topic_t *names_at(const rdmeta_table_t *names, uint32_t k) {
         if (k > names->mask)
                 return NULL;
@@ -159,17 +165,17 @@ static rdmeta_topic_t *names_at(const rdmeta_table_t *names, uint32_t k) {
                                                       memory_order_relaxed));
 }
 
-/* Blocks that are not a slab's pieces have to be given back one by one. They
- * lie anywhere. */
+/* Frees every block: a block that is not a slab's piece must be freed alone.
+ * Blocks lie anywhere in memory, so it prefetches. */
 static void topics_destroy(rdmeta_cache_t *c) {
         const rdmeta_table_t *names = rdmeta_names(c);
         uint32_t k;
 
         for (k = 0; k <= names->mask; k++) {
                 rdmeta_topic_t *t    = names_at(names, k);
-                rdmeta_topic_t *next = names_at(names, k + AHEAD);
+                rdmeta_topic_t *next = names_at(names, k + PREFETCH);
 
-                __builtin_prefetch(names_at(names, k + 2 * AHEAD));
+                __builtin_prefetch(names_at(names, k + 2 * PREFETCH));
                 if (next)
                         __builtin_prefetch(rdmeta_cold(next));
                 if (t && t != &rdmeta_tombstone.topic)
@@ -177,7 +183,7 @@ static void topics_destroy(rdmeta_cache_t *c) {
         }
 }
 
-/* 1: a fork's child of which a thread that is not there was writing. */
+/* Returns 1 in the child of a fork that came in the middle of a write. */
 static int is_torn(rdmeta_cache_t *c) {
         int whole = 1;
 
@@ -188,7 +194,8 @@ static int is_torn(rdmeta_cache_t *c) {
         return !whole;
 }
 
-/* What is torn cannot be taken apart, and goes with the process. */
+/* Frees a cache. A torn one cannot be taken apart: its memory goes with the
+ * process. */
 static void cache_destroy(rdmeta_ref_t *references) {
         rdmeta_cache_t *c = RDMETA_CONTAINER(references, rdmeta_cache_t,
                                              references);
@@ -219,7 +226,7 @@ void rdmeta_cache_unref(rdmeta_cache_t *c) {
                 rdmeta_ref_drop(&c->references);
 }
 
-/* ---- passed on ----------------------------------------------------------- */
+/* ---- versions, waiting, watches ------------------------------------------ */
 
 uint64_t rdmeta_cache_version(const rdmeta_cache_t *c) {
         return rdmeta_notify_version(&c->wait);
@@ -270,8 +277,8 @@ static uint64_t stats_bytes(const rdmeta_cache_t *c) {
                rdmeta_live_images_bytes(c);
 }
 
-/* Of what is torn numbers are read and no list is walked; those that may be
- * between two steps are counted. */
+/* In a torn cache it reads numbers and walks no list. It counts anew what a
+ * write may have left half done. */
 void rdmeta_cache_stats(rdmeta_cache_t *c, rdmeta_stats_t *out) {
         const int whole = rdmeta_notify_turn(&c->wait);
 
@@ -279,11 +286,12 @@ void rdmeta_cache_stats(rdmeta_cache_t *c, rdmeta_stats_t *out) {
         if (!whole)
                 rdmeta_stats_recount(c, out);
         out->version = rdmeta_notify_version(&c->wait);
-        out->retained =
-                rdmeta_deadlines_count(&c->deadlines, RDMETA_DEADLINES_RETAINED);
+        out->retained = rdmeta_deadlines_count(&c->deadlines,
+                                               RDMETA_DEADLINES_RETAINED);
         out->negatives -= out->retained < out->negatives ? out->retained
                                                          : out->negatives;
-        out->hints = rdmeta_deadlines_count(&c->deadlines, RDMETA_DEADLINES_HINT);
+        out->hints =
+                rdmeta_deadlines_count(&c->deadlines, RDMETA_DEADLINES_HINT);
         out->bytes = stats_bytes(c);
         out->bytes_ring   = rdmeta_changelog_bytes(&c->changelog);
         out->bytes_free   = whole ? rdmeta_memory_spare(&c->blocks) +

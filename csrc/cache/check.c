@@ -1,4 +1,4 @@
-/* Every invariant of a cache, for tests: run after each mutation. */
+/* Checks every invariant of a cache. Tests call it after each write. */
 #include "cache/check.h"
 
 #include "cache/entry.h"
@@ -10,7 +10,7 @@ static const char *check_entry(rdmeta_cache_t *c, const rdmeta_topic_t *t) {
         const rdmeta_answer_order_slot_t *slot;
 
         if (e->topic != t)
-                return "an entry's block is not the one that is found";
+                return "a table finds another block than its entry has";
         if (e->staged)
                 return "an entry is still marked";
         if (rdmeta_entry_find(c, t->name, t->name_len) != e)
@@ -25,20 +25,20 @@ static const char *check_entry(rdmeta_cache_t *c, const rdmeta_topic_t *t) {
                 if (by_id && rdmeta_entry_find(c, by_id->name,
                                                by_id->name_len) !=
                                      rdmeta_entry_of(c, by_id))
-                        return "an id finds a block that is no longer there";
+                        return "an id finds a block that was replaced";
         }
         if (rdmeta_topic_provenance(t).reason > c->reasons.count)
-                return "a reason is nobody's";
+                return "a topic has a reason that does not exist";
         if (e->order >= c->order.count)
                 return "an entry's slot is beyond the order";
         slot = &c->order.slots[e->order];
         if (slot->entry != e || rdmeta_topic_order(t) != e->order)
-                return "a slot is another entry's";
+                return "an entry's slot belongs to another entry";
         if (e->rewind && (slot->len & ~RDMETA_ANSWER_ORDER_OWN))
-                return "a rewind's next answer might not be read";
+                return "a topic with a rewind has a digest";
         if (!(slot->len & RDMETA_ANSWER_ORDER_OWN) !=
             (atomic_load(&t->deadline) == RDMETA_DEADLINE_SHARED))
-                return "a slot does not say whose deadline it is";
+                return "a slot's OWN mark disagrees with the deadline";
         if (c->tree_made) {
                 struct {
                         const char *data;
@@ -58,7 +58,7 @@ static const char *check_rewinds(const rdmeta_cache_t *c) {
                 const rdmeta_kept_rewind_t *kept = c->rewinds.all[i];
 
                 if (kept->entry->rewind != i + 1)
-                        return "a rewind is not its entry's";
+                        return "a rewind's entry has another rewind";
                 if (!kept->rewind.answers ||
                     !kept->rewind.past == !kept->rewind.count)
                         return "a rewind counts nothing";
@@ -88,13 +88,13 @@ static rdmeta_slot_page_t *page_at(const rdmeta_table_pin_t *pin, size_t p) {
         return atomic_load(&pin->pages[p]);
 }
 
-/* Of a pinned table: who has a copy is older than who has none, and copies are
- * counted. */
+/* Checks one page of a pinned table: pins with a copy are older than those
+ * without, and each copy counts its pins. Adds the copies to *copies. */
 static const char *check_slot_page(const rdmeta_table_t *t, size_t p,
-                              size_t *copies) {
+                                   size_t *copies) {
         const rdmeta_tailq_node_t *n;
         const rdmeta_slot_page_t *last = NULL;
-        size_t pins               = 0;
+        size_t pins                    = 0;
 
         for (n = rdmeta_tailq_first(&t->pins); n; n = rdmeta_tailq_next(n)) {
                 const rdmeta_slot_page_t *page = page_at(
@@ -102,8 +102,8 @@ static const char *check_slot_page(const rdmeta_table_t *t, size_t p,
                 if (last && page != last && last->pins != pins)
                         return "a copied page is miscounted";
                 if (!last && page && n != rdmeta_tailq_first(&t->pins))
-                        return "a younger image has a copy that an older "
-                               "one has not";
+                        return "a younger image has a copied page that an "
+                               "older one lacks";
                 *copies += page && page != last;
                 pins = page == last ? pins + 1 : 1;
                 last = page;
@@ -123,7 +123,7 @@ static const char *check_table_pins(const rdmeta_table_t *t, size_t *copies) {
                 size_t left = 0;
 
                 if (pin->table != t)
-                        return "a pin is another table's";
+                        return "a table lists a pin of another table";
                 for (p = 0; p < pin->count; p++)
                         left += !page_at(pin, p);
                 if (left != pin->left)
@@ -134,7 +134,8 @@ static const char *check_table_pins(const rdmeta_table_t *t, size_t *copies) {
         return wrong;
 }
 
-static const char *check_kept(rdmeta_cache_t *c, const rdmeta_epoch_image_t *h) {
+static const char *check_kept(rdmeta_cache_t *c,
+                              const rdmeta_epoch_image_t *h) {
         const rdmeta_topic_t *t;
         size_t bytes = 0;
 
@@ -152,23 +153,23 @@ static const char *check_kept(rdmeta_cache_t *c, const rdmeta_epoch_image_t *h) 
 
 static const char *check_room(const rdmeta_cache_t *c, size_t copied_names,
                               size_t copied_ids) {
-        const rdmeta_slot_page_pool_t *pools[2] = {&c->live_images.names, &c->live_images.ids};
-        const size_t copied[2]         = {copied_names, copied_ids};
+        const rdmeta_slot_page_pool_t *pools[2] = {&c->live_images.names,
+                                                   &c->live_images.ids};
+        const size_t copied[2]                  = {copied_names, copied_ids};
         size_t room[2];
         int i;
 
         rdmeta_live_images_room(c, 0, &room[0], &room[1]);
         for (i = 0; i < 2; i++) {
                 const rdmeta_slot_page_t *page = pools[i]->free;
-                size_t n                  = 0;
+                size_t n                       = 0;
 
                 for (; page; page = page->next)
                         n++;
                 if (n != pools[i]->n_free || n + copied[i] != pools[i]->n)
                         return "pages are miscounted";
                 if (n != room[i])
-                        return "there are not as many free pages as there "
-                               "must be";
+                        return "the number of free pages is wrong";
         }
         return NULL;
 }
@@ -182,15 +183,16 @@ static const char *check_live_images(rdmeta_cache_t *c) {
 
         for (n = rdmeta_tailq_first(&c->reclaim.images); n && !wrong;
              n = rdmeta_tailq_next(n)) {
-                const rdmeta_live_image_t *h =
-                        RDMETA_CONTAINER(n, const rdmeta_live_image_t, epoch_image.node);
+                const rdmeta_live_image_t *h = RDMETA_CONTAINER(
+                        n, const rdmeta_live_image_t, epoch_image.node);
+                const rdmeta_epoch_image_t *own = &h->epoch_image;
 
-                if (h->epoch_image.number > c->reclaim.taken ||
-                    (last && (h->epoch_image.number <= last->epoch_image.number ||
-                              h->epoch_image.version < last->epoch_image.version)))
+                if (own->number > c->reclaim.taken ||
+                    (last && (own->number <= last->epoch_image.number ||
+                              own->version < last->epoch_image.version)))
                         return "images are out of order";
                 last  = h;
-                wrong = check_kept(c, &h->epoch_image);
+                wrong = check_kept(c, own);
                 if (!wrong && h->names->table != names) {
                         names = h->names->table;
                         wrong = check_table_pins(names, &n_names);
@@ -213,7 +215,8 @@ static const char *check_live_images(rdmeta_cache_t *c) {
 
 /* ---- memory -------------------------------------------------------------- */
 
-/* What blocks take in chunks of each slab; what is large is the allocator's. */
+/* Adds the bytes that a block has in chunks of each slab. Large pieces belong
+ * to the allocator and do not count. */
 static void block_count(const rdmeta_cache_t *c, const rdmeta_topic_t *t,
                         rdmeta_pieces_t *sum) {
         const rdmeta_pieces_t of = rdmeta_topic_pieces(&c->blocks, t);
@@ -225,13 +228,14 @@ static void block_count(const rdmeta_cache_t *c, const rdmeta_topic_t *t,
                         sum->bytes[i] += of.bytes[i];
 }
 
+/* Adds the bytes of a chain of retired blocks. */
 static void chain_count(const rdmeta_cache_t *c, const rdmeta_topic_t *t,
                         rdmeta_pieces_t *sum) {
         for (; t; t = (const rdmeta_topic_t *)(uintptr_t)rdmeta_cold(t)->link)
                 block_count(c, t, sum);
 }
 
-/* Blocks that are no longer found. */
+/* Adds the bytes of all blocks that no table finds any more. */
 static void retired_count(const rdmeta_cache_t *c, rdmeta_pieces_t *sum) {
         const rdmeta_changelog_t *changelog = &c->changelog;
         const rdmeta_tailq_node_t *n;
@@ -243,17 +247,19 @@ static void retired_count(const rdmeta_cache_t *c, rdmeta_pieces_t *sum) {
              n = rdmeta_tailq_next(n))
                 chain_count(
                         c,
-                        RDMETA_CONTAINER(n, const rdmeta_epoch_image_t, node)->kept,
+                        RDMETA_CONTAINER(n, const rdmeta_epoch_image_t, node)
+                                ->kept,
                         sum);
         for (i = changelog->item_head; i != changelog->item_tail; i++) {
-                const rdmeta_topic_t *t = rdmeta_changelog_at(changelog, i)->old_;
+                const rdmeta_topic_t *t =
+                        rdmeta_changelog_at(changelog, i)->old_;
                 if (t)
                         block_count(c, t, sum);
         }
 }
 
-/* Each byte that a slab has given out is known of; `sum`: what blocks take that
- * are found. */
+/* Checks that each slab has given out as many bytes as blocks and entries
+ * have. `sum`: the bytes of the blocks that tables find. */
 static const char *check_slabs(const rdmeta_cache_t *c, rdmeta_pieces_t sum) {
         const char *wrong = NULL;
         size_t used;
@@ -263,12 +269,12 @@ static const char *check_slabs(const rdmeta_cache_t *c, rdmeta_pieces_t sum) {
         for (i = 0; i < RDMETA_MEMORY_SLABS && !wrong; i++) {
                 wrong = rdmeta_slab_check(&c->blocks.slabs[i], &used);
                 if (!wrong && used != sum.bytes[i])
-                        wrong = "blocks are lost, or there are some of nobody";
+                        wrong = "the bytes of blocks are miscounted";
         }
         if (!wrong)
                 wrong = rdmeta_slab_check(&c->entry_slab, &used);
         if (!wrong && used != c->entries * sizeof(rdmeta_entry_t))
-                wrong = "entries are lost, or there are some of nobody";
+                wrong = "the bytes of entries are miscounted";
         return wrong;
 }
 
@@ -297,7 +303,8 @@ static const char *check_locked(rdmeta_cache_t *c) {
                 if (wrong)
                         return wrong;
         }
-        if (n != c->entries || used != names->used || tombstones != names->tombstones)
+        if (n != c->entries || used != names->used ||
+            tombstones != names->tombstones)
                 return "names are miscounted";
         if (c->tree_made && (!rdmeta_avl_check(&c->tree) ||
                              c->tree.count != c->entries))
@@ -306,7 +313,7 @@ static const char *check_locked(rdmeta_cache_t *c) {
             rdmeta_view_shared_provenance(&c->root).reason > c->reasons.count)
                 return "the reasons are out of order";
         if (!rdmeta_deadlines_check(&c->deadlines))
-                return "a list is out of order";
+                return "a list of deadlines is out of order";
         wrong = check_slabs(c, sum);
         if (!wrong)
                 wrong = check_rewinds(c);

@@ -1,15 +1,16 @@
-/* See compact.h. */
+/* Copies blocks out of chunks that are to leave. See compact.h. */
 #include "cache/compact.h"
 
 #include "cache/entry.h"
 #include "cache/live_image.h"
 
-/* In a link: what follows is a copy's address. No place in the order array has
- * it, nor has an address. */
+/* The bit of a link that says: the other bits are a copy's address. A place in
+ * the order array never has this bit, and an address never has it. */
 #define MOVED (UINT64_C(1) << 63)
 #define AT_REST UINT32_MAX
 
-/* 0: no memory. */
+/* Gives an entry a copy of its block and retires the block. Returns 0 if there
+ * is no memory. */
 static int entry_move(rdmeta_cache_t *c, rdmeta_entry_t *e) {
         rdmeta_topic_t *old  = e->topic;
         rdmeta_topic_t *copy = rdmeta_topic_copy(&c->blocks, old);
@@ -22,9 +23,9 @@ static int entry_move(rdmeta_cache_t *c, rdmeta_entry_t *e) {
         return 1;
 }
 
-/* ---- the ring ------------------------------------------------------------ */
+/* ---- the changelog ------------------------------------------------------- */
 
-/* NULL: it has been replaced. */
+/* Returns the entry whose block is `t`; NULL: `t` was replaced. */
 static rdmeta_entry_t *entry_living(const rdmeta_cache_t *c,
                                     const rdmeta_topic_t *t) {
         const uint64_t order = rdmeta_cold(t)->link;
@@ -36,7 +37,8 @@ static rdmeta_entry_t *entry_living(const rdmeta_cache_t *c,
         return e && e->topic == t ? e : NULL;
 }
 
-/* Where the copy of a replaced block is, made now if `more`; NULL: nowhere. */
+/* Returns the copy of a replaced block, and makes it if there is none and
+ * `more` is set. NULL: there is no copy. */
 static rdmeta_topic_t *copy_of(rdmeta_cache_t *c, rdmeta_topic_t *t,
                                int more) {
         rdmeta_cold_t *cold = rdmeta_cold(t);
@@ -50,8 +52,10 @@ static rdmeta_topic_t *copy_of(rdmeta_cache_t *c, rdmeta_topic_t *t,
         return copy;
 }
 
-/* 0: no memory. */
-static int ring_new(rdmeta_cache_t *c, rdmeta_changelog_item_t *item, int more) {
+/* Moves the block that an item has as `new_`. Returns 0 if it stays, because
+ * there is no memory or `more` is 0. */
+static int changelog_new(rdmeta_cache_t *c, rdmeta_changelog_item_t *item,
+                         int more) {
         rdmeta_entry_t *e = entry_living(c, item->new_);
         rdmeta_topic_t *copy;
 
@@ -67,8 +71,11 @@ static int ring_new(rdmeta_cache_t *c, rdmeta_changelog_item_t *item, int more) 
         return copy != NULL;
 }
 
-static int ring_old(rdmeta_cache_t *c, rdmeta_changelog_item_t *item,
-                    uint64_t taken, int more) {
+/* Moves the block that an item has as `old_`, and retires the original.
+ * `taken`: the images that were taken before the batch. Returns 0 if it stays,
+ * because there is no memory or `more` is 0. */
+static int changelog_old(rdmeta_cache_t *c, rdmeta_changelog_item_t *item,
+                         uint64_t taken, int more) {
         rdmeta_topic_t *old  = item->old_;
         rdmeta_topic_t *copy = copy_of(c, old, more);
 
@@ -80,16 +87,18 @@ static int ring_old(rdmeta_cache_t *c, rdmeta_changelog_item_t *item,
         return 1;
 }
 
-/* From the oldest on: where a block is new comes before where it is old. If
- * there was no memory for a copy there, there is none here: both, or neither,
- * point to it. 0: no memory. */
-static int ring_move(rdmeta_cache_t *c) {
+/* Moves the blocks of all items, the oldest item first. So an item that has a
+ * block as `new_` comes before the one that has it as `old_`. Once there is no
+ * memory for a copy, no later item gets one: so both items point to the copy,
+ * or neither does. Returns 0 if there was no memory. */
+static int changelog_move(rdmeta_cache_t *c) {
         rdmeta_changelog_t *changelog = &c->changelog;
-        int more            = 1;
+        int more                      = 1;
         uint64_t b, i = changelog->item_head;
 
         for (b = changelog->batch_head; b != changelog->batch_tail; b++) {
-                const rdmeta_changelog_batch_t *batch = rdmeta_changelog_batch(changelog, b);
+                const rdmeta_changelog_batch_t *batch =
+                        rdmeta_changelog_batch(changelog, b);
                 uint32_t k;
 
                 for (k = 0; k < batch->n; k++, i++) {
@@ -98,10 +107,11 @@ static int ring_move(rdmeta_cache_t *c) {
 
                         if (item->new_ &&
                             rdmeta_topic_leaves(&c->blocks, item->new_))
-                                more &= ring_new(c, item, more);
+                                more &= changelog_new(c, item, more);
                         if (item->old_ &&
                             rdmeta_topic_leaves(&c->blocks, item->old_))
-                                more &= ring_old(c, item, batch->taken, more);
+                                more &= changelog_old(c, item, batch->taken,
+                                                      more);
                 }
         }
         return more;
@@ -109,24 +119,26 @@ static int ring_move(rdmeta_cache_t *c) {
 
 /* ---- the cursor ---------------------------------------------------------- */
 
-static int ring_has_new(const rdmeta_cache_t *c, const rdmeta_topic_t *t) {
+/* Returns 1 if an item of the changelog has `t` as `new_`. */
+static int changelog_has_new(const rdmeta_cache_t *c,
+                             const rdmeta_topic_t *t) {
         return t->state != RDMETA_TOPIC_WAIT &&
                rdmeta_cold(t)->version > c->changelog.floor;
 }
 
 static void cursor_begin(rdmeta_cache_t *c) {
-        c->compact_at   = 0;
-        c->compact_left = UINT64_MAX;
+        c->compact_at      = 0;
+        c->compact_skipped = UINT64_MAX;
 }
 
-static void cursor_leave(rdmeta_cache_t *c, const rdmeta_topic_t *t) {
+static void cursor_skip(rdmeta_cache_t *c, const rdmeta_topic_t *t) {
         const uint64_t version = rdmeta_cold(t)->version;
 
-        if (version < c->compact_left)
-                c->compact_left = version;
+        if (version < c->compact_skipped)
+                c->compact_skipped = version;
 }
 
-/* 0: no memory. */
+/* Moves blocks from the cursor on. Returns 0 if there is no memory. */
 static int order_move(rdmeta_cache_t *c, size_t looks, size_t moves) {
         uint32_t *at = &c->compact_at;
 
@@ -135,8 +147,8 @@ static int order_move(rdmeta_cache_t *c, size_t looks, size_t moves) {
 
                 if (!e || !rdmeta_topic_leaves(&c->blocks, e->topic))
                         continue;
-                if (ring_has_new(c, e->topic)) {
-                        cursor_leave(c, e->topic);
+                if (changelog_has_new(c, e->topic)) {
+                        cursor_skip(c, e->topic);
                         continue;
                 }
                 if (!entry_move(c, e))
@@ -146,9 +158,10 @@ static int order_move(rdmeta_cache_t *c, size_t looks, size_t moves) {
         return 1;
 }
 
-/* Images that are held keep what is moved, and pages besides: then there has
- * to be more to gain. What has been moved, and waits for them, is no reason
- * not to go on. */
+/* Returns 1 if the cursor has work to do, or a new plan gives it some. Live
+ * images keep each original that is moved, and pages besides. So with images,
+ * more memory must be unused before a plan is made. Chunks whose last originals
+ * images keep do not prevent a new plan. */
 static int compact_wanted(rdmeta_cache_t *c) {
         const size_t part = rdmeta_tailq_first(&c->reclaim.images) ? 4 : 8;
 
@@ -166,12 +179,15 @@ static int compact_wanted(rdmeta_cache_t *c) {
 }
 
 void rdmeta_compact(rdmeta_cache_t *c, size_t looks, size_t moves) {
+        const rdmeta_changelog_t *changelog = &c->changelog;
+
         if (!compact_wanted(c) || rdmeta_live_images_reserve(c, moves) ||
             !order_move(c, looks, moves) || c->compact_at < c->order.count)
                 return;
-        if (rdmeta_live_images_reserve(c, c->changelog.item_tail - c->changelog.item_head))
+        if (rdmeta_live_images_reserve(
+                    c, changelog->item_tail - changelog->item_head))
                 return;
-        if (ring_move(c) && c->compact_left > c->changelog.floor)
+        if (changelog_move(c) && c->compact_skipped > changelog->floor)
                 c->compact_at = AT_REST;
         else
                 cursor_begin(c);

@@ -1,34 +1,37 @@
 /*
- * compact: chunks that are mostly free are emptied, and go.
+ * compact: empties chunks that are mostly free, and gives them back.
  *
- * When lists hold too much that nobody asks for, the slab says which chunks
- * shall leave (base/slab.h). What lives there is copied to other pieces, some
- * of it at the end of each write, and each original is retired as any block
- * that has been replaced: readers and images that have it keep it, and when it
- * goes, so does its part of the chunk. A copy is the same in all but its place,
- * version, deadline and source included, so nobody is told.
+ * When too much memory lies unused in the slabs' free lists, a slab names the
+ * chunks that are to leave (base/slab.h). The end of each write copies some of
+ * the blocks there to other chunks, and retires each original as it does any
+ * replaced block. Readers and images that have the original keep it. When the
+ * last original is freed, its chunk goes. A copy differs from its original in
+ * its address alone: version, deadline and provenance are the same. So a copy
+ * raises no version and wakes no waiter.
  *
- *     cursor   order  [ ][ ][ ]|[ ][ ]    each topic's block, if it leaves
- *     ring     (old,new)(old,new) ...     then what the ring points to, at once
- *     rest     readers, images            then the chunks go; or another plan
+ *     cursor     order  [ ][ ][ ]|[ ][ ]  some topics' blocks at each write
+ *     changelog  (old,new)(old,new) ...   then all blocks of the changelog
+ *     at rest    readers, images          then chunks go; or another plan
  *
- * A block that the ring has as `new_` is left to the pass over the ring, which
- * puts the copy there, too: none other has a version above the ring's floor. In
- * that pass an original's link says, until it is retired, where its copy is.
- * What the ring has let go since the cursor left it to the ring is nobody's to
- * move: then the cursor goes once more, and leaves nothing to the ring.
+ * The cursor skips a block that the changelog has as `new_`: the pass over the
+ * changelog moves it and stores the copy's address there, too. Every block
+ * whose version is above the changelog's floor is one of these. In that pass
+ * the link of an original holds the address of its copy until the original is
+ * retired. The changelog may drop a block after the cursor has skipped it, and
+ * before the pass. Then the cursor begins anew and moves the block itself.
  *
- * Where there is no memory it ends for now, and goes on later. Where entries
- * were given other slots of the order array meanwhile, which its generation
- * tells, the cursor begins anew.
+ * Without memory for a copy, moving stops and goes on at a later write. The
+ * cursor is a place in the order array. When entries got other slots there,
+ * the array's generation has changed, and the cursor begins anew.
  */
 #ifndef RDMETA_CACHE_COMPACT_H
 #define RDMETA_CACHE_COMPACT_H
 
 #include "cache/state.h"
 
-/* At the end of a write, with rdmeta_collect() after it: look at so many
- * topics, and move so many, that others' memory goes. Cannot fail. */
+/* Looks at up to `looks` topics and moves up to `moves` of them. The writer
+ * calls it at the end of a write, and rdmeta_collect() after it. The lock is
+ * held. Cannot fail. */
 void rdmeta_compact(rdmeta_cache_t *c, size_t looks, size_t moves);
 
 #endif /* RDMETA_CACHE_COMPACT_H */

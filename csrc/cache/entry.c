@@ -1,4 +1,4 @@
-/* See entry.h. */
+/* The entries of a cache, their tables, lists and rewinds. See entry.h. */
 #include "cache/entry.h"
 
 #include "cache/handles.h"
@@ -27,8 +27,8 @@ rdmeta_entry_t *rdmeta_entry_new(rdmeta_cache_t *c, rdmeta_topic_t *topic,
         memset(e, 0, sizeof(*e));
         e->topic = topic;
         e->order = order;
-        rdmeta_cold(topic)->link      = order;
-        c->order.slots[order].entry   = e;
+        rdmeta_cold(topic)->link    = order;
+        c->order.slots[order].entry = e;
         return e;
 }
 
@@ -75,7 +75,7 @@ static rdmeta_table_t *table_copy(rdmeta_cache_t *c,
         return t;
 }
 
-/* A key under which no probe is too long is tried for a few times. */
+/* It tries a few keys, until no probe is too long. */
 rdmeta_table_t *rdmeta_table_grown(rdmeta_cache_t *c,
                                    const rdmeta_table_t *from, size_t n,
                                    int ids) {
@@ -101,7 +101,8 @@ void rdmeta_table_publish(rdmeta_cache_t *c, _Atomic(rdmeta_table_t *) *where,
                 rdmeta_epoch_large(&c->reclaim, &old->large);
 }
 
-/* Room for n more, and a new key for a table whose probes are too long. */
+/* Makes room for n more in a table. Copies it under a new key if its probes
+ * are too long. NO_MEMORY. */
 static rdmeta_err_t table_reserve(rdmeta_cache_t *c,
                                   _Atomic(rdmeta_table_t *) *where, size_t n,
                                   int ids) {
@@ -111,8 +112,8 @@ static rdmeta_err_t table_reserve(rdmeta_cache_t *c,
 
         if (rdmeta_table_room(t, ids) >= n && !clash)
                 return RDMETA_OK;
-        /* A table that grows a topic at a time grows by a quarter; one that
-         * is an eighth graves has that room without growing. */
+        /* A table that gets one topic at a time grows by a quarter. Where an
+         * eighth is tombstones, a copy without them has room enough. */
         if (t->tombstones < t->used / 8)
                 n += (t->used - t->tombstones) / 4;
         t = rdmeta_table_grown(c, t, n, ids);
@@ -131,7 +132,8 @@ rdmeta_err_t rdmeta_ids_reserve(rdmeta_cache_t *c, size_t n) {
         return table_reserve(c, &c->root.ids, n, 1);
 }
 
-/* Ids are brokers' word: should two topics come with one, the last has it. */
+/* Puts a topic into the id table. Brokers may wrongly give two topics one id:
+ * then the id leads to the last one. */
 static void id_put(rdmeta_cache_t *c, rdmeta_topic_t *t) {
         rdmeta_table_t *ids = rdmeta_ids(c);
         rdmeta_topic_t *old;
@@ -157,8 +159,8 @@ static void id_drop(rdmeta_cache_t *c, const rdmeta_topic_t *t) {
                         ids, rdmeta_hash_id(ids->key, rdmeta_cold(t)->id), t);
 }
 
-/* The id stays. Nobody may have it any more, if it was another topic's, too,
- * and that one has a new one now. */
+/* Gives an id another block. Where two topics had the id, and the other one has
+ * a new id now, the id may lead nowhere. Then it is put into the table. */
 static void id_swap(rdmeta_cache_t *c, const rdmeta_topic_t *old,
                     rdmeta_topic_t *topic) {
         rdmeta_table_t *ids = rdmeta_ids(c);
@@ -174,8 +176,9 @@ static void id_swap(rdmeta_cache_t *c, const rdmeta_topic_t *old,
 
 /* ---- life of an entry -------------------------------------------------- */
 
-/* What stats tell without a look at every topic. Those that are not valid
- * are told apart by their list. */
+/* Adds `by` (1 or -1) topics to the counts that stats returns without a look
+ * at every topic. Retained topics count as negatives here. Stats subtracts the
+ * length of their list. */
 static void entry_count(rdmeta_cache_t *c, const rdmeta_topic_t *t, int by) {
         if (t->state == RDMETA_TOPIC_VALID) {
                 c->stats.topics += (uint64_t)by;
@@ -240,7 +243,8 @@ void rdmeta_entry_list(rdmeta_cache_t *c, rdmeta_entry_t *e, int list,
         rdmeta_deadlines_remove(&c->deadlines, (int)e->list, &e->deadlines);
         e->list = (uint32_t)list & 15;
         if (list != RDMETA_DEADLINES_NONE)
-                rdmeta_deadlines_add(&c->deadlines, list, &e->deadlines, due_us);
+                rdmeta_deadlines_add(&c->deadlines, list, &e->deadlines,
+                                     due_us);
 }
 
 void rdmeta_entry_deadline(rdmeta_cache_t *c, rdmeta_entry_t *e,
@@ -256,11 +260,12 @@ void rdmeta_entry_deadline(rdmeta_cache_t *c, rdmeta_entry_t *e,
 }
 
 void rdmeta_entry_provenance(rdmeta_cache_t *c, rdmeta_entry_t *e,
-                       rdmeta_provenance_t provenance) {
+                             rdmeta_provenance_t provenance) {
         rdmeta_live_images_times(c, e->topic);
         rdmeta_topic_provenance_set(e->topic, provenance);
 }
 
+/* Returns the list of deadlines for topics of a state. */
 static int state_list(uint16_t state) {
         switch (state) {
         case RDMETA_TOPIC_VALID:
@@ -284,29 +289,30 @@ void rdmeta_entry_settle(rdmeta_cache_t *c, rdmeta_entry_t *e,
                                                       memory_order_relaxed);
         int list               = state_list(e->topic->state);
 
-        if (deadline == RDMETA_DEADLINE_SHARED) { /* in nobody's list */
+        if (deadline == RDMETA_DEADLINE_SHARED) { /* it needs no list */
                 rdmeta_entry_list(c, e, RDMETA_DEADLINES_NONE, 0);
         } else if (deadline >= mono_us) { /* still in time */
                 rdmeta_entry_list(c, e, list, deadline);
         } else if (e->topic->state == RDMETA_TOPIC_VALID) {
-                /* Stale, and that is all that is known: it has an age. */
+                /* If the deadline says no more than that it is stale, it
+                 * becomes one that has just passed, so that it has an age. */
                 if (deadline < 0 &&
                     !rdmeta_deadline_plain(rdmeta_deadline_told(deadline)))
                         rdmeta_entry_deadline(c, e, mono_us - 1);
                 rdmeta_entry_list(c, e, RDMETA_DEADLINES_NONE, 0);
         } else if (e->topic->state == RDMETA_TOPIC_MISSING) {
-                /* Overdue: the next sweep removes it. */
+                /* It is overdue: the next sweep removes it. */
                 if (rdmeta_deadline_is_asked(deadline))
                         rdmeta_entry_deadline(c, e, mono_us - 1);
                 rdmeta_entry_list(c, e, list, mono_us);
         } else {
-                /* What is not valid is remembered for max age, so that a
-                 * stale answer does not pass as the first. */
+                /* A topic that is not valid is retained for max age, so that
+                 * a stale answer is not taken for the first one. */
                 if (rdmeta_deadline_is_asked(deadline))
                         rdmeta_entry_deadline(c, e, mono_us - 1);
                 rdmeta_entry_list(c, e, RDMETA_DEADLINES_RETAINED,
                                   rdmeta_deadlines_after(mono_us,
-                                                      c->conf.max_age_us));
+                                                         c->conf.max_age_us));
         }
 }
 
@@ -332,6 +338,7 @@ void rdmeta_entry_unhint(rdmeta_cache_t *c, rdmeta_entry_t *e,
 
 /* ---- order ----------------------------------------------------------- */
 
+/* Closes the holes of the order array: entries get other slots. */
 static void order_compact(rdmeta_cache_t *c) {
         rdmeta_answer_order_t *o = &c->order;
         uint32_t i, n = 0;
@@ -413,7 +420,7 @@ rdmeta_err_t rdmeta_rewinds_reserve(rdmeta_cache_t *c, size_t n) {
         return RDMETA_OK;
 }
 
-/* Closes the gap at `at` with the last one. */
+/* Closes the gap at `at` with the last rewind. */
 static void rewind_remove(rdmeta_rewinds_t *r, uint32_t at) {
         rdmeta_kept_rewind_t *last = r->all[--r->count];
 

@@ -1,7 +1,7 @@
-/* The handles of a cache: see handles.h. */
+/* Handles: resolve, count references, and follow blocks. See handles.h. */
 #include "cache/handles.h"
 
-/* ---- the cache's ------------------------------------------------------- */
+/* ---- the tree of handles ----------------------------------------------- */
 
 static int compare_names(const char *a, size_t n, const char *b, size_t m) {
         return n != m ? (n < m ? -1 : 1) : memcmp(a, b, n);
@@ -61,17 +61,18 @@ const char *rdmeta_handles_check(rdmeta_cache_t *c) {
 
                 bytes += sizeof(*h) + h->len;
                 if (atomic_load(&h->references) < 1)
-                        return "a handle is nobody's";
+                        return "a handle has no reference";
                 if (atomic_load(&h->topic) !=
                     rdmeta_table_find(rdmeta_names(c), h->name, h->len))
-                        return "a handle does not lead where its name does";
+                        return "a handle and its name lead to two blocks";
         }
         return bytes == c->handles.bytes ? NULL : "handles are miscounted";
 }
 
 /* ---- life -------------------------------------------------------------- */
 
-/* `whole`: into the tree; otherwise nobody will move it. */
+/* Returns a handle without references, in the tree if `whole` is 1. In a torn
+ * cache (`whole` 0) no writer will ever store to it. NULL: no memory. */
 static rdmeta_handle_t *handle_new(rdmeta_cache_t *c, const char *topic,
                                    size_t len, int whole) {
         const size_t size = sizeof(rdmeta_handle_t) + len;
@@ -118,7 +119,8 @@ rdmeta_handle_t *rdmeta_handle_ref(rdmeta_handle_t *h) {
         return h;
 }
 
-/* Perhaps the last reference: 1, it was. It is the caller's turn. */
+/* Drops a reference, and frees the handle if it was the last one. Returns 1 if
+ * it was. The caller has the turn (store/notify.h). */
 static int handle_end(rdmeta_cache_t *c, rdmeta_handle_t *h, int whole) {
         const size_t size = sizeof(*h) + h->len;
 
@@ -134,15 +136,15 @@ static int handle_end(rdmeta_cache_t *c, rdmeta_handle_t *h, int whole) {
 
 void rdmeta_handle_release(rdmeta_handle_t *h) {
         rdmeta_cache_t *c;
-        int32_t had;
+        int32_t count;
         int last;
 
         if (!h)
                 return;
-        had = atomic_load_explicit(&h->references, memory_order_relaxed);
-        while (had > 1)
+        count = atomic_load_explicit(&h->references, memory_order_relaxed);
+        while (count > 1)
                 if (atomic_compare_exchange_weak_explicit(
-                            &h->references, &had, had - 1,
+                            &h->references, &count, count - 1,
                             memory_order_release, memory_order_relaxed))
                         return;
         c    = h->cache;

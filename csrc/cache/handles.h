@@ -1,28 +1,28 @@
 /*
  * handles: names that lead to their block without a search.
  *
- *     cache   handles ----> tree of handles, by name; the writer's
+ *     cache   handles ----> tree of handles, by name; only writers use it
  *                             |
- *     handle  topic ----------|--> block           what the names table finds
- *             root, cache     |                    for that name, or NULL
+ *     handle  topic ----------|--> block           the block that the name
+ *             root, cache     |                    table finds, or NULL
  *             node <----------'
  *             references
  *             name
  *
- * A handle is the cache's: one for each name that somebody resolved. Whoever
- * publishes, swaps or erases a block looks for the handle of its name and
- * stores there what readers shall find from now on. Where there are no handles
- * that is one test; a block is looked for only when it changes, so a refresh
- * that says the same again costs handles nothing.
+ * A cache has one handle per resolved name. When a writer publishes, swaps or
+ * erases a block, it looks for the handle of its name. It stores there the
+ * block that readers find from now on. Without handles that costs one test.
+ * With handles it costs one search per block that changes. So a refresh that
+ * says the same again costs handles nothing.
  *
- * Memory order: as a slot of the index. `topic` is stored with release after
- * its block is written and before the old block is retired, and loaded with
- * acquire by a reader that has announced itself (store/epoch.h): so a block
- * that is found here lives until the reader leaves.
+ * Memory order: the same as for a slot of the index. A writer stores `topic`
+ * with release, after it has written the block and before it retires the old
+ * one. A reader loads it with acquire after it has announced itself
+ * (store/epoch.h). So the block that it finds lives until the reader leaves.
  *
- * References are counted without a lock, but for the first and the last: those
- * change the tree, so they are counted while the writers' lock is held, and a
- * handle is never found that is about to go.
+ * References are counted without a lock, except for the first and the last.
+ * Those two change the tree, so they are counted while the writers' lock is
+ * held. So a search never finds a handle that is about to go.
  */
 #ifndef RDMETA_CACHE_HANDLES_H
 #define RDMETA_CACHE_HANDLES_H
@@ -39,13 +39,16 @@ struct rdmeta_handle {
         char name[];
 };
 
-/* The writers' lock is held for these. */
+/* The caller of these functions holds the writers' lock. */
+
+/* Begins without a handle. */
 void rdmeta_handles_init(rdmeta_handles_t *handles);
-/* The handle of `named`'s name, if there is one, leads to `topic` now; NULL:
- * to nothing. */
+/* Stores `topic` in the handle of `named`'s name, if there is one; NULL: the
+ * name is not cached any more. */
 void rdmeta_handles_store(rdmeta_handles_t *handles,
                           const rdmeta_topic_t *named, rdmeta_topic_t *topic);
 
+/* Calls rdmeta_handles_store() if there are handles. */
 RDMETA_INLINE void rdmeta_handles_point(rdmeta_handles_t *handles,
                                         const rdmeta_topic_t *named,
                                         rdmeta_topic_t *topic) {
@@ -53,7 +56,8 @@ RDMETA_INLINE void rdmeta_handles_point(rdmeta_handles_t *handles,
                 rdmeta_handles_store(handles, named, topic);
 }
 
-/* NULL: each leads where the index does; otherwise what is wrong. */
+/* Returns NULL if each handle leads to the block that the index finds, or else
+ * what is wrong. */
 const char *rdmeta_handles_check(rdmeta_cache_t *c);
 
 #endif /* RDMETA_CACHE_HANDLES_H */

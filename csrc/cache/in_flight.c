@@ -1,4 +1,4 @@
-/* See in_flight.h. */
+/* Hints and their end: which names are in flight. See in_flight.h. */
 #include "cache/in_flight.h"
 
 #include "cache/entry.h"
@@ -8,7 +8,8 @@ static int64_t ttl_of(const rdmeta_cache_t *c, int64_t ttl_us) {
         return ttl_us > 0 ? ttl_us : c->conf.hint_ttl_us;
 }
 
-/* Nothing known: a block that waits. */
+/* Makes an entry, with a block that only waits, for a name that is not cached.
+ * NO_MEMORY. */
 static rdmeta_err_t hint_new(rdmeta_cache_t *c, rdmeta_str_t name,
                              int64_t due) {
         rdmeta_err_t err = rdmeta_entry_reserve(c, 1);
@@ -41,6 +42,9 @@ static rdmeta_err_t hint_new(rdmeta_cache_t *c, rdmeta_str_t name,
         return RDMETA_OK;
 }
 
+/* Returns 1 if the caller must ask for a known name. A name in flight needs it
+ * only with HINT_REPLACE. Others need it if they are stale or retained, or with
+ * HINT_FORCE. */
 static int hint_is_needed(const rdmeta_cache_t *c, const rdmeta_entry_t *e,
                           int32_t flags, int64_t mono_us) {
         if (e->list == RDMETA_DEADLINES_HINT && e->deadlines.due_us >= mono_us)
@@ -50,8 +54,8 @@ static int hint_is_needed(const rdmeta_cache_t *c, const rdmeta_entry_t *e,
                e->topic->state == RDMETA_TOPIC_GONE;
 }
 
-/* Known already: only the list, and for what is neither valid nor said to be
- * otherwise just now, the deadline that tells readers to wait. */
+/* A topic that is neither valid nor freshly negative also gets a deadline that
+ * makes readers wait. */
 void rdmeta_hint_known(rdmeta_cache_t *c, rdmeta_entry_t *e, int64_t due,
                        int64_t mono_us) {
         const uint16_t state = e->topic->state;
@@ -65,10 +69,11 @@ void rdmeta_hint_known(rdmeta_cache_t *c, rdmeta_entry_t *e, int64_t due,
         rdmeta_entry_list(c, e, RDMETA_DEADLINES_HINT, due);
 }
 
-/* Marks of an entry while the call lasts. */
-enum { MARK_NEW = 1, MARK_TOLD = 2 };
+/* Marks of an entry during one call. */
+enum { MARK_NEW = 1, MARK_TO_ASK = 2 };
 
-/* First what needs memory, so that failing leaves no name in flight. */
+/* Makes entries for the names that have none. This comes first because it needs
+ * memory. NO_MEMORY: no name is in flight because of this call. */
 static rdmeta_err_t hint_make(rdmeta_cache_t *c, const rdmeta_str_t *topics,
                               size_t n, int64_t due) {
         rdmeta_err_t err = RDMETA_OK;
@@ -91,7 +96,8 @@ static rdmeta_err_t hint_make(rdmeta_cache_t *c, const rdmeta_str_t *topics,
         return err;
 }
 
-/* The number lies in place of a digest: the next answer is read. */
+/* Stores the number of a hint in place of the digest. So the next answer is
+ * read. */
 static void hint_number(rdmeta_cache_t *c, const rdmeta_entry_t *e,
                         uint64_t number) {
         rdmeta_answer_order_slot_t *slot = &c->order.slots[e->order];
@@ -100,30 +106,31 @@ static void hint_number(rdmeta_cache_t *c, const rdmeta_entry_t *e,
         slot->hint.number = number;
 }
 
-/* A name given twice is told once. */
-static size_t hint_tell(rdmeta_cache_t *c, const rdmeta_str_t *topics,
-                        size_t n, int32_t flags, int64_t due, int64_t mono_us,
-                        rdmeta_str_t *to_ask) {
+/* Puts the names that need it in flight, and writes them to to_ask: the caller
+ * must ask for them. Returns their number. A name given twice counts once. */
+static size_t hint_needed(rdmeta_cache_t *c, const rdmeta_str_t *topics,
+                          size_t n, int32_t flags, int64_t due,
+                          int64_t mono_us, rdmeta_str_t *to_ask) {
         const uint64_t number = c->hints + 1;
-        size_t i, told = 0;
+        size_t i, n_ask = 0;
 
         for (i = 0; i < n; i++) {
                 rdmeta_entry_t *e = rdmeta_entry_find(c, topics[i].data,
                                                       topics[i].len);
-                if (e->staged == MARK_TOLD ||
+                if (e->staged == MARK_TO_ASK ||
                     (!e->staged && !hint_is_needed(c, e, flags, mono_us)))
                         continue;
                 rdmeta_hint_known(c, e, due, mono_us);
                 hint_number(c, e, number);
-                e->staged      = MARK_TOLD;
-                to_ask[told++] = topics[i];
+                e->staged       = MARK_TO_ASK;
+                to_ask[n_ask++] = topics[i];
         }
-        for (i = 0; i < told; i++)
+        for (i = 0; i < n_ask; i++)
                 rdmeta_entry_find(c, to_ask[i].data, to_ask[i].len)->staged =
                         0;
-        if (told)
+        if (n_ask)
                 c->hints = number;
-        return told;
+        return n_ask;
 }
 
 rdmeta_err_t rdmeta_cache_hint(rdmeta_cache_t *c, const rdmeta_str_t *topics,
@@ -143,20 +150,21 @@ rdmeta_err_t rdmeta_cache_hint(rdmeta_cache_t *c, const rdmeta_str_t *topics,
         if (rdmeta_notify_forked(&c->wait))
                 return RDMETA_ERR_FORKED;
         rdmeta_notify_lock(&c->wait);
-        /* Each may change a page now, and when it ends. */
+        /* Each hint may change a page now, and another when it ends. */
         err = rdmeta_live_images_reserve(c, 2 * n);
         if (!err)
                 err = hint_make(c, topics, n, due);
         if (!err)
-                *n_ask = hint_tell(c, topics, n, flags, due, now.mono_us,
-                                   to_ask);
+                *n_ask = hint_needed(c, topics, n, flags, due, now.mono_us,
+                                     to_ask);
         rdmeta_collect(c);
         rdmeta_notify_unlock(&c->wait);
         return err;
 }
 
-/* First the slots of those that end are linked, then they end: a list must not
- * change while it is walked. */
+/* Ends all hints that were made before the request left. Returns their number.
+ * It first links the slots of these hints and then ends them, because the list
+ * must not change while it is walked. */
 static int64_t unhint_all(rdmeta_cache_t *c, const rdmeta_request_t *asked,
                           int64_t mono_us) {
         rdmeta_answer_order_slot_t *slots = c->order.slots;
@@ -185,6 +193,8 @@ static int64_t unhint_all(rdmeta_cache_t *c, const rdmeta_request_t *asked,
         return ended;
 }
 
+/* Ends the hints of these names that were made before the request left. Returns
+ * their number. */
 static int64_t unhint_names(rdmeta_cache_t *c, const rdmeta_str_t *names,
                             size_t n, const rdmeta_request_t *asked,
                             int64_t mono_us) {

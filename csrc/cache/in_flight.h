@@ -1,33 +1,32 @@
 /*
- * in_flight: names in flight, and everything that goes by deadline.
+ * in_flight: names that were asked for and not answered yet.
  *
- * A hint says "asked for": it keeps a second thread from asking again, and a
- * reader from taking silence for absence. What was never known waits in a
- * block of its own; what is stale or was answered negatively keeps its block
- * and only moves to the list of hints.
+ * A hint marks a name as in flight. It keeps a second thread from asking again,
+ * and a reader from taking silence for absence. A name that is not cached gets
+ * a block that only waits. A topic that is stale, negative or denied keeps its
+ * block, and only moves to the list of hints.
  *
- * A block has one deadline, and that of a name only remembered says "asked
- * until", which is no time that a deadline could be (rdmeta_deadline_asked()).
- * So past a hint's time its readers are no longer told to wait, nor is anybody
- * kept from asking, whether a sweep has ended it or not.
+ * A block has one deadline. For a topic that is retained, or negative and past
+ * its deadline, a hint stores "asked until" there. No time has that value
+ * (rdmeta_deadline_asked()). So past the hint's deadline readers stop waiting,
+ * and threads may ask again. No sweep is needed for that.
  *
  * A hint changes nothing that is known, so it raises no version. Each call that
- * makes hints has a number of its own, and a request carries the last number
- * as of when it left: the answer to it ends no hint that was made since.
+ * makes hints has a number. A request carries the last number at the time when
+ * it left. So its answer ends no hint that was made later.
  */
 #ifndef RDMETA_CACHE_IN_FLIGHT_H
 #define RDMETA_CACHE_IN_FLIGHT_H
 
 #include "cache/state.h"
 
-/* A topic that is known, and is in flight until `due`, whatever an answer to an
- * earlier request has said of it. */
+/* Puts a known topic in flight until `due`. A commit calls it again where a
+ * hint was made after the answer's request left. */
 void rdmeta_hint_known(rdmeta_cache_t *c, rdmeta_entry_t *e, int64_t due,
                        int64_t mono_us);
-/* Ends the hints that go with a request: those of the names that it asked for;
- * every one if it was for all topics and was answered, or if it failed and
- * what it asked for is not known. A hint that was made after the request left
- * stays. */
+/* Ends the hints of a request. A request by name ends those of its names. An
+ * answered request for all topics ends every hint. So does a failed one whose
+ * topics are not known. Hints that were made after the request left stay. */
 void rdmeta_hints_end(rdmeta_cache_t *c, const rdmeta_request_t *asked,
                       int failed, int64_t mono_us);
 

@@ -1,10 +1,12 @@
-/* Leaders learned elsewhere: from the answers to other requests (KIP-951). */
+/* Applies leader hints: leaders that brokers name in answers to produce and
+ * fetch requests (KIP-951). */
 #include "cache/transaction.h"
 
 #include "cache/entry.h"
 #include "topic/builder_write.h"
 #include "topic/diff.h"
 
+/* Returns the entry of the hint's topic, by name or else by id; NULL: none. */
 static rdmeta_entry_t *leader_hint_entry(rdmeta_cache_t *c,
                                          const rdmeta_leader_hint_t *h) {
         rdmeta_topic_t *t;
@@ -18,7 +20,8 @@ static rdmeta_entry_t *leader_hint_entry(rdmeta_cache_t *c,
         return t ? rdmeta_entry_of(c, t) : NULL;
 }
 
-/* The old rows, one of them with another leader. NULL: no memory. */
+/* Returns a block with the old rows, one of them with the hint's leader. NULL:
+ * no memory. */
 static rdmeta_topic_t *leader_hint_block(rdmeta_cache_t *c,
                                          const rdmeta_topic_t *old,
                                          const rdmeta_leader_hint_t *h,
@@ -53,23 +56,24 @@ static rdmeta_err_t leader_hint_brokers(const rdmeta_cache_t *c,
                                         uint64_t version,
                                         rdmeta_brokers_t **next) {
         rdmeta_broker_t node = {h->leader, h->port, h->host, h->rack};
-        const rdmeta_brokers_t *had = rdmeta_table_brokers(c);
+        const rdmeta_brokers_t *old = rdmeta_table_brokers(c);
         rdmeta_broker_t known;
 
         *next = NULL;
         if (!h->host.data)
                 return RDMETA_OK;
-        if (!rdmeta_brokers_find(had, h->leader, &known)) {
+        if (!rdmeta_brokers_find(old, h->leader, &known)) {
                 if (!node.rack.data && known.port == node.port &&
                     rdmeta_str_same(known.host, node.host))
                         node.rack = known.rack;
                 if (rdmeta_broker_same(&known, &node))
                         return RDMETA_OK;
         }
-        *next = rdmeta_brokers_with(&c->conf.allocator, had, &node, version);
+        *next = rdmeta_brokers_with(&c->conf.allocator, old, &node, version);
         return *next ? RDMETA_OK : RDMETA_ERR_NO_MEMORY;
 }
 
+/* Writes a version with the hint's leader and endpoint. NO_MEMORY. */
 static rdmeta_err_t leader_hint_take(rdmeta_cache_t *c, rdmeta_entry_t *e,
                                      const rdmeta_leader_hint_t *h,
                                      rdmeta_time_t now) {
@@ -94,16 +98,16 @@ static rdmeta_err_t leader_hint_take(rdmeta_cache_t *c, rdmeta_entry_t *e,
         if (next)
                 rdmeta_transaction_brokers(&w, next);
         rdmeta_entry_swap(c, e, t);
-        rdmeta_rewind_set(c, e, NULL); /* a row rises: count anew */
-        /* It is no longer what bytes said. */
+        rdmeta_rewind_set(c, e, NULL); /* a row rises: the rewind ends */
+        /* The block differs from the last answer, so its digest goes. */
         c->order.slots[e->order].len &= RDMETA_ANSWER_ORDER_OWN;
         rdmeta_transaction_item(&w, old, t);
         rdmeta_transaction_end(&w, 1);
         return RDMETA_OK;
 }
 
-/* 1: it is news of a partition that is held, led by a broker that is known or
- * named. */
+/* Returns 1 if the hint is newer than the cached partition. Its leader must be
+ * a broker that the cache has, or whose endpoint the hint gives. */
 static int leader_hint_is_news(const rdmeta_cache_t *c,
                                const rdmeta_topic_t *t,
                                const rdmeta_leader_hint_t *h) {

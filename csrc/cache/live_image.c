@@ -1,4 +1,4 @@
-/* Life of an image of a cache, and what its writer does for it. See
+/* The life of a live image, and what writers do so that it stays as it is. See
  * live_image.h. */
 #include "cache/live_image.h"
 
@@ -19,8 +19,10 @@ static rdmeta_live_image_t *older(const rdmeta_live_image_t *h) {
 }
 
 void rdmeta_live_images_init(rdmeta_cache_t *c) {
-        rdmeta_slot_page_pool_init(&c->live_images.names, &c->conf.allocator, 1);
-        rdmeta_slot_page_pool_init(&c->live_images.ids, &c->conf.allocator, 0);
+        const rdmeta_allocator_t *allocator = &c->conf.allocator;
+
+        rdmeta_slot_page_pool_init(&c->live_images.names, allocator, 1);
+        rdmeta_slot_page_pool_init(&c->live_images.ids, allocator, 0);
 }
 
 void rdmeta_live_images_destroy(rdmeta_cache_t *c) {
@@ -34,10 +36,11 @@ static size_t least(size_t a, size_t b) {
         return a < b ? a : b;
 }
 
-/* Images of one table follow each other. A topic's slot and times are in one
- * page; its id may be another, and then both ids' pages change. */
+/* Images of one table follow each other in the list. A topic's slot, deadline
+ * and provenance are in one page of the name table. Where a topic gets another
+ * id, two pages of the id table change. */
 void rdmeta_live_images_room(const rdmeta_cache_t *c, size_t n, size_t *names,
-                       size_t *ids) {
+                             size_t *ids) {
         const size_t hints =
                 rdmeta_deadlines_count(&c->deadlines, RDMETA_DEADLINES_HINT);
         const rdmeta_table_t *last = NULL;
@@ -61,7 +64,9 @@ rdmeta_err_t rdmeta_live_images_reserve(rdmeta_cache_t *c, size_t n) {
                 return RDMETA_OK;
         rdmeta_live_images_room(c, n, &names, &ids);
         err = rdmeta_slot_page_pool_reserve(&c->live_images.names, names);
-        return err ? err : rdmeta_slot_page_pool_reserve(&c->live_images.ids, ids);
+        if (!err)
+                err = rdmeta_slot_page_pool_reserve(&c->live_images.ids, ids);
+        return err;
 }
 
 void rdmeta_live_images_trim(rdmeta_cache_t *c) {
@@ -81,7 +86,7 @@ void rdmeta_live_images_times(rdmeta_cache_t *c, const rdmeta_topic_t *t) {
         const rdmeta_live_image_t *h;
 
         if (t->state == RDMETA_TOPIC_WAIT)
-                return; /* of no image */
+                return; /* no image has it */
         for (h = youngest(c); h; h = older(h)) {
                 if (!rdmeta_epoch_image_has(&h->epoch_image, t))
                         return;
@@ -149,10 +154,11 @@ static void pins_drop(rdmeta_cache_t *c, rdmeta_live_image_t *h, int whole) {
                         rdmeta_table_pin_free(pins[i]);
 }
 
-/* It is in no list that anybody will look at; whatever it has goes. */
+/* Frees an image that is in no list, with all that only it has. `whole`: 0: the
+ * cache is torn. */
 static void live_free(rdmeta_cache_t *c, rdmeta_live_image_t *h, int whole) {
         const rdmeta_allocator_t *allocator = &c->conf.allocator;
-        rdmeta_live_image_order_t *order          = atomic_load_explicit(
+        rdmeta_live_image_order_t *order    = atomic_load_explicit(
                 &h->order, memory_order_relaxed);
 
         pins_drop(c, h, whole);
@@ -161,18 +167,19 @@ static void live_free(rdmeta_cache_t *c, rdmeta_live_image_t *h, int whole) {
         rdmeta_free(allocator, h, sizeof(*h));
 }
 
+/* Fills in what an image says of itself: version, times, counts. */
 static void live_about(rdmeta_live_image_t *h, rdmeta_time_t now, int whole) {
         rdmeta_image_info_t *about = &h->image.about;
         const rdmeta_cache_t *c    = h->cache;
         rdmeta_stats_t stats       = c->stats;
-        const uint64_t retained =
-                rdmeta_deadlines_count(&c->deadlines, RDMETA_DEADLINES_RETAINED);
+        const uint64_t retained    = rdmeta_deadlines_count(
+                &c->deadlines, RDMETA_DEADLINES_RETAINED);
 
         if (!whole)
                 rdmeta_stats_recount(c, &stats);
         h->shared_deadline = atomic_load_explicit(&c->root.shared_deadline,
                                                   memory_order_relaxed);
-        h->shared_provenance            = rdmeta_view_shared_provenance(&c->root);
+        h->shared_provenance      = rdmeta_view_shared_provenance(&c->root);
         about->version            = rdmeta_notify_version(&c->wait);
         about->taken_mono_us      = now.mono_us;
         about->said_mono_us       = now.mono_us;
@@ -190,14 +197,16 @@ static void live_about(rdmeta_live_image_t *h, rdmeta_time_t now, int whole) {
         memcpy(about->session, c->session, sizeof(about->session));
 }
 
-/* Whom nobody has to tell of changes yet. NULL: no memory. */
+/* Returns an image that is not in the list of images yet. NULL: no memory. */
 static rdmeta_live_image_t *live_new(rdmeta_cache_t *c, rdmeta_time_t now,
-                               const rdmeta_image_ops_t *ops, int whole) {
-        rdmeta_table_pin_t *(*pin)(rdmeta_slot_page_pool_t *, rdmeta_table_t *) =
+                                     const rdmeta_image_ops_t *ops,
+                                     int whole) {
+        rdmeta_table_pin_t *(*pin)(rdmeta_slot_page_pool_t *,
+                                   rdmeta_table_t *) =
                 whole ? rdmeta_table_pin_new : rdmeta_table_pin_alone;
         const rdmeta_allocator_t *allocator = &c->conf.allocator;
-        rdmeta_live_image_t *h = (rdmeta_live_image_t *)rdmeta_alloc(allocator,
-                                                         sizeof(*h));
+        rdmeta_live_image_t *h =
+                (rdmeta_live_image_t *)rdmeta_alloc(allocator, sizeof(*h));
 
         if (!h)
                 return NULL;
@@ -216,9 +225,11 @@ static rdmeta_live_image_t *live_new(rdmeta_cache_t *c, rdmeta_time_t now,
         return h;
 }
 
-/* 1: writers will tell it; 0: no memory, and it is gone. */
+/* Adds an image to the list, so that writers copy pages and keep blocks for it.
+ * Returns 1, or 0 if there is no memory: then it has freed the image. */
 static int live_list(rdmeta_cache_t *c, rdmeta_live_image_t *h) {
-        rdmeta_epoch_image_add(&c->reclaim, &h->epoch_image, h->image.about.version);
+        rdmeta_epoch_image_add(&c->reclaim, &h->epoch_image,
+                               h->image.about.version);
         if (!rdmeta_live_images_reserve(c, 0))
                 return 1;
         rdmeta_epoch_image_remove(&c->reclaim, &h->epoch_image);
@@ -228,8 +239,8 @@ static int live_list(rdmeta_cache_t *c, rdmeta_live_image_t *h) {
 }
 
 rdmeta_image_t *rdmeta_live_image_take(rdmeta_cache_t *c, rdmeta_time_t now,
-                                 const rdmeta_image_ops_t *ops) {
-        const int whole  = rdmeta_notify_turn(&c->wait);
+                                       const rdmeta_image_ops_t *ops) {
+        const int whole        = rdmeta_notify_turn(&c->wait);
         rdmeta_live_image_t *h = live_new(c, now, ops, whole);
 
         if (h && whole && !live_list(c, h))
@@ -243,9 +254,9 @@ rdmeta_image_t *rdmeta_live_image_take(rdmeta_cache_t *c, rdmeta_time_t now,
 }
 
 void rdmeta_live_image_destroy(rdmeta_image_t *image) {
-        rdmeta_live_image_t *h  = (rdmeta_live_image_t *)(void *)image;
-        rdmeta_cache_t *c = h->cache;
-        const int whole   = rdmeta_notify_turn(&c->wait);
+        rdmeta_live_image_t *h = (rdmeta_live_image_t *)(void *)image;
+        rdmeta_cache_t *c      = h->cache;
+        const int whole        = rdmeta_notify_turn(&c->wait);
 
         c->live_images.bytes -= live_bytes(h);
         if (whole)
@@ -259,8 +270,10 @@ void rdmeta_live_image_destroy(rdmeta_image_t *image) {
         rdmeta_ref_drop(&c->references);
 }
 
-void rdmeta_live_image_info(const rdmeta_image_t *image, rdmeta_image_info_t *out) {
-        const rdmeta_live_image_t *h = (const rdmeta_live_image_t *)(const void *)image;
+void rdmeta_live_image_info(const rdmeta_image_t *image,
+                            rdmeta_image_info_t *out) {
+        const rdmeta_live_image_t *h =
+                (const rdmeta_live_image_t *)(const void *)image;
         size_t names, ids;
 
         rdmeta_notify_turn(&h->cache->wait);

@@ -1,47 +1,49 @@
 /*
  * live_image: images of a live cache.
  *
- *     image ---- names ---> pin ---> table, and pages that have changed since
- *           ---- ids -----> pin ---> table, the same
- *           ---- holder --> blocks that were unlinked since
- *           ---- brokers, a copy; the shared deadline, and who gave it
- *           ---- order, once it is walked: (block, slot) by name
+ *     image ---- names --------> table pin ---> table, pages changed since
+ *           ---- ids ----------> table pin ---> table, pages changed since
+ *           ---- epoch_image --> blocks that were unlinked since
+ *           ---- brokers, a copy; the shared deadline and its provenance
+ *           ---- order, made by the first walk: (block, slot) by name
  *
- * An image is made of what makes it cheap to take: it notes two tables, and
- * nothing is copied until the writer changes it - pages of slots before a store
- * to them (store/index.h), blocks not at all, they are only kept when they
- * would be freed (store/epoch.h). A table that is replaced while images pin it
- * is theirs, and goes with the last of them. Only the brokers are copied, being
- * few, since their table has a word that moves in place.
+ * An image is cheap to take: it notes two tables and copies only the brokers.
+ * The writer copies a slot page before it stores to it (store/index.h). Blocks
+ * are never copied. The epoch keeps those that would be freed (store/epoch.h).
+ * A table that is replaced while images pin it stays until the last of them
+ * goes. The brokers are copied because their table has a word, the controller,
+ * that moves in place. They are few.
  *
- * A block's deadline, and who said it, move in place, too, and not only in the
- * table that is the cache's now; so before such a store every pinned table that
- * leads to the block gets to know.
+ * A block's deadline and provenance also move in place. Images see the old
+ * ones: before such a store, the writer copies the block's slot page in every
+ * pinned table that leads to the block. That may be a table which the cache has
+ * replaced.
  *
- * Room. Ending a hint cannot fail, and touches a page; so for every pinned
- * table there are always as many free pages as hints, or as the table has pages
- * that can still change. A write makes room for its own changes besides, before
- * it begins, and what it leaves is freed after it.
+ * Room. Ending a hint cannot fail, and may need a slot page. So there are
+ * always free pages for every pinned table: one per hint, but no more than the
+ * table has pages without a copy. A write reserves more pages for its own
+ * changes before it begins. It frees the unused ones after it.
  *
- * Threads: taking an image and letting it go is a writer's, under the lock;
- * reading it takes none, but for memory. In a fork's child whose cache is torn
- * (state.h) an image is taken with pins that are in no list and never get a
- * page, nothing being changed there; of one that goes, copied pages and kept
- * blocks stay, being perhaps others' too.
+ * Threads: taking an image and dropping it are writes, under the lock. Reading
+ * it takes no lock, except to allocate memory. In a fork's child whose cache is
+ * torn (state.h) nothing changes. So an image that is taken there has pins that
+ * are in no list and never get a page. When an image goes there, its copied
+ * pages and kept blocks stay, because other images may have them, too.
  */
 #ifndef RDMETA_CACHE_LIVE_IMAGE_H
 #define RDMETA_CACHE_LIVE_IMAGE_H
 
 #include "cache/state.h"
 
-/* A topic in the order of names, and its slot in the names. */
+/* A topic, and its slot in the name table. */
 typedef struct rdmeta_live_image_topic {
         const rdmeta_topic_t *topic;
         uint32_t slot;
 } rdmeta_live_image_topic_t;
 
+/* The topics of an image by name. */
 typedef struct rdmeta_live_image_order {
-        size_t size; /* of this */
+        size_t size; /* bytes of this allocation */
         size_t n;
         rdmeta_live_image_topic_t topics[];
 } rdmeta_live_image_order_t;
@@ -56,34 +58,41 @@ typedef struct rdmeta_live_image {
         _Atomic(rdmeta_live_image_order_t *) order;
 } rdmeta_live_image_t;
 
+/* Begins without images. */
 void rdmeta_live_images_init(rdmeta_cache_t *c);
+/* Frees the pools of slot pages. No image is left. */
 void rdmeta_live_images_destroy(rdmeta_cache_t *c);
 
-/* ---- a writer's; the lock is held --------------------------------------- */
+/* ---- for writers; the caller holds the lock ----------------------------- */
 
-/* Room for n topics to change, each in whatever way. NO_MEMORY. */
+/* Reserves slot pages for n topics that will change in any way. NO_MEMORY. */
 rdmeta_err_t rdmeta_live_images_reserve(rdmeta_cache_t *c, size_t n);
-/* Only the room that must be there between writes. */
+/* Frees all free slot pages but those that must be there between writes. */
 void rdmeta_live_images_trim(rdmeta_cache_t *c);
-/* How much that is. */
+/* Writes how many free slot pages there must be while n topics change. */
 void rdmeta_live_images_room(const rdmeta_cache_t *c, size_t n, size_t *names,
-                       size_t *ids);
-/* Deadline of `t`, or who said it, are about to be stored to. */
+                             size_t *ids);
+/* Copies the slot pages of `t` where images need it. The writer calls it before
+ * it stores to the deadline or provenance of `t`. Cannot fail. */
 void rdmeta_live_images_times(rdmeta_cache_t *c, const rdmeta_topic_t *t);
-/* `t` is no longer the cache's: 1: images have it, until they let go. */
+/* Returns 1 if images pin `t`, which the cache has replaced: the last of them
+ * frees it. Returns 0 if the caller must retire it. */
 int rdmeta_live_images_table(rdmeta_cache_t *c, rdmeta_table_t *t);
-/* What only images have, besides kept blocks; the same with those. */
+/* Returns the bytes that only images have, without kept blocks. */
 size_t rdmeta_live_images_bytes(const rdmeta_cache_t *c);
+/* Returns the bytes that only images have, with kept blocks. */
 size_t rdmeta_live_images_bytes_all(const rdmeta_cache_t *c);
 
 /* ---- life ---------------------------------------------------------------- */
 
-/* Takes an image of the cache that is read through `ops`: what
- * rdmeta_cache_image() does (live_image_read.c). NULL: no memory. */
+/* Takes an image of the cache, whose functions are `ops`. Takes the lock. For
+ * rdmeta_cache_image() (live_image_read.c). NULL: no memory. */
 rdmeta_image_t *rdmeta_live_image_take(rdmeta_cache_t *c, rdmeta_time_t now,
-                                 const rdmeta_image_ops_t *ops);
-/* Those of `ops` that are about its life; they take the lock. */
+                                       const rdmeta_image_ops_t *ops);
+/* Frees an image, for `ops`. Takes the lock. */
 void rdmeta_live_image_destroy(rdmeta_image_t *image);
-void rdmeta_live_image_info(const rdmeta_image_t *image, rdmeta_image_info_t *out);
+/* Writes the bytes that an image has, for `ops`. Takes the lock. */
+void rdmeta_live_image_info(const rdmeta_image_t *image,
+                            rdmeta_image_info_t *out);
 
 #endif /* RDMETA_CACHE_LIVE_IMAGE_H */

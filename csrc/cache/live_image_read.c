@@ -1,5 +1,5 @@
-/* Reading an image of a cache: the tables as they were, the blocks as ever.
- * No lock, but for memory. */
+/* Reads a live image: lookups by name and id, and the walk in the order of
+ * names. It finds the tables as they were. Takes the lock only for memory. */
 #include "cache/live_image.h"
 
 #include "topic/sort.h"
@@ -8,26 +8,28 @@ RDMETA_INLINE const rdmeta_live_image_t *live(const rdmeta_image_t *image) {
         return (const rdmeta_live_image_t *)(const void *)image;
 }
 
-/* What was in flight is nowhere: it has been asked for, and nothing more. */
+/* Returns the deadline of a topic in an image, from its own one. An image does
+ * not say that a name is in flight. */
 static int64_t live_deadline(const rdmeta_live_image_t *h, int64_t own) {
         if (own == RDMETA_DEADLINE_SHARED)
                 return h->shared_deadline;
         return rdmeta_deadline_unasked(own);
 }
 
-/* The topic that slot `k` of the names led to. */
+/* Writes the topic that slot `k` of the name table led to. */
 static void live_seen(const rdmeta_live_image_t *h, uint32_t k,
                       const rdmeta_topic_t *t, rdmeta_seen_t *out) {
         const int64_t own = rdmeta_table_pin_deadline(h->names, k, t);
 
-        out->topic    = t;
-        out->deadline = live_deadline(h, own);
-        out->provenance     = own == RDMETA_DEADLINE_SHARED
-                                ? h->shared_provenance
-                                : rdmeta_table_pin_provenance(h->names, k, t);
+        out->topic      = t;
+        out->deadline   = live_deadline(h, own);
+        out->provenance = own == RDMETA_DEADLINE_SHARED
+                                  ? h->shared_provenance
+                                  : rdmeta_table_pin_provenance(h->names, k,
+                                                                t);
 }
 
-/* The block of that name, and its slot; NULL: none. */
+/* Returns the block of a name, and writes its slot to *at; NULL: none. */
 RDMETA_INLINE const rdmeta_topic_t *live_name(const rdmeta_live_image_t *h,
                                               const char *name, size_t len,
                                               uint32_t *at) {
@@ -71,8 +73,8 @@ static int32_t live_leader(const rdmeta_image_t *image, const char *name,
                                      stale_ok);
 }
 
-static void live_ahead(const rdmeta_image_t *image, const rdmeta_str_t *names,
-                       size_t n) {
+static void live_prefetch(const rdmeta_image_t *image,
+                          const rdmeta_str_t *names, size_t n) {
         const rdmeta_table_t *table = live(image)->names->table;
         uint64_t hash[RDMETA_IMAGE_AHEAD];
         size_t i;
@@ -104,20 +106,21 @@ static rdmeta_err_t live_find(const rdmeta_image_t *image, const char *name,
         return RDMETA_OK;
 }
 
+/* Writes deadline and provenance of a topic that the caller found before. */
 static void live_times(const rdmeta_image_t *image, rdmeta_seen_t *seen) {
-        const rdmeta_live_image_t *h  = live(image);
-        const rdmeta_topic_t *t = seen->topic;
+        const rdmeta_live_image_t *h = live(image);
+        const rdmeta_topic_t *t      = seen->topic;
         uint32_t k;
 
         if (live_name(h, t->name, t->name_len, &k) == t)
                 live_seen(h, k, t, seen);
-        else { /* another's topic: a caller's mistake */
-                seen->deadline = RDMETA_DEADLINE_ASKED + 1;
-                seen->provenance     = rdmeta_provenance_none();
+        else { /* the caller gave a topic of another image */
+                seen->deadline   = RDMETA_DEADLINE_ASKED + 1;
+                seen->provenance = rdmeta_provenance_none();
         }
 }
 
-/* A number lives as long as the cache, and so does its text. */
+/* Returns the text of a reason; it lives as long as the cache. */
 static rdmeta_str_t live_reason(const rdmeta_image_t *image,
                                 uint32_t number) {
         return rdmeta_reasons_text(&live(image)->cache->reasons, number);
@@ -125,10 +128,10 @@ static rdmeta_str_t live_reason(const rdmeta_image_t *image,
 
 static rdmeta_err_t live_find_id(const rdmeta_image_t *image,
                                  const uint8_t id[16], rdmeta_seen_t *out) {
-        const rdmeta_live_image_t *h      = live(image);
-        const rdmeta_table_t *table = h->ids->table;
-        const uint64_t hash         = rdmeta_hash_id(table->key, id);
-        uint32_t k                  = rdmeta_slot_first(hash) & table->mask;
+        const rdmeta_live_image_t *h = live(image);
+        const rdmeta_table_t *table  = h->ids->table;
+        const uint64_t hash          = rdmeta_hash_id(table->key, id);
+        uint32_t k                   = rdmeta_slot_first(hash) & table->mask;
 
         for (;; k = (k + 1) & table->mask) {
                 const uint64_t slot = rdmeta_table_pin_slot(h->ids, k);
@@ -165,10 +168,12 @@ static void live_give(rdmeta_image_t *image, void *p, size_t size) {
         rdmeta_notify_turn_end(&c->wait);
 }
 
-enum { AHEAD = 16 };
+enum { PREFETCH = 16 };
 
-/* All of them, in no order; how many. They lie anywhere in memory. */
-static size_t live_collect(const rdmeta_live_image_t *h, rdmeta_sort_item_t *items) {
+/* Writes all topics of an image to `items`, in no order. Returns their number.
+ * Blocks lie anywhere in memory, so it prefetches. */
+static size_t live_collect(const rdmeta_live_image_t *h,
+                           rdmeta_sort_item_t *items) {
         const rdmeta_table_t *table = h->names->table;
         size_t n                    = 0;
         uint32_t k;
@@ -178,7 +183,7 @@ static size_t live_collect(const rdmeta_live_image_t *h, rdmeta_sort_item_t *ite
                         rdmeta_table_pin_slot(h->names, k));
 
                 __builtin_prefetch(rdmeta_slot_topic(rdmeta_table_pin_slot(
-                        h->names, (k + AHEAD) & table->mask)));
+                        h->names, (k + PREFETCH) & table->mask)));
                 if (!t || t == &rdmeta_tombstone.topic ||
                     t->state == RDMETA_TOPIC_WAIT)
                         continue;
@@ -189,8 +194,10 @@ static size_t live_collect(const rdmeta_live_image_t *h, rdmeta_sort_item_t *ite
         return n;
 }
 
-static rdmeta_err_t order_make(rdmeta_live_image_t *h, rdmeta_live_image_order_t **out) {
-        /* No more than a table is ever filled by. */
+/* Makes the list of an image's topics by name. NO_MEMORY. */
+static rdmeta_err_t order_make(rdmeta_live_image_t *h,
+                               rdmeta_live_image_order_t **out) {
+        /* A table is never filled by more than half. */
         const size_t most       = ((size_t)h->names->table->mask + 1) / 2;
         const size_t items_size = (most + 1) * sizeof(rdmeta_sort_item_t);
         rdmeta_live_image_order_t *order;
@@ -217,10 +224,10 @@ static rdmeta_err_t order_make(rdmeta_live_image_t *h, rdmeta_live_image_order_t
         return order ? RDMETA_OK : RDMETA_ERR_NO_MEMORY;
 }
 
-/* Sorted by whoever comes first, outside the lock; who comes second meanwhile
- * has done it in vain. */
+/* The first walk sorts, without the lock. If two threads sort at once, the
+ * second one drops its list. */
 static rdmeta_err_t live_order(rdmeta_image_t *image, size_t *n) {
-        rdmeta_live_image_t *h           = (rdmeta_live_image_t *)(void *)image;
+        rdmeta_live_image_t *h = (rdmeta_live_image_t *)(void *)image;
         rdmeta_live_image_order_t *order = atomic_load_explicit(
                 &h->order, memory_order_acquire);
         rdmeta_live_image_order_t *none  = NULL;
@@ -257,7 +264,7 @@ static rdmeta_err_t live_at(const rdmeta_image_t *image, size_t i,
 
 static const rdmeta_image_ops_t live_ops = {
         .leader  = live_leader,
-        .ahead   = live_ahead,
+        .ahead   = live_prefetch,
         .find    = live_find,
         .find_id = live_find_id,
         .times   = live_times,

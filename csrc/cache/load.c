@@ -1,11 +1,11 @@
 /*
- * Warm start: what an image knows, into a cache that knows nothing.
+ * Warm start: loads an image into a cache that knows nothing.
  *
- * The topics come as copies of the image's blocks, past their deadlines: they
- * are read as last known values, and asked for again. When they were answered
- * is kept all the same (RDMETA_DEADLINE_PAST). They are what answers
- * are merged with, so that one that is older than the image loses as it would
- * have then. No digest comes with them, so that the first answer is read.
+ * The topics are copies of the image's blocks, past their deadlines: readers
+ * get them as last known values, and clients ask for them again. Each keeps the
+ * time when it was answered (RDMETA_DEADLINE_PAST). Answers are merged with
+ * them. So an answer that is older than the image loses, as it would have lost
+ * before. They have no digests, so the first answer is read.
  */
 #include "cache/transaction.h"
 
@@ -17,42 +17,46 @@ typedef struct load {
         rdmeta_cache_t *c;
         rdmeta_image_t *image;
         rdmeta_time_t now;
-        size_t n; /* topics */
-        size_t staged; /* of which have their entry */
-        size_t ids;
+        size_t n;      /* topics of the image */
+        size_t staged; /* topics that have an entry already */
+        size_t ids;    /* topics that have an id */
         rdmeta_brokers_t *brokers;
         rdmeta_transaction_t write;
-        uint32_t reasons; /* how many there were before */
-        uint64_t dropped;
-        /* One more than this cache's, by the image's; 0: not met yet. */
+        uint32_t reasons; /* number of reasons before the load */
+        uint64_t dropped; /* reasons for which there was no number */
+        /* By the image's number of a reason: 1 + this cache's number of it;
+         * 0: not met yet. */
         uint16_t numbers[RDMETA_REASONS_MAX + 1];
 } load_t;
 
+/* Returns 1 if the cache has no entry, no broker and no cluster id. */
 static int knows_nothing(const rdmeta_cache_t *c) {
         const rdmeta_brokers_t *b = rdmeta_table_brokers(c);
 
         return !c->entries && !b->count && !b->cluster_id.data;
 }
 
-/* Stale at once, and as old as it is: what has a deadline by max age gets that
- * of this cache's. */
+/* Returns a deadline that makes a topic stale at once and keeps its age. Where
+ * the old deadline came from the image's max age, it is moved to this cache's
+ * max age. */
 static int64_t load_deadline(const load_t *l, const rdmeta_seen_t *seen) {
         const int64_t past = rdmeta_deadlines_after(l->now.mono_us, -1);
-        const int64_t was  = rdmeta_deadline_told(seen->deadline);
+        const int64_t old  = rdmeta_deadline_told(seen->deadline);
         int64_t due;
 
         if (seen->topic->state != RDMETA_TOPIC_VALID ||
-            !rdmeta_deadline_plain(was))
-                return was < past ? was : past;
-        due = rdmeta_deadlines_after(was, l->c->conf.max_age_us -
-                                               l->image->about.max_age_us);
+            !rdmeta_deadline_plain(old))
+                return old < past ? old : past;
+        due = rdmeta_deadlines_after(old, l->c->conf.max_age_us -
+                                                  l->image->about.max_age_us);
         if (due < past)
                 return due;
         return rdmeta_deadline_plain(due) ? due - RDMETA_DEADLINE_PAST : past;
 }
 
-/* Who said it, with the number that his reason has here. */
-static rdmeta_err_t load_provenance(load_t *l, rdmeta_provenance_t *provenance) {
+/* Replaces the image's number of a reason by this cache's. NO_MEMORY. */
+static rdmeta_err_t load_provenance(load_t *l,
+                                    rdmeta_provenance_t *provenance) {
         const rdmeta_str_t text = l->image->ops->reason(l->image,
                                                         provenance->reason);
         rdmeta_err_t err;
@@ -73,8 +77,10 @@ static rdmeta_err_t load_provenance(load_t *l, rdmeta_provenance_t *provenance) 
         return RDMETA_OK;
 }
 
+/* Makes the entry of the image's topic `i`, unpublished. NO_MEMORY, or what the
+ * image returns. */
 static rdmeta_err_t load_topic(load_t *l, size_t i) {
-        rdmeta_cache_t *c         = l->c;
+        rdmeta_cache_t *c                = l->c;
         rdmeta_answer_order_slot_t *slot = &c->order.slots[i];
         rdmeta_seen_t seen;
         rdmeta_topic_t *t;
@@ -101,14 +107,15 @@ static rdmeta_err_t load_topic(load_t *l, size_t i) {
         return RDMETA_OK;
 }
 
-/* Everything aside, and room for the rest. */
+/* Makes all entries and the broker table, and reserves the room that commit
+ * needs. */
 static rdmeta_err_t load_stage(load_t *l) {
         rdmeta_cache_t *c                   = l->c;
         const rdmeta_allocator_t *allocator = &c->conf.allocator;
         rdmeta_err_t err;
         size_t i;
 
-        c->order.count = c->order.holes = 0; /* nobody is there */
+        c->order.count = c->order.holes = 0; /* the cache has no entry */
         c->order.api_version            = -1;
         rdmeta_transaction_init(&l->write, c, l->now, RDMETA_SOURCE_POLL, -1);
         err = rdmeta_answer_order_reserve(&c->order, allocator, l->n);
@@ -137,7 +144,8 @@ static void load_undo(load_t *l) {
         rdmeta_reasons_forget(&l->c->reasons, l->reasons);
 }
 
-/* There is nothing to compare with: who follows changes reads all anew. */
+/* Publishes the topics. The changelog records nothing, because the cache was
+ * empty: readers that follow changes must resync. */
 static void load_commit(load_t *l) {
         rdmeta_cache_t *c = l->c;
         size_t i;
@@ -164,7 +172,8 @@ rdmeta_err_t rdmeta_cache_load(rdmeta_cache_t *c, rdmeta_image_t *image,
 
         if (rdmeta_notify_forked(&c->wait))
                 return RDMETA_ERR_FORKED;
-        err = image->ops->order(image, &l.n); /* it may be this cache's */
+        /* Not under the lock: it may be an image of this cache. */
+        err = image->ops->order(image, &l.n);
         if (err)
                 return err;
         rdmeta_notify_lock(&c->wait);

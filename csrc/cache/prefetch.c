@@ -1,5 +1,8 @@
+/* Prefetches the topics of an answer in another order. See prefetch.h. */
 #include "cache/prefetch.h"
 
+/* Returns the hash of a topic's name and skips the topic; 0: it has no name, or
+ * its bytes are malformed. */
 RDMETA_INLINE uint64_t peek_topic(rdmeta_buf_t *b, uint32_t fields,
                                   const uint64_t *key) {
         rdmeta_wire_partition_t p;
@@ -21,17 +24,18 @@ RDMETA_INLINE uint64_t peek_topic(rdmeta_buf_t *b, uint32_t fields,
          RDMETA_WIRE_EPOCH | RDMETA_WIRE_OFFLINE | RDMETA_WIRE_TOPIC_OPS |    \
          RDMETA_WIRE_NULL_NAME)
 
-/* Inlined once with the newest versions' constant fields. */
+/* peek_topic() is inlined twice: once with the fields of the newest API
+ * versions as constants. */
 static uint64_t peek(rdmeta_prefetch_t *h, const uint64_t *key) {
-        if (!h->left || h->buf.bad)
+        if (!h->rest || h->buf.bad)
                 return 0;
-        h->left--;
+        h->rest--;
         if ((h->fields & FIELDS_TOPIC) == FIELDS_TOPIC)
                 return peek_topic(&h->buf, FIELDS_TOPIC, key);
         return peek_topic(&h->buf, h->fields, key);
 }
 
-/* The block of the first slot whose tag agrees. */
+/* Returns the block of the first slot whose tag fits the hash; NULL: none. */
 static const rdmeta_topic_t *guess(const rdmeta_table_t *names,
                                    uint64_t hash) {
         uint32_t k = rdmeta_slot_first(hash) & names->mask;
@@ -71,15 +75,15 @@ void rdmeta_prefetch_step(rdmeta_prefetch_t *h) {
 }
 
 void rdmeta_prefetch_start(rdmeta_prefetch_t *h, const rdmeta_cache_t *c,
-                        const rdmeta_buf_t *buf, uint32_t fields,
-                        uint32_t left) {
+                           const rdmeta_buf_t *buf, uint32_t fields,
+                           uint32_t rest) {
         uint32_t i;
 
         memset(h, 0, sizeof(*h));
         h->c      = c;
         h->buf    = *buf;
         h->fields = fields;
-        h->left   = left;
+        h->rest   = rest;
         for (i = 0; i < 4 * RDMETA_PREFETCH_STEP; i++)
                 rdmeta_prefetch_step(h);
 }

@@ -4,32 +4,37 @@
  *     rdmeta_cache
  *       root ---------- what readers see: tables, brokers, shared deadline
  *       wait ---------- the writers' lock, the version, waiters, watches
- *       reclaim ------- readers, and what is retired but may still be read
- *       holds --------- room for what images must get to know
- *       ring ---------- (old block, new block) of recent versions
- *       order --------- entries as the last answers named them, digests
- *       expiry -------- entries by deadline, in a few classes
- *       tree ---------- entries by name; made when first asked for
- *       handles ------- names that somebody resolved
+ *       reclaim ------- readers, and retired blocks that may still be read
+ *       live_images --- slot pages for the images of this cache
+ *       changelog ----- (old block, new block) of recent versions
+ *       order --------- entries in the order of the last answers, digests
+ *       deadlines ----- entries by deadline, in a few classes
+ *       tree ---------- entries by name; the first walk makes it
+ *       handles ------- resolved names
  *       reasons ------- why topics were asked for, by number
- *       entry_slab, blocks - their memory
- *       stage, rewinds - a writer's scratch and memory of older answers
+ *       entry_slab ---- memory of entries
+ *       blocks -------- memory of blocks
+ *       builder ------- the writer's scratch for one topic of an answer
+ *       rewinds ------- what the writer remembers of older answers
  *
  *     slot of a table --> block <--> entry --> slot of order
  *                         (readers)  (writer: tree, list, deadline, rewind)
  *
- * A write goes in two halves. *Staging* reads, merges, allocates and checks;
- * nothing a reader or a later writer could notice changes, and any error only
- * drops what was made. *Commit* stores pointers and cannot fail: all memory it
- * needs was reserved. Entries that are new live in the order array beyond its
- * count, and in a table aside, until then.
+ * A write has two halves. *Staging* reads, merges, allocates and checks. It
+ * changes nothing that a reader or a later writer could notice, and an error
+ * only drops what it made. *Commit* stores pointers and cannot fail, because
+ * staging reserved all memory that it needs. Until commit, new entries lie in
+ * the order array beyond its count, and their names in a table aside.
  *
- * One mutex (in wait) serialises writers. It is never held while calling out.
+ * One mutex (in wait) serialises writers. A writer drops it before it calls a
+ * watch.
  *
- * A fork may leave a child a cache that is torn (store/notify.h). What readers
- * see is never torn, and changes no more: root, tables, blocks, brokers. So
- * there readers, images and handles are made of that alone and are in no list,
- * and when they go their own memory does; lists, trees and slabs are let be.
+ * After a fork, the child's cache may be torn: a thread that the child does
+ * not have was in the middle of a write (store/notify.h). The data that
+ * readers see is never torn: root, tables, blocks, brokers. In such a child it
+ * never changes again. So readers, images and handles there use that data
+ * alone and are in no list. They free only their own memory when they go. No
+ * call there touches lists, trees or slabs.
  */
 #ifndef RDMETA_CACHE_STATE_H
 #define RDMETA_CACHE_STATE_H
@@ -48,30 +53,30 @@
 #include "topic/builder.h"
 #include "topic/merge.h"
 
-/* The writer's half of a topic: 56 bytes. */
+/* The writer's half of a topic; it has 56 bytes. */
 typedef struct rdmeta_entry {
         rdmeta_avl_node_t avl;
         rdmeta_deadlines_node_t deadlines;
         rdmeta_topic_t *topic;
         uint32_t order;
         uint32_t list : 4;   /* RDMETA_DEADLINES_... */
-        uint32_t staged : 2; /* a writer's mark, while it works */
+        uint32_t staged : 2; /* a writer's mark during one call; else 0 */
         uint32_t rewind : 26; /* 1 + its place among the rewinds; 0: none */
 } rdmeta_entry_t;
 
-/* What merge remembers of an entry, in one piece with its rows. */
+/* The rewind of an entry (topic/merge.h), in one allocation with its rows. */
 typedef struct rdmeta_kept_rewind {
         rdmeta_rewind_t rewind;
         rdmeta_entry_t *entry;
         int32_t rows[];
 } rdmeta_kept_rewind_t;
 
-/* All that there are, without gaps. An entry has one at most, and that has no
- * more rows than its topic had partitions. */
+/* All rewinds of a cache, without gaps. An entry has at most one, and a rewind
+ * has no more rows than its topic had partitions. */
 typedef struct rdmeta_rewinds {
         rdmeta_kept_rewind_t **all;
         uint32_t count, capacity;
-        size_t bytes; /* of what they point to, and of those still staged */
+        size_t bytes; /* of all rewinds, with those that are still staged */
 } rdmeta_rewinds_t;
 
 /* The handles of a cache (handles.h). */
@@ -80,11 +85,11 @@ typedef struct rdmeta_handles {
         size_t bytes;
 } rdmeta_handles_t;
 
-/* What images of a cache have, besides their own (live_image.h). */
+/* The memory that the live images of a cache share (live_image.h). */
 typedef struct rdmeta_live_images {
         rdmeta_slot_page_pool_t names, ids;
-        _Atomic size_t bytes; /* of images: with pins, brokers, orders */
-        size_t tables; /* bytes of those that only pins have */
+        _Atomic size_t bytes; /* of images, with pins, brokers, orders */
+        size_t tables; /* bytes of replaced tables that table pins keep */
 } rdmeta_live_images_t;
 
 struct rdmeta_cache {
@@ -99,31 +104,32 @@ struct rdmeta_cache {
         rdmeta_deadlines_t deadlines;
         rdmeta_avl_t tree;
         int tree_made; /* 1: all entries are in the tree; 0: none is */
-        int ids_shared; /* 1: an id was two topics': one may not find its own */
+        int ids_shared; /* 1: two topics had one id; it leads to one at most */
         rdmeta_handles_t handles;
         rdmeta_rewinds_t rewinds;
         rdmeta_reasons_t reasons;
         rdmeta_builder_t builder;
         rdmeta_conf_t conf;
         uint64_t seed;
-        uint8_t session[16]; /* this life's; no secret comes from it */
+        uint8_t session[16]; /* differs per cache; public, unlike the seed */
         uint64_t list_key[RDMETA_HASH_KEYS];
         rdmeta_digest_key_t digest_key;
-        uint32_t compact_at; /* place in the order array: see compact.c */
-        uint32_t compact_generation; /* of the order array, for that place */
-        uint64_t compact_left; /* version of the oldest left to the ring */
+        uint32_t compact_at; /* the cursor in the order array: compact.c */
+        uint32_t compact_generation; /* the order array's, for that cursor */
+        uint64_t compact_skipped; /* lowest version that the cursor skipped */
         uint64_t erased; /* version of the last removal of an entry */
-        _Atomic uint64_t hints; /* calls that made hints: the last number */
+        _Atomic uint64_t hints; /* number of the last call that made hints */
         size_t entries;
         rdmeta_ref_t references;
         rdmeta_stats_t stats; /* counters */
 };
 
-/* A block's place in the order array, and its entry. */
+/* Returns a block's place in the order array. */
 RDMETA_INLINE uint32_t rdmeta_topic_order(const rdmeta_topic_t *t) {
         return (uint32_t)rdmeta_cold(t)->link;
 }
 
+/* Returns the entry of a block that is in the cache's tables. */
 RDMETA_INLINE rdmeta_entry_t *rdmeta_entry_of(const rdmeta_cache_t *c,
                                               const rdmeta_topic_t *t) {
         return c->order.slots[rdmeta_topic_order(t)].entry;
@@ -146,7 +152,8 @@ RDMETA_INLINE uint64_t rdmeta_name_hash(const rdmeta_table_t *t,
         return rdmeta_hash(t->key, topic->name, topic->name_len);
 }
 
-/* Topics, partitions and negatives, from what readers see. */
+/* Counts topics, partitions and negatives into *out from the name table. It
+ * reads only what readers see, so the cache may be torn. */
 static inline void rdmeta_stats_recount(const rdmeta_cache_t *c,
                                         rdmeta_stats_t *out) {
         const rdmeta_table_t *names = rdmeta_names(c);

@@ -1,4 +1,5 @@
-/* Writes that no answer asks for: deadlines and purge. */
+/* Writes without an answer: the sweep of what is past its deadline, and purge.
+ */
 #include "cache/transaction.h"
 
 #include "cache/compact.h"
@@ -10,25 +11,28 @@
 
 /* ---- sweep --------------------------------------------------------------- */
 
-/* About a millisecond, where there is memory to be given back. */
+/* The most that compact does per sweep: about a millisecond. */
 enum { SWEEP_LOOKS = 32 << 10, SWEEP_MOVES = 4 << 10 };
 
-/* In `list`, the next entry that is due; NULL: none. */
+/* Returns the next entry of `list` that is past its deadline; NULL: none. */
 static rdmeta_entry_t *sweep_due(const rdmeta_cache_t *c, int list,
                                  int64_t mono_us) {
-        rdmeta_deadlines_node_t *n = rdmeta_deadlines_due(&c->deadlines, list, mono_us);
+        rdmeta_deadlines_node_t *n = rdmeta_deadlines_due(&c->deadlines, list,
+                                                          mono_us);
 
         return n ? RDMETA_CONTAINER(n, rdmeta_entry_t, deadlines) : NULL;
 }
 
-/* Absent for too long: removed, but its id and epochs are remembered. */
+/* Records topics as removed that were absent for too long. They are retained:
+ * their ids and epochs stay known. NO_MEMORY. */
 static rdmeta_err_t sweep_absent(rdmeta_cache_t *c, rdmeta_time_t now) {
         rdmeta_topic_t *old, *t;
         rdmeta_entry_t *e;
         rdmeta_transaction_t w;
 
         rdmeta_transaction_init(&w, c, now, RDMETA_SOURCE_EXPIRY, -1);
-        while ((e = sweep_due(c, RDMETA_DEADLINES_ABSENT, now.mono_us)) != NULL) {
+        while ((e = sweep_due(c, RDMETA_DEADLINES_ABSENT, now.mono_us)) !=
+               NULL) {
                 old = e->topic;
                 if (!w.begun) {
                         const rdmeta_err_t err = rdmeta_transaction_reserve(
@@ -45,7 +49,7 @@ static rdmeta_err_t sweep_absent(rdmeta_cache_t *c, rdmeta_time_t now) {
                 if (!w.begun)
                         rdmeta_transaction_begin(&w, NULL);
                 rdmeta_topic_provenance_set(t, rdmeta_topic_provenance(old));
-                /* Past, so that it is remembered for max age from now on. */
+                /* A past deadline: it is retained for max age from now on. */
                 atomic_init(&t->deadline, now.mono_us - 1);
                 rdmeta_entry_swap(c, e, t);
                 rdmeta_transaction_item(&w, old, t);
@@ -55,12 +59,14 @@ static rdmeta_err_t sweep_absent(rdmeta_cache_t *c, rdmeta_time_t now) {
         return RDMETA_OK;
 }
 
-/* Whether one of those that are due has not been told of as removed. */
-static int sweep_tells(const rdmeta_cache_t *c, int64_t mono_us) {
+/* Returns 1 if one of the due topics was never recorded as removed. Its last
+ * answer was an error, and it still has partitions. */
+static int sweep_is_change(const rdmeta_cache_t *c, int64_t mono_us) {
         rdmeta_deadlines_iter_t it;
         const rdmeta_deadlines_node_t *n;
 
-        rdmeta_deadlines_iter_init(&it, &c->deadlines, RDMETA_DEADLINES_RETAINED);
+        rdmeta_deadlines_iter_init(&it, &c->deadlines,
+                                   RDMETA_DEADLINES_RETAINED);
         while ((n = rdmeta_deadlines_iter_next(&it)) && n->due_us < mono_us) {
                 const rdmeta_entry_t *e =
                         RDMETA_CONTAINER(n, const rdmeta_entry_t, deadlines);
@@ -71,16 +77,17 @@ static int sweep_tells(const rdmeta_cache_t *c, int64_t mono_us) {
         return 0;
 }
 
-/* Remembered for long enough: gone from every table. Only a topic that was
- * last said to be unknown is told of as removed: the others have been. Who
- * waits for one of those shall learn of it even now. */
+/* Erases topics that were retained for long enough. It makes a version only if
+ * one of them was not recorded as removed before. `erased` becomes at least the
+ * version of each erased topic. So a waiter that has an older version still
+ * learns that the topic has changed. NO_MEMORY. */
 static rdmeta_err_t sweep_retained(rdmeta_cache_t *c, rdmeta_time_t now) {
-        const int told = sweep_tells(c, now.mono_us);
+        const int changed = sweep_is_change(c, now.mono_us);
         rdmeta_entry_t *e;
         rdmeta_transaction_t w;
 
         rdmeta_transaction_init(&w, c, now, RDMETA_SOURCE_EXPIRY, -1);
-        w.version -= !told; /* in silence: nothing is above the version */
+        w.version -= !changed; /* without a change, the version stays */
         while ((e = sweep_due(c, RDMETA_DEADLINES_RETAINED, now.mono_us)) !=
                NULL) {
                 rdmeta_topic_t *t = e->topic;
@@ -99,9 +106,9 @@ static rdmeta_err_t sweep_retained(rdmeta_cache_t *c, rdmeta_time_t now) {
                 rdmeta_entry_erase(c, e);
                 rdmeta_transaction_item(&w, t, NULL);
         }
-        if (told)
+        if (changed)
                 c->erased = w.version;
-        rdmeta_transaction_end(&w, told);
+        rdmeta_transaction_end(&w, changed);
         return RDMETA_OK;
 }
 
@@ -114,8 +121,9 @@ int64_t rdmeta_cache_sweep(rdmeta_cache_t *c, rdmeta_time_t now) {
                 return INT64_MAX;
         rdmeta_notify_lock(&c->wait);
         for (i = RDMETA_DEADLINES_VALID; i < RDMETA_DEADLINES_CLASSES; i++) {
-                if (i == RDMETA_DEADLINES_ABSENT || i == RDMETA_DEADLINES_RETAINED)
-                        continue; /* these tell of it */
+                if (i == RDMETA_DEADLINES_ABSENT ||
+                    i == RDMETA_DEADLINES_RETAINED)
+                        continue; /* these make versions, below */
                 while ((e = sweep_due(c, i, now.mono_us)) != NULL)
                         rdmeta_entry_unhint(c, e, now.mono_us);
         }
@@ -130,15 +138,16 @@ int64_t rdmeta_cache_sweep(rdmeta_cache_t *c, rdmeta_time_t now) {
         rdmeta_live_images_trim(c);
         rdmeta_epoch_look(&c->reclaim);
         rdmeta_notify_unlock(&c->wait);
-        /* At its deadline a thing is still in time. */
+        /* An entry is still in time at its deadline. */
         return next == INT64_MAX ? next : next + 1;
 }
 
 /* ---- purge --------------------------------------------------------------- */
 
-/* Returns 1 if a purge has records: of a broker, a cluster, a topic that was
- * seen. A name that was only asked for or denied goes without one. */
-static int purge_tells(const rdmeta_cache_t *c) {
+/* Returns 1 if a purge changes anything that the changelog records: brokers,
+ * the cluster id, a topic that was seen. It records no name that was only asked
+ * for or denied. */
+static int purge_is_change(const rdmeta_cache_t *c) {
         const rdmeta_brokers_t *b   = rdmeta_table_brokers(c);
         const rdmeta_table_t *names = rdmeta_names(c);
         uint32_t k;
@@ -178,14 +187,14 @@ rdmeta_err_t rdmeta_cache_purge(rdmeta_cache_t *c, rdmeta_time_t now) {
         rdmeta_brokers_t *none = NULL;
         rdmeta_err_t err;
         rdmeta_transaction_t w;
-        int told;
+        int changed;
 
         if (rdmeta_notify_forked(&c->wait))
                 return RDMETA_ERR_FORKED;
         rdmeta_notify_lock(&c->wait);
-        told = purge_tells(c);
+        changed = purge_is_change(c);
         rdmeta_transaction_init(&w, c, now, RDMETA_SOURCE_PURGE, -1);
-        w.version -= !told;
+        w.version -= !changed;
         err = rdmeta_transaction_reserve(&w, c->entries);
         if (!err) {
                 none = rdmeta_brokers_empty(&c->conf.allocator, w.version);
@@ -196,10 +205,10 @@ rdmeta_err_t rdmeta_cache_purge(rdmeta_cache_t *c, rdmeta_time_t now) {
                 rdmeta_transaction_begin(&w, none);
                 purge_topics(&w);
                 rdmeta_transaction_brokers(&w, none);
-                c->order.count = c->order.holes = 0; /* nobody is left */
+                c->order.count = c->order.holes = 0; /* no entry is left */
                 c->order.api_version            = -1;
                 c->erased                       = w.version;
-                rdmeta_transaction_end(&w, told);
+                rdmeta_transaction_end(&w, changed);
         }
         rdmeta_collect(c);
         rdmeta_notify_unlock(&c->wait);

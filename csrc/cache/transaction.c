@@ -1,10 +1,13 @@
+/* Versions: their batches in the changelog, and their wake-ups. See
+ * transaction.h. */
 #include "cache/transaction.h"
 
 #include "cache/entry.h"
 #include "cache/live_image.h"
 
-void rdmeta_transaction_init(rdmeta_transaction_t *w, rdmeta_cache_t *c, rdmeta_time_t now,
-                       int32_t source, int32_t source_broker) {
+void rdmeta_transaction_init(rdmeta_transaction_t *w, rdmeta_cache_t *c,
+                             rdmeta_time_t now, int32_t source,
+                             int32_t source_broker) {
         memset(w, 0, sizeof(*w));
         w->c             = c;
         w->now           = now;
@@ -23,7 +26,8 @@ rdmeta_err_t rdmeta_transaction_reserve(rdmeta_transaction_t *w, size_t n) {
         return err == 1 ? RDMETA_OK : err;
 }
 
-void rdmeta_transaction_begin(rdmeta_transaction_t *w, const rdmeta_brokers_t *next) {
+void rdmeta_transaction_begin(rdmeta_transaction_t *w,
+                              const rdmeta_brokers_t *next) {
         rdmeta_changelog_batch_t batch;
 
         w->begun = 1;
@@ -42,14 +46,15 @@ void rdmeta_transaction_begin(rdmeta_transaction_t *w, const rdmeta_brokers_t *n
 }
 
 void rdmeta_transaction_item(rdmeta_transaction_t *w, rdmeta_topic_t *old,
-                       rdmeta_topic_t *new_) {
+                             rdmeta_topic_t *new_) {
         if (w->recorded)
                 rdmeta_changelog_item(&w->c->changelog, old, new_);
         else if (old)
                 rdmeta_retire(w->c, old);
 }
 
-void rdmeta_transaction_brokers(rdmeta_transaction_t *w, rdmeta_brokers_t *next) {
+void rdmeta_transaction_brokers(rdmeta_transaction_t *w,
+                                rdmeta_brokers_t *next) {
         rdmeta_brokers_t *old = rdmeta_table_brokers(w->c);
 
         atomic_store_explicit(&w->c->root.brokers, next, memory_order_release);
@@ -57,8 +62,8 @@ void rdmeta_transaction_brokers(rdmeta_transaction_t *w, rdmeta_brokers_t *next)
                 rdmeta_epoch_large(&w->c->reclaim, &old->large);
 }
 
-void rdmeta_transaction_end(rdmeta_transaction_t *w, int told) {
+void rdmeta_transaction_end(rdmeta_transaction_t *w, int changed) {
         rdmeta_changelog_trim(&w->c->changelog);
-        if (told)
+        if (changed)
                 rdmeta_notify_all(&w->c->wait, w->version);
 }

@@ -1,4 +1,4 @@
-/* The ordered index: see tree.h. */
+/* The ordered index of names, for walks and prefixes. See tree.h. */
 #include "cache/tree.h"
 
 #include "topic/sort.h"
@@ -39,9 +39,10 @@ void rdmeta_tree_remove(rdmeta_cache_t *c, rdmeta_entry_t *e) {
                 rdmeta_avl_remove(&c->tree, &e->avl);
 }
 
-/* Every entry has a slot of the order array, and they lie in memory as they
- * do in it. */
-static size_t collect_items(const rdmeta_answer_order_t *o, rdmeta_sort_item_t *out) {
+/* Writes all topics, with their slots, to `out`, and returns their number. It
+ * walks the order array, because entries lie in memory in that order. */
+static size_t collect_items(const rdmeta_answer_order_t *o,
+                            rdmeta_sort_item_t *out) {
         size_t n = 0;
         uint32_t k;
 

@@ -1,12 +1,12 @@
 /*
  * tree: the ordered index.
  *
- * The tree is not needed to answer a point lookup, so it is made when it is
- * first walked - sorted names, then a tree of them in one go - and from then
- * on kept. When many topics come at once it is forgotten again, since
+ * A point lookup does not need the tree. So the first walk makes it: it sorts
+ * the names and builds the tree from them in one go. Writers keep it up to
+ * date from then on. When many topics come at once they drop it, because
  * inserting them one by one costs more than everything else together.
  *
- * The writers' lock is held for all of these.
+ * The caller of these functions holds the writers' lock.
  */
 #ifndef RDMETA_CACHE_TREE_H
 #define RDMETA_CACHE_TREE_H
@@ -15,10 +15,11 @@
 
 /* Begins without a tree. */
 void rdmeta_tree_init(rdmeta_cache_t *c);
-/* Forgets the tree if making it anew is cheaper than `n` insertions. */
+/* Drops the tree if making it anew is cheaper than `n` insertions. */
 void rdmeta_tree_expect(rdmeta_cache_t *c, size_t n);
-/* Add or remove an entry, if there is a tree. */
+/* Adds an entry, if there is a tree. */
 void rdmeta_tree_add(rdmeta_cache_t *c, rdmeta_entry_t *e);
+/* Removes an entry, if there is a tree. */
 void rdmeta_tree_remove(rdmeta_cache_t *c, rdmeta_entry_t *e);
 /* Makes the tree if there is none. NO_MEMORY. */
 rdmeta_err_t rdmeta_tree_make(rdmeta_cache_t *c);

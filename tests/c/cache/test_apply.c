@@ -1,10 +1,12 @@
-/* What an answer as a whole adds up to, and what it does not move. */
+/* apply: the counts of a whole answer, and the deadlines that it leaves alone.
+ */
 #include "support/cache_fixture.h"
 
 #include <pthread.h>
 
-/* The rest of the topic is taken; but it was an old broker that said so. */
-static void test_a_topic_kept_back_in_part_lives_no_longer(void) {
+/* The cache takes the other rows. But the answer came from a broker that lags,
+ * so the deadline stays. */
+static void test_a_topic_kept_back_in_part_keeps_its_deadline(void) {
         cw_t w;
         int64_t deadline;
 
@@ -24,8 +26,8 @@ static void test_a_topic_kept_back_in_part_lives_no_longer(void) {
         cw_destroy(&w);
 }
 
-/* Topics without a name are read last, and the others once. */
-static void test_topics_are_counted_once_beside_one_without_a_name(void) {
+/* Topics without a name are read last. All others are read once. */
+static void test_a_topic_without_a_name_does_not_make_others_count_twice(void) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -46,8 +48,8 @@ static void *wait_for_ever(void *opaque) {
                                                     NULL, 0, INT64_MAX);
 }
 
-/* The longest time-out there is does not come round to one that is over. */
-static void test_a_wait_of_all_time_ends_with_a_change(void) {
+/* The longest time-out does not overflow to one in the past. */
+static void test_the_longest_wait_ends_with_a_change(void) {
         pthread_t waiter;
         rdmeta_stats_t stats;
         void *version;
@@ -68,8 +70,8 @@ static void test_a_wait_of_all_time_ends_with_a_change(void) {
 
 int main(void) {
         test_begin(60);
-        RUN(test_a_topic_kept_back_in_part_lives_no_longer);
-        RUN(test_topics_are_counted_once_beside_one_without_a_name);
-        RUN(test_a_wait_of_all_time_ends_with_a_change);
+        RUN(test_a_topic_kept_back_in_part_keeps_its_deadline);
+        RUN(test_a_topic_without_a_name_does_not_make_others_count_twice);
+        RUN(test_the_longest_wait_ends_with_a_change);
         return 0;
 }

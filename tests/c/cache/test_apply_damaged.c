@@ -1,14 +1,15 @@
 /*
- * Damaged answers on their way into a cache: an error that leaves everything
- * as it was, or an answer that makes sense; and never more memory asked for
- * than a fixed multiple of what came.
+ * Damaged answers: the cache returns an error and does not change, or it takes
+ * an answer that makes sense. It never allocates more than a fixed multiple of
+ * the answer's bytes.
  */
 #include "support/cache_fixture.h"
 
-/* Bytes asked for during one apply: of the answer's length, and beside it. The
- * longest way is a topic of many partitions without replicas, 18 bytes each,
- * which the stage spreads into columns, lists and a hash of lists. */
-enum { TIMES = 100, BESIDE = 256 << 10 };
+/* The most bytes that one apply allocates: a multiple of the answer's length,
+ * and a constant. The worst answer has a topic of many partitions without
+ * replicas. Each has 18 bytes there, which the builder spreads into columns,
+ * lists and a hash of lists. */
+enum { MULTIPLE = 100, CONSTANT = 256 << 10 };
 
 typedef struct meter {
         size_t asked, live;
@@ -40,10 +41,10 @@ static void with_meter(rdmeta_conf_t *conf) {
 }
 
 static const char known[] = "t#a 0:1@5/r1,2,3/i1,2 1:2@5; known#k 0:1@1";
-static const char provenance[] = "t#a^8 0:1@6/r1,2,3/i1,2/o3 1:-1@5/e5; b~ 0:2@1; "
-                           "?#k!100; err!3";
+static const char damaged[] = "t#a^8 0:1@6/r1,2,3/i1,2/o3 1:-1@5/e5; b~ 0:2@1; "
+                              "?#k!100; err!3";
 
-/* A cache that knows something already. */
+/* Makes a cache that knows the topics of `known`. */
 static void fill(cw_t *w, int version) {
         cw_init(w, with_meter);
         w->api_version = version;
@@ -57,7 +58,7 @@ static void refill(cw_t *w, int version) {
         fill(w, version);
 }
 
-/* Reads every byte, so that a sanitizer has its say. */
+/* The sum of all bytes. It makes a sanitizer check every byte. */
 static uint64_t sum;
 
 static void read_bytes(const void *data, size_t len) {
@@ -103,7 +104,7 @@ static void read_all(cw_t *w) {
         cw_check(w);
 }
 
-/* 0: it was taken, and the cache is another now. */
+/* Applies an answer and checks the cache. Returns 0 if the cache took it. */
 static rdmeta_err_t try(cw_t *w, const uint8_t *data, size_t len,
                         int32_t asked, const char *before) {
         const rdmeta_request_t r = cw_request(w, asked);
@@ -112,7 +113,7 @@ static rdmeta_err_t try(cw_t *w, const uint8_t *data, size_t len,
 
         meter.asked = 0;
         err         = cw_apply(w, data, len, &r);
-        CHECK(meter.asked <= TIMES * len + BESIDE);
+        CHECK(meter.asked <= MULTIPLE * len + CONSTANT);
         if (err) {
                 after = cw_dump(w);
                 CHECK_TEXT(after, before);
@@ -134,7 +135,7 @@ static void test_every_prefix_is_refused(void) {
                 fill(&w, version);
                 before = cw_dump(&w);
                 gen_bytes_clear(&body);
-                cw_body(&w, provenance, &body);
+                cw_body(&w, damaged, &body);
                 for (len = 0; len < body.len; len++) {
                         w.flags = len & 1 ? RDMETA_REQ_TOLERATE_TRAILING : 0;
                         CHECK(try(&w, body.data, len,
@@ -162,7 +163,7 @@ static void test_every_corruption_of_a_byte_is_survived(void) {
                 fill(&w, version);
                 before = cw_dump(&w);
                 gen_bytes_clear(&body);
-                cw_body(&w, provenance, &body);
+                cw_body(&w, damaged, &body);
                 for (i = 0; i < body.len; i++) {
                         for (f = 0; f < sizeof(flips); f++) {
                                 body.data[i] ^= flips[f];
@@ -194,7 +195,7 @@ static void test_bytes_of_another_version_are_survived(void) {
         for (version = 0; version <= 13; version++) {
                 fill(&w, version);
                 gen_bytes_clear(&body);
-                cw_body(&w, provenance, &body);
+                cw_body(&w, damaged, &body);
                 for (other = -1; other <= 14; other++) {
                         const rdmeta_err_t wanted =
                                 other < 0 || other > 13
@@ -216,7 +217,7 @@ static void test_bytes_of_another_version_are_survived(void) {
         gen_bytes_free(&body);
 }
 
-/* Heavier damage, of odd clusters, one after the other into one cache. */
+/* Heavier damage of answers of odd clusters, all applied to one cache. */
 static void test_heavy_corruption_is_survived(void) {
         test_rng_t rng   = test_rng(3);
         gen_bytes_t body = {0};
@@ -253,6 +254,7 @@ static void test_heavy_corruption_is_survived(void) {
         cw_destroy(&w);
 }
 
+/* Checks the allocated bytes of an answer with these topics. */
 static void densest(int version, gen_topic_t *topics, uint32_t n,
                     gen_bytes_t *body) {
         rdmeta_broker_t b     = {1, 1, GEN_STR("h"), {NULL, 0}};
@@ -270,7 +272,8 @@ static void densest(int version, gen_topic_t *topics, uint32_t n,
         cw_destroy(&w);
 }
 
-/* Rows without lists and in no order; topics without rows. */
+/* The densest answers have rows without lists and in no order, or topics
+ * without rows. */
 static void test_memory_is_a_fixed_multiple_of_the_densest_answers(void) {
         enum { N = 30000 };
         gen_partition_t *rows = calloc(N, sizeof(*rows));

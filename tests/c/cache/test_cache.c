@@ -1,11 +1,11 @@
 /*
- * A cache as a whole: names of all lengths, walks, large and odd topics.
+ * cache: names of all lengths, batches, ids, walks, large and odd topics.
  */
 #include "support/cache_fixture.h"
 
 /* ---- names ------------------------------------------------------------- */
 
-/* Topics are one partition each, led by (index % 7) + 1. */
+/* Applies topics of one partition each, led by (index % 7) + 1. */
 static void named(cw_t *w, const rdmeta_str_t *names, uint32_t n) {
         const rdmeta_request_t r = cw_request(w, RDMETA_ASKED_ALL);
         gen_topic_t *topics      = calloc(n, sizeof(*topics));
@@ -38,7 +38,7 @@ static int32_t leader_of(cw_t *w, rdmeta_str_t name) {
                              w->now.mono_us);
 }
 
-/* Each is found, by name and by id, and what it begins with is another. */
+/* Checks that each topic is found by name and by id. */
 static void are_found(cw_t *w, const rdmeta_str_t *names, uint32_t n) {
         const rdmeta_topic_t *t;
         uint8_t id[16] = {0};
@@ -90,7 +90,7 @@ static void test_names_of_every_length_are_found(void) {
         }
 }
 
-/* Two names of a length that differ in one byte, wherever it is. */
+/* The names have one length, and differ in one byte, anywhere. */
 static void test_names_that_differ_in_one_byte_are_two(void) {
         static const size_t lengths[] = {1,  2,  3,  4,  7,  8,  9,   15,
                                          16, 17, 31, 32, 33, 64, 249};
@@ -116,7 +116,7 @@ static void test_names_that_differ_in_one_byte_are_two(void) {
         }
 }
 
-static void test_names_are_bytes(void) {
+static void test_names_may_be_any_bytes(void) {
         const rdmeta_str_t names[] = {{"\xff\xfe", 2}, {"\0", 1}, {"\0\0", 2},
                                       {"a\0b", 3},     {"a\0c", 3}, {" ", 1},
                                       {"\xc3\xa9", 2}, {"../..", 5}};
@@ -147,8 +147,8 @@ static void test_a_name_longer_than_the_limit_is_refused(void) {
         cw_destroy(&w);
 }
 
-/* Whatever stands beside it in a batch. */
-static void test_many_leaders_are_those_of_each_one(void) {
+/* Other names in the batch do not matter. */
+static void test_leaders_of_a_batch_are_those_of_single_lookups(void) {
         enum { N = 100 };
         static const char *const known[] = {"a", "a.rather.long.name.of.one",
                                             "stale", "gone", "nobody", "odd",
@@ -184,9 +184,9 @@ static void test_many_leaders_are_those_of_each_one(void) {
 
 /* ---- ids --------------------------------------------------------------- */
 
-/* Ids are brokers' word: should two topics come with one, both are found by
- * name, and by the id the last one; when that has another, the first that
- * changes. */
+/* Brokers may wrongly give two topics one id. Then names find both topics, and
+ * the id finds the last one. When the last one gets another id, the id finds
+ * the other topic once that changes. */
 static void test_two_topics_of_one_id_are_found_by_name(void) {
         cw_t w;
 
@@ -204,7 +204,7 @@ static void test_two_topics_of_one_id_are_found_by_name(void) {
         w.broker = 2;
         CHECK(!cw_all(&w, "a#z 0:1@1; c#y 0:2@1"));
         cw_pass(&w, 2000 * CW_S);
-        cw_sweep(&w); /* b is forgotten */
+        cw_sweep(&w); /* erases b */
         cw_sweep(&w);
         CHECK(cw_leader_stale(&w, "a", 0) == 1);
         CHECK(!rdmeta_cache_purge(w.cache, w.now));
@@ -229,7 +229,7 @@ static void test_walks_are_in_the_order_of_bytes_and_by_prefix(void) {
         CHECK_TEXT(cw_walk(&w, "a.cc", 7), "");
         CHECK_TEXT(cw_walk(&w, "z", 7), "");
         CHECK_TEXT(cw_walk(&w, "", RDMETA_WALK_NEGATIVE), "-c ");
-        CHECK(!cw_say(&w, "aa 0:1; c 0:1")); /* into the tree that is there */
+        CHECK(!cw_say(&w, "aa 0:1; c 0:1")); /* the tree is made already */
         cw_hint(&w, "a.a", 0);
         CHECK_TEXT(cw_walk(&w, "", 7), "-B -a -a.b -a.c -aa -ab -b -c ");
         CHECK(!rdmeta_cache_purge(w.cache, w.now));
@@ -306,8 +306,8 @@ static void test_100_000_partitions_are_found_whatever_their_ids(void) {
         large(id_mixed);
 }
 
-/* Equal facts make equal blocks, in whatever order they come. */
-static void test_partitions_in_another_order_are_no_change(void) {
+/* Equal facts make equal blocks, in any order. */
+static void test_partitions_in_another_order_are_not_a_change(void) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -340,7 +340,7 @@ static void test_columns_are_as_wide_as_values_need(void) {
         cw_destroy(&w);
 }
 
-/* So many lists that references to them need one, two and four bytes. */
+/* The counts make references to lists that need one, two and four bytes. */
 static void test_lists_of_all_numbers_and_lengths_are_kept(void) {
         enum { N = 3000, MOST = 40 };
         static const uint32_t counts[] = {1, 3, 60, 120, N};
@@ -409,13 +409,13 @@ int main(void) {
         test_begin(100);
         RUN(test_names_of_every_length_are_found);
         RUN(test_names_that_differ_in_one_byte_are_two);
-        RUN(test_names_are_bytes);
+        RUN(test_names_may_be_any_bytes);
         RUN(test_a_name_longer_than_the_limit_is_refused);
-        RUN(test_many_leaders_are_those_of_each_one);
+        RUN(test_leaders_of_a_batch_are_those_of_single_lookups);
         RUN(test_two_topics_of_one_id_are_found_by_name);
         RUN(test_walks_are_in_the_order_of_bytes_and_by_prefix);
         RUN(test_100_000_partitions_are_found_whatever_their_ids);
-        RUN(test_partitions_in_another_order_are_no_change);
+        RUN(test_partitions_in_another_order_are_not_a_change);
         RUN(test_columns_are_as_wide_as_values_need);
         RUN(test_lists_of_all_numbers_and_lengths_are_kept);
         RUN(test_a_list_longer_than_the_callers_room_is_counted);

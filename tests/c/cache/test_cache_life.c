@@ -1,6 +1,5 @@
 /*
- * A cache's time and life: deadlines at the ends of the clock, configurations,
- * references.
+ * cache: deadlines at both ends of the clock, configurations, references.
  */
 #include "support/cache_fixture.h"
 
@@ -53,7 +52,7 @@ static void test_clocks_may_begin_anywhere(void) {
         }
 }
 
-/* A full refresh moves one deadline for all. */
+/* An all-topics answer moves one deadline for all topics. */
 static void test_a_full_refresh_is_valid_for_max_age_from_then_on(void) {
         cw_t w;
         int i;
@@ -74,7 +73,7 @@ static void test_a_full_refresh_is_valid_for_max_age_from_then_on(void) {
 
 /* ---- life -------------------------------------------------------------- */
 
-static void test_a_configuration_that_cannot_be_is_refused(void) {
+static void test_an_invalid_configuration_is_refused(void) {
         rdmeta_conf_t conf;
         int i;
 
@@ -98,17 +97,17 @@ static void test_references_are_counted(void) {
 
         CHECK(rdmeta_cache_ref(c) == c);
         rdmeta_cache_unref(c);
-        rdmeta_cache_unref(c); /* the reader's is left */
+        rdmeta_cache_unref(c); /* the reader has the last reference */
         CHECK(rdmeta_leader(r, "t", 1, 0, 0) == RDMETA_NOT_CACHED);
         rdmeta_reader_destroy(r);
 }
 
-/* A second enter must not give up what the first one holds, though the epoch
- * has moved on: what is freed is overwritten in tests. */
-static void test_a_reading_within_another_keeps_what_that_found(void) {
+/* A second enter must not let the blocks go that the first one protects, though
+ * the epoch has moved on. Tests overwrite freed blocks. */
+static void test_a_nested_enter_keeps_topics_of_the_outer_one(void) {
         const rdmeta_topic_t *t;
         rdmeta_topic_info_t info;
-        char provenance[64];
+        char topics[64];
         cw_t w;
         int i;
 
@@ -117,8 +116,9 @@ static void test_a_reading_within_another_keeps_what_that_found(void) {
         rdmeta_reader_enter(w.reader);
         CHECK(!rdmeta_topic_find(w.reader, "kept", 4, w.now.mono_us, &t));
         for (i = 2; i < 20000; i++) {
-                snprintf(provenance, sizeof(provenance), "kept#a 0:%d@%d", 1 + i % 3, i);
-                CHECK(!cw_say(&w, provenance));
+                snprintf(topics, sizeof(topics), "kept#a 0:%d@%d", 1 + i % 3,
+                         i);
+                CHECK(!cw_say(&w, topics));
                 rdmeta_reader_enter(w.reader);
                 rdmeta_reader_leave(w.reader);
         }
@@ -135,8 +135,8 @@ int main(void) {
         RUN(test_lifetimes_without_end_do_not_overflow);
         RUN(test_clocks_may_begin_anywhere);
         RUN(test_a_full_refresh_is_valid_for_max_age_from_then_on);
-        RUN(test_a_configuration_that_cannot_be_is_refused);
+        RUN(test_an_invalid_configuration_is_refused);
         RUN(test_references_are_counted);
-        RUN(test_a_reading_within_another_keeps_what_that_found);
+        RUN(test_a_nested_enter_keeps_topics_of_the_outer_one);
         return 0;
 }

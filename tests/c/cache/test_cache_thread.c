@@ -1,7 +1,7 @@
 /*
- * cache: readers of every kind beside writers of every kind. `make tsan`
- * builds it too, as its name asks for. What is read carries its own proof: see
- * race_fixture.h. `make stress` does the same for longer.
+ * cache: readers of every kind beside writers of every kind. `make tsan` builds
+ * it too, because its name ends in _thread. Each row that they read proves
+ * itself: see race_fixture.h. `make stress` does the same for longer.
  */
 #include "support/race_fixture.h"
 
@@ -11,11 +11,11 @@ static void test_readers_see_each_topic_whole_whatever_writers_do(void) {
         race_run(test_seed, 0, SECONDS);
 }
 
-static void test_the_same_where_the_kernel_has_no_membarrier(void) {
+static void test_readers_see_each_topic_whole_without_membarrier(void) {
         race_run(test_seed, 1, SECONDS);
 }
 
-/* ---- one at a time ------------------------------------------------------- */
+/* ---- one thread, and the last reference ---------------------------------- */
 
 static rdmeta_stats_t write_much(race_t *w, race_writer_t *x) {
         rdmeta_stats_t stats;
@@ -28,7 +28,7 @@ static rdmeta_stats_t write_much(race_t *w, race_writer_t *x) {
         return stats;
 }
 
-static void test_what_a_reader_holds_stays_until_it_leaves(void) {
+static void test_topics_that_a_reader_found_stay_until_it_leaves(void) {
         static race_writer_t x;
         static race_t w;
         const rdmeta_topic_t *live[RACE_TOPICS];
@@ -39,7 +39,7 @@ static void test_what_a_reader_holds_stays_until_it_leaves(void) {
 
         race_init(&w, test_seed, 0);
         x.fixture = &w;
-        x.rng   = test_rng(7);
+        x.rng     = test_rng(7);
         write_much(&w, &x);
         r = rdmeta_reader_new(w.cache, RDMETA_ALLOW_STALE);
         CHECK(r);
@@ -85,15 +85,15 @@ static void *reader_make(rdmeta_cache_t *c) {
         return rdmeta_reader_new(c, 0);
 }
 
-static void test_whoever_goes_last_takes_the_cache_along(void) {
+static void test_the_last_reference_frees_the_cache(void) {
         race_to_be_last(reader_make, last_reader_main);
 }
 
 int main(void) {
         test_begin(100);
-        RUN(test_what_a_reader_holds_stays_until_it_leaves);
-        RUN(test_whoever_goes_last_takes_the_cache_along);
+        RUN(test_topics_that_a_reader_found_stay_until_it_leaves);
+        RUN(test_the_last_reference_frees_the_cache);
         RUN(test_readers_see_each_topic_whole_whatever_writers_do);
-        RUN(test_the_same_where_the_kernel_has_no_membarrier);
+        RUN(test_readers_see_each_topic_whole_without_membarrier);
         return 0;
 }

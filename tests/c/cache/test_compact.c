@@ -1,24 +1,27 @@
 /*
- * compact: memory that is mostly free is given back, and nobody notices. What
- * is compared is everything that can be read, before and after.
+ * compact: chunks that are mostly free are given back, and readers, images,
+ * handles and the changelog do not change. The tests compare everything that
+ * can be read, before and after.
  */
 #include "support/compact_fixture.h"
 
-/* ---- what it costs ------------------------------------------------------- */
+/* ---- memory -------------------------------------------------------------- */
 
-static size_t bytes_held(cw_t *w) {
+/* Returns the bytes of a cache without its changelog. */
+static size_t bytes_kept(cw_t *w) {
         const rdmeta_stats_t s = cw_stats(w);
 
         return s.bytes - s.bytes_ring;
 }
 
+/* Returns the bytes of a cache that never had other topics than these. */
 static size_t bytes_of_new(const shape_t *like) {
         size_t bytes;
         cw_t w;
 
         cw_init(&w, cw_no_ring);
         tell(&w, like, 0, TOPICS, 1);
-        bytes = bytes_held(&w);
+        bytes = bytes_kept(&w);
         cw_destroy(&w);
         return bytes;
 }
@@ -41,7 +44,7 @@ static void test_topics_that_change_their_size_cost_what_new_ones_do(void) {
                 fresh = bytes_of_new(&like);
                 s     = cw_stats(&w);
                 CHECK(s.bytes_free <= s.bytes / 8 + (64 << 10));
-                CHECK(bytes_held(&w) <= fresh + fresh / 4 + (64 << 10));
+                CHECK(bytes_kept(&w) <= fresh + fresh / 4 + (64 << 10));
         }
         CHECK(s.topics_moved > 0);
         cw_destroy(&w);
@@ -67,7 +70,7 @@ static void test_deleted_topics_give_their_memory_back(void) {
         cw_destroy(&w);
 }
 
-static void test_what_is_nobodys_is_told(void) {
+static void test_stats_count_the_bytes_that_are_free(void) {
         rdmeta_stats_t s, t;
         cw_t w;
 
@@ -83,14 +86,14 @@ static void test_what_is_nobodys_is_told(void) {
         cw_destroy(&w);
 }
 
-/* ---- who does not notice ------------------------------------------------- */
+/* ---- what stays the same ------------------------------------------------- */
 
 static void no_call(void *opaque, uint64_t version) {
         (void)version;
         ++*(int *)opaque;
 }
 
-static void test_nobody_is_told_that_a_topic_has_moved(void) {
+static void test_a_move_raises_no_version_and_calls_no_watch(void) {
         char *before, *after;
         rdmeta_watch_t *watch;
         int called = 0;
@@ -131,7 +134,7 @@ static int32_t count_change(void *opaque, const rdmeta_change_t *c) {
         return 0;
 }
 
-/* How many changes there are since then, and what they are. */
+/* Writes the number of changes since a version, and a hash of them. */
 static void changes_sum(cw_t *w, uint64_t since, uint64_t sum[2]) {
         int32_t resync;
         uint64_t until;
@@ -142,9 +145,8 @@ static void changes_sum(cw_t *w, uint64_t since, uint64_t sum[2]) {
         CHECK(!resync);
 }
 
-/* Blocks that only the ring has, and those that it shares with readers, lie
- * among what is free. */
-static void test_changes_are_told_alike_after_a_move(void) {
+/* Blocks that move are the changelog's alone, or readers find them, too. */
+static void test_changes_are_the_same_after_a_move(void) {
         uint64_t before[2], after[2], since;
         size_t moved, records;
         cw_t w;
@@ -152,10 +154,10 @@ static void test_changes_are_told_alike_after_a_move(void) {
         cw_init(&w, cw_no_ring);
         churned(&w);
         w.cache->changelog.limit = 4 << 20;
-        since               = cw_version(&w);
+        since                    = cw_version(&w);
         tell(&w, &wide, 0, TOPICS, 2);
         tell(&w, &wider, 1, TOPICS, 4);
-        tell(&w, &small, 0, TOPICS, 5); /* others of those names */
+        tell(&w, &small, 0, TOPICS, 5); /* other topics, with old names */
         CHECK(!cw_say(&w, "topic-000000!3"));
         changes_sum(&w, since, before);
         records = cw_stats(&w).ring_records;
@@ -166,14 +168,14 @@ static void test_changes_are_told_alike_after_a_move(void) {
         CHECK(cw_stats(&w).ring_records == records);
         changes_sum(&w, since, after);
         CHECK(before[0] == after[0] && before[1] == after[1]);
-        /* What leaves the ring is freed: the check counts each byte. */
+        /* A block that leaves the changelog is freed: the check counts. */
         w.cache->changelog.limit = 0;
         tell(&w, &thin, 0, 1, 1);
         CHECK(cw_stats(&w).ring_records == 0);
         cw_destroy(&w);
 }
 
-static void test_handles_lead_to_where_their_topics_are(void) {
+static void test_handles_follow_topics_that_move(void) {
         rdmeta_handle_t *h[2];
         cw_t w;
 
@@ -190,7 +192,7 @@ static void test_handles_lead_to_where_their_topics_are(void) {
         cw_destroy(&w);
 }
 
-static void test_images_say_what_they_said(void) {
+static void test_images_do_not_change_while_topics_move(void) {
         rdmeta_image_t *before, *after;
         uint64_t sum[2] = {0, 0};
         char *was, *is, *later;
@@ -203,7 +205,7 @@ static void test_images_say_what_they_said(void) {
         CHECK(plan(&w));
         while (w.cache->compact_at != UINT32_MAX)
                 cw_sweep(&w);
-        CHECK(cw_leaving(&w)); /* it holds what lived there */
+        CHECK(cw_leaving(&w)); /* it keeps the originals */
         after = iw_image(&w);
         is    = iw_text(before, w.now.mono_us);
         later = iw_text(after, w.now.mono_us);
@@ -219,7 +221,7 @@ static void test_images_say_what_they_said(void) {
         CHECK_TEXT(is, was);
         CHECK_TEXT(later, was);
         rdmeta_image_unref(before);
-        sweep_until_gone(&w); /* the younger one never had it */
+        sweep_until_gone(&w); /* the younger image has only copies */
         rdmeta_image_unref(after);
         free(was);
         free(is);
@@ -227,7 +229,8 @@ static void test_images_say_what_they_said(void) {
         cw_destroy(&w);
 }
 
-/* Without more room in pages than a step of the cursor takes. */
+/* Moves all topics, and reserves no more slot pages than a step of the cursor
+ * needs. */
 static void move_all(cw_t *w) {
         CHECK(plan(w));
         while (w->cache->compact_at != UINT32_MAX) {
@@ -236,11 +239,11 @@ static void move_all(cw_t *w) {
                 rdmeta_collect(w->cache);
                 rdmeta_notify_unlock(&w->cache->wait);
         }
-        cw_sweep(w); /* what nobody has any more is freed */
+        cw_sweep(w); /* frees the originals that nothing keeps */
 }
 
-/* Old blocks of the ring, that an image saw before they were replaced. */
-static void test_an_image_keeps_what_moves_with_the_ring(void) {
+/* The image found these blocks before they were replaced. */
+static void test_an_image_keeps_replaced_topics_that_the_changelog_moves(void) {
         rdmeta_image_t *image;
         char *was, *is;
         cw_t w;
@@ -248,8 +251,8 @@ static void test_an_image_keeps_what_moves_with_the_ring(void) {
         cw_init(&w, cw_no_ring);
         churned(&w);
         w.cache->changelog.limit = 4 << 20;
-        image               = iw_image(&w);
-        was                 = iw_text(image, w.now.mono_us);
+        image                    = iw_image(&w);
+        was                      = iw_text(image, w.now.mono_us);
         tell(&w, &wide, 0, TOPICS, 2);
         move_all(&w);
         w.cache->changelog.limit = 0;
@@ -264,8 +267,9 @@ static void test_an_image_keeps_what_moves_with_the_ring(void) {
         cw_destroy(&w);
 }
 
-/* New blocks of the ring, in pages that no image has copied yet. */
-static void test_an_image_sees_the_rings_topics_while_they_move(void) {
+/* The changelog has these blocks as new ones. No image has copied their slot
+ * pages yet. */
+static void test_an_image_keeps_live_topics_that_the_changelog_moves(void) {
         rdmeta_image_t *image;
         char names[4096], *was, *is;
         size_t moved;
@@ -298,7 +302,7 @@ static void test_an_image_sees_the_rings_topics_while_they_move(void) {
         cw_destroy(&w);
 }
 
-static void test_beside_an_image_memory_moves_only_for_more(void) {
+static void test_with_an_image_topics_move_only_if_more_is_free(void) {
         rdmeta_image_t *image;
         rdmeta_stats_t s;
         cw_t w;
@@ -318,8 +322,9 @@ static void test_beside_an_image_memory_moves_only_for_more(void) {
         cw_destroy(&w);
 }
 
-/* Of a chunk that leaves, it keeps what waits; of all others nothing. */
-static void test_what_waits_for_an_image_keeps_no_other_from_moving(void) {
+/* The image keeps originals in the chunks that wait to leave, and nothing in
+ * other chunks. */
+static void test_chunks_that_wait_for_an_image_do_not_stop_other_moves(void) {
         rdmeta_image_t *image;
         uint64_t live;
         int32_t k;
@@ -352,7 +357,7 @@ static void test_what_waits_for_an_image_keeps_no_other_from_moving(void) {
         cw_destroy(&w);
 }
 
-static void test_a_reader_inside_keeps_what_it_has_found(void) {
+static void test_a_reader_inside_keeps_topics_that_it_has_found(void) {
         const rdmeta_topic_t *live[TOPICS];
         rdmeta_partition_t p = {.leader = -1}; /* no room for lists */
         char name[80];
@@ -381,19 +386,54 @@ static void test_a_reader_inside_keeps_what_it_has_found(void) {
         cw_destroy(&w);
 }
 
+/* Names in flight have the first slots, and the cursor stops behind them. Their
+ * hints end, and the next answer closes the holes that they leave. So half of
+ * the topics get slots that the cursor has passed. */
+static void test_topics_that_get_slots_behind_the_cursor_move_too(void) {
+        enum { NAMES = 1000, CALLS = 25 };
+        char names[8192];
+        uint32_t i, k;
+        int n;
+        cw_t w;
+
+        cw_init(&w, NULL);
+        w.cache->changelog.limit = 0;
+        for (k = i = 0; k < CALLS; k++) {
+                for (n = 0; i < (k + 1) * NAMES / CALLS; i++)
+                        n += snprintf(names + n, sizeof(names) - (size_t)n,
+                                      "in-flight-%04u ", i);
+                cw_hint(&w, names, 0);
+        }
+        churned(&w);
+        CHECK(rdmeta_cache_purge_hints(w.cache, NULL, 0, w.now) == NAMES);
+        CHECK(w.cache->order.holes == NAMES);
+        cw_least(&w, 1);
+        rdmeta_notify_lock(&w.cache->wait);
+        rdmeta_compact(w.cache, NAMES, SIZE_MAX);
+        rdmeta_collect(w.cache);
+        rdmeta_notify_unlock(&w.cache->wait);
+        CHECK(w.cache->compact_at == NAMES && cw_leaving(&w));
+        cw_least(&w, SIZE_MAX); /* no other plan moves what the cursor misses */
+        tell(&w, &thin, 0, 1, 1);
+        CHECK(w.cache->order.holes == 0);
+        sweep_until_gone(&w);
+        cw_destroy(&w);
+}
+
 int main(void) {
         test_begin(120);
         RUN(test_topics_that_change_their_size_cost_what_new_ones_do);
         RUN(test_deleted_topics_give_their_memory_back);
-        RUN(test_what_is_nobodys_is_told);
-        RUN(test_nobody_is_told_that_a_topic_has_moved);
-        RUN(test_changes_are_told_alike_after_a_move);
-        RUN(test_handles_lead_to_where_their_topics_are);
-        RUN(test_images_say_what_they_said);
-        RUN(test_an_image_keeps_what_moves_with_the_ring);
-        RUN(test_an_image_sees_the_rings_topics_while_they_move);
-        RUN(test_beside_an_image_memory_moves_only_for_more);
-        RUN(test_what_waits_for_an_image_keeps_no_other_from_moving);
-        RUN(test_a_reader_inside_keeps_what_it_has_found);
+        RUN(test_stats_count_the_bytes_that_are_free);
+        RUN(test_a_move_raises_no_version_and_calls_no_watch);
+        RUN(test_changes_are_the_same_after_a_move);
+        RUN(test_handles_follow_topics_that_move);
+        RUN(test_images_do_not_change_while_topics_move);
+        RUN(test_an_image_keeps_replaced_topics_that_the_changelog_moves);
+        RUN(test_an_image_keeps_live_topics_that_the_changelog_moves);
+        RUN(test_with_an_image_topics_move_only_if_more_is_free);
+        RUN(test_chunks_that_wait_for_an_image_do_not_stop_other_moves);
+        RUN(test_a_reader_inside_keeps_topics_that_it_has_found);
+        RUN(test_topics_that_get_slots_behind_the_cursor_move_too);
         return 0;
 }

@@ -1,7 +1,7 @@
-/* compact: what is done, and what fails, while blocks move. */
+/* compact: writes, a purge, images and failures while blocks move. */
 #include "support/compact_fixture.h"
 
-static void test_what_fails_for_want_of_memory_is_done_later(void) {
+static void test_moves_that_fail_without_memory_are_done_later(void) {
         char *before, *after;
         size_t at, failed = 1;
         rdmeta_image_t *image;
@@ -10,12 +10,13 @@ static void test_what_fails_for_want_of_memory_is_done_later(void) {
         for (at = 1; failed; at++) {
                 cw_init(&w, NULL);
                 churned(&w);
-                w.cache->changelog.limit = rdmeta_changelog_bytes(&w.cache->changelog) / 2;
+                w.cache->changelog.limit =
+                        rdmeta_changelog_bytes(&w.cache->changelog) / 2;
                 tell(&w, &wide, 2, TOPICS, 3);
                 image  = at % 2 ? iw_image(&w) : NULL;
                 before = cw_facts(&w);
                 cw_least(&w, 1);
-                w.heap.fail_at        = w.heap.calls + at;
+                w.heap.fail_at = w.heap.calls + at;
                 while (cw_leaving(&w) ||
                        cw_free(&w) > cw_bytes(&w) / 4) {
                         cw_sweep(&w);
@@ -37,44 +38,47 @@ static void test_what_fails_for_want_of_memory_is_done_later(void) {
         CHECK(at > 4);
 }
 
-static void small_ring(rdmeta_conf_t *conf) {
+static void small_changelog(rdmeta_conf_t *conf) {
         conf->ring_bytes = 64 << 10;
 }
 
 typedef struct live {
         rdmeta_image_t *image;
-        char *provenance;
+        char *text;
         int64_t mono_us;
 } live_t;
 
-static void hold(cw_t *w, live_t *h) {
+/* Takes an image and writes down all that it says. */
+static void image_take(cw_t *w, live_t *h) {
         h->image   = iw_image(w);
         h->mono_us = w->now.mono_us;
-        h->provenance    = iw_text(h->image, h->mono_us);
+        h->text    = iw_text(h->image, h->mono_us);
 }
 
-static void let_go(live_t *h) {
-        char *says;
+/* Checks that an image says what it said at first, and drops it. */
+static void image_drop(live_t *h) {
+        char *text;
 
         if (!h->image)
                 return;
-        says = iw_text(h->image, h->mono_us);
-        CHECK_TEXT(says, h->provenance);
-        free(says);
-        free(h->provenance);
+        text = iw_text(h->image, h->mono_us);
+        CHECK_TEXT(text, h->text);
+        free(text);
+        free(h->text);
         rdmeta_image_unref(h->image);
         h->image = NULL;
 }
 
-/* However little is free, while some chunks wait for them more leave. */
-static void test_images_held_for_long_say_what_they_said(void) {
-        enum { SOME = 800, HELD = 4, STEPS = 60 };
-        test_rng_t rng    = test_rng(10);
-        live_t live[HELD] = {{NULL, NULL, 0}};
+/* Chunks leave however little is free. Some wait for images, and meanwhile
+ * others leave. */
+static void test_images_kept_for_long_do_not_change(void) {
+        enum { SOME = 800, IMAGES = 4, STEPS = 60 };
+        test_rng_t rng      = test_rng(10);
+        live_t live[IMAGES] = {{NULL, NULL, 0}};
         size_t k, waited = 0;
         cw_t w;
 
-        cw_init(&w, small_ring);
+        cw_init(&w, small_changelog);
         cw_least(&w, 1);
         for (k = 0; k < STEPS || !waited; k++) {
                 const uint32_t first = (uint32_t)test_below(&rng, SOME);
@@ -82,7 +86,7 @@ static void test_images_held_for_long_say_what_they_said(void) {
                         1 + 300 * (int32_t)k, 1, (int32_t)test_below(&rng, 4),
                         1 + (uint32_t)test_below(&rng, PARTITIONS),
                         (char)('a' + test_below(&rng, 2))};
-                live_t *h = &live[test_below(&rng, HELD)];
+                live_t *h = &live[test_below(&rng, IMAGES)];
 
                 tell(&w, &like, first, SOME,
                      1 + (uint32_t)test_below(&rng, 4));
@@ -91,26 +95,26 @@ static void test_images_held_for_long_say_what_they_said(void) {
                 cw_sweep(&w);
                 if (h->image && test_below(&rng, 4))
                         continue;
-                let_go(h);
-                hold(&w, h);
+                image_drop(h);
+                image_take(&w, h);
         }
-        for (k = 0; k < HELD; k++)
-                let_go(&live[k]);
+        for (k = 0; k < IMAGES; k++)
+                image_drop(&live[k]);
         sweep_until_gone(&w);
         cw_destroy(&w);
 }
 
-/* Answers that change and remove what has and what has not been moved yet,
- * and put the order of all in another place; until enough was moved, since by
- * chance little is free for long. */
-static void test_writes_in_the_middle_of_it_are_kept(void) {
+/* Answers change and remove topics that have moved, and topics that have not.
+ * They also change the order of topics. The loop ends when enough has moved,
+ * because by chance little may be free for long. */
+static void test_writes_while_topics_move_are_kept(void) {
         test_rng_t rng = test_rng(9);
         cw_t w, plain;
         char *a, *b;
         int k;
 
-        cw_init(&w, small_ring);
-        cw_init(&plain, small_ring);
+        cw_init(&w, small_changelog);
+        cw_init(&plain, small_changelog);
         for (k = 0; k < 60 || cw_stats(&w).topics_moved <= TOPICS / 4; k++) {
                 const uint32_t first = (uint32_t)test_below(&rng, TOPICS);
                 const uint32_t step  = 1 + (uint32_t)test_below(&rng, 9);
@@ -130,7 +134,7 @@ static void test_writes_in_the_middle_of_it_are_kept(void) {
                 cw_least(&plain, SIZE_MAX);
                 tell(&w, &like, first, TOPICS, step);
                 tell(&plain, &like, first, TOPICS, step);
-                if (k % 20 == 19) { /* most are gone, after their time */
+                if (k % 20 == 19) { /* most topics go past their deadline */
                         CHECK(!cw_all(&w, "x#x 0:1@1"));
                         CHECK(!cw_all(&plain, "x#x 0:1@1"));
                         cw_pass(&w, 1000 * CW_S);
@@ -150,7 +154,7 @@ static void test_writes_in_the_middle_of_it_are_kept(void) {
         cw_destroy(&plain);
 }
 
-static void test_a_purge_in_the_middle_of_it_gives_all_back(void) {
+static void test_a_purge_while_topics_move_frees_all_memory(void) {
         cw_t w;
         int k;
 
@@ -169,7 +173,7 @@ static void test_a_purge_in_the_middle_of_it_gives_all_back(void) {
         cw_destroy(&w);
 }
 
-static void test_a_cache_ends_in_the_middle_of_it(void) {
+static void test_a_cache_can_end_while_topics_move(void) {
         cw_t w;
 
         cw_init(&w, cw_no_ring);
@@ -182,7 +186,7 @@ static void test_a_cache_ends_in_the_middle_of_it(void) {
         cw_destroy(&w);
 }
 
-static void test_what_the_ring_lets_go_meanwhile_is_moved_too(void) {
+static void test_blocks_that_the_changelog_drops_meanwhile_move_too(void) {
         cw_t w;
 
         cw_init(&w, cw_no_ring);
@@ -205,11 +209,11 @@ static void test_what_the_ring_lets_go_meanwhile_is_moved_too(void) {
 
 int main(void) {
         test_begin(120);
-        RUN(test_what_fails_for_want_of_memory_is_done_later);
-        RUN(test_images_held_for_long_say_what_they_said);
-        RUN(test_writes_in_the_middle_of_it_are_kept);
-        RUN(test_a_purge_in_the_middle_of_it_gives_all_back);
-        RUN(test_a_cache_ends_in_the_middle_of_it);
-        RUN(test_what_the_ring_lets_go_meanwhile_is_moved_too);
+        RUN(test_moves_that_fail_without_memory_are_done_later);
+        RUN(test_images_kept_for_long_do_not_change);
+        RUN(test_writes_while_topics_move_are_kept);
+        RUN(test_a_purge_while_topics_move_frees_all_memory);
+        RUN(test_a_cache_can_end_while_topics_move);
+        RUN(test_blocks_that_the_changelog_drops_meanwhile_move_too);
         return 0;
 }

@@ -1,12 +1,12 @@
 /*
- * compact: blocks move all the time under readers of every kind, those that
- * take images among them. What is read carries its own proof: race_fixture.h.
+ * compact: blocks move all the time while readers of every kind read, and some
+ * of them take images. Each row that they read proves itself: race_fixture.h.
  */
 #include "support/race_fixture.h"
 
 enum { SECONDS = 2, ENOUGH = 20, MOVED = 200 };
 
-/* Whatever is free shall leave, and a little at a time does. */
+/* Makes chunks leave however little is free, a few blocks at a time. */
 static void *mover_main(void *arg) {
         race_t *w         = arg;
         rdmeta_cache_t *c = w->cache;
@@ -50,7 +50,7 @@ static void run(int fence) {
 
         race_init(&w, test_seed, fence);
         writer.fixture = &w;
-        writer.rng   = test_rng(1);
+        writer.rng     = test_rng(1);
         CHECK(!pthread_create(&writing, NULL, race_writer_main, &writer));
         CHECK(!pthread_create(&moving, NULL, mover_main, &w));
         for (k = 0; k < RACE_KINDS; k++) {
@@ -77,13 +77,13 @@ static void test_readers_see_each_topic_whole_while_it_moves(void) {
         run(0);
 }
 
-static void test_so_they_do_where_the_kernel_has_no_membarrier(void) {
+static void test_readers_see_each_topic_whole_without_membarrier(void) {
         run(1);
 }
 
 int main(void) {
         test_begin(300);
         RUN(test_readers_see_each_topic_whole_while_it_moves);
-        RUN(test_so_they_do_where_the_kernel_has_no_membarrier);
+        RUN(test_readers_see_each_topic_whole_without_membarrier);
         return 0;
 }

@@ -1,6 +1,7 @@
 /*
- * What says the same again is not even parsed: digests, and what must never
- * get one. csrc/store/answer_order.h has the theory.
+ * Digests: the cache does not parse a topic whose bytes are those of the last
+ * answer. Some topics must never get a digest. csrc/store/answer_order.h
+ * explains why.
  */
 #include "support/cache_fixture.h"
 
@@ -27,8 +28,8 @@ static rdmeta_err_t all_of(cw_t *w, const gen_cluster_t *cluster) {
         return err;
 }
 
-/* Every topic by every call: as it was said. */
-static void is_said(cw_t *w, const gen_cluster_t *cluster) {
+/* Checks that each partition has the leader that the answer gave it. */
+static void check_leaders(cw_t *w, const gen_cluster_t *cluster) {
         uint32_t i, p;
 
         for (i = 0; i < cluster->topic_count; i++) {
@@ -41,8 +42,8 @@ static void is_said(cw_t *w, const gen_cluster_t *cluster) {
         }
 }
 
-/* Said again in another order: skipped all the same, nothing changes but the
- * deadline. */
+/* Applies the same topics, in any order. Checks that all were skipped, and that
+ * nothing has changed but the deadline. */
 static void again(cw_t *w, const gen_cluster_t *cluster) {
         const uint64_t version = cw_version(w), before = hits(w);
 
@@ -54,7 +55,7 @@ static void again(cw_t *w, const gen_cluster_t *cluster) {
         CHECK(cw_version(w) == version);
         CHECK(cw_stats(w).shared_deadline_us ==
               w->now.mono_us + w->conf.max_age_us);
-        is_said(w, cluster);
+        check_leaders(w, cluster);
 }
 
 static void rotate(gen_cluster_t *cluster, uint32_t by) {
@@ -104,7 +105,7 @@ static void test_the_same_again_rotated_or_shuffled_is_not_parsed(void) {
         cw_destroy(&w);
 }
 
-static void test_what_differs_is_parsed_and_the_rest_is_not(void) {
+static void test_topics_that_differ_are_parsed_and_the_rest_is_not(void) {
         gen_cluster_t *cluster = cluster_new(200);
         test_rng_t rng         = test_rng(4);
         uint64_t before;
@@ -122,14 +123,14 @@ static void test_what_differs_is_parsed_and_the_rest_is_not(void) {
                 CHECK(!all_of(&w, cluster));
                 CHECK(w.applied.changed == 1 && w.applied.unchanged == 199);
                 CHECK(hits(&w) - before == 199);
-                is_said(&w, cluster);
+                check_leaders(&w, cluster);
                 again(&w, cluster);
         }
         gen_cluster_free(cluster);
         cw_destroy(&w);
 }
 
-/* A topic more, one less: the others are found again at once. */
+/* After a topic more or less, the others still have their digests. */
 static void test_topics_that_come_and_go_do_not_disturb_the_rest(void) {
         gen_cluster_t *cluster = cluster_new(100);
         uint64_t before;
@@ -149,7 +150,7 @@ static void test_topics_that_come_and_go_do_not_disturb_the_rest(void) {
         CHECK(!all_of(&w, cluster));
         CHECK(w.applied.absent == 10 && hits(&w) - before == 90);
         again(&w, cluster);
-        cluster->topic_count = 100; /* back: their blocks said "missing" */
+        cluster->topic_count = 100; /* ten come back from "missing" */
         before               = hits(&w);
         CHECK(!all_of(&w, cluster));
         CHECK(w.applied.changed == 10 && hits(&w) - before == 90);
@@ -176,8 +177,8 @@ static void test_another_api_version_is_read_anew(void) {
         cw_destroy(&w);
 }
 
-/* A partial answer of another version: digests stay those of all topics. */
-static void test_a_part_in_another_api_version_is_read_each_time(void) {
+/* Digests stay those of the all-topics answer's API version. */
+static void test_a_partial_answer_of_another_version_is_read_each_time(void) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -194,8 +195,8 @@ static void test_a_part_in_another_api_version_is_read_each_time(void) {
         cw_destroy(&w);
 }
 
-/* Partial answers use them too, and each gets its own deadline. */
-static void test_a_part_of_the_answer_is_not_parsed_either(void) {
+/* Partial answers use digests, too. Their topics get deadlines of their own. */
+static void test_a_partial_answer_is_not_parsed_either(void) {
         int64_t shared;
         cw_t w;
 
@@ -217,8 +218,8 @@ static void test_a_part_of_the_answer_is_not_parsed_either(void) {
         cw_destroy(&w);
 }
 
-/* Who said it last, skipped or not. */
-static void test_what_is_said_again_is_the_last_ones_word(void) {
+/* It does not matter whether the topic was parsed or skipped. */
+static void test_an_unchanged_topic_has_the_last_broker_as_source(void) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -236,8 +237,9 @@ static void test_what_is_said_again_is_the_last_ones_word(void) {
         cw_destroy(&w);
 }
 
-/* News that an answer could not name keeps its digest. */
-static void test_news_that_was_not_named_is_not_parsed_again(void) {
+/* The answer without the topic is one to a request that left before the topic
+ * was known. */
+static void test_a_topic_that_an_answer_could_not_name_keeps_its_digest(void) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -253,7 +255,7 @@ static void test_news_that_was_not_named_is_not_parsed_again(void) {
 
 /* ---- never ------------------------------------------------------------- */
 
-/* `second` is said twice after `first`: read both times. */
+/* Applies `first`, and `second` twice. Checks that it was parsed both times. */
 static void never(const char *first, const char *second) {
         uint64_t before;
         cw_t w;
@@ -268,26 +270,26 @@ static void never(const char *first, const char *second) {
         cw_destroy(&w);
 }
 
-static void test_what_was_kept_back_never_gets_a_digest(void) {
-        never("t#a 0:1@5", "t#a 0:2@4");               /* a lower epoch */
-        never("t#a 0:1@5 1:1@5", "t#a 0:2@4 1:2@6");   /* in one row */
-        never("t#a 0:1@5 1:1@5", "t#a 0:1@5");         /* shorter */
-        never("t#a 0:1@5", "t!5");                     /* an error */
-        never("t#a 0:1@5", "t!3");                     /* unknown */
+static void test_topics_kept_back_never_get_a_digest(void) {
+        never("t#a 0:1@5", "t#a 0:2@4");             /* a lower epoch */
+        never("t#a 0:1@5 1:1@5", "t#a 0:2@4 1:2@6"); /* one in one row */
+        never("t#a 0:1@5 1:1@5", "t#a 0:1@5");       /* fewer partitions */
+        never("t#a 0:1@5", "t!5");                   /* a topic error */
+        never("t#a 0:1@5", "t!3");                   /* an unknown topic */
 }
 
-static void test_what_was_merged_never_gets_a_digest(void) {
-        never("t#a 0:1@5", "t#a 0:1");    /* the highest epoch is kept */
-        never("t#a 0:1@5", "t 0:1@6");    /* the id is */
-        never("t#a^8 0:1@5", "t#a 0:1@6"); /* operations are */
+static void test_merged_topics_never_get_a_digest(void) {
+        never("t#a 0:1@5", "t#a 0:1");     /* keeps the highest epoch */
+        never("t#a 0:1@5", "t 0:1@6");     /* keeps the id */
+        never("t#a^8 0:1@5", "t#a 0:1@6"); /* keeps the operations */
 }
 
-static void test_what_needs_another_look_never_gets_a_digest(void) {
+static void test_topics_without_a_reachable_leader_never_get_a_digest(void) {
         never("t#a 0:1@5", "t#a 0:-1@6/r1/e5");
         never("t#a 0:1@5", "t#a 0:9@6");
 }
 
-/* Stale answers are counted though they are the same bytes each time. */
+/* Older answers are counted, although their bytes are the same each time. */
 static void test_older_answers_are_counted_each_time(void) {
         cw_t w;
         int i;
@@ -314,7 +316,7 @@ static void test_a_leader_hint_takes_the_digest_away(void) {
         cw_destroy(&w);
 }
 
-/* A refused answer has read some: it must not count. */
+/* The cache read part of an answer before it refused it. */
 static void test_an_answer_that_was_refused_counts_nothing(void) {
         cw_t w;
 
@@ -327,9 +329,9 @@ static void test_an_answer_that_was_refused_counts_nothing(void) {
         cw_destroy(&w);
 }
 
-/* Answers again and again of topics that come and go: the order of answers
- * must not grow with the number of names that ever were. */
-static void test_names_that_are_gone_leave_no_room_behind(void) {
+/* Topics come and go in many answers. The order array must not grow with the
+ * number of all names that ever came. */
+static void test_erased_names_leave_no_memory_behind(void) {
         char text[64];
         uint64_t bytes = 0;
         cw_t w;
@@ -341,9 +343,9 @@ static void test_names_that_are_gone_leave_no_room_behind(void) {
                 snprintf(text, sizeof(text), "name-%d!3", i);
                 CHECK(!cw_say(&w, text));
                 cw_pass(&w, 1000 * CW_S);
-                cw_sweep(&w); /* past its time */
+                cw_sweep(&w); /* past its deadline */
                 cw_pass(&w, 1000 * CW_S);
-                cw_sweep(&w); /* and no longer remembered */
+                cw_sweep(&w); /* and no longer retained */
                 if (i == 1000)
                         bytes = cw_stats(&w).bytes - cw_stats(&w).bytes_ring;
         }
@@ -356,19 +358,19 @@ int main(void) {
         test_begin(60);
         RUN(test_the_same_again_is_not_parsed);
         RUN(test_the_same_again_rotated_or_shuffled_is_not_parsed);
-        RUN(test_what_differs_is_parsed_and_the_rest_is_not);
+        RUN(test_topics_that_differ_are_parsed_and_the_rest_is_not);
         RUN(test_topics_that_come_and_go_do_not_disturb_the_rest);
         RUN(test_another_api_version_is_read_anew);
-        RUN(test_a_part_in_another_api_version_is_read_each_time);
-        RUN(test_a_part_of_the_answer_is_not_parsed_either);
-        RUN(test_what_is_said_again_is_the_last_ones_word);
-        RUN(test_news_that_was_not_named_is_not_parsed_again);
-        RUN(test_what_was_kept_back_never_gets_a_digest);
-        RUN(test_what_was_merged_never_gets_a_digest);
-        RUN(test_what_needs_another_look_never_gets_a_digest);
+        RUN(test_a_partial_answer_of_another_version_is_read_each_time);
+        RUN(test_a_partial_answer_is_not_parsed_either);
+        RUN(test_an_unchanged_topic_has_the_last_broker_as_source);
+        RUN(test_a_topic_that_an_answer_could_not_name_keeps_its_digest);
+        RUN(test_topics_kept_back_never_get_a_digest);
+        RUN(test_merged_topics_never_get_a_digest);
+        RUN(test_topics_without_a_reachable_leader_never_get_a_digest);
         RUN(test_older_answers_are_counted_each_time);
         RUN(test_a_leader_hint_takes_the_digest_away);
         RUN(test_an_answer_that_was_refused_counts_nothing);
-        RUN(test_names_that_are_gone_leave_no_room_behind);
+        RUN(test_erased_names_leave_no_memory_behind);
         return 0;
 }
