@@ -318,7 +318,7 @@ cdef class Reading(Readers):
                 return out
             if plain:
                 names = Names(topics)
-                numbers.same(names.n, n)
+                numbers.check_counts(names.n, n)
             reader = self.take(stale)
             with nogil:
                 rdmeta_leaders(reader, names.items, numbers.items, n, now, <int32_t *> data.buf)
