@@ -212,7 +212,7 @@ cdef class MetadataCache(Reading):
         cdef rdmeta_err_t err
         cdef Py_buffer data
         cdef str where = ""
-        a.why(asked.reason if reason is None and isinstance(asked, Request) else reason)
+        a.set_reason(asked.reason if reason is None and isinstance(asked, Request) else reason)
         a.flag(tolerate_trailing, RDMETA_REQ_TOLERATE_TRAILING)
         a.flag(rebootstrapped, RDMETA_REQ_REBOOTSTRAPPED)
         a.request.candidates = int32(candidates, "candidates")
