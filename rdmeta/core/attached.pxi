@@ -208,7 +208,7 @@ cdef class Attached(Reading):
         """Waits until the version is above `since`; returns it, or None after `timeout` seconds.
 
         With `topics`, one of them must have changed after `since`. Another session than that of
-        `since` is a change of every topic: so a restart of the publishing process ends the wait,
+        `since` is a change of every topic. So a restart of the publishing process ends the wait,
         however low its versions are. A plain int belongs to the session that is read now. If it is
         above that session's version, it belongs to a session that is over. While no process
         publishes, nothing ends the wait but the time-out.
@@ -241,7 +241,7 @@ cdef class Attached(Reading):
     # ---- for rdmeta._waits --------------------------------------------------------------------
 
     def _teller(self, loop, wake, /):
-        """What tells an event loop of new states."""
+        """Returns a Ticker, which calls `wake` in the event loop after a new state."""
         return _waits.Ticker(self, loop, wake)
 
     def _generation(self):

@@ -113,9 +113,9 @@ cdef class TopicHandle:
         key's murmur2 hash, its sign bit cleared, modulo the number of partitions. librdkafka does
         the same with `partitioner=murmur2_random`.
 
-        A record without a key (None) gets a random partition at each call: one that has a leader,
-        or any one if no partition has a leader. `default`, `allow_stale` and the errors are those
-        of MetadataCache.topic().
+        A record without a key (None) gets a random partition at each call. It is one that has a
+        leader, or any one if no partition has a leader. `default`, `allow_stale` and the errors are
+        those of MetadataCache.topic(). TypeError for another kind of key.
         """
         cdef rdmeta_reader_t *reader = self.source.lenient if allow_stale else self.strict
         cdef rdmeta_str_t raw

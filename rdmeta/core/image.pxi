@@ -43,7 +43,7 @@ cdef object broken(Reading source, rdmeta_err_t err, str what):
 
 
 cdef Image image_of(rdmeta_image_t *image, place=None):
-    """Returns an Image that takes the reference; MemoryError for NULL. `place` is the file's path."""
+    """Returns an Image that takes the reference. MemoryError for NULL. `place` is a file's path."""
     cdef Image made
     if image is NULL:
         raise MemoryError
@@ -118,9 +118,9 @@ cdef class Image(Reading):
         reads. So a lookup, too, raises MalformedError if the file is damaged. verify() checks the
         whole file.
 
-        A program that truncates a mapped file, or writes to it, ends the processes that have mapped
-        it (SIGBUS). save() and publish() only ever replace a file, which does no harm. For files
-        that other programs may write to, `copy=True` reads the file into memory, up to 1 GiB.
+        A program that truncates a mapped file, or writes to it, can end the processes that have
+        mapped it (SIGBUS). save() and publish() only ever replace a file, which does no harm. For
+        files that other programs may write to, `copy=True` reads the file into memory, up to 1 GiB.
 
         MalformedError: the file is not an image, or its head is damaged. UnsupportedVersionError:
         the file has another version of the format, or the other byte order. OSError. TypeError,
@@ -174,8 +174,8 @@ cdef class Image(Reading):
     def verify(self):
         """Checks the whole image: every checksum, every topic, every index entry of a topic.
 
-        MalformedError: its message says what is wrong first, and at which byte of the file. It finds
-        no fault in an image of a live cache. It releases the GIL.
+        MalformedError: its message says what is wrong first, and at which byte of the file. There
+        is no fault in an image of a live cache. It releases the GIL.
         """
         cdef rdmeta_image_fault_t fault
         cdef rdmeta_err_t err

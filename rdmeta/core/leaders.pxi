@@ -3,9 +3,9 @@
 
 cdef extern from *:
     """
-    /* Points `out` into the UTF-8 of the first names, up to the first that is
-     * not an ASCII str; returns how many these are. The objects lie anywhere in
-     * memory, so the loop prefetches those that it needs PREFETCH rows later. */
+    /* Points `out` into the UTF-8 of the names before the first that is not an
+     * ASCII str; returns their number. The objects lie anywhere in memory, so
+     * the loop prefetches those that it needs PREFETCH rows later. */
     static size_t rdmeta_py_names(PyObject *const *items, size_t n,
                                   rdmeta_str_t *out) {
             enum { PREFETCH = 12 };
@@ -25,8 +25,8 @@ cdef extern from *:
             return i;
     }
 
-    /* Copies the first ints to `out`, up to the first that is not a small one;
-     * returns how many these are. */
+    /* Copies the ints before the first that is not a small one to `out`;
+     * returns their number. */
     static size_t rdmeta_py_numbers(PyObject *const *items, size_t n,
                                     int32_t *out) {
             size_t i;

@@ -314,10 +314,10 @@ cdef class Reading(Readers):
         `key` is what the key's serializer returns: bytes or a buffer of bytes. The partition is the
         key's murmur2 hash, its sign bit cleared, modulo the number of partitions.
 
-        A record without a key (None) gets a random partition at each call: one that has a leader,
-        or any one if no partition has a leader. The Java producer keeps one partition for a whole
-        batch (KIP-480): so may the caller. `default`, `allow_stale` and the errors are those of
-        topic(). TypeError for another kind of key.
+        A record without a key (None) gets a random partition at each call. It is one that has a
+        leader, or any one if no partition has a leader. The Java producer keeps one partition for a
+        whole batch (KIP-480): so may the caller. `default`, `allow_stale` and the errors are those
+        of topic(). TypeError for another kind of key.
         """
         cdef rdmeta_reader_t *reader = self.lenient if allow_stale else self.strict
         cdef rdmeta_str_t name

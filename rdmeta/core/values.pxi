@@ -3,8 +3,8 @@
 
 cdef extern from *:
     """
-    /* Points into the UTF-8 of an ASCII str and returns 1; returns 0 for
-     * anything else, which view() then converts. */
+    /* Points into the UTF-8 of an ASCII str and returns 1; or returns 0, and
+     * view() then converts the object. */
     static inline int rdmeta_py_ascii(PyObject *o, const char **data,
                                       size_t *len) {
             if (!PyUnicode_Check(o) || !PyUnicode_IS_COMPACT_ASCII(o))
@@ -14,8 +14,8 @@ cdef extern from *:
             return 1;
     }
 
-    /* Copies an int of one digit (30 bits) that is not negative and returns 1;
-     * returns 0 for anything else, which int32() then converts. */
+    /* Copies an int of one digit (30 bits), not negative, and returns 1; or
+     * returns 0, and int32() then converts the object. */
     static inline int rdmeta_py_small(PyObject *o, int32_t *out) {
             if (!PyLong_Check(o))
                     return 0;

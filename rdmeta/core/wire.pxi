@@ -78,8 +78,8 @@ def decode_metadata_response(body, version, *, tolerate_trailing=False):
 def _brokers_in(body, version, /):
     """Returns the brokers of a Metadata response as a tuple of Broker, for rdmeta.net.
 
-    It reads the response only up to the end of the brokers. Of a malformed response, which a cache
-    refuses, it returns the brokers before the fault.
+    It reads the response only up to the end of the brokers. A cache refuses a malformed response;
+    this returns the brokers before the fault.
     """
     cdef list found = []
     cdef int16_t v = <int16_t> integer(version, "version", INT16_MIN, INT16_MAX)
