@@ -7,7 +7,7 @@ cdef Names awaited(topics):
     """
     cdef Names names = None if topics is None else names_of(topics)
     if names is not None and not names.n:
-        raise ValueError("topics must not be empty: name a topic to wait for, or pass None for any")
+        raise ValueError("there are no topics to wait for: name at least one, or pass None for any")
     return names
 
 

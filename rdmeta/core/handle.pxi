@@ -56,7 +56,7 @@ cdef class TopicHandle:
         return True
 
     def __reduce__(self):
-        raise TypeError("a TopicHandle cannot be pickled or copied: it reads a live cache;"
+        raise TypeError("a TopicHandle cannot be pickled or copied: it reads live state;"
                         " call resolve() there")
 
     def __repr__(self):

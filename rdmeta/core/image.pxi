@@ -70,8 +70,8 @@ cdef class Image(Reading):
 
     def __cinit__(self, given=None):
         if given is not GIVEN:
-            raise TypeError("an Image cannot be made directly: call image() of a cache, or"
-                            " Image.open()")
+            raise TypeError("an Image cannot be made directly: it is given by image() of a cache,"
+                            " and by Image.open()")
 
     def __dealloc__(self):
         if self.image is not NULL:

@@ -190,7 +190,7 @@ cdef object key_view(object key, rdmeta_str_t *out):
         finally:
             PyBuffer_Release(&data)
     else:
-        raise TypeError("key must be bytes, a buffer of bytes or None, not"
+        raise TypeError("key must be bytes or a buffer of bytes, or None, not"
                         f" {type(key).__name__}: serialize it first")
     out.data = PyBytes_AS_STRING(raw)  # never NULL, which would mean that there is no key
     out.len = <size_t> PyBytes_GET_SIZE(raw)
@@ -483,7 +483,8 @@ cdef tuple endpoint(node, leader):
     """Returns the (host, port, rack) of a leader hint's node. TypeError, ValueError."""
     if isinstance(node, Broker):
         if node.id != leader:
-            raise ValueError(f"node must be the leader, broker {leader}, not broker {node.id}")
+            raise ValueError("node must be the leader: it is broker"
+                             f" {node.id}, but the leader is {leader}")
         return node.host, node.port, node.rack
     if not isinstance(node, (tuple, list)) or len(node) not in (2, 3):
         raise TypeError(f"node must be a Broker, (host, port) or (host, port, rack), not {node!r}")
