@@ -1,4 +1,4 @@
-"""The layout of the classes a user holds; what they stand on, of C, is in _capi.pxd."""
+"""The layout of the public classes; _capi.pxd declares the C functions that they call."""
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
@@ -6,22 +6,25 @@ from rdmeta._capi cimport *
 
 
 cdef enum:
-    # Readers kept for reuse, for each kind of reading.
+    # The most idle readers that one pool keeps; there is a pool for each value of allow_stale.
     POOLED_READERS = 8
 
 
 cdef class Readers:
-    # Threads under one GIL share these two: a point lookup never lets go of it.
+    # The readers of point lookups: `lenient` reads stale topics as well. All threads share these
+    # two, since a point lookup never releases the GIL.
     cdef rdmeta_reader_t *strict
     cdef rdmeta_reader_t *lenient
-    # Calls that let go of it, or make objects on the way, take one of these: [allow_stale].
+    # The idle readers, by allow_stale. A call that releases the GIL, or makes objects between enter
+    # and leave, takes one of them for itself.
     cdef rdmeta_reader_t *pool[2][POOLED_READERS]
     cdef int pooled[2]
-    # C's coarse clock tells lookups the time; otherwise now() does.
+    # Lookups read the system's coarse clock; otherwise they call now().
     cdef bint ticking
-    # Callables giving seconds, if it is not the system's clocks that tell the time.
+    # The user's clocks: callables that return seconds; None for the system's clocks.
     cdef object monotonic
     cdef object wall
+    # The process that made the object.
     cdef int pid
 
     cdef rdmeta_reader_t *make(self, int32_t flags) noexcept
@@ -36,7 +39,7 @@ cdef class Readers:
 
 cdef class Reading(Readers):
     cdef int64_t max_age_us
-    # Where the file lies that is read, None for a live cache.
+    # The path of the file that is read, None for a live cache.
     cdef object place
 
     cdef uint64_t version_now(self) except? 0
@@ -60,11 +63,13 @@ cdef class Image(Reading):
 cdef class Attached(Reading):
     cdef rdmeta_attach_t *attach
     cdef tuple arguments
-    # The session that was read last.
+    # The session that was read last, as 16 bytes and as text.
     cdef bytes session_raw
     cdef str session_name
-    # What rdmeta._waits keeps, weakly: {event loop: its waiters}; and how often it looks, seconds.
+    # The waiters of each event loop, with weak references: {event loop: its waiters}. Only
+    # rdmeta._waits uses it.
     cdef readonly object _loops
+    # The seconds between two looks at the file while a caller waits.
     cdef readonly double _look_s
     cdef object __weakref__
 
@@ -76,22 +81,24 @@ cdef class Attached(Reading):
 cdef class MetadataCache(Reading):
     cdef rdmeta_cache_t *cache
     cdef str session_name
-    # What rdmeta._waits keeps, weakly: {event loop: its waiters}.
+    # The waiters of each event loop, with weak references: {event loop: its waiters}. Only
+    # rdmeta._waits uses it.
     cdef readonly object _loops
     cdef object __weakref__
 
     cdef int read_stats(self, rdmeta_stats_t *out) except -1
-    cdef object wait(self, since, timeout, object topics, topic, told)
+    cdef object wait(self, since, timeout, object topics, topic, answer)
 
 
 cdef class TopicHandle:
     cdef Reading source
-    cdef rdmeta_handle_t *handle  # NULL: it is of no cache
+    cdef rdmeta_handle_t *handle  # NULL for an Attached: each lookup searches for the name
     cdef rdmeta_str_t name
-    cdef object keep  # where the name lies
-    cdef rdmeta_reader_t *strict
-    cdef bint coarse
+    cdef object keep  # the object that owns the bytes of `name`
+    cdef rdmeta_reader_t *strict  # the strict reader of `source`
+    cdef bint coarse  # lookups read the system's coarse clock
 
-    cdef int find(self, rdmeta_cache_t *owner) except -1
-    cdef int32_t lead(self, rdmeta_reader_t *reader, int32_t partition, int64_t now) noexcept
+    cdef int resolve(self, rdmeta_cache_t *cache) except -1
+    cdef int32_t leader_or_code(self, rdmeta_reader_t *reader, int32_t partition,
+                                int64_t now) noexcept
     cdef int32_t count(self) except? -1

@@ -26,7 +26,7 @@ from rdmeta.model import (
 )
 
 _D = TypeVar("_D")
-# A writable buffer: of NumPy's arrays mypy knows that they are one from Python 3.12 on only.
+# A writable buffer. mypy knows only from Python 3.12 on that NumPy's arrays are buffers.
 _B = TypeVar("_B")
 _Path = str | bytes | PathLike[str] | PathLike[bytes]
 _Topics = Iterable[str] | Iterable[bytes | UUID]
@@ -289,7 +289,7 @@ class Attached(Reading):
     def _changed(self, topics: _Names, since: int, /) -> list[int]: ...
     def _answer(self, topic: str, /) -> tuple[str, int] | None: ...
     def _sleep(
-        self, since: int, timeout: float | None, topic: str, told: object, /
+        self, since: int, timeout: float | None, topic: str, answer: object, /
     ) -> Version | None: ...
 
 @disjoint_base
@@ -403,7 +403,7 @@ class MetadataCache(Reading):
     def _since(self, since: int, /) -> int: ...
     def _changed(self, topics: _Names, since: int, /) -> list[int]: ...
     def _sleep(
-        self, since: int, timeout: float | None, topic: str, told: object, /
+        self, since: int, timeout: float | None, topic: str, answer: object, /
     ) -> int | None: ...
 
 @final

@@ -1,9 +1,10 @@
 # cython: language_level=3, binding=False, embedsignature=True, embedsignature.format=clinic
 # cython: boundscheck=False, wraparound=False, cdivision=True
-# Threads under one GIL share readers, so free-threaded builds are to switch it on, and who keeps it
-# off all the same is refused below; and the types are those of one interpreter.
+# Threads share readers under one GIL. So free-threaded builds of Python switch the GIL on for this
+# module, and the import below fails where a user forces it off. Sub-interpreters cannot import this
+# module, since its types belong to one interpreter.
 # cython: freethreading_compatible=False, subinterpreters_compatible=no
-"""Converts between Python and the C core. No algorithms and no policy: those are in csrc/."""
+"""Converts between Python's values and the C core; algorithms and policy are in csrc/."""
 
 from cpython.buffer cimport (PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBUF_SIMPLE, PyBUF_WRITABLE,
                              PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer)
@@ -43,8 +44,8 @@ from rdmeta.errors import from_code
 from rdmeta.model import (ALL, Advice, Applied, Broker, Change, Changes, Partition, Request, Topic,
                           TopicPartition, Version)
 
-# PYTHON_GIL=0 overrides what is declared, without a word: two threads would take one reader, and
-# its memory be freed twice.
+# PYTHON_GIL=0 silently overrides the declaration above. Two threads could then take the same reader
+# and free its memory twice.
 if hasattr(sys, "_is_gil_enabled") and not sys._is_gil_enabled():
     raise ImportError("rdmeta needs the GIL: start Python without PYTHON_GIL=0 and -X gil=0",
                       name="rdmeta._core")
@@ -80,25 +81,32 @@ ABI_VERSION = rdmeta_abi_version()
 
 
 def code_name(code):
-    """The C core's name of an error code, Kafka's or its own."""
+    """Returns the C core's name of a Kafka or local error code, such as "RDMETA_STALE".
+
+    TypeError, ValueError.
+    """
     return rdmeta_err_name(int32(code, "code")).decode("ascii")
 
 
 @cython.final
 cdef class Watch:
-    """Writes eight bytes to a descriptor, which must not block, after every change, or answer."""
+    """Writes the version, eight bytes, to the descriptor `fd` after every change of a cache.
+
+    With `answers` it writes after every applied answer, whether or not the answer changed anything.
+    `fd` must not block. MemoryError.
+    """
 
     cdef rdmeta_cache_t *cache
     cdef rdmeta_watch_t *watch
 
     def __cinit__(self, MetadataCache cache not None, int fd, bint answers=False):
-        cdef void *to = <void *> <intptr_t> fd
+        cdef void *opaque = <void *> <intptr_t> fd
         self.cache = rdmeta_cache_ref(cache.cache)
         with nogil:  # a writer may hold the lock that this takes
             if answers:
-                self.watch = rdmeta_watch_answers(self.cache, watch_signal, to)
+                self.watch = rdmeta_watch_answers(self.cache, watch_signal, opaque)
             else:
-                self.watch = rdmeta_watch_new(self.cache, NULL, 0, watch_signal, to)
+                self.watch = rdmeta_watch_new(self.cache, NULL, 0, watch_signal, opaque)
         if self.watch is NULL:
             raise MemoryError
 
@@ -106,7 +114,7 @@ cdef class Watch:
         self.end()
 
     def close(self):
-        """Return when nothing will be written any more."""
+        """Ends the watch; nothing is written to the descriptor after it returns."""
         self.end()
 
     cdef void end(self) noexcept:
@@ -116,13 +124,13 @@ cdef class Watch:
         self.watch = NULL
         if cache is NULL:
             return
-        with nogil:  # a call of it may be running, and that takes no GIL
+        with nogil:  # it waits for a running watch_signal(), and so for that writer's thread
             rdmeta_watch_destroy(watch)
             rdmeta_cache_unref(cache)
 
 
 cdef void watch_signal(void *opaque, uint64_t version) noexcept nogil:
-    # A full pipe has woken its reader already.
+    # A full pipe fails the write, but then its reader has been woken already.
     write(<int> <intptr_t> opaque, &version, sizeof(version))
 
 

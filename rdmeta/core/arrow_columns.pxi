@@ -1,21 +1,22 @@
-# Columns of other libraries, taken through the Arrow C data interface without a Python object a row.
-# Included by _core.pyx.
+# Columns of other libraries, read through the Arrow C data interface without a Python object per
+# row; and Names, a C array of topic names. Included by _core.pyx.
 
 cdef bint is_column(object values):
-    """Whether it is a column of Arrow's: pyarrow, polars, nanoarrow, duckdb ..."""
+    """Returns whether `values` is an Arrow column: of pyarrow, polars, nanoarrow, duckdb ..."""
     return hasattr(values, "__arrow_c_array__") or hasattr(values, "__arrow_c_stream__")
 
 
 @cython.final
 cdef class Column:
-    """A column's chunks; whoever points into them keeps this object."""
+    """A column's chunks; pointers into them are valid as long as this object."""
 
     cdef ArrowSchema *schema
     cdef ArrowSchema own_schema
     cdef ArrowArray **chunks
     cdef int64_t n_chunks
     cdef int64_t n
-    # The capsule that owns the only chunk; None: they are of a stream, and ours to release.
+    # The capsules that own the only chunk; None if the chunks came from a stream: then this object
+    # releases them.
     cdef object owner
 
     def __cinit__(self, values):
@@ -37,6 +38,7 @@ cdef class Column:
         PyMem_Free(self.chunks)
 
     cdef int put(self, ArrowArray *chunk) except -1:
+        """Appends a chunk. MemoryError."""
         cdef size_t size = <size_t> (self.n_chunks + 1) * sizeof(ArrowArray *)
         cdef ArrowArray **grown = <ArrowArray **> PyMem_Realloc(self.chunks, size)
         if grown is NULL:
@@ -48,11 +50,11 @@ cdef class Column:
         return 0
 
     cdef int drain(self, object capsule) except -1:
-        """Take every chunk of a stream."""
+        """Takes every chunk of a stream. MemoryError, ValueError for a stream that fails."""
         cdef ArrowArrayStream *stream
         cdef ArrowArray *chunk
         stream = <ArrowArrayStream *> PyCapsule_GetPointer(capsule, "arrow_array_stream")
-        self.said(stream, stream.get_schema(stream, &self.own_schema))
+        self.check(stream, stream.get_schema(stream, &self.own_schema))
         self.schema = &self.own_schema
         while True:
             chunk = <ArrowArray *> PyMem_Malloc(sizeof(ArrowArray))
@@ -60,7 +62,7 @@ cdef class Column:
                 raise MemoryError
             chunk.release = NULL
             try:
-                self.said(stream, stream.get_next(stream, chunk))
+                self.check(stream, stream.get_next(stream, chunk))
                 if chunk.release is NULL:
                     return 0
                 self.put(chunk)
@@ -71,22 +73,25 @@ cdef class Column:
                         chunk.release(chunk)
                     PyMem_Free(chunk)
 
-    cdef int said(self, ArrowArrayStream *stream, int error) except -1:
+    cdef int check(self, ArrowArrayStream *stream, int error) except -1:
+        """ValueError with the stream's own message, if `error` is not 0."""
         cdef const char *why
         if error:
             why = stream.get_last_error(stream)
-            raise ValueError("a column's stream failed" if why is NULL else why.decode("utf-8", "replace"))
+            raise ValueError("the stream of a column failed without a message" if why is NULL
+                             else why.decode("utf-8", "replace"))
         return 0
 
 
 cdef bint is_valid(const ArrowArray *array, int64_t i) noexcept nogil:
+    """Returns whether the i-th value is not null."""
     cdef const uint8_t *bits = <const uint8_t *> array.buffers[0] if array.n_buffers else NULL
     i += array.offset
     return bits is NULL or bits[i >> 3] >> (i & 7) & 1
 
 
 cdef int64_t index_at(char format, const ArrowArray *array, int64_t i) noexcept nogil:
-    """The i-th integer of a column, whatever its width; 64 bits without a sign are taken as with."""
+    """Returns the i-th integer of a column of any width; a uint64 is read as an int64."""
     cdef const void *data = array.buffers[1]
     i += array.offset
     if format == c"i":
@@ -105,17 +110,20 @@ cdef int64_t index_at(char format, const ArrowArray *array, int64_t i) noexcept 
 
 
 cdef bint is_integers(const char *format) noexcept:
+    """Returns whether an Arrow format is one of the integers, of 8 to 64 bits."""
     return format[0] != 0 and format[1] == 0 and format[0] in b"cCsSiIlL"
 
 
-cdef void string_at(char kind, const ArrowArray *array, int64_t i, rdmeta_str_t *out) noexcept nogil:
-    """The i-th string: utf8 `u`, large utf8 `U`, utf8 view `v`."""
+cdef void string_at(char kind, const ArrowArray *array, int64_t i,
+                    rdmeta_str_t *out) noexcept nogil:
+    """Points `out` to the i-th string. `kind`: utf8 `u`, large utf8 `U` or utf8 view `v`."""
     cdef const int64_t *large
     cdef const int32_t *small
     cdef const char *view
     i += array.offset
     if kind == c"v":
-        # int32 length; then up to 12 bytes, or 4 bytes, int32 buffer, int32 offset.
+        # A view is an int32 length, and then up to 12 bytes of text. A longer text has its first 4
+        # bytes there instead, then the int32 number of its buffer and its int32 offset in it.
         view = <const char *> array.buffers[1] + 16 * i
         small = <const int32_t *> view
         out.len = <size_t> small[0]
@@ -131,19 +139,23 @@ cdef void string_at(char kind, const ArrowArray *array, int64_t i, rdmeta_str_t 
         out.data = <const char *> array.buffers[2] + small[0]
         out.len = <size_t> (small[1] - small[0])
     if out.len == 0:
-        out.data = ""  # a buffer of no bytes may be NULL, which would be no name at all
+        out.data = ""  # a buffer of no bytes may be NULL, which would mean that there is no name
 
 
 cdef char string_kind(const ArrowSchema *schema) except 0:
-    """`u`, `U` or `v`; TypeError for a column of anything else."""
+    """Returns `u`, `U` or `v` for string_at(); TypeError for a column of anything but strings."""
     cdef bytes format = schema.format
     if format in (b"u", b"U", b"vu"):
         return schema.format[0]
-    raise TypeError(f"expected a column of strings, not of Arrow's format {format.decode('ascii')!r}")
+    raise TypeError("a column of topics must hold strings, not Arrow's format"
+                    f" {format.decode('ascii')!r}")
 
 
 cdef int64_t column_names(Column column, rdmeta_str_t *out) except -1:
-    """Point `out`, of column.n, into the column. ValueError for a null."""
+    """Points each of `out`, which has column.n, into the column; returns their number.
+
+    TypeError for a column of anything but strings, ValueError for a null.
+    """
     cdef const ArrowSchema *schema = column.schema
     cdef const ArrowArray *chunk
     cdef const ArrowArray *values
@@ -173,7 +185,10 @@ cdef int64_t column_names(Column column, rdmeta_str_t *out) except -1:
 
 
 cdef int64_t column_numbers(Column column, int32_t *out) except -1:
-    """Copy partition ids. TypeError, ValueError for a null or one beyond int32."""
+    """Copies column.n partition ids to `out`; returns their number.
+
+    TypeError for a column of anything but integers, ValueError for a null or an id beyond int32.
+    """
     cdef const ArrowArray *chunk
     cdef int64_t c
     cdef int64_t i
@@ -195,14 +210,15 @@ cdef int64_t column_numbers(Column column, int32_t *out) except -1:
     return n
 
 
-# ---- names out of strings or a column --------------------------------------------------------
+# ---- names from strings or from a column -----------------------------------------------------
 
 @cython.final
 cdef class Names:
-    """Topic names as C wants them, and whatever keeps them alive.
+    """An array of rdmeta_str_t of topic names, and the objects that own their bytes.
 
-    Made of strings, or of a column of Arrow's, whose bytes are used where they are. leaders()
-    takes one of these as well and does not look at the names again: rdmeta.ffi.prepare().
+    It is made of strings, or of an Arrow column, whose bytes are not copied. leaders() also takes
+    a Names, which saves the work of reading the names again; rdmeta.ffi.prepare() makes one.
+    TypeError, ValueError for a null in a column. MemoryError.
     """
 
     cdef rdmeta_str_t *items
@@ -210,7 +226,7 @@ cdef class Names:
     cdef object keep
 
     cdef str fault(self):
-        """What the C core has against them, None for nothing."""
+        """Returns why the C core refuses the names, None if it accepts them."""
         cdef size_t i
         for i in range(self.n):
             if not self.items[i].len:
@@ -223,21 +239,22 @@ cdef class Names:
         cdef list keep
         cdef int64_t turn = rdmeta_py_clock(CLOCK_MONOTONIC_COARSE)
         if isinstance(topics, (str, bytes)):
-            raise TypeError(f"expected a list of topic names, not one {type(topics).__name__}")
+            raise TypeError(f"topics must be a list of names, not one {type(topics).__name__}")
         if is_column(topics):
             self.keep = Column(topics)
-            self.room((<Column> self.keep).n)
+            self.allocate((<Column> self.keep).n)
             self.n = <size_t> column_names(self.keep, self.items)
             return
         topics = tuple(topics)
         self.keep = keep = []
-        self.room(len(topics))
+        self.allocate(len(topics))
         for topic in topics:
             keep.append(view(topic, "a topic", &self.items[self.n]))
             self.n += 1
             let_others_run(&turn)
 
-    cdef int room(self, int64_t n) except -1:
+    cdef int allocate(self, int64_t n) except -1:
+        """Allocates room for n names. MemoryError."""
         self.items = <rdmeta_str_t *> PyMem_Malloc(sizeof(rdmeta_str_t) * <size_t> (n or 1))
         if self.items is NULL:
             raise MemoryError
@@ -251,10 +268,10 @@ cdef class Names:
 
     @property
     def address(self):
-        """Where the array of rdmeta_str_t lies, as an int; it lives as long as this object."""
+        """The address of the array of rdmeta_str_t, an int; it is valid as long as this object."""
         return <size_t> self.items
 
 
 cdef Names names_of(object topics):
-    """Names, made now or prepared before."""
+    """Returns `topics` if it is a Names already, otherwise a new Names of it."""
     return topics if isinstance(topics, Names) else Names(topics)

@@ -1,4 +1,5 @@
-# Tables through the Arrow C data interface's PyCapsules. Included by _core.pyx.
+# Tables for Arrow readers, through the PyCapsules of the Arrow C data interface: to_arrow().
+# Included by _core.pyx.
 
 cdef dict ARROW_TABLES = {
     "brokers": RDMETA_ARROW_BROKERS,
@@ -9,16 +10,17 @@ cdef dict ARROW_TABLES = {
 
 
 cdef void arrow_stream_end(object capsule) noexcept:
-    """Of a capsule whose stream nobody took over, or which was moved out of it."""
+    """Frees a capsule's stream; a consumer that took the stream has set its `release` to NULL."""
     cdef ArrowArrayStream *stream = <ArrowArrayStream *> PyCapsule_GetPointer(
         capsule, "arrow_array_stream")
-    with nogil:  # its image goes under the writers' lock
+    with nogil:  # the release of its image takes the writers' lock
         if stream.release is not NULL:
             stream.release(stream)
         free(stream)
 
 
 cdef void arrow_schema_end(object capsule) noexcept:
+    """Frees a capsule's schema; a consumer that took the schema has set its `release` to NULL."""
     cdef ArrowSchema *schema = <ArrowSchema *> PyCapsule_GetPointer(capsule, "arrow_schema")
     if schema.release is not NULL:
         schema.release(schema)
@@ -26,26 +28,30 @@ cdef void arrow_schema_end(object capsule) noexcept:
 
 
 cdef class ArrowTable:
-    """Rows for whoever speaks Arrow: pyarrow.table(t), polars.DataFrame(t), a query of DuckDB.
+    """A table for any Arrow reader: pyarrow.table(t), polars.DataFrame(t), a query of DuckDB.
 
-    They are of the version that was current when this was made, and are made while they are read,
-    64 k rows at a time, by C and without the GIL. It can be read any number of times.
+    The rows are those of the version that was current when the table was made. C makes them while
+    they are read, in batches of 64 k rows and without the GIL. A table can be read any number of
+    times.
     """
 
     cdef int32_t table
 
     cdef rdmeta_err_t open(self, ArrowArrayStream *out) noexcept nogil:
+        """Opens a stream of the rows; the caller releases it."""
         return RDMETA_ERR_ARGUMENT
 
     def __cinit__(self, given=None):
         if given is not GIVEN:
-            raise TypeError(f"a {type(self).__name__} is given by to_arrow() and changes()")
+            raise TypeError(f"{type(self).__name__} cannot be made directly: a table is given by"
+                            " to_arrow() of a cache, an image or changes")
 
     def __reduce__(self):
-        raise TypeError("an ArrowTable cannot be pickled or copied: hand it to what reads Arrow")
+        raise TypeError("an ArrowTable cannot be pickled or copied: convert it, for example with"
+                        " pyarrow.table()")
 
     def __arrow_c_schema__(self):
-        """Its columns, a PyCapsule "arrow_schema"."""
+        """Returns the table's columns as a PyCapsule "arrow_schema". MemoryError."""
         cdef ArrowSchema *schema = <ArrowSchema *> malloc(sizeof(ArrowSchema))
         if schema is NULL or rdmeta_arrow_schema(self.table, schema):
             free(schema)
@@ -53,7 +59,11 @@ cdef class ArrowTable:
         return PyCapsule_New(schema, "arrow_schema", <PyCapsule_Destructor> arrow_schema_end)
 
     def __arrow_c_stream__(self, requested_schema=None):
-        """Its rows, a PyCapsule "arrow_array_stream"; they come in the schema that they have."""
+        """Returns the table's rows as a PyCapsule "arrow_array_stream".
+
+        `requested_schema` is ignored, as Arrow allows: the rows have the schema of
+        __arrow_c_schema__(). MalformedError for rows of a damaged file. MemoryError.
+        """
         cdef ArrowArrayStream *stream = <ArrowArrayStream *> malloc(sizeof(ArrowArrayStream))
         cdef rdmeta_err_t err
         if stream is NULL:
@@ -69,7 +79,7 @@ cdef class ArrowTable:
 
 @cython.final
 cdef class ImageTable(ArrowTable):
-    """One of the tables of an image."""
+    """One of the tables of an image: brokers, topics, partitions or replicas."""
 
     cdef rdmeta_image_t *image
     cdef bint stale
@@ -93,7 +103,7 @@ cdef class ImageTable(ArrowTable):
 
 
 cdef object arrow_table(rdmeta_reader_t *reader, int32_t table, bint stale, int64_t mono_us):
-    """A table of what `reader` reads. MemoryError."""
+    """Returns a table of what `reader` reads now. MemoryError."""
     cdef ImageTable made = ImageTable.__new__(ImageTable, GIVEN)
     cdef rdmeta_time_t now
     now.mono_us = made.now = mono_us

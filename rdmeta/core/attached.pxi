@@ -1,24 +1,33 @@
-# What another process publishes, followed. Included by _core.pyx.
+# Attached: follows the file in which another process publishes its cache. Included by _core.pyx.
 
 cdef Names awaited(topics):
-    """The names of topics to wait for, None for any. TypeError, ValueError for none."""
+    """Returns the names of topics to wait for, None for any topic.
+
+    TypeError; ValueError for an empty list.
+    """
     cdef Names names = None if topics is None else names_of(topics)
     if names is not None and not names.n:
-        raise ValueError("there are no topics to wait for")
+        raise ValueError("there are no topics to wait for: name at least one, or pass None for any")
     return names
 
 
 cdef class Attached(Reading):
-    """The state that another process publishes at a path, read like its cache; see rdmeta.attach().
+    """The cache that another process publishes at a path, with the cache's lookups.
 
-    It goes by the clock: what the other process does not keep fresh gets stale, `allow_stale=True`
-    gives the last known of it, and `age()` says how old it is. There is no thread: a lookup looks
-    whether a new file is there once `look` seconds have passed. Threads may share one. It works on
-    in the child of a fork, and can be pickled: what is unpickled attaches itself to the same path.
+        cache = rdmeta.attach("/run/orders.rdmeta")     # the other process: cache.publish(path)
+        cache.leader("orders", 3)
 
-    A version is one of a life of the cache that is published, its `session`: after a restart of the
-    other process there is another one, whose versions begin anew. What `version` and the waits give
-    remembers its session, and a new session is a change of everything.
+    Topics that the publishing process does not refresh get stale: `allow_stale=True` returns their
+    last known values, and age() their age. There is no thread: a lookup checks for a new file once
+    `look` seconds have passed since the last check. `copy` and the errors of the constructor are
+    those of Image.open(); `clock` is that of MetadataCache.
+
+    Threads may share an Attached. It works in the child of a fork. It can be pickled: the unpickled
+    object attaches itself to the same path.
+
+    A version belongs to one `session`, the life of the published cache. After a restart of the
+    publishing process the session is another one, and versions begin again at 0. The versions that
+    `version` and the waits return know their session. A new session is a change of every topic.
     """
 
     def __cinit__(self, path, look=0.02, copy=False, clock=None):
@@ -51,11 +60,11 @@ cdef class Attached(Reading):
     cdef rdmeta_reader_t *take_brokers(self) except NULL:
         cdef int64_t now = self.now()
         cdef rdmeta_reader_t *reader = self.take(False)
-        rdmeta_leader(reader, "?", 1, 0, now)  # no topic's name
+        rdmeta_leader(reader, "?", 1, 0, now)  # checks for a new file; no topic has this name
         return reader
 
     cdef rdmeta_image_t *look(self) except NULL:
-        """What lies there now, with a reference."""
+        """Returns the newest state with a reference, after a check for a new file."""
         cdef rdmeta_image_t *image
         cdef rdmeta_time_t now
         self.read_clocks(&now)
@@ -64,13 +73,14 @@ cdef class Attached(Reading):
         return image
 
     cdef int look_info(self, rdmeta_image_info_t *info) except -1:
+        """Reads the newest state's properties, after a check for a new file."""
         cdef rdmeta_image_t *image = self.look()
         rdmeta_image_info(image, info)
         rdmeta_image_unref(image)
         return 0
 
     cdef str session_of(self, const rdmeta_image_info_t *info):
-        """The session as text, made when it is another one."""
+        """Returns the session as text; it makes a new text only for a new session."""
         cdef bytes raw = info.session[:16]
         if raw != self.session_raw:
             name = session_text(info.session)
@@ -80,7 +90,7 @@ cdef class Attached(Reading):
 
     @property
     def version(self):
-        """The version of what is read, a rdmeta.model.Version: it remembers the session."""
+        """The version of the newest state, a rdmeta.model.Version, which knows its session."""
         cdef rdmeta_image_info_t info
         self.look_info(&info)
         return Version(info.version, self.session_of(&info))
@@ -99,56 +109,72 @@ cdef class Attached(Reading):
         return answered_at(info.shared_deadline_us, info.max_age_us)
 
     def capsule(self):
-        """A PyCapsule "rdmeta.attach" of a rdmeta_attach_t, for readers of other extensions."""
+        """Returns a PyCapsule "rdmeta.attach" of this rdmeta_attach_t, for other extensions.
+
+        Other extensions make readers of it. The capsule keeps this object alive.
+        """
         return attach_capsule(self)
 
     def __reduce__(self):
         if not self.ticking:
-            raise TypeError("an Attached with a clock of its own cannot be pickled")
+            raise TypeError("an Attached with a clock of its own cannot be pickled: attach() to the"
+                            " path there")
         return Attached, self.arguments
 
     def __repr__(self):
-        return f"<rdmeta.Attached {self.path!r} cluster_id={self.cluster_id!r} version={self.version}>"
+        return (f"<rdmeta.Attached {self.path!r} cluster_id={self.cluster_id!r}"
+                f" version={self.version}>")
 
     @property
     def path(self):
-        """Where the file lies, absolute."""
+        """The absolute path of the file."""
         return self.arguments[0]
 
     @property
     def session(self):
-        """The UUID of the life of the cache that is published; another one after a restart."""
+        """The session of the published cache: a UUID, another one after a restart."""
         cdef rdmeta_image_info_t info
         self.look_info(&info)
         return self.session_of(&info)
 
     @property
     def taken(self):
-        """When the state was taken that is read now, a datetime in UTC."""
+        """The time at which the newest state was taken, a datetime in UTC."""
         cdef rdmeta_image_info_t info
         self.look_info(&info)
         return wall_datetime(info.taken_wall_us)
 
     def image(self):
-        """The state that is read now, held: it stays as it is when a new one comes."""
+        """Returns the newest state as an Image, which later states do not change. MemoryError."""
         return image_of(self.look(), self.place)
 
     def resolve(self, topic, /):
-        """A TopicHandle, for who asks about one topic again and again, as MetadataCache.resolve().
+        """Returns a TopicHandle for repeated lookups of one topic, as MetadataCache.resolve() does.
 
-        It follows as every lookup does: into new states, and through restarts of who publishes.
+        The handle follows new states, and restarts of the publishing process. ArgumentError,
+        TypeError, ValueError.
         """
         return TopicHandle(self, topic)
 
     def stats(self):
-        """What is read now, and what it took, as a dict; after a look at the file.
+        """Returns properties of the newest state and counters as a dict, after a check for a file.
 
-        Of the state: `version`, `session`, `taken` (a datetime in UTC), `topics` (valid or stale),
-        `partitions` of those, `negatives` (topics that are unknown, denied or invalid), `brokers`,
-        `bytes` (the file's size: its pages are shared by all who map it), `mapped`. Of this object:
-        `path`, `generations` (states it has read, the first one included), `looks` (how often it
-        looked which file lies there), `errors` (looks that found none, or none that is good) and
-        `error`, why the last one did, None if it went well.
+        The state:
+
+        - `version`, `session`, and `taken`, a datetime in UTC.
+        - `topics` that are valid or stale, and their `partitions`.
+        - `negatives`: topics that are unknown, denied or invalid.
+        - `brokers`: how many there are.
+        - `bytes`: the file's size. All processes that map the file share its pages.
+        - `mapped`: whether the file is mapped.
+
+        This object:
+
+        - `path`: the file's absolute path.
+        - `generations`: how many states it has read, the first one included.
+        - `looks`: how often it checked which file lies at the path.
+        - `errors`: how many checks found no file, or no good one.
+        - `error`: the name of the last check's error, None if it found a good file.
         """
         cdef rdmeta_attach_stats_t s
         cdef rdmeta_image_info_t info
@@ -161,7 +187,7 @@ cdef class Attached(Reading):
             image = rdmeta_attach_image(self.attach, now)
             rdmeta_image_unref(image)
         reader = self.take_brokers()
-        rdmeta_reader_enter(reader)  # from the first thing on, all is of one state
+        rdmeta_reader_enter(reader)  # until leave, the reader stays at one state
         brokers = rdmeta_brokers_count(rdmeta_brokers(reader))
         image = rdmeta_reader_image(reader, now)
         rdmeta_reader_leave(reader)
@@ -179,65 +205,74 @@ cdef class Attached(Reading):
                 "error": code_name(s.error).removeprefix("RDMETA_ERR_") if s.error else None}
 
     def wait_change(self, since, timeout=None, topics=None):
-        """Wait until the version is above `since`, and return it; None after `timeout` seconds.
+        """Waits until the version is above `since`; returns it, or None after `timeout` seconds.
 
-        MetadataCache.wait_change() of what another process writes: it looks at the file every
-        `look` seconds, but at least every 50 ms, in the caller's thread, and lets others run
-        meanwhile. With `topics` one of them must have changed after `since`. Another session than
-        that of `since` is a change, of every topic: so a restart of who publishes ends the wait,
-        however low its versions are. A plain int is taken for one of the session that is read now,
-        but for one above its version: that can only be of another one. If who publishes is gone,
-        nothing comes. Answers Ctrl-C. TypeError, ValueError; MalformedError for a file that was
-        damaged.
+        With `topics`, one of them must have changed after `since`. Another session than that of
+        `since` is a change of every topic. So a restart of the publishing process ends the wait,
+        however low its versions are. A plain int belongs to the session that is read now. If it is
+        above that session's version, it belongs to a session that is over. While no process
+        publishes, nothing ends the wait but the time-out.
+
+        It checks the file every `look` seconds, but at least every 50 ms, in the caller's thread,
+        and sleeps without the GIL in between. Ctrl-C ends it. TypeError, ValueError; MalformedError
+        for a damaged file.
         """
         return _waits.wait_change(self, since, timeout, awaited(topics))
 
     def wait_change_async(self, since, timeout=None, topics=None):
-        """wait_change() to be awaited, from any event loop: the waits of one share their looks."""
+        """Returns an awaitable wait_change(), for any event loop.
+
+        All waits of an event loop share one check of the file.
+        """
         return _waits.wait_change_async(self, since, timeout, topics)
 
     def wait_for_topic(self, topic, partition=None, timeout=60.0):
-        """Wait until a topic is valid and return it; with `partition`, until that one has a leader.
+        """Waits until a topic is valid, or with `partition` until it has a leader; returns it.
 
-        MetadataCache.wait_for_topic() of what another process writes, with its errors; that one
-        must ask for the topic.
+        `timeout` in seconds and the errors are those of MetadataCache.wait_for_topic(), but for
+        ForkedError. The publishing process must ask for the topic.
         """
         return _waits.wait_for_topic(self, topic, partition, timeout)
 
     def wait_for_topic_async(self, topic, partition=None, timeout=60.0):
-        """wait_for_topic() to be awaited, from any event loop."""
+        """Returns an awaitable wait_for_topic(), for any event loop."""
         return _waits.wait_for_topic_async(self, topic, partition, timeout)
 
     # ---- for rdmeta._waits --------------------------------------------------------------------
 
     def _teller(self, loop, wake, /):
-        """What tells an event loop of new states."""
+        """Returns a Ticker, which calls `wake` in the event loop after a new state."""
         return _waits.Ticker(self, loop, wake)
 
     def _generation(self):
-        """What tells one state from the next, after a look.
+        """Returns a value that differs from state to state, after a check for a new file.
 
-        How many have been read does not: where a fork came in the middle of a look, nobody counts.
+        The number of states that were read would not do: after a fork in the middle of a check, the
+        child does not count them.
         """
         cdef rdmeta_image_info_t info
         self.look_info(&info)
         return self.session_of(&info), info.version, info.said_mono_us
 
     def _full_answer(self, /):
-        """What tells the last answer about all topics, None past max_age; for rdmeta.compat.
+        """Returns a value that differs from all-topics answer to answer; for rdmeta.compat.
 
-        Its time is in the clock of the process that publishes, which does not change it.
+        Returns None if there is no such answer, or if it is older than max_age. The value has the
+        answer's time in the publishing process's clock, so that later states do not change it.
         """
         cdef rdmeta_image_info_t info
-        cdef int64_t said
+        cdef int64_t answered
         self.look_info(&info)
-        said = answered_at(info.shared_deadline_us, info.max_age_us)
-        if said == INT64_MIN or self.now() - said > info.max_age_us:
+        answered = answered_at(info.shared_deadline_us, info.max_age_us)
+        if answered == INT64_MIN or self.now() - answered > info.max_age_us:
             return None
-        return self.session_of(&info), said - info.taken_mono_us + info.said_mono_us
+        return self.session_of(&info), answered - info.taken_mono_us + info.said_mono_us
 
     def _since(self, since, /):
-        """`since` with its session, "" for one that is over. TypeError, ValueError."""
+        """Returns `since` as a Version, with session "" if its session is over.
+
+        TypeError, ValueError.
+        """
         cdef rdmeta_image_info_t info
         cdef uint64_t start = unsigned(since, "since")
         if isinstance(since, Version):
@@ -246,7 +281,10 @@ cdef class Attached(Reading):
         return Version(start, self.session_of(&info) if start <= info.version else "")
 
     def _passed(self, since, topics, /):
-        """The version if there is a change after `since`, a Version, of `topics`; or None."""
+        """Returns the version if one of `topics` has changed after the Version `since`, or None.
+
+        `topics` None stands for any change. MalformedError for a damaged file.
+        """
         cdef Names names = topics
         cdef rdmeta_image_info_t info
         cdef rdmeta_image_t *image = self.look()
@@ -273,7 +311,7 @@ cdef class Attached(Reading):
         return Version(info.version, session) if changed else None
 
     def _changed(self, topics, since, /):
-        """Which topics changed after `since`, a Version, by their places."""
+        """Returns the indexes of the `topics` that have changed after the Version `since`."""
         cdef Names names = names_of(topics)
         cdef rdmeta_image_info_t info
         cdef rdmeta_image_t *image = self.look()
@@ -284,16 +322,17 @@ cdef class Attached(Reading):
             rdmeta_image_info(image, &info)
             if self.session_of(&info) != since.session:
                 return list(range(names.n))
-            # What is damaged is not less than a change: who waits for it is to look.
+            # A damaged topic counts as changed: its waiter looks, and raises MalformedError.
             return [i for i in range(names.n) if rdmeta_image_changed(
                 image, names.items[i].data, names.items[i].len, start)]
         finally:
             rdmeta_image_unref(image)
 
     def _answer(self, topic, /):
-        """What tells one answer about a topic from the next; None without any.
+        """Returns a value that differs from answer to answer about a topic; None without an answer.
 
-        The deadline in the clock of who was answered: in one's own it is put right now and then.
+        It is the topic's deadline in the publishing process's clock. In this process's clock the
+        same deadline is corrected now and then.
         """
         cdef rdmeta_str_t name
         cdef rdmeta_topic_info_t info
@@ -303,7 +342,7 @@ cdef class Attached(Reading):
         cdef rdmeta_time_t now
         keep = view(topic, "topic", &name)
         self.read_clocks(&now)
-        rdmeta_reader_enter(self.lenient)  # nothing until leave can let go of the GIL
+        rdmeta_reader_enter(self.lenient)  # no call until leave may release the GIL
         rdmeta_topic_find(self.lenient, name.data, name.len, now.mono_us, &found)
         if found is not NULL:
             rdmeta_topic_info(self.lenient, found, now.mono_us, &info)
@@ -316,6 +355,9 @@ cdef class Attached(Reading):
         answered = <object> info.deadline_us - about.taken_mono_us + about.said_mono_us
         return self.session_of(&about), answered
 
-    def _sleep(self, since, timeout, topic, told, /):
-        """Wait for a change of a topic, or for another answer about it than `told`, if not None."""
-        return _waits.sleep(self, since, timeout, awaited((topic,)), topic, told)
+    def _sleep(self, since, timeout, topic, answer, /):
+        """Waits for a change of a topic or, if `answer` is not None, for another answer than it.
+
+        Returns the version; None for another answer, or after `timeout` seconds.
+        """
+        return _waits.sleep(self, since, timeout, awaited((topic,)), topic, answer)

@@ -1,18 +1,30 @@
-# MetadataCache: its life, what writes to it, and what waits for it. Included by _core.pyx.
+# MetadataCache: settings, load, apply, hints, purge, sweep, changes, waits, publish, stats.
+# Included by _core.pyx.
 
 cdef class MetadataCache(Reading):
-    """Kafka cluster metadata in memory: fed Metadata responses, asked who leads what.
+    """Kafka cluster metadata in memory: apply() writes Metadata responses, lookups read them.
 
-    All arguments are optional. Times are in seconds: `max_age` until a topic is stale,
-    `negative_ttl` for "no such topic", `denied_ttl` at most for "not authorised", `hint_ttl` for a
-    name that is being asked for, `absent_grace` from a topic's absence to its removal. `ring_bytes`
-    bounds the changes kept. `seed` fixes the hash for tests. `clock` is a callable that gives
-    seconds, or has `monotonic()` and `time()` as the `time` module does; by default C reads its own
-    clocks, coarse ones for lookups. They are taken when the object is made: a subclass with arguments
-    of its own overrides `__new__`.
+        cache = rdmeta.MetadataCache()
+        rdmeta.fetch(cache, "localhost:9092")
+        cache.leader("orders", 3)                   # a broker id
 
-    Threads may share a cache. Lookups see valid topics only; with `allow_stale=True` also the last
-    known values of topics past their deadline and of partitions without a leader.
+    A lookup reads valid topics only. With `allow_stale=True` it also reads the last known values of
+    topics past their deadline and of partitions without a leader. Threads may share a cache.
+
+    All arguments are optional; times are in seconds:
+
+    - max_age: the time from an answer until its topics are stale; 900.
+    - negative_ttl: how long the answer "unknown topic" is kept; 0.1.
+    - denied_ttl: the most time that the answer "not authorised" is kept; 10.
+    - hint_ttl: how long a name is in flight after hint(); 60.
+    - absent_grace: the time from a topic's absence in an all-topics answer to its removal; 15.
+    - ring_bytes: the most bytes of records that are kept for changes(); 4 MiB.
+    - seed: fixes the seed of the hash, for tests; by default it is random.
+    - clock: a callable that returns seconds, or an object with monotonic() and time() as in the
+      module `time`. By default C reads the system's clocks, and lookups read the coarse ones.
+
+    The constructor takes the arguments in `__new__`: a subclass with other arguments overrides
+    `__new__`. TypeError, ValueError. MemoryError.
     """
 
     def __cinit__(self, *args, max_age=None, negative_ttl=None, denied_ttl=None, hint_ttl=None,
@@ -20,9 +32,9 @@ cdef class MetadataCache(Reading):
         cdef rdmeta_conf_t conf
         if args or unknown:
             wrong = "settings without a name" if args else f"the setting {next(iter(unknown))!r}"
-            raise TypeError(f"MetadataCache does not know {wrong}; it asks no broker itself: use"
-                            " rdmeta.fetch(cache, \"host:9092\"); a subclass with arguments of its"
-                            " own overrides __new__")
+            raise TypeError(f"MetadataCache does not take {wrong}. To fill a cache from a broker,"
+                            " use rdmeta.fetch(cache, \"host:9092\"). A subclass with arguments of"
+                            " its own overrides __new__")
         rdmeta_conf_init(&conf)
         if max_age is not None:
             conf.max_age_us = lifetime(max_age, "max_age")
@@ -49,11 +61,11 @@ cdef class MetadataCache(Reading):
 
     def __dealloc__(self):
         if self.cache is not NULL:
-            rdmeta_cache_unref(self.cache)  # its readers hold it as well
+            rdmeta_cache_unref(self.cache)  # its readers have references of their own
 
     cdef rdmeta_reader_t *make(self, int32_t flags) noexcept:
         cdef rdmeta_reader_t *reader
-        with nogil:  # a writer may hold the lock that this takes
+        with nogil:  # a writer may hold the lock that rdmeta_reader_new() takes
             reader = rdmeta_reader_new(self.cache, flags)
         return reader
 
@@ -66,9 +78,14 @@ cdef class MetadataCache(Reading):
         return answered_at(s.shared_deadline_us, self.max_age_us)
 
     def image(self):
-        """What the cache says now, held, as an Image: costs no copy.
+        """Returns the current state as an Image, which later writes do not change.
 
-        `then = cache.image()`, and later `then.diff(cache.image())`. It is written with save().
+            before = cache.image()
+            ...                                     # the cache goes on
+            before.diff(cache.image())              # the changes since then
+            before.save("/run/orders.rdmeta")
+
+        It copies no topic. MemoryError. It works in the child of a fork.
         """
         cdef rdmeta_image_t *image
         cdef rdmeta_time_t now
@@ -78,12 +95,14 @@ cdef class MetadataCache(Reading):
         return image_of(image)
 
     cdef int read_stats(self, rdmeta_stats_t *out) except -1:
+        """Reads the statistics of C; waits for a writer without the GIL."""
         with nogil:
             rdmeta_cache_stats(self.cache, out)
         return 0
 
     def __reduce__(self):
-        raise TypeError("a MetadataCache cannot be pickled or copied: it is live state")
+        raise TypeError("a MetadataCache cannot be pickled or copied: it is a live cache;"
+                        " save its image() to a file, and load() the file there")
 
     def __repr__(self):
         cdef rdmeta_stats_t s
@@ -93,35 +112,58 @@ cdef class MetadataCache(Reading):
                 f" topics={valid} stale={s.topics - valid} brokers={len(self.brokers)}>")
 
     def resolve(self, topic, /):
-        """A TopicHandle, for who asks about one topic again and again.
+        """Returns a TopicHandle for repeated lookups of one topic.
 
-        The topic need not be known: then its lookups say so until it is. ArgumentError for a name
-        that cannot be.
+            orders = cache.resolve("orders")
+            orders.leader(3)                        # needs no search for the topic
+
+        The topic need not be known: its lookups raise NotCachedError until it is. ArgumentError for
+        a name that is empty or longer than 32 767 bytes. TypeError, MemoryError.
         """
         return TopicHandle(self, topic)
 
     @property
     def session(self):
-        """A UUID that names this cache's life in change records."""
+        """A UUID that names this cache in change records."""
         return self.session_name
 
     def stats(self):
-        """Counters and sizes as a dict, with the names of rdmeta_stats_t, which counts them.
+        """Returns counters and sizes as a dict, with the names of rdmeta_stats_t in rdmeta.h.
 
-        - answers: `applies`, `apply_failures`; of their topics `topics_applied`, `topics_changed`,
-          `topics_unchanged` (of which `digest_hits` were not even parsed), and `topics_kept_back`,
-          which lost to what was known; `leader_hints_taken`, `leader_hints_ignored`
-        - what is held: `version`, `topics` valid or stale and their `partitions`, `negatives`
-          (unknown, denied, invalid, absent), `hints` in flight, `retained` ids and epochs of what
-          is gone, `reasons`, and `reasons_dropped` for want of room
-        - who asks: `readers`, `waiters`, `watches`, `handles`, `images`
-        - `bytes` that the allocator was asked for; of which `bytes_free` are had for topics and
-          nobody's: when they are more than an eighth, sweep() and answers move topics
-          (`topics_moved`) until less is held; `bytes_ring`, `bytes_limbo` and `bytes_images` are
-          what changes, readers and images keep
-        - `ring_records` changed topics are held for changes(), from version `ring_floor` on;
-          `rehashes` and `reseeds` of the tables of names
-        - `all_topics_age`: how many seconds ago all topics were answered, None for never
+        Answers and leader hints:
+
+        - `applies`: the calls of apply().
+        - `apply_failures`: the calls of apply() that failed, and of apply_failure().
+        - `topics_applied`: the topics in applied answers.
+        - `topics_changed`, `topics_unchanged`: topics that an answer changed, or did not change.
+        - `digest_hits`: unchanged topics that were not even parsed.
+        - `topics_kept_back`: topics that lost to newer known values.
+        - `leader_hints_taken`, `leader_hints_ignored`: the results of apply_leader_hint().
+        - `all_topics_age`: the seconds since the last all-topics answer, None if there was none.
+
+        The state:
+
+        - `version`, `topics` (valid or stale) and their `partitions`.
+        - `negatives`: topics that are unknown, denied, invalid or absent.
+        - `hints`: names in flight.
+        - `retained`: topics that are gone, whose ids and epochs are still kept.
+        - `reasons`: the different reasons that are kept.
+        - `reasons_dropped`: answers whose reason had no room.
+
+        The users of the cache: `readers`, `waiters`, `watches`, `handles` and `images`.
+
+        Memory:
+
+        - `bytes`: all bytes that the allocator was asked for.
+        - `bytes_free`: bytes of these that are for topics and in no use. Above an eighth of the
+          memory for topics, sweep() and answers move topics to free memory.
+        - `topics_moved`: how many topics were moved.
+        - `bytes_ring`, `bytes_limbo`, `bytes_images`: bytes of these that are kept for changes(),
+          for readers that still use them, and for images alone.
+        - `ring_records`: the changed topics that are kept for changes().
+        - `ring_floor`: changes() of an older version sets resync.
+        - `rehashes`: how often a table of names or ids was rebuilt.
+        - `reseeds`: how often of these for too many collisions.
         """
         cdef rdmeta_stats_t s
         cdef dict found
@@ -133,11 +175,16 @@ cdef class MetadataCache(Reading):
         return found
 
     def changes(self, since=0):
-        """What changed after the version `since`, oldest first, as Changes.
+        """Returns what changed after the version `since`, oldest first, as Changes.
 
-        `.until` is the version to go on from. `.resync` is True if older records than asked for are
-        not held any more: then there are none here, and the state must be read anew. So it is of
-        any in the child of a fork that came in the middle of a write.
+            changes = cache.changes(since)
+            for change in changes:
+                print(change.kind, change.topic, change.partition)
+            since = changes.until                   # for the next call
+
+        If records after `since` are no longer kept, `.resync` is True and there are no records: the
+        caller must read the state anew. This is so for every call in the child of a fork that
+        interrupted a write. TypeError, ValueError; MemoryError.
         """
         cdef uint64_t start = unsigned(since, "since")
         cdef ChangeTable found = no_records(self.session_name)
@@ -153,11 +200,14 @@ cdef class MetadataCache(Reading):
 
     @classmethod
     def load(cls, path, *, copy=False, **settings):
-        """A cache that begins with what a file of Image.save() or publish() holds: a warm start.
+        """Returns a new cache with the state of a file of Image.save() or publish(): a warm start.
 
-        `settings` are those of the class. Every topic is stale until an answer says it again, so
-        `allow_stale=True` gives it; ids and epochs are remembered. Errors, and `copy`, as of
-        Image.open(): a file that is truncated while it is loaded is fatal without it.
+            cache = rdmeta.MetadataCache.load("/run/orders.rdmeta", max_age=300.0)
+
+        Every topic is stale until an answer confirms it: `allow_stale=True` reads it. Topic ids and
+        leader epochs count from the beginning. `settings` are those of MetadataCache. `copy` and
+        the errors are those of Image.open(). Without `copy`, a program that truncates the file
+        during load() ends this process (SIGBUS).
         """
         cdef MetadataCache cache = cls(**settings)
         cdef int32_t flags = RDMETA_IMAGE_COPY if copy else 0
@@ -170,7 +220,7 @@ cdef class MetadataCache(Reading):
         cdef rdmeta_err_t again
         cdef int number
         cache.read_clocks(&now)
-        now.mono_us = cache.now()  # what is past by it is so for the next lookup
+        now.mono_us = cache.now()  # the lookups' clock: the next lookup finds every topic stale
         with nogil:
             err = rdmeta_image_open(name, flags, now, &image)
             number = errno
@@ -184,26 +234,40 @@ cdef class MetadataCache(Reading):
             raise refused(err, 0, raw, "image", fault_text(again, &fault))
         return cache
 
-    # Every writer lets go of the GIL: it may have to wait for another one.
+    # Every writer releases the GIL: it may have to wait for another writer.
 
     def apply(self, body, api_version, asked=None, broker=None, *, sent_version=None,
               tolerate_trailing=False, rebootstrapped=False, candidates=0, reason=None):
-        """Apply a Metadata response's body, any bytes-like object without the response header.
+        """Applies the body of a Metadata response, and returns what it changed as an Applied.
 
-        `asked` decides what absence means: None (not known: merges, removes nothing), ALL, names, ids,
-        () for brokers only, or the Request that was sent. `broker` is who answered. `sent_version` is
-        the cache's version when the request left: what was learned since is not removed, and 0 is that of
-        a new cache; by default the version now. `candidates` is how many brokers could have been asked, 0 for all known ones.
-        `reason` is why it was asked for, for reason(); by default that of a Request. The cache keeps 255
-        bytes of it, cut between characters, and 1024 different ones: after that none is told.
-        `rebootstrapped` lets another cluster's id replace everything (KIP-1102), `tolerate_trailing`
-        one byte too many pass, which librdkafka's mock brokers send.
+            request = cache.request(["orders"])
+            ...                                     # send it to broker 1 as Metadata v12
+            applied = cache.apply(body, 12, request, broker=1)
 
-        All or nothing: on an exception the cache is as it was, but for hints that the answer ends:
-        those of the names that were asked for, every one for ALL that is applied, and none that was made
-        after a Request of request() left.
-        Raises MalformedError, UnsupportedVersionError, NoBrokersError, WrongClusterError, the exception
-        of a top-level error (v13), ForkedError; each with what is known of the answer as `.applied`.
+        - body: a bytes-like object, without the response header.
+        - api_version: the Metadata version of the response, 0 to 13.
+        - asked: what was asked for, which decides what an absent topic means: the Request that was
+          sent, ALL, names, ids, or () for brokers only. None means not known: the answer is merged,
+          and removes nothing.
+        - broker: the id of the broker that answered, None if not known.
+        - sent_version: the cache's version when the request left; 0 is that of a new cache. The
+          answer does not remove what was learned later. By default it is the Request's own, or the
+          version now.
+        - candidates: how many brokers could have been asked; 0 for all known brokers.
+        - reason: why it was asked for, a str that reason() returns; by default that of the Request.
+          The cache keeps 255 bytes of it, cut between characters. It keeps 1024 different reasons
+          and ignores further ones.
+        - rebootstrapped: an answer of another cluster replaces everything (KIP-1102).
+        - tolerate_trailing: accepts one byte too many, which librdkafka's mock brokers send.
+
+        docs/policies.md lists the rules for an answer that differs from what is known.
+
+        On an exception the cache is as it was, but for hints that the answer ends. Those are the
+        hints of the names that were asked for; an applied answer to ALL ends every hint. Hints made
+        after a Request of request() left stay.
+
+        MalformedError, UnsupportedVersionError, NoBrokersError, WrongClusterError, ForkedError, or
+        the exception of a top-level error (v13). Its `.applied` has what is known of the answer.
         """
         cdef int16_t v = <int16_t> integer(api_version, "api_version", INT16_MIN, INT16_MAX)
         cdef Asked a = asked_of(asked, broker, sent_version, rdmeta_cache_version(self.cache))
@@ -212,7 +276,7 @@ cdef class MetadataCache(Reading):
         cdef rdmeta_err_t err
         cdef Py_buffer data
         cdef str where = ""
-        a.why(asked.reason if reason is None and isinstance(asked, Request) else reason)
+        a.set_reason(asked.reason if reason is None and isinstance(asked, Request) else reason)
         a.flag(tolerate_trailing, RDMETA_REQ_TOLERATE_TRAILING)
         a.flag(rebootstrapped, RDMETA_REQ_REBOOTSTRAPPED)
         a.request.candidates = int32(candidates, "candidates")
@@ -221,8 +285,8 @@ cdef class MetadataCache(Reading):
         PyObject_GetBuffer(body, &data, PyBUF_SIMPLE)
         try:
             with nogil:
-                err = rdmeta_cache_apply(self.cache, data.buf, <size_t> data.len, v, &a.request, now,
-                                         &out)
+                err = rdmeta_cache_apply(self.cache, data.buf, <size_t> data.len, v, &a.request,
+                                         now, &out)
             if err == RDMETA_ERR_MALFORMED:
                 where = malformed_at(&data, v, a.request.flags)
         finally:
@@ -237,10 +301,11 @@ cdef class MetadataCache(Reading):
 
     def request(self, topics=ALL, *, allow_auto_create=False, topic_authorized_operations=False,
                 cluster_authorized_operations=False, reason=None):
-        """Return a Request that leaves now, to be handed back with its answer or its failure.
+        """Returns a Request that leaves now, for apply() or apply_failure().
 
-        It notes the cache's version and the number of its last hint: the answer removes nothing that
-        was learned since, and ends no hint that was made since. Call it before the request is sent.
+        Call it before the request is sent. The Request has the cache's version and the number of
+        its last hint. So its answer removes nothing that was learned later, and ends no later hint.
+        `topics` is ALL, names, ids, or () for brokers only.
         """
         cdef rdmeta_request_t sent
         memset(&sent, 0, sizeof(sent))
@@ -249,10 +314,10 @@ cdef class MetadataCache(Reading):
                        cluster_authorized_operations, sent.sent_version, reason, sent.sent_hints)
 
     def apply_failure(self, asked=None):
-        """End the hints of a request that failed: those of the names that it asked for.
+        """Ends the hints of a request that failed: the names that it asked for are not in flight.
 
-        With None, where nobody knows what was asked, every hint ends. Hints stay that were made after
-        a Request of request() left.
+        `asked` is that of apply(). None means not known: every hint ends. Hints made after a
+        Request of request() left stay. ForkedError, TypeError, ValueError, MemoryError.
         """
         cdef Asked a = asked_of(asked, None, None, 0)
         cdef rdmeta_time_t now
@@ -263,14 +328,20 @@ cdef class MetadataCache(Reading):
         if err:
             raise from_code(err, "apply_failure")
 
-    def apply_leader_hint(self, topic, partition, leader, leader_epoch, node=None, *, topic_id=None):
-        """Take a leader from a Produce or Fetch answer (KIP-951) if it is newer than what is known.
+    def apply_leader_hint(self, topic, partition, leader, leader_epoch, node=None, *,
+                          topic_id=None):
+        """Takes a leader from a Produce or Fetch answer (KIP-951), if newer than the known one.
 
-        `topic` is a name, or an id (uuid.UUID, 16 bytes); a name may come with its `topic_id`, which
-        must then match. `node` is the leader's Broker, or (host, port), if the answer carried it.
-        `.changed` of what is returned is 0 if the hint was ignored. A refresh is still due; age(),
-        source() and reason() stay those of the last answer. TypeError; ValueError for a Broker that is another one
-        than the leader, a port beyond 65535, an empty host; ForkedError.
+            cache.apply_leader_hint("orders", 3, leader=2, leader_epoch=8, node=("host", 9092))
+
+        Returns an Applied, whose `changed` is 0 if the cache ignored the hint. `topic` is a name,
+        or an id (uuid.UUID or 16 bytes). A name may come with its `topic_id`, which must then match
+        the known id. `node` is the leader's Broker, (host, port) or (host, port, rack), if the
+        answer had it; without a node the broker must be known. A refresh is still due: age(),
+        source() and reason() stay those of the last answer.
+
+        TypeError. ValueError: `node` is another broker than the leader, its port is beyond 65535,
+        or its host is empty. ForkedError, MemoryError.
         """
         cdef rdmeta_leader_hint_t hint
         cdef rdmeta_applied_t out
@@ -282,7 +353,7 @@ cdef class MetadataCache(Reading):
         if isinstance(topic, str):
             keep_topic = view(topic, "topic", &hint.topic)
         elif topic_id is not None:
-            raise TypeError("topic_id goes with a name; here the topic is not a str already")
+            raise TypeError("topic_id must not be given unless topic is a name, a str")
         else:
             topic_id = topic
             if topic is None:
@@ -297,7 +368,7 @@ cdef class MetadataCache(Reading):
             host, port, rack = endpoint(node, leader)
             keep_host = view(host, "host", &hint.host)
             if not hint.host.len:
-                raise ValueError("the host of node is empty")
+                raise ValueError("the host of node must not be empty")
             hint.port = <int32_t> integer(port, "port", 0, 65535)
             if rack is not None:
                 keep_rack = view(rack, "rack", &hint.rack)
@@ -309,11 +380,17 @@ cdef class MetadataCache(Reading):
         return applied_of(&out)
 
     def hint(self, topics, ttl=None, replace=False, force=False):
-        """Note that topics are about to be asked for; returns the names that really must be.
+        """Marks topics as in flight before a request; returns the names that must be asked for.
 
-        Not those that are valid, in flight, or were answered negatively a moment ago. `ttl` in seconds
-        is how long a name is in flight. `replace` asks although it is, `force` although the topic is
-        valid or denied. ArgumentError for a name that is empty or above 32 767 bytes.
+            to_ask = cache.hint(["orders", "audit"])    # ask a broker for these
+
+        The result leaves out duplicates, and topics that are valid, in flight already, or were
+        answered negatively a moment ago. `ttl` is how many seconds a name is in flight, by default
+        the cache's hint_ttl. `replace` returns names in flight too, `force` returns valid and
+        denied topics too.
+
+        ArgumentError: a name is empty or longer than 32 767 bytes. ForkedError, TypeError,
+        ValueError, MemoryError.
         """
         cdef Names names = names_of(topics)
         cdef Names to_ask = Names(("",) * names.n)
@@ -328,8 +405,8 @@ cdef class MetadataCache(Reading):
         cdef size_t i
         self.read_clocks(&now)
         with nogil:
-            err = rdmeta_cache_hint(self.cache, names.items, names.n, flags, ttl_us, now, to_ask.items,
-                                    &n)
+            err = rdmeta_cache_hint(self.cache, names.items, names.n, flags, ttl_us, now,
+                                    to_ask.items, &n)
         if err:
             raise from_code(err, names.fault() if err == RDMETA_ERR_ARGUMENT else "hint")
         turn = rdmeta_py_clock(CLOCK_MONOTONIC_COARSE)
@@ -339,7 +416,10 @@ cdef class MetadataCache(Reading):
         return found
 
     def purge_hints(self, names=None):
-        """End the hints of topics, or all of them; returns how many there were."""
+        """Ends the hints of topics, or all hints if `names` is None; returns how many it ended.
+
+        ForkedError, TypeError.
+        """
         cdef Names given = None if names is None else names_of(names)
         cdef const rdmeta_str_t *items = NULL if given is None else given.items
         cdef size_t n = 0 if given is None else given.n
@@ -353,7 +433,10 @@ cdef class MetadataCache(Reading):
         return ended
 
     def purge(self):
-        """Forget every topic, broker and the cluster id; the version moves on if any was known."""
+        """Removes every topic, every broker and the cluster id, and records the changes.
+
+        The version rises if anything was known. ForkedError, MemoryError.
+        """
         cdef rdmeta_time_t now
         cdef rdmeta_err_t err
         self.read_clocks(&now)
@@ -363,9 +446,9 @@ cdef class MetadataCache(Reading):
             raise from_code(err, "purge")
 
     def sweep(self):
-        """Let go what is past its deadline; returns seconds to the next one, None without any.
+        """Removes what is past its deadline; returns the seconds to the next deadline.
 
-        ForkedError in the child of a fork.
+        Returns None if there is no deadline. ForkedError in the child of a fork.
         """
         cdef rdmeta_time_t now
         cdef int64_t deadline
@@ -377,17 +460,25 @@ cdef class MetadataCache(Reading):
         return None if deadline == INT64_MAX else max(deadline - now.mono_us, 0) / 1e6
 
     def wait_change(self, since, timeout=None, topics=None):
-        """Wait until the version is above `since`, and return it; None after `timeout` seconds.
+        """Waits until the version is above `since`; returns it, or None after `timeout` seconds.
 
-        Returns at once if it already is, so no change can be missed. With `topics` one of them must
-        have changed after `since`; a removal is a change. Answers Ctrl-C. ForkedError in the child of
-        a fork, where nobody can write, unless the version is above `since` already; TypeError,
-        ValueError.
+            version = cache.wait_change(version, timeout=10.0)
+
+        It returns at once if the version is above `since` already, so no change can be missed. With
+        `topics`, a list of names, one of them must have changed after `since`; a removal is a
+        change. `timeout` None means no limit. It waits without the GIL, and Ctrl-C ends it.
+
+        ForkedError in the child of a fork, where the version cannot rise, unless it is above
+        `since` already. TypeError, ValueError.
         """
         return self.wait(since, timeout, topics, None, None)
 
-    cdef object wait(self, since, timeout, topics, topic, told):
-        """wait_change(); None too when there is another answer about a topic than `told`."""
+    cdef object wait(self, since, timeout, topics, topic, answer):
+        """Waits as wait_change() does, or until the topic has another answer than `answer`.
+
+        Returns the version; None for another answer, or after `timeout` seconds. With `answer` None
+        answers do not matter.
+        """
         cdef Names names = awaited(topics)
         cdef uint64_t start = unsigned(since, "since")
         cdef int64_t left = INT64_MAX if timeout is None else microseconds(timeout, "timeout")
@@ -395,14 +486,14 @@ cdef class MetadataCache(Reading):
         cdef const rdmeta_str_t *items = NULL if names is None else names.items
         cdef size_t n = 0 if names is None else names.n
         cdef uint64_t version
-        while told is None or self._answer(topic) == told:
+        while answer is None or self._answer(topic) == answer:
             with nogil:
                 version = rdmeta_cache_wait(self.cache, start, items, n,
                                             max(min(left, <int64_t> SLICE_US), 0))
             if version:
                 return version
             if getpid() != self.pid:
-                raise from_code(RDMETA_ERR_FORKED, "nothing changes in the child of a fork")
+                raise from_code(RDMETA_ERR_FORKED, "a cache cannot change in the child of a fork")
             PyErr_CheckSignals()
             left = end - rdmeta_py_clock(CLOCK_MONOTONIC)
             if left <= 0:
@@ -410,32 +501,41 @@ cdef class MetadataCache(Reading):
         return None
 
     def publish(self, path, interval=0.02):
-        """Keep a file up to date with the cache, for `rdmeta.attach` in other processes.
+        """Keeps a file up to date with the cache, for rdmeta.attach() in other processes.
 
-        Returns a Publisher: close it, or use it in a `with`, to publish what is left and stop; it
-        stops as well when the cache goes. The first state is there when this returns. OSError, a
-        BlockingIOError while another publisher has the path; ForkedError.
+            with cache.publish("/run/orders.rdmeta"):
+                ...                                 # other processes attach to the path
+
+        Returns a Publisher, whose thread writes the file. Its close(), or the end of the `with`,
+        publishes the last state and stops the thread; so does the end of the cache. `interval` is
+        the least number of seconds between two writes. The file is complete when publish() returns.
+
+        OSError; it is a BlockingIOError while another publisher has the path. ForkedError.
+        TypeError, ValueError.
         """
         if getpid() != self.pid:
-            raise from_code(RDMETA_ERR_FORKED, "nothing changes in the child of a fork")
+            raise from_code(RDMETA_ERR_FORKED, "a cache cannot change in the child of a fork")
         return Publisher(self, path, interval)
 
     def capsule(self):
-        """A PyCapsule "rdmeta.cache" that holds this cache, a rdmeta_cache_t, for other extensions.
+        """Returns a PyCapsule "rdmeta.cache" of this cache's rdmeta_cache_t, for other extensions.
 
-        It is the live cache, and stays good when this object goes: see rdmeta_cache_from_object() of
-        rdmeta_api.h, and rdmeta.ffi.
+        The capsule owns a reference to the live cache, so it outlives this object. See
+        rdmeta_cache_from_object() of rdmeta_api.h, and rdmeta.ffi.
         """
         return cache_capsule(self.cache)
 
     def _answer(self, topic, /):
-        """What tells one answer about a topic from the next; None without any. For rdmeta._waits."""
+        """Returns a value that differs from answer to answer about a topic; None without an answer.
+
+        It is the topic's deadline. For rdmeta._waits.
+        """
         cdef rdmeta_str_t name
         cdef rdmeta_topic_info_t info
         cdef const rdmeta_topic_t *found = NULL
         cdef int64_t now = self.now()
         keep = view(topic, "topic", &name)
-        rdmeta_reader_enter(self.lenient)  # nothing until leave can let go of the GIL
+        rdmeta_reader_enter(self.lenient)  # no call until leave may release the GIL
         rdmeta_topic_find(self.lenient, name.data, name.len, now, &found)
         if found is not NULL:
             rdmeta_topic_info(self.lenient, found, now, &info)
@@ -443,19 +543,19 @@ cdef class MetadataCache(Reading):
         return None if found is NULL else info.deadline_us
 
     def _watch(self, fd, answers=False, /):
-        """Write to a descriptor after every change, or every answer, until the Watch is closed."""
+        """Returns a Watch that writes to `fd` after every change, or every answer, until closed."""
         return Watch(self, fd, answers)
 
     def _teller(self, loop, wake, /):
-        """What tells an event loop of changes; for rdmeta._waits."""
+        """Returns a Pipe, which calls `wake` in the event loop after a change."""
         return _waits.Pipe(self, loop, wake)
 
     def _since(self, since, /):
-        """A version to wait from. TypeError, ValueError."""
+        """Returns `since` as a version. TypeError, ValueError."""
         return unsigned(since, "since")
 
     def _changed(self, topics, since, /):
-        """Which topics changed after `since`, by their places; for rdmeta._waits."""
+        """Returns the indexes of the `topics` that changed after `since`; for rdmeta._waits."""
         cdef Names names = names_of(topics)
         cdef uint64_t start = unsigned(since, "since")
         cdef bytearray hits = bytearray(<Py_ssize_t> names.n)
@@ -467,28 +567,34 @@ cdef class MetadataCache(Reading):
             changed_among(self.cache, start, names.items, names.n, &hit[0])
         return [i for i in range(names.n) if hit[i]]
 
-    def _sleep(self, since, timeout, topic, told, /):
-        """Wait for a change of a topic, or for another answer about it than `told`, if not None.
+    def _sleep(self, since, timeout, topic, answer, /):
+        """Waits for a change of a topic or, if `answer` is not None, for another answer than it.
 
-        The version, or None; errors as of wait_change(). For rdmeta._waits.
+        Returns the version; None for another answer, or after `timeout` seconds. The errors are
+        those of wait_change(). For rdmeta._waits.
         """
-        return self.wait(since, timeout, (topic,), topic, told)
+        return self.wait(since, timeout, (topic,), topic, answer)
 
     def wait_change_async(self, since, timeout=None, topics=None):
-        """wait_change() to be awaited, from any event loop; costs no thread."""
+        """Returns an awaitable wait_change(), for any event loop; it needs no thread."""
         return _waits.wait_change_async(self, since, timeout, topics)
 
     def wait_for_topic(self, topic, partition=None, timeout=60.0):
-        """Wait until a topic is valid and return it; with `partition`, until that one has a leader.
+        """Waits until a topic is valid, or with `partition` until it has a leader; returns it.
 
-        Raises InvalidTopicError, and TopicAuthorizationError if that is answered from now on; a topic
-        that is unknown is waited for, as it may be being created. RequestTimedOutError after `timeout`
-        seconds, None for no limit. ForkedError, TypeError and ValueError as of wait_change(). It asks
-        no broker: something else must feed the cache, and for a topic that was denied a moment ago
-        that takes hint(force=True).
+            cache.wait_for_topic("orders", timeout=30.0)        # a Topic
+            cache.wait_for_topic("orders", 3)                   # a Partition
+
+        It asks no broker: something else must refresh the cache. For a topic that was denied a
+        moment ago, that needs hint(force=True). An unknown topic does not end the wait: a broker
+        may be creating it.
+
+        RequestTimedOutError after `timeout` seconds; None means no limit. InvalidTopicError.
+        TopicAuthorizationError if a broker answers so during the wait. ForkedError, TypeError and
+        ValueError are those of wait_change().
         """
         return _waits.wait_for_topic(self, topic, partition, timeout)
 
     def wait_for_topic_async(self, topic, partition=None, timeout=60.0):
-        """wait_for_topic() to be awaited, from any event loop; costs no thread."""
+        """Returns an awaitable wait_for_topic(), for any event loop; it needs no thread."""
         return _waits.wait_for_topic_async(self, topic, partition, timeout)

@@ -1,4 +1,5 @@
-# How other extensions reach the one copy of the C code, and a cache. Included by _core.pyx.
+# PyCapsules: the table of C functions, and one per cache, image or attached file, for other
+# extensions. Included by _core.pyx.
 
 cdef extern from *:
     """
@@ -19,7 +20,7 @@ _C_API = PyCapsule_New(<void *> &rdmeta_py_table, "rdmeta._core._C_API", NULL)
 
 
 cdef object cache_capsule(rdmeta_cache_t *cache):
-    """A capsule with a reference of its own."""
+    """Returns a capsule that owns a reference to the cache."""
     capsule = PyCapsule_New(cache, "rdmeta.cache", cache_capsule_end)
     rdmeta_cache_ref(cache)
     return capsule
@@ -32,7 +33,7 @@ cdef void cache_capsule_end(object capsule) noexcept:
 
 
 cdef object image_capsule(rdmeta_image_t *image):
-    """A capsule with a reference of its own."""
+    """Returns a capsule that owns a reference to the image."""
     capsule = PyCapsule_New(image, "rdmeta.image", image_capsule_end)
     rdmeta_image_ref(image)
     return capsule
@@ -45,7 +46,7 @@ cdef void image_capsule_end(object capsule) noexcept:
 
 
 cdef object attach_capsule(Attached attached):
-    """A capsule that keeps the object, whose pointer it holds."""
+    """Returns a capsule of the object's rdmeta_attach_t; it keeps the object alive."""
     capsule = PyCapsule_New(attached.attach, "rdmeta.attach", attach_capsule_end)
     PyCapsule_SetContext(capsule, <void *> attached)
     Py_INCREF(attached)
@@ -57,7 +58,11 @@ cdef void attach_capsule_end(object capsule) noexcept:
 
 
 def _leaders(size_t reader, topics, partitions, out, mono_us, /):
-    """rdmeta_leaders() of a rdmeta_reader_t at an address; what rdmeta.ffi.leaders() does."""
+    """Calls rdmeta_leaders() with the rdmeta_reader_t at the address `reader`; returns `out`.
+
+    rdmeta.ffi.leaders() calls it. `mono_us` is the lookup's time in microseconds. `out` and the
+    errors are those of Reading.leaders(). It releases the GIL.
+    """
     cdef int64_t now = integer(mono_us, "mono_us", INT64_MIN, INT64_MAX)
     cdef Names names = names_of(topics)
     cdef Numbers numbers = Numbers(partitions, names.n)

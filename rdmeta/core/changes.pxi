@@ -1,11 +1,13 @@
-# Change records, kept until they are wanted as objects or as columns. Included by _core.pyx.
+# Change records as C visits them, copied; a caller makes objects or Arrow columns of them later.
+# Included by _core.pyx.
 #
-# They lie one behind the other in one allocation, each followed by the bytes that its pointers
-# pointed to, in the order of `record_view`:
+# All records lie one behind the other in one allocation. After each record come copies of the bytes
+# that its pointers pointed to, in the order in which record_view() reads them:
 #
 #     rdmeta_change_t | cluster id | topic | topic id | detail | old isr | ... | rdmeta_change_t ...
 #
-# The pointers inside are not valid there, their lengths and being NULL or not are.
+# A pointer inside a stored record must not be followed. Its length, and whether it is NULL, are
+# valid. Each piece begins at a multiple of 8 bytes.
 
 cdef struct Records:
     char *bytes
@@ -15,6 +17,7 @@ cdef struct Records:
 
 
 cdef bint record_put(Records *r, const void *data, size_t size) noexcept nogil:
+    """Appends a copy of `size` bytes; returns False without memory."""
     cdef size_t padded = (size + 7) & ~(<size_t> 7)
     cdef size_t capacity
     cdef char *grown
@@ -36,6 +39,7 @@ cdef bint record_put_ids(Records *r, rdmeta_ids_t ids) noexcept nogil:
 
 
 cdef int32_t record_visit(void *opaque, const rdmeta_change_t *c) noexcept nogil:
+    """Appends a copy of one record to the Records at `opaque`, for C to call. NO_MEMORY."""
     cdef Records *r = <Records *> opaque
     if not (record_put(r, c, sizeof(c[0]))
             and (c.cluster_id.data is NULL or record_put(r, c.cluster_id.data, c.cluster_id.len))
@@ -50,6 +54,7 @@ cdef int32_t record_visit(void *opaque, const rdmeta_change_t *c) noexcept nogil
 
 
 cdef const char *record_take(const char **at, size_t size) noexcept nogil:
+    """Returns the position `at`, and moves it past `size` bytes and their padding."""
     cdef const char *start = at[0]
     at[0] = start + ((size + 7) & ~(<size_t> 7))
     return start
@@ -66,7 +71,7 @@ cdef void record_ids(const char **at, rdmeta_ids_t *ids) noexcept nogil:
 
 
 cdef void record_view(const char **at, rdmeta_change_t *out) noexcept nogil:
-    """The next record, its pointers valid; `at` moves behind it."""
+    """Copies the next record to `out`, with valid pointers, and moves `at` past it."""
     out[0] = (<const rdmeta_change_t *> record_take(at, sizeof(out[0])))[0]
     record_text(at, &out.cluster_id)
     record_text(at, &out.topic)
@@ -96,7 +101,7 @@ cdef object change_of(const rdmeta_change_t *c, str session):
 
 @cython.final
 cdef class ChangeTable(ArrowTable):
-    """The records of a Changes: objects, or columns for whoever speaks Arrow."""
+    """The records of a Changes, as Change objects or as Arrow columns."""
 
     cdef Records records
     cdef str session
@@ -110,7 +115,7 @@ cdef class ChangeTable(ArrowTable):
         return self.records.n
 
     def read(self):
-        """All of them, a tuple of Change."""
+        """Returns all records as a tuple of Change, in their order."""
         cdef int64_t turn = rdmeta_py_clock(CLOCK_MONOTONIC_COARSE)
         cdef const char *at = self.records.bytes
         cdef rdmeta_change_t change
@@ -140,7 +145,7 @@ cdef class ChangeTable(ArrowTable):
 
 
 cdef ChangeTable no_records(str session):
-    """For record_visit() to fill; `session` is in all of them."""
+    """Returns an empty ChangeTable for record_visit() to fill; all records have this `session`."""
     cdef ChangeTable made = ChangeTable.__new__(ChangeTable, GIVEN)
     made.table = RDMETA_ARROW_CHANGES
     made.session = session
@@ -152,7 +157,10 @@ cdef ChangeTable no_records(str session):
 
 cdef void changed_among(rdmeta_cache_t *cache, uint64_t since, const rdmeta_str_t *topics, size_t n,
                         uint8_t *hits) noexcept nogil:
-    """Mark the topics that changed after `since`: by halves, as most of the time few have."""
+    """Sets hits[i] to 1 for each topic that changed after `since`; `hits` must be zeroed.
+
+    It halves the list until no topic of a part has changed: usually only few topics have.
+    """
     cdef size_t half = n // 2
     if not n or not rdmeta_cache_wait(cache, since, topics, n, 0):
         return

@@ -1,29 +1,31 @@
-# Images, and the files that they are saved to. Included by _core.pyx.
+# Images and their files: take, read, save, open, verify, diff; and the errors of files.
+# Included by _core.pyx.
 
 cdef bytes path_bytes(object path):
-    """A path as the system wants it. TypeError, ValueError for one with a NUL in it."""
+    """Returns a path as bytes for the system. TypeError; ValueError for one with a NUL byte."""
     cdef bytes raw = bytes(fsencode(path))
     if b"\0" in raw:
-        raise ValueError(f"a path cannot hold a NUL: {path!r}")
+        raise ValueError(f"path must not have a NUL byte: {path!r}")
     return raw
 
 
 cdef object refused(rdmeta_err_t err, int number, object path, str what, str why=""):
-    """The exception for what a call about a file returned; `number` is errno as it left it."""
+    """Returns the exception for a file's error code; `number` is errno right after the C call."""
     if err == RDMETA_ERR_IO:
         return OSError(number, strerror(number), fsdecode(path))
     return from_code(err, f"{what} {fsdecode(path)!r}{why}")
 
 
 cdef str fault_text(rdmeta_err_t err, const rdmeta_image_fault_t *fault):
-    """What C found malformed, and where; "" for nothing."""
+    """Returns what C found malformed, and where, for an error text; "" if `err` is another code."""
     if err != RDMETA_ERR_MALFORMED:
         return ""
-    return f": {fault.what.decode('ascii')}, at byte {fault.offset} ({fault.section.decode('ascii')})"
+    return (f": {fault.what.decode('ascii')}, at byte {fault.offset}"
+            f" ({fault.section.decode('ascii')})")
 
 
 cdef object not_opened(rdmeta_err_t err, int number, bytes path):
-    """The exception for a file that could not be opened as an image."""
+    """Returns the exception for a file that could not be opened as an image."""
     cdef rdmeta_image_fault_t fault
     cdef const char *name = path
     cdef rdmeta_err_t again = RDMETA_OK
@@ -34,14 +36,14 @@ cdef object not_opened(rdmeta_err_t err, int number, bytes path):
 
 
 cdef object broken(Reading source, rdmeta_err_t err, str what):
-    """The exception for a lookup that failed: of a file's, with its name."""
+    """Returns the exception for a lookup that failed; for a damaged file it has the file's name."""
     if err == RDMETA_ERR_MALFORMED and source.place is not None:
-        what += f" in the image {source.place!r}, of which verify() says more"
+        what += f" in the image {source.place!r}: call verify() of the image for the fault"
     return from_code(err, what)
 
 
 cdef Image image_of(rdmeta_image_t *image, place=None):
-    """Takes the reference; `place` is the file's. MemoryError for NULL."""
+    """Returns an Image that takes the reference. MemoryError for NULL. `place` is a file's path."""
     cdef Image made
     if image is NULL:
         raise MemoryError
@@ -53,25 +55,31 @@ cdef Image image_of(rdmeta_image_t *image, place=None):
 
 
 cdef class Image(Reading):
-    """What a cache said at one version, held; read like the cache.
+    """The state of a cache at one version, with the lookups of the cache.
 
-    Time stands still in it: what was valid when it was taken is valid in it, and `age()` is as of
-    then. It is given by `MetadataCache.image()`, `Attached.image()` and `Image.open()`. Of a cache
-    it shares what it holds, so that taking one copies nothing, and holding one costs what has
-    changed since. Threads may share one; in the child of a fork it can be read as well.
+        before = cache.image()
+        ...                                     # the cache goes on
+        for change in before.diff(cache.image()):
+            print(change.kind, change.topic)
+
+    Time stands still in an image: what was valid when it was taken stays valid, and age() counts to
+    that moment. MetadataCache.image(), Attached.image() and Image.open() return one. An image of a
+    live cache shares the cache's memory: taking it copies nothing, and keeping it costs the memory
+    of what has changed since. Threads may share an image. It can be read in the child of a fork.
     """
 
     def __cinit__(self, given=None):
         if given is not GIVEN:
-            raise TypeError("an Image is given by MetadataCache.image() and Image.open()")
+            raise TypeError("an Image cannot be made directly: it is given by image() of a cache,"
+                            " and by Image.open()")
 
     def __dealloc__(self):
         if self.image is not NULL:
-            rdmeta_image_unref(self.image)  # its readers hold it as well
+            rdmeta_image_unref(self.image)  # its readers have references of their own
 
     cdef int settle(self) except -1:
-        """Read what the image says of itself, and make its readers."""
-        with nogil:  # of a live cache it takes the writers' lock
+        """Reads the image's properties, and makes its readers. MemoryError."""
+        with nogil:  # for an image of a live cache, rdmeta_image_info() takes the writers' lock
             rdmeta_image_info(self.image, &self.info)
         self.max_age_us = self.info.max_age_us
         self.begin()
@@ -79,7 +87,7 @@ cdef class Image(Reading):
 
     cdef rdmeta_reader_t *make(self, int32_t flags) noexcept:
         cdef rdmeta_reader_t *reader
-        with nogil:  # a writer may hold the lock that this takes
+        with nogil:  # a writer may hold the lock that rdmeta_image_reader() takes
             reader = rdmeta_image_reader(self.image, flags)
         return reader
 
@@ -93,7 +101,8 @@ cdef class Image(Reading):
         return answered_at(self.info.shared_deadline_us, self.info.max_age_us)
 
     def __reduce__(self):
-        raise TypeError("an Image cannot be pickled or copied: save() it, and open() it there")
+        raise TypeError("an Image cannot be pickled or copied: save() it to a file, and open() the"
+                        " file there")
 
     def __repr__(self):
         return (f"<rdmeta.Image cluster_id={self.cluster_id!r} version={self.version}"
@@ -101,15 +110,21 @@ cdef class Image(Reading):
 
     @staticmethod
     def open(path, *, copy=False):
-        """The image in a file that save() or publish() wrote: it is mapped, not read.
+        """Returns the image in a file that save() or publish() wrote.
 
-        Its head is checked, everything else where it is looked at: then, too, MalformedError is
-        raised by a file that was damaged; verify() looks at all of it. Truncating a file that is
-        mapped, or writing to it, is fatal to any program: those of save() and publish() are only
-        ever replaced. `copy` reads the file into memory instead, for files that others may write to:
-        up to 1 GiB.
+            image = rdmeta.Image.open("/run/orders.rdmeta")
 
-        MalformedError for what is no image, UnsupportedVersionError for another version's, OSError.
+        The file is mapped, not read: open() checks only its head, and each lookup checks what it
+        reads. So a lookup, too, raises MalformedError if the file is damaged. verify() checks the
+        whole file.
+
+        A program that truncates a mapped file, or writes to it, can end the processes that have
+        mapped it (SIGBUS). save() and publish() only ever replace a file, which does no harm. For
+        files that other programs may write to, `copy=True` reads the file into memory, up to 1 GiB.
+
+        MalformedError: the file is not an image, or its head is damaged. UnsupportedVersionError:
+        the file has another version of the format, or the other byte order. OSError. TypeError,
+        ValueError for a path that cannot be one. MemoryError.
         """
         cdef bytes raw = path_bytes(path)
         cdef const char *name = raw
@@ -127,11 +142,16 @@ cdef class Image(Reading):
         return image_of(image, abspath(fsdecode(raw)))
 
     def save(self, path, *, sync=False):
-        """Write a file that open() reads, aside, and give it this name at the end.
+        """Writes the image to a file that Image.open(), load() and rdmeta.attach() read.
 
-        Who reads an older file of this name goes on with that one. The new one takes its mode; of a
-        symbolic link it takes the place. `sync` returns when it is on the disk. OSError; on any error
-        what was there before still is, unless with `sync` the disk itself fails at the very end.
+        It writes a temporary file in the same directory, which replaces the file at `path` at the
+        end. Readers of the older file keep reading the older one. The new file has the permissions
+        of the older one. A symbolic link is itself replaced. With `sync` the file is on the disk
+        when save() returns.
+
+        OSError, MalformedError (this image is a damaged file), TypeError, ValueError, MemoryError.
+        On any error the older file is still there. The one exception is `sync` on a disk that fails
+        at the very end: the new file may then be there.
         """
         cdef bytes raw = path_bytes(path)
         cdef const char *name = raw
@@ -142,16 +162,20 @@ cdef class Image(Reading):
             err = rdmeta_image_save(self.image, name, flags)
             number = errno
         if err:
-            raise refused(err, number, raw, "image for")
+            raise refused(err, number, raw, "the image for the file")
 
     def capsule(self):
-        """A PyCapsule "rdmeta.image" that holds this image, a rdmeta_image_t, for other extensions."""
+        """Returns a PyCapsule "rdmeta.image" of this image's rdmeta_image_t, for other extensions.
+
+        The capsule owns a reference to the image.
+        """
         return image_capsule(self.image)
 
     def verify(self):
-        """Read all of it: every checksum, every topic, every way to one.
+        """Checks the whole image: every checksum, every topic, every index entry of a topic.
 
-        MalformedError, which says what is wrong first, and at which byte of the file.
+        MalformedError: its message says what is wrong first, and at which byte of the file. There
+        is no fault in an image of a live cache. It releases the GIL.
         """
         cdef rdmeta_image_fault_t fault
         cdef rdmeta_err_t err
@@ -161,10 +185,11 @@ cdef class Image(Reading):
             raise from_code(err, f"image {self.place!r}{fault_text(err, &fault)}")
 
     def diff(self, other, /):
-        """What differs from this image to `other`, as Changes: brokers, then topics by their names.
+        """Returns what differs from this image to `other`, any two images, as Changes.
 
-        Any two images. Records have the version, session and time of `other`, and the source `poll`;
-        for the changes one by one, with what brought them, see MetadataCache.changes().
+        Brokers come first, then topics in the order of their names' bytes. Each record has the
+        version, session and time of `other`, and the source `poll`. MetadataCache.changes() returns
+        every single change, with its source, instead. TypeError; MalformedError for a damaged file.
         """
         cdef ChangeTable found
         cdef Image after
@@ -177,48 +202,51 @@ cdef class Image(Reading):
             err = rdmeta_image_diff(self.image, after.image, record_visit, &found.records)
         if err:
             files = [image.place for image in (self, after) if image.place is not None]
-            raise from_code(err, " ".join(["diff of", *map(repr, files)]))
+            raise from_code(err, " ".join(["the diff of", *map(repr, files)]))
         return Changes(found, after.info.version, False)
 
     @property
     def path(self):
-        """The file that it is in, absolute; None for one of a live cache."""
+        """The absolute path of the image's file; None for an image of a live cache."""
         return self.place
 
     @property
     def taken(self):
-        """When it was taken, a datetime in UTC."""
+        """The time at which the image was taken, a datetime in UTC."""
         return wall_datetime(self.info.taken_wall_us)
 
     @property
     def session(self):
-        """The UUID of the cache's life that it was taken in, as in change records."""
+        """The session of the cache that the image was taken of: a UUID, as in change records."""
         return session_text(self.info.session)
 
     def stats(self):
-        """Sizes as a dict: topics, valid or stale, and partitions; `bytes` held for it alone.
+        """Returns sizes as a dict.
 
-        For a file `bytes` is its size, and `mapped` says whether it lies in the system's memory.
+        - `version`: the version of the cache.
+        - `topics` and `partitions`: how many there are, of valid and stale topics.
+        - `bytes`: the memory that is kept for this image alone; for a file, its size.
+        - `mapped`: whether the image is a mapped file.
         """
         cdef rdmeta_image_info_t info
-        with nogil:  # of a live cache it takes the writers' lock
+        with nogil:  # for an image of a live cache, rdmeta_image_info() takes the writers' lock
             rdmeta_image_info(self.image, &info)
         return {"version": info.version, "topics": info.topics, "partitions": info.partitions,
                 "bytes": info.bytes, "mapped": bool(info.mapped)}
 
 
 cdef str session_text(const uint8_t *session):
-    """A UUID; that of zeros where none was said."""
+    """Returns a session as the text of a UUID; one of zeros for an unknown session."""
     return str(uuid.UUID(bytes=session[:16]))
 
 
 cdef str session_of(rdmeta_cache_t *cache):
-    """The UUID of a cache's life, which its images tell. MemoryError."""
+    """Returns a new cache's session, which its images contain. MemoryError."""
     cdef rdmeta_image_info_t info
     cdef rdmeta_time_t never = [0, 0]
     cdef rdmeta_image_t *image = rdmeta_cache_image(cache, never)
     if image is NULL:
         raise MemoryError
-    rdmeta_image_info(image, &info)  # nobody else has the cache yet
+    rdmeta_image_info(image, &info)  # no other thread has the cache yet: it waits for no lock
     rdmeta_image_unref(image)
     return session_text(info.session)

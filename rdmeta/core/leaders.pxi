@@ -1,17 +1,21 @@
-# Many rows at once: names and numbers as C wants them. Included by _core.pyx.
+# Bulk lookups, for leaders(): lists, buffers and columns become C arrays of names and partitions.
+# Included by _core.pyx.
 
 cdef extern from *:
     """
-    /* How many of n names, before the first that is no str of ASCII alone, hold
-     * their UTF-8. Objects lie anywhere: those to come are sent for meanwhile. */
+    /* Points `out` into the UTF-8 of the names before the first that is not an
+     * ASCII str; returns their number. The objects lie anywhere in memory, so
+     * the loop prefetches those that it needs PREFETCH rows later. */
     static size_t rdmeta_py_names(PyObject *const *items, size_t n,
                                   rdmeta_str_t *out) {
-            enum { AHEAD = 12 };
+            enum { PREFETCH = 12 };
             size_t i;
 
             for (i = 0; i < n; i++) {
-                    if (i + AHEAD < n) {
-                            const char *next = (const char *)items[i + AHEAD];
+                    if (i + PREFETCH < n) {
+                            const char *next =
+                                    (const char *)items[i + PREFETCH];
+
                             __builtin_prefetch(next);
                             __builtin_prefetch(next + 64);
                     }
@@ -21,7 +25,8 @@ cdef extern from *:
             return i;
     }
 
-    /* How many of n ints, before the first that is something else, are small. */
+    /* Copies the ints before the first that is not a small one to `out`;
+     * returns their number. */
     static size_t rdmeta_py_numbers(PyObject *const *items, size_t n,
                                     int32_t *out) {
             size_t i;
@@ -39,16 +44,17 @@ cdef extern from *:
 
 
 cdef enum:
-    # Rows for which the GIL is held: some ten microseconds.
+    # The rows that are looked up before the GIL is released: they take about ten microseconds.
     ROWS = 512
 
 
 cdef bint leaders_of_str(rdmeta_reader_t *reader, object topics, Numbers numbers, int64_t now,
                          int32_t *out) except -1:
-    """rdmeta_leaders() of a list or tuple of str, as they lie in memory; False: not all can be.
+    """Calls rdmeta_leaders() for a list or tuple of ASCII str, without a copy of the names.
 
-    What keeps them there is the GIL, let go of every so many rows. RuntimeError if the list was
-    changed in length meanwhile.
+    Returns False if a name is something else: the caller must then look up all rows. The GIL keeps
+    the names alive; it is released after every ROWS rows. RuntimeError if the length of the list
+    changes meanwhile.
     """
     cdef rdmeta_str_t names[ROWS]
     cdef Py_ssize_t n = PySequence_Fast_GET_SIZE(topics)
@@ -64,13 +70,14 @@ cdef bint leaders_of_str(rdmeta_reader_t *reader, object topics, Numbers numbers
             with nogil:
                 pass
             if PySequence_Fast_GET_SIZE(topics) != n:
-                raise RuntimeError("topics changed while their leaders were looked up")
+                raise RuntimeError("the list of topics changed its length during leaders():"
+                                   " pass a list that no other thread changes")
     return True
 
 
 @cython.final
 cdef class Numbers:
-    """Partition ids as C wants them, out of a list or a buffer."""
+    """An int32 array of partition ids, from a list, a buffer or an Arrow column."""
 
     cdef int32_t *items
 
@@ -85,14 +92,15 @@ cdef class Numbers:
             return
         if is_column(partitions):
             column = Column(partitions)
-            self.same(n, <size_t> column.n)
+            self.check_counts(n, <size_t> column.n)
             column_numbers(column, self.items)
             return
         if isinstance(partitions, (str, bytes, bytearray)):
-            raise TypeError(f"expected partition ids, not {type(partitions).__name__}")
+            raise TypeError("partitions must be a list, a buffer or a column of ints, not"
+                            f" {type(partitions).__name__}")
         if type(partitions) is not list and type(partitions) is not tuple:
             partitions = tuple(partitions)
-        self.same(n, <size_t> len(partitions))
+        self.check_counts(n, <size_t> len(partitions))
         if rdmeta_py_numbers(PySequence_Fast_ITEMS(partitions), n, self.items) == n:
             return
         for partition in tuple(partitions):  # an __index__ may change a list
@@ -103,9 +111,11 @@ cdef class Numbers:
     def __dealloc__(self):
         PyMem_Free(self.items)
 
-    cdef int same(self, size_t topics, size_t partitions) except -1:
+    cdef int check_counts(self, size_t topics, size_t partitions) except -1:
+        """ValueError if there are not as many partitions as topics."""
         if topics != partitions:
-            raise ValueError(f"{topics} topics, but {partitions} partitions")
+            raise ValueError("topics and partitions must have the same length: there are"
+                             f" {topics} topics, but {partitions} partitions")
         return 0
 
     cdef int copy(self, object partitions, size_t n) except -1:
@@ -116,8 +126,8 @@ cdef class Numbers:
         try:
             size = number_format(&data)
             if not size:
-                raise TypeError("a buffer of partitions must hold signed integers of 32 or 64 bit")
-            self.same(n, <size_t> (data.len // size))
+                raise TypeError("a buffer of partitions must have signed integers of 32 or 64 bits")
+            self.check_counts(n, <size_t> (data.len // size))
             if size == 4:
                 memcpy(self.items, data.buf, 4 * n)
                 return 0

@@ -1,38 +1,51 @@
-# Every lookup, once, whatever is read. Included by _core.pyx.
+# Reading: the lookups of caches, images and attached files. Included by _core.pyx.
 
 cdef class Reading(Readers):
-    """The lookups of MetadataCache.
+    """The lookups of MetadataCache, Image and Attached.
 
-    They see valid topics only; with `allow_stale=True` also the last known values of topics past
-    their deadline and of partitions without a leader. Threads may share one.
+    A lookup reads valid topics only. With `allow_stale=True` it also reads the last known values of
+    topics past their deadline and of partitions without a leader. Threads may share a Reading.
     """
 
     def __bool__(self):
-        """True also while it is empty: `if cache` asks whether there is one."""
+        """Returns True, also for an empty cache: so `if cache` tests for None."""
         return True
 
     @property
     def version(self):
-        """The version of what is read: 0 for a new cache, higher after every change."""
+        """The version of the state that is read: 0 for a new cache, higher after every change."""
         return self.version_now()
 
     cdef uint64_t version_now(self) except? 0:
+        """Returns the version; a derived class overrides it."""
         return 0
 
     def leader(self, topic, partition, /, default=...):
-        """The broker id of a partition's leader.
+        """Returns the broker id of a partition's leader.
 
-        With a `default` absence never raises; without one it raises NotCachedError, StaleError,
-        UnknownTopicError, NoSuchPartitionError, LeaderNotAvailableError, TopicAuthorizationError or
-        InvalidTopicError. What cannot be raises either way, here and in every lookup: TypeError for a
-        topic that is no str or a partition that is no int, ValueError for a partition beyond int32 or
-        a str that is no UTF-8.
+            cache.leader("orders", 3)           # 1, or an exception
+            cache.leader("orders", 3, None)     # 1, or None
+
+        Without a leader it returns `default`, if given, and otherwise raises one of these:
+
+        - NotCachedError: nothing is known about the topic, or a request for it is in flight.
+        - StaleError: the topic is past its deadline; last_leader() returns the last known leader.
+        - UnknownTopicError: a broker answered that there is no such topic.
+        - NoSuchPartitionError: the topic has no such partition.
+        - LeaderNotAvailableError: the partition has no leader now.
+        - TopicAuthorizationError: the principal may not describe the topic.
+        - InvalidTopicError: the name is not a legal topic name.
+
+        Wrong arguments raise in every lookup, with a `default` too. TypeError: the topic is not a
+        str, or the partition is not an int. ValueError: the partition is beyond int32, or the str
+        has no UTF-8 encoding.
         """
         cdef rdmeta_str_t name
         cdef int32_t number
         cdef int32_t found
         cdef int64_t now
-        if not (rdmeta_py_ascii(topic, &name.data, &name.len) and rdmeta_py_small(partition, &number)):
+        if not (rdmeta_py_ascii(topic, &name.data, &name.len)
+                and rdmeta_py_small(partition, &number)):
             return self.leader_of(self.strict, topic, partition, default)
         now = rdmeta_py_clock(CLOCK_MONOTONIC_COARSE) if self.ticking else self.now()
         found = rdmeta_leader(self.strict, name.data, name.len, number, now)
@@ -41,11 +54,14 @@ cdef class Reading(Readers):
         return self.missing(found, topic, partition, default)
 
     def last_leader(self, topic, partition, /, default=...):
-        """leader(), but the last one known of a stale topic or a leaderless partition will do."""
+        """Returns what leader() returns, or the last known leader if stale or leaderless.
+
+        `default` and the errors are those of leader(): a topic past its deadline is no error here.
+        """
         return self.leader_of(self.lenient, topic, partition, default)
 
     cdef object leader_of(self, rdmeta_reader_t *reader, topic, partition, default):
-        """leader() of any str and any integer."""
+        """Does the lookup of leader() for any str and any integer object."""
         cdef rdmeta_str_t name
         cdef int32_t found
         cdef int64_t now = self.now()
@@ -57,9 +73,11 @@ cdef class Reading(Readers):
         return self.missing(found, topic, partition, default)
 
     def state(self, topic, partition=None, /):
-        """What leader() would say without an exception: 0, or NOT_CACHED, STALE, NO_LEADER ...
+        """Returns 0 if leader() would return a leader, otherwise the code of its error.
 
-        Without a partition it is said of the topic.
+        The codes are NOT_CACHED, WAITING (a request is in flight), STALE, UNKNOWN_TOPIC,
+        NO_PARTITION, NO_LEADER, DENIED and INVALID of the module rdmeta. Without `partition` it
+        returns the topic's state. TypeError, ValueError.
         """
         cdef rdmeta_str_t name
         cdef const rdmeta_topic_t *found
@@ -67,7 +85,7 @@ cdef class Reading(Readers):
         cdef int64_t now = self.now()
         cdef int32_t number = 0 if partition is None else int32(partition, "partition")
         keep = view(topic, "topic", &name)
-        if partition is None:  # nothing between these two can let go of the GIL
+        if partition is None:  # no call between enter and leave may release the GIL
             rdmeta_reader_enter(self.strict)
             code = rdmeta_topic_find(self.strict, name.data, name.len, now, &found)
             rdmeta_reader_leave(self.strict)
@@ -76,11 +94,11 @@ cdef class Reading(Readers):
         return min(code, 0)
 
     def partition(self, topic, partition, default=..., *, allow_stale=False):
-        """Everything about one partition, as a Partition; `default` and errors as of leader().
+        """Returns one partition as a Partition; `default` and the errors are those of leader().
 
-        A partition without a leader is no error here: its `leader` is None. With `allow_stale` a
-        topic past its deadline will do, and `leader` is the last one known; `leaderless` says that
-        there is none now.
+        A partition without a leader is no error here: its `leader` is None. With `allow_stale` it
+        also returns a partition of a topic past its deadline. Then `leader` is the last known one,
+        and `leaderless` is True if there is no leader now.
         """
         cdef rdmeta_str_t name
         cdef rdmeta_err_t err
@@ -94,7 +112,7 @@ cdef class Reading(Readers):
         cdef rdmeta_reader_t *reader = self.lenient if stale else self.strict
         keep = view(topic, "topic", &name)
         memset(&info, 0, sizeof(info))
-        rdmeta_reader_enter(reader)  # nothing until leave can let go of the GIL
+        rdmeta_reader_enter(reader)  # no call until leave may release the GIL
         rdmeta_topic_find(reader, name.data, name.len, now, &after)
         while True:
             before = after
@@ -105,7 +123,7 @@ cdef class Reading(Readers):
                     break
                 continue
             rdmeta_topic_find(reader, name.data, name.len, now, &after)
-            if before is after:  # the id and the partition are of one version
+            if before is after:  # the topic's id and the partition belong to one version
                 break
         if not err:
             rdmeta_topic_info(reader, after, now, &info)
@@ -117,9 +135,10 @@ cdef class Reading(Readers):
         return lists.partition(text(name), topic_id_text(info.topic_id), stale)
 
     def topic(self, topic, default=..., *, allow_stale=False):
-        """A topic with all its partitions, as a Topic; `default` and errors as of leader().
+        """Returns a topic with all its partitions as a Topic, all of one version.
 
-        With `allow_stale` one past its deadline will do, and each partition has its last leader.
+        `default` and the errors are those of leader(). With `allow_stale` it also returns a topic
+        past its deadline, and each leaderless partition has its last known leader.
         """
         cdef rdmeta_str_t name
         cdef rdmeta_err_t err
@@ -139,9 +158,10 @@ cdef class Reading(Readers):
         return self.missing(err, topic, None, default)
 
     def topic_by_id(self, topic_id, default=..., *, allow_stale=False):
-        """topic() by its id: Kafka's base64, a uuid.UUID, or 16 bytes (KIP-516).
+        """Returns the Topic of a topic id (KIP-516): Kafka's base64, a uuid.UUID or 16 bytes.
 
-        `allow_stale` as of topic().
+        `default`, `allow_stale` and the errors are those of topic(). TypeError, ValueError for
+        anything that is not a topic id.
         """
         cdef rdmeta_err_t err
         cdef const rdmeta_topic_t *found
@@ -151,17 +171,19 @@ cdef class Reading(Readers):
         cdef rdmeta_reader_t *reader = self.take(stale)
         rdmeta_reader_enter(reader)
         try:
-            err = rdmeta_topic_find_id(reader, <const uint8_t *> PyBytes_AS_STRING(raw), now, &found)
+            err = rdmeta_topic_find_id(reader, <const uint8_t *> PyBytes_AS_STRING(raw), now,
+                                       &found)
             if not err:
                 return self.topic_of(reader, found, now, stale)
         finally:
             rdmeta_reader_leave(reader)
             self.give(stale, reader)
-        return self.missing(err, topic_id_text(<const uint8_t *> PyBytes_AS_STRING(raw)), None, default)
+        return self.missing(err, topic_id_text(<const uint8_t *> PyBytes_AS_STRING(raw)), None,
+                            default)
 
     cdef object topic_of(self, rdmeta_reader_t *reader, const rdmeta_topic_t *found, int64_t now,
                          bint stale):
-        """A borrowed topic as a model.Topic."""
+        """Returns a borrowed topic as a model.Topic."""
         cdef rdmeta_topic_info_t info
         cdef Lists lists = Lists.__new__(Lists)
         cdef list partitions = []
@@ -181,18 +203,22 @@ cdef class Reading(Readers):
         return self.state(topic) == RDMETA_OK
 
     def __len__(self):
-        """How many topics are valid now."""
+        """Returns how many topics are valid now."""
         return (<Walk> Walk(self, "", RDMETA_WALK_VALID)).found.n
 
     def __iter__(self):
-        """The names of the valid topics as they stood at one version, in the order of their bytes."""
+        """Returns an iterator over the names of the valid topics of one version.
+
+        The names are in the order of their bytes.
+        """
         return iter(self.names())
 
     def names(self, *, prefix="", internal=None, allow_stale=False, state=None):
-        """The names of topics as a list; what topics() would give, at a fraction of its cost.
+        """Returns the names of the topics that topics() would return, at a fraction of its cost.
 
-        `allow_stale` takes those past their deadline as well. `state` takes those that a broker
-        would not tell of instead: UNKNOWN_TOPIC, DENIED, INVALID.
+        `prefix`, `internal` and `allow_stale` are those of topics(). With `state` it returns the
+        topics for which a broker answered that error instead: UNKNOWN_TOPIC, DENIED or INVALID.
+        TypeError, ValueError.
         """
         cdef int32_t which = RDMETA_WALK_VALID | (RDMETA_WALK_STALE if allow_stale else 0)
         cdef int32_t wanted = 0 if state is None else int32(state, "state")
@@ -210,12 +236,15 @@ cdef class Reading(Readers):
         return found
 
     def topics(self, *, prefix="", pattern=None, internal=None, allow_stale=False):
-        """Valid topics as they stood at one version, in the order of their names' bytes.
+        """Returns the valid topics of one version as a list of Topic.
 
-        `pattern`, a str or a compiled one, must match the whole name, as in Kafka's own clients.
-        `internal` True or False takes only Kafka's own topics or all others. With `allow_stale`
-        topics past their deadline are among them, and each partition has its last leader. Names
-        alone are cheaper had by iterating over the cache.
+            cache.topics(prefix="orders-", internal=False)
+
+        They are in the order of their names' bytes. `pattern`, a str or a compiled one, must match
+        the whole name, as in Kafka's own clients. `internal=True` selects only Kafka's internal
+        topics, `internal=False` only the others. `allow_stale` adds the topics past their deadline,
+        and each leaderless partition has its last known leader. names() is cheaper where names are
+        enough. TypeError, ValueError.
         """
         cdef int32_t stale = RDMETA_WALK_STALE if allow_stale else 0
         cdef Walk walk = Walk(self, prefix, RDMETA_WALK_VALID | stale)
@@ -234,10 +263,11 @@ cdef class Reading(Readers):
         return found
 
     def partitions_on(self, broker, role="leader", *, allow_stale=False):
-        """The partitions of valid topics that a broker leads, or, role "replica", holds.
+        """Returns the partitions of valid topics that a broker leads, as a list of TopicPartition.
 
-        With `allow_stale` those of topics past their deadline too, and, of partitions without a
-        leader, those that it was the last to lead.
+        `broker` is a broker id. With `role="replica"` it returns the partitions that have a replica
+        on the broker. `allow_stale` adds the topics past their deadline, and the leaderless
+        partitions whose last known leader is the broker. ValueError for another role. TypeError.
         """
         cdef int32_t wanted = int32(broker, "broker")
         cdef Walk walk
@@ -249,7 +279,7 @@ cdef class Reading(Readers):
         if role not in ("leader", "replica"):
             raise ValueError(f'role must be "leader" or "replica", not {role!r}')
         if wanted < 0:
-            return found  # no broker, but what stands for no leader
+            return found  # not a broker's id: in C, -1 is the leader of a leaderless partition
         cdef bint led = role == "leader", stale = bool(allow_stale)
         walk = Walk(self, "", RDMETA_WALK_VALID | (RDMETA_WALK_STALE if stale else 0))
         for i in range(walk.found.n):
@@ -262,26 +292,32 @@ cdef class Reading(Readers):
         return found
 
     def available(self, topic, default=..., *, allow_stale=False):
-        """The ids of a topic's partitions whose leader is known and among the brokers.
+        """Returns the ids of a topic's partitions that have a leader among the brokers, a tuple.
 
-        `default`, `allow_stale` and errors as of topic().
+        `default`, `allow_stale` and the errors are those of topic().
         """
         found = self.topic(topic, None if default is not ... else ..., allow_stale=allow_stale)
         if found is None:
             return default
-        # Not with the brokers of another moment, but for last leaders, which are of one themselves.
+        # `unreachable` compares the leader with the brokers of the same moment. Only last leaders,
+        # which are older anyway, are compared with the brokers of now.
         alive = {broker.id for broker in self.brokers} if allow_stale else ()
         return tuple([
             p.partition for p in found.partitions
             if (p.leader in alive if p.leaderless else not p.unreachable)])
 
     def partition_for(self, topic, key, /, default=..., *, allow_stale=False):
-        """The partition that Kafka's Java producer puts a record with this key into.
+        """Returns the partition that Kafka's Java producer puts a record with this key into.
 
-        `key` is bytes or a buffer of them, as of TopicHandle.partition_for(). For None, a record
-        without a key, it is another one at random each time, of those that have a leader; of all
-        where none has. A producer would stay with one for a whole batch (KIP-480): so may the
-        caller. `default`, `allow_stale` and errors as of topic().
+            cache.partition_for("orders", b"customer-17")
+
+        `key` is what the key's serializer returns: bytes or a buffer of bytes. The partition is the
+        key's murmur2 hash, its sign bit cleared, modulo the number of partitions.
+
+        A record without a key (None) gets a random partition at each call. It is one that has a
+        leader, or any one if no partition has a leader. The Java producer keeps one partition for a
+        whole batch (KIP-480): so may the caller. `default`, `allow_stale` and the errors are those
+        of topic(). TypeError for another kind of key.
         """
         cdef rdmeta_reader_t *reader = self.lenient if allow_stale else self.strict
         cdef rdmeta_str_t name
@@ -289,22 +325,32 @@ cdef class Reading(Readers):
         cdef int64_t now = self.now()
         keep = view(topic, "topic", &name)
         keep_key = key_view(key, &raw)
-        cdef int32_t found = rdmeta_partition_for(reader, name.data, name.len, raw.data, raw.len, now)
+        cdef int32_t found = rdmeta_partition_for(reader, name.data, name.len, raw.data, raw.len,
+                                                  now)
         if found >= 0:
             return found
         return self.missing(found, topic, None, default)
 
     def leaders(self, topics, partitions, out=None, *, allow_stale=False):
-        """The leaders of many partitions at once, in an int32 buffer: `out`, or a new array("i").
+        """Returns the leaders of many partitions, n broker ids in an int32 buffer.
 
-        `topics` is a list of names, a column of Arrow's (pyarrow, polars ...; a dictionary's as well), or
-        what rdmeta.ffi.prepare() made of either; `partitions` as many integers, in a list, a buffer of
-        32 or 64 bit (NumPy ...), or a column. What leader() would raise is a negative number here:
-        NOT_CACHED, NO_LEADER, STALE ... With `allow_stale` each row is last_leader().
+            cache.leaders(["orders", "orders"], [0, 1])             # array('i', [1, 2])
+            cache.leaders(table["topic"], table["partition"])       # Arrow columns
+
+        `topics` has n names: a list, an Arrow column (of pyarrow, polars ..., dictionary-encoded or
+        not), or the result of rdmeta.ffi.prepare(). `partitions` has n integers: a list, a buffer
+        of 32 or 64 bits (NumPy ...), or an Arrow column. The result is `out`, a contiguous writable
+        buffer of n int32, or a new array("i").
+
+        Row i is leader(topics[i], partitions[i]), or its error as a negative number: NOT_CACHED,
+        STALE, NO_LEADER ... of the module rdmeta. With `allow_stale` row i is last_leader(). All
+        rows have the same time, but a writer may change the cache between two rows.
+
+        TypeError, ValueError for arguments of the wrong type, length or range.
         """
-        cdef bint plain = type(topics) is list or type(topics) is tuple
-        cdef Names names = None if plain else names_of(topics)
-        cdef size_t n = <size_t> len(topics) if plain else names.n
+        cdef bint is_list = type(topics) is list or type(topics) is tuple
+        cdef Names names = None if is_list else names_of(topics)
+        cdef size_t n = <size_t> len(topics) if is_list else names.n
         cdef Numbers numbers = Numbers(partitions, n)
         cdef bint stale = bool(allow_stale)
         cdef int64_t now = self.now()
@@ -314,11 +360,11 @@ cdef class Reading(Readers):
             out = array("i", bytes(<Py_ssize_t> (4 * n)))
         get_int32(out, PyBUF_WRITABLE, n, &data)
         try:
-            if plain and leaders_of_str(reader, topics, numbers, now, <int32_t *> data.buf):
+            if is_list and leaders_of_str(reader, topics, numbers, now, <int32_t *> data.buf):
                 return out
-            if plain:
+            if is_list:
                 names = Names(topics)
-                numbers.same(names.n, n)
+                numbers.check_counts(names.n, n)
             reader = self.take(stale)
             with nogil:
                 rdmeta_leaders(reader, names.items, numbers.items, n, now, <int32_t *> data.buf)
@@ -328,22 +374,29 @@ cdef class Reading(Readers):
         return out
 
     def to_arrow(self, table, *, allow_stale=False):
-        """What is read, as a table for whoever speaks Arrow: see ArrowTable.
+        """Returns a table of the current state for any Arrow reader: see ArrowTable.
 
-        `table` is "brokers" (broker, host, port, rack, controller, cluster_id), "topics" (topic,
-        topic_id, internal, partitions, error, operations, version, state, source_broker, reason, age in
-        seconds), "partitions" (topic, topic_id, partition, leader, leader_epoch, replicas, isr,
-        offline_replicas, error, unreachable, leaderless, stale) or "replicas" (topic, topic_id,
-        partition, broker, position, leader, in_sync, offline, preferred: a row for each replica).
-        Topics come as in topics(), and None is null. With `allow_stale` topics past their deadline
-        are among them, marked as such, and partitions that are leaderless have their last leader.
-        ValueError for another name.
+            pyarrow.table(cache.to_arrow("partitions"))
+
+        `table` is one of these, with these columns:
+
+        - "brokers" (broker, host, port, rack, controller, cluster_id)
+        - "topics" (topic, topic_id, internal, partitions, error, operations, version, state,
+          source_broker, reason, age in seconds)
+        - "partitions" (topic, topic_id, partition, leader, leader_epoch, replicas, isr,
+          offline_replicas, error, unreachable, leaderless, stale)
+        - "replicas" (topic, topic_id, partition, broker, position, leader, in_sync, offline,
+          preferred), with one row per replica.
+
+        Topics are those of topics(), in its order, and None is null. `allow_stale` adds the topics
+        past their deadline, which have `stale` or `state` set, and each leaderless partition has
+        its last known leader. ValueError for another table. MemoryError.
         """
         cdef rdmeta_reader_t *reader
         cdef bint stale = bool(allow_stale)
         cdef int64_t now = self.now()
         if table not in ARROW_TABLES:
-            raise ValueError(f"no table {table!r}; there are {', '.join(ARROW_TABLES)}")
+            raise ValueError(f"there is no table {table!r}; there are {', '.join(ARROW_TABLES)}")
         reader = self.take(False)
         try:
             return arrow_table(reader, ARROW_TABLES[table], stale, now)
@@ -352,7 +405,7 @@ cdef class Reading(Readers):
 
     @property
     def brokers(self):
-        """The brokers of the last answer, in the order of their ids."""
+        """The brokers of the last answer, a tuple of Broker in the order of their ids."""
         cdef rdmeta_broker_t b
         cdef const rdmeta_brokers_t *table
         cdef list found = []
@@ -370,7 +423,11 @@ cdef class Reading(Readers):
         return tuple(found)
 
     def broker(self, id, default=...):
-        """One broker by its id; without a `default` NotCachedError for one that is not known."""
+        """Returns the Broker with the id `id`.
+
+        For an unknown id it returns `default`, if given, and otherwise raises NotCachedError.
+        TypeError, ValueError.
+        """
         cdef rdmeta_broker_t b
         cdef int32_t number = int32(id, "broker")
         cdef rdmeta_reader_t *reader = self.take_brokers()
@@ -387,9 +444,10 @@ cdef class Reading(Readers):
 
     @property
     def controller(self):
-        """The id of a broker that forwards to the controller, None if not known.
+        """The controller's broker id as of the last answer, None if not known.
 
-        On KRaft it is any broker that is alive, and changes with every answer.
+        On KRaft it is a random live broker, which forwards requests to the controller: it changes
+        from answer to answer.
         """
         cdef int32_t found
         cdef rdmeta_reader_t *reader = self.take_brokers()
@@ -401,7 +459,7 @@ cdef class Reading(Readers):
 
     @property
     def cluster_id(self):
-        """The cluster's id, None if not known (before Metadata v2)."""
+        """The cluster's id, a str; None if not known (before Metadata v2)."""
         cdef rdmeta_reader_t *reader = self.take_brokers()
         rdmeta_reader_enter(reader)
         try:
@@ -412,7 +470,10 @@ cdef class Reading(Readers):
 
     cdef int topic_info(self, topic, rdmeta_topic_info_t *info, int64_t now,
                         int64_t *ttl_us) except -1:
-        """What a topic, valid or stale, says but for pointers; and its TTL there, if not NULL."""
+        """Reads the properties of a valid or stale topic, and its TTL if `ttl_us` is not NULL.
+
+        The pointers in `info` are not valid afterwards. The errors are those of topic().
+        """
         cdef rdmeta_str_t name
         cdef const rdmeta_topic_t *found
         cdef rdmeta_err_t err
@@ -429,46 +490,52 @@ cdef class Reading(Readers):
         return 0
 
     cdef int64_t ttl_us(self, int64_t now) noexcept:
-        """A valid topic's TTL, as `lenient` reads it just now."""
+        """Returns the TTL of valid topics in the state that `lenient` reads, in microseconds."""
         return self.max_age_us
 
     cdef int64_t answered_us(self) except? -1:
-        """When all topics were answered; INT64_MIN for never."""
+        """Returns the time of the last all-topics answer in microseconds, INT64_MIN for none."""
         return INT64_MIN
 
     def _full_answer(self, /):
-        """What tells the last answer about all topics, None past max_age; for rdmeta.compat."""
-        cdef int64_t said = self.answered_us()
-        return None if said == INT64_MIN or self.now() - said > self.max_age_us else said
+        """Returns a value that differs from all-topics answer to answer; for rdmeta.compat.
+
+        Returns None if there is no such answer, or if it is older than max_age.
+        """
+        cdef int64_t answered = self.answered_us()
+        if answered == INT64_MIN or self.now() - answered > self.max_age_us:
+            return None
+        return answered
 
     def age(self, topic=...):
-        """Seconds since a broker last said what is known of a topic; errors as of topic().
+        """Returns the seconds since the last answer about a topic; the errors are those of topic().
 
-        A stale topic has an age as well, above `max_age`. A leader hint does not make it younger.
-        Without a topic: since all topics were last answered at once, None for never.
+        A stale topic has an age too, above `max_age`. A leader hint does not lower the age. Without
+        `topic` it returns the seconds since the last all-topics answer, or None if there was none.
         """
         cdef rdmeta_topic_info_t info
-        cdef int64_t said, ttl, now = self.now()
+        cdef int64_t answered, ttl, now = self.now()
         if topic is ...:
-            said = self.answered_us()
-            return None if said == INT64_MIN else max(minus(now, said), 0) / 1e6
+            answered = self.answered_us()
+            return None if answered == INT64_MIN else max(minus(now, answered), 0) / 1e6
         self.topic_info(topic, &info, now, &ttl)
         return max(minus(now, minus(info.deadline_us, ttl)), 0) / 1e6
 
     def source(self, topic):
-        """The id of the broker that last answered about a topic, None if that is not known.
+        """Returns the id of the broker that last answered about a topic, None if not known.
 
-        A leader hint (KIP-951) is not an answer: its leader is told of in changes(), as of `hint`.
+        The errors are those of age(). A leader hint (KIP-951) is not an answer: changes() lists its
+        leader with the source `hint`.
         """
         cdef rdmeta_topic_info_t info
         self.topic_info(topic, &info, self.now(), NULL)
         return some(info.source_broker)
 
     def reason(self, topic):
-        """Why the last answer about a topic was asked for, in the words of who asked.
+        """Returns why the last answer about a topic was asked for, in the caller's words.
 
-        That is `reason` of the apply(), or of its Request, whose broker source() names; None if it was
-        not said, or the cache had no room for it. Errors as of age().
+        It is the `reason` of the apply() that applied the answer, or of its Request. It is None if
+        there was no reason, or if the cache had no room for it. The errors are those of age().
         """
         cdef char words[REASON_BYTES]
         cdef rdmeta_topic_info_t info
@@ -478,7 +545,7 @@ cdef class Reading(Readers):
         cdef int64_t now = self.now()
         keep = view(topic, "topic", &name)
         memset(&info, 0, sizeof(info))
-        rdmeta_reader_enter(self.lenient)  # nothing until leave can let go of the GIL
+        rdmeta_reader_enter(self.lenient)  # no call until leave may release the GIL
         err = rdmeta_topic_find(self.lenient, name.data, name.len, now, &found)
         if not err:
             rdmeta_topic_info(self.lenient, found, now, &info)
@@ -492,7 +559,7 @@ cdef class Reading(Readers):
         return text(info.reason)
 
     cdef object missing(self, int32_t code, topic, partition, default):
-        """What a lookup does about a code < 0: the default, or an exception."""
+        """Returns the default for a lookup's code < 0, or raises the code's exception."""
         if default is not ...:
             return default
         raise lookup_error(self, code, topic, partition)

@@ -1,4 +1,5 @@
-# Readers of something, and the clock they are asked with. Included by _core.pyx.
+# The readers of a MetadataCache, an Image or an Attached, the clock of its lookups, and the errors
+# of lookups. Included by _core.pyx.
 
 cdef extern from *:
     ctypedef struct PyMethodDef:
@@ -13,15 +14,16 @@ cdef extern from *:
 
 cdef object METHOD = type(str.join)
 
-# What only this module has: without it nobody makes one of its objects that holds nothing.
+# The argument with which this module makes an Image or an ArrowTable. No user has it, so no user
+# makes an empty one.
 cdef object GIVEN = object()
 
 
 cdef int own_methods(PyTypeObject *cls, object base) except -1:
-    """Give a class the methods of its base as its own.
+    """Copies the methods of a base class into the dict of a derived class.
 
-    CPython specialises a call of a method in C only if the object's class is the very one that has
-    it: an inherited `leader` takes a quarter longer.
+    CPython specialises the call of a C method only if the object's own class defines the method: an
+    inherited `leader` takes a quarter longer.
     """
     cdef dict own = <dict> cls.tp_dict
     for name, method in base.__dict__.items():
@@ -32,39 +34,43 @@ cdef int own_methods(PyTypeObject *cls, object base) except -1:
 
 
 cdef int64_t minus(int64_t a, int64_t b) noexcept:
-    """Return a - b, or the nearest int64: a file may contain any time."""
+    """Returns a - b, or the nearest int64: a file may contain any time."""
     if b > 0:
         return a - b if a >= INT64_MIN + b else INT64_MIN
     return a - b if a <= INT64_MAX + b else INT64_MAX
 
 
 cdef int64_t answered_at(int64_t shared_deadline_us, int64_t max_age_us) noexcept:
-    """When all topics were answered; INT64_MIN for never, which C says by what is long past."""
+    """Returns the time of the last all-topics answer in microseconds, INT64_MIN for none.
+
+    C marks "none" with a shared deadline in the far past.
+    """
     if shared_deadline_us < INT64_MIN // 2:
         return INT64_MIN
     return max(minus(shared_deadline_us, max_age_us), INT64_MIN + 1)
 
 
 cdef void system_clocks(rdmeta_time_t *now) noexcept:
+    """Reads the system's monotonic clock and wall clock."""
     now.mono_us = rdmeta_py_clock(CLOCK_MONOTONIC)
     now.wall_us = rdmeta_py_clock(CLOCK_REALTIME)
 
 
 cdef class Readers:
-    """What the lookups of Reading stand on.
+    """The base class of Reading: a pool of readers, and the clock of lookups.
 
-    Who derives from it says how a reader of its own is made, and calls begin() when it can.
+    A derived class overrides make(), and calls begin() as soon as make() can work.
     """
 
     def __cinit__(self, *args, **kwargs):
         if not isinstance(self, (MetadataCache, Image, Attached)):
-            raise TypeError(f"a {type(self).__name__} would read nothing: make a MetadataCache, open an"
-                            " Image, or attach() to a file")
+            raise TypeError(f"a {type(self).__name__} would read nothing: make a MetadataCache,"
+                            " open an Image, or attach() to a file")
 
     def __dealloc__(self):
         cdef int kind
         cdef int i
-        with nogil:  # whoever else has what is read may be writing to it
+        with nogil:  # a writer may hold the lock that rdmeta_reader_destroy() takes
             for kind in range(2):
                 for i in range(self.pooled[kind]):
                     rdmeta_reader_destroy(self.pool[kind][i])
@@ -72,23 +78,25 @@ cdef class Readers:
             rdmeta_reader_destroy(self.lenient)
 
     cdef rdmeta_reader_t *make(self, int32_t flags) noexcept:
-        """A new reader; NULL without memory."""
+        """Returns a new reader for rdmeta_reader_destroy(); NULL without memory."""
         return NULL
 
     cdef int set_clock(self, object clock) except -1:
-        """Take the clock, None for C's own."""
+        """Sets the clock; None stands for the system's clocks. TypeError."""
         self.ticking = clock is None
         if clock is not None:
             self.monotonic = getattr(clock, "monotonic", clock)
             self.wall = getattr(clock, "time", clock)
             if not (callable(self.monotonic) and callable(self.wall)):
-                raise TypeError("clock must be callable, or have monotonic() and time()")
+                raise TypeError("clock must be callable, or have monotonic() and time(), not"
+                                f" {type(clock).__name__}")
         return 0
 
     cdef int begin(self) except -1:
-        """Make the two readers that threads share, and one to take of each kind.
+        """Makes the two readers that threads share, and one pooled reader per kind. MemoryError.
 
-        Now, since it takes the writers' lock: no lookup shall be the first to wait for that.
+        It makes them early, since rdmeta_reader_new() takes the writers' lock, and no lookup shall
+        wait for a writer.
         """
         self.pid = getpid()
         self.strict = self.make(0)
@@ -100,13 +108,13 @@ cdef class Readers:
         return 0
 
     cdef int64_t now(self) except? -1:
-        """The clock of lookups, microseconds."""
+        """Returns the time for lookups in microseconds. Raises what the user's clock raises."""
         if self.ticking:
             return rdmeta_py_clock(CLOCK_MONOTONIC_COARSE)
         return microseconds(self.monotonic(), "clock")
 
     cdef int read_clocks(self, rdmeta_time_t *now) except -1:
-        """The clocks of writers."""
+        """Reads the two clocks for writers. Raises what the user's clocks raise."""
         if self.ticking:
             system_clocks(now)
         else:
@@ -115,7 +123,7 @@ cdef class Readers:
         return 0
 
     cdef rdmeta_reader_t *take(self, bint allow_stale) except NULL:
-        """A reader of the caller's own, MemoryError."""
+        """Returns a reader for the caller alone, to be given back with give(). MemoryError."""
         cdef rdmeta_reader_t *reader
         if self.pooled[allow_stale]:
             self.pooled[allow_stale] -= 1
@@ -126,10 +134,14 @@ cdef class Readers:
         return reader
 
     cdef rdmeta_reader_t *take_brokers(self) except NULL:
-        """take(), for calls that are not told the time: a reader that follows a file has looked."""
+        """Returns what take(False) returns, for C calls on brokers, which get no time argument.
+
+        A class that follows a file overrides it, to look for a new file first.
+        """
         return self.take(False)
 
     cdef void give(self, bint allow_stale, rdmeta_reader_t *reader) noexcept:
+        """Takes a reader back into the pool; destroys it if the pool is full."""
         if self.pooled[allow_stale] == POOLED_READERS:
             with nogil:
                 rdmeta_reader_destroy(reader)
@@ -139,7 +151,7 @@ cdef class Readers:
 
 
 cdef str refresh_of(source):
-    """Return what makes a reading newer, in words for an error."""
+    """Returns how the user can refresh the source, in words for an error."""
     if isinstance(source, MetadataCache):
         return "refresh it with rdmeta.fetch(cache, bootstrap)"
     if isinstance(source, Attached):
@@ -148,14 +160,14 @@ cdef str refresh_of(source):
 
 
 cdef int64_t partitions_of(Reading source, topic) except -1:
-    """How many partitions a topic has, stale ones as well; 0 for one that is not known."""
+    """Returns how many partitions a valid or stale topic has; 0 if it is not known."""
     cdef rdmeta_str_t name
     cdef rdmeta_topic_info_t info
     cdef const rdmeta_topic_t *found
     cdef int64_t count = 0
     cdef int64_t now = source.now()
     keep = view(topic, "topic", &name)
-    rdmeta_reader_enter(source.lenient)  # nothing until leave can let go of the GIL
+    rdmeta_reader_enter(source.lenient)  # no call until leave may release the GIL
     if not rdmeta_topic_find(source.lenient, name.data, name.len, now, &found):
         rdmeta_topic_info(source.lenient, found, now, &info)
         count = info.partitions
@@ -164,22 +176,23 @@ cdef int64_t partitions_of(Reading source, topic) except -1:
 
 
 cdef object lookup_error(Reading source, int32_t code, topic, partition):
-    """The exception of a lookup, which says what to do where the caller can do something."""
+    """Returns the exception for a lookup's code; its message says what the caller can do."""
     cdef int64_t count
     what = f"topic {topic!r}" if partition is None else f"partition {partition} of {topic!r}"
     if code == RDMETA_NO_PARTITION and partition is not None:
         number, count = index(partition), partitions_of(source, topic)
-        known = count > 0 and not 0 <= number < count  # if not, a writer has changed it just now
+        # A writer may have changed the topic after the lookup: then its count explains nothing.
+        known = count > 0 and not 0 <= number < count
         has = f": the topic has {count} partition{'' if count == 1 else 's'}" if known else ""
         error = from_code(code, what + has)
         error.partitions = count if known else None
         error.retriable = number >= 0
         return error
     if code == RDMETA_NOT_CACHED:
-        what += f": nothing is known of it; {refresh_of(source)}"
+        what += f": nothing is known about it; {refresh_of(source)}"
     elif code == RDMETA_WAITING:
-        what += ": it was asked for and not answered yet; wait_for_topic() waits for the answer"
+        what += ": a request for it is in flight; wait_for_topic() waits for the answer"
     elif code == RDMETA_STALE:
-        what += (f": its last answer is too old; {refresh_of(source)}, or read the last known values"
-                 " with allow_stale=True or last_leader()")
+        what += (f": its last answer is too old; {refresh_of(source)}, or read the last known"
+                 " values with allow_stale=True or last_leader()")
     return broken(source, LEADER_NOT_AVAILABLE if code == RDMETA_NO_LEADER else code, what)

@@ -1,11 +1,12 @@
-# What C visits while no GIL is held, kept until Python objects can be made of it. Included by
-# _core.pyx.
+# Walks over topics: C visits the topics without the GIL, and the caller makes objects of them
+# later. Included by _core.pyx.
 
-# Objects are made with the GIL held, and nothing in a loop of C lets go of it by itself: so who
-# makes many lets go now and then. Not more often than a thread waits before it insists (5 ms), or
-# it is woken again and again and always too late.
+# Making objects needs the GIL, and a loop of Cython never releases it by itself. So a loop that
+# makes many objects releases it every TURN_US. That is longer than the 5 ms after which a waiting
+# thread insists: with a shorter turn the waiting thread wakes again and again, and always too late.
 
 cdef inline void let_others_run(int64_t *since) noexcept:
+    """Releases the GIL for a moment if TURN_US have passed since `since`; then sets `since`."""
     cdef int64_t now = rdmeta_py_clock(CLOCK_MONOTONIC_COARSE)
     if now - since[0] >= TURN_US:
         since[0] = now
@@ -22,6 +23,7 @@ cdef struct Found:
 
 
 cdef int32_t find_visit(void *opaque, const rdmeta_topic_t *topic) noexcept nogil:
+    """Appends a topic to the Found at `opaque`, for C to call. NO_MEMORY."""
     cdef Found *found = <Found *> opaque
     cdef const rdmeta_topic_t **grown
     cdef size_t capacity
@@ -40,7 +42,7 @@ cdef int32_t find_visit(void *opaque, const rdmeta_topic_t *topic) noexcept nogi
 @cython.final
 @cython.no_gc
 cdef class Walk:
-    """Topics as they stood at one version, borrowed until this object goes."""
+    """The topics of one version, borrowed until this object is freed."""
 
     cdef Reading source
     cdef rdmeta_reader_t *reader
@@ -60,7 +62,7 @@ cdef class Walk:
             err = rdmeta_reader_walk(self.reader, start.data, start.len, which, self.now,
                                      find_visit, &self.found)
         if err:
-            raise broken(source, err, "walk over topics")
+            raise broken(source, err, "a walk over topics")
 
     def __dealloc__(self):
         free(self.found.topics)
@@ -69,5 +71,6 @@ cdef class Walk:
             self.source.give(False, self.reader)
 
     cdef const rdmeta_topic_info_t *at(self, size_t i) noexcept:
+        """Returns the i-th topic's properties, valid until the next call."""
         rdmeta_topic_info(self.reader, self.found.topics[i], self.now, &self.info)
         return &self.info

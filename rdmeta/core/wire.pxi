@@ -1,14 +1,18 @@
-# Metadata requests and responses alone, without a cache. Included by _core.pyx.
+# Metadata requests are encoded and responses decoded here, without a cache. Included by _core.pyx.
 
 def encode_metadata_request(version, topics=ALL, *, allow_auto_create=False,
                             topic_authorized_operations=False,
                             cluster_authorized_operations=False):
-    """Encode a Metadata request's body, without the request header.
+    """Returns the body of a Metadata request as bytes, without the request header.
 
-    `topics` is ALL, names, ids (uuid.UUID or 16 bytes), or () for brokers only. Raises
-    UnsupportedVersionError for what a version cannot say: no topics at v0, ids before v12 (KIP-516),
-    auto-create off before v4, topic operations before v8, cluster operations outside v8-10.
-    ArgumentError for a name that is empty or above 32 767 bytes, and for an id of zeros.
+        body = rdmeta.encode_metadata_request(12, ["orders"])
+
+    `topics` is ALL, names, ids (uuid.UUID or 16 bytes), or () for brokers only.
+
+    UnsupportedVersionError: the version cannot carry the request. v0 cannot ask for brokers only.
+    Ids need v12 (KIP-516), auto-create off needs v4, and topic operations need v8. Cluster
+    operations need v8 to v10 (KIP-430). ArgumentError: a name is empty or longer than 32 767 bytes,
+    or an id is all zeros. TypeError, ValueError.
     """
     cdef Asked asked = Asked.__new__(Asked)
     cdef int16_t v = <int16_t> integer(version, "version", INT16_MIN, INT16_MAX)
@@ -26,7 +30,7 @@ def encode_metadata_request(version, topics=ALL, *, allow_auto_create=False,
     if err == RDMETA_ERR_ARGUMENT:
         raise from_code(err, asked.fault())
     if err not in (RDMETA_OK, RDMETA_ERR_TOO_SMALL):
-        raise from_code(err, f"a Metadata v{v} request cannot say this")
+        raise from_code(err, f"a Metadata v{v} request cannot carry these topics and flags")
     body = PyBytes_FromStringAndSize(NULL, <Py_ssize_t> need)
     err = rdmeta_metadata_request_encode(v, &asked.request, PyBytes_AS_STRING(body), need, &need)
     if err:
@@ -35,12 +39,14 @@ def encode_metadata_request(version, topics=ALL, *, allow_auto_create=False,
 
 
 def decode_metadata_response(body, version, *, tolerate_trailing=False):
-    """Decode a Metadata response's body, without the response header, into a plain tree.
+    """Returns the body of a Metadata response as a plain dict; `body` has no response header.
 
-    A dict of throttle_ms, brokers, cluster_id, controller, topics, operations, error; topics and
-    their partitions are dicts as well, ids and operations that are not there None. Raises
-    MalformedError, saying at which byte, and UnsupportedVersionError. `tolerate_trailing` lets one
-    byte too many pass, which librdkafka's mock brokers send.
+    Its keys are throttle_ms (milliseconds), brokers, cluster_id, controller, topics, operations and
+    error. Each broker, topic and partition is a dict as well. An absent id or bit field of
+    operations is None. `tolerate_trailing` accepts one byte too many at the end, which librdkafka's
+    mock brokers send from v9 on.
+
+    MalformedError: the message gives the byte. UnsupportedVersionError. TypeError, ValueError.
     """
     cdef Tree tree = Tree.__new__(Tree)
     cdef int16_t v = <int16_t> integer(version, "version", INT16_MIN, INT16_MAX)
@@ -58,8 +64,9 @@ def decode_metadata_response(body, version, *, tolerate_trailing=False):
     PyObject_GetBuffer(body, &data, PyBUF_SIMPLE)
     try:
         err = rdmeta_metadata_response_decode(
-            data.buf, <size_t> data.len, v, RDMETA_REQ_TOLERATE_TRAILING if tolerate_trailing else 0,
-            &visitor, <void *> tree, &offset)
+            data.buf, <size_t> data.len, v,
+            RDMETA_REQ_TOLERATE_TRAILING if tolerate_trailing else 0, &visitor, <void *> tree,
+            &offset)
     finally:
         PyBuffer_Release(&data)
     if err:
@@ -69,10 +76,10 @@ def decode_metadata_response(body, version, *, tolerate_trailing=False):
 
 
 def _brokers_in(body, version, /):
-    """The brokers that a Metadata response tells, as a tuple of Broker; for rdmeta.net.
+    """Returns the brokers of a Metadata response as a tuple of Broker, for rdmeta.net.
 
-    Reads no further than that. It returns those before the fault of a malformed response, which a
-    cache refuses.
+    It reads the response only up to the end of the brokers. A cache refuses a malformed response;
+    this returns the brokers before the fault.
     """
     cdef list found = []
     cdef int16_t v = <int16_t> integer(version, "version", INT16_MIN, INT16_MAX)
@@ -100,29 +107,29 @@ cdef int32_t listed_all(void *opaque, const rdmeta_wire_head_t *head) except -1:
 
 
 cdef extern from "rdmeta.h":
-    # Nothing that is visited, no GIL that is needed.
+    # With a visitor of no calls, which needs no GIL.
     rdmeta_err_t decode_unseen "rdmeta_metadata_response_decode"(
         const void *response, size_t len, int16_t version, int32_t flags,
         const rdmeta_wire_visitor_t *visitor, void *opaque, size_t *offset) noexcept nogil
 
 
 cdef str malformed_at(const Py_buffer *data, int16_t version, int32_t flags):
-    """Why the cache refuses a response: where its bytes break, or what they contradict."""
-    cdef rdmeta_wire_visitor_t nobody
+    """Returns why a cache refuses a response: the byte of the fault, or what cannot be true."""
+    cdef rdmeta_wire_visitor_t no_calls
     cdef rdmeta_err_t err
     cdef size_t offset = 0
-    memset(&nobody, 0, sizeof(nobody))
-    with nogil:  # as large as the answer that was refused
+    memset(&no_calls, 0, sizeof(no_calls))
+    with nogil:  # the response may be large
         err = decode_unseen(data.buf, <size_t> data.len, version,
-                            flags & RDMETA_REQ_TOLERATE_TRAILING, &nobody, NULL, &offset)
+                            flags & RDMETA_REQ_TOLERATE_TRAILING, &no_calls, NULL, &offset)
     if err == RDMETA_ERR_MALFORMED:
         return f" at byte {offset}"
-    return (": whole, but it names a broker, topic or partition twice, or has an id, port or name"
-            " that none of them can have")
+    return (": it can be decoded, but a broker, topic or partition occurs twice, or an id, port or"
+            " name is not valid")
 
 
 cdef class Tree:
-    """A decoded response while it grows."""
+    """A decoded response under construction."""
 
     cdef dict root
     cdef dict topic

@@ -83,7 +83,7 @@ def test_a_lookup_says_in_which_file(path: Path) -> None:
             (lambda: reading.partition("other", 0), "partition 0 of 'other'"),  # noqa: B023
             (lambda: reading.topics(), "walk over topics"),  # noqa: B023
         ):
-            with pytest.raises(MalformedError, match=rf"{what} in the image '{path}', of which"):
+            with pytest.raises(MalformedError, match=rf"{what} in the image '{path}': call"):
                 lookup()
         assert reading.topic("orders").name == "orders"
 
