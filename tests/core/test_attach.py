@@ -11,7 +11,7 @@ from typing import Any
 
 import frames
 import pytest
-from answers import told
+from answers import apply_topics
 from clocks import Clock
 from frames import B, P, T
 
@@ -21,11 +21,11 @@ from rdmeta import ALL, Attached, MetadataCache, StaleError, attach
 def test_what_is_attached_follows_the_file_and_the_clock(tmp_path: Path) -> None:
     clock, path = Clock(), tmp_path / "image"
     cache = MetadataCache(clock=clock, max_age=60)
-    told(cache, 1, 1)
+    apply_topics(cache, 1, 1)
     cache.image().save(path)
     attached = Attached(path, 0.02, clock=clock)
     assert attached.leader("orders", 0) == 1
-    told(cache, 2, 2)
+    apply_topics(cache, 2, 2)
     cache.image().save(path)
     clock.advance(0.03)
     assert attached.leader("orders", 0) == 2
@@ -46,12 +46,12 @@ def test_an_age_is_of_one_state(tmp_path: Path) -> None:
     """Also when who publishes is restarted with another max age, before a lookup has looked."""
     clock, path = Clock(), tmp_path / "image"
     short, long = (MetadataCache(clock=clock, max_age=age) for age in (60, 900))
-    told(short)
+    apply_topics(short)
     short.image().save(path)
     attached = Attached(path, 1000, clock=clock)
     assert attached.age("orders") == 0
     clock.advance(5)
-    told(long)
+    apply_topics(long)
     long.image().save(path)
     assert attached.age("orders") == 5
     assert attached.session == long.session  # a look
@@ -109,21 +109,21 @@ def test_brokers_alone_are_followed_too(tmp_path: Path) -> None:
 def test_what_is_attached_keeps_the_last_good_state(tmp_path: Path) -> None:
     path = tmp_path / "image"
     cache = MetadataCache()
-    told(cache)
+    apply_topics(cache)
     cache.image().save(path)
     attached = attach(path, look=0.001)
     for spoil in (path.unlink, lambda: path.write_bytes(b"no image")):
         spoil()
         assert attached.version == cache.version
         assert attached.leader("orders", 0) == 1
-    told(cache, 2, 2)
+    apply_topics(cache, 2, 2)
     cache.image().save(path)
     assert (attached.version, attached.session) == (cache.version, cache.session)
 
 
 def test_the_first_file_is_waited_for(tmp_path: Path) -> None:
     cache, path = MetadataCache(), tmp_path / "image"
-    told(cache)
+    apply_topics(cache)
     threading.Timer(0.1, cache.image().save, (path,)).start()
     assert attach(path, timeout=30).leader("orders", 0) == 1
     with pytest.raises(FileNotFoundError):
@@ -157,7 +157,7 @@ def test_without_a_limit_the_first_file_is_waited_for_however_seldom_lookups_loo
     tmp_path: Path,
 ) -> None:
     cache, path = MetadataCache(), tmp_path / "image"
-    told(cache)
+    apply_topics(cache)
     threading.Timer(0.1, cache.image().save, (path,)).start()
     assert attach(path, look=1000, timeout=None).leader("orders", 0) == 1
 
@@ -166,7 +166,7 @@ def test_what_is_attached_can_be_pickled_and_follows_from_any_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cache = MetadataCache()
-    told(cache)
+    apply_topics(cache)
     cache.image().save(tmp_path / "image")
     monkeypatch.chdir(tmp_path)
     attached = attach("image", look=0.5, copy=True)

@@ -9,9 +9,10 @@ from typing import Any
 
 import frames
 import pytest
+from answers import apply_answer
 from clocks import Clock
 from frames import B, P, T
-from waiting import LONG, published, tell
+from waiting import LONG, published
 
 from rdmeta import (
     ALL,
@@ -100,7 +101,7 @@ def test_a_handle_stays_true_whatever_happens_to_its_topic(
         ([T("orders", [P(0, 3, 5), P(1, 3, 5)], id=second)], None),
     ]
     for topics, asked in steps:
-        tell(cache, *topics, asked=asked)
+        apply_answer(cache, *topics, asked=asked)
         seen(attached, cache)
         same(mine, theirs)
         same(new, their_new)
@@ -115,7 +116,7 @@ def test_a_handle_goes_on_through_a_restart_of_who_publishes(path: Path) -> None
         with published(path) as cache:
             attached = attach(path, look=0.001)
             handle = handle or attached.resolve("orders")
-            tell(cache, T("orders", [P(0, leader, 1)]))
+            apply_answer(cache, T("orders", [P(0, leader, 1)]))
             seen(attached, cache)
             attached.wait_for_topic("orders")
             while handle.leader(0) != leader:  # it looks by itself
@@ -126,7 +127,7 @@ def test_a_handle_goes_on_through_a_restart_of_who_publishes(path: Path) -> None
 def test_a_handle_goes_by_the_clock_and_says_what_is_wrong(path: Path) -> None:
     clock = Clock()
     cache = MetadataCache(clock=clock, max_age=60)
-    tell(cache, T("orders", [P(0, 1, 0), P(1, -1, 0)]))
+    apply_answer(cache, T("orders", [P(0, 1, 0), P(1, -1, 0)]))
     cache.image().save(path)
     attached = Attached(path, 0.02, clock=clock)
     handle, none = attached.resolve("orders"), attached.resolve("none")
@@ -180,7 +181,9 @@ def test_a_handle_keeps_what_it_reads_and_works_in_the_child_of_a_fork(
 
 
 def test_stats_tell_the_state_and_what_was_seen(cache: MetadataCache, path: Path) -> None:
-    tell(cache, T("orders", [P(0), P(1)]), T("gone", [], error=3), T("secret", [], error=29))
+    apply_answer(
+        cache, T("orders", [P(0), P(1)]), T("gone", [], error=3), T("secret", [], error=29)
+    )
     attached = attach(path, look=1000)
     seen(attached, cache)
     image, stats = attached.image(), attached.stats()
@@ -199,7 +202,7 @@ def test_stats_tell_the_state_and_what_was_seen(cache: MetadataCache, path: Path
 def test_stats_count_looks_states_and_what_went_wrong(path: Path) -> None:
     cache = MetadataCache()
     for generation in range(3):
-        tell(cache, T("orders", [P(0, 1, generation)]))
+        apply_answer(cache, T("orders", [P(0, 1, generation)]))
         cache.image().save(path)
         if not generation:
             attached = attach(path, look=1000)

@@ -19,10 +19,10 @@ from typing import Any
 import feeder
 import numpy as np
 import pytest
+from answers import apply_answer
 from clocks import Clock
 from frames import P, T
 from waiting import LONG, MOMENT, Wait, published, soon, until
-from waiting import tell as answer
 
 from rdmeta import (
     ALL,
@@ -36,7 +36,7 @@ from rdmeta import (
 )
 from rdmeta.model import Version
 
-Tell = Callable[..., int]
+Update = Callable[..., int]
 
 
 @pytest.fixture
@@ -56,8 +56,8 @@ def attached(cache: MetadataCache, path: Path) -> Attached:
 
 
 @pytest.fixture
-def tell(cache: MetadataCache) -> Tell:
-    return lambda *topics, **more: answer(cache, *topics, **more)
+def update(cache: MetadataCache) -> Update:
+    return lambda *topics, **more: apply_answer(cache, *topics, **more).version
 
 
 @pytest.fixture(params=["blocking", "asyncio"])
@@ -84,10 +84,10 @@ def wait_for_topic(blocking: bool, attached: Attached) -> Wait:
 
 
 def test_a_change_that_is_published_ends_a_wait(
-    wait_change: Wait, attached: Attached, tell: Tell
+    wait_change: Wait, attached: Attached, update: Update
 ) -> None:
     since = attached.version
-    with soon(attached, lambda: tell(T("orders", [P(0, 2, 1)]))):
+    with soon(attached, lambda: update(T("orders", [P(0, 2, 1)]))):
         assert wait_change(since, LONG) == since + 1
     assert attached.leader("orders", 0) == 2  # lookups see what ended it
     assert wait_change(since) == wait_change(since, 0) == since + 1  # and it is not missed
@@ -112,13 +112,13 @@ def test_a_time_out_may_be_a_number_of_any_kind(attached: Attached, timeout: Any
 
 
 def test_a_wait_for_topics_sleeps_through_changes_of_others(
-    wait_change: Wait, attached: Attached, tell: Tell
+    wait_change: Wait, attached: Attached, update: Update
 ) -> None:
     since = attached.version
 
     def changes() -> None:
         for each in (T("other", [P(0, 2, 1)]), T("new"), T("orders", [P(0, 2, 1)])):
-            tell(each)
+            update(each)
             time.sleep(MOMENT)
 
     with soon(attached, changes):
@@ -128,10 +128,10 @@ def test_a_wait_for_topics_sleeps_through_changes_of_others(
 
 
 def test_the_removal_of_a_topic_ends_a_wait_for_it(
-    wait_change: Wait, attached: Attached, cache: MetadataCache, tell: Tell
+    wait_change: Wait, attached: Attached, cache: MetadataCache, update: Update
 ) -> None:
     since = attached.version
-    with soon(attached, lambda: tell(T("other"), asked=ALL)):
+    with soon(attached, lambda: update(T("other"), asked=ALL)):
         assert wait_change(since, LONG, ["orders"]) is not None
     since = attached.version
     with soon(attached, cache.purge):
@@ -140,10 +140,10 @@ def test_the_removal_of_a_topic_ends_a_wait_for_it(
 
 
 def test_a_state_that_only_makes_younger_ends_no_wait(
-    wait_change: Wait, attached: Attached, tell: Tell
+    wait_change: Wait, attached: Attached, update: Update
 ) -> None:
     since, taken = attached.version, attached.taken
-    tell(T("orders", [P(0, 1, 0)]))
+    update(T("orders", [P(0, 1, 0)]))
     while attached.taken == taken:  # it is published within a second
         time.sleep(0.01)
     assert wait_change(since, 0) is None
@@ -169,17 +169,17 @@ def test_what_cannot_be_waited_for_is_refused(
         wait_change(*arguments)
 
 
-def test_many_threads_wait_at_once(attached: Attached, tell: Tell) -> None:
+def test_many_threads_wait_at_once(attached: Attached, update: Update) -> None:
     since = attached.version
     with ThreadPoolExecutor(8) as pool:
         waits = [pool.submit(attached.wait_change, since, LONG) for _ in range(8)]
         time.sleep(MOMENT)
-        version = tell(T("orders", [P(0, 2, 1)]))
+        version = update(T("orders", [P(0, 2, 1)]))
         assert [wait.result() for wait in waits] == [version] * 8
 
 
 def test_a_file_that_is_damaged_meanwhile_ends_no_wait(
-    wait_change: Wait, tmp_path: Path, attached: Attached, cache: MetadataCache, tell: Tell
+    wait_change: Wait, tmp_path: Path, attached: Attached, cache: MetadataCache, update: Update
 ) -> None:
     since = attached.version
 
@@ -187,7 +187,7 @@ def test_a_file_that_is_damaged_meanwhile_ends_no_wait(
         (tmp_path / "spoilt").write_bytes(b"no image")
         (tmp_path / "spoilt").rename(attached.path)
         until(lambda: attached.stats()["errors"] > 0)  # the wait has seen it
-        tell(T("orders", [P(0, 2, 1)]))
+        update(T("orders", [P(0, 2, 1)]))
 
     with soon(attached, spoil):
         assert wait_change(since, LONG) == since + 1
@@ -195,7 +195,7 @@ def test_a_file_that_is_damaged_meanwhile_ends_no_wait(
 
 def test_a_topic_that_is_damaged_in_the_file_is_malformed(tmp_path: Path) -> None:
     cache = MetadataCache()
-    answer(cache, T("orders", [P(0, 1, 0)]))
+    apply_answer(cache, T("orders", [P(0, 1, 0)]))
     cache.image().save(tmp_path / "good")
     damage_orders(tmp_path / "good", tmp_path / "bad")
     attached = attach(tmp_path / "bad")
@@ -215,7 +215,7 @@ def test_a_topic_that_is_damaged_is_the_business_of_its_own_waiters(
     path: Path, tmp_path: Path
 ) -> None:
     cache = MetadataCache()
-    answer(cache, T("orders", [P(0, 1, 0)]), T("other", [P(0, 1, 0)]))
+    apply_answer(cache, T("orders", [P(0, 1, 0)]), T("other", [P(0, 1, 0)]))
     cache.image().save(path)
     attached = attach(path, look=0.005)
 
@@ -228,8 +228,8 @@ def test_a_topic_that_is_damaged_is_the_business_of_its_own_waiters(
             for from_, name in ((Version(since + 1, since.session), "orders"), (since, "other"))
         )
         await asyncio.sleep(MOMENT)
-        answer(cache, T("orders", [P(0, 2, 1)]))
-        answer(cache, T("other", [P(0, 2, 1)]))
+        apply_answer(cache, T("orders", [P(0, 2, 1)]))
+        apply_answer(cache, T("other", [P(0, 2, 1)]))
         cache.image().save(tmp_path / "good")
         damage_orders(tmp_path / "good", tmp_path / "bad")
         (tmp_path / "bad").rename(path)
@@ -248,7 +248,7 @@ def publish(path: Path, versions: int) -> MetadataCache:
     """Another life of a feeder, with so many versions, which has said what there is and died."""
     cache = MetadataCache()
     for epoch in range(versions):
-        answer(cache, T("orders", [P(0, 1 + epoch % 2, epoch)]))
+        apply_answer(cache, T("orders", [P(0, 1 + epoch % 2, epoch)]))
     cache.image().save(path)
     return cache
 
@@ -373,14 +373,14 @@ def test_a_topic_that_is_there_is_not_waited_for(wait_for_topic: Wait, attached:
 
 
 def test_a_topic_is_waited_for_while_it_is_unknown(
-    wait_for_topic: Wait, attached: Attached, tell: Tell
+    wait_for_topic: Wait, attached: Attached, update: Update
 ) -> None:
     def create() -> None:
-        tell(T("new", [], error=3))
+        update(T("new", [], error=3))
         time.sleep(MOMENT)
-        tell(T("new", [P(0, 2), P(1, -1)]))
+        update(T("new", [P(0, 2), P(1, -1)]))
         time.sleep(MOMENT)
-        tell(T("new", [P(0, 2), P(1, 3, 1)]))
+        update(T("new", [P(0, 2), P(1, 3, 1)]))
 
     with soon(attached, create):
         assert wait_for_topic("new", timeout=LONG).partitions[0].leader == 2
@@ -391,25 +391,25 @@ def test_a_topic_is_waited_for_while_it_is_unknown(
     ("code", "error"), [(29, TopicAuthorizationError), (17, InvalidTopicError)]
 )
 def test_what_will_not_come_ends_the_wait(
-    code: int, error: type[Exception], wait_for_topic: Wait, attached: Attached, tell: Tell
+    code: int, error: type[Exception], wait_for_topic: Wait, attached: Attached, update: Update
 ) -> None:
-    with soon(attached, lambda: tell(T("new", [], error=code))), pytest.raises(error):
+    with soon(attached, lambda: update(T("new", [], error=code))), pytest.raises(error):
         wait_for_topic("new", timeout=LONG)
 
 
 def test_a_denial_from_before_the_wait_does_not_end_it_but_the_next_one_does(
-    wait_for_topic: Wait, attached: Attached, cache: MetadataCache, tell: Tell
+    wait_for_topic: Wait, attached: Attached, cache: MetadataCache, update: Update
 ) -> None:
-    tell(T("secret", [], error=29))
+    update(T("secret", [], error=29))
     attached.wait_change(cache.version - 1, LONG)
     with pytest.raises(RequestTimedOutError, match="DENIED"):
         wait_for_topic("secret", timeout=2.5)  # states come meanwhile that say no more of it
-    with soon(attached, lambda: tell(T("secret", [P(0, 2)]))):
+    with soon(attached, lambda: update(T("secret", [P(0, 2)]))):
         assert wait_for_topic("secret", timeout=LONG).partitions[0].leader == 2
-    version = tell(T("secret", [], error=29))
+    version = update(T("secret", [], error=29))
     attached.wait_change(version - 1, LONG)
     with (
-        soon(attached, lambda: tell(T("secret", [], error=29))),
+        soon(attached, lambda: update(T("secret", [], error=29))),
         pytest.raises(TopicAuthorizationError),
     ):
         wait_for_topic("secret", timeout=LONG)
@@ -417,10 +417,10 @@ def test_a_denial_from_before_the_wait_does_not_end_it_but_the_next_one_does(
 
 
 def test_states_that_say_no_more_of_a_denial_are_no_new_one(
-    wait_for_topic: Wait, attached: Attached, cache: MetadataCache, tell: Tell
+    wait_for_topic: Wait, attached: Attached, cache: MetadataCache, update: Update
 ) -> None:
     """Each state is as old as two clocks say, which never agree to the microsecond."""
-    tell(T("secret", [], error=29))
+    update(T("secret", [], error=29))
     attached.wait_change(cache.version - 1, LONG)
     stop = threading.Event()
 
@@ -428,7 +428,7 @@ def test_states_that_say_no_more_of_a_denial_are_no_new_one(
         epoch = 0
         while not stop.wait(0.003):
             epoch += 1
-            tell(T("other", [P(0, epoch % 3 + 1, epoch)]))
+            update(T("other", [P(0, epoch % 3 + 1, epoch)]))
 
     with ThreadPoolExecutor(1) as pool:
         done = pool.submit(others)
@@ -446,14 +446,14 @@ def test_a_stale_topic_that_is_confirmed_ends_the_wait_though_nothing_changed(
 ) -> None:
     clock = Clock()
     cache = MetadataCache(clock=clock, max_age=100)
-    answer(cache, T("orders"))
+    apply_answer(cache, T("orders"))
     cache.image().save(path)
     attached = Attached(path, 0.005, clock=clock)
     clock.advance(1000)
     version = attached.version
 
     def confirm() -> None:
-        answer(cache, T("orders"))
+        apply_answer(cache, T("orders"))
         cache.image().save(path)
 
     with soon(attached, confirm):

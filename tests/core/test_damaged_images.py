@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from answers import told
+from answers import apply_topics
 
 from rdmeta import Attached, Image, MalformedError, MetadataCache, attach
 
@@ -18,7 +18,7 @@ from rdmeta import Attached, Image, MalformedError, MetadataCache, attach
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     cache = MetadataCache()
-    told(cache, names="orders other third")
+    apply_topics(cache, names="orders other third")
     cache.image().save(tmp_path / "state")
     return tmp_path / "state"
 

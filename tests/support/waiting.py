@@ -15,8 +15,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import frames
 import pytest
+from answers import apply_answer
 from frames import P, T
 
 from rdmeta import Attached, MetadataCache, RequestTimedOutError, _waits
@@ -28,15 +28,10 @@ MOMENT = 0.05
 Wait = Callable[..., Any]
 
 
-def tell(cache: MetadataCache, *topics: T, asked: Any = None) -> int:
-    """One answer; the version after it."""
-    return cache.apply(frames.response(12, topics), 12, asked, 1).version
-
-
 def two_topics(**settings: Any) -> MetadataCache:
     """A cache of "orders", led by 1, and "other"."""
     cache = MetadataCache(**settings)
-    tell(cache, T("orders", [P(0, 1, 0)]), T("other"))
+    apply_answer(cache, T("orders", [P(0, 1, 0)]), T("other"))
     return cache
 
 
