@@ -1,4 +1,4 @@
-"""What waits for another process cost, what they leave behind, Ctrl-C, and forks."""
+"""Waits for another process: their cost, their cleanup, Ctrl-C, and forks."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ def update(cache: MetadataCache) -> Update:
     return lambda *topics, **more: apply_answer(cache, *topics, **more).version
 
 
-# ---- what waits leave behind --------------------------------------------------------------------
+# ---- cost and cleanup ---------------------------------------------------------------------------
 
 
 def left_behind(attached: Attached) -> tuple[int, ...]:
-    """What a wait may have left: descriptors, threads, loops."""
+    """Counts the descriptors, threads and loops that a wait may leave behind."""
     gc.collect()
     files = len(os.listdir("/proc/self/fd"))
     return files, threading.active_count(), len(attached._loops)
@@ -170,7 +170,7 @@ def test_the_child_of_a_fork_waits_as_its_parent_does(
 
 def test_the_child_of_a_fork_in_the_middle_of_a_look_waits_too(tmp_path: Path) -> None:
     cache, states, path = MetadataCache(), [], tmp_path / "state"
-    names = [f"{i:0240}" for i in range(20000)]  # so many that to copy them takes a moment
+    names = [f"{i:0240}" for i in range(20000)]  # to copy so many takes a moment
     for epoch in range(3):
         apply_answer(cache, *(T(name, [P(0, 1, epoch)]) for name in names))
         states.append(tmp_path / str(epoch))
@@ -210,5 +210,5 @@ def test_the_child_of_a_fork_in_the_middle_of_a_look_waits_too(tmp_path: Path) -
         looking.join()
         found = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         assert found in (7, 8)
-        if found == 8:  # it was in the middle: nobody counts there
+        if found == 8:  # the fork came in the middle of a look, so the child cannot count it
             break

@@ -1,4 +1,4 @@
-"""What a cache says after what it was told, as seen from Python."""
+"""Lookups of a cache after answers, as Python sees them; staleness, errors, statistics."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_each_kind_of_absence_has_its_exception_its_code_and_no_exception_with_a
         assert cache.available(topic, None) is None
 
 
-def test_a_partition_is_told_whole(cache: MetadataCache) -> None:
+def test_a_partition_has_every_field_of_the_answer(cache: MetadataCache) -> None:
     apply_answer(cache, T("orders", ORDERS.partitions, id=ORDERS_ID))
     topic_id = cache.topic("orders").topic_id
     assert topic_id is not None
@@ -107,7 +107,7 @@ def test_a_partition_is_told_whole(cache: MetadataCache) -> None:
     )
 
 
-def test_a_partition_with_more_replicas_than_usual_is_told_whole(cache: MetadataCache) -> None:
+def test_a_partition_with_500_replicas_has_all_of_them(cache: MetadataCache) -> None:
     many = tuple(range(1, 500))
     apply_answer(cache, T("orders", [P(0, 1, 0, many, many[:99], many[100:])]))
     for found in (cache.partition("orders", 0), cache.topic("orders").partitions[0]):
@@ -115,7 +115,7 @@ def test_a_partition_with_more_replicas_than_usual_is_told_whole(cache: Metadata
     assert cache.partitions_on(499, "replica") == [TopicPartition("orders", 0)]
 
 
-def test_a_topic_is_told_whole(cache: MetadataCache) -> None:
+def test_a_topic_has_every_field_of_the_answer(cache: MetadataCache) -> None:
     apply_answer(cache, T("__offsets", [P(2, 3), P(0, 1)], internal=True, operations=0xF8))
     topic = cache.topic("__offsets")
     assert (topic.name, topic.internal, topic.error, topic.operations) == (
@@ -131,7 +131,7 @@ def test_operations_that_were_not_asked_for_are_none(cache: MetadataCache) -> No
     assert cache.topic("orders").operations is None
 
 
-def test_an_epoch_that_the_broker_did_not_say_is_none(cache: MetadataCache) -> None:
+def test_an_epoch_that_the_answer_lacks_is_none(cache: MetadataCache) -> None:
     cache.apply(frames.response(6, [ORDERS]), 6)
     assert cache.partition("orders", 0).leader_epoch is None
 
@@ -169,7 +169,7 @@ def test_partitions_are_found_by_broker(cache: MetadataCache) -> None:
     assert cache.partitions_on(1) == [a0]
     assert cache.partitions_on(2) == [a1, b5]
     assert cache.partitions_on(1, role="replica") == [a0, b5]
-    # -1 is no broker's id, but what says that the third has no leader.
+    # -1 is not a broker's id: the third partition's -1 means that it has no leader.
     assert cache.partitions_on(9) == cache.partitions_on(-1) == []
     with pytest.raises(ValueError, match="role"):
         cache.partitions_on(1, role="follower")  # type: ignore[arg-type]
@@ -181,9 +181,9 @@ def test_a_partition_is_available_if_its_leader_is_among_the_brokers(cache: Meta
     assert cache.leader("orders", 2) == 99
 
 
-def test_who_is_available_is_told_by_the_topic_alone() -> None:
+def test_available_looks_at_the_topic_alone() -> None:
     class Torn(MetadataCache):
-        """Of another moment than the topic, as they may be while somebody writes."""
+        """A cache whose brokers are newer than the topic, as during another thread's write."""
 
         @property
         def brokers(self) -> tuple[Broker, ...]:
@@ -257,18 +257,18 @@ def test_a_partition_says_that_it_has_no_leader_beside_its_last_one(
     cache = MetadataCache(clock=clock, max_age=10.0)
     apply_answer(cache, T("orders", [P(0, 1, 7), P(1, 2, 7), P(2, -1, 7)]))
     apply_answer(cache, T("orders", [P(0, -1, 8, error=error), P(1, 2, 8), P(2, -1, 8)]))
-    said = [(1, True), (2, False), (None, True)]
+    expected = [(1, True), (2, False), (None, True)]
     for _ in range(2):
         for topic in (cache.topic("orders", allow_stale=True), *cache.topics(allow_stale=True)):
-            assert [(p.leader, p.leaderless) for p in topic.partitions] == said
+            assert [(p.leader, p.leaderless) for p in topic.partitions] == expected
         found = [cache.partition("orders", i, allow_stale=True) for i in range(3)]
-        assert [(p.leader, p.leaderless) for p in found] == said
+        assert [(p.leader, p.leaderless) for p in found] == expected
         assert found[0].error == error
         clock.advance(100)
     assert not Partition("t", None, 0, 1, 0, (), (), (), 0).leaderless
 
 
-def test_a_change_says_none_where_there_is_no_leader_or_no_epoch(cache: MetadataCache) -> None:
+def test_a_change_has_none_for_no_leader_and_for_no_epoch(cache: MetadataCache) -> None:
     apply_answer(cache, T("orders", [P(0, 1, 7)]))
     version = cache.version
     apply_answer(cache, T("orders", [P(0, -1, 8)]))
@@ -317,7 +317,7 @@ def test_a_cache_is_not_copied(send: Callable[[object], object], cache: Metadata
         send(cache)
 
 
-def test_its_repr_tells_valid_topics_from_stale_ones(clock: Clock) -> None:
+def test_the_repr_counts_valid_and_stale_topics_apart(clock: Clock) -> None:
     cache = MetadataCache(clock=clock, max_age=10.0)
     apply_answer(cache, T("old"), T("older"))
     clock.advance(10.1)
@@ -328,7 +328,7 @@ def test_its_repr_tells_valid_topics_from_stale_ones(clock: Clock) -> None:
     )
 
 
-def test_its_methods_are_of_one_class_over_the_lookups() -> None:
+def test_one_class_has_the_methods_and_its_base_has_the_lookups() -> None:
     assert MetadataCache.__bases__ == (Reading,)
     own = {"apply", "hint", "image", "load", "stats", "wait_change", "wait_for_topic", "leader"}
     assert own <= vars(MetadataCache).keys()
@@ -338,7 +338,7 @@ def test_its_methods_are_of_one_class_over_the_lookups() -> None:
     ("arguments", "settings"),
     [(("user:secret@host:9092",), {}), ((), {"bootstrap_servers": "user:secret@host:9092"})],
 )
-def test_a_cache_made_of_servers_points_at_fetch_and_repeats_no_secret(
+def test_the_error_of_servers_as_arguments_names_fetch_and_contains_no_secret(
     arguments: tuple[Any, ...], settings: dict[str, Any]
 ) -> None:
     with pytest.raises(TypeError, match=r"use rdmeta\.fetch\(cache, ") as raised:

@@ -1,4 +1,4 @@
-"""What answers, hints and purges do to a cache, and the changes that are told of them."""
+"""Answers, hints, sweeps and purges, and the change records that they make."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_the_same_answer_again_changes_nothing(cache: MetadataCache, clock: Cloc
     assert cache.age("orders") == 0.0
 
 
-def test_an_answer_to_an_unknown_question_removes_nothing(cache: MetadataCache) -> None:
+def test_an_answer_to_an_unknown_request_removes_nothing(cache: MetadataCache) -> None:
     apply_answer(cache, ORDERS, T("other"), asked=ALL)
     apply_answer(cache, ORDERS)
     assert set(cache) == {"orders", "other"}
@@ -57,7 +57,7 @@ def test_a_topic_absent_from_all_is_unknown_then_gone(cache: MetadataCache, cloc
     assert kinds == ["topic_added", "topic_absent", "topic_removed"]
 
 
-def test_what_was_learned_after_a_request_left_is_not_removed_by_its_answer(
+def test_an_answer_does_not_remove_topics_learned_after_its_request_left(
     cache: MetadataCache,
 ) -> None:
     apply_answer(cache, ORDERS, asked=ALL)
@@ -72,7 +72,7 @@ def test_what_was_learned_after_a_request_left_is_not_removed_by_its_answer(
     assert "new" not in cache
 
 
-def test_what_a_new_cache_learns_is_not_removed_by_an_answer_to_its_first_request(
+def test_the_answer_to_the_first_request_does_not_remove_topics_learned_before_it(
     cache: MetadataCache,
 ) -> None:
     assert cache.version == 0
@@ -86,7 +86,7 @@ def test_what_a_new_cache_learns_is_not_removed_by_an_answer_to_its_first_reques
 
 
 def state_of(cache: MetadataCache) -> tuple[Any, ...]:
-    """Everything that can be seen of a cache."""
+    """Returns everything that a reader can see of a cache."""
     return (
         cache.version, cache.topics(), cache.brokers, cache.cluster_id, cache.controller,
         list(cache.changes()),
@@ -121,14 +121,15 @@ def test_a_refused_answer_leaves_the_cache_as_it_was(
     assert raised.value.applied.version == cache.version
 
 
-# A Metadata v1 response, and where it counts brokers, topics, partitions, replicas and ISR.
+# A Metadata v1 response, and the positions of its counts: brokers, topics, partitions, replicas,
+# ISR.
 SMALL = frames.response(1, [T("o", [P(0, 1, 0, (1,))])], [B(1, "h", 9)], controller=1)
 COUNTS = [0, 21, 31, 45, 53]
 
 
 @pytest.mark.parametrize("at", COUNTS)
 @pytest.mark.parametrize("count", [-(1 << 31), -2, 2, 1000, (1 << 31) - 1])
-def test_a_count_that_cannot_be_is_refused(at: int, count: int, cache: MetadataCache) -> None:
+def test_an_impossible_count_is_refused(at: int, count: int, cache: MetadataCache) -> None:
     assert SMALL[at : at + 4] == b"\0\0\0\1"
     apply_answer(cache, ORDERS)
     before = state_of(cache)
@@ -144,7 +145,7 @@ def test_a_count_that_cannot_be_is_refused(at: int, count: int, cache: MetadataC
     byte=st.integers(0, 255),
     end=st.integers(0, 1 << 30),
 )
-def test_a_damaged_answer_is_refused_whole_or_says_something_else(
+def test_a_damaged_answer_is_refused_whole_or_applied_whole(
     version: int, at: int, byte: int, end: int
 ) -> None:
     cache = MetadataCache()
@@ -163,7 +164,7 @@ def test_a_damaged_answer_is_refused_whole_or_says_something_else(
         assert cache.topic(topic.name) == topic
 
 
-def test_a_top_level_error_is_raised_with_what_to_do(cache: MetadataCache) -> None:
+def test_a_top_level_error_is_raised_with_advice(cache: MetadataCache) -> None:
     with pytest.raises(Error) as raised:
         cache.apply(frames.response(13, [ORDERS], error=129, throttle_ms=5), 13, ALL)
     assert raised.value.code == 129
@@ -213,7 +214,7 @@ def test_a_name_is_asked_for_once_while_it_is_in_flight(cache: MetadataCache, cl
     assert cache.hint(["a"]) == ["a"]
 
 
-def test_a_hint_lives_as_long_as_it_is_told(cache: MetadataCache, clock: Clock) -> None:
+def test_a_hint_ends_after_its_ttl(cache: MetadataCache, clock: Clock) -> None:
     cache.hint(["a"], ttl=2.0)
     clock.advance(1.9)
     assert cache.hint(["a"]) == []
@@ -261,10 +262,10 @@ def test_a_failure_ends_the_hints_of_its_own_request_alone(cache: MetadataCache)
 def test_a_name_that_cannot_be_asked_for_is_refused(name: str, cache: MetadataCache) -> None:
     with pytest.raises(ValueError, match=r"topics\[1\]"):
         cache.hint(["a", name])
-    assert cache.hint(["a"]) == ["a"], "nothing was noted"
+    assert cache.hint(["a"]) == ["a"], "no hint was made"
 
 
-def test_a_sweep_says_when_the_next_is_due(cache: MetadataCache, clock: Clock) -> None:
+def test_a_sweep_returns_the_seconds_until_the_next_one(cache: MetadataCache, clock: Clock) -> None:
     assert cache.sweep() is None
     cache.hint(["a"], ttl=5.0)
     assert cache.sweep() == pytest.approx(5.0, abs=0.01)
@@ -308,7 +309,9 @@ def test_a_newer_leader_hint_is_taken_and_an_older_one_ignored(cache: MetadataCa
 # ---- changes ------------------------------------------------------------------------------------
 
 
-def test_changes_tell_what_differed_when_and_by_whom(cache: MetadataCache, clock: Clock) -> None:
+def test_changes_contain_the_difference_its_time_and_its_broker(
+    cache: MetadataCache, clock: Clock
+) -> None:
     apply_answer(cache, T("orders", [P(0, 1, 7)], id=ORDERS_ID), broker=2)
     since = cache.version
     clock.advance(60.0)
@@ -338,7 +341,7 @@ def test_a_new_topic_and_new_brokers_are_one_record_each(cache: MetadataCache) -
     assert kinds.count("broker_added") == len(frames.BROKERS)
 
 
-def test_who_falls_behind_is_told_to_read_anew(clock: Clock) -> None:
+def test_a_reader_that_falls_behind_must_resync(clock: Clock) -> None:
     cache = MetadataCache(clock=clock, ring_bytes=4096)
     for epoch in range(2000):
         apply_answer(cache, T("orders", [P(0, epoch % 3 + 1, epoch)]))
@@ -351,7 +354,7 @@ def test_who_falls_behind_is_told_to_read_anew(clock: Clock) -> None:
 @pytest.mark.parametrize(
     ("since", "error"), [(-1, ValueError), (1 << 64, ValueError), ("1", TypeError)]
 )
-def test_a_version_that_cannot_be_is_refused(
+def test_an_impossible_version_is_refused(
     since: Any, error: type[Exception], cache: MetadataCache
 ) -> None:
     for call in (cache.changes, cache.wait_change):

@@ -336,9 +336,9 @@ class Histories(RuleBasedStateMachine):
             assert topic.operations == (
                 None if entry.operations == frames.NO_OPERATIONS else entry.operations
             )
-            assert [p.partition for p in topic.partitions] == [row.said.id for row in rows]
+            assert [p.partition for p in topic.partitions] == [row.latest.id for row in rows]
             for p, row in zip(topic.partitions, rows, strict=True):
-                said = row.said
+                said = row.latest
                 assert (p.leader_epoch, p.error, p.replicas, p.isr, p.offline_replicas) == (
                     None if said.epoch < 0 else said.epoch, said.error, said.replicas,
                     said.isr, said.offline,

@@ -13,14 +13,14 @@ from rdmeta import ALL, Applied, MetadataCache
 def apply_answer(
     cache: MetadataCache, *topics: T, asked: Any = None, broker: int | None = 1
 ) -> Applied:
-    """Apply one Metadata v12 answer of these topics; returns what apply() returns."""
+    """Applies one Metadata v12 answer of these topics; returns what apply() returns."""
     return cache.apply(frames.response(12, topics), 12, asked, broker)
 
 
 def apply_topics(
     cache: MetadataCache, leader: int = 1, epoch: int = 1, names: str = "orders"
 ) -> None:
-    """Apply an all-topics answer: three partitions per topic, all with this leader and epoch.
+    """Applies an all-topics answer: three partitions per topic, all with this leader and epoch.
 
     `names` holds the topics' names, with spaces between them.
     """
