@@ -16,7 +16,7 @@ static size_t bytes_of_new(const shape_t *like) {
         size_t bytes;
         cw_t w;
 
-        cw_init(&w, cw_no_ring);
+        cw_init(&w, cw_no_changelog);
         tell(&w, like, 0, TOPICS, 1);
         bytes = bytes_held(&w);
         cw_destroy(&w);
@@ -31,7 +31,7 @@ static void test_topics_that_change_their_size_cost_what_new_ones_do(void) {
         cw_t w;
         int k;
 
-        cw_init(&w, cw_no_ring);
+        cw_init(&w, cw_no_changelog);
         for (k = 0; k < 5; k++) {
                 like = *likes[k];
                 like.id = k < 3 ? 'a' : k < 4 ? 'b' : 'c';
@@ -52,7 +52,7 @@ static void test_deleted_topics_give_their_memory_back(void) {
         char name[80];
         cw_t w;
 
-        cw_init(&w, cw_no_ring);
+        cw_init(&w, cw_no_changelog);
         tell(&w, &wide, 0, TOPICS, 1);
         before = cw_bytes(&w);
         CHECK(!cw_all(&w, "x#x 0:1@1"));
@@ -71,7 +71,7 @@ static void test_what_is_nobodys_is_told(void) {
         rdmeta_stats_t s, t;
         cw_t w;
 
-        cw_init(&w, cw_no_ring);
+        cw_init(&w, cw_no_changelog);
         cw_least(&w, SIZE_MAX);
         tell(&w, &wide, 0, TOPICS, 1);
         s = cw_stats(&w);
@@ -98,7 +98,7 @@ static void test_nobody_is_told_that_a_topic_has_moved(void) {
         size_t moved;
         cw_t w;
 
-        cw_init(&w, cw_no_ring);
+        cw_init(&w, cw_no_changelog);
         churned(&w);
         cw_hint(&w, "topic-000003-wh topic-000000 in-flight", 0);
         version = cw_version(&w);
@@ -149,7 +149,7 @@ static void test_changes_are_told_alike_after_a_move(void) {
         size_t moved, records;
         cw_t w;
 
-        cw_init(&w, cw_no_ring);
+        cw_init(&w, cw_no_changelog);
         churned(&w);
         w.cache->changelog.limit = 4 << 20;
         since               = cw_version(&w);
@@ -177,7 +177,7 @@ static void test_handles_lead_to_where_their_topics_are(void) {
         rdmeta_handle_t *h[2];
         cw_t w;
 
-        cw_init(&w, cw_no_ring);
+        cw_init(&w, cw_no_changelog);
         churned(&w);
         h[0] = rdmeta_resolve(w.cache, "topic-000000", 12);
         h[1] = rdmeta_resolve(w.cache, "nowhere", 7);
@@ -196,7 +196,7 @@ static void test_images_say_what_they_said(void) {
         char *was, *is, *later;
         cw_t w;
 
-        cw_init(&w, cw_no_ring);
+        cw_init(&w, cw_no_changelog);
         churned(&w);
         before = iw_image(&w);
         was    = iw_text(before, w.now.mono_us);
@@ -245,7 +245,7 @@ static void test_an_image_keeps_what_moves_with_the_ring(void) {
         char *was, *is;
         cw_t w;
 
-        cw_init(&w, cw_no_ring);
+        cw_init(&w, cw_no_changelog);
         churned(&w);
         w.cache->changelog.limit = 4 << 20;
         image               = iw_image(&w);
@@ -303,7 +303,7 @@ static void test_beside_an_image_memory_moves_only_for_more(void) {
         rdmeta_stats_t s;
         cw_t w;
 
-        cw_init(&w, cw_no_ring);
+        cw_init(&w, cw_no_changelog);
         tell(&w, &thin, 0, TOPICS, 1);
         tell(&w, &wide, 0, TOPICS, 4);
         image = iw_image(&w);
@@ -325,7 +325,7 @@ static void test_what_waits_for_an_image_keeps_no_other_from_moving(void) {
         int32_t k;
         cw_t w;
 
-        cw_init(&w, cw_no_ring);
+        cw_init(&w, cw_no_changelog);
         cw_least(&w, SIZE_MAX);
         tell(&w, &thin, 0, TOPICS, 1);
         tell(&w, &wide, 0, TOPICS, 2);
@@ -360,7 +360,7 @@ static void test_a_reader_inside_keeps_what_it_has_found(void) {
         cw_t w;
         int k;
 
-        cw_init(&w, cw_no_ring);
+        cw_init(&w, cw_no_changelog);
         churned(&w);
         rdmeta_reader_enter(w.reader);
         for (i = 0; i < TOPICS; i += 50) {

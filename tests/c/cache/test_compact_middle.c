@@ -154,7 +154,7 @@ static void test_a_purge_in_the_middle_of_it_gives_all_back(void) {
         cw_t w;
         int k;
 
-        cw_init(&w, cw_no_ring);
+        cw_init(&w, cw_no_changelog);
         churned(&w);
         CHECK(plan(&w));
         rdmeta_notify_lock(&w.cache->wait);
@@ -172,7 +172,7 @@ static void test_a_purge_in_the_middle_of_it_gives_all_back(void) {
 static void test_a_cache_ends_in_the_middle_of_it(void) {
         cw_t w;
 
-        cw_init(&w, cw_no_ring);
+        cw_init(&w, cw_no_changelog);
         churned(&w);
         CHECK(plan(&w));
         rdmeta_notify_lock(&w.cache->wait);
@@ -185,7 +185,7 @@ static void test_a_cache_ends_in_the_middle_of_it(void) {
 static void test_what_the_ring_lets_go_meanwhile_is_moved_too(void) {
         cw_t w;
 
-        cw_init(&w, cw_no_ring);
+        cw_init(&w, cw_no_changelog);
         churned(&w);
         w.cache->changelog.limit = 4 << 20;
         tell(&w, &wide, 0, TOPICS, 2);

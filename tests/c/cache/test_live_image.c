@@ -53,7 +53,7 @@ static void test_an_old_image_costs_only_the_blocks_that_changed_since(void) {
         rdmeta_image_t *image;
         cw_t w;
 
-        cw_init(&w, cw_no_ring);
+        cw_init(&w, cw_no_changelog);
         many_topics(&w, 1, 0, 20000);
         CHECK(bytes_images(&w) == 0);
         image = rdmeta_cache_image(w.cache, w.now);
@@ -86,7 +86,7 @@ static void quiet(void (*again)(cw_t *w), int most) {
         cw_t w;
         int k;
 
-        cw_init(&w, cw_no_ring);
+        cw_init(&w, cw_no_changelog);
         many_topics(&w, 1, 0, 20000);
         image = iw_image(&w);
         many_topics(&w, 2, 0, 20000);
@@ -176,7 +176,7 @@ static void test_a_name_in_flight_does_not_become_a_topic_of_an_image(void) {
         cw_t w;
         int k;
 
-        cw_init(&w, cw_no_ring);
+        cw_init(&w, cw_no_changelog);
         rdmeta_reader_destroy(w.reader);
         rdmeta_reader_destroy(w.stale);
         for (k = 0; k < 50; k++) {
