@@ -1,8 +1,7 @@
 """Threads that look up, walk, wait and take images while other threads write.
 
 Each reader can check what it reads. The leader, replicas and ISR of a partition follow from its
-topic, its id and its epoch, and all partitions of a topic have one epoch. STRESS_SECONDS sets the
-duration.
+topic, id and epoch. All partitions of a topic have one epoch. STRESS_SECONDS sets the duration.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def rows(heading: str) -> list[list[str]]:
         ),
     ],
 )
-def test_every_row_says_what_and_names_tests_that_are_run(heading: str, known: set[str]) -> None:
+def test_every_row_has_a_rule_and_names_tests_that_are_run(heading: str, known: set[str]) -> None:
     assert rows(heading)
     for first, second, tests in rows(heading):
         assert first

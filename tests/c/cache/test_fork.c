@@ -100,7 +100,7 @@ static void scramble(forked_t *f) {
         SCRAMBLE(c->stats);
 }
 
-/* Calls `act` in the child of a fork whose lock is held by another thread. */
+/* Calls `act` in the child of a fork while the parent has the cache's lock. */
 static void in_a_torn_child(void (*act)(forked_t *f)) {
         int status;
         forked_t f;

@@ -1,6 +1,8 @@
 /*
- * Live images: the memory that they cost, the lifetime of blocks and tables
- * under them, and fork. test_image.c tests what lookups of an image return.
+ * Live images: their cost in memory, the lifetime of blocks and tables under
+ * them, and fork.
+ *
+ * test_image.c tests the lookups of images.
  */
 #include "support/image_fixture.h"
 
@@ -164,8 +166,8 @@ static void test_names_in_flight_use_no_more_memory_beside_an_image(void) {
         cw_destroy(&w);
 }
 
-/* The block of a name in flight is freed, and its memory becomes a block of the
- * same name: an image must not take the new block for the old one. */
+/* The memory of a freed block in flight becomes another block of the same name.
+ * An image must not take the new block for the old one. */
 static void test_a_name_in_flight_does_not_become_a_topic_of_an_image(void) {
         /* A long name: both blocks have the same size class. */
         static const char stem[] =

@@ -96,7 +96,7 @@ static void test_an_answer_about_a_dead_incarnation_is_kept_out(void) {
 /* ---- rolls of mixed versions -------------------------------------------- */
 
 /* librdkafka took -1 for lower than 20 and asked for ever. */
-static void test_an_epoch_not_said_is_not_lower_than_20(void) {
+static void test_a_missing_epoch_is_not_lower_than_20(void) {
         int k;
         cw_t w;
 
@@ -257,7 +257,7 @@ int main(void) {
         RUN(test_a_leader_hint_without_a_leader_spoils_no_later_one);
         RUN(test_a_hint_from_a_dead_incarnation_is_ignored);
         RUN(test_an_answer_about_a_dead_incarnation_is_kept_out);
-        RUN(test_an_epoch_not_said_is_not_lower_than_20);
+        RUN(test_a_missing_epoch_is_not_lower_than_20);
         RUN(test_a_topic_whose_errors_come_and_go_is_the_same_one);
         RUN(test_an_answer_about_one_topic_leaves_all_others);
         RUN(test_topics_of_no_brokers_fail_once_and_not_for_ever);

@@ -5,8 +5,8 @@
  */
 #include "support/image_fixture.h"
 
-/* Writes the provenance of a topic into `out`, and returns `out`. "1 start":
- * broker 1 with a reason; "2": broker 2 without one; "-": there is no topic. */
+/* Writes the provenance of a topic into `out`, and returns `out`: "1 start" is
+ * broker 1 with a reason, "2" has no reason, "-" is no topic. */
 static const char *provenance(rdmeta_reader_t *r, const char *topic,
                            int64_t mono_us, char out[300]) {
         const rdmeta_topic_t *t;
