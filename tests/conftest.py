@@ -1,4 +1,4 @@
-"""What tests of several modules share."""
+"""Fixtures and settings that tests of several modules share."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from hypothesis import HealthCheck, settings
 from rdmeta import MetadataCache
 from rdmeta.embedded import EmbeddedCluster
 
-# How long an example takes, and to make one, is the machine's business.
+# No deadline for an example: how long one takes, and its making, depends on the machine.
 settings.register_profile("any speed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any speed")
 
 
 @pytest.fixture
 def clock() -> Clock:
-    """A clock that stands still until a test moves it."""
+    """Returns a clock that stands still until a test moves it."""
     return Clock()
 
 
 @pytest.fixture
 def cache(clock: Clock) -> MetadataCache:
-    """An empty cache by that clock; modules have others of their own."""
+    """Returns an empty cache that reads that clock; some modules define their own."""
     return MetadataCache(clock=clock)
 
 
 @pytest.fixture
 def cluster() -> Iterator[EmbeddedCluster]:
-    """Three brokers of its own for one test."""
+    """Yields an embedded cluster of three brokers, a new one for each test."""
     with EmbeddedCluster(brokers=3) as embedded:
         yield embedded

@@ -20,7 +20,7 @@ from typing import Any
 import answers
 import feeder
 import pytest
-from answers import told
+from answers import apply_topics
 from clocks import Clock
 from waiting import until
 
@@ -178,7 +178,7 @@ def forked(work: Any) -> None:
 def test_what_was_attached_before_a_fork_is_followed_on_after_it(tmp_path: Path) -> None:
     """As gunicorn does with `preload_app`."""
     cache, path = MetadataCache(), tmp_path / "state"
-    told(cache, 1, 1)
+    apply_topics(cache, 1, 1)
     with cache.publish(path, interval=0.001):
         attached, image = attach(path), cache.image()
         assert attached.leader("orders", 0) == 1
@@ -195,7 +195,7 @@ def test_what_was_attached_before_a_fork_is_followed_on_after_it(tmp_path: Path)
         if pid == 0:
             forked(worker)
             os._exit(0)
-        told(cache, 2, 2)
+        apply_topics(cache, 2, 2)
         os.write(write_end, b".")
         assert os.waitpid(pid, 0)[1] == 0
         os.close(read_end)
@@ -204,12 +204,12 @@ def test_what_was_attached_before_a_fork_is_followed_on_after_it(tmp_path: Path)
 
 def test_a_publisher_does_nothing_in_the_child_of_a_fork(tmp_path: Path) -> None:
     cache, path = MetadataCache(), tmp_path / "state"
-    told(cache, 1, 1)
+    apply_topics(cache, 1, 1)
     with cache.publish(path) as publisher:
         before = path.stat().st_ino
         forked(publisher.close)
         assert path.stat().st_ino == before
-        told(cache, 2, 2)
+        apply_topics(cache, 2, 2)
         until(lambda: publisher.version == 2)
 
 
@@ -218,13 +218,13 @@ def test_a_publisher_does_nothing_in_the_child_of_a_fork(tmp_path: Path) -> None
 
 def test_a_change_is_published_and_many_at_once_only_now_and_then(tmp_path: Path) -> None:
     cache, path = MetadataCache(), tmp_path / "state"
-    told(cache, 1, 1)
+    apply_topics(cache, 1, 1)
     files: set[int] = set()
     with cache.publish(path, interval=0.2) as publisher:
         assert Image.open(path).version == publisher.version == 1
         begun, took = time.monotonic(), 0.0
         while took < 1.0 or len(files) < 3:
-            told(cache, cache.version % 3 + 1, cache.version + 1)
+            apply_topics(cache, cache.version % 3 + 1, cache.version + 1)
             files.add(Image.open(path).version)
             took = time.monotonic() - begun
     assert len(files) <= took / 0.2 + 2
@@ -236,10 +236,10 @@ def test_a_change_is_published_and_many_at_once_only_now_and_then(tmp_path: Path
 def test_an_answer_that_changes_nothing_is_published_as_it_makes_younger(tmp_path: Path) -> None:
     clock, path = Clock(), tmp_path / "state"
     cache = MetadataCache(clock=clock)
-    told(cache)
+    apply_topics(cache)
     with cache.publish(path) as publisher:
         clock.advance(100)
-        told(cache)
+        apply_topics(cache)
         until(lambda: Image.open(path).taken == cache.image().taken)
         assert Image.open(path).age("orders") == 0
         assert publisher.version == 1
@@ -249,17 +249,17 @@ def test_what_cannot_be_written_is_tried_again_and_raised_at_the_end(tmp_path: P
     home = tmp_path / "home"
     home.mkdir()
     cache = MetadataCache()
-    told(cache)
+    apply_topics(cache)
     publisher = cache.publish(home / "state")
     assert publisher.error is None
     home.rename(tmp_path / "moved")
-    told(cache, 2, 2)
+    apply_topics(cache, 2, 2)
     until(lambda: isinstance(publisher.error, FileNotFoundError))
     home.mkdir()
     until(lambda: publisher.error is None)
     assert Image.open(home / "state").version == 2
     home.rename(tmp_path / "moved again")
-    told(cache, 3, 3)
+    apply_topics(cache, 3, 3)
     for _ in range(2):
         with pytest.raises(FileNotFoundError):
             publisher.close()
@@ -273,7 +273,7 @@ def test_what_cannot_be_written_is_tried_again_and_raised_at_the_end(tmp_path: P
 
 def test_one_publisher_at_a_time_has_a_path_and_a_fork_does_not_keep_it(tmp_path: Path) -> None:
     cache, other, path = MetadataCache(), MetadataCache(), tmp_path / "state"
-    told(cache)
+    apply_topics(cache)
     with cache.publish(path):
         with pytest.raises(BlockingIOError, match="somebody else publishes"):
             other.publish(path)
@@ -302,16 +302,16 @@ def test_one_publisher_at_a_time_has_a_path_and_a_fork_does_not_keep_it(tmp_path
 
 def test_a_lock_that_is_removed_is_taken_again_unless_another_has_it(tmp_path: Path) -> None:
     cache, other, path = MetadataCache(), MetadataCache(), tmp_path / "state"
-    told(cache)
+    apply_topics(cache)
     with cache.publish(path) as publisher:
         (tmp_path / "state.lock").unlink()
-        told(cache, 2, 2)
+        apply_topics(cache, 2, 2)
         until(lambda: publisher.version == 2)
         with pytest.raises(BlockingIOError):
             other.publish(path)
         (tmp_path / "state.lock").unlink()
         with other.publish(path):
-            told(cache, 3, 3)
+            apply_topics(cache, 3, 3)
             until(lambda: isinstance(publisher.error, BlockingIOError))
             assert Image.open(path).session == other.session
         until(lambda: publisher.error is None)
@@ -368,7 +368,7 @@ def test_a_directory_that_cannot_be_listed_can_be_published_in(
 
 def test_nothing_is_published_from_the_child_of_a_fork(tmp_path: Path) -> None:
     cache, path = MetadataCache(), tmp_path / "state"
-    told(cache)
+    apply_topics(cache)
 
     def child() -> None:
         with pytest.raises(ForkedError):
@@ -381,13 +381,13 @@ def test_nothing_is_published_from_the_child_of_a_fork(tmp_path: Path) -> None:
 def test_the_last_state_is_published_when_the_interpreter_exits(tmp_path: Path) -> None:
     program = """
 import sys, time
-from answers import told
+from answers import apply_topics
 import rdmeta
 cache = rdmeta.MetadataCache()
 publisher = cache.publish(sys.argv[1], interval=60)
-told(cache)
+apply_topics(cache)
 time.sleep(0.1)
-told(cache, 2, 2)
+apply_topics(cache, 2, 2)
 sys.exit(3)
 """
     done = subprocess.run(
@@ -413,12 +413,12 @@ def test_a_clock_that_fails_does_not_end_a_publisher(tmp_path: Path) -> None:
 
     clock = Failing()
     cache = MetadataCache(clock=clock)
-    told(cache)
+    apply_topics(cache)
     with cache.publish(tmp_path / "state", interval=0.01) as publisher:
         clock.fails = True
         until(lambda: isinstance(publisher.error, RuntimeError))
         clock.fails = False
-        told(cache, 2, 2)
+        apply_topics(cache, 2, 2)
         until(lambda: publisher.version == 2)
         assert publisher.error is None
 
@@ -453,7 +453,7 @@ def test_an_interval_of_any_real_number_is_waited_for(tmp_path: Path, interval: 
     cache = MetadataCache()
     with cache.publish(tmp_path / "state", interval) as publisher:
         for version in (1, 2, 3):  # it waits between the first and the next
-            told(cache, 1 + version % 2, version)
+            apply_topics(cache, 1 + version % 2, version)
             until(lambda: publisher.version == version)  # noqa: B023
 
 
@@ -467,7 +467,7 @@ def replace(path: Path) -> None:
 )
 def test_a_file_that_is_gone_or_another_s_is_put_back(tmp_path: Path, spoil: Any) -> None:
     cache = MetadataCache()
-    told(cache)
+    apply_topics(cache)
     path = tmp_path / "state"
     with cache.publish(path) as publisher:
         reader = attach(path, look=0.001, copy=True)
@@ -488,12 +488,12 @@ def test_a_directory_is_not_published_to_and_nothing_is_left_beside_it(tmp_path:
 
 def test_a_cache_of_a_warm_start_is_published_stale(tmp_path: Path) -> None:
     cache = MetadataCache()
-    told(cache)
+    apply_topics(cache)
     cache.image().save(tmp_path / "old")
     warm = MetadataCache.load(tmp_path / "old")
     with warm.publish(tmp_path / "state"):
         attached = attach(tmp_path / "state", look=0.001)
         until(lambda: attached.leader("orders", 0, None) is None)  # clocks differ by a tick
         assert attached.last_leader("orders", 0) == 1
-        told(warm, 2, 5)
+        apply_topics(warm, 2, 5)
         until(lambda: attached.leader("orders", 0, None) == 2)

@@ -7,9 +7,10 @@ import time
 from typing import Any
 
 import pytest
+from answers import apply_answer
 from clocks import Clock
 from frames import P, T
-from waiting import LONG, MOMENT, Wait, soon, tell, two_topics
+from waiting import LONG, MOMENT, Wait, soon, two_topics
 
 from rdmeta import (
     InvalidTopicError,
@@ -54,10 +55,10 @@ def test_a_topic_is_waited_for_while_it_is_unknown(
     wait_for_topic: Wait, cache: MetadataCache
 ) -> None:
     def create() -> None:
-        tell(cache, T("new", [], error=3))
+        apply_answer(cache, T("new", [], error=3))
         time.sleep(MOMENT)
-        tell(cache, T("new", [], error=5))
-        tell(cache, T("new", [P(0, 2)]))
+        apply_answer(cache, T("new", [], error=5))
+        apply_answer(cache, T("new", [P(0, 2)]))
 
     with soon(cache, create):
         assert wait_for_topic("new", timeout=LONG).partitions[0].leader == 2
@@ -67,9 +68,9 @@ def test_a_partition_is_waited_for_until_it_has_a_leader(
     wait_for_topic: Wait, cache: MetadataCache
 ) -> None:
     def grow() -> None:
-        tell(cache, T("orders", [P(0), P(1, -1)]))
+        apply_answer(cache, T("orders", [P(0), P(1, -1)]))
         time.sleep(MOMENT)
-        tell(cache, T("orders", [P(0), P(1, 3, 1)]))
+        apply_answer(cache, T("orders", [P(0), P(1, 3, 1)]))
 
     with soon(cache, grow):
         assert wait_for_topic("orders", 1, timeout=LONG).leader == 3
@@ -81,23 +82,23 @@ def test_a_partition_is_waited_for_until_it_has_a_leader(
 def test_what_will_not_come_ends_the_wait(
     code: int, error: type[Exception], wait_for_topic: Wait, cache: MetadataCache
 ) -> None:
-    with soon(cache, lambda: tell(cache, T("new", [], error=code))), pytest.raises(error):
+    with soon(cache, lambda: apply_answer(cache, T("new", [], error=code))), pytest.raises(error):
         wait_for_topic("new", timeout=LONG)
 
 
 def test_a_denial_from_before_the_wait_does_not_end_it_but_the_next_one_does(
     wait_for_topic: Wait, cache: MetadataCache
 ) -> None:
-    tell(cache, T("secret", [], error=29))
+    apply_answer(cache, T("secret", [], error=29))
     assert cache.hint(["secret"], force=True) == ["secret"]
     with pytest.raises(RequestTimedOutError, match="DENIED"):
         wait_for_topic("secret", timeout=MOMENT)
-    with soon(cache, lambda: tell(cache, T("secret", [P(0, 2)]))):
+    with soon(cache, lambda: apply_answer(cache, T("secret", [P(0, 2)]))):
         assert wait_for_topic("secret", timeout=LONG).partitions[0].leader == 2
-    tell(cache, T("secret", [], error=29))
+    apply_answer(cache, T("secret", [], error=29))
     version = cache.version
     with (
-        soon(cache, lambda: tell(cache, T("secret", [], error=29))),
+        soon(cache, lambda: apply_answer(cache, T("secret", [], error=29))),
         pytest.raises(TopicAuthorizationError),
     ):
         wait_for_topic("secret", timeout=LONG)
@@ -107,11 +108,11 @@ def test_a_denial_from_before_the_wait_does_not_end_it_but_the_next_one_does(
 def test_a_denial_after_one_that_was_forgotten_ends_the_wait(blocking: bool) -> None:
     clock = Clock()
     cache = MetadataCache(clock=clock, denied_ttl=10)
-    tell(cache, T("secret", [], error=29))
+    apply_answer(cache, T("secret", [], error=29))
     clock.advance(100)
     version = cache.version
     with (
-        soon(cache, lambda: tell(cache, T("secret", [], error=29))),
+        soon(cache, lambda: apply_answer(cache, T("secret", [], error=29))),
         pytest.raises(TopicAuthorizationError),
     ):
         waits_of(cache, blocking)("secret", timeout=LONG)
@@ -129,7 +130,7 @@ def test_a_wait_while_a_denial_stands_sleeps(
         return look(*args)
 
     monkeypatch.setattr(_waits, "look", count)
-    tell(cache, T("secret", [], error=29))
+    apply_answer(cache, T("secret", [], error=29))
     with pytest.raises(RequestTimedOutError, match="DENIED"):
         wait_for_topic("secret", timeout=0.6)
     assert len(looks) == 2  # at its begin and at its end
@@ -141,7 +142,7 @@ def test_a_name_that_cannot_be_is_not_waited_for(
     topic: str, known: bool, wait_for_topic: Wait, cache: MetadataCache
 ) -> None:
     if known and topic:
-        tell(cache, T(topic, [], error=3))
+        apply_answer(cache, T(topic, [], error=3))
     with pytest.raises(InvalidTopicError) as raised:
         wait_for_topic(topic, timeout=LONG)
     assert (raised.value.code, raised.value.retriable) == (17, False)
@@ -159,7 +160,7 @@ def test_a_name_that_can_be_is_waited_for(topic: str, wait_for_topic: Wait) -> N
 
 
 def test_a_topic_is_there_whatever_its_name(wait_for_topic: Wait, cache: MetadataCache) -> None:
-    tell(cache, T("caf\u00e9"))
+    apply_answer(cache, T("caf\u00e9"))
     assert wait_for_topic("caf\u00e9", timeout=LONG).name == "caf\u00e9"
 
 
@@ -174,7 +175,7 @@ def test_a_topic_is_there_whatever_its_name(wait_for_topic: Wait, cache: Metadat
 def test_a_topic_that_does_not_come_is_a_time_out_that_says_why(
     topic: str, partition: int | None, why: str, wait_for_topic: Wait, cache: MetadataCache
 ) -> None:
-    tell(cache, T("leaderless", [P(0, -1)]))
+    apply_answer(cache, T("leaderless", [P(0, -1)]))
     with pytest.raises(RequestTimedOutError, match=why):
         wait_for_topic(topic, partition, timeout=MOMENT)
 
@@ -184,10 +185,10 @@ def test_a_stale_topic_that_is_confirmed_ends_the_wait_though_nothing_changed(
 ) -> None:
     clock = Clock()
     cache = MetadataCache(clock=clock)
-    tell(cache, T("orders"))
+    apply_answer(cache, T("orders"))
     clock.advance(1000.0)
     version = cache.version
-    with soon(cache, lambda: tell(cache, T("orders"))):
+    with soon(cache, lambda: apply_answer(cache, T("orders"))):
         topic = waits_of(cache, blocking)("orders", timeout=LONG)
     assert topic.name == "orders"
     assert cache.version == version

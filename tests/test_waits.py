@@ -13,8 +13,9 @@ from typing import Any
 
 import frames
 import pytest
+from answers import apply_answer
 from frames import P, T
-from waiting import LONG, MOMENT, soon, tell, two_topics
+from waiting import LONG, MOMENT, soon, two_topics
 
 from rdmeta import ALL, MetadataCache
 from rdmeta.errors import (
@@ -36,7 +37,7 @@ def open_files() -> int:
 
 def test_a_change_before_the_wait_is_not_missed(cache: MetadataCache) -> None:
     since = cache.version
-    version = tell(cache, T("orders", [P(0, 2, 1)]))
+    version = apply_answer(cache, T("orders", [P(0, 2, 1)])).version
     assert cache.wait_change(since) == version
     assert cache.wait_change(since, 0) == version
     assert cache.wait_change(since, LONG, ["orders"]) == version
@@ -50,7 +51,7 @@ def test_a_wait_without_a_change_is_over_in_time(cache: MetadataCache) -> None:
 
 def test_a_change_in_another_thread_ends_a_wait(cache: MetadataCache) -> None:
     since = cache.version
-    with soon(cache, lambda: tell(cache, T("orders", [P(0, 2, 1)]))):
+    with soon(cache, lambda: apply_answer(cache, T("orders", [P(0, 2, 1)]))):
         assert cache.wait_change(since, LONG) == since + 1
 
 
@@ -58,10 +59,10 @@ def test_a_wait_for_topics_sleeps_through_changes_of_others(cache: MetadataCache
     since = cache.version
 
     def changes() -> None:
-        tell(cache, T("other", [P(0, 2, 1)]))
-        tell(cache, T("new"))
+        apply_answer(cache, T("other", [P(0, 2, 1)]))
+        apply_answer(cache, T("new"))
         time.sleep(MOMENT)
-        tell(cache, T("orders", [P(0, 2, 1)]))
+        apply_answer(cache, T("orders", [P(0, 2, 1)]))
 
     with soon(cache, changes):
         assert cache.wait_change(since, LONG, ["orders", "nothing"]) == since + 3
@@ -69,7 +70,7 @@ def test_a_wait_for_topics_sleeps_through_changes_of_others(cache: MetadataCache
 
 def test_the_removal_of_a_topic_ends_a_wait_for_it(cache: MetadataCache) -> None:
     since = cache.version
-    with soon(cache, lambda: tell(cache, T("other"), asked=ALL)):
+    with soon(cache, lambda: apply_answer(cache, T("other"), asked=ALL)):
         assert cache.wait_change(since, LONG, ["orders"]) is not None
     since = cache.version
     with soon(cache, cache.purge):
@@ -92,7 +93,7 @@ def test_many_threads_wait_at_once(cache: MetadataCache) -> None:
         waits = [pool.submit(cache.wait_change, since, LONG) for _ in range(8)]
         while cache.stats()["waiters"] < 8:
             time.sleep(0.001)
-        version = tell(cache, T("orders", [P(0, 2, 1)]))
+        version = apply_answer(cache, T("orders", [P(0, 2, 1)])).version
         assert [wait.result() for wait in waits] == [version] * 8
 
 
@@ -132,7 +133,7 @@ def test_topics_to_await_may_be_an_iterator(cache: MetadataCache) -> None:
 
 def test_a_change_in_a_thread_ends_an_awaited_wait(cache: MetadataCache) -> None:
     since = cache.version
-    with soon(cache, lambda: tell(cache, T("orders", [P(0, 2, 1)]))):
+    with soon(cache, lambda: apply_answer(cache, T("orders", [P(0, 2, 1)]))):
         assert asyncio.run(cache.wait_change_async(since, LONG)) == since + 1
     assert asyncio.run(cache.wait_change_async(since)) == since + 1
     assert asyncio.run(cache.wait_change_async(since + 1, 0)) is None
@@ -143,9 +144,9 @@ def test_a_change_by_a_task_of_the_same_loop_ends_an_awaited_wait(cache: Metadat
     async def both() -> int | None:
         wait = asyncio.create_task(cache.wait_change_async(cache.version, LONG, ["orders"]))
         await asyncio.sleep(0)
-        tell(cache, T("other", [P(0, 2, 1)]))
+        apply_answer(cache, T("other", [P(0, 2, 1)]))
         await asyncio.sleep(0)
-        tell(cache, T("orders", [P(0, 2, 1)]))
+        apply_answer(cache, T("orders", [P(0, 2, 1)]))
         return await wait
 
     assert asyncio.run(both()) == cache.version
@@ -160,7 +161,7 @@ def test_waiters_of_a_loop_share_one_watch_and_need_no_thread(cache: MetadataCac
         await asyncio.sleep(MOMENT)
         assert threading.active_count() == threads
         assert cache.stats()["watches"] == 1
-        version = tell(cache, T("orders", [P(0, 2, 1)]))
+        version = apply_answer(cache, T("orders", [P(0, 2, 1)])).version
         assert await asyncio.gather(*waits) == [version] * 200
         assert cache.stats()["watches"] == 0
 
@@ -177,7 +178,7 @@ def test_loops_of_several_threads_wait_at_once(cache: MetadataCache) -> None:
         ]
         while cache.stats()["watches"] < 4:
             time.sleep(0.001)
-        version = tell(cache, T("orders", [P(0, 2, 1)]))
+        version = apply_answer(cache, T("orders", [P(0, 2, 1)])).version
         assert [wait.result() for wait in waits] == [version] * 4
     assert (cache.stats()["watches"], len(cache._loops)) == (0, 0)
 
@@ -191,7 +192,7 @@ def test_a_cancelled_wait_leaves_nothing_behind_and_others_go_on(cache: Metadata
         with pytest.raises(asyncio.CancelledError):
             await waits[0]
         assert cache.stats()["watches"] == 1
-        tell(cache, T("orders", [P(0, 2, 1)]))
+        apply_answer(cache, T("orders", [P(0, 2, 1)]))
         assert await asyncio.gather(*waits[1:]) == [cache.version] * 2
 
     files = open_files()
@@ -240,10 +241,10 @@ def test_a_loop_that_is_closed_meanwhile_does_no_harm(cache: MetadataCache) -> N
     files = open_files()
     abandon(cache)
     since = cache.version
-    tell(cache, T("orders", [P(0, 2, 1)]))
+    apply_answer(cache, T("orders", [P(0, 2, 1)]))
     assert asyncio.run(cache.wait_change_async(since, LONG)) == since + 1
     since = cache.version
-    with soon(cache, lambda: tell(cache, T("orders", [P(0, 3, 2)]))):
+    with soon(cache, lambda: apply_answer(cache, T("orders", [P(0, 3, 2)]))):
         assert asyncio.run(cache.wait_change_async(since, LONG)) == since + 1
     gc.collect()
     assert (cache.stats()["watches"], len(cache._loops), open_files()) == (0, 0, files)
@@ -274,7 +275,9 @@ def test_threads_look_up_and_write_at_once(cache: MetadataCache) -> None:
         epoch = 0
         while not stop.is_set():
             epoch += 1
-            tell(cache, *(T(n, [P(0, epoch % 3 + 1, epoch), P(1, 2, epoch)]) for n in names))
+            apply_answer(
+                cache, *(T(n, [P(0, epoch % 3 + 1, epoch), P(1, 2, epoch)]) for n in names)
+            )
             cache.hint(["h"])
             cache.sweep()
 
@@ -311,7 +314,7 @@ def test_the_child_of_a_fork_reads_and_is_refused_writes_and_waits(cache: Metada
             assert list(cache.leaders(["orders"], [0])) == [1]
             assert len(cache.brokers) == len(frames.BROKERS)
             with pytest.raises(ForkedError):
-                tell(cache, T("new"))
+                apply_answer(cache, T("new"))
             for wait in (
                 lambda: cache.wait_change(cache.version),
                 lambda: cache.wait_change(0, LONG, ["new"]),

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from answers import apply_answer
 from frames import P, T, response
 from waiting import (
     LONG,
     cancel_at_any_moment,
     check_interrupts,
     interrupted_after,
-    tell,
     two_topics,
     until,
 )
@@ -71,14 +71,14 @@ def test_of_1000_waiters_on_a_loop_only_those_concerned_are_woken_and_once(
         await asyncio.sleep(0.05)
         assert cache.stats()["watches"] == 1
         for epoch in range(20):
-            tell(cache, T("third", [P(0, 1 + epoch % 2, epoch)]))
+            apply_answer(cache, T("third", [P(0, 1 + epoch % 2, epoch)]))
             await asyncio.sleep(0.002)
         assert not wakes
-        version = tell(cache, T("orders", [P(0, 2, 1)]))
+        version = apply_answer(cache, T("orders", [P(0, 2, 1)])).version
         assert await asyncio.gather(*waits["orders"]) == [version] * 500
         assert len(wakes) == 500
         assert not any(wait.done() for wait in waits["other"])
-        version = tell(cache, T("other", [P(0, 2, 1)]))
+        version = apply_answer(cache, T("other", [P(0, 2, 1)])).version
         assert await asyncio.gather(*waits["other"]) == [version] * 500
         assert len(wakes) == 1000
 
@@ -94,7 +94,7 @@ def test_waiters_from_later_on_and_of_names_said_twice_are_woken_by_their_own_ch
         since = cache.version
         twice = asyncio.create_task(cache.wait_change_async(since, LONG, ["orders", "orders"]))
         await asyncio.sleep(0.01)
-        tell(cache, T("orders", [P(0, 2, 1)]))  # which the loop has not been told of yet
+        apply_answer(cache, T("orders", [P(0, 2, 1)]))  # which the loop has not been told of yet
         after = cache.version
         late = asyncio.create_task(cache.wait_change_async(after, LONG, ["orders"]))
         later = asyncio.create_task(cache.wait_change_async(after + 1, LONG))
@@ -102,11 +102,11 @@ def test_waiters_from_later_on_and_of_names_said_twice_are_woken_by_their_own_ch
         assert await twice == after
         await asyncio.sleep(0.01)
         assert (len(wakes), late.done(), later.done(), latest.done()) == (1, False, False, False)
-        tell(cache, T("orders", [P(0, 3, 2)]))
+        apply_answer(cache, T("orders", [P(0, 3, 2)]))
         assert await late == after + 1
         await asyncio.sleep(0.01)
         assert (len(wakes), later.done(), latest.done()) == (2, False, False)
-        tell(cache, T("orders", [P(0, 1, 3)]))
+        apply_answer(cache, T("orders", [P(0, 1, 3)]))
         assert await later == await latest == after + 2
         assert len(wakes) == 4
 
@@ -141,7 +141,7 @@ def test_a_change_costs_a_loop_a_look_a_topic_and_not_a_waiter(
         ]
         await asyncio.sleep(0.05)
         monkeypatch.setattr(_waits.Wait, "passed", count)
-        tell(cache, T("third", [P(0, 2, 1)]))
+        apply_answer(cache, T("third", [P(0, 2, 1)]))
         await asyncio.sleep(0.05)
         assert len(passed) == 1  # of those for any change after `since + 100`
         assert [sorted(topics) for topics in asked] == [["orders", "other"]]
@@ -150,7 +150,7 @@ def test_a_change_costs_a_loop_a_look_a_topic_and_not_a_waiter(
         await asyncio.gather(*waits, return_exceptions=True)
 
     counting = Counting()
-    tell(counting, T("orders", [P(0, 1, 0)]), T("other"))
+    apply_answer(counting, T("orders", [P(0, 1, 0)]), T("other"))
     asyncio.run(many(counting))
 
 
@@ -172,8 +172,8 @@ def test_loops_in_several_threads_are_each_woken_once(
     with ThreadPoolExecutor(4) as pool:
         loops = [pool.submit(lambda: asyncio.run(some())) for _ in range(4)]
         ready.wait(LONG)
-        tell(cache, T("other", [P(0, 3, 1)]))
-        version = tell(cache, T("orders", [P(0, 2, 1)]))
+        apply_answer(cache, T("other", [P(0, 3, 1)]))
+        version = apply_answer(cache, T("orders", [P(0, 2, 1)])).version
         for loop in loops:
             assert loop.result() == [version] * 250
     assert len(wakes) == 1000
@@ -187,10 +187,10 @@ def test_threads_that_wait_for_another_topic_sleep_on(cache: MetadataCache) -> N
         others = [pool.submit(cache.wait_change, since, LONG, ["other"]) for _ in range(4)]
         while cache.stats()["waiters"] < 8:
             time.sleep(0.001)
-        version = tell(cache, T("orders", [P(0, 2, 1)]))
+        version = apply_answer(cache, T("orders", [P(0, 2, 1)])).version
         assert [wait.result() for wait in mine] == [version] * 4
         assert not any(wait.done() for wait in others)
-        version = tell(cache, T("other", [P(0, 2, 1)]))
+        version = apply_answer(cache, T("other", [P(0, 2, 1)])).version
         assert [wait.result() for wait in others] == [version] * 4
 
 
@@ -290,7 +290,7 @@ def test_ctrl_c_ends_the_close_of_a_publisher_that_saves_for_long(
             go_on.wait(LONG)  # noqa: B023
 
         publisher._save = save
-        tell(cache, T("orders", [P(0, 1 + number % 2, 10 + number)]))
+        apply_answer(cache, T("orders", [P(0, 1 + number % 2, 10 + number)]))
         assert saving.wait(LONG)
         usual.append(interrupted_after(lambda: time.sleep(LONG)))
         took.append(interrupted_after(publisher.close))
@@ -315,7 +315,7 @@ def test_a_close_that_ctrl_c_ended_waits_for_the_save_when_it_is_called_again(
             at_once.release()
 
     publisher._save = save
-    tell(cache, T("orders", [P(0, 1, 10)]))
+    apply_answer(cache, T("orders", [P(0, 1, 10)]))
     assert saving.wait(LONG)
     interrupted_after(publisher.close)
     again = threading.Thread(target=publisher.close)
@@ -355,7 +355,7 @@ def test_1000_that_are_cancelled_leave_registered_what_one_that_stays_needs(
         assert (registered.any, registered.topics, registered.told) == before
         assert sum(map(len, [*registered.any.values(), *registered.topics.values()])) == 1
         assert registered.users == 1
-        version = tell(cache, T("orders", [P(0, 2, 1)]))
+        version = apply_answer(cache, T("orders", [P(0, 2, 1)])).version
         assert await stays == version
         assert (registered.any, registered.topics) == ({}, {})
 
@@ -366,7 +366,7 @@ def test_1000_that_are_cancelled_leave_registered_what_one_that_stays_needs(
 
 def test_waits_cancelled_at_any_moment_leave_nothing_behind(cache: MetadataCache) -> None:
     def change(topic: str, epoch: int) -> None:
-        tell(cache, T(topic, [P(0, epoch % 3 + 1, epoch)]))
+        apply_answer(cache, T(topic, [P(0, epoch % 3 + 1, epoch)]))
 
     before = left_behind(cache)
     cancel_at_any_moment(cache, change, rounds=20)

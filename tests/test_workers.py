@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 import workers
-from answers import told
+from answers import apply_topics
 from waiting import until
 
 from rdmeta import MetadataCache
@@ -46,7 +46,7 @@ def server(log: Path, *command: str, inherited: tuple[int, ...] = ()) -> Iterato
 def two_workers_follow(cache: MetadataCache, ask: Callable[[], workers.Seen]) -> None:
     """What is published after they were forked, and without a thread."""
     for leader in (1, 2, 3):
-        told(cache, leader, leader)
+        apply_topics(cache, leader, leader)
         pids: set[int | None] = set()
 
         def both(leader: int = leader, pids: set[int | None] = pids) -> bool:
@@ -69,7 +69,7 @@ def cache() -> MetadataCache:
 @pytest.fixture
 def state(cache: MetadataCache, tmp_path: Path) -> Iterator[str]:
     path = tmp_path / "state"
-    told(cache)
+    apply_topics(cache)
     with cache.publish(path, interval=0.001):
         yield str(path)
 

@@ -1,4 +1,4 @@
-"""What becomes of arguments that are odd or wrong, and what is said of them."""
+"""Unusual and wrong arguments: which are accepted, and what the errors say."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def cache() -> MetadataCache:
 
 
 class Topics(str, Enum):
-    """Names as an application may keep them; str() of one is "Topics.ORDERS"."""
+    """Topic names as an enum of an application; str() of a member is "Topics.ORDERS"."""
 
     ORDERS = "orders"
     NEW = "new"
@@ -52,10 +52,10 @@ def test_a_member_of_an_enum_of_str_is_the_name_that_it_holds(cache: MetadataCac
 
 
 class Raw(bytes):
-    """Bytes of a class of somebody's own, as NumPy's bytes_ is."""
+    """A subclass of bytes, as NumPy's bytes_ is."""
 
 
-def test_bytes_of_a_class_of_ones_own_are_bytes(cache: MetadataCache, tmp_path: Path) -> None:
+def test_a_subclass_of_bytes_is_accepted_as_bytes(cache: MetadataCache, tmp_path: Path) -> None:
     number = Raw(ORDERS_ID)
     assert cache.topic_by_id(number).name == "orders"
     assert cache.apply_leader_hint(number, 0, 2, 4).changed == 1
@@ -94,7 +94,7 @@ def test_a_leader_hint_by_id_takes_no_second_id(cache: MetadataCache) -> None:
         (5, TypeError, "node"),
     ],
 )
-def test_a_leader_hint_whose_node_cannot_be_changes_nothing_and_says_why(
+def test_a_leader_hint_with_an_invalid_node_changes_nothing_and_says_why(
     node: Any, error: type[Exception], what: str, cache: MetadataCache
 ) -> None:
     version = cache.version
@@ -103,13 +103,13 @@ def test_a_leader_hint_whose_node_cannot_be_changes_nothing_and_says_why(
     assert (cache.version, cache.broker(8, None), cache.leader("orders", 0)) == (version, None, 1)
 
 
-# ---- what is said -------------------------------------------------------------------------------
+# ---- error texts --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("name", "why"), [("", "is empty"), ("x" * 32768, "has 32768 bytes, more than 32767")]
 )
-def test_a_name_that_no_request_can_carry_is_told_by_its_place(
+def test_the_error_of_a_name_that_no_request_can_carry_contains_its_position(
     name: str, why: str, cache: MetadataCache
 ) -> None:
     with pytest.raises(ArgumentError, match=rf"topics\[1\] {why}"):
@@ -119,7 +119,7 @@ def test_a_name_that_no_request_can_carry_is_told_by_its_place(
     assert cache.stats()["hints"] == 0
 
 
-def test_an_id_of_zeros_in_a_request_is_told_by_its_place() -> None:
+def test_the_error_of_an_id_of_zeros_in_a_request_contains_its_position() -> None:
     with pytest.raises(ArgumentError, match=r"topics\[1\] is an id of zeros"):
         encode_metadata_request(12, [ORDERS_ID, bytes(16)])
 
@@ -143,7 +143,7 @@ def test_a_malformed_answer_says_at_which_byte_or_what_it_contradicts(
 
 
 @pytest.mark.parametrize("timeout", ["1", b"1", [], {}])
-def test_a_time_out_that_is_no_number_is_a_type_error_that_names_it(
+def test_a_timeout_that_is_not_a_number_is_a_type_error_that_names_it(
     timeout: Any, cache: MetadataCache
 ) -> None:
     for call in (
@@ -157,7 +157,7 @@ def test_a_time_out_that_is_no_number_is_a_type_error_that_names_it(
 
 
 @pytest.mark.parametrize("since", [1.0, "0", None])
-def test_a_version_that_is_no_integer_is_a_type_error_that_names_it(
+def test_a_version_that_is_not_an_integer_is_a_type_error_that_names_it(
     since: Any, cache: MetadataCache
 ) -> None:
     for call in (lambda: cache.changes(since), lambda: cache.wait_change(since, 0)):
@@ -165,7 +165,7 @@ def test_a_version_that_is_no_integer_is_a_type_error_that_names_it(
             call()
 
 
-def test_a_setting_without_a_name_or_of_another_name_is_told() -> None:
+def test_the_error_of_an_unnamed_or_unknown_setting_says_so() -> None:
     with pytest.raises(TypeError, match="settings without a name"):
         MetadataCache(900)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="'maximum_age'"):
@@ -176,7 +176,7 @@ def test_a_setting_without_a_name_or_of_another_name_is_told() -> None:
 
 
 class Named(MetadataCache):
-    """A cache with an argument of its own."""
+    """A cache whose constructor has one more argument."""
 
     name: str
 
@@ -186,23 +186,23 @@ class Named(MetadataCache):
         return self
 
 
-def test_a_subclass_has_arguments_of_its_own_by_overriding_new() -> None:
+def test_a_subclass_can_add_arguments_by_overriding_new() -> None:
     cache = Named("mine", max_age=5.0)
     cache.apply(frames.response(12, [T("orders")]), 12, ALL)
     assert (cache.name, cache.leader("orders", 0)) == ("mine", 1)
     assert cache.stats()["all_topics_age"] < 5.0
 
 
-def test_an_empty_cache_is_a_cache(cache: MetadataCache) -> None:
+def test_an_empty_cache_is_true(cache: MetadataCache) -> None:
     assert len(MetadataCache()) == 0
     assert MetadataCache()
     assert cache
 
 
-# ---- what cannot be, and what is not there ------------------------------------------------------
+# ---- invalid arguments, and absent topics -------------------------------------------------------
 
 
-def test_a_default_is_for_what_is_absent_and_not_for_what_cannot_be(cache: MetadataCache) -> None:
+def test_a_default_is_for_absent_topics_and_not_for_invalid_arguments(cache: MetadataCache) -> None:
     assert cache.leader("nothing", 0, None) is None
     assert cache.leader("orders", (1 << 31) - 1, None) is None
     for partition in (1 << 31, 1 << 70, -(1 << 31) - 1):
@@ -212,8 +212,8 @@ def test_a_default_is_for_what_is_absent_and_not_for_what_cannot_be(cache: Metad
         cache.leader("\ud800", 0, None)
     with pytest.raises(ValueError, match="surrogates"):
         "\ud800" in cache  # noqa: B015
-    for said in ("TypeError", "ValueError", "int32"):
-        assert said in str(MetadataCache.leader.__doc__)
+    for word in ("TypeError", "ValueError", "int32"):
+        assert word in str(MetadataCache.leader.__doc__)
 
 
 def test_a_leader_hint_leaves_source_and_age_to_the_answer() -> None:

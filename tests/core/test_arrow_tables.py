@@ -1,4 +1,4 @@
-"""Tables of what is known, read by pyarrow, polars and DuckDB, against the objects of lookups."""
+"""Compares Arrow tables, as pyarrow, polars and DuckDB read them, with the objects of lookups."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ TABLES = ("brokers", "topics", "partitions", "replicas")
 Rows = list[tuple[Any, ...]]
 
 
-def tell(cache: MetadataCache, *topics: T, asked: Any = None, **more: Any) -> None:
-    """One answer of Metadata v12."""
-    cache.apply(frames.response(12, topics, **more), 12, asked, 1)
+def apply_response(cache: MetadataCache, *topics: T, **more: Any) -> None:
+    """Applies one Metadata v12 answer; `more` are arguments of frames.response()."""
+    cache.apply(frames.response(12, topics, **more), 12, None, 1)
 
 
-# ---- what reads it ------------------------------------------------------------------------------
+# ---- readers ------------------------------------------------------------------------------------
 
 
 def by_pyarrow(table: Any) -> Rows:
@@ -49,16 +49,16 @@ def by_polars(table: Any) -> Rows:
     return pl.DataFrame(table).rows()
 
 
-def by_duckdb(told: Any) -> Rows:
+def by_duckdb(arrow: Any) -> Rows:
     with duckdb.connect() as connection:
         connection.sql("set timezone = 'UTC'")
-        return connection.execute("select * from told").fetchall()
+        return connection.execute("select * from arrow").fetchall()
 
 
 READERS = pytest.mark.parametrize("read", [by_pyarrow, by_polars, by_duckdb])
 
 
-# ---- what it must say ---------------------------------------------------------------------------
+# ---- expected rows ------------------------------------------------------------------------------
 
 
 def partition_rows(topics: list[Topic], stale: bool = False) -> Rows:
@@ -132,7 +132,7 @@ def change_rows(changes: Changes) -> Rows:
 
 
 def random_topic(rng: random.Random, i: int) -> T:
-    """Dense or sparse ids, with and without leaders, lists that are alike or not."""
+    """Returns a topic: dense or sparse ids, with or without leaders, equal or different lists."""
     odd = rng.random() < 0.5
     ids = sorted(rng.sample(range(100_000), 12)) if rng.random() < 0.3 else range(rng.randrange(12))
     partitions = []
@@ -167,7 +167,7 @@ def test_an_empty_cache_gives_empty_tables(cache: MetadataCache, read: Callable[
 
 
 @READERS
-def test_random_clusters_are_told_as_lookups_tell_them(
+def test_tables_of_random_clusters_equal_the_lookups(
     cache: MetadataCache, read: Callable[..., Rows]
 ) -> None:
     seed = random.randrange(1 << 32)
@@ -176,23 +176,23 @@ def test_random_clusters_are_told_as_lookups_tell_them(
     brokers = [B(1, "one", 1, "rack-a"), B(2, "two", 2), B(3, "three", 3)]
     for _ in range(4):
         topics = [random_topic(rng, i) for i in range(30)]
-        tell(cache, *topics, brokers=brokers, controller=2)
+        apply_response(cache, *topics, brokers=brokers, controller=2)
         valid = cache.topics()
         assert read(cache.to_arrow("brokers")) == broker_rows(cache)
         assert read(cache.to_arrow("topics")) == topic_rows(cache, valid)
         assert read(cache.to_arrow("partitions")) == partition_rows(valid)
         assert read(cache.to_arrow("replicas")) == replica_rows(valid)
-        tell(cache, T("topic-1-ä", [], error=3), T("topic-2-ä", [], error=29))
+        apply_response(cache, T("topic-1-ä", [], error=3), T("topic-2-ä", [], error=29))
         cache.apply(frames.response(12, topics[:3], brokers), 12, broker=2, reason="läuft ab")
         assert read(cache.to_arrow("topics")) == topic_rows(cache, cache.topics())
 
 
 @READERS
-def test_stale_topics_come_for_who_accepts_them(
+def test_stale_topics_are_in_the_table_only_if_the_caller_allows_them(
     cache: MetadataCache, clock: Clock, read: Callable[..., Rows]
 ) -> None:
-    tell(cache, T("orders", [P(0, 1, 7), P(1, 2, 7)]))
-    tell(cache, T("orders", [P(0, -1, 8, error=5), P(1, 2, 7)]))
+    apply_response(cache, T("orders", [P(0, 1, 7), P(1, 2, 7)]))
+    apply_response(cache, T("orders", [P(0, -1, 8, error=5), P(1, 2, 7)]))
     assert read(cache.to_arrow("partitions"))[0][3] is None
     clock.advance(901)
     assert read(cache.to_arrow("partitions")) == []
@@ -213,7 +213,7 @@ def test_many_rows_come_in_many_batches(read: Callable[..., Rows]) -> None:
     assert read(cache.to_arrow("partitions")) == partition_rows(cache.topics())
 
 
-def test_columns_have_the_names_and_types_that_the_documentation_says(
+def test_columns_have_the_documented_names_and_types(
     cache: MetadataCache,
 ) -> None:
     ids = pa.list_(pa.int32())
@@ -236,16 +236,16 @@ def test_columns_have_the_names_and_types_that_the_documentation_says(
     doc = MetadataCache.to_arrow.__doc__ or ""
     for name in TABLES:
         table = cache.to_arrow(name)  # type: ignore[arg-type]
-        said = doc.split(f'"{name}" (')[1].split(")")[0].replace(" in\n", "\n").split(":")[0]
-        columns = [word.split()[0] for word in said.split(",")]
+        documented = doc.split(f'"{name}" (')[1].split(")")[0].replace(" in\n", "\n").split(":")[0]
+        columns = [word.split()[0] for word in documented.split(",")]
         assert columns == pa.schema(table).names == pa.table(table).schema.names
 
 
-def test_a_table_is_of_one_version_and_read_any_number_of_times(cache: MetadataCache) -> None:
-    tell(cache, T("orders", [P(0, 1, 7)]))
+def test_a_table_is_of_one_version_and_can_be_read_many_times(cache: MetadataCache) -> None:
+    apply_response(cache, T("orders", [P(0, 1, 7)]))
     table = cache.to_arrow("partitions")
     wanted = by_pyarrow(table)
-    tell(cache, T("orders", [P(0, 2, 8)]), T("audit"))
+    apply_response(cache, T("orders", [P(0, 2, 8)]), T("audit"))
     cache.purge()
     assert by_pyarrow(table) == by_polars(table) == by_duckdb(table) == wanted
     assert by_pyarrow(cache.to_arrow("partitions")) == []
@@ -263,7 +263,7 @@ def test_a_table_outlives_its_cache() -> None:
     assert [tuple(row.values()) for row in rest.to_pylist()] == wanted
 
 
-def test_a_stream_may_be_left_half_read_or_not_read_at_all(cache: MetadataCache) -> None:
+def test_a_stream_may_be_dropped_half_read_or_unread(cache: MetadataCache) -> None:
     cache.apply(large_response(3_000, 50), 12, ALL)
     table = cache.to_arrow("partitions")
     batches = pa.RecordBatchReader.from_stream(table)
@@ -275,7 +275,7 @@ def test_a_stream_may_be_left_half_read_or_not_read_at_all(cache: MetadataCache)
     batch.validate(full=True)
 
 
-def test_nothing_is_kept_when_tables_have_gone(cache: MetadataCache) -> None:
+def test_dropped_tables_leave_no_memory_behind(cache: MetadataCache) -> None:
     cache.apply(large_response(1_000, 10), 12, ALL)
     for _ in range(3):
         before = cache.stats()
@@ -295,7 +295,7 @@ def test_an_unknown_table_is_refused(cache: MetadataCache) -> None:
         cache.to_arrow(None)  # type: ignore[arg-type]
 
 
-def test_a_table_is_only_given_by_to_arrow_and_not_copied(cache: MetadataCache) -> None:
+def test_only_to_arrow_makes_a_table_and_none_can_be_copied(cache: MetadataCache) -> None:
     table = cache.to_arrow("topics")
     with pytest.raises(TypeError, match="given by to_arrow"):
         type(table)()
@@ -304,8 +304,8 @@ def test_a_table_is_only_given_by_to_arrow_and_not_copied(cache: MetadataCache) 
             make(table)
 
 
-def test_names_that_are_no_text_have_a_replacement_character(cache: MetadataCache) -> None:
-    tell(cache, T(b"\xffcaf\xc3\xa9", [P(0, 1, 7)]))
+def test_names_that_are_not_utf8_have_a_replacement_character(cache: MetadataCache) -> None:
+    apply_response(cache, T(b"\xffcaf\xc3\xa9", [P(0, 1, 7)]))
     ((name, *_),) = by_pyarrow(cache.to_arrow("partitions"))
     assert name == "\ufffdcafé"
 
@@ -347,7 +347,7 @@ def test_batches_are_made_without_the_gil() -> None:
             ticks, gap, last = ticks + 1, max(gap, now - last), now
 
     best = 1.0
-    for _ in range(6):  # a machine that is busy makes gaps as well
+    for _ in range(6):  # a busy machine makes gaps as well
         stop.clear()
         ticks, gap = 0, 0.0
         ticker = threading.Thread(target=tick)
@@ -363,7 +363,7 @@ def test_batches_are_made_without_the_gil() -> None:
     assert best < 0.5
 
 
-def test_it_needs_no_pyarrow() -> None:
+def test_to_arrow_needs_no_pyarrow() -> None:
     program = (
         "import sys; sys.modules['pyarrow'] = None\n"
         "import rdmeta\n"
@@ -387,20 +387,22 @@ def test_no_function_of_nanoarrow_is_exported() -> None:
 
 
 def some_changes(cache: MetadataCache) -> None:
-    tell(cache, T("orders", [P(0, 1, 7), P(1, 2, 7)], frames.topic_id("orders")), T("audit"))
-    tell(
+    apply_response(
+        cache, T("orders", [P(0, 1, 7), P(1, 2, 7)], frames.topic_id("orders")), T("audit")
+    )
+    apply_response(
         cache,
         T("orders", [P(0, 2, 8, isr=(2,)), P(1, -1, 8), P(2)], frames.topic_id("orders")),
         brokers=[B(1), B(4, "four", 4, "rack")],
     )
-    tell(cache, T("audit", [], error=3), T("secret", [], error=29))
+    apply_response(cache, T("audit", [], error=3), T("secret", [], error=29))
     cache.apply_leader_hint("orders", 0, 1, 9)
-    tell(cache, T("orders", [P(0)], frames.topic_id("others")))
+    apply_response(cache, T("orders", [P(0)], frames.topic_id("others")))
     cache.purge()
 
 
 @READERS
-def test_changes_are_told_as_they_are_iterated(
+def test_the_table_of_changes_equals_their_iteration(
     cache: MetadataCache, read: Callable[..., Rows]
 ) -> None:
     some_changes(cache)
@@ -422,7 +424,7 @@ def test_changes_have_the_columns_of_history(cache: MetadataCache) -> None:
     assert tuple(CHANGE_SCHEMA.names) == Change._fields
 
 
-def test_changes_stay_when_their_cache_has_gone() -> None:
+def test_changes_outlive_their_cache() -> None:
     cache = MetadataCache()
     some_changes(cache)
     changes = cache.changes()
@@ -434,7 +436,7 @@ def test_changes_stay_when_their_cache_has_gone() -> None:
     assert changes.records is changes.records
 
 
-def test_changes_that_were_made_by_hand_are_no_table() -> None:
+def test_changes_that_were_made_by_hand_cannot_be_a_table() -> None:
     changes = Changes((), 7, False)
     with pytest.raises(TypeError, match="from a cache or from images"):
         changes.to_arrow()

@@ -1,4 +1,4 @@
-"""Following the state that another process publishes."""
+"""attach(): following the state that another process publishes."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from typing import Any
 
 import frames
 import pytest
-from answers import told
+from answers import apply_topics
 from clocks import Clock
 from frames import B, P, T
 
 from rdmeta import ALL, Attached, MetadataCache, StaleError, attach
 
 
-def test_what_is_attached_follows_the_file_and_the_clock(tmp_path: Path) -> None:
+def test_an_attached_state_follows_the_file_and_the_clock(tmp_path: Path) -> None:
     clock, path = Clock(), tmp_path / "image"
     cache = MetadataCache(clock=clock, max_age=60)
-    told(cache, 1, 1)
+    apply_topics(cache, 1, 1)
     cache.image().save(path)
     attached = Attached(path, 0.02, clock=clock)
     assert attached.leader("orders", 0) == 1
-    told(cache, 2, 2)
+    apply_topics(cache, 2, 2)
     cache.image().save(path)
     clock.advance(0.03)
     assert attached.leader("orders", 0) == 2
@@ -37,29 +37,29 @@ def test_what_is_attached_follows_the_file_and_the_clock(tmp_path: Path) -> None
     assert attached.last_leader("orders", 0) == 2
     assert attached.topic("orders", allow_stale=True).partitions[0].leader == 2
     assert 100 <= attached.age("orders") <= 101
-    assert attached.image().leader("orders", 0) == 2  # as it was when it was taken
+    assert attached.image().leader("orders", 0) == 2  # the image is of an earlier time
     with pytest.raises(TypeError, match="clock"):
         pickle.dumps(attached)
 
 
 def test_an_age_is_of_one_state(tmp_path: Path) -> None:
-    """Also when who publishes is restarted with another max age, before a lookup has looked."""
+    """Also if the publisher restarts with another max age and no lookup has looked since."""
     clock, path = Clock(), tmp_path / "image"
     short, long = (MetadataCache(clock=clock, max_age=age) for age in (60, 900))
-    told(short)
+    apply_topics(short)
     short.image().save(path)
     attached = Attached(path, 1000, clock=clock)
     assert attached.age("orders") == 0
     clock.advance(5)
-    told(long)
+    apply_topics(long)
     long.image().save(path)
     assert attached.age("orders") == 5
-    assert attached.session == long.session  # a look
+    assert attached.session == long.session  # this reads the file
     assert attached.age("orders") == 0
 
 
-def test_no_lookup_goes_back_behind_another(tmp_path: Path) -> None:
-    """Each kind of lookup has a reader of its own: what one has seen, all see."""
+def test_no_lookup_returns_an_older_state_than_another(tmp_path: Path) -> None:
+    """Each kind of lookup has its own reader; once one has seen a state, all see it."""
     path, clock = tmp_path / "image", Clock()
     cache = MetadataCache(clock=clock)
 
@@ -87,7 +87,7 @@ def test_no_lookup_goes_back_behind_another(tmp_path: Path) -> None:
     chance = random.Random(seed)
     for generation in range(2, 40):
         publish(generation)
-        assert attached.version == generation  # which looks at once
+        assert attached.version == generation  # this reads the file at once
         chance.shuffle(lookups)
         assert {lookup() for lookup in lookups} == {generation}
 
@@ -106,24 +106,24 @@ def test_brokers_alone_are_followed_too(tmp_path: Path) -> None:
     assert attached.controller == 2
 
 
-def test_what_is_attached_keeps_the_last_good_state(tmp_path: Path) -> None:
+def test_an_attached_state_stays_while_the_file_is_missing_or_damaged(tmp_path: Path) -> None:
     path = tmp_path / "image"
     cache = MetadataCache()
-    told(cache)
+    apply_topics(cache)
     cache.image().save(path)
     attached = attach(path, look=0.001)
     for spoil in (path.unlink, lambda: path.write_bytes(b"no image")):
         spoil()
         assert attached.version == cache.version
         assert attached.leader("orders", 0) == 1
-    told(cache, 2, 2)
+    apply_topics(cache, 2, 2)
     cache.image().save(path)
     assert (attached.version, attached.session) == (cache.version, cache.session)
 
 
-def test_the_first_file_is_waited_for(tmp_path: Path) -> None:
+def test_attach_waits_for_the_first_file(tmp_path: Path) -> None:
     cache, path = MetadataCache(), tmp_path / "image"
-    told(cache)
+    apply_topics(cache)
     threading.Timer(0.1, cache.image().save, (path,)).start()
     assert attach(path, timeout=30).leader("orders", 0) == 1
     with pytest.raises(FileNotFoundError):
@@ -141,32 +141,32 @@ def test_the_first_file_is_waited_for(tmp_path: Path) -> None:
         ({"look": float("nan")}, ValueError, "look"),
     ],
 )
-def test_what_cannot_be_attached_with_is_refused_by_its_name(
+def test_the_error_of_an_invalid_argument_names_it(
     arguments: dict[str, Any], error: type[Exception], what: str, tmp_path: Path
 ) -> None:
     with pytest.raises(error, match=what):
         attach(tmp_path / "none", **arguments)
 
 
-def test_what_is_no_path_is_refused() -> None:
+def test_a_path_of_another_type_is_refused() -> None:
     with pytest.raises(TypeError, match="int"):
         attach(7)  # type: ignore[arg-type]
 
 
-def test_without_a_limit_the_first_file_is_waited_for_however_seldom_lookups_look(
+def test_attach_without_a_timeout_sees_the_first_file_however_seldom_lookups_look(
     tmp_path: Path,
 ) -> None:
     cache, path = MetadataCache(), tmp_path / "image"
-    told(cache)
+    apply_topics(cache)
     threading.Timer(0.1, cache.image().save, (path,)).start()
     assert attach(path, look=1000, timeout=None).leader("orders", 0) == 1
 
 
-def test_what_is_attached_can_be_pickled_and_follows_from_any_directory(
+def test_an_attached_state_can_be_pickled_and_follows_from_any_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cache = MetadataCache()
-    told(cache)
+    apply_topics(cache)
     cache.image().save(tmp_path / "image")
     monkeypatch.chdir(tmp_path)
     attached = attach("image", look=0.5, copy=True)

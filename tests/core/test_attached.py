@@ -1,4 +1,4 @@
-"""Handles of what another process publishes, and what is told of it."""
+"""Handles and statistics of the state that another process publishes."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Any
 
 import frames
 import pytest
+from answers import apply_answer
 from clocks import Clock
 from frames import B, P, T
-from waiting import LONG, published, tell
+from waiting import LONG, published
 
 from rdmeta import (
     ALL,
@@ -42,7 +43,7 @@ def cache(path: Path) -> Iterator[MetadataCache]:
 
 
 def seen(attached: Attached, cache: MetadataCache) -> None:
-    """Wait for the cache's version, of its session."""
+    """Waits until `attached` has the cache's session and version."""
     version = attached.version
     while version < cache.version or version.session != cache.session:
         later = attached.wait_change(version, LONG)
@@ -54,7 +55,7 @@ def seen(attached: Attached, cache: MetadataCache) -> None:
 
 
 def same(mine: TopicHandle, theirs: TopicHandle) -> None:
-    """A handle says what the cache's own says."""
+    """Checks that a handle returns what the cache's own handle returns."""
     for partition in range(-1, 5):
         assert mine.state(partition) == theirs.state(partition)
         assert mine.leader(partition, None) == theirs.leader(partition, None)
@@ -74,18 +75,16 @@ def same(mine: TopicHandle, theirs: TopicHandle) -> None:
         len,
     ]
     for lookup in lookups:
-        said = []
+        errors = []
         for handle in (mine, theirs):
             with pytest.raises((NotCachedError, UnknownTopicError)) as raised:
                 lookup(handle)
-            # What to do about it differs: another process refreshes what is attached.
-            said.append((type(raised.value), str(raised.value).split(": nothing")[0]))
-        assert said[0] == said[1]
+            # The advice in the texts differs: another process refreshes an attached state.
+            errors.append((type(raised.value), str(raised.value).split(": nothing")[0]))
+        assert errors[0] == errors[1]
 
 
-def test_a_handle_stays_true_whatever_happens_to_its_topic(
-    cache: MetadataCache, path: Path
-) -> None:
+def test_a_handle_follows_its_topic_through_every_change(cache: MetadataCache, path: Path) -> None:
     attached = attach(path, look=0.001)
     mine, theirs = attached.resolve("orders"), cache.resolve("orders")
     new, their_new = attached.resolve("new"), cache.resolve("new")
@@ -100,7 +99,7 @@ def test_a_handle_stays_true_whatever_happens_to_its_topic(
         ([T("orders", [P(0, 3, 5), P(1, 3, 5)], id=second)], None),
     ]
     for topics, asked in steps:
-        tell(cache, *topics, asked=asked)
+        apply_answer(cache, *topics, asked=asked)
         seen(attached, cache)
         same(mine, theirs)
         same(new, their_new)
@@ -109,24 +108,24 @@ def test_a_handle_stays_true_whatever_happens_to_its_topic(
     same(mine, theirs)
 
 
-def test_a_handle_goes_on_through_a_restart_of_who_publishes(path: Path) -> None:
+def test_a_handle_survives_a_restart_of_the_publisher(path: Path) -> None:
     handle = None
     for leader in (1, 2, 3):
         with published(path) as cache:
             attached = attach(path, look=0.001)
             handle = handle or attached.resolve("orders")
-            tell(cache, T("orders", [P(0, leader, 1)]))
+            apply_answer(cache, T("orders", [P(0, leader, 1)]))
             seen(attached, cache)
             attached.wait_for_topic("orders")
-            while handle.leader(0) != leader:  # it looks by itself
+            while handle.leader(0) != leader:  # the lookup reads the file by itself
                 pass
         assert handle.leader(0) == leader
 
 
-def test_a_handle_goes_by_the_clock_and_says_what_is_wrong(path: Path) -> None:
+def test_a_handle_obeys_deadlines_and_its_errors_name_the_cause(path: Path) -> None:
     clock = Clock()
     cache = MetadataCache(clock=clock, max_age=60)
-    tell(cache, T("orders", [P(0, 1, 0), P(1, -1, 0)]))
+    apply_answer(cache, T("orders", [P(0, 1, 0), P(1, -1, 0)]))
     cache.image().save(path)
     attached = Attached(path, 0.02, clock=clock)
     handle, none = attached.resolve("orders"), attached.resolve("none")
@@ -141,11 +140,11 @@ def test_a_handle_goes_by_the_clock_and_says_what_is_wrong(path: Path) -> None:
         handle.partition_for(b"a")
     cache.apply(frames.response(12, [T("orders", [], error=3)]), 12, ["orders"])
     cache.image().save(path)
-    assert attached.wait_change(attached.version, 0) is None  # which looked
+    assert attached.wait_change(attached.version, 0) is None  # this read the file
     assert handle.state() == UNKNOWN_TOPIC
 
 
-def test_a_handle_is_of_a_name_that_can_be_and_of_what_changes(
+def test_a_handle_needs_a_valid_name_and_a_source_that_changes(
     cache: MetadataCache, path: Path
 ) -> None:
     attached, given = attach(path), cache.image()
@@ -159,7 +158,7 @@ def test_a_handle_is_of_a_name_that_can_be_and_of_what_changes(
     assert attached.resolve("caf\xe9 \udcff").topic == "caf\xe9 \udcff"
 
 
-def test_a_handle_keeps_what_it_reads_and_works_in_the_child_of_a_fork(
+def test_a_handle_keeps_its_source_alive_and_works_in_the_child_of_a_fork(
     cache: MetadataCache, path: Path
 ) -> None:
     handle = attach(path, look=0.001).resolve("orders")
@@ -179,8 +178,10 @@ def test_a_handle_keeps_what_it_reads_and_works_in_the_child_of_a_fork(
 # ---- stats --------------------------------------------------------------------------------------
 
 
-def test_stats_tell_the_state_and_what_was_seen(cache: MetadataCache, path: Path) -> None:
-    tell(cache, T("orders", [P(0), P(1)]), T("gone", [], error=3), T("secret", [], error=29))
+def test_stats_describe_the_state_and_its_file(cache: MetadataCache, path: Path) -> None:
+    apply_answer(
+        cache, T("orders", [P(0), P(1)]), T("gone", [], error=3), T("secret", [], error=29)
+    )
     attached = attach(path, look=1000)
     seen(attached, cache)
     image, stats = attached.image(), attached.stats()
@@ -196,10 +197,10 @@ def test_stats_tell_the_state_and_what_was_seen(cache: MetadataCache, path: Path
     assert not attach(path, copy=True).stats()["mapped"]
 
 
-def test_stats_count_looks_states_and_what_went_wrong(path: Path) -> None:
+def test_stats_count_looks_states_and_errors(path: Path) -> None:
     cache = MetadataCache()
     for generation in range(3):
-        tell(cache, T("orders", [P(0, 1, generation)]))
+        apply_answer(cache, T("orders", [P(0, 1, generation)]))
         cache.image().save(path)
         if not generation:
             attached = attach(path, look=1000)

@@ -1,4 +1,4 @@
-"""Waiting for what another process publishes, blocking and on event loops, over restarts."""
+"""Waits for changes that another process publishes: in threads, on event loops, over restarts."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from typing import Any
 import feeder
 import numpy as np
 import pytest
+from answers import apply_answer
 from clocks import Clock
 from frames import P, T
 from waiting import LONG, MOMENT, Wait, published, soon, until
-from waiting import tell as answer
 
 from rdmeta import (
     ALL,
@@ -36,7 +36,7 @@ from rdmeta import (
 )
 from rdmeta.model import Version
 
-Tell = Callable[..., int]
+Update = Callable[..., int]
 
 
 @pytest.fixture
@@ -56,8 +56,8 @@ def attached(cache: MetadataCache, path: Path) -> Attached:
 
 
 @pytest.fixture
-def tell(cache: MetadataCache) -> Tell:
-    return lambda *topics, **more: answer(cache, *topics, **more)
+def update(cache: MetadataCache) -> Update:
+    return lambda *topics, **more: apply_answer(cache, *topics, **more).version
 
 
 @pytest.fixture(params=["blocking", "asyncio"])
@@ -67,7 +67,7 @@ def blocking(request: pytest.FixtureRequest) -> bool:
 
 @pytest.fixture
 def wait_change(blocking: bool, attached: Attached) -> Wait:
-    """wait_change of what is attached, called as if it were blocking."""
+    """Returns wait_change of `attached`; the asyncio variant is called as if it were blocking."""
     if blocking:
         return attached.wait_change
     return lambda *args, **more: asyncio.run(attached.wait_change_async(*args, **more))
@@ -84,24 +84,24 @@ def wait_for_topic(blocking: bool, attached: Attached) -> Wait:
 
 
 def test_a_change_that_is_published_ends_a_wait(
-    wait_change: Wait, attached: Attached, tell: Tell
+    wait_change: Wait, attached: Attached, update: Update
 ) -> None:
     since = attached.version
-    with soon(attached, lambda: tell(T("orders", [P(0, 2, 1)]))):
+    with soon(attached, lambda: update(T("orders", [P(0, 2, 1)]))):
         assert wait_change(since, LONG) == since + 1
     assert attached.leader("orders", 0) == 2  # lookups see what ended it
-    assert wait_change(since) == wait_change(since, 0) == since + 1  # and it is not missed
+    assert wait_change(since) == wait_change(since, 0) == since + 1  # a later wait sees it too
     assert wait_change(since, 0, ["orders"]) == since + 1
 
 
-def test_a_wait_without_a_change_is_over_in_time(wait_change: Wait, attached: Attached) -> None:
+def test_a_wait_without_a_change_ends_at_its_timeout(wait_change: Wait, attached: Attached) -> None:
     assert wait_change(attached.version, 0) is None
     assert wait_change(attached.version, MOMENT) is None
     assert wait_change(attached.version, MOMENT, ["orders"]) is None
 
 
 @pytest.mark.parametrize("timeout", [np.float32(0.01), Fraction(1, 100), Decimal("0.01")])
-def test_a_time_out_may_be_a_number_of_any_kind(attached: Attached, timeout: Any) -> None:
+def test_a_timeout_may_be_a_number_of_any_kind(attached: Attached, timeout: Any) -> None:
     version = attached.version
     assert attached.wait_change(version, timeout) is None
     assert asyncio.run(attached.wait_change_async(version, timeout)) is None
@@ -112,38 +112,40 @@ def test_a_time_out_may_be_a_number_of_any_kind(attached: Attached, timeout: Any
 
 
 def test_a_wait_for_topics_sleeps_through_changes_of_others(
-    wait_change: Wait, attached: Attached, tell: Tell
+    wait_change: Wait, attached: Attached, update: Update
 ) -> None:
     since = attached.version
 
     def changes() -> None:
         for each in (T("other", [P(0, 2, 1)]), T("new"), T("orders", [P(0, 2, 1)])):
-            tell(each)
+            update(each)
             time.sleep(MOMENT)
 
     with soon(attached, changes):
         assert wait_change(since, LONG, ["orders", "nothing"]) == since + 3
-    assert wait_change(since, 0, ["nothing"]) is None  # nor is it found changed later
+    assert (
+        wait_change(since, 0, ["nothing"]) is None
+    )  # a later wait does not see a change of it either
     assert wait_change(since, 0, ["new", "nothing"]) == since + 3
 
 
 def test_the_removal_of_a_topic_ends_a_wait_for_it(
-    wait_change: Wait, attached: Attached, cache: MetadataCache, tell: Tell
+    wait_change: Wait, attached: Attached, cache: MetadataCache, update: Update
 ) -> None:
     since = attached.version
-    with soon(attached, lambda: tell(T("other"), asked=ALL)):
+    with soon(attached, lambda: update(T("other"), asked=ALL)):
         assert wait_change(since, LONG, ["orders"]) is not None
     since = attached.version
     with soon(attached, cache.purge):
         assert wait_change(since, LONG, ["other"]) is not None
-    assert wait_change(since, 0, ["other"]) is not None  # of which nothing is left there
+    assert wait_change(since, 0, ["other"]) is not None  # the state contains no trace of it
 
 
-def test_a_state_that_only_makes_younger_ends_no_wait(
-    wait_change: Wait, attached: Attached, tell: Tell
+def test_a_state_that_only_renews_deadlines_ends_no_wait(
+    wait_change: Wait, attached: Attached, update: Update
 ) -> None:
     since, taken = attached.version, attached.taken
-    tell(T("orders", [P(0, 1, 0)]))
+    update(T("orders", [P(0, 1, 0)]))
     while attached.taken == taken:  # it is published within a second
         time.sleep(0.01)
     assert wait_change(since, 0) is None
@@ -162,24 +164,24 @@ def test_a_state_that_only_makes_younger_ends_no_wait(
         ((0, 0, [7]), TypeError, "int"),
     ],
 )
-def test_what_cannot_be_waited_for_is_refused(
+def test_invalid_arguments_of_waits_are_refused(
     arguments: tuple[Any, ...], error: type[Exception], what: str, wait_change: Wait
 ) -> None:
     with pytest.raises(error, match=what):
         wait_change(*arguments)
 
 
-def test_many_threads_wait_at_once(attached: Attached, tell: Tell) -> None:
+def test_many_threads_wait_at_once(attached: Attached, update: Update) -> None:
     since = attached.version
     with ThreadPoolExecutor(8) as pool:
         waits = [pool.submit(attached.wait_change, since, LONG) for _ in range(8)]
         time.sleep(MOMENT)
-        version = tell(T("orders", [P(0, 2, 1)]))
+        version = update(T("orders", [P(0, 2, 1)]))
         assert [wait.result() for wait in waits] == [version] * 8
 
 
-def test_a_file_that_is_damaged_meanwhile_ends_no_wait(
-    wait_change: Wait, tmp_path: Path, attached: Attached, cache: MetadataCache, tell: Tell
+def test_a_file_that_is_damaged_during_a_wait_does_not_end_it(
+    wait_change: Wait, tmp_path: Path, attached: Attached, cache: MetadataCache, update: Update
 ) -> None:
     since = attached.version
 
@@ -187,15 +189,15 @@ def test_a_file_that_is_damaged_meanwhile_ends_no_wait(
         (tmp_path / "spoilt").write_bytes(b"no image")
         (tmp_path / "spoilt").rename(attached.path)
         until(lambda: attached.stats()["errors"] > 0)  # the wait has seen it
-        tell(T("orders", [P(0, 2, 1)]))
+        update(T("orders", [P(0, 2, 1)]))
 
     with soon(attached, spoil):
         assert wait_change(since, LONG) == since + 1
 
 
-def test_a_topic_that_is_damaged_in_the_file_is_malformed(tmp_path: Path) -> None:
+def test_a_wait_for_a_topic_that_is_damaged_in_the_file_raises_malformed(tmp_path: Path) -> None:
     cache = MetadataCache()
-    answer(cache, T("orders", [P(0, 1, 0)]))
+    apply_answer(cache, T("orders", [P(0, 1, 0)]))
     cache.image().save(tmp_path / "good")
     damage_orders(tmp_path / "good", tmp_path / "bad")
     attached = attach(tmp_path / "bad")
@@ -204,18 +206,16 @@ def test_a_topic_that_is_damaged_in_the_file_is_malformed(tmp_path: Path) -> Non
 
 
 def damage_orders(good: Path, bad: Path) -> None:
-    """A file without what "orders" is."""
+    """Writes a copy of the file in which the block of "orders" is damaged."""
     data = bytearray(good.read_bytes())
-    at = data.index(b"orders")
-    data[at - 8 : at - 4] = b"\xff\xff\xff\xff"  # how many partitions there are, and how wide
+    name = data.index(b"orders")
+    data[name - 8 : name - 4] = b"\xff\xff\xff\xff"  # the number of partitions, and widths
     bad.write_bytes(data)
 
 
-def test_a_topic_that_is_damaged_is_the_business_of_its_own_waiters(
-    path: Path, tmp_path: Path
-) -> None:
+def test_a_damaged_topic_fails_only_the_waits_for_it(path: Path, tmp_path: Path) -> None:
     cache = MetadataCache()
-    answer(cache, T("orders", [P(0, 1, 0)]), T("other", [P(0, 1, 0)]))
+    apply_answer(cache, T("orders", [P(0, 1, 0)]), T("other", [P(0, 1, 0)]))
     cache.image().save(path)
     attached = attach(path, look=0.005)
 
@@ -228,8 +228,8 @@ def test_a_topic_that_is_damaged_is_the_business_of_its_own_waiters(
             for from_, name in ((Version(since + 1, since.session), "orders"), (since, "other"))
         )
         await asyncio.sleep(MOMENT)
-        answer(cache, T("orders", [P(0, 2, 1)]))
-        answer(cache, T("other", [P(0, 2, 1)]))
+        apply_answer(cache, T("orders", [P(0, 2, 1)]))
+        apply_answer(cache, T("other", [P(0, 2, 1)]))
         cache.image().save(tmp_path / "good")
         damage_orders(tmp_path / "good", tmp_path / "bad")
         (tmp_path / "bad").rename(path)
@@ -245,10 +245,10 @@ def test_a_topic_that_is_damaged_is_the_business_of_its_own_waiters(
 
 
 def publish(path: Path, versions: int) -> MetadataCache:
-    """Another life of a feeder, with so many versions, which has said what there is and died."""
+    """Saves a new cache's image after `versions` answers, as a restarted publisher would."""
     cache = MetadataCache()
     for epoch in range(versions):
-        answer(cache, T("orders", [P(0, 1 + epoch % 2, epoch)]))
+        apply_answer(cache, T("orders", [P(0, 1 + epoch % 2, epoch)]))
     cache.image().save(path)
     return cache
 
@@ -269,10 +269,10 @@ def test_a_restart_ends_a_wait_however_low_its_versions_are(
     assert version == attached.version == versions
     assert version.session == attached.session != since.session
     assert attached.wait_change(version, 0, topics) is None
-    assert attached.wait_change(since, 0, topics) == versions  # seen by whoever comes late too
+    assert attached.wait_change(since, 0, topics) == versions  # a wait that begins late sees it too
 
 
-def test_a_restart_between_two_waits_is_seen_by_each_that_waits(path: Path) -> None:
+def test_each_waiter_sees_a_restart_between_two_waits(path: Path) -> None:
     publish(path, 3)
     attached = attach(path, look=0.005)
     mine, yours = attached.version, attached.version
@@ -283,7 +283,7 @@ def test_a_restart_between_two_waits_is_seen_by_each_that_waits(path: Path) -> N
     assert attached.wait_change(yours, 0) == 3
 
 
-def test_a_plain_number_above_the_version_is_of_a_life_that_is_over(path: Path) -> None:
+def test_a_plain_number_above_the_version_is_of_an_earlier_session(path: Path) -> None:
     publish(path, 3)
     attached = attach(path, look=0.005)
     assert attached.wait_change(7, 0) == 3
@@ -306,7 +306,7 @@ def test_versions_remember_their_session_and_are_numbers_otherwise(attached: Att
 
 @contextmanager
 def fed(path: Path, topics: int, period: float, *more: object) -> Iterator[str]:
-    """A feeder that has published and is killed at the end; its session."""
+    """Runs a feeder until it is killed at the end; yields its session once it has published."""
     command = [sys.executable, feeder.__file__, path, topics, period, *more]
     process = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, text=True)
     try:
@@ -320,7 +320,7 @@ def fed(path: Path, topics: int, period: float, *more: object) -> Iterator[str]:
 
 
 def lags_of_twelve(attached: Attached, version: Version) -> tuple[list[float], Version]:
-    """Seconds until each of twelve states after `version` was seen, ascending; the last one."""
+    """Waits for twelve states; returns their delays in seconds, ascending, and the last version."""
     lags = []
     for _ in range(12):
         seen = attached.wait_change(version, LONG, ["topic-00003"])
@@ -330,15 +330,15 @@ def lags_of_twelve(attached: Attached, version: Version) -> tuple[list[float], V
         generation, stamp = (attached.brokers[0].rack or "").split()
         epoch = attached.partition("topic-00003", 1).leader_epoch
         assert epoch is not None
-        assert epoch >= int(generation)  # asked later: there may be a newer one by now
+        assert epoch >= int(generation)  # this lookup came later: the epoch may be newer
         lags.append(time.monotonic() - float(stamp))
     return sorted(lags), version
 
 
-def test_each_state_of_another_process_is_seen_in_time_and_its_death_by_nobody(path: Path) -> None:
-    """Within 100 ms half of the time: whatever else runs shares the cores.
+def test_a_wait_sees_each_state_of_another_process_in_time_and_not_its_death(path: Path) -> None:
+    """The median delay must be under 100 ms; other processes share the cores.
 
-    Where they are very busy it is measured again, five times at most.
+    On a very busy machine the test measures again, at most five times.
     """
     with fed(path, 5, 0.1) as session:
         attached = attach(path)
@@ -367,20 +367,20 @@ def test_each_state_of_another_process_is_seen_in_time_and_its_death_by_nobody(p
 # ---- topics -------------------------------------------------------------------------------------
 
 
-def test_a_topic_that_is_there_is_not_waited_for(wait_for_topic: Wait, attached: Attached) -> None:
+def test_a_wait_for_a_known_topic_returns_at_once(wait_for_topic: Wait, attached: Attached) -> None:
     assert wait_for_topic("orders", timeout=0) == attached.topic("orders")
     assert wait_for_topic("orders", 0, timeout=0) == attached.partition("orders", 0)
 
 
-def test_a_topic_is_waited_for_while_it_is_unknown(
-    wait_for_topic: Wait, attached: Attached, tell: Tell
+def test_a_wait_for_a_topic_goes_on_while_the_topic_is_unknown(
+    wait_for_topic: Wait, attached: Attached, update: Update
 ) -> None:
     def create() -> None:
-        tell(T("new", [], error=3))
+        update(T("new", [], error=3))
         time.sleep(MOMENT)
-        tell(T("new", [P(0, 2), P(1, -1)]))
+        update(T("new", [P(0, 2), P(1, -1)]))
         time.sleep(MOMENT)
-        tell(T("new", [P(0, 2), P(1, 3, 1)]))
+        update(T("new", [P(0, 2), P(1, 3, 1)]))
 
     with soon(attached, create):
         assert wait_for_topic("new", timeout=LONG).partitions[0].leader == 2
@@ -390,37 +390,37 @@ def test_a_topic_is_waited_for_while_it_is_unknown(
 @pytest.mark.parametrize(
     ("code", "error"), [(29, TopicAuthorizationError), (17, InvalidTopicError)]
 )
-def test_what_will_not_come_ends_the_wait(
-    code: int, error: type[Exception], wait_for_topic: Wait, attached: Attached, tell: Tell
+def test_a_denied_or_invalid_topic_ends_the_wait(
+    code: int, error: type[Exception], wait_for_topic: Wait, attached: Attached, update: Update
 ) -> None:
-    with soon(attached, lambda: tell(T("new", [], error=code))), pytest.raises(error):
+    with soon(attached, lambda: update(T("new", [], error=code))), pytest.raises(error):
         wait_for_topic("new", timeout=LONG)
 
 
 def test_a_denial_from_before_the_wait_does_not_end_it_but_the_next_one_does(
-    wait_for_topic: Wait, attached: Attached, cache: MetadataCache, tell: Tell
+    wait_for_topic: Wait, attached: Attached, cache: MetadataCache, update: Update
 ) -> None:
-    tell(T("secret", [], error=29))
+    update(T("secret", [], error=29))
     attached.wait_change(cache.version - 1, LONG)
     with pytest.raises(RequestTimedOutError, match="DENIED"):
-        wait_for_topic("secret", timeout=2.5)  # states come meanwhile that say no more of it
-    with soon(attached, lambda: tell(T("secret", [P(0, 2)]))):
+        wait_for_topic("secret", timeout=2.5)  # the states that come meanwhile repeat the denial
+    with soon(attached, lambda: update(T("secret", [P(0, 2)]))):
         assert wait_for_topic("secret", timeout=LONG).partitions[0].leader == 2
-    version = tell(T("secret", [], error=29))
+    version = update(T("secret", [], error=29))
     attached.wait_change(version - 1, LONG)
     with (
-        soon(attached, lambda: tell(T("secret", [], error=29))),
+        soon(attached, lambda: update(T("secret", [], error=29))),
         pytest.raises(TopicAuthorizationError),
     ):
         wait_for_topic("secret", timeout=LONG)
     assert cache.version == version
 
 
-def test_states_that_say_no_more_of_a_denial_are_no_new_one(
-    wait_for_topic: Wait, attached: Attached, cache: MetadataCache, tell: Tell
+def test_states_that_repeat_a_denial_are_not_a_new_denial(
+    wait_for_topic: Wait, attached: Attached, cache: MetadataCache, update: Update
 ) -> None:
-    """Each state is as old as two clocks say, which never agree to the microsecond."""
-    tell(T("secret", [], error=29))
+    """Two clocks give each state's age, and they never agree to the microsecond."""
+    update(T("secret", [], error=29))
     attached.wait_change(cache.version - 1, LONG)
     stop = threading.Event()
 
@@ -428,7 +428,7 @@ def test_states_that_say_no_more_of_a_denial_are_no_new_one(
         epoch = 0
         while not stop.wait(0.003):
             epoch += 1
-            tell(T("other", [P(0, epoch % 3 + 1, epoch)]))
+            update(T("other", [P(0, epoch % 3 + 1, epoch)]))
 
     with ThreadPoolExecutor(1) as pool:
         done = pool.submit(others)
@@ -441,19 +441,19 @@ def test_states_that_say_no_more_of_a_denial_are_no_new_one(
         done.result()
 
 
-def test_a_stale_topic_that_is_confirmed_ends_the_wait_though_nothing_changed(
+def test_a_confirmed_stale_topic_ends_the_wait_though_nothing_changed(
     blocking: bool, path: Path
 ) -> None:
     clock = Clock()
     cache = MetadataCache(clock=clock, max_age=100)
-    answer(cache, T("orders"))
+    apply_answer(cache, T("orders"))
     cache.image().save(path)
     attached = Attached(path, 0.005, clock=clock)
     clock.advance(1000)
     version = attached.version
 
     def confirm() -> None:
-        answer(cache, T("orders"))
+        apply_answer(cache, T("orders"))
         cache.image().save(path)
 
     with soon(attached, confirm):
@@ -472,13 +472,13 @@ def test_a_stale_topic_that_is_confirmed_ends_the_wait_though_nothing_changed(
         ("orders", 9, "partition 9 of 'orders' .* NO_PARTITION"),
     ],
 )
-def test_a_topic_that_does_not_come_is_a_time_out_that_says_why(
+def test_a_topic_that_does_not_come_is_a_timeout_that_says_why(
     topic: str, partition: int | None, why: str, wait_for_topic: Wait
 ) -> None:
     with pytest.raises(RequestTimedOutError, match=why):
         wait_for_topic(topic, partition, timeout=MOMENT)
 
 
-def test_a_name_that_cannot_be_is_not_waited_for(wait_for_topic: Wait) -> None:
+def test_a_wait_for_an_invalid_name_is_refused(wait_for_topic: Wait) -> None:
     with pytest.raises(InvalidTopicError, match="there can be no topic 'a b'"):
         wait_for_topic("a b", timeout=LONG)

@@ -1,4 +1,4 @@
-"""What waits for another process cost, what they leave behind, Ctrl-C, and forks."""
+"""Waits for another process: their cost, their cleanup, Ctrl-C, and forks."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from answers import apply_answer
 from frames import P, T
 from waiting import (
     LONG,
@@ -23,11 +24,10 @@ from waiting import (
     soon,
     until,
 )
-from waiting import tell as answer
 
 from rdmeta import Attached, MetadataCache, attach
 
-Tell = Callable[..., int]
+Update = Callable[..., int]
 
 
 @pytest.fixture
@@ -47,22 +47,22 @@ def attached(cache: MetadataCache, path: Path) -> Attached:
 
 
 @pytest.fixture
-def tell(cache: MetadataCache) -> Tell:
-    return lambda *topics, **more: answer(cache, *topics, **more)
+def update(cache: MetadataCache) -> Update:
+    return lambda *topics, **more: apply_answer(cache, *topics, **more).version
 
 
-# ---- what waits leave behind --------------------------------------------------------------------
+# ---- cost and cleanup ---------------------------------------------------------------------------
 
 
 def left_behind(attached: Attached) -> tuple[int, ...]:
-    """What a wait may have left: descriptors, threads, loops."""
+    """Counts the descriptors, threads and loops that a wait may leave behind."""
     gc.collect()
     files = len(os.listdir("/proc/self/fd"))
     return files, threading.active_count(), len(attached._loops)
 
 
 def test_the_waits_of_a_loop_share_their_looks_and_need_no_thread(
-    attached: Attached, tell: Tell
+    attached: Attached, update: Update
 ) -> None:
     async def many() -> None:
         since, threads = attached.version, threading.active_count()
@@ -77,10 +77,10 @@ def test_the_waits_of_a_loop_share_their_looks_and_need_no_thread(
         await asyncio.sleep(0.5)
         looked = attached.stats()["looks"] - looks
         assert looked < 2 * (time.monotonic() - begun) / 0.005  # not 400 times as often
-        version = tell(T("orders", [P(0, 2, 1)]))
+        version = update(T("orders", [P(0, 2, 1)]))
         assert await asyncio.gather(*waits[:200]) == [version] * 200
         assert not any(wait.done() for wait in waits[200:])
-        version = tell(T("other", [P(0, 2, 1)]))
+        version = update(T("other", [P(0, 2, 1)]))
         assert await asyncio.gather(*waits[200:]) == [version] * 200
         loop: Any = asyncio.get_running_loop()
         assert [timer for timer in loop._scheduled if not timer.cancelled()] == []
@@ -90,9 +90,11 @@ def test_the_waits_of_a_loop_share_their_looks_and_need_no_thread(
     until(lambda: left_behind(attached) == before)
 
 
-def test_waits_cancelled_at_any_moment_leave_nothing_behind(attached: Attached, tell: Tell) -> None:
+def test_waits_cancelled_at_any_moment_leave_nothing_behind(
+    attached: Attached, update: Update
+) -> None:
     def change(topic: str, epoch: int) -> None:
-        tell(T(topic, [P(0, epoch % 3 + 1, epoch)]))
+        update(T(topic, [P(0, epoch % 3 + 1, epoch)]))
         time.sleep(0.001)
 
     before = left_behind(attached)
@@ -139,7 +141,7 @@ def test_a_change_is_seen_by_a_wait_though_lookups_seldom_look(
 ) -> None:
     attached = attach(path, look=1000)
     since, start = attached.version, time.monotonic()
-    with soon(attached, lambda: answer(cache, T("orders", [P(0, 2, 1)]))):
+    with soon(attached, lambda: apply_answer(cache, T("orders", [P(0, 2, 1)]))):
         assert attached.wait_change(since, LONG) == since + 1
     assert time.monotonic() - start < LONG / 2
     assert attached.leader("orders", 0) == 2
@@ -160,7 +162,7 @@ def test_the_child_of_a_fork_waits_as_its_parent_does(
         finally:
             os._exit(1)
     os.read(read_end, 1)
-    answer(cache, T("new"))
+    apply_answer(cache, T("new"))
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
     os.close(read_end)
     os.close(write_end)
@@ -168,9 +170,9 @@ def test_the_child_of_a_fork_waits_as_its_parent_does(
 
 def test_the_child_of_a_fork_in_the_middle_of_a_look_waits_too(tmp_path: Path) -> None:
     cache, states, path = MetadataCache(), [], tmp_path / "state"
-    names = [f"{i:0240}" for i in range(20000)]  # so many that to copy them takes a moment
+    names = [f"{i:0240}" for i in range(20000)]  # to copy so many takes a moment
     for epoch in range(3):
-        answer(cache, *(T(name, [P(0, 1, epoch)]) for name in names))
+        apply_answer(cache, *(T(name, [P(0, 1, epoch)]) for name in names))
         states.append(tmp_path / str(epoch))
         cache.image().save(states[-1])
 
@@ -208,5 +210,5 @@ def test_the_child_of_a_fork_in_the_middle_of_a_look_waits_too(tmp_path: Path) -
         looking.join()
         found = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         assert found in (7, 8)
-        if found == 8:  # it was in the middle: nobody counts there
+        if found == 8:  # the fork came in the middle of a look, so the child cannot count it
             break

@@ -1,4 +1,4 @@
-"""What a cache says after what it was told, as seen from Python."""
+"""Lookups of a cache after answers, as Python sees them; staleness, errors, statistics."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import frames
 import pytest
-from answers import tell
+from answers import apply_answer
 from clocks import Clock
 from frames import B, P, T
 
@@ -45,7 +45,7 @@ def test_an_empty_cache_knows_nothing(cache: MetadataCache) -> None:
 
 
 def test_a_leader_is_found_by_topic_and_partition(cache: MetadataCache) -> None:
-    assert tell(cache, ORDERS).changed == 1
+    assert apply_answer(cache, ORDERS).changed == 1
     assert cache.leader("orders", 0) == 1
     assert cache.leader("orders", 0, None) == 1
     assert cache.state("orders", 0) == 0
@@ -68,10 +68,10 @@ def test_each_kind_of_absence_has_its_exception_its_code_and_no_exception_with_a
     topic: str, partition: int, error: type[Error], code: int, clock: Clock
 ) -> None:
     cache = MetadataCache(clock=clock, max_age=10.0, negative_ttl=5.0)
-    tell(cache, T("old"))
+    apply_answer(cache, T("old"))
     clock.advance(10.1)
-    tell(cache, ORDERS, T("unknown", [], error=3), T("secret", [], error=29))
-    tell(cache, T("in/valid", [], error=17))
+    apply_answer(cache, ORDERS, T("unknown", [], error=3), T("secret", [], error=29))
+    apply_answer(cache, T("in/valid", [], error=17))
     cache.hint(["asked"])
     with pytest.raises(error) as raised:
         cache.leader(topic, partition)
@@ -95,8 +95,8 @@ def test_each_kind_of_absence_has_its_exception_its_code_and_no_exception_with_a
         assert cache.available(topic, None) is None
 
 
-def test_a_partition_is_told_whole(cache: MetadataCache) -> None:
-    tell(cache, T("orders", ORDERS.partitions, id=ORDERS_ID))
+def test_a_partition_has_every_field_of_the_answer(cache: MetadataCache) -> None:
+    apply_answer(cache, T("orders", ORDERS.partitions, id=ORDERS_ID))
     topic_id = cache.topic("orders").topic_id
     assert topic_id is not None
     assert cache.partition("orders", 0) == (
@@ -107,16 +107,16 @@ def test_a_partition_is_told_whole(cache: MetadataCache) -> None:
     )
 
 
-def test_a_partition_with_more_replicas_than_usual_is_told_whole(cache: MetadataCache) -> None:
+def test_a_partition_with_500_replicas_has_all_of_them(cache: MetadataCache) -> None:
     many = tuple(range(1, 500))
-    tell(cache, T("orders", [P(0, 1, 0, many, many[:99], many[100:])]))
+    apply_answer(cache, T("orders", [P(0, 1, 0, many, many[:99], many[100:])]))
     for found in (cache.partition("orders", 0), cache.topic("orders").partitions[0]):
         assert (found.replicas, found.isr, found.offline_replicas) == (many, many[:99], many[100:])
     assert cache.partitions_on(499, "replica") == [TopicPartition("orders", 0)]
 
 
-def test_a_topic_is_told_whole(cache: MetadataCache) -> None:
-    tell(cache, T("__offsets", [P(2, 3), P(0, 1)], internal=True, operations=0xF8))
+def test_a_topic_has_every_field_of_the_answer(cache: MetadataCache) -> None:
+    apply_answer(cache, T("__offsets", [P(2, 3), P(0, 1)], internal=True, operations=0xF8))
     topic = cache.topic("__offsets")
     assert (topic.name, topic.internal, topic.error, topic.operations) == (
         "__offsets", True, 0, 0xF8
@@ -127,23 +127,23 @@ def test_a_topic_is_told_whole(cache: MetadataCache) -> None:
 
 
 def test_operations_that_were_not_asked_for_are_none(cache: MetadataCache) -> None:
-    tell(cache, ORDERS)
+    apply_answer(cache, ORDERS)
     assert cache.topic("orders").operations is None
 
 
-def test_an_epoch_that_the_broker_did_not_say_is_none(cache: MetadataCache) -> None:
+def test_an_epoch_that_the_answer_lacks_is_none(cache: MetadataCache) -> None:
     cache.apply(frames.response(6, [ORDERS]), 6)
     assert cache.partition("orders", 0).leader_epoch is None
 
 
 def test_names_come_in_the_order_of_their_bytes(cache: MetadataCache) -> None:
-    tell(cache, T("b"), T("ä"), T("a"), T("B"), T("注"), T("ab"))
+    apply_answer(cache, T("b"), T("ä"), T("a"), T("B"), T("注"), T("ab"))
     assert list(cache) == sorted(["b", "ä", "a", "B", "注", "ab"], key=str.encode)
     assert len(cache) == 6
 
 
 def test_topics_are_picked_by_prefix_pattern_and_being_internal(cache: MetadataCache) -> None:
-    tell(cache, T("team.a"), T("team.b"), T("tea"), T("__team", internal=True))
+    apply_answer(cache, T("team.a"), T("team.b"), T("tea"), T("__team", internal=True))
 
     def names(**how: Any) -> list[str]:
         return [topic.name for topic in cache.topics(**how)]
@@ -160,7 +160,7 @@ def test_topics_are_picked_by_prefix_pattern_and_being_internal(cache: MetadataC
 
 
 def test_partitions_are_found_by_broker(cache: MetadataCache) -> None:
-    tell(
+    apply_answer(
         cache,
         T("a", [P(0, 1, 0, (1, 2)), P(1, 2, 0, (2, 3)), P(2, -1, 0, (3,))]),
         T("b", [P(5, 2, 0, (2, 1))]),
@@ -169,35 +169,35 @@ def test_partitions_are_found_by_broker(cache: MetadataCache) -> None:
     assert cache.partitions_on(1) == [a0]
     assert cache.partitions_on(2) == [a1, b5]
     assert cache.partitions_on(1, role="replica") == [a0, b5]
-    # -1 is no broker's id, but what says that the third has no leader.
+    # -1 is not a broker's id: the third partition's -1 means that it has no leader.
     assert cache.partitions_on(9) == cache.partitions_on(-1) == []
     with pytest.raises(ValueError, match="role"):
         cache.partitions_on(1, role="follower")  # type: ignore[arg-type]
 
 
 def test_a_partition_is_available_if_its_leader_is_among_the_brokers(cache: MetadataCache) -> None:
-    tell(cache, T("orders", [P(0, 1), P(1, -1), P(2, 99), P(3, 3)]))
+    apply_answer(cache, T("orders", [P(0, 1), P(1, -1), P(2, 99), P(3, 3)]))
     assert cache.available("orders") == (0, 3)
     assert cache.leader("orders", 2) == 99
 
 
-def test_who_is_available_is_told_by_the_topic_alone() -> None:
+def test_available_looks_at_the_topic_alone() -> None:
     class Torn(MetadataCache):
-        """Of another moment than the topic, as they may be while somebody writes."""
+        """A cache whose brokers are newer than the topic, as during another thread's write."""
 
         @property
         def brokers(self) -> tuple[Broker, ...]:
             return (Broker(99, "h", 1),)
 
     cache = Torn()
-    tell(cache, T("orders", [P(0, 1), P(1, -1), P(2, 99), P(3, 3)]))
+    apply_answer(cache, T("orders", [P(0, 1), P(1, -1), P(2, 99), P(3, 3)]))
     assert cache.available("orders") == (0, 3)
 
 
 def test_a_leader_that_is_not_among_the_brokers_now_is_marked_unreachable(
     cache: MetadataCache,
 ) -> None:
-    applied = tell(cache, T("orders", [P(0, 1), P(1, -1), P(2, 99)]))
+    applied = apply_answer(cache, T("orders", [P(0, 1), P(1, -1), P(2, 99)]))
     assert (applied.unreachable, applied.leaderless) == (1, 1)
     assert [p.unreachable for p in cache.topic("orders").partitions] == [False, False, True]
     assert [cache.partition("orders", i).unreachable for i in range(3)] == [False, False, True]
@@ -223,7 +223,7 @@ def test_brokers_come_with_the_cluster_and_a_controller(cache: MetadataCache) ->
 
 def test_a_topic_past_its_deadline_is_stale_and_readable_on_request(clock: Clock) -> None:
     cache = MetadataCache(clock=clock, max_age=10.0)
-    tell(cache, ORDERS, asked=ALL)
+    apply_answer(cache, ORDERS, asked=ALL)
     clock.advance(10.0)
     assert cache.leader("orders", 0) == 1
     clock.advance(0.001)
@@ -241,8 +241,8 @@ def test_a_topic_past_its_deadline_is_stale_and_readable_on_request(clock: Clock
 def test_the_last_leader_of_a_leaderless_partition_is_readable_on_request(
     cache: MetadataCache,
 ) -> None:
-    tell(cache, T("orders", [P(0, 1, 7)]))
-    tell(cache, T("orders", [P(0, -1, 8)]))
+    apply_answer(cache, T("orders", [P(0, 1, 7)]))
+    apply_answer(cache, T("orders", [P(0, -1, 8)]))
     assert cache.partition("orders", 0).leader is None
     with pytest.raises(LeaderNotAvailableError):
         cache.leader("orders", 0)
@@ -255,24 +255,24 @@ def test_a_partition_says_that_it_has_no_leader_beside_its_last_one(
     clock: Clock, error: int
 ) -> None:
     cache = MetadataCache(clock=clock, max_age=10.0)
-    tell(cache, T("orders", [P(0, 1, 7), P(1, 2, 7), P(2, -1, 7)]))
-    tell(cache, T("orders", [P(0, -1, 8, error=error), P(1, 2, 8), P(2, -1, 8)]))
-    said = [(1, True), (2, False), (None, True)]
+    apply_answer(cache, T("orders", [P(0, 1, 7), P(1, 2, 7), P(2, -1, 7)]))
+    apply_answer(cache, T("orders", [P(0, -1, 8, error=error), P(1, 2, 8), P(2, -1, 8)]))
+    expected = [(1, True), (2, False), (None, True)]
     for _ in range(2):
         for topic in (cache.topic("orders", allow_stale=True), *cache.topics(allow_stale=True)):
-            assert [(p.leader, p.leaderless) for p in topic.partitions] == said
+            assert [(p.leader, p.leaderless) for p in topic.partitions] == expected
         found = [cache.partition("orders", i, allow_stale=True) for i in range(3)]
-        assert [(p.leader, p.leaderless) for p in found] == said
+        assert [(p.leader, p.leaderless) for p in found] == expected
         assert found[0].error == error
         clock.advance(100)
     assert not Partition("t", None, 0, 1, 0, (), (), (), 0).leaderless
 
 
-def test_a_change_says_none_where_there_is_no_leader_or_no_epoch(cache: MetadataCache) -> None:
-    tell(cache, T("orders", [P(0, 1, 7)]))
+def test_a_change_has_none_for_no_leader_and_for_no_epoch(cache: MetadataCache) -> None:
+    apply_answer(cache, T("orders", [P(0, 1, 7)]))
     version = cache.version
-    tell(cache, T("orders", [P(0, -1, 8)]))
-    tell(cache, T("orders", [P(0, 1, -1)]))
+    apply_answer(cache, T("orders", [P(0, -1, 8)]))
+    apply_answer(cache, T("orders", [P(0, 1, -1)]))
     assert [
         (c.old_leader, c.new_leader, c.old_leader_epoch, c.new_leader_epoch)
         for c in cache.changes(version)
@@ -280,17 +280,17 @@ def test_a_change_says_none_where_there_is_no_leader_or_no_epoch(cache: Metadata
 
 
 def test_a_partition_that_never_had_a_leader_has_no_last_one(cache: MetadataCache) -> None:
-    tell(cache, T("orders", [P(0, -1, 0)]))
+    apply_answer(cache, T("orders", [P(0, -1, 0)]))
     assert cache.last_leader("orders", 0, None) is None
     assert cache.partition("orders", 0, allow_stale=True).leader is None
 
 
 def test_age_counts_from_the_last_answer_and_source_names_its_broker(clock: Clock) -> None:
     cache = MetadataCache(clock=clock, max_age=10.0)
-    tell(cache, ORDERS, asked=ALL, broker=2)
+    apply_answer(cache, ORDERS, asked=ALL, broker=2)
     clock.advance(4.0)
     assert cache.age("orders") == pytest.approx(4.0)
-    tell(cache, ORDERS, asked=["orders"], broker=3)
+    apply_answer(cache, ORDERS, asked=["orders"], broker=3)
     assert cache.age("orders") == 0.0
     clock.advance(25.0)
     assert cache.age("orders") == pytest.approx(25.0)
@@ -302,7 +302,7 @@ def test_age_counts_from_the_last_answer_and_source_names_its_broker(clock: Cloc
 
 def test_the_default_clock_moves() -> None:
     cache = MetadataCache(max_age=1e-6)
-    tell(cache, ORDERS)
+    apply_answer(cache, ORDERS)
     while cache.state("orders") != codes.STALE:
         pass
     assert cache.age("orders") > 0
@@ -317,18 +317,18 @@ def test_a_cache_is_not_copied(send: Callable[[object], object], cache: Metadata
         send(cache)
 
 
-def test_its_repr_tells_valid_topics_from_stale_ones(clock: Clock) -> None:
+def test_the_repr_counts_valid_and_stale_topics_apart(clock: Clock) -> None:
     cache = MetadataCache(clock=clock, max_age=10.0)
-    tell(cache, T("old"), T("older"))
+    apply_answer(cache, T("old"), T("older"))
     clock.advance(10.1)
-    tell(cache, ORDERS)
+    apply_answer(cache, ORDERS)
     assert repr(cache) == (
         f"<rdmeta.MetadataCache cluster_id='cluster' version={cache.version}"
         " topics=1 stale=2 brokers=3>"
     )
 
 
-def test_its_methods_are_of_one_class_over_the_lookups() -> None:
+def test_one_class_has_the_methods_and_its_base_has_the_lookups() -> None:
     assert MetadataCache.__bases__ == (Reading,)
     own = {"apply", "hint", "image", "load", "stats", "wait_change", "wait_for_topic", "leader"}
     assert own <= vars(MetadataCache).keys()
@@ -338,7 +338,7 @@ def test_its_methods_are_of_one_class_over_the_lookups() -> None:
     ("arguments", "settings"),
     [(("user:secret@host:9092",), {}), ((), {"bootstrap_servers": "user:secret@host:9092"})],
 )
-def test_a_cache_made_of_servers_points_at_fetch_and_repeats_no_secret(
+def test_the_error_of_servers_as_arguments_names_fetch_and_contains_no_secret(
     arguments: tuple[Any, ...], settings: dict[str, Any]
 ) -> None:
     with pytest.raises(TypeError, match=r"use rdmeta\.fetch\(cache, ") as raised:
@@ -347,8 +347,8 @@ def test_a_cache_made_of_servers_points_at_fetch_and_repeats_no_secret(
 
 
 def test_statistics_count_what_happened(cache: MetadataCache) -> None:
-    tell(cache, ORDERS, T("unknown", [], error=3))
-    tell(cache, ORDERS)
+    apply_answer(cache, ORDERS, T("unknown", [], error=3))
+    apply_answer(cache, ORDERS)
     cache.hint(["asked"])
     stats = cache.stats()
     assert stats["applies"] == 2
@@ -363,26 +363,26 @@ def test_each_statistic_is_explained(cache: MetadataCache) -> None:
     assert explained == set(cache.stats())
 
 
-def test_memory_of_topics_that_are_gone_is_given_back(clock: Clock) -> None:
+def test_a_cache_frees_the_memory_of_removed_topics(clock: Clock) -> None:
     cache = MetadataCache(clock=clock, ring_bytes=0)
     topics = [T(f"topic-{k:05}", [P(0, 1, 1)]) for k in range(5000)]
-    tell(cache, *topics)
+    apply_answer(cache, *topics)
     full = cache.stats()
-    tell(cache, *topics[::20], asked=ALL)
+    apply_answer(cache, *topics[::20], asked=ALL)
     for _ in range(100):
         clock.advance(60.0)
         cache.sweep()
-    left = cache.stats()
-    assert left["retained"] == 0
-    assert left["bytes"] < full["bytes"] - 4000 * 112  # a line, and 48 bytes beside it
-    assert left["topics_moved"] > 0
+    after = cache.stats()
+    assert after["retained"] == 0
+    assert after["bytes"] < full["bytes"] - 4000 * 112  # each had a line of 64 bytes, and 48 more
+    assert after["topics_moved"] > 0
     assert cache.last_leader("topic-00240", 0) == 1
 
 
 def test_statistics_say_when_all_topics_were_answered(cache: MetadataCache, clock: Clock) -> None:
-    tell(cache, ORDERS)
+    apply_answer(cache, ORDERS)
     assert cache.stats()["all_topics_age"] is None
-    tell(cache, ORDERS, asked=ALL)
+    apply_answer(cache, ORDERS, asked=ALL)
     clock.advance(4.0)
     assert cache.stats()["all_topics_age"] == pytest.approx(4.0)
 

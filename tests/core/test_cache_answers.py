@@ -1,4 +1,4 @@
-"""What answers, hints and purges do to a cache, and the changes that are told of them."""
+"""Answers, hints, sweeps and purges, and the change records that they make."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import frames
 import pytest
-from answers import tell
+from answers import apply_answer
 from clocks import Clock
 from frames import B, P, T
 from hypothesis import given, settings
@@ -32,37 +32,37 @@ ORDERS_ID = frames.topic_id("orders")
 
 
 def test_the_same_answer_again_changes_nothing(cache: MetadataCache, clock: Clock) -> None:
-    tell(cache, ORDERS, T("other"), asked=ALL)
+    apply_answer(cache, ORDERS, T("other"), asked=ALL)
     version = cache.version
     clock.advance(1.0)
-    again = tell(cache, ORDERS, T("other"), asked=ALL)
+    again = apply_answer(cache, ORDERS, T("other"), asked=ALL)
     assert (again.changed, again.unchanged, again.topics) == (0, 2, 2)
     assert cache.version == again.version == version
     assert cache.age("orders") == 0.0
 
 
-def test_an_answer_to_an_unknown_question_removes_nothing(cache: MetadataCache) -> None:
-    tell(cache, ORDERS, T("other"), asked=ALL)
-    tell(cache, ORDERS)
+def test_an_answer_to_an_unknown_request_removes_nothing(cache: MetadataCache) -> None:
+    apply_answer(cache, ORDERS, T("other"), asked=ALL)
+    apply_answer(cache, ORDERS)
     assert set(cache) == {"orders", "other"}
 
 
 def test_a_topic_absent_from_all_is_unknown_then_gone(cache: MetadataCache, clock: Clock) -> None:
-    tell(cache, ORDERS, T("other"), asked=ALL)
-    assert tell(cache, ORDERS, asked=ALL).absent == 1
+    apply_answer(cache, ORDERS, T("other"), asked=ALL)
+    assert apply_answer(cache, ORDERS, asked=ALL).absent == 1
     assert cache.state("other") == codes.UNKNOWN_TOPIC
-    tell(cache, ORDERS, asked=ALL, broker=2)
+    apply_answer(cache, ORDERS, asked=ALL, broker=2)
     assert cache.state("other") == codes.NOT_CACHED
     kinds = [c.kind for c in cache.changes() if c.topic == "other"]
     assert kinds == ["topic_added", "topic_absent", "topic_removed"]
 
 
-def test_what_was_learned_after_a_request_left_is_not_removed_by_its_answer(
+def test_an_answer_does_not_remove_topics_learned_after_its_request_left(
     cache: MetadataCache,
 ) -> None:
-    tell(cache, ORDERS, asked=ALL)
+    apply_answer(cache, ORDERS, asked=ALL)
     sent = cache.version
-    tell(cache, T("new"), asked=["new"])
+    apply_answer(cache, T("new"), asked=["new"])
     body = frames.response(12, [ORDERS])
     cache.apply(body, 12, Request(sent_version=sent), 1)
     assert "new" in cache
@@ -72,12 +72,12 @@ def test_what_was_learned_after_a_request_left_is_not_removed_by_its_answer(
     assert "new" not in cache
 
 
-def test_what_a_new_cache_learns_is_not_removed_by_an_answer_to_its_first_request(
+def test_the_answer_to_the_first_request_does_not_remove_topics_learned_before_it(
     cache: MetadataCache,
 ) -> None:
     assert cache.version == 0
     first = Request(sent_version=cache.version)
-    tell(cache, T("new"), asked=["new"])
+    apply_answer(cache, T("new"), asked=["new"])
     cache.apply(frames.response(12, [ORDERS]), 12, first, 1)
     assert "new" in cache
     body = frames.response(12, [T("new", error=3)])
@@ -86,7 +86,7 @@ def test_what_a_new_cache_learns_is_not_removed_by_an_answer_to_its_first_reques
 
 
 def state_of(cache: MetadataCache) -> tuple[Any, ...]:
-    """Everything that can be seen of a cache."""
+    """Returns everything that a reader can see of a cache."""
     return (
         cache.version, cache.topics(), cache.brokers, cache.cluster_id, cache.controller,
         list(cache.changes()),
@@ -111,7 +111,7 @@ def state_of(cache: MetadataCache) -> tuple[Any, ...]:
 def test_a_refused_answer_leaves_the_cache_as_it_was(
     body: bytes, error: type[Error], cache: MetadataCache
 ) -> None:
-    tell(cache, ORDERS)
+    apply_answer(cache, ORDERS)
     before = state_of(cache)
     with pytest.raises(error) as raised:
         cache.apply(body, 12, ALL, 1)
@@ -121,16 +121,17 @@ def test_a_refused_answer_leaves_the_cache_as_it_was(
     assert raised.value.applied.version == cache.version
 
 
-# A Metadata v1 response, and where it counts brokers, topics, partitions, replicas and ISR.
+# A Metadata v1 response, and the positions of its counts: brokers, topics, partitions, replicas,
+# ISR.
 SMALL = frames.response(1, [T("o", [P(0, 1, 0, (1,))])], [B(1, "h", 9)], controller=1)
 COUNTS = [0, 21, 31, 45, 53]
 
 
 @pytest.mark.parametrize("at", COUNTS)
 @pytest.mark.parametrize("count", [-(1 << 31), -2, 2, 1000, (1 << 31) - 1])
-def test_a_count_that_cannot_be_is_refused(at: int, count: int, cache: MetadataCache) -> None:
+def test_an_impossible_count_is_refused(at: int, count: int, cache: MetadataCache) -> None:
     assert SMALL[at : at + 4] == b"\0\0\0\1"
-    tell(cache, ORDERS)
+    apply_answer(cache, ORDERS)
     before = state_of(cache)
     with pytest.raises(MalformedError):
         cache.apply(SMALL[:at] + struct.pack(">i", count) + SMALL[at + 4 :], 1, ALL, 1)
@@ -144,7 +145,7 @@ def test_a_count_that_cannot_be_is_refused(at: int, count: int, cache: MetadataC
     byte=st.integers(0, 255),
     end=st.integers(0, 1 << 30),
 )
-def test_a_damaged_answer_is_refused_whole_or_says_something_else(
+def test_a_damaged_answer_is_refused_whole_or_applied_whole(
     version: int, at: int, byte: int, end: int
 ) -> None:
     cache = MetadataCache()
@@ -163,7 +164,7 @@ def test_a_damaged_answer_is_refused_whole_or_says_something_else(
         assert cache.topic(topic.name) == topic
 
 
-def test_a_top_level_error_is_raised_with_what_to_do(cache: MetadataCache) -> None:
+def test_a_top_level_error_is_raised_with_advice(cache: MetadataCache) -> None:
     with pytest.raises(Error) as raised:
         cache.apply(frames.response(13, [ORDERS], error=129, throttle_ms=5), 13, ALL)
     assert raised.value.code == 129
@@ -174,15 +175,15 @@ def test_a_top_level_error_is_raised_with_what_to_do(cache: MetadataCache) -> No
 
 
 def test_another_cluster_is_taken_after_a_rebootstrap(cache: MetadataCache) -> None:
-    tell(cache, ORDERS)
+    apply_answer(cache, ORDERS)
     body = frames.response(12, [T("theirs")], cluster_id="another")
     cache.apply(body, 12, ALL, 1, rebootstrapped=True)
     assert (list(cache), cache.cluster_id) == (["theirs"], "another")
 
 
 def test_an_older_epoch_is_kept_out_and_another_broker_advised(cache: MetadataCache) -> None:
-    tell(cache, T("orders", [P(0, 1, 7)]))
-    applied = tell(cache, T("orders", [P(0, 2, 6)]))
+    apply_answer(cache, T("orders", [P(0, 1, 7)]))
+    applied = apply_answer(cache, T("orders", [P(0, 2, 6)]))
     assert (applied.kept_back, applied.changed) == (1, 0)
     assert applied.advice & Advice.ASK_OTHER
     assert cache.leader("orders", 0) == 1
@@ -191,7 +192,7 @@ def test_an_older_epoch_is_kept_out_and_another_broker_advised(cache: MetadataCa
 def test_a_hundred_thousand_partitions_and_gaps_between_ids_are_kept(cache: MetadataCache) -> None:
     many = [P(i, i % 3 + 1, 0, (1,)) for i in range(100_000)]
     gaps = [P(i, 2, 0, (1,)) for i in (0, 7, 1 << 20, (1 << 31) - 1)]
-    tell(cache, T("many", many), T("gaps", gaps))
+    apply_answer(cache, T("many", many), T("gaps", gaps))
     assert cache.leader("many", 99_999) == 99_999 % 3 + 1
     assert len(cache.topic("many").partitions) == 100_000
     assert cache.leader("gaps", (1 << 31) - 1) == 2
@@ -203,7 +204,7 @@ def test_a_hundred_thousand_partitions_and_gaps_between_ids_are_kept(cache: Meta
 
 
 def test_a_name_is_asked_for_once_while_it_is_in_flight(cache: MetadataCache, clock: Clock) -> None:
-    tell(cache, T("known"))
+    apply_answer(cache, T("known"))
     assert cache.hint(["a", "known", "a", "b"]) == ["a", "b"]
     assert cache.hint(["a", "c"]) == ["c"]
     assert cache.hint(["a"], replace=True) == ["a"]
@@ -213,7 +214,7 @@ def test_a_name_is_asked_for_once_while_it_is_in_flight(cache: MetadataCache, cl
     assert cache.hint(["a"]) == ["a"]
 
 
-def test_a_hint_lives_as_long_as_it_is_told(cache: MetadataCache, clock: Clock) -> None:
+def test_a_hint_ends_after_its_ttl(cache: MetadataCache, clock: Clock) -> None:
     cache.hint(["a"], ttl=2.0)
     clock.advance(1.9)
     assert cache.hint(["a"]) == []
@@ -261,10 +262,10 @@ def test_a_failure_ends_the_hints_of_its_own_request_alone(cache: MetadataCache)
 def test_a_name_that_cannot_be_asked_for_is_refused(name: str, cache: MetadataCache) -> None:
     with pytest.raises(ValueError, match=r"topics\[1\]"):
         cache.hint(["a", name])
-    assert cache.hint(["a"]) == ["a"], "nothing was noted"
+    assert cache.hint(["a"]) == ["a"], "no hint was made"
 
 
-def test_a_sweep_says_when_the_next_is_due(cache: MetadataCache, clock: Clock) -> None:
+def test_a_sweep_returns_the_seconds_until_the_next_one(cache: MetadataCache, clock: Clock) -> None:
     assert cache.sweep() is None
     cache.hint(["a"], ttl=5.0)
     assert cache.sweep() == pytest.approx(5.0, abs=0.01)
@@ -274,7 +275,7 @@ def test_a_sweep_says_when_the_next_is_due(cache: MetadataCache, clock: Clock) -
 
 
 def test_a_purge_forgets_everything_and_records_it(cache: MetadataCache) -> None:
-    tell(cache, ORDERS, T("other"))
+    apply_answer(cache, ORDERS, T("other"))
     version = cache.version
     cache.purge()
     assert (list(cache), cache.brokers, cache.cluster_id) == ([], (), None)
@@ -282,7 +283,7 @@ def test_a_purge_forgets_everything_and_records_it(cache: MetadataCache) -> None
     assert {(c.kind, c.source) for c in cache.changes(version) if c.topic} == {
         ("topic_removed", "purge")
     }
-    tell(cache, T("orders", [P(0, 2, 0)]))
+    apply_answer(cache, T("orders", [P(0, 2, 0)]))
     assert cache.leader("orders", 0) == 2, "epochs are forgotten as well"
 
 
@@ -290,7 +291,7 @@ def test_a_purge_forgets_everything_and_records_it(cache: MetadataCache) -> None
 
 
 def test_a_newer_leader_hint_is_taken_and_an_older_one_ignored(cache: MetadataCache) -> None:
-    tell(cache, ORDERS)
+    apply_answer(cache, ORDERS)
     taken = cache.apply_leader_hint("orders", 0, 2, 8)
     assert (taken.changed, bool(taken.advice & Advice.ASK_AGAIN)) == (1, True)
     assert cache.partition("orders", 0)[3:6] == (2, 8, (1, 2, 3))
@@ -308,11 +309,13 @@ def test_a_newer_leader_hint_is_taken_and_an_older_one_ignored(cache: MetadataCa
 # ---- changes ------------------------------------------------------------------------------------
 
 
-def test_changes_tell_what_differed_when_and_by_whom(cache: MetadataCache, clock: Clock) -> None:
-    tell(cache, T("orders", [P(0, 1, 7)], id=ORDERS_ID), broker=2)
+def test_changes_contain_the_difference_its_time_and_its_broker(
+    cache: MetadataCache, clock: Clock
+) -> None:
+    apply_answer(cache, T("orders", [P(0, 1, 7)], id=ORDERS_ID), broker=2)
     since = cache.version
     clock.advance(60.0)
-    tell(cache, T("orders", [P(0, 2, 8, (1, 2, 3), (2,))], id=ORDERS_ID), broker=3)
+    apply_answer(cache, T("orders", [P(0, 2, 8, (1, 2, 3), (2,))], id=ORDERS_ID), broker=3)
     changes = cache.changes(since)
     assert (changes.until, changes.resync, len(changes)) == (cache.version, False, 2)
     by_kind = {change.kind: change for change in changes}
@@ -332,16 +335,16 @@ def test_changes_tell_what_differed_when_and_by_whom(cache: MetadataCache, clock
 
 
 def test_a_new_topic_and_new_brokers_are_one_record_each(cache: MetadataCache) -> None:
-    tell(cache, ORDERS)
+    apply_answer(cache, ORDERS)
     kinds = [change.kind for change in cache.changes()]
     assert kinds.count("topic_added") == 1
     assert kinds.count("broker_added") == len(frames.BROKERS)
 
 
-def test_who_falls_behind_is_told_to_read_anew(clock: Clock) -> None:
+def test_a_reader_that_falls_behind_must_resync(clock: Clock) -> None:
     cache = MetadataCache(clock=clock, ring_bytes=4096)
     for epoch in range(2000):
-        tell(cache, T("orders", [P(0, epoch % 3 + 1, epoch)]))
+        apply_answer(cache, T("orders", [P(0, epoch % 3 + 1, epoch)]))
     changes = cache.changes(1)
     assert (changes.resync, list(changes), changes.until) == (True, [], cache.version)
     recent = cache.changes(cache.version - 1)
@@ -351,7 +354,7 @@ def test_who_falls_behind_is_told_to_read_anew(clock: Clock) -> None:
 @pytest.mark.parametrize(
     ("since", "error"), [(-1, ValueError), (1 << 64, ValueError), ("1", TypeError)]
 )
-def test_a_version_that_cannot_be_is_refused(
+def test_an_impossible_version_is_refused(
     since: Any, error: type[Exception], cache: MetadataCache
 ) -> None:
     for call in (cache.changes, cache.wait_change):

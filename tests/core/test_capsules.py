@@ -1,4 +1,4 @@
-"""The ways into the one copy of the C code that a process has: the table and the capsules."""
+"""The table of functions and the capsules, by which extensions reach the process's C code."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pointer_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_
 )
 
 
-def test_the_table_is_in_step_with_the_public_headers() -> None:
+def test_the_table_matches_the_public_headers() -> None:
     done = subprocess.run(
         [sys.executable, ROOT / "tools/api_table.py", "--check"],
         capture_output=True,
@@ -48,7 +48,7 @@ def test_every_public_function_is_there_for_cython() -> None:
 
 
 def in_headers(pattern: str) -> list[re.Match[str]]:
-    """What the public headers have, comments left out."""
+    """Returns the matches of a pattern in the public headers, without their comments."""
     texts = [path.read_text(encoding="utf-8") for path in sorted(INCLUDE.glob("*.h"))]
     text = re.sub(r"/\*.*?\*/", "", "\n".join(texts), flags=re.DOTALL)
     return list(re.finditer(pattern, text, re.DOTALL | re.MULTILINE))
@@ -71,13 +71,13 @@ def test_every_member_of_a_public_struct_is_there_for_cython() -> None:
     for struct in structs:
         members = set(re.findall(r"\(\*(\w+)\)\(|(\w+)(?:\[\d+\])?[,;]", struct[1]))
         names = {a or b for a, b in members if not (a or b).startswith("reserved")}
-        told = re.search(rf"^    ctypedef struct {struct[2]}:\n((?:        .*\n)+)", text, re.M)
-        missing[struct[2]] = names - set(re.findall(r"\w+", told[1] if told else ""))
-    missing.pop("rdmeta_api_t")  # its functions are there without it
+        found = re.search(rf"^    ctypedef struct {struct[2]}:\n((?:        .*\n)+)", text, re.M)
+        missing[struct[2]] = names - set(re.findall(r"\w+", found[1] if found else ""))
+    missing.pop("rdmeta_api_t")  # Cython declares its functions one by one
     assert {name: lacks for name, lacks in missing.items() if lacks} == {}
 
 
-def test_the_live_table_is_of_this_version_and_as_long_as_the_list() -> None:
+def test_the_live_table_has_this_version_and_every_function_of_the_list() -> None:
     table = pointer_of(_core._C_API, b"rdmeta._core._C_API")
     major, size = (ctypes.c_uint32 * 2).from_address(table)
     assert major == _core.ABI_VERSION >> 16
@@ -89,7 +89,7 @@ def test_the_live_table_is_of_this_version_and_as_long_as_the_list() -> None:
     assert abi_version() == _core.ABI_VERSION
 
 
-def test_a_capsule_keeps_the_cache_when_its_object_goes() -> None:
+def test_a_capsule_keeps_the_cache_alive_after_its_object() -> None:
     cache = rdmeta.MetadataCache()
     capsule = cache.capsule()
     address = pointer_of(capsule, b"rdmeta.cache")

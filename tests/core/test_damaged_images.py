@@ -1,4 +1,4 @@
-"""What is said of files that are damaged: which, what of it, and where."""
+"""Errors of damaged files: they name the file, the damage, and its position."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from answers import told
+from answers import apply_topics
 
 from rdmeta import Attached, Image, MalformedError, MetadataCache, attach
 
@@ -18,7 +18,7 @@ from rdmeta import Attached, Image, MalformedError, MetadataCache, attach
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     cache = MetadataCache()
-    told(cache, names="orders other third")
+    apply_topics(cache, names="orders other third")
     cache.image().save(tmp_path / "state")
     return tmp_path / "state"
 
@@ -31,7 +31,7 @@ def damage(path: Path, at: int, value: bytes) -> None:
 
 
 def topic_at(path: Path, name: bytes) -> int:
-    """Where the topic's block begins: 16 bytes before its name."""
+    """Returns where the topic's block begins: 16 bytes before its name."""
     return path.read_bytes().index(name) - 16
 
 
@@ -44,7 +44,7 @@ OPENS: list[Callable[[Path], object]] = [
 
 
 @pytest.mark.parametrize("opens", OPENS)
-def test_what_cannot_be_opened_is_said_with_its_place(
+def test_the_error_of_opening_a_damaged_file_names_the_damage_and_its_position(
     opens: Callable[[Path], object], path: Path
 ) -> None:
     size, whole = path.stat().st_size, path.read_bytes()
@@ -59,7 +59,7 @@ def test_what_cannot_be_opened_is_said_with_its_place(
         opens(path)
 
 
-def test_verify_says_what_is_wrong_and_where(path: Path) -> None:
+def test_verify_names_the_damage_and_its_position(path: Path) -> None:
     at = topic_at(path, b"other")
     damage(path, at + 8, b"\xff\xff\xff\xff")
     image = Image.open(path)
@@ -74,7 +74,7 @@ def test_verify_says_what_is_wrong_and_where(path: Path) -> None:
         MetadataCache.load(path)
 
 
-def test_a_lookup_says_in_which_file(path: Path) -> None:
+def test_the_error_of_a_lookup_names_the_file(path: Path) -> None:
     damage(path, topic_at(path, b"other") + 8, b"\xff\xff\xff\xff")
     attached = Attached(path)
     for reading in (Image.open(path), attached, attached.image()):
@@ -88,7 +88,7 @@ def test_a_lookup_says_in_which_file(path: Path) -> None:
         assert reading.topic("orders").name == "orders"
 
 
-def test_a_difference_says_of_which_files(path: Path) -> None:
+def test_the_error_of_a_difference_names_the_file(path: Path) -> None:
     whole = MetadataCache().image()
     assert whole.path is None
     damage(path, topic_at(path, b"other") + 8, b"\xff\xff\xff\xff")
@@ -96,16 +96,16 @@ def test_a_difference_says_of_which_files(path: Path) -> None:
         whole.diff(Image.open(path))
 
 
-# ---- times that no clock says -----------------------------------------------------------------
+# ---- impossible times ------------------------------------------------------------------------
 
 LOWEST, HIGHEST = -(1 << 63), (1 << 63) - 1
 TIMES = [LOWEST, LOWEST + 1, LOWEST + 3, -(1 << 59), 0, 1 << 59, 1 << 62]
-MAX_AGE, SHARED_DEADLINE = 64, 72  # places in the head
+MAX_AGE, SHARED_DEADLINE = 64, 72  # positions in the head
 MASK = (1 << 64) - 1
 
 
 def head_checksum(head: bytes) -> int:
-    """XXH64 of a head: 512 bytes, so that only whole steps of 32 are there."""
+    """Returns the XXH64 of a head: 512 bytes, so there are only whole steps of 32."""
     p1, p2, p4 = 0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x85EBCA77C2B2AE63
 
     def rotate(v: int, bits: int) -> int:
@@ -126,8 +126,8 @@ def head_checksum(head: bytes) -> int:
     return h ^ h >> 32
 
 
-def say(path: Path, at: int, value: int) -> None:
-    """Put a number into the head, and the checksum that is right then."""
+def set_in_head(path: Path, at: int, value: int) -> None:
+    """Writes a number into the head, and the checksum of the result."""
     head = bytearray(path.read_bytes()[:512])
     struct.pack_into("<q", head, at, value)
     struct.pack_into("<Q", head, 24, 0)
@@ -147,8 +147,8 @@ def test_no_time_in_a_file_makes_an_age_wrong(path: Path) -> None:
         path.unlink()
         path.write_bytes(whole)
         damage(path, topic_at(path, b"orders"), struct.pack("<q", deadline))
-        say(path, MAX_AGE, max_age)
-        say(path, SHARED_DEADLINE, deadline)
+        set_in_head(path, MAX_AGE, max_age)
+        set_in_head(path, SHARED_DEADLINE, deadline)
         wanted = min(max(max_age - deadline, 0), HIGHEST) / 1e6
         for reading in (Image.open(path), attach(path)):
             assert math.isclose(reading.age("orders"), wanted, rel_tol=1e-3, abs_tol=5)
@@ -156,7 +156,7 @@ def test_no_time_in_a_file_makes_an_age_wrong(path: Path) -> None:
             if deadline >= -(1 << 59):
                 assert math.isclose(reading.age() or 0, wanted, rel_tol=1e-3, abs_tol=5)
             else:
-                assert reading.age() is None  # so long ago means never
+                assert reading.age() is None  # a time so long ago means never
         warm = MetadataCache.load(path)
         assert warm.age("orders") >= 0
         assert math.isclose(age_in_table(warm), warm.age("orders"), abs_tol=5)

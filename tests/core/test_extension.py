@@ -1,4 +1,4 @@
-"""An extension that somebody else compiled works on the caches of this process."""
+"""Tests that an extension of another project works on the caches of this process."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ MOVED = T("orders", [P(0, leader=3, epoch=1), P(1, leader=2), P(2, leader=-1, ep
 
 
 @pytest.fixture(scope="module")
-def doors(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
-    """tests/support/extension, compiled with warnings as errors."""
-    built = tmp_path_factory.mktemp("extension") / "doors.so"
+def client(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
+    """Compiles tests/support/extension with warnings as errors; returns the module."""
+    built = tmp_path_factory.mktemp("extension") / "client.so"
     compiler = shlex.split(sysconfig.get_config_var("CC") or "cc")
     flags = ["-std=c11", "-O1", "-fPIC", "-shared", "-Wall", "-Wextra", "-Werror", "-Wshadow"]
     include = [f"-I{rdmeta.get_include()}", f"-I{sysconfig.get_path('include')}"]
@@ -40,7 +40,7 @@ def doors(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
         timeout=50,
     )
     assert done.returncode == 0, done.stderr
-    spec = importlib.util.spec_from_file_location("doors", built)
+    spec = importlib.util.spec_from_file_location("client", built)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -56,56 +56,58 @@ def cache() -> rdmeta.MetadataCache:
 
 
 def test_an_extension_reads_what_python_wrote(
-    doors: ModuleType, cache: rdmeta.MetadataCache
+    client: ModuleType, cache: rdmeta.MetadataCache
 ) -> None:
-    assert doors.leaders(cache, "orders", 4) == [1, 2, 3, rdmeta.NO_PARTITION]
-    assert doors.leaders(cache, "other", 1) == [rdmeta.NOT_CACHED]
+    assert client.leaders(cache, "orders", 4) == [1, 2, 3, rdmeta.NO_PARTITION]
+    assert client.leaders(cache, "other", 1) == [rdmeta.NOT_CACHED]
     cache.apply(response(12, [MOVED]), 12, rdmeta.ALL)
-    assert doors.leaders(cache, "orders", 3) == [3, 2, rdmeta.NO_LEADER]
+    assert client.leaders(cache, "orders", 3) == [3, 2, rdmeta.NO_LEADER]
 
 
 def test_python_reads_what_an_extension_wrote(
-    doors: ModuleType, cache: rdmeta.MetadataCache
+    client: ModuleType, cache: rdmeta.MetadataCache
 ) -> None:
-    version = doors.apply(cache, response(12, [MOVED]), 12)
+    version = client.apply(cache, response(12, [MOVED]), 12)
     assert cache.reason("orders") == "an extension asked"
     assert version == cache.version
     assert cache.leader("orders", 0) == 3
     with pytest.raises(ValueError, match="RDMETA_ERR_MALFORMED"):
-        doors.apply(cache, b"\0", 12)
+        client.apply(cache, b"\0", 12)
 
 
 def test_an_extension_reads_images_and_files_as_it_reads_caches(
-    doors: ModuleType, cache: rdmeta.MetadataCache, tmp_path: Path
+    client: ModuleType, cache: rdmeta.MetadataCache, tmp_path: Path
 ) -> None:
     image = cache.image()
     image.save(tmp_path / "image")
     cache.apply(response(12, [MOVED]), 12, rdmeta.ALL)
-    assert doors.leaders(image, "orders", 3) == [1, 2, 3]
-    assert doors.leaders(rdmeta.attach(tmp_path / "image"), "orders", 3) == [1, 2, 3]
-    assert doors.leaders(rdmeta.Image.open(tmp_path / "image").capsule(), "orders", 1) == [1]
+    assert client.leaders(image, "orders", 3) == [1, 2, 3]
+    assert client.leaders(rdmeta.attach(tmp_path / "image"), "orders", 3) == [1, 2, 3]
+    assert client.leaders(rdmeta.Image.open(tmp_path / "image").capsule(), "orders", 1) == [1]
     with pytest.raises(TypeError, match=r"expected a rdmeta\.MetadataCache, not rdmeta"):
-        doors.apply(image, b"", 1)
+        client.apply(image, b"", 1)
 
 
-def test_an_extension_takes_a_capsule_whose_cache_object_is_gone(doors: ModuleType) -> None:
+def test_an_extension_takes_a_capsule_whose_cache_object_is_gone(client: ModuleType) -> None:
     cache = rdmeta.MetadataCache()
     capsule = cache.capsule()
     del cache
-    doors.apply(capsule, response(12, [MADE]), 12)
-    assert doors.leaders(capsule, "orders", 1) == [1]
+    client.apply(capsule, response(12, [MADE]), 12)
+    assert client.leaders(capsule, "orders", 1) == [1]
 
 
 @pytest.mark.parametrize("wrong", [None, 7, object(), _core._C_API])
-def test_an_extension_refuses_what_is_no_cache(doors: ModuleType, wrong: object) -> None:
+def test_an_extension_refuses_objects_that_are_not_caches(
+    client: ModuleType, wrong: object
+) -> None:
     with pytest.raises(TypeError, match=r"expected a cache or an image of rdmeta's, not"):
-        doors.leaders(wrong, "orders", 1)
+        client.leaders(wrong, "orders", 1)
     with pytest.raises(TypeError, match=r"expected a rdmeta\.MetadataCache, not"):
-        doors.apply(wrong, b"", 1)
+        client.apply(wrong, b"", 1)
 
 
 def test_a_write_of_an_extension_wakes_threads_and_event_loops(
-    doors: ModuleType, cache: rdmeta.MetadataCache
+    client: ModuleType, cache: rdmeta.MetadataCache
 ) -> None:
     before = cache.version
     woken: list[int | None] = []
@@ -117,7 +119,7 @@ def test_a_write_of_an_extension_wakes_threads_and_event_loops(
     async def wait() -> int | None:
         waiting = asyncio.create_task(cache.wait_change_async(before, 30))
         await asyncio.sleep(0.05)
-        await asyncio.to_thread(doors.apply, cache, response(12, [MOVED]), 12)
+        await asyncio.to_thread(client.apply, cache, response(12, [MOVED]), 12)
         return await waiting
 
     assert asyncio.run(wait()) == cache.version > before
@@ -126,7 +128,7 @@ def test_a_write_of_an_extension_wakes_threads_and_event_loops(
 
 
 def capsule_of(change: Callable[[ctypes.Array[ctypes.c_uint32]], None]) -> tuple[object, object]:
-    """A table that differs from the live one, in a capsule, and what must stay alive with it."""
+    """Returns a capsule of a changed copy of the table, and the objects that must outlive it."""
     get = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
         ("PyCapsule_GetPointer", ctypes.pythonapi)
     )
@@ -148,7 +150,7 @@ def version_name(version: int) -> str:
 
 
 def test_a_table_older_than_the_one_compiled_against_is_refused_with_both_versions(
-    doors: ModuleType, monkeypatch: pytest.MonkeyPatch
+    client: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def shorten(head: ctypes.Array[ctypes.c_uint32]) -> None:
         head[1] -= ctypes.sizeof(ctypes.c_void_p)
@@ -157,12 +159,12 @@ def test_a_table_older_than_the_one_compiled_against_is_refused_with_both_versio
     monkeypatch.setattr(_core, "_C_API", capsule)
     has, wants = version_name(_core.ABI_VERSION - 1), version_name(_core.ABI_VERSION)
     with pytest.raises(ImportError, match=f"{has}, .*against {wants}: install a later rdmeta"):
-        doors.imported()
+        client.imported()
     assert keep
 
 
 def test_a_table_of_another_major_version_is_refused(
-    doors: ModuleType, monkeypatch: pytest.MonkeyPatch
+    client: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def later(head: ctypes.Array[ctypes.c_uint32]) -> None:
         head[0] += 1
@@ -170,18 +172,18 @@ def test_a_table_of_another_major_version_is_refused(
     capsule, keep = capsule_of(later)
     monkeypatch.setattr(_core, "_C_API", capsule)
     with pytest.raises(ImportError, match=r"C API 2\.0, .*compile it against this rdmeta"):
-        doors.imported()
+        client.imported()
     assert keep
 
 
-def test_a_longer_table_is_taken(doors: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_longer_table_is_accepted(client: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     def lengthen(head: ctypes.Array[ctypes.c_uint32]) -> None:
         head[1] += ctypes.sizeof(ctypes.c_void_p)
 
     live = _core._C_API
     capsule, keep = capsule_of(lengthen)
     monkeypatch.setattr(_core, "_C_API", capsule)
-    assert doors.imported()
+    assert client.imported()
     monkeypatch.setattr(_core, "_C_API", live)
-    assert doors.imported()  # and what was taken is gone before its memory is
+    assert client.imported()  # it no longer uses the longer table, whose memory ends now
     assert keep

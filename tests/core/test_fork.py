@@ -1,4 +1,4 @@
-"""The child of a fork reads and lets go; writing there is refused, whatever the parent was at."""
+"""The child of a fork can read and free; its writes are refused, whatever its parent was doing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NAMES = [f"t{i}" for i in range(200)]
 @pytest.fixture
 def cache() -> MetadataCache:
     cache = MetadataCache()
-    tell(cache, 0)
+    apply_epoch(cache, 0)
     return cache
 
 
@@ -35,14 +35,14 @@ def answer(epoch: int) -> bytes:
     return response(12, [T(name, rows) for name in NAMES])
 
 
-def tell(cache: MetadataCache, epoch: int) -> None:
+def apply_epoch(cache: MetadataCache, epoch: int) -> None:
     cache.apply(answer(epoch), 12)
 
 
 def in_a_child(act: Callable[[], bool | None]) -> bool:
-    """Do it in the child of a fork, where it has to end in time and without an exception."""
+    """Calls `act` in the child of a fork; it must end in time and without an exception."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # threads are what this is about
+        warnings.simplefilter("ignore", DeprecationWarning)  # the tests fork while threads run
         child = os.fork()
     if child == 0:
         code = 1
@@ -71,7 +71,7 @@ def read(cache: MetadataCache) -> None:
 
 
 def walk(cache: MetadataCache) -> None:
-    """All that goes through every topic, or is held: each topic whole, whatever it was at."""
+    """Walks all topics, images and handles; each topic must be whole after any fork."""
     names = sorted(NAMES)
     assert list(cache) == names
     assert len(cache) == len(names)
@@ -90,7 +90,7 @@ def walk(cache: MetadataCache) -> None:
 
 
 WRITES: list[Callable[[MetadataCache], object]] = [
-    lambda cache: tell(cache, 9),
+    lambda cache: apply_epoch(cache, 9),
     lambda cache: cache.apply_failure(NAMES),
     lambda cache: cache.apply_leader_hint("t0", 0, 1, 99),
     lambda cache: cache.hint(["new"]),
@@ -103,7 +103,7 @@ WRITES: list[Callable[[MetadataCache], object]] = [
 
 
 def is_torn(cache: MetadataCache) -> bool:
-    """Another thread was writing: what changed cannot be told, as it can otherwise."""
+    """Returns whether the fork interrupted a write: then the child must resync."""
     changes = cache.changes(cache.version - 1)
     assert changes.until == cache.version
     assert bool(changes) != changes.resync
@@ -136,7 +136,7 @@ def test_a_fork_in_the_middle_of_a_write_leaves_a_child_that_reads(cache: Metada
         read(cache)
         return is_torn(cache)
 
-    walk(cache)  # what is imported for it is not to be again, in each child
+    walk(cache)  # imports here what each child would import otherwise
     writers = [threading.Thread(target=write) for _ in range(2)]
     for writer in writers:
         writer.start()
@@ -154,24 +154,24 @@ def test_a_fork_in_the_middle_of_a_write_leaves_a_child_that_reads(cache: Metada
     read(cache)
 
 
-def test_a_child_lets_go_of_all_it_was_born_with() -> None:
-    held = [MetadataCache() for _ in range(3)]
-    for cache in held:
-        tell(cache, 1)
+def test_a_child_can_free_everything_that_it_inherits() -> None:
+    caches = [MetadataCache() for _ in range(3)]
+    for cache in caches:
+        apply_epoch(cache, 1)
         cache.topics()
     sink = os.open(os.devnull, os.O_WRONLY)
-    watches = [cache._watch(sink) for cache in held]
+    watches = [cache._watch(sink) for cache in caches]
 
     def act() -> None:
         watches[0].close()
-        read(held[1])
+        read(caches[1])
         watches.clear()
-        held.clear()
+        caches.clear()
         gc.collect()
 
     for _ in range(5):
         in_a_child(act)
-    walk(held[0])
+    walk(caches[0])
     for watch in watches:
         watch.close()
     os.close(sink)
@@ -180,7 +180,7 @@ def test_a_child_lets_go_of_all_it_was_born_with() -> None:
 def test_an_image_reads_in_the_child_and_may_outlive_its_cache(cache: MetadataCache) -> None:
     image = cache.image()
     topics = image.topics()
-    tell(cache, 5)
+    apply_epoch(cache, 5)
 
     def act() -> None:
         nonlocal cache, image
@@ -193,11 +193,11 @@ def test_an_image_reads_in_the_child_and_may_outlive_its_cache(cache: MetadataCa
 
     for _ in range(10):
         in_a_child(act)
-    tell(cache, 6)
+    apply_epoch(cache, 6)
     assert image.topics() == topics
 
 
-def test_a_loop_of_the_childs_own_reads_and_is_refused_to_wait(cache: MetadataCache) -> None:
+def test_a_loop_in_the_child_can_read_and_its_waits_are_refused(cache: MetadataCache) -> None:
     async def wait() -> None:
         with pytest.raises(ForkedError):
             await cache.wait_change_async(cache.version, 10)
@@ -208,7 +208,7 @@ def test_a_loop_of_the_childs_own_reads_and_is_refused_to_wait(cache: MetadataCa
         await asyncio.sleep(0.01)
         for _ in range(5):
             in_a_child(lambda: asyncio.set_event_loop(None))
-        tell(cache, 3)
+        apply_epoch(cache, 3)
         assert await waiter == cache.version
 
     in_a_child(lambda: asyncio.run(wait()))
@@ -219,17 +219,17 @@ def test_waits_that_end_in_the_child_go_on_in_the_parent(cache: MetadataCache) -
     async def parent() -> None:
         waiter = asyncio.create_task(cache.wait_change_async(cache.version, 20))
         await asyncio.sleep(0.01)
-        # As the child's interpreter does at its exit.
+        # The child's interpreter does this at its exit.
         in_a_child(lambda: waiter.get_coro().close())
-        tell(cache, 3)
+        apply_epoch(cache, 3)
         assert await waiter == cache.version
 
     begun = time.monotonic()
     asyncio.run(parent())
-    assert time.monotonic() - begun < 15  # told of it, and not found at the end
+    assert time.monotonic() - begun < 15  # the change ended the wait, not its timeout
 
 
-def test_a_fetch_in_the_child_says_that_it_is_in_one_whatever_the_server(
+def test_a_fetch_in_the_child_raises_forked_whatever_the_server(
     cache: MetadataCache,
 ) -> None:
     def act() -> None:

@@ -1,7 +1,7 @@
-"""Metadata v0-v13 as other people's codecs write and read it, and as real listeners send it.
+"""Compares our codec of Metadata v0-v13 with the codecs of other projects, and with mock brokers.
 
-kafka-python has every version, aiokafka 0 to 5; librdkafka's mock brokers speak every version on a
-socket. What they write we must read the same, and the other way round.
+kafka-python has every version, aiokafka has 0 to 5, and librdkafka's mock brokers send every
+version on a socket. We must read their bytes as they do, and write the same bytes.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ Tree = dict[str, Any]
 NAMES = ["orders", "a", "team-042.service.events-000123", "n" * 249, "zażółć"]
 
 
-def says(version: int, topics: Any, **flags: bool) -> bytes | None:
-    """Our request's body, None where this version cannot say it."""
+def our_request(version: int, topics: Any, **flags: bool) -> bytes | None:
+    """Returns our request's body; None if this version cannot express it."""
     try:
         return encode_metadata_request(version, topics, **flags)
     except UnsupportedVersionError:
@@ -63,11 +63,11 @@ def test_a_request_is_written_as_kafka_python_writes_it(
 ) -> None:
     wanted = None if topics is ALL else [Wanted(name=name) for name in topics]
     theirs = MetadataRequest(topics=wanted, allow_auto_topic_creation=auto_create)
-    ours = says(version, topics, allow_auto_create=auto_create)
-    unsayable = (version == 0 and topics == ()) or (
+    ours = our_request(version, topics, allow_auto_create=auto_create)
+    inexpressible = (version == 0 and topics == ()) or (
         version < 4 and not auto_create and topics is not ALL and len(topics) > 0
     )
-    assert ours == (None if unsayable else theirs.encode(version=version))
+    assert ours == (None if inexpressible else theirs.encode(version=version))
 
 
 @pytest.mark.parametrize("topics", [ALL, NAMES], ids=["all", "names"])
@@ -76,7 +76,7 @@ def test_a_request_is_written_as_aiokafka_writes_it(version: int, topics: Any) -
     message = getattr(aio, f"MetadataRequest_v{version}")
     wanted = topics if topics is not ALL else [] if version == 0 else None
     theirs = message(wanted, True) if version >= 4 else message(wanted)
-    assert says(version, topics, allow_auto_create=True) == theirs.encode()
+    assert our_request(version, topics, allow_auto_create=True) == theirs.encode()
 
 
 @pytest.mark.parametrize("cluster_operations", [False, True])
@@ -91,16 +91,16 @@ def test_operations_are_asked_for_where_a_version_has_them(
         include_topic_authorized_operations=topic_operations,
         include_cluster_authorized_operations=cluster_operations,
     )
-    ours = says(
+    ours = our_request(
         version,
         ALL,
         topic_authorized_operations=topic_operations,
         cluster_authorized_operations=cluster_operations,
     )
-    unsayable = (topic_operations and version < 8) or (
+    inexpressible = (topic_operations and version < 8) or (
         cluster_operations and version not in range(8, 11)
     )
-    assert ours == (None if unsayable else theirs.encode(version=version))
+    assert ours == (None if inexpressible else theirs.encode(version=version))
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -110,7 +110,7 @@ def test_ids_are_asked_for_from_v12_on(version: int) -> None:
         topics=[Wanted(name=None, topic_id=id) for id in ids], allow_auto_topic_creation=False
     )
     expected = theirs.encode(version=version) if version >= 12 else None
-    assert says(version, ids) == expected
+    assert our_request(version, ids) == expected
 
 
 # -------------------------------------------------------------------------------------- responses
@@ -194,7 +194,7 @@ def topic_tree(t: Any, version: int) -> Tree:
 
 
 def tree_of(r: Any, version: int) -> Tree:
-    """A response of kafka-python as our decoder tells it, without what the version has not."""
+    """Returns kafka-python's response in our decoder's form, without what the version lacks."""
     return {
         "throttle_ms": r.throttle_time_ms if version >= 3 else 0,
         "brokers": [
@@ -217,7 +217,7 @@ def tree_of(r: Any, version: int) -> Tree:
 @pytest.mark.parametrize("version", VERSIONS)
 @given(response=responses)
 @settings(max_examples=40, deadline=None)
-def test_what_kafka_python_writes_is_read_as_it_was_meant(
+def test_we_read_the_bytes_that_kafka_python_writes(
     version: int, response: MetadataResponse
 ) -> None:
     body = response.encode(version=version)
@@ -227,7 +227,7 @@ def test_what_kafka_python_writes_is_read_as_it_was_meant(
 @pytest.mark.parametrize("version", AIOKAFKA_VERSIONS)
 @given(response=responses)
 @settings(max_examples=40, deadline=None)
-def test_what_aiokafka_reads_is_what_we_read(version: int, response: MetadataResponse) -> None:
+def test_we_read_the_same_as_aiokafka(version: int, response: MetadataResponse) -> None:
     body = response.encode(version=version)
     theirs = getattr(aio, f"MetadataResponse_v{version}").decode(io.BytesIO(body)).to_object()
     ours = decode_metadata_response(body, version)
@@ -257,11 +257,11 @@ def test_a_top_level_error_is_read_from_the_end_of_v13() -> None:
     assert decode_metadata_response(body, 13)["error"] == 129
 
 
-# ------------------------------------------------------------------------------- what brokers send
+# ---------------------------------------------------------------------------- answers of brokers
 
 
-def lively(cluster: EmbeddedCluster) -> None:
-    """Bring about what a mock cluster can show: racks, no leader, errors, a broker that is down."""
+def fill(cluster: EmbeddedCluster) -> None:
+    """Creates what a mock cluster can have: racks, no leader, errors, a broker that is down."""
     cluster.broker(1).rack = "zone-a"
     cluster.create_topic("orders", partitions=7, replication_factor=3)
     cluster.create_topic("payments", partitions=2, replication_factor=2)
@@ -280,28 +280,28 @@ def received(cluster: EmbeddedCluster, version: int, asked: Any, **flags: bool) 
         return connection.request(METADATA, version, request, Deadline(20))
 
 
-def test_every_version_that_a_broker_sends_is_read_as_kafka_python_reads_it(
+def test_we_read_every_version_that_a_broker_sends_as_kafka_python_does(
     cluster: EmbeddedCluster,
 ) -> None:
-    lively(cluster)
+    fill(cluster)
     for version in VERSIONS:
-        for asked in (ALL, ["orders", "nobody"]):
+        for asked in (ALL, ["orders", "missing"]):
             if asked is not ALL and version < 4:
-                continue  # The mock would create the topic: off cannot be said yet.
+                continue  # The mock would create the topic: older versions cannot forbid it.
             body = received(cluster, version, asked)
             theirs = MetadataResponse.decode(io.BytesIO(body), version=version)
             ours = decode_metadata_response(body, version, tolerate_trailing=True)
             assert ours == tree_of(theirs, version)
             assert [b["id"] for b in ours["brokers"]] == [1, 2]
-            told = {topic["name"]: topic for topic in ours["topics"]}
-            assert told["orders"]["partitions"][3]["leader"] is None
-            assert told["orders"]["partitions"][4]["leader"] == 3
+            by_name = {topic["name"]: topic for topic in ours["topics"]}
+            assert by_name["orders"]["partitions"][3]["leader"] is None
+            assert by_name["orders"]["partitions"][4]["leader"] == 3
             if asked is not ALL:
-                assert told["nobody"]["error"] == 3
+                assert by_name["missing"]["error"] == 3
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_the_mocks_extra_byte_is_refused_unless_told_to_let_it_pass(
+def test_the_mocks_extra_byte_is_refused_unless_the_caller_tolerates_it(
     cluster: EmbeddedCluster, version: int
 ) -> None:
     cluster.create_topic("orders", partitions=2)

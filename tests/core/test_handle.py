@@ -1,4 +1,4 @@
-"""Handles of topics: what they lead to, whatever happens to the topic, and keys' partitions."""
+"""Handles of topics: they follow their topic through every change; partitions of keys."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from typing import Any
 import frames
 import numpy as np
 import pytest
+from answers import apply_answer
 from clocks import Clock
 from frames import P, T
 
@@ -23,8 +24,8 @@ import rdmeta
 from rdmeta import MetadataCache, TopicHandle
 
 
-def tell(cache: MetadataCache, *topics: T, asked: Any = rdmeta.ALL) -> None:
-    cache.apply(frames.response(12, topics), 12, asked, 1)
+def apply_all(cache: MetadataCache, *topics: T, asked: Any = rdmeta.ALL) -> None:
+    apply_answer(cache, *topics, asked=asked)
 
 
 def orders(*leaders: int, id: bytes = frames.topic_id("orders"), epoch: int = 1) -> T:
@@ -33,14 +34,14 @@ def orders(*leaders: int, id: bytes = frames.topic_id("orders"), epoch: int = 1)
 
 def cache_of(*topics: T, **settings: Any) -> MetadataCache:
     cache = MetadataCache(**settings)
-    tell(cache, *topics)
+    apply_all(cache, *topics)
     return cache
 
 
-# ---- what a handle says -------------------------------------------------------------------------
+# ---- lookups by a handle -------------------------------------------------------------------------
 
 
-def test_a_handle_answers_as_the_cache_does() -> None:
+def test_a_handle_returns_what_the_cache_returns() -> None:
     cache = cache_of(orders(1, 300, 70000, -1))
     handle = cache.resolve("orders")
     for partition in range(3):
@@ -62,7 +63,7 @@ def test_a_handle_takes_its_default_by_keyword() -> None:
         handle.leader(9)
 
 
-def test_absence_raises_what_the_cache_raises_or_is_the_default() -> None:
+def test_absence_raises_the_caches_errors_or_returns_the_default() -> None:
     cache = cache_of(orders(1, -1))
     handle = cache.resolve("orders")
     unknown = cache.resolve("payments")
@@ -84,22 +85,22 @@ def test_absence_raises_what_the_cache_raises_or_is_the_default() -> None:
     assert repr(unknown) == "<rdmeta.TopicHandle 'payments' NOT_CACHED>"
 
 
-def test_a_handle_is_true_whatever_its_topic_says_of_itself() -> None:
+def test_a_handle_is_true_even_without_its_topic() -> None:
     assert MetadataCache().resolve("nothing")
 
 
-def test_a_handle_stays_true_across_deletion_recreation_and_purge() -> None:
+def test_a_handle_follows_its_topic_through_deletion_recreation_and_purge() -> None:
     cache = cache_of(orders(1, 2))
     handle = cache.resolve("orders")
-    tell(cache, orders(2, 2, epoch=2))
+    apply_all(cache, orders(2, 2, epoch=2))
     assert handle.leader(0) == 2
-    tell(cache, T("orders", [], error=3), asked=["orders"])
+    apply_all(cache, T("orders", [], error=3), asked=["orders"])
     assert handle.state() == rdmeta.UNKNOWN_TOPIC
-    tell(cache, orders(3, 3, 3, id=frames.topic_id("again")))
+    apply_all(cache, orders(3, 3, 3, id=frames.topic_id("again")))
     assert (handle.leader(2), len(handle)) == (3, 3)
     cache.purge()
     assert handle.state() == rdmeta.NOT_CACHED
-    tell(cache, orders(1))
+    apply_all(cache, orders(1))
     assert handle.leader(0) == 1
 
 
@@ -109,11 +110,11 @@ def test_a_name_may_be_resolved_before_it_is_known() -> None:
     assert handle.state() == rdmeta.NOT_CACHED
     cache.hint(["orders"])
     assert handle.state() == rdmeta.WAITING
-    tell(cache, orders(2))
+    apply_all(cache, orders(2))
     assert handle.leader(0) == 2
 
 
-def test_a_stale_topic_is_stale_by_its_handle_and_its_last_leader_is_known() -> None:
+def test_a_handle_of_a_stale_topic_is_stale_and_returns_the_last_leader() -> None:
     clock = Clock()
     cache = cache_of(orders(1, 2), clock=clock, max_age=10.0)
     handle = cache.resolve("orders")
@@ -125,7 +126,7 @@ def test_a_stale_topic_is_stale_by_its_handle_and_its_last_leader_is_known() -> 
     assert handle.last_leader(5, None) is None
 
 
-def test_names_are_what_a_str_holds() -> None:
+def test_a_handles_name_is_any_str_of_valid_length() -> None:
     class Name(str, Enum):
         ORDERS = "orders"
 
@@ -141,7 +142,7 @@ def test_names_are_what_a_str_holds() -> None:
             cache.resolve(long)
 
 
-def test_a_partition_is_any_integer() -> None:
+def test_a_partition_may_be_an_integer_of_any_kind() -> None:
     handle = cache_of(orders(1, 2)).resolve("orders")
     one: Any = np.int64(1)
     assert handle.leader(one) == handle.leader(True) == 2
@@ -156,7 +157,7 @@ def test_a_partition_is_any_integer() -> None:
 # ---- life ---------------------------------------------------------------------------------------
 
 
-def test_a_handle_keeps_its_cache_and_the_cache_counts_it() -> None:
+def test_a_handle_keeps_its_cache_alive_and_the_cache_counts_it() -> None:
     cache = cache_of(orders(1))
     one, two = cache.resolve("orders"), cache.resolve("orders")
     other = cache.resolve("payments")
@@ -192,7 +193,7 @@ def test_a_handle_cannot_be_pickled_or_copied() -> None:
         copy.copy(handle)
 
 
-def test_a_child_of_a_fork_reads_by_its_handles() -> None:
+def test_a_child_of_a_fork_can_use_its_handles() -> None:
     cache = cache_of(orders(1, 2))
     handle = cache.resolve("orders")
     child = os.fork()
@@ -218,9 +219,9 @@ def test_threads_read_a_handle_while_its_topic_comes_and_goes() -> None:
     for reader in readers:
         reader.start()
     for turn in range(300):
-        tell(cache, orders(2, 2, id=frames.topic_id(turn)))
+        apply_all(cache, orders(2, 2, id=frames.topic_id(turn)))
         cache.purge()
-        tell(cache, orders(3, 3, id=frames.topic_id(turn)))
+        apply_all(cache, orders(3, 3, id=frames.topic_id(turn)))
     stop.set()
     for reader in readers:
         reader.join()
@@ -232,10 +233,10 @@ def test_threads_read_a_handle_while_its_topic_comes_and_goes() -> None:
 
 
 class Raw(bytes):
-    """Bytes of a class of somebody's own, as NumPy's bytes_ is."""
+    """A subclass of bytes, as NumPy's bytes_ is."""
 
 
-def test_a_key_is_bytes_of_any_kind() -> None:
+def test_a_key_may_be_bytes_of_any_kind() -> None:
     handle = cache_of(orders(*[1] * 50)).resolve("orders")
     where = handle.partition_for(b"key-7")
     for key in (bytearray(b"key-7"), memoryview(b"key-7"), array("B", b"key-7"), Raw(b"key-7")):
@@ -251,14 +252,14 @@ def test_a_key_is_bytes_of_any_kind() -> None:
         handle.partition_for(memoryview(b"key-7")[::2])
 
 
-def test_no_key_goes_to_any_partition_that_has_a_leader() -> None:
+def test_a_missing_key_chooses_among_all_partitions_with_a_leader() -> None:
     handle = cache_of(orders(1, -1, 2, 3)).resolve("orders")
     seen = Counter(handle.partition_for(None) for _ in range(3000))
     assert set(seen) == {0, 2, 3}
     assert min(seen.values()) > 700
 
 
-def test_a_stale_topic_still_has_a_place_for_a_key_if_that_will_do() -> None:
+def test_partition_for_takes_a_stale_topic_only_with_allow_stale() -> None:
     clock = Clock()
     cache = cache_of(orders(*[1] * 50), clock=clock, max_age=10.0)
     handle = cache.resolve("orders")

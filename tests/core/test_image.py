@@ -1,4 +1,4 @@
-"""Images: what a cache said, held, and in files."""
+"""Images: of a cache, in files, attached; differences; damaged files; warm starts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 
 import frames
 import pytest
-from answers import tell, told
+from answers import apply_answer, apply_topics
 from clocks import Clock
 from frames import B, P, T
 
@@ -36,7 +36,7 @@ ORDERS = frames.topic_id("orders")
 
 
 def dump(reading: Reading) -> Any:
-    """Everything that the lookups say."""
+    """Returns everything that the lookups return."""
     return (
         reading.cluster_id,
         reading.controller,
@@ -75,7 +75,7 @@ HOWS: dict[str, Callable[[Image, Path], Reading]] = {
 
 
 @pytest.mark.parametrize("how", HOWS)
-def test_an_image_says_what_the_cache_said(how: str, tmp_path: Path) -> None:
+def test_lookups_of_an_image_return_what_the_caches_returned(how: str, tmp_path: Path) -> None:
     cache = MetadataCache()
     body = frames.response(
         12,
@@ -102,11 +102,11 @@ def test_an_image_says_what_the_cache_said(how: str, tmp_path: Path) -> None:
 def test_an_image_stays_as_it_was_while_the_cache_changes(how: str, tmp_path: Path) -> None:
     clock = Clock()
     cache = MetadataCache(clock=clock, max_age=60)
-    told(cache, 1, 1, "orders payments")
+    apply_topics(cache, 1, 1, "orders payments")
     before = dump(cache)
     image = HOWS[how](cache.image(), tmp_path / "image")
     for epoch in range(2, 50):
-        told(cache, epoch % 3 + 1, epoch, "orders other")
+        apply_topics(cache, epoch % 3 + 1, epoch, "orders other")
     cache.purge()
     clock.advance(10_000)
     cache.sweep()
@@ -114,9 +114,9 @@ def test_an_image_stays_as_it_was_while_the_cache_changes(how: str, tmp_path: Pa
     assert (len(cache), cache.version > image.version) == (0, True)
 
 
-def test_an_image_of_a_cache_that_is_gone_is_read_on() -> None:
+def test_an_image_outlives_its_cache() -> None:
     cache = MetadataCache()
-    told(cache)
+    apply_topics(cache)
     before, image = dump(cache), cache.image()
     del cache
     assert dump(image) == before
@@ -125,7 +125,7 @@ def test_an_image_of_a_cache_that_is_gone_is_read_on() -> None:
 def test_time_stands_still_in_an_image() -> None:
     clock = Clock()
     cache = MetadataCache(clock=clock, max_age=60)
-    told(cache)
+    apply_topics(cache)
     clock.advance(30)
     image = cache.image()
     clock.advance(1000)
@@ -138,7 +138,7 @@ def test_time_stands_still_in_an_image() -> None:
     assert cache.image().last_leader("orders", 0) == 1
 
 
-def test_no_age_is_said_where_all_topics_were_never_answered(tmp_path: Path) -> None:
+def test_the_age_is_none_without_an_all_topics_answer(tmp_path: Path) -> None:
     cache = MetadataCache()
     cache.apply(frames.response(12, topics=[T("orders")]), 12, ["orders"])
     image = cache.image()
@@ -150,10 +150,10 @@ def test_no_age_is_said_where_all_topics_were_never_answered(tmp_path: Path) -> 
     assert image.age("orders") < 5
 
 
-def test_an_old_image_costs_only_what_has_changed_since() -> None:
+def test_an_old_image_costs_only_the_blocks_that_changed_since() -> None:
     cache = MetadataCache()
     names = [f"topic-{i:05}" for i in range(5000)]
-    told(cache, 1, 1, " ".join(names))
+    apply_topics(cache, 1, 1, " ".join(names))
     whole = cache.stats()["bytes"]
     image = cache.image()
     taken = cache.stats()
@@ -162,24 +162,24 @@ def test_an_old_image_costs_only_what_has_changed_since() -> None:
         body = frames.response(12, topics=[T(n, [P(0, 2, epoch)]) for n in names[:10]])
         cache.apply(body, 12, names[:10])
     assert cache.stats()["bytes_images"] < whole / 10
-    told(cache, 3, 99, " ".join(names))
+    apply_topics(cache, 3, 99, " ".join(names))
     assert cache.stats()["bytes_images"] > whole / 4
     assert image.leader(names[0], 0) == image.leader(names[-1], 0) == 1
     del image
     assert (cache.stats()["images"], cache.stats()["bytes_images"]) == (0, 0)
 
 
-def test_a_difference_is_told_as_changes() -> None:
+def test_a_difference_of_images_is_a_list_of_changes() -> None:
     cache = MetadataCache()
-    told(cache, 1, 1, "a b c")
+    apply_topics(cache, 1, 1, "a b c")
     before = cache.image()
-    told(cache, 2, 2, "b c d")
-    told(cache, 2, 2, "b c d")
+    apply_topics(cache, 2, 2, "b c d")
+    apply_topics(cache, 2, 2, "b c d")
     after = cache.image()
     changes = before.diff(after)
     assert (changes.until, changes.resync) == (after.version, False)
-    told_of = {(c.kind, c.topic) for c in changes}
-    assert {("leader_changed", "b"), ("leader_changed", "c"), ("topic_added", "d")} <= told_of
+    records = {(c.kind, c.topic) for c in changes}
+    assert {("leader_changed", "b"), ("leader_changed", "c"), ("topic_added", "d")} <= records
     assert {c.session for c in changes} == {cache.session} == {after.session}
     assert {c.version for c in changes} == {after.version}
     assert {c.source for c in changes} == {"poll"}
@@ -189,28 +189,28 @@ def test_a_difference_is_told_as_changes() -> None:
     assert {c.kind for c in after.diff(before)} >= {"leader_changed", "topic_added"}
 
 
-def test_a_list_that_is_empty_differs_from_none_in_a_difference() -> None:
+def test_a_difference_keeps_empty_lists_apart_from_none() -> None:
     cache = MetadataCache()
-    tell(cache, T("orders", []))
+    apply_answer(cache, T("orders", []))
     before = cache.image()
-    tell(cache, T("orders", [P(0, 1, 0, ())]))
-    told_of = [(c.kind, c.new_isr, c.new_replicas) for c in before.diff(cache.image())]
-    assert told_of == [("partitions_added", (), ())]
-    assert told_of == [(c.kind, c.new_isr, c.new_replicas) for c in cache.changes(before.version)]
+    apply_answer(cache, T("orders", [P(0, 1, 0, ())]))
+    records = [(c.kind, c.new_isr, c.new_replicas) for c in before.diff(cache.image())]
+    assert records == [("partitions_added", (), ())]
+    assert records == [(c.kind, c.new_isr, c.new_replicas) for c in cache.changes(before.version)]
 
 
-def test_images_in_files_differ_as_those_of_the_cache_do(tmp_path: Path) -> None:
+def test_the_difference_of_files_equals_that_of_the_caches_images(tmp_path: Path) -> None:
     cache = MetadataCache()
-    told(cache, 1, 1, "a b c")
+    apply_topics(cache, 1, 1, "a b c")
     before = cache.image()
-    told(cache, 2, 2, "b c d")
+    apply_topics(cache, 2, 2, "b c d")
     after = cache.image()
     files = [save_and_open(image, tmp_path / str(image.version)) for image in (before, after)]
     assert tuple(files[0].diff(files[1])) == tuple(before.diff(after))
     assert list(files[1].diff(after)) == []
 
 
-def test_what_is_no_image_is_refused() -> None:
+def test_diff_refuses_other_types_and_an_image_has_no_constructor() -> None:
     image: Any = MetadataCache().image()
     with pytest.raises(TypeError, match="Image"):
         image.diff(MetadataCache())
@@ -221,9 +221,9 @@ def test_what_is_no_image_is_refused() -> None:
         pickle.dumps(image)
 
 
-def test_an_image_says_what_it_is() -> None:
+def test_an_image_has_a_session_a_time_a_repr_and_stats() -> None:
     cache = MetadataCache()
-    told(cache)
+    apply_topics(cache)
     image = cache.image()
     assert image.session == cache.session
     assert abs((datetime.now(timezone.utc) - image.taken).total_seconds()) < 60
@@ -243,7 +243,7 @@ def test_every_cache_has_a_session_of_its_own() -> None:
 
 def test_a_file_is_mapped_and_says_so(tmp_path: Path) -> None:
     cache = MetadataCache()
-    told(cache)
+    apply_topics(cache)
     cache.image().save(tmp_path / "image", sync=True)
     assert os.listdir(tmp_path) == ["image"]
     image, copy = Image.open(tmp_path / "image"), Image.open(tmp_path / "image", copy=True)
@@ -251,14 +251,14 @@ def test_a_file_is_mapped_and_says_so(tmp_path: Path) -> None:
     assert image.stats()["bytes"] == (tmp_path / "image").stat().st_size
     image.verify()
     copy.verify()
-    os.truncate(tmp_path / "image", 0)  # which is why there is copy=True
+    os.truncate(tmp_path / "image", 0)  # a mapping could not be read now; a copy can
     assert copy.leader("orders", 0) == 1
 
 
 @pytest.mark.parametrize("kind", [str, os.fsencode, Path])
 def test_a_path_may_be_of_any_kind(kind: Any, tmp_path: Path) -> None:
     cache = MetadataCache()
-    told(cache)
+    apply_topics(cache)
     path = kind(tmp_path / "im\xe4ge")
     cache.image().save(path)
     assert Image.open(path).leader("orders", 0) == 1
@@ -266,7 +266,7 @@ def test_a_path_may_be_of_any_kind(kind: Any, tmp_path: Path) -> None:
     assert MetadataCache.load(path).last_leader("orders", 0) == 1
 
 
-def test_what_the_system_refuses_is_an_oserror_with_the_path(tmp_path: Path) -> None:
+def test_an_error_of_the_system_is_an_oserror_with_the_path(tmp_path: Path) -> None:
     image, missing = MetadataCache().image(), tmp_path / "missing" / "image"
     calls: list[Callable[[], object]] = [
         lambda: Image.open(missing),
@@ -288,7 +288,7 @@ def test_what_the_system_refuses_is_an_oserror_with_the_path(tmp_path: Path) -> 
     assert os.listdir(tmp_path) == []
 
 
-def test_a_file_that_is_no_image_is_malformed(tmp_path: Path) -> None:
+def test_a_file_that_is_not_an_image_is_malformed(tmp_path: Path) -> None:
     path = tmp_path / "image"
     for content in (b"", b"no image", bytes(4096), os.urandom(4096)):
         path.write_bytes(content)
@@ -297,18 +297,18 @@ def test_a_file_that_is_no_image_is_malformed(tmp_path: Path) -> None:
                 call(path)
 
 
-def test_another_version_of_the_format_is_said_so(tmp_path: Path) -> None:
+def test_another_version_of_the_format_is_an_error_of_its_own(tmp_path: Path) -> None:
     path = tmp_path / "image"
     MetadataCache().image().save(path)
     content = bytearray(path.read_bytes())
-    content[12] = 99  # the format, behind magic and byte order
+    content[12] = 99  # the format, after magic and byte order
     path.write_bytes(content)
     with pytest.raises(UnsupportedVersionError):
         Image.open(path)
 
 
 def read_all(path: Path) -> bool:
-    """Whether everything of a damaged file could be read; otherwise it was malformed."""
+    """Reads a file in every way; returns whether no call raised MalformedError."""
     whole = True
     try:
         image = Image.open(path, copy=True)
@@ -357,9 +357,9 @@ for _ in range(300):
 """
 
 
-def test_who_reads_copies_outlives_whoever_truncates_the_file(tmp_path: Path) -> None:
+def test_a_process_that_reads_copies_survives_truncations_of_the_file(tmp_path: Path) -> None:
     cache = MetadataCache()
-    told(cache, names=" ".join(f"topic-{i}" for i in range(2000)))
+    apply_topics(cache, names=" ".join(f"topic-{i}" for i in range(2000)))
     path = tmp_path / "image"
     cache.image().save(path)
     assert MetadataCache.load(path, copy=True).names(allow_stale=True) == cache.names()
@@ -377,7 +377,7 @@ def test_a_damaged_file_raises_and_never_crashes(tmp_path: Path) -> None:
     print(f"seed={seed}")
     chance = random.Random(seed)
     cache = MetadataCache()
-    told(cache, 1, 1, "orders " + " ".join(f"topic-{i}" for i in range(30)))
+    apply_topics(cache, 1, 1, "orders " + " ".join(f"topic-{i}" for i in range(30)))
     path = tmp_path / "image"
     cache.image().save(path)
     good = path.read_bytes()
@@ -392,7 +392,7 @@ def test_a_damaged_file_raises_and_never_crashes(tmp_path: Path) -> None:
         if bytes(content) == good:
             continue
         path.write_bytes(content)
-        assert not read_all(path)  # verify() at least says so
+        assert not read_all(path)  # verify() finds any damage
 
 
 # ---- warm start -----------------------------------------------------------------------------
@@ -400,7 +400,7 @@ def test_a_damaged_file_raises_and_never_crashes(tmp_path: Path) -> None:
 
 def test_a_warm_start_is_stale_until_the_first_refresh(tmp_path: Path) -> None:
     cache = MetadataCache()
-    told(cache, 2, 7)
+    apply_topics(cache, 2, 7)
     cache.image().save(tmp_path / "image")
     warm = MetadataCache.load(tmp_path / "image", max_age=30)
     assert warm.session != cache.session
@@ -412,18 +412,18 @@ def test_a_warm_start_is_stale_until_the_first_refresh(tmp_path: Path) -> None:
         warm.leader("orders", 0)
     assert warm.last_leader("orders", 0) == 2
     assert warm.topic("orders", allow_stale=True).topic_id == cache.topic("orders").topic_id
-    told(warm, 1, 6)  # older than what is remembered
+    apply_topics(warm, 1, 6)  # an older epoch than the image's
     assert warm.last_leader("orders", 0) == 2
-    told(warm, 3, 8)
+    apply_topics(warm, 3, 8)
     assert warm.leader("orders", 0) == 3
 
 
 @pytest.mark.parametrize("age", [0, 5, 7200, 864000])
 @pytest.mark.parametrize("max_age", [60, 900, 100000])
-def test_what_is_loaded_is_as_old_as_it_is(age: int, max_age: int, tmp_path: Path) -> None:
+def test_a_loaded_topic_keeps_its_age(age: int, max_age: int, tmp_path: Path) -> None:
     clock = Clock()
     cache = MetadataCache(clock=clock)
-    told(cache)
+    apply_topics(cache)
     cache.image().save(tmp_path / "image")
     clock.advance(age)
     warm = MetadataCache.load(tmp_path / "image", clock=clock, max_age=max_age)
@@ -443,7 +443,7 @@ def test_what_is_loaded_is_as_old_as_it_is(age: int, max_age: int, tmp_path: Pat
         assert reading.leader("orders", 0, None) is None
         assert reading.last_leader("orders", 0) == 1
         assert reading.names() == []
-    told(warm)
+    apply_topics(warm)
     assert warm.age("orders") == 0
     assert warm.leader("orders", 0) == 1
 
@@ -470,10 +470,10 @@ def test_a_warm_start_makes_a_subclass_and_takes_its_settings(tmp_path: Path) ->
         Mine.load(tmp_path / "image", max_size=1)  # type: ignore[call-arg]
 
 
-def test_images_are_held_by_what_is_read_of_them() -> None:
-    """Neither a walk nor a list outlives the memory that it came from."""
+def test_iterators_and_lists_keep_their_image_alive() -> None:
+    """A walk and a list must not outlive the memory of their image."""
     cache = MetadataCache()
-    told(cache, 1, 1, "a b c")
+    apply_topics(cache, 1, 1, "a b c")
     names = iter(cache.image())
     assert list(names) == ["a", "b", "c"]
     assert sys.getrefcount(cache.image()) <= 2

@@ -1,4 +1,4 @@
-"""Random histories, with images taken on the way: each says for ever what the cache said then."""
+"""Random histories with images: each image always returns what the cache returned then."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import frames
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, precondition, rule
-from test_model_based import NAMES, Histories, assert_told, facts
+from test_model_based import NAMES, Histories, assert_recorded, facts
 
 from rdmeta import NOT_CACHED, WAITING, Image, Reading
 
 LOOKED_UP = [*NAMES, "never-there"]
 
 
-def said(reading: Reading) -> Any:
-    """Everything that is known; what is in flight is no part of an image."""
+def contents(reading: Reading) -> Any:
+    """Returns everything that lookups return; names in flight are not part of an image."""
     states = [reading.state(name) for name in LOOKED_UP]
     return (
         [NOT_CACHED if state == WAITING else state for state in states],
@@ -43,7 +43,7 @@ def said(reading: Reading) -> Any:
 
 
 class HistoriesOfImages(Histories):
-    """The cache, and images of it that must not change."""
+    """The cache, the model, and images that must not change."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -56,8 +56,8 @@ class HistoriesOfImages(Histories):
     @precondition(lambda self: len(self.images) < 6)
     @rule(in_file=st.booleans())
     def take(self, in_file: bool) -> None:
-        image, now = self.cache.image(), said(self.cache)
-        assert said(image) == now
+        image, now = self.cache.image(), contents(self.cache)
+        assert contents(image) == now
         if in_file:
             path = Path(self.directory.name, "image")
             image.save(path)
@@ -67,7 +67,7 @@ class HistoriesOfImages(Histories):
 
     @precondition(lambda self: self.images)
     @rule(which=st.integers(0, 5))
-    def let_go(self, which: int) -> None:
+    def drop(self, which: int) -> None:
         del self.images[which % len(self.images)]
 
     @precondition(lambda self: len(self.images) > 1)
@@ -75,13 +75,13 @@ class HistoriesOfImages(Histories):
     def compare(self, one: int, other: int) -> None:
         """Each fact that differs has a record of its kind."""
         before, after = (self.images[i % len(self.images)][0] for i in (one, other))
-        assert_told(facts(before), facts(after), list(before.diff(after)))
+        assert_recorded(facts(before), facts(after), list(before.diff(after)))
         assert list(before.diff(before)) == []
 
     @invariant()
     def images_stay_as_they_were(self) -> None:
         for image, then, version in self.images:
-            assert said(image) == then
+            assert contents(image) == then
             assert image.version == version
         taken = 1 + sum(not image.stats()["mapped"] for image, _, _ in self.images)
         assert self.cache.stats()["images"] == taken

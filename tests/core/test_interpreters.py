@@ -1,4 +1,4 @@
-"""What other interpreters of one process, and builds without a GIL, are told."""
+"""Subinterpreters and builds without a GIL: the import refuses them, or switches the GIL on."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ free_threaded = pytest.mark.skipif(
 
 
 def interpreters() -> str:
-    """The module that makes subinterpreters, by whatever name it has here."""
+    """Returns the name of the module that makes subinterpreters; Python versions differ in it."""
     for name in ("_interpreters", "_xxsubinterpreters"):
         try:
             importlib.import_module(name)
@@ -30,7 +30,7 @@ def interpreters() -> str:
 
 
 def run(script: str, *options: str) -> subprocess.CompletedProcess[str]:
-    """A Python of its own, whose environment says nothing about its GIL or its warnings."""
+    """Runs a new Python whose environment does not set its GIL or its warnings."""
     plain = {k: v for k, v in os.environ.items() if k not in ("PYTHON_GIL", "PYTHONWARNINGS")}
     return subprocess.run(
         [sys.executable, *options, "-c", textwrap.dedent(script)],
@@ -44,7 +44,7 @@ def run(script: str, *options: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("kind", ["isolated", "legacy"])
 def test_a_subinterpreter_is_refused_with_an_import_error(kind: str) -> None:
-    """An isolated one, from Python 3.12 on with a GIL of its own, and one that shares the GIL."""
+    """An isolated one (it has its own GIL from Python 3.12 on), and one that shares the GIL."""
     script = f"""
         import sys
         import {interpreters()} as interpreters
@@ -56,7 +56,7 @@ def test_a_subinterpreter_is_refused_with_an_import_error(kind: str) -> None:
             except ImportError as error:
                 assert "interpreter" in str(error).lower(), error
             else:
-                raise SystemExit("it was imported")
+                raise SystemExit("rdmeta was imported")
             '''
         try:
             made = interpreters.create("{kind}")
@@ -65,10 +65,10 @@ def test_a_subinterpreter_is_refused_with_an_import_error(kind: str) -> None:
         failure = interpreters.run_string(made, code)
         assert failure is None, failure
         assert rdmeta.MetadataCache().version == 0
-        print("refused, and the first goes on")
+        print("refused, and the first interpreter works")
     """
     ran = run(script, "-W", "ignore")
-    assert ran.stdout == "refused, and the first goes on\n", ran.stderr
+    assert ran.stdout == "refused, and the first interpreter works\n", ran.stderr
 
 
 def test_the_module_declares_that_it_wants_the_gil_and_one_interpreter() -> None:
@@ -77,7 +77,7 @@ def test_the_module_declares_that_it_wants_the_gil_and_one_interpreter() -> None
     assert "subinterpreters_compatible=no" in source
     made = ROOT / "rdmeta/_core.c"
     if not made.exists():
-        pytest.skip("no _core.c here to look into")
+        pytest.skip("there is no _core.c here to read")
     slots = made.read_text(encoding="utf-8")
     assert "{Py_mod_gil, __Pyx_FREETHREADING_COMPATIBLE}" in slots
     assert "{Py_mod_multiple_interpreters, Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED}" in slots
@@ -85,7 +85,7 @@ def test_the_module_declares_that_it_wants_the_gil_and_one_interpreter() -> None
 
 
 @free_threaded
-def test_a_build_without_a_gil_switches_it_on_and_says_so() -> None:
+def test_a_build_without_a_gil_switches_it_on_and_warns() -> None:
     script = """
         import sys
         assert not sys._is_gil_enabled()
@@ -110,13 +110,13 @@ NEEDS_THE_GIL = "rdmeta needs the GIL: start Python without PYTHON_GIL=0 and -X 
 
 
 @free_threaded
-def test_a_gil_that_is_kept_off_is_refused_with_an_import_error() -> None:
+def test_an_import_with_the_gil_kept_off_is_refused_with_an_import_error() -> None:
     ran = run(REFUSED, "-X", "gil=0")
     assert ran.stdout == NEEDS_THE_GIL, ran.stderr
 
 
-def test_where_python_says_that_its_gil_is_off_the_import_is_refused() -> None:
-    """As above, for any Python to try: told by what 3.13 and later ask."""
+def test_the_import_is_refused_if_python_reports_that_its_gil_is_off() -> None:
+    """The same test for any Python: it replaces the function that Python 3.13 and later have."""
     off = "import sys; sys._is_gil_enabled = lambda: False\n"
     ran = run(off + textwrap.dedent(REFUSED))
     assert ran.stdout == NEEDS_THE_GIL, ran.stderr

@@ -1,4 +1,4 @@
-"""leaders(): many rows at once, in chunks of str where they lie or all together."""
+"""leaders(): many rows at once, in chunks of plain str, or all together with other names."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAMES = [f"topic-{i}" for i in range(700)] + [f"größe-{i}" for i in range(3)]
 
 
 class Name(str):
-    """A str, but not exactly one."""
+    """A subclass of str."""
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def one_by_one(
 
 @pytest.mark.parametrize("rows", [0, 1, 15, 16, 31, 32, 33, 511, 512, 513, 1024, 1700])
 @pytest.mark.parametrize("shape", [list, tuple, iter])
-def test_rows_of_any_number_are_those_of_leader(
+def test_leaders_returns_what_leader_returns_for_any_number_of_rows(
     cache: rdmeta.MetadataCache, rows: int, shape: Callable[[list[str]], Iterable[str]]
 ) -> None:
     names = [NAMES[i * 7 % 700] if i % 5 else f"unknown-{i}" for i in range(rows)]
@@ -48,8 +48,8 @@ def test_rows_of_any_number_are_those_of_leader(
     assert list(found) == one_by_one(cache, names, partitions)
 
 
-def test_an_array_of_numpy_is_filled_and_given_back(cache: rdmeta.MetadataCache) -> None:
-    # No Any here: that mypy takes such a call is tested as well, by `make lint`.
+def test_leaders_fills_and_returns_an_array_of_numpy(cache: rdmeta.MetadataCache) -> None:
+    # There is no Any here, so `make lint` also checks that mypy accepts such a call.
     partitions, out = np.array([0, 1], np.int32), np.empty(2, np.int32)
     assert cache.leaders(NAMES[:2], partitions, out) is out
     assert out.tolist() == [1, 2]
@@ -65,7 +65,7 @@ def test_one_odd_name_among_many_changes_nothing(
     assert list(cache.leaders(names, [0] * 650)) == one_by_one(cache, names, [0] * 650)
 
 
-def test_what_is_no_name_or_no_number_is_refused_wherever_it_stands(
+def test_a_wrong_name_or_number_is_refused_at_any_position(
     cache: rdmeta.MetadataCache,
 ) -> None:
     for place in (0, 600):
@@ -81,7 +81,7 @@ def test_what_is_no_name_or_no_number_is_refused_wherever_it_stands(
         cache.leaders(NAMES[:650], [0] * 649)
 
 
-def test_a_list_that_another_thread_changes_is_no_danger(cache: rdmeta.MetadataCache) -> None:
+def test_another_thread_may_change_the_list_during_the_call(cache: rdmeta.MetadataCache) -> None:
     names = NAMES[:600] * 20
     stop = threading.Event()
 
@@ -97,7 +97,7 @@ def test_a_list_that_another_thread_changes_is_no_danger(cache: rdmeta.MetadataC
         for _ in range(200):
             try:
                 found = cache.leaders(names, [0] * 12_000)
-            except (RuntimeError, ValueError):  # it had changed in length
+            except (RuntimeError, ValueError):  # its length changed
                 continue
             assert set(found) <= {1, 2, 3, rdmeta.NOT_CACHED}
     finally:

@@ -1,4 +1,4 @@
-"""The lookups, whatever it is that is read."""
+"""Lookups of every source: caches, images, files, attached states; reasons; keys."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from rdmeta.errors import NoSuchPartitionError, NotCachedError, StaleError
 from rdmeta.model import TopicPartition
 
 
-def test_lookups_are_the_cache_s_own_methods_which_cpython_calls_at_full_speed() -> None:
+def test_lookups_are_methods_of_the_cache_type_which_cpython_calls_at_full_speed() -> None:
     names = [name for name, made in vars(Reading).items() if type(made) is type(str.join)]
     assert "leader" in names
     owners = {name: vars(MetadataCache)[name].__objclass__ for name in names}
     assert owners == dict.fromkeys(names, MetadataCache)
 
 
-def test_names_are_those_of_the_topics_that_topics_would_give() -> None:
+def test_names_returns_the_names_of_what_topics_returns() -> None:
     clock = Clock()
     cache = MetadataCache(clock=clock, max_age=10, negative_ttl=1000)
     old = [T("alpha"), T("beta"), T("gone", [], error=3), T("secret", [], error=29)]
@@ -45,7 +45,7 @@ def test_names_are_those_of_the_topics_that_topics_would_give() -> None:
 
 
 def readings(cache: MetadataCache, path: Path) -> list[Reading]:
-    """The cache, and what else reads the same state."""
+    """Returns every kind of source with the same state: cache, image, file, attached."""
     image = cache.image()
     image.save(path)
     return [cache, image, Image.open(path), attach(path)]
@@ -67,7 +67,7 @@ def test_a_default_may_be_given_by_keyword(tmp_path: Path) -> None:
             reading.leader("orders", 0, defualt=None)  # type: ignore[call-overload]
 
 
-def test_a_partition_that_is_not_there_is_told_with_how_many_there_are(tmp_path: Path) -> None:
+def test_the_error_of_a_missing_partition_contains_the_number_of_partitions(tmp_path: Path) -> None:
     cache = MetadataCache()
     cache.apply(frames.response(12, topics=[T("orders", [P(0), P(1), P(2)]), T("one")]), 12)
     for reading in readings(cache, tmp_path / "image"):
@@ -82,7 +82,7 @@ def test_a_partition_that_is_not_there_is_told_with_how_many_there_are(tmp_path:
                 assert (raised.value.partitions, raised.value.retriable) == (3, retriable)
 
 
-def test_what_is_unknown_or_too_old_is_told_with_what_to_do(tmp_path: Path) -> None:
+def test_the_error_of_an_unknown_or_stale_topic_contains_advice(tmp_path: Path) -> None:
     clock = Clock()
     cache = MetadataCache(clock=clock, max_age=10)
     cache.apply(frames.response(12, topics=[T("old")]), 12, ["old"])
@@ -102,7 +102,7 @@ def test_what_is_unknown_or_too_old_is_told_with_what_to_do(tmp_path: Path) -> N
         cache.leader("asked", 0)
 
 
-def test_why_a_topic_was_asked_for_is_told() -> None:
+def test_reason_returns_why_a_topic_was_asked_for() -> None:
     cache = MetadataCache()
     raw = frames.topic_id("b")
     body = frames.response(12, topics=[T("a"), T("b", id=raw), T("c")])
@@ -115,8 +115,8 @@ def test_why_a_topic_was_asked_for_is_told() -> None:
     only_b = frames.response(12, topics=[T("b", id=raw)])
     cache.apply(only_b, 12, [uuid.UUID(bytes=raw)], reason="unknown id")
     assert [cache.reason(name) for name in "abc"] == ["not the leader", "unknown id", "start"]
-    cache.apply(body, 12, None, reason="who knows")
-    assert [cache.reason(name) for name in "abc"] == ["who knows"] * 3
+    cache.apply(body, 12, None, reason="unknown")
+    assert [cache.reason(name) for name in "abc"] == ["unknown"] * 3
     cache.apply(body, 12, None)
     assert [cache.reason(name) for name in "abc"] == [None] * 3
     cache.apply(only_a, 12, (name for name in "a"), reason="again")
@@ -131,7 +131,7 @@ def test_why_a_topic_was_asked_for_is_told() -> None:
         cache.reason("nope")
 
 
-def test_a_reason_goes_with_everything_that_the_answer_said() -> None:
+def test_a_reason_belongs_to_every_topic_of_the_answer() -> None:
     cache = MetadataCache()
     body = frames.response(12, topics=[T("a"), T("b")])
     cache.apply(body, 12, ALL, reason="start")
@@ -141,7 +141,7 @@ def test_a_reason_goes_with_everything_that_the_answer_said() -> None:
     assert [cache.reason(name) for name in "ab"] == [None, None]
     cache.apply(body, 12, ALL, reason="start")
     cache.purge()
-    cache.apply(body, 12, ["a"], broker=7, reason="next")  # and "b" comes with it
+    cache.apply(body, 12, ["a"], broker=7, reason="next")  # the answer also contains "b"
     assert [cache.reason(name) for name in "ab"] == ["next", "next"]
     assert [cache.source(name) for name in "ab"] == [7, 7]
 
@@ -176,7 +176,7 @@ def test_a_reason_is_any_text_and_a_long_one_is_cut_between_characters() -> None
     assert cache.reason("a") == "xx" + "é" * 126
 
 
-def test_a_reason_passes_through_every_door(tmp_path: Path) -> None:
+def test_images_files_and_warm_starts_keep_reasons(tmp_path: Path) -> None:
     cache = MetadataCache()
     path = tmp_path / "state"
     body = frames.response(12, topics=[T("a"), T("b"), T("c")])
@@ -195,13 +195,13 @@ def test_a_reason_passes_through_every_door(tmp_path: Path) -> None:
             each.reason("nope")
     assert warm.source("b") == 2
     other = "import rdmeta, sys; a = rdmeta.attach(sys.argv[1]); print(ascii(a.reason('b')))"
-    told = subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-c", other, str(path)], capture_output=True, text=True, check=True
     )
-    assert told.stdout.strip() == ascii("läuft ab")
+    assert done.stdout.strip() == ascii("läuft ab")
 
 
-def test_what_another_extension_applies_has_its_reason() -> None:
+def test_an_answer_that_another_extension_applies_has_its_reason() -> None:
     pytest.importorskip("cffi", reason="cffi is not installed")
     from rdmeta.ffi import cache as cache_of
     from rdmeta.ffi import ffi, lib, now, reader
@@ -212,7 +212,7 @@ def test_what_another_extension_applies_has_its_reason() -> None:
     asked = ffi.new("rdmeta_request_t *", {"asked": lib.RDMETA_ASKED_ALL, "broker": 4})
     asked.reason.data, asked.reason.len = words, 10
     assert not lib.rdmeta_cache_apply(cache_of(cache), body, len(body), 12, asked, now(), ffi.NULL)
-    ffi.memmove(words, b"XXXXX", 5)  # it was copied
+    ffi.memmove(words, b"XXXXX", 5)  # the cache has a copy
     assert (cache.reason("a"), cache.source("a")) == ("asked by C", 4)
     cache.apply(body, 12, ALL, reason="asked by Python")
     info, topic = ffi.new("rdmeta_topic_info_t *"), ffi.new("rdmeta_topic_t **")
@@ -224,7 +224,7 @@ def test_what_another_extension_applies_has_its_reason() -> None:
     lib.rdmeta_reader_leave(r)
 
 
-def test_partitions_past_their_deadline_or_without_a_leader_are_on_their_last_brokers() -> None:
+def test_stale_and_leaderless_partitions_are_on_their_last_brokers_with_allow_stale() -> None:
     clock = Clock()
     cache = MetadataCache(clock=clock, max_age=10)
     led = [T("a", [P(0, 1, 5), P(1, 2, 5)])]
@@ -243,7 +243,7 @@ def test_partitions_past_their_deadline_or_without_a_leader_are_on_their_last_br
     ]
 
 
-def test_a_key_has_its_partition_whatever_is_read(tmp_path: Path) -> None:
+def test_every_source_returns_the_same_partition_for_a_key(tmp_path: Path) -> None:
     cache = MetadataCache()
     topics = [T("orders", [P(i, -1 if i == 3 else 1) for i in range(7)]), T("none", [])]
     cache.apply(frames.response(12, topics=topics), 12, ALL)
@@ -268,8 +268,8 @@ def test_a_key_has_its_partition_whatever_is_read(tmp_path: Path) -> None:
             reading.partition_for("orders", "key")  # type: ignore[call-overload]
 
 
-def test_nothing_of_the_core_is_made_half_way(tmp_path: Path) -> None:
-    """Types that C gives refuse to be made without it; a crash would end the process."""
+def test_no_type_of_the_core_can_be_half_made(tmp_path: Path) -> None:
+    """Types that C code fills refuse to be made by their constructors, and none crashes."""
     program = """
 import rdmeta
 from rdmeta import _core

@@ -1,4 +1,4 @@
-"""Random histories told to the cache and to a naive model of it: both must say the same."""
+"""Applies random histories to the cache and to a naive model; their states must be equal."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from rdmeta.model import Change, Request
 NAMES = ["a", "b", "orders-with-a-longer-name"]
 
 
-def why(broker: int | None) -> str | None:
-    """The reason that a broker was asked for; of some there is none."""
-    return f"{broker} had to say" if broker in (1, 2) else None
+def reason_of(broker: int | None) -> str | None:
+    """Returns the reason of a request to a broker; requests to some brokers have none."""
+    return f"broker {broker}" if broker in (1, 2) else None
 
 
 STATES = {
@@ -38,13 +38,13 @@ STATES = {
     "waiting": codes.WAITING,
     "not cached": codes.NOT_CACHED,
 }
-# Before and after every time-out there is, deadlines included.
+# Steps of time that end just before and just after each deadline.
 STEPS = [0.0, 0.05, 0.1, 1.0, 5.0, 10.0, 15.0, 60.0, 900.0, 901.0]
 
-# What may come between answers that go back.
+# Events between the answers that rewind.
 EVENTS = [*[""] * 12, "hint", "rise", "even", "id", "error", "late"]
 
-# What a reader saw of the cluster (), of a topic (name,), of a partition (name, id).
+# The facts that a reader sees: of the cluster (), a topic (name,), or a partition (name, id).
 Seen = dict[tuple[Any, ...], dict[str, Any]]
 
 brokers = st.sampled_from(
@@ -55,7 +55,7 @@ epochs = st.integers(-1, 4)
 
 @st.composite
 def partitions(draw: st.DrawFn) -> list[P]:
-    """A few partitions, not always all, not always from 0, in any order."""
+    """Draws a few partitions: not always all, not always from 0, in any order."""
     ids = draw(st.lists(st.sampled_from([0, 1, 2, 7]), unique=True, max_size=4))
     return [
         P(
@@ -73,7 +73,7 @@ def partitions(draw: st.DrawFn) -> list[P]:
 
 @st.composite
 def topics(draw: st.DrawFn) -> list[T]:
-    """What an answer may say of some of the names."""
+    """Draws the topics of an answer: some of the names, or all."""
     names = draw(st.lists(st.sampled_from(NAMES), unique=True, max_size=3))
     out = []
     for name in names:
@@ -82,7 +82,7 @@ def topics(draw: st.DrawFn) -> list[T]:
         )
         error = draw(st.sampled_from([0, 0, 0, 0, 3, 5, 17, 29]))
         operations = draw(st.sampled_from([frames.NO_OPERATIONS, 8]))
-        if error:  # which is all that a broker says then
+        if error:  # a broker sends nothing else about a topic then
             out.append(T(name, [], error=error))
             continue
         out.append(T(name, draw(partitions()), topic_id, 0, draw(st.booleans()), operations))
@@ -104,7 +104,7 @@ class Histories(RuleBasedStateMachine):
         self.version = 0
         self.seen, self.before = facts(self.cache), self.cache.image()
 
-    # ---- what may happen ----------------------------------------------------------------------
+    # ---- steps --------------------------------------------------------------------------------
 
     @rule(
         topics=topics(),
@@ -138,7 +138,7 @@ class Histories(RuleBasedStateMachine):
     @precondition(lambda self: self.last is not None)
     @rule(again=st.integers(1, 6), step=st.sampled_from([0.0, 1.0, 2.0]), turns=st.booleans())
     def repeat(self, again: int, step: float, turns: bool) -> None:
-        """The same answer again, and again: now nothing changes, but older ones may be believed."""
+        """Applies the same answer again and again: a rewind may be believed, or nothing changes."""
         for i in range(again):
             self.clock.advance(step)
             if turns and self.last is not None:
@@ -162,7 +162,7 @@ class Histories(RuleBasedStateMachine):
         broker: int | None,
         turns: bool,
     ) -> None:
-        """Answers that are lower in some rows, or leave them out, with other things in between."""
+        """Applies answers that are lower in some rows, or lack them, with events in between."""
         for i, event in enumerate(events):
             entry = self.model.entries.get(name)
             if entry is None or not entry.rows:
@@ -186,9 +186,9 @@ class Histories(RuleBasedStateMachine):
             topic = T(name, partitions, topic_id)
             if event == "error":
                 topic = T(name, [], error=5)
-            said_by = i % 3 + 1 if turns else broker
+            sender = i % 3 + 1 if turns else broker
             body = frames.response(version, [topic], frames.BROKERS)
-            self.last = (body, version, [name], said_by, [topic], frames.BROKERS, "cluster")
+            self.last = (body, version, [name], sender, [topic], frames.BROKERS, "cluster")
             self.answer(0 if event == "late" else self.cache.version)
 
     def answer(self, sent: int, hints: int | None = None) -> None:
@@ -199,11 +199,13 @@ class Histories(RuleBasedStateMachine):
         if asked is None:
             hints = None
         request = asked if hints is None else Request(asked, sent_hints=hints)
-        self.cache.apply(body, version, request, broker, sent_version=sent, reason=why(broker))
+        self.cache.apply(
+            body, version, request, broker, sent_version=sent, reason=reason_of(broker)
+        )
         names: Collection[str] | None = asked if isinstance(asked, list) else None
         self.model.apply(
             Answer(
-                topics=[as_said(t, version) for t in topics],
+                topics=[as_encoded(t, version) for t in topics],
                 brokers=[B(b.id, b.host, b.port, b.rack if version else None) for b in brokers],
                 cluster_id=cluster_id if version >= 2 else None,
                 version=version,
@@ -290,22 +292,22 @@ class Histories(RuleBasedStateMachine):
     def pass_time(self, step: float) -> None:
         self.clock.advance(step)
 
-    # ---- what must hold -----------------------------------------------------------------------
+    # ---- invariants ---------------------------------------------------------------------------
 
     @invariant()
     def changes_lead_from_one_version_to_the_next(self) -> None:
-        """The version never goes back, and nothing that is seen differs without a record."""
+        """The version never goes back, and each fact that differs has a record."""
         changes = self.cache.changes(self.version)
         assert (changes.until, changes.resync) == (self.cache.version, False)
         versions = range(self.version + 1, changes.until + 1)
         assert sorted({change.version for change in changes}) == list(versions)
         image, seen = self.cache.image(), facts(self.cache)
         assert seen == self.seen or changes.until > self.version
-        told = list(self.before.diff(image))
-        assert told if seen != self.seen else True
-        assert not told or changes.until > self.version
-        for records in (list(changes), told):
-            assert_told(self.seen, seen, records)
+        difference = list(self.before.diff(image))
+        assert difference if seen != self.seen else True
+        assert not difference or changes.until > self.version
+        for records in (list(changes), difference):
+            assert_recorded(self.seen, seen, records)
         self.version, self.seen, self.before = changes.until, seen, image
 
     @invariant()
@@ -318,7 +320,7 @@ class Histories(RuleBasedStateMachine):
         assert len(self.cache) == len(valid)
 
     @invariant()
-    def topics_say_the_same(self) -> None:
+    def topics_are_equal(self) -> None:
         for name in NAMES:
             entry = self.model.entries.get(name)
             topic = self.cache.topic(name, None, allow_stale=True)
@@ -326,7 +328,7 @@ class Histories(RuleBasedStateMachine):
                 assert topic is None
                 continue
             assert topic is not None
-            assert self.cache.reason(name) == why(self.cache.source(name))
+            assert self.cache.reason(name) == reason_of(self.cache.source(name))
             rows = [row for _, row in sorted(entry.rows.items())]
             assert (topic.internal, topic.topic_id is None) == (
                 entry.internal, entry.id == frames.ZERO_ID
@@ -336,22 +338,22 @@ class Histories(RuleBasedStateMachine):
             assert topic.operations == (
                 None if entry.operations == frames.NO_OPERATIONS else entry.operations
             )
-            assert [p.partition for p in topic.partitions] == [row.said.id for row in rows]
+            assert [p.partition for p in topic.partitions] == [row.latest.id for row in rows]
             for p, row in zip(topic.partitions, rows, strict=True):
-                said = row.said
+                latest = row.latest
                 assert (p.leader_epoch, p.error, p.replicas, p.isr, p.offline_replicas) == (
-                    None if said.epoch < 0 else said.epoch, said.error, said.replicas,
-                    said.isr, said.offline,
+                    None if latest.epoch < 0 else latest.epoch, latest.error, latest.replicas,
+                    latest.isr, latest.offline,
                 )  # fmt: skip
-                assert self.cache.last_leader(name, said.id, -1) == row.last
+                assert self.cache.last_leader(name, latest.id, -1) == row.last
                 if self.model.state(name, self.clock.now) == "valid":
-                    assert self.cache.leader(name, said.id, -1) == said.leader
-                    assert self.cache.partition(name, said.id).leader == (
-                        said.leader if said.leader >= 0 else None
+                    assert self.cache.leader(name, latest.id, -1) == latest.leader
+                    assert self.cache.partition(name, latest.id).leader == (
+                        latest.leader if latest.leader >= 0 else None
                     )
 
     @invariant()
-    def brokers_are_the_same(self) -> None:
+    def brokers_are_equal(self) -> None:
         assert [tuple(b) for b in self.cache.brokers] == [
             (b.id, b.host, b.port, b.rack) for b in self.model.brokers
         ]
@@ -359,7 +361,7 @@ class Histories(RuleBasedStateMachine):
 
 
 def facts(cache: MetadataCache | Image) -> Seen:
-    """Whatever a reader can see of brokers and topics; ISR and offline replicas are sets."""
+    """Returns all facts of brokers and topics; ISR and offline replicas are sets."""
     seen: Seen = {(): {"cluster": cache.cluster_id, "brokers": tuple(cache.brokers)}}
     for t in cache.topics(allow_stale=True):
         seen[t.name,] = {"id": t.topic_id, "internal": t.internal, "operations": t.operations}
@@ -376,8 +378,8 @@ def facts(cache: MetadataCache | Image) -> Seen:
     return seen
 
 
-# A fact, and the kinds of change that tell of it.
-TELLS = {
+# For each fact, the kinds of change that record it.
+RECORDED_BY = {
     "cluster": {"cluster_changed", "cluster_id_learned", "broker_added"},
     "brokers": {"broker_added", "broker_removed", "broker_changed"},
     "id": {"topic_id_learned"},
@@ -393,26 +395,26 @@ TELLS = {
 }
 
 
-def assert_told(before: Seen, after: Seen, records: Collection[Change]) -> None:
-    """Each fact that differs has a record of its own kind, or its whole topic has one."""
-    told: dict[tuple[Any, ...], set[str]] = {}
+def assert_recorded(before: Seen, after: Seen, records: Collection[Change]) -> None:
+    """Checks that each fact that differs has a record of its kind, or that its topic has one."""
+    kinds: dict[tuple[Any, ...], set[str]] = {}
     for c in records:
         key = (c.topic, c.partition) if c.partition is not None else (c.topic,) if c.topic else ()
-        told.setdefault(key, set()).add(c.kind)
+        kinds.setdefault(key, set()).add(c.kind)
     for key in before.keys() | after.keys():
-        if key and told.get(key[:1], set()) & {"topic_added", *END_KINDS}:
+        if key and kinds.get(key[:1], set()) & {"topic_added", *END_KINDS}:
             continue
-        assert key in after, f"{key} is gone in silence"
+        assert key in after, f"{key} disappeared without a record"
         if key not in before:
-            assert "partitions_added" in told.get(key, set()), key
+            assert "partitions_added" in kinds.get(key, set()), key
             continue
         for name, value in after[key].items():
             if value != before[key][name]:
-                assert told.get(key, set()) & TELLS[name], (key, name)
+                assert kinds.get(key, set()) & RECORDED_BY[name], (key, name)
 
 
-def as_said(topic: T, version: int) -> T:
-    """A topic as a version can say it."""
+def as_encoded(topic: T, version: int) -> T:
+    """Returns a topic with only the fields that a version has."""
     return T(
         topic.name,
         [
@@ -434,7 +436,7 @@ TestHistories.settings = settings(
     max_examples=150,
     stateful_step_count=40,
     deadline=None,
-    # Not Phase.explain, which traces every line: minutes for one failure.
+    # Phase.explain is left out: it traces every line, which takes minutes for one failure.
     phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
     suppress_health_check=list(HealthCheck),
 )

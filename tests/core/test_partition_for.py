@@ -1,4 +1,4 @@
-"""The partitions of keys are those of the Java client; golden/Murmur2Golden.java made them."""
+"""Compares keys' partitions with the Java client's, which golden/Murmur2Golden.java printed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KEYS = 10_000
 
 
 def key(i: int) -> bytes:
-    """The i-th key, as the generator says."""
+    """Returns the i-th key, as the generator makes it."""
     length = i % 65 if i < KEYS - 10 else 1000 * (i - (KEYS - 11))
     blocks = (sha256(f"{i}/{n}".encode()).digest() for n in range(-(-length // 32)))
     return b"".join(blocks)[:length]
@@ -25,7 +25,7 @@ def key(i: int) -> bytes:
 
 @pytest.fixture(scope="module")
 def golden() -> list[tuple[bytes, list[int]]]:
-    """(key, hash and partitions of COUNTS many) as Java has them."""
+    """Returns, for each key, its hash and its partitions for each of COUNTS, from Java."""
     *lines, digest = GOLDEN.read_text(encoding="ascii").splitlines()
     keys = [key(i) for i in range(KEYS)]
     assert sha256(b"".join(keys)).hexdigest() == digest, "these are not the generator's keys"
@@ -45,7 +45,7 @@ def test_10_000_keys_go_where_the_java_client_puts_them(
     assert wrong == []
 
 
-def test_the_partition_is_of_the_hash_without_its_sign(
+def test_the_partition_comes_from_the_hash_without_its_sign(
     golden: list[tuple[bytes, list[int]]],
 ) -> None:
     assert any(hash < 0 for _, (hash, *_) in golden)

@@ -1,9 +1,9 @@
-"""No call that writes, or waits for one that does, keeps other Python threads from running.
+"""Checks that other Python threads run during a write, and during a wait for a writer.
 
-Something ticks in a thread of its own while a million partitions are applied in another; its
-longest gap is held against the time that the apply took. A machine that is busy with other things
-makes gaps as well, so each gets some tries, and is held against a loop in Python as long as the
-call, which keeps nobody from running: a call that keeps the GIL fails them all.
+One thread ticks while another applies a million partitions. The test compares the longest gap
+between two ticks with the time of the apply. A busy machine makes gaps as well, so each test has
+some tries. It also compares the gap with the usual gap beside a loop in Python that lasts as long.
+A call that keeps the GIL fails every try.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SOME = response(12, [T("some", [P(0)])])
 
 
 class Ticker:
-    """A thread that looks at the clock all the time; `gap` is the longest it could not."""
+    """A thread that reads the clock all the time; `gap` is the longest time between two reads."""
 
     def __init__(self) -> None:
         self.gap = 0.0
@@ -58,14 +58,14 @@ def ticking() -> Iterator[Ticker]:
 
 
 class Large:
-    """A cache and answers about a million partitions, each of which changes all of them."""
+    """A cache, and answers about a million partitions; each answer changes all of them."""
 
     def __init__(self) -> None:
         self.cache = MetadataCache()
         self.epoch = 0
 
     def apply(self) -> threading.Thread:
-        """A thread that applies the next answer; `took` tells its seconds."""
+        """Starts a thread that applies the next answer; `took` is then its time in seconds."""
         self.epoch += 1
         body = large_response(TOPICS, PARTITIONS, self.epoch)
 
@@ -85,7 +85,7 @@ def large() -> Large:
 
 
 def usual_gap(seconds: float) -> float:
-    """The longest gap beside a loop in Python."""
+    """Returns the longest gap beside a loop in Python that takes `seconds`."""
     with ticking() as ticker:
         end = time.perf_counter() + seconds
         while time.perf_counter() < end:
@@ -94,9 +94,9 @@ def usual_gap(seconds: float) -> float:
 
 
 def tried(what: str, attempt: Callable[[], tuple[float, float]], most: float = 1) -> None:
-    """Pass once the longest gap is below a quarter of the time that was taken, and `most`.
+    """Passes once the longest gap is below a quarter of the time taken, and below `most` seconds.
 
-    Or three times what is usual just now, if that is not most of the time that was taken.
+    A gap below three times the usual gap passes too, if it is below 0.6 of the time taken.
     """
     seen = []
     for _ in range(TRIES):
@@ -160,9 +160,9 @@ CALLS: dict[str, Call] = {
     "resolve": lambda cache: cache.resolve("some"),
     "to_arrow": lambda cache: cache.to_arrow("partitions").__arrow_c_stream__(),
 }
-# Of what was got before the apply: makes the call.
-Held = Callable[[MetadataCache, Path], Callable[[], Any]]
-HELD: dict[str, Held] = {
+# Each makes an object before the apply, and returns the call that needs it.
+Prepare = Callable[[MetadataCache, Path], Callable[[], Any]]
+PREPARED: dict[str, Prepare] = {
     "image.stats": lambda cache, path: cache.image().stats,
     "the end of an image": lambda cache, path: [cache.image()].clear,
     "the end of a handle": lambda cache, path: [cache.resolve("some")].clear,
@@ -173,13 +173,13 @@ HELD: dict[str, Held] = {
 }
 
 
-@pytest.mark.parametrize("name", [*CALLS, *HELD])
-def test_who_waits_for_a_large_apply_lets_other_threads_run(
+@pytest.mark.parametrize("name", [*CALLS, *PREPARED])
+def test_a_call_that_waits_for_a_large_apply_lets_other_threads_run(
     name: str, large: Large, tmp_path: Path
 ) -> None:
     def attempt() -> tuple[float, float]:
-        if name in HELD:
-            call = HELD[name](large.cache, tmp_path / "state")
+        if name in PREPARED:
+            call = PREPARED[name](large.cache, tmp_path / "state")
         else:
             call = partial(CALLS[name], large.cache)
         apply = large.apply()
@@ -193,7 +193,7 @@ def test_who_waits_for_a_large_apply_lets_other_threads_run(
 
 
 def wide() -> MetadataCache:
-    """A cache of one topic with very many partitions."""
+    """Returns a cache of one topic with 300 000 partitions."""
     cache = MetadataCache()
     cache.apply(large_response(1, 300_000), 12)
     return cache
@@ -217,7 +217,7 @@ TAKES: dict[str, Callable[[], Callable[[], Any]]] = {
 
 @pytest.mark.parametrize("name", MAKES)
 def test_making_very_many_objects_lets_other_threads_run(name: str, large: Large) -> None:
-    for _ in range(2):  # the first may have told of topics only
+    for _ in range(2):  # the first may have recorded whole topics only
         large.apply().join()
 
     def attempt() -> tuple[float, float]:
@@ -228,7 +228,7 @@ def test_making_very_many_objects_lets_other_threads_run(name: str, large: Large
         del made
         return took, ticker.gap
 
-    gc.disable()  # its own passes are no call's fault
+    gc.disable()  # a collection would make gaps of its own
     try:
         tried(name, attempt, most=0.05)  # these may take long
     finally:
@@ -236,7 +236,7 @@ def test_making_very_many_objects_lets_other_threads_run(name: str, large: Large
 
 
 @pytest.mark.parametrize("name", TAKES)
-def test_taking_and_giving_very_many_values_lets_other_threads_run(name: str) -> None:
+def test_converting_very_many_values_lets_other_threads_run(name: str) -> None:
     call = TAKES[name]()
 
     def attempt() -> tuple[float, float]:
@@ -256,7 +256,7 @@ def test_taking_and_giving_very_many_values_lets_other_threads_run(name: str) ->
 
 def test_a_large_answer_is_refused_while_other_threads_run() -> None:
     body = large_response(TOPICS, PARTITIONS)
-    # Refused at its second topic, and then read to its end to say why.
+    # The cache refuses it at its second topic, then reads it to its end to find the reason.
     body = body.replace(large_name(1).encode(), large_name(0).encode())
     cache = MetadataCache()
 

@@ -1,7 +1,7 @@
-"""Threads that look up, walk, wait and hold what they read, while others write.
+"""Threads that look up, walk, wait and take images while other threads write.
 
-Whatever is read proves itself: the leader, replicas and ISR of a partition follow from its topic,
-its id and its epoch, and all partitions of a topic have one epoch. STRESS_SECONDS is how long.
+Each reader can check what it reads. The leader, replicas and ISR of a partition follow from its
+topic, id and epoch. All partitions of a topic have one epoch. STRESS_SECONDS sets the duration.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ SHAPES = [(3 * i) % 17 + 1 for i in range(TOPICS)]
 ABSENT = (None, -100, -101, -103)
 
 
-def said(topic: int, partition: int, epoch: int) -> P:
-    """What is so of a partition at an epoch."""
+def partition_at(topic: int, partition: int, epoch: int) -> P:
+    """Returns the only state that a partition can have at an epoch."""
     mixed = hash((topic, partition, epoch))
     replicas = tuple((mixed + i) % BROKERS + 1 for i in range(3))
     isr = replicas[: 2 + mixed % 2]
@@ -39,7 +39,7 @@ def said(topic: int, partition: int, epoch: int) -> P:
 
 
 class World:
-    """A cache, what is so, and everything that threads do to both."""
+    """A cache, the epoch of each topic, and the steps of writers and readers."""
 
     def __init__(self, seed: int) -> None:
         self.cache = MetadataCache(ring_bytes=1 << 16)
@@ -56,7 +56,7 @@ class World:
             [
                 T(
                     NAMES[i],
-                    [said(i, p, self.epochs[i]) for p in range(SHAPES[i])],
+                    [partition_at(i, p, self.epochs[i]) for p in range(SHAPES[i])],
                     topic_id((i, 0)),
                 )
                 for i in topics
@@ -99,7 +99,7 @@ class World:
             assert self.cache.state(NAMES[i]) in (0, -100, -101)
 
     def check_partition(self, i: int, found: Any) -> None:
-        want = said(i, found.partition, found.leader_epoch)
+        want = partition_at(i, found.partition, found.leader_epoch)
         assert (found.topic, found.leader) == (NAMES[i], want.leader)
         assert (found.replicas, found.isr) == (want.replicas, want.isr)
 
@@ -136,7 +136,7 @@ class World:
                 assert change.partition is not None
                 i, epoch = NAMES.index(change.topic), change.new_leader_epoch
                 assert epoch is not None
-                assert said(i, change.partition, epoch).leader == change.new_leader
+                assert partition_at(i, change.partition, epoch).leader == change.new_leader
         assert self.cache.stats()["topics"] <= TOPICS
 
     def wait(self, rng: random.Random) -> None:
@@ -158,8 +158,8 @@ class World:
 
         asyncio.run(several())
 
-    def hold(self, rng: random.Random) -> None:
-        """An image says later what it said first, however much has changed since."""
+    def take_image(self, rng: random.Random) -> None:
+        """Checks that an image returns the same after a while, whatever the writers do."""
         image = self.cache.image()
         names = rng.sample(NAMES, 10)
         first = [image.topic(name, None) for name in names]
@@ -180,7 +180,7 @@ class World:
 
 
 @pytest.mark.timeout(SECONDS + 60)
-def test_what_threads_read_is_whole_whatever_others_write() -> None:
+def test_readers_see_whole_states_whatever_the_writers_do() -> None:
     world = World(random.SystemRandom().getrandbits(32))
     print(f"seed {world.seed}")
     steps = [
@@ -193,7 +193,7 @@ def test_what_threads_read_is_whole_whatever_others_write() -> None:
         world.follow,
         world.wait,
         world.wait_on_a_loop,
-        world.hold,
+        world.take_image,
     ]
     with ThreadPoolExecutor(len(steps)) as pool:
         runs = [pool.submit(world.run, step, i) for i, step in enumerate(steps)]

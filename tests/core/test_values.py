@@ -1,4 +1,4 @@
-"""What goes from Python into C and back: names, numbers, buffers, requests, responses."""
+"""Conversions between Python and C: names, numbers, buffers, requests, responses, settings."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ def base64_id(raw: bytes) -> str:
 
 
 def filled(*topics: T, version: int = 12, **more: Any) -> MetadataCache:
-    """A cache that was told of these topics, of all there are."""
+    """Returns a cache after an all-topics answer of these topics."""
     cache = MetadataCache()
     cache.apply(frames.response(version, topics, **more), version, ALL, 1)
     return cache
 
 
-# ---- responses alone ----------------------------------------------------------------------------
+# ---- decoded responses --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", frames.VERSIONS)
-def test_a_response_of_every_version_is_decoded_to_what_it_says(version: int) -> None:
+def test_a_response_of_every_version_is_decoded_with_every_field(version: int) -> None:
     body = frames.response(
         version, [ORDERS], [B(1, "h1", 9093, "r1"), B(2, "h2")], throttle_ms=9, operations=4
     )
@@ -87,12 +87,12 @@ def test_a_topic_without_a_name_and_a_top_level_error_are_decoded() -> None:
     assert tree["error"] == 129
 
 
-def test_malformed_bytes_say_where() -> None:
+def test_the_error_of_malformed_bytes_contains_the_position() -> None:
     with pytest.raises(MalformedError, match="at byte 4"):
         decode_metadata_response(b"\0\0\0\0", 12)
 
 
-def test_a_byte_too_many_passes_only_where_it_is_tolerated() -> None:
+def test_an_extra_byte_is_refused_unless_the_caller_tolerates_it() -> None:
     body = frames.response(12, [ORDERS]) + b"\0"
     with pytest.raises(MalformedError):
         decode_metadata_response(body, 12)
@@ -100,7 +100,7 @@ def test_a_byte_too_many_passes_only_where_it_is_tolerated() -> None:
 
 
 @pytest.mark.parametrize("version", [-1, 14, 32767])
-def test_a_version_that_is_not_known_is_refused(version: int) -> None:
+def test_an_unknown_version_is_refused(version: int) -> None:
     with pytest.raises(UnsupportedVersionError):
         decode_metadata_response(b"", version)
     with pytest.raises(UnsupportedVersionError):
@@ -130,14 +130,14 @@ def test_a_version_beyond_int16_is_a_value_error(version: int) -> None:
         (11, ALL, {"cluster_authorized_operations": True}),
     ],
 )
-def test_a_request_that_a_version_cannot_say_is_refused(
+def test_a_request_that_a_version_cannot_express_is_refused(
     version: int, topics: Any, more: dict[str, bool]
 ) -> None:
     with pytest.raises(UnsupportedVersionError, match=f"v{version}"):
         encode_metadata_request(version, topics, **more)
 
 
-def test_a_request_may_name_ids_in_any_of_their_forms() -> None:
+def test_a_request_may_contain_ids_in_any_form() -> None:
     as_bytes = encode_metadata_request(12, [ORDERS_ID])
     assert ORDERS_ID in as_bytes
     assert encode_metadata_request(12, [uuid.UUID(bytes=ORDERS_ID)]) == as_bytes
@@ -156,7 +156,7 @@ def test_a_request_may_name_ids_in_any_of_their_forms() -> None:
         (["\ud800"], UnicodeEncodeError),
     ],
 )
-def test_a_request_for_what_are_no_topics_is_refused(topics: Any, error: type[Exception]) -> None:
+def test_a_request_for_invalid_topics_is_refused(topics: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
         encode_metadata_request(12, topics)
 
@@ -167,7 +167,7 @@ def test_a_request_for_what_are_no_topics_is_refused(topics: Any, error: type[Ex
 @pytest.mark.parametrize(
     "name", ["orders", "bestellungen-ä", "注文", "x" * 300, "\udcff\udc80", "🐝"]
 )
-def test_a_name_is_found_again_however_it_is_spelt(name: str) -> None:
+def test_a_name_in_any_script_is_found_by_every_lookup(name: str) -> None:
     raw = name.encode("utf-8", "surrogateescape")
     cache = filled(T(raw, [P(0, 3)]))
     assert cache.leader(name, 0) == 3
@@ -182,7 +182,7 @@ def test_a_name_is_found_again_however_it_is_spelt(name: str) -> None:
 
 
 class Name(str):
-    """A str that is not exactly one, as an Enum's members or NumPy's."""
+    """A subclass of str, as the members of an Enum and NumPy's str_ are."""
 
 
 def test_a_subclass_of_str_is_a_name() -> None:
@@ -193,7 +193,7 @@ def test_a_subclass_of_str_is_a_name() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "x" * 250, "x" * 40_000])
-def test_a_name_that_no_topic_can_have_may_be_looked_up(name: str) -> None:
+def test_a_lookup_of_an_impossible_name_finds_nothing(name: str) -> None:
     cache = filled(T("orders"))
     assert cache.leader(name, 0, None) is None
     assert name not in cache
@@ -202,7 +202,7 @@ def test_a_name_that_no_topic_can_have_may_be_looked_up(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [b"orders", 1, None, ["orders"]])
-def test_a_name_that_is_no_str_is_a_type_error(name: Any) -> None:
+def test_a_name_that_is_not_a_str_is_a_type_error(name: Any) -> None:
     cache = filled(T("orders"))
     for call in (
         lambda: cache.leader(name, 0),
@@ -233,7 +233,7 @@ class Index:
 
 
 @pytest.mark.parametrize("partition", [1, True, np.int64(1), np.uint8(1), Index()])
-def test_anything_that_is_an_integer_is_a_partition(partition: Any) -> None:
+def test_a_partition_may_be_an_integer_of_any_type(partition: Any) -> None:
     cache = filled(T("orders", [P(0, 1), P(1, 2)]))
     assert cache.leader("orders", partition) == 2
     assert cache.partition("orders", partition).partition == 1
@@ -241,7 +241,7 @@ def test_anything_that_is_an_integer_is_a_partition(partition: Any) -> None:
 
 
 @pytest.mark.parametrize("partition", [1.0, "1", None, b"1"])
-def test_what_is_no_integer_is_a_type_error(partition: Any) -> None:
+def test_a_partition_that_is_not_an_integer_is_a_type_error(partition: Any) -> None:
     cache = filled(T("orders", [P(0), P(1)]))
     for call in (cache.leader, cache.last_leader, cache.partition):
         with pytest.raises(TypeError, match="partition must be an int"):
@@ -261,7 +261,7 @@ def test_a_partition_beyond_int32_is_a_value_error(partition: int) -> None:
 
 
 @pytest.mark.parametrize("partition", [-(1 << 31), -1, 2, (1 << 30) - 1, 1 << 30, (1 << 31) - 1])
-def test_a_partition_that_is_not_there_is_absent(partition: int) -> None:
+def test_a_lookup_of_a_missing_partition_finds_nothing(partition: int) -> None:
     cache = filled(T("orders", [P(0), P(1)]))
     assert cache.leader("orders", partition, None) is None
     assert cache.state("orders", partition) == _core.NO_PARTITION
@@ -272,14 +272,14 @@ def test_a_partition_that_is_not_there_is_absent(partition: int) -> None:
 
 
 @pytest.mark.parametrize("raw", [ORDERS_ID, b"\xff" * 16, b"\xfb" * 16, bytes(15) + b"\1"])
-def test_a_topic_id_is_spelt_as_kafka_does_and_found_in_every_form(raw: bytes) -> None:
+def test_a_topic_id_has_kafkas_text_form_and_is_found_in_every_form(raw: bytes) -> None:
     cache = filled(T("orders", id=raw))
     assert cache.topic("orders").topic_id == base64_id(raw)
     for form in (raw, uuid.UUID(bytes=raw), base64_id(raw)):
         assert cache.topic_by_id(form).name == "orders"
 
 
-def test_a_topic_id_that_is_not_known_is_absent() -> None:
+def test_a_lookup_of_an_unknown_topic_id_finds_nothing() -> None:
     cache = filled(T("orders"))
     assert cache.topic("orders").topic_id is None
     assert cache.topic_by_id(ORDERS_ID, None) is None
@@ -291,7 +291,7 @@ def test_a_topic_id_that_is_not_known_is_absent() -> None:
     ("wrong", "error"),
     [("orders", ValueError), ("?" * 22, ValueError), (b"x", ValueError), (7, TypeError)],
 )
-def test_what_is_no_topic_id_is_refused(wrong: Any, error: type[Exception]) -> None:
+def test_an_invalid_topic_id_is_refused(wrong: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
         MetadataCache().topic_by_id(wrong)
 
@@ -308,7 +308,7 @@ def test_a_response_may_be_any_buffer(kind: Any) -> None:
 
 
 @pytest.mark.parametrize("body", ["text", 7, None, memoryview(bytes(200))[::2]])
-def test_a_response_that_is_no_buffer_is_refused(body: Any) -> None:
+def test_a_response_that_is_not_a_buffer_is_refused(body: Any) -> None:
     cache = MetadataCache()
     with pytest.raises((TypeError, BufferError)):
         cache.apply(body, 12)
@@ -334,7 +334,7 @@ LEADERS = [1, _core.NOT_CACHED, 2, _core.NO_PARTITION]
         memoryview(array("i", [0, 0, 1, 9])),
     ],
 )
-def test_many_leaders_are_looked_up_from_lists_and_buffers(partitions: Any) -> None:
+def test_leaders_takes_partitions_from_lists_and_buffers(partitions: Any) -> None:
     cache = filled(T("orders", [P(0, 1), P(1, 2)]))
     found = cache.leaders(NAMES, partitions)
     assert memoryview(found).format == "i"
@@ -342,13 +342,13 @@ def test_many_leaders_are_looked_up_from_lists_and_buffers(partitions: Any) -> N
 
 
 @pytest.mark.parametrize("out", [array("i", bytes(16)), np.zeros(4, np.int32)])
-def test_many_leaders_are_written_where_the_caller_says(out: Any) -> None:
+def test_leaders_writes_into_the_callers_buffer(out: Any) -> None:
     cache = filled(T("orders", [P(0, 1), P(1, 2)]))
     assert cache.leaders(NAMES, [0, 0, 1, 9], out) is out
     assert list(out) == LEADERS
 
 
-def test_no_leaders_of_no_topics() -> None:
+def test_leaders_of_no_topics_is_empty() -> None:
     assert list(MetadataCache().leaders([], [])) == []
 
 
@@ -363,7 +363,7 @@ def test_no_leaders_of_no_topics() -> None:
         [0, 0, 0, 0],
     ],
 )
-def test_many_leaders_are_not_written_where_they_do_not_fit(out: Any) -> None:
+def test_leaders_refuses_an_unsuitable_buffer(out: Any) -> None:
     cache = filled(T("orders"))
     with pytest.raises((TypeError, ValueError, BufferError)):
         cache.leaders(NAMES, [0, 0, 1, 9], out)
@@ -386,7 +386,7 @@ def test_many_leaders_are_not_written_where_they_do_not_fit(out: Any) -> None:
         (["orders"], 0, TypeError),
     ],
 )
-def test_many_leaders_of_what_does_not_match_are_refused(
+def test_leaders_refuses_topics_and_partitions_that_do_not_match(
     topics: Any, partitions: Any, error: type[Exception]
 ) -> None:
     with pytest.raises(error):
@@ -402,7 +402,7 @@ def test_many_leaders_of_what_does_not_match_are_refused(
 @pytest.mark.parametrize(
     ("value", "error"), [(-1, ValueError), ("1", TypeError), (None, None), (float("nan"), None)]
 )
-def test_a_setting_that_cannot_be_is_refused(
+def test_an_impossible_setting_is_refused(
     name: str, value: Any, error: type[Exception] | None
 ) -> None:
     if value is None:
@@ -412,21 +412,21 @@ def test_a_setting_that_cannot_be_is_refused(
             MetadataCache(**{name: value})
 
 
-def test_settings_are_named() -> None:
+def test_settings_need_known_names() -> None:
     with pytest.raises(TypeError):
         MetadataCache(900.0)  # type: ignore[call-arg]
     with pytest.raises(TypeError):
         MetadataCache(maximum_age=900.0)  # type: ignore[call-arg]
 
 
-def test_a_time_to_live_may_be_for_ever() -> None:
+def test_a_time_to_live_may_be_infinite() -> None:
     cache = MetadataCache(max_age=float("inf"))
     cache.apply(frames.response(12, [T("orders")]), 12, ALL)
     assert cache.leader("orders", 0) == 1
 
 
 @pytest.mark.parametrize("name", ["max_age", "hint_ttl"])
-def test_a_time_to_live_that_is_over_at_once_is_refused(name: str) -> None:
+def test_a_time_to_live_of_zero_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match=f"{name} must be more than 0"):
         MetadataCache(**{name: 0.0})  # type: ignore[arg-type]
 
@@ -438,7 +438,7 @@ def test_a_seed_beyond_64_bits_is_a_value_error(seed: int) -> None:
 
 
 @pytest.mark.parametrize("clock", [7, "now"])
-def test_a_clock_must_be_one(clock: Any) -> None:
+def test_a_clock_must_be_callable_or_have_times(clock: Any) -> None:
     with pytest.raises(TypeError, match="clock"):
         MetadataCache(clock=clock)
 
@@ -455,21 +455,21 @@ def test_a_clock_that_fails_fails_the_lookup() -> None:
     assert cache.version == 0
 
 
-# ---- requests as a cache is told of them --------------------------------------------------------
+# ---- requests of an applied answer --------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "asked",
     [None, ALL, ["orders"], ("orders",), [ORDERS_ID], (), Request(), Request(["orders"])],
 )
-def test_what_was_asked_is_said_in_many_ways(asked: Any) -> None:
+def test_asked_may_have_many_forms(asked: Any) -> None:
     cache = MetadataCache()
     assert cache.apply(frames.response(12, [ORDERS]), 12, asked, 2).changed == 1
     assert cache.source("orders") == 2
 
 
 @pytest.mark.parametrize("asked", ["orders", b"orders", 7, ["orders", ORDERS_ID]])
-def test_what_cannot_have_been_asked_is_refused(asked: Any) -> None:
+def test_an_impossible_request_is_refused(asked: Any) -> None:
     cache = MetadataCache()
     with pytest.raises((TypeError, ValueError)):
         cache.apply(frames.response(12, [ORDERS]), 12, asked)
@@ -485,7 +485,7 @@ def test_what_cannot_have_been_asked_is_refused(asked: Any) -> None:
         (("h9", 9092, "r"), "r"),
     ],
 )
-def test_a_leader_hint_brings_its_broker_in_each_form(node: Any, rack: str | None) -> None:
+def test_a_leader_hints_node_may_have_each_form(node: Any, rack: str | None) -> None:
     cache = filled(T("orders", [P(0, 1, 3)], id=ORDERS_ID))
     assert cache.apply_leader_hint("orders", 0, 9, 4, node, topic_id=ORDERS_ID).changed == 1
     assert cache.leader("orders", 0) == 9
@@ -504,13 +504,13 @@ def test_a_leader_hint_without_a_rack_keeps_the_known_one(node: Any) -> None:
 
 
 @pytest.mark.parametrize("topic", [ORDERS_ID, uuid.UUID(bytes=ORDERS_ID)])
-def test_a_leader_hint_may_give_the_topics_id(topic: Any) -> None:
+def test_a_leader_hint_may_contain_the_topics_id(topic: Any) -> None:
     cache = filled(T("orders", [P(0, 1, 3)], id=ORDERS_ID))
     assert cache.apply_leader_hint(topic, 0, 2, 4).changed == 1
     assert cache.leader("orders", 0) == 2
 
 
-def test_methods_tell_their_arguments() -> None:
+def test_methods_have_signatures_and_docstrings() -> None:
     parameters = inspect.signature(MetadataCache.partition).parameters
     assert list(parameters) == ["self", "topic", "partition", "default", "allow_stale"]
     public = [name for name in dir(MetadataCache) if not name.startswith("_")]

@@ -161,7 +161,7 @@ def test_a_kind_that_ends_no_topic_leaves_what_was_known_of_its_partitions(
     with Recorder(cache, tmp_path, clock=clock) as recorder:
         recorder.observe()
         cache.add_topic("payments", None, [3])
-        cache.tell("payments", kind)
+        cache.record("payments", kind)
         cache.set_leader("payments", 0, 1)
         recorder.observe()
     rows = [row for row in changes(tmp_path) if row.topic == "payments"]

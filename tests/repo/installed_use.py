@@ -1,7 +1,7 @@
-"""Uses an installed rdmeta that has none of its extras; exits with 0 if all is well.
+"""Uses an installed rdmeta that has none of its extras; exits with 0 if everything works.
 
-Run by test_packaging.py and by cibuildwheel with the interpreter of an environment that holds
-nothing but the wheel: `python -I tests/repo/installed_use.py`.
+test_packaging.py and cibuildwheel run it with the interpreter of an environment that contains only
+the wheel: `python -I tests/repo/installed_use.py`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import rdmeta
 
 EXTRAS = ["aiokafka", "cffi", "click", "confluent_kafka", "kafka", "pyarrow", "pyspark", "rich"]
 
-# Modules and packages that need an extra, and what their errors name; every other one imports.
+# Modules and packages that need extras, and the extras that their errors name. All others import.
 NEEDS = {
     "rdmeta.demo": "cli,kafka,cffi,spark",
     "rdmeta.ffi": "cffi",
@@ -31,18 +31,18 @@ COMMANDS = {
 
 
 def string(text: str) -> bytes:
-    """A Kafka string: int16 length, then UTF-8."""
+    """Encodes a Kafka string: int16 length, then UTF-8."""
     data = text.encode()
     return struct.pack(">h", len(data)) + data
 
 
 def ids(*values: int) -> bytes:
-    """A Kafka array of int32."""
+    """Encodes a Kafka array of int32."""
     return struct.pack(f">i{len(values)}i", len(values), *values)
 
 
 def metadata_response_v1() -> bytes:
-    """One broker, 7, which leads the two partitions of `orders`."""
+    """Returns a response with one broker, 7, the leader of both partitions of `orders`."""
     broker = struct.pack(">i", 7) + string("localhost") + struct.pack(">ih", 9092, -1)
     partitions = b"".join(
         struct.pack(">hii", 0, partition, 7) + ids(7) + ids(7) for partition in (0, 1)
@@ -52,7 +52,7 @@ def metadata_response_v1() -> bytes:
 
 
 def advice_of(module: str) -> str | None:
-    """What the error says that importing a module ends in, None if it imports."""
+    """Imports a module; returns the text of its MissingExtraError, or None if there is none."""
     try:
         importlib.import_module(module)
     except rdmeta.errors.MissingExtraError as error:
@@ -61,7 +61,7 @@ def advice_of(module: str) -> str | None:
 
 
 def check_modules(installed: Path) -> None:
-    """Each module imports, or names the extra that it needs."""
+    """Checks that each module imports, or names the extra that it needs."""
     for path in sorted(installed.rglob("*.py")):
         parts = path.relative_to(installed.parent).with_suffix("").parts
         if parts[-1] == "__main__":
@@ -76,7 +76,7 @@ def check_modules(installed: Path) -> None:
 
 
 def check_commands() -> None:
-    """Each command says in one line what it lacks, and ends with 2."""
+    """Checks that each command names in one line the extras that it lacks, and exits with 2."""
     for words, extras in COMMANDS.items():
         command = [sys.executable, "-I", "-m", *words]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
@@ -93,7 +93,7 @@ def main() -> None:
     loaded = [name for name in EXTRAS if name in sys.modules]
     assert not loaded, f"import rdmeta imports {loaded}"
     present = [name for name in EXTRAS if importlib.util.find_spec(name)]
-    assert not present, f"{present} are installed: this proves nothing"
+    assert not present, f"{present} are installed: run this where no extra is installed"
 
     cache = rdmeta.MetadataCache()
     applied = cache.apply(metadata_response_v1(), 1)

@@ -1,4 +1,4 @@
-"""The bench runs and says what it promises to say. Speeds are not looked at."""
+"""The bench runs, judges goals and keeps results. The tests do not check speeds."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ KEYS = {"name", "unit", "value", "reference", "ratio", "goal", "ok"}
 
 
 def figure(goal: Goal | None) -> Figure:
-    """A row over two made-up series."""
+    """Returns a figure over two invented series."""
     return Figure("g", "f", "ns", Job("none", ()), series("a"), series("b"), "floor", goal)
 
 
 @pytest.mark.timeout(300)
-def test_a_quick_run_writes_every_figure_and_judges_none(tmp_path: Path) -> None:
+def test_a_quick_run_writes_every_figure_and_judges_no_goal(tmp_path: Path) -> None:
     results = tmp_path / "results.json"
     command = [sys.executable, "-m", "bench", "--quick", "--json", str(results)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280)
@@ -38,8 +38,8 @@ def test_a_quick_run_writes_every_figure_and_judges_none(tmp_path: Path) -> None
     assert [row["name"] for row in rows] == [figure.name for figure in all_figures(QUICK)]
     for row in rows:
         assert row.keys() >= KEYS
-        # Finite, no more: a reference that is a difference of two times can be less than nothing
-        # in a run this short.
+        # Finite, but perhaps negative: some references are the difference of two times, and this
+        # run is short.
         assert math.isfinite(row["value"])
         assert math.isfinite(row["reference"])
         assert row["ok"] is None
@@ -47,7 +47,7 @@ def test_a_quick_run_writes_every_figure_and_judges_none(tmp_path: Path) -> None
     assert machine["cores"] >= 1
 
 
-def test_comparing_where_nothing_was_saved_is_no_error(tmp_path: Path) -> None:
+def test_comparing_without_saved_results_is_not_an_error(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "--collect-only", "bench/test_lookups.py"]
     command += ["--benchmark-compare", f"--benchmark-storage={tmp_path}", "-p", "no:cacheprovider"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100)
@@ -61,7 +61,7 @@ def test_names_of_figures_are_distinct() -> None:
 
 
 def test_a_goal_relative_to_the_floor_is_judged_by_the_rounds_own_ratios() -> None:
-    # Round 2 was slow for both: its ratio is what the others' are.
+    # Round 2 was slow for both series: its ratio is equal to those of the other rounds.
     run = {"a": [11.0, 110.0, 11.0], "b": [10.0, 100.0, 10.0]}
     row = figure(Goal(factor=1.1)).result([run], judged=True)
     assert row["ok"] is True
@@ -81,7 +81,7 @@ def test_a_goal_above_the_reference_is_judged_by_the_rounds_own_differences() ->
     assert figure(Goal(factor=1, plus=13)).result([run], judged=True)["ok"] is False
 
 
-def test_what_is_little_enough_meets_a_goal_whatever_the_floor_takes() -> None:
+def test_a_value_that_is_small_enough_meets_a_goal_whatever_the_floor() -> None:
     goal = Goal(factor=1.5, enough=4)
     assert figure(goal).result([{"a": [4.0], "b": [1.0]}], judged=True)["ok"] is True
     assert figure(goal).result([{"a": [4.1], "b": [1.0]}], judged=True)["ok"] is False
@@ -89,7 +89,7 @@ def test_what_is_little_enough_meets_a_goal_whatever_the_floor_takes() -> None:
     assert goal.text("ns") == "<= 1.5 x reference or 4 ns"
 
 
-def test_no_time_is_judged_by_itself() -> None:
+def test_every_goal_of_a_time_has_a_reference() -> None:
     for one in all_figures(Scale()):
         if one.goal is not None and one.unit != "B/partition":
             assert one.goal.factor, one.name
@@ -128,16 +128,16 @@ def test_a_reference_of_nothing_gives_no_ratio_and_meets_no_goal_in_it() -> None
 
 
 def run_table(rows: list[dict[str, object]]) -> str:
-    """What a person reads."""
+    """Returns the table of a run as text."""
     console = Console(width=140)
-    with console.capture() as said:
+    with console.capture() as text:
         console.print(run.table(rows))
-    return said.get()
+    return text.get()
 
 
 @pytest.fixture
-def luck(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No program is run: `leader` fails, and all others say the same."""
+def failing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replaces the programs: `leader` fails, and all others return the same times."""
 
     def run_once(job: Job, _turn: int) -> dict[str, Any]:
         if job.program == "leader":
@@ -148,8 +148,8 @@ def luck(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(build, "c_benches", lambda: None)
 
 
-@pytest.mark.usefixtures("luck")
-def test_a_program_that_fails_is_told_and_loses_no_other(
+@pytest.mark.usefixtures("failing")
+def test_the_failure_of_one_program_is_reported_and_keeps_the_others_rows(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "r.json"
@@ -166,7 +166,7 @@ def test_a_program_that_fails_is_told_and_loses_no_other(
 
 @pytest.fixture
 def slow(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
-    """Programs that are slow in the first turns; which were run, and in which turn."""
+    """Replaces the programs by some that are slow in the first turns; returns a log of runs."""
     turns: list[tuple[str, int]] = []
 
     def run_once(job: Job, turn: int) -> dict[str, Any]:
@@ -179,14 +179,14 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
 
 
 def measured(path: Path, *more: str) -> dict[str, Any]:
-    """The row of one lookup after a run of that, at full size but in one process."""
+    """Measures one lookup, at full size but in one process; returns its row."""
     only = ["--only", "random of 1 k topics", "--processes", "1", "--json", str(path)]
     assert main([*only, *more]) == 0
     (found,) = json.loads(path.read_text())
     return dict(found)
 
 
-def test_a_figure_that_is_missed_is_measured_again_before_it_is_called_so(
+def test_a_missed_goal_is_measured_again_before_it_is_reported(
     slow: list[tuple[str, int]], tmp_path: Path
 ) -> None:
     row = measured(tmp_path / "r.json")
@@ -194,7 +194,7 @@ def test_a_figure_that_is_missed_is_measured_again_before_it_is_called_so(
     assert (row["ratio"], row["ok"], row["times"]) == (1.0, True, 3)
 
 
-def test_a_figure_that_is_missed_each_time_is_missed(
+def test_a_goal_that_is_missed_each_time_is_missed(
     slow: list[tuple[str, int]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run, "AGAIN", 1)
@@ -203,7 +203,7 @@ def test_a_figure_that_is_missed_each_time_is_missed(
     assert (row["ratio"], row["ok"], row["times"]) == (2.0, False, 2)
 
 
-def test_a_figure_that_is_met_is_measured_once(
+def test_a_goal_that_is_met_is_measured_once(
     slow: list[tuple[str, int]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run, "run_once", lambda *_: defaultdict(lambda: [1.0]))
@@ -211,9 +211,9 @@ def test_a_figure_that_is_met_is_measured_once(
     assert slow == []
 
 
-@pytest.mark.usefixtures("luck")
+@pytest.mark.usefixtures("failing")
 @pytest.mark.parametrize("how", [["--quick"], ["--churn-minutes", "60"], []])
-def test_a_run_at_another_scale_loses_no_figure(how: list[str], tmp_path: Path) -> None:
+def test_a_run_at_another_scale_keeps_every_figure(how: list[str], tmp_path: Path) -> None:
     path = tmp_path / "r.json"
     hour = "memory after churn by RSS, ids <= 32767, 1 M partitions, 3600 s of it"
     names = {figure.name for figure in all_figures(Scale())} | {hour}
@@ -223,12 +223,12 @@ def test_a_run_at_another_scale_loses_no_figure(how: list[str], tmp_path: Path) 
     assert {row["name"] for row in json.loads(path.read_text())} >= names
 
 
-def test_a_quick_run_goes_beside_the_results_unless_told_where() -> None:
+def test_a_quick_run_does_not_overwrite_the_results_by_default() -> None:
     assert RESULTS not in (run.arguments(["--quick"]).json, None)
     assert run.arguments([]).json == RESULTS
 
 
-def test_only_takes_groups_and_parts_of_names() -> None:
+def test_the_option_only_takes_groups_and_parts_of_names() -> None:
     figures = all_figures(Scale())
     assert {figure.group for figure in select(figures, ["python"])} == {"python"}
     assert all("shuffled" in figure.name for figure in select(figures, ["shuffled"]))
@@ -241,18 +241,18 @@ def test_a_figure_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
 
 
 def row(name: str, value: float, run: str | None = None) -> dict[str, object]:
-    """A row as a program writes it, or as one did that did not say its name yet."""
+    """Returns a row of a program's results; without `run`, a row of an old version."""
     return {"name": name, "value": value} | ({} if run is None else {"run": run})
 
 
-def test_a_run_replaces_its_rows_and_drops_nobody_elses() -> None:
+def test_a_run_replaces_its_own_rows_and_keeps_all_others() -> None:
     old = [row("a", 1), row("b", 1, "bench"), row("a", 1, "peers")]
     new = [row("b", 2, "bench"), row("c", 2, "bench")]
     merged = merge(old, new, "bench", ["a", "b", "c"])
     assert merged == [row("a", 1, "peers"), row("a", 1), *new]
 
 
-def test_a_figure_that_is_no_more_goes_with_the_next_run() -> None:
+def test_the_next_run_drops_the_rows_of_a_removed_figure() -> None:
     old = [row("gone", 1, "bench"), row("gone", 1, "peers")]
     assert merge(old, [row("a", 2, "bench")], "bench", ["a"]) == [
         row("gone", 1, "peers"),

@@ -1,4 +1,4 @@
-"""The peers' bench runs, compares like with like and drops nothing. Speeds are not looked at."""
+"""The peers' bench runs, compares equal work and keeps results. The tests check no speeds."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ MINE = {"name": "C leader lookup", "run": "bench", "value": 1.0}
 
 @dataclass
 class Quick:
-    """What a quick run left behind."""
+    """The files of a quick run: its rows, its facts about the peers, and its page."""
 
     rows: list[dict[str, Any]]
     about: dict[str, Any]
@@ -49,7 +49,7 @@ class Quick:
 
 @pytest.fixture(scope="module")
 def quick(tmp_path_factory: pytest.TempPathFactory) -> Quick:
-    """A quick run of everybody who is here already, over results that had rows."""
+    """Runs all peers that are installed, quickly, over results that have a row already."""
     to = tmp_path_factory.mktemp("peers")
     (to / "r.json").write_text(json.dumps([MINE]), encoding="utf-8")
     command = [sys.executable, "-m", "bench.peers", "--quick", "--no-install"]
@@ -65,7 +65,7 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> Quick:
 
 
 @pytest.mark.timeout(300)
-def test_a_quick_run_merges_its_rows_and_judges_none(quick: Quick) -> None:
+def test_a_quick_run_merges_its_rows_and_judges_no_goal(quick: Quick) -> None:
     assert MINE in quick.rows
     rows = [row for row in quick.rows if row["run"] == "peers"]
     names = [row["name"] for row in rows]
@@ -100,7 +100,7 @@ def test_the_page_has_a_bar_for_every_row_and_needs_no_network(quick: Quick) -> 
     assert len(quick.html) < 1_000_000
 
 
-def test_an_id_of_the_page_is_there_once_and_what_refers_to_it_finds_it() -> None:
+def test_the_ids_of_the_page_are_distinct_and_every_reference_has_its_target() -> None:
     rows = json.loads(RESULTS.read_text(encoding="utf-8"))
     about = json.loads(about_file(RESULTS).read_text(encoding="utf-8"))
     page = report.page([row for row in rows if row["run"] == "peers"], about)
@@ -111,7 +111,7 @@ def test_an_id_of_the_page_is_there_once_and_what_refers_to_it_finds_it() -> Non
     assert {a or b for a, b in referred} <= set(ids)
 
 
-def test_who_is_missing_is_in_the_page_and_in_the_table_with_the_reason() -> None:
+def test_the_page_and_the_table_contain_missing_peers_with_the_reason() -> None:
     about = {
         "machine": machine.describe(),
         "versions": {"rdmeta": "1"},
@@ -128,7 +128,7 @@ def test_who_is_missing_is_in_the_page_and_in_the_table_with_the_reason() -> Non
 
 
 def runs(ours: list[list[float]], theirs: list[list[float]]) -> dict[tuple[str, int], list[Any]]:
-    """Turns of two peers at 1 000 topics."""
+    """Returns the turns of two peers at 1 000 topics."""
     return {
         ("rdmeta", 1_000): [{"random:cache": turn} for turn in ours],
         ("librdkafka", 1_000): [{"random:librdkafka": turn} for turn in theirs],
@@ -138,8 +138,8 @@ def runs(ours: list[list[float]], theirs: list[list[float]]) -> dict[tuple[str, 
 LIBRDKAFKA = next(line for line in RANDOM.lines if line.peer == "librdkafka")
 
 
-def test_a_ratio_is_of_the_turns_own_and_has_no_goal() -> None:
-    # The second turn was slow for both.
+def test_a_ratio_is_the_median_of_the_turns_ratios_and_has_no_goal() -> None:
+    # The second turn was slow for both peers.
     found = runs([[10, 10], [100, 100], [10, 10]], [[120, 121], [1200, 1210], [120, 121]])
     row = figures.row(RANDOM, LIBRDKAFKA, 1_000, found)
     assert row is not None
@@ -147,13 +147,13 @@ def test_a_ratio_is_of_the_turns_own_and_has_no_goal() -> None:
     assert (row["goal"], row["rule"], row["ok"]) == (None, None, None)
 
 
-def test_what_costs_nothing_here_gives_no_ratio() -> None:
+def test_a_time_of_zero_gives_no_ratio() -> None:
     row = figures.row(RANDOM, LIBRDKAFKA, 1_000, runs([[0.0]], [[1.0]]))
     assert row is not None
     assert (row["ratio"], report.times(row)) == (None, "")
 
 
-def test_what_nobody_measured_is_no_row() -> None:
+def test_a_figure_without_turns_gives_no_row() -> None:
     assert figures.row(RANDOM, LIBRDKAFKA, 1_000, {}) is None
 
 
@@ -166,7 +166,7 @@ def test_names_of_rows_are_distinct() -> None:
 
 
 class Broken(Peer):
-    """A peer whose worker says why it cannot."""
+    """A peer whose worker fails with a message."""
 
     name = "broken"
     modes = ("speed",)
@@ -181,35 +181,35 @@ def test_a_worker_that_fails_makes_its_peer_missing_with_its_last_words(tmp_path
 
 
 @pytest.mark.parametrize(
-    ("said", "why"), [("no JSON", "stopped at 10 topics"), ("{}", "which leaders it found")]
+    ("output", "why"), [("no JSON", "stopped at 10 topics"), ("{}", "which leaders it found")]
 )
-def test_a_worker_that_says_nothing_of_use_makes_its_peer_missing(
-    said: str, why: str, tmp_path: Path
+def test_a_worker_with_useless_output_makes_its_peer_missing(
+    output: str, why: str, tmp_path: Path
 ) -> None:
     class Odd(Broken):
         def command(self, mode: str, work: Path, limits: Limits, bootstrap: str) -> list[str]:
-            return [sys.executable, "-c", f"print({said!r})"]
+            return [sys.executable, "-c", f"print({output!r})"]
 
     with pytest.raises(Missing, match=why):
         work(Odd(), 10, tmp_path, Limits(1, 1, 0), "")
 
 
 @pytest.mark.parametrize("part", [["--quick"], ["--only", "go"]])
-def test_a_part_of_a_run_does_not_take_the_place_of_a_whole_one(part: list[str]) -> None:
+def test_a_partial_run_does_not_overwrite_the_results_of_a_full_one(part: list[str]) -> None:
     whole, args = arguments([]), arguments(part)
     assert (whole.json, whole.html) == (RESULTS, REPORT)
     assert args.json.parent == args.html.parent == build.OUT / "peers"
     assert arguments([*part, "--json", "here"]).json == Path("here")
 
 
-def test_the_last_run_again_where_there_was_none_is_told(
+def test_the_option_again_without_a_last_run_is_an_error_that_names_the_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["--again", "--json", str(tmp_path / "results.json")]) == 2
     assert str(tmp_path / "results.peers.json") in capsys.readouterr().out
 
 
-def test_a_peer_that_goes_takes_its_samples_with_it_and_ours_ends_the_run() -> None:
+def test_a_dropped_peer_loses_its_samples_and_without_rdmeta_the_run_ends() -> None:
     state = State({"broken": "1", "go": "1"}, {}, {("broken", 10): [{}], ("go", 10): [{}]})
     state.drop(Broken(), "out of luck")
     assert state.missing == {"broken": "out of luck"}
@@ -219,7 +219,7 @@ def test_a_peer_that_goes_takes_its_samples_with_it_and_ours_ends_the_run() -> N
         state.drop(PEERS[0], "no compiler")
 
 
-def test_how_busy_it_was_is_that_of_the_worst_size() -> None:
+def test_the_share_off_cpu_is_that_of_the_worst_size() -> None:
     runs: dict[tuple[str, int], list[Any]]
     runs = {("rdmeta", 10): [{"off_cpu": 0.5}, {}], ("rdmeta", 100): [{}], ("go", 10): [{}]}
     assert State(runs=runs).off_cpu("rdmeta") == 0.5
@@ -227,22 +227,22 @@ def test_how_busy_it_was_is_that_of_the_worst_size() -> None:
 
 
 def test_a_reason_is_the_line_with_the_error_without_colours_and_addresses() -> None:
-    said = "\x1b[1mhello\x1b[m\n[\x1b[31mERROR\x1b[m] no https://registry.example/x here\n"
-    assert complaint(said) == "[ERROR] no <address> here"
+    output = "\x1b[1mhello\x1b[m\n[\x1b[31mERROR\x1b[m] no https://registry.example/x here\n"
+    assert complaint(output) == "[ERROR] no <address> here"
     assert complaint("only this") == "only this"
     assert complaint("") == ""
 
 
-def test_nothing_is_installed_when_told_so() -> None:
+def test_without_install_a_missing_package_is_not_installed() -> None:
     with pytest.raises(Missing, match="librdkafka-dev"):
         debian(False, "librdkafka-dev")
 
 
 def java_built_by(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mvn: str) -> Java:
-    """A Java whose classes are compiled already, and a Maven that does this from here on."""
+    """Returns a Java peer whose classes are compiled, and replaces Maven by a script."""
     tmp_path.mkdir(exist_ok=True)
-    for name, does in (("javac", "exit 1"), ("mvn", mvn)):
-        (tmp_path / name).write_text(f"#!/bin/sh\n{does}\n", encoding="utf-8")
+    for name, script in (("javac", "exit 1"), ("mvn", mvn)):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     java = Java()
@@ -252,7 +252,7 @@ def java_built_by(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mvn: str) -> 
     return java
 
 
-def test_a_java_that_was_compiled_but_has_no_client_is_missing_with_the_reason(
+def test_a_compiled_java_peer_without_a_client_is_missing_with_the_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     java = java_built_by(tmp_path, monkeypatch, "echo '[ERROR] no network'; exit 1")
@@ -263,7 +263,7 @@ def test_a_java_that_was_compiled_but_has_no_client_is_missing_with_the_reason(
         java.prepare(install=True)
 
 
-def test_a_client_of_another_version_is_not_left_beside_the_new_one(
+def test_a_new_client_replaces_the_client_of_another_version(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     jars = tmp_path / "java/jars"
@@ -277,18 +277,18 @@ def test_a_client_of_another_version_is_not_left_beside_the_new_one(
     assert [path.name for path in jars.iterdir()] == ["kafka-clients-4.3.0.jar"]
 
 
-# ------------------------------------------------------- the same for everybody
+# ------------------------------------------------------- the same work for all
 
 
 @pytest.fixture(scope="module")
 def files() -> Path:
-    """A workload of 40 topics."""
+    """Returns the files of a workload of 40 topics."""
     build.c_benches()
     return workload(40, 64)
 
 
 def facts(body: bytes, version: int) -> list[Any]:
-    """What every version can say."""
+    """Returns the facts of a response that every version contains."""
     return [
         (topic["name"], [(p["partition"], p["leader"], p["replicas"]) for p in topic["partitions"]])
         for topic in rdmeta.decode_metadata_response(body, version)["topics"]
@@ -296,23 +296,23 @@ def facts(body: bytes, version: int) -> list[Any]:
 
 
 @pytest.mark.parametrize("version", [4, 5])
-def test_older_responses_of_a_workload_say_the_same(files: Path, version: int) -> None:
+def test_older_responses_of_a_workload_contain_the_same_facts(files: Path, version: int) -> None:
     for which, topics in (("all", 40), ("one", 1)):
         new = facts((files / f"{which}-12").read_bytes(), 12)
         assert len(new) == topics
         assert facts((files / f"{which}-{version}").read_bytes(), version) == new
 
 
-def test_hot_queries_are_of_eight_topics_a_set(files: Path) -> None:
+def test_hot_queries_have_eight_topics_per_set(files: Path) -> None:
     numbers = struct.unpack("<32768I", (files / "hot").read_bytes())
-    for at in range(0, len(numbers), 2048):
-        assert len(set(numbers[at : at + 2048 : 2])) <= 8
+    for start in range(0, len(numbers), 2048):
+        assert len(set(numbers[start : start + 2048 : 2])) <= 8
     assert len(set(numbers[0::2])) > 8
 
 
 @pytest.fixture
 def broker(files: Path) -> Iterator[socket.socket]:
-    """A connection to a server of the workload's frames."""
+    """Yields a connection to a server of the workload's frames."""
     with served(files) as address:
         host, port = address.split(":")
         with socket.create_connection((host, int(port)), timeout=10) as connection:
@@ -320,7 +320,7 @@ def broker(files: Path) -> Iterator[socket.socket]:
 
 
 def ask(connection: socket.socket, key: int, version: int, tail: bytes) -> bytes:
-    """A request's answer, after its correlation id."""
+    """Sends a request; returns its answer without length and correlation id."""
     request = struct.pack(">hhih", key, version, 7, -1) + tail
     connection.sendall(struct.pack(">i", len(request)) + request)
     with connection.makefile("rb") as answers:
@@ -337,7 +337,9 @@ def test_the_server_answers_with_the_workloads_bytes(broker: socket.socket, file
     )
 
 
-def test_the_servers_brokers_are_where_it_is(broker: socket.socket, files: Path) -> None:
+def test_the_brokers_of_an_answer_have_the_servers_address(
+    broker: socket.socket, files: Path
+) -> None:
     body = ask(broker, 3, 12, bytes(6))
     assert body[:1] == b"\0"  # no tagged fields in the header
     answer = rdmeta.decode_metadata_response(body[1:], 12)

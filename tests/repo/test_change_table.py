@@ -1,4 +1,4 @@
-"""One list of sources, kinds and columns of change records, and everything that is made of it."""
+"""The table of sources, kinds and columns of change records, and the files made from it."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ def edit(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new), encoding="utf-8")
 
 
-def test_what_is_written_from_the_table_is_up_to_date() -> None:
+def test_the_files_made_from_the_table_are_up_to_date() -> None:
     done = write_from_table(ROOT, "--check")
     assert done.returncode == 0, f"{done.stdout}run tools/change_table.py"
 
 
-def test_a_new_kind_and_a_new_column_go_everywhere(tree: Path) -> None:
+def test_a_new_kind_and_a_new_column_reach_every_file(tree: Path) -> None:
     table = tree / "rdmeta/_change_table.py"
     last = KINDS[-1].name
     text = table.read_text(encoding="utf-8")
@@ -86,7 +86,7 @@ def test_a_new_kind_and_a_new_column_go_everywhere(tree: Path) -> None:
     assert write_from_table(tree, "--check").returncode == 0
 
 
-def test_a_list_that_programs_know_only_grows_at_its_end(tree: Path) -> None:
+def test_a_list_of_the_abi_grows_only_at_its_end(tree: Path) -> None:
     edit(
         tree / "rdmeta/_change_table.py",
         '    Kind("resync",',
@@ -102,7 +102,7 @@ def test_a_change_has_a_field_per_column_and_parquet_a_column_per_field() -> Non
     assert CHANGE_SCHEMA.names == [column.name for column in COLUMNS]
 
 
-def test_a_kind_says_what_makes_it_and_what_its_rows_mean() -> None:
+def test_every_kind_has_a_maker_and_a_meaning_of_its_rows() -> None:
     assert len({kind.name for kind in KINDS}) == len(KINDS)
     assert len({source.name for source in SOURCES}) == len(SOURCES)
     assert {kind.made_by for kind in KINDS} <= set(MADE_BY)
@@ -112,7 +112,7 @@ def test_a_kind_says_what_makes_it_and_what_its_rows_mean() -> None:
     assert set(END_KINDS) & set(STATE_KINDS) == {"topic_recreated"}
 
 
-def test_the_core_makes_the_kinds_that_say_so_and_no_others() -> None:
+def test_the_core_makes_exactly_the_kinds_that_the_table_says() -> None:
     made = set()
     for path in (ROOT / "csrc").rglob("*.c"):
         text = path.read_text(encoding="utf-8")

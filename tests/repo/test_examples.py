@@ -1,4 +1,4 @@
-"""The examples are short, and the table of them is whole; `make packaging` runs them."""
+"""The examples are short, and their table lists all of them; `make packaging` runs them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The public header is the documentation: no declaration in it goes without a word."""
+"""The public headers are the documentation: every function in them has a full comment."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HEADERS = sorted((Path(__file__).resolve().parents[2] / "csrc" / "include").glob
 
 
 def undocumented(header: str) -> list[str]:
-    """The names of the functions of `header` that no comment ends right before."""
+    """Returns the functions of `header` that have no comment right before them."""
     calls = re.finditer(r"^RDMETA_API [^;]*?(\w+)\(", header, re.MULTILINE)
     return [call[1] for call in calls if not header[: call.start()].rstrip().endswith("*/")]
 
@@ -30,7 +30,7 @@ def test_every_header_says_which_threads_may_call(path: Path) -> None:
 
 @pytest.mark.parametrize("path", HEADERS, ids=lambda path: path.name)
 @pytest.mark.parametrize("standard", ["c99", "c11", "c++11"])
-def test_every_header_compiles_first_and_alone_without_a_warning(path: Path, standard: str) -> None:
+def test_every_header_compiles_alone_without_a_warning(path: Path, standard: str) -> None:
     language, compiler = ("c++", "g++") if "+" in standard else ("c", "cc")
     if shutil.which(compiler) is None:
         pytest.skip(f"{compiler} is not installed")
@@ -49,7 +49,7 @@ def test_a_function_without_a_comment_is_found() -> None:
 
 
 def comments(header: str) -> dict[str, tuple[str, str]]:
-    """{function: (what it returns, the words of its comment)}."""
+    """Returns, for each function, its return type and the words of its comment."""
     found = {}
     for call in re.finditer(r"^RDMETA_API ([^;(]*?)(\w+)\(", header, re.MULTILINE):
         before = header[: call.start()].rstrip()
@@ -60,9 +60,9 @@ def comments(header: str) -> dict[str, tuple[str, str]]:
 
 
 CALLS = {
-    name: said
+    name: comment
     for path in HEADERS
-    for name, said in comments(path.read_text(encoding="utf-8")).items()
+    for name, comment in comments(path.read_text(encoding="utf-8")).items()
 }
 
 
@@ -72,19 +72,19 @@ def test_every_call_says_from_which_threads(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in CALLS if "err_t" in CALLS[name][0]])
-def test_every_call_that_can_fail_says_with_what(name: str) -> None:
-    # Codes by name; or those of another call, which it names.
+def test_every_call_that_can_fail_names_its_errors(name: str) -> None:
+    # Codes by name; or the name of a call that has the same codes.
     assert re.search(r"\b[A-Z]{2,}(_[A-Z]+)*\b|<= -100|rdmeta_\w+\(\)", CALLS[name][1])
 
 
 @pytest.mark.parametrize("name", [name for name in CALLS if "ARGUMENT" in CALLS[name][1]])
-def test_every_call_that_can_be_misused_says_how(name: str) -> None:
+def test_every_call_with_an_argument_error_says_what_causes_it(name: str) -> None:
     assert re.search(r"\bARGUMENT(:| \(| beyond)", CALLS[name][1])
 
 
 @pytest.mark.parametrize("name", [name for name in CALLS if CALLS[name][0].endswith("*")])
-def test_every_call_that_returns_a_pointer_says_what_null_is_and_whose_it_is(name: str) -> None:
+def test_every_call_that_returns_a_pointer_explains_null_and_ownership(name: str) -> None:
     returned, comment = CALLS[name]
     assert "NULL" in comment or "returns `" in comment, comment
-    if "const" not in returned:  # what one may change, one has to give back
+    if "const" not in returned:  # the caller must give back an object that it may change
         assert re.search(r"reference|for rdmeta_|with one", comment, re.IGNORECASE), comment

@@ -1,4 +1,4 @@
-"""The source tree keeps to layers.toml and to the house's sizes, and the checks bite."""
+"""The source tree obeys layers.toml and the limits of size; planted violations are found."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PYTHON_ORDER = LAYERS["python"]["order"]
 
 
 def plant(root: Path, files: dict[str, str]) -> Path:
-    """A tree of these files under `root`, which is returned."""
+    """Writes these files under `root`; returns `root`."""
     for name, text in files.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -45,7 +45,7 @@ def test_no_import_goes_against_the_order() -> None:
     assert_none(tree_rules.python_layer_violations(ROOT / "rdmeta", PYTHON_ORDER))
 
 
-def test_every_folder_and_module_of_the_order_is_there() -> None:
+def test_every_folder_and_module_of_the_order_exists() -> None:
     for directory, units in (("csrc", FOLDERS), ("rdmeta", sum(PYTHON_ORDER, []))):
         found = {path.stem for path in (ROOT / directory).iterdir()}
         assert [unit for unit in units if unit not in found] == []
@@ -68,7 +68,7 @@ def c_units() -> list[str]:
 
 
 def mapped(heading: str) -> list[str]:
-    """Units in the first cells of one of CONTRIBUTING.md's tables."""
+    """Returns the units in the first column of one of CONTRIBUTING.md's tables."""
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     table = text.split(f"\n| {heading} |", 1)[1].split("\n\n", 1)[0]
     cells = [row.split("|")[1] for row in table.splitlines()[2:]]
@@ -90,7 +90,7 @@ def test_the_map_has_every_module_in_the_same_order() -> None:
 def violations_in_files(
     check: Callable[[str, str], list[str]], suffixes: set[str] | None = None
 ) -> list[str]:
-    """What `check` finds in the repository's own files, of which there must be some."""
+    """Returns what `check` finds in the repository's own files; fails if there are none."""
     files = [
         path
         for path in tree_rules.written_files(ROOT)
@@ -131,13 +131,13 @@ def test_a_call_into_a_later_folder_is_found(tmp_path: Path) -> None:
     ]
 
 
-def test_a_tag_of_a_structure_is_no_call(tmp_path: Path) -> None:
+def test_a_tag_of_a_structure_is_not_a_call(tmp_path: Path) -> None:
     text = "struct rdmeta_sum;\n/* rdmeta_sum() */\n"
     plant(tmp_path, {"base/twice.h": text, "cache/sum.c": "int rdmeta_sum(int a) {\n}\n"})
     assert tree_rules.c_layer_violations(tmp_path, FOLDERS) == []
 
 
-def test_what_others_wrote_names_what_lies_beside_it(tmp_path: Path) -> None:
+def test_a_vendored_file_may_include_files_of_its_own_folder(tmp_path: Path) -> None:
     files = {"vendor/nano/one.h": '#include "two.h"\n', "vendor/nano/two.h": ""}
     plant(tmp_path, {**files, "base/hash.c": '#include "vendor/nano/one.h"\n'})
     assert tree_rules.c_layer_violations(tmp_path, FOLDERS) == []
@@ -147,7 +147,7 @@ def test_what_others_wrote_names_what_lies_beside_it(tmp_path: Path) -> None:
     ]
 
 
-def test_only_what_is_in_vendor_is_let_off() -> None:
+def test_only_the_folders_of_vendor_are_exempt() -> None:
     names = {path.name for path in (ROOT / "csrc/vendor").iterdir()}
     assert names == set(LAYERS["c"]["vendored"])
 
@@ -212,14 +212,14 @@ def test_an_import_of_a_later_layer_is_found(tmp_path: Path, statement: str) -> 
         },
     )
     assert tree_rules.python_layer_violations(package, PYTHON_ORDER) == [
-        "net/session.py: net knows history, a later layer"
+        "net/session.py: net uses history, a later layer"
     ]
 
 
-def test_what_the_face_shows_cannot_import_the_face(tmp_path: Path) -> None:
+def test_a_unit_that_init_exports_cannot_import_init(tmp_path: Path) -> None:
     package = plant(tmp_path / "rdmeta", {"__init__.py": "", "cache.py": "import rdmeta\n"})
     assert tree_rules.python_layer_violations(package, PYTHON_ORDER) == [
-        "cache.py: cache knows __init__, a later layer"
+        "cache.py: cache uses __init__, a later layer"
     ]
 
 
@@ -233,8 +233,8 @@ def test_a_cython_import_of_a_later_layer_is_found(tmp_path: Path) -> None:
         },
     )
     assert tree_rules.python_layer_violations(package, PYTHON_ORDER) == [
-        "_core.pxd: takes merge.h from csrc; only the public rdmeta.h is for bindings",
-        "_core.pyx: _core knows cache, a later layer",
+        "_core.pxd: uses merge.h of csrc; bindings may use only public headers",
+        "_core.pyx: _core uses cache, a later layer",
     ]
 
 

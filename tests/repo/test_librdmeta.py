@@ -1,4 +1,4 @@
-"""librdmeta, for programs without Python: what it exports, and that pkg-config finds it."""
+"""librdmeta, for programs without Python: its exports, pkg-config, and installation."""
 
 from __future__ import annotations
 
@@ -72,23 +72,23 @@ def test_a_program_builds_with_pkg_config_and_runs(
         flags.append("-pthread")
     (tmp_path / "program.c").write_text(PROGRAM, encoding="utf-8")
     run("cc", "-std=c11", tmp_path / "program.c", "-o", tmp_path / "program", *flags)
-    said = run(tmp_path / "program", LD_LIBRARY_PATH=str(prefix / "lib"))
-    assert said == "version 0\n"
+    output = run(tmp_path / "program", LD_LIBRARY_PATH=str(prefix / "lib"))
+    assert output == "version 0\n"
 
 
 @pytest.mark.timeout(180)
-def test_pkg_config_gives_a_static_program_none_of_our_own_linker_flags(prefix: Path) -> None:
+def test_pkg_config_for_static_programs_has_none_of_our_own_linker_flags(prefix: Path) -> None:
     if shutil.which("pkg-config") is None:
         pytest.skip("pkg-config is not installed")
-    said = run(
+    flags = run(
         "pkg-config", "--static", "--libs", "rdmeta", PKG_CONFIG_PATH=str(prefix / "lib/pkgconfig")
     )
-    assert "-pthread" in said.split()
-    assert not [flag for flag in said.split() if flag.startswith("-Wl")]
+    assert "-pthread" in flags.split()
+    assert not [flag for flag in flags.split() if flag.startswith("-Wl")]
 
 
 @pytest.mark.timeout(180)
-def test_what_is_installed_under_a_prefix_builds_a_program(prefix: Path, tmp_path: Path) -> None:
+def test_make_install_installs_all_that_a_program_needs(prefix: Path, tmp_path: Path) -> None:
     run("make", "install", f"DESTDIR={tmp_path}", "PREFIX=/opt/rdmeta")
     installed = tmp_path / "opt/rdmeta"
     files = {each.relative_to(installed).as_posix() for each in installed.rglob("*.*")}

@@ -1,6 +1,6 @@
-"""What is published builds, installs and runs away from the source tree.
+"""The sdist and the wheel build, install and run outside the source tree.
 
-Slow, so a stage of its own: `make packaging`.
+These tests are slow; `make packaging` runs them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.packaging, pytest.mark.timeout(600)]
 
 
 def run(*command: str | Path, cwd: Path) -> str:
-    """Output of a command that knows nothing of this tree but the pinned build tools."""
+    """Runs a command that sees only the pins of this tree; returns its output."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     env["PIP_CONSTRAINT"] = str(ROOT / "constraints.txt")
     done = subprocess.run(
@@ -40,7 +40,7 @@ def run(*command: str | Path, cwd: Path) -> str:
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of what a clone would hold: nothing built, nothing ignored."""
+    """Copies the files that a clone would have: none that is built or ignored."""
     copy = tmp_path_factory.mktemp("source") / "rdmeta"
     for path in written_files(ROOT):
         target = copy / path.relative_to(ROOT)
@@ -51,7 +51,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def dist(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The sdist, and the wheel that was built from it."""
+    """Builds the sdist, and the wheel from it; returns their directory."""
     outdir = tmp_path_factory.mktemp("dist")
     run(sys.executable, "-m", "build", "--outdir", outdir, source, cwd=outdir)
     return outdir
@@ -64,7 +64,7 @@ def wheel(dist: Path) -> Path:
 
 
 def empty_environment(path: Path) -> Path:
-    """A new environment's interpreter."""
+    """Makes a new environment; returns its interpreter."""
     run(sys.executable, "-m", "venv", path, cwd=path.parent)
     return path / "bin" / "python"
 
@@ -72,18 +72,18 @@ def empty_environment(path: Path) -> Path:
 def test_a_wheel_built_from_the_sdist_works_without_extras(wheel: Path, tmp_path: Path) -> None:
     python = empty_environment(tmp_path / "env")
     run(python, "-m", "pip", "install", "--no-index", wheel, cwd=tmp_path)
-    said = run(python, "-I", ROOT / "tests/repo/installed_use.py", cwd=tmp_path)
-    assert "works without extras" in said
+    output = run(python, "-I", ROOT / "tests/repo/installed_use.py", cwd=tmp_path)
+    assert "works without extras" in output
 
 
 def test_pip_installs_a_clone_into_an_empty_environment(source: Path, tmp_path: Path) -> None:
     python = empty_environment(tmp_path / "env")
     run(python, "-m", "pip", "install", source, cwd=tmp_path)
-    said = run(python, "-I", ROOT / "tests/repo/installed_use.py", cwd=tmp_path)
-    assert "works without extras" in said
+    output = run(python, "-I", ROOT / "tests/repo/installed_use.py", cwd=tmp_path)
+    assert "works without extras" in output
 
 
-def test_the_wheel_holds_headers_declarations_and_types_but_no_sources(wheel: Path) -> None:
+def test_the_wheel_contains_headers_declarations_and_types_but_no_sources(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     expected = {
         path.relative_to(ROOT).as_posix()
@@ -103,12 +103,12 @@ def test_the_wheel_holds_headers_declarations_and_types_but_no_sources(wheel: Pa
     assert extension.endswith(".so")
 
 
-def test_the_wheel_carries_its_licence_and_notice(wheel: Path) -> None:
+def test_the_wheel_contains_licence_and_notice(wheel: Path) -> None:
     names = {Path(name).name for name in zipfile.ZipFile(wheel).namelist()}
     assert {"LICENSE", "NOTICE"} <= names
 
 
-def test_the_sdist_holds_what_is_needed_to_build_test_and_measure(dist: Path) -> None:
+def test_the_sdist_contains_all_files_to_build_test_and_measure(dist: Path) -> None:
     (path,) = dist.glob("*.tar.gz")
     with tarfile.open(path) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
@@ -121,13 +121,13 @@ def test_the_sdist_holds_what_is_needed_to_build_test_and_measure(dist: Path) ->
 
 
 def test_auditwheel_finds_a_platform_tag_for_the_wheel(wheel: Path, tmp_path: Path) -> None:
-    said = run(sys.executable, "-m", "auditwheel", "show", wheel, cwd=tmp_path)
-    assert "manylinux" in " ".join(said.split())
+    output = run(sys.executable, "-m", "auditwheel", "show", wheel, cwd=tmp_path)
+    assert "manylinux" in " ".join(output.split())
 
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The interpreter of a new environment: the wheel, and what its examples use besides."""
+    """Installs the wheel and the examples' packages in a new environment; returns its Python."""
     directory = tmp_path_factory.mktemp("installed")
     python = empty_environment(directory / "env")
     packages = ["setuptools", "Cython", "numpy", "kafka-python", "polars", "duckdb"]
@@ -147,12 +147,12 @@ int main(void) {
 
 
 @pytest.mark.parametrize("static", [False, True], ids=["shared", "static"])
-def test_a_c_program_builds_with_what_the_installed_package_says(
+def test_a_c_program_builds_with_the_flags_that_the_installed_package_prints(
     installed: Path, tmp_path: Path, static: bool
 ) -> None:
     (tmp_path / "program.c").write_text(PROGRAM, encoding="utf-8")
-    asked = ["--cflags", "--libs", *(["--static"] if static else [])]
-    flags = run(installed, "-I", "-m", "rdmeta", *asked, cwd=tmp_path).split()
+    options = ["--cflags", "--libs", *(["--static"] if static else [])]
+    flags = run(installed, "-I", "-m", "rdmeta", *options, cwd=tmp_path).split()
     assert any("site-packages" in flag for flag in flags)
     run("cc", "-std=c11", "-Wall", "-Werror", "program.c", "-o", "program", *flags, cwd=tmp_path)
     run(tmp_path / "program", cwd=tmp_path)
@@ -165,8 +165,8 @@ def test_a_c_program_builds_with_pkg_config_of_the_installed_package(
         pytest.skip("pkg-config is not installed")
     (tmp_path / "program.c").write_text(PROGRAM, encoding="utf-8")
     path = run(installed, "-I", "-m", "rdmeta", "--pkgconfigdir", cwd=tmp_path).strip()
-    asked = [f"--with-path={path}", "--cflags", "--libs", "--static", "rdmeta"]
-    flags = run("pkg-config", *asked, cwd=tmp_path).split()
+    options = [f"--with-path={path}", "--cflags", "--libs", "--static", "rdmeta"]
+    flags = run("pkg-config", *options, cwd=tmp_path).split()
     assert "-lrdmeta" in flags
     run("cc", "-std=c11", "program.c", "-o", "program", *flags, cwd=tmp_path)
 
@@ -186,9 +186,9 @@ def test_an_example_runs_against_the_installed_wheel(
         shutil.copy2(ROOT / "examples" / example, tmp_path)
         run(installed, example, cwd=tmp_path)
         return
-    away = shutil.copytree(ROOT / "examples" / example, tmp_path / example)
-    if (away / "setup.py").exists():
-        run(installed, "setup.py", "build_ext", "--inplace", cwd=away)
-        run(installed, "use.py", cwd=away)
+    copy = shutil.copytree(ROOT / "examples" / example, tmp_path / example)
+    if (copy / "setup.py").exists():
+        run(installed, "setup.py", "build_ext", "--inplace", cwd=copy)
+        run(installed, "use.py", cwd=copy)
     else:
-        run("make", f"PYTHON={installed}", "run", cwd=away)
+        run("make", f"PYTHON={installed}", "run", cwd=copy)

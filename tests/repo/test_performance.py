@@ -1,4 +1,4 @@
-"""The documents that are made of bench/results.json are up to date, and say what it says."""
+"""The documents that bench.performance makes from bench/results.json are up to date."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_the_page_has_every_row_of_the_bench_once() -> None:
 
 
 def row(**more: Any) -> results.Row:
-    """A row of results.json."""
+    """Returns a row of results.json."""
     about = {"commit": "abc", "machine": "a machine", "measured_at": "2026-01-02T03:04:05+00:00"}
     return {
         "name": "a figure",
@@ -48,27 +48,27 @@ def row(**more: Any) -> results.Row:
     }
 
 
-def test_a_missed_goal_is_told_as_a_ratio_to_what_was_measured_beside_it() -> None:
+def test_a_missed_goal_is_shown_as_a_ratio_to_its_reference() -> None:
     assert missed([row(), row(name="good", ok=True), row(name="free", ok=None, rule=None)]) == [
         "- a figure: 1.5 times a floor (12 and 8 ns); the goal is <= 1.2 x reference."
     ]
     assert missed([row(ok=True)]) == ["No goal is missed."]
 
 
-def test_rows_of_several_runs_are_told_with_each_commit() -> None:
+def test_the_page_lists_the_commit_of_each_run() -> None:
     assert signatures([row(), row(commit="def", name="b"), row(name="c")]) == [
         "- 2 rows: commit `abc`, 2026-01-02, a machine",
         "- 1 rows: commit `def`, 2026-01-02, a machine",
     ]
 
 
-def test_a_group_without_a_title_is_told_all_the_same() -> None:
+def test_the_page_has_a_group_without_a_title_too() -> None:
     about = performance.about(RESULTS.with_suffix(".machine.json"))
     peers = performance.about(RESULTS.with_suffix(".peers.json"))
     assert "\n## odd\n" in page([row(group="odd")], about, peers)
 
 
-def test_what_is_between_marks_is_replaced_and_missing_marks_are_an_error() -> None:
+def test_text_between_marks_is_replaced_and_missing_marks_are_an_error() -> None:
     text = "a\n<!-- x -->\nold\n<!-- /x -->\nb\n"
     assert between(text, "x", "new") == "a\n<!-- x -->\nnew\n<!-- /x -->\nb\n"
     with pytest.raises(ValueError, match="no <!-- y -->"):

@@ -1,4 +1,4 @@
-"""docs/policies.md and the tests name each other."""
+"""Every rule of docs/policies.md names tests that exist."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PYTHON_TESTS = {
 
 
 def rows(heading: str) -> list[list[str]]:
-    """Cells of the rows, without its head, of the table below a heading."""
+    """Returns the cells of each row of the table below a heading, without its head."""
     text = (ROOT / "docs/policies.md").read_text(encoding="utf-8")
     section = text.split(f"# {heading}\n", 1)[1].split("\n## ", 1)[0]
     table = [line for line in section.splitlines() if line.startswith("|")]
@@ -38,7 +38,7 @@ def rows(heading: str) -> list[list[str]]:
         ),
     ],
 )
-def test_every_row_says_what_and_names_tests_that_are_run(heading: str, known: set[str]) -> None:
+def test_every_row_has_a_rule_and_names_tests_that_are_run(heading: str, known: set[str]) -> None:
     assert rows(heading)
     for first, second, tests in rows(heading):
         assert first

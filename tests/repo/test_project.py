@@ -1,4 +1,4 @@
-"""The project's files agree with each other."""
+"""The project's files agree with each other: pins, workflows, flags, notices, tools."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EXTRAS = PROJECT["project"]["optional-dependencies"]
 
 
 def pins() -> dict[NormalizedName, str]:
-    """Version of each package that constraints.txt pins for this Python."""
+    """Returns the version of each package that constraints.txt pins for this Python."""
     found = {}
     for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines():
         requirement = None if line.startswith("#") else Requirement(line)
@@ -36,8 +36,8 @@ def pins() -> dict[NormalizedName, str]:
     return found
 
 
-def wanted() -> Iterator[Requirement]:
-    """What the build and the extras ask for."""
+def requirements() -> Iterator[Requirement]:
+    """Yields the requirements of the build and of the extras."""
     for text in [*PROJECT["build-system"]["requires"], *sum(EXTRAS.values(), [])]:
         requirement = Requirement(text)
         if requirement.name != PROJECT["project"]["name"]:
@@ -46,12 +46,12 @@ def wanted() -> Iterator[Requirement]:
 
 def test_every_requirement_has_a_lower_bound_that_its_pin_meets() -> None:
     pinned = pins()
-    for requirement in wanted():
+    for requirement in requirements():
         assert any(spec.operator == ">=" for spec in requirement.specifier), requirement
         assert requirement.specifier.contains(pinned[canonicalize_name(requirement.name)])
 
 
-def test_what_runs_these_tests_is_what_the_constraints_pin() -> None:
+def test_the_installed_packages_are_the_pinned_versions() -> None:
     different = {}
     for name, pin in pins().items():
         try:
@@ -63,12 +63,16 @@ def test_what_runs_these_tests_is_what_the_constraints_pin() -> None:
     assert different == {}
 
 
-def test_what_a_passing_c_test_skips_is_printed(tmp_path: Path) -> None:
-    said = {"skips": "  skipped: no such call", "says": "  nothing skipped: fine", "fails": "why"}
-    for name, line in said.items():
+def test_the_parts_that_a_passing_c_test_skips_are_printed(tmp_path: Path) -> None:
+    outputs = {
+        "skips": "  skipped: no such call",
+        "says": "  nothing skipped: fine",
+        "fails": "why",
+    }
+    for name, line in outputs.items():
         (tmp_path / name).write_text(f"#!/bin/sh\necho '{line}' >&2\nexec test {name} != fails\n")
         (tmp_path / name).chmod(0o755)
-    command = [str(ROOT / "tools/run-c-tests"), "10", *(str(tmp_path / name) for name in said)]
+    command = [str(ROOT / "tools/run-c-tests"), "10", *(str(tmp_path / name) for name in outputs)]
     ran = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=50)
     lines = ran.stdout.replace(f"{tmp_path}/", "").splitlines()
     assert ran.returncode == 1
@@ -98,24 +102,24 @@ def test_importing_rdmeta_needs_no_extra() -> None:
     subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True, timeout=50)
 
 
-def test_what_is_vendored_is_as_its_readme_says() -> None:
+def test_vendored_files_have_the_checksums_of_their_readme() -> None:
     vendored = ROOT / "csrc/vendor/nanoarrow"
     readme = (vendored / "README.md").read_text(encoding="utf-8")
     for name in ("nanoarrow.c", "nanoarrow.h"):
         assert f"`{sha256((vendored / name).read_bytes()).hexdigest()}` {name}" in readme
-    (said,) = re.findall(r"# nanoarrow (\S+)", readme)
-    assert f'#define NANOARROW_VERSION "{said}"' in (vendored / "nanoarrow.h").read_text()
-    assert f"nanoarrow {said}" in (ROOT / "NOTICE").read_text(encoding="utf-8")
+    (release,) = re.findall(r"# nanoarrow (\S+)", readme)
+    assert f'#define NANOARROW_VERSION "{release}"' in (vendored / "nanoarrow.h").read_text()
+    assert f"nanoarrow {release}" in (ROOT / "NOTICE").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", ["RDMETA_CFLAGS", "RDMETA_LDFLAGS", "RDMETA_WARNINGS"])
 def test_no_other_file_defines_the_compiler_flags(name: str) -> None:
-    holders = [
+    files = [
         path.name
         for path in (ROOT / "csrc/flags.mk", ROOT / "Makefile", ROOT / "setup.py")
         if f"{name} =" in path.read_text(encoding="utf-8")
     ]
-    assert holders == ["flags.mk"]
+    assert files == ["flags.mk"]
 
 
 def test_the_flags_ask_for_no_more_than_the_baseline_of_the_architecture() -> None:

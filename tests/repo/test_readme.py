@@ -1,4 +1,4 @@
-"""The README's Python runs as it stands there, and says what the README says it says."""
+"""The README's Python programs run, and print the output that the README shows."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ README = Path(__file__).resolve().parents[2] / "README.md"
 TEXT = README.read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", TEXT, re.S | re.M)
 PROGRAMS = [
-    (code, BLOCKS[at + 1][1] if BLOCKS[at + 1 :] and BLOCKS[at + 1][0] == "text" else None)
-    for at, (language, code) in enumerate(BLOCKS)
+    (code, BLOCKS[i + 1][1] if BLOCKS[i + 1 :] and BLOCKS[i + 1][0] == "text" else None)
+    for i, (language, code) in enumerate(BLOCKS)
     if language == "python"
 ]
 THEIRS = "localhost:9092"
 
 
 def run(code: str, tmp_path: Path) -> str:
-    """Return what a program prints, in a process of its own."""
+    """Runs a program in a new process; returns its output."""
     program = tmp_path / "readme.py"
     program.write_text(code, encoding="utf-8")
     done = subprocess.run(
@@ -39,7 +39,7 @@ def run(code: str, tmp_path: Path) -> str:
 
 
 def test_the_readme_has_a_program_for_a_broker_and_one_with_its_output() -> None:
-    assert [(THEIRS in code, said is not None) for code, said in PROGRAMS] == [
+    assert [(THEIRS in code, output is not None) for code, output in PROGRAMS] == [
         (True, False),
         (False, True),
     ]
@@ -49,15 +49,15 @@ def test_the_readmes_program_for_a_broker_names_the_leaders_of_its_topics(tmp_pa
     with rdmeta.EmbeddedCluster(brokers=3) as cluster:
         cluster.create_topic("orders", partitions=2, replication_factor=3)
         cluster.set_leader("orders", 0, 2)
-        said = run(PROGRAMS[0][0].replace(THEIRS, cluster.bootstrap), tmp_path)
-    assert said == "leader of orders[0]: 2\n"
+        output = run(PROGRAMS[0][0].replace(THEIRS, cluster.bootstrap), tmp_path)
+    assert output == "leader of orders[0]: 2\n"
 
 
-@pytest.mark.parametrize(("code", "said"), PROGRAMS[1:])
+@pytest.mark.parametrize(("code", "output"), PROGRAMS[1:])
 def test_the_readmes_program_prints_what_the_readme_shows(
-    code: str, said: str | None, tmp_path: Path
+    code: str, output: str | None, tmp_path: Path
 ) -> None:
-    assert run(code, tmp_path) == said
+    assert run(code, tmp_path) == output
 
 
 def test_the_programs_come_after_an_install_line_with_their_extras() -> None:
@@ -70,6 +70,6 @@ def test_the_readme_is_short() -> None:
     assert len(TEXT.splitlines()) < 120
 
 
-def test_what_the_readme_refers_to_is_there() -> None:
+def test_every_file_that_the_readme_links_exists() -> None:
     for target in re.findall(r"\]\(([^)#]+)", TEXT):
         assert (README.parent / target).exists(), target

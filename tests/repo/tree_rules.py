@@ -1,7 +1,7 @@
-"""What the house asks of the source tree, as functions from a tree to a list of violations.
+"""The rules of the source tree, as functions that return a list of violations.
 
-`test_layers.py` runs them on this repository and, so that they are known to bite, on small
-trees with a planted violation. Each violation is one line: file, then what is wrong with it.
+`test_layers.py` runs them on this repository, and on small trees with a planted violation, which
+they must find. Each violation is one line: the file, then what is wrong with it.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 Order = list[list[str]]
-# (a file, its unit, a unit that it names)
+# A file, its unit, and a unit that it uses.
 Edge = tuple[str, str, str]
-# A file -> the files it names.
+# For each file, the files that it uses.
 Graph = dict[str, set[str]]
 
 C_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+"([^"]+)"', re.MULTILINE)
@@ -28,18 +28,18 @@ CYTHON_IMPORT = re.compile(r"^[ \t]*c?import[ \t]+([\w., \t]+)", re.MULTILINE)
 C_COMMENT_OR_STRING = re.compile(
     r"""//[^\n]* | /\*.*?\*/ | "(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\\n])*'""", re.DOTALL | re.VERBOSE
 )
-# A function or constant that other files can see, from its first column on.
+# A function or constant that other files can see; its definition begins in the first column.
 C_DEFINITION = re.compile(
     r"^(?!static\b|typedef\b|extern\b)[A-Za-z_][\w \t*]*?\b(rdmeta_\w+)"
     r"(?:\([^;{}]*\)\s*\{|[ \t]*=)",
     re.MULTILINE,
 )
-# A directory that is somebody's own, at the start of a path.
+# A path that begins with a directory of one machine or user.
 MACHINE_PATH = re.compile(r"(?<![\w.$/>}-])/(?:work|farm|root|home|Users)/\w")
 
 
 def written_files(root: Path) -> list[Path]:
-    """Files of the repository that people write: those git does not ignore, or an sdist's."""
+    """Returns the files that people write: those that git does not ignore, or all of an sdist."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=root,
@@ -55,7 +55,7 @@ def written_files(root: Path) -> list[Path]:
 
 
 def layer_violations(edges: Iterable[Edge], graph: Graph, order: Order) -> list[str]:
-    """Edges against the order, units the order lacks, and cycles between files."""
+    """Returns edges against the order, units that the order lacks, and cycles between files."""
     rank = {unit: place for place, unit in enumerate(u for row in order for u in row)}
     found = set()
     for file, user, used in edges:
@@ -63,7 +63,7 @@ def layer_violations(edges: Iterable[Edge], graph: Graph, order: Order) -> list[
         if missing:
             found |= {f"{file}: {unit} is not in layers.toml" for unit in missing}
         elif rank[used] > rank[user]:
-            found.add(f"{file}: {user} knows {used}, a later layer")
+            found.add(f"{file}: {user} uses {used}, a later layer")
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as cycle:
@@ -72,9 +72,9 @@ def layer_violations(edges: Iterable[Edge], graph: Graph, order: Order) -> list[
 
 
 def c_layer_violations(csrc: Path, folders: list[str]) -> list[str]:
-    """Includes and calls in csrc/ that go against the order of its folders or form a cycle.
+    """Returns includes and calls in csrc/ that break the order of its folders or form a cycle.
 
-    A unit is NAME.c with NAME.h. The public headers are one unit, and so is what others wrote.
+    A unit is NAME.c with NAME.h. The public headers are one unit, and so is each vendored project.
     """
     found: list[str] = []
     texts = {
@@ -133,7 +133,7 @@ def c_unit(file: str) -> str:
 def c_included(csrc: Path, file: str, include: str) -> str | None:
     """Returns the file of csrc/ that an include names: by its path in csrc/, or a public header.
 
-    What others wrote also names what lies beside it.
+    A vendored file also includes files of its own folder by their names.
     """
     places = [csrc, csrc / "include"]
     if c_folder(file) == "vendor":
@@ -151,15 +151,15 @@ def c_definitions(text: str) -> set[str]:
 
 
 def c_names(text: str) -> set[str]:
-    """Returns every name that a file of C mentions, but for tags of structures."""
+    """Returns every name in a file of C, except tags of structures."""
     bare = C_COMMENT_OR_STRING.sub(blanked, text)
     return set(re.findall(r"\b\w+\b", re.sub(r"\b(?:struct|union|enum)\s+\w+", "", bare)))
 
 
 def python_layer_violations(package: Path, order: Order) -> list[str]:
-    """Imports in a package that go against the order or form a cycle, Cython's included.
+    """Returns imports of a package that break the order or form a cycle, Cython's included.
 
-    An import inside a function, or under TYPE_CHECKING, is knowledge like any other.
+    An import inside a function, or under TYPE_CHECKING, counts like any other.
     """
     top = package.name
     modules = {
@@ -175,7 +175,7 @@ def python_layer_violations(package: Path, order: Order) -> list[str]:
             continue
         inside = path.relative_to(package)
         file = inside.as_posix()
-        # What is included textually is a part of the extension.
+        # The extension includes this file's text, so the file belongs to the extension.
         if path.suffix == ".pxi":
             inside = Path("_core.pyx")
         unit = inside.parts[0].split(".")[0]
@@ -185,7 +185,7 @@ def python_layer_violations(package: Path, order: Order) -> list[str]:
         if path.suffix in {".pyx", ".pxd", ".pxi"}:
             imports = cython_imports(text)
             found += [
-                f"{file}: takes {header} from csrc; only the public rdmeta.h is for bindings"
+                f"{file}: uses {header} of csrc; bindings may use only public headers"
                 for header in CYTHON_EXTERN.findall(text)
                 if not header.startswith("rdmeta")
             ]
@@ -203,7 +203,7 @@ def python_layer_violations(package: Path, order: Order) -> list[str]:
 
 
 def python_imports(text: str) -> Iterator[tuple[str, list[str]]]:
-    """(module, names taken from it), a relative module with its dots."""
+    """Yields each imported module, a relative one with its dots, and the names taken from it."""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -217,7 +217,7 @@ def python_imports(text: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def cython_imports(text: str) -> Iterator[tuple[str, list[str]]]:
-    """The same for .pyx and .pxd, which Python cannot parse."""
+    """Yields the same for .pyx and .pxd, which Python cannot parse."""
     for module, names in CYTHON_FROM.findall(text):
         yield module, re.findall(r"(\w+)(?:[ \t]+as[ \t]+\w+)?", names)
     for names in CYTHON_IMPORT.findall(text):
@@ -228,7 +228,7 @@ def cython_imports(text: str) -> Iterator[tuple[str, list[str]]]:
 def resolved(
     imports: Iterable[tuple[str, list[str]]], package: str, modules: set[str]
 ) -> Iterator[str]:
-    """Absolute modules that the imports name: a submodule rather than its package."""
+    """Yields the absolute modules that imports name: a submodule rather than its package."""
     for module, names in imports:
         dots = len(module) - len(module.lstrip("."))
         if dots:
@@ -241,7 +241,7 @@ def resolved(
 
 
 def size_violations(file: str, text: str) -> list[str]:
-    """Returns, of C, the lines over 80 columns and the functions over 80 lines."""
+    """Returns the lines over 80 columns and the functions over 80 lines of a C file."""
     found = []
     if file.endswith((".c", ".h")):
         found += [
@@ -258,7 +258,7 @@ def size_violations(file: str, text: str) -> list[str]:
 
 
 def c_functions(text: str) -> Iterator[tuple[int, int]]:
-    """First and last line of each function's body, braces included."""
+    """Yields the first and last line of each function's body, braces included."""
     bare = C_COMMENT_OR_STRING.sub(blanked, text)
     depth, start, before = 0, None, ""
     line = 1
@@ -268,7 +268,7 @@ def c_functions(text: str) -> Iterator[tuple[int, int]]:
         elif char == "{":
             if depth == 0 and before == ")":
                 start = line
-            # A block of declarations, extern "C" {, is no level of its own.
+            # A block of declarations, extern "C" {, does not count as a level.
             if before != '"' or depth:
                 depth += 1
         elif char == "}":
@@ -281,13 +281,13 @@ def c_functions(text: str) -> Iterator[tuple[int, int]]:
 
 
 def blanked(noise: re.Match[str]) -> str:
-    """A comment or string as blanks, newlines kept; a string keeps its first quote."""
+    """Replaces a comment or string by blanks; newlines and a string's first quote stay."""
     blank = re.sub(r"[^\n]", " ", noise[0])
     return blank if noise[0].startswith("/") else noise[0][0] + blank[1:]
 
 
 def machine_path_violations(file: str, text: str) -> list[str]:
-    """Lines that name a path of one machine."""
+    """Returns the lines that contain a path of one machine."""
     return [
         f"{file}:{number}: {match[0]}... is a path of one machine"
         for number, line in enumerate(text.splitlines(), 1)

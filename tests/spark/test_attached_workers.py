@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
-from answers import told
+from answers import apply_topics
 from pyspark.sql import SparkSession
 from waiting import until
 
@@ -33,10 +33,10 @@ def test_python_workers_join_rows_with_leaders_that_were_published(
     rows = spark.range(ROWS, numPartitions=4).selectExpr(
         "'orders' as topic", "cast(id % 3 as int) as partition"
     )
-    told(cache)
+    apply_topics(cache)
     with cache.publish(path) as publisher:
         for leader in (1, 2):
-            told(cache, leader, leader)
+            apply_topics(cache, leader, leader)
             until(lambda: publisher.version == cache.version)
             joined = rows.mapInArrow(
                 look, "topic string, partition int, leader int, pid long"

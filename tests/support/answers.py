@@ -1,4 +1,4 @@
-"""Caches that were told something."""
+"""Helpers that apply answers to a cache: any topics, or topics by name with one leader."""
 
 from __future__ import annotations
 
@@ -10,15 +10,22 @@ from frames import P, T
 from rdmeta import ALL, Applied, MetadataCache
 
 
-def tell(cache: MetadataCache, *topics: T, asked: Any = None, broker: int = 1) -> Applied:
-    """One answer of Metadata v12."""
+def apply_answer(
+    cache: MetadataCache, *topics: T, asked: Any = None, broker: int | None = 1
+) -> Applied:
+    """Applies one Metadata v12 answer of these topics; returns what apply() returns."""
     return cache.apply(frames.response(12, topics), 12, asked, broker)
 
 
-def told(cache: MetadataCache, leader: int = 1, epoch: int = 1, names: str = "orders") -> None:
-    """Answer about some topics with one leader."""
+def apply_topics(
+    cache: MetadataCache, leader: int = 1, epoch: int = 1, names: str = "orders"
+) -> None:
+    """Applies an all-topics answer: three partitions per topic, all with this leader and epoch.
+
+    `names` holds the topics' names, with spaces between them.
+    """
     topics = [
         T(name, [P(i, leader, epoch) for i in range(3)], id=frames.topic_id(name))
         for name in names.split()
     ]
-    cache.apply(frames.response(12, topics=topics), 12, ALL)
+    apply_answer(cache, *topics, asked=ALL, broker=None)

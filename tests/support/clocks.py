@@ -1,10 +1,10 @@
-"""A clock for caches that tests move by hand."""
+"""A clock for caches; tests move it by hand."""
 
 from __future__ import annotations
 
 
 class Clock:
-    """Monotonic and wall time, in seconds, whole microseconds as the cache has them."""
+    """A monotonic and a wall clock, in seconds; rounded to microseconds, as the cache counts."""
 
     def __init__(self, now: float = 1000.0) -> None:
         self.now = now

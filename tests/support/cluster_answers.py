@@ -1,4 +1,4 @@
-"""What the brokers of an embedded cluster say, as bytes."""
+"""Metadata responses of an embedded cluster, as bytes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from rdmeta.net.session import METADATA
 
 
 def answer(cluster: EmbeddedCluster, version: int) -> bytes:
-    """The body of a Metadata response about all topics."""
+    """Asks the cluster for all topics; returns the body of its Metadata response."""
     deadline = Deadline(10.0)
     with Connection(parse_bootstrap(cluster.bootstrap)[0], deadline, "test", 1 << 20) as peer:
         return peer.request(METADATA, version, encode_metadata_request(version, ALL), deadline)
 
 
 def feed(cache: MetadataCache, body: bytes, version: int) -> None:
-    """Apply an answer about all topics."""
+    """Applies an all-topics answer to the cache."""
     cache.apply(body, version, ALL, tolerate_trailing=True)

@@ -1,4 +1,4 @@
-"""Functions that the public headers declare."""
+"""Reads which functions the public headers declare."""
 
 from __future__ import annotations
 

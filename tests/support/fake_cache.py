@@ -1,7 +1,7 @@
 """A cluster and a cache of it in plain Python: what a recorder sees, and what was true.
 
-Every method that changes something is one write: the version goes up by one, one or more change
-records say what differed, and `truth` remembers how everything stood from then on.
+Every method that changes something is one write. The version goes up by one, and a change record
+says what differed. `truth` keeps the state of every partition after each version.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ NOTHING = Change(*[None] * len(Change._fields))  # type: ignore[arg-type]
 
 
 class FakeClock:
-    """A wall clock that is moved by hand."""
+    """A wall clock; tests move it by hand."""
 
     def __init__(self) -> None:
         self.now = START
@@ -32,9 +32,9 @@ class FakeClock:
 
 
 class Instant(NamedTuple):
-    """How one partition stood, and what of that a later change of it has told.
+    """The state of one partition, and which parts of it a change record contains.
 
-    A topic that came and went between two looks is known by its changes alone.
+    A recorder knows a topic that came and went between two looks from its change records alone.
     """
 
     created: int
@@ -42,8 +42,8 @@ class Instant(NamedTuple):
     leader: int | None
     epoch: int | None
     isr: tuple[int, ...]
-    leader_told: bool
-    isr_told: bool
+    leader_recorded: bool
+    isr_recorded: bool
 
 
 class FakeChanges:
@@ -55,19 +55,19 @@ class FakeChanges:
 
 
 class FakeCache:
-    """As much of a cache as a recorder asks of it, changed by calling its methods."""
+    """The part of a cache's interface that a recorder uses; tests change it by its methods."""
 
     def __init__(self, clock: FakeClock, cluster_id: str | None = "cluster-A") -> None:
         self.clock = clock
         self.version = 0
         self.cluster_id = cluster_id
         self.brokers: tuple[Broker, ...] = ()
-        # Called by topic(), once: another writer that gets in between.
+        # topic() calls each of these once: another writer that writes in between.
         self.meanwhile: list[object] = []
         self._topics: dict[str, Topic] = {}
         self._records: list[Change] = []
         self._floor = 0
-        # After each version: when it was, and every partition.
+        # For each version: its time, and the state of every partition after it.
         self.truth: list[tuple[datetime, dict[tuple[str, int], Instant]]] = [(clock.now, {})]
 
     def topics(self) -> list[Topic]:
@@ -86,7 +86,7 @@ class FakeCache:
         return FakeChanges([r for r in self._records if r.version > since], self.version)
 
     def forget_changes(self) -> None:
-        """The ring held too little: whoever has not read yet must resync."""
+        """Drops all change records: readers that have not read them must resync."""
         self._floor = self.version
         self._records.clear()
 
@@ -95,7 +95,7 @@ class FakeCache:
         self._write(kind="broker_added", broker=broker)
 
     def purge(self) -> None:
-        """Everything forgotten, as MetadataCache.purge does."""
+        """Forgets everything, as MetadataCache.purge does."""
         self.cluster_id, self.brokers = None, ()
         self._topics.clear()
         self._write(kind="cluster_changed")
@@ -106,7 +106,7 @@ class FakeCache:
         self._write(kind="cluster_changed")
 
     def add_topic(self, name: str, topic_id: str | None, leaders: list[int | None]) -> None:
-        """A new topic whose partitions are on brokers 1 to 3; an existing one is recreated."""
+        """Adds a topic with replicas on brokers 1 to 3; recreates it if it exists."""
         kind = "topic_recreated" if name in self._topics else "topic_added"
         partitions = tuple(
             Partition(name, topic_id, p, leader, 0, (1, 2, 3), (1, 2, 3), (), 0)
@@ -119,12 +119,12 @@ class FakeCache:
         gone = self._topics.pop(name)
         self._write(kind=kind, topic=name, topic_id=gone.topic_id)
 
-    def tell(self, name: str, kind: str, **fields: object) -> None:
-        """A record about a topic of which no partition's state changes."""
+    def record(self, name: str, kind: str, **fields: object) -> None:
+        """Adds a change record about a topic; no partition's state changes."""
         self._write(kind=kind, topic=name, topic_id=self._topics[name].topic_id, **fields)
 
     def grow(self, name: str, leader: int | None) -> None:
-        """One partition more."""
+        """Adds one partition to the topic."""
         topic = self._topics[name]
         number = len(topic.partitions)
         new = Partition(name, topic.topic_id, number, leader, 0, (1, 2, 3), (1, 2, 3), (), 0)
@@ -218,13 +218,13 @@ class FakeCache:
                 p.leader,
                 p.leader_epoch,
                 tuple(sorted(p.isr)),
-                bool(was and was.leader_told)
+                bool(was and was.leader_recorded)
                 or (
                     here
                     and change.kind
                     in ("leader_changed", "leader_epoch_changed", "partitions_added")
                 ),
-                bool(was and was.isr_told)
+                bool(was and was.isr_recorded)
                 or (here and change.kind in ("isr_changed", "partitions_added")),
             )
         return now

@@ -1,8 +1,8 @@
 """A process that publishes: `python feeder.py PATH TOPICS PERIOD [GENERATIONS]`.
 
-Every topic of a generation has the generation as its epoch, and a leader that is worked out of
-both, so that whoever reads can tell a state that is not of one piece. The rack of broker 1 is the
-time on the clock that all processes share.
+Every topic of a generation has the generation as its epoch. The leaders are computed from topic,
+partition and generation, so a reader can detect a state that mixes two generations. The rack of
+broker 1 holds the generation and the time of the clock that all processes share.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from rdmeta import ALL, MetadataCache
 
 
 def leader(topic: str, partition: int, generation: int) -> int:
-    """A checksum."""
+    """Returns the leader of a partition in a generation: a checksum of the three."""
     return zlib.crc32(f"{topic}/{partition}/{generation}".encode()) % 1000 + 1
 
 
 def body(topics: int, generation: int) -> bytes:
-    """An answer about all topics of a generation."""
+    """Returns an all-topics answer of a generation."""
     names = [f"topic-{i:05}" for i in range(topics)]
     brokers = [B(1, rack=f"{generation} {time.monotonic()}"), B(2)]
-    told = [
+    answered = [
         T(name, [P(p, leader(name, p, generation), generation) for p in range(2)]) for name in names
     ]
-    return frames.response(12, topics=told, brokers=brokers)
+    return frames.response(12, topics=answered, brokers=brokers)
 
 
 def main(path: str, topics: str, period: str, generations: str = "1000000000") -> None:

@@ -1,10 +1,10 @@
-"""Metadata response bodies of any version, v0-v13, out of a plain description.
+"""Encodes Metadata response bodies of any version, v0-v13, from a plain description.
 
     orders = T("orders", [P(0, leader=1, epoch=7), P(1, leader=2, epoch=3)])
     body = response(12, topics=[orders], brokers=[B(1), B(2)])
 
-Written from Kafka's message definition (MetadataResponse.json) and by nothing of rdmeta, so that
-each checks the other. What a version cannot say is left out of its bytes.
+The encoder follows Kafka's message definition (MetadataResponse.json) and uses no code of rdmeta,
+so that each checks the other. It leaves out the fields that a version does not have.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class B:
 
 @dataclass(frozen=True)
 class P:
-    """A partition; `isr` None is the replicas."""
+    """A partition; if `isr` is None, all replicas are in sync."""
 
     id: int
     leader: int = 1
@@ -44,7 +44,7 @@ class P:
 
 @dataclass(frozen=True)
 class T:
-    """A topic; `id` are 16 bytes, zeros for not known."""
+    """A topic; `id` has 16 bytes, all zero for a topic without an id."""
 
     name: str | bytes | None
     partitions: Sequence[P] = field(default_factory=lambda: [P(0)])
@@ -58,12 +58,12 @@ BROKERS = (B(1), B(2), B(3))
 
 
 def topic_id(seed: object) -> bytes:
-    """16 bytes that are the same for the same seed, and not zero."""
+    """Returns 16 bytes, the same for the same seed, and not all zero."""
     return sha256(repr(seed).encode()).digest()[:16]
 
 
 class Writer:
-    """Kafka's types, in the plain or in the flexible spelling (KIP-482)."""
+    """Writes Kafka's types, in the plain or in the flexible encoding (KIP-482)."""
 
     def __init__(self, flexible: bool) -> None:
         self.flexible = flexible
@@ -113,7 +113,7 @@ def response(
     operations: int = NO_OPERATIONS,
     error: int = 0,
 ) -> bytes:
-    """A response's body, without the response header."""
+    """Returns a response's body, without the response header."""
     topics, brokers = list(topics), list(brokers)
     w = Writer(version >= 9)
     if version >= 3:

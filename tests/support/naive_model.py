@@ -1,7 +1,7 @@
-"""What a cache of metadata should say, in plain Python with nothing clever in it.
+"""A simple model of the cache, in plain Python: what the real cache should return.
 
-One branch of about three lines for each policy of DESIGN's table; times in seconds; no index, no
-digest, nothing shared. `test_model_based.py` holds the real cache to it.
+Each rule of docs/policies.md is one branch of about three lines. Times are in seconds; there is no
+index, no digest, and no sharing. `test_model_based.py` compares the real cache with the model.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any
 from frames import NO_OPERATIONS, ZERO_ID, B, P, T
 
 UNKNOWN_TOPIC, INVALID_TOPIC, DENIED, UNKNOWN_ID, INCONSISTENT_ID = 3, 17, 29, 100, 103
-# An older answer is believed after so many, from so many brokers, over so many seconds; or after so
-# many seconds from one.
+# A rewind is believed after ANSWERS older answers over SECONDS, from OPINIONS brokers; answers of
+# one broker are enough once BOUND seconds have passed.
 ANSWERS, OPINIONS, SECONDS, BOUND = 5, 2, 5.0, 900.0
-# Ids that a topic had before, so many are remembered.
+# The number of former ids that an entry keeps per topic.
 PAST_IDS = 4
-# What a lookup says of a topic that need not be asked for.
+# The states of a topic that need not be asked for.
 ANSWERED = ("valid", "unknown", "denied", "invalid")
 
 
@@ -29,20 +29,20 @@ class NotAppliedError(Exception):
 
 @dataclass
 class Row:
-    """A partition as said last; the last leader, and the highest epoch, ever said."""
+    """A partition of the latest answer, its last leader, and the highest epoch ever seen."""
 
-    said: P
+    latest: P
     last: int
     high: int
 
     def as_sets(self) -> tuple[Any, ...]:
-        s = self.said
+        s = self.latest
         sets = frozenset(s.isr or ()), frozenset(s.offline)
         return s.id, s.leader, s.epoch, s.replicas, *sets, s.error, self.last, self.high
 
 
 class Timed:
-    """Something with deadlines: whole microseconds, as the cache counts."""
+    """A base class that rounds times to whole microseconds, as the cache counts."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, round(value, 6) if isinstance(value, float) else value)
@@ -50,7 +50,7 @@ class Timed:
 
 @dataclass
 class Hint(Timed):
-    """A name in flight; shown to lookups unless there was an answer when it was asked for."""
+    """A name in flight; lookups see it unless an answer was known when it was asked for."""
 
     until: float
     shown: bool
@@ -59,7 +59,7 @@ class Hint(Timed):
 
 @dataclass
 class Rewind:
-    """Answers that were all older than what is known: in these rows, or by this topic id."""
+    """A count of answers older than the entry: in these rows, or by this former topic id."""
 
     since: float
     target: set[int] | bytes
@@ -69,9 +69,9 @@ class Rewind:
 
 @dataclass
 class Entry(Timed):
-    """What is known of a name: valid, unknown, denied, invalid, missing (absent), or gone.
+    """The entry of a name: valid, unknown, denied, invalid, missing (absent), or gone.
 
-    What is not valid any more in any way is kept for its id and highest epochs, `kept_until`.
+    A retained entry keeps its id and highest epochs until `kept_until`.
     """
 
     state: str
@@ -86,8 +86,8 @@ class Entry(Timed):
     rewind: Rewind | None = None
     absent_from: int = -1
 
-    def says(self, other: Entry) -> bool:
-        """Whether two say the same of the topic; ISR and offline replicas are sets."""
+    def equals(self, other: Entry) -> bool:
+        """Returns whether two entries show the same topic; ISR and offline replicas are sets."""
         return {i: row.as_sets() for i, row in self.rows.items()} == {
             i: row.as_sets() for i, row in other.rows.items()
         } and all(
@@ -104,10 +104,10 @@ class Answer:
     brokers: Sequence[B]
     cluster_id: str | None
     version: int
-    asked: Collection[str] | None  # None: not known
+    asked: Collection[str] | None  # the names of its request; None: not known
     all: bool
     broker: int
-    sent: int | None  # None: not known
+    sent: int | None  # the version when its request left; None: not known
     hints: float
     now: float
     after: int
@@ -120,11 +120,11 @@ class Answer:
         return topic.id if self.version >= 10 else ZERO_ID
 
     def usable(self, epoch: int) -> bool:
-        """Epochs of Metadata before v9 can go backwards."""
+        """Returns whether the epoch counts; epochs of Metadata before v9 can go backwards."""
         return self.version >= 9 and epoch >= 0
 
     def outdated(self, entry: Entry) -> bool:
-        """Whether its request left before the topic last changed."""
+        """Returns whether its request left before the topic last changed."""
         return self.sent is not None and self.sent < entry.changed
 
 
@@ -147,7 +147,7 @@ class Model:
     # ---- reading ------------------------------------------------------------------------------
 
     def state(self, name: str, now: float) -> str:
-        """What a lookup says of a topic."""
+        """Returns the state of a topic as a lookup sees it."""
         entry = self.entries.get(name)
         if entry and entry.state == "valid":
             return "valid" if now <= entry.until else "stale"
@@ -170,20 +170,20 @@ class Model:
     def purge_hints(
         self, names: Collection[str] | None, now: float, sent: float = math.inf
     ) -> None:
-        """End hints, but for those that were made after the call number `sent`."""
+        """Ends hints, except those that were made after the call number `sent`."""
         for name in list(self.hints) if names is None else names:
             if name in self.hints and self.hints[name].number <= sent:
                 del self.hints[name]
                 self.retain(name, now)
 
     def retain(self, name: str, now: float) -> None:
-        """A negative past its deadline: its id and highest epochs are kept for max age."""
+        """Retains a negative past its deadline: keeps its id and highest epochs for max age."""
         entry = self.entries.get(name)
         if entry and entry.state not in ("valid", "missing") and entry.until < now:
             entry.kept_until = now + self.max_age
 
     def hint(self, names: Iterable[str], now: float, again: bool, force: bool) -> list[str]:
-        """The names that really must be asked for, which are then in flight."""
+        """Returns the names that must be asked for; they are in flight from now on."""
         to_ask = []
         for name in dict.fromkeys(names):
             answered = self.state(name, now) in ANSWERED
@@ -197,14 +197,14 @@ class Model:
         return to_ask
 
     def still_out(self, name: str, now: float) -> None:
-        """A hint that outlasts an answer about its topic is shown as if it was made just now."""
+        """Shows a hint that outlasts an answer about its topic as if it was made just now."""
         if name in self.hints:
             self.hints[name].shown = self.state(name, now) not in ANSWERED
             if name in self.entries and self.entries[name].state == "gone":
                 self.entries[name].until = -math.inf
 
     def sweep(self, now: float, after: int) -> None:
-        """What is past its deadline goes: negatives to what is retained, and that in the end."""
+        """Ends what is past its deadline: retains negatives, and removes retained entries."""
         self.purge_hints([name for name, hint in self.hints.items() if hint.until < now], now)
         for name, entry in list(self.entries.items()):
             if entry.state == "valid" or name in self.hints:
@@ -233,22 +233,22 @@ class Model:
         self.cluster_id = answer.cluster_id or self.cluster_id
         for topic in answer.topics:
             self.answered(topic, answer)
-        said = {str(topic.name) for topic in answer.topics}
-        absent = self.absences(said, answer) if answer.all else set()
-        ended = said.union(answer.asked or ())
+        named = {str(topic.name) for topic in answer.topics}
+        absent = self.absences(named, answer) if answer.all else set()
+        ended = named.union(answer.asked or ())
         self.purge_hints(None if answer.all else ended, answer.now, answer.hints)
-        for name in said | absent:
+        for name in named | absent:
             self.still_out(name, answer.now)
 
     def answered(self, topic: T, answer: Answer) -> None:
         name = str(topic.name)
         entry = self.entries.get(name)
-        news = entry and entry.state == "valid" and answer.outdated(entry)
+        newer = entry and entry.state == "valid" and answer.outdated(entry)
         if topic.error in (UNKNOWN_TOPIC, UNKNOWN_ID):
-            if not news:
+            if not newer:
                 self.negative(name, "unknown", self.negative_ttl, answer)
         elif topic.error == DENIED:
-            if not news:
+            if not newer:
                 self.negative(name, "denied", self.denied_ttl, answer)
         elif topic.error == INVALID_TOPIC:
             self.negative(name, "invalid", self.max_age, answer)
@@ -256,14 +256,14 @@ class Model:
             self.described(name, topic, answer)
 
     def negative(self, name: str, state: str, ttl: float, answer: Answer) -> None:
-        """Id and epochs of before stay."""
+        """Makes the entry negative; its id and epochs stay."""
         entry = self.entries.setdefault(name, Entry(state, 0.0, changed=answer.after))
         if entry.state != state:
             entry.changed = answer.after
         entry.state, entry.until, entry.kept_until = state, answer.now + ttl, None
 
     def absences(self, present: Collection[str], answer: Answer) -> set[str]:
-        """The names of which the answer says something by leaving them out."""
+        """Marks topics that the answer leaves out; returns the names of those that changed."""
         changed = set()
         for name, entry in self.entries.items():
             if name in present:
@@ -302,29 +302,29 @@ class Model:
         elif not self.merged(old, fresh, topic, answer):
             return
         fresh.changed = answer.after
-        if old and old.says(fresh):
+        if old and old.equals(fresh):
             fresh.changed, fresh.rows = old.changed, old.rows
         self.entries[name] = fresh
 
     def merged(self, old: Entry, fresh: Entry, topic: T, answer: Answer) -> bool:
-        """The same topic: rows one by one. False: all of it is older, the entry stays."""
-        said = {p.id: p for p in topic.partitions}
+        """Merges the same topic row by row; returns False if all is older and the entry stays."""
+        new = {p.id: p for p in topic.partitions}
         known = {p.id: p for p in topic.partitions if p.id in old.rows and answer.usable(p.epoch)}
         lower = {i for i, p in known.items() if p.epoch < old.rows[i].high}
         raised = any(p.epoch > old.rows[i].high for i, p in known.items())
-        older, outdated = lower | (old.rows.keys() - said.keys()), answer.outdated(old)
+        older, outdated = lower | (old.rows.keys() - new.keys()), answer.outdated(old)
         if older and old.id == ZERO_ID != answer.id_of(topic):
-            if not outdated:  # another topic, of which nothing was known
+            if not outdated:  # it is another topic
                 fresh.rows = {p.id: self.row(p, None, answer) for p in topic.partitions}
             return not outdated
         kept = set(older)
         if outdated:
-            kept |= (old.rows.keys() & said.keys()) - known.keys()
+            kept |= (old.rows.keys() & new.keys()) - known.keys()
         if raised or not (older or outdated):
             old.rewind = None
         if older and not outdated:
             kept -= self.believed_rows(old, older, answer)
-        if kept and kept >= said.keys() and not old.rows.keys() - said.keys() - kept:
+        if kept and kept >= new.keys() and not old.rows.keys() - new.keys() - kept:
             return False
         if kept:
             fresh.until = old.until
@@ -333,22 +333,22 @@ class Model:
         fresh.past = old.past
         if topic.operations == NO_OPERATIONS:
             fresh.operations = old.operations
-        fresh.rows = {i: self.row(p, old.rows.get(i), answer) for i, p in said.items()}
+        fresh.rows = {i: self.row(p, old.rows.get(i), answer) for i, p in new.items()}
         fresh.rows |= {i: old.rows[i] for i in kept}
         return True
 
     def row(self, p: P, old: Row | None, answer: Answer) -> Row:
-        """A partition that is not older than what was known of it."""
+        """Returns the row of a partition that is not older than its old row."""
         usable = answer.usable(p.epoch)
         last = p.leader if p.leader >= 0 or old is None else old.last
         high = p.epoch if usable else old.high if old else -1
         epoch = p.epoch if usable else -1
         isr = p.replicas if p.isr is None else p.isr
-        said = P(p.id, p.leader, epoch, p.replicas, isr, p.offline, p.error)
-        return Row(said, last, high)
+        latest = P(p.id, p.leader, epoch, p.replicas, isr, p.offline, p.error)
+        return Row(latest, last, high)
 
     def believed(self, entry: Entry, target: set[int] | bytes, answer: Answer) -> bool:
-        """One more answer that goes back to `target`: whether it is to be believed by now."""
+        """Counts one more answer that goes back to `target`; returns whether to believe it now."""
         rewind = entry.rewind
         if rewind is None or rewind.target != target:
             rewind = entry.rewind = Rewind(answer.now, target)
@@ -370,20 +370,20 @@ class Model:
         return False
 
     def believed_rows(self, entry: Entry, older: set[int], answer: Answer) -> set[int]:
-        """The same, of rows: those to go back to by now are older in each answer that counts."""
+        """Returns the rows to rewind now: those that were older in each counted answer, or none."""
         if entry.rewind and isinstance(entry.rewind.target, set) and entry.rewind.target & older:
             entry.rewind.target &= older
             older = entry.rewind.target
         return older if self.believed(entry, older, answer) else set()
 
     def leader_hint(self, name: str, p: int, leader: int, epoch: int, after: int) -> bool:
-        """KIP-951: whether it was taken."""
+        """Applies a leader hint (KIP-951); returns whether the cache takes it."""
         entry = self.entries.get(name)
         row = entry.rows.get(p) if entry and entry.state == "valid" else None
         known = leader in {broker.id for broker in self.brokers}
         if entry is None or row is None or not known or epoch < 0 or epoch <= row.high:
             return False
-        s = row.said
-        row.said = P(s.id, leader, epoch, s.replicas, s.isr, s.offline, 0)
+        s = row.latest
+        row.latest = P(s.id, leader, epoch, s.replicas, s.isr, s.offline, 0)
         row.last, row.high, entry.changed, entry.rewind = leader, epoch, after, None
         return True

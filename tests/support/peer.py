@@ -1,4 +1,4 @@
-"""The broker's side of a connection, spoken by kafka-python's codec rather than by ours."""
+"""The broker's side of a connection; it uses kafka-python's codec instead of rdmeta's."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rdmeta.net.address import Address
 
 UNSUPPORTED_VERSION = 35
 
-# What librdkafka 2.16's mock broker sends to ApiVersions v3 and above.
+# The response of librdkafka 2.16's mock broker to ApiVersions v3 and above.
 MOCK_REFUSAL = bytes.fromhex("00230100120000000200000000")
 
 
@@ -32,7 +32,7 @@ class Asked(NamedTuple):
 
 
 def read_requests(data: bytes) -> list[Asked]:
-    """Every request in `data`; it must end with the last one."""
+    """Returns every request in `data`; `data` must end with the last one."""
     asked = []
     while data:
         (length,) = struct.unpack_from(">i", data)
@@ -49,13 +49,13 @@ def read_requests(data: bytes) -> list[Asked]:
 
 
 def framed(correlation_id: int, body: bytes, header_tags: bytes = b"") -> bytes:
-    """A response frame; `header_tags` is the section that flexible headers have."""
+    """Returns a response frame; `header_tags` is the tag section of a flexible header."""
     message = struct.pack(">i", correlation_id) + header_tags + body
     return struct.pack(">i", len(message)) + message
 
 
 def versions_body(version: int, ranges: dict[int, tuple[int, int]], error: int = 0) -> bytes:
-    """An ApiVersions response's body."""
+    """Returns the body of an ApiVersions response."""
     keys = [
         ApiVersionsResponse.ApiVersion(api_key=key, min_version=low, max_version=high)
         for key, (low, high) in ranges.items()
@@ -67,9 +67,9 @@ def versions_body(version: int, ranges: dict[int, tuple[int, int]], error: int =
 def answer_handshake(
     data: bytes, ranges: dict[int, tuple[int, int]], spoken: int = 3
 ) -> tuple[bytes, list[int]]:
-    """What a broker answers to the requests in `data`, and the versions they had.
+    """Returns a broker's answers to the requests in `data`, and the requests' versions.
 
-    It speaks ApiVersions up to `spoken`; above, it refuses as KIP-511 says.
+    The broker supports ApiVersions up to `spoken`; it refuses higher versions as KIP-511 says.
     """
     answers, seen = b"", []
     for asked in read_requests(data):
@@ -86,7 +86,7 @@ def answer_handshake(
 def listening(
     serve: Callable[[socket.socket], object], host: str = "127.0.0.1"
 ) -> Iterator[Address]:
-    """A listener that gives each connection to `serve`, one after the other, then closes it."""
+    """Listens; passes each connection to `serve`, one after the other, and closes it."""
 
     def run() -> None:
         while True:
@@ -97,7 +97,7 @@ def listening(
                 connection.settimeout(30)
                 try:
                     serve(connection)
-                except OSError:  # The client has gone, which is its right.
+                except OSError:  # The client closed the connection, which is allowed.
                     continue
 
     stopping = threading.Event()
@@ -115,7 +115,7 @@ def listening(
 
 
 def read_frame(connection: socket.socket) -> bytes:
-    """One request with its length; empty at the connection's end."""
+    """Returns one request with its length; empty bytes at the connection's end."""
     data = b""
     while len(data) < 4 or len(data) < 4 + struct.unpack_from(">i", data)[0]:
         received = connection.recv(4096)

@@ -1,4 +1,4 @@
-"""Real Kafka: nodes that are broker and controller, each a JVM, out of `make kafka-jars`."""
+"""Runs real Kafka from `make kafka-jars`: each node is a JVM, a broker and a controller."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ START_S = 60
 
 
 def free_ports(n: int) -> list[int]:
-    """Ports that nobody listened on a moment ago."""
-    with ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(n)]
+    """Returns ports that no process listened on a moment ago."""
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(n)]
         for s in sockets:
             s.bind(("127.0.0.1", 0))
         return [int(s.getsockname()[1]) for s in sockets]
 
 
 class RealKafka:
-    """So many nodes with ids from 1 on, in `directory`; a context manager."""
+    """A context manager that runs `nodes` nodes, with ids from 1 on, in `directory`."""
 
     def __init__(self, version: str, nodes: int, directory: Path) -> None:
         self.version = version
@@ -46,7 +46,7 @@ class RealKafka:
         return ",".join(f"127.0.0.1:{port}" for port in self.ports.values())
 
     def properties(self, node: int) -> Path:
-        """The node's configuration, written anew."""
+        """Writes the node's configuration; returns its path."""
         voters = ",".join(f"{i}@127.0.0.1:{port}" for i, port in self.voters.items())
         settings = {
             "process.roles": "broker,controller",
@@ -73,7 +73,7 @@ class RealKafka:
         return path
 
     def java(self, node: int, *arguments: str | Path) -> subprocess.Popen[bytes]:
-        """A JVM whose output goes to the node's log."""
+        """Starts a JVM whose output goes to the node's log."""
         heap = ["-Xmx300m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"]
         logging = ["-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
         with (self.directory / f"n{node}.log").open("ab") as log:
@@ -88,13 +88,13 @@ class RealKafka:
         self.running[node] = self.java(node, "kafka.Kafka", self.properties(node))
 
     def stop(self, node: int) -> None:
-        """In good order: it hands its leaders over first."""
+        """Stops a node by a controlled shutdown: it hands over its leaders first."""
         process = self.running.pop(node)
         process.terminate()
         process.wait(START_S)
 
     def until_up(self) -> None:
-        """Return when every broker is told of."""
+        """Returns when an answer contains every running broker; raises after START_S."""
         end = time.monotonic() + START_S
         while True:
             try:

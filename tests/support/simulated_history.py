@@ -1,8 +1,8 @@
-"""A cluster that changes at random while recorders watch, die and return, and what they saw.
+"""A cluster that changes at random while recorders start, crash and return, and what they saw.
 
-`Simulation` drives real recorders over a fake cache. Beside them it keeps, in a few lines and
-without reading any file, what each recording can know. `periods` and `slots` make of that what the
-tables should say.
+`Simulation` runs real recorders on a fake cache. It also keeps what each recording can know, in a
+few lines and without reading any file. `periods` and `slots` compute from that the rows which the
+tables should have.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ KINDS = ("topic_removed", "topic_absent", "topic_error")
 
 
 def history(seed: int, length: int = 60) -> list[Step]:
-    """Steps of a cluster's life: about half of them watch, the others change something."""
+    """Returns random steps of a cluster: changes of it, time, and the recorders' actions."""
     random = Random(seed)
     choose = random.choice
 
@@ -58,7 +58,7 @@ def history(seed: int, length: int = 60) -> list[Step]:
 
 
 class Seen(NamedTuple):
-    """One recording: what it knew of each partition after each version, from when to when."""
+    """One recording: its begin and end, and what it knew of each partition at each step."""
 
     session: str
     begin: datetime
@@ -67,7 +67,7 @@ class Seen(NamedTuple):
 
 
 class _Watcher:
-    """A recorder and what is known to be on disk of its recording."""
+    """A recorder, its recording's looks at the cache, and how many of them are on disk."""
 
     def __init__(self) -> None:
         self.recorder: Recorder | None = None
@@ -78,7 +78,7 @@ class _Watcher:
 
 
 class Simulation:
-    """One cluster's life, played from a list of steps; impossible steps are passed over."""
+    """Plays a list of steps on one cluster; skips the steps that are impossible."""
 
     def __init__(self, cluster_id: str, directory: Path, steps: list[Step]) -> None:
         self.clock = FakeClock()
@@ -164,7 +164,7 @@ class Simulation:
             self._ended(w, kept=True)
 
     def _ended(self, w: _Watcher, kept: bool) -> None:
-        """The recording is over; `kept`: only what had been written by then is left."""
+        """Ends the recording; with `kept`, only the part that was flushed to disk is left."""
         assert w.session is not None
         looks = w.looks[: w.kept_looks] if kept else w.looks
         steps = [(w.begin, _known(self.cache, looks[0], None))]
@@ -179,14 +179,17 @@ class Simulation:
 def _known(
     cache: FakeCache, version: int, looks: tuple[int, int] | None
 ) -> dict[tuple[str, int], tuple[object, ...]]:
-    """What a recorder that looked at these versions knows of each partition after `version`."""
+    """Returns what a recorder knows of each partition after `version`.
+
+    `looks` are the versions of its looks before and after that; None: it looked at `version`.
+    """
     known: dict[tuple[str, int], tuple[object, ...]] = {}
     for key, at in cache.truth[version][1].items():
         leader, isr = (at.leader, at.epoch), at.isr
         if looks and _came_and_went(cache, key, at, looks):
-            if not at.leader_told:
+            if not at.leader_recorded:
                 continue
-            isr = at.isr if at.isr_told else None  # type: ignore[assignment]
+            isr = at.isr if at.isr_recorded else None  # type: ignore[assignment]
         known[key] = (at.created, at.topic_id, *leader, isr)
     return known
 
@@ -194,14 +197,14 @@ def _known(
 def _came_and_went(
     cache: FakeCache, key: tuple[str, int], at: Instant, looks: tuple[int, int]
 ) -> bool:
-    """Whether the topic of that partition was there at neither of two looks."""
+    """Returns whether the topic of that partition was absent at both looks."""
     since, until = looks
     later = cache.truth[until][1].get(key)
     return at.created > since and (later is None or later.created != at.created)
 
 
 def periods(seen: Seen) -> Iterator[tuple[object, ...]]:
-    """The rows of partition_interval that one recording alone makes."""
+    """Yields the rows of partition_interval for one recording alone."""
     keys = {key for _, known in seen.steps for key in known}
     for key in keys:
         now: tuple[object, ...] | None = None
@@ -216,8 +219,11 @@ def periods(seen: Seen) -> Iterator[tuple[object, ...]]:
 
 
 def slots(recordings: list[Seen]) -> dict[tuple[object, ...], tuple[object, ...]]:
-    """Who told what of each partition in each second: the recording that began first."""
-    told: dict[tuple[object, ...], tuple[object, ...]] = {}
+    """Returns the state of each partition in each second, and its recording.
+
+    Where recordings overlap, it is the one that began first.
+    """
+    chosen: dict[tuple[object, ...], tuple[object, ...]] = {}
     for seen in sorted(recordings, key=lambda s: (s.begin, s.session)):
         mine: dict[tuple[object, ...], tuple[object, ...]] = {}
         for topic, partition, *state, begin, end, session in periods(seen):
@@ -228,9 +234,9 @@ def slots(recordings: list[Seen]) -> dict[tuple[object, ...], tuple[object, ...]
         at = seen.begin
         while at < seen.end:
             if not any(s.begin <= at < s.end for s in recordings if _before(s, seen)):
-                told.update({key: value for key, value in mine.items() if key[0] == at})
+                chosen.update({key: value for key, value in mine.items() if key[0] == at})
             at += timedelta(seconds=1)
-    return told
+    return chosen
 
 
 def _before(one: Seen, other: Seen) -> bool:

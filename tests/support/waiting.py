@@ -1,4 +1,4 @@
-"""What the tests of waits share: something that happens soon, and Ctrl-C."""
+"""Helpers of the tests of waits: actions once a wait has begun, Ctrl-C, cancellation."""
 
 from __future__ import annotations
 
@@ -15,52 +15,47 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import frames
 import pytest
+from answers import apply_answer
 from frames import P, T
 
 from rdmeta import Attached, MetadataCache, RequestTimedOutError, _waits
 
-# Longer than any of these tests may take: waits that are not woken fail by it.
+# Longer than any of these tests may take: a wait that is not woken fails its test.
 LONG = 50.0
 MOMENT = 0.05
 
 Wait = Callable[..., Any]
 
 
-def tell(cache: MetadataCache, *topics: T, asked: Any = None) -> int:
-    """One answer; the version after it."""
-    return cache.apply(frames.response(12, topics), 12, asked, 1).version
-
-
 def two_topics(**settings: Any) -> MetadataCache:
-    """A cache of "orders", led by 1, and "other"."""
+    """Returns a cache of "orders", whose leader is 1, and "other"."""
     cache = MetadataCache(**settings)
-    tell(cache, T("orders", [P(0, 1, 0)]), T("other"))
+    apply_answer(cache, T("orders", [P(0, 1, 0)]), T("other"))
     return cache
 
 
 @contextmanager
 def published(path: Path, **settings: Any) -> Iterator[MetadataCache]:
-    """The same, published."""
+    """Yields the cache of two_topics(), published at `path`."""
     cache = two_topics(**settings)
     with cache.publish(path, interval=0.001):
         yield cache
 
 
 def is_waiting(subject: MetadataCache | Attached) -> bool:
-    """Whether somebody sleeps until it changes; of what is attached, in this thread's stead."""
+    """Returns whether a wait for `subject` sleeps; for an Attached, a wait of the main thread."""
     if isinstance(subject, MetadataCache):
         stats = subject.stats()
         return bool(stats["waiters"] or stats["watches"])
-    # Who sleeps is in no frame above that one; those below are not another thread's to walk.
+    # A sleeping wait has nap() as its top frame. Another thread must not walk the frames below.
     frame = sys._current_frames().get(threading.main_thread().ident or 0)
     napping = frame is not None and frame.f_code is _waits.nap.__code__
     return napping or len(subject._loops) > 0
 
 
 def until(holds: Callable[[], object], what: str = "it") -> None:
-    """Return when something holds; that it never does is a failure."""
+    """Returns when `holds()` is true; fails the test if that takes too long."""
     end = time.monotonic() + LONG / 2
     while not holds():
         assert time.monotonic() < end, f"never: {what}"
@@ -68,13 +63,13 @@ def until(holds: Callable[[], object], what: str = "it") -> None:
 
 
 def until_waiting(subject: MetadataCache | Attached) -> None:
-    """Return when somebody waits: what is done then is after the wait began, however busy it is."""
-    until(lambda: is_waiting(subject), "somebody waits")
+    """Returns when a wait for `subject` has begun, however busy the machine is."""
+    until(lambda: is_waiting(subject), "a wait begins")
 
 
 @contextmanager
 def soon(subject: MetadataCache | Attached, act: Callable[[], object]) -> Iterator[None]:
-    """`act` in another thread, once the block waits for `subject`; its exceptions come out here."""
+    """Calls `act` in another thread once the block waits for `subject`; raises its exceptions."""
 
     def later() -> object:
         until_waiting(subject)
@@ -84,14 +79,14 @@ def soon(subject: MetadataCache | Attached, act: Callable[[], object]) -> Iterat
         done = pool.submit(later)
         try:
             yield
-        finally:  # else a wait that it was to end would only be told to have timed out
+        finally:  # also after a timeout: an exception of `act` is the cause of it
             done.result()
 
 
 def interrupted_after(
     wait: Callable[[], object], subject: MetadataCache | Attached | None = None
 ) -> float:
-    """Seconds from Ctrl-C, once there is a wait for `subject`, to its KeyboardInterrupt."""
+    """Sends Ctrl-C once a wait for `subject` has begun; returns the seconds until it ends."""
     pressed, begun = 0.0, threading.Event()
 
     def press() -> None:
@@ -121,10 +116,10 @@ def interrupted_after(
 def check_interrupts(
     wait: Callable[[], object], subject: MetadataCache | Attached | None = None
 ) -> None:
-    """That Ctrl-C ends `wait` within 100 ms, over what this machine takes just now for a sleep.
+    """Checks that Ctrl-C ends `wait` within 100 ms, plus the time that it takes to end a sleep.
 
-    A wait that looks for signals too seldom is late nearly always; one that does not, only when a
-    busy machine does not let it run: so the second of four has to be in time, and all have to end.
+    A wait that checks for signals too seldom is nearly always late. A correct wait is late only
+    when a busy machine does not run it. So at least two of four waits must end in time.
     """
     took, usual = [], []
     for _ in range(4):
@@ -136,7 +131,7 @@ def check_interrupts(
 def cancel_at_any_moment(
     subject: MetadataCache | Attached, change: Callable[[str, int], object], rounds: int
 ) -> None:
-    """Fifty waits at a time are cancelled while `change(topic, epoch)` is called over and over."""
+    """Cancels fifty waits at a time while a thread calls `change(topic, epoch)` again and again."""
     seed = random.SystemRandom().getrandbits(32)
     print(f"seed {seed}")
     rng = random.Random(seed)

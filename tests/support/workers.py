@@ -1,7 +1,7 @@
-"""What a worker of gunicorn or Celery does in tests: it reads what one process publishes.
+"""Workers of gunicorn and Celery for tests: they read the state that another process publishes.
 
-`gunicorn "workers:wsgi('STATE')"` serves it; `python workers.py FOLDER STATE` is a Celery worker
-whose broker and results are files in that folder.
+`gunicorn "workers:wsgi('STATE')"` serves what a worker reads. `python workers.py FOLDER STATE` is a
+Celery worker; its broker and its results are files in that folder.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Seen = dict[str, int | None]
 
 
 def reader(state: str) -> Callable[[], Seen]:
-    """Who reads what, with how many threads; attached now, before the workers are forked."""
+    """Attaches now, before workers fork; returns a function for a worker's pid, leader, threads."""
     attached = attach(state)
 
     def seen() -> Seen:
@@ -31,7 +31,7 @@ def reader(state: str) -> Callable[[], Seen]:
 
 
 def wsgi(state: str) -> Callable[..., Iterable[bytes]]:
-    """An application that tells it."""
+    """Returns a WSGI application that responds with the worker's pid, leader and threads."""
     seen = reader(state)
 
     def application(environ: dict[str, Any], start: Callable[..., object]) -> Iterable[bytes]:
@@ -42,7 +42,7 @@ def wsgi(state: str) -> Callable[..., Iterable[bytes]]:
 
 
 def celery(folder: Path) -> Any:
-    """The application, as both ends have it."""
+    """Returns the Celery application, which client and workers share."""
     from celery import Celery
 
     queue, control = str(folder / "queue"), str(folder / "control")
@@ -51,13 +51,13 @@ def celery(folder: Path) -> Any:
         "data_folder_in": queue,
         "data_folder_out": queue,
         "control_folder": control,
-        "polling_interval": 0.01,  # instead of each second
+        "polling_interval": 0.01,  # the default is a second
     }
     return app
 
 
 def work(folder: Path, state: str) -> None:
-    """Two Celery workers, until SIGTERM."""
+    """Runs two Celery workers until SIGTERM."""
     app, seen = celery(folder), reader(state)
 
     @app.task(name="seen")  # type: ignore[untyped-decorator]

@@ -103,7 +103,7 @@ static void test_changes_are_the_records_of_a_visit(void) {
         CHECK(!cw_say(&w, "a#x 0:1@0"));
         w.brokers = "1,4=h4:1=rack";
         CHECK(!cw_say(&w, ""));
-        CHECK(cw_lead(&w, "a", 0, 4, 7, NULL));
+        CHECK(cw_leader_hint(&w, "a", 0, 4, 7, NULL));
         w.flags      = RDMETA_REQ_REBOOTSTRAPPED;
         w.cluster_id = "other";
         CHECK(!cw_say(&w, "z 0:1@1"));

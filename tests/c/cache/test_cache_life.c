@@ -111,7 +111,7 @@ static void test_a_nested_enter_keeps_topics_of_the_outer_one(void) {
         cw_t w;
         int i;
 
-        cw_init(&w, cw_no_ring);
+        cw_init(&w, cw_no_changelog);
         CHECK(!cw_say(&w, "kept#a 0:1@1"));
         rdmeta_reader_enter(w.reader);
         CHECK(!rdmeta_topic_find(w.reader, "kept", 4, w.now.mono_us, &t));

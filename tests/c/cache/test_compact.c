@@ -19,7 +19,7 @@ static size_t bytes_of_new(const shape_t *like) {
         size_t bytes;
         cw_t w;
 
-        cw_init(&w, cw_no_ring);
+        cw_init(&w, cw_no_changelog);
         tell(&w, like, 0, TOPICS, 1);
         bytes = bytes_kept(&w);
         cw_destroy(&w);
@@ -34,7 +34,7 @@ static void test_topics_that_change_their_size_cost_what_new_ones_do(void) {
         cw_t w;
         int k;
 
-        cw_init(&w, cw_no_ring);
+        cw_init(&w, cw_no_changelog);
         for (k = 0; k < 5; k++) {
                 like = *likes[k];
                 like.id = k < 3 ? 'a' : k < 4 ? 'b' : 'c';
@@ -55,7 +55,7 @@ static void test_deleted_topics_give_their_memory_back(void) {
         char name[80];
         cw_t w;
 
-        cw_init(&w, cw_no_ring);
+        cw_init(&w, cw_no_changelog);
         tell(&w, &wide, 0, TOPICS, 1);
         before = cw_bytes(&w);
         CHECK(!cw_all(&w, "x#x 0:1@1"));
@@ -74,7 +74,7 @@ static void test_stats_count_the_bytes_that_are_free(void) {
         rdmeta_stats_t s, t;
         cw_t w;
 
-        cw_init(&w, cw_no_ring);
+        cw_init(&w, cw_no_changelog);
         cw_least(&w, SIZE_MAX);
         tell(&w, &wide, 0, TOPICS, 1);
         s = cw_stats(&w);
@@ -101,7 +101,7 @@ static void test_a_move_raises_no_version_and_calls_no_watch(void) {
         size_t moved;
         cw_t w;
 
-        cw_init(&w, cw_no_ring);
+        cw_init(&w, cw_no_changelog);
         churned(&w);
         cw_hint(&w, "topic-000003-wh topic-000000 in-flight", 0);
         version = cw_version(&w);
@@ -151,7 +151,7 @@ static void test_changes_are_the_same_after_a_move(void) {
         size_t moved, records;
         cw_t w;
 
-        cw_init(&w, cw_no_ring);
+        cw_init(&w, cw_no_changelog);
         churned(&w);
         w.cache->changelog.limit = 4 << 20;
         since                    = cw_version(&w);
@@ -179,7 +179,7 @@ static void test_handles_follow_topics_that_move(void) {
         rdmeta_handle_t *h[2];
         cw_t w;
 
-        cw_init(&w, cw_no_ring);
+        cw_init(&w, cw_no_changelog);
         churned(&w);
         h[0] = rdmeta_resolve(w.cache, "topic-000000", 12);
         h[1] = rdmeta_resolve(w.cache, "nowhere", 7);
@@ -198,7 +198,7 @@ static void test_images_do_not_change_while_topics_move(void) {
         char *was, *is, *later;
         cw_t w;
 
-        cw_init(&w, cw_no_ring);
+        cw_init(&w, cw_no_changelog);
         churned(&w);
         before = iw_image(&w);
         was    = iw_text(before, w.now.mono_us);
@@ -248,7 +248,7 @@ static void test_an_image_keeps_replaced_topics_that_the_changelog_moves(void) {
         char *was, *is;
         cw_t w;
 
-        cw_init(&w, cw_no_ring);
+        cw_init(&w, cw_no_changelog);
         churned(&w);
         w.cache->changelog.limit = 4 << 20;
         image                    = iw_image(&w);
@@ -307,7 +307,7 @@ static void test_with_an_image_topics_move_only_if_more_is_free(void) {
         rdmeta_stats_t s;
         cw_t w;
 
-        cw_init(&w, cw_no_ring);
+        cw_init(&w, cw_no_changelog);
         tell(&w, &thin, 0, TOPICS, 1);
         tell(&w, &wide, 0, TOPICS, 4);
         image = iw_image(&w);
@@ -330,7 +330,7 @@ static void test_chunks_that_wait_for_an_image_do_not_stop_other_moves(void) {
         int32_t k;
         cw_t w;
 
-        cw_init(&w, cw_no_ring);
+        cw_init(&w, cw_no_changelog);
         cw_least(&w, SIZE_MAX);
         tell(&w, &thin, 0, TOPICS, 1);
         tell(&w, &wide, 0, TOPICS, 2);
@@ -365,7 +365,7 @@ static void test_a_reader_inside_keeps_topics_that_it_has_found(void) {
         cw_t w;
         int k;
 
-        cw_init(&w, cw_no_ring);
+        cw_init(&w, cw_no_changelog);
         churned(&w);
         rdmeta_reader_enter(w.reader);
         for (i = 0; i < TOPICS; i += 50) {

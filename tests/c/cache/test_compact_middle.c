@@ -158,7 +158,7 @@ static void test_a_purge_while_topics_move_frees_all_memory(void) {
         cw_t w;
         int k;
 
-        cw_init(&w, cw_no_ring);
+        cw_init(&w, cw_no_changelog);
         churned(&w);
         CHECK(plan(&w));
         rdmeta_notify_lock(&w.cache->wait);
@@ -176,7 +176,7 @@ static void test_a_purge_while_topics_move_frees_all_memory(void) {
 static void test_a_cache_can_end_while_topics_move(void) {
         cw_t w;
 
-        cw_init(&w, cw_no_ring);
+        cw_init(&w, cw_no_changelog);
         churned(&w);
         CHECK(plan(&w));
         rdmeta_notify_lock(&w.cache->wait);
@@ -189,7 +189,7 @@ static void test_a_cache_can_end_while_topics_move(void) {
 static void test_blocks_that_the_changelog_drops_meanwhile_move_too(void) {
         cw_t w;
 
-        cw_init(&w, cw_no_ring);
+        cw_init(&w, cw_no_changelog);
         churned(&w);
         w.cache->changelog.limit = 4 << 20;
         tell(&w, &wide, 0, TOPICS, 2);

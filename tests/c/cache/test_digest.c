@@ -309,7 +309,7 @@ static void test_a_leader_hint_takes_the_digest_away(void) {
 
         cw_init(&w, NULL);
         CHECK(!cw_all(&w, "t#a 0:1@5; u#u 0:1@1"));
-        CHECK(cw_lead(&w, "t", 0, 2, 6, NULL));
+        CHECK(cw_leader_hint(&w, "t", 0, 2, 6, NULL));
         CHECK(!cw_all(&w, "t#a 0:1@5; u#u 0:1@1"));
         CHECK(hits(&w) == 1 && w.applied.kept_back == 1);
         CHECK(cw_leader(&w, "t", 0) == 2);

@@ -1,42 +1,43 @@
 /* tsan */
 /*
- * The child of a fork in the middle of a write: what only writers look at is
- * torn there, and to show that nobody looks at it, it is overwritten.
+ * The child of a fork in the middle of a write. The data that only writers use
+ * may be half-written there. The tests overwrite it, which shows that no
+ * reader uses it.
  */
 #include "support/image_fixture.h"
 
 #include <pthread.h>
 #include <sys/wait.h>
 
-typedef struct born {
+typedef struct forked {
         cw_t w;
-        rdmeta_image_t *image;   /* taken before all that was said last */
+        rdmeta_image_t *image;   /* taken before the last answer */
         rdmeta_handle_t *handle; /* of "orders" */
-        char *text, *image_text; /* what is read of the cache, of the image */
+        char *text, *image_text; /* what readers of the two see */
         rdmeta_stats_t stats;
-} born_t;
+} forked_t;
 
-static void born_init(born_t *b) {
-        memset(b, 0, sizeof(*b));
-        cw_init(&b->w, NULL);
-        iw_fill(&b->w);
-        CHECK(!cw_say(&b->w, "orders 0:1@5 1:2@7; away!3"));
-        b->image = iw_image(&b->w);
-        CHECK(!cw_say(&b->w, "orders 0:3@6 1:2@7"));
-        cw_hint(&b->w, "in.flight", 0);
-        b->handle = rdmeta_resolve(b->w.cache, "orders", 6);
-        CHECK(b->handle);
-        b->text       = iw_reader_text(b->w.reader, b->w.now.mono_us);
-        b->image_text = iw_text(b->image, b->w.now.mono_us);
-        CHECK(b->text && b->image_text);
-        b->stats = cw_stats(&b->w);
+static void forked_init(forked_t *f) {
+        memset(f, 0, sizeof(*f));
+        cw_init(&f->w, NULL);
+        iw_fill(&f->w);
+        CHECK(!cw_say(&f->w, "orders 0:1@5 1:2@7; away!3"));
+        f->image = iw_image(&f->w);
+        CHECK(!cw_say(&f->w, "orders 0:3@6 1:2@7"));
+        cw_hint(&f->w, "in.flight", 0);
+        f->handle = rdmeta_resolve(f->w.cache, "orders", 6);
+        CHECK(f->handle);
+        f->text       = iw_reader_text(f->w.reader, f->w.now.mono_us);
+        f->image_text = iw_text(f->image, f->w.now.mono_us);
+        CHECK(f->text && f->image_text);
+        f->stats = cw_stats(&f->w);
 }
 
-static void born_let_go(born_t *b) {
-        rdmeta_image_unref(b->image);
-        rdmeta_handle_release(b->handle);
-        free(b->text);
-        free(b->image_text);
+static void forked_free(forked_t *f) {
+        rdmeta_image_unref(f->image);
+        rdmeta_handle_release(f->handle);
+        free(f->text);
+        free(f->image_text);
 }
 
 #define SCRAMBLE(what) memset(&(what), 0x5a, sizeof(what))
@@ -46,7 +47,7 @@ static void scramble_pages(rdmeta_slot_page_pool_t *pool) {
         SCRAMBLE(pool->n_free);
 }
 
-/* Its unit is what it was made with. */
+/* Overwrites a slab, except the size of its units, which never changes. */
 static void scramble_slab(rdmeta_slab_t *slab) {
         const unsigned shift = slab->shift;
 
@@ -54,25 +55,25 @@ static void scramble_slab(rdmeta_slab_t *slab) {
         slab->shift = shift;
 }
 
-/* The places in lists of who was there. */
-static void scramble_nodes(born_t *b) {
-        rdmeta_live_image_t *h = (rdmeta_live_image_t *)(void *)b->image;
+/* Overwrites the nodes of images, pins, handles and readers in their lists. */
+static void scramble_nodes(forked_t *f) {
+        rdmeta_live_image_t *h = (rdmeta_live_image_t *)(void *)f->image;
 
         SCRAMBLE(h->epoch_image);
         SCRAMBLE(h->names->node);
         SCRAMBLE(h->ids->node);
-        SCRAMBLE(b->handle->node);
-        SCRAMBLE(b->w.reader->reading.node);
-        SCRAMBLE(b->w.stale->reading.node);
+        SCRAMBLE(f->handle->node);
+        SCRAMBLE(f->w.reader->reading.node);
+        SCRAMBLE(f->w.stale->reading.node);
 }
 
-/* All but what readers see, the lock, and where memory comes from. */
-static void scramble(born_t *b) {
-        rdmeta_cache_t *c         = b->w.cache;
+/* Overwrites everything except what readers use, the lock and the allocator. */
+static void scramble(forked_t *f) {
+        rdmeta_cache_t *c         = f->w.cache;
         rdmeta_table_t *tables[2] = {rdmeta_names(c), rdmeta_ids(c)};
         int i;
 
-        scramble_nodes(b);
+        scramble_nodes(f);
         for (i = 0; i < 2; i++) {
                 SCRAMBLE(tables[i]->pins);
                 SCRAMBLE(tables[i]->used);
@@ -99,32 +100,32 @@ static void scramble(born_t *b) {
         SCRAMBLE(c->stats);
 }
 
-/* In the child of a fork, the lock being held by a thread that is not there. */
-static void in_a_torn_child(void (*act)(born_t *b)) {
+/* Calls `act` in the child of a fork while the parent has the cache's lock. */
+static void in_a_torn_child(void (*act)(forked_t *f)) {
         int status;
-        born_t b;
+        forked_t f;
         pid_t pid;
 
-        born_init(&b);
-        rdmeta_notify_lock(&b.w.cache->wait);
+        forked_init(&f);
+        rdmeta_notify_lock(&f.w.cache->wait);
         pid = fork();
         CHECK(pid >= 0);
         if (pid == 0) {
                 alarm(40);
-                scramble(&b);
-                act(&b);
+                scramble(&f);
+                act(&f);
                 _exit(7);
         }
-        rdmeta_notify_unlock(&b.w.cache->wait);
+        rdmeta_notify_unlock(&f.w.cache->wait);
         CHECK(waitpid(pid, &status, 0) == pid);
         CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 7);
-        cw_check(&b.w);
-        born_let_go(&b);
-        cw_destroy(&b.w);
+        cw_check(&f.w);
+        forked_free(&f);
+        cw_destroy(&f.w);
 }
 
-static void reads_the_same(rdmeta_reader_t *r, int64_t mono_us,
-                           const char *wanted) {
+static void check_text(rdmeta_reader_t *r, int64_t mono_us,
+                       const char *wanted) {
         char *text;
 
         CHECK(r);
@@ -134,32 +135,32 @@ static void reads_the_same(rdmeta_reader_t *r, int64_t mono_us,
         free(text);
 }
 
-/* ---- all that reads ---------------------------------------------------- */
+/* ---- readers ----------------------------------------------------------- */
 
-static void read_by_readers(born_t *b) {
-        const int64_t mono_us = b->w.now.mono_us;
+static void read_by_readers(forked_t *f) {
+        const int64_t mono_us = f->w.now.mono_us;
         rdmeta_reader_t *r;
 
-        reads_the_same(b->w.reader, mono_us, b->text);
-        r = rdmeta_reader_new(b->w.cache, 0);
-        reads_the_same(r, mono_us, b->text);
+        check_text(f->w.reader, mono_us, f->text);
+        r = rdmeta_reader_new(f->w.cache, 0);
+        check_text(r, mono_us, f->text);
         CHECK(rdmeta_leader(r, "orders", 6, 0, mono_us) == 3);
         CHECK(rdmeta_leader(r, "in.flight", 9, 0, mono_us) ==
               RDMETA_WAITING);
         rdmeta_reader_destroy(r);
-        r = rdmeta_reader_new(b->w.cache, RDMETA_ALLOW_STALE);
+        r = rdmeta_reader_new(f->w.cache, RDMETA_ALLOW_STALE);
         CHECK(r && rdmeta_leader(r, "orders", 6, 0, INT64_MAX) == 3);
         rdmeta_reader_destroy(r);
 }
 
-static void read_by_handles(born_t *b) {
-        const int64_t mono_us = b->w.now.mono_us;
-        rdmeta_reader_t *r    = rdmeta_reader_new(b->w.cache, 0);
-        rdmeta_handle_t *h    = rdmeta_resolve(b->w.cache, "orders", 6);
-        rdmeta_handle_t *none = rdmeta_resolve(b->w.cache, "nothing", 7);
+static void read_by_handles(forked_t *f) {
+        const int64_t mono_us = f->w.now.mono_us;
+        rdmeta_reader_t *r    = rdmeta_reader_new(f->w.cache, 0);
+        rdmeta_handle_t *h    = rdmeta_resolve(f->w.cache, "orders", 6);
+        rdmeta_handle_t *none = rdmeta_resolve(f->w.cache, "nothing", 7);
 
         CHECK(r && h && none);
-        CHECK(rdmeta_handle_leader(r, b->handle, 0, mono_us) == 3);
+        CHECK(rdmeta_handle_leader(r, f->handle, 0, mono_us) == 3);
         CHECK(rdmeta_handle_leader(r, h, 0, mono_us) == 3);
         CHECK(rdmeta_handle_leader(r, h, 1, mono_us) == 2);
         CHECK(rdmeta_handle_leader(r, none, 0, mono_us) ==
@@ -176,23 +177,23 @@ static int32_t count_change(void *opaque, const rdmeta_change_t *change) {
         return 0;
 }
 
-/* One taken there says what readers do, and so does its file. */
-static void read_by_images(born_t *b) {
-        const rdmeta_time_t now = b->w.now;
-        rdmeta_image_t *image   = rdmeta_cache_image(b->w.cache, now);
+/* Checks that an image taken in the child, and its file, are right. */
+static void read_by_images(forked_t *f) {
+        const rdmeta_time_t now = f->w.now;
+        rdmeta_image_t *image   = rdmeta_cache_image(f->w.cache, now);
         const char *path        = iw_path("torn");
         rdmeta_image_info_t info;
         rdmeta_image_t *file;
         int changes = 0;
 
         CHECK(image);
-        reads_the_same(rdmeta_image_reader(b->image, 0), now.mono_us,
-                       b->image_text);
+        check_text(rdmeta_image_reader(f->image, 0), now.mono_us,
+                   f->image_text);
         rdmeta_image_info(image, &info);
-        CHECK(info.topics == b->stats.topics && info.bytes);
-        CHECK(info.partitions == b->stats.partitions);
-        CHECK(info.version == b->stats.version);
-        CHECK(!rdmeta_image_diff(b->image, image, count_change, &changes));
+        CHECK(info.topics == f->stats.topics && info.bytes);
+        CHECK(info.partitions == f->stats.partitions);
+        CHECK(info.version == f->stats.version);
+        CHECK(!rdmeta_image_diff(f->image, image, count_change, &changes));
         CHECK(changes > 0);
         CHECK(!rdmeta_image_save(image, path, 0));
         file = iw_open(path, 0, now);
@@ -202,35 +203,35 @@ static void read_by_images(born_t *b) {
         rdmeta_image_unref(image);
 }
 
-static void read_stats(born_t *b) {
+static void read_stats(forked_t *f) {
         rdmeta_stats_t stats;
 
-        rdmeta_cache_stats(b->w.cache, &stats);
-        CHECK(stats.topics == b->stats.topics);
-        CHECK(stats.partitions == b->stats.partitions);
-        CHECK(stats.version == b->stats.version);
-        CHECK(stats.shared_deadline_us == b->stats.shared_deadline_us);
+        rdmeta_cache_stats(f->w.cache, &stats);
+        CHECK(stats.topics == f->stats.topics);
+        CHECK(stats.partitions == f->stats.partitions);
+        CHECK(stats.version == f->stats.version);
+        CHECK(stats.shared_deadline_us == f->stats.shared_deadline_us);
 }
 
-static void read_all(born_t *b) {
-        const size_t blocks = b->w.heap.blocks, bytes = b->w.heap.bytes;
+static void read_all(forked_t *f) {
+        const size_t blocks = f->w.heap.blocks, bytes = f->w.heap.bytes;
 
-        read_by_readers(b);
-        read_by_handles(b);
-        read_stats(b);
-        CHECK(b->w.heap.blocks == blocks && b->w.heap.bytes == bytes);
-        read_by_images(b);
-        CHECK(b->w.heap.blocks == blocks + 1); /* the reader of the old one */
+        read_by_readers(f);
+        read_by_handles(f);
+        read_stats(f);
+        CHECK(f->w.heap.blocks == blocks && f->w.heap.bytes == bytes);
+        read_by_images(f);
+        CHECK(f->w.heap.blocks == blocks + 1); /* a reader of the old image */
 }
 
-static void test_all_that_reads_does_and_gives_back_what_it_took(void) {
+static void test_every_reader_works_in_the_child_and_frees_its_memory(void) {
         in_a_torn_child(read_all);
 }
 
-static void refused(born_t *b) {
+static void refused(forked_t *f) {
         const rdmeta_str_t name = {"t", 1};
-        rdmeta_cache_t *c       = b->w.cache;
-        const rdmeta_time_t now = b->w.now;
+        rdmeta_cache_t *c       = f->w.cache;
+        const rdmeta_time_t now = f->w.now;
         rdmeta_str_t ask;
         uint64_t until;
         int32_t resync;
@@ -246,43 +247,43 @@ static void refused(born_t *b) {
         CHECK(rdmeta_cache_purge(c, now) == RDMETA_ERR_FORKED);
         CHECK(rdmeta_cache_sweep(c, now) == INT64_MAX);
         CHECK(!rdmeta_cache_changes(c, 0, NULL, NULL, &until, &resync));
-        CHECK(until == b->stats.version && resync == 1);
+        CHECK(until == f->stats.version && resync == 1);
         CHECK(!rdmeta_cache_changes(c, until, NULL, NULL, &until, &resync));
-        CHECK(until == b->stats.version && resync == 0);
-        CHECK(rdmeta_cache_wait(c, b->stats.version, NULL, 0, -1) == 0);
+        CHECK(until == f->stats.version && resync == 0);
+        CHECK(rdmeta_cache_wait(c, f->stats.version, NULL, 0, -1) == 0);
         CHECK(!rdmeta_watch_new(c, NULL, 0, NULL, NULL));
 }
 
-static void test_whoever_writes_or_waits_is_told(void) {
+static void test_writes_and_waits_in_the_child_are_refused(void) {
         in_a_torn_child(refused);
 }
 
-/* What of the cache is torn goes with the process. */
-static void let_go(born_t *b) {
-        const size_t bytes = b->w.heap.bytes;
+/* Frees everything; half-written memory of the cache ends with the process. */
+static void free_all(forked_t *f) {
+        const size_t bytes = f->w.heap.bytes;
 
-        rdmeta_reader_destroy(b->w.reader);
-        rdmeta_reader_destroy(b->w.stale);
-        born_let_go(b);
-        CHECK(b->w.heap.bytes < bytes);
-        rdmeta_cache_unref(b->w.cache);
+        rdmeta_reader_destroy(f->w.reader);
+        rdmeta_reader_destroy(f->w.stale);
+        forked_free(f);
+        CHECK(f->w.heap.bytes < bytes);
+        rdmeta_cache_unref(f->w.cache);
 }
 
-static void test_all_that_was_there_can_be_let_go(void) {
-        in_a_torn_child(let_go);
+static void test_the_child_can_free_everything_that_it_inherits(void) {
+        in_a_torn_child(free_all);
 }
 
 /* ---- no memory, many threads, children of children ---------------------- */
 
-static int32_t go_on(void *opaque, const rdmeta_topic_t *t) {
+static int32_t ignore_topic(void *opaque, const rdmeta_topic_t *t) {
         (void)opaque;
         (void)t;
         return 0;
 }
 
-static void without_memory(born_t *b) {
-        rdmeta_cache_t *c   = b->w.cache;
-        test_heap_t *heap   = &b->w.heap;
+static void without_memory(forked_t *f) {
+        rdmeta_cache_t *c   = f->w.cache;
+        test_heap_t *heap   = &f->w.heap;
         const size_t blocks = heap->blocks;
         rdmeta_image_t *image;
         rdmeta_reader_t *r;
@@ -292,15 +293,15 @@ static void without_memory(born_t *b) {
 
         for (k = 1, err = RDMETA_ERR_NO_MEMORY; err; k++) {
                 heap->fail_at = heap->calls + k;
-                err = rdmeta_reader_walk(b->w.reader, "", 0, 7, 0, go_on,
-                                         NULL);
+                err = rdmeta_reader_walk(f->w.reader, "", 0, 7, 0,
+                                         ignore_topic, NULL);
                 CHECK(!err || err == RDMETA_ERR_NO_MEMORY);
                 CHECK(heap->blocks == blocks && k < 20);
         }
         CHECK(k > 5);
         for (k = 1, image = NULL; !image; k++) {
                 heap->fail_at = heap->calls + k;
-                image         = rdmeta_cache_image(c, b->w.now);
+                image         = rdmeta_cache_image(c, f->w.now);
                 CHECK((image || heap->blocks == blocks) && k < 20);
         }
         rdmeta_image_unref(image);
@@ -312,113 +313,113 @@ static void without_memory(born_t *b) {
         CHECK(!h && heap->blocks == blocks);
 }
 
-static void test_without_memory_nothing_is_lost(void) {
+static void test_a_failed_allocation_in_the_child_loses_nothing(void) {
         in_a_torn_child(without_memory);
 }
 
 static void *read_by_turns(void *arg) {
-        born_t *b = arg;
+        forked_t *f = arg;
         int k;
 
         for (k = 0; k < 20; k++) {
-                rdmeta_reader_t *r = rdmeta_reader_new(b->w.cache, 0);
+                rdmeta_reader_t *r = rdmeta_reader_new(f->w.cache, 0);
                 rdmeta_image_t *image =
-                        rdmeta_cache_image(b->w.cache, b->w.now);
+                        rdmeta_cache_image(f->w.cache, f->w.now);
 
                 CHECK(r && image);
-                CHECK(!rdmeta_reader_walk(r, "", 0, 7, b->w.now.mono_us,
-                                          go_on, NULL));
+                CHECK(!rdmeta_reader_walk(r, "", 0, 7, f->w.now.mono_us,
+                                          ignore_topic, NULL));
                 rdmeta_reader_destroy(r);
                 rdmeta_image_unref(image);
-                read_stats(b);
+                read_stats(f);
         }
         return NULL;
 }
 
-static void many_threads(born_t *b) {
-        const size_t blocks = b->w.heap.blocks;
+static void many_threads(forked_t *f) {
+        const size_t blocks = f->w.heap.blocks;
         pthread_t threads[3];
         int k;
 
         for (k = 0; k < 3; k++)
-                CHECK(!pthread_create(&threads[k], NULL, read_by_turns, b));
+                CHECK(!pthread_create(&threads[k], NULL, read_by_turns, f));
         for (k = 0; k < 3; k++)
                 CHECK(!pthread_join(threads[k], NULL));
-        CHECK(b->w.heap.blocks == blocks);
+        CHECK(f->w.heap.blocks == blocks);
 }
 
 static void test_threads_of_the_child_take_turns(void) {
         in_a_torn_child(many_threads);
 }
 
-/* Its parent's thread had the turn: nobody has it here. */
-static void child_of_a_child(born_t *b) {
+/* Forks once more while this thread has the turn; the new child can read. */
+static void child_of_a_child(forked_t *f) {
         int status;
         pid_t pid;
 
-        rdmeta_notify_turn(&b->w.cache->wait);
+        rdmeta_notify_turn(&f->w.cache->wait);
         pid = fork();
         CHECK(pid >= 0);
         if (pid == 0) {
                 alarm(40);
-                read_all(b);
+                read_all(f);
                 _exit(7);
         }
-        rdmeta_notify_turn_end(&b->w.cache->wait);
+        rdmeta_notify_turn_end(&f->w.cache->wait);
         CHECK(waitpid(pid, &status, 0) == pid);
         CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 7);
-        read_all(b);
+        read_all(f);
 }
 
-static void test_a_childs_child_reads_as_well(void) {
+static void test_the_child_of_a_child_can_read_too(void) {
         in_a_torn_child(child_of_a_child);
 }
 
-/* ---- no write was going on ---------------------------------------------- */
+/* ---- no write at the fork ----------------------------------------------- */
 
 static void *wait_for_turn(void *arg) {
-        CHECK(rdmeta_notify_turn(&((born_t *)arg)->w.cache->wait));
-        rdmeta_notify_turn_end(&((born_t *)arg)->w.cache->wait);
+        CHECK(rdmeta_notify_turn(&((forked_t *)arg)->w.cache->wait));
+        rdmeta_notify_turn_end(&((forked_t *)arg)->w.cache->wait);
         return NULL;
 }
 
-static void test_a_turn_taken_by_another_thread_is_no_torn_cache(void) {
+static void test_a_turn_of_another_thread_is_not_an_unfinished_write(void) {
         const struct timespec nap = {0, 20000000};
         pthread_t thread;
         int status;
-        born_t b;
+        forked_t f;
         pid_t pid;
 
-        born_init(&b);
+        forked_init(&f);
         pid = fork();
         CHECK(pid >= 0);
         if (pid == 0) {
                 alarm(40);
-                CHECK(rdmeta_notify_turn(&b.w.cache->wait));
-                CHECK(!pthread_create(&thread, NULL, wait_for_turn, &b));
+                CHECK(rdmeta_notify_turn(&f.w.cache->wait));
+                CHECK(!pthread_create(&thread, NULL, wait_for_turn, &f));
                 nanosleep(&nap, NULL);
-                rdmeta_notify_turn_end(&b.w.cache->wait);
+                rdmeta_notify_turn_end(&f.w.cache->wait);
                 CHECK(!pthread_join(thread, NULL));
-                many_threads(&b);
-                born_let_go(&b);
-                cw_check(&b.w);
-                cw_destroy(&b.w); /* nothing is left */
+                many_threads(&f);
+                forked_free(&f);
+                cw_check(&f.w);
+                cw_destroy(&f.w); /* nothing is left */
                 _exit(7);
         }
         CHECK(waitpid(pid, &status, 0) == pid);
         CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 7);
-        born_let_go(&b);
-        cw_destroy(&b.w);
+        forked_free(&f);
+        cw_destroy(&f.w);
 }
 
 int main(void) {
         test_begin(60);
-        RUN(test_all_that_reads_does_and_gives_back_what_it_took);
-        RUN(test_whoever_writes_or_waits_is_told);
-        RUN(test_all_that_was_there_can_be_let_go);
-        RUN(test_without_memory_nothing_is_lost);
+        RUN(test_every_reader_works_in_the_child_and_frees_its_memory);
+        RUN(test_writes_and_waits_in_the_child_are_refused);
+        RUN(test_the_child_can_free_everything_that_it_inherits);
+        RUN(test_a_failed_allocation_in_the_child_loses_nothing);
         RUN(test_threads_of_the_child_take_turns);
-        RUN(test_a_childs_child_reads_as_well);
-        RUN(test_a_turn_taken_by_another_thread_is_no_torn_cache);
+        RUN(test_the_child_of_a_child_can_read_too);
+        RUN(test_a_turn_of_another_thread_is_not_an_unfinished_write);
         return 0;
 }

@@ -1,16 +1,16 @@
 /*
- * Forks in the middle of whatever two writers are at. In the child, whose
- * cache is torn as chance would have it, everything that reads does, and what
- * it reads carries its own proof: see race_fixture.h.
+ * Forks at random moments while two threads write. The child's cache may be
+ * half-written. All kinds of readers must work there, and they check what they
+ * read: see race_fixture.h.
  */
 #include "support/race_fixture.h"
 
 #include <sys/wait.h>
 
-enum { WRITERS = 2, TORN = 20, FORKS = 400, WHOLE = 7, IN_TWO = 8 };
+enum { WRITERS = 2, TORN = 20, FORKS = 400, WHOLE = 7, HALF = 8 };
 
-/* The child's memory. What another thread was at in malloc() at the fork is
- * not to be this test's trouble, and under ASan it would be. */
+/* The child's memory. Another thread may be inside malloc() at the fork, so
+ * under ASan the child must not call malloc(). */
 static char arena[64 << 20];
 static size_t arena_used;
 
@@ -29,7 +29,7 @@ static void arena_free(void *opaque, void *p, size_t size) {
                 memset(p, 0xdb, size);
 }
 
-/* Those kinds that neither wait nor ask what changed, nor are listed. */
+/* The kinds of readers that neither wait nor read changes nor are listed. */
 static const int kinds[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 13, 14};
 
 static void read_everything(race_t *w) {
@@ -72,12 +72,12 @@ static void take_census(const race_t *w, rdmeta_reader_t *r, census_t *out) {
         CHECK(r);
         memset(out, 0, sizeof(*out));
         out->fixture  = w;
-        out->reader = r;
+        out->reader  = r;
         CHECK(!rdmeta_reader_walk(r, "", 0, 7, 0, count_topic, out));
         rdmeta_reader_destroy(r);
 }
 
-/* However it is asked, the child's cache says one thing. */
+/* Checks that walks, images and statistics of the child's cache agree. */
 static void count_everything(race_t *w) {
         rdmeta_image_t *image = rdmeta_cache_image(w->cache, race_now(w));
         rdmeta_image_info_t info;
@@ -118,11 +118,12 @@ static int in_a_child(race_t *w, rdmeta_reader_t *reader,
         rdmeta_reader_destroy(reader);
         rdmeta_image_unref(image);
         rdmeta_cache_unref(c); /* the last one */
-        return torn ? IN_TWO : WHOLE;
+        return torn ? HALF : WHOLE;
 }
 
-/* One that was taken a while ago, and another. */
-static int forked(race_t *w, rdmeta_reader_t *reader) {
+/* Takes an image, waits, and forks; returns whether the child is half-written.
+ * The child reads that image and takes another. */
+static int fork_once(race_t *w, rdmeta_reader_t *reader) {
         const struct timespec nap = {0, 500000};
         rdmeta_image_t *image     = rdmeta_cache_image(w->cache, race_now(w));
         int status;
@@ -136,12 +137,12 @@ static int forked(race_t *w, rdmeta_reader_t *reader) {
                 _Exit(in_a_child(w, reader, image));
         CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
         status = WEXITSTATUS(status);
-        CHECK(status == WHOLE || status == IN_TWO);
+        CHECK(status == WHOLE || status == HALF);
         rdmeta_image_unref(image);
-        return status == IN_TWO;
+        return status == HALF;
 }
 
-/* Without a pause: the lock is held most of the time. */
+/* Writes without a pause, so that a writer has the lock most of the time. */
 static void *writer_main(void *arg) {
         race_writer_t *x = arg;
 
@@ -150,7 +151,7 @@ static void *writer_main(void *arg) {
         return NULL;
 }
 
-static void test_a_child_reads_whatever_its_parents_threads_were_at(void) {
+static void test_a_child_can_read_whatever_its_parent_was_doing(void) {
         static race_writer_t writers[WRITERS];
         static race_t w;
         pthread_t threads[WRITERS];
@@ -162,12 +163,12 @@ static void test_a_child_reads_whatever_its_parents_threads_were_at(void) {
         CHECK(reader);
         for (k = 0; k < WRITERS; k++) {
                 writers[k].fixture = &w;
-                writers[k].rng   = test_rng((uint64_t)k + 1);
+                writers[k].rng     = test_rng((uint64_t)k + 1);
                 CHECK(!pthread_create(&threads[k], NULL, writer_main,
                                       &writers[k]));
         }
         for (k = 0; k < FORKS && torn < TORN; k++)
-                torn += forked(&w, reader);
+                torn += fork_once(&w, reader);
         CHECK(torn > 0);
         atomic_store(&w.stop, 1);
         for (k = 0; k < WRITERS; k++) {
@@ -180,6 +181,6 @@ static void test_a_child_reads_whatever_its_parents_threads_were_at(void) {
 
 int main(void) {
         test_begin(100);
-        RUN(test_a_child_reads_whatever_its_parents_threads_were_at);
+        RUN(test_a_child_can_read_whatever_its_parent_was_doing);
         return 0;
 }

@@ -1,6 +1,6 @@
 /*
- * hint: names in flight. What a hint says to readers and to who would ask
- * again, when it ends, and what it leaves behind.
+ * Names in flight: what readers and further hints see of a hint, when a hint
+ * ends, and what stays afterwards.
  */
 #include "support/cache_fixture.h"
 
@@ -45,8 +45,8 @@ static void test_a_hint_lasts_as_long_as_configured(void) {
         cw_destroy(&w);
 }
 
-/* A sweep need not have come by: a hint past its time is none. */
-static void test_a_hint_past_its_time_is_asked_for_again(void) {
+/* A hint past its deadline has ended, also before a sweep. */
+static void test_a_hint_past_its_deadline_is_asked_for_again(void) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -62,7 +62,7 @@ static void test_a_hint_past_its_time_is_asked_for_again(void) {
         cw_destroy(&w);
 }
 
-static void test_hints_end_in_the_order_of_their_own_times(void) {
+static void test_hints_end_in_the_order_of_their_own_deadlines(void) {
         static const int64_t ttls[] = {30, 5, 900, 1, 60};
         char name[2] = "a";
         cw_t w;
@@ -83,7 +83,7 @@ static void test_hints_end_in_the_order_of_their_own_times(void) {
         cw_destroy(&w);
 }
 
-static void test_a_time_of_nothing_is_the_configured_one(void) {
+static void test_a_hint_without_a_ttl_has_the_configured_one(void) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -98,7 +98,7 @@ static void test_a_time_of_nothing_is_the_configured_one(void) {
         cw_destroy(&w);
 }
 
-static void test_a_hint_replaced_lasts_from_then_on(void) {
+static void test_a_replaced_hint_begins_anew(void) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -115,9 +115,9 @@ static void test_a_hint_replaced_lasts_from_then_on(void) {
         cw_destroy(&w);
 }
 
-/* ---- what is known stays known ----------------------------------------- */
+/* ---- hints of known topics --------------------------------------------- */
 
-static void test_a_hint_never_hides_what_is_known(void) {
+static void test_a_hint_never_hides_a_known_topic(void) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -141,9 +141,9 @@ static void test_a_hint_never_hides_what_is_known(void) {
         cw_destroy(&w);
 }
 
-/* What was answered negatively and is over, or is gone, waits as if new; its
- * id and epochs are not forgotten for that. */
-static void test_a_hint_on_what_is_over_waits(void) {
+/* A negative past its deadline, or a removed topic, is waiting like a new name;
+ * the cache still keeps its id and epochs. */
+static void test_a_hint_of_an_expired_topic_is_waiting(void) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -161,7 +161,7 @@ static void test_a_hint_on_what_is_over_waits(void) {
         CHECK(cw_state(&w, "g") == RDMETA_NOT_CACHED);
         CHECK_TEXT(cw_hint(&w, "t g", 0), "t g");
         CHECK(!cw_asked(&w, "t g", "t#a 0:2@4; g#g 0:2@4"));
-        CHECK(w.applied.kept_back == 2); /* still older than what was */
+        CHECK(w.applied.kept_back == 2); /* still older than the kept epochs */
         CHECK(cw_state(&w, "t") == RDMETA_NOT_CACHED);
         CHECK(cw_state(&w, "g") == RDMETA_NOT_CACHED);
         CHECK(!cw_asked(&w, "t g", "t#a 0:2@5; g#g 0:2@5"));
@@ -169,8 +169,9 @@ static void test_a_hint_on_what_is_over_waits(void) {
         cw_destroy(&w);
 }
 
-/* Unknown, denied, absent, gone: all over, asked for, and past the hint. */
-static void over(cw_t *w) {
+/* Makes topics that are unknown, denied, absent and removed; their deadlines
+ * pass, and they are in flight. */
+static void make_expired(cw_t *w) {
         cw_init(w, NULL);
         CHECK(!cw_all(w, "u!3; d!29; m#m 0:1@5; g#g 0:1@5; v#v 0:1@1"));
         CHECK(!cw_all(w, "u!3; d!29; m#m 0:1@5; v#v 0:1@1"));
@@ -182,7 +183,7 @@ static void over(cw_t *w) {
         CHECK_TEXT(cw_hint(w, "u d m g", 0), "u d m g");
 }
 
-static void read_over(cw_t *w, int32_t wanted) {
+static void check_expired(cw_t *w, int32_t wanted) {
         static const char *const names[] = {"u", "d", "m", "g"};
         int i;
 
@@ -193,22 +194,22 @@ static void read_over(cw_t *w, int32_t wanted) {
         }
 }
 
-static void test_a_hint_on_what_is_over_can_be_ended(void) {
+static void test_a_hint_of_an_expired_topic_can_be_purged(void) {
         cw_t w;
 
-        over(&w);
-        read_over(&w, RDMETA_WAITING);
+        make_expired(&w);
+        check_expired(&w, RDMETA_WAITING);
         CHECK(purge(&w, NULL) == 4);
-        read_over(&w, RDMETA_NOT_CACHED);
+        check_expired(&w, RDMETA_NOT_CACHED);
         cw_destroy(&w);
 }
 
-static void test_a_hint_on_what_is_over_ends_in_time_without_a_sweep(void) {
+static void test_a_hint_of_an_expired_topic_ends_without_a_sweep(void) {
         int replaced;
         cw_t w;
 
         for (replaced = 0; replaced < 2; replaced++) {
-                over(&w);
+                make_expired(&w);
                 if (replaced) {
                         cw_pass(&w, 30 * CW_S);
                         CHECK_TEXT(cw_hint(&w, "u d m g",
@@ -216,12 +217,12 @@ static void test_a_hint_on_what_is_over_ends_in_time_without_a_sweep(void) {
                                    "u d m g");
                 }
                 cw_pass(&w, 60 * CW_S);
-                read_over(&w, RDMETA_WAITING);
+                check_expired(&w, RDMETA_WAITING);
                 cw_pass(&w, 1);
-                read_over(&w, RDMETA_NOT_CACHED);
-                CHECK(cw_stats(&w).hints == 4); /* nobody has swept */
+                check_expired(&w, RDMETA_NOT_CACHED);
+                CHECK(cw_stats(&w).hints == 4); /* there was no sweep */
                 cw_sweep(&w);
-                read_over(&w, RDMETA_NOT_CACHED);
+                check_expired(&w, RDMETA_NOT_CACHED);
                 CHECK(cw_stats(&w).hints == 0);
                 cw_destroy(&w);
         }
@@ -240,13 +241,13 @@ static int64_t deadline_of(rdmeta_reader_t *r, const char *name,
         return info.deadline_us;
 }
 
-/* Until when it is asked for is no deadline, and no image's. */
-static void test_that_it_is_asked_for_is_no_deadline_of_a_topic(void) {
+/* The end of a hint is not a deadline of its topic, and images lack it. */
+static void test_the_end_of_a_hint_is_not_a_deadline_of_a_topic(void) {
         rdmeta_image_t *image;
         rdmeta_reader_t *r;
         cw_t w;
 
-        over(&w);
+        make_expired(&w);
         CHECK(deadline_of(w.reader, "u", w.now.mono_us) ==
               RDMETA_DEADLINE_ASKED);
         image = rdmeta_cache_image(w.cache, w.now);
@@ -260,9 +261,9 @@ static void test_that_it_is_asked_for_is_no_deadline_of_a_topic(void) {
         cw_destroy(&w);
 }
 
-/* It was removed and asked for again; then a broker names it that is behind in
- * one partition, and is believed in the other. */
-static void test_what_was_asked_for_and_is_stale_has_an_age(void) {
+/* The topic was removed and is asked for again. A broker answers that lags in
+ * one partition; the cache takes the other one from it. */
+static void test_a_removed_topic_that_comes_back_stale_has_an_age(void) {
         int64_t deadline;
         cw_t w;
 
@@ -279,8 +280,8 @@ static void test_what_was_asked_for_and_is_stale_has_an_age(void) {
         cw_destroy(&w);
 }
 
-/* Nothing is later, but for what is no time at all: the shared deadline. */
-static void test_what_goes_at_the_end_of_time_goes_as_ever(void) {
+/* No time is later than INT64_MAX, and the shared deadline is not a time. */
+static void test_deadlines_end_at_the_end_of_time_too(void) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -293,8 +294,8 @@ static void test_what_goes_at_the_end_of_time_goes_as_ever(void) {
         cw_destroy(&w);
 }
 
-/* A hint in flight does not keep an absent topic alive for good. */
-static void test_a_hint_on_an_absent_topic_only_postpones_its_end(void) {
+/* A hint does not keep an absent topic for ever. */
+static void test_a_hint_of_an_absent_topic_only_postpones_its_removal(void) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -310,8 +311,8 @@ static void test_a_hint_on_an_absent_topic_only_postpones_its_end(void) {
         cw_destroy(&w);
 }
 
-/* An error that says nothing of the topic is an answer all the same. */
-static void test_an_answer_that_teaches_nothing_ends_the_hint(void) {
+/* An error that leaves the topic as it was is an answer all the same. */
+static void test_an_answer_that_changes_nothing_ends_the_hint(void) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -322,7 +323,7 @@ static void test_an_answer_that_teaches_nothing_ends_the_hint(void) {
         CHECK(cw_state(&w, "n") == RDMETA_NOT_CACHED);
         CHECK(cw_leader(&w, "t", 0) == 1);
         CHECK_TEXT(cw_hint(&w, "n", 0), "n");
-        cw_pass(&w, 61 * CW_S); /* too late, and nobody swept */
+        cw_pass(&w, 61 * CW_S); /* past the hint's deadline, before a sweep */
         CHECK(!cw_say(&w, "n!5"));
         cw_sweep(&w);
         CHECK(cw_sweep(&w) == cw_info(&w, "t").deadline_us + 1);
@@ -332,7 +333,7 @@ static void test_an_answer_that_teaches_nothing_ends_the_hint(void) {
 
 /* ---- many, and none ---------------------------------------------------- */
 
-static void test_no_names_are_no_hints(void) {
+static void test_a_hint_of_no_names_does_nothing(void) {
         size_t n = 7;
         cw_t w;
 
@@ -343,7 +344,7 @@ static void test_no_names_are_no_hints(void) {
         cw_destroy(&w);
 }
 
-static void test_an_answer_to_a_hint_is_told_as_a_new_topic(void) {
+static void test_an_answer_to_a_hint_is_recorded_as_a_new_topic(void) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -358,7 +359,7 @@ static void test_an_answer_to_a_hint_is_told_as_a_new_topic(void) {
         cw_destroy(&w);
 }
 
-static void test_a_wrong_name_among_many_hints_none(void) {
+static void test_one_wrong_name_refuses_the_whole_hint(void) {
         const rdmeta_str_t names[] = {{"a", 1}, {"", 0}, {"b", 1}};
         const rdmeta_str_t nulls[] = {{"a", 1}, {NULL, 0}};
         rdmeta_str_t ask[3];
@@ -403,8 +404,7 @@ static void test_thousands_of_names_are_each_asked_for_once(void) {
         cw_destroy(&w);
 }
 
-/* Names in flight are no topics: not walked, not told of, not counted. */
-/* Nobody would ask for what the caller was not told to. */
+/* Otherwise no caller would ask for these names: the hint returned none. */
 static void test_a_hint_that_fails_leaves_no_name_in_flight(void) {
         static const char *const names[] = {"a", "b", "c"};
         rdmeta_str_t topics[3], ask[3];
@@ -428,6 +428,7 @@ static void test_a_hint_that_fails_leaves_no_name_in_flight(void) {
         CHECK(nth > 3);
 }
 
+/* Walks, changes and counts of topics leave out names in flight. */
 static void test_a_name_in_flight_is_not_a_topic(void) {
         const rdmeta_topic_t *t;
         cw_t w;
@@ -443,13 +444,13 @@ static void test_a_name_in_flight_is_not_a_topic(void) {
         CHECK(!t);
         rdmeta_reader_leave(w.reader);
         CHECK_TEXT(cw_changes(&w, 1), "");
-        CHECK(!cw_all(&w, "t#a 0:1@1")); /* n is not absent either */
+        CHECK(!cw_all(&w, "t#a 0:1@1")); /* n is not absent */
         CHECK(w.applied.absent == 0 && cw_version(&w) == 1);
         CHECK(cw_stats(&w).hints == 0);
         cw_destroy(&w);
 }
 
-/* That it is being asked for makes it neither younger nor without an age. */
+/* A hint does not change a topic's deadline. */
 static void test_a_stale_topic_that_is_asked_for_keeps_its_age(void) {
         int64_t deadline[2];
         cw_t w;
@@ -472,22 +473,22 @@ static void test_a_stale_topic_that_is_asked_for_keeps_its_age(void) {
 int main(void) {
         test_begin(60);
         RUN(test_a_hint_lasts_as_long_as_configured);
-        RUN(test_a_hint_past_its_time_is_asked_for_again);
-        RUN(test_hints_end_in_the_order_of_their_own_times);
-        RUN(test_a_time_of_nothing_is_the_configured_one);
-        RUN(test_a_hint_replaced_lasts_from_then_on);
-        RUN(test_a_hint_never_hides_what_is_known);
-        RUN(test_a_hint_on_what_is_over_waits);
-        RUN(test_a_hint_on_what_is_over_can_be_ended);
-        RUN(test_a_hint_on_what_is_over_ends_in_time_without_a_sweep);
-        RUN(test_that_it_is_asked_for_is_no_deadline_of_a_topic);
-        RUN(test_what_was_asked_for_and_is_stale_has_an_age);
-        RUN(test_what_goes_at_the_end_of_time_goes_as_ever);
-        RUN(test_a_hint_on_an_absent_topic_only_postpones_its_end);
-        RUN(test_an_answer_that_teaches_nothing_ends_the_hint);
-        RUN(test_no_names_are_no_hints);
-        RUN(test_an_answer_to_a_hint_is_told_as_a_new_topic);
-        RUN(test_a_wrong_name_among_many_hints_none);
+        RUN(test_a_hint_past_its_deadline_is_asked_for_again);
+        RUN(test_hints_end_in_the_order_of_their_own_deadlines);
+        RUN(test_a_hint_without_a_ttl_has_the_configured_one);
+        RUN(test_a_replaced_hint_begins_anew);
+        RUN(test_a_hint_never_hides_a_known_topic);
+        RUN(test_a_hint_of_an_expired_topic_is_waiting);
+        RUN(test_a_hint_of_an_expired_topic_can_be_purged);
+        RUN(test_a_hint_of_an_expired_topic_ends_without_a_sweep);
+        RUN(test_the_end_of_a_hint_is_not_a_deadline_of_a_topic);
+        RUN(test_a_removed_topic_that_comes_back_stale_has_an_age);
+        RUN(test_deadlines_end_at_the_end_of_time_too);
+        RUN(test_a_hint_of_an_absent_topic_only_postpones_its_removal);
+        RUN(test_an_answer_that_changes_nothing_ends_the_hint);
+        RUN(test_a_hint_of_no_names_does_nothing);
+        RUN(test_an_answer_to_a_hint_is_recorded_as_a_new_topic);
+        RUN(test_one_wrong_name_refuses_the_whole_hint);
         RUN(test_thousands_of_names_are_each_asked_for_once);
         RUN(test_a_hint_that_fails_leaves_no_name_in_flight);
         RUN(test_a_name_in_flight_is_not_a_topic);

@@ -1,6 +1,7 @@
 /*
- * Large caches: what is linear stays so. Nothing is timed; what grew with the
- * square of these numbers would not be done when the alarm goes off.
+ * Large caches: the time of each operation must not grow with the square of the
+ * number of topics. No time is measured: an operation whose time did would not
+ * end before the test's alarm.
  */
 #include "support/testing.h"
 #include "support/wire_gen.h"
@@ -44,16 +45,16 @@ static void large_destroy(large_t *l) {
 }
 
 static size_t hint(large_t *l, size_t first, size_t n, int64_t ttl_us) {
-        size_t told;
+        size_t n_ask;
 
         CHECK(!rdmeta_cache_hint(l->cache, l->names + first, n, 0, ttl_us,
-                                 l->now, l->to_ask, &told));
-        return told;
+                                 l->now, l->to_ask, &n_ask));
+        return n_ask;
 }
 
-/* One name a call, each with another time than the last: the worst there is
- * for a list that is kept in order from its end. */
-static void test_hints_with_times_of_their_own(void) {
+/* Each call hints one name, with another TTL than the last call. This is the
+ * worst case for a list that is kept in order from its end. */
+static void test_hints_with_different_ttls(void) {
         static const int64_t ttls[] = {60000001, 1000000, 999999, 250000};
         rdmeta_stats_t stats;
         large_t l;
@@ -87,8 +88,8 @@ static void apply(large_t *l, const gen_cluster_t *g, rdmeta_err_t wanted) {
         gen_bytes_free(&body);
 }
 
-/* All come, half of them go, the rest again in another order. */
-static void test_topics_that_come_and_go(void) {
+/* Adds all topics, removes half of them, and shuffles the rest. */
+static void test_topics_that_are_added_and_removed(void) {
         const gen_shape_t shape = {.seed = 7, .brokers = 3,
                                    .first_broker = 1, .topics = NAMES / 2,
                                    .partitions = 1, .replication = 2};
@@ -111,14 +112,15 @@ static void test_topics_that_come_and_go(void) {
         large_destroy(&l);
 }
 
-/* One topic, its partitions last first, and each with brokers of its own. */
+/* One topic: its partitions come in descending order, each with its own
+ * brokers. */
 static void test_partitions_in_the_wrong_order(void) {
         const gen_shape_t shape = {.seed = 7, .brokers = 3,
                                    .first_broker = 1, .topics = 1,
                                    .partitions = PARTITIONS,
                                    .replication = 2};
-        gen_cluster_t *g = gen_cluster_new(&shape);
-        gen_partition_t *p = g->topics[0].partitions;
+        gen_cluster_t *g        = gen_cluster_new(&shape);
+        gen_partition_t *p      = g->topics[0].partitions;
         rdmeta_stats_t stats;
         large_t l;
         int i;
@@ -139,8 +141,8 @@ static void test_partitions_in_the_wrong_order(void) {
 
 int main(void) {
         test_begin(LIMIT_S);
-        RUN(test_hints_with_times_of_their_own);
-        RUN(test_topics_that_come_and_go);
+        RUN(test_hints_with_different_ttls);
+        RUN(test_topics_that_are_added_and_removed);
         RUN(test_partitions_in_the_wrong_order);
         return 0;
 }

@@ -1,12 +1,14 @@
 /*
- * What it costs to hold an image, for how long what lives, and fork. What an
- * image says is in test_image.c.
+ * Live images: their cost in memory, the lifetime of blocks and tables under
+ * them, and fork.
+ *
+ * test_image.c tests the lookups of images.
  */
 #include "support/image_fixture.h"
 
 #include <sys/wait.h>
 
-/* ---- what holding costs -------------------------------------------------- */
+/* ---- memory -------------------------------------------------------------- */
 
 static size_t bytes_images(cw_t *w) {
         return cw_stats(w).bytes_images;
@@ -48,29 +50,29 @@ static void many_topics(cw_t *w, int32_t epoch, uint32_t first, uint32_t n) {
         gen_bytes_free(&body);
 }
 
-static void test_an_old_image_costs_what_has_changed_since(void) {
+static void test_an_old_image_costs_only_the_blocks_that_changed_since(void) {
         size_t taken, after_one, page, block, k;
         rdmeta_image_t *image;
         cw_t w;
 
-        cw_init(&w, cw_no_ring);
+        cw_init(&w, cw_no_changelog);
         many_topics(&w, 1, 0, 20000);
         CHECK(bytes_images(&w) == 0);
         image = rdmeta_cache_image(w.cache, w.now);
         CHECK(image);
         taken = bytes_images(&w);
-        CHECK(taken < 20000); /* less than a byte a topic: nothing is copied */
+        CHECK(taken < 20000); /* under a byte per topic: nothing is copied */
         page  = w.cache->live_images.names.size + w.cache->live_images.ids.size;
         block = 256;
         many_topics(&w, 2, 5000, 20);
         after_one = bytes_images(&w);
         CHECK(after_one > taken + 20 * 64);
         CHECK(after_one <= taken + 20 * (page + block));
-        /* What has come and gone since is not held. */
+        /* The image keeps no block that came and went since. */
         for (k = 3; k < 200; k++)
                 many_topics(&w, (int32_t)k, 5000, 20);
         CHECK(bytes_images(&w) == after_one);
-        /* All pages are copied at last, and all old blocks kept. */
+        /* Now all pages are copied, and all old blocks are kept. */
         many_topics(&w, 200, 0, 20000);
         CHECK(bytes_images(&w) > 20000 * 64);
         CHECK(bytes_images(&w) <= 20000 * (block + 2 * 2 * 20));
@@ -79,14 +81,14 @@ static void test_an_old_image_costs_what_has_changed_since(void) {
         cw_destroy(&w);
 }
 
-/* An image is let go while a reader is inside, and after that nothing changes
- * any more. `again`: what is called now and then in a quiet cache. */
+/* Frees an image while a reader is inside; after that no topic changes any
+ * more. `again` is a call that a program makes now and then. */
 static void quiet(void (*again)(cw_t *w), int most) {
         rdmeta_image_t *image;
         cw_t w;
         int k;
 
-        cw_init(&w, cw_no_ring);
+        cw_init(&w, cw_no_changelog);
         many_topics(&w, 1, 0, 20000);
         image = iw_image(&w);
         many_topics(&w, 2, 0, 20000);
@@ -110,14 +112,14 @@ static void ask_once(cw_t *w) {
         CHECK(!cw_asked(w, "none", "none!3"));
 }
 
-static void test_what_an_image_held_is_freed_though_nothing_changes(void) {
+static void test_blocks_of_a_freed_image_are_freed_without_changes(void) {
         quiet(sweep_once, 3);
         quiet(ask_once, 3 * 16);
 }
 
-/* Blocks that were replaced before an image was taken leave the ring while it
- * is held: they are none of its. */
-static void test_what_the_ring_lets_go_is_not_held_by_a_younger_image(void) {
+/* Blocks that were replaced before an image was taken leave the changelog while
+ * the image lives. They do not belong to the image, so they are freed. */
+static void test_a_younger_image_keeps_no_block_of_the_changelog(void) {
         rdmeta_image_t *image;
         size_t taken;
         cw_t w;
@@ -128,7 +130,7 @@ static void test_what_the_ring_lets_go_is_not_held_by_a_younger_image(void) {
         CHECK(cw_stats(&w).ring_records == 25000);
         image = rdmeta_cache_image(w.cache, w.now);
         CHECK(image);
-        taken              = bytes_images(&w);
+        taken                    = bytes_images(&w);
         w.cache->changelog.limit = 0;
         many_topics(&w, 3, 0, 1);
         CHECK(cw_stats(&w).ring_records == 0);
@@ -137,7 +139,7 @@ static void test_what_the_ring_lets_go_is_not_held_by_a_younger_image(void) {
         cw_destroy(&w);
 }
 
-static void test_names_in_flight_do_not_pile_up_beside_an_image(void) {
+static void test_names_in_flight_use_no_more_memory_beside_an_image(void) {
         rdmeta_image_t *image;
         size_t bytes = 0;
         char name[32];
@@ -164,32 +166,32 @@ static void test_names_in_flight_do_not_pile_up_beside_an_image(void) {
         cw_destroy(&w);
 }
 
-/* The memory of what was in flight is used again, for the same name: an image
- * must not take the one for the other. */
-static void test_what_was_in_flight_does_not_become_a_topic_of_an_image(void) {
-        /* Long, so that what waits and what is known are of one size. */
+/* The memory of a freed block in flight becomes another block of the same name.
+ * An image must not take the new block for the old one. */
+static void test_a_name_in_flight_does_not_become_a_topic_of_an_image(void) {
+        /* A long name: both blocks have the same size class. */
         static const char stem[] =
                 "a-name-that-is-longer-than-all-that-a-block-has-besides-it";
-        char name[80], provenance[100];
+        char name[80], topics[100];
         rdmeta_image_t *image;
         rdmeta_reader_t *r;
         cw_t w;
         int k;
 
-        cw_init(&w, cw_no_ring);
+        cw_init(&w, cw_no_changelog);
         rdmeta_reader_destroy(w.reader);
         rdmeta_reader_destroy(w.stale);
         for (k = 0; k < 50; k++) {
                 const void *waits;
 
                 snprintf(name, sizeof(name), "%s-%d", stem, k);
-                snprintf(provenance, sizeof(provenance), "%s 0:1@1", name);
+                snprintf(topics, sizeof(topics), "%s 0:1@1", name);
                 cw_hint(&w, name, 0);
                 waits = rdmeta_entry_find(w.cache, name, strlen(name))->topic;
                 image = rdmeta_cache_image(w.cache, w.now);
                 CHECK(image);
                 CHECK(rdmeta_cache_purge_hints(w.cache, NULL, 0, w.now) == 1);
-                CHECK(!cw_say(&w, provenance));
+                CHECK(!cw_say(&w, topics));
                 CHECK(rdmeta_entry_find(w.cache, name, strlen(name))->topic !=
                       waits);
                 r = rdmeta_image_reader(image, 0);
@@ -203,8 +205,8 @@ static void test_what_was_in_flight_does_not_become_a_topic_of_an_image(void) {
         cw_destroy(&w);
 }
 
-/* The image's table is no longer the cache's, but its blocks are. */
-static void test_deadlines_stand_still_when_a_table_has_been_replaced(void) {
+/* The cache has another table than the image, but still the same blocks. */
+static void test_deadlines_of_an_image_stay_after_a_change_of_table(void) {
         static const char name[] = "a.topic.number-000017";
         const rdmeta_topic_t *t, *now;
         rdmeta_topic_info_t before, after;
@@ -227,7 +229,7 @@ static void test_deadlines_stand_still_when_a_table_has_been_replaced(void) {
         CHECK(younger);
         cw_pass(&w, CW_S);
         w.broker = 3;
-        many_topics(&w, 1, 0, 100); /* they say the same again */
+        many_topics(&w, 1, 0, 100); /* the same facts again */
         CHECK(!rdmeta_topic_find(r, name, 21, w.now.mono_us, &now));
         CHECK(now == t);
         rdmeta_topic_info(r, t, w.now.mono_us, &after);
@@ -242,8 +244,8 @@ static void test_deadlines_stand_still_when_a_table_has_been_replaced(void) {
         cw_destroy(&w);
 }
 
-/* Nanoseconds since 1970, say, which no deadline of a microsecond clock is. */
-static void test_what_is_stale_by_any_clock_is_swept_beside_an_image(void) {
+/* A clock of nanoseconds since 1970: no deadline in microseconds is so late. */
+static void test_a_stale_topic_is_swept_beside_an_image_by_any_clock(void) {
         rdmeta_image_t *image;
         cw_t w;
 
@@ -303,7 +305,7 @@ static void test_each_cache_has_a_session_of_its_own(void) {
 
 /* ---- fork ---------------------------------------------------------------- */
 
-static void test_in_a_forks_child_images_are_read_taken_and_let_go(void) {
+static void test_the_child_of_a_fork_can_read_take_and_free_images(void) {
         rdmeta_image_t *image, *other;
         rdmeta_reader_t *r;
         int status;
@@ -344,13 +346,13 @@ int main(void) {
         test_begin(60);
         RUN(test_each_cache_has_a_session_of_its_own);
         RUN(test_an_image_outlives_every_other_reference);
-        RUN(test_an_old_image_costs_what_has_changed_since);
-        RUN(test_what_an_image_held_is_freed_though_nothing_changes);
-        RUN(test_what_the_ring_lets_go_is_not_held_by_a_younger_image);
-        RUN(test_names_in_flight_do_not_pile_up_beside_an_image);
-        RUN(test_what_was_in_flight_does_not_become_a_topic_of_an_image);
-        RUN(test_deadlines_stand_still_when_a_table_has_been_replaced);
-        RUN(test_what_is_stale_by_any_clock_is_swept_beside_an_image);
-        RUN(test_in_a_forks_child_images_are_read_taken_and_let_go);
+        RUN(test_an_old_image_costs_only_the_blocks_that_changed_since);
+        RUN(test_blocks_of_a_freed_image_are_freed_without_changes);
+        RUN(test_a_younger_image_keeps_no_block_of_the_changelog);
+        RUN(test_names_in_flight_use_no_more_memory_beside_an_image);
+        RUN(test_a_name_in_flight_does_not_become_a_topic_of_an_image);
+        RUN(test_deadlines_of_an_image_stay_after_a_change_of_table);
+        RUN(test_a_stale_topic_is_swept_beside_an_image_by_any_clock);
+        RUN(test_the_child_of_a_fork_can_read_take_and_free_images);
         return 0;
 }

@@ -1,9 +1,9 @@
-/* Warm start: what a cache takes over, and what it holds against it. */
+/* Warm start: what a cache loads from an image, and how it uses that. */
 #include "support/image_fixture.h"
 
 #include <sys/wait.h>
 
-/* A new fixture with another's time, that has loaded `image`. */
+/* Makes a fixture with the time of `from`, and loads `image` into its cache. */
 static void warm(cw_t *to, const cw_t *from, rdmeta_image_t *image) {
         cw_init(to, NULL);
         to->now        = from->now;
@@ -22,7 +22,7 @@ static rdmeta_image_t *through_a_file(cw_t *w, const char *name) {
         return file;
 }
 
-static void test_all_is_there_and_stale(void) {
+static void test_loaded_topics_are_complete_and_stale(void) {
         rdmeta_image_t *image;
         cw_t w, v;
 
@@ -48,8 +48,8 @@ static void test_all_is_there_and_stale(void) {
         cw_destroy(&v);
 }
 
-/* No younger than it is: age is what is past its deadline, and its TTL. */
-static void test_what_was_old_stays_old(void) {
+/* A load does not make a topic younger: its deadline stays. */
+static void test_a_loaded_topic_keeps_its_deadline(void) {
         rdmeta_image_t *image;
         cw_t w, v;
 
@@ -68,7 +68,7 @@ static void test_what_was_old_stays_old(void) {
         cw_destroy(&v);
 }
 
-static void test_the_first_answer_makes_it_valid_and_changes_nothing(void) {
+static void test_the_first_answer_makes_topics_valid_and_changes_nothing(void) {
         const char *topics = "a#a 0:1@5/r1,2/i1 1:2@6; b^5~ 0:3@1";
         rdmeta_image_t *image;
         uint64_t version;
@@ -81,7 +81,7 @@ static void test_the_first_answer_makes_it_valid_and_changes_nothing(void) {
         version = cw_version(&v);
         CHECK(!cw_all(&v, topics));
         CHECK(v.applied.unchanged == 2 && v.applied.changed == 0);
-        CHECK(cw_stats(&v).digest_hits == 0); /* none came with the file */
+        CHECK(cw_stats(&v).digest_hits == 0); /* the file contains no digests */
         CHECK(cw_version(&v) == version);
         CHECK(cw_leader(&v, "a", 0) == 1 && cw_leader(&v, "b", 0) == 3);
         CHECK(!cw_all(&v, topics));
@@ -91,9 +91,9 @@ static void test_the_first_answer_makes_it_valid_and_changes_nothing(void) {
         cw_destroy(&v);
 }
 
-/* ---- what is remembered ----------------------------------------------- */
+/* ---- ids and epochs --------------------------------------------------- */
 
-static void test_an_older_answer_does_not_pass_as_the_first(void) {
+static void test_an_older_answer_is_kept_out_after_a_load(void) {
         rdmeta_image_t *image;
         cw_t w, v;
 
@@ -119,14 +119,14 @@ static void test_an_older_answer_does_not_pass_as_the_first(void) {
         cw_destroy(&v);
 }
 
-/* The highest epoch seen, while answers say none; and ids that it had. */
-static void test_highest_epochs_and_past_ids_come_along(void) {
+/* The highest epoch seen, though the last answer has none; and former ids. */
+static void test_highest_epochs_and_former_ids_are_loaded(void) {
         rdmeta_image_t *image;
         cw_t w, v;
 
         cw_init(&w, NULL);
         CHECK(!cw_all(&w, "h 0:1@9; p#o 0:1@1"));
-        w.api_version = 8; /* epochs of before v9 are not to be used */
+        w.api_version = 8; /* epochs before v9 do not count */
         CHECK(!cw_say(&w, "h 0:2@3"));
         w.api_version = 12;
         CHECK(!cw_say(&w, "p#p 0:1@1"));
@@ -158,8 +158,8 @@ static void test_another_clusters_answers_are_refused(void) {
         cw_destroy(&v);
 }
 
-/* What was negative is forgotten as it would have been, and no sooner. */
-static void test_a_sweep_forgets_what_is_gone_after_max_age(void) {
+/* A negative is forgotten when it would have been, and not earlier. */
+static void test_a_sweep_forgets_removed_topics_after_max_age(void) {
         rdmeta_image_t *image;
         cw_t w, v;
 
@@ -181,9 +181,9 @@ static void test_a_sweep_forgets_what_is_gone_after_max_age(void) {
         cw_destroy(&v);
 }
 
-/* ---- who follows ------------------------------------------------------ */
+/* ---- followers -------------------------------------------------------- */
 
-static void test_who_follows_changes_is_told_to_read_anew(void) {
+static void test_a_reader_of_changes_must_resync_after_a_load(void) {
         rdmeta_image_t *image;
         cw_t w, v;
 
@@ -201,11 +201,11 @@ static void test_who_follows_changes_is_told_to_read_anew(void) {
         cw_destroy(&v);
 }
 
-static void told(void *opaque, uint64_t version) {
+static void set_version(void *opaque, uint64_t version) {
         *(uint64_t *)opaque = version;
 }
 
-static void test_who_waits_is_woken(void) {
+static void test_a_load_wakes_the_waits_for_its_topics(void) {
         const rdmeta_str_t a[] = {GEN_STR("a")}, z[] = {GEN_STR("z")};
         uint64_t for_a = 0, for_z = 0;
         rdmeta_watch_t *on_a, *on_z;
@@ -216,8 +216,8 @@ static void test_who_waits_is_woken(void) {
         CHECK(!cw_all(&w, "a 0:1"));
         image = through_a_file(&w, "waits");
         cw_init(&v, NULL);
-        on_a = rdmeta_watch_new(v.cache, a, 1, told, &for_a);
-        on_z = rdmeta_watch_new(v.cache, z, 1, told, &for_z);
+        on_a = rdmeta_watch_new(v.cache, a, 1, set_version, &for_a);
+        on_z = rdmeta_watch_new(v.cache, z, 1, set_version, &for_z);
         CHECK(on_a && on_z);
         CHECK(!rdmeta_cache_load(v.cache, image, v.now));
         CHECK(for_a == 1 && for_z == 0);
@@ -228,9 +228,9 @@ static void test_who_waits_is_woken(void) {
         cw_destroy(&v);
 }
 
-/* ---- into what, and out of what --------------------------------------- */
+/* ---- which caches, which images --------------------------------------- */
 
-static void test_a_cache_that_knows_something_refuses(void) {
+static void test_a_cache_that_is_not_empty_refuses_a_load(void) {
         rdmeta_image_t *image, *now;
         char *before, *after;
         cw_t w, v;
@@ -243,7 +243,7 @@ static void test_a_cache_that_knows_something_refuses(void) {
         CHECK(rdmeta_cache_load(v.cache, image, v.now) ==
               RDMETA_ERR_ARGUMENT);
         CHECK(rdmeta_cache_purge_hints(v.cache, NULL, 0, v.now) == 1);
-        CHECK(!cw_all(&v, "")); /* brokers alone */
+        CHECK(!cw_all(&v, "")); /* only brokers */
         CHECK(rdmeta_cache_load(v.cache, image, v.now) ==
               RDMETA_ERR_ARGUMENT);
         CHECK(!cw_all(&v, "b 0:2"));
@@ -254,7 +254,7 @@ static void test_a_cache_that_knows_something_refuses(void) {
         CHECK_TEXT(after, before);
         free(before);
         free(after);
-        /* Purged, it knows nothing again; and may even load what it was. */
+        /* After a purge it is empty again, and may load even its own image. */
         now = iw_image(&v);
         CHECK(!rdmeta_cache_purge(v.cache, v.now));
         CHECK(!rdmeta_cache_load(v.cache, now, v.now));
@@ -291,7 +291,7 @@ static void test_images_of_the_empty_cache_stay_empty(void) {
         cw_destroy(&v);
 }
 
-static void test_any_allocation_may_fail_and_leaves_nothing(void) {
+static void test_a_failed_allocation_leaves_the_cache_empty(void) {
         rdmeta_image_t *image;
         rdmeta_err_t err;
         size_t nth = 1;
@@ -332,25 +332,25 @@ static void test_any_allocation_may_fail_and_leaves_nothing(void) {
         cw_destroy(&w);
 }
 
-/* A file's block says that its name is in flight, which no image is to say. */
-static void test_nothing_is_in_flight_because_a_file_says_so(void) {
-        static const char name[] = "a.name.that.nobody.answers";
+/* A block of the file claims to be in flight, which no image's block may be. */
+static void test_a_file_cannot_make_a_name_in_flight(void) {
+        static const char name[] = "a.name.without.an.answer";
         const char *path         = iw_path("asked");
         rdmeta_image_t *image;
         rdmeta_reader_t *r;
         int64_t asked;
-        uint8_t *bytes, *at;
+        uint8_t *bytes, *found;
         size_t size;
         cw_t w, v;
 
         cw_init(&w, NULL);
-        CHECK(!cw_all(&w, "a.name.that.nobody.answers!3"));
+        CHECK(!cw_all(&w, "a.name.without.an.answer!3"));
         rdmeta_image_unref(through_a_file(&w, "asked"));
         bytes = iw_read(path, &size);
-        at    = memmem(bytes, size, name, sizeof(name) - 1);
-        CHECK(at);
+        found = memmem(bytes, size, name, sizeof(name) - 1);
+        CHECK(found);
         asked = rdmeta_deadline_asked(w.now.mono_us + CW_S) - w.now.mono_us;
-        memcpy(at - offsetof(rdmeta_topic_t, name) +
+        memcpy(found - offsetof(rdmeta_topic_t, name) +
                        offsetof(rdmeta_topic_t, deadline),
                &asked, sizeof(asked));
         iw_write(path, bytes, size);
@@ -369,7 +369,7 @@ static void test_nothing_is_in_flight_because_a_file_says_so(void) {
         cw_destroy(&v);
 }
 
-static void test_a_forks_child_may_not(void) {
+static void test_the_child_of_a_fork_refuses_a_load(void) {
         rdmeta_image_t *image;
         int status;
         pid_t pid;
@@ -394,19 +394,19 @@ static void test_a_forks_child_may_not(void) {
 
 int main(void) {
         test_begin(60);
-        RUN(test_all_is_there_and_stale);
-        RUN(test_what_was_old_stays_old);
-        RUN(test_the_first_answer_makes_it_valid_and_changes_nothing);
-        RUN(test_an_older_answer_does_not_pass_as_the_first);
-        RUN(test_highest_epochs_and_past_ids_come_along);
+        RUN(test_loaded_topics_are_complete_and_stale);
+        RUN(test_a_loaded_topic_keeps_its_deadline);
+        RUN(test_the_first_answer_makes_topics_valid_and_changes_nothing);
+        RUN(test_an_older_answer_is_kept_out_after_a_load);
+        RUN(test_highest_epochs_and_former_ids_are_loaded);
         RUN(test_another_clusters_answers_are_refused);
-        RUN(test_a_sweep_forgets_what_is_gone_after_max_age);
-        RUN(test_who_follows_changes_is_told_to_read_anew);
-        RUN(test_who_waits_is_woken);
-        RUN(test_a_cache_that_knows_something_refuses);
+        RUN(test_a_sweep_forgets_removed_topics_after_max_age);
+        RUN(test_a_reader_of_changes_must_resync_after_a_load);
+        RUN(test_a_load_wakes_the_waits_for_its_topics);
+        RUN(test_a_cache_that_is_not_empty_refuses_a_load);
         RUN(test_images_of_the_empty_cache_stay_empty);
-        RUN(test_any_allocation_may_fail_and_leaves_nothing);
-        RUN(test_nothing_is_in_flight_because_a_file_says_so);
-        RUN(test_a_forks_child_may_not);
+        RUN(test_a_failed_allocation_leaves_the_cache_empty);
+        RUN(test_a_file_cannot_make_a_name_in_flight);
+        RUN(test_the_child_of_a_fork_refuses_a_load);
         return 0;
 }

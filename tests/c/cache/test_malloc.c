@@ -1,18 +1,20 @@
 /*
- * The Nth allocation fails, for every N, in a scenario that touches each
- * module. The error comes back, rdmeta_cache_check() holds, what the cache
- * says is as it was before the call, and in the end nothing has leaked.
+ * For every N, the Nth allocation fails in a scenario that uses each module.
+ * The call must return the error, the invariants must hold, the cache must be
+ * as it was before the call, and no memory may leak.
  *
  *     for N = 1, 2, ... until a run has no failure:
- *       for each step: dump, call, compare the dump if the call failed,
- *                      then call again, which succeeds
+ *       for each step:
+ *         dump the cache;
+ *         call the step;
+ *         if it failed: compare the dump, and call it again.
  *
- * A step that failed is called again, so that each run goes through the whole
- * scenario and each allocation of it fails in exactly one run.
+ * The second call succeeds. So each run completes the scenario, and each
+ * allocation of the scenario fails in exactly one run.
  */
 #include "support/cache_fixture.h"
 
-/* ---- a step: 0 or an error --------------------------------------------- */
+/* ---- the steps: each returns 0 or an error ----------------------------- */
 
 typedef rdmeta_err_t (*step_t)(cw_t *w);
 
@@ -97,7 +99,7 @@ static rdmeta_err_t hints(cw_t *w) {
         return rdmeta_cache_hint(w->cache, names, 5, 0, 0, w->now, ask, &n);
 }
 
-static rdmeta_err_t header_size(cw_t *w, int32_t leader, int32_t epoch) {
+static rdmeta_err_t hint_leader(cw_t *w, int32_t leader, int32_t epoch) {
         rdmeta_leader_hint_t hint = {.topic = GEN_STR("c"), .leader = leader,
                                      .partition = 70000, .port = 1,
                                      .leader_epoch = epoch,
@@ -108,8 +110,8 @@ static rdmeta_err_t header_size(cw_t *w, int32_t leader, int32_t epoch) {
                                               &w->applied);
 }
 
-static rdmeta_err_t lead_known(cw_t *w) { return header_size(w, 2, 6); }
-static rdmeta_err_t lead_new(cw_t *w) { return header_size(w, 99, 7); }
+static rdmeta_err_t hint_known(cw_t *w) { return hint_leader(w, 2, 6); }
+static rdmeta_err_t hint_new(cw_t *w) { return hint_leader(w, 99, 7); }
 
 static rdmeta_err_t purge(cw_t *w) {
         return rdmeta_cache_purge(w->cache, w->now);
@@ -161,14 +163,15 @@ static rdmeta_err_t resolve(cw_t *w) {
         return RDMETA_OK;
 }
 
-static void told(void *opaque, uint64_t version) {
+static void ignore_version(void *opaque, uint64_t version) {
         (void)opaque;
         (void)version;
 }
 
 static rdmeta_err_t watch(cw_t *w) {
         const rdmeta_str_t names[] = {{"a", 1}, {"b", 1}};
-        rdmeta_watch_t *x = rdmeta_watch_new(w->cache, names, 2, told, w);
+        rdmeta_watch_t *x          = rdmeta_watch_new(w->cache, names, 2,
+                                                      ignore_version, w);
 
         if (!x)
                 return RDMETA_ERR_NO_MEMORY;
@@ -176,7 +179,7 @@ static rdmeta_err_t watch(cw_t *w) {
         return RDMETA_OK;
 }
 
-/* Images that are held while other things fail. */
+/* Images that live while other steps fail. */
 static rdmeta_image_t *images[8];
 static int n_images;
 
@@ -210,7 +213,7 @@ static rdmeta_err_t image_diff(cw_t *w) {
                                  visit_change, &n);
 }
 
-static rdmeta_err_t images_go(cw_t *w) {
+static rdmeta_err_t images_free(cw_t *w) {
         (void)w;
         while (n_images)
                 rdmeta_image_unref(images[--n_images]);
@@ -223,18 +226,18 @@ static const step_t steps[] = {
         changed_answer, changes,      older_answer,  image_walk,
         many_topics,   image,         image_diff,    walk,
         shorter_answer, shorter_answer, older_answer, shorter_answer,
-        lead_known,    lead_new,      absent_answer, error_answer,
+        hint_known,    hint_new,      absent_answer, error_answer,
         other_brokers, hints,         image,         back_answer,
-        changes,       rebootstrap,   images_go,     image,
+        changes,       rebootstrap,   images_free,   image,
         purge,         image,         image_diff,    first_answer,
-        images_go,     resolve};
+        images_free,   resolve};
 
 enum { STEPS = sizeof(steps) / sizeof(steps[0]) };
 
 /* ---- the runs ---------------------------------------------------------- */
 
-/* What a failed call may leave behind: ended hints, and nothing else. Hints
- * in flight are only in the way of comparing. */
+/* Ends all hints. A failed call may end hints, but change nothing else; with
+ * hints in flight the dumps would differ. */
 static void end_hints(cw_t *w) {
         CHECK(rdmeta_cache_purge_hints(w->cache, NULL, 0, w->now) >= 0);
 }
@@ -263,7 +266,7 @@ static void step_run(cw_t *w, int i) {
         w->broker = 1 + i % 2;
 }
 
-/* A sweep has no error to give: what it could not do waits for the next. */
+/* Sweeps. A sweep returns no error: the next one does what it could not. */
 static void sweep_run(cw_t *w) {
         cw_pass(w, 20 * CW_S);
         cw_sweep(w);
@@ -274,7 +277,8 @@ static void sweep_run(cw_t *w) {
         CHECK(cw_stats(w).negatives == 0 && cw_stats(w).retained == 0);
 }
 
-/* The scenario with the Nth allocation failing; 0: none failed any more. */
+/* Runs the scenario with a failure of the Nth allocation; returns 0 if there
+ * were fewer allocations. */
 static int run(size_t nth) {
         size_t failed;
         cw_t w;
@@ -304,7 +308,7 @@ static void test_every_allocation_may_fail(void) {
         fprintf(stderr, "    %zu allocations\n", nth - 1);
 }
 
-static void test_a_cache_that_cannot_be_made_is_null(void) {
+static void test_a_failed_new_returns_null_and_leaks_nothing(void) {
         rdmeta_conf_t conf;
         test_heap_t heap;
         rdmeta_cache_t *c = NULL;
@@ -322,7 +326,6 @@ static void test_a_cache_that_cannot_be_made_is_null(void) {
         CHECK(heap.blocks == 0 && heap.bytes == 0);
 }
 
-/* What stats say is what the allocator was asked for. */
 static void test_bytes_are_what_the_allocator_was_asked_for(void) {
         cw_t w;
         int i;
@@ -343,7 +346,7 @@ static void test_bytes_are_what_the_allocator_was_asked_for(void) {
 
 int main(void) {
         test_begin(100);
-        RUN(test_a_cache_that_cannot_be_made_is_null);
+        RUN(test_a_failed_new_returns_null_and_leaks_nothing);
         RUN(test_bytes_are_what_the_allocator_was_asked_for);
         RUN(test_every_allocation_may_fail);
         return 0;

@@ -1,12 +1,12 @@
 /*
- * What went wrong in other clients, told here as stories: several rules at
- * once, over many answers. docs/policies.md says which client's each one was.
+ * Mistakes of other clients, as scenarios: several rules at once, over many
+ * answers. docs/policies.md names the client of each mistake.
  */
 #include "support/cache_fixture.h"
 
 /* ---- leaders that move, and move back ------------------------------------ */
 
-/* Polls and leader hints of brokers that lag tell of A, B, A, B ... */
+/* Polls and leader hints of brokers that lag contain A, B, A, B ... */
 static void test_leaders_that_flip_back_and_forth_strand_no_partition(void) {
         char answer[64], stale[64];
         int32_t epoch = 5;
@@ -22,7 +22,7 @@ static void test_leaders_that_flip_back_and_forth_strand_no_partition(void) {
                          3 - (int)leader, (int)epoch);
                 epoch++;
                 if (k % 3) {
-                        CHECK(cw_lead(&w, "t", 0, leader, epoch, NULL));
+                        CHECK(cw_leader_hint(&w, "t", 0, leader, epoch, NULL));
                 } else {
                         snprintf(answer, sizeof(answer), "t#a 0:%d@%d",
                                  (int)leader, (int)epoch);
@@ -33,7 +33,7 @@ static void test_leaders_that_flip_back_and_forth_strand_no_partition(void) {
                 CHECK(!cw_say(&w, stale));
                 CHECK(w.applied.kept_back == 1);
                 CHECK(w.applied.advice & RDMETA_ADVICE_ASK_OTHER);
-                CHECK(!cw_lead(&w, "t", 0, 3 - leader, epoch - 1, NULL));
+                CHECK(!cw_leader_hint(&w, "t", 0, 3 - leader, epoch - 1, NULL));
                 CHECK(cw_leader(&w, "t", 0) == leader);
         }
         cw_destroy(&w);
@@ -45,14 +45,14 @@ static void test_a_leader_hint_without_a_leader_spoils_no_later_one(void) {
 
         cw_init(&w, NULL);
         CHECK(!cw_all(&w, "t#a 0:1@5"));
-        CHECK(!cw_lead(&w, "t", 0, -1, 6, NULL));
+        CHECK(!cw_leader_hint(&w, "t", 0, -1, 6, NULL));
         CHECK(cw_leader(&w, "t", 0) == 1);
-        CHECK(cw_lead(&w, "t", 0, 2, 6, NULL));
+        CHECK(cw_leader_hint(&w, "t", 0, 2, 6, NULL));
         CHECK(cw_leader(&w, "t", 0) == 2);
         cw_destroy(&w);
 }
 
-/* Whoever still talks to a deleted topic of the same name is told about it. */
+/* A client of a deleted topic of the same name may still get its hints. */
 static void test_a_hint_from_a_dead_incarnation_is_ignored(void) {
         uint8_t dead[16];
         rdmeta_leader_hint_t hint = {.topic = GEN_STR("t"), .topic_id = dead,
@@ -76,7 +76,8 @@ static void test_a_hint_from_a_dead_incarnation_is_ignored(void) {
         cw_destroy(&w);
 }
 
-/* An answer of the dead one, with epochs the new one will not reach soon. */
+/* An answer about the deleted topic, whose epochs are higher than the new
+ * topic's. */
 static void test_an_answer_about_a_dead_incarnation_is_kept_out(void) {
         cw_t w;
 
@@ -95,7 +96,7 @@ static void test_an_answer_about_a_dead_incarnation_is_kept_out(void) {
 /* ---- rolls of mixed versions -------------------------------------------- */
 
 /* librdkafka took -1 for lower than 20 and asked for ever. */
-static void test_an_epoch_not_said_is_not_lower_than_20(void) {
+static void test_a_missing_epoch_is_not_lower_than_20(void) {
         int k;
         cw_t w;
 
@@ -139,7 +140,7 @@ static void test_a_topic_whose_errors_come_and_go_is_the_same_one(void) {
                        : k % 6 == 1 ? RDMETA_UNKNOWN_TOPIC
                                     : RDMETA_DENIED));
                 CHECK(cw_leader(&w, "u", 0) == 1);
-                /* A broker that lags says what was before. */
+                /* A broker that lags returns the state of before. */
                 CHECK(!cw_asked(&w, "t", "t#a 0:3@4 1:3@6"));
                 CHECK(cw_leader(&w, "t", 0) != 3);
                 CHECK(!cw_asked(&w, "t", "t#a 0:1@5 1:2@7"));
@@ -224,7 +225,7 @@ static void test_lifetimes_of_years_are_that_long(void) {
 
 /* ---- work ---------------------------------------------------------------- */
 
-/* Java makes all its maps anew for one leader that a Fetch answer told of. */
+/* Java rebuilds all its maps for one leader of a Fetch answer. */
 static void test_a_leader_hint_touches_no_other_topic(void) {
         const rdmeta_topic_t *before[3], *after[3];
         const char *const names[] = {"t", "u", "v"};
@@ -241,12 +242,12 @@ static void test_a_leader_hint_touches_no_other_topic(void) {
                                                  again ? &after[k]
                                                        : &before[k]));
                 if (!again)
-                        CHECK(cw_lead(&w, "t", 0, 2, 6, NULL));
+                        CHECK(cw_leader_hint(&w, "t", 0, 2, 6, NULL));
         }
         rdmeta_reader_leave(w.reader);
         CHECK(after[0] != before[0]);
         CHECK(after[1] == before[1] && after[2] == before[2]);
-        CHECK(cw_stats(&w).topics_changed == 3); /* those of the answer */
+        CHECK(cw_stats(&w).topics_changed == 3); /* the topics of the answer */
         cw_destroy(&w);
 }
 
@@ -256,7 +257,7 @@ int main(void) {
         RUN(test_a_leader_hint_without_a_leader_spoils_no_later_one);
         RUN(test_a_hint_from_a_dead_incarnation_is_ignored);
         RUN(test_an_answer_about_a_dead_incarnation_is_kept_out);
-        RUN(test_an_epoch_not_said_is_not_lower_than_20);
+        RUN(test_a_missing_epoch_is_not_lower_than_20);
         RUN(test_a_topic_whose_errors_come_and_go_is_the_same_one);
         RUN(test_an_answer_about_one_topic_leaves_all_others);
         RUN(test_topics_of_no_brokers_fail_once_and_not_for_ever);

@@ -1,14 +1,14 @@
 /*
- * The rows of docs/policies.md that are about an answer as a whole: who gave
- * it, what was asked, what it leaves out.
+ * The rows of docs/policies.md about an answer as a whole: its broker, its
+ * request, and the topics that it leaves out.
  *
  *     row                              test
- *     what was asked unknown           what_was_asked_unknown_..., all_...
+ *     unknown request                  an_unknown_request_..., all_...
  *     no brokers in the answer         no_brokers_...
  *     top-level error                  a_top_level_error_..., error_129_...
  *     another cluster id               another_cluster_...
  *     any non-empty answer             any_answer_replaces_...
- *     controller id polled             another_controller_...
+ *     controller id                    another_controller_...
  *     absent from an all-topics answer absent_...
  *     asked for, not answered          asked_for_and_not_answered_...
  *     learned after the request left   news_...
@@ -16,9 +16,9 @@
  */
 #include "support/cache_fixture.h"
 
-/* ---- what was asked ---------------------------------------------------- */
+/* ---- the request ------------------------------------------------------- */
 
-static void test_what_was_asked_unknown_merges_and_never_removes(void) {
+static void test_an_unknown_request_merges_and_never_removes(void) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -35,7 +35,7 @@ static void test_what_was_asked_unknown_merges_and_never_removes(void) {
         cw_destroy(&w);
 }
 
-static void test_all_has_to_be_said_at_every_version(void) {
+static void test_all_topics_must_be_stated_at_every_version(void) {
         cw_t w;
         int v;
 
@@ -55,8 +55,8 @@ static void test_all_has_to_be_said_at_every_version(void) {
 
 /* ---- failed refreshes -------------------------------------------------- */
 
-/* Whatever the answer says, it leaves all as it was, but ends its hints. */
-static void failed(cw_t *w, rdmeta_err_t err, uint32_t advice) {
+/* Checks that an answer fails, changes nothing, and ends only its own hints. */
+static void check_failed(cw_t *w, rdmeta_err_t err, uint32_t advice) {
         char *before, *after;
 
         w->error = err == RDMETA_ERR_RESPONSE ? w->error : 0;
@@ -83,7 +83,7 @@ static void test_no_brokers_is_a_failed_refresh(void) {
         cw_init(&w, NULL);
         CHECK(!cw_all(&w, "a#a 0:1@1; b#b 0:1@1"));
         w.brokers = "";
-        failed(&w, RDMETA_ERR_NO_BROKERS,
+        check_failed(&w, RDMETA_ERR_NO_BROKERS,
                RDMETA_ADVICE_ASK_AGAIN | RDMETA_ADVICE_ASK_OTHER);
         CHECK_TEXT(cw_brokers(&w), "1=h1:9001 2=h2:9002 3=h3:9003 | c");
         cw_destroy(&w);
@@ -96,10 +96,10 @@ static void test_a_top_level_error_is_a_failed_refresh(void) {
         w.api_version = 13;
         CHECK(!cw_all(&w, "a#a 0:1@1; b#b 0:1@1"));
         w.error = 42;
-        failed(&w, RDMETA_ERR_RESPONSE, RDMETA_ADVICE_ASK_AGAIN);
+        check_failed(&w, RDMETA_ERR_RESPONSE, RDMETA_ADVICE_ASK_AGAIN);
         CHECK(w.applied.error == 42);
-        w.brokers = ""; /* the error says more than their absence */
-        failed(&w, RDMETA_ERR_RESPONSE, RDMETA_ADVICE_ASK_AGAIN);
+        w.brokers = ""; /* the error comes before the lack of brokers */
+        check_failed(&w, RDMETA_ERR_RESPONSE, RDMETA_ADVICE_ASK_AGAIN);
         cw_destroy(&w);
 }
 
@@ -110,7 +110,7 @@ static void test_error_129_asks_for_a_rebootstrap(void) {
         w.api_version = 13;
         CHECK(!cw_all(&w, "a#a 0:1@1; b#b 0:1@1"));
         w.error = 129;
-        failed(&w, RDMETA_ERR_RESPONSE, RDMETA_ADVICE_REBOOTSTRAP);
+        check_failed(&w, RDMETA_ERR_RESPONSE, RDMETA_ADVICE_REBOOTSTRAP);
         CHECK(w.applied.error == 129);
         cw_destroy(&w);
 }
@@ -123,8 +123,8 @@ static void test_another_cluster_is_an_error(void) {
         cw_init(&w, NULL);
         CHECK(!cw_all(&w, "a#a 0:1@1; b#b 0:1@1"));
         w.cluster_id = "d";
-        failed(&w, RDMETA_ERR_WRONG_CLUSTER, 0);
-        w.cluster_id = NULL; /* v0, v1 do not say */
+        check_failed(&w, RDMETA_ERR_WRONG_CLUSTER, 0);
+        w.cluster_id = NULL; /* v0 and v1 have no cluster id */
         CHECK(!cw_say(&w, "a#a 0:2@2"));
         CHECK_TEXT(cw_brokers(&w), "1=h1:9001 2=h2:9002 3=h3:9003 | c");
         cw_destroy(&w);
@@ -158,7 +158,7 @@ static void test_another_cluster_after_a_rebootstrap_replaces_all(void) {
         cw_destroy(&w);
 }
 
-/* What another cluster's topics were like is no reason to doubt this one's. */
+/* Ids and epochs of another cluster's topics keep out no answer of this one. */
 static void test_another_cluster_leaves_no_ids_and_epochs_behind(void) {
         cw_t w;
 
@@ -192,7 +192,7 @@ static void test_any_answer_replaces_the_broker_list(void) {
         cw_destroy(&w);
 }
 
-static void test_another_controller_is_no_change(void) {
+static void test_another_controller_is_not_a_change(void) {
         const rdmeta_brokers_t *brokers;
         cw_t w;
 
@@ -226,7 +226,7 @@ static void test_absent_is_negative_and_back_when_named_again(void) {
         cw_destroy(&w);
 }
 
-static void test_absent_twice_from_one_broker_is_absent_still(void) {
+static void test_absent_twice_from_one_broker_is_still_absent(void) {
         cw_t w;
         int i;
 
@@ -254,8 +254,8 @@ static void test_absent_from_two_brokers_is_removed(void) {
         cw_destroy(&w);
 }
 
-/* One said that it is unknown, and one does not name it: that makes two. */
-static void test_absent_and_said_to_be_unknown_is_removed(void) {
+/* One broker answers that the topic is unknown, and another leaves it out. */
+static void test_absent_from_one_and_unknown_to_another_is_removed(void) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -298,7 +298,7 @@ static void test_absent_topics_keep_their_id_and_epochs(void) {
         CHECK(cw_leader(&w, "b", 0) == RDMETA_UNKNOWN_TOPIC);
         w.broker = 2;
         CHECK(!cw_all(&w, "a#a 0:1@1"));
-        CHECK(!cw_say(&w, "b#b 0:2@6")); /* removed, and still remembered */
+        CHECK(!cw_say(&w, "b#b 0:2@6")); /* removed; the epochs are kept */
         CHECK(w.applied.kept_back == 1);
         CHECK(cw_leader(&w, "b", 0) == RDMETA_NOT_CACHED);
         CHECK(!cw_say(&w, "b#b 0:2@7"));
@@ -316,7 +316,7 @@ static void test_absent_topics_keep_them_for_max_age_once_removed(void) {
         cw_pass(&w, 16 * CW_S);
         cw_sweep(&w);
         CHECK(cw_stats(&w).retained == 1);
-        cw_pass(&w, CW_S); /* and the next sweep forgets nothing */
+        cw_pass(&w, CW_S); /* the next sweep forgets nothing */
         cw_sweep(&w);
         CHECK(cw_stats(&w).retained == 1);
         CHECK(!cw_say(&w, "b#b 0:2@6"));
@@ -356,7 +356,7 @@ static void test_news_is_not_removed_by_an_answer_asked_before(void) {
         CHECK(!cw_all(&w, "a#a 0:1@1"));
         CHECK(w.applied.absent == 0);
         CHECK(cw_leader(&w, "n", 0) == 1 && cw_leader(&w, "b", 0) == 2);
-        cw_sent(&w); /* the next one could know */
+        cw_sent(&w); /* the next request leaves after that */
         CHECK(!cw_all(&w, "a#a 0:1@1"));
         CHECK(w.applied.absent == 2);
         CHECK(cw_leader(&w, "n", 0) == RDMETA_UNKNOWN_TOPIC);
@@ -372,12 +372,12 @@ static void test_news_is_not_denied_by_an_answer_asked_before(void) {
         CHECK(!cw_say(&w, "n#n 0:1@1; m#m 0:1@1"));
         CHECK(!cw_asked(&w, "n m", "n!3; m!29"));
         CHECK(cw_leader(&w, "n", 0) == 1 && cw_leader(&w, "m", 0) == 1);
-        CHECK(!cw_asked(&w, "b", "b!3")); /* that is no news */
+        CHECK(!cw_asked(&w, "b", "b!3")); /* b is not news */
         CHECK(cw_leader(&w, "b", 0) == RDMETA_UNKNOWN_TOPIC);
         cw_destroy(&w);
 }
 
-/* A new cache has version 0: that is known, too, if it is said. */
+/* Version 0 of a new cache counts as a version if the request has it. */
 static void test_news_of_a_new_cache_is_kept_from_its_first_requests(void) {
         cw_t w;
 
@@ -389,7 +389,7 @@ static void test_news_of_a_new_cache_is_kept_from_its_first_requests(void) {
         CHECK(w.applied.absent == 0);
         CHECK(!cw_asked(&w, "a b", "a!3; b!29"));
         CHECK(cw_leader(&w, "a", 0) == 1 && cw_leader(&w, "b", 0) == 1);
-        w.sent_known = 0; /* as a struct of zeros says */
+        w.sent_known = 0; /* as in a struct of zeros */
         CHECK(!cw_all(&w, "c#c 0:1@1; a!3"));
         CHECK(w.applied.absent == 1);
         CHECK(cw_leader(&w, "a", 0) == RDMETA_UNKNOWN_TOPIC);
@@ -397,8 +397,8 @@ static void test_news_of_a_new_cache_is_kept_from_its_first_requests(void) {
         cw_destroy(&w);
 }
 
-/* News keeps its own deadline: the answer did not say anything of it. */
-static void test_news_does_not_live_longer_for_an_answer_asked_before(void) {
+/* News keeps its own deadline: the older answer does not count for it. */
+static void test_news_keeps_its_deadline_after_an_answer_asked_before(void) {
         int64_t deadline;
         cw_t w;
 
@@ -441,7 +441,7 @@ static void test_hints_end_with_the_answer(void) {
         CHECK(cw_leader(&w, "a", 0) == 1);
         CHECK(cw_leader(&w, "b", 0) == RDMETA_NOT_CACHED);
         CHECK(cw_leader(&w, "c", 0) == RDMETA_WAITING);
-        CHECK(!cw_say(&w, "c#c 0:1@1")); /* named, whoever asked */
+        CHECK(!cw_say(&w, "c#c 0:1@1")); /* asked or not */
         CHECK(cw_leader(&w, "c", 0) == 1 && cw_stats(&w).hints == 0);
         cw_destroy(&w);
 }
@@ -491,7 +491,7 @@ static void test_hints_end_only_with_a_request_that_left_after_them(void) {
         cw_destroy(&w);
 }
 
-/* One name, two requests: the older one does not end what the other awaits. */
+/* One name, two requests: the older request does not end the later hint. */
 static void test_hints_end_only_with_their_own_request(void) {
         const rdmeta_str_t name = {"a", 1};
         rdmeta_request_t first, second;
@@ -508,7 +508,7 @@ static void test_hints_end_only_with_their_own_request(void) {
         rdmeta_cache_request_sent(w.cache, &second);
         CHECK(!rdmeta_cache_apply_failure(w.cache, &first, w.now));
         CHECK(cw_state(&w, "a") == RDMETA_WAITING);
-        CHECK(!cw_answer(&w, &first, "a!5")); /* teaches nothing */
+        CHECK(!cw_answer(&w, &first, "a!5")); /* changes nothing */
         CHECK(cw_state(&w, "a") == RDMETA_WAITING);
         CHECK(!rdmeta_cache_apply_failure(w.cache, &second, w.now));
         CHECK(cw_state(&w, "a") == RDMETA_NOT_CACHED);
@@ -533,8 +533,8 @@ static void test_hints_end_with_no_other_requests_failure(void) {
 
 int main(void) {
         test_begin(60);
-        RUN(test_what_was_asked_unknown_merges_and_never_removes);
-        RUN(test_all_has_to_be_said_at_every_version);
+        RUN(test_an_unknown_request_merges_and_never_removes);
+        RUN(test_all_topics_must_be_stated_at_every_version);
         RUN(test_no_brokers_is_a_failed_refresh);
         RUN(test_a_top_level_error_is_a_failed_refresh);
         RUN(test_error_129_asks_for_a_rebootstrap);
@@ -542,11 +542,11 @@ int main(void) {
         RUN(test_another_cluster_after_a_rebootstrap_replaces_all);
         RUN(test_another_cluster_leaves_no_ids_and_epochs_behind);
         RUN(test_any_answer_replaces_the_broker_list);
-        RUN(test_another_controller_is_no_change);
+        RUN(test_another_controller_is_not_a_change);
         RUN(test_absent_is_negative_and_back_when_named_again);
-        RUN(test_absent_twice_from_one_broker_is_absent_still);
+        RUN(test_absent_twice_from_one_broker_is_still_absent);
         RUN(test_absent_from_two_brokers_is_removed);
-        RUN(test_absent_and_said_to_be_unknown_is_removed);
+        RUN(test_absent_from_one_and_unknown_to_another_is_removed);
         RUN(test_absent_for_15_s_is_removed);
         RUN(test_absent_topics_keep_their_id_and_epochs);
         RUN(test_absent_topics_keep_them_for_max_age_once_removed);
@@ -554,7 +554,7 @@ int main(void) {
         RUN(test_news_is_not_removed_by_an_answer_asked_before);
         RUN(test_news_is_not_denied_by_an_answer_asked_before);
         RUN(test_news_of_a_new_cache_is_kept_from_its_first_requests);
-        RUN(test_news_does_not_live_longer_for_an_answer_asked_before);
+        RUN(test_news_keeps_its_deadline_after_an_answer_asked_before);
         RUN(test_a_topic_in_flight_is_not_asked_for_again);
         RUN(test_hints_end_with_the_answer);
         RUN(test_hints_end_with_a_failure);

@@ -1,6 +1,6 @@
 /*
- * The rows of docs/policies.md that are about a topic's error, about what is
- * remembered of it, and about leaders learned elsewhere (KIP-951).
+ * The rows of docs/policies.md about a topic's error, the ids and epochs that
+ * the cache keeps after it, and leader hints (KIP-951).
  *
  *     row                                    test
  *     UNKNOWN_TOPIC_OR_PARTITION             unknown_...
@@ -9,7 +9,7 @@
  *     TOPIC_AUTHORIZATION_FAILED             denied_...
  *     INVALID_TOPIC                          an_invalid_topic_...
  *     other topic error                      any_other_error_...
- *     negative, denied, absent: remembered   negative_..., denied_...
+ *     negative, denied, absent: kept         negative_..., denied_...
  *     KIP-951 leader hint                    a_leader_hint_...
  */
 #include "support/cache_fixture.h"
@@ -41,7 +41,7 @@ static void test_unknown_is_negative_for_a_short_time(void) {
         cw_destroy(&w);
 }
 
-/* One list for all lifetimes would let 900 s hide 100 ms. */
+/* In one list for all TTLs, a deadline of 900 s could hide one of 100 ms. */
 static void test_unknown_expires_though_others_live_longer(void) {
         cw_t w;
 
@@ -59,7 +59,7 @@ static void test_unknown_expires_though_others_live_longer(void) {
         cw_destroy(&w);
 }
 
-static void test_unknown_again_is_no_change(void) {
+static void test_unknown_again_is_not_a_change(void) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -67,7 +67,7 @@ static void test_unknown_again_is_no_change(void) {
         cw_pass(&w, 90000);
         CHECK(!cw_say(&w, "t!3"));
         CHECK(cw_version(&w) == 1 && w.applied.changed == 0);
-        cw_pass(&w, 90000); /* but it lives on */
+        cw_pass(&w, 90000); /* the TTL begins anew */
         CHECK(cw_leader(&w, "t", 0) == RDMETA_UNKNOWN_TOPIC);
         cw_destroy(&w);
 }
@@ -116,8 +116,8 @@ static void test_negative_topics_are_forgotten_after_max_age(void) {
         cw_destroy(&w);
 }
 
-/* Nor does one that is not swept yet begin to be forgotten earlier. */
-static void test_negative_topics_are_remembered_no_longer_for_old_answers(
+/* The time also does not begin earlier for a topic that is not swept yet. */
+static void test_negative_topics_are_kept_no_longer_after_old_answers(
         void) {
         uint64_t swept;
         cw_t w;
@@ -158,7 +158,7 @@ static void test_an_unknown_id_is_matched_by_id_and_asked_by_name(void) {
         CHECK(!cw_say(&w, "t#a 0:1@5; u#u 0:1@1"));
         CHECK(!cw_say(&w, "?#a!100; v#v 0:-1@1; ?#z!100"));
         CHECK(w.applied.negative == 2 && w.applied.changed == 2);
-        CHECK(w.applied.leaderless == 1); /* though all is read twice */
+        CHECK(w.applied.leaderless == 1); /* though the cache reads all twice */
         CHECK(w.applied.advice & RDMETA_ADVICE_ASK_BY_NAME);
         CHECK(cw_leader(&w, "t", 0) == RDMETA_UNKNOWN_TOPIC);
         CHECK(cw_state_id(&w, 'a') == RDMETA_UNKNOWN_TOPIC);
@@ -169,8 +169,8 @@ static void test_an_unknown_id_is_matched_by_id_and_asked_by_name(void) {
         cw_destroy(&w);
 }
 
-/* Brokers name the ids they do not know first. */
-static void test_an_id_that_a_known_name_has_no_longer_is_no_news(void) {
+/* Brokers put unknown ids first in an answer. */
+static void test_an_id_that_a_known_name_no_longer_has_changes_nothing(void) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -198,7 +198,7 @@ static void test_an_inconsistent_id_asks_by_name_and_changes_nothing(void) {
 
 /* ---- denied, invalid, others ------------------------------------------- */
 
-static void test_denied_is_said_for_10_s_at_most(void) {
+static void test_denied_lasts_10_s_at_most(void) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -209,7 +209,7 @@ static void test_denied_is_said_for_10_s_at_most(void) {
         CHECK(cw_leader(&w, "t", 0) == RDMETA_DENIED);
         CHECK(cw_leader(&w, "n", 0) == RDMETA_DENIED);
         CHECK_TEXT(cw_hint(&w, "t n", 0), "");
-        CHECK_TEXT(cw_hint(&w, "t", RDMETA_HINT_FORCE), "t"); /* bypassed */
+        CHECK_TEXT(cw_hint(&w, "t", RDMETA_HINT_FORCE), "t"); /* forced */
         cw_pass(&w, 10 * CW_S + 1);
         CHECK(cw_leader(&w, "n", 0) == RDMETA_NOT_CACHED);
         CHECK_TEXT(cw_hint(&w, "n", 0), "n");
@@ -220,7 +220,7 @@ static void short_max_age(rdmeta_conf_t *conf) {
         conf->max_age_us = 3 * CW_S;
 }
 
-static void test_denied_is_said_for_max_age_if_that_is_less(void) {
+static void test_denied_lasts_max_age_if_that_is_less(void) {
         cw_t w;
 
         cw_init(&w, short_max_age);
@@ -272,7 +272,7 @@ static void test_any_other_error_leaves_the_block(void) {
         }
 }
 
-/* All brokers gone: what was known stays, and says that it is old. */
+/* All brokers are down: topics stay, and are stale. */
 static void test_past_its_deadline_a_topic_is_stale_and_readable(void) {
         cw_t w;
 
@@ -307,15 +307,15 @@ static void test_a_leader_hint_is_taken_if_strictly_newer(void) {
         CHECK(!cw_all(&w, "t#a^8 0:1@5/r1,2,3/i1,2 1:-1@5/r1,3/i3/o1/e5"));
         deadline = cw_info(&w, "t").deadline_us;
         cw_pass(&w, CW_S);
-        CHECK(!cw_lead(&w, "t", 0, 2, 4, NULL));
-        CHECK(!cw_lead(&w, "t", 0, 2, 5, NULL));
-        CHECK(!cw_lead(&w, "t", 0, 2, -1, NULL));
-        CHECK(!cw_lead(&w, "t", 0, -1, 6, NULL)); /* no leader is no news */
+        CHECK(!cw_leader_hint(&w, "t", 0, 2, 4, NULL));
+        CHECK(!cw_leader_hint(&w, "t", 0, 2, 5, NULL));
+        CHECK(!cw_leader_hint(&w, "t", 0, 2, -1, NULL));
+        CHECK(!cw_leader_hint(&w, "t", 0, -1, 6, NULL)); /* no leader */
         CHECK(w.applied.advice & RDMETA_ADVICE_ASK_AGAIN);
         CHECK(cw_version(&w) == 1);
-        CHECK(cw_lead(&w, "t", 0, 2, 6, NULL));
+        CHECK(cw_leader_hint(&w, "t", 0, 2, 6, NULL));
         CHECK(w.applied.advice & RDMETA_ADVICE_ASK_AGAIN);
-        CHECK(cw_lead(&w, "t", 1, 3, 6, NULL));
+        CHECK(cw_leader_hint(&w, "t", 1, 3, 6, NULL));
         CHECK_TEXT(cw_topic(&w, "t"),
                    "t#a^8 0:2@6/r1,2,3/i1,2 1:3@6/r1,3/i3/o1");
         CHECK(cw_info(&w, "t").deadline_us == deadline);
@@ -331,7 +331,7 @@ static void test_a_leader_hint_is_taken_if_strictly_newer(void) {
         cw_destroy(&w);
 }
 
-static int lead_on_rack(cw_t *w, int32_t epoch, const char *host,
+static int hint_on_rack(cw_t *w, int32_t epoch, const char *host,
                         const char *rack) {
         const rdmeta_leader_hint_t hint = {.topic        = GEN_STR("t"),
                                            .leader       = 2,
@@ -352,29 +352,29 @@ static void test_a_leader_hint_keeps_the_rack_of_its_broker(void) {
         cw_init(&w, NULL);
         w.brokers = "1,2=h2:9002=r2";
         CHECK(!cw_all(&w, "t#a 0:1@5"));
-        CHECK(cw_lead(&w, "t", 0, 2, 6, "h2"));
+        CHECK(cw_leader_hint(&w, "t", 0, 2, 6, "h2"));
         CHECK_TEXT(cw_brokers(&w), "1=h1:9001 2=h2:9002=r2 | c");
         CHECK_TEXT(cw_changes(&w, 1), "v2 leader_changed(hint) t#a/0 1@5>2@6");
-        CHECK(lead_on_rack(&w, 7, "h2", "r3")); /* the hint names another */
+        CHECK(hint_on_rack(&w, 7, "h2", "r3")); /* the hint names another */
         CHECK_TEXT(cw_brokers(&w), "1=h1:9001 2=h2:9002=r3 | c");
-        CHECK(lead_on_rack(&w, 8, "moved", NULL)); /* another machine */
+        CHECK(hint_on_rack(&w, 8, "moved", NULL)); /* another host */
         CHECK_TEXT(cw_brokers(&w), "1=h1:9001 2=moved:9002 | c");
-        CHECK(lead_on_rack(&w, 9, "moved", "r4"));
+        CHECK(hint_on_rack(&w, 9, "moved", "r4"));
         CHECK_TEXT(cw_brokers(&w), "1=h1:9001 2=moved:9002=r4 | c");
         cw_destroy(&w);
 }
 
-/* A -> B -> A: each flip has an epoch of its own. */
-static void test_a_leader_hint_may_lead_back(void) {
+/* A -> B -> A: each move has its own epoch. */
+static void test_a_leader_hint_may_return_to_an_earlier_leader(void) {
         cw_t w;
 
         cw_init(&w, NULL);
         CHECK(!cw_all(&w, "t#a 0:1@5"));
-        CHECK(cw_lead(&w, "t", 0, 2, 6, NULL));
-        CHECK(cw_lead(&w, "t", 0, 1, 7, NULL));
+        CHECK(cw_leader_hint(&w, "t", 0, 2, 6, NULL));
+        CHECK(cw_leader_hint(&w, "t", 0, 1, 7, NULL));
         CHECK(cw_leader(&w, "t", 0) == 1);
         CHECK(!cw_all(&w, "t#a 0:2@8"));
-        CHECK(cw_lead(&w, "t", 0, 1, 9, NULL));
+        CHECK(cw_leader_hint(&w, "t", 0, 1, 9, NULL));
         CHECK_TEXT(cw_topic(&w, "t"), "t#a 0:1@9/r2");
         CHECK(!cw_all(&w, "t#a 0:2@10"));
         CHECK_TEXT(cw_topic(&w, "t"), "t#a 0:2@10");
@@ -387,11 +387,11 @@ static void test_a_leader_hint_needs_a_partition_that_is_cached(void) {
         cw_init(&w, NULL);
         CHECK(!cw_all(&w, "t#a 0:1@5; n!3; g#g 0:1@1"));
         CHECK(!cw_all(&w, "t#a 0:1@5; n!3"));
-        CHECK(!cw_lead(&w, "t", 1, 2, 6, NULL));
-        CHECK(!cw_lead(&w, "t", -1, 2, 6, NULL));
-        CHECK(!cw_lead(&w, "n", 0, 2, 6, NULL));
-        CHECK(!cw_lead(&w, "g", 0, 2, 6, NULL));
-        CHECK(!cw_lead(&w, "nobody", 0, 2, 6, NULL));
+        CHECK(!cw_leader_hint(&w, "t", 1, 2, 6, NULL));
+        CHECK(!cw_leader_hint(&w, "t", -1, 2, 6, NULL));
+        CHECK(!cw_leader_hint(&w, "n", 0, 2, 6, NULL));
+        CHECK(!cw_leader_hint(&w, "g", 0, 2, 6, NULL));
+        CHECK(!cw_leader_hint(&w, "missing", 0, 2, 6, NULL));
         CHECK(cw_version(&w) == 2);
         cw_destroy(&w);
 }
@@ -401,21 +401,21 @@ static void test_a_leader_hint_needs_a_node_that_is_given_or_known(void) {
 
         cw_init(&w, NULL);
         CHECK(!cw_all(&w, "t#a 0:1@5"));
-        CHECK(!cw_lead(&w, "t", 0, 9, 6, NULL));
-        CHECK(cw_lead(&w, "t", 0, 9, 6, "h9"));
+        CHECK(!cw_leader_hint(&w, "t", 0, 9, 6, NULL));
+        CHECK(cw_leader_hint(&w, "t", 0, 9, 6, "h9"));
         CHECK_TEXT(cw_brokers(&w),
                    "1=h1:9001 2=h2:9002 3=h3:9003 9=h9:9009 | c");
         CHECK_TEXT(cw_changes(&w, 1),
                    "v2 broker_added(hint) 9 h9:9009; "
                    "v2 leader_changed(hint) t#a/0 1@5>9@6");
-        CHECK(cw_lead(&w, "t", 0, 9, 7, NULL));
-        CHECK(cw_lead(&w, "t", 0, 2, 8, "moved"));
+        CHECK(cw_leader_hint(&w, "t", 0, 9, 7, NULL));
+        CHECK(cw_leader_hint(&w, "t", 0, 2, 8, "moved"));
         CHECK_TEXT(cw_brokers(&w),
                    "1=h1:9001 2=moved:9002 3=h3:9003 9=h9:9009 | c");
         cw_destroy(&w);
 }
 
-static void test_a_leader_hint_needs_an_address_that_can_be(void) {
+static void test_a_leader_hint_needs_a_possible_address(void) {
         static const int32_t wrong[] = {-1, 65536, INT32_MAX};
         rdmeta_leader_hint_t hint    = {.topic        = test_str("t"),
                                         .leader       = 9,
@@ -453,7 +453,7 @@ static void test_a_leader_hint_must_be_of_the_same_id(void) {
         memset(id, 'a', sizeof(id));
         CHECK(!rdmeta_cache_apply_leader_hint(w.cache, &hint, w.now, NULL));
         CHECK(cw_leader(&w, "t", 0) == 2);
-        hint.topic.data   = NULL; /* by the id alone */
+        hint.topic.data   = NULL; /* by id only */
         hint.leader_epoch = 7;
         hint.leader       = 3;
         CHECK(!rdmeta_cache_apply_leader_hint(w.cache, &hint, w.now, NULL));
@@ -471,24 +471,24 @@ int main(void) {
         test_begin(60);
         RUN(test_unknown_is_negative_for_a_short_time);
         RUN(test_unknown_expires_though_others_live_longer);
-        RUN(test_unknown_again_is_no_change);
+        RUN(test_unknown_again_is_not_a_change);
         RUN(test_negative_topics_keep_id_and_highest_epochs);
         RUN(test_negative_topics_are_forgotten_after_max_age);
-        RUN(test_negative_topics_are_remembered_no_longer_for_old_answers);
+        RUN(test_negative_topics_are_kept_no_longer_after_old_answers);
         RUN(test_an_unknown_id_is_matched_by_id_and_asked_by_name);
-        RUN(test_an_id_that_a_known_name_has_no_longer_is_no_news);
+        RUN(test_an_id_that_a_known_name_no_longer_has_changes_nothing);
         RUN(test_an_inconsistent_id_asks_by_name_and_changes_nothing);
-        RUN(test_denied_is_said_for_10_s_at_most);
-        RUN(test_denied_is_said_for_max_age_if_that_is_less);
+        RUN(test_denied_lasts_10_s_at_most);
+        RUN(test_denied_lasts_max_age_if_that_is_less);
         RUN(test_an_invalid_topic_is_never_polled);
         RUN(test_any_other_error_leaves_the_block);
         RUN(test_past_its_deadline_a_topic_is_stale_and_readable);
         RUN(test_a_leader_hint_is_taken_if_strictly_newer);
         RUN(test_a_leader_hint_keeps_the_rack_of_its_broker);
-        RUN(test_a_leader_hint_may_lead_back);
+        RUN(test_a_leader_hint_may_return_to_an_earlier_leader);
         RUN(test_a_leader_hint_needs_a_partition_that_is_cached);
         RUN(test_a_leader_hint_needs_a_node_that_is_given_or_known);
-        RUN(test_a_leader_hint_needs_an_address_that_can_be);
+        RUN(test_a_leader_hint_needs_a_possible_address);
         RUN(test_a_leader_hint_must_be_of_the_same_id);
         return 0;
 }

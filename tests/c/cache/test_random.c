@@ -1,36 +1,35 @@
 /*
- * Random histories, in two caches that must always agree. Both are told the
- * same, but the second in answers whose bytes are never the same twice (other
- * tagged fields) and in another order of topics: it parses everything and
- * compares all, where the first skips what its digests say is unchanged. So
- * whatever digests, order and cursor save must make no difference.
+ * Random histories, in two caches that must always agree. Both get the same
+ * answers, but cache B gets them with other tagged fields each time. So cache B
+ * parses and compares everything, and cache A skips the topics whose digests
+ * are unchanged. The skips must make no difference.
  *
  *     truth ----> the last few states of a cluster
- *                   |  brokers lag behind it, each by its own number of states
+ *                   |  each broker lags behind by its own number of states
  *                   v
- *                 answer: all or some topics, errors here and there
+ *                 answer: all or some topics, a few of them with errors
  *                   |                    |
- *                   v                    v  tagged, shuffled
+ *                   v                    v  with other tagged fields
  *                 cache A  == facts ==  cache B
  *
- * The invariants are checked after every call, and that every version has its
- * record; of what is valid also that it was true at some time.
+ * After every call the test checks the invariants, that every version has a
+ * record, and that lookups of both caches agree.
  */
 #include "support/cache_fixture.h"
 
 enum {
         TOPICS  = 12,
         ROWS    = 5,
-        STATES  = 6, /* of the cluster, back in time */
+        STATES  = 6, /* the present one and earlier ones */
         BROKERS = 3,
         STEPS   = 1500,
         SEEDS   = 8
 };
 
-/* One topic of one state; rows 0: there is none. */
+/* One topic of one state; it does not exist if it has no rows. */
 typedef struct truth {
         int rows;
-        int generation; /* another id each */
+        int generation; /* each one has another id */
         int leader[ROWS], epoch[ROWS], isr[ROWS];
 } truth_t;
 
@@ -45,7 +44,6 @@ typedef struct sim {
         rdmeta_broker_t brokers[BROKERS];
         uint64_t tag_seed;
         size_t beside;
-        int highest[TOPICS][ROWS]; /* epochs that ever were */
 } sim_t;
 
 static int below(sim_t *s, size_t n) {
@@ -71,7 +69,7 @@ static void truth_move(sim_t *s, truth_t *t) {
 
         switch (below(s, 8)) {
         case 0:
-                t->rows = 0; /* deleted; a generation more if it returns */
+                t->rows = 0; /* deleted; a new generation if it returns */
                 return;
         case 1:
                 truth_begin(s, t);
@@ -135,7 +133,7 @@ static void topic_fill(sim_t *s, gen_topic_t *topic, int i,
         }
 }
 
-/* What broker `broker` says, `some` topics only or all that it knows. */
+/* Fills an answer of a broker: all topics of its state, or only `some`. */
 static void answer_fill(sim_t *s, gen_cluster_t *c, int broker, int some) {
         static const int errors[] = {3, 3, 5, 17, 29, 29, 100, 103};
         int i;
@@ -165,7 +163,7 @@ static void answer_fill(sim_t *s, gen_cluster_t *c, int broker, int some) {
                         topic->name = (rdmeta_str_t){NULL, 0};
                 if (below(s, 30) == 0)
                         memset(topic->id, 0, sizeof(topic->id));
-                else if (below(s, 100) == 0) /* another topic's, perhaps */
+                else if (below(s, 100) == 0) /* another topic's id */
                         memset(topic->id, 1 + below(s, TOPICS), 15);
                 topic->has_operations = below(s, 20) == 0;
                 topic->operations     = 8;
@@ -216,7 +214,7 @@ static void step_answer(sim_t *s) {
 
 /* ---- the other writes -------------------------------------------------- */
 
-static void step_lead(sim_t *s) {
+static void step_leader_hint(sim_t *s) {
         const int i      = below(s, TOPICS);
         const truth_t *t = &s->states[0][i];
         const int p      = below(s, ROWS), leader = 1 + below(s, BROKERS + 2);
@@ -224,10 +222,10 @@ static void step_lead(sim_t *s) {
         const int id     = i % 4 == 1 ? p * 7 + 2 : p;
         const int epoch  = t->epoch[p] + below(s, 2);
 
-        CHECK(cw_lead(&s->a, s->names[i], id, leader, epoch,
-                      known ? NULL : "h") ==
-              cw_lead(&s->b, s->names[i], id, leader, epoch,
-                      known ? NULL : "h"));
+        CHECK(cw_leader_hint(&s->a, s->names[i], id, leader, epoch,
+                             known ? NULL : "h") ==
+              cw_leader_hint(&s->b, s->names[i], id, leader, epoch,
+                             known ? NULL : "h"));
         same_applied(&s->a, &s->b);
 }
 
@@ -262,9 +260,9 @@ static void step_purge(sim_t *s) {
         CHECK(!rdmeta_cache_purge(s->b.cache, s->b.now));
 }
 
-/* ---- what must hold ---------------------------------------------------- */
+/* ---- invariants -------------------------------------------------------- */
 
-/* Both say the same; the second one's tree is made anew now and then. */
+/* Checks that both caches have the same facts, memory, walks and changes. */
 static void agree(sim_t *s) {
         char *a = cw_facts(&s->a), *b = cw_facts(&s->b);
 
@@ -273,21 +271,21 @@ static void agree(sim_t *s) {
         CHECK_TEXT(a, b);
         free(a);
         free(b);
-        /* Beside the cache there are two readers, always of one size. */
+        /* Besides the cache there are two readers, whose size is constant. */
         CHECK(s->a.heap.bytes - cw_stats(&s->a).bytes == s->beside);
         CHECK(s->b.heap.bytes - cw_stats(&s->b).bytes == s->beside);
         if (below(s, 10) == 0)
                 CHECK_TEXT(cw_walk(&s->a, "", 7), cw_walk(&s->b, "", 7));
         if (below(s, 10) == 0 && cw_version(&s->a) > 3) {
                 const uint64_t since = cw_version(&s->a) - 2;
-                const char *told     = cw_changes(&s->a, since);
+                const char *changes  = cw_changes(&s->a, since);
 
-                if (!strstr(told, "(purge)")) /* that goes by secret hashes */
-                        CHECK_TEXT(told, cw_changes(&s->b, since));
+                if (!strstr(changes, "(purge)")) /* in order of secret hashes */
+                        CHECK_TEXT(changes, cw_changes(&s->b, since));
         }
 }
 
-static void is_true(sim_t *s, int i) {
+static void check_lookups(sim_t *s, int i) {
         const char *name = s->names[i];
         int p;
 
@@ -302,13 +300,13 @@ static void is_true(sim_t *s, int i) {
         }
 }
 
-static void small_ring(rdmeta_conf_t *conf) {
+static void small_changelog(rdmeta_conf_t *conf) {
         conf->ring_bytes = 8192;
 }
 
 static void sim_init(sim_t *s, uint64_t seed) {
-        static void (*const confs[])(rdmeta_conf_t *) = {NULL, small_ring,
-                                                         cw_no_ring};
+        static void (*const confs[])(rdmeta_conf_t *) = {NULL, small_changelog,
+                                                         cw_no_changelog};
         int i, p;
 
         memset(s, 0, sizeof(*s));
@@ -340,7 +338,7 @@ static void history(uint64_t seed) {
         for (step = 0; step < STEPS; step++) {
                 switch (below(s, 10)) {
                 case 0:
-                        step_lead(s);
+                        step_leader_hint(s);
                         break;
                 case 1:
                         step_hint(s);
@@ -360,7 +358,7 @@ static void history(uint64_t seed) {
                         break;
                 }
                 agree(s);
-                is_true(s, below(s, TOPICS));
+                check_lookups(s, below(s, TOPICS));
         }
         CHECK(cw_stats(&s->a).digest_hits > 10 * cw_stats(&s->b).digest_hits);
         CHECK(cw_stats(&s->a).topics_kept_back > 0);
@@ -369,7 +367,7 @@ static void history(uint64_t seed) {
         free(s);
 }
 
-static void test_what_is_skipped_makes_no_difference(void) {
+static void test_topics_that_are_skipped_make_no_difference(void) {
         uint64_t seed;
 
         for (seed = 1; seed <= SEEDS; seed++)
@@ -378,6 +376,6 @@ static void test_what_is_skipped_makes_no_difference(void) {
 
 int main(void) {
         test_begin(100);
-        RUN(test_what_is_skipped_makes_no_difference);
+        RUN(test_topics_that_are_skipped_make_no_difference);
         return 0;
 }

@@ -1,12 +1,12 @@
 /*
- * Deadlines that come in no order, of so many topics that to pass others one
- * by one on the way to a place among them would take longer than the test may.
+ * Deadlines that come in no order. There are so many topics that a linear
+ * search for a deadline's place would take longer than the test may.
  */
 #include "support/cache_fixture.h"
 
 enum { N = 200000 };
 
-/* Topics 0 to 2 N - 1. */
+/* Makes a cache, and the topics 0 to 2 N - 1. */
 static gen_cluster_t *many(cw_t *w) {
         const gen_shape_t shape = {.seed = 7, .brokers = 3,
                                    .first_broker = 1, .topics = 2 * N,
@@ -21,8 +21,8 @@ static void done(cw_t *w, gen_cluster_t *g) {
         cw_destroy(w);
 }
 
-/* An answer about `n` of the topics. The checks, which take longer, are left
- * to the end. */
+/* Applies an answer about `n` topics, without the checks of cw_apply(), which
+ * take long. */
 static void say(cw_t *w, const gen_cluster_t *g, uint32_t from, uint32_t n,
                 int32_t asked) {
         const rdmeta_request_t r = cw_request(w, asked);
@@ -37,7 +37,7 @@ static void say(cw_t *w, const gen_cluster_t *g, uint32_t from, uint32_t n,
         gen_bytes_free(&body);
 }
 
-/* The first N are asked for anew, though they are valid. */
+/* Asks for the first N topics again, though they are valid. */
 static void ask(cw_t *w, const gen_cluster_t *g) {
         rdmeta_str_t *names = calloc(2 * N, sizeof(*names));
         size_t i, n;
@@ -51,14 +51,14 @@ static void ask(cw_t *w, const gen_cluster_t *g) {
         free(names);
 }
 
-/* `first` is the next deadline; past it, `second` is. */
-static void go_at(cw_t *w, int64_t first, int64_t second) {
+/* Checks that `first` is the next deadline, and `second` the one after it. */
+static void check_deadlines(cw_t *w, int64_t first, int64_t second) {
         CHECK(rdmeta_cache_sweep(w->cache, w->now) == first + 1);
         cw_pass(w, first + 1 - w->now.mono_us);
         CHECK(rdmeta_cache_sweep(w->cache, w->now) == second + 1);
 }
 
-static void test_many_that_were_asked_for_in_vain_have_their_deadlines_back(
+static void test_many_topics_get_their_deadlines_back_when_their_request_fails(
         void) {
         int64_t due;
         int purged;
@@ -79,12 +79,12 @@ static void test_many_that_were_asked_for_in_vain_have_their_deadlines_back(
                         CHECK(!rdmeta_cache_apply_failure(w.cache, NULL,
                                                           w.now));
                 CHECK(cw_stats(&w).hints == 0);
-                go_at(&w, due, due + CW_S);
+                check_deadlines(&w, due, due + CW_S);
                 done(&w, g);
         }
 }
 
-static void test_many_of_a_broker_that_lags_keep_their_deadline(void) {
+static void test_many_topics_keep_their_deadline_when_a_broker_lags(void) {
         cw_t w;
         gen_cluster_t *g  = many(&w);
         const int64_t due = w.now.mono_us + 900 * CW_S;
@@ -100,12 +100,12 @@ static void test_many_of_a_broker_that_lags_keep_their_deadline(void) {
         w.broker = 2;
         say(&w, g, 0, N, RDMETA_ASKED_UNKNOWN);
         CHECK(w.applied.kept_back == N);
-        go_at(&w, due, due + CW_S);
+        check_deadlines(&w, due, due + CW_S);
         done(&w, g);
 }
 
-/* A name that Kafka does not allow stays so; unknown is one for 100 ms. */
-static void test_many_errors_that_pass_go_before_as_many_that_stay(void) {
+/* An invalid name stays invalid for max age; unknown lasts 100 ms. */
+static void test_many_short_errors_end_before_as_many_long_ones(void) {
         cw_t w;
         gen_cluster_t *g = many(&w);
         uint32_t i;
@@ -115,15 +115,15 @@ static void test_many_errors_that_pass_go_before_as_many_that_stay(void) {
         say(&w, g, 0, N, RDMETA_ASKED_UNKNOWN);
         say(&w, g, N, N, RDMETA_ASKED_UNKNOWN);
         CHECK(cw_stats(&w).negatives == 2 * N);
-        go_at(&w, w.now.mono_us + 100000, w.now.mono_us + 900 * CW_S);
+        check_deadlines(&w, w.now.mono_us + 100000, w.now.mono_us + 900 * CW_S);
         CHECK(cw_stats(&w).negatives == N && cw_stats(&w).retained == N);
         done(&w, g);
 }
 
 int main(void) {
         test_begin(60);
-        RUN(test_many_that_were_asked_for_in_vain_have_their_deadlines_back);
-        RUN(test_many_of_a_broker_that_lags_keep_their_deadline);
-        RUN(test_many_errors_that_pass_go_before_as_many_that_stay);
+        RUN(test_many_topics_get_their_deadlines_back_when_their_request_fails);
+        RUN(test_many_topics_keep_their_deadline_when_a_broker_lags);
+        RUN(test_many_short_errors_end_before_as_many_long_ones);
         return 0;
 }

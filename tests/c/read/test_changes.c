@@ -228,12 +228,12 @@ static void test_who_falls_behind_is_told_to_resync(void) {
 static void test_without_a_ring_only_the_present_is_told(void) {
         cw_t w;
 
-        cw_init(&w, cw_no_ring);
+        cw_init(&w, cw_no_changelog);
         CHECK(!cw_say(&w, "t#a 0:1@1"));
         CHECK(!cw_say(&w, "t#a 0:1@2; u!3"));
         CHECK_TEXT(cw_changes(&w, 1), "resync");
         CHECK_TEXT(cw_changes(&w, 2), "");
-        CHECK(cw_lead(&w, "t", 0, 9, 3, "h9")); /* another broker table */
+        CHECK(cw_leader_hint(&w, "t", 0, 9, 3, "h9")); /* other brokers */
         w.brokers = "1,9";
         CHECK(!cw_all(&w, ""));
         cw_pass(&w, 20 * CW_S);
@@ -268,7 +268,7 @@ static void forgotten(void (*conf)(rdmeta_conf_t *conf)) {
 static void test_what_is_forgotten_in_silence_asks_for_no_resync(void) {
         forgotten(NULL);
         forgotten(small_ring);
-        forgotten(cw_no_ring);
+        forgotten(cw_no_changelog);
 }
 
 static void test_more_than_the_ring_holds_is_a_resync(void) {
@@ -410,7 +410,7 @@ static void test_a_watch_is_called_for_every_door(void) {
         CHECK(n_all == 2 && n_one == 1);
         CHECK(!cw_all(&w, "u#u 0:1@1; t#a 0:1@1"));
         CHECK(n_all == 2 && n_one == 1);
-        CHECK(cw_lead(&w, "t", 0, 2, 2, NULL)); /* a hint */
+        CHECK(cw_leader_hint(&w, "t", 0, 2, 2, NULL)); /* a hint */
         CHECK(n_all == 3 && n_one == 2);
         CHECK(!cw_all(&w, "u#u 0:1@1")); /* absence */
         CHECK(n_all == 4 && n_one == 3);

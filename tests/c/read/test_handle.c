@@ -103,7 +103,7 @@ static void test_a_refresh_a_leader_hint_and_a_deadline_are_seen(void) {
         CHECK(leader(&w, h, 1) == 2);
         CHECK(!cw_all(&w, "t#a 0:1@5 1:3@6; u#u 0:1@1"));
         CHECK(leader(&w, h, 1) == 3);
-        CHECK(cw_lead(&w, "t", 1, 1, 7, NULL) && leader(&w, h, 1) == 1);
+        CHECK(cw_leader_hint(&w, "t", 1, 1, 7, NULL) && leader(&w, h, 1) == 1);
         cw_pass(&w, 901 * CW_S);
         CHECK(leader(&w, h, 1) == RDMETA_STALE);
         CHECK(!cw_all(&w, "t#a 0:1@5 1:1@7; u#u 0:1@1"));

@@ -24,7 +24,7 @@ text_add(char *text, const char *format, ...) {
 
 /* ---- life -------------------------------------------------------------- */
 
-void cw_no_ring(rdmeta_conf_t *conf) {
+void cw_no_changelog(rdmeta_conf_t *conf) {
         conf->ring_bytes = 0;
 }
 
@@ -59,7 +59,7 @@ void cw_destroy(cw_t *w) {
 
 typedef struct versions {
         uint64_t last;
-        uint64_t n; /* that have a record */
+        uint64_t n; /* the number of versions that have a record */
 } versions_t;
 
 static int32_t count_version(void *opaque, const rdmeta_change_t *c) {
@@ -71,7 +71,7 @@ static int32_t count_version(void *opaque, const rdmeta_change_t *c) {
         return 0;
 }
 
-/* Every version has its record, unless a reader has to resync anyway. */
+/* Checks that every version has a record, unless readers must resync. */
 static void check_records(cw_t *w) {
         versions_t v = {w->checked, 0};
         uint64_t until;
@@ -100,7 +100,7 @@ void cw_pass(cw_t *w, int64_t us) {
         w->now.wall_us += us;
 }
 
-/* ---- answers out of text ----------------------------------------------- */
+/* ---- answers from text ------------------------------------------------- */
 
 enum { MAX_TOPICS = 64, MAX_ROWS = 256, MAX_IDS = 2048, MAX_BROKERS = 32 };
 
@@ -345,8 +345,8 @@ int64_t cw_sweep(cw_t *w) {
         return next;
 }
 
-int cw_lead(cw_t *w, const char *topic, int32_t partition, int32_t leader,
-            int32_t epoch, const char *host) {
+int cw_leader_hint(cw_t *w, const char *topic, int32_t partition,
+                   int32_t leader, int32_t epoch, const char *host) {
         const rdmeta_leader_hint_t hint = {.topic        = test_str(topic),
                                            .partition    = partition,
                                            .leader       = leader,
@@ -508,9 +508,7 @@ const char *cw_topic(cw_t *w, const char *topic) {
         return text;
 }
 
-/* ---- longer texts -------------------------------------------------------- */
-
-/* The longer half of cache_fixture: brokers, changes, walks, dumps as text. */
+/* ---- longer texts: brokers ----------------------------------------------- */
 
 typedef struct growing {
         char *data;
@@ -543,7 +541,7 @@ grow_add(growing_t *g, const char *format, ...) {
         g->len += (size_t)n;
 }
 
-/* Into the fixture's own memory, so that a test need not free it. */
+/* Moves a text into the fixture's memory, so that a test need not free it. */
 static const char *grown_text(cw_t *w, growing_t *g) {
         char *text = w->texts[w->next_text++ % CW_TEXTS];
 
@@ -715,7 +713,7 @@ static void grow_entry(growing_t *g, const cw_t *w, const rdmeta_topic_t *t,
         grow_add(g, "  deadline %" PRId64 " list %u due %" PRId64,
                  rdmeta_view_deadline(&c->root, t), e->list,
                  e->list ? e->deadlines.due_us : 0);
-        /* Not its place: failed answers may close holes, which says nothing. */
+        /* A failed answer may close holes, so the place is left out. */
         if (!facts)
                 grow_add(g, " len %u", c->order.slots[e->order].len);
         if (e->rewind)
@@ -744,7 +742,7 @@ static char *dump(const cw_t *w, int facts) {
         uint32_t k;
 
         CHECK(all);
-        grow_add(&g, "version %" PRIu64 " ring %" PRIu64 " floor %" PRIu64
+        grow_add(&g, "version %" PRIu64 " changes %" PRIu64 " floor %" PRIu64
                      " shared %" PRId64 "\n",
                  cw_version(w), c->changelog.item_tail, c->changelog.floor,
                  atomic_load(&c->root.shared_deadline));
@@ -754,7 +752,7 @@ static char *dump(const cw_t *w, int facts) {
         for (k = 0; k <= names->mask; k++) {
                 rdmeta_topic_t *t =
                         rdmeta_slot_topic(atomic_load(&names->slots[k]));
-                if (t && t->state != UINT8_MAX) /* a grave */
+                if (t && t->state != UINT8_MAX) /* not a tombstone */
                         all[n++] = t;
         }
         CHECK(n == c->entries);
@@ -786,7 +784,7 @@ void cw_text_fails(const char *file, int line, const char *got,
         _Exit(1);
 }
 
-/* Of one block: in no state but one. */
+/* Counts a topic in exactly one state. */
 static void recount(const rdmeta_cache_t *c, const rdmeta_topic_t *t,
                     rdmeta_stats_t *out) {
         if (t->state == RDMETA_TOPIC_WAIT)

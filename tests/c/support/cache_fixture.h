@@ -1,5 +1,6 @@
 /*
- * cache_fixture: a cache, brokers that say whatever a test wants, and a clock.
+ * cache_fixture: a cache, brokers whose answers a test writes as text, and a
+ * clock.
  *
  *     cw_t w;
  *     cw_init(&w, NULL);
@@ -10,19 +11,22 @@
  *     ...
  *     cw_destroy(&w);
  *
- * Topics are written down like this, separated by "; ":
+ * The text of a topic has this form; "; " separates topics:
  *
  *     NAME[#x][!ERROR][^OPERATIONS][~] PARTITION:LEADER[@EPOCH][/...] ...
- *       #x   an id of sixteen bytes x; "?" as NAME is a null name; ~ internal
- *       /r1,2  replicas (the leader alone if not said)
- *       /i1    ISR (the replicas if not said)    /o3  offline    /e5  error
- *       /l4    last leader, when reading         @EPOCH: -1 if not said
+ *       "?" as NAME: a null name
+ *       #x      an id of sixteen bytes x          ~   internal
+ *       @EPOCH  the leader epoch; without it -1
+ *       /r1,2   replicas; without it the leader alone
+ *       /i1     ISR; without it the replicas
+ *       /o3     offline replicas                  /e5  error
+ *       /l4     last leader, only in results
  *
- * Every call that writes runs cw_check() afterwards: it checks the cache's
+ * Every call that writes runs cw_check() afterwards. It checks the cache's
  * invariants, and that each version since the last check has a record.
  */
-#ifndef RDMETA_CACHE_WORLD_H
-#define RDMETA_CACHE_WORLD_H
+#ifndef RDMETA_CACHE_FIXTURE_H
+#define RDMETA_CACHE_FIXTURE_H
 
 #include "cache/check.h"
 #include "cache/compact.h"
@@ -42,87 +46,96 @@ enum { CW_TEXT = 16384, CW_TEXTS = 8 };
 typedef struct cw {
         rdmeta_cache_t *cache;
         rdmeta_reader_t *reader; /* strict */
-        rdmeta_reader_t *stale;  /* takes last known values */
+        rdmeta_reader_t *stale;  /* allows stale topics */
         test_heap_t heap;
         rdmeta_conf_t conf;
         rdmeta_time_t now; /* starts at 1000 s, wall at 5000 s */
 
-        /* The next answer: */
+        /* The next answer, with the defaults of cw_init(): */
         int api_version; /* 12 */
-        int32_t broker;  /* who gives it: 1 */
-        int32_t flags;   /* of its request: 0 */
-        uint64_t sent_version; /* with sent_known: when its request left */
+        int32_t broker;  /* 1 */
+        int32_t flags;   /* its request's flags: 0 */
+        uint64_t sent_version; /* when its request left, if sent_known */
         int sent_known;
         int32_t candidates;
-        const char *reason;  /* why it was asked; NULL: not said */
-        const char *brokers; /* "1,2,3"; "4=host:99=rack" spells one out */
+        const char *reason;  /* its request's reason; NULL: none */
+        const char *brokers; /* "1,2,3"; "4=host:99=rack" is the long form */
         const char *cluster_id; /* "c"; NULL: null */
         int32_t controller;     /* 1 */
-        int32_t error;          /* of v13 */
+        int32_t error;          /* the top-level error of v13 */
 
-        rdmeta_applied_t applied; /* what the last answer did */
-        uint64_t checked; /* the version when cw_check() looked */
+        rdmeta_applied_t applied; /* the result of the last answer */
+        uint64_t checked; /* the version of the last cw_check() */
         char texts[CW_TEXTS][CW_TEXT];
         int next_text;
 } cw_t;
 
-/* Changes the defaults of the configuration if `change` is given. */
+/* Makes the cache and its readers. `change` may change the configuration. */
 void cw_init(cw_t *w, void (*change)(rdmeta_conf_t *conf));
-/* A change for cw_init(): nothing keeps blocks for who asks what changed. */
-void cw_no_ring(rdmeta_conf_t *conf);
-/* Checks that nothing leaked. */
+/* A `change` for cw_init(): without a changelog, which would keep blocks. */
+void cw_no_changelog(rdmeta_conf_t *conf);
+/* Frees the cache and its readers, and checks that nothing leaked. */
 void cw_destroy(cw_t *w);
+/* Checks the invariants, the statistics and the change records. */
 void cw_check(cw_t *w);
-/* What stats say of topics is what a look at each one says. */
+/* Checks that the statistics of topics equal a count of them. */
 void cw_check_stats(cw_t *w);
-/* Let time pass, on both clocks. */
+/* Moves both clocks forward. */
 void cw_pass(cw_t *w, int64_t us);
 
-/* The body of an answer. */
+/* Appends the body of an answer to `out`. */
 void cw_body(const cw_t *w, const char *topics, gen_bytes_t *out);
+/* Applies a body as the answer to this request; returns the cache's error. */
 rdmeta_err_t cw_apply(cw_t *w, const void *body, size_t len,
                       const rdmeta_request_t *asked);
-/* From now on answers are to requests that leave at this moment. */
+/* From now on, answers belong to requests that leave at this moment. */
 void cw_sent(cw_t *w);
-/* An answer to nobody knows what; to all; to these names ("a b c"). */
+/* Applies an answer to an unknown request; returns the cache's error. */
 rdmeta_err_t cw_say(cw_t *w, const char *topics);
+/* Applies an all-topics answer. */
 rdmeta_err_t cw_all(cw_t *w, const char *topics);
+/* Applies an answer to a request for these names ("a b c"). */
 rdmeta_err_t cw_asked(cw_t *w, const char *names, const char *topics);
-/* An answer to this request. */
+/* Applies an answer to this request. */
 rdmeta_err_t cw_answer(cw_t *w, const rdmeta_request_t *asked,
                        const char *topics);
+/* Returns a request with the fixture's settings. */
 rdmeta_request_t cw_request(const cw_t *w, int32_t asked);
-/* Hints of these names; returns those to ask, as "a b". */
+/* Hints these names; returns the names to ask for, as "a b". */
 const char *cw_hint(cw_t *w, const char *names, int32_t flags);
+/* Sweeps; returns the time of the next deadline. */
 int64_t cw_sweep(cw_t *w);
-/* KIP-951, for a name, with the broker's endpoint or not. 1: it was taken. */
-int cw_lead(cw_t *w, const char *topic, int32_t partition, int32_t leader,
-            int32_t epoch, const char *host);
+/* Applies a leader hint (KIP-951), with the broker's endpoint unless `host` is
+ * NULL; returns 1 if the cache took it. */
+int cw_leader_hint(cw_t *w, const char *topic, int32_t partition,
+                   int32_t leader, int32_t epoch, const char *host);
 
+/* Returns a leader, or a local code; cw_leader_stale() allows stale topics. */
 int32_t cw_leader(cw_t *w, const char *topic, int32_t partition);
 int32_t cw_leader_stale(cw_t *w, const char *topic, int32_t partition);
-/* What rdmeta_topic_find() says: 0, or a local code. */
+/* Returns a topic's state as rdmeta_topic_find() does: 0, or a local code. */
 int32_t cw_state(cw_t *w, const char *topic);
-/* The same, of an id of sixteen bytes `x`. */
+/* Returns the state of the topic whose id is sixteen bytes `x`. */
 int32_t cw_state_id(cw_t *w, char x);
 rdmeta_topic_info_t cw_info(cw_t *w, const char *topic);
-/* The block as readers see it, written as above; "-": there is none. */
+/* Returns a topic as readers see it, in the form above; "-": there is none. */
 const char *cw_topic(cw_t *w, const char *topic);
-/* "1=h1:9091 2=h2:9092=rack | cluster". */
+/* Returns the brokers: "1=h1:9091 2=h2:9092=rack | cluster". */
 const char *cw_brokers(cw_t *w);
-/* "v7 leader_changed orders/0 1@5>2@6; ..."; "resync"; "": nothing. */
+/* Returns the changes: "v7 leader_changed orders/0 1@5>2@6; ...", "resync", or
+ * "" if there is none. */
 const char *cw_changes(cw_t *w, uint64_t since);
-/* "-a -b": the names that a walk visits. */
+/* Returns the names that a walk visits: "-a -b ". */
 const char *cw_walk(cw_t *w, const char *prefix, int32_t which);
 rdmeta_stats_t cw_stats(cw_t *w);
 uint64_t cw_version(const cw_t *w);
 
-/* Everything that the cache holds, to compare: of whatever length; free(). */
+/* Returns all data of the cache as text, to compare; the caller frees it. */
 char *cw_dump(const cw_t *w);
-/* The same without what only saves work: places in the order, digests. */
+/* Returns the same without the data that only saves work: order and digests. */
 char *cw_facts(const cw_t *w);
 
-/* Prints the first lines that differ, and ends the test. */
+/* Prints the first lines that differ, and ends the test program. */
 void cw_text_fails(const char *file, int line, const char *got,
                    const char *wanted);
 
@@ -135,4 +148,4 @@ void cw_text_fails(const char *file, int line, const char *got,
                 }                                                            \
         } while (0)
 
-#endif /* RDMETA_CACHE_WORLD_H */
+#endif /* RDMETA_CACHE_FIXTURE_H */

@@ -617,9 +617,9 @@ static void test_a_leader_hint_may_be_of_broker_0_and_epoch_0(void) {
         cw_init(&w, NULL);
         w.brokers = "0,1,2";
         CHECK(!cw_all(&w, "t#a 0:1@5; u#u 0:1"));
-        CHECK(cw_lead(&w, "t", 0, 0, 6, NULL));
+        CHECK(cw_leader_hint(&w, "t", 0, 0, 6, NULL));
         CHECK(cw_leader(&w, "t", 0) == 0);
-        CHECK(cw_lead(&w, "u", 0, 0, 0, NULL));
+        CHECK(cw_leader_hint(&w, "u", 0, 0, 0, NULL));
         CHECK_TEXT(cw_topic(&w, "u"), "u#u 0:0@0/r1");
         cw_destroy(&w);
 }

@@ -272,7 +272,7 @@ static void test_a_row_that_rises_begins_the_count_anew(void) {
                         CHECK(!cw_say(&w, "t#a 0:2@9 1:2@9"));
                 }
                 if (by_hint)
-                        CHECK(cw_lead(&w, "t", 0, 2, 11, NULL));
+                        CHECK(cw_leader_hint(&w, "t", 0, 2, 11, NULL));
                 else
                         CHECK(!cw_say(&w, "t#a 0:2@11 1:2@9"));
                 for (i = 0; i < 3; i++, cw_pass(&w, 2 * CW_S)) {
@@ -406,7 +406,7 @@ static void test_each_topic_has_a_rewind_of_its_own(void) {
         char text[512];
         cw_t w;
 
-        cw_init(&w, cw_no_ring);
+        cw_init(&w, cw_no_changelog);
         w.brokers = "1";
         for (i = 0; i < 2; i++, cw_pass(&w, CW_S)) {
                 for (k = 0; k < 40; k++) {
@@ -439,7 +439,7 @@ static void test_a_rewind_goes_with_its_topic(void) {
         cw_t w;
         int i;
 
-        cw_init(&w, cw_no_ring);
+        cw_init(&w, cw_no_changelog);
         for (i = 0; i < 20000; i++) {
                 CHECK(!cw_say(&w, "t#a 0:1@5"));
                 CHECK(!cw_say(&w, "t#a 0:2@3") && w.applied.kept_back == 1);

@@ -1,12 +1,13 @@
 /*
- * Why a topic was asked for, and who said it: of the same answer, through every
- * door there is. What a cache says is compared with what its image, its file,
- * who follows that, and who started with it say.
+ * Provenance: the broker and the reason of the answer that a topic's block
+ * comes from. Caches, images, files, followers of a file and warm starts must
+ * return the same provenance.
  */
 #include "support/image_fixture.h"
 
-/* "1 start", "2": of broker 2 without a reason; "-": there is no topic. */
-static const char *said_by(rdmeta_reader_t *r, const char *topic,
+/* Writes the provenance of a topic into `out`, and returns `out`: "1 start" is
+ * broker 1 with a reason, "2" has no reason, "-" is no topic. */
+static const char *provenance(rdmeta_reader_t *r, const char *topic,
                            int64_t mono_us, char out[300]) {
         const rdmeta_topic_t *t;
         rdmeta_topic_info_t info;
@@ -24,10 +25,10 @@ static const char *said_by(rdmeta_reader_t *r, const char *topic,
         return out;
 }
 
-#define SAID(w, r, topic, wanted)                                            \
+#define CHECK_PROVENANCE(w, r, topic, wanted)                                \
         do {                                                                 \
                 char text_[300];                                             \
-                CHECK_TEXT(said_by(r, topic, (w)->now.mono_us, text_),       \
+                CHECK_TEXT(provenance(r, topic, (w)->now.mono_us, text_),    \
                            wanted);                                          \
         } while (0)
 
@@ -47,51 +48,51 @@ static void all_for(cw_t *w, int32_t broker, const char *reason,
 
 /* ---- a cache ------------------------------------------------------------- */
 
-static void test_the_reason_is_that_of_the_answer_which_last_said_it(void) {
+static void test_the_reason_is_that_of_the_last_answer_with_the_topic(void) {
         cw_t w;
 
         cw_init(&w, NULL);
         all_for(&w, 1, "start", "a 0:1@5; b 0:1@5; c 0:1@5");
-        SAID(&w, w.reader, "a", "1 start");
-        say_for(&w, 2, "not the leader", "a 0:2@6"); /* another block */
-        say_for(&w, 3, "", "b 0:1@5");               /* the same one */
-        SAID(&w, w.reader, "a", "2 not the leader");
-        SAID(&w, w.reader, "b", "3 ");
-        SAID(&w, w.reader, "c", "1 start");
+        CHECK_PROVENANCE(&w, w.reader, "a", "1 start");
+        say_for(&w, 2, "not the leader", "a 0:2@6"); /* a new block */
+        say_for(&w, 3, "", "b 0:1@5");               /* the same block */
+        CHECK_PROVENANCE(&w, w.reader, "a", "2 not the leader");
+        CHECK_PROVENANCE(&w, w.reader, "b", "3 ");
+        CHECK_PROVENANCE(&w, w.reader, "c", "1 start");
         say_for(&w, 3, NULL, "a 0:2@6");
-        SAID(&w, w.reader, "a", "3");
+        CHECK_PROVENANCE(&w, w.reader, "a", "3");
         all_for(&w, 2, "age", "a 0:2@6; b 0:1@5; c 0:1@5");
-        SAID(&w, w.reader, "a", "2 age");
-        SAID(&w, w.reader, "b", "2 age");
+        CHECK_PROVENANCE(&w, w.reader, "a", "2 age");
+        CHECK_PROVENANCE(&w, w.reader, "b", "2 age");
         all_for(&w, 1, NULL, "a 0:2@6; b 0:1@5; c 0:1@5");
-        SAID(&w, w.reader, "c", "1");
+        CHECK_PROVENANCE(&w, w.reader, "c", "1");
         CHECK(cw_stats(&w).reasons == 4);
         CHECK(cw_stats(&w).reasons_dropped == 0);
         cw_destroy(&w);
 }
 
-/* Older than what is known, or an error that says nothing of it. */
-static void test_an_answer_of_which_nothing_is_learned_gives_no_reason(void) {
+/* The answer is older than the block, or its error leaves the block. */
+static void test_an_answer_that_is_not_taken_leaves_the_reason(void) {
         cw_t w;
 
         cw_init(&w, NULL);
         all_for(&w, 1, "start", "a#a 0:1@5; b 0:1@5");
         say_for(&w, 2, "late", "a#a 0:2@4; b!5");
-        SAID(&w, w.reader, "a", "1 start");
-        SAID(&w, w.reader, "b", "1 start");
-        all_for(&w, 3, "age", "a#a 0:2@4; b 0:1@5"); /* it stays as it was */
-        SAID(&w, w.reader, "a", "1 start");
-        SAID(&w, w.reader, "b", "3 age");
+        CHECK_PROVENANCE(&w, w.reader, "a", "1 start");
+        CHECK_PROVENANCE(&w, w.reader, "b", "1 start");
+        all_for(&w, 3, "age", "a#a 0:2@4; b 0:1@5"); /* a stays */
+        CHECK_PROVENANCE(&w, w.reader, "a", "1 start");
+        CHECK_PROVENANCE(&w, w.reader, "b", "3 age");
         all_for(&w, 2, "age", "a#a 0:1@5; b 0:1@5");
-        all_for(&w, 1, "again", "a#a 0:1@5; b 0:1@5"); /* of all at once */
+        all_for(&w, 1, "again", "a#a 0:1@5; b 0:1@5"); /* all at once */
         say_for(&w, 3, "late", "b!5");
         all_for(&w, 3, "late", "a#a 0:2@4; b!5");
-        SAID(&w, w.reader, "a", "1 again");
-        SAID(&w, w.reader, "b", "1 again");
+        CHECK_PROVENANCE(&w, w.reader, "a", "1 again");
+        CHECK_PROVENANCE(&w, w.reader, "b", "1 again");
         cw_destroy(&w);
 }
 
-static void test_what_is_denied_absent_or_gone_has_the_answers_reason(void) {
+static void test_denied_absent_and_removed_have_the_answers_reason(void) {
         rdmeta_image_t *image;
         rdmeta_seen_t seen;
         cw_t w;
@@ -99,10 +100,10 @@ static void test_what_is_denied_absent_or_gone_has_the_answers_reason(void) {
         cw_init(&w, NULL);
         all_for(&w, 1, "start", "a#a 0:1@5; b#b 0:1@5; c#c 0:1@5");
         say_for(&w, 2, "wanted", "a!29; c!3");
-        SAID(&w, w.reader, "a", "2 wanted");
-        SAID(&w, w.reader, "c", "2 wanted");
+        CHECK_PROVENANCE(&w, w.reader, "a", "2 wanted");
+        CHECK_PROVENANCE(&w, w.reader, "c", "2 wanted");
         all_for(&w, 3, "age", "a!29; c!3"); /* "b" is absent */
-        SAID(&w, w.reader, "b", "3 age");
+        CHECK_PROVENANCE(&w, w.reader, "b", "3 age");
         cw_pass(&w, 16 * CW_S);
         cw_sweep(&w); /* and removed */
         image = iw_image(&w);
@@ -120,10 +121,10 @@ static void test_a_leader_hint_leaves_the_reason(void) {
         cw_init(&w, NULL);
         all_for(&w, 1, "start", "a 0:1@5; b 0:1@5");
         say_for(&w, 2, "wanted", "b 0:1@5");
-        CHECK(cw_lead(&w, "a", 0, 2, 6, NULL));
-        CHECK(cw_lead(&w, "b", 0, 2, 6, NULL));
-        SAID(&w, w.reader, "a", "1 start");
-        SAID(&w, w.reader, "b", "2 wanted");
+        CHECK(cw_leader_hint(&w, "a", 0, 2, 6, NULL));
+        CHECK(cw_leader_hint(&w, "b", 0, 2, 6, NULL));
+        CHECK_PROVENANCE(&w, w.reader, "a", "1 start");
+        CHECK_PROVENANCE(&w, w.reader, "b", "2 wanted");
         cw_destroy(&w);
 }
 
@@ -133,7 +134,7 @@ static void test_a_failed_answer_leaves_reasons_and_bytes(void) {
 
         cw_init(&w, NULL);
         all_for(&w, 1, "start", "a 0:1@5; b 0:1@5");
-        CHECK(!cw_say(&w, "a 0:1@5")); /* it has all its scratch */
+        CHECK(!cw_say(&w, "a 0:1@5")); /* allocates the scratch memory */
         bytes     = cw_stats(&w).bytes;
         w.reason  = "another";
         w.brokers = "";
@@ -141,13 +142,13 @@ static void test_a_failed_answer_leaves_reasons_and_bytes(void) {
         w.brokers    = "1,2,3";
         w.cluster_id = "d";
         CHECK(cw_all(&w, "a 0:2@6") == RDMETA_ERR_WRONG_CLUSTER);
-        SAID(&w, w.reader, "a", "1 start");
+        CHECK_PROVENANCE(&w, w.reader, "a", "1 start");
         CHECK(cw_stats(&w).reasons == 1);
         CHECK(cw_stats(&w).bytes == bytes);
         cw_destroy(&w);
 }
 
-/* The first, which has to make room for all. */
+/* The first answer, which allocates the memory of reasons. */
 static void test_a_failed_first_answer_leaves_no_reason(void) {
         cw_t w;
 
@@ -159,7 +160,7 @@ static void test_a_failed_first_answer_leaves_no_reason(void) {
         cw_destroy(&w);
 }
 
-static void test_a_purge_leaves_reasons_that_were_told(void) {
+static void test_a_purge_leaves_the_memory_of_reasons(void) {
         rdmeta_topic_info_t info;
         cw_t w;
 
@@ -175,7 +176,7 @@ static void test_a_purge_leaves_reasons_that_were_told(void) {
         cw_destroy(&w);
 }
 
-static void test_reasons_beyond_the_last_are_dropped_and_counted(void) {
+static void test_reasons_beyond_the_limit_are_dropped_and_counted(void) {
         char reason[16];
         cw_t w;
         int i;
@@ -185,18 +186,18 @@ static void test_reasons_beyond_the_last_are_dropped_and_counted(void) {
                 sprintf(reason, "%d", i);
                 say_for(&w, 1, reason, "a 0:1@5");
         }
-        SAID(&w, w.reader, "a", "1");
+        CHECK_PROVENANCE(&w, w.reader, "a", "1");
         CHECK(cw_stats(&w).reasons == RDMETA_REASONS_MAX);
         CHECK(cw_stats(&w).reasons_dropped == 3);
         say_for(&w, 2, "7", "a 0:1@5");
-        SAID(&w, w.reader, "a", "2 7");
+        CHECK_PROVENANCE(&w, w.reader, "a", "2 7");
         CHECK(cw_stats(&w).reasons_dropped == 3);
         cw_destroy(&w);
 }
 
-/* ---- images, files, and who follows or starts with them ------------------ */
+/* ---- images, files, followers, warm starts ------------------ */
 
-static void test_an_image_keeps_what_was_said_while_the_cache_goes_on(void) {
+static void test_an_image_keeps_provenance_while_the_cache_changes(void) {
         rdmeta_image_t *image;
         rdmeta_reader_t *r;
         cw_t w;
@@ -209,23 +210,23 @@ static void test_an_image_keeps_what_was_said_while_the_cache_goes_on(void) {
         CHECK(r);
         say_for(&w, 3, "again", "a 0:1@5; b 0:1@5; c 0:2@6");
         all_for(&w, 3, "age", "a 0:1@5; b 0:1@5; c 0:2@6; d 0:1@5");
-        SAID(&w, w.reader, "b", "3 age");
-        SAID(&w, r, "a", "1 start");
-        SAID(&w, r, "b", "2 wanted");
-        SAID(&w, r, "c", "2 wanted");
-        SAID(&w, r, "d", "1 start");
+        CHECK_PROVENANCE(&w, w.reader, "b", "3 age");
+        CHECK_PROVENANCE(&w, r, "a", "1 start");
+        CHECK_PROVENANCE(&w, r, "b", "2 wanted");
+        CHECK_PROVENANCE(&w, r, "c", "2 wanted");
+        CHECK_PROVENANCE(&w, r, "d", "1 start");
         CHECK(!rdmeta_cache_purge(w.cache, w.now));
-        SAID(&w, r, "d", "1 start");
+        CHECK_PROVENANCE(&w, r, "d", "1 start");
         rdmeta_reader_destroy(r);
         rdmeta_image_unref(image);
         cw_destroy(&w);
 }
 
-/* Of a cache's reasons a file has those of its topics. */
+/* Saves an image. Its file has only the reasons that its topics have. */
 static rdmeta_image_t *saved(cw_t *w, const char *path) {
         rdmeta_image_t *image;
 
-        all_for(w, 1, "nobody's in the end", "a 0:1@5; b 0:1@5; c 0:1@5");
+        all_for(w, 1, "replaced", "a 0:1@5; b 0:1@5; c 0:1@5");
         all_for(w, 1, "start", "a 0:1@5; b 0:1@5; c 0:1@5; e 0:1@5");
         say_for(w, 2, "wanted", "b 0:1@5");
         say_for(w, 3, NULL, "c 0:1@5");
@@ -236,16 +237,16 @@ static rdmeta_image_t *saved(cw_t *w, const char *path) {
 }
 
 static void saved_check(cw_t *w, rdmeta_reader_t *r) {
-        SAID(w, r, "a", "1 start");
-        SAID(w, r, "b", "2 wanted");
-        SAID(w, r, "c", "3");
-        SAID(w, r, "e", "3 ");
-        SAID(w, r, "nope", "-");
+        CHECK_PROVENANCE(w, r, "a", "1 start");
+        CHECK_PROVENANCE(w, r, "b", "2 wanted");
+        CHECK_PROVENANCE(w, r, "c", "3");
+        CHECK_PROVENANCE(w, r, "e", "3 ");
+        CHECK_PROVENANCE(w, r, "nope", "-");
 }
 
-static void test_a_file_says_what_the_image_says(void) {
+static void test_a_file_has_the_provenance_of_its_image(void) {
         const int32_t flags[] = {0, RDMETA_IMAGE_COPY};
-        const char *path      = iw_path("said");
+        const char *path      = iw_path("provenance");
         rdmeta_image_t *image, *file;
         rdmeta_reader_t *r;
         cw_t w;
@@ -272,7 +273,7 @@ static void test_a_file_says_what_the_image_says(void) {
         cw_destroy(&w);
 }
 
-static void test_who_follows_a_file_is_told_of_each_one(void) {
+static void test_an_attached_reader_sees_the_provenance_of_each_state(void) {
         const char *path = iw_path("followed");
         rdmeta_image_t *image;
         rdmeta_attach_t *attach;
@@ -290,14 +291,14 @@ static void test_who_follows_a_file_is_told_of_each_one(void) {
         CHECK(!rdmeta_image_save(image, path, 0));
         rdmeta_image_unref(image);
         cw_pass(&w, CW_S);
-        SAID(&w, r, "a", "1 news");
-        SAID(&w, r, "b", "2 wanted");
+        CHECK_PROVENANCE(&w, r, "a", "1 news");
+        CHECK_PROVENANCE(&w, r, "b", "2 wanted");
         rdmeta_reader_destroy(r);
         rdmeta_attach_destroy(attach);
         cw_destroy(&w);
 }
 
-static void test_a_warm_start_knows_the_reasons(void) {
+static void test_a_warm_start_has_the_reasons_of_the_file(void) {
         const char *path = iw_path("warm");
         rdmeta_image_t *image, *file;
         cw_t w, v;
@@ -313,7 +314,7 @@ static void test_a_warm_start_knows_the_reasons(void) {
         saved_check(&v, v.stale);
         CHECK(cw_stats(&v).reasons == 3);
         say_for(&v, 1, "first", "b 0:1@5");
-        SAID(&v, v.stale, "b", "1 first");
+        CHECK_PROVENANCE(&v, v.stale, "b", "1 first");
         cw_destroy(&v);
         rdmeta_image_unref(image);
         cw_destroy(&w);
@@ -347,8 +348,8 @@ static void test_a_warm_start_without_memory_leaves_no_reason(void) {
         cw_destroy(&w);
 }
 
-/* A full house, and an image with reasons of its own. */
-static void test_a_warm_start_counts_what_it_has_no_room_for(void) {
+/* The table of reasons is almost full, and the image has other reasons. */
+static void test_a_warm_start_counts_the_reasons_that_it_drops(void) {
         char reason[16];
         rdmeta_image_t *image;
         cw_t w, v;
@@ -374,19 +375,19 @@ static void test_a_warm_start_counts_what_it_has_no_room_for(void) {
 
 int main(void) {
         test_begin(60);
-        RUN(test_the_reason_is_that_of_the_answer_which_last_said_it);
-        RUN(test_an_answer_of_which_nothing_is_learned_gives_no_reason);
-        RUN(test_what_is_denied_absent_or_gone_has_the_answers_reason);
+        RUN(test_the_reason_is_that_of_the_last_answer_with_the_topic);
+        RUN(test_an_answer_that_is_not_taken_leaves_the_reason);
+        RUN(test_denied_absent_and_removed_have_the_answers_reason);
         RUN(test_a_leader_hint_leaves_the_reason);
         RUN(test_a_failed_answer_leaves_reasons_and_bytes);
         RUN(test_a_failed_first_answer_leaves_no_reason);
-        RUN(test_a_purge_leaves_reasons_that_were_told);
-        RUN(test_reasons_beyond_the_last_are_dropped_and_counted);
-        RUN(test_an_image_keeps_what_was_said_while_the_cache_goes_on);
-        RUN(test_a_file_says_what_the_image_says);
-        RUN(test_who_follows_a_file_is_told_of_each_one);
-        RUN(test_a_warm_start_knows_the_reasons);
+        RUN(test_a_purge_leaves_the_memory_of_reasons);
+        RUN(test_reasons_beyond_the_limit_are_dropped_and_counted);
+        RUN(test_an_image_keeps_provenance_while_the_cache_changes);
+        RUN(test_a_file_has_the_provenance_of_its_image);
+        RUN(test_an_attached_reader_sees_the_provenance_of_each_state);
+        RUN(test_a_warm_start_has_the_reasons_of_the_file);
         RUN(test_a_warm_start_without_memory_leaves_no_reason);
-        RUN(test_a_warm_start_counts_what_it_has_no_room_for);
+        RUN(test_a_warm_start_counts_the_reasons_that_it_drops);
         return 0;
 }

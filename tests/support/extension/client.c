@@ -1,12 +1,12 @@
-/* An extension as others write them, for test_doors.py: rdmeta_api.h, in two
- * files, and nothing linked. */
+/* An extension module as other projects write them, for test_extension.py: two
+ * files include rdmeta_api.h, and no library of rdmeta is linked. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-#include "doors.h"
+#include "client.h"
 
-/* leaders(source, topic, n) -> [leader, ...] of partitions 0 .. n - 1, looked
- * up without the GIL, all of them with one reader. */
+/* leaders(source, topic, n) -> [leader, ...]: looks up partitions 0 .. n - 1
+ * without the GIL, with one reader. */
 static PyObject *leaders(PyObject *module, PyObject *args) {
         rdmeta_reader_t *reader;
         int32_t found[64];
@@ -47,15 +47,15 @@ static PyObject *imported(PyObject *module, PyObject *none) {
 
 static PyMethodDef methods[] = {
         {"leaders", leaders, METH_VARARGS, NULL},
-        {"apply", doors_apply, METH_VARARGS, NULL},
+        {"apply", client_apply, METH_VARARGS, NULL},
         {"imported", imported, METH_NOARGS, NULL},
         {NULL, NULL, 0, NULL}};
 
 static struct PyModuleDef definition = {
-        PyModuleDef_HEAD_INIT, "doors", NULL, -1, methods,
+        PyModuleDef_HEAD_INIT, "client", NULL, -1, methods,
         NULL, NULL, NULL, NULL};
 
-PyMODINIT_FUNC PyInit_doors(void) {
+PyMODINIT_FUNC PyInit_client(void) {
         if (rdmeta_import())
                 return NULL;
         return PyModule_Create(&definition);

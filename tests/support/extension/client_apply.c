@@ -1,11 +1,11 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-#include "doors.h"
+#include "client.h"
 
-/* apply(cache, response, api_version) -> version of the cache afterwards; the
- * table was found by the other file. */
-PyObject *doors_apply(PyObject *module, PyObject *args) {
+/* apply(cache, response, api_version) -> version of the cache afterwards. The
+ * other file, client.c, imported the table of functions. */
+PyObject *client_apply(PyObject *module, PyObject *args) {
         rdmeta_request_t asked = {.asked = RDMETA_ASKED_ALL, .broker = -1,
                                   .reason = {"an extension asked", 18}};
         rdmeta_cache_t *cache;
