@@ -257,9 +257,9 @@ class Applied(NamedTuple):
     """The effects of a refresh.
 
     `version` is the cache's version afterwards. These count topics: `changed` (removals included),
-    `topics` (all in the answer), `unchanged`, `kept_back` (the cached state won), `negative`
-    (unknown, denied, invalid) and `absent` (missing from an all-topics answer). These count
-    partitions: `leaderless`, its part `listener_not_found` (error 72), and `unreachable` (the
+    `topics` (all in the answer), `unchanged` and `kept_back` (the cached state won). These too:
+    `negative` (unknown, denied, invalid) and `absent` (missing from an all-topics answer). These
+    count partitions: `leaderless`, its part `listener_not_found` (error 72), and `unreachable` (the
     leader is not among the brokers). `throttle_ms` is KIP-219's throttle time. `error` is the
     top-level code (Metadata v13), 0 for none.
     """

@@ -60,7 +60,8 @@ def files(directory: str | os.PathLike[str]) -> list[HistoryFile]:
         if before.until != after.since:
             raise HistoryError(
                 f"{after.path}: begins at version {after.since}, but the file before it in its"
-                f" recording ends at {before.until}: {before.path.name}; check that no file is missing"
+                f" recording ends at {before.until}: {before.path.name};"
+                " check that no file is missing"
             )
     for first in (next(group) for _, group in groupby(found, key=lambda file: file.session)):
         if first.since != 0:

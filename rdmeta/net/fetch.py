@@ -47,8 +47,8 @@ def fetch(
     Returns the Applied of the last answer; its `changed` and `brokers_changed` cover all answers.
     `bootstrap` is "host:port[,host:port...]", with or without PLAINTEXT://. fetch() tries the
     servers in turn until one gives an answer that the cache can apply. The cache may want a second
-    opinion (Advice.ASK_OTHER): then fetch() asks the next server as well, and after the last one
-    the brokers that the cache knows. It asks each one once, until an answer carries no such advice.
+    opinion (Advice.ASK_OTHER): then fetch() asks the next server as well. After the last one it
+    asks the brokers that the cache knows. It asks each once, until an answer has no such advice.
 
     `topics` are names or ids (uuid.UUID; Kafka's base64 could be a name). An empty list asks only
     for the brokers; None asks for every topic. `timeout`, in seconds, covers everything except name
@@ -63,9 +63,9 @@ def fetch(
 
     Raises TransportError, RequestTimedOutError, MalformedError, UnsupportedVersionError, or an
     error of `MetadataCache.apply`. Its text gives the error of each server; if those have several
-    types, it is a TransportError. Before anything is sent it raises ForkedError in the child of a
-    fork, and TypeError or ValueError for an invalid cache, bootstrap list, topics or time-out. An
-    error that is raised after `topics` were checked ends the hints of `topics`.
+    types, it is a TransportError. Before it sends anything, it raises ForkedError in the child of a
+    fork. It raises TypeError or ValueError for an invalid cache, bootstrap list, topics or time-out.
+    An error that is raised after `topics` were checked ends the hints of `topics`.
     """
     if not isinstance(cache, MetadataCache):
         raise TypeError(f"cache must be a MetadataCache, not {type(cache).__name__}")
