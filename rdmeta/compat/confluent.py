@@ -90,11 +90,11 @@ class ClusterLister:
 
         A topic that does not exist, or that this client may not see, is in the result with its
         `error`. A topic that an all-topics answer omits has UNKNOWN_TOPIC_OR_PART at once, if that
-        answer is valid and newer than the last call of `refresh`. Such a topic may also be denied. While a topic is created, brokers answer with an error that the cache does
-        not keep. Such a topic has LEADER_NOT_AVAILABLE; that needs `refresh`. The result for all
-        topics includes denied and invalid ones, with their errors. It also includes the topics
-        that this object found in creation, until an answer says more. It does not include topics
-        that do not exist.
+        answer is valid and newer than the last call of `refresh`. Such a topic may also be denied.
+        While a topic is created, brokers answer with an error that the cache does not keep. Such a
+        topic has LEADER_NOT_AVAILABLE; that needs `refresh`. The result for all topics includes
+        denied and invalid ones, with their errors. It also includes the topics that this object
+        found in creation, until an answer says more. It does not include topics that do not exist.
         """
         image, known = self._wait(topic, timeout)
         found = _types.ClusterMetadata()

@@ -64,8 +64,8 @@ def fetch(
     Raises TransportError, RequestTimedOutError, MalformedError, UnsupportedVersionError, or an
     error of `MetadataCache.apply`. Its text gives the error of each server; if those have several
     types, it is a TransportError. Before it sends anything, it raises ForkedError in the child of a
-    fork. It raises TypeError or ValueError for an invalid cache, bootstrap list, topics or time-out.
-    An error that is raised after `topics` were checked ends the hints of `topics`.
+    fork, and TypeError or ValueError for an invalid argument. An error that is raised after
+    `topics` were checked ends the hints of `topics`.
     """
     if not isinstance(cache, MetadataCache):
         raise TypeError(f"cache must be a MetadataCache, not {type(cache).__name__}")
