@@ -1,10 +1,10 @@
-"""Kafka cluster metadata for Python: held in memory by C, told from brokers, remembered as changes.
+"""Kafka cluster metadata for Python: a cache in C, filled by brokers, with a history of changes.
 
     cache = rdmeta.MetadataCache()
     rdmeta.fetch(cache, "localhost:9092")
     cache.leader("orders", 3)
 
-Importing this imports none of the packages that extras bring; what needs one says which.
+This module imports no package of an extra. A module that needs an extra names it in its error.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ __all__ = [
     "get_library",
 ]
 
-# Imported when first asked for: their modules take longer than the cache itself.
+# These names are imported on first use: their modules load more slowly than the cache itself.
 _LATER = {"EmbeddedCluster": "rdmeta.embedded", "fetch": "rdmeta.net.fetch"}
 
 
@@ -152,19 +152,19 @@ _TREE = os.path.dirname(_HERE)
 
 
 def get_include() -> str:
-    """The directory of rdmeta.h and rdmeta_api.h: the wheel's own, or the source tree's."""
+    """Returns the directory of rdmeta.h and rdmeta_api.h, in the wheel or in the source tree."""
     shipped = os.path.join(_HERE, "include")
     return shipped if os.path.isdir(shipped) else os.path.join(_TREE, "csrc", "include")
 
 
 def get_library() -> str:
-    """The directory of librdmeta, static and shared, for programs without Python.
+    """Returns the directory of librdmeta, static and shared, for programs without Python.
 
-    Extensions of Python link nothing: they include rdmeta_api.h. Error in a source tree where
+    Python extensions link nothing: they include rdmeta_api.h. Raises Error in a source tree where
     `make librdmeta` has not been run.
     """
     shipped = os.path.join(_HERE, "lib")
     found = shipped if os.path.isdir(shipped) else os.path.join(_TREE, "build", "lib")
     if not os.path.exists(os.path.join(found, "librdmeta.a")):
-        raise Error("librdmeta is not built here: make librdmeta")
+        raise Error("librdmeta is not built in this source tree: run make librdmeta")
     return found

@@ -1,4 +1,4 @@
-"""python -m rdmeta: what a compiler needs to know of the installed package.
+"""python -m rdmeta: prints the compiler flags that the installed package needs.
 
 cc $(python -m rdmeta --cflags) program.c $(python -m rdmeta --libs)
 """
@@ -17,33 +17,35 @@ __all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print what is asked for, on one line; returns 0, or exits with 2 for what cannot be."""
+    """Prints the flags asked for on one line; returns 0, or exits with 2 on a usage error."""
     parser = argparse.ArgumentParser(
         prog="python -m rdmeta",
-        description="Compiler flags of programs and extensions that use rdmeta's C API.",
-        epilog="Extensions of Python need --cflags alone: they include rdmeta_api.h.",
+        description="Print compiler flags for programs and extensions that use rdmeta's C API.",
+        epilog="Python extensions need only --cflags: they include rdmeta_api.h.",
     )
     parser.add_argument("--version", action="version", version=rdmeta.__version__)
-    parser.add_argument("--cflags", action="store_true", help="where the headers are")
-    parser.add_argument("--libs", action="store_true", help="how to link librdmeta")
-    parser.add_argument("--static", action="store_true", help="with --libs: the static one")
+    parser.add_argument("--cflags", action="store_true", help="print the directory of the headers")
+    parser.add_argument("--libs", action="store_true", help="print the flags that link librdmeta")
     parser.add_argument(
-        "--pkgconfigdir", action="store_true", help="a directory for PKG_CONFIG_PATH"
+        "--static", action="store_true", help="with --libs: link the static library"
     )
-    asked = parser.parse_args(arguments)
-    if asked.static and not asked.libs:
-        parser.error("--static goes with --libs")
-    if not (asked.cflags or asked.libs or asked.pkgconfigdir):
-        parser.error("nothing is asked for; see --help")
-    words = [f"-I{rdmeta.get_include()}"] if asked.cflags else []
+    parser.add_argument(
+        "--pkgconfigdir", action="store_true", help="print the directory for PKG_CONFIG_PATH"
+    )
+    options = parser.parse_args(arguments)
+    if options.static and not options.libs:
+        parser.error("--static needs --libs: add --libs")
+    if not (options.cflags or options.libs or options.pkgconfigdir):
+        parser.error("no option is given: see --help")
+    flags = [f"-I{rdmeta.get_include()}"] if options.cflags else []
     try:
-        if asked.libs:
-            words += _libs(rdmeta.get_library(), asked.static)
-        if asked.pkgconfigdir:
-            words.append(os.path.join(rdmeta.get_library(), "pkgconfig"))
+        if options.libs:
+            flags += _libs(rdmeta.get_library(), options.static)
+        if options.pkgconfigdir:
+            flags.append(os.path.join(rdmeta.get_library(), "pkgconfig"))
     except rdmeta.Error as error:
         parser.error(str(error))
-    print(shlex.join(words))
+    print(shlex.join(flags))
     return 0
 
 

@@ -1,8 +1,8 @@
-"""What a change record can say: the one list of its sources, its kinds and its columns.
+"""The one table of change records: their sources, their kinds and their columns.
 
-C, Cython, Arrow, Parquet and Spark take them from here. `tools/change_table.py` writes what C,
-Cython and `rdmeta.model` need; `rdmeta.history` and `rdmeta.spark` read this module. Every list
-only grows, at its end: programs, files and tables have the old numbers and places.
+C, Cython, Arrow, Parquet and Spark take them from here. `tools/change_table.py` writes the parts
+that C, Cython and `rdmeta.model` need. `rdmeta.history` and `rdmeta.spark` read this module. Every
+list grows only at its end, because programs, files and tables keep the old numbers and positions.
 CONTRIBUTING.md says how to add a kind or a column.
 """
 
@@ -26,22 +26,22 @@ __all__ = [
 
 
 class Source(NamedTuple):
-    """Where a change came from; its place is its number in C."""
+    """The origin of a change; its position in the list is its number in C."""
 
     name: str
     doc: str
 
 
 class Kind(NamedTuple):
-    """What changed; its place is its number in C.
+    """One kind of change; its position in the list is its number in C.
 
-    `made_by` is "core" (the C code), "recorder" (`rdmeta.history`), or "" for a kind that is
-    declared and that nothing makes. `rows` says what a record means for the state of partitions,
-    their leader, leader epoch, ISR and replicas:
+    `made_by` names the code that makes such records: "core" (the C code) or "recorder"
+    (`rdmeta.history`). It is "" for a kind that is declared but not made yet. `rows` says how a
+    record of this kind describes partitions: their leader, leader epoch, ISR and replicas.
 
-        whole    a row with a partition says all of its state
-        part     a row with a partition says a part of its state
-        end      a row without a partition ends the state of all partitions of its topic
+        whole    A row with a partition gives its whole state.
+        part     A row with a partition gives a part of its state.
+        end      A row without a partition ends the state of all partitions of its topic.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Kind(NamedTuple):
 
 
 class Type(NamedTuple):
-    """How values of one type are called: in C's Arrow tables, in Python and in Spark."""
+    """The names of one type: in C's Arrow tables, in Python and in Spark."""
 
     c: str
     python: str
@@ -59,7 +59,7 @@ class Type(NamedTuple):
 
 
 class Column(NamedTuple):
-    """A column of change records; `optional` ones may be null in a record of a cache."""
+    """A column of change records; an `optional` column may be null in a cache's record."""
 
     name: str
     type: str
@@ -71,7 +71,7 @@ MADE_BY = ("core", "recorder", "")
 SOURCES = (
     Source("poll", "an answer"),
     Source("hint", "a leader hint (KIP-951)"),
-    Source("log", "the metadata log; nothing makes it yet"),
+    Source("log", "the metadata log; the core does not make it yet"),
     Source("expiry", "a deadline"),
     Source("purge", "rdmeta_cache_purge()"),
 )
@@ -81,30 +81,30 @@ _PART = frozenset({"part"})
 _END = frozenset({"end"})
 
 KINDS = (
-    Kind("topic_added", "core", "valid, and it was not before", _WHOLE),
-    Kind("topic_absent", "core", "missing from an answer about all topics", _END),
-    Kind("topic_removed", "core", "gone", _END),
-    Kind("topic_recreated", "core", "another topic of the same name", _WHOLE | _END),
+    Kind("topic_added", "core", "the topic became valid", _WHOLE),
+    Kind("topic_absent", "core", "the topic is missing from an all-topics answer", _END),
+    Kind("topic_removed", "core", "the topic was removed from the cache", _END),
+    Kind("topic_recreated", "core", "another topic has the same name now", _WHOLE | _END),
     Kind("topic_error", "core", "unknown, denied or invalid; detail: the error", _END),
-    Kind("partitions_added", "core", "one record per partition", _WHOLE),
+    Kind("partitions_added", "core", "the topic has more partitions; one record each", _WHOLE),
     Kind("leader_changed", "core", "another leader, or a later leader epoch", _PART),
-    Kind("isr_changed", "core", "the in-sync replicas, as a set", _PART),
-    Kind("replicas_changed", "core", "the replicas, or their order", _PART),
-    Kind("offline_changed", "core", "the offline replicas, as a set"),
+    Kind("isr_changed", "core", "the in-sync replicas changed, as a set", _PART),
+    Kind("replicas_changed", "core", "the replicas or their order changed", _PART),
+    Kind("offline_changed", "core", "the offline replicas changed, as a set"),
     Kind("broker_added", "core", "detail: host:port and rack"),
     Kind("broker_removed", "core", "detail: host:port and rack"),
     Kind("broker_changed", "core", "detail: host:port and rack"),
-    Kind("cluster_changed", "core", "another cluster's id; detail: the old id"),
-    Kind("config_changed", "", "a topic's configuration"),
-    Kind("resync", "recorder", "changes were lost; detail: why"),
+    Kind("cluster_changed", "core", "the cluster id changed; detail: the old id"),
+    Kind("config_changed", "", "a topic's configuration changed"),
+    Kind("resync", "recorder", "changes were lost; detail: the reason"),
     Kind("observed_from", "recorder", "a recording begins"),
     Kind("observed_to", "recorder", "a recording ends"),
-    Kind("internal_changed", "core", "is_internal; detail: true or false"),
+    Kind("internal_changed", "core", "is_internal changed; detail: true or false"),
     Kind("operations_changed", "core", "authorized operations (KIP-430); detail: the bit field"),
-    Kind("topic_id_learned", "core", "the same topic, whose id was not known"),
+    Kind("topic_id_learned", "core", "the same topic: its id became known"),
     Kind("leader_epoch_changed", "core", "the leader epoch became known, or unknown", _PART),
-    Kind("partition_error", "core", "a partition's error; detail: the error, or NONE"),
-    Kind("cluster_id_learned", "core", "the same cluster, whose id was not known; detail: the id"),
+    Kind("partition_error", "core", "a partition's error changed; detail: the error, or NONE"),
+    Kind("cluster_id_learned", "core", "the same cluster: its id became known; detail: the id"),
 )
 
 TYPES = {

@@ -1,7 +1,7 @@
 """Publishing a cache: its state in a file that other processes map.
 
-`MetadataCache.publish` gives a Publisher. The cache is known here only by what it can do: this
-module stands below it.
+`MetadataCache.publish` returns a Publisher. This module lies below the cache, so it knows the
+cache only by a protocol.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from typing import Any, Protocol
 
 __all__ = ["Publisher"]
 
-# How long a wait for a change lasts, so that an end is noticed.
+# The longest single wait for a change, so that the thread notices close() soon.
 _SLICE_S = 0.05
-# How often to look whether an answer that changed nothing has moved the deadlines.
+# The time between two checks for answers that changed nothing but the deadlines.
 _LOOK_S = 1.0
-# Between attempts after one that failed.
+# The time between attempts after a failure.
 _RETRY_S = 0.5
 
 
 class Claim:
-    """That one path is published by one publisher: a lock on a file beside it, which stays.
+    """A lock that gives one path to one publisher: it is on a file beside the path, which stays.
 
-    The lock goes with the process, however that ends, and is not the children's of a fork.
+    The lock ends with the process, in whatever way that ends. Children of a fork do not inherit it.
     """
 
     def __init__(self, path: str) -> None:
         self.fd = -1
         self.place = path + ".lock"
-        _claims.add(self)  # first: another thread may fork
+        _claims.add(self)  # before the descriptor exists, as another thread may fork
         try:
             self.fd = os.open(self.place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
             fcntl.flock(self.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -47,18 +47,18 @@ class Claim:
             self.close()
             error.filename = path
             if isinstance(error, BlockingIOError):
-                error.strerror = "somebody else publishes"
+                error.strerror = "another publisher has this path: close it, or choose another path"
             raise
 
-    def stands(self) -> bool:
-        """Whether others meet it: that the file is still there."""
+    def is_effective(self) -> bool:
+        """Returns whether other publishers meet the lock: the locked file is still at its path."""
         try:
             return os.path.samestat(os.fstat(self.fd), os.stat(self.place))
         except OSError:
             return False
 
     def close(self) -> None:
-        """Let go of it; a second time does nothing."""
+        """Releases the lock; a second call does nothing."""
         fd, self.fd = self.fd, -1
         if fd >= 0:
             os.close(fd)
@@ -78,26 +78,26 @@ os.register_at_fork(after_in_child=_in_child)
 
 
 def leftovers(path: str) -> list[bytes]:
-    """What may be left of saves to `path` that were killed before the file took its place."""
+    """Returns the temporary files that killed saves to `path` may have left beside it."""
     directory, name = os.path.split(os.fsencode(path))
     aside = re.compile(rb"\." + re.escape(name[:200]) + rb"\.rdmeta-[0-9a-f]{16}").fullmatch
     return [os.path.join(directory, each) for each in os.listdir(directory) if aside(each)]
 
 
-def place_of(path: str) -> tuple[int, ...] | None:
-    """Which file lies there, as it was last written to, None for none."""
+def file_identity(path: str) -> tuple[int, ...] | None:
+    """Returns the identity and the last write of the file at `path`, None if there is none."""
     try:
         found = os.stat(path, follow_symlinks=False)
     except OSError:
         return None
-    # The number of one that is gone is soon another's.
+    # The inode number alone is not enough: a new file soon gets the number of a removed one.
     return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
 
 
-def remove_dead(path: bytes) -> None:
-    """Remove a file aside, unless it has an owner: a save holds a lock on it to its end.
+def remove_leftover(path: bytes) -> None:
+    """Removes a temporary file unless a running save owns it, which locks it to its end.
 
-    What cannot be removed stays: it does no harm.
+    A file that cannot be removed stays: it does no harm.
     """
     with suppress(OSError):
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
@@ -110,7 +110,7 @@ def remove_dead(path: bytes) -> None:
 
 
 class Saved(Protocol):
-    """An image."""
+    """An image that can be saved."""
 
     @property
     def version(self) -> int: ...
@@ -118,7 +118,7 @@ class Saved(Protocol):
 
 
 class Cache(Protocol):
-    """What a publisher asks of a cache."""
+    """The methods of a cache that a publisher needs."""
 
     def image(self) -> Saved: ...
     def stats(self) -> dict[str, Any]: ...
@@ -126,16 +126,17 @@ class Cache(Protocol):
 
 
 class Publisher:
-    """Keeps a file up to date with a cache, until it is closed or the cache is gone.
+    """Keeps a file up to date with a cache, until the publisher is closed or the cache is freed.
 
-    A daemon thread waits for changes and saves an image, `interval` seconds apart at least: what
-    changes meanwhile goes into the next. An answer that changed nothing is published within a
-    second, as it makes everything younger. A file that was removed or written to, or in whose place
-    another lies, is put back within a second, too. When it cannot be written, that is tried again;
-    `error` says so meanwhile. One publisher at a time may have a path, on the whole host: that is
-    held by a lock on the file `path`.lock, which is made again if it is removed. What an earlier
-    one that was killed has left aside is removed. What is not closed when the interpreter exits is
-    then, unless it is killed. In the child of a fork there is no thread, and close() does nothing.
+    A daemon thread waits for changes and saves an image, at least `interval` seconds apart. Changes
+    in between go into the next image. An answer that changed nothing is published within a second,
+    as it renews the deadlines. If the file is removed, written to or replaced, the publisher saves
+    it again within a second. When a save fails, the publisher tries again; `error` is the reason
+    until a save succeeds. One publisher on the host may have a path at a time. A lock on the file
+    `path`.lock ensures that; the publisher makes that file again if it is removed. A new publisher
+    removes the temporary files that a killed one left. At exit the interpreter closes publishers
+    that are still open, unless it is killed. The child of a fork has no thread: close() does
+    nothing there.
     """
 
     def __init__(self, cache: Cache, path: str | bytes | os.PathLike[Any], interval: float) -> None:
@@ -144,22 +145,22 @@ class Publisher:
         if not 0 <= interval <= threading.TIMEOUT_MAX:
             raise ValueError(f"interval must be seconds >= 0, not {interval!r}")
         self.path = os.path.abspath(os.fsdecode(path))
-        # Before anything is left beside it.
+        # This check comes before the lock file is made beside the path.
         if os.path.isdir(self.path) and not os.path.islink(self.path):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), self.path)
-        self.interval = float(interval)  # locks wait for no other Real
+        self.interval = float(interval)  # Event.wait() takes no other kind of Real
         self.error: Exception | None = None
         self._cache = weakref.ref(cache)
         self._pid = os.getpid()
         self._ended, self._done = threading.Event(), threading.Event()
         self._closed = False
         self._saved = (-1, -1)
-        self._place: tuple[int, ...] | None = None
+        self._identity: tuple[int, ...] | None = None
         self._claim = Claim(self.path)
         try:
-            with suppress(OSError):  # of a directory that can be written to, and not listed
-                for left in leftovers(self.path):
-                    remove_dead(left)
+            with suppress(OSError):  # the directory may be writable, but not readable
+                for leftover in leftovers(self.path):
+                    remove_leftover(leftover)
             self._save(cache)
         except BaseException:
             self._claim.close()
@@ -185,19 +186,21 @@ class Publisher:
 
     @property
     def version(self) -> int:
-        """The version that the file has."""
+        """The version in the file."""
         return self._saved[0]
 
     def close(self) -> None:
-        """Publish what is left, and stop; OSError if that did not go: then it can be called again.
+        """Publishes the last state and stops; the file stays for its readers.
 
-        The file stays, for whoever reads it. Once it has gone, a second time does nothing.
+        Raises OSError if the last save fails; then close() can be called again. After a close()
+        that succeeded, another call does nothing.
         """
         if self._closed or os.getpid() != self._pid:
             return
         self._ended.set()
-        # Not join() alone: before Python 3.13 one that Ctrl-C ended says that the thread is over,
-        # so that two would save at once; and a signal just before it waits does not end it.
+        # join() alone is not enough. Before Python 3.13, after a join() that Ctrl-C interrupted,
+        # the thread counts as ended, so two threads could save at once. And a signal that arrives
+        # just before join() waits does not interrupt it.
         while not self._done.wait(_SLICE_S):
             pass
         self._thread.join()
@@ -209,31 +212,34 @@ class Publisher:
         self._end()
 
     def _end(self) -> None:
-        """Nothing is published any more."""
+        """Marks the publisher as closed and releases its lock."""
         self._closed = True
         self._claim.close()
         atexit.unregister(self.close)
 
-    def _save(self, cache: Cache, anew: bool = False) -> None:
-        """Save what the cache says, unless the file says so already. OSError, Error."""
+    def _save(self, cache: Cache, again: bool = False) -> None:
+        """Saves the cache's state, unless the file has it already and `again` is false.
+
+        Raises OSError and Error.
+        """
         applied = cache.stats()["applies"]
         image = cache.image()
-        if anew or (image.version, applied) != self._saved:
-            if not self._claim.stands():
+        if again or (image.version, applied) != self._saved:
+            if not self._claim.is_effective():
                 self._claim = Claim(self.path)
             image.save(self.path)
-            self._saved, self._place = (image.version, applied), place_of(self.path)
+            self._saved, self._identity = (image.version, applied), file_identity(self.path)
         self.error = None
 
-    def _try(self, cache: Cache, anew: bool = False) -> None:
-        """_save(), and what went wrong in `error`."""
+    def _try(self, cache: Cache, again: bool = False) -> None:
+        """Calls _save() and keeps its exception in `error`."""
         try:
-            self._save(cache, anew)
-        except Exception as error:  # also of a clock that the cache was given
+            self._save(cache, again)
+        except Exception as error:  # also from a clock= that the user gave the cache
             self.error = error
 
     def _wait(self, cache: Cache) -> int | None:
-        """Wait for what the file does not say yet, not for long."""
+        """Waits up to _SLICE_S for a change that the file does not have yet."""
         try:
             return cache.wait_change(self._saved[0], _SLICE_S)
         except Exception as error:
@@ -247,7 +253,7 @@ class Publisher:
             self._done.set()
 
     def _keep_up(self) -> None:
-        """Publish until close(), or while there is a cache."""
+        """Publishes until close(), or until the cache is freed."""
         looked = time.monotonic()
         while not self._ended.is_set():
             cache = self._cache()
@@ -255,10 +261,10 @@ class Publisher:
                 self._end()
                 return
             changed = self._wait(cache)
-            saves = changed is not None or self.error or time.monotonic() - looked >= _LOOK_S
-            if saves:
+            due = changed is not None or self.error or time.monotonic() - looked >= _LOOK_S
+            if due:
                 looked = time.monotonic()
-                self._try(cache, place_of(self.path) != self._place)
-            del cache  # it may be the last that holds it
-            if saves:
+                self._try(cache, file_identity(self.path) != self._identity)
+            del cache  # this may be the last reference
+            if due:
                 self._ended.wait(_RETRY_S if self.error else self.interval)

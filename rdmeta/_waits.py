@@ -1,18 +1,19 @@
-"""Waiting for changes: what of it is Python's, blocking and for asyncio.
+"""Waiting for changes: the parts that are written in Python, blocking and for asyncio.
 
-The methods of `MetadataCache` and of `Attached` of the same names call these. Both are known here
-only by what they can do: this module stands below them.
+The methods of `MetadataCache` and of `Attached` with the same names call these functions. This
+module lies below both classes, so it knows them only by protocols.
 
-Blocking waits for a cache sleep in C; those for a file look at it, again and again. The waiters of
-an event loop share one teller: of a cache a pipe, which a watch in C writes to after every change,
-of a file a timer. What it tells is looked at once for all of them:
+Blocking waits for a cache sleep in C. Blocking waits for a file look at the file again and again.
+The waiters of an event loop share one waker. The waker of a cache is a pipe: a watch in C writes
+to it after every change. The waker of a file is a timer. When it fires, one check serves all
+waiters of the loop:
 
-    teller --> LoopWaiters.wake     since --> waiters for any change      one comparison a version
-                                    topic --> waiters for that topic      one look a topic
-                                    waiters for any answer about a topic
+    waker --> LoopWaiters.wake     since --> waiters for any change      one comparison per version
+                                   topic --> waiters for that topic      one check per topic
+                                   waiters for any answer about a topic
 
-The teller goes with the last waiter of the loop. Who keeps it is the loop, for which it tells, and
-each waiter; the cache does not, so those of a loop that was closed go with its tasks.
+The last waiter of a loop closes the waker. The loop and each waiter keep references to it. The
+cache does not: when a loop is closed, its waiters and its waker are freed with its tasks.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
     from rdmeta.model import Partition, Topic
 
-# What state() says.
+# The codes that state() returns.
 NOT_CACHED = -100
 WAITING = -101
 STALE = -102
@@ -44,7 +45,7 @@ NOTHING_KNOWN = (NOT_CACHED, WAITING, UNKNOWN_TOPIC)
 # Kafka's codes.
 LEADER_NOT_AVAILABLE = 5
 INVALID_TOPIC = 17
-# A file is looked at so often at least, whatever its readers do: seconds.
+# The longest time between two looks at a file, in seconds, whatever its readers do.
 LOOK_S = 0.05
 
 
@@ -55,18 +56,18 @@ class Closable(Protocol):
 
 
 class Source(Protocol):
-    """What the waits ask of a cache, and of what is attached."""
+    """The methods of a cache, and of an attached reader, that the waits need."""
 
     @property
     def version(self) -> int: ...
     @property
     def _loops(self) -> WeakValueDictionary[asyncio.AbstractEventLoop, LoopWaiters]: ...
-    def _teller(self, loop: asyncio.AbstractEventLoop, wake: Callable[[], None], /) -> Teller: ...
+    def _teller(self, loop: asyncio.AbstractEventLoop, wake: Callable[[], None], /) -> Waker: ...
     def _since(self, since: int, /) -> int: ...
     def _changed(self, topics: Any, since: int, /) -> list[int]: ...
     def _answer(self, topic: str, /) -> object: ...
     def _sleep(
-        self, since: int, timeout: float | None, topic: str, told: object, /
+        self, since: int, timeout: float | None, topic: str, old_answer: object, /
     ) -> int | None: ...
     def state(self, topic: str, partition: int | None = None, /) -> int: ...
     def topic(self, topic: str, default: None) -> Topic | None: ...
@@ -77,13 +78,13 @@ class Source(Protocol):
 
 
 class Watched(Protocol):
-    """A cache."""
+    """A cache that a watch can observe."""
 
     def _watch(self, fd: int, answers: bool = False, /) -> Closable: ...
 
 
 class Followed(Protocol):
-    """What is attached."""
+    """An attached reader, which follows a file."""
 
     @property
     def _look_s(self) -> float: ...
@@ -96,17 +97,17 @@ class Followed(Protocol):
 # ---- event loops --------------------------------------------------------------------------------
 
 
-class Teller(Protocol):
-    """What tells a loop that something may be new."""
+class Waker(Protocol):
+    """Wakes a loop when something may have changed."""
 
-    def answers(self, wanted: bool) -> None:
-        """Whether to tell of answers that change nothing as well."""
+    def watch_answers(self, wanted: bool) -> None:
+        """Sets whether answers that change nothing wake the loop as well."""
 
     def close(self) -> None: ...
 
 
 class Pipe:
-    """The teller of a cache."""
+    """The waker of a cache: a pipe that a watch in C writes to."""
 
     def __init__(
         self, cache: Watched, loop: asyncio.AbstractEventLoop, wake: Callable[[], None]
@@ -122,30 +123,31 @@ class Pipe:
         try:
             self.watches.append(cache._watch(self.writer))
             loop.add_reader(self.reader, self.read)
-        except BaseException:  # of a loop that watches no files, or no memory
-            self._give_back()
+        except BaseException:  # the loop cannot watch files, or memory ran out
+            self._release()
             raise
 
     def read(self) -> None:
         os.read(self.reader, 65536)
         self.wake()
 
-    def answers(self, wanted: bool) -> None:
+    def watch_answers(self, wanted: bool) -> None:
         if wanted and len(self.watches) == 1:
             self.watches.append(self.cache._watch(self.writer, True))
         elif not wanted and len(self.watches) == 2:
             self.watches.pop().close()
 
     def close(self) -> None:
-        """Leave nothing behind, also if the loop is closed already.
+        """Frees the watches and the pipe, also if the loop is closed already.
 
-        But in the child of a fork, whose loop has the very epoll of its parent's, leave it that.
+        In the child of a fork the loop shares its parent's epoll, so the child leaves the reader
+        registered there.
         """
         if os.getpid() == self.pid and not self.loop.is_closed():
             self.loop.remove_reader(self.reader)
-        self._give_back()
+        self._release()
 
-    def _give_back(self) -> None:
+    def _release(self) -> None:
         for watch in self.watches:
             watch.close()
         os.close(self.reader)
@@ -153,7 +155,7 @@ class Pipe:
 
 
 class Ticker:
-    """The teller of a file: looks at it, and tells of another state."""
+    """The waker of a file: a timer that looks at it, and wakes the loop when its state changed."""
 
     def __init__(
         self, attached: Followed, loop: asyncio.AbstractEventLoop, wake: Callable[[], None]
@@ -171,72 +173,72 @@ class Ticker:
             self.generation = generation
             self.wake()
 
-    def answers(self, wanted: bool) -> None:
-        """They come as states, as all else."""
+    def watch_answers(self, wanted: bool) -> None:
+        """Does nothing: every answer makes a new state of the file."""
 
     def close(self) -> None:
         self.timer.cancel()
 
 
 def key_of(version: int) -> tuple[object, int]:
-    """The session, if versions have one, and the version."""
+    """Returns the version's session (None if it has none) and the version."""
     return getattr(version, "session", None), version
 
 
 class Wait:
-    """What one waits for: a change after `since`, of one of the topics if there are any."""
+    """One waiter's condition: a change after `since`, of one of `topics` unless that is None."""
 
-    __slots__ = ("future", "key", "since", "told", "topics")
+    __slots__ = ("future", "key", "old_answer", "since", "topics")
 
     def __init__(
-        self, since: int, topics: tuple[str, ...] | None = None, told: object = None
+        self, since: int, topics: tuple[str, ...] | None = None, old_answer: object = None
     ) -> None:
         self.since = since
         self.key = key_of(since)
         self.topics = topics
-        # Or for another answer about topics[0] than this one, if it is not None.
-        self.told = told
-        self.future: asyncio.Future[None] | None = None  # while one sleeps
+        # If not None, an answer about topics[0] other than this one ends the wait as well.
+        self.old_answer = old_answer
+        self.future: asyncio.Future[None] | None = None  # set while the waiter sleeps
 
     def passed(self, source: Source) -> int | None:
-        """The version, if the change is there."""
+        """Returns the version once the change has happened, otherwise None."""
         return source.wait_change(self.since, 0, self.topics)
 
-    def told_anew(self, source: Source) -> bool:
-        """Whether there is another answer."""
-        if self.told is None or self.topics is None:
+    def has_new_answer(self, source: Source) -> bool:
+        """Returns whether an answer other than `old_answer` has arrived."""
+        if self.old_answer is None or self.topics is None:
             return False
-        return source._answer(self.topics[0]) != self.told
+        return source._answer(self.topics[0]) != self.old_answer
 
 
 class LoopWaiters:
-    """The waiters of one event loop and its teller. Used in that loop's thread alone."""
+    """The waiters of one event loop and their waker. Only that loop's thread uses it."""
 
     def __init__(self, source: Source, loop: asyncio.AbstractEventLoop) -> None:
         self.source = source
         self.loop = loop
         self.any: dict[tuple[object, int], set[Wait]] = {}
         self.topics: dict[str, set[Wait]] = {}
-        self.told: set[Wait] = set()
-        self.names: list[str] | None = []  # of `topics`, None when they are others by now
+        self.by_answer: set[Wait] = set()
+        self.names: list[str] | None = []  # the keys of `topics`; None after those have changed
         self.users = 0
-        self.seen = source.version  # what has changed up to it was looked at
-        self.teller = source._teller(loop, self.wake)
+        self.seen = source.version  # changes up to this version have been checked
+        self.waker = source._teller(loop, self.wake)
 
     def wake(self) -> None:
-        """End the sleep of those whose change it was."""
+        """Ends the sleep of the waiters whose condition may hold now."""
         try:
-            woken = self.concerned()
-        except Exception:  # of one topic, damaged in a file: who waits for it raises that himself
+            woken = self.waits_to_wake()
+        except Exception:  # a topic is damaged in the file: its own waiter raises the error
             woken = set().union(*self.any.values(), *self.topics.values())
         for wait in woken:
             if wait.future is not None:
                 settle(wait.future)
 
-    def concerned(self) -> set[Wait]:
-        """Whose change it was, since the last look."""
+    def waits_to_wake(self) -> set[Wait]:
+        """Returns the waits whose condition came true since the last check."""
         version = self.source.version
-        woken = {wait for wait in self.told if wait.told_anew(self.source)}
+        woken = {wait for wait in self.by_answer if wait.has_new_answer(self.source)}
         for waits in self.any.values():
             if next(iter(waits)).passed(self.source) is not None:
                 woken |= waits
@@ -246,7 +248,7 @@ class LoopWaiters:
                 self.names = list(self.topics)
             for i in self.source._changed(self.names, self.seen):
                 for wait in self.topics[self.names[i]]:
-                    # Of those that wait from later on it may not be theirs.
+                    # A wait with a later `since` may need a later change than this one.
                     if (
                         wait.key[0] == session
                         and wait.since <= self.seen
@@ -263,9 +265,9 @@ class LoopWaiters:
             if topic not in self.topics:
                 self.topics[topic], self.names = set(), None
             self.topics[topic].add(wait)
-        if wait.told is not None:
-            self.told.add(wait)
-            self.teller.answers(True)
+        if wait.old_answer is not None:
+            self.by_answer.add(wait)
+            self.waker.watch_answers(True)
 
     def remove(self, wait: Wait) -> None:
         if wait.topics is None:
@@ -275,20 +277,20 @@ class LoopWaiters:
                 del self.any[wait.key]
         for topic in wait.topics or ():
             waits = self.topics.get(topic, set())
-            waits.discard(wait)  # one may be named twice
+            waits.discard(wait)  # a topic may be named twice
             if not waits and self.topics.pop(topic, None) is not None:
                 self.names = None
-        if wait.told is not None:
-            self.told.remove(wait)
-            if not self.told:
-                self.teller.answers(False)
+        if wait.old_answer is not None:
+            self.by_answer.remove(wait)
+            if not self.by_answer:
+                self.waker.watch_answers(False)
 
     async def sleep(self, wait: Wait, deadline: float | None) -> None:
-        """Return once it may have come, or at the deadline, given by time.monotonic()."""
-        left, timer = remaining(deadline), None
+        """Returns when wake() ends the sleep, or at the deadline (in time.monotonic() seconds)."""
+        seconds, timer = remaining(deadline), None
         wait.future = self.loop.create_future()
-        if left is not None:
-            timer = self.loop.call_later(left, settle, wait.future)
+        if seconds is not None:
+            timer = self.loop.call_later(seconds, settle, wait.future)
         try:
             await wait.future
         finally:
@@ -297,68 +299,74 @@ class LoopWaiters:
                 timer.cancel()
 
     def close(self) -> None:
-        """Leave nothing behind."""
-        self.teller.close()
+        """Closes the waker."""
+        self.waker.close()
 
 
 def settle(waiter: asyncio.Future[None]) -> None:
-    """End a waiter's sleep, once."""
+    """Ends a waiter's sleep; a second call does nothing."""
     if not waiter.done():
         waiter.set_result(None)
 
 
 @contextmanager
 def waiting(source: Source) -> Iterator[LoopWaiters]:
-    """The running loop's waiters, made for the first and closed by the last."""
-    import asyncio  # slow to import, and `import rdmeta` need not be
+    """Yields the running loop's waiters: the first user makes them, the last one closes them."""
+    import asyncio  # imported here because it is slow, and `import rdmeta` must be fast
 
     loop = asyncio.get_running_loop()
-    mine = source._loops.get(loop)
-    if mine is None:
-        mine = source._loops[loop] = LoopWaiters(source, loop)
-    mine.users += 1
+    waiters = source._loops.get(loop)
+    if waiters is None:
+        waiters = source._loops[loop] = LoopWaiters(source, loop)
+    waiters.users += 1
     try:
-        yield mine
+        yield waiters
     finally:
-        mine.users -= 1
-        if not mine.users:
+        waiters.users -= 1
+        if not waiters.users:
             source._loops.pop(loop, None)
-            mine.close()
+            waiters.close()
 
 
 # ---- changes ------------------------------------------------------------------------------------
 
 
 def seconds_of(value: Any, what: str) -> float:
-    """A length of time, whatever kind of number. TypeError, ValueError (negative, NaN)."""
+    """Returns a length of time as a float, from any kind of number.
+
+    Raises TypeError if `value` is no number, ValueError if it is negative or NaN.
+    """
     if isinstance(value, (str, bytes)) or not hasattr(value, "__float__"):
         raise TypeError(f"{what} must be a number of seconds, not {type(value).__name__}")
-    seconds = float(value)  # a sum with another kind would be as coarse as that
+    seconds = float(value)  # a sum with another kind of number would have that kind's precision
     if not seconds >= 0:
         raise ValueError(f"{what} must be seconds >= 0, not {value!r}")
     return seconds
 
 
 def deadline_of(timeout: float | None) -> float | None:
-    """When a time-out is over, by time.monotonic(); errors as of seconds_of()."""
+    """Returns the deadline of a time-out, on time.monotonic()'s clock; None for no limit.
+
+    Raises the errors of seconds_of().
+    """
     return None if timeout is None else time.monotonic() + seconds_of(timeout, "timeout")
 
 
 def remaining(deadline: float | None) -> float | None:
-    """Seconds left, None for ever."""
+    """Returns the seconds until a deadline, at least 0; None for no limit."""
     return None if deadline is None else max(deadline - time.monotonic(), 0.0)
 
 
 def nap(attached: Followed, deadline: float | None) -> None:
-    """Sleep until the next look at a file. Answers Ctrl-C."""
-    left = remaining(deadline)
-    time.sleep(attached._look_s if left is None else min(left, attached._look_s))
+    """Sleeps until the next look at a file is due. Ctrl-C interrupts it."""
+    seconds = remaining(deadline)
+    time.sleep(attached._look_s if seconds is None else min(seconds, attached._look_s))
 
 
 def wait_change(
     attached: Followed, since: int, timeout: float | None, topics: Any | None
 ) -> int | None:
-    """Attached.wait_change; `topics` is what it makes of the names."""
+    """Implements Attached.wait_change(); `topics` are the names as it has prepared them."""
     deadline, start = deadline_of(timeout), attached._since(since)
     while (version := attached._passed(start, topics)) is None and remaining(deadline) != 0:
         nap(attached, deadline)
@@ -366,28 +374,36 @@ def wait_change(
 
 
 def sleep(
-    attached: Followed, since: int, timeout: float | None, topics: Any, topic: str, told: object
+    attached: Followed,
+    since: int,
+    timeout: float | None,
+    topics: Any,
+    topic: str,
+    old_answer: object,
 ) -> int | None:
-    """Attached._sleep; `topics` is what it makes of the one name."""
+    """Implements Attached._sleep(); `topics` is the one name as it has prepared it."""
     deadline = deadline_of(timeout)
     while (version := attached._passed(since, topics)) is None and remaining(deadline) != 0:
-        if told is not None and attached._answer(topic) != told:
+        if old_answer is not None and attached._answer(topic) != old_answer:
             break
         nap(attached, deadline)
     return version
 
 
 async def sleep_async(source: Source, wait: Wait, deadline: float | None) -> int | None:
-    """Sleep until what is waited for comes, or to the deadline; the version, None if it stayed."""
-    version = wait.passed(source)  # ForkedError, where nothing changes
+    """Sleeps until the wait's condition holds, or to the deadline.
+
+    Returns the version, None if there was no change.
+    """
+    version = wait.passed(source)  # raises ForkedError in a child, where nothing changes
     if version is not None or remaining(deadline) == 0:
         return version
     with waiting(source) as waiters:
         waiters.add(wait)
         try:
-            # Looked at once the teller is there: nothing falls in between.
+            # The check follows the waker's start, so no change can be missed between the two.
             while (version := wait.passed(source)) is None and remaining(deadline) != 0:
-                if wait.told_anew(source):
+                if wait.has_new_answer(source):
                     break
                 await waiters.sleep(wait, deadline)
             return version
@@ -398,27 +414,27 @@ async def sleep_async(source: Source, wait: Wait, deadline: float | None) -> int
 async def wait_change_async(
     source: Source, since: int, timeout: float | None, topics: Iterable[str] | None
 ) -> int | None:
-    """MetadataCache.wait_change_async, and that of what is attached."""
+    """Implements wait_change_async() of MetadataCache and of Attached."""
     deadline, start = deadline_of(timeout), source._since(since)
     if isinstance(topics, (str, bytes)):
-        raise TypeError(f"topics must be names, not one {type(topics).__name__}")
-    names = None if topics is None else tuple(topics)  # looked at more than once
+        raise TypeError(f"topics must be a list of names, not one {type(topics).__name__}")
+    names = None if topics is None else tuple(topics)  # the wait reads them more than once
     return await sleep_async(source, Wait(start, names), deadline)
 
 
 # ---- topics -------------------------------------------------------------------------------------
 
 
-def look(
-    source: Source, topic: str, partition: int | None, before: object
+def topic_or_state(
+    source: Source, topic: str, partition: int | None, first_answer: object
 ) -> tuple[Topic | Partition | None, int]:
-    """What is waited for, if it is there, and the topic's state. Raises what ends the wait.
+    """Returns the topic or partition waited for (None if it is not there yet) and the state.
 
-    `before` is the topic's answer when the wait began: a denial no newer than that does not end it,
-    as somebody may have been authorised since.
+    Raises the error that ends the wait. `first_answer` is the topic's answer when the wait began.
+    A denial that is no newer does not end the wait, as access may have been granted since.
     """
     state = source.state(topic, partition)
-    if state == INVALID or (state == DENIED and source._answer(topic) != before):
+    if state == INVALID or (state == DENIED and source._answer(topic) != first_answer):
         raise from_code(state, f"topic {topic!r}")
     found: Topic | Partition | None = None
     if state == 0 and partition is None:
@@ -432,23 +448,23 @@ def look(
 
 
 def timed_out(topic: str, partition: int | None, state: int) -> RequestTimedOutError:
-    """What a wait for a topic raises at its end."""
+    """Returns the error of a wait for a topic that has reached its deadline."""
     what = f"topic {topic!r}" if partition is None else f"partition {partition} of {topic!r}"
     code = LEADER_NOT_AVAILABLE if state == NO_LEADER else state
-    return RequestTimedOutError(f"{what} did not come in time: {error_name(code)}")
+    return RequestTimedOutError(f"{what} was not available in time: {error_name(code)}")
 
 
-def told_of(state: int, answer: object) -> object:
-    """The answer whose successor a wait must see although it may change nothing, None for none.
+def answer_to_watch(state: int, answer: object) -> object:
+    """Returns the answer whose successor must wake the wait although it may change nothing.
 
-    A stale topic that is confirmed is back, and one that is denied again ends the wait; also where
-    the first denial has been forgotten meanwhile.
+    None if no such answer matters. An answer that confirms a stale topic makes it valid again. An
+    answer that denies a topic again ends the wait, even if the cache has forgotten the first one.
     """
     return answer if state in (STALE, DENIED, NOT_CACHED) else None
 
 
 def check_partition(partition: int | None) -> None:
-    """What cannot come is not waited for."""
+    """Raises ValueError for a negative partition, which can never appear."""
     if partition is not None and partition < 0:
         raise ValueError(f"partition must be >= 0, not {partition}")
 
@@ -456,30 +472,30 @@ def check_partition(partition: int | None) -> None:
 def wait_for_topic(
     source: Source, topic: str, partition: int | None, timeout: float | None
 ) -> Topic | Partition:
-    """MetadataCache.wait_for_topic, and that of what is attached."""
-    deadline, before = deadline_of(timeout), source._answer(topic)
+    """Implements wait_for_topic() of MetadataCache and of Attached."""
+    deadline, first_answer = deadline_of(timeout), source._answer(topic)
     check_partition(partition)
     while True:
         version, answer = source.version, source._answer(topic)
-        found, state = look(source, topic, partition, before)
+        found, state = topic_or_state(source, topic, partition, first_answer)
         if found is not None:
             return found
         if remaining(deadline) == 0:
             raise timed_out(topic, partition, state)
-        source._sleep(version, remaining(deadline), topic, told_of(state, answer))
+        source._sleep(version, remaining(deadline), topic, answer_to_watch(state, answer))
 
 
 async def wait_for_topic_async(
     source: Source, topic: str, partition: int | None, timeout: float | None
 ) -> Topic | Partition:
-    """MetadataCache.wait_for_topic_async, and that of what is attached."""
-    deadline, before = deadline_of(timeout), source._answer(topic)
+    """Implements wait_for_topic_async() of MetadataCache and of Attached."""
+    deadline, first_answer = deadline_of(timeout), source._answer(topic)
     check_partition(partition)
     while True:
         version, answer = source.version, source._answer(topic)
-        found, state = look(source, topic, partition, before)
+        found, state = topic_or_state(source, topic, partition, first_answer)
         if found is not None:
             return found
         if remaining(deadline) == 0:
             raise timed_out(topic, partition, state)
-        await sleep_async(source, Wait(version, (topic,), told_of(state, answer)), deadline)
+        await sleep_async(source, Wait(version, (topic,), answer_to_watch(state, answer)), deadline)

@@ -1,7 +1,7 @@
-"""The cache, and what its lookups say in place of a broker id.
+"""The cache, and the codes that its lookups return in place of a broker id.
 
 `MetadataCache` is the extension's own class, so that a lookup is one call into C. The codes are
-those of rdmeta.h: in the buffers of `leaders()`, and from `state()`.
+those of rdmeta.h: `leaders()` writes them into its buffers, and `state()` returns them.
 """
 
 from __future__ import annotations
@@ -53,13 +53,14 @@ def attach(
     copy: bool = False,
     timeout: float | None = 0.0,
 ) -> Attached:
-    """Read the state that another process publishes at `path`, at the speed of its own cache.
+    """Returns a reader of the state that another process publishes at `path`.
 
-    Costs neither a connection nor a thread: a lookup looks whether there is a new state once `look`
-    seconds have passed since the last look. A file that is missing or damaged later leaves the
-    last good state in use: when who publishes dies, what it knew stays, and gets older. `timeout`
-    seconds are waited for the first file, None for no limit. `copy` is for files that others may
-    write to; see Image.open(), whose errors this raises. TypeError, ValueError.
+    Lookups are as fast as in the publisher's own cache, and need neither a connection nor a
+    thread. A lookup checks for a new state once `look` seconds have passed since the last check.
+    If the file is missing or damaged later, the last good state stays in use. So it does when the
+    publisher dies: the state stays, and gets older. The call waits at most `timeout` seconds for
+    the first file; None waits without limit. `copy` is for files that other processes may write
+    to; see Image.open(). Raises the errors of Image.open(), TypeError and ValueError.
     """
     deadline = deadline_of(timeout)
     while True:

@@ -1,8 +1,8 @@
-"""`python -m rdmeta.demo`: the whole path, shown, on a cluster inside this process.
+"""`python -m rdmeta.demo`: shows the whole path on a cluster inside this process.
 
-Brokers on sockets, Metadata bytes, the cache, lookups and waits, changes on disk, a Spark job over
-them. With `--bootstrap host:port` (or BOOTSTRAP in the environment) the first half runs against
-that cluster instead and only reads.
+It shows brokers on sockets, Metadata bytes, the cache, lookups and waits, changes on disk, and a
+Spark job over them. With `--bootstrap host:port` (or BOOTSTRAP in the environment) the first half
+runs against that cluster instead and only reads.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ TOPICS = tuple(
 )
 PARTITIONS = 6
 LOST = 3
-"""The broker that is lost."""
+"""The broker that the demo stops."""
 
 WATCHED = TOPICS[0]
 LOOKUPS = 100_000
@@ -53,17 +53,17 @@ console = Console(highlight=False, soft_wrap=True)
 
 
 class TimedCache(MetadataCache):
-    """A cache that remembers when it was last given an answer."""
+    """A cache that remembers the time of its last apply()."""
 
-    handed_at = 0.0
+    applied_at = 0.0
 
     def apply(self, *args: Any, **kwargs: Any) -> Any:
-        self.handed_at = time.perf_counter()
+        self.applied_at = time.perf_counter()
         return super().apply(*args, **kwargs)
 
 
 class Waiter(threading.Thread):
-    """Waits for changes of one topic, and notes how soon after its answer it ran again."""
+    """Waits for changes of one topic, and measures the time from the answer to its wake-up."""
 
     def __init__(self, cache: TimedCache, topic: str) -> None:
         super().__init__(name="demo-waiter", daemon=True)
@@ -76,7 +76,7 @@ class Waiter(threading.Thread):
         while not self._over:
             version = self._cache.wait_change(self._since, timeout=0.5, topics=[self._topic])
             if version is not None:
-                self.woken.append((version, time.perf_counter() - self._cache.handed_at))
+                self.woken.append((version, time.perf_counter() - self._cache.applied_at))
                 self._since = version
 
     def stop(self) -> None:
@@ -85,19 +85,19 @@ class Waiter(threading.Thread):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the demo: 0 if all went well, Spark skipped or not; 1 if not.
+    """Runs the demo; returns 0 if all went well, also without Spark, and 1 if not.
 
-    2 for bad usage, or without an extra that it needs.
+    Returns 2 for bad usage, or if an extra is missing.
     """
     parser = argparse.ArgumentParser(prog="python -m rdmeta.demo", description=__doc__)
     parser.add_argument(
         "--bootstrap",
         metavar="HOST:PORT",
         default=os.environ.get("BOOTSTRAP") or None,
-        help="a cluster of yours, which is only read from; it has to listen in plain text",
+        help="read from this cluster of yours, which must have a plaintext listener",
     )
     parser.add_argument(
-        "--out", metavar="DIR", type=Path, help="where files go; demo-out/<time> if absent"
+        "--out", metavar="DIR", type=Path, help="write files to DIR; demo-out/<time> if absent"
     )
     chosen = parser.parse_args(arguments)
     out = chosen.out or Path("demo-out", f"{datetime.now():%Y%m%d-%H%M%S}")
@@ -106,8 +106,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if chosen.bootstrap:
             show_cluster(TimedCache(), chosen.bootstrap)
             console.print(
-                "\nThat was the half that only reads. Leader changes, history and Spark tables are"
-                "\nshown on a cluster of the demo's own: run it without a bootstrap address."
+                "\nThis was the half that only reads. The demo shows leader changes, history and"
+                "\nSpark tables on a cluster of its own: run it without a bootstrap address."
             )
         else:
             whole_path(out)
@@ -122,7 +122,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def whole_path(out: Path) -> None:
-    """The demo on a cluster of its own; files go below `out`."""
+    """Runs the demo on a cluster of its own and writes files below `out`."""
     heading("A cluster in this process")
     with EmbeddedCluster(brokers=3) as cluster:
         with step(f"creating {len(TOPICS)} topics of {PARTITIONS} partitions"):
@@ -138,9 +138,9 @@ def whole_path(out: Path) -> None:
 
 
 def show_cluster(cache: TimedCache, bootstrap: str) -> None:
-    """Fill the cache, and look things up in it."""
+    """Fills the cache from a cluster and shows its brokers and some lookups."""
     heading(f"One refresh from {bootstrap}")
-    with step("asking for everything"):
+    with step("asking for all topics"):
         applied = fetch(cache, bootstrap)
     topics = cache.topics()
     partitions = [partition for topic in topics for partition in topic.partitions]
@@ -156,7 +156,7 @@ def show_cluster(cache: TimedCache, bootstrap: str) -> None:
     if led[None]:
         table.add_row("none", "", "", str(led[None]))
     console.print(table)
-    with step("the same again"):
+    with step("asking again"):
         applied = fetch(cache, bootstrap)
     console.print(
         f"  {applied.unchanged} topics unchanged, {applied.changed} changed:"
@@ -166,26 +166,26 @@ def show_cluster(cache: TimedCache, bootstrap: str) -> None:
 
 
 def show_lookups(cache: TimedCache, topics: list[Topic], partitions: list[Partition]) -> None:
-    """A few lookups, and what one takes."""
+    """Shows a few lookups, and the time that one takes."""
     heading("Lookups")
     if not partitions:
-        console.print("  no topic here that this client may see, so nothing to look up")
+        console.print("  this client may see no topic here, so there is nothing to look up")
         return
-    some = topics[0].name
-    for topic, partition in ((some, 0), (some, 1), (some, 12345), ("no.such.topic", 0)):
+    first = topics[0].name
+    for topic, partition in ((first, 0), (first, 1), (first, 12345), ("no.such.topic", 0)):
         call = f'cache.leader("{topic}", {partition})'
         console.print(f"  {call:<38} {outcome(cache, topic, partition)}", markup=False)
     chosen = random.Random(1).choices([(p.topic, p.partition) for p in partitions], k=LOOKUPS)
     bare, whole = loop_times(cache, chosen)
     console.print(
         f"  {LOOKUPS:,} lookups of random partitions in a Python loop: {whole:.0f} ns each, of"
-        f" which the loop itself takes {bare:.0f} ns\n  ([bold]{whole - bare:.0f} ns a lookup[/];"
-        " the best of 5 rounds each, names made beforehand)"
+        f" which the loop itself takes {bare:.0f} ns\n  ([bold]{whole - bare:.0f} ns per lookup[/];"
+        " the best of 5 rounds each; the names are made before the loop)"
     )
 
 
 def outcome(cache: MetadataCache, topic: str, partition: int) -> str:
-    """What a lookup gives, or the exception that it raises."""
+    """Returns the text of a lookup's result, or of the exception that it raises."""
     try:
         return str(cache.leader(topic, partition))
     except Error as error:
@@ -193,7 +193,7 @@ def outcome(cache: MetadataCache, topic: str, partition: int) -> str:
 
 
 def loop_times(cache: MetadataCache, chosen: list[tuple[str, int]]) -> tuple[float, float]:
-    """Nanoseconds a turn of a loop that does nothing, and of one that looks a leader up."""
+    """Returns the nanoseconds per turn of an empty loop, and of a loop that looks up leaders."""
     leader = cache.leader
 
     def nothing() -> None:
@@ -216,7 +216,7 @@ def loop_times(cache: MetadataCache, chosen: list[tuple[str, int]]) -> tuple[flo
 
 
 def record_changes(cluster: EmbeddedCluster, cache: TimedCache, directory: Path) -> None:
-    """Move leaders and lose a broker, while one thread waits and a recorder writes."""
+    """Moves leaders and stops a broker, while one thread waits and a recorder writes."""
     from rdmeta.history import Recorder
 
     heading("Changes, while a thread waits for them")
@@ -232,7 +232,7 @@ def record_changes(cluster: EmbeddedCluster, cache: TimedCache, directory: Path)
                 recorder.observe()
                 time.sleep(REFRESH_EVERY)
 
-        def told(what: str, change: Callable[[], None], seconds: float) -> None:
+        def show_change(what: str, change: Callable[[], None], seconds: float) -> None:
             seen = len(waiter.woken)
             console.print(f"  {what}")
             change()
@@ -240,47 +240,47 @@ def record_changes(cluster: EmbeddedCluster, cache: TimedCache, directory: Path)
             if len(waiter.woken) > seen:
                 version, latency = waiter.woken[seen]
                 console.print(
-                    f"  [green]the waiter was woken[/] {latency * 1e6:.0f} µs after the answer's"
-                    f" bytes were given to the cache, at version {version}"
+                    f"  [green]the waiter was woken[/] {latency * 1e6:.0f} µs after the cache got"
+                    f" the answer's bytes, at version {version}"
                 )
 
         watch(1.0)
         others = [topic for topic in TOPICS[1:] if topic.startswith("orders")]
-        told(
+        show_change(
             f"{WATCHED} [0] and {len(others)} more get leader {LOST}",
-            lambda: lead(cluster, ((topic, 0, LOST) for topic in (WATCHED, *others))),
+            lambda: set_leaders(cluster, ((topic, 0, LOST) for topic in (WATCHED, *others))),
             1.5,
         )
         orphans = cache.partitions_on(LOST)
-        told(
+        show_change(
             f"broker {LOST} is lost: {len(orphans)} partitions have no leader",
-            lambda: lose(cluster, ((topic, partition, None) for topic, partition in orphans)),
+            lambda: stop_broker(cluster, ((t, p, None) for t, p in orphans)),
             1.5,
         )
-        told(
-            "the brokers that are left are elected",
-            lambda: lead(cluster, ((t, p, 1 + n % 2) for n, (t, p) in enumerate(orphans))),
+        show_change(
+            "the other brokers become leaders",
+            lambda: set_leaders(cluster, ((t, p, 1 + n % 2) for n, (t, p) in enumerate(orphans))),
             2.0,
         )
-        told(f"broker {LOST} is back", cluster.broker(LOST).up, 1.0)
+        show_change(f"broker {LOST} is back", cluster.broker(LOST).up, 1.0)
     waiter.stop()
     console.print(f"  {len(recorder.files)} files of history in {directory}")
 
 
-def lead(cluster: EmbeddedCluster, moves: Iterable[tuple[str, int, int | None]]) -> None:
-    """Give partitions these leaders."""
+def set_leaders(cluster: EmbeddedCluster, moves: Iterable[tuple[str, int, int | None]]) -> None:
+    """Gives partitions these leaders."""
     for topic, partition, broker in moves:
         cluster.set_leader(topic, partition, broker)
 
 
-def lose(cluster: EmbeddedCluster, moves: Iterable[tuple[str, int, int | None]]) -> None:
-    """End a broker; nobody elects anything in an embedded cluster, so the leaders go by hand."""
+def stop_broker(cluster: EmbeddedCluster, moves: Iterable[tuple[str, int, int | None]]) -> None:
+    """Stops a broker and moves its leaders, as an embedded cluster has no elections."""
     cluster.broker(LOST).down()
-    lead(cluster, moves)
+    set_leaders(cluster, moves)
 
 
 def make_tables(out: Path, cluster_id: str) -> None:
-    """The Spark job over what was recorded, and what came of it."""
+    """Runs the Spark job over the recorded history and shows its tables."""
     heading("Spark tables of that history")
     try:
         from rdmeta.spark import build_session, find_java
@@ -289,7 +289,7 @@ def make_tables(out: Path, cluster_id: str) -> None:
         find_java()
     except Error as error:
         console.print(f"  [yellow]skipped:[/] {escape(str(error))}")
-        console.print(f"  The history is there all the same: {out / 'history'}")
+        console.print(f"  The history was written nevertheless: {out / 'history'}")
         return
     began = time.monotonic()
     session = None
@@ -317,15 +317,15 @@ def make_tables(out: Path, cluster_id: str) -> None:
         console.print(f"  {out / 'tables' / table}   {rows} rows, Parquet")
 
 
-def moved(row: dict[str, Any]) -> bool:
-    """A period of the partition that was waited for."""
+def is_watched(row: dict[str, Any]) -> bool:
+    """Returns whether a row is a period of the watched partition."""
     return bool(row["topic"] == WATCHED and row["partition"] == 0)
 
 
 CHOICES: dict[str, tuple[str, Callable[[dict[str, Any]], bool], tuple[str, ...]]] = {
     "partition_interval": (
         f"periods of {WATCHED} [0]",
-        moved,
+        is_watched,
         ("leader", "leader_epoch", "isr", "began_at", "seconds", "began_by", "ended_by"),
     ),
     "leader_change": (
@@ -344,7 +344,7 @@ CHOICES: dict[str, tuple[str, Callable[[dict[str, Any]], bool], tuple[str, ...]]
 def show_table(
     name: str, path: Path, choice: tuple[str, Callable[[dict[str, Any]], bool], tuple[str, ...]]
 ) -> None:
-    """Some rows and columns of one of the job's files, in order."""
+    """Shows some rows and columns of one of the job's files, in order."""
     import pyarrow.parquet as pq
 
     title, wanted, columns = choice
@@ -360,7 +360,7 @@ def show_table(
 
 
 def cell(value: object) -> str:
-    """A value as it reads best in a table."""
+    """Returns a value as text for a table."""
     if value is None:
         return "none"
     if isinstance(value, datetime):
@@ -378,7 +378,7 @@ def heading(text: str) -> None:
 
 @contextmanager
 def step(text: str) -> Iterator[None]:
-    """Say what is done before it is done, and how long it took."""
+    """Prints what the block does before it runs, and how long it took afterwards."""
     console.print(f"  {text} ...")
     began = time.perf_counter()
     yield

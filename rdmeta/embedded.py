@@ -1,10 +1,10 @@
 """A Kafka cluster inside this process: librdkafka's mock brokers on 127.0.0.1, without a JVM.
 
-They are real listeners that speak Kafka's protocol, so any client can use them. The library is the
-one that the confluent-kafka wheel brings; it is loaded through cffi and confluent_kafka itself is
-never imported. What such brokers are not: there is no failover (a broker that is down stays leader
-and in the ISR until `set_leader` says otherwise), no TLS, no SASL, no CreateTopics, and the ISR
-always equals the replicas.
+The brokers are real listeners that speak Kafka's protocol, so any client can use them. The library
+is the one in the confluent-kafka wheel. It is loaded through cffi; confluent_kafka itself is never
+imported. These brokers have no failover: a broker that is down stays leader and in the ISR until
+`set_leader` changes that. They have no TLS, no SASL and no CreateTopics, and the ISR always equals
+the replicas.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from rdmeta.errors import Error, MissingExtraError, NoSuchPartitionError, from_c
 __all__ = ["DISCONNECT", "EmbeddedBroker", "EmbeddedCluster", "EmbeddedRequest"]
 
 DISCONNECT = -195
-"""In place of an error code: the broker closes the connection (librdkafka's ERR__TRANSPORT)."""
+"""Stands for an error code: the broker closes the connection (librdkafka's ERR__TRANSPORT)."""
 
 _ALL_BROKERS = -1
 _MOST_BROKERS = 1000
-# File descriptors of a cluster besides one a broker: librdkafka's pipes, some connections.
+# A cluster needs one file descriptor per broker and these: librdkafka's pipes, some connections.
 _DESCRIPTORS = 32
 _DESTROY_IMMEDIATELY = 4
 
@@ -95,9 +95,9 @@ class EmbeddedRequest(NamedTuple):
 
 @cache
 def _library() -> tuple[Any, Any]:
-    """(ffi, library) of the librdkafka that the confluent-kafka wheel brings.
+    """Returns (ffi, library) of the librdkafka in the confluent-kafka wheel.
 
-    MissingExtraError if cffi or the wheel is not installed.
+    Raises MissingExtraError if cffi or the wheel is not installed.
     """
     try:
         import cffi
@@ -107,19 +107,20 @@ def _library() -> tuple[Any, Any]:
         raise MissingExtraError.of("EmbeddedCluster", "kafka", "cffi") from error
     bundled = [f for f in files if re.match(r"librdkafka.*\.(so|dylib)\b", f.name)]
     if not bundled:
-        raise Error("this confluent-kafka brings no librdkafka of its own: install it as a wheel")
+        raise Error("this confluent-kafka contains no librdkafka: install it from a wheel")
     ffi = cffi.FFI()
     ffi.cdef(_DECLARATIONS)
     return ffi, ffi.dlopen(str(bundled[0].locate()))
 
 
 class _Kicker:
-    """Bounds how long librdkafka's mock thread sleeps through a command that it was sent.
+    """Bounds the time for which librdkafka's mock thread overlooks a command.
 
-    Its poll loop serves the queue of commands and then drains the wake-up pipe, so a command that
-    arrives in between waits until the poll times out after 1 s: some 6 % of those given back to
-    back. While a command is under way, a byte on a socket every 2 ms makes the poll return. The
-    bytes are those of one request that never ends, so no broker answers or counts it.
+    The thread's poll loop serves the queue of commands and then drains the wake-up pipe. A command
+    that arrives in between waits until the poll times out after 1 s. That happens to some 6 % of
+    the commands that are sent back to back. While a command is under way, the kicker sends one
+    byte to a socket every 2 ms, which makes the poll return. The bytes belong to one request that
+    never ends, so no broker answers or counts it.
     """
 
     PERIOD = 0.002
@@ -128,7 +129,7 @@ class _Kicker:
     def __init__(self, bootstrap: str) -> None:
         self._addresses = [(h, int(p)) for h, p in (a.split(":") for a in bootstrap.split(","))]
         self._socket: socket.socket | None = None
-        self._left = 0
+        self._unsent = 0
         self._stopped = False
         self._armed = threading.Event()
         self._thread = threading.Thread(target=self._run, name="rdmeta-kicker", daemon=True)
@@ -141,7 +142,7 @@ class _Kicker:
         self._armed.clear()
 
     def stop(self) -> None:
-        """End the thread and wait for it."""
+        """Ends the thread and waits for it."""
         self._stopped = True
         self._armed.set()
         if threading.current_thread() is not self._thread:
@@ -160,12 +161,12 @@ class _Kicker:
             if self._socket is None:
                 self._socket = socket.create_connection(self._addresses[0], timeout=0.1)
                 self._socket.sendall(struct.pack(">ihhi", self.ENDLESS, 18, 0, 0))
-                self._left = self.ENDLESS // 2
+                self._unsent = self.ENDLESS // 2
             self._socket.send(b"\0")
-            self._left -= 1
-            if not self._left:
+            self._unsent -= 1
+            if not self._unsent:
                 self._disconnect()
-        except OSError:  # This broker is down: the next one.
+        except OSError:  # this broker is down: the next kick uses the next one
             self._addresses.append(self._addresses.pop(0))
             self._disconnect()
 
@@ -176,7 +177,7 @@ class _Kicker:
 
 
 def _end(pid: int, lock: threading.RLock, rk: Any, mock: Any, kicker: _Kicker) -> None:
-    """End the brokers; nothing in a fork's child, where their thread does not exist."""
+    """Ends the brokers. Does nothing in the child of a fork, which does not have their thread."""
     if os.getpid() != pid:
         return
     _, lib = _library()
@@ -187,20 +188,23 @@ def _end(pid: int, lock: threading.RLock, rk: Any, mock: Any, kicker: _Kicker) -
 
 
 class EmbeddedCluster:
-    """A cluster of brokers 1..n on free ports of 127.0.0.1, gone with the `with` block.
+    """A cluster of brokers 1..n on free ports of 127.0.0.1, which ends with its `with` block.
 
-    It ends on `close()`, at the end of the block (Ctrl-C included), when it is garbage, and with
-    the interpreter. Afterwards every method raises Error. In a fork's child `bootstrap` works, as
-    the parent's brokers can be reached from there; everything else raises Error. Any thread may
-    use it. At most 1000 brokers, each of which takes a file descriptor; Error if there are too
-    few of those. MissingExtraError without the extras `kafka` and `cffi`.
+    It ends on `close()`, at the end of the block (also after Ctrl-C), when it is garbage-collected,
+    and when the interpreter exits. Afterwards every method raises Error. In the child of a fork
+    `bootstrap` works, as the child can reach the parent's brokers; everything else raises Error.
+    Any thread may use the cluster. It has at most 1000 brokers, each of which needs a file
+    descriptor; Error is raised if too few are free. Raises MissingExtraError without the extras
+    `kafka` and `cffi`.
     """
 
     def __init__(self, brokers: int = 3) -> None:
         if not isinstance(brokers, int):
             raise TypeError(f"brokers must be an int, not {type(brokers).__name__}")
         if not 1 <= brokers <= _MOST_BROKERS:
-            raise ValueError(f"a cluster has at least one broker, at most {_MOST_BROKERS}")
+            raise ValueError(
+                f"a cluster has at least one broker, at most {_MOST_BROKERS}, not {brokers}"
+            )
         ffi, lib = _library()
         _check_descriptors(brokers + _DESCRIPTORS)
         message = ffi.new("char[512]")
@@ -209,7 +213,7 @@ class EmbeddedCluster:
         rk = lib.rd_kafka_new(0, conf, message, len(message))
         if rk == ffi.NULL:
             raise Error(f"librdkafka: {_text(message)}")
-        # The brokers' thread inherits this: signals are for Python's main thread.
+        # The brokers' thread inherits this mask, so signals reach Python's main thread.
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         try:
             mock = lib.rd_kafka_mock_cluster_new(rk, brokers)
@@ -246,36 +250,42 @@ class EmbeddedCluster:
         return f"<EmbeddedCluster {state}>"
 
     def close(self) -> None:
-        """End the brokers and their threads. A second time, or in a fork's child: nothing."""
+        """Ends the brokers and their threads.
+
+        A second call does nothing, nor does a call in the child of a fork.
+        """
         if os.getpid() == self._pid:
             self._finalizer()
 
     @property
     def bootstrap(self) -> str:
-        """Where to connect: "127.0.0.1:port,...", the brokers that the cluster began with."""
+        """The addresses of the brokers that the cluster began with: "127.0.0.1:port,..."."""
         self._check_open()
         return self._bootstrap
 
     @property
     def brokers(self) -> tuple[EmbeddedBroker, ...]:
-        """The brokers in the order of their ids, those that are down included."""
+        """The brokers in the order of their ids, including brokers that are down."""
         self._check_ours()
         return tuple(EmbeddedBroker(self, id) for id in sorted(self._racks))
 
     def broker(self, id: int) -> EmbeddedBroker:
-        """One broker. Error if there is none of that id."""
+        """Returns the broker with that id; raises Error if there is none."""
         self._check_ours()
         if id not in self._racks:
-            raise Error(f"no broker {id}: the cluster has {sorted(self._racks)}")
+            raise Error(f"there is no broker {id}: the cluster has {sorted(self._racks)}")
         return EmbeddedBroker(self, id)
 
     def add_broker(self, id: int | None = None) -> EmbeddedBroker:
-        """Start one more broker, by default with the next id; replicas are assigned anew."""
+        """Starts one more broker, by default with the next id; replicas are assigned anew.
+
+        Raises ValueError for an id that is negative or in use.
+        """
         self._check_ours()
         with self._lock:
             number = max(self._racks, default=0) + 1 if id is None else id
             if number < 0 or number in self._racks:
-                raise ValueError(f"{number} cannot be the id of one more broker")
+                raise ValueError(f"broker id {number} is negative or in use: choose another one")
             self._command("broker_add", number)
             self._racks[number] = None
         return EmbeddedBroker(self, number)
@@ -292,9 +302,10 @@ class EmbeddedCluster:
         self._controller = id
 
     def create_topic(self, name: str, partitions: int = 1, replication_factor: int = 1) -> None:
-        """Create a topic with partitions 0..n-1 and a random leader for each of them.
+        """Creates a topic with partitions 0..n-1 and a random leader for each of them.
 
-        Error with Kafka's code: 36 it exists, 37 no partitions, 38 more replicas than brokers.
+        Raises Error with Kafka's code: 36 the topic exists, 37 too few partitions, 38 more replicas
+        than brokers.
         """
         if partitions < 1:
             raise from_code(37, f"{partitions} partitions")
@@ -304,21 +315,24 @@ class EmbeddedCluster:
         self._command("topic_create", _name(name), partitions, replication_factor)
 
     def delete_topic(self, name: str) -> None:
-        """Delete a topic; created again it gets another topic id. UnknownTopicError."""
+        """Deletes a topic; if it is created again, it gets another topic id.
+
+        Raises UnknownTopicError.
+        """
         self._command("topic_delete", _name(name))
 
     def set_topic_error(self, name: str, code: int) -> None:
-        """Answer Metadata for this topic with Kafka's error `code` from now on; 0 ends that.
+        """Makes Metadata answers give this topic Kafka's error `code`, until a call with 0.
 
         A topic that does not exist is created with 4 partitions, as librdkafka does.
         """
         self._command("topic_set_error", _name(name), code)
 
     def set_leader(self, topic: str, partition: int, broker: int | None) -> None:
-        """Make `broker` the leader, or nobody (None); the leader epoch goes up by one.
+        """Makes `broker` the leader and raises the leader epoch by one; None: no broker leads.
 
         A topic that does not exist is created with 4 partitions, as librdkafka does. Replicas stay
-        as they are. NoSuchPartitionError; Error with code 8 if there is no such broker.
+        as they are. Raises NoSuchPartitionError, and Error with code 8 for an unknown broker.
         """
         leader = -1 if broker is None else broker
         self._of_partition("partition_set_leader", topic, partition, leader)
@@ -326,37 +340,37 @@ class EmbeddedCluster:
     def push_leader(
         self, topic: str, partition: int, broker: int | None, leader_epoch: int
     ) -> None:
-        """Let one Metadata answer, the next that has none waiting, name this leader and epoch.
+        """Queues a leader and epoch for one Metadata answer, after those that are queued already.
 
-        What is true does not change: so speaks a broker that is behind, or ahead. Topics as with
-        `set_leader`. NoSuchPartitionError.
+        The true leader does not change, so this acts like a broker that is behind, or ahead. Topics
+        are created as in `set_leader`. Raises NoSuchPartitionError.
         """
         leader = -1 if broker is None else broker
         self._of_partition("partition_push_leader_response", topic, partition, leader, leader_epoch)
 
     def set_api_version(self, api_key: int, lowest: int, highest: int) -> None:
-        """Speak only these versions of an API; -1 and -1: not at all.
+        """Limits an API to these versions; -1 and -1 remove it.
 
-        `highest` must not be above what the brokers implement, which nobody checks.
+        `highest` must not be above the versions that the brokers implement: no check is made.
         """
         self._command("set_apiversion", api_key, lowest, highest)
 
     def push_errors(self, api_key: int, errors: Sequence[int]) -> None:
-        """Fail the next requests of an API, on whichever broker, each with one of `errors`.
+        """Makes the next requests of an API fail, on any broker, each with one of `errors`.
 
-        Kafka's codes, or DISCONNECT. Metadata answers heed nothing but DISCONNECT: see
+        These are Kafka's codes, or DISCONNECT. Metadata answers obey only DISCONNECT: see
         `set_topic_error`.
         """
         codes = _library()[0].new("int[]", list(errors))
         self._command("push_request_errors_array", api_key, len(errors), codes)
 
     def track_requests(self) -> None:
-        """Forget the requests tracked so far and note each one from now on."""
+        """Forgets the requests tracked so far and tracks each one from now on."""
         self._command("start_request_tracking")
         self._command("clear_requests")
 
     def requests(self) -> list[EmbeddedRequest]:
-        """The requests received since `track_requests()`, oldest first."""
+        """Returns the requests received since `track_requests()`, oldest first."""
         ffi, lib = _library()
         count = ffi.new("size_t *")
         rows = self._command("get_requests", count)
@@ -376,17 +390,17 @@ class EmbeddedCluster:
 
     def _check_open(self) -> None:
         if not self._finalizer.alive:
-            raise Error("this embedded cluster is closed")
+            raise Error("this embedded cluster is closed: make a new one")
 
     def _check_ours(self) -> None:
         self._check_open()
         if os.getpid() != self._pid:
-            raise Error(f"this embedded cluster belongs to process {self._pid}")
+            raise Error(f"this embedded cluster belongs to process {self._pid}: use it there")
 
     def _of_partition(self, name: str, topic: str, partition: int, *arguments: int) -> None:
-        """A command about one partition; NoSuchPartitionError."""
+        """Runs a command about one partition; raises NoSuchPartitionError."""
         missing = NoSuchPartitionError(f"{topic} [{partition}]")
-        if partition < 0:  # librdkafka would write in front of its partitions.
+        if partition < 0:  # librdkafka would write before the start of its array
             raise missing
         try:
             self._command(name, _name(topic), partition, *arguments)
@@ -396,7 +410,7 @@ class EmbeddedCluster:
             raise
 
     def _command(self, name: str, *arguments: Any) -> Any:
-        """Call rd_kafka_mock_<name>; an error that it returns is raised."""
+        """Calls rd_kafka_mock_<name> and raises the error that it returns."""
         self._check_ours()
         with self._lock:
             self._check_open()
@@ -408,7 +422,7 @@ class EmbeddedCluster:
 
 
 class EmbeddedBroker:
-    """One broker of an embedded cluster: a name for it, which holds nothing itself."""
+    """One broker of an embedded cluster: a handle, which has no state of its own."""
 
     def __init__(self, cluster: EmbeddedCluster, id: int) -> None:
         self._cluster = cluster
@@ -418,22 +432,22 @@ class EmbeddedBroker:
         return f"<EmbeddedBroker {self.id} of {self._cluster!r}>"
 
     def down(self) -> None:
-        """Close its connections and its port. It leaves the broker list, and stays leader."""
+        """Closes the broker's connections and port; it leaves the broker list but stays leader."""
         self._cluster._command("broker_set_down", self.id)
 
     def up(self) -> None:
-        """Listen again, on the same port."""
+        """Makes the broker listen again, on the same port."""
         self._cluster._command("broker_set_up", self.id)
 
     def delay(self, seconds: float) -> None:
-        """Answer so much later, rounded to milliseconds; 0 ends that."""
+        """Delays each answer by `seconds`, rounded to milliseconds; 0 ends the delay."""
         if seconds < 0:
-            raise ValueError("a delay is not negative")
+            raise ValueError(f"delay must be seconds >= 0, not {seconds!r}")
         self._cluster._command("broker_set_rtt", self.id, round(seconds * 1000))
 
     @property
     def rack(self) -> str | None:
-        """The rack it advertises, None until set; there is no way back to None."""
+        """The rack that the broker advertises, None until set; it cannot be set back to None."""
         self._cluster.broker(self.id)
         return self._cluster._racks[self.id]
 
@@ -443,16 +457,16 @@ class EmbeddedBroker:
         self._cluster._racks[self.id] = rack
 
     def decommission(self) -> None:
-        """End this broker for good; its replicas and leaders go to the others."""
+        """Ends this broker for good; its replicas and leaders go to the others."""
         self._cluster._check_ours()
         with self._cluster._lock:
             self._cluster._command("broker_decommission", self.id)
             del self._cluster._racks[self.id]
 
     def push_errors(self, api_key: int, errors: Sequence[int], delay: float = 0.0) -> None:
-        """As the cluster's, on this broker alone and before the cluster's.
+        """Makes the next requests to this broker fail, before the cluster's push_errors() applies.
 
-        Each is answered `delay` seconds late, and code 0 is no error: so one request can be slow.
+        Each answer is `delay` seconds late. Code 0 is no error: it makes one request slow.
         """
         ffi = _library()[0]
         milliseconds = round(delay * 1000)
@@ -463,11 +477,14 @@ class EmbeddedBroker:
 
 
 def _check_descriptors(needed: int) -> None:
-    """Error if so many files cannot be opened: librdkafka aborts the process when it runs out."""
+    """Raises Error if too few file descriptors are free: librdkafka would abort the process."""
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    left = limit - len(os.listdir("/dev/fd"))
-    if limit != resource.RLIM_INFINITY and left < needed:
-        raise Error(f"so many brokers need {needed} file descriptors, and {left} are left")
+    free = limit - len(os.listdir("/dev/fd"))
+    if limit != resource.RLIM_INFINITY and free < needed:
+        raise Error(
+            f"so many brokers need {needed} file descriptors, and {free} are free:"
+            " start fewer brokers, or raise the limit (ulimit -n)"
+        )
 
 
 def _name(topic: str) -> bytes:
@@ -482,7 +499,7 @@ def _text(pointer: Any) -> str:
 
 
 def _raise(command: str, arguments: Sequence[Any], code: int) -> None:
-    """Raise what a command returned: Kafka's codes are positive, librdkafka's own negative."""
+    """Raises a command's error: Kafka's codes are positive, librdkafka's own are negative."""
     shown = (a.decode() if isinstance(a, bytes) else a for a in arguments)
     call = " ".join([command, *map(str, shown)])
     if code > 0:

@@ -1,4 +1,4 @@
-"""What can go wrong, as exceptions, and Kafka's error codes with their names."""
+"""The exceptions of this package, and Kafka's error codes with their names."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ __all__ = [
 
 
 class Error(Exception):
-    """Base of every exception of this package.
+    """The base class of every exception of this package.
 
-    `code` is Kafka's error code, None where no broker said one: a time-out of this package's own,
-    a partition that is not among those of its topic. `retriable` says whether the same call may
-    succeed later without anybody changing anything; for a code it is what Kafka's own client says
-    (`org.apache.kafka.common.errors.RetriableException`).
+    `code` is Kafka's error code. It is None if no broker sent one, as for this package's own
+    time-outs and for a partition that its topic does not have. `retriable` says whether the same
+    call may succeed later without a change by the user. For Kafka's codes it is the same as in
+    Kafka's own client (`org.apache.kafka.common.errors.RetriableException`).
     """
 
     default_code: ClassVar[int | None] = None
@@ -47,7 +47,7 @@ class Error(Exception):
 
     code: int | None
     retriable: bool
-    # What is known of the answer that `MetadataCache.apply` refused, None of other errors.
+    # The facts about an answer that `MetadataCache.apply` refused; None for other errors.
     applied: Applied | None = None
 
     def __init__(
@@ -62,7 +62,7 @@ class Error(Exception):
 
 
 class UnknownTopicError(Error):
-    """A broker says that there is no such topic, or no topic of that id."""
+    """An answer says that the topic, or a topic with that id, does not exist."""
 
     default_code = 3
 
@@ -70,8 +70,8 @@ class UnknownTopicError(Error):
 class NoSuchPartitionError(Error):
     """The topic is known and has no partition of that number.
 
-    `partitions` is how many it has, None where that is not known. It is retriable, as partitions
-    may be added, but for a negative number.
+    `partitions` is the number of its partitions, None if that is not known. The error is retriable,
+    as partitions may be added. It is not retriable for a negative partition.
     """
 
     default_retriable = True
@@ -80,7 +80,7 @@ class NoSuchPartitionError(Error):
 
 
 class NotCachedError(Error):
-    """Nothing is known about the topic, or it has been asked for and not answered yet."""
+    """The cache knows nothing about the topic, or is waiting for the answer to a request."""
 
     default_retriable = True
 
@@ -98,65 +98,65 @@ class LeaderNotAvailableError(Error):
 
 
 class TopicAuthorizationError(Error):
-    """The principal may not describe the topic."""
+    """The client's principal may not describe the topic."""
 
     default_code = 29
 
 
 class InvalidTopicError(Error):
-    """Not a legal topic name."""
+    """The name is not a legal topic name."""
 
     default_code = 17
 
 
 class MalformedError(Error):
-    """Bytes that no broker sends: truncated, contradictory, or of another protocol."""
+    """The bytes are not a broker's: truncated, contradictory, or of another protocol."""
 
 
 class UnsupportedVersionError(Error):
-    """A version that cannot say what was asked, or that both sides do not have in common."""
+    """A version that cannot express the request, or that only one of the two sides supports."""
 
 
 class TransportError(Error):
-    """A connection could not be made, broke, or answered out of step."""
+    """A connection could not be made, broke, or returned an answer out of order."""
 
     default_retriable = True
 
 
 class RequestTimedOutError(Error):
-    """No answer before the deadline."""
+    """No answer arrived before the deadline."""
 
     default_retriable = True
 
 
 class NoBrokersError(Error):
-    """An answer without brokers, which Kafka's clients take for a failed refresh."""
+    """An answer has no brokers, which Kafka's clients treat as a failed refresh."""
 
     default_retriable = True
 
 
 class WrongClusterError(Error):
-    """Another cluster than the one that is cached has answered."""
+    """An answer came from another cluster than the cached one."""
 
 
 class ForkedError(Error):
-    """A cache was written to, or waited for, in the child of a fork; there it can only be read."""
+    """The child of a fork wrote to, or waited for, its parent's cache: it can only read it."""
 
 
 class ArgumentError(Error, ValueError):
-    """A value that the C core refuses, such as an empty topic name."""
+    """The C core refuses a value, such as an empty topic name."""
 
 
 class OutOfMemoryError(Error, MemoryError):
-    """The C core could get no memory; nothing has changed."""
+    """The C core could not allocate memory; nothing has changed."""
 
 
 class MissingExtraError(Error, ImportError):
-    """A package is not installed that one of rdmeta's extras would bring."""
+    """A package is missing that one of rdmeta's extras installs."""
 
     @classmethod
     def of(cls, what: str, *extras: str) -> MissingExtraError:
-        """The error of a feature, named `what`, that needs `extras`."""
+        """Returns the error for a feature, named `what`, that needs `extras`."""
         return cls(f"{what} needs more packages: pip install 'rdmeta[{','.join(extras)}]'")
 
 
@@ -317,7 +317,7 @@ LOCAL_ERRORS: dict[int, tuple[str, type[Error]]] = {
     -126: ("FORKED", ForkedError),
     -127: ("TOO_SMALL", ArgumentError),
     -128: ("RESPONSE", Error),
-    -129: ("IO", Error),  # where it can be told, an OSError is raised instead
+    -129: ("IO", Error),  # an OSError is raised instead where errno is known
 }
 
 _CLASSES: dict[int, type[Error]] = {
@@ -332,7 +332,7 @@ _CLASSES: dict[int, type[Error]] = {
 
 
 def error_name(code: int) -> str:
-    """The name of a code, Kafka's or local; `ERROR_<code>` for one younger than the table."""
+    """Returns the name of a code, Kafka's or local; `ERROR_<code>` if the tables lack it."""
     if code in LOCAL_ERRORS:
         return LOCAL_ERRORS[code][0]
     known = ERRORS.get(code)
@@ -340,10 +340,10 @@ def error_name(code: int) -> str:
 
 
 def from_code(code: int, message: str | None = None) -> Error:
-    """The exception of an error code, Kafka's or the C core's, ready to be raised.
+    """Returns the exception for an error code, Kafka's or the C core's.
 
-    A code younger than the table becomes a plain `Error` that is not retriable, as in Kafka's
-    own client. Code 0 is no error and refused with ValueError.
+    A code that the tables lack becomes a plain `Error` that is not retriable, as in Kafka's own
+    client. Raises ValueError for code 0, which is not an error.
     """
     if code == 0:
         raise ValueError("code 0 is not an error")

@@ -1,12 +1,12 @@
-"""The C API through cffi, on the live caches of this process. Needs the extra `cffi`.
+"""The C API through cffi, for the live caches of this process. It needs the extra `cffi`.
 
     from rdmeta.ffi import ffi, lib
 
     reader = rdmeta.ffi.reader(cache)
     lib.rdmeta_leader(reader, b"orders", 6, 0, rdmeta.ffi.now().mono_us)
 
-`ffi` knows what rdmeta.h declares and `lib` has its functions, with the names and the rules of that
-header, and its constants. Nothing is compiled and nothing is loaded: the functions are those of
+`ffi` knows the declarations of rdmeta.h. `lib` has its functions and its constants, with the names
+and the rules of that header. Nothing is compiled and nothing is loaded: the functions are those of
 rdmeta._core, found through its table. Calls release the GIL.
 """
 
@@ -38,7 +38,7 @@ _capsule_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c
 
 
 def _read(header: str, included: set[str]) -> str:
-    """A header with those that it includes in their places, without comments, for cffi."""
+    """Returns a header for cffi: its includes are expanded and its comments are removed."""
     included.add(header)
     text = Path(rdmeta.get_include(), header).read_text(encoding="utf-8")
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL).replace("\\\n", " ")
@@ -54,7 +54,7 @@ def _read(header: str, included: set[str]) -> str:
 
 
 def _declarations() -> str:
-    """rdmeta.h, with its functions as members of the table that holds them."""
+    """Returns rdmeta.h, with its functions as members of the table that holds them."""
     text = _read("rdmeta.h", set())
     functions = {}
 
@@ -69,10 +69,10 @@ def _declarations() -> str:
 
 
 def _library(ffi: Any) -> SimpleNamespace:
-    """The functions and constants of rdmeta.h by name."""
+    """Returns the functions and constants of rdmeta.h by name."""
     table = ffi.cast("rdmeta_api_t *", _capsule_pointer(_C_API, b"rdmeta._core._C_API"))
     found = {name: getattr(table, name) for name, _ in ffi.typeof("rdmeta_api_t").fields[2:]}
-    # Of the process itself: only constants are taken, which need no library.
+    # None opens the process itself: this takes only constants, which need no library.
     constants = ffi.dlopen(None)
     found |= {name: getattr(constants, name) for name in dir(constants)}
     return SimpleNamespace(**found)
@@ -84,7 +84,10 @@ lib: Any = _library(ffi)
 
 
 def cache(source: Any) -> Any:
-    """The `rdmeta_cache_t *` of a MetadataCache, or of its capsule(); it holds a reference."""
+    """Returns the `rdmeta_cache_t *` of a MetadataCache, or of its capsule().
+
+    The pointer holds a reference. Raises TypeError.
+    """
     pointer = _pointer(_capsule(source), "cache")
     if pointer is None:
         raise TypeError(f"expected a rdmeta.MetadataCache, not {type(source).__name__}")
@@ -92,7 +95,10 @@ def cache(source: Any) -> Any:
 
 
 def image(source: Any) -> Any:
-    """The `rdmeta_image_t *` of an Image, or of its capsule(); it holds a reference."""
+    """Returns the `rdmeta_image_t *` of an Image, or of its capsule().
+
+    The pointer holds a reference. Raises TypeError.
+    """
     pointer = _pointer(_capsule(source), "image")
     if pointer is None:
         raise TypeError(f"expected a rdmeta.Image, not {type(source).__name__}")
@@ -100,9 +106,10 @@ def image(source: Any) -> Any:
 
 
 def reader(source: Any, *, allow_stale: bool = False) -> Any:
-    """A new `rdmeta_reader_t *` of a MetadataCache, an Image or what rdmeta.attach() gave.
+    """Returns a new `rdmeta_reader_t *` of a MetadataCache, an Image or an attached reader.
 
-    Or of what their capsule() returned. One thread at a time may use it. MemoryError.
+    `source` may also be their capsule(). One thread at a time may use the reader. Raises TypeError
+    and MemoryError.
     """
     flags = lib.RDMETA_ALLOW_STALE if allow_stale else 0
     capsule = _capsule(source)
@@ -115,7 +122,7 @@ def reader(source: Any, *, allow_stale: bool = False) -> Any:
         if pointer is not None:
             made = new(pointer, flags)
             if made == ffi.NULL:
-                raise MemoryError("no reader")
+                raise MemoryError("there is no memory for a reader")
             return ffi.gc(made, lib.rdmeta_reader_destroy)
     raise TypeError(f"expected a cache or an image of rdmeta's, not {type(source).__name__}")
 
@@ -125,7 +132,7 @@ def _capsule(source: Any) -> Any:
 
 
 def _pointer(capsule: Any, kind: str) -> Any:
-    """What a capsule of this kind holds, None if it is another, or no capsule at all."""
+    """Returns the pointer in a capsule of this kind, None for any other object."""
     try:
         address = _capsule_pointer(capsule, f"rdmeta.{kind}".encode("ascii"))
     except ValueError:
@@ -134,17 +141,18 @@ def _pointer(capsule: Any, kind: str) -> Any:
 
 
 def now() -> Any:
-    """A `rdmeta_time_t` of the clocks that a MetadataCache made without `clock=` reads."""
+    """Returns a `rdmeta_time_t` of the clocks that a MetadataCache made without `clock=` reads."""
     clock = getattr(time, "CLOCK_MONOTONIC_COARSE", time.CLOCK_MONOTONIC)
     mono = time.clock_gettime_ns(clock) // 1000
     return ffi.new("rdmeta_time_t *", {"mono_us": mono, "wall_us": time.time_ns() // 1000})[0]
 
 
 def prepare(topics: Any) -> Names:
-    """Topic names as C takes them, to be asked for again and again.
+    """Returns topic names in the form that C takes, for use in many calls.
 
-    A list of str, or a column of Arrow's strings (pyarrow, polars ...), whose bytes are used where
-    they are. `.address` is that of as many `rdmeta_str_t` as its len(). TypeError, ValueError.
+    `topics` is a list of str, or an Arrow column of strings (pyarrow, polars ...), whose bytes are
+    not copied. `.address` points to an array of len() `rdmeta_str_t`. Raises TypeError and
+    ValueError.
     """
     return Names(topics)
 
@@ -160,14 +168,14 @@ def leaders(
 def leaders(
     source: Any, topics: Any, partitions: Any, out: Any = None, *, mono_us: int | None = None
 ) -> Any:
-    """rdmeta_leaders() over whole columns: of a reader that reader() made, or of a MetadataCache.
+    """Calls rdmeta_leaders() for whole columns and returns `out`.
 
-    `topics` is what prepare() takes or made; `partitions` as many integers: a buffer of 32 or 64
-    bit (NumPy ...), a column of Arrow's, or a list; `out` a writable buffer of int32, by default a
-    new array("i"). Broker ids come into it, and the codes of rdmeta.h where there is none.
-    `mono_us` is now by default; a cache takes its own clock. TypeError, ValueError; BufferError,
-    or NumPy's ValueError, for an `out` that is read-only, or a buffer whose rows are not behind
-    each other.
+    `source` is a reader that reader() made, or a MetadataCache. `topics` is an argument or a result
+    of prepare(). `partitions` has as many integers: a buffer of 32 or 64 bit (NumPy ...), an Arrow
+    column, or a list. `out` is a writable buffer of int32, by default a new array("i"). The call
+    writes broker ids to it, or the codes of rdmeta.h where there is no leader. `mono_us` is now by
+    default; a cache uses its own clock. Raises TypeError and ValueError. Raises BufferError, or
+    NumPy's ValueError, if `out` is read-only or a buffer is not contiguous.
     """
     if not isinstance(source, ffi.CData):
         if not hasattr(source, "leaders"):
@@ -176,6 +184,6 @@ def leaders(
     if ffi.typeof(source) is not ffi.typeof("rdmeta_reader_t *"):
         raise TypeError(f"expected a rdmeta_reader_t *, not {ffi.typeof(source).cname}")
     if source == ffi.NULL:
-        raise ValueError("the reader is NULL")
-    at = now().mono_us if mono_us is None else mono_us
-    return _leaders(int(ffi.cast("uintptr_t", source)), topics, partitions, out, at)
+        raise ValueError("the reader is NULL: make one with rdmeta.ffi.reader()")
+    now_us = now().mono_us if mono_us is None else mono_us
+    return _leaders(int(ffi.cast("uintptr_t", source)), topics, partitions, out, now_us)

@@ -1,6 +1,7 @@
-"""The values that lookups, changes and refreshes hand out: immutable, absent is None.
+"""The values that lookups, changes and refreshes return.
 
-A topic id is Kafka's own spelling of a UUID: 22 characters of URL-safe base64, None if unknown.
+They are immutable, and None stands for an absent value. A topic id is Kafka's own spelling of a
+UUID: 22 characters of URL-safe base64, None if unknown.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ __all__ = [
 
 
 class Version(int):
-    """A version of what is attached, which knows of which life of a cache it is: its `session`.
+    """A version of an attached state; its `session` names the life of the cache that made it.
 
-    An int like any other otherwise. One that is made of it by reckoning is a plain int.
+    Otherwise it is an ordinary int. Arithmetic on it gives a plain int without a session.
     """
 
     session: str
@@ -46,13 +47,16 @@ class Version(int):
 
 
 def topic_fault(name: str) -> str | None:
-    """What Kafka has against a topic's name (org.apache.kafka.common.internals.Topic), or None."""
+    """Returns why Kafka refuses a topic's name, or None if it is legal.
+
+    The rules are those of org.apache.kafka.common.internals.Topic.
+    """
     if not name:
         return "it is empty"
     if name in (".", ".."):
-        return "Kafka takes it for no name"
+        return "Kafka does not allow it as a name"
     if len(name) > 249:
-        return f"it has {len(name)} characters, 249 are the most"
+        return f"it has {len(name)} characters, the maximum is 249"
     if not _LEGAL(name):
         return "it has characters other than a-z, A-Z, 0-9, '.', '_' and '-'"
     return None
@@ -74,12 +78,12 @@ ALL: Final = All.ALL
 
 
 class Request(NamedTuple):
-    """A Metadata request as it was sent, to be handed back with its answer.
+    """A Metadata request as it was sent; the caller gives it to the cache with its answer.
 
     `topics` is ALL, names, ids (uuid.UUID or 16 bytes), or () for brokers only. `sent_version` is
-    the cache's version when the request left, 0 that of a new cache; `sent_hints` is the number of
-    the cache's last hint then. request() of the cache fills in both. `reason` is why it was asked
-    for, in the caller's words: see reason() of the cache.
+    the cache's version when the request left; 0 is the version of a new cache. `sent_hints` is the
+    number of the cache's last hint at that time. request() of the cache fills in both. `reason` is
+    the caller's own text that says why it asks: see reason() of the cache.
     """
 
     topics: All | Collection[str] | Collection[bytes | UUID] = ALL
@@ -108,15 +112,15 @@ class TopicPartition(NamedTuple):
 
 
 class Partition(NamedTuple):
-    """One partition as last answered.
+    """One partition, as the last answer described it.
 
-    `leader` is a broker id, None for no leader now. `leader_epoch` is None where the broker did
-    not say, or could not be relied on (before Metadata v9). The lists hold broker ids, `replicas`
-    with the preferred leader first. `error` is Kafka's code, 0 for none. `unreachable` says that
-    the leader is not among the brokers now, worked out when it is read: KRaft names a leader
-    without a look at whether it is fenced, so that happens, and is a reason to refresh.
-    `leaderless` says that there is no leader now, also where `allow_stale` has put the last one
-    into `leader`; `error` need not say why.
+    `leader` is a broker id, None if the partition is leaderless. `leader_epoch` is None if the
+    answer did not say it, or was not reliable (before Metadata v9). The lists hold broker ids;
+    `replicas` begins with the preferred leader. `error` is Kafka's code, 0 for none. `unreachable`
+    says that the leader is not among the brokers now; each lookup computes it. That happens, as
+    KRaft names a leader without checking whether it is fenced, and is a reason to refresh.
+    `leaderless` says that there is no leader now, even if `allow_stale` put the last one into
+    `leader`. `error` need not give the reason.
     """
 
     topic: str
@@ -133,10 +137,10 @@ class Partition(NamedTuple):
 
 
 class Topic(NamedTuple):
-    """One topic as last answered, partitions in the order of their ids.
+    """One topic, as the last answer described it, with its partitions in the order of their ids.
 
-    `error` is Kafka's code, 0 for none. `operations` is KIP-430's bit field, None if not asked
-    for. `version` is the cache's when this last changed.
+    `error` is Kafka's code, 0 for none. `operations` is KIP-430's bit field, None if the request
+    did not ask for it. `version` is the cache's version at which the topic last changed.
     """
 
     name: str
@@ -149,11 +153,11 @@ class Topic(NamedTuple):
 
 
 class Change(NamedTuple):
-    """One thing that differed, as it appears in Python, Arrow, Parquet and Spark.
+    """One difference between two versions, as Python, Arrow, Parquet and Spark show it.
 
-    `source` is one of poll, hint, log, expiry, purge; `kind` says which of the other fields
-    apply. Every version of a cache has a record of what differs in it. `observed_at` is in UTC.
-    `session` names one life of a cache.
+    `source` is one of poll, hint, log, expiry, purge; `kind` says which of the other fields apply.
+    Every version of a cache has at least one record. `observed_at` is in UTC. `session` names one
+    life of a cache.
     """
 
     # tools/change_table.py: begin
@@ -182,14 +186,14 @@ class Change(NamedTuple):
 
 
 class Arrow(Protocol):
-    """What speaks Arrow: any number of times, and without pyarrow."""
+    """A table that can be exported to Arrow any number of times, without pyarrow."""
 
     def __arrow_c_schema__(self) -> object: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 
 class Records(Arrow, Protocol):
-    """Change records that are made objects of when they are wanted."""
+    """Change records that read() turns into Python objects."""
 
     def __len__(self) -> int: ...
     def read(self) -> tuple[Change, ...]: ...
@@ -198,9 +202,9 @@ class Records(Arrow, Protocol):
 class Changes:
     """Changes in order, up to the version `until`.
 
-    `resync` is True if older ones than asked for are not held any more: then there are none here,
-    and the state must be read anew as of `until`. As a cache gives them they are made objects of
-    when they are first looked at, and never for `to_arrow()`.
+    `resync` is True if the cache no longer holds all changes asked for. Then there are none here,
+    and the caller must read the whole state anew, as of `until`. A cache's records become Python
+    objects when they are first read; `to_arrow()` never makes any.
     """
 
     __slots__ = ("_made", "_records", "resync", "until")
@@ -219,12 +223,14 @@ class Changes:
         return self._made
 
     def to_arrow(self) -> Arrow:
-        """The records as a table for whoever speaks Arrow; its columns are the fields of Change.
+        """Returns the records as a table for Arrow; its columns are the fields of Change.
 
-        TypeError for changes that did not come from a cache or from images.
+        Raises TypeError for changes that did not come from a cache or from images.
         """
         if isinstance(self._records, tuple):
-            raise TypeError("only changes that came from a cache or from images are a table")
+            raise TypeError(
+                "these changes are no table for Arrow: take them from a cache or from images"
+            )
         return self._records
 
     def __iter__(self) -> Iterator[Change]:
@@ -238,7 +244,7 @@ class Changes:
 
 
 class Advice(IntFlag):
-    """What a client should do after a refresh."""
+    """The actions that a client should take after a refresh."""
 
     NONE = 0
     ASK_AGAIN = 1
@@ -248,13 +254,14 @@ class Advice(IntFlag):
 
 
 class Applied(NamedTuple):
-    """What a refresh did.
+    """The effects of a refresh.
 
-    `version` is the cache's afterwards. Topics are counted: `changed` (removals included), all in
-    the answer, `unchanged`, `kept_back` (lost to what was known), `negative` (unknown, denied,
-    invalid), `absent` (missing from an answer about all topics). Partitions: `leaderless`, of which
-    `listener_not_found` for error 72, and `unreachable`, whose leader is not among the brokers.
-    `throttle_ms` is KIP-219's; `error` is the top-level code (Metadata v13), 0 for none.
+    `version` is the cache's version afterwards. These count topics: `changed` (removals included),
+    `topics` (all in the answer), `unchanged` and `kept_back` (the cached state won). These too:
+    `negative` (unknown, denied, invalid) and `absent` (missing from an all-topics answer). These
+    count partitions: `leaderless`, its part `listener_not_found` (error 72), and `unreachable` (the
+    leader is not among the brokers). `throttle_ms` is KIP-219's throttle time. `error` is the
+    top-level code (Metadata v13), 0 for none.
     """
 
     version: int

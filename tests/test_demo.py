@@ -1,4 +1,4 @@
-"""The demo goes the whole path, only reads from the cluster of its user, and needs no Java."""
+"""The demo shows the whole path, only reads from its user's cluster, and needs no Java."""
 
 from __future__ import annotations
 
@@ -69,17 +69,17 @@ def test_a_cluster_of_the_users_own_is_only_read_from(
     assert done.returncode == 0, done.stdout + done.stderr
     assert "1 topics, 4 partitions" in done.stdout
     assert "LeaderNotAvailableError" in done.stdout
-    assert "ns a lookup" in done.stdout
+    assert "ns per lookup" in done.stdout
     assert {request.api_key for request in cluster.requests()} == {API_VERSIONS, METADATA}
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_cluster_without_topics_has_nothing_to_be_looked_up(
+def test_a_cluster_without_topics_leaves_nothing_to_look_up(
     cluster: EmbeddedCluster, tmp_path: Path
 ) -> None:
     done = demo("--bootstrap", cluster.bootstrap, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "no topic here" in done.stdout
+    assert "no topic here, so" in done.stdout
 
 
 def test_a_cluster_that_cannot_be_reached_is_named(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_a_cluster_that_cannot_be_reached_is_named(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_an_address_that_is_none_is_a_matter_of_usage(tmp_path: Path) -> None:
+def test_an_invalid_address_is_a_usage_error(tmp_path: Path) -> None:
     done = demo("--bootstrap", "host:no-port", cwd=tmp_path)
     assert done.returncode == 2
     assert "no-port" in done.stdout

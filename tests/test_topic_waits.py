@@ -123,17 +123,17 @@ def test_a_wait_while_a_denial_stands_sleeps(
     wait_for_topic: Wait, cache: MetadataCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks = []
-    look = _waits.look
+    topic_or_state = _waits.topic_or_state
 
     def count(*args: Any) -> Any:
         looks.append(args)
-        return look(*args)
+        return topic_or_state(*args)
 
-    monkeypatch.setattr(_waits, "look", count)
+    monkeypatch.setattr(_waits, "topic_or_state", count)
     apply_answer(cache, T("secret", [], error=29))
     with pytest.raises(RequestTimedOutError, match="DENIED"):
         wait_for_topic("secret", timeout=0.6)
-    assert len(looks) == 2  # at its begin and at its end
+    assert len(looks) == 2  # at the wait's begin and at its end
 
 
 @pytest.mark.parametrize("topic", ["", ".", "..", "a" * 250, "a b", "a/b", "caf\u00e9", "a\n"])

@@ -13,7 +13,7 @@ enum {
         RDMETA_SOURCE_POLL = 0,
         /** a leader hint (KIP-951) */
         RDMETA_SOURCE_HINT = 1,
-        /** the metadata log; nothing makes it yet */
+        /** the metadata log; the core does not make it yet */
         RDMETA_SOURCE_LOG = 2,
         /** a deadline */
         RDMETA_SOURCE_EXPIRY = 3,
@@ -23,25 +23,25 @@ enum {
 
 /** What changed. */
 enum {
-        /** valid, and it was not before */
+        /** the topic became valid */
         RDMETA_TOPIC_ADDED = 0,
-        /** missing from an answer about all topics */
+        /** the topic is missing from an all-topics answer */
         RDMETA_TOPIC_ABSENT = 1,
-        /** gone */
+        /** the topic was removed from the cache */
         RDMETA_TOPIC_REMOVED = 2,
-        /** another topic of the same name */
+        /** another topic has the same name now */
         RDMETA_TOPIC_RECREATED = 3,
         /** unknown, denied or invalid; detail: the error */
         RDMETA_TOPIC_ERROR = 4,
-        /** one record per partition */
+        /** the topic has more partitions; one record each */
         RDMETA_PARTITIONS_ADDED = 5,
         /** another leader, or a later leader epoch */
         RDMETA_LEADER_CHANGED = 6,
-        /** the in-sync replicas, as a set */
+        /** the in-sync replicas changed, as a set */
         RDMETA_ISR_CHANGED = 7,
-        /** the replicas, or their order */
+        /** the replicas or their order changed */
         RDMETA_REPLICAS_CHANGED = 8,
-        /** the offline replicas, as a set */
+        /** the offline replicas changed, as a set */
         RDMETA_OFFLINE_CHANGED = 9,
         /** detail: host:port and rack */
         RDMETA_BROKER_ADDED = 10,
@@ -49,27 +49,27 @@ enum {
         RDMETA_BROKER_REMOVED = 11,
         /** detail: host:port and rack */
         RDMETA_BROKER_CHANGED = 12,
-        /** another cluster's id; detail: the old id */
+        /** the cluster id changed; detail: the old id */
         RDMETA_CLUSTER_CHANGED = 13,
-        /** a topic's configuration; nothing makes it yet */
+        /** a topic's configuration changed; nothing makes it yet */
         RDMETA_CONFIG_CHANGED = 14,
-        /** changes were lost; detail: why; recorders make it */
+        /** changes were lost; detail: the reason; recorders make it */
         RDMETA_RESYNC = 15,
         /** a recording begins; recorders make it */
         RDMETA_OBSERVED_FROM = 16,
         /** a recording ends; recorders make it */
         RDMETA_OBSERVED_TO = 17,
-        /** is_internal; detail: true or false */
+        /** is_internal changed; detail: true or false */
         RDMETA_INTERNAL_CHANGED = 18,
         /** authorized operations (KIP-430); detail: the bit field */
         RDMETA_OPERATIONS_CHANGED = 19,
-        /** the same topic, whose id was not known */
+        /** the same topic: its id became known */
         RDMETA_TOPIC_ID_LEARNED = 20,
         /** the leader epoch became known, or unknown */
         RDMETA_LEADER_EPOCH_CHANGED = 21,
-        /** a partition's error; detail: the error, or NONE */
+        /** a partition's error changed; detail: the error, or NONE */
         RDMETA_PARTITION_ERROR = 22,
-        /** the same cluster, whose id was not known; detail: the id */
+        /** the same cluster: its id became known; detail: the id */
         RDMETA_CLUSTER_ID_LEARNED = 23
 };
 

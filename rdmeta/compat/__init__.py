@@ -1,13 +1,13 @@
-"""The shapes that other clients' users know, over a cache of rdmeta.
+"""The metadata classes of other Kafka clients, on top of a cache of rdmeta.
 
-    from rdmeta.compat.kafka_python import ClusterMetadata    # as kafka.cluster has it
-    from rdmeta.compat.aiokafka import ClusterMetadata        # as aiokafka.cluster has it
-    from rdmeta.compat.confluent import list_topics           # as confluent_kafka's clients have it
+    from rdmeta.compat.kafka_python import ClusterMetadata    # like kafka.cluster's
+    from rdmeta.compat.aiokafka import ClusterMetadata        # like aiokafka.cluster's
+    from rdmeta.compat.confluent import list_topics           # like confluent_kafka's clients'
 
-Each takes a cache, an image or what `rdmeta.attach` gives, and hands out the library's own types
-where it is installed, tuples and objects with the same attributes where it is not.
+Each takes a cache, an image or a reader from `rdmeta.attach`. It returns the library's own types
+if the library is installed, otherwise tuples and objects with the same attributes.
 
 They are for code that asks `client.cluster` or a client's `list_topics()`. The clients themselves
-cannot be given them: the network code of kafka-python and aiokafka drives an object of its own, of
-which it uses what is not public, and librdkafka's metadata is in C.
+cannot use them. The network code of kafka-python and aiokafka drives an object of its own and uses
+its private attributes. The metadata of librdkafka is in C.
 """

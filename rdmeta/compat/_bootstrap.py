@@ -1,4 +1,4 @@
-"""`bootstrap_servers` as kafka-python and aiokafka read them."""
+"""Reads `bootstrap_servers` as kafka-python and aiokafka do."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ __all__ = ["hosts_of"]
 
 
 def hosts_of(servers: str | Iterable[str], *, protocols: bool = False) -> list[tuple[str, int]]:
-    """The hosts and ports of "host[:port]", several with commas between them or in a list.
+    """Returns the hosts and ports of "host[:port]": a list of these, or a str with commas.
 
-    In their order, where both libraries shuffle them. An IPv6 address with a port stands in
-    brackets. With `protocols` what leads up to "://" is ignored, as kafka-python does. ValueError
-    for what is none of these, TypeError for what is no str.
+    The order stays, although both libraries shuffle it. An IPv6 address with a port needs brackets.
+    With `protocols` the text up to "://" is ignored, as in kafka-python. Raises ValueError for a
+    server that cannot be read, and TypeError for one that is not a str.
     """
     if not isinstance(servers, str):
         return [_host(server, protocols) for server in servers]
@@ -25,7 +25,7 @@ def hosts_of(servers: str | Iterable[str], *, protocols: bool = False) -> list[t
     except ValueError:
         if "@" not in servers:
             raise
-    # A comma may be part of a password.
+    # A comma may be part of a password, so the error shows none of the servers.
     raise ValueError(f"not bootstrap servers: {shown(servers)}; expected host[:port]")
 
 

@@ -1,8 +1,8 @@
-"""What the `ClusterMetadata` of kafka-python and of aiokafka have in common.
+"""The common base of the `ClusterMetadata` classes for kafka-python and for aiokafka.
 
-Other than theirs, an answer about some topics does not drop the others, and an older leader epoch
-does not win. As with theirs what is past its deadline is served on, to who asks about a topic; what
-a broker leads is of topics that are not.
+It differs from theirs in two rules: an answer about some topics does not drop the others, and an
+older leader epoch does not win. As in theirs, a lookup of one topic returns it also when it is
+stale. The partitions of a broker are those of valid topics.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from concurrent.futures import Future
 from typing import Any, ClassVar, Protocol
 
 from rdmeta._core import DENIED, NOT_CACHED, WAITING, MetadataCache, Reading, _brokers_in
-from rdmeta.compat._reading import answers, hold, leader_of, stale_topics, wait
+from rdmeta.compat._reading import answers, image_of, leader_of, stale_topics, wait
 from rdmeta.errors import (
     Error,
     InvalidTopicError,
@@ -27,16 +27,16 @@ from rdmeta.errors import (
 )
 from rdmeta.model import Partition, Request, Topic, topic_fault
 
-__all__ = ["ClusterShape", "Named", "settle", "void"]
+__all__ = ["ClusterShape", "Named", "settle", "ignore"]
 
 log = logging.getLogger(__name__)
 
-# What a lookup raises where there is no topic.
+# The errors of a lookup that finds no topic.
 NO_TOPIC = (NotCachedError, UnknownTopicError, TopicAuthorizationError, InvalidTopicError)
 
 
 class Named(Protocol):
-    """A TopicPartition, whosever."""
+    """Any library's TopicPartition."""
 
     @property
     def topic(self) -> str: ...
@@ -45,12 +45,12 @@ class Named(Protocol):
 
 
 class ClusterShape:
-    """Lookups in a reading, and the news of its updates.
+    """Lookups in a reading, and notifications of its updates.
 
-    `refresh` is called by request_update(), in its caller's thread, with the topics that are
-    wanted, None for all: whoever feeds the cache can be woken there. Without one somebody else
-    feeds it, and request_update() only waits for the next answer. With `allow_stale`
-    partitions_for_broker() counts topics past their deadline as well.
+    request_update() calls `refresh` in its caller's thread with the wanted topics, None for all.
+    There the user can wake the code that feeds the cache. Without `refresh` other code feeds the
+    cache, and request_update() only waits for the next answer. With `allow_stale`
+    partitions_for_broker() includes stale topics.
     """
 
     DEFAULT_CONFIG: ClassVar[dict[str, Any]] = {
@@ -73,14 +73,14 @@ class ClusterShape:
         self.need_all_topic_metadata = False
         self._refresh = refresh
         self._topics: set[str] = set()
-        # How each is called, and the answer that was the last one when it was added.
+        # For each listener: the function that calls it, and the last answer when it was added.
         self._listeners: dict[Any, tuple[Callable[[], None], object]] = {}
         self._future: Any = None
         self._requested = False
-        # The first request since the last answer, for its version and its hints.
+        # The first request since the last answer; it has the version and the number of hints.
         self._sent: Request | None = None
-        self._asked_at: object = None  # the last answer when the update was requested
-        self._told: object = None  # the last answer that was told of
+        self._answer_at_request: object = None  # the last answer when the update was requested
+        self._reported: object = None  # the last answer that listeners were notified of
         self._denied: set[str] = set()
         self._lock = threading.Lock()
         self._watching = False
@@ -96,7 +96,7 @@ class ClusterShape:
         raise NotImplementedError
 
     def _hosts(self, servers: str | Iterable[str]) -> list[tuple[str, int]]:
-        """The host and the port of each of the bootstrap servers."""
+        """Returns the host and the port of each bootstrap server."""
         raise NotImplementedError
 
     def _topic_partition(self, topic: str, partition: int) -> Any:
@@ -106,14 +106,14 @@ class ClusterShape:
         raise NotImplementedError
 
     def _settle(self, future: Any, error: BaseException | None) -> None:
-        """End a future, unless its owner has ended it."""
+        """Ends a future, unless its owner has ended it."""
         raise NotImplementedError
 
     def _is_over(self, future: Any) -> bool:
         raise NotImplementedError
 
     # ---- lookups ----------------------------------------------------------------------------
-    # Somebody may write meanwhile: each is one reading, or several of what it holds.
+    # A writer may change the cache meanwhile: each lookup reads once, or reads one image.
 
     def _topic(self, name: str) -> Topic | None:
         return self.cache.topic(name, None, allow_stale=True)
@@ -125,7 +125,7 @@ class ClusterShape:
         return [self._broker(*broker) for broker in self.cache.brokers]
 
     def broker_metadata(self, broker_id: int | str) -> Any:
-        """A broker by its id, or a bootstrap server by "bootstrap-0" ...; None if not known."""
+        """Returns a broker by its id, or a bootstrap server by "bootstrap-0" ...; else None."""
         return self._broker_in(self.cache, broker_id)
 
     def _broker_in(self, reading: Reading, broker_id: int | str) -> Any:
@@ -135,23 +135,23 @@ class ClusterShape:
         return None if found is None else self._broker(*found)
 
     def is_bootstrap(self, node_id: int | str) -> bool:
-        """Whether an id is that of a bootstrap server."""
+        """Returns whether an id is that of a bootstrap server."""
         return node_id in self._bootstrap_brokers
 
     def partitions_for_topic(self, topic: str) -> set[int] | None:
-        """The ids of a topic's partitions, None if it is not known."""
+        """Returns the ids of a topic's partitions, None if the topic is not known."""
         found = self._topic(topic)
         return None if found is None else {p.partition for p in found.partitions}
 
     def available_partitions_for_topic(self, topic: str) -> set[int] | None:
-        """The ids of those that have a leader, None if the topic is not known."""
+        """Returns the ids of the partitions that have a leader, None if the topic is not known."""
         found = self._topic(topic)
         if found is None:
             return None
         return {p.partition for p in found.partitions if leader_of(p) >= 0}
 
     def leader_for_partition(self, partition: Named) -> int | None:
-        """The leader's id, -1 if there is none now, None if the partition is not known."""
+        """Returns the leader's id, -1 if leaderless, None if the partition is not known."""
         found = self.cache.leader(partition.topic, partition.partition, None)
         if found is not None:
             return found
@@ -159,26 +159,26 @@ class ClusterShape:
         return None if known is None else leader_of(known)
 
     def partitions_for_broker(self, broker_id: int | str) -> set[Any] | None:
-        """The partitions that a broker leads, None for none or a broker that is not known.
+        """Returns the partitions that a broker leads, None if there are none.
 
-        Those of valid topics; with `allow_stale` those too of topics past their deadline.
+        These are partitions of valid topics, with `allow_stale` also of stale ones.
         """
         if not isinstance(broker_id, int):
             return None
-        led = self._led(self.cache, broker_id)
-        return {self._topic_partition(*name) for name in led} or None
+        names = self._partitions_led_by(self.cache, broker_id)
+        return {self._topic_partition(*name) for name in names} or None
 
-    def _led(self, reading: Reading, broker_id: int) -> set[tuple[str, int]]:
+    def _partitions_led_by(self, reading: Reading, broker_id: int) -> set[tuple[str, int]]:
         if not self.allow_stale:
             return {*reading.partitions_on(broker_id)}
-        reading = hold(reading)
-        led: set[tuple[str, int]] = {*reading.partitions_on(broker_id)}
+        reading = image_of(reading)
+        names: set[tuple[str, int]] = {*reading.partitions_on(broker_id)}
         for topic in stale_topics(reading):
-            led |= {(p.topic, p.partition) for p in topic.partitions if leader_of(p) == broker_id}
-        return led
+            names |= {(p.topic, p.partition) for p in topic.partitions if leader_of(p) == broker_id}
+        return names
 
     def topics(self, exclude_internal_topics: bool = True) -> set[str]:
-        """The names of known topics."""
+        """Returns the names of the known topics."""
         internal = False if exclude_internal_topics else None
         return set(self.cache.names(internal=internal, allow_stale=True))
 
@@ -189,26 +189,26 @@ class ClusterShape:
 
     @property
     def unauthorized_topics(self) -> set[str]:
-        """Topics that this client may not see, until a broker says otherwise.
+        """Topics that this client may not see, until an answer says otherwise.
 
-        The cache forgets a denial after its `denied_ttl`; this object remembers those that it saw:
-        while somebody listens or waits, and whenever it is asked.
+        The cache forgets a denial after its `denied_ttl`; this object remembers the denials that it
+        saw. It looks at each answer while it has a listener or a waiter, and at each call.
         """
         return self._note_denied()
 
     def _note_denied(self) -> set[str]:
-        silent, held = (DENIED, NOT_CACHED, WAITING), hold(self.cache)
+        silent, image = (DENIED, NOT_CACHED, WAITING), image_of(self.cache)
         before = self._denied
-        kept = {topic for topic in before if held.state(topic) in silent}
-        self._denied = kept | set(held.names(state=DENIED))
+        kept = {topic for topic in before if image.state(topic) in silent}
+        self._denied = kept | set(image.names(state=DENIED))
         return set(self._denied)
 
     @property
     def controller(self) -> Any:
-        """The controller's broker, None if not known; on KRaft any broker that is alive."""
-        held = hold(self.cache)
-        found = held.controller
-        return None if found is None else self._broker_in(held, found)
+        """The controller's broker, None if not known; on KRaft any live broker."""
+        image = image_of(self.cache)
+        found = image.controller
+        return None if found is None else self._broker_in(image, found)
 
     @property
     def cluster_id(self) -> str | None:
@@ -218,21 +218,22 @@ class ClusterShape:
     # ---- updates ----------------------------------------------------------------------------
 
     def set_topics(self, topics: Iterable[str]) -> Any:
-        """Name the topics that request_update() asks for; a future, done if none of them is new.
+        """Sets the topics that request_update() asks for.
 
-        TypeError, ValueError for what Kafka takes for no topic's name.
+        Returns a future, which is done if none of the topics is new. Raises TypeError and
+        ValueError for a name that Kafka does not allow.
         """
         wanted = {topic_name(topic) for topic in topics}
         if wanted <= self._topics:
-            return self._done()
+            return self._finished_future()
         self._topics = wanted
         return self.request_update()
 
     def add_topic(self, topic: str) -> Any:
-        """One topic more; a future, done if it was among them."""
+        """Adds one topic; returns a future, which is done if the topic is not new."""
         return self.set_topics(self._topics | {topic_name(topic)})
 
-    def _done(self) -> Any:
+    def _finished_future(self) -> Any:
         future = self._new_future()
         self._settle(future, None)
         return future
@@ -242,85 +243,91 @@ class ClusterShape:
         return self._requested or not self.cache.brokers
 
     def ttl(self) -> float:
-        """Milliseconds until a refresh is due, 0 for now."""
+        """Returns the milliseconds until a refresh is due, 0 for now."""
         if self._need_update:
             return 0
         age = self.cache.age()
-        if age is None:  # it was never asked for all topics: as old as its oldest topic wanted
+        if age is None:  # without an all-topics answer the oldest wanted topic counts
             age = max(map(self._age, self._topics), default=0.0)
         return float(max(self.config["metadata_max_age_ms"] - 1000 * age, 0))
 
     def _age(self, topic: str) -> float:
-        """Of a topic, 0 for one that is not known."""
+        """Returns the age of a topic, 0 if the topic is not known."""
         try:
             return self.cache.age(topic)
         except NO_TOPIC:
             return 0.0
 
     def refresh_backoff(self) -> float:
-        """Milliseconds to wait after a refresh that failed."""
+        """Returns the milliseconds to wait after a failed refresh."""
         return float(self.config["retry_backoff_ms"])
 
     def request_update(self) -> Any:
-        """Ask for a refresh; a future whose value is this object after the next answer.
+        """Asks for a refresh; returns a future whose value is this object after the next answer.
 
-        An answer that was there before ends it not. kafka-python's fails with the error of the
-        topic, if one was asked for and has one. From an image none comes: time stands still there.
-        In the child of a fork it ends with ForkedError, as nobody writes to a cache there.
+        An earlier answer does not end the future. kafka-python's future fails with the topic's
+        error, if one topic was asked for and has an error. A future over an image never ends, as
+        an image gets no answers. In the child of a fork it fails with ForkedError, as the cache
+        gets no answers there.
         """
         with self._lock:
-            news = self._news()  # what came already is the answer to those who asked before
+            news = self._news()  # earlier answers end the futures of earlier requests
             self._requested = True
-            self._asked_at = asked_at = answers(self.cache)
+            self._answer_at_request = answer_at_request = answers(self.cache)
             if self._future is None or self._is_over(self._future):
                 self._future = self._new_future()
             future = self._future
-        self._watch(asked_at)
-        self._tell(*news)
+        self._watch(answer_at_request)
+        self._notify(*news)
         if self._refresh is not None:
             wanted = None if self.need_all_topic_metadata or not self._topics else self._topics
             self._refresh(wanted and set(wanted))
         return future
 
     def update_metadata(self, metadata: Any) -> None:
-        """Take an answer that the library itself decoded into the cache; listeners hear of it.
+        """Applies an answer that the library has decoded to the cache and notifies the listeners.
 
-        The library does not tell which broker gave it: an answer that lists a single broker is that
-        broker's.
+        The library does not say which broker gave the answer. If the answer lists a single broker,
+        that broker gave it.
         """
         if not isinstance(self.cache, MetadataCache):
-            raise TypeError(f"{type(self.cache).__name__} cannot be written to")
+            raise TypeError(
+                f"{type(self.cache).__name__} cannot be written to: pass a MetadataCache"
+            )
         body = self._encode(metadata)
         listed = _brokers_in(body, metadata.API_VERSION)
         broker = listed[0].id if len(listed) == 1 else None
         sent, self._sent = self._sent or Request(), None
         asked = sent if self.need_all_topic_metadata else None
         try:
-            with self._lock:  # so that the watching thread does not tell of it as well
+            with self._lock:  # so that the watching thread does not report the answer as well
                 self.cache.apply(
                     body, metadata.API_VERSION, asked, broker, sent_version=sent.sent_version
                 )
                 news = self._news()
         except NoBrokersError as error:
-            self.failed_update(self._no_brokers(metadata, error))
+            self.failed_update(self._no_brokers_error(metadata, error))
         except Error as error:
             self.failed_update(error)
         else:
-            self._tell(*news, metadata)
+            self._notify(*news, metadata)
 
     def _encode(self, metadata: Any) -> bytes:
         raise NotImplementedError
 
-    def _no_brokers(self, metadata: Any, error: NoBrokersError) -> BaseException:
-        """What an answer without brokers is to the library."""
+    def _no_brokers_error(self, metadata: Any, error: NoBrokersError) -> BaseException:
+        """Returns the library's error for an answer without brokers."""
         raise NotImplementedError
 
-    def _refusal(self, metadata: Any = None) -> BaseException | None:
-        """What ends a request's future in place of its answer, `metadata` if it is at hand."""
+    def _topic_error(self, metadata: Any = None) -> BaseException | None:
+        """Returns the error that ends a request's future after an answer, None for success.
+
+        `metadata` is the answer as the library decoded it, None if it is not available.
+        """
         return None
 
     def failed_update(self, exception: BaseException) -> None:
-        """End the future of request_update() with an exception."""
+        """Ends the future of request_update() with an exception."""
         with self._lock:
             future, self._future = self._future, None
             self._sent = None
@@ -328,47 +335,53 @@ class ClusterShape:
             self._end(future, exception)
 
     def _end(self, future: Any, error: BaseException | None) -> None:
-        """End a future; what its callbacks raise is theirs."""
+        """Ends a future; an exception of its callbacks is logged."""
         try:
             self._settle(future, error)
         except Exception:
-            log.exception("a future of request_update() could not be ended")
+            log.exception("a callback of request_update()'s future failed")
 
     def add_listener(self, listener: Callable[[Any], object]) -> None:
-        """Call `listener(self)` once after each update of the cache.
+        """Makes each update of the cache call `listener(self)` once.
 
-        In the thread that waits for updates, or that called update_metadata(). What it raises is
-        logged.
+        The call is in the thread that waits for updates, or that called update_metadata(). An
+        exception of the listener is logged.
         """
         since = answers(self.cache)
         self._listeners[listener] = self._caller(listener), since
         self._watch(since)
 
     def _caller(self, listener: Callable[[Any], object]) -> Callable[[], None]:
-        """How a listener is called when the news arrive, in the thread that waits for them."""
-        return lambda: void(listener(self))
+        """Returns the function that calls a listener; the thread that waits for answers runs it."""
+        return lambda: ignore(listener(self))
 
     def _news(self) -> tuple[Any, tuple[Callable[[], None], ...]]:
-        """The future that a new answer ends, and who is to be called; each once. With the lock."""
+        """Returns the future that a new answer ends and the listeners to call, each once.
+
+        The caller holds the lock.
+        """
         now, future = answers(self.cache), None
-        if now == self._told:
+        if now == self._reported:
             return None, ()
-        self._told = now
-        if now != self._asked_at:
+        self._reported = now
+        if now != self._answer_at_request:
             future, self._future = self._future, None
             self._requested = False
         return future, tuple(call for call, since in self._listeners.values() if now != since)
 
-    def _tell(
+    def _notify(
         self,
         future: Any,
         listeners: Iterable[Callable[[], None]],
         metadata: Any = None,
     ) -> None:
-        """Tell of an answer, `metadata` if it is at hand. Not with the lock: a listener may ask."""
+        """Ends the future and calls the listeners; `metadata` is the decoded answer, if available.
+
+        The caller does not hold the lock, as a listener may call this object.
+        """
         self._note_denied()
         if future is not None:
-            self._end(future, self._refusal(metadata))
+            self._end(future, self._topic_error(metadata))
         for call in listeners:
             try:
                 call()
@@ -376,66 +389,72 @@ class ClusterShape:
                 log.exception("a listener of ClusterMetadata failed")
 
     def _watch(self, since: object) -> None:
-        """Have a thread wait for answers as long as somebody wants to know of them."""
+        """Starts the thread that waits for answers while there is a listener or a future."""
         with self._lock:
             if self._watching:
                 return
-            self._watching, self._told = True, since
+            self._watching, self._reported = True, since
         arguments = (weakref.ref(self), self.cache)
         threading.Thread(target=_watch, args=arguments, name="rdmeta-compat", daemon=True).start()
 
-    def _look(self) -> bool:
-        """Tell of what is new; False if nobody wants to know any more, then the thread ends."""
+    def _notify_news(self) -> bool:
+        """Reports a new answer; returns False if there is neither a listener nor a future.
+
+        Then the thread ends.
+        """
         with self._lock:
             news = self._news()
-        self._tell(*news)
+        self._notify(*news)
         with self._lock:
-            waited_for = self._future is not None and not self._is_over(self._future)
-            self._watching = waited_for or bool(self._listeners)
+            has_waiter = self._future is not None and not self._is_over(self._future)
+            self._watching = has_waiter or bool(self._listeners)
             return self._watching
 
-    def _broke(self, error: BaseException) -> None:
-        """Nothing can be waited for: the thread ends, and the next who asks begins another."""
+    def _watch_failed(self, error: BaseException) -> None:
+        """Fails the future: waiting is impossible. The thread ends; a later request starts one."""
         with self._lock:
             self._watching = False
         self.failed_update(error)
 
     def _forked(self) -> None:
-        """In the child of a fork: the thread is not here, and its locks are nobody's."""
+        """Resets the state in the child of a fork, which has no thread and needs a new lock."""
         self._lock = threading.Lock()
         self._watching, self._future = False, None
 
     def __str__(self) -> str:
-        held = hold(self.cache)
-        return f"ClusterMetadata(brokers: {len(held.brokers)}, topics: {len(held)})"
+        image = image_of(self.cache)
+        return f"ClusterMetadata(brokers: {len(image.brokers)}, topics: {len(image)})"
 
 
 def topic_name(name: str) -> str:
-    """A topic's name as Kafka allows it (org.apache.kafka.common.internals.Topic)."""
+    """Returns a topic's name if Kafka allows it (org.apache.kafka.common.internals.Topic).
+
+    Raises TypeError and ValueError.
+    """
     if not isinstance(name, str):
         raise TypeError(f"a topic's name must be a str, not {type(name).__name__}")
     if fault := topic_fault(name):
-        raise ValueError(f"not a topic's name: {name!r}: {fault}")
+        raise ValueError(f"not a legal topic name: {name!r}: {fault}")
     return name
 
 
 def settle(future: Future[Any], value: object, error: BaseException | None) -> None:
-    """End a plain future; one that was cancelled is only told so, one that is over stays."""
+    """Ends a plain future; confirms a cancellation, and leaves a finished future alone."""
     if future.done() and not future.cancelled():
         return
     try:
         if future.set_running_or_notify_cancel():
             future.set_result(value) if error is None else future.set_exception(error)
     except RuntimeError:
-        pass  # cancelled, and told so
+        pass  # the cancellation was confirmed before
 
 
-def void(_result: object) -> None:
-    """What a listener returns does not matter."""
+def ignore(_result: object) -> None:
+    """Drops a listener's result, so that a lambda can return None."""
 
 
-def _watch(me: weakref.ref[ClusterShape], cache: Reading) -> None:
-    """The thread: tells of each answer; ends with the object, or when nobody listens."""
+def _watch(reference: weakref.ref[ClusterShape], cache: Reading) -> None:
+    """Runs the thread: reports each answer until the object is freed or has no listeners."""
     version = 0
     while True:
         error = None
@@ -443,18 +462,18 @@ def _watch(me: weakref.ref[ClusterShape], cache: Reading) -> None:
             version = wait(cache, version, None)
         except Exception as reason:
             error = reason
-        shape = me()
+        shape = reference()
         if shape is None:
             return
         try:
             if error is not None:
-                shape._broke(error)
+                shape._watch_failed(error)
                 return
-            if not shape._look():
+            if not shape._notify_news():
                 return
         except Exception as reason:
-            log.exception("the updates of a cache cannot be told of")
-            shape._broke(reason)
+            log.exception("the updates of a cache could not be reported")
+            shape._watch_failed(reason)
             return
         del shape
 

@@ -1,4 +1,4 @@
-"""What the shapes ask of a reading: of a cache, an image, or what `rdmeta.attach` gives."""
+"""Functions that the compat classes need on a reading: a cache, an image or an attached reader."""
 
 from __future__ import annotations
 
@@ -7,51 +7,52 @@ import time
 from rdmeta._core import DENIED, INVALID, UNKNOWN_TOPIC, Attached, MetadataCache, Reading
 from rdmeta.model import Partition, Topic
 
-__all__ = ["CODES", "answers", "hold", "leader_of", "stale_topics", "wait"]
+__all__ = ["CODES", "answers", "image_of", "leader_of", "stale_topics", "wait"]
 
-# Kafka's codes for what state() says of a topic that is none.
+# Kafka's codes for the states of a topic that cannot be used.
 CODES = {UNKNOWN_TOPIC: 3, DENIED: 29, INVALID: 17}
 
-# An answer that changed nothing wakes nobody, nor does another process: how often to look, seconds.
+# Seconds between two checks: an answer that changed nothing, or another process, wakes no waiter.
 LOOK_S = 0.05
 
 
 def answers(reading: Reading) -> object:
-    """What tells one answer from the next: different after each that was taken."""
+    """Returns a value that differs after each answer that was applied, None for an image."""
     if isinstance(reading, MetadataCache):
         stats = reading.stats()
         return int(stats["applies"]) - int(stats["apply_failures"])
     return reading.taken if isinstance(reading, Attached) else None
 
 
-def wait(reading: Reading, since: int, most: float | None) -> int:
-    """Sleep until there may be something new, `most` seconds at most; returns the version.
+def wait(reading: Reading, since: int, timeout: float | None) -> int:
+    """Sleeps until something may have changed, at most `timeout` seconds; returns the version.
 
-    ForkedError for a cache in the child of a fork.
+    Raises ForkedError for a cache in the child of a fork.
     """
-    left = LOOK_S if most is None else min(most, LOOK_S)
+    seconds = LOOK_S if timeout is None else min(timeout, LOOK_S)
     if isinstance(reading, MetadataCache):
-        return reading.wait_change(since, left) or since
-    time.sleep(left)
+        return reading.wait_change(since, seconds) or since
+    time.sleep(seconds)
     return reading.version
 
 
-def hold(reading: Reading) -> Reading:
-    """What it says now, for who reads more than once: somebody may write between two lookups.
+def image_of(reading: Reading) -> Reading:
+    """Returns an image of the reading, so that several lookups see the same state.
 
-    In the image of what is attached no time has passed since it was published.
+    A writer may change a cache between two lookups. In the image of an attached reader no time
+    passes after its publication.
     """
     return reading.image() if isinstance(reading, MetadataCache | Attached) else reading
 
 
 def leader_of(partition: Partition) -> int:
-    """The leader, -1 for none now, of a partition that was read with allow_stale."""
+    """Returns the leader of a partition that was read with allow_stale, -1 if it is leaderless."""
     leader = partition.leader
     return -1 if leader is None or partition.leaderless else leader
 
 
 def stale_topics(reading: Reading) -> list[Topic]:
-    """The topics past their deadline, as last told; of what is held."""
+    """Returns the image's stale topics, as the last answers described them."""
     valid = set(reading.names())
     stale = [name for name in reading.names(allow_stale=True) if name not in valid]
     found = [reading.topic(name, None, allow_stale=True) for name in stale]

@@ -8,8 +8,8 @@ from concurrent.futures import Future
 from typing import Any, NamedTuple
 
 from rdmeta.compat._bootstrap import hosts_of
-from rdmeta.compat._cluster import ClusterShape, Named, settle, void
-from rdmeta.compat._reading import hold
+from rdmeta.compat._cluster import ClusterShape, Named, ignore, settle
+from rdmeta.compat._reading import image_of
 from rdmeta.errors import NoBrokersError
 from rdmeta.model import TopicPartition
 from rdmeta.net.address import DEFAULT_PORT
@@ -34,10 +34,10 @@ except ImportError:
 
 
 class ClusterMetadata(ClusterShape):
-    """What aiokafka's users ask of `client.cluster`.
+    """The lookups of aiokafka's `client.cluster`.
 
-    A listener that is added in an event loop is called in that loop. A client of aiokafka's makes
-    its own object, and cannot be given this one: it is for the code around it.
+    A listener that was added in an event loop is called in that loop. A client of aiokafka makes
+    its own object and cannot use this one, which is for the code around the client.
     """
 
     def __init__(self, cache: Any, refresh: Any = None, **configs: Any) -> None:
@@ -66,7 +66,7 @@ class ClusterMetadata(ClusterShape):
     def _encode(self, metadata: Any) -> bytes:
         return bytes(metadata.encode())
 
-    def _no_brokers(self, metadata: Any, error: NoBrokersError) -> BaseException:
+    def _no_brokers_error(self, metadata: Any, error: NoBrokersError) -> BaseException:
         from aiokafka.errors import MetadataEmptyBrokerList
 
         theirs: BaseException = MetadataEmptyBrokerList(metadata)
@@ -77,22 +77,24 @@ class ClusterMetadata(ClusterShape):
             loop = asyncio.get_running_loop()
         except RuntimeError:
             return super()._caller(listener)
-        return lambda: None if loop.is_closed() else void(loop.call_soon_threadsafe(listener, self))
+        return lambda: (
+            None if loop.is_closed() else ignore(loop.call_soon_threadsafe(listener, self))
+        )
 
     def brokers(self) -> set[Any]:
-        """Every broker; what `bootstrap_servers` names while none is known."""
+        """Returns every broker; the `bootstrap_servers` while no broker is known."""
         return set(self._known_brokers()) or set(self._bootstrap_brokers.values())
 
     def remove_listener(self, listener: Any) -> None:
-        """Take back add_listener(); KeyError if it was not there."""
+        """Removes a listener; raises KeyError if it was not added."""
         del self._listeners[listener]
 
     def with_partitions(self, partitions_to_add: Iterable[Any]) -> ClusterMetadata:
-        """A copy that stays as things are now, with more partitions, given as PartitionMetadata.
+        """Returns a copy of the present state with more partitions, given as PartitionMetadata.
 
-        KeyError for a topic that is not known.
+        The copy does not change later. Raises KeyError for a topic that is not known.
         """
-        copy = ClusterMetadata(hold(self.cache), allow_stale=self.allow_stale, **self.config)
+        copy = ClusterMetadata(image_of(self.cache), allow_stale=self.allow_stale, **self.config)
         copy._denied = self.unauthorized_topics
         copy._added = {topic: dict(partitions) for topic, partitions in self._added.items()}
         for partition in partitions_to_add:
@@ -102,24 +104,24 @@ class ClusterMetadata(ClusterShape):
         return copy
 
     def partitions_for_topic(self, topic: str) -> set[int] | None:
-        """The ids of a topic's partitions, None if it is not known."""
+        """Returns the ids of a topic's partitions, None if the topic is not known."""
         found = super().partitions_for_topic(topic)
         return found and found | self._added.get(topic, {}).keys()
 
     def available_partitions_for_topic(self, topic: str) -> set[int] | None:
-        """The ids of those that have a leader, None if the topic is not known."""
+        """Returns the ids of the partitions that have a leader, None if the topic is not known."""
         found, added = super().available_partitions_for_topic(topic), self._added.get(topic)
         if found is None or not added:
             return found
         return (found - added.keys()) | {id for id, p in added.items() if p.leader != -1}
 
     def leader_for_partition(self, partition: Named) -> int | None:
-        """The leader's id, -1 if there is none now, None if the partition is not known."""
+        """Returns the leader's id, -1 if leaderless, None if the partition is not known."""
         added = self._added.get(partition.topic, {}).get(partition.partition)
         return super().leader_for_partition(partition) if added is None else added.leader
 
     def partitions_for_broker(self, broker_id: int | str) -> set[Any] | None:
-        """The partitions that a broker leads, None for none or a broker that is not known."""
+        """Returns the partitions that a broker leads, None if there are none."""
         found = super().partitions_for_broker(broker_id) or set()
         for topic, added in self._added.items():
             for id, partition in added.items():

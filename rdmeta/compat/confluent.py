@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from rdmeta._core import DENIED, INVALID, NOT_CACHED, STALE, WAITING, Attached, Image, Reading
-from rdmeta.compat._reading import CODES, answers, hold, leader_of, wait
+from rdmeta.compat._reading import CODES, answers, image_of, leader_of, wait
 from rdmeta.errors import RequestTimedOutError, error_name
 from rdmeta.model import Topic
 
@@ -16,11 +16,11 @@ __all__ = ["ClusterLister", "list_topics"]
 
 _TIMED_OUT = -185
 _LEADER_NOT_AVAILABLE = 5
-# What state() says of a topic that somebody has told of.
+# The states of a topic that some answer has described.
 _KNOWN = (0, STALE, *CODES)
-# Until a topic that is still not known is asked for again: at first, and at most, in seconds.
+# Seconds before an unknown topic is asked for again: the first time, and at most.
 _BACKOFF_S = 0.1, 1.0
-# So many answers without a word of it after it was asked for: they say it with an error.
+# After so many answers without the topic that was asked for, brokers answer it with an error.
 _SILENT_ANSWERS = 2
 
 
@@ -42,7 +42,7 @@ class _PlainError:
 
 
 class _Plain:
-    """ClusterMetadata and what is in it, where confluent-kafka is not installed."""
+    """ClusterMetadata and the objects in it, where confluent-kafka is not installed."""
 
 
 _error_type: Any
@@ -63,14 +63,14 @@ except ImportError:
 
 
 class TimedOutError(RequestTimedOutError, _exception_type):  # type: ignore[misc]
-    """A KafkaException of a KafkaError, _TIMED_OUT, and rdmeta's own error as well."""
+    """A KafkaException with the KafkaError _TIMED_OUT, and rdmeta's own error as well."""
 
 
 class ClusterLister:
-    """Has `list_topics` and `cluster_id` as Producer, Consumer and AdminClient have them.
+    """Has the `list_topics` and `cluster_id` of Producer, Consumer and AdminClient.
 
-    `refresh` is called with a topic's name, or None for all, when the cache does not know it, and
-    again as long as it does not: whoever feeds the cache can be woken there.
+    While the cache does not know a topic, the lister calls `refresh` with its name, or with None
+    for all topics, again and again. There the user can wake the code that feeds the cache.
     """
 
     def __init__(
@@ -78,79 +78,80 @@ class ClusterLister:
     ) -> None:
         self.cache = cache
         self._refresh = refresh
-        self._in_the_making: set[str] = set()  # what a cache keeps nothing of
+        self._in_creation: set[str] = set()  # the cache keeps nothing about these
 
     def list_topics(self, topic: str | None = None, timeout: float = -1) -> Any:
-        """A ClusterMetadata of one topic, or of all.
+        """Returns a ClusterMetadata of one topic, or of all.
 
-        `timeout` seconds are waited for a topic that no broker has told of yet, or, without one,
-        for any broker; -1 is no limit. After them KafkaException with _TIMED_OUT, which is a
-        RequestTimedOutError as well; at once where nothing can come, as in an image.
+        The call waits up to `timeout` seconds for an answer about the topic. Without a topic it
+        waits for any broker. -1 is no limit. Then it raises KafkaException with _TIMED_OUT, which
+        is a RequestTimedOutError as well. It raises at once if no answer can arrive, as in an
+        image.
 
-        A topic that does not exist, or may not be seen, is there with its `error`. One that an
-        answer about all topics left out is UNKNOWN_TOPIC_OR_PART at once, as long as that answer is
-        valid and newer than the last call of `refresh`; it may as well be denied. One about which
-        brokers answer with an error that a cache does not keep, as they do while it is created, has
-        LEADER_NOT_AVAILABLE; that takes `refresh`. Among all topics are those that are denied or
-        invalid, with their errors, those that this object found in the making as long as no broker
-        says more of them, and not those that do not exist.
+        A topic that does not exist, or that this client may not see, is in the result with its
+        `error`. A topic that an all-topics answer omits has UNKNOWN_TOPIC_OR_PART at once, if that
+        answer is valid and newer than the last call of `refresh`. Such a topic may also be denied.
+        While a topic is created, brokers answer with an error that the cache does not keep. Such a
+        topic has LEADER_NOT_AVAILABLE; that needs `refresh`. The result for all topics includes
+        denied and invalid ones, with their errors. It also includes the topics that this object
+        found in creation, until an answer says more. It does not include topics that do not exist.
         """
-        held, answered = self._wait(topic, timeout)
+        image, known = self._wait(topic, timeout)
         found = _types.ClusterMetadata()
-        found.cluster_id = held.cluster_id
-        found.controller_id = _id(held.controller)
-        found.brokers = {b.id: _broker(b.id, b.host, b.port) for b in held.brokers}
+        found.cluster_id = image.cluster_id
+        found.controller_id = _id(image.controller)
+        found.brokers = {b.id: _broker(b.id, b.host, b.port) for b in image.brokers}
         if topic is None:
-            found.topics = self._all(held)
+            found.topics = self._all(image)
         else:
-            found.topics = {topic: _one(held, topic) if answered else self._unsaid(topic)}
-        _set_origin(found, held)
+            found.topics = {topic: _one(image, topic) if known else self._in_creation_topic(topic)}
+        _set_origin(found, image)
         return found
 
     def cluster_id(self, timeout: float = -1) -> str | None:
-        """The cluster's id; `timeout` as of list_topics()."""
+        """Returns the cluster's id; `timeout` is that of list_topics()."""
         return self._wait(None, timeout)[0].cluster_id
 
-    def _state(self, held: Reading, topic: str) -> int:
-        state = held.state(topic)
+    def _state(self, image: Reading, topic: str) -> int:
+        state = image.state(topic)
         if state in CODES and isinstance(self.cache, Attached):
-            state = self.cache.state(topic)  # no time passes in its image: that denies for ever
+            state = self.cache.state(topic)  # no time passes in its image, so denials never end
         return state
 
-    def _known(self, held: Reading, topic: str | None) -> bool:
+    def _known(self, image: Reading, topic: str | None) -> bool:
         if topic is None:
-            return bool(held.brokers)
-        return self._state(held, topic) in _KNOWN
+            return bool(image.brokers)
+        return self._state(image, topic) in _KNOWN
 
     def _wait(self, topic: str | None, timeout: float) -> tuple[Reading, bool]:
-        """What is held for the answer, and whether it is known there. TimedOutError.
+        """Returns an image for the result, and whether the topic is known in it.
 
-        It is not where brokers answer, and do not say.
+        The topic is not known if brokers answer without describing it. Raises TimedOutError.
         """
         end = time.monotonic() + timeout
         again, pause, most = 0.0, *_BACKOFF_S
-        asked_at, silent, version = None, 0, 0
+        answer_at_request, silent, version = None, 0, 0
         asks = self._refresh is not None and not isinstance(self.cache, Image)
         # The last answer about all topics before `refresh` was called.
         before = self.cache._full_answer() if asks else None
         while True:
-            full = self.cache._full_answer()  # read first: what is held is as new at least
-            held = hold(self.cache)
-            if self._known(held, topic) or (
+            full = self.cache._full_answer()  # read first, so that the image is at least as new
+            image = image_of(self.cache)
+            if self._known(image, topic) or (
                 topic is not None
                 and full not in (None, before)
-                and self._state(held, topic) == NOT_CACHED
-                and self.cache.state(topic) == NOT_CACHED  # what is held tells no hints
+                and self._state(image, topic) == NOT_CACHED
+                and self.cache.state(topic) == NOT_CACHED  # an image does not show hints
             ):
-                return held, True
+                return image, True
             now = time.monotonic()
             if self._refresh is not None and now >= again:
-                if asked_at is not None and answers(self.cache) != asked_at:
+                if answer_at_request is not None and answers(self.cache) != answer_at_request:
                     silent += topic is not None and self.cache.state(topic) != WAITING
                 if silent == _SILENT_ANSWERS:
-                    held = hold(self.cache)  # the last of them may have said it just now
-                    return held, self._known(held, topic)
-                asked_at, before = answers(self.cache), full
+                    image = image_of(self.cache)  # the last answer may have described it just now
+                    return image, self._known(image, topic)
+                answer_at_request, before = answers(self.cache), full
                 self._refresh(topic)
                 again, pause = now + pause, min(2 * pause, most)
                 continue
@@ -161,44 +162,44 @@ class ClusterLister:
     def _timed_out(self, topic: str | None) -> TimedOutError:
         what = "a broker" if topic is None else f"topic {topic!r}"
         never = isinstance(self.cache, Image)
-        why = "is not there, and nothing can come" if never else "did not come in time"
+        why = "is not in the image, which gets no answers" if never else "was not known in time"
         return TimedOutError(_error_type(_TIMED_OUT, f"{what} {why}"))
 
-    def _all(self, held: Reading) -> dict[str, Any]:
-        """Every topic, as last told."""
-        found = {t.name: _topic(t) for t in held.topics(allow_stale=True)}
+    def _all(self, image: Reading) -> dict[str, Any]:
+        """Returns every topic, as the last answers described it."""
+        found = {t.name: _topic(t) for t in image.topics(allow_stale=True)}
         for state in (DENIED, INVALID):
-            for name in held.names(state=state):
-                if self._known(held, name):
+            for name in image.names(state=state):
+                if self._known(image, name):
                     found.setdefault(name, _missing(name, CODES[state]))
-        for name in tuple(self._in_the_making):
-            if self._known(held, name):
-                self._in_the_making.discard(name)
+        for name in tuple(self._in_creation):
+            if self._known(image, name):
+                self._in_creation.discard(name)
             else:
                 found.setdefault(name, _missing(name, _LEADER_NOT_AVAILABLE))
         return found
 
-    def _unsaid(self, topic: str) -> Any:
-        self._in_the_making.add(topic)
+    def _in_creation_topic(self, topic: str) -> Any:
+        self._in_creation.add(topic)
         return _missing(topic, _LEADER_NOT_AVAILABLE)
 
 
 def list_topics(cache: Reading, topic: str | None = None, timeout: float = -1) -> Any:
-    """`ClusterLister(cache).list_topics(topic, timeout)`."""
+    """Returns `ClusterLister(cache).list_topics(topic, timeout)`."""
     return ClusterLister(cache).list_topics(topic, timeout)
 
 
-def _one(held: Reading, topic: str) -> Any:
-    """A topic that is known."""
-    code = CODES.get(held.state(topic))
-    found = None if code else held.topic(topic, None, allow_stale=True)
+def _one(image: Reading, topic: str) -> Any:
+    """Returns a topic that is known."""
+    code = CODES.get(image.state(topic))
+    found = None if code else image.topic(topic, None, allow_stale=True)
     return _missing(topic, code or 3) if found is None else _topic(found)
 
 
-def _set_origin(found: Any, held: Reading) -> None:
-    """Which broker said it; of all topics, the one that told of the first."""
+def _set_origin(found: Any, image: Reading) -> None:
+    """Sets the broker whose answer described the topic; for all topics, the first one's broker."""
     known = next((t.topic for t in found.topics.values() if t.error is None), None)
-    origin = None if known is None else held.source(known)
+    origin = None if known is None else image.source(known)
     found.orig_broker_id = _id(origin)
     broker = found.brokers.get(origin)
     found.orig_broker_name = broker and f"{broker.host}:{broker.port}/{broker.id}"
@@ -219,7 +220,7 @@ def _broker(id: int, host: str, port: int) -> Any:
 
 
 def _missing(topic: str, code: int) -> Any:
-    """A topic of which nothing is known but an error."""
+    """Returns a topic with nothing but an error."""
     missing = _types.TopicMetadata()
     missing.topic, missing.partitions, missing.error = topic, {}, _error_type(code)
     return missing

@@ -1,10 +1,10 @@
-"""What changed in a cluster, kept in Parquet: a recorder of a cache's changes, and a reader."""
+"""A cluster's changes in Parquet: a recorder of a cache's changes, and a reader."""
 
 from __future__ import annotations
 
 from rdmeta.errors import MissingExtraError
 
-# Before the modules that use it, so that none of them has to ask.
+# This check comes before the modules that use pyarrow, so that they need none.
 try:
     import pyarrow as _pyarrow  # noqa: F401
 except ImportError as error:

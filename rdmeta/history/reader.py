@@ -1,4 +1,4 @@
-"""Reading a directory of history without Spark, and finding out whether it is whole."""
+"""Reads a directory of history without Spark, and checks that it is complete."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["HistoryFile", "Recording", "changes", "files", "read", "recordings"]
 
 
 class HistoryFile(NamedTuple):
-    """One file and what its footer says: versions (since, until], observed from when to when."""
+    """One file and its footer: versions (since, until], and the time in which it was observed."""
 
     path: Path
     cluster_id: str
@@ -31,7 +31,7 @@ class HistoryFile(NamedTuple):
 
 
 class Recording(NamedTuple):
-    """One recording's files in order, and the time that they cover."""
+    """One recording's files in their order, and the time that they cover."""
 
     cluster_id: str
     session: str
@@ -41,11 +41,12 @@ class Recording(NamedTuple):
 
 
 def files(directory: str | os.PathLike[str]) -> list[HistoryFile]:
-    """Every history file below `directory`, each one opened and checked against its name.
+    """Returns every history file below `directory`, each one opened and checked against its name.
 
-    By cluster, then recording, then version. Names that begin with "." or "_" and names that do
-    not end in ".parquet" are left alone: they are files being written, or not ours. HistoryError
-    says which file is damaged, foreign, there twice, or missing from the middle of a recording.
+    Their order is by cluster, then recording, then version. Names that begin with "." or "_", and
+    names that do not end in ".parquet", are ignored: these files are unfinished, or not history.
+    Raises HistoryError, which names the file that is damaged, foreign, duplicated, or missing from
+    the middle of a recording.
     """
     root = Path(directory)
     if not root.is_dir():
@@ -58,19 +59,24 @@ def files(directory: str | os.PathLike[str]) -> list[HistoryFile]:
             raise HistoryError(f"{after.path}: the same file as {before.path}")
         if before.until != after.since:
             raise HistoryError(
-                f"{after.path}: begins at version {after.since}, but what comes before it in its"
-                f" recording ends at {before.until}: {before.path.name}"
+                f"{after.path}: begins at version {after.since}, but the file before it in its"
+                f" recording ends at {before.until}: {before.path.name};"
+                " check that no file is missing"
             )
     for first in (next(group) for _, group in groupby(found, key=lambda file: file.session)):
         if first.since != 0:
             raise HistoryError(
-                f"{first.path}: the recording's first file, with how everything stood, is missing"
+                f"{first.path}: the recording's first file, with the whole state, is missing;"
+                " put it back"
             )
     return found
 
 
 def recordings(directory: str | os.PathLike[str]) -> list[Recording]:
-    """The recordings below `directory`, oldest first within a cluster; raises as `files` does."""
+    """Returns the recordings below `directory`, oldest first within a cluster.
+
+    Raises the errors of `files`.
+    """
     found = []
     for (cluster_id, session), group in groupby(
         files(directory), key=lambda file: (file.cluster_id, file.session)
@@ -94,9 +100,9 @@ def read(
     cluster_id: str | None = None,
     session: str | None = None,
 ) -> pa.Table:
-    """The change records below `directory` as Arrow, recording after recording in their order.
+    """Returns the change records below `directory` as Arrow, one recording after the other.
 
-    `cluster_id` and `session` narrow it to one cluster, one recording. Raises as `files` does.
+    `cluster_id` and `session` limit it to one cluster, one recording. Raises the errors of `files`.
     """
     tables = [_rows(file) for file in _chosen(directory, cluster_id, session)]
     return pa.concat_tables(tables) if tables else CHANGE_SCHEMA.empty_table()
@@ -108,7 +114,7 @@ def changes(
     cluster_id: str | None = None,
     session: str | None = None,
 ) -> Iterator[Change]:
-    """The change records below `directory` one by one, as a cache would have told them."""
+    """Yields the change records below `directory` one by one, as a cache's changes() has them."""
     for file in _chosen(directory, cluster_id, session):
         for batch in _rows(file).to_batches():
             columns = (column.to_pylist() for column in batch.columns)
@@ -124,7 +130,7 @@ def _chosen(
 
 
 def _change(values: Iterable[object]) -> Change:
-    """One row as a record; lists become tuples."""
+    """Returns one row as a record; lists become tuples."""
     return Change(*(tuple(v) if isinstance(v, list) else v for v in values))  # type: ignore[arg-type]
 
 
@@ -133,15 +139,15 @@ def _order(file: HistoryFile) -> tuple[str, str, int, int]:
 
 
 def _parquet_files(root: Path) -> Iterator[Path]:
-    for where, directories, names in os.walk(root):
+    for directory, directories, names in os.walk(root):
         directories[:] = [name for name in directories if not name.startswith((".", "_"))]
         for name in names:
             if name.endswith(".parquet") and not name.startswith((".", "_")):
-                yield Path(where, name)
+                yield Path(directory, name)
 
 
 def _open(path: Path) -> HistoryFile:
-    """The file at `path`, its footer read and compared with its name."""
+    """Returns the file at `path` after comparing its footer with its name; HistoryError."""
     try:
         name = FileName.parse(path.name)
         try:
@@ -150,9 +156,9 @@ def _open(path: Path) -> HistoryFile:
             raise HistoryError(f"not a whole Parquet file: {error}") from error
         footer = Footer.parse(schema.metadata)
         if footer.name != name:
-            raise HistoryError(f"its metadata says that it is {footer.name}")
+            raise HistoryError(f"its metadata says that it is {footer.name}: rename it back")
         if not schema.equals(CHANGE_SCHEMA):
-            raise HistoryError(f"{_difference(schema)} is not as in a change record")
+            raise HistoryError(f"{_difference(schema)} does not match a change record")
         if footer.observed_from > footer.observed_to:
             raise HistoryError("its observation ends before it begins")
     except HistoryError as error:
@@ -161,7 +167,7 @@ def _open(path: Path) -> HistoryFile:
 
 
 def _difference(schema: pa.Schema) -> str:
-    """The first column in which `schema` differs from a change record."""
+    """Returns the first column in which `schema` differs from a change record."""
     for ours, theirs in zip(CHANGE_SCHEMA, schema, strict=False):
         if ours != theirs:
             return f"column {theirs.name!r} ({theirs.type})"

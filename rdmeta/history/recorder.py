@@ -1,13 +1,18 @@
-"""A cache's changes, appended to Parquet as they are seen.
+"""Appends a cache's changes to Parquet files as the recorder observes them.
 
-Life of a recording: `observed_from`, then how everything stood, as if all of it had been added at
-that version, then changes, which have higher versions, then `observed_to`. It never spans time in
-which nobody looked: when the cache no longer holds all that changed, when observations lie too far
-apart, or when another cluster answers, the recording ends at its last observation and a new one
-begins, whose second row is `resync` and says why. A process that dies writes no `observed_to`;
-what it saw ends at the last file's `observed_to_us`.
+A recording has these rows in this order:
 
-A file comes into being by rename, complete and on disk, or not at all.
+    observed_from    the recording begins
+    whole state      everything in the cache, as if all of it had been added at that version
+    changes          with higher versions
+    observed_to      the recording ends
+
+A recording never covers time without observations. It ends at its last observation if the cache no
+longer holds all changes, if observations are too far apart, or if another cluster answers. Then a
+new recording begins, whose second row is `resync` and gives the reason. A process that dies writes
+no `observed_to`; its observations end at the last file's `observed_to_us`.
+
+The recorder makes each file by rename: a file is complete and on disk, or it is not there.
 """
 
 from __future__ import annotations
@@ -37,20 +42,21 @@ def _utc_now() -> datetime:
 
 
 class Recorder:
-    """Appends what changes in a cache to Parquet files in a directory.
+    """Appends a cache's changes to Parquet files in a directory.
 
-    Call `observe()` after each refresh that succeeded, and only then: it says that the whole cache
-    was confirmed just now. A recorder is meant for a cache whose refreshes ask for all topics, of
-    one broker that stays the same: brokers that lag behind each other flip an ISR back and forth.
+    The caller calls `observe()` after each successful refresh, and only then: the call states that
+    an answer has just confirmed the whole cache. A recorder is meant for a cache whose refreshes
+    ask one broker, always the same, for all topics. Brokers that lag behind each other would flip
+    an ISR back and forth.
 
-    `flush_every` bounds, in seconds, what a crash loses, and `flush_rows` what is held in memory.
-    Observations more than `max_gap` seconds apart are two recordings. `cluster_id` names the
-    cluster where its brokers do not (Metadata v0 and v1). Times are wall-clock time, in UTC, and
-    within a recording never run backwards. Not thread-safe; another recorder, also of the same
-    cluster, may write to the same directory.
+    `flush_every` limits, in seconds, the time that a crash loses. `flush_rows` limits the rows in
+    memory. Observations more than `max_gap` seconds apart belong to two recordings. `cluster_id`
+    names the cluster if its brokers do not (Metadata v0 and v1). Times are wall-clock time in UTC;
+    within a recording they never run backwards. One thread at a time may use a recorder. Other
+    recorders, also of the same cluster, may write to the same directory.
 
-    Raises HistoryError where the cluster has no name, OSError where a file cannot be written: what
-    was observed is then still held, and the next call tries again.
+    Raises HistoryError if the cluster has no name, and OSError if a file cannot be written. Then
+    the recorder keeps its rows, and the next call tries again.
     """
 
     def __init__(
@@ -77,7 +83,7 @@ class Recorder:
 
     @property
     def session(self) -> str | None:
-        """The UUID of the recording under way, None if there is none."""
+        """The UUID of the current recording, None if there is none."""
         return self._recording.session if self._recording else None
 
     @property
@@ -86,9 +92,9 @@ class Recorder:
         return tuple(self._files)
 
     def observe(self) -> int:
-        """Take what has changed since the last call; the number of rows that makes.
+        """Takes the changes since the last call; returns the number of rows that they make.
 
-        A cache that knows nothing yet makes none.
+        An empty cache makes no rows.
         """
         now = self._clock()
         if self._recording is None:
@@ -100,12 +106,12 @@ class Recorder:
             return self._begin(now, str(error))
 
     def flush(self) -> None:
-        """Write what is held to a file, now."""
+        """Writes the rows in memory to a file now."""
         if self._recording is not None:
             self._write(self._recording)
 
     def close(self) -> None:
-        """End the recording as of the last observation. Doing so twice is fine."""
+        """Ends the recording at the last observation; a second call does nothing."""
         if self._recording is not None:
             self._end(self._recording)
 
@@ -121,22 +127,25 @@ class Recorder:
         self.close()
 
     def _take(self, recording: _Recording, now: datetime) -> int:
-        apart = now - recording.observed_to
-        if apart > self._max_gap:
-            raise _InterruptedError(f"nobody looked for {apart.total_seconds():.1f} s")
+        gap = now - recording.observed_to
+        if gap > self._max_gap:
+            raise _InterruptedError(f"no observation for {gap.total_seconds():.1f} s")
         if recording.ended:
-            raise _InterruptedError("the recording before could not be ended at once")
+            raise _InterruptedError("the last row of the previous recording could not be written")
         rows, until = drain(self._cache, recording.until)
         if any(row.kind == "cluster_changed" for row in rows):
             raise _InterruptedError("another cluster answered")
         taken = recording.add(rows, until, now)
         due = recording.observed_to - recording.flushed_at >= self._flush_every
-        if due or recording.held >= self._flush_rows:
+        if due or recording.row_count >= self._flush_rows:
             self._write(recording)
         return taken
 
     def _begin(self, now: datetime, reason: str | None = None) -> int:
-        """Start a recording with how everything stands; `reason` if it follows a broken one."""
+        """Starts a recording with the whole state; returns the number of its rows.
+
+        `reason` says why the previous recording ended, None if there is none.
+        """
         try:
             state = read_state(self._cache)
         except FellBehindError as error:
@@ -146,7 +155,7 @@ class Recorder:
             return 0
         if cluster_id is None:
             raise HistoryError(
-                "the brokers did not say which cluster they are (Metadata v0 and v1 cannot):"
+                "the brokers did not name their cluster (Metadata v0 and v1 cannot):"
                 " name it with cluster_id="
             )
         self._recording = recording = _Recording(cluster_id, now)
@@ -175,11 +184,11 @@ class Recorder:
 
 
 class _InterruptedError(Exception):
-    """What is seen now does not continue the recording under way."""
+    """The present state does not continue the current recording."""
 
 
 class _Recording:
-    """One unbroken observation of one cluster, and what of it is not in a file yet."""
+    """One unbroken observation of one cluster, with the rows that are not in a file yet."""
 
     def __init__(self, cluster_id: str, now: datetime) -> None:
         self.cluster_id = cluster_id
@@ -193,11 +202,14 @@ class _Recording:
         self.ended = False
 
     @property
-    def held(self) -> int:
+    def row_count(self) -> int:
         return len(self._rows)
 
     def add(self, rows: list[Change], until: int, now: datetime) -> int:
-        """Hold `rows`, which lead up to version `until`, as observed by `now`."""
+        """Adds `rows`, which lead up to version `until` and were observed by `now`.
+
+        Returns their number.
+        """
         clock = self.observed_to
         for row in rows:
             clock = max(clock, row.observed_at)
@@ -209,18 +221,18 @@ class _Recording:
         return len(rows)
 
     def end(self, row: Change) -> None:
-        """Hold the last row, once."""
+        """Adds the last row; a second call does nothing."""
         if not self.ended:
             self.ended = True
             self.add([row], self.until, self.observed_to)
 
     def footer(self) -> Footer:
-        """What the next file says of itself."""
+        """Returns the footer of the next file."""
         name = FileName(self.cluster_id, self.session, self._since, self.until)
         return Footer(name, self._from, self.observed_to)
 
     def table(self) -> pa.Table:
-        """The rows held, as Arrow."""
+        """Returns the rows in memory as Arrow."""
         columns = zip(*self._rows, strict=True) if self._rows else [()] * len(CHANGE_SCHEMA)
         arrays = [
             pa.array(values, field.type)
@@ -229,18 +241,18 @@ class _Recording:
         return pa.Table.from_arrays(arrays, schema=CHANGE_SCHEMA)
 
     def written(self) -> None:
-        """The rows are in a file: hold them no longer."""
+        """Drops the rows, which are in a file now."""
         if self._since < self.until:
             self._from = self.observed_to
-        # else: that file only says until when nothing changed. The next of its kind takes its
-        # place and has to say the same of the time before.
+        # Otherwise the file only extends the time without changes. The next such file replaces it,
+        # so its footer must begin at the same time.
         self._rows.clear()
         self._since = self.until
         self.flushed_at = self.observed_to
 
 
 def _baseline(state: State, now: datetime, reason: str | None) -> list[Change]:
-    """The rows a recording begins with."""
+    """Returns the first rows of a recording: its begin and the whole state."""
     first = _NOTHING._replace(version=state.version, observed_at=now, source="poll")
     rows = [first._replace(kind="observed_from")]
     if reason is not None:
@@ -257,13 +269,13 @@ def _baseline(state: State, now: datetime, reason: str | None) -> list[Change]:
 
 
 def _endpoint(broker: Broker) -> str:
-    """A broker's address as change records spell it."""
+    """Returns a broker's address as change records spell it."""
     rack = "" if broker.rack is None else f" rack={broker.rack}"
     return f"{broker.host}:{broker.port}{rack}"
 
 
 def _write_whole(path: Path, table: pa.Table) -> None:
-    """Put `table` at `path`: under a name that readers ignore, to the disk, then renamed."""
+    """Writes `table` under a name that readers ignore, syncs it, and renames it to `path`."""
     temporary = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
     try:
         with open(temporary, "wb") as file:
@@ -279,7 +291,7 @@ def _write_whole(path: Path, table: pa.Table) -> None:
 
 
 def _sync_directory(directory: Path) -> None:
-    """Put the rename itself on the disk."""
+    """Syncs a directory, so that a rename in it is on the disk."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

@@ -1,13 +1,13 @@
-"""How change records lie in Parquet: the columns, the file names and the footer's own words.
+"""The format of change records in Parquet: the columns, the file names and the footer's entries.
 
-A file is called `changes-<cluster>.<recording>.<since>-<until>.parquet`: it holds what one
-recording saw of one cluster after version `since`, up to and including `until`. The first file of
-a recording begins at 0, with the whole state; the next one begins where the last one ended. A
-file whose two versions are equal holds no rows: it only says until when nothing changed, and the
-next such file takes its place.
+A file is called `changes-<cluster>.<recording>.<since>-<until>.parquet`. It holds one recording's
+changes of one cluster after version `since`, up to and including `until`. The first file of a
+recording begins at 0, with the whole state. Each later file begins where the one before it ends. A
+file with two equal versions holds no rows: it only extends the time without changes, and the next
+such file replaces it.
 
-The footer says from when to when the file's recorder was observing. Rows alone cannot say that: a
-quiet hour has none.
+The footer gives the time in which the recorder observed the cluster. The rows cannot give it, as
+an hour without changes has no rows.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 class HistoryError(Error):
-    """A file or a directory of history that is not what its name says, or is not whole."""
+    """A file or a directory of history does not match its name, or is not complete."""
 
 
 class FileName(NamedTuple):
-    """What a file's name says it holds; `str()` of it is the name."""
+    """The parts of a file's name; `str()` returns the name."""
 
     cluster_id: str
     session: str
@@ -65,31 +65,31 @@ class FileName(NamedTuple):
 
     @classmethod
     def parse(cls, name: str) -> FileName:
-        """The parts of a file's name; HistoryError if it is none of ours."""
+        """Returns the parts of a file's name; raises HistoryError for other names."""
         match = _NAME.fullmatch(name)
         if match is None:
             raise HistoryError(
-                "not a history file; they are called"
-                " changes-<cluster>.<recording>.<since>-<until>.parquet"
+                "not a history file: the name is not"
+                " changes-<cluster>.<recording>.<since>-<until>.parquet; move it elsewhere"
             )
         parsed = cls(
             unquote(match["cluster"]), match["session"], int(match["since"]), int(match["until"])
         )
         if parsed.since > parsed.until:
-            raise HistoryError("it ends at a version before the one it begins at")
+            raise HistoryError("its name has an end version below its begin version")
         return parsed
 
 
 class Footer(NamedTuple):
-    """What a file says of itself in its Parquet metadata."""
+    """A file's own description in its Parquet metadata."""
 
     name: FileName
     observed_from: datetime
     observed_to: datetime
 
     def metadata(self) -> dict[bytes, bytes]:
-        """The footer as Parquet keeps it; times are microseconds since 1970 in UTC."""
-        words = {
+        """Returns the footer as Parquet keeps it; times are microseconds since 1970 in UTC."""
+        entries = {
             "rdmeta.format": FORMAT,
             "rdmeta.cluster_id": self.name.cluster_id,
             "rdmeta.session": self.name.session,
@@ -98,29 +98,31 @@ class Footer(NamedTuple):
             "rdmeta.observed_from_us": (self.observed_from - _EPOCH) // timedelta(microseconds=1),
             "rdmeta.observed_to_us": (self.observed_to - _EPOCH) // timedelta(microseconds=1),
         }
-        return {key.encode(): str(value).encode() for key, value in words.items()}
+        return {key.encode(): str(value).encode() for key, value in entries.items()}
 
     @classmethod
     def parse(cls, metadata: dict[bytes, bytes] | None) -> Footer:
-        """The footer out of Parquet's metadata; HistoryError says what is missing or wrong."""
-        words = {k.decode(): v.decode() for k, v in (metadata or {}).items() if k[:7] == b"rdmeta."}
-        found = words.get("rdmeta.format")
+        """Returns the footer in Parquet's metadata; raises HistoryError if it is damaged."""
+        entries = {
+            k.decode(): v.decode() for k, v in (metadata or {}).items() if k[:7] == b"rdmeta."
+        }
+        found = entries.get("rdmeta.format")
         if found != FORMAT:
             raise HistoryError(
-                f"format {found} is not one this version reads ({FORMAT})"
+                f"its format is {found}, this version of rdmeta reads format {FORMAT}"
                 if found
                 else "its metadata does not say that rdmeta wrote it"
             )
         try:
             return cls(
                 FileName(
-                    words["rdmeta.cluster_id"],
-                    words["rdmeta.session"],
-                    int(words["rdmeta.since"]),
-                    int(words["rdmeta.until"]),
+                    entries["rdmeta.cluster_id"],
+                    entries["rdmeta.session"],
+                    int(entries["rdmeta.since"]),
+                    int(entries["rdmeta.until"]),
                 ),
-                _EPOCH + timedelta(microseconds=int(words["rdmeta.observed_from_us"])),
-                _EPOCH + timedelta(microseconds=int(words["rdmeta.observed_to_us"])),
+                _EPOCH + timedelta(microseconds=int(entries["rdmeta.observed_from_us"])),
+                _EPOCH + timedelta(microseconds=int(entries["rdmeta.observed_to_us"])),
             )
         except (KeyError, ValueError) as error:
             raise HistoryError(f"its metadata is damaged: {error}") from error

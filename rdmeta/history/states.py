@@ -1,9 +1,9 @@
-"""Reading a cache that others write to: its whole state at one version, or what changed in full.
+"""Reads a cache while other threads write to it: its whole state at one version, or all changes.
 
-A cache tells of a new topic with one record that does not list partitions. Their states have to be
-looked up, and the cache may have moved on since the record was made. `drain` therefore looks until
-a pull of changes no longer touches what was looked up, and then walks the changes backwards: the
-state now, with every later change undone, is the state at the record.
+For a new topic a cache makes one record, which does not list partitions. `drain` must look up
+their states, and the cache may have changed since the record was made. So `drain` pulls changes and
+looks up topics until a pull concerns none of the topics that it looked up. Then it walks the
+changes backwards: the state now, with every later change undone, is the state at the record.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from rdmeta.model import Broker, Change, Partition, Topic
 
 __all__ = ["Cache", "Changes", "Drained", "FellBehindError", "State", "drain", "read_state"]
 
-# How often a read is tried again because the cache changed under it.
+# The number of attempts to read a cache that changes at the same time.
 ROUNDS = 100
 
 
 class Changes(Protocol):
-    """What `changes()` of a cache returns: records in order, and up to which version."""
+    """The result of a cache's `changes()`: records in order, up to the version `until`."""
 
     @property
     def until(self) -> int: ...
@@ -34,7 +34,7 @@ class Changes(Protocol):
 
 
 class Cache(Protocol):
-    """As much of `MetadataCache` as a recorder needs."""
+    """The part of `MetadataCache` that a recorder needs."""
 
     @property
     def version(self) -> int: ...
@@ -53,7 +53,7 @@ class Cache(Protocol):
 
 
 class FellBehindError(Exception):
-    """The changes asked for are no longer held, or come faster than they can be read."""
+    """The cache no longer holds the changes asked for, or makes them faster than they are read."""
 
 
 class State(NamedTuple):
@@ -66,14 +66,14 @@ class State(NamedTuple):
 
 
 class Drained(NamedTuple):
-    """Changes in full: each record about whole topics followed by one for each partition."""
+    """Changes in full: after each record about a whole topic, one record per partition."""
 
     rows: list[Change]
     until: int
 
 
 class _Standing(NamedTuple):
-    """How a partition stood while changes are undone."""
+    """A partition's state while changes are undone."""
 
     leader: int | None
     epoch: int | None
@@ -82,7 +82,7 @@ class _Standing(NamedTuple):
 
 
 def read_state(cache: Cache) -> State:
-    """The whole state at one version; FellBehindError if the cache never stands still."""
+    """Returns the whole state at one version; raises FellBehindError if it changes too fast."""
     since = cache.version
     topics = {topic.name: topic for topic in cache.topics()}
     for _ in range(ROUNDS):
@@ -100,48 +100,48 @@ def read_state(cache: Cache) -> State:
                 topics.pop(name, None)
             else:
                 topics[name] = found
-    raise FellBehindError("the cache changed too fast for its state to be read")
+    raise FellBehindError("the cache changed too fast to read its state: call observe() again")
 
 
 def drain(cache: Cache, since: int) -> Drained:
-    """What changed after version `since`, in full and in order.
+    """Returns the changes after version `since`, in full and in order.
 
-    FellBehindError if the cache no longer holds all of it.
+    Raises FellBehindError if the cache no longer holds all of them.
     """
     records: list[Change] = []
     found: dict[str, Topic | None] = {}
     for _ in range(ROUNDS):
         pulled = cache.changes(since)
         if pulled.resync:
-            raise FellBehindError(f"the cache no longer holds what changed after version {since}")
-        news, since = list(pulled), pulled.until
-        records += news
+            raise FellBehindError(f"the cache no longer holds the changes after version {since}")
+        new_records, since = list(pulled), pulled.until
+        records += new_records
         names = {
             record.topic
-            for record in news
+            for record in new_records
             if record.topic is not None and (_is_whole(record) or record.topic in found)
         }
         if not names:
             return Drained(_in_full(records, found), since)
         found.update((name, _find(cache, name)) for name in names)
-    raise FellBehindError("the cache changed too fast for new topics to be read")
+    raise FellBehindError("the cache changed too fast to read new topics")
 
 
 def partition_rows(record: Change, partitions: Iterable[Partition]) -> Iterator[Change]:
-    """The rows of `record`'s kind that say how each of a topic's partitions stood."""
+    """Yields one row of `record`'s kind per partition, with the partition's state."""
     return (_row(record, p.partition, _standing(p)) for p in partitions)
 
 
 def _is_whole(record: Change) -> bool:
-    """Whether the record is about all partitions of a topic, whose states it does not say.
+    """Returns whether the record is about all partitions of a topic, without their states.
 
-    A cache tells of a new topic with one such record; in a file one row per partition follows it.
+    A cache makes one such record for a new topic; in a file one row per partition follows it.
     """
     return record.kind in WHOLE_KINDS and record.partition is None
 
 
 def _find(cache: Cache, name: str) -> Topic | None:
-    """The topic as it stands; None where it is not known, denied, stale or gone."""
+    """Returns the topic's present state, None if the topic is not valid."""
     try:
         return cache.topic(name)
     except Error:
@@ -149,25 +149,25 @@ def _find(cache: Cache, name: str) -> Topic | None:
 
 
 def _in_full(records: list[Change], found: dict[str, Topic | None]) -> list[Change]:
-    """`records` with the partitions' rows behind those that need them."""
-    standing = {
+    """Returns `records`, with the partitions' rows after the records that need them."""
+    states = {
         name: {p.partition: _standing(p) for p in topic.partitions} if topic else {}
         for name, topic in found.items()
     }
-    behind = [
-        _undo(record, standing[record.topic]) if record.topic in standing else [record]
+    backwards = [
+        _undo(record, states[record.topic]) if record.topic in states else [record]
         for record in reversed(records)
     ]
-    return [row for rows in reversed(behind) for row in rows]
+    return [row for rows in reversed(backwards) for row in rows]
 
 
 def _undo(record: Change, now: dict[int, _Standing]) -> list[Change]:
-    """Take `record` back from its topic's partitions as of `now`; the rows to be written for it."""
+    """Undoes `record` in `now`, its topic's partitions; returns the rows to write for it."""
     if record.partition is None:
         rows = [record]
         if _is_whole(record):
             rows += [_row(record, partition, now[partition]) for partition in sorted(now)]
-        # What an older topic of that name had is not known.
+        # The partitions of an older topic with that name are not known.
         if _is_whole(record) or record.kind in END_KINDS:
             now.clear()
         return rows

@@ -1,4 +1,4 @@
-"""Where brokers are: "host:port", "[v6]:port", and lists of them."""
+"""The addresses of brokers: "host:port", "[v6]:port", and lists of them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ __all__ = ["DEFAULT_PORT", "Address", "parse_bootstrap", "shown"]
 
 DEFAULT_PORT = 9092
 
-# A protocol before the host, as in the listeners of a broker.
+# A protocol before the host, as a broker's listeners have it.
 _PROTOCOL = re.compile(r"([A-Za-z][A-Za-z0-9_+.-]*)://")
-# The characters of a host and a port: an error shows nothing behind them, which may be a secret.
+# The characters of a host and a port. An error shows only these: what follows may be a secret.
 _HARMLESS = re.compile(r"[\w.:\[\]%-]*")
 
 
@@ -27,16 +27,15 @@ class Address(NamedTuple):
 
 
 def parse_bootstrap(servers: str) -> list[Address]:
-    """The addresses in "host:port[,host:port...]", in that order and each once.
+    """Returns the addresses in "host:port[,host:port...]", in that order, each once.
 
-    A port that is not given is 9092; an IPv6 address stands in brackets; PLAINTEXT:// may come
-    first. ValueError says which part it cannot read, or which protocol is not supported; it shows
-    no user name or password. TypeError for what is no str. Whether a host can be looked up is found
-    out by looking.
+    The default port is 9092. An IPv6 address needs brackets. PLAINTEXT:// may come first. No name
+    is resolved. Raises ValueError, which names the unreadable part or the unsupported protocol and
+    shows no user name or password. Raises TypeError if `servers` is not a str.
     """
     if not isinstance(servers, str):
         raise TypeError(f"bootstrap servers must be str, not {type(servers).__name__}")
-    if "@" in servers:  # it is not shown: what comes before it may be a password
+    if "@" in servers:  # the error does not show the text before it, which may be a password
         raise ValueError(
             "a bootstrap server has no user name or password (there is an '@'); expected host:port"
         )
@@ -62,13 +61,13 @@ def _parse(server: str) -> Address:
         host, colon, port = text.partition(":")
         wrong = ":" in port or "/" in text
     if wrong or not host or (colon and not _is_port(port)):
-        hint = "; an IPv6 address stands in brackets" if text.count(":") > 1 else ""
+        hint = "; put an IPv6 address in brackets" if text.count(":") > 1 else ""
         raise ValueError(f"not a bootstrap server: {shown(text)}; expected host:port{hint}")
     return Address(host, int(port) if colon else DEFAULT_PORT)
 
 
 def shown(text: str) -> str:
-    """Return what an error may repeat of an address: neither a password nor what may be one."""
+    """Returns the part of an address that an error may show, without a possible password."""
     if "@" in text:
         return "'...'"
     match = _HARMLESS.match(text)

@@ -1,6 +1,6 @@
-"""The ApiVersions exchange (API key 18), v0-v3: which versions of which API a broker speaks.
+"""The ApiVersions exchange (API key 18), v0-v3: a broker lists the versions of each API it speaks.
 
-Versions above 3 say nothing more that is used here, and every broker since 2.4 speaks 3.
+Versions above 3 add nothing that this package uses, and every broker since 2.4 speaks 3.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _RANGE = struct.Struct(">hhh")
 class ApiVersions(NamedTuple):
     """A broker's answer: `ranges` maps an API key to (lowest, highest) version.
 
-    `mock` marks librdkafka's mock broker, by an answer that nobody else gives.
+    `mock` marks librdkafka's mock broker, which gives an answer that no other broker gives.
     """
 
     error: int
@@ -33,7 +33,10 @@ class ApiVersions(NamedTuple):
 
 
 class Reader:
-    """Reads big-endian fields from the front of `data`; MalformedError beyond the end."""
+    """Reads big-endian fields from the front of `data`.
+
+    Its methods raise MalformedError if a field goes beyond the end.
+    """
 
     def __init__(self, data: bytes | memoryview, position: int = 0) -> None:
         self._data = data
@@ -41,31 +44,31 @@ class Reader:
 
     @property
     def left(self) -> int:
-        """How many bytes are not read yet."""
+        """The number of bytes that are not read yet."""
         return len(self._data) - self.position
 
     def skip(self, length: int) -> None:
-        """Pass over `length` bytes."""
+        """Skips `length` bytes."""
         if length > self.left:
-            raise MalformedError(f"{length} bytes announced where {self.left} are left")
+            raise MalformedError(f"a field announces {length} bytes, and {self.left} are left")
         self.position += length
 
     def fields(self, layout: struct.Struct) -> tuple[int, ...]:
-        """One value for each field of `layout`."""
+        """Returns one value for each field of `layout`."""
         start = self.position
         self.skip(layout.size)
         return layout.unpack_from(self._data, start)
 
     def int16(self) -> int:
-        """A signed 16-bit integer."""
+        """Returns a signed 16-bit integer."""
         return self.fields(_INT16)[0]
 
     def int32(self) -> int:
-        """A signed 32-bit integer."""
+        """Returns a signed 32-bit integer."""
         return self.fields(_INT32)[0]
 
     def uvarint(self) -> int:
-        """An unsigned varint of at most 32 bits."""
+        """Returns an unsigned varint of at most 32 bits."""
         value = 0
         for shift in range(0, 35, 7):
             start = self.position
@@ -73,10 +76,10 @@ class Reader:
             value |= (self._data[start] & 0x7F) << shift
             if self._data[start] < 0x80 and value < 1 << 32:
                 return value
-        raise MalformedError("a varint of more than 32 bits")
+        raise MalformedError("a varint has more than 32 bits")
 
     def skip_tags(self) -> None:
-        """Pass over a section of tagged fields (KIP-482)."""
+        """Skips a section of tagged fields (KIP-482)."""
         for _ in range(self.uvarint()):
             self.uvarint()
             self.skip(self.uvarint())
@@ -87,7 +90,7 @@ _INT32 = struct.Struct(">i")
 
 
 def encode_request(version: int) -> bytes:
-    """A request's body: from v3 on it names this software (KIP-511)."""
+    """Returns a request's body; from v3 on it names this software (KIP-511)."""
     if version < 3:
         return b""
     name, number = b"rdmeta", _legal(__version__).encode()
@@ -95,15 +98,15 @@ def encode_request(version: int) -> bytes:
 
 
 def _legal(version: str) -> str:
-    """What brokers accept as a version: [a-zA-Z0-9]([a-zA-Z0-9\\-.]*[a-zA-Z0-9])?."""
+    """Returns a version that brokers accept: [a-zA-Z0-9]([a-zA-Z0-9\\-.]*[a-zA-Z0-9])?."""
     return re.sub(r"[^a-zA-Z0-9.]", "-", version).strip("-.")[:100]
 
 
 def parse_response(body: bytes, version: int) -> ApiVersions:
-    """A response's body; MalformedError.
+    """Returns a parsed response's body; raises MalformedError.
 
-    To a version that it does not speak a broker answers UNSUPPORTED_VERSION in the layout of v0,
-    with the range of ApiVersions itself (KIP-511; before 2.4 with none).
+    A broker answers a version that it does not speak with UNSUPPORTED_VERSION in the layout of v0.
+    That answer has the range of ApiVersions itself (KIP-511; before 2.4 it has none).
     """
     reader = Reader(body)
     error = reader.int16()
@@ -113,7 +116,7 @@ def parse_response(body: bytes, version: int) -> ApiVersions:
         version = 0
     count = reader.uvarint() - 1 if version >= 3 else reader.int32()
     if not 0 <= count * _RANGE.size <= reader.left:
-        raise MalformedError(f"{count} API versions announced in {reader.left} bytes")
+        raise MalformedError(f"the answer announces {count} API versions in {reader.left} bytes")
     ranges = {}
     for _ in range(count):
         key, ranges[key] = _range(reader)
@@ -123,9 +126,9 @@ def parse_response(body: bytes, version: int) -> ApiVersions:
 
 
 def _is_mock(body: bytes) -> bool:
-    """Whether this refusal is librdkafka's mock broker's.
+    """Returns whether librdkafka's mock broker sent this refusal.
 
-    It counts its one API in one byte, where v0 has four, and adds the throttle time of v1.
+    The mock counts its one API in one byte, where v0 has four, and adds the throttle time of v1.
     """
     return len(body) == 13 and body[2:5] == b"\1\0\x12"
 

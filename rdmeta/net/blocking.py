@@ -1,4 +1,4 @@
-"""A session on a blocking socket, under one deadline."""
+"""A session on a blocking socket, with one deadline for all its steps."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from rdmeta.net.session import Response, Session
 __all__ = ["Connection", "Deadline"]
 
 _CHUNK = 1 << 18
-# Seconds, a bit below the longest time that poll() can be told.
+# Seconds: a bit below the longest time-out that poll() accepts.
 _LONGEST = 2_000_000.0
 
 
 class Deadline:
-    """A point in time that several steps share; TypeError, ValueError for no length of time."""
+    """A point in time that several steps share."""
 
     def __init__(self, seconds: float) -> None:
+        """Sets the deadline `seconds` from now; raises TypeError and ValueError."""
         if not isinstance(seconds, Real):
             raise TypeError(f"timeout must be a number of seconds, not {type(seconds).__name__}")
         if not seconds >= 0:
@@ -29,35 +30,35 @@ class Deadline:
         self._end: float = time.monotonic() + min(float(seconds), _LONGEST)
 
     def within(self, seconds: float) -> Deadline:
-        """The earlier one of this and `seconds` from now."""
+        """Returns the earlier one of this deadline and `seconds` from now."""
         other = Deadline(seconds)
         return other if other._end < self._end else self
 
     def left(self) -> float:
-        """Seconds left, at least 0."""
+        """Returns the seconds left, at least 0."""
         return max(0.0, self._end - time.monotonic())
 
     def remaining(self) -> float:
-        """Seconds left; RequestTimedOutError if there are none."""
-        left = self.left()
-        if not left:
-            raise RequestTimedOutError("out of time")
-        return left
+        """Returns the seconds left; raises RequestTimedOutError if there are none."""
+        seconds = self.left()
+        if not seconds:
+            raise RequestTimedOutError("the time-out is over")
+        return seconds
 
 
 class Connection:
-    """A connection to one broker, ready for requests once constructed.
+    """A connection to one broker, which is ready for requests once it is constructed.
 
-    Name resolution is the system's and knows no deadline; everything else keeps to it. Blocking
-    calls answer Ctrl-C. Not for several threads at once.
+    The system resolves names without a deadline; every other step keeps the deadline. Ctrl-C
+    interrupts blocking calls. One thread at a time may use the connection.
     """
 
     def __init__(
         self, address: Address, deadline: Deadline, client_id: str, max_frame: int
     ) -> None:
-        """Connect and agree on versions.
+        """Connects and agrees on versions.
 
-        TransportError, RequestTimedOutError, and what `Session.receive` raises.
+        Raises TransportError, RequestTimedOutError, and the errors of `Session.receive`.
         """
         self.session = Session(client_id, max_frame)
         self._socket = _connect(address, deadline)
@@ -80,11 +81,11 @@ class Connection:
         self.close()
 
     def close(self) -> None:
-        """Close the socket; a second time does nothing."""
+        """Closes the socket; a second call does nothing."""
         self._socket.close()
 
     def request(self, api_key: int, version: int, body: bytes, deadline: Deadline) -> bytes:
-        """Send one request and return its answer's body. Errors as of the constructor."""
+        """Sends one request and returns its answer's body; raises the constructor's errors."""
         self.session.request(api_key, version, body)
         answers: list[Response] = []
         while not answers:
@@ -92,7 +93,7 @@ class Connection:
         return answers[0].body
 
     def _exchange(self, deadline: Deadline) -> list[Response]:
-        """Send what is due, then take what one read gives."""
+        """Sends the session's bytes, then returns the answers that one read completes."""
         try:
             data = self.session.data_to_send()
             if data:
@@ -112,12 +113,12 @@ class Connection:
 
 
 def _connect(address: Address, deadline: Deadline) -> socket.socket:
-    """A connected socket, each of the host's addresses tried within its share of the time."""
+    """Returns a connected socket; each address of the host gets its share of the time."""
     try:
         found = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)
     except OSError as error:
         raise TransportError(f"no such host: {error.strerror or error}") from error
-    except ValueError as error:  # such as a label of more than 63 letters, or a NUL
+    except ValueError as error:  # for example a label of more than 63 letters, or a NUL
         raise TransportError(f"no host can have that name: {error}") from error
     failure: OSError | None = None
     for untried, (family, kind, protocol, _, endpoint) in zip(
@@ -136,6 +137,6 @@ def _connect(address: Address, deadline: Deadline) -> socket.socket:
             attempt.close()
             raise
     if isinstance(failure, TimeoutError):
-        raise RequestTimedOutError("no connection in time") from failure
-    reason = failure.strerror if failure else "it has no address"
+        raise RequestTimedOutError("the host did not accept a connection in time") from failure
+    reason = failure.strerror if failure else "the host has no address"
     raise TransportError(f"cannot connect: {reason}") from failure

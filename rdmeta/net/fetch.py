@@ -1,4 +1,4 @@
-"""One refresh of a cache from a broker."""
+"""One refresh of a cache from a broker: fetch() tries servers in turn, under one time-out."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["fetch"]
 
 
 class _Options(NamedTuple):
-    """The arguments of fetch() that concern each connection and answer."""
+    """The arguments of fetch() that apply to each connection and answer."""
 
     tolerate_trailing: bool | None
     client_id: str
@@ -42,36 +42,36 @@ def fetch(
     max_frame: int = 100_000_000,
     reason: str | None = None,
 ) -> Applied:
-    """Ask a broker for metadata once and apply its answer to `cache`.
+    """Asks a broker for metadata once and applies its answer to `cache`.
 
-    `bootstrap` is "host:port[,host:port...]", with PLAINTEXT:// or without; servers are tried in
-    turn until one gives an answer that can be applied. The cache may doubt an answer
-    (Advice.ASK_OTHER): then the next server is asked as well, and after the last one the brokers
-    that the cache was told of. Each is asked once, until an answer is not doubted. The result is of
-    the last answer, but `changed` and `brokers_changed` are of all answers.
+    Returns the Applied of the last answer; its `changed` and `brokers_changed` cover all answers.
+    `bootstrap` is "host:port[,host:port...]", with or without PLAINTEXT://. fetch() tries the
+    servers in turn until one gives an answer that the cache can apply. The cache may want a second
+    opinion (Advice.ASK_OTHER): then fetch() asks the next server as well. After the last one it
+    asks the brokers that the cache knows. It asks each once, until an answer has no such advice.
 
-    `topics` are names or ids (uuid.UUID, not Kafka's base64, which could be a name as well), none
-    of them for the broker list alone, None for every topic. `timeout`, in seconds, covers
-    everything but name resolution; while servers are left to try, connecting to one gets no more
-    than its share. `max_frame` bounds an answer, in bytes. `reason` is why: see
+    `topics` are names or ids (uuid.UUID; Kafka's base64 could be a name). An empty list asks only
+    for the brokers; None asks for every topic. `timeout`, in seconds, covers everything except name
+    resolution. While there are more servers to try, connecting to one gets only its share of it.
+    `max_frame` is the largest answer accepted, in bytes. `reason` says why the caller asks: see
     `MetadataCache.reason`.
 
-    Brokers do not create topics for being asked unless `allow_auto_create`; those before 0.11
-    (Metadata v4) cannot be told, so names are asked of them only with it. librdkafka's mock brokers
-    end flexible answers with a byte too many: it is let pass where the answer to ApiVersions shows
-    that it is them, or as `tolerate_trailing` says.
+    A broker does not create the topics in a request unless `allow_auto_create`. A request to a
+    broker before 0.11 (Metadata v4) cannot forbid it, so fetch() sends names there only with that.
+    librdkafka's mock brokers end flexible answers with one extra byte. It is accepted if the answer
+    to ApiVersions identifies a mock broker, or as `tolerate_trailing` says.
 
-    TransportError, RequestTimedOutError, MalformedError, UnsupportedVersionError, or what
-    `MetadataCache.apply` raises, with what each server went wrong with; a TransportError if they
-    differ. Before anything is sent: ForkedError in the child of a fork; TypeError and ValueError
-    for what is no cache, bootstrap list, topics, or time-out. Whatever is raised once they are
-    known, the hints of `topics` are over then.
+    Raises TransportError, RequestTimedOutError, MalformedError, UnsupportedVersionError, or an
+    error of `MetadataCache.apply`. Its text gives the error of each server; if those have several
+    types, it is a TransportError. Before it sends anything, it raises ForkedError in the child of a
+    fork, and TypeError or ValueError for an invalid argument. An error that is raised after
+    `topics` were checked ends the hints of `topics`.
     """
     if not isinstance(cache, MetadataCache):
         raise TypeError(f"cache must be a MetadataCache, not {type(cache).__name__}")
     wanted = ALL if topics is None else _checked(topics)
     try:
-        MetadataCache.hint(cache, ())  # of no topic: it tells whether this process may write
+        MetadataCache.hint(cache, ())  # a hint without topics checks that this process may write
     except ForkedError:
         raise ForkedError(
             "the child of a fork cannot write to its parent's cache; make a new MetadataCache"
@@ -80,7 +80,7 @@ def fetch(
     try:
         servers, deadline = parse_bootstrap(bootstrap), Deadline(timeout)
         options = _Options(tolerate_trailing, client_id, max_frame)
-        return _asked_in_turn(cache, servers, request, deadline, options)
+        return _ask_in_turn(cache, servers, request, deadline, options)
     except BaseException:
         cache.apply_failure(request)
         raise
@@ -89,27 +89,28 @@ def fetch(
 def _checked(
     topics: Collection[str] | Collection[UUID],
 ) -> tuple[str, ...] | tuple[UUID, ...]:
-    """Topics to be read more than once; TypeError, ValueError for what no request can name."""
+    """Returns the topics as a tuple; raises TypeError, ValueError if no request can name them."""
     wanted = topics if isinstance(topics, str) else tuple(topics)
     encode_metadata_request(METADATA_MAX_VERSION, cast("tuple[str, ...]", wanted))
     return cast("tuple[str, ...] | tuple[UUID, ...]", wanted)
 
 
-def _asked_in_turn(
+def _ask_in_turn(
     cache: MetadataCache,
     servers: list[Address],
     request: Request,
     deadline: Deadline,
     options: _Options,
 ) -> Applied:
-    """Ask one server after the other until an answer needs no other; the error names each server.
+    """Asks one server after the other until an answer needs no second opinion.
 
-    Where an answer is doubted, the brokers that it told of follow the servers that are left.
+    If an answer carries ASK_OTHER, the brokers in the cache follow the remaining servers. Raises
+    an error that names each server.
     """
     failures: list[tuple[Address, Error]] = []
     answers: list[Applied] = []
     asked: set[Address] = set()
-    named: set[int] = set()
+    answered: set[int] = set()
     while servers:
         share = len(servers)
         server = servers.pop(0)
@@ -119,16 +120,16 @@ def _asked_in_turn(
             broker, applied = _ask(cache, server, request, within, deadline, options)
         except Error as error:
             failures.append((server, error))
-            doubted = error.applied is not None and Advice.ASK_OTHER in error.applied.advice
+            ask_other = error.applied is not None and Advice.ASK_OTHER in error.applied.advice
         else:
             answers.append(applied)
-            named |= set() if broker is None else {broker}
-            doubted = Advice.ASK_OTHER in applied.advice
-            if not doubted:
+            answered |= set() if broker is None else {broker}
+            ask_other = Advice.ASK_OTHER in applied.advice
+            if not ask_other:
                 break
-        if doubted:
-            told = [Address(b.host, b.port) for b in cache.brokers if b.id not in named]
-            servers += [each for each in told if each not in asked and each not in servers]
+        if ask_other:
+            others = [Address(b.host, b.port) for b in cache.brokers if b.id not in answered]
+            servers += [each for each in others if each not in asked and each not in servers]
         if answers and not deadline.left():
             break
     if not answers:
@@ -147,7 +148,10 @@ def _ask(
     deadline: Deadline,
     options: _Options,
 ) -> tuple[int | None, Applied]:
-    """Connect `within` a time and apply an answer: the id of the broker if known, what it did."""
+    """Connects `within` a time, asks, and applies the answer.
+
+    Returns the broker's id, None if it is not known, and the Applied.
+    """
     with Connection(server, within, options.client_id, options.max_frame) as connection:
         session = connection.session
         version = session.version_for(METADATA, METADATA_MIN_VERSION, METADATA_MAX_VERSION)
@@ -170,9 +174,9 @@ def _ask(
 
 
 def _broker_at(server: Address, *tables: tuple[Broker, ...]) -> int | None:
-    """The id of the one broker at that address in the first table that has it; None for none.
+    """Returns the id of the one broker at that address in the first table that has the address.
 
-    A load balancer is no broker, and where several brokers share an address none is meant.
+    None if no table has it, as for a load balancer, or if several brokers share the address.
     """
     for table in tables:
         found = [broker.id for broker in table if Address(broker.host, broker.port) == server]
@@ -182,18 +186,18 @@ def _broker_at(server: Address, *tables: tuple[Broker, ...]) -> int | None:
 
 
 def _summary(failures: list[tuple[Address, Error]]) -> Error:
-    """One error that names each server: of the kind they share, otherwise a TransportError.
+    """Returns one error that names each server; its type is the shared one, or TransportError.
 
-    It is retriable if that of any server is.
+    The error is retriable if the error of any server is.
     """
-    told = "; ".join(f"{server}: {error}" for server, error in failures)
+    text = "; ".join(f"{server}: {error}" for server, error in failures)
     last = failures[-1][1]
     retriable = any(error.retriable for _, error in failures)
     kinds = {type(error) for _, error in failures}
     if len(kinds) == 1:
-        summary = kinds.pop()(told, last.code, retriable)
+        summary = kinds.pop()(text, last.code, retriable)
         summary.applied = last.applied
     else:
-        summary = TransportError(told, retriable=retriable)
+        summary = TransportError(text, retriable=retriable)
     summary.__cause__ = last
     return summary

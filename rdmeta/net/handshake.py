@@ -1,6 +1,7 @@
 """The exchanges before the first request, and errors for ports that are no plaintext Kafka.
 
-A handshake does no I/O: a session sends the requests that it yields, and gives it their answers.
+A handshake does no I/O: the session sends the requests that it yields, and passes their answers to
+it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ __all__ = [
     "silence",
 ]
 
-# Bytes: no broker answers a request of a handshake at more length.
+# Bytes: no broker sends a longer answer during the handshake.
 LONGEST_ANSWER = 1 << 20
 
 _SHOWN = 24
@@ -32,7 +33,7 @@ _PLAINTEXT_ONLY = "rdmeta speaks PLAINTEXT only"
 
 
 class Call(NamedTuple):
-    """A request: its API key, version, and body without header."""
+    """A request: its API key, its version, and its body without the header."""
 
     api_key: int
     version: int
@@ -40,13 +41,13 @@ class Call(NamedTuple):
 
 
 Steps: TypeAlias = Generator[Call, bytes, None]
-"""Exchanges one after the other: yields a request and is sent its answer's body."""
+"""Exchanges in order: the generator yields a request and receives its answer's body."""
 
 
 class Handshake:
-    """Learns what a broker speaks: `versions` maps an API key to its lowest and highest version.
+    """Learns which versions a broker speaks: `versions` maps an API key to (lowest, highest).
 
-    `is_librdkafka_mock` tells whether the broker is librdkafka's mock.
+    `is_librdkafka_mock` is true if the broker is librdkafka's mock.
     """
 
     def __init__(self) -> None:
@@ -54,15 +55,15 @@ class Handshake:
         self.is_librdkafka_mock = False
 
     def steps(self) -> Steps:
-        """Yield all requests before the first one of the caller.
+        """Yields all requests that precede the caller's first one.
 
-        Authentication belongs here, as further steps. MalformedError; UnsupportedVersionError or
-        another Error with Kafka's code where the broker refuses.
+        Authentication belongs here, as further steps. Raises MalformedError. Raises
+        UnsupportedVersionError or another Error with Kafka's code if the broker refuses.
         """
         yield from self._negotiate()
 
     def _negotiate(self) -> Steps:
-        """Learn the broker's versions, from the highest ApiVersions down to one it speaks."""
+        """Learns the broker's versions, from the highest ApiVersions down to one it speaks."""
         version = api_versions.HIGHEST
         while True:
             body = yield Call(API_VERSIONS, version, api_versions.encode_request(version))
@@ -72,13 +73,13 @@ class Handshake:
                 self.versions = answer.ranges
                 return
             if answer.error != api_versions.UNSUPPORTED_VERSION or version == 0:
-                raise from_code(answer.error, "the broker does not tell its versions")
+                raise from_code(answer.error, "the broker refuses to list its API versions")
             highest = answer.ranges.get(API_VERSIONS, (0, 0))[1]
             version = max(0, min(version - 1, highest))
 
 
 def no_broker(first: bytes) -> Error:
-    """Return the error for a port whose first bytes are no answer of a broker."""
+    """Returns the error for a port whose first bytes are not a broker's answer."""
     if first.startswith(_TLS_ALERT):
         return MalformedError(
             f"the port answers with a TLS alert: it wants TLS (SSL or SASL_SSL); {_PLAINTEXT_ONLY}"
@@ -88,9 +89,10 @@ def no_broker(first: bytes) -> Error:
 
 
 def no_answer(first: bytes, how: str) -> Error:
-    """Return the error for a connection that ended, as `how` says, before its first answer.
+    """Returns the error for a connection that ended before its first answer.
 
-    `first` is what had arrived. The answer of a broker is short: its first byte is 0.
+    `how` says how it ended; `first` are the bytes that had arrived. A broker's answer is short, so
+    its first byte is 0.
     """
     if first.startswith(b"\0"):
         return TransportError(f"the broker {how} in the middle of an answer")
@@ -104,9 +106,9 @@ def no_answer(first: bytes, how: str) -> Error:
 
 
 def not_served(how: str) -> Error:
-    """Return the error for a connection that ended at the first request after the handshake.
+    """Returns the error for a connection that ended at the first request after the handshake.
 
-    Brokers tell their versions to a client that has not authenticated, and nothing else.
+    A broker lists its versions for a client that has not authenticated, and answers nothing else.
     """
     return TransportError(
         f"the broker {how} at the first request after ApiVersions: it seems to want SASL"
@@ -116,5 +118,5 @@ def not_served(how: str) -> Error:
 
 
 def silence() -> Error:
-    """Return the error for a port that takes a connection and does not answer in time."""
+    """Returns the error for a port that accepts a connection and does not answer in time."""
     return RequestTimedOutError("no answer to ApiVersions in time; it may not be a Kafka broker")

@@ -1,7 +1,7 @@
 """One connection's protocol without the connection: bytes in, bytes and responses out.
 
-A session owns no socket, clock or thread, so a blocking driver, an asyncio one and a simulation
-share it. It frames requests, matches answers to them, and begins by agreeing on versions.
+A session owns no socket, clock or thread, so a blocking driver, an asyncio driver and a simulation
+can share it. It frames requests, matches answers to them, and agrees on versions first.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _CORRELATION_SIZE = 4
 
 
 class Response(NamedTuple):
-    """The answer to the request of that correlation id; `body` is without header."""
+    """The answer to the request with that correlation id; `body` excludes the header."""
 
     api_key: int
     version: int
@@ -51,17 +51,21 @@ class _Sent(NamedTuple):
 class Session:
     """Kafka's protocol on one connection, from its first byte.
 
-    Send what `data_to_send()` gives, hand what arrives to `receive()`, and call `closed()` when
-    the other side is gone, `timed_out()` when nothing arrives in time. When `ready`, `request()`
-    may be called, also before earlier answers are in: brokers answer in order. After an exception
-    the session is of no more use and raises it again. Not for several threads at once.
+    The driver sends the bytes of `data_to_send()` and passes the bytes that arrive to `receive()`.
+    It calls `closed()` when the other side ends the connection, and `timed_out()` when nothing
+    arrives in time. Once the session is `ready`, it may call `request()`, also before earlier
+    answers have arrived: brokers answer in order. After an exception the session raises it again at
+    each call. One thread at a time may use the session.
     """
 
     def __init__(self, client_id: str = "rdmeta", max_frame: int = 100_000_000) -> None:
-        """`max_frame` is the largest response accepted, in bytes. ValueError: too long an id."""
+        """Starts the handshake; `max_frame` is the largest response accepted, in bytes.
+
+        Raises ValueError if the client id is too long.
+        """
         self._client_id = client_id.encode()
         if len(self._client_id) > 32767:
-            raise ValueError(f"client_id has {len(self._client_id)} bytes, more than 32767")
+            raise ValueError(f"client_id has {len(self._client_id)} bytes, the maximum is 32767")
         self._max_frame = max_frame
         self._correlation_id = 0
         self._sent: deque[_Sent] = deque()
@@ -69,8 +73,9 @@ class Session:
         self._outgoing = bytearray()
         self._failure: Error | None = None
         self.ready = False
-        # Whether an answer has arrived at all, and whether one to a request after the handshake.
+        # True once any answer has arrived.
         self._answered = False
+        # True once an answer to a request after the handshake has arrived.
         self._served = False
         self._handshake = Handshake()
         self._steps = self._handshake.steps()
@@ -87,16 +92,17 @@ class Session:
         return self._handshake.is_librdkafka_mock
 
     def data_to_send(self) -> bytes:
-        """What is to be sent and has not been asked for yet; empty if there is nothing."""
+        """Returns the bytes to send that no earlier call returned; empty if there are none."""
         data = bytes(self._outgoing)
         self._outgoing.clear()
         return data
 
     def receive(self, data: bytes) -> list[Response]:
-        """Take what arrived, split anywhere, and return the answers that it completes.
+        """Takes the bytes that arrived, split anywhere, and returns the answers they complete.
 
-        MalformedError: a frame that cannot be; TransportError: an answer that was not asked for;
-        UnsupportedVersionError or another Error with Kafka's code: the broker refuses us.
+        Raises MalformedError for an impossible frame, and TransportError for an answer without a
+        request. Raises UnsupportedVersionError or another Error with Kafka's code if the broker
+        refuses the handshake.
         """
         self._check()
         self._incoming += data
@@ -117,44 +123,44 @@ class Session:
         return answers
 
     def closed(self, how: str = "closed the connection") -> NoReturn:
-        """Raise why the other side ended the connection, as `how` says.
+        """Raises the error of a connection that the other side ended; `how` says how.
 
-        TransportError, not retriable where the port seems to want TLS or SASL; MalformedError for
-        what is not a Kafka broker.
+        Raises TransportError, which is not retriable if the port seems to want TLS or SASL. Raises
+        MalformedError if the port is not a Kafka broker's.
         """
         if not self._answered:
             raise handshake.no_answer(bytes(self._incoming), how)
-        waits = bool(self._sent) and not self._incoming
-        if self.ready and waits and not self._served and not self.is_librdkafka_mock:
+        is_waiting = bool(self._sent) and not self._incoming
+        if self.ready and is_waiting and not self._served and not self.is_librdkafka_mock:
             raise handshake.not_served(how)
         raise TransportError(f"the broker {how}")
 
     def timed_out(self) -> NoReturn:
-        """Raise RequestTimedOutError: nothing arrived in time."""
+        """Raises RequestTimedOutError: nothing arrived in time."""
         if not self._answered:
             raise handshake.silence()
         raise RequestTimedOutError("no answer in time")
 
     def version_for(self, api_key: int, lowest: int, highest: int) -> int:
-        """The highest version of an API that both sides speak, ours being `lowest`..`highest`.
+        """Returns the highest version of an API that both sides speak.
 
-        UnsupportedVersionError if there is none.
+        This side speaks `lowest`..`highest`. Raises UnsupportedVersionError if there is none.
         """
         theirs = self.versions.get(api_key)
         if theirs is not None:
             version = min(highest, theirs[1])
             if version >= max(lowest, theirs[0]):
                 return version
-        said = f"{theirs[0]}-{theirs[1]}" if theirs else "no version"
+        spoken = f"versions {theirs[0]}-{theirs[1]}" if theirs else "no version"
         raise UnsupportedVersionError(
-            f"the broker speaks {said} of API {api_key}, this client {lowest}-{highest}"
+            f"the broker speaks {spoken} of API {api_key}, this client speaks {lowest}-{highest}"
         )
 
     def request(self, api_key: int, version: int, body: bytes) -> int:
-        """Queue a request and return its correlation id."""
+        """Queues a request and returns its correlation id; raises Error before the handshake."""
         self._check()
         if not self.ready:
-            raise Error("the session is not ready for requests yet")
+            raise Error("the session is not ready for requests yet: finish the handshake first")
         return self._queue(Call(api_key, version, body))
 
     def _check(self) -> None:
@@ -174,7 +180,7 @@ class Session:
         return self._correlation_id
 
     def _frame_end(self, position: int) -> int | None:
-        """Where the frame at `position` ends, None if it has not arrived whole."""
+        """Returns the end of the frame at `position`, None if it has not arrived whole."""
         if len(self._incoming) - position < _LENGTH.size:
             return None
         (length,) = _LENGTH.unpack_from(self._incoming, position)
@@ -186,12 +192,14 @@ class Session:
         if not self._answered and not _CORRELATION_SIZE <= length <= handshake.LONGEST_ANSWER:
             raise handshake.no_broker(bytes(self._incoming))
         if not _CORRELATION_SIZE <= length <= self._max_frame:
-            raise MalformedError(f"a frame of {length} bytes; accepted are 4 to {self._max_frame}")
+            raise MalformedError(
+                f"the frame has {length} bytes; 4 to {self._max_frame} (max_frame) are accepted"
+            )
 
     def _answer(self, frame: memoryview) -> Response | None:
-        """The response in a frame, None if it belonged to the handshake."""
+        """Returns the response in a frame, None if it belongs to the handshake."""
         if not self._sent:
-            raise TransportError("the broker answered what it was not asked")
+            raise TransportError("the broker sent an answer without a request")
         sent = self._sent.popleft()
         reader = Reader(frame)
         correlation_id = reader.int32()
@@ -201,7 +209,7 @@ class Session:
             raise TransportError(
                 f"the broker answered request {correlation_id} instead of {sent.correlation_id}"
             )
-        # ApiVersions answers keep the old header, so that any client can read them (KIP-511).
+        # ApiVersions answers keep the old header so that any client can read them (KIP-511).
         if _is_flexible(sent.api_key, sent.version) and sent.api_key != API_VERSIONS:
             reader.skip_tags()
         body = bytes(frame[reader.position :])

@@ -1,4 +1,4 @@
-"""Tables made of recorded history on Spark: who led what, from when to when."""
+"""Spark tables from recorded history: the leaders of each partition over time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`python -m rdmeta.spark IN OUT`: make tables in OUT of the history in IN."""
+"""`python -m rdmeta.spark IN OUT`: makes tables in OUT from the history in IN."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the job; 0 if the tables are there; 2 for bad usage or input, or without the extra."""
+    """Runs the job; returns 0 if it made the tables, 2 for bad usage, input or a missing extra."""
     parser = argparse.ArgumentParser(prog="python -m rdmeta.spark", description=__doc__)
-    parser.add_argument("source", metavar="IN", help="a directory that a recorder wrote to")
-    parser.add_argument("out", metavar="OUT", help="where the tables go; made if it is not there")
+    parser.add_argument("source", metavar="IN", help="the directory that a recorder wrote to")
+    parser.add_argument("out", metavar="OUT", help="the directory for the tables; made if missing")
     parser.add_argument("--master", help="Spark's master URL; every core of this machine if absent")
-    parser.add_argument("--json", action="store_true", help="say what was done as one JSON object")
+    parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
     chosen = parser.parse_args(arguments)
     began = time.monotonic()
     sessions: list[SparkSession] = []
@@ -33,13 +33,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sessions.append(build_session(chosen.master))
         return sessions[-1]
 
-    def say(text: str) -> None:
+    def show_progress(text: str) -> None:
         print(f"[{time.monotonic() - began:5.1f} s] {text} ...", file=sys.stderr, flush=True)
 
     try:
         from rdmeta.spark.pipeline import make, plan
 
-        made = make(plan(chosen.source, chosen.out), session, say)
+        made = make(plan(chosen.source, chosen.out), session, show_progress)
     except Error as error:
         print(f"python -m rdmeta.spark: {error}", file=sys.stderr)
         return 2

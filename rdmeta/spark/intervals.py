@@ -1,20 +1,20 @@
-"""From change records to the periods between them: functions of data frames, nothing else.
+"""Turns change records into the periods between them, by pure functions of data frames.
 
-What is observed is a *segment*: from a recording's `observed_from`, or a `resync` in it, until
-the last thing it saw before the next one. A partition's state is carried forward from row to row
-within its segment and never out of it. A state that still stood when its segment ended makes an
-*open* period, which ends when it was last seen to stand.
+A *segment* is one stretch of unbroken observation. It begins at a recording's `observed_from`, or
+at a `resync` in it, and ends at the last observation before the next one. A partition's state is
+carried forward from row to row within its segment, and never out of it. A state that is still valid
+at the end of its segment makes an *open* period, which ends at the last observation of it.
 
-Where recordings of one cluster overlap in time, each moment is told by the recording whose
-segment began first, and by it alone: periods of a partition never overlap, and their sums are sums
-of time. Times are those of observation. A change happened at some moment between the observation
-that first saw it and the one before.
+If recordings of one cluster overlap in time, only the recording whose segment began first counts at
+each moment. So periods of a partition never overlap, and their sums are sums of time. All times are
+times of observation. A change happened between the observation that first saw it and the one
+before.
 
-Inputs, both of them as `rdmeta.spark.tables.load` makes them:
+The inputs, which `rdmeta.spark.pipeline.load` makes:
 
-* `changes`: rows of a change record.
-* `observed`: `cluster_id, session, version, observed_at`; what recordings say about how long they
-  looked, beyond what rows can say. May be empty.
+* `changes`: the rows of change records.
+* `observed`: `cluster_id, session, version, observed_at`. It gives the times until which recordings
+  observed a cluster, beyond the times in `changes`. It may be empty.
 """
 
 from __future__ import annotations
@@ -38,12 +38,16 @@ _PARTITION = [*_SEGMENT, "topic", "partition"]
 
 
 def segments(changes: DataFrame, observed: DataFrame) -> DataFrame:
-    """The stretches of unbroken observation, and which part of each counts.
+    """Returns one row per segment, a stretch of unbroken observation, with the part that counts.
 
-    One row each: `cluster_id, session, segment` (a number), `from_version, seen_from, seen_to`
-    (timestamps), `counts_from` (later than `seen_from` where another recording already looked),
-    `ended_by` (`observed_to`: as it should; `resync`: changes were lost; `unfinished`: the
-    recorder died or is still at work). Segments of which nothing counts are left out.
+    Segments without such a part are left out. The columns are:
+
+        cluster_id, session, segment    the segment's key; `segment` is a number
+        from_version                    the first version
+        seen_from, seen_to              the times of the first and the last observation
+        counts_from                     later than `seen_from` if another recording came first
+        ended_by                        observed_to: the recorder ended it; resync: changes were
+                                        lost; unfinished: the recorder died or is still running
     """
     seen = changes.select(*_SESSION, "version", "observed_at", "kind").unionByName(
         observed.withColumn("kind", F.lit("observed"))
@@ -61,7 +65,7 @@ def segments(changes: DataFrame, observed: DataFrame) -> DataFrame:
         .orderBy("seen_from", "session", "segment")
         .rowsBetween(Window.unboundedPreceding, -1)
     )
-    told_until = F.max("seen_to").over(by_begin)
+    covered_until = F.max("seen_to").over(by_begin)
     return (
         stretch.withColumn(
             "ended_by",
@@ -69,7 +73,7 @@ def segments(changes: DataFrame, observed: DataFrame) -> DataFrame:
             .when(F.col("ended"), "observed_to")
             .otherwise("unfinished"),
         )
-        .withColumn("counts_from", F.greatest("seen_from", told_until))
+        .withColumn("counts_from", F.greatest("seen_from", covered_until))
         .where(
             (F.col("counts_from") == F.col("seen_from")) | (F.col("counts_from") < F.col("seen_to"))
         )
@@ -78,16 +82,16 @@ def segments(changes: DataFrame, observed: DataFrame) -> DataFrame:
 
 
 def partition_interval(changes: DataFrame, observed: DataFrame) -> DataFrame:
-    """One row for each period in which leader, epoch and ISR of a partition stood.
+    """Returns one row for each period in which leader, epoch and ISR of a partition were the same.
 
-    `leader` null: there was none. `leader_epoch`, `isr` null: not known. `isr` is in ascending
-    order, since it is a set; `replicas` is as of the period's begin, preferred leader first.
-    `began_by` and `ended_by` are kinds of change, or `baseline` (it stood when the recording
-    began), `overlap` (it stood already, and another recording told of it until here), and for
-    open ones what ended the segment.
+    A null `leader` means leaderless; a null `leader_epoch` or `isr` means not known. `isr` is in
+    ascending order, since it is a set. `replicas` is the list at the period's begin, preferred
+    leader first. `began_by` and `ended_by` are kinds of change. `began_by` may also be `baseline`
+    (the state existed when the recording began) or `overlap` (another recording covered the state
+    until here). `ended_by` of an open period is the reason why the segment ended.
     """
-    rows = _numbered(changes, _marks(changes)).withColumn("stated", _stated())
-    states = rows.where(F.col("stated")).select(*_PARTITION, *_state_columns())
+    rows = _numbered(changes, _marks(changes)).withColumn("has_state", _has_state())
+    states = rows.where(F.col("has_state")).select(*_PARTITION, *_state_columns())
     ends = rows.where(F.col("partition").isNull() & F.col("kind").isin(*END_KINDS)).select(
         *_SEGMENT, "topic", *_end_columns()
     )
@@ -97,11 +101,12 @@ def partition_interval(changes: DataFrame, observed: DataFrame) -> DataFrame:
 
 
 def leader_change(changes: DataFrame, observed: DataFrame) -> DataFrame:
-    """One row for each change of leader or leader epoch that was seen, when first seen.
+    """Returns one row per observed change of leader or leader epoch, at its first observation.
 
-    `elections` is by how much the epoch rose: more than one, and there were leaders in between
-    that nobody saw. `recordings` is how many saw it. With topic id and epoch known a change is
-    the same one in whichever recording it appears; without, each moment is told by one recording.
+    `elections` is the rise of the epoch: with more than one, leaders in between were not observed.
+    `recordings` is the number of recordings that observed the change. If topic id and epoch are
+    known, rows in several recordings are one change. Otherwise only one recording counts at each
+    moment.
     """
     rows = (
         _numbered(changes, _marks(changes))
@@ -109,7 +114,7 @@ def leader_change(changes: DataFrame, observed: DataFrame) -> DataFrame:
         .withColumn("same", F.col("topic_id").isNotNull() & F.col("new_leader_epoch").isNotNull())
     )
     counted = F.broadcast(segments(changes, observed).select(*_SEGMENT, "counts_from"))
-    told = rows.join(counted, _SEGMENT, "left").where(
+    counting_rows = rows.join(counted, _SEGMENT, "left").where(
         F.col("same") | (F.col("observed_at") >= F.col("counts_from"))
     )
     one = Window.partitionBy(
@@ -123,7 +128,7 @@ def leader_change(changes: DataFrame, observed: DataFrame) -> DataFrame:
     )
     first = one.orderBy("observed_at", "session", "version")
     return (
-        told.withColumn("recordings", F.size(F.collect_set("session").over(one)))
+        counting_rows.withColumn("recordings", F.size(F.collect_set("session").over(one)))
         .withColumn("sight", F.row_number().over(first))
         .where(F.col("sight") == 1)
         .select(
@@ -147,10 +152,11 @@ def leader_change(changes: DataFrame, observed: DataFrame) -> DataFrame:
 
 
 def leader_minutes(intervals: DataFrame) -> DataFrame:
-    """How long each broker led, summed over partitions: one row a cluster and broker.
+    """Returns the time for which each broker led, summed over partitions.
 
-    `broker` null: time without a leader. `minutes` are minutes of partitions, `share` that part
-    of the cluster's, `partitions` how many the broker led at one time or another.
+    There is one row per cluster and broker. A null `broker` stands for time without a leader.
+    `minutes` are partition-minutes, `share` is their share of the cluster's, and `partitions` is
+    the number of partitions that the broker led at any time.
     """
     everything = Window.partitionBy("cluster_id")
     return (
@@ -167,7 +173,7 @@ def leader_minutes(intervals: DataFrame) -> DataFrame:
 
 
 def _marks(changes: DataFrame) -> DataFrame:
-    """For each session the versions at which observation began anew."""
+    """Returns for each session the versions at which an observation began."""
     return (
         changes.where(F.col("kind").isin(*_MARKS))
         .groupBy(*_SESSION)
@@ -176,9 +182,9 @@ def _marks(changes: DataFrame) -> DataFrame:
 
 
 def _numbered(rows: DataFrame, marks: DataFrame) -> DataFrame:
-    """`rows` with the number of their segment and the version at which it began, its `mark`.
+    """Returns `rows` with their segment's number and the version at which it began, its `mark`.
 
-    What precedes a recording's first is left out: nobody knows how anything stood.
+    Rows before a recording's first mark are left out, as the state there is not known.
     """
     begun = F.filter("marks", lambda mark: mark <= F.col("version"))
     return (
@@ -190,16 +196,16 @@ def _numbered(rows: DataFrame, marks: DataFrame) -> DataFrame:
     )
 
 
-def _stated() -> Column:
-    """Whether a row says something of a partition's state."""
+def _has_state() -> Column:
+    """Returns whether a row gives a part of a partition's state."""
     return F.col("partition").isNotNull() & F.col("kind").isin(*STATE_KINDS)
 
 
 def _state_columns() -> list[Column]:
-    """What a row says of a partition: each a struct, null where it says nothing."""
+    """Returns the parts of a partition's state: each a struct, null if the row does not give it."""
     whole = F.col("kind").isin(*WHOLE_KINDS)
 
-    def said(when: Column, *values: Column) -> Column:
+    def part(when: Column, *values: Column) -> Column:
         return F.when(when, F.struct(*values))
 
     return [
@@ -209,24 +215,24 @@ def _state_columns() -> list[Column]:
         .otherwise(F.col("kind"))
         .alias("kind"),
         F.lit(False).alias("cut"),
-        said(
+        part(
             whole | F.col("kind").isin("leader_changed", "leader_epoch_changed"),
             F.lit(True).alias("known"),
             F.col("new_leader").alias("leader"),
             F.col("new_leader_epoch").alias("epoch"),
         ).alias("led"),
-        said(whole | F.col("topic_id").isNotNull(), F.col("topic_id")).alias("named"),
-        said(whole | (F.col("kind") == "isr_changed"), F.sort_array("new_isr").alias("isr")).alias(
+        part(whole | F.col("topic_id").isNotNull(), F.col("topic_id")).alias("named"),
+        part(whole | (F.col("kind") == "isr_changed"), F.sort_array("new_isr").alias("isr")).alias(
             "synced"
         ),
-        said(
+        part(
             whole | (F.col("kind") == "replicas_changed"), F.col("new_replicas").alias("replicas")
         ).alias("placed"),
     ]
 
 
 def _end_columns() -> list[Column]:
-    """A topic's end, as a row of each of its partitions: nothing is known of them any more."""
+    """Returns the columns of a topic's end: the state of each of its partitions becomes unknown."""
     none = F.lit(None)
     ids = none.cast("array<int>")
     return [
@@ -246,23 +252,23 @@ def _end_columns() -> list[Column]:
 
 
 def _at_versions(events: DataFrame) -> DataFrame:
-    """One row for each partition and version; what is said of the new state wins over an end."""
+    """Returns one row per partition and version; a new state wins over an end."""
     order = list(dict.fromkeys([*END_KINDS, "topic_added", "baseline", *STATE_KINDS]))
     rank = F.array_position(F.lit(order), F.col("kind"))
 
-    def said(name: str) -> Column:
+    def state_part(name: str) -> Column:
         return F.max_by(name, F.when(F.col(name).isNotNull(), ~F.col("cut"))).alias(name)
 
     return events.groupBy(*_PARTITION, "version").agg(
         F.max("observed_at").alias("observed_at"),
         F.min_by("kind", rank).alias("kind"),
         F.max("cut").alias("cut"),
-        *(said(name) for name in ("led", "named", "synced", "placed")),
+        *(state_part(name) for name in ("led", "named", "synced", "placed")),
     )
 
 
 def _periods(events: DataFrame) -> DataFrame:
-    """States carried forward, rows that change nothing dropped, each one's end found."""
+    """Returns the periods: carries states forward, drops rows without a change, finds each end."""
     history = Window.partitionBy(*_PARTITION).orderBy("version")
     carried = [
         F.last(name, ignorenulls=True).over(history).alias(name)
@@ -282,7 +288,7 @@ def _periods(events: DataFrame) -> DataFrame:
 
 
 def _clipped(periods: DataFrame, stretches: DataFrame) -> DataFrame:
-    """The parts of `periods` that count, ended where their segment does, as the final columns."""
+    """Returns the parts of `periods` that count, in the final columns; segments end open ones."""
     begin = F.greatest("observed_at", "counts_from")
     end = F.greatest(F.coalesce("next.observed_at", "seen_to"), "observed_at")
     stood_before = F.col("observed_at") < F.col("counts_from")

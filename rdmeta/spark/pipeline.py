@@ -1,15 +1,14 @@
-"""The job: a directory of history in, a directory of tables out.
+"""The job: reads a directory of history and writes a directory of tables.
 
     OUT/partition_interval/cluster-<id>.parquet     the tables of rdmeta.spark.intervals,
-    OUT/leader_change/cluster-<id>.parquet          one file a cluster in each
+    OUT/leader_change/cluster-<id>.parquet          one file per cluster in each
     OUT/leader_minutes/cluster-<id>.parquet
-    OUT/_made_from/cluster-<id>.json                what a cluster's three files were made from
+    OUT/_made_from/cluster-<id>.json                the inputs of a cluster's three files
 
-A cluster whose history is as it was is not touched: running again changes nothing and, if that is
-true of all of them, does not even start Spark. A file is written elsewhere and put in its place by
-rename, so a reader finds the old one or the new one; the note in `_made_from` comes last, so that
-a job that died is done again. The directories are those of a file system that driver and
-executors share.
+The job leaves a cluster alone if its history has not changed. If no history has changed, the job
+does not even start Spark. The job writes each file elsewhere and renames it into place, so a reader
+finds the old file or the new one. It writes the note in `_made_from` last, so that the next job
+repeats a job that died. Driver and executors must share the file system of both directories.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ TABLES = ("partition_interval", "leader_change", "leader_minutes")
 
 _OF_HISTORY = {"partition_interval": partition_interval, "leader_change": leader_change}
 
-# Part of what tables are made from: raise it when the same history gives other tables.
+# A part of each note: raise it when the same history gives other tables.
 JOB_VERSION = 1
 
 CHANGE_COLUMNS = ", ".join(f"{column.name} {TYPES[column.type].spark}" for column in COLUMNS)
@@ -53,7 +52,7 @@ OBSERVED_COLUMNS = "cluster_id string, session string, version long, observed_at
 
 
 class Plan(NamedTuple):
-    """What a run would do: recordings of the clusters to be made, and the clusters left alone."""
+    """The plan of a run: the recordings of stale clusters, and the clusters that are current."""
 
     source: Path
     out: Path
@@ -62,7 +61,7 @@ class Plan(NamedTuple):
 
 
 class Made(NamedTuple):
-    """What a run did; `rows` counts each table's rows over all clusters, old ones included."""
+    """The result of a run; `rows` counts the rows of each table, also of unchanged clusters."""
 
     out: Path
     made: tuple[str, ...]
@@ -71,22 +70,25 @@ class Made(NamedTuple):
 
 
 def load(spark: SparkSession, found: list[Recording]) -> tuple[DataFrame, DataFrame]:
-    """The `changes` and `observed` of these recordings, as rdmeta.spark.intervals wants them."""
+    """Returns the `changes` and `observed` of these recordings, for rdmeta.spark.intervals."""
     files = [file for recording in found for file in recording.files]
     paths = [_not_a_pattern(str(file.path.resolve())) for file in files]
-    looked = [(f.cluster_id, f.session, f.until, f.observed_to) for f in files]
+    observed = [(f.cluster_id, f.session, f.until, f.observed_to) for f in files]
     return (
         spark.read.schema(CHANGE_COLUMNS).parquet(*paths),
-        spark.createDataFrame(looked, OBSERVED_COLUMNS),
+        spark.createDataFrame(observed, OBSERVED_COLUMNS),
     )
 
 
 def plan(source: str | os.PathLike[str], out: str | os.PathLike[str]) -> Plan:
-    """What has to be made; looks at files only. HistoryError: no history, or not whole."""
+    """Returns the plan for a directory; it only looks at files.
+
+    Raises HistoryError if there is no history, or if it is not complete.
+    """
     source, out = Path(source), Path(out)
     found = recordings(source)
     if not found:
-        raise HistoryError(f"{source}: no history files in it")
+        raise HistoryError(f"{source}: the directory has no history files; record some first")
     clusters = {
         cluster_id: list(group) for cluster_id, group in groupby(found, lambda r: r.cluster_id)
     }
@@ -99,9 +101,9 @@ def make(
     session: Callable[[], SparkSession],
     progress: Callable[[str], object] = lambda text: None,
 ) -> Made:
-    """Carry out a plan; `session` is called only if there is something to be made.
+    """Carries out a plan; it calls `session` only if there are tables to make.
 
-    `progress` is told what is begun, in words; a step may take seconds.
+    It calls `progress` with a text before each step; a step may take seconds.
     """
     if todo.stale:
         progress("starting Spark")
@@ -114,12 +116,12 @@ def make(
 
 
 def table_path(out: Path, table: str, cluster_id: str) -> Path:
-    """Where a cluster's part of a table is."""
+    """Returns the path of a cluster's part of a table."""
     return out / table / f"{_label(cluster_id)}.parquet"
 
 
 def _make_tables(todo: Plan, spark: SparkSession, progress: Callable[[str], object]) -> None:
-    # Beside the tables, for a rename cannot leave its file system; readers pass over dots.
+    # This lies beside the tables, as a rename needs one file system; readers ignore dot files.
     work = todo.out / f".making-{uuid4().hex}"
     work.mkdir(parents=True)
     try:
@@ -133,7 +135,7 @@ def _make_tables(todo: Plan, spark: SparkSession, progress: Callable[[str], obje
                 else _OF_HISTORY[table](changes, observed)
             )
             made[table] = _written(rows, work / table)
-        progress("putting the tables in their places")
+        progress("moving the tables into place")
         for cluster_id, group in todo.stale.items():
             for table, rows in made.items():
                 part = _part(work / table, cluster_id)
@@ -149,7 +151,7 @@ def _make_tables(todo: Plan, spark: SparkSession, progress: Callable[[str], obje
 
 
 def _written(rows: DataFrame, where: Path) -> DataFrame:
-    """`rows` after they were written below `where`, one file a cluster, in a stable order."""
+    """Writes `rows` below `where`, one file per cluster in a stable order, and returns them."""
     order = [name for name in ("topic", "partition", "version", "broker") if name in rows.columns]
     (
         rows.withColumn("part", F.sha2("cluster_id", 256))
@@ -162,13 +164,13 @@ def _written(rows: DataFrame, where: Path) -> DataFrame:
 
 
 def _part(where: Path, cluster_id: str) -> Path | None:
-    """The file of a cluster that `_written` left below `where`; None if it had no rows."""
+    """Returns a cluster's file from `_written` below `where`, None if the cluster had no rows."""
     part = where / f"part={hashlib.sha256(cluster_id.encode()).hexdigest()}"
     return next(part.glob("part-*.parquet"), None)
 
 
 def _put(file: Path, place: Path) -> None:
-    """Rename `file` to `place`, on the disk before it is seen there."""
+    """Syncs `file` to disk, then renames it to `place`."""
     with open(file, "rb") as written:
         os.fsync(written.fileno())
     place.parent.mkdir(parents=True, exist_ok=True)
@@ -176,7 +178,7 @@ def _put(file: Path, place: Path) -> None:
 
 
 def _is_current(out: Path, cluster_id: str, group: list[Recording]) -> bool:
-    """Whether the cluster's tables are there and were made from just these files."""
+    """Returns whether the cluster's tables exist and were made from exactly these files."""
     try:
         note = _note_path(out, cluster_id).read_text(encoding="utf-8")
     except OSError:
@@ -186,7 +188,7 @@ def _is_current(out: Path, cluster_id: str, group: list[Recording]) -> bool:
 
 
 def _made_from(group: list[Recording]) -> str:
-    """What a cluster's tables are made from: the job, and each file with what tells it apart."""
+    """Returns a cluster's note: the job's version, and each file with its size and end time."""
     inputs = {
         file.path.name: [file.path.stat().st_size, file.observed_to.isoformat()]
         for recording in group
@@ -200,10 +202,13 @@ def _note_path(out: Path, cluster_id: str) -> Path:
 
 
 def _label(cluster_id: str) -> str:
-    """A cluster's id as a file name; readers pass over names that begin as an id may, with "_"."""
+    """Returns a cluster's id as a file name; the prefix is there as an id may begin with "_".
+
+    Readers ignore file names that begin with "_".
+    """
     return f"cluster-{quote(cluster_id, safe='')}"
 
 
 def _not_a_pattern(path: str) -> str:
-    """`path` to be read from by Hadoop, which there takes some characters for patterns."""
+    """Returns `path` with Hadoop's pattern characters escaped, for reading."""
     return re.sub(r"([\\{}\[\]*?])", r"\\\1", path)

@@ -1,4 +1,4 @@
-"""A Spark session that finds its Python, tells time in UTC and does not chatter."""
+"""A Spark session that uses this Python and UTC, and logs only errors."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ __all__ = ["NoJavaError", "build_session", "find_java"]
 
 
 class NoJavaError(Error):
-    """Spark runs on Java, and there is none."""
+    """There is no Java, which Spark needs."""
 
 
 def find_java() -> str:
-    """The `java` that Spark will start; NoJavaError where there is none.
+    """Returns the `java` that Spark will start; raises NoJavaError if there is none.
 
     `JAVA_HOME` comes first, then `PATH`, as in Spark's own start script.
     """
@@ -29,19 +29,19 @@ def find_java() -> str:
     found = shutil.which("java", path=os.path.join(home, "bin")) if home else shutil.which("java")
     if found is None:
         where = f"JAVA_HOME ({home}) has no bin/java" if home else "there is no java on the PATH"
-        raise NoJavaError(f"Spark needs Java 17 or later: {where}")
+        raise NoJavaError(f"Spark needs Java 17 or later: {where}; install it or set JAVA_HOME")
     return found
 
 
 def build_session(
     master: str | None = None, app: str = "rdmeta", *, short: bool = False
 ) -> SparkSession:
-    """A session on `master`, by default every core of this machine; the caller stops it.
+    """Returns a session on `master`, by default every core of this machine; the caller stops it.
 
-    `short` says that the job is a matter of seconds: on one machine Java then compiles what it runs
-    quickly instead of well, which halves the time of a first small job and slows down large ones.
-    Executors run this process's own Python unless PYSPARK_PYTHON says otherwise. Timestamps are
-    UTC. Raises NoJavaError, and MissingExtraError without the extra `spark`.
+    `short` says that the job takes only seconds. On one machine Java then compiles its code fast
+    instead of well. That halves the time of a first small job and slows down large ones. Executors
+    run this process's own Python unless PYSPARK_PYTHON names another. Timestamps are in UTC. Raises
+    NoJavaError, and MissingExtraError without the extra `spark`.
     """
     try:
         from pyspark.sql import SparkSession
@@ -61,8 +61,11 @@ def build_session(
 
 
 def _on_one_machine(builder: SparkSession.Builder, short: bool) -> SparkSession.Builder:
-    """No host name to be looked up, no web page, no chatter, and as many shuffle partitions as
-    cores instead of a cluster's 200."""
+    """Configures a session for one machine.
+
+    It looks up no host name, serves no web page and logs only errors. It has one shuffle partition
+    per core instead of a cluster's 200.
+    """
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     quiet = (Path(__file__).parent / "log4j2.properties").as_uri()
     java = f"-Dlog4j2.configurationFile={quiet}" + " -XX:TieredStopAtLevel=1" * short

@@ -293,7 +293,7 @@ def test_observations_too_far_apart_are_two_recordings(
     before, after = recordings(tmp_path)
     assert before.observed_to == START + timedelta(seconds=30)
     assert after.observed_from == START + timedelta(seconds=60.5)
-    assert [row.detail for row in rows_of(tmp_path, "resync")] == ["nobody looked for 30.5 s"]
+    assert [row.detail for row in rows_of(tmp_path, "resync")] == ["no observation for 30.5 s"]
 
 
 def test_a_cache_that_was_purged_is_no_longer_observed(

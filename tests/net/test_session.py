@@ -134,7 +134,7 @@ def test_an_answer_to_another_request_is_refused() -> None:
 
 
 def test_an_answer_to_nothing_is_refused() -> None:
-    with pytest.raises(TransportError, match="not asked"):
+    with pytest.raises(TransportError, match="an answer without a request"):
         ready_session().receive(framed(2, b""))
 
 
