@@ -240,7 +240,7 @@ cdef class Attached(Reading):
 
     # ---- for rdmeta._waits --------------------------------------------------------------------
 
-    def _teller(self, loop, wake, /):
+    def _waker(self, loop, wake, /):
         """Returns a Ticker, which calls `wake` in the event loop after a new state."""
         return _waits.Ticker(self, loop, wake)
 

@@ -546,7 +546,7 @@ cdef class MetadataCache(Reading):
         """Returns a Watch that writes to `fd` after every change, or every answer, until closed."""
         return Watch(self, fd, answers)
 
-    def _teller(self, loop, wake, /):
+    def _waker(self, loop, wake, /):
         """Returns a Pipe, which calls `wake` in the event loop after a change."""
         return _waits.Pipe(self, loop, wake)
 
