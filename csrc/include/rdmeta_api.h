@@ -58,8 +58,9 @@ extern "C" {
 __attribute__((weak, visibility("hidden"))) const rdmeta_api_t *rdmeta_api;
 
 /** Finds the table. Call it when the module is imported. Returns 0, or -1 with
- *  an exception. It is an ImportError if there is no rdmeta, or if its table has
- *  another major version or fewer functions than this header. Threads: with the GIL. */
+ *  an exception. It is an ImportError if there is no rdmeta, or if its
+ *  table has another major version or fewer functions than this header.
+ *  Threads: with the GIL. */
 static inline int rdmeta_import(void) {
         const rdmeta_api_t *found = (const rdmeta_api_t *)PyCapsule_Import(
                 "rdmeta._core._C_API", 0);

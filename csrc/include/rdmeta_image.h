@@ -192,8 +192,8 @@ typedef struct rdmeta_attach rdmeta_attach_t;
  * Copies `path`; a relative path is resolved in the current directory of the
  * process at each look. There is no thread. A reader looks at the path with a
  * stat() when `look_us` (<= 0: 20 ms) have passed by the times of its calls. If
- * it finds a new file it moves there: see rdmeta_attach_reader(). If the file is missing
- * or malformed, the last good one stays in use. Threads: any.
+ * it finds a new file it moves there: see rdmeta_attach_reader(). If the file
+ * is missing or malformed, the last good one stays in use. Threads: any.
  */
 RDMETA_API rdmeta_err_t rdmeta_attach_new(const char *path, int32_t flags,
                                           int64_t look_us, rdmeta_time_t now,
