@@ -1,4 +1,4 @@
-"""What a figure is: a value and a reference from one process, and the value's limit.
+"""A figure: a value and a reference from one process, and the value's limit.
 
 A *job* is one process. It is run as often as asked, and its samples are pooled. A *figure* reads
 its samples and those of its reference from one job, so the two were measured side by side.

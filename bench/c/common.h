@@ -2,9 +2,9 @@
  * common: what every bench needs. It stays on one core, reads the clock,
  * applies a response, checks that the cache understood it, and prints samples.
  *
- * A bench prints one JSON object: its arguments as numbers, and its samples as
- * one list per thing that it timed, one sample per round, in nanoseconds per
- * unit of work. The runner knows their meaning.
+ * A bench prints one JSON object: its arguments as numbers, and one list of
+ * samples per thing that it timed. A list has one sample per round, in
+ * nanoseconds per unit of work. The runner knows their meaning.
  *
  * Time is this thread's time on the CPU, the kernel included. On a quiet
  * machine that equals the time on the wall; on a busy one it leaves out the

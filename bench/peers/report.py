@@ -25,8 +25,8 @@ GROUPS = (
     (
         "peers lookup",
         "Leader of a partition",
-        "The same queries to everybody: a topic's name, or what stands for it, and a partition;"
-        " out comes the leader's id.",
+        "All get the same queries: a topic's name, or its handle, and a partition. The result is"
+        " the leader's id.",
     ),
     (
         "peers fill",
@@ -36,9 +36,9 @@ GROUPS = (
     (
         "peers again",
         "The same response again",
-        "What a periodic refresh costs when nothing has changed, which is nearly always.",
+        "The cost of a periodic refresh without changes, which is nearly every one.",
     ),
-    ("peers memory", "Memory", "What a process grows by when it holds all of them."),
+    ("peers memory", "Memory", "The growth of a process that has the cache."),
 )
 
 
