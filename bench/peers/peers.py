@@ -84,8 +84,8 @@ def debian(install: bool, *packages: str) -> None:
         raise Missing(f"not installed (Debian: {names}), and nothing is to be installed")
     apt = shutil.which("apt-get")
     if apt is None or os.geteuid():
-        who = "no apt-get here" if apt is None else "apt-get needs root"
-        raise Missing(f"not installed (Debian: {names}), {who}")
+        why = "no apt-get here" if apt is None else "apt-get needs root"
+        raise Missing(f"not installed (Debian: {names}), {why}")
     environment = ["env", "DEBIAN_FRONTEND=noninteractive", apt, "-qq"]
     output([*environment, "update"], "apt-get update")
     output(
