@@ -10,7 +10,7 @@ rdmeta.rdmeta_import()
 
 
 def measure(cache, list topics, int64_t queries):
-    """{"nogil_handle": ns, "nogil_name": ns} a lookup of at most eight hot topics."""
+    """Returns {"nogil_handle": ns, "nogil_name": ns} per lookup, of at most eight hot topics."""
     cdef rdmeta.rdmeta_cache_t *c = rdmeta.rdmeta_cache_from_object(cache)
     cdef rdmeta.rdmeta_reader_t *reader = rdmeta.rdmeta_reader_new(c, 0)
     cdef rdmeta.rdmeta_handle_t *handles[8]
@@ -39,5 +39,5 @@ def measure(cache, list topics, int64_t queries):
         rdmeta.rdmeta_handle_release(handles[k])
     rdmeta.rdmeta_reader_destroy(reader)
     if by_handle != by_name or n != 8:
-        raise RuntimeError("handles and names do not find the same")
+        raise RuntimeError("handles and names find different leaders")
     return {"nogil_handle": (between - begin) / queries, "nogil_name": (end - between) / queries}

@@ -1,18 +1,18 @@
 # cython: language_level=3, binding=False
-"""The floor of a Python call: `leader`'s arguments, compiled as `rdmeta._core` is, and no work."""
+"""The floor of a Python call: the arguments of `leader`, compiled as rdmeta._core, and no work."""
 
 
 cdef class Noop:
-    """What `MetadataCache` would be if a leader were known without looking."""
+    """A `MetadataCache` that would know a leader without looking."""
 
     def leader(self, topic, partition, default=..., /):
-        """`partition` back again."""
+        """Returns `partition`."""
         return partition
 
 
 cdef class NoopHandle:
-    """The same of a `TopicHandle`."""
+    """A `TopicHandle` that would know a leader without looking."""
 
     def leader(self, partition, default=..., /):
-        """`partition` back again."""
+        """Returns `partition`."""
         return partition

@@ -1,4 +1,4 @@
-"""Builds what is measured beside the package: the C benches and the no-op extension."""
+"""Builds what the benches need beside the package: the C programs and the no-op extension."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ OUT = ROOT / "build" / "bench"
 
 
 class BuildError(Exception):
-    """A compiler said no; the message is what it said."""
+    """A compiler failed; the message is its output."""
 
 
 def c_benches() -> Path:
-    """Compile bench/c against csrc with the wheel's flags; returns the directory of binaries."""
+    """Compiles bench/c with csrc and the wheel's flags; returns the directory of binaries."""
     make = shutil.which("make")
     if make is None:
         raise BuildError("`make` is needed to build the C benches and was not found")
@@ -31,18 +31,18 @@ def c_benches() -> Path:
 
 
 def response(topics: int, ids: int, seed: int) -> bytes:
-    """A Metadata v12 response body of `topics` topics, broker ids of `ids` bits (8, 16, 32)."""
+    """Returns a Metadata v12 response body of `topics` topics, broker ids of 8, 16 or 32 bits."""
     command = [str(c_benches() / "response"), str(topics), str(ids), str(seed)]
     return subprocess.run(command, check=True, capture_output=True).stdout
 
 
 def noop() -> ModuleType:
-    """bench/_noop.pyx, the floor of a call from Python."""
+    """Returns bench/_noop.pyx, compiled: the floor of a call from Python."""
     return extension("_noop")
 
 
 def extension(name: str) -> ModuleType:
-    """Compile and import bench/NAME.pyx, with the compiler flags that setup.py gives rdmeta."""
+    """Compiles and imports bench/NAME.pyx, with the compiler flags that setup.py uses."""
     from Cython.Build import cythonize
     from setuptools import Distribution, Extension  # type: ignore[import-untyped]
 

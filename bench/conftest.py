@@ -1,4 +1,4 @@
-"""What the suites share: one response, and a cache filled from it."""
+"""The fixtures of the suites: one response, and a cache with it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def response() -> bytes:
 
 @pytest.fixture
 def cache(response: bytes) -> rdmeta.MetadataCache:
-    """A cache with the class's defaults that has taken the response."""
+    """A cache with default settings that has the response."""
     filled = rdmeta.MetadataCache()
     filled.apply(response, API_VERSION, asked=rdmeta.ALL)
     return filled

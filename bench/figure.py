@@ -1,7 +1,7 @@
-"""What a figure is: a value and a reference out of one process, and what it must not exceed.
+"""A figure: a value and a reference from one process, and the value's limit.
 
-A *job* is one process to run, as often as asked; its samples are pooled. A *figure* reads its
-samples and those of its reference out of one job, so the two were measured side by side.
+A *job* is one process. It is run as often as asked, and its samples are pooled. A *figure* reads
+its samples and those of its reference from one job, so the two were measured side by side.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-PER_TOPIC = 10  # partitions a topic, in every response
+PER_TOPIC = 10  # partitions per topic, in every response
 
 Run = dict[str, Any]
 Runs = Sequence[Run]
@@ -31,9 +31,9 @@ class Job:
 
 
 def ratio_of(values: Sequence[float], references: Sequence[float]) -> float | None:
-    """The median of each pair's own ratio, or that of the medians where they are no pairs.
+    """Returns the median of the ratios of the pairs, or the ratio of the medians without pairs.
 
-    None where nothing is left to divide by: a reference may be a difference of two amounts.
+    None if the reference is 0: it may be a difference of two amounts.
     """
     pairs = list(zip(values, references, strict=False))
     if len(values) != len(references):
@@ -46,7 +46,7 @@ def ratio_of(values: Sequence[float], references: Sequence[float]) -> float | No
 class Goal:
     """`value <= factor * reference + plus`, or `value <= enough`, in the unit of the value.
 
-    A time is judged by the floor that was timed beside it, never by itself: it is one machine's.
+    A time is judged by the floor that was timed beside it, never alone: it is one machine's time.
     Bytes are the same everywhere, so memory may have a goal without a factor.
     """
 
@@ -55,11 +55,11 @@ class Goal:
     enough: float = 0.0
 
     def limit(self, reference: float) -> float:
-        """The most that the value may be."""
+        """Returns the most that the value may be."""
         return max(self.factor * reference + self.plus, self.enough)
 
     def met(self, values: Sequence[float], references: Sequence[float]) -> bool:
-        """Whether half of the rounds are within the limit that their own reference sets."""
+        """Returns whether half of the rounds are within the limit of their own reference."""
         pairs = list(zip(values, references, strict=False))
         if len(values) != len(references):
             pairs = [(statistics.median(values), statistics.median(references))]
@@ -69,7 +69,7 @@ class Goal:
         return bool(over) and statistics.median(over) <= 0
 
     def text(self, unit: str) -> str:
-        """As a reader would say it."""
+        """Returns the goal as a reader would write it."""
         if not self.factor:
             return f"<= {self.plus:g} {unit}"
         times = "" if self.factor == 1 else f"{self.factor:g} x "
@@ -80,7 +80,7 @@ class Goal:
 
 @dataclass(frozen=True)
 class Figure:
-    """One row: `value` and `reference` are samples in `unit`, one for one where both are timed."""
+    """One row: samples of `value` and `reference` in `unit`, in pairs if both are timed."""
 
     group: str
     name: str
@@ -92,10 +92,10 @@ class Figure:
     goal: Goal | None = None
 
     def result(self, runs: Runs, judged: bool) -> dict[str, object]:
-        """The row of results.json: medians, with the best and the spread beside them.
+        """Returns the row of results.json: medians, with the best and the spread beside them.
 
-        The ratio is the median of each round's own ratio, so that a slow moment of the machine,
-        which hits both, cancels out. A goal is judged in the same way.
+        The ratio is the median of each round's own ratio. So a slow moment of the machine, which
+        hits both, cancels out. A goal is judged in the same way.
         """
         values, references = self.value(runs), self.reference(runs)
         value, reference = statistics.median(values), statistics.median(references)
@@ -123,7 +123,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Scale:
-    """How much is measured: topics of each size, rounds in a process, processes."""
+    """How much is measured: topics of each size, rounds per process, processes."""
 
     lookups: tuple[int, ...] = (1_000, 10_000, 100_000, 1_000_000)
     fills: tuple[int, ...] = (10_000, 100_000)
@@ -154,7 +154,7 @@ QUICK = Scale(
 
 
 def count(number: int) -> str:
-    """1 000 as "1 k", 1 000 000 as "1 M"."""
+    """Writes 1 000 as "1 k", 1 000 000 as "1 M"."""
     for unit, size in (("M", 1_000_000), ("k", 1_000)):
         if number >= size and number % size == 0:
             return f"{number // size} {unit}"
@@ -162,12 +162,12 @@ def count(number: int) -> str:
 
 
 def series(key: str) -> Samples:
-    """The samples called `key`, of all runs."""
+    """Returns the samples called `key`, of all runs."""
     return lambda runs: [float(sample) for run in runs for sample in run[key]]
 
 
 def number(key: str, per: str | int = 1) -> Samples:
-    """The number called `key` divided by another one, a sample for each run."""
+    """Returns the number called `key` divided by another one, one sample per run."""
     return lambda runs: [
         float(run[key]) / float(run[per] if isinstance(per, str) else per) for run in runs
     ]

@@ -1,6 +1,6 @@
-"""Which figures there are, where each comes from, and what it must not exceed: see figure.py.
+"""The list of figures of the cache itself: where each comes from, and its limit. See figure.py.
 
-Here are those of the cache itself; those of what is built around it are in figures_live.py.
+figures_live.py lists the figures of what is built around the cache.
 """
 
 from __future__ import annotations
@@ -171,6 +171,6 @@ def _startup(scale: Scale) -> Iterable[Figure]:
 
 
 def all_figures(scale: Scale) -> list[Figure]:
-    """Every row, in the order of the table."""
+    """Returns every row, in the order of the table."""
     parts = (_lookups, _fills, _memory, _python, _startup, *figures_live.PARTS)
     return [figure for part in parts for figure in part(scale)]

@@ -1,6 +1,6 @@
 """The figures of what is built around the cache: handles, many rows, threads, images, waits, Arrow.
 
-Few of them have a goal: most are information, printed beside their floor.
+Few of them have a goal. Most are information, printed beside their floor.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from bench.figure import PER_TOPIC, Figure, Goal, Job, Samples, Scale, count, nu
 
 
 def scaled(key: str, by: float) -> Samples:
-    """The samples called `key` times `by`."""
+    """Returns the samples called `key` times `by`."""
     read = series(key)
     return lambda runs: [sample * by for sample in read(runs)]
 

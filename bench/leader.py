@@ -1,8 +1,8 @@
 """Times `cache.leader` from Python beside a no-op method: `python -m bench.leader`, used by run.
 
-Prints one JSON object of samples, nanoseconds a call, one a round. Time is the thread's on the
-CPU and `off_cpu` the part in which it did not run, as in bench/c/common.h. The loop that makes
-the calls is timed alone as well and taken off both; `*_loop` has what was taken off.
+Prints one JSON object of samples, in nanoseconds per call, one sample per round. Time is this
+thread's time on the CPU, and `off_cpu` the part in which it did not run, as in bench/c/common.h.
+The loop around the calls is timed alone, too, and subtracted from both; `*_loop` is that time.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ HOT_TOPICS = 8
 
 
 def pin() -> None:
-    """Stay on the last core that is allowed, where the platform has a say in it."""
+    """Stays on the last core that is allowed, if the platform can do that."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 
 
 def name(topic: int) -> str:
-    """The name that bench/c/gen.c gives a topic."""
+    """Returns the name that bench/c/gen.c gives a topic."""
     return f"team-{topic % 97:03d}.service.events-{topic:06d}"
 
 
 def time_calls(subject: Any, topics: Sequence[str], partitions: Sequence[int]) -> float:
-    """Nanoseconds for each `subject.leader(topic, partition)`, the loop included."""
+    """Returns nanoseconds per `subject.leader(topic, partition)`, with the loop."""
     begin = thread_time_ns()
     for topic, partition in zip(topics, partitions, strict=True):
         subject.leader(topic, partition)
@@ -44,7 +44,7 @@ def time_calls(subject: Any, topics: Sequence[str], partitions: Sequence[int]) -
 
 
 def time_dict(leaders: dict[str, list[int]], topics: Sequence[str], at: Sequence[int]) -> float:
-    """Nanoseconds for each look into a dict of lists, what a program without a cache has."""
+    """Returns nanoseconds per look into a dict of lists, as in a program without a cache."""
     begin = thread_time_ns()
     for topic, partition in zip(topics, at, strict=True):
         leaders[topic][partition]
@@ -52,7 +52,7 @@ def time_dict(leaders: dict[str, list[int]], topics: Sequence[str], at: Sequence
 
 
 def time_loop(topics: Sequence[str], partitions: Sequence[int]) -> float:
-    """Nanoseconds for each turn of the same loop with nothing in it."""
+    """Returns nanoseconds per turn of the same loop with nothing in it."""
     begin = thread_time_ns()
     for _topic, _partition in zip(topics, partitions, strict=True):
         pass
@@ -60,7 +60,7 @@ def time_loop(topics: Sequence[str], partitions: Sequence[int]) -> float:
 
 
 def measure(cache: Any, noop: Any, count: int, queries: int, rounds: int) -> dict[str, list[float]]:
-    """Samples of both subjects over the same queries, by turns, on random and on hot topics."""
+    """Times both subjects over the same queries, by turns, on random and on hot topics."""
     chance = random.Random(20)
     names = [name(i) for i in range(count)]
     partitions = [chance.randrange(PARTITIONS) for _ in range(queries)]
@@ -68,7 +68,7 @@ def measure(cache: Any, noop: Any, count: int, queries: int, rounds: int) -> dic
     anywhere = [names[chance.randrange(count)] for _ in range(queries)]
     out: dict[str, list[float]] = {}
 
-    for turn in range(rounds + 1):  # the first warms up and is not kept
+    for turn in range(rounds + 1):  # the first turn warms up and is not kept
         hot = [names[chance.randrange(count)] for _ in range(HOT_TOPICS)]
         for kind, topics in (
             ("random", anywhere),
@@ -88,7 +88,7 @@ def measure(cache: Any, noop: Any, count: int, queries: int, rounds: int) -> dic
 
 
 def main() -> int:
-    """Fill a cache with the class's defaults, check it, measure, print."""
+    """Fills a cache with default settings, checks it, measures, prints."""
     parser = argparse.ArgumentParser(prog="python -m bench.leader", description=__doc__)
     parser.add_argument("--topics", type=int, default=10_000)
     parser.add_argument("--queries", type=int, default=200_000)
@@ -100,7 +100,7 @@ def main() -> int:
     cache = rdmeta.MetadataCache()
     applied = cache.apply(build.response(args.topics, 8, args.seed), 12, asked=rdmeta.ALL)
     if applied.changed != args.topics or not 1 <= cache.leader(name(0), 0) <= 30:
-        raise SystemExit(f"the cache did not take the response: {applied}")
+        raise SystemExit(f"the cache did not take every topic of the response: {applied}")
     pin()
     gc.disable()
     wall, cpu = perf_counter(), thread_time()

@@ -1,4 +1,4 @@
-"""What a Python program sees of a live cache: `python -m bench.live PART`, used by run.
+"""Times a live cache as a Python program sees it: `python -m bench.live PART`, used by run.
 
     handle   t.leader(p) beside no-op methods, and both lookups in Cython without the GIL
     bulk     leaders() of a list of str, of prepared names, and through cffi
@@ -6,7 +6,7 @@
     attach   from a change to the process that reads the published file
     arrow    to_arrow("partitions"), into memory that others can read
 
-Each prints one JSON object of samples, one a round.
+Each part prints one JSON object of samples, one sample per round.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ Samples = dict[str, list[float]]
 
 
 def filled(topics: int, seed: int) -> rdmeta.MetadataCache:
-    """A cache that was told of so many topics."""
+    """Returns a cache with that many topics."""
     cache = rdmeta.MetadataCache()
     applied = cache.apply(build.response(topics, 8, seed), 12, asked=rdmeta.ALL)
     if applied.changed != topics or not 1 <= cache.leader(name(0), 0) <= 30:
-        raise SystemExit(f"the cache did not take the response: {applied}")
+        raise SystemExit(f"the cache did not take every topic of the response: {applied}")
     return cache
 
 
 def p99(samples: Sequence[float]) -> float:
-    """What one of a hundred exceeds."""
+    """Returns the value that one sample of a hundred exceeds."""
     return sorted(samples)[len(samples) - 1 - len(samples) // 100]
 
 
@@ -51,7 +51,7 @@ def p99(samples: Sequence[float]) -> float:
 
 
 def time_handle(handle: Any, partitions: Sequence[int]) -> float:
-    """Nanoseconds for each `handle.leader(partition)`, the loop included."""
+    """Returns nanoseconds per `handle.leader(partition)`, with the loop."""
     begin = thread_time_ns()
     for partition in partitions:
         handle.leader(partition)
@@ -59,7 +59,7 @@ def time_handle(handle: Any, partitions: Sequence[int]) -> float:
 
 
 def time_named(subject: Any, topic: str, partitions: Sequence[int]) -> float:
-    """Nanoseconds for each `subject.leader(topic, partition)`, the loop included."""
+    """Returns nanoseconds per `subject.leader(topic, partition)`, with the loop."""
     begin = thread_time_ns()
     for partition in partitions:
         subject.leader(topic, partition)
@@ -67,7 +67,7 @@ def time_named(subject: Any, topic: str, partitions: Sequence[int]) -> float:
 
 
 def time_empty(partitions: Sequence[int]) -> float:
-    """Nanoseconds for each turn of the same loop with nothing in it."""
+    """Returns nanoseconds per turn of the same loop with nothing in it."""
     begin = thread_time_ns()
     for _partition in partitions:
         pass
@@ -75,14 +75,14 @@ def time_empty(partitions: Sequence[int]) -> float:
 
 
 def measure_handle(topics: int, queries: int, rounds: int, seed: int) -> Samples:
-    """By turns with the no-op methods: in Python a handle of one topic, another each round; in
-    Cython those of eight."""
+    """Times handles and no-op methods by turns. In Python a round has a handle of one topic, in
+    Cython handles of eight."""
     chance = random.Random(seed)
     cache = filled(topics, seed)
     noop, nogil = build.extension("_noop"), build.extension("_nogil")
     partitions = [chance.randrange(PARTITIONS) for _ in range(queries)]
     out: Samples = {}
-    for turn in range(rounds + 1):  # the first warms up and is not kept
+    for turn in range(rounds + 1):  # the first turn warms up and is not kept
         hot = [name(chance.randrange(topics)) for _ in range(8)]
         handle = cache.resolve(hot[0])
         loop = time_empty(partitions)
@@ -102,7 +102,7 @@ def measure_handle(topics: int, queries: int, rounds: int, seed: int) -> Samples
 
 
 def measure_bulk(topics: int, queries: int, rounds: int, seed: int) -> Samples:
-    """As many rows as topics, at random; each way gives what lookups one by one do."""
+    """Times random rows, one per topic; each way must return the leaders of single lookups."""
     from rdmeta import ffi
 
     chance = random.Random(seed)
@@ -131,7 +131,7 @@ def measure_bulk(topics: int, queries: int, rounds: int, seed: int) -> Samples:
             way()
             took[key] = (thread_time_ns() - begin) / queries
             if found != wanted:
-                raise SystemExit(f"{key}: not the leaders that lookups find")
+                raise SystemExit(f"{key}: its leaders are not those of single lookups")
         for key, ns in took.items() if turn else ():
             out.setdefault(key, []).append(ns)
     return out
@@ -141,7 +141,7 @@ def measure_bulk(topics: int, queries: int, rounds: int, seed: int) -> Samples:
 
 
 class Change:
-    """Changes one leader, each time another one, and says when it began to."""
+    """Changes one leader, to another one each time, and returns when it began to."""
 
     def __init__(self, cache: rdmeta.MetadataCache) -> None:
         self.cache = cache
@@ -157,7 +157,7 @@ class Change:
 
 
 def woken_thread(wait: Callable[[], object], change: Callable[[], float], count: int) -> float:
-    """The p99 in us from `change()` to the return of `wait()` in another thread."""
+    """Returns the p99 in us from `change()` to the return of `wait()` in another thread."""
     woken: list[float] = []
     ready, done = threading.Semaphore(0), threading.Semaphore(0)
 
@@ -173,7 +173,7 @@ def woken_thread(wait: Callable[[], object], change: Callable[[], float], count:
     took = []
     for k in range(count):
         ready.acquire()
-        sleep(0.0005)  # it waits by then
+        sleep(0.0005)  # the other thread waits by then
         begin = change()
         done.acquire()
         took.append((woken[k] - begin) / 1e3)
@@ -182,7 +182,7 @@ def woken_thread(wait: Callable[[], object], change: Callable[[], float], count:
 
 
 def woken_task(wait: Callable[[], Any], change: Callable[[], float], count: int) -> float:
-    """The same of a task that awaits `wait()`, changed from another thread."""
+    """Returns the p99 for a task that awaits `wait()`, with the change in another thread."""
     took: list[float] = []
     ready = threading.Semaphore(0)
     begun: list[float] = []
@@ -209,7 +209,7 @@ def woken_task(wait: Callable[[], Any], change: Callable[[], float], count: int)
 
 
 def measure_waits(topics: int, queries: int, rounds: int, seed: int) -> Samples:
-    """A change's way to who waits for it, beside what threading and asyncio take for theirs."""
+    """Times a change's way to its waiter, beside the same way in threading and asyncio."""
     cache = filled(topics, seed)
     change = Change(cache)
     event = threading.Event()
@@ -251,7 +251,7 @@ def measure_waits(topics: int, queries: int, rounds: int, seed: int) -> Samples:
 
 
 def follow(path: str, topic: str) -> None:
-    """The other process: says when it saw another leader."""
+    """The other process: prints when it saw another leader."""
     attached = rdmeta.attach(path)
     seen = attached.leader(topic, 0)
     print("ready", flush=True)
@@ -264,7 +264,7 @@ def follow(path: str, topic: str) -> None:
 
 
 def measure_attach(topics: int, queries: int, rounds: int, seed: int) -> Samples:
-    """Milliseconds from a change to a process that looks once a millisecond, p99 and median."""
+    """Returns the milliseconds from a change to a process that looks each millisecond."""
     cache = filled(topics, seed)
     change = Change(cache)
     count = max(20, queries // 2000)
@@ -301,7 +301,7 @@ def measure_attach(topics: int, queries: int, rounds: int, seed: int) -> Samples
 
 
 def measure_arrow(topics: int, queries: int, rounds: int, seed: int) -> Samples:
-    """Nanoseconds a row of to_arrow("partitions"), and of copying the bytes that come out."""
+    """Returns nanoseconds per row of to_arrow("partitions"), and of copying its bytes."""
     import pyarrow as pa
 
     cache = filled(topics, seed)
@@ -311,7 +311,7 @@ def measure_arrow(topics: int, queries: int, rounds: int, seed: int) -> Samples:
         table = pa.RecordBatchReader.from_stream(cache.to_arrow("partitions")).read_all()
         took = (thread_time_ns() - begin) / len(table)
         if len(table) != topics * PARTITIONS:
-            raise SystemExit(f"{len(table)} rows")
+            raise SystemExit(f"to_arrow: {len(table)} rows, not those of the cache")
         source = bytes(table.nbytes)
         begin = thread_time_ns()
         bytearray(source)
@@ -332,7 +332,7 @@ PARTS: dict[str, Callable[[int, int, int, int], Samples]] = {
 
 
 def main() -> int:
-    """Measure one part and print it."""
+    """Measures one part and prints it."""
     parser = argparse.ArgumentParser(prog="python -m bench.live", description=__doc__)
     parser.add_argument("part", choices=[*PARTS, "follow"])
     parser.add_argument("--topics", type=int, default=10_000)
@@ -349,7 +349,7 @@ def main() -> int:
     gc.disable()
     wall, cpu = perf_counter(), thread_time()
     samples = PARTS[args.part](args.topics, args.queries, args.rounds, args.seed)
-    alone = args.part in ("handle", "bulk", "arrow")  # the others sleep by design
+    alone = args.part in ("handle", "bulk", "arrow")  # the other parts sleep by design
     off_cpu = 1 - (thread_time() - cpu) / (perf_counter() - wall) if alone else 0.0
     known = {"bench": args.part, "topics": args.topics, "off_cpu": max(0.0, off_cpu)}
     print(json.dumps({**known, **samples}))

@@ -1,4 +1,4 @@
-"""What the figures were measured on."""
+"""Describes the machine of a run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def _line(path: str, prefix: str = "") -> str | None:
-    """The rest of the first line of a file that begins with `prefix`; None: there is none."""
+    """Returns the rest of the first line of a file that begins with `prefix`, or None."""
     try:
         lines = Path(path).read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -20,7 +20,7 @@ def _line(path: str, prefix: str = "") -> str | None:
 
 
 def _output(*command: str) -> str | None:
-    """The first line that a command prints; None if it cannot be run."""
+    """Returns the first line that a command prints, or None if it cannot be run."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
     except (OSError, subprocess.SubprocessError):
@@ -29,7 +29,7 @@ def _output(*command: str) -> str | None:
 
 
 def describe() -> dict[str, object]:
-    """CPU, caches, kernel, compiler, Python, load and time; None for what cannot be known."""
+    """Returns CPU, caches, kernel, compiler, Python, load and time; None for unknown ones."""
     cache = "/sys/devices/system/cpu/cpu0/cache"
     return {
         "cpu": _line("/proc/cpuinfo", "model name"),

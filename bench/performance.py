@@ -1,4 +1,4 @@
-"""docs/performance.md and the figures of the README, made of bench/results.json.
+"""Writes docs/performance.md, and the figures of the README, from bench/results.json.
 
 `make bench` and `make bench-peers` write both; `python -m bench.performance` does only that.
 """
@@ -37,13 +37,13 @@ GROUPS = {
 HEAD = """\
 # Performance
 
-<!-- `make bench` makes this page of bench/results.json: do not edit it. -->
+<!-- `make bench` writes this page from bench/results.json: do not edit it. -->
 
-`make bench` times every figure beside a floor, in one process and by turns: a slow moment of the
-machine hits both. A time is one machine's; the *ratio* to its floor is what can be compared. So a
-goal is such a ratio, or bytes. A row without a goal is information. A row that misses its goal is
-measured up to twice more before it is called missed. Values are medians; responses are Metadata v12
-with 10 partitions per topic and 3 replicas.
+`make bench` times every figure beside a floor, in one process and by turns, so that a slow moment
+of the machine hits both. A time is one machine's; only its *ratio* to the floor can be compared. So
+a goal is such a ratio, or a number of bytes. A row without a goal is information. A row that misses
+its goal is measured up to twice more before it is called missed. Values are medians. Responses are
+Metadata v12 with 10 partitions per topic and 3 replicas.
 """
 
 PEERS = """\
@@ -54,7 +54,7 @@ PEERS = """\
 [the same as bars](../bench/report.html). These rows have no goals.
 """
 
-# The figures of the README: a row's name, the figure in words, and what its reference is.
+# The figures of the README: a row's name, the figure in words, and its reference in words.
 CHOSEN = (
     (
         "C leader lookup, random of 10 k topics",
@@ -85,17 +85,17 @@ CHOSEN = (
 
 
 def unit(row: Row) -> str:
-    """The unit of one value; what it is counted by is said in words."""
+    """Returns the unit of one value, without what it counts by."""
     return str(row["unit"]).removesuffix("/partition").removesuffix("/row")
 
 
 def number(row: Row, key: str) -> str:
-    """A value of a row as a person writes it."""
+    """Returns a value of a row as a person writes it."""
     return digits(float(row[key]))
 
 
 def line(cells: Iterable[str]) -> str:
-    """A row of a table."""
+    """Returns a row of a table."""
     return f"| {' | '.join(cells)} |"
 
 
@@ -103,7 +103,7 @@ def line(cells: Iterable[str]) -> str:
 
 
 def goal(row: Row) -> str:
-    """The last cell: what was wanted, and whether it was met."""
+    """Returns the last cell: the goal, and whether it was met."""
     if row["rule"] is None:
         return ""
     marks = {True: "met", False: "**missed**", None: "not judged"}
@@ -112,7 +112,7 @@ def goal(row: Row) -> str:
 
 
 def table(rows: Sequence[Row]) -> list[str]:
-    """The rows of a group."""
+    """Returns the table of a group."""
     out = [
         line(("figure", "median", "best to worst", "unit", "beside it", "ratio", "goal")),
         line(("---", "---:", "---:", "---", "---", "---:", "---")),
@@ -135,7 +135,7 @@ def table(rows: Sequence[Row]) -> list[str]:
 
 
 def missed(rows: Sequence[Row]) -> list[str]:
-    """Each goal that is missed, once, as a ratio to what was measured beside it."""
+    """Returns each missed goal, once, as a ratio to its reference."""
     out = [
         f"- {row['name']}: {digits(row['ratio'])} times {row['reference_name']}"
         f" ({number(row, 'value')} and {number(row, 'reference')} {row['unit']});"
@@ -147,7 +147,7 @@ def missed(rows: Sequence[Row]) -> list[str]:
 
 
 def signatures(rows: Sequence[Row]) -> list[str]:
-    """On what, of which commit and when the rows were measured: a line for each run."""
+    """Returns one line per run: its machine, its commit and its time."""
 
     def run(row: Row) -> tuple[str, str, str]:
         return str(row["measured_at"]), str(row["commit"]), str(row["machine"])
@@ -159,7 +159,7 @@ def signatures(rows: Sequence[Row]) -> list[str]:
 
 
 def machine(about: Mapping[str, Any]) -> str:
-    """What else is known of the machine of the last run."""
+    """Returns a line about the machine of the last run."""
     caches = f"caches {about['cache_l2']} (L2) and {about['cache_l3']} (L3)"
     kind = "virtual, " if about["hypervisor"] else ""
     return (
@@ -169,7 +169,7 @@ def machine(about: Mapping[str, Any]) -> str:
 
 
 def page(rows: Sequence[Row], about: Mapping[str, Any], peers: Mapping[str, Any]) -> str:
-    """docs/performance.md."""
+    """Returns docs/performance.md."""
     own = [row for row in rows if row["run"] == "bench"]
     theirs = [row for row in rows if row["run"] == "peers"]
     out = [HEAD, *signatures(own), "", machine(about), "", "## Missed goals", "", *missed(own), ""]
@@ -186,7 +186,7 @@ def page(rows: Sequence[Row], about: Mapping[str, Any], peers: Mapping[str, Any]
 
 
 def between(text: str, mark: str, content: str) -> str:
-    """A document with `content` between the two comments of that name. ValueError without them."""
+    """Returns `text` with `content` between the two comments of that name; ValueError: none."""
     begin, end = f"<!-- {mark} -->\n", f"<!-- /{mark} -->"
     before, found, rest = text.partition(begin)
     _, closed, after = rest.partition(end)
@@ -196,7 +196,7 @@ def between(text: str, mark: str, content: str) -> str:
 
 
 def readme(text: str, rows: Sequence[Row]) -> str:
-    """The README with the figures of these rows: one at its top, and five."""
+    """Returns the README with the figures of these rows: one at its top, and five."""
     named = {str(row["name"]): row for row in rows if row["run"] == "bench"}
     chosen = [(named[name], figure, other) for name, figure, other in CHOSEN]
     row, figure, other = chosen[0]
@@ -219,13 +219,13 @@ def readme(text: str, rows: Sequence[Row]) -> str:
 
 
 def about(path: Path) -> dict[str, Any]:
-    """What the last run of a program says of itself."""
-    said: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return said
+    """Returns the description of the last run of a program."""
+    described: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return described
 
 
 def made() -> dict[Path, str]:
-    """The two documents as bench/results.json has them."""
+    """Returns the two documents as they follow from bench/results.json."""
     rows = load(RESULTS)
     machine, peers = (about(RESULTS.with_suffix(f".{name}.json")) for name in ("machine", "peers"))
     return {
@@ -235,7 +235,7 @@ def made() -> dict[Path, str]:
 
 
 def write() -> None:
-    """Bring both documents up to date."""
+    """Writes both documents."""
     for path, text in made().items():
         path.write_text(text, encoding="utf-8")
 

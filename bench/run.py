@@ -1,6 +1,6 @@
-"""Runs every figure in one go, prints a table, merges it into bench/results.json.
+"""Runs every figure in one go, prints a table, and merges it into bench/results.json.
 
-docs/performance.md and the README's figures are made of that file: see performance.py.
+performance.py writes docs/performance.md and the README's figures from that file.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from bench import build, machine, performance, results, startup
 from bench.figures import QUICK, Figure, Job, Run, Scale, all_figures
 from bench.results import Row, digits
 
-LIMIT_SECONDS = 900  # of one process, churn aside
-AGAIN = 2  # how often a figure that is missed is measured again
+LIMIT_SECONDS = 900  # of one process, except churn
+AGAIN = 2  # how often a missed figure is measured again
 
 
 class MeasureError(Exception):
-    """A bench did not end well; the message is what it said."""
+    """A bench failed; the message is its output."""
 
 
 def run_once(job: Job, turn: int) -> Run:
-    """One process of a job; returns the object that it printed."""
+    """Runs one process of a job; returns the object that it printed."""
     arguments = [argument.replace("{seed}", str(1 + turn)) for argument in job.arguments]
     if job.program == "startup":
         try:
@@ -60,10 +60,10 @@ def run_once(job: Job, turn: int) -> Run:
 def run_jobs(
     figures: Sequence[Figure], console: Console, time: int = 0
 ) -> tuple[dict[Job, list[Run]], list[str]]:
-    """Every job that the figures need, once each; turn by turn, so that no job has all the luck.
+    """Runs every job that the figures need, by turns, so that no job has all the luck.
 
-    What the jobs said, but for those that failed; and why those did. `time` is how often they
-    were run before: each time has seeds of its own.
+    Returns the results of the jobs that did not fail, and the errors of those that did. `time` is
+    how often they ran before: each time has seeds of its own.
     """
     jobs = list(dict.fromkeys(figure.job for figure in figures))
     turns = [(turn, job) for turn in range(max(job.runs for job in jobs)) for job in jobs]
@@ -91,7 +91,7 @@ def run_jobs(
 
 
 def again(figures: Sequence[Figure], rows: dict[str, Row], scale: Scale, console: Console) -> None:
-    """Measure the figures that are missed again, AGAIN times at most, and put their new rows in.
+    """Measures missed figures again, AGAIN times at most, and replaces their rows.
 
     A busy machine may have spoilt the first time. Now only their jobs run, and each job times the
     figure and its floor by turns. The last time counts.
@@ -110,7 +110,7 @@ def again(figures: Sequence[Figure], rows: dict[str, Row], scale: Scale, console
 
 
 def table(rows: Sequence[Row]) -> Table:
-    """What a person reads: medians, and the best beside them."""
+    """Returns the table for a terminal: medians, and the best beside them."""
     out = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     out.add_column("figure", overflow="fold")
     for column in ("median", "best", "worst"):
@@ -138,7 +138,7 @@ def table(rows: Sequence[Row]) -> Table:
 
 
 def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    """The command line."""
+    """Parses the command line."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument(
         "--quick",
@@ -152,10 +152,10 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         help="a group (lookup, apply, first, memory, python, import, handle, bulk, threads, image,"
         " waits, arrow, churn) or a part of a row's name; may be repeated",
     )
-    parser.add_argument("--rounds", type=int, help="rounds in each process")
-    parser.add_argument("--processes", type=int, help="processes of each kind")
+    parser.add_argument("--rounds", type=int, help="rounds per process")
+    parser.add_argument("--processes", type=int, help="processes per job")
     parser.add_argument(
-        "--churn-minutes", type=float, help="how long memory is churned; 60: what an hour leaves"
+        "--churn-minutes", type=float, help="how long memory is churned, such as 60 for an hour"
     )
     parser.add_argument("--json", type=Path, metavar="PATH", help="results are merged into it")
     args = parser.parse_args(argv)
@@ -166,14 +166,14 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def known(scale: Scale, old: Sequence[results.Row]) -> list[str]:
-    """The names of all figures: of this run, of one at full size, and however long was churned."""
+    """Returns the names of all figures: of this run, of a full run, and of any churn so far."""
     figures = [*all_figures(scale), *all_figures(Scale())]
     churned = [row["name"] for row in old if row.get("group") == "churn"]
     return list(dict.fromkeys([*(figure.name for figure in figures), *churned]))
 
 
 def select(figures: Sequence[Figure], only: Sequence[str] | None) -> list[Figure]:
-    """The figures whose group is, or whose name has in it, one of `only`; all if it is None."""
+    """Returns the figures with one of `only` as group or in their name; all if it is None."""
     return [
         figure
         for figure in figures
@@ -182,7 +182,7 @@ def select(figures: Sequence[Figure], only: Sequence[str] | None) -> list[Figure
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """0: measured, whether goals are met or not; 2: could not measure, or not all of it."""
+    """Returns 0 if all was measured, goals met or not; 2 if not all could be measured."""
     args = arguments(argv)
     console = Console() if sys.stdout.isatty() else Console(width=140)
     scale = QUICK if args.quick else Scale()
@@ -194,7 +194,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         scale = replace(scale, churn_seconds=max(1, round(60 * args.churn_minutes)))
     figures = select(all_figures(scale), args.only)
     if not figures:
-        console.print("no figure is called that", style="red", markup=False)
+        console.print("no figure has that group or name", style="red", markup=False)
         return 2
     host = machine.describe()
     try:

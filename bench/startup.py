@@ -11,14 +11,14 @@ from bench.build import ROOT
 
 
 def start(code: str) -> float:
-    """Milliseconds from starting an interpreter that runs `code` until it has ended."""
+    """Returns the milliseconds that an interpreter takes to start, run `code` and end."""
     begin = perf_counter_ns()
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
     return (perf_counter_ns() - begin) / 1e6
 
 
 def measure(rounds: int) -> dict[str, list[float]]:
-    """Milliseconds on the wall: `bare`, and `imported`, which has bare's median taken off."""
+    """Returns milliseconds on the wall: `bare`, and `imported` less the median of bare."""
     start("import rdmeta")  # writes the bytecode, warms the page cache
     bare: list[float] = []
     imported: list[float] = []

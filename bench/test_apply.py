@@ -1,4 +1,4 @@
-"""Responses of 100 000 partitions into a cache, from Python. See test_lookups for comparing."""
+"""Responses of 100 000 partitions into a cache, from Python. test_lookups says how to compare."""
 
 from __future__ import annotations
 

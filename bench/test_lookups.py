@@ -1,9 +1,9 @@
-"""Point lookups from Python. Compare two states of the tree by
+"""Point lookups from Python. To compare two states of the tree:
 
     pytest bench --benchmark-save=before
     pytest bench --benchmark-compare
 
-Each call of the measured function asks for every topic once: divide by 10 000.
+Each call of the measured function asks once for every topic: divide by 10 000.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def queries(names: list[str]) -> Queries:
 
 
 def ask(method: Any, queries: Queries) -> None:
-    """Call `method` with every query."""
+    """Calls `method` with every query."""
     for topic, partition in queries:
         method(topic, partition)
 

@@ -1,10 +1,10 @@
-"""The Python caches beside each other, for `--benchmark-compare`; see test_lookups for how.
+"""The Python caches beside each other, for `--benchmark-compare`; test_lookups says how.
 
     pytest bench/test_peers.py
     pytest bench/test_peers.py -k "rdmeta or aiokafka"
 
-A lookup's figure is of QUERIES queries, the loop and making a TopicPartition included; an
-answer's of 10 000 partitions. `make bench-peers` has the same with C, Java and Go, in turns.
+A lookup's figure is that of QUERIES queries, with the loop and the making of a TopicPartition. An
+answer's figure is that of 10 000 partitions. `make bench-peers` has the same with C, Java and Go.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ QUERIES = 1 << 12
 
 
 def installed(subject: Subject) -> bool:
-    """Whether there is something to measure."""
+    """Returns whether its library is installed."""
     try:
         subject.version()
     except PackageNotFoundError:
@@ -38,7 +38,7 @@ WAYS = [(subject, way) for subject in HERE for way in subject.ways()]
 
 @pytest.fixture(scope="module")
 def work() -> Workload:
-    """The files that every peer gets."""
+    """The files of the workload, as every peer gets them."""
     build.c_benches()
     return Workload(workload(TOPICS, QUERIES))
 

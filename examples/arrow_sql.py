@@ -16,9 +16,9 @@ with rdmeta.EmbeddedCluster(brokers=3) as cluster:
     print(partitions.group_by("leader").len().sort("leader"))
 
     replicas = pa.RecordBatchReader.from_stream(cache.to_arrow("replicas")).read_all()
-    skew = duckdb.sql("SELECT broker, count(*) AS held FROM replicas GROUP BY ALL ORDER BY ALL")
+    skew = duckdb.sql("SELECT broker, count(*) AS count FROM replicas GROUP BY ALL ORDER BY ALL")
     print(skew)
-    assert sum(held for _, held in skew.fetchall()) == 5 * 8 * 2
+    assert sum(count for _, count in skew.fetchall()) == 5 * 8 * 2
 
     version = cache.version
     cluster.set_leader("team-0", 0, 3)

@@ -1,4 +1,4 @@
-"""Await a change: no polling and no thread, whichever thread, loop or extension writes."""
+"""Await a change without polling or a thread. Any thread, loop or extension may write."""
 
 import asyncio
 
@@ -6,7 +6,7 @@ import rdmeta
 
 
 async def watch(cache: rdmeta.MetadataCache) -> None:
-    """Print what changes about one topic until its leader is broker 3."""
+    """Prints the changes of one topic until its leader is broker 3."""
     version = cache.version
     while cache.leader("orders", 0, None) != 3:
         await cache.wait_change_async(version, topics=["orders"])

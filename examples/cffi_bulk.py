@@ -1,4 +1,4 @@
-"""A million lookups in one call, from a column of Arrow into one of Arrow, through cffi."""
+"""A million lookups in one call through cffi, from an Arrow column into an Arrow column."""
 
 import time
 
@@ -16,7 +16,7 @@ with rdmeta.EmbeddedCluster(brokers=3) as cluster:
     cache = rdmeta.MetadataCache()
     rdmeta.fetch(cache, cluster.bootstrap)
 
-    r = reader(cache)  # one thread's, on the live cache
+    r = reader(cache)  # for one thread, on the live cache
     assert lib.rdmeta_leader(r, b"team-3", 6, 0, now().mono_us) == cache.leader("team-3", 0)
 
     draw = np.random.default_rng(1)
@@ -27,10 +27,10 @@ with rdmeta.EmbeddedCluster(brokers=3) as cluster:
 
     start = time.perf_counter()
     leaders(r, topics, partitions, out=found)
-    print(f"{(time.perf_counter() - start) * 1e9 / ROWS:.1f} ns a row")
+    print(f"{(time.perf_counter() - start) * 1e9 / ROWS:.1f} ns per row")
     print(pa.array(found).value_counts().to_pylist())
 
     cluster.set_leader("team-0", 0, 2)
-    rdmeta.fetch(cache, cluster.bootstrap)  # the same query, what is true now
+    rdmeta.fetch(cache, cluster.bootstrap)  # the same query on the new state
     leaders(r, topics, partitions, out=found)
     print(pa.array(found).value_counts().to_pylist())

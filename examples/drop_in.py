@@ -1,6 +1,6 @@
-"""Code written for another client, tried without changing it: its shapes, over our cache."""
+"""Code that was written for another client, unchanged, over the cache of rdmeta."""
 
-from kafka.structs import TopicPartition  # kafka-python's own
+from kafka.structs import TopicPartition  # of kafka-python itself
 
 import rdmeta
 from rdmeta.compat.confluent import list_topics
@@ -11,19 +11,19 @@ with rdmeta.EmbeddedCluster(brokers=3) as brokers:
     cache = rdmeta.MetadataCache()
     rdmeta.fetch(cache, brokers.bootstrap)
 
-    # kafka-python: what a KafkaClient has as `.cluster` (aiokafka's is in rdmeta.compat.aiokafka)
+    # kafka-python: `.cluster` of a KafkaClient (aiokafka's is in rdmeta.compat.aiokafka)
     cluster = ClusterMetadata(cache)
     assert cluster.partitions_for_topic("orders") == set(range(6))
     leader = cluster.leader_for_partition(TopicPartition("orders", 0))
     print("kafka-python:", cluster.broker_metadata(leader))
 
-    # confluent-kafka: what Producer.list_topics() returns
+    # confluent-kafka: the result of Producer.list_topics()
     found = list_topics(cache, "orders")
     partition = found.topics["orders"].partitions[0]
     print("confluent-kafka:", partition.leader, partition.replicas, found.brokers[leader])
     assert partition.leader == leader
 
-    # Both see what the cache learns, from whatever feeds it.
+    # Both see what the cache learns, whatever feeds it.
     brokers.set_leader("orders", 0, leader % 3 + 1)
     rdmeta.fetch(cache, brokers.bootstrap)
     assert cluster.leader_for_partition(TopicPartition("orders", 0)) == leader % 3 + 1

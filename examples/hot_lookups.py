@@ -1,4 +1,4 @@
-"""Who leads this partition, millions of times a second: one call into C, no lock, no objects."""
+"""Find a leader millions of times a second: one call into C, no lock, no objects."""
 
 import time
 
@@ -9,18 +9,18 @@ with rdmeta.EmbeddedCluster(brokers=3) as cluster:
     cache = rdmeta.MetadataCache()
     rdmeta.fetch(cache, cluster.bootstrap)
 
-    leader = cache.leader  # bound once, as any hot method
+    leader = cache.leader  # bound once, like any hot method
     start = time.perf_counter()
     for _ in range(1_000_000):
         leader("orders", 3)
     print(f"leader(): {(time.perf_counter() - start) * 1000:.0f} ns with the loop")
 
-    # A handle stays true when the topic is refreshed, deleted or created again.
+    # A handle stays right when the topic is refreshed, deleted or created again.
     orders = cache.resolve("orders")
-    partition = orders.partition_for(b"customer-7")  # as Kafka's Java producer has it
+    partition = orders.partition_for(b"customer-7")  # as Kafka's Java producer computes it
     assert orders.leader(partition) == cache.leader("orders", partition)
 
-    # Absence raises, or is what the caller says it is.
+    # An unknown topic raises an error, or returns the caller's default.
     assert cache.leader("payments", 0, None) is None
     try:
         cache.leader("payments", 0)

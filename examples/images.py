@@ -1,4 +1,4 @@
-"""One process feeds, every other one of the host reads at C speed; and what was true, kept."""
+"""One process feeds a cache and every process of the host reads it; images keep a state."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ import rdmeta
 WORKER = """
 import sys, time, rdmeta
 shared = rdmeta.attach(sys.argv[1])          # no connection, no thread: the file is mapped
-while shared.leader("orders", 0) != 3:       # a new state shows up by itself
+while shared.leader("orders", 0) != 3:       # a new state appears by itself
     time.sleep(0.001)
 print("a worker sees broker 3")
 """
@@ -21,7 +21,7 @@ with rdmeta.EmbeddedCluster(brokers=3) as cluster, tempfile.TemporaryDirectory()
     cluster.create_topic("orders", partitions=2, replication_factor=3)
     cache = rdmeta.MetadataCache()
     rdmeta.fetch(cache, cluster.bootstrap)
-    before = cache.image()  # shares all it can with the cache, and stays as it is
+    before = cache.image()  # shares its memory with the cache, and never changes
 
     with cache.publish(path):
         while not os.path.exists(path):
@@ -33,4 +33,4 @@ with rdmeta.EmbeddedCluster(brokers=3) as cluster, tempfile.TemporaryDirectory()
 
     for change in before.diff(cache.image()):
         print(change.kind, change.partition, change.old_leader, "->", change.new_leader)
-    assert rdmeta.Image.open(path).leader("orders", 0) == 3  # the feeder may be long gone
+    assert rdmeta.Image.open(path).leader("orders", 0) == 3  # needs no feeder

@@ -1,6 +1,7 @@
 """The C contract as Cython sees it: `cimport rdmeta` for an extension, plain calls inside _core.
 
-What a call does, may return, and who owns which pointer is said in csrc/include/rdmeta.h.
+csrc/include/rdmeta.h is the contract of each call: its result, its errors, the owner of each
+pointer.
 """
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
@@ -89,7 +90,7 @@ cdef extern from "rdmeta.h" nogil:
         int32_t asked
         int32_t flags
         const rdmeta_str_t *names
-        void *ids  # const uint8_t (*)[16], which Cython cannot say
+        void *ids  # const uint8_t (*)[16], which Cython cannot declare
         size_t n
         uint64_t sent_version
         int32_t broker
@@ -505,7 +506,7 @@ cdef extern from "rdmeta.h" nogil:
         rdmeta_err_t error
 
 
-# The visits of a decode make Python objects: they hold the GIL, and a -1 is a pending exception.
+# The callbacks of a decode make Python objects: they hold the GIL. A -1 is a pending exception.
 cdef extern from "rdmeta.h":
     ctypedef struct rdmeta_wire_visitor_t:
         int32_t (*broker)(void *opaque, const rdmeta_broker_t *broker) except -1

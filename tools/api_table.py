@@ -1,10 +1,10 @@
-"""Keep the table of public C functions in step with the public headers.
+"""Keeps the table of public C functions in step with the public headers.
 
-    python tools/api_table.py          # bring it up to date; it says what it did
-    python tools/api_table.py --check  # write nothing, exit with 1 if there is something to do
+    python tools/api_table.py          # updates the table and prints each change
+    python tools/api_table.py --check  # writes nothing; exits with 1 if the table is behind
 
 tests/repo/api_table.txt is the table's order: one function with its prototype per line. It only
-grows at its end, because extensions compiled long ago call by place. Out of it come
+grows at its end, because compiled extensions call a function by its place. The tool writes
 csrc/include/rdmeta_api_calls.h and the number of functions in rdmeta.h's RDMETA_ABI_VERSION.
 """
 
@@ -26,15 +26,15 @@ HEAD = """\
 /*
  * rdmeta: the functions of the table of rdmeta_api.h, in its order.
  *
- * Written by tools/api_table.py from the other headers. The list only grows,
- * at its end. Threads: of each function, where it is declared.
+ * tools/api_table.py writes it from the other headers. The list only grows, at
+ * its end. Threads: see the declaration of each function.
  */
 #ifndef RDMETA_API_CALLS_H
 #define RDMETA_API_CALLS_H
 
 """
 MIDDLE = """
-/* Defined by rdmeta_api.h in extensions, which do not link the functions. */
+/* rdmeta_api.h defines it in extensions, which do not link the functions. */
 #ifdef RDMETA_API_ROUTED
 """
 TAIL = """\
@@ -45,7 +45,7 @@ TAIL = """\
 
 
 def declared() -> dict[str, str]:
-    """Public functions with their prototypes on one line, in the order of the headers."""
+    """Returns public functions with their prototypes on one line, in the order of the headers."""
     others = sorted(set(INCLUDE.glob("*.h")) - {MAIN, CALLS})
     found = {}
     for header in [MAIN, *others]:
@@ -65,7 +65,7 @@ def name_of(prototype: str) -> str:
 
 
 def ordered(old: list[str], now: dict[str, str]) -> list[str]:
-    """The table as it was, with prototypes as they are now, and what is new at its end."""
+    """Returns the old table with today's prototypes, and with new functions at its end."""
     names = [name_of(line) for line in old]
     gone = [name for name in names if name not in now]
     if gone:
@@ -74,7 +74,7 @@ def ordered(old: list[str], now: dict[str, str]) -> list[str]:
 
 
 def calls(table: list[str]) -> str:
-    """The text of rdmeta_api_calls.h."""
+    """Returns the text of rdmeta_api_calls.h."""
     names = [name_of(line) for line in table]
     rows = "".join(f" \\\n        F({name})" for name in names)
     routes = "".join(
@@ -85,7 +85,7 @@ def calls(table: list[str]) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="write nothing")
+    parser.add_argument("--check", action="store_true", help="writes nothing")
     check = parser.parse_args().check
     old = ORDER.read_text(encoding="utf-8").splitlines() if ORDER.exists() else []
     table = ordered(old, declared())

@@ -1,12 +1,12 @@
-"""Write what C, Cython and rdmeta.model take from the table of change records.
+"""Writes the files that C, Cython and rdmeta.model take from the table of change records.
 
-    python tools/change_table.py          # bring them up to date; it says what it did
-    python tools/change_table.py --check  # write nothing, exit with 1 if there is something to do
+    python tools/change_table.py          # updates the files and prints their names
+    python tools/change_table.py --check  # writes nothing; exits with 1 if a file is behind
 
-The table is rdmeta/_change_table.py. Out of it come csrc/include/rdmeta_kinds.h (the public
+The table is rdmeta/_change_table.py. The tool writes csrc/include/rdmeta_kinds.h (the public
 numbers), csrc/topic/diff_table.h (names and columns), and the marked lines of rdmeta/_capi.pxd
-and of rdmeta/model.py. What the written files hold already is the list as programs know it: a kind or a
-column that is no longer in its place is refused.
+and of rdmeta/model.py. Programs rely on the places in the written files. So the tool refuses a
+table in which a kind or a column has moved.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ NAMES = ROOT / "csrc/topic/diff_table.h"
 CAPI = ROOT / "rdmeta/_capi.pxd"
 MODEL = ROOT / "rdmeta/model.py"
 
-WRITTEN = "Written by tools/change_table.py from rdmeta/_change_table.py."
+WRITTEN = "tools/change_table.py writes it from rdmeta/_change_table.py."
 
 KINDS_HEAD = f"""\
 /*
- * rdmeta: where changes come from, and their kinds. Part of rdmeta_change.h.
+ * rdmeta: the sources and kinds of changes. Part of rdmeta_change.h.
  *
  * {WRITTEN}
- * The lists only grow, at their ends. Threads: nothing here is called.
+ * The lists only grow, at their ends. Threads: there is no function here.
  */
 #ifndef RDMETA_KINDS_H
 #define RDMETA_KINDS_H
@@ -51,7 +51,7 @@ NAMES_HEAD = f"""\
 
 
 def enum(what: str, rows: list[tuple[str, str]]) -> str:
-    """A C enum with a comment per value."""
+    """Returns a C enum with a comment per value."""
     lines = [
         f"        /** {doc} */\n        {name} = {number}"
         for number, (name, doc) in enumerate(rows)
@@ -60,7 +60,7 @@ def enum(what: str, rows: list[tuple[str, str]]) -> str:
 
 
 def listed(name: str, rows: list[str]) -> str:
-    """A macro that calls X once per row."""
+    """Returns a macro that calls X once per row."""
     return f"#define {name}(X)" + "".join(f" \\\n        X({row})" for row in rows) + "\n"
 
 
@@ -78,26 +78,26 @@ def kind_doc(row: Any) -> str:
 
 
 def between(text: str, comment: str, lines: list[str]) -> str:
-    """`text` with the lines between its two marks replaced."""
+    """Returns `text` with the lines between its two marks replaced."""
     head, begin, rest = text.partition(f"# {comment}: begin\n")
     old, end, tail = rest.partition(f"# {comment}: end\n")
     if not end:
-        raise SystemExit(f"no place for {comment}")
+        raise SystemExit(f"no lines between '{comment}: begin' and '{comment}: end'")
     indent = old.rpartition("\n")[2]
     return "".join([head, begin, *lines, indent, end, tail])
 
 
 def outputs(table: dict[str, Any]) -> dict[Path, str]:
-    """The text of each file that is written."""
+    """Returns the text of each file that the tool writes."""
     sources, kinds, columns = table["SOURCES"], table["KINDS"], table["COLUMNS"]
     types = table["TYPES"]
     numbers = [source(row.name) for row in sources] + [kind(row.name) for row in kinds]
     mark = "tools/change_table.py"
     return {
         KINDS: KINDS_HEAD
-        + enum("Where a change came from.", [(source(row.name), row.doc) for row in sources])
+        + enum("The source of a change.", [(source(row.name), row.doc) for row in sources])
         + "\n"
-        + enum("What changed.", [(kind(row.name), kind_doc(row)) for row in kinds])
+        + enum("The kind of a change.", [(kind(row.name), kind_doc(row)) for row in kinds])
         + "\n#endif /* RDMETA_KINDS_H */\n",
         NAMES: NAMES_HEAD
         + "/* The names, in the order of their numbers. */\n"
@@ -122,7 +122,7 @@ def outputs(table: dict[str, Any]) -> dict[Path, str]:
 
 
 def check_order(table: dict[str, Any]) -> None:
-    """SystemExit where what is written already has another order."""
+    """Raises SystemExit if the written files have another order."""
     if not NAMES.exists():
         return
     text = NAMES.read_text(encoding="utf-8")
@@ -139,7 +139,7 @@ def check_order(table: dict[str, Any]) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="write nothing")
+    parser.add_argument("--check", action="store_true", help="writes nothing")
     check = parser.parse_args().check
     table = run_path(str(TABLE))
     check_order(table)

@@ -1,10 +1,10 @@
-"""Write Metadata responses of every version, as brokers really send them, for the fuzz targets.
+"""Writes Metadata responses of every version, as brokers send them, for the fuzz targets.
 
     python tools/make_corpus.py [DIRECTORY...]
 
-The brokers are an embedded cluster's. A file is one byte and then the response's body; the byte is
-the API version, and 16 more where the mock ends its answers with a byte too many. A file's name
-says version and scene. Ports and topic ids differ from run to run.
+The brokers are those of an embedded cluster. A file is one byte and then the response's body. The
+byte is the API version, plus 16 if the mock ends its answers with one byte too many. A file is
+named by version and scene. Ports and topic ids differ from run to run.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ def plain(cluster: EmbeddedCluster) -> None:
 
 
 def moved(cluster: EmbeddedCluster) -> None:
-    """The same topics with other leaders and epochs."""
+    """The topics of plain() with other leaders and epochs."""
     for partition in range(12):
         cluster.set_leader("orders", partition, partition % 3 + 1)
     cluster.set_leader("payments", 0, None)
 
 
 def behind(cluster: EmbeddedCluster) -> None:
-    """A broker with an older epoch than it told before, once for each version."""
+    """A broker with an older epoch than in its last answer, once per version."""
     for _ in range(METADATA_MIN_VERSION, METADATA_MAX_VERSION + 1):
         cluster.push_leader("orders", 0, 1, 0)
 
@@ -59,19 +59,19 @@ def troubled(cluster: EmbeddedCluster) -> None:
 
 
 def recreated(cluster: EmbeddedCluster) -> None:
-    """A topic of an old name and a new id, with fewer partitions."""
+    """A topic with an old name, a new id and fewer partitions."""
     cluster.broker(3).up()
     cluster.delete_topic("orders")
     cluster.create_topic("orders", partitions=2, replication_factor=3)
 
 
 def many(cluster: EmbeddedCluster) -> None:
-    """Enough topics for an order to be worth remembering."""
+    """Enough topics for the cache to remember their order."""
     for number in range(40):
         cluster.create_topic(f"team-{number % 7:03}.service.events-{number:06}", 3, 3)
 
 
-# Each scene goes on where the last one ended, so that they are updates of one another.
+# Each scene continues the one before, so that it is an update of it.
 SCENES: list[Callable[[EmbeddedCluster], None]] = [
     empty,
     plain,
@@ -84,7 +84,7 @@ SCENES: list[Callable[[EmbeddedCluster], None]] = [
 
 
 def responses(cluster: EmbeddedCluster) -> Iterator[tuple[int, bytes]]:
-    """(version, body) for each version."""
+    """Yields (version, body) for each version."""
     address = parse_bootstrap(cluster.bootstrap)[0]
     with Connection(address, Deadline(60), "make_corpus", 1 << 24) as connection:
         for version in range(METADATA_MIN_VERSION, METADATA_MAX_VERSION + 1):

@@ -1,25 +1,25 @@
 /*
- * apply TOPICS ROUNDS SEED [PART]: a Metadata response into the cache, in a
- * process that has done so before; nanoseconds a partition.
+ * apply TOPICS ROUNDS SEED [PART]: times a Metadata response into the cache, in
+ * a process that has done so before; nanoseconds per partition.
  *
- *     memcpy    the response's bytes, to pages that are there already
- *     cold      into a new cache, its memory from the C library, which has
- *               most of it from the kernel each time
- *     warm      into a new cache in pages that the process has already: what
- *               of cold is ours, and what the kernel's
- *     walk      the first ordered walk of that cache: whatever part of the
- *               ordered index the fill left for later is paid here
- *     rewalk    the second one
- *     drop      giving that cache up
- *     same      the same bytes again, into a cache that lives on
- *     shuffled  the same topics, all of them in another random order than
- *               the last time
- *     changed   0.1 % of the topics say something new, in the order of before
+ *     memcpy    copies the response's bytes to pages that are in memory
+ *     cold      applies it to a new cache with memory from the C library, which
+ *               takes most of it from the kernel each time
+ *     warm      applies it to a new cache in pages that are in memory. The
+ *               difference from cold is the kernel's part
+ *     walk      walks that cache in order for the first time. It pays for the
+ *               part of the ordered index that the fill left for later
+ *     rewalk    walks it for the second time
+ *     drop      frees that cache
+ *     same      applies the same bytes again, to a cache that lives on
+ *     shuffled  applies the same topics, each time in another random order
+ *     changed   applies an answer in which 0.1 % of the topics changed, in the
+ *               order of the last answer
  *
- * All of them in each round, so that a slow moment hits them all; or one of
- * cold (with walk and drop), warm, same, shuffled, changed alone, for a
- * profiler. Each apply is held to its counts, and every leader is looked up at
- * the end.
+ * Each round runs all parts, so that a slow moment hits them all. For a
+ * profiler, PART runs only one of cold (with walk and drop), warm, same,
+ * shuffled, changed. The counts of each apply are checked, and at the end every
+ * leader.
  */
 #include "common.h"
 
@@ -59,7 +59,7 @@ static void expect_unchanged(const rdmeta_applied_t *a, const char *what) {
                 bench_die("%s: %u topics changed", what, a->changed);
 }
 
-/* A call that the compiler cannot see through. */
+/* The compiler cannot see through this call. */
 static void *(*volatile copy_bytes)(void *, const void *, size_t) = memcpy;
 
 static void round_memcpy(bench_t *b) {
@@ -85,8 +85,8 @@ static void round_cold(bench_t *b) {
         bench_add(&b->drop, (bench_now_ns() - begin) / b->partitions);
 }
 
-/* An allocator over pages that are there: takes from the front, gives nothing
- * back before it starts again. */
+/* An allocator over pages that are in memory. It takes from the front, and
+ * frees nothing before it starts again. */
 typedef struct arena {
         char *p;
         size_t size, used;
@@ -137,7 +137,7 @@ static void round_same(bench_t *b) {
         rdmeta_applied_t applied;
         double ns;
 
-        /* Once more first: the last answer may have had another order. */
+        /* Applies it once before: the last answer may have another order. */
         bench_apply(b->lasting, b->plain.p, b->plain.len, b->topics, &applied);
         ns = bench_apply(b->lasting, b->plain.p, b->plain.len, b->topics,
                          &applied);
@@ -173,7 +173,7 @@ static void round_changed(bench_t *b) {
         bench_add(&b->change, ns / b->partitions);
 }
 
-/* What was changed is what the other responses say from now on. */
+/* Encodes the changes into the other responses, too, and applies one. */
 static void catch_up(bench_t *b) {
         rdmeta_applied_t applied;
         int k;
@@ -182,7 +182,7 @@ static void catch_up(bench_t *b) {
         for (k = 0; k < ORDERS; k++)
                 encode(b, b->orders[k], &b->shuffled[k]);
         bench_apply(b->lasting, b->plain.p, b->plain.len, b->topics, &applied);
-        expect_unchanged(&applied, "what was changed, again");
+        expect_unchanged(&applied, "the changes again");
 }
 
 static void start(bench_t *b, uint32_t topics, uint64_t seed) {

@@ -1,10 +1,11 @@
 /*
- * arrow TOPICS ROUNDS IDS SEED: tables through the Arrow C data interface.
+ * arrow TOPICS ROUNDS IDS SEED: times tables through the Arrow C data
+ * interface; nanoseconds per row.
  *
- * `partitions`, `replicas`, `topics`: a stream made of the cache, every batch
- * of it made and released again, nanoseconds a row, the image included that
- * the stream is of. `kept`: partitions, with every batch kept to the end, as
- * who wants a whole table does, so that each is in memory that is new.
+ * `partitions`, `replicas`, `topics`: makes a stream of the cache, with its
+ * image, and makes and releases every batch. `kept`: partitions, but keeps
+ * every batch to the end, as a program does that wants a whole table. So each
+ * batch is in new memory.
  */
 #include "common.h"
 

@@ -1,9 +1,9 @@
 /*
- * bulk TOPICS ROUNDS ROWS SEED: the leaders of many partitions at once.
+ * bulk TOPICS ROUNDS ROWS SEED: times the leaders of many partitions at once.
  *
- * The same rows - a name, a partition, both at random - are asked for one by
- * one and in one call of rdmeta_leaders(), by turns. Names lie in one pool with
- * all others, as they would in a program that was handed them.
+ * A row is a random name and a random partition. The same rows are asked for
+ * one by one and in one call of rdmeta_leaders(), by turns. Their names lie in
+ * one pool with all others, as in a program that received them.
  */
 #include "common.h"
 
@@ -83,7 +83,7 @@ int main(int argc, char **argv) {
                         const double ns = which ? at_once(reader, &r)
                                                 : by_one(reader, &r);
                         check(&r);
-                        if (i) /* the first warms up */
+                        if (i) /* the first round warms up */
                                 bench_add(which ? &bulk : &one, ns);
                 }
         bench_print_begin("bulk");

@@ -1,17 +1,17 @@
 /*
- * churn TOPICS SECONDS SEED: memory after a long time of changes.
+ * churn TOPICS SECONDS SEED: measures memory after a long time of changes.
  *
- * A cache of that many topics with a reader is told, once a second of its own
- * clock, of a cluster that goes on changing: leaders move in one topic of a
- * hundred, ISRs shrink and are whole again among one of fifty, the topics of
- * one part of a hundred go and those of another come back, and names in
- * flight are answered or time out. It is swept as a client would. Ids are
- * those of 16 bits.
+ * A cache with a reader gets one answer per second of its own clock, from a
+ * cluster that keeps changing. Leaders move in one topic of a hundred. ISRs
+ * shrink and are whole again in one topic of fifty. One hundredth of the topics
+ * goes and another one comes back. Names in flight are answered or time out.
+ * The program sweeps the cache as a client would. Broker ids have 16 bits.
  *
- * SECONDS are those on the wall: an hour is `churn 100000 3600 1`. Printed are
- * the bytes that the cache asked its allocator for and the process's resident
- * bytes, after the first answer and at the end; what a new cache takes for the
- * last answer alone; and how many of the cache's own seconds went by.
+ * SECONDS are seconds on the wall: `churn 100000 3600 1` takes an hour. The
+ * program prints the bytes that the cache asked its allocator for, and the
+ * resident bytes of the process, after the first answer and at the end. It also
+ * prints the bytes of a new cache with the last answer alone, and how many of
+ * the cache's own seconds passed.
  */
 #include "common.h"
 
@@ -24,7 +24,7 @@ static rdmeta_stats_t stats_of(rdmeta_cache_t *cache) {
         return s;
 }
 
-/* An answer about all topics but those of one part. */
+/* Encodes an answer about all topics but those of part `gone`. */
 static size_t answer(gen_t *g, uint32_t *order, uint32_t gone, uint8_t *out) {
         const uint32_t all = g->conf.topics;
         uint32_t i, n = 0;
@@ -33,14 +33,14 @@ static size_t answer(gen_t *g, uint32_t *order, uint32_t gone, uint8_t *out) {
         for (i = 0; i < all; i++)
                 if (i % PARTS != gone)
                         order[n++] = i;
-        g->conf.topics = n; /* so many of `order` */
+        g->conf.topics = n; /* the length of `order` */
         len            = gen_response(g, order, out);
         g->conf.topics = all;
         return len;
 }
 
-/* Of n topics, each with one partition that has another leader, or, where ISRs
- * move, another ISR. */
+/* Changes one partition in each of n random topics: its leader, or in topics
+ * whose ISR moves, its ISR. */
 static void move(gen_t *g, uint32_t n) {
         while (n--) {
                 const uint32_t topic = gen_below(g, g->conf.topics);
@@ -59,7 +59,7 @@ static void move(gen_t *g, uint32_t n) {
         }
 }
 
-/* What a new cache takes for the same answer. */
+/* Returns the bytes of a new cache with the same answer. */
 static double fresh_bytes(const uint8_t *out, size_t len, uint32_t topics) {
         rdmeta_cache_t *cache = bench_cache();
         rdmeta_applied_t applied;

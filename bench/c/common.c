@@ -290,7 +290,7 @@ double bench_memory(const char *what) {
         if (f)
                 fclose(f);
         if (kib < 0)
-                bench_die("%s memory is not told here", what);
+                bench_die("this system does not report %s memory", what);
         return (double)kib * 1024;
 }
 

@@ -12,11 +12,11 @@ typedef struct entry {
         uint8_t len;
         uint8_t wide; /* leaders take 4 bytes */
         uint16_t partitions;
-        char name[]; /* then the leaders */
+        char name[]; /* followed by the leaders */
 } entry_t;
 
 struct floor_table {
-        uint64_t *slots; /* tag << 32 | line; 0: free, line 0 is not used */
+        uint64_t *slots; /* tag << 32 | line; 0: free, as line 0 is unused */
         uint64_t mask;
         uint8_t *entries;
         size_t entries_size;

@@ -1,17 +1,17 @@
 /*
- * fresh TOPICS IDS SEED: one fill of one cache in a process that has done
- * nothing else; IDS is 8, 16 or 32, the bits that broker ids need.
+ * fresh TOPICS IDS SEED: measures one fill of one cache, in a process that has
+ * done nothing else. IDS is 8, 16 or 32, the bits that broker ids need.
  *
- * The response and the model it came from are in pages that never were on the
- * heap, and the model's are given back before anything is measured. So what
- * resident memory grows by is the cache's: its blocks, indexes, order, expiry
- * lists and whatever the allocator keeps.
+ * The response and its model are in pages that never were on the heap, and the
+ * model's pages are freed before anything is measured. So resident memory grows
+ * by the cache alone: its blocks, indexes, order, deadline lists, and whatever
+ * the allocator keeps.
  *
- *     first_ns     the fill, page faults and all
- *     memcpy_ns    the response's bytes, to pages not touched before
- *     rss_*        bytes: after the fill; after a walk, which builds what of
- *                  the ordered index may be left; after the same response
- *                  again; at most while filling (0: the kernel won't say)
+ *     first_ns     the fill, with all page faults
+ *     memcpy_ns    a copy of the response's bytes to pages not touched before
+ *     rss_*        bytes after the fill; after a walk, which builds what is
+ *                  missing of the ordered index; after the same response
+ *                  again; the most while filling (0: the kernel has no figure)
  *     own_*        bytes by the cache's own count at the same moments
  */
 #include "common.h"
@@ -44,8 +44,9 @@ static int kib_after(const char *path, const char *label, double *bytes) {
         return 1;
 }
 
-/* smaps_rollup counts pages; statm adds up counters that lag behind by some
- * hundreds of KiB. By read(2): stdio would put a buffer on the heap. */
+/* Returns the resident bytes. smaps_rollup counts pages, but statm adds up
+ * counters that lag by some hundreds of KiB. Uses read(2), as stdio would put a
+ * buffer on the heap. */
 static double resident(void) {
         unsigned long size, pages;
         char text[128];
@@ -82,7 +83,7 @@ static double first_copy(const uint8_t *response, size_t len) {
         memcpy(copy, response, len);
         end = bench_now_ns();
         if (copy[len / 2] != response[len / 2])
-                bench_die("memcpy did not");
+                bench_die("memcpy copied nothing");
         gen_pages_free(copy, len);
         return end - begin;
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* splitmix64: any seed is good, each step is independent of the last. */
+/* splitmix64: any seed is good; each step is independent of the last one. */
 static uint64_t next(gen_t *g) {
         uint64_t z = g->random += 0x9e3779b97f4a7c15u;
 
@@ -94,7 +94,7 @@ static void make_partition(gen_t *g, gen_partition_t *p) {
         }
         p->leader = (uint8_t)gen_below(g, GEN_RF);
         p->isr    = (1 << GEN_RF) - 1;
-        /* u * u * 501 for u in [0, 1): half of them below 125. */
+        /* u * u * 501 for u in [0, 1): half of the epochs are below 125. */
         u        = next(g) >> 48;
         p->epoch = (int32_t)(u * u * 501 >> 32);
 }
@@ -144,7 +144,7 @@ void gen_free(gen_t *g) {
 
 static void change_leader(gen_partition_t *p) {
         p->leader = (uint8_t)((p->leader + 1) % GEN_RF);
-        p->isr |= (uint8_t)(1 << p->leader); /* a leader is in sync */
+        p->isr |= (uint8_t)(1 << p->leader); /* the leader is in sync */
         p->epoch++;
 }
 
@@ -270,7 +270,7 @@ static uint8_t *put_partition(const gen_t *g, uint8_t *o, uint32_t id,
         return o;
 }
 
-/* The id comes from the topic's number, so that it lasts. */
+/* Writes an id made from the topic's number, so that it never changes. */
 static uint8_t *put_topic_id(const gen_t *g, uint8_t *o, uint32_t topic) {
         gen_t of;
         uint64_t id[2];

@@ -1,5 +1,5 @@
 /*
- * gen: a cluster made up from a seed, and its Metadata v12 responses.
+ * gen: makes a cluster from a seed, and its Metadata v12 responses.
  *
  *     names      one run of bytes; topic i is `team-%03d.service.events-%06d`
  *                with (i % 97, i)
@@ -9,17 +9,17 @@
  *       | replicas: RF slots | leader | isr | epoch |   slots are indexes
  *       +--------------------+--------+-----+-------+   into broker_ids
  *
- * Replicas are RF distinct brokers at random for each partition, the leader
- * one of them at random, the ISR all of them, epochs 0..500 with more low
- * ones than high. So nothing can be gained from regular assignments.
- * The same seed gives the same bytes on every machine.
+ * The RF replicas of a partition are distinct random brokers; its leader is a
+ * random one of them; its ISR is all of them. Epochs are 0..500, more of them
+ * low than high. So regular assignments cannot help a cache. The same seed
+ * gives the same bytes on every machine.
  *
- * A change is made to the model, and then the whole cluster is encoded again,
- * as a broker would: epochs only ever rise, each response is newer than the
- * one before.
+ * A change is made to the model. Then the whole cluster is encoded again, as by
+ * a broker: epochs only rise, and each response is newer than the one before.
  *
  * Everything is in pages of its own, not on the heap, and goes back to the
- * system when destroyed: a bench that looks at memory sees its subject only.
+ * system when it is freed. So a bench that measures memory sees its subject
+ * only.
  */
 #ifndef RDMETA_BENCH_GEN_H
 #define RDMETA_BENCH_GEN_H
@@ -29,7 +29,7 @@
 
 enum { GEN_RF = 3, GEN_API_VERSION = 12 };
 
-/* The range the broker ids are taken from; it decides integer widths. */
+/* The range of the broker ids. It decides the widths of integers. */
 typedef enum gen_ids {
         GEN_IDS_8,  /* 1..127: 1, 2, 3 ... */
         GEN_IDS_16, /* 128..32767 at random */
@@ -38,7 +38,7 @@ typedef enum gen_ids {
 
 typedef struct gen_conf {
         uint32_t topics;
-        uint32_t per_topic; /* partitions a topic */
+        uint32_t per_topic; /* partitions per topic */
         uint32_t brokers;
         gen_ids_t ids;
         uint64_t seed;
@@ -46,7 +46,7 @@ typedef struct gen_conf {
 
 typedef struct gen_partition {
         uint16_t replicas[GEN_RF];
-        uint8_t leader; /* which of the replicas */
+        uint8_t leader; /* index into its replicas */
         uint8_t isr;    /* bit k: replica k is in sync */
         int32_t epoch;
 } gen_partition_t;
@@ -56,35 +56,37 @@ typedef struct gen {
         uint64_t random;
         int32_t *broker_ids;
         gen_partition_t *partitions;
-        uint32_t *name_ends; /* of topic i; it begins where i - 1 ends */
+        uint32_t *name_ends; /* of topic i, which begins where i - 1 ends */
         char *names;
 } gen_t;
 
-/* 0, or -1 without memory. */
+/* Makes a cluster. Returns 0, or -1 without memory. */
 int gen_init(gen_t *g, const gen_conf_t *conf);
 void gen_free(gen_t *g);
 
-/* Change n topics, picked at random: by turns a leader with its epoch, and an
- * ISR that shrinks or is whole again. */
+/* Changes n random topics: by turns a leader with its epoch, and an ISR that
+ * shrinks or is whole again. */
 void gen_change(gen_t *g, uint32_t n);
 
 const char *gen_name(const gen_t *g, uint32_t topic, size_t *len);
-/* The leader's broker id. */
+/* Returns the leader's broker id. */
 int32_t gen_leader(const gen_t *g, uint32_t topic, uint32_t partition);
 
-/* An order of the topics at random, in pages of its own. NULL: no memory. */
+/* Returns a random order of the topics, in pages of its own. NULL: no
+ * memory. */
 uint32_t *gen_shuffle(gen_t *g);
 
-/* Room that a response may take at most. */
+/* Returns the most bytes that a response may take. */
 size_t gen_response_bound(const gen_t *g);
-/* Encode in `order`, or in that of the numbers if NULL; returns the length. */
+/* Encodes a response with the topics in `order`, or by number if NULL. Returns
+ * its length. */
 size_t gen_response(const gen_t *g, const uint32_t *order, uint8_t *out);
 
-/* A number below n (> 0), from the generator's own sequence. */
+/* Returns a number below n (> 0), from the generator's own sequence. */
 uint32_t gen_below(gen_t *g, uint32_t n);
 
-/* Zeroed pages, with memory behind them already or not before they are
- * touched; exit with a message when there are none. */
+/* Both return zeroed pages; gen_pages() with memory behind them, the other one
+ * without it until they are touched. They exit if there are none. */
 void *gen_pages(size_t size);
 void *gen_pages_untouched(size_t size);
 void gen_pages_free(void *p, size_t size);

@@ -1,16 +1,16 @@
 /*
- * gen_old: the same cluster as gen.h makes, in Metadata responses v4 and v5,
- * for clients that ask for nothing newer. These have no topic ids, no epochs,
- * v4 no offline replicas, and four or two bytes for every length.
+ * gen_old: the cluster of gen.h in Metadata responses v4 and v5, for clients
+ * that ask for nothing newer. Both lack topic ids and epochs, v4 also offline
+ * replicas. Each length takes four or two bytes.
  */
 #ifndef RDMETA_BENCH_GEN_OLD_H
 #define RDMETA_BENCH_GEN_OLD_H
 
 #include "gen.h"
 
-/* Room that a response may take at most. */
+/* Returns the most bytes that a response may take. */
 size_t gen_old_bound(const gen_t *g);
-/* Encode the first `topics` topics as version 4 or 5; returns the length. */
+/* Encodes the first `topics` topics as version 4 or 5. Returns the length. */
 size_t gen_old_response(const gen_t *g, uint32_t topics, int version,
                         uint8_t *out);
 

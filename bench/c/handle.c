@@ -1,9 +1,9 @@
 /*
- * handle TOPICS ROUNDS QUERIES SEED: the leader of a partition by its handle.
+ * handle TOPICS ROUNDS QUERIES SEED: times the leader of a partition by handle.
  *
- * `call` is the floor: a call into another translation unit that gives its
- * argument back. `hot` are eight handles of that many topics, as one thread of
- * a producer has; `random` is a handle for each topic, asked in any order.
+ * `call` is the floor: a call into another translation unit that returns its
+ * argument. `hot` asks eight handles of that many topics, as one thread of a
+ * producer has. `random` asks a handle of every topic, in a random order.
  */
 #include "common.h"
 #include "floor.h"

@@ -1,14 +1,20 @@
 /*
- * image TOPICS ROUNDS QUERIES SEED: images of a live cache.
+ * image TOPICS ROUNDS QUERIES SEED: measures images of a live cache.
  *
- * Each round has 0.1 % of the topics changed. `take`: one image, nanoseconds.
- * `apply` and `apply_held`: such an answer, nanoseconds a partition, with no
- * image alive and with one that was taken before. `release`: that image let
- * go. `order`: an image's first walk, which sorts it, nanoseconds a partition.
- * `cache`, `fresh` and `held`: a leader, nanoseconds, by a reader of the cache,
- * of an image just taken, and of one after the change; each reader gets the
- * same random queries. `bulk`: the same as `fresh`, all in one call.
- * `held_bytes`: what the image holds after the change.
+ * 0.1 % of the topics change in each round.
+ *
+ *     take        takes one image; nanoseconds
+ *     apply       applies such an answer without an image; ns per partition
+ *     apply_held  applies such an answer beside an image
+ *     release     frees that image; nanoseconds
+ *     order       walks an image for the first time, which sorts it; ns per
+ *                 partition
+ *     cache, fresh, held
+ *                 looks up a leader in the cache, in an image just taken, and
+ *                 in one after the change; nanoseconds. Each reader gets the
+ *                 same random queries
+ *     bulk        the lookups of `fresh`, in one call
+ *     held_bytes  the bytes that only the image has after the change
  */
 #include "common.h"
 
@@ -40,7 +46,7 @@ static void ask(bench_t *b) {
         }
 }
 
-/* The sum of leaders, once to warm up and once measured. */
+/* Returns the sum of the leaders: once to warm up, and once timed. */
 static int64_t look(bench_t *b, rdmeta_reader_t *r, bench_samples_t *out) {
         const int64_t mono_us = bench_mono_us();
         double begin          = 0;
@@ -86,7 +92,7 @@ static rdmeta_reader_t *reader_of(rdmeta_image_t *image) {
         return r;
 }
 
-/* An answer in which 0.1 % of the topics differ. */
+/* Applies an answer in which 0.1 % of the topics differ. */
 static void change(bench_t *b, bench_samples_t *out) {
         const uint32_t n = b->topics < 1000 ? 1 : b->topics / 1000;
         rdmeta_applied_t applied;
@@ -112,7 +118,7 @@ static void walk(bench_t *b, rdmeta_reader_t *r) {
         if (rdmeta_reader_walk(r, "", 0, RDMETA_WALK_VALID, bench_mono_us(),
                                visit, &count) ||
             count != b->topics)
-                bench_die("an image has not every topic");
+                bench_die("an image lacks topics");
         bench_add(&b->order, (bench_now_ns() - begin) / b->partitions);
 }
 

@@ -1,14 +1,14 @@
 /*
- * lookup TOPICS ROUNDS QUERIES SEED: the leader of a partition, from C.
+ * lookup TOPICS ROUNDS QUERIES SEED: times the leader of a partition, in C.
  *
- * The same prepared queries go to the bare table (floor.h) and to the cache
- * by turns, each through a call into another translation unit, the first of
- * a round being the other one each time. A query is (name, length, partition)
- * and its name lies in one pool with every other topic's, so a random query
- * misses on its own bytes as well, as it would in a program.
+ * The same prepared queries go to the bare table (floor.h) and to the cache, by
+ * turns, and each through a call into another translation unit. The one that
+ * goes first changes with each round. A query is (name, length, partition). Its
+ * name lies in one pool with every other topic's. So a random query also misses
+ * the cache lines of its own bytes, as in a program.
  *
- * `hot`: HOT_QUERIES of them over and over, of eight topics that are others
- * in each round, so that no luck of a hash lasts.
+ * `hot` asks HOT_QUERIES again and again, about eight topics. Each round takes
+ * eight others, so that no luck of a hash lasts.
  */
 #include "common.h"
 #include "floor.h"
@@ -21,7 +21,7 @@ typedef struct subject {
         int64_t mono_us;
 } subject_t;
 
-/* Sums of leaders: both must come to the same, and nothing is dead code. */
+/* Returns the sum of the leaders. Both must have the same; no code is dead. */
 typedef int64_t (*loop_t)(const subject_t *s, const bench_query_t *q, size_t n);
 
 static __attribute__((noinline)) int64_t loop_floor(const subject_t *s,
@@ -56,8 +56,8 @@ static int64_t timed(loop_t loop, const subject_t *s, const bench_query_t *q,
         return sum;
 }
 
-/* Floor and cache over the same queries, once to warm up and once measured;
- * `swap`: the cache goes first. */
+/* Times floor and cache over the same queries, once to warm up and once
+ * measured. `swap`: the cache goes first. */
 static void pair(const subject_t *s, const bench_query_t *q, size_t n,
                  size_t times, int swap, bench_samples_t *floor,
                  bench_samples_t *cache) {

@@ -1,14 +1,14 @@
 /*
- * mapped TOPICS ROUNDS LOOKUPS SEED DIRECTORY: what an image file costs who
- * saves it, who opens it and who looks things up in it. Milliseconds for
+ * mapped TOPICS ROUNDS LOOKUPS SEED DIRECTORY: measures what it costs to save
+ * an image file, to open it and to look things up in it. In milliseconds:
  *
- * save    writing it to a file of DIRECTORY, without waiting for a disk
- * open    mapping that file, a lookup included, and letting go of it
+ * save    writes it to a file of DIRECTORY, without waiting for a disk
+ * open    maps that file, looks one leader up, and unmaps it
  * owner, attached, opened
- *         a lookup, the same ones by turns, of the cache itself, through
+ *         look up the same leaders, by turns: in the cache itself, through
  *         rdmeta_attach_new() and through rdmeta_image_open()
  * private bytes that opening added to the process's private memory; `file`:
- *         those of the file
+ *         the bytes of the file
  */
 #include "common.h"
 
@@ -20,7 +20,7 @@ enum { MAX_LOOKUPS = 1 << 26, OWNER, ATTACHED, OPENED, READERS };
 
 static char path[4096];
 
-/* Private bytes of the process that were written to. */
+/* Returns the private bytes of the process that were written to. */
 static double private_bytes(void) {
         return bench_memory("Private_Dirty");
 }
@@ -81,7 +81,8 @@ static double lookups(rdmeta_reader_t *reader, const bench_query_t *q, size_t n,
         return (bench_now_ns() - begin) / (double)n;
 }
 
-/* By turns, each first in its round: `out` is in the order of OWNER ... */
+/* Times each by turns, each first in its round. `out` is in the order of
+ * OWNER ... */
 static void measure_lookups(rdmeta_cache_t *cache, const bench_query_t *q,
                             size_t n, int rounds, bench_samples_t *out) {
         rdmeta_reader_t *readers[READERS - OWNER];
@@ -106,7 +107,7 @@ static void measure_lookups(rdmeta_cache_t *cache, const bench_query_t *q,
                         lookups(readers[which], q, n, &want);
                         ns = lookups(readers[which], q, n, &sum);
                         if (sum != want || sum <= 0)
-                                bench_die("lookups that differ");
+                bench_die("the lookups differ");
                         if (i)
                                 bench_add(&out[which], ns);
                 }
@@ -148,7 +149,7 @@ int main(int argc, char **argv) {
                 const double opened = round_open(q, &bytes);
 
                 if (!i)
-                        continue; /* the first warms up */
+                        continue; /* the first round warms up */
                 bench_add(&save, saved);
                 bench_add(&opening, opened);
                 bench_add(&private_, bytes);

@@ -1,14 +1,14 @@
 /*
- * peer speed|memory DIR ROUNDS SECONDS: this cache, asked what bench/peers
- * asks the others, with the bare table of floor.h beside it.
+ * peer speed|memory DIR ROUNDS SECONDS: asks this cache what bench/peers asks
+ * the other clients, with the bare table of floor.h beside it.
  *
- *     speed    lookups of the workload's queries in the table, in the cache
- *              by name and by handle, by turns; responses into a new cache,
- *              and the same again into one that has it
- *     memory   bytes that resident memory grows by, a partition, of a process
- *              that does nothing else: filled, walked once, filled again
+ *     speed    times lookups of the workload's queries in the table and in the
+ *              cache, by name and by handle, by turns; and responses into a new
+ *              cache, and again into a cache that has them
+ *     memory   measures the resident bytes per partition of a process that does
+ *              nothing else: it fills, walks and fills a cache again
  *
- * Samples are called FIGURE:SUBJECT; `sum` is that of the leaders found.
+ * Samples are called FIGURE:SUBJECT. `sum` is the sum of the leaders found.
  */
 #include "floor.h"
 #include "workload.h"
@@ -19,7 +19,7 @@
 typedef struct subject {
         const floor_table_t *floor;
         rdmeta_reader_t *reader;
-        rdmeta_handle_t **handles; /* of all topics */
+        rdmeta_handle_t **handles; /* one per topic */
         int64_t mono_us;
 } subject_t;
 
@@ -142,7 +142,7 @@ static void fills(const workload_t *w, rdmeta_cache_t *lasting,
                                              w->topics, &applied) /
                                          partitions);
                 if (applied.changed)
-                        bench_die("the same changed %u topics",
+                bench_die("the same answer changed %u topics",
                                   applied.changed);
         }
         bench_print_samples(&cold);

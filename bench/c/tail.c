@@ -1,13 +1,13 @@
 /*
- * tail TOPICS ROUNDS LOOKUPS SEED: how late the latest lookups are while
- * answers about every topic are applied, and while nothing is.
+ * tail TOPICS ROUNDS LOOKUPS SEED: measures how slow the slowest lookups are
+ * while answers about every topic are applied, and while nothing is.
  *
  * A reader on one core takes the time of each of its lookups. A writer on
- * another applies answers, each with a tenth of the topics changed; making
- * them takes time as well, and lookups during that do not count. What is
- * printed is the latency that one lookup of a thousand exceeds, what reading
- * the clock takes included, a sample a round; and the longest of all, which
- * means little on a machine with anything else to do.
+ * another core applies answers, each with a tenth of the topics changed. Making
+ * them takes time as well; lookups during that do not count. The program prints
+ * the latency that one lookup of a thousand exceeds, with the cost of reading
+ * the clock, one sample per round. It also prints the longest of all, which
+ * means little if anything else runs on the machine.
  */
 #include "common.h"
 
@@ -17,15 +17,15 @@
 
 enum { MAX_LOOKUPS = 1 << 24 };
 
-typedef struct world {
+typedef struct bench {
         gen_t g; /* the writer's, once it runs */
         rdmeta_cache_t *cache;
         _Atomic int go, stop;
-        _Atomic uint64_t applying; /* odd: an apply is going on */
-} world_t;
+        _Atomic uint64_t applying; /* odd: an apply is running */
+} bench_t;
 
 static void *writer_main(void *arg) {
-        world_t *w           = arg;
+        bench_t *w           = arg;
         const uint32_t tenth = w->g.conf.topics / 10 + 1;
         uint8_t *answer      = gen_pages(gen_response_bound(&w->g));
         rdmeta_applied_t applied;
@@ -53,12 +53,12 @@ static int by_size(const void *a, const void *b) {
 
 static float *took;
 
-/* `n` lookups of topics at random that count: the latency of the
- * n * 0.999-th. `busy`: those that begin beside an apply do, also one that
- * would have to wait for its end. */
-static double late(world_t *w, gen_t *g, rdmeta_reader_t *reader, size_t n,
+/* Times `n` lookups of random topics that count; returns the latency of the
+ * n * 0.999-th. With `busy` those count that begin beside an apply. That
+ * includes a lookup that would have to wait for its end. */
+static double late(bench_t *w, gen_t *g, rdmeta_reader_t *reader, size_t n,
                    int busy, double *most) {
-        /* Time stands still for readers: deadlines are far off. */
+        /* Time does not move for readers: deadlines are far away. */
         const int64_t mono_us = 1000000000;
         size_t i, len;
 
@@ -82,7 +82,7 @@ static double late(world_t *w, gen_t *g, rdmeta_reader_t *reader, size_t n,
         return took[n - 1 - n / 1000];
 }
 
-static void measure(world_t *w, gen_t *g, rdmeta_reader_t *reader, int rounds,
+static void measure(bench_t *w, gen_t *g, rdmeta_reader_t *reader, int rounds,
                     size_t n) {
         static bench_samples_t idle = {.name = "idle"};
         static bench_samples_t busy = {.name = "busy"};
@@ -114,7 +114,7 @@ static void measure(world_t *w, gen_t *g, rdmeta_reader_t *reader, int rounds,
 }
 
 int main(int argc, char **argv) {
-        static world_t w;
+        static bench_t w;
         rdmeta_reader_t *reader;
         pthread_t writer;
         size_t n;
@@ -128,7 +128,7 @@ int main(int argc, char **argv) {
         w.g  = bench_cluster((uint32_t)bench_number(argv[1], 1, 5000000),
                              GEN_IDS_8,
                              (uint64_t)bench_number(argv[4], 0, INT32_MAX));
-        g       = w.g; /* of it the reader uses names and random numbers */
+        g       = w.g; /* the reader uses its names and random numbers */
         w.cache = bench_filled(&w.g);
         reader = rdmeta_reader_new(w.cache, 0);
         if (!reader || pthread_create(&writer, NULL, writer_main, &w))

@@ -1,10 +1,10 @@
 /*
- * threads TOPICS ROUNDS QUERIES SEED: two readers at once beside one alone.
+ * threads TOPICS ROUNDS QUERIES SEED: times two readers at once, and one alone.
  *
- * Each thread has a reader and queries of its own and a core to itself. `two`
- * is how long a lookup takes of both threads' together, on the wall: half of
- * `one` where they do not get into each other's way. Without two cores that
- * means nothing, and the program says so.
+ * Each thread has a reader, queries and a core of its own. `two` is the time on
+ * the wall per lookup of both threads together: half of `one` if they do not
+ * disturb each other. With fewer than two cores it means nothing, and the
+ * program prints that.
  */
 #include "common.h"
 
@@ -30,7 +30,7 @@ static void *worker_main(void *arg) {
         int again;
 
         bench_pin(w->core);
-        for (again = 0; again < 2; again++) { /* the first warms up */
+        for (again = 0; again < 2; again++) { /* the first time warms up */
                 pthread_barrier_wait(w->start);
                 w->cpu   = bench_now_ns();
                 w->begin = bench_wall_ns();
@@ -42,10 +42,10 @@ static void *worker_main(void *arg) {
         return NULL;
 }
 
-/* Of all workers that were timed. */
+/* The times of all workers together. */
 static double wall_ns, cpu_ns;
 
-/* Nanoseconds on the wall for each lookup of `n` threads. */
+/* Returns the nanoseconds on the wall per lookup of `n` threads. */
 static double together(worker_t *workers, int n) {
         pthread_t threads[THREADS];
         pthread_barrier_t start;
@@ -57,7 +57,7 @@ static double together(worker_t *workers, int n) {
                 workers[i].start = &start;
                 if (pthread_create(&threads[i], NULL, worker_main,
                                    &workers[i]))
-                        bench_die("no thread to be had");
+                        bench_die("no thread could be started");
         }
         for (i = 0; i < n; i++)
                 pthread_join(threads[i], NULL);

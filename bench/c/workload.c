@@ -32,7 +32,7 @@ uint8_t *workload_file(const char *dir, const char *file, size_t *len) {
         return p;
 }
 
-/* The lines of `names`, each made to end in NUL. */
+/* Returns the lines of `names`, each with a NUL at its end. */
 static const char **read_names(const workload_t *w) {
         const char **names = gen_pages((w->topics + 1) * sizeof(*names));
         size_t len;
@@ -78,7 +78,7 @@ workload_t workload_open(const char *dir) {
         FILE *f = open_file(dir, "about");
 
         if (fscanf(f, "%u %u %lu", &w.topics, &w.per_topic, &seed) != 3)
-                bench_die("%s/about says something else", dir);
+                bench_die("%s/about does not match", dir);
         fclose(f);
         w.seed   = seed;
         w.names  = read_names(&w);

@@ -1,4 +1,4 @@
-/* write_workload DIR TOPICS QUERIES SEED: see workload.h. */
+/* write_workload DIR TOPICS QUERIES SEED: writes the files of workload.h. */
 #include "gen_old.h"
 #include "workload.h"
 

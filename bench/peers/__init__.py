@@ -1,1 +1,1 @@
-"""Measures rdmeta's peers beside it: `python -m bench.peers`; README.md here says how."""
+"""Measures other clients beside rdmeta: `python -m bench.peers`; README.md here says how."""

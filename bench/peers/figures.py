@@ -1,4 +1,4 @@
-"""Which rows there are: a figure of a way to do it, at a size, beside ours in the same run."""
+"""The rows: a figure of one way to do it, at a size, beside rdmeta's own in the same run."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from bench.figure import PER_TOPIC, count, ratio_of
 from bench.results import Row
 
 Run = dict[str, Any]
-Runs = Mapping[tuple[str, int], Sequence[Run]]  # by peer and topics, a run a turn
+Runs = Mapping[tuple[str, int], Sequence[Run]]  # by peer and topics, one run per turn
 
 
 @dataclass(frozen=True)
 class Line:
-    """One way: which peer's worker has its samples, under which key, and how a reader calls it."""
+    """One way: the peer whose worker has its samples, their key, and its label for a reader."""
 
     peer: str
     way: str
     label: str
     python: bool = False
-    floor: bool = False  # no cache at all, the least it could cost
+    floor: bool = False  # no cache at all: the least that it could cost
 
     @property
     def ours(self) -> bool:
-        """Whether it is this project's."""
+        """Returns whether it is this project's."""
         return self.peer.startswith("rdmeta") and not self.floor
 
 
@@ -67,7 +67,7 @@ INSERT = Line("librdkafka", "librdkafka", "librdkafka, insert alone")
 
 @dataclass(frozen=True)
 class Figure:
-    """What is measured, in the words of the report; `key` is what workers call it."""
+    """A thing that is measured, in the words of the report; `key` is its name in workers."""
 
     key: str
     group: str
@@ -76,12 +76,12 @@ class Figure:
     lines: tuple[Line, ...]
 
     def name(self, line: Line, topics: int) -> str:
-        """Of a row. Versions are not part of it: a row stays the same when a peer is renewed."""
+        """Returns a row's name. It has no version: the row stays when a peer is renewed."""
         where = "Python" if line.python else "native"
         return f"peers: {self.size(topics)}: {line.label} ({where})"
 
     def size(self, topics: int) -> str:
-        """The title at a size."""
+        """Returns the title at a size."""
         return self.title.format(topics=count(topics), partitions=count(topics * PER_TOPIC))
 
 
@@ -116,7 +116,7 @@ QUICK = Scale((10, 100), 100, 1 << 11, 1, 2, 1, 0.1)
 
 
 def planned(scale: Scale) -> Iterator[tuple[Figure, Line, int]]:
-    """Every row that can be, in the order of the report."""
+    """Returns every row that can be measured, in the order of the report."""
     for figure in (RANDOM, HOT, COLD, ONLY_INSERT, SAME, MEMORY):
         for topics in (scale.hot,) if figure is HOT else scale.sizes:
             for line in figure.lines:
@@ -124,19 +124,19 @@ def planned(scale: Scale) -> Iterator[tuple[Figure, Line, int]]:
 
 
 def known(scale: Scale) -> list[str]:
-    """The names of all rows."""
+    """Returns the names of all rows."""
     return [figure.name(line, topics) for figure, line, topics in planned(scale)]
 
 
 def reference_of(figure: Figure, line: Line) -> Line:
-    """What of ours a line is held against: a C cache against C, a Python one against Python."""
+    """Returns rdmeta's line for the comparison: C beside C, Python beside Python."""
     if not line.python:
         return C
     return PY_LEADER if figure.group == "lookup" else PY
 
 
 def row(figure: Figure, line: Line, topics: int, runs: Runs) -> Row | None:
-    """The row of results.json; None if nothing was measured. It has no goal: it is information.
+    """Returns the row of results.json; None if nothing was measured. It has no goal.
 
     The ratio is the median of the turns' own, so that a slow moment of the machine hits both.
     """
@@ -180,6 +180,6 @@ def row(figure: Figure, line: Line, topics: int, runs: Runs) -> Row | None:
 
 
 def rows(scale: Scale, runs: Runs, versions: Mapping[str, str]) -> list[Row]:
-    """All that were measured, each with its peer's version."""
+    """Returns all rows that were measured, each with its peer's version."""
     found = (row(*place, runs) for place in planned(scale))
     return [{**one, "version": versions[one["peer"]]} for one in found if one is not None]

@@ -1,22 +1,22 @@
 /*
- * librdkafka speed|memory DIR ROUNDS SECONDS BOOTSTRAP: librdkafka's own
- * metadata cache, from inside, out of the static library.
+ * librdkafka speed|memory DIR ROUNDS SECONDS BOOTSTRAP: measures librdkafka's
+ * own metadata cache from inside, with the static library.
  *
- * Its cache has no public calls, but a static archive holds the internal
- * functions, declared below as every version from 1.6 on has them. No struct
- * of its is known here: what is needed is seen by standing between
- * librdkafka's own files (ld --wrap), at the price of one more call there.
+ * That cache has no public calls. But a static archive holds the internal
+ * functions, which are declared below as every version from 1.6 on has them.
+ * This file knows none of librdkafka's structs. It stands between librdkafka's
+ * own files instead (ld --wrap), at the cost of one more call there.
  *
- *     lookups    rd_kafka_metadata_cache_topic_partition_get(), between its
- *                read lock's rdlock and rdunlock, as its callers must. The lock
- *                is the one that rd_kafka_dump() takes first
+ *     lookups    rd_kafka_metadata_cache_topic_partition_get(), between rdlock
+ *                and rdunlock of its read lock, which its callers must take.
+ *                It is the lock that rd_kafka_dump() takes first
  *     cold       rd_kafka_parse_Metadata(), bytes to cache, in a new client
- *                that knows the brokers by an answer about one topic, fed by
- *                a server of canned frames (server.py); the thread's time in
- *                that one function, neither network nor queue
- *     insert     what of it rd_kafka_metadata_cache_update() takes
- *     same       cold's answer again, in the same client
- *     memory     what RSS grows by, after malloc_trim()
+ *                that knows the brokers from an answer about one topic. A
+ *                server of canned frames feeds it (server.py). Only the
+ *                thread's time in that function counts, not network and queue
+ *     insert     the part of it in rd_kafka_metadata_cache_update()
+ *     same       the answer of cold again, in the same client
+ *     memory     the growth of RSS, after malloc_trim()
  *
  * It asks for the newest Metadata version that it knows: 4 in 2.0.
  */
@@ -27,14 +27,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Internal: called with the read lock. `valid`: not what only was asked for.
- * 1: found. */
+/* Internal: called with the read lock. `valid` excludes names in flight.
+ * Returns 1 if found. */
 int rd_kafka_metadata_cache_topic_partition_get(
         rd_kafka_t *rk, const rd_kafka_metadata_topic_t **topic_out,
         const rd_kafka_metadata_partition_t **partition_out, const char *topic,
         int32_t partition, int valid);
 
-/* Internal, of which only the number of arguments matters here. */
+/* Internal: only the number of arguments matters here. */
 int __real_rd_kafka_parse_Metadata(void *, void *, void *, void *);
 void __real_rd_kafka_metadata_cache_update(void *, const void *, int);
 int __real_rwlock_rdlock(void *lock);
@@ -43,7 +43,7 @@ int __wrap_rd_kafka_parse_Metadata(void *, void *, void *, void *);
 void __wrap_rd_kafka_metadata_cache_update(void *, const void *, int);
 int __wrap_rwlock_rdlock(void *lock);
 
-/* Of the last answer; written before rd_kafka_metadata() is answered. */
+/* The times of the last answer, written before rd_kafka_metadata() returns. */
 static double parse_ns, update_ns;
 static _Thread_local void **first_lock;
 
@@ -81,7 +81,7 @@ static void set(rd_kafka_conf_t *conf, const char *name, const char *value) {
                 bench_die("%s=%s: %s", name, value, error);
 }
 
-/* Every topic, or topic 0 alone. */
+/* Fetches every topic, or topic 0 alone. */
 static void fetch(rd_kafka_t *rk, rd_kafka_topic_t *only, uint32_t topics) {
         const struct rd_kafka_metadata *md;
         rd_kafka_resp_err_t err =
@@ -94,7 +94,8 @@ static void fetch(rd_kafka_t *rk, rd_kafka_topic_t *only, uint32_t topics) {
         rd_kafka_metadata_destroy(md);
 }
 
-/* With brokers known and their threads there, and nothing done unasked. */
+/* Returns a client that knows its brokers, whose threads run, and that does
+ * nothing unasked. */
 static rd_kafka_t *client(const workload_t *w, const char *bootstrap) {
         rd_kafka_conf_t *conf = rd_kafka_conf_new();
         rd_kafka_topic_t *topic;
@@ -134,7 +135,7 @@ static void *lock_of(rd_kafka_t *rk) {
         rd_kafka_dump(nowhere, rk);
         first_lock = NULL;
         fclose(nowhere);
-        /* It is a part of the client's own struct of some KiB. */
+        /* The lock is part of the client's own struct of some KiB. */
         if ((char *)lock < (char *)rk || (char *)lock > (char *)rk + 65536)
                 bench_die("the client's lock was not seen");
         return lock;
@@ -170,7 +171,7 @@ static void lookups(const workload_t *w, const char *bootstrap, int rounds,
         s.rk   = client(w, bootstrap);
         s.lock = lock_of(s.rk);
         fetch(s.rk, NULL, w->topics);
-        bench_start(); /* its threads are there: they stay where they were */
+        bench_start(); /* its threads run already: they stay on their cores */
         budget = workload_budget(rounds, seconds);
         while (workload_next(&budget))
                 sum = workload_time(w, loop, &s, budget.done, &random, &hot);

@@ -1,8 +1,8 @@
-"""Who is measured, what each of them needs, and how its worker is started.
+"""The peers: what each of them needs, and how its worker is started.
 
-A peer is prepared once: what it needs is found, installed where that can be done (PyPI, Maven,
-Debian's packages as root), and compiled. What cannot be had raises Missing with the reason, and
-the run goes on without it.
+A peer is prepared once. The program finds what it needs, installs it where that is possible
+(PyPI, Maven, Debian's packages as root), and compiles it. A peer that cannot be prepared raises
+Missing with the reason, and the run goes on without it.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ INSTALL_SECONDS = 600
 
 
 class Missing(Exception):
-    """Why a peer cannot be measured here."""
+    """A peer cannot be measured here; the message is the reason."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Of one worker: rounds of each thing, seconds for them, seconds to warm up a JIT."""
+    """Limits of one worker: rounds of each thing, seconds for them, seconds to warm up a JIT."""
 
     rounds: int
     seconds: int
@@ -37,23 +37,23 @@ class Limits:
 
 
 class Peer:
-    """Something that is measured by a worker of its own, a process that prints JSON."""
+    """A subject with a worker of its own: a process that prints JSON."""
 
     name: str
-    server: bool = False  # its worker is fed by a server of canned frames
+    server: bool = False  # a server of canned frames feeds its worker
     modes: tuple[str, ...] = ("speed", "memory")
 
     def prepare(self, install: bool) -> str:
-        """Make it ready to run and say its version; Missing if that cannot be."""
+        """Makes the peer ready to run, and returns its version. Raises Missing."""
         raise NotImplementedError
 
     def command(self, mode: str, work: Path, limits: Limits, bootstrap: str) -> list[str]:
-        """The worker."""
+        """Returns the command of the worker."""
         raise NotImplementedError
 
 
 def output(command: Sequence[str], what: str, cwd: Path = build.ROOT) -> str:
-    """What a command prints; Missing with its last words if it fails."""
+    """Returns what a command prints. Raises Missing with its last words if it fails."""
     try:
         done = subprocess.run(
             command, cwd=cwd, capture_output=True, text=True, timeout=INSTALL_SECONDS
@@ -66,8 +66,10 @@ def output(command: Sequence[str], what: str, cwd: Path = build.ROOT) -> str:
 
 
 def complaint(text: str) -> str:
-    """The line that says what went wrong: the first with "error" in it, or the first; without
-    colours and addresses of registries."""
+    """Returns the line that says what went wrong: the first with "error" in it, or the first.
+
+    Colours and addresses of registries are removed.
+    """
     plain = re.sub(r"\x1b\[[0-9;]*m", "", text)
     plain = re.sub(r"https?://[^\s'\")]+", "<address>", plain)
     lines = [line.strip() for line in plain.splitlines() if line.strip()]
@@ -76,14 +78,14 @@ def complaint(text: str) -> str:
 
 
 def debian(install: bool, *packages: str) -> None:
-    """Install Debian packages, as root and where there is apt-get."""
+    """Installs Debian packages, as root and if there is apt-get."""
     names = " ".join(packages)
     if not install:
         raise Missing(f"not installed (Debian: {names}), and nothing is to be installed")
     apt = shutil.which("apt-get")
     if apt is None or os.geteuid():
-        who = "no apt-get here" if apt is None else "apt-get needs root"
-        raise Missing(f"not installed (Debian: {names}), {who}")
+        why = "no apt-get here" if apt is None else "apt-get needs root"
+        raise Missing(f"not installed (Debian: {names}), {why}")
     environment = ["env", "DEBIAN_FRONTEND=noninteractive", apt, "-qq"]
     output([*environment, "update"], "apt-get update")
     output(
@@ -120,7 +122,7 @@ class Librdkafka(Peer):
             debian(install, "librdkafka-dev")
             libraries = self.libraries()
         if libraries is None:
-            raise Missing("librdkafka.a is not where pkg-config says, or there is no pkg-config")
+            raise Missing("pkg-config is not installed, or names no directory with librdkafka.a")
         archive, others = libraries
         objects = [str(build.OUT / name) for name in ("common.o", "gen.o", "workload.o")]
         ours = sorted(str(path) for path in (build.OUT / "csrc").rglob("*.o"))
@@ -136,8 +138,10 @@ class Librdkafka(Peer):
 
     @staticmethod
     def libraries() -> tuple[str, list[str]] | None:
-        """The archive, and the shared libraries that the shared one is linked with: they are
-        installed with it, their headers and plain names are not."""
+        """Returns the archive, and the shared libraries that the shared one is linked with.
+
+        They are installed with it; their headers and plain names are not.
+        """
         try:
             where = output(["pkg-config", "--variable=libdir", "rdkafka"], "pkg-config")
             linked = output(["ldd", f"{where}/librdkafka.so"], "ldd")
@@ -155,7 +159,7 @@ class Librdkafka(Peer):
 
 
 class Java(Peer):
-    """Kafka's own client, out of Maven's kafka-clients."""
+    """Kafka's own client, from Maven's kafka-clients."""
 
     name = "kafka-clients"
     out = build.OUT / "java"
@@ -167,7 +171,7 @@ class Java(Peer):
         built = self.out / "classes" / "Peer.class"
         newest = max(path.stat().st_mtime for path in sources)
         if not built.exists() or built.stat().st_mtime < newest or not self.clients():
-            # Of another version, a jar would be one more on the class path.
+            # A jar of another version would be one more on the class path.
             shutil.rmtree(self.out / "jars", ignore_errors=True)
             offline = [] if install else ["-o"]
             output(
@@ -189,7 +193,7 @@ class Java(Peer):
         return self.clients()[0].stem.removeprefix("kafka-clients-")
 
     def clients(self) -> list[Path]:
-        """The client's jar, if Maven has put it there: it compiles before it copies."""
+        """Returns the client's jar, if Maven has put it there: it compiles before it copies."""
         return list((self.out / "jars").glob("kafka-clients-*.jar"))
 
     def command(self, mode: str, work: Path, limits: Limits, bootstrap: str) -> list[str]:
@@ -200,7 +204,7 @@ class Java(Peer):
 
 
 class Go(Peer):
-    """A map of Go's, with no other thing to be had of it."""
+    """A Go map, without anything else."""
 
     name = "go"
     modes = ("speed",)
@@ -217,7 +221,7 @@ class Go(Peer):
 
 
 class Python(Peer):
-    """A package of PyPI, or what every Python has; bench/peers/python.py measures it."""
+    """A package of PyPI, or a type of Python itself; bench/peers/python.py measures it."""
 
     def __init__(self, name: str, package: str | None, server: bool = False) -> None:
         self.name = name

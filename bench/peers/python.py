@@ -1,9 +1,9 @@
 """Times one Python cache: `python -m bench.peers.python speed|memory DIR ROUNDS SECONDS NAME`.
 
-DIR is a workload (bench/c/workload.h), NAME a subject's, or confluent-kafka with a BOOTSTRAP
-after it. Prints one JSON object: samples by FIGURE:WAY, nanoseconds a query or a partition, bytes
-a partition; `sum` is that of the leaders of all random queries. Time is the thread's on the CPU,
-except where a broker is waited for; the loop's own is taken off the lookups'.
+DIR is a workload (bench/c/workload.h). NAME is a subject's name, or confluent-kafka followed by a
+BOOTSTRAP. Prints one JSON object: samples by FIGURE:WAY, in nanoseconds per query or partition, or
+bytes per partition. `sum` is the sum of the leaders of all random queries. Time is this thread's
+on the CPU, except while it waits for a broker. The loop's own time is subtracted from lookups.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from bench.leader import pin
 from bench.peers.subjects import SUBJECTS, Subject, Way, pairs
 
 HOT = 1024
-ONE_TOPIC = 50  # list_topics(topic) a round
+ONE_TOPIC = 50  # list_topics(topic) per round
 Samples = dict[str, list[float]]
 
 
@@ -36,11 +36,11 @@ class Workload:
         self.names = (directory / "names").read_text().splitlines()
 
     def body(self, name: str) -> bytes:
-        """A response."""
+        """Returns a response."""
         return (self.directory / name).read_bytes()
 
     def queries(self, name: str) -> tuple[list[str], list[int]]:
-        """Topics and partitions to ask for, in their order."""
+        """Returns the topics and partitions to ask for, in their order."""
         numbers = array("I")
         numbers.frombytes((self.directory / name).read_bytes())
         if sys.byteorder == "big":
@@ -49,7 +49,7 @@ class Workload:
 
 
 def rounds_within(rounds: int, seconds: float) -> Iterator[int]:
-    """0, 1, ...: at least one, at most `rounds`, none begun after `seconds`."""
+    """Yields 0, 1, ...: at least one, at most `rounds`, none that begins after `seconds`."""
     end = monotonic() + seconds
     for turn in count():
         if turn and (turn >= rounds or monotonic() > end):
@@ -58,7 +58,7 @@ def rounds_within(rounds: int, seconds: float) -> Iterator[int]:
 
 
 def timed(ask: Callable[[Any, Any], int], cache: Any, queries: Any) -> tuple[float, int]:
-    """Nanoseconds a query, and the sum."""
+    """Returns nanoseconds per query, and the sum."""
     begin = thread_time_ns()
     total = ask(cache, queries)
     return (thread_time_ns() - begin) / len(queries), total
@@ -67,7 +67,7 @@ def timed(ask: Callable[[Any, Any], int], cache: Any, queries: Any) -> tuple[flo
 def lookups(
     work: Workload, cache: Any, ways: dict[str, Way], rounds: int, seconds: float
 ) -> dict[str, Any]:
-    """Every way to ask by turns, of random topics and of a hot set; an untimed round first."""
+    """Times every way to ask by turns, of random topics and a hot set, after an untimed round."""
     out: dict[str, Any] = {}
     topics, partitions = work.queries("random")
     hot_topics, hot_partitions = work.queries("hot")
@@ -81,7 +81,7 @@ def lookups(
             loop, _ = timed(way.loop, cache, random[key])
             took, total = timed(way.ask, cache, random[key])
             if total != out["sum"]:
-                raise SystemExit(f"{key}: another sum, {total}")
+                raise SystemExit(f"{key}: its leaders have another sum, {total}")
             out.setdefault(f"random:{key}", []).append(took - loop)
             few = way.prepare(
                 cache, hot_topics[at : at + HOT] * repeat, hot_partitions[at : at + HOT] * repeat
@@ -94,9 +94,9 @@ def lookups(
 
 
 def fills(work: Workload, subject: Subject, rounds: int, seconds: float) -> tuple[Samples, Any]:
-    """A response into a new cache, and the same again; the garbage collector as Python has it.
+    """Times a response into a new cache, and the same response again.
 
-    The samples, and the last cache.
+    The garbage collector is as Python has it. Returns the samples, and the last cache.
     """
     body = work.body(subject.file)
     out: Samples = {}
@@ -114,15 +114,15 @@ def fills(work: Workload, subject: Subject, rounds: int, seconds: float) -> tupl
 
 
 def resident() -> int:
-    """Bytes."""
+    """Returns the resident bytes."""
     for line in Path("/proc/self/smaps_rollup").read_text(encoding="ascii").splitlines():
         if line.startswith("Rss:"):
             return int(line.split()[1]) * 1024
-    raise SystemExit("resident memory is not told here")
+    raise SystemExit("/proc/self/smaps_rollup has no resident memory")
 
 
 def memory(work: Workload, fill: Callable[[], Any], warm: Callable[[], Any]) -> float:
-    """Bytes a partition that a process grows by, what decoding leaves behind included.
+    """Returns the bytes per partition that a process grows by, with what decoding leaves behind.
 
     `warm` takes an answer about one topic before: imports and code paths are not memory of a cache.
     """
@@ -137,7 +137,7 @@ def memory(work: Workload, fill: Callable[[], Any], warm: Callable[[], Any]) -> 
 
 
 def subject_memory(work: Workload, subject: Subject) -> Samples:
-    """A cache filled once, in a process that does nothing else."""
+    """Measures a cache that is filled once, in a process that does nothing else."""
     body = work.body(subject.file)
     one = work.body(subject.file.replace("all", "one"))
 
@@ -151,7 +151,7 @@ def subject_memory(work: Workload, subject: Subject) -> Samples:
 
 
 def consumer(bootstrap: str) -> Any:
-    """A client that asks for nothing by itself."""
+    """Returns a client that asks for nothing by itself."""
     from confluent_kafka.admin import AdminClient
 
     return AdminClient(
@@ -165,7 +165,7 @@ def consumer(bootstrap: str) -> Any:
 
 
 def ask_kept(metadata: Any, queries: Any) -> int:
-    """Leaders out of the tree that list_topics() gave."""
+    """Returns the sum of the leaders in the tree that list_topics() returned."""
     total = 0
     for topic, partition in queries:
         total += metadata.topics[topic].partitions[partition].leader
@@ -173,10 +173,10 @@ def ask_kept(metadata: Any, queries: Any) -> int:
 
 
 def confluent(work: Workload, mode: str, rounds: int, seconds: float, at: str) -> dict[str, Any]:
-    """list_topics(), of everything and of one topic, and lookups in what it gave.
+    """Times list_topics(), of everything and of one topic, and lookups in its result.
 
-    There is nothing else to ask: the cache inside cannot be reached. Time on the wall, since it is
-    spent in other threads and on the network, except for the lookups.
+    There is nothing else to ask: the cache inside cannot be reached. Time is that on the wall, as
+    other threads and the network spend it, except for the lookups.
     """
     client, name = consumer(at), work.names[0]
     out: dict[str, Any] = {}
@@ -190,7 +190,7 @@ def confluent(work: Workload, mode: str, rounds: int, seconds: float, at: str) -
         metadata = client.list_topics(timeout=120)
         took = (perf_counter_ns() - begin) / work.partitions
         if len(metadata.topics) != len(work.names):
-            raise SystemExit(f"{len(metadata.topics)} topics")
+            raise SystemExit(f"list_topics() has {len(metadata.topics)} topics")
         out.setdefault("cold:list_topics", []).append(took)
         begin = perf_counter_ns()
         for _ in range(ONE_TOPIC):
@@ -201,7 +201,7 @@ def confluent(work: Workload, mode: str, rounds: int, seconds: float, at: str) -
 
 
 def main() -> int:
-    """Measure one subject."""
+    """Measures one subject."""
     mode, directory, rounds, seconds, name = sys.argv[1:6]
     work, wall, cpu = Workload(Path(directory)), perf_counter(), thread_time()
     limits = (int(rounds), float(seconds))
@@ -213,7 +213,7 @@ def main() -> int:
             out = {**subject_memory(work, subject)}
         else:
             pin()
-            samples, cache = fills(work, subject, *limits)  # the last one is asked
+            samples, cache = fills(work, subject, *limits)  # the lookups use the last cache
             out = {**samples, **lookups(work, cache, subject.ways(), *limits)}
     off_cpu = max(0.0, 1 - (thread_time() - cpu) / (perf_counter() - wall))
     print(json.dumps({**out, "off_cpu": off_cpu}))

@@ -1,4 +1,4 @@
-"""The rows of a run as a page with bars, and as a table for docs/performance.md."""
+"""Writes the rows of a run as a page with bars, and as a table for docs/performance.md."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ GROUPS = (
     (
         "peers lookup",
         "Leader of a partition",
-        "The same queries to everybody: a topic's name, or what stands for it, and a partition;"
-        " out comes the leader's id.",
+        "All get the same queries: a topic's name, or its handle, and a partition. The result is"
+        " the leader's id.",
     ),
     (
         "peers fill",
@@ -36,14 +36,14 @@ GROUPS = (
     (
         "peers again",
         "The same response again",
-        "What a periodic refresh costs when nothing has changed, which is nearly always.",
+        "The cost of a periodic refresh without changes, which is nearly every one.",
     ),
-    ("peers memory", "Memory", "What a process grows by when it holds all of them."),
+    ("peers memory", "Memory", "The growth of a process that has the cache."),
 )
 
 
 def scaled(row: Row) -> tuple[float, str]:
-    """What to divide a row's amounts by, and the unit that they then have."""
+    """Returns the divisor of a row's amounts, and the unit that they then have."""
     amount, unit = float(row["value"]), str(row["unit"]).removesuffix("/partition")
     if unit == "ns" and amount >= 1e6:
         return 1e6, "ms"
@@ -53,31 +53,31 @@ def scaled(row: Row) -> tuple[float, str]:
 
 
 def value(row: Row) -> str:
-    """A median with its unit, as a person would say it: 12.1 ns, 13.5 us."""
+    """Returns a median with its unit, as a person writes it: 12.1 ns, 13.5 us."""
     by, unit = scaled(row)
     return f"{digits(float(row['value']) / by)} {unit}"
 
 
 def spread(row: Row) -> str:
-    """From the best round to the worst, in the unit of the value."""
+    """Returns "best to worst", in the unit of the value."""
     by, _ = scaled(row)
     return f"{digits(float(row['best']) / by)} to {digits(float(row['worst']) / by)}"
 
 
 def times(row: Row) -> str:
-    """How many times ours it is; nothing for ours."""
+    """Returns how many times rdmeta's row it is; nothing for that row."""
     if row["label"] == row["reference_name"] or row["ratio"] is None:
         return ""
     return f"\N{MULTIPLICATION SIGN}{plain(float(row['ratio']))}"
 
 
 def slug(row: Row) -> str:
-    """What a row's bar is called in the page."""
+    """Returns the id of a row's bar in the page."""
     return "bar-" + re.sub(r"[^a-z0-9]+", "-", str(row["name"]).lower()).strip("-")
 
 
 def versioned(row: Row) -> str:
-    """A label with the version that was measured."""
+    """Returns a label with the version that was measured."""
     label, peer = str(row["label"]), str(row["peer"])
     if row["ours"] or peer in ("rdmeta", "dict"):
         return label
@@ -89,7 +89,7 @@ def versioned(row: Row) -> str:
 
 
 def bars(rows: Sequence[Row]) -> str:
-    """One chart as SVG: a bar for each row on a log scale, its spread as a line over it."""
+    """Returns one chart as SVG: a bar per row on a log scale, with its spread as a line."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
@@ -123,15 +123,15 @@ def bars(rows: Sequence[Row]) -> str:
 
 
 def own_ids(svg: str, prefix: str) -> str:
-    """A chart whose ids are its own in a page of many; a bar's already is."""
+    """Returns a chart whose ids are unique in a page of many; a bar's id already is."""
     return re.sub(r'(\bid="|\bhref="#|\burl\(#)(?!bar-)', rf"\g<1>{prefix}", svg)
 
 
 def scale(axes: Axes, rows: Sequence[Row]) -> None:
-    """A log scale from a power of ten below every bar, and nothing else that catches the eye."""
+    """Sets a log scale from a power of ten below every bar, without decoration."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-    low = min(max(float(row["best"]), 1.0) for row in rows)  # nothing costs less
+    low = min(max(float(row["best"]), 1.0) for row in rows)  # at least 1
     high = max(float(row["worst"]) for row in rows)
     axes.set_xscale("log")
     axes.set_xlim(10 ** math.floor(math.log10(low)), max(high, low) * 1.3)
@@ -149,7 +149,7 @@ def scale(axes: Axes, rows: Sequence[Row]) -> None:
 
 
 def charts(rows: Sequence[Row], group: str) -> list[dict[str, Any]]:
-    """The charts of a group: native and Python ones of each size."""
+    """Returns the charts of a group: native and Python ones of each size."""
     out = []
     own = [row for row in rows if row["group"] == group]
     titles = list(dict.fromkeys(str(row["figure"]) for row in own))
@@ -167,7 +167,7 @@ def charts(rows: Sequence[Row], group: str) -> list[dict[str, Any]]:
 
 
 def page(rows: Sequence[Row], about: Mapping[str, Any]) -> str:
-    """One HTML page that needs nothing beside it."""
+    """Returns one HTML page that needs no other file."""
     loader = jinja2.FileSystemLoader(Path(__file__).parent)
     environment = jinja2.Environment(
         loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
@@ -190,7 +190,7 @@ COLUMNS = (
     ("same again", "same response again, 100 k partitions"),
     ("memory", "memory of a cache of 100 k partitions"),
 )
-# Of each peer: how it is called, and which of its rows.
+# Per peer: its title, its name, the label of its lookups and of its answers.
 TABLE: tuple[tuple[str, str, str | None, str | None], ...] = (
     ("**rdmeta, C**", "rdmeta", "rdmeta, C", "rdmeta, C"),
     ("**rdmeta, C, by handle**", "rdmeta", "rdmeta, C, by handle", None),
@@ -217,12 +217,12 @@ TABLE: tuple[tuple[str, str, str | None, str | None], ...] = (
 
 
 def plain(amount: float) -> str:
-    """Three digits, and a space between thousands."""
+    """Writes a number with three digits, and a space between thousands."""
     return digits(amount) if amount < 1000 else f"{float(f'{amount:.3g}'):,.0f}".replace(",", " ")
 
 
 def markdown(rows: Sequence[Row], about: Mapping[str, Any]) -> str:
-    """The table of docs/performance.md: medians; who is missing below it."""
+    """Returns the table of docs/performance.md: medians, with the missing peers below."""
     cells = {(row["peer"], row["label"], row["figure"]): float(row["value"]) for row in rows}
     lines = ["| | " + " | ".join(title for title, _ in COLUMNS) + " |", "|---" * 8 + "|"]
     for title, peer, lookup, answer in TABLE:

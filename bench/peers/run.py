@@ -1,9 +1,9 @@
-"""Measures everybody in one run and writes results.json and report.html.
+"""Measures every peer in one run, and writes results.json and report.html.
 
-docs/performance.md is made of results.json: see bench/performance.py.
+bench/performance.py writes docs/performance.md from results.json.
 
-Every turn starts a process for each peer and size, in another order each time, so that a slow
-moment of the machine hits nobody alone; all of them get the files of the same workload.
+Every turn starts one process per peer and size, in another order each time. So a slow moment of
+the machine does not hit one peer alone. All of them get the files of the same workload.
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ SEED = 1
 
 
 class MeasureError(Exception):
-    """Nothing can be said of anybody; the message is why."""
+    """No comparison is possible; the message is why."""
 
 
 @dataclass
 class State:
-    """What a run knows so far."""
+    """The state of a run."""
 
     versions: dict[str, str] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
     runs: dict[tuple[str, int], list[Run]] = field(default_factory=dict)
 
     def off_cpu(self, peer: str) -> float:
-        """The part of its time that a peer's worker did not run, at most, at any size."""
+        """Returns the part of its time that a peer's worker did not run, at most, at any size."""
         of = [run for (name, _), runs in self.runs.items() if name == peer for run in runs]
         return max((float(run.get("off_cpu", 0)) for run in of), default=0.0)
 
     def drop(self, peer: Peer, reason: str) -> None:
-        """Go on without a peer; without ours there is nothing to go on for."""
+        """Goes on without a peer. Raises MeasureError if it is rdmeta."""
         if peer.name.startswith("rdmeta"):
             raise MeasureError(f"{peer.name}: {reason}")
         self.missing[peer.name] = reason
@@ -62,7 +62,7 @@ class State:
 
 
 def prepare(peers: Sequence[Peer], install: bool, state: State, console: Console) -> None:
-    """Every peer that can be had, with its version; the others with their reasons."""
+    """Prepares every peer. Keeps the versions, and the reasons of the missing ones."""
     for peer in peers:
         console.print(f"preparing {peer.name}", highlight=False)
         try:
@@ -72,7 +72,7 @@ def prepare(peers: Sequence[Peer], install: bool, state: State, console: Console
 
 
 def workload(topics: int, queries: int) -> Path:
-    """The files that all workers read; bench/c/workload.h."""
+    """Makes the files that all workers read: bench/c/workload.h."""
     directory = build.OUT / "workload" / f"{topics}-{queries}"
     directory.mkdir(parents=True, exist_ok=True)
     program = str(build.OUT / "write_workload")
@@ -83,7 +83,7 @@ def workload(topics: int, queries: int) -> Path:
 
 @contextmanager
 def served(directory: Path) -> Iterator[str]:
-    """A server of the workload's frames; its address."""
+    """Starts a server of the workload's frames; yields its address."""
     command = [sys.executable, "-m", "bench.peers.server", str(directory)]
     with subprocess.Popen(
         command, cwd=build.ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -93,11 +93,11 @@ def served(directory: Path) -> Iterator[str]:
         if not port:
             raise MeasureError("the server of canned frames did not start")
         yield f"127.0.0.1:{port}"
-        # Leaving closes its input, and it ends.
+        # Leaving closes its input, which ends it.
 
 
 def work(peer: Peer, topics: int, directory: Path, limits: Limits, bootstrap: str) -> Run:
-    """The processes of one peer in one turn; their objects in one."""
+    """Runs the processes of one peer in one turn; returns their objects as one."""
     out: Run = {}
     for mode in peer.modes:
         command = peer.command(mode, directory, limits, bootstrap)
@@ -115,13 +115,13 @@ def work(peer: Peer, topics: int, directory: Path, limits: Limits, bootstrap: st
         except ValueError as error:
             raise Missing(f"stopped at {topics} topics: {error}") from error
     if "sum" not in out:
-        raise Missing(f"did not say which leaders it found of {topics} topics")
+        raise Missing(f"its output has no sum of the leaders it found, of {topics} topics")
     return out
 
 
 def measure(peers: Sequence[Peer], scale: Scale, state: State, console: Console) -> None:
-    """All turns. A peer that fails is out, with its reason; one that finds other leaders than
-    ours as well."""
+    """Runs all turns. A peer that fails is out, with its reason, and so is one that finds other
+    leaders than rdmeta."""
     limits = Limits(scale.rounds, scale.seconds, scale.warm)
     columns = (
         TextColumn("{task.description}"),
@@ -154,7 +154,7 @@ def measure(peers: Sequence[Peer], scale: Scale, state: State, console: Console)
 
 
 def table(rows: Sequence[results.Row]) -> Table:
-    """What a person reads in a terminal."""
+    """Returns the table for a terminal."""
     out = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in ("figure", "", "version"):
         out.add_column(column, overflow="fold")
@@ -177,7 +177,7 @@ def table(rows: Sequence[results.Row]) -> Table:
 
 
 def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    """The command line."""
+    """Parses the command line."""
     parser = argparse.ArgumentParser(prog="python -m bench.peers", description=__doc__)
     parser.add_argument(
         "--quick",
@@ -189,15 +189,15 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         metavar="PEER",
         action="append",
         choices=[peer.name for peer in PEERS],
-        help="ours and this one, into build/bench/peers; may be repeated",
+        help="rdmeta and this peer, into build/bench/peers; may be repeated",
     )
-    parser.add_argument("--no-install", action="store_true", help="only what is here already")
-    parser.add_argument("--turns", type=int, help="processes of each peer and size")
+    parser.add_argument("--no-install", action="store_true", help="only what is installed")
+    parser.add_argument("--turns", type=int, help="processes per peer and size")
     parser.add_argument("--json", type=Path, metavar="PATH", help="results are merged into it")
     parser.add_argument("--html", type=Path, metavar="PATH", help="the page with bars")
-    parser.add_argument("--again", action="store_true", help="page and table of the last run")
+    parser.add_argument("--again", action="store_true", help="writes the last run's page and table")
     args = parser.parse_args(argv)
-    # What is published is one whole run: a part of one does not take its place.
+    # A published result is one whole run: a part of one does not replace it.
     part, aside = bool(args.quick or args.only), build.OUT / "peers"
     if part:
         aside.mkdir(parents=True, exist_ok=True)
@@ -207,7 +207,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def publish(args: argparse.Namespace, console: Console) -> None:
-    """Page and table, of what the files of the last run say."""
+    """Writes page and table from the files of the last run."""
     about: dict[str, Any] = json.loads(about_file(args.json).read_text(encoding="utf-8"))
     rows = [
         row
@@ -223,12 +223,12 @@ def publish(args: argparse.Namespace, console: Console) -> None:
 
 
 def about_file(path: Path) -> Path:
-    """The file beside the results that says machine, versions and who is missing."""
+    """Returns the file beside the results that has machine, versions and missing peers."""
     return path.with_suffix(".peers.json")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """0: measured; 2: could not measure."""
+    """Returns 0 if it measured, 2 if it could not."""
     args = arguments(argv)
     console = Console() if sys.stdout.isatty() else Console(width=150)
     if args.again:

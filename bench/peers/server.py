@@ -1,9 +1,9 @@
-"""A broker of canned frames: ApiVersions, and Metadata out of a workload's files.
+"""A broker of canned frames: ApiVersions, and Metadata from a workload's files.
 
-`python -m bench.peers.server DIR` prints its port and serves until its input ends. It answers
-whoever asks for all topics with `all-V`, whoever names one with `one-V`, byte for byte; only that
-in v12 every broker's address is its own, for newer clients of librdkafka give up the bootstrap
-server as soon as they have been told of others, and those of the workload do not exist.
+`python -m bench.peers.server DIR` prints its port and serves until its input ends. It answers a
+request for all topics with `all-V`, and a request for one with `one-V`, byte for byte. Only in v12
+the address of every broker is its own. Newer clients of librdkafka leave the bootstrap server
+as soon as they know other brokers, and those of the workload do not exist.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ OFFERED = ((METADATA, 0, 12), (API_VERSIONS, 0, 3))
 
 
 def api_versions(version: int) -> bytes:
-    """Which versions there are, as v0-v2 or, flexible (KIP-482), as v3."""
+    """Returns the list of versions, as v0-v2 or, flexible (KIP-482), as v3."""
     error = 0 if version <= 3 else UNSUPPORTED
     if version != 3:
         rows = b"".join(struct.pack(">hhh", *row) for row in OFFERED)
@@ -32,7 +32,7 @@ def api_versions(version: int) -> bytes:
 
 
 def asks_for_all(version: int, body: bytes) -> bool:
-    """Whether a Metadata request has null for its topics, or none in v0."""
+    """Returns whether a Metadata request has null for its topics, or none in v0."""
     if version >= 9:
         return body[0] == 0
     count: int = struct.unpack_from(">i", body)[0]
@@ -40,7 +40,7 @@ def asks_for_all(version: int, body: bytes) -> bool:
 
 
 def at_home(body: bytes, port: int) -> bytes:
-    """A v12 body with each of its brokers (fewer than 127) at 127.0.0.1:`port`."""
+    """Returns a v12 body with each of its brokers (fewer than 127) at 127.0.0.1:`port`."""
     out, at = bytearray(body[:5]), 5  # throttle, count
     for _ in range(body[4] - 1):
         out += body[at : at + 4]  # id
@@ -53,13 +53,13 @@ def at_home(body: bytes, port: int) -> bytes:
 
 
 class Broker(socketserver.StreamRequestHandler):
-    """One connection: frames in, frames out, in their order."""
+    """One connection: it answers frames in their order."""
 
     disable_nagle_algorithm = True
     directory: Path
 
     def handle(self) -> None:
-        """Until the peer hangs up."""
+        """Serves until the peer hangs up."""
         while len(size := self.rfile.read(4)) == 4:
             frame = self.rfile.read(struct.unpack(">i", size)[0])
             key, version, correlation, client = struct.unpack_from(">hhih", frame)
@@ -68,14 +68,14 @@ class Broker(socketserver.StreamRequestHandler):
                 self.answer(correlation, b"", api_versions(version))
                 continue
             if key != METADATA:
-                raise SystemExit(f"nobody here understands API {key}")
-            flexible = version >= 9  # then the header has tagged fields, none
+                raise SystemExit(f"this server does not know API {key}")
+            flexible = version >= 9  # the header then has tagged fields: none
             which = "all" if asks_for_all(version, frame[at + flexible :]) else "one"
             port = self.request.getsockname()[1]
             self.answer(correlation, bytes(flexible), self.body(f"{which}-{version}", port))
 
     def answer(self, correlation: int, tags: bytes, body: bytes) -> None:
-        """One frame, in two writes: the body may be big."""
+        """Sends one frame in two writes, as the body may be big."""
         size = 4 + len(tags) + len(body)
         self.wfile.write(struct.pack(">ii", size, correlation) + tags)
         self.wfile.write(body)
@@ -83,20 +83,20 @@ class Broker(socketserver.StreamRequestHandler):
     @classmethod
     @cache
     def body(cls, name: str, port: int) -> bytes:
-        """A file of the workload."""
+        """Returns a file of the workload."""
         plain = (cls.directory / name).read_bytes()
         return at_home(plain, port) if name.endswith("-12") else plain
 
 
 class Server(socketserver.ThreadingTCPServer):
-    """A thread for each connection."""
+    """A server with one thread per connection."""
 
     daemon_threads = True
     allow_reuse_address = True
 
 
 def main() -> int:
-    """Serve until the input ends, which it does when whoever started this ends."""
+    """Serves until the input ends, as it does when the parent process ends."""
     Broker.directory = Path(sys.argv[1])
     with Server(("127.0.0.1", 0), Broker) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -1,9 +1,9 @@
 """The Python caches, each behind the same few calls; the suites and the runner use them.
 
-A *subject* is filled from the body of a Metadata response and is asked for leaders. Its ways to
-ask are functions of two lists, topics and partitions, one query after the other, which return
-the leaders' sum: the loop is in them, so that nothing of ours stands between it and the call.
-What can be prepared before (`prepare`) is not in the time: a TopicPartition made, a name resolved.
+A *subject* takes the body of a Metadata response and is asked for leaders. A way to ask is a
+function of two lists, topics and partitions, one query after the other. It returns the sum of the
+leaders. It contains the loop, so that none of our code stands between the loop and the call. The
+time excludes what `prepare` does before: it makes TopicPartitions, or resolves names.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ Ask = Callable[[Any, Prepared], int]
 
 
 def pairs(_cache: Any, topics: Topics, partitions: Partitions) -> Prepared:
-    """Nothing to prepare: the two lists, walked together."""
+    """Prepares nothing: the two lists are walked together."""
     return list(zip(topics, partitions, strict=True))
 
 
 def ask_nothing(_cache: Any, queries: Prepared) -> int:
-    """The loop alone, which every way to ask has."""
+    """Runs the loop alone, which every way to ask has."""
     total = 0
     for _topic, partition in queries:
         total += partition
@@ -35,7 +35,7 @@ def ask_nothing(_cache: Any, queries: Prepared) -> int:
 
 @dataclass(frozen=True)
 class Way:
-    """A way to ask: how queries are prepared, and asked."""
+    """A way to ask: how queries are prepared, and how they are asked."""
 
     prepare: Callable[[Any, Topics, Partitions], Prepared]
     ask: Ask
@@ -48,28 +48,28 @@ class Subject:
     name: ClassVar[str]
     package: ClassVar[str | None] = None
     file: ClassVar[str] = "all-12"
-    again: ClassVar[bool] = True  # whether the same answer comes to a cache that has it
+    again: ClassVar[bool] = True  # whether a cache can take the same answer again
 
     @classmethod
     def version(cls) -> str | None:
-        """Of the package that is measured; raises PackageNotFoundError."""
+        """Returns the version of the package; raises PackageNotFoundError."""
         return None if cls.package is None else version(cls.package)
 
     def new(self) -> Any:
-        """An empty cache."""
+        """Returns an empty cache."""
         raise NotImplementedError
 
     def fill(self, cache: Any, body: bytes) -> Any:
-        """Take a response; returns the cache to be asked, `cache` or what replaces it."""
+        """Applies a response; returns the cache to ask: `cache` or its replacement."""
         raise NotImplementedError
 
     def ways(self) -> dict[str, Way]:
-        """Ways to ask, by name."""
+        """Returns the ways to ask, by name."""
         raise NotImplementedError
 
 
 class Rdmeta(Subject):
-    """This project's."""
+    """rdmeta."""
 
     name = "rdmeta"
     package = "rdmeta"
@@ -112,7 +112,7 @@ class Rdmeta(Subject):
 
 
 class Plain(Subject):
-    """A dict of lists of leaders, made of what rdmeta decoded: no rules, no other facts."""
+    """A dict of lists of leaders, from what rdmeta decoded: no rules, no other facts."""
 
     name = "dict"
     again = False
@@ -139,7 +139,7 @@ class Plain(Subject):
 
 
 class _LeaderForPartition(Subject):
-    """What kafka-python and aiokafka, which was made of it, have in common."""
+    """The base of kafka-python and aiokafka, which grew out of it."""
 
     def _topic_partition(self) -> Any:
         raise NotImplementedError

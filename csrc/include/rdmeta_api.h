@@ -1,12 +1,12 @@
 /*
- * rdmeta_api.h: rdmeta.h for extensions of Python. Include Python.h first, and
- * this in place of rdmeta.h.
+ * rdmeta_api.h: rdmeta.h for extensions of Python. Include Python.h first, then
+ * this header instead of rdmeta.h.
  *
- * In a Python process there is one copy of this code, inside rdmeta._core, and
- * nothing is linked: extensions call it through a table of functions, found
- * once by rdmeta_import(). rdmeta_leader(...) and all others are then written
- * as ever; macros route them through the table. (To take a function's address:
- * rdmeta_api->rdmeta_leader.)
+ * A Python process has one copy of the C code, inside rdmeta._core, and an
+ * extension links nothing. It calls that code through a table of functions,
+ * which rdmeta_import() finds once. Calls such as rdmeta_leader(...) are
+ * written as usual: macros route them through the table. The address of a
+ * function is rdmeta_api->rdmeta_leader.
  *
  *      extension A ──┐             rdmeta._core
  *      Cython    B ──┼─ rdmeta_api ──► { major, size, abi_version, ... }
@@ -14,12 +14,12 @@
  *                                                        ▼ one live cache
  *
  * The table only grows, at its end. An extension needs the functions that its
- * headers knew when it was compiled: it goes on with every later rdmeta of the
- * same major version, and with an older one if that has as many functions.
+ * headers listed when it was compiled. It works with every later rdmeta of the
+ * same major version, and with an older one that has as many functions.
  *
- * Threads: rdmeta_import() and the ..._from_object() need the GIL, which a
- * build without one switches on for rdmeta. Nothing else here does: let go of
- * it for calls that may wait - writers, waits, walks, new readers.
+ * Threads: rdmeta_import() and the ..._from_object() functions need the GIL; a
+ * build without a GIL switches it on for rdmeta. No other call here needs it.
+ * Release it for calls that may wait: writers, waits, walks, new readers.
  */
 #ifndef RDMETA_API_H
 #define RDMETA_API_H
@@ -37,10 +37,10 @@
 #define RDMETA_API_MEMBER(name) __typeof__(name) *name;
 #endif
 
-/** What the capsule "rdmeta._core._C_API" points to. Lives for ever. */
+/** The table that the capsule "rdmeta._core._C_API" points to. Never freed. */
 typedef struct rdmeta_api {
         uint32_t abi_major; /**< RDMETA_ABI_VERSION >> 16 */
-        uint32_t size;      /**< bytes of this table, these two included */
+        uint32_t size;      /**< bytes of this table, with these members */
         RDMETA_API_CALLS(RDMETA_API_MEMBER)
 } rdmeta_api_t;
 
@@ -53,13 +53,14 @@ typedef struct rdmeta_api {
 extern "C" {
 #endif
 
-/** The table; NULL before rdmeta_import(). One for each extension, however
- *  many of its files include this. */
+/** The table; NULL before rdmeta_import(). Each extension has one, however many
+ *  of its files include this header. */
 __attribute__((weak, visibility("hidden"))) const rdmeta_api_t *rdmeta_api;
 
-/** Find the table: call it when the module is imported. 0; or -1 with an
- *  exception: ImportError if there is no rdmeta, or one with a table of another
- *  major version, or a shorter one than was compiled against. */
+/** Finds the table. Call it when the module is imported. Returns 0, or -1 with
+ *  an exception. It is an ImportError if there is no rdmeta, or if its
+ *  table has another major version or fewer functions than this header.
+ *  Threads: with the GIL. */
 static inline int rdmeta_import(void) {
         const rdmeta_api_t *found = (const rdmeta_api_t *)PyCapsule_Import(
                 "rdmeta._core._C_API", 0);
@@ -85,8 +86,8 @@ static inline int rdmeta_import(void) {
         return -1;
 }
 
-/* What object.capsule() gives, or the object if it is a capsule; NULL without
- * an exception: neither. */
+/* Returns the result of object.capsule(), or the object if it is a capsule.
+ * Returns NULL without an exception if it is neither. */
 static inline PyObject *rdmeta_capsule_of(PyObject *object) {
         PyObject *capsule = object;
 
@@ -112,9 +113,10 @@ static inline void rdmeta_capsule_wrong(PyObject *object, const char *wanted) {
                              wanted, Py_TYPE(object)->tp_name);
 }
 
-/** The cache of a rdmeta.MetadataCache, or of what its capsule() returned; a
- *  new reference, for rdmeta_cache_unref(), good without the object as well.
- *  NULL with an exception: TypeError for any other object. */
+/** Returns the cache of a rdmeta.MetadataCache, or of the capsule that its
+ *  capsule() returned: a new reference for rdmeta_cache_unref(), which does not
+ *  need the object. Returns NULL with an exception (TypeError) for any other
+ *  object. Threads: with the GIL. */
 static inline rdmeta_cache_t *rdmeta_cache_from_object(PyObject *object) {
         PyObject *capsule = rdmeta_capsule_of(object);
         rdmeta_cache_t *cache = (rdmeta_cache_t *)rdmeta_capsule_pointer(
@@ -128,10 +130,11 @@ static inline rdmeta_cache_t *rdmeta_cache_from_object(PyObject *object) {
         return cache;
 }
 
-/** A new reader of a rdmeta.MetadataCache, an Image or what rdmeta.attach()
- *  gave, or of what their capsule() returned; for rdmeta_reader_destroy(), and
- *  good without the object as well. `flags`: RDMETA_ALLOW_STALE or 0. Lets go
- *  of the GIL. NULL with an exception: TypeError, MemoryError. */
+/** Returns a new reader of a rdmeta.MetadataCache, an Image, the result of
+ *  rdmeta.attach(), or a capsule that their capsule() returned. It is for
+ *  rdmeta_reader_destroy() and does not need the object. `flags`:
+ *  RDMETA_ALLOW_STALE or 0. Returns NULL with an exception: TypeError or
+ *  MemoryError. Threads: with the GIL, which it releases while it waits. */
 static inline rdmeta_reader_t *rdmeta_reader_from_object(PyObject *object,
                                                          int32_t flags) {
         PyObject *capsule = rdmeta_capsule_of(object);
@@ -161,9 +164,10 @@ static inline rdmeta_reader_t *rdmeta_reader_from_object(PyObject *object,
         return reader;
 }
 
-/** The clocks that a MetadataCache made without `clock=` gives to its calls:
- *  CLOCK_MONOTONIC, here the coarse one (late by a tick of 1-4 ms and five
- *  times as cheap), and CLOCK_REALTIME. Any thread, no GIL, cannot fail. */
+/** Returns the time by the clocks that a MetadataCache made without `clock=`
+ *  uses: CLOCK_MONOTONIC and CLOCK_REALTIME. These are the coarse ones: late by
+ *  a tick of 1-4 ms, and five times as cheap. Cannot fail. Threads: any, no
+ *  GIL. */
 static inline rdmeta_time_t rdmeta_now(void) {
 #ifdef CLOCK_MONOTONIC_COARSE
         const clockid_t clocks[] = {CLOCK_MONOTONIC_COARSE,

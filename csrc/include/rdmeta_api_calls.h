@@ -1,8 +1,8 @@
 /*
  * rdmeta: the functions of the table of rdmeta_api.h, in its order.
  *
- * Written by tools/api_table.py from the other headers. The list only grows,
- * at its end. Threads: of each function, where it is declared.
+ * tools/api_table.py writes it from the other headers. The list only grows, at
+ * its end. Threads: see the declaration of each function.
  */
 #ifndef RDMETA_API_CALLS_H
 #define RDMETA_API_CALLS_H
@@ -89,7 +89,7 @@
         F(rdmeta_image_file_fault) \
         F(rdmeta_cache_request_sent)
 
-/* Defined by rdmeta_api.h in extensions, which do not link the functions. */
+/* rdmeta_api.h defines it in extensions, which do not link the functions. */
 #ifdef RDMETA_API_ROUTED
 #define rdmeta_abi_version(...) \
         (rdmeta_api->rdmeta_abi_version(__VA_ARGS__))

@@ -2,12 +2,12 @@
  * rdmeta: tables out of a cache, through the Arrow C data interface. Part of
  * rdmeta.h, which includes it.
  *
- * A stream gives batches of some 64 000 rows, each made when it is asked for,
- * of what was true when the stream was made: it holds an image (see
- * rdmeta_image.h), which its end lets go. It may outlive cache, image and
- * reader, and so may its batches, whose memory is the C library's and whoever
- * gets them releases them. Text is UTF-8: bytes of a name that are none come
- * as U+FFFD. What is not there is null, never a number that stands for it.
+ * A stream returns batches of about 64 000 rows, and makes each one when it is
+ * asked for. All batches have the state at the moment when the stream was made:
+ * the stream refers to an image (see rdmeta_image.h) until it ends. A stream
+ * may outlive cache, image and reader, and so may its batches. Their memory is
+ * the C library's, and their receiver releases them. Text is UTF-8; other bytes
+ * of a name become U+FFFD. A missing value is null, never a special number.
  *
  * brokers      broker, host, port, rack?, controller, cluster_id?
  * topics       topic, topic_id?, internal, partitions, error, operations?,
@@ -15,17 +15,18 @@
  * partitions   topic, topic_id?, partition, leader?, leader_epoch?, replicas,
  *              isr, offline_replicas, error, unreachable, leaderless, stale
  * replicas     topic, topic_id?, partition, broker, position, leader, in_sync,
- *              offline, preferred: a row for each replica
+ *              offline, preferred: one row per replica
  * changes      the members of rdmeta_change_t and the session, each nullable
  *
- * Ids of topics are Kafka's base64. Numbers are int32, but `error` int16,
- * `version` and `offset` int64, `age` float64 seconds; `observed_at` is
- * timestamp[us, UTC]; replicas, isr and offline_replicas are list<int32>.
+ * Topic ids are Kafka's base64. Numbers are int32, except `error` (int16),
+ * `version` and `offset` (int64), and `age` (float64, in seconds).
+ * `observed_at` is timestamp[us, UTC]; replicas, isr and offline_replicas are
+ * list<int32>.
  *
- * Threads: any for every call here but rdmeta_reader_arrow(), which is the
- * reader's. A stream is one thread's at a time; it and its batches may be
- * released by any. Callbacks of a stream return ENOMEM or EIO; its
- * get_last_error() then gives the name of the code.
+ * Threads: any, for every call here except rdmeta_reader_arrow(), which belongs
+ * to the reader's thread. One thread at a time may use a stream; any thread may
+ * release it and its batches. Callbacks of a stream return ENOMEM or EIO;
+ * get_last_error() then returns the name of the code.
  */
 #ifndef RDMETA_ARROW_H
 #define RDMETA_ARROW_H
@@ -36,7 +37,7 @@
 extern "C" {
 #endif
 
-/* As the Arrow C data interface gives them, for programs to copy. */
+/* The Arrow C data interface defines these for programs to copy. */
 #ifndef ARROW_C_DATA_INTERFACE
 #define ARROW_C_DATA_INTERFACE
 
@@ -95,19 +96,19 @@ enum {
         RDMETA_ARROW_CHANGES
 };
 
-/** What columns `table` has; the caller's to release. ARGUMENT: no such
- *  table. NO_MEMORY. *out is written to for 0 only, here and below.
- *  Threads: any. */
+/** Sets *out to the columns of `table`; the caller releases it. Writes *out
+ *  only when it returns 0, as do the calls below. Errors: ARGUMENT: no such
+ *  table. NO_MEMORY. Threads: any. */
 RDMETA_API rdmeta_err_t rdmeta_arrow_schema(int32_t table,
                                             struct ArrowSchema *out);
 
 /**
- * BROKERS, TOPICS, PARTITIONS or REPLICAS as they are now for `reader`, topics
- * in the order of their names. `which`: RDMETA_WALK_... as of mono_us; of
- * topics that are not valid or stale only TOPICS tells. A reader with
- * RDMETA_ALLOW_STALE gives last known leaders. Holds an image of a cache, or
- * the reader's own. ARGUMENT (another table), NO_MEMORY; of a file's image
- * MALFORMED.
+ * Makes a stream of BROKERS, TOPICS, PARTITIONS or REPLICAS as `reader` sees
+ * them now, with topics in the order of their names. It refers to a new image
+ * of the reader's cache, or to the reader's own image. `which`: RDMETA_WALK_...
+ * as of mono_us. Only TOPICS has rows for topics that are neither valid nor
+ * stale. A reader with RDMETA_ALLOW_STALE has the last known leaders. Errors:
+ * ARGUMENT (another table), NO_MEMORY; MALFORMED for a file's image.
  * Threads: the reader's.
  */
 RDMETA_API rdmeta_err_t rdmeta_reader_arrow(struct rdmeta_reader *reader,
@@ -117,31 +118,32 @@ RDMETA_API rdmeta_err_t rdmeta_reader_arrow(struct rdmeta_reader *reader,
 
 typedef struct rdmeta_arrow_changes rdmeta_arrow_changes_t;
 
-/** Gathers change records to be a stream. `session` (a string, or NULL) is in
- *  each of its rows; copies it. For rdmeta_arrow_changes_stream() or its
- *  _destroy(). NULL back: no memory. Threads: any. */
+/** Returns a collector of change records for a stream. It is for
+ *  rdmeta_arrow_changes_stream() or rdmeta_arrow_changes_destroy(). NULL: no
+ *  memory. Copies `session` (a string, or NULL), which every row has.
+ *  Threads: any. */
 RDMETA_API rdmeta_arrow_changes_t *rdmeta_arrow_changes_new(
         const char *session);
-/** Copies one record. A rdmeta_change_visit_t: hand it, and what new gave, to
- *  whatever visits changes. NO_MEMORY: nothing but destroy is left to do.
- *  Threads: any, one at a time. */
+/** Copies one record into `changes`. It is a rdmeta_change_visit_t: pass it and
+ *  the collector to a call that visits changes. NO_MEMORY: the only call left
+ *  for the collector is destroy. Threads: any, one at a time. */
 RDMETA_API int32_t rdmeta_arrow_changes_add(
         void *changes, const struct rdmeta_change *change);
-/** The records so far. Takes `changes`, also when it fails: NO_MEMORY.
- *  Threads: any. */
+/** Makes a stream of the records so far. Takes `changes`, also on an error.
+ *  Errors: NO_MEMORY. Threads: any. */
 RDMETA_API rdmeta_err_t rdmeta_arrow_changes_stream(
         rdmeta_arrow_changes_t *changes, struct ArrowArrayStream *out);
-/** Without a stream. NULL is fine. Threads: any. */
+/** Frees a collector that became no stream. NULL is fine. Threads: any. */
 RDMETA_API void rdmeta_arrow_changes_destroy(rdmeta_arrow_changes_t *changes);
 
-/** rdmeta_cache_changes() as a stream of CHANGES, which holds nothing of the
- *  cache; *until, *resync (then the stream is empty) and errors as there.
- *  Threads: any. */
+/** Makes a stream of CHANGES from rdmeta_cache_changes(), with its *until,
+ *  *resync (the stream is then empty) and errors. The stream does not refer to
+ *  the cache. Threads: any. */
 RDMETA_API rdmeta_err_t rdmeta_cache_arrow_changes(
         rdmeta_cache_t *cache, uint64_t since, const char *session,
         struct ArrowArrayStream *out, uint64_t *until, int32_t *resync);
 
-/** rdmeta_image_diff() as a stream of CHANGES, with its errors.
+/** Makes a stream of CHANGES from rdmeta_image_diff(), with its errors.
  *  Threads: any. */
 RDMETA_API rdmeta_err_t rdmeta_image_arrow_diff(struct rdmeta_image *before,
                                                 struct rdmeta_image *after,

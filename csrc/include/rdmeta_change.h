@@ -14,28 +14,30 @@ extern "C" {
 #endif
 
 /**
- * Wait until the version is above `since`: at once if it already is, so that
- * no change can be missed. With topics: until one of them has changed after
- * `since`, removals included; n = 0: anything. timeout_us < 0: no limit; 0:
- * only look. Returns the version; or 0: on time-out, when interrupted, and at
- * once in a fork's child, where nothing changes. Borrows the names. Every
- * waiter must be back before the last reference goes. Threads: any.
+ * Waits until the version is above `since`. It returns at once if it is
+ * already, so no change can be missed. With topics it waits until one of them
+ * changed or was removed after `since`; n = 0 means any change. timeout_us < 0:
+ * no limit; 0: only look. Returns the version, or 0 on time-out, after an
+ * interrupt, and at once in a fork's child, where nothing changes. Borrows the
+ * names. Every waiter must return before the last reference is dropped.
+ * Threads: any.
  */
 RDMETA_API uint64_t rdmeta_cache_wait(rdmeta_cache_t *cache, uint64_t since,
                                       const rdmeta_str_t *topics, size_t n,
                                       int64_t timeout_us);
 
-/** Make every waiter look again: those of rdmeta_cache_wait() return 0.
+/** Makes every waiter look again: rdmeta_cache_wait() returns 0.
  *  Threads: any. */
 RDMETA_API void rdmeta_cache_interrupt(rdmeta_cache_t *cache);
 
 typedef struct rdmeta_watch rdmeta_watch_t;
 /**
- * Call fn(opaque, version) after every write that changed one of `topics`
- * (n = 0: anything), whichever door it came through. Called by the writing
- * thread after it has unlocked; it may read and write the cache, but not
- * destroy this watch. Copies the names. For rdmeta_watch_destroy(), before the
- * cache goes. NULL: no memory, or forked. Threads: any.
+ * Returns a watch that calls fn(opaque, version) after every write that changed
+ * one of `topics` (n = 0: anything), in C or Python. For
+ * rdmeta_watch_destroy(), before the cache is freed. NULL: no memory, or in a
+ * fork's child. Copies the names. The writing thread calls fn after it has
+ * unlocked. fn may read and write the cache, but must not destroy this watch.
+ * Threads: any.
  */
 RDMETA_API rdmeta_watch_t *rdmeta_watch_new(rdmeta_cache_t *cache,
                                             const rdmeta_str_t *topics,
@@ -44,24 +46,24 @@ RDMETA_API rdmeta_watch_t *rdmeta_watch_new(rdmeta_cache_t *cache,
                                                        uint64_t version),
                                             void *opaque);
 /**
- * rdmeta_watch_new() for every answer that is applied, whether or not it
- * changed anything: one that only says again what is known moves deadlines.
- * Not for writes that are no answers. For rdmeta_watch_destroy(), before the
- * cache goes. NULL: no memory, or forked. Threads: any.
+ * Returns a watch like that of rdmeta_watch_new(), but for every answer that is
+ * applied. An answer that changes nothing calls fn, too, as it moves deadlines.
+ * Other writes do not call it. For rdmeta_watch_destroy(), before the cache is
+ * freed. NULL: no memory, or in a fork's child. Threads: any.
  */
 RDMETA_API rdmeta_watch_t *rdmeta_watch_answers(rdmeta_cache_t *cache,
                                                 void (*fn)(void *opaque,
                                                            uint64_t version),
                                                 void *opaque);
-/** Returns when no call of it is running. NULL is fine.
- *  Threads: any, but not from within a call of it. */
+/** Frees a watch. Returns when no call of its fn is running. NULL is fine.
+ *  Threads: any, but not from within its fn. */
 RDMETA_API void rdmeta_watch_destroy(rdmeta_watch_t *watch);
 
-/** One record. Everything is borrowed during the visit; a value that does not
- *  apply is RDMETA_NONE, or has a NULL pointer. */
+/** One change record. Everything in it is borrowed during the visit. A value
+ *  that does not apply is RDMETA_NONE, or has a NULL pointer. */
 typedef struct rdmeta_change {
         uint64_t version;
-        int64_t wall_us;       /**< when it was applied */
+        int64_t wall_us;       /**< when the change was applied */
         int32_t kind;          /**< RDMETA_TOPIC_ADDED ... */
         int32_t source;        /**< RDMETA_SOURCE_... */
         int32_t source_broker; /**< or RDMETA_NONE */
@@ -74,7 +76,7 @@ typedef struct rdmeta_change {
         const uint8_t *topic_id; /**< 16 bytes, or NULL */
         rdmeta_ids_t old_isr, new_isr;
         rdmeta_ids_t old_replicas, new_replicas;
-        rdmeta_str_t detail; /**< e.g. an error's name, an endpoint */
+        rdmeta_str_t detail; /**< such as an error's name, an endpoint */
         int64_t offset;      /**< in the metadata log; -1: not from it */
         int64_t reserved[2];
 } rdmeta_change_t;
@@ -82,12 +84,13 @@ typedef struct rdmeta_change {
 typedef int32_t (*rdmeta_change_visit_t)(void *opaque,
                                          const rdmeta_change_t *change);
 /**
- * Visit what changed after version `since`, oldest first. *until: the version
- * up to which that is all, to be given as `since` next time. *resync 1: older
- * records are no longer held, nothing is visited, and the caller must read
- * the state anew as of *until; so are all in a child of a fork in the middle
- * of a write. No lock is held during visits. A visit that returns other than 0
- * ends it and is returned. NO_MEMORY. Threads: any.
+ * Visits what changed after version `since`, oldest first. *until is the
+ * version that the records reach: pass it as `since` next time. *resync is 1
+ * if older records are no longer kept, and in the child of a fork that
+ * interrupted a write. Then nothing is visited, and the caller must read the
+ * state anew as of *until. No lock is held during visits. A visit that returns
+ * other than 0 ends the call, which returns that value. Errors: NO_MEMORY.
+ * Threads: any.
  */
 RDMETA_API rdmeta_err_t rdmeta_cache_changes(rdmeta_cache_t *cache,
                                              uint64_t since,

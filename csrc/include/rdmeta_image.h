@@ -1,15 +1,15 @@
 /*
  * rdmeta: images. Part of rdmeta.h, which includes it.
  *
- * An image is what a cache said at one moment, held: topics, brokers and
- * deadlines as they were then. It is read by readers of its own, with the
- * reading calls of rdmeta_reader.h. Of a cache it shares the blocks, so that
- * taking one copies nothing, and holding one costs what has changed since.
- * What was in flight is no part of it: such a topic is NOT_CACHED in it.
- * In a fork's child an image can be taken, read, saved and compared, whatever
- * was going on at the fork (rdmeta_reader.h).
+ * An image is the state of a cache at one moment, kept: its topics, brokers and
+ * deadlines. Readers of its own read it with the calls of rdmeta_reader.h. An
+ * image of a cache shares the cache's blocks. So taking one copies nothing, and
+ * keeping one costs what has changed since. Names in flight are not part of it:
+ * such a topic is NOT_CACHED in the image. In a fork's child an image can be
+ * taken, read, saved and compared, whatever was going on at the fork
+ * (rdmeta_reader.h).
  *
- * Threads: any, for every call here but where it says otherwise.
+ * Threads: any, for every call here unless its comment says otherwise.
  */
 #ifndef RDMETA_IMAGE_H
 #define RDMETA_IMAGE_H
@@ -25,81 +25,82 @@ struct rdmeta_reader;
 struct rdmeta_change;
 
 /**
- * What `cache` says now, for rdmeta_image_unref(); holds a reference on the
- * cache.
- * Takes the writers' lock for a moment and copies no topic. `now` is what
- * info says of its taking. NULL: no memory. Threads: any.
+ * Returns an image of `cache` as it is now, for rdmeta_image_unref(). NULL: no
+ * memory. The image has a reference on the cache. `now` becomes the time of its
+ * taking in rdmeta_image_info(). The call copies no topic.
+ * Threads: any; takes the writers' lock for a moment.
  */
 RDMETA_API rdmeta_image_t *rdmeta_cache_image(rdmeta_cache_t *cache,
                                               rdmeta_time_t now);
-/** One more reference; returns `image`. Threads: any. */
+/** Adds a reference and returns `image`. Threads: any. */
 RDMETA_API rdmeta_image_t *rdmeta_image_ref(rdmeta_image_t *image);
-/** One reference less; the last one lets go of what only it held. In a fork's
- *  child too. NULL is fine. Threads: any. */
+/** Drops a reference; the last one frees what only this image had. Works in a
+ *  fork's child. NULL is fine. Threads: any. */
 RDMETA_API void rdmeta_image_unref(rdmeta_image_t *image);
 
 /**
- * A reader of an image, flags RDMETA_ALLOW_STALE or 0, for
- * rdmeta_reader_destroy(): every call of rdmeta_reader.h works on it. Holds a
- * reference on the image; what it gives stays valid as long as the image,
- * within enter and leave or not. NULL: no memory. Threads: any.
+ * Returns a reader of an image, for rdmeta_reader_destroy(). NULL: no memory.
+ * `flags`: RDMETA_ALLOW_STALE or 0. Every call of rdmeta_reader.h works on it.
+ * It has a reference on the image. Everything it returns stays valid as long
+ * as the image, between enter and leave or not. Threads: any.
  */
 RDMETA_API struct rdmeta_reader *rdmeta_image_reader(rdmeta_image_t *image,
                                                      int32_t flags);
 
 /**
- * What `reader` reads, as an image with one more reference: the one that it is
- * of, the newest file's if it follows one, or one of its cache, taken now.
- * Threads: the reader's. NULL as rdmeta_cache_image().
+ * Returns what `reader` reads as an image with one more reference. That is the
+ * reader's own image, that of the newest file if it follows one, or an image of
+ * its cache, taken now. NULL as rdmeta_cache_image(). Threads: the reader's.
  */
 RDMETA_API rdmeta_image_t *rdmeta_reader_image(struct rdmeta_reader *reader,
                                                rdmeta_time_t now);
 
-/** What an image says of itself. */
+/** The facts about an image. */
 typedef struct rdmeta_image_info {
         uint64_t version;      /**< the cache's when it was taken */
-        /** When it was taken, in the clock of who reads. */
+        /** When it was taken, by the clock of the reading process. */
         int64_t taken_mono_us;
         int64_t taken_wall_us;
         /** The cache's TTL: age = now - (deadline - max_age). */
         int64_t max_age_us;
         int64_t shared_deadline_us; /**< of the last all-topics answer */
         uint64_t topics;       /**< valid or stale */
-        uint64_t partitions;   /**< of those */
-        uint64_t bytes;        /**< what is held for this image alone */
-        uint8_t session[16];   /**< the cache's life; zero: none was said */
+        uint64_t partitions;   /**< of those topics */
+        uint64_t bytes;        /**< that are kept for this image alone */
+        uint8_t session[16];   /**< the cache's life; zero: not known */
         int32_t mapped;        /**< 1: a file that is mapped */
         int32_t reserved_small;
         uint64_t negatives;    /**< as rdmeta_cache_stats() counts them */
-        /** The version up to which topics may have been forgotten of which
-         *  nothing is left in it. */
+        /** The version up to which the cache may have forgotten topics of
+         *  which the image has no trace. */
         uint64_t erased;
-        /** taken_mono_us, but in the clock of who took it: of what is told of
-         *  one session, the same until it is told anew. */
+        /** taken_mono_us by the clock of the process that took it. Within one
+         *  session it stays the same for the same image. */
         int64_t said_mono_us;
         int64_t reserved[1];
 } rdmeta_image_info_t;
-/** Cannot fail. Threads: any; for an image of a live cache it takes the
- *  writers' lock for a moment. */
+/** Fills `out`. Cannot fail. Threads: any; for an image of a live cache it
+ *  takes the writers' lock for a moment. */
 RDMETA_API void rdmeta_image_info(const rdmeta_image_t *image,
                                   rdmeta_image_info_t *out);
 
 /**
- * 1: `topic` has changed, or been removed, after the version `since` of the
- * cache's life that the image is of; 0: it has not. As rdmeta_cache_wait() for
- * a topic of which nothing is left: 1 if any was forgotten after `since`.
- * MALFORMED. Threads: any.
+ * Returns 1 if `topic` has changed, or been removed, after version `since` of
+ * the cache's life that the image belongs to, and 0 if it has not. For a topic
+ * without a trace it returns 1 if any topic was forgotten after `since`, as
+ * rdmeta_cache_wait() does. Errors: MALFORMED. Threads: any.
  */
 RDMETA_API int32_t rdmeta_image_changed(const rdmeta_image_t *image,
                                         const char *topic, size_t len,
                                         uint64_t since);
 
 /**
- * Visit what differs from `before` to `after`, any two images: brokers first,
- * then topics in the order of their names. Records are those of
- * rdmeta_cache_changes(), with the source RDMETA_SOURCE_POLL, and `version`
- * and `wall_us` of `after`. A visit that returns other than 0 ends it and is
- * returned. NO_MEMORY, MALFORMED. Threads: any.
+ * Visits the differences from `before` to `after`, any two images: brokers
+ * first, then topics in the order of their names. The records are those of
+ * rdmeta_cache_changes(), with the source RDMETA_SOURCE_POLL, and with the
+ * `version` and `wall_us` of `after`. A visit that returns other than 0 ends
+ * the call, which returns that value. Errors: NO_MEMORY, MALFORMED.
+ * Threads: any.
  */
 RDMETA_API rdmeta_err_t rdmeta_image_diff(
         rdmeta_image_t *before, rdmeta_image_t *after,
@@ -111,71 +112,74 @@ RDMETA_API rdmeta_err_t rdmeta_image_diff(
  * --------------------------------------------------------------------- */
 
 enum {
-        /** save: file and directory are on the disk when it returns. IO of
-         *  the disk at the very end may leave the new file, unsure. */
+        /** save: file and directory are on the disk when it returns. An IO
+         *  error of the disk at the very end may leave the new file in place,
+         *  perhaps not yet on the disk. */
         RDMETA_IMAGE_SYNC = 1 << 0,
-        /** open, attach: read into memory instead of mapping. For files that
-         *  others may write to or truncate: to do so is fatal (SIGBUS) to any
-         *  program that has them mapped. Files of rdmeta_image_save() are
-         *  only ever replaced, which does no harm. Up to 1 GiB, which is some
-         *  80 million partitions; above: IO, and errno is EFBIG. */
+        /** open, attach: read the file into memory instead of mapping it. Use
+         *  it for files that others may write to or truncate. Truncating ends
+         *  every program that has the file mapped (SIGBUS). A save with
+         *  rdmeta_image_save() replaces a file, which does no harm. The limit
+         *  is 1 GiB, about 80 million partitions; above it the error is IO,
+         *  errno EFBIG. */
         RDMETA_IMAGE_COPY = 1 << 1
 };
 
 /**
- * Write a file that rdmeta_image_open() reads: to a temporary one in the
- * directory of `path` ("." if it names none), which then takes that name. On
- * an error there is neither, and what was there before still is. Who is killed
- * in the moment between leaves it: .NAME.rdmeta-<16 hex>, NAME being that of
- * `path`, 200 bytes at most; as long as it has an owner it is locked (flock).
- * Flags: SYNC.
- * IO, NO_MEMORY, MALFORMED (the image is a file's, and not whole),
- * ARGUMENT (another flag). Threads: any.
+ * Writes a file that rdmeta_image_open() reads. It writes a temporary file in
+ * the directory of `path` ("." if it names none), and then renames it. On an
+ * error there is neither the temporary nor a new file; the old one stays. A
+ * process that is killed in between leaves .NAME.rdmeta-<16 hex>, NAME being
+ * that of `path`, at most 200 bytes. That file is locked (flock) as long as its
+ * process lives. Flags: SYNC. Errors: IO, NO_MEMORY, MALFORMED (the image's own
+ * file is damaged), ARGUMENT (another flag). Threads: any.
  */
 RDMETA_API rdmeta_err_t rdmeta_image_save(rdmeta_image_t *image,
                                           const char *path, int32_t flags);
 /**
- * Map a file, so that what it costs is what is read of it. Its head is
- * checked, and whatever else it says when it is followed: calls on readers of
- * it may return RDMETA_ERR_MALFORMED. It is as old as its wall clock and
- * `now` say, and never from the future. Flags: COPY. *out has one reference,
- * on success only.
- * MALFORMED: no image, truncated, or its head does not hold; UNSUPPORTED:
- * another version of the format, or the other byte order; IO, NO_MEMORY,
- * ARGUMENT (another flag). Threads: any.
+ * Maps a file, so that its cost is what is read of it. The call checks the
+ * file's head. Readers check the rest as they follow it: their calls may return
+ * RDMETA_ERR_MALFORMED. The image's age follows from its wall clock and `now`;
+ * it is never from the future. Flags: COPY. *out is set on success only, and
+ * has one reference. Errors:
+ * MALFORMED: no image, truncated, or a bad head; UNSUPPORTED: another version
+ * of the format, or the other byte order; IO, NO_MEMORY, ARGUMENT (another
+ * flag). Threads: any.
  */
 RDMETA_API rdmeta_err_t rdmeta_image_open(const char *path, int32_t flags,
                                           rdmeta_time_t now,
                                           rdmeta_image_t **out);
-/** Read all of it: every checksum, every topic, every way to one. 0 or
- *  MALFORMED. An image of a cache: 0, at once. Threads: any. */
+/** Reads and checks all of an image: every checksum, every topic, and the order
+ *  and tables that lead to it. Returns 0 or MALFORMED; for an image of a cache
+ *  0, at once. Threads: any. */
 RDMETA_API rdmeta_err_t rdmeta_image_verify(rdmeta_image_t *image);
 
-/** What is malformed in a file, and where. */
+/** The first fault of a malformed file. */
 typedef struct rdmeta_image_fault {
         const char *what;    /**< "another checksum than ..."; static */
         const char *section; /**< "head", "blocks" ...; static */
-        uint64_t offset;     /**< of it, or of what holds it, in the file */
+        uint64_t offset;     /**< in the file, of it or what contains it */
         int64_t reserved[2];
 } rdmeta_image_fault_t;
-/** rdmeta_image_verify(); with MALFORMED *out says what was found first.
- *  Threads: any. */
+/** Checks as rdmeta_image_verify(); with MALFORMED it sets *out to the first
+ *  fault. Threads: any. */
 RDMETA_API rdmeta_err_t rdmeta_image_fault(rdmeta_image_t *image,
                                            rdmeta_image_fault_t *out);
-/** What rdmeta_image_open() with COPY has against a file: with MALFORMED *out
- *  says what. 0: nothing; UNSUPPORTED, IO, NO_MEMORY as that says them.
- *  Threads: any. */
+/** Checks whether rdmeta_image_open() with COPY would accept a file. With
+ *  MALFORMED it sets *out to the fault. 0: it would. UNSUPPORTED, IO, NO_MEMORY
+ *  as that call returns them. Threads: any. */
 RDMETA_API rdmeta_err_t rdmeta_image_file_fault(const char *path,
                                                 rdmeta_image_fault_t *out);
 
 /**
- * Warm start: an empty cache takes over an image's topics, ids, epochs, who
- * said them and why, brokers and cluster id. Every topic is stale until an
- * answer says it again; older answers are held against what is remembered as
- * if it had never been away. One version, below which rdmeta_cache_changes()
- * says resync. All or nothing. ARGUMENT: the cache knows a topic, a broker or
- * its cluster's id, or has a name in flight. MALFORMED (a file's), NO_MEMORY,
- * FORKED. Threads: any; may wait for another writer.
+ * Warm start: copies an image's state into an empty cache: topics, ids, epochs,
+ * the brokers and reasons of their answers, the broker table and cluster id.
+ * Every topic is stale until an answer confirms it. Older answers are compared
+ * with that state as if the cache had never stopped. The load is one version,
+ * below which rdmeta_cache_changes() says resync. It loads all or nothing.
+ * Errors: ARGUMENT: the cache knows a topic, a broker or its cluster's id, or
+ * has a name in flight. MALFORMED (a file's image), NO_MEMORY, FORKED.
+ * Threads: any; may wait for another writer.
  */
 RDMETA_API rdmeta_err_t rdmeta_cache_load(rdmeta_cache_t *cache,
                                           rdmeta_image_t *image,
@@ -183,45 +187,45 @@ RDMETA_API rdmeta_err_t rdmeta_cache_load(rdmeta_cache_t *cache,
 
 typedef struct rdmeta_attach rdmeta_attach_t;
 /**
- * Follow the file at `path`, which another process replaces. There is no
- * thread: each of its readers looks at what lies there, with a stat(), when
- * `look_us` (<= 0: 20 ms) have passed by the times it is called with, and
- * goes over to a new file; see rdmeta_attach_reader(). A file that is missing
- * or malformed leaves the last good one in use. Errors and flags are those of
- * rdmeta_image_open(). Copies `path`. A relative one is looked for in the
- * directory that the process is in at the time. *out is for
- * rdmeta_attach_destroy(). Threads: any.
+ * Follows the file at `path`, which another process replaces. *out is for
+ * rdmeta_attach_destroy(). Errors and flags are those of rdmeta_image_open().
+ * Copies `path`; a relative path is resolved in the current directory of the
+ * process at each look. There is no thread. A reader looks at the path with a
+ * stat() when `look_us` (<= 0: 20 ms) have passed by the times of its calls. If
+ * it finds a new file it moves there: see rdmeta_attach_reader(). If the file
+ * is missing or malformed, the last good one stays in use. Threads: any.
  */
 RDMETA_API rdmeta_err_t rdmeta_attach_new(const char *path, int32_t flags,
                                           int64_t look_us, rdmeta_time_t now,
                                           rdmeta_attach_t **out);
-/** Its readers and images go on; those read what they read, and follow. NULL
- *  is fine. In a fork's child too. Threads: any. */
+/** Drops the caller's reference. Readers and images of the file go on: images
+ *  stay as they are, readers follow. NULL is fine. Works in a fork's child.
+ *  Threads: any. */
 RDMETA_API void rdmeta_attach_destroy(rdmeta_attach_t *attach);
 /**
- * A reader of what lies there, flags RDMETA_ALLOW_STALE or 0, for
- * rdmeta_reader_destroy(). It goes over to a new file at the begin of a call
- * that is told the time, outside enter and leave or as the first one within:
- * from the first thing it has handed out until leave, all is of one image.
- * Works in a fork's child. NULL: no memory. Threads: any.
+ * Returns a reader of the file that is followed, for rdmeta_reader_destroy().
+ * NULL: no memory. `flags`: RDMETA_ALLOW_STALE or 0. It moves to a new file at
+ * the start of a call that has a time argument, outside enter and leave or as
+ * the first call within. From the first thing that it returns until leave,
+ * everything is of one image. Works in a fork's child. Threads: any.
  */
 RDMETA_API struct rdmeta_reader *rdmeta_attach_reader(rdmeta_attach_t *attach,
                                                       int32_t flags);
-/** What has been seen of a file that is followed, by all readers. */
+/** The looks of all readers of a followed file, and their results. */
 typedef struct rdmeta_attach_stats {
-        uint64_t looks;       /**< how often it was looked for */
-        uint64_t generations; /**< states read so far, with the first one */
-        uint64_t errors;      /**< looks that found none, or no good one */
+        uint64_t looks;       /**< looks at the path */
+        uint64_t generations; /**< states read so far, the first included */
+        uint64_t errors;      /**< looks that found no file, or a bad one */
         rdmeta_err_t error;   /**< of the last look: 0, IO, MALFORMED ... */
         int32_t reserved_small;
         int64_t reserved[4];
 } rdmeta_attach_stats_t;
-/** Cannot fail, and does not look. Threads: any. */
+/** Fills `out`. Cannot fail, and does not look. Threads: any. */
 RDMETA_API void rdmeta_attach_stats(const rdmeta_attach_t *attach,
                                     rdmeta_attach_stats_t *out);
-/** What lies there now, after a look; a new reference, never NULL. `now` also
- *  tells how the two clocks stand to each other, if one was set meanwhile.
- *  Works in a fork's child. Threads: any. */
+/** Looks at the path, and returns the newest good image: a new reference, never
+ *  NULL. `now` also updates the difference between the two clocks, in case one
+ *  was set. Works in a fork's child. Threads: any. */
 RDMETA_API rdmeta_image_t *rdmeta_attach_image(rdmeta_attach_t *attach,
                                                rdmeta_time_t now);
 

@@ -1,13 +1,13 @@
 /*
- * rdmeta: where changes come from, and their kinds. Part of rdmeta_change.h.
+ * rdmeta: the sources and kinds of changes. Part of rdmeta_change.h.
  *
- * Written by tools/change_table.py from rdmeta/_change_table.py.
- * The lists only grow, at their ends. Threads: nothing here is called.
+ * tools/change_table.py writes it from rdmeta/_change_table.py.
+ * The lists only grow, at their ends. Threads: there is no function here.
  */
 #ifndef RDMETA_KINDS_H
 #define RDMETA_KINDS_H
 
-/** Where a change came from. */
+/** The source of a change. */
 enum {
         /** an answer */
         RDMETA_SOURCE_POLL = 0,
@@ -21,7 +21,7 @@ enum {
         RDMETA_SOURCE_PURGE = 4
 };
 
-/** What changed. */
+/** The kind of a change. */
 enum {
         /** the topic became valid */
         RDMETA_TOPIC_ADDED = 0,

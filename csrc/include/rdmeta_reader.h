@@ -1,18 +1,20 @@
 /*
  * rdmeta: readers. Part of rdmeta.h, which includes it.
  *
- * A reader reads a cache (rdmeta_reader_new) or an image
- * (rdmeta_image_reader), or follows a file (rdmeta_attach_reader), with the
- * same calls. An image in a file is looked at as it is read: there a call may
- * also say RDMETA_ERR_MALFORMED.
+ * A reader reads a cache (rdmeta_reader_new) or an image (rdmeta_image_reader),
+ * or follows a file (rdmeta_attach_reader), with the same calls. An image in a
+ * file is checked as it is read: there a call may also return
+ * RDMETA_ERR_MALFORMED.
  *
- * No lock, no allocation but where it says so. Threads: a reader belongs to
- * one thread at a time, so every call here is that thread's; different readers
- * of one cache may be used at once, and beside any writer.
+ * The calls take no lock, and allocate only where their comment says so.
+ * Threads: a reader belongs to one thread at a time, so every call here belongs
+ * to that thread. Several threads may use several readers of one cache at once,
+ * beside any writer.
  *
- * In a fork's child all of it works, whatever other threads were at: what is
- * read there is what the cache said at the fork. In the middle of a write that
- * is of each topic what it was either before or after.
+ * Every call works in a fork's child, whatever other threads were doing at the
+ * fork. The child reads the state of the cache at the fork. If the fork
+ * interrupted a write, it reads each topic as it was either before or after
+ * that write.
  */
 #ifndef RDMETA_READER_H
 #define RDMETA_READER_H
@@ -23,43 +25,44 @@
 extern "C" {
 #endif
 
-/** Take last known values for stale topics and leaderless partitions. */
+/** Return last known values for stale topics and leaderless partitions. */
 enum { RDMETA_ALLOW_STALE = 1 << 0 };
 
-/** A reader, flags RDMETA_ALLOW_STALE or 0, for rdmeta_reader_destroy(). Holds
- *  a reference on the cache. NULL: no memory. Threads: any; may wait for a
- *  writer, unlike what the reader is for: make it ahead of time. */
+/** Returns a new reader, for rdmeta_reader_destroy(). NULL: no memory. `flags`:
+ *  RDMETA_ALLOW_STALE or 0. The reader has a reference on the cache. Threads:
+ *  any. It may wait for a writer, unlike the reader's own calls: make readers
+ *  ahead of time. */
 RDMETA_API rdmeta_reader_t *rdmeta_reader_new(rdmeta_cache_t *cache,
                                               int32_t flags);
-/** The end of a reader of a cache, an image or a file. NULL is fine.
- *  Threads: any, while nobody uses it. */
+/** Frees a reader of a cache, an image or a file. NULL is fine.
+ *  Threads: any, while no thread uses the reader. */
 RDMETA_API void rdmeta_reader_destroy(rdmeta_reader_t *reader);
 
-/** Everything borrowed between these two stays valid; memory that writers
- *  retire meanwhile is kept, so leave soon, and before the thread ends. They
- *  nest. The point lookups below need neither. What a reader of an image
- *  gives stays valid as long as the image, without them; not so one that
- *  follows a file. Threads: the reader's. */
+/** Begins a section: everything borrowed between enter and leave stays valid.
+ *  The cache keeps memory that writers retire meanwhile, so leave soon, and
+ *  before the thread ends. Sections nest. The point lookups below need none.
+ *  For a reader of an image it stays valid as long as the image, without a
+ *  section. A reader that follows a file needs one. Threads: the reader's. */
 RDMETA_API void rdmeta_reader_enter(rdmeta_reader_t *reader);
-/** The end of what the last enter began. Threads: the reader's. */
+/** Ends what the last enter began. Threads: the reader's. */
 RDMETA_API void rdmeta_reader_leave(rdmeta_reader_t *reader);
 
-/** The leader's broker id; RDMETA_NO_LEADER; or a local code <= -100.
+/** Returns the leader's broker id, RDMETA_NO_LEADER, or a local code <= -100.
  *  Threads: the reader's. */
 RDMETA_API int32_t rdmeta_leader(rdmeta_reader_t *reader, const char *topic,
                                  size_t len, int32_t partition,
                                  int64_t mono_us);
 
-/** rdmeta_leader() for n rows, with prefetch: out[i] for topics[i],
- *  partitions[i]. Borrows all; out has room for n. Cannot fail: what is to be
- *  said of a row is in out. Threads: the reader's. */
+/** Stores rdmeta_leader() of topics[i] and partitions[i] in out[i], for n rows,
+ *  with prefetch. Cannot fail: each row's code is in `out`. Borrows all
+ *  arguments; `out` has room for n. Threads: the reader's. */
 RDMETA_API void rdmeta_leaders(rdmeta_reader_t *reader,
                                const rdmeta_str_t *topics,
                                const int32_t *partitions, size_t n,
                                int64_t mono_us, int32_t *out);
 
-/** A list in the caller's memory: up to `capacity` ids are written, `count`
- *  says how many there are. */
+/** A list in the caller's memory. The call writes up to `capacity` ids; `count`
+ *  is how many there are. */
 typedef struct rdmeta_ids_out {
         int32_t *ids;
         uint32_t capacity;
@@ -69,12 +72,11 @@ typedef struct rdmeta_ids_out {
 typedef struct rdmeta_partition {
         int32_t partition;
         int32_t leader;       /**< -1: none now */
-        int32_t last_leader;  /**< the last one known; -1: never one */
-        int32_t leader_epoch; /**< -1: the broker did not say */
+        int32_t last_leader;  /**< the last known one; -1: never known */
+        int32_t leader_epoch; /**< -1: not known */
         int32_t error;        /**< Kafka's code; 0, 5, 9, 72 ... */
-        /** 1: the leader is not among the brokers now. KRaft does not look at
-         *  fencing when it answers, so that is no mistake, but a reason to
-         *  refresh. */
+        /** 1: the leader is not among the brokers now. That is no error, as
+         *  KRaft ignores fencing when it answers, but a reason to refresh. */
         int32_t unreachable;
         int32_t reserved[2];
         /** The caller sets ids and capacity (0 and NULL are fine). */
@@ -83,8 +85,9 @@ typedef struct rdmeta_partition {
         rdmeta_ids_out_t offline_replicas;
 } rdmeta_partition_t;
 
-/** Everything about one partition, copied out. 0, or the code that
- *  rdmeta_leader() would have returned (<= -100). Threads: the reader's. */
+/** Copies everything about one partition into `out`. Returns 0, or the code
+ *  that rdmeta_leader() would have returned (<= -100). Threads: the
+ *  reader's. */
 RDMETA_API rdmeta_err_t rdmeta_partition(rdmeta_reader_t *reader,
                                          const char *topic, size_t len,
                                          int32_t partition, int64_t mono_us,
@@ -93,41 +96,42 @@ RDMETA_API rdmeta_err_t rdmeta_partition(rdmeta_reader_t *reader,
 typedef struct rdmeta_topic_info {
         rdmeta_str_t name;
         uint8_t topic_id[16];   /**< all zero: not known (before v10) */
-        uint64_t version;       /**< the cache's when it last changed */
-        uint32_t partitions;    /**< how many */
-        int32_t internal;       /**< 1: Kafka's own */
-        int32_t error;          /**< Kafka's code of the topic */
+        uint64_t version;       /**< the cache's when the topic last changed */
+        uint32_t partitions;    /**< the number of partitions */
+        int32_t internal;       /**< 1: a topic of Kafka itself */
+        int32_t error;          /**< Kafka's code for the topic */
         int32_t state;          /**< 0, or the lookup's local code */
         int32_t operations;     /**< bit field, or RDMETA_NO_OPERATIONS */
-        int32_t source_broker;  /**< who said it; -1 not known */
+        int32_t source_broker;  /**< the broker that answered; -1: unknown */
         int64_t deadline_us;    /**< mono_us after which it is stale: max age
-                                 *   after it was answered; `state` says that
-                                 *   of a warm start is so before, too */
-        /** Why it was asked, when it was said last (rdmeta_request_t);
-         *  {NULL, 0}: that was not said. Borrowed, as `name` is. */
+                                 *   after its answer. After a warm start
+                                 *   `state` is stale before that, too */
+        /** Why the last answer about the topic was asked for
+         *  (rdmeta_request_t); {NULL, 0}: no reason. Borrowed, as `name`. */
         rdmeta_str_t reason;
 } rdmeta_topic_info_t;
 
-/** Find by name. Between enter and leave. *out is set for valid topics, for
- *  stale ones and for those answered negatively, and NULL for all others; the
- *  result is what rdmeta_leader() would say of the topic: 0 or <= -100.
+/** Finds a topic by name, between enter and leave. Sets *out for valid topics,
+ *  stale ones and those answered negatively; NULL for all others. Returns what
+ *  rdmeta_leader() would return for the topic: 0 or <= -100.
  *  Threads: the reader's. */
 RDMETA_API rdmeta_err_t rdmeta_topic_find(rdmeta_reader_t *reader,
                                           const char *name, size_t len,
                                           int64_t mono_us,
                                           const rdmeta_topic_t **out);
-/** rdmeta_topic_find() by id. Threads: the reader's. */
+/** Finds a topic by id, as rdmeta_topic_find(). Threads: the reader's. */
 RDMETA_API rdmeta_err_t rdmeta_topic_find_id(rdmeta_reader_t *reader,
                                              const uint8_t id[16],
                                              int64_t mono_us,
                                              const rdmeta_topic_t **out);
-/** What a topic, not NULL, says of itself. state is as of `mono_us`.
- *  Threads: the reader's. */
+/** Fills `out` with a topic's facts; `topic` is not NULL. Its `state` is as of
+ *  `mono_us`. Threads: the reader's. */
 RDMETA_API void rdmeta_topic_info(rdmeta_reader_t *reader,
                                   const rdmeta_topic_t *topic,
                                   int64_t mono_us, rdmeta_topic_info_t *out);
-/** The i-th partition in the order of ids; NO_PARTITION beyond the last.
- *  `reader` NULL: `unreachable` is not worked out. Threads: the reader's. */
+/** Copies the i-th partition, in the order of ids. NO_PARTITION beyond the last
+ *  one. With `reader` NULL, `unreachable` is not set. Threads: the
+ *  reader's. */
 RDMETA_API rdmeta_err_t rdmeta_topic_partition_at(rdmeta_reader_t *reader,
                                                   const rdmeta_topic_t *topic,
                                                   uint32_t i,
@@ -136,24 +140,26 @@ RDMETA_API rdmeta_err_t rdmeta_topic_partition_at(rdmeta_reader_t *reader,
 /** The broker table at one version: immutable, borrowed as topics are. */
 typedef struct rdmeta_brokers rdmeta_brokers_t;
 
-/** Between enter and leave; never NULL, perhaps empty.
- *  Threads: the reader's. */
+/** Returns the broker table, between enter and leave; never NULL, perhaps
+ *  empty. Threads: the reader's. */
 RDMETA_API const rdmeta_brokers_t *rdmeta_brokers(rdmeta_reader_t *reader);
-/** How many. Threads: any, as long as the table is borrowed. */
+/** Returns the number of brokers. Threads: any, as long as the table is
+ *  borrowed. */
 RDMETA_API uint32_t rdmeta_brokers_count(const rdmeta_brokers_t *brokers);
-/** In the order of ids. ARGUMENT beyond the last.
+/** Copies the i-th broker, in the order of ids. ARGUMENT beyond the last.
  *  Threads: any, as long as the table is borrowed. */
 RDMETA_API rdmeta_err_t rdmeta_brokers_at(const rdmeta_brokers_t *brokers,
                                           uint32_t i, rdmeta_broker_t *out);
-/** By id: 0, or NOT_CACHED. Threads: any, as long as the table is borrowed. */
+/** Finds a broker by id. Returns 0 or NOT_CACHED. Threads: any, as long as the
+ *  table is borrowed. */
 RDMETA_API rdmeta_err_t rdmeta_brokers_find(const rdmeta_brokers_t *brokers,
                                             int32_t id, rdmeta_broker_t *out);
-/** data NULL: not known (before v2).
+/** Returns the cluster id; data NULL: not known (before v2).
  *  Threads: any, as long as the table is borrowed. */
 RDMETA_API rdmeta_str_t rdmeta_brokers_cluster_id(
         const rdmeta_brokers_t *brokers);
-/** A broker that forwards to the controller; -1: not known. On KRaft this is
- *  any alive broker, so it is not a change when it differs.
+/** Returns a broker that forwards to the controller; -1: not known. On KRaft
+ *  this is any alive broker, so another one is not a change.
  *  Threads: any, as long as the table is borrowed. */
 RDMETA_API int32_t rdmeta_brokers_controller(const rdmeta_brokers_t *brokers);
 
@@ -166,10 +172,11 @@ enum {
 typedef int32_t (*rdmeta_topic_visit_t)(void *opaque,
                                         const rdmeta_topic_t *topic);
 /**
- * Visit topics whose names begin with `prefix` in the order of their bytes,
- * as they stood at one version; a visit that returns other than 0 ends it and
- * is returned. No lock is held during visits and the cache may be written to
- * meanwhile. May build the ordered index: NO_MEMORY. MALFORMED (an image's).
+ * Visits topics whose names begin with `prefix`, in the order of their bytes,
+ * all at one version. A visit that returns other than 0 ends the walk, which
+ * returns that value. No lock is held during visits, and writers may write
+ * meanwhile. The walk may build the ordered index. Errors: NO_MEMORY; MALFORMED
+ * for an image.
  * Threads: the reader's.
  */
 RDMETA_API rdmeta_err_t rdmeta_reader_walk(rdmeta_reader_t *reader,

@@ -1,8 +1,8 @@
 /*
  * rdmeta: Kafka's Metadata request and response (API key 3) v0-v13, alone.
  *
- * Part of rdmeta.h, which includes it; for programs that want the bytes and
- * no cache. Nothing here allocates or keeps anything. Threads: any.
+ * Part of rdmeta.h, which includes it; for programs that need the bytes and no
+ * cache. No call here allocates or keeps anything. Threads: any.
  */
 #ifndef RDMETA_WIRE_H
 #define RDMETA_WIRE_H
@@ -17,15 +17,17 @@ extern "C" {
 #define RDMETA_METADATA_MAX_VERSION 13
 
 /**
- * Encode a Metadata request's body into `buf`; *len is its length, also when
- * TOO_SMALL says that it does not fit (so buf NULL, capacity 0 asks for it);
- * 0 with other errors. NAMES and IDS with n = 0 are "no topics", as BROKERS.
- * UNSUPPORTED: what this version cannot say ("no topics" at v0; ids before
- * v12; cluster operations outside v8-10; topic operations before v8; NAMES
- * without RDMETA_REQ_AUTO_CREATE before v4, where it is implied - a broker
- * creates nothing for ALL and BROKERS, so those are fine).
+ * Encodes the body of a Metadata request into `buf` and sets *len to its
+ * length. With TOO_SMALL *len is the length that is needed (so buf NULL and
+ * capacity 0 ask for it); with other errors it is 0. NAMES and IDS with n = 0
+ * ask for no topics, as BROKERS does. Errors:
+ * UNSUPPORTED: this version cannot ask that: "no topics" at v0; ids before v12;
+ * cluster operations outside v8-10; topic operations before v8; NAMES without
+ * RDMETA_REQ_AUTO_CREATE before v4, where it is implied. (A broker creates
+ * nothing for ALL and BROKERS, so those are fine.)
  * ARGUMENT: ASKED_UNKNOWN, topics with ALL or BROKERS, names and ids mixed,
- * an empty name or one above 32 767 bytes, an id of zeros. Threads: any.
+ * an empty name or one above 32 767 bytes, an id of zeros. TOO_SMALL.
+ * Threads: any.
  */
 RDMETA_API rdmeta_err_t rdmeta_metadata_request_encode(
         int16_t version, const rdmeta_request_t *request, void *buf,
@@ -40,13 +42,13 @@ typedef struct rdmeta_wire_ids {
 typedef struct rdmeta_wire_partition {
         int32_t id;
         int32_t leader;       /**< -1: none */
-        int32_t leader_epoch; /**< -1: not said, or before v7 */
+        int32_t leader_epoch; /**< -1: not in the response, or before v7 */
         int32_t error;
         rdmeta_wire_ids_t replicas, isr, offline_replicas;
 } rdmeta_wire_partition_t;
 
 typedef struct rdmeta_wire_topic {
-        rdmeta_str_t name;   /**< data NULL: asked by an id not known (v12+) */
+        rdmeta_str_t name;   /**< data NULL: an id that is unknown (v12+) */
         const uint8_t *id;   /**< 16 bytes, all zero before v10 */
         int32_t error;
         int32_t internal;    /**< 0 or 1 */
@@ -56,19 +58,19 @@ typedef struct rdmeta_wire_topic {
 
 typedef struct rdmeta_wire_head {
         int32_t throttle_ms;
-        rdmeta_str_t cluster_id; /**< data NULL: not said */
-        int32_t controller;      /**< -1: not said */
+        rdmeta_str_t cluster_id; /**< data NULL: not in the response */
+        int32_t controller;      /**< -1: not in the response */
         uint32_t brokers, topics;
-        int32_t operations; /**< cluster's, v8-10; set at the end */
+        int32_t operations; /**< the cluster's, v8-10; set at the end */
         rdmeta_err_t error; /**< v13's last field; set at the end */
 } rdmeta_wire_head_t;
 
-/** What decode calls, in the order of the bytes; NULL members are skipped.
- *  Other than 0 ends the decoding and is returned. Views are borrowed from
- *  the response. Nothing is allocated. */
+/** The calls of the decoder, in the order of the bytes; NULL members are
+ *  skipped. A call that returns other than 0 ends the decoding, which returns
+ *  that value. Views are borrowed from the response. Nothing is allocated. */
 typedef struct rdmeta_wire_visitor {
         int32_t (*broker)(void *opaque, const rdmeta_broker_t *broker);
-        /** Brokers are over: n topics follow. */
+        /** Called after the last broker; head->topics topics follow. */
         int32_t (*head)(void *opaque, const rdmeta_wire_head_t *head);
         int32_t (*topic)(void *opaque, const rdmeta_wire_topic_t *topic);
         int32_t (*partition)(void *opaque,
@@ -77,9 +79,9 @@ typedef struct rdmeta_wire_visitor {
         int32_t (*end)(void *opaque, const rdmeta_wire_head_t *head);
 } rdmeta_wire_visitor_t;
 
-/** Decode a response body. `flags`: RDMETA_REQ_TOLERATE_TRAILING or 0.
- *  MALFORMED: *offset (may be NULL) says where. UNSUPPORTED: the version.
- *  Threads: any. */
+/** Decodes a response body and calls `visitor`. `flags`:
+ *  RDMETA_REQ_TOLERATE_TRAILING or 0. Errors: MALFORMED: *offset (may be NULL)
+ *  is the byte. UNSUPPORTED: the version. Threads: any. */
 RDMETA_API rdmeta_err_t rdmeta_metadata_response_decode(
         const void *response, size_t len, int16_t version, int32_t flags,
         const rdmeta_wire_visitor_t *visitor, void *opaque, size_t *offset);

@@ -1,7 +1,7 @@
 /*
  * diff_table: names of sources and kinds, and the columns of change records.
  *
- * Written by tools/change_table.py from rdmeta/_change_table.py.
+ * tools/change_table.py writes it from rdmeta/_change_table.py.
  */
 #ifndef RDMETA_TOPIC_DIFF_TABLE_H
 #define RDMETA_TOPIC_DIFF_TABLE_H

@@ -1,7 +1,8 @@
 #include <Python.h>
-#include <rdmeta_api.h> /* in place of rdmeta.h */
+#include <rdmeta_api.h> /* instead of rdmeta.h */
 
-/* count_led(cache, topic, broker) -> how many partitions the broker leads */
+/* Returns the number of partitions that a broker leads:
+ * count_led(cache, topic, broker). */
 static PyObject *count_led(PyObject *self, PyObject *args) {
         PyObject *cache;
         const char *topic;

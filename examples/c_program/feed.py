@@ -1,4 +1,4 @@
-"""python feed.py FILE: what a feeder does; readers of FILE, in any language, see it replaced."""
+"""python feed.py FILE: saves an image. Readers of FILE, in any language, see the new file."""
 
 import sys
 

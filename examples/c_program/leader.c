@@ -1,5 +1,5 @@
-/* leader FILE TOPIC PARTITION: who leads it, by a program without Python. FILE
- * is what a feeder keeps: cache.publish(FILE), or now and then image.save(). */
+/* leader FILE TOPIC PARTITION: prints the leader, in a program without Python.
+ * A feeder writes FILE, with cache.publish(FILE) or image.save(). */
 #include <rdmeta.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ static rdmeta_time_t now(void) {
 
 int main(int argc, char **argv) {
         rdmeta_attach_t *file;
-        rdmeta_reader_t *reader; /* of one thread; follows a file replaced */
+        rdmeta_reader_t *reader; /* one thread's; follows the file */
         int32_t leader = RDMETA_ERR_NO_MEMORY;
 
         if (argc != 4)

@@ -5,12 +5,12 @@ rdmeta.rdmeta_import()  # once: finds the C code inside rdmeta
 
 
 cdef class Router:
-    """Counts the records a broker gets: topic by name, partitions in a buffer, no GIL."""
+    """Counts the records that a broker gets: topic by name, partitions in a buffer, no GIL."""
 
     cdef rdmeta.rdmeta_reader_t *reader
 
     def __cinit__(self, cache):
-        self.reader = rdmeta.rdmeta_reader_from_object(cache, 0)  # of the live cache; ours
+        self.reader = rdmeta.rdmeta_reader_from_object(cache, 0)  # of the live cache
 
     def __dealloc__(self):
         rdmeta.rdmeta_reader_destroy(self.reader)

@@ -1,4 +1,4 @@
-"""Headers alone: an extension links nothing of rdmeta's."""
+"""An extension needs the headers only: it links no library of rdmeta."""
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup

@@ -181,7 +181,7 @@ def test_a_worker_that_fails_makes_its_peer_missing_with_its_last_words(tmp_path
 
 
 @pytest.mark.parametrize(
-    ("output", "why"), [("no JSON", "stopped at 10 topics"), ("{}", "which leaders it found")]
+    ("output", "why"), [("no JSON", "stopped at 10 topics"), ("{}", "no sum of the leaders")]
 )
 def test_a_worker_with_useless_output_makes_its_peer_missing(
     output: str, why: str, tmp_path: Path

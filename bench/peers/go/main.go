@@ -1,8 +1,8 @@
 // gomap DIR ROUNDS SECONDS: a Go map from a topic's name to its leaders,
-// asked what the caches are asked. DIR is a workload (bench/c/workload.h).
+// with the queries of the caches. DIR is a workload (bench/c/workload.h).
 //
-// There are no rules in it, no lock, no other facts: it is what a Go program
-// has that copies leaders out of an answer once. Prints one JSON object.
+// It has no rules, no lock and no other facts: a Go program has it that copies
+// leaders out of an answer once. Prints one JSON object.
 package main
 
 import (
@@ -35,7 +35,7 @@ func check(err error) {
 	}
 }
 
-// The thread's time on the CPU, as in bench/c/common.c.
+// Returns the thread's time on the CPU, as bench/c/common.c does.
 func now() int64 {
 	const threadCPUTime = 3
 	var t syscall.Timespec
@@ -70,8 +70,8 @@ func readQueries(dir, file string, names []string) []query {
 	return out
 }
 
-// Leaders as the answer has them: a walk over Metadata v4, whose fields are of
-// fixed sizes but for the strings.
+// Reads the leaders of an answer in Metadata v4. All fields but the strings have
+// fixed sizes.
 func readLeaders(dir string, names []string) map[string][]int32 {
 	b, err := os.ReadFile(filepath.Join(dir, "all-4"))
 	check(err)

@@ -23,15 +23,15 @@ import org.apache.kafka.common.utils.AppInfoParser;
 import org.apache.kafka.common.utils.LogContext;
 
 /**
- * Peer speed|memory DIR ROUNDS SECONDS WARM: Kafka's own client, from inside. DIR is a workload
- * (bench/c/workload.h), WARM the seconds that each thing runs before it is timed, for the JIT.
+ * Peer speed|memory DIR ROUNDS SECONDS WARM: times Kafka's own client from inside. DIR is a
+ * workload (bench/c/workload.h). Each thing runs for WARM seconds before it is timed, for the JIT.
  *
  * <ul>
  *   <li>cold: MetadataResponse.parse + Metadata.update into a new Metadata; same: the same again.
- *       On the wall, since the collector works in another thread; it is run before each.
- *   <li>prepared, hashed, fresh: Cluster.leaderFor with a TopicPartition kept; with a new one over
- *       a String that has been hashed; over a String that never was. The thread's time.
- *   <li>memory: what the used heap grows by, after collections.
+ *       Time is on the wall, since the collector works in another thread. It runs before each.
+ *   <li>prepared, hashed, fresh: Cluster.leaderFor with a TopicPartition that is kept; with a new
+ *       one over a String whose hash is known; over a String never hashed. The thread's time.
+ *   <li>memory: the growth of the used heap, after collections.
  * </ul>
  */
 public final class Peer {
@@ -68,7 +68,7 @@ public final class Peer {
     return THREADS.getCurrentThreadCpuTime();
   }
 
-  /** Another round: at least one, at most as many as asked for, none begun too late. */
+  /** Returns whether to run a round: at least one, at most `rounds`, none that begins too late. */
   private boolean more(int done, long begin) {
     return done == 0 || (done < rounds && System.nanoTime() - begin < seconds * 1e9);
   }
@@ -86,8 +86,8 @@ public final class Peer {
     metadata.updateWithCurrentRequestVersion(response, false, System.currentTimeMillis());
   }
 
-  /** Until the JIT has had its seconds and has made nothing faster for three passes; on a machine
-   *  that is too busy for it to get there, five times its seconds. */
+  /** Runs until the JIT has had its seconds and three passes were no faster. On a machine that is
+   *  too busy for that, it runs for five times the seconds. */
   private void warmUp() {
     long begin = System.nanoTime();
     double best = Double.MAX_VALUE;
@@ -119,7 +119,7 @@ public final class Peer {
     }
   }
 
-  /** What was in use right after a full collection; no thread's buffers for what comes next. */
+  /** Returns the bytes in use right after a full collection, without buffers of threads. */
   private static long used() {
     System.gc();
     System.gc();
@@ -165,7 +165,7 @@ public final class Peer {
       this.partitions = partitions;
     }
 
-    /** Count of them from one on, times over. */
+    /** Returns `count` queries from `from` on, `times` times. */
     Queries part(int from, int count, int times) {
       Queries out = new Queries(new String[count * times], new int[count * times]);
       for (int i = 0; i < count * times; i++) {
@@ -175,7 +175,7 @@ public final class Peer {
       return out;
     }
 
-    /** The same in Strings of their own, whose hashes nobody has asked for. */
+    /** Returns the same queries in new Strings, which were never hashed. */
     Queries fresh() {
       Queries out = new Queries(new String[topics.length], partitions);
       for (int i = 0; i < topics.length; i++) {
@@ -189,7 +189,7 @@ public final class Peer {
       TopicPartition[] out = new TopicPartition[topics.length];
       for (int i = 0; i < out.length; i++) {
         out[i] = new TopicPartition(topics[i], partitions[i]);
-        out[i].hashCode(); // it keeps it
+        out[i].hashCode(); // a String keeps its hash
       }
       return out;
     }
