@@ -111,7 +111,7 @@ static void write_item(fixture_t *w) {
         const int gone      = old && test_below(&w->rng, 8) == 0;
 
         w->live[i] = gone ? NULL : block_new(w, 1 + test_below(&w->rng,
-                                                         w->block_most));
+                                                               w->block_most));
         rdmeta_changelog_item(&w->changelog, old, w->live[i]);
         w->items[w->n_items].old_   = old;
         w->items[w->n_items++].new_ = w->live[i];

@@ -156,7 +156,7 @@ static void test_a_few_long_ones_keep_no_others_out_of_the_list(void) {
         fixture_init(&w);
         for (i = 0; i < NODES; i++)
                 fixture_add(&w, &w.nodes[i], RDMETA_DEADLINES_NEGATIVE,
-                          i < 30 ? 900000 : 100 + i);
+                            i < 30 ? 900000 : 100 + i);
         CHECK(w.most[RDMETA_DEADLINES_NEGATIVE] == 0);
         fixture_check(&w);
 }
@@ -169,7 +169,7 @@ static void test_what_is_out_of_order_is_found_where_nothing_else_is(void) {
         fixture_init(&w);
         for (i = 0; i < 60; i++)
                 fixture_add(&w, &w.nodes[i], RDMETA_DEADLINES_HINT,
-                          i < 40 ? 1000 : 500);
+                            i < 40 ? 1000 : 500);
         CHECK(w.most[RDMETA_DEADLINES_HINT] == 20);
         for (i = 0; i < 40; i++)
                 fixture_remove(&w, &w.nodes[i]);
@@ -194,7 +194,7 @@ static void test_as_many_as_there_are_go_in_front_of_the_others(void) {
         rdmeta_deadlines_init(&e);
         for (i = 0; i < 2 * MANY; i++)
                 rdmeta_deadlines_add(&e, RDMETA_DEADLINES_VALID, &nodes[i],
-                                  i < MANY ? MANY + i : 2 * MANY - i);
+                                     i < MANY ? MANY + i : 2 * MANY - i);
         CHECK(rdmeta_deadlines_check(&e));
         for (i = 0; i < 2 * MANY; i += 2) /* wherever it is */
                 rdmeta_deadlines_remove(&e, RDMETA_DEADLINES_VALID, &nodes[i]);
@@ -239,7 +239,7 @@ static void test_to_leave_no_list_is_nothing(void) {
 
         fixture_init(&w);
         rdmeta_deadlines_remove(&w.deadlines, RDMETA_DEADLINES_NONE,
-                             &w.nodes[0].deadlines);
+                                &w.nodes[0].deadlines);
         fixture_check(&w);
 }
 
@@ -256,7 +256,7 @@ static void test_sums_of_time_do_not_overflow(void) {
                 for (k = 0; k < n; k++) {
                         const __int128 sum = (__int128)values[i] + values[k];
                         const int64_t due  = rdmeta_deadlines_after(values[i],
-                                                                 values[k]);
+                                                                    values[k]);
                         if (sum > INT64_MAX - 1)
                                 CHECK(due == INT64_MAX - 1);
                         else if (sum < INT64_MIN + 2)

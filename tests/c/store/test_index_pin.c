@@ -97,7 +97,7 @@ static void pin(fixture_t *w, int k) {
 
         w->pins[k] = rdmeta_table_pin_new(&w->pool, w->table);
         CHECK(w->pins[k]);
-        CHECK(rdmeta_table_pins_left(w->table) == w->table->mask / 64 + 1);
+        CHECK(rdmeta_table_pins_uncopied(w->table) == w->table->mask / 64 + 1);
         for (i = 0; i <= w->table->mask; i++) {
                 const uint64_t slot = atomic_load(&w->table->slots[i]);
                 const rdmeta_topic_t *t = rdmeta_slot_topic(slot);
@@ -199,7 +199,7 @@ static void test_one_copy_serves_all_pins_that_have_none(void) {
         rdmeta_table_drop(w.table, hash_of(&w, w.live[k]), w.live[k]);
         CHECK(w.pool.n == 1 && w.pool.n_free == 0);
         for (k = 0; k < PINS; k++) {
-                CHECK(w.pins[k]->left == w.pins[k]->count - 1);
+                CHECK(w.pins[k]->uncopied == w.pins[k]->count - 1);
                 pin_check(&w, k);
                 rdmeta_table_pin_destroy(w.pins[k]);
         }

@@ -47,13 +47,13 @@ static void *wait_always(void *arg) {
                 version = 0;
                 if (test_below(&x->rng, 2))
                         version = rdmeta_notify_until(&x->fixture->wait, since,
-                                                    topics, n, 0);
+                                                      topics, n, 0);
                 if (!version) {
                         dawdle(&x->rng);
                         x->slept += rdmeta_notify_version(&x->fixture->wait) ==
                                     since;
                         version = rdmeta_notify_until(&x->fixture->wait, since,
-                                                    topics, n, -1);
+                                                      topics, n, -1);
                 }
                 if (atomic_load_explicit(&over, memory_order_acquire))
                         return NULL;

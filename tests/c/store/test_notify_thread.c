@@ -46,7 +46,7 @@ static void *follow(void *arg) {
         while (version < x->until) {
                 since   = version;
                 version = rdmeta_notify_until(&x->fixture->wait, since, topics, n,
-                                            FOREVER);
+                                              FOREVER);
                 CHECK(version > since);
                 check_really_changed(x, since);
                 atomic_store(&x->seen, version);
@@ -124,7 +124,7 @@ static void *wait_once(void *arg) {
         const size_t n = names_of(x->mask, topics);
 
         x->result = rdmeta_notify_until(&x->fixture->wait, x->until, topics, n,
-                                      x->timeout_us);
+                                        x->timeout_us);
         return NULL;
 }
 
@@ -211,7 +211,7 @@ static void test_a_wait_without_a_change_times_out(void) {
                 if (i == 5)
                         timeouts[i] = 1150000 - before.tv_nsec / 1000;
                 CHECK(!rdmeta_notify_until(&w.wait, 0, i % 2 ? names : NULL,
-                                         i % 2, timeouts[i]));
+                                           i % 2, timeouts[i]));
                 clock_gettime(CLOCK_MONOTONIC, &after);
                 waited = (int64_t)(after.tv_sec - before.tv_sec) * 1000000000 +
                          (after.tv_nsec - before.tv_nsec);

@@ -108,7 +108,7 @@ static void test_a_watch_may_write(void) {
         fixture_init(&w);
         writer.fixture = &w;
         writes = rdmeta_notify_watch_new(&w.wait, names, 1, tell_and_write,
-                                       &writer);
+                                         &writer);
         reads  = rdmeta_notify_watch_new(&w.wait, names + 1, 1, tell, &reader);
         fixture_write(&w, 1 << 0);
         CHECK(rdmeta_notify_version(&w.wait) == 1 + CHAIN);
@@ -134,7 +134,7 @@ static void replace_other(void *opaque, uint64_t version) {
         x->calls++;
         rdmeta_notify_watch_destroy(x->other);
         x->other = rdmeta_notify_watch_new(&x->fixture->wait, NULL, 0, tell,
-                                         x->told);
+                                           x->told);
         CHECK(x->other);
 }
 
@@ -211,7 +211,7 @@ static void test_writers_side_by_side_tell_every_watch(void) {
         fixture_init(&w);
         for (i = 0; i < TOPICS; i++)
                 watches[i] = rdmeta_notify_watch_new(&w.wait, &names[i], 1, tell,
-                                                   &told[i]);
+                                                     &told[i]);
         for (i = 0; i < WRITERS; i++) {
                 x[i] = (writer_t){.fixture = &w, .stream = 200 + (uint64_t)i};
                 spawn(&t[i], write_many, &x[i]);
@@ -237,8 +237,8 @@ static void *make_and_destroy(void *arg) {
                 told = calloc(1, sizeof(*told));
                 CHECK(told);
                 watch = rdmeta_notify_watch_new(&x->fixture->wait, names,
-                                              test_below(&r, TOPICS), tell,
-                                              told);
+                                                test_below(&r, TOPICS), tell,
+                                                told);
                 CHECK(watch);
                 for (spins = (int)test_below(&r, 8); spins; spins--)
                         dither(&r);
