@@ -1,15 +1,15 @@
 /*
  * leader: the lookup of one leader.
  *
- * Nearly all lookups are alike: a reader of a live cache, a name of 17 to 32
- * bytes, a valid topic before its deadline, leaders of one byte. The path for
- * those makes no call, so that the compiler needs to save few registers. Each
- * rarer case is a function of its own, called in a return. With fewer
+ * Nearly all lookups are alike. A reader of a live cache looks up a name of 17
+ * to 32 bytes, of a valid topic, before its deadline, with leaders of one byte.
+ * That path makes no call, so that the compiler needs to save few registers.
+ * Each rarer case is a function of its own, called in a return. With fewer
  * instructions a CPU has more lookups under way while it waits for memory. So
  * one comparison tests length, state and width. Two more test the deadline,
  * whether it is the topic's own or the shared one. The lookup in a file is the
- * same, with tests against a damaged file: that the block lies within the file,
- * and that its leader is not a code.
+ * same, with tests against a damaged file. The block must lie within the file,
+ * and its leader must not be a code.
  */
 #include "image/file.h"
 #include "read/follow.h"
