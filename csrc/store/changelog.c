@@ -162,13 +162,13 @@ void rdmeta_changelog_begin(rdmeta_changelog_t *changelog,
 
 void rdmeta_changelog_item(rdmeta_changelog_t *changelog, rdmeta_topic_t *old_,
                            rdmeta_topic_t *new_) {
-        const uint64_t k       = changelog->item_tail++;
-        const uint64_t current = changelog->batch_tail - 1;
+        const uint64_t k = changelog->item_tail++;
         rdmeta_changelog_item_t *item =
                 &changelog->items[k & changelog->item_mask];
 
         item->old_ = old_;
         item->new_ = new_;
         changelog->live += old_bytes(changelog, item);
-        changelog->batches[current & changelog->batch_mask].n++;
+        changelog->batches[(changelog->batch_tail - 1) & changelog->batch_mask]
+                .n++;
 }
