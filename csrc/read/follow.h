@@ -19,9 +19,9 @@
  * A reader keeps its image between enter and leave once it has handed out
  * memory. It makes up for a look that it missed there at the next enter.
  *
- * The first time, the wall clocks tell how old a file is. After that the
- * monotonic clock of the cache that writes the files tells, as long as that is
- * the same cache. So setting a wall clock makes nothing stale.
+ * The age of the first file is the difference of the wall clocks. The age of a
+ * later one is by the monotonic clock of the cache that writes the files, as
+ * long as that is the same cache. So setting a wall clock makes nothing stale.
  */
 #ifndef RDMETA_READ_FOLLOW_H
 #define RDMETA_READ_FOLLOW_H
