@@ -126,7 +126,7 @@ static const char *check_table_pins(const rdmeta_table_t *t, size_t *copies) {
                         return "a table lists a pin of another table";
                 for (p = 0; p < pin->count; p++)
                         left += !page_at(pin, p);
-                if (left != pin->left)
+                if (left != pin->uncopied)
                         return "pages that are left are miscounted";
         }
         for (p = 0; p <= t->mask / RDMETA_SLOTS_PER_PAGE && !wrong; p++)

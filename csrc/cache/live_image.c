@@ -51,9 +51,9 @@ void rdmeta_live_images_room(const rdmeta_cache_t *c, size_t n, size_t *names,
                 if (h->names->table == last)
                         continue;
                 last = h->names->table;
-                *names += least(rdmeta_table_pins_left(last), n + hints);
+                *names += least(rdmeta_table_pins_uncopied(last), n + hints);
         }
-        *ids = least(rdmeta_table_pins_left(rdmeta_ids(c)), 2 * n);
+        *ids = least(rdmeta_table_pins_uncopied(rdmeta_ids(c)), 2 * n);
 }
 
 rdmeta_err_t rdmeta_live_images_reserve(rdmeta_cache_t *c, size_t n) {
@@ -277,8 +277,8 @@ void rdmeta_live_image_info(const rdmeta_image_t *image,
         size_t names, ids;
 
         rdmeta_notify_turn(&h->cache->wait);
-        names      = h->names->count - h->names->left;
-        ids        = h->ids->count - h->ids->left;
+        names      = h->names->count - h->names->uncopied;
+        ids        = h->ids->count - h->ids->uncopied;
         out->bytes = live_bytes(h) + h->epoch_image.kept_bytes +
                      names * h->names->pool->size + ids * h->ids->pool->size;
         rdmeta_notify_turn_end(&h->cache->wait);

@@ -1,9 +1,10 @@
 /*
- * changes: the ring to whoever wants to know what changed.
+ * changes: hands the changelog to readers that want to know what changed.
  *
- * Pairs of blocks are copied out under the lock, with a reader of the call's
- * own entered, and compared after it: neither visits nor the comparison hold
- * writers up, and blocks that leave the ring meanwhile stay until the end.
+ * The call copies pairs of blocks out under the lock, and compares them after
+ * it has dropped the lock. So neither visits nor the comparison delay writers.
+ * A reader of the call's own is entered all the while. So blocks that leave the
+ * changelog meanwhile stay until the end of the call.
  */
 #include "cache/state.h"
 #include "topic/diff.h"
@@ -21,8 +22,10 @@ typedef struct feed {
         char *memory;
 } feed_t;
 
-/* The first batch after `since`: they are in the order of their versions. */
-static uint64_t feed_first(const rdmeta_changelog_t *changelog, uint64_t since) {
+/* Returns the first batch after `since`. Batches are in the order of their
+ * versions. */
+static uint64_t feed_first(const rdmeta_changelog_t *changelog,
+                           uint64_t since) {
         uint64_t lo = changelog->batch_head, hi = changelog->batch_tail;
 
         while (lo < hi) {
@@ -35,8 +38,9 @@ static uint64_t feed_first(const rdmeta_changelog_t *changelog, uint64_t since) 
         return lo;
 }
 
-/* One allocation for batches, items and the lists of one record. */
-static rdmeta_err_t feed_room(feed_t *f, const rdmeta_changelog_t *changelog,
+/* Copies the batches from `first` on, and their items. One allocation has both
+ * and the lists of one record. */
+static rdmeta_err_t feed_copy(feed_t *f, const rdmeta_changelog_t *changelog,
                               uint64_t first) {
         uint64_t i, item = changelog->item_tail;
         uint32_t longest = 1;
@@ -47,7 +51,8 @@ static rdmeta_err_t feed_room(feed_t *f, const rdmeta_changelog_t *changelog,
         f->n_batches = (size_t)(changelog->batch_tail - first);
         f->n_items   = (size_t)(changelog->item_tail - item);
         for (i = item; i < changelog->item_tail; i++) {
-                const rdmeta_changelog_item_t *it = rdmeta_changelog_at(changelog, i);
+                const rdmeta_changelog_item_t *it =
+                        rdmeta_changelog_at(changelog, i);
                 const uint32_t a = rdmeta_diff_longest(it->old_);
                 const uint32_t b = rdmeta_diff_longest(it->new_);
                 longest          = a > longest ? a : longest;
@@ -73,6 +78,8 @@ static rdmeta_err_t feed_room(feed_t *f, const rdmeta_changelog_t *changelog,
         return RDMETA_OK;
 }
 
+/* Visits the records of one batch. Returns 0, or what a visit returned to end
+ * the walk. */
 static int32_t feed_batch(rdmeta_diff_out_t *out,
                           const rdmeta_changelog_batch_t *b,
                           const rdmeta_changelog_item_t *items) {
@@ -93,6 +100,7 @@ static int32_t feed_batch(rdmeta_diff_out_t *out,
         return res;
 }
 
+/* Visits the records of all batches. */
 static rdmeta_err_t feed_visit(const feed_t *f, rdmeta_change_visit_t visit,
                                void *opaque) {
         const rdmeta_changelog_item_t *items = f->items;
@@ -123,7 +131,7 @@ rdmeta_err_t rdmeta_cache_changes(rdmeta_cache_t *c, uint64_t since,
         f.c   = c;
         whole = rdmeta_notify_turn(&c->wait);
         rdmeta_notify_turn_end(&c->wait);
-        if (!whole) { /* what the ring holds may be torn */
+        if (!whole) { /* the changelog may be torn */
                 *until  = rdmeta_notify_version(&c->wait);
                 *resync = since != *until;
                 return RDMETA_OK;
@@ -136,7 +144,8 @@ rdmeta_err_t rdmeta_cache_changes(rdmeta_cache_t *c, uint64_t since,
         *until  = rdmeta_notify_version(&c->wait);
         *resync = since < c->changelog.floor || since > *until;
         if (!*resync)
-                err = feed_room(&f, &c->changelog, feed_first(&c->changelog, since));
+                err = feed_copy(&f, &c->changelog,
+                                feed_first(&c->changelog, since));
         rdmeta_notify_turn_end(&c->wait);
         if (!err && !*resync)
                 err = feed_visit(&f, visit, opaque);

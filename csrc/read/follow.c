@@ -14,22 +14,25 @@ struct rdmeta_attach {
         rdmeta_attach_head_t head;
         pthread_mutex_t lock;
         _Atomic int32_t references;
-        rdmeta_image_t *image; /* the last good one */
-        int64_t wall_ahead_us; /* of the monotonic clock, as was told, ... */
-        int64_t system_ahead_us; /* ... and the system's at that time */
-        int64_t look_us;
+        rdmeta_image_t *image; /* of the last good file */
+        /* The caller's wall clock minus its monotonic clock, when both were
+         * known, and the system's two clocks at that time. */
+        int64_t wall_offset_us;
+        int64_t system_offset_us;
+        int64_t look_us; /* the least time between two looks of a reader */
         int32_t flags;
-        pid_t pid; /* whose threads may hold the lock */
-        _Atomic pid_t turn; /* those of a fork's child: in turn */
+        pid_t pid;          /* the process whose threads may hold the lock */
+        _Atomic pid_t turn; /* among the threads of a fork's child */
         _Atomic uint64_t looks, errors;
         _Atomic int32_t error; /* of the last look */
         rdmeta_allocator_t allocator;
-        size_t size; /* of this */
+        size_t size; /* of this allocation */
         char path[];
 };
 
-/* 1: locked. 0: in a fork's child, for good: who has it is not there. Threads
- * there would take each other for that one if they did not take turns. */
+/* Takes the lock and returns 1. Returns 0 in a fork's child if a thread of the
+ * parent held the lock at the fork: then it stays locked. Threads of the child
+ * take turns, or they would take each other for that thread. */
 static int attach_lock(rdmeta_attach_t *a) {
         if (getpid() == a->pid) {
                 pthread_mutex_lock(&a->lock);
@@ -50,10 +53,12 @@ static void attach_unlock(rdmeta_attach_t *a) {
 
 /* ---- clocks ------------------------------------------------------------ */
 
-/* Two clocks are not read at once, and they drift. */
-#define NOT_SET INT64_C(100000)
+/* A difference below this, in microseconds, does not mean that a clock was set:
+ * the two clocks are not read at once, and they drift. */
+#define CLOCK_JITTER_US INT64_C(100000)
 
-static int64_t system_ahead(void) {
+/* Returns the system's wall clock minus its monotonic clock. */
+static int64_t system_offset(void) {
         struct timespec mono, wall;
 
         clock_gettime(CLOCK_MONOTONIC, &mono);
@@ -62,42 +67,44 @@ static int64_t system_ahead(void) {
                (wall.tv_nsec - mono.tv_nsec) / 1000;
 }
 
-/* Both clocks are told. */
+/* Records the offset between the caller's two clocks. */
 static void attach_clocks(rdmeta_attach_t *a, rdmeta_time_t now) {
-        a->wall_ahead_us   = rdmeta_file_minus(now.wall_us, now.mono_us);
-        a->system_ahead_us = system_ahead();
+        a->wall_offset_us   = rdmeta_file_minus(now.wall_us, now.mono_us);
+        a->system_offset_us = system_offset();
 }
 
-/* One is told, and the other was set by as much as the system's. */
+/* Returns the time on both of the caller's clocks. The caller gave only the
+ * monotonic one. Its wall clock was set by as much as the system's. */
 static rdmeta_time_t attach_now(const rdmeta_attach_t *a, int64_t mono_us) {
-        const int64_t set = rdmeta_file_minus(system_ahead(),
-                                              a->system_ahead_us);
+        const int64_t set_by = rdmeta_file_minus(system_offset(),
+                                                 a->system_offset_us);
         rdmeta_time_t now = {mono_us,
-                             rdmeta_file_plus(mono_us, a->wall_ahead_us)};
+                             rdmeta_file_plus(mono_us, a->wall_offset_us)};
 
-        if (set >= NOT_SET || set <= -NOT_SET)
-                now.wall_us = rdmeta_file_plus(now.wall_us, set);
+        if (set_by >= CLOCK_JITTER_US || set_by <= -CLOCK_JITTER_US)
+                now.wall_us = rdmeta_file_plus(now.wall_us, set_by);
         return now;
 }
 
 /* ---- files ------------------------------------------------------------- */
 
-/* The same cache's: how long after the other it was taken is known. */
-static void attach_retime(rdmeta_file_t *f, const rdmeta_file_t *had,
-                          int64_t mono_us) {
+/* Sets the time when `f` was taken, if the same cache wrote `old` too. Then the
+ * difference of their monotonic times is known. */
+static void attach_set_taken(rdmeta_file_t *f, const rdmeta_file_t *old,
+                             int64_t mono_us) {
         static const uint8_t none[16];
         int64_t taken;
 
-        if (memcmp(f->head.session, had->head.session, 16) != 0 ||
+        if (memcmp(f->head.session, old->head.session, 16) != 0 ||
             !memcmp(f->head.session, none, 16))
                 return;
-        taken = rdmeta_file_plus(had->taken_us,
+        taken = rdmeta_file_plus(old->taken_us,
                                  rdmeta_file_minus(f->head.taken_mono_us,
-                                                   had->head.taken_mono_us));
+                                                   old->head.taken_mono_us));
         rdmeta_file_taken(f, taken < mono_us ? taken : mono_us);
 }
 
-/* How a look went. */
+/* Counts the result of a look. */
 static void attach_note(rdmeta_attach_t *a, rdmeta_err_t err) {
         if (err)
                 atomic_fetch_add_explicit(&a->errors, 1,
@@ -105,9 +112,10 @@ static void attach_note(rdmeta_attach_t *a, rdmeta_err_t err) {
         atomic_store_explicit(&a->error, err, memory_order_relaxed);
 }
 
-/* What lies there, opened; NULL: nothing that is good. */
+/* Opens the file at the path and returns its image, for rdmeta_image_unref().
+ * `old` is the image so far. NULL: there is no good file. */
 static rdmeta_image_t *attach_open(rdmeta_attach_t *a,
-                                   const rdmeta_image_t *had,
+                                   const rdmeta_image_t *old,
                                    int64_t mono_us) {
         rdmeta_image_t *image;
         const rdmeta_err_t err = rdmeta_file_open(&a->allocator, a->path,
@@ -118,12 +126,12 @@ static rdmeta_image_t *attach_open(rdmeta_attach_t *a,
         attach_note(a, err);
         if (err)
                 return NULL;
-        attach_retime((rdmeta_file_t *)(void *)image, rdmeta_file_of(had),
-                      mono_us);
+        attach_set_taken((rdmeta_file_t *)(void *)image, rdmeta_file_of(old),
+                         mono_us);
         return image;
 }
 
-/* 1: another file than the image's lies there. */
+/* Returns 1 if another file than the image's lies at the path. */
 static int attach_is_new(rdmeta_attach_t *a, const rdmeta_image_t *image) {
         rdmeta_file_identity_t id;
         struct stat st;
@@ -140,24 +148,24 @@ static int attach_is_new(rdmeta_attach_t *a, const rdmeta_image_t *image) {
         return 0;
 }
 
-static void attach_looks(rdmeta_attach_t *a) {
+static void attach_count_look(rdmeta_attach_t *a) {
         atomic_fetch_add_explicit(&a->looks, 1, memory_order_relaxed);
 }
 
-/* The image in use, after a look; the lock is held. *left is for unref, when
- * it no longer is. A fork may come at any point, and its child reads without
- * the lock: what `image` leads to is there until something else is in its
- * place. */
+/* Looks and returns the current image, for rdmeta_image_unref(). The caller has
+ * the lock. Sets *replaced to the former image, or NULL: the caller unrefs it
+ * without the lock. A fork may come at any point, and its child reads without
+ * the lock. So a->image always leads to a live image. */
 static rdmeta_image_t *attach_current(rdmeta_attach_t *a, int64_t mono_us,
-                                      rdmeta_image_t **left) {
+                                      rdmeta_image_t **replaced) {
         rdmeta_image_t *image = NULL;
 
-        *left = NULL;
+        *replaced = NULL;
         if (attach_is_new(a, a->image))
                 image = attach_open(a, a->image, mono_us);
         if (image) {
-                *left    = a->image;
-                a->image = image;
+                *replaced = a->image;
+                a->image  = image;
                 atomic_fetch_add_explicit(&a->head.changes, 1,
                                           memory_order_release);
         }
@@ -166,26 +174,26 @@ static rdmeta_image_t *attach_current(rdmeta_attach_t *a, int64_t mono_us,
 
 void rdmeta_attach_look(rdmeta_reader_t *r, int64_t mono_us) {
         rdmeta_attach_t *a    = r->attach;
-        rdmeta_image_t *image = NULL, *left = NULL, *had = r->image;
+        rdmeta_image_t *image = NULL, *replaced = NULL, *old = r->image;
 
-        r->look_at = rdmeta_deadlines_after(mono_us, a->look_us);
-        r->due_us  = INT64_MIN;
-        r->changes = rdmeta_attach_changes(a);
-        attach_looks(a);
-        if (!attach_is_new(a, had))
+        r->next_look_us   = rdmeta_deadlines_after(mono_us, a->look_us);
+        r->missed_look_us = INT64_MIN;
+        r->changes        = rdmeta_attach_changes(a);
+        attach_count_look(a);
+        if (!attach_is_new(a, old))
                 return;
         if (attach_lock(a)) {
-                image      = attach_current(a, mono_us, &left);
+                image      = attach_current(a, mono_us, &replaced);
                 r->changes = rdmeta_attach_changes(a);
                 attach_unlock(a);
-                rdmeta_image_unref(left);
+                rdmeta_image_unref(replaced);
         } else {
-                image = attach_open(a, had, mono_us);
+                image = attach_open(a, old, mono_us);
         }
         if (!image)
                 return;
         r->image = image;
-        rdmeta_image_unref(had);
+        rdmeta_image_unref(old);
 }
 
 /* ---- life -------------------------------------------------------------- */
@@ -253,18 +261,18 @@ void rdmeta_attach_stats(const rdmeta_attach_t *a,
 }
 
 rdmeta_image_t *rdmeta_attach_image(rdmeta_attach_t *a, rdmeta_time_t now) {
-        rdmeta_image_t *image = NULL, *left;
+        rdmeta_image_t *image = NULL, *replaced;
 
-        attach_looks(a);
-        if (!attach_lock(a)) { /* what it points to is nobody's to change */
+        attach_count_look(a);
+        if (!attach_lock(a)) { /* no thread may change the attach any more */
                 if (attach_is_new(a, a->image))
                         image = attach_open(a, a->image, now.mono_us);
                 return image ? image : rdmeta_image_ref(a->image);
         }
         attach_clocks(a, now);
-        image = attach_current(a, now.mono_us, &left);
+        image = attach_current(a, now.mono_us, &replaced);
         attach_unlock(a);
-        rdmeta_image_unref(left);
+        rdmeta_image_unref(replaced);
         return image;
 }
 

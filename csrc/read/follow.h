@@ -1,44 +1,47 @@
 /*
  * follow: readers that follow a file which another process replaces.
  *
- *     path ......> file (new)          stat() once a look and reader
+ *     path ......> file (new)          one stat() per look and reader
  *     attach ----> image of it <---+
  *       | lock                     |
  *     reader      reader      reader       each with a reference of its own
  *       image       image -----> image of the old file: mapped until the last
  *                                reader and borrower has left it
  *
- * There is no thread and nothing that tells of a new file: a reader that is
- * called with a time looks whether another file lies there, if its last look
- * is long enough ago. The first that finds one opens it, for all.
+ * There is no thread, and nothing reports a new file. A call that gets a time
+ * looks whether another file lies at the path, if the reader's last look is
+ * long enough ago. The first reader that finds a new file opens it for all.
  *
- * So that readers of one thread never disagree for longer than a call, each
- * looks too when another one has gone over: `changes` tells.
+ * The readers of one thread must not disagree for longer than a call. So each
+ * reader looks too when another one has changed to a new image. The counter
+ * `changes` shows that.
  *
- * A reader never goes over between enter and leave once it has handed
- * something out; what it could not look at then it does at the next enter.
+ * A reader keeps its image between enter and leave once it has handed out
+ * memory. It makes up for a look that it missed there at the next enter.
  *
- * How old a file is tell the wall clocks, the first time. After that, as long
- * as the same cache writes them, its own monotonic clock tells: a wall clock
- * that is set makes nothing stale.
+ * The age of the first file is the difference of the wall clocks. The age of a
+ * later one is by the monotonic clock of the cache that writes the files, as
+ * long as that is the same cache. So setting a wall clock makes nothing stale.
  */
 #ifndef RDMETA_READ_FOLLOW_H
 #define RDMETA_READ_FOLLOW_H
 
 #include "read/state.h"
 
-/* The begin of one, which readers read without the lock. */
+/* The first part of an attach, which readers read without the lock. */
 typedef struct rdmeta_attach_head {
-        _Atomic uint64_t changes; /* how often another image took its place */
+        _Atomic uint64_t changes; /* how often the image was replaced */
 } rdmeta_attach_head_t;
 
+/* Returns how often the image was replaced. Any thread. */
 RDMETA_INLINE uint64_t rdmeta_attach_changes(const rdmeta_attach_t *a) {
         return atomic_load_explicit(
                 &((const rdmeta_attach_head_t *)(const void *)a)->changes,
                 memory_order_acquire);
 }
 
-/* rdmeta_attach_new() with memory from `allocator`; NULL: the C library. */
+/* Does what rdmeta_attach_new() does, with memory from `allocator`. NULL: the C
+ * library's. */
 rdmeta_err_t rdmeta_attach_make(const rdmeta_allocator_t *allocator,
                                 const char *path, int32_t flags,
                                 int64_t look_us, rdmeta_time_t now,
@@ -46,21 +49,25 @@ rdmeta_err_t rdmeta_attach_make(const rdmeta_allocator_t *allocator,
 /* Returns the last good image, without a look, for rdmeta_image_unref(); takes
  * a reference to `a`, for rdmeta_attach_destroy(). */
 rdmeta_image_t *rdmeta_attach_hold(rdmeta_attach_t *a);
-/* It is `mono_us`, and the reader has handed out nothing. */
+/* Looks for a new file at the time `mono_us`, and changes to it. The reader has
+ * handed out no memory since it entered. */
 void rdmeta_attach_look(rdmeta_reader_t *r, int64_t mono_us);
 
+/* Returns 1 if the reader is between enter and leave. */
 RDMETA_INLINE int rdmeta_attach_inside(const rdmeta_reader_t *r) {
         return (r->reading.depth & ~RDMETA_READING_SPECIAL) != 0;
 }
 
-/* It is time to look, or another reader has gone over. */
+/* Returns 1 if it is time to look, or if another reader has changed to a new
+ * image. */
 RDMETA_INLINE int rdmeta_attach_is_due(const rdmeta_reader_t *r,
                                        int64_t mono_us) {
-        return mono_us >= r->look_at ||
+        return mono_us >= r->next_look_us ||
                rdmeta_attach_changes(r->attach) != r->changes;
 }
 
-/* At the begin of a call that is told the time, on any reader. */
+/* Looks if it is due and the reader may. Every call that gets the time starts
+ * with this, for any reader. */
 RDMETA_INLINE void rdmeta_attach_time(rdmeta_reader_t *r, int64_t mono_us) {
         int inside;
 
@@ -69,20 +76,20 @@ RDMETA_INLINE void rdmeta_attach_time(rdmeta_reader_t *r, int64_t mono_us) {
         inside = rdmeta_attach_inside(r);
         if (RDMETA_UNLIKELY(rdmeta_attach_is_due(r, mono_us))) {
                 if (inside && r->handed)
-                        r->due_us = mono_us;
+                        r->missed_look_us = mono_us;
                 else
                         rdmeta_attach_look(r, mono_us);
         }
         r->handed = inside;
 }
 
-/* Of one that follows, before it enters. */
+/* Makes up for a missed look, before a reader that follows a file enters. */
 RDMETA_INLINE void rdmeta_attach_enter(rdmeta_reader_t *r) {
         if (rdmeta_attach_inside(r))
                 return;
         r->handed = 0;
-        if (r->due_us != INT64_MIN)
-                rdmeta_attach_look(r, r->due_us);
+        if (r->missed_look_us != INT64_MIN)
+                rdmeta_attach_look(r, r->missed_look_us);
 }
 
 #endif /* RDMETA_READ_FOLLOW_H */

@@ -1,4 +1,5 @@
-/* Lookups through a handle. No lock, no allocation. See cache/handles.h. */
+/* handle: lookups through a handle. They take no lock and allocate nothing. See
+ * cache/handles.h. */
 #include "cache/handles.h"
 
 #include "read/state.h"
@@ -7,6 +8,8 @@ RDMETA_INLINE const rdmeta_topic_t *handle_load(const rdmeta_handle_t *h) {
         return atomic_load_explicit(&h->topic, memory_order_acquire);
 }
 
+/* Returns the leader where the fast path did not apply. A reader of an image or
+ * of another cache goes by the name. */
 static RDMETA_NOINLINE int32_t leader_general(rdmeta_reader_t *r,
                                               const rdmeta_handle_t *h,
                                               int32_t partition,

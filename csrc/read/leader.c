@@ -1,18 +1,20 @@
 /*
- * The lookup of one leader.
+ * leader: the lookup of one leader.
  *
- * What is nearly always asked - a name of 17 to 32 bytes, a reader of a live
- * cache, a valid topic, leaders of one byte, in time - is answered without a
- * call on its way, so that the compiler needs to save few registers; whatever
- * is rarer is a function of its own, in the place of a return. Fewer
- * instructions are more lookups that a CPU has under way while it waits for
- * memory: so one comparison tells length, state and width, and one each that a
- * deadline is to come, whosever it is. A file's lookup is the same with what a
- * file may not be believed: where a block lies, and that it says no code.
+ * Nearly all lookups are alike. A reader of a live cache looks up a name of 17
+ * to 32 bytes, of a valid topic, before its deadline, with leaders of one byte.
+ * That path makes no call, so that the compiler needs to save few registers.
+ * Each rarer case is a function of its own, called in a return. With fewer
+ * instructions a CPU has more lookups under way while it waits for memory. So
+ * one comparison tests length, state and width. Two more test the deadline,
+ * whether it is the topic's own or the shared one. The lookup in a file is the
+ * same, with tests against a damaged file. The block must lie within the file,
+ * and its leader must not be a code.
  */
 #include "image/file.h"
 #include "read/follow.h"
 
+/* Looks for a new file, and looks up the leader in it. */
 static RDMETA_NOINLINE int32_t followed_leader(rdmeta_reader_t *r,
                                                const char *topic, size_t len,
                                                int32_t partition,
@@ -22,6 +24,7 @@ static RDMETA_NOINLINE int32_t followed_leader(rdmeta_reader_t *r,
                                      r->stale_ok);
 }
 
+/* Looks up a leader in an image of any kind. */
 static RDMETA_NOINLINE int32_t image_leader(rdmeta_reader_t *r,
                                             const char *topic, size_t len,
                                             int32_t partition,
@@ -35,6 +38,7 @@ static RDMETA_NOINLINE int32_t image_leader(rdmeta_reader_t *r,
                                      r->stale_ok);
 }
 
+/* Looks up a leader in a cache, for any name and reader. */
 static RDMETA_NOINLINE int32_t leader_general(rdmeta_reader_t *r,
                                               const char *topic, size_t len,
                                               int32_t partition,
@@ -51,7 +55,7 @@ static RDMETA_NOINLINE int32_t leader_general(rdmeta_reader_t *r,
 }
 
 #if defined(__SSE2__)
-/* What begins as a fast lookup, and is not one. */
+/* Ends a lookup that began as a fast one and cannot be one. */
 static RDMETA_NOINLINE int32_t leader_slow(rdmeta_reader_t *r,
                                            const char *topic, size_t len,
                                            int32_t partition,
@@ -63,8 +67,8 @@ static RDMETA_NOINLINE int32_t leader_slow(rdmeta_reader_t *r,
         return leader;
 }
 
-/* The same where a block of the right tag has another head: most often its
- * leaders take more than a byte. */
+/* Ends a fast lookup where a block of the right tag has another head. Mostly
+ * its leaders take more than one byte. */
 static RDMETA_NOINLINE int32_t leader_wide(rdmeta_reader_t *r,
                                            const char *topic, size_t len,
                                            int32_t partition, int64_t mono_us,
@@ -83,9 +87,10 @@ static RDMETA_NOINLINE int32_t leader_wide(rdmeta_reader_t *r,
         return leader_general(r, topic, len, partition, mono_us);
 }
 
-/* Whether the name begins and ends with those 16 bytes. */
-RDMETA_INLINE int name_is(const rdmeta_topic_t *t, size_t len, __m128i first,
-                          __m128i last) {
+/* Returns 1 if the topic's name begins with the bytes `first` and ends with the
+ * bytes `last`. Both have 16 bytes, so for 17 to 32 bytes that is all of it. */
+RDMETA_INLINE int name_matches(const rdmeta_topic_t *t, size_t len,
+                               __m128i first, __m128i last) {
         const char *end = (const char *)t + len; /* name + len - 16 */
         const __m128i a = _mm_loadu_si128(
                 (const __m128i *)(const void *)t->name);
@@ -96,6 +101,7 @@ RDMETA_INLINE int name_is(const rdmeta_topic_t *t, size_t len, __m128i first,
                0xffff;
 }
 
+/* The path for nearly all lookups, see above. The reader has begun. */
 RDMETA_INLINE int32_t leader_fast(rdmeta_reader_t *r, const char *topic,
                                   size_t len, int32_t partition,
                                   int64_t mono_us) {
@@ -114,7 +120,7 @@ RDMETA_INLINE int32_t leader_fast(rdmeta_reader_t *r, const char *topic,
                 return leader_slow(r, topic, len, partition, mono_us);
         if (RDMETA_UNLIKELY(rdmeta_topic_head(t) != (uint32_t)len))
                 return leader_wide(r, topic, len, partition, mono_us, t);
-        if (RDMETA_UNLIKELY(!name_is(t, len, first, last)) ||
+        if (RDMETA_UNLIKELY(!name_matches(t, len, first, last)) ||
             RDMETA_UNLIKELY((uint32_t)partition >= t->count) ||
             RDMETA_UNLIKELY(!rdmeta_view_is_fresh(r->root, t, mono_us)))
                 return leader_slow(r, topic, len, partition, mono_us);
@@ -123,8 +129,8 @@ RDMETA_INLINE int32_t leader_fast(rdmeta_reader_t *r, const char *topic,
         return leader;
 }
 
-/* The same of a file that was opened or is followed: what a slot leads to lies
- * within the blocks, and so does the leader. */
+/* The same path for a file that was opened or is followed. It also tests that
+ * the slot's block and the leader lie within the file's blocks. */
 static RDMETA_NOINLINE int32_t file_fast(rdmeta_reader_t *r, const char *topic,
                                          size_t len, int32_t partition,
                                          int64_t mono_us) {
@@ -148,7 +154,7 @@ static RDMETA_NOINLINE int32_t file_fast(rdmeta_reader_t *r, const char *topic,
         if (RDMETA_UNLIKELY(!rdmeta_slot_tag_is(slot, hash)) ||
             RDMETA_UNLIKELY(!t) ||
             RDMETA_UNLIKELY(rdmeta_topic_head(t) != (uint32_t)len) ||
-            RDMETA_UNLIKELY(!name_is(t, len, first, last)) ||
+            RDMETA_UNLIKELY(!name_matches(t, len, first, last)) ||
             RDMETA_UNLIKELY((uint32_t)partition >= t->count) ||
             RDMETA_UNLIKELY(atomic_load_explicit(&t->deadline,
                                                  memory_order_relaxed) <
@@ -156,7 +162,7 @@ static RDMETA_NOINLINE int32_t file_fast(rdmeta_reader_t *r, const char *topic,
                 return rdmeta_file_leader(&f->image, topic, len, partition,
                                           mono_us, hash);
         at = t->name + len + (uint32_t)partition;
-        /* Less than -1 is no leader's, nor a code of ours. */
+        /* Below -1 is neither a leader nor a code of this library. */
         if (RDMETA_UNLIKELY(at >= f->end) || RDMETA_UNLIKELY((int8_t)*at < -1))
                 return rdmeta_file_leader(&f->image, topic, len, partition,
                                           mono_us, hash);

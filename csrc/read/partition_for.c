@@ -2,16 +2,17 @@
  * partition_for: the partition that a record's key belongs to.
  *
  * Java's producer takes toPositive(murmur2(key)) % partitions, and so do these
- * calls. Without a key it is any partition that has a leader.
+ * calls. Without a key they return any partition that has a leader.
  */
 #include "read/state.h"
 
-/* Any partition with a leader: one at random if it has one, otherwise the
- * k-th of those that have. */
+/* Returns any partition with a leader. It draws one partition at random. If
+ * that one has no leader, it draws again among those that have one. If none has
+ * a leader, it returns the partition drawn first. */
 static int32_t partition_any(rdmeta_reader_t *r, const rdmeta_topic_t *t,
                              int64_t mono_us) {
         const uint32_t count = rdmeta_topic_count(t);
-        uint32_t i, led = 0, k;
+        uint32_t i, with_leader = 0, k;
         rdmeta_cols_t cols;
         rdmeta_row_t row;
 
@@ -23,10 +24,11 @@ static int32_t partition_any(rdmeta_reader_t *r, const rdmeta_topic_t *t,
         if (row.leader >= 0)
                 return row.id;
         for (i = 0; i < count; i++)
-                led += rdmeta_col_get(cols.leaders, cols.leader_width, i) >= 0;
-        if (!led)
+                with_leader += rdmeta_col_get(cols.leaders, cols.leader_width,
+                                              i) >= 0;
+        if (!with_leader)
                 return row.id;
-        k = (uint32_t)(rdmeta_seed_next(&r->chance) % led);
+        k = (uint32_t)(rdmeta_seed_next(&r->chance) % with_leader);
         for (i = 0; i < count; i++)
                 if (rdmeta_col_get(cols.leaders, cols.leader_width, i) >= 0 &&
                     k-- == 0)
@@ -35,6 +37,7 @@ static int32_t partition_any(rdmeta_reader_t *r, const rdmeta_topic_t *t,
         return row.id;
 }
 
+/* Returns the partition of `key`, or any with a leader if `key` is NULL. */
 static int32_t partition_for(rdmeta_reader_t *r, const rdmeta_topic_t *t,
                              const void *key, size_t len, int64_t mono_us) {
         if (!rdmeta_topic_count(t))

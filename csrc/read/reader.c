@@ -1,12 +1,13 @@
-/* Point readers: the public calls over store/view.h, of a cache and of images.
- * No lock, no allocation. */
+/* reader: making readers, and their lookups in a cache or an image. Only making
+ * and destroying a reader takes a lock and allocates. Most lookups are in
+ * store/view.h. */
 #include "read/follow.h"
 
 /* ---- life ---------------------------------------------------------------- */
 
 enum { READER_SIZE = sizeof(rdmeta_reader_t) + RDMETA_LINE };
 
-/* A reader at the begin of a line within READER_SIZE bytes. */
+/* Makes a reader at the start of a cache line within READER_SIZE bytes. */
 static rdmeta_reader_t *reader_make(void *memory, int32_t flags) {
         const size_t off = (size_t)(uintptr_t)memory % RDMETA_LINE;
         rdmeta_reader_t *r =
@@ -30,7 +31,7 @@ rdmeta_reader_t *rdmeta_reader_new(rdmeta_cache_t *c, int32_t flags) {
                 r->cache = c;
                 if (whole)
                         rdmeta_epoch_add(&c->reclaim, &r->reading,
-                                           r->stale_ok);
+                                         r->stale_ok);
                 else
                         rdmeta_reading_alone(&r->reading);
                 rdmeta_cache_ref(c);
@@ -61,7 +62,7 @@ rdmeta_reader_t *rdmeta_attach_reader(rdmeta_attach_t *a, int32_t flags) {
                 return NULL;
         }
         r->attach  = a;
-        r->look_at = r->due_us = INT64_MIN;
+        r->next_look_us = r->missed_look_us = INT64_MIN;
         return r;
 }
 
@@ -103,10 +104,13 @@ void rdmeta_reader_leave(rdmeta_reader_t *r) {
         rdmeta_reading_leave(&r->reading);
 }
 
-/* ---- many at once -------------------------------------------------------- */
+/* ---- many leaders at once ------------------------------------------------ */
 
-enum { BATCH = 32, AHEAD = 16 };
+/* Rows per batch, and how many rows before its turn a name is prefetched. */
+enum { BATCH = 32, PREFETCHED = 16 };
 
+/* Returns the leader of one row. `t` is the block that its hash leads to first,
+ * or NULL. */
 RDMETA_INLINE int32_t row_leader(const rdmeta_reader_t *r,
                                  const rdmeta_topic_t *t, rdmeta_str_t name,
                                  int32_t partition, int64_t mono_us) {
@@ -127,9 +131,9 @@ RDMETA_INLINE int32_t row_leader(const rdmeta_reader_t *r,
                                   mono_us, r->stale_ok);
 }
 
-/* Loads of one row hang on each other, those of many rows do not: so each step
- * is done for all of them before the next, and the names of the `more` rows
- * that come after them are sent for meanwhile. */
+/* Looks up the leaders of `n` rows. The loads of one row depend on each other;
+ * those of different rows do not. So it takes each step for all rows before the
+ * next step. Meanwhile it prefetches names of the `more` rows that follow. */
 static void leaders_batch(const rdmeta_reader_t *r, const rdmeta_str_t *topics,
                           const int32_t *partitions, size_t n, size_t more,
                           int64_t mono_us, int32_t *out) {
@@ -140,8 +144,8 @@ static void leaders_batch(const rdmeta_reader_t *r, const rdmeta_str_t *topics,
         size_t i;
 
         for (i = 0; i < n; i++) {
-                if (i + AHEAD < n + more)
-                        __builtin_prefetch(topics[i + AHEAD].data);
+                if (i + PREFETCHED < n + more)
+                        __builtin_prefetch(topics[i + PREFETCHED].data);
                 hash[i] = topics[i].len - 1 < RDMETA_NAME_MAX
                                   ? rdmeta_hash(names->key, topics[i].data,
                                                 topics[i].len)
@@ -158,7 +162,7 @@ static void leaders_batch(const rdmeta_reader_t *r, const rdmeta_str_t *topics,
                                     mono_us);
 }
 
-/* All of one image. */
+/* Looks up all rows in one image. */
 static void image_leaders(const rdmeta_reader_t *r, const rdmeta_str_t *topics,
                           const int32_t *partitions, size_t n,
                           int64_t mono_us, int32_t *out) {
@@ -198,8 +202,9 @@ void rdmeta_leaders(rdmeta_reader_t *r, const rdmeta_str_t *topics,
         }
 }
 
-/* ---- everything about one ------------------------------------------------ */
+/* ---- everything about one topic ------------------------------------------ */
 
+/* Copies row `i` to `out`. */
 static void partition_copy(rdmeta_reader_t *r, const rdmeta_cols_t *cols,
                            uint32_t i, rdmeta_partition_t *out) {
         rdmeta_row_t row;
@@ -217,7 +222,7 @@ static void partition_copy(rdmeta_reader_t *r, const rdmeta_cols_t *cols,
         rdmeta_list_copy(row.offline, &out->offline_replicas);
 }
 
-/* What the cache says of `t`, which may be NULL, just now. */
+/* Sets *out to what a cache has about `t` now. `t` may be NULL: not cached. */
 static rdmeta_err_t seen_in(const rdmeta_root_t *root,
                             const rdmeta_topic_t *t, rdmeta_seen_t *out) {
         int64_t own;
@@ -226,16 +231,18 @@ static rdmeta_err_t seen_in(const rdmeta_root_t *root,
         if (!t)
                 return RDMETA_NOT_CACHED;
         own = atomic_load_explicit(&t->deadline, memory_order_relaxed);
-        out->deadline = own;
-        out->provenance     = rdmeta_topic_provenance(t);
+        out->deadline   = own;
+        out->provenance = rdmeta_topic_provenance(t);
         if (own == RDMETA_DEADLINE_SHARED) {
-                out->deadline = atomic_load_explicit(&root->shared_deadline,
-                                                     memory_order_relaxed);
-                out->provenance     = rdmeta_view_shared_provenance(root);
+                out->deadline   = atomic_load_explicit(&root->shared_deadline,
+                                                       memory_order_relaxed);
+                out->provenance = rdmeta_view_shared_provenance(root);
         }
         return RDMETA_OK;
 }
 
+/* Sets *out by name, in a cache or an image. RDMETA_NOT_CACHED: there is no
+ * such topic. */
 static rdmeta_err_t seen_name(const rdmeta_reader_t *r, const char *name,
                               size_t len, rdmeta_seen_t *out) {
         const rdmeta_table_t *names;
@@ -248,6 +255,7 @@ static rdmeta_err_t seen_name(const rdmeta_reader_t *r, const char *name,
         return seen_in(r->root, rdmeta_table_find(names, name, len), out);
 }
 
+/* Sets *out by id, in a cache or an image. */
 static rdmeta_err_t seen_id(const rdmeta_reader_t *r, const uint8_t id[16],
                             rdmeta_seen_t *out) {
         const rdmeta_table_t *ids;
@@ -258,6 +266,7 @@ static rdmeta_err_t seen_id(const rdmeta_reader_t *r, const uint8_t id[16],
         return seen_in(r->root, rdmeta_table_id(ids, id), out);
 }
 
+/* Sets *out by the topic, which the reader found before. */
 static void seen_topic(const rdmeta_reader_t *r, const rdmeta_topic_t *t,
                        rdmeta_seen_t *out) {
         if (r->image) {
@@ -294,9 +303,10 @@ rdmeta_err_t rdmeta_partition(rdmeta_reader_t *r, const char *topic,
         return err;
 }
 
-static rdmeta_err_t found(const rdmeta_reader_t *r, rdmeta_err_t err,
-                          const rdmeta_seen_t *seen, int64_t mono_us,
-                          const rdmeta_topic_t **out) {
+/* Sets *out to the topic if it is visible, and returns its state or `err`. */
+static rdmeta_err_t find_result(const rdmeta_reader_t *r, rdmeta_err_t err,
+                                const rdmeta_seen_t *seen, int64_t mono_us,
+                                const rdmeta_topic_t **out) {
         *out = NULL;
         if (err)
                 return err;
@@ -314,7 +324,7 @@ rdmeta_err_t rdmeta_topic_find(rdmeta_reader_t *r, const char *name,
 
         rdmeta_attach_time(r, mono_us);
         err = seen_name(r, name, len, &seen);
-        return found(r, err, &seen, mono_us, out);
+        return find_result(r, err, &seen, mono_us, out);
 }
 
 rdmeta_err_t rdmeta_topic_find_id(rdmeta_reader_t *r, const uint8_t id[16],
@@ -325,9 +335,10 @@ rdmeta_err_t rdmeta_topic_find_id(rdmeta_reader_t *r, const uint8_t id[16],
 
         rdmeta_attach_time(r, mono_us);
         err = seen_id(r, id, &seen);
-        return found(r, err, &seen, mono_us, out);
+        return find_result(r, err, &seen, mono_us, out);
 }
 
+/* Returns the text of a reason's number. */
 static rdmeta_str_t reason_of(const rdmeta_reader_t *r, uint32_t number) {
         return r->image ? r->image->ops->reason(r->image, number)
                         : rdmeta_reasons_text(&r->cache->reasons, number);

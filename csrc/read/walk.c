@@ -1,12 +1,9 @@
-/*
- * walk: topics in the order of names, of a cache and of images.
- */
+/* walk: visits topics in the order of names, in a cache or an image. */
 #include "cache/tree.h"
 #include "read/follow.h"
 #include "topic/sort.h"
 
-/* ---- walks --------------------------------------------------------------- */
-
+/* Returns 1 if `which` asks for topics of this state. */
 static int is_wanted(const rdmeta_topic_t *t, int64_t deadline, int32_t which,
                      int64_t mono_us) {
         if (t->state == RDMETA_TOPIC_VALID)
@@ -15,7 +12,8 @@ static int is_wanted(const rdmeta_topic_t *t, int64_t deadline, int32_t which,
         return rdmeta_topic_is_visible(t) && which & RDMETA_WALK_NEGATIVE;
 }
 
-/* The blocks of a walk, in order, up to `capacity`; how many there are. */
+/* Returns how many topics a walk visits. Copies them to `out` in order, unless
+ * `out` is NULL. The caller has the lock. */
 static size_t walk_collect(const rdmeta_cache_t *c, const rdmeta_str_t *prefix,
                            int32_t which, int64_t mono_us,
                            const rdmeta_topic_t **out) {
@@ -39,7 +37,8 @@ static size_t walk_collect(const rdmeta_cache_t *c, const rdmeta_str_t *prefix,
         return n;
 }
 
-/* The first topic of an image whose name is not before `prefix`. */
+/* Sets *out to the first topic of an image whose name is not before `prefix`.
+ */
 static rdmeta_err_t image_first(const rdmeta_image_t *image, size_t n,
                                 const rdmeta_str_t *prefix, size_t *out) {
         size_t lo = 0, hi = n;
@@ -51,7 +50,7 @@ static rdmeta_err_t image_first(const rdmeta_image_t *image, size_t n,
                 if (err)
                         return err;
                 if (rdmeta_names_compare(seen.topic->name, seen.topic->name_len,
-                                  prefix->data, prefix->len) < 0)
+                                         prefix->data, prefix->len) < 0)
                         lo = mid + 1;
                 else
                         hi = mid;
@@ -60,6 +59,7 @@ static rdmeta_err_t image_first(const rdmeta_image_t *image, size_t n,
         return RDMETA_OK;
 }
 
+/* Walks over an image. Returns 0, an error or what a visit returned. */
 static rdmeta_err_t image_walk(rdmeta_image_t *image,
                                const rdmeta_str_t *prefix, int32_t which,
                                int64_t mono_us, rdmeta_topic_visit_t visit,
@@ -83,7 +83,7 @@ static rdmeta_err_t image_walk(rdmeta_image_t *image,
         return err;
 }
 
-/* Of a cache that is torn, in a fork's child: as an image of it. */
+/* Walks over a cache that is torn, in a fork's child, by an image of it. */
 static rdmeta_err_t torn_walk(rdmeta_cache_t *c, const rdmeta_str_t *prefix,
                               int32_t which, int64_t mono_us,
                               rdmeta_topic_visit_t visit, void *opaque) {
@@ -94,12 +94,12 @@ static rdmeta_err_t torn_walk(rdmeta_cache_t *c, const rdmeta_str_t *prefix,
         if (!image)
                 return RDMETA_ERR_NO_MEMORY;
         err = image_walk(image, prefix, which, mono_us, visit, opaque);
-        rdmeta_image_unref(image); /* its blocks stay, nothing is freed there */
+        rdmeta_image_unref(image); /* a child frees no blocks */
         return err;
 }
 
-/* The blocks are gathered under the lock and visited without it: the reader
- * that was entered before keeps them. */
+/* Collects the blocks under the lock and visits them without it. The reader,
+ * which entered before, keeps them from being freed. */
 rdmeta_err_t rdmeta_reader_walk(rdmeta_reader_t *r, const char *prefix,
                                 size_t len, int32_t which, int64_t mono_us,
                                 rdmeta_topic_visit_t visit, void *opaque) {
@@ -109,7 +109,7 @@ rdmeta_err_t rdmeta_reader_walk(rdmeta_reader_t *r, const char *prefix,
         size_t i, n = 0, size = 0;
         rdmeta_err_t err;
 
-        if (r->image) { /* who visits may ask it more, of the same image */
+        if (r->image) { /* a visit may look up more, in the same image */
                 rdmeta_attach_time(r, mono_us);
                 rdmeta_reader_enter(r);
                 r->handed = r->attach != NULL;

@@ -3,8 +3,8 @@
 #include "base/alloc.h"
 
 rdmeta_err_t rdmeta_answer_order_reserve(rdmeta_answer_order_t *o,
-                                  const rdmeta_allocator_t *allocator,
-                                  size_t count) {
+                                         const rdmeta_allocator_t *allocator,
+                                         size_t count) {
         const size_t size = sizeof(*o->slots);
         rdmeta_answer_order_slot_t *slots;
 
@@ -13,10 +13,10 @@ rdmeta_err_t rdmeta_answer_order_reserve(rdmeta_answer_order_t *o,
         if (count >= UINT32_MAX)
                 return RDMETA_ERR_NO_MEMORY;
         slots = (rdmeta_answer_order_slot_t *)rdmeta_alloc_large(allocator,
-                                                         count * size);
+                                                                 count * size);
         if (!slots)
                 return RDMETA_ERR_NO_MEMORY;
-        if (o->capacity) /* beyond the count, too: an answer stages there */
+        if (o->capacity) /* an answer prepares slots beyond the count */
                 memcpy(slots, o->slots, o->capacity * size);
         rdmeta_free(allocator, o->slots, o->capacity * size);
         o->slots    = slots;
@@ -25,13 +25,13 @@ rdmeta_err_t rdmeta_answer_order_reserve(rdmeta_answer_order_t *o,
 }
 
 void rdmeta_answer_order_destroy(rdmeta_answer_order_t *o,
-                          const rdmeta_allocator_t *allocator) {
+                                 const rdmeta_allocator_t *allocator) {
         rdmeta_free(allocator, o->slots, o->capacity * sizeof(*o->slots));
         memset(o, 0, sizeof(*o));
 }
 
-rdmeta_answer_order_slot_t *rdmeta_answer_order_take(rdmeta_answer_order_t *o,
-                                       const rdmeta_allocator_t *allocator) {
+rdmeta_answer_order_slot_t *rdmeta_answer_order_take(
+        rdmeta_answer_order_t *o, const rdmeta_allocator_t *allocator) {
         rdmeta_answer_order_slot_t *slot;
 
         if (o->holes) {
@@ -40,8 +40,9 @@ rdmeta_answer_order_slot_t *rdmeta_answer_order_take(rdmeta_answer_order_t *o,
                 o->holes--;
         } else {
                 if (o->count == o->capacity &&
-                    rdmeta_answer_order_reserve(o, allocator,
-                                         (size_t)o->count + o->count / 8 + 8))
+                    rdmeta_answer_order_reserve(
+                            o, allocator,
+                            (size_t)o->count + o->count / 8 + 8))
                         return NULL;
                 slot = &o->slots[o->count++];
         }

@@ -3,8 +3,8 @@
 #include "base/alloc.h"
 
 void rdmeta_changelog_init(rdmeta_changelog_t *changelog,
-                      const rdmeta_allocator_t *allocator,
-                      rdmeta_epoch_t *reclaim, size_t limit) {
+                           const rdmeta_allocator_t *allocator,
+                           rdmeta_epoch_t *reclaim, size_t limit) {
         memset(changelog, 0, sizeof(*changelog));
         changelog->allocator = allocator;
         changelog->reclaim   = reclaim;
@@ -15,7 +15,7 @@ static size_t capacity(const void *p, size_t mask) {
         return p ? mask + 1 : 0;
 }
 
-static size_t ring_used(const rdmeta_changelog_t *changelog) {
+static size_t used_bytes(const rdmeta_changelog_t *changelog) {
         return changelog->live +
                (size_t)(changelog->batch_tail - changelog->batch_head) *
                        sizeof(rdmeta_changelog_batch_t) +
@@ -38,7 +38,7 @@ static size_t old_bytes(const rdmeta_changelog_t *changelog,
         return rdmeta_topic_bytes(changelog->reclaim->blocks, item->old_);
 }
 
-static void ring_pop(rdmeta_changelog_t *changelog) {
+static void batch_pop(rdmeta_changelog_t *changelog) {
         const rdmeta_changelog_batch_t *b =
                 rdmeta_changelog_batch(changelog, changelog->batch_head++);
         uint32_t i;
@@ -49,7 +49,7 @@ static void ring_pop(rdmeta_changelog_t *changelog) {
                 changelog->live -= old_bytes(changelog, item);
                 if (item->old_)
                         rdmeta_epoch_topic(changelog->reclaim, item->old_,
-                                             b->taken);
+                                           b->taken);
         }
         if (b->old_brokers) {
                 changelog->live -= b->old_brokers->large.size;
@@ -64,13 +64,13 @@ static void ring_pop(rdmeta_changelog_t *changelog) {
 
 void rdmeta_changelog_trim(rdmeta_changelog_t *changelog) {
         while (changelog->batch_head != changelog->batch_tail &&
-               ring_used(changelog) > changelog->limit)
-                ring_pop(changelog);
+               used_bytes(changelog) > changelog->limit)
+                batch_pop(changelog);
 }
 
 void rdmeta_changelog_skip(rdmeta_changelog_t *changelog, uint64_t version) {
         while (changelog->batch_head != changelog->batch_tail)
-                ring_pop(changelog);
+                batch_pop(changelog);
         changelog->floor = version;
 }
 
@@ -85,10 +85,10 @@ void rdmeta_changelog_destroy(rdmeta_changelog_t *changelog) {
         memset(changelog, 0, sizeof(*changelog));
 }
 
-/* Grow a circular array to hold `need`; NULL: no memory. */
-static void *ring_grow(const rdmeta_allocator_t *allocator, void *old,
-                       size_t *mask, size_t size, size_t need, uint64_t head,
-                       uint64_t tail) {
+/* Moves a circular array to one with room for `need`. NULL: no memory. */
+static void *array_grow(const rdmeta_allocator_t *allocator, void *old,
+                        size_t *mask, size_t size, size_t need, uint64_t head,
+                        uint64_t tail) {
         size_t n = 16;
         uint64_t i;
         char *p;
@@ -106,33 +106,36 @@ static void *ring_grow(const rdmeta_allocator_t *allocator, void *old,
         return p;
 }
 
-/* One version of very many topics, such as the first, needs room that those to
- * come do not. */
-static int ring_is_roomy(size_t room, size_t items) {
+/* One version of very many topics, such as the first, needs room that later
+ * versions do not need. */
+static int has_too_much_room(size_t room, size_t items) {
         return room > 4096 && items < room / 8;
 }
 
 rdmeta_err_t rdmeta_changelog_reserve(rdmeta_changelog_t *changelog, size_t n) {
         const size_t batches =
                 (size_t)(changelog->batch_tail - changelog->batch_head) + 1;
-        const size_t items = (size_t)(changelog->item_tail - changelog->item_head) + n;
-        const size_t room  = capacity(changelog->items, changelog->item_mask);
+        const size_t items =
+                (size_t)(changelog->item_tail - changelog->item_head) + n;
+        const size_t room = capacity(changelog->items, changelog->item_mask);
         void *p;
 
         if (n > changelog->limit / sizeof(rdmeta_changelog_item_t))
                 return 0;
         if (batches > capacity(changelog->batches, changelog->batch_mask)) {
-                p = ring_grow(changelog->allocator, changelog->batches,
-                              &changelog->batch_mask, sizeof(*changelog->batches),
-                              batches, changelog->batch_head, changelog->batch_tail);
+                p = array_grow(changelog->allocator, changelog->batches,
+                               &changelog->batch_mask,
+                               sizeof(*changelog->batches), batches,
+                               changelog->batch_head, changelog->batch_tail);
                 if (!p)
                         return RDMETA_ERR_NO_MEMORY;
                 changelog->batches = (rdmeta_changelog_batch_t *)p;
         }
-        if (items > room || ring_is_roomy(room, items)) {
-                p = ring_grow(changelog->allocator, changelog->items, &changelog->item_mask,
-                              sizeof(*changelog->items), items, changelog->item_head,
-                              changelog->item_tail);
+        if (items > room || has_too_much_room(room, items)) {
+                p = array_grow(changelog->allocator, changelog->items,
+                               &changelog->item_mask,
+                               sizeof(*changelog->items), items,
+                               changelog->item_head, changelog->item_tail);
                 if (!p && items > room)
                         return RDMETA_ERR_NO_MEMORY;
                 if (p)
@@ -142,9 +145,10 @@ rdmeta_err_t rdmeta_changelog_reserve(rdmeta_changelog_t *changelog, size_t n) {
 }
 
 void rdmeta_changelog_begin(rdmeta_changelog_t *changelog,
-                       const rdmeta_changelog_batch_t *batch) {
+                            const rdmeta_changelog_batch_t *batch) {
+        const uint64_t k = changelog->batch_tail++;
         rdmeta_changelog_batch_t *b =
-                &changelog->batches[changelog->batch_tail++ & changelog->batch_mask];
+                &changelog->batches[k & changelog->batch_mask];
 
         *b       = *batch;
         b->first = changelog->item_tail;
@@ -157,12 +161,14 @@ void rdmeta_changelog_begin(rdmeta_changelog_t *changelog,
 }
 
 void rdmeta_changelog_item(rdmeta_changelog_t *changelog, rdmeta_topic_t *old_,
-                      rdmeta_topic_t *new_) {
+                           rdmeta_topic_t *new_) {
+        const uint64_t k = changelog->item_tail++;
         rdmeta_changelog_item_t *item =
-                &changelog->items[changelog->item_tail++ & changelog->item_mask];
+                &changelog->items[k & changelog->item_mask];
 
         item->old_ = old_;
         item->new_ = new_;
         changelog->live += old_bytes(changelog, item);
-        changelog->batches[(changelog->batch_tail - 1) & changelog->batch_mask].n++;
+        changelog->batches[(changelog->batch_tail - 1) & changelog->batch_mask]
+                .n++;
 }

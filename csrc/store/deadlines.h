@@ -1,28 +1,33 @@
 /*
- * deadlines: deadlines in true order, whatever order they come in.
+ * deadlines: entries in the order of their deadlines, in whatever order they
+ * are added.
  *
- *     class      list: what came in order           tree: what did not
+ *     class      list: added in order               tree: added out of order
  *     VALID      [t+1 s]-[t+9 s]-[t+900 s]          [t+2 s]
  *     HINT       [t+60 s]-[t+61 s]
  *     NEGATIVE   [t+900 s]-[t+900 s]-...            [t+0.1 s] < [t+0.1 s]
  *     ...
  *
- * One list for all (librdkafka's) lets a 900 s entry hide a 100 ms one for
- * minutes, so there are classes: a few times to live, mostly one a class. What
- * comes in order then goes to the end of its list, at a constant price.
+ * With one list for all, as in librdkafka, a deadline in 900 s can hide one in
+ * 100 ms for minutes. So there are classes: there are few times to live, and
+ * most classes have one. An entry that is added in order goes to the end of its
+ * class's list, at constant cost.
  *
- * Not all does. A hint that ends gives its topic back the deadline it had, in
- * front of whatever was said since, and so does an answer that is not believed;
- * hints may have times of their own; some errors are remembered for minutes and
- * some for 100 ms. Of a list's last entries a few are passed, lest some long
- * ones keep all others out; what belongs further ahead goes to the tree, by
- * time and then by address. Each is in order, so the earlier of two heads is
- * the first of the class, and nothing costs more than a search of the tree.
+ * Some entries are added out of order. A hint that ends gives its topic the
+ * former deadline back, which is earlier than those added since. An answer that
+ * the cache does not believe does the same. Hints may have times to live of
+ * their own. The cache remembers some errors for minutes and some for 100 ms.
+ * Such an entry passes a few of the list's last entries, so that some long
+ * deadlines do not keep all others out of the list. An entry that belongs
+ * further ahead goes to the tree, which is ordered by deadline and then by
+ * address. List and tree are each in order. So the first entry of a class is
+ * the earlier of their two heads, and no call costs more than a search of the
+ * tree.
  *
- * The tree's links take the place of the list's, and nothing says which they
- * are: the tree is searched, and what is not there is in the list. An entry is
- * in one class at most. Valid topics of the last all-topics answer are in none:
- * they share one deadline.
+ * The links of list and tree share their memory, and no flag says which is in
+ * use. A removal searches the tree, and an entry that it does not find there is
+ * in the list. An entry is in one class at most. Valid topics of the last
+ * all-topics answer are in no class: they share one deadline.
  */
 #ifndef RDMETA_STORE_DEADLINES_H
 #define RDMETA_STORE_DEADLINES_H
@@ -48,7 +53,7 @@ typedef struct rdmeta_deadlines_node {
                 rdmeta_tailq_node_t node;
                 rdmeta_avl_node_t avl;
         } link;
-        int64_t due_us;
+        int64_t due_us; /* its deadline */
 } rdmeta_deadlines_node_t;
 
 typedef struct rdmeta_deadlines {
@@ -58,37 +63,44 @@ typedef struct rdmeta_deadlines {
         } classes[RDMETA_DEADLINES_CLASSES];
 } rdmeta_deadlines_t;
 
-void rdmeta_deadlines_init(rdmeta_deadlines_t *e);
-/* `n` is in no class. Of those due at once, any may come first. */
-void rdmeta_deadlines_add(rdmeta_deadlines_t *e, int class, rdmeta_deadlines_node_t *n,
-                       int64_t due_us);
-/* NONE: nothing happens. */
-void rdmeta_deadlines_remove(rdmeta_deadlines_t *e, int class,
-                          rdmeta_deadlines_node_t *n);
-/* The earliest of `class`; NULL: none. */
-rdmeta_deadlines_node_t *rdmeta_deadlines_first(const rdmeta_deadlines_t *e, int class);
-/* The first of `class` if it is due before `now_us`; NULL: nothing is. */
-rdmeta_deadlines_node_t *rdmeta_deadlines_due(const rdmeta_deadlines_t *e, int class,
-                                        int64_t now_us);
-/* The earliest of all classes; INT64_MAX: none. */
-int64_t rdmeta_deadlines_next(const rdmeta_deadlines_t *e);
-size_t rdmeta_deadlines_count(const rdmeta_deadlines_t *e, int class);
-/* 1: every list and tree is linked well and in order. */
-int rdmeta_deadlines_check(const rdmeta_deadlines_t *e);
+void rdmeta_deadlines_init(rdmeta_deadlines_t *d);
+/* Adds `n`, which is in no class, to `class`. Nodes with equal deadlines may
+ * come in any order. */
+void rdmeta_deadlines_add(rdmeta_deadlines_t *d, int class,
+                          rdmeta_deadlines_node_t *n, int64_t due_us);
+/* Removes `n` from `class`. Does nothing for RDMETA_DEADLINES_NONE. */
+void rdmeta_deadlines_remove(rdmeta_deadlines_t *d, int class,
+                             rdmeta_deadlines_node_t *n);
+/* Returns the earliest node of `class`. NULL: it has none. */
+rdmeta_deadlines_node_t *rdmeta_deadlines_first(const rdmeta_deadlines_t *d,
+                                                int class);
+/* Returns the earliest node of `class` if its deadline is before `now_us`,
+ * otherwise NULL. */
+rdmeta_deadlines_node_t *rdmeta_deadlines_due(const rdmeta_deadlines_t *d,
+                                              int class, int64_t now_us);
+/* Returns the earliest deadline of all classes. INT64_MAX: there is none. */
+int64_t rdmeta_deadlines_next(const rdmeta_deadlines_t *d);
+/* Returns the number of nodes in `class`. */
+size_t rdmeta_deadlines_count(const rdmeta_deadlines_t *d, int class);
+/* Returns 1 if every list and tree is well linked and in order. */
+int rdmeta_deadlines_check(const rdmeta_deadlines_t *d);
 
-/* Walks a class in order of time; over as soon as the class is changed. */
+/* A walk over a class in the order of deadlines. It ends when the class
+ * changes. */
 typedef struct rdmeta_deadlines_iter {
-        const rdmeta_tailq_node_t *in_list; /* the next of each; NULL: none */
-        const rdmeta_avl_node_t *in_tree;
+        const rdmeta_tailq_node_t *in_list; /* the list's next; NULL: none */
+        const rdmeta_avl_node_t *in_tree;   /* the tree's next; NULL: none */
         rdmeta_avl_iter_t tree;
 } rdmeta_deadlines_iter_t;
 
 void rdmeta_deadlines_iter_init(rdmeta_deadlines_iter_t *it,
-                             const rdmeta_deadlines_t *e, int class);
-/* NULL: no more. */
-rdmeta_deadlines_node_t *rdmeta_deadlines_iter_next(rdmeta_deadlines_iter_t *it);
+                                const rdmeta_deadlines_t *d, int class);
+/* Returns the next node. NULL: there are no more. */
+rdmeta_deadlines_node_t *rdmeta_deadlines_iter_next(
+        rdmeta_deadlines_iter_t *it);
 
-/* now + ttl, without overflow, and never a value that means something else. */
+/* Returns now_us + ttl_us without overflow. The result is never one of the
+ * extreme values that have another meaning as a deadline. */
 static inline int64_t rdmeta_deadlines_after(int64_t now_us, int64_t ttl_us) {
         int64_t due;
 

@@ -72,7 +72,7 @@ void rdmeta_epoch_destroy(rdmeta_epoch_t *r) {
 }
 
 void rdmeta_epoch_add(rdmeta_epoch_t *r, rdmeta_reading_t *reading,
-                        int special) {
+                      int special) {
         atomic_init(&reading->epoch, 0);
         reading->depth  = special || r->fence ? RDMETA_READING_SPECIAL : 0;
         reading->fence  = r->fence;
@@ -106,59 +106,61 @@ static void topic_limbo(rdmeta_epoch_t *r, rdmeta_topic_t *t) {
 
 /* ---- images -------------------------------------------------------------- */
 
-void rdmeta_epoch_image_add(rdmeta_epoch_t *r, rdmeta_epoch_image_t *h,
-                         uint64_t version) {
-        h->number     = ++r->taken;
-        h->version    = version;
-        h->kept       = NULL;
-        h->kept_bytes = 0;
-        rdmeta_tailq_push_back(&r->images, &h->node);
+void rdmeta_epoch_image_add(rdmeta_epoch_t *r, rdmeta_epoch_image_t *image,
+                            uint64_t version) {
+        image->number     = ++r->taken;
+        image->version    = version;
+        image->kept       = NULL;
+        image->kept_bytes = 0;
+        rdmeta_tailq_push_back(&r->images, &image->node);
 }
 
-int rdmeta_epoch_image_has(const rdmeta_epoch_image_t *h, const rdmeta_topic_t *t) {
+int rdmeta_epoch_image_has(const rdmeta_epoch_image_t *image,
+                           const rdmeta_topic_t *t) {
         const uint64_t version = rdmeta_cold(t)->version;
 
-        return t->state == RDMETA_TOPIC_WAIT ? version < h->number
-                                             : version <= h->version;
+        return t->state == RDMETA_TOPIC_WAIT ? version < image->number
+                                             : version <= image->version;
 }
 
-/* From holder `n` on, the older ones: the first that could have it either has
- * it, or it is younger than all of them. */
+/* Gives a block to image `n` or an older one, or else to limbo. The first image
+ * that was taken before the block was unlinked decides. If that one does not
+ * have the block, no older one does: the block is younger than all of them. */
 static void topic_keep(rdmeta_epoch_t *r, rdmeta_tailq_node_t *n,
                        rdmeta_topic_t *t, uint64_t taken) {
-        rdmeta_epoch_image_t *h = NULL;
+        rdmeta_epoch_image_t *image = NULL;
 
         for (; n; n = rdmeta_tailq_prev(n)) {
-                h = RDMETA_CONTAINER(n, rdmeta_epoch_image_t, node);
-                if (h->number <= taken)
+                image = RDMETA_CONTAINER(n, rdmeta_epoch_image_t, node);
+                if (image->number <= taken)
                         break;
         }
-        if (!n || !rdmeta_epoch_image_has(h, t)) {
+        if (!n || !rdmeta_epoch_image_has(image, t)) {
                 topic_limbo(r, t);
                 return;
         }
-        rdmeta_cold(t)->link = (uint64_t)(uintptr_t)h->kept;
-        h->kept              = t;
-        h->kept_bytes += rdmeta_topic_bytes(r->blocks, t);
+        rdmeta_cold(t)->link = (uint64_t)(uintptr_t)image->kept;
+        image->kept              = t;
+        image->kept_bytes += rdmeta_topic_bytes(r->blocks, t);
 }
 
-void rdmeta_epoch_image_remove(rdmeta_epoch_t *r, rdmeta_epoch_image_t *h) {
-        rdmeta_tailq_node_t *older = rdmeta_tailq_prev(&h->node);
-        rdmeta_topic_t *t          = h->kept;
+void rdmeta_epoch_image_remove(rdmeta_epoch_t *r, rdmeta_epoch_image_t *image) {
+        rdmeta_tailq_node_t *older = rdmeta_tailq_prev(&image->node);
+        rdmeta_topic_t *t          = image->kept;
 
-        rdmeta_tailq_remove(&r->images, &h->node);
+        rdmeta_tailq_remove(&r->images, &image->node);
         while (t) {
                 rdmeta_topic_t *next =
                         (rdmeta_topic_t *)(uintptr_t)rdmeta_cold(t)->link;
-                topic_keep(r, older, t, h->number);
+                topic_keep(r, older, t, image->number);
                 t = next;
         }
-        h->kept       = NULL;
-        h->kept_bytes = 0;
+        image->kept       = NULL;
+        image->kept_bytes = 0;
 }
 
 void rdmeta_epoch_topic(rdmeta_epoch_t *r, rdmeta_topic_t *t,
-                          uint64_t taken) {
+                        uint64_t taken) {
         topic_keep(r, rdmeta_tailq_last(&r->images), t, taken);
 }
 
@@ -173,7 +175,8 @@ void rdmeta_epoch_large(rdmeta_epoch_t *r, rdmeta_large_t *large) {
         r->large_bytes += large->size;
 }
 
-/* 0: all outside; 1: all outside or in the current epoch; 2: neither. */
+/* Returns 0 if all readers are outside, 1 if each is outside or in the current
+ * epoch, otherwise 2. */
 static int readers_look(const rdmeta_epoch_t *r, uint64_t now) {
         const rdmeta_tailq_node_t *n;
         int res = 0;
@@ -192,7 +195,8 @@ static int readers_look(const rdmeta_epoch_t *r, uint64_t now) {
         return res;
 }
 
-/* Without a barrier the look proves nothing, so nothing is freed. */
+/* Makes every reader's word visible. Returns 0 if the barrier failed: then a
+ * look would prove nothing, and nothing may be freed. */
 static int readers_fence(const rdmeta_epoch_t *r) {
         if (!r->fence)
                 return membarrier_all();
@@ -218,18 +222,18 @@ static void limbo_look(rdmeta_epoch_t *r) {
         default:
                 break;
         }
-        r->looked_at = r->limbo_bytes;
+        r->limbo_at_look = r->limbo_bytes;
 }
 
 void rdmeta_epoch_collect(rdmeta_epoch_t *r) {
         if (!r->limbo_bytes)
                 return;
         if (!rdmeta_tailq_first(&r->readers) ||
-            r->limbo_bytes >= r->looked_at + RDMETA_LIMBO_LOOK)
+            r->limbo_bytes >= r->limbo_at_look + RDMETA_LIMBO_LOOK)
                 limbo_look(r);
         else
-                r->looked_at -= r->looked_at < RDMETA_LIMBO_AGAIN
-                                        ? r->looked_at
+                r->limbo_at_look -= r->limbo_at_look < RDMETA_LIMBO_AGAIN
+                                        ? r->limbo_at_look
                                         : RDMETA_LIMBO_AGAIN;
 }
 

@@ -65,7 +65,7 @@ rdmeta_topic_t *rdmeta_table_id(const rdmeta_table_t *t,
         }
 }
 
-/* The one way for a slot to change. */
+/* Changes a slot. Every change of a slot goes through here. */
 static void slot_store(rdmeta_table_t *t, rdmeta_slot_t *slot,
                        uint64_t value) {
         if (RDMETA_UNLIKELY(t->pins.count))
@@ -121,10 +121,11 @@ void rdmeta_table_drop(rdmeta_table_t *t, uint64_t hash,
         slot_store(t, slot, rdmeta_slot_make(hash, &rdmeta_tombstone.topic));
 }
 
-/* ---- pins: the pool ------------------------------------------------------ */
+/* ---- table pins: the pool ------------------------------------------------ */
 
 void rdmeta_slot_page_pool_init(rdmeta_slot_page_pool_t *pool,
-                       const rdmeta_allocator_t *allocator, int timed) {
+                                const rdmeta_allocator_t *allocator,
+                                int timed) {
         memset(pool, 0, sizeof(*pool));
         pool->allocator = allocator;
         pool->timed     = timed;
@@ -132,13 +133,14 @@ void rdmeta_slot_page_pool_init(rdmeta_slot_page_pool_t *pool,
                                 : offsetof(rdmeta_slot_page_t, deadlines);
 }
 
-static void pages_give(rdmeta_slot_page_pool_t *pool, rdmeta_slot_page_t *page) {
+static void page_give(rdmeta_slot_page_pool_t *pool,
+                      rdmeta_slot_page_t *page) {
         page->next = pool->free;
         pool->free = page;
         pool->n_free++;
 }
 
-static rdmeta_slot_page_t *pages_take(rdmeta_slot_page_pool_t *pool) {
+static rdmeta_slot_page_t *page_take(rdmeta_slot_page_pool_t *pool) {
         rdmeta_slot_page_t *page = pool->free;
 
         pool->free = page->next;
@@ -147,49 +149,52 @@ static rdmeta_slot_page_t *pages_take(rdmeta_slot_page_pool_t *pool) {
         return page;
 }
 
-rdmeta_err_t rdmeta_slot_page_pool_reserve(rdmeta_slot_page_pool_t *pool, size_t n) {
+rdmeta_err_t rdmeta_slot_page_pool_reserve(rdmeta_slot_page_pool_t *pool,
+                                           size_t n) {
         rdmeta_slot_page_t *page;
 
         while (pool->n_free < n) {
                 page = (rdmeta_slot_page_t *)rdmeta_alloc(pool->allocator,
-                                                     pool->size);
+                                                          pool->size);
                 if (!page)
                         return RDMETA_ERR_NO_MEMORY;
                 pool->n++;
-                pages_give(pool, page);
+                page_give(pool, page);
         }
         return RDMETA_OK;
 }
 
 void rdmeta_slot_page_pool_trim(rdmeta_slot_page_pool_t *pool, size_t n) {
         while (pool->n_free > n) {
-                rdmeta_free(pool->allocator, pages_take(pool), pool->size);
+                rdmeta_free(pool->allocator, page_take(pool), pool->size);
                 pool->n--;
         }
 }
 
-/* ---- pins: pins ---------------------------------------------------------- */
+/* ---- table pins: the pins ------------------------------------------------ */
 
 size_t rdmeta_table_pin_size(const rdmeta_table_pin_t *pin) {
         return sizeof(*pin) + pin->count * sizeof(pin->pages[0]);
 }
 
-rdmeta_table_pin_t *rdmeta_table_pin_alone(rdmeta_slot_page_pool_t *pool, rdmeta_table_t *table) {
+rdmeta_table_pin_t *rdmeta_table_pin_alone(rdmeta_slot_page_pool_t *pool,
+                                           rdmeta_table_t *table) {
         const size_t n    = (size_t)table->mask / RDMETA_SLOTS_PER_PAGE + 1;
         const size_t size = sizeof(rdmeta_table_pin_t) + n * sizeof(void *);
-        rdmeta_table_pin_t *pin = (rdmeta_table_pin_t *)rdmeta_alloc(pool->allocator,
-                                                         size);
+        rdmeta_table_pin_t *pin = (rdmeta_table_pin_t *)rdmeta_alloc(
+                pool->allocator, size);
 
         if (!pin)
                 return NULL;
         memset(pin, 0, size);
         pin->table = table;
         pin->pool  = pool;
-        pin->count = pin->left = n;
+        pin->count = pin->uncopied = n;
         return pin;
 }
 
-rdmeta_table_pin_t *rdmeta_table_pin_new(rdmeta_slot_page_pool_t *pool, rdmeta_table_t *table) {
+rdmeta_table_pin_t *rdmeta_table_pin_new(rdmeta_slot_page_pool_t *pool,
+                                         rdmeta_table_t *table) {
         rdmeta_table_pin_t *pin = rdmeta_table_pin_alone(pool, table);
 
         if (pin)
@@ -205,19 +210,20 @@ void rdmeta_table_pin_destroy(rdmeta_table_pin_t *pin) {
         size_t p;
 
         rdmeta_tailq_remove(&pin->table->pins, &pin->node);
-        for (p = 0; p < pin->count && pin->left < pin->count; p++) {
+        for (p = 0; p < pin->count && pin->uncopied < pin->count; p++) {
                 rdmeta_slot_page_t *page = atomic_load_explicit(
                         &pin->pages[p], memory_order_relaxed);
                 if (!page)
                         continue;
-                pin->left++;
+                pin->uncopied++;
                 if (--page->pins == 0)
-                        pages_give(pin->pool, page);
+                        page_give(pin->pool, page);
         }
         rdmeta_table_pin_free(pin);
 }
 
-/* The blocks are looked at all over memory: all at once, then. */
+/* Copies the deadlines and provenances of a page's blocks. The blocks lie all
+ * over memory, so it prefetches all of them first. */
 static void page_times(rdmeta_slot_page_t *page, size_t n) {
         const rdmeta_topic_t *t;
         size_t i;
@@ -242,7 +248,9 @@ static void page_times(rdmeta_slot_page_t *page, size_t n) {
 static void page_copy(rdmeta_slot_page_t *page, const rdmeta_table_t *t,
                       uint32_t first, int timed) {
         const size_t slots = (size_t)t->mask + 1;
-        const size_t n = slots < RDMETA_SLOTS_PER_PAGE ? slots : RDMETA_SLOTS_PER_PAGE;
+        const size_t n     = slots < RDMETA_SLOTS_PER_PAGE
+                                     ? slots
+                                     : RDMETA_SLOTS_PER_PAGE;
         size_t i;
 
         for (i = 0; i < n; i++)
@@ -253,14 +261,15 @@ static void page_copy(rdmeta_slot_page_t *page, const rdmeta_table_t *t,
 }
 
 void rdmeta_table_pins_copy(rdmeta_table_t *t, uint32_t k) {
-        const uint32_t p       = k / RDMETA_SLOTS_PER_PAGE;
-        rdmeta_tailq_node_t *n = rdmeta_tailq_last(&t->pins);
-        rdmeta_table_pin_t *pin      = RDMETA_CONTAINER(n, rdmeta_table_pin_t, node);
+        const uint32_t p        = k / RDMETA_SLOTS_PER_PAGE;
+        rdmeta_tailq_node_t *n  = rdmeta_tailq_last(&t->pins);
+        rdmeta_table_pin_t *pin = RDMETA_CONTAINER(n, rdmeta_table_pin_t,
+                                                   node);
         rdmeta_slot_page_t *page;
 
         if (atomic_load_explicit(&pin->pages[p], memory_order_relaxed))
-                return; /* the youngest has it, so all have */
-        page = pages_take(pin->pool);
+                return; /* the youngest pin has a copy, so all have one */
+        page = page_take(pin->pool);
         page_copy(page, t, p * RDMETA_SLOTS_PER_PAGE, pin->pool->timed);
         for (; n; n = rdmeta_tailq_prev(n)) {
                 pin = RDMETA_CONTAINER(n, rdmeta_table_pin_t, node);
@@ -268,7 +277,7 @@ void rdmeta_table_pins_copy(rdmeta_table_t *t, uint32_t k) {
                                          memory_order_relaxed))
                         break;
                 page->pins++;
-                pin->left--;
+                pin->uncopied--;
                 atomic_store_explicit(&pin->pages[p], page,
                                       memory_order_release);
         }

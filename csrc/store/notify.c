@@ -1,4 +1,4 @@
-/* notify: see notify.h. */
+/* See notify.h. */
 #include "store/notify.h"
 
 #include "base/tmpabuf.h"
@@ -16,30 +16,31 @@ typedef struct rdmeta_waiter {
         const rdmeta_str_t *topics;
         size_t n;
         int woken;       /* its change has come */
-        int interrupted; /* or an interrupt has */
+        int interrupted; /* an interrupt has come */
 } rdmeta_waiter_t;
 
 struct rdmeta_watch {
         rdmeta_tailq_node_t node;     /* in watches */
-        rdmeta_tailq_node_t due_node; /* in due, while `due` */
-        rdmeta_notify_t *wait;
+        rdmeta_tailq_node_t due_node; /* in the queue `due`, while `due` is 1 */
+        rdmeta_notify_t *notify;
         void (*fn)(void *opaque, uint64_t version);
         void *opaque;
         const rdmeta_str_t *topics;
         size_t n;
         size_t size;   /* of this allocation */
-        int answers;   /* of answers; 0: of changes */
-        int due;       /* to be called */
-        int running;   /* calls of it that have not returned */
-        int destroyed; /* somebody waits for `running` to become 0 */
+        int answers;   /* 1: for every answer; 0: for changes */
+        int due;       /* 1: in the queue of watches to be called */
+        int running;   /* calls that have not returned */
+        int destroyed; /* a thread waits for `running` to become 0 */
 };
 
-/* Waits longer than this wait for ever as far as anybody can tell; it keeps
- * sums within any time_t. */
+/* Longer waits are cut to this, about 30 years. So sums of times stay within
+ * any time_t. */
 #define RDMETA_NOTIFY_MAX_US (INT64_C(1000000000) * 1000000)
 
 /* ---- life and lock -------------------------------------------------- */
 
+/* Initialises a condition variable that waits by the monotonic clock. */
 static int rdmeta_notify_cond_init(pthread_cond_t *cond) {
         pthread_condattr_t attr;
         int failed = pthread_condattr_init(&attr);
@@ -54,8 +55,8 @@ static int rdmeta_notify_cond_init(pthread_cond_t *cond) {
 }
 
 rdmeta_err_t rdmeta_notify_init(rdmeta_notify_t *w,
-                              const rdmeta_allocator_t *allocator,
-                              rdmeta_notify_changed_t changed, void *opaque) {
+                                const rdmeta_allocator_t *allocator,
+                                rdmeta_notify_changed_t changed, void *opaque) {
         if (pthread_mutex_init(&w->lock, NULL))
                 return RDMETA_ERR_NO_MEMORY;
         if (rdmeta_notify_cond_init(&w->idle)) {
@@ -76,8 +77,8 @@ rdmeta_err_t rdmeta_notify_init(rdmeta_notify_t *w,
 }
 
 void rdmeta_notify_destroy(rdmeta_notify_t *w) {
-        /* In a child, destroying what the parent's threads wait on may wait
-         * for them. */
+        /* In a fork's child, destroying a condition variable may wait for the
+         * parent's threads. */
         if (rdmeta_notify_forked(w))
                 return;
         pthread_cond_destroy(&w->idle);
@@ -94,12 +95,13 @@ void rdmeta_notify_lock(rdmeta_notify_t *w) {
 
 void rdmeta_turn_take(_Atomic pid_t *turn) {
         const pid_t own = getpid();
-        pid_t had       = 0;
+        pid_t taken_by  = 0;
 
-        while (!atomic_compare_exchange_weak_explicit(
-                turn, &had, own, memory_order_acquire, memory_order_relaxed))
-                if (had == own) {
-                        had = 0;
+        while (!atomic_compare_exchange_weak_explicit(turn, &taken_by, own,
+                                                      memory_order_acquire,
+                                                      memory_order_relaxed))
+                if (taken_by == own) {
+                        taken_by = 0;
                         sched_yield();
                 }
 }
@@ -128,11 +130,12 @@ void rdmeta_notify_turn_end(rdmeta_notify_t *w) {
         rdmeta_turn_end(&w->turn);
 }
 
-/* ---- what concerns whom --------------------------------------------- */
+/* ---- which waiters and watches a change concerns -------------------- */
 
+/* Returns 1 if one of the topics changed after `since`; n = 0: anything. */
 static int rdmeta_notify_concerns(const rdmeta_notify_t *w,
-                                const rdmeta_str_t *topics, size_t n,
-                                uint64_t since) {
+                                  const rdmeta_str_t *topics, size_t n,
+                                  uint64_t since) {
         size_t i;
 
         if (rdmeta_notify_version(w) <= since)
@@ -143,6 +146,7 @@ static int rdmeta_notify_concerns(const rdmeta_notify_t *w,
         return n == 0;
 }
 
+/* Wakes the waiters that the changes concern. */
 static void rdmeta_notify_wake(rdmeta_notify_t *w) {
         rdmeta_tailq_node_t *node = rdmeta_tailq_first(&w->waiters);
 
@@ -152,15 +156,17 @@ static void rdmeta_notify_wake(rdmeta_notify_t *w) {
 
                 if (waiter->woken ||
                     !rdmeta_notify_concerns(w, waiter->topics, waiter->n,
-                                          waiter->since))
+                                            waiter->since))
                         continue;
                 waiter->woken = 1;
                 pthread_cond_signal(&waiter->cond);
         }
 }
 
-/* The watches of answers, or those of what changed after `since`. */
-static void rdmeta_notify_queue(rdmeta_notify_t *w, int answers, uint64_t since) {
+/* Queues the watches of answers, or those that a change after `since` concerns.
+ */
+static void rdmeta_notify_queue(rdmeta_notify_t *w, int answers,
+                                uint64_t since) {
         rdmeta_tailq_node_t *node = rdmeta_tailq_first(&w->watches);
 
         for (; node; node = rdmeta_tailq_next(node)) {
@@ -169,7 +175,7 @@ static void rdmeta_notify_queue(rdmeta_notify_t *w, int answers, uint64_t since)
 
                 if (watch->due || watch->answers != answers ||
                     (!answers && !rdmeta_notify_concerns(w, watch->topics,
-                                                       watch->n, since)))
+                                                         watch->n, since)))
                         continue;
                 watch->due = 1;
                 rdmeta_tailq_push_back(&w->due, &watch->due_node);
@@ -192,6 +198,7 @@ void rdmeta_notify_answered(rdmeta_notify_t *w) {
 
 /* ---- waiters -------------------------------------------------------- */
 
+/* Returns the time, by the monotonic clock, when a wait ends. */
 static struct timespec rdmeta_notify_deadline(int64_t timeout_us) {
         struct timespec t;
 
@@ -207,9 +214,10 @@ static struct timespec rdmeta_notify_deadline(int64_t timeout_us) {
         return t;
 }
 
-/* Sleep until woken, interrupted or too late. Lock held; 1: woken. */
+/* Sleeps until the waiter is woken or interrupted, or the time is over. Returns
+ * 1 if it was woken. The caller has the lock. */
 static int rdmeta_notify_sleep(rdmeta_notify_t *w, rdmeta_waiter_t *waiter,
-                             int64_t timeout_us) {
+                               int64_t timeout_us) {
         struct timespec deadline;
         int failed = 0;
 
@@ -229,8 +237,8 @@ static int rdmeta_notify_sleep(rdmeta_notify_t *w, rdmeta_waiter_t *waiter,
 }
 
 uint64_t rdmeta_notify_until(rdmeta_notify_t *w, uint64_t since,
-                           const rdmeta_str_t *topics, size_t n,
-                           int64_t timeout_us) {
+                             const rdmeta_str_t *topics, size_t n,
+                             int64_t timeout_us) {
         rdmeta_waiter_t waiter = {
             .since = since, .topics = topics, .n = n};
         uint64_t version = rdmeta_notify_version(w);
@@ -245,7 +253,7 @@ uint64_t rdmeta_notify_until(rdmeta_notify_t *w, uint64_t since,
                 version = rdmeta_notify_version(w);
         else
                 version = 0;
-        /* Watches that are due are those of whoever queued them. */
+        /* Watches that are due are called by the thread that queued them. */
         pthread_mutex_unlock(&w->lock);
         return version;
 }
@@ -269,7 +277,8 @@ void rdmeta_notify_interrupt(rdmeta_notify_t *w) {
 
 /* ---- watches -------------------------------------------------------- */
 
-/* Call a watch just off the queue, without the lock, which is held after. */
+/* Calls a watch that was just taken off the queue. Drops the lock for the call
+ * and takes it again. */
 static void rdmeta_notify_call(rdmeta_notify_t *w, rdmeta_watch_t *watch) {
         const uint64_t version = rdmeta_notify_version(w);
 
@@ -293,7 +302,8 @@ void rdmeta_notify_unlock(rdmeta_notify_t *w) {
         pthread_mutex_unlock(&w->lock);
 }
 
-/* One allocation: the watch, its strings, their bytes. Lock held. */
+/* Returns a new watch, in one allocation with its strings and their bytes.
+ * NULL: no memory. The caller has the lock. */
 static rdmeta_watch_t *rdmeta_watch_alloc(rdmeta_notify_t *w,
                                           const rdmeta_str_t *topics,
                                           size_t n) {
@@ -314,15 +324,16 @@ static rdmeta_watch_t *rdmeta_watch_alloc(rdmeta_notify_t *w,
         for (i = 0; i < n; i++)
                 copies[i] = rdmeta_tmpabuf_write_str(&b, topics[i]);
         *watch = (rdmeta_watch_t){
-            .wait = w, .topics = copies, .n = n, .size = b.size};
+            .notify = w, .topics = copies, .n = n, .size = b.size};
         return rdmeta_tmpabuf_finish(&b);
 }
 
+/* Returns a watch of answers or of changes. NULL: no memory, or forked. */
 static rdmeta_watch_t *rdmeta_notify_watch(rdmeta_notify_t *w,
-                                         const rdmeta_str_t *topics, size_t n,
-                                         void (*fn)(void *opaque,
-                                                    uint64_t version),
-                                         void *opaque, int answers) {
+                                           const rdmeta_str_t *topics, size_t n,
+                                           void (*fn)(void *opaque,
+                                                      uint64_t version),
+                                           void *opaque, int answers) {
         rdmeta_watch_t *watch;
 
         if (rdmeta_notify_forked(w))
@@ -340,27 +351,27 @@ static rdmeta_watch_t *rdmeta_notify_watch(rdmeta_notify_t *w,
 }
 
 rdmeta_watch_t *rdmeta_notify_watch_new(rdmeta_notify_t *w,
-                                      const rdmeta_str_t *topics, size_t n,
-                                      void (*fn)(void *opaque,
-                                                 uint64_t version),
-                                      void *opaque) {
+                                        const rdmeta_str_t *topics, size_t n,
+                                        void (*fn)(void *opaque,
+                                                   uint64_t version),
+                                        void *opaque) {
         return rdmeta_notify_watch(w, topics, n, fn, opaque, 0);
 }
 
 rdmeta_watch_t *rdmeta_notify_watch_answers(rdmeta_notify_t *w,
-                                          void (*fn)(void *opaque,
-                                                     uint64_t version),
-                                          void *opaque) {
+                                            void (*fn)(void *opaque,
+                                                       uint64_t version),
+                                            void *opaque) {
         return rdmeta_notify_watch(w, NULL, 0, fn, opaque, 1);
 }
 
 void rdmeta_notify_watch_destroy(rdmeta_watch_t *watch) {
-        rdmeta_notify_t *w = watch ? watch->wait : NULL;
+        rdmeta_notify_t *w = watch ? watch->notify : NULL;
 
         if (!watch)
                 return;
         if (rdmeta_notify_forked(w)) {
-                /* Nobody walks the lists here, and they may be torn. */
+                /* No thread walks the lists here, and they may be torn. */
                 rdmeta_free(w->allocator, watch, watch->size);
                 return;
         }

@@ -1,8 +1,9 @@
 /*
- * notify: the cache's lock, its version, and who waits for either to move.
- * Knows nothing of a cache but a function that says "changed since?".
+ * notify: the cache's lock, its version, and the threads and watches that wait
+ * for a change. It knows nothing of a cache but a function that answers
+ * "changed since?".
  *
- *     rdmeta_notify_t                    waiting threads' stacks
+ *     rdmeta_notify_t               waiting threads' stacks
  *     +----------------+             +-----------+   +-----------+
  *     | lock           |             | waiter    |   | waiter    |
  *     | version        |             | own cond  |   | own cond  |
@@ -14,25 +15,24 @@
  *                         +--------->|                         |     |->
  *                                    +-------------------------------+
  *
- * No wake-up is lost: a waiter looks and goes to sleep under the lock, and who
- * moves the version holds it. Each waiter has its own condition variable and
- * only those whose topics changed are woken.
+ * No wake-up is lost: a waiter looks and goes to sleep under the lock, and the
+ * writer that raises the version holds the lock. Each waiter has its own
+ * condition variable, and a writer wakes only those whose topics changed.
  *
- * A watch is called after the lock has been dropped: rdmeta_notify_all()
- * queues it, rdmeta_notify_unlock() takes as many off the queue as it found
- * there and calls them. Calls that were queued by another thread meanwhile are
- * left to that one, so nobody is kept for ever; the queue is first in, first
- * out, so all that a thread found have been called by the time it is done, or
- * are being called by another. Changes that come before a queued call begins
- * are told by that call.
- * A call may write to the cache, and then runs watches itself, perhaps the
- * same one. Calls of one watch by two writers may overlap.
+ * A watch is called without the lock. rdmeta_notify_all() queues it.
+ * rdmeta_notify_unlock() takes as many watches off the queue as it found there
+ * and calls them. It leaves those that another thread queued meanwhile to that
+ * thread, so no thread is kept for ever. The queue is first in, first out. So
+ * when a thread is done, all watches that it found have been called, or another
+ * thread is calling them. A queued call reports all changes that come before it
+ * begins. A call may write to the cache; it then runs watches itself, perhaps
+ * the same one. Calls of one watch by two writers may overlap.
  *
- * In a fork's child the lock may be held by a thread that is not there: the
- * fork came in the middle of its write, and what it was at stays *torn*. So
- * nothing here waits for it: waits return 0, a watch is only freed. Threads
- * there that only read take turns on a word of their own, and whoever has the
- * turn finds out whether the lock is free.
+ * In a fork's child the lock may be held by a thread that does not exist there.
+ * The fork came in the middle of that thread's write, whose data stays *torn*.
+ * So no call here waits for the lock in the child: waits return 0, and a watch
+ * is only freed. The child's threads that only read take turns, with a word of
+ * their own. The thread that has the turn tests whether the lock is free.
  */
 #ifndef RDMETA_STORE_NOTIFY_H
 #define RDMETA_STORE_NOTIFY_H
@@ -45,92 +45,99 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
-/* Has `topic` changed, or been removed, after version `since`? Called with
- * the lock held; takes no lock, and calls nothing of this header. */
+/* Returns 1 if `topic` has changed, or was removed, after version `since`. The
+ * caller has the lock. The function takes no lock and calls nothing of this
+ * header. */
 typedef int (*rdmeta_notify_changed_t)(void *opaque, const rdmeta_str_t *topic,
-                                     uint64_t since);
+                                       uint64_t since);
 
 typedef struct rdmeta_notify {
         pthread_mutex_t lock;
         uint64_t _Atomic version; /* stored under the lock, read without */
         rdmeta_tailq_t waiters;
         rdmeta_tailq_t watches;
-        rdmeta_tailq_t due;  /* of the watches, those to be called */
-        pthread_cond_t idle; /* a watch being destroyed runs no more */
-        pid_t pid;           /* whose threads these are */
-        _Atomic pid_t turn;  /* a fork's child: who has it; 0: nobody */
-        int whole;           /* who has the turn: and the lock */
+        rdmeta_tailq_t due;  /* the watches to be called */
+        pthread_cond_t idle; /* the last call of a destroyed watch returned */
+        pid_t pid;           /* the process that made this */
+        _Atomic pid_t turn;  /* in a fork's child; see rdmeta_turn_take() */
+        int whole;           /* the thread that has the turn has the lock too */
         const rdmeta_allocator_t *allocator;
         rdmeta_notify_changed_t changed;
         void *opaque;
 } rdmeta_notify_t;
 
-/* Borrows the allocator for its life; called with the lock held. 0, or
- * NO_MEMORY. Neither moves in memory afterwards. */
+/* Initialises. Returns 0 or RDMETA_ERR_NO_MEMORY. Borrows the allocator for its
+ * life, and calls it with the lock held. Neither may move in memory. */
 rdmeta_err_t rdmeta_notify_init(rdmeta_notify_t *w,
-                              const rdmeta_allocator_t *allocator,
-                              rdmeta_notify_changed_t changed, void *opaque);
-/* No waiters, no watches and no lock are left; in a fork's child, any. */
+                                const rdmeta_allocator_t *allocator,
+                                rdmeta_notify_changed_t changed, void *opaque);
+/* Destroys. There must be no waiter and no watch, and the lock must be free. In
+ * a fork's child it does nothing, so there may be any. */
 void rdmeta_notify_destroy(rdmeta_notify_t *w);
 
-/* 1: this process is a fork's child of the one that made `w`. A system call:
- * ask before rdmeta_notify_lock(), not in a loop. */
+/* Returns 1 in a fork's child of the process that made `w`. It makes a system
+ * call: callers call it before rdmeta_notify_lock(), and not in a loop. */
 int rdmeta_notify_forked(const rdmeta_notify_t *w);
 
-/* A turn of one thread at a time, for who only reads: the lock, or what stands
- * for it in a fork's child. 0: that is so and all is torn, for good: what
- * writers alone look at must not be. Memory may be had in either case. */
+/* Begins a turn, which one thread at a time has, for a caller that only reads.
+ * Takes the lock, or the word that replaces it in a fork's child. Returns 1 if
+ * the caller has the lock. Returns 0 in a fork's child whose data is torn: it
+ * stays torn, and the caller must not look at data that only writers use. The
+ * caller may allocate in either case. */
 int rdmeta_notify_turn(rdmeta_notify_t *w);
-/* Its end. Watches that were due at a fork are the parent's to call. */
+/* Ends a turn. Calls the watches that are due, but in a fork's child it leaves
+ * them to the parent. */
 void rdmeta_notify_turn_end(rdmeta_notify_t *w);
 
-/* Of the threads of a fork's child, where a lock may be held for good. The
- * word says which process has it: one taken at a fork is nobody's in the child.
- * It begins as 0. */
+/* Take and end a turn among the threads of a fork's child, where a lock may be
+ * held for good. The word is 0 at first, and then the process whose thread has
+ * the turn. So a turn that a parent's thread has at a fork does not count in
+ * the child. */
 void rdmeta_turn_take(_Atomic pid_t *turn);
 void rdmeta_turn_end(_Atomic pid_t *turn);
 
-/* Not recursive. */
+/* Takes the lock, which is not recursive. */
 void rdmeta_notify_lock(rdmeta_notify_t *w);
-/* Unlock, then call the watches that are due. */
+/* Unlocks, then calls the watches that are due. */
 void rdmeta_notify_unlock(rdmeta_notify_t *w);
 
-/* Any thread, no lock. */
+/* Returns the version. Any thread, with or without the lock. */
 static inline uint64_t rdmeta_notify_version(const rdmeta_notify_t *w) {
         return atomic_load_explicit(&w->version, memory_order_acquire);
 }
 
-/* Lock held. The version is `version` from now on, and all that changed with
- * it can be seen by changed(): wake who waits for it, queue the watches. An
- * equal version does nothing. Cheap when nobody waits. */
+/* Sets the version, wakes the waiters that it concerns and queues the watches.
+ * changed() must see the changes already. Does nothing if the version is the
+ * same. Cheap without waiters and watches. The caller has the lock. */
 void rdmeta_notify_all(rdmeta_notify_t *w, uint64_t version);
 
-/* Lock held. An answer was applied: queue the watches of answers. */
+/* Queues the watches of answers, after an answer was applied. The caller has
+ * the lock. */
 void rdmeta_notify_answered(rdmeta_notify_t *w);
 
-/* rdmeta_cache_wait(). Takes the lock. */
+/* Implements rdmeta_cache_wait(). Takes the lock. */
 uint64_t rdmeta_notify_until(rdmeta_notify_t *w, uint64_t since,
-                           const rdmeta_str_t *topics, size_t n,
-                           int64_t timeout_us);
+                             const rdmeta_str_t *topics, size_t n,
+                             int64_t timeout_us);
 
-/* Every waiter that is in rdmeta_notify_until() now returns 0, unless its
+/* Makes every waiter that is in rdmeta_notify_until() now return 0, unless its
  * change came first. Takes the lock. */
 void rdmeta_notify_interrupt(rdmeta_notify_t *w);
 
-/* rdmeta_watch_new(), rdmeta_watch_answers() and rdmeta_watch_destroy(). They
- * take the lock. */
+/* Implement rdmeta_watch_new(), rdmeta_watch_answers() and
+ * rdmeta_watch_destroy(). They take the lock. */
 rdmeta_watch_t *rdmeta_notify_watch_new(rdmeta_notify_t *w,
-                                      const rdmeta_str_t *topics, size_t n,
-                                      void (*fn)(void *opaque,
-                                                 uint64_t version),
-                                      void *opaque);
+                                        const rdmeta_str_t *topics, size_t n,
+                                        void (*fn)(void *opaque,
+                                                   uint64_t version),
+                                        void *opaque);
 rdmeta_watch_t *rdmeta_notify_watch_answers(rdmeta_notify_t *w,
-                                          void (*fn)(void *opaque,
-                                                     uint64_t version),
-                                          void *opaque);
+                                            void (*fn)(void *opaque,
+                                                       uint64_t version),
+                                            void *opaque);
 void rdmeta_notify_watch_destroy(rdmeta_watch_t *watch);
 
-/* How many there are. Lock held. */
+/* Return how many there are. The caller has the lock. */
 static inline size_t rdmeta_notify_waiters(const rdmeta_notify_t *w) {
         return w->waiters.count;
 }

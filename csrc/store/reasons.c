@@ -32,39 +32,40 @@ void rdmeta_reasons_destroy(rdmeta_reasons_t *r) {
         rdmeta_reasons_forget(r, 0);
 }
 
-/* A byte that goes on with a character of UTF-8. */
-static int goes_on(char byte) {
+/* Returns 1 for a byte of UTF-8 that is not the first of a character. */
+static int is_continuation(char byte) {
         return ((uint8_t)byte & 0xc0) == 0x80;
 }
 
-/* A character has four bytes at most: what goes on for longer is no text, and
- * cut anywhere. */
+/* A character has at most four bytes. A longer row of continuation bytes is not
+ * text, and is cut anywhere. */
 rdmeta_str_t rdmeta_reason_cut(rdmeta_str_t reason) {
         size_t n = RDMETA_REASON_MAX;
 
         if (reason.len <= RDMETA_REASON_MAX)
                 return reason;
-        while (n > RDMETA_REASON_MAX - 3 && goes_on(reason.data[n]))
+        while (n > RDMETA_REASON_MAX - 3 && is_continuation(reason.data[n]))
                 n--;
-        reason.len = goes_on(reason.data[n]) ? RDMETA_REASON_MAX : n;
+        reason.len = is_continuation(reason.data[n]) ? RDMETA_REASON_MAX : n;
         return reason;
 }
 
-/* Where its number is, or goes. */
+/* Returns the place that has the reason's number, or that it will have. */
 static uint32_t place_of(const rdmeta_reasons_t *r, rdmeta_str_t reason) {
         const rdmeta_reasons_table_t *t = table_of(r);
         uint32_t k = (uint32_t)rdmeta_hash(r->key, reason.data, reason.len);
 
         for (k %= PLACES; t->places[k]; k = (k + 1) % PLACES) {
-                const rdmeta_reason_t *had = text_of(t, t->places[k]);
+                const rdmeta_reason_t *known = text_of(t, t->places[k]);
 
-                if (had->len == reason.len &&
-                    !memcmp(had->text, reason.data, reason.len))
+                if (known->len == reason.len &&
+                    !memcmp(known->text, reason.data, reason.len))
                         break;
         }
         return k;
 }
 
+/* Allocates the table, if there is none. */
 static rdmeta_err_t table_make(rdmeta_reasons_t *r) {
         rdmeta_reasons_table_t *t = table_of(r);
 
@@ -111,8 +112,8 @@ rdmeta_err_t rdmeta_reasons_number(rdmeta_reasons_t *r, rdmeta_str_t reason,
         return RDMETA_OK;
 }
 
-/* The youngest first: no place that another was put behind is freed before
- * that one's. */
+/* Frees the youngest text first. So a probe never meets a place that was freed
+ * before the place behind it. */
 void rdmeta_reasons_forget(rdmeta_reasons_t *r, uint32_t count) {
         rdmeta_reasons_table_t *t = table_of(r);
 

@@ -1,14 +1,15 @@
 /*
- * view: the reading calls, written once, over a root.
+ * view: the lookups, written once, over a root.
  *
  *     root    names ----> table ----> blocks
  *             ids   ----> table --------^
  *             brokers --> broker table
  *             shared deadline
  *
- * A root is what a reader starts from: the cache has one that changes under
- * it, an image one that does not. Every call here is a reader's: no lock, no
- * allocation, no store. Whoever calls must keep blocks from being freed.
+ * A reader starts from a root. A cache has a root that changes while it is
+ * read; an image has one that does not change. Every call here is a reader's:
+ * it takes no lock, allocates nothing and stores nothing. The caller must keep
+ * blocks from being freed.
  */
 #ifndef RDMETA_STORE_VIEW_H
 #define RDMETA_STORE_VIEW_H
@@ -20,21 +21,24 @@ typedef struct rdmeta_root {
         _Atomic(rdmeta_table_t *) names;
         _Atomic(rdmeta_table_t *) ids;
         _Atomic(rdmeta_brokers_t *) brokers;
-        /* Until when the topics of the last all-topics answer are valid: such
-         * an answer moves this one word instead of a hundred thousand. */
+        /* The deadline of the topics of the last all-topics answer. The next
+         * such answer moves this one word instead of a hundred thousand. */
         _Atomic int64_t shared_deadline;
-        /* The same once there was one, and the end of time before: until then
-         * a lookup need not ask whether a topic is one of those. */
+        /* INT64_MAX before the first all-topics answer, afterwards the shared
+         * deadline. So a lookup need not ask which topics share it. */
         _Atomic int64_t fresh_until;
-        _Atomic uint64_t shared_provenance; /* that answer's rdmeta_provenance_t */
+        /* That answer's rdmeta_provenance_t. */
+        _Atomic uint64_t shared_provenance;
 } rdmeta_root_t;
 
+/* Returns the provenance of the topics of the last all-topics answer. */
 RDMETA_INLINE rdmeta_provenance_t rdmeta_view_shared_provenance(
         const rdmeta_root_t *root) {
-        return rdmeta_provenance_of(atomic_load_explicit(&root->shared_provenance,
-                                                   memory_order_acquire));
+        return rdmeta_provenance_of(atomic_load_explicit(
+                &root->shared_provenance, memory_order_acquire));
 }
 
+/* Returns the topic's own deadline, or the shared one. */
 RDMETA_INLINE int64_t rdmeta_view_deadline(const rdmeta_root_t *root,
                                            const rdmeta_topic_t *t) {
         const int64_t own = atomic_load_explicit(&t->deadline,
@@ -45,8 +49,8 @@ RDMETA_INLINE int64_t rdmeta_view_deadline(const rdmeta_root_t *root,
         return own == RDMETA_DEADLINE_SHARED ? shared : own;
 }
 
-/* 0: look closer. Past the shared deadline that is all it says, of topics with
- * one of their own too. */
+/* Returns 1 if the topic is certainly not stale. 0: the caller must look
+ * closer. Past the shared deadline it returns 0 for every topic. */
 RDMETA_INLINE int rdmeta_view_is_fresh(const rdmeta_root_t *root,
                                        const rdmeta_topic_t *t,
                                        int64_t mono_us) {
@@ -57,16 +61,16 @@ RDMETA_INLINE int rdmeta_view_is_fresh(const rdmeta_root_t *root,
                                                   memory_order_relaxed));
 }
 
-/* What a lookup says of a topic with that deadline, the shared one resolved:
- * 0, or a code <= -100. */
+/* Returns 0 if a lookup may use a topic with that deadline, or a code <= -100.
+ * The caller has resolved the shared deadline. */
 rdmeta_err_t rdmeta_view_state_at(const rdmeta_topic_t *t, int64_t deadline,
                                   int64_t mono_us, int stale_ok);
-/* The leader, wherever its partition may be, or a code. */
+/* Returns the leader or a code, for a topic of any state and width. */
 int32_t rdmeta_view_leader_at(const rdmeta_topic_t *t, int64_t deadline,
                               int32_t partition, int64_t mono_us,
                               int stale_ok);
 
-/* The same, of a root's. */
+/* Returns the same as rdmeta_view_state_at() for a topic of a root. */
 RDMETA_INLINE rdmeta_err_t rdmeta_view_state(const rdmeta_root_t *root,
                                              const rdmeta_topic_t *t,
                                              int64_t mono_us, int stale_ok) {
@@ -74,12 +78,14 @@ RDMETA_INLINE rdmeta_err_t rdmeta_view_state(const rdmeta_root_t *root,
                                     stale_ok);
 }
 
-/* A leader where the fast path did not apply; t may be NULL. */
+/* Returns the leader or a code where the fast path did not apply. `t` may be
+ * NULL. */
 int32_t rdmeta_view_leader_slow(const rdmeta_root_t *root,
                                 const rdmeta_topic_t *t, int32_t partition,
                                 int64_t mono_us, int stale_ok);
 
-/* Of a topic of state VALID. Width 3 says: not to be had so simply. */
+/* Returns the leader or a code, for a topic of state VALID. Calls
+ * rdmeta_view_leader_at() unless the leaders are a plain column. */
 RDMETA_INLINE int32_t rdmeta_view_pick_at(const rdmeta_topic_t *t, size_t len,
                                           int64_t deadline, int32_t partition,
                                           int64_t mono_us, int stale_ok) {
@@ -97,6 +103,7 @@ RDMETA_INLINE int32_t rdmeta_view_pick_at(const rdmeta_topic_t *t, size_t len,
         return leader;
 }
 
+/* Returns the same as rdmeta_view_pick_at() for a topic of a root. */
 RDMETA_INLINE int32_t rdmeta_view_pick(const rdmeta_root_t *root,
                                        const rdmeta_topic_t *t, size_t len,
                                        int32_t partition, int64_t mono_us,
@@ -106,9 +113,10 @@ RDMETA_INLINE int32_t rdmeta_view_pick(const rdmeta_root_t *root,
 }
 
 /*
- * The lookup, of whatever there is. A valid topic whose name is right has its
- * length and state in one word, equal to the caller's length. See read/leader.c
- * for what is mostly asked.
+ * The general lookup: returns the leader or a code for any name. A topic has
+ * the length of its name and its state in one word. For a valid topic of the
+ * right name that word equals the caller's length. read/leader.c has the fast
+ * path for the common case.
  */
 RDMETA_INLINE int32_t rdmeta_view_leader(const rdmeta_root_t *root,
                                          const char *name, size_t len,
@@ -142,11 +150,12 @@ RDMETA_INLINE int32_t rdmeta_view_leader(const rdmeta_root_t *root,
         }
 }
 
-/* A fast lookup's way to say: ask again, in general. */
+/* A fast lookup returns this when the general lookup has to answer. */
 #define RDMETA_VIEW_GENERAL INT32_MIN
 
-/* The leader of a valid topic whose name is right, whose leaders have that
- * width, without a call; whatever else is left to the others. */
+/* Returns the leader, for a valid topic of the right name whose leaders have
+ * that width. Makes no call. Returns RDMETA_VIEW_GENERAL for a partition out of
+ * range and for a topic that may be stale. */
 RDMETA_INLINE int32_t rdmeta_view_pick_of(const rdmeta_root_t *root,
                                           const rdmeta_topic_t *t, size_t len,
                                           unsigned width, int32_t partition,
@@ -157,8 +166,9 @@ RDMETA_INLINE int32_t rdmeta_view_pick_of(const rdmeta_root_t *root,
         return rdmeta_col_get(t->name + len, width, (uint32_t)partition);
 }
 
-/* The same, whatever its state and width: `odd` is what its head has besides
- * the length, 0 most often. */
+/* Returns the same as rdmeta_view_pick_of() for any state and width. `odd` is
+ * the topic's head without the length: mostly 0. Returns RDMETA_VIEW_GENERAL
+ * also for a topic that is not valid or whose partitions are sparse. */
 RDMETA_INLINE int32_t rdmeta_view_pick_fast(const rdmeta_root_t *root,
                                             const rdmeta_topic_t *t,
                                             size_t len, uint32_t odd,

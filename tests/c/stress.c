@@ -1,18 +1,17 @@
 /*
  * stress SECONDS: what the unit tests do for moments, for as long as wanted.
  *
- *     race    readers of every kind beside writers and sweeps, over values
- *             that prove themselves (race_fixture.h), with membarrier and in a
- *             process that is refused it
+ *     race    readers of every kind beside writers and sweeps, over values that
+ *             each reader can check (race_fixture.h). The kernel refuses
+ *             membarrier to one of two processes.
  *     churn   a million partitions whose leaders, ISRs and topics come and go
- *             for all that time: lookups stay right, and memory, but for the
- *             ring's, limbo's and that of ids which topics had before, is a
- *             quarter more at most than that of a new cache which is told the
- *             same
+ *             all the time. Lookups stay right. Memory is at most a quarter
+ *             more than that of a new cache with the same topics. The memory of
+ *             changelog, limbo and former ids does not count.
  *
- * Both at once, each for all of the seconds.
+ * Both run at once, each for all of the seconds.
  *
- * Built with RDMETA_POISON: freed blocks are overwritten at once.
+ * The build has RDMETA_POISON: freed blocks are overwritten at once.
  */
 #include "support/race_fixture.h"
 
@@ -26,7 +25,7 @@ enum {
         TOPICS     = 100000,
         PARTITIONS = 10,
         BROKERS    = 60,
-        SOME       = 400, /* topics of one answer */
+        SOME       = 400, /* the most topics of one answer */
         LOOKUPS    = 64,
         SLICE_S    = 60
 };
@@ -36,11 +35,11 @@ typedef struct churn {
         gen_cluster_t *cluster;
         gen_topic_t some[SOME];
         rdmeta_str_t names[SOME];
-        uint8_t *gone; /* by topic: deleted */
+        uint8_t *gone; /* 1: the topic is deleted */
         gen_bytes_t body;
         test_rng_t rng;
         uint64_t answers, partitions;
-        size_t rss_before; /* pages, before the cache was filled */
+        size_t rss_before; /* resident memory before the cache was filled */
         _Atomic int stop;
         _Atomic uint64_t lookups;
 } churn_t;
@@ -58,7 +57,7 @@ static rdmeta_time_t now_of(void) {
         return now;
 }
 
-/* ---- churn: what is so --------------------------------------------------- */
+/* ---- churn: the writer --------------------------------------------------- */
 
 static void churn_partition(churn_t *x, gen_topic_t *t) {
         const uint32_t k   = (uint32_t)test_below(&x->rng, t->partition_count);
@@ -82,7 +81,7 @@ static void churn_topic(churn_t *x, uint32_t i) {
         x->gone[i] = !x->gone[i];
         if (x->gone[i])
                 return;
-        for (k = 0; k < 16; k++) /* another topic of that name */
+        for (k = 0; k < 16; k++) /* a new topic of that name */
                 t->id[k] = (uint8_t)(test_u64(&x->rng) >> 32);
         for (k = 0; k < t->partition_count; k++)
                 t->partitions[k].epoch = 0;
@@ -110,7 +109,7 @@ static void churn_some(churn_t *x) {
                                   .names = x->names, .n = n, .broker = 1};
         rdmeta_str_t ask[SOME];
         uint32_t k;
-        size_t told;
+        size_t n_ask;
 
         asked.flags        = RDMETA_REQ_SENT_VERSION;
         asked.sent_version = rdmeta_cache_version(x->cache);
@@ -127,7 +126,7 @@ static void churn_some(churn_t *x) {
         if (test_below(&x->rng, 4) == 0)
                 CHECK(!rdmeta_cache_hint(x->cache, x->names, n,
                                          RDMETA_HINT_FORCE, 0, now_of(), ask,
-                                         &told));
+                                         &n_ask));
         churn_apply(x, x->some, n, &asked);
         CHECK(rdmeta_cache_sweep(x->cache, now_of()) > 0);
 }
@@ -148,9 +147,10 @@ static void churn_all(churn_t *x) {
         free(here);
 }
 
-/* ---- churn: what is read ------------------------------------------------- */
+/* ---- churn: the readers -------------------------------------------------- */
 
-/* Any broker of the cluster, or none; never a number that was not said. */
+/* Checks that each leader is a broker of the cluster or none, but no other
+ * number. */
 static void *churn_reader(void *arg) {
         churn_t *x         = arg;
         rdmeta_reader_t *r = rdmeta_reader_new(x->cache, RDMETA_ALLOW_STALE);
@@ -180,7 +180,7 @@ static void *churn_reader(void *arg) {
         return NULL;
 }
 
-/* At rest, everything is as it was said last. */
+/* Compares the cache, while no writer writes, with the last answers. */
 static void churn_compare(churn_t *x) {
         rdmeta_reader_t *r = rdmeta_reader_new(x->cache, 0);
         const int64_t now  = mono_us();
@@ -201,17 +201,17 @@ static void churn_compare(churn_t *x) {
         rdmeta_reader_destroy(r);
 }
 
-/* ---- churn: what it costs ------------------------------------------------ */
+/* ---- churn: the memory --------------------------------------------------- */
 
-/* Bytes a partition, as the cache counts them: those besides ring and limbo,
- * which have bounds of their own. */
+/* Prints the cache's memory. Returns the bytes per partition without changelog
+ * and limbo, which have limits of their own. */
 static double cost_print(rdmeta_cache_t *c, const char *when) {
         rdmeta_stats_t s;
         double n;
 
         rdmeta_cache_stats(c, &s);
         n = (double)s.partitions;
-        printf("   %-8s %5.1f B a partition, of which ring %.1f, limbo %.1f;"
+        printf("   %-8s %5.1f B per partition: changelog %.1f, limbo %.1f,"
                " free %.1f; %" PRIu64 " partitions, version %" PRIu64
                ", %" PRIu64 " topics remembered, %" PRIu64 " moved\n",
                when, (double)s.bytes / n, (double)s.bytes_ring / n,
@@ -224,12 +224,12 @@ static double cost_print(rdmeta_cache_t *c, const char *when) {
 static void rss_print(const churn_t *x) {
         const double rss = (double)test_memory(TEST_RESIDENT);
 
-        printf("   %-8s %5.1f B a partition by the pages of this process\n",
+        printf("   %-8s %5.1f B per partition by the pages of this process\n",
                "", (rss - (double)x->rss_before) / TOPICS / PARTITIONS);
         fflush(stdout);
 }
 
-/* What the same costs that has just been told. */
+/* Returns the bytes per partition of a new cache with the same topics. */
 static double cost_of_new(churn_t *x) {
         rdmeta_cache_t *churned = x->cache;
         double cost;
@@ -258,7 +258,7 @@ static churn_t *churn_new(void) {
         x->cache   = rdmeta_cache_new(NULL);
         x->rng     = test_rng(5);
         CHECK(x->gone && x->cache);
-        gen_response(x->cluster, 12, &x->body); /* its memory is not ours */
+        gen_response(x->cluster, 12, &x->body); /* allocate its memory before */
         x->rss_before = test_memory(TEST_RESIDENT);
         churn_all(x);
         return x;
@@ -292,7 +292,8 @@ static void churn_free(churn_t *x) {
 
 /* ---- race ---------------------------------------------------------------- */
 
-/* In a child: its memory is not this one's, and a refusal is for good. */
+/* Starts a race in a child. Its memory does not count here, and a refusal of
+ * membarrier is for good. Returns the child. */
 static pid_t race_start(int refused, int seconds) {
         const pid_t parent = getpid();
         const pid_t pid    = fork();
@@ -305,7 +306,7 @@ static pid_t race_start(int refused, int seconds) {
                         _Exit(1);
                 alarm((unsigned)seconds * 3 + 60);
                 if (refused && !no_membarrier())
-                        printf("   no seccomp here: fences are asked for\n");
+                        printf("   no seccomp here: fences are set\n");
                 steps = race_run(test_seed + (uint64_t)mono_us(), refused,
                                  seconds);
                 printf("   race%s for %d s: %" PRIu64 " steps checked\n",
@@ -316,7 +317,7 @@ static pid_t race_start(int refused, int seconds) {
         return pid;
 }
 
-/* One kind of race after the other, and churn all the while. */
+/* Runs one kind of race after the other, and churn all the time. */
 static void slice_run(churn_t *x, int seconds) {
         int refused, status, half;
         pid_t pid;
@@ -349,10 +350,11 @@ int main(int argc, char **argv) {
         fresh = cost_of_new(x);
         printf("   %" PRIu64 " answers, %" PRIu64 " lookups beside them\n",
                x->answers, (uint64_t)atomic_load(&x->lookups));
-        /* Once epochs are above 127 every block is in a larger piece; what it
-         * left is given back but for an eighth (cache/compact.c), a chunk that
-         * has just been begun is a sixteenth, and tables have graves. What a
-         * new cache cannot know are ids that are a topic's no longer. */
+        /* Once epochs are above 127 every block is in a larger piece. The
+         * cache gives back all but an eighth of the smaller pieces
+         * (cache/compact.c). A chunk that has just begun is a sixteenth, and
+         * tables have tombstones. A new cache does not have the ids that are
+         * no topic's any more. */
         CHECK(churned < fresh * 1.25 +
                                 (16.0 * RDMETA_PAST_MAX + 1) / PARTITIONS);
         churn_free(x);

@@ -1,13 +1,13 @@
 /*
- * What changed, for whoever asks: records of each kind, how far back they go,
- * and who is woken for them.
+ * changes: records of each kind, how far back they go, and which waits and
+ * watches they end or call.
  */
 #include "support/cache_fixture.h"
 
 /* ---- kinds ------------------------------------------------------------- */
 
-/* After `first`, `second` is told as `wanted`. */
-static void told(const char *first, const char *second, const char *wanted) {
+/* Checks that the answer `second` after `first` makes the records `wanted`. */
+static void diff(const char *first, const char *second, const char *wanted) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -18,73 +18,74 @@ static void told(const char *first, const char *second, const char *wanted) {
         cw_destroy(&w);
 }
 
-static void test_topics_are_told_once_whatever_their_partitions(void) {
-        told("a#a 0:1@1", "b#b 0:1@1 1:1@1 2:1@1; c 0:1", /* no id: no #x */
-             "v2 topic_added b#b; v2 topic_added c");
-        told("t#a 0:1@1 1:1@1", "t#b 0:2@0 1:1@0", "v2 topic_recreated t#b");
-        told("t#a 0:1@1", "t!3", "v2 topic_error t#a "
+static void test_a_topic_has_one_record_whatever_its_partitions(void) {
+        diff("a#a 0:1@1", "b#b 0:1@1 1:1@1 2:1@1; c 0:1", /* no id: no #x */
+                      "v2 topic_added b#b; v2 topic_added c");
+        diff("t#a 0:1@1 1:1@1", "t#b 0:2@0 1:1@0", "v2 topic_recreated t#b");
+        diff("t#a 0:1@1", "t!3", "v2 topic_error t#a "
                                  "UNKNOWN_TOPIC_OR_PARTITION");
-        told("t!3", "t!29", "v2 topic_error t TOPIC_AUTHORIZATION_FAILED");
-        told("t!3", "t#a 0:1@1", "v2 topic_added t#a");
-        told("t#a 0:1@1", "t#a 0:1@1", "");
+        diff("t!3", "t!29", "v2 topic_error t TOPIC_AUTHORIZATION_FAILED");
+        diff("t!3", "t#a 0:1@1", "v2 topic_added t#a");
+        diff("t#a 0:1@1", "t#a 0:1@1", "");
 }
 
-static void test_partitions_are_told_one_by_one(void) {
-        told("t#a 0:1@1", "t#a 0:1@1 1:2@0/r2,3/i2 2:-1@0/r1",
-             "v2 partitions_added t#a/1>2@0>2>2,3; "
+static void test_each_partition_has_records_of_its_own(void) {
+        diff("t#a 0:1@1", "t#a 0:1@1 1:2@0/r2,3/i2 2:-1@0/r1",
+                      "v2 partitions_added t#a/1>2@0>2>2,3; "
              "v2 partitions_added t#a/2>-1@0>1>1");
-        told("t#a 0:1@1/r1,2 1:1@1/r1,2", "t#a 0:2@2/r1,2 1:1@1/r1,2",
-             "v2 leader_changed t#a/0 1@1>2@2");
-        told("t#a 0:1@1", "t#a 0:1@2", "v2 leader_changed t#a/0 1@1>1@2");
-        told("t#a 0:1@1/r1,2", "t#a 0:1@1/r1,2/i1",
-             "v2 isr_changed t#a/0 1@1>1@1 isr 1,2>1");
-        told("t#a 0:1@1/r1,2", "t#a 0:1@1/r1,3/i1,2",
-             "v2 replicas_changed t#a/0 replicas 1,2>1,3");
-        told("t#a 0:1@1/r1,2", "t#a 0:1@1/r1,2/o2",
-             "v2 offline_changed t#a/0");
+        diff("t#a 0:1@1/r1,2 1:1@1/r1,2", "t#a 0:2@2/r1,2 1:1@1/r1,2",
+                      "v2 leader_changed t#a/0 1@1>2@2");
+        diff("t#a 0:1@1", "t#a 0:1@2", "v2 leader_changed t#a/0 1@1>1@2");
+        diff("t#a 0:1@1/r1,2", "t#a 0:1@1/r1,2/i1",
+                      "v2 isr_changed t#a/0 1@1>1@1 isr 1,2>1");
+        diff("t#a 0:1@1/r1,2", "t#a 0:1@1/r1,3/i1,2",
+                      "v2 replicas_changed t#a/0 replicas 1,2>1,3");
+        diff("t#a 0:1@1/r1,2", "t#a 0:1@1/r1,2/o2",
+                      "v2 offline_changed t#a/0");
 }
 
-/* ISR and offline replicas are sets; of replicas the first is preferred. */
-static void test_an_isr_in_another_order_is_no_news(void) {
-        told("t#a 0:1@1/r1,2,3/i1,2,3", "t#a 0:1@1/r1,2,3/i3,1,2", "");
-        told("t#a 0:1@1/r1,2,3/o2,3", "t#a 0:1@1/r1,2,3/o3,2", "");
-        told("t#a 0:1@1/r1,2/i1,2", "t#a 0:1@1/r2,1/i1,2",
-             "v2 replicas_changed t#a/0 replicas 1,2>2,1");
+/* ISR and offline replicas are sets. Replicas are in order: the first one is
+ * the preferred leader. */
+static void test_an_isr_in_another_order_is_no_change(void) {
+        diff("t#a 0:1@1/r1,2,3/i1,2,3", "t#a 0:1@1/r1,2,3/i3,1,2", "");
+        diff("t#a 0:1@1/r1,2,3/o2,3", "t#a 0:1@1/r1,2,3/o3,2", "");
+        diff("t#a 0:1@1/r1,2/i1,2", "t#a 0:1@1/r2,1/i1,2",
+                      "v2 replicas_changed t#a/0 replicas 1,2>2,1");
 }
 
-static void test_an_epoch_that_becomes_known_is_told_as_that(void) {
-        told("t#a 0:1 1:1", "t#a 0:1@4 1:2@4",
-             "v2 leader_epoch_changed t#a/0 1>1@4; "
+static void test_an_epoch_that_becomes_known_has_a_kind_of_its_own(void) {
+        diff("t#a 0:1 1:1", "t#a 0:1@4 1:2@4",
+                      "v2 leader_epoch_changed t#a/0 1>1@4; "
              "v2 leader_changed t#a/1 1>2@4; "
              "v2 isr_changed t#a/1 1>2@4 isr 1>2; "
              "v2 replicas_changed t#a/1 replicas 1>2");
-        told("t#a 0:1@4", "t#a 0:1", "v2 leader_epoch_changed t#a/0 1@4>1");
+        diff("t#a 0:1@4", "t#a 0:1", "v2 leader_epoch_changed t#a/0 1@4>1");
 }
 
-/* Whatever a reader can see of a topic has a record when it differs. */
-static void test_what_only_differs_otherwise_is_told_as_well(void) {
-        told("t#a 0:1@1", "t#a~ 0:1@1", "v2 internal_changed t#a true");
-        told("t#a~ 0:1@1", "t#a 0:1@1", "v2 internal_changed t#a false");
-        told("t#a 0:1@1", "t#a^8 0:1@1", "v2 operations_changed t#a 8");
-        told("t#a^8 0:1@1", "t#a^24 0:1@1", "v2 operations_changed t#a 24");
-        told("t#a 0:1@1", "t#a 0:1@1/e9",
-             "v2 partition_error t#a/0 REPLICA_NOT_AVAILABLE");
-        told("t#a 0:1@1/e9", "t#a 0:1@1", "v2 partition_error t#a/0 NONE");
-        told("t#a 0:1@1/e9", "t#a 0:2@2/r1/e5",
-             "v2 leader_changed t#a/0 1@1>2@2; "
+/* Such as the internal flag, operations and errors of partitions. */
+static void test_every_visible_difference_has_a_record(void) {
+        diff("t#a 0:1@1", "t#a~ 0:1@1", "v2 internal_changed t#a true");
+        diff("t#a~ 0:1@1", "t#a 0:1@1", "v2 internal_changed t#a false");
+        diff("t#a 0:1@1", "t#a^8 0:1@1", "v2 operations_changed t#a 8");
+        diff("t#a^8 0:1@1", "t#a^24 0:1@1", "v2 operations_changed t#a 24");
+        diff("t#a 0:1@1", "t#a 0:1@1/e9",
+                      "v2 partition_error t#a/0 REPLICA_NOT_AVAILABLE");
+        diff("t#a 0:1@1/e9", "t#a 0:1@1", "v2 partition_error t#a/0 NONE");
+        diff("t#a 0:1@1/e9", "t#a 0:2@2/r1/e5",
+                      "v2 leader_changed t#a/0 1@1>2@2; "
              "v2 partition_error t#a/0 LEADER_NOT_AVAILABLE");
 }
 
-static void test_an_id_that_becomes_known_is_told_as_that(void) {
-        told("t 0:1@1", "t#a 0:1@1", "v2 topic_id_learned t#a");
-        told("t 0:1@1", "t#a 0:2@2",
+static void test_an_id_that_becomes_known_has_a_kind_of_its_own(void) {
+        diff("t 0:1@1", "t#a 0:1@1", "v2 topic_id_learned t#a");
+        diff("t 0:1@1", "t#a 0:2@2",
              "v2 topic_id_learned t#a; v2 leader_changed t#a/0 1@1>2@2; "
              "v2 isr_changed t#a/0 1@1>2@2 isr 1>2; "
              "v2 replicas_changed t#a/0 replicas 1>2");
-        told("t#a 0:1@1", "t 0:1@1", "");
+        diff("t#a 0:1@1", "t 0:1@1", "");
 }
 
-static void test_a_cluster_id_that_becomes_known_is_told_as_that(void) {
+static void test_a_cluster_id_that_becomes_known_has_a_record(void) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -98,8 +99,8 @@ static void test_a_cluster_id_that_becomes_known_is_told_as_that(void) {
         cw_destroy(&w);
 }
 
-/* Another order of an ISR alone makes no version, and wakes nobody. */
-static void test_what_is_no_change_makes_no_version(void) {
+/* Nor does it wake a waiter, see below. */
+static void test_a_write_without_a_change_makes_no_version(void) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -110,13 +111,13 @@ static void test_what_is_no_change_makes_no_version(void) {
         CHECK(!rdmeta_cache_purge(w.cache, w.now));
         CHECK(cw_version(&w) == 2);
         CHECK_TEXT(cw_hint(&w, "h", 0), "h");
-        CHECK(!rdmeta_cache_purge(w.cache, w.now)); /* nothing is known */
+        CHECK(!rdmeta_cache_purge(w.cache, w.now)); /* no topic is known */
         cw_check(&w);
         CHECK(cw_version(&w) == 2 && cw_stats(&w).hints == 0);
         cw_destroy(&w);
 }
 
-static void test_a_topic_of_no_partitions_is_told_of_when_it_goes(void) {
+static void test_a_topic_of_no_partitions_has_a_record_when_it_goes(void) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -138,7 +139,7 @@ static int32_t is_from(void *opaque, const rdmeta_change_t *c) {
         return 0;
 }
 
-static void test_records_say_when_and_by_whom(void) {
+static void test_records_have_the_time_and_the_source(void) {
         uint64_t until;
         int32_t resync;
         cw_t w;
@@ -157,7 +158,7 @@ static int32_t stop_at_second(void *opaque, const rdmeta_change_t *c) {
         return ++*(int *)opaque == 2 ? 77 : 0;
 }
 
-static void test_a_visit_may_end_the_telling(void) {
+static void test_a_visit_may_end_the_visits(void) {
         uint64_t until;
         int32_t resync;
         int n = 0;
@@ -171,7 +172,7 @@ static void test_a_visit_may_end_the_telling(void) {
         cw_destroy(&w);
 }
 
-static void test_a_purge_tells_of_all_that_is_gone(void) {
+static void test_a_purge_has_a_record_of_all_that_it_removes(void) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -189,7 +190,7 @@ static void test_a_purge_tells_of_all_that_is_gone(void) {
         CHECK(strstr(cw_changes(&w, 2), "topic_removed(purge) o#o"));
         CHECK(!strstr(cw_changes(&w, 2), "topic_removed(purge) n"));
         CHECK(strstr(cw_changes(&w, 2), "broker_removed(purge) 1 h1:9001"));
-        w.cluster_id = "another"; /* nothing is left to differ from */
+        w.cluster_id = "another"; /* it has no other to differ from */
         CHECK(!cw_all(&w, "t#a 0:2@0"));
         CHECK_TEXT(cw_topic(&w, "t"), "t#a 0:2@0");
         cw_destroy(&w);
@@ -197,17 +198,17 @@ static void test_a_purge_tells_of_all_that_is_gone(void) {
 
 /* ---- how far back ------------------------------------------------------ */
 
-static void small_ring(rdmeta_conf_t *conf) {
+static void small_changelog(rdmeta_conf_t *conf) {
         conf->ring_bytes = 4096;
 }
 
-static void test_who_falls_behind_is_told_to_resync(void) {
+static void test_a_reader_that_falls_behind_gets_a_resync(void) {
         char text[32];
         uint64_t floor;
         cw_t w;
         int i;
 
-        cw_init(&w, small_ring);
+        cw_init(&w, small_changelog);
         for (i = 0; i < 100; i++) {
                 snprintf(text, sizeof(text), "t#a 0:1@%d", i);
                 CHECK(!cw_say(&w, text));
@@ -221,11 +222,11 @@ static void test_who_falls_behind_is_told_to_resync(void) {
         CHECK_TEXT(cw_changes(&w, 99),
                    "v100 leader_changed t#a/0 1@98>1@99");
         CHECK_TEXT(cw_changes(&w, 100), "");
-        CHECK_TEXT(cw_changes(&w, 101), "resync"); /* of another cache */
+        CHECK_TEXT(cw_changes(&w, 101), "resync"); /* another cache's */
         cw_destroy(&w);
 }
 
-static void test_without_a_ring_only_the_present_is_told(void) {
+static void test_without_a_changelog_every_change_is_a_resync(void) {
         cw_t w;
 
         cw_init(&w, cw_no_changelog);
@@ -245,9 +246,10 @@ static void test_without_a_ring_only_the_present_is_told(void) {
         cw_destroy(&w);
 }
 
-/* Letting go of what nobody is told about moves neither version nor floor:
- * a floor above the version would ask for a resync that never helps. */
-static void forgotten(void (*conf)(rdmeta_conf_t *conf)) {
+/* The cache removes entries without records, such as unknown topics. That moves
+ * neither version nor floor. A floor above the version would ask for a resync
+ * that never helps. */
+static void check_silent_removals(void (*conf)(rdmeta_conf_t *conf)) {
         cw_t w;
         int i;
 
@@ -265,13 +267,13 @@ static void forgotten(void (*conf)(rdmeta_conf_t *conf)) {
         cw_destroy(&w);
 }
 
-static void test_what_is_forgotten_in_silence_asks_for_no_resync(void) {
-        forgotten(NULL);
-        forgotten(small_ring);
-        forgotten(cw_no_changelog);
+static void test_a_silent_removal_asks_for_no_resync(void) {
+        check_silent_removals(NULL);
+        check_silent_removals(small_changelog);
+        check_silent_removals(cw_no_changelog);
 }
 
-static void test_more_than_the_ring_holds_is_a_resync(void) {
+static void test_more_than_the_changelog_holds_is_a_resync(void) {
         gen_shape_t shape = {.seed = 1, .brokers = 3, .first_broker = 1,
                              .topics = 1000, .partitions = 2,
                              .replication = 2};
@@ -279,7 +281,7 @@ static void test_more_than_the_ring_holds_is_a_resync(void) {
         gen_bytes_t body       = {0};
         cw_t w;
 
-        cw_init(&w, small_ring);
+        cw_init(&w, small_changelog);
         cluster->cluster_id = test_str("c");
         CHECK(!cw_say(&w, "t#a 0:1@1"));
         gen_response(cluster, 12, &body);
@@ -294,7 +296,7 @@ static void test_more_than_the_ring_holds_is_a_resync(void) {
         cw_destroy(&w);
 }
 
-/* Nothing is visited with the lock held: a visit may write. */
+/* A visit runs without the lock, so it may write. */
 static int32_t write_on_visit(void *opaque, const rdmeta_change_t *c) {
         cw_t *w = opaque;
         char name[64], text[80];
@@ -306,7 +308,7 @@ static int32_t write_on_visit(void *opaque, const rdmeta_change_t *c) {
         CHECK(!rdmeta_cache_purge(w->cache, w->now));
         CHECK(c->version == 1);
         CHECK(!strncmp(name, c->topic.data ? c->topic.data : "",
-                       c->topic.len)); /* it is kept for the visit */
+                       c->topic.len)); /* the record stays for the visit */
         return 0;
 }
 
@@ -315,7 +317,7 @@ static void test_a_visit_may_write(void) {
         int32_t resync;
         cw_t w;
 
-        cw_init(&w, small_ring);
+        cw_init(&w, small_changelog);
         CHECK(!cw_say(&w, "t#a 0:1@1; b#b 0:1@1; c#c 0:1@1"));
         CHECK(!rdmeta_cache_changes(w.cache, 0, write_on_visit, &w, &until,
                                     &resync));
@@ -343,14 +345,14 @@ static void test_a_wait_ends_at_once_if_the_change_came_first(void) {
         CHECK(!cw_say(&w, "u#u 0:1@2"));
         CHECK(wait_for(&w, 1, "t") == 0);
         CHECK(wait_for(&w, 1, "u") == 2);
-        CHECK(!cw_say(&w, "u#u 0:1@2")); /* the same wakes nobody */
+        CHECK(!cw_say(&w, "u#u 0:1@2")); /* no change, no wake-up */
         CHECK(wait_for(&w, 2, NULL) == 0);
-        cw_hint(&w, "h", 0); /* nor does asking */
+        cw_hint(&w, "h", 0); /* a hint is no change */
         CHECK(wait_for(&w, 2, NULL) == 0 && wait_for(&w, 0, "h") == 0);
         cw_destroy(&w);
 }
 
-static void test_a_removal_is_a_change_for_who_waits(void) {
+static void test_a_removal_ends_a_wait(void) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -362,8 +364,8 @@ static void test_a_removal_is_a_change_for_who_waits(void) {
         cw_destroy(&w);
 }
 
-/* However late he comes who wants to know. */
-static void test_a_removal_is_seen_though_all_is_forgotten_since(void) {
+/* The waiter may come at any time after the removal. */
+static void test_a_removal_ends_a_wait_after_the_topic_is_forgotten(void) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -374,10 +376,10 @@ static void test_a_removal_is_seen_though_all_is_forgotten_since(void) {
         CHECK(cw_version(&w) == 3); /* removed */
         cw_pass(&w, 2000 * CW_S);
         cw_sweep(&w);
-        CHECK(cw_version(&w) == 3); /* forgotten */
+        CHECK(cw_version(&w) == 3); /* check_silent_removals */
         CHECK(wait_for(&w, 1, "t") == 3 && wait_for(&w, 3, "t") == 0);
         CHECK(wait_for(&w, 0, "n") == 3);
-        CHECK(!cw_say(&w, "u!3")); /* not told of as removed before */
+        CHECK(!cw_say(&w, "u!3")); /* no record of a removal yet */
         cw_pass(&w, CW_S);
         cw_sweep(&w);
         cw_pass(&w, 2000 * CW_S);
@@ -394,7 +396,7 @@ static void count(void *opaque, uint64_t version) {
         ++*(int *)opaque;
 }
 
-static void test_a_watch_is_called_for_every_door(void) {
+static void test_a_watch_is_called_for_every_kind_of_write(void) {
         const rdmeta_str_t name = {"t", 1};
         rdmeta_watch_t *all, *one;
         int n_all = 0, n_one = 0;
@@ -426,26 +428,26 @@ static void test_a_watch_is_called_for_every_door(void) {
 
 int main(void) {
         test_begin(60);
-        RUN(test_topics_are_told_once_whatever_their_partitions);
-        RUN(test_partitions_are_told_one_by_one);
-        RUN(test_an_isr_in_another_order_is_no_news);
-        RUN(test_an_epoch_that_becomes_known_is_told_as_that);
-        RUN(test_what_only_differs_otherwise_is_told_as_well);
-        RUN(test_an_id_that_becomes_known_is_told_as_that);
-        RUN(test_a_cluster_id_that_becomes_known_is_told_as_that);
-        RUN(test_what_is_no_change_makes_no_version);
-        RUN(test_a_topic_of_no_partitions_is_told_of_when_it_goes);
-        RUN(test_records_say_when_and_by_whom);
-        RUN(test_a_visit_may_end_the_telling);
-        RUN(test_a_purge_tells_of_all_that_is_gone);
-        RUN(test_who_falls_behind_is_told_to_resync);
-        RUN(test_without_a_ring_only_the_present_is_told);
-        RUN(test_what_is_forgotten_in_silence_asks_for_no_resync);
-        RUN(test_more_than_the_ring_holds_is_a_resync);
+        RUN(test_a_topic_has_one_record_whatever_its_partitions);
+        RUN(test_each_partition_has_records_of_its_own);
+        RUN(test_an_isr_in_another_order_is_no_change);
+        RUN(test_an_epoch_that_becomes_known_has_a_kind_of_its_own);
+        RUN(test_every_visible_difference_has_a_record);
+        RUN(test_an_id_that_becomes_known_has_a_kind_of_its_own);
+        RUN(test_a_cluster_id_that_becomes_known_has_a_record);
+        RUN(test_a_write_without_a_change_makes_no_version);
+        RUN(test_a_topic_of_no_partitions_has_a_record_when_it_goes);
+        RUN(test_records_have_the_time_and_the_source);
+        RUN(test_a_visit_may_end_the_visits);
+        RUN(test_a_purge_has_a_record_of_all_that_it_removes);
+        RUN(test_a_reader_that_falls_behind_gets_a_resync);
+        RUN(test_without_a_changelog_every_change_is_a_resync);
+        RUN(test_a_silent_removal_asks_for_no_resync);
+        RUN(test_more_than_the_changelog_holds_is_a_resync);
         RUN(test_a_visit_may_write);
         RUN(test_a_wait_ends_at_once_if_the_change_came_first);
-        RUN(test_a_removal_is_a_change_for_who_waits);
-        RUN(test_a_removal_is_seen_though_all_is_forgotten_since);
-        RUN(test_a_watch_is_called_for_every_door);
+        RUN(test_a_removal_ends_a_wait);
+        RUN(test_a_removal_ends_a_wait_after_the_topic_is_forgotten);
+        RUN(test_a_watch_is_called_for_every_kind_of_write);
         return 0;
 }

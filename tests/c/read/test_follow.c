@@ -1,5 +1,5 @@
-/* Readers that follow a file, in one thread: when they look, what they keep,
- * and how old they say it is. */
+/* follow: readers that follow a file, in one thread. When they look, which
+ * image they keep, and which age they report. */
 #include "read/follow.h"
 #include "support/image_fixture.h"
 
@@ -8,7 +8,7 @@
 
 enum { LOOK = 20000 };
 
-/* A feeder that publishes "a" led by one broker after the other. */
+/* A feeder that publishes topic "a" with one leader after the other. */
 typedef struct feeder {
         cw_t w;
         const char *path;
@@ -58,10 +58,10 @@ static void test_a_new_file_is_seen_after_a_look(void) {
                 r = rdmeta_attach_reader(a, 0);
                 CHECK(r && ask(r, t) == 1);
                 for (k = 2; k < 40; k++) {
-                        const int32_t had = f.leader;
+                        const int32_t before = f.leader;
 
                         publish(&f, 1 + k % 3);
-                        CHECK(ask(r, t + LOOK - 1) == had);
+                        CHECK(ask(r, t + LOOK - 1) == before);
                         CHECK(ask(r, t += LOOK) == 1 + k % 3);
                 }
                 rdmeta_reader_destroy(r);
@@ -70,7 +70,7 @@ static void test_a_new_file_is_seen_after_a_look(void) {
         }
 }
 
-static int32_t see_three(void *opaque, const rdmeta_topic_t *topic) {
+static int32_t check_leader_3(void *opaque, const rdmeta_topic_t *topic) {
         rdmeta_partition_t p;
 
         memset(&p, 0, sizeof(p));
@@ -79,7 +79,7 @@ static int32_t see_three(void *opaque, const rdmeta_topic_t *topic) {
         return 0;
 }
 
-static void test_each_call_that_is_told_the_time_looks(void) {
+static void test_each_call_that_gets_the_time_looks(void) {
         const rdmeta_str_t names[] = {GEN_STR("a"), GEN_STR("b")};
         const int32_t zeros[]      = {0, 0};
         const rdmeta_topic_t *topic;
@@ -115,14 +115,15 @@ static void test_each_call_that_is_told_the_time_looks(void) {
         CHECK(!rdmeta_topic_partition_at(r, topic, 0, &p) && p.leader == 2);
         rdmeta_reader_leave(r);
         publish(&f, 3);
-        CHECK(!rdmeta_reader_walk(r, "", 0, 7, t += LOOK, see_three, r));
+        CHECK(!rdmeta_reader_walk(r, "", 0, 7, t += LOOK, check_leader_3, r));
         rdmeta_reader_destroy(r);
         rdmeta_attach_destroy(a);
         cw_destroy(&f.w);
 }
 
-/* Readers of one thread: what one has seen, the others see at once. */
-static void test_no_reader_goes_back_behind_another(void) {
+/* When one reader has seen a new file, the others of its thread see it at once.
+ */
+static void test_no_reader_is_behind_another_of_its_thread(void) {
         rdmeta_image_info_t info;
         rdmeta_image_t *image;
         rdmeta_attach_t *a;
@@ -169,7 +170,7 @@ static void test_between_enter_and_leave_all_is_of_one_image(void) {
         r = rdmeta_attach_reader(a, 0);
         CHECK(ask(r, t) == 1);
         for (i = 2; i < 30; i++) {
-                const int32_t had = f.leader;
+                const int32_t before = f.leader;
 
                 rdmeta_reader_enter(r);
                 if (i & 1)
@@ -178,18 +179,18 @@ static void test_between_enter_and_leave_all_is_of_one_image(void) {
                         CHECK(!rdmeta_topic_find(r, "a", 1, t, &topic));
                 publish(&f, 1 + i % 3);
                 t += 2 * LOOK;
-                CHECK(ask(r, t) == had);
+                CHECK(ask(r, t) == before);
                 rdmeta_reader_enter(r);
-                CHECK(ask(r, t + LOOK) == had);
+                CHECK(ask(r, t + LOOK) == before);
                 rdmeta_reader_leave(r);
-                CHECK(ask(r, t + 3 * LOOK) == had);
+                CHECK(ask(r, t + 3 * LOOK) == before);
                 if (i & 1)
                         CHECK(rdmeta_brokers_count(brokers) == 3);
                 else
                         CHECK(!rdmeta_topic_partition_at(r, topic, 0, &p) &&
-                              p.leader == had);
+                              p.leader == before);
                 rdmeta_reader_leave(r);
-                rdmeta_reader_enter(r); /* what could not be done, is now */
+                rdmeta_reader_enter(r); /* it makes up for its look */
                 CHECK(!rdmeta_topic_find(r, "a", 1, t, &topic));
                 CHECK(!rdmeta_topic_partition_at(r, topic, 0, &p));
                 CHECK(p.leader == 1 + i % 3);
@@ -204,7 +205,7 @@ static int32_t ask_more(void *opaque, const rdmeta_topic_t *topic) {
         rdmeta_reader_t *r = opaque;
         rdmeta_topic_info_t info;
 
-        /* Long after; and what is visited must still be there. */
+        /* Much later; the visited topic must still be there. */
         CHECK(ask(r, INT64_MAX - 1) == RDMETA_STALE);
         rdmeta_topic_info(r, topic, 0, &info);
         CHECK(info.name.len == 1);
@@ -228,7 +229,7 @@ static void test_a_walk_stays_with_its_image(void) {
         cw_destroy(&f.w);
 }
 
-static void test_what_is_missing_or_broken_leaves_the_last_good_one(void) {
+static void test_a_missing_or_broken_file_leaves_the_last_good_one(void) {
         const char *aside = iw_path("aside");
         rdmeta_attach_t *a;
         rdmeta_reader_t *r, *late;
@@ -251,7 +252,7 @@ static void test_what_is_missing_or_broken_leaves_the_last_good_one(void) {
         CHECK(ask(r, t += LOOK) == 1 && ask(late, t) == 1);
         publish(&f, 2);
         CHECK(ask(r, t += LOOK) == 2 && ask(late, t) == 2);
-        /* Cut off before it takes its place. */
+        /* A file that was cut off before its rename. */
         bytes = iw_read(f.path, &size);
         iw_write(aside, bytes, size - 1);
         CHECK(!rename(aside, f.path));
@@ -265,7 +266,7 @@ static void test_what_is_missing_or_broken_leaves_the_last_good_one(void) {
         cw_destroy(&f.w);
 }
 
-static void test_nothing_there_at_first_is_an_error(void) {
+static void test_no_file_at_first_is_an_error(void) {
         const rdmeta_time_t now = {1, 1};
         rdmeta_attach_t *a      = NULL;
 
@@ -278,7 +279,7 @@ static void test_nothing_there_at_first_is_an_error(void) {
         rdmeta_attach_destroy(NULL);
 }
 
-/* ---- who holds what --------------------------------------------------- */
+/* ---- life of readers and images --------------------------------------- */
 
 static void test_readers_and_images_outlive_the_attach_and_the_file(void) {
         rdmeta_image_t *image;
@@ -294,7 +295,7 @@ static void test_readers_and_images_outlive_the_attach_and_the_file(void) {
         image = rdmeta_attach_image(a, f.w.now);
         rdmeta_attach_destroy(a);
         publish(&f, 2);
-        CHECK(ask(r, t + LOOK) == 2); /* it follows all the same */
+        CHECK(ask(r, t + LOOK) == 2); /* it still follows */
         of_image = rdmeta_image_reader(image, 0);
         CHECK(ask(of_image, t + LOOK) == 1);
         CHECK(!unlink(f.path));
@@ -307,7 +308,7 @@ static void test_readers_and_images_outlive_the_attach_and_the_file(void) {
         cw_destroy(&f.w);
 }
 
-static void test_any_allocation_may_fail_and_the_last_good_one_stays(void) {
+static void test_if_an_allocation_fails_the_last_good_file_stays(void) {
         rdmeta_allocator_t allocator;
         test_heap_t heap;
         rdmeta_attach_t *a = NULL;
@@ -357,7 +358,7 @@ static int64_t age(rdmeta_attach_t *a, rdmeta_time_t now) {
         return now.mono_us - info.taken_mono_us;
 }
 
-static void test_a_file_is_as_old_as_it_is_whatever_is_set(void) {
+static void test_the_age_of_a_file_is_right_when_a_wall_clock_is_set(void) {
         rdmeta_time_t here;
         rdmeta_attach_t *a;
         feeder_t f;
@@ -367,8 +368,8 @@ static void test_a_file_is_as_old_as_it_is_whatever_is_set(void) {
         here.wall_us = f.w.now.wall_us + 3 * CW_S;
         CHECK(!rdmeta_attach_new(f.path, 0, LOOK, here, &a));
         CHECK(age(a, here) == 3 * CW_S);
-        /* A wall clock is put back by an hour while a file is made: the same
-         * cache's clock tells that ten seconds have passed. */
+        /* A wall clock is put back by an hour while a file is made. By the
+         * clock of the same cache ten seconds have passed. */
         cw_pass(&f.w, 10 * CW_S);
         f.w.now.wall_us -= 3600 * CW_S;
         publish(&f, 2);
@@ -384,8 +385,9 @@ static void test_a_file_is_as_old_as_it_is_whatever_is_set(void) {
         cw_destroy(&f.w);
 }
 
-/* A feeder that was started anew has another clock; the wall tells again. */
-static void test_another_feeders_file_is_as_old_as_the_walls_say(void) {
+/* A feeder that was started anew has another monotonic clock. So the wall
+ * clocks count again. */
+static void test_the_age_of_another_feeders_file_is_by_the_wall_clocks(void) {
         rdmeta_time_t here;
         rdmeta_attach_t *a;
         feeder_t f;
@@ -405,7 +407,7 @@ static void test_another_feeders_file_is_as_old_as_the_walls_say(void) {
         cw_destroy(&f.w);
 }
 
-static void test_what_lies_there_for_long_becomes_stale(void) {
+static void test_a_file_that_is_not_replaced_becomes_stale(void) {
         rdmeta_reader_t *r, *stale;
         rdmeta_attach_t *a;
         feeder_t f;
@@ -447,7 +449,7 @@ static void child_follows(rdmeta_attach_t *a, rdmeta_reader_t *r,
         rdmeta_attach_destroy(a);
 }
 
-static void test_a_forks_child_goes_on_and_follows(void) {
+static void test_a_forks_child_continues_to_follow(void) {
         rdmeta_attach_t *a;
         rdmeta_reader_t *r;
         feeder_t f;
@@ -476,17 +478,17 @@ static void test_a_forks_child_goes_on_and_follows(void) {
 int main(void) {
         test_begin(60);
         RUN(test_a_new_file_is_seen_after_a_look);
-        RUN(test_each_call_that_is_told_the_time_looks);
-        RUN(test_no_reader_goes_back_behind_another);
+        RUN(test_each_call_that_gets_the_time_looks);
+        RUN(test_no_reader_is_behind_another_of_its_thread);
         RUN(test_between_enter_and_leave_all_is_of_one_image);
         RUN(test_a_walk_stays_with_its_image);
-        RUN(test_what_is_missing_or_broken_leaves_the_last_good_one);
-        RUN(test_nothing_there_at_first_is_an_error);
+        RUN(test_a_missing_or_broken_file_leaves_the_last_good_one);
+        RUN(test_no_file_at_first_is_an_error);
         RUN(test_readers_and_images_outlive_the_attach_and_the_file);
-        RUN(test_any_allocation_may_fail_and_the_last_good_one_stays);
-        RUN(test_a_file_is_as_old_as_it_is_whatever_is_set);
-        RUN(test_another_feeders_file_is_as_old_as_the_walls_say);
-        RUN(test_what_lies_there_for_long_becomes_stale);
-        RUN(test_a_forks_child_goes_on_and_follows);
+        RUN(test_if_an_allocation_fails_the_last_good_file_stays);
+        RUN(test_the_age_of_a_file_is_right_when_a_wall_clock_is_set);
+        RUN(test_the_age_of_another_feeders_file_is_by_the_wall_clocks);
+        RUN(test_a_file_that_is_not_replaced_becomes_stale);
+        RUN(test_a_forks_child_continues_to_follow);
         return 0;
 }

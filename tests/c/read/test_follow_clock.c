@@ -1,5 +1,5 @@
-/* Readers that follow a file while the system's wall clock is set, which a test
- * may not: the system's clocks are this file's. */
+/* follow: readers that follow a file while the system's wall clock is set. A
+ * test may not set it, so this file replaces clock_gettime(). */
 #include "read/follow.h"
 #include "support/image_fixture.h"
 
@@ -7,9 +7,9 @@
 
 #define HOUR (3600 * CW_S)
 
-static int64_t set_us; /* by how much the wall clock was set */
+static int64_t set_us; /* how far the wall clock was set */
 
-/* In place of the C library's. */
+/* Replaces the C library's function. */
 int clock_gettime(clockid_t id, struct timespec *t) {
         const int failed = (int)syscall(SYS_clock_gettime, id, t);
 
@@ -25,8 +25,8 @@ static int64_t age(rdmeta_reader_t *r, int64_t mono_us) {
         return mono_us - info.taken_mono_us;
 }
 
-/* Ten seconds after each file is written a reader comes, and is told the
- * monotonic clock alone. */
+/* Sets the wall clock and restarts the feeder. A reader looks ten seconds after
+ * each file is written, and gets only the monotonic clock. */
 static void set_and_restart(int64_t by) {
         const char *path = iw_path("clock");
         cw_t old, feeder;
@@ -41,7 +41,7 @@ static void set_and_restart(int64_t by) {
         r = rdmeta_attach_reader(a, 0);
         CHECK(r && rdmeta_leader(r, "a", 1, 0, old.now.mono_us) == 1);
         set_us = by;
-        cw_init(&feeder, NULL); /* with a monotonic clock like ours */
+        cw_init(&feeder, NULL); /* its monotonic clock is like the reader's */
         feeder.now = old.now;
         feeder.now.wall_us += by;
         for (k = 1; k <= 3; k++) {
@@ -49,7 +49,7 @@ static void set_and_restart(int64_t by) {
                 iw_publish(&feeder, k, path);
                 cw_pass(&feeder, 10 * CW_S);
                 CHECK(rdmeta_leader(r, "a", 1, 0, feeder.now.mono_us) == k);
-                /* The clocks are not read in one moment. */
+                /* The clocks are not read at the same moment. */
                 CHECK(age(r, feeder.now.mono_us) > 9 * CW_S);
                 CHECK(age(r, feeder.now.mono_us) < 11 * CW_S);
         }

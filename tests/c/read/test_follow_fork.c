@@ -1,6 +1,6 @@
-/* A fork while another thread goes over to a new file: the child has what that
- * thread had done so far, and reads. The fork is made by the allocator, which
- * is called in the middle of it. */
+/* follow: a fork while a thread changes to a new file. The child has the state
+ * that the thread had left so far, and reads. The allocator makes the fork,
+ * because it is called in the middle of the change. */
 #include "read/follow.h"
 #include "support/image_fixture.h"
 
@@ -10,8 +10,8 @@
 typedef struct fixture {
         rdmeta_attach_t *attach;
         rdmeta_time_t now;
-        enum { NEVER, ALLOC, FREE } when; /* of a file's image */
-        int32_t least; /* what the child must read at least */
+        enum { NEVER, ALLOC, FREE } when; /* at which call for an image */
+        int32_t least; /* the least leader that the child must read */
         int forks;
 } fixture_t;
 
@@ -74,9 +74,9 @@ static void publish(cw_t *w, const char *topics, const char *path) {
         iw_save(w, path);
 }
 
-/* `when` of the step from the first file to the second. */
+/* Forks at the call `when` of the change from the first file to the second. */
 static void fork_in(int when, int32_t least) {
-        fixture_t w               = {.least = least};
+        fixture_t w             = {.least = least};
         rdmeta_allocator_t heap = {forking_alloc, forking_free, &w};
         const char *path        = iw_path("fork");
         rdmeta_reader_t *r;
@@ -87,7 +87,7 @@ static void fork_in(int when, int32_t least) {
         w.now = feeder.now;
         CHECK(!rdmeta_attach_make(&heap, path, 0, 0, w.now, &w.attach));
         r = NULL;
-        if (when == FREE) { /* or the image would not be the last's */
+        if (when == FREE) { /* a reader would keep the old image */
                 publish(&feeder, "a 0:2", path);
                 w.when = FREE;
                 rdmeta_image_unref(rdmeta_attach_image(w.attach, w.now));
@@ -103,12 +103,12 @@ static void fork_in(int when, int32_t least) {
         cw_destroy(&feeder);
 }
 
-static void test_what_is_let_go_is_in_use_no_more(void) {
+static void test_an_image_is_freed_only_after_it_was_replaced(void) {
         fork_in(FREE, 2);
 }
 
-/* The lock is held, and nobody's to free in the child. */
-static void test_who_cannot_have_the_lock_opens_a_new_file_alone(void) {
+/* The lock is held at the fork, and no thread of the child can unlock it. */
+static void test_a_child_that_cannot_lock_opens_a_new_file_for_itself(void) {
         fork_in(ALLOC, 1);
 }
 
@@ -152,9 +152,9 @@ static void child_follows(followers_t *f, rdmeta_image_t *image,
         _Exit(0);
 }
 
-/* Nobody held the lock at the fork. */
-static void test_threads_of_the_child_go_over_one_after_the_other(void) {
-        fixture_t none            = {.when = NEVER};
+/* The lock was free at the fork. */
+static void test_threads_of_the_child_take_turns_to_change_the_image(void) {
+        fixture_t none          = {.when = NEVER};
         rdmeta_allocator_t heap = {forking_alloc, forking_free, &none};
         const char *path        = iw_path("threads");
         followers_t f           = {0};
@@ -180,8 +180,8 @@ static void test_threads_of_the_child_go_over_one_after_the_other(void) {
 
 int main(void) {
         test_begin(60);
-        RUN(test_what_is_let_go_is_in_use_no_more);
-        RUN(test_who_cannot_have_the_lock_opens_a_new_file_alone);
-        RUN(test_threads_of_the_child_go_over_one_after_the_other);
+        RUN(test_an_image_is_freed_only_after_it_was_replaced);
+        RUN(test_a_child_that_cannot_lock_opens_a_new_file_for_itself);
+        RUN(test_threads_of_the_child_take_turns_to_change_the_image);
         return 0;
 }

@@ -1,4 +1,4 @@
-/* Readers that follow a file: what is counted. */
+/* follow: the counters of readers that follow a file. */
 #include "read/follow.h"
 #include "support/image_fixture.h"
 
@@ -15,7 +15,7 @@ static rdmeta_attach_stats_t stats_of(const rdmeta_attach_t *a) {
         return stats;
 }
 
-static void test_looks_states_and_what_went_wrong_are_counted(void) {
+static void test_looks_generations_and_errors_are_counted(void) {
         const char *path = iw_path("counted");
         rdmeta_attach_t *a;
         rdmeta_reader_t *r;
@@ -52,6 +52,6 @@ static void test_looks_states_and_what_went_wrong_are_counted(void) {
 
 int main(void) {
         test_begin(60);
-        RUN(test_looks_states_and_what_went_wrong_are_counted);
+        RUN(test_looks_generations_and_errors_are_counted);
         return 0;
 }

@@ -1,9 +1,9 @@
 /*
- * A file that is replaced as fast as it can be, under readers in threads.
+ * follow: a file that is replaced as fast as possible, under readers.
  *
- * Each generation is checked by what it says: every leader of generation g is
- * a sum over name and g, and g itself is a topic's leader. Whatever a reader
- * sees between enter and leave must be of one g, and g never goes back.
+ * A reader can check each generation g by its contents. Every leader is a sum
+ * over the topic's name and g, and g itself is one topic's leader. All that a
+ * reader sees between enter and leave must be of one g, and g never decreases.
  */
 #include "support/image_fixture.h"
 
@@ -11,11 +11,11 @@
 #include <stdatomic.h>
 
 enum { READERS = 4, TOPICS = 24, PARTITIONS = 5, GENERATIONS = 600 };
-/* A cache keeps 1024 texts. */
+/* Fewer than the 1024 texts that a cache keeps. */
 enum { REASONS = 700 };
 
 static _Atomic int over;
-static _Atomic int64_t clock_us; /* the readers', moved by the feeder */
+static _Atomic int64_t clock_us; /* the readers' clock; the feeder moves it */
 static _Atomic int published;
 
 static int32_t leader_of(int g, int topic, int partition) {
@@ -71,7 +71,7 @@ static void publish(cw_t *w, const char *path, int g) {
 typedef struct job {
         rdmeta_attach_t *a;
         int n;
-        _Atomic int changes; /* generations it came to see */
+        _Atomic int changes; /* how many generations it saw */
 } job_t;
 
 static int generation(rdmeta_reader_t *r, int64_t t) {
@@ -141,14 +141,14 @@ static void *read_on(void *opaque) {
                         rdmeta_image_unref(image);
                 }
         }
-        /* What was published before it was over is seen in the end. */
+        /* At the end it sees the last generation that was published. */
         t = atomic_load(&clock_us) + 1000000;
         CHECK(generation(r, t) == atomic_load(&published));
         rdmeta_reader_destroy(r);
         return NULL;
 }
 
-/* Also the slowest. */
+/* Returns 1 if every reader has seen two generations. */
 static int all_saw_changes(job_t *jobs) {
         int i;
 
@@ -196,7 +196,7 @@ static void test_readers_see_whole_generations_of_copied_files(void) {
         run(RDMETA_IMAGE_COPY);
 }
 
-/* One image, many threads: the first to look at a block checks it. */
+/* Reads one image. The first thread that looks at a block checks it. */
 static void *read_one(void *opaque) {
         const rdmeta_time_t now = {1000 * CW_S, 5000 * CW_S};
         rdmeta_image_t *image   = opaque;
@@ -209,7 +209,7 @@ static void *read_one(void *opaque) {
         return NULL;
 }
 
-static void test_one_image_is_many_threads(void) {
+static void test_many_threads_may_read_one_image(void) {
         const char *path = iw_path("one");
         pthread_t threads[READERS];
         rdmeta_image_t *image, *file;
@@ -232,7 +232,7 @@ static void test_one_image_is_many_threads(void) {
 
 int main(void) {
         test_begin(100);
-        RUN(test_one_image_is_many_threads);
+        RUN(test_many_threads_may_read_one_image);
         RUN(test_readers_see_whole_generations_of_mapped_files);
         RUN(test_readers_see_whole_generations_of_copied_files);
         return 0;

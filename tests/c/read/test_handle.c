@@ -1,4 +1,4 @@
-/* Handles: what a name leads to, whatever happens to its topic. */
+/* handle: a handle leads to its name's topic, whatever happens to the topic. */
 #include "support/cache_fixture.h"
 
 #include <sys/wait.h>
@@ -11,8 +11,8 @@ static rdmeta_handle_t *resolve(cw_t *w, const char *topic) {
         return h;
 }
 
-/* By the handle, by the name and, where it says something of the topic, by
- * finding it: all the same. */
+/* Returns the leader by the handle. Checks that lookups by the name return the
+ * same, and that both find the same topic. */
 static int32_t leader(cw_t *w, const rdmeta_handle_t *h, int32_t partition) {
         const rdmeta_str_t name = rdmeta_handle_topic(h);
         const int64_t now       = w->now.mono_us;
@@ -93,7 +93,7 @@ static void test_a_name_need_not_be_known(void) {
         cw_destroy(&w);
 }
 
-static void test_a_refresh_a_leader_hint_and_a_deadline_are_seen(void) {
+static void test_a_handle_follows_refreshes_leader_hints_and_deadlines(void) {
         rdmeta_handle_t *h;
         cw_t w;
 
@@ -112,7 +112,7 @@ static void test_a_refresh_a_leader_hint_and_a_deadline_are_seen(void) {
         cw_destroy(&w);
 }
 
-static void test_a_topic_deleted_and_created_again_is_the_same_handle(void) {
+static void test_a_topic_created_again_has_the_same_handle(void) {
         rdmeta_handle_t *h;
         cw_t w;
 
@@ -123,7 +123,7 @@ static void test_a_topic_deleted_and_created_again_is_the_same_handle(void) {
         CHECK(leader(&w, h, 0) == RDMETA_UNKNOWN_TOPIC);
         CHECK(!cw_say(&w, "t#b 0:2@0 1:3@0"));
         CHECK(leader(&w, h, 0) == 2 && leader(&w, h, 1) == 3);
-        /* Absent, removed, no longer remembered, and back. */
+        /* The topic is absent, removed, forgotten, and then back. */
         CHECK(!cw_all(&w, "u#u 0:1@1"));
         CHECK(leader(&w, h, 0) == RDMETA_UNKNOWN_TOPIC);
         cw_pass(&w, 20 * CW_S);
@@ -139,7 +139,7 @@ static void test_a_topic_deleted_and_created_again_is_the_same_handle(void) {
         cw_destroy(&w);
 }
 
-static void test_a_purge_and_another_cluster_are_survived(void) {
+static void test_a_handle_survives_a_purge_and_another_cluster(void) {
         rdmeta_handle_t *h;
         cw_t w;
 
@@ -159,7 +159,7 @@ static void test_a_purge_and_another_cluster_are_survived(void) {
         cw_destroy(&w);
 }
 
-static void test_a_warm_start_is_seen(void) {
+static void test_a_handle_finds_topics_of_a_warm_start(void) {
         rdmeta_image_t *image;
         rdmeta_handle_t *h;
         cw_t a, b;
@@ -181,8 +181,8 @@ static void test_a_warm_start_is_seen(void) {
         cw_destroy(&a);
 }
 
-/* An image's reader is asked by the name, and says what was. */
-static void test_the_reader_of_an_image_says_what_was(void) {
+/* A lookup by an image's reader goes by the name. */
+static void test_the_reader_of_an_image_returns_the_images_leader(void) {
         rdmeta_reader_t *reader;
         rdmeta_image_t *image;
         rdmeta_handle_t *h;
@@ -202,7 +202,7 @@ static void test_the_reader_of_an_image_says_what_was(void) {
         cw_destroy(&w);
 }
 
-/* So many topics at once that they are put into a table aside. */
+/* So many topics come at once that the table grows. */
 static void test_a_table_that_grows_changes_nothing(void) {
         enum { TOPICS = 60 };
         char all[64 * TOPICS], *p = all;
@@ -229,7 +229,7 @@ static void test_a_table_that_grows_changes_nothing(void) {
         cw_destroy(&w);
 }
 
-static void test_many_handles_are_told_apart(void) {
+static void test_many_handles_are_distinguished(void) {
         enum { MANY = 300 };
         rdmeta_handle_t *h[MANY];
         char name[RDMETA_NAME_MAX + 2];
@@ -259,7 +259,7 @@ static void test_many_handles_are_told_apart(void) {
 
 /* ---- life -------------------------------------------------------------- */
 
-static void test_a_handle_holds_its_cache(void) {
+static void test_a_handle_keeps_its_cache_alive(void) {
         rdmeta_cache_t *c  = rdmeta_cache_new(NULL);
         rdmeta_handle_t *h = rdmeta_resolve(c, "t", 1);
         rdmeta_reader_t *r = rdmeta_reader_new(c, 0);
@@ -332,7 +332,7 @@ static void forked(cw_t *w, rdmeta_handle_t *h) {
         _Exit(0);
 }
 
-/* Where a writer had the lock: test_fork.c. */
+/* test_fork.c has the forks while a writer has the lock. */
 static void test_a_child_resolves_reads_and_releases(void) {
         rdmeta_handle_t *h;
         int status;
@@ -382,7 +382,7 @@ static void test_a_key_has_its_partition(void) {
               (int32_t)((rdmeta_murmur2("", 0) & INT32_MAX) % 3));
         CHECK(partition_for(&w, n, "abc") == RDMETA_UNKNOWN_TOPIC);
         CHECK(partition_for(&w, n, NULL) == RDMETA_UNKNOWN_TOPIC);
-        /* More partitions, other places. */
+        /* With more partitions a key has another partition. */
         CHECK(!cw_say(&w, "t#a 0:1@9 1:1@9 2:-1@9 3:1@1 4:1@1"));
         CHECK(partition_for(&w, h, "abc") == 479470107 % 5);
         cw_pass(&w, 901 * CW_S);
@@ -394,7 +394,7 @@ static void test_a_key_has_its_partition(void) {
         cw_destroy(&w);
 }
 
-static void test_no_key_has_any_partition_with_a_leader(void) {
+static void test_without_a_key_any_partition_with_a_leader_is_returned(void) {
         rdmeta_handle_t *h, *none;
         int seen[4] = {0}, i;
         cw_t w;
@@ -424,19 +424,19 @@ int main(void) {
         RUN(test_a_handle_finds_what_its_name_finds);
         RUN(test_ids_may_be_wide_or_sparse);
         RUN(test_a_name_need_not_be_known);
-        RUN(test_a_refresh_a_leader_hint_and_a_deadline_are_seen);
-        RUN(test_a_topic_deleted_and_created_again_is_the_same_handle);
-        RUN(test_a_purge_and_another_cluster_are_survived);
-        RUN(test_a_warm_start_is_seen);
-        RUN(test_the_reader_of_an_image_says_what_was);
+        RUN(test_a_handle_follows_refreshes_leader_hints_and_deadlines);
+        RUN(test_a_topic_created_again_has_the_same_handle);
+        RUN(test_a_handle_survives_a_purge_and_another_cluster);
+        RUN(test_a_handle_finds_topics_of_a_warm_start);
+        RUN(test_the_reader_of_an_image_returns_the_images_leader);
         RUN(test_a_table_that_grows_changes_nothing);
-        RUN(test_many_handles_are_told_apart);
-        RUN(test_a_handle_holds_its_cache);
+        RUN(test_many_handles_are_distinguished);
+        RUN(test_a_handle_keeps_its_cache_alive);
         RUN(test_the_reader_of_another_cache_goes_by_the_name);
         RUN(test_without_memory_there_is_no_handle);
         RUN(test_bytes_of_handles_are_counted);
         RUN(test_a_child_resolves_reads_and_releases);
         RUN(test_a_key_has_its_partition);
-        RUN(test_no_key_has_any_partition_with_a_leader);
+        RUN(test_without_a_key_any_partition_with_a_leader_is_returned);
         return 0;
 }

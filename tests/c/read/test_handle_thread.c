@@ -1,7 +1,7 @@
 /*
- * handle: threads that resolve, share, read and release handles while a writer
- * recreates, deletes and purges what they stand for. What is read carries its
- * own proof: see race_fixture.h. `make tsan` builds it too.
+ * handle: threads that resolve, share, read and release handles, while a writer
+ * creates, deletes and purges their topics. Readers can check all that they
+ * read: see race_fixture.h. `make tsan` builds this test too.
  */
 #include "support/race_fixture.h"
 
@@ -33,8 +33,8 @@ static void ask(worker_t *x, const rdmeta_handle_t *h, uint32_t i) {
         CHECK(key <= RDMETA_NOT_CACHED || (key >= 0 && key < 256));
 }
 
-/* What is found stays while it is held, although the writer goes on. */
-static void hold(worker_t *x, const rdmeta_handle_t *h, uint32_t i) {
+/* A found topic stays until leave, although the writer continues. */
+static void check_borrowed(worker_t *x, const rdmeta_handle_t *h, uint32_t i) {
         const rdmeta_topic_t *t;
         int k;
 
@@ -48,7 +48,7 @@ static void hold(worker_t *x, const rdmeta_handle_t *h, uint32_t i) {
         rdmeta_reader_leave(x->reader);
 }
 
-/* Another handle in the place of one of its own. */
+/* Replaces one of the worker's own handles. */
 static void renew(worker_t *x, uint32_t i) {
         const size_t k          = test_below(&x->rng, 8);
         const rdmeta_str_t name = race_name(x->fixture, i);
@@ -71,7 +71,7 @@ static void *reader_main(void *arg) {
                 for (k = 0; k < 20; k++)
                         ask(x, x->shared[(i + (uint32_t)k) % SHARED],
                             (i + (uint32_t)k) % SHARED);
-                hold(x, x->shared[i], i);
+                check_borrowed(x, x->shared[i], i);
                 if (x->own[own])
                         ask(x, x->own[own], x->own_topic[own]);
                 /* Few names, so that threads meet at the first and the last
@@ -118,12 +118,12 @@ static void run_all(int fence) {
         }
         memset(workers, 0, sizeof(workers));
         writer.fixture = &w;
-        writer.rng   = test_rng(1);
+        writer.rng     = test_rng(1);
         CHECK(!pthread_create(&threads[READERS], NULL, race_writer_main,
                               &writer));
         for (k = 0; k < READERS; k++) {
                 worker_t *x = &workers[k];
-                x->fixture    = &w;
+                x->fixture  = &w;
                 x->rng      = test_rng((uint64_t)k + 100);
                 x->shared   = shared;
                 x->stale    = k & 1;
@@ -152,7 +152,7 @@ static void test_the_same_where_the_kernel_has_no_membarrier(void) {
         run_all(1);
 }
 
-/* ---- the last one ------------------------------------------------------ */
+/* ---- the last reference ------------------------------------------------ */
 
 static void *last_main(void *arg) {
         rdmeta_handle_release(arg);
@@ -163,13 +163,13 @@ static void *handle_make(rdmeta_cache_t *c) {
         return rdmeta_resolve(c, "t", 1);
 }
 
-static void test_whoever_releases_last_takes_the_cache_along(void) {
+static void test_the_last_release_destroys_the_cache(void) {
         race_to_be_last(handle_make, last_main);
 }
 
 int main(void) {
         test_begin(100);
-        RUN(test_whoever_releases_last_takes_the_cache_along);
+        RUN(test_the_last_release_destroys_the_cache);
         RUN(test_handles_lead_to_whole_topics_whatever_a_writer_does);
         RUN(test_the_same_where_the_kernel_has_no_membarrier);
         return 0;

@@ -1,13 +1,13 @@
 /*
- * The lookup of a leader: every way through it says what a look at the whole
- * topic says - names of all lengths, leaders of all widths, deadlines of one's
- * own and of all.
+ * leader: every kind of lookup returns the leader that the whole partition has.
+ * Names have all lengths, leaders all widths, and deadlines are a topic's own
+ * or the shared one.
  */
 #include "support/cache_fixture.h"
 
 enum { TOPICS = 60, LONGEST = 60, ROOM = 16384 };
 
-/* Names that differ at their end alone. */
+/* Makes the i-th name. Names of one length differ only at their ends. */
 static const char *name_of(char out[LONGEST + 1], uint32_t i) {
         const uint32_t len = 3 + i % (LONGEST - 2);
         char number[4];
@@ -21,7 +21,8 @@ static const char *name_of(char out[LONGEST + 1], uint32_t i) {
         return out;
 }
 
-/* Leaders of one byte, two, four; of partitions with gaps; none at all. */
+/* Applies topics with leaders of one, two and four bytes, with gaps between
+ * partitions, and with no leader. */
 static void say_many(cw_t *w, int all) {
         static const char *const rows[] = {
                 "0:1@1 1:127@1 2:-1@1",  "0:1@1 1:128@1 2:32767@1",
@@ -40,9 +41,9 @@ static void say_many(cw_t *w, int all) {
         free(text);
 }
 
-/* As the lookup of a whole partition has it. */
-static int32_t told(cw_t *w, rdmeta_reader_t *r, const char *name,
-                    int32_t partition) {
+/* Returns the leader by a lookup of the whole partition. */
+static int32_t leader_of(cw_t *w, rdmeta_reader_t *r, const char *name,
+                         int32_t partition) {
         rdmeta_partition_t p;
         rdmeta_err_t err;
 
@@ -54,7 +55,7 @@ static int32_t told(cw_t *w, rdmeta_reader_t *r, const char *name,
         return r == w->stale ? p.last_leader : p.leader;
 }
 
-/* Each reader, both calls; returns how many had a leader. */
+/* Compares both calls for each reader. Returns how many had a leader. */
 static int compare(cw_t *w) {
         rdmeta_reader_t *readers[] = {w->reader, w->stale};
         char name[LONGEST + 1];
@@ -72,8 +73,8 @@ static int compare(cw_t *w) {
                                                     w->now.mono_us);
                                 rdmeta_leaders(readers[k], &s, &partition, 1,
                                                w->now.mono_us, &many);
-                                CHECK(one == told(w, readers[k], name,
-                                                  partition));
+                                CHECK(one == leader_of(w, readers[k], name,
+                                                       partition));
                                 CHECK(many == one);
                                 leaders += one >= 0;
                         }
@@ -82,7 +83,7 @@ static int compare(cw_t *w) {
         return leaders;
 }
 
-static void test_every_way_of_a_lookup_says_the_same(void) {
+static void test_every_kind_of_lookup_returns_the_same(void) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -92,8 +93,8 @@ static void test_every_way_of_a_lookup_says_the_same(void) {
         cw_destroy(&w);
 }
 
-/* The shared deadline says nothing of a topic that has one of its own. */
-static void test_deadlines_of_ones_own_are_not_the_shared_one(void) {
+/* The shared deadline does not count for a topic that has its own. */
+static void test_a_topics_own_deadline_is_not_the_shared_one(void) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -102,7 +103,7 @@ static void test_deadlines_of_ones_own_are_not_the_shared_one(void) {
         CHECK(compare(&w) > TOPICS);
         cw_pass(&w, 600 * CW_S);
         CHECK(!cw_asked(&w, "later", "later#l 0:7@1 1:300@1"));
-        cw_pass(&w, 301 * CW_S); /* all but one are past */
+        cw_pass(&w, 301 * CW_S); /* all deadlines but one are past */
         CHECK(cw_leader(&w, "later", 0) == 7);
         CHECK(cw_leader(&w, "later", 1) == 300);
         CHECK(cw_leader(&w, "own", 0) == RDMETA_STALE);
@@ -114,8 +115,8 @@ static void test_deadlines_of_ones_own_are_not_the_shared_one(void) {
         cw_destroy(&w);
 }
 
-/* Until there is an answer about all, none is past. */
-static void test_without_an_answer_about_all_each_has_its_own(void) {
+/* Without an all-topics answer there is no shared deadline. */
+static void test_before_an_all_topics_answer_each_deadline_is_its_own(void) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -130,8 +131,8 @@ static void test_without_an_answer_about_all_each_has_its_own(void) {
 
 int main(void) {
         test_begin(60);
-        RUN(test_every_way_of_a_lookup_says_the_same);
-        RUN(test_deadlines_of_ones_own_are_not_the_shared_one);
-        RUN(test_without_an_answer_about_all_each_has_its_own);
+        RUN(test_every_kind_of_lookup_returns_the_same);
+        RUN(test_a_topics_own_deadline_is_not_the_shared_one);
+        RUN(test_before_an_all_topics_answer_each_deadline_is_its_own);
         return 0;
 }

@@ -1,5 +1,5 @@
-/* Lookups of a file's leaders by names that take the short way
- * (read/leader.c). */
+/* leader: lookups in a file, by names that take the fast path of read/leader.c.
+ */
 #include "support/image_fixture.h"
 
 #include <stddef.h>
@@ -8,10 +8,10 @@ static const char name[] = "a.name.of.twenty.bytes";
 
 enum { LEN = sizeof(name) - 1 };
 
-/* A file that says that, as somebody with other clocks sees it. */
+/* A file with that topic, and a reader with other clocks than its writer. */
 typedef struct filed {
         const char *path;
-        rdmeta_time_t saved; /* when, in the clocks of who wrote it */
+        rdmeta_time_t saved; /* by the writer's clocks */
         rdmeta_image_t *image;
         rdmeta_reader_t *reader;
 } filed_t;
@@ -38,7 +38,7 @@ static void filed_close(filed_t *f) {
         rdmeta_image_unref(f->image);
 }
 
-/* By a clock that is at 5 s, when the file is 800 s old. */
+/* Opens a file that is 800 s old with a clock that is at 5 s. */
 static void filed_elsewhere(filed_t *f, const char *topics) {
         rdmeta_time_t now = {5 * CW_S, 0};
 
@@ -47,7 +47,7 @@ static void filed_elsewhere(filed_t *f, const char *topics) {
         filed_open(f, now, 0);
 }
 
-/* What the file says of the topic at `offset` of its block is another thing. */
+/* Overwrites the file at `offset` of the topic's block. */
 static void filed_forge(const filed_t *f, size_t offset, const void *what,
                         size_t size) {
         size_t all;
@@ -64,7 +64,7 @@ static int32_t ask(const filed_t *f, int32_t partition, int64_t mono_us) {
         return rdmeta_leader(f->reader, name, LEN, partition, mono_us);
 }
 
-static void test_a_file_older_than_this_clock_is_stale_in_time(void) {
+static void test_a_file_older_than_this_clock_becomes_stale_in_time(void) {
         filed_t f;
 
         filed_elsewhere(&f, "a.name.of.twenty.bytes 0:1 1:2");
@@ -74,7 +74,7 @@ static void test_a_file_older_than_this_clock_is_stale_in_time(void) {
         filed_close(&f);
 }
 
-static void test_no_time_is_so_late_that_it_is_early(void) {
+static void test_the_latest_and_earliest_times_do_not_overflow(void) {
         filed_t f;
 
         filed_elsewhere(&f, "a.name.of.twenty.bytes 0:1");
@@ -83,7 +83,7 @@ static void test_no_time_is_so_late_that_it_is_early(void) {
         filed_close(&f);
 }
 
-static void test_who_takes_what_is_stale_gets_the_last_leader(void) {
+static void test_a_reader_that_allows_stale_gets_the_last_leader(void) {
         filed_t f;
         cw_t w;
 
@@ -102,24 +102,24 @@ static void test_who_takes_what_is_stale_gets_the_last_leader(void) {
         cw_destroy(&w);
 }
 
-/* The file says that there are more partitions than it could have. */
-static void test_no_leader_lies_behind_the_blocks(void) {
+/* The file claims more partitions than fit into it. */
+static void test_a_leader_behind_the_blocks_is_an_error(void) {
         const uint32_t many = RDMETA_PARTITIONS_MAX;
-        const int32_t cold_offset[] = {1000, 1 << 20, 1 << 28};
+        const int32_t partitions[] = {1000, 1 << 20, 1 << 28};
         size_t i;
         filed_t f;
 
         filed_save(&f, "a.name.of.twenty.bytes 0:1 1:2");
         filed_forge(&f, offsetof(rdmeta_topic_t, count), &many, sizeof(many));
         filed_open(&f, f.saved, 0);
-        for (i = 0; i < sizeof(cold_offset) / sizeof(cold_offset[0]); i++)
-                CHECK(ask(&f, cold_offset[i], f.saved.mono_us) ==
+        for (i = 0; i < sizeof(partitions) / sizeof(partitions[0]); i++)
+                CHECK(ask(&f, partitions[i], f.saved.mono_us) ==
                       RDMETA_ERR_MALFORMED);
         filed_close(&f);
 }
 
-/* Most widths are more than a number can be shifted by. */
-static void test_a_width_that_cannot_be_is_no_lookup(void) {
+/* Most widths exceed the number of bits that a shift allows. */
+static void test_an_impossible_width_is_an_error(void) {
         filed_t f;
         int k;
 
@@ -136,10 +136,10 @@ static void test_a_width_that_cannot_be_is_no_lookup(void) {
 
 int main(void) {
         test_begin(60);
-        RUN(test_a_file_older_than_this_clock_is_stale_in_time);
-        RUN(test_no_time_is_so_late_that_it_is_early);
-        RUN(test_who_takes_what_is_stale_gets_the_last_leader);
-        RUN(test_no_leader_lies_behind_the_blocks);
-        RUN(test_a_width_that_cannot_be_is_no_lookup);
+        RUN(test_a_file_older_than_this_clock_becomes_stale_in_time);
+        RUN(test_the_latest_and_earliest_times_do_not_overflow);
+        RUN(test_a_reader_that_allows_stale_gets_the_last_leader);
+        RUN(test_a_leader_behind_the_blocks_is_an_error);
+        RUN(test_an_impossible_width_is_an_error);
         return 0;
 }

@@ -1,11 +1,12 @@
-/* ring: what changed, in order, within its bound; what leaves it is retired. */
+/* changelog: returns changes in order and stays within its limit; blocks that
+ * leave it are retired. */
 #include "store/changelog.h"
 
 #include "support/testing.h"
 
 enum { NAMES = 40, REMEMBERED = 4096 };
 
-/* Blocks of `names` are live; each write replaces some of them. */
+/* Each name has a live block or none; each write replaces some of them. */
 typedef struct fixture {
         test_heap_t heap;
         rdmeta_allocator_t allocator;
@@ -15,9 +16,9 @@ typedef struct fixture {
         rdmeta_brokers_t *brokers;
         rdmeta_topic_t *live[NAMES];
         test_rng_t rng;
-        size_t block_most; /* bytes of a name */
+        size_t longest_name; /* in bytes */
         uint64_t version;
-        /* What was ever recorded, to compare with: by number. */
+        /* The model: all that was ever recorded, by number. */
         uint32_t batch_items[REMEMBERED];
         uint64_t batch_versions[REMEMBERED];
         rdmeta_changelog_item_t items[8 * REMEMBERED];
@@ -40,7 +41,7 @@ static void fixture_init(fixture_t *w, size_t limit) {
         memset(w, 0, sizeof(*w));
         w->allocator = test_allocator(&w->heap);
         w->rng       = test_rng(limit);
-        w->block_most = 400;
+        w->longest_name = 400;
         rdmeta_memory_init(&w->blocks, &w->allocator, RDMETA_TOPIC_HEADER_SIZE);
         rdmeta_epoch_init(&w->reclaim, &w->blocks);
         rdmeta_changelog_init(&w->changelog, &w->allocator, &w->reclaim, limit);
@@ -60,7 +61,7 @@ static void fixture_destroy(fixture_t *w) {
         CHECK(!w->heap.blocks && !w->heap.bytes);
 }
 
-/* Bytes of old blocks and tables, counted anew. */
+/* Counts the bytes of old blocks and tables anew. */
 static size_t live_bytes(const fixture_t *w) {
         const rdmeta_changelog_t *r = &w->changelog;
         size_t live            = 0;
@@ -78,7 +79,7 @@ static size_t live_bytes(const fixture_t *w) {
         return live;
 }
 
-/* The ring is the end of all that was ever recorded, in order. */
+/* Checks that the changelog is the end of all that was recorded, in order. */
 static void fixture_check(const fixture_t *w) {
         const rdmeta_changelog_t *r = &w->changelog;
         uint64_t item          = r->item_head, i;
@@ -86,20 +87,22 @@ static void fixture_check(const fixture_t *w) {
 
         CHECK(r->batch_tail == w->n_batches && r->item_tail == w->n_items);
         for (i = r->batch_head; i != r->batch_tail; i++) {
-                const rdmeta_changelog_batch_t *b = rdmeta_changelog_batch(r, i);
+                const rdmeta_changelog_batch_t *b =
+                        rdmeta_changelog_batch(r, i);
 
                 CHECK(b->version == w->batch_versions[i]);
                 CHECK(b->n == w->batch_items[i] && b->first == item);
                 CHECK(b->wall_us == (int64_t)b->version + 5);
                 for (k = 0; k < b->n; k++, item++) {
-                        const rdmeta_changelog_item_t *x = rdmeta_changelog_at(r, item);
+                        const rdmeta_changelog_item_t *x =
+                                rdmeta_changelog_at(r, item);
                         CHECK(x->old_ == w->items[item].old_);
                         CHECK(x->new_ == w->items[item].new_);
                 }
         }
         CHECK(item == r->item_tail);
         CHECK(r->live == live_bytes(w));
-        /* It tells all after its floor, and of nothing before. */
+        /* It has every batch above its floor, and none below. */
         CHECK(r->floor == (r->batch_head
                                    ? w->batch_versions[r->batch_head - 1]
                                    : 0));
@@ -110,8 +113,9 @@ static void write_item(fixture_t *w) {
         rdmeta_topic_t *old = w->live[i];
         const int gone      = old && test_below(&w->rng, 8) == 0;
 
-        w->live[i] = gone ? NULL : block_new(w, 1 + test_below(&w->rng,
-                                                         w->block_most));
+        w->live[i] = gone ? NULL
+                          : block_new(w, 1 + test_below(&w->rng,
+                                                        w->longest_name));
         rdmeta_changelog_item(&w->changelog, old, w->live[i]);
         w->items[w->n_items].old_   = old;
         w->items[w->n_items++].new_ = w->live[i];
@@ -144,7 +148,7 @@ static void fixture_write(fixture_t *w, uint32_t n) {
         w->batch_items[w->n_batches - 1] = n;
 }
 
-/* What the records take, without room for more. */
+/* Returns the bytes that the records use, without the room for more. */
 static size_t used_bytes(const rdmeta_changelog_t *r) {
         return r->live +
                (size_t)(r->batch_tail - r->batch_head) *
@@ -153,7 +157,7 @@ static size_t used_bytes(const rdmeta_changelog_t *r) {
                        sizeof(rdmeta_changelog_item_t);
 }
 
-static void test_what_changed_comes_out_as_it_went_in(void) {
+static void test_changes_come_out_as_they_went_in(void) {
         static const size_t limits[] = {2000, 20000, 200000};
         static fixture_t w;
         size_t k;
@@ -162,9 +166,9 @@ static void test_what_changed_comes_out_as_it_went_in(void) {
         for (k = 0; k < 3; k++) {
                 fixture_init(&w, limits[k]);
                 for (i = 0; i < 2000; i++) {
-                        /* Many and small, few and large, in turn: arrays
-                         * grow while they are in use from end to begin. */
-                        w.block_most = i % 500 < 250 ? 800 : 10;
+                        /* Many small ones and few large ones, in turn: so
+                         * arrays grow while their contents wrap around. */
+                        w.longest_name = i % 500 < 250 ? 800 : 10;
                         fixture_write(&w, (uint32_t)test_below(
                                                 &w.rng, 2 + i % 250 / 20));
                         if (i % 8 == 0)
@@ -174,15 +178,15 @@ static void test_what_changed_comes_out_as_it_went_in(void) {
                         rdmeta_epoch_collect(&w.reclaim);
                 }
                 fixture_check(&w);
-                CHECK(w.changelog.batch_head > 100); /* round and round */
-                /* One write may be more than a small ring holds. */
-                CHECK(k == 0 || w.changelog.batch_head < w.changelog.batch_tail);
+                CHECK(w.changelog.batch_head > 100); /* it wrapped around */
+                /* One write may exceed a small changelog. */
+                CHECK(k == 0 ||
+                      w.changelog.batch_head < w.changelog.batch_tail);
                 fixture_destroy(&w);
         }
 }
 
-/* No more than the bound asks for is let go. */
-static void test_the_oldest_go_and_only_as_many_as_must(void) {
+static void test_a_trim_removes_only_as_many_of_the_oldest_as_it_must(void) {
         static fixture_t w;
         int i;
 
@@ -202,7 +206,7 @@ static void test_the_oldest_go_and_only_as_many_as_must(void) {
         fixture_destroy(&w);
 }
 
-static void test_what_leaves_is_retired_and_then_freed(void) {
+static void test_old_blocks_are_retired_and_then_freed_after_a_skip(void) {
         static fixture_t w;
         size_t live;
 
@@ -220,7 +224,7 @@ static void test_what_leaves_is_retired_and_then_freed(void) {
         fixture_destroy(&w);
 }
 
-static void test_a_skip_forgets_all_up_to_its_version(void) {
+static void test_a_skip_removes_all_batches_and_sets_the_floor(void) {
         static fixture_t w;
 
         fixture_init(&w, 1 << 20);
@@ -229,16 +233,17 @@ static void test_a_skip_forgets_all_up_to_its_version(void) {
         CHECK(w.changelog.floor == 1000);
         CHECK(w.changelog.batch_head == w.changelog.batch_tail);
         CHECK(w.changelog.item_head == w.changelog.item_tail);
-        rdmeta_changelog_skip(&w.changelog, 1001); /* of an empty one */
+        rdmeta_changelog_skip(&w.changelog, 1001); /* it is empty now */
         CHECK(w.changelog.floor == 1001);
         w.version = 1001;
         fixture_write(&w, 2);
-        CHECK(rdmeta_changelog_batch(&w.changelog, w.changelog.batch_head)->n == 2);
+        CHECK(rdmeta_changelog_batch(&w.changelog,
+                                     w.changelog.batch_head)->n == 2);
         fixture_destroy(&w);
 }
 
-/* A whole answer that is new would only push everything out. */
-static void test_too_many_are_not_recorded(void) {
+/* An answer that is all new would only push everything else out. */
+static void test_more_items_than_the_limit_are_not_recorded(void) {
         const size_t limit = 100 * sizeof(rdmeta_changelog_item_t);
         static fixture_t w;
 
@@ -252,7 +257,7 @@ static void test_too_many_are_not_recorded(void) {
         fixture_destroy(&w);
 }
 
-static void test_no_memory_leaves_the_ring_as_it_was(void) {
+static void test_without_memory_the_changelog_stays_as_it_was(void) {
         static fixture_t w;
         size_t bytes, n;
         int failed = 0;
@@ -273,8 +278,8 @@ static void test_no_memory_leaves_the_ring_as_it_was(void) {
         fixture_destroy(&w);
 }
 
-/* What the first answer needed is not kept for ever. */
-static void test_room_for_very_many_is_given_back(void) {
+/* The first answer needs more room than later ones. */
+static void test_room_for_very_many_items_is_given_back(void) {
         static fixture_t w;
         size_t bytes;
 
@@ -282,7 +287,7 @@ static void test_room_for_very_many_is_given_back(void) {
         CHECK(rdmeta_changelog_reserve(&w.changelog, 20000) == 1);
         bytes = rdmeta_changelog_bytes(&w.changelog);
         CHECK(bytes >= 20000 * sizeof(rdmeta_changelog_item_t));
-        w.heap.fail_at = w.heap.calls + 2; /* the batches' is the first */
+        w.heap.fail_at = w.heap.calls + 2; /* the batches' array is first */
         CHECK(rdmeta_changelog_reserve(&w.changelog, 1) == 1);
         w.heap.fail_at = 0;
         fixture_write(&w, 5);
@@ -293,12 +298,12 @@ static void test_room_for_very_many_is_given_back(void) {
 
 int main(void) {
         test_begin(60);
-        RUN(test_what_changed_comes_out_as_it_went_in);
-        RUN(test_the_oldest_go_and_only_as_many_as_must);
-        RUN(test_what_leaves_is_retired_and_then_freed);
-        RUN(test_a_skip_forgets_all_up_to_its_version);
-        RUN(test_too_many_are_not_recorded);
-        RUN(test_no_memory_leaves_the_ring_as_it_was);
-        RUN(test_room_for_very_many_is_given_back);
+        RUN(test_changes_come_out_as_they_went_in);
+        RUN(test_a_trim_removes_only_as_many_of_the_oldest_as_it_must);
+        RUN(test_old_blocks_are_retired_and_then_freed_after_a_skip);
+        RUN(test_a_skip_removes_all_batches_and_sets_the_floor);
+        RUN(test_more_items_than_the_limit_are_not_recorded);
+        RUN(test_without_memory_the_changelog_stays_as_it_was);
+        RUN(test_room_for_very_many_items_is_given_back);
         return 0;
 }

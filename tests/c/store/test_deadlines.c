@@ -1,4 +1,4 @@
-/* expiry: whatever the times to live, what is due first comes first. */
+/* deadlines: the earliest comes first, whatever the times to live. */
 #include "store/deadlines.h"
 
 #include "support/testing.h"
@@ -7,14 +7,14 @@ enum { NODES = 600, ROUNDS = 20000 };
 
 typedef struct node {
         rdmeta_deadlines_node_t deadlines;
-        int list; /* RDMETA_DEADLINES_NONE: in none */
+        int class; /* RDMETA_DEADLINES_NONE: in none */
         int walked;
 } node_t;
 
 typedef struct fixture {
         rdmeta_deadlines_t deadlines;
         node_t nodes[NODES];
-        size_t most[RDMETA_DEADLINES_CLASSES]; /* that were in its tree */
+        size_t most[RDMETA_DEADLINES_CLASSES]; /* nodes in its tree so far */
 } fixture_t;
 
 static void fixture_init(fixture_t *w) {
@@ -22,15 +22,15 @@ static void fixture_init(fixture_t *w) {
         rdmeta_deadlines_init(&w->deadlines);
 }
 
-/* The naive one: look at all. */
-static node_t *model_first(fixture_t *w, int list) {
+/* Returns the earliest node by looking at all of them. */
+static node_t *model_first(fixture_t *w, int class) {
         node_t *first = NULL;
         int i;
 
         for (i = 0; i < NODES; i++) {
                 node_t *n = &w->nodes[i];
-                if (n->list == RDMETA_DEADLINES_NONE ||
-                    (list != RDMETA_DEADLINES_NONE && n->list != list))
+                if (n->class == RDMETA_DEADLINES_NONE ||
+                    (class != RDMETA_DEADLINES_NONE && n->class != class))
                         continue;
                 if (!first || n->deadlines.due_us < first->deadlines.due_us)
                         first = n;
@@ -38,34 +38,34 @@ static node_t *model_first(fixture_t *w, int list) {
         return first;
 }
 
-static void fixture_add(fixture_t *w, node_t *n, int list, int64_t due) {
-        n->list = list;
-        rdmeta_deadlines_add(&w->deadlines, list, &n->deadlines, due);
+static void fixture_add(fixture_t *w, node_t *n, int class, int64_t due) {
+        n->class = class;
+        rdmeta_deadlines_add(&w->deadlines, class, &n->deadlines, due);
         CHECK(n->deadlines.due_us == due);
-        if (w->deadlines.classes[list].tree.count > w->most[list])
-                w->most[list] = w->deadlines.classes[list].tree.count;
+        if (w->deadlines.classes[class].tree.count > w->most[class])
+                w->most[class] = w->deadlines.classes[class].tree.count;
 }
 
 static void fixture_remove(fixture_t *w, node_t *n) {
-        rdmeta_deadlines_remove(&w->deadlines, n->list, &n->deadlines);
-        n->list = RDMETA_DEADLINES_NONE;
+        rdmeta_deadlines_remove(&w->deadlines, n->class, &n->deadlines);
+        n->class = RDMETA_DEADLINES_NONE;
 }
 
 static node_t *node_of(rdmeta_deadlines_node_t *n) {
         return RDMETA_CONTAINER(n, node_t, deadlines);
 }
 
-/* Each is met once, and none before one that is due earlier. */
-static void fixture_walk(fixture_t *w, int list, size_t count) {
+/* Checks that a walk meets each node once, in the order of deadlines. */
+static void fixture_walk(fixture_t *w, int class, size_t count) {
         int64_t last = INT64_MIN;
         rdmeta_deadlines_iter_t it;
         rdmeta_deadlines_node_t *n;
 
-        rdmeta_deadlines_iter_init(&it, &w->deadlines, list);
+        rdmeta_deadlines_iter_init(&it, &w->deadlines, class);
         for (; (n = rdmeta_deadlines_iter_next(&it)); count--) {
-                CHECK(count && node_of(n)->list == list);
-                CHECK(node_of(n)->walked != list && n->due_us >= last);
-                node_of(n)->walked = list;
+                CHECK(count && node_of(n)->class == class);
+                CHECK(node_of(n)->walked != class && n->due_us >= last);
+                node_of(n)->walked = class;
                 last               = n->due_us;
         }
         CHECK(count == 0);
@@ -79,7 +79,7 @@ static void fixture_check(fixture_t *w) {
 
         CHECK(rdmeta_deadlines_check(&w->deadlines));
         for (i = 0; i < NODES; i++) {
-                counts[w->nodes[i].list]++;
+                counts[w->nodes[i].class]++;
                 w->nodes[i].walked = RDMETA_DEADLINES_NONE;
         }
         for (i = RDMETA_DEADLINES_VALID; i < RDMETA_DEADLINES_CLASSES; i++) {
@@ -95,81 +95,81 @@ static void fixture_check(fixture_t *w) {
               (first ? first->deadlines.due_us : INT64_MAX));
 }
 
-static int any_list(test_rng_t *r) {
+static int any_class(test_rng_t *r) {
         return 1 + (int)test_below(r, RDMETA_DEADLINES_CLASSES - 1);
 }
 
-/* Half of a class' own time, half of any, with ties. */
-static int64_t any_ttl(test_rng_t *r, int list) {
+/* Returns the class's own time to live or, half of the time, any. */
+static int64_t any_ttl(test_rng_t *r, int class) {
         if (test_below(r, 2))
-                return 1000 * list;
+                return 1000 * class;
         return (int64_t)test_below(r, 20000) - 5000;
 }
 
-static void fixture_expire(fixture_t *w, int list, int64_t now) {
+static void fixture_remove_due(fixture_t *w, int class, int64_t now) {
         rdmeta_deadlines_node_t *due;
         node_t *first;
 
-        while ((due = rdmeta_deadlines_due(&w->deadlines, list, now)) != NULL) {
-                first = model_first(w, list);
-                CHECK(node_of(due)->list == list && due->due_us < now);
+        while ((due = rdmeta_deadlines_due(&w->deadlines, class, now))) {
+                first = model_first(w, class);
+                CHECK(node_of(due)->class == class && due->due_us < now);
                 CHECK(due->due_us == first->deadlines.due_us);
                 fixture_remove(w, node_of(due));
         }
-        first = model_first(w, list);
+        first = model_first(w, class);
         CHECK(!first || first->deadlines.due_us >= now);
 }
 
-static void test_what_is_due_first_comes_first_in_every_class(void) {
+static void test_the_earliest_deadline_comes_first_in_every_class(void) {
         test_rng_t r = test_rng(1);
         static fixture_t w;
         int64_t now = 0;
-        int i, list;
+        int i, class;
 
         fixture_init(&w);
         for (i = 0; i < ROUNDS; i++) {
                 node_t *n = &w.nodes[test_below(&r, NODES)];
 
-                if (n->list != RDMETA_DEADLINES_NONE)
+                if (n->class != RDMETA_DEADLINES_NONE)
                         fixture_remove(&w, n);
-                list = any_list(&r);
-                fixture_add(&w, n, list, now + any_ttl(&r, list));
+                class = any_class(&r);
+                fixture_add(&w, n, class, now + any_ttl(&r, class));
                 now += (int64_t)test_below(&r, 40);
                 if (test_below(&r, 10) == 0)
-                        fixture_expire(&w, any_list(&r), now);
+                        fixture_remove_due(&w, any_class(&r), now);
                 if (i % 16 == 0)
                         fixture_check(&w);
         }
-        for (list = 1; list < RDMETA_DEADLINES_CLASSES; list++) {
-                CHECK(w.most[list] > 1);
-                fixture_expire(&w, list, INT64_MAX);
+        for (class = 1; class < RDMETA_DEADLINES_CLASSES; class++) {
+                CHECK(w.most[class] > 1);
+                fixture_remove_due(&w, class, INT64_MAX);
         }
         fixture_check(&w);
         CHECK(rdmeta_deadlines_next(&w.deadlines) == INT64_MAX);
 }
 
-/* Some long ones come first; the others are in order among themselves. */
-static void test_a_few_long_ones_keep_no_others_out_of_the_list(void) {
+/* Some long deadlines come first; the others come in order. */
+static void test_a_few_long_deadlines_keep_no_others_out_of_the_list(void) {
         static fixture_t w;
         int i;
 
         fixture_init(&w);
         for (i = 0; i < NODES; i++)
                 fixture_add(&w, &w.nodes[i], RDMETA_DEADLINES_NEGATIVE,
-                          i < 30 ? 900000 : 100 + i);
+                            i < 30 ? 900000 : 100 + i);
         CHECK(w.most[RDMETA_DEADLINES_NEGATIVE] == 0);
         fixture_check(&w);
 }
 
-/* The list's are taken out of it, and others come. */
-static void test_what_is_out_of_order_is_found_where_nothing_else_is(void) {
+/* The list's nodes leave, and others come. */
+static void test_nodes_of_the_tree_are_found_while_the_list_changes(void) {
         static fixture_t w;
         int i;
 
         fixture_init(&w);
         for (i = 0; i < 60; i++)
                 fixture_add(&w, &w.nodes[i], RDMETA_DEADLINES_HINT,
-                          i < 40 ? 1000 : 500);
+                            i < 40 ? 1000 : 500);
         CHECK(w.most[RDMETA_DEADLINES_HINT] == 20);
         for (i = 0; i < 40; i++)
                 fixture_remove(&w, &w.nodes[i]);
@@ -178,36 +178,38 @@ static void test_what_is_out_of_order_is_found_where_nothing_else_is(void) {
                 fixture_add(&w, &w.nodes[i], RDMETA_DEADLINES_HINT, 480 + i);
         CHECK(w.most[RDMETA_DEADLINES_HINT] == 20);
         fixture_check(&w);
-        fixture_expire(&w, RDMETA_DEADLINES_HINT, 501);
+        fixture_remove_due(&w, RDMETA_DEADLINES_HINT, 501);
         fixture_check(&w);
-        CHECK(rdmeta_deadlines_count(&w.deadlines, RDMETA_DEADLINES_HINT) == 19);
+        CHECK(rdmeta_deadlines_count(&w.deadlines, RDMETA_DEADLINES_HINT) ==
+              19);
 }
 
-/* To pass all that are later would take minutes. */
-static void test_as_many_as_there_are_go_in_front_of_the_others(void) {
+/* Passing all that are later would take minutes. */
+static void test_any_number_of_nodes_may_go_ahead_of_the_others(void) {
         enum { MANY = 1 << 19 };
         rdmeta_deadlines_node_t *nodes = calloc(2 * MANY, sizeof(*nodes)), *n;
-        rdmeta_deadlines_t e;
+        rdmeta_deadlines_t d;
         int64_t i, last = 0;
 
         CHECK(nodes);
-        rdmeta_deadlines_init(&e);
+        rdmeta_deadlines_init(&d);
         for (i = 0; i < 2 * MANY; i++)
-                rdmeta_deadlines_add(&e, RDMETA_DEADLINES_VALID, &nodes[i],
-                                  i < MANY ? MANY + i : 2 * MANY - i);
-        CHECK(rdmeta_deadlines_check(&e));
-        for (i = 0; i < 2 * MANY; i += 2) /* wherever it is */
-                rdmeta_deadlines_remove(&e, RDMETA_DEADLINES_VALID, &nodes[i]);
-        for (i = 0; (n = rdmeta_deadlines_first(&e, RDMETA_DEADLINES_VALID)); i++) {
+                rdmeta_deadlines_add(&d, RDMETA_DEADLINES_VALID, &nodes[i],
+                                     i < MANY ? MANY + i : 2 * MANY - i);
+        CHECK(rdmeta_deadlines_check(&d));
+        for (i = 0; i < 2 * MANY; i += 2) /* from list and tree */
+                rdmeta_deadlines_remove(&d, RDMETA_DEADLINES_VALID, &nodes[i]);
+        for (i = 0; (n = rdmeta_deadlines_first(&d, RDMETA_DEADLINES_VALID));
+             i++) {
                 CHECK(n->due_us > last);
                 last = n->due_us;
-                rdmeta_deadlines_remove(&e, RDMETA_DEADLINES_VALID, n);
+                rdmeta_deadlines_remove(&d, RDMETA_DEADLINES_VALID, n);
         }
         CHECK(i == MANY);
         free(nodes);
 }
 
-/* What is due at a time is let go after it, not at it. */
+/* A node is due after its deadline, not at it. */
 static void test_a_deadline_is_the_last_moment_that_counts(void) {
         static fixture_t w;
 
@@ -221,7 +223,7 @@ static void test_a_deadline_is_the_last_moment_that_counts(void) {
         CHECK(rdmeta_deadlines_next(&w.deadlines) == 100);
 }
 
-static void test_a_long_one_hides_no_short_one(void) {
+static void test_a_long_deadline_hides_no_short_one(void) {
         static fixture_t w;
 
         fixture_init(&w);
@@ -234,16 +236,16 @@ static void test_a_long_one_hides_no_short_one(void) {
         fixture_check(&w);
 }
 
-static void test_to_leave_no_list_is_nothing(void) {
+static void test_a_removal_from_no_class_does_nothing(void) {
         static fixture_t w;
 
         fixture_init(&w);
         rdmeta_deadlines_remove(&w.deadlines, RDMETA_DEADLINES_NONE,
-                             &w.nodes[0].deadlines);
+                                &w.nodes[0].deadlines);
         fixture_check(&w);
 }
 
-/* Deadlines have two values that mean something else. */
+/* Some extreme values of a deadline have another meaning. */
 static void test_sums_of_time_do_not_overflow(void) {
         static const int64_t values[] = {
             INT64_MIN, INT64_MIN + 1, INT64_MIN + 2, INT64_MIN / 2, -1000, -1,
@@ -256,7 +258,7 @@ static void test_sums_of_time_do_not_overflow(void) {
                 for (k = 0; k < n; k++) {
                         const __int128 sum = (__int128)values[i] + values[k];
                         const int64_t due  = rdmeta_deadlines_after(values[i],
-                                                                 values[k]);
+                                                                    values[k]);
                         if (sum > INT64_MAX - 1)
                                 CHECK(due == INT64_MAX - 1);
                         else if (sum < INT64_MIN + 2)
@@ -269,13 +271,13 @@ static void test_sums_of_time_do_not_overflow(void) {
 
 int main(void) {
         test_begin(60);
-        RUN(test_what_is_due_first_comes_first_in_every_class);
-        RUN(test_a_few_long_ones_keep_no_others_out_of_the_list);
-        RUN(test_what_is_out_of_order_is_found_where_nothing_else_is);
-        RUN(test_as_many_as_there_are_go_in_front_of_the_others);
+        RUN(test_the_earliest_deadline_comes_first_in_every_class);
+        RUN(test_a_few_long_deadlines_keep_no_others_out_of_the_list);
+        RUN(test_nodes_of_the_tree_are_found_while_the_list_changes);
+        RUN(test_any_number_of_nodes_may_go_ahead_of_the_others);
         RUN(test_a_deadline_is_the_last_moment_that_counts);
-        RUN(test_a_long_one_hides_no_short_one);
-        RUN(test_to_leave_no_list_is_nothing);
+        RUN(test_a_long_deadline_hides_no_short_one);
+        RUN(test_a_removal_from_no_class_does_nothing);
         RUN(test_sums_of_time_do_not_overflow);
         return 0;
 }

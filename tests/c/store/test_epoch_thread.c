@@ -1,9 +1,9 @@
 /*
- * reclaim: what a reader may see is not freed, what none can see is. `make
- * tsan` builds it too, as its name asks for.
+ * epoch: memory that a reader may use is not freed, and the rest is. `make
+ * tsan` builds this test too, because of its name.
  *
- * Freed objects are poisoned and used again at once, and each that is retired
- * counts as so much that writers look at the readers every time.
+ * Freed objects are poisoned and used again at once. Each retired object counts
+ * as so many bytes that the writer looks at the readers every time.
  */
 #include "store/epoch.h"
 
@@ -26,15 +26,15 @@ typedef struct object {
 } object_t;
 
 typedef struct fixture {
-        rdmeta_allocator_t allocator; /* "frees" objects only */
+        rdmeta_allocator_t allocator; /* it only "frees" objects */
         rdmeta_memory_t blocks;
         rdmeta_epoch_t reclaim;
         object_t objects[OBJECTS];
         _Atomic(object_t *) slot; /* where readers start from */
         uint64_t number;
         _Atomic int stop;
-        /* Lines that all threads write to: what a CPU stores next, who is
-         * reading too, waits behind such a store while loads go ahead. */
+        /* Lines that all threads write to. A CPU's next store, such as a
+         * reader's word, waits behind such a store while loads go ahead. */
         struct {
                 _Alignas(RDMETA_LINE) _Atomic uint64_t word;
         } lines[LINES];
@@ -56,13 +56,13 @@ static void object_free(void *opaque, void *p, size_t size) {
 
 static void fixture_init(fixture_t *w) {
         memset(w, 0, sizeof(*w));
-        w->allocator.alloc  = no_alloc;
-        w->allocator.free   = object_free;
+        w->allocator.alloc = no_alloc;
+        w->allocator.free  = object_free;
         rdmeta_memory_init(&w->blocks, &w->allocator, RDMETA_TOPIC_HEADER_SIZE);
         rdmeta_epoch_init(&w->reclaim, &w->blocks);
 }
 
-static int fixture_held(const fixture_t *w) {
+static int fixture_used(const fixture_t *w) {
         int i, live = 0;
 
         for (i = 0; i < OBJECTS; i++)
@@ -70,7 +70,8 @@ static int fixture_held(const fixture_t *w) {
         return live;
 }
 
-/* Another object in the slot; the old one is retired. 0: none is free. */
+/* Puts another object into the slot and retires the old one. NULL: no object is
+ * free. */
 static object_t *fixture_write(fixture_t *w) {
         object_t *old = atomic_load_explicit(&w->slot, memory_order_relaxed);
         object_t *o   = w->objects;
@@ -78,7 +79,7 @@ static object_t *fixture_write(fixture_t *w) {
         while (o < w->objects + OBJECTS && o->used)
                 o++;
         if (o == w->objects + OBJECTS) {
-                w->reclaim.looked_at = 0; /* look again, if for the last */
+                w->reclaim.limbo_at_look = 0; /* look again */
                 rdmeta_epoch_collect(&w->reclaim);
                 sched_yield();
                 return NULL;
@@ -97,7 +98,7 @@ static object_t *fixture_write(fixture_t *w) {
 static void fixture_destroy(fixture_t *w) {
         CHECK(!rdmeta_tailq_first(&w->reclaim.readers));
         rdmeta_epoch_destroy(&w->reclaim);
-        CHECK(fixture_held(w) == 1 && !w->reclaim.limbo_bytes);
+        CHECK(fixture_used(w) == 1 && !w->reclaim.limbo_bytes);
         rdmeta_memory_destroy(&w->blocks);
 }
 
@@ -115,22 +116,22 @@ static const object_t *fixture_see(fixture_t *w) {
 
 /* ---- one thread ---------------------------------------------------------- */
 
-static void test_with_no_reader_inside_all_is_freed_at_once(void) {
+static void test_with_no_reader_inside_an_object_is_freed_at_once(void) {
         rdmeta_reading_t r;
         fixture_t w;
         int k;
 
         fixture_init(&w);
         for (k = 0; k < 100; k++)
-                CHECK(fixture_write(&w) && fixture_held(&w) == 1);
+                CHECK(fixture_write(&w) && fixture_used(&w) == 1);
         rdmeta_epoch_add(&w.reclaim, &r, 0);
         for (k = 0; k < 100; k++)
-                CHECK(fixture_write(&w) && fixture_held(&w) == 1);
+                CHECK(fixture_write(&w) && fixture_used(&w) == 1);
         rdmeta_epoch_remove(&w.reclaim, &r);
         fixture_destroy(&w);
 }
 
-static void test_what_a_reader_may_see_is_kept_until_it_leaves(void) {
+static void test_an_object_that_a_reader_may_use_is_kept_until_it_leaves(void) {
         rdmeta_reading_t r;
         const object_t *o;
         fixture_t w;
@@ -140,20 +141,20 @@ static void test_what_a_reader_may_see_is_kept_until_it_leaves(void) {
         rdmeta_epoch_add(&w.reclaim, &r, 0);
         fixture_write(&w);
         rdmeta_reading_enter(&r);
-        rdmeta_reading_enter(&r); /* they nest */
+        rdmeta_reading_enter(&r); /* calls nest */
         o = fixture_see(&w);
         for (k = 0; k < OBJECTS - 3; k++)
                 CHECK(fixture_write(&w));
         rdmeta_reading_leave(&r);
-        CHECK(fixture_write(&w) && fixture_held(&w) == OBJECTS - 1);
+        CHECK(fixture_write(&w) && fixture_used(&w) == OBJECTS - 1);
         CHECK(o->number == 1 && o->alive == (1 ^ ALIVE));
         rdmeta_reading_leave(&r);
-        CHECK(fixture_write(&w) && fixture_held(&w) == 1 && o->alive == DEAD);
+        CHECK(fixture_write(&w) && fixture_used(&w) == 1 && o->alive == DEAD);
         rdmeta_epoch_remove(&w.reclaim, &r);
         fixture_destroy(&w);
 }
 
-/* Somebody is always inside, but nobody for long. */
+/* One reader is always inside, but none for long. */
 static void test_readers_that_take_turns_keep_nothing_for_ever(void) {
         rdmeta_reading_t r[2];
         fixture_t w;
@@ -167,7 +168,7 @@ static void test_readers_that_take_turns_keep_nothing_for_ever(void) {
                 rdmeta_reading_enter(&r[(k + 1) % 2]);
                 rdmeta_reading_leave(&r[k % 2]);
                 CHECK(fixture_write(&w));
-                most = fixture_held(&w) > most ? fixture_held(&w) : most;
+                most = fixture_used(&w) > most ? fixture_used(&w) : most;
         }
         CHECK(most > 1 && most <= 4);
         rdmeta_reading_leave(&r[k % 2]);
@@ -181,13 +182,13 @@ static void test_readers_that_take_turns_keep_nothing_for_ever(void) {
 typedef struct reader {
         fixture_t *fixture;
         rdmeta_reading_t reading;
-        uint64_t seen; /* the last number */
-        _Atomic uint64_t done; /* how many were seen */
+        uint64_t seen;         /* the last number that it saw */
+        _Atomic uint64_t done; /* how many objects it saw */
 } reader_t;
 
 static void *reader_main(void *arg) {
         reader_t *r = arg;
-        fixture_t *w  = r->fixture;
+        fixture_t *w = r->fixture;
         const object_t *o;
         uint64_t number;
 
@@ -235,7 +236,7 @@ static void run(int fence) {
         fixture_write(&w);
         for (k = 0; k < READERS; k++) {
                 r[k].fixture = &w;
-                r[k].seen  = 0;
+                r[k].seen    = 0;
                 atomic_init(&r[k].done, 0);
                 rdmeta_epoch_add(&w.reclaim, &r[k].reading, 0);
                 CHECK(rdmeta_reading_is_plain(&r[k].reading) == !fence);
@@ -253,7 +254,7 @@ static void run(int fence) {
         fixture_destroy(&w);
 }
 
-static void test_no_reader_meets_freed_memory_though_none_pays(void) {
+static void test_no_reader_meets_freed_memory_without_fences(void) {
         fixture_t w;
 
         fixture_init(&w);
@@ -263,7 +264,7 @@ static void test_no_reader_meets_freed_memory_though_none_pays(void) {
                 run(0);
 }
 
-static void test_no_reader_meets_freed_memory_where_each_pays(void) {
+static void test_no_reader_meets_freed_memory_with_fences(void) {
         run(1);
 }
 
@@ -291,11 +292,11 @@ static void test_a_kernel_that_refuses_membarrier_is_noticed(void) {
 
 int main(void) {
         test_begin(100);
-        RUN(test_with_no_reader_inside_all_is_freed_at_once);
-        RUN(test_what_a_reader_may_see_is_kept_until_it_leaves);
+        RUN(test_with_no_reader_inside_an_object_is_freed_at_once);
+        RUN(test_an_object_that_a_reader_may_use_is_kept_until_it_leaves);
         RUN(test_readers_that_take_turns_keep_nothing_for_ever);
         RUN(test_a_kernel_that_refuses_membarrier_is_noticed);
-        RUN(test_no_reader_meets_freed_memory_though_none_pays);
-        RUN(test_no_reader_meets_freed_memory_where_each_pays);
+        RUN(test_no_reader_meets_freed_memory_without_fences);
+        RUN(test_no_reader_meets_freed_memory_with_fences);
         return 0;
 }

@@ -1,4 +1,4 @@
-/* index: tables of names and of ids, and names chosen to be slow. */
+/* index: tables of names and of ids, and names that are chosen to collide. */
 #include "cache/check.h"
 
 #include "support/testing.h"
@@ -131,20 +131,20 @@ static void against_a_model(int ids) {
                         check_all(&w, ids, room);
         }
         CHECK(w.table->tombstones > 0);
-        CHECK(rdmeta_table_room(w.table, ids) == 0); /* graves take room */
+        CHECK(rdmeta_table_room(w.table, ids) == 0); /* tombstones take room */
         check_all(&w, ids, room);
         fixture_destroy(&w);
 }
 
-static void test_names_are_found_while_they_are_in(void) {
+static void test_names_are_found_while_they_are_in_the_table(void) {
         against_a_model(0);
 }
 
-static void test_ids_are_found_while_they_are_in(void) {
+static void test_ids_are_found_while_they_are_in_the_table(void) {
         against_a_model(1);
 }
 
-/* Small tables of names are kept emptier. */
+/* Returns how many slots may be used. Small tables of names stay emptier. */
 static size_t full(size_t slots, int ids) {
         return ids ? slots - slots / 8
                    : slots / (slots <= RDMETA_SLOTS_SMALL ? 4 : 2);
@@ -165,14 +165,14 @@ static void test_tables_are_as_full_as_they_may_be(void) {
                         CHECK(rdmeta_table_room(w->table, ids) ==
                               full(slots, ids));
                         CHECK(rdmeta_table_room(w->table, ids) >= sizes[i]);
-                        /* and half of it would not do */
+                        /* and half of the slots would not suffice */
                         CHECK(slots == 16 || full(slots / 2, ids) < sizes[i]);
                         fixture_destroy(w);
                 }
         free(w);
 }
 
-static void test_a_table_without_memory_is_none(void) {
+static void test_without_memory_there_is_no_table(void) {
         test_heap_t heap;
         const rdmeta_allocator_t a = test_allocator(&heap);
         uint64_t seed              = 1;
@@ -186,8 +186,8 @@ static void test_a_table_without_memory_is_none(void) {
 
 /* ---- names that collide -------------------------------------------------- */
 
-/* The next name after *n whose slot, or the slot and the tag, are those of
- * `like`; to know it takes the key. */
+/* Finds the next name after *n that has the slot of the hash `like`, and with
+ * `tag_too` its tag. That needs the table's key. */
 static void collide(const rdmeta_table_t *t, uint64_t like, int tag_too,
                     uint32_t *n, char name[24]) {
         uint64_t h;
@@ -200,7 +200,7 @@ static void collide(const rdmeta_table_t *t, uint64_t like, int tag_too,
                  (tag_too && (uint16_t)(h ^ like)));
 }
 
-static void test_names_of_one_slot_stand_behind_each_other(void) {
+static void test_names_of_one_slot_are_found_behind_each_other(void) {
         static fixture_t w;
         uint32_t n = 0, i, k;
 
@@ -220,14 +220,14 @@ static void test_names_of_one_slot_stand_behind_each_other(void) {
         }
         swap(&w, 3, 0);
         swap(&w, 5, 0);
-        put(&w, 7, 0); /* behind the graves */
+        put(&w, 7, 0); /* behind the tombstones */
         for (k = 0; k < 8; k++)
                 CHECK(find(&w, k, 0) == w.in[k]);
         CHECK(w.table->tombstones == 4 && w.table->used == 8);
         fixture_destroy(&w);
 }
 
-static void test_names_of_one_slot_and_tag_are_told_apart(void) {
+static void test_names_of_one_slot_and_tag_are_distinguished(void) {
         static fixture_t w;
         uint32_t n = 0, i, k;
 
@@ -247,8 +247,8 @@ static void test_names_of_one_slot_and_tag_are_told_apart(void) {
         fixture_destroy(&w);
 }
 
-/* A grave has an id of zeros, as what has none. */
-static void test_the_id_of_zeros_finds_no_grave(void) {
+/* A tombstone has an id of zeros, like a topic without an id. */
+static void test_the_id_of_zeros_finds_no_tombstone(void) {
         static fixture_t w;
         const uint8_t zeros[16] = {0};
         rdmeta_topic_t *t;
@@ -257,7 +257,7 @@ static void test_the_id_of_zeros_finds_no_grave(void) {
 
         fixture_init(&w, 8, 1);
         like = rdmeta_hash_id(w.table->key, zeros);
-        do { /* the same slot and tag as zeros */
+        do { /* an id with the slot and tag of zeros */
                 words[0]++;
                 memcpy(id, words, 16);
                 h = rdmeta_hash_id(w.table->key, id);
@@ -275,14 +275,14 @@ static void test_the_id_of_zeros_finds_no_grave(void) {
         fixture_destroy(&w);
 }
 
-static void test_what_is_not_in_is_neither_swapped_nor_dropped(void) {
+static void test_a_block_that_is_not_in_is_not_swapped_or_dropped(void) {
         static fixture_t w;
         rdmeta_topic_t *other;
 
         fixture_init(&w, 8, 0);
         names_make(&w);
         put(&w, 1, 0);
-        other = block_new(&w, 1); /* the same name, but not what is in */
+        other = block_new(&w, 1); /* the same name, another block */
         rdmeta_table_swap(w.table, hash_of(&w, 1, 0), other, other);
         rdmeta_table_drop(w.table, hash_of(&w, 1, 0), other);
         rdmeta_table_drop(w.table, hash_of(&w, 2, 0), w.in[1]);
@@ -316,9 +316,9 @@ static void cache_hint(rdmeta_cache_t *c, const char *name) {
         CHECK(!rdmeta_cache_hint(c, &s, 1, 0, 0, now, &ask, &n) && n == 1);
 }
 
-/* Fill half of a table with names that an attacker made for its key: before
- * it is full it gets another, and the names are where chance puts them. */
-static void test_names_chosen_to_collide_get_the_table_another_key(void) {
+/* Fills half of a table with names that an attacker made for its key. Before it
+ * is full the table gets another key, and chance places the names. */
+static void test_names_chosen_to_collide_make_the_table_change_its_key(void) {
         const rdmeta_table_t *t;
         rdmeta_reader_t *r;
         rdmeta_cache_t *c  = rdmeta_cache_new(NULL);
@@ -363,15 +363,15 @@ static void test_names_chosen_to_collide_get_the_table_another_key(void) {
 
 int main(void) {
         test_begin(60);
-        RUN(test_names_are_found_while_they_are_in);
-        RUN(test_ids_are_found_while_they_are_in);
+        RUN(test_names_are_found_while_they_are_in_the_table);
+        RUN(test_ids_are_found_while_they_are_in_the_table);
         RUN(test_tables_are_as_full_as_they_may_be);
-        RUN(test_a_table_without_memory_is_none);
-        RUN(test_names_of_one_slot_stand_behind_each_other);
-        RUN(test_names_of_one_slot_and_tag_are_told_apart);
-        RUN(test_the_id_of_zeros_finds_no_grave);
-        RUN(test_what_is_not_in_is_neither_swapped_nor_dropped);
+        RUN(test_without_memory_there_is_no_table);
+        RUN(test_names_of_one_slot_are_found_behind_each_other);
+        RUN(test_names_of_one_slot_and_tag_are_distinguished);
+        RUN(test_the_id_of_zeros_finds_no_tombstone);
+        RUN(test_a_block_that_is_not_in_is_not_swapped_or_dropped);
         RUN(test_each_table_has_a_key_of_its_own);
-        RUN(test_names_chosen_to_collide_get_the_table_another_key);
+        RUN(test_names_chosen_to_collide_make_the_table_change_its_key);
         return 0;
 }

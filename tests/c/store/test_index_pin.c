@@ -1,11 +1,11 @@
 /*
- * Pins of one table against copies of all its slots: what each pin reads is
- * what the table was when the pin was made, whatever has been stored since.
+ * Pins of one table against copies of all its slots. Each pin reads the table
+ * as it was when the pin was made, whatever was stored since.
  */
 #include <stdatomic.h>
 
-/* A reader of a pin is two loads, inline: here something may happen after any
- * of them, as another thread would do it. */
+/* A reader of a pin makes two loads, inline. Here after_load() runs after each
+ * of them, and may do what another thread would do. */
 static void after_load(void);
 #undef atomic_load_explicit
 #define atomic_load_explicit(p, order)                                       \
@@ -35,7 +35,7 @@ typedef struct fixture {
         rdmeta_table_t *table;
         rdmeta_slot_page_pool_t pool;
         rdmeta_topic_t *live[NAMES]; /* NULL: not in the table */
-        rdmeta_topic_t *all[STEPS + NAMES]; /* never freed before the end */
+        rdmeta_topic_t *all[STEPS + NAMES]; /* freed at the end only */
         size_t n_all;
         rdmeta_table_pin_t *pins[PINS];
         state_t states[PINS];
@@ -57,7 +57,7 @@ static uint64_t hash_of(const fixture_t *w, const rdmeta_topic_t *t) {
         return rdmeta_hash(w->table->key, t->name, t->name_len);
 }
 
-/* A page for each change that is to come, as a writer makes room. */
+/* Reserves a page for the next change, as a writer does. */
 static void room(fixture_t *w) {
         CHECK(!rdmeta_slot_page_pool_reserve(&w->pool, 1));
 }
@@ -83,12 +83,13 @@ static void change(fixture_t *w) {
                 if (w->table->pins.count)
                         rdmeta_table_pins_topic(w->table, t);
                 atomic_store(&t->deadline, (int64_t)test_u64(&w->rng));
-                rdmeta_topic_provenance_set(t, rdmeta_provenance_of(test_u64(&w->rng)));
+                rdmeta_topic_provenance_set(
+                        t, rdmeta_provenance_of(test_u64(&w->rng)));
         }
         CHECK(w->pool.n_free + 1 >= (taken ? taken : 1));
 }
 
-static int same_said(rdmeta_provenance_t a, rdmeta_provenance_t b) {
+static int same_provenance(rdmeta_provenance_t a, rdmeta_provenance_t b) {
         return a.broker == b.broker && a.reason == b.reason;
 }
 
@@ -97,7 +98,7 @@ static void pin(fixture_t *w, int k) {
 
         w->pins[k] = rdmeta_table_pin_new(&w->pool, w->table);
         CHECK(w->pins[k]);
-        CHECK(rdmeta_table_pins_left(w->table) == w->table->mask / 64 + 1);
+        CHECK(rdmeta_table_pins_uncopied(w->table) == w->table->mask / 64 + 1);
         for (i = 0; i <= w->table->mask; i++) {
                 const uint64_t slot = atomic_load(&w->table->slots[i]);
                 const rdmeta_topic_t *t = rdmeta_slot_topic(slot);
@@ -105,14 +106,14 @@ static void pin(fixture_t *w, int k) {
                 w->states[k].slots[i] = slot;
                 if (!t)
                         continue;
-                w->states[k].deadlines[i] = atomic_load(&t->deadline);
-                w->states[k].provenance[i]      = rdmeta_topic_provenance(t);
+                w->states[k].deadlines[i]  = atomic_load(&t->deadline);
+                w->states[k].provenance[i] = rdmeta_topic_provenance(t);
         }
 }
 
 static void pin_check(const fixture_t *w, int k) {
         const rdmeta_table_pin_t *p = w->pins[k];
-        const state_t *s      = &w->states[k];
+        const state_t *s            = &w->states[k];
         uint32_t i;
 
         for (i = 0; i <= w->table->mask; i++) {
@@ -123,7 +124,8 @@ static void pin_check(const fixture_t *w, int k) {
                 if (!t || t == &rdmeta_tombstone.topic)
                         continue;
                 CHECK(rdmeta_table_pin_deadline(p, i, t) == s->deadlines[i]);
-                CHECK(same_said(rdmeta_table_pin_provenance(p, i, t), s->provenance[i]));
+                CHECK(same_provenance(rdmeta_table_pin_provenance(p, i, t),
+                                      s->provenance[i]));
         }
 }
 
@@ -177,9 +179,9 @@ static void history(uint64_t seed, size_t names) {
 }
 
 static void test_a_pin_reads_the_table_as_it_was(void) {
-        history(1, 900); /* graves are not used again: it fills, and stays */
+        history(1, 900); /* tombstones are not reused: it fills up */
         history(2, 300);
-        history(3, 20); /* less than a page */
+        history(3, 20); /* less than one page */
 }
 
 static void test_one_copy_serves_all_pins_that_have_none(void) {
@@ -199,7 +201,7 @@ static void test_one_copy_serves_all_pins_that_have_none(void) {
         rdmeta_table_drop(w.table, hash_of(&w, w.live[k]), w.live[k]);
         CHECK(w.pool.n == 1 && w.pool.n_free == 0);
         for (k = 0; k < PINS; k++) {
-                CHECK(w.pins[k]->left == w.pins[k]->count - 1);
+                CHECK(w.pins[k]->uncopied == w.pins[k]->count - 1);
                 pin_check(&w, k);
                 rdmeta_table_pin_destroy(w.pins[k]);
         }
@@ -213,7 +215,8 @@ static void test_room_and_pins_that_cannot_be_had_leave_nothing(void) {
 
         fixture_init(&w, 5, 300);
         w.heap.fail_at = w.heap.calls + 3;
-        CHECK(rdmeta_slot_page_pool_reserve(&w.pool, 9) == RDMETA_ERR_NO_MEMORY);
+        CHECK(rdmeta_slot_page_pool_reserve(&w.pool, 9) ==
+              RDMETA_ERR_NO_MEMORY);
         CHECK(w.pool.n == 2 && w.pool.n_free == 2);
         CHECK(!rdmeta_slot_page_pool_reserve(&w.pool, 9) && w.pool.n_free == 9);
         n              = w.heap.blocks;
@@ -225,20 +228,20 @@ static void test_room_and_pins_that_cannot_be_had_leave_nothing(void) {
 
 /* ---- a writer between a reader's loads ----------------------------------- */
 
-enum { SLOT, DEADLINE, SAID, KINDS };
+enum { SLOT, DEADLINE, PROVENANCE, KINDS };
 
 static struct {
         fixture_t *w;
-        int i;    /* the topic */
-        int kind; /* what changes */
-        int left; /* loads until it does; 0: nothing does */
+        int i;     /* the topic */
+        int kind;  /* what changes */
+        int loads; /* loads until the change; 0: no change */
 } between;
 
 static void after_load(void) {
         fixture_t *w = between.w;
         rdmeta_topic_t *t;
 
-        if (!between.left || --between.left)
+        if (!between.loads || --between.loads)
                 return;
         t = w->live[between.i];
         if (between.kind == SLOT) {
@@ -246,32 +249,36 @@ static void after_load(void) {
         } else {
                 rdmeta_table_pins_topic(w->table, t);
                 atomic_store(&t->deadline, 77);
-                rdmeta_topic_provenance_set(t, (rdmeta_provenance_t){77, 78, 0});
+                rdmeta_topic_provenance_set(t,
+                                            (rdmeta_provenance_t){77, 78, 0});
         }
 }
 
-/* After the reader's nth load the writer makes the page's first change. */
+/* Reads while the writer makes the page's first change after the nth load. */
 static void read_against(fixture_t *w, int i, int kind, int nth) {
-        rdmeta_topic_t *t        = w->live[i];
-        rdmeta_slot_t *slot      = rdmeta_table_slot(w->table, hash_of(w, t),
-                                                     t);
-        const uint32_t k         = (uint32_t)(slot - w->table->slots);
-        const int64_t had        = atomic_load(&t->deadline);
+        rdmeta_topic_t *t   = w->live[i];
+        rdmeta_slot_t *slot = rdmeta_table_slot(w->table, hash_of(w, t), t);
+        const uint32_t k    = (uint32_t)(slot - w->table->slots);
+        const int64_t deadline = atomic_load(&t->deadline);
         const rdmeta_provenance_t provenance = rdmeta_topic_provenance(t);
 
         pin(w, 0);
         room(w);
-        between.w    = w;
-        between.i    = i;
-        between.kind = kind;
-        between.left = nth;
+        between.w     = w;
+        between.i     = i;
+        between.kind  = kind;
+        between.loads = nth;
         if (kind == SLOT)
-                CHECK(rdmeta_slot_topic(rdmeta_table_pin_slot(w->pins[0], k)) == t);
+                CHECK(rdmeta_slot_topic(rdmeta_table_pin_slot(w->pins[0],
+                                                              k)) == t);
         else if (kind == DEADLINE)
-                CHECK(rdmeta_table_pin_deadline(w->pins[0], k, t) == had);
+                CHECK(rdmeta_table_pin_deadline(w->pins[0], k, t) ==
+                      deadline);
         else
-                CHECK(same_said(rdmeta_table_pin_provenance(w->pins[0], k, t), provenance));
-        between.left = 0;
+                CHECK(same_provenance(
+                        rdmeta_table_pin_provenance(w->pins[0], k, t),
+                        provenance));
+        between.loads = 0;
         pin_check(w, 0);
         rdmeta_table_pin_destroy(w->pins[0]);
         w->pins[0] = NULL;
@@ -286,7 +293,7 @@ static void test_a_change_between_a_readers_loads_does_not_show(void) {
                 change(&w);
         for (i = 0; !w.live[i]; i++)
                 ;
-        for (k = KINDS - 1; k >= 0; k--) { /* slots last: they are emptied */
+        for (k = KINDS - 1; k >= 0; k--) { /* slots last: they become empty */
                 read_against(&w, i, k, 1);
                 for (i++; !w.live[i]; i++)
                         ;

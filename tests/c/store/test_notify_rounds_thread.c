@@ -1,8 +1,9 @@
 /*
- * wait: a million rounds of looking, going to sleep and being woken, each at a
- * moment of its own. A change is made when those whom the last one concerned
- * have told that they saw it, so a wake-up that is lost is never made good by
- * the next; and who returns is counted, so one that is wrong is found as well.
+ * notify: a million rounds of looking, going to sleep and being woken, each at
+ * a moment of its own. The writer makes a change only after all waiters that
+ * the last one concerned have seen that. So a lost wake-up is never made good
+ * by the next change. The test counts the waits that return, so it also finds a
+ * wrong wake-up.
  */
 #include "support/notify_fixture.h"
 
@@ -24,8 +25,9 @@ typedef struct waiter {
 
 static int _Atomic over;
 
-/* Some go to sleep long before the change, some just as it is made, some find
- * it there; some look first, as those do who have something else to do. */
+/* Spends a random time. So some waiters go to sleep long before the change, and
+ * some just as it is made. Some find it already made, and some look first
+ * without waiting. */
 static void dawdle(test_rng_t *r) {
         volatile unsigned spin = (unsigned)test_below(
                 r, test_below(r, 8) ? 60 : 3000);
@@ -37,7 +39,8 @@ static void dawdle(test_rng_t *r) {
 }
 
 static void *wait_always(void *arg) {
-        waiter_t *x = arg;
+        waiter_t *x             = arg;
+        rdmeta_notify_t *notify = &x->fixture->notify;
         uint64_t since = 0, version;
         rdmeta_str_t topics[TOPICS];
         const size_t n = names_of(x->mask, topics);
@@ -46,14 +49,13 @@ static void *wait_always(void *arg) {
                 dawdle(&x->rng);
                 version = 0;
                 if (test_below(&x->rng, 2))
-                        version = rdmeta_notify_until(&x->fixture->wait, since,
-                                                    topics, n, 0);
+                        version = rdmeta_notify_until(notify, since, topics,
+                                                      n, 0);
                 if (!version) {
                         dawdle(&x->rng);
-                        x->slept += rdmeta_notify_version(&x->fixture->wait) ==
-                                    since;
-                        version = rdmeta_notify_until(&x->fixture->wait, since,
-                                                    topics, n, -1);
+                        x->slept += rdmeta_notify_version(notify) == since;
+                        version = rdmeta_notify_until(notify, since, topics,
+                                                      n, -1);
                 }
                 if (atomic_load_explicit(&over, memory_order_acquire))
                         return NULL;
@@ -70,7 +72,7 @@ static void until_seen(const waiter_t *x, uint64_t version) {
 
         while (atomic_load(&x->seen) < version)
                 if (++spins % 2000 == 0) {
-                        CHECK(time(NULL) < end); /* it was lost */
+                        CHECK(time(NULL) < end); /* the wake-up was lost */
                         sched_yield();
                 }
 }
@@ -89,8 +91,8 @@ static void test_no_wake_up_is_lost_or_wrong_in_a_million_rounds(void) {
         for (i = 0; i < WAITERS; i++) {
                 memset(&x[i], 0, sizeof(x[i]));
                 x[i].fixture = &w;
-                x[i].rng   = test_rng(20 + (uint64_t)i);
-                x[i].mask  = masks[i];
+                x[i].rng     = test_rng(20 + (uint64_t)i);
+                x[i].mask    = masks[i];
                 spawn(&t[i], wait_always, &x[i]);
         }
         for (round = 0; round < MANY / WAITERS; round++) {

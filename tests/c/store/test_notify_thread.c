@@ -1,7 +1,7 @@
 /*
- * wait: threads that wait. Built with -fsanitize=thread by `make tsan`, as its
- * name asks for. A lost wake-up, like any deadlock, ends by the alarm of
- * test_begin().
+ * notify: threads that wait. `make tsan` builds this test with
+ * -fsanitize=thread, because of its name. A lost wake-up, like any deadlock,
+ * ends by the alarm of test_begin().
  */
 #include "support/notify_fixture.h"
 
@@ -21,21 +21,22 @@ typedef struct waiter {
         int64_t timeout_us;
 } waiter_t;
 
-/* Whoever waits for any change may be woken by one that is no topic's. */
+/* Checks that one of the waiter's topics changed. A waiter without topics may
+ * be woken by any change. */
 static void check_really_changed(const waiter_t *x, uint64_t since) {
         rdmeta_str_t topics[TOPICS];
         const size_t n = names_of(x->mask, topics);
         size_t i;
         int any = n == 0;
 
-        rdmeta_notify_lock(&x->fixture->wait);
+        rdmeta_notify_lock(&x->fixture->notify);
         for (i = 0; i < n; i++)
                 any |= changed(x->fixture, &topics[i], since);
-        rdmeta_notify_unlock(&x->fixture->wait);
+        rdmeta_notify_unlock(&x->fixture->notify);
         CHECK(any);
 }
 
-/* Follow the changes until the last of them. */
+/* Follows the changes until the last one. */
 static void *follow(void *arg) {
         waiter_t *x      = arg;
         test_rng_t r     = test_rng(x->stream);
@@ -45,8 +46,8 @@ static void *follow(void *arg) {
 
         while (version < x->until) {
                 since   = version;
-                version = rdmeta_notify_until(&x->fixture->wait, since, topics, n,
-                                            FOREVER);
+                version = rdmeta_notify_until(&x->fixture->notify, since,
+                                              topics, n, FOREVER);
                 CHECK(version > since);
                 check_really_changed(x, since);
                 atomic_store(&x->seen, version);
@@ -61,16 +62,16 @@ static void followers_start(fixture_t *w, waiter_t *x, pthread_t *t,
 
         for (i = 0; i < WAITERS; i++) {
                 memset(&x[i], 0, sizeof(x[i]));
-                x[i].fixture  = w;
-                x[i].stream = 100 + i;
-                x[i].mask   = (unsigned)test_below(r, 1 << TOPICS);
-                x[i].until  = ROUNDS + 1;
+                x[i].fixture = w;
+                x[i].stream  = 100 + i;
+                x[i].mask    = (unsigned)test_below(r, 1 << TOPICS);
+                x[i].until   = ROUNDS + 1;
                 spawn(&t[i], follow, &x[i]);
         }
 }
 
-/* Each change is waited for by all that it concerns before the next is made:
- * one wake-up lost, and this never ends. */
+/* Before the next change, the writer waits until all concerned waiters have
+ * seen the last one. After one lost wake-up the test never ends. */
 static void test_no_wake_up_is_lost_one_change_at_a_time(void) {
         test_rng_t r = test_rng(1);
         waiter_t x[WAITERS];
@@ -97,7 +98,7 @@ static void test_no_wake_up_is_lost_one_change_at_a_time(void) {
         fixture_destroy(&w);
 }
 
-/* Changes come as they may; whoever waits has seen the last in the end. */
+/* Changes come at any time. At the end every waiter has seen the last one. */
 static void test_no_wake_up_is_lost_among_many_changes(void) {
         test_rng_t r = test_rng(2);
         waiter_t x[WAITERS];
@@ -123,8 +124,8 @@ static void *wait_once(void *arg) {
         rdmeta_str_t topics[TOPICS];
         const size_t n = names_of(x->mask, topics);
 
-        x->result = rdmeta_notify_until(&x->fixture->wait, x->until, topics, n,
-                                      x->timeout_us);
+        x->result = rdmeta_notify_until(&x->fixture->notify, x->until, topics,
+                                        n, x->timeout_us);
         return NULL;
 }
 
@@ -138,7 +139,7 @@ static void until_waiting(fixture_t *w, size_t n) {
                 sched_yield();
 }
 
-static void test_interrupt_makes_every_waiter_return_nothing(void) {
+static void test_an_interrupt_makes_every_wait_return_0(void) {
         waiter_t x[WAITERS];
         pthread_t t[WAITERS];
         fixture_t w;
@@ -153,17 +154,17 @@ static void test_interrupt_makes_every_waiter_return_nothing(void) {
                         spawn(&t[i], wait_once, &x[i]);
                 }
                 until_waiting(&w, WAITERS);
-                rdmeta_notify_interrupt(&w.wait);
+                rdmeta_notify_interrupt(&w.notify);
                 for (i = 0; i < WAITERS; i++) {
                         join(t[i]);
                         CHECK(x[i].result == 0);
                 }
         }
-        rdmeta_notify_interrupt(&w.wait);
+        rdmeta_notify_interrupt(&w.notify);
         fixture_destroy(&w);
 }
 
-static void test_a_change_of_another_topic_wakes_nobody(void) {
+static void test_a_change_of_another_topic_wakes_no_waiter(void) {
         waiter_t x;
         pthread_t t;
         fixture_t w;
@@ -175,29 +176,29 @@ static void test_a_change_of_another_topic_wakes_nobody(void) {
         until_waiting(&w, 1);
         for (i = 0; i < 20; i++)
                 fixture_write(&w, 1u << 1 | 1u << 3);
-        rdmeta_notify_interrupt(&w.wait);
+        rdmeta_notify_interrupt(&w.notify);
         join(t);
         CHECK(x.result == 0);
         fixture_destroy(&w);
 }
 
-static void test_a_version_that_has_moved_needs_no_waiting(void) {
+static void test_a_wait_for_a_past_change_returns_at_once(void) {
         fixture_t w;
 
         fixture_init(&w);
         CHECK(fixture_write(&w, 1 << 0) == 1 && fixture_write(&w, 1 << 1) == 2);
-        CHECK(rdmeta_notify_until(&w.wait, 0, NULL, 0, FOREVER) == 2);
-        CHECK(rdmeta_notify_until(&w.wait, 1, NULL, 0, FOREVER) == 2);
-        CHECK(rdmeta_notify_until(&w.wait, 0, names, 1, FOREVER) == 2);
-        CHECK(rdmeta_notify_until(&w.wait, 1, names, 2, FOREVER) == 2);
-        CHECK(rdmeta_notify_until(&w.wait, 1, names, 1, 0) == 0);
-        CHECK(rdmeta_notify_until(&w.wait, 2, names, 2, 0) == 0);
-        CHECK(rdmeta_notify_until(&w.wait, 2, NULL, 0, 0) == 0);
-        CHECK(rdmeta_notify_until(&w.wait, UINT64_MAX, NULL, 0, 0) == 0);
+        CHECK(rdmeta_notify_until(&w.notify, 0, NULL, 0, FOREVER) == 2);
+        CHECK(rdmeta_notify_until(&w.notify, 1, NULL, 0, FOREVER) == 2);
+        CHECK(rdmeta_notify_until(&w.notify, 0, names, 1, FOREVER) == 2);
+        CHECK(rdmeta_notify_until(&w.notify, 1, names, 2, FOREVER) == 2);
+        CHECK(rdmeta_notify_until(&w.notify, 1, names, 1, 0) == 0);
+        CHECK(rdmeta_notify_until(&w.notify, 2, names, 2, 0) == 0);
+        CHECK(rdmeta_notify_until(&w.notify, 2, NULL, 0, 0) == 0);
+        CHECK(rdmeta_notify_until(&w.notify, UINT64_MAX, NULL, 0, 0) == 0);
         fixture_destroy(&w);
 }
 
-/* The last ends in another second than it began. */
+/* The last wait ends in another second of the clock than it began. */
 static void test_a_wait_without_a_change_times_out(void) {
         int64_t timeouts[] = {0, 1, 999, 20000, 150000, 0};
         struct timespec before, after;
@@ -210,8 +211,8 @@ static void test_a_wait_without_a_change_times_out(void) {
                 clock_gettime(CLOCK_MONOTONIC, &before);
                 if (i == 5)
                         timeouts[i] = 1150000 - before.tv_nsec / 1000;
-                CHECK(!rdmeta_notify_until(&w.wait, 0, i % 2 ? names : NULL,
-                                         i % 2, timeouts[i]));
+                CHECK(!rdmeta_notify_until(&w.notify, 0, i % 2 ? names : NULL,
+                                           i % 2, timeouts[i]));
                 clock_gettime(CLOCK_MONOTONIC, &after);
                 waited = (int64_t)(after.tv_sec - before.tv_sec) * 1000000000 +
                          (after.tv_nsec - before.tv_nsec);
@@ -220,7 +221,7 @@ static void test_a_wait_without_a_change_times_out(void) {
         fixture_destroy(&w);
 }
 
-/* Sums of the clock and such a time-out must not wrap into the past. */
+/* The sum of the clock and such a time-out must not wrap into the past. */
 static void test_the_longest_timeouts_do_not_end_at_once(void) {
         static const int64_t timeouts[] = {INT64_MAX, INT64_MAX - 999999,
                                            INT64_C(1000000000) * 1000000 + 1,
@@ -245,53 +246,53 @@ static void test_the_longest_timeouts_do_not_end_at_once(void) {
 
 /* ---- the lock, fork ------------------------------------------------- */
 
-/* The child cannot lock what was locked when it was born. */
+/* The lock was held at the fork, so the child can never take it. */
 static void in_the_child(fixture_t *w, rdmeta_watch_t *watch) {
-        told_t x = {0};
+        watch_log_t x = {0};
 
         alarm(20);
-        CHECK(rdmeta_notify_forked(&w->wait));
-        CHECK(rdmeta_notify_until(&w->wait, 0, NULL, 0, FOREVER) == 1);
-        CHECK(rdmeta_notify_until(&w->wait, 1, NULL, 0, FOREVER) == 0);
-        CHECK(rdmeta_notify_until(&w->wait, 0, names, 1, FOREVER) == 0);
-        rdmeta_notify_interrupt(&w->wait);
-        CHECK(!rdmeta_notify_watch_new(&w->wait, NULL, 0, tell, &x));
+        CHECK(rdmeta_notify_forked(&w->notify));
+        CHECK(rdmeta_notify_until(&w->notify, 0, NULL, 0, FOREVER) == 1);
+        CHECK(rdmeta_notify_until(&w->notify, 1, NULL, 0, FOREVER) == 0);
+        CHECK(rdmeta_notify_until(&w->notify, 0, names, 1, FOREVER) == 0);
+        rdmeta_notify_interrupt(&w->notify);
+        CHECK(!rdmeta_notify_watch_new(&w->notify, NULL, 0, log_call, &x));
         rdmeta_notify_watch_destroy(watch);
         CHECK(!w->heap.blocks);
-        rdmeta_notify_destroy(&w->wait);
+        rdmeta_notify_destroy(&w->notify);
         _Exit(0);
 }
 
 static void test_a_forks_child_neither_locks_nor_waits(void) {
         rdmeta_watch_t *watch;
-        told_t x = {0};
+        watch_log_t x = {0};
         int status;
         fixture_t w;
         pid_t pid;
 
         fixture_init(&w);
         fixture_write(&w, 1);
-        watch = rdmeta_notify_watch_new(&w.wait, names, 2, tell, &x);
-        CHECK(!rdmeta_notify_forked(&w.wait));
-        rdmeta_notify_lock(&w.wait);
+        watch = rdmeta_notify_watch_new(&w.notify, names, 2, log_call, &x);
+        CHECK(!rdmeta_notify_forked(&w.notify));
+        rdmeta_notify_lock(&w.notify);
         pid = fork();
         CHECK(pid >= 0);
         if (!pid)
                 in_the_child(&w, watch);
         CHECK(waitpid(pid, &status, 0) == pid);
         CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-        rdmeta_notify_unlock(&w.wait);
+        rdmeta_notify_unlock(&w.notify);
         rdmeta_notify_watch_destroy(watch);
         fixture_destroy(&w);
 }
 
 int main(void) {
         test_begin(120);
-        RUN(test_a_version_that_has_moved_needs_no_waiting);
+        RUN(test_a_wait_for_a_past_change_returns_at_once);
         RUN(test_a_wait_without_a_change_times_out);
         RUN(test_the_longest_timeouts_do_not_end_at_once);
-        RUN(test_a_change_of_another_topic_wakes_nobody);
-        RUN(test_interrupt_makes_every_waiter_return_nothing);
+        RUN(test_a_change_of_another_topic_wakes_no_waiter);
+        RUN(test_an_interrupt_makes_every_wait_return_0);
         RUN(test_no_wake_up_is_lost_one_change_at_a_time);
         RUN(test_no_wake_up_is_lost_among_many_changes);
         RUN(test_a_forks_child_neither_locks_nor_waits);

@@ -1,4 +1,4 @@
-/* reasons against an array of texts, and memory that ends anywhere. */
+/* reasons against an array of texts, and with allocations that fail. */
 #include "store/reasons.h"
 
 #include "support/testing.h"
@@ -60,7 +60,7 @@ static void test_no_reason_is_zero_and_costs_nothing(void) {
         fixture_destroy(&w);
 }
 
-static void test_equal_texts_have_one_number_and_others_another(void) {
+static void test_equal_texts_share_a_number_and_others_do_not(void) {
         char a[] = "start", b[] = "start";
         fixture_t w;
 
@@ -69,14 +69,14 @@ static void test_equal_texts_have_one_number_and_others_another(void) {
         a[0] = 'x'; /* it was copied */
         CHECK(number(&w, test_str(b)) == 1);
         CHECK(number(&w, test_str("star")) == 2);
-        CHECK(number(&w, test_str("")) == 3); /* said, and empty */
+        CHECK(number(&w, test_str("")) == 3); /* an empty reason is a reason */
         CHECK(number(&w, test_str("")) == 3);
         CHECK(is(&w, 1, test_str("start")) && is(&w, 3, test_str("")));
         CHECK(w.reasons.count == 3);
         fixture_destroy(&w);
 }
 
-static void test_a_text_is_where_it_was_when_others_have_come(void) {
+static void test_a_text_does_not_move_when_others_come(void) {
         const char *texts[RDMETA_REASONS_MAX + 1];
         char text[32];
         fixture_t w;
@@ -98,7 +98,7 @@ static void test_a_text_is_where_it_was_when_others_have_come(void) {
         fixture_destroy(&w);
 }
 
-static void test_beyond_the_last_number_there_is_none(void) {
+static void test_a_text_beyond_the_last_number_gets_none(void) {
         char text[32];
         uint32_t i;
         fixture_t w;
@@ -115,20 +115,20 @@ static void test_beyond_the_last_number_there_is_none(void) {
         fixture_destroy(&w);
 }
 
-/* Written into 300 bytes from `at` on: where is it cut? */
-static size_t cut(const char *character, size_t at) {
+/* Returns where 300 bytes with `character` at `offset` are cut. */
+static size_t cut(const char *character, size_t offset) {
         const size_t len = strlen(character);
         char text[300];
         rdmeta_str_t s = {text, sizeof(text)};
 
         memset(text, 'x', sizeof(text));
-        memcpy(text + at, character, len);
+        memcpy(text + offset, character, len);
         s = rdmeta_reason_cut(s);
         CHECK(s.data == text);
         return s.len;
 }
 
-static void test_what_is_too_long_is_cut_between_characters(void) {
+static void test_a_long_text_is_cut_between_characters(void) {
         const char *euro = "\xe2\x82\xac", *crab = "\xf0\x9f\xa6\x80";
         char text[300];
         rdmeta_str_t s = {text, RDMETA_REASON_MAX};
@@ -140,7 +140,7 @@ static void test_what_is_too_long_is_cut_between_characters(void) {
         CHECK(cut(euro, 255) == 255);
         CHECK(cut(crab, 251) == 255 && cut(crab, 252) == 252);
         CHECK(cut(crab, 253) == 253 && cut(crab, 254) == 254);
-        CHECK(cut("\x80\x80\x80\x80\x80\x80", 250) == 255); /* no text */
+        CHECK(cut("\x80\x80\x80\x80\x80\x80", 250) == 255); /* not UTF-8 */
         memset(text, 'y', sizeof(text));
         CHECK(rdmeta_reason_cut(s).len == RDMETA_REASON_MAX);
         fixture_init(&w);
@@ -151,7 +151,7 @@ static void test_what_is_too_long_is_cut_between_characters(void) {
         fixture_destroy(&w);
 }
 
-static void test_what_is_forgotten_was_never_there(void) {
+static void test_forgotten_texts_leave_no_trace(void) {
         size_t blocks, bytes;
         char text[32];
         uint32_t i, n;
@@ -179,7 +179,7 @@ static void test_what_is_forgotten_was_never_there(void) {
         fixture_destroy(&w);
 }
 
-static void test_without_memory_nothing_is_left(void) {
+static void test_without_memory_no_text_is_kept(void) {
         uint16_t n = 7;
         fixture_t w;
         int k;
@@ -206,11 +206,11 @@ static void test_without_memory_nothing_is_left(void) {
 int main(void) {
         test_begin(60);
         RUN(test_no_reason_is_zero_and_costs_nothing);
-        RUN(test_equal_texts_have_one_number_and_others_another);
-        RUN(test_a_text_is_where_it_was_when_others_have_come);
-        RUN(test_beyond_the_last_number_there_is_none);
-        RUN(test_what_is_too_long_is_cut_between_characters);
-        RUN(test_what_is_forgotten_was_never_there);
-        RUN(test_without_memory_nothing_is_left);
+        RUN(test_equal_texts_share_a_number_and_others_do_not);
+        RUN(test_a_text_does_not_move_when_others_come);
+        RUN(test_a_text_beyond_the_last_number_gets_none);
+        RUN(test_a_long_text_is_cut_between_characters);
+        RUN(test_forgotten_texts_leave_no_trace);
+        RUN(test_without_memory_no_text_is_kept);
         return 0;
 }

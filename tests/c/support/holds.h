@@ -1,5 +1,5 @@
-/* holds: an assertion of tests and fuzz targets that is there in every build;
- * what does not hold is abort(), which a fuzzer takes for a find. */
+/* holds: an assertion for tests and fuzz targets that every build checks. A
+ * condition that does not hold calls abort(), which a fuzzer reports. */
 #ifndef RDMETA_HOLDS_H
 #define RDMETA_HOLDS_H
 

@@ -1,6 +1,7 @@
 /*
- * no_membarrier: a process whose kernel refuses membarrier(2), as some
- * sandboxes do. For good, so in a fork's child or at a program's end.
+ * no_membarrier: makes the kernel refuse membarrier(2) to this process, as some
+ * sandboxes do. That is for good, so tests call it in a fork's child or at the
+ * end of a program.
  */
 #ifndef RDMETA_NO_MEMBARRIER_H
 #define RDMETA_NO_MEMBARRIER_H
@@ -13,7 +14,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* 1: from now on this thread, and those it starts, are refused. */
+/* Refuses membarrier(2) to this thread and to those that it starts. Returns 1
+ * on success. */
 static inline int no_membarrier(void) {
         struct sock_filter code[] = {
             BPF_STMT(BPF_LD | BPF_W | BPF_ABS,

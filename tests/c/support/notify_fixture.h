@@ -1,9 +1,9 @@
 /*
- * notify_fixture: what the tests of waiters and of watches share: the least that
- * has topics which change, and a watch that notes what it is told.
+ * notify_fixture: for the tests of waiters and of watches. It has topics that
+ * change, and a watch that logs its calls.
  */
-#ifndef RDMETA_WAIT_WORLD_H
-#define RDMETA_WAIT_WORLD_H
+#ifndef RDMETA_NOTIFY_FIXTURE_H
+#define RDMETA_NOTIFY_FIXTURE_H
 
 #include "store/notify.h"
 
@@ -13,9 +13,9 @@
 
 enum { TOPICS = 5, ROUNDS = 1500 };
 
-/* As little of a cache as there can be: when each topic last changed. */
+/* The smallest cache: the versions at which topics last changed. */
 typedef struct fixture {
-        rdmeta_notify_t wait;
+        rdmeta_notify_t notify;
         test_heap_t heap;
         rdmeta_allocator_t allocator;
         uint64_t changed[TOPICS]; /* under the lock */
@@ -36,47 +36,49 @@ static TEST_UNUSED int changed(void *opaque, const rdmeta_str_t *topic,
 static TEST_UNUSED void fixture_init(fixture_t *w) {
         memset(w, 0, sizeof(*w));
         w->allocator = test_allocator(&w->heap);
-        CHECK(!rdmeta_notify_init(&w->wait, &w->allocator, changed, w));
+        CHECK(!rdmeta_notify_init(&w->notify, &w->allocator, changed, w));
 }
 
 static TEST_UNUSED void fixture_destroy(fixture_t *w) {
-        rdmeta_notify_lock(&w->wait);
-        CHECK(!rdmeta_notify_waiters(&w->wait));
-        CHECK(!rdmeta_notify_watches(&w->wait) && !w->wait.due.count);
-        rdmeta_notify_unlock(&w->wait);
+        rdmeta_notify_lock(&w->notify);
+        CHECK(!rdmeta_notify_waiters(&w->notify));
+        CHECK(!rdmeta_notify_watches(&w->notify) && !w->notify.due.count);
+        rdmeta_notify_unlock(&w->notify);
         CHECK(!w->heap.blocks && !w->heap.bytes);
-        rdmeta_notify_destroy(&w->wait);
+        rdmeta_notify_destroy(&w->notify);
 }
 
-/* One write that changes the topics whose bits are in `mask`. */
+/* Makes one write that changes the topics whose bits are in `mask`. Returns its
+ * version. */
 static TEST_UNUSED uint64_t fixture_write(fixture_t *w, unsigned mask) {
         uint64_t version;
         int i;
 
-        rdmeta_notify_lock(&w->wait);
-        CHECK(rdmeta_tailq_check(&w->wait.waiters));
-        CHECK(rdmeta_tailq_check(&w->wait.watches));
-        version = rdmeta_notify_version(&w->wait) + 1;
+        rdmeta_notify_lock(&w->notify);
+        CHECK(rdmeta_tailq_check(&w->notify.waiters));
+        CHECK(rdmeta_tailq_check(&w->notify.watches));
+        version = rdmeta_notify_version(&w->notify) + 1;
         for (i = 0; i < TOPICS; i++)
                 if (mask >> i & 1)
                         w->changed[i] = version;
-        rdmeta_notify_all(&w->wait, version);
-        CHECK(rdmeta_tailq_check(&w->wait.due));
-        rdmeta_notify_unlock(&w->wait);
+        rdmeta_notify_all(&w->notify, version);
+        CHECK(rdmeta_tailq_check(&w->notify.due));
+        rdmeta_notify_unlock(&w->notify);
         return version;
 }
 
+/* Returns the number of waiters. */
 static TEST_UNUSED size_t fixture_waiters(fixture_t *w) {
         size_t n;
 
-        rdmeta_notify_lock(&w->wait);
-        CHECK(rdmeta_tailq_check(&w->wait.waiters));
-        n = rdmeta_notify_waiters(&w->wait);
-        rdmeta_notify_unlock(&w->wait);
+        rdmeta_notify_lock(&w->notify);
+        CHECK(rdmeta_tailq_check(&w->notify.waiters));
+        n = rdmeta_notify_waiters(&w->notify);
+        rdmeta_notify_unlock(&w->notify);
         return n;
 }
 
-/* A little time, never the same: other threads get in between. */
+/* Spends a short random time, so that other threads get in between. */
 static TEST_UNUSED void dither(test_rng_t *r) {
         volatile unsigned spin = (unsigned)test_below(r, 400);
 
@@ -86,7 +88,7 @@ static TEST_UNUSED void dither(test_rng_t *r) {
                 sched_yield();
 }
 
-/* The names whose bits are in `mask`; how many. */
+/* Sets `out` to the names whose bits are in `mask`, and returns how many. */
 static TEST_UNUSED size_t names_of(unsigned mask, rdmeta_str_t out[TOPICS]) {
         size_t n = 0;
         int i;
@@ -105,17 +107,19 @@ static TEST_UNUSED void join(pthread_t t) {
         CHECK(!pthread_join(t, NULL));
 }
 
-typedef struct told {
+/* The calls of one watch. */
+typedef struct watch_log {
         fixture_t *fixture;
         int _Atomic calls;
         int _Atomic running;
-        int _Atomic gone; /* destroyed: no call may be seen any more */
-        uint64_t _Atomic version; /* the highest it was told */
-        int chain; /* writes that a call of it makes */
-} told_t;
+        int _Atomic gone; /* 1: destroyed; calls are wrong from now on */
+        uint64_t _Atomic version; /* the highest that a call passed */
+        int chain; /* how many writes its calls still make */
+} watch_log_t;
 
-static TEST_UNUSED void tell(void *opaque, uint64_t version) {
-        told_t *x      = opaque;
+/* The function of a watch: logs the call. */
+static TEST_UNUSED void log_call(void *opaque, uint64_t version) {
+        watch_log_t *x = opaque;
         uint64_t known = atomic_load(&x->version);
 
         CHECK(!atomic_load(&x->gone));
@@ -129,4 +133,4 @@ static TEST_UNUSED void tell(void *opaque, uint64_t version) {
         atomic_fetch_sub(&x->running, 1);
 }
 
-#endif /* RDMETA_WAIT_WORLD_H */
+#endif /* RDMETA_NOTIFY_FIXTURE_H */

@@ -3,7 +3,8 @@
 static const int32_t broker_ids[RACE_BROKERS] = {
     1, 2, 3, 5, 8, 13, 200, 300, 40000, 40001, 70000, 70001};
 
-/* As wide as ids can be: one byte, two, four. */
+/* Returns how many of the brokers a topic uses. So its ids have up to four
+ * bytes, up to two, or one. */
 static uint32_t pool_of(uint32_t i) {
         return i % 4 == 0 ? 12 : i % 4 == 1 ? 8 : 6;
 }
@@ -18,12 +19,13 @@ static uint32_t mix(uint32_t a, uint32_t b, uint32_t c) {
         return (uint32_t)(h >> 32);
 }
 
-/* ---- the functions that all agree on ----------------------------------- */
+/* ---- the functions by which rows are made and checked ------------------ */
 
 typedef struct fact {
         int32_t leader;
         int32_t replicas[RACE_REPLICAS];
-        uint32_t n, in_sync; /* the others are offline */
+        uint32_t n, in_sync; /* replicas; the first ones are in sync, the
+                                others are offline */
 } fact_t;
 
 int race_is_hinted(uint32_t i) {
@@ -36,7 +38,8 @@ uint32_t race_count(uint32_t i, uint32_t generation) {
         return 1 + (3 * i + 5 * generation) % 9;
 }
 
-/* One of three of this partition: most wrong rows are told by that alone. */
+/* Returns one of the partition's three possible leaders. Most wrong rows have
+ * another one. */
 static int32_t candidate(uint32_t i, uint32_t partition, uint32_t k) {
         return broker_ids[(5 * i + 3 * partition + 2 * k) % pool_of(i)];
 }
@@ -94,7 +97,7 @@ void race_init(race_t *w, uint64_t seed, int fence) {
         for (i = 0; i < RACE_TOPICS; i++) {
                 w->present[i]    = i % 3 != 0;
                 w->generation[i] = 1;
-                /* Widths are passed on the way. */
+                /* Epochs that soon need the next wider column. */
                 w->epoch[i] = i % 3 == 0 ? 0 : i % 3 == 1 ? 110 : 32740;
         }
         rdmeta_conf_init(&conf);
@@ -108,7 +111,7 @@ void race_init(race_t *w, uint64_t seed, int fence) {
         w->cache             = rdmeta_cache_new(&conf);
         CHECK(w->cache);
         for (i = 0; i < RDMETA_MEMORY_SLABS; i++)
-                w->cache->blocks.slabs[i].least = 1; /* given back early */
+                w->cache->blocks.slabs[i].least = 1; /* free early */
         if (fence)
                 w->cache->reclaim.fence = 1;
 }
@@ -132,7 +135,7 @@ rdmeta_str_t race_name(const race_t *w, uint32_t i) {
         return test_str(w->names[i]);
 }
 
-/* ---- what writers say ---------------------------------------------------- */
+/* ---- answers and hints --------------------------------------------------- */
 
 void race_answer_begin(race_answer_t *a) {
         a->n_topics = a->n_rows = 0;
@@ -234,7 +237,7 @@ int race_leader_check(uint32_t i, uint32_t partition, int32_t leader,
         case RDMETA_WAITING:
         case RDMETA_UNKNOWN_TOPIC:
                 return 0;
-        case RDMETA_NO_PARTITION: /* each generation has its own number */
+        case RDMETA_NO_PARTITION: /* generations differ in their number */
                 CHECK(partition > 0);
                 return 0;
         case RDMETA_NO_LEADER:

@@ -1,9 +1,9 @@
-/* Readers of every kind: what each reads carries its own proof. */
+/* race_read: readers of every kind. Each checks all that it reads. */
 #include "support/race_fixture.h"
 
 enum { BATCH = 40, IMAGED = 12 };
 
-static void worker_did(race_worker_t *x) {
+static void worker_count(race_worker_t *x) {
         atomic_fetch_add_explicit(&x->done, 1, memory_order_relaxed);
 }
 
@@ -11,7 +11,8 @@ static void worker_dither(race_worker_t *x) {
         race_dither(&x->rng);
 }
 
-/* Now and then so long that writers retire much and free what they may. */
+/* Spends a random time, now and then so long that writers retire and free much.
+ */
 static void worker_linger(race_worker_t *x) {
         const struct timespec nap = {0, 10000000};
 
@@ -44,7 +45,7 @@ static void read_leader(race_worker_t *x) {
                                                     name.len, (int32_t)p,
                                                     any_now(x)),
                                       stale))
-                        worker_did(x);
+                        worker_count(x);
         }
         CHECK(rdmeta_leader(x->reader, "team-000.race-no-such-topic", 27, 0,
                             any_now(x)) == RDMETA_NOT_CACHED);
@@ -65,7 +66,7 @@ static void read_leaders(race_worker_t *x) {
         for (k = 0; k < BATCH; k++)
                 if (race_leader_check(topics[k], (uint32_t)partitions[k],
                                       out[k], x->stale))
-                        worker_did(x);
+                        worker_count(x);
 }
 
 static void read_partition(race_worker_t *x) {
@@ -81,10 +82,10 @@ static void read_partition(race_worker_t *x) {
                 return;
         CHECK(p.partition == partition);
         race_partition_check(i, &p);
-        worker_did(x);
+        worker_count(x);
 }
 
-/* Borrowed memory is read twice, with other calls and some time between. */
+/* Reads borrowed memory twice, with other calls and some time in between. */
 static void read_topic(race_worker_t *x) {
         const uint32_t i        = any_topic(x);
         const rdmeta_str_t name = race_name(x->fixture, i);
@@ -107,7 +108,7 @@ static void read_topic(race_worker_t *x) {
                 rdmeta_reader_leave(x->reader);
                 worker_dither(x);
                 CHECK(race_topic_check(x->fixture, x->reader, t) == i);
-                worker_did(x);
+                worker_count(x);
         }
         rdmeta_reader_leave(x->reader);
 }
@@ -121,7 +122,7 @@ static void read_brokers(race_worker_t *x) {
         worker_linger(x);
         race_brokers_check(b);
         if (rdmeta_brokers_count(b))
-                worker_did(x);
+                worker_count(x);
         rdmeta_reader_leave(x->reader);
 }
 
@@ -130,12 +131,12 @@ typedef struct walk {
         char last[RACE_NAME];
         size_t last_len;
         rdmeta_str_t prefix;
-        int left;
+        int visits_left;
 } walk_t;
 
 static int32_t walk_visit(void *opaque, const rdmeta_topic_t *t) {
-        walk_t *walk    = opaque;
-        race_worker_t *x     = walk->worker;
+        walk_t *walk     = opaque;
+        race_worker_t *x = walk->worker;
         const uint32_t i = race_topic_check(x->fixture, x->reader, t);
         const rdmeta_str_t name = race_name(x->fixture, i);
 
@@ -143,22 +144,22 @@ static int32_t walk_visit(void *opaque, const rdmeta_topic_t *t) {
         CHECK(!strncmp(name.data, walk->prefix.data, walk->prefix.len));
         memcpy(walk->last, name.data, name.len + 1);
         walk->last_len = name.len;
-        worker_did(x);
+        worker_count(x);
         worker_linger(x);
-        return --walk->left == 0 ? 77 : 0;
+        return --walk->visits_left == 0 ? 77 : 0;
 }
 
 static void read_walk(race_worker_t *x) {
         static const char *const prefixes[] = {"", "team-0", "t", "a-", "no"};
         const rdmeta_str_t prefix = test_str(prefixes[test_below(&x->rng, 5)]);
         walk_t walk = {.worker = x, .prefix = prefix,
-                       .left = (int)test_below(&x->rng, 400)};
+                       .visits_left = (int)test_below(&x->rng, 400)};
         rdmeta_err_t err;
 
         err = rdmeta_reader_walk(x->reader, prefix.data, prefix.len,
                                  1 + (int32_t)test_below(&x->rng, 7),
                                  any_now(x), walk_visit, &walk);
-        CHECK(err == (walk.left == 0 && walk.last_len ? 77 : 0));
+        CHECK(err == (walk.visits_left == 0 && walk.last_len ? 77 : 0));
         CHECK(prefix.data[0] != 'n' || !walk.last_len);
         worker_dither(x);
 }
@@ -169,7 +170,7 @@ static int32_t change_visit(void *opaque, const rdmeta_change_t *c) {
         CHECK(c->version > x->since);
         CHECK(c->wall_us > 1000000);
         race_change_check(x->fixture, c);
-        worker_did(x);
+        worker_count(x);
         worker_linger(x);
         if (test_below(&x->rng, 256) == 0)
                 read_leader(x);
@@ -200,10 +201,10 @@ static void read_wait(race_worker_t *x) {
         version = rdmeta_cache_wait(c, since, topics, n, 2000);
         CHECK(version == 0 || version > since);
         if (version)
-                worker_did(x);
+                worker_count(x);
 }
 
-/* Readers come and go, and look at figures meanwhile. */
+/* Makes and destroys readers, and reads the statistics in between. */
 static void read_coming_and_going(race_worker_t *x) {
         rdmeta_cache_t *c = x->fixture->cache;
         rdmeta_reader_t *own[3];
@@ -220,20 +221,20 @@ static void read_coming_and_going(race_worker_t *x) {
         CHECK(stats.ring_floor <= stats.version);
         for (k = 0; k < 3; k++) {
                 race_worker_t y = {.fixture = x->fixture, .reader = own[k],
-                              .rng = x->rng, .stale = k & 1};
+                                   .rng = x->rng, .stale = k & 1};
                 read_leader(&y);
                 read_topic(&y);
                 rdmeta_reader_destroy(own[k]);
         }
         test_u64(&x->rng);
-        worker_did(x);
+        worker_count(x);
 }
 
-static void watch_told(void *opaque, uint64_t version) {
+static void watch_called(void *opaque, uint64_t version) {
         race_worker_t *x = opaque;
 
         CHECK(version && version <= rdmeta_cache_version(x->fixture->cache));
-        worker_did(x);
+        worker_count(x);
 }
 
 static void read_watch(race_worker_t *x) {
@@ -241,8 +242,8 @@ static void read_watch(race_worker_t *x) {
         rdmeta_watch_t *all, *one;
         rdmeta_stats_t stats;
 
-        all = rdmeta_watch_new(x->fixture->cache, NULL, 0, watch_told, x);
-        one = rdmeta_watch_new(x->fixture->cache, &name, 1, watch_told, x);
+        all = rdmeta_watch_new(x->fixture->cache, NULL, 0, watch_called, x);
+        one = rdmeta_watch_new(x->fixture->cache, &name, 1, watch_called, x);
         CHECK(all && one);
         rdmeta_cache_wait(x->fixture->cache,
                           rdmeta_cache_version(x->fixture->cache) + 1, NULL, 0,
@@ -253,7 +254,7 @@ static void read_watch(race_worker_t *x) {
         rdmeta_watch_destroy(all);
 }
 
-/* What an image says is whole, and the same however long it is held. */
+/* An image is whole, and stays the same for as long as it lives. */
 static void read_image(race_worker_t *x) {
         rdmeta_image_t *image =
                 rdmeta_cache_image(x->fixture->cache, race_now(x->fixture));
@@ -278,7 +279,7 @@ static void read_image(race_worker_t *x) {
                 CHECK(again == first[slot]);
                 if (again && race_topic_check(x->fixture, r, again) ==
                                      topics[slot])
-                        worker_did(x);
+                        worker_count(x);
                 worker_linger(x);
         }
         CHECK(rdmeta_brokers(r) == brokers);
@@ -288,7 +289,7 @@ static void read_image(race_worker_t *x) {
         rdmeta_image_unref(image);
 }
 
-/* A handle leads to its topic, gone and come again as it may be. */
+/* A handle leads to its topic, even if that was deleted and created again. */
 static void read_handle(race_worker_t *x) {
         const uint32_t i        = any_topic(x);
         const rdmeta_str_t name = race_name(x->fixture, i);
@@ -305,7 +306,7 @@ static void read_handle(race_worker_t *x) {
                                                            (int32_t)p,
                                                            any_now(x)),
                                       x->stale))
-                        worker_did(x);
+                        worker_count(x);
                 worker_linger(x);
         }
         rdmeta_handle_release(h);
@@ -315,7 +316,7 @@ static void read_handle(race_worker_t *x) {
 
 typedef struct kind {
         void (*step)(race_worker_t *x);
-        int32_t reader; /* its flags; -1: it needs none */
+        int32_t reader; /* its reader's flags; -1: it needs no reader */
 } kind_t;
 
 static const kind_t kinds[] = {
@@ -351,9 +352,9 @@ void *race_worker_main(void *arg) {
 void race_worker_init(race_worker_t *x, race_t *w, int k, test_rng_t rng) {
         memset(x, 0, sizeof(*x));
         x->fixture = w;
-        x->step  = kinds[k].step;
-        x->rng   = rng;
-        x->stale = kinds[k].reader == RDMETA_ALLOW_STALE;
+        x->step    = kinds[k].step;
+        x->rng     = rng;
+        x->stale   = kinds[k].reader == RDMETA_ALLOW_STALE;
         if (kinds[k].reader < 0)
                 return;
         x->reader = rdmeta_reader_new(w->cache, kinds[k].reader);

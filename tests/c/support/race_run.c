@@ -1,4 +1,4 @@
-/* Readers of every kind beside writers of every kind. */
+/* race_run: readers of every kind beside writers of every kind. */
 #include "support/race_fixture.h"
 
 enum { WRITERS = 2, ENOUGH = 20 };
@@ -14,7 +14,7 @@ static uint64_t least_done(const race_worker_t *workers) {
         return least;
 }
 
-/* Until there was enough of everything, and some time for more. */
+/* Waits until enough of everything has happened, and for so many seconds. */
 static void watch_over(race_t *w, const race_worker_t *workers, int seconds) {
         const struct timespec nap = {0, 20000000};
         const time_t end          = time(NULL) + seconds;
@@ -40,14 +40,14 @@ uint64_t race_run(uint64_t seed, int fence, int seconds) {
         uint64_t done = 0;
         int k;
 
-        test_seed = seed; /* this file's own */
+        test_seed = seed; /* the variable of this file */
         race_init(&w, seed, fence);
         for (k = 0; k < RACE_KINDS; k++)
                 race_worker_init(&workers[k], &w, k,
                                  test_rng((uint64_t)k + 100));
         for (k = 0; k < WRITERS; k++) {
                 writers[k].fixture = &w;
-                writers[k].rng   = test_rng((uint64_t)k + 1);
+                writers[k].rng     = test_rng((uint64_t)k + 1);
                 CHECK(!pthread_create(&threads[RACE_KINDS + k], NULL,
                                       race_writer_main, &writers[k]));
         }

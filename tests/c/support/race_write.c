@@ -1,9 +1,8 @@
-/* Writers of every kind: one step goes through one of the cache's doors. */
+/* race_write: writers of every kind. One step makes one writing call. */
 #include "support/race_fixture.h"
 
 #include <sched.h>
 
-/* Another thread gets in between. */
 void race_dither(test_rng_t *rng) {
         volatile unsigned spin = (unsigned)test_below(rng, 300);
 
@@ -37,7 +36,8 @@ static void write_apply(race_writer_t *x, rdmeta_request_t *asked,
         CHECK(err == (broken ? RDMETA_ERR_MALFORMED : RDMETA_OK));
 }
 
-/* Most are applied in the order in which they were true, some late. */
+/* Applies an answer. Most answers are applied in the order in which they were
+ * made, some late. */
 static void write_answer(race_writer_t *x, rdmeta_request_t *asked) {
         race_t *w         = x->fixture;
         const int late    = test_below(&x->rng, 4) == 0;
@@ -84,7 +84,7 @@ static void write_some(race_writer_t *x, uint32_t first, uint32_t n) {
         write_answer(x, &asked);
 }
 
-/* Topics come, go, or come again with another id. */
+/* Adds topics, removes them, or creates them again with another id. */
 static void change_topics(race_writer_t *x, uint32_t n) {
         race_t *w      = x->fixture;
         const int what = (int)test_below(&x->rng, 3);
@@ -123,14 +123,14 @@ static void write_hints(race_writer_t *x) {
                 CHECK(rdmeta_cache_purge_hints(w->cache, NULL, 0,
                                                race_now(w)) >= 0);
                 break;
-        default: /* time ends them */
+        default: /* the hints end by their deadlines */
                 break;
         }
 }
 
 static void write_leader_hint(race_writer_t *x) {
         race_t *w        = x->fixture;
-        const uint32_t i = any_topic(x) | 7; /* one that takes hints */
+        const uint32_t i = any_topic(x) | 7; /* a topic that takes hints */
         const rdmeta_leader_hint_t h = race_leader_hint(
                 w, i, (uint32_t)test_below(&x->rng,
                                            race_count(i, w->generation[i])));
@@ -153,7 +153,7 @@ static void write_sweep(race_writer_t *x) {
         rdmeta_cache_interrupt(w->cache);
 }
 
-/* Every door in turn; each leaves the lock. */
+/* Each kind of write drops the lock. */
 void race_write_step(race_writer_t *x) {
         race_t *w        = x->fixture;
         const uint32_t n = 1 + (uint32_t)test_below(&x->rng, 12);
@@ -205,7 +205,7 @@ void *race_writer_main(void *writer) {
 
 void race_writer_end(race_writer_t *x) {
         gen_bytes_free(&x->answer.body);
-        x->answer.body.capacity = 0; /* it may write again */
+        x->answer.body.capacity = 0; /* the writer may run again */
 }
 
 void race_to_be_last(void *(*make)(rdmeta_cache_t *c),
