@@ -30,7 +30,7 @@ typedef struct bytes {
 } bytes_t;
 
 static void put(bytes_t *b, const void *p, size_t n) {
-        HOLDS(b->len + n <= sizeof(b->data));
+        REQUIRE(b->len + n <= sizeof(b->data));
         memcpy(b->data + b->len, p, n);
         b->len += n;
 }
@@ -112,12 +112,12 @@ static int32_t see_topic(void *opaque, const rdmeta_topic_t *t) {
         p.replicas.ids      = ids;
         p.replicas.capacity = 8;
         for (i = 0; i < info.partitions; i++) {
-                HOLDS(!rdmeta_topic_partition_at(r, t, i, &p));
-                HOLDS(p.partition >= 0 && p.leader >= -1);
-                HOLDS(p.leader_epoch >= -1);
+                REQUIRE(!rdmeta_topic_partition_at(r, t, i, &p));
+                REQUIRE(p.partition >= 0 && p.leader >= -1);
+                REQUIRE(p.leader_epoch >= -1);
                 if (info.state == 0)
-                        HOLDS(rdmeta_leader(r, info.name.data, info.name.len,
-                                            p.partition, NOW) == p.leader);
+                        REQUIRE(rdmeta_leader(r, info.name.data, info.name.len,
+                                              p.partition, NOW) == p.leader);
         }
         return 0;
 }
@@ -129,9 +129,9 @@ static void see_all(rdmeta_cache_t *c, rdmeta_reader_t *r) {
 
         if (wrong)
                 fprintf(stderr, "%s\n", wrong);
-        HOLDS(!wrong);
-        HOLDS(!rdmeta_cache_changes(c, 1, see_change, NULL, &until, &resync));
-        HOLDS(!rdmeta_reader_walk(r, "", 0, 7, NOW, see_topic, r));
+        REQUIRE(!wrong);
+        REQUIRE(!rdmeta_cache_changes(c, 1, see_change, NULL, &until, &resync));
+        REQUIRE(!rdmeta_reader_walk(r, "", 0, 7, NOW, see_topic, r));
 }
 
 /* ---- one input --------------------------------------------------------- */
@@ -155,19 +155,19 @@ static void fuzz(rdmeta_cache_t *c, rdmeta_reader_t *r, const uint8_t *data,
         err = rdmeta_cache_apply(c, data + 2, size - 2, version, &asked, now,
                                  &applied);
         see_all(c, r);
-        HOLDS(applied.version == rdmeta_cache_version(c));
-        HOLDS(!err || applied.version == before);
-        HOLDS(applied.version <= before + 1);
+        REQUIRE(applied.version == rdmeta_cache_version(c));
+        REQUIRE(!err || applied.version == before);
+        REQUIRE(applied.version <= before + 1);
         if (data[1] & 8)
                 asked.broker = 2;
         asked.reason.len /= 2;
         asked.flags &= ~RDMETA_REQ_REBOOTSTRAPPED;
-        HOLDS(rdmeta_cache_apply(c, data + 2, size - 2, version, &asked, now,
-                                 &applied) == err);
+        REQUIRE(rdmeta_cache_apply(c, data + 2, size - 2, version, &asked, now,
+                                   &applied) == err);
         see_all(c, r);
         /* A second absence, reported by another broker, removes a topic. */
         if (asked.asked != RDMETA_ASKED_ALL || asked.broker == 1)
-                HOLDS(applied.changed == 0 && !applied.brokers_changed);
+                REQUIRE(applied.changed == 0 && !applied.brokers_changed);
         rdmeta_cache_sweep(c, later);
         see_all(c, r);
 }
@@ -188,12 +188,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         conf.seed = 1; /* an input has the same effect each time */
         c         = rdmeta_cache_new(&conf);
         r         = c ? rdmeta_reader_new(c, 0) : NULL;
-        HOLDS(r);
+        REQUIRE(r);
         put_answer(&known);
-        HOLDS(!rdmeta_cache_apply(c, known.data, known.len, 12, &all, now,
-                                  NULL));
-        HOLDS(!rdmeta_cache_hint(c, names, 2, RDMETA_HINT_FORCE, 0, now, ask,
-                                 &n));
+        REQUIRE(!rdmeta_cache_apply(c, known.data, known.len, 12, &all, now,
+                                    NULL));
+        REQUIRE(!rdmeta_cache_hint(c, names, 2, RDMETA_HINT_FORCE, 0, now, ask,
+                                   &n));
         fuzz(c, r, data, size);
         rdmeta_reader_destroy(r);
         rdmeta_cache_unref(c);

@@ -40,7 +40,7 @@ static place_t place_new(void) {
         place_t p;
 
         p.fd = memfd_create("image", MFD_CLOEXEC);
-        HOLDS(p.fd >= 0);
+        REQUIRE(p.fd >= 0);
         snprintf(p.path, sizeof(p.path), "/proc/self/fd/%d", p.fd);
         return p;
 }
@@ -75,8 +75,8 @@ typedef struct look {
 
 static void see_err(look_t *l, int32_t err) {
         l->malformed |= err == RDMETA_ERR_MALFORMED;
-        HOLDS(err >= -1 || err == RDMETA_ERR_MALFORMED ||
-              (err <= RDMETA_NOT_CACHED && err >= RDMETA_INVALID));
+        REQUIRE(err >= -1 || err == RDMETA_ERR_MALFORMED ||
+                (err <= RDMETA_NOT_CACHED && err >= RDMETA_INVALID));
 }
 
 static void see_partition(look_t *l, const rdmeta_topic_t *t,
@@ -88,8 +88,8 @@ static void see_partition(look_t *l, const rdmeta_topic_t *t,
         p.replicas         = (rdmeta_ids_out_t){ids[0], 8, 0};
         p.isr              = (rdmeta_ids_out_t){ids[1], 8, 0};
         p.offline_replicas = (rdmeta_ids_out_t){ids[2], 8, 0};
-        HOLDS(!rdmeta_topic_partition_at(l->r, t, i, &p));
-        HOLDS(p.partition >= 0 && p.leader >= -1 && p.last_leader >= -1);
+        REQUIRE(!rdmeta_topic_partition_at(l->r, t, i, &p));
+        REQUIRE(p.partition >= 0 && p.leader >= -1 && p.last_leader >= -1);
         see_err(l, rdmeta_leader(l->r, info->name.data, info->name.len,
                                  p.partition, NOW));
         see_err(l, rdmeta_partition(l->r, info->name.data, info->name.len,
@@ -108,7 +108,7 @@ static int32_t see_topic(void *opaque, const rdmeta_topic_t *t) {
         rdmeta_topic_info(l->r, t, NOW, &info);
         see(info.name.data, info.name.len);
         see(info.reason.data, info.reason.len);
-        HOLDS(info.reason.len <= RDMETA_REASON_MAX);
+        REQUIRE(info.reason.len <= RDMETA_REASON_MAX);
         see_err(l, info.state);
         see_err(l, rdmeta_topic_find(l->r, info.name.data, info.name.len, NOW,
                                      &other));
@@ -130,11 +130,11 @@ static int see_reader(rdmeta_reader_t *r) {
         rdmeta_broker_t broker;
         size_t i;
 
-        HOLDS(r);
+        REQUIRE(r);
         rdmeta_reader_enter(r);
         for (i = 0; i < rdmeta_brokers_count(rdmeta_brokers(r)); i++) {
-                HOLDS(!rdmeta_brokers_at(rdmeta_brokers(r), (uint32_t)i,
-                                         &broker));
+                REQUIRE(!rdmeta_brokers_at(rdmeta_brokers(r), (uint32_t)i,
+                                           &broker));
                 see(broker.host.data, broker.host.len);
         }
         /* Partition 0 first: the fast path reads unchecked blocks. */
@@ -169,7 +169,7 @@ static rdmeta_cache_t *cache_new(void) {
         rdmeta_conf_init(&conf);
         conf.seed = 1; /* an input has the same effect each time */
         c         = rdmeta_cache_new(&conf);
-        HOLDS(c);
+        REQUIRE(c);
         return c;
 }
 
@@ -181,7 +181,8 @@ static void answer(rdmeta_cache_t *c) {
                                        1,   0};
         const rdmeta_request_t all = {.asked = RDMETA_ASKED_ALL, .broker = 1};
 
-        HOLDS(!rdmeta_cache_apply(c, body, sizeof(body), 12, &all, now, NULL));
+        REQUIRE(!rdmeta_cache_apply(c, body, sizeof(body), 12, &all, now,
+                                    NULL));
 }
 
 static void load(rdmeta_image_t *image, int malformed) {
@@ -190,16 +191,16 @@ static void load(rdmeta_image_t *image, int malformed) {
         const rdmeta_err_t err    = rdmeta_cache_load(c, image, now);
         const char *wrong         = rdmeta_cache_check(c);
 
-        HOLDS(!wrong);
-        HOLDS(!err || err == RDMETA_ERR_MALFORMED);
-        HOLDS(!err || rdmeta_cache_version(c) == 0);
-        HOLDS(malformed || !err);
-        HOLDS(!see_reader(rdmeta_reader_new(c, RDMETA_ALLOW_STALE)));
+        REQUIRE(!wrong);
+        REQUIRE(!err || err == RDMETA_ERR_MALFORMED);
+        REQUIRE(!err || rdmeta_cache_version(c) == 0);
+        REQUIRE(malformed || !err);
+        REQUIRE(!see_reader(rdmeta_reader_new(c, RDMETA_ALLOW_STALE)));
         answer(c);
         rdmeta_cache_sweep(c, later);
         wrong = rdmeta_cache_check(c);
-        HOLDS(!wrong);
-        HOLDS(!see_reader(rdmeta_reader_new(c, 0)));
+        REQUIRE(!wrong);
+        REQUIRE(!see_reader(rdmeta_reader_new(c, 0)));
         rdmeta_cache_unref(c);
 }
 
@@ -209,10 +210,10 @@ static void same_again(rdmeta_image_t *image) {
         rdmeta_image_t *again = NULL;
         int changes           = 0;
 
-        HOLDS(!rdmeta_file_write(image, p.fd));
-        HOLDS(!rdmeta_image_open(p.path, 0, now, &again));
-        HOLDS(!rdmeta_image_verify(again) && !see_image(again));
-        HOLDS(!rdmeta_image_diff(image, again, see_change, &changes));
+        REQUIRE(!rdmeta_file_write(image, p.fd));
+        REQUIRE(!rdmeta_image_open(p.path, 0, now, &again));
+        REQUIRE(!rdmeta_image_verify(again) && !see_image(again));
+        REQUIRE(!rdmeta_image_diff(image, again, see_change, &changes));
         rdmeta_image_unref(again);
         close(p.fd);
 }
@@ -224,22 +225,22 @@ static void see_file(const char *path, int32_t flags) {
         int malformed, good;
 
         if (err) {
-                HOLDS(!image && (err == RDMETA_ERR_MALFORMED ||
-                                 err == RDMETA_ERR_UNSUPPORTED));
+                REQUIRE(!image && (err == RDMETA_ERR_MALFORMED ||
+                                   err == RDMETA_ERR_UNSUPPORTED));
                 return;
         }
         malformed = see_image(image);
         c         = cache_new();
         empty     = rdmeta_cache_image(c, now);
-        HOLDS(empty);
+        REQUIRE(empty);
         err = rdmeta_image_diff(empty, image, see_change, NULL);
-        HOLDS(!err || (malformed && err == RDMETA_ERR_MALFORMED));
+        REQUIRE(!err || (malformed && err == RDMETA_ERR_MALFORMED));
         err = rdmeta_image_diff(image, empty, see_change, NULL);
-        HOLDS(!err || (malformed && err == RDMETA_ERR_MALFORMED));
+        REQUIRE(!err || (malformed && err == RDMETA_ERR_MALFORMED));
         rdmeta_image_unref(empty);
         rdmeta_cache_unref(c);
         good = !rdmeta_image_verify(image);
-        HOLDS(!good || !malformed);
+        REQUIRE(!good || !malformed);
         load(image, malformed);
         if (good)
                 same_again(image);
@@ -253,12 +254,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         if (size < 1)
                 return 0;
         copy = malloc(size);
-        HOLDS(copy);
+        REQUIRE(copy);
         memcpy(copy, data + 1, size - 1);
         if (!(data[0] & 2))
                 resign(copy, size - 1);
         p = place_new();
-        HOLDS(write(p.fd, copy, size - 1) == (ssize_t)(size - 1));
+        REQUIRE(write(p.fd, copy, size - 1) == (ssize_t)(size - 1));
         see_file(p.path, data[0] & 1 ? RDMETA_IMAGE_COPY : 0);
         close(p.fd);
         free(copy);

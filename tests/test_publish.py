@@ -319,7 +319,7 @@ def test_a_lock_that_is_removed_is_taken_again_unless_another_has_it(tmp_path: P
 
 
 def test_what_killed_publishers_left_aside_is_removed_and_nothing_else(tmp_path: Path) -> None:
-    """What a save leaves that is killed, and when it is locked: tests/c/image/test_file_aside.c."""
+    """What a save leaves that is killed, and when it is locked: tests/c/image/test_file_temporary.c."""
     path, cache = tmp_path / "state", MetadataCache()
     dead = [tmp_path / f".state.rdmeta-{i:016x}" for i in (0, 7, 1 << 63)]
     held = tmp_path / ".state.rdmeta-00000000000000aa"

@@ -332,7 +332,7 @@ rdmeta_err_t rdmeta_cache_apply(rdmeta_cache_t *c, const void *response,
         rdmeta_apply_t a;
         rdmeta_err_t err;
 
-        if (rdmeta_notify_forked(&c->wait))
+        if (rdmeta_notify_forked(&c->notify))
                 return RDMETA_ERR_FORKED;
         memset(&a, 0, sizeof(a));
         memset(&applied, 0, sizeof(applied));
@@ -342,9 +342,9 @@ rdmeta_err_t rdmeta_cache_apply(rdmeta_cache_t *c, const void *response,
         a.out         = &applied;
         a.api_version = api_version;
         a.all         = a.asked->asked == RDMETA_ASKED_ALL;
-        rdmeta_notify_lock(&c->wait);
+        rdmeta_notify_lock(&c->notify);
         a.reasons = c->reasons.count;
-        a.version = rdmeta_notify_version(&c->wait) + 1;
+        a.version = rdmeta_notify_version(&c->notify) + 1;
         a.digests = c->order.api_version == api_version;
         rdmeta_answer_order_begin(c);
         err = stage_all(&a, response, len);
@@ -353,7 +353,7 @@ rdmeta_err_t rdmeta_cache_apply(rdmeta_cache_t *c, const void *response,
         else
                 rdmeta_apply_commit(&a);
         if (!err)
-                rdmeta_notify_answered(&c->wait);
+                rdmeta_notify_answered(&c->notify);
         rdmeta_builder_trim(&c->builder);
         rdmeta_hints_end(c, a.asked, err != 0, now.mono_us);
         if (err) { /* the counts are of an answer that was not applied */
@@ -365,11 +365,11 @@ rdmeta_err_t rdmeta_cache_apply(rdmeta_cache_t *c, const void *response,
         }
         c->stats.applies++;
         c->stats.apply_failures += err != 0;
-        applied.version = rdmeta_notify_version(&c->wait);
+        applied.version = rdmeta_notify_version(&c->notify);
         rdmeta_compact(c, 512 + applied.topics / 4,
                        64 + applied.topics / 64 + 2 * (size_t)applied.changed);
         rdmeta_collect(c);
-        rdmeta_notify_unlock(&c->wait);
+        rdmeta_notify_unlock(&c->notify);
         if (out)
                 *out = applied;
         return err;

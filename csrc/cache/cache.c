@@ -123,13 +123,13 @@ rdmeta_cache_t *rdmeta_cache_new(const rdmeta_conf_t *wanted) {
         c->seed = seed_make(conf.seed, c);
         session_make(c->session);
         rdmeta_ref_init(&c->references, cache_destroy);
-        if (rdmeta_notify_init(&c->wait, &c->conf.allocator, topic_changed,
+        if (rdmeta_notify_init(&c->notify, &c->conf.allocator, topic_changed,
                                c)) {
                 rdmeta_free(&conf.allocator, c, sizeof(*c));
                 return NULL;
         }
         if (!root_init(c)) {
-                rdmeta_notify_destroy(&c->wait);
+                rdmeta_notify_destroy(&c->notify);
                 rdmeta_free(&conf.allocator, c, sizeof(*c));
                 return NULL;
         }
@@ -139,8 +139,8 @@ rdmeta_cache_t *rdmeta_cache_new(const rdmeta_conf_t *wanted) {
         rdmeta_slab_init(&c->entry_slab, &c->conf.allocator, 8, 0);
         rdmeta_memory_init(&c->blocks, &c->conf.allocator,
                            RDMETA_TOPIC_HEADER_SIZE);
-        rdmeta_epoch_init(&c->reclaim, &c->blocks);
-        rdmeta_changelog_init(&c->changelog, &c->conf.allocator, &c->reclaim,
+        rdmeta_epoch_init(&c->epochs, &c->blocks);
+        rdmeta_changelog_init(&c->changelog, &c->conf.allocator, &c->epochs,
                               conf.ring_bytes);
         rdmeta_live_images_init(c);
         rdmeta_builder_init(&c->builder, &c->conf.allocator, c->list_key);
@@ -187,9 +187,9 @@ static void topics_destroy(rdmeta_cache_t *c) {
 static int is_torn(rdmeta_cache_t *c) {
         int whole = 1;
 
-        if (rdmeta_notify_forked(&c->wait)) {
-                whole = rdmeta_notify_turn(&c->wait);
-                rdmeta_notify_turn_end(&c->wait);
+        if (rdmeta_notify_forked(&c->notify)) {
+                whole = rdmeta_notify_turn(&c->notify);
+                rdmeta_notify_turn_end(&c->notify);
         }
         return !whole;
 }
@@ -206,7 +206,7 @@ static void cache_destroy(rdmeta_ref_t *references) {
         allocator = c->conf.allocator;
         rdmeta_changelog_destroy(&c->changelog);
         rdmeta_live_images_destroy(c);
-        rdmeta_epoch_destroy(&c->reclaim);
+        rdmeta_epoch_destroy(&c->epochs);
         topics_destroy(c);
         rdmeta_table_destroy(&allocator, rdmeta_names(c));
         rdmeta_table_destroy(&allocator, rdmeta_ids(c));
@@ -217,7 +217,7 @@ static void cache_destroy(rdmeta_ref_t *references) {
         rdmeta_rewinds_destroy(c);
         rdmeta_slab_destroy(&c->entry_slab);
         rdmeta_memory_destroy(&c->blocks);
-        rdmeta_notify_destroy(&c->wait);
+        rdmeta_notify_destroy(&c->notify);
         rdmeta_free(&allocator, c, sizeof(*c));
 }
 
@@ -229,31 +229,31 @@ void rdmeta_cache_unref(rdmeta_cache_t *c) {
 /* ---- versions, waiting, watches ------------------------------------------ */
 
 uint64_t rdmeta_cache_version(const rdmeta_cache_t *c) {
-        return rdmeta_notify_version(&c->wait);
+        return rdmeta_notify_version(&c->notify);
 }
 
 uint64_t rdmeta_cache_wait(rdmeta_cache_t *c, uint64_t since,
                            const rdmeta_str_t *topics, size_t n,
                            int64_t timeout_us) {
-        return rdmeta_notify_until(&c->wait, since, topics, n, timeout_us);
+        return rdmeta_notify_until(&c->notify, since, topics, n, timeout_us);
 }
 
 void rdmeta_cache_interrupt(rdmeta_cache_t *c) {
-        rdmeta_notify_interrupt(&c->wait);
+        rdmeta_notify_interrupt(&c->notify);
 }
 
 rdmeta_watch_t *rdmeta_watch_new(rdmeta_cache_t *c, const rdmeta_str_t *topics,
                                  size_t n,
                                  void (*fn)(void *opaque, uint64_t version),
                                  void *opaque) {
-        return rdmeta_notify_watch_new(&c->wait, topics, n, fn, opaque);
+        return rdmeta_notify_watch_new(&c->notify, topics, n, fn, opaque);
 }
 
 rdmeta_watch_t *rdmeta_watch_answers(rdmeta_cache_t *c,
                                      void (*fn)(void *opaque,
                                                 uint64_t version),
                                      void *opaque) {
-        return rdmeta_notify_watch_answers(&c->wait, fn, opaque);
+        return rdmeta_notify_watch_answers(&c->notify, fn, opaque);
 }
 
 void rdmeta_watch_destroy(rdmeta_watch_t *watch) {
@@ -273,19 +273,19 @@ static uint64_t stats_bytes(const rdmeta_cache_t *c) {
                c->rewinds.capacity * sizeof(*c->rewinds.all) +
                c->rewinds.bytes +
                rdmeta_changelog_bytes(&c->changelog) - c->changelog.live +
-               c->changelog.live_large + c->reclaim.large_bytes +
+               c->changelog.live_large + c->epochs.large_bytes +
                rdmeta_live_images_bytes(c);
 }
 
 /* In a torn cache it reads numbers and walks no list. It counts anew what a
  * write may have left half done. */
 void rdmeta_cache_stats(rdmeta_cache_t *c, rdmeta_stats_t *out) {
-        const int whole = rdmeta_notify_turn(&c->wait);
+        const int whole = rdmeta_notify_turn(&c->notify);
 
         *out = c->stats;
         if (!whole)
                 rdmeta_stats_recount(c, out);
-        out->version = rdmeta_notify_version(&c->wait);
+        out->version = rdmeta_notify_version(&c->notify);
         out->retained = rdmeta_deadlines_count(&c->deadlines,
                                                RDMETA_DEADLINES_RETAINED);
         out->negatives -= out->retained < out->negatives ? out->retained
@@ -297,18 +297,18 @@ void rdmeta_cache_stats(rdmeta_cache_t *c, rdmeta_stats_t *out) {
         out->bytes_free   = whole ? rdmeta_memory_spare(&c->blocks) +
                                           rdmeta_slab_spare(&c->entry_slab)
                                   : 0;
-        out->bytes_limbo  = c->reclaim.limbo_bytes;
+        out->bytes_limbo  = c->epochs.limbo_bytes;
         out->bytes_images = whole ? rdmeta_live_images_bytes_all(c)
                                   : rdmeta_live_images_bytes(c);
-        out->images       = (int32_t)c->reclaim.images.count;
+        out->images       = (int32_t)c->epochs.images.count;
         out->ring_records = c->changelog.item_tail - c->changelog.item_head;
         out->ring_floor   = c->changelog.floor;
         out->shared_deadline_us = atomic_load_explicit(
                 &c->root.shared_deadline, memory_order_relaxed);
-        out->readers = (int32_t)c->reclaim.readers.count;
-        out->waiters = (int32_t)rdmeta_notify_waiters(&c->wait);
-        out->watches = (int32_t)rdmeta_notify_watches(&c->wait);
+        out->readers = (int32_t)c->epochs.readers.count;
+        out->waiters = (int32_t)rdmeta_notify_waiters(&c->notify);
+        out->watches = (int32_t)rdmeta_notify_watches(&c->notify);
         out->handles = (int32_t)c->handles.tree.count;
         out->reasons = c->reasons.count;
-        rdmeta_notify_turn_end(&c->wait);
+        rdmeta_notify_turn_end(&c->notify);
 }

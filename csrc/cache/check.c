@@ -127,7 +127,7 @@ static const char *check_table_pins(const rdmeta_table_t *t, size_t *copies) {
                 for (p = 0; p < pin->count; p++)
                         left += !page_at(pin, p);
                 if (left != pin->uncopied)
-                        return "pages that are left are miscounted";
+                        return "pages without a copy are miscounted";
         }
         for (p = 0; p <= t->mask / RDMETA_SLOTS_PER_PAGE && !wrong; p++)
                 wrong = check_slot_page(t, p, copies);
@@ -181,13 +181,13 @@ static const char *check_live_images(rdmeta_cache_t *c) {
         const rdmeta_tailq_node_t *n;
         const char *wrong = NULL;
 
-        for (n = rdmeta_tailq_first(&c->reclaim.images); n && !wrong;
+        for (n = rdmeta_tailq_first(&c->epochs.images); n && !wrong;
              n = rdmeta_tailq_next(n)) {
                 const rdmeta_live_image_t *h = RDMETA_CONTAINER(
                         n, const rdmeta_live_image_t, epoch_image.node);
                 const rdmeta_epoch_image_t *own = &h->epoch_image;
 
-                if (own->number > c->reclaim.taken ||
+                if (own->number > c->epochs.taken ||
                     (last && (own->number <= last->epoch_image.number ||
                               own->version < last->epoch_image.version)))
                         return "images are out of order";
@@ -242,8 +242,8 @@ static void retired_count(const rdmeta_cache_t *c, rdmeta_pieces_t *sum) {
         uint64_t i;
 
         for (i = 0; i < 3; i++)
-                chain_count(c, c->reclaim.topics[i], sum);
-        for (n = rdmeta_tailq_first(&c->reclaim.images); n;
+                chain_count(c, c->epochs.topics[i], sum);
+        for (n = rdmeta_tailq_first(&c->epochs.images); n;
              n = rdmeta_tailq_next(n))
                 chain_count(
                         c,
@@ -327,8 +327,8 @@ static const char *check_locked(rdmeta_cache_t *c) {
 const char *rdmeta_cache_check(rdmeta_cache_t *c) {
         const char *wrong;
 
-        rdmeta_notify_lock(&c->wait);
+        rdmeta_notify_lock(&c->notify);
         wrong = check_locked(c);
-        rdmeta_notify_unlock(&c->wait);
+        rdmeta_notify_unlock(&c->notify);
         return wrong;
 }

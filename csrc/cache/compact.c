@@ -82,7 +82,7 @@ static int changelog_old(rdmeta_cache_t *c, rdmeta_changelog_item_t *item,
         if (!copy)
                 return 0;
         item->old_ = copy;
-        rdmeta_epoch_topic(&c->reclaim, old, taken);
+        rdmeta_epoch_topic(&c->epochs, old, taken);
         c->stats.topics_moved++;
         return 1;
 }
@@ -163,7 +163,7 @@ static int order_move(rdmeta_cache_t *c, size_t looks, size_t moves) {
  * more memory must be unused before a plan is made. Chunks whose last originals
  * images keep do not prevent a new plan. */
 static int compact_wanted(rdmeta_cache_t *c) {
-        const size_t part = rdmeta_tailq_first(&c->reclaim.images) ? 4 : 8;
+        const size_t part = rdmeta_tailq_first(&c->epochs.images) ? 4 : 8;
 
         if (c->compact_generation != c->order.generation) {
                 c->compact_generation = c->order.generation;

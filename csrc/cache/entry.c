@@ -38,12 +38,12 @@ void rdmeta_entry_drop(rdmeta_cache_t *c, rdmeta_entry_t *e) {
 }
 
 void rdmeta_retire(rdmeta_cache_t *c, rdmeta_topic_t *t) {
-        rdmeta_epoch_topic(&c->reclaim, t, c->reclaim.taken);
+        rdmeta_epoch_topic(&c->epochs, t, c->epochs.taken);
 }
 
 void rdmeta_collect(rdmeta_cache_t *c) {
         rdmeta_live_images_trim(c);
-        rdmeta_epoch_collect(&c->reclaim);
+        rdmeta_epoch_collect(&c->epochs);
 }
 
 /* ---- tables ------------------------------------------------------------ */
@@ -98,7 +98,7 @@ void rdmeta_table_publish(rdmeta_cache_t *c, _Atomic(rdmeta_table_t *) *where,
 
         atomic_store_explicit(where, t, memory_order_release);
         if (!rdmeta_live_images_table(c, old))
-                rdmeta_epoch_large(&c->reclaim, &old->large);
+                rdmeta_epoch_large(&c->epochs, &old->large);
 }
 
 /* Makes room for n more in a table. Copies it under a new key if its probes
@@ -249,7 +249,7 @@ void rdmeta_entry_list(rdmeta_cache_t *c, rdmeta_entry_t *e, int list,
 
 void rdmeta_entry_deadline(rdmeta_cache_t *c, rdmeta_entry_t *e,
                            int64_t deadline) {
-        if (RDMETA_UNLIKELY(c->reclaim.images.count))
+        if (RDMETA_UNLIKELY(c->epochs.images.count))
                 rdmeta_live_images_times(c, e->topic);
         atomic_store_explicit(&e->topic->deadline, deadline,
                               memory_order_release);
@@ -297,7 +297,7 @@ void rdmeta_entry_settle(rdmeta_cache_t *c, rdmeta_entry_t *e,
                 /* If the deadline says no more than that it is stale, it
                  * becomes one that has just passed, so that it has an age. */
                 if (deadline < 0 &&
-                    !rdmeta_deadline_plain(rdmeta_deadline_told(deadline)))
+                    !rdmeta_deadline_plain(rdmeta_deadline_visible(deadline)))
                         rdmeta_entry_deadline(c, e, mono_us - 1);
                 rdmeta_entry_list(c, e, RDMETA_DEADLINES_NONE, 0);
         } else if (e->topic->state == RDMETA_TOPIC_MISSING) {

@@ -103,14 +103,14 @@ rdmeta_handle_t *rdmeta_resolve(rdmeta_cache_t *c, const char *topic,
 
         if (len - 1 >= RDMETA_NAME_MAX)
                 return NULL;
-        whole = rdmeta_notify_turn(&c->wait);
+        whole = rdmeta_notify_turn(&c->notify);
         if (whole)
                 h = handle_find(&c->handles, name);
         if (!h)
                 h = handle_new(c, topic, len, whole);
         if (h)
                 rdmeta_handle_ref(h);
-        rdmeta_notify_turn_end(&c->wait);
+        rdmeta_notify_turn_end(&c->notify);
         return h;
 }
 
@@ -148,8 +148,8 @@ void rdmeta_handle_release(rdmeta_handle_t *h) {
                             memory_order_release, memory_order_relaxed))
                         return;
         c    = h->cache;
-        last = handle_end(c, h, rdmeta_notify_turn(&c->wait));
-        rdmeta_notify_turn_end(&c->wait);
+        last = handle_end(c, h, rdmeta_notify_turn(&c->notify));
+        rdmeta_notify_turn_end(&c->notify);
         if (last)
                 rdmeta_ref_drop(&c->references);
 }

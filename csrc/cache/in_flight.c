@@ -21,7 +21,7 @@ static rdmeta_err_t hint_new(rdmeta_cache_t *c, rdmeta_str_t name,
         if (err)
                 return err;
         t = rdmeta_topic_bare(&c->blocks, name, rdmeta_wire_zero_id,
-                              RDMETA_TOPIC_WAIT, 0, c->reclaim.taken);
+                              RDMETA_TOPIC_WAIT, 0, c->epochs.taken);
         if (!t)
                 return RDMETA_ERR_NO_MEMORY;
         slot = rdmeta_answer_order_take(&c->order, &c->conf.allocator);
@@ -147,9 +147,9 @@ rdmeta_err_t rdmeta_cache_hint(rdmeta_cache_t *c, const rdmeta_str_t *topics,
                 if (!topics[i].data || !topics[i].len ||
                     topics[i].len > RDMETA_NAME_MAX)
                         return RDMETA_ERR_ARGUMENT;
-        if (rdmeta_notify_forked(&c->wait))
+        if (rdmeta_notify_forked(&c->notify))
                 return RDMETA_ERR_FORKED;
-        rdmeta_notify_lock(&c->wait);
+        rdmeta_notify_lock(&c->notify);
         /* Each hint may change a page now, and another when it ends. */
         err = rdmeta_live_images_reserve(c, 2 * n);
         if (!err)
@@ -158,7 +158,7 @@ rdmeta_err_t rdmeta_cache_hint(rdmeta_cache_t *c, const rdmeta_str_t *topics,
                 *n_ask = hint_needed(c, topics, n, flags, due, now.mono_us,
                                      to_ask);
         rdmeta_collect(c);
-        rdmeta_notify_unlock(&c->wait);
+        rdmeta_notify_unlock(&c->notify);
         return err;
 }
 
@@ -225,7 +225,7 @@ void rdmeta_hints_end(rdmeta_cache_t *c, const rdmeta_request_t *asked,
 
 void rdmeta_cache_request_sent(const rdmeta_cache_t *c,
                                rdmeta_request_t *request) {
-        request->sent_version = rdmeta_notify_version(&c->wait);
+        request->sent_version = rdmeta_notify_version(&c->notify);
         request->sent_hints   = atomic_load(&c->hints);
         request->flags |= RDMETA_REQ_SENT_VERSION | RDMETA_REQ_SENT_HINTS;
 }
@@ -233,13 +233,13 @@ void rdmeta_cache_request_sent(const rdmeta_cache_t *c,
 rdmeta_err_t rdmeta_cache_apply_failure(rdmeta_cache_t *c,
                                         const rdmeta_request_t *asked,
                                         rdmeta_time_t now) {
-        if (rdmeta_notify_forked(&c->wait))
+        if (rdmeta_notify_forked(&c->notify))
                 return RDMETA_ERR_FORKED;
-        rdmeta_notify_lock(&c->wait);
+        rdmeta_notify_lock(&c->notify);
         rdmeta_hints_end(c, asked, 1, now.mono_us);
         c->stats.apply_failures++;
         rdmeta_collect(c);
-        rdmeta_notify_unlock(&c->wait);
+        rdmeta_notify_unlock(&c->notify);
         return RDMETA_OK;
 }
 
@@ -248,12 +248,12 @@ int64_t rdmeta_cache_purge_hints(rdmeta_cache_t *c,
                                  rdmeta_time_t now) {
         int64_t ended;
 
-        if (rdmeta_notify_forked(&c->wait))
+        if (rdmeta_notify_forked(&c->notify))
                 return RDMETA_ERR_FORKED;
-        rdmeta_notify_lock(&c->wait);
+        rdmeta_notify_lock(&c->notify);
         ended = topics ? unhint_names(c, topics, n, NULL, now.mono_us)
                        : unhint_all(c, NULL, now.mono_us);
         rdmeta_collect(c);
-        rdmeta_notify_unlock(&c->wait);
+        rdmeta_notify_unlock(&c->notify);
         return ended;
 }

@@ -138,11 +138,11 @@ rdmeta_err_t rdmeta_cache_apply_leader_hint(rdmeta_cache_t *c,
             (h->host.data &&
              (!h->host.len || h->port < 0 || h->port > 65535)))
                 return RDMETA_ERR_ARGUMENT;
-        if (rdmeta_notify_forked(&c->wait))
+        if (rdmeta_notify_forked(&c->notify))
                 return RDMETA_ERR_FORKED;
         memset(&applied, 0, sizeof(applied));
         applied.advice = RDMETA_ADVICE_ASK_AGAIN;
-        rdmeta_notify_lock(&c->wait);
+        rdmeta_notify_lock(&c->notify);
         e = leader_hint_entry(c, h);
         if (e && h->leader >= 0 && leader_hint_is_news(c, e->topic, h)) {
                 err             = leader_hint_take(c, e, h, now);
@@ -151,9 +151,9 @@ rdmeta_err_t rdmeta_cache_apply_leader_hint(rdmeta_cache_t *c,
         }
         c->stats.leader_hints_taken += applied.changed;
         c->stats.leader_hints_ignored += !applied.changed;
-        applied.version = rdmeta_notify_version(&c->wait);
+        applied.version = rdmeta_notify_version(&c->notify);
         rdmeta_collect(c);
-        rdmeta_notify_unlock(&c->wait);
+        rdmeta_notify_unlock(&c->notify);
         if (out)
                 *out = applied;
         return err;

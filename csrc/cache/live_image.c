@@ -7,7 +7,7 @@ static rdmeta_live_image_t *live_of(rdmeta_tailq_node_t *n) {
 }
 
 static rdmeta_live_image_t *youngest(const rdmeta_cache_t *c) {
-        rdmeta_tailq_node_t *n = rdmeta_tailq_last(&c->reclaim.images);
+        rdmeta_tailq_node_t *n = rdmeta_tailq_last(&c->epochs.images);
 
         return n ? live_of(n) : NULL;
 }
@@ -140,7 +140,7 @@ static void pin_drop(rdmeta_cache_t *c, rdmeta_table_pin_t *pin) {
         if (t->pins.count || t == rdmeta_names(c) || t == rdmeta_ids(c))
                 return;
         c->live_images.tables -= t->large.size;
-        rdmeta_epoch_large(&c->reclaim, &t->large);
+        rdmeta_epoch_large(&c->epochs, &t->large);
 }
 
 static void pins_drop(rdmeta_cache_t *c, rdmeta_live_image_t *h, int whole) {
@@ -180,7 +180,7 @@ static void live_about(rdmeta_live_image_t *h, rdmeta_time_t now, int whole) {
         h->shared_deadline = atomic_load_explicit(&c->root.shared_deadline,
                                                   memory_order_relaxed);
         h->shared_provenance      = rdmeta_view_shared_provenance(&c->root);
-        about->version            = rdmeta_notify_version(&c->wait);
+        about->version            = rdmeta_notify_version(&c->notify);
         about->taken_mono_us      = now.mono_us;
         about->said_mono_us       = now.mono_us;
         about->taken_wall_us      = now.wall_us;
@@ -228,11 +228,11 @@ static rdmeta_live_image_t *live_new(rdmeta_cache_t *c, rdmeta_time_t now,
 /* Adds an image to the list, so that writers copy pages and keep blocks for it.
  * Returns 1, or 0 if there is no memory: then it has freed the image. */
 static int live_list(rdmeta_cache_t *c, rdmeta_live_image_t *h) {
-        rdmeta_epoch_image_add(&c->reclaim, &h->epoch_image,
+        rdmeta_epoch_image_add(&c->epochs, &h->epoch_image,
                                h->image.about.version);
         if (!rdmeta_live_images_reserve(c, 0))
                 return 1;
-        rdmeta_epoch_image_remove(&c->reclaim, &h->epoch_image);
+        rdmeta_epoch_image_remove(&c->epochs, &h->epoch_image);
         live_free(c, h, 1);
         rdmeta_live_images_trim(c);
         return 0;
@@ -240,7 +240,7 @@ static int live_list(rdmeta_cache_t *c, rdmeta_live_image_t *h) {
 
 rdmeta_image_t *rdmeta_live_image_take(rdmeta_cache_t *c, rdmeta_time_t now,
                                        const rdmeta_image_ops_t *ops) {
-        const int whole        = rdmeta_notify_turn(&c->wait);
+        const int whole        = rdmeta_notify_turn(&c->notify);
         rdmeta_live_image_t *h = live_new(c, now, ops, whole);
 
         if (h && whole && !live_list(c, h))
@@ -249,24 +249,24 @@ rdmeta_image_t *rdmeta_live_image_take(rdmeta_cache_t *c, rdmeta_time_t now,
                 c->live_images.bytes += live_bytes(h);
                 rdmeta_ref_take(&c->references);
         }
-        rdmeta_notify_turn_end(&c->wait);
+        rdmeta_notify_turn_end(&c->notify);
         return h ? &h->image : NULL;
 }
 
 void rdmeta_live_image_destroy(rdmeta_image_t *image) {
         rdmeta_live_image_t *h = (rdmeta_live_image_t *)(void *)image;
         rdmeta_cache_t *c      = h->cache;
-        const int whole        = rdmeta_notify_turn(&c->wait);
+        const int whole        = rdmeta_notify_turn(&c->notify);
 
         c->live_images.bytes -= live_bytes(h);
         if (whole)
-                rdmeta_epoch_image_remove(&c->reclaim, &h->epoch_image);
+                rdmeta_epoch_image_remove(&c->epochs, &h->epoch_image);
         live_free(c, h, whole);
         if (whole) {
                 rdmeta_live_images_trim(c);
-                rdmeta_epoch_collect(&c->reclaim);
+                rdmeta_epoch_collect(&c->epochs);
         }
-        rdmeta_notify_turn_end(&c->wait);
+        rdmeta_notify_turn_end(&c->notify);
         rdmeta_ref_drop(&c->references);
 }
 
@@ -276,10 +276,10 @@ void rdmeta_live_image_info(const rdmeta_image_t *image,
                 (const rdmeta_live_image_t *)(const void *)image;
         size_t names, ids;
 
-        rdmeta_notify_turn(&h->cache->wait);
+        rdmeta_notify_turn(&h->cache->notify);
         names      = h->names->count - h->names->uncopied;
         ids        = h->ids->count - h->ids->uncopied;
         out->bytes = live_bytes(h) + h->epoch_image.kept_bytes +
                      names * h->names->pool->size + ids * h->ids->pool->size;
-        rdmeta_notify_turn_end(&h->cache->wait);
+        rdmeta_notify_turn_end(&h->cache->notify);
 }

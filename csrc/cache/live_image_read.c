@@ -76,7 +76,7 @@ static int32_t live_leader(const rdmeta_image_t *image, const char *name,
 static void live_prefetch(const rdmeta_image_t *image,
                           const rdmeta_str_t *names, size_t n) {
         const rdmeta_table_t *table = live(image)->names->table;
-        uint64_t hash[RDMETA_IMAGE_AHEAD];
+        uint64_t hash[RDMETA_IMAGE_PREFETCH];
         size_t i;
 
         for (i = 0; i < n; i++) {
@@ -154,18 +154,18 @@ static void *live_alloc(rdmeta_image_t *image, size_t size) {
         rdmeta_cache_t *c = live(image)->cache;
         void *p;
 
-        rdmeta_notify_turn(&c->wait);
+        rdmeta_notify_turn(&c->notify);
         p = rdmeta_alloc(&c->conf.allocator, size);
-        rdmeta_notify_turn_end(&c->wait);
+        rdmeta_notify_turn_end(&c->notify);
         return p;
 }
 
 static void live_give(rdmeta_image_t *image, void *p, size_t size) {
         rdmeta_cache_t *c = live(image)->cache;
 
-        rdmeta_notify_turn(&c->wait);
+        rdmeta_notify_turn(&c->notify);
         rdmeta_free(&c->conf.allocator, p, size);
-        rdmeta_notify_turn_end(&c->wait);
+        rdmeta_notify_turn_end(&c->notify);
 }
 
 enum { PREFETCH = 16 };
@@ -264,7 +264,7 @@ static rdmeta_err_t live_at(const rdmeta_image_t *image, size_t i,
 
 static const rdmeta_image_ops_t live_ops = {
         .leader  = live_leader,
-        .ahead   = live_prefetch,
+        .prefetch   = live_prefetch,
         .find    = live_find,
         .find_id = live_find_id,
         .times   = live_times,

@@ -41,7 +41,7 @@ static int knows_nothing(const rdmeta_cache_t *c) {
  * max age. */
 static int64_t load_deadline(const load_t *l, const rdmeta_seen_t *seen) {
         const int64_t past = rdmeta_deadlines_after(l->now.mono_us, -1);
-        const int64_t old  = rdmeta_deadline_told(seen->deadline);
+        const int64_t old  = rdmeta_deadline_visible(seen->deadline);
         int64_t due;
 
         if (seen->topic->state != RDMETA_TOPIC_VALID ||
@@ -170,13 +170,13 @@ rdmeta_err_t rdmeta_cache_load(rdmeta_cache_t *c, rdmeta_image_t *image,
         load_t l = {.c = c, .image = image, .now = now};
         rdmeta_err_t err;
 
-        if (rdmeta_notify_forked(&c->wait))
+        if (rdmeta_notify_forked(&c->notify))
                 return RDMETA_ERR_FORKED;
         /* Not under the lock: it may be an image of this cache. */
         err = image->ops->order(image, &l.n);
         if (err)
                 return err;
-        rdmeta_notify_lock(&c->wait);
+        rdmeta_notify_lock(&c->notify);
         l.reasons = c->reasons.count;
         err = knows_nothing(c) ? load_stage(&l) : RDMETA_ERR_ARGUMENT;
         if (err)
@@ -184,6 +184,6 @@ rdmeta_err_t rdmeta_cache_load(rdmeta_cache_t *c, rdmeta_image_t *image,
         else
                 load_commit(&l);
         rdmeta_collect(c);
-        rdmeta_notify_unlock(&c->wait);
+        rdmeta_notify_unlock(&c->notify);
         return err;
 }

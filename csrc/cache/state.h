@@ -3,8 +3,8 @@
  *
  *     rdmeta_cache
  *       root ---------- what readers see: tables, brokers, shared deadline
- *       wait ---------- the writers' lock, the version, waiters, watches
- *       reclaim ------- readers, and retired blocks that may still be read
+ *       notify -------- the writers' lock, the version, waiters, watches
+ *       epochs -------- readers, and retired blocks that may still be read
  *       live_images --- slot pages for the images of this cache
  *       changelog ----- (old block, new block) of recent versions
  *       order --------- entries in the order of the last answers, digests
@@ -26,7 +26,7 @@
  * staging reserved all memory that it needs. Until commit, new entries lie in
  * the order array beyond its count, and their names in a table aside.
  *
- * One mutex (in wait) serialises writers. A writer drops it before it calls a
+ * One mutex (in notify) serialises writers. A writer drops it before it calls a
  * watch.
  *
  * After a fork, the child's cache may be torn: a thread that the child does
@@ -94,8 +94,8 @@ typedef struct rdmeta_live_images {
 
 struct rdmeta_cache {
         rdmeta_root_t root;
-        rdmeta_notify_t wait;
-        rdmeta_epoch_t reclaim;
+        rdmeta_notify_t notify;
+        rdmeta_epoch_t epochs;
         rdmeta_live_images_t live_images;
         rdmeta_slab_t entry_slab;
         rdmeta_memory_t blocks;

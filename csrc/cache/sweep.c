@@ -117,9 +117,9 @@ int64_t rdmeta_cache_sweep(rdmeta_cache_t *c, rdmeta_time_t now) {
         int64_t next, shared;
         int i;
 
-        if (rdmeta_notify_forked(&c->wait))
+        if (rdmeta_notify_forked(&c->notify))
                 return INT64_MAX;
-        rdmeta_notify_lock(&c->wait);
+        rdmeta_notify_lock(&c->notify);
         for (i = RDMETA_DEADLINES_VALID; i < RDMETA_DEADLINES_CLASSES; i++) {
                 if (i == RDMETA_DEADLINES_ABSENT ||
                     i == RDMETA_DEADLINES_RETAINED)
@@ -136,8 +136,8 @@ int64_t rdmeta_cache_sweep(rdmeta_cache_t *c, rdmeta_time_t now) {
                 next = shared;
         rdmeta_compact(c, SWEEP_LOOKS, SWEEP_MOVES);
         rdmeta_live_images_trim(c);
-        rdmeta_epoch_look(&c->reclaim);
-        rdmeta_notify_unlock(&c->wait);
+        rdmeta_epoch_look(&c->epochs);
+        rdmeta_notify_unlock(&c->notify);
         /* An entry is still in time at its deadline. */
         return next == INT64_MAX ? next : next + 1;
 }
@@ -189,9 +189,9 @@ rdmeta_err_t rdmeta_cache_purge(rdmeta_cache_t *c, rdmeta_time_t now) {
         rdmeta_transaction_t w;
         int changed;
 
-        if (rdmeta_notify_forked(&c->wait))
+        if (rdmeta_notify_forked(&c->notify))
                 return RDMETA_ERR_FORKED;
-        rdmeta_notify_lock(&c->wait);
+        rdmeta_notify_lock(&c->notify);
         changed = purge_is_change(c);
         rdmeta_transaction_init(&w, c, now, RDMETA_SOURCE_PURGE, -1);
         w.version -= !changed;
@@ -211,6 +211,6 @@ rdmeta_err_t rdmeta_cache_purge(rdmeta_cache_t *c, rdmeta_time_t now) {
                 rdmeta_transaction_end(&w, changed);
         }
         rdmeta_collect(c);
-        rdmeta_notify_unlock(&c->wait);
+        rdmeta_notify_unlock(&c->notify);
         return err;
 }

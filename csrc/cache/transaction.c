@@ -13,7 +13,7 @@ void rdmeta_transaction_init(rdmeta_transaction_t *w, rdmeta_cache_t *c,
         w->now           = now;
         w->source        = source;
         w->source_broker = source_broker;
-        w->version       = rdmeta_notify_version(&c->wait) + 1;
+        w->version       = rdmeta_notify_version(&c->notify) + 1;
 }
 
 rdmeta_err_t rdmeta_transaction_reserve(rdmeta_transaction_t *w, size_t n) {
@@ -59,11 +59,11 @@ void rdmeta_transaction_brokers(rdmeta_transaction_t *w,
 
         atomic_store_explicit(&w->c->root.brokers, next, memory_order_release);
         if (!w->recorded)
-                rdmeta_epoch_large(&w->c->reclaim, &old->large);
+                rdmeta_epoch_large(&w->c->epochs, &old->large);
 }
 
 void rdmeta_transaction_end(rdmeta_transaction_t *w, int changed) {
         rdmeta_changelog_trim(&w->c->changelog);
         if (changed)
-                rdmeta_notify_all(&w->c->wait, w->version);
+                rdmeta_notify_all(&w->c->notify, w->version);
 }

@@ -255,11 +255,11 @@ static int32_t file_leader(const rdmeta_image_t *image, const char *name,
                                           name, len));
 }
 
-static void file_ahead(const rdmeta_image_t *image, const rdmeta_str_t *names,
-                       size_t n) {
+static void file_prefetch(const rdmeta_image_t *image,
+                          const rdmeta_str_t *names, size_t n) {
         const rdmeta_file_t *f       = rdmeta_file_of(image);
         const rdmeta_file_table_t *t = &f->names;
-        uint32_t k[RDMETA_IMAGE_AHEAD];
+        uint32_t k[RDMETA_IMAGE_PREFETCH];
         size_t i;
 
         for (i = 0; i < n; i++) {
@@ -385,7 +385,7 @@ static void file_destroy(rdmeta_image_t *image) {
 }
 
 const rdmeta_image_ops_t rdmeta_file_ops = {.leader  = file_leader,
-                                            .ahead   = file_ahead,
+                                            .prefetch   = file_prefetch,
                                             .find    = file_find,
                                             .find_id = file_find_id,
                                             .times   = file_times,

@@ -27,8 +27,8 @@ typedef struct rdmeta_seen {
         rdmeta_provenance_t provenance;
 } rdmeta_seen_t;
 
-/* The most names that one call of ahead() takes. */
-enum { RDMETA_IMAGE_AHEAD = 32 };
+/* The most names that one call of prefetch() takes. */
+enum { RDMETA_IMAGE_PREFETCH = 32 };
 
 typedef struct rdmeta_image_ops {
         /* Returns what rdmeta_leader() does. `len` must be 1 up to
@@ -39,8 +39,8 @@ typedef struct rdmeta_image_ops {
         /* Prefetches the memory that leader() will read for these names. The
          * loads for one name depend on each other; those of several names
          * do not, so they overlap. */
-        void (*ahead)(const rdmeta_image_t *image, const rdmeta_str_t *names,
-                      size_t n);
+        void (*prefetch)(const rdmeta_image_t *image, const rdmeta_str_t *names,
+                         size_t n);
         /* Returns 0, NOT_CACHED or MALFORMED. Sets *out for 0 only, to a
          * checked block whose state is not WAIT. */
         rdmeta_err_t (*find)(const rdmeta_image_t *image, const char *name,

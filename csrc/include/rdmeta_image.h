@@ -156,7 +156,7 @@ RDMETA_API rdmeta_err_t rdmeta_image_verify(rdmeta_image_t *image);
 
 /** The first fault of a malformed file. */
 typedef struct rdmeta_image_fault {
-        const char *what;    /**< "another checksum than ..."; static */
+        const char *what;    /**< "the checksum does not match ..."; static */
         const char *section; /**< "head", "blocks" ...; static */
         uint64_t offset;     /**< in the file, of it or what contains it */
         int64_t reserved[2];

@@ -129,10 +129,10 @@ rdmeta_err_t rdmeta_cache_changes(rdmeta_cache_t *c, uint64_t since,
 
         memset(&f, 0, sizeof(f));
         f.c   = c;
-        whole = rdmeta_notify_turn(&c->wait);
-        rdmeta_notify_turn_end(&c->wait);
+        whole = rdmeta_notify_turn(&c->notify);
+        rdmeta_notify_turn_end(&c->notify);
         if (!whole) { /* the changelog may be torn */
-                *until  = rdmeta_notify_version(&c->wait);
+                *until  = rdmeta_notify_version(&c->notify);
                 *resync = since != *until;
                 return RDMETA_OK;
         }
@@ -140,20 +140,20 @@ rdmeta_err_t rdmeta_cache_changes(rdmeta_cache_t *c, uint64_t since,
         if (!f.reader)
                 return RDMETA_ERR_NO_MEMORY;
         rdmeta_reader_enter(f.reader);
-        rdmeta_notify_turn(&c->wait);
-        *until  = rdmeta_notify_version(&c->wait);
+        rdmeta_notify_turn(&c->notify);
+        *until  = rdmeta_notify_version(&c->notify);
         *resync = since < c->changelog.floor || since > *until;
         if (!*resync)
                 err = feed_copy(&f, &c->changelog,
                                 feed_first(&c->changelog, since));
-        rdmeta_notify_turn_end(&c->wait);
+        rdmeta_notify_turn_end(&c->notify);
         if (!err && !*resync)
                 err = feed_visit(&f, visit, opaque);
         rdmeta_reader_leave(f.reader);
         if (f.memory) {
-                rdmeta_notify_turn(&c->wait);
+                rdmeta_notify_turn(&c->notify);
                 rdmeta_free(&c->conf.allocator, f.memory, f.size);
-                rdmeta_notify_turn_end(&c->wait);
+                rdmeta_notify_turn_end(&c->notify);
         }
         rdmeta_reader_destroy(f.reader);
         return err;

@@ -22,7 +22,7 @@ static rdmeta_reader_t *reader_make(void *memory, int32_t flags) {
 
 rdmeta_reader_t *rdmeta_reader_new(rdmeta_cache_t *c, int32_t flags) {
         rdmeta_reader_t *r = NULL;
-        const int whole    = rdmeta_notify_turn(&c->wait);
+        const int whole    = rdmeta_notify_turn(&c->notify);
         void *memory       = rdmeta_alloc(&c->conf.allocator, READER_SIZE);
 
         if (memory) {
@@ -30,13 +30,13 @@ rdmeta_reader_t *rdmeta_reader_new(rdmeta_cache_t *c, int32_t flags) {
                 r->root  = &c->root;
                 r->cache = c;
                 if (whole)
-                        rdmeta_epoch_add(&c->reclaim, &r->reading,
+                        rdmeta_epoch_add(&c->epochs, &r->reading,
                                          r->stale_ok);
                 else
                         rdmeta_reading_alone(&r->reading);
                 rdmeta_cache_ref(c);
         }
-        rdmeta_notify_turn_end(&c->wait);
+        rdmeta_notify_turn_end(&c->notify);
         return r;
 }
 
@@ -80,10 +80,10 @@ void rdmeta_reader_destroy(rdmeta_reader_t *r) {
                 return;
         }
         c = r->cache;
-        if (rdmeta_notify_turn(&c->wait))
-                rdmeta_epoch_remove(&c->reclaim, &r->reading);
+        if (rdmeta_notify_turn(&c->notify))
+                rdmeta_epoch_remove(&c->epochs, &r->reading);
         rdmeta_free(&c->conf.allocator, r->memory, READER_SIZE);
-        rdmeta_notify_turn_end(&c->wait);
+        rdmeta_notify_turn_end(&c->notify);
         rdmeta_cache_unref(c);
 }
 
@@ -170,11 +170,11 @@ static void image_leaders(const rdmeta_reader_t *r, const rdmeta_str_t *topics,
         size_t i;
 
         for (i = 0; i < n; i++) {
-                if (i % RDMETA_IMAGE_AHEAD == 0)
-                        ops->ahead(r->image, topics + i,
-                                   n - i < RDMETA_IMAGE_AHEAD
+                if (i % RDMETA_IMAGE_PREFETCH == 0)
+                        ops->prefetch(r->image, topics + i,
+                                      n - i < RDMETA_IMAGE_PREFETCH
                                            ? n - i
-                                           : RDMETA_IMAGE_AHEAD);
+                                           : RDMETA_IMAGE_PREFETCH);
                 out[i] = topics[i].len - 1 < RDMETA_NAME_MAX
                                  ? ops->leader(r->image, topics[i].data,
                                                topics[i].len, partitions[i],
@@ -360,7 +360,7 @@ void rdmeta_topic_info(rdmeta_reader_t *r, const rdmeta_topic_t *t,
         out->state      = rdmeta_view_state_at(t, seen.deadline, mono_us, 0);
         out->operations = rdmeta_topic_operations(t);
         out->source_broker = seen.provenance.broker;
-        out->deadline_us   = rdmeta_deadline_told(seen.deadline);
+        out->deadline_us   = rdmeta_deadline_visible(seen.deadline);
         out->reason        = reason_of(r, seen.provenance.reason);
 }
 

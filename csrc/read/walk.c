@@ -119,8 +119,8 @@ rdmeta_err_t rdmeta_reader_walk(rdmeta_reader_t *r, const char *prefix,
                 return err;
         }
         rdmeta_reading_enter(&r->reading);
-        if (!rdmeta_notify_turn(&c->wait)) {
-                rdmeta_notify_turn_end(&c->wait);
+        if (!rdmeta_notify_turn(&c->notify)) {
+                rdmeta_notify_turn_end(&c->notify);
                 rdmeta_reading_leave(&r->reading);
                 return torn_walk(c, &key, which, mono_us, visit, opaque);
         }
@@ -134,14 +134,14 @@ rdmeta_err_t rdmeta_reader_walk(rdmeta_reader_t *r, const char *prefix,
         }
         if (!err)
                 walk_collect(c, &key, which, mono_us, topics);
-        rdmeta_notify_turn_end(&c->wait);
+        rdmeta_notify_turn_end(&c->notify);
         for (i = 0; i < n && !err; i++)
                 err = visit(opaque, topics[i]);
         rdmeta_reading_leave(&r->reading);
         if (topics) {
-                rdmeta_notify_turn(&c->wait);
+                rdmeta_notify_turn(&c->notify);
                 rdmeta_free(&c->conf.allocator, topics, size);
-                rdmeta_notify_turn_end(&c->wait);
+                rdmeta_notify_turn_end(&c->notify);
         }
         return err;
 }

@@ -4,10 +4,10 @@
 
 void rdmeta_changelog_init(rdmeta_changelog_t *changelog,
                            const rdmeta_allocator_t *allocator,
-                           rdmeta_epoch_t *reclaim, size_t limit) {
+                           rdmeta_epoch_t *epochs, size_t limit) {
         memset(changelog, 0, sizeof(*changelog));
         changelog->allocator = allocator;
-        changelog->reclaim   = reclaim;
+        changelog->epochs    = epochs;
         changelog->limit     = limit;
 }
 
@@ -35,7 +35,7 @@ static size_t old_bytes(const rdmeta_changelog_t *changelog,
                         const rdmeta_changelog_item_t *item) {
         if (!item->old_)
                 return 0;
-        return rdmeta_topic_bytes(changelog->reclaim->blocks, item->old_);
+        return rdmeta_topic_bytes(changelog->epochs->blocks, item->old_);
 }
 
 static void batch_pop(rdmeta_changelog_t *changelog) {
@@ -48,14 +48,14 @@ static void batch_pop(rdmeta_changelog_t *changelog) {
                         rdmeta_changelog_at(changelog, changelog->item_head++);
                 changelog->live -= old_bytes(changelog, item);
                 if (item->old_)
-                        rdmeta_epoch_topic(changelog->reclaim, item->old_,
+                        rdmeta_epoch_topic(changelog->epochs, item->old_,
                                            b->taken);
         }
         if (b->old_brokers) {
                 changelog->live -= b->old_brokers->large.size;
                 changelog->live_large -= b->old_brokers->large.size;
                 rdmeta_epoch_large(
-                        changelog->reclaim,
+                        changelog->epochs,
                         (rdmeta_large_t *)(uintptr_t)b->old_brokers);
         }
         if (b->version > changelog->floor)
@@ -152,7 +152,7 @@ void rdmeta_changelog_begin(rdmeta_changelog_t *changelog,
 
         *b       = *batch;
         b->first = changelog->item_tail;
-        b->taken = changelog->reclaim->taken;
+        b->taken = changelog->epochs->taken;
         b->n     = 0;
         if (b->old_brokers) {
                 changelog->live += b->old_brokers->large.size;

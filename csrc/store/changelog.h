@@ -36,7 +36,7 @@ typedef struct rdmeta_changelog_item {
 
 typedef struct rdmeta_changelog {
         const rdmeta_allocator_t *allocator;
-        rdmeta_epoch_t *reclaim;
+        rdmeta_epoch_t *epochs;
         size_t limit;      /* in bytes */
         size_t live;       /* bytes of old blocks and old broker tables */
         size_t live_large; /* the part of `live` that is not in slabs */
@@ -50,7 +50,7 @@ typedef struct rdmeta_changelog {
 
 void rdmeta_changelog_init(rdmeta_changelog_t *changelog,
                            const rdmeta_allocator_t *allocator,
-                           rdmeta_epoch_t *reclaim, size_t limit);
+                           rdmeta_epoch_t *epochs, size_t limit);
 /* Frees the changelog's memory and retires every old block in it. */
 void rdmeta_changelog_destroy(rdmeta_changelog_t *changelog);
 

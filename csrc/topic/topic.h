@@ -472,7 +472,7 @@ static inline int64_t rdmeta_deadline_unasked(int64_t deadline) {
 
 /* Returns the deadline that callers see: as it was before it was made past. For
  * a topic in flight it returns ASKED, without the time. */
-static inline int64_t rdmeta_deadline_told(int64_t deadline) {
+static inline int64_t rdmeta_deadline_visible(int64_t deadline) {
         if (rdmeta_deadline_is_asked(deadline))
                 return RDMETA_DEADLINE_ASKED;
         if (deadline < 0 && deadline > INT64_MIN / 2 &&

@@ -20,7 +20,7 @@ static size_t bytes_of_new(const shape_t *like) {
         cw_t w;
 
         cw_init(&w, cw_no_changelog);
-        tell(&w, like, 0, TOPICS, 1);
+        set_shape(&w, like, 0, TOPICS, 1);
         bytes = bytes_kept(&w);
         cw_destroy(&w);
         return bytes;
@@ -38,7 +38,7 @@ static void test_topics_that_change_their_size_cost_what_new_ones_do(void) {
         for (k = 0; k < 5; k++) {
                 like = *likes[k];
                 like.id = k < 3 ? 'a' : k < 4 ? 'b' : 'c';
-                tell_slowly(&w, &like);
+                set_shape_slowly(&w, &like);
                 for (int i = 0; i < 10; i++)
                         cw_sweep(&w);
                 fresh = bytes_of_new(&like);
@@ -56,7 +56,7 @@ static void test_deleted_topics_give_their_memory_back(void) {
         cw_t w;
 
         cw_init(&w, cw_no_changelog);
-        tell(&w, &wide, 0, TOPICS, 1);
+        set_shape(&w, &wide, 0, TOPICS, 1);
         before = cw_bytes(&w);
         CHECK(!cw_all(&w, "x#x 0:1@1"));
         for (k = 0; k < ALL; k++) {
@@ -76,7 +76,7 @@ static void test_stats_count_the_bytes_that_are_free(void) {
 
         cw_init(&w, cw_no_changelog);
         cw_least(&w, SIZE_MAX);
-        tell(&w, &wide, 0, TOPICS, 1);
+        set_shape(&w, &wide, 0, TOPICS, 1);
         s = cw_stats(&w);
         CHECK(s.bytes_free < s.bytes / 8 && !s.topics_moved);
         CHECK(!rdmeta_cache_purge(w.cache, w.now));
@@ -102,7 +102,7 @@ static void test_a_move_raises_no_version_and_calls_no_watch(void) {
         cw_t w;
 
         cw_init(&w, cw_no_changelog);
-        churned(&w);
+        make_churn(&w);
         cw_hint(&w, "topic-000003-wh topic-000000 in-flight", 0);
         version = cw_version(&w);
         before  = cw_dump(&w);
@@ -152,12 +152,12 @@ static void test_changes_are_the_same_after_a_move(void) {
         cw_t w;
 
         cw_init(&w, cw_no_changelog);
-        churned(&w);
+        make_churn(&w);
         w.cache->changelog.limit = 4 << 20;
         since                    = cw_version(&w);
-        tell(&w, &wide, 0, TOPICS, 2);
-        tell(&w, &wider, 1, TOPICS, 4);
-        tell(&w, &small, 0, TOPICS, 5); /* other topics, with old names */
+        set_shape(&w, &wide, 0, TOPICS, 2);
+        set_shape(&w, &wider, 1, TOPICS, 4);
+        set_shape(&w, &small, 0, TOPICS, 5); /* other topics, with old names */
         CHECK(!cw_say(&w, "topic-000000!3"));
         changes_sum(&w, since, before);
         records = cw_stats(&w).ring_records;
@@ -170,7 +170,7 @@ static void test_changes_are_the_same_after_a_move(void) {
         CHECK(before[0] == after[0] && before[1] == after[1]);
         /* A block that leaves the changelog is freed: the check counts. */
         w.cache->changelog.limit = 0;
-        tell(&w, &thin, 0, 1, 1);
+        set_shape(&w, &thin, 0, 1, 1);
         CHECK(cw_stats(&w).ring_records == 0);
         cw_destroy(&w);
 }
@@ -180,7 +180,7 @@ static void test_handles_follow_topics_that_move(void) {
         cw_t w;
 
         cw_init(&w, cw_no_changelog);
-        churned(&w);
+        make_churn(&w);
         h[0] = rdmeta_resolve(w.cache, "topic-000000", 12);
         h[1] = rdmeta_resolve(w.cache, "nowhere", 7);
         CHECK(h[0] && h[1]);
@@ -199,7 +199,7 @@ static void test_images_do_not_change_while_topics_move(void) {
         cw_t w;
 
         cw_init(&w, cw_no_changelog);
-        churned(&w);
+        make_churn(&w);
         before = iw_image(&w);
         was    = iw_text(before, w.now.mono_us);
         CHECK(plan(&w));
@@ -213,7 +213,7 @@ static void test_images_do_not_change_while_topics_move(void) {
         CHECK_TEXT(later, was);
         CHECK(!rdmeta_image_diff(before, after, count_change, sum));
         CHECK(!sum[0]);
-        tell(&w, &wide, 0, TOPICS, 2);
+        set_shape(&w, &wide, 0, TOPICS, 2);
         free(is);
         free(later);
         is    = iw_text(before, w.now.mono_us);
@@ -234,10 +234,10 @@ static void test_images_do_not_change_while_topics_move(void) {
 static void move_all(cw_t *w) {
         CHECK(plan(w));
         while (w->cache->compact_at != UINT32_MAX) {
-                rdmeta_notify_lock(&w->cache->wait);
+                rdmeta_notify_lock(&w->cache->notify);
                 rdmeta_compact(w->cache, SIZE_MAX, 1);
                 rdmeta_collect(w->cache);
-                rdmeta_notify_unlock(&w->cache->wait);
+                rdmeta_notify_unlock(&w->cache->notify);
         }
         cw_sweep(w); /* frees the originals that nothing keeps */
 }
@@ -249,14 +249,14 @@ static void test_an_image_keeps_replaced_topics_that_the_changelog_moves(void) {
         cw_t w;
 
         cw_init(&w, cw_no_changelog);
-        churned(&w);
+        make_churn(&w);
         w.cache->changelog.limit = 4 << 20;
         image                    = iw_image(&w);
         was                      = iw_text(image, w.now.mono_us);
-        tell(&w, &wide, 0, TOPICS, 2);
+        set_shape(&w, &wide, 0, TOPICS, 2);
         move_all(&w);
         w.cache->changelog.limit = 0;
-        tell(&w, &thin, 0, 1, 1);
+        set_shape(&w, &thin, 0, 1, 1);
         cw_sweep(&w);
         is = iw_text(image, w.now.mono_us);
         CHECK_TEXT(is, was);
@@ -280,7 +280,7 @@ static void test_an_image_keeps_live_topics_that_the_changelog_moves(void) {
         cw_init(&w, NULL);
         cw_least(&w, SIZE_MAX);
         for (k = 0; k < 40; k++) {
-                tell(&w, &thin, k, TOPICS, 40);
+                set_shape(&w, &thin, k, TOPICS, 40);
                 for (i = n = 0; i < 30; i++)
                         n += snprintf(names + n, sizeof(names) - (size_t)n,
                                       "a-name-in-flight-that-is-not-short-at-"
@@ -308,8 +308,8 @@ static void test_with_an_image_topics_move_only_if_more_is_free(void) {
         cw_t w;
 
         cw_init(&w, cw_no_changelog);
-        tell(&w, &thin, 0, TOPICS, 1);
-        tell(&w, &wide, 0, TOPICS, 4);
+        set_shape(&w, &thin, 0, TOPICS, 1);
+        set_shape(&w, &wide, 0, TOPICS, 4);
         image = iw_image(&w);
         s     = cw_stats(&w);
         CHECK(cw_free(&w) > cw_bytes(&w) / 8);
@@ -332,8 +332,8 @@ static void test_chunks_that_wait_for_an_image_do_not_stop_other_moves(void) {
 
         cw_init(&w, cw_no_changelog);
         cw_least(&w, SIZE_MAX);
-        tell(&w, &thin, 0, TOPICS, 1);
-        tell(&w, &wide, 0, TOPICS, 2);
+        set_shape(&w, &thin, 0, TOPICS, 1);
+        set_shape(&w, &wide, 0, TOPICS, 2);
         image = iw_image(&w);
         CHECK(plan(&w));
         for (k = 0; k < 9; k++)
@@ -345,7 +345,7 @@ static void test_chunks_that_wait_for_an_image_do_not_stop_other_moves(void) {
                                       (uint32_t)(12 - k), (char)('p' + k)};
                 int n;
 
-                tell_slowly(&w, &like);
+                set_shape_slowly(&w, &like);
                 for (n = 0; n < ALL; n++)
                         rdmeta_cache_sweep(w.cache, w.now);
         }
@@ -366,7 +366,7 @@ static void test_a_reader_inside_keeps_topics_that_it_has_found(void) {
         int k;
 
         cw_init(&w, cw_no_changelog);
-        churned(&w);
+        make_churn(&w);
         rdmeta_reader_enter(w.reader);
         for (i = 0; i < TOPICS; i += 50) {
                 snprintf(name, sizeof(name), "topic-%06u", i);
@@ -404,17 +404,17 @@ static void test_topics_that_get_slots_behind_the_cursor_move_too(void) {
                                       "in-flight-%04u ", i);
                 cw_hint(&w, names, 0);
         }
-        churned(&w);
+        make_churn(&w);
         CHECK(rdmeta_cache_purge_hints(w.cache, NULL, 0, w.now) == NAMES);
         CHECK(w.cache->order.holes == NAMES);
         cw_least(&w, 1);
-        rdmeta_notify_lock(&w.cache->wait);
+        rdmeta_notify_lock(&w.cache->notify);
         rdmeta_compact(w.cache, NAMES, SIZE_MAX);
         rdmeta_collect(w.cache);
-        rdmeta_notify_unlock(&w.cache->wait);
+        rdmeta_notify_unlock(&w.cache->notify);
         CHECK(w.cache->compact_at == NAMES && cw_leaving(&w));
         cw_least(&w, SIZE_MAX); /* no other plan moves what the cursor misses */
-        tell(&w, &thin, 0, 1, 1);
+        set_shape(&w, &thin, 0, 1, 1);
         CHECK(w.cache->order.holes == 0);
         sweep_until_gone(&w);
         cw_destroy(&w);

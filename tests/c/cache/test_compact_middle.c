@@ -9,10 +9,10 @@ static void test_moves_that_fail_without_memory_are_done_later(void) {
 
         for (at = 1; failed; at++) {
                 cw_init(&w, NULL);
-                churned(&w);
+                make_churn(&w);
                 w.cache->changelog.limit =
                         rdmeta_changelog_bytes(&w.cache->changelog) / 2;
-                tell(&w, &wide, 2, TOPICS, 3);
+                set_shape(&w, &wide, 2, TOPICS, 3);
                 image  = at % 2 ? iw_image(&w) : NULL;
                 before = cw_facts(&w);
                 cw_least(&w, 1);
@@ -88,8 +88,8 @@ static void test_images_kept_for_long_do_not_change(void) {
                         (char)('a' + test_below(&rng, 2))};
                 live_t *h = &live[test_below(&rng, IMAGES)];
 
-                tell(&w, &like, first, SOME,
-                     1 + (uint32_t)test_below(&rng, 4));
+                set_shape(&w, &like, first, SOME,
+                          1 + (uint32_t)test_below(&rng, 4));
                 waited += cw_leaving(&w) &&
                           w.cache->compact_at == UINT32_MAX;
                 cw_sweep(&w);
@@ -127,13 +127,13 @@ static void test_writes_while_topics_move_are_kept(void) {
                 }
                 if (!cw_leaving(&w) && cw_free(&w))
                         plan(&w);
-                rdmeta_notify_lock(&w.cache->wait);
+                rdmeta_notify_lock(&w.cache->notify);
                 rdmeta_compact(w.cache, 1 + test_below(&rng, TOPICS), 300);
                 rdmeta_collect(w.cache);
-                rdmeta_notify_unlock(&w.cache->wait);
+                rdmeta_notify_unlock(&w.cache->notify);
                 cw_least(&plain, SIZE_MAX);
-                tell(&w, &like, first, TOPICS, step);
-                tell(&plain, &like, first, TOPICS, step);
+                set_shape(&w, &like, first, TOPICS, step);
+                set_shape(&plain, &like, first, TOPICS, step);
                 if (k % 20 == 19) { /* most topics go past their deadline */
                         CHECK(!cw_all(&w, "x#x 0:1@1"));
                         CHECK(!cw_all(&plain, "x#x 0:1@1"));
@@ -159,14 +159,14 @@ static void test_a_purge_while_topics_move_frees_all_memory(void) {
         int k;
 
         cw_init(&w, cw_no_changelog);
-        churned(&w);
+        make_churn(&w);
         CHECK(plan(&w));
-        rdmeta_notify_lock(&w.cache->wait);
+        rdmeta_notify_lock(&w.cache->notify);
         rdmeta_compact(w.cache, TOPICS / 2, TOPICS);
         rdmeta_collect(w.cache);
-        rdmeta_notify_unlock(&w.cache->wait);
+        rdmeta_notify_unlock(&w.cache->notify);
         CHECK(!rdmeta_cache_purge(w.cache, w.now));
-        tell(&w, &small, 0, 1, 1);
+        set_shape(&w, &small, 0, 1, 1);
         for (k = 0; k < ALL; k++)
                 cw_sweep(&w);
         CHECK(cw_bytes(&w) < 256 << 10);
@@ -177,11 +177,11 @@ static void test_a_cache_can_end_while_topics_move(void) {
         cw_t w;
 
         cw_init(&w, cw_no_changelog);
-        churned(&w);
+        make_churn(&w);
         CHECK(plan(&w));
-        rdmeta_notify_lock(&w.cache->wait);
+        rdmeta_notify_lock(&w.cache->notify);
         rdmeta_compact(w.cache, TOPICS / 2, TOPICS);
-        rdmeta_notify_unlock(&w.cache->wait);
+        rdmeta_notify_unlock(&w.cache->notify);
         CHECK(cw_leaving(&w));
         cw_destroy(&w);
 }
@@ -190,18 +190,18 @@ static void test_blocks_that_the_changelog_drops_meanwhile_move_too(void) {
         cw_t w;
 
         cw_init(&w, cw_no_changelog);
-        churned(&w);
+        make_churn(&w);
         w.cache->changelog.limit = 4 << 20;
-        tell(&w, &wide, 0, TOPICS, 2);
-        tell(&w, &wider, 1, TOPICS, 4);
-        tell(&w, &small, 0, TOPICS, 5);
+        set_shape(&w, &wide, 0, TOPICS, 2);
+        set_shape(&w, &wider, 1, TOPICS, 4);
+        set_shape(&w, &small, 0, TOPICS, 5);
         CHECK(plan(&w));
-        rdmeta_notify_lock(&w.cache->wait);
+        rdmeta_notify_lock(&w.cache->notify);
         rdmeta_compact(w.cache, w.cache->order.count - 1, TOPICS);
-        rdmeta_notify_unlock(&w.cache->wait);
+        rdmeta_notify_unlock(&w.cache->notify);
         CHECK(w.cache->compact_at == w.cache->order.count - 1);
         w.cache->changelog.limit = 0;
-        tell(&w, &thin, 0, 1, 1);
+        set_shape(&w, &thin, 0, 1, 1);
         CHECK(cw_stats(&w).ring_records == 0);
         sweep_until_gone(&w);
         cw_destroy(&w);

@@ -13,15 +13,15 @@ static void *mover_main(void *arg) {
         test_rng_t rng    = test_rng(5);
 
         while (!atomic_load_explicit(&w->stop, memory_order_relaxed)) {
-                rdmeta_notify_lock(&c->wait);
+                rdmeta_notify_lock(&c->notify);
                 if (!rdmeta_memory_leaving(&c->blocks)) {
                         c->compact_at = 0;
                         rdmeta_memory_plan(&c->blocks, 1000);
                 }
                 rdmeta_compact(c, 1 + test_below(&rng, 64), 16);
                 rdmeta_collect(c);
-                rdmeta_epoch_look(&c->reclaim);
-                rdmeta_notify_unlock(&c->wait);
+                rdmeta_epoch_look(&c->epochs);
+                rdmeta_notify_unlock(&c->notify);
                 race_dither(&rng);
         }
         return NULL;

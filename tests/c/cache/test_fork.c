@@ -81,10 +81,10 @@ static void scramble(forked_t *f) {
         }
         scramble_pages(&c->live_images.names);
         scramble_pages(&c->live_images.ids);
-        SCRAMBLE(c->wait.waiters);
-        SCRAMBLE(c->wait.watches);
-        SCRAMBLE(c->wait.due);
-        SCRAMBLE(c->reclaim);
+        SCRAMBLE(c->notify.waiters);
+        SCRAMBLE(c->notify.watches);
+        SCRAMBLE(c->notify.due);
+        SCRAMBLE(c->epochs);
         scramble_slab(&c->entry_slab);
         for (i = 0; i < RDMETA_MEMORY_SLABS; i++)
                 scramble_slab(&c->blocks.slabs[i]);
@@ -107,7 +107,7 @@ static void in_a_torn_child(void (*act)(forked_t *f)) {
         pid_t pid;
 
         forked_init(&f);
-        rdmeta_notify_lock(&f.w.cache->wait);
+        rdmeta_notify_lock(&f.w.cache->notify);
         pid = fork();
         CHECK(pid >= 0);
         if (pid == 0) {
@@ -116,7 +116,7 @@ static void in_a_torn_child(void (*act)(forked_t *f)) {
                 act(&f);
                 _exit(7);
         }
-        rdmeta_notify_unlock(&f.w.cache->wait);
+        rdmeta_notify_unlock(&f.w.cache->notify);
         CHECK(waitpid(pid, &status, 0) == pid);
         CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 7);
         cw_check(&f.w);
@@ -357,7 +357,7 @@ static void child_of_a_child(forked_t *f) {
         int status;
         pid_t pid;
 
-        rdmeta_notify_turn(&f->w.cache->wait);
+        rdmeta_notify_turn(&f->w.cache->notify);
         pid = fork();
         CHECK(pid >= 0);
         if (pid == 0) {
@@ -365,7 +365,7 @@ static void child_of_a_child(forked_t *f) {
                 read_all(f);
                 _exit(7);
         }
-        rdmeta_notify_turn_end(&f->w.cache->wait);
+        rdmeta_notify_turn_end(&f->w.cache->notify);
         CHECK(waitpid(pid, &status, 0) == pid);
         CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 7);
         read_all(f);
@@ -378,8 +378,8 @@ static void test_the_child_of_a_child_can_read_too(void) {
 /* ---- no write at the fork ----------------------------------------------- */
 
 static void *wait_for_turn(void *arg) {
-        CHECK(rdmeta_notify_turn(&((forked_t *)arg)->w.cache->wait));
-        rdmeta_notify_turn_end(&((forked_t *)arg)->w.cache->wait);
+        CHECK(rdmeta_notify_turn(&((forked_t *)arg)->w.cache->notify));
+        rdmeta_notify_turn_end(&((forked_t *)arg)->w.cache->notify);
         return NULL;
 }
 
@@ -395,10 +395,10 @@ static void test_a_turn_of_another_thread_is_not_an_unfinished_write(void) {
         CHECK(pid >= 0);
         if (pid == 0) {
                 alarm(40);
-                CHECK(rdmeta_notify_turn(&f.w.cache->wait));
+                CHECK(rdmeta_notify_turn(&f.w.cache->notify));
                 CHECK(!pthread_create(&thread, NULL, wait_for_turn, &f));
                 nanosleep(&nap, NULL);
-                rdmeta_notify_turn_end(&f.w.cache->wait);
+                rdmeta_notify_turn_end(&f.w.cache->notify);
                 CHECK(!pthread_join(thread, NULL));
                 many_threads(&f);
                 forked_free(&f);

@@ -106,8 +106,8 @@ static int in_a_child(race_t *w, rdmeta_reader_t *reader,
         alarm(40);
         c->conf.allocator = (rdmeta_allocator_t){arena_alloc, arena_free,
                                                  NULL};
-        torn = !rdmeta_notify_turn(&c->wait);
-        rdmeta_notify_turn_end(&c->wait);
+        torn = !rdmeta_notify_turn(&c->notify);
+        rdmeta_notify_turn_end(&c->notify);
         read_everything(w);
         count_everything(w);
         take_census(w, rdmeta_image_reader(image, 0), &first);

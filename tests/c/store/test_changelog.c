@@ -11,7 +11,7 @@ typedef struct fixture {
         test_heap_t heap;
         rdmeta_allocator_t allocator;
         rdmeta_memory_t blocks;
-        rdmeta_epoch_t reclaim;
+        rdmeta_epoch_t epochs;
         rdmeta_changelog_t changelog;
         rdmeta_brokers_t *brokers;
         rdmeta_topic_t *live[NAMES];
@@ -43,8 +43,8 @@ static void fixture_init(fixture_t *w, size_t limit) {
         w->rng       = test_rng(limit);
         w->longest_name = 400;
         rdmeta_memory_init(&w->blocks, &w->allocator, RDMETA_TOPIC_HEADER_SIZE);
-        rdmeta_epoch_init(&w->reclaim, &w->blocks);
-        rdmeta_changelog_init(&w->changelog, &w->allocator, &w->reclaim, limit);
+        rdmeta_epoch_init(&w->epochs, &w->blocks);
+        rdmeta_changelog_init(&w->changelog, &w->allocator, &w->epochs, limit);
         w->brokers = rdmeta_brokers_empty(&w->allocator, 0);
         CHECK(w->brokers);
 }
@@ -53,7 +53,7 @@ static void fixture_destroy(fixture_t *w) {
         size_t i;
 
         rdmeta_changelog_destroy(&w->changelog);
-        rdmeta_epoch_destroy(&w->reclaim);
+        rdmeta_epoch_destroy(&w->epochs);
         for (i = 0; i < NAMES; i++)
                 rdmeta_topic_destroy(&w->blocks, w->live[i]);
         rdmeta_brokers_destroy(&w->allocator, w->brokers);
@@ -175,7 +175,7 @@ static void test_changes_come_out_as_they_went_in(void) {
                                 fixture_check(&w);
                         rdmeta_changelog_trim(&w.changelog);
                         CHECK(used_bytes(&w.changelog) <= limits[k]);
-                        rdmeta_epoch_collect(&w.reclaim);
+                        rdmeta_epoch_collect(&w.epochs);
                 }
                 fixture_check(&w);
                 CHECK(w.changelog.batch_head > 100); /* it wrapped around */
@@ -215,12 +215,12 @@ static void test_old_blocks_are_retired_and_then_freed_after_a_skip(void) {
         fixture_write(&w, 8);
         fixture_write(&w, 8);
         live = w.changelog.live;
-        CHECK(live > 0 && w.reclaim.limbo_bytes == 0);
+        CHECK(live > 0 && w.epochs.limbo_bytes == 0);
         rdmeta_changelog_skip(&w.changelog, w.version);
         CHECK(w.changelog.live == 0 && w.changelog.live_large == 0);
-        CHECK(w.reclaim.limbo_bytes == live);
-        rdmeta_epoch_collect(&w.reclaim);
-        CHECK(w.reclaim.limbo_bytes == 0);
+        CHECK(w.epochs.limbo_bytes == live);
+        rdmeta_epoch_collect(&w.epochs);
+        CHECK(w.epochs.limbo_bytes == 0);
         fixture_destroy(&w);
 }
 

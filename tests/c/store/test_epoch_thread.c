@@ -28,7 +28,7 @@ typedef struct object {
 typedef struct fixture {
         rdmeta_allocator_t allocator; /* it only "frees" objects */
         rdmeta_memory_t blocks;
-        rdmeta_epoch_t reclaim;
+        rdmeta_epoch_t epochs;
         object_t objects[OBJECTS];
         _Atomic(object_t *) slot; /* where readers start from */
         uint64_t number;
@@ -59,7 +59,7 @@ static void fixture_init(fixture_t *w) {
         w->allocator.alloc = no_alloc;
         w->allocator.free  = object_free;
         rdmeta_memory_init(&w->blocks, &w->allocator, RDMETA_TOPIC_HEADER_SIZE);
-        rdmeta_epoch_init(&w->reclaim, &w->blocks);
+        rdmeta_epoch_init(&w->epochs, &w->blocks);
 }
 
 static int fixture_used(const fixture_t *w) {
@@ -79,8 +79,8 @@ static object_t *fixture_write(fixture_t *w) {
         while (o < w->objects + OBJECTS && o->used)
                 o++;
         if (o == w->objects + OBJECTS) {
-                w->reclaim.limbo_at_look = 0; /* look again */
-                rdmeta_epoch_collect(&w->reclaim);
+                w->epochs.limbo_at_look = 0; /* look again */
+                rdmeta_epoch_collect(&w->epochs);
                 sched_yield();
                 return NULL;
         }
@@ -90,15 +90,15 @@ static object_t *fixture_write(fixture_t *w) {
         o->alive      = o->number ^ ALIVE;
         atomic_store_explicit(&w->slot, o, memory_order_release);
         if (old)
-                rdmeta_epoch_large(&w->reclaim, &old->large);
-        rdmeta_epoch_collect(&w->reclaim);
+                rdmeta_epoch_large(&w->epochs, &old->large);
+        rdmeta_epoch_collect(&w->epochs);
         return o;
 }
 
 static void fixture_destroy(fixture_t *w) {
-        CHECK(!rdmeta_tailq_first(&w->reclaim.readers));
-        rdmeta_epoch_destroy(&w->reclaim);
-        CHECK(fixture_used(w) == 1 && !w->reclaim.limbo_bytes);
+        CHECK(!rdmeta_tailq_first(&w->epochs.readers));
+        rdmeta_epoch_destroy(&w->epochs);
+        CHECK(fixture_used(w) == 1 && !w->epochs.limbo_bytes);
         rdmeta_memory_destroy(&w->blocks);
 }
 
@@ -124,10 +124,10 @@ static void test_with_no_reader_inside_an_object_is_freed_at_once(void) {
         fixture_init(&w);
         for (k = 0; k < 100; k++)
                 CHECK(fixture_write(&w) && fixture_used(&w) == 1);
-        rdmeta_epoch_add(&w.reclaim, &r, 0);
+        rdmeta_epoch_add(&w.epochs, &r, 0);
         for (k = 0; k < 100; k++)
                 CHECK(fixture_write(&w) && fixture_used(&w) == 1);
-        rdmeta_epoch_remove(&w.reclaim, &r);
+        rdmeta_epoch_remove(&w.epochs, &r);
         fixture_destroy(&w);
 }
 
@@ -138,7 +138,7 @@ static void test_an_object_that_a_reader_may_use_is_kept_until_it_leaves(void) {
         int k;
 
         fixture_init(&w);
-        rdmeta_epoch_add(&w.reclaim, &r, 0);
+        rdmeta_epoch_add(&w.epochs, &r, 0);
         fixture_write(&w);
         rdmeta_reading_enter(&r);
         rdmeta_reading_enter(&r); /* calls nest */
@@ -150,7 +150,7 @@ static void test_an_object_that_a_reader_may_use_is_kept_until_it_leaves(void) {
         CHECK(o->number == 1 && o->alive == (1 ^ ALIVE));
         rdmeta_reading_leave(&r);
         CHECK(fixture_write(&w) && fixture_used(&w) == 1 && o->alive == DEAD);
-        rdmeta_epoch_remove(&w.reclaim, &r);
+        rdmeta_epoch_remove(&w.epochs, &r);
         fixture_destroy(&w);
 }
 
@@ -161,8 +161,8 @@ static void test_readers_that_take_turns_keep_nothing_for_ever(void) {
         int k, most = 0;
 
         fixture_init(&w);
-        rdmeta_epoch_add(&w.reclaim, &r[0], 0);
-        rdmeta_epoch_add(&w.reclaim, &r[1], 0);
+        rdmeta_epoch_add(&w.epochs, &r[0], 0);
+        rdmeta_epoch_add(&w.epochs, &r[1], 0);
         rdmeta_reading_enter(&r[0]);
         for (k = 0; k < 100; k++) {
                 rdmeta_reading_enter(&r[(k + 1) % 2]);
@@ -172,8 +172,8 @@ static void test_readers_that_take_turns_keep_nothing_for_ever(void) {
         }
         CHECK(most > 1 && most <= 4);
         rdmeta_reading_leave(&r[k % 2]);
-        rdmeta_epoch_remove(&w.reclaim, &r[0]);
-        rdmeta_epoch_remove(&w.reclaim, &r[1]);
+        rdmeta_epoch_remove(&w.epochs, &r[0]);
+        rdmeta_epoch_remove(&w.epochs, &r[1]);
         fixture_destroy(&w);
 }
 
@@ -232,13 +232,13 @@ static void run(int fence) {
 
         fixture_init(&w);
         if (fence)
-                w.reclaim.fence = 1;
+                w.epochs.fence = 1;
         fixture_write(&w);
         for (k = 0; k < READERS; k++) {
                 r[k].fixture = &w;
                 r[k].seen    = 0;
                 atomic_init(&r[k].done, 0);
-                rdmeta_epoch_add(&w.reclaim, &r[k].reading, 0);
+                rdmeta_epoch_add(&w.epochs, &r[k].reading, 0);
                 CHECK(rdmeta_reading_is_plain(&r[k].reading) == !fence);
                 CHECK(!pthread_create(&threads[k], NULL, reader_main, &r[k]));
         }
@@ -249,7 +249,7 @@ static void run(int fence) {
         atomic_store(&w.stop, 1);
         for (k = 0; k < READERS; k++) {
                 CHECK(!pthread_join(threads[k], NULL));
-                rdmeta_epoch_remove(&w.reclaim, &r[k].reading);
+                rdmeta_epoch_remove(&w.epochs, &r[k].reading);
         }
         fixture_destroy(&w);
 }
@@ -258,7 +258,7 @@ static void test_no_reader_meets_freed_memory_without_fences(void) {
         fixture_t w;
 
         fixture_init(&w);
-        if (w.reclaim.fence)
+        if (w.epochs.fence)
                 fprintf(stderr, "  skipped: membarrier is refused here\n");
         else
                 run(0);
@@ -279,8 +279,8 @@ static void test_a_kernel_that_refuses_membarrier_is_noticed(void) {
                 if (!no_membarrier())
                         _Exit(77);
                 fixture_init(&w);
-                CHECK(w.reclaim.fence);
-                run(w.reclaim.fence);
+                CHECK(w.epochs.fence);
+                run(w.epochs.fence);
                 _Exit(0);
         }
         CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));

@@ -28,8 +28,8 @@ static const TEST_UNUSED shape_t small = {1, 1, 0, 2, 'b'};
 
 /* Applies an answer that gives this shape to some of the first n topics: each
  * `step`th one from `first` on. */
-static TEST_UNUSED void tell(cw_t *w, const shape_t *like, uint32_t first,
-                             uint32_t n, uint32_t step) {
+static TEST_UNUSED void set_shape(cw_t *w, const shape_t *like, uint32_t first,
+                                  uint32_t n, uint32_t step) {
         static gen_topic_t topics[TOPICS];
         static gen_partition_t rows[TOPICS][PARTITIONS];
         static char names[TOPICS][80];
@@ -74,11 +74,11 @@ static TEST_UNUSED void tell(cw_t *w, const shape_t *like, uint32_t first,
 
 /* Gives this shape to all topics, a few per answer and in no order, so that
  * free memory is everywhere. */
-static TEST_UNUSED void tell_slowly(cw_t *w, const shape_t *like) {
+static TEST_UNUSED void set_shape_slowly(cw_t *w, const shape_t *like) {
         uint32_t k;
 
         for (k = 0; k < 40; k++) {
-                tell(w, like, k * 7 % 40, TOPICS, 40);
+                set_shape(w, like, k * 7 % 40, TOPICS, 40);
                 cw_sweep(w);
         }
 }
@@ -115,10 +115,10 @@ static TEST_UNUSED size_t plan(cw_t *w) {
         size_t n;
 
         cw_least(w, 1);
-        rdmeta_notify_lock(&c->wait);
+        rdmeta_notify_lock(&c->notify);
         c->compact_at = 0;
         n             = rdmeta_memory_plan(&c->blocks, 1000);
-        rdmeta_notify_unlock(&c->wait);
+        rdmeta_notify_unlock(&c->notify);
         return n;
 }
 
@@ -132,11 +132,11 @@ static TEST_UNUSED void sweep_until_gone(cw_t *w) {
 
 /* Makes topics, and then some of them larger. So much memory is free, and no
  * sweep compacts it before plan() is called. */
-static TEST_UNUSED void churned(cw_t *w) {
+static TEST_UNUSED void make_churn(cw_t *w) {
         cw_least(w, SIZE_MAX);
-        tell(w, &thin, 0, TOPICS, 1);
-        tell(w, &long_, 0, TOPICS, 3);
-        tell(w, &wide, 1, TOPICS, 3);
+        set_shape(w, &thin, 0, TOPICS, 1);
+        set_shape(w, &long_, 0, TOPICS, 3);
+        set_shape(w, &wide, 1, TOPICS, 3);
 }
 
 #endif /* RDMETA_COMPACT_FIXTURE_H */

@@ -113,7 +113,7 @@ void race_init(race_t *w, uint64_t seed, int fence) {
         for (i = 0; i < RDMETA_MEMORY_SLABS; i++)
                 w->cache->blocks.slabs[i].least = 1; /* free early */
         if (fence)
-                w->cache->reclaim.fence = 1;
+                w->cache->epochs.fence = 1;
 }
 
 void race_destroy(race_t *w) {

@@ -11,7 +11,7 @@
 #define RDMETA_WIRE_CHECK_H
 
 #include "rdmeta.h"
-#include "support/holds.h"
+#include "support/require.h"
 
 typedef struct wire_check {
         const uint8_t *begin, *end;
@@ -27,18 +27,18 @@ static void wire_check_bytes(wire_check_t *c, const void *data, size_t len) {
         const uint8_t *p = data;
         size_t i;
 
-        HOLDS(p >= c->begin && p <= c->end);
-        HOLDS(len <= (size_t)(c->end - p));
+        REQUIRE(p >= c->begin && p <= c->end);
+        REQUIRE(len <= (size_t)(c->end - p));
         for (i = 0; i < len; i++)
                 c->sum += p[i];
 }
 
 static void wire_check_str(wire_check_t *c, rdmeta_str_t s, int nullable) {
         if (s.data) {
-                HOLDS(s.len <= 32767);
+                REQUIRE(s.len <= 32767);
                 wire_check_bytes(c, s.data, s.len);
         } else {
-                HOLDS(s.len == 0 && nullable);
+                REQUIRE(s.len == 0 && nullable);
         }
 }
 
@@ -49,10 +49,10 @@ static void wire_check_list(wire_check_t *c, rdmeta_wire_ids_t l) {
 static int32_t wire_check_broker(void *opaque, const rdmeta_broker_t *b) {
         wire_check_t *c = opaque;
 
-        HOLDS(c->at == IN_BROKERS);
+        REQUIRE(c->at == IN_BROKERS);
         wire_check_str(c, b->host, 0);
         wire_check_str(c, b->rack, 1);
-        HOLDS(c->version >= 1 || !b->rack.data);
+        REQUIRE(c->version >= 1 || !b->rack.data);
         c->brokers++;
         c->visits++;
         return 0;
@@ -61,11 +61,11 @@ static int32_t wire_check_broker(void *opaque, const rdmeta_broker_t *b) {
 static int32_t wire_check_head(void *opaque, const rdmeta_wire_head_t *h) {
         wire_check_t *c = opaque;
 
-        HOLDS(c->at == IN_BROKERS);
-        HOLDS(c->brokers == h->brokers);
-        HOLDS(c->version >= 3 || h->throttle_ms == 0);
-        HOLDS(c->version >= 2 || !h->cluster_id.data);
-        HOLDS(c->version >= 1 || h->controller == -1);
+        REQUIRE(c->at == IN_BROKERS);
+        REQUIRE(c->brokers == h->brokers);
+        REQUIRE(c->version >= 3 || h->throttle_ms == 0);
+        REQUIRE(c->version >= 2 || !h->cluster_id.data);
+        REQUIRE(c->version >= 1 || h->controller == -1);
         wire_check_str(c, h->cluster_id, 1);
         c->at     = IN_TOPICS;
         c->topics = h->topics;
@@ -77,14 +77,14 @@ static int32_t wire_check_topic(void *opaque, const rdmeta_wire_topic_t *t) {
         wire_check_t *c = opaque;
         int i;
 
-        HOLDS(c->at == IN_TOPICS && c->topics > 0);
+        REQUIRE(c->at == IN_TOPICS && c->topics > 0);
         wire_check_str(c, t->name, c->version >= 12);
         if (c->version >= 10)
                 wire_check_bytes(c, t->id, 16);
         for (i = 0; c->version < 10 && i < 16; i++)
-                HOLDS(t->id[i] == 0);
-        HOLDS(t->internal == 0 || (t->internal == 1 && c->version >= 1));
-        HOLDS(t->error >= INT16_MIN && t->error <= INT16_MAX);
+                REQUIRE(t->id[i] == 0);
+        REQUIRE(t->internal == 0 || (t->internal == 1 && c->version >= 1));
+        REQUIRE(t->error >= INT16_MIN && t->error <= INT16_MAX);
         c->at         = IN_TOPIC;
         c->partitions = t->partitions;
         c->visits++;
@@ -95,10 +95,10 @@ static int32_t wire_check_partition(void *opaque,
                                     const rdmeta_wire_partition_t *p) {
         wire_check_t *c = opaque;
 
-        HOLDS(c->at == IN_TOPIC && c->partitions > 0);
-        HOLDS(p->error >= INT16_MIN && p->error <= INT16_MAX);
-        HOLDS(c->version >= 7 || p->leader_epoch == -1);
-        HOLDS(c->version >= 5 || p->offline_replicas.count == 0);
+        REQUIRE(c->at == IN_TOPIC && c->partitions > 0);
+        REQUIRE(p->error >= INT16_MIN && p->error <= INT16_MAX);
+        REQUIRE(c->version >= 7 || p->leader_epoch == -1);
+        REQUIRE(c->version >= 5 || p->offline_replicas.count == 0);
         wire_check_list(c, p->replicas);
         wire_check_list(c, p->isr);
         wire_check_list(c, p->offline_replicas);
@@ -111,8 +111,8 @@ static int32_t wire_check_topic_end(void *opaque,
                                     const rdmeta_wire_topic_t *t) {
         wire_check_t *c = opaque;
 
-        HOLDS(c->at == IN_TOPIC && c->partitions == 0);
-        HOLDS(c->version >= 8 || t->operations == RDMETA_NO_OPERATIONS);
+        REQUIRE(c->at == IN_TOPIC && c->partitions == 0);
+        REQUIRE(c->version >= 8 || t->operations == RDMETA_NO_OPERATIONS);
         c->at = IN_TOPICS;
         c->topics--;
         c->visits++;
@@ -122,10 +122,10 @@ static int32_t wire_check_topic_end(void *opaque,
 static int32_t wire_check_end(void *opaque, const rdmeta_wire_head_t *h) {
         wire_check_t *c = opaque;
 
-        HOLDS(c->at == IN_TOPICS && c->topics == 0);
-        HOLDS((c->version >= 8 && c->version <= 10) ||
-              h->operations == RDMETA_NO_OPERATIONS);
-        HOLDS(c->version >= 13 || h->error == 0);
+        REQUIRE(c->at == IN_TOPICS && c->topics == 0);
+        REQUIRE((c->version >= 8 && c->version <= 10) ||
+                h->operations == RDMETA_NO_OPERATIONS);
+        REQUIRE(c->version >= 13 || h->error == 0);
         c->at = AT_END;
         c->visits++;
         return 0;
@@ -148,14 +148,14 @@ static inline rdmeta_err_t wire_check(const void *response, size_t len,
 
         err = rdmeta_metadata_response_decode(response, len, version, flags,
                                               &visitor, &c, &offset);
-        HOLDS(offset <= len);
+        REQUIRE(offset <= len);
         /* All visits but three take at least one byte of the input each. */
-        HOLDS(c.visits <= len + 3);
+        REQUIRE(c.visits <= len + 3);
         if (version < RDMETA_METADATA_MIN_VERSION ||
             version > RDMETA_METADATA_MAX_VERSION)
-                HOLDS(err == RDMETA_ERR_UNSUPPORTED && c.visits == 0);
+                REQUIRE(err == RDMETA_ERR_UNSUPPORTED && c.visits == 0);
         else
-                HOLDS(err == (c.at == AT_END ? 0 : RDMETA_ERR_MALFORMED));
+                REQUIRE(err == (c.at == AT_END ? 0 : RDMETA_ERR_MALFORMED));
         if (visits)
                 *visits = c.visits;
         return err;

@@ -1,12 +1,12 @@
-/* holds: an assertion for tests and fuzz targets that every build checks. A
+/* require: an assertion for tests and fuzz targets that every build checks. A
  * condition that does not hold calls abort(), which a fuzzer reports. */
-#ifndef RDMETA_HOLDS_H
-#define RDMETA_HOLDS_H
+#ifndef REQUIRE_H
+#define REQUIRE_H
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#define HOLDS(cond)                                                           \
+#define REQUIRE(cond)                                                         \
         do {                                                                  \
                 if (!(cond)) {                                                \
                         fprintf(stderr, "%s:%d: %s does not hold\n",          \
