@@ -1,4 +1,4 @@
-"""What tests of several modules share."""
+"""The fixtures of tests in several modules."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 from rdmeta import MetadataCache
 from rdmeta.embedded import EmbeddedCluster
 
-# How long an example takes, and to make one, is the machine's business.
+# The machine decides how long an example takes, so examples have no deadline.
 settings.register_profile("any speed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any speed")
 
@@ -24,12 +24,12 @@ def clock() -> Clock:
 
 @pytest.fixture
 def cache(clock: Clock) -> MetadataCache:
-    """An empty cache by that clock; modules have others of their own."""
+    """An empty cache with that clock; modules have caches of their own."""
     return MetadataCache(clock=clock)
 
 
 @pytest.fixture
 def cluster() -> Iterator[EmbeddedCluster]:
-    """Three brokers of its own for one test."""
+    """A cluster of three brokers for one test."""
     with EmbeddedCluster(brokers=3) as embedded:
         yield embedded

@@ -453,7 +453,7 @@ def test_a_publisher_takes_a_path_and_an_interval(tmp_path: Path) -> None:
 def test_an_interval_may_be_any_real_number(tmp_path: Path, interval: Any) -> None:
     cache = MetadataCache()
     with cache.publish(tmp_path / "state", interval) as publisher:
-        for version in (1, 2, 3):  # the publisher waits between two saves
+        for version in (1, 2, 3):  # it waits between the first and the next
             told(cache, 1 + version % 2, version)
             until(lambda: publisher.version == version)  # noqa: B023
 

@@ -120,13 +120,13 @@ def test_a_wait_while_a_denial_stands_sleeps(
     wait_for_topic: Wait, cache: MetadataCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks = []
-    topic_or_state = _waits.topic_or_state
+    look = _waits.look
 
     def count(*args: Any) -> Any:
         looks.append(args)
-        return topic_or_state(*args)
+        return look(*args)
 
-    monkeypatch.setattr(_waits, "topic_or_state", count)
+    monkeypatch.setattr(_waits, "look", count)
     tell(cache, T("secret", [], error=29))
     with pytest.raises(RequestTimedOutError, match="DENIED"):
         wait_for_topic("secret", timeout=0.6)
@@ -156,9 +156,7 @@ def test_a_legal_name_is_waited_for(topic: str, wait_for_topic: Wait) -> None:
         wait_for_topic(topic, timeout=0.01)
 
 
-def test_a_valid_topic_is_returned_whatever_its_name(
-    wait_for_topic: Wait, cache: MetadataCache
-) -> None:
+def test_a_topic_is_there_whatever_its_name(wait_for_topic: Wait, cache: MetadataCache) -> None:
     tell(cache, T("caf\u00e9"))
     assert wait_for_topic("caf\u00e9", timeout=LONG).name == "caf\u00e9"
 
