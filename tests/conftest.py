@@ -1,4 +1,4 @@
-"""The fixtures of tests in several modules."""
+"""What tests of several modules share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 from rdmeta import MetadataCache
 from rdmeta.embedded import EmbeddedCluster
 
-# The machine decides how long an example takes, so examples have no deadline.
+# How long an example takes, and to make one, is the machine's business.
 settings.register_profile("any speed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any speed")
 
@@ -24,12 +24,12 @@ def clock() -> Clock:
 
 @pytest.fixture
 def cache(clock: Clock) -> MetadataCache:
-    """An empty cache with that clock; modules have caches of their own."""
+    """An empty cache by that clock; modules have others of their own."""
     return MetadataCache(clock=clock)
 
 
 @pytest.fixture
 def cluster() -> Iterator[EmbeddedCluster]:
-    """A cluster of three brokers for one test."""
+    """Three brokers of its own for one test."""
     with EmbeddedCluster(brokers=3) as embedded:
         yield embedded
