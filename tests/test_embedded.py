@@ -84,8 +84,8 @@ def test_every_broker_of_the_bootstrap_list_answers_the_same(cluster: EmbeddedCl
     cluster.create_topic("orders", partitions=3)
     answers = [ask(cluster, broker=n).to_dict() for n in (1, 2, 3)]
     assert answers[0] == answers[1] == answers[2]
-    said = [f"{b['host']}:{b['port']}" for b in answers[0]["brokers"]]
-    assert said == cluster.bootstrap.split(",")
+    addresses = [f"{b['host']}:{b['port']}" for b in answers[0]["brokers"]]
+    assert addresses == cluster.bootstrap.split(",")
 
 
 def test_a_set_leader_leads_at_the_next_epoch(cluster: EmbeddedCluster) -> None:
@@ -418,7 +418,7 @@ def test_a_forks_child_can_reach_the_brokers_but_not_command_or_end_them(
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
-        said = b"nothing"
+        outcome = b"nothing"
         try:
             assert [topic.name for topic in ask(cluster).topics] == ["orders"]
             for use in (
@@ -431,11 +431,11 @@ def test_a_forks_child_can_reach_the_brokers_but_not_command_or_end_them(
                     use()
             cluster.close()
             cluster._finalizer()
-            said = b"fine"
+            outcome = b"fine"
         except BaseException as error:
-            said = repr(error).encode()
+            outcome = repr(error).encode()
         finally:
-            os.write(writer, said)
+            os.write(writer, outcome)
             os._exit(0)
     os.close(writer)
     with os.fdopen(reader, "rb") as pipe:

@@ -22,9 +22,9 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_flags_are_printed_on_one_line(library: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--cflags", "--libs"]) == 0
-    said = capsys.readouterr().out
-    assert said.count("\n") == 1
-    assert shlex.split(said) == [
+    printed = capsys.readouterr().out
+    assert printed.count("\n") == 1
+    assert shlex.split(printed) == [
         f"-I{rdmeta.get_include()}",
         f"-L{library}",
         f"-Wl,-rpath,{library}",

@@ -89,8 +89,8 @@ def test_changes_follow_as_the_cache_made_them(
         assert recorder.observe() == 2
         session = recorder.session
     assert session is not None
-    told = [row for row in changes(tmp_path) if row.kind in ("leader_changed", "isr_changed")]
-    assert told == [record._replace(session=session) for record in cache.changes(4)]
+    written = [row for row in changes(tmp_path) if row.kind in ("leader_changed", "isr_changed")]
+    assert written == [record._replace(session=session) for record in cache.changes(4)]
 
 
 def test_a_leaderless_partition_has_a_null_leader(

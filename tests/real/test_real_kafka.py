@@ -169,7 +169,7 @@ def test_a_broker_that_stops_leaves_isrs_and_its_leaders_move(
     kafka: RealKafka, admin: AdminClient, cache: MetadataCache
 ) -> None:
     if len(kafka.nodes) < 3:
-        pytest.skip("one node has nobody to hand its leaders to")
+        pytest.skip("one node cannot move its leaders to another")
     create(kafka, admin, "moves", 6)
     fetch(cache, kafka.bootstrap)
     before = {p.partition: p for p in cache.topic("moves").partitions}
