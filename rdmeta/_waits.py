@@ -425,7 +425,7 @@ async def wait_change_async(
 # ---- topics -------------------------------------------------------------------------------------
 
 
-def topic_or_state(
+def look(
     source: Source, topic: str, partition: int | None, first_answer: object
 ) -> tuple[Topic | Partition | None, int]:
     """Returns the topic or partition waited for (None if it is not there yet) and the state.
@@ -477,7 +477,7 @@ def wait_for_topic(
     check_partition(partition)
     while True:
         version, answer = source.version, source._answer(topic)
-        found, state = topic_or_state(source, topic, partition, first_answer)
+        found, state = look(source, topic, partition, first_answer)
         if found is not None:
             return found
         if remaining(deadline) == 0:
@@ -493,7 +493,7 @@ async def wait_for_topic_async(
     check_partition(partition)
     while True:
         version, answer = source.version, source._answer(topic)
-        found, state = topic_or_state(source, topic, partition, first_answer)
+        found, state = look(source, topic, partition, first_answer)
         if found is not None:
             return found
         if remaining(deadline) == 0:

@@ -1,4 +1,4 @@
-"""The embedded cluster: what clients see of it, and that it leaves nothing behind."""
+"""The embedded cluster: how clients see it, and that it leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def connect(cluster: EmbeddedCluster, broker: int = 1) -> Connection:
 def ask(
     cluster: EmbeddedCluster, topics: list[str] | None = None, *, broker: int = 1, wait: float = 20
 ) -> MetadataResponse:
-    """What a broker answers about `topics`, all if None; read by kafka-python."""
+    """Returns a broker's answer about `topics`, all if None, as kafka-python decodes it."""
     wanted = None
     if topics is not None:
         wanted = [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
@@ -84,8 +84,8 @@ def test_every_broker_of_the_bootstrap_list_answers_the_same(cluster: EmbeddedCl
     cluster.create_topic("orders", partitions=3)
     answers = [ask(cluster, broker=n).to_dict() for n in (1, 2, 3)]
     assert answers[0] == answers[1] == answers[2]
-    said = [f"{b['host']}:{b['port']}" for b in answers[0]["brokers"]]
-    assert said == cluster.bootstrap.split(",")
+    addresses = [f"{b['host']}:{b['port']}" for b in answers[0]["brokers"]]
+    assert addresses == cluster.bootstrap.split(",")
 
 
 def test_a_set_leader_leads_at_the_next_epoch(cluster: EmbeddedCluster) -> None:
@@ -98,7 +98,7 @@ def test_a_set_leader_leads_at_the_next_epoch(cluster: EmbeddedCluster) -> None:
     assert after[0] == before[0]
 
 
-def test_nobody_can_be_leader(cluster: EmbeddedCluster) -> None:
+def test_a_partition_can_be_leaderless(cluster: EmbeddedCluster) -> None:
     cluster.create_topic("orders")
     cluster.set_leader("orders", 0, None)
     assert ask(cluster).topics[0].partitions[0].leader_id == -1
@@ -127,7 +127,7 @@ def test_a_deleted_topic_is_unknown_and_comes_back_as_another(
     assert new.topic_id != old.topic_id
 
 
-def test_a_topic_error_is_answered_until_it_is_taken_back(cluster: EmbeddedCluster) -> None:
+def test_a_topic_error_is_answered_until_it_is_cleared(cluster: EmbeddedCluster) -> None:
     cluster.create_topic("orders")
     cluster.set_topic_error("orders", 29)
     assert ask(cluster, ["orders"]).topics[0].error_code == 29
@@ -146,7 +146,7 @@ def test_a_broker_that_is_down_is_not_listed_and_not_reached_until_it_is_up(
     assert [b.node_id for b in ask(cluster, broker=1).brokers] == [1, 2, 3]
 
 
-def test_a_broker_that_is_down_keeps_what_it_leads(cluster: EmbeddedCluster) -> None:
+def test_a_broker_that_is_down_keeps_its_partitions(cluster: EmbeddedCluster) -> None:
     cluster.create_topic("orders", replication_factor=3)
     cluster.set_leader("orders", 0, 2)
     cluster.broker(2).down()
@@ -237,7 +237,7 @@ def test_tracked_requests_name_broker_api_and_time(cluster: EmbeddedCluster) -> 
     ask(cluster, broker=2)
     after = time.monotonic()
     requests = cluster.requests()
-    # The session's two tries at ApiVersions, then the question; the kicker is not among them.
+    # The session's two ApiVersions requests, then the Metadata request; none of the kicker's.
     assert [(r.broker, r.api_key) for r in requests] == [(2, 18), (2, 18), (2, METADATA)]
     assert all(before <= r.at <= after for r in requests)
     cluster.track_requests()
@@ -259,7 +259,7 @@ def test_the_controller_is_broker_1_until_it_is_set(cluster: EmbeddedCluster) ->
     assert (cluster.controller, ask(cluster).controller_id) == (3, 3)
 
 
-def test_mistakes_are_told_apart(cluster: EmbeddedCluster) -> None:
+def test_each_mistake_has_its_own_error(cluster: EmbeddedCluster) -> None:
     cluster.create_topic("orders", partitions=2)
     with pytest.raises(Error, match="orders") as caught:
         cluster.create_topic("orders")
@@ -316,7 +316,7 @@ def test_too_few_file_descriptors_are_an_error_and_not_the_end_of_the_process() 
     assert "need 132 file descriptors" in done.stdout
 
 
-def test_several_clusters_do_not_know_each_other(cluster: EmbeddedCluster) -> None:
+def test_several_clusters_are_independent(cluster: EmbeddedCluster) -> None:
     with EmbeddedCluster(brokers=1) as other:
         cluster.create_topic("ours")
         other.create_topic("theirs")
@@ -364,7 +364,7 @@ def test_after_close_every_use_is_refused_and_no_thread_is_left() -> None:
         Connection(address, Deadline(20), "tester", 1 << 20)
 
 
-def test_a_cluster_that_nobody_holds_ends() -> None:
+def test_a_cluster_without_references_ends() -> None:
     threads = threading.active_count()
     cluster = EmbeddedCluster(brokers=1)
     address = parse_bootstrap(cluster.bootstrap)[0]
@@ -382,7 +382,7 @@ def test_an_exception_in_the_block_ends_the_cluster_and_is_passed_on() -> None:
         _ = cluster.bootstrap
 
 
-def test_an_interpreter_ends_with_a_cluster_left_open() -> None:
+def test_an_interpreter_exits_although_a_cluster_is_open() -> None:
     done = run_python(
         "from rdmeta.embedded import EmbeddedCluster\n"
         "cluster = EmbeddedCluster(); cluster.create_topic('orders'); print('made')"
@@ -418,7 +418,7 @@ def test_a_forks_child_can_reach_the_brokers_but_not_command_or_end_them(
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
-        said = b"nothing"
+        outcome = b"nothing"
         try:
             assert [topic.name for topic in ask(cluster).topics] == ["orders"]
             for use in (
@@ -431,11 +431,11 @@ def test_a_forks_child_can_reach_the_brokers_but_not_command_or_end_them(
                     use()
             cluster.close()
             cluster._finalizer()
-            said = b"fine"
+            outcome = b"fine"
         except BaseException as error:
-            said = repr(error).encode()
+            outcome = repr(error).encode()
         finally:
-            os.write(writer, said)
+            os.write(writer, outcome)
             os._exit(0)
     os.close(writer)
     with os.fdopen(reader, "rb") as pipe:

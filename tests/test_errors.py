@@ -1,4 +1,4 @@
-"""Error codes and the exceptions made of them."""
+"""Error codes and their exceptions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CLASSES = [
 @pytest.mark.parametrize("code", sorted(ERRORS))
 def test_kafkas_codes_have_the_same_name_in_c_and_in_python(code: int) -> None:
     if code == -1:
-        # As a lookup's answer -1 is "no leader": C has one name for it, whoever asks.
+        # C has one name for -1, and that is "no leader", which a lookup returns.
         assert _core.NO_LEADER == -1
     else:
         assert _core.code_name(code) == error_name(code)
@@ -52,10 +52,10 @@ def test_every_local_code_becomes_its_own_exception(code: int) -> None:
     assert str(error) == f"{name}: orders"
 
 
-def test_what_no_broker_said_has_no_code() -> None:
-    said = {code: from_code(code).code for code in LOCAL_ERRORS}
-    told_by_brokers = {"UNKNOWN_TOPIC": 3, "DENIED": 29, "INVALID": 17}
-    assert said == {code: told_by_brokers.get(error_name(code)) for code in LOCAL_ERRORS}
+def test_an_error_that_no_broker_sent_has_no_code() -> None:
+    codes = {code: from_code(code).code for code in LOCAL_ERRORS}
+    sent_by_brokers = {"UNKNOWN_TOPIC": 3, "DENIED": 29, "INVALID": 17}
+    assert codes == {code: sent_by_brokers.get(error_name(code)) for code in LOCAL_ERRORS}
     assert errors.RequestTimedOutError("no answer").code is None
 
 
@@ -69,12 +69,12 @@ def test_what_no_broker_said_has_no_code() -> None:
         errors.TransportError,
     ],
 )
-def test_what_may_be_over_by_itself_is_retriable(kind: type[Error]) -> None:
+def test_an_error_that_may_pass_is_retriable(kind: type[Error]) -> None:
     error = kind("orders")
     assert (error.code, error.retriable) == (None, True)
 
 
-def test_a_code_younger_than_the_table_is_not_retriable() -> None:
+def test_a_code_that_the_table_lacks_is_not_retriable() -> None:
     error = from_code(32_000)
     assert (type(error), error.code, error.retriable) == (Error, 32_000, False)
     assert str(error) == "ERROR_32000"
@@ -93,13 +93,13 @@ def test_every_exception_can_be_sent_to_another_process(kind: type[Error]) -> No
     assert (str(again), again.code, again.retriable) == ("orders", 3, True)
 
 
-def test_what_python_has_a_word_for_is_that_as_well() -> None:
+def test_errors_with_an_equivalent_in_python_are_subclasses_of_it() -> None:
     assert isinstance(from_code(-123), ValueError)
     assert isinstance(from_code(-120), MemoryError)
     assert isinstance(errors.MissingExtraError.of("to_arrow()", "arrow"), ImportError)
 
 
-def test_a_missing_extra_names_the_command_that_brings_it() -> None:
+def test_a_missing_extra_names_the_command_that_installs_it() -> None:
     error = errors.MissingExtraError.of("A cluster", "kafka", "cffi")
     assert "pip install 'rdmeta[kafka,cffi]'" in str(error)
 

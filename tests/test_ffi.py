@@ -1,4 +1,4 @@
-"""`rdmeta.ffi`: the C API through cffi, on the live caches of this process."""
+"""`rdmeta.ffi`: the C API through cffi, for the live caches of this process."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def cache() -> rdmeta.MetadataCache:
 
 
 def apply(cache: Any, body: bytes, version: int = 12) -> Any:
-    """An answer to a request for all topics, applied through the table."""
+    """Applies an all-topics answer through the table of functions."""
     asked = ffi.new("rdmeta_request_t *", {"asked": lib.RDMETA_ASKED_ALL, "broker": -1})
     out = ffi.new("rdmeta_applied_t *")
     assert lib.rdmeta_cache_apply(cache, body, len(body), version, asked, door.now(), out) == 0
@@ -56,7 +56,7 @@ def test_lib_has_every_public_function_and_constant() -> None:
     assert rdmeta.STALE == lib.RDMETA_STALE
 
 
-def test_the_functions_are_those_of_the_core_and_no_second_copy() -> None:
+def test_the_functions_are_those_of_the_core_and_not_a_second_copy() -> None:
     assert lib.rdmeta_abi_version() == lib.RDMETA_ABI_VERSION == _core.ABI_VERSION
     loaded = Path("/proc/self/maps").read_text(encoding="utf-8")
     assert not re.search(r"librdmeta", loaded)
@@ -80,7 +80,7 @@ def test_structs_are_as_large_as_the_compiler_makes_them(tmp_path: Path) -> None
     assert done.returncode == 0, done.stderr
 
 
-def test_lookups_see_what_python_wrote(cache: rdmeta.MetadataCache) -> None:
+def test_lookups_see_the_writes_of_python(cache: rdmeta.MetadataCache) -> None:
     reader = door.reader(cache)
     now = door.now().mono_us
     assert [lib.rdmeta_leader(reader, b"orders", 6, p, now) for p in range(4)] == [
@@ -128,7 +128,7 @@ def test_readers_of_images_and_files_outlive_their_objects(
     cache.image().save(path)
     del image, attached, capsules
     gc.collect()
-    time.sleep(0.05)  # the coarse clock's tick, and the look
+    time.sleep(0.05)  # longer than the coarse clock's tick and the time between two looks
     now = door.now().mono_us
     found = [lib.rdmeta_leader(reader, b"orders", 6, 0, now) for reader in readers]
     assert found == [1, 3, 1]
@@ -160,17 +160,17 @@ def test_a_write_wakes_threads_and_event_loops(cache: rdmeta.MetadataCache) -> N
 
 
 def rows(seed: int) -> tuple[list[str], list[int], list[int]]:
-    """Random questions about TOPICS, some without an answer, and the answers."""
+    """Returns random lookups in TOPICS, some without a leader, and their results."""
     print(f"seed {seed}")
     draw = random.Random(seed)
-    names, partitions, answers = [], [], []
+    names, partitions, leaders = [], [], []
     for _ in range(1000):
         i, p = draw.randrange(210), draw.randrange(5)
         names.append(f"topic-{i:03}")
         partitions.append(p)
         known = (i + p) % 3 + 1 if p < 4 else rdmeta.NO_PARTITION
-        answers.append(known if i < 200 else rdmeta.NOT_CACHED)
-    return names, partitions, answers
+        leaders.append(known if i < 200 else rdmeta.NOT_CACHED)
+    return names, partitions, leaders
 
 
 COLUMNS: dict[str, Any] = {
@@ -228,13 +228,15 @@ def test_long_names_of_a_view_column_are_found() -> None:
     assert list(cache.leaders(column, [0, 0])) == [rdmeta.NOT_CACHED, 2]
 
 
-def test_what_leaders_finds_is_a_column_without_a_copy(cache: rdmeta.MetadataCache) -> None:
+def test_the_result_of_leaders_is_a_column_without_a_copy(cache: rdmeta.MetadataCache) -> None:
     buffer = pa.allocate_buffer(3 * 4)
     door.leaders(cache, pa.array(["orders"] * 3), [0, 1, 2], memoryview(buffer).cast("i"))
     assert pa.Array.from_buffers(pa.int32(), 3, [None, buffer]).to_pylist() == [1, 2, 3]
 
 
-def test_prepared_topics_keep_the_column_and_are_asked_again(cache: rdmeta.MetadataCache) -> None:
+def test_prepared_topics_keep_the_column_and_serve_more_lookups(
+    cache: rdmeta.MetadataCache,
+) -> None:
     column = pa.array(["orders", "topic-000"])
     prepared = door.prepare(column)
     names = ffi.cast("rdmeta_str_t *", prepared.address)
@@ -315,7 +317,7 @@ def test_integers_of_ctypes_are_taken_as_they_are(cache: rdmeta.MetadataCache) -
 
 
 @pytest.mark.parametrize("wrong", [None, 7, object(), _core._C_API])
-def test_what_is_no_cache_is_refused(wrong: object) -> None:
+def test_an_object_that_is_no_cache_is_refused(wrong: object) -> None:
     with pytest.raises(TypeError, match=r"expected a rdmeta\.MetadataCache"):
         door.cache(wrong)
     with pytest.raises(TypeError, match=r"expected a rdmeta\.Image"):
@@ -347,7 +349,7 @@ def test_a_reader_that_is_null_is_refused() -> None:
 
 
 @pytest.mark.parametrize(("wrong", "error"), [(1 << 63, ValueError), (0.5, TypeError)])
-def test_a_time_that_is_none_is_refused_by_its_name(
+def test_an_invalid_time_is_refused_by_its_name(
     cache: rdmeta.MetadataCache, wrong: Any, error: type[Exception]
 ) -> None:
     with pytest.raises(error, match="mono_us"):

@@ -1,4 +1,4 @@
-"""`python -m rdmeta` tells compilers where things are."""
+"""`python -m rdmeta` prints the flags that compilers need."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rdmeta.__main__ import main
 
 @pytest.fixture
 def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A directory that passes for the one of librdmeta, with a name a shell must be told of."""
+    """A directory that stands for librdmeta's, with a name that a shell must quote."""
     made = tmp_path / "a dir"
     made.mkdir()
     monkeypatch.setattr(rdmeta, "get_library", lambda: str(made))
@@ -22,9 +22,9 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_flags_are_printed_on_one_line(library: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--cflags", "--libs"]) == 0
-    said = capsys.readouterr().out
-    assert said.count("\n") == 1
-    assert shlex.split(said) == [
+    printed = capsys.readouterr().out
+    assert printed.count("\n") == 1
+    assert shlex.split(printed) == [
         f"-I{rdmeta.get_include()}",
         f"-L{library}",
         f"-Wl,-rpath,{library}",
@@ -39,13 +39,15 @@ def test_the_static_library_is_named_by_its_path(
     assert shlex.split(capsys.readouterr().out) == [str(library / "librdmeta.a"), "-pthread"]
 
 
-def test_where_pkg_config_looks_is_told(library: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_directory_for_pkg_config_is_printed(
+    library: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["--pkgconfigdir"]) == 0
     assert shlex.split(capsys.readouterr().out) == [str(library / "pkgconfig")]
 
 
 @pytest.mark.parametrize("arguments", [[], ["--static"], ["--nothing"], ["x"]])
-def test_what_cannot_be_answered_ends_with_2(
+def test_a_usage_error_ends_with_2(
     arguments: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:
@@ -62,7 +64,7 @@ def test_help_and_version_end_with_0(option: str, capsys: pytest.CaptureFixture[
     assert ("--cflags" if option == "--help" else rdmeta.__version__) in capsys.readouterr().out
 
 
-def test_a_library_that_is_not_built_is_said_so(
+def test_a_library_that_is_not_built_is_an_error_that_says_how(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(rdmeta, "_HERE", str(tmp_path / "rdmeta"))

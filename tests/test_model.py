@@ -1,4 +1,4 @@
-"""The values that are handed out."""
+"""The values that lookups, changes and refreshes return."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_change_has_the_columns_of_a_change_record_in_their_order() -> None:
     )
 
 
-def test_changes_are_iterated_counted_and_say_how_far_they_reach() -> None:
+def test_changes_are_iterated_and_counted_and_show_their_last_version() -> None:
     change = Change(*[None] * len(Change._fields))  # type: ignore[arg-type]
     changes = Changes((change, change), 7, False)
     assert list(changes) == [change, change]

@@ -1,4 +1,4 @@
-"""One process feeds, others read: real processes, killed and restarted."""
+"""Publishing: real processes feed and read a file, and are killed and restarted."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ READERS = 8
 
 @contextmanager
 def fed(path: Path, topics: int, period: float, *more: object) -> Iterator[subprocess.Popen[str]]:
-    """A feeder that has published, and is killed at the end."""
+    """Yields a feeder that has published; kills it at the end."""
     command = [sys.executable, feeder.__file__, path, topics, period, *more]
     process = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, text=True)
     try:
@@ -46,13 +46,13 @@ def fed(path: Path, topics: int, period: float, *more: object) -> Iterator[subpr
 
 
 def generation_of(reading: Reading) -> tuple[int, float]:
-    """Which generation it is, and when it was made."""
+    """Returns the generation of a reading, and the time at which the feeder made it."""
     generation, stamp = (reading.brokers[0].rack or "0 0").split()
     return int(generation), float(stamp)
 
 
 def check(image: Image) -> int:
-    """That every topic is of one generation, and what it should be; which."""
+    """Checks that all topics have the values of one generation; returns that generation."""
     generation, _ = generation_of(image)
     for topic in image.topics(allow_stale=True):
         for p in topic.partitions:
@@ -62,19 +62,19 @@ def check(image: Image) -> int:
 
 
 def read(path: str, seconds: float, ready: Any, results: Any) -> None:
-    """A reader process: (versions, seconds until each generation was seen) or what went wrong."""
+    """Runs a reader process: puts (versions, seconds until it saw each generation), or an error."""
     try:
         attached = attach(path)
-        ready.wait(50)  # nobody's start is in another's figures
+        ready.wait(50)  # so that no reader's start delays another reader
         end, versions, lags = time.monotonic() + seconds, [0], {0: 0.0}
         while time.monotonic() < end:
-            partition = attached.partition("topic-00000", 1)  # a lookup as any other
+            partition = attached.partition("topic-00000", 1)  # an ordinary lookup
             assert partition.leader_epoch is not None
             assert partition.leader_epoch >= max(lags)
             assert partition.leader == feeder.leader("topic-00000", 1, partition.leader_epoch)
             if partition.leader_epoch not in lags:
                 now, (generation, stamp) = time.monotonic(), generation_of(attached)
-                assert generation >= partition.leader_epoch  # asked later
+                assert generation >= partition.leader_epoch  # this was read later
                 if generation == partition.leader_epoch:
                     lags[generation] = now - stamp
                 version = attached.version
@@ -89,9 +89,10 @@ def read(path: str, seconds: float, ready: Any, results: Any) -> None:
 
 
 def lags_of_eight(method: str, path: Path) -> list[float]:
-    """Seconds until a generation was seen, ascending: of each of them, by each of eight readers.
+    """Returns the seconds until each of eight readers saw each generation, in ascending order.
 
-    Infinitely many for one that a reader never saw, and for those that are fewer than five each.
+    A generation that a reader never saw counts as infinity. So do the generations that are missing
+    if a reader saw fewer than five.
     """
     context: Any = multiprocessing.get_context(method)
     results, ready, seconds = context.Queue(), context.Barrier(READERS), 3.0
@@ -106,7 +107,7 @@ def lags_of_eight(method: str, path: Path) -> list[float]:
     assert not [each for each in found if isinstance(each, str)]
     lags: list[float] = []
     for _versions, seen in found:
-        generations = sorted(seen)[2:]  # but for the one that was there, and for none
+        generations = sorted(seen)[2:]  # without 0 and the generation that was there at the start
         due = max(5, generations[-1] - generations[0] + 1 if generations else 0)
         lags += [seen[generation] for generation in generations]
         lags += [math.inf] * (due - len(generations))
@@ -118,23 +119,23 @@ def lags_of_eight(method: str, path: Path) -> list[float]:
 def test_eight_processes_see_every_generation_within_100_ms_and_none_torn(
     method: str, tmp_path: Path
 ) -> None:
-    """Within 100 ms nine times of ten: ten processes and whatever else runs share the cores.
+    """Nine of ten times must be within 100 ms, as ten processes and other programs share the cores.
 
-    Where they are very busy it is measured again, five times at most.
+    If the cores are very busy, the test measures again, at most five times.
     """
     tried = []
     for attempt in range(6):
         lags = lags_of_eight(method, tmp_path / f"state-{attempt}")
-        at = {q: lags[int(q * (len(lags) - 1))] for q in (0.5, 0.9, 0.99, 1.0)}
-        tried.append({q: round(1000 * lag, 1) for q, lag in at.items()})
-        print(f"a generation was seen after (ms): {tried[-1]}, {len(lags)} times")
-        if at[0.9] <= 0.1:
+        quantiles = {q: lags[int(q * (len(lags) - 1))] for q in (0.5, 0.9, 0.99, 1.0)}
+        tried.append({q: round(1000 * lag, 1) for q, lag in quantiles.items()})
+        print(f"readers saw a generation after (ms): {tried[-1]}, {len(lags)} times")
+        if quantiles[0.9] <= 0.1:
             return
     pytest.fail(f"seen late (ms): {tried}")
 
 
 def test_a_feeder_that_is_killed_leaves_its_last_state(tmp_path: Path) -> None:
-    """Killed at random moments of publishing, again and again; readers go on by themselves."""
+    """Kills feeders at random moments of publishing; readers follow the next feeder."""
     seed = random.randrange(1 << 32)
     print(f"seed={seed}")
     chance = random.Random(seed)
@@ -163,7 +164,7 @@ def test_a_feeder_that_is_killed_leaves_its_last_state(tmp_path: Path) -> None:
 
 
 def forked(work: Any) -> None:
-    """Do it in the child of a fork, which must end well."""
+    """Runs `work` in the child of a fork, which must exit with 0."""
     pid = os.fork()
     if pid == 0:
         try:
@@ -175,8 +176,8 @@ def forked(work: Any) -> None:
     assert os.waitpid(pid, 0)[1] == 0
 
 
-def test_what_was_attached_before_a_fork_is_followed_on_after_it(tmp_path: Path) -> None:
-    """As gunicorn does with `preload_app`."""
+def test_a_reader_attached_before_a_fork_follows_the_file_after_it(tmp_path: Path) -> None:
+    """This is the order of gunicorn's `preload_app`."""
     cache, path = MetadataCache(), tmp_path / "state"
     apply_topics(cache, 1, 1)
     with cache.publish(path, interval=0.001):
@@ -216,7 +217,7 @@ def test_a_publisher_does_nothing_in_the_child_of_a_fork(tmp_path: Path) -> None
 # ---- the publisher --------------------------------------------------------------------------
 
 
-def test_a_change_is_published_and_many_at_once_only_now_and_then(tmp_path: Path) -> None:
+def test_a_change_is_published_and_many_changes_share_an_image(tmp_path: Path) -> None:
     cache, path = MetadataCache(), tmp_path / "state"
     apply_topics(cache, 1, 1)
     files: set[int] = set()
@@ -233,7 +234,7 @@ def test_a_change_is_published_and_many_at_once_only_now_and_then(tmp_path: Path
     publisher.close()
 
 
-def test_an_answer_that_changes_nothing_is_published_as_it_makes_younger(tmp_path: Path) -> None:
+def test_an_answer_that_changes_nothing_is_published_as_it_renews_deadlines(tmp_path: Path) -> None:
     clock, path = Clock(), tmp_path / "state"
     cache = MetadataCache(clock=clock)
     apply_topics(cache)
@@ -245,7 +246,7 @@ def test_an_answer_that_changes_nothing_is_published_as_it_makes_younger(tmp_pat
         assert publisher.version == 1
 
 
-def test_what_cannot_be_written_is_tried_again_and_raised_at_the_end(tmp_path: Path) -> None:
+def test_a_failed_save_is_repeated_and_raised_by_close(tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()
     cache = MetadataCache()
@@ -285,9 +286,9 @@ def test_one_publisher_at_a_time_has_a_path_and_a_fork_does_not_keep_it(tmp_path
         if pid == 0:
             os.close(write_end)
             os.write(begins, b".")
-            os.read(read_end, 1)  # as long as the parent wants
+            os.read(read_end, 1)  # until the parent closes the pipe
             os._exit(0)
-        os.read(begun, 1)  # by now it has let go
+        os.read(begun, 1)  # by now the child has closed its copy of the lock
         os.close(begun)
         os.close(begins)
     other.publish(path).close()
@@ -318,11 +319,11 @@ def test_a_lock_that_is_removed_is_taken_again_unless_another_has_it(tmp_path: P
         assert Image.open(path).session == cache.session
 
 
-def test_what_killed_publishers_left_aside_is_removed_and_nothing_else(tmp_path: Path) -> None:
-    """What a save leaves that is killed, and when it is locked: tests/c/image/test_file_temporary.c."""
+def test_temporary_files_of_killed_publishers_are_removed_and_no_others(tmp_path: Path) -> None:
+    """tests/c/image/test_file_temporary.c has the names and locks of such files."""
     path, cache = tmp_path / "state", MetadataCache()
     dead = [tmp_path / f".state.rdmeta-{i:016x}" for i in (0, 7, 1 << 63)]
-    held = tmp_path / ".state.rdmeta-00000000000000aa"
+    locked = tmp_path / ".state.rdmeta-00000000000000aa"
     link = tmp_path / ".state.rdmeta-00000000000000bb"
     others = [
         tmp_path / name
@@ -336,23 +337,23 @@ def test_what_killed_publishers_left_aside_is_removed_and_nothing_else(tmp_path:
             "state.other",
         )
     ]
-    for each in (*dead, held, *others):
+    for each in (*dead, locked, *others):
         each.write_bytes(b"")
     link.symlink_to(others[-1])
     program = "import fcntl, sys; f = open(sys.argv[1]); fcntl.flock(f, fcntl.LOCK_EX); print()"
     owner = subprocess.Popen(
-        [sys.executable, "-c", program + "; sys.stdout.flush(); sys.stdin.read()", held],
+        [sys.executable, "-c", program + "; sys.stdout.flush(); sys.stdin.read()", locked],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
     assert owner.stdout is not None
     owner.stdout.readline()
     cache.publish(path).close()
-    left = {path, tmp_path / "state.lock", held, link, *others}
-    assert set(tmp_path.iterdir()) == left
+    remaining = {path, tmp_path / "state.lock", locked, link, *others}
+    assert set(tmp_path.iterdir()) == remaining
     owner.communicate()
     cache.publish(path).close()
-    assert set(tmp_path.iterdir()) == left - {held}
+    assert set(tmp_path.iterdir()) == remaining - {locked}
 
 
 def test_a_directory_that_cannot_be_listed_can_be_published_in(
@@ -433,7 +434,7 @@ def test_a_publisher_ends_with_its_cache(tmp_path: Path) -> None:
     assert (tmp_path / "state").exists()
 
 
-def test_a_publisher_is_of_one_path_and_interval(tmp_path: Path) -> None:
+def test_a_publisher_takes_a_path_and_an_interval(tmp_path: Path) -> None:
     cache: Any = MetadataCache()
     with cache.publish(tmp_path / "state") as publisher:
         assert isinstance(publisher, Publisher)
@@ -449,7 +450,7 @@ def test_a_publisher_is_of_one_path_and_interval(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("interval", [Fraction(1, 1000), 0, True])
-def test_an_interval_of_any_real_number_is_waited_for(tmp_path: Path, interval: Any) -> None:
+def test_an_interval_may_be_any_real_number(tmp_path: Path, interval: Any) -> None:
     cache = MetadataCache()
     with cache.publish(tmp_path / "state", interval) as publisher:
         for version in (1, 2, 3):  # it waits between the first and the next
@@ -465,7 +466,7 @@ def replace(path: Path) -> None:
 @pytest.mark.parametrize(
     "spoil", [Path.unlink, replace, lambda path: path.write_bytes(b"no image")]
 )
-def test_a_file_that_is_gone_or_another_s_is_put_back(tmp_path: Path, spoil: Any) -> None:
+def test_a_file_that_is_removed_or_replaced_is_saved_again(tmp_path: Path, spoil: Any) -> None:
     cache = MetadataCache()
     apply_topics(cache)
     path = tmp_path / "state"
@@ -476,7 +477,7 @@ def test_a_file_that_is_gone_or_another_s_is_put_back(tmp_path: Path, spoil: Any
         assert attach(path).leader("orders", 0) == reader.leader("orders", 0) == 1
         assert (publisher.version, publisher.error) == (1, None)
         path.unlink()
-    assert not path.exists()  # after the end nobody puts it back
+    assert not path.exists()  # a closed publisher does not save it again
 
 
 def test_a_directory_is_not_published_to_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
@@ -486,7 +487,7 @@ def test_a_directory_is_not_published_to_and_nothing_is_left_beside_it(tmp_path:
     assert [each.name for each in tmp_path.iterdir()] == ["state"]
 
 
-def test_a_cache_of_a_warm_start_is_published_stale(tmp_path: Path) -> None:
+def test_a_loaded_cache_is_published_stale(tmp_path: Path) -> None:
     cache = MetadataCache()
     apply_topics(cache)
     cache.image().save(tmp_path / "old")

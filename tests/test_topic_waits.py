@@ -27,7 +27,7 @@ def cache() -> MetadataCache:
 
 
 def waits_of(cache: MetadataCache, blocking: bool) -> Wait:
-    """wait_for_topic of a cache, called as if it were blocking."""
+    """Returns a cache's wait_for_topic(), blocking or on an event loop, as a blocking call."""
     if blocking:
         return cache.wait_for_topic
     return lambda *args, **more: asyncio.run(cache.wait_for_topic_async(*args, **more))
@@ -40,13 +40,11 @@ def blocking(request: pytest.FixtureRequest) -> bool:
 
 @pytest.fixture
 def wait_for_topic(blocking: bool, cache: MetadataCache) -> Wait:
-    """wait_for_topic of the cache, called as if it were blocking."""
+    """The cache's wait_for_topic(), blocking or on an event loop, as a blocking call."""
     return waits_of(cache, blocking)
 
 
-def test_a_topic_that_is_there_is_not_waited_for(
-    wait_for_topic: Wait, cache: MetadataCache
-) -> None:
+def test_a_valid_topic_is_returned_at_once(wait_for_topic: Wait, cache: MetadataCache) -> None:
     assert wait_for_topic("orders", timeout=0) == cache.topic("orders")
     assert wait_for_topic("orders", 0, timeout=0) == cache.partition("orders", 0)
 
@@ -79,7 +77,7 @@ def test_a_partition_is_waited_for_until_it_has_a_leader(
 @pytest.mark.parametrize(
     ("code", "error"), [(29, TopicAuthorizationError), (17, InvalidTopicError)]
 )
-def test_what_will_not_come_ends_the_wait(
+def test_a_denied_or_invalid_topic_ends_the_wait(
     code: int, error: type[Exception], wait_for_topic: Wait, cache: MetadataCache
 ) -> None:
     with soon(cache, lambda: apply_answer(cache, T("new", [], error=code))), pytest.raises(error):
@@ -123,11 +121,11 @@ def test_a_wait_while_a_denial_stands_sleeps(
     wait_for_topic: Wait, cache: MetadataCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks = []
-    topic_or_state = _waits.topic_or_state
+    look = _waits.look
 
     def count(*args: Any) -> Any:
         looks.append(args)
-        return topic_or_state(*args)
+        return look(*args)
 
     monkeypatch.setattr(_waits, "topic_or_state", count)
     apply_answer(cache, T("secret", [], error=29))
@@ -138,7 +136,7 @@ def test_a_wait_while_a_denial_stands_sleeps(
 
 @pytest.mark.parametrize("topic", ["", ".", "..", "a" * 250, "a b", "a/b", "caf\u00e9", "a\n"])
 @pytest.mark.parametrize("known", [False, True])
-def test_a_name_that_cannot_be_is_not_waited_for(
+def test_an_illegal_name_is_not_waited_for(
     topic: str, known: bool, wait_for_topic: Wait, cache: MetadataCache
 ) -> None:
     if known and topic:
@@ -148,13 +146,13 @@ def test_a_name_that_cannot_be_is_not_waited_for(
     assert (raised.value.code, raised.value.retriable) == (17, False)
 
 
-def test_a_partition_that_cannot_be_is_not_waited_for(wait_for_topic: Wait) -> None:
+def test_a_negative_partition_is_not_waited_for(wait_for_topic: Wait) -> None:
     with pytest.raises(ValueError, match="partition must be >= 0, not -1"):
         wait_for_topic("other", -1, timeout=LONG)
 
 
 @pytest.mark.parametrize("topic", ["a" * 249, "A.b-c_9", "..."])
-def test_a_name_that_can_be_is_waited_for(topic: str, wait_for_topic: Wait) -> None:
+def test_a_legal_name_is_waited_for(topic: str, wait_for_topic: Wait) -> None:
     with pytest.raises(RequestTimedOutError):
         wait_for_topic(topic, timeout=0.01)
 
@@ -172,7 +170,7 @@ def test_a_topic_is_there_whatever_its_name(wait_for_topic: Wait, cache: Metadat
         ("leaderless", 0, "LEADER_NOT_AVAILABLE"),
     ],
 )
-def test_a_topic_that_does_not_come_is_a_time_out_that_says_why(
+def test_a_topic_that_stays_unknown_is_a_time_out_that_says_why(
     topic: str, partition: int | None, why: str, wait_for_topic: Wait, cache: MetadataCache
 ) -> None:
     apply_answer(cache, T("leaderless", [P(0, -1)]))

@@ -98,7 +98,7 @@ def test_many_threads_wait_at_once(cache: MetadataCache) -> None:
 
 
 @pytest.mark.parametrize("timeout", [-1, float("nan")])
-def test_a_time_out_that_is_none_is_a_value_error(timeout: float, cache: MetadataCache) -> None:
+def test_an_invalid_time_out_is_a_value_error(timeout: float, cache: MetadataCache) -> None:
     for wait in (cache.wait_change, cache.wait_for_topic):
         subject: Any = cache.version if wait == cache.wait_change else "orders"
         with pytest.raises(ValueError, match="timeout"):
@@ -209,7 +209,9 @@ def test_wait_for_of_asyncio_gives_up_a_wait(cache: MetadataCache) -> None:
     assert (cache.stats()["watches"], len(cache._loops)) == (0, 0)
 
 
-def test_a_loop_that_can_watch_no_files_says_so_and_nothing_is_left(cache: MetadataCache) -> None:
+def test_a_loop_that_cannot_watch_files_is_an_error_and_nothing_is_left(
+    cache: MetadataCache,
+) -> None:
     def blind(*_: object) -> None:
         raise NotImplementedError("no files")
 
@@ -229,7 +231,7 @@ def test_a_loop_that_can_watch_no_files_says_so_and_nothing_is_left(cache: Metad
 
 
 def abandon(cache: MetadataCache) -> None:
-    """A loop that is closed while a task of it waits."""
+    """Closes a loop while one of its tasks waits."""
     loop = asyncio.new_event_loop()
     wait = loop.create_task(cache.wait_change_async(cache.version, LONG))
     wait._log_destroy_pending = False  # type: ignore[attr-defined]
@@ -237,7 +239,7 @@ def abandon(cache: MetadataCache) -> None:
     loop.close()
 
 
-def test_a_loop_that_is_closed_meanwhile_does_no_harm(cache: MetadataCache) -> None:
+def test_a_loop_that_is_closed_during_a_wait_does_no_harm(cache: MetadataCache) -> None:
     files = open_files()
     abandon(cache)
     since = cache.version
@@ -250,14 +252,14 @@ def test_a_loop_that_is_closed_meanwhile_does_no_harm(cache: MetadataCache) -> N
     assert (cache.stats()["watches"], len(cache._loops), open_files()) == (0, 0, files)
 
 
-def test_the_waiters_of_a_closed_loop_go_with_its_tasks(cache: MetadataCache) -> None:
+def test_the_waiters_of_a_closed_loop_are_freed_with_its_tasks(cache: MetadataCache) -> None:
     files = open_files()
     abandon(cache)
     gc.collect()
     assert (cache.stats()["watches"], len(cache._loops), open_files()) == (0, 0, files)
 
 
-def test_a_cache_goes_with_the_waiters_of_a_closed_loop() -> None:
+def test_a_cache_is_freed_with_the_waiters_of_a_closed_loop() -> None:
     files = open_files()
     abandon(MetadataCache())
     gc.collect()

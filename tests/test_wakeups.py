@@ -1,4 +1,4 @@
-"""Who is woken by a change, by whichever door it comes, how soon, and what waits leave behind."""
+"""The waiters that a change wakes, by any way of writing, and the cleanup after waits."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ def cache() -> MetadataCache:
 
 
 def left_behind(cache: MetadataCache) -> tuple[int, ...]:
-    """What a wait may have left: descriptors, threads, watches, waiters, loops."""
+    """Returns the counts that a wait may raise: descriptors, threads, watches, waiters, loops."""
     stats = cache.stats()
     files = len(os.listdir("/proc/self/fd"))
     return files, threading.active_count(), stats["watches"], stats["waiters"], len(cache._loops)
 
 
-# ---- only those concerned, and once -------------------------------------------------------------
+# ---- only the waiters of the change, and once ---------------------------------------------------
 
 
 @pytest.fixture
 def wakes(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """When a waiter of a loop was woken, for each time that one was."""
+    """The times at which waiters of a loop were woken."""
     times: list[float] = []
     settle = _waits.settle
 
@@ -56,7 +56,7 @@ def wakes(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return times
 
 
-def test_of_1000_waiters_on_a_loop_only_those_concerned_are_woken_and_once(
+def test_of_1000_waiters_on_a_loop_only_those_of_the_change_are_woken_and_once(
     cache: MetadataCache, wakes: list[float]
 ) -> None:
     async def many() -> None:
@@ -87,7 +87,7 @@ def test_of_1000_waiters_on_a_loop_only_those_concerned_are_woken_and_once(
     assert left_behind(cache) == before
 
 
-def test_waiters_from_later_on_and_of_names_said_twice_are_woken_by_their_own_changes(
+def test_waiters_with_a_later_version_or_a_repeated_name_are_woken_by_their_own_changes(
     cache: MetadataCache, wakes: list[float]
 ) -> None:
     async def some() -> None:
@@ -115,7 +115,7 @@ def test_waiters_from_later_on_and_of_names_said_twice_are_woken_by_their_own_ch
     assert left_behind(cache) == before
 
 
-def test_a_change_costs_a_loop_a_look_a_topic_and_not_a_waiter(
+def test_a_change_costs_a_loop_one_check_per_topic_and_not_per_waiter(
     cache: MetadataCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     passed: list[_waits.Wait] = []
@@ -143,7 +143,7 @@ def test_a_change_costs_a_loop_a_look_a_topic_and_not_a_waiter(
         monkeypatch.setattr(_waits.Wait, "passed", count)
         apply_answer(cache, T("third", [P(0, 2, 1)]))
         await asyncio.sleep(0.05)
-        assert len(passed) == 1  # of those for any change after `since + 100`
+        assert len(passed) == 1  # one of the waits for any change after `since + 100`
         assert [sorted(topics) for topics in asked] == [["orders", "other"]]
         for wait in waits:
             wait.cancel()
@@ -194,7 +194,7 @@ def test_threads_that_wait_for_another_topic_sleep_on(cache: MetadataCache) -> N
         assert [wait.result() for wait in others] == [version] * 4
 
 
-# ---- by whichever door --------------------------------------------------------------------------
+# ---- by any way of writing ----------------------------------------------------------------------
 
 
 def through_cffi(cache: MetadataCache, body: bytes) -> None:
@@ -207,7 +207,7 @@ def through_cffi(cache: MetadataCache, body: bytes) -> None:
 
 
 def through_c(cache: MetadataCache, body: bytes) -> None:
-    """As a C extension that was given the capsule: the function of the shared object itself."""
+    """Applies an answer as a C extension does: calls the function in the shared object."""
 
     class Time(ctypes.Structure):
         _fields_ = (("mono_us", ctypes.c_int64), ("wall_us", ctypes.c_int64))
@@ -235,12 +235,12 @@ def through_python(cache: MetadataCache, body: bytes) -> None:
     cache.apply(body, 12)
 
 
-DOORS = (through_python, through_cffi, through_c)
+WRITERS = (through_python, through_cffi, through_c)
 
 
-@pytest.mark.parametrize("door", DOORS)
-def test_a_write_through_any_door_wakes_threads_and_loops(
-    door: Callable[[MetadataCache, bytes], None], cache: MetadataCache
+@pytest.mark.parametrize("write", WRITERS)
+def test_any_way_of_writing_wakes_threads_and_loops(
+    write: Callable[[MetadataCache, bytes], None], cache: MetadataCache
 ) -> None:
     since = cache.version
     with ThreadPoolExecutor(3) as pool:
@@ -249,7 +249,7 @@ def test_a_write_through_any_door_wakes_threads_and_loops(
         awaited = pool.submit(lambda: asyncio.run(cache.wait_change_async(since, LONG)))
         while (cache.stats()["waiters"], cache.stats()["watches"]) != (2, 1):
             time.sleep(0.001)
-        door(cache, response(12, [T("orders", [P(0, 2, 1)]), T("new")]))
+        write(cache, response(12, [T("orders", [P(0, 2, 1)]), T("new")]))
         assert blocking.result() == since + 1
         assert topic.result().name == "new"
         assert awaited.result() == since + 1
@@ -285,7 +285,7 @@ def test_ctrl_c_ends_the_close_of_a_publisher_that_saves_for_long(
         publisher: Any = cache.publish(tmp_path / "state", interval=0.001)
         saving, go_on = threading.Event(), threading.Event()
 
-        def save(cache: MetadataCache, anew: bool) -> None:
+        def save(cache: MetadataCache, again: bool) -> None:
             saving.set()  # noqa: B023
             go_on.wait(LONG)  # noqa: B023
 
@@ -295,9 +295,12 @@ def test_ctrl_c_ends_the_close_of_a_publisher_that_saves_for_long(
         usual.append(interrupted_after(lambda: time.sleep(LONG)))
         took.append(interrupted_after(publisher.close))
         go_on.set()
-        publisher.close()  # what was interrupted can be done again, and gives the path back
-    assert sorted(took)[1] < 0.1 + 2 * max(usual), (took, usual)  # as check_interrupts() does
-    until(lambda: left_behind(cache) == before)  # its thread ends by itself
+        publisher.close()  # close() works after an interruption, and releases the path
+    assert sorted(took)[1] < 0.1 + 2 * max(usual), (
+        took,
+        usual,
+    )  # the same limit as in check_interrupts()
+    until(lambda: left_behind(cache) == before)  # the thread ends by itself
 
 
 def test_a_close_that_ctrl_c_ended_waits_for_the_save_when_it_is_called_again(
@@ -305,13 +308,13 @@ def test_a_close_that_ctrl_c_ended_waits_for_the_save_when_it_is_called_again(
 ) -> None:
     publisher: Any = cache.publish(tmp_path / "state", interval=0.001)
     saving, go_on, at_once = threading.Event(), threading.Event(), threading.Lock()
-    beside = []
+    overlaps = []
 
-    def save(cache: MetadataCache, anew: bool = False) -> None:
-        beside.append(not at_once.acquire(blocking=False))
+    def save(cache: MetadataCache, again: bool = False) -> None:
+        overlaps.append(not at_once.acquire(blocking=False))
         saving.set()
         go_on.wait(LONG)
-        if not beside[-1]:
+        if not overlaps[-1]:
             at_once.release()
 
     publisher._save = save
@@ -320,17 +323,17 @@ def test_a_close_that_ctrl_c_ended_waits_for_the_save_when_it_is_called_again(
     interrupted_after(publisher.close)
     again = threading.Thread(target=publisher.close)
     again.start()
-    again.join(0.2)  # to do it too soon, if it does
+    again.join(0.2)  # a close() that does not wait would save now
     go_on.set()
     again.join(LONG)
-    assert beside == [False, False]  # the thread's, and the last one, which is close()'s own
+    assert overlaps == [False, False]  # the thread's save, and then close()'s own
 
 
 # ---- cancellation -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("topics", [["orders"], None])
-def test_1000_that_are_cancelled_leave_registered_what_one_that_stays_needs(
+def test_1000_cancelled_waits_leave_the_entries_of_the_one_that_stays(
     cache: MetadataCache, topics: list[str] | None
 ) -> None:
     async def main() -> None:
@@ -338,7 +341,7 @@ def test_1000_that_are_cancelled_leave_registered_what_one_that_stays_needs(
         stays = asyncio.create_task(cache.wait_change_async(since, LONG, topics))
         await asyncio.sleep(0)
         registered = cache._loops[asyncio.get_running_loop()]
-        before = ({**registered.any}, {**registered.topics}, set(registered.told))
+        before = ({**registered.any}, {**registered.topics}, set(registered.by_answer))
         wanted = [[f"a{i}", f"b{i}", f"a{i}", "orders"] for i in range(500)]
         others = [
             *(cache.wait_change_async(since, LONG, names) for names in wanted),
@@ -352,16 +355,16 @@ def test_1000_that_are_cancelled_leave_registered_what_one_that_stays_needs(
             task.cancel()
         ends = await asyncio.gather(*tasks, return_exceptions=True)
         assert {type(end) for end in ends} == {asyncio.CancelledError}
-        assert (registered.any, registered.topics, registered.told) == before
+        assert (registered.any, registered.topics, registered.by_answer) == before
         assert sum(map(len, [*registered.any.values(), *registered.topics.values()])) == 1
         assert registered.users == 1
         version = apply_answer(cache, T("orders", [P(0, 2, 1)])).version
         assert await stays == version
         assert (registered.any, registered.topics) == ({}, {})
 
-    left = left_behind(cache)
+    before = left_behind(cache)
     asyncio.run(main())
-    assert left_behind(cache) == left
+    assert left_behind(cache) == before
 
 
 def test_waits_cancelled_at_any_moment_leave_nothing_behind(cache: MetadataCache) -> None:

@@ -1,4 +1,4 @@
-"""Workers of gunicorn and Celery read what one process publishes; Spark's are in spark/."""
+"""Workers of gunicorn and Celery read the file of one publisher; Spark's are in spark/."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from rdmeta import MetadataCache
 
 @contextmanager
 def server(log: Path, *command: str, inherited: tuple[int, ...] = ()) -> Iterator[None]:
-    """A server that ends well; what it wrote is shown."""
+    """Runs a server that must exit with 0, and prints its log."""
     with (
         log.open("w") as out,
         subprocess.Popen(
@@ -44,7 +44,7 @@ def server(log: Path, *command: str, inherited: tuple[int, ...] = ()) -> Iterato
 
 
 def two_workers_follow(cache: MetadataCache, ask: Callable[[], workers.Seen]) -> None:
-    """What is published after they were forked, and without a thread."""
+    """Checks that two workers follow the file after their fork, without a thread."""
     for leader in (1, 2, 3):
         apply_topics(cache, leader, leader)
         pids: set[int | None] = set()
@@ -62,7 +62,7 @@ def two_workers_follow(cache: MetadataCache, ask: Callable[[], workers.Seen]) ->
 
 @pytest.fixture
 def cache() -> MetadataCache:
-    """By the clock that the other processes have."""
+    """A cache with the system's clock, which the other processes have."""
     return MetadataCache()
 
 
@@ -74,7 +74,7 @@ def state(cache: MetadataCache, tmp_path: Path) -> Iterator[str]:
         yield str(path)
 
 
-def test_workers_of_gunicorn_follow_what_is_published(
+def test_workers_of_gunicorn_follow_a_published_cache(
     cache: MetadataCache, state: str, tmp_path: Path
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as door:
@@ -98,7 +98,7 @@ def test_workers_of_gunicorn_follow_what_is_published(
             two_workers_follow(cache, ask)
 
 
-def test_workers_of_celery_follow_what_is_published(
+def test_workers_of_celery_follow_a_published_cache(
     cache: MetadataCache, state: str, tmp_path: Path
 ) -> None:
     for name in ("queue", "control", "results"):

@@ -1,4 +1,4 @@
-"""aiokafka's users' idioms, on aiokafka's own object and on ours, fed the same bytes."""
+"""The usual calls on aiokafka's own object and on rdmeta's give the same for the same bytes."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ VERSION = 5
 
 
 def decoded(body: bytes) -> Any:
-    """As aiokafka decodes it; it speaks v5 at most."""
+    """Returns an answer as aiokafka decodes it, which speaks v5 at most."""
     return MetadataResponse_v5.decode(io.BytesIO(body))
 
 
 def pair(body: bytes) -> tuple[Any, Any]:
-    """(theirs, ours), both told the same."""
+    """Returns (theirs, ours), both with the same answer."""
     theirs = Original(bootstrap_servers=["boot.example:9093"])
     theirs.need_all_topic_metadata = True
     theirs.update_metadata(decoded(body))
@@ -52,9 +52,9 @@ IDIOMS: dict[str, Callable[[Any], Any]] = {
     "controller": lambda c: c.controller,
     "internal_topics": lambda c: c.internal_topics,
     "unauthorized_topics": lambda c: c.unauthorized_topics,
-    # what AIOKafkaConsumer.topics() and partitions_for_topic() do with it
+    # what AIOKafkaConsumer.topics() and partitions_for_topic() call
     "a consumer": lambda c: {t: sorted(c.partitions_for_topic(t)) for t in c.topics()},
-    # who must be asked for offsets
+    # the brokers that a client asks for offsets
     "by leader": lambda c: {
         b.nodeId: sorted(c.partitions_for_broker(b.nodeId) or ()) for b in c.brokers()
     },

@@ -1,4 +1,4 @@
-"""The shapes where the libraries that they are of are not installed."""
+"""The compat classes work without the libraries that they imitate."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ print(confluent.list_topics(cache, "gone").topics["gone"].error)
 """
 
 
-def test_the_shapes_do_without_their_libraries() -> None:
+def test_the_compat_classes_work_without_their_libraries() -> None:
     ran = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
     lines = ran.stdout.splitlines()

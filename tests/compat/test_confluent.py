@@ -1,4 +1,4 @@
-"""confluent-kafka's users' idioms on `list_topics()`, asked of the same brokers by both."""
+"""The usual uses of `list_topics()` give the same in confluent-kafka and in rdmeta."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rdmeta.compat.confluent import ClusterLister, list_topics
 
 
 def tree(found: Any) -> Any:
-    """Everything that is in a ClusterMetadata, and of which types it is."""
+    """Returns everything in a ClusterMetadata, with the types."""
     return (
         type(found),
         found.cluster_id,
@@ -71,11 +71,11 @@ def test_an_idiom_gives_what_confluent_kafka_gives(cluster: EmbeddedCluster, idi
     assert IDIOMS[idiom](ClusterLister(cache)) == IDIOMS[idiom](theirs)
 
 
-def test_who_told_it_is_named_as_confluent_kafka_does(cluster: EmbeddedCluster) -> None:
+def test_the_answering_broker_is_named_as_in_confluent_kafka(cluster: EmbeddedCluster) -> None:
     cluster.create_topic("orders", partitions=1, replication_factor=1)
     cache = MetadataCache()
     fetch(cache, cluster.bootstrap)
-    fetch(cache, cluster.bootstrap)  # by now the server's id is known
+    fetch(cache, cluster.bootstrap)  # the second fetch knows the server's id
     found = list_topics(cache)
     broker = found.brokers[found.orig_broker_id]
     assert found.orig_broker_name == f"{broker.host}:{broker.port}/{broker.id}"
@@ -105,7 +105,7 @@ def test_a_leaderless_partition_has_leader_minus_one_and_its_error() -> None:
         )
 
 
-def test_a_topic_that_nobody_has_told_of_is_waited_for_and_asked_for() -> None:
+def test_a_topic_that_is_not_cached_is_waited_for_and_asked_for() -> None:
     cache, asked = MetadataCache(), []
 
     def refresh(topic: str | None) -> None:
@@ -117,7 +117,7 @@ def test_a_topic_that_nobody_has_told_of_is_waited_for_and_asked_for() -> None:
     assert list(found.topics) == asked == ["orders"]
 
 
-def test_a_wait_ends_with_its_time_and_with_confluent_kafka_s_exception() -> None:
+def test_a_wait_ends_at_its_deadline_with_confluent_kafka_s_exception() -> None:
     for kind in (KafkaException, RequestTimedOutError):
         with pytest.raises(kind, match="orders") as raised:
             list_topics(MetadataCache(), "orders", 0.05)
@@ -147,7 +147,7 @@ def test_a_topic_that_is_being_created_is_there_with_a_retriable_error(code: int
     assert asked == ["new", "new"]
 
 
-def test_a_topic_in_the_making_is_among_all_until_more_is_known_of_it() -> None:
+def test_a_topic_in_creation_is_among_all_topics_until_an_answer_says_more() -> None:
     cache = MetadataCache(negative_ttl=60)
     feed(cache, frames.response(12, topics=[T("orders")]), 12)
     answers = {name: T(name, [], error=5) for name in ("one", "two", "three")}
@@ -208,7 +208,7 @@ def test_a_denial_that_was_forgotten_is_asked_for_again() -> None:
     assert found.error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
 
 
-def test_among_all_topics_are_those_with_errors() -> None:
+def test_all_topics_include_those_with_errors() -> None:
     cache = MetadataCache(denied_ttl=60)
     topics = [T("orders"), T("secret", [], error=29), T("bad!", [], error=17)]
     feed(cache, frames.response(12, topics=topics), 12)
@@ -220,7 +220,7 @@ def test_among_all_topics_are_those_with_errors() -> None:
     }
 
 
-def test_a_topic_that_does_not_exist_is_not_among_all_as_in_confluent_kafka(
+def test_all_topics_exclude_a_missing_one_as_in_confluent_kafka(
     cluster: EmbeddedCluster,
 ) -> None:
     cache = MetadataCache(negative_ttl=60)
@@ -237,12 +237,12 @@ def test_a_topic_that_does_not_exist_is_not_among_all_as_in_confluent_kafka(
 
 
 def unknown(found: Any, topic: str) -> bool:
-    """Whether a topic is there, with UNKNOWN_TOPIC_OR_PART."""
+    """Returns whether a topic is there with UNKNOWN_TOPIC_OR_PART."""
     error = found.topics[topic].error
     return error is not None and error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART
 
 
-def test_a_topic_that_a_full_answer_left_out_is_unknown_at_once_as_in_confluent_kafka(
+def test_a_topic_missing_from_an_all_topics_answer_is_unknown_at_once(
     cluster: EmbeddedCluster, tmp_path: Path
 ) -> None:
     cluster.create_topic("orders")
@@ -256,10 +256,10 @@ def test_a_topic_that_a_full_answer_left_out_is_unknown_at_once_as_in_confluent_
         for each in everyone:
             assert unknown(each.list_topics("nope", timeout=10), "nope")
         for lister in listers:
-            assert unknown(lister.list_topics("nope"), "nope")  # without a limit
+            assert unknown(lister.list_topics("nope"), "nope")  # without a time limit
 
 
-def test_a_full_answer_that_is_past_its_age_says_nothing_of_other_topics() -> None:
+def test_an_all_topics_answer_past_its_age_says_nothing_about_other_topics() -> None:
     from clocks import Clock
 
     clock = Clock()
@@ -272,7 +272,7 @@ def test_a_full_answer_that_is_past_its_age_says_nothing_of_other_topics() -> No
         list_topics(cache, "nope", 0)
 
 
-def test_a_topic_that_is_in_flight_is_waited_for_whatever_a_full_answer_left_out() -> None:
+def test_a_topic_in_flight_is_waited_for_although_an_all_topics_answer_lacks_it() -> None:
     cache = MetadataCache()
     feed(cache, frames.response(12, topics=[T("orders")]), 12)
     cache.hint(["new"])
@@ -280,7 +280,7 @@ def test_a_topic_that_is_in_flight_is_waited_for_whatever_a_full_answer_left_out
         list_topics(cache, "new", 0.05)
 
 
-def test_only_a_full_answer_after_the_last_refresh_says_that_a_topic_is_unknown() -> None:
+def test_only_an_all_topics_answer_after_the_last_refresh_makes_a_topic_unknown() -> None:
     cache, asked = MetadataCache(), []
     body = frames.response(12, topics=[T("orders")])
     feed(cache, body, 12)
@@ -294,7 +294,7 @@ def test_only_a_full_answer_after_the_last_refresh_says_that_a_topic_is_unknown(
     assert unknown(lister.list_topics("nope"), "nope")
     assert len(asked) == 3
     asked.clear()
-    assert unknown(lister.list_topics("nope"), "nope")  # asked for anew, as confluent-kafka does
+    assert unknown(lister.list_topics("nope"), "nope")  # asks again, as confluent-kafka does
     assert len(asked) == 3
 
 

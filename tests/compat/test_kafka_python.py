@@ -1,4 +1,4 @@
-"""kafka-python's users' idioms, on kafka-python's own object and on ours, fed the same bytes."""
+"""The usual calls on kafka-python's own object and on rdmeta's give the same results."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ VERSION = 8
 
 
 def decoded(body: bytes, version: int) -> Any:
-    """As kafka-python decodes it."""
+    """Returns an answer as kafka-python decodes it."""
     return MetadataResponse.decode(body, version=version)
 
 
 def pair(body: bytes, version: int) -> tuple[Any, Any]:
-    """(theirs, ours), both told the same."""
+    """Returns (theirs, ours), both with the same answer."""
     theirs = Original(bootstrap_servers=["boot.example:9093"])
     theirs.update_metadata(decoded(body, version))
     cache = MetadataCache()
@@ -36,7 +36,7 @@ def pair(body: bytes, version: int) -> tuple[Any, Any]:
 
 
 def fields(broker: Any) -> Any:
-    """A broker's values; None stays."""
+    """Returns a broker's type and values, None for None."""
     if broker is None:
         return None
     return type(broker), broker.node_id, broker.host, broker.port, broker.rack
@@ -99,7 +99,7 @@ def test_leaderless_internal_and_denied_topics_look_as_in_kafka_python(idiom: st
     assert IDIOMS[idiom](ours) == IDIOMS[idiom](theirs)
 
 
-def test_epochs_and_ids_are_kafka_python_s() -> None:
+def test_epochs_and_ids_are_the_same_as_kafka_python_s() -> None:
     raw = frames.topic_id(1)
     theirs, ours = pair(frames.response(12, topics=[T("orders", [P(0, 1, 7)], id=raw)]), 12)
     for each in (theirs, ours):
@@ -142,21 +142,21 @@ def test_an_answer_ends_and_removes_nothing_that_came_after_its_request() -> Non
     assert cache.state("later") == NOT_CACHED
 
 
-def test_an_update_that_was_requested_ends_the_future_and_tells_listeners() -> None:
+def test_a_requested_update_ends_the_future_and_calls_listeners() -> None:
     asked: list[set[str] | None] = []
     cache = MetadataCache()
     ours = ClusterMetadata(cache, refresh=asked.append)
-    heard, told = [], threading.Event()
+    heard, called = [], threading.Event()
 
     def listener(cluster: Any) -> None:
         heard.append(cluster)
-        told.set()
+        called.set()
 
     ours.add_listener(listener)
     future = ours.add_topic("orders")
     assert (asked, ours.need_update, future.is_done, ours.ttl()) == ([{"orders"}], True, False, 0)
     feed(cache, frames.response(12, topics=[T("orders")]), 12)
-    assert told.wait(10)
+    assert called.wait(10)
     assert future.succeeded()
     assert future.value is ours
     assert heard[0] is ours
@@ -167,7 +167,7 @@ def test_an_update_that_was_requested_ends_the_future_and_tells_listeners() -> N
     ours.remove_listener(listener)
 
 
-def test_an_answer_that_says_the_same_again_ends_a_future_too() -> None:
+def test_an_answer_that_changes_nothing_ends_a_future_too() -> None:
     cache = MetadataCache()
     feed(cache, frames.response(12, topics=[T("orders")]), 12)
     ours, done = ClusterMetadata(cache), threading.Event()
@@ -184,7 +184,7 @@ def test_a_failed_update_ends_the_future() -> None:
     assert str(future.exception) == "no route"
 
 
-def test_nobody_waits_when_nobody_listens_any_more() -> None:
+def test_the_thread_ends_when_there_are_no_listeners() -> None:
     before = threading.enumerate()
     ours = ClusterMetadata(MetadataCache())
     ours.add_listener(print)
@@ -195,7 +195,7 @@ def test_nobody_waits_when_nobody_listens_any_more() -> None:
     assert not thread.is_alive()
 
 
-def test_a_coordinator_is_noted_as_in_kafka_python() -> None:
+def test_a_coordinator_is_kept_as_in_kafka_python() -> None:
     class Found:
         error_code, node_id, host, port = 0, 2, "b2.example", 9092
 
@@ -206,7 +206,7 @@ def test_a_coordinator_is_noted_as_in_kafka_python() -> None:
         assert each.get_coordinator("other") is None
 
 
-def test_what_is_past_its_deadline_is_served_on_as_kafka_python_does() -> None:
+def test_a_stale_topic_is_returned_as_in_kafka_python() -> None:
     from clocks import Clock
 
     clock = Clock()

@@ -1,4 +1,4 @@
-"""The public names of the originals, and what takes a name."""
+"""The public names of the originals, and the functions that take a name."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rdmeta import MetadataCache
 from rdmeta.compat import aiokafka as ours_aiokafka
 from rdmeta.compat import kafka_python as ours_kafka
 
-# What the originals have and ours have not, and why.
+# The names that the originals have and rdmeta's classes do not have, with the reason.
 MISSING = {
     kafka.cluster.ClusterMetadata: {
         "attach": "ties it to kafka-python's connection manager, which ours does not use",
@@ -53,7 +53,7 @@ def test_every_public_name_of_the_original_is_there_or_has_a_reason(
 
 
 @pytest.mark.parametrize("name", ["bad topic", "", ".", "..", "x" * 250, "a/b", 5, None, b"a"])
-def test_what_is_no_topic_s_name_is_refused_as_in_kafka_python(name: Any) -> None:
+def test_an_illegal_topic_name_is_refused_as_in_kafka_python(name: Any) -> None:
     for each in (kafka.cluster.ClusterMetadata(), ours_kafka.ClusterMetadata(MetadataCache())):
         wrong = ValueError if isinstance(name, str) else TypeError
         with pytest.raises(wrong):
@@ -63,10 +63,10 @@ def test_what_is_no_topic_s_name_is_refused_as_in_kafka_python(name: Any) -> Non
         assert each.metadata_request().topics == []
 
 
-def test_the_request_asks_for_what_kafka_python_s_asks_for() -> None:
+def test_the_request_is_the_same_as_kafka_python_s() -> None:
     for wanted in ([], ["orders"], ["x" * 249, "a.b_c-D"]):
         for everything in (False, True):
-            said: list[str] = []
+            results: list[str] = []
             theirs, ours = (
                 kafka.cluster.ClusterMetadata(),
                 ours_kafka.ClusterMetadata(MetadataCache()),
@@ -77,15 +77,15 @@ def test_the_request_asks_for_what_kafka_python_s_asks_for() -> None:
                 each.need_all_topic_metadata = everything
                 request = each.metadata_request()
                 request.topics = request.topics and sorted(request.topics, key=repr)
-                said.append(repr(request))
-            assert said[0] == said[1]
+                results.append(repr(request))
+            assert results[0] == results[1]
 
 
-def test_leaders_that_come_by_hints_are_kafka_python_s() -> None:
+def test_leader_hints_give_the_same_leaders_as_in_kafka_python() -> None:
     body = frames.response(12, topics=[T("orders", [P(0, 1, 5), P(1, 1, 5)])])
     theirs, ours = kafka.cluster.ClusterMetadata(), ours_kafka.ClusterMetadata(MetadataCache())
-    said: list[list[Any]] = [[], []]
-    for each, log in zip((theirs, ours), said, strict=True):
+    results: list[list[Any]] = [[], []]
+    for each, log in zip((theirs, ours), results, strict=True):
         each.update_metadata(MetadataResponse.decode(body, version=12))
         for topic, id, leader, epoch in (
             ("orders", 0, 2, 6),
@@ -107,17 +107,17 @@ def test_leaders_that_come_by_hints_are_kafka_python_s() -> None:
             log.append([set(each.partitions_for_broker(broker) or ()) for broker in (1, 2, 3)])
         each.update_metadata(MetadataResponse.decode(body, version=12))
         log.append(each.leader_for_partition(TopicPartition("orders", 1)))
-    assert said[1] == said[0]
+    assert results[1] == results[0]
     for each in (theirs, ours):  # no epoch is known before v7
         body = frames.response(5, topics=[T("old", [P(0, 1)])])
         each.update_metadata(MetadataResponse.decode(body, version=5))
         assert each.update_partition_leader(TopicPartition("old", 0), -1, 0) is True
         assert each.leader_for_partition(TopicPartition("old", 0)) == -1
-    # An answer ends what a hint took away, and what is newer in the cache stays.
+    # An answer ends a hint that removed a leader; newer leaders in the cache stay.
     assert ours.leader_for_partition(TopicPartition("orders", 0)) == 3
 
 
-def test_a_copy_with_more_partitions_is_aiokafka_s() -> None:
+def test_a_copy_with_more_partitions_is_the_same_as_aiokafka_s() -> None:
     body = frames.response(5, topics=[T("orders", [P(0, 1)]), T("other", [P(0, 2)])])
     cache = MetadataCache()
     feed(cache, body, 5)
@@ -132,10 +132,10 @@ def test_a_copy_with_more_partitions_is_aiokafka_s() -> None:
         PartitionMetadata("orders", 1, 2, [2], [2], None),
         PartitionMetadata("orders", 2, -1, [2], [], None),
     ]
-    said = []
+    results = []
     for each in (theirs, ours):
         copy = each.with_partitions(more[:1]).with_partitions(more[1:])
-        said.append(
+        results.append(
             (
                 copy.topics(),
                 copy.brokers(),
@@ -149,7 +149,7 @@ def test_a_copy_with_more_partitions_is_aiokafka_s() -> None:
         )
         with pytest.raises(KeyError):
             each.with_partitions([PartitionMetadata("nope", 0, 1, [1], [1], None)])
-    assert said[0] == said[1]
+    assert results[0] == results[1]
     before = ours.with_partitions(more)
     feed(cache, frames.response(5, topics=[T("new")]), 5)
     assert "new" not in before.topics()
@@ -187,16 +187,16 @@ SERVERS = [
 def test_bootstrap_servers_are_read_as_the_original_reads_them(
     original: Any, ours: Any, servers: Any
 ) -> None:
-    said: list[Any] = []
+    results: list[Any] = []
     for make in (original, partial(ours, MetadataCache())):
         try:
             made = make(bootstrap_servers=servers)
         except ValueError:
-            said.append("ValueError")
+            results.append("ValueError")
             continue
         found = [made.broker_metadata(f"bootstrap-{i}") for i in range(3)]
-        said.append(sorted((b.host, b.port) for b in found if b is not None))
-    assert said[1] == said[0]
+        results.append(sorted((b.host, b.port) for b in found if b is not None))
+    assert results[1] == results[0]
 
 
 @pytest.mark.parametrize(("_original", "ours"), PAIRS)

@@ -1,4 +1,4 @@
-"""What the shapes say while somebody writes, and of what is past its deadline."""
+"""The results of the compat classes during writes, and for stale topics."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from rdmeta.compat import aiokafka, kafka_python
 from rdmeta.compat.confluent import ClusterLister, list_topics
 
 SHAPES = [aiokafka.ClusterMetadata, kafka_python.ClusterMetadata]
-# Before v9 an epoch decides nothing, so that two answers can take turns.
+# Before v9 epochs do not decide, so two answers can take turns.
 VERSION = 8
 LONG_S = 1000.0
 
 
 class Moving(MetadataCache):
-    """A cache that somebody writes to between any two readings."""
+    """A cache that another writer changes between any two readings."""
 
     moves: tuple[Callable[[], object], ...] = ()
 
@@ -70,10 +70,11 @@ for _name in ("brokers", "controller", "cluster_id"):
 # ---- two states that take turns -----------------------------------------------------------------
 
 
-def _say(leaders: tuple[int, int], first: int, holder: int = 0, **denied: int) -> bytes:
-    """Brokers `first` and the next, who hold all there is, or `holder` and the next, who once did.
+def _answer(leaders: tuple[int, int], first: int, holder: int = 0, **denied: int) -> bytes:
+    """Returns an answer with the brokers `first` and the next one.
 
-    Topics "x" and "y" may be denied.
+    They have all replicas, unless `holder` and the next one have them. Topics "x" and "y" may be
+    denied.
     """
     brokers = (first, first + 1)
     pair = (holder, holder + 1) if holder else brokers
@@ -92,31 +93,31 @@ def _say(leaders: tuple[int, int], first: int, holder: int = 0, **denied: int) -
     )
 
 
-# What comes in turns: answers, and how long nobody said anything after them.
+# The two states of each case: an answer, and the seconds without an answer after it.
 TURNS: dict[str, tuple[tuple[bytes, float], tuple[bytes, float]]] = {
-    "brokers are replaced": ((_say((1, 2), 1), 0), (_say((3, 4), 3), 0)),
-    "a leader comes and goes": ((_say((1, 2), 1), 0), (_say((-1, 2), 1), 0)),
-    "replicas move": ((_say((2, 2), 2, 1), 0), (_say((2, 2), 1, 2), 0)),
-    "time passes": ((_say((1, 2), 1), 0), (_say((1, 2), 1), 100)),
-    "without a leader": ((_say((-1, 2), 1), 0), (_say((2, 2), 1), 100)),
-    "denials": ((_say((1, 2), 1, x=29, y=0), 0), (_say((1, 2), 1, x=0, y=29), 0)),
+    "brokers are replaced": ((_answer((1, 2), 1), 0), (_answer((3, 4), 3), 0)),
+    "a leader comes and goes": ((_answer((1, 2), 1), 0), (_answer((-1, 2), 1), 0)),
+    "replicas move": ((_answer((2, 2), 2, 1), 0), (_answer((2, 2), 1, 2), 0)),
+    "time passes": ((_answer((1, 2), 1), 0), (_answer((1, 2), 1), 100)),
+    "without a leader": ((_answer((-1, 2), 1), 0), (_answer((2, 2), 1), 100)),
+    "denials": ((_answer((1, 2), 1, x=29, y=0), 0), (_answer((1, 2), 1, x=0, y=29), 0)),
 }
 
 
-def _turn(cache: MetadataCache, clock: Clock, said: tuple[bytes, float]) -> None:
-    cache.apply(said[0], VERSION, ALL)
-    clock.advance(said[1])
+def _turn(cache: MetadataCache, clock: Clock, state: tuple[bytes, float]) -> None:
+    cache.apply(state[0], VERSION, ALL)
+    clock.advance(state[1])
 
 
 def _plain(value: Any) -> Any:
-    """What two answers can be compared by."""
+    """Returns a value in a form that can be compared."""
     if isinstance(value, set | list | tuple) and not hasattr(value, "_fields"):
         return sorted(map(_plain, value), key=repr)
     return repr(value) if "Broker" in type(value).__name__ else value
 
 
 def _tree(found: Any) -> Any:
-    """Everything in a ClusterMetadata of confluent-kafka's."""
+    """Returns everything in a ClusterMetadata of confluent-kafka."""
     return (
         found.controller_id,
         found.orig_broker_id,
@@ -137,7 +138,7 @@ def _tree(found: Any) -> Any:
 
 
 def _questions() -> dict[str, Callable[[Any], Any]]:
-    """What is asked, of a cache."""
+    """Returns the lookups of the test: functions of a cache, by name."""
     first = TopicPartition("orders", 0)
     found: dict[str, Callable[[Any], Any]] = {
         "list_topics": lambda c: _tree(list_topics(c, timeout=0)),
@@ -174,15 +175,15 @@ def _ask(ask: Callable[[Any], Any], shape: Any, stale: bool, cache: Any) -> Any:
 
 
 @pytest.mark.parametrize("turns", TURNS)
-def test_what_is_said_while_somebody_writes_was_true_at_one_moment(turns: str) -> None:
+def test_a_result_during_writes_was_true_at_one_moment(turns: str) -> None:
     times: dict[str, Any] = {"max_age": 50, "denied_ttl": LONG_S, "negative_ttl": LONG_S}
     for what, ask in _questions().items():
-        said = []
+        possible = []
         for state in TURNS[turns]:
             clock = Clock()
             cache = MetadataCache(clock=clock, **times)
             _turn(cache, clock, state)
-            said.append(ask(cache))
+            possible.append(ask(cache))
         for first in (0, 1):
             clock = Clock()
             moving = Moving(clock=clock, **times)
@@ -190,10 +191,10 @@ def test_what_is_said_while_somebody_writes_was_true_at_one_moment(turns: str) -
             states = TURNS[turns][first], TURNS[turns][1 - first]
             moving.moves = tuple(partial(_turn, moving, clock, state) for state in states)
             for _ in range(3):
-                assert ask(moving) in said, what
+                assert ask(moving) in possible, what
 
 
-def test_a_topic_that_goes_while_its_age_is_asked_for_is_not_missed() -> None:
+def test_a_topic_that_is_removed_while_ttl_reads_its_age_is_no_error() -> None:
     cache = MetadataCache()
     body = frames.response(12, [T("orders")])
     ours = kafka_python.ClusterMetadata(cache)
@@ -214,7 +215,7 @@ def test_a_topic_that_goes_while_its_age_is_asked_for_is_not_missed() -> None:
 
 @pytest.mark.parametrize("when", range(8))
 @pytest.mark.parametrize("leader", [-1, 2])
-def test_what_a_hint_took_away_does_not_come_back_by_the_answer_that_ends_it(
+def test_a_leader_that_a_hint_removed_does_not_come_back_with_the_next_answer(
     leader: int, when: int
 ) -> None:
     first, second = TopicPartition("orders", 0), TopicPartition("orders", 1)
@@ -250,7 +251,7 @@ def test_what_a_hint_took_away_does_not_come_back_by_the_answer_that_ends_it(
 
 
 @pytest.mark.parametrize("error", [5, 0])
-def test_a_partition_without_a_leader_stays_so_past_its_deadline(error: int) -> None:
+def test_a_leaderless_partition_stays_leaderless_past_its_deadline(error: int) -> None:
     clock = Clock()
     cache = MetadataCache(clock=clock, max_age=10)
     theirs: tuple[Any, ...] = (RealKafka(), RealAiokafka())
@@ -278,7 +279,7 @@ def test_a_partition_without_a_leader_stays_so_past_its_deadline(error: int) -> 
         clock.advance(100)
 
 
-def test_of_what_is_attached_time_ends_what_brokers_deny_and_lead(tmp_path: Path) -> None:
+def test_time_ends_denials_and_leaders_of_an_attached_reader(tmp_path: Path) -> None:
     clock = Clock()
     cache = MetadataCache(clock=clock, max_age=50, negative_ttl=10, denied_ttl=10)
     topics = [T("orders"), T("gone", [], error=3), T("secret", [], error=29)]

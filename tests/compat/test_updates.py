@@ -1,4 +1,4 @@
-"""Who is told of updates, when, and how often: the same for both `ClusterMetadata`."""
+"""The notifications of updates, which are the same for both `ClusterMetadata`."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from rdmeta.compat import aiokafka, kafka_python
 
 SHAPES = [aiokafka.ClusterMetadata, kafka_python.ClusterMetadata]
 MANY_S = 20.0
-# Longer than a watching thread takes to look again.
+# Longer than the time between two checks of the watching thread.
 AFTERWARDS_S = 0.2
 
 
-def tell(cache: MetadataCache, *names: str) -> None:
-    """An answer about all topics."""
+def apply_answer(cache: MetadataCache, *names: str) -> None:
+    """Applies an all-topics answer."""
     feed(cache, frames.response(12, topics=[T(name) for name in names or ("orders",)]), 12)
 
 
@@ -63,11 +63,11 @@ def test_a_wait_that_timed_out_leaves_later_futures_and_listeners_alive() -> Non
         ours.add_listener(heard.append)
         with pytest.raises(asyncio.TimeoutError):
             await asyncio.wait_for(asyncio.wrap_future(ours.request_update()), 0.05)
-        tell(cache)
+        apply_answer(cache)
         while not heard:
             await asyncio.sleep(0.005)
         future = ours.request_update()
-        tell(cache)
+        apply_answer(cache)
         assert await asyncio.wait_for(asyncio.wrap_future(future), MANY_S) is ours
 
     asyncio.run(main())
@@ -81,7 +81,7 @@ def test_a_future_that_its_owner_ended_does_not_hinder_the_next(shape: Any) -> N
     (mine.success if hasattr(mine, "success") else mine.set_result)("mine")
     assert ours.request_update() is not mine
     other = ours.request_update()
-    tell(cache)
+    apply_answer(cache)
     until(lambda: is_done(other))
 
 
@@ -98,13 +98,13 @@ def test_a_listener_that_raises_does_not_keep_the_others_from_hearing(
 
     ours.add_listener(broken)
     ours.add_listener(heard.append)
-    tell(cache)
+    apply_answer(cache)
     until(lambda: heard)
-    tell(cache)
+    apply_answer(cache)
     until(lambda: len(heard) == 2)
     assert "broken" in caplog.text
     future = ours.request_update()
-    tell(cache)
+    apply_answer(cache)
     until(lambda: is_done(future))
 
 
@@ -117,7 +117,7 @@ def test_an_update_names_its_broker_where_the_answer_lists_just_one() -> None:
         assert cache.source("orders") == source
 
 
-def test_an_update_is_told_once_whoever_applies_it() -> None:
+def test_listeners_hear_of_an_update_once_whichever_thread_applies_it() -> None:
     heard: list[threading.Thread] = []
     cache = MetadataCache()
     ours = kafka_python.ClusterMetadata(cache)
@@ -131,23 +131,23 @@ def test_an_update_is_told_once_whoever_applies_it() -> None:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_request_is_settled_by_a_newer_answer_only(shape: Any) -> None:
+def test_only_a_newer_answer_ends_a_request(shape: Any) -> None:
     cache = MetadataCache()
     ours = shape(cache)
     ours.add_listener(lambda _cluster: None)
     for _ in range(5):
-        tell(cache)
+        apply_answer(cache)
         future = ours.request_update()
         assert ours.ttl() == 0
         time.sleep(AFTERWARDS_S / 2)
         assert not is_done(future)
-        tell(cache)
+        apply_answer(cache)
         until(partial(is_done, future))
         assert ours.ttl() > 0
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_an_answer_that_was_refused_settles_nothing(shape: Any) -> None:
+def test_a_refused_answer_ends_no_future(shape: Any) -> None:
     cache = MetadataCache()
     ours = shape(cache)
     future = ours.request_update()
@@ -155,14 +155,14 @@ def test_an_answer_that_was_refused_settles_nothing(shape: Any) -> None:
         cache.apply(b"nonsense", 12)
     time.sleep(AFTERWARDS_S)
     assert not is_done(future)
-    tell(cache)
+    apply_answer(cache)
     until(lambda: is_done(future))
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_in_the_child_of_a_fork_a_request_ends_with_forked_error(shape: Any) -> None:
     ours = shape(MetadataCache())
-    before = ours.request_update()  # its thread is not in the child
+    before = ours.request_update()  # the child does not have its thread
     child = os.fork()
     if child == 0:
         status = 1
@@ -178,10 +178,10 @@ def test_in_the_child_of_a_fork_a_request_ends_with_forked_error(shape: Any) -> 
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_over_a_published_cache_updates_are_told_as_well(shape: Any, tmp_path: Path) -> None:
+def test_listeners_hear_of_updates_of_an_attached_reader(shape: Any, tmp_path: Path) -> None:
     heard: list[Any] = []
     cache = MetadataCache()
-    tell(cache)
+    apply_answer(cache)
     with cache.publish(tmp_path / "state"):
         ours = shape(rdmeta.attach(tmp_path / "state"))
         ours.add_listener(heard.append)
@@ -189,17 +189,17 @@ def test_over_a_published_cache_updates_are_told_as_well(shape: Any, tmp_path: P
         assert ours.ttl() == 0
         time.sleep(AFTERWARDS_S)
         assert not is_done(future)
-        tell(cache, "orders", "payments")
+        apply_answer(cache, "orders", "payments")
         until(lambda: heard and is_done(future))
         assert "payments" in ours.topics()
         assert 0 < ours.ttl() <= 300_000
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_what_a_broker_led_is_served_on_past_its_deadline_to_who_wants_it(shape: Any) -> None:
+def test_partitions_for_broker_has_stale_topics_only_with_allow_stale(shape: Any) -> None:
     clock = Clock()
     cache = MetadataCache(clock=clock, max_age=10)
-    tell(cache)
+    apply_answer(cache)
     ours = shape(cache)
     before = ours.partitions_for_broker(1)
     assert before == {TopicPartition("orders", 0)}
@@ -210,7 +210,7 @@ def test_what_a_broker_led_is_served_on_past_its_deadline_to_who_wants_it(shape:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_denial_lasts_until_a_broker_says_otherwise(shape: Any) -> None:
+def test_a_denial_lasts_until_an_answer_says_otherwise(shape: Any) -> None:
     clock = Clock()
     cache = MetadataCache(clock=clock, denied_ttl=10)
     ours = shape(cache)
@@ -236,7 +236,7 @@ def test_one_topic_s_error_ends_the_future_as_in_kafka_python(code: int) -> None
 
 
 @pytest.mark.parametrize("code", [3, 17, 29])
-def test_one_topic_s_error_ends_the_future_whoever_applied_it(code: int) -> None:
+def test_one_topic_s_error_ends_the_future_also_if_the_cache_got_the_answer(code: int) -> None:
     cache = MetadataCache(negative_ttl=MANY_S)
     ours = kafka_python.ClusterMetadata(cache)
     one = ours.add_topic("orders")
@@ -246,7 +246,7 @@ def test_one_topic_s_error_ends_the_future_whoever_applied_it(code: int) -> None
     two = ours.add_topic("payments")
     cache.apply(frames.response(12, topics=[T("payments")]), 12, ["payments"])
     until(lambda: two.is_done)
-    assert two.exception is None  # of two, one may be missing
+    assert two.exception is None  # with two topics an error of one does not count
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -1,4 +1,4 @@
-"""What is recorded of real brokers, played back, is what the cache knew."""
+"""A recording of real brokers, played back, gives the state that the cache had."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ State = dict[tuple[str, int], tuple[object, ...]]
 
 
 def known(cache: MetadataCache) -> State:
-    """Every partition that the cache knows."""
+    """Returns the state of every partition in the cache."""
     return {
         (p.topic, p.partition): (p.topic_id, p.leader, p.leader_epoch, sorted(p.isr), p.replicas)
         for topic in cache.topics()
@@ -24,7 +24,7 @@ def known(cache: MetadataCache) -> State:
 
 
 def played_back(directory: Path, session: str) -> State:
-    """Every partition at the end of a recording, from its rows alone."""
+    """Returns the state of every partition at the end of a recording, from its rows alone."""
     state: State = {}
     for row in changes(directory, session=session):
         if row.topic is not None and row.partition is None:
@@ -36,7 +36,7 @@ def played_back(directory: Path, session: str) -> State:
 
 
 def after(was: tuple[object, ...] | None, row: Change) -> tuple[object, ...]:
-    """A partition's state after a row about it."""
+    """Returns a partition's state after a row about it."""
     if row.kind in ("topic_added", "topic_recreated", "partitions_added"):
         assert row.new_isr is not None
         isr, replicas = sorted(row.new_isr), row.new_replicas
@@ -62,7 +62,7 @@ def test_playing_back_any_recording_gives_the_state_of_the_cache(
     chance = random.Random(seed)
     there: set[str] = {"always"}
     cluster.create_topic("always", 3, replication_factor=3)
-    # A ring that holds a few changes only in one case of three: recordings then break off.
+    # In one case of three the changelog holds few changes, so that recordings end early.
     cache = MetadataCache(ring_bytes=500 if seed == 2 else None)
 
     def change() -> None:

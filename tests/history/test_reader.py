@@ -1,4 +1,4 @@
-"""A reader takes whole files of whole recordings, and says what is wrong with others."""
+"""A reader takes complete recordings, and names the fault of other files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rdmeta.model import Change
 
 
 def record(directory: Path, cluster_id: str = "cluster-A") -> list[Path]:
-    """A recording of three files: a baseline, a change, an end."""
+    """Writes a recording of three files: a baseline, a change, an end; returns their paths."""
     clock = FakeClock()
     cache = FakeCache(clock, cluster_id)
     cache.add_broker(1)
@@ -30,7 +30,7 @@ def record(directory: Path, cluster_id: str = "cluster-A") -> list[Path]:
 
 
 def rewrite(path: Path, table: pa.Table | None = None, **metadata: str) -> None:
-    """The file again with another table, or with other words in its footer."""
+    """Writes a file again with another table, or with other entries in its footer."""
     table = pq.read_table(path) if table is None else table
     words = {**pq.read_schema(path).metadata}
     words.update((f"rdmeta.{k}".encode(), v.encode()) for k, v in metadata.items())
@@ -49,7 +49,7 @@ def test_rows_come_back_in_order_as_arrow_and_as_records(tmp_path: Path) -> None
     assert records[0].observed_at.tzinfo is not None
 
 
-def test_rows_can_be_narrowed_to_a_cluster_and_to_a_recording(tmp_path: Path) -> None:
+def test_rows_can_be_limited_to_a_cluster_and_to_a_recording(tmp_path: Path) -> None:
     record(tmp_path, "cluster-A")
     record(tmp_path / "below", "cluster-B")
     record(tmp_path / "below", "cluster-B")
@@ -60,7 +60,7 @@ def test_rows_can_be_narrowed_to_a_cluster_and_to_a_recording(tmp_path: Path) ->
     assert read(tmp_path, cluster_id="cluster-C").num_rows == 0
 
 
-def test_files_being_written_and_files_of_others_are_passed_over(tmp_path: Path) -> None:
+def test_unfinished_files_and_other_files_are_ignored(tmp_path: Path) -> None:
     whole = record(tmp_path)
     (tmp_path / f".{whole[0].name}.0123.tmp").write_bytes(b"PAR1")
     (tmp_path / f".{whole[0].name}").write_bytes(b"PAR1")
@@ -71,7 +71,7 @@ def test_files_being_written_and_files_of_others_are_passed_over(tmp_path: Path)
     assert [file.path for file in files(tmp_path)] == whole
 
 
-def test_a_directory_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+def test_a_missing_directory_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(HistoryError, match="nowhere: not a directory"):
         files(tmp_path / "nowhere")
 
@@ -140,7 +140,7 @@ def test_a_column_too_few_is_an_error(tmp_path: Path) -> None:
         files(tmp_path)
 
 
-def test_a_hole_in_a_recording_is_an_error_that_names_what_is_missing(tmp_path: Path) -> None:
+def test_a_gap_in_a_recording_is_an_error_that_names_the_files_around_it(tmp_path: Path) -> None:
     record(tmp_path)[1].unlink()
     with pytest.raises(HistoryError, match="begins at version 3, but .* ends at 2"):
         files(tmp_path)

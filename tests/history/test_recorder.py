@@ -1,4 +1,4 @@
-"""A recorder writes what a cache saw, whole, and never claims to have seen more."""
+"""A recorder writes all changes of a cache, and never claims time that it did not observe."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def clock() -> FakeClock:
 
 @pytest.fixture
 def cache(clock: FakeClock) -> FakeCache:
-    """Three brokers and a topic of two partitions."""
+    """A cache of three brokers and a topic of two partitions."""
     cache = FakeCache(clock)
     for broker in (1, 2, 3):
         cache.add_broker(broker)
@@ -41,7 +41,7 @@ def test_columns_are_those_of_a_change_record_in_its_order() -> None:
     assert tuple(CHANGE_SCHEMA.names) == Change._fields
 
 
-def test_a_recording_begins_with_how_everything_stood(
+def test_a_recording_begins_with_the_whole_state(
     cache: FakeCache, clock: FakeClock, tmp_path: Path
 ) -> None:
     with Recorder(cache, tmp_path, clock=clock) as recorder:
@@ -77,7 +77,7 @@ def test_rows_name_the_recording_and_not_the_cache(
     assert recorder.session is None
 
 
-def test_changes_follow_as_the_cache_told_them(
+def test_changes_follow_as_the_cache_made_them(
     cache: FakeCache, clock: FakeClock, tmp_path: Path
 ) -> None:
     with Recorder(cache, tmp_path, clock=clock) as recorder:
@@ -89,11 +89,13 @@ def test_changes_follow_as_the_cache_told_them(
         assert recorder.observe() == 2
         session = recorder.session
     assert session is not None
-    told = [row for row in changes(tmp_path) if row.kind in ("leader_changed", "isr_changed")]
-    assert told == [record._replace(session=session) for record in cache.changes(4)]
+    written = [row for row in changes(tmp_path) if row.kind in ("leader_changed", "isr_changed")]
+    assert written == [record._replace(session=session) for record in cache.changes(4)]
 
 
-def test_no_leader_is_null(cache: FakeCache, clock: FakeClock, tmp_path: Path) -> None:
+def test_a_leaderless_partition_has_a_null_leader(
+    cache: FakeCache, clock: FakeClock, tmp_path: Path
+) -> None:
     with Recorder(cache, tmp_path, clock=clock) as recorder:
         recorder.observe()
         cache.set_leader("orders", 0, None)
@@ -138,7 +140,7 @@ def test_a_new_topic_is_written_as_it_was_before_later_changes(
     assert (grown.partition, grown.new_leader, grown.new_isr) == (1, 2, (1, 2, 3))
 
 
-def test_an_epoch_that_became_known_is_not_that_of_the_time_before(
+def test_an_epoch_that_became_known_is_not_written_for_the_time_before(
     cache: FakeCache, clock: FakeClock, tmp_path: Path
 ) -> None:
     with Recorder(cache, tmp_path, clock=clock) as recorder:
@@ -155,7 +157,7 @@ def test_an_epoch_that_became_known_is_not_that_of_the_time_before(
 
 
 @pytest.mark.parametrize("kind", ["topic_id_learned", "topic_of_a_later_version"])
-def test_a_kind_that_ends_no_topic_leaves_what_was_known_of_its_partitions(
+def test_a_kind_that_ends_no_topic_keeps_the_states_of_its_partitions(
     cache: FakeCache, clock: FakeClock, tmp_path: Path, kind: str
 ) -> None:
     with Recorder(cache, tmp_path, clock=clock) as recorder:
@@ -184,7 +186,7 @@ def test_partitions_that_were_added_are_written_once_with_their_state(
     assert (grown.partition, grown.new_leader, grown.new_replicas) == (2, 3, (1, 2, 3))
 
 
-def test_a_topic_that_came_and_went_unseen_has_no_partitions(
+def test_a_topic_that_was_added_and_removed_between_looks_has_no_partitions(
     cache: FakeCache, clock: FakeClock, tmp_path: Path
 ) -> None:
     with Recorder(cache, tmp_path, clock=clock) as recorder:
@@ -203,7 +205,7 @@ def test_a_topic_that_came_and_went_unseen_has_no_partitions(
     ] == [("B" * 22, None, None), ("C" * 22, None, None), ("C" * 22, 0, 3)]
 
 
-def test_another_writer_between_a_change_and_its_look_up_is_undone(
+def test_a_write_between_a_change_and_its_lookup_is_undone(
     cache: FakeCache, clock: FakeClock, tmp_path: Path
 ) -> None:
     with Recorder(cache, tmp_path, clock=clock) as recorder:
@@ -219,7 +221,7 @@ def test_another_writer_between_a_change_and_its_look_up_is_undone(
     ]
 
 
-def test_another_writer_during_the_baseline_is_in_it(
+def test_a_write_during_the_baseline_is_in_it(
     cache: FakeCache, clock: FakeClock, tmp_path: Path
 ) -> None:
     class Busy(FakeCache):
@@ -239,7 +241,7 @@ def test_another_writer_during_the_baseline_is_in_it(
     assert {row.version for row in stood} == {cache.version}
 
 
-def test_a_cache_that_never_stands_still_is_an_error_and_not_a_hang(
+def test_a_cache_that_changes_all_the_time_is_an_error_and_not_a_hang(
     cache: FakeCache, clock: FakeClock, tmp_path: Path
 ) -> None:
     class Restless(FakeCache):
@@ -262,7 +264,7 @@ def test_nothing_is_recorded_of_an_empty_cache(clock: FakeClock, tmp_path: Path)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_changes_that_were_lost_begin_a_new_recording_that_says_so(
+def test_lost_changes_begin_a_new_recording_that_says_so(
     cache: FakeCache, clock: FakeClock, tmp_path: Path
 ) -> None:
     with Recorder(cache, tmp_path, clock=clock) as recorder:
@@ -318,7 +320,9 @@ def test_another_cluster_begins_a_new_recording_under_its_own_name(
     assert {row.cluster_id for row in rows_of(tmp_path, "topic_added")} == {"cluster-A"}
 
 
-def test_a_cluster_without_a_name_has_to_be_given_one(clock: FakeClock, tmp_path: Path) -> None:
+def test_a_cluster_without_an_id_needs_a_name_from_the_caller(
+    clock: FakeClock, tmp_path: Path
+) -> None:
     cache = FakeCache(clock, cluster_id=None)
     cache.add_broker(1)
     with pytest.raises(HistoryError, match="cluster_id="):
@@ -350,14 +354,14 @@ def test_each_file_begins_where_the_last_one_ended(
     assert recording.observed_to == START + timedelta(seconds=3)
 
 
-def test_a_quiet_time_is_one_small_file_however_long_it_is(
+def test_time_without_changes_is_one_small_file_however_long(
     cache: FakeCache, clock: FakeClock, tmp_path: Path
 ) -> None:
     recorder = Recorder(cache, tmp_path, clock=clock, flush_every=10)
     for _ in range(20):
         recorder.observe()
         clock.pass_seconds(10)
-    # The process dies here: nothing says observed_to, the footer still says until when.
+    # The process dies here: there is no observed_to, but the footer gives the end of the time.
     (recording,) = recordings(tmp_path)
     assert len(recording.files) == 2
     assert recording.files[1].observed_from == START
@@ -366,7 +370,7 @@ def test_a_quiet_time_is_one_small_file_however_long_it_is(
     assert rows_of(tmp_path, "observed_to") == []
 
 
-def test_rows_are_written_once_there_are_many(
+def test_rows_are_written_when_there_are_many(
     cache: FakeCache, clock: FakeClock, tmp_path: Path
 ) -> None:
     recorder = Recorder(cache, tmp_path, clock=clock, flush_rows=3)
@@ -388,7 +392,7 @@ def test_time_in_a_recording_never_runs_backwards(
     assert rows_of(tmp_path, "leader_changed")[0].observed_at == START
 
 
-def test_a_file_that_cannot_be_written_leaves_nothing_and_loses_nothing(
+def test_a_failed_write_leaves_no_file_and_loses_no_rows(
     cache: FakeCache, clock: FakeClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Recorder(cache, tmp_path, clock=clock) as recorder:
@@ -408,7 +412,7 @@ def test_a_file_that_cannot_be_written_leaves_nothing_and_loses_nothing(
     assert len(rows_of(tmp_path, "leader_changed")) == 1
 
 
-def test_a_process_that_is_killed_leaves_only_whole_files(tmp_path: Path) -> None:
+def test_a_killed_process_leaves_only_complete_files(tmp_path: Path) -> None:
     writes = """
 import sys
 from fake_cache import FakeCache, FakeClock

@@ -1,4 +1,4 @@
-"""Bootstrap lists: what is understood and what is refused."""
+"""Bootstrap lists: the forms that are read, and the forms that are refused."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def test_an_address_prints_as_it_is_parsed() -> None:
     "text",
     ["", " , ", ":9092", "a:", "a:0", "a:65536", "a:-1", "a:٣", "a:9o92", "[::1", "[]:1", "[::1]9"],
 )
-def test_what_is_no_server_is_refused(text: str) -> None:
+def test_text_that_is_no_server_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="server"):
         parse_bootstrap(text)
 
 
 @pytest.mark.parametrize("servers", [None, b"a:1", ["a:1"]])
-def test_what_is_no_str_is_a_type_error(servers: Any) -> None:
+def test_a_value_that_is_no_str_is_a_type_error(servers: Any) -> None:
     with pytest.raises(TypeError, match="bootstrap servers must be str"):
         parse_bootstrap(servers)
 

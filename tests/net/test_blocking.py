@@ -1,4 +1,4 @@
-"""The blocking connection: its deadline, its failures, and that it cleans up."""
+"""The blocking connection: its deadline, its failures, and its cleanup."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_a_listener_that_hangs_up_at_once_seems_to_want_tls() -> None:
     assert not caught.value.retriable
 
 
-def test_a_tls_port_is_told_as_such_whether_it_resets_or_sends_an_alert() -> None:
+def test_a_tls_port_is_recognised_whether_it_resets_or_sends_an_alert() -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
 
     def tls(connection: socket.socket) -> None:

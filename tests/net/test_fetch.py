@@ -1,4 +1,4 @@
-"""One refresh: which server, which version, what of a failure."""
+"""One refresh: the server, the version, the request and the failures."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from rdmeta.net.session import METADATA
 
 
 def names_on(cluster: EmbeddedCluster) -> list[str]:
-    """The topics that exist, read without our decoder."""
+    """Returns the topics that exist, read without rdmeta's decoder."""
     request = MetadataRequest(topics=None, allow_auto_topic_creation=False).encode(version=4)
     with Connection(parse_bootstrap(cluster.bootstrap)[0], Deadline(20), "t", 1 << 20) as broker:
         body = broker.request(METADATA, 4, request, Deadline(20))
@@ -39,7 +39,7 @@ def names_on(cluster: EmbeddedCluster) -> list[str]:
 
 
 def speaking(extra: bytes) -> Callable[[socket.socket], None]:
-    """A broker that is not the mock and sends `extra` after a Metadata v12 answer."""
+    """Returns a broker that is not the mock and sends `extra` after a Metadata v12 answer."""
 
     def serve(connection: socket.socket) -> None:
         while frame := read_frame(connection):
@@ -93,7 +93,7 @@ def test_a_broker_of_any_metadata_version_is_understood(
     assert fetch(cache, cluster.bootstrap).topics == 1
     assert cache.leader("orders", 1) == 2
     partition = cache.partition("orders", 1)
-    # On the wire from v7 on, but not to be relied on before v9: so says Kafka's own client.
+    # v7 and v8 send it, but Kafka's own client relies on it only from v9 on.
     assert (partition.leader_epoch is None) == (highest < 9)
     assert (partition.topic_id is None) == (highest < 10)
 
@@ -132,7 +132,9 @@ def test_topics_are_asked_for_by_id(cluster: EmbeddedCluster) -> None:
     assert cache.leader("orders", 0) == 3
 
 
-def test_asking_for_a_topic_does_not_create_it_unless_told_to(cluster: EmbeddedCluster) -> None:
+def test_asking_for_a_topic_creates_it_only_if_the_caller_allows_it(
+    cluster: EmbeddedCluster,
+) -> None:
     cache = MetadataCache()
     fetch(cache, cluster.bootstrap, ["orders"])
     assert names_on(cluster) == []
@@ -171,7 +173,7 @@ def test_a_server_that_never_answers_leaves_time_for_the_next(cluster: EmbeddedC
         assert fetch(MetadataCache(), servers, timeout=4.0).brokers_changed
 
 
-def test_each_of_several_failures_is_told(cluster: EmbeddedCluster) -> None:
+def test_the_error_shows_each_of_several_failures(cluster: EmbeddedCluster) -> None:
     for broker in cluster.brokers:
         broker.down()
     with pytest.raises(TransportError) as caught:
@@ -216,7 +218,7 @@ def test_the_answering_broker_is_known_from_its_own_answer(cluster: EmbeddedClus
     assert cache.source("orders") == 2
 
 
-def test_an_extra_byte_is_let_pass_from_the_mock_unless_forbidden(
+def test_an_extra_byte_from_the_mock_is_accepted_unless_forbidden(
     cluster: EmbeddedCluster,
 ) -> None:
     server = cluster.bootstrap.split(",")[0]
@@ -225,7 +227,7 @@ def test_an_extra_byte_is_let_pass_from_the_mock_unless_forbidden(
     assert fetch(MetadataCache(), server).brokers_changed
 
 
-def test_an_extra_byte_from_anybody_else_is_malformed_unless_allowed() -> None:
+def test_an_extra_byte_from_another_broker_is_malformed_unless_allowed() -> None:
     with listening(speaking(b"\0")) as address:
         with pytest.raises(MalformedError):
             fetch(MetadataCache(), str(address))
@@ -234,7 +236,7 @@ def test_an_extra_byte_from_anybody_else_is_malformed_unless_allowed() -> None:
         assert fetch(MetadataCache(), str(address)).brokers_changed
 
 
-def test_what_is_no_bootstrap_list_or_topic_list_is_refused(cluster: EmbeddedCluster) -> None:
+def test_an_invalid_bootstrap_list_or_topic_list_is_refused(cluster: EmbeddedCluster) -> None:
     with pytest.raises(ValueError, match="server"):
         fetch(MetadataCache(), "")
     with pytest.raises(TypeError):

@@ -1,4 +1,4 @@
-"""What fetch() is given that cannot be, and what is left of its hints."""
+"""Invalid arguments of fetch(), ports that it refuses, and the end of its hints."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from rdmeta.errors import TransportError
 from rdmeta.net import fetch as module
 from rdmeta.net.fetch import fetch
 
-# Nobody listens there: what is refused is refused before anybody is asked.
+# No broker listens there: fetch() refuses invalid arguments before it connects.
 NOWHERE = "127.0.0.1:1"
 
 
 @pytest.mark.parametrize("host", ["a..b", "a" * 300, "\ud800", "a\0b"])
-def test_a_host_that_cannot_be_is_as_one_that_is_not_there(
+def test_an_impossible_host_is_treated_as_a_missing_one(
     host: str, cluster: EmbeddedCluster
 ) -> None:
     with pytest.raises(TransportError):
@@ -42,18 +42,18 @@ def test_a_host_that_cannot_be_is_as_one_that_is_not_there(
         ({"client_id": "x" * 40_000}, ValueError, "client_id"),
     ],
 )
-def test_an_argument_that_cannot_be_is_told_before_anybody_is_asked(
+def test_an_invalid_argument_is_refused_before_a_server_is_asked(
     arguments: dict[str, Any], error: type[Exception], what: str
 ) -> None:
     with pytest.raises(error, match=what):
         fetch(**{"cache": MetadataCache(), "bootstrap": NOWHERE, **arguments})
 
 
-def test_a_time_out_may_be_for_ever(cluster: EmbeddedCluster) -> None:
+def test_a_time_out_may_be_infinite(cluster: EmbeddedCluster) -> None:
     assert fetch(MetadataCache(), cluster.bootstrap, timeout=float("inf")).brokers_changed
 
 
-def test_topics_may_be_read_but_once(cluster: EmbeddedCluster) -> None:
+def test_topics_may_be_an_iterator(cluster: EmbeddedCluster) -> None:
     cluster.create_topic("orders")
     cluster.broker(1).down()
     cache = MetadataCache()
@@ -65,12 +65,12 @@ def test_topics_may_be_read_but_once(cluster: EmbeddedCluster) -> None:
 
 
 def sasl(connection: socket.socket) -> None:
-    """A SASL listener: it tells its versions, and closes at the first request."""
+    """Serves as a SASL listener: lists its versions, and closes at the first request."""
     connection.sendall(answer_handshake(read_frame(connection), {3: (0, 12), 18: (0, 3)})[0])
     read_frame(connection)
 
 
-def test_a_sasl_listener_is_told_as_such_and_not_to_be_tried_again() -> None:
+def test_a_sasl_listener_is_recognised_and_the_error_is_not_retriable() -> None:
     with (
         listening(sasl) as address,
         pytest.raises(TransportError, match=f"^{address}: .*seems to want SASL") as raised,
@@ -79,7 +79,7 @@ def test_a_sasl_listener_is_told_as_such_and_not_to_be_tried_again() -> None:
     assert not raised.value.retriable
 
 
-def test_failures_are_retriable_together_if_one_of_them_is() -> None:
+def test_several_failures_are_retriable_if_one_of_them_is() -> None:
     def ssh(connection: socket.socket) -> None:
         connection.sendall(b"SSH-2.0-OpenSSH_9.2\r\n")
 
@@ -114,9 +114,7 @@ def interrupted(*_: object) -> None:
     ("arguments", "error"),
     [({"bootstrap": "a:b"}, ValueError), ({"timeout": -1}, ValueError)],
 )
-def test_hints_are_over_whatever_was_wrong(
-    arguments: dict[str, Any], error: type[Exception]
-) -> None:
+def test_any_error_ends_the_hints(arguments: dict[str, Any], error: type[Exception]) -> None:
     cache = MetadataCache()
     assert cache.hint(["orders"]) == ["orders"]
     with pytest.raises(error):
@@ -124,7 +122,7 @@ def test_hints_are_over_whatever_was_wrong(
     assert cache.hint(["orders"]) == ["orders"]
 
 
-def test_hints_are_over_after_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_ends_the_hints(monkeypatch: pytest.MonkeyPatch) -> None:
     cache = MetadataCache()
     assert cache.hint(["orders"]) == ["orders"]
     monkeypatch.setattr(module, "Connection", interrupted)

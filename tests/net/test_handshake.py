@@ -1,4 +1,4 @@
-"""The handshake without a session: which versions it agrees on, and what it says of other ports."""
+"""The handshake without a session: the versions it agrees on, and its errors for other ports."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def refusal(ranges: dict[int, tuple[int, int]]) -> bytes:
     return versions_body(0, ranges, UNSUPPORTED_VERSION)
 
 
-def asked_with(handshake: Handshake, *answers: bytes) -> list[int]:
-    """The versions that a handshake asks with, until it ends or there are no more answers."""
+def versions_asked(handshake: Handshake, *answers: bytes) -> list[int]:
+    """Returns the versions that a handshake asks with, until it ends or `answers` are used up."""
     steps = handshake.steps()
     versions, call = [], next(steps)
     for body in answers:
@@ -34,7 +34,7 @@ def asked_with(handshake: Handshake, *answers: bytes) -> list[int]:
 
 def test_an_answer_at_v3_ends_the_handshake() -> None:
     handshake = Handshake()
-    assert asked_with(handshake, versions_body(3, RANGES)) == [3]
+    assert versions_asked(handshake, versions_body(3, RANGES)) == [3]
     assert handshake.versions == RANGES
     assert not handshake.is_librdkafka_mock
 
@@ -43,41 +43,41 @@ def test_an_answer_at_v3_ends_the_handshake() -> None:
 def test_an_older_broker_is_asked_again_at_the_version_it_names(spoken: int) -> None:
     handshake = Handshake()
     answers = refusal({API_VERSIONS: (0, spoken)}), versions_body(spoken, RANGES)
-    assert asked_with(handshake, *answers) == [3, spoken]
+    assert versions_asked(handshake, *answers) == [3, spoken]
     assert handshake.versions == RANGES
 
 
 def test_a_broker_before_kip_511_is_asked_again_at_v0() -> None:
-    assert asked_with(Handshake(), refusal({})) == [3, 0]
+    assert versions_asked(Handshake(), refusal({})) == [3, 0]
 
 
-def test_a_broker_that_refuses_v0_too_is_given_up() -> None:
+def test_a_broker_that_refuses_v0_too_is_an_error() -> None:
     with pytest.raises(UnsupportedVersionError) as caught:
-        asked_with(Handshake(), refusal({}), refusal({}))
+        versions_asked(Handshake(), refusal({}), refusal({}))
     assert caught.value.code == UNSUPPORTED_VERSION
 
 
 def test_a_broker_that_names_a_version_not_below_the_refused_one_is_asked_lower() -> None:
     again = refusal({API_VERSIONS: (0, 9)})
-    assert asked_with(Handshake(), again, again) == [3, 2, 1]
+    assert versions_asked(Handshake(), again, again) == [3, 2, 1]
 
 
-def test_librdkafkas_mock_is_known_by_its_refusal() -> None:
+def test_librdkafkas_mock_is_recognised_by_its_refusal() -> None:
     handshake = Handshake()
-    assert asked_with(handshake, MOCK_REFUSAL, versions_body(2, RANGES)) == [3, 2]
+    assert versions_asked(handshake, MOCK_REFUSAL, versions_body(2, RANGES)) == [3, 2]
     assert handshake.is_librdkafka_mock
 
 
 def test_a_proper_refusal_is_not_taken_for_the_mocks() -> None:
     handshake = Handshake()
-    asked_with(handshake, refusal({API_VERSIONS: (0, 2)}), versions_body(2, RANGES))
+    versions_asked(handshake, refusal({API_VERSIONS: (0, 2)}), versions_body(2, RANGES))
     assert handshake.versions == RANGES
     assert not handshake.is_librdkafka_mock
 
 
 def test_another_error_instead_of_versions_is_raised_with_its_code() -> None:
     with pytest.raises(Error, match="CLUSTER_AUTHORIZATION_FAILED") as caught:
-        asked_with(Handshake(), versions_body(3, {}, 31))
+        versions_asked(Handshake(), versions_body(3, {}, 31))
     assert caught.value.code == 31
 
 
@@ -90,7 +90,7 @@ def test_every_truncation_of_a_versions_answer_is_refused_or_says_the_same(
     for length in range(len(body)):
         handshake = Handshake()
         try:
-            asked_with(handshake, *before, body[:length])
+            versions_asked(handshake, *before, body[:length])
         except MalformedError:
             refused += 1
         else:
@@ -98,10 +98,10 @@ def test_every_truncation_of_a_versions_answer_is_refused_or_says_the_same(
     assert refused > len(RANGES) * 6
 
 
-def test_a_count_beyond_the_answer_is_refused_before_it_is_believed() -> None:
+def test_a_count_beyond_the_answer_is_refused_before_it_is_used() -> None:
     for body in (struct.pack(">hi", 35, 2**31 - 1), b"\0\0" + b"\xff\xff\xff\xff\x0f"):
         with pytest.raises(MalformedError):
-            asked_with(Handshake(), body)
+            versions_asked(Handshake(), body)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_a_count_beyond_the_answer_is_refused_before_it_is_believed() -> None:
         (b"\x1b[2J\xff\n", r"b'\\x1b\[2J\\xff\\n'$"),
     ],
 )
-def test_another_protocol_is_told_with_its_first_bytes_which_print_safely(
+def test_the_error_for_another_protocol_shows_its_first_bytes_safely(
     first: bytes, what: str
 ) -> None:
     error = no_broker(first)

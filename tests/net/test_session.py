@@ -1,4 +1,4 @@
-"""The session: versions, headers, frames, and what it refuses."""
+"""The session: versions, headers, frames, and the bytes that it refuses."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_an_answer_to_another_request_is_refused() -> None:
         session.receive(framed(correlation_id + 1, b""))
 
 
-def test_an_answer_to_nothing_is_refused() -> None:
+def test_an_answer_without_a_request_is_refused() -> None:
     with pytest.raises(TransportError, match="an answer without a request"):
         ready_session().receive(framed(2, b""))
 
@@ -223,7 +223,7 @@ def test_a_close_later_or_between_requests_is_a_broken_connection() -> None:
     assert later.value.retriable
 
 
-def test_the_mock_which_knows_no_sasl_is_not_said_to_want_it() -> None:
+def test_a_close_by_the_mock_does_not_point_at_sasl() -> None:
     session = Session()
     (asked,) = read_requests(session.data_to_send())
     session.receive(framed(asked.correlation_id, MOCK_REFUSAL))
@@ -234,7 +234,7 @@ def test_the_mock_which_knows_no_sasl_is_not_said_to_want_it() -> None:
     assert raised.value.retriable
 
 
-def test_silence_is_told_apart_before_and_after_the_first_answer() -> None:
+def test_silence_before_and_after_the_first_answer_has_different_errors() -> None:
     with pytest.raises(RequestTimedOutError, match="ApiVersions.*may not be a Kafka broker"):
         Session().timed_out()
     with pytest.raises(RequestTimedOutError, match="no answer in time$"):

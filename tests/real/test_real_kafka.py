@@ -1,4 +1,4 @@
-"""The cache against Apache Kafka itself, where `make kafka-jars` has fetched it."""
+"""The cache against Apache Kafka itself, if `make kafka-jars` has fetched it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = [
     pytest.mark.timeout(150),
     pytest.mark.skipif(not shutil.which("java"), reason="no Java"),
 ]
-# Version, nodes, and what Metadata versions its brokers speak.
+# Version, nodes, and the Metadata versions that its brokers speak.
 CLUSTERS = {"4.3.0": (3, range(14)), "3.9.1": (1, range(13))}
 SOON = 40.0
 
@@ -52,14 +52,14 @@ def cache() -> MetadataCache:
 
 
 def create(kafka: RealKafka, admin: AdminClient, name: str, partitions: int = 3) -> None:
-    """A topic with as many replicas as there are nodes, once every broker tells of it."""
+    """Creates a topic with one replica per node, and waits until every broker returns it."""
     topic = NewTopic(name, partitions, replication_factor=len(kafka.nodes))
     admin.create_topics([topic])[name].result(SOON)
-    until(lambda: all_tell(kafka, name, partitions), "every broker tells of the topic")
+    until(lambda: all_return(kafka, name, partitions), "every broker returns the topic")
 
 
-def all_tell(kafka: RealKafka, name: str, partitions: int) -> bool:
-    """Whether each broker says that all partitions have leaders."""
+def all_return(kafka: RealKafka, name: str, partitions: int) -> bool:
+    """Returns whether each broker says that all partitions have leaders."""
     for node in kafka.running:
         cache = MetadataCache()
         fetch(cache, f"127.0.0.1:{kafka.ports[node]}", [name])
@@ -68,7 +68,7 @@ def all_tell(kafka: RealKafka, name: str, partitions: int) -> bool:
     return True
 
 
-def test_everything_is_as_confluents_client_says(
+def test_everything_is_the_same_as_in_confluents_client(
     kafka: RealKafka, admin: AdminClient, cache: MetadataCache
 ) -> None:
     create(kafka, admin, "orders", 6)
@@ -108,9 +108,9 @@ def test_every_version_of_the_protocol_says_the_same(kafka: RealKafka, admin: Ad
         cache = MetadataCache()
         cache.apply(answer, version, ALL)
         topic = cache.topic("versions")
-        told = [(p.partition, p.leader, p.replicas, set(p.isr)) for p in topic.partitions]
-        wanted = wanted or told
-        assert (spoken, told) == (version, wanted)
+        found = [(p.partition, p.leader, p.replicas, set(p.isr)) for p in topic.partitions]
+        wanted = wanted or found
+        assert (spoken, found) == (version, wanted)
         assert (topic.topic_id is not None) == (version >= 10)
         assert (topic.partitions[0].leader_epoch is not None) == (version >= 9)
         assert (cache.cluster_id is not None) == (version >= 2)
@@ -126,11 +126,11 @@ def test_a_topic_deleted_and_made_again_is_another_one(
     since = cache.version
     admin.delete_topics(["again"])["again"].result(SOON)
 
-    def gone() -> bool:
+    def is_unknown() -> bool:
         fetch(cache, kafka.bootstrap, ["again"])
         return "again" not in cache
 
-    until(gone, "the topic is gone")
+    until(is_unknown, "the topic is gone")
     create(kafka, admin, "again", 3)
     fetch(cache, kafka.bootstrap, ["again"])
     topic = cache.topic("again")
@@ -151,14 +151,14 @@ def test_a_topic_is_fetched_by_its_id(
     assert other.topic("by-id").topic_id == known
 
 
-def test_more_partitions_are_told_one_by_one(
+def test_each_new_partition_has_a_change_record(
     kafka: RealKafka, admin: AdminClient, cache: MetadataCache
 ) -> None:
     create(kafka, admin, "grows", 2)
     fetch(cache, kafka.bootstrap, ["grows"])
     since = cache.version
     admin.create_partitions([NewPartitions("grows", 5)])["grows"].result(SOON)
-    until(lambda: all_tell(kafka, "grows", 5), "five partitions")
+    until(lambda: all_return(kafka, "grows", 5), "five partitions")
     fetch(cache, kafka.bootstrap, ["grows"])
     assert len(cache.topic("grows").partitions) == 5
     added = [c for c in cache.changes(since).records if c.kind == "partitions_added"]
@@ -169,7 +169,7 @@ def test_a_broker_that_stops_leaves_isrs_and_its_leaders_move(
     kafka: RealKafka, admin: AdminClient, cache: MetadataCache
 ) -> None:
     if len(kafka.nodes) < 3:
-        pytest.skip("one node has nobody to hand its leaders to")
+        pytest.skip("one node cannot move its leaders to another")
     create(kafka, admin, "moves", 6)
     fetch(cache, kafka.bootstrap)
     before = {p.partition: p for p in cache.topic("moves").partitions}
@@ -178,14 +178,14 @@ def test_a_broker_that_stops_leaves_isrs_and_its_leaders_move(
     since = cache.version
     kafka.stop(stopped)
 
-    def left() -> bool:
+    def has_left() -> bool:
         fetch(cache, kafka.bootstrap)
         return all(
             stopped not in p.isr and p.leader not in (None, stopped)
             for p in cache.topic("moves").partitions
         ) and stopped not in {b.id for b in cache.brokers}
 
-    until(left, "the broker has left")
+    until(has_left, "the broker has left")
     for p in cache.topic("moves").partitions:
         was = before[p.partition]
         assert (p.leader_epoch or 0) >= (was.leader_epoch or 0)
@@ -195,9 +195,9 @@ def test_a_broker_that_stops_leaves_isrs_and_its_leaders_move(
     assert {"leader_changed", "isr_changed", "broker_removed"} <= kinds
     kafka.start(stopped)
 
-    def back() -> bool:
+    def is_back() -> bool:
         fetch(cache, kafka.bootstrap)
         return all(len(p.isr) == 3 for p in cache.topic("moves").partitions)
 
-    until(back, "the broker is back in every ISR")
+    until(is_back, "the broker is back in every ISR")
     assert stopped in {b.id for b in cache.brokers}

@@ -1,4 +1,4 @@
-"""One Spark session for every test here; without Java they are skipped, and say so."""
+"""One Spark session for all tests in this folder, which are skipped without Java."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rdmeta.spark import NoJavaError, build_session, find_java
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Everything that takes the session is marked `spark`, and may take a JVM's time."""
+    """Marks each test that uses the session as `spark`, and gives it time for a JVM."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)

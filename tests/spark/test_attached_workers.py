@@ -1,4 +1,4 @@
-"""Spark's Python workers read what is published on their host."""
+"""Spark's Python workers read a cache that is published on their host."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from rdmeta import MetadataCache, attach
 ROWS = 3000
 
 
-def test_python_workers_join_rows_with_leaders_that_were_published(
+def test_python_workers_join_rows_with_published_leaders(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """A generation published between two jobs is what the second one's workers see."""
+    """The workers of a second job see a state that was published between the jobs."""
     cache, path = MetadataCache(), str(tmp_path / "state")
 
     def look(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -1,4 +1,4 @@
-"""Periods, leader changes and leader minutes say what a naive model says, and nothing unseen."""
+"""Periods, leader changes and leader minutes match a naive model and cover no unobserved time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rdmeta.history import Recorder, recordings
 from rdmeta.spark.intervals import leader_change, leader_minutes, partition_interval
 from rdmeta.spark.pipeline import load
 
-Tell = Callable[[FakeCache, FakeClock, Recorder], None]
+Case = Callable[[FakeCache, FakeClock, Recorder], None]
 Play = Callable[[FakeCache, FakeClock, Recorder, Recorder], None]
 
 
@@ -48,7 +48,7 @@ def rows(frame: DataFrame, *order: str) -> list[Row]:
 
 
 def utc(when: datetime) -> datetime:
-    """What collect() gave in the local time zone, as the time that it is."""
+    """Returns a time of collect(), which is in the local time zone, in UTC."""
     return when.astimezone(timezone.utc)
 
 
@@ -61,35 +61,35 @@ def brief(row: Row) -> tuple[Any, ...]:
     return (row.leader, row.leader_epoch, *span, row.began_by, row.ended_by, row.open)
 
 
-TOLD: list[Tell] = []
+CASES: list[Case] = []
 PLAYED: list[Play] = []
 
 
-def told(tell: Tell) -> Tell:
-    """What happens between two looks at a topic of one partition that broker 1 leads."""
-    TOLD.append(tell)
-    return tell
+def case(change: Case) -> Case:
+    """Registers a change between two observations of a topic with one partition, led by 1."""
+    CASES.append(change)
+    return change
 
 
 def played(play: Play) -> Play:
-    """What happens to a cache with recorders of its own."""
+    """Registers changes of a cache that has two recorders of its own."""
     PLAYED.append(play)
     return play
 
 
 @pytest.fixture(scope="module")
 def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tables:
-    """The tables of everything told and played above, each a cluster of its own, in one job."""
+    """The tables of all registered changes, each in a cluster of its own, from one job."""
     directory = tmp_path_factory.mktemp("history")
-    for tell in TOLD:
+    for change in CASES:
         clock = FakeClock()
-        cache = FakeCache(clock, tell.__name__)
+        cache = FakeCache(clock, change.__name__)
         cache.add_broker(1)
         cache.add_topic("orders", "A" * 22, [1])
         with Recorder(cache, directory, clock=clock) as recorder:
             recorder.observe()
             clock.pass_seconds(10)
-            tell(cache, clock, recorder)
+            change(cache, clock, recorder)
             recorder.observe()
     for play in PLAYED:
         clock = FakeClock()
@@ -100,7 +100,7 @@ def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Table
     return tables(spark, directory)
 
 
-@told
+@case
 def one_change(cache: FakeCache, clock: FakeClock, _: Recorder) -> None:
     cache.set_leader("orders", 0, 2)
     clock.pass_seconds(20)
@@ -121,7 +121,7 @@ def test_a_leader_change_ends_one_period_and_begins_another(made: Tables) -> Non
     ]
 
 
-@told
+@case
 def epoch_learned(cache: FakeCache, clock: FakeClock, _: Recorder) -> None:
     cache.set_leader("orders", 0, 1, 5, kind="leader_epoch_changed")
     clock.pass_seconds(20)
@@ -136,7 +136,7 @@ def test_an_epoch_that_becomes_known_begins_a_period_and_is_no_leader_change(mad
     assert changes == []
 
 
-@told
+@case
 def leaderless(cache: FakeCache, clock: FakeClock, _: Recorder) -> None:
     cache.set_leader("orders", 0, None)
     clock.pass_seconds(30)
@@ -151,7 +151,7 @@ def test_time_without_a_leader_is_a_period_of_its_own(made: Tables) -> None:
     ]
 
 
-@told
+@case
 def isr_reordered(cache: FakeCache, clock: FakeClock, _: Recorder) -> None:
     cache.set_isr("orders", 0, (3, 1, 2))
     clock.pass_seconds(5)
@@ -163,7 +163,7 @@ def test_an_isr_in_another_order_is_the_same_isr(made: Tables) -> None:
     assert [(row.isr, row.seconds) for row in intervals] == [([1, 2, 3], 15.0), ([1, 3], 0.0)]
 
 
-@told
+@case
 def reassigned(cache: FakeCache, clock: FakeClock, _: Recorder) -> None:
     cache.set_replicas("orders", 0, (1, 2, 3, 4))
     clock.pass_seconds(5)
@@ -174,37 +174,37 @@ def test_other_replicas_do_not_end_a_period(made: Tables) -> None:
     assert (only.replicas, only.seconds) == ([1, 2, 3], 15.0)
 
 
-def gone_for_a_while(kind: str, cache: FakeCache, clock: FakeClock, recorder: Recorder) -> None:
+def remove_for_a_while(kind: str, cache: FakeCache, clock: FakeClock, recorder: Recorder) -> None:
     cache.remove_topic("orders", kind)
     recorder.observe()
     clock.pass_seconds(10)
     cache.add_topic("orders", "A" * 22, [1])
 
 
-@told
+@case
 def topic_removed(cache: FakeCache, clock: FakeClock, recorder: Recorder) -> None:
-    gone_for_a_while("topic_removed", cache, clock, recorder)
+    remove_for_a_while("topic_removed", cache, clock, recorder)
 
 
-@told
+@case
 def topic_absent(cache: FakeCache, clock: FakeClock, recorder: Recorder) -> None:
-    gone_for_a_while("topic_absent", cache, clock, recorder)
+    remove_for_a_while("topic_absent", cache, clock, recorder)
 
 
-@told
+@case
 def topic_error(cache: FakeCache, clock: FakeClock, recorder: Recorder) -> None:
-    gone_for_a_while("topic_error", cache, clock, recorder)
+    remove_for_a_while("topic_error", cache, clock, recorder)
 
 
 @pytest.mark.parametrize("kind", ["topic_removed", "topic_absent", "topic_error"])
-def test_a_topic_that_is_gone_has_no_period(made: Tables, kind: str) -> None:
+def test_a_removed_topic_has_no_period(made: Tables, kind: str) -> None:
     assert [brief(row) for row in made.of(kind).intervals] == [
         (1, 0, 0, 10, "baseline", kind, False),
         (1, 0, 20, 20, "topic_added", "observed_to", True),
     ]
 
 
-@told
+@case
 def recreated(cache: FakeCache, clock: FakeClock, _: Recorder) -> None:
     cache.add_topic("orders", "B" * 22, [1])
     clock.pass_seconds(10)
@@ -219,7 +219,7 @@ def test_a_recreated_topic_is_another_one_even_if_nothing_else_differs(made: Tab
     assert changes == []
 
 
-@told
+@case
 def elected_again(cache: FakeCache, _: FakeClock, __: Recorder) -> None:
     cache.set_leader("orders", 0, 1, epoch=3)
 
@@ -230,20 +230,20 @@ def test_an_election_that_kept_the_leader_is_a_change(made: Tables) -> None:
     assert [(row.old_leader, row.new_leader, row.elections) for row in changes] == [(1, 1, 3)]
 
 
-@told
-def nobody_looks(_: FakeCache, clock: FakeClock, recorder: Recorder) -> None:
+@case
+def not_observed(_: FakeCache, clock: FakeClock, recorder: Recorder) -> None:
     recorder.observe()
     clock.pass_seconds(3600)
 
 
-def test_no_period_spans_time_in_which_nobody_looked(made: Tables) -> None:
-    assert [brief(row) for row in made.of("nobody_looks").intervals] == [
+def test_no_period_spans_time_without_observations(made: Tables) -> None:
+    assert [brief(row) for row in made.of("not_observed").intervals] == [
         (1, 0, 0, 10, "baseline", "observed_to", True),
         (1, 0, 3610, 3610, "baseline", "observed_to", True),
     ]
 
 
-@told
+@case
 def changes_lost(cache: FakeCache, _: FakeClock, __: Recorder) -> None:
     cache.set_leader("orders", 0, 2)
     cache.forget_changes()
@@ -266,14 +266,14 @@ def killed(_: FakeCache, clock: FakeClock, recorder: Recorder, __: Recorder) -> 
     recorder.observe()
 
 
-def test_what_a_killed_recorder_saw_ends_at_its_last_file(made: Tables) -> None:
+def test_the_time_of_a_killed_recorder_ends_at_its_last_file(made: Tables) -> None:
     assert [brief(row) for row in made.of("killed").intervals] == [
         (1, 0, 0, 7, "baseline", "unfinished", True)
     ]
 
 
 @played
-def both_look(cache: FakeCache, clock: FakeClock, first: Recorder, later: Recorder) -> None:
+def both_observe(cache: FakeCache, clock: FakeClock, first: Recorder, later: Recorder) -> None:
     first.observe()
     clock.pass_seconds(5)
     later.observe()
@@ -288,7 +288,7 @@ def both_look(cache: FakeCache, clock: FakeClock, first: Recorder, later: Record
 
 
 def test_two_recordings_of_the_same_time_count_it_once(made: Tables) -> None:
-    intervals, changes, minutes = made.of("both_look")
+    intervals, changes, minutes = made.of("both_observe")
     assert sorted(brief(row) for row in intervals) == [
         (1, 0, 0, 10, "baseline", "leader_changed", False),
         (2, 1, 10, 10, "leader_changed", "observed_to", True),
@@ -315,7 +315,7 @@ def handed_over(_: FakeCache, clock: FakeClock, first: Recorder, later: Recorder
     later.close()
 
 
-def test_a_state_that_another_recording_told_of_before_begins_by_overlap(made: Tables) -> None:
+def test_a_state_that_an_earlier_recording_covers_begins_by_overlap(made: Tables) -> None:
     assert [brief(row) for row in made.of("handed_over").intervals] == [
         (1, 0, 0, 5, "baseline", "observed_to", True),
         (1, 0, 5, 10, "overlap", "observed_to", True),
@@ -358,16 +358,16 @@ def test_a_gap_within_a_recording_ends_every_period(spark: SparkSession) -> None
 @settings(
     max_examples=2,
     deadline=None,
-    # A seed has nothing to shrink to.
+    # Hypothesis cannot shrink a seed.
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(seed=st.integers(0, 2**63))
-def test_tables_say_what_a_naive_model_of_any_history_says(
+def test_tables_match_a_naive_model_of_any_history(
     spark: SparkSession, tmp_path: Path, seed: int
 ) -> None:
     shutil.rmtree(tmp_path, ignore_errors=True)
-    # All of an example's clusters go through one job: a job takes seconds, however small.
+    # One job handles all clusters of an example, as even a small job takes seconds.
     simulations = {
         f"cluster-{number}": Simulation(f"cluster-{number}", tmp_path, history(seed + number))
         for number in range(16)
@@ -375,9 +375,9 @@ def test_tables_say_what_a_naive_model_of_any_history_says(
     made = tables(spark, tmp_path)
     for cluster_id, simulation in simulations.items():
         found = [row for row in made.intervals if row.cluster_id == cluster_id]
-        spoken = [slot for row in found for slot in seconds_of(row)]
-        assert dict(spoken) == slots(simulation.seen), cluster_id
-        assert len(spoken) == len(dict(spoken)), cluster_id
+        seconds = [slot for row in found for slot in seconds_of(row)]
+        assert dict(seconds) == slots(simulation.seen), cluster_id
+        assert len(seconds) == len(dict(seconds)), cluster_id
         apart = [s for s in simulation.seen if not overlaps(s, simulation.seen)]
         alone = {s.session for s in apart}
         expected = Counter(period for s in apart for period in periods(s))
@@ -385,11 +385,11 @@ def test_tables_say_what_a_naive_model_of_any_history_says(
 
 
 def seconds_of(row: Row) -> list[tuple[tuple[Any, ...], tuple[Any, ...]]]:
-    """Each second of a period, and what it says then."""
+    """Returns each second of a period with its state."""
     state = as_period(row)[2:6] + (row.session,)
-    at, end = utc(row.began_at), utc(row.ended_at)
-    whole = range(int((end - at).total_seconds()))
-    return [((at + timedelta(seconds=n), row.topic, row.partition), state) for n in whole]
+    begin, end = utc(row.began_at), utc(row.ended_at)
+    whole = range(int((end - begin).total_seconds()))
+    return [((begin + timedelta(seconds=n), row.topic, row.partition), state) for n in whole]
 
 
 def as_period(row: Row) -> tuple[Any, ...]:
@@ -399,6 +399,6 @@ def as_period(row: Row) -> tuple[Any, ...]:
 
 
 def overlaps(one: Any, recordings_: list[Any]) -> bool:
-    """Whether any other recording was there at any moment of this one, ends included."""
+    """Returns whether another recording overlaps this one, ends included."""
     others = [s for s in recordings_ if s is not one]
     return any(s.begin <= one.end and one.begin <= s.end for s in others)

@@ -1,4 +1,4 @@
-"""The job writes each cluster's tables once, whole, and does nothing where nothing is new."""
+"""The job writes each cluster's tables once and completely, and skips unchanged clusters."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def no_session() -> NoReturn:
 
 
 def record(directory: Path, cluster_id: str, leaders: tuple[int, ...]) -> None:
-    """A recording in which these lead the only partition, 10 s each."""
+    """Writes a recording in which these brokers lead the only partition, 10 s each."""
     clock = FakeClock()
     cache = FakeCache(clock, cluster_id)
     cache.add_topic("orders", None, [leaders[0]])
@@ -42,7 +42,7 @@ def record(directory: Path, cluster_id: str, leaders: tuple[int, ...]) -> None:
 
 
 def files(directory: Path) -> dict[str, tuple[int, int]]:
-    """Every file below a directory, with what would differ if it were written again."""
+    """Returns every file below a directory, with values that change when it is written again."""
     return {
         str(path.relative_to(directory)): (path.stat().st_ino, path.stat().st_mtime_ns)
         for path in directory.rglob("*")
@@ -52,13 +52,13 @@ def files(directory: Path) -> dict[str, tuple[int, int]]:
 
 @pytest.fixture
 def places(tmp_path: Path) -> tuple[Path, Path]:
-    """Where history is and where tables go, under names that mean something to Hadoop."""
+    """The directories of history and tables, with names that are patterns for Hadoop."""
     source = tmp_path / "history {a,b} [1]*"
     source.mkdir()
     return source, tmp_path / "tables {c} [2]"
 
 
-def test_only_what_is_new_is_made(spark: SparkSession, places: tuple[Path, Path]) -> None:
+def test_only_new_history_makes_tables(spark: SparkSession, places: tuple[Path, Path]) -> None:
     source, out = places
     record(source, ODD, (1, 2, 3))
     record(source, "quiet", (1,))
@@ -88,9 +88,7 @@ def test_only_what_is_new_is_made(spark: SparkSession, places: tuple[Path, Path]
 ESCAPED = str.maketrans({letter: f"\\{letter}" for letter in "{}[]*?"})
 
 
-def test_a_table_that_is_missing_is_made_again(
-    spark: SparkSession, places: tuple[Path, Path]
-) -> None:
+def test_a_missing_table_is_made_again(spark: SparkSession, places: tuple[Path, Path]) -> None:
     source, out = places
     record(source, "one", (1, 2))
     make(plan(source, out), lambda: spark)
@@ -137,7 +135,7 @@ def run(*arguments: str | Path, **environment: str) -> subprocess.CompletedProce
 
 @pytest.mark.spark
 @pytest.mark.timeout(180)
-def test_the_command_says_in_json_what_it_did(places: tuple[Path, Path]) -> None:
+def test_the_command_prints_its_result_as_json(places: tuple[Path, Path]) -> None:
     try:
         find_java()
     except NoJavaError as error:
@@ -146,9 +144,9 @@ def test_the_command_says_in_json_what_it_did(places: tuple[Path, Path]) -> None
     record(source, "one", (1, 2))
     done = run(source, out, "--master", "local[1]", "--json")
     assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout)
-    assert said["made"] == ["one"]
-    assert said["tables"]["partition_interval"] == {
+    result = json.loads(done.stdout)
+    assert result["made"] == ["one"]
+    assert result["tables"]["partition_interval"] == {
         "path": str(out / "partition_interval"),
         "rows": 2,
     }
@@ -157,7 +155,7 @@ def test_the_command_says_in_json_what_it_did(places: tuple[Path, Path]) -> None
     assert "starting Spark" not in again.stderr
 
 
-def test_the_command_names_what_is_wrong_with_its_input(tmp_path: Path) -> None:
+def test_the_command_names_the_fault_of_its_input(tmp_path: Path) -> None:
     done = run(tmp_path / "nowhere", tmp_path / "out")
     assert done.returncode == 2
     assert done.stderr == f"python -m rdmeta.spark: {tmp_path / 'nowhere'}: not a directory\n"
