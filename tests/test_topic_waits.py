@@ -127,7 +127,7 @@ def test_a_wait_while_a_denial_stands_sleeps(
         looks.append(args)
         return look(*args)
 
-    monkeypatch.setattr(_waits, "topic_or_state", count)
+    monkeypatch.setattr(_waits, "look", count)
     apply_answer(cache, T("secret", [], error=29))
     with pytest.raises(RequestTimedOutError, match="DENIED"):
         wait_for_topic("secret", timeout=0.6)

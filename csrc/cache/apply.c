@@ -346,7 +346,7 @@ rdmeta_err_t rdmeta_cache_apply(rdmeta_cache_t *c, const void *response,
         a.reasons = c->reasons.count;
         a.version = rdmeta_notify_version(&c->notify) + 1;
         a.digests = c->order.api_version == api_version;
-        rdmeta_answer_order_begin(c);
+        rdmeta_entry_answer_begin(c);
         err = stage_all(&a, response, len);
         if (err)
                 rdmeta_apply_abort(&a);
@@ -368,7 +368,7 @@ rdmeta_err_t rdmeta_cache_apply(rdmeta_cache_t *c, const void *response,
         applied.version = rdmeta_notify_version(&c->notify);
         rdmeta_compact(c, 512 + applied.topics / 4,
                        64 + applied.topics / 64 + 2 * (size_t)applied.changed);
-        rdmeta_collect(c);
+        rdmeta_entry_collect(c);
         rdmeta_notify_unlock(&c->notify);
         if (out)
                 *out = applied;

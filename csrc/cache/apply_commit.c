@@ -147,7 +147,7 @@ static void commit_swap(rdmeta_apply_t *a, const rdmeta_update_t *p) {
         rdmeta_entry_swap(a->c, e, p->topic);
         if (old->state == RDMETA_TOPIC_WAIT) {
                 rdmeta_transaction_item(&a->write, NULL, p->topic);
-                rdmeta_retire(a->c, old);
+                rdmeta_entry_retire(a->c, old);
         } else {
                 rdmeta_transaction_item(&a->write, old, p->topic);
         }
@@ -217,7 +217,7 @@ static void commit_fresh(rdmeta_apply_t *a) {
                 rdmeta_transaction_item(&a->write, NULL, e->topic);
         }
         if (a->aside_is_next) {
-                rdmeta_table_publish(c, &c->root.names, a->aside);
+                rdmeta_entry_table_publish(c, &c->root.names, a->aside);
                 a->aside = NULL;
         }
 }

@@ -87,14 +87,14 @@ static rdmeta_err_t aside_make(rdmeta_apply_t *a) {
         if (a->aside && rdmeta_table_room(a->aside, 0))
                 return RDMETA_OK;
         if (!a->aside && topics > c->entries + rdmeta_table_room(names, 0)) {
-                a->aside = rdmeta_table_grown(c, names,
-                                              topics - c->entries, 0);
+                a->aside = rdmeta_entry_table_grown(c, names,
+                                                    topics - c->entries, 0);
                 a->aside_is_next = a->aside != NULL;
         } else if (!a->aside) {
                 a->aside = rdmeta_table_new(&c->conf.allocator, 64, 0,
                                             &c->seed);
         } else {
-                t = rdmeta_table_grown(c, a->aside, a->aside->used, 0);
+                t = rdmeta_entry_table_grown(c, a->aside, a->aside->used, 0);
                 if (!t)
                         return RDMETA_ERR_NO_MEMORY;
                 rdmeta_table_destroy(&c->conf.allocator, a->aside);

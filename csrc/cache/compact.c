@@ -18,7 +18,7 @@ static int entry_move(rdmeta_cache_t *c, rdmeta_entry_t *e) {
         if (!copy)
                 return 0;
         rdmeta_entry_swap(c, e, copy);
-        rdmeta_retire(c, old);
+        rdmeta_entry_retire(c, old);
         c->stats.topics_moved++;
         return 1;
 }

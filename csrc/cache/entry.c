@@ -37,11 +37,11 @@ void rdmeta_entry_drop(rdmeta_cache_t *c, rdmeta_entry_t *e) {
         rdmeta_slab_free(&c->entry_slab, e, sizeof(*e));
 }
 
-void rdmeta_retire(rdmeta_cache_t *c, rdmeta_topic_t *t) {
+void rdmeta_entry_retire(rdmeta_cache_t *c, rdmeta_topic_t *t) {
         rdmeta_epoch_topic(&c->epochs, t, c->epochs.taken);
 }
 
-void rdmeta_collect(rdmeta_cache_t *c) {
+void rdmeta_entry_collect(rdmeta_cache_t *c) {
         rdmeta_live_images_trim(c);
         rdmeta_epoch_collect(&c->epochs);
 }
@@ -76,9 +76,9 @@ static rdmeta_table_t *table_copy(rdmeta_cache_t *c,
 }
 
 /* It tries a few keys, until no probe is too long. */
-rdmeta_table_t *rdmeta_table_grown(rdmeta_cache_t *c,
-                                   const rdmeta_table_t *from, size_t n,
-                                   int ids) {
+rdmeta_table_t *rdmeta_entry_table_grown(rdmeta_cache_t *c,
+                                         const rdmeta_table_t *from, size_t n,
+                                         int ids) {
         const uint32_t max = ids ? RDMETA_PROBE_MAX_IDS
                                  : RDMETA_PROBE_MAX_NAMES;
         rdmeta_table_t *t  = table_copy(c, from, n, ids);
@@ -91,8 +91,9 @@ rdmeta_table_t *rdmeta_table_grown(rdmeta_cache_t *c,
         return t;
 }
 
-void rdmeta_table_publish(rdmeta_cache_t *c, _Atomic(rdmeta_table_t *) *where,
-                          rdmeta_table_t *t) {
+void rdmeta_entry_table_publish(rdmeta_cache_t *c,
+                                _Atomic(rdmeta_table_t *) *where,
+                                rdmeta_table_t *t) {
         rdmeta_table_t *old = atomic_load_explicit(where,
                                                    memory_order_relaxed);
 
@@ -116,11 +117,11 @@ static rdmeta_err_t table_reserve(rdmeta_cache_t *c,
          * eighth is tombstones, a copy without them has room enough. */
         if (t->tombstones < t->used / 8)
                 n += (t->used - t->tombstones) / 4;
-        t = rdmeta_table_grown(c, t, n, ids);
+        t = rdmeta_entry_table_grown(c, t, n, ids);
         if (!t)
                 return RDMETA_ERR_NO_MEMORY;
         c->stats.reseeds += (uint64_t)clash;
-        rdmeta_table_publish(c, where, t);
+        rdmeta_entry_table_publish(c, where, t);
         return RDMETA_OK;
 }
 
@@ -308,11 +309,13 @@ void rdmeta_entry_settle(rdmeta_cache_t *c, rdmeta_entry_t *e,
         } else {
                 /* A topic that is not valid is retained for max age, so that
                  * a stale answer is not taken for the first one. */
+                const int64_t ttl = rdmeta_merge_ttl(&c->conf,
+                                                     RDMETA_TOPIC_GONE);
+
                 if (rdmeta_deadline_is_asked(deadline))
                         rdmeta_entry_deadline(c, e, mono_us - 1);
                 rdmeta_entry_list(c, e, RDMETA_DEADLINES_RETAINED,
-                                  rdmeta_deadlines_after(mono_us,
-                                                         c->conf.max_age_us));
+                                  rdmeta_deadlines_after(mono_us, ttl));
         }
 }
 
@@ -330,7 +333,7 @@ void rdmeta_entry_unhint(rdmeta_cache_t *c, rdmeta_entry_t *e,
 
         if (t->state == RDMETA_TOPIC_WAIT) {
                 rdmeta_entry_erase(c, e);
-                rdmeta_retire(c, t);
+                rdmeta_entry_retire(c, t);
         } else {
                 rdmeta_entry_settle(c, e, mono_us);
         }
@@ -356,7 +359,7 @@ static void order_compact(rdmeta_cache_t *c) {
         o->generation++;
 }
 
-void rdmeta_answer_order_begin(rdmeta_cache_t *c) {
+void rdmeta_entry_answer_begin(rdmeta_cache_t *c) {
         rdmeta_answer_order_t *o = &c->order;
 
         if (o->holes > o->count / 4 + 16)

@@ -52,10 +52,10 @@ void rdmeta_entry_unhint(rdmeta_cache_t *c, rdmeta_entry_t *e,
                          int64_t mono_us);
 /* Retires a block that was just unlinked, and that the changelog does not
  * have. */
-void rdmeta_retire(rdmeta_cache_t *c, rdmeta_topic_t *t);
+void rdmeta_entry_retire(rdmeta_cache_t *c, rdmeta_topic_t *t);
 /* Frees what a write leaves, if no reader can have it. A writer calls it at
  * its end. */
-void rdmeta_collect(rdmeta_cache_t *c);
+void rdmeta_entry_collect(rdmeta_cache_t *c);
 /* Returns a copy, rows included, for rdmeta_rewind_set() or
  * rdmeta_rewind_free(). NULL: no memory. */
 rdmeta_kept_rewind_t *rdmeta_rewind_copy(rdmeta_cache_t *c,
@@ -78,18 +78,19 @@ rdmeta_rewind_of(const rdmeta_cache_t *c, const rdmeta_entry_t *e) {
 }
 /* Begins another answer: gives it a number, and closes holes in the order array
  * if there are many. */
-void rdmeta_answer_order_begin(rdmeta_cache_t *c);
+void rdmeta_entry_answer_begin(rdmeta_cache_t *c);
 
 /* ---- tables ------------------------------------------------------------ */
 
 /* Returns a table with another key, with all topics of `from` and room for n
  * more. `ids`: 1: it is hashed by id; 0: by name. NULL: no memory. */
-rdmeta_table_t *rdmeta_table_grown(rdmeta_cache_t *c,
-                                   const rdmeta_table_t *from, size_t n,
-                                   int ids);
+rdmeta_table_t *rdmeta_entry_table_grown(rdmeta_cache_t *c,
+                                         const rdmeta_table_t *from, size_t n,
+                                         int ids);
 /* Makes `t` the table that readers use, and retires the old one. */
-void rdmeta_table_publish(rdmeta_cache_t *c, _Atomic(rdmeta_table_t *) *where,
-                          rdmeta_table_t *t);
+void rdmeta_entry_table_publish(rdmeta_cache_t *c,
+                                _Atomic(rdmeta_table_t *) *where,
+                                rdmeta_table_t *t);
 /* Makes room in the id table for n more; NO_MEMORY. */
 rdmeta_err_t rdmeta_ids_reserve(rdmeta_cache_t *c, size_t n);
 

@@ -157,7 +157,7 @@ rdmeta_err_t rdmeta_cache_hint(rdmeta_cache_t *c, const rdmeta_str_t *topics,
         if (!err)
                 *n_ask = hint_needed(c, topics, n, flags, due, now.mono_us,
                                      to_ask);
-        rdmeta_collect(c);
+        rdmeta_entry_collect(c);
         rdmeta_notify_unlock(&c->notify);
         return err;
 }
@@ -238,7 +238,7 @@ rdmeta_err_t rdmeta_cache_apply_failure(rdmeta_cache_t *c,
         rdmeta_notify_lock(&c->notify);
         rdmeta_hints_end(c, asked, 1, now.mono_us);
         c->stats.apply_failures++;
-        rdmeta_collect(c);
+        rdmeta_entry_collect(c);
         rdmeta_notify_unlock(&c->notify);
         return RDMETA_OK;
 }
@@ -253,7 +253,7 @@ int64_t rdmeta_cache_purge_hints(rdmeta_cache_t *c,
         rdmeta_notify_lock(&c->notify);
         ended = topics ? unhint_names(c, topics, n, NULL, now.mono_us)
                        : unhint_all(c, NULL, now.mono_us);
-        rdmeta_collect(c);
+        rdmeta_entry_collect(c);
         rdmeta_notify_unlock(&c->notify);
         return ended;
 }

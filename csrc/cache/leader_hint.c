@@ -152,7 +152,7 @@ rdmeta_err_t rdmeta_cache_apply_leader_hint(rdmeta_cache_t *c,
         c->stats.leader_hints_taken += applied.changed;
         c->stats.leader_hints_ignored += !applied.changed;
         applied.version = rdmeta_notify_version(&c->notify);
-        rdmeta_collect(c);
+        rdmeta_entry_collect(c);
         rdmeta_notify_unlock(&c->notify);
         if (out)
                 *out = applied;

@@ -183,7 +183,7 @@ rdmeta_err_t rdmeta_cache_load(rdmeta_cache_t *c, rdmeta_image_t *image,
                 load_undo(&l);
         else
                 load_commit(&l);
-        rdmeta_collect(c);
+        rdmeta_entry_collect(c);
         rdmeta_notify_unlock(&c->notify);
         return err;
 }

@@ -177,7 +177,7 @@ static void purge_topics(rdmeta_transaction_t *w) {
                         continue;
                 rdmeta_entry_erase(c, rdmeta_entry_of(c, t));
                 if (t->state == RDMETA_TOPIC_WAIT)
-                        rdmeta_retire(c, t);
+                        rdmeta_entry_retire(c, t);
                 else
                         rdmeta_transaction_item(w, t, NULL);
         }
@@ -210,7 +210,7 @@ rdmeta_err_t rdmeta_cache_purge(rdmeta_cache_t *c, rdmeta_time_t now) {
                 c->erased                       = w.version;
                 rdmeta_transaction_end(&w, changed);
         }
-        rdmeta_collect(c);
+        rdmeta_entry_collect(c);
         rdmeta_notify_unlock(&c->notify);
         return err;
 }

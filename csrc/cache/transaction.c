@@ -50,7 +50,7 @@ void rdmeta_transaction_item(rdmeta_transaction_t *w, rdmeta_topic_t *old,
         if (w->recorded)
                 rdmeta_changelog_item(&w->c->changelog, old, new_);
         else if (old)
-                rdmeta_retire(w->c, old);
+                rdmeta_entry_retire(w->c, old);
 }
 
 void rdmeta_transaction_brokers(rdmeta_transaction_t *w,

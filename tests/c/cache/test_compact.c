@@ -236,7 +236,7 @@ static void move_all(cw_t *w) {
         while (w->cache->compact_at != UINT32_MAX) {
                 rdmeta_notify_lock(&w->cache->notify);
                 rdmeta_compact(w->cache, SIZE_MAX, 1);
-                rdmeta_collect(w->cache);
+                rdmeta_entry_collect(w->cache);
                 rdmeta_notify_unlock(&w->cache->notify);
         }
         cw_sweep(w); /* frees the originals that nothing keeps */
@@ -410,7 +410,7 @@ static void test_topics_that_get_slots_behind_the_cursor_move_too(void) {
         cw_least(&w, 1);
         rdmeta_notify_lock(&w.cache->notify);
         rdmeta_compact(w.cache, NAMES, SIZE_MAX);
-        rdmeta_collect(w.cache);
+        rdmeta_entry_collect(w.cache);
         rdmeta_notify_unlock(&w.cache->notify);
         CHECK(w.cache->compact_at == NAMES && cw_leaving(&w));
         cw_least(&w, SIZE_MAX); /* no other plan moves what the cursor misses */

@@ -129,7 +129,7 @@ static void test_writes_while_topics_move_are_kept(void) {
                         plan(&w);
                 rdmeta_notify_lock(&w.cache->notify);
                 rdmeta_compact(w.cache, 1 + test_below(&rng, TOPICS), 300);
-                rdmeta_collect(w.cache);
+                rdmeta_entry_collect(w.cache);
                 rdmeta_notify_unlock(&w.cache->notify);
                 cw_least(&plain, SIZE_MAX);
                 set_shape(&w, &like, first, TOPICS, step);
@@ -163,7 +163,7 @@ static void test_a_purge_while_topics_move_frees_all_memory(void) {
         CHECK(plan(&w));
         rdmeta_notify_lock(&w.cache->notify);
         rdmeta_compact(w.cache, TOPICS / 2, TOPICS);
-        rdmeta_collect(w.cache);
+        rdmeta_entry_collect(w.cache);
         rdmeta_notify_unlock(&w.cache->notify);
         CHECK(!rdmeta_cache_purge(w.cache, w.now));
         set_shape(&w, &small, 0, 1, 1);

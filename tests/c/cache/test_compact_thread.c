@@ -19,7 +19,7 @@ static void *mover_main(void *arg) {
                         rdmeta_memory_plan(&c->blocks, 1000);
                 }
                 rdmeta_compact(c, 1 + test_below(&rng, 64), 16);
-                rdmeta_collect(c);
+                rdmeta_entry_collect(c);
                 rdmeta_epoch_look(&c->epochs);
                 rdmeta_notify_unlock(&c->notify);
                 race_dither(&rng);
