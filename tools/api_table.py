@@ -13,9 +13,9 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from generated import ROOT, bring_up_to_date
+
 INCLUDE = ROOT / "csrc/include"
 ORDER = ROOT / "tests/repo/api_table.txt"
 CALLS = INCLUDE / "rdmeta_api_calls.h"
@@ -99,16 +99,7 @@ def main() -> int:
         if line not in old:
             changed = name_of(line) in [name_of(other) for other in old]
             print(f"{'changed' if changed else 'new'}: {line}")
-    stale = [
-        path
-        for path, text in wanted.items()
-        if not path.exists() or path.read_text(encoding="utf-8") != text
-    ]
-    for path in stale:
-        print(f"{path.relative_to(ROOT)} {'is behind' if check else 'written'}")
-        if not check:
-            path.write_text(wanted[path], encoding="utf-8")
-    return 1 if check and stale else 0
+    return bring_up_to_date(wanted, check)
 
 
 if __name__ == "__main__":

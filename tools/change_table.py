@@ -18,7 +18,8 @@ from pathlib import Path
 from runpy import run_path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
+from generated import ROOT, bring_up_to_date
+
 TABLE = ROOT / "rdmeta/_change_table.py"
 KINDS = ROOT / "csrc/include/rdmeta_kinds.h"
 NAMES = ROOT / "csrc/topic/diff_table.h"
@@ -144,16 +145,7 @@ def main() -> int:
     table = run_path(str(TABLE))
     check_order(table)
     wanted = outputs(table)
-    stale = [
-        path
-        for path, text in wanted.items()
-        if not path.exists() or path.read_text(encoding="utf-8") != text
-    ]
-    for path in stale:
-        print(f"{path.relative_to(ROOT)} {'is behind' if check else 'written'}")
-        if not check:
-            path.write_text(wanted[path], encoding="utf-8")
-    return 1 if check and stale else 0
+    return bring_up_to_date(wanted, check)
 
 
 if __name__ == "__main__":

@@ -99,7 +99,8 @@ def test_the_map_has_every_file_of_python_in_the_order_of_units() -> None:
     names = mapped("in `rdmeta/`")
     assert sorted(names) == sorted(python_files())
     units = ["_core" if n.startswith("core/") else re.split("[./]", n)[0] for n in names]
-    assert units == sorted(units, key=sum(PYTHON_ORDER, []).index)
+    order: list[str] = sum(PYTHON_ORDER, [])
+    assert units == sorted(units, key=order.index)
 
 
 def violations_in_files(

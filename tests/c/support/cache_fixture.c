@@ -297,6 +297,16 @@ rdmeta_err_t cw_say(cw_t *w, const char *topics) {
         return cw_answer(w, &r, topics);
 }
 
+void cw_insist(cw_t *w, const char *topics) {
+        int i;
+
+        for (i = 0; i < RDMETA_REWIND_ANSWERS; i++) {
+                w->broker = 1 + i % 2;
+                CHECK(cw_say(w, topics) == 0);
+                cw_pass(w, 5 * CW_S / 4);
+        }
+}
+
 rdmeta_err_t cw_all(cw_t *w, const char *topics) {
         const rdmeta_request_t r = cw_request(w, RDMETA_ASKED_ALL);
         return cw_answer(w, &r, topics);

@@ -92,6 +92,8 @@ rdmeta_err_t cw_apply(cw_t *w, const void *body, size_t len,
 void cw_sent(cw_t *w);
 /* Applies an answer to an unknown request; returns the cache's error. */
 rdmeta_err_t cw_say(cw_t *w, const char *topics);
+/* Applies the same answer five times, by two brokers, over 5 s. */
+void cw_insist(cw_t *w, const char *topics);
 /* Applies an all-topics answer. */
 rdmeta_err_t cw_all(cw_t *w, const char *topics);
 /* Applies an answer to a request for these names ("a b c"). */

@@ -391,17 +391,6 @@ static void test_operations_not_asked_for_overwrite_nothing(void) {
         cw_destroy(&w);
 }
 
-/* Gives the same answer five times, by two brokers, over 5 s. */
-static void insist(cw_t *w, const char *topics) {
-        int i;
-
-        for (i = 0; i < RDMETA_REWIND_ANSWERS; i++) {
-                w->broker = 1 + i % 2;
-                CHECK(cw_say(w, topics) == 0);
-                cw_pass(w, 5 * CW_S / 4);
-        }
-}
-
 /* ---- past ids ----------------------------------------------------------- */
 
 /* A topic that is recreated again and again does not grow for ever. */
@@ -483,12 +472,12 @@ static void test_a_shorter_list_of_the_same_id_is_believed_in_the_end(void) {
 
         cw_init(&w, NULL);
         CHECK(!cw_say(&w, "t#a 0:1@5 1:1@5 2:1@5"));
-        insist(&w, "t#a 0:2@6 1:1@5");
+        cw_insist(&w, "t#a 0:2@6 1:1@5");
         CHECK(w.applied.kept_back == 0);
         CHECK_TEXT(cw_topic(&w, "t"), "t#a 0:2@6 1:1@5");
         CHECK(cw_leader(&w, "t", 2) == RDMETA_NO_PARTITION);
         CHECK_TEXT(cw_changes(&w, 2), "v3 topic_recreated t#a");
-        insist(&w, "t#a"); /* no partitions */
+        cw_insist(&w, "t#a"); /* no partitions */
         CHECK_TEXT(cw_topic(&w, "t"), "t#a");
         cw_destroy(&w);
 }
@@ -556,13 +545,13 @@ static void test_a_shorter_list_without_ids_is_as_a_lower_epoch(void) {
         CHECK(!cw_say(&w, "t 0:1@5 1:1@5 2:1@5"));
         CHECK(!cw_say(&w, "t 0:1@5 1:1@5"));
         CHECK(w.applied.kept_back == 1);
-        insist(&w, "t 0:1@5 1:1@5");
+        cw_insist(&w, "t 0:1@5 1:1@5");
         CHECK_TEXT(cw_topic(&w, "t"), "t 0:1@5 1:1@5");
         CHECK(cw_leader(&w, "t", 2) == RDMETA_NO_PARTITION);
         CHECK_TEXT(cw_changes(&w, 1), "v2 topic_recreated t");
         /* A row is missing in the middle; the others keep their facts. */
         CHECK(!cw_say(&w, "u 0:1@5 1:2@7 2:3@5 3:4@5"));
-        insist(&w, "u 0:-1@5 2:-1@5 3:4");
+        cw_insist(&w, "u 0:-1@5 2:-1@5 3:4");
         CHECK_TEXT(cw_topic(&w, "u"), "u 0:-1@5/l1 2:-1@5/l3 3:4");
         CHECK(!cw_say(&w, "u 0:1@5 2:2@5 3:1@4"));
         CHECK(w.applied.kept_back == 1 && cw_leader(&w, "u", 3) == 4);
@@ -576,7 +565,7 @@ static void test_a_shorter_list_with_an_id_once_is_as_a_lower_epoch(void) {
         CHECK(!cw_say(&w, "t#a 0:1@5 1:1@5"));
         CHECK(!cw_say(&w, "t 0:1@5"));
         CHECK(w.applied.kept_back == 1);
-        insist(&w, "t 0:1@5");
+        cw_insist(&w, "t 0:1@5");
         CHECK_TEXT(cw_topic(&w, "t"), "t#a 0:1@5");
         cw_destroy(&w);
 }
@@ -587,7 +576,7 @@ static void test_a_shorter_list_moves_no_facts_between_partitions(void) {
 
         cw_init(&w, NULL);
         CHECK(!cw_say(&w, "t 0:1@5 2:3@5 4:2@9"));
-        insist(&w, "t 1:-1@6 2:3@5");
+        cw_insist(&w, "t 1:-1@6 2:3@5");
         CHECK_TEXT(cw_topic(&w, "t"), "t 1:-1@6 2:3@5");
         CHECK(cw_leader_stale(&w, "t", 1) == RDMETA_NO_LEADER);
         cw_destroy(&w);

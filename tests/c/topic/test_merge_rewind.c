@@ -12,23 +12,12 @@
  */
 #include "support/cache_fixture.h"
 
-/* Gives the same answer five times, by two brokers, over 5 s. */
-static void insist(cw_t *w, const char *topics) {
-        int i;
-
-        for (i = 0; i < RDMETA_REWIND_ANSWERS; i++) {
-                w->broker = 1 + i % 2;
-                CHECK(cw_say(w, topics) == 0);
-                cw_pass(w, 5 * CW_S / 4);
-        }
-}
-
 static void test_a_lower_epoch_is_believed_after_five_by_two_over_5_s(void) {
         cw_t w;
 
         cw_init(&w, NULL);
         CHECK(!cw_say(&w, "t#a 0:1@5 1:1@1"));
-        insist(&w, "t#a 0:2@3 1:1@1");
+        cw_insist(&w, "t#a 0:2@3 1:1@1");
         CHECK(w.applied.kept_back == 0 && w.applied.changed == 1);
         CHECK_TEXT(cw_topic(&w, "t"), "t#a 0:2@3 1:1@1");
         /* From here on 3 is the highest. */
@@ -353,7 +342,7 @@ static void test_an_id_already_superseded_is_believed_in_the_end(void) {
         cw_init(&w, NULL);
         CHECK(!cw_say(&w, "t#a 0:1@50"));
         CHECK(!cw_say(&w, "t#b 0:2@0"));
-        insist(&w, "t#a 0:1@51");
+        cw_insist(&w, "t#a 0:1@51");
         CHECK_TEXT(cw_topic(&w, "t"), "t#a 0:1@51");
         CHECK(!cw_say(&w, "t#b 0:2@0")); /* now this one is superseded */
         CHECK(w.applied.kept_back == 1);
