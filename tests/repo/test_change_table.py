@@ -31,6 +31,7 @@ FILES = [
     "rdmeta/_change_table.py",
     "rdmeta/model.py",
     "tools/change_table.py",
+    "tools/generated.py",
 ]
 
 
