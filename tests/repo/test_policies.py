@@ -31,7 +31,7 @@ def rows(heading: str) -> list[list[str]]:
 @pytest.mark.parametrize(
     ("heading", "known"),
     [
-        ("Who is right", C_TESTS),
+        ("Which answer is believed", C_TESTS),
         (
             "Mistakes of others, and the tests that would find them here",
             C_TESTS | PYTHON_TESTS,

@@ -42,7 +42,7 @@ static void test_unknown_is_negative_for_a_short_time(void) {
 }
 
 /* In one list for all TTLs, a deadline of 900 s could hide one of 100 ms. */
-static void test_unknown_expires_though_others_live_longer(void) {
+static void test_unknown_ends_though_others_live_longer(void) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -470,7 +470,7 @@ static void test_a_leader_hint_must_be_of_the_same_id(void) {
 int main(void) {
         test_begin(60);
         RUN(test_unknown_is_negative_for_a_short_time);
-        RUN(test_unknown_expires_though_others_live_longer);
+        RUN(test_unknown_ends_though_others_live_longer);
         RUN(test_unknown_again_is_not_a_change);
         RUN(test_negative_topics_keep_id_and_highest_epochs);
         RUN(test_negative_topics_are_forgotten_after_max_age);
