@@ -35,10 +35,12 @@ C_OWN := $(filter-out csrc/vendor/%,$(C_SOURCES))
 C_HEADERS := $(filter-out csrc/vendor/%,$(call files,csrc,*.h))
 C_SUPPORT := $(call files,tests/c/support,*.c)
 C_TESTS := $(call files,tests/c,test_*.c)
-# Those with threads: by name, or by a first line that says so.
+# Tests have threads if their name or their first line says so.
 C_THREAD_TESTS := $(sort $(call files,tests/c,test_*thread*.c) \
 	$(foreach t,$(C_TESTS),$(shell head -n 1 $(t) | grep -q 'tsan' && echo $(t))))
 FUZZ_TARGETS := $(wildcard fuzz/fuzz_*.c)
+C_BENCHES := $(call files,bench/c,*.c)
+C_PUBLIC := $(wildcard csrc/include/*.h)
 
 .PHONY: help
 help: ## this list
@@ -73,7 +75,7 @@ test: build ## C and Python tests; fetches Apache Kafka where Maven is
 	@$(MAKE) --no-print-directory ctest
 	@$(MAKE) --no-print-directory pytest
 
-# What takes longer than CI may: hours of threads and of damaged input.
+# This takes longer than CI may: hours of threads and of damaged input.
 NIGHTLY_SECONDS ?= 3600
 
 nightly: build ## an hour of stress, an hour of fuzzing, ASan, packaging
@@ -132,7 +134,7 @@ cc_libfuzzer := clang
 
 objects = $(patsubst %.c,build/$(1)/%.o,$(2))
 
-# What others wrote is compiled without warnings: it is not ours to change.
+# Vendored code is compiled without warnings: it is not changed here.
 define flavour
 build/$(1)/%.o: %.c csrc/flags.mk
 	@mkdir -p $$(@D)
@@ -223,7 +225,7 @@ fuzz-driver: $(patsubst fuzz/%.c,build/asan/bin/%,$(FUZZ_TARGETS))
 
 # ------------------------------------------------------------------ lint
 
-LINT_C := $(C_OWN) $(foreach d,tests/c fuzz bench/c,$(call files,$(d),*.c))
+LINT_C := $(C_OWN) $(foreach d,tests/c fuzz,$(call files,$(d),*.c)) $(C_BENCHES)
 # A list that is empty by mistake would pass.
 found = $(if $($(1)),,$(error $(1) is empty: there is nothing to check))
 
@@ -233,13 +235,14 @@ lint: ## ruff, mypy --strict, stubs as built, C warnings as errors
 	@$(MAKE) --no-print-directory lint-python
 
 lint-c: $(call objects,lint,$(LINT_C))
-	$(foreach l,C_OWN C_HEADERS C_SUPPORT C_TESTS FUZZ_TARGETS,$(call found,$(l)))
+	$(foreach l,C_OWN C_HEADERS C_PUBLIC C_SUPPORT C_TESTS C_BENCHES FUZZ_TARGETS, \
+		$(call found,$(l)))
 	@for header in $(C_HEADERS); do \
 		$(CC) $(RDMETA_CFLAGS) $(RDMETA_WARNINGS) -Werror -Icsrc \
 			-Icsrc/include -fsyntax-only -include $$header \
 			-x c /dev/null; \
 	done
-	@if command -v g++ >/dev/null; then for header in csrc/include/*.h; do \
+	@if command -v g++ >/dev/null; then for header in $(C_PUBLIC); do \
 		g++ -Wall -Wextra -Werror -Icsrc/include -fsyntax-only \
 			-include $$header -x c++ /dev/null; \
 	done; fi

@@ -86,7 +86,10 @@ def test_the_parts_that_a_passing_c_test_skips_are_printed(tmp_path: Path) -> No
     ]
 
 
-@pytest.mark.parametrize("files", ["C_OWN", "C_HEADERS", "C_SUPPORT", "C_TESTS", "FUZZ_TARGETS"])
+@pytest.mark.parametrize(
+    "files",
+    ["C_OWN", "C_HEADERS", "C_PUBLIC", "C_SUPPORT", "C_TESTS", "C_BENCHES", "FUZZ_TARGETS"],
+)
 def test_lint_fails_where_it_finds_no_files(files: str) -> None:
     command = ["make", "-n", "lint-c", f"{files}="]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=50)
