@@ -138,12 +138,13 @@ static void commit_deadline(rdmeta_apply_t *a, rdmeta_entry_t *e, int how) {
 }
 
 static void commit_swap(rdmeta_apply_t *a, const rdmeta_update_t *p) {
-        rdmeta_entry_t *e   = p->entry;
-        rdmeta_topic_t *old = e->topic;
-        const int64_t due   = rdmeta_view_deadline(&a->c->root, old);
+        rdmeta_entry_t *e      = p->entry;
+        rdmeta_topic_t *old    = e->topic;
+        const int64_t deadline = rdmeta_view_deadline(&a->c->root, old);
 
         /* An update that freezes the deadline reads it from the new block. */
-        atomic_store_explicit(&p->topic->deadline, due, memory_order_relaxed);
+        atomic_store_explicit(&p->topic->deadline, deadline,
+                              memory_order_relaxed);
         rdmeta_entry_swap(a->c, e, p->topic);
         if (old->state == RDMETA_TOPIC_WAIT) {
                 rdmeta_transaction_item(&a->write, NULL, p->topic);
@@ -186,7 +187,7 @@ static void commit_known(rdmeta_apply_t *a, const rdmeta_update_t *p) {
 static void commit_update(rdmeta_apply_t *a, const rdmeta_update_t *p) {
         rdmeta_entry_t *e                     = p->entry;
         rdmeta_answer_order_slot_t *slots     = a->c->order.slots;
-        const int64_t due                     = e->deadlines.due_us;
+        const int64_t deadline                = e->deadlines.deadline_us;
         const rdmeta_answer_order_hint_t hint = slots[e->order].hint;
         const int keeps = rdmeta_entry_keeps_hint(a->c, e, a->asked,
                                                   a->now.mono_us);
@@ -196,7 +197,7 @@ static void commit_update(rdmeta_apply_t *a, const rdmeta_update_t *p) {
         commit_known(a, p);
         if (!keeps)
                 return;
-        rdmeta_hint_known(a->c, e, due, a->now.mono_us);
+        rdmeta_hint_known(a->c, e, deadline, a->now.mono_us);
         slots[e->order].len &= RDMETA_ANSWER_ORDER_OWN;
         slots[e->order].hint = hint;
 }

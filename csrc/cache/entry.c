@@ -75,7 +75,7 @@ static rdmeta_table_t *table_copy(rdmeta_cache_t *c,
         return t;
 }
 
-/* It tries a few keys, until no probe is too long. */
+/* Tries a few keys, until no probe is too long. */
 rdmeta_table_t *rdmeta_entry_table_grown(rdmeta_cache_t *c,
                                          const rdmeta_table_t *from, size_t n,
                                          int ids) {
@@ -240,12 +240,12 @@ void rdmeta_entry_swap(rdmeta_cache_t *c, rdmeta_entry_t *e,
 }
 
 void rdmeta_entry_list(rdmeta_cache_t *c, rdmeta_entry_t *e, int list,
-                       int64_t due_us) {
+                       int64_t deadline_us) {
         rdmeta_deadlines_remove(&c->deadlines, (int)e->list, &e->deadlines);
         e->list = (uint32_t)list & 15;
         if (list != RDMETA_DEADLINES_NONE)
                 rdmeta_deadlines_add(&c->deadlines, list, &e->deadlines,
-                                     due_us);
+                                     deadline_us);
 }
 
 void rdmeta_entry_deadline(rdmeta_cache_t *c, rdmeta_entry_t *e,
@@ -323,7 +323,7 @@ int rdmeta_entry_keeps_hint(const rdmeta_cache_t *c, const rdmeta_entry_t *e,
                             const rdmeta_request_t *asked, int64_t mono_us) {
         return e->list == RDMETA_DEADLINES_HINT && asked &&
                (asked->flags & RDMETA_REQ_SENT_HINTS) &&
-               e->deadlines.due_us >= mono_us &&
+               e->deadlines.deadline_us >= mono_us &&
                c->order.slots[e->order].hint.number > asked->sent_hints;
 }
 

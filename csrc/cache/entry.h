@@ -31,7 +31,7 @@ void rdmeta_entry_swap(rdmeta_cache_t *c, rdmeta_entry_t *e,
                        rdmeta_topic_t *topic);
 /* Moves an entry to list `list` (or to none: NONE), with that deadline. */
 void rdmeta_entry_list(rdmeta_cache_t *c, rdmeta_entry_t *e, int list,
-                       int64_t due_us);
+                       int64_t deadline_us);
 /* Stores the deadline that readers see, and marks the order slot. */
 void rdmeta_entry_deadline(rdmeta_cache_t *c, rdmeta_entry_t *e,
                            int64_t deadline);

@@ -11,7 +11,7 @@ static int64_t ttl_of(const rdmeta_cache_t *c, int64_t ttl_us) {
 /* Makes an entry, with a block that only waits, for a name that is not cached.
  * NO_MEMORY. */
 static rdmeta_err_t hint_new(rdmeta_cache_t *c, rdmeta_str_t name,
-                             int64_t due) {
+                             int64_t deadline) {
         rdmeta_err_t err = rdmeta_entry_reserve(c, 1);
         rdmeta_answer_order_slot_t *slot;
         rdmeta_topic_t *t;
@@ -36,9 +36,9 @@ static rdmeta_err_t hint_new(rdmeta_cache_t *c, rdmeta_str_t name,
                 rdmeta_topic_destroy(&c->blocks, t);
                 return RDMETA_ERR_NO_MEMORY;
         }
-        rdmeta_entry_deadline(c, e, due);
+        rdmeta_entry_deadline(c, e, deadline);
         rdmeta_entry_publish(c, e, 0);
-        rdmeta_entry_list(c, e, RDMETA_DEADLINES_HINT, due);
+        rdmeta_entry_list(c, e, RDMETA_DEADLINES_HINT, deadline);
         return RDMETA_OK;
 }
 
@@ -47,26 +47,27 @@ static rdmeta_err_t hint_new(rdmeta_cache_t *c, rdmeta_str_t name,
  * HINT_FORCE. */
 static int hint_is_needed(const rdmeta_cache_t *c, const rdmeta_entry_t *e,
                           int32_t flags, int64_t mono_us) {
-        if (e->list == RDMETA_DEADLINES_HINT && e->deadlines.due_us >= mono_us)
+        if (e->list == RDMETA_DEADLINES_HINT &&
+            e->deadlines.deadline_us >= mono_us)
                 return (flags & RDMETA_HINT_REPLACE) != 0;
         return (flags & RDMETA_HINT_FORCE) ||
                rdmeta_view_deadline(&c->root, e->topic) < mono_us ||
                e->topic->state == RDMETA_TOPIC_GONE;
 }
 
-/* A topic that is neither valid nor freshly negative also gets a deadline that
+/* Also gives a topic that is neither valid nor freshly negative a deadline that
  * makes readers wait. */
-void rdmeta_hint_known(rdmeta_cache_t *c, rdmeta_entry_t *e, int64_t due,
+void rdmeta_hint_known(rdmeta_cache_t *c, rdmeta_entry_t *e, int64_t deadline,
                        int64_t mono_us) {
         const uint16_t state = e->topic->state;
 
         if (state == RDMETA_TOPIC_WAIT)
-                rdmeta_entry_deadline(c, e, due);
+                rdmeta_entry_deadline(c, e, deadline);
         else if (state == RDMETA_TOPIC_GONE ||
                  (state != RDMETA_TOPIC_VALID &&
                   rdmeta_view_deadline(&c->root, e->topic) < mono_us))
-                rdmeta_entry_deadline(c, e, rdmeta_deadline_asked(due));
-        rdmeta_entry_list(c, e, RDMETA_DEADLINES_HINT, due);
+                rdmeta_entry_deadline(c, e, rdmeta_deadline_asked(deadline));
+        rdmeta_entry_list(c, e, RDMETA_DEADLINES_HINT, deadline);
 }
 
 /* Marks of an entry during one call. */
@@ -75,7 +76,7 @@ enum { MARK_NEW = 1, MARK_TO_ASK = 2 };
 /* Makes entries for the names that have none. This comes first because it needs
  * memory. NO_MEMORY: no name is in flight because of this call. */
 static rdmeta_err_t hint_make(rdmeta_cache_t *c, const rdmeta_str_t *topics,
-                              size_t n, int64_t due) {
+                              size_t n, int64_t deadline) {
         rdmeta_err_t err = RDMETA_OK;
         rdmeta_entry_t *e;
         size_t i;
@@ -83,7 +84,7 @@ static rdmeta_err_t hint_make(rdmeta_cache_t *c, const rdmeta_str_t *topics,
         for (i = 0; i < n && !err; i++) {
                 if (rdmeta_entry_find(c, topics[i].data, topics[i].len))
                         continue;
-                err = hint_new(c, topics[i], due);
+                err = hint_new(c, topics[i], deadline);
                 e = rdmeta_entry_find(c, topics[i].data, topics[i].len);
                 if (e)
                         e->staged = MARK_NEW;
@@ -109,7 +110,7 @@ static void hint_number(rdmeta_cache_t *c, const rdmeta_entry_t *e,
 /* Puts the names that need it in flight, and writes them to to_ask: the caller
  * must ask for them. Returns their number. A name given twice counts once. */
 static size_t hint_needed(rdmeta_cache_t *c, const rdmeta_str_t *topics,
-                          size_t n, int32_t flags, int64_t due,
+                          size_t n, int32_t flags, int64_t deadline,
                           int64_t mono_us, rdmeta_str_t *to_ask) {
         const uint64_t number = c->hints + 1;
         size_t i, n_ask = 0;
@@ -120,7 +121,7 @@ static size_t hint_needed(rdmeta_cache_t *c, const rdmeta_str_t *topics,
                 if (e->staged == MARK_TO_ASK ||
                     (!e->staged && !hint_is_needed(c, e, flags, mono_us)))
                         continue;
-                rdmeta_hint_known(c, e, due, mono_us);
+                rdmeta_hint_known(c, e, deadline, mono_us);
                 hint_number(c, e, number);
                 e->staged       = MARK_TO_ASK;
                 to_ask[n_ask++] = topics[i];
@@ -137,8 +138,8 @@ rdmeta_err_t rdmeta_cache_hint(rdmeta_cache_t *c, const rdmeta_str_t *topics,
                                size_t n, int32_t flags, int64_t ttl_us,
                                rdmeta_time_t now, rdmeta_str_t *to_ask,
                                size_t *n_ask) {
-        const int64_t due = rdmeta_deadlines_after(now.mono_us,
-                                                ttl_of(c, ttl_us));
+        const int64_t deadline = rdmeta_deadlines_after(now.mono_us,
+                                                        ttl_of(c, ttl_us));
         rdmeta_err_t err;
         size_t i;
 
@@ -153,9 +154,9 @@ rdmeta_err_t rdmeta_cache_hint(rdmeta_cache_t *c, const rdmeta_str_t *topics,
         /* Each hint may change a page now, and another when it ends. */
         err = rdmeta_live_images_reserve(c, 2 * n);
         if (!err)
-                err = hint_make(c, topics, n, due);
+                err = hint_make(c, topics, n, deadline);
         if (!err)
-                *n_ask = hint_needed(c, topics, n, flags, due, now.mono_us,
+                *n_ask = hint_needed(c, topics, n, flags, deadline, now.mono_us,
                                      to_ask);
         rdmeta_entry_collect(c);
         rdmeta_notify_unlock(&c->notify);

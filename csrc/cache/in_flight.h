@@ -20,9 +20,9 @@
 
 #include "cache/state.h"
 
-/* Puts a known topic in flight until `due`. A commit calls it again where a
+/* Puts a known topic in flight until `deadline`. A commit calls it again if the
  * hint was made after the answer's request left. */
-void rdmeta_hint_known(rdmeta_cache_t *c, rdmeta_entry_t *e, int64_t due,
+void rdmeta_hint_known(rdmeta_cache_t *c, rdmeta_entry_t *e, int64_t deadline,
                        int64_t mono_us);
 /* Ends the hints of a request. A request by name ends those of its names. An
  * answered request for all topics ends every hint. So does a failed one whose

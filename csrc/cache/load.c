@@ -42,16 +42,17 @@ static int knows_nothing(const rdmeta_cache_t *c) {
 static int64_t load_deadline(const load_t *l, const rdmeta_seen_t *seen) {
         const int64_t past = rdmeta_deadlines_after(l->now.mono_us, -1);
         const int64_t old  = rdmeta_deadline_visible(seen->deadline);
-        int64_t due;
+        int64_t moved;
 
         if (seen->topic->state != RDMETA_TOPIC_VALID ||
             !rdmeta_deadline_plain(old))
                 return old < past ? old : past;
-        due = rdmeta_deadlines_after(old, l->c->conf.max_age_us -
-                                                  l->image->about.max_age_us);
-        if (due < past)
-                return due;
-        return rdmeta_deadline_plain(due) ? due - RDMETA_DEADLINE_PAST : past;
+        moved = rdmeta_deadlines_after(
+                old, l->c->conf.max_age_us - l->image->about.max_age_us);
+        if (moved < past)
+                return moved;
+        return rdmeta_deadline_plain(moved) ? moved - RDMETA_DEADLINE_PAST
+                                            : past;
 }
 
 /* Replaces the image's number of a reason by this cache's. NO_MEMORY. */
@@ -172,7 +173,7 @@ rdmeta_err_t rdmeta_cache_load(rdmeta_cache_t *c, rdmeta_image_t *image,
 
         if (rdmeta_notify_forked(&c->notify))
                 return RDMETA_ERR_FORKED;
-        /* Not under the lock: it may be an image of this cache. */
+        /* This takes the lock of the image's cache, which may be this one. */
         err = image->ops->order(image, &l.n);
         if (err)
                 return err;

@@ -67,7 +67,8 @@ static int sweep_is_change(const rdmeta_cache_t *c, int64_t mono_us) {
 
         rdmeta_deadlines_iter_init(&it, &c->deadlines,
                                    RDMETA_DEADLINES_RETAINED);
-        while ((n = rdmeta_deadlines_iter_next(&it)) && n->due_us < mono_us) {
+        while ((n = rdmeta_deadlines_iter_next(&it)) &&
+               n->deadline_us < mono_us) {
                 const rdmeta_entry_t *e =
                         RDMETA_CONTAINER(n, const rdmeta_entry_t, deadlines);
                 if (e->topic->state != RDMETA_TOPIC_GONE &&

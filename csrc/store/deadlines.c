@@ -16,12 +16,13 @@ static rdmeta_deadlines_node_t *earlier(rdmeta_deadlines_node_t *a,
                                         rdmeta_deadlines_node_t *b) {
         if (!a || !b)
                 return a ? a : b;
-        return b->due_us < a->due_us ? b : a;
+        return b->deadline_us < a->deadline_us ? b : a;
 }
 
 static int compare_nodes(const rdmeta_avl_node_t *a,
                          const rdmeta_avl_node_t *b, void *opaque) {
-        const int64_t x = node_of_avl(a)->due_us, y = node_of_avl(b)->due_us;
+        const int64_t x = node_of_avl(a)->deadline_us;
+        const int64_t y = node_of_avl(b)->deadline_us;
 
         (void)opaque;
         if (x != y)
@@ -45,13 +46,14 @@ void rdmeta_deadlines_init(rdmeta_deadlines_t *d) {
 }
 
 void rdmeta_deadlines_add(rdmeta_deadlines_t *d, int class,
-                          rdmeta_deadlines_node_t *n, int64_t due_us) {
+                          rdmeta_deadlines_node_t *n, int64_t deadline_us) {
         rdmeta_tailq_t *q       = &d->classes[class].list;
         rdmeta_tailq_node_t *at = rdmeta_tailq_last(q);
         int passed              = 0;
 
-        n->due_us = due_us;
-        while (at && node_of(at)->due_us > due_us && passed++ < PASSED_MAX)
+        n->deadline_us = deadline_us;
+        while (at && node_of(at)->deadline_us > deadline_us &&
+               passed++ < PASSED_MAX)
                 at = rdmeta_tailq_prev(at);
         if (!at)
                 rdmeta_tailq_push_front(q, &n->link.node);
@@ -78,7 +80,7 @@ rdmeta_deadlines_node_t *rdmeta_deadlines_due(const rdmeta_deadlines_t *d,
                                               int class, int64_t now_us) {
         rdmeta_deadlines_node_t *first = rdmeta_deadlines_first(d, class);
 
-        return first && first->due_us < now_us ? first : NULL;
+        return first && first->deadline_us < now_us ? first : NULL;
 }
 
 int64_t rdmeta_deadlines_next(const rdmeta_deadlines_t *d) {
@@ -88,8 +90,8 @@ int64_t rdmeta_deadlines_next(const rdmeta_deadlines_t *d) {
 
         for (i = RDMETA_DEADLINES_VALID; i < RDMETA_DEADLINES_CLASSES; i++) {
                 first = rdmeta_deadlines_first(d, i);
-                if (first && first->due_us < next)
-                        next = first->due_us;
+                if (first && first->deadline_us < next)
+                        next = first->deadline_us;
         }
         return next;
 }
@@ -124,7 +126,8 @@ static int list_check(const rdmeta_tailq_t *q) {
                 return 0;
         for (n = rdmeta_tailq_first(q); n; n = next) {
                 next = rdmeta_tailq_next(n);
-                if (next && node_of(next)->due_us < node_of(n)->due_us)
+                if (next &&
+                    node_of(next)->deadline_us < node_of(n)->deadline_us)
                         return 0;
         }
         return 1;

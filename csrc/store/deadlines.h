@@ -53,7 +53,7 @@ typedef struct rdmeta_deadlines_node {
                 rdmeta_tailq_node_t node;
                 rdmeta_avl_node_t avl;
         } link;
-        int64_t due_us; /* its deadline */
+        int64_t deadline_us;
 } rdmeta_deadlines_node_t;
 
 typedef struct rdmeta_deadlines {
@@ -67,7 +67,7 @@ void rdmeta_deadlines_init(rdmeta_deadlines_t *d);
 /* Adds `n`, which is in no class, to `class`. Nodes with equal deadlines may
  * come in any order. */
 void rdmeta_deadlines_add(rdmeta_deadlines_t *d, int class,
-                          rdmeta_deadlines_node_t *n, int64_t due_us);
+                          rdmeta_deadlines_node_t *n, int64_t deadline_us);
 /* Removes `n` from `class`. Does nothing for RDMETA_DEADLINES_NONE. */
 void rdmeta_deadlines_remove(rdmeta_deadlines_t *d, int class,
                              rdmeta_deadlines_node_t *n);
@@ -102,13 +102,13 @@ rdmeta_deadlines_node_t *rdmeta_deadlines_iter_next(
 /* Returns now_us + ttl_us without overflow. The result is never one of the
  * extreme values that have another meaning as a deadline. */
 static inline int64_t rdmeta_deadlines_after(int64_t now_us, int64_t ttl_us) {
-        int64_t due;
+        int64_t deadline;
 
-        if (__builtin_add_overflow(now_us, ttl_us, &due))
+        if (__builtin_add_overflow(now_us, ttl_us, &deadline))
                 return ttl_us < 0 ? INT64_MIN + 2 : INT64_MAX - 1;
-        if (due > INT64_MAX - 1)
+        if (deadline > INT64_MAX - 1)
                 return INT64_MAX - 1;
-        return due < INT64_MIN + 2 ? INT64_MIN + 2 : due;
+        return deadline < INT64_MIN + 2 ? INT64_MIN + 2 : deadline;
 }
 
 #endif /* RDMETA_STORE_DEADLINES_H */

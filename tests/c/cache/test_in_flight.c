@@ -143,7 +143,7 @@ static void test_a_hint_never_hides_a_known_topic(void) {
 
 /* A negative past its deadline, or a removed topic, is waiting like a new name;
  * the cache still keeps its id and epochs. */
-static void test_a_hint_of_an_expired_topic_is_waiting(void) {
+static void test_a_hint_of_a_topic_past_its_deadline_is_waiting(void) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -171,7 +171,7 @@ static void test_a_hint_of_an_expired_topic_is_waiting(void) {
 
 /* Makes topics that are unknown, denied, absent and removed; their deadlines
  * pass, and they are in flight. */
-static void make_expired(cw_t *w) {
+static void make_overdue(cw_t *w) {
         cw_init(w, NULL);
         CHECK(!cw_all(w, "u!3; d!29; m#m 0:1@5; g#g 0:1@5; v#v 0:1@1"));
         CHECK(!cw_all(w, "u!3; d!29; m#m 0:1@5; v#v 0:1@1"));
@@ -183,7 +183,7 @@ static void make_expired(cw_t *w) {
         CHECK_TEXT(cw_hint(w, "u d m g", 0), "u d m g");
 }
 
-static void check_expired(cw_t *w, int32_t wanted) {
+static void check_overdue(cw_t *w, int32_t wanted) {
         static const char *const names[] = {"u", "d", "m", "g"};
         int i;
 
@@ -194,22 +194,22 @@ static void check_expired(cw_t *w, int32_t wanted) {
         }
 }
 
-static void test_a_hint_of_an_expired_topic_can_be_purged(void) {
+static void test_a_hint_of_a_topic_past_its_deadline_can_be_purged(void) {
         cw_t w;
 
-        make_expired(&w);
-        check_expired(&w, RDMETA_WAITING);
+        make_overdue(&w);
+        check_overdue(&w, RDMETA_WAITING);
         CHECK(purge(&w, NULL) == 4);
-        check_expired(&w, RDMETA_NOT_CACHED);
+        check_overdue(&w, RDMETA_NOT_CACHED);
         cw_destroy(&w);
 }
 
-static void test_a_hint_of_an_expired_topic_ends_without_a_sweep(void) {
+static void test_a_hint_of_a_topic_past_its_deadline_ends_by_itself(void) {
         int replaced;
         cw_t w;
 
         for (replaced = 0; replaced < 2; replaced++) {
-                make_expired(&w);
+                make_overdue(&w);
                 if (replaced) {
                         cw_pass(&w, 30 * CW_S);
                         CHECK_TEXT(cw_hint(&w, "u d m g",
@@ -217,12 +217,12 @@ static void test_a_hint_of_an_expired_topic_ends_without_a_sweep(void) {
                                    "u d m g");
                 }
                 cw_pass(&w, 60 * CW_S);
-                check_expired(&w, RDMETA_WAITING);
+                check_overdue(&w, RDMETA_WAITING);
                 cw_pass(&w, 1);
-                check_expired(&w, RDMETA_NOT_CACHED);
+                check_overdue(&w, RDMETA_NOT_CACHED);
                 CHECK(cw_stats(&w).hints == 4); /* there was no sweep */
                 cw_sweep(&w);
-                check_expired(&w, RDMETA_NOT_CACHED);
+                check_overdue(&w, RDMETA_NOT_CACHED);
                 CHECK(cw_stats(&w).hints == 0);
                 cw_destroy(&w);
         }
@@ -247,7 +247,7 @@ static void test_the_end_of_a_hint_is_not_a_deadline_of_a_topic(void) {
         rdmeta_reader_t *r;
         cw_t w;
 
-        make_expired(&w);
+        make_overdue(&w);
         CHECK(deadline_of(w.reader, "u", w.now.mono_us) ==
               RDMETA_DEADLINE_ASKED);
         image = rdmeta_cache_image(w.cache, w.now);
@@ -478,9 +478,9 @@ int main(void) {
         RUN(test_a_hint_without_a_ttl_has_the_configured_one);
         RUN(test_a_replaced_hint_begins_anew);
         RUN(test_a_hint_never_hides_a_known_topic);
-        RUN(test_a_hint_of_an_expired_topic_is_waiting);
-        RUN(test_a_hint_of_an_expired_topic_can_be_purged);
-        RUN(test_a_hint_of_an_expired_topic_ends_without_a_sweep);
+        RUN(test_a_hint_of_a_topic_past_its_deadline_is_waiting);
+        RUN(test_a_hint_of_a_topic_past_its_deadline_can_be_purged);
+        RUN(test_a_hint_of_a_topic_past_its_deadline_ends_by_itself);
         RUN(test_the_end_of_a_hint_is_not_a_deadline_of_a_topic);
         RUN(test_a_removed_topic_that_comes_back_stale_has_an_age);
         RUN(test_deadlines_end_at_the_end_of_time_too);

@@ -60,14 +60,14 @@ static void check_deadlines(cw_t *w, int64_t first, int64_t second) {
 
 static void test_many_topics_get_their_deadlines_back_when_their_request_fails(
         void) {
-        int64_t due;
+        int64_t deadline;
         int purged;
         cw_t w;
 
         for (purged = 0; purged < 2; purged++) {
                 gen_cluster_t *g = many(&w);
 
-                due = w.now.mono_us + 900 * CW_S;
+                deadline = w.now.mono_us + 900 * CW_S;
                 say(&w, g, 0, N, RDMETA_ASKED_UNKNOWN);
                 cw_pass(&w, CW_S);
                 say(&w, g, N, N, RDMETA_ASKED_UNKNOWN);
@@ -79,7 +79,7 @@ static void test_many_topics_get_their_deadlines_back_when_their_request_fails(
                         CHECK(!rdmeta_cache_apply_failure(w.cache, NULL,
                                                           w.now));
                 CHECK(cw_stats(&w).hints == 0);
-                check_deadlines(&w, due, due + CW_S);
+                check_deadlines(&w, deadline, deadline + CW_S);
                 done(&w, g);
         }
 }
@@ -87,7 +87,7 @@ static void test_many_topics_get_their_deadlines_back_when_their_request_fails(
 static void test_many_topics_keep_their_deadline_when_a_broker_lags(void) {
         cw_t w;
         gen_cluster_t *g  = many(&w);
-        const int64_t due = w.now.mono_us + 900 * CW_S;
+        const int64_t deadline = w.now.mono_us + 900 * CW_S;
         uint32_t i;
 
         for (i = 0; i < N; i++)
@@ -100,7 +100,7 @@ static void test_many_topics_keep_their_deadline_when_a_broker_lags(void) {
         w.broker = 2;
         say(&w, g, 0, N, RDMETA_ASKED_UNKNOWN);
         CHECK(w.applied.kept_back == N);
-        check_deadlines(&w, due, due + CW_S);
+        check_deadlines(&w, deadline, deadline + CW_S);
         done(&w, g);
 }
 

@@ -32,16 +32,19 @@ static node_t *model_first(fixture_t *w, int class) {
                 if (n->class == RDMETA_DEADLINES_NONE ||
                     (class != RDMETA_DEADLINES_NONE && n->class != class))
                         continue;
-                if (!first || n->deadlines.due_us < first->deadlines.due_us)
+                if (!first ||
+                    n->deadlines.deadline_us < first->deadlines.deadline_us)
                         first = n;
         }
         return first;
 }
 
-static void fixture_add(fixture_t *w, node_t *n, int class, int64_t due) {
+static void fixture_add(fixture_t *w, node_t *n, int class,
+                        int64_t deadline_us) {
         n->class = class;
-        rdmeta_deadlines_add(&w->deadlines, class, &n->deadlines, due);
-        CHECK(n->deadlines.due_us == due);
+        rdmeta_deadlines_add(&w->deadlines, class, &n->deadlines,
+                             deadline_us);
+        CHECK(n->deadlines.deadline_us == deadline_us);
         if (w->deadlines.classes[class].tree.count > w->most[class])
                 w->most[class] = w->deadlines.classes[class].tree.count;
 }
@@ -64,9 +67,9 @@ static void fixture_walk(fixture_t *w, int class, size_t count) {
         rdmeta_deadlines_iter_init(&it, &w->deadlines, class);
         for (; (n = rdmeta_deadlines_iter_next(&it)); count--) {
                 CHECK(count && node_of(n)->class == class);
-                CHECK(node_of(n)->walked != class && n->due_us >= last);
+                CHECK(node_of(n)->walked != class && n->deadline_us >= last);
                 node_of(n)->walked = class;
-                last               = n->due_us;
+                last               = n->deadline_us;
         }
         CHECK(count == 0);
 }
@@ -87,12 +90,12 @@ static void fixture_check(fixture_t *w) {
                 CHECK(rdmeta_deadlines_count(&w->deadlines, i) == counts[i]);
                 n     = rdmeta_deadlines_first(&w->deadlines, i);
                 CHECK(!n == !first);
-                CHECK(!n || n->due_us == first->deadlines.due_us);
+                CHECK(!n || n->deadline_us == first->deadlines.deadline_us);
                 fixture_walk(w, i, counts[i]);
         }
         first = model_first(w, RDMETA_DEADLINES_NONE);
         CHECK(rdmeta_deadlines_next(&w->deadlines) ==
-              (first ? first->deadlines.due_us : INT64_MAX));
+              (first ? first->deadlines.deadline_us : INT64_MAX));
 }
 
 static int any_class(test_rng_t *r) {
@@ -112,12 +115,12 @@ static void fixture_remove_due(fixture_t *w, int class, int64_t now) {
 
         while ((due = rdmeta_deadlines_due(&w->deadlines, class, now))) {
                 first = model_first(w, class);
-                CHECK(node_of(due)->class == class && due->due_us < now);
-                CHECK(due->due_us == first->deadlines.due_us);
+                CHECK(node_of(due)->class == class && due->deadline_us < now);
+                CHECK(due->deadline_us == first->deadlines.deadline_us);
                 fixture_remove(w, node_of(due));
         }
         first = model_first(w, class);
-        CHECK(!first || first->deadlines.due_us >= now);
+        CHECK(!first || first->deadlines.deadline_us >= now);
 }
 
 static void test_the_earliest_deadline_comes_first_in_every_class(void) {
@@ -201,8 +204,8 @@ static void test_any_number_of_nodes_may_go_ahead_of_the_others(void) {
                 rdmeta_deadlines_remove(&d, RDMETA_DEADLINES_VALID, &nodes[i]);
         for (i = 0; (n = rdmeta_deadlines_first(&d, RDMETA_DEADLINES_VALID));
              i++) {
-                CHECK(n->due_us > last);
-                last = n->due_us;
+                CHECK(n->deadline_us > last);
+                last = n->deadline_us;
                 rdmeta_deadlines_remove(&d, RDMETA_DEADLINES_VALID, n);
         }
         CHECK(i == MANY);
@@ -257,14 +260,14 @@ static void test_sums_of_time_do_not_overflow(void) {
         for (i = 0; i < n; i++)
                 for (k = 0; k < n; k++) {
                         const __int128 sum = (__int128)values[i] + values[k];
-                        const int64_t due  = rdmeta_deadlines_after(values[i],
+                        const int64_t end  = rdmeta_deadlines_after(values[i],
                                                                     values[k]);
                         if (sum > INT64_MAX - 1)
-                                CHECK(due == INT64_MAX - 1);
+                                CHECK(end == INT64_MAX - 1);
                         else if (sum < INT64_MIN + 2)
-                                CHECK(due == INT64_MIN + 2);
+                                CHECK(end == INT64_MIN + 2);
                         else
-                                CHECK(due == (int64_t)sum);
+                                CHECK(end == (int64_t)sum);
                 }
         CHECK(rdmeta_deadlines_after(0, INT64_MAX) > 0);
 }

@@ -722,7 +722,7 @@ static void grow_entry(growing_t *g, const cw_t *w, const rdmeta_topic_t *t,
         grow_block(g, w, t);
         grow_add(g, "  deadline %" PRId64 " list %u due %" PRId64,
                  rdmeta_view_deadline(&c->root, t), e->list,
-                 e->list ? e->deadlines.due_us : 0);
+                 e->list ? e->deadlines.deadline_us : 0);
         /* A failed answer may close holes, so the place is left out. */
         if (!facts)
                 grow_add(g, " len %u", c->order.slots[e->order].len);
