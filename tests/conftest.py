@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 from rdmeta import MetadataCache
 from rdmeta.embedded import EmbeddedCluster
 
-# No deadline for an example: how long one takes, and its making, depends on the machine.
+# An example has no deadline: the time to make and run it depends on the machine.
 settings.register_profile("any speed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any speed")
 

@@ -106,12 +106,12 @@ def test_a_reader_of_last_known_values_has_them() -> None:
 
 
 def test_readers_and_caches_outlive_the_python_object(cache: rdmeta.MetadataCache) -> None:
-    held, reader = door.cache(cache), door.reader(cache.capsule())
+    pointer, reader = door.cache(cache), door.reader(cache.capsule())
     del cache
     gc.collect()
-    apply(held, response(12, [MOVED]))
+    apply(pointer, response(12, [MOVED]))
     assert lib.rdmeta_leader(reader, b"orders", 6, 0, door.now().mono_us) == 3
-    assert lib.rdmeta_cache_version(held) == 2
+    assert lib.rdmeta_cache_version(pointer) == 2
 
 
 def test_readers_of_images_and_files_outlive_their_objects(
@@ -121,7 +121,7 @@ def test_readers_of_images_and_files_outlive_their_objects(
     image = cache.image()
     image.save(path)
     attached = rdmeta.attach(path, look=0.001)
-    held = door.image(image)
+    pointer = door.image(image)
     capsules = [image.capsule(), attached.capsule(), rdmeta.Image.open(path).capsule()]
     readers = [door.reader(capsule) for capsule in capsules]
     cache.apply(response(12, [MOVED]), 12, rdmeta.ALL)
@@ -134,7 +134,7 @@ def test_readers_of_images_and_files_outlive_their_objects(
     assert found == [1, 3, 1]
     assert list(door.leaders(readers[1], ["orders"], [0])) == [3]
     info = ffi.new("rdmeta_image_info_t *")
-    lib.rdmeta_image_info(held, info)
+    lib.rdmeta_image_info(pointer, info)
     assert info.version == 1
 
 
@@ -145,12 +145,12 @@ def test_a_write_wakes_threads_and_event_loops(cache: rdmeta.MetadataCache) -> N
         target=lambda: woken.append(cache.wait_change(before, 30, ["orders"]))
     )
     waiter.start()
-    held = door.cache(cache)
+    pointer = door.cache(cache)
 
     async def wait() -> int | None:
         waiting = asyncio.create_task(cache.wait_change_async(before, 30))
         await asyncio.sleep(0.05)
-        await asyncio.to_thread(apply, held, response(12, [MOVED, *TOPICS]))
+        await asyncio.to_thread(apply, pointer, response(12, [MOVED, *TOPICS]))
         return await waiting
 
     assert asyncio.run(wait()) == cache.version > before

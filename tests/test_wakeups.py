@@ -94,7 +94,7 @@ def test_waiters_with_a_later_version_or_a_repeated_name_are_woken_by_their_own_
         since = cache.version
         twice = asyncio.create_task(cache.wait_change_async(since, LONG, ["orders", "orders"]))
         await asyncio.sleep(0.01)
-        apply_answer(cache, T("orders", [P(0, 2, 1)]))  # which the loop has not been told of yet
+        apply_answer(cache, T("orders", [P(0, 2, 1)]))  # the loop does not know of it yet
         after = cache.version
         late = asyncio.create_task(cache.wait_change_async(after, LONG, ["orders"]))
         later = asyncio.create_task(cache.wait_change_async(after + 1, LONG))

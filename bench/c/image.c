@@ -5,16 +5,17 @@
  *
  *     take        takes one image; nanoseconds
  *     apply       applies such an answer without an image; ns per partition
- *     apply_held  applies such an answer beside an image
+ *     apply_beside
+ *                 applies such an answer beside an image
  *     release     frees that image; nanoseconds
  *     order       walks an image for the first time, which sorts it; ns per
  *                 partition
- *     cache, fresh, held
+ *     cache, fresh, kept
  *                 looks up a leader in the cache, in an image just taken, and
  *                 in one after the change; nanoseconds. Each reader gets the
  *                 same random queries
  *     bulk        the lookups of `fresh`, in one call
- *     held_bytes  the bytes that only the image has after the change
+ *     kept_bytes  the bytes that only the image has after the change
  */
 #include "common.h"
 
@@ -31,8 +32,8 @@ typedef struct bench {
         bench_query_t *queries;
         rdmeta_str_t *names; /* the same queries, for one call */
         int32_t *rows, *out;
-        bench_samples_t take, apply, apply_held, release, order, cached, fresh,
-                held, bulk, held_bytes;
+        bench_samples_t take, apply, apply_beside, release, order, cached,
+                fresh, kept, bulk, kept_bytes;
 } bench_t;
 
 static void ask(bench_t *b) {
@@ -136,11 +137,11 @@ static void round_once(bench_t *b) {
         r      = reader_of(image);
         if (look(b, r, &b->fresh) != before || look_bulk(b, r) != before)
                 bench_die("an image's leaders are not the cache's");
-        change(b, &b->apply_held);
-        if (look(b, r, &b->held) != before)
+        change(b, &b->apply_beside);
+        if (look(b, r, &b->kept) != before)
                 bench_die("an image has changed");
         rdmeta_image_info(image, &info);
-        bench_add(&b->held_bytes, (double)info.bytes);
+        bench_add(&b->kept_bytes, (double)info.bytes);
         rdmeta_reader_destroy(r);
         begin = bench_now_ns();
         rdmeta_image_unref(image);
@@ -153,23 +154,23 @@ static void round_once(bench_t *b) {
 }
 
 static void names(bench_t *b) {
-        b->take.name       = "take";
-        b->apply.name      = "apply";
-        b->apply_held.name = "apply_held";
-        b->release.name    = "release";
-        b->order.name      = "order";
-        b->cached.name     = "cache";
-        b->fresh.name      = "fresh";
-        b->held.name       = "held";
-        b->bulk.name       = "bulk";
-        b->held_bytes.name = "held_bytes";
+        b->take.name         = "take";
+        b->apply.name        = "apply";
+        b->apply_beside.name = "apply_beside";
+        b->release.name      = "release";
+        b->order.name        = "order";
+        b->cached.name       = "cache";
+        b->fresh.name        = "fresh";
+        b->kept.name         = "kept";
+        b->bulk.name         = "bulk";
+        b->kept_bytes.name   = "kept_bytes";
 }
 
 static void print(const bench_t *b) {
         const bench_samples_t *all[] = {
-                &b->take,  &b->apply,  &b->apply_held, &b->release, &b->order,
-                &b->cached, &b->fresh, &b->held,       &b->bulk,
-                &b->held_bytes};
+                &b->take,   &b->apply, &b->apply_beside, &b->release,
+                &b->order,  &b->cached, &b->fresh,       &b->kept,
+                &b->bulk,   &b->kept_bytes};
         size_t i;
 
         bench_print_begin("image");

@@ -2,7 +2,7 @@
  * lookup TOPICS ROUNDS QUERIES SEED: times the leader of a partition, in C.
  *
  * The same prepared queries go to the bare table (floor.h) and to the cache, by
- * turns, and each through a call into another translation unit. The one that
+ * turns. Each goes through a call into another translation unit. The one that
  * goes first changes with each round. A query is (name, length, partition). Its
  * name lies in one pool with every other topic's. So a random query also misses
  * the cache lines of its own bytes, as in a program.

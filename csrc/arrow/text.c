@@ -69,8 +69,8 @@ size_t rdmeta_text_size(const char *s, size_t len) {
         return text_is_ascii(s, len) ? len : text_clean(NULL, s, len);
 }
 
-/* Each replaced byte makes the text longer. So an equal size means that no byte
- * is replaced. */
+/* Copies the bytes as they are, or with replacements. Each replaced byte makes
+ * the text longer, so an equal size means that there is none. */
 void rdmeta_text_copy(char *out, size_t size, const char *s, size_t len) {
         if (size == len)
                 memcpy(out, s, len);

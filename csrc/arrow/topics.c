@@ -28,9 +28,9 @@ static size_t text_size(rdmeta_str_t s) {
         return s.data ? rdmeta_text_size(s.data, s.len) : 0;
 }
 
-/* The deadline, and with it the state, may change between the two passes. So
- * this adds the size of the longest state. Reasons are short: those of all rows
- * of a batch always fit. */
+/* Adds the size of a topic's row. The deadline, and with it the state, may
+ * change between the two passes, so this adds the size of the longest state.
+ * Reasons are short: those of all rows of a batch always fit. */
 int rdmeta_topics_size(const rdmeta_shown_t *t, rdmeta_arrow_cursor_t *c,
                        rdmeta_sizes_t *s) {
         (void)c;
@@ -42,7 +42,7 @@ int rdmeta_topics_size(const rdmeta_shown_t *t, rdmeta_arrow_cursor_t *c,
         return 1;
 }
 
-/* Puts the seconds since a broker said it, as MetadataCache.age() returns them.
+/* Puts the topic's age in seconds, as MetadataCache.age() returns it.
  * Puts null for a topic that is neither valid nor stale. */
 static void put_age(rdmeta_fill_t *f, const rdmeta_topic_info_t *info) {
         rdmeta_arrow_column_t *c = &f->columns[T_AGE];

@@ -5,7 +5,7 @@
  *       |----------|---------------------------|
  *         read       left: every length and count is compared with this
  *
- * A read that does not fit moves p to end and sets `bad` to the position where
+ * A read that does not fit moves p to end. It sets `bad` to the position where
  * it failed. From then on every read returns zeros. So a decoder checks before
  * it loops or allocates, and not after every field.
  * Kafka's integers are big-endian; varints are LEB128, 32 bits at most.

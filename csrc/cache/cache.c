@@ -277,8 +277,8 @@ static uint64_t stats_bytes(const rdmeta_cache_t *c) {
                rdmeta_live_images_bytes(c);
 }
 
-/* In a torn cache it reads numbers and walks no list. It counts anew what a
- * write may have left half done. */
+/* Reads only numbers in a torn cache, and walks no list there. Counts anew what
+ * a write may have left half done. */
 void rdmeta_cache_stats(rdmeta_cache_t *c, rdmeta_stats_t *out) {
         const int whole = rdmeta_notify_turn(&c->notify);
 

@@ -224,8 +224,8 @@ static rdmeta_err_t order_make(rdmeta_live_image_t *h,
         return order ? RDMETA_OK : RDMETA_ERR_NO_MEMORY;
 }
 
-/* The first walk sorts, without the lock. If two threads sort at once, the
- * second one drops its list. */
+/* Sorts the topics at the first walk, without the lock. If two threads sort at
+ * once, the second one drops its list. */
 static rdmeta_err_t live_order(rdmeta_image_t *image, size_t *n) {
         rdmeta_live_image_t *h = (rdmeta_live_image_t *)(void *)image;
         rdmeta_live_image_order_t *order = atomic_load_explicit(

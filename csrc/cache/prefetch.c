@@ -24,8 +24,8 @@ RDMETA_INLINE uint64_t peek_topic(rdmeta_buf_t *b, uint32_t fields,
          RDMETA_WIRE_EPOCH | RDMETA_WIRE_OFFLINE | RDMETA_WIRE_TOPIC_OPS |    \
          RDMETA_WIRE_NULL_NAME)
 
-/* peek_topic() is inlined twice: once with the fields of the newest API
- * versions as constants. */
+/* Calls peek_topic(), which is inlined twice: once with the newest versions'
+ * fields as constants. */
 static uint64_t peek(rdmeta_prefetch_t *h, const uint64_t *key) {
         if (!h->rest || h->buf.bad)
                 return 0;

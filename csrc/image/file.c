@@ -200,8 +200,9 @@ static RDMETA_NOINLINE int32_t leader_general(const rdmeta_image_t *image,
                                      mono_us, stale_ok);
 }
 
-/* The fast path. A block's first line and the next one are always within the
- * section, so only the leader's place is compared with the section's end. */
+/* Finds the leader on the fast path. A block's first line and the next one are
+ * always within the section. So it compares only the leader's place with the
+ * section's end. */
 int32_t rdmeta_file_leader(const rdmeta_image_t *image, const char *name,
                            size_t len, int32_t partition, int64_t mono_us,
                            uint64_t hash) {

@@ -65,7 +65,7 @@
 
 #define RDMETA_FILE_FORMAT 3
 #define RDMETA_FILE_BYTE_ORDER 0x0a0b0c0du
-/* Not text: a program that treats the file as text damages these bytes. */
+/* The first bytes of a file. A program that treats it as text damages them. */
 #define RDMETA_FILE_MAGIC "\x89rdmeta\n"
 /* The largest file: a line's number has 32 bits. */
 #define RDMETA_FILE_MAX ((uint64_t)RDMETA_LINE << 32)

@@ -4,7 +4,7 @@
  * A handle stands for a name in one cache. A program that often asks about the
  * same topics resolves each name once; a lookup then needs no hash, table
  * search or comparison of names. A handle stays valid whatever happens to the
- * topic: refreshed, deleted, created again with another id, purged, expired.
+ * topic: refreshed, deleted, created again with another id, purged, stale.
  * The cache need not know the name: lookups return NOT_CACHED until it does.
  */
 #ifndef RDMETA_HANDLE_H

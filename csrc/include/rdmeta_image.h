@@ -85,9 +85,9 @@ RDMETA_API void rdmeta_image_info(const rdmeta_image_t *image,
                                   rdmeta_image_info_t *out);
 
 /**
- * Returns 1 if `topic` has changed, or been removed, after version `since` of
- * the cache's life that the image belongs to, and 0 if it has not. For a topic
- * without a trace it returns 1 if any topic was forgotten after `since`, as
+ * Returns 1 if `topic` has changed, or been removed, after version `since`, and
+ * 0 if it has not. `since` is of the image's session. For a topic without a
+ * trace it returns 1 if any topic was forgotten after `since`, as
  * rdmeta_cache_wait() does. Errors: MALFORMED. Threads: any.
  */
 RDMETA_API int32_t rdmeta_image_changed(const rdmeta_image_t *image,
@@ -172,8 +172,8 @@ RDMETA_API rdmeta_err_t rdmeta_image_file_fault(const char *path,
                                                 rdmeta_image_fault_t *out);
 
 /**
- * Warm start: copies an image's state into an empty cache: topics, ids, epochs,
- * the brokers and reasons of their answers, the broker table and cluster id.
+ * Copies an image's state into an empty cache, as a warm start: topics, ids,
+ * epochs, brokers and reasons of their answers, the broker table, cluster id.
  * Every topic is stale until an answer confirms it. Older answers are compared
  * with that state as if the cache had never stopped. The load is one version,
  * below which rdmeta_cache_changes() says resync. It loads all or nothing.
@@ -205,9 +205,9 @@ RDMETA_API void rdmeta_attach_destroy(rdmeta_attach_t *attach);
 /**
  * Returns a reader of the file that is followed, for rdmeta_reader_destroy().
  * NULL: no memory. `flags`: RDMETA_ALLOW_STALE or 0. It moves to a new file at
- * the start of a call that has a time argument, outside enter and leave or as
- * the first call within. From the first thing that it returns until leave,
- * everything is of one image. Works in a fork's child. Threads: any.
+ * the start of a call that has a time argument. Within enter and leave only the
+ * first call can move it: from its first result until leave, everything is of
+ * one image. Works in a fork's child. Threads: any.
  */
 RDMETA_API struct rdmeta_reader *rdmeta_attach_reader(rdmeta_attach_t *attach,
                                                       int32_t flags);

@@ -276,7 +276,7 @@ rdmeta_image_t *rdmeta_attach_image(rdmeta_attach_t *a, rdmeta_time_t now) {
         return image;
 }
 
-rdmeta_image_t *rdmeta_attach_hold(rdmeta_attach_t *a) {
+rdmeta_image_t *rdmeta_attach_take_image(rdmeta_attach_t *a) {
         const int locked      = attach_lock(a);
         rdmeta_image_t *image = rdmeta_image_ref(a->image);
 

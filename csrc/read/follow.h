@@ -48,7 +48,7 @@ rdmeta_err_t rdmeta_attach_make(const rdmeta_allocator_t *allocator,
                                 rdmeta_attach_t **out);
 /* Returns the last good image, without a look, for rdmeta_image_unref(); takes
  * a reference to `a`, for rdmeta_attach_destroy(). */
-rdmeta_image_t *rdmeta_attach_hold(rdmeta_attach_t *a);
+rdmeta_image_t *rdmeta_attach_take_image(rdmeta_attach_t *a);
 /* Looks for a new file at the time `mono_us`, and changes to it. The reader has
  * handed out no memory since it entered. */
 void rdmeta_attach_look(rdmeta_reader_t *r, int64_t mono_us);

@@ -2,7 +2,7 @@
  * leader: the lookup of one leader.
  *
  * Nearly all lookups are alike. A reader of a live cache looks up a name of 17
- * to 32 bytes, of a valid topic, before its deadline, with leaders of one byte.
+ * to 32 bytes. The topic is valid and in time, and its leaders have one byte.
  * That path makes no call, so that the compiler needs to save few registers.
  * Each rarer case is a function of its own, called in a return. With fewer
  * instructions a CPU has more lookups under way while it waits for memory. So
@@ -101,7 +101,8 @@ RDMETA_INLINE int name_matches(const rdmeta_topic_t *t, size_t len,
                0xffff;
 }
 
-/* The path for nearly all lookups, see above. The reader has begun. */
+/* Looks up a leader on the path for nearly all lookups, see above. The reader
+ * has begun. */
 RDMETA_INLINE int32_t leader_fast(rdmeta_reader_t *r, const char *topic,
                                   size_t len, int32_t partition,
                                   int64_t mono_us) {
@@ -129,8 +130,8 @@ RDMETA_INLINE int32_t leader_fast(rdmeta_reader_t *r, const char *topic,
         return leader;
 }
 
-/* The same path for a file that was opened or is followed. It also tests that
- * the slot's block and the leader lie within the file's blocks. */
+/* Does the same in a file that was opened or is followed. Also tests that the
+ * slot's block and the leader lie within the file's blocks. */
 static RDMETA_NOINLINE int32_t file_fast(rdmeta_reader_t *r, const char *topic,
                                          size_t len, int32_t partition,
                                          int64_t mono_us) {

@@ -53,7 +53,7 @@ rdmeta_reader_t *rdmeta_image_reader(rdmeta_image_t *image, int32_t flags) {
 }
 
 rdmeta_reader_t *rdmeta_attach_reader(rdmeta_attach_t *a, int32_t flags) {
-        rdmeta_image_t *image = rdmeta_attach_hold(a);
+        rdmeta_image_t *image = rdmeta_attach_take_image(a);
         rdmeta_reader_t *r    = rdmeta_image_reader(image, flags);
 
         rdmeta_image_unref(image); /* the reader has its own reference */

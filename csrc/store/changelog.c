@@ -106,8 +106,8 @@ static void *array_grow(const rdmeta_allocator_t *allocator, void *old,
         return p;
 }
 
-/* One version of very many topics, such as the first, needs room that later
- * versions do not need. */
+/* Returns 1 if the room is far more than needed: one version of very many
+ * topics, such as the first, needs room that later ones do not. */
 static int has_too_much_room(size_t room, size_t items) {
         return room > 4096 && items < room / 8;
 }

@@ -37,8 +37,8 @@ static int is_continuation(char byte) {
         return ((uint8_t)byte & 0xc0) == 0x80;
 }
 
-/* A character has at most four bytes. A longer row of continuation bytes is not
- * text, and is cut anywhere. */
+/* Cuts before a character, which has at most four bytes. A longer row of
+ * continuation bytes is not text, and is cut anywhere. */
 rdmeta_str_t rdmeta_reason_cut(rdmeta_str_t reason) {
         size_t n = RDMETA_REASON_MAX;
 

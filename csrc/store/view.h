@@ -113,7 +113,7 @@ RDMETA_INLINE int32_t rdmeta_view_pick(const rdmeta_root_t *root,
 }
 
 /*
- * The general lookup: returns the leader or a code for any name. A topic has
+ * Returns the leader or a code for any name: the general lookup. A topic has
  * the length of its name and its state in one word. For a valid topic of the
  * right name that word equals the caller's length. read/leader.c has the fast
  * path for the common case.

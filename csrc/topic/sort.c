@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-/* FETCH: how many topics ahead a loop prefetches. */
+/* A loop prefetches the topic that it needs FETCH rounds later. */
 enum { SORT_FEW = 8, SORT_LEVELS = 8, KEYS_FEW = 24, FETCH = 16 };
 
 int rdmeta_names_compare(const char *a, size_t n, const char *b, size_t m) {

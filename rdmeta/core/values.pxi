@@ -109,7 +109,7 @@ cdef object view(object name, str what, rdmeta_str_t *out):
         raise TypeError(f"{what} must be str, not {type(name).__name__}")
     if rdmeta_py_ascii(name, &out.data, &out.len):
         return name
-    # Not by way of str(name): a subclass, such as an Enum, may return any text there.
+    # str(name) would not do: a subclass, such as an Enum, may return any text there.
     raw = PyUnicode_AsEncodedString(name, "utf-8", "surrogateescape")
     out.data = PyBytes_AS_STRING(raw)
     out.len = <size_t> PyBytes_GET_SIZE(raw)

@@ -107,7 +107,7 @@ cdef int32_t listed_all(void *opaque, const rdmeta_wire_head_t *head) except -1:
 
 
 cdef extern from "rdmeta.h":
-    # With a visitor of no calls, which needs no GIL.
+    # The same function for a visitor without calls, which needs no GIL.
     rdmeta_err_t decode_unseen "rdmeta_metadata_response_decode"(
         const void *response, size_t len, int16_t version, int32_t flags,
         const rdmeta_wire_visitor_t *visitor, void *opaque, size_t *offset) noexcept nogil

@@ -70,14 +70,14 @@ for _name in ("brokers", "controller", "cluster_id"):
 # ---- two states that take turns -----------------------------------------------------------------
 
 
-def _answer(leaders: tuple[int, int], first: int, holder: int = 0, **denied: int) -> bytes:
+def _answer(leaders: tuple[int, int], first: int, replica: int = 0, **denied: int) -> bytes:
     """Returns an answer with the brokers `first` and the next one.
 
-    They have all replicas, unless `holder` and the next one have them. Topics "x" and "y" may be
+    They have all replicas, unless `replica` and the next one have them. Topics "x" and "y" may be
     denied.
     """
     brokers = (first, first + 1)
-    pair = (holder, holder + 1) if holder else brokers
+    pair = (replica, replica + 1) if replica else brokers
     orders = [P(i, leader, 0, pair, error=5 * (leader < 0)) for i, leader in enumerate(leaders)]
     topics = [
         T("orders", orders),

@@ -38,7 +38,7 @@ def partition_at(topic: int, partition: int, epoch: int) -> P:
     return P(partition, isr[mixed % 2], epoch, replicas, isr)
 
 
-class World:
+class StressFixture:
     """A cache, the epoch of each topic, and the steps of writers and readers."""
 
     def __init__(self, seed: int) -> None:
@@ -181,24 +181,24 @@ class World:
 
 @pytest.mark.timeout(SECONDS + 60)
 def test_readers_see_whole_states_whatever_the_writers_do() -> None:
-    world = World(random.SystemRandom().getrandbits(32))
-    print(f"seed {world.seed}")
+    fixture = StressFixture(random.SystemRandom().getrandbits(32))
+    print(f"seed {fixture.seed}")
     steps = [
-        world.write,
-        world.write,
-        world.look_up,
-        world.look_up,
-        world.look_at_topics,
-        world.look_up_many,
-        world.follow,
-        world.wait,
-        world.wait_on_a_loop,
-        world.take_image,
+        fixture.write,
+        fixture.write,
+        fixture.look_up,
+        fixture.look_up,
+        fixture.look_at_topics,
+        fixture.look_up_many,
+        fixture.follow,
+        fixture.wait,
+        fixture.wait_on_a_loop,
+        fixture.take_image,
     ]
     with ThreadPoolExecutor(len(steps)) as pool:
-        runs = [pool.submit(world.run, step, i) for i, step in enumerate(steps)]
+        runs = [pool.submit(fixture.run, step, i) for i, step in enumerate(steps)]
         done = {step.__name__: run.result() for step, run in zip(steps, runs, strict=True)}
     print(done)
     assert all(done.values())
-    stats = world.cache.stats()
+    stats = fixture.cache.stats()
     assert (stats["watches"], stats["waiters"]) == (0, 0)

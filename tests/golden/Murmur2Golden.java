@@ -9,8 +9,8 @@
  *     java -cp 'build/java/*' tests/golden/Murmur2Golden.java > tests/golden/murmur2.txt
  *
  * Key i is the first bytes of SHA-256("i/0") SHA-256("i/1") ...: i % 65 of them,
- * and for the last ten 1000, 2000 ... 10000. tests/test_murmur2.py makes the
- * same ones; the line at the end is the SHA-256 of all keys, one after another.
+ * and for the last ten 1000, 2000 ... 10000. tests/core/test_partition_for.py
+ * makes the same ones; the line at the end is the SHA-256 of all keys, one after another.
  */
 import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;

@@ -40,7 +40,7 @@ static void test_memory_for_random_reads_begins_at_a_large_page(void) {
         }
 }
 
-/* Also after malloc has freed blocks of that size. */
+/* Before each allocation malloc frees a block of the same size. */
 static void test_large_blocks_go_back_to_the_system_when_freed(void) {
         size_t i;
         void *p;

@@ -1,4 +1,5 @@
-/* murmur2: the values of Java's UtilsTest; tests/test_murmur2.py has more. */
+/* murmur2: the values of Java's UtilsTest; tests/core/
+ * test_partition_for.py has more. */
 #include "support/testing.h"
 
 static void test_the_hash_is_that_of_the_java_client(void) {

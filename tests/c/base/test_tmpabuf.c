@@ -96,7 +96,7 @@ static void build_random(test_rng_t *r, const rdmeta_allocator_t *a) {
         rdmeta_free(a, object, b.size);
 }
 
-static void test_filling_ends_where_sizing_said(void) {
+static void test_filling_ends_at_the_size_of_the_sizing_pass(void) {
         test_heap_t heap;
         rdmeta_allocator_t a = test_allocator(&heap);
         test_rng_t r         = test_rng(1);
@@ -230,7 +230,7 @@ static void test_an_empty_string_is_not_a_null_one(void) {
 
 int main(void) {
         test_begin(60);
-        RUN(test_filling_ends_where_sizing_said);
+        RUN(test_filling_ends_at_the_size_of_the_sizing_pass);
         RUN(test_filling_too_little_is_no_object);
         RUN(test_filling_too_much_fails_and_stays_failed);
         RUN(test_sums_that_overflow_allocate_nothing);

@@ -99,7 +99,7 @@ static void test_a_cluster_id_that_becomes_known_has_a_record(void) {
         cw_destroy(&w);
 }
 
-/* Nor does it wake a waiter, see below. */
+/* A test below checks that such a write wakes no waiter either. */
 static void test_a_write_without_a_change_makes_no_version(void) {
         cw_t w;
 

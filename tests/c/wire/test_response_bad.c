@@ -27,7 +27,7 @@ static rdmeta_err_t check_copy(const uint8_t *data, size_t len, int version,
         return err;
 }
 
-/* Also with the flag: a prefix that lacks only a last zero must not pass. */
+/* A prefix that lacks only a last zero must not pass with the flag either. */
 static void test_every_prefix_is_malformed(void) {
         test_rng_t rng = test_rng(1);
         gen_bytes_t b  = {0};
