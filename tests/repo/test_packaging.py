@@ -6,6 +6,7 @@ These tests are slow; `make packaging` runs them.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -133,6 +134,27 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     packages = ["setuptools", "Cython", "numpy", "kafka-python", "polars", "duckdb"]
     run(python, "-m", "pip", "install", f"{wheel}[kafka,cffi,arrow]", *packages, cwd=directory)
     return python
+
+
+def test_the_readmes_programs_find_the_package_after_the_install_lines(
+    installed: Path, source: Path
+) -> None:
+    """Runs the lines after `pip install` in a clone, and then the program with its own cluster."""
+    text = (source / "README.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```(\w+)\n(.*?)^```$", text, re.S | re.M)
+    languages = [language for language, _ in blocks]
+    shell, program, shown = (
+        blocks[i][1]
+        for i in (
+            languages.index("python") - 1,
+            languages.index("text") - 1,
+            languages.index("text"),
+        )
+    )
+    pip, *then = shell.splitlines()
+    assert pip.startswith("pip install ")
+    script = "\n".join([*then, f"{installed} - <<'END'", f"{program}END"])
+    assert run("bash", "-ec", script, cwd=source) == shown
 
 
 PROGRAM = """
