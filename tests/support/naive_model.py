@@ -220,7 +220,7 @@ class Model:
     # ---- answers ------------------------------------------------------------------------------
 
     def apply(self, answer: Answer, rebootstrapped: bool = False) -> None:
-        ended = () if answer.all else answer.asked
+        ended = () if answer.all else answer.asked or ()
         if not answer.brokers:
             self.purge_hints(ended, answer.now, answer.hints)
             raise NotAppliedError("no brokers")

@@ -62,7 +62,7 @@ static void check_failed(cw_t *w, rdmeta_err_t err, uint32_t advice) {
         w->error = err == RDMETA_ERR_RESPONSE ? w->error : 0;
         CHECK_TEXT(cw_hint(w, "new", 0), "new");
         before = cw_dump(w);
-        CHECK(cw_say(w, "a#a 0:2@9; c#c 0:1@1") == err);
+        CHECK(cw_asked(w, "new", "a#a 0:2@9; c#c 0:1@1") == err);
         CHECK(w->applied.advice == advice);
         CHECK(w->applied.changed == 0 && w->applied.topics == 0);
         CHECK(cw_stats(w).hints == 0);
@@ -71,9 +71,9 @@ static void check_failed(cw_t *w, rdmeta_err_t err, uint32_t advice) {
         CHECK_TEXT(after, before);
         free(before);
         free(after);
-        CHECK(cw_all(w, "") == err);
+        CHECK(cw_say(w, "") == err && cw_all(w, "") == err);
         CHECK(cw_leader(w, "a", 0) == 1 && cw_leader(w, "b", 0) == 1);
-        CHECK(cw_state(w, "new") == RDMETA_WAITING); /* not that request's */
+        CHECK(cw_state(w, "new") == RDMETA_WAITING); /* not theirs */
         CHECK(rdmeta_cache_purge_hints(w->cache, NULL, 0, w->now) == 1);
 }
 
