@@ -254,6 +254,24 @@ static void test_absent_from_two_brokers_is_removed(void) {
         cw_destroy(&w);
 }
 
+/* The broker without a name may be the one that has a name. */
+static void test_absent_from_a_broker_without_a_name_is_still_absent(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_all(&w, "a#a 0:1@1; b#b 0:1@1; c#c 0:1@1"));
+        CHECK(!cw_all(&w, "a#a 0:1@1; c#c 0:1@1"));
+        w.broker = -1;
+        CHECK(!cw_all(&w, "a#a 0:1@1"));
+        w.broker = 2;
+        CHECK(!cw_all(&w, "a#a 0:1@1"));
+        CHECK_TEXT(cw_changes(&w, 1),
+                   "v2 topic_absent b#b; v3 topic_absent c#c; "
+                   "v4 topic_removed b#b");
+        CHECK(cw_leader(&w, "c", 0) == RDMETA_UNKNOWN_TOPIC);
+        cw_destroy(&w);
+}
+
 /* One broker answers that the topic is unknown, and another leaves it out. */
 static void test_absent_from_one_and_unknown_to_another_is_removed(void) {
         cw_t w;
@@ -546,6 +564,7 @@ int main(void) {
         RUN(test_absent_is_negative_and_back_when_named_again);
         RUN(test_absent_twice_from_one_broker_is_still_absent);
         RUN(test_absent_from_two_brokers_is_removed);
+        RUN(test_absent_from_a_broker_without_a_name_is_still_absent);
         RUN(test_absent_from_one_and_unknown_to_another_is_removed);
         RUN(test_absent_for_15_s_is_removed);
         RUN(test_absent_topics_keep_their_id_and_epochs);
