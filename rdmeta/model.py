@@ -82,8 +82,9 @@ class Request(NamedTuple):
 
     `topics` is ALL, names, ids (uuid.UUID or 16 bytes), or () for brokers only. `sent_version` is
     the cache's version when the request left; 0 is the version of a new cache. `sent_hints` is the
-    number of the cache's last hint at that time. request() of the cache fills in both. `reason` is
-    the caller's own text that says why it asks: see reason() of the cache.
+    number of the cache's last hint at that time. request() of the cache fills in both; None means
+    that the cache treats the request as if it had left just now. `reason` is the caller's own text
+    that says why it asks: see reason() of the cache.
     """
 
     topics: All | Collection[str] | Collection[bytes | UUID] = ALL

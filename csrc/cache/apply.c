@@ -355,7 +355,8 @@ rdmeta_err_t rdmeta_cache_apply(rdmeta_cache_t *c, const void *response,
         if (!err)
                 rdmeta_notify_answered(&c->notify);
         rdmeta_builder_trim(&c->builder);
-        rdmeta_hints_end(c, a.asked, err != 0, now.mono_us);
+        if (!err || a.asked->asked != RDMETA_ASKED_UNKNOWN)
+                rdmeta_hints_end(c, a.asked, err != 0, now.mono_us);
         if (err) { /* the counts are of an answer that was not applied */
                 const rdmeta_applied_t failed = {
                         .error       = applied.error,

@@ -315,6 +315,7 @@ void rdmeta_apply_commit(rdmeta_apply_t *a) {
                         &a->write, a->brokers_changed ? a->brokers : NULL);
         commit_brokers(a);
         commit_shared(a);
+        c->all_answered = a->all || (c->all_answered && !a->replace_all);
         if (a->fresh)
                 commit_fresh(a);
         c->order.count += a->tail;

@@ -303,8 +303,7 @@ void rdmeta_cache_stats(rdmeta_cache_t *c, rdmeta_stats_t *out) {
         out->images       = (int32_t)c->epochs.images.count;
         out->ring_records = c->changelog.item_tail - c->changelog.item_head;
         out->ring_floor   = c->changelog.floor;
-        out->shared_deadline_us = atomic_load_explicit(
-                &c->root.shared_deadline, memory_order_relaxed);
+        out->shared_deadline_us = rdmeta_all_deadline(c);
         out->readers = (int32_t)c->epochs.readers.count;
         out->waiters = (int32_t)rdmeta_notify_waiters(&c->notify);
         out->watches = (int32_t)rdmeta_notify_watches(&c->notify);

@@ -25,8 +25,9 @@
 void rdmeta_hint_known(rdmeta_cache_t *c, rdmeta_entry_t *e, int64_t deadline,
                        int64_t mono_us);
 /* Ends the hints of a request. A request by name ends those of its names. An
- * answered request for all topics ends every hint. So does a failed one whose
- * topics are not known. Hints that were made after the request left stay. */
+ * answered request for all topics ends every hint. So does a failure that the
+ * caller reports for an unknown request. Hints that were made after the request
+ * left stay. */
 void rdmeta_hints_end(rdmeta_cache_t *c, const rdmeta_request_t *asked,
                       int failed, int64_t mono_us);
 

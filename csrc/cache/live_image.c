@@ -185,7 +185,7 @@ static void live_about(rdmeta_live_image_t *h, rdmeta_time_t now, int whole) {
         about->said_mono_us       = now.mono_us;
         about->taken_wall_us      = now.wall_us;
         about->max_age_us         = c->conf.max_age_us;
-        about->shared_deadline_us = h->shared_deadline;
+        about->shared_deadline_us = rdmeta_all_deadline(c);
         about->topics             = stats.topics;
         about->partitions         = stats.partitions;
         about->erased             = c->erased;

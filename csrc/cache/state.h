@@ -105,6 +105,8 @@ struct rdmeta_cache {
         rdmeta_avl_t tree;
         int tree_made; /* 1: all entries are in the tree; 0: none is */
         int ids_shared; /* 1: two topics had one id; it leads to one at most */
+        int all_answered; /* 1: there was an all-topics answer, of this cluster
+                           * and since the last purge */
         rdmeta_handles_t handles;
         rdmeta_rewinds_t rewinds;
         rdmeta_reasons_t reasons;
@@ -150,6 +152,15 @@ RDMETA_INLINE rdmeta_brokers_t *rdmeta_table_brokers(const rdmeta_cache_t *c) {
 RDMETA_INLINE uint64_t rdmeta_name_hash(const rdmeta_table_t *t,
                                         const rdmeta_topic_t *topic) {
         return rdmeta_hash(t->key, topic->name, topic->name_len);
+}
+
+/* Returns the deadline of the last all-topics answer. Returns the past if there
+ * was none of this cluster since the last purge. The caller holds the lock. */
+RDMETA_INLINE int64_t rdmeta_all_deadline(const rdmeta_cache_t *c) {
+        return c->all_answered
+                       ? atomic_load_explicit(&c->root.shared_deadline,
+                                              memory_order_relaxed)
+                       : INT64_MIN + 2;
 }
 
 /* Counts topics, partitions and negatives into *out from the name table. It

@@ -209,6 +209,7 @@ rdmeta_err_t rdmeta_cache_purge(rdmeta_cache_t *c, rdmeta_time_t now) {
                 c->order.count = c->order.holes = 0; /* no entry is left */
                 c->order.api_version            = -1;
                 c->erased                       = w.version;
+                c->all_answered                 = 0;
                 rdmeta_transaction_end(&w, changed);
         }
         rdmeta_entry_collect(c);

@@ -386,7 +386,9 @@ typedef struct rdmeta_stats {
         uint64_t ring_records;  /**< changed topics in the changelog */
         uint64_t ring_floor;    /**< lowest `since` of changes() to serve */
         uint64_t rehashes, reseeds;
-        int64_t shared_deadline_us; /**< of the last all-topics answer */
+        /** Of the last all-topics answer. Below INT64_MIN / 2: there
+         *  was none of this cluster since the last purge. */
+        int64_t shared_deadline_us;
         int32_t readers, waiters, watches;
         int32_t handles;       /**< names with a handle */
         uint64_t bytes_images; /**< part of bytes: only images have it */

@@ -63,7 +63,7 @@ typedef struct rdmeta_image_info {
         int64_t taken_wall_us;
         /** The cache's TTL: age = now - (deadline - max_age). */
         int64_t max_age_us;
-        int64_t shared_deadline_us; /**< of the last all-topics answer */
+        int64_t shared_deadline_us; /**< as in rdmeta_stats_t */
         uint64_t topics;       /**< valid or stale */
         uint64_t partitions;   /**< of those topics */
         uint64_t bytes;        /**< that are kept for this image alone */

@@ -485,11 +485,13 @@ int64_t rdmeta_merge_ttl(const rdmeta_conf_t *conf, uint16_t state) {
 
 uint16_t rdmeta_merge_absent(const rdmeta_topic_t *t,
                              const rdmeta_merge_in_t *in) {
+        const int32_t before = rdmeta_topic_provenance(t).broker;
+
         switch (t->state) {
         case RDMETA_TOPIC_VALID:
                 return changed_since(t, in) ? t->state : RDMETA_TOPIC_MISSING;
         case RDMETA_TOPIC_MISSING:
-                return rdmeta_topic_provenance(t).broker != in->broker
+                return before >= 0 && in->broker >= 0 && before != in->broker
                                ? RDMETA_TOPIC_GONE
                                : t->state;
         case RDMETA_TOPIC_UNKNOWN:

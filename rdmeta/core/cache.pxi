@@ -139,7 +139,7 @@ cdef class MetadataCache(Reading):
         - `digest_hits`: unchanged topics that were not even parsed.
         - `topics_kept_back`: topics that lost to newer known values.
         - `leader_hints_taken`, `leader_hints_ignored`: the results of apply_leader_hint().
-        - `all_topics_age`: the seconds since the last all-topics answer, None if there was none.
+        - `all_topics_age`: age() without a topic.
 
         The state:
 

@@ -512,6 +512,7 @@ cdef class Reading(Readers):
 
         A stale topic has an age too, above `max_age`. A leader hint does not lower the age. Without
         `topic` it returns the seconds since the last all-topics answer, or None if there was none.
+        A purge forgets that answer.
         """
         cdef rdmeta_topic_info_t info
         cdef int64_t answered, ttl, now = self.now()

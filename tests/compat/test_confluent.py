@@ -272,6 +272,15 @@ def test_an_all_topics_answer_past_its_age_says_nothing_about_other_topics() -> 
         list_topics(cache, "nope", 0)
 
 
+def test_an_all_topics_answer_before_a_purge_says_nothing_about_other_topics() -> None:
+    cache = MetadataCache()
+    feed(cache, frames.response(12, topics=[T("orders")]), 12)
+    cache.purge()
+    for reading in (cache, cache.image()):
+        with pytest.raises(RequestTimedOutError):
+            list_topics(reading, "nope", 0)
+
+
 def test_a_topic_in_flight_is_waited_for_although_an_all_topics_answer_lacks_it() -> None:
     cache = MetadataCache()
     feed(cache, frames.response(12, topics=[T("orders")]), 12)

@@ -387,5 +387,25 @@ def test_statistics_say_when_all_topics_were_answered(cache: MetadataCache, cloc
     assert cache.stats()["all_topics_age"] == pytest.approx(4.0)
 
 
+def test_after_a_purge_there_was_no_all_topics_answer(cache: MetadataCache) -> None:
+    apply_answer(cache, ORDERS, asked=ALL)
+    before = cache.image()
+    cache.purge()
+    apply_answer(cache, ORDERS)
+    assert cache.stats()["all_topics_age"] is None
+    assert (before.age(), cache.age(), cache.image().age()) == (0.0, None, None)
+    apply_answer(cache, ORDERS, asked=ALL)
+    assert cache.age() == 0.0
+
+
+def test_an_all_topics_answer_of_another_cluster_does_not_count(cache: MetadataCache) -> None:
+    apply_answer(cache, ORDERS, asked=ALL)
+    body = frames.response(12, [ORDERS], cluster_id="another")
+    cache.apply(body, 12, ["orders"], rebootstrapped=True)
+    assert cache.age() is None
+    cache.apply(body, 12, ALL)
+    assert cache.age() == 0.0
+
+
 def test_each_cache_has_a_session_of_its_own() -> None:
     assert MetadataCache().session != MetadataCache().session

@@ -220,7 +220,7 @@ class Model:
     # ---- answers ------------------------------------------------------------------------------
 
     def apply(self, answer: Answer, rebootstrapped: bool = False) -> None:
-        ended = () if answer.all else answer.asked
+        ended = () if answer.all else answer.asked or ()
         if not answer.brokers:
             self.purge_hints(ended, answer.now, answer.hints)
             raise NotAppliedError("no brokers")
@@ -268,13 +268,14 @@ class Model:
         for name, entry in self.entries.items():
             if name in present:
                 continue
+            brokers = {entry.absent_from, answer.broker}
             if entry.state == "valid":
                 if answer.outdated(entry):
                     continue
                 entry.state, entry.until = "missing", answer.now + self.absent_grace
                 entry.absent_from, entry.changed = answer.broker, answer.after
                 changed.add(name)
-            elif (entry.state == "missing" and entry.absent_from != answer.broker) or (
+            elif (entry.state == "missing" and len(brokers) == 2 and min(brokers) >= 0) or (
                 entry.state == "unknown" and entry.rows
             ):
                 entry.state, entry.until = "gone", answer.now + self.max_age

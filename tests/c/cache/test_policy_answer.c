@@ -62,7 +62,7 @@ static void check_failed(cw_t *w, rdmeta_err_t err, uint32_t advice) {
         w->error = err == RDMETA_ERR_RESPONSE ? w->error : 0;
         CHECK_TEXT(cw_hint(w, "new", 0), "new");
         before = cw_dump(w);
-        CHECK(cw_say(w, "a#a 0:2@9; c#c 0:1@1") == err);
+        CHECK(cw_asked(w, "new", "a#a 0:2@9; c#c 0:1@1") == err);
         CHECK(w->applied.advice == advice);
         CHECK(w->applied.changed == 0 && w->applied.topics == 0);
         CHECK(cw_stats(w).hints == 0);
@@ -71,9 +71,9 @@ static void check_failed(cw_t *w, rdmeta_err_t err, uint32_t advice) {
         CHECK_TEXT(after, before);
         free(before);
         free(after);
-        CHECK(cw_all(w, "") == err);
+        CHECK(cw_say(w, "") == err && cw_all(w, "") == err);
         CHECK(cw_leader(w, "a", 0) == 1 && cw_leader(w, "b", 0) == 1);
-        CHECK(cw_state(w, "new") == RDMETA_WAITING); /* not that request's */
+        CHECK(cw_state(w, "new") == RDMETA_WAITING); /* not theirs */
         CHECK(rdmeta_cache_purge_hints(w->cache, NULL, 0, w->now) == 1);
 }
 
@@ -251,6 +251,24 @@ static void test_absent_from_two_brokers_is_removed(void) {
         CHECK_TEXT(cw_topic(&w, "b"), "-");
         CHECK_TEXT(cw_changes(&w, 1),
                    "v2 topic_absent b#b; v3 topic_removed b#b");
+        cw_destroy(&w);
+}
+
+/* The broker without a name may be the one that has a name. */
+static void test_absent_from_a_broker_without_a_name_is_still_absent(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_all(&w, "a#a 0:1@1; b#b 0:1@1; c#c 0:1@1"));
+        CHECK(!cw_all(&w, "a#a 0:1@1; c#c 0:1@1"));
+        w.broker = -1;
+        CHECK(!cw_all(&w, "a#a 0:1@1"));
+        w.broker = 2;
+        CHECK(!cw_all(&w, "a#a 0:1@1"));
+        CHECK_TEXT(cw_changes(&w, 1),
+                   "v2 topic_absent b#b; v3 topic_absent c#c; "
+                   "v4 topic_removed b#b");
+        CHECK(cw_leader(&w, "c", 0) == RDMETA_UNKNOWN_TOPIC);
         cw_destroy(&w);
 }
 
@@ -546,6 +564,7 @@ int main(void) {
         RUN(test_absent_is_negative_and_back_when_named_again);
         RUN(test_absent_twice_from_one_broker_is_still_absent);
         RUN(test_absent_from_two_brokers_is_removed);
+        RUN(test_absent_from_a_broker_without_a_name_is_still_absent);
         RUN(test_absent_from_one_and_unknown_to_another_is_removed);
         RUN(test_absent_for_15_s_is_removed);
         RUN(test_absent_topics_keep_their_id_and_epochs);
