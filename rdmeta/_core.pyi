@@ -338,6 +338,7 @@ class MetadataCache(Reading):
         broker: int | None = None,
         *,
         sent_version: int | None = None,
+        sent_hints: int | None = None,
         tolerate_trailing: bool = False,
         rebootstrapped: bool = False,
         candidates: int = 0,

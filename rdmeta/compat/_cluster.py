@@ -302,7 +302,12 @@ class ClusterShape:
         try:
             with self._lock:  # so that the watching thread does not report the answer as well
                 self.cache.apply(
-                    body, metadata.API_VERSION, asked, broker, sent_version=sent.sent_version
+                    body,
+                    metadata.API_VERSION,
+                    asked,
+                    broker,
+                    sent_version=sent.sent_version,
+                    sent_hints=sent.sent_hints,
                 )
                 news = self._news()
         except NoBrokersError as error:

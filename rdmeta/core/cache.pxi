@@ -237,7 +237,8 @@ cdef class MetadataCache(Reading):
     # Every writer releases the GIL: it may have to wait for another writer.
 
     def apply(self, body, api_version, asked=None, broker=None, *, sent_version=None,
-              tolerate_trailing=False, rebootstrapped=False, candidates=0, reason=None):
+              sent_hints=None, tolerate_trailing=False, rebootstrapped=False, candidates=0,
+              reason=None):
         """Applies the body of a Metadata response, and returns what it changed as an Applied.
 
             request = cache.request(["orders"])
@@ -253,6 +254,8 @@ cdef class MetadataCache(Reading):
         - sent_version: the cache's version when the request left; 0 is that of a new cache. The
           answer does not remove what was learned later. By default it is the Request's own, or the
           version now.
+        - sent_hints: the number of the cache's last hint when the request left, as request() gives
+          it. The answer does not end a hint that was made later. By default it is the Request's own.
         - candidates: how many brokers could have been asked; 0 for all known brokers.
         - reason: why it was asked for, a str that reason() returns; by default that of the Request.
           The cache keeps 255 bytes of it, cut between characters. It keeps 1024 different reasons
@@ -270,7 +273,8 @@ cdef class MetadataCache(Reading):
         the exception of a top-level error (v13). Its `.applied` has what is known of the answer.
         """
         cdef int16_t v = <int16_t> integer(api_version, "api_version", INT16_MIN, INT16_MAX)
-        cdef Asked a = asked_of(asked, broker, sent_version, rdmeta_cache_version(self.cache))
+        cdef Asked a = asked_of(asked, broker, sent_version, sent_hints,
+                                 rdmeta_cache_version(self.cache))
         cdef rdmeta_applied_t out
         cdef rdmeta_time_t now
         cdef rdmeta_err_t err
@@ -319,7 +323,7 @@ cdef class MetadataCache(Reading):
         `asked` is that of apply(). None means not known: every hint ends. Hints made after a
         Request of request() left stay. ForkedError, TypeError, ValueError, MemoryError.
         """
-        cdef Asked a = asked_of(asked, None, None, 0)
+        cdef Asked a = asked_of(asked, None, None, None, 0)
         cdef rdmeta_time_t now
         cdef rdmeta_err_t err
         self.read_clocks(&now)

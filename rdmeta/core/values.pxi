@@ -453,10 +453,12 @@ cdef class Asked:
         return 0
 
 
-cdef Asked asked_of(object asked, object broker, object sent_version, uint64_t version):
+cdef Asked asked_of(object asked, object broker, object sent_version, object sent_hints,
+                    uint64_t version):
     """Returns the request for apply(): a Request, or the arguments of apply().
 
     `sent_version` None means the Request's own or, without one, `version`, the cache's version now.
+    `sent_hints` None means the Request's own or, without one, not known.
     TypeError, ValueError.
     """
     cdef Asked a = Asked.__new__(Asked)
@@ -466,9 +468,8 @@ cdef Asked asked_of(object asked, object broker, object sent_version, uint64_t v
         a.flag(asked.cluster_authorized_operations, RDMETA_REQ_CLUSTER_OPS)
         if sent_version is None:
             sent_version = asked.sent_version
-        if asked.sent_hints is not None:
-            a.request.sent_hints = unsigned(asked.sent_hints, "sent_hints")
-            a.request.flags |= RDMETA_REQ_SENT_HINTS
+        if sent_hints is None:
+            sent_hints = asked.sent_hints
         asked = asked.topics
     a.topics(asked)
     a.request.broker = -1 if broker is None else int32(broker, "broker")
@@ -476,6 +477,9 @@ cdef Asked asked_of(object asked, object broker, object sent_version, uint64_t v
     a.request.sent_version = version
     if sent_version is not None:
         a.request.sent_version = unsigned(sent_version, "sent_version")
+    if sent_hints is not None:
+        a.flag(True, RDMETA_REQ_SENT_HINTS)
+        a.request.sent_hints = unsigned(sent_hints, "sent_hints")
     return a
 
 

@@ -142,6 +142,18 @@ def test_an_answer_ends_and_removes_nothing_that_came_after_its_request() -> Non
     assert cache.state("later") == NOT_CACHED
 
 
+def test_a_partial_answer_ends_no_hint_that_came_after_its_request() -> None:
+    body = frames.response(12, topics=[T("orders", [P(0, 2, 7)])])
+    cache = MetadataCache()
+    ours = ClusterMetadata(cache)
+    ours.metadata_request()
+    cache.hint(["orders"])
+    ours.update_metadata(decoded(body, 12))
+    assert cache.stats()["hints"] == 1
+    ours.update_metadata(decoded(body, 12))
+    assert cache.stats()["hints"] == 0
+
+
 def test_a_requested_update_ends_the_future_and_calls_listeners() -> None:
     asked: list[set[str] | None] = []
     cache = MetadataCache()
