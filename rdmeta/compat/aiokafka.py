@@ -12,7 +12,7 @@ from rdmeta.compat._cluster import ClusterShape, Named, ignore, settle
 from rdmeta.compat._reading import image_of
 from rdmeta.errors import NoBrokersError
 from rdmeta.model import TopicPartition
-from rdmeta.net.address import DEFAULT_PORT
+from rdmeta.address import DEFAULT_PORT
 
 __all__ = ["ClusterMetadata"]
 

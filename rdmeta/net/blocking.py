@@ -8,7 +8,7 @@ from numbers import Real
 from types import TracebackType
 
 from rdmeta.errors import RequestTimedOutError, TransportError
-from rdmeta.net.address import Address
+from rdmeta.address import Address
 from rdmeta.net.session import Response, Session
 
 __all__ = ["Connection", "Deadline"]

@@ -15,7 +15,7 @@ from rdmeta._core import (
 )
 from rdmeta.errors import Error, ForkedError, TransportError
 from rdmeta.model import ALL, Advice, Applied, Broker, Request
-from rdmeta.net.address import Address, parse_bootstrap
+from rdmeta.address import Address, parse_bootstrap
 from rdmeta.net.blocking import Connection, Deadline
 from rdmeta.net.session import METADATA
 

@@ -26,7 +26,7 @@ from rdmeta._core import (
 from rdmeta.embedded import EmbeddedCluster
 from rdmeta.errors import MalformedError, UnsupportedVersionError
 from rdmeta.model import ALL
-from rdmeta.net.address import parse_bootstrap
+from rdmeta.address import parse_bootstrap
 from rdmeta.net.blocking import Connection, Deadline
 from rdmeta.net.session import METADATA
 

@@ -17,7 +17,7 @@ from peer import answer_handshake, framed, listening, read_frame, read_requests
 
 from rdmeta.embedded import EmbeddedCluster
 from rdmeta.errors import Error, MalformedError, RequestTimedOutError, TransportError
-from rdmeta.net.address import Address, parse_bootstrap
+from rdmeta.address import Address, parse_bootstrap
 from rdmeta.net.blocking import Connection, Deadline
 from rdmeta.net.session import METADATA
 

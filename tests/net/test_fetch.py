@@ -22,7 +22,7 @@ from rdmeta.errors import (
     UnknownTopicError,
     UnsupportedVersionError,
 )
-from rdmeta.net.address import parse_bootstrap
+from rdmeta.address import parse_bootstrap
 from rdmeta.net.blocking import Connection, Deadline
 from rdmeta.net.fetch import fetch
 from rdmeta.net.session import METADATA

@@ -16,7 +16,7 @@ from real_kafka import JARS, RealKafka
 from waiting import until
 
 from rdmeta import ALL, MetadataCache, encode_metadata_request, fetch
-from rdmeta.net.address import parse_bootstrap
+from rdmeta.address import parse_bootstrap
 from rdmeta.net.blocking import Connection, Deadline
 from rdmeta.net.session import METADATA
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from kafka.protocol.api_header import RequestHeader
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse, MetadataRequest
 
-from rdmeta.net.address import Address
+from rdmeta.address import Address
 
 UNSUPPORTED_VERSION = 35
 

@@ -1,0 +1,102 @@
+"""The values between the policy, which decides, and a driver, which has the sockets.
+
+A *link* is one connection, or one attempt to make it; links are numbered, and a number is used
+once. A *waiter* is one call of the application that waits for an outcome.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from typing import NamedTuple, TypeAlias
+
+from rdmeta.errors import Error
+from rdmeta.model import Request
+
+__all__ = ["Action", "Call", "Close", "Connect", "Finish", "Kind", "Node", "Poll", "Send"]
+
+
+class Node(NamedTuple):
+    """A server to ask: a broker by its id, or a bootstrap server by -1, -2, and so on."""
+
+    id: int
+    host: str
+    port: int
+
+
+class Kind(Enum):
+    """The kinds of requests. Of each kind of Metadata one request is in flight, with its hedges."""
+
+    FULL = "full"
+    BROKERS = "brokers"
+    NAMES = "names"
+    NEW = "new"
+    CALL = "call"
+
+
+class Call(NamedTuple):
+    """A request other than Metadata; `encode` returns its body in a version."""
+
+    api_key: int
+    lowest: int
+    highest: int
+    encode: Callable[[int], bytes]
+
+
+class Connect(NamedTuple):
+    """Open a connection: resolve the name, try its addresses within `timeout` s, shake hands.
+
+    The driver reports on_connected() or on_disconnected().
+    """
+
+    link: int
+    node: Node
+    timeout: float
+
+
+class Send(NamedTuple):
+    """Send a request on a ready link.
+
+    The driver reports on_response() or on_failure() with `number`. `hedge` says that another
+    request with the same content is still unanswered.
+    """
+
+    link: int
+    number: int
+    request: Request | Call
+    kind: Kind
+    reason: str
+    hedge: bool
+
+
+class Close(NamedTuple):
+    """Close a link; the driver reports nothing about it from now on."""
+
+    link: int
+    cause: str
+
+
+class Finish(NamedTuple):
+    """End an application's call: with an error, or with the cache's version or a call's answer.
+
+    `value` is a pair (version, body) for a Call, else None.
+    """
+
+    waiter: int
+    error: Error | None
+    version: int
+    value: tuple[int, bytes] | None = None
+
+
+Action: TypeAlias = Connect | Send | Close | Finish
+
+
+class Poll(NamedTuple):
+    """The actions to take now, in order, and the time of the next poll if nothing happens.
+
+    `at` is in the clock of the caller's `now`; it is later than `now` if there are no actions, and
+    math.inf if only an input can change something.
+    """
+
+    actions: tuple[Action, ...]
+    at: float
