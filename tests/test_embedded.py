@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
+from rdmeta.address import parse_bootstrap
 from rdmeta.embedded import DISCONNECT, EmbeddedCluster
 from rdmeta.errors import (
     Error,
@@ -27,7 +28,6 @@ from rdmeta.errors import (
     UnknownTopicError,
     UnsupportedVersionError,
 )
-from rdmeta.address import parse_bootstrap
 from rdmeta.net.blocking import Connection, Deadline
 from rdmeta.net.session import METADATA
 

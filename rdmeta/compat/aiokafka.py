@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from typing import Any, NamedTuple
 
+from rdmeta.address import DEFAULT_PORT
 from rdmeta.compat._bootstrap import hosts_of
 from rdmeta.compat._cluster import ClusterShape, Named, ignore, settle
 from rdmeta.compat._reading import image_of
 from rdmeta.errors import NoBrokersError
 from rdmeta.model import TopicPartition
-from rdmeta.address import DEFAULT_PORT
 
 __all__ = ["ClusterMetadata"]
 

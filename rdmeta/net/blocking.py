@@ -7,8 +7,8 @@ import time
 from numbers import Real
 from types import TracebackType
 
-from rdmeta.errors import RequestTimedOutError, TransportError
 from rdmeta.address import Address
+from rdmeta.errors import RequestTimedOutError, TransportError
 from rdmeta.net.session import Response, Session
 
 __all__ = ["Connection", "Deadline"]

@@ -13,9 +13,9 @@ from rdmeta._core import (
     _brokers_in,
     encode_metadata_request,
 )
+from rdmeta.address import Address, parse_bootstrap
 from rdmeta.errors import Error, ForkedError, TransportError
 from rdmeta.model import ALL, Advice, Applied, Broker, Request
-from rdmeta.address import Address, parse_bootstrap
 from rdmeta.net.blocking import Connection, Deadline
 from rdmeta.net.session import METADATA
 

@@ -23,10 +23,10 @@ from rdmeta._core import (
     decode_metadata_response,
     encode_metadata_request,
 )
+from rdmeta.address import parse_bootstrap
 from rdmeta.embedded import EmbeddedCluster
 from rdmeta.errors import MalformedError, UnsupportedVersionError
 from rdmeta.model import ALL
-from rdmeta.address import parse_bootstrap
 from rdmeta.net.blocking import Connection, Deadline
 from rdmeta.net.session import METADATA
 

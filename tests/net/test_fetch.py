@@ -14,6 +14,7 @@ from peer import answer_handshake, framed, listening, read_frame, read_requests
 
 import rdmeta
 from rdmeta._core import METADATA_MAX_VERSION, MetadataCache
+from rdmeta.address import parse_bootstrap
 from rdmeta.embedded import DISCONNECT, EmbeddedCluster
 from rdmeta.errors import (
     MalformedError,
@@ -22,7 +23,6 @@ from rdmeta.errors import (
     UnknownTopicError,
     UnsupportedVersionError,
 )
-from rdmeta.address import parse_bootstrap
 from rdmeta.net.blocking import Connection, Deadline
 from rdmeta.net.fetch import fetch
 from rdmeta.net.session import METADATA
