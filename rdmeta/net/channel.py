@@ -1,0 +1,234 @@
+"""One non-blocking socket to one endpoint, which an event loop drives through one session.
+
+A channel calls its owner back and has no task: it adds its socket to the loop's readers and
+writers (asyncio's, uvloop's), so closing it takes effect at once, and a fork's child can close the
+socket without the loop.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+from typing import TYPE_CHECKING, Protocol
+
+from rdmeta.errors import Error, TransportError
+from rdmeta.net.session import Response, Session
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
+    from rdmeta.net.resolve import Endpoint
+
+__all__ = ["Channel", "Owner"]
+
+_CHUNK = 1 << 18
+# Reads in one turn of the loop, so that one long answer does not hold up the loop's other work.
+_READS = 8
+
+
+class Owner(Protocol):
+    """The methods that a channel calls, in the loop's thread, until it is closed."""
+
+    def channel_ready(self, channel: Channel) -> None:
+        """Takes note that the handshake is over."""
+
+    def channel_bytes(self, channel: Channel) -> None:
+        """Takes note that bytes have arrived."""
+
+    def channel_response(self, channel: Channel, response: Response) -> None:
+        """Takes an answer."""
+
+    def channel_failed(self, channel: Channel, error: Error) -> None:
+        """Takes note that the channel has closed itself, because of `error`."""
+
+
+class Channel:
+    """Connects to `endpoint` and drives `session` over the socket; use it in the loop's thread.
+
+    No method calls the owner back before it returns, except `read()`.
+    """
+
+    def __init__(
+        self,
+        loop: AbstractEventLoop,
+        endpoint: Endpoint,
+        session: Session,
+        owner: Owner,
+        keepalive: bool = False,
+    ) -> None:
+        """Begins to connect; a failure is reported to the owner later."""
+        self.endpoint = endpoint
+        self.session = session
+        self.bytes_received = 0
+        self.bytes_sent = 0
+        self._loop = loop
+        self._owner = owner
+        self._unsent = memoryview(b"")
+        self._is_writing = False
+        self._send_error: OSError | None = None
+        self._is_closed = False
+        self._socket: socket.socket | None = None
+        # Whether the other side has accepted the connection.
+        self.was_connected = False
+        try:
+            self._socket = _socket(endpoint, keepalive)
+            code = self._socket.connect_ex(endpoint.sockaddr)
+        except (OSError, OverflowError) as error:
+            loop.call_soon(self._fail, _unreachable(error))
+            return
+        if code in (0, errno.EINPROGRESS):
+            loop.add_writer(self._socket, self._on_connected)
+        else:
+            loop.call_soon(self._fail, _unreachable(OSError(code, os.strerror(code))))
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the channel has a socket: it is neither closed nor failed."""
+        return self._socket is not None
+
+    def close(self) -> None:
+        """Closes the socket at once and calls the owner no more; a second call does nothing."""
+        self._is_closed = True
+        sock, self._socket = self._socket, None
+        if sock is None:
+            return
+        if not self._loop.is_closed():
+            self._loop.remove_reader(sock)
+            self._loop.remove_writer(sock)
+        sock.close()
+
+    def abandon(self) -> None:
+        """Closes the socket in the child of a fork, without a byte sent and without the loop.
+
+        The parent's connection goes on, and its event loop keeps the socket.
+        """
+        sock, self._socket = self._socket, None
+        if sock is not None:
+            os.close(sock.detach())
+
+    def request(self, api_key: int, version: int, body: bytes) -> int:
+        """Sends a request and returns its correlation id; raises the errors of the session."""
+        correlation_id = self.session.request(api_key, version, body)
+        self._flush()
+        return correlation_id
+
+    def read(self, most: int = _READS) -> None:
+        """Reads what has arrived, `most` times, and passes it to the owner."""
+        for _ in range(most):
+            if self._socket is None or not self._read_once(self._socket):
+                return
+
+    def _on_connected(self) -> None:
+        """Begins the handshake, or reports that the connection was refused."""
+        sock = self._socket
+        if sock is None:
+            return
+        self._loop.remove_writer(sock)
+        code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if code:
+            self._fail(_unreachable(OSError(code, os.strerror(code))))
+            return
+        self.was_connected = True
+        self._loop.add_reader(sock, self.read)
+        self._flush()
+
+    def _read_once(self, sock: socket.socket) -> bool:
+        """Reads and handles one chunk; returns whether more may be waiting."""
+        try:
+            data = sock.recv(_CHUNK)
+        except (BlockingIOError, InterruptedError):
+            if self._send_error is not None:
+                self._ended(self._send_error)
+            return False
+        except OSError as error:
+            self._ended(error)
+            return False
+        if not data:
+            self._ended(self._send_error)
+            return False
+        self.bytes_received += len(data)
+        self._owner.channel_bytes(self)
+        self._take(data)
+        return len(data) == _CHUNK
+
+    def _take(self, data: bytes) -> None:
+        """Passes bytes to the session, and what they bring to the owner."""
+        if self._socket is None:
+            return
+        was_ready = self.session.ready
+        try:
+            answers = self.session.receive(data)
+        except Error as error:
+            self._fail(error)
+            return
+        self._flush()
+        if self.session.ready and not was_ready:
+            self._owner.channel_ready(self)
+        for answer in answers:
+            if self._socket is None:
+                return
+            self._owner.channel_response(self, answer)
+
+    def _flush(self) -> None:
+        """Sends what the session has queued; the loop sends the rest later."""
+        data = self.session.data_to_send()
+        if data:
+            self._unsent = memoryview(bytes(self._unsent) + data)
+        sock = self._socket
+        if sock is None or not self._unsent or self._send_error is not None:
+            return
+        try:
+            sent = sock.send(self._unsent)
+        except (BlockingIOError, InterruptedError):
+            sent = 0
+        except OSError as error:
+            # The port may have said why before it closed the connection: that is read first.
+            self._send_error = error
+            self._loop.remove_writer(sock)
+            self._loop.call_soon(self.read)
+            return
+        self.bytes_sent += sent
+        self._unsent = self._unsent[sent:]
+        if bool(self._unsent) != self._is_writing:
+            self._is_writing = bool(self._unsent)
+            if self._is_writing:
+                self._loop.add_writer(sock, self._flush)
+            else:
+                self._loop.remove_writer(sock)
+
+    def _ended(self, error: OSError | None) -> None:
+        """Fails because the other side closed (None) or broke the connection."""
+        try:
+            if error is None:
+                self.session.closed()
+            if isinstance(error, ConnectionError):
+                self.session.closed("reset the connection")
+            self._fail(TransportError(f"the connection broke: {error.strerror or error}"))
+        except Error as failure:
+            self._fail(failure)
+
+    def _fail(self, error: Error) -> None:
+        if self._is_closed:
+            return
+        self.close()
+        self._owner.channel_failed(self, error)
+
+
+def _socket(endpoint: Endpoint, keepalive: bool) -> socket.socket:
+    """Returns a non-blocking socket; TLS wraps it here, without shaking hands yet."""
+    sock = socket.socket(endpoint.family, socket.SOCK_STREAM)
+    try:
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if keepalive:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+def _unreachable(error: OSError | OverflowError) -> TransportError:
+    reason = error.strerror if isinstance(error, OSError) else None
+    return TransportError(f"cannot connect: {reason or error}")

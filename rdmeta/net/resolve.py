@@ -1,0 +1,185 @@
+"""Names to addresses beside an event loop: daemon threads that may hang without harm.
+
+The system's resolver has no deadline. A lookup that hangs therefore costs a thread, and nothing
+else: neither the loop nor the interpreter's exit waits for it. All clients of a process share two
+threads, which end when there is nothing to look up.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections import deque
+from collections.abc import Iterable
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from rdmeta.errors import Error, TransportError
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop, Future
+
+    from rdmeta.address import Address
+
+__all__ = ["Endpoint", "Resolver", "literal", "shared", "unresolved"]
+
+# The threads of one process that look up names, and so the number of lookups that can hang.
+_THREADS = 2
+
+
+class Endpoint(NamedTuple):
+    """An address for `socket.connect()` and its family, AF_INET or AF_INET6."""
+
+    family: int
+    sockaddr: tuple[Any, ...]
+
+    def __str__(self) -> str:
+        host, port = self.sockaddr[:2]
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+_Outcome: TypeAlias = "tuple[Endpoint, ...] | Error"
+_Waiter: TypeAlias = "tuple[AbstractEventLoop, Future[tuple[Endpoint, ...]]]"
+
+
+class _Lookup(NamedTuple):
+    """A name that is being looked up, or waits for a thread, and the futures that wait for it."""
+
+    host: str
+    port: int
+    family: int
+    waiters: list[_Waiter]
+
+
+class Resolver:
+    """Looks up names in at most two daemon threads of its own; any thread may use it."""
+
+    def __init__(self) -> None:
+        self.start_anew()
+
+    def start_anew(self) -> None:
+        """Forgets all lookups and threads, as the child of a fork has none of them."""
+        self._lock = threading.Lock()
+        self._lookups: dict[tuple[str, int, int], _Lookup] = {}
+        self._queue: deque[_Lookup] = deque()
+        self._threads = 0
+
+    def lookup(
+        self, address: Address, loop: AbstractEventLoop, family: int = socket.AF_UNSPEC
+    ) -> Future[tuple[Endpoint, ...]]:
+        """Returns a future of every endpoint of `address`, the families in turn (RFC 8305).
+
+        A literal address needs no thread. `family` AF_INET or AF_INET6 leaves the others out.
+        Equal lookups at one time share one call of the system's resolver. To cancel the future
+        leaves the call to itself. Its exception is a TransportError.
+        """
+        future: Future[tuple[Endpoint, ...]] = loop.create_future()
+        found = literal(address)
+        if found is not None:
+            _settle(future, _chosen([found], family))
+            return future
+        key = (*address, family)
+        with self._lock:
+            lookup = self._lookups.get(key)
+            if lookup is None:
+                lookup = self._lookups[key] = _Lookup(*key, [])
+                self._queue.append(lookup)
+            lookup.waiters.append((loop, future))
+            is_short = len(self._queue) > 0 and self._threads < _THREADS
+            self._threads += is_short
+        if is_short:
+            self._start_thread()
+        return future
+
+    def _start_thread(self) -> None:
+        thread = threading.Thread(target=self._run, name="rdmeta-resolve", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:  # the interpreter ends, or the process has too many threads
+            with self._lock:
+                self._threads -= 1
+                lost = [] if self._threads else list(self._queue)
+                self._queue.clear() if lost else None
+            for lookup in lost:
+                self._finish(lookup, TransportError(f"cannot look up a name: {error}"))
+
+    def _run(self) -> None:
+        """Looks up names until none waits."""
+        while True:
+            with self._lock:
+                if not self._queue:
+                    self._threads -= 1
+                    return
+                lookup = self._queue.popleft()
+            self._finish(lookup, _look_up(lookup))
+
+    def _finish(self, lookup: _Lookup, outcome: _Outcome) -> None:
+        """Hands the outcome to each waiter, in its own loop."""
+        with self._lock:
+            self._lookups.pop(lookup[:3], None)
+        for loop, future in lookup.waiters:
+            try:
+                loop.call_soon_threadsafe(_settle, future, outcome)
+            except RuntimeError:  # the loop is closed
+                continue
+
+
+def literal(address: Address) -> Endpoint | None:
+    """Returns the endpoint of an IPv4 or IPv6 address, None for a name."""
+    host, port = address
+    for family, text in ((socket.AF_INET, host), (socket.AF_INET6, host.partition("%")[0])):
+        try:
+            socket.inet_pton(family, text)
+        except (OSError, ValueError):
+            continue
+        return Endpoint(family, (host, port))
+    return None
+
+
+def unresolved(error: OSError | ValueError) -> TransportError:
+    """Returns the error for a name that the system's resolver refuses with `error`."""
+    if isinstance(error, OSError):
+        return TransportError(f"no such host: {error.strerror or error}")
+    # For example a label of more than 63 letters, or a NUL.
+    return TransportError(f"no host can have that name: {error}")
+
+
+def _look_up(lookup: _Lookup) -> _Outcome:
+    try:
+        found = socket.getaddrinfo(lookup.host, lookup.port, type=socket.SOCK_STREAM)
+    except (OSError, ValueError) as error:
+        return unresolved(error)
+    return _chosen((Endpoint(each[0], each[4]) for each in found), lookup.family)
+
+
+def _chosen(found: Iterable[Endpoint], family: int) -> _Outcome:
+    """Returns the endpoints of the wanted family, each once, and both families in turn."""
+    endpoints = list(dict.fromkeys(found))
+    wanted = [each for each in endpoints if family in (socket.AF_UNSPEC, each.family)]
+    if not wanted:
+        other = " of that family (broker.address.family)" if endpoints else ""
+        return TransportError(f"the host has no address{other}")
+    first = [each for each in wanted if each.family == wanted[0].family]
+    second = [each for each in wanted if each.family != wanted[0].family]
+    pairs = zip_longest(first, second)
+    return tuple(each for pair in pairs for each in pair if each is not None)
+
+
+def _settle(future: Future[tuple[Endpoint, ...]], outcome: _Outcome) -> None:
+    if future.done():  # cancelled
+        return
+    if isinstance(outcome, Error):
+        future.set_exception(outcome)
+    else:
+        future.set_result(outcome)
+
+
+# The bound on hanging lookups is the process's, so this is shared by all of its clients.
+_of_this_process = Resolver()
+os.register_at_fork(after_in_child=_of_this_process.start_anew)
+
+
+def shared() -> Resolver:
+    """Returns the resolver that all clients of this process share."""
+    return _of_this_process

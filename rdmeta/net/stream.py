@@ -1,0 +1,237 @@
+"""A connection to one server in an event loop: it finds an address that answers, and shakes hands.
+
+    connection = StreamConnection(listener)
+    connection.open(Address("localhost", 9092), timeout=30.0)
+    # the loop calls listener.on_connected(), then:
+    connection.request(METADATA, version, body)
+    # the loop calls listener.on_response(response)
+    connection.close()
+
+The listener is called in the loop's thread, and never before the method that causes it returns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections import deque
+from typing import Protocol
+
+from rdmeta.address import Address
+from rdmeta.errors import Error, RequestTimedOutError
+from rdmeta.net import resolve
+from rdmeta.net.channel import Channel
+from rdmeta.net.resolve import Endpoint, Resolver
+from rdmeta.net.session import Response, Session
+
+__all__ = ["Listener", "StreamConnection"]
+
+# Seconds: an address that is silent for so long does not keep the next one waiting (RFC 8305 lets
+# the next one begin after 0.25 s; this is the time after which the client tries another server).
+_SILENT = 1.0
+
+
+class Listener(Protocol):
+    """The methods that a connection calls; nothing is called after `StreamConnection.close()`."""
+
+    def on_connected(self) -> None:
+        """Takes note that the connection is ready for requests; `session.versions` is known."""
+
+    def on_bytes(self) -> None:
+        """Takes note that some bytes have arrived, before what they bring is reported."""
+
+    def on_response(self, response: Response) -> None:
+        """Takes the answer to the request with `response.correlation_id`."""
+
+    def on_disconnected(self, error: Error) -> None:
+        """Takes note that the attempt failed, or the connection broke; it is closed by then."""
+
+
+class StreamConnection:
+    """One connection, or one attempt to make it; it is used once, in its loop's thread.
+
+    It has no task and no thread. `close()` takes effect at once, wherever the connection is. The
+    methods may be called from the listener's.
+    """
+
+    def __init__(
+        self,
+        listener: Listener,
+        *,
+        client_id: str = "rdmeta",
+        max_frame: int = 100_000_000,
+        keepalive: bool = False,
+        family: int = socket.AF_UNSPEC,
+        resolver: Resolver | None = None,
+    ) -> None:
+        """Touches no network.
+
+        `max_frame` is the largest answer accepted, in bytes; `keepalive` sets SO_KEEPALIVE.
+        `family` is AF_INET or AF_INET6 for such addresses alone. `resolver` is the one that the
+        whole process shares, unless it is given. Raises ValueError if the client id is too long.
+        """
+        Session(client_id, max_frame)  # checks the client id
+        self._listener = listener
+        self._client_id = client_id
+        self._max_frame = max_frame
+        self._keepalive = keepalive
+        self._family = family
+        self._resolver = resolve.shared() if resolver is None else resolver
+        self._lookup: asyncio.Future[tuple[Endpoint, ...]] | None = None
+        self._untried: deque[Endpoint] = deque()
+        self._attempts: list[Channel] = []
+        self._channel: Channel | None = None
+        self._failure: tuple[bool, Error] | None = None
+        self._deadline: asyncio.TimerHandle | None = None
+        self._next_try: asyncio.TimerHandle | None = None
+        self._is_closed = False
+
+    def open(self, address: Address, timeout: float) -> None:
+        """Begins to resolve the name, to connect to its addresses, and to shake hands.
+
+        The whole has `timeout` seconds. The next address is tried once the newest has failed, or
+        has been silent for its share of them, 1 s at most; the first one that is ready is kept.
+        The listener hears of success or failure later. Call it once, with the loop running.
+        """
+        loop = self._loop = asyncio.get_running_loop()
+        self._ends = loop.time() + timeout
+        self._deadline = loop.call_at(self._ends, self._time_out)
+        self._lookup = self._resolver.lookup(address, loop, self._family)
+        self._lookup.add_done_callback(self._on_resolved)
+
+    @property
+    def channel(self) -> Channel:
+        """The socket and session of the connection; raises Error before `on_connected()`."""
+        if self._channel is None:
+            raise Error("the connection is not ready for requests")
+        return self._channel
+
+    @property
+    def session(self) -> Session:
+        """The session, for `versions`, `version_for()` and `is_librdkafka_mock`, once connected."""
+        return self.channel.session
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the connection is ready for requests."""
+        return self._channel is not None and self._channel.is_open
+
+    def request(self, api_key: int, version: int, body: bytes) -> int:
+        """Sends a request and returns its correlation id, which its Response has.
+
+        Raises Error if the connection is not ready, is closed, or has failed: then the request is
+        not sent. A failure to send is reported to the listener.
+        """
+        if self._is_closed:
+            raise Error("the connection is closed")
+        return self.channel.request(api_key, version, body)
+
+    def take_arrived(self) -> None:
+        """Reads what has arrived already, and calls the listener before it returns.
+
+        After the loop was blocked this tells a silent broker from one whose answer waits.
+        """
+        for channel in self._channels():
+            channel.read()
+
+    def close(self) -> None:
+        """Closes the connection at once, or ends the attempt; a second call does nothing."""
+        self._is_closed = True
+        for timer in (self._deadline, self._next_try):
+            if timer is not None:
+                timer.cancel()
+        if self._lookup is not None:
+            self._lookup.remove_done_callback(self._on_resolved)
+            self._lookup.cancel()
+        for channel in self._channels():
+            channel.close()
+
+    def abandon(self) -> None:
+        """Closes the inherited sockets in the child of a fork; the parent's connection goes on.
+
+        It sends nothing and calls no method of the loop, whose epoll is the parent's too.
+        """
+        self._is_closed = True
+        for channel in self._channels():
+            channel.abandon()
+
+    def channel_ready(self, channel: Channel) -> None:
+        """Keeps this channel, and closes the slower ones."""
+        for other in self._attempts:
+            if other is not channel:
+                other.close()
+        self._attempts.clear()
+        self._untried.clear()
+        self._channel = channel
+        for timer in (self._deadline, self._next_try):
+            if timer is not None:
+                timer.cancel()
+        self._listener.on_connected()
+
+    def channel_bytes(self, channel: Channel) -> None:
+        """Tells the listener."""
+        self._listener.on_bytes()
+
+    def channel_response(self, channel: Channel, response: Response) -> None:
+        """Tells the listener."""
+        self._listener.on_response(response)
+
+    def channel_failed(self, channel: Channel, error: Error) -> None:
+        """Tries the next address; without one, or on the connection itself, fails."""
+        if channel is self._channel:
+            self._fail(error)
+            return
+        # What a listening port did says more than that another address cannot be reached.
+        if self._failure is None or channel.was_connected or not self._failure[0]:
+            self._failure = channel.was_connected, error
+        is_newest = channel is self._attempts[-1]
+        self._attempts.remove(channel)
+        if is_newest or not self._attempts:
+            self._try_next()
+
+    def _channels(self) -> list[Channel]:
+        return [*self._attempts, *([self._channel] if self._channel else [])]
+
+    def _on_resolved(self, lookup: asyncio.Future[tuple[Endpoint, ...]]) -> None:
+        self._lookup = None
+        error = lookup.exception()
+        if isinstance(error, Error):
+            self._fail(error)
+            return
+        self._untried.extend(lookup.result())
+        self._try_next()
+
+    def _try_next(self) -> None:
+        """Begins to connect to the next address; fails if no address is left."""
+        if self._next_try is not None:
+            self._next_try.cancel()
+        if not self._untried:
+            if not self._attempts and self._failure is not None:
+                self._fail(self._failure[1])
+            return
+        share = max(0.0, self._ends - self._loop.time()) / len(self._untried)
+        endpoint = self._untried.popleft()
+        session = Session(self._client_id, self._max_frame)
+        self._attempts.append(Channel(self._loop, endpoint, session, self, self._keepalive))
+        if self._untried:
+            self._next_try = self._loop.call_later(min(share, _SILENT), self._try_next)
+
+    def _time_out(self) -> None:
+        """Fails the attempt; the error says how far it came."""
+        if self._lookup is not None:
+            self._fail(RequestTimedOutError("the name was not resolved in time"))
+            return
+        accepted = [each for each in self._attempts if each.was_connected]
+        error: Error = RequestTimedOutError("the host did not accept a connection in time")
+        try:
+            for each in accepted:
+                each.session.timed_out()
+        except Error as silence:
+            error = silence
+        self._fail(error)
+
+    def _fail(self, error: Error) -> None:
+        if self._is_closed:
+            return
+        self.close()
+        self._listener.on_disconnected(error)
