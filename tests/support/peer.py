@@ -10,12 +10,23 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from kafka.protocol.admin.cluster import DescribeClusterRequest, DescribeQuorumRequest
 from kafka.protocol.api_header import RequestHeader
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse, MetadataRequest
 
 from rdmeta.address import Address
 
 UNSUPPORTED_VERSION = 35
+
+REQUESTS = {
+    request.API_KEY: request
+    for request in (
+        MetadataRequest,
+        ApiVersionsRequest,
+        DescribeQuorumRequest,
+        DescribeClusterRequest,
+    )
+}
 
 # The response of librdkafka 2.16's mock broker to ApiVersions v3 and above.
 MOCK_REFUSAL = bytes.fromhex("00230100120000000200000000")
@@ -29,6 +40,8 @@ class Asked(NamedTuple):
     correlation_id: int
     client_id: str
     body: Any
+    # Whether its header, and then the header of its answer, has tagged fields (KIP-482).
+    flexible: bool
 
 
 def read_requests(data: bytes) -> list[Asked]:
@@ -39,12 +52,14 @@ def read_requests(data: bytes) -> list[Asked]:
         frame, data = data[4 : 4 + length], data[4 + length :]
         assert len(frame) == length
         key, version = struct.unpack_from(">hh", frame)
-        message = {3: MetadataRequest, 18: ApiVersionsRequest}[key]
+        message = REQUESTS[key]
         stream = io.BytesIO(frame)
-        header = RequestHeader.decode(stream, flexible=message.flexible_version_q(version))
+        flexible = bool(message.flexible_version_q(version))
+        header = RequestHeader.decode(stream, flexible=flexible)
         body = message.decode(stream, version=version)
         assert not stream.read(), "bytes after the request"
-        asked.append(Asked(key, version, header.correlation_id, header.client_id, body))
+        number = header.correlation_id
+        asked.append(Asked(key, version, number, header.client_id, body, flexible))
     return asked
 
 

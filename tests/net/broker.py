@@ -1,0 +1,464 @@
+"""Brokers of canned answers with scripted faults, in a thread of their own. They need no Java.
+
+    with Brokers(3) as brokers:
+        brokers.truth.create("orders", partitions=6)
+        client = rdmeta.Client({"bootstrap.servers": brokers.bootstrap})
+        brokers[1].fault.delay = 0.5                       # from now on
+        brokers[2].next(Fault(topic_errors={"orders": 5}))  # for the next request only
+        brokers[3].refuse()
+        assert brokers[1].count(METADATA) == 1
+
+The answers come from `Broker.truth`, which all brokers share until a test gives one its own.
+`Broker.answers` replaces the answer to an API. A test sets attributes from any thread; a broker
+reads them when it answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from types import TracebackType
+from typing import NamedTuple
+
+import frames
+from frames import B, P, T
+from kafka.protocol.admin.cluster import DescribeClusterResponse, DescribeQuorumResponse
+from loop_thread import LoopThread
+from peer import UNSUPPORTED_VERSION, Asked, framed, read_requests, versions_body
+
+METADATA, API_VERSIONS, DESCRIBE_QUORUM, DESCRIBE_CLUSTER = 3, 18, 55, 60
+RANGES = {
+    METADATA: (0, 13),
+    API_VERSIONS: (0, 3),
+    DESCRIBE_QUORUM: (0, 2),
+    DESCRIBE_CLUSTER: (0, 2),
+}
+# Error codes of topics.
+UNKNOWN_TOPIC, UNKNOWN_TOPIC_ID, REBOOTSTRAP_REQUIRED = 3, 100, 129
+TLS_ALERT = bytes.fromhex("15030300020250")
+HTTP = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+_LENGTH = struct.Struct(">i")
+
+
+class Truth:
+    """What brokers say: a cluster's id, controller, brokers and topics. Tests change it."""
+
+    def __init__(self, cluster_id: str = "cluster") -> None:
+        self.cluster_id = cluster_id
+        self.controller = 1
+        self.brokers: dict[int, B] = {}
+        self.topics: dict[str, T] = {}
+
+    def create(self, name: str, partitions: int = 1, *, id: bytes | None = None) -> T:
+        """Adds a topic, or replaces it by another one; its leaders take turns."""
+        id = frames.topic_id((name, time.monotonic_ns())) if id is None else id
+        self.topics[name] = T(name, self._partitions(partitions), id)
+        return self.topics[name]
+
+    def _partitions(self, n: int) -> list[P]:
+        brokers = sorted(self.brokers)
+        found = []
+        for i in range(n):
+            replicas = tuple(brokers[(i + k) % len(brokers)] for k in range(min(3, len(brokers))))
+            found.append(P(i, replicas[0] if replicas else -1, 0, replicas))
+        return found
+
+    def widen(self, name: str, partitions: int) -> None:
+        """Raises a topic's number of partitions; the leaders of new ones take turns."""
+        topic = self.topics[name]
+        added = self._partitions(partitions)[len(topic.partitions) :]
+        self.topics[name] = replace(topic, partitions=[*topic.partitions, *added])
+
+    def delete(self, name: str) -> None:
+        """Removes a topic."""
+        del self.topics[name]
+
+    def lead(self, name: str, partition: int, leader: int, epoch: int | None = None) -> None:
+        """Changes a leader (-1: none, error 5); without `epoch` the epoch grows by one."""
+        topic = self.topics[name]
+        partitions = list(topic.partitions)
+        old = partitions[partition]
+        partitions[partition] = replace(
+            old,
+            leader=leader,
+            epoch=old.epoch + 1 if epoch is None else epoch,
+            error=5 if leader < 0 else 0,
+        )
+        self.topics[name] = replace(topic, partitions=partitions)
+
+    def fail_over(self, dead: int) -> None:
+        """Takes a broker away; its partitions get their next replica as leader, or none."""
+        self.brokers.pop(dead, None)
+        for name, topic in list(self.topics.items()):
+            for p in topic.partitions:
+                if p.leader == dead:
+                    live = [r for r in p.replicas if r in self.brokers]
+                    self.lead(name, p.id, live[0] if live else -1)
+
+
+@dataclass
+class Fault:
+    """What goes wrong with a request; without arguments nothing does."""
+
+    # Seconds before the answer. A broker answers in order, so later requests wait as well.
+    delay: float = 0.0
+    # The broker reads the request and never answers it.
+    silent: bool = False
+    # The broker closes the connection instead of answering.
+    close: bool = False
+    # What Metadata answers say: time to wait, top-level error (v13), error per topic, cluster id.
+    throttle_ms: int = 0
+    error: int = 0
+    topic_errors: dict[str, int] = field(default_factory=dict)
+    cluster_id: str | None = None
+    # Added to the correlation id.
+    wrong_correlation: int = 0
+    # How often the answer is sent.
+    copies: int = 1
+    # Returns the pieces that are sent instead of the frame; None: whole.
+    mangle: Callable[[bytes], Sequence[bytes]] | None = None
+    # Seconds between those pieces.
+    drip: float = 0.0
+
+
+class Seen(NamedTuple):
+    """A request that arrived: when (time.monotonic()), on which connection of the broker."""
+
+    at: float
+    connection: int
+    asked: Asked
+
+
+class Broker:
+    """One broker of `Brokers`."""
+
+    def __init__(self, id: int, truth: Truth, loop: LoopThread) -> None:
+        self.id = id
+        self.truth = truth
+        # The versions of each API that it says it speaks; what it answers does not depend on them.
+        self.ranges = dict(RANGES)
+        self.fault = Fault()
+        # Bytes that it sends to each connection's first bytes before it closes, instead of Kafka's.
+        self.greeting: bytes | None = None
+        self.close_at_accept = False
+        # A connection is closed when it has been sent this many bytes.
+        self.close_after: int | None = None
+        # Bodies instead of this broker's own, by API key; None: its own.
+        self.answers: dict[int, Callable[[Asked], bytes | None]] = {}
+        # Times (time.monotonic()) of accepted connections; the requests of all connections.
+        self.accepted: list[float] = []
+        self.requests: list[Seen] = []
+        self._script: deque[Fault] = deque()
+        self._loop = loop
+        self._server: asyncio.Server | None = None
+        self._open: dict[int, asyncio.StreamWriter] = {}
+        self._thawed = asyncio.Event()
+        self._thawed.set()
+        self.port = 0
+
+    # -- what tests call ------------------------------------------------------------------------
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def open(self) -> int:
+        """The number of open connections."""
+        return len(self._open)
+
+    def next(self, *faults: Fault) -> None:
+        """The next requests after the handshake meet these faults, one each."""
+        self._script.extend(faults)
+
+    def count(self, api_key: int | None = None, since: float = 0.0) -> int:
+        """Returns the number of requests, of one API, from a time on."""
+        return len([s for s in self.seen(api_key) if s.at >= since])
+
+    def seen(self, api_key: int | None = None) -> list[Seen]:
+        """Returns the requests of an API in the order of their arrival."""
+        return [s for s in list(self.requests) if api_key in (None, s.asked.api_key)]
+
+    def refuse(self) -> None:
+        """Refuses new connections, as a machine without a broker; open ones stay."""
+        self._loop.run(self._stop_listening())
+
+    def accept(self) -> None:
+        """Accepts connections, on the port that it had before."""
+        self._loop.run(self._listen())
+
+    def drop(self) -> None:
+        """Resets all open connections."""
+        self._loop.call(self._drop)
+
+    def down(self) -> None:
+        """Ends as a killed broker does: it refuses new connections and resets open ones."""
+        self.refuse()
+        self.drop()
+
+    def freeze(self) -> None:
+        """Stops like a process after SIGSTOP: the system accepts and buffers, no answer comes."""
+        self._loop.call(self._thawed.clear)
+
+    def thaw(self) -> None:
+        """Goes on, and answers what arrived while it was frozen."""
+        self._loop.call(self._thawed.set)
+
+    # -- the loop's side ------------------------------------------------------------------------
+
+    async def _listen(self) -> None:
+        if self._server is None:
+            self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
+            self.port = self._server.sockets[0].getsockname()[1]
+
+    async def _stop_listening(self) -> None:
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+            await asyncio.sleep(0)
+
+    def _drop(self) -> None:
+        for writer in list(self._open.values()):
+            reset(writer)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.accepted.append(time.monotonic())
+        number = len(self.accepted)
+        self._open[number] = writer
+        try:
+            if not self.close_at_accept:
+                await self._converse(number, reader, Sender(writer, self))
+        except (ConnectionError, asyncio.IncompleteReadError, Ended, asyncio.CancelledError):
+            pass
+        finally:
+            del self._open[number]
+            writer.close()
+            with suppress(ConnectionError):
+                await writer.wait_closed()
+
+    async def _converse(self, number: int, reader: asyncio.StreamReader, sender: Sender) -> None:
+        if self.greeting is not None:
+            await reader.read(1)
+            await sender.send(self.greeting)
+            return
+        while True:
+            length = await reader.readexactly(_LENGTH.size)
+            frame = length + await reader.readexactly(_LENGTH.unpack(length)[0])
+            (asked,) = read_requests(frame)
+            self.requests.append(Seen(time.monotonic(), number, asked))
+            await self._thawed.wait()
+            fault = self.fault
+            if asked.api_key != API_VERSIONS and self._script:
+                fault = self._script.popleft()
+            await self._answer(asked, fault, sender)
+
+    async def _answer(self, asked: Asked, fault: Fault, sender: Sender) -> None:
+        if fault.delay:
+            await asyncio.sleep(fault.delay)
+            await self._thawed.wait()
+        if fault.close:
+            raise Ended
+        if fault.silent:
+            return
+        tags = b"" if asked.api_key == API_VERSIONS or not asked.flexible else b"\0"
+        number = (asked.correlation_id + fault.wrong_correlation) & 0x7FFFFFFF
+        frame = framed(number, self._body(asked, fault), tags)
+        pieces = fault.mangle(frame) if fault.mangle else [frame]
+        for _ in range(fault.copies):
+            for piece in pieces:
+                await sender.send(piece)
+                if fault.drip:
+                    await asyncio.sleep(fault.drip)
+
+    def _body(self, asked: Asked, fault: Fault) -> bytes:
+        canned = self.answers.get(asked.api_key)
+        body = None if canned is None else canned(asked)
+        if body is not None:
+            return body
+        if asked.api_key == API_VERSIONS:
+            return self._versions(asked)
+        if asked.api_key == METADATA:
+            return self._metadata(asked, fault)
+        if asked.api_key == DESCRIBE_CLUSTER:
+            return self._describe_cluster(asked)
+        return self._describe_quorum(asked)
+
+    def _versions(self, asked: Asked) -> bytes:
+        spoken = self.ranges.get(API_VERSIONS, (0, 0))[1]
+        if asked.version <= spoken:
+            return versions_body(asked.version, self.ranges)
+        return versions_body(0, {API_VERSIONS: (0, spoken)}, UNSUPPORTED_VERSION)
+
+    def _metadata(self, asked: Asked, fault: Fault) -> bytes:
+        truth, wanted = self.truth, asked.body.topics
+        everything = wanted is None or (asked.version == 0 and not wanted)
+        found = list(truth.topics.values()) if everything else asked_topics(truth, wanted)
+        return frames.response(
+            asked.version,
+            [
+                replace(topic, error=code)
+                if (code := fault.topic_errors.get(str(topic.name)))
+                else topic
+                for topic in found
+            ],
+            list(truth.brokers.values()),
+            cluster_id=fault.cluster_id or truth.cluster_id,
+            controller=truth.controller,
+            throttle_ms=fault.throttle_ms,
+            error=fault.error,
+        )
+
+    def _describe_cluster(self, asked: Asked) -> bytes:
+        response = DescribeClusterResponse(
+            throttle_time_ms=0,
+            error_code=0,
+            error_message=None,
+            cluster_id=self.truth.cluster_id,
+            controller_id=self.truth.controller,
+            brokers=[
+                DescribeClusterResponse.DescribeClusterBroker(
+                    broker_id=b.id, host=b.host, port=b.port, rack=b.rack
+                )
+                for b in self.truth.brokers.values()
+            ],
+        )
+        return bytes(response.encode(version=asked.version))
+
+    def _describe_quorum(self, asked: Asked) -> bytes:
+        topic = DescribeQuorumResponse.TopicData
+        partition = topic.PartitionData
+        replicas = [
+            partition.ReplicaState(replica_id=id, log_end_offset=100 - id)
+            for id in self.truth.brokers
+        ]
+        response = DescribeQuorumResponse(
+            error_code=0,
+            topics=[
+                topic(
+                    topic_name="__cluster_metadata",
+                    partitions=[
+                        partition(
+                            partition_index=0,
+                            error_code=0,
+                            leader_id=self.truth.controller,
+                            leader_epoch=7,
+                            high_watermark=99,
+                            current_voters=replicas,
+                            observers=[],
+                        )
+                    ],
+                )
+            ],
+            nodes=[],
+        )
+        return bytes(response.encode(version=asked.version))
+
+
+class Ended(Exception):
+    """The broker ends a connection."""
+
+
+class Sender:
+    """The way to a client; it ends the connection after `Broker.close_after` bytes."""
+
+    def __init__(self, writer: asyncio.StreamWriter, broker: Broker) -> None:
+        self._writer = writer
+        self._broker = broker
+        self._sent = 0
+
+    async def send(self, data: bytes) -> None:
+        """Sends bytes; raises Ended if the connection must end here."""
+        limit = self._broker.close_after
+        part = data if limit is None else data[: max(0, limit - self._sent)]
+        self._writer.write(part)
+        await self._writer.drain()
+        self._sent += len(part)
+        if len(part) < len(data):
+            raise Ended
+
+
+def asked_topics(truth: Truth, wanted: Sequence[object]) -> list[T]:
+    """Returns the topics of a request by names or ids; an unknown one has an error."""
+    found = []
+    by_id = {topic.id: topic for topic in truth.topics.values()}
+    for each in wanted:
+        name, uuid = getattr(each, "name", each), getattr(each, "topic_id", None)
+        if name is not None:
+            found.append(truth.topics.get(str(name)) or T(str(name), [], error=UNKNOWN_TOPIC))
+        else:
+            id = uuid.bytes if uuid is not None else frames.ZERO_ID
+            found.append(by_id.get(id) or T(None, [], id, error=UNKNOWN_TOPIC_ID))
+    return found
+
+
+def reset(writer: asyncio.StreamWriter) -> None:
+    """Ends a connection by RST."""
+    found = writer.get_extra_info("socket")
+    if found is not None and found.fileno() >= 0:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.transport.abort()
+
+
+class Brokers:
+    """A context manager that runs `n` brokers, with ids from 1 on, which form a cluster."""
+
+    def __init__(self, n: int = 1, cluster_id: str = "cluster") -> None:
+        self.truth = Truth(cluster_id)
+        self._loop = LoopThread("brokers")
+        self._brokers = {id: Broker(id, self.truth, self._loop) for id in range(1, n + 1)}
+
+    def __getitem__(self, id: int) -> Broker:
+        return self._brokers[id]
+
+    def __iter__(self) -> Iterator[Broker]:
+        return iter(self._brokers.values())
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(broker.address for broker in self)
+
+    def requests(self, api_key: int | None = METADATA) -> list[Seen]:
+        """Returns the requests of an API to all brokers, by time."""
+        return sorted((s for broker in self for s in broker.seen(api_key)), key=lambda s: s.at)
+
+    def __enter__(self) -> Brokers:
+        self._loop.__enter__()
+        for broker in self:
+            broker.accept()
+            self.truth.brokers[broker.id] = B(broker.id, "127.0.0.1", broker.port, None)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for broker in self:
+            broker.refuse()
+        self._loop.__exit__(kind, error, trace)
+
+
+@contextmanager
+def black_hole() -> Iterator[str]:
+    """Yields an address where a connection neither succeeds nor fails: its packets get lost."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        waiting = []
+        try:
+            for _ in range(8):  # Linux drops a SYN once the queue of a listener is full.
+                s = socket.socket()
+                s.setblocking(False)
+                s.connect_ex(listener.getsockname())
+                waiting.append(s)
+            yield f"127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            for s in waiting:
+                s.close()
