@@ -39,6 +39,7 @@ from rdmeta.cache import (
 )
 from rdmeta.errors import (
     ArgumentError,
+    ConfigError,
     Error,
     ForkedError,
     InvalidTopicError,
@@ -93,6 +94,7 @@ __all__ = [
     "Broker",
     "Change",
     "Changes",
+    "ConfigError",
     "EmbeddedCluster",
     "Error",
     "ForkedError",

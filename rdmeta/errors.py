@@ -11,6 +11,7 @@ __all__ = [
     "ERRORS",
     "LOCAL_ERRORS",
     "ArgumentError",
+    "ConfigError",
     "Error",
     "ForkedError",
     "InvalidTopicError",
@@ -145,6 +146,10 @@ class ForkedError(Error):
 
 class ArgumentError(Error, ValueError):
     """The C core refuses a value, such as an empty topic name."""
+
+
+class ConfigError(Error, ValueError):
+    """A configuration has an unknown option, a wrong value or a contradiction, or is unreadable."""
 
 
 class OutOfMemoryError(Error, MemoryError):
