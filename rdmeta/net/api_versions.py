@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 from rdmeta._version import __version__
 from rdmeta.errors import MalformedError
+from rdmeta.net.fields import Reader
 
-__all__ = ["API_VERSIONS", "HIGHEST", "ApiVersions", "Reader", "encode_request", "parse_response"]
+__all__ = ["API_VERSIONS", "HIGHEST", "ApiVersions", "encode_request", "parse_response"]
 
 API_VERSIONS = 18
 HIGHEST = 3
@@ -30,63 +31,6 @@ class ApiVersions(NamedTuple):
     error: int
     ranges: dict[int, tuple[int, int]]
     mock: bool = False
-
-
-class Reader:
-    """Reads big-endian fields from the front of `data`.
-
-    Its methods raise MalformedError if a field goes beyond the end.
-    """
-
-    def __init__(self, data: bytes | memoryview, position: int = 0) -> None:
-        self._data = data
-        self.position = position
-
-    @property
-    def left(self) -> int:
-        """The number of bytes that are not read yet."""
-        return len(self._data) - self.position
-
-    def skip(self, length: int) -> None:
-        """Skips `length` bytes."""
-        if length > self.left:
-            raise MalformedError(f"a field announces {length} bytes, and {self.left} are left")
-        self.position += length
-
-    def fields(self, layout: struct.Struct) -> tuple[int, ...]:
-        """Returns one value for each field of `layout`."""
-        start = self.position
-        self.skip(layout.size)
-        return layout.unpack_from(self._data, start)
-
-    def int16(self) -> int:
-        """Returns a signed 16-bit integer."""
-        return self.fields(_INT16)[0]
-
-    def int32(self) -> int:
-        """Returns a signed 32-bit integer."""
-        return self.fields(_INT32)[0]
-
-    def uvarint(self) -> int:
-        """Returns an unsigned varint of at most 32 bits."""
-        value = 0
-        for shift in range(0, 35, 7):
-            start = self.position
-            self.skip(1)
-            value |= (self._data[start] & 0x7F) << shift
-            if self._data[start] < 0x80 and value < 1 << 32:
-                return value
-        raise MalformedError("a varint has more than 32 bits")
-
-    def skip_tags(self) -> None:
-        """Skips a section of tagged fields (KIP-482)."""
-        for _ in range(self.uvarint()):
-            self.uvarint()
-            self.skip(self.uvarint())
-
-
-_INT16 = struct.Struct(">h")
-_INT32 = struct.Struct(">i")
 
 
 def encode_request(version: int) -> bytes:

@@ -169,6 +169,8 @@ class Channel:
             if self._socket is None:
                 return
             self._owner.channel_response(self, answer)
+        if self.session.failure is not None:
+            self._fail(self.session.failure)
 
     def _flush(self) -> None:
         """Sends what the session has queued; the loop sends the rest later."""

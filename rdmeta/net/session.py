@@ -18,7 +18,10 @@ from rdmeta.errors import (
     UnsupportedVersionError,
 )
 from rdmeta.net import handshake
-from rdmeta.net.api_versions import API_VERSIONS, Reader
+from rdmeta.net.api_versions import API_VERSIONS
+from rdmeta.net.describe_cluster import DESCRIBE_CLUSTER
+from rdmeta.net.describe_quorum import DESCRIBE_QUORUM
+from rdmeta.net.fields import Reader
 from rdmeta.net.handshake import Call, Handshake
 
 __all__ = ["METADATA", "Response", "Session"]
@@ -26,7 +29,7 @@ __all__ = ["METADATA", "Response", "Session"]
 METADATA = 3
 
 # The first version of an API whose headers have tagged fields (KIP-482).
-_FIRST_FLEXIBLE = {METADATA: 9, API_VERSIONS: 3}
+_FIRST_FLEXIBLE = {METADATA: 9, API_VERSIONS: 3, DESCRIBE_QUORUM: 0, DESCRIBE_CLUSTER: 0}
 
 _LENGTH = struct.Struct(">i")
 _REQUEST_HEADER = struct.Struct(">hhih")
@@ -91,6 +94,11 @@ class Session:
         """Whether the broker is librdkafka's mock."""
         return self._handshake.is_librdkafka_mock
 
+    @property
+    def failure(self) -> Error | None:
+        """The error that each further call raises, None while the session works."""
+        return self._failure
+
     def data_to_send(self) -> bytes:
         """Returns the bytes to send that no earlier call returned; empty if there are none."""
         data = bytes(self._outgoing)
@@ -102,7 +110,8 @@ class Session:
 
         Raises MalformedError for an impossible frame, and TransportError for an answer without a
         request. Raises UnsupportedVersionError or another Error with Kafka's code if the broker
-        refuses the handshake.
+        refuses the handshake. An error after whole answers is raised by the next call: until then
+        it is `failure`.
         """
         self._check()
         self._incoming += data
@@ -117,7 +126,8 @@ class Session:
                     answers.append(answer)
         except Error as error:
             self._failure = error
-            raise
+            if not answers:
+                raise
         finally:
             del self._incoming[:position]
         return answers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import struct
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kafka.protocol.api_header import RequestHeader
 from peer import MOCK_REFUSAL, answer_handshake, framed, read_requests
 
 from rdmeta.errors import (
@@ -18,6 +20,8 @@ from rdmeta.errors import (
     TransportError,
     UnsupportedVersionError,
 )
+from rdmeta.net.describe_cluster import DESCRIBE_CLUSTER
+from rdmeta.net.describe_quorum import DESCRIBE_QUORUM
 from rdmeta.net.session import METADATA, Session
 
 RANGES = {0: (3, 11), METADATA: (0, 13), 18: (0, 4)}
@@ -166,6 +170,37 @@ def test_an_echo_of_the_first_request_is_not_taken_for_an_answer() -> None:
     session = Session()
     with pytest.raises(MalformedError, match="not a Kafka broker"):
         session.receive(session.data_to_send())
+
+
+@pytest.mark.parametrize(
+    ("rest", "error"), [(bytes(4), MalformedError), (framed(99, b""), TransportError)]
+)
+def test_an_answer_before_a_bad_frame_is_not_lost_however_the_bytes_are_split(
+    rest: bytes, error: type[Error]
+) -> None:
+    for cut in (False, True):
+        session = ready_session()
+        good = framed(session.request(METADATA, 1, METADATA_V1_ALL), b"good")
+        session.request(METADATA, 1, METADATA_V1_ALL)
+        (answer,) = session.receive(good if cut else good + rest)
+        assert answer.body == b"good"
+        assert isinstance(session.failure, error) is not cut
+        with pytest.raises(error):
+            session.receive(rest if cut else b"")
+
+
+def test_requests_of_the_describe_apis_have_flexible_headers() -> None:
+    session = ready_session()
+    for key in (DESCRIBE_CLUSTER, DESCRIBE_QUORUM):
+        for version in range(3):
+            correlation_id = session.request(key, version, b"body")
+            data = session.data_to_send()
+            stream = io.BytesIO(data[4:])
+            header = RequestHeader.decode(stream, flexible=True)
+            assert (header.request_api_key, header.correlation_id) == (key, correlation_id)
+            assert stream.read() == b"body"
+            (answer,) = session.receive(framed(correlation_id, b"answer", b"\0"))
+            assert answer.body == b"answer"
 
 
 def test_a_failed_session_stays_failed() -> None:

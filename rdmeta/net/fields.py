@@ -1,0 +1,121 @@
+"""Reads Kafka's types from an answer's bytes; a length that goes beyond them is an error."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import TypeVar
+from uuid import UUID
+
+from rdmeta.errors import MalformedError
+
+__all__ = ["Reader"]
+
+_INT8 = struct.Struct(">b")
+_INT16 = struct.Struct(">h")
+_UINT16 = struct.Struct(">H")
+_INT32 = struct.Struct(">i")
+_INT64 = struct.Struct(">q")
+
+_T = TypeVar("_T")
+
+
+class Reader:
+    """Reads big-endian fields from the front of `data`.
+
+    Strings and arrays are those of flexible versions (KIP-482). The methods raise MalformedError
+    if a field goes beyond the end.
+    """
+
+    def __init__(self, data: bytes | memoryview, position: int = 0) -> None:
+        self._data = data
+        self.position = position
+
+    @property
+    def left(self) -> int:
+        """The number of bytes that are not read yet."""
+        return len(self._data) - self.position
+
+    def skip(self, length: int) -> None:
+        """Skips `length` bytes."""
+        if length > self.left:
+            raise MalformedError(f"a field announces {length} bytes, and {self.left} are left")
+        self.position += length
+
+    def fields(self, layout: struct.Struct) -> tuple[int, ...]:
+        """Returns one value for each field of `layout`."""
+        start = self.position
+        self.skip(layout.size)
+        return layout.unpack_from(self._data, start)
+
+    def int8(self) -> int:
+        """Returns a signed 8-bit integer."""
+        return self.fields(_INT8)[0]
+
+    def int16(self) -> int:
+        """Returns a signed 16-bit integer."""
+        return self.fields(_INT16)[0]
+
+    def uint16(self) -> int:
+        """Returns an unsigned 16-bit integer."""
+        return self.fields(_UINT16)[0]
+
+    def int32(self) -> int:
+        """Returns a signed 32-bit integer."""
+        return self.fields(_INT32)[0]
+
+    def int64(self) -> int:
+        """Returns a signed 64-bit integer."""
+        return self.fields(_INT64)[0]
+
+    def uvarint(self) -> int:
+        """Returns an unsigned varint of at most 32 bits."""
+        value = 0
+        for shift in range(0, 35, 7):
+            start = self.position
+            self.skip(1)
+            value |= (self._data[start] & 0x7F) << shift
+            if self._data[start] < 0x80 and value < 1 << 32:
+                return value
+        raise MalformedError("a varint has more than 32 bits")
+
+    def uuid(self) -> UUID:
+        """Returns a UUID, which may be zero."""
+        return UUID(bytes=self._bytes(16))
+
+    def optional_string(self) -> str | None:
+        """Returns a string, None for a null one; bytes that are no UTF-8 become surrogates."""
+        length = self.uvarint() - 1
+        if length < 0:
+            return None
+        return self._bytes(length).decode("utf-8", "surrogateescape")
+
+    def string(self) -> str:
+        """Returns a string that may not be null."""
+        value = self.optional_string()
+        if value is None:
+            raise MalformedError("a string is null that may not be")
+        return value
+
+    def array(self, read: Callable[[Reader], _T]) -> tuple[_T, ...]:
+        """Returns what `read` returns for each element of an array that may not be null."""
+        count = self.uvarint() - 1
+        if not 0 <= count <= self.left:  # each element takes a byte at least
+            raise MalformedError(f"an array announces {count} elements in {self.left} bytes")
+        return tuple(read(self) for _ in range(count))
+
+    def skip_tags(self) -> None:
+        """Skips a section of tagged fields (KIP-482)."""
+        for _ in range(self.uvarint()):
+            self.uvarint()
+            self.skip(self.uvarint())
+
+    def end(self) -> None:
+        """Raises MalformedError if bytes are left."""
+        if self.left:
+            raise MalformedError(f"{self.left} bytes follow the answer's last field")
+
+    def _bytes(self, length: int) -> bytes:
+        start = self.position
+        self.skip(length)
+        return bytes(self._data[start : self.position])

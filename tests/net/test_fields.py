@@ -1,0 +1,79 @@
+"""The fields of answers: their values, and the lengths that are refused."""
+
+from __future__ import annotations
+
+import struct
+from uuid import UUID
+
+import pytest
+from kafka.protocol.schemas.fields.codecs import UnsignedVarInt32
+
+from rdmeta.errors import MalformedError
+from rdmeta.net.fields import Reader
+
+
+def test_integers_are_big_endian_and_signed_as_named() -> None:
+    reader = Reader(struct.pack(">bhHiq", -1, -2, 65535, -3, -4))
+    values = reader.int8(), reader.int16(), reader.uint16(), reader.int32(), reader.int64()
+    assert values == (-1, -2, 65535, -3, -4)
+    reader.end()
+
+
+@pytest.mark.parametrize("value", [0, 1, 127, 128, 2**14, 2**31, 2**32 - 1])
+def test_varints_are_those_of_kafka_python(value: int) -> None:
+    reader = Reader(UnsignedVarInt32.encode(value))
+    assert reader.uvarint() == value
+    reader.end()
+
+
+@pytest.mark.parametrize("data", [b"\xff" * 4 + b"\x10", b"\x80" * 5 + b"\0", b"\x80"])
+def test_a_varint_of_more_than_32_bits_or_without_end_is_refused(data: bytes) -> None:
+    with pytest.raises(MalformedError):
+        Reader(data).uvarint()
+
+
+def test_strings_have_their_length_plus_one_and_null_has_none() -> None:
+    reader = Reader(b"\x04abc\x00\x01")
+    assert (reader.string(), reader.optional_string(), reader.string()) == ("abc", None, "")
+
+
+def test_bytes_that_are_no_utf_8_become_surrogates() -> None:
+    assert Reader(b"\x03a\xff").string().encode("utf-8", "surrogateescape") == b"a\xff"
+
+
+def test_a_null_string_is_refused_where_a_string_must_be() -> None:
+    with pytest.raises(MalformedError, match="null"):
+        Reader(b"\0").string()
+
+
+def test_a_uuid_has_16_bytes() -> None:
+    assert Reader(bytes(range(16))).uuid() == UUID(bytes=bytes(range(16)))
+    with pytest.raises(MalformedError):
+        Reader(bytes(15)).uuid()
+
+
+def test_an_array_holds_what_is_read_for_each_element() -> None:
+    assert Reader(b"\x03\0\7\0\x08").array(Reader.int16) == (7, 8)
+    assert Reader(b"\x01").array(Reader.int16) == ()
+
+
+@pytest.mark.parametrize("data", [b"\0", b"\x03\0", b"\xff\xff\xff\xff\x0f" + bytes(100)])
+def test_an_array_of_more_elements_than_bytes_is_refused_before_it_is_read(data: bytes) -> None:
+    def read(reader: Reader) -> int:
+        raise AssertionError("an element was read")
+
+    with pytest.raises(MalformedError, match="announces"):
+        Reader(data).array(read)
+
+
+def test_tags_are_skipped_and_may_not_end_beyond_the_data() -> None:
+    reader = Reader(b"\x02\x01\x02ab\x07\x00!")
+    reader.skip_tags()
+    assert reader.left == 1
+    with pytest.raises(MalformedError):
+        Reader(b"\x01\x01\x05ab").skip_tags()
+
+
+def test_bytes_after_the_last_field_are_refused() -> None:
+    with pytest.raises(MalformedError, match="1 bytes follow"):
+        Reader(b"a").end()
