@@ -10,11 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-__all__ = ["LIBRDKAFKA", "NOT_NEEDED", "OPTIONS", "SECURITY", "Option"]
+__all__ = ["LIBRDKAFKA", "LONGEST_TEXT", "NOT_NEEDED", "OPTIONS", "SECURITY", "Option", "allowed"]
 
 LIBRDKAFKA = "librdkafka"
-JAVA = "Java"
+JAVA = "Java's producer"
 OURS = "rdmeta"
+
+LONGEST_TEXT = 32767
+"""The bytes of text that the header of a request can hold."""
 
 _INT32_MAX = 2147483647
 
@@ -37,6 +40,20 @@ class Option(NamedTuple):
     hint: str = ""  # what an error adds for a value that is not allowed
     alias: str = ""
     origin: str = LIBRDKAFKA
+
+
+def allowed(option: Option) -> str:
+    """Returns the values that an option allows, in words."""
+    if option.kind == "integer":
+        numbers = f"{option.lowest} to {option.highest} {option.unit}"
+        return " or ".join([*(f"{value} (never)" for value in option.never), numbers])
+    return {
+        "servers": "host:port[,host:port...]",
+        "text": f"text of at most {LONGEST_TEXT} bytes",
+        "flag": "true or false",
+        "choice": " or ".join(option.choices),
+        "patterns": "regular expressions, separated by commas",
+    }[option.kind]
 
 
 OPTIONS = (
@@ -76,7 +93,7 @@ OPTIONS = (
         "medium",
         "The time between two periodic refreshes, which vary by 20 % so that many clients do not"
         " ask at once.",
-        lowest=-1,
+        lowest=1,
         highest=3_600_000,
         never=(-1, 0),
         unit="ms",

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rdmeta._options import NOT_NEEDED, OPTIONS, SECURITY, Option
+from rdmeta._options import LONGEST_TEXT, NOT_NEEDED, OPTIONS, SECURITY, Option, allowed
 from rdmeta._properties import read_properties
 from rdmeta.address import parse_bootstrap
 from rdmeta.errors import ConfigError
@@ -28,7 +28,6 @@ _BY_KEY = {key: option for option in OPTIONS for key in (option.key, option.alia
 _SECURITY_PREFIXES = ("sasl.", "ssl.", "https.")
 _FLAGS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
 _INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
-_LONGEST_TEXT = 32767  # what a request header can hold
 _LONGEST_SHOWN = 60
 _MAY_BE_NONE = ("servers", "text", "patterns")  # None is "not set", as in confluent-kafka
 
@@ -127,22 +126,6 @@ def parse(conf: Mapping[str, object], *, servers: bool = True) -> Config:
     return _config(values)
 
 
-def allowed(option: Option) -> str:
-    """Returns the values that the option allows, as words for errors and for docs/options.md."""
-    if option.kind == "integer":
-        unit = f" {option.unit}" if option.unit else ""
-        words = f"{option.lowest} to {option.highest}{unit}"
-        extra = [f"{value} (never)" for value in option.never]
-        return " or ".join([*extra, words])
-    return {
-        "servers": "host:port[,host:port...]",
-        "text": f"text of at most {_LONGEST_TEXT} bytes",
-        "flag": "true or false",
-        "choice": " or ".join(option.choices),
-        "patterns": "regular expressions, separated by commas",
-    }[option.kind]
-
-
 def _check_other(key: object, ignored: list[str], problems: list[str]) -> None:
     """Accepts a key that metadata does not need; else adds the problem. Shows no value."""
     if not isinstance(key, str):
@@ -193,7 +176,7 @@ def _text(option: Option, value: object) -> str:
         size = len(text.encode())
     except UnicodeEncodeError:
         raise ValueError(f" = {_shown(value)}: not UTF-8") from None
-    if size > _LONGEST_TEXT:
+    if size > LONGEST_TEXT:
         raise _wrong(option, value)
     return text
 

@@ -1,0 +1,335 @@
+"""A configuration is checked against the table of options; wrong ones say what to change."""
+
+from __future__ import annotations
+
+import json
+import logging
+import pickle
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaException, Producer
+
+import rdmeta
+from rdmeta import ConfigError
+from rdmeta._options import LIBRDKAFKA, NOT_NEEDED, OPTIONS, SECURITY, Option, allowed
+from rdmeta.config import Config, load, parse
+
+SERVERS = {"bootstrap.servers": "kafka-1:9092,[::1],kafka-2"}
+SECRET = "hunter2"
+INTEGERS = [option for option in OPTIONS if option.kind == "integer"]
+# These are compared with another option, which has to allow their whole range.
+ROOM: dict[str, dict[str, object]] = {
+    "retry.backoff.max.ms": {"retry.backoff.ms": 1},
+    "reconnect.backoff.max.ms": {"reconnect.backoff.ms": 0},
+    "metadata.max.age.ms": {"topic.metadata.refresh.interval.ms": -1},
+}
+
+
+def field(option: Option, value: object) -> Any:
+    conf = {**SERVERS, **ROOM.get(option.key, {}), option.key: value}
+    return getattr(parse(conf), option.field)
+
+
+def problem(conf: dict[Any, Any], servers: bool = True) -> str:
+    """Returns the text of the error that the configuration raises."""
+    with pytest.raises(ConfigError) as caught:
+        parse(conf, servers=servers)
+    assert isinstance(caught.value, rdmeta.Error)
+    assert isinstance(caught.value, ValueError)
+    assert not caught.value.retriable
+    return str(caught.value)
+
+
+def test_without_options_every_field_has_its_default() -> None:
+    assert parse({}, servers=False) == Config()
+    assert parse(SERVERS) == Config(bootstrap_servers=SERVERS["bootstrap.servers"])
+
+
+@pytest.mark.parametrize("option", INTEGERS, ids=lambda each: each.key)
+def test_an_integer_may_be_the_lowest_the_highest_text_or_a_whole_float(option: Option) -> None:
+    unit = 1000 if option.unit == "ms" else 1
+    for value in (option.lowest, option.highest):
+        for given in (value, str(value), f" {value}\n", float(value)):
+            assert field(option, given) == value / unit
+    for never in option.never:
+        assert field(option, never) is None
+        assert field(option, str(never)) is None
+
+
+@pytest.mark.parametrize("option", INTEGERS, ids=lambda each: each.key)
+def test_an_integer_out_of_its_range_or_of_another_type_is_refused(option: Option) -> None:
+    outside = [option.lowest - 1, option.highest + 1, str(option.highest + 1), 10**30]
+    other: list[object] = [True, None, "", "x", "1.5", 1.5, "0x10", float("nan"), b"1", [1]]
+    for value in [value for value in outside if value not in option.never] + other:
+        text = problem({**SERVERS, option.key: value})
+        assert text.startswith(f"{option.key} = ")
+        assert text.endswith(f": expected {allowed(option)}")
+
+
+@pytest.mark.parametrize(
+    "option", [each for each in INTEGERS if each.origin == LIBRDKAFKA], ids=lambda each: each.key
+)
+def test_librdkafka_refuses_what_is_out_of_range_here(option: Option) -> None:
+    room = ROOM.get(option.key, {})
+    below = min(option.lowest, *option.never, option.lowest) - 1
+    if option.key == "metadata.max.age.ms":
+        below = 0  # -1, for no maximum age, is rdmeta's own
+    for value in (below, option.highest + 1):
+        if value > 2**31 - 1:
+            continue  # librdkafka takes the lower 32 bits of such a number
+        with pytest.raises(KafkaException, match="outside allowed range"):
+            Producer({**SERVERS, **room, option.key: value})
+
+
+@pytest.mark.parametrize("option", [each for each in OPTIONS if each.kind == "flag"])
+def test_a_flag_is_true_false_or_what_librdkafka_takes_for_them(option: Option) -> None:
+    for value in (True, "true", "TRUE", "t", "1", 1):
+        assert field(option, value) is True
+    for value in (False, "false", "False", "f", "0", 0):
+        assert field(option, value) is False
+    others: list[object] = ["yes", "", 2, None, 1.0, []]
+    for wrong in others:
+        assert f"{option.key} = " in problem({**SERVERS, option.key: wrong})
+
+
+def test_a_choice_is_one_of_its_words_in_any_case() -> None:
+    key = "metadata.recovery.strategy"
+    assert parse({**SERVERS, key: "Rebootstrap"}).rebootstrap
+    assert not parse({**SERVERS, key: "none"}).rebootstrap
+    for wrong in ("no", "", None, True, 1):
+        text = problem({**SERVERS, key: wrong})
+        assert text == f"{key} = {wrong!r}: expected none or rebootstrap"
+
+
+def test_text_is_any_utf8_that_a_request_can_hold() -> None:
+    assert parse({**SERVERS, "client.id": ""}).client_id == ""
+    assert parse({**SERVERS, "client.id": 7}).client_id == "7"
+    assert parse({**SERVERS, "client.id": "ü" * 16383}).client_id == "ü" * 16383
+    assert "at most 32767 bytes" in problem({**SERVERS, "client.id": "ü" * 16384})
+    assert "not UTF-8" in problem({**SERVERS, "client.id": "\udc80"})
+    assert "of type list" in problem({**SERVERS, "client.id": []})
+
+
+def test_none_is_a_text_that_is_not_set_as_in_confluent_kafka() -> None:
+    conf = {**SERVERS, "client.id": None, "topic.blacklist": None, "metadata.broker.list": None}
+    assert parse(conf) == parse(SERVERS)
+    assert "bootstrap.servers is missing" in problem({"bootstrap.servers": None})
+
+
+def test_a_blacklist_is_searched_for_in_names_and_two_commas_are_one() -> None:
+    config = parse({**SERVERS, "topic.blacklist": "^__,test$,a,,b,"})
+    assert [pattern.pattern for pattern in config.blacklist] == ["^__", "test$", "a,b"]
+    assert [bool(re.search(config.blacklist[1], name)) for name in ("my-test", "test-2")] == [
+        True,
+        False,
+    ]
+    text = problem({**SERVERS, "topic.blacklist": "ok,(x"})
+    assert text.startswith("topic.blacklist: '(x' is no regular expression: missing )")
+    assert "of type list" in problem({**SERVERS, "topic.blacklist": ["a"]})
+
+
+@pytest.mark.parametrize(
+    ("servers", "cause"),
+    [
+        ("", "no bootstrap server given"),
+        ("a:b", "not a bootstrap server: 'a:b'; expected host:port"),
+        ("::1:9092", "put an IPv6 address in brackets"),
+        ("SASL_SSL://a:9092", "the protocol SASL_SSL://"),
+        (f"user:{SECRET}@a:9092", "no user name or password"),
+        (["a:9092"], "expected host:port[,host:port...]"),
+    ],
+)
+def test_an_unreadable_server_is_refused_without_a_look_up(servers: object, cause: str) -> None:
+    for key in ("bootstrap.servers", "metadata.broker.list"):
+        text = problem({key: servers})
+        assert text.startswith(key)
+        assert cause in text
+        assert SECRET not in text
+
+
+def test_servers_are_needed_unless_the_caller_has_them() -> None:
+    assert problem({}) == "bootstrap.servers is missing: expected host:port[,host:port...]"
+    assert parse({"client.id": "x"}, servers=False).bootstrap_servers == ""
+
+
+def test_both_names_of_an_option_may_be_set_to_the_same() -> None:
+    both = {"metadata.broker.list": "a:1", "bootstrap.servers": "a:1"}
+    assert parse(both).bootstrap_servers == "a:1"
+    assert problem({**both, "bootstrap.servers": "b:1"}) == (
+        "metadata.broker.list and bootstrap.servers are one option, and have different values"
+    )
+
+
+@pytest.mark.parametrize(
+    ("first", "longest"),
+    [
+        ("retry.backoff.ms", "retry.backoff.max.ms"),
+        ("topic.metadata.refresh.fast.interval.ms", "retry.backoff.max.ms"),
+        ("reconnect.backoff.ms", "reconnect.backoff.max.ms"),
+    ],
+)
+def test_a_first_wait_above_the_longest_is_a_contradiction(first: str, longest: str) -> None:
+    text = problem({**SERVERS, first: 70, longest: "60"})
+    assert text == f"{first} = 70 is more than {longest} = 60"
+    parse({**SERVERS, first: 60, longest: 60})
+
+
+def test_a_default_gives_way_to_what_is_set() -> None:
+    config = parse({**SERVERS, "retry.backoff.ms": 2000, "reconnect.backoff.ms": 20_000})
+    assert (config.retry_backoff, config.retry_backoff_max, config.fast_interval) == (2, 2, 2)
+    assert (config.reconnect_backoff, config.reconnect_backoff_max) == (20, 20)
+    config = parse({**SERVERS, "retry.backoff.max.ms": 50, "reconnect.backoff.max.ms": 0})
+    assert (config.retry_backoff, config.retry_backoff_max, config.fast_interval) == (
+        0.05,
+        0.05,
+        0.05,
+    )
+    assert (config.reconnect_backoff, config.reconnect_backoff_max) == (0, 0)
+    config = parse({**SERVERS, "topic.metadata.refresh.fast.interval.ms": 5000})
+    assert (config.retry_backoff, config.retry_backoff_max, config.fast_interval) == (0.1, 5, 5)
+
+
+def test_the_maximum_age_is_three_intervals_unless_set() -> None:
+    interval, age = "topic.metadata.refresh.interval.ms", "metadata.max.age.ms"
+    assert parse({**SERVERS, interval: 1000}).max_age == 3
+    assert parse({**SERVERS, interval: -1}).max_age is None
+    assert parse({**SERVERS, interval: 0}).refresh_interval is None
+    assert parse({**SERVERS, interval: -1, age: 1000}).max_age == 1
+    assert parse({**SERVERS, interval: 1000, age: -1}).max_age is None
+
+
+def test_a_maximum_age_below_the_interval_shortens_it_with_a_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    conf = {**SERVERS, "topic.metadata.refresh.interval.ms": 60_000}
+    config = parse({**conf, "metadata.max.age.ms": 30_000})
+    assert (config.refresh_interval, config.max_age) == (10, 30)
+    (record,) = caplog.records
+    assert record.levelno == logging.WARNING
+    assert "metadata.max.age.ms is below" in record.message
+    assert "every 10 s instead of 60 s" in record.message
+    caplog.clear()
+    assert parse({**conf, "metadata.max.age.ms": 60_000}).refresh_interval == 60
+    assert caplog.records == []
+
+
+def test_a_tiny_maximum_age_does_not_become_a_flood_of_refreshes() -> None:
+    config = parse({**SERVERS, "metadata.max.age.ms": 1})
+    assert (config.max_age, config.refresh_interval) == (0.001, config.retry_backoff)
+
+
+def test_options_that_metadata_does_not_need_are_named_in_one_log_line(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    confluent = {
+        "acks": "all",
+        "linger.ms": 5,
+        "group.id": "g",
+        "on_delivery": print,
+        "error_cb": print,
+        "default.topic.config": {"acks": 1},
+        "topic.compression.type": "zstd",
+    }
+    assert parse({**SERVERS, **confluent}) == parse(SERVERS)
+    (record,) = caplog.records
+    assert all(key in record.message for key in confluent)
+    assert record.name == "rdmeta.config"
+
+
+def test_every_option_of_librdkafka_is_accepted_or_refused_by_name() -> None:
+    assert parse({**SERVERS, **dict.fromkeys(NOT_NEEDED, "any")}) == parse(SERVERS)
+    text = problem({**SERVERS, **dict.fromkeys(SECURITY, SECRET)})
+    assert all(f"{key} is not supported: " in text for key in SECURITY)
+    assert SECRET not in text
+
+
+@pytest.mark.parametrize(
+    "key", ["sasl.password", "ssl.key.pem", "sasl.jaas.config", "ssl.truststore.password", "ssl_ca"]
+)
+def test_security_is_refused_and_its_value_is_not_shown(key: str) -> None:
+    text = problem({**SERVERS, key: SECRET})
+    assert text == f"{key} is not supported: rdmeta does not speak TLS or SASL yet"
+
+
+@pytest.mark.parametrize("protocol", ["ssl", "SASL_SSL", "sasl_plaintext", "tls", None])
+def test_a_protocol_other_than_plaintext_is_refused_by_name(protocol: object) -> None:
+    assert parse({**SERVERS, "security.protocol": "PLAINTEXT"}) == parse(SERVERS)
+    assert problem({**SERVERS, "security.protocol": protocol}) == (
+        f"security.protocol = {protocol!r}: expected plaintext;"
+        " rdmeta does not speak TLS or SASL yet"
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        ("retry.backof.ms", "retry.backoff.ms"),
+        ("bootstrap_servers", "bootstrap.servers"),
+        ("Client.Id", "client.id"),
+        ("lingerms", "linger.ms"),
+        ("sasl_password", "sasl.password"),
+        ("metadata.max.topic", "metadata.max.topics"),
+    ],
+)
+def test_an_unknown_option_is_an_error_with_the_nearest_one(key: str, meant: str) -> None:
+    text = problem({**SERVERS, key: SECRET})
+    assert text == f"unknown option {key!r}; did you mean {meant}?"
+
+
+def test_an_option_that_is_like_no_other_has_no_suggestion() -> None:
+    assert problem({**SERVERS, "zzzzzzzz": 1}) == "unknown option 'zzzzzzzz'"
+    assert problem({**SERVERS, b"client.id": 1}) == "an option's name is str, not bytes"
+    assert problem({**SERVERS, "x" * 5000: 1}) == f"unknown option {'x' * 59!r:.60}..."
+
+
+def test_one_error_lists_every_problem() -> None:
+    text = problem({"retry.backoff.ms": 0, "nope.nope": 1, "ssl.key.pem": SECRET})
+    assert [part.split()[0] for part in text.split("; ")] == [
+        "retry.backoff.ms",
+        "unknown",
+        "ssl.key.pem",
+        "bootstrap.servers",
+    ]
+
+
+def test_a_long_or_strange_value_is_not_poured_into_the_error() -> None:
+    assert len(problem({**SERVERS, "retry.backoff.ms": "9" * 10_000})) < 200
+    assert "of type dict" in problem({**SERVERS, "retry.backoff.ms": {"password": SECRET}})
+    assert SECRET not in problem({**SERVERS, "retry.backoff.ms": {"password": SECRET}})
+
+
+def test_what_is_no_mapping_is_a_type_error() -> None:
+    with pytest.raises(TypeError, match="not str"):
+        parse("bootstrap.servers=a")  # type: ignore[arg-type]
+
+
+def test_a_config_error_survives_pickling() -> None:
+    error = pickle.loads(pickle.dumps(ConfigError("retry.backoff.ms = 0")))
+    assert (type(error), str(error), error.code) == (ConfigError, "retry.backoff.ms = 0", None)
+
+
+def test_a_file_is_loaded_and_parsed(tmp_path: Path) -> None:
+    path = tmp_path / "client.properties"
+    path.write_text("# mine\nbootstrap.servers = a:1,b:2\nretry.backoff.ms=50\nacks=all\n")
+    config = parse(load(path))
+    assert (config.bootstrap_servers, config.retry_backoff) == ("a:1,b:2", 0.05)
+    with pytest.raises(ConfigError, match="No such file"):
+        load(tmp_path / "other")
+
+
+def test_checking_a_configuration_opens_no_socket_and_imports_no_asyncio() -> None:
+    code = (
+        "import json, sys; from rdmeta.config import parse;"
+        "parse({'bootstrap.servers': 'no.such.host.invalid:1'});"
+        "print(json.dumps(sorted(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, check=True, text=True, timeout=60
+    )
+    assert not {"socket", "asyncio", "ssl", "difflib"} & set(json.loads(done.stdout))

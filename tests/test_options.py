@@ -1,0 +1,133 @@
+"""The table of options, beside librdkafka's own, and the page that is made from it."""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import re
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from rdmeta._options import LIBRDKAFKA, NOT_NEEDED, OPTIONS, SECURITY, Option, allowed
+from rdmeta.config import Config
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+class Theirs(NamedTuple):
+    """A row of librdkafka's table."""
+
+    range: str
+    default: str
+    kind: str
+
+
+@pytest.fixture(scope="module")
+def librdkafka(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Theirs]:
+    """Returns the table that the librdkafka of the confluent-kafka wheel prints of itself."""
+    path = tmp_path_factory.mktemp("librdkafka") / "properties.md"
+    bundled = [
+        file for file in metadata.files("confluent-kafka") or [] if "librdkafka" in file.name
+    ]
+    library, libc = ctypes.CDLL(str(bundled[0].locate())), ctypes.CDLL(None)
+    libc.fopen.restype = ctypes.c_void_p
+    file = ctypes.c_void_p(libc.fopen(str(path).encode(), b"w"))
+    library.rd_kafka_conf_properties_show(file)
+    libc.fclose(file)
+    rows: dict[str, Theirs] = {}
+    for line in path.read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip() for cell in line.split("|")]
+        if len(cells) >= 6 and cells[1] in ("*", "C", "P"):
+            kind = re.search(r"\*Type: (.*?)\*", line)
+            assert kind
+            rows.setdefault(cells[0], Theirs(cells[2], cells[3], kind[1]))
+    return rows
+
+
+def test_every_option_of_librdkafka_is_known(librdkafka: dict[str, Theirs]) -> None:
+    known = {option.key for option in OPTIONS} | {option.alias for option in OPTIONS}
+    assert len(librdkafka) > 150
+    assert set(librdkafka) - known - NOT_NEEDED - SECURITY == set()
+
+
+def test_an_option_is_in_one_list() -> None:
+    keys = [key for option in OPTIONS for key in (option.key, option.alias) if key]
+    assert len(set(keys)) == len(keys)
+    assert set(keys) & NOT_NEEDED == set(keys) & SECURITY == NOT_NEEDED & SECURITY == set()
+
+
+# librdkafka's defaults that rdmeta does not share.
+DIFFERENT = {"client.id": "rdkafka"}
+
+
+@pytest.mark.parametrize(
+    "option", [each for each in OPTIONS if each.origin == LIBRDKAFKA], ids=lambda each: each.key
+)
+def test_ranges_defaults_and_types_are_librdkafkas(
+    option: Option, librdkafka: dict[str, Theirs]
+) -> None:
+    theirs = librdkafka[option.key]
+    if option.kind == "integer":
+        lowest, highest = map(int, theirs.range.split(" .. "))
+        low_nevers = [value for value in option.never if lowest <= value < option.lowest]
+        assert min([option.lowest, *low_nevers]) == lowest
+        assert option.lowest == lowest + len(low_nevers)
+        assert option.highest == highest
+        assert theirs == (theirs.range, str(option.default), "integer")
+    elif option.kind == "flag":
+        assert theirs == ("true, false", str(option.default).lower(), "boolean")
+    elif option.kind == "choice":
+        assert set(option.choices) <= set(theirs.range.split(", "))
+        assert theirs[1:] == (option.default, "enum value")
+    else:
+        assert theirs.default == DIFFERENT.get(option.key, option.default or "")
+        assert theirs.kind in ("string", "pattern list")
+
+
+def test_an_alias_is_librdkafkas(librdkafka: dict[str, Theirs]) -> None:
+    for option in OPTIONS:
+        if option.alias:
+            assert librdkafka[option.alias] == librdkafka[option.key]
+
+
+def test_an_option_of_another_origin_is_unknown_to_librdkafka(
+    librdkafka: dict[str, Theirs],
+) -> None:
+    others = {option.key for option in OPTIONS if option.origin != LIBRDKAFKA}
+    assert others == {"metadata.max.idle.ms", "metadata.max.topics", "max.block.ms"}
+    assert others & set(librdkafka) == set()
+
+
+def test_each_field_of_a_config_has_one_option_with_its_default() -> None:
+    config = Config()
+    fields = [option.field for option in OPTIONS if option.field]
+    assert sorted(fields) == sorted(field.name for field in dataclasses.fields(Config))
+    for option in OPTIONS:
+        if option.unit == "ms":
+            assert getattr(config, option.field) == option.default / 1000
+        elif option.field:
+            default = option.choices.get(str(option.default), option.default)
+            assert getattr(config, option.field) == default
+
+
+def test_the_page_of_options_is_up_to_date() -> None:
+    tool = ROOT / "tools/options_page.py"
+    done = subprocess.run(
+        [sys.executable, tool, "--check"], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, f"{done.stdout}run tools/options_page.py"
+
+
+def test_the_page_has_a_row_per_option_with_what_it_allows() -> None:
+    page = (ROOT / "docs/options.md").read_text(encoding="utf-8")
+    for option in OPTIONS:
+        row = re.search(rf"^\| `{re.escape(option.key)}`.*$", page, re.M)
+        assert row
+        assert f"| {allowed(option)} |" in row[0]
+    for key in NOT_NEEDED | SECURITY:
+        assert f"`{key}`" in page

@@ -1,0 +1,106 @@
+"""Writes docs/options.md, the page of the client's options, from the table of options.
+
+    python tools/options_page.py          # updates the page
+    python tools/options_page.py --check  # writes nothing; exits with 1 if the page is behind
+
+The table is rdmeta/_options.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import textwrap
+from runpy import run_path
+from typing import Any
+
+from generated import ROOT, bring_up_to_date
+
+TABLE = ROOT / "rdmeta/_options.py"
+PAGE = ROOT / "docs/options.md"
+
+HEAD = """\
+# Options of the client
+
+`tools/options_page.py` writes this page from `rdmeta/_options.py`. The client checks each
+configuration against the same table.
+
+A configuration is a mapping, as for confluent-kafka:
+`rdmeta.Client({"bootstrap.servers": "kafka-1:9092", "retry.backoff.ms": 50})`. Values may be text
+or native: `"50"` or `50`, `"true"` or `True`. Names, ranges and defaults are librdkafka's; an
+option of another origin says so. So a configuration that was made for confluent-kafka works, as
+long as its brokers have a plaintext listener.
+
+`rdmeta.config.load(path)` reads a properties file: lines `key=value` in UTF-8, with the comments,
+escapes and continued lines of Java's files. The last value of a key counts.
+
+A wrong configuration raises one `rdmeta.ConfigError` before anything connects. The error lists
+every unknown option with the nearest one that exists, every wrong value with the range, and every
+contradiction. It shows no secret.
+
+"""
+
+COLUMNS = """\
+| option | values | default | importance | what it does |
+|---|---|---|---|---|
+"""
+
+WAITS = """
+`retry.backoff.ms` and `topic.metadata.refresh.fast.interval.ms` cannot be longer than
+`retry.backoff.max.ms`, nor `reconnect.backoff.ms` than `reconnect.backoff.max.ms`. If only one of
+two such options is set, the default of the other gives way.
+
+## Options that metadata does not need
+
+The client accepts these, does not look at their values, and names them in one log line. `topic.`
+may precede each. The client calls none of the callbacks among them: `Client.on_error()` and
+`Client.on_change()` take functions, and log lines go to the loggers below `rdmeta`.
+
+"""
+
+SECURITY = """
+## Options of TLS and SASL
+
+The client refuses these until it speaks TLS and SASL, and shows no value of them:
+
+"""
+
+
+def row(option: Any, allowed: Any) -> str:
+    key = f"`{option.key}`" + (f", `{option.alias}`" if option.alias else "")
+    default = option.default_doc or shown_default(option)
+    origin = "" if option.origin == "librdkafka" else f" It is an option of {option.origin}."
+    return (
+        f"| {key} | {allowed(option)} | {default} | {option.importance} | {option.doc}{origin} |\n"
+    )
+
+
+def shown_default(option: Any) -> str:
+    if option.default in ("", ()):
+        return ""
+    if isinstance(option.default, bool):
+        return f"`{str(option.default).lower()}`"
+    return f"`{option.default}`"
+
+
+def listed(keys: Any) -> str:
+    text = ", ".join(f"`{key}`" for key in sorted(keys))
+    return textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False) + "\n"
+
+
+def page(table: dict[str, Any]) -> str:
+    """Returns the text of the page."""
+    rows = "".join(row(option, table["allowed"]) for option in table["OPTIONS"])
+    not_needed, security = listed(table["NOT_NEEDED"]), listed(table["SECURITY"])
+    return "".join([HEAD, COLUMNS, rows, WAITS, not_needed, SECURITY, security])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="writes nothing")
+    check = parser.parse_args().check
+    return bring_up_to_date({PAGE: page(run_path(str(TABLE)))}, check)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
