@@ -19,7 +19,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from bench.client import creation, elections, idle, many, refresh
+from bench.client import creation, elections, idle, many, refresh, storm
 from bench.figure import ANY, Missing
 
 PARTS: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
@@ -28,6 +28,7 @@ PARTS: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
     "many": lambda args: many.measure(args.clients),
     "elections": lambda args: elections.measure(args.rounds, args.seconds),
     "creation": lambda args: creation.measure(args.rounds),
+    "storm": lambda args: storm.measure(args.topics, args.rounds),
 }
 KAFKA = ("elections", "creation", "storm")
 

@@ -2,8 +2,8 @@
 
 The parent writes `connect NODE PORT`: the subject learns that NODE leads partition 0, gets a
 connection to it, and prints `ready LEADER`. Whenever its leader is another one it prints `leader
-NS LEADER`, NS on the monotonic clock, which all processes share. Every subject looks at its own
-metadata each millisecond, and nothing else asks for that. It ends with its input.
+SECONDS LEADER`, the time since 1970. Every subject looks at its own metadata each millisecond; a
+look asks no broker. It ends with its input.
 
 `python -m bench.client.watch SUBJECT BOOTSTRAP TOPIC` is such a process.
 """
@@ -45,7 +45,7 @@ class Watcher:
             bufsize=1,
             cwd=ROOT,
         )
-        self.events: list[tuple[int, int]] = []
+        self.events: list[tuple[float, int]] = []
         self.ready: int | None = None
         self.news = threading.Condition()
         self.thread = threading.Thread(target=self.read, daemon=True)
@@ -60,7 +60,7 @@ class Watcher:
                 if words[0] == "ready":
                     self.ready = int(words[1])
                 else:
-                    self.events.append((int(words[1]), int(words[2])))
+                    self.events.append((float(words[1]), int(words[2])))
                 self.news.notify_all()
         with self.news:
             self.ready = self.ready or -1
@@ -81,14 +81,14 @@ class Watcher:
         if self.ready != node:
             raise SystemExit(f"{self.name} sees leader {self.ready}, not {node}")
 
-    def seen(self, leader: int, since: int, until: int) -> int | None:
-        """Returns when the subject saw that leader after `since`, at the latest at `until`."""
+    def seen(self, leader: int, since: float, until: float) -> float | None:
+        """Returns when the subject saw that leader after `since`, None if not before `until`."""
 
-        def found() -> list[int]:
-            return [at for at, who in self.events if who == leader and at > since]
+        def found() -> list[float]:
+            return [at for at, node in self.events if node == leader and at > since]
 
         with self.news:
-            self.news.wait_for(found, max(0.0, (until - time.monotonic_ns()) / 1e9))
+            self.news.wait_for(found, max(0.0, until - time.time()))
             return next((at for at in found() if at <= until), None)
 
     def end(self) -> None:
@@ -140,9 +140,8 @@ class Told(Subject):
 
     def report(self, theirs: socket.socket) -> None:
         """Tells the client when the application's connection to the leader breaks."""
-        with theirs:
-            with suppress(OSError):
-                theirs.recv(1)
+        with theirs, suppress(OSError):
+            theirs.recv(1)
         self.client.leader_unavailable(self.topic, 0, NETWORK_EXCEPTION)
 
     def leader(self) -> int:
@@ -226,7 +225,7 @@ def watch(subject: Subject) -> None:
     while True:
         found = subject.leader()
         if found not in (-1, last):
-            print("leader", time.monotonic_ns(), found, flush=True)
+            print("leader", time.time(), found, flush=True)
             last = found
         time.sleep(LOOK)
 

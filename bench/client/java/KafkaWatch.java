@@ -1,6 +1,7 @@
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.lang.reflect.Field;
+import java.time.Instant;
 import java.util.Properties;
 import java.util.concurrent.TimeUnit;
 import org.apache.kafka.clients.Metadata;
@@ -14,7 +15,7 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
  * KafkaWatch idle|busy BOOTSTRAP TOPIC: a producer that reports when it sees another leader, in the
  * protocol of watch.py. An idle one sends one record when it is told to connect; a busy one sends
  * every 10 ms. KafkaWatch storm BOOTSTRAP PREFIX COUNT sends to topics PREFIX0, PREFIX1, ... by
- * turns, all of them ten times a second, and prints "ready" once each has had a record.
+ * turns, all of them once a second, and prints "ready" once each has had a record.
  */
 public final class KafkaWatch {
   private static final byte[] VALUE = {'x'};
@@ -61,7 +62,8 @@ public final class KafkaWatch {
     while (true) {
       int found = leader(metadata, partition);
       if (found != -1 && found != last) {
-        System.out.println("leader " + System.nanoTime() + " " + found);
+        Instant now = Instant.now();
+        System.out.printf("leader %d.%09d %d%n", now.getEpochSecond(), now.getNano(), found);
         last = found;
       }
       pause(1);
@@ -86,7 +88,7 @@ public final class KafkaWatch {
       for (int i = 0; i < count; i++) {
         producer.send(new ProducerRecord<>(prefix + i, 0, null, VALUE));
       }
-      pause(100);
+      pause(1000);
     }
   }
 
