@@ -17,6 +17,15 @@ Run = dict[str, Any]
 Runs = Sequence[Run]
 Samples = Callable[[Runs], list[float]]
 
+ANY = "*"  # in a run's "missing": the reason for every series that it lacks
+
+
+class Missing(Exception):
+    """A job could not measure a series here; the message is the reason.
+
+    A job says so in the object that it prints: `"missing": {series or ANY: reason}`.
+    """
+
 
 @dataclass(frozen=True)
 class Job:
@@ -73,9 +82,12 @@ class Goal:
         if not self.factor:
             return f"<= {self.plus:g} {unit}"
         times = "" if self.factor == 1 else f"{self.factor:g} x "
+        part = ""
+        if self.factor < 0.5:
+            times, part = "", f" / {1 / self.factor:g}"
         plus = f" + {self.plus:g} {unit}" if self.plus else ""
         enough = f" or {self.enough:g} {unit}" if self.enough else ""
-        return f"<= {times}reference{plus}{enough}"
+        return f"<= {times}reference{part}{plus}{enough}"
 
 
 @dataclass(frozen=True)
@@ -133,6 +145,9 @@ class Scale:
     bulk: int = 100_000
     churn: int = 100_000
     churn_seconds: int = 20
+    clients: int = 1_000
+    kills: int = 20  # rounds with Apache Kafka; 0: none is started
+    idle_seconds: float = 12
     rounds: int = 9
     processes: int = 3
     judged: bool = True
@@ -147,6 +162,9 @@ QUICK = Scale(
     bulk=100,
     churn=100,
     churn_seconds=1,
+    clients=10,
+    kills=0,
+    idle_seconds=0.2,
     rounds=2,
     processes=1,
     judged=False,
@@ -161,9 +179,18 @@ def count(number: int) -> str:
     return str(number)
 
 
+def found(run: Run, key: str) -> Any:
+    """Returns what a run has under `key`; raises Missing with the reason if the run has one."""
+    missing = run.get("missing") or {}
+    reason = missing.get(key) or (None if key in run else missing.get(ANY))
+    if reason:
+        raise Missing(reason)
+    return run[key]
+
+
 def series(key: str) -> Samples:
-    """Returns the samples called `key`, of all runs."""
-    return lambda runs: [float(sample) for run in runs for sample in run[key]]
+    """Returns the samples called `key`, of all runs; they raise Missing."""
+    return lambda runs: [float(sample) for run in runs for sample in found(run, key)]
 
 
 def number(key: str, per: str | int = 1) -> Samples:

@@ -1,13 +1,14 @@
 """The list of figures of the cache itself: where each comes from, and its limit. See figure.py.
 
-figures_live.py lists the figures of what is built around the cache.
+figures_live.py lists the figures of what is built around the cache, figures_client.py those of the
+client.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from bench import figures_live
+from bench import figures_client, figures_live
 from bench.figure import (
     PER_TOPIC,
     QUICK,
@@ -172,5 +173,13 @@ def _startup(scale: Scale) -> Iterable[Figure]:
 
 def all_figures(scale: Scale) -> list[Figure]:
     """Returns every row, in the order of the table."""
-    parts = (_lookups, _fills, _memory, _python, _startup, *figures_live.PARTS)
+    parts = (
+        _lookups,
+        _fills,
+        _memory,
+        _python,
+        _startup,
+        *figures_live.PARTS,
+        *figures_client.PARTS,
+    )
     return [figure for part in parts for figure in part(scale)]

@@ -31,6 +31,7 @@ GROUPS = {
     "image": "Images",
     "waits": "From a change to the program that waits for it",
     "arrow": "Arrow",
+    "client": "The client",
     "import": "Import",
 }
 
@@ -146,6 +147,15 @@ def missed(rows: Sequence[Row]) -> list[str]:
     return out or ["No goal is missed."]
 
 
+def unmeasured(about: Mapping[str, Any]) -> list[str]:
+    """Returns the rows that the last run could not measure on its machine, with the reasons."""
+    missing: Mapping[str, str] = about.get("missing") or {}
+    if not missing:
+        return []
+    rows = [f"- {name}: {reason}" for name, reason in missing.items()]
+    return ["## Rows that the last run could not measure", "", *rows, ""]
+
+
 def signatures(rows: Sequence[Row]) -> list[str]:
     """Returns one line per run: its machine, its commit and its time."""
 
@@ -173,6 +183,7 @@ def page(rows: Sequence[Row], about: Mapping[str, Any], peers: Mapping[str, Any]
     own = [row for row in rows if row["run"] == "bench"]
     theirs = [row for row in rows if row["run"] == "peers"]
     out = [HEAD, *signatures(own), "", machine(about), "", "## Missed goals", "", *missed(own), ""]
+    out += unmeasured(about)
     groups = dict.fromkeys([*GROUPS, *(str(row["group"]) for row in own)])
     for group in groups:
         of = [row for row in own if row["group"] == group]

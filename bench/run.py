@@ -9,7 +9,7 @@ import argparse
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from bench import build, machine, performance, results, startup
+from bench.figure import Missing
 from bench.figures import QUICK, Figure, Job, Run, Scale, all_figures
 from bench.results import Row, digits
 
@@ -39,7 +40,7 @@ def run_once(job: Job, turn: int) -> Run:
         except subprocess.CalledProcessError as error:
             raise MeasureError(str(error)) from error
     command = [str(build.OUT / job.program), *arguments]
-    if job.program in ("leader", "live"):
+    if job.program in ("leader", "live", "client"):
         command = [sys.executable, "-m", f"bench.{job.program}", *arguments]
     limit = LIMIT_SECONDS + (int(arguments[1]) if job.program == "churn" else 0)
     try:
@@ -103,10 +104,22 @@ def again(figures: Sequence[Figure], rows: dict[str, Row], scale: Scale, console
         for figure in missed:
             console.print(f"missed, measured again: {figure.name}", highlight=False, markup=False)
         runs, _ = run_jobs(missed, console, time)
-        for figure in missed:
-            if figure.job in runs:
-                row = figure.result(runs[figure.job], scale.judged)
-                rows[figure.name] = {**row, "times": 1 + time}
+        found, _ = judged([f for f in missed if f.job in runs], runs, scale)
+        rows.update({name: {**row, "times": 1 + time} for name, row in found.items()})
+
+
+def judged(
+    figures: Sequence[Figure], runs: Mapping[Job, Sequence[Run]], scale: Scale
+) -> tuple[dict[str, Row], dict[str, str]]:
+    """Returns the rows of the figures, and the reasons of those that are missing, by name."""
+    rows: dict[str, Row] = {}
+    missing: dict[str, str] = {}
+    for figure in figures:
+        try:
+            rows[figure.name] = figure.result(runs[figure.job], scale.judged)
+        except Missing as reason:
+            missing[figure.name] = str(reason)
+    return rows, missing
 
 
 def table(rows: Sequence[Row]) -> Table:
@@ -150,7 +163,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         metavar="NAME",
         action="append",
         help="a group (lookup, apply, first, memory, python, import, handle, bulk, threads, image,"
-        " waits, arrow, churn) or a part of a row's name; may be repeated",
+        " waits, arrow, client, churn) or a part of a row's name; may be repeated",
     )
     parser.add_argument("--rounds", type=int, help="rounds per process")
     parser.add_argument("--processes", type=int, help="processes per job")
@@ -206,18 +219,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     runs, failed = run_jobs(figures, console)
     for reason in failed:
         console.print(f"not measured: {reason}", style="red", markup=False, highlight=False)
-    found: dict[str, Row] = {
-        figure.name: {**figure.result(runs[figure.job], scale.judged), "times": 1}
-        for figure in figures
-        if figure.job in runs
-    }
-    if not found:
+    found, missing = judged([figure for figure in figures if figure.job in runs], runs, scale)
+    for name, reason in missing.items():
+        console.print(f"missing: {name}: {reason}", style="yellow", markup=False, highlight=False)
+    if failed and not found:
         return 2
+    found = {name: {**row, "times": 1} for name, row in found.items()}
     again(figures, found, scale, console)
     rows = list(found.values())
     args.json.parent.mkdir(parents=True, exist_ok=True)
     names = known(scale, results.load(args.json))
     results.write(args.json, results.signed(rows, "bench", host), "bench", names)
+    host["missing"] = missing
     beside = args.json.with_suffix(".machine.json")
     beside.write_text(json.dumps(host, indent=1) + "\n", encoding="utf-8")
     if args.json == results.RESULTS:

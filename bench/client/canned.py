@@ -1,0 +1,43 @@
+"""A broker of canned frames in a process of its own: three brokers, topics of ten partitions."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from large_frames import large_name, large_response
+
+from bench.build import ROOT
+from bench.figure import PER_TOPIC
+
+__all__ = ["API_VERSION", "large_name", "served"]
+
+API_VERSION = 12
+
+
+@contextmanager
+def served(topics: int) -> Iterator[tuple[str, int]]:
+    """Yields the address of a broker that answers with so many topics, each time the same bytes.
+
+    It answers in Metadata v12; a request for names or for brokers gets one topic.
+    """
+    with tempfile.TemporaryDirectory() as directory:
+        for name, count in (("all", topics), ("one", 1)):
+            body = large_response(count, PER_TOPIC)
+            Path(directory, f"{name}-{API_VERSION}").write_bytes(body)
+        server = subprocess.Popen(
+            [sys.executable, "-m", "bench.peers.server", directory],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+        )
+        try:
+            assert server.stdout is not None
+            yield "127.0.0.1", int(server.stdout.readline())
+        finally:
+            server.communicate(timeout=30)

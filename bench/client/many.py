@@ -1,0 +1,136 @@
+"""Many AsyncClients in one loop, with the brokers of an embedded cluster in another process.
+
+`python -m bench.client.many` is that process: it prints the bootstrap servers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import rdmeta
+from bench.build import ROOT
+
+TOPIC = "orders"
+PARTITIONS = 10
+TICK = 0.01
+IDLE = 3.0  # seconds
+EACH = 6  # descriptors per client, at most
+
+
+def serve() -> None:
+    """Runs the cluster until the input ends."""
+    with rdmeta.EmbeddedCluster(brokers=3) as cluster:
+        cluster.create_topic(TOPIC, partitions=PARTITIONS, replication_factor=3)
+        print(cluster.bootstrap, flush=True)
+        sys.stdin.read()
+
+
+@contextmanager
+def cluster() -> Iterator[str]:
+    """Yields the bootstrap servers of a cluster in another process."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bench.client.many"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    )
+    try:
+        assert process.stdout is not None
+        yield process.stdout.readline().strip()
+    finally:
+        process.communicate(timeout=60)
+
+
+def resident() -> int:
+    """Returns the bytes of memory that the process has."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * resource.getpagesize()
+
+
+async def lag(seconds: float) -> float:
+    """Returns the milliseconds by which a timer was late, p99 of one every 10 ms."""
+    loop = asyncio.get_running_loop()
+    late = []
+    end = loop.time() + seconds
+    while (now := loop.time()) < end:
+        await asyncio.sleep(TICK)
+        late.append((loop.time() - now - TICK) * 1e3)
+    return sorted(late)[len(late) - 1 - len(late) // 100]
+
+
+async def connections(bootstrap: str, count: int) -> Callable[[], Awaitable[None]]:
+    """Opens plain connections, the floor of the clients' memory; returns what closes them."""
+    host, port = bootstrap.split(",")[0].rsplit(":", 1)
+    streams = [await asyncio.open_connection(host, int(port)) for _ in range(count)]
+
+    async def close() -> None:
+        for _, writer in streams:
+            writer.close()
+        await asyncio.gather(*(writer.wait_closed() for _, writer in streams))
+
+    return close
+
+
+async def clients(bootstrap: str, count: int) -> list[Any]:
+    """Starts the clients and waits until each knows the topic's leaders."""
+    made = [
+        rdmeta.AsyncClient({"bootstrap.servers": bootstrap}, topics=[TOPIC]) for _ in range(count)
+    ]
+    await asyncio.gather(*(client.wait_for_topic(TOPIC, timeout=60) for client in made))
+    for client in made:
+        if client.cache.leader(TOPIC, PARTITIONS - 1, -1) not in (1, 2, 3):
+            raise SystemExit("a client does not know the topic's leaders")
+    return made
+
+
+async def run(bootstrap: str, count: int) -> dict[str, Any]:
+    """Measures the floor first, then the clients."""
+    for client in await clients(bootstrap, 2):  # what the process loads once is no client's
+        await client.close()
+    close = await connections(bootstrap, 1)
+    before = resident()
+    more = await connections(bootstrap, count)
+    plain = resident() - before
+    quiet = await lag(IDLE)
+    await more()
+    await close()
+    before, begin = resident(), perf_counter()
+    busy = asyncio.create_task(lag(IDLE))
+    made = await clients(bootstrap, count)
+    ready = perf_counter() - begin
+    started = await busy
+    memory = resident() - before
+    idle = await lag(IDLE)
+    await asyncio.gather(*(client.close() for client in made))
+    return {
+        "memory": [memory / count / 1024],
+        "plain_memory": [plain / count / 1024],
+        "idle_lag": [idle],
+        "start_lag": [started],
+        "quiet_lag": [quiet],
+        "ready": [ready * 1e3 / count],
+    }
+
+
+def measure(count: int) -> dict[str, Any]:
+    """Returns KiB per client, and the loop's lag in ms; beside plain connections."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = EACH * count + 100
+    if hard != resource.RLIM_INFINITY and hard < wanted:
+        return {"missing": {"*": f"{count} clients need {wanted} descriptors, {hard} are allowed"}}
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
+    with cluster() as bootstrap:
+        return asyncio.run(run(bootstrap, count))
+
+
+if __name__ == "__main__":
+    serve()

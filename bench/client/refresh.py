@@ -1,0 +1,98 @@
+"""Times a refresh of all topics from canned frames, beside its floor and confluent's client.
+
+The floor is a blocking socket that receives the same bytes into one buffer, and apply(). All three
+have the answer already: it brings nothing new. Times are on the wall.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from time import perf_counter, sleep
+from typing import Any
+
+import rdmeta
+from bench.client.canned import API_VERSION, large_name, served
+from bench.figure import PER_TOPIC
+
+# Seconds from one refresh to the next: longer than retry.backoff.max.ms, and its jitter. A refresh
+# that follows an answer without news would wait for that.
+SPACING = 1.3
+CORRELATION = 7
+
+
+def request() -> bytes:
+    """Returns the frame of a Metadata request for all topics; the client id is empty."""
+    body = rdmeta.encode_metadata_request(API_VERSION, rdmeta.ALL)
+    message = struct.pack(">hhihB", 3, API_VERSION, CORRELATION, 0, 0) + body
+    return struct.pack(">i", len(message)) + message
+
+
+class Floor:
+    """A connection that asks, receives and applies, and does nothing else."""
+
+    def __init__(self, address: tuple[str, int]) -> None:
+        self.socket = socket.create_connection(address)
+        self.cache = rdmeta.MetadataCache()
+        self.request = request()
+        self.buffer = bytearray(4)
+
+    def received(self, size: int) -> memoryview:
+        """Returns the next `size` bytes, in a buffer that is kept."""
+        if len(self.buffer) < size:
+            self.buffer = bytearray(size)
+        whole = memoryview(self.buffer)[:size]
+        rest = whole
+        while rest:
+            count = self.socket.recv_into(rest)
+            if not count:
+                raise SystemExit("the broker of canned frames hung up")
+            rest = rest[count:]
+        return whole
+
+    def refresh(self) -> None:
+        """Asks for all topics and applies the answer."""
+        self.socket.sendall(self.request)
+        (size,) = struct.unpack(">i", self.received(4))
+        frame = self.received(size)
+        self.cache.apply(frame[5:], API_VERSION, rdmeta.ALL)  # after the header and its tags
+
+
+def check(cache: rdmeta.MetadataCache, topics: int, what: str) -> None:
+    """Ends the program if the cache lacks a topic."""
+    last = cache.leader(large_name(topics - 1), PER_TOPIC - 1, -1)
+    if len(cache) != topics or last not in (1, 2, 3):
+        raise SystemExit(f"{what}: {len(cache)} topics, the last leader is {last}")
+
+
+def measure(topics: int, rounds: int) -> dict[str, Any]:
+    """Returns milliseconds: client, floor, confluent."""
+    from confluent_kafka.admin import AdminClient
+
+    out: dict[str, Any] = {"client": [], "floor": [], "confluent": []}
+    with served(topics) as address:
+        bootstrap = "{}:{}".format(*address)
+        floor = Floor(address)
+        confluent = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+        with rdmeta.Client({"bootstrap.servers": bootstrap}, topics=rdmeta.ALL) as client:
+            ways = {
+                "floor": floor.refresh,
+                "client": lambda: client.refresh(timeout=60),
+                "confluent": lambda: confluent.list_topics(timeout=60),
+            }
+            last = 0.0
+            for turn in range(rounds + 1):  # the first turn fills the caches and is not kept
+                for key, refresh in ways.items():
+                    if key == "client":
+                        sleep(max(0.0, last + SPACING - perf_counter()))
+                    begin = perf_counter()
+                    refresh()
+                    end = perf_counter()
+                    if key == "client":
+                        last = end
+                    if turn:
+                        out[key].append((end - begin) * 1e3)
+            check(client.cache, topics, "client")
+            check(floor.cache, topics, "floor")
+        floor.socket.close()
+    return out
