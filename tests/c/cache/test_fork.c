@@ -93,7 +93,7 @@ static void scramble(forked_t *f) {
         SCRAMBLE(c->deadlines);
         SCRAMBLE(c->tree);
         SCRAMBLE(c->handles);
-        SCRAMBLE(c->rewinds);
+        SCRAMBLE(c->notes);
         SCRAMBLE(c->reasons.key);
         SCRAMBLE(c->reasons.count);
         SCRAMBLE(c->builder);

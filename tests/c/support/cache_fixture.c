@@ -726,7 +726,7 @@ static void grow_entry(growing_t *g, const cw_t *w, const rdmeta_topic_t *t,
         /* A failed answer may close holes, so the place is left out. */
         if (!facts)
                 grow_add(g, " len %u", c->order.slots[e->order].len);
-        if (e->rewind)
+        if (rdmeta_rewind_of(c, e))
                 grow_add(g, " rewind %u of %u",
                          rdmeta_rewind_of(c, e)->answers,
                          rdmeta_rewind_of(c, e)->count);

@@ -33,6 +33,7 @@
 #include "cache/entry.h"
 #include "cache/handles.h"
 #include "cache/live_image.h"
+#include "cache/notes.h"
 #include "cache/state.h"
 #include "read/state.h"
 
