@@ -68,6 +68,23 @@ static rdmeta_err_t absent_freeze(rdmeta_apply_t *a, rdmeta_entry_t *e) {
         return RDMETA_OK;
 }
 
+/* Stages that a topic which stays negative has no reason of an earlier answer
+ * any more: that it is absent answers those. */
+static rdmeta_err_t absent_again(rdmeta_apply_t *a, rdmeta_entry_t *e) {
+        const uint32_t due = rdmeta_due_of(a->c, e);
+        rdmeta_update_t *p;
+
+        if (!(due & ~(uint32_t)RDMETA_DUE_OF_BLOCK))
+                return RDMETA_OK;
+        p = rdmeta_apply_update(a, e);
+        if (!p)
+                return RDMETA_ERR_NO_MEMORY;
+        p->deadline  = RDMETA_UPDATE_FREEZE;
+        p->due       = (uint8_t)(due & RDMETA_DUE_OF_BLOCK);
+        p->due_known = 1;
+        return RDMETA_OK;
+}
+
 static rdmeta_err_t absent_one(rdmeta_apply_t *a, rdmeta_entry_t *e) {
         const rdmeta_topic_t *t = e->topic;
         const uint16_t state    = rdmeta_merge_absent(t, &a->in);
@@ -76,7 +93,8 @@ static rdmeta_err_t absent_one(rdmeta_apply_t *a, rdmeta_entry_t *e) {
                 return absent_restate(a, e, RDMETA_TOPIC_GONE);
         if (state != t->state)
                 return absent_restate(a, e, state);
-        return state == RDMETA_TOPIC_VALID ? absent_freeze(a, e) : RDMETA_OK;
+        return state == RDMETA_TOPIC_VALID ? absent_freeze(a, e)
+                                           : absent_again(a, e);
 }
 
 static rdmeta_err_t prepare_absent(rdmeta_apply_t *a) {
