@@ -127,6 +127,22 @@ cdef extern from "rdmeta.h" nogil:
     rdmeta_err_t rdmeta_cache_apply_failure(rdmeta_cache_t *cache, const rdmeta_request_t *asked,
                                             rdmeta_time_t now)
 
+    enum:
+        RDMETA_DUE_NO_LEADER
+        RDMETA_DUE_UNREACHABLE
+        RDMETA_DUE_KEPT_BACK
+        RDMETA_DUE_ASK_BY_NAME
+        RDMETA_DUE_ABSENT
+        RDMETA_DUE_DENIED
+
+    ctypedef struct rdmeta_due_t:
+        rdmeta_str_t topic
+        uint32_t reasons
+
+    ctypedef int32_t (*rdmeta_due_visit_t)(void *opaque, const rdmeta_due_t *due) noexcept nogil
+    rdmeta_err_t rdmeta_cache_due(rdmeta_cache_t *cache, int64_t mono_us, size_t limit,
+                                  rdmeta_due_visit_t visit, void *opaque)
+
     ctypedef struct rdmeta_leader_hint_t:
         rdmeta_str_t topic
         const uint8_t *topic_id
@@ -151,6 +167,8 @@ cdef extern from "rdmeta.h" nogil:
     int64_t rdmeta_cache_purge_hints(rdmeta_cache_t *cache, const rdmeta_str_t *topics, size_t n,
                                      rdmeta_time_t now)
     rdmeta_err_t rdmeta_cache_purge(rdmeta_cache_t *cache, rdmeta_time_t now)
+    int64_t rdmeta_cache_forget(rdmeta_cache_t *cache, const rdmeta_str_t *topics, size_t n,
+                                rdmeta_time_t now)
     int64_t rdmeta_cache_sweep(rdmeta_cache_t *cache, rdmeta_time_t now)
 
     # Readers
@@ -186,6 +204,9 @@ cdef extern from "rdmeta.h" nogil:
 
     rdmeta_err_t rdmeta_partition(rdmeta_reader_t *reader, const char *topic, size_t len,
                                   int32_t partition, int64_t mono_us, rdmeta_partition_t *out)
+
+    int32_t rdmeta_replica_in(rdmeta_reader_t *reader, const char *topic, size_t len,
+                              int32_t partition, rdmeta_str_t rack, int64_t mono_us)
 
     ctypedef struct rdmeta_topic_t:
         pass
@@ -247,6 +268,10 @@ cdef extern from "rdmeta.h" nogil:
     rdmeta_handle_t *rdmeta_handle_ref(rdmeta_handle_t *handle)
     void rdmeta_handle_release(rdmeta_handle_t *handle)
     rdmeta_str_t rdmeta_handle_topic(const rdmeta_handle_t *handle)
+    ctypedef int32_t (*rdmeta_name_visit_t)(void *opaque,
+                                            const rdmeta_str_t *topic) noexcept nogil
+    rdmeta_err_t rdmeta_cache_resolved(rdmeta_cache_t *cache, rdmeta_name_visit_t visit,
+                                       void *opaque)
     int32_t rdmeta_handle_leader(rdmeta_reader_t *reader, const rdmeta_handle_t *handle,
                                  int32_t partition, int64_t mono_us)
     rdmeta_err_t rdmeta_handle_find(rdmeta_reader_t *reader, const rdmeta_handle_t *handle,

@@ -18,6 +18,7 @@ from rdmeta.model import (
     Broker,
     Change,
     Changes,
+    Due,
     Partition,
     Request,
     Topic,
@@ -179,6 +180,21 @@ class Reading(Readers):
     @overload
     def partition_for(
         self, topic: str, key: Buffer | None, /, default: _D, *, allow_stale: bool = False
+    ) -> int | _D: ...
+    @overload
+    def replica_in(
+        self, topic: str, partition: int, rack: str | None, /, *, allow_stale: bool = False
+    ) -> int: ...
+    @overload
+    def replica_in(
+        self,
+        topic: str,
+        partition: int,
+        rack: str | None,
+        /,
+        default: _D,
+        *,
+        allow_stale: bool = False,
     ) -> int | _D: ...
     @overload
     def leaders(
@@ -373,6 +389,9 @@ class MetadataCache(Reading):
     ) -> list[str]: ...
     def purge_hints(self, names: _Names | None = None) -> int: ...
     def purge(self) -> None: ...
+    def due(self, limit: int | None = None) -> list[Due]: ...
+    def forget(self, names: _Names) -> int: ...
+    def resolved(self) -> list[str]: ...
     def sweep(self) -> float | None: ...
     def wait_change(
         self, since: int, timeout: float | None = None, topics: Iterable[str] | None = None

@@ -23,6 +23,8 @@ __all__ = [
     "Broker",
     "Change",
     "Changes",
+    "Due",
+    "DueReason",
     "Partition",
     "Request",
     "Topic",
@@ -252,6 +254,31 @@ class Advice(IntFlag):
     ASK_OTHER = 2
     ASK_BY_NAME = 4
     REBOOTSTRAP = 8
+
+
+class DueReason(IntFlag):
+    """Why a topic needs another answer. A reason holds until a later answer clears it."""
+
+    NO_LEADER = 1
+    """A partition has no leader now."""
+    UNREACHABLE = 2
+    """The leader of a partition is not among the brokers."""
+    KEPT_BACK = 4
+    """What was known stays: the last answer was older (an epoch, an id, a shorter list), wholly or
+    in part, or had an error that says nothing of the topic."""
+    ASK_BY_NAME = 8
+    """A broker does not know the topic's id: ask by name."""
+    ABSENT = 16
+    """The topic was missing from an all-topics answer, and is within its grace time."""
+    DENIED = 32
+    """The topic was denied, and that answer is past its TTL."""
+
+
+class Due(NamedTuple):
+    """A topic that needs another answer, with all its reasons: see due() of the cache."""
+
+    topic: str
+    reasons: DueReason
 
 
 class Applied(NamedTuple):

@@ -7,6 +7,7 @@
 #include "cache/compact.h"
 #include "cache/entry.h"
 #include "cache/in_flight.h"
+#include "cache/notes.h"
 #include "cache/prefetch.h"
 
 /* ---- one topic of the answer -------------------------------------------- */

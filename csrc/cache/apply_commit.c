@@ -7,6 +7,7 @@
 #include "cache/entry.h"
 #include "cache/in_flight.h"
 #include "cache/live_image.h"
+#include "cache/notes.h"
 #include "cache/tree.h"
 
 /* ---- absent from an all-topics answer ----------------------------------- */
@@ -33,8 +34,11 @@ static rdmeta_err_t absent_restate(rdmeta_apply_t *a, rdmeta_entry_t *e,
 
         if (!p)
                 return RDMETA_ERR_NO_MEMORY;
-        p->deadline = RDMETA_UPDATE_STATE;
-        p->counted  = a->replace_all != 0;
+        p->deadline  = RDMETA_UPDATE_STATE;
+        p->counted   = a->replace_all != 0;
+        p->due       = (uint8_t)rdmeta_merge_due_in(state);
+        p->due_known = 1;
+        a->notes += p->due != 0;
         p->topic    = absent_block(a, e->topic, state);
         if (!p->topic)
                 return RDMETA_ERR_NO_MEMORY;
@@ -64,6 +68,23 @@ static rdmeta_err_t absent_freeze(rdmeta_apply_t *a, rdmeta_entry_t *e) {
         return RDMETA_OK;
 }
 
+/* Stages that a topic which stays negative has no reason of an earlier answer
+ * any more: that it is absent answers those. */
+static rdmeta_err_t absent_again(rdmeta_apply_t *a, rdmeta_entry_t *e) {
+        const uint32_t due = rdmeta_due_of(a->c, e);
+        rdmeta_update_t *p;
+
+        if (!(due & ~(uint32_t)RDMETA_DUE_OF_BLOCK))
+                return RDMETA_OK;
+        p = rdmeta_apply_update(a, e);
+        if (!p)
+                return RDMETA_ERR_NO_MEMORY;
+        p->deadline  = RDMETA_UPDATE_FREEZE;
+        p->due       = (uint8_t)(due & RDMETA_DUE_OF_BLOCK);
+        p->due_known = 1;
+        return RDMETA_OK;
+}
+
 static rdmeta_err_t absent_one(rdmeta_apply_t *a, rdmeta_entry_t *e) {
         const rdmeta_topic_t *t = e->topic;
         const uint16_t state    = rdmeta_merge_absent(t, &a->in);
@@ -72,7 +93,8 @@ static rdmeta_err_t absent_one(rdmeta_apply_t *a, rdmeta_entry_t *e) {
                 return absent_restate(a, e, RDMETA_TOPIC_GONE);
         if (state != t->state)
                 return absent_restate(a, e, state);
-        return state == RDMETA_TOPIC_VALID ? absent_freeze(a, e) : RDMETA_OK;
+        return state == RDMETA_TOPIC_VALID ? absent_freeze(a, e)
+                                           : absent_again(a, e);
 }
 
 static rdmeta_err_t prepare_absent(rdmeta_apply_t *a) {
@@ -104,7 +126,7 @@ rdmeta_err_t rdmeta_apply_prepare(rdmeta_apply_t *a) {
         if (!err && a->new_ids)
                 err = rdmeta_ids_reserve(c, a->new_ids);
         if (!err)
-                err = rdmeta_rewinds_reserve(c, a->rewinds);
+                err = rdmeta_notes_reserve(c, a->notes);
         if (!err)
                 err = rdmeta_live_images_reserve(c, a->n_updates + a->fresh);
         if (err)
@@ -155,7 +177,7 @@ static void commit_swap(rdmeta_apply_t *a, const rdmeta_update_t *p) {
 }
 
 /* Commits what the answer says of a known topic: block, provenance, digest,
- * rewind, deadline and list. */
+ * reasons, rewind, deadline and list. */
 static void commit_known(rdmeta_apply_t *a, const rdmeta_update_t *p) {
         rdmeta_entry_t *e = p->entry;
         rdmeta_answer_order_slot_t *slot;
@@ -172,8 +194,10 @@ static void commit_known(rdmeta_apply_t *a, const rdmeta_update_t *p) {
                 rdmeta_entry_unhint(a->c, e, a->now.mono_us);
                 return;
         }
+        if (p->due_known)
+                rdmeta_note_due(a->c, e, p->due);
         if (p->counted)
-                rdmeta_rewind_set(a->c, e, p->rewind);
+                rdmeta_note_rewind(a->c, e, p->rewind);
         /* An answer that was kept out does not change the list either, so a
          * retained topic is not retained for longer because of it. */
         if (p->topic || p->deadline != RDMETA_UPDATE_FREEZE ||
@@ -213,6 +237,8 @@ static void commit_fresh(rdmeta_apply_t *a) {
                 rdmeta_entry_t *e = o->slots[i].entry;
                 if (!e)
                         continue;
+                if (!o->slots[i].len)
+                        rdmeta_note_due(c, e, (uint32_t)o->slots[i].due);
                 commit_deadline(a, e, RDMETA_UPDATE_MOVE);
                 rdmeta_entry_publish(c, e, a->aside_is_next);
                 rdmeta_transaction_item(&a->write, NULL, e->topic);

@@ -26,8 +26,10 @@ typedef struct rdmeta_update {
         rdmeta_topic_t *topic; /* the next block; NULL: the block stays */
         rdmeta_digest_t digest;
         uint32_t len;   /* of the bytes under the digest; 0: no digest */
-        uint16_t deadline; /* RDMETA_UPDATE_... */
-        uint16_t counted; /* 1: `rewind` replaces the entry's rewind */
+        uint8_t deadline; /* RDMETA_UPDATE_... */
+        uint8_t counted;  /* 1: `rewind` replaces the entry's rewind */
+        uint8_t due_known; /* 1: `due` replaces the entry's reasons */
+        uint8_t due;      /* RDMETA_DUE_... */
         rdmeta_kept_rewind_t *rewind;
 } rdmeta_update_t;
 
@@ -65,7 +67,7 @@ typedef struct rdmeta_apply {
         size_t n_updates, updates_capacity;
         size_t replaced; /* updates with another block */
         size_t new_ids;
-        size_t rewinds;  /* updates with a rewind */
+        size_t notes;    /* topics that may need a note (cache/notes.h) */
         rdmeta_transaction_t write; /* begins in prepare */
 } rdmeta_apply_t;
 

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "cache/entry.h"
+#include "cache/notes.h"
 #include "topic/builder_write.h"
 #include "topic/diff.h"
 
@@ -142,6 +143,10 @@ static rdmeta_err_t stage_fresh(rdmeta_apply_t *a, const uint8_t *start,
                 return RDMETA_ERR_NO_MEMORY;
         }
         slot->len = digest_of(a, start, &slot->digest);
+        if (a->verdict.due) { /* then there is no digest */
+                slot->due = a->verdict.due;
+                a->notes++;
+        }
         rdmeta_topic_provenance_set(t, a->provenance);
         rdmeta_table_put(a->aside, hash, t);
         a->fresh++;
@@ -228,15 +233,21 @@ static rdmeta_err_t known_block(rdmeta_apply_t *a, rdmeta_entry_t *e,
         return RDMETA_OK;
 }
 
-/* Copies the rewind that merge made into the update. After a change of cluster
- * the old rewind ends. NO_MEMORY. */
-static rdmeta_err_t update_rewind(rdmeta_apply_t *a, rdmeta_update_t *p) {
+/* Sets the update's reasons and copies the rewind that merge made. If the block
+ * stays, so do the reasons that follow from it. After a change of cluster the
+ * old rewind ends. NO_MEMORY. */
+static rdmeta_err_t update_note(rdmeta_apply_t *a, rdmeta_update_t *p) {
         const rdmeta_merge_out_t *v = &a->verdict;
+        uint32_t due                = v->due;
 
-        p->counted = v->counted || a->replace_all;
+        if (v->verdict == RDMETA_VERDICT_KEEP)
+                due |= rdmeta_due_of(a->c, p->entry) & RDMETA_DUE_OF_BLOCK;
+        p->due       = (uint8_t)due;
+        p->due_known = 1;
+        p->counted   = v->counted || a->replace_all;
+        a->notes += due || v->rewind.answers;
         if (!v->rewind.answers)
                 return RDMETA_OK;
-        a->rewinds++;
         p->rewind = rdmeta_rewind_copy(a->c, &v->rewind);
         return p->rewind ? RDMETA_OK : RDMETA_ERR_NO_MEMORY;
 }
@@ -254,7 +265,7 @@ rdmeta_err_t rdmeta_apply_known(rdmeta_apply_t *a, rdmeta_entry_t *e,
                 return err;
         p->topic = t;
         p->len   = digest_of(a, start, &p->digest);
-        err      = update_rewind(a, p);
+        err      = update_note(a, p);
         if (err)
                 return err;
         if (t) {

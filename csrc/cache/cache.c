@@ -5,6 +5,7 @@
 #include "cache/entry.h"
 #include "cache/handles.h"
 #include "cache/live_image.h"
+#include "cache/notes.h"
 #include "cache/tree.h"
 
 #include <stdlib.h>
@@ -214,7 +215,7 @@ static void cache_destroy(rdmeta_ref_t *references) {
         rdmeta_answer_order_destroy(&c->order, &allocator);
         rdmeta_builder_destroy(&c->builder);
         rdmeta_reasons_destroy(&c->reasons);
-        rdmeta_rewinds_destroy(c);
+        rdmeta_notes_destroy(c);
         rdmeta_slab_destroy(&c->entry_slab);
         rdmeta_memory_destroy(&c->blocks);
         rdmeta_notify_destroy(&c->notify);
@@ -270,8 +271,8 @@ static uint64_t stats_bytes(const rdmeta_cache_t *c) {
                c->order.capacity * sizeof(rdmeta_answer_order_slot_t) +
                c->handles.bytes + c->reasons.bytes + c->builder.memory_size +
                c->builder.kept_size + c->builder.spare_size +
-               c->rewinds.capacity * sizeof(*c->rewinds.all) +
-               c->rewinds.bytes +
+               c->notes.capacity * sizeof(*c->notes.all) +
+               c->notes.rewind_bytes +
                rdmeta_changelog_bytes(&c->changelog) - c->changelog.live +
                c->changelog.live_large + c->epochs.large_bytes +
                rdmeta_live_images_bytes(c);

@@ -1,9 +1,11 @@
 /* Checks every invariant of a cache. Tests call it after each write. */
 #include "cache/check.h"
 
+#include "cache/due.h"
 #include "cache/entry.h"
 #include "cache/handles.h"
 #include "cache/live_image.h"
+#include "cache/notes.h"
 
 static const char *check_entry(rdmeta_cache_t *c, const rdmeta_topic_t *t) {
         rdmeta_entry_t *e = rdmeta_entry_of(c, t);
@@ -34,7 +36,7 @@ static const char *check_entry(rdmeta_cache_t *c, const rdmeta_topic_t *t) {
         slot = &c->order.slots[e->order];
         if (slot->entry != e || rdmeta_topic_order(t) != e->order)
                 return "an entry's slot belongs to another entry";
-        if (e->rewind && (slot->len & ~RDMETA_ANSWER_ORDER_OWN))
+        if (rdmeta_rewind_of(c, e) && (slot->len & ~RDMETA_ANSWER_ORDER_OWN))
                 return "a topic with a rewind has a digest";
         if (!(slot->len & RDMETA_ANSWER_ORDER_OWN) !=
             (atomic_load(&t->deadline) == RDMETA_DEADLINE_SHARED))
@@ -47,27 +49,7 @@ static const char *check_entry(rdmeta_cache_t *c, const rdmeta_topic_t *t) {
                 if (rdmeta_avl_find(&c->tree, &key) != &e->avl)
                         return "a name is not in the tree";
         }
-        return NULL;
-}
-
-static const char *check_rewinds(const rdmeta_cache_t *c) {
-        size_t bytes = 0;
-        uint32_t i, k;
-
-        for (i = 0; i < c->rewinds.count; i++) {
-                const rdmeta_kept_rewind_t *kept = c->rewinds.all[i];
-
-                if (kept->entry->rewind != i + 1)
-                        return "a rewind's entry has another rewind";
-                if (!kept->rewind.answers ||
-                    !kept->rewind.past == !kept->rewind.count)
-                        return "a rewind counts nothing";
-                for (k = 1; k < kept->rewind.count; k++)
-                        if (kept->rows[k - 1] >= kept->rows[k])
-                                return "a rewind's rows are out of order";
-                bytes += sizeof(*kept) + kept->rewind.count * 4;
-        }
-        return bytes == c->rewinds.bytes ? NULL : "rewinds are miscounted";
+        return rdmeta_due_check(c, e);
 }
 
 static const char *check_order(const rdmeta_cache_t *c) {
@@ -316,7 +298,7 @@ static const char *check_locked(rdmeta_cache_t *c) {
                 return "a list of deadlines is out of order";
         wrong = check_slabs(c, sum);
         if (!wrong)
-                wrong = check_rewinds(c);
+                wrong = rdmeta_notes_check(c);
         if (!wrong)
                 wrong = check_live_images(c);
         if (!wrong)

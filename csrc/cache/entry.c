@@ -1,8 +1,9 @@
-/* The entries of a cache, their tables, lists and rewinds. See entry.h. */
+/* The entries of a cache, their tables and lists. See entry.h. */
 #include "cache/entry.h"
 
 #include "cache/handles.h"
 #include "cache/live_image.h"
+#include "cache/notes.h"
 #include "cache/tree.h"
 
 #include "base/alloc.h"
@@ -211,7 +212,8 @@ void rdmeta_entry_erase(rdmeta_cache_t *c, rdmeta_entry_t *e) {
         rdmeta_handles_point(&c->handles, e->topic, NULL);
         rdmeta_tree_remove(c, e);
         rdmeta_entry_list(c, e, RDMETA_DEADLINES_NONE, 0);
-        rdmeta_rewind_set(c, e, NULL);
+        rdmeta_note_rewind(c, e, NULL);
+        rdmeta_note_due(c, e, 0);
         rdmeta_answer_order_give(&c->order, e->order);
         entry_count(c, e->topic, -1);
         c->entries--;
@@ -366,94 +368,4 @@ void rdmeta_entry_answer_begin(rdmeta_cache_t *c) {
                 order_compact(c);
         if (++o->answer == 0)
                 o->answer = 1;
-}
-
-/* ---- rewinds ----------------------------------------------------------- */
-
-static size_t rewind_bytes(const rdmeta_rewind_t *r) {
-        return sizeof(rdmeta_kept_rewind_t) + r->count * sizeof(*r->rows);
-}
-
-rdmeta_kept_rewind_t *rdmeta_rewind_copy(rdmeta_cache_t *c,
-                                         const rdmeta_rewind_t *rewind) {
-        const size_t size = rewind_bytes(rewind);
-        rdmeta_kept_rewind_t *kept =
-                (rdmeta_kept_rewind_t *)rdmeta_alloc(&c->conf.allocator, size);
-
-        if (!kept)
-                return NULL;
-        kept->rewind      = *rewind;
-        kept->rewind.rows = kept->rows;
-        kept->entry       = NULL;
-        if (rewind->count)
-                memcpy(kept->rows, rewind->rows,
-                       rewind->count * sizeof(*rewind->rows));
-        c->rewinds.bytes += size;
-        return kept;
-}
-
-void rdmeta_rewind_free(rdmeta_cache_t *c, rdmeta_kept_rewind_t *kept) {
-        if (!kept)
-                return;
-        c->rewinds.bytes -= rewind_bytes(&kept->rewind);
-        rdmeta_free(&c->conf.allocator, kept, rewind_bytes(&kept->rewind));
-}
-
-rdmeta_err_t rdmeta_rewinds_reserve(rdmeta_cache_t *c, size_t n) {
-        rdmeta_rewinds_t *r = &c->rewinds;
-        const size_t size   = sizeof(*r->all);
-        size_t capacity     = r->capacity ? r->capacity : 16;
-        rdmeta_kept_rewind_t **all;
-
-        while (capacity < r->count + n)
-                capacity *= 2;
-        if (capacity == r->capacity || n == 0)
-                return RDMETA_OK;
-        if (capacity >= 1u << 26)
-                return RDMETA_ERR_NO_MEMORY;
-        all = (rdmeta_kept_rewind_t **)rdmeta_alloc(&c->conf.allocator,
-                                                    capacity * size);
-        if (!all)
-                return RDMETA_ERR_NO_MEMORY;
-        if (r->count)
-                memcpy(all, r->all, r->count * size);
-        rdmeta_free(&c->conf.allocator, r->all, r->capacity * size);
-        r->all      = all;
-        r->capacity = (uint32_t)capacity;
-        return RDMETA_OK;
-}
-
-/* Closes the gap at `at` with the last rewind. */
-static void rewind_remove(rdmeta_rewinds_t *r, uint32_t at) {
-        rdmeta_kept_rewind_t *last = r->all[--r->count];
-
-        if (at == r->count)
-                return;
-        r->all[at]          = last;
-        last->entry->rewind = (at + 1) & ((1u << 26) - 1);
-}
-
-void rdmeta_rewind_set(rdmeta_cache_t *c, rdmeta_entry_t *e,
-                       rdmeta_kept_rewind_t *kept) {
-        rdmeta_rewinds_t *r = &c->rewinds;
-
-        if (e->rewind) {
-                rdmeta_rewind_free(c, r->all[e->rewind - 1]);
-                rewind_remove(r, e->rewind - 1);
-                e->rewind = 0;
-        }
-        if (kept) {
-                kept->entry        = e;
-                r->all[r->count++] = kept;
-                e->rewind          = r->count & ((1u << 26) - 1);
-        }
-}
-
-void rdmeta_rewinds_destroy(rdmeta_cache_t *c) {
-        rdmeta_rewinds_t *r = &c->rewinds;
-
-        while (r->count)
-                rdmeta_rewind_free(c, r->all[--r->count]);
-        rdmeta_free(&c->conf.allocator, r->all,
-                    r->capacity * sizeof(*r->all));
 }

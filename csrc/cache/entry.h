@@ -56,26 +56,6 @@ void rdmeta_entry_retire(rdmeta_cache_t *c, rdmeta_topic_t *t);
 /* Frees what a write leaves, if no reader can have it. A writer calls it at
  * its end. */
 void rdmeta_entry_collect(rdmeta_cache_t *c);
-/* Returns a copy, rows included, for rdmeta_rewind_set() or
- * rdmeta_rewind_free(). NULL: no memory. */
-rdmeta_kept_rewind_t *rdmeta_rewind_copy(rdmeta_cache_t *c,
-                                         const rdmeta_rewind_t *rewind);
-/* Frees a copy that no entry has; NULL: does nothing. */
-void rdmeta_rewind_free(rdmeta_cache_t *c, rdmeta_kept_rewind_t *kept);
-/* Makes room for n more; NO_MEMORY. */
-rdmeta_err_t rdmeta_rewinds_reserve(rdmeta_cache_t *c, size_t n);
-/* Takes `kept` as the rewind of `e`, and frees the one that it had. NULL: `e`
- * has none from now on. Cannot fail: the caller has reserved the room. */
-void rdmeta_rewind_set(rdmeta_cache_t *c, rdmeta_entry_t *e,
-                       rdmeta_kept_rewind_t *kept);
-/* Frees all rewinds, and the room for them. */
-void rdmeta_rewinds_destroy(rdmeta_cache_t *c);
-
-/* Returns the rewind of an entry; NULL: it has none. */
-RDMETA_INLINE const rdmeta_rewind_t *
-rdmeta_rewind_of(const rdmeta_cache_t *c, const rdmeta_entry_t *e) {
-        return e->rewind ? &c->rewinds.all[e->rewind - 1]->rewind : NULL;
-}
 /* Begins another answer: gives it a number, and closes holes in the order array
  * if there are many. */
 void rdmeta_entry_answer_begin(rdmeta_cache_t *c);

@@ -1,6 +1,8 @@
 /* Handles: resolve, count references, and follow blocks. See handles.h. */
 #include "cache/handles.h"
 
+#include "cache/copied.h"
+
 /* ---- the tree of handles ----------------------------------------------- */
 
 static int compare_names(const char *a, size_t n, const char *b, size_t m) {
@@ -158,4 +160,29 @@ rdmeta_str_t rdmeta_handle_topic(const rdmeta_handle_t *h) {
         const rdmeta_str_t name = {h->name, h->len};
 
         return name;
+}
+
+rdmeta_err_t rdmeta_cache_resolved(rdmeta_cache_t *c,
+                                   rdmeta_name_visit_t visit, void *opaque) {
+        const rdmeta_avl_node_t *node;
+        rdmeta_avl_iter_t it;
+        rdmeta_copied_t copied;
+        rdmeta_err_t err;
+        size_t i, bytes;
+
+        if (rdmeta_notify_forked(&c->notify))
+                return RDMETA_ERR_FORKED;
+        rdmeta_notify_lock(&c->notify);
+        bytes = c->handles.bytes -
+                c->handles.tree.count * sizeof(rdmeta_handle_t);
+        err = rdmeta_copied_init(c, &copied, c->handles.tree.count, bytes);
+        rdmeta_avl_iter_init(&it, &c->handles.tree, NULL);
+        while (!err && (node = rdmeta_avl_iter_next(&it)) != NULL)
+                rdmeta_copied_add(&copied, handle_of(node)->name,
+                                  handle_of(node)->len, 0);
+        rdmeta_notify_unlock(&c->notify);
+        for (i = 0; i < copied.n && !err; i++)
+                err = visit(opaque, &copied.rows[i].topic);
+        rdmeta_copied_free(c, &copied);
+        return err;
 }

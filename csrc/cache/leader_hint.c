@@ -3,6 +3,7 @@
 #include "cache/transaction.h"
 
 #include "cache/entry.h"
+#include "cache/notes.h"
 #include "topic/builder_write.h"
 #include "topic/diff.h"
 
@@ -73,6 +74,16 @@ static rdmeta_err_t leader_hint_brokers(const rdmeta_cache_t *c,
         return *next ? RDMETA_OK : RDMETA_ERR_NO_MEMORY;
 }
 
+/* Returns the reasons that an entry has with its new block. A hint adds none: a
+ * refresh is due already. */
+static uint32_t leader_hint_due(const rdmeta_cache_t *c,
+                                const rdmeta_entry_t *e) {
+        const uint32_t now = rdmeta_merge_due(e->topic,
+                                              rdmeta_table_brokers(c));
+
+        return rdmeta_due_of(c, e) & (now | ~(uint32_t)RDMETA_DUE_OF_BLOCK);
+}
+
 /* Writes a version with the hint's leader and endpoint. NO_MEMORY. */
 static rdmeta_err_t leader_hint_take(rdmeta_cache_t *c, rdmeta_entry_t *e,
                                      const rdmeta_leader_hint_t *h,
@@ -98,7 +109,8 @@ static rdmeta_err_t leader_hint_take(rdmeta_cache_t *c, rdmeta_entry_t *e,
         if (next)
                 rdmeta_transaction_brokers(&w, next);
         rdmeta_entry_swap(c, e, t);
-        rdmeta_rewind_set(c, e, NULL); /* a row rises: the rewind ends */
+        rdmeta_note_rewind(c, e, NULL); /* a row rises: the rewind ends */
+        rdmeta_note_due(c, e, leader_hint_due(c, e));
         /* The block differs from the last answer, so its digest goes. */
         c->order.slots[e->order].len &= RDMETA_ANSWER_ORDER_OWN;
         rdmeta_transaction_item(&w, old, t);

@@ -152,6 +152,7 @@ static void load_commit(load_t *l) {
         size_t i;
 
         l->write.recorded = 0;
+        c->notes.walk     = 1; /* due() finds the reasons */
         c->stats.reasons_dropped += l->dropped;
         rdmeta_tree_expect(c, l->n);
         rdmeta_transaction_begin(&l->write, l->brokers);

@@ -15,10 +15,10 @@
  *       entry_slab ---- memory of entries
  *       blocks -------- memory of blocks
  *       builder ------- the writer's scratch for one topic of an answer
- *       rewinds ------- what the writer remembers of older answers
+ *       notes --------- why topics are due, and their older answers
  *
  *     slot of a table --> block <--> entry --> slot of order
- *                         (readers)  (writer: tree, list, deadline, rewind)
+ *                         (readers)  (writer: tree, list, deadline, note)
  *
  * A write has two halves. *Staging* reads, merges, allocates and checks. It
  * changes nothing that a reader or a later writer could notice, and an error
@@ -61,23 +61,32 @@ typedef struct rdmeta_entry {
         uint32_t order;
         uint32_t list : 4;   /* RDMETA_DEADLINES_... */
         uint32_t staged : 2; /* a writer's mark during one call; else 0 */
-        uint32_t rewind : 26; /* 1 + its place among the rewinds; 0: none */
+        uint32_t note : 26;  /* 1 + its place among the notes; 0: none */
 } rdmeta_entry_t;
 
-/* The rewind of an entry (topic/merge.h), in one allocation with its rows. */
+/* The rewind of a topic (topic/merge.h), in one allocation with its rows. */
 typedef struct rdmeta_kept_rewind {
         rdmeta_rewind_t rewind;
-        rdmeta_entry_t *entry;
         int32_t rows[];
 } rdmeta_kept_rewind_t;
 
-/* All rewinds of a cache, without gaps. An entry has at most one, and a rewind
- * has no more rows than its topic had partitions. */
-typedef struct rdmeta_rewinds {
-        rdmeta_kept_rewind_t **all;
+/* What the writer remembers of a topic besides its block (notes.h). */
+typedef struct rdmeta_note {
+        rdmeta_entry_t *entry;
+        rdmeta_kept_rewind_t *rewind; /* NULL: none. It has no more rows than
+                                       * the topic had partitions */
+        uint32_t due;                 /* RDMETA_DUE_... */
+} rdmeta_note_t;
+
+/* All notes of a cache, without gaps. An entry has at most one. */
+typedef struct rdmeta_notes {
+        rdmeta_note_t *all;
         uint32_t count, capacity;
-        size_t bytes; /* of all rewinds, with those that are still staged */
-} rdmeta_rewinds_t;
+        size_t rewind_bytes; /* of all rewinds, also those still staged */
+        int walk;    /* 1: due() must look at every topic (due.h) */
+        int recheck; /* 1: due() must look at topics whose leader was not
+                      * among the brokers */
+} rdmeta_notes_t;
 
 /* The handles of a cache (handles.h). */
 typedef struct rdmeta_handles {
@@ -108,7 +117,7 @@ struct rdmeta_cache {
         int all_answered; /* 1: there was an all-topics answer, of this cluster
                            * and since the last purge */
         rdmeta_handles_t handles;
-        rdmeta_rewinds_t rewinds;
+        rdmeta_notes_t notes;
         rdmeta_reasons_t reasons;
         rdmeta_builder_t builder;
         rdmeta_conf_t conf;

@@ -1,10 +1,11 @@
-/* Writes without an answer: the sweep of what is past its deadline, and purge.
- */
+/* Writes without an answer: the sweep of what is past its deadline, purge, and
+ * forget. */
 #include "cache/transaction.h"
 
 #include "cache/compact.h"
 #include "cache/entry.h"
 #include "cache/live_image.h"
+#include "cache/notes.h"
 #include "cache/tree.h"
 #include "topic/builder_write.h"
 #include "topic/diff.h"
@@ -52,6 +53,7 @@ static rdmeta_err_t sweep_absent(rdmeta_cache_t *c, rdmeta_time_t now) {
                 /* A past deadline: it is retained for max age from now on. */
                 atomic_init(&t->deadline, now.mono_us - 1);
                 rdmeta_entry_swap(c, e, t);
+                rdmeta_note_due(c, e, 0);
                 rdmeta_transaction_item(&w, old, t);
                 rdmeta_entry_settle(c, e, now.mono_us);
         }
@@ -136,6 +138,7 @@ int64_t rdmeta_cache_sweep(rdmeta_cache_t *c, rdmeta_time_t now) {
         if (shared >= now.mono_us && shared < next)
                 next = shared;
         rdmeta_compact(c, SWEEP_LOOKS, SWEEP_MOVES);
+        rdmeta_notes_trim(c);
         rdmeta_live_images_trim(c);
         rdmeta_epoch_look(&c->epochs);
         rdmeta_notify_unlock(&c->notify);
@@ -210,9 +213,110 @@ rdmeta_err_t rdmeta_cache_purge(rdmeta_cache_t *c, rdmeta_time_t now) {
                 c->order.api_version            = -1;
                 c->erased                       = w.version;
                 c->all_answered                 = 0;
+                c->notes.walk                   = 0; /* no topic is left */
                 rdmeta_transaction_end(&w, changed);
         }
         rdmeta_entry_collect(c);
         rdmeta_notify_unlock(&c->notify);
         return err;
+}
+
+/* ---- forget -------------------------------------------------------------- */
+
+/* Marks of an entry during one call. */
+enum { MARK_FORGET = 1 };
+
+/* What a call of forget does. */
+typedef struct forget {
+        size_t n;       /* entries to erase */
+        int64_t topics; /* those that lookups return something for */
+        int items;      /* 1: the transaction gets at least one of them */
+        int changed;    /* 1: the changelog records one of them */
+} forget_t;
+
+/* Marks the entries of the names, each once. */
+static void forget_mark(rdmeta_cache_t *c, const rdmeta_str_t *topics,
+                        size_t n, forget_t *f) {
+        size_t i;
+
+        for (i = 0; i < n; i++) {
+                rdmeta_entry_t *e = rdmeta_entry_find(c, topics[i].data,
+                                                      topics[i].len);
+                if (!e || e->staged)
+                        continue;
+                e->staged = MARK_FORGET;
+                f->n++;
+                f->topics += rdmeta_topic_is_visible(e->topic) != 0;
+                if (e->topic->state == RDMETA_TOPIC_WAIT)
+                        continue;
+                f->items = 1;
+                f->changed |= rdmeta_change_differs(e->topic, NULL) != 0;
+        }
+}
+
+/* Removes the marks, after a failure. */
+static void forget_unmark(rdmeta_cache_t *c, const rdmeta_str_t *topics,
+                          size_t n) {
+        size_t i;
+
+        for (i = 0; i < n; i++) {
+                rdmeta_entry_t *e = rdmeta_entry_find(c, topics[i].data,
+                                                      topics[i].len);
+                if (e)
+                        e->staged = 0;
+        }
+}
+
+/* Erases the entries of the names. */
+static void forget_erase(rdmeta_transaction_t *w, const rdmeta_str_t *topics,
+                         size_t n) {
+        rdmeta_cache_t *c = w->c;
+        size_t i;
+
+        for (i = 0; i < n; i++) {
+                rdmeta_entry_t *e = rdmeta_entry_find(c, topics[i].data,
+                                                      topics[i].len);
+                rdmeta_topic_t *t;
+
+                if (!e)
+                        continue; /* or the name came before */
+                t = e->topic;
+                rdmeta_entry_erase(c, e);
+                if (t->state == RDMETA_TOPIC_WAIT) {
+                        rdmeta_entry_retire(c, t);
+                        continue;
+                }
+                if (rdmeta_cold(t)->version > c->erased)
+                        c->erased = rdmeta_cold(t)->version;
+                rdmeta_transaction_item(w, t, NULL);
+        }
+}
+
+int64_t rdmeta_cache_forget(rdmeta_cache_t *c, const rdmeta_str_t *topics,
+                            size_t n, rdmeta_time_t now) {
+        forget_t f = {0};
+        rdmeta_err_t err;
+        rdmeta_transaction_t w;
+
+        if (rdmeta_notify_forked(&c->notify))
+                return RDMETA_ERR_FORKED;
+        rdmeta_notify_lock(&c->notify);
+        forget_mark(c, topics, n, &f);
+        rdmeta_transaction_init(&w, c, now, RDMETA_SOURCE_PURGE, -1);
+        w.version -= !f.changed; /* without a change, the version stays */
+        err = rdmeta_transaction_reserve(&w, f.n);
+        if (err) {
+                forget_unmark(c, topics, n);
+        } else if (f.n) {
+                rdmeta_tree_expect(c, f.n);
+                if (f.items)
+                        rdmeta_transaction_begin(&w, NULL);
+                forget_erase(&w, topics, n);
+                if (f.changed)
+                        c->erased = w.version;
+                rdmeta_transaction_end(&w, f.changed);
+        }
+        rdmeta_entry_collect(c);
+        rdmeta_notify_unlock(&c->notify);
+        return err ? err : f.topics;
 }

@@ -57,6 +57,10 @@ void rdmeta_transaction_brokers(rdmeta_transaction_t *w,
                                 rdmeta_brokers_t *next) {
         rdmeta_brokers_t *old = rdmeta_table_brokers(w->c);
 
+        if (rdmeta_brokers_lost(old, next))
+                w->c->notes.walk = 1;
+        else if (rdmeta_brokers_lost(next, old))
+                w->c->notes.recheck = 1;
         atomic_store_explicit(&w->c->root.brokers, next, memory_order_release);
         if (!w->recorded)
                 rdmeta_epoch_large(&w->c->epochs, &old->large);

@@ -35,7 +35,8 @@ void rdmeta_transaction_begin(rdmeta_transaction_t *w,
  * changelog or limbo. NULL: there is no such block. */
 void rdmeta_transaction_item(rdmeta_transaction_t *w, rdmeta_topic_t *old,
                              rdmeta_topic_t *new_);
-/* Publishes the broker table that begin was given. Takes it. */
+/* Publishes the broker table that begin was given. Takes it. If the set of
+ * brokers differs, due() must look at topics (due.h). */
 void rdmeta_transaction_brokers(rdmeta_transaction_t *w,
                                 rdmeta_brokers_t *next);
 /* Ends the transaction. `changed`: 1: raises the version, and wakes waiters and

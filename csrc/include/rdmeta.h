@@ -53,7 +53,7 @@ extern "C" {
 
 /** The layout of the public headers. The low 16 bits grow when functions are
  *  appended; the high 16 bits change when something existing changes. */
-#define RDMETA_ABI_VERSION 0x00010050u
+#define RDMETA_ABI_VERSION 0x00010054u
 
 /* ------------------------------------------------------------------------
  * Values
@@ -295,6 +295,45 @@ RDMETA_API rdmeta_err_t rdmeta_cache_apply_failure(
         rdmeta_cache_t *cache, const rdmeta_request_t *asked,
         rdmeta_time_t now);
 
+/** Why a topic needs another answer: bits of rdmeta_due_t.reasons. */
+enum {
+        RDMETA_DUE_NO_LEADER   = 1 << 0, /**< a partition has no leader now */
+        RDMETA_DUE_UNREACHABLE = 1 << 1, /**< a leader is none of the brokers */
+        /** The last answer about it was older, wholly or in part (an epoch, an
+         *  id, a shorter list), or had an error that says nothing of the topic:
+         *  what was known stays. */
+        RDMETA_DUE_KEPT_BACK   = 1 << 2,
+        RDMETA_DUE_ASK_BY_NAME = 1 << 3, /**< a broker does not know its id */
+        RDMETA_DUE_ABSENT      = 1 << 4, /**< absent, within its grace time */
+        RDMETA_DUE_DENIED      = 1 << 5  /**< denied, and past its TTL */
+};
+
+/** A topic that needs another answer. */
+typedef struct rdmeta_due {
+        rdmeta_str_t topic;
+        uint32_t reasons; /**< RDMETA_DUE_...; at least one */
+        uint32_t reserved[3];
+} rdmeta_due_t;
+/** Gets one topic, borrowed for the time of the call. Other than 0 ends the
+ *  walk. */
+typedef int32_t (*rdmeta_due_visit_t)(void *opaque, const rdmeta_due_t *due);
+
+/**
+ * Visits the topics that need another answer, each once, in any order: up to
+ * `limit` of them, or all if `limit` is 0. A reason holds until a later answer
+ * clears it, or the topic goes. A stale topic, or one whose hint is in flight,
+ * is visited if it has a reason. A visit that returns other than 0 ends the
+ * call, which returns that value. No lock is held during visits.
+ * The time of a call depends on the number of topics that are due, or denied.
+ * After a broker has gone from the brokers, and after rdmeta_cache_load(), the
+ * next call looks at every topic. Errors: NO_MEMORY, FORKED.
+ * Threads: any; may wait for a writer.
+ */
+RDMETA_API rdmeta_err_t rdmeta_cache_due(rdmeta_cache_t *cache,
+                                         int64_t mono_us, size_t limit,
+                                         rdmeta_due_visit_t visit,
+                                         void *opaque);
+
 /** A leader learned from a Produce or Fetch response (KIP-951). Borrowed. */
 typedef struct rdmeta_leader_hint {
         rdmeta_str_t topic;      /**< the name; data NULL: only topic_id */
@@ -351,6 +390,18 @@ RDMETA_API int64_t rdmeta_cache_purge_hints(rdmeta_cache_t *cache,
  *  Threads: any; may wait for another writer. */
 RDMETA_API rdmeta_err_t rdmeta_cache_purge(rdmeta_cache_t *cache,
                                            rdmeta_time_t now);
+
+/** Forgets these topics, as rdmeta_cache_purge() forgets all: those that are
+ *  valid, stale or negative, and the ids and epochs of removed ones. Their
+ *  hints end, and their handles read NOT_CACHED. It records the changes, and
+ *  raises the version once if there are any. Skips names that are not cached,
+ *  and names that come twice. Borrows `topics`. Returns how many topics it
+ *  forgot, without those that were only in flight or already removed. Errors
+ *  < 0: NO_MEMORY, FORKED. An answer that names a topic again brings it back.
+ *  Threads: any; may wait for another writer. */
+RDMETA_API int64_t rdmeta_cache_forget(rdmeta_cache_t *cache,
+                                       const rdmeta_str_t *topics, size_t n,
+                                       rdmeta_time_t now);
 
 /** Ends what is past its deadline. Returns when to call again (mono_us;
  *  INT64_MAX: never). In a fork's child it does nothing.

@@ -87,7 +87,11 @@
         F(rdmeta_attach_stats) \
         F(rdmeta_image_fault) \
         F(rdmeta_image_file_fault) \
-        F(rdmeta_cache_request_sent)
+        F(rdmeta_cache_request_sent) \
+        F(rdmeta_cache_due) \
+        F(rdmeta_cache_forget) \
+        F(rdmeta_cache_resolved) \
+        F(rdmeta_replica_in)
 
 /* rdmeta_api.h defines it in extensions, which do not link the functions. */
 #ifdef RDMETA_API_ROUTED
@@ -251,6 +255,14 @@
         (rdmeta_api->rdmeta_image_file_fault(__VA_ARGS__))
 #define rdmeta_cache_request_sent(...) \
         (rdmeta_api->rdmeta_cache_request_sent(__VA_ARGS__))
+#define rdmeta_cache_due(...) \
+        (rdmeta_api->rdmeta_cache_due(__VA_ARGS__))
+#define rdmeta_cache_forget(...) \
+        (rdmeta_api->rdmeta_cache_forget(__VA_ARGS__))
+#define rdmeta_cache_resolved(...) \
+        (rdmeta_api->rdmeta_cache_resolved(__VA_ARGS__))
+#define rdmeta_replica_in(...) \
+        (rdmeta_api->rdmeta_replica_in(__VA_ARGS__))
 #endif
 
 #endif /* RDMETA_API_CALLS_H */

@@ -36,6 +36,20 @@ RDMETA_API void rdmeta_handle_release(rdmeta_handle_t *handle);
 /** Returns the name, borrowed from the handle. Threads: any. */
 RDMETA_API rdmeta_str_t rdmeta_handle_topic(const rdmeta_handle_t *handle);
 
+/** Gets one name, borrowed for the time of the call. Other than 0 ends the
+ *  walk. */
+typedef int32_t (*rdmeta_name_visit_t)(void *opaque,
+                                       const rdmeta_str_t *topic);
+/**
+ * Visits the names that handles of this cache hold, each once, in any order. A
+ * visit that returns other than 0 ends the call, which returns that value. No
+ * lock is held during visits. Errors: NO_MEMORY; FORKED, since a child shares
+ * no handles with its parent. Threads: any; may wait for a writer.
+ */
+RDMETA_API rdmeta_err_t rdmeta_cache_resolved(rdmeta_cache_t *cache,
+                                              rdmeta_name_visit_t visit,
+                                              void *opaque);
+
 /* The calls below belong to the reader's thread, as those of rdmeta_reader.h:
  * they take no lock, allocate nothing, and run beside any writer. The caller
  * has a reference on the handle; any number of threads may share it. A reader

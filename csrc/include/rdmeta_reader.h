@@ -93,6 +93,18 @@ RDMETA_API rdmeta_err_t rdmeta_partition(rdmeta_reader_t *reader,
                                          int32_t partition, int64_t mono_us,
                                          rdmeta_partition_t *out);
 
+/** Returns a broker to fetch a partition from that is in a rack (KIP-392). It
+ *  is the leader if the leader's broker has that rack. Otherwise it is the
+ *  first of the partition's replicas that is in sync, not offline, and has a
+ *  known broker of that rack. Without such a replica it is the leader. Returns
+ *  what rdmeta_leader() returns if there is no leader to return: the codes are
+ *  the same. Racks are compared as bytes; `rack.data` NULL: the leader. Borrows
+ *  all arguments. Threads: the reader's. */
+RDMETA_API int32_t rdmeta_replica_in(rdmeta_reader_t *reader,
+                                     const char *topic, size_t len,
+                                     int32_t partition, rdmeta_str_t rack,
+                                     int64_t mono_us);
+
 typedef struct rdmeta_topic_info {
         rdmeta_str_t name;
         uint8_t topic_id[16];   /**< all zero: not known (before v10) */

@@ -48,6 +48,8 @@ typedef struct rdmeta_answer_order_slot {
         union {
                 rdmeta_digest_t digest;
                 rdmeta_answer_order_hint_t hint;
+                uint64_t due; /* of a new topic until commit, without digest:
+                               * RDMETA_DUE_... */
         };
         struct rdmeta_entry *entry; /* NULL: a hole; `seen` is the next one */
 } rdmeta_answer_order_slot_t;

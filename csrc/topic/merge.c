@@ -60,6 +60,7 @@ static rdmeta_err_t keep_back(rdmeta_merge_out_t *out) {
         out->verdict   = RDMETA_VERDICT_KEEP;
         out->exact     = 0;
         out->kept_back = 1;
+        out->due |= RDMETA_DUE_KEPT_BACK;
         out->advice |= RDMETA_ADVICE_ASK_AGAIN | RDMETA_ADVICE_ASK_OTHER;
         return RDMETA_OK;
 }
@@ -70,6 +71,7 @@ static void set_state(rdmeta_merge_out_t *out, uint16_t state, int32_t error) {
         out->verdict = RDMETA_VERDICT_STATE;
         out->state   = state;
         out->error   = (int16_t)error;
+        out->due     = rdmeta_merge_due_in(state);
 }
 
 /* Returns whether the topic is valid, and was learned or changed after the
@@ -79,22 +81,28 @@ static int changed_since(const rdmeta_topic_t *old,
         return old && old->state == RDMETA_TOPIC_VALID && is_outdated(old, in);
 }
 
+static void ask_by_name(rdmeta_merge_out_t *out) {
+        out->due = (out->due & ~(uint32_t)RDMETA_DUE_KEPT_BACK) |
+                   RDMETA_DUE_ASK_BY_NAME;
+        out->advice |= RDMETA_ADVICE_ASK_BY_NAME | RDMETA_ADVICE_ASK_AGAIN;
+}
+
 static void merge_error(const rdmeta_topic_t *old, int32_t error,
                         const rdmeta_merge_in_t *in,
                         rdmeta_merge_out_t *out) {
         out->verdict = RDMETA_VERDICT_KEEP;
+        out->due     = RDMETA_DUE_KEPT_BACK; /* unless it sets a state */
         switch (error) {
         case RDMETA_E_UNKNOWN_TOPIC_ID:
-                out->advice |= RDMETA_ADVICE_ASK_BY_NAME;
-                /* fall through */
         case RDMETA_E_UNKNOWN_TOPIC_OR_PARTITION:
                 if (!changed_since(old, in))
                         set_state(out, RDMETA_TOPIC_UNKNOWN, error);
                 out->advice |= RDMETA_ADVICE_ASK_AGAIN;
+                if (error == RDMETA_E_UNKNOWN_TOPIC_ID)
+                        ask_by_name(out);
                 return;
         case RDMETA_E_INCONSISTENT_TOPIC_ID:
-                out->advice |= RDMETA_ADVICE_ASK_BY_NAME |
-                               RDMETA_ADVICE_ASK_AGAIN;
+                ask_by_name(out);
                 return;
         case RDMETA_E_TOPIC_AUTHORIZATION_FAILED:
                 if (!changed_since(old, in))
@@ -322,6 +330,8 @@ static void count_leaders(const rdmeta_builder_t *s,
                 out->exact = 0; /* so that it is counted every time */
                 out->advice |= RDMETA_ADVICE_ASK_AGAIN;
         }
+        out->due |= (out->leaderless ? RDMETA_DUE_NO_LEADER : 0u) |
+                    (out->unreachable ? RDMETA_DUE_UNREACHABLE : 0u);
 }
 
 /* Keeps the topic's operations and id where the answer has none. */
@@ -462,6 +472,37 @@ rdmeta_err_t rdmeta_merge(const rdmeta_topic_t *old, rdmeta_builder_t *s,
         }
         count_leaders(s, in, out);
         return RDMETA_OK;
+}
+
+uint32_t rdmeta_merge_due_in(uint16_t state) {
+        switch (state) {
+        case RDMETA_TOPIC_DENIED:
+                return RDMETA_DUE_DENIED;
+        case RDMETA_TOPIC_MISSING:
+                return RDMETA_DUE_ABSENT;
+        default:
+                return 0;
+        }
+}
+
+uint32_t rdmeta_merge_due(const rdmeta_topic_t *t,
+                          const rdmeta_brokers_t *brokers) {
+        rdmeta_cols_t cols;
+        uint32_t i, due = 0;
+
+        if (t->state != RDMETA_TOPIC_VALID)
+                return rdmeta_merge_due_in(t->state);
+        rdmeta_topic_cols(t, &cols);
+        for (i = 0; i < cols.count; i++) {
+                const int32_t leader = rdmeta_col_get(cols.leaders,
+                                                      cols.leader_width, i);
+
+                if (RDMETA_UNLIKELY(leader < 0))
+                        due |= RDMETA_DUE_NO_LEADER;
+                else if (RDMETA_UNLIKELY(!rdmeta_brokers_has(brokers, leader)))
+                        due |= RDMETA_DUE_UNREACHABLE;
+        }
+        return due;
 }
 
 int64_t rdmeta_merge_ttl(const rdmeta_conf_t *conf, uint16_t state) {

@@ -110,10 +110,25 @@ typedef struct rdmeta_merge_out {
         uint8_t exact;     /* 1: the same bytes again would change nothing */
         uint8_t kept_back; /* 1: some facts of the answer were older */
         uint32_t advice;
+        /* Why the topic needs another answer: bits RDMETA_DUE_.... With KEEP
+         * they are those of the answer alone; the bits of the block stay. */
+        uint32_t due;
         uint8_t counted;   /* 1: `rewind` replaces the topic's rewind */
         uint32_t leaderless, listener_not_found, unreachable;
         rdmeta_rewind_t rewind; /* answers 0: none; the builder owns `rows` */
 } rdmeta_merge_out_t;
+
+/* The bits RDMETA_DUE_... that follow from a topic's block and the brokers. The
+ * other ones come from the last answer about the topic. */
+#define RDMETA_DUE_OF_BLOCK                                                   \
+        (RDMETA_DUE_NO_LEADER | RDMETA_DUE_UNREACHABLE | RDMETA_DUE_ABSENT |  \
+         RDMETA_DUE_DENIED)
+
+/* Returns these bits of a block; `brokers`: the brokers that leaders may be. */
+uint32_t rdmeta_merge_due(const rdmeta_topic_t *t,
+                          const rdmeta_brokers_t *brokers);
+/* Returns these bits of a topic in a state other than VALID. */
+uint32_t rdmeta_merge_due_in(uint16_t state);
 
 /* Merges the answer in `builder` with `old`, which may be NULL or a block in
  * flight. Returns 0 or NO_MEMORY. */

@@ -1,5 +1,5 @@
-# MetadataCache: settings, load, apply, hints, purge, sweep, changes, waits, publish, stats.
-# Included by _core.pyx.
+# MetadataCache: settings, load, apply, due, hints, forget, purge, sweep, changes, waits, publish,
+# stats. Included by _core.pyx.
 
 cdef class MetadataCache(Reading):
     """Kafka cluster metadata in memory: apply() writes Metadata responses, lookups read them.
@@ -435,6 +435,73 @@ cdef class MetadataCache(Reading):
         if ended < 0:
             raise from_code(<rdmeta_err_t> ended, "purge_hints")
         return ended
+
+    def due(self, limit=None):
+        """Returns the topics that need another answer, and why, as a list of Due in any order.
+
+            for topic, reasons in cache.due():
+                print(topic, reasons)               # orders DueReason.NO_LEADER
+
+        `limit` is the most topics to return. A reason holds until a later answer clears it or the
+        topic goes, for stale topics and topics in flight too. Some reasons depend on the time:
+        ABSENT ends with the grace time, and DENIED begins after the TTL.
+
+        The time of a call depends on how many topics are due or denied, not on how many are cached.
+        The first call after load(), or after a broker has gone, looks at every topic.
+
+        ForkedError in the child of a fork. TypeError, ValueError for a limit below 0. MemoryError.
+        """
+        cdef size_t most = 0
+        cdef Copied copied = Copied.__new__(Copied)
+        cdef rdmeta_time_t now
+        cdef rdmeta_err_t err
+        if limit is not None:
+            most = <size_t> integer(limit, "limit", 0, INT64_MAX)
+            if not most:
+                return []
+        self.read_clocks(&now)
+        with nogil:
+            err = rdmeta_cache_due(self.cache, now.mono_us, most, due_visit, <void *> copied)
+        if err:
+            raise from_code(err, "due")
+        found = copied.rows()
+        reasons = {number: DueReason(number) for number in {number for _, number in found}}
+        return [Due(topic, reasons[number]) for topic, number in found]
+
+    def forget(self, names):
+        """Removes topics that are no longer needed, and records the changes; returns how many.
+
+            cache.forget(["orders-2023"])           # 1
+
+        It also removes denied and unknown topics, ends hints, and forgets the ids and epochs of
+        topics that are gone. Names that are not cached are skipped. Handles stay: their lookups
+        raise NotCachedError. The version rises once if anything was known. An answer that names a
+        topic again brings it back.
+
+        ForkedError, TypeError, MemoryError.
+        """
+        cdef Names given = names_of(names)
+        cdef rdmeta_time_t now
+        cdef int64_t forgotten
+        self.read_clocks(&now)
+        with nogil:
+            forgotten = rdmeta_cache_forget(self.cache, given.items, given.n, now)
+        if forgotten < 0:
+            raise from_code(<rdmeta_err_t> forgotten, "forget")
+        return forgotten
+
+    def resolved(self):
+        """Returns the names of the topics that live handles hold, in any order: see resolve().
+
+        ForkedError in the child of a fork. MemoryError.
+        """
+        cdef Copied copied = Copied.__new__(Copied)
+        cdef rdmeta_err_t err
+        with nogil:
+            err = rdmeta_cache_resolved(self.cache, name_visit, <void *> copied)
+        if err:
+            raise from_code(err, "resolved")
+        return [topic for topic, _ in copied.rows()]
 
     def purge(self):
         """Removes every topic, every broker and the cluster id, and records the changes.

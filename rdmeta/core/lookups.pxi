@@ -331,6 +331,35 @@ cdef class Reading(Readers):
             return found
         return self.missing(found, topic, None, default)
 
+    def replica_in(self, topic, partition, rack, /, default=..., *, allow_stale=False):
+        """Returns the broker id of a replica to fetch from that is in a rack (KIP-392).
+
+            cache.replica_in("orders", 3, "eu-west-1a")     # 2, or the leader
+
+        It is the leader if its broker has that rack. Otherwise it is the first of the partition's
+        replicas that is in sync, not offline, and whose broker is known and has that rack. Without
+        such a replica it is the leader. `rack` is a str, as the broker's own `rack` is spelled;
+        with None it is the leader.
+
+        `default` and the errors are those of leader(). With `allow_stale` it also chooses among the
+        last known replicas of a topic past its deadline, and the leader is that of last_leader().
+        """
+        cdef rdmeta_reader_t *reader = self.lenient if allow_stale else self.strict
+        cdef rdmeta_str_t name
+        cdef rdmeta_str_t near
+        cdef int32_t found
+        cdef int64_t now = self.now()
+        cdef int32_t number = int32(partition, "partition")
+        keep = view(topic, "topic", &name)
+        near.data = NULL
+        near.len = 0
+        if rack is not None:
+            keep_rack = view(rack, "rack", &near)
+        found = rdmeta_replica_in(reader, name.data, name.len, number, near, now)
+        if found >= 0:
+            return found
+        return self.missing(found, topic, partition, default)
+
     def leaders(self, topics, partitions, out=None, *, allow_stale=False):
         """Returns the leaders of many partitions, n broker ids in an int32 buffer.
 

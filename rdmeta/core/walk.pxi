@@ -14,6 +14,65 @@ cdef inline void let_others_run(int64_t *since) noexcept:
             pass
 
 
+# ---- names that C lends for one call ----------------------------------------------------------
+
+@cython.final
+@cython.no_gc
+cdef class Copied:
+    """Copies of the names that a visit gets, each with a number, in one growing buffer."""
+
+    cdef char *data  # per name: uint32 number, uint32 length, the bytes
+    cdef size_t used
+    cdef size_t capacity
+
+    def __dealloc__(self):
+        free(self.data)
+
+    cdef int32_t add(self, rdmeta_str_t name, uint32_t number) noexcept nogil:
+        """Copies one name. NO_MEMORY."""
+        cdef size_t need = self.used + 8 + name.len
+        cdef uint32_t head[2]
+        cdef char *grown
+        if need > self.capacity:
+            grown = <char *> realloc(self.data, 2 * need + 256)
+            if grown is NULL:
+                return RDMETA_ERR_NO_MEMORY
+            self.data = grown
+            self.capacity = 2 * need + 256
+        head[0] = number
+        head[1] = <uint32_t> name.len
+        memcpy(self.data + self.used, head, 8)
+        memcpy(self.data + self.used + 8, name.data, name.len)
+        self.used = need
+        return 0
+
+    cdef list rows(self):
+        """Returns each name with its number, as tuples."""
+        cdef list found = []
+        cdef int64_t turn = rdmeta_py_clock(CLOCK_MONOTONIC_COARSE)
+        cdef rdmeta_str_t name
+        cdef uint32_t head[2]
+        cdef size_t at = 0
+        while at < self.used:
+            memcpy(head, self.data + at, 8)
+            name.data = self.data + at + 8
+            name.len = head[1]
+            at += 8 + name.len
+            found.append((text(name), head[0]))
+            let_others_run(&turn)
+        return found
+
+
+cdef int32_t due_visit(void *opaque, const rdmeta_due_t *due) noexcept nogil:
+    """Adds a due topic to the Copied at `opaque`, for C to call. NO_MEMORY."""
+    return (<Copied> opaque).add(due.topic, due.reasons)
+
+
+cdef int32_t name_visit(void *opaque, const rdmeta_str_t *topic) noexcept nogil:
+    """Adds a name to the Copied at `opaque`, for C to call. NO_MEMORY."""
+    return (<Copied> opaque).add(topic[0], 0)
+
+
 # ---- a walk over topics ---------------------------------------------------------------------
 
 cdef struct Found:

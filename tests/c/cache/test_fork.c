@@ -93,7 +93,7 @@ static void scramble(forked_t *f) {
         SCRAMBLE(c->deadlines);
         SCRAMBLE(c->tree);
         SCRAMBLE(c->handles);
-        SCRAMBLE(c->rewinds);
+        SCRAMBLE(c->notes);
         SCRAMBLE(c->reasons.key);
         SCRAMBLE(c->reasons.count);
         SCRAMBLE(c->builder);
@@ -245,6 +245,10 @@ static void refused(forked_t *f) {
         CHECK(rdmeta_cache_purge_hints(c, NULL, 0, now) ==
               RDMETA_ERR_FORKED);
         CHECK(rdmeta_cache_purge(c, now) == RDMETA_ERR_FORKED);
+        CHECK(rdmeta_cache_forget(c, &name, 1, now) == RDMETA_ERR_FORKED);
+        CHECK(rdmeta_cache_due(c, now.mono_us, 0, NULL, NULL) ==
+              RDMETA_ERR_FORKED);
+        CHECK(rdmeta_cache_resolved(c, NULL, NULL) == RDMETA_ERR_FORKED);
         CHECK(rdmeta_cache_sweep(c, now) == INT64_MAX);
         CHECK(!rdmeta_cache_changes(c, 0, NULL, NULL, &until, &resync));
         CHECK(until == f->stats.version && resync == 1);

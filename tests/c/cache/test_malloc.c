@@ -117,6 +117,41 @@ static rdmeta_err_t purge(cw_t *w) {
         return rdmeta_cache_purge(w->cache, w->now);
 }
 
+static rdmeta_err_t forget(cw_t *w) {
+        const rdmeta_str_t names[] = {{"b", 1}, {"nowhere", 7}, {"c", 1},
+                                      {"b", 1}, {"h", 1}};
+
+        const int64_t n = rdmeta_cache_forget(w->cache, names, 5, w->now);
+
+        return n < 0 ? (rdmeta_err_t)n : RDMETA_OK;
+}
+
+static int32_t visit_due(void *opaque, const rdmeta_due_t *due) {
+        *(size_t *)opaque += due->topic.len;
+        return 0;
+}
+
+static rdmeta_err_t due(cw_t *w) {
+        size_t n = 0;
+
+        return rdmeta_cache_due(w->cache, w->now.mono_us, 0, visit_due, &n);
+}
+
+/* A broker goes that many topics have as their leader. */
+static rdmeta_err_t lost_broker(cw_t *w) {
+        rdmeta_err_t err;
+
+        w->brokers = "2";
+        err        = say(w, RDMETA_ASKED_BROKERS, "");
+        w->brokers = "1,2,3";
+        return err;
+}
+
+static int32_t visit_name(void *opaque, const rdmeta_str_t *topic) {
+        *(size_t *)opaque += topic->len;
+        return 0;
+}
+
 static int32_t visit_topic(void *opaque, const rdmeta_topic_t *t) {
         (void)t;
         ++*(int *)opaque;
@@ -156,11 +191,15 @@ static rdmeta_err_t reader(cw_t *w) {
 
 static rdmeta_err_t resolve(cw_t *w) {
         rdmeta_handle_t *h = rdmeta_resolve(w->cache, "a", 1);
+        rdmeta_err_t err;
+        size_t n = 0;
 
         if (!h)
                 return RDMETA_ERR_NO_MEMORY;
+        err = rdmeta_cache_resolved(w->cache, visit_name, &n);
+        CHECK(err || n == 1);
         rdmeta_handle_release(h);
-        return RDMETA_OK;
+        return err;
 }
 
 static void ignore_version(void *opaque, uint64_t version) {
@@ -224,11 +263,14 @@ static const step_t steps[] = {
         hints,         first_answer,  walk,          same_answer,
         reader,        watch,         image,         shuffled_answer,
         changed_answer, changes,      older_answer,  image_walk,
-        many_topics,   image,         image_diff,    walk,
+        due,           forget,        many_topics,   due,
+        image,         image_diff,    walk,
         shorter_answer, shorter_answer, older_answer, shorter_answer,
         hint_known,    hint_new,      absent_answer, error_answer,
         other_brokers, hints,         image,         back_answer,
         changes,       rebootstrap,   images_free,   image,
+        due,           older_answer,  many_topics,   lost_broker,
+        due,           forget,
         purge,         image,         image_diff,    first_answer,
         images_free,   resolve};
 

@@ -253,6 +253,18 @@ static void step_time(sim_t *s) {
                 CHECK(cw_sweep(&s->a) == cw_sweep(&s->b));
 }
 
+static void step_forget(sim_t *s) {
+        rdmeta_str_t names[3];
+        int i;
+
+        if (below(s, 10))
+                return;
+        for (i = 0; i < 3; i++)
+                names[i] = test_str(s->names[below(s, TOPICS)]);
+        CHECK(rdmeta_cache_forget(s->a.cache, names, 3, s->a.now) ==
+              rdmeta_cache_forget(s->b.cache, names, 3, s->b.now));
+}
+
 static void step_purge(sim_t *s) {
         if (below(s, 40))
                 return;
@@ -274,6 +286,11 @@ static void agree(sim_t *s) {
         /* Besides the cache there are two readers, whose size is constant. */
         CHECK(s->a.heap.bytes - cw_stats(&s->a).bytes == s->beside);
         CHECK(s->b.heap.bytes - cw_stats(&s->b).bytes == s->beside);
+        /* Not each time: a look may wait for several writes. */
+        if (below(s, 3)) {
+                cw_check_due(&s->a);
+                CHECK_TEXT(cw_due(&s->a), cw_due(&s->b));
+        }
         if (below(s, 10) == 0)
                 CHECK_TEXT(cw_walk(&s->a, "", 7), cw_walk(&s->b, "", 7));
         if (below(s, 10) == 0 && cw_version(&s->a) > 3) {
@@ -348,6 +365,7 @@ static void history(uint64_t seed) {
                         break;
                 case 3:
                         step_purge(s);
+                        step_forget(s);
                         break;
                 case 4:
                 case 5:

@@ -419,6 +419,72 @@ static void test_without_a_key_any_partition_with_a_leader_is_returned(void) {
         cw_destroy(&w);
 }
 
+/* ---- which names are resolved ---------------------------------------------- */
+
+static int32_t visit_name(void *opaque, const rdmeta_str_t *topic) {
+        char *text = opaque;
+
+        snprintf(text + strlen(text), 64 - strlen(text), "%.*s ",
+                 (int)topic->len, topic->data);
+        return topic->data[0] == 'z' ? 77 : 0;
+}
+
+static const char *resolved(cw_t *w, char text[64]) {
+        text[0] = '\0';
+        CHECK(!rdmeta_cache_resolved(w->cache, visit_name, text));
+        cw_check(w);
+        return text;
+}
+
+static void test_the_names_of_live_handles_are_resolved(void) {
+        rdmeta_handle_t *a, *b, *again;
+        char text[64];
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK_TEXT(resolved(&w, text), "");
+        CHECK(!cw_say(&w, "a 0:1; c 0:1"));
+        a     = resolve(&w, "a");
+        again = resolve(&w, "a");
+        b     = resolve(&w, "bb"); /* is not cached */
+        CHECK_TEXT(resolved(&w, text), "a bb ");
+        CHECK(cw_forget(&w, "a") == 1);
+        CHECK(!rdmeta_cache_purge(w.cache, w.now));
+        rdmeta_handle_release(a);
+        CHECK_TEXT(resolved(&w, text), "a bb ");
+        rdmeta_handle_release(again);
+        CHECK_TEXT(resolved(&w, text), "bb ");
+        a       = resolve(&w, "z");
+        text[0] = '\0';
+        CHECK(rdmeta_cache_resolved(w.cache, visit_name, text) == 77);
+        CHECK_TEXT(text, "z ");
+        rdmeta_handle_release(a);
+        rdmeta_handle_release(b);
+        CHECK_TEXT(resolved(&w, text), "");
+        cw_destroy(&w);
+}
+
+/* A visit holds no lock: it may resolve and release, which take it. */
+static int32_t visit_resolves(void *opaque, const rdmeta_str_t *topic) {
+        cw_t *w            = opaque;
+        rdmeta_handle_t *h = rdmeta_resolve(w->cache, topic->data, topic->len);
+
+        CHECK(h);
+        rdmeta_handle_release(h);
+        return 0;
+}
+
+static void test_a_visit_of_resolved_names_may_use_the_cache(void) {
+        rdmeta_handle_t *h;
+        cw_t w;
+
+        cw_init(&w, NULL);
+        h = resolve(&w, "a");
+        CHECK(!rdmeta_cache_resolved(w.cache, visit_resolves, &w));
+        rdmeta_handle_release(h);
+        cw_destroy(&w);
+}
+
 int main(void) {
         test_begin(60);
         RUN(test_a_handle_finds_what_its_name_finds);
@@ -438,5 +504,7 @@ int main(void) {
         RUN(test_a_child_resolves_reads_and_releases);
         RUN(test_a_key_has_its_partition);
         RUN(test_without_a_key_any_partition_with_a_leader_is_returned);
+        RUN(test_the_names_of_live_handles_are_resolved);
+        RUN(test_a_visit_of_resolved_names_may_use_the_cache);
         return 0;
 }

@@ -102,7 +102,8 @@ void cw_pass(cw_t *w, int64_t us) {
 
 /* ---- answers from text ------------------------------------------------- */
 
-enum { MAX_TOPICS = 64, MAX_ROWS = 256, MAX_IDS = 2048, MAX_BROKERS = 32 };
+enum { MAX_TOPICS = 64, MAX_ROWS = 256, MAX_IDS = 2048, MAX_BROKERS = 32,
+       MAX_DUE = 256 };
 
 typedef struct scene {
         gen_cluster_t cluster;
@@ -346,6 +347,15 @@ const char *cw_hint(cw_t *w, const char *names, int32_t flags) {
                 text_add(text, "%s%.*s", i ? " " : "", (int)ask[i].len,
                          ask[i].data);
         return text;
+}
+
+int64_t cw_forget(cw_t *w, const char *names) {
+        rdmeta_str_t list[MAX_TOPICS];
+        const size_t n        = read_names(names, list, MAX_TOPICS);
+        const int64_t forgot = rdmeta_cache_forget(w->cache, list, n, w->now);
+
+        cw_check(w);
+        return forgot;
 }
 
 int64_t cw_sweep(cw_t *w) {
@@ -668,6 +678,110 @@ const char *cw_walk(cw_t *w, const char *prefix, int32_t which) {
         return grown_text(w, &g);
 }
 
+/* ---- what is due --------------------------------------------------------- */
+
+typedef struct due_rows {
+        struct {
+                char name[64];
+                uint32_t reasons;
+        } rows[MAX_DUE];
+        size_t n;
+} due_rows_t;
+
+static void due_add(due_rows_t *d, const char *name, size_t len,
+                    uint32_t reasons) {
+        CHECK(d->n < MAX_DUE && len < sizeof(d->rows[0].name));
+        memcpy(d->rows[d->n].name, name, len);
+        d->rows[d->n].name[len]  = '\0';
+        d->rows[d->n++].reasons  = reasons;
+}
+
+static int32_t visit_due(void *opaque, const rdmeta_due_t *due) {
+        CHECK(due->reasons);
+        due_add(opaque, due->topic.data, due->topic.len, due->reasons);
+        return 0;
+}
+
+static int due_by_name(const void *a, const void *b) {
+        return strcmp(a, b); /* a row begins with its name */
+}
+
+static const char *due_text(cw_t *w, due_rows_t *d) {
+        static const char letters[] = "NUKASD";
+        char *text                  = text_new(w);
+        size_t i;
+        int k;
+
+        qsort(d->rows, d->n, sizeof(d->rows[0]), due_by_name);
+        for (i = 0; i < d->n; i++) {
+                text_add(text, "%s%s=", i ? " " : "", d->rows[i].name);
+                for (k = 0; k < 6; k++)
+                        if (d->rows[i].reasons & 1u << k)
+                                text_add(text, "%c", letters[k]);
+        }
+        return text;
+}
+
+const char *cw_due(cw_t *w) {
+        due_rows_t d = {.n = 0};
+
+        CHECK(!rdmeta_cache_due(w->cache, w->now.mono_us, 0, visit_due, &d));
+        cw_check(w);
+        return due_text(w, &d);
+}
+
+/* Returns why a topic is due, found by a look at it. What the last answers said
+ * is in no block: those reasons are the cache's own. */
+static uint32_t due_of_walk(const cw_t *w, const rdmeta_topic_t *t) {
+        const rdmeta_cache_t *c = w->cache;
+        const int in_time       = rdmeta_view_deadline(&c->root, t) >=
+                            w->now.mono_us;
+        uint32_t due = rdmeta_due_of(c, rdmeta_entry_of(c, t)) &
+                       (RDMETA_DUE_KEPT_BACK | RDMETA_DUE_ASK_BY_NAME);
+        rdmeta_broker_t broker;
+        rdmeta_cols_t cols;
+        rdmeta_row_t row;
+        uint32_t i;
+
+        if (t->state == RDMETA_TOPIC_MISSING && in_time)
+                due |= RDMETA_DUE_ABSENT;
+        if (t->state == RDMETA_TOPIC_DENIED && !in_time)
+                due |= RDMETA_DUE_DENIED;
+        if (t->state != RDMETA_TOPIC_VALID)
+                return due;
+        rdmeta_topic_cols(t, &cols);
+        for (i = 0; i < cols.count; i++) {
+                rdmeta_topic_row(&cols, i, &row);
+                if (row.leader < 0)
+                        due |= RDMETA_DUE_NO_LEADER;
+                else if (rdmeta_brokers_find(rdmeta_table_brokers(c),
+                                             row.leader, &broker))
+                        due |= RDMETA_DUE_UNREACHABLE;
+        }
+        return due;
+}
+
+void cw_check_due(cw_t *w) {
+        const char *found = cw_due(w); /* it looks at topics where it must */
+        const rdmeta_table_t *names = rdmeta_names(w->cache);
+        due_rows_t walked = {.n = 0}, limited = {.n = 0};
+        uint32_t k;
+
+        for (k = 0; k <= names->mask; k++) {
+                const rdmeta_topic_t *t =
+                        rdmeta_slot_topic(atomic_load(&names->slots[k]));
+                const uint32_t due = t && t->state != UINT8_MAX
+                                             ? due_of_walk(w, t)
+                                             : 0;
+                if (due)
+                        due_add(&walked, t->name, t->name_len, due);
+        }
+        CHECK_TEXT(found, due_text(w, &walked));
+        CHECK(!rdmeta_cache_due(w->cache, w->now.mono_us, 2, visit_due,
+                                &limited));
+        CHECK(limited.n == (walked.n < 2 ? walked.n : 2));
+}
+
 /* ---- longer texts: dumps ------------------------------------------------- */
 
 static void grow_list(growing_t *g, const char *before, rdmeta_list_t l) {
@@ -726,7 +840,10 @@ static void grow_entry(growing_t *g, const cw_t *w, const rdmeta_topic_t *t,
         /* A failed answer may close holes, so the place is left out. */
         if (!facts)
                 grow_add(g, " len %u", c->order.slots[e->order].len);
-        if (e->rewind)
+        grow_add(g, " why %u",
+                 (rdmeta_due_of(c, e) & ~(uint32_t)RDMETA_DUE_OF_BLOCK) |
+                         rdmeta_merge_due(t, rdmeta_table_brokers(c)));
+        if (rdmeta_rewind_of(c, e))
                 grow_add(g, " rewind %u of %u",
                          rdmeta_rewind_of(c, e)->answers,
                          rdmeta_rewind_of(c, e)->count);

@@ -33,6 +33,7 @@
 #include "cache/entry.h"
 #include "cache/handles.h"
 #include "cache/live_image.h"
+#include "cache/notes.h"
 #include "cache/state.h"
 #include "read/state.h"
 
@@ -127,6 +128,14 @@ const char *cw_brokers(cw_t *w);
 /* Returns the changes: "v7 leader_changed orders/0 1@5>2@6; ...", "resync", or
  * "" if there is none. */
 const char *cw_changes(cw_t *w, uint64_t since);
+/* Returns what is due, by name: "a=NU b=K". The letters: No leader, Unreachable,
+ * Kept back, ask by nAme, abSent, Denied. "" if nothing is due. */
+const char *cw_due(cw_t *w);
+/* Checks that due() lists what a walk over all topics finds: those reasons that
+ * follow from the topics and the brokers. */
+void cw_check_due(cw_t *w);
+/* Forgets these names ("a b c"); returns what rdmeta_cache_forget() does. */
+int64_t cw_forget(cw_t *w, const char *names);
 /* Returns the names that a walk visits: "-a -b ". */
 const char *cw_walk(cw_t *w, const char *prefix, int32_t which);
 rdmeta_stats_t cw_stats(cw_t *w);

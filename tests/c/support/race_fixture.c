@@ -52,6 +52,15 @@ int32_t race_leader_of(uint32_t i, uint32_t partition, int32_t epoch) {
         return candidate(i, partition, h / 16 % 3);
 }
 
+int race_is_replica(uint32_t i, int32_t broker) {
+        uint32_t k;
+
+        for (k = 0; k < pool_of(i); k++)
+                if (broker_ids[k] == broker)
+                        return 1;
+        return 0;
+}
+
 static void fact_make(uint32_t i, uint32_t partition, int32_t epoch,
                       fact_t *f) {
         const uint32_t h    = mix(i, partition, ~(uint32_t)epoch);

@@ -118,6 +118,8 @@ int32_t race_leader_of(uint32_t i, uint32_t partition, int32_t epoch);
  * RDMETA_STALE is wrong. Returns 1 for a broker or "no leader". */
 int race_leader_check(uint32_t i, uint32_t partition, int32_t leader,
                       int stale);
+/* Returns 1 if a replica or leader of topic i may have this id. */
+int race_is_replica(uint32_t i, int32_t broker);
 /* Prepares `p` to be read into, with room for one id too many. */
 void race_partition_room(rdmeta_partition_t *p,
                          int32_t lists[3][RACE_REPLICAS + 1]);
@@ -130,7 +132,7 @@ void race_change_check(const race_t *w, const rdmeta_change_t *c);
 
 /* ---- readers of every kind, and all of them at once ---------------------- */
 
-enum { RACE_KINDS = 15 };
+enum { RACE_KINDS = 17 };
 
 typedef struct race_worker {
         race_t *fixture;

@@ -289,6 +289,68 @@ static void read_image(race_worker_t *x) {
         rdmeta_image_unref(image);
 }
 
+/* A replica is one of the topic's, whichever brokers have the rack now. */
+static void read_replica_in(race_worker_t *x) {
+        const uint32_t i        = any_topic(x);
+        const rdmeta_str_t name = race_name(x->fixture, i);
+        const int32_t partition = (int32_t)test_below(&x->rng, 10);
+        rdmeta_broker_t broker;
+        const rdmeta_brokers_t *b;
+        int32_t found;
+
+        rdmeta_reader_enter(x->reader);
+        b = rdmeta_brokers(x->reader);
+        memset(&broker, 0, sizeof(broker));
+        if (rdmeta_brokers_count(b))
+                rdmeta_brokers_at(b, (uint32_t)test_below(
+                                             &x->rng, rdmeta_brokers_count(b)),
+                                  &broker);
+        worker_linger(x);
+        found = rdmeta_replica_in(x->reader, name.data, name.len, partition,
+                                  broker.rack, any_now(x));
+        rdmeta_reader_leave(x->reader);
+        CHECK(found < 0 || race_is_replica(i, found));
+        if (found >= 0)
+                worker_count(x);
+}
+
+/* ---- what is due ------------------------------------------------------- */
+
+static void check_name(race_worker_t *x, rdmeta_str_t name) {
+        uint32_t i;
+
+        for (i = 0; i < RACE_TOPICS; i++)
+                if (name.len == strlen(x->fixture->names[i]) &&
+                    !memcmp(name.data, x->fixture->names[i], name.len))
+                        return;
+        CHECK(!"a name is one of the topics");
+}
+
+static int32_t due_visit(void *opaque, const rdmeta_due_t *due) {
+        race_worker_t *x = opaque;
+
+        CHECK(due->reasons && due->reasons < 64);
+        check_name(x, due->topic);
+        worker_count(x);
+        worker_linger(x);
+        return test_below(&x->rng, 50) == 0;
+}
+
+static void read_due(race_worker_t *x) {
+        const rdmeta_err_t err = rdmeta_cache_due(x->fixture->cache, any_now(x),
+                                                  test_below(&x->rng, 100),
+                                                  due_visit, x);
+        CHECK(err == 0 || err == 1);
+        worker_dither(x);
+}
+
+static int32_t resolved_visit(void *opaque, const rdmeta_str_t *topic) {
+        rdmeta_str_t *wanted = opaque;
+
+        return topic->len == wanted->len &&
+               !memcmp(topic->data, wanted->data, wanted->len);
+}
+
 /* A handle leads to its topic, even if that was deleted and created again. */
 static void read_handle(race_worker_t *x) {
         const uint32_t i        = any_topic(x);
@@ -298,6 +360,9 @@ static void read_handle(race_worker_t *x) {
         int k;
 
         CHECK(h);
+        if (test_below(&x->rng, 8) == 0)
+                CHECK(rdmeta_cache_resolved(x->fixture->cache, resolved_visit,
+                                            (void *)(uintptr_t)&name) == 1);
         for (k = 0; k < BATCH; k++) {
                 const uint32_t p = (uint32_t)test_below(&x->rng, 10);
 
@@ -334,7 +399,9 @@ static const kind_t kinds[] = {
     {read_coming_and_going, -1},
     {read_watch, -1},
     {read_image, -1},
-    {read_handle, 0}};
+    {read_handle, 0},
+    {read_replica_in, RDMETA_ALLOW_STALE},
+    {read_due, -1}};
 
 _Static_assert(sizeof(kinds) / sizeof(kinds[0]) == RACE_KINDS,
                "each kind has a worker");

@@ -142,12 +142,17 @@ static void write_leader_hint(race_writer_t *x) {
 
 static void write_sweep(race_writer_t *x) {
         race_t *w = x->fixture;
+        rdmeta_str_t names[8];
+        size_t k;
 
         pthread_mutex_unlock(&w->lock);
         atomic_fetch_add_explicit(&w->now_us,
                                   (int64_t)test_below(&x->rng, 100000),
                                   memory_order_relaxed);
         CHECK(rdmeta_cache_sweep(w->cache, race_now(w)) > 0);
+        for (k = 0; k < 8; k++)
+                names[k] = race_name(w, any_topic(x));
+        CHECK(rdmeta_cache_forget(w->cache, names, 8, race_now(w)) >= 0);
         if (test_below(&x->rng, 16) == 0)
                 CHECK(!rdmeta_cache_purge(w->cache, race_now(w)));
         rdmeta_cache_interrupt(w->cache);

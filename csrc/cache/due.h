@@ -1,0 +1,36 @@
+/*
+ * due: which topics need another answer, and why.
+ *
+ * Each write leaves the reasons of the topics that it touches in their notes
+ * (notes.h). Merge finds most of them when it reads an answer. A topic that is
+ * skipped because its bytes are the last ones has no reason: a topic with a
+ * reason has no digest, so each answer about it is read.
+ *
+ *     reason       follows from              ends
+ *     NO_LEADER    the block                 with another block
+ *     UNREACHABLE  the block, the brokers    with another block, other brokers
+ *     ABSENT       the state, its deadline   with the state, at the deadline
+ *     DENIED       the state, its deadline   with the state
+ *     KEPT_BACK    the last answer           with a later answer; removal
+ *     ASK_BY_NAME  the last answer           with a later answer; removal
+ *
+ * Where a broker goes, topics that no answer touches may lose their leader.
+ * Writers only note that, and the next call of due() looks at every topic. If
+ * brokers only come, it looks at the topics that have UNREACHABLE. A load, too,
+ * leaves the look at its topics to that call.
+ */
+#ifndef RDMETA_CACHE_DUE_H
+#define RDMETA_CACHE_DUE_H
+
+#include "cache/state.h"
+
+/* Returns why a topic is due at `mono_us`, out of the reasons in its note. The
+ * caller has the lock, and due() has looked at the topics. */
+uint32_t rdmeta_due_at(const rdmeta_cache_t *c, const rdmeta_entry_t *e,
+                       int64_t mono_us);
+
+/* Returns NULL if the notes of an entry say what its block says, or else what
+ * is wrong. */
+const char *rdmeta_due_check(const rdmeta_cache_t *c, const rdmeta_entry_t *e);
+
+#endif /* RDMETA_CACHE_DUE_H */

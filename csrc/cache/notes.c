@@ -1,0 +1,172 @@
+/* What the writer remembers of the few topics that need it. See notes.h. */
+#include "cache/notes.h"
+
+#include "base/alloc.h"
+
+/* An entry has so many bits for the place of its note. */
+#define NOTES_MAX (1u << 26)
+/* A cache keeps room for this many notes once it has had one. */
+enum { NOTES_MIN = 16 };
+
+/* ---- the array ----------------------------------------------------------- */
+
+/* Moves the notes to an array for `capacity` of them; NO_MEMORY. */
+static rdmeta_err_t notes_resize(rdmeta_cache_t *c, size_t capacity) {
+        rdmeta_notes_t *notes = &c->notes;
+        const size_t size     = sizeof(*notes->all);
+        rdmeta_note_t *all;
+
+        all = (rdmeta_note_t *)rdmeta_alloc(&c->conf.allocator,
+                                            capacity * size);
+        if (!all)
+                return RDMETA_ERR_NO_MEMORY;
+        if (notes->count)
+                memcpy(all, notes->all, notes->count * size);
+        rdmeta_free(&c->conf.allocator, notes->all, notes->capacity * size);
+        notes->all      = all;
+        notes->capacity = (uint32_t)capacity;
+        return RDMETA_OK;
+}
+
+rdmeta_err_t rdmeta_notes_reserve(rdmeta_cache_t *c, size_t n) {
+        const rdmeta_notes_t *notes = &c->notes;
+        size_t capacity = notes->capacity ? notes->capacity : NOTES_MIN;
+
+        if (notes->count + n <= notes->capacity)
+                return RDMETA_OK;
+        while (capacity < notes->count + n)
+                capacity *= 2;
+        if (capacity >= NOTES_MAX)
+                return RDMETA_ERR_NO_MEMORY;
+        return notes_resize(c, capacity);
+}
+
+void rdmeta_notes_trim(rdmeta_cache_t *c) {
+        const rdmeta_notes_t *notes = &c->notes;
+        size_t capacity             = notes->capacity;
+
+        while (capacity > NOTES_MIN && capacity / 4 >= notes->count)
+                capacity /= 2;
+        if (capacity != notes->capacity)
+                (void)notes_resize(c, capacity); /* or at a later call */
+}
+
+/* Returns the note of an entry, made now if it has none. */
+static rdmeta_note_t *note_of(rdmeta_cache_t *c, rdmeta_entry_t *e) {
+        rdmeta_notes_t *notes = &c->notes;
+        rdmeta_note_t *note;
+
+        if (e->note)
+                return &notes->all[e->note - 1];
+        note = &notes->all[notes->count++];
+        memset(note, 0, sizeof(*note));
+        note->entry = e;
+        e->note     = notes->count & (NOTES_MAX - 1);
+        return note;
+}
+
+/* Removes the note of an entry if it says nothing any more. */
+static void note_settle(rdmeta_cache_t *c, rdmeta_entry_t *e) {
+        rdmeta_notes_t *notes = &c->notes;
+        const uint32_t at     = e->note - 1;
+
+        if (notes->all[at].rewind || notes->all[at].due)
+                return;
+        e->note        = 0;
+        notes->all[at] = notes->all[--notes->count];
+        if (at != notes->count)
+                notes->all[at].entry->note = (at + 1) & (NOTES_MAX - 1);
+}
+
+void rdmeta_note_due(rdmeta_cache_t *c, rdmeta_entry_t *e, uint32_t due) {
+        if (!due && !e->note)
+                return;
+        note_of(c, e)->due = due;
+        note_settle(c, e);
+}
+
+void rdmeta_note_rewind(rdmeta_cache_t *c, rdmeta_entry_t *e,
+                        rdmeta_kept_rewind_t *kept) {
+        rdmeta_note_t *note;
+
+        if (!kept && !e->note)
+                return;
+        note = note_of(c, e);
+        rdmeta_rewind_free(c, note->rewind);
+        note->rewind = kept;
+        note_settle(c, e);
+}
+
+void rdmeta_notes_destroy(rdmeta_cache_t *c) {
+        rdmeta_notes_t *notes = &c->notes;
+
+        while (notes->count)
+                rdmeta_rewind_free(c, notes->all[--notes->count].rewind);
+        rdmeta_free(&c->conf.allocator, notes->all,
+                    notes->capacity * sizeof(*notes->all));
+}
+
+/* ---- rewinds ------------------------------------------------------------- */
+
+static size_t rewind_bytes(const rdmeta_rewind_t *r) {
+        return sizeof(rdmeta_kept_rewind_t) + r->count * sizeof(*r->rows);
+}
+
+rdmeta_kept_rewind_t *rdmeta_rewind_copy(rdmeta_cache_t *c,
+                                         const rdmeta_rewind_t *rewind) {
+        const size_t size = rewind_bytes(rewind);
+        rdmeta_kept_rewind_t *kept =
+                (rdmeta_kept_rewind_t *)rdmeta_alloc(&c->conf.allocator, size);
+
+        if (!kept)
+                return NULL;
+        kept->rewind      = *rewind;
+        kept->rewind.rows = kept->rows;
+        if (rewind->count)
+                memcpy(kept->rows, rewind->rows,
+                       rewind->count * sizeof(*rewind->rows));
+        c->notes.rewind_bytes += size;
+        return kept;
+}
+
+void rdmeta_rewind_free(rdmeta_cache_t *c, rdmeta_kept_rewind_t *kept) {
+        if (!kept)
+                return;
+        c->notes.rewind_bytes -= rewind_bytes(&kept->rewind);
+        rdmeta_free(&c->conf.allocator, kept, rewind_bytes(&kept->rewind));
+}
+
+/* ---- check --------------------------------------------------------------- */
+
+static const char *check_rewind(const rdmeta_rewind_t *r) {
+        uint32_t k;
+
+        if (!r->answers || !r->past == !r->count)
+                return "a rewind counts nothing";
+        for (k = 1; k < r->count; k++)
+                if (r->rows[k - 1] >= r->rows[k])
+                        return "a rewind's rows are out of order";
+        return NULL;
+}
+
+const char *rdmeta_notes_check(const rdmeta_cache_t *c) {
+        const char *wrong = NULL;
+        size_t bytes      = 0;
+        uint32_t i;
+
+        for (i = 0; i < c->notes.count && !wrong; i++) {
+                const rdmeta_note_t *note = &c->notes.all[i];
+
+                if (note->entry->note != i + 1)
+                        return "a note's entry has another note";
+                if (!note->rewind && !note->due)
+                        return "a note says nothing";
+                if (note->rewind) {
+                        wrong = check_rewind(&note->rewind->rewind);
+                        bytes += rewind_bytes(&note->rewind->rewind);
+                }
+        }
+        if (!wrong && bytes != c->notes.rewind_bytes)
+                wrong = "rewinds are miscounted";
+        return wrong;
+}
