@@ -74,6 +74,8 @@ from rdmeta.model import (
 )
 
 if TYPE_CHECKING:
+    from rdmeta.client.aio import AsyncClient
+    from rdmeta.client.blocking import Client
     from rdmeta.embedded import EmbeddedCluster
     from rdmeta.net.fetch import fetch
 
@@ -92,10 +94,12 @@ __all__ = [
     "Advice",
     "Applied",
     "ArgumentError",
+    "AsyncClient",
     "Attached",
     "Broker",
     "Change",
     "Changes",
+    "Client",
     "ConfigError",
     "Due",
     "DueReason",
@@ -137,7 +141,12 @@ __all__ = [
 ]
 
 # These names are imported on first use: their modules load more slowly than the cache itself.
-_LATER = {"EmbeddedCluster": "rdmeta.embedded", "fetch": "rdmeta.net.fetch"}
+_LATER = {
+    "AsyncClient": "rdmeta.client.aio",
+    "Client": "rdmeta.client.blocking",
+    "EmbeddedCluster": "rdmeta.embedded",
+    "fetch": "rdmeta.net.fetch",
+}
 
 
 def __getattr__(name: str) -> object:

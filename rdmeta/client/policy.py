@@ -245,7 +245,7 @@ class Policy:
         self, now: float, topics: Any = None, force: bool = False, deadline: float | None = None
     ) -> int:
         """Asks for topics; returns a waiter."""
-        self._full = True
+        self._full, self._full_at = True, min(self._full_at, now)
         return self._add(_Waiter(deadline, topics=() if topics is None else topics))
 
     def wait_for_topic(

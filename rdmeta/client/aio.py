@@ -1,0 +1,310 @@
+"""AsyncClient: a client in the caller's event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import weakref
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import suppress
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, overload
+
+from rdmeta.client.actions import Finish, Node
+from rdmeta.client.driver import Begin, Driver, Topics, closed, unheard
+from rdmeta.client.listeners import Delivery, Listener, LoopDelivery
+from rdmeta.client.shell import (
+    Refreshed,
+    Shell,
+    checked_name,
+    checked_names,
+    checked_partition,
+    only,
+    outcome,
+    refreshed,
+)
+from rdmeta.errors import Error
+from rdmeta.model import Applied, Broker, Changes, Partition, Topic
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from rdmeta._core import MetadataCache
+
+__all__ = ["AsyncClient"]
+
+
+class AsyncClient(Shell):
+    """Keeps a cache of a cluster's metadata true, in the event loop that it is first used in.
+
+        async with rdmeta.AsyncClient({"bootstrap.servers": "localhost:9092"}) as client:
+            await client.leader("orders", 3)                # a broker id
+
+    Its methods are those of `Client`, awaited. It has no thread, and no task unless a listener is a
+    coroutine function. It runs in asyncio's loops and in uvloop's.
+    """
+
+    def __init__(
+        self,
+        conf: Mapping[str, Any],
+        *,
+        cache: MetadataCache | None = None,
+        topics: Topics = None,
+        sticky: bool = False,
+    ) -> None:
+        """Checks the configuration and touches no network; the arguments are those of Client."""
+        super().__init__(conf, cache=cache, topics=topics, sticky=sticky)
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def __aenter__(self) -> AsyncClient:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def start(self) -> None:
+        """Starts the client in the running loop; a second call does nothing.
+
+        It waits for no connection. Raises Error if the client is closed, or runs in another loop.
+        """
+        self._running()
+
+    async def close(self) -> None:
+        """Ends every wait with an error and closes all connections; a second call does nothing.
+
+        It cancels the tasks of listeners, and waits for them. In the child of a fork it does
+        nothing. Raises Error if the client runs in another loop.
+        """
+        if os.getpid() != self._pid:
+            return
+        if self._loop is not None and not self._loop.is_closed():
+            self._check_loop()
+        deliveries = self._close_listeners()
+        self._driver.close()
+        for each in deliveries:
+            if isinstance(each, LoopDelivery):
+                await each.closed()
+
+    # ---- topics ---------------------------------------------------------------------------------
+
+    async def need(self, topics: str | Iterable[str]) -> None:
+        """See `Client.need`."""
+        names = checked_names(topics)
+        driver = self._running()
+        if names := self._new_names(names):
+            driver.do(lambda policy, now: policy.need(names, now))
+
+    async def forget(self, topics: str | Iterable[str]) -> None:
+        """See `Client.forget`."""
+        names = checked_names(topics)
+        driver = self._running()
+        self._needed.difference_update(names)
+        driver.do(lambda policy, now: policy.forget(names, now))
+
+    async def subscribe(self, topics: Topics) -> None:
+        """See `Client.subscribe`."""
+        self._running().do(lambda policy, now: policy.subscribe(topics, now))
+
+    async def refresh(
+        self,
+        topics: Refreshed = None,
+        *,
+        force: bool = False,
+        timeout: float | None = None,
+        wait: bool = True,
+    ) -> int | None:
+        """See `Client.refresh`."""
+        wanted, deadline = refreshed(topics), self._deadline(timeout)
+        if not wait:
+            self._running().begin(
+                lambda policy, now: policy.refresh(now, wanted, force, deadline), unheard
+            )
+            return None
+        finish = await self._wait(lambda policy, now: policy.refresh(now, wanted, force, deadline))
+        return finish.version
+
+    async def leader(self, topic: str, partition: int, timeout: float | None = None) -> int:
+        """See `Client.leader`."""
+        found = self._lookup(topic, partition, None)
+        if found is None:
+            return await self._leader_missed(topic, partition, timeout)
+        if self._touched is not None:
+            self._touched.add(topic)
+        return found
+
+    async def _leader_missed(self, topic: str, partition: int, timeout: float | None) -> int:
+        if self._must_not_wait(partition, timeout):
+            await self.need(topic)
+            return self._lookup(topic, partition)
+        while True:
+            await self.wait_for_topic(topic, partition, timeout)
+            found = self._lookup(topic, partition, None)
+            if found is not None:
+                return found
+
+    async def topic(self, name: str, timeout: float | None = None) -> Topic:
+        """See `Client.topic`."""
+        return await self.wait_for_topic(name, None, timeout)
+
+    @overload
+    async def wait_for_topic(
+        self, topic: str, partition: None = None, timeout: float | None = None
+    ) -> Topic: ...
+    @overload
+    async def wait_for_topic(
+        self, topic: str, partition: int, timeout: float | None = None
+    ) -> Partition: ...
+    async def wait_for_topic(
+        self, topic: str, partition: int | None = None, timeout: float | None = None
+    ) -> Topic | Partition:
+        """See `Client.wait_for_topic`."""
+        checked_name(topic)
+        checked_partition(partition)
+        deadline = self._deadline(timeout)
+        self._running()
+        found = self._found(topic, partition)
+        if found is not None:
+            await self.need(topic)
+            return found
+        self._needed.add(topic)
+        while found is None:
+            await self._wait(
+                lambda policy, now: policy.wait_for_topic(now, topic, partition, deadline)
+            )
+            found = self._found(topic, partition)
+        return found
+
+    # ---- what the application has seen ----------------------------------------------------------
+
+    async def leader_unavailable(self, topic: str, partition: int, code: int) -> None:
+        """See `Client.leader_unavailable`."""
+        self._running().do(
+            lambda policy, now: policy.leader_unavailable(topic, partition, code, now)
+        )
+
+    async def epoch_seen(self, topic: str, partition: int, epoch: int) -> None:
+        """See `Client.epoch_seen`."""
+        self._running().do(lambda policy, now: policy.epoch_seen(topic, partition, epoch, now))
+
+    async def leader_hint(
+        self,
+        topic: str | UUID | bytes,
+        partition: int,
+        leader: int,
+        leader_epoch: int,
+        node: Broker | tuple[str, int] | tuple[str, int, str | None] | None = None,
+        *,
+        topic_id: UUID | bytes | None = None,
+    ) -> Applied:
+        """See `Client.leader_hint`."""
+        running, hint = self._running(), self._hint(topic, topic_id)
+        if hint is None:  # the cache ignores it
+            return self._cache.apply_leader_hint(topic, partition, leader, leader_epoch, node)
+        name, id = hint
+        return running.do(
+            lambda policy, now: policy.leader_hint(
+                name, partition, leader, leader_epoch, node, now, id
+            )
+        )
+
+    # ---- the cluster ----------------------------------------------------------------------------
+
+    async def least_loaded(self) -> Node | None:
+        """See `Client.least_loaded`."""
+        return self._running().do(lambda policy, now: policy.least_loaded(now))
+
+    async def stats(self) -> dict[str, Any]:
+        """See `Client.stats`."""
+        self._check()
+        return self._driver.stats()
+
+    def changes(self, topics: Iterable[str] | None = None) -> AsyncIterator[Changes]:
+        """Returns an iterator over the Changes from now on, in `topics` only if they are given.
+
+            async for changes in client.changes():
+                for change in changes:
+                    print(change.kind, change.topic)
+
+        It waits while there are none, and ends when the client is closed. If `.resync` is set, the
+        reader was too slow: it must read the whole cache anew.
+        """
+        names = None if topics is None else frozenset(checked_names(topics))
+        return self._changes(self._running(), self.cache.version, names)
+
+    async def _changes(
+        self, driver: Driver, since: int, names: frozenset[str] | None
+    ) -> AsyncIterator[Changes]:
+        filled = asyncio.Event()
+        driver.on_change.append(filled.set)
+        try:
+            while not driver.is_closed:
+                filled.clear()
+                if self.cache.version == since:
+                    await filled.wait()
+                    continue
+                changes = only(names, self.cache.changes(since))
+                since = changes.until
+                if len(changes) or changes.resync:
+                    yield changes
+        finally:
+            driver.on_change.remove(filled.set)
+
+    # ---- the loop -------------------------------------------------------------------------------
+
+    def _running(self) -> Driver:
+        """Returns the driver, started; raises Error, ForkedError."""
+        self._check()
+        if self._driver.is_closed:
+            raise closed()
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
+            self._driver.start()
+            weakref.finalize(self, _dropped, self._pid, self._loop, self._driver)
+            self._start_listeners()
+        else:
+            self._check_loop()
+        return self._driver
+
+    def _check_loop(self) -> None:
+        if asyncio.get_running_loop() is not self._loop:
+            raise Error("the client runs in another event loop: make one client for each loop")
+
+    def _is_running(self) -> bool:
+        return self._loop is not None and not self._driver.is_closed
+
+    def _delivery(self, listener: Listener) -> Delivery:
+        return LoopDelivery(listener)
+
+    async def _wait(self, begin: Begin) -> Finish:
+        """Begins a wait of the driver and returns its Finish; raises its error."""
+        driver = self._running()
+        future = asyncio.get_running_loop().create_future()
+        waiter = driver.begin(begin, partial(_settle, future))
+        try:
+            return outcome(await future)
+        except asyncio.CancelledError:
+            driver.cancel(waiter)
+            raise
+
+
+def _settle(future: asyncio.Future[Finish], finish: Finish) -> None:
+    if not future.done():
+        future.set_result(finish)
+
+
+def _dropped(pid: int, loop: asyncio.AbstractEventLoop, driver: Driver) -> None:
+    """Closes the driver of a client that nothing refers to any more, from any thread."""
+    if os.getpid() != pid:
+        return
+    if loop.is_closed():
+        driver.close()
+        return
+    with suppress(RuntimeError):  # the loop was closed a moment ago
+        loop.call_soon_threadsafe(driver.close)

@@ -1,0 +1,317 @@
+"""Client: a client for threads, which runs in an event loop of its own."""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, overload
+
+from rdmeta.client.actions import Node
+from rdmeta.client.driver import Topics
+from rdmeta.client.listeners import Delivery, Listener, ThreadDelivery
+from rdmeta.client.shell import (
+    Refreshed,
+    Shell,
+    checked_name,
+    checked_names,
+    checked_partition,
+    outcome,
+    refreshed,
+)
+from rdmeta.client.thread import DriverThread
+from rdmeta.errors import Error
+from rdmeta.model import Applied, Broker, Partition, Topic
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from rdmeta._core import MetadataCache
+    from rdmeta.client.policy import Policy
+
+__all__ = ["Client"]
+
+_GEVENT = ("threading", "_thread", "socket", "select")
+_EVENTLET = ("thread", "socket", "select")
+_REFUSED = (
+    "rdmeta.Client needs a thread of the system, and {0} has patched threads, sockets or select:"
+    " its loop would stop every greenlet. Refresh in a process without {0}, and attach() to what"
+    " it publishes"
+)
+# The seconds that close() leaves to listeners that are still running.
+_LISTENERS_S = 1.0
+
+
+class Client(Shell):
+    """Keeps a cache of a cluster's metadata true, in one daemon thread; threads may share it.
+
+        with rdmeta.Client({"bootstrap.servers": "localhost:9092"}) as client:
+            client.leader("orders", 3)                      # a broker id
+            client.cache.topic("orders")                    # all lookups of the cache
+
+    `with`, start() or the first call starts it. A call blocks only its own thread, at most
+    `timeout` seconds (by default `max.block.ms`); Ctrl-C ends it. A client that nothing refers to
+    any more closes itself. The child of a fork can read `cache`; every other call raises
+    ForkedError there, so make a client after the fork, or attach() to what the parent publishes.
+    """
+
+    def __init__(
+        self,
+        conf: Mapping[str, Any],
+        *,
+        cache: MetadataCache | None = None,
+        topics: Topics = None,
+        sticky: bool = False,
+    ) -> None:
+        """Checks the configuration and touches no network.
+
+        - conf: librdkafka's options; docs/options.md lists them.
+        - cache: the cache to keep true, which may be a loaded one; by default a new one, whose
+          max_age is `metadata.max.age.ms`.
+        - topics: names, "^patterns" or ALL, which are kept true from the start. By default the
+          client asks for the topics that are needed.
+        - sticky: stays with one broker while that is usable, so that a recorder sees one view.
+
+        Raises ConfigError, TypeError, ValueError; Error under gevent's or eventlet's patches.
+        """
+        _refuse_patches()
+        super().__init__(conf, cache=cache, topics=topics, sticky=sticky)
+        self._thread = DriverThread(self._driver)
+        weakref.finalize(self, self._thread.end).atexit = False
+
+    def __enter__(self) -> Client:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def start(self) -> None:
+        """Starts the client's thread; a second call does nothing. It waits for no connection.
+
+        Raises Error if the client is closed, ForkedError in the child of a fork.
+        """
+        self._running()
+
+    def close(self) -> None:
+        """Ends every wait with an error, closes all connections and ends the threads.
+
+        Any thread may call it, also a listener; a second call does nothing. It waits for the
+        client's thread, and a second at most for listeners that are still running. In the child of
+        a fork it does nothing.
+        """
+        deliveries = self._close_listeners()
+        self._thread.close()
+        for each in deliveries:
+            if isinstance(each, ThreadDelivery):
+                each.join(_LISTENERS_S)
+
+    # ---- topics ---------------------------------------------------------------------------------
+
+    def need(self, topics: str | Iterable[str]) -> None:
+        """Has a topic, or several, kept true from now on; it returns at once.
+
+        New names are asked for at once. Raises InvalidTopicError for a name that no topic can have.
+        """
+        names = checked_names(topics)
+        thread = self._running()
+        if names := self._new_names(names):
+            thread.tell(lambda policy, now: policy.need(names, now))
+
+    def forget(self, topics: str | Iterable[str]) -> None:
+        """Ends what need() began: the topics are not asked for, and leave the cache."""
+        names = checked_names(topics)
+        thread = self._running()
+        self._needed.difference_update(names)
+        thread.ask(lambda policy, now: policy.forget(names, now))
+
+    def subscribe(self, topics: Topics) -> None:
+        """Replaces what `topics=` gave: names, "^patterns", ALL, or None for what is needed.
+
+        Raises TypeError and ValueError for what is no name and no pattern.
+        """
+        self._running().ask(lambda policy, now: policy.subscribe(topics, now))
+
+    def refresh(
+        self,
+        topics: Refreshed = None,
+        *,
+        force: bool = False,
+        timeout: float | None = None,
+        wait: bool = True,
+    ) -> int | None:
+        """Asks a broker now; returns the cache's version after the answer to that request.
+
+            client.refresh()                                # the topics that are kept true
+            client.refresh(["orders"], timeout=5.0)         # these alone
+
+        - topics: None for the topics that are kept true, ALL, () for brokers only, names, or ids.
+        - force: asks also for what is valid, denied a moment ago, or in flight.
+        - wait: False only starts a refresh, and returns None.
+
+        Refreshes that follow one another closely wait for the backoff. RequestTimedOutError after
+        `timeout` seconds names the last failure of each server. Fatal errors are raised at once:
+        UnsupportedVersionError if there is no common version.
+        """
+        wanted, deadline = refreshed(topics), self._deadline(timeout)
+        thread = self._running()
+
+        def begin(policy: Policy, now: float) -> int:
+            return policy.refresh(now, wanted, force, deadline)
+
+        if not wait:
+            thread.begin(begin)
+            return None
+        return outcome(thread.wait(begin)).version
+
+    def leader(self, topic: str, partition: int, timeout: float | None = None) -> int:
+        """Returns the id of a partition's leader; a hit is a lookup in the cache.
+
+        On a miss the topic is needed, and the call waits for it as wait_for_topic() does. With
+        `timeout=0` it does not wait, and raises the error of the lookup in the cache.
+        """
+        found = self._lookup(topic, partition, None)
+        if found is None:
+            return self._leader_missed(topic, partition, timeout)
+        if self._touched is not None:
+            self._touched.add(topic)
+        return found
+
+    def _leader_missed(self, topic: str, partition: int, timeout: float | None) -> int:
+        if self._must_not_wait(partition, timeout):
+            self.need(topic)
+            return self._lookup(topic, partition)
+        while True:
+            self.wait_for_topic(topic, partition, timeout)
+            found = self._lookup(topic, partition, None)
+            if found is not None:
+                return found
+
+    def topic(self, name: str, timeout: float | None = None) -> Topic:
+        """Returns a topic, which is needed from now on; waits for it as wait_for_topic() does."""
+        return self.wait_for_topic(name, None, timeout)
+
+    @overload
+    def wait_for_topic(
+        self, topic: str, partition: None = None, timeout: float | None = None
+    ) -> Topic: ...
+    @overload
+    def wait_for_topic(
+        self, topic: str, partition: int, timeout: float | None = None
+    ) -> Partition: ...
+    def wait_for_topic(
+        self, topic: str, partition: int | None = None, timeout: float | None = None
+    ) -> Topic | Partition:
+        """Needs a topic and waits until it is valid, or its partition has a leader; returns it.
+
+        An unknown topic is asked for again, as a broker may be creating it. RequestTimedOutError
+        after `timeout` seconds, TopicAuthorizationError, InvalidTopicError, and the fatal errors of
+        refresh(). TypeError, ValueError.
+        """
+        checked_name(topic)
+        checked_partition(partition)
+        deadline = self._deadline(timeout)
+        thread = self._running()
+        found = self._found(topic, partition)
+        if found is not None:
+            self.need(topic)
+            return found
+        self._needed.add(topic)
+        while found is None:
+            outcome(
+                thread.wait(
+                    lambda policy, now: policy.wait_for_topic(now, topic, partition, deadline)
+                )
+            )
+            found = self._found(topic, partition)
+        return found
+
+    # ---- what the application has seen ----------------------------------------------------------
+
+    def leader_unavailable(self, topic: str, partition: int, code: int) -> None:
+        """Tells that a broker answered a request for that partition with Kafka's error `code`.
+
+        NOT_LEADER_OR_FOLLOWER and Kafka's other InvalidMetadata codes have the topic asked for
+        soon, and again until its epoch moves or 30 s are over. It returns at once.
+        """
+        self._running().tell(
+            lambda policy, now: policy.leader_unavailable(topic, partition, code, now)
+        )
+
+    def epoch_seen(self, topic: str, partition: int, epoch: int) -> None:
+        """Tells which leader epoch an answer of a broker had (KIP-320).
+
+        If it is newer than the known one, the topic is asked for soon. It returns at once.
+        """
+        self._running().tell(lambda policy, now: policy.epoch_seen(topic, partition, epoch, now))
+
+    def leader_hint(
+        self,
+        topic: str | UUID | bytes,
+        partition: int,
+        leader: int,
+        leader_epoch: int,
+        node: Broker | tuple[str, int] | tuple[str, int, str | None] | None = None,
+        *,
+        topic_id: UUID | bytes | None = None,
+    ) -> Applied:
+        """Gives the cache a leader from a Produce or Fetch answer (KIP-951); returns its Applied.
+
+        The arguments and errors are those of `MetadataCache.apply_leader_hint`. If the cache took
+        it, the topic is asked for with backoff.
+        """
+        running, hint = self._running(), self._hint(topic, topic_id)
+        if hint is None:  # the cache ignores it
+            return self._cache.apply_leader_hint(topic, partition, leader, leader_epoch, node)
+        name, id = hint
+        return running.ask(
+            lambda policy, now: policy.leader_hint(
+                name, partition, leader, leader_epoch, node, now, id
+            )
+        )
+
+    # ---- the cluster ----------------------------------------------------------------------------
+
+    def least_loaded(self) -> Node | None:
+        """Returns the node that the client would ask next, None if none can be used."""
+        return self._running().ask(lambda policy, now: policy.least_loaded(now))
+
+    def stats(self) -> dict[str, Any]:
+        """Returns what the client did and does, as a dict: see `Driver.stats`."""
+        self._check()
+        if not self._is_running():
+            return self._driver.stats()
+        return self._thread.call(self._driver.stats)
+
+    # ---- the thread -----------------------------------------------------------------------------
+
+    def _running(self) -> DriverThread:
+        """Returns the driver's thread, started; raises Error, ForkedError."""
+        self._check()
+        if self._thread.start():
+            self._start_listeners()
+        return self._thread
+
+    def _is_running(self) -> bool:
+        return self._thread.is_started
+
+    def _delivery(self, listener: Listener) -> Delivery:
+        return ThreadDelivery(listener)
+
+
+def _refuse_patches() -> None:
+    """Raises Error if gevent or eventlet has replaced the modules that the client's thread uses."""
+    gevent = sys.modules.get("gevent.monkey")
+    if gevent is not None and any(map(gevent.is_module_patched, _GEVENT)):
+        raise Error(_REFUSED.format("gevent"))
+    eventlet = sys.modules.get("eventlet.patcher")
+    if eventlet is not None and any(
+        map(eventlet.is_monkey_patched, ("thread", "socket", "select"))
+    ):
+        raise Error(_REFUSED.format("eventlet"))

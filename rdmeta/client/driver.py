@@ -1,0 +1,356 @@
+"""One client's I/O in an event loop: it does what the policy decides, and reports what happens.
+
+The policy is asked in *turns*. A turn first hands in what has arrived, so that a loop that was
+blocked does not make a broker look silent. Then it polls the policy, does its actions, sweeps the
+cache if that is due, and sets one timer for the next turn. Without inputs, changes and due times
+there are no turns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import os
+import random
+import time
+import weakref
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+from rdmeta._core import METADATA_MAX_VERSION, METADATA_MIN_VERSION, encode_metadata_request
+from rdmeta.address import Address, parse_bootstrap
+from rdmeta.client import wakeups
+from rdmeta.client.actions import Action, Call, Close, Connect, Finish, Node, Send
+from rdmeta.client.log import Lines
+from rdmeta.client.policy import Policy, Problem, Updated
+from rdmeta.errors import Error, UnsupportedVersionError
+from rdmeta.model import All
+from rdmeta.net.session import METADATA, Response
+from rdmeta.net.stream import StreamConnection
+
+if TYPE_CHECKING:
+    from rdmeta._core import MetadataCache
+    from rdmeta.config import Config
+
+__all__ = ["Act", "Begin", "Driver", "Topics", "closed", "unheard"]
+
+R = TypeVar("R")
+
+Topics: TypeAlias = "None | str | Collection[str] | All"
+"""What a client subscribes to: names, "^patterns", or ALL; None for what is needed."""
+
+Begin: TypeAlias = Callable[[Policy, float], int]
+"""Begins an application's call: takes the policy and the time, returns the waiter."""
+
+Act: TypeAlias = Callable[[Policy, float], R]
+"""Tells the policy something, or asks it, at a time."""
+
+_log = logging.getLogger("rdmeta.client")
+
+# Reads per link and turn; each takes up to 2 MiB of an answer that arrived while the loop stood.
+_READS = 64
+# The time until the next turn after one that failed because of a fault in this package.
+_RETRY_S = 1.0
+# The shortest time between two sweeps.
+_SWEEP_S = 0.05
+
+
+class Driver:
+    """Keeps a cache true, from start() to close(). Only the loop's thread uses it.
+
+    It has no task and no thread. It knows nothing of the client that owns it.
+    """
+
+    def __init__(
+        self, cache: MetadataCache, config: Config, topics: Topics = None, sticky: bool = False
+    ) -> None:
+        """Touches no network. Raises ValueError and TypeError for wrong servers or topics."""
+        servers = parse_bootstrap(config.bootstrap_servers)
+        self.cache = cache
+        self.config = config
+        self.policy = Policy(cache, config, servers, random.Random(), topics=topics, sticky=sticky)
+        self.links: dict[int, Link] = {}
+        # Called with each Finish of a waiter.
+        self._waiters: dict[int, Callable[[Finish], None]] = {}
+        # Called after a turn in which the cache has changed, and with each Updated and Problem.
+        self.on_change: list[Callable[[], None]] = []
+        self.on_update: list[Callable[[Updated], None]] = []
+        self.on_error: list[Callable[[Problem], None]] = []
+        # The topics that client.leader() found since the last turn; None if it need not tell.
+        self.touched: set[str] | None = set() if config.max_idle > 0 else None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._wakeups: wakeups.Wakeups | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._planned: asyncio.Handle | None = None
+        self._seen = -1
+        self._lines = Lines(_log)
+        self.is_closed = False
+
+    # ---- life -----------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begins in the running loop."""
+        self._loop = asyncio.get_running_loop()
+        _drivers.add(self)
+        self._wakeups = wakeups.of_loop(self._loop)
+        self._wakeups.add(self.cache, self._wake)
+        self.plan()
+
+    def close(self) -> None:
+        """Ends every wait with an error and closes every link, at once; a second call does nothing.
+
+        It may be called after the loop was closed.
+        """
+        if self.is_closed:
+            return
+        self.is_closed = True
+        for handle in (self._timer, self._planned):
+            if handle is not None:
+                handle.cancel()
+        if self._wakeups is not None:
+            self._wakeups.remove(self._wake)
+        now = time.monotonic()
+        self.policy.close(now)
+        for action in self.policy.poll(now).actions:
+            self._execute(action, now)
+        for link in list(self.links.values()):
+            link.connection.close()
+        self.links.clear()
+        for waiter in list(self._waiters):
+            self._finish(Finish(waiter, closed(), self.cache.version))
+        self._changed()
+
+    def abandon(self) -> None:
+        """Closes the inherited sockets in the child of a fork; the parent's driver goes on."""
+        self.is_closed = True
+        for link in self.links.values():
+            link.connection.abandon()
+
+    # ---- the application's side -----------------------------------------------------------------
+
+    def do(self, act: Act[R]) -> R:
+        """Returns what `act` returns for the policy and the time, and plans a turn.
+
+        Raises Error if the driver is closed.
+        """
+        if self.is_closed:
+            raise closed()
+        self.plan()
+        return act(self.policy, time.monotonic())
+
+    def begin(self, begin: Begin, done: Callable[[Finish], None]) -> int:
+        """Begins an application's call and returns its waiter; `done` is called with its Finish."""
+        if self.is_closed:
+            done(Finish(-1, closed(), self.cache.version))
+            return -1
+        waiter = begin(self.policy, time.monotonic())
+        self._waiters[waiter] = done
+        self.plan()
+        return waiter
+
+    def cancel(self, waiter: int) -> None:
+        """Forgets a waiter that the application has given up."""
+        if self._waiters.pop(waiter, None) is not None:
+            self.policy.cancel(waiter)
+            self.plan()
+
+    def stats(self) -> dict[str, Any]:
+        """Returns a dict of the client's state and counters."""
+        return self.policy.stats()
+
+    # ---- turns ----------------------------------------------------------------------------------
+
+    def plan(self) -> None:
+        """Plans a turn for the loop's next round, once for all that happens until then."""
+        if self._planned is None and self._loop is not None and not self.is_closed:
+            self._planned = self._loop.call_soon(self._turn)
+
+    def _turn(self) -> None:
+        if self._planned is not None:
+            self._planned.cancel()  # the timer came first
+            self._planned = None
+        if self.is_closed:
+            return
+        try:
+            at = self._poll()
+        except Exception as error:  # a fault of this package must not leave the waiters asleep
+            self._lines.write(logging.ERROR, f"a turn of the client failed: {error!r}", error)
+            at = time.monotonic() + _RETRY_S
+        self._set_timer(at)
+        if self.cache.version != self._seen:
+            self._seen = self.cache.version
+            self._changed()
+
+    def _poll(self) -> float:
+        """Hands in what has arrived, does the policy's actions; returns the next turn's time."""
+        self._take_arrived()
+        now = time.monotonic()
+        if self.touched:
+            for _ in range(len(self.touched)):  # other threads go on adding topics
+                self.policy.touch(self.touched.pop(), now)
+        poll = self.policy.poll(now)
+        for action in poll.actions:
+            self._execute(action, now)
+        self._report()
+        return min(poll.at, self._sweep(now))
+
+    def _take_arrived(self) -> None:
+        for _ in range(_READS):
+            before = [link.received for link in self.links.values()]
+            for link in list(self.links.values()):
+                link.connection.take_arrived()
+            if before == [link.received for link in self.links.values()]:
+                return
+
+    def _sweep(self, now: float) -> float:
+        """Removes from the cache what is past its deadline; returns the time of the next one."""
+        left = self.cache.sweep()
+        return math.inf if left is None else now + max(left, _SWEEP_S)
+
+    def _set_timer(self, at: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if at != math.inf and self._loop is not None and self._planned is None:
+            delay = max(0.0, at - time.monotonic())
+            self._timer = self._loop.call_later(delay, self._turn)
+
+    def _wake(self) -> None:
+        """Plans a turn if the cache has changed since the last one."""
+        if self.cache.version != self._seen:
+            self.plan()
+
+    def _changed(self) -> None:
+        for call in list(self.on_change):  # another thread may add and remove listeners
+            call()
+
+    def _report(self) -> None:
+        """Passes the policy's events on to the log and the listeners."""
+        for event in self.policy.take_events():
+            if isinstance(event, Updated):
+                for update in list(self.on_update):
+                    update(event)
+            else:
+                node = event.node
+                where = f"{Address(node.host, node.port)}: " if node else ""
+                self._lines.write(logging.WARNING, f"{where}{event.text}: {event.error}")
+                for problem in list(self.on_error):
+                    problem(event)
+
+    # ---- actions --------------------------------------------------------------------------------
+
+    def _execute(self, action: Action, now: float) -> None:
+        if isinstance(action, Connect):
+            self.links[action.link] = Link(self, action)
+        elif isinstance(action, Send):
+            self._send(action, now)
+        elif isinstance(action, Close):
+            link = self.links.pop(action.link, None)
+            if link is not None:
+                link.connection.close()
+        else:
+            self._finish(action)
+
+    def _send(self, send: Send, now: float) -> None:
+        link = self.links.get(send.link)
+        try:
+            if link is None:
+                raise Error("the connection is closed")
+            link.send(send, now)
+        except Error as error:
+            self.policy.on_failure(send.number, now, error)
+            self.plan()
+
+    def _finish(self, finish: Finish) -> None:
+        done = self._waiters.pop(finish.waiter, None)
+        if done is not None:
+            done(finish)
+
+
+class Link:
+    """One connection or attempt, with its requests; it reports to the policy."""
+
+    def __init__(self, driver: Driver, connect: Connect) -> None:
+        self.number = connect.link
+        self.node: Node = connect.node
+        self.received = 0
+        self._driver = driver
+        # (number, time) of each request without an answer, by its correlation id.
+        self._sent: dict[int, tuple[int, float]] = {}
+        self.connection = StreamConnection(
+            self, client_id=driver.config.client_id, max_frame=driver.config.max_frame
+        )
+        self.connection.open(Address(connect.node.host, connect.node.port), connect.timeout)
+
+    def send(self, send: Send, now: float) -> None:
+        """Encodes and sends a request in the highest version that both sides speak.
+
+        Raises Error: UnsupportedVersionError, or the connection is not ready.
+        """
+        session, request = self.connection.session, send.request
+        if isinstance(request, Call):
+            key = request.api_key
+            version = session.version_for(key, request.lowest, request.highest)
+            body = request.encode(version)
+        else:
+            key = METADATA
+            version = session.version_for(key, METADATA_MIN_VERSION, METADATA_MAX_VERSION)
+            body = encode_metadata_request(
+                version, request.topics, allow_auto_create=request.allow_auto_create
+            )
+        self._sent[self.connection.request(key, version, body)] = send.number, now
+
+    # ---- what the connection calls --------------------------------------------------------------
+
+    def on_connected(self) -> None:
+        """Tells the policy which versions of Metadata both sides speak."""
+        session, versions = self.connection.session, None
+        try:
+            highest = session.version_for(METADATA, METADATA_MIN_VERSION, METADATA_MAX_VERSION)
+            versions = max(METADATA_MIN_VERSION, session.versions[METADATA][0]), highest
+        except UnsupportedVersionError:
+            pass  # the policy tells its waiters
+        self._driver.policy.on_connected(
+            self.number, time.monotonic(), versions, session.is_librdkafka_mock
+        )
+        self._driver.plan()
+
+    def on_bytes(self) -> None:
+        """Tells the policy."""
+        self.received += 1
+        self._driver.policy.on_bytes(self.number, time.monotonic())
+
+    def on_response(self, response: Response) -> None:
+        """Hands an answer to the policy, which applies it to the cache."""
+        number, _ = self._sent.pop(response.correlation_id)
+        policy = self._driver.policy
+        policy.on_response(number, time.monotonic(), response.version, response.body)
+        self._driver.plan()
+
+    def on_disconnected(self, error: Error) -> None:
+        """Tells the policy."""
+        self._driver.links.pop(self.number, None)
+        self._driver.policy.on_disconnected(self.number, time.monotonic(), error)
+        self._driver.plan()
+
+
+def unheard(finish: Finish) -> None:
+    """Takes the Finish of a wait that no caller waits for."""
+
+
+def closed() -> Error:
+    """Returns the error of a call that a closed client cannot serve."""
+    return Error("the client is closed")
+
+
+# The sockets of these drivers are closed in the child of a fork.
+_drivers: weakref.WeakSet[Driver] = weakref.WeakSet()
+
+
+def _in_child() -> None:
+    for driver in list(_drivers):
+        driver.abandon()
+
+
+os.register_at_fork(after_in_child=_in_child)

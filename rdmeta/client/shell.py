@@ -1,0 +1,246 @@
+"""The parts that both clients share: their making, arguments, lookups and listeners."""
+
+from __future__ import annotations
+
+import copy
+import math
+import os
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+from uuid import UUID
+
+from rdmeta import config
+from rdmeta._core import MetadataCache
+from rdmeta._waits import seconds_of
+from rdmeta.client.actions import Finish
+from rdmeta.client.driver import Driver, Topics
+from rdmeta.client.listeners import ChangeInbox, EventInbox, Inbox, Listener
+from rdmeta.errors import ForkedError, from_code
+from rdmeta.model import All, Changes, Partition, Topic, topic_fault
+
+if TYPE_CHECKING:
+    from rdmeta.client.listeners import Delivery
+
+__all__ = [
+    "Refreshed",
+    "Shell",
+    "checked_name",
+    "checked_names",
+    "checked_partition",
+    "only",
+    "outcome",
+    "refreshed",
+]
+
+Refreshed: TypeAlias = "None | str | All | Collection[str] | Collection[UUID]"
+"""What a refresh asks for: needed topics (None), ALL, () for brokers only, names, or ids."""
+
+Hint: TypeAlias = "tuple[str, UUID | bytes | None]"
+
+_INVALID_TOPIC = 17
+
+
+class Shell:
+    """A client without its way of waiting."""
+
+    def __init__(
+        self,
+        conf: Mapping[str, Any],
+        *,
+        cache: MetadataCache | None = None,
+        topics: Topics = None,
+        sticky: bool = False,
+    ) -> None:
+        self._config = config.parse(conf)
+        if cache is None:
+            max_age = self._config.max_age
+            cache = MetadataCache(max_age=math.inf if max_age is None else max_age)
+        elif not isinstance(cache, MetadataCache):
+            raise TypeError(f"cache must be a MetadataCache, not {type(cache).__name__}")
+        self._pid = os.getpid()
+        self._cache = cache
+        self._driver = Driver(cache, self._config, topics, sticky)
+        self._lookup = cache.leader
+        self._touched = self._driver.touched
+        self._needed: set[str] = set()
+        self._listeners: dict[Listener, Delivery] = {}
+        self._registering = threading.RLock()
+
+    def __reduce__(self) -> Any:
+        raise TypeError(f"a {type(self).__name__} cannot be pickled or copied: it is connected")
+
+    @property
+    def cache(self) -> MetadataCache:
+        """The cache that the client keeps true."""
+        return self._cache
+
+    def on_change(self, function: Callable[[Any], object]) -> Callable[[], None]:
+        """Has `function` called with the Changes since its last call, or since now.
+
+        Returns a function that ends the calls. Listeners run beside the client, so a slow one gets
+        fewer and larger calls. An exception in one is logged and stops nothing.
+        """
+        return self._listen(function, ChangeInbox(self._cache), self._driver.on_change)
+
+    def on_update(self, function: Callable[[Any], object]) -> Callable[[], None]:
+        """Has `function` called with a tuple of Updated, one for each answer since its last call.
+
+        An Updated has the Request, the Applied, the cluster id and the Node that answered: a full
+        answer is one whose `request.topics` is ALL. The rest is as for on_change(); a function that
+        hangs misses all but the newest 10 000 answers.
+        """
+        return self._listen(function, EventInbox(), self._driver.on_update)
+
+    def on_error(self, function: Callable[[Any], object]) -> Callable[[], None]:
+        """Has `function` called with a tuple of Problem, one for each failure since its last call.
+
+        A Problem has the error, the Node or None, and a text. The rest is as for on_update().
+        """
+        return self._listen(function, EventInbox(), self._driver.on_error)
+
+    def _listen(
+        self,
+        function: Callable[[Any], object],
+        inbox: Inbox,
+        calls: list[Callable[..., None]],
+    ) -> Callable[[], None]:
+        """Registers a listener; returns the function that removes it."""
+        self._check()
+        listener = Listener(function, inbox)
+        delivery = self._delivery(listener)
+        call: Callable[..., None] = delivery.wake
+        if isinstance(inbox, EventInbox):
+            call = inbox.filling(delivery.wake)
+
+        def remove() -> None:
+            with self._registering:
+                if self._listeners.pop(listener, None) is not None:
+                    calls.remove(call)
+                    delivery.close()
+
+        with self._registering:
+            self._listeners[listener] = delivery
+            calls.append(call)
+            if self._is_running():
+                delivery.start()
+        return remove
+
+    def _start_listeners(self) -> None:
+        with self._registering:
+            for delivery in self._listeners.values():
+                delivery.start()
+
+    def _close_listeners(self) -> list[Delivery]:
+        """Ends all listeners; returns the deliveries, which the caller waits for."""
+        with self._registering:
+            deliveries = list(self._listeners.values())
+            self._listeners.clear()
+        for each in deliveries:
+            each.close()
+        return deliveries
+
+    def _delivery(self, listener: Listener) -> Delivery:
+        raise NotImplementedError
+
+    def _is_running(self) -> bool:
+        raise NotImplementedError
+
+    # ---- checks and lookups ---------------------------------------------------------------------
+
+    def _check(self) -> None:
+        if os.getpid() != self._pid:
+            raise ForkedError(
+                "the child of a fork cannot use its parent's client: make a new one there, or"
+                " attach() to what the parent publishes; the cache can be read"
+            )
+
+    def _deadline(self, timeout: float | None) -> float:
+        """Returns the deadline on time.monotonic()'s clock; None is max.block.ms."""
+        seconds = self._config.max_block if timeout is None else seconds_of(timeout, "timeout")
+        return time.monotonic() + seconds
+
+    def _new_names(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """Returns the names for which need() has work, and notes all as needed."""
+        if not self._config.max_idle:
+            state, needed = self._cache.state, self._needed
+            names = tuple(name for name in names if name not in needed or state(name))
+        self._needed.update(names)
+        return names
+
+    def _must_not_wait(self, partition: int, timeout: float | None) -> bool:
+        """Returns whether a missed lookup raises its error at once."""
+        return timeout == 0 or partition < 0
+
+    def _hint(self, topic: str | UUID | bytes, topic_id: UUID | bytes | None) -> Hint | None:
+        """Returns the name and id of a leader hint's topic, None for an id that is not known."""
+        if isinstance(topic, str):
+            return topic, topic_id
+        known = self._cache.topic_by_id(topic, None)
+        return None if known is None else (known.name, topic)
+
+    def _found(self, topic: str, partition: int | None) -> Topic | Partition | None:
+        """Returns what wait_for_topic() waits for, None if it is not there yet."""
+        if partition is None:
+            return self._cache.topic(topic, None)
+        found = self._cache.partition(topic, partition, None)
+        return found if found is not None and found.leader is not None else None
+
+
+def checked_names(topics: str | Iterable[str]) -> tuple[str, ...]:
+    """Returns one name, or some, as a tuple; raises TypeError, InvalidTopicError."""
+    names = (topics,) if isinstance(topics, str) else tuple(topics)
+    for name in names:
+        checked_name(name)
+    return names
+
+
+def checked_name(topic: str) -> str:
+    """Returns the name; raises TypeError, InvalidTopicError if no topic can have it."""
+    if not isinstance(topic, str):
+        raise TypeError(f"a topic is a name, not {type(topic).__name__}")
+    if fault := topic_fault(topic):
+        raise from_code(_INVALID_TOPIC, f"there can be no topic {topic!r}: {fault}")
+    return topic
+
+
+def checked_partition(partition: int | None) -> int | None:
+    """Returns the partition; raises TypeError, ValueError if it is negative."""
+    if partition is not None:
+        if not isinstance(partition, int):
+            raise TypeError(f"a partition is an int, not {type(partition).__name__}")
+        if partition < 0:
+            raise ValueError(f"partition must be >= 0, not {partition}")
+    return partition
+
+
+def refreshed(topics: Refreshed) -> Any:
+    """Returns the topics of a refresh as the policy takes them; raises TypeError."""
+    if topics is None or isinstance(topics, All):
+        return topics
+    if isinstance(topics, str):
+        return checked_names(topics)
+    wanted: tuple[Any, ...] = tuple(topics)
+    if wanted and isinstance(wanted[0], UUID):
+        if not all(isinstance(each, UUID) for each in wanted):
+            raise TypeError("the topics of a refresh are all names, or all ids (uuid.UUID)")
+        return wanted
+    return checked_names(wanted)
+
+
+def only(names: frozenset[str] | None, changes: Changes) -> Changes:
+    """Returns the changes of those topics, or all of them."""
+    if names is None or changes.resync:
+        return changes
+    found = tuple(change for change in changes if change.topic in names)
+    return Changes(found, changes.until, False)
+
+
+def outcome(finish: Finish) -> Finish:
+    """Returns the Finish; raises its error, of which every waiter gets a copy."""
+    if finish.error is not None:
+        error = copy.copy(finish.error)
+        error.__cause__ = finish.error.__cause__
+        raise error
+    return finish

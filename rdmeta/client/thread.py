@@ -1,0 +1,249 @@
+"""A driver in an event loop of its own, in one daemon thread, for callers in other threads.
+
+Callers put work into a mailbox, and wake the loop if it is not awake already. They take no lock
+that the thread needs: a signal handler may call the client whatever it interrupts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import logging
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Generic, TypeVar
+
+from rdmeta.client.actions import Finish
+from rdmeta.client.driver import Act, Begin, Driver, closed, unheard
+from rdmeta.errors import Error
+
+__all__ = ["DriverThread"]
+
+_log = logging.getLogger("rdmeta.client")
+
+R = TypeVar("R")
+
+# The main thread sleeps in slices: a signal just before a sleep does not interrupt it.
+_SLICE_S = 0.05
+# The time after which close() reports that it still waits, and the time after which it gives up.
+_PROMPT_S = 1.0
+_LONGEST_S = 10.0
+
+
+class Outcome(Generic[R]):
+    """The result of a piece of work in another thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._lock.acquire()
+        self._value: R
+        self._error: BaseException | None = None
+
+    def set(self, value: R) -> None:
+        """Ends the wait with a value."""
+        self._value = value
+        self._lock.release()
+
+    def fail(self, error: BaseException) -> None:
+        """Ends the wait with an exception."""
+        self._error = error
+        self._lock.release()
+
+    def wait(self) -> R:
+        """Returns the value or raises the exception; Ctrl-C interrupts it."""
+        is_main = threading.current_thread() is threading.main_thread()
+        while not self._lock.acquire(timeout=_SLICE_S if is_main else -1):
+            pass
+        if self._error is not None:
+            raise self._error
+        return self._value
+
+
+class DriverThread:
+    """Runs a driver; any thread may use it. It knows nothing of the client that owns it."""
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+        self._pid = os.getpid()
+        self._mail: deque[Callable[[], object]] = deque()
+        self._is_woken = False
+        self._starting = threading.RLock()
+        # Whether start() has been called.
+        self.is_started = False
+        self._is_ending = False
+        self._has_ended = False
+        self._done = threading.Event()
+        self._loop: asyncio.SelectorEventLoop | None = None
+        self._thread: threading.Thread | None = None
+
+    # ---- any thread -----------------------------------------------------------------------------
+
+    def start(self) -> bool:
+        """Starts the thread unless it is started; returns whether it did.
+
+        Raises Error once the driver is closed.
+        """
+        if self._is_ending:
+            raise closed()
+        if self.is_started:
+            return False
+        with self._starting:
+            if self.is_started:
+                return False
+            if self._is_ending:
+                raise closed()
+            self.is_started = True
+            loop = asyncio.SelectorEventLoop()
+            thread = threading.Thread(
+                target=self._run, args=(loop,), name="rdmeta-client", daemon=True
+            )
+            try:
+                thread.start()
+            except BaseException:
+                loop.close()
+                self.is_started = False
+                raise
+            self._loop, self._thread = loop, thread
+            atexit.register(self.close)
+            return True
+
+    def tell(self, act: Act[object]) -> None:
+        """Has the policy told something, soon. Raises Error once the driver is closed."""
+        self._post(lambda: self._driver.do(act))
+
+    def ask(self, act: Act[R]) -> R:
+        """Returns what `act` returns for the policy, or raises its exception."""
+        return self.call(lambda: self._driver.do(act))
+
+    def call(self, work: Callable[[], R]) -> R:
+        """Returns what `work` returns in the thread, or raises its exception."""
+        outcome: Outcome[R] = Outcome()
+
+        def run() -> None:
+            try:
+                outcome.set(work())
+            except BaseException as error:
+                outcome.fail(error)
+
+        self._check_thread()
+        self._post(run)
+        return outcome.wait()
+
+    def begin(self, begin: Begin) -> None:
+        """Begins a wait of the driver that no caller waits for."""
+        self._post(lambda: self._driver.begin(begin, unheard))
+
+    def wait(self, begin: Begin) -> Finish:
+        """Begins a wait of the driver and returns its Finish; Ctrl-C ends the wait."""
+        outcome: Outcome[Finish] = Outcome()
+        waiters: list[int] = []
+
+        def run() -> None:
+            try:
+                waiters.append(self._driver.begin(begin, outcome.set))
+            except BaseException as error:
+                outcome.fail(error)
+
+        def cancel() -> None:
+            for waiter in waiters:
+                self._driver.cancel(waiter)
+
+        self._check_thread()
+        self._post(run)
+        try:
+            return outcome.wait()
+        except BaseException:
+            with suppress(Error):
+                self._post(cancel)
+            raise
+
+    def end(self) -> None:
+        """Begins to close, and does not wait."""
+        self._is_ending = True
+        if self.is_started:
+            self._wake()
+        else:
+            self._driver.close()
+            self._done.set()
+
+    def close(self) -> None:
+        """Closes the driver and the thread; a second call does nothing.
+
+        It waits for the thread, unless the thread calls it. It reports when that takes more than a
+        second. In the child of a fork it does nothing.
+        """
+        if os.getpid() != self._pid:
+            return
+        with self._starting:  # a start in another thread comes first
+            self.end()
+        thread = self._thread
+        if thread is None or thread is threading.current_thread():
+            return
+        begun = time.monotonic()
+        is_late = False
+        while not self._done.wait(_SLICE_S):
+            waited = time.monotonic() - begun
+            if waited > _PROMPT_S and not is_late:
+                is_late = True
+                _log.warning("the client's thread has not ended within %.0f s", _PROMPT_S)
+            if waited > _LONGEST_S:
+                return
+        thread.join()
+        atexit.unregister(self.close)
+
+    def _post(self, work: Callable[[], object]) -> None:
+        """Has `work` called in the thread, soon. Raises Error once the driver is closed."""
+        self.start()
+        self._mail.append(work)
+        self._wake()
+        if self._has_ended:  # after it emptied the mailbox, perhaps
+            self._read()
+
+    def _wake(self) -> None:
+        if self._is_woken:
+            return
+        self._is_woken = True
+        loop = self._loop
+        if loop is not None:
+            with suppress(RuntimeError):  # it is closed: _post() sees that
+                loop.call_soon_threadsafe(self._read)
+
+    def _check_thread(self) -> None:
+        if self._thread is threading.current_thread():
+            raise Error("the client's own thread cannot wait for itself")
+
+    # ---- the thread -----------------------------------------------------------------------------
+
+    def _run(self, loop: asyncio.SelectorEventLoop) -> None:
+        self._loop = loop
+        try:
+            loop.call_soon(self._begin)
+            loop.run_forever()
+        finally:
+            self._is_ending = True
+            self._driver.close()
+            self._has_ended = True
+            self._read()  # a closed driver ends each wait at once
+            loop.close()
+            self._done.set()
+
+    def _begin(self) -> None:
+        self._driver.start()
+        self._read()
+
+    def _read(self) -> None:
+        """Does the work in the mailbox, and stops the loop once it is to end."""
+        self._is_woken = False
+        while self._mail:
+            try:
+                self._mail.popleft()()
+            except Exception as error:
+                # A late caller emptied the mailbox beside the thread, or the driver is closed.
+                if not self._has_ended:
+                    _log.error("a call of the client failed: %r", error, exc_info=error)
+        if self._is_ending and not self._has_ended and self._loop is not None:
+            self._loop.stop()
