@@ -83,7 +83,7 @@ OPTIONS = (
         "high",
         "The protocol of the brokers' listener.",
         choices={"plaintext": "plaintext"},
-        hint="; rdmeta does not speak TLS or SASL yet",
+        hint=" (rdmeta does not speak TLS or SASL yet)",
     ),
     Option(
         "topic.metadata.refresh.interval.ms",

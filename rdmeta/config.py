@@ -143,7 +143,7 @@ def _nearest(key: str) -> str:
 
     known = [*_BY_KEY, *NOT_NEEDED, *SECURITY]
     found = get_close_matches(key.strip().lower().replace("_", "."), known, 1, 0.7)
-    return f"; did you mean {found[0]}?" if found else ""
+    return f", did you mean {found[0]}?" if found else ""
 
 
 def _shown(value: object) -> str:

@@ -261,8 +261,8 @@ def test_security_is_refused_and_its_value_is_not_shown(key: str) -> None:
 def test_a_protocol_other_than_plaintext_is_refused_by_name(protocol: object) -> None:
     assert parse({**SERVERS, "security.protocol": "PLAINTEXT"}) == parse(SERVERS)
     assert problem({**SERVERS, "security.protocol": protocol}) == (
-        f"security.protocol = {protocol!r}: expected plaintext;"
-        " rdmeta does not speak TLS or SASL yet"
+        f"security.protocol = {protocol!r}: expected plaintext"
+        " (rdmeta does not speak TLS or SASL yet)"
     )
 
 
@@ -279,7 +279,7 @@ def test_a_protocol_other_than_plaintext_is_refused_by_name(protocol: object) ->
 )
 def test_an_unknown_option_is_an_error_with_the_nearest_one(key: str, meant: str) -> None:
     text = problem({**SERVERS, key: SECRET})
-    assert text == f"unknown option {key!r}; did you mean {meant}?"
+    assert text == f"unknown option {key!r}, did you mean {meant}?"
 
 
 def test_an_option_that_is_like_no_other_has_no_suggestion() -> None:
