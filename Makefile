@@ -62,7 +62,7 @@ $(VENV)/.built: $(BUILD_INPUTS) | $(PY)
 	$(PY) -m pip install -q --no-build-isolation -c constraints.txt -e '.[dev]'
 	@touch $@
 
-.PHONY: build demo test nightly pytest packaging bench bench-peers wheel
+.PHONY: build demo test nightly pytest packaging scenarios bench bench-peers wheel
 build: $(VENV)/.built ## .venv, packages and the extension, in place
 
 demo: build ## the whole path on an embedded cluster; BOOTSTRAP=host:port: yours
@@ -78,11 +78,13 @@ test: build ## C and Python tests; fetches Apache Kafka where Maven is
 # This takes longer than CI may: hours of threads and of damaged input.
 NIGHTLY_SECONDS ?= 3600
 
-nightly: build ## an hour of stress, an hour of fuzzing, ASan, packaging
+nightly: build ## an hour of stress, an hour of fuzzing, ASan, packaging, scenarios
 	@$(MAKE) --no-print-directory stress STRESS_SECONDS=$(NIGHTLY_SECONDS)
 	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=$(NIGHTLY_SECONDS)
 	@$(MAKE) --no-print-directory asan
 	@$(MAKE) --no-print-directory packaging
+	@$(MAKE) --no-print-directory simulate SEEDS=1000000
+	@$(MAKE) --no-print-directory scenarios
 
 pytest: build
 	$(PY) -m pytest $(PYTEST_ARGS)
@@ -105,6 +107,14 @@ kafka_before :=
 $(foreach v,$(KAFKA_VERSIONS), \
 	$(eval .cache/kafka/$v: | $(kafka_before)) \
 	$(eval kafka_before := .cache/kafka/$v))
+
+# Rounds of each scenario. Five or more also write docs/scenarios.md.
+SCENARIO_ROUNDS ?= 5
+
+scenarios: build ## clients on Apache Kafka that fails; writes docs/scenarios.md
+	@if command -v mvn >/dev/null; then $(MAKE) --no-print-directory kafka-jars || \
+		echo "no Kafka was fetched: its scenarios are skipped"; fi
+	SCENARIO_ROUNDS=$(SCENARIO_ROUNDS) $(PY) -m pytest -m real tests/real $(PYTEST_ARGS)
 
 packaging: build ## sdist and wheel, built and used outside the tree
 	$(PY) -m pytest -m packaging $(PYTEST_ARGS)

@@ -5,11 +5,8 @@ from __future__ import annotations
 import json
 import os
 import socket
-import subprocess
-import sys
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,28 +16,6 @@ from answers import apply_topics
 from waiting import until
 
 from rdmeta import MetadataCache
-
-
-@contextmanager
-def server(log: Path, *command: str, inherited: tuple[int, ...] = ()) -> Iterator[None]:
-    """Runs a server that must exit with 0, and prints its log."""
-    with (
-        log.open("w") as out,
-        subprocess.Popen(
-            [sys.executable, *command],
-            cwd=Path(workers.__file__).parent,
-            stdout=out,
-            stderr=subprocess.STDOUT,
-            pass_fds=inherited,
-        ) as process,
-    ):
-        try:
-            yield
-        finally:
-            process.terminate()
-            process.wait(30)
-            print(log.read_text())
-    assert process.returncode == 0
 
 
 def two_workers_follow(cache: MetadataCache, ask: Callable[[], workers.Seen]) -> None:
@@ -79,22 +54,13 @@ def test_workers_of_gunicorn_follow_a_published_cache(
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as door:
         fd, url = door.fileno(), f"http://127.0.0.1:{door.getsockname()[1]}/"
-        command = (
-            "-m",
-            "gunicorn",
-            "--no-control-socket",
-            "--preload",
-            "-w",
-            "2",
-            "-b",
-            f"fd://{fd}",
-        )
+        command = (*workers.GUNICORN, f"fd://{fd}", f"workers:wsgi({state!r})")
 
         def ask() -> Any:
             with urllib.request.urlopen(url, timeout=20) as answer:
                 return json.load(answer)
 
-        with server(tmp_path / "log", *command, f"workers:wsgi({state!r})", inherited=(fd,)):
+        with workers.server(tmp_path / "log", *command, inherited=(fd,)):
             two_workers_follow(cache, ask)
 
 
@@ -104,5 +70,5 @@ def test_workers_of_celery_follow_a_published_cache(
     for name in ("queue", "control", "results"):
         (tmp_path / name).mkdir()
     app = workers.celery(tmp_path)
-    with server(tmp_path / "log", workers.__file__, str(tmp_path), state):
+    with workers.server(tmp_path / "log", workers.__file__, str(tmp_path), state):
         two_workers_follow(cache, lambda: app.send_task("seen").get(timeout=20, interval=0.01))

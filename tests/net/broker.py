@@ -177,6 +177,10 @@ class Broker:
         """The next requests after the handshake meet these faults, one each."""
         self._script.extend(faults)
 
+    def forget_script(self) -> None:
+        """Drops the faults of next() that no request has met."""
+        self._script.clear()
+
     def count(self, api_key: int | None = None, since: float = 0.0) -> int:
         """Returns the number of requests, of one API, from a time on."""
         return len([s for s in self.seen(api_key) if s.at >= since])

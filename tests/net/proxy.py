@@ -94,8 +94,11 @@ class Proxy:
         """Passes answers in pieces of `size` bytes with `seconds` between them."""
         self._drip = (size, seconds)
 
-    def cut_inside_next_answer(self, after: int = 9) -> None:
-        """Resets the connection of the next bytes from the broker after `after` of them."""
+    def cut_inside_next_answer(self, after: int | None = 9) -> None:
+        """Resets the connection of the next bytes from the broker after `after` of them.
+
+        None ends an earlier call that no bytes have met.
+        """
         self._cut_answer = after
 
     def retarget(self, target: str) -> None:

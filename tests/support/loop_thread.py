@@ -19,8 +19,8 @@ class LoopThread:
     """
 
     def __init__(self, name: str) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name=name, daemon=True)
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self.loop.run_forever, name=name, daemon=True)
 
     def __enter__(self) -> LoopThread:
         self._thread.start()
@@ -33,13 +33,13 @@ class LoopThread:
         trace: TracebackType | None,
     ) -> None:
         self.run(_cancel_others())
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join(30)
-        self._loop.close()
+        self.loop.close()
 
     def run(self, work: Coroutine[Any, Any, R]) -> R:
         """Returns what `work` returns in the loop, or raises its exception."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(60)
 
     def call(self, function: Callable[[], R]) -> R:
         """Calls `function` in the loop; returns its result."""

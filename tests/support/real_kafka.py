@@ -232,6 +232,17 @@ class RealKafka:
         for node in sorted(self.running):
             self.until(partial(holds, node), f"node {node} says that all is in sync")
 
+    def recover(self, *topics: str) -> None:
+        """Undoes every fault: all nodes run, proxies are healed, the topics are in sync."""
+        for node in self.nodes:
+            if node in self.running:
+                self.thaw(node)
+            else:
+                self.start(node)
+        for proxy in self.proxies.values():
+            proxy.heal()
+        self.until_in_sync(*topics)
+
     def log(self) -> str:
         return "\n".join(
             path.read_text(errors="replace")[-2000:] for path in self.directory.glob("*.log")

@@ -8,15 +8,49 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from rdmeta import attach
 
 Seen = dict[str, int | None]
+
+
+# gunicorn with two workers, which fork from a process that has imported the application.
+GUNICORN = ("-m", "gunicorn", "--no-control-socket", "--preload", "-w", "2", "-b")
+
+
+@contextmanager
+def server(
+    log: Path,
+    *command: str,
+    inherited: tuple[int, ...] = (),
+    environment: dict[str, str] | None = None,
+) -> Iterator[None]:
+    """Runs a server that must exit with 0, and prints its log; it can import this module."""
+    with (
+        log.open("w") as out,
+        subprocess.Popen(
+            [sys.executable, *command],
+            cwd=Path(__file__).parent,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            pass_fds=inherited,
+            env=environment,
+        ) as process,
+    ):
+        try:
+            yield
+        finally:
+            process.terminate()
+            process.wait(30)
+            print(log.read_text())
+    assert process.returncode == 0
 
 
 def reader(state: str) -> Callable[[], Seen]:

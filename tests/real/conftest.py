@@ -1,0 +1,86 @@
+"""Fixtures of the scenarios: running clusters, which they share, and what they have seen."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import AdminClient
+from real_kafka import RealKafka, missing
+from scenario_run import ALONE, LED, ROUNDS, Seen, create, rotated
+
+NODES = {"4.3.0": 3, "3.9.1": 1}
+
+
+@pytest.fixture(scope="session")
+def seen() -> Iterator[Seen]:
+    """Takes the values; writes them at the end of the run."""
+    seen = Seen()
+    yield seen
+    seen.write()
+
+
+@pytest.fixture
+def rounds() -> range:
+    return range(ROUNDS)
+
+
+@pytest.fixture(scope="session")
+def clusters(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Callable[[str], RealKafka]]:
+    """Yields a function that returns the running cluster of a version of Kafka."""
+    running: dict[str, RealKafka] = {}
+    with ExitStack() as stack:
+
+        def cluster(version: str) -> RealKafka:
+            if version not in running:
+                directory: Path = tmp_path_factory.mktemp("kafka")
+                made = RealKafka(version, NODES[version], directory, proxied=True)
+                running[version] = stack.enter_context(made)
+                create(made, LED, [rotated(made.nodes, i) for i in range(len(made.nodes))])
+                create(made, ALONE, [[node] for node in made.nodes])
+            return running[version]
+
+        yield cluster
+
+
+@pytest.fixture
+def kafka(
+    request: pytest.FixtureRequest, clusters: Callable[[str], RealKafka]
+) -> Iterator[RealKafka]:
+    """Yields a cluster without faults: three nodes of Kafka 4.3.0, or as its parameter says."""
+    version = getattr(request, "param", "4.3.0")
+    if reason := missing(version):
+        pytest.skip(reason)
+    cluster = clusters(version)
+    yield cluster
+    cluster.recover(LED, ALONE)
+
+
+@pytest.fixture
+def brokers_name(kafka: RealKafka) -> str:
+    """Returns the name of the cluster in the results."""
+    return f"Kafka {kafka.version} x {len(kafka.nodes)}"
+
+
+@pytest.fixture
+def admin(kafka: RealKafka) -> AdminClient:
+    return AdminClient({"bootstrap.servers": kafka.bootstrap, "log_level": 0})
+
+
+@pytest.fixture
+def resolved_names(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Returns a list to which each name is appended that the system resolves from now on."""
+    resolve, names = socket.getaddrinfo, list[str]()
+
+    def recording(host: str, *arguments: Any, **named: Any) -> Any:
+        names.append(host)
+        return resolve(host, *arguments, **named)
+
+    monkeypatch.setattr(socket, "getaddrinfo", recording)
+    return names

@@ -1,0 +1,106 @@
+"""Scenarios on the tests' own brokers: what Apache Kafka does not do on demand. No Java needed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import pytest
+from both_shells import both
+from broker import METADATA, REBOOTSTRAP_REQUIRED, Brokers, Fault
+from loop_thread import LoopThread
+from proxy import Proxy
+from scenario_run import Seen
+from waiting import until
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+
+OWN = "our own"
+
+
+def test_another_cluster_is_found_at_the_bootstrap_name(rounds: range, seen: Seen) -> None:
+    for _ in rounds:
+        with (
+            Brokers(2, "old") as old,
+            Brokers(2, "new") as new,
+            LoopThread("door") as loop,
+            Proxy(loop, old[1].address) as door,
+        ):
+            old.truth.create("orders", 1)
+            new.truth.create("orders", 2)
+            conf = {"bootstrap.servers": f"localhost:{door.port}", "reconnect.backoff.max.ms": 2000}
+            with both(conf, "other-cluster", ["orders"]) as shells:
+                for broker in old:
+                    broker.fault.cluster_id = "impostor"
+                for shell in shells:
+                    shell.begin("refresh", timeout=2)
+                time.sleep(1)
+                assert {shell.cache.cluster_id for shell in shells} == {"old"}
+                door.retarget(new[1].address)
+                gone = time.time()
+                for broker in old:
+                    broker.down()
+                for shell in shells:
+                    at = shell.until(lambda cache: cache.leader("orders", 1, None) is not None)
+                    seen.add("other-cluster", OWN, shell.kind, at - gone)
+                    assert shell.cache.cluster_id == "new"
+                    assert {b.port for b in shell.cache.brokers} == {b.port for b in new}
+                    kinds = [change.kind for change in shell.cache.changes().records]
+                    assert kinds.count("cluster_changed") == 1
+    seen.check("other-cluster")
+
+
+def more_than(listed: Callable[[], Sequence[object]], count: int) -> bool:
+    """Returns whether a list has become longer."""
+    return len(listed()) > count
+
+
+def test_a_broker_asks_for_a_rebootstrap(
+    rounds: range, seen: Seen, resolved_names: list[str]
+) -> None:
+    for _ in rounds:
+        with Brokers(3) as brokers, LoopThread("door") as loop:
+            brokers.truth.create("orders", 3)
+            with Proxy(loop, brokers[1].address) as door:
+                conf = {"bootstrap.servers": f"localhost:{door.port}"}
+                with both(conf, "error-129", ["orders"]) as shells:
+                    resolved_names.clear()
+                    for shell in shells:
+                        doors, before = len(door.accepted), len(brokers.requests())
+                        answer = Fault(error=REBOOTSTRAP_REQUIRED)
+                        for broker in brokers:
+                            broker.next(answer)
+                        shell.begin("refresh", timeout=30)
+                        until(partial(more_than, brokers.requests, before + 1), "two requests")
+                        at, then = (r.at for r in brokers.requests()[before : before + 2])
+                        seen.add("error-129", OWN, shell.kind, then - at)
+                        assert len(door.accepted) > doors, "no new bootstrap"
+                        for broker in brokers:
+                            broker.forget_script()
+                    assert resolved_names.count("localhost") >= len(shells)
+                    for shell in shells:
+                        shell.call("refresh", timeout=30)
+    seen.check("error-129")
+
+
+def test_a_broker_throttles_the_client(rounds: range, seen: Seen) -> None:
+    for _ in rounds:
+        with Brokers(3) as brokers:
+            brokers.truth.create("orders", 3)
+            with both({"bootstrap.servers": brokers.bootstrap}, "throttled", ["orders"]) as shells:
+                for shell in shells:
+                    throttling = brokers[1]
+                    throttling.fault.throttle_ms = 2000
+                    before = throttling.count(METADATA)
+                    while throttling.count(METADATA) == before:
+                        shell.call("refresh", timeout=30)
+                    throttling.fault.throttle_ms = 0
+                    told = time.monotonic()
+                    others = len(brokers.requests())
+                    while time.monotonic() < told + 1.9:
+                        shell.call("refresh", timeout=30)
+                    meanwhile = throttling.count(METADATA, told)
+                    seen.add("throttled", OWN, shell.kind, meanwhile)
+                    assert len(brokers.requests()) > others
+    seen.check("throttled")

@@ -1,0 +1,224 @@
+"""Scenarios of a client's process: a resolver that hangs, exit, Ctrl-C, forks. No Java needed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import client_workers
+import pytest
+import workers
+from both_shells import KINDS, Shell
+from broker import Brokers, black_hole
+from client_process import environment
+from scenario_run import Seen
+from waiting import until
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+
+OWN = "our own"
+HANGS = "hangs.invalid"
+# Threads that a resolver that hangs may leave behind in a process.
+RESOLVERS = 2
+
+
+@pytest.fixture
+def hanging_resolver(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Lets the resolution of HANGS hang until the event is set."""
+    resolve, end = socket.getaddrinfo, threading.Event()
+
+    def hanging(host: str, *arguments: Any, **named: Any) -> Any:
+        if host == HANGS:
+            end.wait()
+            raise OSError("it has ended")
+        return resolve(host, *arguments, **named)
+
+    monkeypatch.setattr(socket, "getaddrinfo", hanging)
+    return end
+
+
+def descriptors() -> list[str]:
+    """Returns the open descriptors of this process."""
+    return sorted(os.listdir("/proc/self/fd"))
+
+
+def test_the_resolver_hangs(rounds: range, seen: Seen, hanging_resolver: threading.Event) -> None:
+    for _ in rounds:
+        for kind in KINDS:
+            threads, open_before = set(threading.enumerate()), descriptors()
+            shell = Shell(kind, {"bootstrap.servers": f"{HANGS}:9092", "client.id": kind})
+            with shell:
+                waiting = shell.begin("refresh", timeout=60)
+                time.sleep(0.5)
+                assert not waiting.done()
+                begin = time.monotonic()
+                shell.call("close")
+                seen.add("resolver", OWN, kind, time.monotonic() - begin)
+                assert waiting.exception(10) is not None
+                assert shell.tasks() == 0
+            left = [t for t in threading.enumerate() if t not in threads]
+            assert len(left) <= RESOLVERS, left
+            assert all(thread.daemon for thread in left)
+            del shell, waiting
+            assert descriptors() == open_before
+    hanging_resolver.set()
+    seen.check("resolver")
+
+
+# A program without close(): it says when it ends. The resolver hangs, or a server is silent.
+PROGRAM = """
+import asyncio, socket, sys, time
+import rdmeta
+
+kind, server, ends = sys.argv[1], sys.argv[2], sys.argv[3] == "ends"
+resolve = socket.getaddrinfo
+def hanging(host, *arguments, **named):
+    while host == "hangs.invalid":
+        time.sleep(1000)
+    return resolve(host, *arguments, **named)
+socket.getaddrinfo = hanging
+client = getattr(rdmeta, kind)({"bootstrap.servers": server})
+
+def say(text):
+    print(text, time.time(), flush=True)
+
+async def with_loop():
+    await client.start()
+    refreshing = asyncio.ensure_future(client.refresh(timeout=100))
+    await asyncio.sleep(0.5)
+    say("waits")
+    if not ends:
+        await refreshing
+
+try:
+    if kind == "AsyncClient":
+        asyncio.run(with_loop())
+    else:
+        client.refresh(wait=False)
+        time.sleep(0.5)
+        say("waits")
+        if not ends:
+            client.refresh(timeout=100)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+    sys.exit(3)
+say("ends")
+"""
+
+
+def run_program(kind: str, server: str, how: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", PROGRAM, kind, server, how],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+    )
+
+
+def test_a_process_ends_while_the_resolver_hangs(rounds: range, seen: Seen) -> None:
+    for _ in rounds:
+        for kind in KINDS:
+            with run_program(kind, f"{HANGS}:9092", "ends") as process:
+                out, errors = process.communicate(timeout=60)
+                ended = time.time()
+            assert (process.returncode, errors) == (0, "")
+            seen.add("exit", OWN, kind, ended - float(out.split()[-1]))
+    seen.check("exit")
+
+
+def test_a_refresh_is_interrupted(rounds: range, seen: Seen) -> None:
+    for _ in rounds:
+        for kind in KINDS:
+            with black_hole() as server, run_program(kind, server, "waits") as process:
+                assert process.stdout is not None
+                assert process.stdout.readline().startswith("waits")
+                time.sleep(0.2)
+                begin = time.time()
+                process.send_signal(signal.SIGINT)
+                out, errors = process.communicate(timeout=60)
+                seen.add("interrupt", OWN, kind, time.time() - begin)
+            assert (process.returncode, out, errors) == (3, "interrupted\n", "")
+    seen.check("interrupt")
+
+
+def two_workers_read(brokers: Brokers, ask: Callable[[], client_workers.Seen]) -> None:
+    """Checks what two workers see, and that the parent's client goes on with its connection."""
+    pids: set[int] = set()
+
+    def both() -> bool:
+        seen = ask()
+        assert seen["error"] == "ForkedError"
+        assert (seen["inherited"], seen["own"]) == (1, 1)
+        pids.add(seen["pid"])
+        return len(pids) == 2
+
+    until(lambda: parents(brokers), "the parent's client asks")
+    used = {request.connection for request in parents(brokers)}
+    until(both, "two workers")
+    count = len(parents(brokers))
+    until(lambda: len(parents(brokers)) > count + 1, "the parent's client goes on")
+    assert {request.connection for request in parents(brokers)} == used
+
+
+def parents(brokers: Brokers) -> list[Any]:
+    """Returns the requests of the parent's client."""
+    return [request for request in brokers.requests() if request.asked.client_id == "parent"]
+
+
+def configuration(brokers: Brokers) -> str:
+    conf = {"bootstrap.servers": brokers.bootstrap, "topic.metadata.refresh.interval.ms": 100}
+    return json.dumps(conf)
+
+
+def test_gunicorn_forks_a_process_with_a_client(rounds: range, seen: Seen, tmp_path: Path) -> None:
+    for _ in rounds:
+        for kind in KINDS:
+            with Brokers() as brokers, socket.create_server(("127.0.0.1", 0)) as door:
+                brokers.truth.create("orders")
+                fd, url = door.fileno(), f"http://127.0.0.1:{door.getsockname()[1]}/"
+                application = f"client_workers:wsgi({kind!r}, {configuration(brokers)!r})"
+                command = (*workers.GUNICORN, f"fd://{fd}", application)
+
+                def ask(url: str = url) -> Any:
+                    with urllib.request.urlopen(url, timeout=30) as answer:
+                        return json.load(answer)
+
+                begin = time.monotonic()
+                with workers.server(
+                    tmp_path / "log", *command, inherited=(fd,), environment=environment()
+                ):
+                    two_workers_read(brokers, ask)
+                seen.add("gunicorn", OWN, kind, time.monotonic() - begin)
+    seen.check("gunicorn")
+
+
+def test_celery_forks_a_process_with_a_client(rounds: range, seen: Seen, tmp_path: Path) -> None:
+    for number in rounds:
+        for kind in KINDS:
+            folder = tmp_path / f"{kind}-{number}"
+            for name in ("queue", "control", "results"):
+                (folder / name).mkdir(parents=True)
+            app = workers.celery(folder)
+
+            def ask(app: Any = app) -> Any:
+                return app.send_task("seen").get(timeout=30, interval=0.01)
+
+            with Brokers() as brokers:
+                brokers.truth.create("orders")
+                command = (client_workers.__file__, str(folder), kind, configuration(brokers))
+                begin = time.monotonic()
+                with workers.server(folder / "log", *command, environment=environment()):
+                    two_workers_read(brokers, ask)
+                seen.add("celery", OWN, kind, time.monotonic() - begin)
+    seen.check("celery")

@@ -1,0 +1,85 @@
+"""A run of the scenarios: its rounds, its topics, and the values that it has seen.
+
+SCENARIO_ROUNDS says how often each scenario is repeated (5). Only a run of five rounds or more
+changes tests/real/scenarios.json and docs/scenarios.md; another one writes build/scenarios.json.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+from datetime import datetime, timezone
+
+import scenarios
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+from real_kafka import RealKafka
+
+from bench import machine
+
+ROUNDS = int(os.environ.get("SCENARIO_ROUNDS", scenarios.ROUNDS))
+# The topics of each cluster: partition i is led by node i + 1; replicated, and not.
+LED, ALONE = "led", "alone"
+# What a busy machine may add to a bound in seconds, before a scenario fails.
+SLACK_S = 1.0
+
+
+class Seen:
+    """The values that this run has seen."""
+
+    def __init__(self) -> None:
+        self.rows: dict[tuple[str, str, str], list[float]] = {}
+
+    def add(self, key: str, brokers: str, client: str, value: float) -> None:
+        """Records one value of a scenario."""
+        assert key in scenarios.KNOWN
+        shown = round(max(value, 0.0), 3) if scenarios.KNOWN[key].unit == "s" else value
+        print(f"{key}, {brokers}, {client}: {shown}")
+        self.rows.setdefault((key, brokers, client), []).append(shown)
+
+    def check(self, *keys: str) -> None:
+        """Fails if a value of these scenarios is beyond its bound, with SLACK_S."""
+        for (key, brokers, client), values in self.rows.items():
+            scenario = scenarios.KNOWN[key]
+            slack = SLACK_S if scenario.unit == "s" else 0.0
+            if key not in keys:
+                continue
+            where = f"{key}, {brokers}, {client}: {values}"
+            if scenario.worst is not None:
+                assert max(values) <= scenario.worst + slack, where
+            if scenario.median is not None and len(values) >= 5:
+                assert statistics.median(values) <= scenario.median + slack, where
+
+    def write(self) -> None:
+        """Writes the rows of all rounds into the file of this run, and the page if it has five."""
+        about = machine.describe()
+        signed = {
+            "machine": f"{about['cpu']}, {about['cores']} cores, Linux {about['kernel']}",
+            "commit": about["commit"],
+            "measured_at": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        }
+        rows = [
+            {"scenario": key, "brokers": brokers, "client": client, "values": values, **signed}
+            for (key, brokers, client), values in self.rows.items()
+            if len(values) >= ROUNDS
+        ]
+        if ROUNDS < scenarios.ROUNDS:
+            scenarios.write(scenarios.ROOT / "build" / "scenarios.json", rows)
+        elif rows:
+            scenarios.write(scenarios.RESULTS, rows)
+            scenarios.PAGE.write_text(
+                scenarios.page(scenarios.load(scenarios.RESULTS)), encoding="utf-8"
+            )
+
+
+def rotated(nodes: range, by: int) -> list[int]:
+    """Returns the nodes, from another one on."""
+    return [*nodes[by:], *nodes[:by]]
+
+
+def create(kafka: RealKafka, topic: str, replicas: list[list[int]]) -> None:
+    """Creates a topic with these replicas of its partitions; returns when every broker has it."""
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap, "log_level": 0})
+    new = NewTopic(topic, len(replicas), replica_assignment=replicas)
+    admin.create_topics([new])[topic].result(30)
+    kafka.until_in_sync(topic)

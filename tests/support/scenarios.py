@@ -1,0 +1,325 @@
+"""The scenarios of tests/real: what is expected, what runs have seen, and the page about both.
+
+`make scenarios` runs each scenario five times, merges what it saw into tests/real/scenarios.json,
+and writes docs/scenarios.md from that. `python tests/support/scenarios.py` does only the last.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "tests" / "real" / "scenarios.json"
+PAGE = ROOT / "docs" / "scenarios.md"
+# The rounds of a run that may write the page.
+ROUNDS = 5
+CLIENTS = ("Client", "AsyncClient")
+
+Row = dict[str, Any]
+
+
+class Scenario(NamedTuple):
+    """A row of the page. `seen` says what the values are; `unit` is "s" or what is counted.
+
+    `median` and `worst` are the expected bounds of the values, None if they are only reported.
+    """
+
+    key: str
+    scenario: str
+    expected: str
+    seen: str
+    unit: str = "s"
+    median: float | None = None
+    worst: float | None = None
+
+
+SCENARIOS: tuple[Scenario, ...] = (
+    Scenario(
+        "killed-told",
+        "A leader is killed (SIGKILL); the application reports it",
+        "the new leader within 1.3 x `retry.backoff.max.ms` of the first broker's word, worst 2 x",
+        "time since the first broker's word",
+        median=1.3,
+        worst=2.0,
+    ),
+    Scenario(
+        "killed-broke",
+        "The same; a connection to it broke, the application says nothing",
+        "the same",
+        "time since the first broker's word",
+        median=1.3,
+        worst=2.0,
+    ),
+    Scenario(
+        "killed-idle",
+        "The same without either, `topic.metadata.refresh.interval.ms` = 5 s",
+        "at the next interval (+20 %)",
+        "time since the first broker's word",
+        worst=6.0,
+    ),
+    Scenario(
+        "stopped-told",
+        "A leader is stopped (SIGTERM); the old leader refuses, the application reports it",
+        "the new leader within `retry.backoff.max.ms`",
+        "time since the first broker's word",
+        worst=1.0,
+    ),
+    Scenario(
+        "stopped-broke",
+        "The same; its connection ends, 0.7 s after its leaders have moved",
+        "the new leader within `retry.backoff.max.ms` of the end",
+        "time since the first broker's word",
+        worst=1.7,
+    ),
+    Scenario(
+        "stopped-alone",
+        "Its partitions of replication factor 1",
+        "no leader (error 5), the last one readable; back within 1.3 x `retry.backoff.max.ms`",
+        "time from the first broker's word of its return",
+        median=1.3,
+        worst=2.0,
+    ),
+    Scenario(
+        "rolled-told",
+        "Three nodes are restarted one by one, replication factor 3, 1 000 lookups/s;"
+        " the application reports what an old leader refuses",
+        "no epoch goes back, no lookup finds its topic not cached",
+        "longest time since a broker's first word",
+    ),
+    Scenario(
+        "rolled-reader",
+        "The same, the application only looks up, interval 5 s",
+        "the same",
+        "longest time since a broker's first word",
+    ),
+    Scenario(
+        "frozen",
+        "The node in use is frozen (SIGSTOP) while it holds a request, and thawed later",
+        "a refresh within 1.5 x the hedge (1 s here); the late answer does no harm",
+        "time of refresh()",
+        worst=1.5,
+    ),
+    Scenario(
+        "topics",
+        "A topic is created, widened, deleted and created again under 100 waiters",
+        "each waiter sees every change once, in order; `topic_recreated`",
+        "time from wait_for_topic() of a topic that is created then, beyond the first word",
+        worst=1.3,
+    ),
+    Scenario(
+        "bootstrap",
+        "The bootstrap list is refused, unresolvable, a black hole, no Kafka; the last one is good",
+        "the first answer within 1 s per silent server + 1 s; one warning per bad one at most",
+        "time from the first call to the first answer",
+        worst=2.0,
+    ),
+    Scenario(
+        "cut-refused",
+        "The network is cut for 5 s: connections are reset and refused",
+        "lookups served; true soon after: within 2 x `retry.backoff.max.ms`"
+        " + `reconnect.backoff.max.ms` (2 s here) + 4 hedges",
+        "time since the network is back",
+        worst=8.0,
+    ),
+    Scenario(
+        "cut-silent",
+        "The same; packets get lost, nothing is refused",
+        "the same",
+        "time since the network is back",
+        worst=8.0,
+    ),
+    Scenario(
+        "cut-long",
+        "The network is cut for 60 s, `metadata.max.age.ms` = 20 s",
+        "lookups served, stale past their age; true within that time + 10 s",
+        "time since the network is back",
+        worst=18.0,
+    ),
+    Scenario(
+        "cut-frame",
+        "A connection is cut inside an answer",
+        "refresh() asks again within `retry.backoff.max.ms` + `reconnect.backoff.ms`",
+        "time of refresh()",
+        worst=1.5,
+    ),
+    Scenario(
+        "moved",
+        "All nodes come back on new addresses; the bootstrap name leads to one of them",
+        "a rebootstrap: every connection closed, names resolved anew",
+        "time since a broker tells the new addresses",
+        worst=8.0,
+    ),
+    Scenario(
+        "other-cluster",
+        "Another cluster answers at the bootstrap name",
+        "not accepted before a rebootstrap, then whole",
+        "time from the end of the old brokers",
+        worst=8.0,
+    ),
+    Scenario(
+        "error-129",
+        "A broker answers REBOOTSTRAP_REQUIRED (129)",
+        "every connection closed, names resolved anew, the next answer from the bootstrap list",
+        "time from that answer to the next one",
+        worst=2.0,
+    ),
+    Scenario(
+        "storm",
+        "1 000 topics of replication factor 1, all needed, lose their leader at once for 20 s",
+        "at most 8 + W / (0.8 x `retry.backoff.max.ms`) requests in any W s",
+        "requests beyond that in the worst window (below 0: fewer)",
+        unit="requests",
+        worst=0.0,
+    ),
+    Scenario(
+        "throttled",
+        "A broker throttles the client for 2 s (`throttle_time_ms`)",
+        "nothing is sent there meanwhile, others are asked",
+        "requests to it meanwhile",
+        unit="requests",
+        worst=0.0,
+    ),
+    Scenario(
+        "suspended",
+        "The client's process is stopped for 60 s (SIGSTOP), interval 10 s",
+        "what was due is asked once, nothing spins",
+        "Metadata answers in the 3 s after",
+        unit="answers",
+        worst=2.0,
+    ),
+    Scenario(
+        "resolver",
+        "The system's resolver hangs",
+        "close() does not wait for it; nothing is left but its thread",
+        "time of close()",
+        worst=1.0,
+    ),
+    Scenario(
+        "exit",
+        "A process ends without close() while the resolver hangs",
+        "its exit does not wait",
+        "time from the program's end to the process's",
+        worst=1.0,
+    ),
+    Scenario(
+        "interrupt",
+        "Ctrl-C during refresh() of a server that is silent",
+        "KeyboardInterrupt, and the process ends",
+        "time from the signal to the process's end",
+        worst=1.0,
+    ),
+    Scenario(
+        "gunicorn",
+        "gunicorn forks two workers of a process with a running client",
+        "workers read the cache, every other call raises ForkedError; the parent's client goes on",
+        "time of the workers' answers and of the end",
+    ),
+    Scenario(
+        "celery",
+        "Celery forks two workers of a process with a running client",
+        "the same",
+        "time of the workers' answers and of the end",
+    ),
+)
+KNOWN = {scenario.key: scenario for scenario in SCENARIOS}
+
+
+def load(path: Path) -> list[Row]:
+    """Returns the rows of a file, or none without a file."""
+    rows: list[Row] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+    return rows
+
+
+def place(row: Row) -> tuple[str, str, str]:
+    """Returns what names a row: the scenario, the brokers, the client."""
+    return row["scenario"], row["brokers"], row["client"]
+
+
+def merge(old: Iterable[Row], new: Iterable[Row]) -> list[Row]:
+    """Returns the old rows with the new ones in their place, in the order of SCENARIOS."""
+    rows = {place(row): row for row in [*old, *new] if row["scenario"] in KNOWN}
+    order = list(KNOWN)
+    return sorted(
+        rows.values(), key=lambda r: (order.index(r["scenario"]), r["brokers"], r["client"])
+    )
+
+
+def write(path: Path, new: Iterable[Row]) -> None:
+    """Merges rows into the file; a row takes one line."""
+    rows = merge(load(path), new)
+    path.parent.mkdir(exist_ok=True, parents=True)
+    lines = ",\n".join(json.dumps(row, sort_keys=True) for row in rows)
+    path.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
+
+
+# ---- the page -----------------------------------------------------------------------------------
+
+HEAD = """\
+# Scenarios
+
+<!-- `make scenarios` writes this page from tests/real/scenarios.json: do not edit it. -->
+
+`make scenarios` runs each scenario five times against real brokers of Apache Kafka, or, where the
+page says so, against brokers of the tests that answer what a scenario needs. Both clients watch the
+same fault. The first broker's word is the time at which any broker first says something. A process
+of its own asks each broker every 10 ms on a connection of its own. Without another value here the
+clients have their default configuration: `retry.backoff.max.ms` is 1 s. A time is one machine's:
+the bounds leave room for a busy one, and a value beyond its bound is **bold**.
+
+"""
+
+
+def number(value: float, unit: str) -> str:
+    """Returns a value as the page shows it."""
+    if unit != "s":
+        return f"{value:.0f}"
+    return f"{value:.2f} s" if value < 10 else f"{value:.1f} s"
+
+
+def cell(row: Row | None, scenario: Scenario, what: str) -> str:
+    """Returns the median or the worst value of a row; bold beyond its bound."""
+    if row is None:
+        return "-"
+    values = row["values"]
+    value = statistics.median(values) if what == "median" else max(values)
+    bound = scenario.median if what == "median" else scenario.worst
+    text = number(value, scenario.unit)
+    return f"**{text}**" if bound is not None and value > bound else text
+
+
+def signature(rows: Sequence[Row]) -> list[str]:
+    """Returns a line for each run: its machine, commit and day."""
+    runs: dict[tuple[str, str, str], int] = {}
+    for row in rows:
+        run = (row["machine"], row["commit"], row["measured_at"][:10])
+        runs[run] = runs.get(run, 0) + 1
+    return [
+        f"- {count} rows: {machine}; commit `{commit}`, {day}"
+        for (machine, commit, day), count in sorted(runs.items(), key=lambda item: item[0][2])
+    ]
+
+
+def page(rows: Sequence[Row]) -> str:
+    """Returns docs/scenarios.md."""
+    found = {place(row): row for row in rows}
+    out = ["| scenario | expected | brokers | seen | Client: median, worst | AsyncClient |"]
+    out += ["|---|---|---|---|---|---|"]
+    for scenario in SCENARIOS:
+        for brokers in sorted({r["brokers"] for r in rows if r["scenario"] == scenario.key}):
+            cells = []
+            for client in CLIENTS:
+                row = found.get((scenario.key, brokers, client))
+                cells.append(", ".join(cell(row, scenario, w) for w in ("median", "worst")))
+            line = (scenario.scenario, scenario.expected, brokers, scenario.seen, *cells)
+            out.append(f"| {' | '.join(line)} |")
+    least = min((len(row["values"]) for row in rows), default=0)
+    end = ["", f"Each row has {least} rounds or more.", "", *signature(rows)]
+    return HEAD + "\n".join([*out, *end]) + "\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(load(RESULTS)), encoding="utf-8")
