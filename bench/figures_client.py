@@ -86,8 +86,8 @@ def _many(scale: Scale) -> Iterable[Figure]:
     keys = ("memory", "plain_memory")
     yield _figure(f"{what}: memory of each", "KiB", job, keys, "an open stream")
     yield _figure(f"{what}: the loop's lag, p99", "ms", job, ("idle_lag", "quiet_lag"), plain)
-    name = f"{what}: the loop's lag while they start, p99"
-    yield _figure(name, "ms", job, ("start_lag", "quiet_lag"), plain)
+    name = f"{what}: start, to the topic's leaders"
+    yield _figure(name, "ms/client", job, ("ready", "opened"), "an open stream")
 
 
 PARTS = (_refresh, _elections, _creation, _idle, _storm, _many)

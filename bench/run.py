@@ -186,11 +186,15 @@ def known(scale: Scale, old: Sequence[results.Row]) -> list[str]:
 
 
 def select(figures: Sequence[Figure], only: Sequence[str] | None) -> list[Figure]:
-    """Returns the figures with one of `only` as group or in their name; all if it is None."""
+    """Returns the figures of the groups in `only`, and those with another of `only` in their name.
+
+    Returns all if it is None.
+    """
+    groups = {figure.group for figure in figures}
     return [
         figure
         for figure in figures
-        if only is None or any(o == figure.group or o in figure.name for o in only)
+        if only is None or any(o == figure.group if o in groups else o in figure.name for o in only)
     ]
 
 

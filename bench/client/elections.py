@@ -1,9 +1,9 @@
 """Kills the leader again and again; takes how long after the first word each client sees the next.
 
 *The first word* is the moment at which a broker first names another leader (first_word of the
-tests). In each round these subjects watch: rdmeta's client whose application reports that its own
-connection broke; rdmeta's client that is idle and has a connection to the leader; and a busy Java
-producer. Idle producers of other clients join in every fifth round. They are watched for 20 s.
+tests). Three subjects watch in each round. The application of the first Client reports that its own
+connection broke. The second Client is idle and has a connection to the leader. The third is a busy
+Java producer. Idle producers of other clients join in every fifth round, and are watched for 20 s.
 """
 
 from __future__ import annotations

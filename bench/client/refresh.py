@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import socket
 import struct
+from collections.abc import Callable
 from time import perf_counter, sleep
 from typing import Any
 
@@ -75,7 +76,7 @@ def measure(topics: int, rounds: int) -> dict[str, Any]:
         floor = Floor(address)
         confluent = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
         with rdmeta.Client({"bootstrap.servers": bootstrap}, topics=rdmeta.ALL) as client:
-            ways = {
+            ways: dict[str, Callable[[], Any]] = {
                 "floor": floor.refresh,
                 "client": lambda: client.refresh(timeout=60),
                 "confluent": lambda: confluent.list_topics(timeout=60),

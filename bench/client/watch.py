@@ -96,6 +96,9 @@ class Watcher:
         self.process.kill()
         self.process.wait()
         self.thread.join()
+        for pipe in (self.process.stdin, self.process.stdout):
+            with suppress(BrokenPipeError):
+                pipe.close()  # type: ignore[union-attr]
 
 
 def command(subject: str, bootstrap: str, topic: str) -> list[str]:
@@ -145,7 +148,7 @@ class Told(Subject):
         self.client.leader_unavailable(self.topic, 0, NETWORK_EXCEPTION)
 
     def leader(self) -> int:
-        return self.client.cache.leader(self.topic, 0, -1)
+        return int(self.client.cache.leader(self.topic, 0, -1))
 
 
 class Idle(Subject):

@@ -15,6 +15,7 @@ from rich.console import Console
 
 from bench import build, run
 from bench.build import ROOT
+from bench.figure import ANY, Missing
 from bench.figures import QUICK, Figure, Goal, Job, Scale, all_figures, series
 from bench.results import RESULTS, merge
 from bench.run import main, select
@@ -35,7 +36,10 @@ def test_a_quick_run_writes_every_figure_and_judges_no_goal(tmp_path: Path) -> N
     assert done.returncode == 0, done.stdout + done.stderr
 
     rows = json.loads(results.read_text(encoding="utf-8"))
-    assert [row["name"] for row in rows] == [figure.name for figure in all_figures(QUICK)]
+    machine = json.loads((tmp_path / "results.machine.json").read_text(encoding="utf-8"))
+    wanted = [figure.name for figure in all_figures(QUICK)]
+    assert [row["name"] for row in rows] == [n for n in wanted if n not in machine["missing"]]
+    assert set(machine["missing"].values()) == {"a quick run starts no Kafka"}
     for row in rows:
         assert row.keys() >= KEYS
         # Finite, but perhaps negative: some references are the difference of two times, and this
@@ -43,7 +47,6 @@ def test_a_quick_run_writes_every_figure_and_judges_no_goal(tmp_path: Path) -> N
         assert math.isfinite(row["value"])
         assert math.isfinite(row["reference"])
         assert row["ok"] is None
-    machine = json.loads((tmp_path / "results.machine.json").read_text(encoding="utf-8"))
     assert machine["cores"] >= 1
 
 
@@ -91,7 +94,7 @@ def test_a_value_that_is_small_enough_meets_a_goal_whatever_the_floor() -> None:
 
 def test_every_goal_of_a_time_has_a_reference() -> None:
     for one in all_figures(Scale()):
-        if one.goal is not None and one.unit != "B/partition":
+        if one.goal is not None and one.unit not in ("B/partition", "threads"):
             assert one.goal.factor, one.name
 
 
@@ -107,7 +110,25 @@ def test_the_goals_are_those_of_the_project() -> None:
     assert goals[same] == "<= 1.5 x reference or 4 ns/partition"
     assert goals["Python t.leader(p)"] == "<= reference + 8 ns"
     groups = {one.group for one in all_figures(Scale()) if one.goal}
-    assert groups == {"lookup", "apply", "memory", "handle", "churn"}
+    assert groups == {"lookup", "apply", "memory", "handle", "churn", "client"}
+
+
+def test_the_goals_of_the_client_are_those_of_the_project() -> None:
+    client = [one for one in all_figures(Scale()) if one.group == "client" and one.goal]
+    goals = {one.name: one.goal.text(one.unit) for one in client if one.goal}
+    refresh = "Client.refresh, 10 k topics of 10, canned frames"
+    assert goals.pop(refresh) == "<= 1.5 x reference"
+    assert goals.pop(f"{refresh}, beside confluent") == "<= reference / 30"
+    told = "leader killed, Client that is told: lag behind the first broker"
+    assert goals.pop(told) == "<= 0.8 x reference"
+    created = "topic created -> wait_for_topic(), called then, returns"
+    assert goals.pop(created) == "<= 2 x reference + 120 ms"
+    assert goals.pop("CPU of an idle Client, 10 k topics") == "<= reference"
+    assert goals.pop("threads of an idle Client, 10 k topics") == "<= 1 threads"
+    storm = "Metadata requests, 1 k topics leaderless for 20 s"
+    assert goals.pop(storm) == "<= 1.5 x reference"
+    assert set(goals.values()) == {"<= reference / 10"}  # idle Java, aiokafka, kafka-python
+    assert len(goals) == 3
 
 
 def test_samples_of_several_processes_are_pooled() -> None:
@@ -116,6 +137,36 @@ def test_samples_of_several_processes_are_pooled() -> None:
     assert (row["value"], row["best"], row["worst"], row["samples"]) == (3.0, 1.0, 5.0, 3)
     assert row["goal"] is None
     assert row["ok"] is None
+
+
+def test_a_series_that_a_job_could_not_measure_is_missing_with_the_jobs_reason() -> None:
+    run = {"a": [1.0], "missing": {"b": "no Java"}}
+    with pytest.raises(Missing, match="no Java"):
+        figure(None).result([run], judged=True)
+    with pytest.raises(Missing, match="no Kafka"):
+        figure(None).result([{"missing": {ANY: "no Kafka"}}], judged=True)
+    with pytest.raises(KeyError):
+        figure(None).result([{"a": [1.0], "missing": {}}], judged=True)
+
+
+def test_a_series_that_was_measured_is_kept_beside_a_reason_for_all_others() -> None:
+    run = {"a": [1.0], "b": [2.0], "missing": {ANY: "no Kafka"}}
+    assert figure(None).result([run], judged=True)["value"] == 1.0
+
+
+def test_rows_that_cannot_be_measured_here_are_printed_and_keep_the_old_ones(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(run, "run_once", lambda *_: {"missing": {ANY: "no Java"}})
+    monkeypatch.setattr(build, "c_benches", lambda: None)
+    path = tmp_path / "r.json"
+    name = "topic created -> wait_for_topic(), called then, returns"
+    path.write_text(json.dumps([row(name, 7, "bench")]))
+    assert main(["--only", "topic created", "--json", str(path)]) == 0
+    assert f"missing: {name}: no Java" in capsys.readouterr().out
+    assert json.loads(path.read_text()) == [row(name, 7, "bench")]
+    beside = json.loads(path.with_suffix(".machine.json").read_text())
+    assert beside["missing"] == {name: "no Java"}
 
 
 def test_a_reference_of_nothing_gives_no_ratio_and_meets_no_goal_in_it() -> None:

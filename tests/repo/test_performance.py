@@ -68,6 +68,15 @@ def test_the_page_has_a_group_without_a_title_too() -> None:
     assert "\n## odd\n" in page([row(group="odd")], about, peers)
 
 
+def test_the_page_says_which_rows_the_last_run_could_not_measure_and_why() -> None:
+    about = performance.about(RESULTS.with_suffix(".machine.json"))
+    peers = performance.about(RESULTS.with_suffix(".peers.json"))
+    title = "## Rows that the last run could not measure"
+    text = page([row()], {**about, "missing": {"a figure": "no Java"}}, peers)
+    assert f"\n{title}\n\n- a figure: no Java\n" in text
+    assert title not in page([row()], {**about, "missing": {}}, peers)
+
+
 def test_text_between_marks_is_replaced_and_missing_marks_are_an_error() -> None:
     text = "a\n<!-- x -->\nold\n<!-- /x -->\nb\n"
     assert between(text, "x", "new") == "a\n<!-- x -->\nnew\n<!-- /x -->\nb\n"

@@ -1,0 +1,121 @@
+"""The client's benches take times as they say, and need no client for that. No speeds."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from first_word import Word
+
+import bench.client
+from bench.client import __main__ as parts
+from bench.client import elections, kafka
+from bench.client.canned import large_name, served
+from bench.client.refresh import Floor, check
+from bench.client.watch import Watcher
+from bench.figure import ANY, Missing
+
+assert bench.client  # it puts the folders of the tests' tools on the path
+
+# A subject that says it is connected, and sees leader 2 at time 105 and leader 3 at time 106.
+SUBJECT = """
+for line in open(0):
+    print("leader 90.0 2")
+    print("ready", line.split()[1])
+    print("leader 105.0 2")
+    print("leader 106.0 3", flush=True)
+"""
+
+
+@pytest.fixture
+def watcher() -> Iterator[Watcher]:
+    """Yields a connected subject that sees its leaders at known times."""
+    watcher = Watcher("scripted", [sys.executable, "-c", SUBJECT])
+    watcher.connect(1, 9092)
+    watcher.connected(1)
+    yield watcher
+    watcher.end()
+
+
+def word(at: float, leader: int) -> Word:
+    """Returns a broker's word about the topic of the bench."""
+    return Word(at, 1, (1, 2, 3), {elections.TOPIC: [(leader, 5, 0, (1, 2))]})
+
+
+def test_a_lag_is_taken_from_the_first_word_to_the_first_look_at_that_leader(
+    watcher: Watcher,
+) -> None:
+    out: dict[str, Any] = {}
+    later = time.time() + 20  # the subject's lines may still be on their way
+    assert watcher.seen(3, 100.0, later) == 106.0
+    elections.take(out, {"it": watcher}, word(104.75, 2), 100.0, 10.0)
+    elections.take(out, {"it": watcher}, word(104.75, 3), 100.0, 10.0)
+    assert out == {"it": [250.0, 1250.0]}
+
+
+def test_a_leader_that_is_not_seen_in_time_counts_as_the_whole_time(watcher: Watcher) -> None:
+    out: dict[str, Any] = {}
+    elections.take(out, {"it": watcher}, word(104.0, 1), 100.0, 0.5)
+    elections.take(out, {"it": watcher}, word(100.5, 2), 100.0, 0.5)
+    assert out == {"it": [500.0, 500.0]}
+
+
+def test_a_subject_that_knows_another_leader_is_an_error(watcher: Watcher) -> None:
+    with pytest.raises(SystemExit, match="scripted sees leader 1, not 2"):
+        watcher.connected(2)
+
+
+def test_a_subject_that_ends_is_an_error() -> None:
+    watcher = Watcher("ended", [sys.executable, "-c", "import sys; sys.stdin.readline()"])
+    watcher.connect(1, 9092)
+    with pytest.raises(SystemExit, match="ended"):
+        watcher.connected(1)
+    watcher.end()
+
+
+def test_the_leader_of_a_word_without_the_topic_is_none() -> None:
+    assert elections.leader_of(Word(1.0, 1, (), {})) == -1
+    assert elections.leader_of(word(1.0, 3)) == 3
+
+
+def test_the_floor_of_a_refresh_fills_its_cache_and_brings_nothing_new_again() -> None:
+    with served(20) as address:
+        floor = Floor(address)
+        floor.refresh()
+        version = floor.cache.version
+        floor.refresh()
+        check(floor.cache, 20, "floor")
+        assert (floor.cache.version, floor.cache.leader(large_name(0), 1)) == (version, 2)
+        floor.socket.close()
+    with pytest.raises(SystemExit, match="20 topics"):
+        check(floor.cache, 21, "floor")
+
+
+def test_without_kafka_a_part_gives_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kafka, "VERSION", "0.0.0")
+    with pytest.raises(Missing, match="no Java|Kafka 0.0.0 is not here"), kafka.started():
+        pass
+
+
+def test_without_a_jdk_only_the_java_producers_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda _name: None)
+    for name in ("java_busy", "java_idle"):
+        with pytest.raises(Missing, match="JDK"):
+            elections.command(name, "127.0.0.1:9092")
+    assert elections.command("aiokafka", "127.0.0.1:9092")[-3] == "aiokafka"
+
+
+@pytest.mark.parametrize("part", parts.KAFKA)
+def test_without_rounds_no_kafka_is_started(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["bench.client", part, "--rounds=0"])
+    monkeypatch.setattr(kafka, "started", None)
+    found: list[str] = []
+    monkeypatch.setattr("builtins.print", found.append)
+    assert parts.main() == 0
+    assert found == [
+        f'{{"bench": "{part}", "missing": {{"{ANY}": "a quick run starts no Kafka"}}}}'
+    ]
