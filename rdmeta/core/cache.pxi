@@ -451,8 +451,13 @@ cdef class MetadataCache(Reading):
 
         ForkedError in the child of a fork. TypeError, ValueError for a limit below 0. MemoryError.
         """
-        cdef size_t most = 0
         cdef Copied copied = Copied.__new__(Copied)
+        cdef dict reasons = {}
+        cdef list found = []
+        cdef size_t most = 0
+        cdef rdmeta_str_t name
+        cdef uint32_t number
+        cdef int64_t turn
         cdef rdmeta_time_t now
         cdef rdmeta_err_t err
         if limit is not None:
@@ -464,9 +469,13 @@ cdef class MetadataCache(Reading):
             err = rdmeta_cache_due(self.cache, now.mono_us, most, due_visit, <void *> copied)
         if err:
             raise from_code(err, "due")
-        found = copied.rows()
-        reasons = {number: DueReason(number) for number in {number for _, number in found}}
-        return [Due(topic, reasons[number]) for topic, number in found]
+        turn = rdmeta_py_clock(CLOCK_MONOTONIC_COARSE)
+        while copied.next(&name, &number):
+            if number not in reasons:
+                reasons[number] = DueReason(number)
+            found.append(Due(text(name), reasons[number]))
+            let_others_run(&turn)
+        return found
 
     def forget(self, names):
         """Removes topics that are no longer needed, and records the changes; returns how many.
@@ -496,12 +505,20 @@ cdef class MetadataCache(Reading):
         ForkedError in the child of a fork. MemoryError.
         """
         cdef Copied copied = Copied.__new__(Copied)
+        cdef list found = []
+        cdef rdmeta_str_t name
+        cdef uint32_t number
+        cdef int64_t turn
         cdef rdmeta_err_t err
         with nogil:
             err = rdmeta_cache_resolved(self.cache, name_visit, <void *> copied)
         if err:
             raise from_code(err, "resolved")
-        return [topic for topic, _ in copied.rows()]
+        turn = rdmeta_py_clock(CLOCK_MONOTONIC_COARSE)
+        while copied.next(&name, &number):
+            found.append(text(name))
+            let_others_run(&turn)
+        return found
 
     def purge(self):
         """Removes every topic, every broker and the cluster id, and records the changes.

@@ -16,6 +16,7 @@ cdef inline void let_others_run(int64_t *since) noexcept:
 
 # ---- names that C lends for one call ----------------------------------------------------------
 
+@cython.auto_pickle(False)  # a copy would have the same buffer
 @cython.final
 @cython.no_gc
 cdef class Copied:
@@ -24,6 +25,7 @@ cdef class Copied:
     cdef char *data  # per name: uint32 number, uint32 length, the bytes
     cdef size_t used
     cdef size_t capacity
+    cdef size_t read
 
     def __dealloc__(self):
         free(self.data)
@@ -46,21 +48,17 @@ cdef class Copied:
         self.used = need
         return 0
 
-    cdef list rows(self):
-        """Returns each name with its number, as tuples."""
-        cdef list found = []
-        cdef int64_t turn = rdmeta_py_clock(CLOCK_MONOTONIC_COARSE)
-        cdef rdmeta_str_t name
+    cdef bint next(self, rdmeta_str_t *name, uint32_t *number) noexcept:
+        """Lends the next name with its number; returns False after the last one."""
         cdef uint32_t head[2]
-        cdef size_t at = 0
-        while at < self.used:
-            memcpy(head, self.data + at, 8)
-            name.data = self.data + at + 8
-            name.len = head[1]
-            at += 8 + name.len
-            found.append((text(name), head[0]))
-            let_others_run(&turn)
-        return found
+        if self.read == self.used:
+            return False
+        memcpy(head, self.data + self.read, 8)
+        number[0] = head[0]
+        name.len = head[1]
+        name.data = self.data + self.read + 8
+        self.read += 8 + name.len
+        return True
 
 
 cdef int32_t due_visit(void *opaque, const rdmeta_due_t *due) noexcept nogil:

@@ -49,6 +49,8 @@ def test_a_member_of_an_enum_of_str_is_the_name_that_it_holds(cache: MetadataCac
     assert cache.apply_leader_hint(name, 0, 2, 4).changed == 1
     assert cache.hint([Topics.NEW]) == ["new"]
     assert cache.purge_hints(["new"]) == 1
+    assert cache.replica_in(name, 0, "rack") == 2
+    assert cache.forget([name]) == 1
 
 
 class Raw(bytes):

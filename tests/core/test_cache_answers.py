@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import struct
+import time
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
 
 import frames
@@ -22,7 +24,7 @@ from rdmeta.errors import (
     NoBrokersError,
     WrongClusterError,
 )
-from rdmeta.model import ALL, Advice, Request
+from rdmeta.model import ALL, Advice, DueReason, Request
 
 ORDERS = T("orders", [P(0, 1, 7), P(1, -1, 8, (2, 3), (3,), (2,), error=5)])
 ORDERS_ID = frames.topic_id("orders")
@@ -285,6 +287,109 @@ def test_a_purge_forgets_everything_and_records_it(cache: MetadataCache) -> None
     }
     apply_answer(cache, T("orders", [P(0, 2, 0)]))
     assert cache.leader("orders", 0) == 2, "epochs are forgotten as well"
+
+
+def test_forget_removes_topics_and_records_it_once(cache: MetadataCache) -> None:
+    apply_answer(cache, ORDERS, T("other"), T("denied", error=29), T("kept"))
+    cache.hint(["asked"])
+    version = cache.version
+    assert cache.forget(["orders", "nothing", "denied", "other", "asked", "orders"]) == 3
+    assert list(cache) == ["kept"]
+    assert (cache.version, cache.stats()["hints"]) == (version + 1, 0)
+    assert [(c.kind, c.source, c.topic) for c in cache.changes(version)] == [
+        ("topic_removed", "purge", "orders"),
+        ("topic_removed", "purge", "other"),
+    ]
+    assert cache.forget(["orders", "denied"]) == cache.forget([]) == 0
+    assert cache.version == version + 1
+    apply_answer(cache, T("orders", [P(0, 2, 0)]))
+    assert cache.leader("orders", 0) == 2, "epochs are forgotten as well"
+    with pytest.raises(TypeError):
+        cache.forget("orders")
+
+
+# ---- what is due --------------------------------------------------------------------------------
+
+
+def due(cache: MetadataCache) -> dict[str, DueReason]:
+    found = cache.due()
+    assert all(type(reasons) is DueReason for _, reasons in found)
+    assert len(dict(found)) == len(found)
+    return dict(found)
+
+
+def test_due_names_each_topic_that_needs_another_answer(cache: MetadataCache, clock: Clock) -> None:
+    partly = T("partly", [P(0, 1, 7), P(1, 9, 7)])
+    apply_answer(cache, ORDERS, partly, T("old", [P(0, 1, 7)]), T("gone"), T("fine"), asked=ALL)
+    assert due(cache) == {"orders": DueReason.NO_LEADER, "partly": DueReason.UNREACHABLE}
+    late = T("partly", [P(0, 1, 6), P(1, 1, 6)])
+    apply_answer(cache, ORDERS, late, T("old", [P(0, 1, 6)]), T("fine"), asked=ALL)
+    apply_answer(cache, T("fine", error=103), T("denied", error=29))
+    expected = {
+        "orders": DueReason.NO_LEADER,
+        "partly": DueReason.UNREACHABLE | DueReason.KEPT_BACK,
+        "old": DueReason.KEPT_BACK,
+        "gone": DueReason.ABSENT,
+        "fine": DueReason.ASK_BY_NAME,
+    }
+    assert due(cache) == expected
+    clock.advance(10.1)
+    assert due(cache) == expected | {"denied": DueReason.DENIED}
+    clock.advance(5.0)  # past the grace time; the sweep makes no difference
+    for _ in range(2):
+        assert due(cache).keys() == {"orders", "partly", "old", "fine", "denied"}
+        cache.sweep()
+    healed = [T(name, [P(0, 1, 8), P(1, 1, 8)]) for name in cache]
+    apply_answer(cache, *healed, T("denied"))
+    assert due(cache) == {}
+
+
+def test_due_names_topics_whose_leader_went_without_an_answer_about_them(
+    cache: MetadataCache,
+) -> None:
+    apply_answer(cache, T("a", [P(0, 1)]), T("b", [P(0, 3)]))
+    cache.apply(frames.response(12, [], frames.BROKERS[:2]), 12, ())
+    assert due(cache) == {"b": DueReason.UNREACHABLE}
+    cache.apply(frames.response(12, [], frames.BROKERS), 12, ())
+    assert due(cache) == {}
+
+
+def test_due_takes_a_limit(cache: MetadataCache) -> None:
+    apply_answer(cache, *[T(f"t{i}", [P(0, -1)]) for i in range(10)])
+    assert len(cache.due()) == len(cache.due(limit=10)) == len(cache.due(2**62)) == 10
+    assert len(set(cache.due(3))) == 3
+    assert cache.due(0) == []
+    with pytest.raises(ValueError, match="limit"):
+        cache.due(-1)
+    with pytest.raises(TypeError, match="limit"):
+        cache.due("3")  # type: ignore[arg-type]
+
+
+def test_due_holds_after_a_load(cache: MetadataCache, tmp_path: Path) -> None:
+    apply_answer(cache, ORDERS, T("away", [P(0, 9)]), T("fine"), T("denied", error=29))
+    cache.image().save(tmp_path / "image")
+    loaded = MetadataCache.load(tmp_path / "image")
+    assert due(loaded) == {
+        "orders": DueReason.NO_LEADER,
+        "away": DueReason.UNREACHABLE,
+        "denied": DueReason.DENIED,
+    }
+
+
+def test_due_costs_what_is_due_not_what_is_cached() -> None:
+    def seconds(topics: int) -> float:
+        cache = MetadataCache()
+        rows = [T(f"topic-{i}", [P(0, -1 if i < 100 else 1, 1)]) for i in range(topics)]
+        cache.apply(frames.response(12, rows), 12, ALL)
+        assert len(cache.due()) == 100
+        times = []
+        for _ in range(20):
+            start = time.perf_counter()
+            cache.due()
+            times.append(time.perf_counter() - start)
+        return min(times)
+
+    assert seconds(50_000) < 10 * seconds(200)
 
 
 # ---- leader hints -------------------------------------------------------------------------------

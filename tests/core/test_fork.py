@@ -65,6 +65,7 @@ def read(cache: MetadataCache) -> None:
         assert len({p.leader_epoch for p in topic.partitions}) == 1
         assert [p.leader for p in topic.partitions] == list(cache.leaders([name] * 20, range(20)))
         assert cache.leader(name, 3) == cache.partition(name, 3).leader
+        assert cache.replica_in(name, 3, "rack") == cache.partition(name, 3).leader
         assert cache.age(name) >= 0
     assert len(cache.brokers) == 3
     assert cache.stats()["topics"] == len(NAMES)
@@ -96,6 +97,9 @@ WRITES: list[Callable[[MetadataCache], object]] = [
     lambda cache: cache.hint(["new"]),
     lambda cache: cache.purge_hints(),
     lambda cache: cache.purge(),
+    lambda cache: cache.forget(NAMES),
+    lambda cache: cache.due(),
+    lambda cache: cache.resolved(),
     lambda cache: cache.sweep(),
     lambda cache: cache.wait_change(cache.version),
     lambda cache: cache.wait_for_topic("new", timeout=None),

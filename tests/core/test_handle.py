@@ -275,3 +275,21 @@ def test_partition_for_takes_a_stale_topic_only_with_allow_stale() -> None:
         assert reading.partition_for("orders", b"key-7", allow_stale=True) == where
     assert handle.partition_for(None, allow_stale=True) in range(50)
     assert cache.partition_for("unknown", b"key-7", None, allow_stale=True) is None
+
+
+def test_resolved_returns_the_names_that_live_handles_hold() -> None:
+    cache = cache_of(orders(1))
+    assert cache.resolved() == []
+    handles = [cache.resolve(name) for name in ("orders", "not cached", "orders", "h\udcff")]
+    assert set(cache.resolved()) == {"orders", "not cached", "h\udcff"}
+    assert len(cache.resolved()) == 3
+    cache.forget(["orders"])
+    assert "orders" in cache.resolved()
+    with pytest.raises(rdmeta.NotCachedError):
+        handles[0].leader(0)
+    apply_all(cache, orders(2))
+    assert handles[0].leader(0) == 2
+    del handles[0], handles[0]
+    assert set(cache.resolved()) == {"orders", "h\udcff"}
+    handles.clear()
+    assert cache.resolved() == []

@@ -11,11 +11,16 @@ from typing import Any
 import frames
 import pytest
 from clocks import Clock
-from frames import P, T
+from frames import B, P, T
 
 from rdmeta import ALL, DENIED, UNKNOWN_TOPIC, Image, Request, _core, attach
 from rdmeta._core import MetadataCache, Reading
-from rdmeta.errors import NoSuchPartitionError, NotCachedError, StaleError
+from rdmeta.errors import (
+    LeaderNotAvailableError,
+    NoSuchPartitionError,
+    NotCachedError,
+    StaleError,
+)
 from rdmeta.model import TopicPartition
 
 
@@ -65,6 +70,41 @@ def test_a_default_may_be_given_by_keyword(tmp_path: Path) -> None:
             reading.leader("orders", 0, None, default=None)  # type: ignore[call-overload]
         with pytest.raises(TypeError):
             reading.leader("orders", 0, defualt=None)  # type: ignore[call-overload]
+
+
+def test_a_replica_is_found_by_rack(tmp_path: Path) -> None:
+    brokers = [B(1, rack="a"), B(2, rack="b"), B(3, rack="b"), B(4)]
+    rows = [P(0, 1, 3, (1, 3, 2)), P(1, 2, 3, (3, 2)), P(2, 1, 3, (1, 3), (1,)), P(3, -1, 3)]
+    cache = MetadataCache()
+    cache.apply(frames.response(12, [T("orders", rows)], brokers), 12)
+    for reading in readings(cache, tmp_path / "image"):
+        assert reading.replica_in("orders", 0, "b") == 3
+        assert reading.replica_in("orders", 1, "b") == 2, "the leader is there"
+        assert reading.replica_in("orders", 2, "b") == 1, "the one there is not in sync"
+        for rack in ("a", "", "elsewhere", None):
+            assert reading.replica_in("orders", 0, rack) == 1
+        with pytest.raises(LeaderNotAvailableError):
+            reading.replica_in("orders", 3, "b")
+        with pytest.raises(NoSuchPartitionError):
+            reading.replica_in("orders", 9, "b")
+        with pytest.raises(NotCachedError):
+            reading.replica_in("nope", 0, "b")
+        assert reading.replica_in("nope", 0, "b", None) is None
+        assert reading.replica_in("nope", 0, "b", default=-1) == -1
+        with pytest.raises(TypeError, match="rack"):
+            reading.replica_in("orders", 0, 7)  # type: ignore[call-overload]
+
+
+def test_a_replica_of_a_stale_topic_is_found_on_request() -> None:
+    clock = Clock()
+    cache = MetadataCache(clock=clock, max_age=10)
+    brokers = [B(1, rack="a"), B(2, rack="b")]
+    cache.apply(frames.response(12, [T("orders", [P(0, 1, 3, (1, 2))])], brokers), 12)
+    clock.advance(11)
+    with pytest.raises(StaleError):
+        cache.replica_in("orders", 0, "b")
+    assert cache.replica_in("orders", 0, "b", allow_stale=True) == 2
+    assert cache.replica_in("orders", 0, "c", allow_stale=True) == 1
 
 
 def test_the_error_of_a_missing_partition_contains_the_number_of_partitions(tmp_path: Path) -> None:

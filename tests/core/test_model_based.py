@@ -80,7 +80,7 @@ def topics(draw: st.DrawFn) -> list[T]:
         topic_id = draw(
             st.sampled_from([frames.ZERO_ID, *(frames.topic_id((name, i)) for i in range(3))])
         )
-        error = draw(st.sampled_from([0, 0, 0, 0, 3, 5, 17, 29]))
+        error = draw(st.sampled_from([0, 0, 0, 0, 0, 3, 5, 17, 29, 100, 103]))
         operations = draw(st.sampled_from([frames.NO_OPERATIONS, 8]))
         if error:  # a broker sends nothing else about a topic then
             out.append(T(name, [], error=error))
@@ -97,6 +97,7 @@ class Histories(RuleBasedStateMachine):
         self.clock = Clock()
         self.model = Model()
         self.last: tuple[Any, ...] | None = None
+        self.looks = True
 
     @initialize(seed=st.integers(1, 1 << 64 - 1))
     def start(self, seed: int) -> None:
@@ -282,6 +283,10 @@ class Histories(RuleBasedStateMachine):
             self.model.purge()
             self.last = None
 
+    @rule(names=st.lists(st.sampled_from([*NAMES, "never-there"]), max_size=2, unique=True))
+    def forget(self, names: list[str]) -> None:
+        assert self.cache.forget(names) == self.model.forget(names)
+
     @rule()
     def sweep(self) -> None:
         before = self.cache.version
@@ -318,6 +323,18 @@ class Histories(RuleBasedStateMachine):
         valid = [name for name in NAMES if self.model.state(name, self.clock.now) == "valid"]
         assert list(self.cache) == sorted(valid)
         assert len(self.cache) == len(valid)
+
+    @invariant()
+    def the_same_topics_are_due_for_the_same_reasons(self) -> None:
+        due = self.model.due(self.clock.now)
+        if self.looks:
+            assert dict(self.cache.due()) == due
+            assert len(self.cache.due(1)) == min(len(due), 1)
+
+    @rule(looks=st.booleans())
+    def look(self, looks: bool) -> None:
+        """Makes due() look after each step, or only after several."""
+        self.looks = looks
 
     @invariant()
     def topics_are_equal(self) -> None:

@@ -75,6 +75,8 @@ class StressFixture:
             cache.apply_failure(names)
         elif kind == 2:
             cache.sweep()
+            cache.forget(names)
+            assert {topic for topic, _ in cache.due()} <= set(NAMES)
         with self.lock:
             for i in some:
                 self.epochs[i] += 1

@@ -13,12 +13,15 @@ from typing import Any
 
 from frames import NO_OPERATIONS, ZERO_ID, B, P, T
 
+from rdmeta.model import DueReason
+
 UNKNOWN_TOPIC, INVALID_TOPIC, DENIED, UNKNOWN_ID, INCONSISTENT_ID = 3, 17, 29, 100, 103
 # A rewind is believed after ANSWERS older answers over SECONDS, from OPINIONS brokers; answers of
 # one broker are enough once BOUND seconds have passed.
 ANSWERS, OPINIONS, SECONDS, BOUND = 5, 2, 5.0, 900.0
 # The number of former ids that an entry keeps per topic.
 PAST_IDS = 4
+NOTHING = DueReason(0)
 # The states of a topic that need not be asked for.
 ANSWERED = ("valid", "unknown", "denied", "invalid")
 
@@ -85,6 +88,7 @@ class Entry(Timed):
     changed: int = 0
     rewind: Rewind | None = None
     absent_from: int = -1
+    doubt: DueReason = NOTHING  # why the last answer about it calls for another one
 
     def equals(self, other: Entry) -> bool:
         """Returns whether two entries show the same topic; ISR and offline replicas are sets."""
@@ -159,7 +163,33 @@ class Model:
     def in_flight(self, name: str, now: float) -> bool:
         return name in self.hints and now <= self.hints[name].until
 
+    def due(self, now: float) -> dict[str, DueReason]:
+        """Returns why topics need another answer, found by a walk over all of them."""
+        found = {}
+        brokers = {broker.id for broker in self.brokers}
+        for name, entry in self.entries.items():
+            why = entry.doubt
+            leaders = {row.latest.leader for row in entry.rows.values()}
+            if entry.state == "valid" and min(leaders, default=0) < 0:
+                why |= DueReason.NO_LEADER
+            if entry.state == "valid" and {i for i in leaders if i >= 0} - brokers:
+                why |= DueReason.UNREACHABLE
+            if entry.state == "missing" and now <= entry.until:
+                why |= DueReason.ABSENT
+            if entry.state == "denied" and now > entry.until:
+                why |= DueReason.DENIED
+            if why:
+                found[name] = why
+        return found
+
     # ---- hints, sweeping, purging -------------------------------------------------------------
+
+    def forget(self, names: Iterable[str]) -> int:
+        """Removes topics and ends their hints; returns how many of them were not gone."""
+        for name in names:
+            self.hints.pop(name, None)
+        removed = [self.entries.pop(name, None) for name in names]
+        return sum(entry is not None and entry.state != "gone" for entry in removed)
 
     def purge(self) -> None:
         self.entries: dict[str, Entry] = {}
@@ -215,6 +245,7 @@ class Model:
             elif entry.until < now:
                 if entry.state == "missing":
                     entry.state, entry.until, entry.changed = "gone", now - 1e-6, after
+                    entry.doubt = NOTHING
                 entry.kept_until = now + self.max_age
 
     # ---- answers ------------------------------------------------------------------------------
@@ -244,9 +275,13 @@ class Model:
         name = str(topic.name)
         entry = self.entries.get(name)
         newer = entry and entry.state == "valid" and answer.outdated(entry)
+        by_name = topic.error in (UNKNOWN_ID, INCONSISTENT_ID)
+        if entry:  # unless the answer is taken
+            entry.doubt = DueReason.ASK_BY_NAME if by_name else DueReason.KEPT_BACK
         if topic.error in (UNKNOWN_TOPIC, UNKNOWN_ID):
             if not newer:
                 self.negative(name, "unknown", self.negative_ttl, answer)
+                self.entries[name].doubt = DueReason.ASK_BY_NAME if by_name else NOTHING
         elif topic.error == DENIED:
             if not newer:
                 self.negative(name, "denied", self.denied_ttl, answer)
@@ -261,6 +296,7 @@ class Model:
         if entry.state != state:
             entry.changed = answer.after
         entry.state, entry.until, entry.kept_until = state, answer.now + ttl, None
+        entry.doubt = NOTHING
 
     def absences(self, present: Collection[str], answer: Answer) -> set[str]:
         """Marks topics that the answer leaves out; returns the names of those that changed."""
@@ -269,9 +305,10 @@ class Model:
             if name in present:
                 continue
             brokers = {entry.absent_from, answer.broker}
+            if entry.state == "valid" and answer.outdated(entry):
+                continue
+            entry.doubt = NOTHING
             if entry.state == "valid":
-                if answer.outdated(entry):
-                    continue
                 entry.state, entry.until = "missing", answer.now + self.absent_grace
                 entry.absent_from, entry.changed = answer.broker, answer.after
                 changed.add(name)
@@ -328,7 +365,7 @@ class Model:
         if kept and kept >= new.keys() and not old.rows.keys() - new.keys() - kept:
             return False
         if kept:
-            fresh.until = old.until
+            fresh.until, fresh.doubt = old.until, DueReason.KEPT_BACK
         fresh.rewind = old.rewind
         fresh.id = answer.id_of(topic) if answer.id_of(topic) != ZERO_ID else old.id
         fresh.past = old.past

@@ -419,7 +419,7 @@ static void test_without_a_key_any_partition_with_a_leader_is_returned(void) {
         cw_destroy(&w);
 }
 
-/* ---- which names are resolved ---------------------------------------------- */
+/* ---- which names are resolved ------------------------------------------- */
 
 static int32_t visit_name(void *opaque, const rdmeta_str_t *topic) {
         char *text = opaque;

@@ -128,8 +128,8 @@ const char *cw_brokers(cw_t *w);
 /* Returns the changes: "v7 leader_changed orders/0 1@5>2@6; ...", "resync", or
  * "" if there is none. */
 const char *cw_changes(cw_t *w, uint64_t since);
-/* Returns what is due, by name: "a=NU b=K". The letters: No leader, Unreachable,
- * Kept back, ask by nAme, abSent, Denied. "" if nothing is due. */
+/* Returns what is due, by name: "a=NU b=K", or "". The letters stand for: No
+ * leader, Unreachable, Kept back, ask by nAme, abSent, Denied. */
 const char *cw_due(cw_t *w);
 /* Checks that due() lists what a walk over all topics finds: those reasons that
  * follow from the topics and the brokers. */
