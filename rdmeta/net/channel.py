@@ -126,10 +126,15 @@ class Channel:
             return
         self._loop.remove_writer(sock)
         code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-        if code:
-            self._fail(_unreachable(OSError(code, os.strerror(code))))
+        error = OSError(code, os.strerror(code))
+        if code and not isinstance(error, ConnectionResetError):
+            self._fail(_unreachable(error))
             return
         self.was_connected = True
+        if code:  # the port accepted, and closed at once: it may have said why
+            self._send_error = error
+            self.read()
+            return
         self._loop.add_reader(sock, self.read)
         self._flush()
 

@@ -136,13 +136,14 @@ class StreamConnection:
 
     def close(self) -> None:
         """Closes the connection at once, or ends the attempt; a second call does nothing."""
+        if self._is_closed:
+            return
         self._is_closed = True
         for timer in (self._deadline, self._next_try):
             if timer is not None:
                 timer.cancel()
-        if self._lookup is not None:
-            self._lookup.remove_done_callback(self._on_resolved)
-            self._lookup.cancel()
+        if self._lookup is not None and not self._lookup.cancel():
+            self._lookup.exception()  # asyncio logs one that is never asked for
         for channel in self._channels():
             channel.close()
 
@@ -193,6 +194,8 @@ class StreamConnection:
         return [*self._attempts, *([self._channel] if self._channel else [])]
 
     def _on_resolved(self, lookup: asyncio.Future[tuple[Endpoint, ...]]) -> None:
+        if self._is_closed:
+            return
         self._lookup = None
         error = lookup.exception()
         if isinstance(error, Error):
