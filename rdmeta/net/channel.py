@@ -114,7 +114,12 @@ class Channel:
         return correlation_id
 
     def read(self, most: int = _READS) -> None:
-        """Reads what has arrived, `most` times, and passes it to the owner."""
+        """Reads what has arrived, `most` times, and passes it to the owner.
+
+        Does nothing before the other side has accepted the connection.
+        """
+        if not self.was_connected:
+            return  # a read would take the error of connecting for one of the connection
         for _ in range(most):
             if self._socket is None or not self._read_once(self._socket):
                 return

@@ -29,6 +29,8 @@ __all__ = ["Listener", "StreamConnection"]
 # Seconds: an address that is silent for so long does not keep the next one waiting (RFC 8305 lets
 # the next one begin after 0.25 s; this is the time after which the client tries another server).
 _SILENT = 1.0
+# Seconds: a timer that is called so late was late because the loop was blocked.
+_BLOCKED = 0.05
 
 
 class Listener(Protocol):
@@ -84,6 +86,7 @@ class StreamConnection:
         self._failure: tuple[bool, Error] | None = None
         self._deadline: asyncio.TimerHandle | None = None
         self._next_try: asyncio.TimerHandle | None = None
+        self._was_blocked = False
         self._is_closed = False
 
     def open(self, address: Address, timeout: float) -> None:
@@ -220,7 +223,16 @@ class StreamConnection:
             self._next_try = self._loop.call_later(min(share, _SILENT), self._try_next)
 
     def _time_out(self) -> None:
-        """Fails the attempt; the error says how far it came."""
+        """Fails the attempt; the error says how far it came.
+
+        A loop that was blocked has not read what arrived meanwhile. It has as long again, once.
+        """
+        late = self._loop.time() - self._ends
+        if late > _BLOCKED and not self._was_blocked:
+            self._was_blocked = True
+            self._ends += 2 * late
+            self._deadline = self._loop.call_at(self._ends, self._time_out)
+            return
         if self._lookup is not None:
             self._fail(RequestTimedOutError("the name was not resolved in time"))
             return

@@ -7,6 +7,7 @@ import os
 import socket
 import struct
 import threading
+import time
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any
@@ -184,6 +185,21 @@ def test_a_port_without_a_listener_is_reported_later_and_not_by_the_constructor(
         assert isinstance(heard.error, TransportError)
         assert str(heard.error) == "cannot connect: Connection refused"
         assert (channel.is_open, channel.was_connected) == (False, False)
+
+    with listening(read_frame) as address:
+        pass
+    run(loop, main())
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_reading_early_does_not_take_a_refusal_for_a_reset(loop: str) -> None:
+    async def main() -> None:
+        heard = Heard()
+        channel = channel_to(address, heard)
+        time.sleep(0.05)  # the refusal has arrived, and the loop has not seen it
+        channel.read()
+        await heard.wait("failed")
+        assert str(heard.error) == "cannot connect: Connection refused"
 
     with listening(read_frame) as address:
         pass

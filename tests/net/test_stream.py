@@ -274,6 +274,25 @@ def test_a_time_out_says_how_far_the_attempt_came(loop: str, broker: Broker) -> 
         assert run(loop, main(broker.address, hole)) == silence
 
 
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_loop_that_was_blocked_does_not_make_a_broker_silent(loop: str, broker: Broker) -> None:
+    async def main() -> None:
+        heard = Heard()
+        connection = opened(heard, broker.address, timeout=0.2)
+        time.sleep(0.5)
+        assert await heard.wait("connected", "disconnected") == "connected"
+        connection.close()
+        with frozen(broker):
+            heard = Heard()
+            opened(heard, broker.address, timeout=0.2)
+            for _ in range(4):
+                time.sleep(0.5)
+                await asyncio.sleep(0)
+            assert await heard.wait("connected", "disconnected") == "disconnected"
+
+    run(loop, main())
+
+
 def test_the_time_out_ends_with_the_handshake(broker: Broker) -> None:
     async def main() -> None:
         heard = Heard()
