@@ -114,7 +114,12 @@ class Channel:
         return correlation_id
 
     def read(self, most: int = _READS) -> None:
-        """Reads what has arrived, `most` times, and passes it to the owner."""
+        """Reads what has arrived, `most` times, and passes it to the owner.
+
+        Does nothing before the other side has accepted the connection.
+        """
+        if not self.was_connected:
+            return  # a read would take the error of connecting for one of the connection
         for _ in range(most):
             if self._socket is None or not self._read_once(self._socket):
                 return
@@ -126,10 +131,15 @@ class Channel:
             return
         self._loop.remove_writer(sock)
         code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-        if code:
-            self._fail(_unreachable(OSError(code, os.strerror(code))))
+        error = OSError(code, os.strerror(code))
+        if code and not isinstance(error, ConnectionResetError):
+            self._fail(_unreachable(error))
             return
         self.was_connected = True
+        if code:  # the port accepted, and closed at once: it may have said why
+            self._send_error = error
+            self.read()
+            return
         self._loop.add_reader(sock, self.read)
         self._flush()
 

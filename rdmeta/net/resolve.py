@@ -100,24 +100,28 @@ class Resolver:
             with self._lock:
                 self._threads -= 1
                 lost = [] if self._threads else list(self._queue)
-                self._queue.clear() if lost else None
+                if lost:
+                    self._queue.clear()
             for lookup in lost:
                 self._finish(lookup, TransportError(f"cannot look up a name: {error}"))
 
     def _run(self) -> None:
-        """Looks up names until none waits."""
+        """Looks up names until none is left; one that no future waits for is left out."""
         while True:
             with self._lock:
                 if not self._queue:
                     self._threads -= 1
                     return
                 lookup = self._queue.popleft()
+                if all(future.done() for _, future in lookup.waiters):
+                    del self._lookups[lookup[:3]]
+                    continue
             self._finish(lookup, _look_up(lookup))
 
     def _finish(self, lookup: _Lookup, outcome: _Outcome) -> None:
         """Hands the outcome to each waiter, in its own loop."""
         with self._lock:
-            self._lookups.pop(lookup[:3], None)
+            del self._lookups[lookup[:3]]
         for loop, future in lookup.waiters:
             try:
                 loop.call_soon_threadsafe(_settle, future, outcome)

@@ -29,6 +29,8 @@ __all__ = ["Listener", "StreamConnection"]
 # Seconds: an address that is silent for so long does not keep the next one waiting (RFC 8305 lets
 # the next one begin after 0.25 s; this is the time after which the client tries another server).
 _SILENT = 1.0
+# Seconds: a timer that is called so late was late because the loop was blocked.
+_BLOCKED = 0.05
 
 
 class Listener(Protocol):
@@ -84,6 +86,7 @@ class StreamConnection:
         self._failure: tuple[bool, Error] | None = None
         self._deadline: asyncio.TimerHandle | None = None
         self._next_try: asyncio.TimerHandle | None = None
+        self._was_blocked = False
         self._is_closed = False
 
     def open(self, address: Address, timeout: float) -> None:
@@ -136,13 +139,14 @@ class StreamConnection:
 
     def close(self) -> None:
         """Closes the connection at once, or ends the attempt; a second call does nothing."""
+        if self._is_closed:
+            return
         self._is_closed = True
         for timer in (self._deadline, self._next_try):
             if timer is not None:
                 timer.cancel()
-        if self._lookup is not None:
-            self._lookup.remove_done_callback(self._on_resolved)
-            self._lookup.cancel()
+        if self._lookup is not None and not self._lookup.cancel():
+            self._lookup.exception()  # asyncio logs one that is never asked for
         for channel in self._channels():
             channel.close()
 
@@ -193,6 +197,8 @@ class StreamConnection:
         return [*self._attempts, *([self._channel] if self._channel else [])]
 
     def _on_resolved(self, lookup: asyncio.Future[tuple[Endpoint, ...]]) -> None:
+        if self._is_closed:
+            return
         self._lookup = None
         error = lookup.exception()
         if isinstance(error, Error):
@@ -217,7 +223,16 @@ class StreamConnection:
             self._next_try = self._loop.call_later(min(share, _SILENT), self._try_next)
 
     def _time_out(self) -> None:
-        """Fails the attempt; the error says how far it came."""
+        """Fails the attempt; the error says how far it came.
+
+        A loop that was blocked has not read what arrived meanwhile. It has as long again, once.
+        """
+        late = self._loop.time() - self._ends
+        if late > _BLOCKED and not self._was_blocked:
+            self._was_blocked = True
+            self._ends += 2 * late
+            self._deadline = self._loop.call_at(self._ends, self._time_out)
+            return
         if self._lookup is not None:
             self._fail(RequestTimedOutError("the name was not resolved in time"))
             return
