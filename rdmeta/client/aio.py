@@ -15,13 +15,17 @@ from rdmeta.client.actions import Finish, Node
 from rdmeta.client.driver import Begin, Driver, Topics, closed, unheard
 from rdmeta.client.listeners import Delivery, Listener, LoopDelivery
 from rdmeta.client.shell import (
+    QUORUM,
     Refreshed,
     Shell,
     checked_name,
     checked_names,
     checked_partition,
+    cluster_call,
     only,
     outcome,
+    parsed_cluster,
+    parsed_quorum,
     refreshed,
 )
 from rdmeta.errors import Error
@@ -31,6 +35,8 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from rdmeta._core import MetadataCache
+    from rdmeta.net.describe_cluster import ClusterDescription
+    from rdmeta.net.describe_quorum import Quorum
 
 __all__ = ["AsyncClient"]
 
@@ -219,6 +225,20 @@ class AsyncClient(Shell):
     async def least_loaded(self) -> Node | None:
         """See `Client.least_loaded`."""
         return self._running().do(lambda policy, now: policy.least_loaded(now))
+
+    async def quorum(self, timeout: float | None = None) -> Quorum:
+        """See `Client.quorum`."""
+        deadline = self._deadline(timeout)
+        finish = await self._wait(lambda policy, now: policy.call(now, QUORUM, deadline))
+        return parsed_quorum(finish)
+
+    async def describe_cluster(
+        self, *, fenced: bool = False, timeout: float | None = None
+    ) -> ClusterDescription:
+        """See `Client.describe_cluster`."""
+        call, deadline = cluster_call(fenced), self._deadline(timeout)
+        finish = await self._wait(lambda policy, now: policy.call(now, call, deadline))
+        return parsed_cluster(finish)
 
     async def stats(self) -> dict[str, Any]:
         """See `Client.stats`."""

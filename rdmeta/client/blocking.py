@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import weakref
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, overload
 
@@ -12,12 +13,16 @@ from rdmeta.client.actions import Node
 from rdmeta.client.driver import Topics
 from rdmeta.client.listeners import Delivery, Listener, ThreadDelivery
 from rdmeta.client.shell import (
+    QUORUM,
     Refreshed,
     Shell,
     checked_name,
     checked_names,
     checked_partition,
+    cluster_call,
     outcome,
+    parsed_cluster,
+    parsed_quorum,
     refreshed,
 )
 from rdmeta.client.thread import DriverThread
@@ -29,6 +34,8 @@ if TYPE_CHECKING:
 
     from rdmeta._core import MetadataCache
     from rdmeta.client.policy import Policy
+    from rdmeta.net.describe_cluster import ClusterDescription
+    from rdmeta.net.describe_quorum import Quorum
 
 __all__ = ["Client"]
 
@@ -282,12 +289,43 @@ class Client(Shell):
         """Returns the node that the client would ask next, None if none can be used."""
         return self._running().ask(lambda policy, now: policy.least_loaded(now))
 
+    def quorum(self, timeout: float | None = None) -> Quorum:
+        """Asks for the controllers of a KRaft cluster: their leader, its epoch, each one's lag.
+
+        Raises UnsupportedVersionError for a cluster with ZooKeeper, RequestTimedOutError, and the
+        error that the broker answers with.
+        """
+        deadline = self._deadline(timeout)
+        thread = self._running()
+        return parsed_quorum(thread.wait(lambda policy, now: policy.call(now, QUORUM, deadline)))
+
+    def describe_cluster(
+        self, *, fenced: bool = False, timeout: float | None = None
+    ) -> ClusterDescription:
+        """Asks for the brokers of the cluster; `fenced` lists those as well that are fenced.
+
+        The errors are those of quorum(); brokers before Kafka 4.0 cannot list fenced ones.
+        """
+        call, deadline = cluster_call(fenced), self._deadline(timeout)
+        thread = self._running()
+        return parsed_cluster(thread.wait(lambda policy, now: policy.call(now, call, deadline)))
+
     def stats(self) -> dict[str, Any]:
-        """Returns what the client did and does, as a dict: see `Driver.stats`."""
+        """Returns the client's state and counters as a dict.
+
+        - `state`: new, running or closed.
+        - `changes`: the changes of the cache since the client was made, by kind; `resync` counts
+          the times that some could not be counted.
+        - `nodes`: by the broker's id; bootstrap servers have -1, -2, and so on. Of each, `requests`
+          and `answers` count those after the handshake; `bytes_sent` and `bytes_received` cover
+          connections that became ready; `last_round_trip` and `longest_round_trip` are in seconds,
+          None before an answer.
+        """
         self._check()
-        if not self._is_running():
-            return self._driver.stats()
-        return self._thread.call(self._driver.stats)
+        if self._is_running():
+            with suppress(Error):  # it was closed a moment ago
+                return self._thread.call(self._driver.stats)
+        return self._driver.stats()
 
     # ---- the thread -----------------------------------------------------------------------------
 
@@ -299,7 +337,7 @@ class Client(Shell):
         return self._thread
 
     def _is_running(self) -> bool:
-        return self._thread.is_started
+        return self._thread.is_running
 
     def _delivery(self, listener: Listener) -> Delivery:
         return ThreadDelivery(listener)

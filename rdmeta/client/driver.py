@@ -15,6 +15,7 @@ import os
 import random
 import time
 import weakref
+from collections import Counter
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -24,6 +25,7 @@ from rdmeta.client import wakeups
 from rdmeta.client.actions import Action, Call, Close, Connect, Finish, Node, Send
 from rdmeta.client.log import Lines
 from rdmeta.client.policy import Policy, Problem, Updated
+from rdmeta.client.traffic import Traffic
 from rdmeta.errors import Error, UnsupportedVersionError
 from rdmeta.model import All
 from rdmeta.net.session import METADATA, Response
@@ -84,7 +86,10 @@ class Driver:
         self._timer: asyncio.TimerHandle | None = None
         self._planned: asyncio.Handle | None = None
         self._seen = -1
+        self._counted = cache.version
+        self._kinds: Counter[str] = Counter()
         self._lines = Lines(_log)
+        self.traffic = Traffic()
         self.is_closed = False
 
     # ---- life -----------------------------------------------------------------------------------
@@ -114,8 +119,8 @@ class Driver:
         self.policy.close(now)
         for action in self.policy.poll(now).actions:
             self._execute(action, now)
-        for link in list(self.links.values()):
-            link.connection.close()
+        for link in self.links.values():
+            link.close()
         self.links.clear()
         for waiter in list(self._waiters):
             self._finish(Finish(waiter, closed(), self.cache.version))
@@ -156,8 +161,17 @@ class Driver:
             self.plan()
 
     def stats(self) -> dict[str, Any]:
-        """Returns a dict of the client's state and counters."""
-        return self.policy.stats()
+        """Returns the client's state and counters; `Client.stats` describes them."""
+        found = self.policy.stats()
+        nodes: dict[int, dict[str, Any]] = found.setdefault("nodes", {})
+        links = [(link.node.id, link.connection) for link in self.links.values()]
+        ready = [(id, connection.channel) for id, connection in links if connection.is_open]
+        for id, counters in self.traffic.read(ready).items():
+            nodes.setdefault(id, {}).update(counters)
+        is_new = self._loop is None
+        found["state"] = "closed" if self.is_closed else "new" if is_new else "running"
+        found["changes"] = dict(self._kinds)
+        return found
 
     # ---- turns ----------------------------------------------------------------------------------
 
@@ -181,6 +195,14 @@ class Driver:
         if self.cache.version != self._seen:
             self._seen = self.cache.version
             self._changed()
+            self._count()
+
+    def _count(self) -> None:
+        """Counts the changes since the last call, by kind."""
+        found, self._counted, resync = self.cache._count_changes(self._counted)
+        self._kinds.update(found)
+        if resync:
+            self._kinds["resync"] += 1
 
     def _poll(self) -> float:
         """Hands in what has arrived, does the policy's actions; returns the next turn's time."""
@@ -248,7 +270,7 @@ class Driver:
         elif isinstance(action, Close):
             link = self.links.pop(action.link, None)
             if link is not None:
-                link.connection.close()
+                link.close()
         else:
             self._finish(action)
 
@@ -275,6 +297,7 @@ class Link:
         self.number = connect.link
         self.node: Node = connect.node
         self.received = 0
+        self._was_ready = False
         self._driver = driver
         # (number, time) of each request without an answer, by its correlation id.
         self._sent: dict[int, tuple[int, float]] = {}
@@ -300,11 +323,19 @@ class Link:
                 version, request.topics, allow_auto_create=request.allow_auto_create
             )
         self._sent[self.connection.request(key, version, body)] = send.number, now
+        self._driver.traffic.sent(self.node.id)
+
+    def close(self) -> None:
+        """Closes the connection, or ends the attempt."""
+        if self.connection.is_open:
+            self._driver.traffic.ended(self.node.id, self.connection.channel)
+        self.connection.close()
 
     # ---- what the connection calls --------------------------------------------------------------
 
     def on_connected(self) -> None:
         """Tells the policy which versions of Metadata both sides speak."""
+        self._was_ready = True
         session, versions = self.connection.session, None
         try:
             highest = session.version_for(METADATA, METADATA_MIN_VERSION, METADATA_MAX_VERSION)
@@ -323,14 +354,17 @@ class Link:
 
     def on_response(self, response: Response) -> None:
         """Hands an answer to the policy, which applies it to the cache."""
-        number, _ = self._sent.pop(response.correlation_id)
-        policy = self._driver.policy
-        policy.on_response(number, time.monotonic(), response.version, response.body)
-        self._driver.plan()
+        number, sent = self._sent.pop(response.correlation_id)
+        driver, now = self._driver, time.monotonic()
+        driver.traffic.answered(self.node.id, now - sent)
+        driver.policy.on_response(number, now, response.version, response.body)
+        driver.plan()
 
     def on_disconnected(self, error: Error) -> None:
         """Tells the policy."""
         self._driver.links.pop(self.number, None)
+        if self._was_ready:
+            self._driver.traffic.ended(self.node.id, self.connection.channel)
         self._driver.policy.on_disconnected(self.number, time.monotonic(), error)
         self._driver.plan()
 

@@ -8,34 +8,49 @@ import os
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
 
 from rdmeta import config
 from rdmeta._core import MetadataCache
 from rdmeta._waits import seconds_of
-from rdmeta.client.actions import Finish
+from rdmeta.client.actions import Call, Finish
 from rdmeta.client.driver import Driver, Topics
 from rdmeta.client.listeners import ChangeInbox, EventInbox, Inbox, Listener
-from rdmeta.errors import ForkedError, from_code
+from rdmeta.errors import Error, ForkedError, from_code
 from rdmeta.model import All, Changes, Partition, Topic, topic_fault
+from rdmeta.net import describe_cluster, describe_quorum
 
 if TYPE_CHECKING:
     from rdmeta.client.listeners import Delivery
+    from rdmeta.net.describe_cluster import ClusterDescription
+    from rdmeta.net.describe_quorum import Quorum
 
 __all__ = [
+    "QUORUM",
     "Refreshed",
     "Shell",
+    "cluster_call",
     "checked_name",
     "checked_names",
     "checked_partition",
     "only",
     "outcome",
+    "parsed_cluster",
+    "parsed_quorum",
     "refreshed",
 ]
 
 Refreshed: TypeAlias = "None | str | All | Collection[str] | Collection[UUID]"
 """What a refresh asks for: needed topics (None), ALL, () for brokers only, names, or ids."""
+
+QUORUM = Call(
+    describe_quorum.DESCRIBE_QUORUM,
+    describe_quorum.LOWEST,
+    describe_quorum.HIGHEST,
+    describe_quorum.encode_request,
+)
 
 Hint: TypeAlias = "tuple[str, UUID | bytes | None]"
 
@@ -235,6 +250,33 @@ def only(names: frozenset[str] | None, changes: Changes) -> Changes:
         return changes
     found = tuple(change for change in changes if change.topic in names)
     return Changes(found, changes.until, False)
+
+
+def cluster_call(fenced: bool) -> Call:
+    """Returns the request for the cluster's brokers, with `fenced` ones (v2 only) if wanted."""
+    lowest = 2 if fenced else describe_cluster.LOWEST
+    encode = partial(describe_cluster.encode_request, fenced=fenced)
+    return Call(describe_cluster.DESCRIBE_CLUSTER, lowest, describe_cluster.HIGHEST, encode)
+
+
+def parsed_quorum(finish: Finish) -> Quorum:
+    """Returns the answer to QUORUM; raises its error."""
+    version, body = answer_of(finish)
+    return describe_quorum.parse_response(body, version)
+
+
+def parsed_cluster(finish: Finish) -> ClusterDescription:
+    """Returns the answer to cluster_call(); raises its error."""
+    version, body = answer_of(finish)
+    return describe_cluster.parse_response(body, version)
+
+
+def answer_of(finish: Finish) -> tuple[int, bytes]:
+    """Returns the version and body of a call's answer; raises its error."""
+    value = outcome(finish).value
+    if value is None:
+        raise Error("the call has no answer")
+    return value
 
 
 def outcome(finish: Finish) -> Finish:

@@ -72,13 +72,17 @@ class DriverThread:
         self._mail: deque[Callable[[], object]] = deque()
         self._is_woken = False
         self._starting = threading.RLock()
-        # Whether start() has been called.
-        self.is_started = False
+        self._is_started = False
         self._is_ending = False
         self._has_ended = False
         self._done = threading.Event()
         self._loop: asyncio.SelectorEventLoop | None = None
         self._thread: threading.Thread | None = None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the driver is started and not closed."""
+        return self._is_started and not self._is_ending
 
     # ---- any thread -----------------------------------------------------------------------------
 
@@ -89,14 +93,14 @@ class DriverThread:
         """
         if self._is_ending:
             raise closed()
-        if self.is_started:
+        if self._is_started:
             return False
         with self._starting:
-            if self.is_started:
+            if self._is_started:
                 return False
             if self._is_ending:
                 raise closed()
-            self.is_started = True
+            self._is_started = True
             loop = asyncio.SelectorEventLoop()
             thread = threading.Thread(
                 target=self._run, args=(loop,), name="rdmeta-client", daemon=True
@@ -105,7 +109,7 @@ class DriverThread:
                 thread.start()
             except BaseException:
                 loop.close()
-                self.is_started = False
+                self._is_started = False
                 raise
             self._loop, self._thread = loop, thread
             atexit.register(self.close)
@@ -164,7 +168,7 @@ class DriverThread:
     def end(self) -> None:
         """Begins to close, and does not wait."""
         self._is_ending = True
-        if self.is_started:
+        if self._is_started:
             self._wake()
         else:
             self._driver.close()

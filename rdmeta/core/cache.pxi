@@ -198,6 +198,26 @@ cdef class MetadataCache(Reading):
             raise from_code(err, "changes")
         return Changes(found, until, bool(resync))
 
+    def _count_changes(self, since, /):
+        """Returns the number of changes() after `since` by kind, until which version, and resync.
+
+        It copies no record; for rdmeta.client.
+        """
+        cdef uint64_t start = unsigned(since, "since")
+        cdef KindCounts counts
+        cdef uint64_t until = 0
+        cdef int32_t resync = 0
+        cdef rdmeta_err_t err
+        cdef int32_t kind
+        memset(&counts, 0, sizeof(counts))
+        with nogil:
+            err = rdmeta_cache_changes(self.cache, start, count_visit, &counts, &until, &resync)
+        if err:
+            raise from_code(err, "changes")
+        found = {rdmeta_change_kind_name(kind).decode("ascii"): counts.n[kind]
+                 for kind in range(64) if counts.n[kind]}
+        return found, until, bool(resync)
+
     @classmethod
     def load(cls, path, *, copy=False, **settings):
         """Returns a new cache with the state of a file of Image.save() or publish(): a warm start.

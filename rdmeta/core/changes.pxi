@@ -84,6 +84,17 @@ cdef void record_view(const char **at, rdmeta_change_t *out) noexcept nogil:
     record_ids(at, &out.new_replicas)
 
 
+cdef struct KindCounts:
+    # More than there are kinds: rdmeta_kinds.h.
+    int64_t n[64]
+
+
+cdef int32_t count_visit(void *opaque, const rdmeta_change_t *c) noexcept nogil:
+    """Counts one record in the KindCounts at `opaque`, for C to call."""
+    (<KindCounts *> opaque).n[c.kind & 63] += 1
+    return 0
+
+
 cdef object some_ids(rdmeta_ids_t ids):
     return None if ids.ids is NULL else ids_tuple(ids.ids, ids.count)
 

@@ -1,0 +1,64 @@
+"""What a client has sent to each node, and what came back: requests, bytes, round trips."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+__all__ = ["Counted", "Traffic"]
+
+
+class Counted(Protocol):
+    """A connection that counts its bytes."""
+
+    @property
+    def bytes_sent(self) -> int: ...
+    @property
+    def bytes_received(self) -> int: ...
+
+
+@dataclass
+class _Node:
+    requests: int = 0
+    answers: int = 0
+    bytes_sent: int = 0
+    bytes_received: int = 0
+    last_round_trip: float | None = None
+    longest_round_trip: float | None = None
+
+
+class Traffic:
+    """The counters of all nodes, by their ids; one thread uses it."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[int, _Node] = {}
+
+    def sent(self, node: int) -> None:
+        """Counts a request."""
+        self._of(node).requests += 1
+
+    def answered(self, node: int, seconds: float) -> None:
+        """Counts an answer that came `seconds` after its request."""
+        counters = self._of(node)
+        counters.answers += 1
+        counters.last_round_trip = seconds
+        counters.longest_round_trip = max(counters.longest_round_trip or 0.0, seconds)
+
+    def ended(self, node: int, connection: Counted) -> None:
+        """Adds the bytes of a connection that is closed."""
+        counters = self._of(node)
+        counters.bytes_sent += connection.bytes_sent
+        counters.bytes_received += connection.bytes_received
+
+    def read(self, open_connections: Sequence[tuple[int, Counted]]) -> dict[int, dict[str, Any]]:
+        """Returns the counters of each node, with the bytes of the connections that are open."""
+        found = {id: vars(counters).copy() for id, counters in self._nodes.items()}
+        for id, connection in open_connections:
+            counters = found.setdefault(id, vars(_Node()).copy())
+            counters["bytes_sent"] += connection.bytes_sent
+            counters["bytes_received"] += connection.bytes_received
+        return found
+
+    def _of(self, node: int) -> _Node:
+        return self._nodes.setdefault(node, _Node())

@@ -1,0 +1,474 @@
+"""What both clients do: each test runs over Client and over AsyncClient."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import pytest
+from answers import apply_answer
+from broker import METADATA, Brokers, Fault
+from frames import P, T
+from shells import Maker
+from waiting import until
+
+import rdmeta
+from rdmeta import ALL, MetadataCache
+from rdmeta.errors import (
+    ConfigError,
+    Error,
+    InvalidTopicError,
+    NoSuchPartitionError,
+    NotCachedError,
+    RequestTimedOutError,
+    TopicAuthorizationError,
+    UnsupportedVersionError,
+)
+
+
+def asked(brokers: Brokers) -> list[Any]:
+    """Returns the topics of each Metadata request: None for all, or the names."""
+    return [
+        None if (topics := each.asked.body.topics) is None else [t.name for t in topics]
+        for each in brokers.requests(METADATA)
+    ]
+
+
+# ---- life ---------------------------------------------------------------------------------------
+
+
+def test_making_a_client_touches_no_network(make: Maker, brokers: Brokers) -> None:
+    client = make(brokers.bootstrap)
+    time.sleep(0.05)
+    assert [len(each.accepted) for each in brokers] == [0, 0, 0]
+    client.start()
+    client.start()
+    until(lambda: asked(brokers) == [[]], "a started client asks for the brokers")
+
+
+def test_making_a_client_checks_its_configuration(make: Maker) -> None:
+    with pytest.raises(ConfigError, match=r"retry\.backof\.ms"):
+        make("localhost:9092", {"retry.backof.ms": 5})
+    with pytest.raises(TypeError, match="cache must be a MetadataCache"):
+        make("localhost:9092", cache={})
+
+
+def test_the_first_call_starts_a_client(make: Maker, brokers: Brokers) -> None:
+    client = make(brokers.bootstrap)
+    assert client.leader("orders", 3) == 1
+    assert client.cache.leader("orders", 4) == 2
+
+
+def test_with_closes_a_client(make: Maker, brokers: Brokers) -> None:
+    with make(brokers.bootstrap) as client:
+        client.refresh()
+    with pytest.raises(Error, match="closed"):
+        client.refresh()
+    until(lambda: sum(each.open for each in brokers) == 0, "the connections are closed")
+
+
+def test_a_second_close_does_nothing_and_later_calls_are_refused(
+    make: Maker, brokers: Brokers
+) -> None:
+    client = make(brokers.bootstrap)
+    client.refresh([])
+    client.close()
+    client.close()
+    for call in (
+        lambda: client.need("orders"),
+        lambda: client.refresh(wait=False),
+        lambda: client.wait_for_topic("orders"),
+        lambda: client.leader("nope", 0),
+        lambda: client.leader_unavailable("orders", 0, 6),
+        client.least_loaded,
+        client.start,
+    ):
+        with pytest.raises(Error, match="the client is closed"):
+            call()
+    assert client.stats()["state"] == "closed"
+
+
+def test_a_client_that_was_never_started_can_be_closed(make: Maker, brokers: Brokers) -> None:
+    client = make(brokers.bootstrap)
+    client.close()
+    with pytest.raises(Error, match="the client is closed"):
+        client.start()
+    assert [len(each.accepted) for each in brokers] == [0, 0, 0]
+
+
+def test_close_ends_every_wait_with_an_error(make: Maker, brokers: Brokers) -> None:
+    client = make(brokers.bootstrap)
+    client.refresh(())
+    for broker in brokers:
+        broker.fault = Fault(silent=True)
+    n = len(brokers.requests(METADATA))
+    errors: list[Error] = []
+
+    def wait(call: Any) -> None:
+        try:
+            call()
+        except Error as error:
+            errors.append(error)
+
+    waits = [client.refresh, lambda: client.wait_for_topic("orders"), lambda: client.quorum()]
+    threads = [threading.Thread(target=wait, args=(each,)) for each in waits]
+    for thread in threads:
+        thread.start()
+    until(lambda: len(brokers.requests(METADATA)) > n, "a request is out")
+    time.sleep(0.05)
+    begun = time.monotonic()
+    client.close()
+    for thread in threads:
+        thread.join(20)
+    assert time.monotonic() - begun < 1
+    assert ["closed" in str(error) for error in errors] == [True] * 3
+
+
+# ---- topics -------------------------------------------------------------------------------------
+
+
+def test_a_refresh_returns_the_version_after_its_answer(make: Maker, brokers: Brokers) -> None:
+    client = make(brokers.bootstrap, topics=["orders"])
+    version = client.refresh()
+    assert version == client.cache.version > 0
+    brokers.truth.lead("orders", 0, 2)
+    assert client.refresh() > version
+    assert client.cache.leader("orders", 0) == 2
+
+
+def test_a_refresh_asks_for_what_it_is_told(make: Maker, brokers: Brokers) -> None:
+    brokers.truth.create("audit")
+    client = make(brokers.bootstrap)
+    client.refresh(())
+    assert "orders" not in client.cache
+    client.refresh(["audit"])
+    assert list(client.cache) == ["audit"]
+    client.refresh(ALL)
+    assert sorted(client.cache) == ["audit", "orders"]
+    assert None in asked(brokers)
+
+
+def test_a_refresh_that_is_not_waited_for_returns_at_once(make: Maker, brokers: Brokers) -> None:
+    for broker in brokers:
+        broker.fault = Fault(delay=0.3)
+    client = make(brokers.bootstrap, topics=["orders"])
+    begun = time.monotonic()
+    assert client.refresh(wait=False) is None
+    assert time.monotonic() - begun < 0.25
+    until(lambda: "orders" in client.cache)
+
+
+def test_a_refresh_without_an_answer_times_out_and_says_why(make: Maker) -> None:
+    with Brokers(1) as gone:
+        servers = gone.bootstrap
+    client = make(servers)
+    begun = time.monotonic()
+    with pytest.raises(RequestTimedOutError, match=rf"{servers}.*[Cc]onnection refused"):
+        client.refresh(timeout=0.3)
+    assert 0.25 < time.monotonic() - begun < 5
+
+
+@pytest.mark.parametrize("wrong", [5, [5], [b"orders"]])
+def test_wrong_topics_are_refused_in_the_call(make: Maker, brokers: Brokers, wrong: Any) -> None:
+    client = make(brokers.bootstrap)
+    with pytest.raises(TypeError):
+        client.need(wrong)
+    with pytest.raises(TypeError):
+        client.refresh(wrong)
+
+
+def test_a_name_that_no_topic_can_have_is_refused(make: Maker, brokers: Brokers) -> None:
+    client = make(brokers.bootstrap)
+    for call in (client.need, client.wait_for_topic, client.topic):
+        with pytest.raises(InvalidTopicError, match="there can be no topic"):
+            call("or/ders")
+
+
+def test_a_needed_topic_is_asked_for_at_once(make: Maker, brokers: Brokers) -> None:
+    client = make(brokers.bootstrap)
+    client.refresh(())
+    client.need("orders")
+    until(lambda: "orders" in client.cache)
+    n = len(brokers.requests(METADATA))
+    client.need(["orders"])
+    time.sleep(0.1)
+    assert len(brokers.requests(METADATA)) == n
+
+
+def test_a_topic_is_waited_for_until_a_broker_knows_it(make: Maker, brokers: Brokers) -> None:
+    client = make(brokers.bootstrap)
+    client.start()
+    timer = threading.Timer(0.3, brokers.truth.create, ["late", 2])
+    timer.start()
+    topic = client.wait_for_topic("late")
+    assert [p.leader for p in topic.partitions] == [1, 2]
+    timer.join()
+
+
+def test_a_partition_is_waited_for_until_it_has_a_leader(make: Maker, brokers: Brokers) -> None:
+    brokers.truth.lead("orders", 2, -1)
+    client = make(brokers.bootstrap)
+    timer = threading.Timer(0.3, brokers.truth.lead, ["orders", 2, 1])
+    timer.start()
+    assert client.wait_for_topic("orders", 2).leader == 1
+    timer.join()
+
+
+def test_a_wait_for_a_topic_times_out(make: Maker, brokers: Brokers) -> None:
+    client = make(brokers.bootstrap)
+    with pytest.raises(RequestTimedOutError):
+        client.wait_for_topic("nope", timeout=0.3)
+    assert client.topic("orders").name == "orders"
+
+
+def test_a_denied_topic_is_raised_to_each_waiter(make: Maker, brokers: Brokers) -> None:
+    for broker in brokers:
+        broker.fault = Fault(topic_errors={"orders": 29})
+    client = make(brokers.bootstrap)
+    for _ in range(2):
+        with pytest.raises(TopicAuthorizationError):
+            client.wait_for_topic("orders")
+
+
+def test_a_leader_in_the_cache_needs_no_request(make: Maker, brokers: Brokers) -> None:
+    client = make(brokers.bootstrap)
+    assert client.leader("orders", 1) == 2
+    n = len(brokers.requests(METADATA))
+    assert [client.leader("orders", p) for p in range(6)] == [1, 2, 3, 1, 2, 3]
+    assert len(brokers.requests(METADATA)) == n
+
+
+def test_a_leader_is_not_waited_for_with_a_timeout_of_0(make: Maker, brokers: Brokers) -> None:
+    client = make(brokers.bootstrap)
+    with pytest.raises(NotCachedError):
+        client.leader("orders", 1, timeout=0)
+    until(lambda: "orders" in client.cache)
+    assert client.leader("orders", 1, timeout=0) == 2
+    with pytest.raises(NoSuchPartitionError):
+        client.leader("orders", 9, timeout=0)
+    with pytest.raises(NoSuchPartitionError):
+        client.leader("orders", -1)
+    with pytest.raises(RequestTimedOutError):
+        client.leader("orders", 9, timeout=0.2)
+
+
+def test_a_client_of_all_topics_learns_new_ones(make: Maker, brokers: Brokers) -> None:
+    client = make(brokers.bootstrap, topics=ALL)
+    client.refresh()
+    brokers.truth.create("audit")
+    client.refresh()
+    assert sorted(client.cache) == ["audit", "orders"]
+
+
+def test_the_subscription_can_be_replaced(make: Maker, brokers: Brokers) -> None:
+    brokers.truth.create("audit")
+    client = make(brokers.bootstrap, topics=["orders"])
+    client.refresh()
+    assert list(client.cache) == ["orders"]
+    client.subscribe("^au")
+    until(lambda: "audit" in client.cache)
+
+
+# ---- what the application has seen --------------------------------------------------------------
+
+
+def test_a_complaint_about_a_leader_has_the_topic_asked_for(make: Maker, brokers: Brokers) -> None:
+    client = make(brokers.bootstrap)
+    assert client.leader("orders", 0) == 1
+    brokers.truth.lead("orders", 0, 3)
+    client.leader_unavailable("orders", 0, 6)
+    until(lambda: client.leader("orders", 0) == 3)
+
+
+def test_a_newer_epoch_has_the_topic_asked_for(make: Maker, brokers: Brokers) -> None:
+    client = make(brokers.bootstrap)
+    assert client.leader("orders", 0) == 1
+    brokers.truth.lead("orders", 0, 3)
+    client.epoch_seen("orders", 0, 1)
+    until(lambda: client.leader("orders", 0) == 3)
+
+
+def test_a_leader_hint_is_in_the_cache_at_once(make: Maker, brokers: Brokers) -> None:
+    client = make(brokers.bootstrap)
+    assert client.leader("orders", 0) == 1
+    applied = client.leader_hint("orders", 0, 2, 7)
+    assert applied.changed == 1
+    assert client.leader("orders", 0) == 2
+    ignored = client.leader_hint(b"no such id......", 0, 2, 9)
+    assert ignored.changed == 0
+
+
+# ---- the cluster --------------------------------------------------------------------------------
+
+
+def test_the_least_loaded_node_is_one_of_the_cluster(make: Maker, brokers: Brokers) -> None:
+    client = make(brokers.bootstrap)
+    client.refresh(())
+    node = client.least_loaded()
+    assert (node.host, node.port) in {("127.0.0.1", each.port) for each in brokers}
+
+
+def test_the_quorum_and_the_cluster_are_asked_for(make: Maker, brokers: Brokers) -> None:
+    client = make(brokers.bootstrap)
+    assert client.quorum().leader == 1
+    assert {each.id for each in client.describe_cluster().brokers} == {1, 2, 3}
+    assert {each.id for each in client.describe_cluster(fenced=True).brokers} == {1, 2, 3}
+
+
+def test_an_api_that_no_broker_has_is_an_error(make: Maker, brokers: Brokers) -> None:
+    for broker in brokers:
+        del broker.ranges[55]
+    client = make(brokers.bootstrap)
+    with pytest.raises(UnsupportedVersionError):
+        client.quorum(timeout=10)
+
+
+def test_the_statistics_tell_of_nodes_and_changes(make: Maker, brokers: Brokers) -> None:
+    client = make(brokers.bootstrap, topics=["orders"])
+    assert client.stats()["state"] == "new"
+    client.refresh()
+    client.refresh()
+    stats = client.stats()
+    assert stats["state"] == "running"
+    assert stats["changes"]["broker_added"] == 3
+    assert stats["changes"]["topic_added"] == 1
+    nodes = stats["nodes"].values()
+    assert sum(node["answers"] for node in nodes) == len(brokers.requests(METADATA))
+    assert sum(node["bytes_received"] for node in nodes) > 500
+    assert all(0 < n["last_round_trip"] <= n["longest_round_trip"] for n in nodes if n["answers"])
+
+
+# ---- the cache has other writers ----------------------------------------------------------------
+
+
+def test_a_cache_may_be_given_and_loaded(make: Maker, brokers: Brokers) -> None:
+    cache = MetadataCache()
+    apply_answer(cache, T("known", [P(0, 7, 3)]))
+    client = make(brokers.bootstrap, cache=cache)
+    assert client.cache is cache
+    assert client.leader("known", 0) == 7
+    assert [len(each.accepted) for each in brokers] == [0, 0, 0]
+
+
+def test_another_writer_of_the_cache_ends_a_wait(make: Maker, brokers: Brokers) -> None:
+    client = make(brokers.bootstrap)
+    client.refresh(())
+    timer = threading.Timer(0.1, apply_answer, [client.cache, T("secret", [P(0, 2, 1)])])
+    for broker in brokers:
+        broker.fault = Fault(silent=True)
+    timer.start()
+    assert client.wait_for_topic("secret", 0, timeout=10).leader == 2
+    timer.join()
+
+
+def test_what_is_past_its_deadline_leaves_the_cache(make: Maker, brokers: Brokers) -> None:
+    cache = MetadataCache(negative_ttl=0.2)
+    client = make(brokers.bootstrap, cache=cache)
+    client.refresh(["nope"])
+    assert cache.stats()["negatives"] == 1
+    until(lambda: cache.stats()["negatives"] == 0, "the client sweeps")
+
+
+# ---- listeners ----------------------------------------------------------------------------------
+
+
+def test_a_listener_gets_every_change_once(make: Maker, brokers: Brokers) -> None:
+    client = make(brokers.bootstrap, topics=["orders"])
+    seen: list[rdmeta.Change] = []
+    client.on_change(seen.extend)
+    client.refresh()
+    brokers.truth.lead("orders", 0, 3)
+    client.refresh()
+    until(lambda: seen and seen[-1].kind == "leader_changed")
+    assert seen == list(client.cache.changes(0))
+
+
+def test_a_slow_listener_gets_fewer_and_larger_calls(make: Maker, brokers: Brokers) -> None:
+    client = make(brokers.bootstrap, topics=["orders"])
+    client.refresh()
+    going_on = threading.Event()
+    calls: list[rdmeta.Changes] = []
+
+    def slow(changes: rdmeta.Changes) -> None:
+        calls.append(changes)
+        if not going_on.is_set() and isinstance(client, rdmeta.Client):
+            going_on.wait(20)
+
+    client.on_change(slow)
+    for leader in (2, 3, 1, 2):
+        brokers.truth.lead("orders", 0, leader)
+        client.refresh(force=True)
+    going_on.set()
+    until(lambda: calls and calls[-1].until == client.cache.version)
+    if isinstance(client, rdmeta.Client):
+        assert [len(each) for each in calls] == [1, 3]
+    assert sum(len(each) for each in calls) == 4
+
+
+def test_an_exception_in_a_listener_stops_nothing(
+    make: Maker, brokers: Brokers, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = make(brokers.bootstrap, topics=["orders"])
+    seen: list[rdmeta.Change] = []
+
+    def wrong(changes: rdmeta.Changes) -> None:
+        raise ValueError("the listener's own fault")
+
+    client.on_change(wrong)
+    client.on_change(seen.extend)
+    client.refresh()
+    until(lambda: seen)
+    until(lambda: "the listener's own fault" in caplog.text)
+    brokers.truth.lead("orders", 0, 3)
+    client.refresh()
+    until(lambda: seen[-1].kind == "leader_changed")
+
+
+def test_a_listener_can_be_removed(make: Maker, brokers: Brokers) -> None:
+    client = make(brokers.bootstrap, topics=["orders"])
+    seen: list[rdmeta.Changes] = []
+    remove = client.on_change(seen.append)
+    client.refresh()
+    until(lambda: seen)
+    remove()
+    remove()
+    n = len(seen)
+    brokers.truth.lead("orders", 0, 3)
+    client.refresh()
+    time.sleep(0.05)
+    assert len(seen) == n
+
+
+def test_updates_tell_a_full_answer_from_a_partial_one(make: Maker, brokers: Brokers) -> None:
+    client = make(brokers.bootstrap)
+    seen: list[Any] = []
+    client.on_update(seen.extend)
+    client.refresh(ALL)
+    client.refresh(["orders"])
+    until(lambda: seen and seen[-1].request.topics != ALL and seen[-1].applied.topics == 1)
+    assert list(seen[-1].request.topics) == ["orders"]
+    assert any(each.request.topics is ALL for each in seen)
+    assert {each.cluster_id for each in seen} == {"cluster"}
+
+
+def test_failures_reach_listeners_and_the_log(
+    make: Maker, brokers: Brokers, caplog: pytest.LogCaptureFixture
+) -> None:
+    brokers[1].refuse()
+    client = make(f"127.0.0.1:{brokers[1].port}")
+    seen: list[Any] = []
+    client.on_error(seen.extend)
+    client.refresh(wait=False)
+    until(lambda: seen)
+    assert "refused" in str(seen[0].error)
+    assert seen[0].node.port == brokers[1].port
+    until(lambda: f"127.0.0.1:{brokers[1].port}" in caplog.text)
+
+
+def test_a_listener_may_close_its_client(make: Maker, brokers: Brokers) -> None:
+    client = make(brokers.bootstrap, topics=["orders"])
+    closing = client.client.close if hasattr(client, "client") else client.close
+    client.on_change(lambda changes: closing())
+    client.start()
+    until(lambda: client.stats()["state"] == "closed")
