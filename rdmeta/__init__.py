@@ -74,6 +74,7 @@ from rdmeta.model import (
 )
 
 if TYPE_CHECKING:
+    from rdmeta import config
     from rdmeta.client.aio import AsyncClient
     from rdmeta.client.blocking import Client
     from rdmeta.embedded import EmbeddedCluster
@@ -132,6 +133,7 @@ __all__ = [
     "WrongClusterError",
     "__version__",
     "attach",
+    "config",
     "decode_metadata_response",
     "encode_metadata_request",
     "errors",
@@ -144,6 +146,7 @@ __all__ = [
 _LATER = {
     "AsyncClient": "rdmeta.client.aio",
     "Client": "rdmeta.client.blocking",
+    "config": "rdmeta.config",
     "EmbeddedCluster": "rdmeta.embedded",
     "fetch": "rdmeta.net.fetch",
 }
@@ -154,7 +157,9 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    found = globals()[name] = getattr(import_module(_LATER[name]), name)
+    module = import_module(_LATER[name])
+    is_module = module.__name__ == f"{__name__}.{name}"
+    found = globals()[name] = module if is_module else getattr(module, name)
     return found
 
 

@@ -1,8 +1,8 @@
 """`python -m rdmeta.demo`: shows the whole path on a cluster inside this process.
 
-It shows brokers on sockets, Metadata bytes, the cache, lookups and waits, changes on disk, and a
-Spark job over them. With `--bootstrap host:port` (or BOOTSTRAP in the environment) the first half
-runs against that cluster instead and only reads.
+It shows brokers on sockets, a client that keeps a cache true, lookups and waits, changes on disk,
+and a Spark job over them. With `--bootstrap host:port` (or BOOTSTRAP in the environment) the first
+half runs against that cluster instead and only reads.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import Any
 
-from rdmeta import EmbeddedCluster, MetadataCache, Partition, Topic, fetch
+from rdmeta import ALL, Client, EmbeddedCluster, MetadataCache, Partition, Topic
 from rdmeta.errors import Error, MissingExtraError
 
 try:
@@ -47,6 +48,7 @@ LOST = 3
 WATCHED = TOPICS[0]
 LOOKUPS = 100_000
 REFRESH_EVERY = 0.25
+TIMEOUT = 10.0
 ROWS_SHOWN = 12
 
 console = Console(highlight=False, soft_wrap=True)
@@ -104,7 +106,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     began = time.monotonic()
     try:
         if chosen.bootstrap:
-            show_cluster(TimedCache(), chosen.bootstrap)
+            with make_client(chosen.bootstrap, {}) as client:
+                show_cluster(client, chosen.bootstrap)
             console.print(
                 "\nThis was the half that only reads. The demo shows leader changes, history and"
                 "\nSpark tables on a cluster of its own: run it without a bootstrap address."
@@ -129,24 +132,33 @@ def whole_path(out: Path) -> None:
             for topic in TOPICS:
                 cluster.create_topic(topic, PARTITIONS, replication_factor=3)
             cluster.set_leader(WATCHED, 0, 1)
-        cache = TimedCache()
-        show_cluster(cache, cluster.bootstrap)
-        record_changes(cluster, cache, out / "history")
-        cluster_id = cache.cluster_id
+        often = {"topic.metadata.refresh.interval.ms": int(REFRESH_EVERY * 1000)}
+        with make_client(cluster.bootstrap, often) as client:
+            show_cluster(client, cluster.bootstrap)
+            record_changes(cluster, client, out / "history")
+            cluster_id = client.cache.cluster_id
     assert cluster_id is not None
     make_tables(out, cluster_id)
 
 
-def show_cluster(cache: TimedCache, bootstrap: str) -> None:
-    """Fills the cache from a cluster and shows its brokers and some lookups."""
-    heading(f"One refresh from {bootstrap}")
-    with step("asking for all topics"):
-        applied = fetch(cache, bootstrap)
+def make_client(bootstrap: str, conf: Mapping[str, object]) -> Client:
+    """Returns a client that keeps a cache of all topics true."""
+    servers = {"bootstrap.servers": bootstrap}
+    return Client({**servers, **conf}, cache=TimedCache(), topics=ALL)
+
+
+def show_cluster(client: Client, bootstrap: str) -> None:
+    """Has the client fill its cache from a cluster; shows its brokers and some lookups."""
+    heading(f"A client of {bootstrap}")
+    cache = client.cache
+    with step("connecting, and asking for all topics"):
+        client.refresh(timeout=TIMEOUT)
+    version = cache.version
     topics = cache.topics()
     partitions = [partition for topic in topics for partition in topic.partitions]
     console.print(
-        f"  cluster {cache.cluster_id}: {len(cache.brokers)} brokers, {applied.topics} topics,"
-        f" {len(partitions)} partitions, version {applied.version}"
+        f"  cluster {cache.cluster_id}: {len(cache.brokers)} brokers, {len(topics)} topics,"
+        f" {len(partitions)} partitions, version {version}"
     )
     led = Counter(partition.leader for partition in partitions)
     table = Table("broker", "address", "rack", "leads", box=None, header_style="bold")
@@ -157,15 +169,13 @@ def show_cluster(cache: TimedCache, bootstrap: str) -> None:
         table.add_row("none", "", "", str(led[None]))
     console.print(table)
     with step("asking again"):
-        applied = fetch(cache, bootstrap)
-    console.print(
-        f"  {applied.unchanged} topics unchanged, {applied.changed} changed:"
-        f" version {applied.version}"
-    )
+        client.refresh(timeout=TIMEOUT)
+    changes = cache.changes(version)
+    console.print(f"  {len(changes)} changes: version {changes.until}")
     show_lookups(cache, topics, partitions)
 
 
-def show_lookups(cache: TimedCache, topics: list[Topic], partitions: list[Partition]) -> None:
+def show_lookups(cache: MetadataCache, topics: list[Topic], partitions: list[Partition]) -> None:
     """Shows a few lookups, and the time that one takes."""
     heading("Lookups")
     if not partitions:
@@ -215,22 +225,30 @@ def loop_times(cache: MetadataCache, chosen: list[tuple[str, int]]) -> tuple[flo
     return best(nothing), best(lookups)
 
 
-def record_changes(cluster: EmbeddedCluster, cache: TimedCache, directory: Path) -> None:
+def record_changes(cluster: EmbeddedCluster, client: Client, directory: Path) -> None:
     """Moves leaders and stops a broker, while one thread waits and a recorder writes."""
     from rdmeta.history import Recorder
 
     heading("Changes, while a thread waits for them")
-    console.print(f"  a thread waits for {WATCHED}; a refresh every {REFRESH_EVERY} s is recorded")
+    console.print(
+        f"  a thread waits for {WATCHED}; the client refreshes every {REFRESH_EVERY} s,"
+        " which is recorded"
+    )
+    cache = client.cache
+    assert isinstance(cache, TimedCache)
     waiter = Waiter(cache, WATCHED)
     waiter.start()
+    answers: SimpleQueue[Any] = SimpleQueue()
+    client.on_update(answers.put)
     with Recorder(cache, directory) as recorder:
 
         def watch(seconds: float) -> None:
+            """Records each answer about all topics for some time."""
             until = time.monotonic() + seconds
-            while time.monotonic() < until:
-                fetch(cache, cluster.bootstrap)
-                recorder.observe()
-                time.sleep(REFRESH_EVERY)
+            while (left := until - time.monotonic()) > 0:
+                with suppress(Empty):
+                    if any(each.request.topics is ALL for each in answers.get(timeout=left)):
+                        recorder.observe()
 
         def show_change(what: str, change: Callable[[], None], seconds: float) -> None:
             seen = len(waiter.woken)

@@ -43,5 +43,11 @@ def test_import_loads_no_package_of_an_extra_and_no_slow_module(package: str) ->
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0
 
 
+@pytest.mark.parametrize("name", ["config", "Client", "fetch"])
+def test_a_name_that_is_imported_on_first_use_needs_no_import_of_its_own(name: str) -> None:
+    code = f"import rdmeta; assert rdmeta.{name}.__name__.endswith({name!r}), rdmeta.{name}"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
 def test_get_include_returns_the_directory_of_the_header() -> None:
     assert (Path(rdmeta.get_include()) / "rdmeta.h").is_file()
