@@ -38,9 +38,9 @@ _CORRELATION_SIZE = 4
 
 # Bytes: a longer frame has a buffer of its own, into which the driver reads.
 _LONG = 1 << 18
-# That buffer is made once so much of the frame has arrived: a frame's length alone, which may be
+# That buffer is made once a 32nd of the frame has arrived: a frame's length alone, which may be
 # garbage, takes no memory.
-_SHARE = 16
+_SHARE = 32
 
 
 class Response(NamedTuple):
