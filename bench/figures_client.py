@@ -80,7 +80,8 @@ def _storm(scale: Scale) -> Iterable[Figure]:
 
 
 def _many(scale: Scale) -> Iterable[Figure]:
-    job = Job("client", ("many", f"--clients={scale.clients}"))
+    seconds = f"--seconds={scale.idle_seconds / 4:g}"
+    job = Job("client", ("many", f"--clients={scale.clients}", seconds))
     what = f"{count(scale.clients)} AsyncClients in one loop"
     plain = f"{count(scale.clients)} open streams"
     keys = ("memory", "plain_memory")

@@ -248,6 +248,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             style="yellow",
         )
     for key, value in host.items():
-        console.print(f"{key}: {value}", highlight=False, markup=False)
+        if key != "missing":  # these are printed above
+            console.print(f"{key}: {value}", highlight=False, markup=False)
     console.print(f"written: {args.json}, {beside}", highlight=False, markup=False)
     return 2 if failed else 0

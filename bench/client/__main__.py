@@ -25,7 +25,7 @@ from bench.figure import ANY, Missing
 PARTS: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
     "refresh": lambda args: refresh.measure(args.topics, args.rounds),
     "idle": lambda args: idle.measure(args.topics, args.seconds),
-    "many": lambda args: many.measure(args.clients),
+    "many": lambda args: many.measure(args.clients, args.seconds),
     "elections": lambda args: elections.measure(args.rounds, args.seconds),
     "creation": lambda args: creation.measure(args.rounds),
     "storm": lambda args: storm.measure(args.topics, args.rounds),

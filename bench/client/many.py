@@ -21,7 +21,6 @@ from bench.build import ROOT
 TOPIC = "orders"
 PARTITIONS = 10
 TICK = 0.01
-IDLE = 3.0  # seconds
 EACH = 6  # descriptors per client, at most
 # The mock brokers accept few connections at once; the kernel tries again after 1 s, then 2 s.
 AT_ONCE = 4
@@ -111,21 +110,21 @@ async def clients(bootstrap: str, count: int) -> list[Any]:
     return made
 
 
-async def run(bootstrap: str, count: int) -> dict[str, Any]:
-    """Measures the floor first, then the clients."""
+async def run(bootstrap: str, count: int, seconds: float) -> dict[str, Any]:
+    """Measures the floor first, then the clients; each is idle for `seconds`."""
     for client in await clients(bootstrap, 2):  # what the process loads once is no client's
         await client.close()
     streams = Streams()
     before = resident()
     await streams.add(bootstrap, count)
     plain = resident() - before
-    quiet = await lag(IDLE)
+    quiet = await lag(seconds)
     await streams.close()
     before, begin = resident(), perf_counter()
     made = await clients(bootstrap, count)
     ready = perf_counter() - begin
     memory = resident() - before
-    idle = await lag(IDLE)
+    idle = await lag(seconds)
     await asyncio.gather(*(client.close() for client in made))
     return {
         "memory": [memory / count / 1024],
@@ -137,7 +136,7 @@ async def run(bootstrap: str, count: int) -> dict[str, Any]:
     }
 
 
-def measure(count: int) -> dict[str, Any]:
+def measure(count: int, seconds: float) -> dict[str, Any]:
     """Returns KiB per client, and the loop's lag in ms; beside plain connections."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = EACH * count + 100
@@ -145,7 +144,7 @@ def measure(count: int) -> dict[str, Any]:
         return {"missing": {"*": f"{count} clients need {wanted} descriptors, {hard} are allowed"}}
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
     with cluster() as bootstrap:
-        return asyncio.run(run(bootstrap, count))
+        return asyncio.run(run(bootstrap, count, seconds))
 
 
 if __name__ == "__main__":

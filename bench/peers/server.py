@@ -12,6 +12,7 @@ import socketserver
 import struct
 import sys
 import threading
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -59,7 +60,12 @@ class Broker(socketserver.StreamRequestHandler):
     directory: Path
 
     def handle(self) -> None:
-        """Serves until the peer hangs up."""
+        """Serves until the peer hangs up, perhaps inside an answer."""
+        with suppress(ConnectionError):
+            self.serve()
+
+    def serve(self) -> None:
+        """Answers each request."""
         while len(size := self.rfile.read(4)) == 4:
             frame = self.rfile.read(struct.unpack(">i", size)[0])
             key, version, correlation, client = struct.unpack_from(">hhih", frame)

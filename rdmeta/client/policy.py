@@ -170,7 +170,9 @@ class Policy:
     def on_bytes(self, link: int, now: float) -> None:
         """Notes that bytes arrived."""
 
-    def on_response(self, number: int, now: float, version: int, body: bytes) -> Applied | None:
+    def on_response(
+        self, number: int, now: float, version: int, body: bytes | memoryview
+    ) -> Applied | None:
         """Applies an answer; returns its Applied, None if it was dropped or refused."""
         for link in self._links.values():
             if number in link.in_flight:
@@ -178,11 +180,11 @@ class Policy:
         return None
 
     def _answered(
-        self, link: _Link, sent: _Sent, now: float, version: int, body: bytes
+        self, link: _Link, sent: _Sent, now: float, version: int, body: bytes | memoryview
     ) -> Applied | None:
         if isinstance(sent.request, Call):
             for waiter in sent.waiters:
-                self._finish(waiter, None, (version, body))
+                self._finish(waiter, None, (version, bytes(body)))
             return None
         try:
             applied = self._cache.apply(

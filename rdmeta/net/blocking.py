@@ -90,7 +90,7 @@ class Connection:
         answers: list[Response] = []
         while not answers:
             answers = self._exchange(deadline)
-        return answers[0].body
+        return bytes(answers[0].body)
 
     def _exchange(self, deadline: Deadline) -> list[Response]:
         """Sends the session's bytes, then returns the answers that one read completes."""
@@ -100,16 +100,21 @@ class Connection:
                 self._socket.settimeout(deadline.remaining())
                 self._socket.sendall(data)
             self._socket.settimeout(deadline.remaining())
-            received = self._socket.recv(_CHUNK)
+            received, space = b"", self.session.space()
+            if space is None:
+                received = self._socket.recv(_CHUNK)
+                count = len(received)
+            else:
+                count = self._socket.recv_into(space)
         except TimeoutError:
             self.session.timed_out()
         except ConnectionError:
             self.session.closed("reset the connection")
         except OSError as error:
             raise TransportError(f"the connection broke: {error.strerror or error}") from error
-        if not received:
+        if not count:
             self.session.closed()
-        return self.session.receive(received)
+        return self.session.receive(received) if received else self.session.received(count)
 
 
 def _connect(address: Address, deadline: Deadline) -> socket.socket:

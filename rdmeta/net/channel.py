@@ -145,8 +145,13 @@ class Channel:
 
     def _read_once(self, sock: socket.socket) -> bool:
         """Reads and handles one chunk; returns whether more may be waiting."""
+        data, space = b"", self.session.space()
         try:
-            data = sock.recv(_CHUNK)
+            if space is None:
+                data = sock.recv(_CHUNK)
+                count = len(data)
+            else:
+                count = sock.recv_into(space)
         except (BlockingIOError, InterruptedError):
             if self._send_error is not None:
                 self._ended(self._send_error)
@@ -154,21 +159,21 @@ class Channel:
         except OSError as error:
             self._ended(error)
             return False
-        if not data:
+        if not count:
             self._ended(self._send_error)
             return False
-        self.bytes_received += len(data)
+        self.bytes_received += count
         self._owner.channel_bytes(self)
-        self._take(data)
-        return len(data) == _CHUNK
+        self._take(data, count)
+        return count >= _CHUNK
 
-    def _take(self, data: bytes) -> None:
-        """Passes bytes to the session, and what they bring to the owner."""
+    def _take(self, data: bytes, count: int) -> None:
+        """Passes bytes to the session, which may have them already, and what they bring on."""
         if self._socket is None:
             return
         was_ready = self.session.ready
         try:
-            answers = self.session.receive(data)
+            answers = self.session.receive(data) if data else self.session.received(count)
         except Error as error:
             self._fail(error)
             return

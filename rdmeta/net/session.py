@@ -36,13 +36,23 @@ _REQUEST_HEADER = struct.Struct(">hhih")
 _CORRELATION_SIZE = 4
 
 
+# Bytes: a longer frame has a buffer of its own, into which the driver reads.
+_LONG = 1 << 18
+# That buffer is made once a 32nd of the frame has arrived: a frame's length alone, which may be
+# garbage, takes no memory.
+_SHARE = 32
+
+
 class Response(NamedTuple):
-    """The answer to the request with that correlation id; `body` excludes the header."""
+    """The answer to the request with that correlation id; `body` excludes the header.
+
+    The body of a long answer is a view of the buffer that it was read into, and was not copied.
+    """
 
     api_key: int
     version: int
     correlation_id: int
-    body: bytes
+    body: bytes | memoryview
 
 
 class _Sent(NamedTuple):
@@ -73,6 +83,9 @@ class Session:
         self._correlation_id = 0
         self._sent: deque[_Sent] = deque()
         self._incoming = bytearray()
+        # The long frame that is arriving, and how much of it has arrived.
+        self._long: bytearray | None = None
+        self._filled = 0
         self._outgoing = bytearray()
         self._failure: Error | None = None
         self.ready = False
@@ -114,16 +127,46 @@ class Session:
         it is `failure`.
         """
         self._check()
+        if self._long is not None:
+            end = self._filled + len(data)
+            rest = data[len(self._long) - self._filled :]
+            self._long[self._filled : end] = data[: len(data) - len(rest)]
+            self._filled = min(end, len(self._long))
+            data = rest
         self._incoming += data
-        answers = []
+        return self._answers()
+
+    def space(self) -> memoryview | None:
+        """Returns the part of a long frame that is yet to arrive, None if no such frame arrives.
+
+        The driver may read the next bytes into it, from its start, and call `received()`. Else it
+        passes them to `receive()`.
+        """
+        return None if self._long is None else memoryview(self._long)[self._filled :]
+
+    def received(self, count: int) -> list[Response]:
+        """Takes the `count` bytes that were read into `space()`.
+
+        Returns and raises as `receive()`.
+        """
+        self._check()
+        self._filled += count
+        return self._answers()
+
+    def _answers(self) -> list[Response]:
+        """Returns the answers in the bytes that have arrived, and removes them there."""
+        answers: list[Response] = []
         position = 0
         try:
+            if self._long is not None:
+                if self._filled < len(self._long):
+                    return answers
+                whole, self._long = memoryview(self._long), None
+                answers += self._answer(whole, is_long=True)
             while (end := self._frame_end(position)) is not None:
                 start, position = position + _LENGTH.size, end
-                with memoryview(self._incoming) as whole, whole[start:end] as frame:
-                    answer = self._answer(frame)
-                if answer is not None:
-                    answers.append(answer)
+                with memoryview(self._incoming) as arrived, arrived[start:end] as frame:
+                    answers += self._answer(frame)
         except Error as error:
             self._failure = error
             if not answers:
@@ -140,7 +183,7 @@ class Session:
         """
         if not self._answered:
             raise handshake.no_answer(bytes(self._incoming), how)
-        is_waiting = bool(self._sent) and not self._incoming
+        is_waiting = bool(self._sent) and not self._incoming and self._long is None
         if self.ready and is_waiting and not self._served and not self.is_librdkafka_mock:
             raise handshake.not_served(how)
         raise TransportError(f"the broker {how}")
@@ -196,7 +239,21 @@ class Session:
         (length,) = _LENGTH.unpack_from(self._incoming, position)
         self._check_length(length)
         end: int = position + _LENGTH.size + length
-        return end if end <= len(self._incoming) else None
+        if end <= len(self._incoming):
+            return end
+        arrived = len(self._incoming) - position
+        if self._answered and length > _LONG and arrived * _SHARE > length:
+            self._begin_long(length, position)
+        return None
+
+    def _begin_long(self, length: int, position: int) -> None:
+        """Moves what has arrived of the last frame, which begins there, into its own buffer."""
+        start = position + _LENGTH.size
+        self._filled = len(self._incoming) - start
+        self._long = bytearray(length)
+        with memoryview(self._incoming) as arrived:
+            self._long[: self._filled] = arrived[start:]
+        del self._incoming[position:]
 
     def _check_length(self, length: int) -> None:
         if not self._answered and not _CORRELATION_SIZE <= length <= handshake.LONGEST_ANSWER:
@@ -206,8 +263,11 @@ class Session:
                 f"the frame has {length} bytes; 4 to {self._max_frame} (max_frame) are accepted"
             )
 
-    def _answer(self, frame: memoryview) -> Response | None:
-        """Returns the response in a frame, None if it belongs to the handshake."""
+    def _answer(self, frame: memoryview, is_long: bool = False) -> list[Response]:
+        """Returns the response in a frame, none if it belongs to the handshake.
+
+        The body of a long one is not copied.
+        """
         if not self._sent:
             raise TransportError("the broker sent an answer without a request")
         sent = self._sent.popleft()
@@ -222,16 +282,16 @@ class Session:
         # ApiVersions answers keep the old header so that any client can read them (KIP-511).
         if _is_flexible(sent.api_key, sent.version) and sent.api_key != API_VERSIONS:
             reader.skip_tags()
-        body = bytes(frame[reader.position :])
+        body = frame[reader.position :] if is_long else bytes(frame[reader.position :])
         self._answered = True
         if self.ready:
             self._served = True
-            return Response(sent.api_key, sent.version, correlation_id, body)
+            return [Response(sent.api_key, sent.version, correlation_id, body)]
         try:
-            self._queue(self._steps.send(body))
+            self._queue(self._steps.send(bytes(body)))
         except StopIteration:
             self.ready = True
-        return None
+        return []
 
 
 def _is_flexible(api_key: int, version: int) -> bool:

@@ -20,6 +20,7 @@ from rdmeta.errors import (
     TransportError,
     UnsupportedVersionError,
 )
+from rdmeta.net import session as session_module
 from rdmeta.net.describe_cluster import DESCRIBE_CLUSTER
 from rdmeta.net.describe_quorum import DESCRIBE_QUORUM
 from rdmeta.net.session import METADATA, Session
@@ -94,6 +95,63 @@ def test_answers_are_the_same_however_the_bytes_are_split(data: st.DataObject) -
         for answer in session.receive(stream[start:end])
     ]
     assert [answer.body for answer in answers] == bodies
+
+
+@given(data=st.data())
+def test_long_answers_are_the_same_however_they_are_split_and_read(data: st.DataObject) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(session_module, "_LONG", 30)
+        session = ready_session()
+        bodies = data.draw(st.lists(st.binary(max_size=90), max_size=5))
+        stream = b"".join(
+            framed(session.request(METADATA, 9, b"\1\0\0\0\0"), body, b"\0") for body in bodies
+        )
+        found: list[Any] = []
+        while stream:
+            piece = stream[: data.draw(st.integers(1, len(stream)))]
+            space = session.space()
+            if space is not None and data.draw(st.booleans()):
+                piece = piece[: len(space)]
+                space[: len(piece)] = piece
+                found += session.received(len(piece))
+            else:
+                found += session.receive(piece)
+            stream = stream[len(piece) :]
+        assert [answer.body for answer in found] == bodies
+        assert session.space() is None
+
+
+def test_a_long_answer_is_read_into_one_buffer_and_not_copied() -> None:
+    session = ready_session()
+    body = bytes(range(250)) * 4000
+    stream = framed(session.request(METADATA, 1, METADATA_V1_ALL), body)
+    assert session.receive(stream[:100_000]) == []
+    space = session.space()
+    assert space is not None
+    assert len(space) == len(stream) - 100_000
+    space[:] = stream[100_000:]
+    (answer,) = session.received(len(space))
+    assert answer.body == body
+    assert isinstance(answer.body, memoryview)
+    assert answer.body.obj is space.obj
+
+
+def test_the_length_of_a_long_answer_alone_takes_no_memory() -> None:
+    session = ready_session(max_frame=1 << 30)
+    session.request(METADATA, 1, METADATA_V1_ALL)
+    length = 1 << 29
+    assert session.receive(struct.pack(">i", length) + bytes(1 << 20)) == []
+    assert session.space() is None
+
+
+def test_a_close_in_a_long_answer_is_a_broken_connection() -> None:
+    session = ready_session()
+    stream = framed(session.request(METADATA, 1, METADATA_V1_ALL), bytes(1 << 20))
+    session.receive(stream[: 1 << 17])
+    assert session.space() is not None
+    with pytest.raises(TransportError, match="closed the connection") as caught:
+        session.closed()
+    assert "SASL" not in str(caught.value)
 
 
 def test_the_handshake_survives_one_byte_at_a_time() -> None:
