@@ -40,7 +40,7 @@ from rdmeta.client.nodes import Link, Wish, addresses
 from rdmeta.client.state import State
 from rdmeta.client.waiters import Scope, Want
 from rdmeta.errors import UnsupportedVersionError
-from rdmeta.model import ALL, All, Request
+from rdmeta.model import ALL, All
 
 __all__ = ["Asking"]
 
@@ -447,7 +447,7 @@ class Asking:
             want.in_flight -= 1
         confirmed = s.fast.names() if flight.topics is ALL else flight.asked
         for name in confirmed:
-            s.fast.drop(Why.ONCE, name, now)
+            s.fast.drop(Why.ONCE, name)
         s.fast.release(now)
         self._end_wants()
 

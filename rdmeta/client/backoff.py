@@ -62,6 +62,10 @@ class Gate:
         """The time from which a refresh may leave."""
         return max(self._failed_until, self._equivalent_until)
 
+    def after_one(self, now: float) -> float:
+        """Returns when a refresh may leave that waits once more, if nothing else happens."""
+        return max(self.opens, now + self._backoff.after(1))
+
     def failed(self, now: float) -> None:
         """Counts a failed attempt."""
         self.failures += 1
@@ -69,9 +73,13 @@ class Gate:
 
     def answered(self, now: float, progress: bool) -> None:
         """Counts an answer; `progress` says that something missing came nearer."""
-        self.failures, self._failed_until = 0, -math.inf
+        self.succeeded()
         self.equivalents = 0 if progress else self.equivalents + 1
         self._equivalent_until = now + self._backoff.after(self.equivalents)
+
+    def succeeded(self) -> None:
+        """Clears the failed attempts."""
+        self.failures, self._failed_until = 0, -math.inf
 
     def begin_anew(self) -> None:
         """Clears the equivalent answers: there are new topics, or the periodic refresh is due."""

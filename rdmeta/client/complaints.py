@@ -20,7 +20,7 @@ from rdmeta.model import Partition
 
 __all__ = ["INVALID_METADATA", "Complaints"]
 
-# Kafka's codes whose exceptions derive from org.apache.kafka.common.errors.InvalidMetadataException.
+# The codes whose exceptions derive from Kafka's InvalidMetadataException (clients 4.3.0).
 INVALID_METADATA = frozenset((3, 5, 6, 9, 13, 56, 72, 74, 80, 83, 84, 100, 103))
 
 

@@ -16,9 +16,10 @@ from __future__ import annotations
 import math
 
 from rdmeta.client.actions import Close, Connect
-from rdmeta.client.events import Rebootstrapped
+from rdmeta.client.events import Problem
 from rdmeta.client.nodes import MOST_ATTEMPTS, MOST_PROBES, Link, Server, Wish, silent_at
 from rdmeta.client.state import State
+from rdmeta.errors import TransportError
 
 __all__ = ["Connecting"]
 
@@ -84,7 +85,8 @@ class Connecting:
         self._rebootstrapped_at, self._wanted = now, None
         self.trying_since, self.is_rebootstrapped = now, True
         s.nodes.use_bootstrap()
-        s.events.append(Rebootstrapped(cause))
+        text = "every connection is closed, and the bootstrap servers are asked anew"
+        s.events.append(Problem(TransportError(cause), None, text))
         s.totals["rebootstraps"] += 1
         return list(s.nodes.links.values())
 

@@ -1,4 +1,4 @@
-"""What listeners and the log learn: each answer, each problem, each topic's error."""
+"""What listeners and the log learn: each answer, and each problem with a node or a topic."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rdmeta.client.actions import Node
 from rdmeta.errors import Error
 from rdmeta.model import Applied, Request
 
-__all__ = ["Event", "Problem", "Rebootstrapped", "TopicProblem", "Updated"]
+__all__ = ["Event", "Problem", "Updated"]
 
 
 class Updated(NamedTuple):
@@ -21,29 +21,18 @@ class Updated(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """A node or an answer failed; `text` says what failed, `error` why."""
+    """A node, an answer or a topic failed: `text` says what failed, `error` why.
+
+    `node` is None unless a node failed. `topic` is a needed topic that has an error. Missing
+    listeners (LISTENER_NOT_FOUND, code 72) come once for all topics: `partitions` then has up to
+    ten of the partitions, as "topic-partition".
+    """
 
     error: Error
     node: Node | None
     text: str
-
-
-class TopicProblem(NamedTuple):
-    """A needed topic has an error: UnknownTopicError, TopicAuthorizationError, and so on.
-
-    LISTENER_NOT_FOUND (code 72) comes once for all topics. `partitions` then has up to ten of the
-    partitions, as "topic-partition"; otherwise it is empty.
-    """
-
-    error: Error
-    topic: str
+    topic: str | None = None
     partitions: tuple[str, ...] = ()
 
 
-class Rebootstrapped(NamedTuple):
-    """Every connection was closed, and the bootstrap servers are asked anew; `cause` says why."""
-
-    cause: str
-
-
-Event: TypeAlias = Updated | Problem | TopicProblem | Rebootstrapped
+Event: TypeAlias = Updated | Problem

@@ -18,7 +18,7 @@ A topic whose name is in flight in another request is skipped: it is due again w
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from enum import IntFlag
 from random import Random
 
@@ -186,10 +186,10 @@ class FastTopics:
         self._wanted_by.setdefault(int(source), set()).add(name)
         self._set(name, int(source), int(source), now, at)
 
-    def drop(self, source: Why, name: str, now: float) -> None:
+    def drop(self, source: Why, name: str) -> None:
         """Removes a topic from a source that has one reason."""
         self._wanted_by.get(int(source), set()).discard(name)
-        self._set(name, int(source), 0, now)
+        self._set(name, int(source), 0, 0.0)
 
     def _set(self, name: str, bits: int, why: int, now: float, at: float | None = None) -> None:
         """Replaces the `bits` of a topic's reasons by `why`; a new reason begins anew."""
@@ -264,10 +264,6 @@ class FastTopics:
                 self._skipped.discard(name)
                 self._push(name, item)
 
-    def asked_all(self, is_asked: Callable[[str], bool], now: float) -> None:
-        """Notes that a request leaves which has every topic for which `is_asked` is true."""
-        self.asked([name for name in self._items if is_asked(name)], now)
-
     def skip(self, names: Iterable[str], now: float) -> None:
         """Notes that these names are in flight: they are due again after release().
 
@@ -309,10 +305,10 @@ class FastTopics:
             item.mark = mark
         return moved
 
-    def keep(self, is_wanted: Callable[[str], bool], names: Collection[str], now: float) -> None:
-        """Drops each of `names` for which `is_wanted` is false, whatever its reasons are."""
+    def forget(self, names: Iterable[str]) -> None:
+        """Drops topics, whatever their reasons are."""
         for name in names:
-            if not is_wanted(name) and self._items.pop(name, None) is not None:
+            if self._items.pop(name, None) is not None:
                 self._skipped.discard(name)
                 for wanted in self._wanted_by.values():
                     wanted.discard(name)

@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable
 from rdmeta import _waits
 from rdmeta._core import DENIED, INVALID, MetadataCache
 from rdmeta.client.actions import Kind
-from rdmeta.client.events import TopicProblem
+from rdmeta.client.events import Problem
 from rdmeta.client.fast import DUE, Why
 from rdmeta.client.flights import Flight
 from rdmeta.client.state import State
@@ -57,7 +57,7 @@ class Looking:
             moved += self._follow_changes(since, now)
         moved += self._look_at_due(now)
         moved += self._look_at_unknown(now)
-        moved += self.look_at_waits(now)
+        moved += self._look_at_waits()
         return moved
 
     def is_needed_now(self, now: float) -> bool:
@@ -82,7 +82,7 @@ class Looking:
         moved += s.suspects.changed(changed, now)
         over, topics = s.complaints.changed(changed)
         for name in topics:
-            s.fast.drop(Why.COMPLAINT, name, now)
+            s.fast.drop(Why.COMPLAINT, name)
         return moved + over
 
     def _follow_records(self, since: int) -> None:
@@ -124,10 +124,10 @@ class Looking:
         found = [n for n in s.unknown if n not in s.demand or not _is_unknown(s.cache, n)]
         for name in found:
             del s.unknown[name]
-            s.fast.drop(Why.UNKNOWN, name, now)
+            s.fast.drop(Why.UNKNOWN, name)
         for name, since in s.unknown.items():
             if now >= since + s.config.propagation_max:
-                s.fast.drop(Why.UNKNOWN, name, now)
+                s.fast.drop(Why.UNKNOWN, name)
         return len(found)
 
     def answered(self, flight: Flight, applied: Applied, now: float) -> None:
@@ -152,22 +152,27 @@ class Looking:
 
     # ---- waits ----
 
-    def look_at_waits(self, now: float) -> int:
+    def _look_at_waits(self) -> int:
         """Ends the waits for topics that are there, denied or invalid; returns how many."""
         s = self._s
         before = len(s.waiters)
         for name in s.waiters.topics():
-            for waiter in s.waiters.of_topic(name):
-                try:
-                    found, _ = _waits.look(s.cache, name, waiter.partition, waiter.first_answer)
-                except Error as error:
-                    s.waiters.finish(waiter.number, error)
-                else:
-                    if found is not None:
-                        s.waiters.finish(waiter.number, None)
-            if not s.waiters.waits_for(name):
-                s.fast.drop(Why.WAITED, name, now)
+            self.look_at_waits_for(name)
         return before - len(s.waiters)
+
+    def look_at_waits_for(self, name: str) -> None:
+        """Ends the waits for one topic if it is there, denied or invalid."""
+        s = self._s
+        for waiter in s.waiters.of_topic(name):
+            try:
+                found, _ = _waits.look(s.cache, name, waiter.partition, waiter.first_answer)
+            except Error as error:
+                s.waiters.finish(waiter.number, error)
+            else:
+                if found is not None:
+                    s.waiters.finish(waiter.number, None)
+        if not s.waiters.waits_for(name):
+            s.fast.drop(Why.WAITED, name)
 
     # ---- errors of topics ----
 
@@ -181,7 +186,8 @@ class Looking:
                 errors.update((name, state) for name in names if name in s.demand)
         for name, state in errors.items():
             if self._reported.get(name) != state:
-                s.events.append(TopicProblem(from_code(state, f"topic {name!r}"), name))
+                error = from_code(state, f"topic {name!r}")
+                s.events.append(Problem(error, None, "a topic has an error", name))
         self._reported = errors
         if applied.listener_not_found:
             self._report_listeners(applied.listener_not_found)
@@ -196,10 +202,10 @@ class Looking:
             if len(found) >= MOST_PARTITIONS:
                 break
         if found:
-            text = f"{count} partitions have no leader with the listener that the client uses"
-            error = from_code(LISTENER_NOT_FOUND, text)
-            topic_name = found[0].rpartition("-")[0]
-            s.events.append(TopicProblem(error, topic_name, tuple(found[:MOST_PARTITIONS])))
+            shown = tuple(found[:MOST_PARTITIONS])
+            error = from_code(LISTENER_NOT_FOUND, f"{count} partitions: {', '.join(shown)}")
+            text = "leaders do not have the listener that the client uses"
+            s.events.append(Problem(error, None, text, partitions=shown))
 
 
 _CAME = frozenset(("topic_added", "topic_recreated"))

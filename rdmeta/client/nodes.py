@@ -18,8 +18,8 @@ A ready link whose server is no longer one of the present servers (a bootstrap s
 first answer, a broker that has moved) is an orphan. It serves while no other link does, and is
 closed when it is idle and another link is ready.
 
-A server is *behind* if its answer was older than what is known. It is asked again only if no other
-server can be asked.
+A server is *behind* if its answer was older than what is known, and *refused* if the cache took
+nothing of it. It is the second choice: it is asked again only if no other server can be asked.
 """
 
 from __future__ import annotations
@@ -57,6 +57,7 @@ class Server:
     tried_at: float = -math.inf
     throttled_until: float = -math.inf
     is_behind: bool = False
+    is_refused: bool = False
     versions: tuple[int, int] | None = None
     last_error: Error | None = None
     links: list[Link] = field(default_factory=list)
@@ -66,6 +67,11 @@ class Server:
     answers: int = 0
     round_trip: float | None = None
     throttled: float = 0.0
+
+    @property
+    def is_second_choice(self) -> bool:
+        """Whether another server is asked rather than this one."""
+        return self.is_behind or self.is_refused
 
     def speaks(self, version: int) -> bool:
         """Returns whether the server may speak this version of Metadata, or a later one."""
@@ -236,7 +242,7 @@ class Nodes:
         is_news = server.failures == 0 and not any(each.is_ready for each in server.links)
         server.failures += 1
         server.last_error = error
-        server.versions = None
+        server.versions, server.is_behind, server.is_refused = None, False, False
         wait = self._reconnect.after(server.failures)
         if longest is not None:
             wait = max(wait, jittered(longest, self._random))
@@ -279,7 +285,7 @@ class Nodes:
         server = link.server
         return (
             server.address in wish.not_servers,
-            server.is_behind,
+            server.is_second_choice,
             link.is_orphan,
             self._sticky and server is not self._chosen,
             len(link.in_flight),
@@ -287,12 +293,12 @@ class Nodes:
 
     @staticmethod
     def _is_second_choice(link: Link, wish: Wish) -> bool:
-        return link.server.is_behind or link.server.address in wish.not_servers
+        return link.server.is_second_choice or link.server.address in wish.not_servers
 
     def _is_other_to_come(self, now: float, wish: Wish) -> bool:
         """Returns whether a server of the first choice can be connected to, or is about to be."""
         for server in self.current:
-            if server.is_behind or server.address in wish.not_servers:
+            if server.is_second_choice or server.address in wish.not_servers:
                 continue
             if self.can_connect(server, now, wish):
                 return True
@@ -317,7 +323,7 @@ class Nodes:
             self._from_random_place(found),
             key=lambda each: (
                 each.address in wish.not_servers,
-                each.is_behind,
+                each.is_second_choice,
                 any(link.is_silent for link in each.links),
                 self._sticky and each is not self._chosen,
                 each.tried_at,
@@ -335,12 +341,16 @@ class Nodes:
         if self._sticky and not link.is_orphan:
             self._chosen = link.server
 
-    def behind(self, server: Server) -> None:
-        """Notes that a server gave an older answer. If all present ones have, none counts."""
-        server.is_behind = True
-        if all(each.is_behind for each in self.current):
-            self.clear_behind()
-            server.is_behind = len(self.current) > 1
+    def behind(self, server: Server, refused: bool = False) -> None:
+        """Notes that a server gave an older answer, or one that the cache refused.
+
+        If all present servers have, only the last one of them is the second choice.
+        """
+        server.is_behind, server.is_refused = server.is_behind or not refused, refused
+        if all(each.is_second_choice for each in self.current):
+            for other in self.current:
+                if other is not server:
+                    other.is_behind = other.is_refused = False
 
     def clear_behind(self) -> None:
         """Notes that no topic is known to be older anywhere."""

@@ -8,13 +8,13 @@ The driver reports what happens, and calls poll() after it, and at the time that
     need, refresh ---------->  demand    needed topics
                                waiters   calls that wait
     poll          ---------->  looking   what is due?        <-- due(), changes
-                               fast, suspects, complaints    
+                               fast, suspects, complaints
                                asking    requests            --> hint(), request()
                   <----------  connecting  links to make and close
     Connect, Send, Close, Finish
 
-Each part is a file of its own, with its rules on top. This one connects them: it has the inputs, and
-the order of a poll. A poll costs what is due; nothing in it walks the needed topics.
+Each part is a file of its own, with its rules on top. This one connects them: it has the inputs,
+and the order of a poll. A poll costs what is due; nothing in it walks the needed topics.
 
 Every time is a float in seconds, of any clock that does not go backwards. One thread at a time may
 use a policy.
@@ -28,17 +28,17 @@ from random import Random
 from typing import Any, TypeAlias
 from uuid import UUID
 
-from rdmeta._core import DENIED, MetadataCache, _brokers_in
+from rdmeta._core import DENIED, NO_LEADER, MetadataCache, _brokers_in
 from rdmeta.address import Address
 from rdmeta.client.actions import Call, Close, Kind, Node, Poll, Send
 from rdmeta.client.asking import Asking
 from rdmeta.client.connecting import Connecting
 from rdmeta.client.demand import Subscription
-from rdmeta.client.events import Event, Problem, Rebootstrapped, TopicProblem, Updated
+from rdmeta.client.events import Event, Problem, Updated
 from rdmeta.client.fast import Why
 from rdmeta.client.flights import Attempt, Flight
 from rdmeta.client.looking import Looking, forget_excluded
-from rdmeta.client.nodes import Link, Wish
+from rdmeta.client.nodes import Link, Server, Wish
 from rdmeta.client.state import State
 from rdmeta.client.waiters import Scope, Waiter, Want
 from rdmeta.config import Config
@@ -49,10 +49,11 @@ from rdmeta.errors import (
     RequestTimedOutError,
     UnknownTopicError,
     UnsupportedVersionError,
+    error_name,
 )
-from rdmeta.model import ALL, Advice, All, Applied, Broker
+from rdmeta.model import Advice, All, Applied, Broker, Request
 
-__all__ = ["Event", "Policy", "Problem", "Rebootstrapped", "TopicProblem", "Updated"]
+__all__ = ["Event", "Policy", "Problem", "Updated"]
 
 Topics: TypeAlias = "All | Collection[str] | Collection[UUID | bytes] | None"
 Hosted: TypeAlias = "Broker | tuple[str, int] | tuple[str, int, str | None] | None"
@@ -109,7 +110,9 @@ class Policy:
         if found is None:
             return
         if versions is None:
-            error = UnsupportedVersionError("the broker speaks no version of Metadata that rdmeta does")
+            error = UnsupportedVersionError(
+                "the broker speaks no version of Metadata that rdmeta does"
+            )
             self._s.actions.append(Close(link, str(error)))
             self._lose(found, now, error)
             return
@@ -208,7 +211,7 @@ class Policy:
         applied = s.cache.apply(
             body,
             version,
-            attempt.request,
+            _metadata(attempt),
             broker,
             tolerate_trailing=attempt.link.is_mock,
             rebootstrapped=self._connecting.is_rebootstrapped,
@@ -223,7 +226,7 @@ class Policy:
         link = attempt.link
         s.counts[flight.reason, "answered"] += 1
         s.last_success = now
-        link.server.last_error = None
+        link.server.last_error, link.server.is_refused = None, False
         self._connecting.succeeded()
         if flight.forgotten:
             s.cache.forget([name for name in flight.forgotten if name not in s.demand])
@@ -241,7 +244,7 @@ class Policy:
             s.gate.succeeded()
         else:
             s.gate.answered(now, progress)
-        s.events.append(Updated(flight.request or attempt.request, applied, s.cache.cluster_id, node))
+        s.events.append(Updated(_metadata(attempt), applied, s.cache.cluster_id, node))
         self._looking.report(applied)
 
     def _take_advice(self, link: Link, now: float, applied: Applied) -> None:
@@ -258,12 +261,9 @@ class Policy:
         s = self._s
         names, self._looking.recreated = self._looking.recreated, []
         for name in names:
-            s.fast.add(Why.ONCE, name, now, self._with_backoff(now))
+            s.fast.add(Why.ONCE, name, now, s.gate.after_one(now))
         if names and link is not None:
             self._asking.confirm_elsewhere(link.server.address)
-
-    def _with_backoff(self, now: float) -> float:
-        return max(self._s.gate.opens, now + self._s.gate.first)
 
     def _refused(self, flight: Flight, attempt: Attempt, now: float, error: Error) -> None:
         """Takes an answer that the cache refused; a malformed one ends the link."""
@@ -278,7 +278,7 @@ class Policy:
             self._lose(link, now, error)
         else:
             s.events.append(Problem(error, link.node, "the answer was refused"))
-            s.nodes.behind(link.server)
+            s.nodes.behind(link.server, refused=True)
 
     def on_failure(self, number: int, now: float, error: Error) -> None:
         """Takes the news that a request could not be sent; its link stays."""
@@ -425,7 +425,9 @@ class Policy:
         s.waiters.add(waiter)
         if error is not None:
             s.waiters.finish(number, error)
-        elif not self._looking.look_at_waits(now) or number in s.waiters:
+        else:
+            self._looking.look_at_waits_for(topic)
+        if number in s.waiters:
             self._ask_for_waited(topic, now)
         return number
 
@@ -454,7 +456,7 @@ class Policy:
         topic = self._s.waiters[waiter].topic
         self._s.waiters.remove(waiter)
         if topic is not None and not self._s.waiters.waits_for(topic):
-            self._s.fast.drop(Why.WAITED, topic, 0.0)
+            self._s.fast.drop(Why.WAITED, topic)
 
     # ---- from the application: complaints ----
 
@@ -495,7 +497,7 @@ class Policy:
                 found = s.cache.topic_by_id(name, None, allow_stale=True)
                 name = found.name if found is not None else ""
             if name:
-                s.fast.add(Why.ONCE, name, now, self._with_backoff(now))
+                s.fast.add(Why.ONCE, name, now, s.gate.after_one(now))
         return applied
 
     # ---- from the application: the rest ----
@@ -541,6 +543,7 @@ class Policy:
         s.next_poll = math.inf
         if not self._is_closed:
             self._end_what_is_over(now)
+            self._rebootstrap(now)
             if self._looking.is_needed_now(now):
                 self._looking.look(now)
                 self._confirm(now, None)
@@ -558,10 +561,9 @@ class Policy:
         """Ends what has waited for too long: calls, links, complaints, idle topics."""
         s = self._s
         for waiter in s.waiters.expired(now):
-            what = "the answer did not come" if waiter.topic is None else self._not_there(waiter)
-            s.waiters.finish(waiter.number, s.timed_out(what))
+            s.waiters.finish(waiter.number, s.timed_out(_not_there(s, waiter)))
             if waiter.topic is not None and not s.waiters.waits_for(waiter.topic):
-                s.fast.drop(Why.WAITED, waiter.topic, now)
+                s.fast.drop(Why.WAITED, waiter.topic)
         for link in list(s.nodes.links.values()):
             deadline = link.deadline(s.config.socket_timeout)
             if now < deadline:
@@ -572,13 +574,9 @@ class Policy:
             s.actions.append(Close(link.number, str(error)))
             self._lose(link, now, error)
         for name in s.complaints.expire(now):
-            s.fast.drop(Why.COMPLAINT, name, now)
+            s.fast.drop(Why.COMPLAINT, name)
         s.later(s.complaints.ends_at)
         self._end_idle(now)
-
-    def _not_there(self, waiter: Waiter) -> str:
-        state = self._s.cache.state(waiter.topic or "", waiter.partition)
-        return describe(waiter, state)
 
     def _end_idle(self, now: float) -> None:
         s = self._s
@@ -652,3 +650,44 @@ class Policy:
             "rebootstraps": s.totals["rebootstraps"],
             "late_answers": s.totals["late answers"],
         }
+
+
+def _metadata(attempt: Attempt) -> Request:
+    """Returns the request of an attempt that is one of Metadata."""
+    if not isinstance(attempt.request, Request):
+        raise TypeError("the request is not one of Metadata")
+    return attempt.request
+
+
+def _failed_how(link: Link) -> str:
+    return "the connection broke" if link.is_ready else "the connection could not be made"
+
+
+def _not_there(state: State, waiter: Waiter) -> str:
+    """Returns what did not happen in time, for the error of a waiter."""
+    if waiter.topic is None:
+        return "there was no answer"
+    what = f"topic {waiter.topic!r}"
+    if waiter.partition is not None:
+        what = f"partition {waiter.partition} of {what}"
+    known = state.cache.state(waiter.topic, waiter.partition)
+    return f"{what} was not available ({error_name(5 if known == NO_LEADER else known)})"
+
+
+def _node_stats(server: Server) -> dict[str, Any]:
+    """Returns a server's part of stats()."""
+    return {
+        "id": server.node.id,
+        "host": server.address.host,
+        "port": server.address.port,
+        "state": server.state,
+        "in_flight": sum(len(link.in_flight) for link in server.links),
+        "attempts": server.attempts,
+        "reconnects": max(server.connections - 1, 0),
+        "requests": server.requests,
+        "answers": server.answers,
+        "round_trip": server.round_trip,
+        "throttled": server.throttled,
+        "failures": server.failures,
+        "last_error": None if server.last_error is None else str(server.last_error),
+    }

@@ -125,9 +125,9 @@ class Suspects:
         """Looks at topics that an answer had: a suspect may lead them, and they may be new."""
         for name in names:
             for broker, suspect in self._suspects.items():
-                if name not in suspect.topics and self._is_needed(name):
-                    if self._leads(broker, name):
-                        suspect.topics[name] = None
+                is_new = name not in suspect.topics and self._is_needed(name)
+                if is_new and self._leads(broker, name):
+                    suspect.topics[name] = None
 
     def forget(self, now: float) -> None:
         """Drops the topics that are no longer needed."""
