@@ -174,7 +174,9 @@ class Policy:
 
     # ---- from the driver: answers ----
 
-    def on_response(self, number: int, now: float, version: int, body: bytes) -> Applied | None:
+    def on_response(
+        self, number: int, now: float, version: int, body: bytes | memoryview
+    ) -> Applied | None:
         """Takes an answer; one of Metadata is applied to the cache.
 
         Returns what it changed. Returns None for an answer that another one has overtaken, for one
@@ -194,7 +196,7 @@ class Policy:
         flight, attempt = found
         link.server.round_trip = now - attempt.sent_at
         if flight.waiter is not None:
-            s.waiters.finish(flight.waiter, None, (version, body))
+            s.waiters.finish(flight.waiter, None, (version, bytes(body)))
             return None
         try:
             applied, node = self._apply(attempt, version, body)
@@ -204,7 +206,9 @@ class Policy:
         self._applied(flight, attempt, now, applied, node)
         return applied
 
-    def _apply(self, attempt: Attempt, version: int, body: bytes) -> tuple[Applied, Node]:
+    def _apply(
+        self, attempt: Attempt, version: int, body: bytes | memoryview
+    ) -> tuple[Applied, Node]:
         s = self._s
         server = attempt.link.server
         broker = s.nodes.broker_at(server, _brokers_in(body, version))
@@ -622,10 +626,10 @@ class Policy:
     def stats(self) -> dict[str, Any]:
         """Returns what the policy counts, as a dict.
 
-        - `nodes`: a list, with a dict per server: `id`, `host`, `port`, `state` (ready, connecting
-          or disconnected), `in_flight`, `attempts` (to connect), `reconnects`, `requests`,
-          `answers`, `round_trip` (s, of the last answer), `throttled` (s in all), `failures` (in a
-          row), `last_error` (text or None).
+        - `nodes`: by the node's id a dict of `host`, `port`, `state` (ready, connecting or
+          disconnected), `in_flight`, `attempts` (to connect), `reconnects`, `requests`, `answers`,
+          `round_trip` (s, of the last answer), `throttled` (s in all), `failures` (in a row), and
+          `last_error` (text or None).
         - `refreshes`: per reason a dict of `sent`, `hedged`, `answered` and `failed` requests.
         - `last_try`, `last_success`: times of poll's clock, None before the first.
         - `due`: the topics on the fast schedule. `needed`: the needed topics. `unknown`: those of
@@ -637,7 +641,7 @@ class Policy:
         for (reason, result), count in s.counts.items():
             refreshes.setdefault(reason, {})[result] = count
         return {
-            "nodes": [_node_stats(server) for server in s.nodes.servers()],
+            "nodes": {e.node.id: _node_stats(e) for e in reversed(s.nodes.servers())},
             "refreshes": refreshes,
             "last_try": s.last_try,
             "last_success": s.last_success,
@@ -677,7 +681,6 @@ def _not_there(state: State, waiter: Waiter) -> str:
 def _node_stats(server: Server) -> dict[str, Any]:
     """Returns a server's part of stats()."""
     return {
-        "id": server.node.id,
         "host": server.address.host,
         "port": server.address.port,
         "state": server.state,
