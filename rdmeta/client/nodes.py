@@ -63,9 +63,6 @@ class Server:
     links: list[Link] = field(default_factory=list)
     attempts: int = 0
     connections: int = 0
-    requests: int = 0
-    answers: int = 0
-    round_trip: float | None = None
     throttled: float = 0.0
 
     @property
@@ -202,6 +199,11 @@ class Nodes:
         others = [each for each in self._servers.values() if each.links and not each.is_current]
         return [*self.current, *others]
 
+    def known(self) -> list[Server]:
+        """Returns every server that is remembered, the present ones last."""
+        others = [each for each in self._servers.values() if not each.is_current]
+        return [*others, *self.current]
+
     def broker_at(self, server: Server, brokers: Iterable[Broker]) -> int | None:
         """Returns the one broker at a server's address; None if there is none, or several."""
         found = [b.id for b in brokers if (b.host, b.port) == server.address]
@@ -337,7 +339,6 @@ class Nodes:
     def sent(self, link: Link, now: float) -> None:
         """Notes that a request left on a link; a sticky client stays with its server."""
         link.used_at = now
-        link.server.requests += 1
         if self._sticky and not link.is_orphan:
             self._chosen = link.server
 

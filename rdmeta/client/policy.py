@@ -188,13 +188,11 @@ class Policy:
             return None
         link.in_flight.pop(number, None)
         link.heard_at, link.is_silent = now, False
-        link.server.answers += 1
         found = s.flights.answered(number, now)
         if found is None:
             s.totals["late answers"] += 1
             return None
         flight, attempt = found
-        link.server.round_trip = now - attempt.sent_at
         if flight.waiter is not None:
             s.waiters.finish(flight.waiter, None, (version, bytes(body)))
             return None
@@ -627,9 +625,8 @@ class Policy:
         """Returns what the policy counts, as a dict.
 
         - `nodes`: by the node's id a dict of `host`, `port`, `state` (ready, connecting or
-          disconnected), `in_flight`, `attempts` (to connect), `reconnects`, `requests`, `answers`,
-          `round_trip` (s, of the last answer), `throttled` (s in all), `failures` (in a row), and
-          `last_error` (text or None).
+          disconnected), `in_flight`, `attempts` (to connect), `reconnects`, `throttled` (s in all),
+          `failures` (in a row), and `last_error` (text or None).
         - `refreshes`: per reason a dict of `sent`, `hedged`, `answered` and `failed` requests.
         - `last_try`, `last_success`: times of poll's clock, None before the first.
         - `due`: the topics on the fast schedule. `needed`: the needed topics. `unknown`: those of
@@ -641,7 +638,7 @@ class Policy:
         for (reason, result), count in s.counts.items():
             refreshes.setdefault(reason, {})[result] = count
         return {
-            "nodes": {e.node.id: _node_stats(e) for e in reversed(s.nodes.servers())},
+            "nodes": {each.node.id: _node_stats(each) for each in s.nodes.known()},
             "refreshes": refreshes,
             "last_try": s.last_try,
             "last_success": s.last_success,
@@ -687,9 +684,6 @@ def _node_stats(server: Server) -> dict[str, Any]:
         "in_flight": sum(len(link.in_flight) for link in server.links),
         "attempts": server.attempts,
         "reconnects": max(server.connections - 1, 0),
-        "requests": server.requests,
-        "answers": server.answers,
-        "round_trip": server.round_trip,
         "throttled": server.throttled,
         "failures": server.failures,
         "last_error": None if server.last_error is None else str(server.last_error),
