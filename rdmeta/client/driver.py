@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from rdmeta._core import METADATA_MAX_VERSION, METADATA_MIN_VERSION, encode_metadata_request
 from rdmeta.address import Address, parse_bootstrap
 from rdmeta.client import wakeups
-from rdmeta.client.actions import Action, Call, Close, Connect, Finish, Node, Send
+from rdmeta.client.actions import Action, Call, Close, Connect, Finish, Send
 from rdmeta.client.log import Lines
 from rdmeta.client.policy import Policy, Problem, Updated
 from rdmeta.client.traffic import Traffic
@@ -164,10 +164,12 @@ class Driver:
         """Returns the client's state and counters; `Client.stats` describes them."""
         found = self.policy.stats()
         nodes: dict[int, dict[str, Any]] = found.setdefault("nodes", {})
-        links = [(link.node.id, link.connection) for link in self.links.values()]
-        ready = [(id, connection.channel) for id, connection in links if connection.is_open]
-        for id, counters in self.traffic.read(ready).items():
-            nodes.setdefault(id, {}).update(counters)
+        links = [(link.address, link.connection) for link in self.links.values()]
+        ready = [(address, each.channel) for address, each in links if each.is_open]
+        traffic = self.traffic.read(ready)
+        for node in nodes.values():
+            address = Address(node["host"], node["port"])
+            node.update(traffic.get(address) or self.traffic.nothing())
         is_new = self._loop is None
         found["state"] = "closed" if self.is_closed else "new" if is_new else "running"
         found["changes"] = dict(self._kinds)
@@ -295,7 +297,7 @@ class Link:
 
     def __init__(self, driver: Driver, connect: Connect) -> None:
         self.number = connect.link
-        self.node: Node = connect.node
+        self.address = Address(connect.node.host, connect.node.port)
         self.received = 0
         self._was_ready = False
         self._driver = driver
@@ -304,7 +306,7 @@ class Link:
         self.connection = StreamConnection(
             self, client_id=driver.config.client_id, max_frame=driver.config.max_frame
         )
-        self.connection.open(Address(connect.node.host, connect.node.port), connect.timeout)
+        self.connection.open(self.address, connect.timeout)
 
     def send(self, send: Send, now: float) -> None:
         """Encodes and sends a request in the highest version that both sides speak.
@@ -323,12 +325,12 @@ class Link:
                 version, request.topics, allow_auto_create=request.allow_auto_create
             )
         self._sent[self.connection.request(key, version, body)] = send.number, now
-        self._driver.traffic.sent(self.node.id)
+        self._driver.traffic.sent(self.address)
 
     def close(self) -> None:
         """Closes the connection, or ends the attempt."""
         if self.connection.is_open:
-            self._driver.traffic.ended(self.node.id, self.connection.channel)
+            self._driver.traffic.ended(self.address, self.connection.channel)
         self.connection.close()
 
     # ---- what the connection calls --------------------------------------------------------------
@@ -356,7 +358,7 @@ class Link:
         """Hands an answer to the policy, which applies it to the cache."""
         number, sent = self._sent.pop(response.correlation_id)
         driver, now = self._driver, time.monotonic()
-        driver.traffic.answered(self.node.id, now - sent)
+        driver.traffic.answered(self.address, now - sent)
         driver.policy.on_response(number, now, response.version, response.body)
         driver.plan()
 
@@ -364,7 +366,7 @@ class Link:
         """Tells the policy."""
         self._driver.links.pop(self.number, None)
         if self._was_ready:
-            self._driver.traffic.ended(self.node.id, self.connection.channel)
+            self._driver.traffic.ended(self.address, self.connection.channel)
         self._driver.policy.on_disconnected(self.number, time.monotonic(), error)
         self._driver.plan()
 

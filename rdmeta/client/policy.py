@@ -1,475 +1,690 @@
-"""Decides when to ask which node for what: a state machine without sockets, clock or thread."""
+"""Decides when to ask which node for what: a state machine without sockets, clock or thread.
+
+The driver reports what happens, and calls poll() after it, and at the time that the last poll gave:
+
+    driver                     policy                            cache
+    on_connected  ---------->  nodes     links, backoff
+    on_response   ---------->  flights   requests in flight  --> apply()
+    need, refresh ---------->  demand    needed topics
+                               waiters   calls that wait
+    poll          ---------->  looking   what is due?        <-- due(), changes
+                               fast, suspects, complaints
+                               asking    requests            --> hint(), request()
+                  <----------  connecting  links to make and close
+    Connect, Send, Close, Finish
+
+Each part is a file of its own, with its rules on top. This one connects them: it has the inputs,
+and the order of a poll. A poll costs what is due; nothing in it walks the needed topics.
+
+Every time is a float in seconds, of any clock that does not go backwards. One thread at a time may
+use a policy.
+"""
 
 from __future__ import annotations
 
 import math
-import random as random_module
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from collections.abc import Collection, Iterable, Sequence
+from random import Random
+from typing import Any, TypeAlias
 from uuid import UUID
 
-from rdmeta import _waits
-from rdmeta._core import MetadataCache
+from rdmeta._core import DENIED, NO_LEADER, MetadataCache, _brokers_in
 from rdmeta.address import Address
-from rdmeta.client.actions import Action, Call, Close, Connect, Finish, Kind, Node, Poll, Send
+from rdmeta.client.actions import Call, Close, Kind, Node, Poll, Send
+from rdmeta.client.asking import Asking
+from rdmeta.client.connecting import Connecting
+from rdmeta.client.demand import Subscription
+from rdmeta.client.events import Event, Problem, Updated
+from rdmeta.client.fast import Why
+from rdmeta.client.flights import Attempt, Flight
+from rdmeta.client.looking import Looking, forget_excluded
+from rdmeta.client.nodes import Link, Server, Wish
+from rdmeta.client.state import State
+from rdmeta.client.waiters import Scope, Waiter, Want
 from rdmeta.config import Config
-from rdmeta.errors import Error, MalformedError, RequestTimedOutError, UnsupportedVersionError
-from rdmeta.model import ALL, All, Applied, Request
+from rdmeta.errors import (
+    Error,
+    InvalidTopicError,
+    MalformedError,
+    RequestTimedOutError,
+    UnknownTopicError,
+    UnsupportedVersionError,
+    error_name,
+)
+from rdmeta.model import Advice, All, Applied, Broker, Request
 
-__all__ = ["Policy", "Problem", "Updated"]
+__all__ = ["Event", "Policy", "Problem", "Updated"]
 
-Topics = All | Collection[str] | Collection[UUID]
+Topics: TypeAlias = "All | Collection[str] | Collection[UUID | bytes] | None"
+Hosted: TypeAlias = "Broker | tuple[str, int] | tuple[str, int, str | None] | None"
 
-
-class Updated(NamedTuple):
-    """An answer was applied to the cache."""
-
-    request: Request
-    applied: Applied
-    cluster_id: str | None
-    node: Node
-
-
-class Problem(NamedTuple):
-    """A node or an answer failed; `text` says what the client did."""
-
-    error: Error
-    node: Node | None
-    text: str
-
-
-@dataclass
-class _Link:
-    number: int
-    node: Node
-    opened: float
-    ready: bool = False
-    mock: bool = False
-    in_flight: dict[int, _Sent] = field(default_factory=dict)
-
-
-@dataclass
-class _Sent:
-    request: Request | Call
-    kind: Kind
-    at: float
-    waiters: list[int]
-
-
-@dataclass
-class _Waiter:
-    deadline: float | None
-    topic: str | None = None
-    partition: int | None = None
-    first_answer: object = None
-    topics: Any = None
-    call: Call | None = None
-    sent: bool = False
+# Kafka's codes that refuse a login: UNSUPPORTED_SASL_MECHANISM, ILLEGAL_SASL_STATE and
+# SASL_AUTHENTICATION_FAILED.
+REFUSED_LOGIN = frozenset((33, 34, 58))
 
 
 class Policy:
-    """See the module's text. A first version: backoff, waiters, one link at a time."""
+    """What a client asks for, when, and of which node.
+
+        policy = Policy(cache, config, [Address("kafka", 9092)], random.Random())
+        actions, at = policy.poll(now)          # the driver does these, and polls again by `at`
+        policy.on_connected(link, now, (0, 13))
+        policy.on_response(number, now, 13, body)
+
+    `topics` are needed from the start: names and patterns ("^orders-.*") in any mixture, or ALL.
+    With `sticky` it stays with one node for as long as it can. After close() no input does
+    anything.
+    """
 
     def __init__(
         self,
         cache: MetadataCache,
         config: Config,
         bootstrap: Sequence[Address],
-        random: random_module.Random,
+        random: Random,
         *,
-        topics: Topics | str | None = None,
+        topics: Subscription = None,
         sticky: bool = False,
     ) -> None:
-        self._cache, self._config, self._random = cache, config, random
-        self._bootstrap = [Node(-1 - i, *address) for i, address in enumerate(bootstrap)]
-        self._needed: dict[str, None] = {}
-        self._all = False
-        self._new: set[str] = set()
-        self._new_at = 0.0
-        self._links: dict[int, _Link] = {}
-        self._numbers = 0
-        self._waiters: dict[int, _Waiter] = {}
-        self._retry: dict[Address, tuple[int, float]] = {}
-        self._full = True
-        self._full_at = -math.inf
-        self._fast_at, self._fast_step = -math.inf, 0
-        self._failures = 0
-        self._causes: dict[Address, Error] = {}
-        self._events: list[Updated | Problem] = []
-        self._out: list[Action] = []
-        self._seen = -1
-        self._closed = False
-        self._last_success: float | None = None
-        self._set_topics(topics)
+        """Takes the settings; raises the errors of subscribe()."""
+        self._s = State(cache, config, bootstrap, random, sticky)
+        self._looking = Looking(self._s)
+        self._connecting = Connecting(self._s)
+        self._asking = Asking(self._s, self._connecting)
+        self._is_closed = False
+        self._is_down = False
+        self._s.demand.subscribe(topics)
+        self._asking.want_full("start", urgent=True)
 
-    def _set_topics(self, topics: Any) -> None:
-        names = [topics] if isinstance(topics, str) else topics
-        self._all = names is ALL
-        if names is None or names is ALL:
-            return
-        self._all = any(name.startswith("^") for name in names)
-        self._needed.update(dict.fromkeys(n for n in names if not n.startswith("^")))
-
-    # ---- links ----
+    # ---- from the driver: links ----
 
     def on_connected(
         self, link: int, now: float, versions: tuple[int, int] | None, mock: bool = False
     ) -> None:
-        """Notes that a link is ready for requests."""
-        if link not in self._links:
+        """Takes a link that is ready for requests.
+
+        `versions` are the lowest and the highest Metadata version that both sides speak, None if
+        there is none. `mock` says that the broker is librdkafka's mock.
+        """
+        found = self._s.nodes.links.get(link)
+        if found is None:
             return
         if versions is None:
-            error = UnsupportedVersionError("no common version of Metadata")
-            self._out.append(Close(link, str(error)))
-            self._lost(link, now, error)
-            for waiter in list(self._waiters):
-                self._finish(waiter, error)
+            error = UnsupportedVersionError(
+                "the broker speaks no version of Metadata that rdmeta does"
+            )
+            self._s.actions.append(Close(link, str(error)))
+            self._lose(found, now, error)
             return
-        self._links[link].ready, self._links[link].mock = True, mock
-        self._retry.pop(Address(*self._links[link].node[1:]), None)
+        self._s.nodes.ready(found, now, versions, mock)
+        for broker in found.server.ids:
+            self._s.suspects.clear(broker, now)
+        if self._is_down:
+            self._is_down = False
+            self._asking.want_full("reconnected", urgent=True)
 
     def on_disconnected(self, link: int, now: float, error: Error) -> None:
-        """Notes that a link failed or broke."""
-        if link in self._links:
-            self._lost(link, now, error)
-
-    def _lost(self, number: int, now: float, error: Error) -> None:
-        link = self._links.pop(number)
-        address = Address(*link.node[1:])
-        tries = self._retry.get(address, (0, 0.0))[0] + 1
-        wait = self._backoff(
-            tries, self._config.reconnect_backoff, self._config.reconnect_backoff_max
-        )
-        self._retry[address] = (tries, now + wait)
-        self._causes[address] = error
-        self._events.append(Problem(error, link.node, "the connection failed"))
-        for sent in link.in_flight.values():
-            self._failed(sent, now, error)
-        self._full = True
-
-    def _failed(self, sent: _Sent, now: float, error: Error) -> None:
-        if isinstance(sent.request, Call):
-            for waiter in sent.waiters:
-                self._finish(waiter, error)
-            return
-        self._cache.apply_failure(sent.request)
-        self._failures += 1
-        wait = self._backoff(
-            self._failures, self._config.retry_backoff, self._config.retry_backoff_max
-        )
-        self._full_at = now + wait
-        self._full = True
-        for waiter in sent.waiters:
-            if waiter in self._waiters:
-                self._waiters[waiter].sent = False
-
-    def _backoff(self, n: int, first: float, most: float) -> float:
-        return min(first * 2.0 ** (n - 1), most) * self._random.uniform(0.8, 1.2)
+        """Takes the end of a link: an attempt that failed, a refused handshake, a broken link."""
+        found = self._s.nodes.links.get(link)
+        if found is not None:
+            self._lose(found, now, error)
 
     def on_bytes(self, link: int, now: float) -> None:
-        """Notes that bytes arrived."""
+        """Takes the news that some bytes arrived: the link is not silent."""
+        found = self._s.nodes.links.get(link)
+        if found is not None:
+            found.heard_at, found.is_silent = now, False
+
+    def _lose(self, link: Link, now: float, error: Error) -> None:
+        """Removes a link that failed, fails its requests, and suspects its brokers."""
+        s = self._s
+        is_refused = error.code in REFUSED_LOGIN or isinstance(error, UnsupportedVersionError)
+        ids = {link.node.id, *link.server.ids}
+        was_ready = link.is_ready
+        is_news = s.nodes.lost(
+            link, now, error, s.config.reconnect_backoff_max if is_refused else None
+        )
+        self._end_requests(link, now, error)
+        s.events.append(Problem(error, link.node, _failed_how(link)))
+        if is_news:
+            if not any(each.is_ready for each in link.server.links):
+                for broker in ids:
+                    if broker >= 0:
+                        s.suspects.add(broker, now)
+            self._asking.want_full("connection")
+        if not s.nodes.is_any_ready:
+            self._is_down = self._is_down or was_ready
+            if is_refused:
+                s.waiters.fail_all(error)
+
+    def _end_requests(self, link: Link, now: float, error: Error) -> None:
+        """Fails the requests of a link that is gone."""
+        for number in list(link.in_flight):
+            self._s.unanswered.pop(number, None)
+            failed = self._s.flights.failed(number)
+            if failed is not None and failed[1]:
+                self._fail(failed[0], now, error)
+
+    def _fail(self, flight: Flight, now: float, error: Error) -> None:
+        """Takes back what a flight without attempts was to cover."""
+        if flight.waiter is not None:
+            self._s.waiters.finish(flight.waiter, error)
+        else:
+            self._asking.failed(flight, now)
+
+    # ---- from the driver: answers ----
 
     def on_response(
         self, number: int, now: float, version: int, body: bytes | memoryview
     ) -> Applied | None:
-        """Applies an answer; returns its Applied, None if it was dropped or refused."""
-        for link in self._links.values():
-            if number in link.in_flight:
-                return self._answered(link, link.in_flight.pop(number), now, version, body)
-        return None
+        """Takes an answer; one of Metadata is applied to the cache.
 
-    def _answered(
-        self, link: _Link, sent: _Sent, now: float, version: int, body: bytes | memoryview
-    ) -> Applied | None:
-        if isinstance(sent.request, Call):
-            for waiter in sent.waiters:
-                self._finish(waiter, None, (version, bytes(body)))
+        Returns what it changed. Returns None for an answer that another one has overtaken, for one
+        to a Call, and for one that the cache refused: that counts as a failure.
+        """
+        s = self._s
+        link = s.unanswered.pop(number, None)
+        if link is None:
+            return None
+        link.in_flight.pop(number, None)
+        link.heard_at, link.is_silent = now, False
+        found = s.flights.answered(number, now)
+        if found is None:
+            s.totals["late answers"] += 1
+            return None
+        flight, attempt = found
+        if flight.waiter is not None:
+            s.waiters.finish(flight.waiter, None, (version, bytes(body)))
             return None
         try:
-            applied = self._cache.apply(
-                body,
-                version,
-                sent.request,
-                link.node.id if link.node.id >= 0 else None,
-                tolerate_trailing=link.mock,
-            )
+            applied, node = self._apply(attempt, version, body)
         except Error as error:
-            self._failed(sent, now, error)
-            if isinstance(error, MalformedError):
-                self._out.append(Close(link.number, str(error)))
-                self._lost(link.number, now, error)
+            self._refused(flight, attempt, now, error)
             return None
-        self._failures = 0
-        self._last_success = now
-        self._events.append(Updated(sent.request, applied, self._cache.cluster_id, link.node))
-        for waiter in sent.waiters:
-            self._finish(waiter, None)
-        for broker in self._cache.brokers:
-            if (broker.host, broker.port) == link.node[1:]:
-                link.node = Node(broker.id, broker.host, broker.port)
+        self._applied(flight, attempt, now, applied, node)
         return applied
 
-    def on_failure(self, number: int, now: float, error: Error) -> None:
-        """Notes that a request could not be sent; its link stays."""
-        for link in self._links.values():
-            if number in link.in_flight:
-                self._failed(link.in_flight.pop(number), now, error)
+    def _apply(
+        self, attempt: Attempt, version: int, body: bytes | memoryview
+    ) -> tuple[Applied, Node]:
+        s = self._s
+        server = attempt.link.server
+        broker = s.nodes.broker_at(server, _brokers_in(body, version))
+        applied = s.cache.apply(
+            body,
+            version,
+            _metadata(attempt),
+            broker,
+            tolerate_trailing=attempt.link.is_mock,
+            rebootstrapped=self._connecting.is_rebootstrapped,
+        )
+        return applied, server.node._replace(id=server.node.id if broker is None else broker)
 
-    # ---- the application ----
+    def _applied(
+        self, flight: Flight, attempt: Attempt, now: float, applied: Applied, node: Node
+    ) -> None:
+        """Draws every conclusion from an answer that the cache took."""
+        s = self._s
+        link = attempt.link
+        s.counts[flight.reason, "answered"] += 1
+        s.last_success = now
+        link.server.last_error, link.server.is_refused = None, False
+        self._connecting.succeeded()
+        if flight.forgotten:
+            s.cache.forget([name for name in flight.forgotten if name not in s.demand])
+        forget_excluded(s, flight.topics)
+        s.nodes.use_brokers(s.cache.brokers)
+        if link.node.id < 0 and link.server.is_current:
+            link.node = link.server.node
+        self._take_advice(link, now, applied)
+        self._asking.succeeded(flight, now)
+        self._looking.answered(flight, applied, now)
+        s.suspects.learn(flight.asked)
+        progress = self._looking.look(now) > 0
+        self._confirm(now, link)
+        if flight.kind is Kind.NEW:
+            s.gate.succeeded()
+        else:
+            s.gate.answered(now, progress)
+        s.events.append(Updated(_metadata(attempt), applied, s.cache.cluster_id, node))
+        self._looking.report(applied)
 
-    def need(self, names: Collection[str], now: float) -> None:
-        """Adds topics to those that are kept true."""
-        new = [name for name in names if name not in self._needed]
-        if new and not self._new:
-            self._new_at = now + 0.01
-        self._needed.update(dict.fromkeys(new))
-        self._new.update(new)
+    def _take_advice(self, link: Link, now: float, applied: Applied) -> None:
+        s = self._s
+        if applied.throttle_ms > 0:
+            s.nodes.throttle(link.server, now, applied.throttle_ms / 1000)
+        if Advice.ASK_OTHER in applied.advice:
+            s.nodes.behind(link.server)
+        if Advice.REBOOTSTRAP in applied.advice:
+            self._connecting.want_rebootstrap("the broker asks for it (error 129)")
 
-    def forget(self, names: Collection[str], now: float) -> None:
-        """Removes topics from those that are kept true."""
+    def _confirm(self, now: float, link: Link | None) -> None:
+        """Asks another node about each topic that was created again."""
+        s = self._s
+        names, self._looking.recreated = self._looking.recreated, []
         for name in names:
-            self._needed.pop(name, None)
-            self._new.discard(name)
+            s.fast.add(Why.ONCE, name, now, s.gate.after_one(now))
+        if names and link is not None:
+            self._asking.confirm_elsewhere(link.server.address)
 
-    def subscribe(self, topics: Any, now: float) -> None:
-        """Replaces the subscribed names and patterns."""
-        self._needed.clear()
-        self._set_topics(topics)
-        self._full, self._full_at = True, now
+    def _refused(self, flight: Flight, attempt: Attempt, now: float, error: Error) -> None:
+        """Takes an answer that the cache refused; a malformed one ends the link."""
+        s = self._s
+        link = attempt.link
+        link.server.last_error = error
+        if error.applied is not None:
+            self._take_advice(link, now, error.applied)
+        self._asking.failed(flight, now)
+        if isinstance(error, MalformedError):
+            s.actions.append(Close(link.number, str(error)))
+            self._lose(link, now, error)
+        else:
+            s.events.append(Problem(error, link.node, "the answer was refused"))
+            s.nodes.behind(link.server, refused=True)
 
-    def _add(self, waiter: _Waiter) -> int:
-        self._numbers += 1
-        self._waiters[self._numbers] = waiter
-        return self._numbers
+    def on_failure(self, number: int, now: float, error: Error) -> None:
+        """Takes the news that a request could not be sent; its link stays."""
+        s = self._s
+        link = s.unanswered.pop(number, None)
+        if link is None:
+            return
+        link.in_flight.pop(number, None)
+        failed = s.flights.failed(number)
+        if failed is None:
+            return
+        s.events.append(Problem(error, link.node, "the request could not be sent"))
+        if failed[1]:
+            self._fail(failed[0], now, error)
+
+    # ---- from the application: topics ----
+
+    def need(self, names: Iterable[str], now: float) -> None:
+        """Makes topics needed: they are asked for now, and kept true from now on.
+
+        Raises InvalidTopicError for a name that Kafka refuses, ArgumentError beyond
+        metadata.max.topics, TypeError for a name that is no str. Then none of them is needed.
+        """
+        if self._is_closed:
+            return
+        if self._s.demand.need(names, now):
+            self._s.gate.begin_anew()
+            self._s.is_changed = True
+
+    def forget(self, names: Iterable[str], now: float) -> None:
+        """Makes topics not needed, and removes them from the cache; waits for them go on."""
+        if self._is_closed:
+            return
+        s = self._s
+        gone = [name for name in dict.fromkeys(names) if not s.waiters.waits_for(name)]
+        s.demand.forget(gone)
+        self._forgotten(gone, now)
+
+    def _forgotten(self, names: list[str], now: float) -> None:
+        s = self._s
+        s.flights.forget(names)
+        s.cache.forget(names)
+        for name in names:
+            s.unknown.pop(name, None)
+        s.complaints.forget(lambda topic: topic in names)
+        s.fast.forget(names)
+        s.suspects.forget(now)
+        s.is_changed = True
+
+    def subscribe(self, topics: Subscription, now: float) -> None:
+        """Replaces the subscribed topics: names and patterns, or ALL.
+
+        Topics that are needed by name stay so. Nothing leaves the cache. Raises the errors of
+        need(), ArgumentError for a wrong pattern; then nothing has changed.
+        """
+        if self._is_closed:
+            return
+        s = self._s
+        if not s.demand.subscribe(topics):
+            return
+        if s.demand.has_patterns:
+            s.demand.match_all(lambda prefix: s.cache.names(prefix=prefix, allow_stale=True))
+        s.fast.forget([name for name in s.fast.names() if name not in s.demand])
+        s.suspects.forget(now)
+        s.gate.begin_anew()
+        s.is_changed = True
+        self._asking.want_full("subscribe", urgent=True)
+
+    def touch(self, topic: str, now: float) -> None:
+        """Notes that the application read a topic, for metadata.max.idle.ms."""
+        self._s.demand.touch(topic, now)
+
+    # ---- from the application: waits ----
 
     def refresh(
-        self, now: float, topics: Any = None, force: bool = False, deadline: float | None = None
+        self, now: float, topics: Topics = None, force: bool = False, deadline: float | None = None
     ) -> int:
-        """Asks for topics; returns a waiter."""
-        self._full, self._full_at = True, min(self._full_at, now)
-        return self._add(_Waiter(deadline, topics=() if topics is None else topics))
+        """Asks for topics, with backoff; returns a waiter.
+
+        It ends after the answers to requests that were sent after this call. `topics` are None (the
+        needed ones), ALL, () (the brokers alone), names, or ids (UUID or 16 bytes). Names that are
+        valid, or were denied a moment ago, are not asked for; if none remains, it ends at once.
+        With `force` they are, and names in flight are asked for again.
+
+        TypeError, and InvalidTopicError for a name that Kafka refuses.
+        """
+        number = next(self._s.numbers)
+        want = self._want(topics, force)
+        self._s.waiters.add(Waiter(number, math.inf if deadline is None else deadline))
+        if self._is_closed:
+            self._s.waiters.finish(number, self._s.closed_error())
+        else:
+            self._asking.want(want, number)
+        return number
+
+    def _want(self, topics: Topics, force: bool) -> Want:
+        if topics is None:
+            return Want(Scope.NEEDED, force, whole=True)
+        if isinstance(topics, All):
+            return Want(Scope.ALL, force, whole=True)
+        if isinstance(topics, str):
+            raise TypeError("topics must be a list of names, not one str")
+        each = tuple(topics)
+        if not each:
+            return Want(Scope.BROKERS, force, whole=True)
+        ids = tuple(name for name in each if not isinstance(name, str))
+        if len(ids) == len(each):
+            known = (force or self._s.cache.topic_by_id(one, None) is None for one in ids)
+            kept = tuple(one for one, ask in zip(ids, known, strict=True) if ask)
+            return Want(Scope.IDS, force, whole=bool(kept), ids=kept)
+        names = self._s.demand.check(name for name in each if isinstance(name, str))
+        if ids:
+            raise TypeError("topics are names or ids, not both")
+        kept_names = {name: None for name in names if force or self._is_asked(name)}
+        return Want(Scope.NAMES, force, names=kept_names)
+
+    def _is_asked(self, name: str) -> bool:
+        """Returns whether a refresh that is not forced asks for a name."""
+        return self._s.cache.state(name) not in (0, DENIED) or name in self._s.fast
 
     def wait_for_topic(
-        self, now: float, topic: str, partition: int | None = None, deadline: float | None = None
+        self,
+        now: float,
+        topic: str,
+        partition: int | None = None,
+        deadline: float | None = None,
     ) -> int:
-        """Needs a topic and waits for it; returns a waiter."""
-        self.need([topic], now)
-        answer = self._cache._answer(topic)
-        self._seen = -1
-        self._fast_at, self._fast_step = now + 0.01, 0
-        return self._add(_Waiter(deadline, topic, partition, answer))
+        """Needs a topic, and waits until it is there, or until its partition has a leader.
+
+        Returns a waiter. It ends with InvalidTopicError, or with TopicAuthorizationError if a
+        broker answers so after this call. Raises the errors of need(), but InvalidTopicError.
+        """
+        s = self._s
+        number = next(s.numbers)
+        limit = math.inf if deadline is None else deadline
+        waiter = Waiter(number, limit, topic, partition, s.cache._answer(topic) if topic else None)
+        error: Error | None = s.closed_error() if self._is_closed else None
+        try:
+            self.need([topic], now)
+        except InvalidTopicError as invalid:
+            error = invalid
+        if error is None and s.demand.is_excluded(topic):
+            error = UnknownTopicError(f"topic.blacklist excludes the topic {topic!r}")
+        s.waiters.add(waiter)
+        if error is not None:
+            s.waiters.finish(number, error)
+        else:
+            self._looking.look_at_waits_for(topic)
+        if number in s.waiters:
+            self._ask_for_waited(topic, now)
+        return number
+
+    def _ask_for_waited(self, topic: str, now: float) -> None:
+        """Puts a topic on the fast schedule; a new name gets the time of its first request."""
+        s = self._s
+        at = s.demand.new_at + s.config.fast_interval if topic in s.demand.new else None
+        s.fast.add(Why.WAITED, topic, now, at)
 
     def call(self, now: float, call: Call, deadline: float | None = None) -> int:
-        """Sends another request to the least loaded node; returns a waiter."""
-        return self._add(_Waiter(deadline, call=call))
+        """Sends another request to the least loaded node; returns a waiter.
+
+        It ends with the version and the body of the answer, or with the error of its link.
+        """
+        number = next(self._s.numbers)
+        limit = math.inf if deadline is None else deadline
+        self._s.waiters.add(Waiter(number, limit, call=call))
+        if self._is_closed:
+            self._s.waiters.finish(number, self._s.closed_error())
+        return number
 
     def cancel(self, waiter: int) -> None:
-        """Ends a waiter without an outcome."""
-        self._waiters.pop(waiter, None)
+        """Ends a waiter without a Finish; what it has asked for is still asked for."""
+        if waiter not in self._s.waiters:
+            return
+        topic = self._s.waiters[waiter].topic
+        self._s.waiters.remove(waiter)
+        if topic is not None and not self._s.waiters.waits_for(topic):
+            self._s.fast.drop(Why.WAITED, topic)
+
+    # ---- from the application: complaints ----
 
     def leader_unavailable(self, topic: str, partition: int, code: int, now: float) -> None:
-        """Takes a complaint about a partition."""
-        self._full = True
+        """Takes a code of Kafka's with which a leader refused, or 13 if it was not there.
+
+        Codes other than those of Kafka's InvalidMetadataException do nothing.
+        """
+        if not self._is_closed and self._s.complaints.unavailable(topic, partition, code, now):
+            self._s.fast.add(Why.COMPLAINT, topic, now)
 
     def epoch_seen(self, topic: str, partition: int, epoch: int, now: float) -> None:
-        """Takes a leader epoch that the application saw."""
-        self._full = True
+        """Takes a leader epoch that the application saw; does nothing unless it is newer."""
+        if not self._is_closed and self._s.complaints.epoch_seen(topic, partition, epoch, now):
+            self._s.fast.add(Why.COMPLAINT, topic, now)
 
     def leader_hint(
         self,
-        topic: str,
+        topic: str | bytes | UUID,
         partition: int,
         leader: int,
         leader_epoch: int,
-        node: Any,
+        node: Hosted,
         now: float,
-        topic_id: Any = None,
+        topic_id: str | bytes | UUID | None = None,
     ) -> Applied:
-        """Applies a leader of a Produce or Fetch answer."""
-        return self._cache.apply_leader_hint(
+        """Applies a leader of a Produce or Fetch answer (KIP-951), and asks about that topic.
+
+        The arguments, the result and the errors are those of MetadataCache.apply_leader_hint().
+        """
+        s = self._s
+        applied = s.cache.apply_leader_hint(
             topic, partition, leader, leader_epoch, node, topic_id=topic_id
         )
+        if applied.changed and not self._is_closed:
+            name = topic
+            if not isinstance(name, str):
+                found = s.cache.topic_by_id(name, None, allow_stale=True)
+                name = found.name if found is not None else ""
+            if name:
+                s.fast.add(Why.ONCE, name, now, s.gate.after_one(now))
+        return applied
 
-    def touch(self, topic: str, now: float) -> None:
-        """Notes that a topic was read."""
+    # ---- from the application: the rest ----
 
     def least_loaded(self, now: float) -> Node | None:
-        """Returns the node that the next request would go to."""
-        link = self._ready()
-        return None if link is None else link.node
+        """Returns the node that a request would go to now; None if no link is ready for one."""
+        link = self._s.nodes.pick(now, Wish())
+        return None if link is None else link.server.node
 
     def close(self, now: float) -> None:
-        """Ends every wait and every link at the next poll."""
-        if self._closed:
+        """Ends every wait with an error, and every link at the next poll; a second call does not.
+
+        Later inputs do nothing, and a late answer is not applied.
+        """
+        if self._is_closed:
             return
-        for waiter in list(self._waiters):
-            self._finish(waiter, Error("the client is closed"))
-        for link in self._links.values():
-            self._out.append(Close(link.number, "the client is closed"))
-            for sent in link.in_flight.values():
-                if isinstance(sent.request, Request):
-                    self._cache.apply_failure(sent.request)
-        self._links.clear()
-        self._closed = True
+        self._is_closed = True
+        s = self._s
+        s.waiters.fail_all(s.closed_error())
+        for flight in s.flights.metadata():
+            if flight.request is not None:
+                s.cache.apply_failure(flight.request)
+            s.flights.end(flight)
+        for link in list(s.nodes.links.values()):
+            s.actions.append(Close(link.number, "the client is closed"))
+            s.nodes.close(link)
+        s.unanswered.clear()
 
-    def stats(self) -> dict[str, Any]:
-        """Returns counters."""
-        return {"last_success": self._last_success}
-
-    def take_events(self) -> list[Updated | Problem]:
-        """Returns the events since the last call."""
-        events, self._events = self._events, []
+    def take_events(self) -> list[Event]:
+        """Returns what happened since the last call, in order."""
+        events = list(self._s.events)
+        self._s.events.clear()
         return events
 
     # ---- poll ----
 
     def poll(self, now: float) -> Poll:
-        """Returns the actions to take now and the time of the next poll."""
-        at = math.inf
-        if not self._closed:
-            self._time_out(now)
-            self._look(now)
-            at = self._act(now)
-        actions, self._out = tuple(self._out), []
-        return Poll(actions, at)
+        """Returns the actions to take now, and the time of the next poll if nothing happens.
 
-    def _finish(
-        self, waiter: int, error: Error | None, value: tuple[int, bytes] | None = None
-    ) -> None:
-        if self._waiters.pop(waiter, None) is not None:
-            self._out.append(Finish(waiter, error, self._cache.version, value))
+        That time is later than `now`.
+        """
+        s = self._s
+        s.next_poll = math.inf
+        if not self._is_closed:
+            self._end_what_is_over(now)
+            self._rebootstrap(now)
+            if self._looking.is_needed_now(now):
+                self._looking.look(now)
+                self._confirm(now, None)
+            self._asking.periodic(now)
+            self._send_calls(now)
+            self._asking.run(now)
+            self._rebootstrap(now)
+            self._connecting.run(now)
+            s.later(s.waiters.deadline)
+        actions = tuple(s.actions)
+        s.actions.clear()
+        return Poll(actions, max(s.next_poll, math.nextafter(now, math.inf)))
 
-    def _time_out(self, now: float) -> None:
-        for number, waiter in list(self._waiters.items()):
-            if waiter.deadline is not None and waiter.deadline <= now:
-                causes = "; ".join(f"{a}: {e}" for a, e in self._causes.items())
-                self._finish(number, RequestTimedOutError(f"no answer in time: {causes}"))
-        for link in list(self._links.values()):
-            if now >= self._link_deadline(link):
-                error = RequestTimedOutError("the broker was silent for too long")
-                self._out.append(Close(link.number, str(error)))
-                self._lost(link.number, now, error)
-
-    def _link_deadline(self, link: _Link) -> float:
-        if not link.ready:
-            return link.opened + self._config.setup_timeout
-        sent = [each.at for each in link.in_flight.values()]
-        return min(sent, default=math.inf) + self._config.socket_timeout
-
-    def _look(self, now: float) -> None:
-        for number, waiter in list(self._waiters.items()):
-            if waiter.topic is None:
+    def _end_what_is_over(self, now: float) -> None:
+        """Ends what has waited for too long: calls, links, complaints, idle topics."""
+        s = self._s
+        for waiter in s.waiters.expired(now):
+            s.waiters.finish(waiter.number, s.timed_out(_not_there(s, waiter)))
+            if waiter.topic is not None and not s.waiters.waits_for(waiter.topic):
+                s.fast.drop(Why.WAITED, waiter.topic)
+        for link in list(s.nodes.links.values()):
+            deadline = link.deadline(s.config.socket_timeout)
+            if now < deadline:
+                s.later(deadline)
                 continue
-            try:
-                found, _ = _waits.look(
-                    self._cache, waiter.topic, waiter.partition, waiter.first_answer
-                )
-            except Error as error:
-                self._finish(number, error)
-            else:
-                if found is not None:
-                    self._finish(number, None)
+            what = "answer" if link.is_ready else "connection"
+            error = RequestTimedOutError(f"there was no {what} in time")
+            s.actions.append(Close(link.number, str(error)))
+            self._lose(link, now, error)
+        for name in s.complaints.expire(now):
+            s.fast.drop(Why.COMPLAINT, name)
+        s.later(s.complaints.ends_at)
+        self._end_idle(now)
 
-    def _ready(self) -> _Link | None:
-        links = [link for link in self._links.values() if link.ready]
-        return min(links, key=lambda link: len(link.in_flight), default=None)
+    def _end_idle(self, now: float) -> None:
+        s = self._s
+        if s.demand.idle_at <= now:
+            held = set(s.cache.resolved())
+            idle = s.demand.take_idle(now, lambda n: n in held or s.waiters.waits_for(n))
+            if idle:
+                self._forgotten(idle, now)
+        s.later(s.demand.idle_at)
 
-    def _act(self, now: float) -> float:
-        at = [self._link_deadline(link) for link in self._links.values()]
-        at += [w.deadline for w in self._waiters.values() if w.deadline is not None]
-        at += self._send_calls(now)
-        at += self._send_new(now)
-        at += self._send_fast(now)
-        at += self._send_full(now)
-        return min([t for t in at if t > now], default=math.inf)
+    def _send_calls(self, now: float) -> None:
+        s = self._s
+        for waiter in s.waiters.unsent_calls():
+            link = s.nodes.pick(now, Wish())
+            if link is None or waiter.call is None:
+                self._connecting.wish(Wish())
+                return
+            waiter.is_sent = True
+            flight = Flight(Kind.CALL, "call", 0, math.inf, waiter=waiter.number)
+            number = next(s.numbers)
+            s.flights.add(flight, Attempt(number, link, waiter.call, now))
+            s.unanswered[number] = link
+            s.nodes.sent(link, now)
+            s.actions.append(Send(link.number, number, waiter.call, Kind.CALL, "call", False))
+            s.later(now + s.config.socket_timeout)
 
-    def _send_calls(self, now: float) -> list[float]:
-        at = []
-        for number, waiter in self._waiters.items():
-            if waiter.call is not None and not waiter.sent:
-                waiter.sent, wake = self._send(now, waiter.call, Kind.CALL, "call", [number])
-                at.append(wake)
-        return at
+    def _rebootstrap(self, now: float) -> None:
+        """Goes back to the bootstrap servers if it is time."""
+        s = self._s
+        cause = self._connecting.rebootstrap_cause(now)
+        if cause is None:
+            return
+        error = RequestTimedOutError(f"the client goes back to the bootstrap servers: {cause}")
+        for link in self._connecting.rebootstrap(now, cause):
+            s.actions.append(Close(link.number, f"rebootstrap: {cause}"))
+            s.nodes.close(link)
+            self._end_requests(link, now, error)
+        self._is_down = False
+        self._asking.want_full("rebootstrap", urgent=True)
 
-    def _busy(self, kind: Kind) -> bool:
-        return any(s.kind is kind for li in self._links.values() for s in li.in_flight.values())
+    # ---- statistics ----
 
-    def _send_new(self, now: float) -> list[float]:
-        if not self._new or now < self._new_at or self._busy(Kind.NEW):
-            return [self._new_at] if self._new else []
-        names = sorted(self._new)
-        sent, wake = self._send(now, names, Kind.NEW, "need", [])
-        if sent:
-            self._new.clear()
-        return [wake]
+    def stats(self) -> dict[str, Any]:
+        """Returns what the policy counts, as a dict.
 
-    def _send_fast(self, now: float) -> list[float]:
-        names = sorted({w.topic for w in self._waiters.values() if w.topic} - self._new)
-        if not names or self._busy(Kind.NAMES) or self._busy(Kind.NEW):
-            return []
-        if now < self._fast_at:
-            return [self._fast_at]
-        self._fast_step += 1
-        self._fast_at = now + self._backoff(
-            self._fast_step, self._config.fast_interval, self._config.retry_backoff_max
-        )
-        sent, wake = self._send(now, names, Kind.NAMES, "waited for", [])
-        return [self._fast_at, wake]
+        - `nodes`: by the node's id a dict of `host`, `port`, `state` (ready, connecting or
+          disconnected), `in_flight`, `attempts` (to connect), `reconnects`, `throttled` (s in all),
+          `failures` (in a row), and `last_error` (text or None).
+        - `refreshes`: per reason a dict of `sent`, `hedged`, `answered` and `failed` requests.
+        - `last_try`, `last_success`: times of poll's clock, None before the first.
+        - `due`: the topics on the fast schedule. `needed`: the needed topics. `unknown`: those of
+          them that no answer brought.
+        - `waiters`, `refreshes_due`, `suspects` (broker ids), `rebootstraps`, `late_answers`.
+        """
+        s = self._s
+        refreshes: dict[str, dict[str, int]] = {}
+        for (reason, result), count in s.counts.items():
+            refreshes.setdefault(reason, {})[result] = count
+        return {
+            "nodes": {each.node.id: _node_stats(each) for each in s.nodes.known()},
+            "refreshes": refreshes,
+            "last_try": s.last_try,
+            "last_success": s.last_success,
+            "due": len(s.fast),
+            "needed": len(s.demand),
+            "unknown": len(s.unknown),
+            "waiters": len(s.waiters),
+            "refreshes_due": self._asking.due,
+            "suspects": s.suspects.ids(),
+            "rebootstraps": s.totals["rebootstraps"],
+            "late_answers": s.totals["late answers"],
+        }
 
-    def _send_full(self, now: float) -> list[float]:
-        if self._busy(Kind.FULL) or not (self._full or now >= self._full_at):
-            return [self._full_at]
-        if now < self._full_at:
-            return [self._full_at]
-        waiters = [
-            n for n, w in self._waiters.items() if w.topic is None and not w.call and not w.sent
-        ]
-        topics = ALL if self._all else tuple(self._needed)
-        for number in waiters:
-            wanted = self._waiters[number].topics
-            topics = ALL if wanted is ALL or topics is ALL else (*topics, *wanted)
-        sent, wake = self._send(now, topics, Kind.FULL, "refresh", waiters)
-        if sent:
-            for number in waiters:
-                self._waiters[number].sent = True
-            self._full = False
-            interval = self._config.refresh_interval
-            self._full_at = math.inf if interval is None else now + interval
-        return [wake, self._full_at]
 
-    def _send(
-        self, now: float, what: Any, kind: Kind, reason: str, waiters: list[int]
-    ) -> tuple[bool, float]:
-        link = self._ready()
-        if link is None:
-            return False, self._connect(now)
-        if not isinstance(what, Call):
-            if what is not ALL:
-                what = self._cache.hint(what, force=True, replace=kind is not Kind.FULL)
-            what = self._cache.request(
-                what, allow_auto_create=self._config.allow_auto_create, reason=reason
-            )
-        self._numbers += 1
-        link.in_flight[self._numbers] = _Sent(what, kind, now, waiters)
-        self._out.append(Send(link.number, self._numbers, what, kind, reason, False))
-        return True, math.inf
+def _metadata(attempt: Attempt) -> Request:
+    """Returns the request of an attempt that is one of Metadata."""
+    if not isinstance(attempt.request, Request):
+        raise TypeError("the request is not one of Metadata")
+    return attempt.request
 
-    def _connect(self, now: float) -> float:
-        """Connects to a node unless a link is being made; returns the time of the next try."""
-        connecting = [link for link in self._links.values() if not link.ready]
-        if connecting:
-            return math.inf
-        nodes = [Node(b.id, b.host, b.port) for b in self._cache.brokers] + self._bootstrap
-        start = self._random.randrange(len(nodes))
-        nodes = nodes[start:] + nodes[:start]
-        soonest = math.inf
-        for node in nodes:
-            retry_at = self._retry.get(Address(*node[1:]), (0, 0.0))[1]
-            if retry_at <= now:
-                self._numbers += 1
-                self._links[self._numbers] = _Link(self._numbers, node, now)
-                self._out.append(Connect(self._numbers, node, self._config.setup_timeout))
-                return math.inf
-            soonest = min(soonest, retry_at)
-        return soonest
+
+def _failed_how(link: Link) -> str:
+    return "the connection broke" if link.is_ready else "the connection could not be made"
+
+
+def _not_there(state: State, waiter: Waiter) -> str:
+    """Returns what did not happen in time, for the error of a waiter."""
+    if waiter.topic is None:
+        return "there was no answer"
+    what = f"topic {waiter.topic!r}"
+    if waiter.partition is not None:
+        what = f"partition {waiter.partition} of {what}"
+    known = state.cache.state(waiter.topic, waiter.partition)
+    return f"{what} was not available ({error_name(5 if known == NO_LEADER else known)})"
+
+
+def _node_stats(server: Server) -> dict[str, Any]:
+    """Returns a server's part of stats()."""
+    return {
+        "host": server.address.host,
+        "port": server.address.port,
+        "state": server.state,
+        "in_flight": sum(len(link.in_flight) for link in server.links),
+        "attempts": server.attempts,
+        "reconnects": max(server.connections - 1, 0),
+        "throttled": server.throttled,
+        "failures": server.failures,
+        "last_error": None if server.last_error is None else str(server.last_error),
+    }

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from rdmeta.address import Address
+
 __all__ = ["Counted", "Traffic"]
 
 
@@ -29,36 +31,43 @@ class _Node:
 
 
 class Traffic:
-    """The counters of all nodes, by their ids; one thread uses it."""
+    """The counters of all nodes, by their addresses; one thread uses it."""
 
     def __init__(self) -> None:
-        self._nodes: dict[int, _Node] = {}
+        self._nodes: dict[Address, _Node] = {}
 
-    def sent(self, node: int) -> None:
+    def sent(self, node: Address) -> None:
         """Counts a request."""
         self._of(node).requests += 1
 
-    def answered(self, node: int, seconds: float) -> None:
+    def answered(self, node: Address, seconds: float) -> None:
         """Counts an answer that came `seconds` after its request."""
         counters = self._of(node)
         counters.answers += 1
         counters.last_round_trip = seconds
         counters.longest_round_trip = max(counters.longest_round_trip or 0.0, seconds)
 
-    def ended(self, node: int, connection: Counted) -> None:
+    def ended(self, node: Address, connection: Counted) -> None:
         """Adds the bytes of a connection that is closed."""
         counters = self._of(node)
         counters.bytes_sent += connection.bytes_sent
         counters.bytes_received += connection.bytes_received
 
-    def read(self, open_connections: Sequence[tuple[int, Counted]]) -> dict[int, dict[str, Any]]:
+    def read(
+        self, open_connections: Sequence[tuple[Address, Counted]]
+    ) -> dict[Address, dict[str, Any]]:
         """Returns the counters of each node, with the bytes of the connections that are open."""
-        found = {id: vars(counters).copy() for id, counters in self._nodes.items()}
-        for id, connection in open_connections:
-            counters = found.setdefault(id, vars(_Node()).copy())
+        found = {node: vars(counters).copy() for node, counters in self._nodes.items()}
+        for node, connection in open_connections:
+            counters = found.setdefault(node, self.nothing())
             counters["bytes_sent"] += connection.bytes_sent
             counters["bytes_received"] += connection.bytes_received
         return found
 
-    def _of(self, node: int) -> _Node:
+    @staticmethod
+    def nothing() -> dict[str, Any]:
+        """Returns the counters of a node that was sent nothing."""
+        return vars(_Node()).copy()
+
+    def _of(self, node: Address) -> _Node:
         return self._nodes.setdefault(node, _Node())

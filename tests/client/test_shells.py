@@ -445,7 +445,7 @@ def test_updates_tell_a_full_answer_from_a_partial_one(make: Maker, brokers: Bro
     seen: list[Any] = []
     client.on_update(seen.extend)
     client.refresh(ALL)
-    client.refresh(["orders"])
+    client.refresh(["orders"], force=True)
     until(lambda: seen and seen[-1].request.topics != ALL and seen[-1].applied.topics == 1)
     assert list(seen[-1].request.topics) == ["orders"]
     assert any(each.request.topics is ALL for each in seen)

@@ -1,0 +1,488 @@
+"""Which Metadata requests leave, and what is in them.
+
+Four kinds can be in flight at once, one request of each, with its hedges:
+
+    NEW       new names, at once; not counted by the budget
+    FULL      the needed topics by name, or all topics
+    BROKERS   the brokers alone, if nothing is needed
+    NAMES     what the fast schedule, the suspects and the refreshes by name want, in one request
+
+A poll goes through them in that order, except that NAMES goes before a FULL of many topics: a small
+question is answered sooner. A request serves every reason that it covers, so a FULL counts as asked
+for each needed topic of the fast schedule. The cache's hints keep a name that is in flight out of
+other requests; only force and hedges ask for it again.
+
+A FULL is *urgent* (at the start, after a rebootstrap, when a connection works again, when the
+patterns change), *periodic*, or it waits for the gate of the two counters. All but NEW and periodic
+ones take from the budget, and so do all hedges. What finds no budget, no link or no slot stays
+wanted.
+
+Brokers before Metadata v4 create the topics that they are asked for, and cannot be told not to. So
+names go to newer brokers only, unless allow.auto.create.topics is set.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TypeAlias
+from uuid import UUID
+
+from rdmeta.address import Address
+from rdmeta.client.actions import Kind, Send
+from rdmeta.client.backoff import jittered
+from rdmeta.client.connecting import Connecting
+from rdmeta.client.events import Problem
+from rdmeta.client.fast import Why
+from rdmeta.client.flights import Attempt, Flight
+from rdmeta.client.nodes import Link, Wish, addresses
+from rdmeta.client.state import State
+from rdmeta.client.waiters import Scope, Want
+from rdmeta.errors import UnsupportedVersionError
+from rdmeta.model import ALL, All
+
+__all__ = ["Asking"]
+
+# A FULL of up to so many names goes before NAMES, and covers them.
+SMALL = 1000
+BROKERS_INTERVAL = 10.0
+FIRST_WITHOUT_CREATION = 4
+FIRST_WITH_BROKERS_ALONE = 1
+FIRST_WITH_IDS = 12
+
+Topics: TypeAlias = "All | Collection[str] | Collection[UUID | bytes]"
+
+
+@dataclass
+class _Full:
+    """A full refresh that is due."""
+
+    reason: str
+    is_urgent: bool
+    is_periodic: bool
+
+
+class Asking:
+    """Decides about requests of Metadata."""
+
+    def __init__(self, state: State, connecting: Connecting) -> None:
+        self._s = state
+        self._connecting = connecting
+        self._full: _Full | None = None
+        self._wants: list[Want] = []
+        self._periodic_at = math.inf
+        # Where the next request of NAMES does not go: servers whose answer it is to confirm.
+        self._around: frozenset[Address] = frozenset()
+        self._names_min = 0 if state.config.allow_auto_create else FIRST_WITHOUT_CREATION
+
+    # ---- what is wanted ----
+
+    def want_full(self, reason: str, urgent: bool = False, periodic: bool = False) -> None:
+        """Makes a full refresh due."""
+        if self._full is None:
+            self._full = _Full(reason, urgent, periodic)
+            return
+        self._full.is_urgent |= urgent
+        if periodic:
+            self._full.is_periodic, self._full.reason = True, reason
+
+    def want(self, want: Want, waiter: int) -> None:
+        """Adds what a refresh wants; it joins an equal one of which nothing has left."""
+        for other in self._wants:
+            is_unsent = other.whole and not other.in_flight
+            if is_unsent and other.scope is want.scope and other.force == want.force:
+                other.waiters.append(waiter)
+                return
+        want.waiters.append(waiter)
+        self._wants.append(want)
+        self._end_wants()
+
+    def confirm_elsewhere(self, address: Address) -> None:
+        """Sends the next request of NAMES to another server, if there is one."""
+        self._around |= {address}
+
+    @property
+    def due(self) -> int:
+        """How many refreshes wait for a request."""
+        return len(self._wants) + (self._full is not None)
+
+    def periodic(self, now: float) -> None:
+        """Makes the periodic refresh due when its time has come."""
+        if now >= self._periodic_at:
+            self._periodic_at = math.inf
+            self._s.gate.begin_anew()
+            self.want_full("interval", periodic=True)
+        self._s.later(self._periodic_at)
+
+    def _schedule(self, now: float) -> None:
+        s = self._s
+        if s.config.refresh_interval is None:
+            return
+        shortest = BROKERS_INTERVAL if s.demand.is_empty else 0.0
+        interval = max(s.config.refresh_interval, shortest)
+        self._periodic_at = now + jittered(interval, s.random)
+
+    # ---- the order ----
+
+    def run(self, now: float) -> None:
+        """Sends what is due."""
+        self._hedge(now)
+        self._ask_new(now)
+        steps = [self._ask_full, self._ask_names]
+        if not self._s.demand.wants_all and len(self._s.demand.names()) > SMALL:
+            steps.reverse()
+        for step in (*steps, self._ask_brokers, self._ask_ids):
+            step(now)
+
+    def _is_free(self, kind: Kind) -> bool:
+        return self._s.flights.of_kind(kind) is None
+
+    def _may_leave(self, now: float, opens: float, is_free_of_charge: bool = False) -> bool:
+        """Returns whether a request may leave that must wait until `opens`, and for the budget."""
+        at = opens if is_free_of_charge else max(opens, self._s.budget.opens)
+        if at <= now:
+            return True
+        self._s.later(at)
+        return False
+
+    def _link(self, now: float, wish: Wish) -> Link | None:
+        """Returns a link that fits; without one, or with an orphan only, it wishes for one."""
+        link = self._s.nodes.pick(now, wish)
+        if link is None or link.is_orphan:
+            self._connecting.wish(wish)
+        return link
+
+    # ---- NEW ----
+
+    def _ask_new(self, now: float) -> None:
+        s = self._s
+        if not s.demand.new or not self._is_free(Kind.NEW):
+            return
+        if now < s.demand.new_at:
+            s.later(s.demand.new_at)
+            return
+        names = list(s.demand.new)
+        if self._is_too_old(now, names):
+            return
+        link = self._link(now, Wish(self._names_min))
+        if link is None:
+            return
+        to_ask = tuple(s.cache.hint(names, ttl=self._ttl()))
+        s.demand.sent(names)
+        s.fast.asked(to_ask, now)
+        if to_ask:
+            self._send(now, link, self._flight(Kind.NEW, "need", to_ask), is_free_of_charge=True)
+
+    # ---- FULL and BROKERS ----
+
+    def _whole(self, *scopes: Scope) -> list[Want]:
+        return [want for want in self._wants if want.whole and want.scope in scopes]
+
+    def _ask_full(self, now: float) -> None:
+        s = self._s
+        wants = self._whole(Scope.NEEDED, Scope.ALL)
+        wants_all = s.demand.wants_all or any(want.scope is Scope.ALL for want in wants)
+        if s.demand.is_empty and not wants_all:
+            return  # _ask_brokers() serves it
+        link = self._full_link(now, Kind.FULL, wants, 0 if wants_all else self._names_min)
+        if link is None:
+            return
+        reason = self._full.reason if self._full is not None else "refresh"
+        is_periodic = self._full is not None and self._full.is_periodic
+        self._full = None
+        self._schedule(now)
+        s.suspects.asked(s.demand.__contains__, now)
+        if wants_all:
+            s.fast.asked(s.fast.names(), now)
+            flight = self._flight(Kind.FULL, reason, ALL)
+        else:
+            force = any(want.force for want in wants)
+            flight = self._flight(Kind.FULL, reason, self._needed_to_ask(now, force))
+        if flight.topics:
+            _take_whole(flight, [*wants, *self._whole(Scope.BROKERS)])
+            self._send(now, link, flight, is_free_of_charge=is_periodic)
+        if not wants_all:
+            self._leave_the_rest(flight, wants)
+
+    def _ask_brokers(self, now: float) -> None:
+        s = self._s
+        full = self._full if s.demand.is_empty else None
+        scopes = (Scope.BROKERS, Scope.NEEDED) if s.demand.is_empty else (Scope.BROKERS,)
+        wants = self._whole(*scopes)
+        if full is None and not wants:
+            return
+        kept, self._full = self._full, full
+        link = self._full_link(now, Kind.BROKERS, wants, FIRST_WITH_BROKERS_ALONE)
+        is_periodic = full is not None and full.is_periodic
+        if link is not None and full is not None:
+            kept = None
+            self._schedule(now)
+        self._full = kept
+        if link is not None:
+            flight = self._flight(Kind.BROKERS, full.reason if full else "refresh", ())
+            _take_whole(flight, wants)
+            self._send(now, link, flight, is_free_of_charge=is_periodic)
+
+    def _full_link(
+        self, now: float, kind: Kind, wants: list[Want], min_version: int
+    ) -> Link | None:
+        """Returns the link for a full refresh, or for the brokers alone, if it may leave now."""
+        full = self._full
+        if (full is None and not wants) or not self._is_free(kind):
+            return None
+        opens = -math.inf if full is not None and full.is_urgent else self._s.gate.opens
+        if not self._may_leave(now, opens, full is not None and full.is_periodic):
+            return None
+        if min_version == self._names_min and self._is_too_old(now, (), wants):
+            return None
+        return self._link(now, Wish(min_version))
+
+    def _needed_to_ask(self, now: float, force: bool) -> tuple[str, ...]:
+        """Returns the needed names, without those that are in flight unless forced."""
+        s = self._s
+        names = s.demand.names()
+        to_ask = tuple(s.cache.hint(names, ttl=self._ttl(), force=True, replace=force))
+        s.demand.sent(names)
+        s.fast.asked(to_ask, now)
+        return to_ask
+
+    def _leave_the_rest(self, flight: Flight, wants: list[Want]) -> None:
+        """Leaves to each want the names that were in flight before: NAMES asks for them later."""
+        for want in wants:
+            want.whole = False
+            rest = (name for name in self._s.demand.names() if name not in flight.asked)
+            want.names = dict.fromkeys(rest)
+        self._end_wants()
+
+    # ---- NAMES ----
+
+    def _ask_names(self, now: float) -> None:
+        s = self._s
+        at = min(t for t in (s.fast.next_at(), s.suspects.next_at(), math.inf) if t is not None)
+        wants = [want for want in self._wants if want.names]
+        if wants:
+            at = min(at, s.gate.opens)
+        if at == math.inf or not self._is_free(Kind.NAMES):
+            return
+        if not self._may_leave(now, at):
+            return
+        if s.gate.opens > now:
+            wants = []
+        fast, suspects = s.fast.due(now), s.suspects.due(now)
+        forced = {name: None for want in wants if want.force for name in want.names}
+        wanted = {name: None for want in wants for name in want.names}
+        names = list(dict.fromkeys([*fast, *suspects, *wanted]))
+        if self._is_too_old(now, names, wants):
+            return
+        link = self._link(now, Wish(self._names_min, not_servers=self._around))
+        if link is not None:
+            self._send_names(now, link, names, forced, wants)
+
+    def _send_names(
+        self,
+        now: float,
+        link: Link,
+        names: list[str],
+        forced: dict[str, None],
+        wants: list[Want],
+    ) -> None:
+        """Asks for names, but for those that are in flight and not forced."""
+        s = self._s
+        ttl = self._ttl()
+        to_ask = dict.fromkeys(s.cache.hint(names, ttl=ttl, force=True))
+        if forced:
+            again = [name for name in forced if name not in to_ask]
+            to_ask.update(dict.fromkeys(s.cache.hint(again, ttl=ttl, force=True, replace=True)))
+        reason = s.fast.label(to_ask) or ("suspect" if s.suspects.due(now) else "refresh")
+        flight = self._flight(Kind.NAMES, reason, tuple(to_ask))
+        s.fast.skip((name for name in names if name not in to_ask), now)
+        s.fast.asked(to_ask, now)
+        s.suspects.asked(frozenset(names).__contains__, now)
+        if to_ask:
+            s.demand.sent(to_ask)
+            self._around = frozenset()
+            self._send(now, link, flight)
+        elif wants:
+            s.later(now + s.config.retry_backoff_max)
+
+    def _ask_ids(self, now: float) -> None:
+        s = self._s
+        want = next(iter(self._whole(Scope.IDS)), None)
+        if want is None or not self._is_free(Kind.NAMES):
+            return
+        if not self._may_leave(now, s.gate.opens):
+            return
+        if s.nodes.speaks_none(FIRST_WITH_IDS):
+            error = UnsupportedVersionError(
+                f"no broker speaks Metadata v{FIRST_WITH_IDS}, which topic ids need"
+            )
+            self._fail(now, [want], error)
+            return
+        link = self._link(now, Wish(FIRST_WITH_IDS))
+        if link is not None:
+            flight = self._flight(Kind.NAMES, "refresh", want.ids, FIRST_WITH_IDS)
+            _take_whole(flight, [want])
+            self._send(now, link, flight)
+
+    # ---- brokers that create topics ----
+
+    def _is_too_old(self, now: float, names: Collection[str], wants: Collection[Want] = ()) -> bool:
+        """Returns whether no server can be asked for names; then the waits for them fail."""
+        s = self._s
+        if not self._names_min or not s.nodes.speaks_none(self._names_min):
+            return False
+        error = UnsupportedVersionError(
+            f"no broker speaks Metadata v{self._names_min} (Kafka 0.11): older ones create each"
+            " topic that they are asked for, unless allow.auto.create.topics is true"
+        )
+        for name in names:
+            for waiter in s.waiters.of_topic(name):
+                s.waiters.finish(waiter.number, error)
+            s.unknown.setdefault(name, now)
+            s.fast.add(Why.UNKNOWN, name, now)
+        s.demand.sent(names)
+        s.fast.asked(names, now)
+        s.suspects.asked(frozenset(names).__contains__, now)
+        self._fail(now, wants, error)
+        if not names and self._full is not None:
+            self._full = None
+            self._schedule(now)
+            self.want(Want(Scope.BROKERS, whole=True), 0)
+        return True
+
+    def _fail(self, now: float, wants: Collection[Want], error: UnsupportedVersionError) -> None:
+        s = self._s
+        s.gate.failed(now)
+        s.events.append(Problem(error, None, "the request cannot be sent"))
+        for want in wants:
+            s.waiters.finish_each(want.waiters, error)
+        gone = set(map(id, wants))
+        self._wants = [want for want in self._wants if id(want) not in gone]
+
+    # ---- hedges ----
+
+    def _hedge(self, now: float) -> None:
+        s = self._s
+        for flight in s.flights.metadata():
+            if now < flight.hedge_at:
+                s.later(flight.hedge_at)
+                continue
+            links = [attempt.link for attempt in flight.attempts.values()]
+            for link in links:
+                link.is_silent = True
+            numbers = frozenset(link.number for link in links)
+            if not self._may_leave(now, -math.inf):
+                continue
+            link_ = self._link(now, Wish(flight.min_version, numbers, addresses(links)))
+            if link_ is not None:
+                s.flights.hedged(flight)
+                self._send(now, link_, flight, is_hedge=True)
+
+    # ---- sending ----
+
+    def _ttl(self) -> float:
+        """Returns how long a name is in flight at most; its flight ends it before."""
+        return 10 * self._s.config.socket_timeout
+
+    def _flight(
+        self, kind: Kind, reason: str, topics: Topics, min_version: int | None = None
+    ) -> Flight:
+        asked: frozenset[str] = frozenset()
+        if min_version is None:
+            min_version = self._names_min
+            if topics is ALL:
+                min_version = 0
+            elif not topics:
+                min_version = FIRST_WITH_BROKERS_ALONE
+            else:
+                asked = frozenset(name for name in topics if isinstance(name, str))
+        hedge_after = self._s.flights.hedge_after(kind)
+        return Flight(kind, reason, min_version, hedge_after, topics, asked)
+
+    def _send(
+        self,
+        now: float,
+        link: Link,
+        flight: Flight,
+        is_free_of_charge: bool = False,
+        is_hedge: bool = False,
+    ) -> None:
+        s = self._s
+        request = s.cache.request(
+            flight.topics, allow_auto_create=s.config.allow_auto_create, reason=flight.reason
+        )
+        if not is_hedge:
+            flight.request = request
+            self._cover(flight)
+        attempt = Attempt(next(s.numbers), link, request, now)
+        s.flights.add(flight, attempt)
+        s.unanswered[attempt.number] = link
+        s.nodes.sent(link, now)
+        self._connecting.tried(now)
+        if not is_free_of_charge:
+            s.budget.take(now)
+        s.last_try = now
+        s.counts[flight.reason, "hedged" if is_hedge else "sent"] += 1
+        s.actions.append(
+            Send(link.number, attempt.number, request, flight.kind, flight.reason, is_hedge)
+        )
+        s.later(flight.hedge_at)
+
+    def _cover(self, flight: Flight) -> None:
+        """Gives a flight the names that it asks for of each refresh by name."""
+        for want in self._wants:
+            taken = frozenset(name for name in want.names if name in flight.asked)
+            if taken:
+                want.names = {name: None for name in want.names if name not in taken}
+                want.in_flight += 1
+                flight.parts.append((want, taken))
+
+    # ---- outcomes ----
+
+    def succeeded(self, flight: Flight, now: float) -> None:
+        """Ends what an answer has covered."""
+        s = self._s
+        for want, _ in flight.parts:
+            want.in_flight -= 1
+        confirmed = s.fast.names() if flight.topics is ALL else flight.asked
+        for name in confirmed:
+            s.fast.drop(Why.ONCE, name)
+        s.fast.release(now)
+        self._end_wants()
+
+    def failed(self, flight: Flight, now: float) -> None:
+        """Takes back what a failed request was to cover."""
+        s = self._s
+        if flight.request is not None:
+            s.cache.apply_failure(flight.request)
+        s.gate.failed(now)
+        s.counts[flight.reason, "failed"] += 1
+        for want, names in flight.parts:
+            want.in_flight -= 1
+            if names is None:
+                want.whole = True
+            else:
+                want.names.update(dict.fromkeys(names))
+        if flight.kind in (Kind.FULL, Kind.BROKERS):
+            self.want_full(flight.reason)
+        if flight.kind is Kind.NEW:
+            for name in flight.asked:
+                if name in s.demand and name not in s.unknown:
+                    s.unknown[name] = now
+                    s.fast.add(Why.UNKNOWN, name, now, now + s.config.fast_interval)
+        s.fast.release(now)
+        s.is_changed = True
+
+    def _end_wants(self) -> None:
+        for want in self._wants:
+            if want.is_done:
+                self._s.waiters.finish_each(want.waiters, None)
+        self._wants = [want for want in self._wants if not want.is_done]
+
+
+def _take_whole(flight: Flight, wants: Collection[Want]) -> None:
+    for want in wants:
+        want.whole = False
+        want.in_flight += 1
+        flight.parts.append((want, None))

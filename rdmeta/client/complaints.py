@@ -1,0 +1,130 @@
+"""What the application complained of: a partition whose leader is not the leader any more.
+
+leader_unavailable() says that a leader refused or was not there. epoch_seen() says that there is a
+newer leader epoch. Both are claims about what is known at that moment, so a Complaint has a mark of
+that: the partition's epoch and leader. It is over when the mark moves (for epoch_seen: when the
+epoch is that one, or later), and after 30 s at the latest: a false one must not poll for ever.
+
+All complaints last equally long, so the order in which they came is that in which they end.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection
+from itertools import takewhile
+from typing import NamedTuple, Protocol
+
+from rdmeta.client.fast import SLOW_AFTER
+from rdmeta.model import Partition
+
+__all__ = ["INVALID_METADATA", "Complaints"]
+
+# The codes whose exceptions derive from Kafka's InvalidMetadataException (clients 4.3.0).
+INVALID_METADATA = frozenset((3, 5, 6, 9, 13, 56, 72, 74, 80, 83, 84, 100, 103))
+
+
+class Partitions(Protocol):
+    """What the marks are read from: a cache."""
+
+    def partition(
+        self, topic: str, partition: int, default: None, *, allow_stale: bool = False
+    ) -> Partition | None: ...
+
+
+class _Complaint(NamedTuple):
+    epoch: int | None
+    leader: int | None
+    wanted_epoch: int | None
+    ends_at: float
+
+
+class Complaints:
+    """The open complaints, by topic and partition, in the order in which they end."""
+
+    def __init__(self, cache: Partitions) -> None:
+        self._cache = cache
+        self._open: dict[tuple[str, int], _Complaint] = {}
+        self._topics: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def __contains__(self, topic: str) -> bool:
+        return topic in self._topics
+
+    def unavailable(self, topic: str, partition: int, code: int, now: float) -> bool:
+        """Takes leader_unavailable(); returns whether it is a new complaint."""
+        if code not in INVALID_METADATA:
+            return False
+        return self._add(topic, partition, None, now)
+
+    def epoch_seen(self, topic: str, partition: int, epoch: int, now: float) -> bool:
+        """Takes epoch_seen(); returns whether it is new, and newer than a known partition's."""
+        known = self._cache.partition(topic, partition, None, allow_stale=True)
+        if known is None or known.leader_epoch is None or known.leader_epoch >= epoch:
+            return False
+        before = self._open.get((topic, partition))
+        if before is not None and (before.wanted_epoch or -1) >= epoch:
+            return False
+        if before is not None:
+            self._remove((topic, partition))
+        return self._add(topic, partition, epoch, now)
+
+    def _add(self, topic: str, partition: int, wanted: int | None, now: float) -> bool:
+        key = (topic, partition)
+        if key in self._open:
+            return False
+        known = self._cache.partition(topic, partition, None, allow_stale=True)
+        epoch, leader = (known.leader_epoch, known.leader) if known else (None, None)
+        self._open[key] = _Complaint(epoch, leader, wanted, now + SLOW_AFTER)
+        self._topics[topic] = self._topics.get(topic, 0) + 1
+        return True
+
+    def _remove(self, key: tuple[str, int]) -> bool:
+        """Removes a complaint; returns whether it was the topic's last one."""
+        del self._open[key]
+        self._topics[key[0]] -= 1
+        if self._topics[key[0]]:
+            return False
+        del self._topics[key[0]]
+        return True
+
+    @property
+    def ends_at(self) -> float:
+        """The time at which the oldest complaint ends."""
+        return next(iter(self._open.values())).ends_at if self._open else math.inf
+
+    def expire(self, now: float) -> list[str]:
+        """Ends the complaints that are too old; returns the topics without any other."""
+        old = [key for key, _ in takewhile(lambda e: e[1].ends_at <= now, self._open.items())]
+        return [key[0] for key in old if self._remove(key)]
+
+    def changed(self, topics: Collection[str]) -> tuple[int, list[str]]:
+        """Looks at topics that changed.
+
+        Returns how many complaints are over, and the topics without any other.
+        """
+        keys = [key for key in self._open if key[0] in topics] if topics else []
+        over = [key for key in keys if self._is_over(key)]
+        return len(over), [key[0] for key in over if self._remove(key)]
+
+    def forget(self, is_gone: Callable[[str], bool]) -> list[str]:
+        """Ends the complaints about topics that are gone; returns these topics."""
+        keys = [key for key in self._open if is_gone(key[0])]
+        return [key[0] for key in keys if self._remove(key)]
+
+    def topics(self) -> list[str]:
+        """Returns the topics with complaints."""
+        return list(self._topics)
+
+    def _is_over(self, key: tuple[str, int]) -> bool:
+        complaint = self._open[key]
+        known = self._cache.partition(*key, None, allow_stale=True)
+        if known is None:
+            return False
+        if complaint.wanted_epoch is not None and known.leader_epoch is not None:
+            return known.leader_epoch >= complaint.wanted_epoch
+        if complaint.epoch is not None and known.leader_epoch is not None:
+            return known.leader_epoch != complaint.epoch
+        return known.leader != complaint.leader

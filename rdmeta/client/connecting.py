@@ -1,0 +1,141 @@
+"""Which links are made and closed: attempts, probes of suspects, and the rebootstrap.
+
+A request that finds no link leaves a Wish. Then one attempt is made, on the best server for it; one
+more whenever the newest has been silent for 1 s; five at most. Probes of suspect brokers count
+among the five, and there are two at most, so that requests are not held up by dead brokers.
+
+A rebootstrap closes every link and goes back to the bootstrap servers, whose names the driver
+resolves at each Connect. The cache and every backoff stay. It happens when no node can be used (all
+present servers back off, and nothing is connected or being connected), when there have been tries
+and no success for metadata.recovery.rebootstrap.trigger.ms, and on error 129; never twice within
+reconnect.backoff.max.ms. Only after it an answer of another cluster is taken.
+"""
+
+from __future__ import annotations
+
+import math
+
+from rdmeta.client.actions import Close, Connect
+from rdmeta.client.events import Problem
+from rdmeta.client.nodes import MOST_ATTEMPTS, MOST_PROBES, Link, Server, Wish, silent_at
+from rdmeta.client.state import State
+from rdmeta.errors import TransportError
+
+__all__ = ["Connecting"]
+
+
+class Connecting:
+    """Decides about links."""
+
+    def __init__(self, state: State) -> None:
+        self._s = state
+        self._wish: Wish | None = None
+        self._rebootstrapped_at = -math.inf
+        self._wanted: str | None = None
+        self.trying_since: float | None = None
+        # Whether the next answer may be of another cluster.
+        self.is_rebootstrapped = False
+
+    def wish(self, wish: Wish) -> None:
+        """Notes that a request finds no link; the first wish of a poll counts."""
+        if self._wish is None:
+            self._wish = wish
+
+    def tried(self, now: float) -> None:
+        """Notes a request or an attempt to connect."""
+        if self.trying_since is None:
+            self.trying_since = now
+
+    def succeeded(self) -> None:
+        """Notes an answer that was applied."""
+        self.trying_since = None
+        self.is_rebootstrapped = False
+
+    def want_rebootstrap(self, cause: str) -> None:
+        """Notes that a broker asks for a rebootstrap."""
+        self._wanted = cause
+
+    # ---- rebootstrap ----
+
+    def rebootstrap_cause(self, now: float) -> str | None:
+        """Returns why it is time to rebootstrap; None if it is not."""
+        s = self._s
+        if not s.config.rebootstrap:
+            return None
+        cause = self._wanted
+        if self.trying_since is not None:
+            trigger = self.trying_since + s.config.rebootstrap_trigger
+            if now >= trigger:
+                cause = cause or f"no answer for {s.config.rebootstrap_trigger:.3g} s"
+            else:
+                s.later(trigger)
+        if self._wish is not None and s.nodes.is_lost(now):
+            cause = cause or "no node can be used"
+        if cause is None:
+            return None
+        allowed = self._rebootstrapped_at + s.config.reconnect_backoff_max
+        if now < allowed:
+            s.later(allowed)
+            return None
+        return cause
+
+    def rebootstrap(self, now: float, cause: str) -> list[Link]:
+        """Goes back to the bootstrap servers; returns the links, which the caller must end."""
+        s = self._s
+        self._rebootstrapped_at, self._wanted = now, None
+        self.trying_since, self.is_rebootstrapped = now, True
+        s.nodes.use_bootstrap()
+        text = "every connection is closed, and the bootstrap servers are asked anew"
+        s.events.append(Problem(TransportError(cause), None, text))
+        s.totals["rebootstraps"] += 1
+        return list(s.nodes.links.values())
+
+    # ---- links ----
+
+    def run(self, now: float) -> None:
+        """Makes and closes links, after every request of this poll has found one or has not."""
+        wish, self._wish = self._wish, None
+        if wish is not None:
+            self._attempt(now, wish)
+        self._probe(now)
+        for link in self._s.nodes.superfluous(now):
+            self._s.actions.append(Close(link.number, "idle"))
+            self._s.nodes.close(link)
+
+    def _attempt(self, now: float, wish: Wish) -> None:
+        s = self._s
+        s.later(s.nodes.next_change(now))
+        connecting = s.nodes.connecting()
+        attempts = [link for link in connecting if not link.is_probe]
+        if attempts:
+            quiet_at = silent_at(max(attempts, key=lambda link: link.number))
+            if now < quiet_at:
+                s.later(quiet_at)
+                return
+        if len(connecting) >= MOST_ATTEMPTS:
+            return
+        server = s.nodes.to_connect(now, wish)
+        if server is not None:
+            self.tried(now)
+            self._open(now, server)
+
+    def _probe(self, now: float) -> None:
+        s = self._s
+        for broker in s.suspects.ids():
+            server = s.nodes.of_broker(broker)
+            if server is None or server.links:
+                continue
+            if now < server.retry_at:
+                s.later(server.retry_at)
+                continue
+            connecting = s.nodes.connecting()
+            probes = [link for link in connecting if link.is_probe]
+            if len(probes) < MOST_PROBES and len(connecting) < MOST_ATTEMPTS:
+                self._open(now, server, probe=True)
+
+    def _open(self, now: float, server: Server, probe: bool = False) -> None:
+        s = self._s
+        link = s.nodes.open(next(s.numbers), server, now, probe)
+        s.actions.append(Connect(link.number, link.node, s.config.setup_timeout))
+        if not probe:
+            s.later(silent_at(link))

@@ -1,0 +1,237 @@
+"""What the policy reads from the cache: what is due, what is known now, and what has moved.
+
+look() is called by a poll only if an answer came, the application said something, or the cache's
+version has moved by another door (another writer, a sweep, a leader hint). What it costs depends on
+the topics that are due, waited for, complained of, unknown, or led by a suspect; not on the needed
+ones. Of these names the cache finds those that changed; only they are read.
+
+look() counts the steps forward: a topic that is no longer due, an epoch that moved, a wait that
+ended. An answer with none is an *equivalent* answer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable
+
+from rdmeta import _waits
+from rdmeta._core import DENIED, INVALID, MetadataCache
+from rdmeta.client.actions import Kind
+from rdmeta.client.events import Problem
+from rdmeta.client.fast import DUE, Why
+from rdmeta.client.flights import Flight
+from rdmeta.client.state import State
+from rdmeta.errors import Error, from_code
+from rdmeta.model import ALL, Applied, Change
+
+__all__ = ["Looking"]
+
+# So many change records are read; more would cost too much, and are treated as "anything".
+MOST_RECORDS = 1000
+MOST_PARTITIONS = 10
+DENIED_LOOK = 1.0
+LISTENER_NOT_FOUND = 72
+UNKNOWN_STATE = _waits.UNKNOWN_TOPIC
+
+
+class Looking:
+    """Compares the cache with what the policy knew."""
+
+    def __init__(self, state: State) -> None:
+        self._s = state
+        self._seen = state.cache.version
+        self._denied_at = math.inf
+        self._reported: dict[str, int] = {}
+        self._first = True
+        # Topics that were created again; the policy asks another node.
+        self.recreated: list[str] = []
+
+    def look(self, now: float) -> int:
+        """Looks at the cache; returns how many things came nearer."""
+        s = self._s
+        s.is_changed = False
+        since, self._seen = self._seen, s.cache.version
+        moved = 0
+        if self._seen != since:
+            self._follow_records(since)
+            moved += self._follow_changes(since, now)
+        moved += self._look_at_due(now)
+        moved += self._look_at_unknown(now)
+        moved += self._look_at_waits()
+        return moved
+
+    def is_needed_now(self, now: float) -> bool:
+        """Returns whether look() has something to look at."""
+        s = self._s
+        if self._denied_at <= now:
+            self._denied_at = math.inf
+            return True
+        s.later(self._denied_at)
+        return s.is_changed or s.cache.version != self._seen
+
+    # ---- changes ----
+
+    def _follow_changes(self, since: int, now: float) -> int:
+        """Looks at those of the watched topics that changed."""
+        s = self._s
+        fast = s.fast.names()
+        watched = list(dict.fromkeys([*fast, *s.suspects.topics(), *s.complaints.topics()]))
+        changed = {watched[i] for i in s.cache._changed(watched, since)}
+        marks = {name: _mark(s.cache, name) for name in fast if name in changed}
+        moved = s.fast.progressed(marks, now)
+        moved += s.suspects.changed(changed, now)
+        over, topics = s.complaints.changed(changed)
+        for name in topics:
+            s.fast.drop(Why.COMPLAINT, name)
+        return moved + over
+
+    def _follow_records(self, since: int) -> None:
+        """Reads the change records, unless they are too many: topics that came, went, returned."""
+        s = self._s
+        records = self._records(since)
+        if s.demand.has_patterns:
+            if records is None:
+                s.demand.match_all(lambda prefix: s.cache.names(prefix=prefix, allow_stale=True))
+            else:
+                added = [r.topic for r in records if r.topic and r.kind in _CAME]
+                removed = [r.topic for r in records if r.topic and r.kind == "topic_removed"]
+                s.demand.match(added, removed)
+        if records is not None:
+            self.recreated += [
+                r.topic
+                for r in records
+                if r.kind == "topic_recreated" and r.topic and r.topic in s.demand
+            ]
+
+    def _records(self, since: int) -> Collection[Change] | None:
+        changes = self._s.cache.changes(since)
+        if changes.resync or len(changes) > MOST_RECORDS:
+            return None
+        return changes.records
+
+    # ---- what is due ----
+
+    def _look_at_due(self, now: float) -> int:
+        s = self._s
+        due = {name: int(why) for name, why in s.cache.due() if name in s.demand}
+        if not any(why & Why.KEPT_BACK for why in due.values()):
+            s.nodes.clear_behind()
+        return len(s.fast.assign(DUE, due, now))
+
+    def _look_at_unknown(self, now: float) -> int:
+        """Drops the unknown topics that are known now, or were asked for long enough."""
+        s = self._s
+        found = [n for n in s.unknown if n not in s.demand or not _is_unknown(s.cache, n)]
+        for name in found:
+            del s.unknown[name]
+            s.fast.drop(Why.UNKNOWN, name)
+        for name, since in s.unknown.items():
+            if now >= since + s.config.propagation_max:
+                s.fast.drop(Why.UNKNOWN, name)
+        return len(found)
+
+    def answered(self, flight: Flight, applied: Applied, now: float) -> None:
+        """Finds the needed topics that an answer should have brought, and did not."""
+        s = self._s
+        for name in self._missing(flight, applied):
+            if name in s.demand and name not in s.unknown:
+                s.unknown[name] = now
+                s.fast.add(Why.UNKNOWN, name, now, now + s.config.fast_interval)
+        if applied.negative:
+            self._denied_at = now + DENIED_LOOK
+
+    def _missing(self, flight: Flight, applied: Applied) -> Iterable[str]:
+        s = self._s
+        if flight.kind is Kind.FULL and not flight.asked:
+            names: Collection[str] = s.demand.names()
+        elif applied.negative or applied.topics < len(flight.asked):
+            names = flight.asked
+        else:
+            names = ()
+        return _unknown_among(s.cache, list(names))
+
+    # ---- waits ----
+
+    def _look_at_waits(self) -> int:
+        """Ends the waits for topics that are there, denied or invalid; returns how many."""
+        s = self._s
+        before = len(s.waiters)
+        for name in s.waiters.topics():
+            self.look_at_waits_for(name)
+        return before - len(s.waiters)
+
+    def look_at_waits_for(self, name: str) -> None:
+        """Ends the waits for one topic if it is there, denied or invalid."""
+        s = self._s
+        for waiter in s.waiters.of_topic(name):
+            try:
+                found, _ = _waits.look(s.cache, name, waiter.partition, waiter.first_answer)
+            except Error as error:
+                s.waiters.finish(waiter.number, error)
+            else:
+                if found is not None:
+                    s.waiters.finish(waiter.number, None)
+        if not s.waiters.waits_for(name):
+            s.fast.drop(Why.WAITED, name)
+
+    # ---- errors of topics ----
+
+    def report(self, applied: Applied) -> None:
+        """Adds an event for each needed topic whose error is new."""
+        s = self._s
+        errors: dict[str, int] = {}
+        if applied.negative:
+            for state in (UNKNOWN_STATE, DENIED, INVALID):
+                names = s.cache.names(state=state)
+                errors.update((name, state) for name in names if name in s.demand)
+        for name, state in errors.items():
+            if self._reported.get(name) != state:
+                error = from_code(state, f"topic {name!r}")
+                s.events.append(Problem(error, None, "a topic has an error", name))
+        self._reported = errors
+        if applied.listener_not_found:
+            self._report_listeners(applied.listener_not_found)
+
+    def _report_listeners(self, count: int) -> None:
+        s = self._s
+        found: list[str] = []
+        for name in s.fast.names():
+            topic = s.cache.topic(name, None) if s.fast.why(name) & Why.NO_LEADER else None
+            partitions = topic.partitions if topic else ()
+            found += [f"{name}-{p.partition}" for p in partitions if p.error == LISTENER_NOT_FOUND]
+            if len(found) >= MOST_PARTITIONS:
+                break
+        if found:
+            shown = tuple(found[:MOST_PARTITIONS])
+            error = from_code(LISTENER_NOT_FOUND, f"{count} partitions: {', '.join(shown)}")
+            text = "leaders do not have the listener that the client uses"
+            s.events.append(Problem(error, None, text, partitions=shown))
+
+
+_CAME = frozenset(("topic_added", "topic_recreated"))
+
+
+def _mark(cache: MetadataCache, name: str) -> object:
+    """Returns a value that changes when a leader or an epoch of the topic does."""
+    topic = cache.topic(name, None, allow_stale=True)
+    if topic is None:
+        return cache.state(name)
+    return tuple((p.partition, p.leader, p.leaderless, p.leader_epoch) for p in topic.partitions)
+
+
+def _is_unknown(cache: MetadataCache, name: str) -> bool:
+    return cache.state(name) in _waits.NOTHING_KNOWN
+
+
+def _unknown_among(cache: MetadataCache, names: list[str]) -> list[str]:
+    if not names:
+        return []
+    codes = cache.leaders(names, [0] * len(names))
+    return [names[i] for i, code in enumerate(codes) if code in _waits.NOTHING_KNOWN]
+
+
+def forget_excluded(state: State, topics: object) -> None:
+    """Removes the topics of topic.blacklist that an all-topics answer brought."""
+    if topics is ALL and state.demand.has_exclusions:
+        names = state.cache.names(allow_stale=True)
+        state.cache.forget([name for name in names if state.demand.is_excluded(name)])

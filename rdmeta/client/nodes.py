@@ -1,0 +1,404 @@
+"""The servers, the links to them, and which of them a request goes to.
+
+A Server is an address: that of one of the brokers of the last answer, or of a bootstrap server
+until there is an answer. Backoff, throttling and the last error belong to the address, so they
+outlive a link, an answer and a rebootstrap, and a broker at another address begins afresh.
+
+A Link is one connection, or the attempt to make one:
+
+    (none) --connect--> connecting --ready--> ready --lost--> (none), its server backs off
+
+The choice is that of Kafka's Java client (leastLoadedNode): from a random place on, a link that is
+ready and idle; else the ready one with the fewest requests in flight; else one that is being made;
+else, of the servers whose backoff is over, the one that was tried longest ago. Never chosen are
+servers that throttle or back off, links with 5 requests in flight, and links that are *silent*: a
+request on them was hedged, and no byte has come since.
+
+A ready link whose server is no longer one of the present servers (a bootstrap server after the
+first answer, a broker that has moved) is an orphan. It serves while no other link does, and is
+closed when it is idle and another link is ready.
+
+A server is *behind* if its answer was older than what is known, and *refused* if the cache took
+nothing of it. It is the second choice: it is asked again only if no other server can be asked.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+from rdmeta.address import Address
+from rdmeta.client.actions import Node
+from rdmeta.client.backoff import Backoff, jittered
+from rdmeta.errors import Error
+from rdmeta.model import Broker
+
+__all__ = ["Link", "Nodes", "Server", "Wish"]
+
+MOST_IN_FLIGHT = 5
+MOST_ATTEMPTS = 5
+MOST_PROBES = 2
+MOST_IDLE = 2
+SILENT_AFTER = 1.0
+
+
+@dataclass(eq=False)
+class Server:
+    """An address, with what is known about it. `ids` are the brokers that are there."""
+
+    address: Address
+    node: Node
+    ids: tuple[int, ...] = ()
+    is_current: bool = False
+    failures: int = 0
+    retry_at: float = -math.inf
+    tried_at: float = -math.inf
+    throttled_until: float = -math.inf
+    is_behind: bool = False
+    is_refused: bool = False
+    versions: tuple[int, int] | None = None
+    last_error: Error | None = None
+    links: list[Link] = field(default_factory=list)
+    attempts: int = 0
+    connections: int = 0
+    throttled: float = 0.0
+
+    @property
+    def is_second_choice(self) -> bool:
+        """Whether another server is asked rather than this one."""
+        return self.is_behind or self.is_refused
+
+    def speaks(self, version: int) -> bool:
+        """Returns whether the server may speak this version of Metadata, or a later one."""
+        return self.versions is None or self.versions[1] >= version
+
+    @property
+    def state(self) -> str:
+        """The best state of its links, for stats()."""
+        if any(link.is_ready for link in self.links):
+            return "ready"
+        return "connecting" if self.links else "disconnected"
+
+
+@dataclass(eq=False)
+class Link:
+    """A connection, or the attempt to make one. `in_flight` has the time of each request.
+
+    A request stays in flight on its link until the link answers it, even if another node has
+    answered the question before.
+    """
+
+    number: int
+    server: Server
+    node: Node
+    opened_at: float
+    heard_at: float
+    closes_at: float
+    is_probe: bool = False
+    is_ready: bool = False
+    is_mock: bool = False
+    is_silent: bool = False
+    used_at: float = -math.inf
+    in_flight: dict[int, float] = field(default_factory=dict)
+
+    @property
+    def is_orphan(self) -> bool:
+        """Whether the link's server is not one of the present servers."""
+        return not self.server.is_current or (
+            self.node.id >= 0 and self.node.id not in self.server.ids
+        )
+
+    def deadline(self, socket_timeout: float) -> float:
+        """Returns when the link is given up: the attempt, or its oldest request, takes too long."""
+        if not self.is_ready:
+            return self.closes_at
+        return min(self.in_flight.values(), default=math.inf) + socket_timeout
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a request needs of a node: a version of Metadata; not these links, rather others."""
+
+    min_version: int = 0
+    not_links: frozenset[int] = frozenset()
+    not_servers: frozenset[Address] = frozenset()
+
+
+class Nodes:
+    """The servers and the links."""
+
+    def __init__(
+        self,
+        bootstrap: Sequence[Address],
+        random: Random,
+        reconnect: Backoff,
+        setup_timeout: float,
+        sticky: bool,
+    ) -> None:
+        self._random, self._reconnect = random, reconnect
+        self._setup_timeout = setup_timeout
+        self._sticky = sticky
+        self._chosen: Server | None = None
+        self._bootstrap = [
+            Server(address, Node(-1 - i, address.host, address.port))
+            for i, address in enumerate(bootstrap)
+        ]
+        self._servers = {each.address: each for each in self._bootstrap}
+        self._brokers: tuple[Broker, ...] = ()
+        self.current: list[Server] = []
+        self.links: dict[int, Link] = {}
+        self.use_bootstrap()
+
+    # ---- the servers ----
+
+    def use_bootstrap(self) -> None:
+        """Makes the bootstrap servers the present ones."""
+        self._brokers = ()
+        for server in self._bootstrap:
+            server.ids = ()
+            self._servers.setdefault(server.address, server)
+        self._set_current([self._servers[each.address] for each in self._bootstrap])
+
+    def use_brokers(self, brokers: tuple[Broker, ...]) -> None:
+        """Makes the brokers of an answer the present servers."""
+        if not brokers or brokers == self._brokers:
+            return
+        self._brokers = brokers
+        at: dict[Address, list[int]] = {}
+        for broker in brokers:
+            at.setdefault(Address(broker.host, broker.port), []).append(broker.id)
+        for address, ids in at.items():
+            server = self._servers.get(address)
+            if server is None:
+                server = self._servers[address] = Server(address, Node(-1, *address))
+            server.ids = tuple(ids)
+            server.node = Node(ids[0], *address)
+        self._set_current([self._servers[address] for address in at])
+
+    def _set_current(self, servers: list[Server]) -> None:
+        for server in self.current:
+            server.is_current = False
+        self.current = servers
+        for server in servers:
+            server.is_current = True
+        bootstrap = {each.address for each in self._bootstrap}
+        self._servers = {
+            address: server
+            for address, server in self._servers.items()
+            if server.is_current or server.links or server.failures or address in bootstrap
+        }
+
+    def of_broker(self, broker: int) -> Server | None:
+        """Returns the present server of a broker."""
+        return next((each for each in self.current if broker in each.ids), None)
+
+    def servers(self) -> list[Server]:
+        """Returns the present servers, and the others that have links."""
+        others = [each for each in self._servers.values() if each.links and not each.is_current]
+        return [*self.current, *others]
+
+    def known(self) -> list[Server]:
+        """Returns every server that is remembered, the present ones last."""
+        others = [each for each in self._servers.values() if not each.is_current]
+        return [*others, *self.current]
+
+    def broker_at(self, server: Server, brokers: Iterable[Broker]) -> int | None:
+        """Returns the one broker at a server's address; None if there is none, or several."""
+        found = [b.id for b in brokers if (b.host, b.port) == server.address]
+        found = found or list(server.ids)
+        return found[0] if len(found) == 1 else None
+
+    # ---- the links ----
+
+    def open(self, number: int, server: Server, now: float, probe: bool = False) -> Link:
+        """Adds a link that is being made."""
+        link = Link(number, server, server.node, now, now, now + self._setup_timeout, probe)
+        self.links[number] = link
+        server.links.append(link)
+        server.tried_at = now
+        server.attempts += 1
+        return link
+
+    def ready(self, link: Link, now: float, versions: tuple[int, int], mock: bool) -> None:
+        """Notes that a link is ready for requests: its server's backoff begins afresh."""
+        link.is_ready, link.is_mock, link.is_probe = True, mock, False
+        link.heard_at = link.used_at = now
+        server = link.server
+        server.versions, server.failures, server.retry_at = versions, 0, -math.inf
+        server.connections += 1
+
+    def close(self, link: Link) -> None:
+        """Removes a link that this side closes: its server does not back off."""
+        del self.links[link.number]
+        link.server.links.remove(link)
+
+    def lost(self, link: Link, now: float, error: Error, longest: float | None = None) -> bool:
+        """Removes a link that failed; its server backs off, at once by `longest` if given.
+
+        Returns whether that is news: the server had not failed before.
+        """
+        server = link.server
+        self.close(link)
+        is_news = server.failures == 0 and not any(each.is_ready for each in server.links)
+        server.failures += 1
+        server.last_error = error
+        server.versions, server.is_behind, server.is_refused = None, False, False
+        wait = self._reconnect.after(server.failures)
+        if longest is not None:
+            wait = max(wait, jittered(longest, self._random))
+        server.retry_at = max(server.retry_at, now + wait)
+        return is_news
+
+    def throttle(self, server: Server, now: float, seconds: float) -> None:
+        """Notes that nothing may be sent to a server for some time."""
+        until = max(server.throttled_until, now + seconds)
+        server.throttled += until - max(server.throttled_until, now)
+        server.throttled_until = until
+
+    @property
+    def is_any_ready(self) -> bool:
+        """Whether a link is ready for requests."""
+        return any(link.is_ready for link in self.links.values())
+
+    def connecting(self) -> list[Link]:
+        """Returns the links that are being made, the newest last."""
+        return [link for link in self.links.values() if not link.is_ready]
+
+    # ---- the choice ----
+
+    def _from_random_place(self, servers: list[Server]) -> list[Server]:
+        start = self._random.randrange(len(servers)) if len(servers) > 1 else 0
+        return servers[start:] + servers[:start]
+
+    def pick(self, now: float, wish: Wish) -> Link | None:
+        """Returns the link to send on; None if there is none now, or a better one is to come."""
+        usable = [link for link in self.links.values() if _is_usable(link, now, wish)]
+        if not usable:
+            return None
+        order = {id(each): i for i, each in enumerate(self._from_random_place(self.servers()))}
+        best = min(usable, key=lambda link: (*self._rank(link, wish), order[id(link.server)]))
+        if self._is_second_choice(best, wish) and self._is_other_to_come(now, wish):
+            return None
+        return best
+
+    def _rank(self, link: Link, wish: Wish) -> tuple[bool, bool, bool, bool, int]:
+        server = link.server
+        return (
+            server.address in wish.not_servers,
+            server.is_second_choice,
+            link.is_orphan,
+            self._sticky and server is not self._chosen,
+            len(link.in_flight),
+        )
+
+    @staticmethod
+    def _is_second_choice(link: Link, wish: Wish) -> bool:
+        return link.server.is_second_choice or link.server.address in wish.not_servers
+
+    def _is_other_to_come(self, now: float, wish: Wish) -> bool:
+        """Returns whether a server of the first choice can be connected to, or is about to be."""
+        for server in self.current:
+            if server.is_second_choice or server.address in wish.not_servers:
+                continue
+            if self.can_connect(server, now, wish):
+                return True
+            if any(not each.is_ready and now < silent_at(each) for each in server.links):
+                return True
+        return False
+
+    def can_connect(self, server: Server, now: float, wish: Wish) -> bool:
+        """Returns whether a connection to a server may be made now, and would help."""
+        if now < max(server.retry_at, server.throttled_until) or not server.speaks(
+            wish.min_version
+        ):
+            return False
+        return not any(_is_in_the_way(link, wish) for link in server.links)
+
+    def to_connect(self, now: float, wish: Wish) -> Server | None:
+        """Returns the server to connect to: of the best ones the one tried longest ago."""
+        found = [each for each in self.current if self.can_connect(each, now, wish)]
+        if not found:
+            return None
+        return min(
+            self._from_random_place(found),
+            key=lambda each: (
+                each.address in wish.not_servers,
+                each.is_second_choice,
+                any(link.is_silent for link in each.links),
+                self._sticky and each is not self._chosen,
+                each.tried_at,
+            ),
+        )
+
+    def speaks_none(self, min_version: int) -> bool:
+        """Returns whether every present server is known to speak only older versions."""
+        return not any(each.speaks(min_version) for each in self.current)
+
+    def sent(self, link: Link, now: float) -> None:
+        """Notes that a request left on a link; a sticky client stays with its server."""
+        link.used_at = now
+        if self._sticky and not link.is_orphan:
+            self._chosen = link.server
+
+    def behind(self, server: Server, refused: bool = False) -> None:
+        """Notes that a server gave an older answer, or one that the cache refused.
+
+        If all present servers have, only the last one of them is the second choice.
+        """
+        server.is_behind, server.is_refused = server.is_behind or not refused, refused
+        if all(each.is_second_choice for each in self.current):
+            for other in self.current:
+                if other is not server:
+                    other.is_behind = other.is_refused = False
+
+    def clear_behind(self) -> None:
+        """Notes that no topic is known to be older anywhere."""
+        for server in self._servers.values():
+            server.is_behind = False
+
+    def superfluous(self, now: float) -> list[Link]:
+        """Returns the idle links to close: all but two, and orphans once another link is ready."""
+        ready = [link for link in self.links.values() if link.is_ready]
+        idle = [link for link in ready if not link.in_flight]
+        idle.sort(key=lambda link: (link.is_orphan, link.server is not self._chosen, -link.used_at))
+        has_own = any(not link.is_orphan for link in ready)
+        return [
+            link for i, link in enumerate(idle) if i >= MOST_IDLE or (link.is_orphan and has_own)
+        ]
+
+    def is_lost(self, now: float) -> bool:
+        """Returns whether no node can be used, and none is connected or being connected."""
+        return not self.links and all(now < each.retry_at for each in self.current)
+
+    def next_change(self, now: float) -> float:
+        """Returns when a backoff or a throttling ends next."""
+        times = [t for s in self.servers() for t in (s.retry_at, s.throttled_until) if t > now]
+        return min(times, default=math.inf)
+
+
+def silent_at(link: Link) -> float:
+    """Returns when a link that is being made counts as silent, if it hears nothing more."""
+    return link.heard_at + SILENT_AFTER
+
+
+def _is_usable(link: Link, now: float, wish: Wish) -> bool:
+    return (
+        link.is_ready
+        and not link.is_silent
+        and link.number not in wish.not_links
+        and len(link.in_flight) < MOST_IN_FLIGHT
+        and link.server.throttled_until <= now
+        and link.server.speaks(wish.min_version)
+    )
+
+
+def _is_in_the_way(link: Link, wish: Wish) -> bool:
+    """Returns whether a link makes a second one to its server needless."""
+    return not link.is_silent and link.number not in wish.not_links
+
+
+def addresses(links: Collection[Link]) -> frozenset[Address]:
+    """Returns the addresses of the links' servers."""
+    return frozenset(link.server.address for link in links)

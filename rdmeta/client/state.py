@@ -1,0 +1,87 @@
+"""What the parts of the policy share: the cache, the data structures, and this poll's output."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from itertools import count
+from random import Random
+
+from rdmeta._core import MetadataCache
+from rdmeta.address import Address
+from rdmeta.client.actions import Action
+from rdmeta.client.backoff import Backoff, Budget, Gate
+from rdmeta.client.complaints import Complaints
+from rdmeta.client.demand import Demand
+from rdmeta.client.events import Event
+from rdmeta.client.fast import FastTopics, Rules
+from rdmeta.client.flights import Flights
+from rdmeta.client.nodes import Link, Nodes
+from rdmeta.client.suspects import Suspects
+from rdmeta.client.waiters import Waiters
+from rdmeta.config import Config
+from rdmeta.errors import Error, RequestTimedOutError
+
+__all__ = ["State"]
+
+BURST = 8
+BUDGET_SHARE = 0.8
+
+
+class State:
+    """The shared state; each part of the policy changes it through the parts' methods."""
+
+    def __init__(
+        self,
+        cache: MetadataCache,
+        config: Config,
+        bootstrap: Sequence[Address],
+        random: Random,
+        sticky: bool,
+    ) -> None:
+        longest = config.retry_backoff_max
+        self.cache, self.config, self.random = cache, config, random
+        self.actions: list[Action] = []
+        self.events: list[Event] = []
+        self.numbers = count(1)
+        self.waiters = Waiters(self.actions.append, lambda: cache.version)
+        reconnect = Backoff(config.reconnect_backoff, config.reconnect_backoff_max, random)
+        self.nodes = Nodes(bootstrap, random, reconnect, config.setup_timeout, sticky)
+        self.demand = Demand(config.max_topics, config.max_idle, config.blacklist)
+        rules = Rules(config.fast_interval, longest, random, config.propagation_max)
+        self.fast = FastTopics(rules)
+        self.suspects = Suspects(cache, rules, self.demand.__contains__)
+        self.complaints = Complaints(cache)
+        self.gate = Gate(Backoff(config.retry_backoff, longest, random))
+        self.budget = Budget(BURST, BUDGET_SHARE * longest)
+        self.flights = Flights()
+        # The link of each request that its link has not answered, also after another one has.
+        self.unanswered: dict[int, Link] = {}
+        # Needed topics that an answer did not bring, and since when.
+        self.unknown: dict[str, float] = {}
+        self.is_changed = True  # the cache must be looked at
+        self.next_poll = math.inf
+        # For stats().
+        self.counts: Counter[tuple[str, str]] = Counter()
+        self.totals: Counter[str] = Counter()
+        self.last_try: float | None = None
+        self.last_success: float | None = None
+
+    def later(self, at: float) -> None:
+        """Asks for a poll at that time."""
+        self.next_poll = min(self.next_poll, at)
+
+    def timed_out(self, what: str) -> RequestTimedOutError:
+        """Returns the error of a wait whose time is over; it names each server's last cause."""
+        causes = [
+            f"{server.address}: {server.last_error or 'no answer yet'}"
+            for server in self.nodes.servers()
+            if server.last_error is not None or server.links
+        ]
+        why = f" ({'; '.join(causes)})" if causes else ""
+        return RequestTimedOutError(f"{what} in time{why}")
+
+    def closed_error(self) -> Error:
+        """Returns the error of a wait that close() ends."""
+        return Error("the client is closed")

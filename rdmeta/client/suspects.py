@@ -1,0 +1,158 @@
+"""Suspect brokers: those that may be dead although every answer still names them as leaders.
+
+After a broker is killed, the others name it as leader until its session ends, 3 to 9 s later. Their
+answers are equal all that time, so nothing in them says that a question is worth repeating. What
+says so is the connection that broke. So the broker of a failed connection becomes suspect, and as
+long as it leads a needed topic, 100 of its topics are asked for on the fast schedule, in turn. Once
+the leader of one of them has moved, all of them are asked for.
+
+A suspect is probed by connecting. It is cleared when a connection is ready for requests, or when it
+leads nothing that is needed. If it becomes suspect again within 30 s, its schedule goes on where it
+was, so that a broker which comes and goes causes no flood.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from typing import Protocol
+
+from rdmeta.client.fast import Pace, Rules
+from rdmeta.model import Topic, TopicPartition
+
+__all__ = ["Suspects"]
+
+SAMPLE = 100
+REMEMBERED = 30.0
+
+
+class Leaders(Protocol):
+    """What a suspect's topics are read from: a cache."""
+
+    def partitions_on(self, broker: int) -> list[TopicPartition]: ...
+    def topic(self, topic: str, default: None) -> Topic | None: ...
+
+
+class _Suspect:
+    """A suspect broker, with the topics that it leads, the next one to ask for first."""
+
+    def __init__(self, now: float) -> None:
+        self.pace = Pace(now)
+        self.topics: dict[str, None] = {}
+        self.moved = False
+
+    def sample(self) -> list[str]:
+        """Returns the topics to ask for now."""
+        names = list(self.topics)
+        return names if self.moved else names[:SAMPLE]
+
+    def asked(self, now: float, rules: Rules, jitter: float, names: Iterable[str]) -> None:
+        """Notes a request: the topics in it come last next time."""
+        self.pace.asked(now, rules, jitter)
+        self.moved = False
+        for name in names:
+            if name in self.topics:
+                del self.topics[name]
+                self.topics[name] = None
+
+
+class Suspects:
+    """The suspect brokers, by id."""
+
+    def __init__(self, cache: Leaders, rules: Rules, is_needed: Callable[[str], bool]) -> None:
+        self._cache, self._rules, self._is_needed = cache, rules, is_needed
+        self._suspects: dict[int, _Suspect] = {}
+        self._past: dict[int, tuple[float, Pace]] = {}
+
+    def __contains__(self, broker: int) -> bool:
+        return broker in self._suspects
+
+    def __len__(self) -> int:
+        return len(self._suspects)
+
+    def ids(self) -> list[int]:
+        """Returns the ids of the suspect brokers."""
+        return list(self._suspects)
+
+    def add(self, broker: int, now: float) -> bool:
+        """Makes a broker suspect; returns False if it was, or leads nothing that is needed."""
+        if broker in self._suspects:
+            return False
+        suspect = _Suspect(now)
+        cleared, pace = self._past.pop(broker, (None, None))
+        if pace is not None and cleared is not None and now - cleared < REMEMBERED:
+            suspect.pace = pace
+        self._suspects[broker] = suspect
+        self._read(broker, suspect, now)
+        return broker in self._suspects
+
+    def clear(self, broker: int, now: float) -> None:
+        """Ends a suspicion."""
+        suspect = self._suspects.pop(broker, None)
+        if suspect is None:
+            return
+        self._past = {b: past for b, past in self._past.items() if now - past[0] < REMEMBERED}
+        self._past[broker] = (now, suspect.pace)
+
+    def _read(self, broker: int, suspect: _Suspect, now: float) -> None:
+        """Reads the needed topics that a broker leads; without any it is cleared."""
+        led = dict.fromkeys(each.topic for each in self._cache.partitions_on(broker))
+        suspect.topics = {name: None for name in led if self._is_needed(name)}
+        if not suspect.topics:
+            self.clear(broker, now)
+
+    def topics(self) -> list[str]:
+        """Returns the topics that suspect brokers lead, each once."""
+        return list({name: None for each in self._suspects.values() for name in each.topics})
+
+    def changed(self, names: Collection[str], now: float) -> int:
+        """Looks at topics that changed; returns how many of them a suspect no longer leads."""
+        count = 0
+        for broker, suspect in list(self._suspects.items()):
+            moved = [n for n in names if n in suspect.topics and not self._leads(broker, n)]
+            for name in moved:
+                del suspect.topics[name]
+            if not moved:
+                continue
+            count += len(moved)
+            if not suspect.moved and suspect.topics:
+                suspect.moved = True
+                suspect.pace.begin(now)
+            if not suspect.topics:
+                self._read(broker, suspect, now)
+        return count
+
+    def learn(self, names: Iterable[str]) -> None:
+        """Looks at topics that an answer had: a suspect may lead them, and they may be new."""
+        for name in names:
+            for broker, suspect in self._suspects.items():
+                is_new = name not in suspect.topics and self._is_needed(name)
+                if is_new and self._leads(broker, name):
+                    suspect.topics[name] = None
+
+    def forget(self, now: float) -> None:
+        """Drops the topics that are no longer needed."""
+        for broker, suspect in list(self._suspects.items()):
+            suspect.topics = {name: None for name in suspect.topics if self._is_needed(name)}
+            if not suspect.topics:
+                self.clear(broker, now)
+
+    def _leads(self, broker: int, name: str) -> bool:
+        topic = self._cache.topic(name, None)
+        return topic is not None and any(each.leader == broker for each in topic.partitions)
+
+    def next_at(self) -> float | None:
+        """Returns the time at which the next suspect's topics are due; None if there is none."""
+        return min((each.pace.at for each in self._suspects.values()), default=None)
+
+    def due(self, now: float) -> list[str]:
+        """Returns the topics to ask for now."""
+        due = [each for each in self._suspects.values() if each.pace.at <= now]
+        return list({name: None for each in due for name in each.sample()})
+
+    def asked(self, is_asked: Callable[[str], bool], now: float) -> None:
+        """Notes that a request leaves which has every topic for which `is_asked` is true."""
+        jitter = self._rules.jitter()
+        for suspect in self._suspects.values():
+            names = [name for name in suspect.sample() if is_asked(name)]
+            if len(names) == len(suspect.sample()):
+                suspect.asked(now, self._rules, jitter, names)

@@ -1,0 +1,160 @@
+"""The application's calls that wait, and what each refresh still has to ask.
+
+A waiter is one call: a refresh, a wait for a topic, or another request. It ends exactly once: with
+its outcome, with an error, or at its deadline; a cancelled one ends without a word. The deadlines
+are in a heap, in which ended waiters stay until their time: a poll looks at the top only.
+
+A Want is the part of a refresh that no answer has covered yet. A refresh returns after answers to
+requests that were sent *after* the call. So a want begins with everything to ask for. A request
+that leaves takes from it what it asks for; the rest stays, such as names that are still in flight
+in an earlier request. A request that fails gives its part back. A want is done when nothing is left
+to ask for, and no request with a part of it is unanswered. Calls that want the same before a
+request has left share a want.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TypeAlias
+from uuid import UUID
+
+from rdmeta.client.actions import Call, Finish
+from rdmeta.errors import Error
+
+__all__ = ["Scope", "Waiter", "Waiters", "Want"]
+
+Ids: TypeAlias = "Collection[UUID | bytes]"
+
+
+class Scope(Enum):
+    """What a refresh asks for."""
+
+    NEEDED = "needed"
+    ALL = "all"
+    BROKERS = "brokers"
+    NAMES = "names"
+    IDS = "ids"
+
+
+@dataclass(eq=False)
+class Want:
+    """What a refresh still has to ask for; `whole` says that its one big request must leave."""
+
+    scope: Scope
+    force: bool = False
+    whole: bool = False
+    names: dict[str, None] = field(default_factory=dict)
+    ids: tuple[UUID | bytes, ...] = ()
+    in_flight: int = 0
+    waiters: list[int] = field(default_factory=list)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether answers have covered everything."""
+        return not (self.whole or self.names or self.in_flight)
+
+
+@dataclass(eq=False)
+class Waiter:
+    """One call of the application."""
+
+    number: int
+    deadline: float
+    topic: str | None = None
+    partition: int | None = None
+    first_answer: object = None
+    call: Call | None = None
+    is_sent: bool = False
+
+
+class Waiters:
+    """The waiters, by number and by topic."""
+
+    def __init__(self, finish: Callable[[Finish], None], version: Callable[[], int]) -> None:
+        self._finish, self._version = finish, version
+        self._waiters: dict[int, Waiter] = {}
+        self._by_topic: dict[str, dict[int, Waiter]] = {}
+        self._deadlines: list[tuple[float, int]] = []
+
+    def __len__(self) -> int:
+        return len(self._waiters)
+
+    def __contains__(self, number: int) -> bool:
+        return number in self._waiters
+
+    def __getitem__(self, number: int) -> Waiter:
+        return self._waiters[number]
+
+    def add(self, waiter: Waiter) -> None:
+        """Adds a waiter."""
+        self._waiters[waiter.number] = waiter
+        if waiter.topic is not None:
+            self._by_topic.setdefault(waiter.topic, {})[waiter.number] = waiter
+        if waiter.deadline < math.inf:
+            heapq.heappush(self._deadlines, (waiter.deadline, waiter.number))
+
+    def remove(self, number: int) -> bool:
+        """Removes a waiter without a word; returns whether there was one."""
+        waiter = self._waiters.pop(number, None)
+        if waiter is None:
+            return False
+        if waiter.topic is not None:
+            others = self._by_topic[waiter.topic]
+            del others[number]
+            if not others:
+                del self._by_topic[waiter.topic]
+        return True
+
+    def finish(
+        self, number: int, error: Error | None, value: tuple[int, bytes] | None = None
+    ) -> None:
+        """Ends a waiter, if it has not ended, with an error or its outcome."""
+        if self.remove(number):
+            self._finish(Finish(number, error, self._version(), value))
+
+    def finish_each(self, numbers: Iterable[int], error: Error | None) -> None:
+        """Ends several waiters."""
+        for number in list(numbers):
+            self.finish(number, error)
+
+    def fail_all(self, error: Error) -> None:
+        """Ends every waiter with an error."""
+        self.finish_each(self._waiters, error)
+
+    # ---- topics ----
+
+    def topics(self) -> list[str]:
+        """Returns the topics that are waited for."""
+        return list(self._by_topic)
+
+    def waits_for(self, topic: str) -> bool:
+        """Returns whether a topic is waited for."""
+        return topic in self._by_topic
+
+    def of_topic(self, topic: str) -> list[Waiter]:
+        """Returns the waiters of a topic."""
+        return list(self._by_topic.get(topic, {}).values())
+
+    def unsent_calls(self) -> list[Waiter]:
+        """Returns the waiters whose other request has not left, in order."""
+        return [each for each in self._waiters.values() if each.call and not each.is_sent]
+
+    # ---- deadlines ----
+
+    @property
+    def deadline(self) -> float:
+        """The earliest deadline."""
+        while self._deadlines and self._deadlines[0][1] not in self._waiters:
+            heapq.heappop(self._deadlines)
+        return self._deadlines[0][0] if self._deadlines else math.inf
+
+    def expired(self, now: float) -> list[Waiter]:
+        """Returns the waiters whose deadline has come."""
+        found = []
+        while self.deadline <= now:
+            found.append(self._waiters[heapq.heappop(self._deadlines)[1]])
+        return found
