@@ -123,7 +123,7 @@ cdef extern from "rdmeta.h" nogil:
     rdmeta_err_t rdmeta_cache_apply(rdmeta_cache_t *cache, const void *response, size_t len,
                                     int16_t api_version, const rdmeta_request_t *asked,
                                     rdmeta_time_t now, rdmeta_applied_t *out)
-    void rdmeta_cache_request_sent(const rdmeta_cache_t *cache, rdmeta_request_t *request)
+    rdmeta_err_t rdmeta_cache_request_sent(const rdmeta_cache_t *cache, rdmeta_request_t *request)
     rdmeta_err_t rdmeta_cache_apply_failure(rdmeta_cache_t *cache, const rdmeta_request_t *asked,
                                             rdmeta_time_t now)
 

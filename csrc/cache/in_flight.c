@@ -224,11 +224,14 @@ void rdmeta_hints_end(rdmeta_cache_t *c, const rdmeta_request_t *asked,
                 unhint_all(c, asked, mono_us);
 }
 
-void rdmeta_cache_request_sent(const rdmeta_cache_t *c,
-                               rdmeta_request_t *request) {
+rdmeta_err_t rdmeta_cache_request_sent(const rdmeta_cache_t *c,
+                                       rdmeta_request_t *request) {
+        if (rdmeta_notify_forked(&c->notify))
+                return RDMETA_ERR_FORKED;
         request->sent_version = rdmeta_notify_version(&c->notify);
         request->sent_hints   = atomic_load(&c->hints);
         request->flags |= RDMETA_REQ_SENT_VERSION | RDMETA_REQ_SENT_HINTS;
+        return RDMETA_OK;
 }
 
 rdmeta_err_t rdmeta_cache_apply_failure(rdmeta_cache_t *c,

@@ -283,9 +283,11 @@ RDMETA_API rdmeta_err_t rdmeta_cache_apply(rdmeta_cache_t *cache,
 
 /** Records in `request` that it leaves now: sets sent_version, sent_hints and
  *  their flags. Call it before sending the request, and hand the request back
- *  with its answer. Threads: any, no lock. */
-RDMETA_API void rdmeta_cache_request_sent(const rdmeta_cache_t *cache,
-                                          rdmeta_request_t *request);
+ *  with its answer. Errors: FORKED, as the answer could not be applied; the
+ *  request is then left as it was. Threads: any, no lock. */
+RDMETA_API rdmeta_err_t
+rdmeta_cache_request_sent(const rdmeta_cache_t *cache,
+                          rdmeta_request_t *request);
 
 /** Ends the hints of a request that failed: those of the names that it asked
  *  for, or every hint if `asked` is NULL or UNKNOWN. A hint that was made after

@@ -329,11 +329,14 @@ cdef class MetadataCache(Reading):
 
         Call it before the request is sent. The Request has the cache's version and the number of
         its last hint. So its answer removes nothing that was learned later, and ends no later hint.
-        `topics` is ALL, names, ids, or () for brokers only.
+        `topics` is ALL, names, ids, or () for brokers only. ForkedError in the child of a fork.
         """
         cdef rdmeta_request_t sent
+        cdef rdmeta_err_t err
         memset(&sent, 0, sizeof(sent))
-        rdmeta_cache_request_sent(self.cache, &sent)
+        err = rdmeta_cache_request_sent(self.cache, &sent)
+        if err:
+            raise from_code(err, "request")
         return Request(topics, allow_auto_create, topic_authorized_operations,
                        cluster_authorized_operations, sent.sent_version, reason, sent.sent_hints)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import NamedTuple, cast
+import math
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple, cast
 from uuid import UUID
 
 from rdmeta._core import (
@@ -14,7 +15,7 @@ from rdmeta._core import (
     encode_metadata_request,
 )
 from rdmeta.address import Address, parse_bootstrap
-from rdmeta.errors import Error, ForkedError, TransportError
+from rdmeta.errors import ConfigError, Error, ForkedError, TransportError
 from rdmeta.model import ALL, Advice, Applied, Broker, Request
 from rdmeta.net.blocking import Connection, Deadline
 from rdmeta.net.session import METADATA
@@ -22,27 +23,40 @@ from rdmeta.net.session import METADATA
 __all__ = ["fetch"]
 
 
+_DEFAULTS: dict[str, object] = {
+    "client_id": "rdmeta",
+    "max_frame": 100_000_000,
+    "allow_auto_create": False,
+}
+
+
 class _Options(NamedTuple):
-    """The arguments of fetch() that apply to each connection and answer."""
+    """The settings of fetch() that apply to each connection and answer; times in seconds."""
 
     tolerate_trailing: bool | None
     client_id: str
     max_frame: int
+    connecting: float
+    answering: float
 
 
 def fetch(
     cache: MetadataCache,
-    bootstrap: str,
+    bootstrap: str | None = None,
     topics: Collection[str] | Collection[UUID] | None = None,
     timeout: float = 10.0,
     *,
-    allow_auto_create: bool = False,
+    conf: Mapping[str, object] | None = None,
+    allow_auto_create: bool | None = None,
     tolerate_trailing: bool | None = None,
-    client_id: str = "rdmeta",
-    max_frame: int = 100_000_000,
+    client_id: str | None = None,
+    max_frame: int | None = None,
     reason: str | None = None,
 ) -> Applied:
     """Asks a broker for metadata once and applies its answer to `cache`.
+
+        rdmeta.fetch(cache, "localhost:9092")
+        rdmeta.fetch(cache, conf={"bootstrap.servers": "localhost:9092"}, topics=["orders"])
 
     Returns the Applied of the last answer; its `changed` and `brokers_changed` cover all answers.
     `bootstrap` is "host:port[,host:port...]", with or without PLAINTEXT://. fetch() tries the
@@ -56,6 +70,12 @@ def fetch(
     `max_frame` is the largest answer accepted, in bytes. `reason` says why the caller asks: see
     `MetadataCache.reason`.
 
+    `conf` is a configuration as a Client takes it; the whole is checked. It gives what is None:
+    bootstrap.servers, client.id ("rdmeta"), receive.message.max.bytes (100 000 000) and
+    allow.auto.create.topics (false). Its socket.connection.setup.timeout.ms bounds connecting to
+    one server, and its socket.timeout.ms bounds waiting for one answer, both within `timeout`. The
+    other options do not concern one refresh.
+
     A broker does not create the topics in a request unless `allow_auto_create`. A request to a
     broker before 0.11 (Metadata v4) cannot forbid it, so fetch() sends names there only with that.
     librdkafka's mock brokers end flexible answers with one extra byte. It is accepted if the answer
@@ -64,26 +84,66 @@ def fetch(
     Raises TransportError, RequestTimedOutError, MalformedError, UnsupportedVersionError, or an
     error of `MetadataCache.apply`. Its text gives the error of each server; if those have several
     types, it is a TransportError. Before it sends anything, it raises ForkedError in the child of a
-    fork, and TypeError or ValueError for an invalid argument. An error that is raised after
-    `topics` were checked ends the hints of `topics`.
+    fork, and TypeError or ValueError for an invalid argument. That is a ConfigError for an error in
+    `conf`, or an argument that contradicts it. An error that is raised after `topics` were checked
+    ends the hints of `topics`.
     """
     if not isinstance(cache, MetadataCache):
         raise TypeError(f"cache must be a MetadataCache, not {type(cache).__name__}")
     wanted = ALL if topics is None else _checked(topics)
     try:
-        MetadataCache.hint(cache, ())  # a hint without topics checks that this process may write
+        request = cache.request(wanted, reason=reason)
     except ForkedError:
         raise ForkedError(
             "the child of a fork cannot write to its parent's cache; make a new MetadataCache"
         ) from None
-    request = cache.request(wanted, allow_auto_create=allow_auto_create, reason=reason)
     try:
-        servers, deadline = parse_bootstrap(bootstrap), Deadline(timeout)
-        options = _Options(tolerate_trailing, client_id, max_frame)
-        return _ask_in_turn(cache, servers, request, deadline, options)
+        given = {
+            "bootstrap_servers": bootstrap,
+            "client_id": client_id,
+            "max_frame": max_frame,
+            "allow_auto_create": allow_auto_create,
+        }
+        settings, connecting, answering = _settings(conf, given)
+        request = request._replace(allow_auto_create=settings["allow_auto_create"])
+        servers = parse_bootstrap(settings["bootstrap_servers"])
+        options = _Options(
+            tolerate_trailing,
+            settings["client_id"],
+            settings["max_frame"],
+            connecting,
+            answering,
+        )
+        return _ask_in_turn(cache, servers, request, Deadline(timeout), options)
     except BaseException:
         cache.apply_failure(request)
         raise
+
+
+def _settings(
+    conf: Mapping[str, object] | None, given: dict[str, Any]
+) -> tuple[dict[str, Any], float, float]:
+    """Returns the settings, and the seconds for connecting and answering, of both arguments.
+
+    `given` has the arguments by their names in Config, None for those to take from `conf`. Raises
+    ConfigError.
+    """
+    own = {name: value for name, value in given.items() if value is not None}
+    if conf is None:
+        return {**given, **_DEFAULTS, **own}, math.inf, math.inf
+    from rdmeta import config  # it loads slowly
+    from rdmeta._options import OPTIONS
+
+    parsed = config.parse(conf, servers="bootstrap_servers" not in own)
+    said = {option.field: option for option in OPTIONS if {option.key, option.alias} & set(conf)}
+    for name, value in own.items():
+        theirs = getattr(parsed, name)
+        if name in said and value != theirs:
+            raise ConfigError(
+                f"{said[name].key} is {theirs!r} in conf, and {value!r} as an argument: give one"
+            )
+    settings = {name: getattr(parsed, name) for name in given} | own
+    return settings, parsed.setup_timeout, parsed.socket_timeout
 
 
 def _checked(
@@ -116,7 +176,7 @@ def _ask_in_turn(
         server = servers.pop(0)
         asked.add(server)
         try:
-            within = deadline.within(deadline.remaining() / share)
+            within = deadline.within(min(deadline.remaining() / share, options.connecting))
             broker, applied = _ask(cache, server, request, within, deadline, options)
         except Error as error:
             failures.append((server, error))
@@ -161,7 +221,8 @@ def _ask(
         request = cache.request(
             request.topics, allow_auto_create=request.allow_auto_create, reason=request.reason
         )
-        answer = connection.request(METADATA, version, body, deadline)
+        until = deadline.within(options.answering)
+        answer = connection.request(METADATA, version, body, until)
     tolerate = options.tolerate_trailing
     broker = _broker_at(server, _brokers_in(answer, version), cache.brokers)
     return broker, cache.apply(

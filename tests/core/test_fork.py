@@ -92,6 +92,7 @@ def walk(cache: MetadataCache) -> None:
 
 WRITES: list[Callable[[MetadataCache], object]] = [
     lambda cache: apply_epoch(cache, 9),
+    lambda cache: cache.request(NAMES),
     lambda cache: cache.apply_failure(NAMES),
     lambda cache: cache.apply_leader_hint("t0", 0, 1, 99),
     lambda cache: cache.hint(["new"]),

@@ -232,11 +232,14 @@ static void refused(forked_t *f) {
         const rdmeta_str_t name = {"t", 1};
         rdmeta_cache_t *c       = f->w.cache;
         const rdmeta_time_t now = f->w.now;
+        rdmeta_request_t sent   = {0};
         rdmeta_str_t ask;
         uint64_t until;
         int32_t resync;
         size_t n;
 
+        CHECK(rdmeta_cache_request_sent(c, &sent) == RDMETA_ERR_FORKED);
+        CHECK(!sent.flags);
         CHECK(rdmeta_cache_apply(c, "", 0, 12, NULL, now, NULL) ==
               RDMETA_ERR_FORKED);
         CHECK(rdmeta_cache_apply_failure(c, NULL, now) == RDMETA_ERR_FORKED);

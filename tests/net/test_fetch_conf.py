@@ -1,0 +1,115 @@
+"""A fetch with a client's configuration: what it takes from it, and what contradicts it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from broker import METADATA, Brokers, Fault
+
+from rdmeta import MetadataCache, fetch
+from rdmeta.errors import ConfigError, MalformedError, RequestTimedOutError
+
+KEY = "bootstrap.servers"
+
+
+@pytest.fixture
+def brokers() -> Iterator[Brokers]:
+    with Brokers(1) as running:
+        running.truth.create("orders")
+        yield running
+
+
+def test_a_fetch_takes_servers_and_client_id_from_a_configuration(brokers: Brokers) -> None:
+    cache = MetadataCache()
+    conf = {KEY: brokers.bootstrap, "client.id": "recorder", "acks": "all"}
+    assert fetch(cache, conf=conf).topics == 1
+    assert {seen.asked.client_id for seen in brokers[1].requests} == {"recorder"}
+
+
+def test_arguments_complete_a_configuration_and_may_repeat_it(brokers: Brokers) -> None:
+    cache = MetadataCache()
+    fetch(cache, brokers.bootstrap, conf={}, client_id="one", max_frame=1 << 20)
+    assert brokers[1].requests[-1].asked.client_id == "one"
+    fetch(cache, brokers.bootstrap, conf={KEY: brokers.bootstrap, "client.id": "one"})
+    fetch(
+        cache,
+        brokers.bootstrap,
+        conf={"client.id": "one", "allow.auto.create.topics": "false"},
+        client_id="one",
+        allow_auto_create=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("conf", "arguments", "said"),
+    [
+        ({KEY: "one:9092"}, {"bootstrap": "two:9092"}, "bootstrap.servers is 'one:9092'"),
+        ({"metadata.broker.list": "one"}, {"bootstrap": "two"}, "bootstrap.servers is 'one'"),
+        ({"client.id": "one"}, {"client_id": "two"}, "client.id is 'one' in conf, and 'two'"),
+        ({"client.id": "rdmeta"}, {"client_id": "two"}, "client.id is 'rdmeta'"),
+        ({"receive.message.max.bytes": 2000}, {"max_frame": 3000}, "is 2000 in conf, and 3000"),
+        ({"allow.auto.create.topics": "true"}, {"allow_auto_create": False}, "is True in conf"),
+    ],
+)
+def test_an_argument_that_contradicts_the_configuration_is_refused(
+    conf: dict[str, Any], arguments: dict[str, Any], said: str
+) -> None:
+    cache = MetadataCache()
+    cache.hint(["orders"])
+    with pytest.raises(ConfigError, match=said):
+        fetch(cache, **{"bootstrap": "127.0.0.1:1", **arguments}, topics=["orders"], conf=conf)
+    assert cache.stats()["hints"] == 0
+
+
+def test_a_wrong_configuration_or_none_with_servers_is_refused() -> None:
+    cache = MetadataCache()
+    for wrong in ({"bootstrap.server": "h"}, {KEY: "h", "security.protocol": "ssl"}, {}):
+        with pytest.raises(ConfigError):
+            fetch(cache, conf=wrong)
+    with pytest.raises(TypeError, match="a configuration is a mapping"):
+        fetch(cache, conf=[(KEY, "h")])  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="bootstrap servers must be str"):
+        fetch(cache)
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+def test_topics_are_created_as_the_configuration_says(brokers: Brokers, allowed: bool) -> None:
+    conf = {KEY: brokers.bootstrap, "allow.auto.create.topics": allowed}
+    fetch(MetadataCache(), topics=["orders"], conf=conf)
+    (seen,) = brokers[1].seen(METADATA)
+    assert seen.asked.body.allow_auto_topic_creation is allowed
+
+
+def test_the_largest_answer_is_the_configurations(brokers: Brokers) -> None:
+    for number in range(100):
+        brokers.truth.create(f"topic-{number}")
+    conf = {KEY: brokers.bootstrap, "receive.message.max.bytes": 1000}
+    with pytest.raises(MalformedError, match="4 to 1000"):
+        fetch(MetadataCache(), conf=conf)
+    fetch(MetadataCache(), brokers.bootstrap)
+
+
+@pytest.mark.parametrize(
+    ("fault", "option"),
+    [
+        (Fault(silent=True), "socket.timeout.ms"),
+        (None, "socket.connection.setup.timeout.ms"),
+    ],
+)
+def test_the_configurations_time_outs_end_a_wait_before_the_fetchs_own(
+    brokers: Brokers, fault: Fault | None, option: str
+) -> None:
+    if fault is None:
+        brokers[1].freeze()
+    else:
+        brokers[1].next(fault)
+    begun = time.monotonic()
+    try:
+        with pytest.raises(RequestTimedOutError):
+            fetch(MetadataCache(), timeout=30.0, conf={KEY: brokers.bootstrap, option: 1000})
+        assert 0.9 < time.monotonic() - begun < 15
+    finally:
+        brokers[1].thaw()
