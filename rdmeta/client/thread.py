@@ -101,19 +101,34 @@ class DriverThread:
             if self._is_ending:
                 raise closed()
             self._is_started = True
-            loop = asyncio.SelectorEventLoop()
-            thread = threading.Thread(
-                target=self._run, args=(loop,), name="rdmeta-client", daemon=True
-            )
             try:
-                thread.start()
-            except BaseException:
-                loop.close()
-                self._is_started = False
+                self._launch()
+            except BaseException:  # no thread, or Ctrl-C while it started
+                self._is_ending = True
+                self._wake_loop()
                 raise
-            self._loop, self._thread = loop, thread
-            atexit.register(self.close)
             return True
+
+    def _launch(self) -> None:
+        """Makes the loop and starts the thread, which owns the loop from then on."""
+        self._loop = asyncio.SelectorEventLoop()
+        self._thread = threading.Thread(
+            target=self._run, args=(self._loop,), name="rdmeta-client", daemon=True
+        )
+        atexit.register(self.close)
+        try:
+            self._thread.start()
+        except RuntimeError:
+            self._end_unstarted()
+            raise
+
+    def _end_unstarted(self) -> None:
+        """Ends what a thread that never ran would end."""
+        self._driver.close()
+        self._has_ended = True
+        if self._loop is not None:
+            self._loop.close()
+        self._done.set()
 
     def tell(self, act: Act[object]) -> None:
         """Has the policy told something, soon. Raises Error once the driver is closed."""
@@ -169,7 +184,7 @@ class DriverThread:
         """Begins to close, and does not wait."""
         self._is_ending = True
         if self._is_started:
-            self._wake()
+            self._wake_loop()
         else:
             self._driver.close()
             self._done.set()
@@ -191,12 +206,15 @@ class DriverThread:
         is_late = False
         while not self._done.wait(_SLICE_S):
             waited = time.monotonic() - begun
-            if waited > _PROMPT_S and not is_late:
+            if waited > _PROMPT_S and thread.ident is None:  # Ctrl-C came before it ran
+                self._end_unstarted()
+            elif waited > _PROMPT_S and not is_late:
                 is_late = True
                 _log.warning("the client's thread has not ended within %.0f s", _PROMPT_S)
             if waited > _LONGEST_S:
                 return
-        thread.join()
+        if thread.ident is not None:
+            thread.join()
         atexit.unregister(self.close)
 
     def _post(self, work: Callable[[], object]) -> None:
@@ -208,9 +226,17 @@ class DriverThread:
             self._read()
 
     def _wake(self) -> None:
+        """Wakes the loop unless it is about to read the mailbox anyway."""
         if self._is_woken:
             return
-        self._is_woken = True
+        try:
+            self._is_woken = True
+            self._wake_loop()
+        except BaseException:  # Ctrl-C: the next call must wake it
+            self._is_woken = False
+            raise
+
+    def _wake_loop(self) -> None:
         loop = self._loop
         if loop is not None:
             with suppress(RuntimeError):  # it is closed: _post() sees that
@@ -223,7 +249,6 @@ class DriverThread:
     # ---- the thread -----------------------------------------------------------------------------
 
     def _run(self, loop: asyncio.SelectorEventLoop) -> None:
-        self._loop = loop
         try:
             loop.call_soon(self._begin)
             loop.run_forever()

@@ -1,0 +1,52 @@
+"""One pipe per event loop wakes all clients of the loop."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+
+from answers import apply_answer
+from frames import P, T
+
+from rdmeta import MetadataCache
+from rdmeta.client import wakeups
+
+
+def descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+def test_a_thousand_caches_share_two_descriptors() -> None:
+    caches = [MetadataCache() for _ in range(1000)]
+    woken: list[int] = []
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        before = descriptors()
+        calls = [lambda i=i: woken.append(i) for i in range(1000)]
+        for cache, call in zip(caches, calls, strict=True):
+            wakeups.of_loop(loop).add(cache, call)
+        assert descriptors() == before + 2
+        apply_answer(caches[700], T("orders", [P(0, 1, 0)]))
+        await asyncio.sleep(0.05)
+        assert woken == list(range(1000))
+        for call in calls:
+            wakeups.of_loop(loop).remove(call)
+        assert descriptors() == before
+
+    asyncio.run(main())
+    assert [cache.stats()["watches"] for cache in caches] == [0] * 1000
+
+
+def test_a_loop_that_is_closed_keeps_no_descriptor() -> None:
+    cache = MetadataCache()
+
+    async def main() -> None:
+        wakeups.of_loop(asyncio.get_running_loop()).add(cache, lambda: None)
+
+    before = descriptors()
+    asyncio.run(main())
+    gc.collect()
+    assert descriptors() == before
+    assert cache.stats()["watches"] == 0
