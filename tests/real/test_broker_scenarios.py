@@ -93,16 +93,16 @@ def test_a_broker_throttles_the_client(rounds: range, seen: Seen) -> None:
             with both(conf, "throttled", ["orders"]) as shells:
                 for shell in shells:
                     throttling.fault.throttle_ms = 2000
-                    before = throttling.count(METADATA)
+                    before = throttling.count(METADATA, client_id=shell.client_id)
                     end = time.monotonic() + 30
-                    while throttling.count(METADATA) == before:
+                    while throttling.count(METADATA, client_id=shell.client_id) == before:
                         shell.call("refresh", timeout=30)
                         assert time.monotonic() < end, "another broker is in use"
                     throttling.fault.throttle_ms = 0
                     told, others = time.monotonic(), len(brokers.requests())
                     while time.monotonic() < told + 1.9:
                         shell.call("refresh", timeout=30)
-                    meanwhile = throttling.count(METADATA, told)
+                    meanwhile = throttling.count(METADATA, told, shell.client_id)
                     seen.add("throttled", OWN, shell.kind, meanwhile)
                     assert len(brokers.requests()) > others + 2
     seen.check("throttled")
