@@ -181,13 +181,17 @@ class Broker:
         """Drops the faults of next() that no request has met."""
         self._script.clear()
 
-    def count(self, api_key: int | None = None, since: float = 0.0) -> int:
-        """Returns the number of requests, of one API, from a time on."""
-        return len([s for s in self.seen(api_key) if s.at >= since])
+    def count(self, api_key: int | None = None, since: float = 0.0, client_id: str = "") -> int:
+        """Returns the number of requests: of one API, from a time on, of one client."""
+        return len([s for s in self.seen(api_key, client_id) if s.at >= since])
 
-    def seen(self, api_key: int | None = None) -> list[Seen]:
-        """Returns the requests of an API in the order of their arrival."""
-        return [s for s in list(self.requests) if api_key in (None, s.asked.api_key)]
+    def seen(self, api_key: int | None = None, client_id: str = "") -> list[Seen]:
+        """Returns the requests of an API, of a client, in the order of their arrival."""
+        return [
+            s
+            for s in list(self.requests)
+            if api_key in (None, s.asked.api_key) and client_id in ("", s.asked.client_id)
+        ]
 
     def refuse(self) -> None:
         """Refuses new connections, as a machine without a broker; open ones stay."""

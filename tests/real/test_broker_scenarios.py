@@ -88,19 +88,21 @@ def test_a_broker_throttles_the_client(rounds: range, seen: Seen) -> None:
     for _ in rounds:
         with Brokers(3) as brokers:
             brokers.truth.create("orders", 3)
-            with both({"bootstrap.servers": brokers.bootstrap}, "throttled", ["orders"]) as shells:
+            throttling = brokers[1]  # the only one that the client knows at first
+            conf = {"bootstrap.servers": throttling.address, "retry.backoff.max.ms": 200}
+            with both(conf, "throttled", ["orders"]) as shells:
                 for shell in shells:
-                    throttling = brokers[1]
                     throttling.fault.throttle_ms = 2000
-                    before = throttling.count(METADATA)
-                    while throttling.count(METADATA) == before:
+                    before = throttling.count(METADATA, client_id=shell.client_id)
+                    end = time.monotonic() + 30
+                    while throttling.count(METADATA, client_id=shell.client_id) == before:
                         shell.call("refresh", timeout=30)
+                        assert time.monotonic() < end, "another broker is in use"
                     throttling.fault.throttle_ms = 0
-                    told = time.monotonic()
-                    others = len(brokers.requests())
+                    told, others = time.monotonic(), len(brokers.requests())
                     while time.monotonic() < told + 1.9:
                         shell.call("refresh", timeout=30)
-                    meanwhile = throttling.count(METADATA, told)
+                    meanwhile = throttling.count(METADATA, told, shell.client_id)
                     seen.add("throttled", OWN, shell.kind, meanwhile)
-                    assert len(brokers.requests()) > others
+                    assert len(brokers.requests()) > others + 2
     seen.check("throttled")

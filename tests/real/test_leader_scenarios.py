@@ -299,7 +299,7 @@ def test_the_node_in_use_is_frozen(
                 assert proxy.count(METADATA, shell.client_id) > before, "another node is in use"
             since, frozen = versions(shells), time.time()
             kafka.freeze(victim)
-            timed = [(shell, shell.timed("refresh", timeout=60)) for shell in shells]
+            timed = [(shell, shell.timed("refresh", timeout=20)) for shell in shells]
             for shell, seconds in timed:
                 seen.add("frozen", brokers_name, shell.kind, seconds.result(60))
             word = words.wait(after(epoch), frozen)

@@ -20,7 +20,7 @@ import pytest
 import workers
 from both_shells import KINDS, Shell
 from broker import Brokers, black_hole
-from client_process import environment
+from processes import environment
 from scenario_run import Seen
 from waiting import until
 
@@ -177,7 +177,11 @@ def parents(brokers: Brokers) -> list[Any]:
 
 
 def configuration(brokers: Brokers) -> str:
-    conf = {"bootstrap.servers": brokers.bootstrap, "topic.metadata.refresh.interval.ms": 100}
+    conf = {
+        "bootstrap.servers": brokers.bootstrap,
+        "topic.metadata.refresh.interval.ms": 100,
+        "metadata.max.age.ms": 600_000,  # a worker's copy of the cache is not refreshed
+    }
     return json.dumps(conf)
 
 

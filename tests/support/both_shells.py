@@ -104,7 +104,7 @@ class Shell:
 
     # ---- what the cache has recorded ------------------------------------------------------------
 
-    def until(self, holds: Callable[[MetadataCache], object], timeout: float = 60.0) -> float:
+    def until(self, holds: Callable[[MetadataCache], object], timeout: float = 40.0) -> float:
         """Returns the time (time.time()) at which `holds` of the cache is first seen to be true."""
         end = time.monotonic() + timeout
         while True:
@@ -119,7 +119,7 @@ class Shell:
             self.cache.wait_change(version, timeout=min(left, 0.1))
 
     def recorded(
-        self, says: Callable[[Change], object], since: int = 0, timeout: float = 60.0
+        self, says: Callable[[Change], object], since: int = 0, timeout: float = 40.0
     ) -> float:
         """Returns the time (time.time()) of the first change after version `since` that says so."""
 
@@ -132,7 +132,7 @@ class Shell:
         return found.observed_at.timestamp()
 
     def knows_epoch(
-        self, topic: str, partition: int, epoch: int, since: int, timeout: float = 60.0
+        self, topic: str, partition: int, epoch: int, since: int, timeout: float = 40.0
     ) -> float:
         """Returns the time of the first change to that leader epoch, or a later one."""
 

@@ -15,14 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
-_FOLDERS = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[1] / "net")]
-_ROOT = Path(__file__).resolve().parents[2]
-
-
-def environment() -> dict[str, str]:
-    """Returns the environment of a process that imports this tree and the tests' modules."""
-    path = os.pathsep.join([str(_ROOT), *_FOLDERS])
-    return {**os.environ, "PYTHONPATH": path}
+from processes import environment
 
 
 class ClientProcess:

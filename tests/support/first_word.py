@@ -14,13 +14,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Collection
-from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
 
+from processes import environment
+
 EVERY_S = 0.01
 _ANSWER_S = 2.0
-_FOLDER = Path(__file__).resolve().parent
 
 # For each topic that exists, its partitions: (leader, epoch, error, replicas in sync).
 Topics = dict[str, list[tuple[int, int, int, tuple[int, ...]]]]
@@ -48,7 +48,11 @@ class FirstWord:
 
     def __enter__(self) -> FirstWord:
         self._process = subprocess.Popen(
-            self._command, stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True
+            self._command,
+            stdout=subprocess.PIPE,
+            stdin=subprocess.PIPE,
+            text=True,
+            env=environment(),
         )
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
@@ -98,7 +102,9 @@ class FirstWord:
                 found = [word for word in self._words if word.at >= since and says(word)]
                 if found:
                     return min(found)
-                if not self._news.wait(max(0.0, end - time.monotonic())):
+                self._news.wait(0.5)
+                assert self._process.poll() is None, "the process that asks has ended"
+                if time.monotonic() > end:
                     raise TimeoutError(f"no broker said it in {timeout} s")
 
 
@@ -162,5 +168,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(_FOLDER))
     main()

@@ -235,7 +235,8 @@ class RealKafka:
     def recover(self, *topics: str) -> None:
         """Undoes every fault: all nodes run, proxies are healed, the topics are in sync."""
         for node in self.nodes:
-            if node in self.running:
+            process = self.running.get(node)
+            if process is not None and process.poll() is None:
                 self.thaw(node)
             else:
                 self.start(node)
