@@ -1,0 +1,474 @@
+"""What must hold in every run: eight invariants, each a method of `Invariants` with its bound.
+
+All are checked from outside the policy: from its actions, from what reached it, and from what the
+cache says. `stepped` runs those about a moment; the others run at the action that they are about.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from app import Waiter, covers
+from faults import Faults
+from frames import ZERO_ID, P, T
+from network import Answer, Link
+from scene import INVALID
+from violation import EPSILON, JITTER, Violation
+
+from rdmeta.address import Address
+from rdmeta.cache import DENIED, NOT_CACHED, UNKNOWN_TOPIC, WAITING
+from rdmeta.cache import INVALID as INVALID_STATE
+from rdmeta.client.actions import Close, Connect, Kind, Node, Poll, Send
+from rdmeta.model import ALL, Applied, Partition, Request, Topic
+
+if TYPE_CHECKING:
+    from world import World
+
+# Metadata requests that may come at once, and the factor of the time for one more (issue's budget).
+BURST, SHARE = 8, 0.8
+# The rules for a rewind, as docs/policies.md has them.
+REWIND_ANSWERS, REWIND_SECONDS = 5, 5.0
+
+
+class Told(NamedTuple):
+    """What one answer said about a topic."""
+
+    at: float
+    broker: int
+    version: int
+    topic: T
+
+
+@dataclass
+class Sent:
+    """A Metadata request in flight; `order` counts all that were sent."""
+
+    send: Send
+    order: int
+    link: int
+    at: float
+    names: frozenset[str] | None
+
+
+@dataclass
+class Known:
+    """What is known of a node's address: its failures in a row, and its throttling."""
+
+    failures: int = 0
+    failed_at: float = -math.inf
+    throttled_until: float = -math.inf
+
+
+@dataclass
+class Settling:
+    """The time since the faults ended, and the time within which the cache must be true."""
+
+    since: float
+    bound: float
+
+
+class Invariants:
+    """The state of all checks of one run."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.config = world.scene.config
+        self.seen_version = -1
+        self.highest: dict[tuple[str | None, str, str | None, int], int] = {}
+        self.negative_since: dict[str, float] = {}
+        self.heard: dict[str, deque[Told]] = {}
+        self.sent = 0
+        self.level, self.level_at = 0.0, 0.0
+        self.in_flight: dict[int, Sent] = {}
+        self.forced: set[str] = set()
+        self.servers: dict[Address, Known] = {}
+        self.idle_polls: deque[float] = deque(maxlen=20)
+        self.round_trips: deque[float] = deque(maxlen=16)
+
+    # ---- hooks ----------------------------------------------------------------------------------
+
+    def connecting(self, action: Connect) -> None:
+        self.no_node_is_connected_to_within_its_backoff(action)
+
+    def connected(self, link: Link) -> None:
+        self._known(link.node).failures = 0
+
+    def disconnected(self, link: Link) -> None:
+        self._link_ended(link)
+        self._failed(link.node)
+
+    def closing(self, action: Close, link: Link | None) -> None:
+        if link is None:
+            return
+        asked = [each.at for each in self.in_flight.values() if each.link == link.number]
+        silent = min(asked, default=math.inf) + self.config.socket_timeout
+        if self.world.now >= (silent if link.ready else link.since + link.timeout) - EPSILON:
+            self._failed(link.node)
+        self._link_ended(link)
+
+    def _failed(self, node: Node) -> None:
+        known = self._known(node)
+        known.failures, known.failed_at = known.failures + 1, self.world.now
+
+    def _known(self, node: Node) -> Known:
+        return self.servers.setdefault(Address(node.host, node.port), Known())
+
+    def _link_ended(self, link: Link) -> None:
+        for number in [n for n, each in self.in_flight.items() if each.link == link.number]:
+            del self.in_flight[number]
+
+    def sending(self, send: Send, link: Link) -> None:
+        self.nothing_is_sent_to_a_throttled_node(link)
+        if not isinstance(send.request, Request):
+            return
+        self.requests_fit_the_budget(send)
+        names = None if send.request.topics is ALL else frozenset(
+            name for name in send.request.topics if isinstance(name, str)
+        )
+        self.no_name_in_flight_is_asked_again(send, names)
+        self.sent += 1
+        self.in_flight[send.number] = Sent(send, self.sent, send.link, self.world.now, names)
+
+    def failed(self, number: int) -> None:
+        self.in_flight.pop(number, None)
+
+    def answering(self, send: Send) -> None:
+        sent = self.in_flight.get(send.number)
+        if sent is not None:
+            self.round_trips.append(self.world.now - sent.at)
+
+    def answered(self, link: Link, send: Send, answer: Answer, applied: Applied | None) -> None:
+        sent = self.in_flight.pop(send.number, None)
+        if answer.throttle_ms and applied is not None:
+            self._known(link.node).throttled_until = self.world.now + answer.throttle_ms / 1000
+        if applied is None or sent is None:
+            return
+        self.told(link.node.id, answer.version, answer.topics)
+        denied = {str(topic.name) for topic in answer.topics if topic.error in (17, 29)}
+        for waiter in self.world.app.waiters.values():
+            self._owe(waiter, sent, denied)
+
+    def _owe(self, waiter: Waiter, sent: Sent, denied: set[str]) -> None:
+        """Notes that an answer to a request of after the call has what the wait is for."""
+        if sent.order <= waiter.sent:
+            return
+        request = sent.send.request
+        assert isinstance(request, Request)
+        if waiter.topic is not None:
+            if waiter.topic in denied:
+                waiter.owed = f"{waiter.topic} was denied or invalid"
+        elif waiter.refresh and covers(request, waiter):
+            waiter.owed = f"request {sent.send.number} was answered"
+
+    def told(self, broker: int, version: int, topics: list[T]) -> None:
+        """Notes what an answer said that the cache took in."""
+        for topic in topics:
+            kept = self.heard.setdefault(str(topic.name), deque(maxlen=200))
+            kept.append(Told(self.world.now, broker, version, topic))
+
+    def stepped(self, at: float) -> None:
+        """Runs the checks of one moment; `at` is the time of the next poll."""
+        self.epochs_never_go_back()
+        self.no_waiter_sleeps_past_its_change(at)
+
+    # ---- (1) ------------------------------------------------------------------------------------
+
+    def epochs_never_go_back(self) -> None:
+        """(1) No reader sees an older epoch after a newer one of one topic id.
+
+        The documented exceptions: a rewind, that is 5 lower answers over 5 s; an id that was
+        learned, which makes another key here; an epoch that was not told. A topic that was
+        forgotten, or that was negative for longer than max age, begins anew.
+        """
+        cache = self.world.cache
+        if cache.version == self.seen_version:
+            return
+        for change in cache.changes(max(self.seen_version, 0)):
+            if change.topic is not None and change.kind in ("topic_removed", "topic_absent"):
+                self._left(change.topic, change.source == "purge")
+        self.seen_version = cache.version
+        cluster = cache.cluster_id
+        for topic in cache.topics(allow_stale=True):
+            gone = self.world.now - self.negative_since.pop(topic.name, self.world.now)
+            if gone > (self.config.max_age or math.inf):
+                self._begin_anew(topic.name)
+            for p in topic.partitions:
+                key = cluster, topic.name, topic.topic_id, p.partition
+                self._see(key, p.leader_epoch)
+
+    def _left(self, name: str, forgotten: bool) -> None:
+        if forgotten:
+            self._begin_anew(name)
+        else:
+            self.negative_since.setdefault(name, self.world.now)
+
+    def _begin_anew(self, name: str) -> None:
+        for key in [key for key in self.highest if key[1] == name]:
+            del self.highest[key]
+
+    def _see(self, key: tuple[str | None, str, str | None, int], epoch: int | None) -> None:
+        high = self.highest.get(key, -1)
+        if epoch is None or epoch == high:
+            return
+        if epoch < high and not self._rewound(key[1], key[3], high):
+            raise Violation(
+                "epochs_never_go_back",
+                f"{key[1]} [{key[3]}] of id {key[2]} goes from epoch {high} back to {epoch}",
+            )
+        self.highest[key] = epoch
+
+    def _rewound(self, name: str, partition: int, high: int) -> bool:
+        """Returns whether enough answers said an older epoch, since the last one that did not."""
+        first = last = None
+        count = 0
+        for told in self.heard.get(name, ()):
+            epochs = [p.epoch for p in told.topic.partitions if p.id == partition]
+            if told.version < 9 or not epochs:
+                continue
+            if epochs[0] >= high:
+                count, first = 0, None
+                continue
+            first, last, count = first or told.at, told.at, count + 1
+        return (
+            count >= REWIND_ANSWERS
+            and first is not None
+            and last is not None
+            and last >= first + REWIND_SECONDS - EPSILON
+        )
+
+    # ---- (2) ------------------------------------------------------------------------------------
+
+    def no_waiter_sleeps_past_its_change(self, at: float) -> None:
+        """(2) A wait ends in the moment in which it is answered, at its deadline, or by close().
+
+        A wait for a topic is answered when a lookup would succeed, or when an answer to a request
+        sent after the call denies it. A refresh is answered by an answer to a covering request
+        that was sent after the call. The next poll is not later than the first deadline.
+        """
+        now, late = self.world.now, self.world.scene.late
+        for waiter in self.world.app.waiters.values():
+            text = f"wait {waiter.number} of {waiter.topic or waiter.topics!r} sleeps: "
+            if self.world.closing:
+                self._sleeps(text + "the client is closed")
+            if waiter.owed:
+                self._sleeps(text + waiter.owed)
+            if waiter.deadline is not None:
+                if now >= waiter.deadline + late + EPSILON:
+                    self._sleeps(text + f"its deadline was {now - waiter.deadline:.3f} s ago")
+                if at > waiter.deadline + EPSILON:
+                    self._sleeps(text + "the next poll is later than its deadline")
+            if waiter.topic is not None and self._ready(waiter.topic, waiter.partition):
+                self._sleeps(text + "the topic is there")
+
+    def _ready(self, name: str, partition: int | None) -> bool:
+        return self.world.cache.state(name, partition) >= 0
+
+    def _sleeps(self, text: str) -> None:
+        raise Violation("no_waiter_sleeps_past_its_change", text)
+
+    def closed(self) -> None:
+        """(2) Nothing outlives close(): no wait, and no link."""
+        if self.world.app.waiters:
+            self._sleeps(f"{len(self.world.app.waiters)} waits outlive close()")
+        self.world.demand(not self.world.network.links, "links outlive close()")
+
+    # ---- (3) ------------------------------------------------------------------------------------
+
+    def requests_fit_the_budget(self, send: Send) -> None:
+        """(3) In any window of W s are at most 8 + W / (0.8 retry.backoff.max) Metadata requests.
+
+        Requests for new names and periodic ones are apart. The level of a bucket that leaks one
+        request per 0.8 retry.backoff.max is the largest excess of all windows that end now.
+        """
+        if send.kind is Kind.NEW or send.reason == "interval":
+            return
+        now = self.world.now
+        leaked = (now - self.level_at) / (SHARE * self.config.retry_backoff_max)
+        self.level, self.level_at = max(0.0, self.level - leaked) + 1, now
+        if self.level > BURST + 1e-3:
+            raise Violation(
+                "requests_fit_the_budget", f"{self.level:.2f} requests above the rate, 8 allowed"
+            )
+
+    # ---- (4) ------------------------------------------------------------------------------------
+
+    def no_node_is_connected_to_within_its_backoff(self, action: Connect) -> None:
+        """(4) After n failures a node rests for 0.8 min(backoff 2^(n - 1), backoff.max) at least.
+
+        A success ends the count. The backoffs are reconnect.backoff.ms and reconnect.backoff.max.ms.
+        """
+        known = self._known(action.node)
+        if not known.failures:
+            return
+        config = self.config
+        wait = config.reconnect_backoff * 2.0 ** min(known.failures - 1, 60)
+        rest = (1 - JITTER) * min(wait, config.reconnect_backoff_max)
+        self.world.rules.reconnecting(known.failures, self.world.now - known.failed_at)
+        if self.world.now < known.failed_at + rest - EPSILON:
+            raise Violation(
+                "no_node_is_connected_to_within_its_backoff",
+                f"{action.node} failed {known.failures} times, the last"
+                f" {self.world.now - known.failed_at:.3f} s ago; it rests for {rest:.3f} s",
+            )
+
+    def nothing_is_sent_to_a_throttled_node(self, link: Link) -> None:
+        """(4) Nothing is sent to a node for the throttle time of its last answer (KIP-219).
+
+        Brokers before Metadata v6 throttle before they answer, so their time is over by then.
+        """
+        left = self._known(link.node).throttled_until - self.world.now
+        if left > EPSILON:
+            raise Violation(
+                "nothing_is_sent_to_a_throttled_node",
+                f"{link.node} is throttled for another {left:.3f} s",
+            )
+
+    # ---- (5) ------------------------------------------------------------------------------------
+
+    def poll_never_spins(self, poll: Poll, told: bool) -> None:
+        """(5) A poll has actions or a later time; at most 20 polls a second have neither cause.
+
+        `told` says that something reached the policy since the poll before, or that it acted.
+        """
+        now = self.world.now
+        if poll.actions:
+            self.idle_polls.clear()
+            return
+        if not poll.at > now:
+            raise Violation("poll_never_spins", f"no action, and the next poll is at {poll.at}")
+        if not told:
+            self.idle_polls.append(now)
+            if len(self.idle_polls) == 20 and now - self.idle_polls[0] < 1.0:
+                raise Violation("poll_never_spins", "20 idle polls within a second")
+
+    # ---- (6) ------------------------------------------------------------------------------------
+
+    def no_name_in_flight_is_asked_again(self, send: Send, names: frozenset[str] | None) -> None:
+        """(6) A name in flight is asked again by name only by force or by a hedge.
+
+        Of each kind one request is in flight, and its hedges. A request for all topics names none.
+        """
+        if send.hedge:
+            return
+        forced, self.forced = self.forced, self.forced - (names or self.forced)
+        for other in self.in_flight.values():
+            if other.send.kind is send.kind:
+                raise Violation(
+                    "no_name_in_flight_is_asked_again",
+                    f"two requests of kind {send.kind.value} are in flight:"
+                    f" {other.send.number} and {send.number}",
+                )
+            again = (names or frozenset()) & (other.names or frozenset())
+            if again - forced:
+                raise Violation(
+                    "no_name_in_flight_is_asked_again",
+                    f"{sorted(again - forced)} of {send.number} are in flight"
+                    f" in {other.send.number}",
+                )
+
+    # ---- (8) ------------------------------------------------------------------------------------
+
+    def settle(self, faults: Faults, extra: float) -> Settling:
+        """(8) Returns the time within which needed topics equal the truth once the faults end.
+
+        That is 2 retry.backoff.max + reconnect.backoff.max + 4 hedges + 4 round trips; 10 s more
+        after long faults; and what is left of a swallowed connect's time-out, of a denial, or of a
+        rewind.
+        """
+        world, config = self.world, self.config
+        hedge = min(max(10 * max(self.round_trips, default=0.1), 1.0), 10.0)
+        bound = 2 * config.retry_backoff_max + config.reconnect_backoff_max
+        bound += 4 * hedge + 4 * world.scene.round_trip + 10 * world.scene.late
+        bound += 10.0 if world.scene.length > 20 else 0.0
+        connecting = [
+            link.since + link.timeout - world.now
+            for link in world.network.open_links()
+            if not link.ready
+        ]
+        bound += max(connecting, default=0.0)
+        if "deny" in world.scene.faults:
+            bound += 10.0
+        if faults.recreated and any(
+            server.versions[1] < 10 for server in world.cluster.servers.values()
+        ):
+            bound += 25.0
+        return Settling(world.now, bound + extra)
+
+    def truth_is_reached(self, settling: Settling) -> bool:
+        """(8) Returns whether needed topics equal the truth; raises once the bound is over."""
+        difference = self.difference()
+        if difference and self.world.now > settling.since + settling.bound + EPSILON:
+            raise Violation(
+                "truth_is_reached",
+                f"{settling.bound:.3f} s after the faults ended: {difference}",
+            )
+        return not difference
+
+    def truth_stays(self, settling: Settling) -> None:
+        """(8) Needed topics still equal the truth, although no fault came."""
+        difference = self.difference()
+        if difference:
+            raise Violation("truth_is_reached", f"it was true, and is not now: {difference}")
+
+    def difference(self) -> str:
+        """Returns how the cache differs from the truth in a needed topic; empty if it does not."""
+        world = self.world
+        for name in world.app.wanted():
+            state = world.cache.state(name)
+            truth = world.cluster.truth.topics.get(name)
+            if name == INVALID:
+                if state != INVALID_STATE:
+                    return f"{name} is in state {state}, not invalid"
+            elif name in world.cluster.truth.denied:
+                if state != DENIED:
+                    return f"{name} is in state {state}, not denied"
+            elif truth is None:
+                if state not in (UNKNOWN_TOPIC, NOT_CACHED, WAITING):
+                    return f"{name} is in state {state}, but does not exist"
+            else:
+                found = world.cache.topic(name, None)
+                if found is None:
+                    return f"{name} is in state {state}, but exists"
+                fault = self._unlike(found, truth)
+                if fault:
+                    return f"{name}: {fault}"
+        ours = [tuple(each[:3]) for each in world.cache.brokers]
+        theirs = [(b.id, b.host, b.port) for b in world.cluster.truth.brokers.values()]
+        return "" if ours == theirs else f"the brokers are {ours}, not {theirs}"
+
+    def _unlike(self, found: Topic, truth: T) -> str:
+        told = self.heard[found.name][-1].version
+        if told >= 10 and found.topic_id != _spelled(truth.id):
+            return f"the id is {found.topic_id}, not {_spelled(truth.id)}"
+        if len(found.partitions) != len(truth.partitions):
+            return f"{len(found.partitions)} partitions, not {len(truth.partitions)}"
+        for one, other in zip(found.partitions, truth.partitions, strict=True):
+            fault = _partition_unlike(one, other, told)
+            if fault:
+                return f"partition {one.partition}: {fault}"
+        return ""
+
+
+def _partition_unlike(found: Partition, truth: P, version: int) -> str:
+    """Returns in which field a partition differs from the truth, as far as the version tells it."""
+    pairs: list[tuple[str, object, object]] = [
+        ("leader", found.leader, None if truth.leader < 0 else truth.leader),
+        ("replicas", found.replicas, tuple(truth.replicas)),
+        ("isr", set(found.isr), set(truth.isr or ())),
+        ("error", found.error, truth.error),
+    ]
+    if version >= 5:
+        pairs.append(("offline", set(found.offline_replicas), set(truth.offline)))
+    if version >= 9 or found.leader_epoch is not None:
+        pairs.append(("epoch", found.leader_epoch, truth.epoch))
+    return "; ".join(f"{name} {one}, not {other}" for name, one, other in pairs if one != other)
+
+
+def _spelled(id: bytes) -> str | None:
+    """Returns a topic id as Kafka spells it."""
+    from base64 import urlsafe_b64encode
+
+    return None if id == ZERO_ID else urlsafe_b64encode(id).decode().rstrip("=")

@@ -1,0 +1,227 @@
+"""Rules of the policy that the eight invariants do not see: jitter, backoff, whom to ask, rebootstrap.
+
+A client that breaks one of them still has a true cache within its bounds. It does harm to others:
+to a fleet that acts in step, to a broker that is asked in vain, to a cluster that takes over.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from network import Link
+from violation import EPSILON, JITTER, Violation
+
+from rdmeta.address import Address
+from rdmeta.client.actions import Connect, Kind, Send
+from rdmeta.client.policy import Event, Rebootstrapped
+from rdmeta.model import ALL, Advice, Applied, DueReason, Request
+
+if TYPE_CHECKING:
+    from world import World
+
+# So many waits in a row that are exactly the mean are no chance.
+EXACT_WAITS = 4
+EXACT = 2e-5
+
+
+class Rules:
+    """The state of the checks of one run."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.config = world.scene.config
+        self.exact = {"periodic": 0, "reconnect": 0}
+        self.full_at = -math.inf
+        self.equivalents = 0
+        self.answered_at = -math.inf
+        self.version = 0
+        self.behind: dict[Address, None] = {}
+        self.links_before: list[Link] = []
+        self.rebootstrapped_at = -math.inf
+        self.trying_since: float | None = None
+        self.may_change_cluster = True
+        self.cluster_id: str | None = None
+        self.told_to = False
+
+    # ---- jitter ---------------------------------------------------------------------------------
+
+    def waits_have_jitter(self, kind: str, wait: float, mean: float) -> None:
+        """Waits of a fleet differ: no four in a row are exactly their mean.
+
+        The policy spreads every wait by 20 %, so that a fleet which lost a broker in one moment
+        does not return in one moment.
+        """
+        self.exact[kind] = self.exact[kind] + 1 if abs(wait - mean) < EXACT else 0
+        if self.exact[kind] >= EXACT_WAITS:
+            raise Violation(
+                "waits_have_jitter", f"{EXACT_WAITS} {kind} waits in a row are exactly {mean:.3f} s"
+            )
+
+    def reconnecting(self, failures: int, wait: float) -> None:
+        mean = self.config.reconnect_backoff * 2.0 ** min(failures - 1, 60)
+        self.waits_have_jitter("reconnect", wait, min(mean, self.config.reconnect_backoff_max))
+
+    # ---- requests -------------------------------------------------------------------------------
+
+    def sending(self, send: Send, link: Link) -> None:
+        if not isinstance(send.request, Request):
+            return
+        if self.trying_since is None:
+            self.trying_since = self.world.now
+        if send.hedge:
+            return
+        if send.kind in (Kind.FULL, Kind.BROKERS):
+            self._full(send)
+        self.another_node_is_asked_after_an_older_answer(send, link)
+
+    def _full(self, send: Send) -> None:
+        now = self.world.now
+        if send.reason == "interval":
+            if self.config.refresh_interval is not None:
+                self.waits_have_jitter("periodic", now - self.full_at, self.config.refresh_interval)
+            self.equivalents = 0
+        elif send.reason in ("refresh", "connection"):
+            self.equivalent_answers_slow_refreshes_down()
+        self.full_at = now
+
+    def equivalent_answers_slow_refreshes_down(self) -> None:
+        """After n answers in a row that changed nothing, a refresh waits for its backoff.
+
+        That is 0.8 min(retry.backoff 2^(n - 1), retry.backoff.max) at least. New topics and the
+        periodic refresh begin anew.
+        """
+        if not self.equivalents:
+            return
+        wait = self.config.retry_backoff * 2.0 ** min(self.equivalents - 1, 60)
+        rest = (1 - JITTER) * min(wait, self.config.retry_backoff_max)
+        if self.world.now < self.answered_at + rest - EPSILON:
+            raise Violation(
+                "equivalent_answers_slow_refreshes_down",
+                f"after {self.equivalents} equal answers, the last"
+                f" {self.world.now - self.answered_at:.3f} s ago; it should be {rest:.3f} s",
+            )
+
+    def begin_anew(self) -> None:
+        """Notes that the application needs new topics."""
+        self.equivalents = 0
+
+    def answered(self, link: Link, send: Send, applied: Applied | None) -> None:
+        """Notes an answer; None if the cache refused it."""
+        address = Address(link.node.host, link.node.port)
+        if applied is None:
+            self.behind[address] = None
+            return
+        self.trying_since = None
+        if Advice.REBOOTSTRAP in applied.advice:
+            self.told_to = True
+        if Advice.ASK_OTHER in applied.advice:
+            self.behind[address] = None
+        if send.kind is not Kind.NEW:
+            same = self.world.cache.version == self.version
+            self.equivalents = self.equivalents + 1 if same else 0
+            self.answered_at = self.world.now
+        self.only_a_rebootstrap_changes_the_cluster()
+        self.may_change_cluster = False
+
+    # ---- whom to ask ----------------------------------------------------------------------------
+
+    def another_node_is_asked_after_an_older_answer(self, send: Send, link: Link) -> None:
+        """After ASK_OTHER a node that has not given the old answer is asked, if there is one.
+
+        There is one if its address can be connected to now: no link to it, no backoff, no
+        throttling, and it speaks versions that can be asked for names.
+        """
+        address = Address(link.node.host, link.node.port)
+        if address not in self.behind or not self._is_kept_back(send):
+            return
+        brokers = [Address(broker.host, broker.port) for broker in self.world.cache.brokers]
+        others = [each for each in brokers if each not in self.behind]
+        if any(self._is_free(each) for each in others):
+            raise Violation(
+                "another_node_is_asked_after_an_older_answer",
+                f"{send.number} goes to {address}, which gave an older answer; others are {others}",
+            )
+
+    def _is_kept_back(self, send: Send) -> bool:
+        assert isinstance(send.request, Request)
+        topics = send.request.topics
+        return any(
+            each.reasons & DueReason.KEPT_BACK and (topics is ALL or each.topic in topics)
+            for each in self.world.cache.due()
+        )
+
+    def _is_free(self, address: Address) -> bool:
+        known = self.world.invariants.servers.get(address)
+        if known is not None:
+            rest = (1 + JITTER) * self.config.reconnect_backoff_max if known.failures else 0.0
+            if self.world.now < max(known.failed_at + rest, known.throttled_until):
+                return False
+        for link in self.world.network.open_links():
+            if (link.node.host, link.node.port) == address:
+                return False
+        return all(
+            server.versions[1] >= 4
+            for cluster in self.world.network.clusters
+            for server in cluster.servers.values()
+        )
+
+    # ---- rebootstrap ----------------------------------------------------------------------------
+
+    def before_actions(self) -> None:
+        """Notes what is connected before the policy acts."""
+        self.links_before = self.world.network.open_links()
+
+    def trying(self, action: Connect) -> None:
+        if self.trying_since is None:
+            self.trying_since = self.world.now
+
+    def happened(self, events: list[Event]) -> None:
+        """Takes the policy's events after its actions."""
+        for event in events:
+            if isinstance(event, Rebootstrapped):
+                self.a_rebootstrap_has_a_cause()
+                self.a_rebootstrap_closes_every_link()
+                self.rebootstrapped_at = self.trying_since = self.world.now
+                self.may_change_cluster, self.told_to = True, False
+        self.version = self.world.cache.version
+        if self.behind:
+            self._clear_behind()
+
+    def _clear_behind(self) -> None:
+        if not any(each.reasons & DueReason.KEPT_BACK for each in self.world.cache.due()):
+            self.behind.clear()
+        brokers = [Address(broker.host, broker.port) for broker in self.world.cache.brokers]
+        if all(each in self.behind for each in brokers):
+            self.behind.clear()
+
+    def a_rebootstrap_has_a_cause(self) -> None:
+        """A rebootstrap comes if all nodes are lost, after the trigger, or on error 129.
+
+        A node with a link, or one that is being connected to, is not lost: it may be busy, or
+        throttled. Two rebootstraps are reconnect.backoff.max.ms apart.
+        """
+        now, world = self.world.now, self.world
+        if now < self.rebootstrapped_at + self.config.reconnect_backoff_max - EPSILON:
+            self._wrong("two rebootstraps within reconnect.backoff.max.ms")
+        late = self.trying_since is not None and (
+            now >= self.trying_since + self.config.rebootstrap_trigger - EPSILON
+        )
+        if not late and not self.told_to and self.links_before:
+            self._wrong(f"a rebootstrap although there are {len(self.links_before)} links")
+        del world
+
+    def a_rebootstrap_closes_every_link(self) -> None:
+        """A rebootstrap keeps no connection: behind it may be another cluster."""
+        kept = [link.number for link in self.links_before if not link.closed]
+        if kept:
+            self._wrong(f"a rebootstrap keeps the links {kept}")
+
+    def only_a_rebootstrap_changes_the_cluster(self) -> None:
+        """Only the first answer after a rebootstrap may be of another cluster."""
+        before, self.cluster_id = self.cluster_id, self.world.cache.cluster_id
+        if before not in (None, self.cluster_id) and not self.may_change_cluster:
+            self._wrong(f"the cluster {before} became {self.cluster_id} without a rebootstrap")
+
+    def _wrong(self, text: str) -> None:
+        raise Violation("a_rebootstrap_has_a_cause", text)

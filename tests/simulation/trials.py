@@ -1,0 +1,290 @@
+"""Small experiments: in a healthy, quiet cluster one thing happens, and the cache must follow.
+
+Faults at random seldom isolate one rule of the policy. A trial does: what it changes can become
+known to the client in one way only. Each is a generator of waits, in seconds; after it the world
+checks that the cache equals the truth within the bound of invariant 8, plus what the trial
+returns. It returns None if it cannot be made here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeAlias
+
+from cluster import Server
+from scene import NAMES
+
+from rdmeta.address import Address
+
+if TYPE_CHECKING:
+    from world import World
+
+Trial: TypeAlias = Generator[float, None, "float | None"]
+# The time for which a denial is remembered at most.
+DENIED_TTL = 10.0
+
+
+def suspect(world: World) -> Trial:
+    """A leader dies, its connection breaks, and all brokers name it until its session ends."""
+    victim = _leader_with_a_link(world)
+    if victim is None:
+        return None
+    world.faults.kill_server(victim, silent=False)
+    yield world.scene.session + 0.001
+    world.cluster.catch_up()
+    return 0.0
+
+
+def complaint(world: World) -> Trial:
+    """A leader moves, the application is told so, and every broker learns it later."""
+    moved = _elect_unseen(world)
+    if moved is None:
+        return None
+    name, index, _ = moved
+    world.app.complain(name, index, 6)
+    yield 3.0 * world.random.random()
+    world.cluster.catch_up()
+    return 0.0
+
+
+def newer_epoch(world: World) -> Trial:
+    """A leader moves, and the application sees the new epoch before any broker tells it."""
+    moved = _elect_unseen(world)
+    if moved is None:
+        return None
+    name, index, epoch = moved
+    found = world.cache.partition(name, index, None)
+    if found is None or found.leader_epoch is None:
+        return None
+    world.app.epoch_of(name, index, epoch)
+    yield 3.0 * world.random.random()
+    world.cluster.catch_up()
+    return 0.0
+
+
+def refreshed(world: World) -> Trial:
+    """A topic changes, and the application asks for a refresh."""
+    if not _change(world):
+        return None
+    world.cluster.catch_up()
+    world.app.refresh_of(None, False, None)
+    yield 0.0
+    return 0.0
+
+
+def broken(world: World) -> Trial:
+    """A topic changes, and every connection breaks."""
+    if not _change(world) or not any(link.ready for link in world.network.open_links()):
+        return None
+    world.cluster.catch_up()
+    for link in world.network.open_links():
+        world.network.break_link(link)
+    yield 0.0
+    return 0.0
+
+
+def periodic(world: World) -> Trial:
+    """A topic changes, and nothing tells the client but its next periodic refresh."""
+    interval = world.scene.config.refresh_interval
+    if interval is None or interval > 10 or not _change(world):
+        return None
+    world.cluster.catch_up()
+    yield 0.0
+    return 1.2 * interval
+
+
+def overtaken(world: World) -> Trial:
+    """A topic is needed while a refresh without it is out."""
+    names = [n for n in world.cluster.truth.topics if n not in world.app.wanted()]
+    if not names or not world.app.needed:
+        return None
+    name = world.random.choice(names)
+    world.app.refresh_of(None, False, None)
+    yield 2 * world.scene.round_trip * world.random.random()
+    world.app.need(name)
+    return 0.0
+
+
+def created(world: World) -> Trial:
+    """A topic is waited for, and created then."""
+    names = [n for n in NAMES if n not in world.cluster.truth.topics]
+    if not names:
+        return None
+    world.app.wait_for(names[0], None, 60.0)
+    yield 3.0 * world.random.random()
+    world.cluster.create(names[0])
+    world.cluster.finish_creation(names[0])
+    world.cluster.catch_up()
+    return 0.0
+
+
+def denied(world: World) -> Trial:
+    """A needed topic is denied for a while."""
+    names = [n for n in world.app.needed if n in world.cluster.truth.topics]
+    if not names:
+        return None
+    world.cluster.deny(names[0], True)
+    world.cluster.catch_up()
+    world.app.refresh_of(None, False, None)
+    yield 1.0
+    world.cluster.deny(names[0], False)
+    world.cluster.catch_up()
+    return DENIED_TTL
+
+
+def hinted(world: World) -> Trial:
+    """A leader moves; the application hands in the leader that a Produce response told."""
+    moved = _elect_unseen(world)
+    if moved is None:
+        return None
+    name, index, epoch = moved
+    world.cluster.catch_up()
+    p = world.cluster.truth.topics[name].partitions[index]
+    world.app.hint_of(name, index, p.leader, epoch)
+    yield 0.0
+    return 0.0
+
+
+def outage(world: World) -> Trial:
+    """No server can be reached for some seconds, and a topic changes meanwhile."""
+    if not world.network.open_links() or not _change(world):
+        return None
+    servers = list(world.cluster.servers.values())
+    for server in servers:
+        server.network = "reset"
+        world.network.stop(server, silent=False)
+    yield 5.0 * world.random.random() + 2 * world.scene.round_trip
+    world.cluster.catch_up()
+    for server in servers:
+        server.network = "up"
+    return 0.0
+
+
+def moved(world: World) -> Trial:
+    """Every server starts again at a new address; nobody is at the old ones."""
+    if not world.scene.config.rebootstrap or not world.network.open_links():
+        return None
+    world.network.nobody = "refused"
+    for server in world.cluster.servers.values():
+        world.network.stop(server, silent=False)
+        world.faults.moved += 1
+        world.cluster.move(server.id, Address(f"moved-{world.faults.moved}", 9092))
+    world.cluster.catch_up()
+    world.point_bootstrap()
+    yield 0.0
+    return world.scene.config.reconnect_backoff_max
+
+
+def usurped(world: World) -> Trial:
+    """Every server moves, and another cluster has the old addresses."""
+    config = world.scene.config
+    if not config.rebootstrap or config.rebootstrap_trigger > 60 or world.faults.usurped:
+        return None
+    if not world.network.open_links():
+        return None
+    world.faults.usurp()
+    world.cluster.catch_up()
+    yield 0.0
+    return config.rebootstrap_trigger + config.reconnect_backoff_max
+
+
+def throttled(world: World) -> Trial:
+    """Every server throttles the client, and a topic changes."""
+    if not _change(world):
+        return None
+    world.cluster.catch_up()
+    for server in world.cluster.servers.values():
+        server.throttle_ms = 2000
+    world.app.refresh_of(None, False, None)
+    yield 2.0 * world.random.random()
+    world.app.refresh_of(None, False, None)
+    yield 0.5
+    for server in world.cluster.servers.values():
+        server.throttle_ms = 0
+    return 3.0
+
+
+def frozen(world: World) -> Trial:
+    """The server in use freezes for a while, and a topic changes."""
+    links = [link for link in world.network.open_links() if link.ready and link.server]
+    if len(world.cluster.servers) < 2 or not links or not _change(world):
+        return None
+    world.cluster.catch_up()
+    server = world.random.choice(links).server
+    assert server is not None
+    server.frozen = True
+    world.app.refresh_of(None, False, None)
+    yield 0.0
+    return 0.0
+
+
+def laggard(world: World) -> Trial:
+    """A leader moves, and the server in use has not heard of it for a long time."""
+    links = [link for link in world.network.open_links() if link.ready and link.server]
+    if len(world.cluster.servers) < 2 or not links:
+        return None
+    old = {server.id: server.state for server in world.cluster.servers.values()}
+    moved = _elect_unseen(world)
+    if moved is None:
+        return None
+    server = world.random.choice(links).server
+    assert server is not None
+    world.cluster.catch_up()
+    name, index, epoch = moved
+    p = world.cluster.truth.topics[name].partitions[index]
+    world.app.hint_of(name, index, p.leader, epoch)
+    server.state = old[server.id]
+    yield 0.0
+    return 0.0
+
+
+TRIALS: tuple[Callable[[World], Trial], ...] = (
+    suspect, complaint, newer_epoch, refreshed, broken, periodic, overtaken, created, denied,
+    hinted, outage, moved, usurped, throttled, frozen, laggard,
+)  # fmt: skip
+
+
+def _leader_with_a_link(world: World) -> Server | None:
+    """Returns a server with a ready link that leads a wanted partition which can move."""
+    truth = world.cluster.truth
+    for link in world.network.open_links():
+        if not link.ready or link.server is None or link.server.cluster is not world.cluster:
+            continue
+        for name in world.app.wanted():
+            topic = truth.topics.get(name)
+            for p in topic.partitions if topic and name not in truth.denied else ():
+                if p.leader == link.server.id == link.node.id and len(p.isr or ()) > 1:
+                    return link.server
+    return None
+
+
+def _elect_unseen(world: World) -> tuple[str, int, int] | None:
+    """Moves a leader of a wanted topic; no server hears of it yet."""
+    truth = world.cluster.truth
+    for name in world.app.wanted():
+        topic = truth.topics.get(name)
+        for p in topic.partitions if topic and name not in truth.denied else ():
+            if world.cluster.elect_unseen(name, p.id):
+                world.say("elected", name, p.id, p.epoch + 1)
+                return name, p.id, p.epoch + 1
+    return None
+
+
+def _change(world: World) -> bool:
+    """Changes the ISR of a wanted topic so that no producer would notice; no server hears of it."""
+    truth = world.cluster.truth
+    for name in world.app.wanted():
+        topic = truth.topics.get(name)
+        if topic is None or name in truth.denied:
+            continue
+        for p in topic.partitions:
+            if p.leader in p.replicas and len(p.isr or ()) > 1:
+                partitions = [
+                    replace(each, isr=(each.leader,)) if each is p else each
+                    for each in topic.partitions
+                ]
+                world.cluster.unseen(replace(topic, partitions=partitions))
+                world.say("isr shrinks", name, p.id)
+                return True
+    return False
