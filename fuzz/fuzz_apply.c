@@ -122,6 +122,13 @@ static int32_t see_topic(void *opaque, const rdmeta_topic_t *t) {
         return 0;
 }
 
+static int32_t see_due(void *opaque, const rdmeta_due_t *due) {
+        (void)opaque;
+        REQUIRE(due->reasons && due->reasons < 64);
+        see(due->topic.data, due->topic.len);
+        return 0;
+}
+
 static void see_all(rdmeta_cache_t *c, rdmeta_reader_t *r) {
         const char *wrong = rdmeta_cache_check(c);
         uint64_t until;
@@ -132,6 +139,9 @@ static void see_all(rdmeta_cache_t *c, rdmeta_reader_t *r) {
         REQUIRE(!wrong);
         REQUIRE(!rdmeta_cache_changes(c, 1, see_change, NULL, &until, &resync));
         REQUIRE(!rdmeta_reader_walk(r, "", 0, 7, NOW, see_topic, r));
+        REQUIRE(!rdmeta_cache_due(c, NOW, 0, see_due, NULL));
+        wrong = rdmeta_cache_check(c); /* due() may have changed the notes */
+        REQUIRE(!wrong);
 }
 
 /* ---- one input --------------------------------------------------------- */

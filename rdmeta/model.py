@@ -264,8 +264,8 @@ class DueReason(IntFlag):
     UNREACHABLE = 2
     """The leader of a partition is not among the brokers."""
     KEPT_BACK = 4
-    """What was known stays: the last answer was older (an epoch, an id, a shorter list), wholly or
-    in part, or had an error that says nothing of the topic."""
+    """An answer was kept back. The last one about the topic was older, wholly or in part: an epoch,
+    an id, a shorter list. Or it had an error that says nothing of the topic."""
     ASK_BY_NAME = 8
     """A broker does not know the topic's id: ask by name."""
     ABSENT = 16

@@ -2,9 +2,9 @@
  * due: which topics need another answer, and why.
  *
  * Each write leaves the reasons of the topics that it touches in their notes
- * (notes.h). Merge finds most of them when it reads an answer. A topic that is
- * skipped because its bytes are the last ones has no reason: a topic with a
- * reason has no digest, so each answer about it is read.
+ * (notes.h). Merge finds most of them when it reads an answer. A topic with a
+ * reason has no digest, so that each answer about it is read. So a topic that
+ * an answer skips, because its bytes are the last ones, has no reason.
  *
  *     reason       follows from              ends
  *     NO_LEADER    the block                 with another block

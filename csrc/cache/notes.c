@@ -1,4 +1,4 @@
-/* What the writer remembers of the few topics that need it. See notes.h. */
+/* The notes of topics, and the rewinds that some of them have. See notes.h. */
 #include "cache/notes.h"
 
 #include "base/alloc.h"

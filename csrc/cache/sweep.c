@@ -226,7 +226,7 @@ rdmeta_err_t rdmeta_cache_purge(rdmeta_cache_t *c, rdmeta_time_t now) {
 /* Marks of an entry during one call. */
 enum { MARK_FORGET = 1 };
 
-/* What a call of forget does. */
+/* The work of one call of forget. */
 typedef struct forget {
         size_t n;       /* entries to erase */
         int64_t topics; /* those that lookups return something for */

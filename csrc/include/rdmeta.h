@@ -301,9 +301,9 @@ RDMETA_API rdmeta_err_t rdmeta_cache_apply_failure(
 enum {
         RDMETA_DUE_NO_LEADER   = 1 << 0, /**< a partition has no leader now */
         RDMETA_DUE_UNREACHABLE = 1 << 1, /**< a leader is none of the brokers */
-        /** The last answer about it was older, wholly or in part (an epoch, an
-         *  id, a shorter list), or had an error that says nothing of the topic:
-         *  what was known stays. */
+        /** An answer was kept back. The last one about the topic was older,
+         *  wholly or in part: an epoch, an id, a shorter list. Or it had an
+         *  error that says nothing of the topic. */
         RDMETA_DUE_KEPT_BACK   = 1 << 2,
         RDMETA_DUE_ASK_BY_NAME = 1 << 3, /**< a broker does not know its id */
         RDMETA_DUE_ABSENT      = 1 << 4, /**< absent, within its grace time */

@@ -202,6 +202,13 @@ def wide() -> MetadataCache:
     return cache
 
 
+def leaderless() -> MetadataCache:
+    """Returns a cache of 100 000 topics without a leader."""
+    cache = MetadataCache()
+    cache.apply(response(12, [T(large_name(i), [P(0, -1)]) for i in range(100_000)]), 12)
+    return cache
+
+
 VERY_MANY = 1_000_000
 MAKES: dict[str, Call] = {
     "changes": lambda cache: cache.changes(cache.version - 1),
@@ -214,6 +221,7 @@ TAKES: dict[str, Callable[[], Callable[[], Any]]] = {
     "names to ask for": lambda: partial(
         MetadataCache().hint, [large_name(i) for i in range(VERY_MANY)], replace=True
     ),
+    "due topics": lambda: leaderless().due,
     "ids": lambda: partial(MetadataCache().apply_failure, [b"0123456789abcdef"] * VERY_MANY),
 }
 
