@@ -36,6 +36,7 @@ from rdmeta.client.connecting import Connecting
 from rdmeta.client.events import Problem
 from rdmeta.client.fast import Why
 from rdmeta.client.flights import Attempt, Flight
+from rdmeta.client.looking import Looking
 from rdmeta.client.nodes import Link, Wish, addresses
 from rdmeta.client.state import State
 from rdmeta.client.waiters import Scope, Want
@@ -66,8 +67,9 @@ class _Full:
 class Asking:
     """Decides about requests of Metadata."""
 
-    def __init__(self, state: State, connecting: Connecting) -> None:
+    def __init__(self, state: State, connecting: Connecting, looking: Looking) -> None:
         self._s = state
+        self._looking = looking
         self._connecting = connecting
         self._full: _Full | None = None
         self._wants: list[Want] = []
@@ -233,6 +235,8 @@ class Asking:
             return None
         opens = -math.inf if full is not None and full.is_urgent else self._s.gate.opens
         if not self._may_leave(now, opens, full is not None and full.is_periodic):
+            if not self._s.nodes.is_any_ready:
+                self._connecting.wish(Wish(min_version))  # the link takes time as well
             return None
         if min_version == self._names_min and self._is_too_old(now, (), wants):
             return None
@@ -339,8 +343,7 @@ class Asking:
         for name in names:
             for waiter in s.waiters.of_topic(name):
                 s.waiters.finish(waiter.number, error)
-            s.unknown.setdefault(name, now)
-            s.fast.add(Why.UNKNOWN, name, now)
+            self._looking.unknown(name, now)
         s.demand.sent(names)
         s.fast.asked(names, now)
         s.suspects.asked(frozenset(names).__contains__, now)
@@ -468,9 +471,7 @@ class Asking:
             self.want_full(flight.reason)
         if flight.kind is Kind.NEW:
             for name in flight.asked:
-                if name in s.demand and name not in s.unknown:
-                    s.unknown[name] = now
-                    s.fast.add(Why.UNKNOWN, name, now, now + s.config.fast_interval)
+                self._looking.unknown(name, now)
         s.fast.release(now)
         s.is_changed = True
 

@@ -289,20 +289,19 @@ class FastTopics:
     def progressed(self, marks: Mapping[str, object], now: float) -> int:
         """Takes the present marks of some topics; returns how many differ from those before.
 
-        A mark is a value that changes when the topic comes nearer to health.
+        A mark is a value that changes when the topic comes nearer to health. A topic without a mark
+        has changed for the first time, which counts.
         """
         moved = 0
         for name, mark in marks.items():
             item = self._items.get(name)
             if item is None or item.mark == mark:
                 continue
-            if item.mark is not None:
-                moved += 1
-                before = item.at
-                item.progressed(now, self._rules)
-                if item.at != before:
-                    self._push(name, item)
-            item.mark = mark
+            moved += 1
+            before, item.mark = item.at, mark
+            item.progressed(now, self._rules)
+            if item.at != before:
+                self._push(name, item)
         return moved
 
     def forget(self, names: Iterable[str]) -> None:

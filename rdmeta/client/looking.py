@@ -12,6 +12,7 @@ ended. An answer with none is an *equivalent* answer.
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Collection, Iterable
 
 from rdmeta import _waits
@@ -40,9 +41,11 @@ class Looking:
     def __init__(self, state: State) -> None:
         self._s = state
         self._seen = state.cache.version
+        # Denied topics become due by time alone, at a time that only the cache knows.
+        self._denied: set[str] = set()
         self._denied_at = math.inf
+        self._propagating: deque[tuple[float, str]] = deque()
         self._reported: dict[str, int] = {}
-        self._first = True
         # Topics that were created again; the policy asks another node.
         self.recreated: list[str] = []
 
@@ -63,11 +66,23 @@ class Looking:
     def is_needed_now(self, now: float) -> bool:
         """Returns whether look() has something to look at."""
         s = self._s
+        self._end_propagation(now)
         if self._denied_at <= now:
-            self._denied_at = math.inf
-            return True
+            still = {name for name in self._denied if s.cache.state(name) == DENIED}
+            s.is_changed |= len(still) < len(self._denied)
+            self._denied, self._denied_at = still, now + DENIED_LOOK if still else math.inf
         s.later(self._denied_at)
         return s.is_changed or s.cache.version != self._seen
+
+    def _end_propagation(self, now: float) -> None:
+        """Drops the topics that have been unknown for too long."""
+        while self._propagating and self._propagating[0][0] <= now:
+            _, name = self._propagating.popleft()
+            since = self._s.unknown.get(name)
+            if since is not None and since + self._s.config.propagation_max <= now:
+                self._s.fast.drop(Why.UNKNOWN, name)
+        if self._propagating:
+            self._s.later(self._propagating[0][0])
 
     # ---- changes ----
 
@@ -119,26 +134,26 @@ class Looking:
         return len(s.fast.assign(DUE, due, now))
 
     def _look_at_unknown(self, now: float) -> int:
-        """Drops the unknown topics that are known now, or were asked for long enough."""
+        """Drops the unknown topics that are known now."""
         s = self._s
         found = [n for n in s.unknown if n not in s.demand or not _is_unknown(s.cache, n)]
         for name in found:
             del s.unknown[name]
             s.fast.drop(Why.UNKNOWN, name)
-        for name, since in s.unknown.items():
-            if now >= since + s.config.propagation_max:
-                s.fast.drop(Why.UNKNOWN, name)
         return len(found)
+
+    def unknown(self, name: str, now: float) -> None:
+        """Notes that an answer, or a failed request, did not bring a needed topic."""
+        s = self._s
+        if name in s.demand and name not in s.unknown:
+            s.unknown[name] = now
+            s.fast.add(Why.UNKNOWN, name, now, now + s.config.fast_interval)
+            self._propagating.append((now + s.config.propagation_max, name))
 
     def answered(self, flight: Flight, applied: Applied, now: float) -> None:
         """Finds the needed topics that an answer should have brought, and did not."""
-        s = self._s
         for name in self._missing(flight, applied):
-            if name in s.demand and name not in s.unknown:
-                s.unknown[name] = now
-                s.fast.add(Why.UNKNOWN, name, now, now + s.config.fast_interval)
-        if applied.negative:
-            self._denied_at = now + DENIED_LOOK
+            self.unknown(name, now)
 
     def _missing(self, flight: Flight, applied: Applied) -> Iterable[str]:
         s = self._s
@@ -176,10 +191,14 @@ class Looking:
 
     # ---- errors of topics ----
 
-    def report(self, applied: Applied) -> None:
-        """Adds an event for each needed topic whose error is new."""
+    def report(self, applied: Applied, now: float) -> None:
+        """Adds an event for each needed topic whose error is new.
+
+        An error is new again once the topic has been valid.
+        """
         s = self._s
         errors: dict[str, int] = {}
+        self._reported = {n: each for n, each in self._reported.items() if s.cache.state(n)}
         if applied.negative:
             for state in (UNKNOWN_STATE, DENIED, INVALID):
                 names = s.cache.names(state=state)
@@ -188,7 +207,10 @@ class Looking:
             if self._reported.get(name) != state:
                 error = from_code(state, f"topic {name!r}")
                 s.events.append(Problem(error, None, "a topic has an error", name))
-        self._reported = errors
+        self._reported.update(errors)
+        self._denied.update(name for name, state in errors.items() if state == DENIED)
+        if self._denied:
+            self._denied_at = min(self._denied_at, now + DENIED_LOOK)
         if applied.listener_not_found:
             self._report_listeners(applied.listener_not_found)
 

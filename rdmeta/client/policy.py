@@ -90,7 +90,7 @@ class Policy:
         self._s = State(cache, config, bootstrap, random, sticky)
         self._looking = Looking(self._s)
         self._connecting = Connecting(self._s)
-        self._asking = Asking(self._s, self._connecting)
+        self._asking = Asking(self._s, self._connecting, self._looking)
         self._is_closed = False
         self._is_down = False
         self._s.demand.subscribe(topics)
@@ -247,7 +247,7 @@ class Policy:
         else:
             s.gate.answered(now, progress)
         s.events.append(Updated(_metadata(attempt), applied, s.cache.cluster_id, node))
-        self._looking.report(applied)
+        self._looking.report(applied, now)
 
     def _take_advice(self, link: Link, now: float, applied: Applied) -> None:
         s = self._s

@@ -1,0 +1,300 @@
+"""The policy's fast schedule, the budget, and the backoff of two counters."""
+
+from __future__ import annotations
+
+import pytest
+from policy_driver import ADDRESSES, Driver, T, names_of, topic
+
+from rdmeta import ALL, TransportError
+from rdmeta.client.actions import Kind
+
+NO_LEADER = -1
+
+
+def play(d: Driver, seconds: float, *topics: T, step: float = 0.01) -> list[float]:
+    """Answers each request with these topics; returns when requests left, from the start on."""
+    start = d.now
+    first = len(d.sends)
+    while d.now < start + seconds:
+        d.wait(step)
+        for send in list(d.open.values()):
+            d.answer(send, *topics)
+    return [d.sent_at[send.number] - start for send in d.sends[first:]]
+
+
+def gaps(times: list[float]) -> list[float]:
+    return [later - earlier for earlier, later in zip(times, times[1:], strict=False)]
+
+
+# ---- the fast schedule --------------------------------------------------------------------------
+
+
+def test_fast_is_at_once_then_the_fast_interval_doubled_up_to_the_longest_backoff() -> None:
+    d = Driver(topics=["orders"])
+    d.start(topic("orders", NO_LEADER))
+    assert d.sent_at[d.sent().number] == d.now
+    times = [0.0, *play(d, 9.0, topic("orders", NO_LEADER))]
+    for gap, mean in zip(gaps(times), [0.1, 0.2, 0.4, 0.8, 1.0, 1.0, 1.0], strict=False):
+        assert 0.8 * mean - 1e-6 <= gap <= 1.2 * mean + 0.011
+
+
+def test_fast_intervals_have_a_jitter() -> None:
+    first = set()
+    for seed in range(10):
+        d = Driver(topics=["orders"], seed=seed)
+        d.start(topic("orders", NO_LEADER))
+        first.add(play(d, 0.5, topic("orders", NO_LEADER), step=0.001)[0])
+    assert len(first) == 10
+
+
+def test_after_30_s_without_progress_a_topic_is_asked_for_every_10_s() -> None:
+    d = Driver(topics=["orders"], refresh_interval=None)
+    d.start(topic("orders", NO_LEADER))
+    times = play(d, 100, topic("orders", NO_LEADER), step=0.05)
+    late = gaps([time for time in times if time > 30])
+    assert len(late) >= 5
+    assert all(7.99 < gap < 12.1 for gap in late)
+
+
+def test_progress_after_30_s_begins_anew() -> None:
+    d = Driver(topics=["orders"], refresh_interval=None)
+    d.start(topic("orders", NO_LEADER, 1))
+    play(d, 50, topic("orders", NO_LEADER, 1), step=0.05)
+    while not d.open:
+        d.wait(0.05)
+    d.answer(d.sent(), topic("orders", NO_LEADER, 2))
+    assert len(play(d, 5, topic("orders", NO_LEADER, 2))) >= 5
+
+
+def test_a_new_reason_begins_anew() -> None:
+    d = Driver(topics=["orders"], refresh_interval=None)
+    d.start(topic("orders", NO_LEADER))
+    play(d, 50, topic("orders", NO_LEADER), step=0.05)
+    d.policy.leader_unavailable("orders", 0, 5, d.now)
+    assert d.sent().reason == "complaint"
+
+
+def test_a_reason_that_comes_back_is_not_new() -> None:
+    d = Driver(topics=["orders", "audit"], bootstrap=ADDRESSES, refresh_interval=None)
+    d.start(topic("orders", NO_LEADER), topic("audit"))
+    times = []
+    start = d.now
+    for i in range(2000):
+        d.wait(0.01)
+        for send in list(d.open.values()):
+            leader = 77 if i % 2 else NO_LEADER
+            times.append(d.sent_at[send.number] - start)
+            d.answer(send, topic("orders", leader))
+    assert len(times) < 28
+
+
+def test_topics_that_are_due_at_almost_the_same_time_share_a_request() -> None:
+    names = [f"t{i}" for i in range(20)]
+    d = Driver(topics=names)
+    d.start(*[topic(name) for name in names])
+    for name in names:
+        d.policy.leader_unavailable(name, 0, 6, d.now)
+        d.wait(0.03)
+        for send in list(d.open.values()):
+            d.answer(send, *[topic(each) for each in names_of(send)])
+    times = play(d, 20, *[topic(each) for each in names])
+    assert len([time for time in times if time > 10]) <= 13
+
+
+def test_a_full_refresh_counts_as_asked_for_fast_topics() -> None:
+    d = Driver(topics=["orders", "audit"])
+    d.start(topic("orders", NO_LEADER), topic("audit"))
+    play(d, 10, topic("orders", NO_LEADER))
+    while d.sends[-1].reason != "no leader" or d.now - d.sent_at[d.sends[-1].number] < 0.75:
+        play(d, 0.01, topic("orders", NO_LEADER))
+    d.policy.subscribe(["audit", "orders", "bills"], d.now)
+    assert names_of(d.sent()) == ["audit", "bills", "orders"]
+    d.answer(d.sent(), topic("orders", NO_LEADER), topic("audit"), topic("bills"))
+    assert play(d, 0.7, topic("orders", NO_LEADER)) == []
+
+
+def test_a_name_in_flight_is_not_asked_again() -> None:
+    d = Driver(topics=["orders"])
+    d.connect()
+    d.policy.wait_for_topic(d.now, "orders")
+    d.policy.leader_unavailable("orders", 0, 6, d.now)
+    d.policy.refresh(d.now, ["orders"])
+    d.wait(0.9)
+    assert len(d.sends) == 1
+
+
+def test_a_name_in_flight_is_asked_again_by_force() -> None:
+    d = Driver(topics=["orders"])
+    d.connect()
+    d.policy.refresh(d.now, ["orders"], force=True)
+    d.poll()
+    assert [send.kind for send in d.sends] == [Kind.FULL, Kind.NAMES]
+
+
+def test_a_name_that_failed_is_in_flight_no_longer() -> None:
+    d = Driver(topics=["orders"])
+    d.start(topic("orders"))
+    d.policy.leader_unavailable("orders", 0, 6, d.now)
+    send = d.sent()
+    d.open.clear()
+    d.policy.on_failure(send.number, d.now, TransportError("not sent"))
+    d.wait(0.13)
+    assert names_of(d.sent(Kind.NAMES)) == ["orders"]
+
+
+# ---- the budget ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("longest", [0.5, 1.0, 3.0])
+def test_any_window_has_8_requests_and_one_more_per_interval_of_the_budget(longest: float) -> None:
+    names = [f"t{i}" for i in range(300)]
+    d = Driver(topics=names, retry_backoff_max=longest)
+    d.start(*[topic(name) for name in names])
+    start = d.now
+    for name in names:
+        d.policy.leader_unavailable(name, 0, 6, d.now)
+        d.policy.refresh(d.now, ALL)
+        d.policy.refresh(d.now, [name], force=True)
+        d.wait(0.037)
+        for send in list(d.open.values()):
+            d.answer(send, *[topic(each) for each in names])
+    times = [d.sent_at[send.number] for send in d.sends if d.sent_at[send.number] >= start]
+    assert len(times) > 10
+    for i, first in enumerate(times):
+        for k in range(i, len(times)):
+            assert k - i + 1 <= 8 + (times[k] - first) / (0.8 * longest) + 1e-6
+
+
+def test_new_names_and_the_periodic_refresh_are_not_counted_by_the_budget() -> None:
+    d = Driver(refresh_interval=3.0, topics=["orders"], retry_backoff_max=100.0)
+    d.start(topic("orders"))
+    for i in range(20):
+        d.policy.need([f"new-{i}"], d.now)
+        d.wait(0.02)
+        d.answer(d.sent(), topic(f"new-{i}"))
+    d.wait(5)
+    assert d.sends[-1].reason == "interval"
+
+
+def test_a_storm_of_leaderless_topics_costs_one_request_per_step() -> None:
+    names = [f"t{i}" for i in range(1000)]
+    d = Driver(topics=names)
+    d.start(*[topic(name, NO_LEADER) for name in names])
+    times = play(d, 20, *[topic(name, NO_LEADER) for name in names], step=0.05)
+    assert len(times) <= 25
+
+
+# ---- two counters -------------------------------------------------------------------------------
+
+
+def refresh_times(d: Driver, n: int) -> list[float]:
+    """Refreshes n times in a loop without pause; returns when the requests left."""
+    times = []
+    for _ in range(n):
+        waiter = d.policy.refresh(d.now)
+        while waiter not in d.finished:
+            d.wait(0.001)
+            for send in list(d.open.values()):
+                if send.kind is Kind.FULL:
+                    times.append(d.sent_at[send.number])
+                d.answer(send, topic("orders"))
+    return times
+
+
+def test_a_refresh_in_a_loop_backs_off() -> None:
+    d = Driver(topics=["orders"])
+    d.start(topic("orders"))
+    found = gaps(refresh_times(d, 8))
+    for gap, mean in zip(found, [0.2, 0.4, 0.8, 1.0, 1.0], strict=False):
+        assert 0.8 * mean <= gap <= 1.2 * mean + 0.01
+
+
+def test_a_new_topic_resets_the_equivalent_answers() -> None:
+    d = Driver(topics=["orders"])
+    d.start(topic("orders"))
+    refresh_times(d, 6)
+    d.policy.need(["new"], d.now)
+    d.wait(0.011)
+    d.answer(d.sent(Kind.NEW), topic("new"))
+    start = d.now
+    assert refresh_times(d, 1)[0] == pytest.approx(start)
+
+
+def test_the_periodic_refresh_resets_the_equivalent_answers() -> None:
+    d = Driver(topics=["orders"], refresh_interval=12.0)
+    d.start(topic("orders"))
+    refresh_times(d, 8)
+    while not d.open:
+        d.wait(0.01)
+    assert d.sent().reason == "interval"
+    d.answer(d.sent(), topic("orders"))
+    start = d.now
+    assert refresh_times(d, 1)[0] - start < 0.13
+
+
+def test_leader_unavailable_does_not_reset_the_equivalent_answers() -> None:
+    d = Driver(topics=["orders"])
+    d.start(topic("orders"))
+    refresh_times(d, 8)
+    d.policy.leader_unavailable("orders", 0, 6, d.now)
+    d.answer(d.sent(), topic("orders"))
+    start = d.now
+    assert refresh_times(d, 1)[0] - start > 0.7
+
+
+def test_an_answer_without_progress_resets_nothing() -> None:
+    d = Driver(topics=["orders", "lost"])
+    d.start(topic("orders"), topic("lost", NO_LEADER))
+    gate = d.policy._s.gate
+    play(d, 10, topic("lost", NO_LEADER))
+    assert gate.equivalents >= 8
+
+
+def test_an_answer_with_progress_resets_the_equivalent_answers() -> None:
+    d = Driver(topics=["orders", "lost"])
+    d.start(topic("orders"), topic("lost", NO_LEADER))
+    play(d, 10, topic("lost", NO_LEADER))
+    play(d, 2, topic("lost", 1, 2))
+    assert d.policy._s.gate.equivalents == 0
+
+
+def test_failed_attempts_wait_longer_each_time() -> None:
+    d = Driver(topics=["orders"])
+    d.start(topic("orders"))
+    d.policy.refresh(d.now)
+    times = []
+    for _ in range(6):
+        while not d.open:
+            d.wait(0.001)
+        send = d.sent()
+        times.append(d.sent_at[send.number])
+        d.open.clear()
+        d.policy.on_failure(send.number, d.now, TransportError("not sent"))
+    for gap, mean in zip(gaps(times), [0.1, 0.2, 0.4, 0.8, 1.0], strict=True):
+        assert 0.8 * mean <= gap <= 1.2 * mean + 0.002
+
+
+def test_the_longer_wait_of_both_counters_wins() -> None:
+    d = Driver(topics=["orders"])
+    d.start(topic("orders"))
+    refresh_times(d, 8)
+    d.policy.leader_unavailable("orders", 0, 6, d.now)
+    send = d.sent()
+    d.open.clear()
+    d.policy.on_failure(send.number, d.now, TransportError("not sent"))
+    start = d.now
+    assert refresh_times(d, 1)[-1] - start > 0.5
+
+
+def test_one_request_of_each_kind_is_in_flight() -> None:
+    d = Driver(topics=["orders"])
+    d.start(topic("orders"))
+    d.wait(2)
+    for i in range(3):
+        d.policy.refresh(d.now)
+        d.policy.refresh(d.now, ())
+        d.policy.refresh(d.now, [f"by-name-{i}"])
+        d.policy.need([f"new-{i}"], d.now)
+        d.wait(0.2)
+    kinds = sorted(send.kind.value for send in d.open.values())
+    assert kinds == ["brokers", "full", "names", "new"] or kinds == ["full", "names", "new"]
