@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import weakref
 from collections.abc import Iterable, Mapping
@@ -113,6 +114,8 @@ class Client(Shell):
         client's thread, and a second at most for listeners that are still running. In the child of
         a fork it does nothing.
         """
+        if os.getpid() != self._pid:  # another thread may have had a lock at the fork
+            return
         deliveries = self._close_listeners()
         self._thread.close()
         for each in deliveries:

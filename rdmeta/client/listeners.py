@@ -14,6 +14,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rdmeta.client.log import Lines
@@ -107,7 +108,8 @@ class ThreadDelivery:
 
     def __init__(self, listener: Listener) -> None:
         self._listener = weakref.ref(listener)
-        self._filled = threading.Event()
+        # A queue of C, as Ctrl-C in the middle of Event.set() would leave its lock taken.
+        self._wakes: SimpleQueue[None] = SimpleQueue()
         self._is_started = False
         self._ended = False
         self._thread = threading.Thread(target=self._run, name="rdmeta-listener", daemon=True)
@@ -122,12 +124,13 @@ class ThreadDelivery:
 
     def wake(self) -> None:
         """Wakes the thread; any thread may call it."""
-        self._filled.set()
+        if self._wakes.empty():
+            self._wakes.put(None)
 
     def close(self) -> None:
         """Ends the thread once the running call returns; it does not wait."""
         self._ended = True
-        self._filled.set()
+        self._wakes.put(None)
 
     def join(self, timeout: float) -> bool:
         """Waits for the thread, unless it is the caller's; returns whether it has ended."""
@@ -138,8 +141,7 @@ class ThreadDelivery:
 
     def _run(self) -> None:
         while not self._ended:
-            self._filled.wait()
-            self._filled.clear()
+            self._wakes.get()
             self._deliver()
 
     def _deliver(self) -> None:
@@ -153,7 +155,7 @@ class ThreadDelivery:
                 listener.function(batch)
         except Exception as error:
             listener.failed(error)
-            self._filled.set()  # the inbox may have more
+            self.wake()  # the inbox may have more
 
 
 class LoopDelivery:

@@ -27,6 +27,9 @@ _log = logging.getLogger("rdmeta.client")
 
 R = TypeVar("R")
 
+# What Python says if the process has too many threads.
+_NO_THREAD = "can't start new thread"
+
 # The main thread sleeps in slices: a signal just before a sleep does not interrupt it.
 _SLICE_S = 0.05
 # The time after which close() reports that it still waits, and the time after which it gives up.
@@ -63,6 +66,26 @@ class Outcome(Generic[R]):
         return self._value
 
 
+class Latch:
+    """A flag that threads wait for. Ctrl-C in a wait does it no harm, unlike a threading.Event."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._lock.acquire()
+        self._is_set = False
+
+    def set(self) -> None:
+        """Sets the flag; call it once."""
+        self._is_set = True
+        self._lock.release()
+
+    def wait(self) -> bool:
+        """Returns whether the flag is set; it waits for a slice of time at most."""
+        if not self._is_set:
+            self._lock.acquire(timeout=_SLICE_S)
+        return self._is_set
+
+
 class DriverThread:
     """Runs a driver; any thread may use it. It knows nothing of the client that owns it."""
 
@@ -75,7 +98,9 @@ class DriverThread:
         self._is_started = False
         self._is_ending = False
         self._has_ended = False
-        self._done = threading.Event()
+        self._has_loop = Latch()
+        self._done = Latch()
+        self._failure: OSError | None = None
         self._loop: asyncio.SelectorEventLoop | None = None
         self._thread: threading.Thread | None = None
 
@@ -110,24 +135,29 @@ class DriverThread:
             return True
 
     def _launch(self) -> None:
-        """Makes the loop and starts the thread, which owns the loop from then on."""
-        self._loop = asyncio.SelectorEventLoop()
-        self._thread = threading.Thread(
-            target=self._run, args=(self._loop,), name="rdmeta-client", daemon=True
-        )
+        """Starts the thread and waits until it has a loop; raises OSError if it cannot make one.
+
+        The thread makes the loop, as Ctrl-C cannot interrupt it there.
+        """
+        self._thread = threading.Thread(target=self._run, name="rdmeta-client", daemon=True)
         atexit.register(self.close)
         try:
             self._thread.start()
-        except RuntimeError:
-            self._end_unstarted()
+        except RuntimeError as error:
+            if _NO_THREAD in str(error):
+                self._end_unstarted()
+            elif error.__context__ is not None:  # Ctrl-C disturbed start(), and the thread runs
+                raise error.__context__ from None
             raise
+        while not self._has_loop.wait():
+            pass
+        if self._failure is not None:
+            raise self._failure
 
     def _end_unstarted(self) -> None:
         """Ends what a thread that never ran would end."""
         self._driver.close()
         self._has_ended = True
-        if self._loop is not None:
-            self._loop.close()
         self._done.set()
 
     def tell(self, act: Act[object]) -> None:
@@ -181,13 +211,14 @@ class DriverThread:
             raise
 
     def end(self) -> None:
-        """Begins to close, and does not wait."""
+        """Begins to close, and does not wait. In the child of a fork it does nothing."""
+        if os.getpid() != self._pid:
+            return
         self._is_ending = True
         if self._is_started:
             self._wake_loop()
         else:
             self._driver.close()
-            self._done.set()
 
     def close(self) -> None:
         """Closes the driver and the thread; a second call does nothing.
@@ -195,7 +226,7 @@ class DriverThread:
         It waits for the thread, unless the thread calls it. It reports when that takes more than a
         second. In the child of a fork it does nothing.
         """
-        if os.getpid() != self._pid:
+        if os.getpid() != self._pid:  # another thread may have had the lock at the fork
             return
         with self._starting:  # a start in another thread comes first
             self.end()
@@ -204,7 +235,7 @@ class DriverThread:
             return
         begun = time.monotonic()
         is_late = False
-        while not self._done.wait(_SLICE_S):
+        while not self._done.wait():
             waited = time.monotonic() - begun
             if waited > _PROMPT_S and thread.ident is None:  # Ctrl-C came before it ran
                 self._end_unstarted()
@@ -248,16 +279,23 @@ class DriverThread:
 
     # ---- the thread -----------------------------------------------------------------------------
 
-    def _run(self, loop: asyncio.SelectorEventLoop) -> None:
+    def _run(self) -> None:
         try:
-            loop.call_soon(self._begin)
-            loop.run_forever()
+            loop = self._loop = asyncio.SelectorEventLoop()
+        except OSError as error:
+            self._failure = error
+        self._has_loop.set()
+        try:
+            if self._failure is None:
+                loop.call_soon(self._begin)
+                loop.run_forever()
         finally:
             self._is_ending = True
             self._driver.close()
             self._has_ended = True
             self._read()  # a closed driver ends each wait at once
-            loop.close()
+            if self._failure is None:
+                loop.close()
             self._done.set()
 
     def _begin(self) -> None:

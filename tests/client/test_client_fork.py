@@ -1,0 +1,203 @@
+"""The child of a fork reads the cache of its parent's client, and disturbs nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import signal
+import threading
+import traceback
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from broker import METADATA, Brokers
+from shells import Maker
+from waiting import until
+
+import rdmeta
+from rdmeta import AsyncClient, Client
+from rdmeta.client import driver as drivers
+from rdmeta.client import wakeups
+from rdmeta.errors import ForkedError
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no fork()")
+
+
+def in_a_child(act: Callable[[], object]) -> None:
+    """Calls `act` in the child of a fork; it must end in time and without an exception."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # the tests fork while threads run
+        child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.alarm(60)
+            act()
+            gc.collect()
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def the_driver(client: Any) -> drivers.Driver:
+    found: drivers.Driver = getattr(client, "client", client)._driver
+    return found
+
+
+def is_open(fd: int) -> bool:
+    try:
+        os.fstat(fd)
+    except OSError:
+        return False
+    return True
+
+
+def call_refused(call: Callable[[], object]) -> None:
+    with pytest.raises(ForkedError, match=r"attach\(\)"):
+        call()
+
+
+def test_in_a_child_the_cache_reads_and_calls_are_refused(brokers: Brokers) -> None:
+    with Client({"bootstrap.servers": brokers.bootstrap}, topics=["orders"]) as client:
+        client.on_change(print)
+        client.refresh()
+
+        def child() -> None:
+            assert client.cache.leader("orders", 1) == client.leader("orders", 1) == 2
+            for call in (
+                client.start,
+                client.refresh,
+                client.stats,
+                client.least_loaded,
+                client.quorum,
+                lambda: client.need("other"),
+                lambda: client.forget("orders"),
+                lambda: client.subscribe(None),
+                lambda: client.leader("other", 0),
+                lambda: client.wait_for_topic("orders"),
+                lambda: client.leader_unavailable("orders", 0, 6),
+                lambda: client.epoch_seen("orders", 0, 6),
+                lambda: client.leader_hint("orders", 0, 1, 6),
+                lambda: client.on_change(print),
+            ):
+                call_refused(call)
+            client.close()
+            client.close()
+
+        in_a_child(child)
+        client.refresh()
+
+
+def test_in_a_child_an_async_client_is_refused(brokers: Brokers) -> None:
+    async def main() -> None:
+        async with AsyncClient({"bootstrap.servers": brokers.bootstrap}) as client:
+            await client.need("orders")
+            await client.wait_for_topic("orders")
+
+            def child() -> None:
+                assert client.cache.leader("orders", 1) == 2
+                with pytest.raises(ForkedError):
+                    client.need("other").send(None)
+                with pytest.raises(ForkedError):
+                    client.stats().send(None)
+                with pytest.raises(StopIteration):
+                    client.close().send(None)
+
+            in_a_child(child)
+            await client.refresh()
+
+    asyncio.run(main())
+
+
+def test_a_child_has_none_of_the_sockets_and_the_parent_keeps_them(
+    make: Maker, brokers: Brokers
+) -> None:
+    client = make(brokers.bootstrap, topics=["orders"])
+    client.refresh()
+    driver = the_driver(client)
+    sockets = [link.connection.channel._socket for link in driver.links.values()]
+    found = [each.fileno() for each in sockets if each is not None]
+    pipes = [fd for each in list(wakeups._open) for fd in (each._reader, each._writer)]
+    pipes = [fd for fd in pipes if fd >= 0]  # those of closed clients wait for the collector
+    assert found
+    assert len(pipes) >= 2
+    accepted = [len(each.accepted) for each in brokers]
+
+    def child() -> None:
+        assert [is_open(fd) for fd in found + pipes] == [False] * len(found + pipes)
+        del client.__dict__  # as if the child dropped everything
+        gc.collect()
+
+    in_a_child(child)
+    n = len(brokers.requests(None))
+    brokers.truth.lead("orders", 0, 3)
+    client.refresh()
+    assert client.cache.leader("orders", 0) == 3
+    assert len(brokers.requests(None)) == n + 1
+    assert [len(each.accepted) for each in brokers] == accepted
+    assert [is_open(fd) for fd in found + pipes] == [True] * len(found + pipes)
+
+
+def test_the_parent_s_loop_is_still_woken_after_a_fork(make: Maker, brokers: Brokers) -> None:
+    client = make(brokers.bootstrap)
+    client.refresh()
+    seen: list[Any] = []
+    client.on_change(seen.append)
+    in_a_child(lambda: None)
+    client.cache.purge()
+    until(lambda: seen, "a change by another door wakes the loop")
+
+
+def test_forks_while_clients_come_and_go_hang_no_child(brokers: Brokers) -> None:
+    stop = threading.Event()
+
+    def come_and_go() -> None:
+        while not stop.is_set():
+            with Client({"bootstrap.servers": brokers.bootstrap}, topics=["orders"]) as client:
+                client.on_change(len)
+                client.refresh()
+                client.stats()
+
+    threads = [threading.Thread(target=come_and_go) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        with Client({"bootstrap.servers": brokers.bootstrap}, topics=["orders"]) as client:
+            client.refresh()
+
+            def child() -> None:
+                call_refused(client.refresh)
+                client.close()
+                with Client({"bootstrap.servers": brokers.bootstrap}) as mine:
+                    assert mine.leader("orders", 1) == 2
+
+            for _ in range(20):
+                in_a_child(child)
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    until(lambda: sum(each.open for each in brokers) == 0)
+
+
+def test_a_child_that_exits_closes_nothing_of_its_parent(brokers: Brokers) -> None:
+    with Client({"bootstrap.servers": brokers.bootstrap}, topics=["orders"]) as client:
+        client.refresh()
+        n = brokers.requests(METADATA)[-1].connection
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            import multiprocessing
+
+            process = multiprocessing.get_context("fork").Process(target=rdmeta.MetadataCache)
+            process.start()
+        process.join(30)
+        assert process.exitcode == 0
+        client.refresh()
+        assert brokers.requests(METADATA)[-1].connection == n
