@@ -78,11 +78,12 @@ test: build ## C and Python tests; fetches Apache Kafka where Maven is
 # This takes longer than CI may: hours of threads and of damaged input.
 NIGHTLY_SECONDS ?= 3600
 
-nightly: build ## an hour of stress, an hour of fuzzing, ASan, packaging, scenarios
+nightly: build ## an hour of stress, one of fuzzing, ASan, packaging, damaged frames, scenarios
 	@$(MAKE) --no-print-directory stress STRESS_SECONDS=$(NIGHTLY_SECONDS)
 	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=$(NIGHTLY_SECONDS)
 	@$(MAKE) --no-print-directory asan
 	@$(MAKE) --no-print-directory packaging
+	RDMETA_DAMAGE_SECONDS=60 $(PY) -m pytest -k damaged tests/net tests/client
 	@$(MAKE) --no-print-directory simulate SEEDS=1000000
 	@$(MAKE) --no-print-directory scenarios
 

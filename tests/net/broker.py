@@ -181,6 +181,11 @@ class Broker:
         """Drops the faults of next() that no request has met."""
         self._script.clear()
 
+    @property
+    def scripted(self) -> int:
+        """The number of faults of next() that no request has met yet."""
+        return len(self._script)
+
     def count(self, api_key: int | None = None, since: float = 0.0, client_id: str = "") -> int:
         """Returns the number of requests: of one API, from a time on, of one client."""
         return len([s for s in self.seen(api_key, client_id) if s.at >= since])

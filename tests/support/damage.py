@@ -11,6 +11,8 @@ from typing import NamedTuple
 from broker import Fault
 
 _LENGTH = struct.Struct(">i")
+# Where a flexible Metadata answer has its throttle time: after length, correlation id and tags.
+_THROTTLE = range(9, 13)
 
 
 class Damage(NamedTuple):
@@ -43,10 +45,14 @@ def rounds(rng: random.Random, largest: int, drip: float = 0.0005) -> Iterator[D
 
 
 def corrupted(rng: random.Random, frame: bytes, first: int = 0) -> bytes:
-    """Returns the frame with one to four other bytes, from the `first` on."""
+    """Returns the frame with one to four other bytes, from the `first` on.
+
+    The throttle time of a flexible answer is spared: a client has to believe it.
+    """
     found = bytearray(frame)
-    for _ in range(rng.randint(1, 4)):
-        found[rng.randrange(first, len(found))] ^= rng.randint(1, 255)
+    places = [at for at in range(first, len(found)) if at not in _THROTTLE]
+    for at in rng.choices(places, k=rng.randint(1, 4)):
+        found[at] ^= rng.randint(1, 255)
     return bytes(found)
 
 
@@ -55,7 +61,7 @@ def _corrupted(rng: random.Random, largest: int, drip: float) -> Fault:
 
 
 def _corrupted_body(rng: random.Random, largest: int, drip: float) -> Fault:
-    return Fault(mangle=lambda frame: [corrupted(rng, frame, min(9, len(frame) - 1))])
+    return Fault(mangle=lambda frame: [corrupted(rng, frame, min(13, len(frame) - 1))])
 
 
 def _truncated(rng: random.Random, largest: int, drip: float) -> Fault:
