@@ -63,7 +63,11 @@ def reasons_in(tree: ast.AST) -> set[str]:
         elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "reason":
             found.append(node.value)
     texts = [each for node in found for each in ast.walk(node)]
-    return {each.value for each in texts if isinstance(each, ast.Constant) and each.value}
+    return {
+        each.value
+        for each in texts
+        if isinstance(each, ast.Constant) and isinstance(each.value, str)
+    }
 
 
 def test_the_clients_page_has_a_row_for_each_reason_of_a_request() -> None:
