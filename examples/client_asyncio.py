@@ -24,7 +24,7 @@ async def main() -> None:
             await asyncio.sleep(0)  # it begins to watch
             for broker in (2, 3):
                 cluster.set_leader("orders", 0, broker)
-                await client.refresh(["orders"], timeout=5)
+                await client.refresh(["orders"], force=True, timeout=5)
             await asyncio.wait_for(watching, 5)
 
 

@@ -173,7 +173,8 @@ OPTIONS = (
         "max_topics",
         1_000_000,
         "low",
-        "The most topics that the client keeps true; more are refused with an error.",
+        "The most topics that the application may need by name; one more is an error. Topics that a"
+        " pattern finds, or ALL, do not count.",
         lowest=1,
         highest=_INT32_MAX,
         unit="topics",

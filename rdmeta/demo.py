@@ -136,6 +136,7 @@ def whole_path(out: Path) -> None:
         with make_client(cluster.bootstrap, often) as client:
             show_cluster(client, cluster.bootstrap)
             record_changes(cluster, client, out / "history")
+            show_requests(client)
             cluster_id = client.cache.cluster_id
     assert cluster_id is not None
     make_tables(out, cluster_id)
@@ -283,6 +284,13 @@ def record_changes(cluster: EmbeddedCluster, client: Client, directory: Path) ->
         show_change(f"broker {LOST} is back", cluster.broker(LOST).up, 1.0)
     waiter.stop()
     console.print(f"  {len(recorder.files)} files of history in {directory}")
+
+
+def show_requests(client: Client) -> None:
+    """Shows why the client has asked, and how often."""
+    refreshes = client.stats()["refreshes"].items()
+    texts = [f"{reason} {counts['sent']}" for reason, counts in refreshes if "sent" in counts]
+    console.print(f"  the client's requests by reason: {', '.join(texts)}")
 
 
 def set_leaders(cluster: EmbeddedCluster, moves: Iterable[tuple[str, int, int | None]]) -> None:

@@ -285,6 +285,9 @@ class Driver:
         except Error as error:
             self.policy.on_failure(send.number, now, error)
             self.plan()
+        else:
+            if _log.isEnabledFor(logging.DEBUG):
+                self._lines.write(logging.DEBUG, f"{link.address} is asked for {_wanted(send)}")
 
     def _finish(self, finish: Finish) -> None:
         done = self._waiters.pop(finish.waiter, None)
@@ -369,6 +372,19 @@ class Link:
             self._driver.traffic.ended(self.address, self.connection.channel)
         self._driver.policy.on_disconnected(self.number, time.monotonic(), error)
         self._driver.plan()
+
+
+def _wanted(send: Send) -> str:
+    """Returns what a request asks for and why, as text for the log."""
+    request = send.request
+    if isinstance(request, Call):
+        what = f"API {request.api_key}"
+    elif isinstance(request.topics, All):
+        what = "all topics"
+    else:
+        count = len(request.topics or ())
+        what = f"{count} topic{'s' if count > 1 else ''}" if count else "its brokers"
+    return f"{what}: {send.reason}{', again, as another is silent' if send.hedge else ''}"
 
 
 def unheard(finish: Finish) -> None:

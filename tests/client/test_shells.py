@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from typing import Any
@@ -464,6 +465,19 @@ def test_failures_reach_listeners_and_the_log(
     assert "refused" in str(seen[0].error)
     assert seen[0].node.port == brokers[1].port
     until(lambda: f"127.0.0.1:{brokers[1].port}" in caplog.text)
+
+
+def test_each_request_is_in_the_log_with_its_reason(
+    make: Maker, brokers: Brokers, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "rdmeta.client")
+    client = make(f"127.0.0.1:{brokers[1].port}", topics=["orders"])
+    client.refresh()
+    client.refresh(ALL)
+    client.refresh(())
+    asked = [line.rpartition(" is asked for ")[2] for line in caplog.messages]
+    assert asked[0] == "1 topic: start"
+    assert {"all topics: refresh", "its brokers: refresh"} <= set(asked)
 
 
 def test_a_listener_may_close_its_client(make: Maker, brokers: Brokers) -> None:
