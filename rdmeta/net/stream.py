@@ -138,15 +138,20 @@ class StreamConnection:
             channel.read()
 
     def close(self) -> None:
-        """Closes the connection at once, or ends the attempt; a second call does nothing."""
+        """Closes the connection at once, or ends the attempt; a second call does nothing.
+
+        It may be called after the loop was closed.
+        """
         if self._is_closed:
             return
         self._is_closed = True
         for timer in (self._deadline, self._next_try):
             if timer is not None:
                 timer.cancel()
-        if self._lookup is not None and not self._lookup.cancel():
-            self._lookup.exception()  # asyncio logs one that is never asked for
+        if self._lookup is not None:
+            self._lookup.remove_done_callback(self._on_resolved)  # a closed loop calls none
+            if not self._lookup.cancel():
+                self._lookup.exception()  # asyncio logs one that is never asked for
         for channel in self._channels():
             channel.close()
 

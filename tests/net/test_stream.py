@@ -399,6 +399,15 @@ def test_close_at_any_stage_leaves_nothing_and_reports_nothing(
         time.sleep(0.01)
 
 
+def test_an_attempt_that_still_resolves_is_closed_after_its_loop() -> None:
+    async def main() -> StreamConnection:
+        connection = opened(Heard())
+        await asyncio.sleep(0)
+        return connection
+
+    asyncio.run(main()).close()
+
+
 def test_a_close_right_after_the_name_is_resolved_or_refused_is_in_time(
     broker: Broker, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -107,7 +107,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         "topics",
         "A topic is created, widened, deleted and created again under 100 waiters",
         "each waiter sees every change once, in order; `topic_recreated`",
-        "time from wait_for_topic() of a topic that is created then, beyond the first word",
+        "time from the first broker's word of the new topic to the last waiter's return",
         worst=1.3,
     ),
     Scenario(
