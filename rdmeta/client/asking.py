@@ -85,9 +85,10 @@ class Asking:
         if self._full is None:
             self._full = _Full(reason, urgent, periodic)
             return
+        if periodic or (urgent and not (self._full.is_urgent or self._full.is_periodic)):
+            self._full.reason = reason
         self._full.is_urgent |= urgent
-        if periodic:
-            self._full.is_periodic, self._full.reason = True, reason
+        self._full.is_periodic |= periodic
 
     def want(self, want: Want, waiter: int) -> None:
         """Adds what a refresh wants; it joins an equal one of which nothing has left."""
@@ -215,14 +216,17 @@ class Asking:
         if full is None and not wants:
             return
         kept, self._full = self._full, full
-        link = self._full_link(now, Kind.BROKERS, wants, FIRST_WITH_BROKERS_ALONE)
+        # Metadata v0 cannot ask for the brokers alone: it gets all topics with them.
+        topics: Topics = ALL if s.nodes.speaks_none(FIRST_WITH_BROKERS_ALONE) else ()
+        lowest = 0 if topics is ALL else FIRST_WITH_BROKERS_ALONE
+        link = self._full_link(now, Kind.BROKERS, wants, lowest)
         is_periodic = full is not None and full.is_periodic
         if link is not None and full is not None:
             kept = None
             self._schedule(now)
         self._full = kept
         if link is not None:
-            flight = self._flight(Kind.BROKERS, full.reason if full else "refresh", ())
+            flight = self._flight(Kind.BROKERS, full.reason if full else "refresh", topics)
             _take_whole(flight, wants)
             self._send(now, link, flight, is_free_of_charge=is_periodic)
 
@@ -433,9 +437,16 @@ class Asking:
         s.later(flight.hedge_at)
 
     def _cover(self, flight: Flight) -> None:
-        """Gives a flight the names that it asks for of each refresh by name."""
+        """Gives a flight what it asks for of each refresh: by name, the brokers, all that is needed."""
+        if flight.kind in (Kind.NAMES, Kind.NEW):
+            scopes = [Scope.BROKERS]
+            needed = () if self._s.demand.wants_all else self._s.demand.names()
+            if not self._s.demand.wants_all and flight.asked.issuperset(needed):
+                scopes.append(Scope.NEEDED)
+            _take_whole(flight, self._whole(*scopes))
+        is_all = flight.topics is ALL
         for want in self._wants:
-            taken = frozenset(name for name in want.names if name in flight.asked)
+            taken = frozenset(name for name in want.names if is_all or name in flight.asked)
             if taken:
                 want.names = {name: None for name in want.names if name not in taken}
                 want.in_flight += 1

@@ -139,8 +139,10 @@ class Demand:
         self._check_size(len(names.keys() - self._used.keys()) - len(self._subscribed))
         self._subscribed, self._patterns = names, patterns
         self.all = topics is ALL
-        self._matched.clear()
-        return before != (self.all, names.keys(), patterns.keys())
+        is_changed = before != (self.all, names.keys(), patterns.keys())
+        if is_changed:
+            self._matched.clear()
+        return is_changed
 
     def need(self, names: Iterable[str], now: float) -> list[str]:
         """Makes topics needed; returns those that were not. Raises as subscribe() does."""

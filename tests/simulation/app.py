@@ -41,6 +41,7 @@ class Waiter:
     topic: str | None = None
     partition: int | None = None
     refresh: bool = False
+    call: bool = False
     owed: str = ""
 
 
@@ -71,7 +72,7 @@ class App:
     def wanted(self) -> list[str]:
         """Returns the topics that the policy must keep true now."""
         truth = self.world.cluster.truth
-        names = dict.fromkeys(self.needed)
+        names = dict.fromkeys(self.needed if self.world.can_be_asked() else ())
         for name in truth.topics:
             if (self.all or name.startswith(tuple(self.prefixes))) and name not in truth.denied:
                 names[name] = None
@@ -84,7 +85,9 @@ class App:
         assert waiter is not None
         self.ended += 1
         now, error = self.world.now, action.error
-        if isinstance(error, RequestTimedOutError) and not self.world.closing:
+        if waiter.topic is not None:
+            self.world.rules.begin_anew()
+        if isinstance(error, RequestTimedOutError) and not self.world.closing and not waiter.call:
             on_time = waiter.deadline is not None and now >= waiter.deadline
             self.world.demand(on_time, f"wait {action.waiter} times out too early: {error}")
         if error is None and waiter.topic is not None:
@@ -101,6 +104,18 @@ class App:
     def quiet(self) -> None:
         """Makes no more calls by itself."""
         self.active = False
+
+    def keep_in_use(self) -> None:
+        """Uses every needed topic now and then, so that none is idle (metadata.max.idle.ms)."""
+        longest = self.world.scene.config.max_idle
+        if longest and not self.world.closing:
+            self.world.hand(self._use_all)
+            self.world.later(longest / 3, self.keep_in_use)
+
+    def _use_all(self) -> None:
+        if not self.world.closing:
+            self.world.policy.need([name for name in self.used], self.world.now)
+            self.world.rules.begin_anew()
 
     def _next(self) -> None:
         self.world.later(self.random.expovariate(1 / self.world.scene.eager), self._one)
@@ -171,7 +186,8 @@ class App:
         number = self.world.policy.refresh(self.world.now, topics, force, deadline)
         self.world.say("call", "refresh", topics, force, number)
         waiter = self._new_waiter(number, deadline)
-        waiter.topics, waiter.names = topics, frozenset(self.needed)
+        waiter.names = frozenset(self.needed)
+        waiter.topics = ALL if topics is None and (self.all or self.prefixes) else topics
         waiter.refresh = True
         if force:
             self.world.invariants.forced.update(
@@ -185,7 +201,7 @@ class App:
         call = Call(60, 0, 2, lambda version: b"")
         number = self.world.policy.call(self.world.now, call, deadline)
         self.world.say("call", "call", number)
-        self._new_waiter(number, deadline)
+        self._new_waiter(number, deadline).call = True
 
     def cancel(self) -> None:
         if self.waiters:
@@ -276,6 +292,7 @@ class App:
             body, topics = server.answer(request, 12)
             if server.seen().brokers and not server.quirk:
                 self.world.invariants.told(server.id, 12, topics)
+                self.world.invariants.names_were_answered()
                 cache.apply(body, 12, request, server.id)
 
     def look(self) -> None:
@@ -299,9 +316,12 @@ class App:
         return tuple(names)
 
 
-def covers(request: Request, waiter: Waiter) -> bool:
-    """Returns whether the answer to a request is the whole answer to a refresh."""
+def covers(request: Request, waiter: Waiter, needed: frozenset[str]) -> bool:
+    """Returns whether the answer to a request is the whole answer to a refresh.
+
+    `needed` are the topics that were needed when the request left. Any answer has the brokers.
+    """
     if request.topics is ALL:
         return True
-    names = waiter.names if waiter.topics is None else waiter.topics
+    names = waiter.names | needed if waiter.topics is None else waiter.topics
     return names is not ALL and set(names) <= set(request.topics)  # type: ignore[call-overload]

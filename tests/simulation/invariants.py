@@ -44,13 +44,18 @@ class Told(NamedTuple):
 
 @dataclass
 class Sent:
-    """A Metadata request in flight; `order` counts all that were sent."""
+    """A Metadata request in flight, and what was needed then; `order` counts all that were sent."""
 
     send: Send
     order: int
     link: int
     at: float
     names: frozenset[str] | None
+    needed: frozenset[str]
+
+    @property
+    def is_whole(self) -> bool:
+        return self.send.kind in (Kind.FULL, Kind.BROKERS)
 
 
 @dataclass
@@ -130,7 +135,10 @@ class Invariants:
         )
         self.no_name_in_flight_is_asked_again(send, names)
         self.sent += 1
-        self.in_flight[send.number] = Sent(send, self.sent, send.link, self.world.now, names)
+        needed = frozenset(self.world.app.needed)
+        self.in_flight[send.number] = Sent(
+            send, self.sent, send.link, self.world.now, names, needed
+        )
 
     def failed(self, number: int) -> None:
         self.in_flight.pop(number, None)
@@ -142,6 +150,11 @@ class Invariants:
 
     def answered(self, link: Link, send: Send, answer: Answer, applied: Applied | None) -> None:
         sent = self.in_flight.pop(send.number, None)
+        if sent is not None:  # later answers to its hedges do not count
+            for number in [n for n, s in self.in_flight.items() if s.send.kind is send.kind]:
+                del self.in_flight[number]
+            if applied is not None:
+                self.names_were_answered(sent.names, sent.order)
         if answer.throttle_ms and applied is not None:
             self._known(link.node).throttled_until = self.world.now + answer.throttle_ms / 1000
         if applied is None or sent is None:
@@ -153,14 +166,16 @@ class Invariants:
 
     def _owe(self, waiter: Waiter, sent: Sent, denied: set[str]) -> None:
         """Notes that an answer to a request of after the call has what the wait is for."""
-        if sent.order <= waiter.sent:
+        if sent.order <= waiter.sent or sent.send.hedge:
             return
         request = sent.send.request
         assert isinstance(request, Request)
         if waiter.topic is not None:
             if waiter.topic in denied:
                 waiter.owed = f"{waiter.topic} was denied or invalid"
-        elif waiter.refresh and covers(request, waiter):
+        elif waiter.refresh and covers(request, waiter, sent.needed):
+            if any(o.order > waiter.sent and o.is_whole for o in self.in_flight.values()):
+                return  # its own request is out
             waiter.owed = f"request {sent.send.number} was answered"
 
     def told(self, broker: int, version: int, topics: list[T]) -> None:
@@ -168,6 +183,14 @@ class Invariants:
         for topic in topics:
             kept = self.heard.setdefault(str(topic.name), deque(maxlen=200))
             kept.append(Told(self.world.now, broker, version, topic))
+
+    def names_were_answered(
+        self, names: frozenset[str] | None = None, order: float = math.inf
+    ) -> None:
+        """Notes an answer to names, or to all: it ends the hints of before its request."""
+        for sent in self.in_flight.values():
+            if sent.order < order and sent.names is not None:
+                self.forced |= sent.names if names is None else sent.names & names
 
     def stepped(self, at: float) -> None:
         """Runs the checks of one moment; `at` is the time of the next poll."""
@@ -246,7 +269,9 @@ class Invariants:
 
         A wait for a topic is answered when a lookup would succeed, or when an answer to a request
         sent after the call denies it. A refresh is answered by an answer to a covering request
-        that was sent after the call. The next poll is not later than the first deadline.
+        that was sent after the call; a hedge repeats an earlier one, so it does not count, and
+        nothing else counts while a full request is out. The next poll is not later than the first
+        deadline.
         """
         now, late = self.world.now, self.world.scene.late
         for waiter in self.world.app.waiters.values():
@@ -350,6 +375,8 @@ class Invariants:
         """(6) A name in flight is asked again by name only by force or by a hedge.
 
         Of each kind one request is in flight, and its hedges. A request for all topics names none.
+        A name is not in flight once a later question was answered, also by another door: "The hint
+        ends with the answer to its name or to all topics" (docs/policies.md).
         """
         if send.hedge:
             return
@@ -376,7 +403,8 @@ class Invariants:
 
         That is 2 retry.backoff.max + reconnect.backoff.max + 4 hedges + 4 round trips; 10 s more
         after long faults; and what is left of a swallowed connect's time-out, of a denial, or of a
-        rewind.
+        rewind. If another cluster answers at the old addresses, no answer counts until the
+        rebootstrap, which comes after its trigger.
         """
         world, config = self.world, self.config
         hedge = min(max(10 * max(self.round_trips, default=0.1), 1.0), 10.0)
@@ -389,6 +417,8 @@ class Invariants:
             if not link.ready
         ]
         bound += max(connecting, default=0.0)
+        if faults.usurped:
+            bound += config.rebootstrap_trigger + config.reconnect_backoff_max
         if "deny" in world.scene.faults:
             bound += 10.0
         if faults.recreated and any(

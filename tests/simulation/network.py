@@ -28,19 +28,23 @@ HANDSHAKE = "handshake"
 
 
 class Answer(NamedTuple):
-    """A response, the topics that it describes, and the time for which it throttles the client."""
+    """A response, the topics that it describes, and the time for which it throttles the client.
+
+    `asks_rebootstrap` says that it has error 129.
+    """
 
     version: int
     body: bytes
     topics: list[T]
-    throttle_ms: int
+    throttle_ms: int = 0
+    asks_rebootstrap: bool = False
 
 
 @dataclass
 class Link:
     """A connection, or an attempt to make it, as its driver and its server see it.
 
-    `stalled` holds what waits on a frozen server, or in a network that loses packets.
+    `closed` says how it ended, and is empty before. `stalled` holds what waits on a frozen server, or in a network that loses packets.
     """
 
     number: int
@@ -51,7 +55,7 @@ class Link:
     incarnation: int = 0
     versions: tuple[int, int] | None = None
     ready: bool = False
-    closed: bool = False
+    closed: str = ""
     sent: dict[int, Send] = field(default_factory=dict)
     last_sent: float = 0.0
     server_free: float = 0.0
@@ -129,7 +133,7 @@ class Network:
         link = self.links.pop(action.link, None)
         self.world.demand(link is not None, "a link is closed that is not open")
         assert link is not None
-        link.closed = True
+        link.closed = action.cause.partition(":")[0]
 
     def open_links(self) -> list[Link]:
         return list(self.links.values())
@@ -219,9 +223,11 @@ class Network:
             body, topics = server.answer(item.request, version)
             if "garbage" in self.strange and self.random.random() < 0.3:
                 body, topics = body[: self.random.randrange(len(body))], []
-            answer = Answer(version, body, topics, server.throttle_ms if version >= 6 else 0)
+            throttle = server.throttle_ms if version >= 6 else 0
+            asks = version >= 13 and server.quirk == "rebootstrap"
+            answer = Answer(version, body, topics, throttle, asks)
         else:
-            answer = Answer(item.request.highest, b"answer", [], 0)
+            answer = Answer(item.request.highest, b"answer", [])
         arrival = max(link.client_free, self.world.now + self._latency())
         if server.drip:
             for _ in range(3):
@@ -264,7 +270,7 @@ class Network:
     def _ended(self, link: Link, error: Error) -> None:
         if link.closed:
             return
-        link.closed = True
+        link.closed = "broken"
         del self.links[link.number]
         self.world.disconnected(link, error)
 

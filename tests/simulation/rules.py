@@ -9,13 +9,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from network import Link
+from network import Answer, Link
 from violation import EPSILON, JITTER, Violation
 
 from rdmeta.address import Address
 from rdmeta.client.actions import Connect, Kind, Send
-from rdmeta.client.policy import Event, Rebootstrapped
-from rdmeta.model import ALL, Advice, Applied, DueReason, Request
+from rdmeta.model import ALL, Advice, Applied, Due, DueReason, Request
 
 if TYPE_CHECKING:
     from world import World
@@ -36,8 +35,10 @@ class Rules:
         self.equivalents = 0
         self.answered_at = -math.inf
         self.version = 0
+        self.due: list[Due] = []
         self.behind: dict[Address, None] = {}
         self.links_before: list[Link] = []
+        self.rebootstraps = 0
         self.rebootstrapped_at = -math.inf
         self.trying_since: float | None = None
         self.may_change_cluster = True
@@ -86,10 +87,11 @@ class Rules:
         self.full_at = now
 
     def equivalent_answers_slow_refreshes_down(self) -> None:
-        """After n answers in a row that changed nothing, a refresh waits for its backoff.
+        """After n answers in a row that brought nothing nearer, a refresh waits for its backoff.
 
         That is 0.8 min(retry.backoff 2^(n - 1), retry.backoff.max) at least. New topics and the
-        periodic refresh begin anew.
+        periodic refresh begin anew, and so does any change of the cache, of what is due, or of the
+        waits.
         """
         if not self.equivalents:
             return
@@ -103,22 +105,26 @@ class Rules:
             )
 
     def begin_anew(self) -> None:
-        """Notes that the application needs new topics."""
+        """Notes that the application needs new topics, or that a wait for a topic has ended."""
         self.equivalents = 0
+
+    def answering(self, answer: Answer) -> None:
+        """Notes what is due before an answer, and whether it has error 129."""
+        self.due = self.world.cache.due()
+        self.told_to |= answer.asks_rebootstrap
 
     def answered(self, link: Link, send: Send, applied: Applied | None) -> None:
         """Notes an answer; None if the cache refused it."""
         address = Address(link.node.host, link.node.port)
         if applied is None:
-            self.behind[address] = None
+            self._older(address)
             return
         self.trying_since = None
-        if Advice.REBOOTSTRAP in applied.advice:
-            self.told_to = True
         if Advice.ASK_OTHER in applied.advice:
-            self.behind[address] = None
+            self._older(address)
         if send.kind is not Kind.NEW:
-            same = self.world.cache.version == self.version
+            due = self.world.cache.due()
+            same = self.world.cache.version == self.version and due == self.due
             self.equivalents = self.equivalents + 1 if same else 0
             self.answered_at = self.world.now
         self.only_a_rebootstrap_changes_the_cluster()
@@ -133,7 +139,10 @@ class Rules:
         throttling, and it speaks versions that can be asked for names.
         """
         address = Address(link.node.host, link.node.port)
-        if address not in self.behind or not self._is_kept_back(send):
+        assert isinstance(send.request, Request)
+        topics = send.request.topics
+        kept_back = self._kept_back() if address in self.behind else []
+        if not kept_back or (topics is not ALL and not set(kept_back).intersection(topics)):
             return
         brokers = [Address(broker.host, broker.port) for broker in self.world.cache.brokers]
         others = [each for each in brokers if each not in self.behind]
@@ -142,14 +151,6 @@ class Rules:
                 "another_node_is_asked_after_an_older_answer",
                 f"{send.number} goes to {address}, which gave an older answer; others are {others}",
             )
-
-    def _is_kept_back(self, send: Send) -> bool:
-        assert isinstance(send.request, Request)
-        topics = send.request.topics
-        return any(
-            each.reasons & DueReason.KEPT_BACK and (topics is ALL or each.topic in topics)
-            for each in self.world.cache.due()
-        )
 
     def _is_free(self, address: Address) -> bool:
         known = self.world.invariants.servers.get(address)
@@ -176,24 +177,34 @@ class Rules:
         if self.trying_since is None:
             self.trying_since = self.world.now
 
-    def happened(self, events: list[Event]) -> None:
-        """Takes the policy's events after its actions."""
-        for event in events:
-            if isinstance(event, Rebootstrapped):
-                self.a_rebootstrap_has_a_cause()
-                self.a_rebootstrap_closes_every_link()
-                self.rebootstrapped_at = self.trying_since = self.world.now
-                self.may_change_cluster, self.told_to = True, False
+    def acted(self) -> None:
+        """Looks at what the policy did."""
+        count = self.world.policy.stats()["rebootstraps"]
+        if count != self.rebootstraps:
+            self.rebootstraps = count
+            self._rebootstrapped()
         self.version = self.world.cache.version
-        if self.behind:
-            self._clear_behind()
-
-    def _clear_behind(self) -> None:
-        if not any(each.reasons & DueReason.KEPT_BACK for each in self.world.cache.due()):
+        if self.behind and not self._kept_back():
             self.behind.clear()
+
+    def _kept_back(self) -> list[str]:
+        """Returns the needed topics of which older answers came."""
+        wanted = self.world.app.wanted()
+        due = self.world.cache.due()
+        return [e.topic for e in due if e.reasons & DueReason.KEPT_BACK and e.topic in wanted]
+
+    def _older(self, address: Address) -> None:
+        """Notes an older answer; once every broker has given one, all but the last are asked."""
+        self.behind[address] = None
         brokers = [Address(broker.host, broker.port) for broker in self.world.cache.brokers]
         if all(each in self.behind for each in brokers):
-            self.behind.clear()
+            self.behind = {address: None}
+
+    def _rebootstrapped(self) -> None:
+        self.a_rebootstrap_has_a_cause()
+        self.a_rebootstrap_closes_every_link()
+        self.rebootstrapped_at = self.trying_since = self.world.now
+        self.may_change_cluster, self.told_to = True, False
 
     def a_rebootstrap_has_a_cause(self) -> None:
         """A rebootstrap comes if all nodes are lost, after the trigger, or on error 129.
@@ -201,15 +212,15 @@ class Rules:
         A node with a link, or one that is being connected to, is not lost: it may be busy, or
         throttled. Two rebootstraps are reconnect.backoff.max.ms apart.
         """
-        now, world = self.world.now, self.world
+        now = self.world.now
         if now < self.rebootstrapped_at + self.config.reconnect_backoff_max - EPSILON:
             self._wrong("two rebootstraps within reconnect.backoff.max.ms")
         late = self.trying_since is not None and (
             now >= self.trying_since + self.config.rebootstrap_trigger - EPSILON
         )
-        if not late and not self.told_to and self.links_before:
-            self._wrong(f"a rebootstrap although there are {len(self.links_before)} links")
-        del world
+        links = [link for link in self.links_before if link.closed in ("", "rebootstrap")]
+        if not late and not self.told_to and links:
+            self._wrong(f"a rebootstrap although there are {len(links)} links")
 
     def a_rebootstrap_closes_every_link(self) -> None:
         """A rebootstrap keeps no connection: behind it may be another cluster."""

@@ -96,8 +96,9 @@ def periodic(world: World) -> Trial:
 
 def overtaken(world: World) -> Trial:
     """A topic is needed while a refresh without it is out."""
-    names = [n for n in world.cluster.truth.topics if n not in world.app.wanted()]
-    if not names or not world.app.needed:
+    wanted, known = world.app.wanted(), world.cache.names(allow_stale=True)
+    names = [n for n in world.cluster.truth.topics if n not in wanted and n not in known]
+    if not names or not world.app.needed or not world.can_be_asked():
         return None
     name = world.random.choice(names)
     world.app.refresh_of(None, False, None)
@@ -109,7 +110,7 @@ def overtaken(world: World) -> Trial:
 def created(world: World) -> Trial:
     """A topic is waited for, and created then."""
     names = [n for n in NAMES if n not in world.cluster.truth.topics]
-    if not names:
+    if not names or not world.can_be_asked():
         return None
     world.app.wait_for(names[0], None, 60.0)
     yield 3.0 * world.random.random()

@@ -52,7 +52,10 @@ class Clock:
 
 def micros(at: float) -> float:
     """Returns the time, rounded up to microseconds as the cache counts them."""
-    return math.ceil(at * 1e6) / 1e6 if at < math.inf else at
+    if at == math.inf:
+        return at
+    count = math.ceil(at * 1e6)
+    return count / 1e6 if count / 1e6 >= at else (count + 1) / 1e6
 
 
 class World:
@@ -154,7 +157,8 @@ class World:
         late = self.random.random() * self.scene.late
         self.sweep_at = math.inf if sweep is None else micros(self.now + max(sweep, SWEEP))
         self.client_at = min(micros(poll.at + late), self.sweep_at)
-        self.rules.happened(self.policy.take_events())
+        self.policy.take_events()
+        self.rules.acted()
         self.invariants.stepped(poll.at)
         if self.settled_at is not None:
             self.settled_at()
@@ -199,6 +203,7 @@ class World:
 
     def answered(self, link: Link, send: Send, answer: Answer) -> None:
         self.invariants.answering(send)
+        self.rules.answering(answer)
         applied = self.policy.on_response(send.number, self.now, answer.version, answer.body)
         self.say("answered", link, send, answer, applied)
         if send.number in self.invariants.in_flight:
@@ -258,6 +263,7 @@ class World:
         if mode == "break":
             for link in self.network.open_links():
                 self.network.break_link(link)
+        self.app.keep_in_use()
         self.app.refresh_of(None, False, None)
         yield from self._settle(0.0)
 
@@ -280,7 +286,7 @@ class World:
     def _settle(self, extra: float) -> Generator[float, None, None]:
         """Waits until the cache equals the truth, and then a while; it must stay equal."""
         settling = self.invariants.settle(self.faults, extra)
-        self.later(settling.bound, self._look_again)
+        self.later(settling.bound + 0.001, self._look_again)
 
         def look() -> None:
             if self.invariants.truth_is_reached(settling):
@@ -302,6 +308,11 @@ class World:
         self.policy.close(self.now)
 
     # ---- helpers --------------------------------------------------------------------------------
+
+    def can_be_asked(self) -> bool:
+        """Returns whether there is a broker that can be asked for names and does not create them."""
+        servers = self.cluster.servers.values()
+        return self.scene.config.allow_auto_create or any(s.versions[1] >= 4 for s in servers)
 
     def black(self, name: str) -> bool:
         return any(pattern.search(name) for pattern in self.scene.config.blacklist)
