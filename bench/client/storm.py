@@ -1,7 +1,8 @@
 """Counts Metadata requests while 1 000 topics have no leader: rdmeta's client and a Java producer.
 
-All topics have one replica, on a node that is killed. The client needs all of them, the producer
-sends to all of them. Both reach the brokers through the proxies of the tests, which count.
+All topics have one replica, on a node that is killed. The client needs all of them, and its
+application reports that its connection to their leader broke. The producer sends to all of them.
+Both reach the brokers through the proxies of the tests, which count.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from real_kafka import RealKafka
 import rdmeta
 from bench.client import java, kafka
 from bench.client.kafka import PATIENCE
-from bench.client.watch import Watcher
+from bench.client.watch import NETWORK_EXCEPTION, Watcher
 from bench.figure import Missing
 
 PREFIX = "storm-"
@@ -34,6 +35,8 @@ def storm(cluster: RealKafka, names: list[str], client: Any, out: dict[str, Any]
     """Kills the node, counts for a while, and starts the node again."""
     since = time.monotonic()
     cluster.kill(NODE)
+    for name in names:
+        client.leader_unavailable(name, 0, NETWORK_EXCEPTION)
     time.sleep(STORM_S)
     if any(client.cache.leader(name, 0, -1) >= 0 for name in names):
         raise SystemExit("a topic of the killed node has a leader")
