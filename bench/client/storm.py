@@ -22,7 +22,6 @@ from bench.figure import Missing
 
 PREFIX = "storm-"
 NODE = 3
-STORM_S = 20.0
 OURS, JAVA = "rdmeta", "java"
 
 
@@ -31,13 +30,15 @@ def requests(cluster: RealKafka, client: str, since: float) -> int:
     return sum(proxy.count(METADATA, client, since) for proxy in cluster.proxies.values())
 
 
-def storm(cluster: RealKafka, names: list[str], client: Any, out: dict[str, Any]) -> None:
-    """Kills the node, counts for a while, and starts the node again."""
+def storm(
+    cluster: RealKafka, names: list[str], client: Any, seconds: float, out: dict[str, Any]
+) -> None:
+    """Kills the node, counts for so many seconds, and starts the node again."""
     since = time.monotonic()
     cluster.kill(NODE)
     for name in names:
         client.leader_unavailable(name, 0, NETWORK_EXCEPTION)
-    time.sleep(STORM_S)
+    time.sleep(seconds)
     if any(client.cache.leader(name, 0, -1) >= 0 for name in names):
         raise SystemExit("a topic of the killed node has a leader")
     for key in (OURS, JAVA):
@@ -45,8 +46,8 @@ def storm(cluster: RealKafka, names: list[str], client: Any, out: dict[str, Any]
     cluster.start(NODE)
 
 
-def measure(topics: int, rounds: int) -> dict[str, Any]:
-    """Returns requests per storm, by client."""
+def measure(topics: int, rounds: int, seconds: float) -> dict[str, Any]:
+    """Returns requests per storm, which takes so many seconds, by client."""
     out: dict[str, Any] = {}
     missing: dict[str, str] = {}
     names = [f"{PREFIX}{i}" for i in range(topics)]
@@ -69,7 +70,7 @@ def measure(topics: int, rounds: int) -> dict[str, Any]:
             cluster.until_in_sync(*names)
             for name in names:
                 client.wait_for_topic(name, 0, timeout=PATIENCE)
-            storm(cluster, names, client, out)
+            storm(cluster, names, client, seconds, out)
     for key in missing:
         out.pop(key, None)
     return {**out, "missing": missing}
