@@ -73,8 +73,9 @@ def _idle(scale: Scale) -> Iterable[Figure]:
 
 def _storm(scale: Scale) -> Iterable[Figure]:
     rounds = STORMS if scale.kills else 0
-    job = Job("client", ("storm", f"--topics={STORM_TOPICS}", f"--rounds={rounds}"))
-    name = f"Metadata requests, {count(STORM_TOPICS)} topics leaderless for 20 s"
+    sizes = (f"--topics={STORM_TOPICS}", f"--rounds={rounds}", f"--seconds={WATCHED_S}")
+    job = Job("client", ("storm", *sizes))
+    name = f"Metadata requests, {count(STORM_TOPICS)} topics leaderless for {WATCHED_S} s"
     peer = "Java producer that sends to all"
     yield _figure(name, "requests", job, ("rdmeta", "java"), peer, Goal(factor=1.5))
 

@@ -28,7 +28,7 @@ PARTS: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
     "many": lambda args: many.measure(args.clients, args.seconds),
     "elections": lambda args: elections.measure(args.rounds, args.seconds),
     "creation": lambda args: creation.measure(args.rounds),
-    "storm": lambda args: storm.measure(args.topics, args.rounds),
+    "storm": lambda args: storm.measure(args.topics, args.rounds, args.seconds),
 }
 KAFKA = ("elections", "creation", "storm")
 

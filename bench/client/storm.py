@@ -1,7 +1,8 @@
 """Counts Metadata requests while 1 000 topics have no leader: rdmeta's client and a Java producer.
 
-All topics have one replica, on a node that is killed. The client needs all of them, the producer
-sends to all of them. Both reach the brokers through the proxies of the tests, which count.
+All topics have one replica, on a node that is killed. The client needs all of them, and its
+application reports that its connection to their leader broke. The producer sends to all of them.
+Both reach the brokers through the proxies of the tests, which count.
 """
 
 from __future__ import annotations
@@ -16,12 +17,11 @@ from real_kafka import RealKafka
 import rdmeta
 from bench.client import java, kafka
 from bench.client.kafka import PATIENCE
-from bench.client.watch import Watcher
+from bench.client.watch import NETWORK_EXCEPTION, Watcher
 from bench.figure import Missing
 
 PREFIX = "storm-"
 NODE = 3
-STORM_S = 20.0
 OURS, JAVA = "rdmeta", "java"
 
 
@@ -30,11 +30,15 @@ def requests(cluster: RealKafka, client: str, since: float) -> int:
     return sum(proxy.count(METADATA, client, since) for proxy in cluster.proxies.values())
 
 
-def storm(cluster: RealKafka, names: list[str], client: Any, out: dict[str, Any]) -> None:
-    """Kills the node, counts for a while, and starts the node again."""
+def storm(
+    cluster: RealKafka, names: list[str], client: Any, seconds: float, out: dict[str, Any]
+) -> None:
+    """Kills the node, counts for so many seconds, and starts the node again."""
     since = time.monotonic()
     cluster.kill(NODE)
-    time.sleep(STORM_S)
+    for name in names:
+        client.leader_unavailable(name, 0, NETWORK_EXCEPTION)
+    time.sleep(seconds)
     if any(client.cache.leader(name, 0, -1) >= 0 for name in names):
         raise SystemExit("a topic of the killed node has a leader")
     for key in (OURS, JAVA):
@@ -42,8 +46,8 @@ def storm(cluster: RealKafka, names: list[str], client: Any, out: dict[str, Any]
     cluster.start(NODE)
 
 
-def measure(topics: int, rounds: int) -> dict[str, Any]:
-    """Returns requests per storm, by client."""
+def measure(topics: int, rounds: int, seconds: float) -> dict[str, Any]:
+    """Returns requests per storm, which takes so many seconds, by client."""
     out: dict[str, Any] = {}
     missing: dict[str, str] = {}
     names = [f"{PREFIX}{i}" for i in range(topics)]
@@ -66,7 +70,7 @@ def measure(topics: int, rounds: int) -> dict[str, Any]:
             cluster.until_in_sync(*names)
             for name in names:
                 client.wait_for_topic(name, 0, timeout=PATIENCE)
-            storm(cluster, names, client, out)
+            storm(cluster, names, client, seconds, out)
     for key in missing:
         out.pop(key, None)
     return {**out, "missing": missing}
