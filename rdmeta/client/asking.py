@@ -133,7 +133,7 @@ class Asking:
         self._hedge(now)
         self._ask_new(now)
         steps = [self._ask_full, self._ask_names]
-        if not self._s.demand.wants_all and len(self._s.demand.names()) > SMALL:
+        if not self._s.demand.wants_all and self._s.demand.most_names > SMALL:
             steps.reverse()
         for step in (*steps, self._ask_brokers, self._ask_ids):
             step(now)
@@ -325,7 +325,7 @@ class Asking:
             error = UnsupportedVersionError(
                 f"no broker speaks Metadata v{FIRST_WITH_IDS}, which topic ids need"
             )
-            self._fail(now, [want], error)
+            self._fail([want], error)
             return
         link = self._link(now, Wish(FIRST_WITH_IDS))
         if link is not None:
@@ -351,16 +351,15 @@ class Asking:
         s.demand.sent(names)
         s.fast.asked(names, now)
         s.suspects.asked(frozenset(names).__contains__, now)
-        self._fail(now, wants, error)
+        self._fail(wants, error)
         if not names and self._full is not None:
             self._full = None
             self._schedule(now)
             self.want(Want(Scope.BROKERS, whole=True), 0)
         return True
 
-    def _fail(self, now: float, wants: Collection[Want], error: UnsupportedVersionError) -> None:
+    def _fail(self, wants: Collection[Want], error: UnsupportedVersionError) -> None:
         s = self._s
-        s.gate.failed(now)
         s.events.append(Problem(error, None, "the request cannot be sent"))
         for want in wants:
             s.waiters.finish_each(want.waiters, error)

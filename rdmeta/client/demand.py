@@ -80,6 +80,11 @@ class Demand:
         """Whether no topic is needed."""
         return not (self.wants_all or self._subscribed or self._used)
 
+    @property
+    def most_names(self) -> int:
+        """How many topics are needed by name, at most: a name may count twice."""
+        return len(self._subscribed) + len(self._used)
+
     def __contains__(self, name: str) -> bool:
         if self.all:
             return not self.is_excluded(name)
