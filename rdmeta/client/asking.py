@@ -165,13 +165,14 @@ class Asking:
         if now < s.demand.new_at:
             s.later(s.demand.new_at)
             return
-        names = list(s.demand.new)
+        names, unkept = list(s.demand.new), s.demand.unkept()
         if self._is_too_old(now, names):
             return
         link = self._link(now, Wish(self._names_min))
         if link is None:
             return
-        to_ask = tuple(s.cache.hint(names, ttl=self._ttl()))
+        to_ask = tuple(s.cache.hint(unkept, ttl=self._ttl(), force=True))
+        to_ask += tuple(s.cache.hint(names, ttl=self._ttl()))
         s.demand.sent(names)
         s.fast.asked(to_ask, now)
         if to_ask:
@@ -436,11 +437,13 @@ class Asking:
         s.later(flight.hedge_at)
 
     def _cover(self, flight: Flight) -> None:
-        """Gives a flight what it asks for of each refresh: by name, the brokers, all that is needed."""
+        """Gives a flight what it asks for of each refresh: by name, the brokers, what is needed."""
+        if not self._wants:
+            return
         if flight.kind in (Kind.NAMES, Kind.NEW):
             scopes = [Scope.BROKERS]
-            needed = () if self._s.demand.wants_all else self._s.demand.names()
-            if not self._s.demand.wants_all and flight.asked.issuperset(needed):
+            demand = self._s.demand
+            if not demand.wants_all and flight.asked.issuperset(demand.names()):
                 scopes.append(Scope.NEEDED)
             _take_whole(flight, self._whole(*scopes))
         is_all = flight.topics is ALL

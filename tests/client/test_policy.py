@@ -117,6 +117,14 @@ def test_a_known_topic_that_becomes_needed_is_not_asked_for() -> None:
     assert len(d.sends) == 1
 
 
+def test_a_topic_of_the_cache_that_nothing_kept_true_is_asked_for_when_it_becomes_needed() -> None:
+    d = Driver(topics=["orders"])
+    d.start(topic("orders"), topic("other"))
+    d.policy.need(["other"], d.now)
+    d.wait(0.02)
+    assert names_of(d.sent()) == ["other"]
+
+
 def test_a_need_without_a_usable_node_is_kept() -> None:
     d = Driver()
     d.fail()
