@@ -133,7 +133,7 @@ class Asking:
         self._hedge(now)
         self._ask_new(now)
         steps = [self._ask_full, self._ask_names]
-        if not self._s.demand.wants_all and len(self._s.demand.names()) > SMALL:
+        if not self._s.demand.wants_all and self._s.demand.most_names > SMALL:
             steps.reverse()
         for step in (*steps, self._ask_brokers, self._ask_ids):
             step(now)
@@ -165,13 +165,14 @@ class Asking:
         if now < s.demand.new_at:
             s.later(s.demand.new_at)
             return
-        names = list(s.demand.new)
+        names, unkept = list(s.demand.new), s.demand.unkept()
         if self._is_too_old(now, names):
             return
         link = self._link(now, Wish(self._names_min))
         if link is None:
             return
-        to_ask = tuple(s.cache.hint(names, ttl=self._ttl()))
+        to_ask = tuple(s.cache.hint(unkept, ttl=self._ttl(), force=True))
+        to_ask += tuple(s.cache.hint(names, ttl=self._ttl()))
         s.demand.sent(names)
         s.fast.asked(to_ask, now)
         if to_ask:
@@ -325,7 +326,7 @@ class Asking:
             error = UnsupportedVersionError(
                 f"no broker speaks Metadata v{FIRST_WITH_IDS}, which topic ids need"
             )
-            self._fail(now, [want], error)
+            self._fail([want], error)
             return
         link = self._link(now, Wish(FIRST_WITH_IDS))
         if link is not None:
@@ -351,16 +352,15 @@ class Asking:
         s.demand.sent(names)
         s.fast.asked(names, now)
         s.suspects.asked(frozenset(names).__contains__, now)
-        self._fail(now, wants, error)
+        self._fail(wants, error)
         if not names and self._full is not None:
             self._full = None
             self._schedule(now)
             self.want(Want(Scope.BROKERS, whole=True), 0)
         return True
 
-    def _fail(self, now: float, wants: Collection[Want], error: UnsupportedVersionError) -> None:
+    def _fail(self, wants: Collection[Want], error: UnsupportedVersionError) -> None:
         s = self._s
-        s.gate.failed(now)
         s.events.append(Problem(error, None, "the request cannot be sent"))
         for want in wants:
             s.waiters.finish_each(want.waiters, error)
@@ -437,11 +437,13 @@ class Asking:
         s.later(flight.hedge_at)
 
     def _cover(self, flight: Flight) -> None:
-        """Gives a flight what it asks for of each refresh: by name, the brokers, all that is needed."""
+        """Gives a flight what it asks for of each refresh: by name, the brokers, what is needed."""
+        if not self._wants:
+            return
         if flight.kind in (Kind.NAMES, Kind.NEW):
             scopes = [Scope.BROKERS]
-            needed = () if self._s.demand.wants_all else self._s.demand.names()
-            if not self._s.demand.wants_all and flight.asked.issuperset(needed):
+            demand = self._s.demand
+            if not demand.wants_all and flight.asked.issuperset(demand.names()):
                 scopes.append(Scope.NEEDED)
             _take_whole(flight, self._whole(*scopes))
         is_all = flight.topics is ALL

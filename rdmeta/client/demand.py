@@ -62,7 +62,8 @@ class Demand:
         self._patterns: dict[str, re.Pattern[str]] = {}
         self._matched: set[str] = set()
         self._idle: list[tuple[float, str]] = []
-        self.new: dict[str, None] = {}
+        # Whether each new name was kept true before, by ALL or a pattern.
+        self.new: dict[str, bool] = {}
         self.new_at = math.inf
 
     @property
@@ -79,6 +80,11 @@ class Demand:
     def is_empty(self) -> bool:
         """Whether no topic is needed."""
         return not (self.wants_all or self._subscribed or self._used)
+
+    @property
+    def most_names(self) -> int:
+        """How many topics are needed by name, at most: a name may count twice."""
+        return len(self._subscribed) + len(self._used)
 
     def __contains__(self, name: str) -> bool:
         if self.all:
@@ -147,16 +153,19 @@ class Demand:
     def need(self, names: Iterable[str], now: float) -> list[str]:
         """Makes topics needed; returns those that were not. Raises as subscribe() does."""
         wanted = self.check(names)
-        fresh = [name for name in wanted if not self._is_named(name)]
+        fresh = {name: name in self for name in wanted if not self._is_named(name)}
         if fresh:
             self._check_size(len(fresh))
         for name in wanted:
             self._use(name, now)
-        new = [name for name in fresh if name not in self._matched]
-        if new and not self.new:
+        if fresh and not self.new:
             self.new_at = now + TOGETHER
-        self.new.update(dict.fromkeys(new))
-        return fresh
+        self.new.update(fresh)
+        return list(fresh)
+
+    def unkept(self) -> list[str]:
+        """Returns the new names that nothing has kept true: the cache may have them, but old."""
+        return [name for name, is_kept in self.new.items() if not is_kept]
 
     def _is_named(self, name: str) -> bool:
         return name in self._used or name in self._subscribed

@@ -289,13 +289,16 @@ class FastTopics:
     def progressed(self, marks: Mapping[str, object], now: float) -> int:
         """Takes the present marks of some topics; returns how many differ from those before.
 
-        A mark is a value that changes when the topic comes nearer to health. A topic without a mark
-        has changed for the first time, which counts.
+        A mark is a value that changes when the topic comes nearer to health; None is no progress. A
+        topic without a mark has changed for the first time, which counts.
         """
         moved = 0
         for name, mark in marks.items():
             item = self._items.get(name)
             if item is None or item.mark == mark:
+                continue
+            if mark is None:
+                item.mark = None
                 continue
             moved += 1
             before, item.mark = item.at, mark

@@ -234,10 +234,10 @@ _CAME = frozenset(("topic_added", "topic_recreated"))
 
 
 def _mark(cache: MetadataCache, name: str) -> object:
-    """Returns a value that changes when a leader or an epoch of the topic does."""
+    """Returns a value that changes when a leader or an epoch does; None without the topic."""
     topic = cache.topic(name, None, allow_stale=True)
     if topic is None:
-        return cache.state(name)
+        return None
     return tuple((p.partition, p.leader, p.leaderless, p.leader_epoch) for p in topic.partitions)
 
 

@@ -141,11 +141,10 @@ class Nodes:
         self._setup_timeout = setup_timeout
         self._sticky = sticky
         self._chosen: Server | None = None
-        self._bootstrap = [
-            Server(address, Node(-1 - i, address.host, address.port))
-            for i, address in enumerate(bootstrap)
-        ]
-        self._servers = {each.address: each for each in self._bootstrap}
+        self._bootstrap = {
+            address: Node(-1 - i, address.host, address.port) for i, address in enumerate(bootstrap)
+        }
+        self._servers: dict[Address, Server] = {}
         self._brokers: tuple[Broker, ...] = ()
         self.current: list[Server] = []
         self.links: dict[int, Link] = {}
@@ -156,10 +155,10 @@ class Nodes:
     def use_bootstrap(self) -> None:
         """Makes the bootstrap servers the present ones."""
         self._brokers = ()
-        for server in self._bootstrap:
-            server.ids = ()
-            self._servers.setdefault(server.address, server)
-        self._set_current([self._servers[each.address] for each in self._bootstrap])
+        for address, node in self._bootstrap.items():
+            server = self._servers.setdefault(address, Server(address, node))
+            server.node, server.ids = node, ()
+        self._set_current([self._servers[address] for address in self._bootstrap])
 
     def use_brokers(self, brokers: tuple[Broker, ...]) -> None:
         """Makes the brokers of an answer the present servers."""
@@ -183,11 +182,10 @@ class Nodes:
         self.current = servers
         for server in servers:
             server.is_current = True
-        bootstrap = {each.address for each in self._bootstrap}
         self._servers = {
             address: server
             for address, server in self._servers.items()
-            if server.is_current or server.links or server.failures or address in bootstrap
+            if server.is_current or server.links or server.failures or address in self._bootstrap
         }
 
     def of_broker(self, broker: int) -> Server | None:

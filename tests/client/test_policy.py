@@ -12,9 +12,7 @@ from rdmeta.client.actions import Kind
 
 def times_of(driver: Driver, reason: str, since: float) -> list[float]:
     """Returns when requests with a reason left, in seconds after `since`."""
-    return [
-        driver.sent_at[send.number] - since for send in driver.sends if send.reason == reason
-    ]
+    return [driver.sent_at[send.number] - since for send in driver.sends if send.reason == reason]
 
 
 # ---- the start ----------------------------------------------------------------------------------
@@ -117,6 +115,14 @@ def test_a_known_topic_that_becomes_needed_is_not_asked_for() -> None:
     d.policy.need(["orders"], d.now)
     d.wait(1)
     assert len(d.sends) == 1
+
+
+def test_a_topic_of_the_cache_that_nothing_kept_true_is_asked_for_when_it_becomes_needed() -> None:
+    d = Driver(topics=["orders"])
+    d.start(topic("orders"), topic("other"))
+    d.policy.need(["other"], d.now)
+    d.wait(0.02)
+    assert names_of(d.sent()) == ["other"]
 
 
 def test_a_need_without_a_usable_node_is_kept() -> None:
@@ -250,11 +256,17 @@ def test_an_invalid_topic_is_not_polled() -> None:
 def test_a_broken_connection_refreshes_the_needed_topics_with_backoff() -> None:
     d = Driver(topics=["orders"])
     d.start(topic("orders", leader=3))
+    d.wait(1)
+    d.policy.need(["new"], d.now)
+    d.wait(1.2)
+    hedged = d.connect()
+    d.answer(d.sends[-1], topic("new"))
     start = d.now
     d.fail(d.sends[0].link)
-    d.connect()
-    assert (d.sent().reason, names_of(d.sent())) == ("connection", ["orders"])
-    assert d.now == start  # it works again after none did: at once
+    d.wait(0.5)
+    send = d.sent()
+    assert (send.reason, names_of(send), send.link) == ("connection", ["new", "orders"], hedged)
+    assert d.sent_at[send.number] >= start
 
 
 def test_a_malformed_answer_ends_the_link_and_is_asked_for_again() -> None:

@@ -188,7 +188,7 @@ def test_a_storm_of_leaderless_topics_costs_one_request_per_step() -> None:
 
 
 def refresh_times(d: Driver, n: int) -> list[float]:
-    """Refreshes n times in a loop without pause; returns when the requests left."""
+    """Refreshes n times in a loop without pause; returns when the full requests left."""
     times = []
     for _ in range(n):
         waiter = d.policy.refresh(d.now)
@@ -197,21 +197,21 @@ def refresh_times(d: Driver, n: int) -> list[float]:
             for send in list(d.open.values()):
                 if send.kind is Kind.FULL:
                     times.append(d.sent_at[send.number])
-                d.answer(send, topic("orders"))
+                d.answer(send, topic("orders"), topic("audit"))
     return times
 
 
 def test_a_refresh_in_a_loop_backs_off() -> None:
-    d = Driver(topics=["orders"])
-    d.start(topic("orders"))
+    d = Driver(topics=["orders", "audit"])
+    d.start(topic("orders"), topic("audit"))
     found = gaps(refresh_times(d, 8))
     for gap, mean in zip(found, [0.2, 0.4, 0.8, 1.0, 1.0], strict=False):
         assert 0.8 * mean <= gap <= 1.2 * mean + 0.01
 
 
 def test_a_new_topic_resets_the_equivalent_answers() -> None:
-    d = Driver(topics=["orders"])
-    d.start(topic("orders"))
+    d = Driver(topics=["orders", "audit"])
+    d.start(topic("orders"), topic("audit"))
     refresh_times(d, 6)
     d.policy.need(["new"], d.now)
     d.wait(0.011)
@@ -221,20 +221,20 @@ def test_a_new_topic_resets_the_equivalent_answers() -> None:
 
 
 def test_the_periodic_refresh_resets_the_equivalent_answers() -> None:
-    d = Driver(topics=["orders"], refresh_interval=12.0)
-    d.start(topic("orders"))
+    d = Driver(topics=["orders", "audit"], refresh_interval=12.0)
+    d.start(topic("orders"), topic("audit"))
     refresh_times(d, 8)
     while not d.open:
         d.wait(0.01)
     assert d.sent().reason == "interval"
-    d.answer(d.sent(), topic("orders"))
+    d.answer(d.sent(), topic("orders"), topic("audit"))
     start = d.now
     assert refresh_times(d, 1)[0] - start < 0.13
 
 
 def test_leader_unavailable_does_not_reset_the_equivalent_answers() -> None:
-    d = Driver(topics=["orders"])
-    d.start(topic("orders"))
+    d = Driver(topics=["orders", "audit"])
+    d.start(topic("orders"), topic("audit"))
     refresh_times(d, 8)
     d.policy.leader_unavailable("orders", 0, 6, d.now)
     d.answer(d.sent(), topic("orders"))
@@ -259,8 +259,8 @@ def test_an_answer_with_progress_resets_the_equivalent_answers() -> None:
 
 
 def test_failed_attempts_wait_longer_each_time() -> None:
-    d = Driver(topics=["orders"])
-    d.start(topic("orders"))
+    d = Driver(topics=["orders", "audit"])
+    d.start(topic("orders"), topic("audit"))
     d.policy.refresh(d.now)
     times = []
     for _ in range(6):
@@ -275,8 +275,8 @@ def test_failed_attempts_wait_longer_each_time() -> None:
 
 
 def test_the_longer_wait_of_both_counters_wins() -> None:
-    d = Driver(topics=["orders"])
-    d.start(topic("orders"))
+    d = Driver(topics=["orders", "audit"])
+    d.start(topic("orders"), topic("audit"))
     refresh_times(d, 8)
     d.policy.leader_unavailable("orders", 0, 6, d.now)
     send = d.sent()
@@ -287,8 +287,8 @@ def test_the_longer_wait_of_both_counters_wins() -> None:
 
 
 def test_one_request_of_each_kind_is_in_flight() -> None:
-    d = Driver(topics=["orders"])
-    d.start(topic("orders"))
+    d = Driver(topics=["orders", "audit"])
+    d.start(topic("orders"), topic("audit"))
     d.wait(2)
     for i in range(3):
         d.policy.refresh(d.now)

@@ -60,6 +60,7 @@ class Driver:
         )
         self.at = self.now
         self.links: dict[int, Connect] = {}
+        self._ready: set[int] = set()
         self.open: dict[int, Send] = {}
         self.sends: list[Send] = []
         self.sent_at: dict[int, float] = {}
@@ -108,12 +109,7 @@ class Driver:
     def connecting(self) -> list[Connect]:
         """Returns the attempts that have not ended, the newest last."""
         self.poll()
-        ready = {send.link for send in self.sends} | self._ready
-        return [link for number, link in self.links.items() if number not in ready]
-
-    @property
-    def _ready(self) -> set[int]:
-        return self.__dict__.setdefault("ready_links", set())
+        return [link for number, link in self.links.items() if number not in self._ready]
 
     def connect(self, link: int | None = None, versions: Any = ..., mock: bool = False) -> int:
         """Makes an attempt succeed, the only one by default; returns its link."""

@@ -1,0 +1,423 @@
+"""Waiting on the policy: refreshes, topics, deadlines, fatal errors, close()."""
+
+from __future__ import annotations
+
+import pytest
+from frames import topic_id
+from policy_driver import ADDRESSES, Driver, P, T, names_of, topic
+
+from rdmeta import (
+    ALL,
+    ArgumentError,
+    Error,
+    InvalidTopicError,
+    RequestTimedOutError,
+    TopicAuthorizationError,
+    TransportError,
+    UnknownTopicError,
+    UnsupportedVersionError,
+)
+from rdmeta.client.actions import Call, Kind
+
+
+def outcome(d: Driver, waiter: int) -> Error | None:
+    d.poll()
+    return d.finished[waiter].error
+
+
+# ---- refresh ------------------------------------------------------------------------------------
+
+
+def test_a_refresh_ends_after_the_answer_to_a_request_that_was_sent_after_it() -> None:
+    d = Driver(topics=["orders"])
+    d.connect()
+    early = d.sent()
+    waiter = d.policy.refresh(d.now)
+    d.answer(early, topic("orders"))
+    assert waiter not in d.finished
+    d.wait(0.2)
+    d.answer(d.sent(), topic("orders", 2, 2))
+    assert d.finished[waiter].error is None
+    assert d.finished[waiter].version == d.cache.version == 2
+
+
+def test_refreshes_that_wait_together_share_a_request() -> None:
+    d = Driver(topics=["orders"])
+    d.start(topic("orders"))
+    waiters = [d.policy.refresh(d.now) for _ in range(100)]
+    d.wait(0.2)
+    d.answer(d.sent(), topic("orders"))
+    assert all(waiter in d.finished for waiter in waiters)
+    assert len(d.sends) == 2
+
+
+@pytest.mark.parametrize(
+    ("topics", "kind", "asked"),
+    [
+        (None, Kind.FULL, ["orders"]),
+        (ALL, Kind.FULL, "all"),
+        ((), Kind.BROKERS, []),
+        (["a", "b"], Kind.NAMES, ["a", "b"]),
+        ([topic_id("x")], Kind.NAMES, [str(topic_id("x"))]),
+    ],
+)
+def test_a_refresh_asks_for_what_it_names(topics: object, kind: Kind, asked: object) -> None:
+    d = Driver(topics=["orders"])
+    d.start(topic("orders"))
+    waiter = d.policy.refresh(d.now, topics)  # type: ignore[arg-type]
+    d.wait(0.2)
+    send = d.sent()
+    assert (send.kind, send.reason, names_of(send)) == (kind, "refresh", asked)
+    d.answer(send, topic("orders"))
+    assert d.finished[waiter].error is None
+
+
+def test_a_refresh_by_name_asks_for_valid_topics_only_by_force() -> None:
+    d = Driver(topics=["orders"])
+    d.start(topic("orders"))
+    d.wait(1)
+    waiter = d.policy.refresh(d.now, ["orders"])
+    assert outcome(d, waiter) is None
+    assert not d.open
+    d.policy.refresh(d.now, ["orders"], force=True)
+    assert names_of(d.sent()) == ["orders"]
+
+
+def test_a_refresh_by_name_asks_for_a_denied_topic_only_by_force() -> None:
+    d = Driver(topics=["orders"])
+    d.start(T("orders", [], error=29))
+    d.wait(1)
+    assert outcome(d, d.policy.refresh(d.now, ["orders"])) is None
+    d.policy.refresh(d.now, ["orders"], force=True)
+    assert names_of(d.sent()) == ["orders"]
+
+
+def test_a_refresh_of_a_name_in_flight_asks_again_after_that_answer() -> None:
+    d = Driver(topics=["orders"])
+    d.connect()
+    waiter = d.policy.refresh(d.now, ["orders"])
+    d.poll()
+    assert len(d.sends) == 1
+    d.answer(d.sent(), topic("orders"))
+    assert waiter not in d.finished
+    d.wait(0.2)
+    d.answer(d.sent(), topic("orders"))
+    assert d.finished[waiter].error is None
+
+
+def test_a_refresh_of_the_needed_topics_covers_those_that_were_in_flight() -> None:
+    d = Driver(topics=["orders"])
+    d.start(topic("orders"))
+    d.wait(1)
+    d.policy.need(["new"], d.now)
+    d.wait(0.02)
+    new = d.sent()
+    waiter = d.policy.refresh(d.now)
+    d.poll()
+    full = d.sent(Kind.FULL)
+    assert names_of(full) == ["orders"]
+    d.answer(full, topic("orders"))
+    d.answer(new, topic("new"))
+    assert waiter not in d.finished
+    d.wait(0.5)
+    assert names_of(d.sent()) == ["new"]
+    d.answer(d.sent(), topic("new"))
+    assert waiter in d.finished
+
+
+def test_a_refresh_whose_request_fails_is_sent_again() -> None:
+    d = Driver(topics=["orders"])
+    d.start(topic("orders"))
+    for topics in (None, ALL, (), ["a"], [topic_id("x")]):
+        waiter = d.policy.refresh(d.now, topics)
+        while not d.open:
+            d.wait(0.01)
+        number = next(iter(d.open))
+        d.open.clear()
+        d.policy.on_failure(number, d.now, TransportError("not sent"))
+        while not d.open:
+            d.wait(0.01)
+        for send in list(d.open.values()):
+            d.answer(send, topic("orders"), *[topic("a")] * (topics == ["a"]))
+        d.wait(1.3)
+        for send in list(d.open.values()):
+            d.answer(send, topic("orders"))
+        assert waiter in d.finished
+
+
+def test_a_refresh_that_is_cancelled_is_sent_all_the_same() -> None:
+    d = Driver(topics=["orders"])
+    d.start(topic("orders"))
+    waiter = d.policy.refresh(d.now)
+    d.policy.cancel(waiter)
+    d.wait(0.2)
+    d.answer(d.sent(), topic("orders"))
+    assert waiter not in d.finished
+
+
+def test_wrong_topics_of_a_refresh_are_refused() -> None:
+    d = Driver()
+    with pytest.raises(TypeError, match="not one str"):
+        d.policy.refresh(d.now, "orders")
+    with pytest.raises(TypeError, match="names or ids"):
+        d.policy.refresh(d.now, ["orders", b"x" * 16])  # type: ignore[arg-type]
+    with pytest.raises(InvalidTopicError, match="'a b'"):
+        d.policy.refresh(d.now, ["a b"])
+
+
+# ---- a topic ------------------------------------------------------------------------------------
+
+
+def test_a_wait_for_a_topic_needs_it_and_ends_when_it_is_there() -> None:
+    d = Driver()
+    d.start()
+    waiter = d.policy.wait_for_topic(d.now, "orders")
+    d.wait(0.02)
+    send = d.sent()
+    assert (send.kind, names_of(send)) == (Kind.NEW, ["orders"])
+    d.answer(send, topic("orders", -1))
+    assert d.finished[waiter].error is None
+    assert d.policy.stats()["needed"] == 1
+
+
+def test_a_wait_for_a_known_topic_ends_at_once() -> None:
+    d = Driver(topics=["orders"])
+    d.start(topic("orders"))
+    waiter = d.policy.wait_for_topic(d.now, "orders", 0)
+    assert outcome(d, waiter) is None
+    d.wait(5)
+    assert len(d.sends) == 1
+
+
+def test_a_wait_for_a_partition_asks_fast_until_the_topic_has_it_with_a_leader() -> None:
+    d = Driver(topics=["orders"])
+    d.start(topic("orders"))
+    waiter = d.policy.wait_for_topic(d.now, "orders", 1)
+    send = d.sent()
+    assert (send.reason, names_of(send)) == ("waited for", ["orders"])
+    d.answer(send, T("orders", [P(0, 1, 1), P(1, -1)], id=topic_id("orders")))
+    d.wait(0.3)
+    d.answer(d.sent(), T("orders", [P(0, 1, 1), P(1, 2, 1)], id=topic_id("orders")))
+    assert d.finished[waiter].error is None
+    d.wait(10)
+    assert len(d.sends) == 3
+
+
+def test_an_unknown_topic_is_asked_for_fast_while_it_propagates_then_every_10_s() -> None:
+    d = Driver(propagation_max=5.0)
+    d.start()
+    d.policy.wait_for_topic(d.now, "orders")
+    start = d.now
+    for _ in range(4000):
+        d.wait(0.01)
+        for send in list(d.open.values()):
+            d.answer(send, T("orders", [], error=3))
+    times = [d.sent_at[send.number] - start for send in d.sends[1:]]
+    assert len([time for time in times if time < 6]) >= 7
+    assert 3 <= len([time for time in times if time > 6.3]) <= 5
+
+
+def test_a_topic_that_nothing_waits_for_any_more_is_not_asked_for() -> None:
+    d = Driver(propagation_max=0.0)
+    d.start()
+    waiter = d.policy.wait_for_topic(d.now, "orders")
+    d.wait(0.02)
+    d.answer(d.sent(), T("orders", [], error=3))
+    d.policy.cancel(waiter)
+    d.wait(60)
+    assert len(d.sends) == 2
+
+
+def test_a_denial_ends_each_wait_for_that_topic_once() -> None:
+    d = Driver()
+    d.start()
+    waiters = [d.policy.wait_for_topic(d.now, "orders") for _ in range(3)]
+    other = d.policy.wait_for_topic(d.now, "audit")
+    d.wait(0.02)
+    d.answer(d.sent(), T("orders", [], error=29), T("audit", [], error=3))
+    assert all(isinstance(outcome(d, each), TopicAuthorizationError) for each in waiters)
+    assert other not in d.finished
+
+
+def test_a_wait_for_a_topic_that_was_denied_before_asks_again() -> None:
+    d = Driver(topics=["orders"])
+    d.start(T("orders", [], error=29))
+    d.wait(2)
+    waiter = d.policy.wait_for_topic(d.now, "orders")
+    assert names_of(d.sent()) == ["orders"]
+    d.answer(d.sent(), T("orders", [], error=29))
+    assert isinstance(outcome(d, waiter), TopicAuthorizationError)
+
+
+def test_an_invalid_topic_ends_each_wait_once_and_is_not_polled() -> None:
+    d = Driver()
+    d.start()
+    waiter = d.policy.wait_for_topic(d.now, "orders")
+    d.wait(0.02)
+    d.answer(d.sent(), T("orders", [], error=17))
+    assert isinstance(outcome(d, waiter), InvalidTopicError)
+    d.wait(200)
+    assert len(d.sends) == 2
+
+
+def test_a_name_that_kafka_refuses_ends_the_wait_without_a_request() -> None:
+    d = Driver()
+    d.start()
+    for name in ("", "a b", "x" * 250):
+        assert isinstance(outcome(d, d.policy.wait_for_topic(d.now, name)), InvalidTopicError)
+    d.wait(5)
+    assert len(d.sends) == 1
+
+
+# ---- deadlines ----------------------------------------------------------------------------------
+
+
+def test_a_time_out_names_the_last_cause_of_each_server() -> None:
+    d = Driver(bootstrap=ADDRESSES)
+    waiter = d.policy.refresh(d.now, deadline=d.now + 2)
+    for cause in ("no such host", "refused", "closed by the peer"):
+        d.fail(error=TransportError(cause))
+    d.wait(2)
+    error = d.finished[waiter].error
+    assert isinstance(error, RequestTimedOutError)
+    for text in ("broker-1:9092: ", "broker-2:9092: ", "no such host", "refused", "closed by"):
+        assert text in str(error)
+
+
+def test_a_time_out_says_what_the_topic_was() -> None:
+    d = Driver(topics=["lost"])
+    d.start(topic("lost", -1))
+    unknown = d.policy.wait_for_topic(d.now, "orders", deadline=d.now + 3)
+    lost = d.policy.wait_for_topic(d.now, "lost", 0, deadline=d.now + 3)
+    for _ in range(31):
+        d.wait(0.1)
+        for send in list(d.open.values()):
+            d.answer(send, T("orders", [], error=3), topic("lost", -1))
+    assert "topic 'orders' was not available" in str(d.finished[unknown].error)
+    assert "LEADER_NOT_AVAILABLE" in str(d.finished[lost].error)
+
+
+def test_a_call_ends_at_its_deadline() -> None:
+    d = Driver()
+    waiter = d.policy.call(d.now, Call(55, 0, 1, lambda version: b""), deadline=d.now + 1)
+    d.wait(1.01)
+    assert isinstance(d.finished[waiter].error, RequestTimedOutError)
+
+
+# ---- fatal errors -------------------------------------------------------------------------------
+
+
+def test_a_refused_login_ends_each_wait_once_and_the_client_goes_on() -> None:
+    d = Driver(reconnect_backoff_max=1.0)
+    waiters = [d.policy.refresh(d.now), d.policy.wait_for_topic(d.now, "orders")]
+    refusal = Error("wrong password", 58)
+    d.fail(error=refusal)
+    assert [outcome(d, waiter) for waiter in waiters] == [refusal, refusal]
+    later = d.policy.refresh(d.now)
+    d.wait(1.3)
+    d.connect()
+    for send in list(d.open.values()):
+        d.answer(send, topic("orders"))
+    d.wait(0.5)
+    for send in list(d.open.values()):
+        d.answer(send, topic("orders"))
+    assert d.finished[later].error is None
+
+
+def test_no_common_version_ends_each_wait_once_and_closes_the_link() -> None:
+    d = Driver()
+    waiter = d.policy.refresh(d.now)
+    d.connect(versions=None)
+    assert isinstance(outcome(d, waiter), UnsupportedVersionError)
+    assert len(d.closes) == 1
+
+
+def test_a_refused_login_of_one_node_ends_no_wait_while_another_works() -> None:
+    d = Driver(topics=["orders"])
+    d.start(topic("orders"))
+    waiter = d.policy.refresh(d.now)
+    d.wait(1.5)
+    d.fail(d.connecting()[-1].link, Error("wrong password", 58))
+    assert waiter not in d.finished
+
+
+def test_a_broken_connection_ends_no_wait() -> None:
+    d = Driver()
+    waiter = d.policy.refresh(d.now)
+    d.fail(error=TransportError("plaintext to TLS", retriable=False))
+    d.wait(5)
+    assert waiter not in d.finished
+
+
+# ---- close --------------------------------------------------------------------------------------
+
+
+def test_close_ends_every_wait_with_an_error() -> None:
+    d = Driver(topics=["orders"])
+    d.connect()
+    waiters = [
+        d.policy.refresh(d.now),
+        d.policy.refresh(d.now, ["a"]),
+        d.policy.wait_for_topic(d.now, "b"),
+        d.policy.call(d.now, Call(55, 0, 1, lambda version: b"")),
+    ]
+    d.poll()
+    d.policy.close(d.now)
+    assert all("closed" in str(outcome(d, waiter)) for waiter in waiters)
+
+
+def test_a_wait_that_begins_after_close_ends_at_once() -> None:
+    d = Driver(topics=["orders"])
+    d.policy.close(d.now)
+    waiters = [
+        d.policy.refresh(d.now),
+        d.policy.wait_for_topic(d.now, "b"),
+        d.policy.call(d.now, Call(55, 0, 1, lambda version: b"")),
+    ]
+    assert all("closed" in str(outcome(d, waiter)) for waiter in waiters)
+
+
+def test_close_ends_the_hints_of_the_names_in_flight() -> None:
+    d = Driver(topics=["orders"])
+    d.connect()
+    d.policy.close(d.now)
+    assert d.cache.hint(["orders"]) == ["orders"]
+
+
+# ---- input --------------------------------------------------------------------------------------
+
+
+def test_more_topics_than_allowed_are_refused_and_none_is_added() -> None:
+    d = Driver(max_topics=3, topics=["a"])
+    d.policy.need(["b"], d.now)
+    with pytest.raises(ArgumentError, match="metadata.max.topics"):
+        d.policy.need(["c", "d"], d.now)
+    assert d.policy.stats()["needed"] == 2
+    d.policy.need(["a", "b", "c"], d.now)
+    with pytest.raises(ArgumentError, match="metadata.max.topics"):
+        d.policy.subscribe(["x", "y"], d.now)
+
+
+def test_a_wrong_pattern_is_refused_and_nothing_changes() -> None:
+    d = Driver(topics=["a"])
+    with pytest.raises(ArgumentError, match="regular expression"):
+        d.policy.subscribe("^[", d.now)
+    assert d.policy.stats()["needed"] == 1
+
+
+def test_a_name_that_is_no_str_is_refused() -> None:
+    d = Driver()
+    with pytest.raises(TypeError, match="must be str"):
+        d.policy.need([b"orders"], d.now)  # type: ignore[list-item]
+    with pytest.raises(InvalidTopicError):
+        d.policy.need(["good", "not good"], d.now)
+    assert d.policy.stats()["needed"] == 0
+
+
+def test_a_topic_of_the_blacklist_is_unknown_to_a_wait() -> None:
+    import re
+
+    d = Driver(blacklist=(re.compile("^secret"),))
+    d.start()
+    waiter = d.policy.wait_for_topic(d.now, "secret-1")
+    assert isinstance(outcome(d, waiter), UnknownTopicError)
