@@ -90,6 +90,7 @@ class Channel:
     def close(self) -> None:
         """Closes the socket at once and calls the owner no more; a second call does nothing."""
         self._is_closed = True
+        self.session.discard()
         sock, self._socket = self._socket, None
         if sock is None:
             return
@@ -229,7 +230,8 @@ class Channel:
         if self._is_closed:
             return
         self.close()
-        self._owner.channel_failed(self, error)
+        # The frames of a traceback would keep the bytes that arrived for as long as the error.
+        self._owner.channel_failed(self, error.with_traceback(None))
 
 
 def _socket(endpoint: Endpoint, keepalive: bool) -> socket.socket:
