@@ -486,3 +486,13 @@ def test_a_listener_may_close_its_client(make: Maker, brokers: Brokers) -> None:
     client.on_change(lambda changes: closing())
     client.start()
     until(lambda: client.stats()["state"] == "closed")
+
+
+# ---- addresses ----------------------------------------------------------------------------------
+
+
+def test_addresses_are_those_of_the_configured_family(make: Maker, brokers: Brokers) -> None:
+    server = f"localhost:{brokers[1].port}"
+    make(server, {"broker.address.family": "v4"}).refresh([])
+    with pytest.raises(RequestTimedOutError):
+        make(server, {"broker.address.family": "v6"}).refresh([], timeout=0.3)
