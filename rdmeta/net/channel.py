@@ -1,8 +1,7 @@
 """One non-blocking socket to one endpoint, which an event loop drives through one session.
 
-A channel calls its owner back and has no task: it adds its socket to the loop's readers and
-writers (asyncio's, uvloop's), so closing it takes effect at once, and a fork's child can close the
-socket without the loop.
+A channel has no task. It adds its socket to the loop's readers and writers, and calls its owner.
+So close() takes effect at once, and the child of a fork can close the socket without the loop.
 """
 
 from __future__ import annotations

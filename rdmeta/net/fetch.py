@@ -77,8 +77,8 @@ def fetch(
     `max_frame` is the largest answer accepted, in bytes. `reason` says why the caller asks: see
     `MetadataCache.reason`.
 
-    `conf` is a configuration as a Client takes it; the whole is checked. It gives what is None:
-    bootstrap.servers, client.id ("rdmeta"), receive.message.max.bytes (100 000 000) and
+    `conf` is a configuration as a Client takes it; the whole is checked. It completes the
+    arguments: bootstrap.servers, client.id ("rdmeta"), receive.message.max.bytes (100 000 000) and
     allow.auto.create.topics (false). Its broker.address.family chooses addresses.
     socket.connection.setup.timeout.ms bounds connecting to one server, and socket.timeout.ms the
     wait for one answer, both within `timeout`. The other options do not concern one refresh.
