@@ -247,6 +247,24 @@ OPTIONS = (
         unit="ms",
     ),
     Option(
+        "broker.address.family",
+        "choice",
+        "family",
+        "any",
+        "low",
+        "The addresses of a server's name that are tried.",
+        choices={"any": "any", "v4": "v4", "v6": "v6"},
+    ),
+    Option(
+        "socket.keepalive.enable",
+        "flag",
+        "keepalive",
+        False,
+        "low",
+        "Whether the system probes idle connections (SO_KEEPALIVE), so that a firewall between"
+        " keeps them.",
+    ),
+    Option(
         "socket.timeout.ms",
         "integer",
         "socket_timeout",
@@ -296,7 +314,7 @@ OPTIONS = (
 _NOT_NEEDED_KEYS = """
 acks api.version.fallback.ms api.version.request api.version.request.timeout.ms auto.commit.enable
 auto.commit.interval.ms auto.offset.reset background_event_cb batch.num.messages batch.size
-broker.address.family broker.address.ttl broker.version.fallback builtin.features check.crcs
+broker.address.ttl broker.version.fallback builtin.features check.crcs
 client.dns.lookup client.rack client.software.name client.software.version closesocket_cb
 compression.codec compression.level compression.type connect_cb connections.max.idle.ms
 consume.callback.max.messages consume_cb coordinator.query.interval.ms debug default.topic.config
@@ -317,7 +335,7 @@ produce.offset.report queue.buffering.backpressure.threshold queue.buffering.max
 queue.buffering.max.messages queue.buffering.max.ms queued.max.messages.kbytes queued.min.messages
 queuing.strategy rebalance_cb reconnect.backoff.jitter.ms request.required.acks request.timeout.ms
 resolve_cb retries session.timeout.ms share.acknowledgement.mode socket.blocking.max.ms
-socket.keepalive.enable socket.max.fails socket.nagle.disable socket.receive.buffer.bytes
+socket.max.fails socket.nagle.disable socket.receive.buffer.bytes
 socket.send.buffer.bytes socket_cb statistics.interval.ms stats_cb sticky.partitioning.linger.ms
 throttle_cb topic.metadata.refresh.fast.cnt topic.metadata.refresh.sparse transaction.timeout.ms
 transactional.id value.deserializer value.serializer

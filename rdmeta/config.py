@@ -47,7 +47,7 @@ _WAITS = (
 class Config:
     """Checked settings. Times are in seconds; None means never or without limit.
 
-    `blacklist` has patterns to search for in a topic's name.
+    `blacklist` has patterns to search for in a topic's name. `family` is any, v4 or v6.
     """
 
     bootstrap_servers: str = ""
@@ -70,6 +70,8 @@ class Config:
     blacklist: tuple[re.Pattern[str], ...] = ()
     max_topics: int = 1_000_000
     max_frame: int = 100_000_000
+    family: str = "any"
+    keepalive: bool = False
 
 
 def load(path: str | os.PathLike[str]) -> dict[str, str]:

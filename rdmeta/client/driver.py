@@ -28,6 +28,7 @@ from rdmeta.client.policy import Policy, Problem, Updated
 from rdmeta.client.traffic import Traffic
 from rdmeta.errors import Error, UnsupportedVersionError
 from rdmeta.model import All
+from rdmeta.net.resolve import FAMILIES
 from rdmeta.net.session import METADATA, Response
 from rdmeta.net.stream import StreamConnection
 
@@ -306,8 +307,13 @@ class Link:
         self._driver = driver
         # (number, time) of each request without an answer, by its correlation id.
         self._sent: dict[int, tuple[int, float]] = {}
+        config = driver.config
         self.connection = StreamConnection(
-            self, client_id=driver.config.client_id, max_frame=driver.config.max_frame
+            self,
+            client_id=config.client_id,
+            max_frame=config.max_frame,
+            keepalive=config.keepalive,
+            family=FAMILIES[config.family],
         )
         self.connection.open(self.address, connect.timeout)
 

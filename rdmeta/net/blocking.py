@@ -54,14 +54,19 @@ class Connection:
     """
 
     def __init__(
-        self, address: Address, deadline: Deadline, client_id: str, max_frame: int
+        self,
+        address: Address,
+        deadline: Deadline,
+        client_id: str,
+        max_frame: int,
+        family: int = socket.AF_UNSPEC,
     ) -> None:
-        """Connects and agrees on versions.
+        """Connects and agrees on versions; `family` AF_INET or AF_INET6 tries no other addresses.
 
         Raises TransportError, RequestTimedOutError, and the errors of `Session.receive`.
         """
         self.session = Session(client_id, max_frame)
-        self._socket = _connect(address, deadline)
+        self._socket = _connect(address, deadline, family)
         try:
             while not self.session.ready:
                 self._exchange(deadline)
@@ -117,10 +122,10 @@ class Connection:
         return self.session.receive(received) if received else self.session.received(count)
 
 
-def _connect(address: Address, deadline: Deadline) -> socket.socket:
+def _connect(address: Address, deadline: Deadline, family: int) -> socket.socket:
     """Returns a connected socket; each address of the host gets its share of the time."""
     try:
-        found = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)
+        found = socket.getaddrinfo(*address, family, socket.SOCK_STREAM)
     except OSError as error:
         raise TransportError(f"no such host: {error.strerror or error}") from error
     except ValueError as error:  # for example a label of more than 63 letters, or a NUL

@@ -1,8 +1,7 @@
 """One non-blocking socket to one endpoint, which an event loop drives through one session.
 
-A channel calls its owner back and has no task: it adds its socket to the loop's readers and
-writers (asyncio's, uvloop's), so closing it takes effect at once, and a fork's child can close the
-socket without the loop.
+A channel has no task. It adds its socket to the loop's readers and writers, and calls its owner.
+So close() takes effect at once, and the child of a fork can close the socket without the loop.
 """
 
 from __future__ import annotations
@@ -90,6 +89,7 @@ class Channel:
     def close(self) -> None:
         """Closes the socket at once and calls the owner no more; a second call does nothing."""
         self._is_closed = True
+        self.session.discard()
         sock, self._socket = self._socket, None
         if sock is None:
             return
@@ -229,7 +229,8 @@ class Channel:
         if self._is_closed:
             return
         self.close()
-        self._owner.channel_failed(self, error)
+        # The frames of a traceback would keep the bytes that arrived for as long as the error.
+        self._owner.channel_failed(self, error.with_traceback(None))
 
 
 def _socket(endpoint: Endpoint, keepalive: bool) -> socket.socket:

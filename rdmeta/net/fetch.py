@@ -18,15 +18,21 @@ from rdmeta.address import Address, parse_bootstrap
 from rdmeta.errors import ConfigError, Error, ForkedError, TransportError
 from rdmeta.model import ALL, Advice, Applied, Broker, Request
 from rdmeta.net.blocking import Connection, Deadline
+from rdmeta.net.resolve import FAMILIES
 from rdmeta.net.session import METADATA
 
 __all__ = ["fetch"]
 
 
-_DEFAULTS: dict[str, object] = {
+# Settings by their names in Config, as they are without a configuration.
+_DEFAULTS: dict[str, Any] = {
+    "bootstrap_servers": None,
     "client_id": "rdmeta",
     "max_frame": 100_000_000,
     "allow_auto_create": False,
+    "family": "any",
+    "setup_timeout": math.inf,
+    "socket_timeout": math.inf,
 }
 
 
@@ -36,8 +42,9 @@ class _Options(NamedTuple):
     tolerate_trailing: bool | None
     client_id: str
     max_frame: int
-    connecting: float
-    answering: float
+    family: str
+    setup_timeout: float
+    socket_timeout: float
 
 
 def fetch(
@@ -70,11 +77,11 @@ def fetch(
     `max_frame` is the largest answer accepted, in bytes. `reason` says why the caller asks: see
     `MetadataCache.reason`.
 
-    `conf` is a configuration as a Client takes it; the whole is checked. It gives what is None:
-    bootstrap.servers, client.id ("rdmeta"), receive.message.max.bytes (100 000 000) and
-    allow.auto.create.topics (false). Its socket.connection.setup.timeout.ms bounds connecting to
-    one server, and its socket.timeout.ms bounds waiting for one answer, both within `timeout`. The
-    other options do not concern one refresh.
+    `conf` is a configuration as a Client takes it; the whole is checked. It completes the
+    arguments: bootstrap.servers, client.id ("rdmeta"), receive.message.max.bytes (100 000 000) and
+    allow.auto.create.topics (false). Its broker.address.family chooses addresses.
+    socket.connection.setup.timeout.ms bounds connecting to one server, and socket.timeout.ms the
+    wait for one answer, both within `timeout`. The other options do not concern one refresh.
 
     A broker does not create the topics in a request unless `allow_auto_create`. A request to a
     broker before 0.11 (Metadata v4) cannot forbid it, so fetch() sends names there only with that.
@@ -104,46 +111,36 @@ def fetch(
             "max_frame": max_frame,
             "allow_auto_create": allow_auto_create,
         }
-        settings, connecting, answering = _settings(conf, given)
+        settings = _settings(conf, {k: v for k, v in given.items() if v is not None})
         request = request._replace(allow_auto_create=settings["allow_auto_create"])
         servers = parse_bootstrap(settings["bootstrap_servers"])
-        options = _Options(
-            tolerate_trailing,
-            settings["client_id"],
-            settings["max_frame"],
-            connecting,
-            answering,
-        )
+        shared = {name: settings[name] for name in _Options._fields if name in settings}
+        options = _Options(tolerate_trailing, **shared)
         return _ask_in_turn(cache, servers, request, Deadline(timeout), options)
     except BaseException:
         cache.apply_failure(request)
         raise
 
 
-def _settings(
-    conf: Mapping[str, object] | None, given: dict[str, Any]
-) -> tuple[dict[str, Any], float, float]:
-    """Returns the settings, and the seconds for connecting and answering, of both arguments.
+def _settings(conf: Mapping[str, object] | None, given: dict[str, Any]) -> dict[str, Any]:
+    """Returns the settings of `conf` and of the arguments that were given, by names of Config.
 
-    `given` has the arguments by their names in Config, None for those to take from `conf`. Raises
-    ConfigError.
+    Raises ConfigError.
     """
-    own = {name: value for name, value in given.items() if value is not None}
     if conf is None:
-        return {**given, **_DEFAULTS, **own}, math.inf, math.inf
+        return _DEFAULTS | given
     from rdmeta import config  # it loads slowly
     from rdmeta._options import OPTIONS
 
-    parsed = config.parse(conf, servers="bootstrap_servers" not in own)
+    parsed = config.parse(conf, servers="bootstrap_servers" not in given)
     said = {option.field: option for option in OPTIONS if {option.key, option.alias} & set(conf)}
-    for name, value in own.items():
+    for name, value in given.items():
         theirs = getattr(parsed, name)
         if name in said and value != theirs:
             raise ConfigError(
                 f"{said[name].key} is {theirs!r} in conf, and {value!r} as an argument: give one"
             )
-    settings = {name: getattr(parsed, name) for name in given} | own
-    return settings, parsed.setup_timeout, parsed.socket_timeout
+    return {name: getattr(parsed, name) for name in _DEFAULTS} | given
 
 
 def _checked(
@@ -176,7 +173,7 @@ def _ask_in_turn(
         server = servers.pop(0)
         asked.add(server)
         try:
-            within = deadline.within(min(deadline.remaining() / share, options.connecting))
+            within = deadline.within(min(deadline.remaining() / share, options.setup_timeout))
             broker, applied = _ask(cache, server, request, within, deadline, options)
         except Error as error:
             failures.append((server, error))
@@ -212,7 +209,9 @@ def _ask(
 
     Returns the broker's id, None if it is not known, and the Applied.
     """
-    with Connection(server, within, options.client_id, options.max_frame) as connection:
+    with Connection(
+        server, within, options.client_id, options.max_frame, FAMILIES[options.family]
+    ) as connection:
         session = connection.session
         version = session.version_for(METADATA, METADATA_MIN_VERSION, METADATA_MAX_VERSION)
         body = encode_metadata_request(
@@ -221,7 +220,7 @@ def _ask(
         request = cache.request(
             request.topics, allow_auto_create=request.allow_auto_create, reason=request.reason
         )
-        until = deadline.within(options.answering)
+        until = deadline.within(options.socket_timeout)
         answer = connection.request(METADATA, version, body, until)
     tolerate = options.tolerate_trailing
     broker = _broker_at(server, _brokers_in(answer, version), cache.brokers)

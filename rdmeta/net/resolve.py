@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
     from rdmeta.address import Address
 
-__all__ = ["Endpoint", "Resolver", "literal", "shared", "unresolved"]
+__all__ = ["FAMILIES", "Endpoint", "Resolver", "literal", "shared", "unresolved"]
+
+# The values of broker.address.family.
+FAMILIES = {"any": socket.AF_UNSPEC, "v4": socket.AF_INET, "v6": socket.AF_INET6}
 
 # The threads of one process that look up names, and so the number of lookups that can hang.
 _THREADS = 2

@@ -169,11 +169,18 @@ class Session:
                     answers += self._answer(frame)
         except Error as error:
             self._failure = error
+            position = 0
+            self.discard()
             if not answers:
                 raise
         finally:
             del self._incoming[:position]
         return answers
+
+    def discard(self) -> None:
+        """Frees the bytes of a frame that has not arrived whole; its connection is over."""
+        self._incoming.clear()
+        self._long = None
 
     def closed(self, how: str = "closed the connection") -> NoReturn:
         """Raises the error of a connection that the other side ended; `how` says how.
@@ -218,7 +225,7 @@ class Session:
 
     def _check(self) -> None:
         if self._failure is not None:
-            raise self._failure
+            raise self._failure.with_traceback(None)
 
     def _queue(self, call: Call) -> int:
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF

@@ -92,9 +92,10 @@ class StreamConnection:
     def open(self, address: Address, timeout: float) -> None:
         """Begins to resolve the name, to connect to its addresses, and to shake hands.
 
-        The whole has `timeout` seconds. The next address is tried once the newest has failed, or
-        has been silent for its share of them, 1 s at most; the first one that is ready is kept.
-        The listener hears of success or failure later. Call it once, with the loop running.
+        All of that has `timeout` seconds. The connection tries the next address when the newest one
+        fails, or is silent for its share of the time (1 s at most). It keeps the address that is
+        ready first. The listener hears of success or failure later. Call it once, while the loop
+        runs.
         """
         loop = self._loop = asyncio.get_running_loop()
         self._ends = loop.time() + timeout
@@ -190,7 +191,7 @@ class StreamConnection:
         if channel is self._channel:
             self._fail(error)
             return
-        # What a listening port did says more than that another address cannot be reached.
+        # The error of a port that accepted explains more than that of an unreachable address.
         if self._failure is None or channel.was_connected or not self._failure[0]:
             self._failure = channel.was_connected, error
         is_newest = channel is self._attempts[-1]

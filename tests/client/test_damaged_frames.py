@@ -24,7 +24,7 @@ from rdmeta.errors import Error, MalformedError
 
 LARGEST = 1 << 22
 # Bytes of memory that this process may gain; brokers and client share it.
-BOUND = 96 << 20
+BOUND = 64 << 20
 CONF = {
     "receive.message.max.bytes": LARGEST,
     "socket.timeout.ms": 500,

@@ -26,6 +26,7 @@ from rdmeta.errors import (
     TopicAuthorizationError,
     UnsupportedVersionError,
 )
+from rdmeta.net.stream import StreamConnection
 
 
 def asked(brokers: Brokers) -> list[Any]:
@@ -486,3 +487,29 @@ def test_a_listener_may_close_its_client(make: Maker, brokers: Brokers) -> None:
     client.on_change(lambda changes: closing())
     client.start()
     until(lambda: client.stats()["state"] == "closed")
+
+
+# ---- addresses ----------------------------------------------------------------------------------
+
+
+def test_addresses_are_those_of_the_configured_family(make: Maker, brokers: Brokers) -> None:
+    server = f"localhost:{brokers[1].port}"
+    make(server, {"broker.address.family": "v4"}).refresh([])
+    with pytest.raises(RequestTimedOutError):
+        make(server, {"broker.address.family": "v6"}).refresh([], timeout=0.3)
+
+
+@pytest.mark.parametrize("wanted", [False, True])
+def test_connections_are_kept_alive_as_configured(
+    make: Maker, brokers: Brokers, monkeypatch: pytest.MonkeyPatch, wanted: bool
+) -> None:
+    seen = []
+
+    class Connection(StreamConnection):
+        def __init__(self, *args: Any, **options: Any) -> None:
+            seen.append(options["keepalive"])
+            super().__init__(*args, **options)
+
+    monkeypatch.setattr("rdmeta.client.driver.StreamConnection", Connection)
+    make(brokers.bootstrap, {"socket.keepalive.enable": wanted}).refresh([])
+    assert set(seen) == {wanted}

@@ -249,6 +249,8 @@ class Broker:
                 await self._converse(number, reader, Sender(writer, self))
         except (ConnectionError, asyncio.IncompleteReadError, Ended, asyncio.CancelledError):
             pass
+        except UnicodeDecodeError:  # a client asks for a name that came out of a damaged answer
+            pass
         finally:
             del self._open[number]
             writer.close()

@@ -356,6 +356,43 @@ def test_an_answer_before_a_bad_frame_is_reported_before_the_failure(loop: str) 
 
 
 @pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("ends", ["close", "bad frame", "end"])
+def test_a_channel_that_is_over_keeps_nothing_that_arrived(loop: str, ends: str) -> None:
+    """Errors are kept by applications, and cycles until a collection: both held the bytes."""
+
+    def serve(connection: socket.socket) -> None:
+        serve_handshake(connection)
+        (asked,) = read_requests(read_frame(connection))
+        frame = framed(asked.correlation_id, bytes(1 << 20))
+        if ends == "bad frame":
+            connection.sendall(framed(asked.correlation_id + 1, bytes(1 << 20)))
+            connection.recv(1)
+            return
+        connection.sendall(frame[: 1 << 19])
+        if ends == "close":
+            connection.recv(1)
+
+    async def main() -> None:
+        heard = Heard()
+        channel = await ready(address, heard)
+        channel.request(METADATA, 1, METADATA_V1_ALL)
+        if ends == "close":
+            while channel.bytes_received < 1 << 19:
+                await asyncio.sleep(0.001)
+            assert channel.session._long is not None
+            channel.close()
+        else:
+            await heard.wait("failed")
+            assert heard.error is not None
+            assert heard.error.__traceback__ is None
+        assert channel.session._long is None
+        assert not channel.session._incoming
+
+    with listening(serve) as address:
+        run(loop, main())
+
+
+@pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("event", ["bytes", "ready", "response"])
 def test_a_channel_that_its_owner_closes_reports_nothing_more(loop: str, event: str) -> None:
     def serve(connection: socket.socket) -> None:

@@ -10,7 +10,7 @@ import pytest
 from broker import METADATA, Brokers, Fault
 
 from rdmeta import MetadataCache, fetch
-from rdmeta.errors import ConfigError, MalformedError, RequestTimedOutError
+from rdmeta.errors import ConfigError, MalformedError, RequestTimedOutError, TransportError
 
 KEY = "bootstrap.servers"
 
@@ -73,6 +73,13 @@ def test_a_wrong_configuration_or_none_with_servers_is_refused() -> None:
         fetch(cache, conf=[(KEY, "h")])  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="bootstrap servers must be str"):
         fetch(cache)
+
+
+def test_addresses_are_those_of_the_configurations_family(brokers: Brokers) -> None:
+    server = f"localhost:{brokers[1].port}"
+    fetch(MetadataCache(), server, conf={"broker.address.family": "v4"})
+    with pytest.raises(TransportError):
+        fetch(MetadataCache(), server, conf={"broker.address.family": "v6"})
 
 
 @pytest.mark.parametrize("allowed", [False, True])
