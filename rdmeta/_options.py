@@ -143,8 +143,8 @@ OPTIONS = (
         "blacklist",
         (),
         "low",
-        "Regular expressions, separated by commas (two commas stand for one). A topic in whose name"
-        " one is found is neither asked for nor stored.",
+        "Python's regular expressions, separated by commas (two commas stand for one). A topic in"
+        " whose name one is found is neither asked for nor stored.",
     ),
     Option(
         "allow.auto.create.topics",

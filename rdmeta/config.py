@@ -27,6 +27,7 @@ _log = logging.getLogger(__name__)
 _BY_KEY = {key: option for option in OPTIONS for key in (option.key, option.alias) if key}
 _SECURITY_PREFIXES = ("sasl.", "ssl.", "https.")
 _FLAGS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
+_POSIX_CLASS = re.compile(r"\[:\^?[a-z]+:\]")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
 _LONGEST_SHOWN = 60
 _MAY_BE_NONE = ("servers", "text", "patterns")  # None is "not set", as in confluent-kafka
@@ -215,10 +216,16 @@ def _patterns(option: Option, value: object) -> tuple[re.Pattern[str], ...]:
     if not isinstance(value, str):
         raise _wrong(option, value)
     texts = [part.replace("\0", ",") for part in value.replace(",,", "\0").split(",")]
+    return tuple(_pattern(text) for text in texts if text)
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    if posix := _POSIX_CLASS.search(text):  # it has another meaning for Python, and is silent
+        raise ValueError(f": {_shown(text)} has {posix[0]}, which Python's expressions lack")
     try:
-        return tuple(re.compile(text) for text in texts if text)
-    except re.error as error:
-        raise ValueError(f": {_shown(error.pattern)} is no regular expression: {error}") from None
+        return re.compile(text)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ValueError(f": {_shown(text)} is no regular expression: {error}") from None
 
 
 _KINDS: dict[str, Callable[[Option, object], object]] = {

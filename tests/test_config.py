@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import pickle
+import random
 import re
 import subprocess
 import sys
@@ -131,6 +132,13 @@ def test_a_blacklist_is_searched_for_in_names_and_two_commas_are_one() -> None:
     text = problem({**SERVERS, "topic.blacklist": "ok,(x"})
     assert text.startswith("topic.blacklist: '(x' is no regular expression: missing )")
     assert "of type list" in problem({**SERVERS, "topic.blacklist": ["a"]})
+
+
+def test_a_pattern_that_python_reads_differently_or_cannot_read_is_refused() -> None:
+    text = problem({**SERVERS, "topic.blacklist": "^[[:alpha:]]+$"})
+    assert "has [:alpha:], which Python's expressions lack" in text
+    for pattern in ("a{1,,99999999999}", "(" * 5000 + ")" * 5000):
+        assert "is no regular expression" in problem({**SERVERS, "topic.blacklist": pattern})
 
 
 @pytest.mark.parametrize(
@@ -302,6 +310,45 @@ def test_a_long_or_strange_value_is_not_poured_into_the_error() -> None:
     assert len(problem({**SERVERS, "retry.backoff.ms": "9" * 10_000})) < 200
     assert "of type dict" in problem({**SERVERS, "retry.backoff.ms": {"password": SECRET}})
     assert SECRET not in problem({**SERVERS, "retry.backoff.ms": {"password": SECRET}})
+
+
+VALUES: list[object] = [
+    *(
+        None,
+        True,
+        1,
+        -1,
+        0,
+        10**400,
+        1e400,
+        float("nan"),
+        -0.0,
+        "",
+        "a",
+        "1",
+        "-1",
+        " 5 ",
+        "\u0663",
+    ),
+    *("1e3", "true", "(", "[a", "(?i)x", "a**", "\\", "*", "a" * 70_000, "\udc80", b"x", [], {}),
+    *(object(), print, "host:1,[::1", "[", "]:1", ":", ",", "a b:1", "x://", "\0", "(?<=a+)b"),
+]
+
+
+def test_any_value_of_any_option_is_accepted_or_a_config_error() -> None:
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    keys: list[object] = [option.key for option in OPTIONS]
+    keys += ["metadata.broker.list", "sasl.password", "acks", "x", "", "\udc80", None, b"a", ("a",)]
+    for _ in range(3000):
+        conf: Any = {key: chance.choice(VALUES) for key in chance.sample(keys, 3)}
+        text = ""
+        try:
+            parse(conf, servers=False)
+        except ConfigError as error:
+            text = str(error)
+        assert len(text) < 1000
 
 
 def test_what_is_no_mapping_is_a_type_error() -> None:
