@@ -74,6 +74,8 @@ class Asking:
         self._full: _Full | None = None
         self._wants: list[Want] = []
         self._periodic_at = math.inf
+        # When the last periodic refresh of the brokers alone was scheduled; None: of topics too.
+        self._brokers_alone_since: float | None = None
         # Where the next request of NAMES does not go: servers whose answer it is to confirm.
         self._around: frozenset[Address] = frozenset()
         self._names_min = 0 if state.config.allow_auto_create else FIRST_WITHOUT_CREATION
@@ -112,6 +114,8 @@ class Asking:
 
     def periodic(self, now: float) -> None:
         """Makes the periodic refresh due when its time has come."""
+        if self._brokers_alone_since is not None and not self._s.demand.is_empty:
+            self._schedule(self._brokers_alone_since)  # topics do not wait for as long
         if now >= self._periodic_at:
             self._periodic_at = math.inf
             self._s.gate.begin_anew()
@@ -122,7 +126,9 @@ class Asking:
         s = self._s
         if s.config.refresh_interval is None:
             return
-        shortest = BROKERS_INTERVAL if s.demand.is_empty else 0.0
+        is_alone = s.demand.is_empty
+        self._brokers_alone_since = now if is_alone else None
+        shortest = BROKERS_INTERVAL if is_alone else 0.0
         interval = max(s.config.refresh_interval, shortest)
         self._periodic_at = now + jittered(interval, s.random)
 

@@ -85,6 +85,16 @@ def test_topics_are_asked_for_more_often_than_every_10_s_if_the_interval_says_so
     assert d.sent().reason == "interval"
 
 
+def test_a_topic_needed_after_the_start_does_not_wait_as_long_as_brokers_alone() -> None:
+    d = Driver(refresh_interval=1.0)
+    d.start()
+    d.policy.need(["orders"], d.now)
+    d.wait(0.02)
+    d.answer(d.sent(), topic("orders"))
+    d.wait(1.2)
+    assert (d.sent().reason, names_of(d.sent())) == ("interval", ["orders"])
+
+
 # ---- new names ----------------------------------------------------------------------------------
 
 
