@@ -52,6 +52,8 @@ class App:
         self.world = world
         self.random = world.random
         self.waiters: dict[int, Waiter] = {}
+        # What was cancelled in the moment in which it ended may still end.
+        self.cancelled: dict[int, Waiter] = {}
         topics = world.scene.topics
         names = (topics,) if isinstance(topics, str) else () if topics in (None, ALL) else topics
         assert isinstance(names, tuple)
@@ -80,7 +82,7 @@ class App:
 
     def finished(self, action: Finish) -> None:
         """Takes the outcome of a wait."""
-        waiter = self.waiters.pop(action.waiter, None)
+        waiter = self.waiters.pop(action.waiter, None) or self.cancelled.pop(action.waiter, None)
         self.world.demand(waiter is not None, f"wait {action.waiter} ends, which is not open")
         assert waiter is not None
         self.ended += 1
@@ -208,7 +210,7 @@ class App:
             number = self.random.choice(list(self.waiters))
             self.world.say("call", "cancel", number)
             self.world.policy.cancel(number)
-            del self.waiters[number]
+            self.cancelled[number] = self.waiters.pop(number)
 
     def produce(self) -> None:
         """Uses the leaders of needed topics as a producer does, and complains of wrong ones."""

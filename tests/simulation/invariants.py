@@ -153,12 +153,12 @@ class Invariants:
         if sent is not None:  # later answers to its hedges do not count
             for number in [n for n, s in self.in_flight.items() if s.send.kind is send.kind]:
                 del self.in_flight[number]
-            if applied is not None:
-                self.names_were_answered(sent.names, sent.order)
         if answer.throttle_ms and applied is not None:
             self._known(link.node).throttled_until = self.world.now + answer.throttle_ms / 1000
         if applied is None or sent is None:
             return
+        self.forced -= sent.names or self.forced
+        self.names_were_answered(sent.names, sent.order)
         self.told(link.node.id, answer.version, answer.topics)
         denied = {str(topic.name) for topic in answer.topics if topic.error in (17, 29)}
         for waiter in self.world.app.waiters.values():
@@ -380,7 +380,7 @@ class Invariants:
         """
         if send.hedge:
             return
-        forced, self.forced = self.forced, self.forced - (names or self.forced)
+        forced = self.forced
         for other in self.in_flight.values():
             if other.send.kind is send.kind:
                 raise Violation(

@@ -113,11 +113,12 @@ class Rules:
         self.due = self.world.cache.due()
         self.told_to |= answer.asks_rebootstrap
 
-    def answered(self, link: Link, send: Send, applied: Applied | None) -> None:
+    def answered(self, link: Link, send: Send, answer: Answer, applied: Applied | None) -> None:
         """Notes an answer; None if the cache refused it."""
         address = Address(link.node.host, link.node.port)
         if applied is None:
-            self._older(address)
+            if not answer.damaged:
+                self._older(address)
             return
         self.trying_since = None
         if Advice.ASK_OTHER in applied.advice:

@@ -207,7 +207,7 @@ class World:
         applied = self.policy.on_response(send.number, self.now, answer.version, answer.body)
         self.say("answered", link, send, answer, applied)
         if send.number in self.invariants.in_flight:
-            self.rules.answered(link, send, applied)
+            self.rules.answered(link, send, answer, applied)
         self.invariants.answered(link, send, answer, applied)
 
     def answered_again(self, send: Send, answer: Answer) -> None:
@@ -285,6 +285,7 @@ class World:
 
     def _settle(self, extra: float) -> Generator[float, None, None]:
         """Waits until the cache equals the truth, and then a while; it must stay equal."""
+        topics = self.cluster.created
         settling = self.invariants.settle(self.faults, extra)
         self.later(settling.bound + 0.001, self._look_again)
 
@@ -297,7 +298,10 @@ class World:
         yield -1
         yield 2.0 * self.random.random()
         self.say("settled", self.now - settling.since)
-        self.invariants.truth_stays(settling)
+        if self.cluster.created != topics:  # a request created a topic
+            yield from self._settle(extra)
+        else:
+            self.invariants.truth_stays(settling)
 
     def _look_again(self) -> None:
         self.touched = True
