@@ -149,6 +149,7 @@ class App:
         names = [n for n in self._names() if n in self.needed and not self._waited(n)]
         self.world.say("call", "forget", names)
         self.world.policy.forget(names, self.world.now)
+        self.world.invariants.forced.update(names)
         for name in names:
             self.used.pop(name, None)
             self.subscribed.discard(name)

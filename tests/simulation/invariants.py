@@ -44,7 +44,10 @@ class Told(NamedTuple):
 
 @dataclass
 class Sent:
-    """A Metadata request in flight, and what was needed then; `order` counts all that were sent."""
+    """A Metadata request in flight, with what was needed when it left.
+
+    `order` counts all that were sent; `others` are the full requests that were out then.
+    """
 
     send: Send
     order: int
@@ -52,10 +55,7 @@ class Sent:
     at: float
     names: frozenset[str] | None
     needed: frozenset[str]
-
-    @property
-    def is_whole(self) -> bool:
-        return self.send.kind in (Kind.FULL, Kind.BROKERS)
+    others: tuple[int, ...]
 
 
 @dataclass
@@ -136,8 +136,10 @@ class Invariants:
         self.no_name_in_flight_is_asked_again(send, names)
         self.sent += 1
         needed = frozenset(self.world.app.needed)
+        whole = (Kind.FULL, Kind.BROKERS)
+        others = tuple(o.order for o in self.in_flight.values() if o.send.kind in whole)
         self.in_flight[send.number] = Sent(
-            send, self.sent, send.link, self.world.now, names, needed
+            send, self.sent, send.link, self.world.now, names, needed, others
         )
 
     def failed(self, number: int) -> None:
@@ -157,7 +159,7 @@ class Invariants:
             self._known(link.node).throttled_until = self.world.now + answer.throttle_ms / 1000
         if applied is None or sent is None:
             return
-        self.forced -= sent.names or self.forced
+        self.forced -= self.forced if sent.names is None else sent.names
         self.names_were_answered(sent.names, sent.order)
         self.told(link.node.id, answer.version, answer.topics)
         denied = {str(topic.name) for topic in answer.topics if topic.error in (17, 29)}
@@ -174,8 +176,8 @@ class Invariants:
             if waiter.topic in denied:
                 waiter.owed = f"{waiter.topic} was denied or invalid"
         elif waiter.refresh and covers(request, waiter, sent.needed):
-            if any(o.order > waiter.sent and o.is_whole for o in self.in_flight.values()):
-                return  # its own request is out
+            if any(order > waiter.sent for order in sent.others):
+                return  # its own request was out
             waiter.owed = f"request {sent.send.number} was answered"
 
     def told(self, broker: int, version: int, topics: list[T]) -> None:
@@ -270,7 +272,7 @@ class Invariants:
         A wait for a topic is answered when a lookup would succeed, or when an answer to a request
         sent after the call denies it. A refresh is answered by an answer to a covering request
         that was sent after the call; a hedge repeats an earlier one, so it does not count, and
-        nothing else counts while a full request is out. The next poll is not later than the first
+        nothing else counts that left while a full request was out. The next poll is not later than the first
         deadline.
         """
         now, late = self.world.now, self.world.scene.late
@@ -376,7 +378,8 @@ class Invariants:
 
         Of each kind one request is in flight, and its hedges. A request for all topics names none.
         A name is not in flight once a later question was answered, also by another door: "The hint
-        ends with the answer to its name or to all topics" (docs/policies.md).
+        ends with the answer to its name or to all topics" (docs/policies.md). Nor is one that was
+        forgotten, as the answer no longer counts for it.
         """
         if send.hedge:
             return
@@ -403,8 +406,8 @@ class Invariants:
 
         That is 2 retry.backoff.max + reconnect.backoff.max + 4 hedges + 4 round trips; 10 s more
         after long faults; and what is left of a swallowed connect's time-out, of a denial, or of a
-        rewind. If another cluster answers at the old addresses, no answer counts until the
-        rebootstrap, which comes after its trigger.
+        rewind. If another cluster or a black hole is at the old addresses, no answer counts until
+        the rebootstrap, which comes after its trigger.
         """
         world, config = self.world, self.config
         hedge = min(max(10 * max(self.round_trips, default=0.1), 1.0), 10.0)
@@ -417,7 +420,7 @@ class Invariants:
             if not link.ready
         ]
         bound += max(connecting, default=0.0)
-        if faults.usurped:
+        if faults.usurped or (faults.moved and world.network.nobody == "swallowed"):
             bound += config.rebootstrap_trigger + config.reconnect_backoff_max
         if "deny" in world.scene.faults:
             bound += 10.0

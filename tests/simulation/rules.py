@@ -137,7 +137,8 @@ class Rules:
         """After ASK_OTHER a node that has not given the old answer is asked, if there is one.
 
         There is one if its address can be connected to now: no link to it, no backoff, no
-        throttling, and it speaks versions that can be asked for names.
+        throttling, and it speaks versions that can be asked for names. A node whose connection
+        breaks begins anew, as it may have been started again.
         """
         address = Address(link.node.host, link.node.port)
         assert isinstance(send.request, Request)
@@ -173,6 +174,9 @@ class Rules:
     def before_actions(self) -> None:
         """Notes what is connected before the policy acts."""
         self.links_before = self.world.network.open_links()
+
+    def disconnected(self, link: Link) -> None:
+        self.behind.pop(Address(link.node.host, link.node.port), None)
 
     def trying(self, action: Connect) -> None:
         if self.trying_since is None:

@@ -55,8 +55,8 @@ def newer_epoch(world: World) -> Trial:
         return None
     name, index, epoch = moved
     found = world.cache.partition(name, index, None)
-    if found is None or found.leader_epoch is None:
-        return None
+    if found is None or found.leader_epoch is None:  # then no epoch is newer
+        world.app.refresh_of(None, False, None)
     world.app.epoch_of(name, index, epoch)
     yield 3.0 * world.random.random()
     world.cluster.catch_up()

@@ -194,6 +194,7 @@ class World:
     def disconnected(self, link: Link, error: Error) -> None:
         self.say("disconnected", link, str(error))
         self.invariants.disconnected(link)
+        self.rules.disconnected(link)
         self.policy.on_disconnected(link.number, self.now, error)
 
     def failed(self, number: int, error: Error) -> None:
