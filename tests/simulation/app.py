@@ -78,7 +78,8 @@ class App:
         for name in truth.topics:
             if (self.all or name.startswith(tuple(self.prefixes))) and name not in truth.denied:
                 names[name] = None
-        return [name for name in names if not self.world.black(name)]
+        only = self.world.only
+        return [n for n in names if not self.world.black(n) and (only is None or n in only)]
 
     def finished(self, action: Finish) -> None:
         """Takes the outcome of a wait."""
@@ -92,7 +93,7 @@ class App:
         if isinstance(error, RequestTimedOutError) and not self.world.closing and not waiter.call:
             on_time = waiter.deadline is not None and now >= waiter.deadline
             self.world.demand(on_time, f"wait {action.waiter} times out too early: {error}")
-        if error is None and waiter.topic is not None:
+        if error is None and waiter.topic and action.version == self.world.cache.version:
             state = self.world.cache.state(waiter.topic, waiter.partition)
             self.world.demand(state >= 0, f"the wait for {waiter.topic} ends in state {state}")
 
@@ -193,9 +194,8 @@ class App:
         waiter.topics = ALL if topics is None and (self.all or self.prefixes) else topics
         waiter.refresh = True
         if force:
-            self.world.invariants.forced.update(
-                topics if isinstance(topics, tuple) else self.wanted()
-            )
+            names = frozenset(topics if isinstance(topics, tuple) else self.wanted())
+            self.world.invariants.force(names)
         return waiter
 
     def call(self) -> None:

@@ -88,7 +88,9 @@ class Invariants:
         self.sent = 0
         self.level, self.level_at = 0.0, 0.0
         self.in_flight: dict[int, Sent] = {}
+        # Names that may be asked again: their hints have ended, or a refresh forces them.
         self.forced: set[str] = set()
+        self.forces: list[tuple[int, frozenset[str]]] = []
         self.servers: dict[Address, Known] = {}
         self.idle_polls: deque[float] = deque(maxlen=20)
         self.round_trips: deque[float] = deque(maxlen=16)
@@ -160,6 +162,12 @@ class Invariants:
         if applied is None or sent is None:
             return
         self.forced -= self.forced if sent.names is None else sent.names
+        whole = sent.send.kind is Kind.FULL or sent.names is None
+        self.forces = [
+            (order, names)
+            for order, names in self.forces
+            if order >= sent.order or not (whole or names <= (sent.names or names))
+        ]
         self.names_were_answered(sent.names, sent.order)
         self.told(link.node.id, answer.version, answer.topics)
         denied = {str(topic.name) for topic in answer.topics if topic.error in (17, 29)}
@@ -185,6 +193,10 @@ class Invariants:
         for topic in topics:
             kept = self.heard.setdefault(str(topic.name), deque(maxlen=200))
             kept.append(Told(self.world.now, broker, version, topic))
+
+    def force(self, names: frozenset[str]) -> None:
+        """Notes a forced refresh: its names may be asked again until a request of it is answered."""
+        self.forces.append((self.sent, names))
 
     def names_were_answered(
         self, names: frozenset[str] | None = None, order: float = math.inf
@@ -383,7 +395,7 @@ class Invariants:
         """
         if send.hedge:
             return
-        forced = self.forced
+        forced = self.forced.union(*(names for _, names in self.forces))
         for other in self.in_flight.values():
             if other.send.kind is send.kind:
                 raise Violation(
@@ -456,7 +468,7 @@ class Invariants:
                 if state != INVALID_STATE:
                     return f"{name} is in state {state}, not invalid"
             elif name in world.cluster.truth.denied:
-                if state != DENIED:
+                if state not in (DENIED, NOT_CACHED, WAITING):  # the last two past its TTL
                     return f"{name} is in state {state}, not denied"
             elif truth is None:
                 if state not in (UNKNOWN_TOPIC, NOT_CACHED, WAITING):
@@ -468,6 +480,8 @@ class Invariants:
                 fault = self._unlike(found, truth)
                 if fault:
                     return f"{name}: {fault}"
+        if world.only is not None:
+            return ""
         ours = [tuple(each[:3]) for each in world.cache.brokers]
         theirs = [(b.id, b.host, b.port) for b in world.cluster.truth.brokers.values()]
         return "" if ours == theirs else f"the brokers are {ours}, not {theirs}"

@@ -164,7 +164,7 @@ class Rules:
             if (link.node.host, link.node.port) == address:
                 return False
         return all(
-            server.versions[1] >= 4
+            server.versions[0] <= 13 and server.versions[1] >= 4
             for cluster in self.world.network.clusters
             for server in cluster.servers.values()
         )

@@ -93,6 +93,8 @@ class World:
             topics=scene.topics,
             sticky=scene.sticky,
         )
+        # The topics in which the cache must equal the truth; None: all that are needed.
+        self.only: set[str] | None = None
         self.settled_at: Callable[[], None] | None = None
         self.script = self._script()
 
@@ -275,8 +277,9 @@ class World:
         self.touched = True
         if extra is not None:
             yield from self._settle(extra)
-            if self.unhealthy():
-                yield from self._heal()
+        if self.unhealthy() or self.only is not None:
+            self.only = None
+            yield from self._heal()
 
     def unhealthy(self) -> bool:
         return any(
