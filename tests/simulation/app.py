@@ -52,6 +52,8 @@ class App:
         self.world = world
         self.random = world.random
         self.waiters: dict[int, Waiter] = {}
+        # What was cancelled in the moment in which it ended may still end.
+        self.cancelled: dict[int, Waiter] = {}
         topics = world.scene.topics
         names = (topics,) if isinstance(topics, str) else () if topics in (None, ALL) else topics
         assert isinstance(names, tuple)
@@ -76,11 +78,12 @@ class App:
         for name in truth.topics:
             if (self.all or name.startswith(tuple(self.prefixes))) and name not in truth.denied:
                 names[name] = None
-        return [name for name in names if not self.world.black(name)]
+        only = self.world.only
+        return [n for n in names if not self.world.black(n) and (only is None or n in only)]
 
     def finished(self, action: Finish) -> None:
         """Takes the outcome of a wait."""
-        waiter = self.waiters.pop(action.waiter, None)
+        waiter = self.waiters.pop(action.waiter, None) or self.cancelled.pop(action.waiter, None)
         self.world.demand(waiter is not None, f"wait {action.waiter} ends, which is not open")
         assert waiter is not None
         self.ended += 1
@@ -90,7 +93,7 @@ class App:
         if isinstance(error, RequestTimedOutError) and not self.world.closing and not waiter.call:
             on_time = waiter.deadline is not None and now >= waiter.deadline
             self.world.demand(on_time, f"wait {action.waiter} times out too early: {error}")
-        if error is None and waiter.topic is not None:
+        if error is None and waiter.topic and action.version == self.world.cache.version:
             state = self.world.cache.state(waiter.topic, waiter.partition)
             self.world.demand(state >= 0, f"the wait for {waiter.topic} ends in state {state}")
 
@@ -147,6 +150,7 @@ class App:
         names = [n for n in self._names() if n in self.needed and not self._waited(n)]
         self.world.say("call", "forget", names)
         self.world.policy.forget(names, self.world.now)
+        self.world.invariants.forced.update(names)
         for name in names:
             self.used.pop(name, None)
             self.subscribed.discard(name)
@@ -190,9 +194,8 @@ class App:
         waiter.topics = ALL if topics is None and (self.all or self.prefixes) else topics
         waiter.refresh = True
         if force:
-            self.world.invariants.forced.update(
-                topics if isinstance(topics, tuple) else self.wanted()
-            )
+            names = frozenset(topics if isinstance(topics, tuple) else self.wanted())
+            self.world.invariants.force(names)
         return waiter
 
     def call(self) -> None:
@@ -208,7 +211,7 @@ class App:
             number = self.random.choice(list(self.waiters))
             self.world.say("call", "cancel", number)
             self.world.policy.cancel(number)
-            del self.waiters[number]
+            self.cancelled[number] = self.waiters.pop(number)
 
     def produce(self) -> None:
         """Uses the leaders of needed topics as a producer does, and complains of wrong ones."""

@@ -44,7 +44,10 @@ class Told(NamedTuple):
 
 @dataclass
 class Sent:
-    """A Metadata request in flight, and what was needed then; `order` counts all that were sent."""
+    """A Metadata request in flight, with what was needed when it left.
+
+    `order` counts all that were sent; `others` are the full requests that were out then.
+    """
 
     send: Send
     order: int
@@ -52,10 +55,7 @@ class Sent:
     at: float
     names: frozenset[str] | None
     needed: frozenset[str]
-
-    @property
-    def is_whole(self) -> bool:
-        return self.send.kind in (Kind.FULL, Kind.BROKERS)
+    others: tuple[int, ...]
 
 
 @dataclass
@@ -88,7 +88,9 @@ class Invariants:
         self.sent = 0
         self.level, self.level_at = 0.0, 0.0
         self.in_flight: dict[int, Sent] = {}
+        # Names that may be asked again: their hints have ended, or a refresh forces them.
         self.forced: set[str] = set()
+        self.forces: list[tuple[int, frozenset[str]]] = []
         self.servers: dict[Address, Known] = {}
         self.idle_polls: deque[float] = deque(maxlen=20)
         self.round_trips: deque[float] = deque(maxlen=16)
@@ -136,8 +138,10 @@ class Invariants:
         self.no_name_in_flight_is_asked_again(send, names)
         self.sent += 1
         needed = frozenset(self.world.app.needed)
+        whole = (Kind.FULL, Kind.BROKERS)
+        others = tuple(o.order for o in self.in_flight.values() if o.send.kind in whole)
         self.in_flight[send.number] = Sent(
-            send, self.sent, send.link, self.world.now, names, needed
+            send, self.sent, send.link, self.world.now, names, needed, others
         )
 
     def failed(self, number: int) -> None:
@@ -153,12 +157,18 @@ class Invariants:
         if sent is not None:  # later answers to its hedges do not count
             for number in [n for n, s in self.in_flight.items() if s.send.kind is send.kind]:
                 del self.in_flight[number]
-            if applied is not None:
-                self.names_were_answered(sent.names, sent.order)
         if answer.throttle_ms and applied is not None:
             self._known(link.node).throttled_until = self.world.now + answer.throttle_ms / 1000
         if applied is None or sent is None:
             return
+        self.forced -= self.forced if sent.names is None else sent.names
+        whole = sent.send.kind is Kind.FULL or sent.names is None
+        self.forces = [
+            (order, names)
+            for order, names in self.forces
+            if order >= sent.order or not (whole or names <= (sent.names or names))
+        ]
+        self.names_were_answered(sent.names, sent.order)
         self.told(link.node.id, answer.version, answer.topics)
         denied = {str(topic.name) for topic in answer.topics if topic.error in (17, 29)}
         for waiter in self.world.app.waiters.values():
@@ -174,8 +184,8 @@ class Invariants:
             if waiter.topic in denied:
                 waiter.owed = f"{waiter.topic} was denied or invalid"
         elif waiter.refresh and covers(request, waiter, sent.needed):
-            if any(o.order > waiter.sent and o.is_whole for o in self.in_flight.values()):
-                return  # its own request is out
+            if any(order > waiter.sent for order in sent.others):
+                return  # its own request was out
             waiter.owed = f"request {sent.send.number} was answered"
 
     def told(self, broker: int, version: int, topics: list[T]) -> None:
@@ -183,6 +193,10 @@ class Invariants:
         for topic in topics:
             kept = self.heard.setdefault(str(topic.name), deque(maxlen=200))
             kept.append(Told(self.world.now, broker, version, topic))
+
+    def force(self, names: frozenset[str]) -> None:
+        """Notes a forced refresh: its names may be asked again until a request of it is answered."""
+        self.forces.append((self.sent, names))
 
     def names_were_answered(
         self, names: frozenset[str] | None = None, order: float = math.inf
@@ -270,7 +284,7 @@ class Invariants:
         A wait for a topic is answered when a lookup would succeed, or when an answer to a request
         sent after the call denies it. A refresh is answered by an answer to a covering request
         that was sent after the call; a hedge repeats an earlier one, so it does not count, and
-        nothing else counts while a full request is out. The next poll is not later than the first
+        nothing else counts that left while a full request was out. The next poll is not later than the first
         deadline.
         """
         now, late = self.world.now, self.world.scene.late
@@ -376,11 +390,12 @@ class Invariants:
 
         Of each kind one request is in flight, and its hedges. A request for all topics names none.
         A name is not in flight once a later question was answered, also by another door: "The hint
-        ends with the answer to its name or to all topics" (docs/policies.md).
+        ends with the answer to its name or to all topics" (docs/policies.md). Nor is one that was
+        forgotten, as the answer no longer counts for it.
         """
         if send.hedge:
             return
-        forced, self.forced = self.forced, self.forced - (names or self.forced)
+        forced = self.forced.union(*(names for _, names in self.forces))
         for other in self.in_flight.values():
             if other.send.kind is send.kind:
                 raise Violation(
@@ -403,8 +418,8 @@ class Invariants:
 
         That is 2 retry.backoff.max + reconnect.backoff.max + 4 hedges + 4 round trips; 10 s more
         after long faults; and what is left of a swallowed connect's time-out, of a denial, or of a
-        rewind. If another cluster answers at the old addresses, no answer counts until the
-        rebootstrap, which comes after its trigger.
+        rewind. If another cluster or a black hole is at the old addresses, no answer counts until
+        the rebootstrap, which comes after its trigger.
         """
         world, config = self.world, self.config
         hedge = min(max(10 * max(self.round_trips, default=0.1), 1.0), 10.0)
@@ -417,7 +432,7 @@ class Invariants:
             if not link.ready
         ]
         bound += max(connecting, default=0.0)
-        if faults.usurped:
+        if faults.usurped or (faults.moved and world.network.nobody == "swallowed"):
             bound += config.rebootstrap_trigger + config.reconnect_backoff_max
         if "deny" in world.scene.faults:
             bound += 10.0
@@ -453,7 +468,7 @@ class Invariants:
                 if state != INVALID_STATE:
                     return f"{name} is in state {state}, not invalid"
             elif name in world.cluster.truth.denied:
-                if state != DENIED:
+                if state not in (DENIED, NOT_CACHED, WAITING):  # the last two past its TTL
                     return f"{name} is in state {state}, not denied"
             elif truth is None:
                 if state not in (UNKNOWN_TOPIC, NOT_CACHED, WAITING):
@@ -465,6 +480,8 @@ class Invariants:
                 fault = self._unlike(found, truth)
                 if fault:
                     return f"{name}: {fault}"
+        if world.only is not None:
+            return ""
         ours = [tuple(each[:3]) for each in world.cache.brokers]
         theirs = [(b.id, b.host, b.port) for b in world.cluster.truth.brokers.values()]
         return "" if ours == theirs else f"the brokers are {ours}, not {theirs}"

@@ -113,11 +113,12 @@ class Rules:
         self.due = self.world.cache.due()
         self.told_to |= answer.asks_rebootstrap
 
-    def answered(self, link: Link, send: Send, applied: Applied | None) -> None:
+    def answered(self, link: Link, send: Send, answer: Answer, applied: Applied | None) -> None:
         """Notes an answer; None if the cache refused it."""
         address = Address(link.node.host, link.node.port)
         if applied is None:
-            self._older(address)
+            if not answer.damaged:
+                self._older(address)
             return
         self.trying_since = None
         if Advice.ASK_OTHER in applied.advice:
@@ -136,7 +137,8 @@ class Rules:
         """After ASK_OTHER a node that has not given the old answer is asked, if there is one.
 
         There is one if its address can be connected to now: no link to it, no backoff, no
-        throttling, and it speaks versions that can be asked for names.
+        throttling, and it speaks versions that can be asked for names. A node whose connection
+        breaks begins anew, as it may have been started again.
         """
         address = Address(link.node.host, link.node.port)
         assert isinstance(send.request, Request)
@@ -162,7 +164,7 @@ class Rules:
             if (link.node.host, link.node.port) == address:
                 return False
         return all(
-            server.versions[1] >= 4
+            server.versions[0] <= 13 and server.versions[1] >= 4
             for cluster in self.world.network.clusters
             for server in cluster.servers.values()
         )
@@ -172,6 +174,9 @@ class Rules:
     def before_actions(self) -> None:
         """Notes what is connected before the policy acts."""
         self.links_before = self.world.network.open_links()
+
+    def disconnected(self, link: Link) -> None:
+        self.behind.pop(Address(link.node.host, link.node.port), None)
 
     def trying(self, action: Connect) -> None:
         if self.trying_since is None:

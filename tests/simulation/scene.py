@@ -90,6 +90,8 @@ def scene_of(random: Random, faults: tuple[str, ...], calls: tuple[str, ...]) ->
     brokers = random.choice((1, 2, 3, 3, 3, 4))
     few, many = random.randint(0, 4), random.random() < 0.1
     chosen = faults if many else random.sample(faults, min(few, len(faults)))
+    if not config.rebootstrap:  # then a cluster that moved is lost for good
+        chosen = [kind for kind in chosen if kind not in ("move", "usurp")]
     said = random.sample(calls, random.randint(2, len(calls)))
     return Scene(
         config=config,

@@ -3,7 +3,7 @@
 Faults at random seldom isolate one rule of the policy. A trial does: what it changes can become
 known to the client in one way only. Each is a generator of waits, in seconds; after it the world
 checks that the cache equals the truth within the bound of invariant 8, plus what the trial
-returns. It returns None if it cannot be made here.
+returns; if `world.only` is set, in these topics. It returns None if it cannot be made here.
 """
 
 from __future__ import annotations
@@ -30,6 +30,11 @@ def suspect(world: World) -> Trial:
     victim = _leader_with_a_link(world)
     if victim is None:
         return None
+    world.only = {
+        name
+        for name, topic in world.cluster.truth.topics.items()
+        if any(p.leader == victim.id for p in topic.partitions)
+    }
     world.faults.kill_server(victim, silent=False)
     yield world.scene.session + 0.001
     world.cluster.catch_up()
@@ -55,10 +60,11 @@ def newer_epoch(world: World) -> Trial:
         return None
     name, index, epoch = moved
     found = world.cache.partition(name, index, None)
-    if found is None or found.leader_epoch is None:
-        return None
-    world.app.epoch_of(name, index, epoch)
-    yield 3.0 * world.random.random()
+    if found is not None and found.leader_epoch is not None:
+        world.app.epoch_of(name, index, epoch)
+        yield 3.0 * world.random.random()
+    else:  # then no epoch is newer
+        world.app.complain(name, index, 6)
     world.cluster.catch_up()
     return 0.0
 
@@ -225,6 +231,8 @@ def laggard(world: World) -> Trial:
     links = [link for link in world.network.open_links() if link.ready and link.server]
     if len(world.cluster.servers) < 2 or not links:
         return None
+    if any(server.versions[1] < 9 for server in world.cluster.servers.values()):
+        return None  # their epochs do not count
     old = {server.id: server.state for server in world.cluster.servers.values()}
     moved = _elect_unseen(world)
     if moved is None:
@@ -268,6 +276,7 @@ def _elect_unseen(world: World) -> tuple[str, int, int] | None:
         for p in topic.partitions if topic and name not in truth.denied else ():
             if world.cluster.elect_unseen(name, p.id):
                 world.say("elected", name, p.id, p.epoch + 1)
+                world.only = {name}
                 return name, p.id, p.epoch + 1
     return None
 

@@ -93,6 +93,8 @@ class World:
             topics=scene.topics,
             sticky=scene.sticky,
         )
+        # The topics in which the cache must equal the truth; None: all that are needed.
+        self.only: set[str] | None = None
         self.settled_at: Callable[[], None] | None = None
         self.script = self._script()
 
@@ -194,6 +196,7 @@ class World:
     def disconnected(self, link: Link, error: Error) -> None:
         self.say("disconnected", link, str(error))
         self.invariants.disconnected(link)
+        self.rules.disconnected(link)
         self.policy.on_disconnected(link.number, self.now, error)
 
     def failed(self, number: int, error: Error) -> None:
@@ -207,7 +210,7 @@ class World:
         applied = self.policy.on_response(send.number, self.now, answer.version, answer.body)
         self.say("answered", link, send, answer, applied)
         if send.number in self.invariants.in_flight:
-            self.rules.answered(link, send, applied)
+            self.rules.answered(link, send, answer, applied)
         self.invariants.answered(link, send, answer, applied)
 
     def answered_again(self, send: Send, answer: Answer) -> None:
@@ -274,8 +277,9 @@ class World:
         self.touched = True
         if extra is not None:
             yield from self._settle(extra)
-            if self.unhealthy():
-                yield from self._heal()
+        if self.unhealthy() or self.only is not None:
+            self.only = None
+            yield from self._heal()
 
     def unhealthy(self) -> bool:
         return any(
@@ -285,6 +289,7 @@ class World:
 
     def _settle(self, extra: float) -> Generator[float, None, None]:
         """Waits until the cache equals the truth, and then a while; it must stay equal."""
+        topics = self.cluster.created
         settling = self.invariants.settle(self.faults, extra)
         self.later(settling.bound + 0.001, self._look_again)
 
@@ -297,7 +302,10 @@ class World:
         yield -1
         yield 2.0 * self.random.random()
         self.say("settled", self.now - settling.since)
-        self.invariants.truth_stays(settling)
+        if self.cluster.created != topics:  # a request created a topic
+            yield from self._settle(extra)
+        else:
+            self.invariants.truth_stays(settling)
 
     def _look_again(self) -> None:
         self.touched = True
