@@ -11,13 +11,12 @@ from __future__ import annotations
 import random
 import time
 from contextlib import ExitStack
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from first_word import FirstWord, Word
 from real_kafka import RealKafka
 
-from bench.client import java, kafka, watch
+from bench.client import java, kafka, lacks, watch
 from bench.client.watch import Watcher
 from bench.figure import Missing
 
@@ -28,18 +27,15 @@ THEIRS_S = 20.0
 CAP_MS = 1000.0  # retry.backoff.max.ms
 ALWAYS = ("told", "idle", "java_busy")
 SOMETIMES = ("java_idle", "aiokafka", "kafka-python")
-PACKAGES = {"told": "rdmeta", "idle": "rdmeta"}
+MODULES = {"told": "rdmeta", "idle": "rdmeta", "aiokafka": "aiokafka", "kafka-python": "kafka"}
 
 
 def command(name: str, bootstrap: str) -> list[str]:
     """Returns a subject's command; raises Missing."""
     if name.startswith("java_"):
         return java.command(name.removeprefix("java_"), bootstrap, TOPIC)
-    package = PACKAGES.get(name, name)
-    try:
-        version(package)
-    except PackageNotFoundError as error:
-        raise Missing(f"{package} is not installed") from error
+    if reason := lacks(MODULES[name]):
+        raise Missing(reason)
     return watch.command(name, bootstrap, TOPIC)
 
 

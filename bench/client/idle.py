@@ -13,6 +13,7 @@ from time import process_time, sleep
 from typing import Any
 
 from bench.build import ROOT
+from bench.client import lacks
 
 WINDOWS = 3
 SETTLE = 2.0  # seconds until a client has done what a first answer makes it do
@@ -46,7 +47,11 @@ def measure(topics: int, seconds: float) -> dict[str, Any]:
     """Returns us of CPU per second, and threads, of both clients, which are idle side by side."""
     from bench.client.canned import served
 
+    names = ["client", "confluent"]
     out: dict[str, Any] = {}
+    if reason := lacks("confluent_kafka"):
+        names.pop()
+        out["missing"] = {"confluent_cpu": reason, "confluent_threads": reason}
     with served(topics) as (host, port):
         command = [sys.executable, "-m", "bench.client.idle"]
         both = {
@@ -56,7 +61,7 @@ def measure(topics: int, seconds: float) -> dict[str, Any]:
                 text=True,
                 cwd=ROOT,
             )
-            for name in ("client", "confluent")
+            for name in names
         }
         for name, process in both.items():
             printed, _ = process.communicate(timeout=120 + seconds)

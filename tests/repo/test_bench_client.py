@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import shutil
 import sys
 import time
@@ -13,7 +14,7 @@ from first_word import Word
 
 import bench.client
 from bench.client import __main__ as parts
-from bench.client import elections, kafka
+from bench.client import elections, kafka, refresh
 from bench.client.canned import large_name, served
 from bench.client.refresh import Floor, check
 from bench.client.watch import Watcher
@@ -107,6 +108,30 @@ def test_without_a_jdk_only_the_java_producers_are_missing(monkeypatch: pytest.M
         with pytest.raises(Missing, match="JDK"):
             elections.command(name, "127.0.0.1:9092")
     assert elections.command("aiokafka", "127.0.0.1:9092")[-3] == "aiokafka"
+
+
+def test_without_confluents_package_a_refresh_has_its_floor_still(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "confluent_kafka", None)
+    found = refresh.measure(20, 1)
+    assert found["missing"] == {"confluent": "confluent_kafka is not installed"}
+    assert (len(found["client"]), len(found["floor"])) == (1, 1)
+
+
+def test_a_package_that_the_tests_brokers_need_is_a_reason_and_a_mistake_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fails(name: str) -> Any:
+        raise ModuleNotFoundError(name=name)
+
+    options = argparse.Namespace(rounds=1)
+    monkeypatch.setattr(parts, "import_module", lambda _: fails("kafka.protocol"))
+    found = parts.run("creation", options)
+    assert found == {"missing": {ANY: "kafka.protocol is not installed"}}
+    monkeypatch.setattr(parts, "import_module", lambda _: fails("rdmeta.nothing"))
+    with pytest.raises(ModuleNotFoundError):
+        parts.run("creation", options)
 
 
 @pytest.mark.parametrize("part", parts.KAFKA)
