@@ -96,7 +96,7 @@ class Asking:
         """Adds what a refresh wants; it joins an equal one of which nothing has left."""
         for other in self._wants:
             is_unsent = other.whole and not other.in_flight
-            if is_unsent and other.scope is want.scope and other.force == want.force:
+            if is_unsent and other.scope is want.scope and other.again == want.again:
                 other.waiters.append(waiter)
                 return
         want.waiters.append(waiter)
@@ -177,8 +177,7 @@ class Asking:
         link = self._link(now, Wish(self._names_min))
         if link is None:
             return
-        to_ask = tuple(s.cache.hint(unkept, ttl=self._ttl(), force=True))
-        to_ask += tuple(s.cache.hint(names, ttl=self._ttl()))
+        to_ask = (*self._to_ask(unkept), *s.cache.hint(names, ttl=self._ttl()))
         s.demand.sent(names)
         s.fast.asked(to_ask, now)
         if to_ask:
@@ -207,8 +206,7 @@ class Asking:
             s.fast.asked(s.fast.names(), now)
             flight = self._flight(Kind.FULL, reason, ALL)
         else:
-            force = any(want.force for want in wants)
-            flight = self._flight(Kind.FULL, reason, self._needed_to_ask(now, force))
+            flight = self._flight(Kind.FULL, reason, self._needed_to_ask(now, wants))
         if flight.topics:
             _take_whole(flight, [*wants, *self._whole(Scope.BROKERS)])
             self._send(now, link, flight, is_free_of_charge=is_periodic)
@@ -253,11 +251,11 @@ class Asking:
             return None
         return self._link(now, Wish(min_version))
 
-    def _needed_to_ask(self, now: float, force: bool) -> tuple[str, ...]:
-        """Returns the needed names, without those that are in flight unless forced."""
+    def _needed_to_ask(self, now: float, wants: list[Want]) -> tuple[str, ...]:
+        """Returns the needed names, without those that are in flight unless a want forces them."""
         s = self._s
         names = s.demand.names()
-        to_ask = tuple(s.cache.hint(names, ttl=self._ttl(), force=True, replace=force))
+        to_ask = self._to_ask(names, [name for name in _again(wants) if name in s.demand])
         s.demand.sent(names)
         s.fast.asked(to_ask, now)
         return to_ask
@@ -285,30 +283,25 @@ class Asking:
         if s.gate.opens > now:
             wants = []
         fast, suspects = s.fast.due(now), s.suspects.due(now)
-        forced = {name: None for want in wants if want.force for name in want.names}
         wanted = {name: None for want in wants for name in want.names}
         names = list(dict.fromkeys([*fast, *suspects, *wanted]))
         if self._is_too_old(now, names, wants):
             return
         link = self._link(now, Wish(self._names_min, not_servers=self._around))
         if link is not None:
-            self._send_names(now, link, names, forced, wants)
+            self._send_names(now, link, names, wants)
 
     def _send_names(
         self,
         now: float,
         link: Link,
         names: list[str],
-        forced: dict[str, None],
         wants: list[Want],
     ) -> None:
         """Asks for names, but for those that are in flight and not forced."""
         s = self._s
-        ttl = self._ttl()
-        to_ask = dict.fromkeys(s.cache.hint(names, ttl=ttl, force=True))
-        if forced:
-            again = [name for name in forced if name not in to_ask]
-            to_ask.update(dict.fromkeys(s.cache.hint(again, ttl=ttl, force=True, replace=True)))
+        again = [n for want in wants for n in want.again if n in want.names]
+        to_ask = dict.fromkeys(self._to_ask(names, again))
         reason = s.fast.label(to_ask) or ("suspect" if s.suspects.due(now) else "refresh")
         flight = self._flight(Kind.NAMES, reason, tuple(to_ask))
         s.fast.skip((name for name in names if name not in to_ask), now)
@@ -397,6 +390,15 @@ class Asking:
     def _ttl(self) -> float:
         """Returns how long a name is in flight at most; its flight ends it before."""
         return 10 * self._s.config.socket_timeout
+
+    def _to_ask(self, names: Collection[str], again: Collection[str] = ()) -> tuple[str, ...]:
+        """Puts names in flight; returns those that were not, and those of `again` that were."""
+        hint, ttl = self._s.cache.hint, self._ttl()
+        to_ask = hint(names, ttl=ttl, force=True)
+        if again:
+            more = set(again).difference(to_ask)
+            to_ask += hint(sorted(more), ttl=ttl, force=True, replace=True)
+        return tuple(to_ask)
 
     def _flight(
         self, kind: Kind, reason: str, topics: Topics, min_version: int | None = None
@@ -499,6 +501,10 @@ class Asking:
             if want.is_done:
                 self._s.waiters.finish_each(want.waiters, None)
         self._wants = [want for want in self._wants if not want.is_done]
+
+
+def _again(wants: Collection[Want]) -> set[str]:
+    return {name for want in wants for name in want.again}
 
 
 def _take_whole(flight: Flight, wants: Collection[Want]) -> None:

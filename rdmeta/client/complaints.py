@@ -46,6 +46,8 @@ class Complaints:
         self._cache = cache
         self._open: dict[tuple[str, int], _Complaint] = {}
         self._topics: dict[str, int] = {}
+        # The last epoch that was seen of each partition whose own epoch is not known.
+        self._seen: dict[tuple[str, int], int] = {}
 
     def __len__(self) -> int:
         return len(self._open)
@@ -62,7 +64,7 @@ class Complaints:
     def epoch_seen(self, topic: str, partition: int, epoch: int, now: float) -> bool:
         """Takes epoch_seen(); returns whether it is new, and newer than a known partition's."""
         known = self._cache.partition(topic, partition, None, allow_stale=True)
-        if known is None or known.leader_epoch is None or known.leader_epoch >= epoch:
+        if known is None or not self._is_newer(known, epoch):
             return False
         before = self._open.get((topic, partition))
         if before is not None and (before.wanted_epoch or -1) >= epoch:
@@ -70,6 +72,20 @@ class Complaints:
         if before is not None:
             self._remove((topic, partition))
         return self._add(topic, partition, epoch, now)
+
+    def _is_newer(self, known: Partition, epoch: int) -> bool:
+        """Returns whether an epoch is newer than the known one, or than any that was seen.
+
+        Brokers before Metadata v9 do not say an epoch that counts.
+        """
+        key = (known.topic, known.partition)
+        if known.leader_epoch is not None:
+            self._seen.pop(key, None)
+            return epoch > known.leader_epoch
+        if epoch <= self._seen.get(key, -1):
+            return False
+        self._seen[key] = epoch
+        return True
 
     def _add(self, topic: str, partition: int, wanted: int | None, now: float) -> bool:
         key = (topic, partition)
@@ -111,6 +127,7 @@ class Complaints:
 
     def forget(self, is_gone: Callable[[str], bool]) -> list[str]:
         """Ends the complaints about topics that are gone; returns these topics."""
+        self._seen = {key: epoch for key, epoch in self._seen.items() if not is_gone(key[0])}
         keys = [key for key in self._open if is_gone(key[0])]
         return [key[0] for key in keys if self._remove(key)]
 

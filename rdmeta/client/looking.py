@@ -49,15 +49,18 @@ class Looking:
         # Topics that were created again; the policy asks another node.
         self.recreated: list[str] = []
 
-    def look(self, now: float) -> int:
-        """Looks at the cache; returns how many things came nearer."""
+    def look(self, now: float, all_asked: bool = False) -> int:
+        """Looks at the cache; returns how many things came nearer.
+
+        `all_asked` says that an answer about every needed topic has come since the last look.
+        """
         s = self._s
         s.is_changed = False
         since, self._seen = self._seen, s.cache.version
         moved = 0
         if self._seen != since:
             self._follow_records(since)
-            moved += self._follow_changes(since, now)
+            moved += self._follow_changes(since, now, all_asked)
         moved += self._look_at_due(now)
         moved += self._look_at_unknown(now)
         moved += self._look_at_waits()
@@ -86,7 +89,7 @@ class Looking:
 
     # ---- changes ----
 
-    def _follow_changes(self, since: int, now: float) -> int:
+    def _follow_changes(self, since: int, now: float, all_asked: bool) -> int:
         """Looks at those of the watched topics that changed."""
         s = self._s
         fast = s.fast.names()
@@ -94,7 +97,7 @@ class Looking:
         changed = {watched[i] for i in s.cache._changed(watched, since)}
         marks = {name: _mark(s.cache, name) for name in fast if name in changed}
         moved = s.fast.progressed(marks, now)
-        moved += s.suspects.changed(changed, now)
+        moved += s.suspects.changed(changed, now, all_asked)
         over, topics = s.complaints.changed(changed)
         for name in topics:
             s.fast.drop(Why.COMPLAINT, name)
@@ -128,8 +131,10 @@ class Looking:
 
     def _look_at_due(self, now: float) -> int:
         s = self._s
-        due = {name: int(why) for name, why in s.cache.due() if name in s.demand}
-        if not any(why & Why.KEPT_BACK for why in due.values()):
+        found = {name: int(why) for name, why in s.cache.due()}
+        due = {name: why for name, why in found.items() if name in s.demand}
+        asked = [name for name in found if name in due or name in s.fast]
+        if not any(found[name] & Why.KEPT_BACK for name in asked):
             s.nodes.clear_behind()
         return len(s.fast.assign(DUE, due, now))
 

@@ -366,9 +366,10 @@ class Nodes:
             link for i, link in enumerate(idle) if i >= MOST_IDLE or (link.is_orphan and has_own)
         ]
 
-    def is_lost(self, now: float) -> bool:
+    def is_lost(self, now: float, wish: Wish) -> bool:
         """Returns whether no node can be used, and none is connected or being connected."""
-        return not self.links and all(now < each.retry_at for each in self.current)
+        unusable = (now < s.retry_at or not s.speaks(wish.min_version) for s in self.current)
+        return not self.links and all(unusable)
 
     def next_change(self, now: float) -> float:
         """Returns when a backoff or a throttling ends next."""

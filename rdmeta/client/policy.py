@@ -240,7 +240,7 @@ class Policy:
         self._asking.succeeded(flight, now)
         self._looking.answered(flight, applied, now)
         s.suspects.learn(flight.asked)
-        progress = self._looking.look(now) > 0
+        progress = self._looking.look(now, flight.kind is Kind.FULL) > 0
         self._confirm(now, link)
         if flight.kind is Kind.NEW:
             s.gate.succeeded()
@@ -377,25 +377,28 @@ class Policy:
         return number
 
     def _want(self, topics: Topics, force: bool) -> Want:
+        again: frozenset[str] = frozenset()
+        if force:
+            again = again.union(*(flight.asked for flight in self._s.flights.metadata()))
         if topics is None:
-            return Want(Scope.NEEDED, force, whole=True)
+            return Want(Scope.NEEDED, again, whole=True)
         if isinstance(topics, All):
-            return Want(Scope.ALL, force, whole=True)
+            return Want(Scope.ALL, whole=True)
         if isinstance(topics, str):
             raise TypeError("topics must be a list of names, not one str")
         each = tuple(topics)
         if not each:
-            return Want(Scope.BROKERS, force, whole=True)
+            return Want(Scope.BROKERS, whole=True)
         ids = tuple(name for name in each if not isinstance(name, str))
         if len(ids) == len(each):
             known = (force or self._s.cache.topic_by_id(one, None) is None for one in ids)
             kept = tuple(one for one, ask in zip(ids, known, strict=True) if ask)
-            return Want(Scope.IDS, force, whole=bool(kept), ids=kept)
+            return Want(Scope.IDS, whole=bool(kept), ids=kept)
         names = self._s.demand.check(name for name in each if isinstance(name, str))
         if ids:
             raise TypeError("topics are names or ids, not both")
         kept_names = {name: None for name in names if force or self._is_asked(name)}
-        return Want(Scope.NAMES, force, names=kept_names)
+        return Want(Scope.NAMES, again, names=kept_names)
 
     def _is_asked(self, name: str) -> bool:
         """Returns whether a refresh that is not forced asks for a name."""

@@ -4,7 +4,8 @@ After a broker is killed, the others name it as leader until its session ends, 3
 answers are equal all that time, so nothing in them says that a question is worth repeating. What
 says so is the connection that broke. So the broker of a failed connection becomes suspect, and as
 long as it leads a needed topic, 100 of its topics are asked for on the fast schedule, in turn. Once
-the leader of one of them has moved, all of them are asked for.
+the leader of one of them has moved, all of them are asked for, and once those of which it has a
+replica: their in-sync replicas have changed as well.
 
 A suspect is probed by connecting. It is cleared when a connection is ready for requests, or when it
 leads nothing that is needed. If it becomes suspect again within 30 s, its schedule goes on where it
@@ -14,7 +15,8 @@ was, so that a broker which comes and goes causes no flood.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from typing import Protocol
+from itertools import islice
+from typing import Literal, Protocol
 
 from rdmeta.client.fast import Pace, Rules
 from rdmeta.model import Topic, TopicPartition
@@ -28,7 +30,9 @@ REMEMBERED = 30.0
 class Leaders(Protocol):
     """What a suspect's topics are read from: a cache."""
 
-    def partitions_on(self, broker: int) -> list[TopicPartition]: ...
+    def partitions_on(
+        self, broker: int, role: Literal["leader", "replica"] = "leader"
+    ) -> list[TopicPartition]: ...
     def topic(self, topic: str, default: None) -> Topic | None: ...
 
 
@@ -38,17 +42,21 @@ class _Suspect:
     def __init__(self, now: float) -> None:
         self.pace = Pace(now)
         self.topics: dict[str, None] = {}
-        self.moved = False
+        # Topics that have a replica on the broker; they are asked for once, after a move.
+        self.replicas: dict[str, None] = {}
+        self.has_moved = False  # since the last request
+        self.has_ever_moved = False
 
     def sample(self) -> list[str]:
         """Returns the topics to ask for now."""
-        names = list(self.topics)
-        return names if self.moved else names[:SAMPLE]
+        if self.has_moved:
+            return list(self.topics | self.replicas)
+        return list(islice(self.topics, SAMPLE))
 
     def asked(self, now: float, rules: Rules, jitter: float, names: Iterable[str]) -> None:
         """Notes a request: the topics in it come last next time."""
         self.pace.asked(now, rules, jitter)
-        self.moved = False
+        self.has_moved, self.replicas = False, {}
         for name in names:
             if name in self.topics:
                 del self.topics[name]
@@ -104,22 +112,32 @@ class Suspects:
         """Returns the topics that suspect brokers lead, each once."""
         return list({name: None for each in self._suspects.values() for name in each.topics})
 
-    def changed(self, names: Collection[str], now: float) -> int:
-        """Looks at topics that changed; returns how many of them a suspect no longer leads."""
+    def changed(self, names: Collection[str], now: float, all_asked: bool) -> int:
+        """Looks at topics that changed; returns how many of them a suspect no longer leads.
+
+        `all_asked` says that they changed by an answer about every needed topic.
+        """
         count = 0
         for broker, suspect in list(self._suspects.items()):
             moved = [n for n in names if n in suspect.topics and not self._leads(broker, n)]
             for name in moved:
                 del suspect.topics[name]
-            if not moved:
-                continue
             count += len(moved)
-            if not suspect.moved and suspect.topics:
-                suspect.moved = True
-                suspect.pace.begin(now)
-            if not suspect.topics:
+            if moved and not all_asked:
+                self._moved(broker, suspect, now)
+            if moved and not (suspect.topics or suspect.replicas):
                 self._read(broker, suspect, now)
         return count
+
+    def _moved(self, broker: int, suspect: _Suspect, now: float) -> None:
+        """Makes every topic of a suspect due: those that it leads, and once its replicas."""
+        if not suspect.has_ever_moved:
+            on = dict.fromkeys(p.topic for p in self._cache.partitions_on(broker, "replica"))
+            suspect.replicas = {name: None for name in on if self._is_needed(name)}
+        suspect.has_ever_moved = True
+        if not suspect.has_moved:
+            suspect.has_moved = True
+            suspect.pace.begin(now)
 
     def learn(self, names: Iterable[str]) -> None:
         """Looks at topics that an answer had: a suspect may lead them, and they may be new."""
@@ -133,6 +151,7 @@ class Suspects:
         """Drops the topics that are no longer needed."""
         for broker, suspect in list(self._suspects.items()):
             suspect.topics = {name: None for name in suspect.topics if self._is_needed(name)}
+            suspect.replicas = {n: None for n in suspect.replicas if self._is_needed(n)}
             if not suspect.topics:
                 self.clear(broker, now)
 
@@ -152,7 +171,9 @@ class Suspects:
     def asked(self, is_asked: Callable[[str], bool], now: float) -> None:
         """Notes that a request leaves which has every topic for which `is_asked` is true."""
         jitter = self._rules.jitter()
-        for suspect in self._suspects.values():
+        for broker, suspect in list(self._suspects.items()):
             names = [name for name in suspect.sample() if is_asked(name)]
             if len(names) == len(suspect.sample()):
                 suspect.asked(now, self._rules, jitter, names)
+                if not suspect.topics:
+                    self.clear(broker, now)

@@ -42,10 +42,13 @@ class Scope(Enum):
 
 @dataclass(eq=False)
 class Want:
-    """What a refresh still has to ask for; `whole` says that its one big request must leave."""
+    """What a refresh still has to ask for; `whole` says that its one big request must leave.
+
+    `again` has the names that were in flight when a forced refresh began: they are asked for again.
+    """
 
     scope: Scope
-    force: bool = False
+    again: frozenset[str] = frozenset()
     whole: bool = False
     names: dict[str, None] = field(default_factory=dict)
     ids: tuple[UUID | bytes, ...] = ()

@@ -79,7 +79,7 @@ def test_all_topics_of_a_suspect_are_asked_for_once_one_has_moved() -> None:
     first = names_of(send)[0]
     moved = {name: topic(name, 2, 2) if name == first else known[name] for name in names}
     answer_all(d, moved)
-    assert len(names_of(d.sent())) == 2499
+    assert set(names_of(d.sent())) >= set(names) - {first}
     answer_all(d, dict(zip(names, lead(names, 2, 2), strict=True)))
     assert d.policy.stats()["suspects"] == []
     d.wait(20)
