@@ -69,7 +69,7 @@ class Connecting:
                 cause = cause or f"no answer for {s.config.rebootstrap_trigger:.3g} s"
             else:
                 s.later(trigger)
-        if self._wish is not None and s.nodes.is_lost(now):
+        if self._wish is not None and s.nodes.is_lost(now, self._wish):
             cause = cause or "no node can be used"
         if cause is None:
             return None

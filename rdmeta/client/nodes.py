@@ -242,7 +242,8 @@ class Nodes:
         is_news = server.failures == 0 and not any(each.is_ready for each in server.links)
         server.failures += 1
         server.last_error = error
-        server.versions, server.is_behind, server.is_refused = None, False, False
+        if not any(each.is_ready for each in server.links):  # it may return with other versions
+            server.versions, server.is_behind, server.is_refused = None, False, False
         wait = self._reconnect.after(server.failures)
         if longest is not None:
             wait = max(wait, jittered(longest, self._random))
@@ -366,9 +367,14 @@ class Nodes:
             link for i, link in enumerate(idle) if i >= MOST_IDLE or (link.is_orphan and has_own)
         ]
 
-    def is_lost(self, now: float) -> bool:
-        """Returns whether no node can be used, and none is connected or being connected."""
-        return not self.links and all(now < each.retry_at for each in self.current)
+    def is_lost(self, now: float, wish: Wish) -> bool:
+        """Returns whether no node can be used, and none is connected or being connected.
+
+        A node that is known to speak too old a version cannot be used for the wish.
+        """
+        return not self.links and all(
+            now < each.retry_at or not each.speaks(wish.min_version) for each in self.current
+        )
 
     def next_change(self, now: float) -> float:
         """Returns when a backoff or a throttling ends next."""
