@@ -49,6 +49,7 @@ class Why(IntFlag):
 DUE = Why.NO_LEADER | Why.UNREACHABLE | Why.KEPT_BACK | Why.ASK_BY_NAME | Why.ABSENT | Why.DENIED
 
 
+_CALLS = Why.WAITED | Why.COMPLAINT
 _MAY_PROPAGATE = int(Why.UNKNOWN | Why.WAITED)
 
 # What a request's reason says: the first of these that one of its topics has.
@@ -107,15 +108,19 @@ class Pace:
         """Returns how long the pace is fast without progress."""
         return SLOW_AFTER
 
+    def is_slow(self, now: float, rules: Rules) -> bool:
+        """Returns whether there has been no progress for too long."""
+        return now - self.since >= self.slow_after(rules)
+
     def interval(self, now: float, rules: Rules) -> float:
         """Returns the time between the last request and the next one, without jitter."""
-        if now - self.since >= self.slow_after(rules):
+        if self.is_slow(now, rules):
             return SLOW_INTERVAL
         return rules.backoff.mean(max(self.step, 1))
 
     def progressed(self, now: float, rules: Rules) -> None:
         """Notes progress; a slow pace begins anew."""
-        if now - self.since >= self.slow_after(rules):
+        if self.is_slow(now, rules):
             self.begin(now)
         self.since = now
 
@@ -182,8 +187,14 @@ class FastTopics:
         return dropped
 
     def add(self, source: Why, name: str, now: float, at: float | None = None) -> None:
-        """Adds a topic to a source that has one reason; the first request is due at `at`."""
+        """Adds a topic to a source that has one reason; the first request is due at `at`.
+
+        A wait or a complaint is a call of the application: it ends a slow pace each time.
+        """
         self._wanted_by.setdefault(int(source), set()).add(name)
+        item = self._items.get(name)
+        if item is not None and source & _CALLS and item.is_slow(now, self._rules):
+            item.seen &= ~int(source)
         self._set(name, int(source), int(source), now, at)
 
     def drop(self, source: Why, name: str) -> None:

@@ -194,7 +194,7 @@ class App:
         waiter.topics = ALL if topics is None and (self.all or self.prefixes) else topics
         waiter.refresh = True
         if force:
-            names = frozenset(topics if isinstance(topics, tuple) else self.wanted())
+            names = frozenset(topics) if isinstance(topics, tuple) else None
             self.world.invariants.force(names)
         return waiter
 
@@ -253,11 +253,11 @@ class App:
         self.world.policy.epoch_seen(name, partition, epoch, self.world.now)
 
     def hint(self) -> None:
-        """Hands in a leader hint: the newest truth, or an older one."""
+        """Hands in a leader hint of the present incarnation: the newest truth, or an older one."""
         name = self._names()[0]
         state = self.random.choice(self.world.cluster.log[-4:])
-        topic = state.topics.get(name)
-        if topic is not None and topic.partitions:
+        topic, now = state.topics.get(name), self.world.cluster.truth.topics.get(name)
+        if topic is not None and topic.partitions and now is not None and now.id == topic.id:
             p = self.random.choice(list(topic.partitions))
             if p.leader >= 0:
                 self.hint_of(name, p.id, p.leader, p.epoch)
@@ -319,12 +319,16 @@ class App:
         return tuple(names)
 
 
-def covers(request: Request, waiter: Waiter, needed: frozenset[str]) -> bool:
+def covers(request: Request, waiter: Waiter, needed: frozenset[str] | None) -> bool:
     """Returns whether the answer to a request is the whole answer to a refresh.
 
-    `needed` are the topics that were needed when the request left. Any answer has the brokers.
+    `needed` are the topics that were needed when the request left, None for all. Any answer has
+    the brokers.
     """
     if request.topics is ALL:
         return True
-    names = waiter.names | needed if waiter.topics is None else waiter.topics
+    if waiter.topics is not None:
+        names = waiter.topics
+    else:
+        names = ALL if needed is None else waiter.names | needed
     return names is not ALL and set(names) <= set(request.topics)  # type: ignore[call-overload]

@@ -80,6 +80,15 @@ class Faults:
         cluster.catch_up()
         for server in cluster.servers.values():
             world.network.go_on(server)
+        if world.network.clusters[1:] and world.cache.cluster_id != cluster.cluster_id:
+            self._expel()
+
+    def _expel(self) -> None:
+        """Ends the other cluster: the client has never known which one is its own."""
+        usurper = self.world.network.clusters.pop()
+        for server in usurper.servers.values():
+            server.alive = False
+            self.world.network.stop(server, silent=False)
 
     # ---- processes ------------------------------------------------------------------------------
 

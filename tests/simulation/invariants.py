@@ -44,7 +44,7 @@ class Told(NamedTuple):
 
 @dataclass
 class Sent:
-    """A Metadata request in flight, with what was needed when it left.
+    """A Metadata request in flight, with what was needed when it left (None: all topics).
 
     `order` counts all that were sent; `others` are the full requests that were out then.
     """
@@ -54,7 +54,7 @@ class Sent:
     link: int
     at: float
     names: frozenset[str] | None
-    needed: frozenset[str]
+    needed: frozenset[str] | None
     others: tuple[int, ...]
 
 
@@ -90,7 +90,7 @@ class Invariants:
         self.in_flight: dict[int, Sent] = {}
         # Names that may be asked again: their hints have ended, or a refresh forces them.
         self.forced: set[str] = set()
-        self.forces: list[tuple[int, frozenset[str]]] = []
+        self.forces: list[tuple[int, frozenset[str] | None]] = []
         self.servers: dict[Address, Known] = {}
         self.idle_polls: deque[float] = deque(maxlen=20)
         self.round_trips: deque[float] = deque(maxlen=16)
@@ -137,7 +137,8 @@ class Invariants:
         )
         self.no_name_in_flight_is_asked_again(send, names)
         self.sent += 1
-        needed = frozenset(self.world.app.needed)
+        app = self.world.app
+        needed = None if app.all or app.prefixes else frozenset(app.needed)
         whole = (Kind.FULL, Kind.BROKERS)
         others = tuple(o.order for o in self.in_flight.values() if o.send.kind in whole)
         self.in_flight[send.number] = Sent(
@@ -166,7 +167,8 @@ class Invariants:
         self.forces = [
             (order, names)
             for order, names in self.forces
-            if order >= sent.order or not (whole or names <= (sent.names or names))
+            if order >= sent.order
+            or not (whole or (names is not None and names <= (sent.names or names)))
         ]
         self.names_were_answered(sent.names, sent.order)
         self.told(link.node.id, answer.version, answer.topics)
@@ -194,8 +196,11 @@ class Invariants:
             kept = self.heard.setdefault(str(topic.name), deque(maxlen=200))
             kept.append(Told(self.world.now, broker, version, topic))
 
-    def force(self, names: frozenset[str]) -> None:
-        """Notes a forced refresh: its names may be asked again until a request of it is answered."""
+    def force(self, names: frozenset[str] | None) -> None:
+        """Notes a forced refresh: its names may be asked again until a request of it is answered.
+
+        None are all needed topics.
+        """
         self.forces.append((self.sent, names))
 
     def names_were_answered(
@@ -395,7 +400,9 @@ class Invariants:
         """
         if send.hedge:
             return
-        forced = self.forced.union(*(names for _, names in self.forces))
+        forced = self.forced.union(*(names or () for _, names in self.forces))
+        if any(names is None for _, names in self.forces):
+            forced |= names or frozenset()
         for other in self.in_flight.values():
             if other.send.kind is send.kind:
                 raise Violation(

@@ -28,7 +28,8 @@ DENIED_TTL = 10.0
 def suspect(world: World) -> Trial:
     """A leader dies, its connection breaks, and all brokers name it until its session ends."""
     victim = _leader_with_a_link(world)
-    if victim is None:
+    others = [s for s in world.cluster.servers.values() if s is not victim and s.versions[0] <= 13]
+    if victim is None or not others:
         return None
     world.only = {
         name
@@ -188,7 +189,7 @@ def usurped(world: World) -> Trial:
     config = world.scene.config
     if not config.rebootstrap or config.rebootstrap_trigger > 60 or world.faults.usurped:
         return None
-    if not world.network.open_links():
+    if not world.network.open_links() or world.cache.cluster_id != world.cluster.cluster_id:
         return None
     world.faults.usurp()
     world.cluster.catch_up()
