@@ -318,8 +318,9 @@ def test_a_thousand_clients_share_one_loop() -> None:
             assert found == [found[0]] * 1000
             assert threading.active_count() <= threads
             await asyncio.sleep(0.5)  # connections to bootstrap servers end in this time
-            # One connection each, whose other end is in this process as well, and one pipe.
-            assert len(os.listdir("/proc/self/fd")) - before <= 2 * 1100
+            # Two connections each at most, as a late answer has a hedge; both ends of each are in
+            # this process. All share one pipe.
+            assert len(os.listdir("/proc/self/fd")) - before <= 2 * 2 * 1000 + 10
             begun = time.thread_time()
             await asyncio.sleep(1)
             assert time.thread_time() - begun < 0.05
