@@ -59,6 +59,8 @@ class Looking:
         since, self._seen = self._seen, s.cache.version
         moved = 0
         if self._seen != since:
+            if s.nodes.knows_brokers:
+                s.nodes.use_brokers(s.cache.brokers)
             self._follow_records(since)
             moved += self._follow_changes(since, now, all_asked)
         moved += self._look_at_due(now)

@@ -176,6 +176,11 @@ class Nodes:
             server.node = Node(ids[0], *address)
         self._set_current([self._servers[address] for address in at])
 
+    @property
+    def knows_brokers(self) -> bool:
+        """Whether the present servers are brokers, and no longer the bootstrap servers."""
+        return bool(self._brokers)
+
     def _set_current(self, servers: list[Server]) -> None:
         for server in self.current:
             server.is_current = False
@@ -242,7 +247,8 @@ class Nodes:
         is_news = server.failures == 0 and not any(each.is_ready for each in server.links)
         server.failures += 1
         server.last_error = error
-        server.versions, server.is_behind, server.is_refused = None, False, False
+        if not any(each.is_ready for each in server.links):
+            server.versions, server.is_behind, server.is_refused = None, False, False
         wait = self._reconnect.after(server.failures)
         if longest is not None:
             wait = max(wait, jittered(longest, self._random))

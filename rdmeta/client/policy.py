@@ -293,6 +293,8 @@ class Policy:
         if failed is None:
             return
         s.events.append(Problem(error, link.node, "the request could not be sent"))
+        if isinstance(error, UnsupportedVersionError):
+            s.nodes.behind(link.server, refused=True)
         if failed[1]:
             self._fail(failed[0], now, error)
 
@@ -343,7 +345,6 @@ class Policy:
             return
         if s.demand.has_patterns:
             s.demand.match_all(lambda prefix: s.cache.names(prefix=prefix, allow_stale=True))
-        s.fast.forget([name for name in s.fast.names() if name not in s.demand])
         s.suspects.forget(now)
         s.gate.begin_anew()
         s.is_changed = True

@@ -378,6 +378,18 @@ def test_a_false_complaint_is_over_after_30_s(complaint: str) -> None:
     assert len(times) < 45
 
 
+def test_a_complaint_outlives_a_subscription_without_its_topic() -> None:
+    d = Driver(topics=["orders"])
+    d.start(topic("orders"))
+    d.policy.leader_unavailable("orders", 0, 6, d.now)
+    d.policy.subscribe(["audit"], d.now)
+    for _ in range(50):
+        d.wait(0.01)
+        for send in list(d.open.values()):
+            d.answer(send, topic("orders"), topic("audit"))
+    assert [send.reason for send in d.sends].count("complaint") >= 2
+
+
 def test_a_complaint_that_is_open_does_not_begin_anew() -> None:
     d = Driver(topics=["orders"])
     d.start(topic("orders"))

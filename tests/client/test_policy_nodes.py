@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from frames import response
 from policy_driver import ADDRESSES, B, Driver, T, names_of, topic
 
 from rdmeta import ALL, Error, RequestTimedOutError, TransportError
@@ -485,3 +486,25 @@ def test_the_answering_broker_is_named_in_the_cache() -> None:
     assert d.cache.source("orders") == 1
     assert isinstance(RequestTimedOutError("x"), Error)
     assert T("x").name == "x"
+
+
+def test_brokers_that_the_cache_learns_by_another_door_are_servers() -> None:
+    d = Driver(topics=["orders"])
+    d.brokers = (B(1, "broker-1"),)
+    d.start(topic("orders"))
+    d.cache.apply(response(12, [], [B(1, "broker-1"), B(2, "broker-2")]), 12, ())
+    d.policy.refresh(d.now)
+    d.wait(1.3)
+    assert [link.node.host for link in d.connecting()] == ["broker-2"]
+
+
+def test_an_attempt_that_fails_says_nothing_of_the_versions_of_a_ready_link() -> None:
+    d = Driver(topics=["orders"], bootstrap=ADDRESSES)
+    d.brokers = (B(1, "broker-1"),)
+    d.connect(versions=(0, 3))
+    server = d.policy._s.nodes.current[0]
+    assert server.versions in ((0, 3), None)
+    ready = next(each for each in d.policy._s.nodes.current if each.versions)
+    link = d.policy._s.nodes.open(999, ready, d.now)
+    d.policy._s.nodes.lost(link, d.now, TransportError("refused"))
+    assert ready.versions == (0, 3)
