@@ -7,16 +7,23 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 import pytest
-from both_shells import both
+from both_shells import both, times
 from broker import METADATA, REBOOTSTRAP_REQUIRED, Brokers, Fault
 from loop_thread import LoopThread
 from proxy import Proxy
 from scenario_run import Seen
 from waiting import until
 
+from rdmeta import MetadataCache
+
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
 OWN = "our own"
+
+
+def is_new(cache: MetadataCache) -> bool:
+    """Returns whether a cache knows the second partition, which only the new cluster has."""
+    return cache.leader("orders", 1, None) is not None
 
 
 def test_another_cluster_is_found_at_the_bootstrap_name(rounds: range, seen: Seen) -> None:
@@ -41,8 +48,7 @@ def test_another_cluster_is_found_at_the_bootstrap_name(rounds: range, seen: See
                 gone = time.time()
                 for broker in old:
                     broker.down()
-                for shell in shells:
-                    at = shell.until(lambda cache: cache.leader("orders", 1, None) is not None)
+                for shell, at in times(shells, is_new):
                     seen.add("other-cluster", OWN, shell.kind, at - gone)
                     assert shell.cache.cluster_id == "new"
                     assert {b.port for b in shell.cache.brokers} == {b.port for b in new}

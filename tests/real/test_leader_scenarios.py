@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from first_word import FirstWord, Word
 from real_kafka import RealKafka
-from scenario_run import ALONE, LED, Seen
+from scenario_run import ALONE, LED, Seen, beyond_budget
 
 from rdmeta import Error, MetadataCache, NotCachedError, StaleError, UnknownTopicError
 
@@ -284,6 +284,13 @@ class Producer:
                             shell.call("leader_unavailable", LED, partition, NOT_LEADER)
 
 
+def hedge_of(shell: Shell) -> float:
+    """Returns the seconds without an answer after which a client asks another node: 1 to 10."""
+    nodes = shell.call("stats")["nodes"].values()
+    slowest = max(node.get("longest_round_trip") or 0.0 for node in nodes)
+    return float(min(10.0, max(1.0, 10 * slowest)))
+
+
 def test_the_node_in_use_is_frozen(
     kafka: RealKafka, brokers_name: str, rounds: range, seen: Seen
 ) -> None:
@@ -297,11 +304,13 @@ def test_the_node_in_use_is_frozen(
                 before = proxy.count(METADATA, shell.client_id)
                 shell.call("refresh", timeout=30)
                 assert proxy.count(METADATA, shell.client_id) > before, "another node is in use"
+            hedge = {shell.client_id: hedge_of(shell) for shell in shells}
             since, frozen = versions(shells), time.time()
             kafka.freeze(victim)
             timed = [(shell, shell.timed("refresh", timeout=20)) for shell in shells]
             for shell, seconds in timed:
-                seen.add("frozen", brokers_name, shell.kind, seconds.result(60))
+                hedges = seconds.result(60) / hedge[shell.client_id]
+                seen.add("frozen", brokers_name, shell.kind, hedges)
             word = words.wait(after(epoch), frozen)
             for shell in shells:
                 shell.call("leader_unavailable", LED, 0, NOT_LEADER)
@@ -367,12 +376,3 @@ def test_a_thousand_topics_lose_their_leader(
 def leaderless_everywhere(cache: MetadataCache) -> bool:
     """Returns whether a cache knows no leader of MANY."""
     return all(cache.leader(topic, 0, None) is None for topic in MANY)
-
-
-def beyond_budget(times: list[float], backoff_max: float) -> float:
-    """Returns how far the worst window of requests is beyond 8 + W / (0.8 x backoff_max)."""
-    return max(
-        (last - first + 1) - (8 + (times[last] - times[first]) / (0.8 * backoff_max))
-        for first in range(len(times))
-        for last in range(first, len(times))
-    )

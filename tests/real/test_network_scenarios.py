@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 
 import pytest
-from both_shells import KINDS, Shell, both
+from both_shells import KINDS, Shell, both, times
 from broker import HTTP, Brokers, black_hole
 from client_process import ClientProcess
 from confluent_kafka.admin import AdminClient
@@ -96,8 +96,7 @@ def test_the_network_is_cut_for_five_seconds(
                 for shell in shells:
                     is_served(shell, 2.5)
             healed = time.time()
-            for shell in shells:
-                at = shell.until(topic.is_known)
+            for shell, at in times(shells, topic.is_known):
                 seen.add(key, brokers_name, shell.kind, at - healed)
             for future in waiting:
                 future.result(60)
@@ -129,12 +128,12 @@ def test_a_minute_without_network_and_a_minute_without_the_processor(
                 for shell in shells:
                     is_served(shell, 1)
                 until_stale(shells, begin + 40)
+                known = [shell.begin_until(topic.is_known, 120) for shell in shells]
                 time.sleep(max(0.0, begin + 60 - time.monotonic()))
             healed = time.time()
             goes_on(processes, before, brokers_name, seen)
-            for shell in shells:
-                at = shell.until(topic.is_known)
-                seen.add("cut-long", brokers_name, shell.kind, at - healed)
+            for shell, at in zip(shells, known, strict=True):
+                seen.add("cut-long", brokers_name, shell.kind, at.result(120) - healed)
                 assert shell.cache.leader(LED, 0) is not None
     topic.delete()
     seen.check("cut-long", "suspended")
@@ -248,8 +247,7 @@ def test_all_nodes_move_to_new_addresses(
                 moved = time.time()
                 door.heal()
                 new = set(kafka.ports.values())
-                for shell in shells:
-                    at = shell.until(partial(has_ports, new))
+                for shell, at in times(shells, partial(has_ports, new)):
                     seen.add("moved", brokers_name, shell.kind, at - moved)
                     assert {b.port for b in shell.cache.brokers}.isdisjoint(old)
                     assert shell.cache.cluster_id == kafka.cluster_id

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -118,6 +119,21 @@ class Shell:
             assert left > 0, f"{self.kind} {self.client_id}: not within {timeout} s"
             self.cache.wait_change(version, timeout=min(left, 0.1))
 
+    def begin_until(
+        self, holds: Callable[[MetadataCache], object], timeout: float = 40.0
+    ) -> Future[float]:
+        """Returns the future of until()."""
+        found: Future[float] = Future()
+
+        def run() -> None:
+            try:
+                found.set_result(self.until(holds, timeout))
+            except BaseException as error:
+                found.set_exception(error)
+
+        threading.Thread(target=run, daemon=True).start()
+        return found
+
     def recorded(
         self, says: Callable[[Change], object], since: int = 0, timeout: float = 40.0
     ) -> float:
@@ -141,6 +157,15 @@ class Shell:
             return place == (topic, partition) and (change.new_leader_epoch or -1) >= epoch
 
         return self.recorded(says, since, timeout)
+
+
+def times(
+    shells: Sequence[Shell], holds: Callable[[MetadataCache], object]
+) -> Iterator[tuple[Shell, float]]:
+    """Yields each client with the time at which `holds` of its cache is first seen to be true."""
+    waiting = [(shell, shell.begin_until(holds)) for shell in shells]
+    for shell, found in waiting:
+        yield shell, found.result(120)
 
 
 async def _count_others() -> int:
