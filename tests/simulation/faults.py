@@ -75,6 +75,10 @@ class Faults:
             server.lag = server.service = 0.001
             server.drip, server.throttle_ms, server.quirk = False, 0, ""
             server.listenerless, server.network = -1, "up"
+            if server.versions[0] > 13:
+                server.versions = 0, 13
+                cluster.kill(server.id, 0.0)
+                world.network.stop(server, silent=False)
             cluster.revive(server.id)
         world.point_bootstrap()
         cluster.catch_up()
