@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 BURST, SHARE = 8, 0.8
 # The rules for a rewind, as docs/policies.md has them.
 REWIND_ANSWERS, REWIND_SECONDS = 5, 5.0
+# The time for 5 such answers of two brokers, at the slow pace if need be.
+REWIND = 25.0
 
 
 class Told(NamedTuple):
@@ -446,20 +448,10 @@ class Invariants:
             bound += config.rebootstrap_trigger + config.reconnect_backoff_max
         if "deny" in world.scene.faults:
             bound += 10.0
-        newest = [server.versions[1] for server in world.cluster.servers.values()]
-        if faults.recreated and min(newest) < 10:
-            bound += self._rewind(newest)
+        servers = world.cluster.servers.values()
+        if faults.recreated and min(server.versions[1] for server in servers) < 10:
+            bound += REWIND
         return Settling(world.now, bound + extra)
-
-    def _rewind(self, newest: list[int]) -> float:
-        """Returns how long a rewind takes: 5 answers over 5 s, or max age without a second opinion.
-
-        Brokers before Metadata v4 cannot be asked for names, so they have no opinion.
-        """
-        opinions = sum(version >= 4 for version in newest)
-        if opinions < 2 <= len(newest):
-            return 60.0 + min(self.config.max_age or 900.0, 900.0)
-        return 25.0
 
     def truth_is_reached(self, settling: Settling) -> bool:
         """(8) Returns whether needed topics equal the truth; raises once the bound is over."""
