@@ -240,11 +240,13 @@ class Nodes:
     def lost(self, link: Link, now: float, error: Error, longest: float | None = None) -> bool:
         """Removes a link that failed; its server backs off, at once by `longest` if given.
 
-        Returns whether that is news: the server had not failed before.
+        Returns whether that is news: the server had not failed before, or this was the last of its
+        links that were ready.
         """
         server = link.server
         self.close(link)
-        is_news = server.failures == 0 and not any(each.is_ready for each in server.links)
+        was_good = link.is_ready or server.failures == 0
+        is_news = was_good and not any(each.is_ready for each in server.links)
         server.failures += 1
         server.last_error = error
         if not any(each.is_ready for each in server.links):

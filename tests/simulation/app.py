@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from scene import BLACK, INVALID, NAMES
 
 from rdmeta.client.actions import Call, Finish
-from rdmeta.errors import InvalidTopicError, RequestTimedOutError
+from rdmeta.errors import InvalidTopicError, RequestTimedOutError, UnsupportedVersionError
 from rdmeta.model import ALL, All, Request
 
 if TYPE_CHECKING:
@@ -93,9 +93,16 @@ class App:
         if isinstance(error, RequestTimedOutError) and not self.world.closing and not waiter.call:
             on_time = waiter.deadline is not None and now >= waiter.deadline
             self.world.demand(on_time, f"wait {action.waiter} times out too early: {error}")
+        if isinstance(error, UnsupportedVersionError) and waiter.refresh and not self.active:
+            self.world.later(0.5, self.world.hand, self.refresh_again)  # other brokers may return
         if error is None and waiter.topic and action.version == self.world.cache.version:
             state = self.world.cache.state(waiter.topic, waiter.partition)
             self.world.demand(state >= 0, f"the wait for {waiter.topic} ends in state {state}")
+
+    def refresh_again(self) -> None:
+        """Asks for a refresh once more, as an application does whose topic was created for it."""
+        if not self.active and not self.world.closing and self.world.can_be_asked():
+            self.refresh_of(None, False, None)
 
     # ---- when -----------------------------------------------------------------------------------
 

@@ -257,7 +257,7 @@ class Cluster:
         isr = tuple(id for id in p.replicas if id in self.truth.brokers)
         if p.isr == isr:
             isr = (p.leader,)
-        if p.leader in isr:
+        if p.leader >= 0 and p.leader in isr:
             self._put_partition(topic, replace(p, isr=isr))
 
     def fence(self, id: int) -> None:

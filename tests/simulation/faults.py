@@ -75,6 +75,10 @@ class Faults:
             server.lag = server.service = 0.001
             server.drip, server.throttle_ms, server.quirk = False, 0, ""
             server.listenerless, server.network = -1, "up"
+            if server.versions[0] > 13:
+                server.versions = 0, 13
+                cluster.kill(server.id, 0.0)
+                world.network.stop(server, silent=False)
             cluster.revive(server.id)
         world.point_bootstrap()
         cluster.catch_up()
@@ -141,7 +145,8 @@ class Faults:
         """A process starts again with other versions of Metadata."""
         server = self._server()
         if server.alive:
-            server.versions = 0, self.random.choice((3, 4, 8, 9, 10, 12, 13, 13))
+            oldest = 4 if "recreate" in self.world.scene.faults else 3
+            server.versions = 0, max(oldest, self.random.choice((3, 4, 8, 9, 10, 12, 13, 13)))
             if self.random.random() < 0.1:
                 server.versions = 14, 15
             server.cluster.kill(server.id, 0.1)

@@ -245,6 +245,7 @@ class Network:
             for name in names:
                 if isinstance(name, str) and name not in server.cluster.truth.topics:
                     server.cluster.create(name)
+                    self.world.later(1.0, self.world.hand, self.world.app.refresh_again)
 
     def _leave(self, link: Link, item: Send | str, answer: Any) -> None:
         server = link.server

@@ -60,6 +60,8 @@ class Rules:
             )
 
     def reconnecting(self, failures: int, wait: float) -> None:
+        if self.world.network.links:
+            return  # the silence of another attempt may be the cause, which has no jitter
         mean = self.config.reconnect_backoff * 2.0 ** min(failures - 1, 60)
         self.waits_have_jitter("reconnect", wait, min(mean, self.config.reconnect_backoff_max))
 
@@ -143,7 +145,9 @@ class Rules:
         address = Address(link.node.host, link.node.port)
         assert isinstance(send.request, Request)
         topics = send.request.topics
-        kept_back = self._kept_back() if address in self.behind else []
+        if address not in self.behind or "other_door" in self.world.scene.calls:
+            return  # another feeder's answers have brokers that the policy does not know
+        kept_back = self._kept_back()
         if not kept_back or (topics is not ALL and not set(kept_back).intersection(topics)):
             return
         brokers = [Address(broker.host, broker.port) for broker in self.world.cache.brokers]

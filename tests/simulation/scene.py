@@ -93,12 +93,15 @@ def scene_of(random: Random, faults: tuple[str, ...], calls: tuple[str, ...]) ->
     if not config.rebootstrap:  # then a cluster that moved is lost for good
         chosen = [kind for kind in chosen if kind not in ("move", "usurp")]
     said = random.sample(calls, random.randint(2, len(calls)))
+    versions = versions_of(random, brokers)
+    if "recreate" in chosen:  # brokers that cannot be asked for names have no second opinion
+        versions = tuple((low, max(high, 4)) for low, high in versions)
     return Scene(
         config=config,
         topics=random.choice((None, None, None, None, ALL, "^orders", ("payments", "^orders"))),
         sticky=random.random() < 0.15,
         brokers=brokers,
-        versions=versions_of(random, brokers),
+        versions=versions,
         existing=tuple(random.sample(NAMES[:4], random.randint(1, 4))),
         round_trip=random.choice(ROUND_TRIPS),
         lag=random.choice((0.01, 0.01, 0.3, 3.0)),
