@@ -193,8 +193,6 @@ class Looking:
             else:
                 if found is not None:
                     s.waiters.finish(waiter.number, None)
-        if not s.waiters.waits_for(name):
-            s.fast.drop(Why.WAITED, name)
 
     # ---- errors of topics ----
 

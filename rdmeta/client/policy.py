@@ -457,12 +457,7 @@ class Policy:
 
     def cancel(self, waiter: int) -> None:
         """Ends a waiter without a Finish; what it has asked for is still asked for."""
-        if waiter not in self._s.waiters:
-            return
-        topic = self._s.waiters[waiter].topic
         self._s.waiters.remove(waiter)
-        if topic is not None and not self._s.waiters.waits_for(topic):
-            self._s.fast.drop(Why.WAITED, topic)
 
     # ---- from the application: complaints ----
 
@@ -568,8 +563,6 @@ class Policy:
         s = self._s
         for waiter in s.waiters.expired(now):
             s.waiters.finish(waiter.number, s.timed_out(_not_there(s, waiter)))
-            if waiter.topic is not None and not s.waiters.waits_for(waiter.topic):
-                s.fast.drop(Why.WAITED, waiter.topic)
         for link in list(s.nodes.links.values()):
             deadline = link.deadline(s.config.socket_timeout)
             if now < deadline:

@@ -15,7 +15,7 @@ from rdmeta.client.backoff import Backoff, Budget, Gate
 from rdmeta.client.complaints import Complaints
 from rdmeta.client.demand import Demand
 from rdmeta.client.events import Event
-from rdmeta.client.fast import FastTopics, Rules
+from rdmeta.client.fast import FastTopics, Rules, Why
 from rdmeta.client.flights import Flights
 from rdmeta.client.nodes import Link, Nodes
 from rdmeta.client.suspects import Suspects
@@ -45,12 +45,14 @@ class State:
         self.actions: list[Action] = []
         self.events: list[Event] = []
         self.numbers = count(1)
-        self.waiters = Waiters(self.actions.append, lambda: cache.version)
         reconnect = Backoff(config.reconnect_backoff, config.reconnect_backoff_max, random)
         self.nodes = Nodes(bootstrap, random, reconnect, config.setup_timeout, sticky)
         self.demand = Demand(config.max_topics, config.max_idle, config.blacklist)
         rules = Rules(config.fast_interval, longest, random, config.propagation_max)
         self.fast = FastTopics(rules)
+        self.waiters = Waiters(
+            self.actions.append, lambda: cache.version, lambda name: self.fast.drop(Why.WAITED, name)
+        )
         self.suspects = Suspects(cache, rules, self.demand.__contains__)
         self.complaints = Complaints(cache)
         self.gate = Gate(Backoff(config.retry_backoff, longest, random))

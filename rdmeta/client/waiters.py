@@ -77,8 +77,14 @@ class Waiter:
 class Waiters:
     """The waiters, by number and by topic."""
 
-    def __init__(self, finish: Callable[[Finish], None], version: Callable[[], int]) -> None:
-        self._finish, self._version = finish, version
+    def __init__(
+        self,
+        finish: Callable[[Finish], None],
+        version: Callable[[], int],
+        not_waited: Callable[[str], None],
+    ) -> None:
+        """Takes what to call with each end, and with each topic that nothing waits for any more."""
+        self._finish, self._version, self._not_waited = finish, version, not_waited
         self._waiters: dict[int, Waiter] = {}
         self._by_topic: dict[str, dict[int, Waiter]] = {}
         self._deadlines: list[tuple[float, int]] = []
@@ -88,9 +94,6 @@ class Waiters:
 
     def __contains__(self, number: int) -> bool:
         return number in self._waiters
-
-    def __getitem__(self, number: int) -> Waiter:
-        return self._waiters[number]
 
     def add(self, waiter: Waiter) -> None:
         """Adds a waiter."""
@@ -110,6 +113,7 @@ class Waiters:
             del others[number]
             if not others:
                 del self._by_topic[waiter.topic]
+                self._not_waited(waiter.topic)
         return True
 
     def finish(

@@ -324,6 +324,19 @@ def test_a_refused_login_ends_each_wait_once_and_the_client_goes_on() -> None:
     assert d.finished[later].error is None
 
 
+def test_a_topic_whose_waits_a_refused_login_ended_is_not_asked_for_any_more() -> None:
+    d = Driver(reconnect_backoff_max=1.0, refresh_interval=None, propagation_max=1.0)
+    d.policy.wait_for_topic(d.now, "orders")
+    d.fail(error=Error("wrong password", 58))
+    d.wait(1.3)
+    d.connect()
+    for _ in range(400):
+        d.wait(0.1)
+        for send in list(d.open.values()):
+            d.answer(send, T("orders", [], error=3))
+    assert max(d.sent_at.values()) < 1004
+
+
 def test_no_common_version_ends_each_wait_once_and_closes_the_link() -> None:
     d = Driver()
     waiter = d.policy.refresh(d.now)
