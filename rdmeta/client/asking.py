@@ -112,6 +112,13 @@ class Asking:
         """How many refreshes wait for a request."""
         return len(self._wants) + (self._full is not None)
 
+    @property
+    def is_asking(self) -> bool:
+        """Whether there is anything to ask for, or a request without an answer."""
+        s = self._s
+        wanted = self._full is not None or self._wants or s.demand.new
+        return bool(wanted or s.flights.metadata() or len(s.fast) or len(s.suspects))
+
     def periodic(self, now: float) -> None:
         """Makes the periodic refresh due when its time has come."""
         if self._brokers_alone_since is not None and not self._s.demand.is_empty:
@@ -177,7 +184,7 @@ class Asking:
         link = self._link(now, Wish(self._names_min))
         if link is None:
             return
-        to_ask = (*self._to_ask(unkept), *s.cache.hint(names, ttl=self._ttl()))
+        to_ask = (*self._to_ask(unkept), *s.cache.hint(self._not_in_flight(names), ttl=self._ttl()))
         s.demand.sent(names)
         s.fast.asked(to_ask, now)
         if to_ask:
@@ -340,6 +347,9 @@ class Asking:
         s = self._s
         if not self._names_min or not s.nodes.speaks_none(self._names_min):
             return False
+        if s.demand.wants_all:
+            self._ask_all_instead(now, names)
+            return True
         error = UnsupportedVersionError(
             f"no broker speaks Metadata v{self._names_min} (Kafka 0.11): older ones create each"
             " topic that they are asked for, unless allow.auto.create.topics is true"
@@ -352,11 +362,21 @@ class Asking:
         s.fast.asked(names, now)
         s.suspects.asked(frozenset(names).__contains__, now)
         self._fail(wants, error)
-        if not names and self._full is not None:
-            self._full = None
-            self._schedule(now)
+        if not names:
+            if self._full is not None:
+                self._full = None
+                self._schedule(now)
             self.want(Want(Scope.BROKERS, whole=True), 0)
         return True
+
+    def _ask_all_instead(self, now: float, names: Collection[str]) -> None:
+        """Makes a refresh of all topics due, since these cannot be asked for by name."""
+        s = self._s
+        self.want_full(s.fast.label(names) or "refresh")
+        s.demand.sent(names)
+        s.fast.asked(names, now)
+        s.suspects.asked(frozenset(names).__contains__, now)
+        self._ask_full(now)
 
     def _fail(self, wants: Collection[Want], error: UnsupportedVersionError) -> None:
         s = self._s
@@ -394,11 +414,19 @@ class Asking:
     def _to_ask(self, names: Collection[str], again: Collection[str] = ()) -> tuple[str, ...]:
         """Puts names in flight; returns those that were not, and those of `again` that were."""
         hint, ttl = self._s.cache.hint, self._ttl()
-        to_ask = hint(names, ttl=ttl, force=True)
+        to_ask = hint(self._not_in_flight(names), ttl=ttl, force=True)
         if again:
             more = set(again).difference(to_ask)
             to_ask += hint(sorted(more), ttl=ttl, force=True, replace=True)
         return tuple(to_ask)
+
+    def _not_in_flight(self, names: Collection[str]) -> Collection[str]:
+        """Returns the names that no request of this client has.
+
+        The cache's hints say the same, unless another writer's answer has ended them.
+        """
+        busy = [flight.asked for flight in self._s.flights.metadata() if flight.asked]
+        return [name for name in names if not any(name in each for each in busy)] if busy else names
 
     def _flight(
         self, kind: Kind, reason: str, topics: Topics, min_version: int | None = None
@@ -455,6 +483,11 @@ class Asking:
                 scopes.append(Scope.NEEDED)
             _take_whole(flight, self._whole(*scopes))
         is_all = flight.topics is ALL
+        flight.serves = [
+            want
+            for want in self._wants
+            if want.scope is Scope.BROKERS or (is_all and want.scope is not Scope.IDS)
+        ]
         for want in self._wants:
             taken = frozenset(name for name in want.names if is_all or name in flight.asked)
             if taken:
@@ -469,6 +502,8 @@ class Asking:
         s = self._s
         for want, _ in flight.parts:
             want.in_flight -= 1
+        for want in flight.serves:
+            want.is_served = True
         confirmed = s.fast.names() if flight.topics is ALL else flight.asked
         for name in confirmed:
             s.fast.drop(Why.ONCE, name)

@@ -88,6 +88,7 @@ class Suspects:
         suspect = _Suspect(now)
         cleared, pace = self._past.pop(broker, (None, None))
         if pace is not None and cleared is not None and now - cleared < REMEMBERED:
+            pace.since += now - cleared  # the time between does not count
             suspect.pace = pace
         self._suspects[broker] = suspect
         self._read(broker, suspect, now)
