@@ -125,7 +125,6 @@ class Asking:
             self._schedule(self._brokers_alone_since)  # topics do not wait for as long
         if now >= self._periodic_at:
             self._periodic_at = math.inf
-            self._s.gate.begin_anew()
             self.want_full("interval", periodic=True)
         self._s.later(self._periodic_at)
 
@@ -249,8 +248,11 @@ class Asking:
         full = self._full
         if (full is None and not wants) or not self._is_free(kind):
             return None
-        opens = -math.inf if full is not None and full.is_urgent else self._s.gate.opens
-        if not self._may_leave(now, opens, full is not None and full.is_periodic):
+        is_periodic = full is not None and full.is_periodic
+        opens = self._s.gate.opens_after_failures if is_periodic else self._s.gate.opens
+        if full is not None and full.is_urgent:
+            opens = -math.inf
+        if not self._may_leave(now, opens, is_periodic):
             if not self._s.nodes.is_any_ready:
                 self._connecting.wish(Wish(min_version))  # the link takes time as well
             return None
@@ -465,6 +467,8 @@ class Asking:
         self._connecting.tried(now)
         if not is_free_of_charge:
             s.budget.take(now)
+        elif flight.kind is not Kind.NEW:
+            s.gate.begin_anew()  # it is the periodic refresh
         s.last_try = now
         s.counts[flight.reason, "hedged" if is_hedge else "sent"] += 1
         s.actions.append(

@@ -89,7 +89,7 @@ class Connecting:
         s = self._s
         self._rebootstrapped_at, self._wanted = now, None
         self.trying_since, self.is_rebootstrapped = now, True
-        s.nodes.use_bootstrap()
+        s.nodes.use_bootstrap(now)
         text = "every connection is closed, and the bootstrap servers are asked anew"
         s.events.append(Problem(TransportError(cause), None, text))
         s.totals["rebootstraps"] += 1

@@ -43,6 +43,8 @@ MOST_ATTEMPTS = 5
 MOST_PROBES = 2
 MOST_IDLE = 2
 SILENT_AFTER = 1.0
+# How long the failures of a server count that is not present.
+REMEMBERED = 600.0
 
 
 @dataclass(eq=False)
@@ -70,6 +72,10 @@ class Server:
     def second_choice_at(self) -> float:
         """When the server became the second choice, -inf if it is not: others are asked before."""
         return max(self.behind_at, self.refused_at)
+
+    def is_remembered(self, now: float) -> bool:
+        """Returns whether a server that is not present has links, or backs off or throttles."""
+        return bool(self.links) or now < max(self.retry_at + REMEMBERED, self.throttled_until)
 
     def speaks(self, version: int) -> bool:
         """Returns whether the server may speak this version of Metadata, or a later one."""
@@ -149,19 +155,19 @@ class Nodes:
         self._brokers: tuple[Broker, ...] = ()
         self.current: list[Server] = []
         self.links: dict[int, Link] = {}
-        self.use_bootstrap()
+        self.use_bootstrap(-math.inf)
 
     # ---- the servers ----
 
-    def use_bootstrap(self) -> None:
+    def use_bootstrap(self, now: float) -> None:
         """Makes the bootstrap servers the present ones."""
         self._brokers = ()
         for address, node in self._bootstrap.items():
             server = self._servers.setdefault(address, Server(address, node))
             server.node, server.ids = node, ()
-        self._set_current([self._servers[address] for address in self._bootstrap])
+        self._set_current([self._servers[address] for address in self._bootstrap], now)
 
-    def use_brokers(self, brokers: tuple[Broker, ...]) -> None:
+    def use_brokers(self, brokers: tuple[Broker, ...], now: float) -> None:
         """Makes the brokers of an answer the present servers."""
         if not brokers or brokers == self._brokers:
             return
@@ -175,14 +181,15 @@ class Nodes:
                 server = self._servers[address] = Server(address, Node(-1, *address))
             server.ids = tuple(ids)
             server.node = Node(ids[0], *address)
-        self._set_current([self._servers[address] for address in at])
+        self._set_current([self._servers[address] for address in at], now)
 
     @property
     def knows_brokers(self) -> bool:
         """Whether the present servers are brokers, and no longer the bootstrap servers."""
         return bool(self._brokers)
 
-    def _set_current(self, servers: list[Server]) -> None:
+    def _set_current(self, servers: list[Server], now: float) -> None:
+        """Replaces the present servers, and forgets others about which there is nothing to know."""
         for server in self.current:
             server.is_current = False
         self.current = servers
@@ -191,7 +198,7 @@ class Nodes:
         self._servers = {
             address: server
             for address, server in self._servers.items()
-            if server.is_current or server.links or server.failures or address in self._bootstrap
+            if server.is_current or address in self._bootstrap or server.is_remembered(now)
         }
 
     def of_broker(self, broker: int) -> Server | None:

@@ -233,7 +233,7 @@ class Policy:
         if flight.forgotten:
             s.cache.forget([name for name in flight.forgotten if name not in s.demand])
         forget_excluded(s, flight.topics)
-        s.nodes.use_brokers(s.cache.brokers)
+        s.nodes.use_brokers(s.cache.brokers, now)
         if link.node.id < 0 and link.server.is_current:
             link.node = link.server.node
         self._take_advice(link, now, applied)
