@@ -7,9 +7,10 @@ Four kinds can be in flight at once, one request of each, with its hedges:
     BROKERS   the brokers alone, if nothing is needed
     NAMES     what the fast schedule, the suspects and the refreshes by name want, in one request
 
-A poll goes through them in that order, except that NAMES goes before a FULL of many topics: a small
-question is answered sooner. A request serves every reason that it covers, so a FULL counts as asked
-for each needed topic of the fast schedule. The cache's hints keep a name that is in flight out of
+A poll goes through them in that order. But NAMES goes before a FULL that lacks one of its topics,
+as fast reasons go first, and before a FULL of many topics, as a small question is answered sooner.
+A request serves every reason that it covers, so a FULL counts as asked for each needed topic of the
+fast schedule. The cache's hints keep a name that is in flight out of
 other requests; only force and hedges ask for it again.
 
 A FULL is *urgent* (at the start, after a rebootstrap, when a connection works again, when the
@@ -45,7 +46,7 @@ from rdmeta.model import ALL, All
 
 __all__ = ["Asking"]
 
-# A FULL of up to so many names goes before NAMES, and covers them.
+# A FULL of up to so many topics goes before NAMES, and covers them.
 SMALL = 1000
 BROKERS_INTERVAL = 10.0
 FIRST_WITHOUT_CREATION = 4
@@ -144,11 +145,18 @@ class Asking:
         """Sends what is due."""
         self._hedge(now)
         self._ask_new(now)
-        steps = [self._ask_full, self._ask_names]
-        if not self._s.demand.wants_all and self._s.demand.most_names > SMALL:
+        steps = [self._ask_names, self._ask_full]
+        if self._full_covers_fast():
             steps.reverse()
         for step in (*steps, self._ask_brokers, self._ask_ids):
             step(now)
+
+    def _full_covers_fast(self) -> bool:
+        """Returns whether a small full refresh has every topic of the fast schedule."""
+        s = self._s
+        if s.demand.wants_all:
+            return s.topics_in_all <= SMALL
+        return s.demand.most_names <= SMALL and all(name in s.demand for name in s.fast.names())
 
     def _is_free(self, kind: Kind) -> bool:
         return self._s.flights.of_kind(kind) is None
@@ -187,7 +195,9 @@ class Asking:
         s.demand.sent(names)
         s.fast.asked(to_ask, now)
         if to_ask:
-            self._send(now, link, self._flight(Kind.NEW, "need", to_ask), is_free_of_charge=True)
+            self._send(
+                now, link, self._names_flight(Kind.NEW, "need", to_ask), is_free_of_charge=True
+            )
 
     # ---- FULL and BROKERS ----
 
@@ -212,7 +222,7 @@ class Asking:
             s.fast.asked(s.fast.names(), now)
             flight = self._flight(Kind.FULL, reason, ALL)
         else:
-            flight = self._flight(Kind.FULL, reason, self._needed_to_ask(now, wants))
+            flight = self._names_flight(Kind.FULL, reason, self._needed_to_ask(now, wants))
         if flight.topics:
             _take_whole(flight, [*wants, *self._whole(Scope.BROKERS)])
             self._send(now, link, flight, is_free_of_charge=is_periodic)
@@ -271,10 +281,10 @@ class Asking:
 
     def _leave_the_rest(self, flight: Flight, wants: list[Want]) -> None:
         """Leaves to each want the names that were in flight before: NAMES asks for them later."""
+        names = self._s.demand.names() if wants else []
+        rest = [name for name in names if name not in flight.asked]
         for want in wants:
-            want.whole = False
-            rest = (name for name in self._s.demand.names() if name not in flight.asked)
-            want.names = dict.fromkeys(rest)
+            want.whole, want.names = False, dict.fromkeys(rest)
         self._end_wants()
 
     # ---- NAMES ----
@@ -312,7 +322,7 @@ class Asking:
         again = [n for want in wants for n in want.again if n in want.names]
         to_ask = dict.fromkeys(self._to_ask(names, again))
         reason = s.fast.label(to_ask) or ("suspect" if s.suspects.due(now) else "refresh")
-        flight = self._flight(Kind.NAMES, reason, tuple(to_ask))
+        flight = self._names_flight(Kind.NAMES, reason, tuple(to_ask))
         s.fast.skip((name for name in names if name not in to_ask), now)
         s.fast.asked(to_ask, now)
         s.suspects.asked(frozenset(names).__contains__, now)
@@ -433,17 +443,15 @@ class Asking:
     def _flight(
         self, kind: Kind, reason: str, topics: Topics, min_version: int | None = None
     ) -> Flight:
-        asked: frozenset[str] = frozenset()
+        """Returns the flight of a request that names no topics, or ids."""
         if min_version is None:
-            min_version = self._names_min
-            if topics is ALL:
-                min_version = 0
-            elif not topics:
-                min_version = FIRST_WITH_BROKERS_ALONE
-            else:
-                asked = frozenset(name for name in topics if isinstance(name, str))
+            min_version = 0 if topics is ALL else FIRST_WITH_BROKERS_ALONE
+        return Flight(kind, reason, min_version, self._s.flights.hedge_after(kind), topics)
+
+    def _names_flight(self, kind: Kind, reason: str, names: tuple[str, ...]) -> Flight:
+        """Returns the flight of a request by name."""
         hedge_after = self._s.flights.hedge_after(kind)
-        return Flight(kind, reason, min_version, hedge_after, topics, asked)
+        return Flight(kind, reason, self._names_min, hedge_after, names, frozenset(names))
 
     def _send(
         self,
@@ -508,9 +516,7 @@ class Asking:
             want.in_flight -= 1
         for want in flight.serves:
             want.is_served = True
-        confirmed = s.fast.names() if flight.topics is ALL else flight.asked
-        for name in confirmed:
-            s.fast.drop(Why.ONCE, name)
+        s.fast.drop_each(Why.ONCE, s.fast if flight.topics is ALL else flight.asked)
         s.fast.release(now)
         self._end_wants()
 

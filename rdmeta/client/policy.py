@@ -51,7 +51,7 @@ from rdmeta.errors import (
     UnsupportedVersionError,
     error_name,
 )
-from rdmeta.model import Advice, All, Applied, Broker, Request
+from rdmeta.model import ALL, Advice, All, Applied, Broker, Request
 
 __all__ = ["Event", "Policy", "Problem", "Updated"]
 
@@ -232,6 +232,8 @@ class Policy:
         self._connecting.succeeded()
         if flight.forgotten:
             s.cache.forget([name for name in flight.forgotten if name not in s.demand])
+        if flight.topics is ALL:
+            s.topics_in_all = applied.topics
         forget_excluded(s, flight.topics)
         s.nodes.use_brokers(s.cache.brokers, now)
         if link.node.id < 0 and link.server.is_current:

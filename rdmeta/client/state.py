@@ -64,6 +64,7 @@ class State:
         self.unanswered: dict[int, Link] = {}
         # Needed topics that an answer did not bring, and since when.
         self.unknown: dict[str, float] = {}
+        self.topics_in_all = 0  # the topics of the last all-topics answer
         self.is_changed = True  # the cache must be looked at
         self.next_poll = math.inf
         # For stats().
