@@ -7,9 +7,10 @@ Four kinds can be in flight at once, one request of each, with its hedges:
     BROKERS   the brokers alone, if nothing is needed
     NAMES     what the fast schedule, the suspects and the refreshes by name want, in one request
 
-A poll goes through them in that order, except that NAMES goes before a FULL of many topics: a small
-question is answered sooner. A request serves every reason that it covers, so a FULL counts as asked
-for each needed topic of the fast schedule. The cache's hints keep a name that is in flight out of
+A poll goes through them in that order. But NAMES goes before a FULL that lacks one of its topics,
+as fast reasons go first, and before a FULL of many topics, as a small question is answered sooner.
+A request serves every reason that it covers, so a FULL counts as asked for each needed topic of the
+fast schedule. The cache's hints keep a name that is in flight out of
 other requests; only force and hedges ask for it again.
 
 A FULL is *urgent* (at the start, after a rebootstrap, when a connection works again, when the
@@ -45,7 +46,7 @@ from rdmeta.model import ALL, All
 
 __all__ = ["Asking"]
 
-# A FULL of up to so many names goes before NAMES, and covers them.
+# A FULL of up to so many topics goes before NAMES, and covers them.
 SMALL = 1000
 BROKERS_INTERVAL = 10.0
 FIRST_WITHOUT_CREATION = 4
@@ -112,13 +113,19 @@ class Asking:
         """How many refreshes wait for a request."""
         return len(self._wants) + (self._full is not None)
 
+    @property
+    def is_asking(self) -> bool:
+        """Whether there is anything to ask for, or a request without an answer."""
+        s = self._s
+        wanted = self._full is not None or self._wants or s.demand.new
+        return bool(wanted or s.flights.metadata() or len(s.fast) or len(s.suspects))
+
     def periodic(self, now: float) -> None:
         """Makes the periodic refresh due when its time has come."""
         if self._brokers_alone_since is not None and not self._s.demand.is_empty:
             self._schedule(self._brokers_alone_since)  # topics do not wait for as long
         if now >= self._periodic_at:
             self._periodic_at = math.inf
-            self._s.gate.begin_anew()
             self.want_full("interval", periodic=True)
         self._s.later(self._periodic_at)
 
@@ -138,11 +145,18 @@ class Asking:
         """Sends what is due."""
         self._hedge(now)
         self._ask_new(now)
-        steps = [self._ask_full, self._ask_names]
-        if not self._s.demand.wants_all and self._s.demand.most_names > SMALL:
+        steps = [self._ask_names, self._ask_full]
+        if self._full_covers_fast():
             steps.reverse()
         for step in (*steps, self._ask_brokers, self._ask_ids):
             step(now)
+
+    def _full_covers_fast(self) -> bool:
+        """Returns whether a small full refresh has every topic of the fast schedule."""
+        s = self._s
+        if s.demand.wants_all:
+            return s.topics_in_all <= SMALL
+        return s.demand.most_names <= SMALL and all(name in s.demand for name in s.fast.names())
 
     def _is_free(self, kind: Kind) -> bool:
         return self._s.flights.of_kind(kind) is None
@@ -177,11 +191,13 @@ class Asking:
         link = self._link(now, Wish(self._names_min))
         if link is None:
             return
-        to_ask = (*self._to_ask(unkept), *s.cache.hint(names, ttl=self._ttl()))
+        to_ask = (*self._to_ask(unkept), *s.cache.hint(self._not_in_flight(names), ttl=self._ttl()))
         s.demand.sent(names)
         s.fast.asked(to_ask, now)
         if to_ask:
-            self._send(now, link, self._flight(Kind.NEW, "need", to_ask), is_free_of_charge=True)
+            self._send(
+                now, link, self._names_flight(Kind.NEW, "need", to_ask), is_free_of_charge=True
+            )
 
     # ---- FULL and BROKERS ----
 
@@ -206,7 +222,7 @@ class Asking:
             s.fast.asked(s.fast.names(), now)
             flight = self._flight(Kind.FULL, reason, ALL)
         else:
-            flight = self._flight(Kind.FULL, reason, self._needed_to_ask(now, wants))
+            flight = self._names_flight(Kind.FULL, reason, self._needed_to_ask(now, wants))
         if flight.topics:
             _take_whole(flight, [*wants, *self._whole(Scope.BROKERS)])
             self._send(now, link, flight, is_free_of_charge=is_periodic)
@@ -242,8 +258,11 @@ class Asking:
         full = self._full
         if (full is None and not wants) or not self._is_free(kind):
             return None
-        opens = -math.inf if full is not None and full.is_urgent else self._s.gate.opens
-        if not self._may_leave(now, opens, full is not None and full.is_periodic):
+        is_periodic = full is not None and full.is_periodic
+        opens = self._s.gate.opens_after_failures if is_periodic else self._s.gate.opens
+        if full is not None and full.is_urgent:
+            opens = -math.inf
+        if not self._may_leave(now, opens, is_periodic):
             if not self._s.nodes.is_any_ready:
                 self._connecting.wish(Wish(min_version))  # the link takes time as well
             return None
@@ -262,10 +281,10 @@ class Asking:
 
     def _leave_the_rest(self, flight: Flight, wants: list[Want]) -> None:
         """Leaves to each want the names that were in flight before: NAMES asks for them later."""
+        names = self._s.demand.names() if wants else []
+        rest = [name for name in names if name not in flight.asked]
         for want in wants:
-            want.whole = False
-            rest = (name for name in self._s.demand.names() if name not in flight.asked)
-            want.names = dict.fromkeys(rest)
+            want.whole, want.names = False, dict.fromkeys(rest)
         self._end_wants()
 
     # ---- NAMES ----
@@ -303,7 +322,7 @@ class Asking:
         again = [n for want in wants for n in want.again if n in want.names]
         to_ask = dict.fromkeys(self._to_ask(names, again))
         reason = s.fast.label(to_ask) or ("suspect" if s.suspects.due(now) else "refresh")
-        flight = self._flight(Kind.NAMES, reason, tuple(to_ask))
+        flight = self._names_flight(Kind.NAMES, reason, tuple(to_ask))
         s.fast.skip((name for name in names if name not in to_ask), now)
         s.fast.asked(to_ask, now)
         s.suspects.asked(frozenset(names).__contains__, now)
@@ -340,6 +359,9 @@ class Asking:
         s = self._s
         if not self._names_min or not s.nodes.speaks_none(self._names_min):
             return False
+        if s.demand.wants_all:
+            self._ask_all_instead(now, names)
+            return True
         error = UnsupportedVersionError(
             f"no broker speaks Metadata v{self._names_min} (Kafka 0.11): older ones create each"
             " topic that they are asked for, unless allow.auto.create.topics is true"
@@ -352,11 +374,21 @@ class Asking:
         s.fast.asked(names, now)
         s.suspects.asked(frozenset(names).__contains__, now)
         self._fail(wants, error)
-        if not names and self._full is not None:
-            self._full = None
-            self._schedule(now)
+        if not names:
+            if self._full is not None:
+                self._full = None
+                self._schedule(now)
             self.want(Want(Scope.BROKERS, whole=True), 0)
         return True
+
+    def _ask_all_instead(self, now: float, names: Collection[str]) -> None:
+        """Makes a refresh of all topics due, since these cannot be asked for by name."""
+        s = self._s
+        self.want_full(s.fast.label(names) or "refresh")
+        s.demand.sent(names)
+        s.fast.asked(names, now)
+        s.suspects.asked(frozenset(names).__contains__, now)
+        self._ask_full(now)
 
     def _fail(self, wants: Collection[Want], error: UnsupportedVersionError) -> None:
         s = self._s
@@ -394,26 +426,32 @@ class Asking:
     def _to_ask(self, names: Collection[str], again: Collection[str] = ()) -> tuple[str, ...]:
         """Puts names in flight; returns those that were not, and those of `again` that were."""
         hint, ttl = self._s.cache.hint, self._ttl()
-        to_ask = hint(names, ttl=ttl, force=True)
+        to_ask = hint(self._not_in_flight(names), ttl=ttl, force=True)
         if again:
             more = set(again).difference(to_ask)
             to_ask += hint(sorted(more), ttl=ttl, force=True, replace=True)
         return tuple(to_ask)
 
+    def _not_in_flight(self, names: Collection[str]) -> Collection[str]:
+        """Returns the names that no request of this client has.
+
+        The cache's hints say the same, unless another writer's answer has ended them.
+        """
+        busy = [flight.asked for flight in self._s.flights.metadata() if flight.asked]
+        return [name for name in names if not any(name in each for each in busy)] if busy else names
+
     def _flight(
         self, kind: Kind, reason: str, topics: Topics, min_version: int | None = None
     ) -> Flight:
-        asked: frozenset[str] = frozenset()
+        """Returns the flight of a request that names no topics, or ids."""
         if min_version is None:
-            min_version = self._names_min
-            if topics is ALL:
-                min_version = 0
-            elif not topics:
-                min_version = FIRST_WITH_BROKERS_ALONE
-            else:
-                asked = frozenset(name for name in topics if isinstance(name, str))
+            min_version = 0 if topics is ALL else FIRST_WITH_BROKERS_ALONE
+        return Flight(kind, reason, min_version, self._s.flights.hedge_after(kind), topics)
+
+    def _names_flight(self, kind: Kind, reason: str, names: tuple[str, ...]) -> Flight:
+        """Returns the flight of a request by name."""
         hedge_after = self._s.flights.hedge_after(kind)
-        return Flight(kind, reason, min_version, hedge_after, topics, asked)
+        return Flight(kind, reason, self._names_min, hedge_after, names, frozenset(names))
 
     def _send(
         self,
@@ -437,6 +475,8 @@ class Asking:
         self._connecting.tried(now)
         if not is_free_of_charge:
             s.budget.take(now)
+        elif flight.kind is not Kind.NEW:
+            s.gate.begin_anew()  # it is the periodic refresh
         s.last_try = now
         s.counts[flight.reason, "hedged" if is_hedge else "sent"] += 1
         s.actions.append(
@@ -455,6 +495,11 @@ class Asking:
                 scopes.append(Scope.NEEDED)
             _take_whole(flight, self._whole(*scopes))
         is_all = flight.topics is ALL
+        flight.serves = [
+            want
+            for want in self._wants
+            if want.scope is Scope.BROKERS or (is_all and want.scope is not Scope.IDS)
+        ]
         for want in self._wants:
             taken = frozenset(name for name in want.names if is_all or name in flight.asked)
             if taken:
@@ -469,9 +514,9 @@ class Asking:
         s = self._s
         for want, _ in flight.parts:
             want.in_flight -= 1
-        confirmed = s.fast.names() if flight.topics is ALL else flight.asked
-        for name in confirmed:
-            s.fast.drop(Why.ONCE, name)
+        for want in flight.serves:
+            want.is_served = True
+        s.fast.drop_each(Why.ONCE, s.fast if flight.topics is ALL else flight.asked)
         s.fast.release(now)
         self._end_wants()
 

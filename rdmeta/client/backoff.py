@@ -62,6 +62,11 @@ class Gate:
         """The time from which a refresh may leave."""
         return max(self._failed_until, self._equivalent_until)
 
+    @property
+    def opens_after_failures(self) -> float:
+        """The time from which a refresh may leave that equivalent answers do not hold up."""
+        return self._failed_until
+
     def after_one(self, now: float) -> float:
         """Returns when a refresh may leave that waits once more, if nothing else happens."""
         return max(self.opens, now + self._backoff.after(1))

@@ -57,11 +57,16 @@ class Connecting:
 
     # ---- rebootstrap ----
 
-    def rebootstrap_cause(self, now: float) -> str | None:
-        """Returns why it is time to rebootstrap; None if it is not."""
+    def rebootstrap_cause(self, now: float, is_asking: bool) -> str | None:
+        """Returns why it is time to rebootstrap; None if it is not.
+
+        `is_asking` says that there is something to ask for: without that, nothing can succeed.
+        """
         s = self._s
         if not s.config.rebootstrap:
             return None
+        if not is_asking:
+            self.trying_since = None
         cause = self._wanted
         if self.trying_since is not None:
             trigger = self.trying_since + s.config.rebootstrap_trigger
@@ -84,7 +89,7 @@ class Connecting:
         s = self._s
         self._rebootstrapped_at, self._wanted = now, None
         self.trying_since, self.is_rebootstrapped = now, True
-        s.nodes.use_bootstrap()
+        s.nodes.use_bootstrap(now)
         text = "every connection is closed, and the bootstrap servers are asked anew"
         s.events.append(Problem(TransportError(cause), None, text))
         s.totals["rebootstraps"] += 1

@@ -191,6 +191,8 @@ class Demand:
 
     def sent(self, names: Iterable[str]) -> None:
         """Notes that a request has these names: they are no longer new."""
+        if not self.new:
+            return
         for name in names:
             self.new.pop(name, None)
         if not self.new:

@@ -18,7 +18,7 @@ A topic whose name is in flight in another request is skipped: it is due again w
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from enum import IntFlag
 from random import Random
 
@@ -152,7 +152,7 @@ class FastTopics:
     def __len__(self) -> int:
         return len(self._items)
 
-    def __contains__(self, name: str) -> bool:
+    def __contains__(self, name: object) -> bool:
         return name in self._items
 
     def names(self) -> list[str]:
@@ -201,6 +201,11 @@ class FastTopics:
         """Removes a topic from a source that has one reason."""
         self._wanted_by.get(int(source), set()).discard(name)
         self._set(name, int(source), 0, 0.0)
+
+    def drop_each(self, source: Why, names: Container[str]) -> None:
+        """Removes those topics from a source that has one reason which are among `names`."""
+        for name in [each for each in self._wanted_by.get(int(source), ()) if each in names]:
+            self.drop(source, name)
 
     def _set(self, name: str, bits: int, why: int, now: float, at: float | None = None) -> None:
         """Replaces the `bits` of a topic's reasons by `why`; a new reason begins anew."""
@@ -267,6 +272,8 @@ class FastTopics:
 
     def asked(self, names: Iterable[str], now: float) -> None:
         """Notes that a request with these names leaves; names without a reason do not matter."""
+        if not self._items:
+            return
         jitter = self._rules.jitter()
         for name in names:
             item = self._items.get(name)

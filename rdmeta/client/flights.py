@@ -52,7 +52,7 @@ class Flight:
 
     `topics` is what it asks for, `asked` the names in it. `request` is that of the first attempt.
     `parts` says what is to be given back to a want if the flight fails: names, or None for the
-    whole.
+    whole. `serves` has the wants that its answer ends.
     """
 
     kind: Kind
@@ -63,6 +63,7 @@ class Flight:
     asked: frozenset[str] = frozenset()
     request: Request | None = None
     parts: list[tuple[Want, frozenset[str] | None]] = field(default_factory=list)
+    serves: list[Want] = field(default_factory=list)
     waiter: int | None = None
     attempts: dict[int, Attempt] = field(default_factory=dict)
     forgotten: set[str] = field(default_factory=set)

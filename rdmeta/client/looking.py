@@ -60,7 +60,7 @@ class Looking:
         moved = 0
         if self._seen != since:
             if s.nodes.knows_brokers:
-                s.nodes.use_brokers(s.cache.brokers)
+                s.nodes.use_brokers(s.cache.brokers, now)
             self._follow_records(since)
             moved += self._follow_changes(since, now, all_asked)
         moved += self._look_at_due(now)

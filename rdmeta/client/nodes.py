@@ -19,7 +19,8 @@ first answer, a broker that has moved) is an orphan. It serves while no other li
 closed when it is idle and another link is ready.
 
 A server is *behind* if its answer was older than what is known, and *refused* if the cache took
-nothing of it. It is the second choice: it is asked again only if no other server can be asked.
+nothing of it. It is the second choice: it is asked again only if no other server can be asked. Of
+several such servers the one is asked whose answer is the oldest.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ MOST_ATTEMPTS = 5
 MOST_PROBES = 2
 MOST_IDLE = 2
 SILENT_AFTER = 1.0
+# How long the failures of a server count that is not present.
+REMEMBERED = 600.0
 
 
 @dataclass(eq=False)
@@ -56,8 +59,8 @@ class Server:
     retry_at: float = -math.inf
     tried_at: float = -math.inf
     throttled_until: float = -math.inf
-    is_behind: bool = False
-    is_refused: bool = False
+    behind_at: float = -math.inf
+    refused_at: float = -math.inf
     versions: tuple[int, int] | None = None
     last_error: Error | None = None
     links: list[Link] = field(default_factory=list)
@@ -66,9 +69,13 @@ class Server:
     throttled: float = 0.0
 
     @property
-    def is_second_choice(self) -> bool:
-        """Whether another server is asked rather than this one."""
-        return self.is_behind or self.is_refused
+    def second_choice_at(self) -> float:
+        """When the server became the second choice, -inf if it is not: others are asked before."""
+        return max(self.behind_at, self.refused_at)
+
+    def is_remembered(self, now: float) -> bool:
+        """Returns whether a server that is not present has links, or backs off or throttles."""
+        return bool(self.links) or now < max(self.retry_at + REMEMBERED, self.throttled_until)
 
     def speaks(self, version: int) -> bool:
         """Returns whether the server may speak this version of Metadata, or a later one."""
@@ -148,19 +155,19 @@ class Nodes:
         self._brokers: tuple[Broker, ...] = ()
         self.current: list[Server] = []
         self.links: dict[int, Link] = {}
-        self.use_bootstrap()
+        self.use_bootstrap(-math.inf)
 
     # ---- the servers ----
 
-    def use_bootstrap(self) -> None:
+    def use_bootstrap(self, now: float) -> None:
         """Makes the bootstrap servers the present ones."""
         self._brokers = ()
         for address, node in self._bootstrap.items():
             server = self._servers.setdefault(address, Server(address, node))
             server.node, server.ids = node, ()
-        self._set_current([self._servers[address] for address in self._bootstrap])
+        self._set_current([self._servers[address] for address in self._bootstrap], now)
 
-    def use_brokers(self, brokers: tuple[Broker, ...]) -> None:
+    def use_brokers(self, brokers: tuple[Broker, ...], now: float) -> None:
         """Makes the brokers of an answer the present servers."""
         if not brokers or brokers == self._brokers:
             return
@@ -174,14 +181,15 @@ class Nodes:
                 server = self._servers[address] = Server(address, Node(-1, *address))
             server.ids = tuple(ids)
             server.node = Node(ids[0], *address)
-        self._set_current([self._servers[address] for address in at])
+        self._set_current([self._servers[address] for address in at], now)
 
     @property
     def knows_brokers(self) -> bool:
         """Whether the present servers are brokers, and no longer the bootstrap servers."""
         return bool(self._brokers)
 
-    def _set_current(self, servers: list[Server]) -> None:
+    def _set_current(self, servers: list[Server], now: float) -> None:
+        """Replaces the present servers, and forgets others about which there is nothing to know."""
         for server in self.current:
             server.is_current = False
         self.current = servers
@@ -190,7 +198,7 @@ class Nodes:
         self._servers = {
             address: server
             for address, server in self._servers.items()
-            if server.is_current or server.links or server.failures or address in self._bootstrap
+            if server.is_current or address in self._bootstrap or server.is_remembered(now)
         }
 
     def of_broker(self, broker: int) -> Server | None:
@@ -250,7 +258,8 @@ class Nodes:
         server.failures += 1
         server.last_error = error
         if not any(each.is_ready for each in server.links):
-            server.versions, server.is_behind, server.is_refused = None, False, False
+            server.versions = None
+            server.behind_at = server.refused_at = -math.inf
         wait = self._reconnect.after(server.failures)
         if longest is not None:
             wait = max(wait, jittered(longest, self._random))
@@ -285,28 +294,21 @@ class Nodes:
             return None
         order = {id(each): i for i, each in enumerate(self._from_random_place(self.servers()))}
         best = min(usable, key=lambda link: (*self._rank(link, wish), order[id(link.server)]))
-        if self._is_second_choice(best, wish) and self._is_other_to_come(now, wish):
-            return None
-        return best
+        return None if self._is_better_to_come(best.server, now, wish) else best
 
-    def _rank(self, link: Link, wish: Wish) -> tuple[bool, bool, bool, bool, int]:
+    def _rank(self, link: Link, wish: Wish) -> tuple[bool, float, bool, bool, int]:
         server = link.server
         return (
-            server.address in wish.not_servers,
-            server.is_second_choice,
+            *_choice(server, wish),
             link.is_orphan,
             self._sticky and server is not self._chosen,
             len(link.in_flight),
         )
 
-    @staticmethod
-    def _is_second_choice(link: Link, wish: Wish) -> bool:
-        return link.server.is_second_choice or link.server.address in wish.not_servers
-
-    def _is_other_to_come(self, now: float, wish: Wish) -> bool:
-        """Returns whether a server of the first choice can be connected to, or is about to be."""
+    def _is_better_to_come(self, best: Server, now: float, wish: Wish) -> bool:
+        """Returns whether a better choice can be connected to, or is about to be."""
         for server in self.current:
-            if server.is_second_choice or server.address in wish.not_servers:
+            if _choice(server, wish) >= _choice(best, wish):
                 continue
             if self.can_connect(server, now, wish):
                 return True
@@ -330,8 +332,7 @@ class Nodes:
         return min(
             self._from_random_place(found),
             key=lambda each: (
-                each.address in wish.not_servers,
-                each.is_second_choice,
+                *_choice(each, wish),
                 any(link.is_silent for link in each.links),
                 self._sticky and each is not self._chosen,
                 each.tried_at,
@@ -348,21 +349,17 @@ class Nodes:
         if self._sticky and not link.is_orphan:
             self._chosen = link.server
 
-    def behind(self, server: Server, refused: bool = False) -> None:
-        """Notes that a server gave an older answer, or one that the cache refused.
-
-        If all present servers have, only the last one of them is the second choice.
-        """
-        server.is_behind, server.is_refused = server.is_behind or not refused, refused
-        if all(each.is_second_choice for each in self.current):
-            for other in self.current:
-                if other is not server:
-                    other.is_behind = other.is_refused = False
+    def behind(self, server: Server, now: float, refused: bool = False) -> None:
+        """Notes that a server gave an older answer, or one that the cache refused."""
+        if refused:
+            server.refused_at = now
+        else:
+            server.behind_at = now
 
     def clear_behind(self) -> None:
         """Notes that no topic is known to be older anywhere."""
         for server in self._servers.values():
-            server.is_behind = False
+            server.behind_at = -math.inf
 
     def superfluous(self, now: float) -> list[Link]:
         """Returns the idle links to close: all but two, and orphans once another link is ready."""
@@ -383,6 +380,11 @@ class Nodes:
         """Returns when a backoff or a throttling ends next."""
         times = [t for s in self.servers() for t in (s.retry_at, s.throttled_until) if t > now]
         return min(times, default=math.inf)
+
+
+def _choice(server: Server, wish: Wish) -> tuple[bool, float]:
+    """Returns a key that is smaller for a better choice: first, second, third."""
+    return server.address in wish.not_servers, server.second_choice_at
 
 
 def silent_at(link: Link) -> float:

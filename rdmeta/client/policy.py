@@ -51,7 +51,7 @@ from rdmeta.errors import (
     UnsupportedVersionError,
     error_name,
 )
-from rdmeta.model import Advice, All, Applied, Broker, Request
+from rdmeta.model import ALL, Advice, All, Applied, Broker, Request
 
 __all__ = ["Event", "Policy", "Problem", "Updated"]
 
@@ -228,12 +228,14 @@ class Policy:
         link = attempt.link
         s.counts[flight.reason, "answered"] += 1
         s.last_success = now
-        link.server.last_error, link.server.is_refused = None, False
+        link.server.last_error, link.server.refused_at = None, -math.inf
         self._connecting.succeeded()
         if flight.forgotten:
             s.cache.forget([name for name in flight.forgotten if name not in s.demand])
+        if flight.topics is ALL:
+            s.topics_in_all = applied.topics
         forget_excluded(s, flight.topics)
-        s.nodes.use_brokers(s.cache.brokers)
+        s.nodes.use_brokers(s.cache.brokers, now)
         if link.node.id < 0 and link.server.is_current:
             link.node = link.server.node
         self._take_advice(link, now, applied)
@@ -254,7 +256,7 @@ class Policy:
         if applied.throttle_ms > 0:
             s.nodes.throttle(link.server, now, applied.throttle_ms / 1000)
         if Advice.ASK_OTHER in applied.advice:
-            s.nodes.behind(link.server)
+            s.nodes.behind(link.server, now)
         if Advice.REBOOTSTRAP in applied.advice:
             self._connecting.want_rebootstrap("the broker asks for it (error 129)")
 
@@ -280,7 +282,7 @@ class Policy:
             self._lose(link, now, error)
         else:
             s.events.append(Problem(error, link.node, "the answer was refused"))
-            s.nodes.behind(link.server, refused=True)
+            s.nodes.behind(link.server, now, refused=True)
 
     def on_failure(self, number: int, now: float, error: Error) -> None:
         """Takes the news that a request could not be sent; its link stays."""
@@ -294,7 +296,7 @@ class Policy:
             return
         s.events.append(Problem(error, link.node, "the request could not be sent"))
         if isinstance(error, UnsupportedVersionError):
-            s.nodes.behind(link.server, refused=True)
+            s.nodes.behind(link.server, now, refused=True)
         if failed[1]:
             self._fail(failed[0], now, error)
 
@@ -605,7 +607,7 @@ class Policy:
     def _rebootstrap(self, now: float) -> None:
         """Goes back to the bootstrap servers if it is time."""
         s = self._s
-        cause = self._connecting.rebootstrap_cause(now)
+        cause = self._connecting.rebootstrap_cause(now, self._asking.is_asking)
         if cause is None:
             return
         error = RequestTimedOutError(f"the client goes back to the bootstrap servers: {cause}")

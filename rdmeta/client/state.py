@@ -51,7 +51,9 @@ class State:
         rules = Rules(config.fast_interval, longest, random, config.propagation_max)
         self.fast = FastTopics(rules)
         self.waiters = Waiters(
-            self.actions.append, lambda: cache.version, lambda name: self.fast.drop(Why.WAITED, name)
+            self.actions.append,
+            lambda: cache.version,
+            lambda name: self.fast.drop(Why.WAITED, name),
         )
         self.suspects = Suspects(cache, rules, self.demand.__contains__)
         self.complaints = Complaints(cache)
@@ -62,6 +64,7 @@ class State:
         self.unanswered: dict[int, Link] = {}
         # Needed topics that an answer did not bring, and since when.
         self.unknown: dict[str, float] = {}
+        self.topics_in_all = 0  # the topics of the last all-topics answer
         self.is_changed = True  # the cache must be looked at
         self.next_poll = math.inf
         # For stats().

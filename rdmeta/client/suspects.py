@@ -88,6 +88,7 @@ class Suspects:
         suspect = _Suspect(now)
         cleared, pace = self._past.pop(broker, (None, None))
         if pace is not None and cleared is not None and now - cleared < REMEMBERED:
+            pace.since += now - cleared  # the time between does not count
             suspect.pace = pace
         self._suspects[broker] = suspect
         self._read(broker, suspect, now)
@@ -141,7 +142,7 @@ class Suspects:
 
     def learn(self, names: Iterable[str]) -> None:
         """Looks at topics that an answer had: a suspect may lead them, and they may be new."""
-        for name in names:
+        for name in names if self._suspects else ():
             for broker, suspect in self._suspects.items():
                 is_new = name not in suspect.topics and self._is_needed(name)
                 if is_new and self._leads(broker, name):

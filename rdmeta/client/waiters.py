@@ -8,8 +8,9 @@ A Want is the part of a refresh that no answer has covered yet. A refresh return
 requests that were sent *after* the call. So a want begins with everything to ask for. A request
 that leaves takes from it what it asks for; the rest stays, such as names that are still in flight
 in an earlier request. A request that fails gives its part back. A want is done when nothing is left
-to ask for, and no request with a part of it is unanswered. Calls that want the same before a
-request has left share a want.
+to ask for, and no request with a part of it is unanswered; or when it is *served*: an answer came
+to a request that covers all of it, even if its own request is still unanswered. Calls that want the
+same before a request has left share a want.
 """
 
 from __future__ import annotations
@@ -53,12 +54,13 @@ class Want:
     names: dict[str, None] = field(default_factory=dict)
     ids: tuple[UUID | bytes, ...] = ()
     in_flight: int = 0
+    is_served: bool = False
     waiters: list[int] = field(default_factory=list)
 
     @property
     def is_done(self) -> bool:
         """Whether answers have covered everything."""
-        return not (self.whole or self.names or self.in_flight)
+        return self.is_served or not (self.whole or self.names or self.in_flight)
 
 
 @dataclass(eq=False)

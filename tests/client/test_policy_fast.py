@@ -176,6 +176,46 @@ def test_new_names_and_the_periodic_refresh_are_not_counted_by_the_budget() -> N
     assert d.sends[-1].reason == "interval"
 
 
+def test_fast_reasons_go_first_when_the_budget_has_one_request() -> None:
+    d = Driver(topics=["orders"], retry_backoff_max=5.0)
+    d.start(topic("orders"), topic("other"))
+    for i in range(7):
+        d.policy.refresh(d.now, [f"missing-{i}"], force=True)
+        d.wait(0.4 * 2 ** min(i, 4))
+        for send in list(d.open.values()):
+            d.answer(send)
+    d.wait(5)
+    budget = d.policy._s.budget
+    while budget.opens <= d.now:
+        budget.take(d.now)
+    d.policy.leader_unavailable("other", 0, 6, d.now)
+    d.policy.refresh(d.now)
+    d.poll()
+    assert not d.open
+    d.now = max(budget.opens, d.policy._s.gate.opens)
+    assert names_of(d.sent()) == ["other"]
+
+
+def test_a_full_refresh_that_covers_the_fast_reasons_serves_them_in_one_request() -> None:
+    d = Driver(topics=["orders", "audit"])
+    d.start(topic("orders"), topic("audit"))
+    d.wait(2)
+    d.policy.leader_unavailable("orders", 0, 6, d.now)
+    d.policy.refresh(d.now)
+    assert names_of(d.sent()) == ["audit", "orders"]
+
+
+def test_fast_reasons_go_before_a_full_refresh_of_many_topics() -> None:
+    names = [f"t{i}" for i in range(1001)]
+    d = Driver(topics=names)
+    d.start(*[topic(name) for name in names])
+    d.wait(2)
+    d.policy.leader_unavailable("t5", 0, 6, d.now)
+    d.policy.refresh(d.now)
+    d.poll()
+    assert [len(names_of(send)) for send in d.sends[1:]] == [1, 1000]
+
+
 def test_a_storm_of_leaderless_topics_costs_one_request_per_step() -> None:
     names = [f"t{i}" for i in range(1000)]
     d = Driver(topics=names)

@@ -508,3 +508,16 @@ def test_an_attempt_that_fails_says_nothing_of_the_versions_of_a_ready_link() ->
     link = d.policy._s.nodes.open(999, ready, d.now)
     d.policy._s.nodes.lost(link, d.now, TransportError("refused"))
     assert ready.versions == (0, 3)
+
+
+def test_a_node_that_throttles_is_left_alone_though_the_brokers_lack_it_for_a_while() -> None:
+    d = Driver(topics=["orders"], bootstrap=ADDRESSES[:1])
+    d.brokers = (B(1, "broker-1"),)
+    d.connect()
+    d.answer(d.sent(), topic("orders"), throttle_ms=60_000)
+    for brokers in ([B(2, "broker-2")], [B(1, "broker-1"), B(2, "broker-2")]):
+        d.cache.apply(response(12, [], brokers), 12, ())
+        d.wait(0.1)
+    d.policy.refresh(d.now)
+    d.wait(0.3)
+    assert [link.node.host for link in d.connecting()] == ["broker-2"]

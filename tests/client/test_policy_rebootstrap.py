@@ -182,3 +182,29 @@ def test_a_wait_goes_on_over_a_rebootstrap() -> None:
             d.answer(send, topic("orders"))
         d.wait(0.02)
     assert d.finished[waiter].error is None
+
+
+def test_a_connection_that_nothing_is_asked_on_does_not_lead_to_a_rebootstrap() -> None:
+    d = Driver(topics=["orders"], bootstrap=BOOTSTRAP, refresh_interval=None)
+    d.start(topic("orders"))
+    d.policy.refresh(d.now)
+    d.wait(0.2)
+    d.answer(d.sent(), topic("orders"))
+    d.connect()
+    d.wait(1000)
+    assert d.policy.stats()["rebootstraps"] == 0
+
+
+def test_nodes_of_too_old_versions_cannot_be_used_for_names() -> None:
+    d = Driver(topics=["orders"], bootstrap=BOOTSTRAP)
+    d.brokers = (B(1, "broker-1"), B(2, "broker-2"))
+    d.start(topic("orders"))
+    d.policy.refresh(d.now)
+    d.wait(0.2)
+    d.answer(d.sent(), topic("orders"))
+    old = d.connect(versions=(0, 3))
+    d.policy.leader_unavailable("orders", 0, 6, d.now)
+    d.poll()
+    lose_all(d)
+    assert old not in d.links
+    assert [each.node.host for each in d.connecting()] == ["bootstrap"]

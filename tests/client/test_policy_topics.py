@@ -278,3 +278,15 @@ def test_a_policy_of_a_loaded_cache_starts_at_the_bootstrap_servers() -> None:
     assert connect.node.host == "broker-1"  # type: ignore[union-attr]
     assert isinstance(d.cache, MetadataCache)
     assert Kind.FULL.value == "full"
+
+
+def test_a_client_of_all_topics_asks_old_brokers_for_all_where_it_would_ask_for_names() -> None:
+    d = Driver(topics=ALL)
+    d.versions, d.brokers = (0, 3), (B(1, "broker-1"),)
+    d.start(topic("orders", -1))
+    waiter = d.policy.wait_for_topic(d.now, "later")
+    d.wait(0.3)
+    assert [names_of(send) for send in d.open.values()] == ["all"]
+    d.answer(d.sent(), topic("orders"), topic("later"))
+    assert d.finished[waiter].error is None
+    assert d.cache.leader("orders", 0) == 1
