@@ -294,8 +294,6 @@ class Driver:
             if link is None:
                 raise Error("the connection is closed")
             link.send(send, now)
-            if _log.isEnabledFor(logging.DEBUG):
-                _log.debug("%s", asked_line(link.address, send))
         except Error as error:
             self.policy.on_failure(send.number, now, error)
             self.plan()
@@ -397,19 +395,6 @@ def line_of(problem: Problem) -> str:
     topic = f" (topic {problem.topic!r})" if problem.topic is not None else ""
     among = f" (among them {partitions})" if partitions else ""
     return f"{where}{problem.text}{topic}: {problem.error}{among}"
-
-
-def asked_line(address: Address, send: Send) -> str:
-    """Returns the log line of a request."""
-    request = send.request
-    if isinstance(request, Call):
-        what = f"API {request.api_key}"
-    elif isinstance(request.topics, All):
-        what = "all topics"
-    else:
-        what = f"{len(request.topics)} topics"
-    again = ", as another node is silent" if send.hedge else ""
-    return f"{address}: asked for {what} ({send.reason}{again})"
 
 
 def _wanted(send: Send) -> str:

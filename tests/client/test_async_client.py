@@ -312,6 +312,7 @@ def test_a_thousand_clients_share_one_loop() -> None:
         cluster.create_topic("orders", partitions=3)
 
         async def main() -> None:
+            before = len(os.listdir("/proc/self/fd"))
             threads = threading.active_count()
             clients = [AsyncClient({"bootstrap.servers": cluster.bootstrap}) for _ in range(1000)]
             found = await asyncio.gather(*(each.leader("orders", 1) for each in clients))
