@@ -18,10 +18,9 @@ from rdmeta.client.shell import (
     QUORUM,
     Refreshed,
     Shell,
-    checked_name,
-    checked_names,
     checked_partition,
     cluster_call,
+    names_of,
     only,
     outcome,
     parsed_cluster,
@@ -102,15 +101,14 @@ class AsyncClient(Shell):
 
     async def need(self, topics: str | Iterable[str]) -> None:
         """See `Client.need`."""
-        names = checked_names(topics)
-        driver = self._running()
-        if names := self._new_names(names):
+        names, driver = names_of(topics), self._running()
+        if not self._is_kept(names):
             driver.do(lambda policy, now: policy.need(names, now))
+            self._needed.update(names)
 
     async def forget(self, topics: str | Iterable[str]) -> None:
         """See `Client.forget`."""
-        names = checked_names(topics)
-        driver = self._running()
+        names, driver = names_of(topics), self._running()
         self._needed.difference_update(names)
         driver.do(lambda policy, now: policy.forget(names, now))
 
@@ -171,7 +169,6 @@ class AsyncClient(Shell):
         self, topic: str, partition: int | None = None, timeout: float | None = None
     ) -> Topic | Partition:
         """See `Client.wait_for_topic`."""
-        checked_name(topic)
         checked_partition(partition)
         deadline = self._deadline(timeout)
         self._running()
@@ -179,12 +176,12 @@ class AsyncClient(Shell):
         if found is not None:
             await self.need(topic)
             return found
-        self._needed.add(topic)
         while found is None:
             await self._wait(
                 lambda policy, now: policy.wait_for_topic(now, topic, partition, deadline)
             )
             found = self._found(topic, partition)
+        self._needed.add(topic)
         return found
 
     # ---- what the application has seen ----------------------------------------------------------
@@ -255,7 +252,7 @@ class AsyncClient(Shell):
         It waits while there are none, and ends when the client is closed. If `.resync` is set, the
         reader was too slow: it must read the whole cache anew.
         """
-        names = None if topics is None else frozenset(checked_names(topics))
+        names = None if topics is None else frozenset(names_of(topics))
         return self._changes(self._running(), self.cache.version, names)
 
     async def _changes(

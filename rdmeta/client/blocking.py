@@ -11,16 +11,15 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, overload
 
 from rdmeta.client.actions import Node
-from rdmeta.client.driver import Topics
+from rdmeta.client.driver import Topics, unheard
 from rdmeta.client.listeners import Delivery, Listener, ThreadDelivery
 from rdmeta.client.shell import (
     QUORUM,
     Refreshed,
     Shell,
-    checked_name,
-    checked_names,
     checked_partition,
     cluster_call,
+    names_of,
     outcome,
     parsed_cluster,
     parsed_quorum,
@@ -127,17 +126,21 @@ class Client(Shell):
     def need(self, topics: str | Iterable[str]) -> None:
         """Has a topic, or several, kept true from now on; it returns at once.
 
-        New names are asked for at once. Raises InvalidTopicError for a name that no topic can have.
+        New names are asked for at once. Raises InvalidTopicError for a name that no topic can have,
+        ArgumentError beyond `metadata.max.topics`, TypeError.
         """
-        names = checked_names(topics)
-        thread = self._running()
-        if names := self._new_names(names):
+        names, thread = names_of(topics), self._running()
+        if self._is_kept(names):
+            return
+        if self._needed.issuperset(names):
             thread.tell(lambda policy, now: policy.need(names, now))
+            return
+        thread.ask(lambda policy, now: policy.need(names, now))
+        self._needed.update(names)
 
     def forget(self, topics: str | Iterable[str]) -> None:
         """Ends what need() began: the topics are not asked for, and leave the cache."""
-        names = checked_names(topics)
-        thread = self._running()
+        names, thread = names_of(topics), self._running()
         self._needed.difference_update(names)
         thread.ask(lambda policy, now: policy.forget(names, now))
 
@@ -176,7 +179,7 @@ class Client(Shell):
             return policy.refresh(now, wanted, force, deadline)
 
         if not wait:
-            thread.begin(begin)
+            thread.call(lambda: self._driver.begin(begin, unheard))
             return None
         return outcome(thread.wait(begin)).version
 
@@ -224,7 +227,6 @@ class Client(Shell):
         after `timeout` seconds, TopicAuthorizationError, InvalidTopicError, and the fatal errors of
         refresh(). TypeError, ValueError.
         """
-        checked_name(topic)
         checked_partition(partition)
         deadline = self._deadline(timeout)
         thread = self._running()
@@ -232,7 +234,6 @@ class Client(Shell):
         if found is not None:
             self.need(topic)
             return found
-        self._needed.add(topic)
         while found is None:
             outcome(
                 thread.wait(
@@ -240,6 +241,7 @@ class Client(Shell):
                 )
             )
             found = self._found(topic, partition)
+        self._needed.add(topic)
         return found
 
     # ---- what the application has seen ----------------------------------------------------------
@@ -316,13 +318,23 @@ class Client(Shell):
     def stats(self) -> dict[str, Any]:
         """Returns the client's state and counters as a dict.
 
-        - `state`: new, running or closed.
+        - `state`: new, running or closed. `waiters`: the calls that wait.
+        - `last_try`, `last_success`: when a request was last sent, and last answered, on
+          time.monotonic()'s clock; None before the first.
+        - `refreshes`: by reason a dict of the requests that were `sent`, `hedged`, `answered` and
+          `failed`. `late_answers` came after another node's. `rebootstraps` counts those.
+        - `refreshes_due`: the refreshes that wait to be sent. `due`: the topics that are asked for
+          again and again. `needed`: the needed topics. `unknown`: those of them without an answer.
+          `suspects`: the ids of brokers that may be dead.
         - `changes`: the changes of the cache since the client was made, by kind; `resync` counts
           the times that some could not be counted.
-        - `nodes`: by the broker's id; bootstrap servers have -1, -2, and so on. Of each, `requests`
-          and `answers` count those after the handshake; `bytes_sent` and `bytes_received` cover
-          connections that became ready; `last_round_trip` and `longest_round_trip` are in seconds,
-          None before an answer.
+        - `nodes`: by the broker's id, or -1, -2 and so on for bootstrap servers, a dict of `host`,
+          `port`, `state` (ready, connecting or disconnected), `in_flight`, `attempts` to connect,
+          `failures` in a row, `reconnects`, `throttled` (s in all) and `last_error` (text or None).
+          `requests` and `answers` count those after the handshake; `bytes_sent` and
+          `bytes_received` are those of connections that became ready. `last_round_trip` and
+          `longest_round_trip` are in seconds, None before an answer. A node that was never
+          connected to has none of these six.
         """
         self._check()
         if self._is_running():

@@ -51,7 +51,7 @@ Act: TypeAlias = Callable[[Policy, float], R]
 
 _log = logging.getLogger("rdmeta.client")
 
-# Reads per link and turn; each takes up to 2 MiB of an answer that arrived while the loop stood.
+# Reads per link in a turn whose time has come; each takes up to 2 MiB.
 _READS = 64
 # The time until the next turn after one that failed because of a fault in this package.
 _RETRY_S = 1.0
@@ -86,6 +86,8 @@ class Driver:
         self._wakeups: wakeups.Wakeups | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._planned: asyncio.Handle | None = None
+        # The time for which the timer is set.
+        self._at = math.inf
         self._seen = -1
         self._counted = cache.version
         self._kinds: Counter[str] = Counter()
@@ -221,7 +223,9 @@ class Driver:
         return min(poll.at, self._sweep(now))
 
     def _take_arrived(self) -> None:
-        for _ in range(_READS):
+        """Hands in what has arrived: all of it if time-outs may be due, else a part."""
+        is_due = time.monotonic() >= self._at
+        for _ in range(_READS if is_due else 1):
             before = [link.received for link in self.links.values()]
             for link in list(self.links.values()):
                 link.connection.take_arrived()
@@ -234,6 +238,7 @@ class Driver:
         return math.inf if left is None else now + max(left, _SWEEP_S)
 
     def _set_timer(self, at: float) -> None:
+        self._at = at
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -257,11 +262,17 @@ class Driver:
                 for update in list(self.on_update):
                     update(event)
             else:
-                node = event.node
-                where = f"{Address(node.host, node.port)}: " if node else ""
-                self._lines.write(logging.WARNING, f"{where}{event.text}: {event.error}")
+                self._lines.write(logging.WARNING, line_of(event))
                 for problem in list(self.on_error):
                     problem(event)
+
+    def hand_in(self, report: Callable[..., object], *what: object) -> None:
+        """Reports to the policy, and plans a turn; a fault of this package is logged."""
+        try:
+            report(*what)
+        except Exception as error:
+            self._lines.write(logging.ERROR, f"a report to the policy failed: {error!r}", error)
+        self.plan()
 
     # ---- actions --------------------------------------------------------------------------------
 
@@ -353,10 +364,8 @@ class Link:
             versions = max(METADATA_MIN_VERSION, session.versions[METADATA][0]), highest
         except UnsupportedVersionError:
             pass  # the policy tells its waiters
-        self._driver.policy.on_connected(
-            self.number, time.monotonic(), versions, session.is_librdkafka_mock
-        )
-        self._driver.plan()
+        now, mock = time.monotonic(), session.is_librdkafka_mock
+        self._driver.hand_in(self._driver.policy.on_connected, self.number, now, versions, mock)
 
     def on_bytes(self) -> None:
         """Tells the policy."""
@@ -368,16 +377,24 @@ class Link:
         number, sent = self._sent.pop(response.correlation_id)
         driver, now = self._driver, time.monotonic()
         driver.traffic.answered(self.address, now - sent)
-        driver.policy.on_response(number, now, response.version, response.body)
-        driver.plan()
+        driver.hand_in(driver.policy.on_response, number, now, response.version, response.body)
 
     def on_disconnected(self, error: Error) -> None:
         """Tells the policy."""
         self._driver.links.pop(self.number, None)
         if self._was_ready:
             self._driver.traffic.ended(self.address, self.connection.channel)
-        self._driver.policy.on_disconnected(self.number, time.monotonic(), error)
-        self._driver.plan()
+        now = time.monotonic()
+        self._driver.hand_in(self._driver.policy.on_disconnected, self.number, now, error)
+
+
+def line_of(problem: Problem) -> str:
+    """Returns the log line of a problem."""
+    node, partitions = problem.node, ", ".join(problem.partitions)
+    where = f"{Address(node.host, node.port)}: " if node else ""
+    topic = f" (topic {problem.topic!r})" if problem.topic is not None else ""
+    among = f" (among them {partitions})" if partitions else ""
+    return f"{where}{problem.text}{topic}: {problem.error}{among}"
 
 
 def _wanted(send: Send) -> str:

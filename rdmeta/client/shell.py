@@ -18,8 +18,8 @@ from rdmeta._waits import seconds_of
 from rdmeta.client.actions import Call, Finish
 from rdmeta.client.driver import Driver, Topics
 from rdmeta.client.listeners import ChangeInbox, EventInbox, Inbox, Listener
-from rdmeta.errors import Error, ForkedError, from_code
-from rdmeta.model import All, Changes, Partition, Topic, topic_fault
+from rdmeta.errors import Error, ForkedError
+from rdmeta.model import All, Changes, Partition, Topic
 from rdmeta.net import describe_cluster, describe_quorum
 
 if TYPE_CHECKING:
@@ -32,9 +32,8 @@ __all__ = [
     "Refreshed",
     "Shell",
     "cluster_call",
-    "checked_name",
-    "checked_names",
     "checked_partition",
+    "names_of",
     "only",
     "outcome",
     "parsed_cluster",
@@ -53,8 +52,6 @@ QUORUM = Call(
 )
 
 Hint: TypeAlias = "tuple[str, UUID | bytes | None]"
-
-_INVALID_TOPIC = 17
 
 
 class Shell:
@@ -176,13 +173,11 @@ class Shell:
         seconds = self._config.max_block if timeout is None else seconds_of(timeout, "timeout")
         return time.monotonic() + seconds
 
-    def _new_names(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        """Returns the names for which need() has work, and notes all as needed."""
-        if not self._config.max_idle:
-            state, needed = self._cache.state, self._needed
-            names = tuple(name for name in names if name not in needed or state(name))
-        self._needed.update(names)
-        return names
+    def _is_kept(self, names: tuple[str, ...]) -> bool:
+        """Returns whether need() has nothing to do: the names are needed already, and valid."""
+        if self._config.max_idle or not self._needed.issuperset(names):
+            return False
+        return not any(map(self._cache.state, names))
 
     def _must_not_wait(self, partition: int, timeout: float | None) -> bool:
         """Returns whether a missed lookup raises its error at once."""
@@ -203,21 +198,9 @@ class Shell:
         return found if found is not None and found.leader is not None else None
 
 
-def checked_names(topics: str | Iterable[str]) -> tuple[str, ...]:
-    """Returns one name, or some, as a tuple; raises TypeError, InvalidTopicError."""
-    names = (topics,) if isinstance(topics, str) else tuple(topics)
-    for name in names:
-        checked_name(name)
-    return names
-
-
-def checked_name(topic: str) -> str:
-    """Returns the name; raises TypeError, InvalidTopicError if no topic can have it."""
-    if not isinstance(topic, str):
-        raise TypeError(f"a topic is a name, not {type(topic).__name__}")
-    if fault := topic_fault(topic):
-        raise from_code(_INVALID_TOPIC, f"there can be no topic {topic!r}: {fault}")
-    return topic
+def names_of(topics: str | Iterable[str]) -> tuple[str, ...]:
+    """Returns one name, or some, as a tuple; raises TypeError. The policy checks the names."""
+    return (topics,) if isinstance(topics, str) else tuple(topics)
 
 
 def checked_partition(partition: int | None) -> int | None:
@@ -231,17 +214,10 @@ def checked_partition(partition: int | None) -> int | None:
 
 
 def refreshed(topics: Refreshed) -> Any:
-    """Returns the topics of a refresh as the policy takes them; raises TypeError."""
+    """Returns the topics of a refresh as the policy takes and checks them; raises TypeError."""
     if topics is None or isinstance(topics, All):
         return topics
-    if isinstance(topics, str):
-        return checked_names(topics)
-    wanted: tuple[Any, ...] = tuple(topics)
-    if wanted and isinstance(wanted[0], UUID):
-        if not all(isinstance(each, UUID) for each in wanted):
-            raise TypeError("the topics of a refresh are all names, or all ids (uuid.UUID)")
-        return wanted
-    return checked_names(wanted)
+    return (topics,) if isinstance(topics, str) else tuple(topics)
 
 
 def only(names: frozenset[str] | None, changes: Changes) -> Changes:

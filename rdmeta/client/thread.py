@@ -18,7 +18,7 @@ from contextlib import suppress
 from typing import Generic, TypeVar
 
 from rdmeta.client.actions import Finish
-from rdmeta.client.driver import Act, Begin, Driver, closed, unheard
+from rdmeta.client.driver import Act, Begin, Driver, closed
 from rdmeta.errors import Error
 
 __all__ = ["DriverThread"]
@@ -93,7 +93,6 @@ class DriverThread:
         self._driver = driver
         self._pid = os.getpid()
         self._mail: deque[Callable[[], object]] = deque()
-        self._is_woken = False
         self._starting = threading.RLock()
         self._is_started = False
         self._is_ending = False
@@ -130,7 +129,7 @@ class DriverThread:
                 self._launch()
             except BaseException:  # no thread, or Ctrl-C while it started
                 self._is_ending = True
-                self._wake_loop()
+                self._wake()
                 raise
             return True
 
@@ -182,10 +181,6 @@ class DriverThread:
         self._post(run)
         return outcome.wait()
 
-    def begin(self, begin: Begin) -> None:
-        """Begins a wait of the driver that no caller waits for."""
-        self._post(lambda: self._driver.begin(begin, unheard))
-
     def wait(self, begin: Begin) -> Finish:
         """Begins a wait of the driver and returns its Finish; Ctrl-C ends the wait."""
         outcome: Outcome[Finish] = Outcome()
@@ -216,7 +211,7 @@ class DriverThread:
             return
         self._is_ending = True
         if self._is_started:
-            self._wake_loop()
+            self._wake()
         else:
             self._driver.close()
 
@@ -257,17 +252,11 @@ class DriverThread:
             self._read()
 
     def _wake(self) -> None:
-        """Wakes the loop unless it is about to read the mailbox anyway."""
-        if self._is_woken:
-            return
-        try:
-            self._is_woken = True
-            self._wake_loop()
-        except BaseException:  # Ctrl-C: the next call must wake it
-            self._is_woken = False
-            raise
+        """Has the loop read the mailbox, once it runs.
 
-    def _wake_loop(self) -> None:
+        Each call does so: a flag that spares some would keep a signal handler waiting that
+        interrupts its setter.
+        """
         loop = self._loop
         if loop is not None:
             with suppress(RuntimeError):  # it is closed: _post() sees that
@@ -304,7 +293,6 @@ class DriverThread:
 
     def _read(self) -> None:
         """Does the work in the mailbox, and stops the loop once it is to end."""
-        self._is_woken = False
         while self._mail:
             try:
                 self._mail.popleft()()

@@ -201,8 +201,8 @@ def test_a_client_that_is_dropped_ends(brokers: Brokers) -> None:
 
     with nothing_left(brokers):
         gone = dropped()
-        gc.collect()
-        until(lambda: gone() is None)
+        # While its listener runs, that has a reference.
+        until(lambda: gc.collect() >= 0 and gone() is None)
 
 
 def test_ctrl_c_ends_a_wait(brokers: Brokers) -> None:
@@ -222,8 +222,18 @@ def test_a_signal_handler_may_use_and_close_a_client(brokers: Brokers) -> None:
         client = Client(conf(brokers), topics=["orders"])
         client.refresh()
         calls: list[int] = []
+        nested: list[int] = []
 
         def handle(*_: Any) -> None:
+            if nested:
+                return
+            nested.append(1)
+            try:
+                use()
+            finally:
+                nested.clear()
+
+        def use() -> None:
             calls.append(len(calls))
             client.need(f"t{len(calls)}")
             client.leader("orders", 0)
