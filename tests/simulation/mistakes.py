@@ -37,7 +37,68 @@ class Mistake(NamedTuple):
     new: str
 
 
-MISTAKES: dict[str, Mistake] = {}
+MISTAKES: dict[str, Mistake] = {
+    "no suspect": Mistake(
+        "policy.py",
+        "                        s.suspects.add(broker, now)\n",
+        "                        pass\n",
+    ),
+    "no jitter": Mistake(
+        "backoff.py",
+        "    return seconds * random.uniform(1 - JITTER, 1 + JITTER)\n",
+        "    return seconds\n",
+    ),
+    "a hint not purged": Mistake(
+        "asking.py",
+        "            s.cache.apply_failure(flight.request)\n",
+        "            pass\n",
+    ),
+    "a need lost when an answer overtakes it": Mistake(
+        "policy.py",
+        "        self._asking.succeeded(flight, now)\n",
+        "        self._asking.succeeded(flight, now)\n        s.demand.sent(list(s.demand.new))\n",
+    ),
+    "busy taken for lost": Mistake(
+        "nodes.py",
+        "        return not self.links and all(unusable)\n",
+        "        return all(s.throttled_until > now for s in self.current) or all(unusable)\n",
+    ),
+    "an epoch not compared": Mistake(
+        "complaints.py",
+        "            return known.leader_epoch != complaint.epoch\n",
+        "            return True\n",
+    ),
+    "backoff reset by any answer": Mistake(
+        "backoff.py",
+        "        self.equivalents = 0 if progress else self.equivalents + 1\n",
+        "        self.equivalents = 0\n",
+    ),
+    "throttling ignored": Mistake(
+        "nodes.py",
+        "        and link.server.throttled_until <= now\n",
+        "",
+    ),
+    "ASK_OTHER to the same node": Mistake(
+        "policy.py",
+        "            s.nodes.behind(link.server)\n",
+        "            pass\n",
+    ),
+    "a rebootstrap that keeps a connection": Mistake(
+        "connecting.py",
+        "        return list(s.nodes.links.values())\n",
+        "        return list(s.nodes.links.values())[1:]\n",
+    ),
+    "a wait that outlives close()": Mistake(
+        "policy.py",
+        "        s.waiters.fail_all(s.closed_error())\n",
+        "",
+    ),
+    "two full requests in flight": Mistake(
+        "asking.py",
+        "        if (full is None and not wants) or not self._is_free(kind):\n",
+        "        if full is None and not wants:\n",
+    ),
+}
 
 
 class PatchError(Exception):

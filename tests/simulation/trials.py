@@ -54,6 +54,26 @@ def complaint(world: World) -> Trial:
     return 0.0
 
 
+def distracted(world: World) -> Trial:
+    """A leader moves; before the brokers learn it, they tell of another change of the topic."""
+    if not _change(world):
+        return None
+    known = len(world.cluster.log) - 1
+    moved = _elect_unseen(world)
+    if moved is None:
+        return None
+    for server in world.cluster.servers.values():
+        server.state = known
+    name, index, epoch = moved
+    if world.random.random() < 0.5:
+        world.app.complain(name, index, 6)
+    else:
+        world.app.epoch_of(name, index, epoch)
+    yield 1.0 + 3.0 * world.random.random()
+    world.cluster.catch_up()
+    return 0.0
+
+
 def newer_epoch(world: World) -> Trial:
     """A leader moves, and the application sees the new epoch before any broker tells it."""
     moved = _elect_unseen(world)
@@ -250,7 +270,7 @@ def laggard(world: World) -> Trial:
 
 
 TRIALS: tuple[Callable[[World], Trial], ...] = (
-    suspect, complaint, newer_epoch, refreshed, broken, periodic, overtaken, created, denied,
+    suspect, complaint, distracted, newer_epoch, refreshed, broken, periodic, overtaken, created, denied,
     hinted, outage, moved, usurped, throttled, frozen, laggard,
 )  # fmt: skip
 
