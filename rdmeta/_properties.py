@@ -22,6 +22,7 @@ def read_properties(path: str | os.PathLike[str]) -> dict[str, str]:
     Unlike Java, it wants UTF-8, and '=' or ':' after each key. Raises ConfigError, which names the
     file and the line, and shows nothing of the line.
     """
+    path = os.fspath(path)  # open() takes an int for a descriptor
     pairs: dict[str, str] = {}
     for number, line in _logical_lines(_read(path)):
         try:

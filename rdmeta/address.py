@@ -60,8 +60,11 @@ def _parse(server: str) -> Address:
     else:
         host, colon, port = text.partition(":")
         wrong = ":" in port or "/" in text
+    wrong = wrong or not host.isprintable() or " " in host
     if wrong or not host or (colon and not _is_port(port)):
         hint = "; put an IPv6 address in brackets" if text.count(":") > 1 else ""
+        if not wrong and host:
+            hint = ", with a port from 1 to 65535"
         raise ValueError(f"not a bootstrap server: {shown(text)}; expected host:port{hint}")
     return Address(host, int(port) if colon else DEFAULT_PORT)
 

@@ -13,6 +13,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any
 
 from rdmeta._options import LONGEST_TEXT, NOT_NEEDED, OPTIONS, SECURITY, Option, allowed
@@ -26,10 +27,16 @@ _log = logging.getLogger(__name__)
 
 _BY_KEY = {key: option for option in OPTIONS for key in (option.key, option.alias) if key}
 _SECURITY_PREFIXES = ("sasl.", "ssl.", "https.")
-_FLAGS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
+_FLAGS: dict[str | int, bool] = {
+    **dict.fromkeys(("true", "t", "1", 1), True),
+    **dict.fromkeys(("false", "f", "0", 0), False),
+}
+# Text such as "010" is no integer: librdkafka takes it for 8, and Java for 10.
+_INTEGER = re.compile(r"[+-]?(?:0|[1-9][0-9]{0,19})")
+_PATTERN = re.compile(r"(?:[^,]|,,)+")
 _POSIX_CLASS = re.compile(r"\[:\^?[a-z]+:\]")
-_INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
 _LONGEST_SHOWN = 60
+_MOST_PROBLEMS = 100
 _MAY_BE_NONE = ("servers", "text", "patterns")  # None is "not set", as in confluent-kafka
 
 _INTERVAL = "topic.metadata.refresh.interval.ms"
@@ -106,10 +113,12 @@ def parse(conf: Mapping[str, object], *, servers: bool = True) -> Config:
     values: dict[str, Any] = {}
     spelled: dict[str, str] = {}
     ignored: list[str] = []
-    for key, value in conf.items():
+    secured: list[str] = []
+    for key, given in conf.items():
         option = _BY_KEY.get(key) if isinstance(key, str) else None
+        value = _plain(given)
         if option is None:
-            _check_other(key, ignored, problems)
+            _check_other(key, ignored, secured, problems)
         elif value is not None or option.kind not in _MAY_BE_NONE:
             first = spelled.setdefault(option.key, key)
             try:
@@ -119,26 +128,44 @@ def parse(conf: Mapping[str, object], *, servers: bool = True) -> Config:
                 continue
             if values.setdefault(option.key, checked) != checked:
                 problems.append(f"{first} and {key} are one option, and have different values")
+    if "security.protocol" in values:  # it says that the others have no effect
+        ignored += secured
+    else:
+        problems += [
+            f"{key} is not supported: rdmeta does not speak TLS or SASL yet" for key in secured
+        ]
     if servers and "bootstrap.servers" not in spelled:
         problems.append("bootstrap.servers is missing: expected host:port[,host:port...]")
     problems += _contradictions(values)
     if problems:
-        raise ConfigError("; ".join(problems))
+        more = len(problems) - _MOST_PROBLEMS
+        rest = [f"and {more} more problems"] if more > 0 else []
+        raise ConfigError("; ".join(problems[:_MOST_PROBLEMS] + rest))
     if ignored:
         _log.info("options that metadata does not need are ignored: %s", ", ".join(sorted(ignored)))
     return _config(values)
 
 
-def _check_other(key: object, ignored: list[str], problems: list[str]) -> None:
-    """Accepts a key that metadata does not need; else adds the problem. Shows no value."""
+def _plain(value: object) -> object:
+    """Returns text and integers as str and int: str() of an Enum is another text."""
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        return int(value)
+    return value
+
+
+def _check_other(key: object, ignored: list[str], secured: list[str], problems: list[str]) -> None:
+    """Adds a key that is no option of the client to one of the lists. Shows no value."""
     if not isinstance(key, str):
         problems.append(f"an option's name is str, not {type(key).__name__}")
     elif key in NOT_NEEDED or key.removeprefix("topic.") in NOT_NEEDED:
         ignored.append(key)
     elif key in SECURITY or key.startswith(_SECURITY_PREFIXES):
-        problems.append(f"{key} is not supported: rdmeta does not speak TLS or SASL yet")
+        secured.append(key)
     else:
-        problems.append(f"unknown option {_shown(key)}{_nearest(key)}")
+        nearest = _nearest(key) if len(problems) < _MOST_PROBLEMS else ""
+        problems.append(f"unknown option {_shown(key)}{nearest}")
 
 
 def _nearest(key: str) -> str:
@@ -153,6 +180,8 @@ def _shown(value: object) -> str:
     """Returns a value as an error may show it: short, and only of simple types."""
     if not isinstance(value, (str, int, float)) and value is not None:
         return f"of type {type(value).__name__}"
+    if isinstance(value, int) and value.bit_length() > 4 * _LONGEST_SHOWN:
+        return f"an integer of {value.bit_length()} bits"  # repr() may refuse it
     text = repr(value)
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
 
@@ -174,11 +203,13 @@ def _servers(option: Option, value: object) -> str:
 def _text(option: Option, value: object) -> str:
     if not isinstance(value, (str, int)):
         raise _wrong(option, value)
-    text = str(value)
     try:
+        text = str(value)
         size = len(text.encode())
     except UnicodeEncodeError:
         raise ValueError(f" = {_shown(value)}: not UTF-8") from None
+    except ValueError:  # an integer with more digits than str() writes
+        raise _wrong(option, value) from None
     if size > LONGEST_TEXT:
         raise _wrong(option, value)
     return text
@@ -199,7 +230,8 @@ def _integer(option: Option, value: object) -> int:
 
 
 def _flag(option: Option, value: object) -> bool:
-    found = _FLAGS.get(str(value).strip().lower()) if isinstance(value, (str, int)) else None
+    text = value.strip().lower() if isinstance(value, str) else value
+    found = _FLAGS.get(text) if isinstance(text, (str, int)) else None
     if found is None:
         raise _wrong(option, value)
     return found
@@ -215,8 +247,7 @@ def _choice(option: Option, value: object) -> str:
 def _patterns(option: Option, value: object) -> tuple[re.Pattern[str], ...]:
     if not isinstance(value, str):
         raise _wrong(option, value)
-    texts = [part.replace("\0", ",") for part in value.replace(",,", "\0").split(",")]
-    return tuple(_pattern(text) for text in texts if text)
+    return tuple(_pattern(part.replace(",,", ",")) for part in _PATTERN.findall(value))
 
 
 def _pattern(text: str) -> re.Pattern[str]:

@@ -42,6 +42,18 @@ def test_text_that_is_no_server_is_refused(text: str) -> None:
         parse_bootstrap(text)
 
 
+@pytest.mark.parametrize("host", ["a b", "a\n", "\0", "a\t", "a\u00a0b", "\udc80"])
+def test_no_host_has_a_space_or_a_character_that_does_not_print(host: str) -> None:
+    with pytest.raises(ValueError, match="not a bootstrap server"):
+        parse_bootstrap(f"ok:1,{host}:9092,ok:2")
+
+
+@pytest.mark.parametrize("port", ["0", "65536", "99999", "-1", "x", ""])
+def test_a_wrong_port_is_refused_with_the_range(port: str) -> None:
+    with pytest.raises(ValueError, match="with a port from 1 to 65535"):
+        parse_bootstrap(f"a:{port}")
+
+
 @pytest.mark.parametrize("servers", [None, b"a:1", ["a:1"]])
 def test_a_value_that_is_no_str_is_a_type_error(servers: Any) -> None:
     with pytest.raises(TypeError, match="bootstrap servers must be str"):

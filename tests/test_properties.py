@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -77,3 +78,9 @@ def test_a_file_that_cannot_be_read_is_named_with_the_cause(tmp_path: Path) -> N
 def test_an_endless_file_is_refused() -> None:
     with pytest.raises(ConfigError, match="no properties file"):
         read_properties("/dev/zero")
+
+
+@pytest.mark.parametrize("path", [0, True, None])
+def test_a_path_is_no_descriptor(path: Any) -> None:
+    with pytest.raises(TypeError, match="PathLike"):
+        read_properties(path)

@@ -61,7 +61,8 @@ may precede each. The client calls none of the callbacks among them: `Client.on_
 SECURITY = """
 ## Options of TLS and SASL
 
-The client refuses these until it speaks TLS and SASL, and shows no value of them:
+The client refuses these until it speaks TLS and SASL, and shows no value of them. If
+`security.protocol` is set to plaintext, they have no effect, and are accepted as those above:
 
 """
 

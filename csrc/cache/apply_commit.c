@@ -12,42 +12,6 @@
 
 /* ---- absent from an all-topics answer ----------------------------------- */
 
-/* Returns the next block of a topic that the answer did not name; NULL: no
- * memory. Ids and epochs of another cluster are dropped, because this
- * cluster's answers must not be compared with them. */
-static rdmeta_topic_t *absent_block(rdmeta_apply_t *a,
-                                    const rdmeta_topic_t *old,
-                                    uint16_t state) {
-        const rdmeta_str_t name = {old->name, old->name_len};
-
-        if (a->replace_all)
-                return rdmeta_topic_bare(&a->c->blocks, name,
-                                         rdmeta_wire_zero_id, state, 0,
-                                         a->version);
-        return rdmeta_topic_restate(&a->c->blocks, old, state, 0, a->version);
-}
-
-/* Stages another state for a known topic that the answer did not name. */
-static rdmeta_err_t absent_restate(rdmeta_apply_t *a, rdmeta_entry_t *e,
-                                   uint16_t state) {
-        rdmeta_update_t *p = rdmeta_apply_update(a, e);
-
-        if (!p)
-                return RDMETA_ERR_NO_MEMORY;
-        p->deadline  = RDMETA_UPDATE_STATE;
-        p->counted   = a->replace_all != 0;
-        p->due       = (uint8_t)rdmeta_merge_due_in(state);
-        p->due_known = 1;
-        a->notes += p->due != 0;
-        p->topic    = absent_block(a, e->topic, state);
-        if (!p->topic)
-                return RDMETA_ERR_NO_MEMORY;
-        rdmeta_topic_provenance_set(p->topic, a->provenance);
-        a->replaced++;
-        a->out->absent++;
-        return RDMETA_OK;
-}
-
 /* Stages that a topic keeps its deadline, if it follows the shared one. */
 static rdmeta_err_t absent_freeze(rdmeta_apply_t *a, rdmeta_entry_t *e) {
         rdmeta_update_t *p;
@@ -90,9 +54,9 @@ static rdmeta_err_t absent_one(rdmeta_apply_t *a, rdmeta_entry_t *e) {
         const uint16_t state    = rdmeta_merge_absent(t, &a->in);
 
         if (a->replace_all && t->state != RDMETA_TOPIC_WAIT)
-                return absent_restate(a, e, RDMETA_TOPIC_GONE);
+                return rdmeta_apply_absent(a, e, RDMETA_TOPIC_GONE);
         if (state != t->state)
-                return absent_restate(a, e, state);
+                return rdmeta_apply_absent(a, e, state);
         return state == RDMETA_TOPIC_VALID ? absent_freeze(a, e)
                                            : absent_again(a, e);
 }

@@ -252,12 +252,56 @@ static rdmeta_err_t update_note(rdmeta_apply_t *a, rdmeta_update_t *p) {
         return p->rewind ? RDMETA_OK : RDMETA_ERR_NO_MEMORY;
 }
 
+/* ---- topics of which the answer says nothing ---------------------------- */
+
+/* Returns the next block of a topic of which the answer says nothing;
+ * NULL: no memory. Ids and epochs of another cluster are dropped, because this
+ * cluster's answers must not be compared with them. */
+static rdmeta_topic_t *absent_block(rdmeta_apply_t *a,
+                                    const rdmeta_topic_t *old,
+                                    uint16_t state) {
+        const rdmeta_str_t name = {old->name, old->name_len};
+
+        if (a->replace_all)
+                return rdmeta_topic_bare(&a->c->blocks, name,
+                                         rdmeta_wire_zero_id, state, 0,
+                                         a->version);
+        return rdmeta_topic_restate(&a->c->blocks, old, state, 0, a->version);
+}
+
+rdmeta_err_t rdmeta_apply_absent(rdmeta_apply_t *a, rdmeta_entry_t *e,
+                                 uint16_t state) {
+        rdmeta_update_t *p = rdmeta_apply_update(a, e);
+
+        if (!p)
+                return RDMETA_ERR_NO_MEMORY;
+        p->deadline  = RDMETA_UPDATE_STATE;
+        p->counted   = a->replace_all != 0;
+        p->due       = (uint8_t)rdmeta_merge_due_in(state);
+        p->due_known = 1;
+        a->notes += p->due != 0;
+        p->topic    = absent_block(a, e->topic, state);
+        if (!p->topic)
+                return RDMETA_ERR_NO_MEMORY;
+        rdmeta_topic_provenance_set(p->topic, a->provenance);
+        a->replaced++;
+        a->out->absent++;
+        return RDMETA_OK;
+}
+
+/* ---- a known topic as a whole -------------------------------------------- */
+
 rdmeta_err_t rdmeta_apply_known(rdmeta_apply_t *a, rdmeta_entry_t *e,
                                 const uint8_t *start) {
-        rdmeta_update_t *p = rdmeta_apply_update(a, e);
+        rdmeta_update_t *p;
         rdmeta_topic_t *t;
         rdmeta_err_t err;
 
+        /* What is known of the topic is another cluster's. */
+        if (a->replace_all && e->topic->state != RDMETA_TOPIC_WAIT &&
+            a->verdict.verdict == RDMETA_VERDICT_KEEP)
+                return rdmeta_apply_absent(a, e, RDMETA_TOPIC_GONE);
+        p = rdmeta_apply_update(a, e);
         if (!p)
                 return RDMETA_ERR_NO_MEMORY;
         err = known_block(a, e, p, &t);

@@ -14,5 +14,9 @@ rdmeta_err_t rdmeta_apply_new(rdmeta_apply_t *a, const uint8_t *start);
  * bytes begin. NO_MEMORY. */
 rdmeta_err_t rdmeta_apply_known(rdmeta_apply_t *a, rdmeta_entry_t *e,
                                 const uint8_t *start);
+/* Stages another state for a known topic of which the answer says nothing.
+ * NO_MEMORY. */
+rdmeta_err_t rdmeta_apply_absent(rdmeta_apply_t *a, rdmeta_entry_t *e,
+                                 uint16_t state);
 
 #endif /* RDMETA_CACHE_APPLY_TOPIC_H */

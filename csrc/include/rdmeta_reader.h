@@ -98,7 +98,7 @@ RDMETA_API rdmeta_err_t rdmeta_partition(rdmeta_reader_t *reader,
  *  first of the partition's replicas that is in sync, not offline, and has a
  *  known broker of that rack. Without such a replica it is the leader. Returns
  *  what rdmeta_leader() returns if there is no leader to return: the codes are
- *  the same. Racks are compared as bytes; `rack.data` NULL: the leader. Borrows
+ *  the same. Racks are compared as bytes; an empty `rack`: the leader. Borrows
  *  all arguments. Threads: the reader's. */
 RDMETA_API int32_t rdmeta_replica_in(rdmeta_reader_t *reader,
                                      const char *topic, size_t len,

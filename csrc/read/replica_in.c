@@ -4,7 +4,8 @@
  * The choice is that of Kafka's RackAwareReplicaSelector (KIP-392): the leader
  * if it is in the rack, otherwise an in-sync replica there, otherwise the
  * leader. Among several replicas Kafka's brokers take the one that is furthest.
- * Metadata does not say which that is, so this takes the first one.
+ * Metadata does not say which that is, so this takes the first one. An empty
+ * rack is none, as there: it is the default of client.rack.
  */
 #include "read/state.h"
 
@@ -31,7 +32,7 @@ static int32_t row_replica_in(const rdmeta_row_t *row, int32_t leader,
                               rdmeta_str_t rack) {
         uint32_t i;
 
-        if (!rack.data || is_in_rack(brokers, leader, rack))
+        if (!rack.len || is_in_rack(brokers, leader, rack))
                 return leader;
         for (i = 0; i < row->replicas.count; i++) {
                 const int32_t id = rdmeta_list_get(row->replicas, i);

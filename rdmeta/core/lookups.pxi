@@ -339,7 +339,7 @@ cdef class Reading(Readers):
         It is the leader if its broker has that rack. Otherwise it is the first of the partition's
         replicas that is in sync, not offline, and whose broker is known and has that rack. Without
         such a replica it is the leader. `rack` is a str, as the broker's own `rack` is spelled;
-        with None it is the leader.
+        with None or "", the default of `client.rack`, it is the leader.
 
         `default` and the errors are those of leader(). With `allow_stale` it also chooses among the
         last known replicas of a topic past its deadline, and the leader is that of last_leader().

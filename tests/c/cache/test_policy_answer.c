@@ -176,6 +176,33 @@ static void test_another_cluster_leaves_no_ids_and_epochs_behind(void) {
         cw_destroy(&w);
 }
 
+/* An error that says nothing of a topic does not keep another cluster's facts.
+ */
+static void test_another_cluster_leaves_no_topic_whose_error_says_nothing(
+        void) {
+        const char *topic;
+        cw_t w;
+
+        cw_init(&w, NULL);
+        w.api_version = 9;
+        CHECK(!cw_all(&w, "a 0:1@9; b 0:-1@9; c 0:1@9; n!29"));
+        CHECK(!cw_say(&w, "c 0:1@8"));
+        CHECK_TEXT(cw_hint(&w, "flying", 0), "flying");
+        w.cluster_id = "d";
+        w.flags      = RDMETA_REQ_REBOOTSTRAPPED;
+        CHECK(!cw_say(&w, "a!5; b!103; c!-1; n!5; flying!5; new!5"));
+        for (topic = "abcn"; *topic; topic++)
+                CHECK(cw_state(&w, (char[]){*topic, '\0'}) ==
+                      RDMETA_NOT_CACHED);
+        CHECK_TEXT(cw_due(&w), "");
+        w.flags = 0;
+        CHECK(!cw_say(&w, "a 0:2@1; b 0:2@1; c 0:2@1; flying 0:2@1"));
+        CHECK(w.applied.kept_back == 0);
+        CHECK_TEXT(cw_topic(&w, "a"), "a 0:2@1");
+        CHECK_TEXT(cw_topic(&w, "b"), "b 0:2@1");
+        cw_destroy(&w);
+}
+
 static void test_any_answer_replaces_the_broker_list(void) {
         cw_t w;
 
@@ -559,6 +586,7 @@ int main(void) {
         RUN(test_another_cluster_is_an_error);
         RUN(test_another_cluster_after_a_rebootstrap_replaces_all);
         RUN(test_another_cluster_leaves_no_ids_and_epochs_behind);
+        RUN(test_another_cluster_leaves_no_topic_whose_error_says_nothing);
         RUN(test_any_answer_replaces_the_broker_list);
         RUN(test_another_controller_is_not_a_change);
         RUN(test_absent_is_negative_and_back_when_named_again);
