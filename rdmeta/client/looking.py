@@ -23,7 +23,7 @@ from rdmeta.client.fast import DUE, Why
 from rdmeta.client.flights import Flight
 from rdmeta.client.state import State
 from rdmeta.errors import Error, from_code
-from rdmeta.model import ALL, Applied, Change
+from rdmeta.model import Applied, Change
 
 __all__ = ["Looking"]
 
@@ -257,8 +257,8 @@ def _unknown_among(cache: MetadataCache, names: list[str]) -> list[str]:
     return [names[i] for i, code in enumerate(codes) if code in _waits.NOTHING_KNOWN]
 
 
-def forget_excluded(state: State, topics: object) -> None:
-    """Removes the topics of topic.blacklist that an all-topics answer brought."""
-    if topics is ALL and state.demand.has_exclusions:
+def forget_excluded(state: State, flight: Flight) -> None:
+    """Removes the topics of topic.blacklist that an answer about all topics, or ids, brought."""
+    if state.demand.has_exclusions and flight.topics and not flight.asked:
         names = state.cache.names(allow_stale=True)
         state.cache.forget([name for name in names if state.demand.is_excluded(name)])

@@ -232,7 +232,7 @@ class Policy:
         self._connecting.succeeded()
         if flight.forgotten:
             s.cache.forget([name for name in flight.forgotten if name not in s.demand])
-        forget_excluded(s, flight.topics)
+        forget_excluded(s, flight)
         s.nodes.use_brokers(s.cache.brokers)
         if link.node.id < 0 and link.server.is_current:
             link.node = link.server.node
@@ -464,10 +464,14 @@ class Policy:
     def leader_unavailable(self, topic: str, partition: int, code: int, now: float) -> None:
         """Takes a code of Kafka's with which a leader refused, or 13 if it was not there.
 
-        Codes other than those of Kafka's InvalidMetadataException do nothing.
+        Codes other than those of Kafka's InvalidMetadataException do nothing, nor does a topic of
+        topic.blacklist. Raises InvalidTopicError for a name that Kafka refuses.
         """
-        if not self._is_closed and self._s.complaints.unavailable(topic, partition, code, now):
-            self._s.fast.add(Why.COMPLAINT, topic, now)
+        s = self._s
+        if self._is_closed or not s.demand.check([topic]):
+            return
+        if s.complaints.unavailable(topic, partition, code, now):
+            s.fast.add(Why.COMPLAINT, topic, now)
 
     def epoch_seen(self, topic: str, partition: int, epoch: int, now: float) -> None:
         """Takes a leader epoch that the application saw; does nothing unless it is newer."""

@@ -51,7 +51,9 @@ class State:
         rules = Rules(config.fast_interval, longest, random, config.propagation_max)
         self.fast = FastTopics(rules)
         self.waiters = Waiters(
-            self.actions.append, lambda: cache.version, lambda name: self.fast.drop(Why.WAITED, name)
+            self.actions.append,
+            lambda: cache.version,
+            lambda name: self.fast.drop(Why.WAITED, name),
         )
         self.suspects = Suspects(cache, rules, self.demand.__contains__)
         self.complaints = Complaints(cache)

@@ -7,6 +7,7 @@ import re
 import time
 
 import pytest
+from frames import topic_id
 from policy_driver import ADDRESSES, B, Driver, P, T, names_of, topic
 
 from rdmeta import ALL, MetadataCache, UnsupportedVersionError
@@ -111,6 +112,23 @@ def test_topics_of_the_blacklist_are_neither_asked_for_nor_stored() -> None:
     d.start(topic("orders"), topic("secret-1", -1), topic("__offsets"))
     assert list(d.cache) == ["orders"]
     d.policy.need(["secret-2"], d.now)
+    d.wait(5)
+    assert len(d.sends) == 1
+
+
+def test_a_topic_of_the_blacklist_that_was_asked_for_by_its_id_is_not_stored() -> None:
+    d = Driver(topics=["orders"], blacklist=(re.compile("^secret"),))
+    d.start(topic("orders"))
+    d.policy.refresh(d.now, [topic_id("secret-1")])
+    d.wait(0.2)
+    d.answer(d.sent(), topic("secret-1"))
+    assert list(d.cache) == ["orders"]
+
+
+def test_a_complaint_about_a_topic_of_the_blacklist_asks_nothing() -> None:
+    d = Driver(topics=["orders"], blacklist=(re.compile("^secret"),))
+    d.start(topic("orders"))
+    d.policy.leader_unavailable("secret-1", 0, 6, d.now)
     d.wait(5)
     assert len(d.sends) == 1
 

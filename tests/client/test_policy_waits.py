@@ -427,6 +427,16 @@ def test_a_name_that_is_no_str_is_refused() -> None:
     assert d.policy.stats()["needed"] == 0
 
 
+@pytest.mark.parametrize("name", ["", "a b", "x" * 250])
+def test_a_complaint_about_a_name_that_kafka_refuses_is_refused(name: str) -> None:
+    d = Driver(topics=["orders"])
+    d.start(topic("orders"))
+    with pytest.raises(InvalidTopicError):
+        d.policy.leader_unavailable(name, 0, 6, d.now)
+    d.wait(5)
+    assert len(d.sends) == 1
+
+
 def test_a_topic_of_the_blacklist_is_unknown_to_a_wait() -> None:
     import re
 
