@@ -111,7 +111,7 @@ class Looking:
         records = self._records(since)
         if s.demand.has_patterns:
             if records is None:
-                s.demand.match_all(lambda prefix: s.cache.names(prefix=prefix, allow_stale=True))
+                self.match_patterns()
             else:
                 added = [r.topic for r in records if r.topic and r.kind in _CAME]
                 removed = [r.topic for r in records if r.topic and r.kind == "topic_removed"]
@@ -122,6 +122,11 @@ class Looking:
                 for r in records
                 if r.kind == "topic_recreated" and r.topic and r.topic in s.demand
             ]
+
+    def match_patterns(self) -> None:
+        """Looks for the topics of every pattern among all that the cache knows."""
+        cache = self._s.cache
+        self._s.demand.match_all(lambda prefix: cache.names(prefix=prefix, allow_stale=True))
 
     def _records(self, since: int) -> Collection[Change] | None:
         changes = self._s.cache.changes(since)

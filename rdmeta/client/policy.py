@@ -94,6 +94,7 @@ class Policy:
         self._is_closed = False
         self._is_down = False
         self._s.demand.subscribe(topics)
+        self._looking.match_patterns()
         self._asking.want_full("start", urgent=True)
 
     # ---- from the driver: links ----
@@ -343,8 +344,7 @@ class Policy:
         s = self._s
         if not s.demand.subscribe(topics):
             return
-        if s.demand.has_patterns:
-            s.demand.match_all(lambda prefix: s.cache.names(prefix=prefix, allow_stale=True))
+        self._looking.match_patterns()
         s.suspects.forget(now)
         s.gate.begin_anew()
         s.is_changed = True

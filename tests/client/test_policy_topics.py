@@ -251,6 +251,16 @@ def test_patterns_find_the_topics_that_the_cache_knows_already() -> None:
     assert d.policy.stats()["needed"] == 2
 
 
+def test_patterns_find_the_topics_of_a_cache_that_was_loaded() -> None:
+    d = Driver(topics=ALL)
+    d.start(topic("orders-1", -1), topic("audit", -1))
+    d.policy = Policy(d.cache, Config(), ADDRESSES[:1], random.Random(1), topics="^orders-.*")
+    d.links.clear()
+    d.open.clear()
+    d.start(topic("orders-1", -1), topic("audit", -1))
+    assert names_of(d.sent()) == ["orders-1"]
+
+
 # ---- statistics ---------------------------------------------------------------------------------
 
 
