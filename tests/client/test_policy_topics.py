@@ -298,6 +298,19 @@ def test_an_idle_poll_does_not_walk_the_needed_topics() -> None:
     assert seconds(20_000) < 5 * seconds(20)
 
 
+def test_a_topic_that_becomes_needed_costs_the_same_among_many() -> None:
+    def seconds(n: int) -> float:
+        d = Driver()
+        d.policy.need([f"topic-{i}" for i in range(n)], d.now)
+        names = [[f"new-{i}"] for i in range(500)]
+        begin = time.perf_counter()
+        for name in names:
+            d.policy.need(name, d.now)
+        return time.perf_counter() - begin
+
+    assert min(seconds(50_000) for _ in range(3)) < 5 * min(seconds(20) for _ in range(3))
+
+
 def test_a_policy_of_a_loaded_cache_starts_at_the_bootstrap_servers() -> None:
     d = Driver(topics=["orders"])
     d.start(topic("orders"), brokers=[B(1, "elsewhere")])

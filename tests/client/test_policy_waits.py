@@ -411,6 +411,14 @@ def test_more_topics_than_allowed_are_refused_and_none_is_added() -> None:
         d.policy.subscribe(["x", "y"], d.now)
 
 
+def test_a_topic_that_is_needed_twice_leaves_no_room_for_another_subscription() -> None:
+    d = Driver(max_topics=1, topics=["a"])
+    d.policy.need(["a"], d.now)
+    with pytest.raises(ArgumentError, match="2 topics would be needed"):
+        d.policy.subscribe(["b"], d.now)
+    assert d.policy.stats()["needed"] == 1
+
+
 def test_a_wrong_pattern_is_refused_and_nothing_changes() -> None:
     d = Driver(topics=["a"])
     with pytest.raises(ArgumentError, match="regular expression"):
