@@ -65,7 +65,7 @@ class Looking:
             moved += self._follow_changes(since, now, all_asked)
         moved += self._look_at_due(now)
         moved += self._look_at_unknown(now)
-        moved += self._look_at_waits()
+        moved += self._look_at_waits(now)
         return moved
 
     def is_needed_now(self, now: float) -> bool:
@@ -179,17 +179,18 @@ class Looking:
 
     # ---- waits ----
 
-    def _look_at_waits(self) -> int:
+    def _look_at_waits(self, now: float) -> int:
         """Ends the waits for topics that are there, denied or invalid; returns how many."""
         s = self._s
         before = len(s.waiters)
         for name in s.waiters.topics():
-            self.look_at_waits_for(name)
+            self.look_at_waits_for(name, now)
         return before - len(s.waiters)
 
-    def look_at_waits_for(self, name: str) -> None:
-        """Ends the waits for one topic if it is there, denied or invalid."""
+    def look_at_waits_for(self, name: str, now: float) -> None:
+        """Ends the waits for one topic if it is there, denied or invalid; a wait is a use of it."""
         s = self._s
+        s.demand.touch(name, now)
         for waiter in s.waiters.of_topic(name):
             try:
                 found, _ = _waits.look(s.cache, name, waiter.partition, waiter.first_answer)

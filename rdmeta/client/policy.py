@@ -432,7 +432,7 @@ class Policy:
         if error is not None:
             s.waiters.finish(number, error)
         else:
-            self._looking.look_at_waits_for(topic)
+            self._looking.look_at_waits_for(topic, now)
         if number in s.waiters:
             self._ask_for_waited(topic, now)
         return number
@@ -567,6 +567,8 @@ class Policy:
         s = self._s
         for waiter in s.waiters.expired(now):
             s.waiters.finish(waiter.number, s.timed_out(_not_there(s, waiter)))
+            if waiter.topic is not None:
+                s.demand.touch(waiter.topic, now)
         for link in list(s.nodes.links.values()):
             deadline = link.deadline(s.config.socket_timeout)
             if now < deadline:

@@ -63,6 +63,25 @@ def test_a_topic_in_use_is_not_idle(use: str) -> None:
     del handle
 
 
+@pytest.mark.parametrize("ends", ["there", "time-out"])
+def test_a_topic_is_idle_from_the_end_of_its_last_wait(ends: str) -> None:
+    d = idle_driver()
+    d.policy.wait_for_topic(d.now, "orders", 1, deadline=d.now + 50)
+    for _ in range(250 if ends == "there" else 510):
+        d.wait(0.1)
+        for send in list(d.open.values()):
+            d.answer(send, topic("orders"))
+    while ends == "there" and not d.finished:
+        d.wait(0.1)
+        for send in list(d.open.values()):
+            d.answer(send, T("orders", [P(0), P(1)], id=topic_id("orders")))
+    assert len(d.finished) == 1
+    d.wait(55)
+    assert "orders" in d.cache
+    d.wait(10)
+    assert "orders" not in d.cache
+
+
 def test_a_subscribed_topic_is_not_idle() -> None:
     d = Driver(max_idle=60.0, refresh_interval=None, topics=["orders"])
     d.start(topic("orders"))
