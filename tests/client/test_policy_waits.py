@@ -294,6 +294,7 @@ def test_a_time_out_says_what_the_topic_was() -> None:
         for send in list(d.open.values()):
             d.answer(send, T("orders", [], error=3), topic("lost", -1))
     assert "topic 'orders' was not available" in str(d.finished[unknown].error)
+    assert "no answer" not in str(d.finished[unknown].error)
     assert "LEADER_NOT_AVAILABLE" in str(d.finished[lost].error)
 
 
