@@ -154,18 +154,22 @@ class Looking:
             s.fast.drop(Why.UNKNOWN, name)
         return len(found)
 
-    def unknown(self, name: str, now: float) -> None:
-        """Notes that an answer, or a failed request, did not bring a needed topic."""
+    def unknown(self, names: Iterable[str], now: float) -> None:
+        """Notes that an answer, or a failed request, did not bring needed topics.
+
+        That request was the first of their fast schedule.
+        """
         s = self._s
-        if name in s.demand and name not in s.unknown:
+        found = [name for name in names if name in s.demand and name not in s.unknown]
+        for name in found:
             s.unknown[name] = now
-            s.fast.add(Why.UNKNOWN, name, now, now + s.config.fast_interval)
+            s.fast.add(Why.UNKNOWN, name, now)
             self._propagating.append((now + s.config.propagation_max, name))
+        s.fast.asked(found, now)
 
     def answered(self, flight: Flight, applied: Applied, now: float) -> None:
         """Finds the needed topics that an answer should have brought, and did not."""
-        for name in self._missing(flight, applied):
-            self.unknown(name, now)
+        self.unknown(self._missing(flight, applied), now)
 
     def _missing(self, flight: Flight, applied: Applied) -> Iterable[str]:
         s = self._s
