@@ -369,7 +369,7 @@ class Asking:
         for name in names:
             for waiter in s.waiters.of_topic(name):
                 s.waiters.finish(waiter.number, error)
-            self._looking.unknown(name, now)
+        self._looking.unknown(names, now)
         s.demand.sent(names)
         s.fast.asked(names, now)
         s.suspects.asked(frozenset(names).__contains__, now)
@@ -536,8 +536,7 @@ class Asking:
         if flight.kind in (Kind.FULL, Kind.BROKERS):
             self.want_full(flight.reason)
         if flight.kind is Kind.NEW:
-            for name in flight.asked:
-                self._looking.unknown(name, now)
+            self._looking.unknown(flight.asked, now)
         s.fast.release(now)
         s.is_changed = True
 

@@ -122,8 +122,11 @@ class Demand:
                 kept[name] = None
         return kept
 
-    def _check_size(self, more: int) -> None:
-        size = len(self._used.keys() | self._subscribed.keys()) + more
+    def _check_size(self, subscribed: dict[str, None], more: int) -> None:
+        """Raises ArgumentError if these and `more` were too many; looks at no name if it can."""
+        if len(self._used) + len(subscribed) + more <= self._max_topics:
+            return
+        size = len(self._used.keys() | subscribed.keys()) + more
         if size > self._max_topics:
             raise ArgumentError(
                 f"{size} topics would be needed: metadata.max.topics allows {self._max_topics}"
@@ -142,7 +145,7 @@ class Demand:
         patterns = {part: _compiled(part) for part in parts if part[:1] == "^"}
         names = self.check(part for part in parts if part[:1] != "^")
         before = (self.all, self._subscribed.keys(), self._patterns.keys())
-        self._check_size(len(names.keys() - self._used.keys()) - len(self._subscribed))
+        self._check_size(names, 0)
         self._subscribed, self._patterns = names, patterns
         self.all = topics is ALL
         is_changed = before != (self.all, names.keys(), patterns.keys())
@@ -155,7 +158,7 @@ class Demand:
         wanted = self.check(names)
         fresh = {name: name in self for name in wanted if not self._is_named(name)}
         if fresh:
-            self._check_size(len(fresh))
+            self._check_size(self._subscribed, len(fresh))
         for name in wanted:
             self._use(name, now)
         if fresh and not self.new:

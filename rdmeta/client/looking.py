@@ -23,7 +23,7 @@ from rdmeta.client.fast import DUE, Why
 from rdmeta.client.flights import Flight
 from rdmeta.client.state import State
 from rdmeta.errors import Error, from_code
-from rdmeta.model import ALL, Applied, Change
+from rdmeta.model import Applied, Change
 
 __all__ = ["Looking"]
 
@@ -65,7 +65,7 @@ class Looking:
             moved += self._follow_changes(since, now, all_asked)
         moved += self._look_at_due(now)
         moved += self._look_at_unknown(now)
-        moved += self._look_at_waits()
+        moved += self._look_at_waits(now)
         return moved
 
     def is_needed_now(self, now: float) -> bool:
@@ -111,7 +111,7 @@ class Looking:
         records = self._records(since)
         if s.demand.has_patterns:
             if records is None:
-                s.demand.match_all(lambda prefix: s.cache.names(prefix=prefix, allow_stale=True))
+                self.match_patterns()
             else:
                 added = [r.topic for r in records if r.topic and r.kind in _CAME]
                 removed = [r.topic for r in records if r.topic and r.kind == "topic_removed"]
@@ -122,6 +122,11 @@ class Looking:
                 for r in records
                 if r.kind == "topic_recreated" and r.topic and r.topic in s.demand
             ]
+
+    def match_patterns(self) -> None:
+        """Looks for the topics of every pattern among all that the cache knows."""
+        cache = self._s.cache
+        self._s.demand.match_all(lambda prefix: cache.names(prefix=prefix, allow_stale=True))
 
     def _records(self, since: int) -> Collection[Change] | None:
         changes = self._s.cache.changes(since)
@@ -149,18 +154,22 @@ class Looking:
             s.fast.drop(Why.UNKNOWN, name)
         return len(found)
 
-    def unknown(self, name: str, now: float) -> None:
-        """Notes that an answer, or a failed request, did not bring a needed topic."""
+    def unknown(self, names: Iterable[str], now: float) -> None:
+        """Notes that an answer, or a failed request, did not bring needed topics.
+
+        That request was the first of their fast schedule.
+        """
         s = self._s
-        if name in s.demand and name not in s.unknown:
+        found = [name for name in names if name in s.demand and name not in s.unknown]
+        for name in found:
             s.unknown[name] = now
-            s.fast.add(Why.UNKNOWN, name, now, now + s.config.fast_interval)
+            s.fast.add(Why.UNKNOWN, name, now)
             self._propagating.append((now + s.config.propagation_max, name))
+        s.fast.asked(found, now)
 
     def answered(self, flight: Flight, applied: Applied, now: float) -> None:
         """Finds the needed topics that an answer should have brought, and did not."""
-        for name in self._missing(flight, applied):
-            self.unknown(name, now)
+        self.unknown(self._missing(flight, applied), now)
 
     def _missing(self, flight: Flight, applied: Applied) -> Iterable[str]:
         s = self._s
@@ -174,17 +183,18 @@ class Looking:
 
     # ---- waits ----
 
-    def _look_at_waits(self) -> int:
+    def _look_at_waits(self, now: float) -> int:
         """Ends the waits for topics that are there, denied or invalid; returns how many."""
         s = self._s
         before = len(s.waiters)
         for name in s.waiters.topics():
-            self.look_at_waits_for(name)
+            self.look_at_waits_for(name, now)
         return before - len(s.waiters)
 
-    def look_at_waits_for(self, name: str) -> None:
-        """Ends the waits for one topic if it is there, denied or invalid."""
+    def look_at_waits_for(self, name: str, now: float) -> None:
+        """Ends the waits for one topic if it is there, denied or invalid; a wait is a use of it."""
         s = self._s
+        s.demand.touch(name, now)
         for waiter in s.waiters.of_topic(name):
             try:
                 found, _ = _waits.look(s.cache, name, waiter.partition, waiter.first_answer)
@@ -257,8 +267,8 @@ def _unknown_among(cache: MetadataCache, names: list[str]) -> list[str]:
     return [names[i] for i, code in enumerate(codes) if code in _waits.NOTHING_KNOWN]
 
 
-def forget_excluded(state: State, topics: object) -> None:
-    """Removes the topics of topic.blacklist that an all-topics answer brought."""
-    if topics is ALL and state.demand.has_exclusions:
+def forget_excluded(state: State, flight: Flight) -> None:
+    """Removes the topics of topic.blacklist that an answer about all topics, or ids, brought."""
+    if state.demand.has_exclusions and flight.topics and not flight.asked:
         names = state.cache.names(allow_stale=True)
         state.cache.forget([name for name in names if state.demand.is_excluded(name)])

@@ -82,6 +82,11 @@ class Server:
         return self.versions is None or self.versions[1] >= version
 
     @property
+    def is_awaited(self) -> bool:
+        """Whether one of its links is being made, or has not answered a request."""
+        return any(link.in_flight or not link.is_ready for link in self.links)
+
+    @property
     def state(self) -> str:
         """The best state of its links, for stats()."""
         if any(link.is_ready for link in self.links):

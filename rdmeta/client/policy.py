@@ -94,6 +94,7 @@ class Policy:
         self._is_closed = False
         self._is_down = False
         self._s.demand.subscribe(topics)
+        self._looking.match_patterns()
         self._asking.want_full("start", urgent=True)
 
     # ---- from the driver: links ----
@@ -234,7 +235,7 @@ class Policy:
             s.cache.forget([name for name in flight.forgotten if name not in s.demand])
         if flight.topics is ALL:
             s.topics_in_all = applied.topics
-        forget_excluded(s, flight.topics)
+        forget_excluded(s, flight)
         s.nodes.use_brokers(s.cache.brokers, now)
         if link.node.id < 0 and link.server.is_current:
             link.node = link.server.node
@@ -345,8 +346,7 @@ class Policy:
         s = self._s
         if not s.demand.subscribe(topics):
             return
-        if s.demand.has_patterns:
-            s.demand.match_all(lambda prefix: s.cache.names(prefix=prefix, allow_stale=True))
+        self._looking.match_patterns()
         s.suspects.forget(now)
         s.gate.begin_anew()
         s.is_changed = True
@@ -434,7 +434,7 @@ class Policy:
         if error is not None:
             s.waiters.finish(number, error)
         else:
-            self._looking.look_at_waits_for(topic)
+            self._looking.look_at_waits_for(topic, now)
         if number in s.waiters:
             self._ask_for_waited(topic, now)
         return number
@@ -466,10 +466,14 @@ class Policy:
     def leader_unavailable(self, topic: str, partition: int, code: int, now: float) -> None:
         """Takes a code of Kafka's with which a leader refused, or 13 if it was not there.
 
-        Codes other than those of Kafka's InvalidMetadataException do nothing.
+        Codes other than those of Kafka's InvalidMetadataException do nothing, nor does a topic of
+        topic.blacklist. Raises InvalidTopicError for a name that Kafka refuses.
         """
-        if not self._is_closed and self._s.complaints.unavailable(topic, partition, code, now):
-            self._s.fast.add(Why.COMPLAINT, topic, now)
+        s = self._s
+        if self._is_closed or not s.demand.check([topic]):
+            return
+        if s.complaints.unavailable(topic, partition, code, now):
+            s.fast.add(Why.COMPLAINT, topic, now)
 
     def epoch_seen(self, topic: str, partition: int, epoch: int, now: float) -> None:
         """Takes a leader epoch that the application saw; does nothing unless it is newer."""
@@ -565,6 +569,8 @@ class Policy:
         s = self._s
         for waiter in s.waiters.expired(now):
             s.waiters.finish(waiter.number, s.timed_out(_not_there(s, waiter)))
+            if waiter.topic is not None:
+                s.demand.touch(waiter.topic, now)
         for link in list(s.nodes.links.values()):
             deadline = link.deadline(s.config.socket_timeout)
             if now < deadline:

@@ -82,7 +82,7 @@ class State:
         causes = [
             f"{server.address}: {server.last_error or 'no answer yet'}"
             for server in self.nodes.servers()
-            if server.last_error is not None or server.links
+            if server.last_error is not None or server.is_awaited
         ]
         why = f" ({'; '.join(causes)})" if causes else ""
         return RequestTimedOutError(f"{what} in time{why}")

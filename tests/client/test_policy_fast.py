@@ -38,6 +38,23 @@ def test_fast_is_at_once_then_the_fast_interval_doubled_up_to_the_longest_backof
         assert 0.8 * mean - 1e-6 <= gap <= 1.2 * mean + 0.011
 
 
+@pytest.mark.parametrize("how", ["needed", "waited for"])
+def test_the_request_of_a_new_name_is_the_first_of_its_fast_schedule(how: str) -> None:
+    second = set()
+    for seed in range(10):
+        d = Driver(seed=seed)
+        d.start()
+        if how == "needed":
+            d.policy.need(["orders"], d.now)
+        else:
+            d.policy.wait_for_topic(d.now, "orders")
+        times = play(d, 3.0, T("orders", [], error=3), step=0.001)
+        for gap, mean in zip(gaps(times), [0.1, 0.2, 0.4, 0.8], strict=False):
+            assert 0.8 * mean - 1e-6 <= gap <= 1.2 * mean + 0.002
+        second.add(round(times[1], 6))
+    assert len(second) > 5
+
+
 def test_fast_intervals_have_a_jitter() -> None:
     first = set()
     for seed in range(10):

@@ -7,6 +7,7 @@ import re
 import time
 
 import pytest
+from frames import topic_id
 from policy_driver import ADDRESSES, B, Driver, P, T, names_of, topic
 
 from rdmeta import ALL, MetadataCache, UnsupportedVersionError
@@ -62,6 +63,25 @@ def test_a_topic_in_use_is_not_idle(use: str) -> None:
     del handle
 
 
+@pytest.mark.parametrize("ends", ["there", "time-out"])
+def test_a_topic_is_idle_from_the_end_of_its_last_wait(ends: str) -> None:
+    d = idle_driver()
+    d.policy.wait_for_topic(d.now, "orders", 1, deadline=d.now + 50)
+    for _ in range(250 if ends == "there" else 510):
+        d.wait(0.1)
+        for send in list(d.open.values()):
+            d.answer(send, topic("orders"))
+    while ends == "there" and not d.finished:
+        d.wait(0.1)
+        for send in list(d.open.values()):
+            d.answer(send, T("orders", [P(0), P(1)], id=topic_id("orders")))
+    assert len(d.finished) == 1
+    d.wait(55)
+    assert "orders" in d.cache
+    d.wait(10)
+    assert "orders" not in d.cache
+
+
 def test_a_subscribed_topic_is_not_idle() -> None:
     d = Driver(max_idle=60.0, refresh_interval=None, topics=["orders"])
     d.start(topic("orders"))
@@ -111,6 +131,23 @@ def test_topics_of_the_blacklist_are_neither_asked_for_nor_stored() -> None:
     d.start(topic("orders"), topic("secret-1", -1), topic("__offsets"))
     assert list(d.cache) == ["orders"]
     d.policy.need(["secret-2"], d.now)
+    d.wait(5)
+    assert len(d.sends) == 1
+
+
+def test_a_topic_of_the_blacklist_that_was_asked_for_by_its_id_is_not_stored() -> None:
+    d = Driver(topics=["orders"], blacklist=(re.compile("^secret"),))
+    d.start(topic("orders"))
+    d.policy.refresh(d.now, [topic_id("secret-1")])
+    d.wait(0.2)
+    d.answer(d.sent(), topic("secret-1"))
+    assert list(d.cache) == ["orders"]
+
+
+def test_a_complaint_about_a_topic_of_the_blacklist_asks_nothing() -> None:
+    d = Driver(topics=["orders"], blacklist=(re.compile("^secret"),))
+    d.start(topic("orders"))
+    d.policy.leader_unavailable("secret-1", 0, 6, d.now)
     d.wait(5)
     assert len(d.sends) == 1
 
@@ -233,6 +270,16 @@ def test_patterns_find_the_topics_that_the_cache_knows_already() -> None:
     assert d.policy.stats()["needed"] == 2
 
 
+def test_patterns_find_the_topics_of_a_cache_that_was_loaded() -> None:
+    first = Driver(topics=ALL)
+    first.start(topic("orders-1", -1), topic("audit", -1))
+    d = Driver()
+    d.policy = Policy(first.cache, Config(), ADDRESSES[:1], random.Random(1), topics="^orders-.*")
+    d.start(topic("orders-1", -1), topic("audit", -1))
+    d.wait(0.2)
+    assert names_of(d.sent()) == ["orders-1"]
+
+
 # ---- statistics ---------------------------------------------------------------------------------
 
 
@@ -268,6 +315,19 @@ def test_an_idle_poll_does_not_walk_the_needed_topics() -> None:
         return best
 
     assert seconds(20_000) < 5 * seconds(20)
+
+
+def test_a_topic_that_becomes_needed_costs_the_same_among_many() -> None:
+    def seconds(n: int) -> float:
+        d = Driver()
+        d.policy.need([f"topic-{i}" for i in range(n)], d.now)
+        names = [[f"new-{i}"] for i in range(500)]
+        begin = time.perf_counter()
+        for name in names:
+            d.policy.need(name, d.now)
+        return time.perf_counter() - begin
+
+    assert min(seconds(50_000) for _ in range(3)) < 5 * min(seconds(20) for _ in range(3))
 
 
 def test_a_policy_of_a_loaded_cache_starts_at_the_bootstrap_servers() -> None:

@@ -294,6 +294,7 @@ def test_a_time_out_says_what_the_topic_was() -> None:
         for send in list(d.open.values()):
             d.answer(send, T("orders", [], error=3), topic("lost", -1))
     assert "topic 'orders' was not available" in str(d.finished[unknown].error)
+    assert "no answer" not in str(d.finished[unknown].error)
     assert "LEADER_NOT_AVAILABLE" in str(d.finished[lost].error)
 
 
@@ -411,6 +412,14 @@ def test_more_topics_than_allowed_are_refused_and_none_is_added() -> None:
         d.policy.subscribe(["x", "y"], d.now)
 
 
+def test_a_topic_that_is_needed_twice_leaves_no_room_for_another_subscription() -> None:
+    d = Driver(max_topics=1, topics=["a"])
+    d.policy.need(["a"], d.now)
+    with pytest.raises(ArgumentError, match="2 topics would be needed"):
+        d.policy.subscribe(["b"], d.now)
+    assert d.policy.stats()["needed"] == 1
+
+
 def test_a_wrong_pattern_is_refused_and_nothing_changes() -> None:
     d = Driver(topics=["a"])
     with pytest.raises(ArgumentError, match="regular expression"):
@@ -425,6 +434,16 @@ def test_a_name_that_is_no_str_is_refused() -> None:
     with pytest.raises(InvalidTopicError):
         d.policy.need(["good", "not good"], d.now)
     assert d.policy.stats()["needed"] == 0
+
+
+@pytest.mark.parametrize("name", ["", "a b", "x" * 250])
+def test_a_complaint_about_a_name_that_kafka_refuses_is_refused(name: str) -> None:
+    d = Driver(topics=["orders"])
+    d.start(topic("orders"))
+    with pytest.raises(InvalidTopicError):
+        d.policy.leader_unavailable(name, 0, 6, d.now)
+    d.wait(5)
+    assert len(d.sends) == 1
 
 
 def test_a_topic_of_the_blacklist_is_unknown_to_a_wait() -> None:
