@@ -55,7 +55,7 @@ def test_every_file_that_the_clients_page_links_exists() -> None:
 
 def reasons_in(tree: ast.AST) -> set[str]:
     """Returns the texts that a module of the client gives as reasons of requests."""
-    places = {"want_full": 0, "_flight": 1}
+    places = {"want_full": 0, "_flight": 1, "_names_flight": 1}
     found: list[ast.AST] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
