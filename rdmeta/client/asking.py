@@ -75,6 +75,8 @@ class Asking:
         self._full: _Full | None = None
         self._wants: list[Want] = []
         self._periodic_at = math.inf
+        # When the full refresh that waits may leave, as the gate was when it began to wait.
+        self._promised: dict[Kind, float] = {}
         # When the last periodic refresh of the brokers alone was scheduled; None: of topics too.
         self._brokers_alone_since: float | None = None
         # Where the next request of NAMES does not go: servers whose answer it is to confirm.
@@ -257,9 +259,10 @@ class Asking:
         """Returns the link for a full refresh, or for the brokers alone, if it may leave now."""
         full = self._full
         if (full is None and not wants) or not self._is_free(kind):
+            self._promised.pop(kind, None)
             return None
         is_periodic = full is not None and full.is_periodic
-        opens = self._s.gate.opens_after_failures if is_periodic else self._s.gate.opens
+        opens = self._s.gate.opens_after_failures if is_periodic else self._promise(kind)
         if full is not None and full.is_urgent:
             opens = -math.inf
         if not self._may_leave(now, opens, is_periodic):
@@ -268,7 +271,18 @@ class Asking:
             return None
         if min_version == self._names_min and self._is_too_old(now, (), wants):
             return None
-        return self._link(now, Wish(min_version))
+        link = self._link(now, Wish(min_version))
+        if link is not None:
+            self._promised.pop(kind, None)
+        return link
+
+    def _promise(self, kind: Kind) -> float:
+        """Returns when the full refresh that waits may leave.
+
+        Answers to other requests move the gate. They do not put it off: topics that are asked for
+        again and again would hold it up for as long.
+        """
+        return min(self._promised.setdefault(kind, self._s.gate.opens), self._s.gate.opens)
 
     def _needed_to_ask(self, now: float, wants: list[Want]) -> tuple[str, ...]:
         """Returns the needed names, without those that are in flight unless a want forces them."""
@@ -299,8 +313,6 @@ class Asking:
             return
         if not self._may_leave(now, at):
             return
-        if s.gate.opens > now:
-            wants = []
         fast, suspects = s.fast.due(now), s.suspects.due(now)
         wanted = {name: None for want in wants for name in want.names}
         names = list(dict.fromkeys([*fast, *suspects, *wanted]))
