@@ -76,6 +76,8 @@ class Asking:
         self._periodic_at = math.inf
         # When the full refresh that waits may leave, as the gate was when it began to wait.
         self._promised: dict[Kind, float] = {}
+        # Since when it waits only for the budget.
+        self._held: dict[Kind, float] = {}
         # When the last periodic refresh of the brokers alone was scheduled; None: of topics too.
         self._brokers_alone_since: float | None = None
         # Where the next request of NAMES does not go: servers whose answer it is to confirm.
@@ -138,8 +140,16 @@ class Asking:
         steps = [self._ask_names, self._ask_full]
         if self._full_covers_fast():
             steps.reverse()
-        for step in (*steps, self._ask_brokers, self._ask_ids):
+        steps += [self._ask_brokers, self._ask_ids]
+        if self._is_starved(now):
+            steps = [self._ask_full, self._ask_brokers, self._ask_names, self._ask_ids]
+        for step in steps:
             step(now)
+
+    def _is_starved(self, now: float) -> bool:
+        """Returns whether fast topics have taken the budget of a full refresh for too long."""
+        held = min(self._held.values(), default=math.inf)
+        return now >= held + self._s.config.retry_backoff_max
 
     def _full_covers_fast(self) -> bool:
         """Returns whether a small full refresh has every topic of the fast schedule."""
@@ -196,7 +206,8 @@ class Asking:
         wants = s.wants.whole(Scope.NEEDED, Scope.ALL)
         wants_all = s.demand.wants_all or any(want.scope is Scope.ALL for want in wants)
         if s.demand.is_empty and not wants_all:
-            return  # _ask_brokers() serves it
+            self._not_waiting(Kind.FULL)  # _ask_brokers() serves it
+            return
         full, lowest = self._full, 0 if wants_all else self._names_min
         link = self._full_link(now, Kind.FULL, full, wants, lowest)
         if link is None:
@@ -223,6 +234,7 @@ class Asking:
         scopes = (Scope.BROKERS, Scope.NEEDED) if s.demand.is_empty else (Scope.BROKERS,)
         wants = s.wants.whole(*scopes)
         if full is None and not wants:
+            self._not_waiting(Kind.BROKERS)
             return
         # Metadata v0 cannot ask for the brokers alone: it gets all topics with them.
         topics: Topics = ALL if s.nodes.speaks_none(FIRST_WITH_BROKERS_ALONE) else ()
@@ -242,12 +254,14 @@ class Asking:
     ) -> Link | None:
         """Returns the link for a full refresh, or for the brokers alone, if it may leave now."""
         if (full is None and not wants) or not self._is_free(kind):
-            self._promised.pop(kind, None)
+            self._not_waiting(kind)
             return None
         is_periodic = full is not None and full.is_periodic
         opens = self._s.gate.opens_after_failures if is_periodic else self._promise(kind)
         if full is not None and full.is_urgent:
             opens = -math.inf
+        if opens <= now:
+            self._held.setdefault(kind, now)
         if not self._may_leave(now, opens, is_periodic):
             if not self._s.nodes.is_any_ready:
                 self._connecting.wish(Wish(min_version))  # the link takes time as well
@@ -256,8 +270,13 @@ class Asking:
             return None
         link = self._link(now, Wish(min_version))
         if link is not None:
-            self._promised.pop(kind, None)
+            self._not_waiting(kind)
         return link
+
+    def _not_waiting(self, kind: Kind) -> None:
+        """Notes that no full refresh of a kind waits to leave."""
+        self._promised.pop(kind, None)
+        self._held.pop(kind, None)
 
     def _promise(self, kind: Kind) -> float:
         """Returns when the full refresh that waits may leave.
