@@ -524,6 +524,9 @@ class Asking:
             self.want_full(flight.reason)
         if flight.kind is Kind.NEW:
             self._looking.unknown(flight.asked, now)
+            for name in flight.asked:
+                if name in s.demand and name not in s.unknown:
+                    s.fast.add(Why.ONCE, name, now, s.gate.opens)
         s.fast.release(now)
         s.is_changed = True
 
