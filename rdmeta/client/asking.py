@@ -40,7 +40,7 @@ from rdmeta.client.flights import Attempt, Flight
 from rdmeta.client.looking import Looking
 from rdmeta.client.nodes import Link, Wish, addresses
 from rdmeta.client.state import State
-from rdmeta.client.waiters import Scope, Want
+from rdmeta.client.wants import Scope, Want
 from rdmeta.errors import UnsupportedVersionError
 from rdmeta.model import ALL, All
 
@@ -73,8 +73,11 @@ class Asking:
         self._looking = looking
         self._connecting = connecting
         self._full: _Full | None = None
-        self._wants: list[Want] = []
         self._periodic_at = math.inf
+        # When the full refresh that waits may leave, as the gate was when it began to wait.
+        self._promised: dict[Kind, float] = {}
+        # Since when it waits only for the budget.
+        self._held: dict[Kind, float] = {}
         # When the last periodic refresh of the brokers alone was scheduled; None: of topics too.
         self._brokers_alone_since: float | None = None
         # Where the next request of NAMES does not go: servers whose answer it is to confirm.
@@ -93,17 +96,6 @@ class Asking:
         self._full.is_urgent |= urgent
         self._full.is_periodic |= periodic
 
-    def want(self, want: Want, waiter: int) -> None:
-        """Adds what a refresh wants; it joins an equal one of which nothing has left."""
-        for other in self._wants:
-            is_unsent = other.whole and not other.in_flight
-            if is_unsent and other.scope is want.scope and other.again == want.again:
-                other.waiters.append(waiter)
-                return
-        want.waiters.append(waiter)
-        self._wants.append(want)
-        self._end_wants()
-
     def confirm_elsewhere(self, address: Address) -> None:
         """Sends the next request of NAMES to another server, if there is one."""
         self._around |= {address}
@@ -111,13 +103,13 @@ class Asking:
     @property
     def due(self) -> int:
         """How many refreshes wait for a request."""
-        return len(self._wants) + (self._full is not None)
+        return len(self._s.wants) + (self._full is not None)
 
     @property
     def is_asking(self) -> bool:
         """Whether there is anything to ask for, or a request without an answer."""
         s = self._s
-        wanted = self._full is not None or self._wants or s.demand.new
+        wanted = self._full is not None or len(s.wants) or s.demand.new
         return bool(wanted or s.flights.metadata() or len(s.fast) or len(s.suspects))
 
     def periodic(self, now: float) -> None:
@@ -148,8 +140,16 @@ class Asking:
         steps = [self._ask_names, self._ask_full]
         if self._full_covers_fast():
             steps.reverse()
-        for step in (*steps, self._ask_brokers, self._ask_ids):
+        steps += [self._ask_brokers, self._ask_ids]
+        if self._is_starved(now):
+            steps = [self._ask_full, self._ask_brokers, self._ask_names, self._ask_ids]
+        for step in steps:
             step(now)
+
+    def _is_starved(self, now: float) -> bool:
+        """Returns whether fast topics have taken the budget of a full refresh for too long."""
+        held = min(self._held.values(), default=math.inf)
+        return now >= held + self._s.config.retry_backoff_max
 
     def _full_covers_fast(self) -> bool:
         """Returns whether a small full refresh has every topic of the fast schedule."""
@@ -201,20 +201,19 @@ class Asking:
 
     # ---- FULL and BROKERS ----
 
-    def _whole(self, *scopes: Scope) -> list[Want]:
-        return [want for want in self._wants if want.whole and want.scope in scopes]
-
     def _ask_full(self, now: float) -> None:
         s = self._s
-        wants = self._whole(Scope.NEEDED, Scope.ALL)
+        wants = s.wants.whole(Scope.NEEDED, Scope.ALL)
         wants_all = s.demand.wants_all or any(want.scope is Scope.ALL for want in wants)
         if s.demand.is_empty and not wants_all:
-            return  # _ask_brokers() serves it
-        link = self._full_link(now, Kind.FULL, wants, 0 if wants_all else self._names_min)
+            self._not_waiting(Kind.FULL)  # _ask_brokers() serves it
+            return
+        full, lowest = self._full, 0 if wants_all else self._names_min
+        link = self._full_link(now, Kind.FULL, full, wants, lowest)
         if link is None:
             return
-        reason = self._full.reason if self._full is not None else "refresh"
-        is_periodic = self._full is not None and self._full.is_periodic
+        reason = full.reason if full is not None else "refresh"
+        is_periodic = full is not None and full.is_periodic
         self._full = None
         self._schedule(now)
         s.suspects.asked(s.demand.__contains__, now)
@@ -224,7 +223,7 @@ class Asking:
         else:
             flight = self._names_flight(Kind.FULL, reason, self._needed_to_ask(now, wants))
         if flight.topics:
-            _take_whole(flight, [*wants, *self._whole(Scope.BROKERS)])
+            s.wants.take(wants, flight.covered)
             self._send(now, link, flight, is_free_of_charge=is_periodic)
         if not wants_all:
             self._leave_the_rest(flight, wants)
@@ -233,42 +232,59 @@ class Asking:
         s = self._s
         full = self._full if s.demand.is_empty else None
         scopes = (Scope.BROKERS, Scope.NEEDED) if s.demand.is_empty else (Scope.BROKERS,)
-        wants = self._whole(*scopes)
+        wants = s.wants.whole(*scopes)
         if full is None and not wants:
+            self._not_waiting(Kind.BROKERS)
             return
-        kept, self._full = self._full, full
         # Metadata v0 cannot ask for the brokers alone: it gets all topics with them.
         topics: Topics = ALL if s.nodes.speaks_none(FIRST_WITH_BROKERS_ALONE) else ()
         lowest = 0 if topics is ALL else FIRST_WITH_BROKERS_ALONE
-        link = self._full_link(now, Kind.BROKERS, wants, lowest)
-        is_periodic = full is not None and full.is_periodic
-        if link is not None and full is not None:
-            kept = None
+        link = self._full_link(now, Kind.BROKERS, full, wants, lowest)
+        if link is None:
+            return
+        if full is not None:
+            self._full = None
             self._schedule(now)
-        self._full = kept
-        if link is not None:
-            flight = self._flight(Kind.BROKERS, full.reason if full else "refresh", topics)
-            _take_whole(flight, wants)
-            self._send(now, link, flight, is_free_of_charge=is_periodic)
+        flight = self._flight(Kind.BROKERS, full.reason if full else "refresh", topics)
+        s.wants.take(wants, flight.covered)
+        self._send(now, link, flight, is_free_of_charge=full is not None and full.is_periodic)
 
     def _full_link(
-        self, now: float, kind: Kind, wants: list[Want], min_version: int
+        self, now: float, kind: Kind, full: _Full | None, wants: list[Want], min_version: int
     ) -> Link | None:
         """Returns the link for a full refresh, or for the brokers alone, if it may leave now."""
-        full = self._full
         if (full is None and not wants) or not self._is_free(kind):
+            self._not_waiting(kind)
             return None
         is_periodic = full is not None and full.is_periodic
-        opens = self._s.gate.opens_after_failures if is_periodic else self._s.gate.opens
+        opens = self._s.gate.opens_after_failures if is_periodic else self._promise(kind)
         if full is not None and full.is_urgent:
             opens = -math.inf
+        if opens <= now:
+            self._held.setdefault(kind, now)
         if not self._may_leave(now, opens, is_periodic):
             if not self._s.nodes.is_any_ready:
                 self._connecting.wish(Wish(min_version))  # the link takes time as well
             return None
         if min_version == self._names_min and self._is_too_old(now, (), wants):
             return None
-        return self._link(now, Wish(min_version))
+        link = self._link(now, Wish(min_version))
+        if link is not None:
+            self._not_waiting(kind)
+        return link
+
+    def _not_waiting(self, kind: Kind) -> None:
+        """Notes that no full refresh of a kind waits to leave."""
+        self._promised.pop(kind, None)
+        self._held.pop(kind, None)
+
+    def _promise(self, kind: Kind) -> float:
+        """Returns when the full refresh that waits may leave.
+
+        Answers to other requests move the gate. They do not put it off: topics that are asked for
+        again and again would hold it up for as long.
+        """
+        return min(self._promised.setdefault(kind, self._s.gate.opens), self._s.gate.opens)
 
     def _needed_to_ask(self, now: float, wants: list[Want]) -> tuple[str, ...]:
         """Returns the needed names, without those that are in flight unless a want forces them."""
@@ -285,22 +301,20 @@ class Asking:
         rest = [name for name in names if name not in flight.asked]
         for want in wants:
             want.whole, want.names = False, dict.fromkeys(rest)
-        self._end_wants()
+        self._s.wants.end()
 
     # ---- NAMES ----
 
     def _ask_names(self, now: float) -> None:
         s = self._s
         at = min(t for t in (s.fast.next_at(), s.suspects.next_at(), math.inf) if t is not None)
-        wants = [want for want in self._wants if want.names]
+        wants = s.wants.named()
         if wants:
             at = min(at, s.gate.opens)
         if at == math.inf or not self._is_free(Kind.NAMES):
             return
         if not self._may_leave(now, at):
             return
-        if s.gate.opens > now:
-            wants = []
         fast, suspects = s.fast.due(now), s.suspects.due(now)
         wanted = {name: None for want in wants for name in want.names}
         names = list(dict.fromkeys([*fast, *suspects, *wanted]))
@@ -335,7 +349,7 @@ class Asking:
 
     def _ask_ids(self, now: float) -> None:
         s = self._s
-        want = next(iter(self._whole(Scope.IDS)), None)
+        want = next(iter(s.wants.whole(Scope.IDS)), None)
         if want is None or not self._is_free(Kind.NAMES):
             return
         if not self._may_leave(now, s.gate.opens):
@@ -349,7 +363,7 @@ class Asking:
         link = self._link(now, Wish(FIRST_WITH_IDS))
         if link is not None:
             flight = self._flight(Kind.NAMES, "refresh", want.ids, FIRST_WITH_IDS)
-            _take_whole(flight, [want])
+            s.wants.take([want], flight.covered)
             self._send(now, link, flight)
 
     # ---- brokers that create topics ----
@@ -378,7 +392,7 @@ class Asking:
             if self._full is not None:
                 self._full = None
                 self._schedule(now)
-            self.want(Want(Scope.BROKERS, whole=True), 0)
+            s.wants.add(Want(Scope.BROKERS, whole=True))
         return True
 
     def _ask_all_instead(self, now: float, names: Collection[str]) -> None:
@@ -391,12 +405,8 @@ class Asking:
         self._ask_full(now)
 
     def _fail(self, wants: Collection[Want], error: UnsupportedVersionError) -> None:
-        s = self._s
-        s.events.append(Problem(error, None, "the request cannot be sent"))
-        for want in wants:
-            s.waiters.finish_each(want.waiters, error)
-        gone = set(map(id, wants))
-        self._wants = [want for want in self._wants if id(want) not in gone]
+        self._s.events.append(Problem(error, None, "the request cannot be sent"))
+        self._s.wants.fail(wants, error)
 
     # ---- hedges ----
 
@@ -485,40 +495,22 @@ class Asking:
         s.later(flight.hedge_at)
 
     def _cover(self, flight: Flight) -> None:
-        """Gives a flight what it asks for of each refresh: by name, the brokers, what is needed."""
-        if not self._wants:
+        """Gives a flight what it asks for of each refresh."""
+        s = self._s
+        if not len(s.wants):
             return
-        if flight.kind in (Kind.NAMES, Kind.NEW):
-            scopes = [Scope.BROKERS]
-            demand = self._s.demand
-            if not demand.wants_all and flight.asked.issuperset(demand.names()):
-                scopes.append(Scope.NEEDED)
-            _take_whole(flight, self._whole(*scopes))
-        is_all = flight.topics is ALL
-        flight.serves = [
-            want
-            for want in self._wants
-            if want.scope is Scope.BROKERS or (is_all and want.scope is not Scope.IDS)
-        ]
-        for want in self._wants:
-            taken = frozenset(name for name in want.names if is_all or name in flight.asked)
-            if taken:
-                want.names = {name: None for name in want.names if name not in taken}
-                want.in_flight += 1
-                flight.parts.append((want, taken))
+        s.wants.cover(None if flight.topics is ALL else flight.asked, flight.covered)
+        if not s.demand.wants_all and flight.asked.issuperset(s.demand.names()):
+            s.wants.take(s.wants.whole(Scope.NEEDED), flight.covered)
 
     # ---- outcomes ----
 
     def succeeded(self, flight: Flight, now: float) -> None:
         """Ends what an answer has covered."""
         s = self._s
-        for want, _ in flight.parts:
-            want.in_flight -= 1
-        for want in flight.serves:
-            want.is_served = True
         s.fast.drop_each(Why.ONCE, s.fast if flight.topics is ALL else flight.asked)
         s.fast.release(now)
-        self._end_wants()
+        s.wants.succeeded(flight.covered)
 
     def failed(self, flight: Flight, now: float) -> None:
         """Takes back what a failed request was to cover."""
@@ -527,32 +519,17 @@ class Asking:
             s.cache.apply_failure(flight.request)
         s.gate.failed(now)
         s.counts[flight.reason, "failed"] += 1
-        for want, names in flight.parts:
-            want.in_flight -= 1
-            if names is None:
-                want.whole = True
-            else:
-                want.names.update(dict.fromkeys(names))
+        s.wants.failed(flight.covered)
         if flight.kind in (Kind.FULL, Kind.BROKERS):
             self.want_full(flight.reason)
         if flight.kind is Kind.NEW:
             self._looking.unknown(flight.asked, now)
+            for name in flight.asked:
+                if name in s.demand and name not in s.unknown:
+                    s.fast.add(Why.ONCE, name, now, s.gate.opens)
         s.fast.release(now)
         s.is_changed = True
-
-    def _end_wants(self) -> None:
-        for want in self._wants:
-            if want.is_done:
-                self._s.waiters.finish_each(want.waiters, None)
-        self._wants = [want for want in self._wants if not want.is_done]
 
 
 def _again(wants: Collection[Want]) -> set[str]:
     return {name for want in wants for name in want.again}
-
-
-def _take_whole(flight: Flight, wants: Collection[Want]) -> None:
-    for want in wants:
-        want.whole = False
-        want.in_flight += 1
-        flight.parts.append((want, None))

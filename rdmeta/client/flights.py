@@ -20,7 +20,7 @@ from uuid import UUID
 
 from rdmeta.client.actions import Call, Kind
 from rdmeta.client.nodes import Link
-from rdmeta.client.waiters import Want
+from rdmeta.client.wants import Covered
 from rdmeta.model import All, Request
 
 __all__ = ["Attempt", "Flight", "Flights"]
@@ -51,8 +51,7 @@ class Flight:
     """One question, with its attempts.
 
     `topics` is what it asks for, `asked` the names in it. `request` is that of the first attempt.
-    `parts` says what is to be given back to a want if the flight fails: names, or None for the
-    whole. `serves` has the wants that its answer ends.
+    `covered` is its part of what refreshes want.
     """
 
     kind: Kind
@@ -62,8 +61,7 @@ class Flight:
     topics: All | Collection[str] | Collection[UUID | bytes] = ()
     asked: frozenset[str] = frozenset()
     request: Request | None = None
-    parts: list[tuple[Want, frozenset[str] | None]] = field(default_factory=list)
-    serves: list[Want] = field(default_factory=list)
+    covered: Covered = field(default_factory=Covered)
     waiter: int | None = None
     attempts: dict[int, Attempt] = field(default_factory=dict)
     forgotten: set[str] = field(default_factory=set)

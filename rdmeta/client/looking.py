@@ -160,7 +160,8 @@ class Looking:
         That request was the first of their fast schedule.
         """
         s = self._s
-        found = [name for name in names if name in s.demand and name not in s.unknown]
+        missing = [name for name in names if name in s.demand and name not in s.unknown]
+        found = _unknown_among(s.cache, missing)
         for name in found:
             s.unknown[name] = now
             s.fast.add(Why.UNKNOWN, name, now)
@@ -179,7 +180,7 @@ class Looking:
             names = flight.asked
         else:
             names = ()
-        return _unknown_among(s.cache, list(names))
+        return names
 
     # ---- waits ----
 

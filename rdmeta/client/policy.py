@@ -40,7 +40,8 @@ from rdmeta.client.flights import Attempt, Flight
 from rdmeta.client.looking import Looking, forget_excluded
 from rdmeta.client.nodes import Link, Server, Wish
 from rdmeta.client.state import State
-from rdmeta.client.waiters import Scope, Waiter, Want
+from rdmeta.client.waiters import Waiter
+from rdmeta.client.wants import Scope, Want
 from rdmeta.config import Config
 from rdmeta.errors import (
     Error,
@@ -376,7 +377,7 @@ class Policy:
         if self._is_closed:
             self._s.waiters.finish(number, self._s.closed_error())
         else:
-            self._asking.want(want, number)
+            self._s.wants.add(want, number)
         return number
 
     def _want(self, topics: Topics, force: bool) -> Want:

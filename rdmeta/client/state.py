@@ -20,6 +20,7 @@ from rdmeta.client.flights import Flights
 from rdmeta.client.nodes import Link, Nodes
 from rdmeta.client.suspects import Suspects
 from rdmeta.client.waiters import Waiters
+from rdmeta.client.wants import Wants
 from rdmeta.config import Config
 from rdmeta.errors import Error, RequestTimedOutError
 
@@ -55,6 +56,7 @@ class State:
             lambda: cache.version,
             lambda name: self.fast.drop(Why.WAITED, name),
         )
+        self.wants = Wants(self.waiters)
         self.suspects = Suspects(cache, rules, self.demand.__contains__)
         self.complaints = Complaints(cache)
         self.gate = Gate(Backoff(config.retry_backoff, longest, random))

@@ -1,66 +1,21 @@
-"""The application's calls that wait, and what each refresh still has to ask.
+"""The application's calls that wait.
 
 A waiter is one call: a refresh, a wait for a topic, or another request. It ends exactly once: with
 its outcome, with an error, or at its deadline; a cancelled one ends without a word. The deadlines
 are in a heap, in which ended waiters stay until their time: a poll looks at the top only.
-
-A Want is the part of a refresh that no answer has covered yet. A refresh returns after answers to
-requests that were sent *after* the call. So a want begins with everything to ask for. A request
-that leaves takes from it what it asks for; the rest stays, such as names that are still in flight
-in an earlier request. A request that fails gives its part back. A want is done when nothing is left
-to ask for, and no request with a part of it is unanswered; or when it is *served*: an answer came
-to a request that covers all of it, even if its own request is still unanswered. Calls that want the
-same before a request has left share a want.
 """
 
 from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, field
-from enum import Enum
-from typing import TypeAlias
-from uuid import UUID
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from rdmeta.client.actions import Call, Finish
 from rdmeta.errors import Error
 
-__all__ = ["Scope", "Waiter", "Waiters", "Want"]
-
-Ids: TypeAlias = "Collection[UUID | bytes]"
-
-
-class Scope(Enum):
-    """What a refresh asks for."""
-
-    NEEDED = "needed"
-    ALL = "all"
-    BROKERS = "brokers"
-    NAMES = "names"
-    IDS = "ids"
-
-
-@dataclass(eq=False)
-class Want:
-    """What a refresh still has to ask for; `whole` says that its one big request must leave.
-
-    `again` has the names that were in flight when a forced refresh began: they are asked for again.
-    """
-
-    scope: Scope
-    again: frozenset[str] = frozenset()
-    whole: bool = False
-    names: dict[str, None] = field(default_factory=dict)
-    ids: tuple[UUID | bytes, ...] = ()
-    in_flight: int = 0
-    is_served: bool = False
-    waiters: list[int] = field(default_factory=list)
-
-    @property
-    def is_done(self) -> bool:
-        """Whether answers have covered everything."""
-        return self.is_served or not (self.whole or self.names or self.in_flight)
+__all__ = ["Waiter", "Waiters"]
 
 
 @dataclass(eq=False)

@@ -164,6 +164,19 @@ def test_new_names_whose_request_failed_are_asked_for_again() -> None:
     assert names_of(d.sent()) == ["new"]
 
 
+def test_a_known_topic_whose_first_request_failed_is_asked_for_again() -> None:
+    d = Driver(topics=["orders"])
+    d.start(topic("orders"), topic("other"))
+    d.policy.need(["other"], d.now)
+    d.wait(0.02)
+    d.policy.on_failure(d.open.popitem()[0], d.now, TransportError("not sent"))
+    d.wait(0.2)
+    assert names_of(d.sent()) == ["other"]
+    d.answer(d.sent(), topic("other"))
+    d.wait(5)
+    assert not d.open
+
+
 # ---- what is due --------------------------------------------------------------------------------
 
 

@@ -268,14 +268,17 @@ class Invariants:
         self.highest[key] = epoch
 
     def _rewound(self, name: str, partition: int, high: int) -> bool:
-        """Returns whether enough answers said an older epoch, since the last one that did not."""
+        """Returns whether enough answers said an older epoch, since the last one that did not.
+
+        An answer without the partition counts as older.
+        """
         first = last = None
         count = 0
         for told in self.heard.get(name, ()):
             epochs = [p.epoch for p in told.topic.partitions if p.id == partition]
-            if told.version < 9 or not epochs:
+            if told.version < 9 or told.topic.error:
                 continue
-            if epochs[0] >= high:
+            if epochs and epochs[0] >= high:
                 count, first = 0, None
                 continue
             first, last, count = first or told.at, told.at, count + 1

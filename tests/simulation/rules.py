@@ -32,7 +32,7 @@ class Rules:
         self.config = world.scene.config
         self.exact = {"periodic": 0, "reconnect": 0}
         self.full_at = -math.inf
-        self.equivalents = 0
+        self.equivalents = self.equivalents_then = 0
         self.answered_at = -math.inf
         self.version = 0
         self.due: list[Due] = []
@@ -83,7 +83,7 @@ class Rules:
         if send.reason == "interval":
             if self.config.refresh_interval is not None:
                 self.waits_have_jitter("periodic", now - self.full_at, self.config.refresh_interval)
-            self.equivalents = 0
+            self.begin_anew()
         elif send.reason in ("refresh", "connection"):
             self.equivalent_answers_slow_refreshes_down()
         self.full_at = now
@@ -91,24 +91,24 @@ class Rules:
     def equivalent_answers_slow_refreshes_down(self) -> None:
         """After n answers in a row that brought nothing nearer, a refresh waits for its backoff.
 
-        That is 0.8 min(retry.backoff 2^(n - 1), retry.backoff.max) at least. New topics and the
-        periodic refresh begin anew, and so does any change of the cache, of what is due, or of the
-        waits.
+        That is 0.8 min(retry.backoff 2^(n - 1), retry.backoff.max) at least after the last answer
+        to a full refresh; n counts the answers until then. New topics and the periodic refresh
+        begin anew, and so does any change of the cache, of what is due, or of the waits.
         """
-        if not self.equivalents:
+        if not self.equivalents_then:
             return
-        wait = self.config.retry_backoff * 2.0 ** min(self.equivalents - 1, 60)
+        wait = self.config.retry_backoff * 2.0 ** min(self.equivalents_then - 1, 60)
         rest = (1 - JITTER) * min(wait, self.config.retry_backoff_max)
         if self.world.now < self.answered_at + rest - EPSILON:
             raise Violation(
                 "equivalent_answers_slow_refreshes_down",
-                f"after {self.equivalents} equal answers, the last"
+                f"after {self.equivalents_then} equal answers, the last"
                 f" {self.world.now - self.answered_at:.3f} s ago; it should be {rest:.3f} s",
             )
 
     def begin_anew(self) -> None:
-        """Notes that the application needs new topics, or that a wait for a topic has ended."""
-        self.equivalents = 0
+        """Notes that there are new topics, that something came nearer, or that a wait has ended."""
+        self.equivalents = self.equivalents_then = 0
 
     def answering(self, answer: Answer) -> None:
         """Notes what is due before an answer, and whether it has error 129."""
@@ -128,8 +128,11 @@ class Rules:
         if send.kind is not Kind.NEW:
             due = self.world.cache.due()
             same = self.world.cache.version == self.version and due == self.due
-            self.equivalents = self.equivalents + 1 if same else 0
-            self.answered_at = self.world.now
+            self.equivalents += 1
+            if not same:
+                self.begin_anew()
+            if send.kind in (Kind.FULL, Kind.BROKERS):
+                self.equivalents_then, self.answered_at = self.equivalents, self.world.now
         self.only_a_rebootstrap_changes_the_cluster()
         self.may_change_cluster = False
 
@@ -203,11 +206,8 @@ class Rules:
         return [e.topic for e in due if e.reasons & DueReason.KEPT_BACK and e.topic in wanted]
 
     def _older(self, address: Address) -> None:
-        """Notes an older answer; once every broker has given one, all but the last are asked."""
+        """Notes an older answer, or one that the cache refused."""
         self.behind[address] = None
-        brokers = [Address(broker.host, broker.port) for broker in self.world.cache.brokers]
-        if all(each in self.behind for each in brokers):
-            self.behind = {address: None}
 
     def _rebootstrapped(self) -> None:
         self.a_rebootstrap_has_a_cause()
