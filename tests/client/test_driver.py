@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import asyncio
 import logging
 import math
@@ -14,6 +15,7 @@ import pytest
 from answers import apply_answer
 from broker import Brokers, Fault
 from frames import P, T
+from waiting import until
 
 from rdmeta import AsyncClient, Client
 from rdmeta.client import driver as drivers
@@ -187,7 +189,7 @@ def test_topics_with_errors_do_not_flood_the_log(
         client.on_error(seen.extend)
         client.refresh()
         client.refresh(force=True)
-    assert len(seen) == 500
+        until(lambda: len(seen) == 500)
     lines = [line for line in caplog.messages if "secret" in line]
     assert len(lines) <= 10
     assert "500 topics have errors" in caplog.text
@@ -223,17 +225,20 @@ def test_a_thread_that_gets_no_loop_raises_and_leaves_nothing(
     assert "rdmeta-client" not in [each.name for each in threading.enumerate()]
 
 
+@pytest.mark.parametrize("place", [(threading.Thread, "start"), (_thread, "start_new_thread")])
 def test_a_process_without_room_for_a_thread_learns_of_it(
-    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch, place: tuple[Any, str]
 ) -> None:
-    def fail(thread: threading.Thread) -> None:
+    def fail(*_: Any) -> None:
         raise RuntimeError("can't start new thread")
 
     client = Client(conf(brokers))
     with monkeypatch.context() as patched:
-        patched.setattr(threading.Thread, "start", fail)
+        patched.setattr(*place, fail)
         with pytest.raises(RuntimeError, match="can't start new thread"):
             client.refresh()
+    begun = time.monotonic()
     client.close()
+    assert time.monotonic() - begun < 0.5
     with pytest.raises(Error, match="closed"):
         client.refresh()
