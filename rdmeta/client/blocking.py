@@ -331,10 +331,9 @@ class Client(Shell):
         - `nodes`: by the broker's id, or -1, -2 and so on for bootstrap servers, a dict of `host`,
           `port`, `state` (ready, connecting or disconnected), `in_flight`, `attempts` to connect,
           `failures` in a row, `reconnects`, `throttled` (s in all) and `last_error` (text or None).
-          `requests` and `answers` count those after the handshake; `bytes_sent` and
-          `bytes_received` are those of connections that became ready. `last_round_trip` and
-          `longest_round_trip` are in seconds, None before an answer. A node that was never
-          connected to has none of these six.
+          What was sent to its address: `requests` and `answers` after the handshake, `bytes_sent`
+          and `bytes_received` on connections that became ready, `last_round_trip` and
+          `longest_round_trip` in seconds, None before an answer.
         """
         self._check()
         if self._is_running():
@@ -364,7 +363,5 @@ def _refuse_patches() -> None:
     if gevent is not None and any(map(gevent.is_module_patched, _GEVENT)):
         raise Error(_REFUSED.format("gevent"))
     eventlet = sys.modules.get("eventlet.patcher")
-    if eventlet is not None and any(
-        map(eventlet.is_monkey_patched, ("thread", "socket", "select"))
-    ):
+    if eventlet is not None and any(map(eventlet.is_monkey_patched, _EVENTLET)):
         raise Error(_REFUSED.format("eventlet"))

@@ -16,7 +16,7 @@ import random
 import time
 import weakref
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from rdmeta._core import METADATA_MAX_VERSION, METADATA_MIN_VERSION, encode_metadata_request
@@ -26,7 +26,7 @@ from rdmeta.client.actions import Action, Call, Close, Connect, Finish, Send
 from rdmeta.client.log import Lines
 from rdmeta.client.policy import Policy, Problem, Updated
 from rdmeta.client.traffic import Traffic
-from rdmeta.errors import Error, UnsupportedVersionError
+from rdmeta.errors import Error, TransportError, UnsupportedVersionError
 from rdmeta.model import All
 from rdmeta.net.resolve import FAMILIES
 from rdmeta.net.session import METADATA, Response
@@ -53,6 +53,8 @@ _log = logging.getLogger("rdmeta.client")
 
 # Reads per link in a turn whose time has come; each takes up to 2 MiB.
 _READS = 64
+# Topics with errors that have lines of their own in one turn.
+_MOST_LINES = 10
 # The time until the next turn after one that failed because of a fault in this package.
 _RETRY_S = 1.0
 # The shortest time between two sweeps.
@@ -257,12 +259,14 @@ class Driver:
 
     def _report(self) -> None:
         """Passes the policy's events on to the log and the listeners."""
-        for event in self.policy.take_events():
+        events = self.policy.take_events()
+        for line in _lines_of([each for each in events if isinstance(each, Problem)]):
+            self._lines.write(logging.WARNING, line)
+        for event in events:
             if isinstance(event, Updated):
                 for update in list(self.on_update):
                     update(event)
             else:
-                self._lines.write(logging.WARNING, line_of(event))
                 for problem in list(self.on_error):
                     problem(event)
 
@@ -277,16 +281,26 @@ class Driver:
     # ---- actions --------------------------------------------------------------------------------
 
     def _execute(self, action: Action, now: float) -> None:
-        if isinstance(action, Connect):
-            self.links[action.link] = Link(self, action)
-        elif isinstance(action, Send):
-            self._send(action, now)
-        elif isinstance(action, Close):
-            link = self.links.pop(action.link, None)
-            if link is not None:
-                link.close()
-        else:
-            self._finish(action)
+        """Does one action; a fault of this package in one does not stop the others."""
+        try:
+            if isinstance(action, Connect):
+                self.links[action.link] = Link(self, action)
+            elif isinstance(action, Send):
+                self._send(action, now)
+            elif isinstance(action, Close):
+                link = self.links.pop(action.link, None)
+                if link is not None:
+                    link.close()
+            else:
+                self._finish(action)
+        except Exception as error:
+            line = f"an action of the client failed: {error!r}"
+            self._lines.write(logging.ERROR, line, error)
+            if isinstance(action, Connect):
+                failure = TransportError(line)
+                self.hand_in(self.policy.on_disconnected, action.link, now, failure)
+            elif isinstance(action, Send):
+                self.hand_in(self.policy.on_failure, action.number, now, Error(line))
 
     def _send(self, send: Send, now: float) -> None:
         link = self.links.get(send.link)
@@ -388,13 +402,17 @@ class Link:
         self._driver.hand_in(self._driver.policy.on_disconnected, self.number, now, error)
 
 
-def line_of(problem: Problem) -> str:
-    """Returns the log line of a problem."""
-    node, partitions = problem.node, ", ".join(problem.partitions)
-    where = f"{Address(node.host, node.port)}: " if node else ""
-    topic = f" (topic {problem.topic!r})" if problem.topic is not None else ""
-    among = f" (among them {partitions})" if partitions else ""
-    return f"{where}{problem.text}{topic}: {problem.error}{among}"
+def _lines_of(problems: Sequence[Problem]) -> Iterator[str]:
+    """Yields the log lines of problems: one each, but one for all topics if many have errors."""
+    topics = [each for each in problems if each.topic is not None]
+    few = len(topics) <= _MOST_LINES
+    for each in problems:
+        if few or each.topic is None:
+            where = f"{Address(each.node.host, each.node.port)}: " if each.node else ""
+            yield f"{where}{each.text}: {each.error}"
+    if not few:
+        some = "; ".join(str(each.error) for each in topics[:_MOST_LINES])
+        yield f"{len(topics)} topics have errors, among them {some}"
 
 
 def _wanted(send: Send) -> str:

@@ -10,13 +10,13 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-import threading
 import weakref
 from collections import deque
 from collections.abc import Callable
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Protocol
 
+from rdmeta.client.daemon import Daemon
 from rdmeta.client.log import Lines
 
 if TYPE_CHECKING:
@@ -112,14 +112,14 @@ class ThreadDelivery:
         self._wakes: SimpleQueue[None] = SimpleQueue()
         self._is_started = False
         self._ended = False
-        self._thread = threading.Thread(target=self._run, name="rdmeta-listener", daemon=True)
+        self._daemon = Daemon(self._run, "rdmeta-listener")
         weakref.finalize(listener, self.close).atexit = False
 
     def start(self) -> None:
         """Starts the thread; a second call does nothing."""
         if not self._is_started:
             self._is_started = True
-            self._thread.start()
+            self._daemon.start()
             self.wake()
 
     def wake(self) -> None:
@@ -134,10 +134,7 @@ class ThreadDelivery:
 
     def join(self, timeout: float) -> bool:
         """Waits for the thread, unless it is the caller's; returns whether it has ended."""
-        if self._thread.ident is None or self._thread is threading.current_thread():
-            return True
-        self._thread.join(timeout)
-        return not self._thread.is_alive()
+        return not self._is_started or self._daemon.is_current or self._daemon.join(timeout)
 
     def _run(self) -> None:
         while not self._ended:

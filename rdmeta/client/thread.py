@@ -11,13 +11,13 @@ import atexit
 import logging
 import os
 import threading
-import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Generic, TypeVar
 
 from rdmeta.client.actions import Finish
+from rdmeta.client.daemon import SLICE_S, Daemon, Latch
 from rdmeta.client.driver import Act, Begin, Driver, closed
 from rdmeta.errors import Error
 
@@ -27,11 +27,6 @@ _log = logging.getLogger("rdmeta.client")
 
 R = TypeVar("R")
 
-# What Python says if the process has too many threads.
-_NO_THREAD = "can't start new thread"
-
-# The main thread sleeps in slices: a signal just before a sleep does not interrupt it.
-_SLICE_S = 0.05
 # The time after which close() reports that it still waits, and the time after which it gives up.
 _PROMPT_S = 1.0
 _LONGEST_S = 10.0
@@ -59,31 +54,11 @@ class Outcome(Generic[R]):
     def wait(self) -> R:
         """Returns the value or raises the exception; Ctrl-C interrupts it."""
         is_main = threading.current_thread() is threading.main_thread()
-        while not self._lock.acquire(timeout=_SLICE_S if is_main else -1):
+        while not self._lock.acquire(timeout=SLICE_S if is_main else -1):
             pass
         if self._error is not None:
             raise self._error
         return self._value
-
-
-class Latch:
-    """A flag that threads wait for. Ctrl-C in a wait does it no harm, unlike a threading.Event."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._lock.acquire()
-        self._is_set = False
-
-    def set(self) -> None:
-        """Sets the flag; call it once."""
-        self._is_set = True
-        self._lock.release()
-
-    def wait(self) -> bool:
-        """Returns whether the flag is set; it waits for a slice of time at most."""
-        if not self._is_set:
-            self._lock.acquire(timeout=_SLICE_S)
-        return self._is_set
 
 
 class DriverThread:
@@ -98,10 +73,9 @@ class DriverThread:
         self._is_ending = False
         self._has_ended = False
         self._has_loop = Latch()
-        self._done = Latch()
         self._failure: OSError | None = None
         self._loop: asyncio.SelectorEventLoop | None = None
-        self._thread: threading.Thread | None = None
+        self._daemon: Daemon | None = None
 
     @property
     def is_running(self) -> bool:
@@ -127,37 +101,28 @@ class DriverThread:
             self._is_started = True
             try:
                 self._launch()
-            except BaseException:  # no thread, or Ctrl-C while it started
+            except RuntimeError:  # there is no thread
+                self._is_ending = True
+                self._end()
+                raise
+            except BaseException:  # Ctrl-C while the thread started
                 self._is_ending = True
                 self._wake()
                 raise
             return True
 
     def _launch(self) -> None:
-        """Starts the thread and waits until it has a loop; raises OSError if it cannot make one.
+        """Starts the thread and waits until it has a loop.
 
-        The thread makes the loop, as Ctrl-C cannot interrupt it there.
+        Raises OSError if it can have none, RuntimeError if the process has too many threads.
         """
-        self._thread = threading.Thread(target=self._run, name="rdmeta-client", daemon=True)
         atexit.register(self.close)
-        try:
-            self._thread.start()
-        except RuntimeError as error:
-            if _NO_THREAD in str(error):
-                self._end_unstarted()
-            elif error.__context__ is not None:  # Ctrl-C disturbed start(), and the thread runs
-                raise error.__context__ from None
-            raise
+        self._daemon = Daemon(self._run, "rdmeta-client")
+        self._daemon.start()
         while not self._has_loop.wait():
             pass
         if self._failure is not None:
             raise self._failure
-
-    def _end_unstarted(self) -> None:
-        """Ends what a thread that never ran would end."""
-        self._driver.close()
-        self._has_ended = True
-        self._done.set()
 
     def tell(self, act: Act[object]) -> None:
         """Has the policy told something, soon. Raises Error once the driver is closed."""
@@ -225,22 +190,14 @@ class DriverThread:
             return
         with self._starting:  # a start in another thread comes first
             self.end()
-        thread = self._thread
-        if thread is None or thread is threading.current_thread():
+        daemon = self._daemon
+        if daemon is None or daemon.is_current:
             return
-        begun = time.monotonic()
-        is_late = False
-        while not self._done.wait():
-            waited = time.monotonic() - begun
-            if waited > _PROMPT_S and thread.ident is None:  # Ctrl-C came before it ran
-                self._end_unstarted()
-            elif waited > _PROMPT_S and not is_late:
-                is_late = True
-                _log.warning("the client's thread has not ended within %.0f s", _PROMPT_S)
-            if waited > _LONGEST_S:
+        if not daemon.join(_PROMPT_S):
+            _log.warning("the client's thread has not ended within %.0f s", _PROMPT_S)
+            if not daemon.join(_LONGEST_S):
                 return
-        if thread.ident is not None:
-            thread.join()
+        self._end()  # does nothing, unless the thread never ran
         atexit.unregister(self.close)
 
     def _post(self, work: Callable[[], object]) -> None:
@@ -263,7 +220,7 @@ class DriverThread:
                 loop.call_soon_threadsafe(self._read)
 
     def _check_thread(self) -> None:
-        if self._thread is threading.current_thread():
+        if self._daemon is not None and self._daemon.is_current:
             raise Error("the client's own thread cannot wait for itself")
 
     # ---- the thread -----------------------------------------------------------------------------
@@ -280,15 +237,19 @@ class DriverThread:
                 loop.run_forever()
         finally:
             self._is_ending = True
-            self._driver.close()
-            self._has_ended = True
-            self._read()  # a closed driver ends each wait at once
+            self._end()
             if self._failure is None:
                 loop.close()
-            self._done.set()
+
+    def _end(self) -> None:
+        """Closes the driver and ends each wait in the mailbox; a second call does nothing."""
+        self._driver.close()
+        self._has_ended = True
+        self._read()
 
     def _begin(self) -> None:
-        self._driver.start()
+        if not self._is_ending:
+            self._driver.start()
         self._read()
 
     def _read(self) -> None:
