@@ -29,6 +29,7 @@ from typing import NamedTuple
 import frames
 from frames import B, P, T
 from kafka.protocol.admin.cluster import DescribeClusterResponse, DescribeQuorumResponse
+from listener import Listener, reset
 from loop_thread import LoopThread
 from peer import UNSUPPORTED_VERSION, Asked, framed, read_requests, versions_body
 
@@ -156,13 +157,16 @@ class Broker:
         self.requests: list[Seen] = []
         self._script: deque[Fault] = deque()
         self._loop = loop
-        self._server: asyncio.Server | None = None
+        self._listener = Listener(self._serve)
         self._open: dict[int, asyncio.StreamWriter] = {}
         self._thawed = asyncio.Event()
         self._thawed.set()
-        self.port = 0
 
     # -- what tests call ------------------------------------------------------------------------
+
+    @property
+    def port(self) -> int:
+        return self._listener.port
 
     @property
     def address(self) -> str:
@@ -200,11 +204,11 @@ class Broker:
 
     def refuse(self) -> None:
         """Refuses new connections, as a machine without a broker; open ones stay."""
-        self._loop.run(self._stop_listening())
+        self._loop.call(self._listener.stop)
 
     def accept(self) -> None:
         """Accepts connections, on the port that it had before."""
-        self._loop.run(self._listen())
+        self._loop.call(self._listener.start)
 
     def drop(self) -> None:
         """Resets all open connections."""
@@ -224,17 +228,6 @@ class Broker:
         self._loop.call(self._thawed.set)
 
     # -- the loop's side ------------------------------------------------------------------------
-
-    async def _listen(self) -> None:
-        if self._server is None:
-            self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
-            self.port = self._server.sockets[0].getsockname()[1]
-
-    async def _stop_listening(self) -> None:
-        if self._server is not None:
-            self._server.close()
-            self._server = None
-            await asyncio.sleep(0)
 
     def _drop(self) -> None:
         for writer in list(self._open.values()):
@@ -410,14 +403,6 @@ def asked_topics(truth: Truth, wanted: Sequence[object]) -> list[T]:
             id = uuid.bytes if uuid is not None else frames.ZERO_ID
             found.append(by_id.get(id) or T(None, [], id, error=UNKNOWN_TOPIC_ID))
     return found
-
-
-def reset(writer: asyncio.StreamWriter) -> None:
-    """Ends a connection by RST."""
-    found = writer.get_extra_info("socket")
-    if found is not None and found.fileno() >= 0:
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    writer.transport.abort()
 
 
 class Brokers:

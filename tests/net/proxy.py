@@ -20,7 +20,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import NamedTuple
 
-from broker import reset
+from listener import Listener, reset
 from loop_thread import LoopThread
 
 _HEADER = struct.Struct(">ihhih")
@@ -42,13 +42,13 @@ class Proxy:
     """A context manager that listens, and passes bytes to and from `target`, "host:port"."""
 
     def __init__(self, loop: LoopThread, target: str, port: int = 0) -> None:
-        self.port = port
+        self._listener = Listener(self._serve)
+        self._listener.port = port
         # Times (time.monotonic()) of accepted connections; the requests that arrived on them.
         self.accepted: list[float] = []
         self.requests: list[Passed] = []
         self._target = target
         self._loop = loop
-        self._server: asyncio.Server | None = None
         self._open: dict[int, list[asyncio.StreamWriter]] = {}
         self._flowing = asyncio.Event()
         self._flowing.set()
@@ -56,6 +56,10 @@ class Proxy:
         self._cut_answer: int | None = None
 
     # -- what tests call ------------------------------------------------------------------------
+
+    @property
+    def port(self) -> int:
+        return self._listener.port
 
     @property
     def address(self) -> str:
@@ -68,7 +72,7 @@ class Proxy:
 
     def cut(self) -> None:
         """Resets all connections and refuses new ones until heal()."""
-        self._loop.run(self._stop_listening())
+        self._loop.call(self._listener.stop)
         self.drop()
 
     def freeze(self) -> None:
@@ -84,7 +88,7 @@ class Proxy:
         if lose:
             self.drop()
         self._loop.call(self._flowing.set)
-        self._loop.run(self._listen())
+        self._loop.call(self._listener.start)
 
     def drop(self) -> None:
         """Resets all open connections."""
@@ -120,7 +124,7 @@ class Proxy:
         ]
 
     def __enter__(self) -> Proxy:
-        self._loop.run(self._listen())
+        self._loop.call(self._listener.start)
         return self
 
     def __exit__(
@@ -132,17 +136,6 @@ class Proxy:
         self.cut()
 
     # -- the loop's side ------------------------------------------------------------------------
-
-    async def _listen(self) -> None:
-        if self._server is None:
-            self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
-            self.port = self._server.sockets[0].getsockname()[1]
-
-    async def _stop_listening(self) -> None:
-        if self._server is not None:
-            self._server.close()
-            self._server = None
-            await asyncio.sleep(0)
 
     def _drop(self) -> None:
         for writers in list(self._open.values()):

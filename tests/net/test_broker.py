@@ -140,7 +140,7 @@ def test_an_answer_may_come_twice_and_in_drips() -> None:
         brokers[1].fault.drip = 0.0001
         ask(connection)
         brokers[1].fault = Fault(copies=2)
-        with pytest.raises(TransportError, match="without a request"):
+        with pytest.raises(TransportError, match="without a request|instead of"):
             [ask(connection) for _ in range(2)]  # the copy arrives with the answer or after it
 
 

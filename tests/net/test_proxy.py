@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import socket
 import time
 from collections.abc import Iterator
 
@@ -9,6 +11,7 @@ import pytest
 from broker import METADATA, Brokers
 from loop_thread import LoopThread
 from proxy import Proxy
+from waiting import until
 
 from rdmeta import ALL, RequestTimedOutError, TransportError, encode_metadata_request
 from rdmeta.address import parse_bootstrap
@@ -61,6 +64,29 @@ def test_a_cut_resets_connections_and_refuses_new_ones_until_it_heals(proxy: Pro
     proxy.heal()
     with connect(proxy) as connection:
         assert ask(connection)
+
+
+def talk(client: socket.socket) -> None:
+    """Sends and receives until the other side resets the connection, or ends it in good order."""
+    while client.send(b"x") and client.recv(1):
+        pass
+    raise ConnectionError("it ended")
+
+
+def test_a_connection_that_is_made_during_a_cut_ends(brokers: Brokers, proxy: Proxy) -> None:
+    host, port = parse_bootstrap(proxy.address)[0]
+    for _ in range(300):
+        with socket.socket() as client:
+            client.setblocking(False)
+            client.connect_ex((host, port))
+            proxy.cut()
+            client.setblocking(True)
+            client.settimeout(LONG)
+            with pytest.raises(ConnectionError):
+                talk(client)
+            proxy.heal()
+    gc.collect()
+    until(lambda: brokers[1].open == 0 == proxy.open)
 
 
 def test_a_frozen_connection_is_silent_and_goes_on_when_it_heals(
