@@ -160,7 +160,11 @@ class Looking:
         That request was the first of their fast schedule.
         """
         s = self._s
-        found = [name for name in names if name in s.demand and name not in s.unknown]
+        found = [
+            name
+            for name in names
+            if name in s.demand and name not in s.unknown and _is_unknown(s.cache, name)
+        ]
         for name in found:
             s.unknown[name] = now
             s.fast.add(Why.UNKNOWN, name, now)
