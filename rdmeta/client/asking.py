@@ -73,6 +73,9 @@ class Asking:
         self._looking = looking
         self._connecting = connecting
         self._full: _Full | None = None
+        # The reason of a full refresh without the names that were in flight. If their request fails,
+        # they are still to be refreshed.
+        self._left_out: str | None = None
         self._periodic_at = math.inf
         # When the full refresh that waits may leave, as the gate was when it began to wait.
         self._promised: dict[Kind, float] = {}
@@ -222,6 +225,8 @@ class Asking:
             flight = self._flight(Kind.FULL, reason, ALL)
         else:
             flight = self._names_flight(Kind.FULL, reason, self._needed_to_ask(now, wants))
+        if not wants_all and len(flight.asked) < s.demand.most_names:
+            self._left_out = reason
         if flight.topics:
             s.wants.take(wants, flight.covered)
             self._send(now, link, flight, is_free_of_charge=is_periodic)
@@ -511,6 +516,8 @@ class Asking:
         s.fast.drop_each(Why.ONCE, s.fast if flight.topics is ALL else flight.asked)
         s.fast.release(now)
         s.wants.succeeded(flight.covered)
+        if self._is_free(Kind.NAMES) and self._is_free(Kind.NEW):
+            self._left_out = None
 
     def failed(self, flight: Flight, now: float) -> None:
         """Takes back what a failed request was to cover."""
@@ -522,6 +529,8 @@ class Asking:
         s.wants.failed(flight.covered)
         if flight.kind in (Kind.FULL, Kind.BROKERS):
             self.want_full(flight.reason)
+        elif self._left_out is not None:
+            self.want_full(self._left_out)
         if flight.kind is Kind.NEW:
             self._looking.unknown(flight.asked, now)
             for name in flight.asked:

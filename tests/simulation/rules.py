@@ -32,8 +32,9 @@ class Rules:
         self.config = world.scene.config
         self.exact = {"periodic": 0, "reconnect": 0}
         self.full_at = -math.inf
-        self.equivalents = self.equivalents_then = 0
-        self.answered_at = -math.inf
+        self.equivalents = 0
+        # The number of equal answers, and the time, of the last answer to a full refresh.
+        self.last_full: dict[Kind, tuple[int, float]] = {}
         self.version = 0
         self.due: list[Due] = []
         self.behind: dict[Address, None] = {}
@@ -85,30 +86,32 @@ class Rules:
                 self.waits_have_jitter("periodic", now - self.full_at, self.config.refresh_interval)
             self.begin_anew()
         elif send.reason in ("refresh", "connection"):
-            self.equivalent_answers_slow_refreshes_down()
+            self.equivalent_answers_slow_refreshes_down(send.kind)
         self.full_at = now
 
-    def equivalent_answers_slow_refreshes_down(self) -> None:
+    def equivalent_answers_slow_refreshes_down(self, kind: Kind) -> None:
         """After n answers in a row that brought nothing nearer, a refresh waits for its backoff.
 
         That is 0.8 min(retry.backoff 2^(n - 1), retry.backoff.max) at least after the last answer
-        to a full refresh; n counts the answers until then. New topics and the periodic refresh
-        begin anew, and so does any change of the cache, of what is due, or of the waits.
+        to a full refresh of its kind; n counts the answers until then. New topics and the periodic
+        refresh begin anew, and so does any change of the cache, of what is due, or of the waits.
         """
-        if not self.equivalents_then:
+        count, at = self.last_full.get(kind, (0, 0.0))
+        if not count:
             return
-        wait = self.config.retry_backoff * 2.0 ** min(self.equivalents_then - 1, 60)
+        wait = self.config.retry_backoff * 2.0 ** min(count - 1, 60)
         rest = (1 - JITTER) * min(wait, self.config.retry_backoff_max)
-        if self.world.now < self.answered_at + rest - EPSILON:
+        if self.world.now < at + rest - EPSILON:
             raise Violation(
                 "equivalent_answers_slow_refreshes_down",
-                f"after {self.equivalents_then} equal answers, the last"
-                f" {self.world.now - self.answered_at:.3f} s ago; it should be {rest:.3f} s",
+                f"after {count} equal answers, the last {self.world.now - at:.3f} s ago;"
+                f" it should be {rest:.3f} s",
             )
 
     def begin_anew(self) -> None:
         """Notes that there are new topics, that something came nearer, or that a wait has ended."""
-        self.equivalents = self.equivalents_then = 0
+        self.equivalents = 0
+        self.last_full.clear()
 
     def answering(self, answer: Answer) -> None:
         """Notes what is due before an answer, and whether it has error 129."""
@@ -132,7 +135,7 @@ class Rules:
             if not same:
                 self.begin_anew()
             if send.kind in (Kind.FULL, Kind.BROKERS):
-                self.equivalents_then, self.answered_at = self.equivalents, self.world.now
+                self.last_full[send.kind] = self.equivalents, self.world.now
         self.only_a_rebootstrap_changes_the_cluster()
         self.may_change_cluster = False
 

@@ -36,9 +36,12 @@ def suspect(world: World) -> Trial:
         for name, topic in world.cluster.truth.topics.items()
         if any(p.leader == victim.id for p in topic.partitions)
     }
+    links = [link for link in world.network.open_links() if link.server is victim]
     world.faults.kill_server(victim, silent=False)
     yield world.scene.session + 0.001
     world.cluster.catch_up()
+    if not any(link.closed == "broken" for link in links):
+        return None  # the client closed it in that moment, and knows nothing
     return 0.0
 
 
@@ -236,7 +239,9 @@ def throttled(world: World) -> Trial:
 def frozen(world: World) -> Trial:
     """The server in use freezes for a while, and a topic changes."""
     links = [link for link in world.network.open_links() if link.ready and link.server]
-    if len(world.cluster.servers) < 2 or not links or not _change(world):
+    if len(world.cluster.servers) < 2 or not links or any(link.node.id < 0 for link in links):
+        return None
+    if not _change(world):
         return None
     world.cluster.catch_up()
     server = world.random.choice(links).server
