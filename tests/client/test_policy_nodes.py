@@ -358,6 +358,24 @@ def test_the_hedge_is_10_times_the_slowest_of_the_last_16_answers_up_to_10_s() -
         assert d.connecting()
 
 
+def test_the_hedge_counts_the_last_16_answers_of_the_same_kind() -> None:
+    d = Driver(topics=["orders"], refresh_interval=None)
+    d.connect()
+    d.now += 0.3
+    d.answer(d.sent(), topic("orders"))
+    hedges = []
+    for _ in range(16):
+        hedges.append(d.policy._s.flights.hedge_after(Kind.FULL))
+        d.policy.refresh(d.now)
+        while not d.open:
+            d.wait(0.01)
+        d.now = d.sent_at[d.sent().number] + 0.2
+        d.answer(d.sent(), topic("orders"))
+    assert hedges == [pytest.approx(3.0)] * 16
+    assert d.policy._s.flights.hedge_after(Kind.FULL) == pytest.approx(2.0)
+    assert d.policy._s.flights.hedge_after(Kind.NAMES) == 1.0
+
+
 def test_bytes_on_the_link_put_a_hedge_off() -> None:
     d = Driver(topics=["orders"])
     d.start(topic("orders"))
