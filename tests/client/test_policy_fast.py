@@ -140,6 +140,16 @@ def test_a_name_in_flight_is_not_asked_again() -> None:
     assert len(d.sends) == 1
 
 
+def test_a_name_that_was_in_flight_is_asked_for_when_that_request_ends() -> None:
+    d = Driver(topics=["orders"])
+    d.connect()
+    full = d.sent()
+    d.policy.wait_for_topic(d.now, "orders", 1)
+    d.wait(0.3)
+    d.answer(full, topic("orders"))
+    assert (d.sent().reason, names_of(d.sent())) == ("waited for", ["orders"])
+
+
 def test_a_name_in_flight_is_asked_again_by_force() -> None:
     d = Driver(topics=["orders"])
     d.connect()

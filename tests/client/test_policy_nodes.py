@@ -73,6 +73,15 @@ def test_bad_servers_cost_1_s_each_silent_one_and_no_more() -> None:
         assert d.now - 1000 <= 1.1
 
 
+def test_the_server_that_was_tried_longest_ago_is_connected_to() -> None:
+    d = Driver(bootstrap=FIVE, reconnect_backoff=0.01, reconnect_backoff_max=0.01)
+    for _ in range(21):
+        d.wait(0.1)
+        d.fail()
+    hosts = [each.node.host for each in d.connects]
+    assert all(len(set(hosts[i : i + 7])) == 7 for i in range(15))
+
+
 def test_a_failed_server_is_connected_to_again_after_its_backoff() -> None:
     d = Driver(reconnect_backoff=0.1, reconnect_backoff_max=1.0)
     times: list[float] = []

@@ -327,7 +327,8 @@ def test_a_topic_that_becomes_needed_costs_the_same_among_many() -> None:
             d.policy.need(name, d.now)
         return time.perf_counter() - begin
 
-    assert min(seconds(50_000) for _ in range(3)) < 5 * min(seconds(20) for _ in range(3))
+    # A walk makes it some 500 times as slow.
+    assert min(seconds(50_000) for _ in range(3)) < 50 * min(seconds(20) for _ in range(3))
 
 
 def test_a_policy_of_a_loaded_cache_starts_at_the_bootstrap_servers() -> None:
