@@ -149,10 +149,9 @@ class Policy:
         self._end_requests(link, now, error)
         s.events.append(Problem(error, link.node, _failed_how(link)))
         if is_news:
-            if not any(each.is_ready for each in link.server.links):
-                for broker in ids:
-                    if broker >= 0:
-                        s.suspects.add(broker, now)
+            for broker in ids:
+                if broker >= 0:
+                    s.suspects.add(broker, now)
             self._asking.want_full("connection")
         if not s.nodes.is_any_ready:
             self._is_down = self._is_down or was_ready

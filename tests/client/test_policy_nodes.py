@@ -193,6 +193,17 @@ def test_an_idle_link_is_chosen_before_a_busy_one() -> None:
     assert len({send.link for send in d.open.values()}) == 2
 
 
+def test_the_link_with_the_fewest_requests_in_flight_is_chosen() -> None:
+    for seed in range(10):
+        d = Driver(topics=["orders"], bootstrap=ADDRESSES, seed=seed)
+        on_three_links(d)
+        for _ in range(6):
+            d.policy.call(d.now, Call(55, 0, 1, lambda version: b""))
+        d.poll()
+        links = [send.link for send in d.open.values()]
+        assert [links.count(link) for link in d.links] == [3, 3]
+
+
 def test_a_throttled_node_is_sent_nothing_and_another_is_used() -> None:
     d = Driver(topics=["orders"])
     d.connect()

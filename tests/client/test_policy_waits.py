@@ -41,6 +41,17 @@ def test_a_refresh_ends_after_the_answer_to_a_request_that_was_sent_after_it() -
     assert d.finished[waiter].version == d.cache.version == 2
 
 
+def test_a_request_by_name_covers_a_refresh_of_the_brokers() -> None:
+    d = Driver(topics=["orders", "audit"])
+    d.start(topic("orders"), topic("audit"))
+    d.wait(1)
+    waiter = d.policy.refresh(d.now, ())
+    d.policy.leader_unavailable("orders", 0, 6, d.now)
+    d.answer(d.sent(), topic("orders"))
+    assert d.finished[waiter].error is None
+    assert len(d.sends) == 2
+
+
 def test_refreshes_that_wait_together_share_a_request() -> None:
     d = Driver(topics=["orders"])
     d.start(topic("orders"))
