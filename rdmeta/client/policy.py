@@ -192,6 +192,7 @@ class Policy:
         found = s.flights.answered(number, now)
         if found is None:
             s.totals["late answers"] += 1
+            s.nodes.throttle(link.server, now, _throttle_ms(version, body) / 1000)
             return None
         flight, attempt = found
         if flight.waiter is not None:
@@ -663,6 +664,11 @@ def _metadata(attempt: Attempt) -> Request:
     if not isinstance(attempt.request, Request):
         raise TypeError("the request is not one of Metadata")
     return attempt.request
+
+
+def _throttle_ms(version: int, body: bytes | memoryview) -> int:
+    """Returns the throttle_time_ms with which an answer to Metadata begins since version 3."""
+    return max(int.from_bytes(body[:4], "big", signed=True), 0) if version >= 3 else 0
 
 
 def _failed_how(link: Link) -> str:

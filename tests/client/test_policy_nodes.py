@@ -217,6 +217,19 @@ def test_a_throttled_node_is_sent_nothing_and_another_is_used() -> None:
     assert d.policy.stats()["nodes"][1]["throttled"] == 5.0
 
 
+@pytest.mark.parametrize(("throttle_ms", "seconds"), [(5000, 5.0), (0, 0.0), (-1, 0.0)])
+def test_a_late_answer_that_is_dropped_throttles_its_node(throttle_ms: int, seconds: float) -> None:
+    d = Driver(topics=["orders"])
+    d.start(topic("orders"))
+    d.policy.refresh(d.now)
+    d.wait(1.3)
+    first = d.sent()
+    d.connect()
+    d.answer(d.sends[-1], topic("orders"))
+    d.answer(first, topic("orders"), throttle_ms=throttle_ms)
+    assert d.policy.stats()["nodes"][1]["throttled"] == seconds
+
+
 def test_a_cluster_that_throttles_is_asked_when_that_ends_and_is_not_lost() -> None:
     d = Driver(topics=["orders"])
     d.brokers = (B(1, "broker-1"),)
