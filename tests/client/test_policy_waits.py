@@ -156,6 +156,27 @@ def test_a_refresh_whose_request_fails_is_sent_again() -> None:
         assert waiter in d.finished
 
 
+@pytest.mark.parametrize("topics", [None, ALL, ["a"], [topic_id("x")]])
+def test_a_refresh_whose_request_fails_waits_for_an_answer_to_the_same(topics: object) -> None:
+    d = Driver(topics=["orders"])
+    d.start(topic("orders"))
+    d.wait(1)
+    waiter = d.policy.refresh(d.now, topics)  # type: ignore[arg-type]
+    failed = d.sent()
+    del d.open[failed.number]
+    d.policy.on_failure(failed.number, d.now, TransportError("not sent"))
+    d.policy.need(["new"], d.now)
+    d.wait(0.02)
+    d.answer(d.sent(Kind.NEW), topic("new"))
+    assert waiter not in d.finished
+    while not d.open:
+        d.wait(0.01)
+    for send in list(d.open.values()):
+        assert set(names_of(failed)) <= set(names_of(send))
+        d.answer(send, *[topic(name) for name in ("orders", "new", "a")])
+    assert waiter in d.finished
+
+
 def test_a_refresh_that_is_cancelled_is_sent_all_the_same() -> None:
     d = Driver(topics=["orders"])
     d.start(topic("orders"))
