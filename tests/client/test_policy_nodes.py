@@ -230,6 +230,40 @@ def test_a_late_answer_that_is_dropped_throttles_its_node(throttle_ms: int, seco
     assert d.policy.stats()["nodes"][1]["throttled"] == seconds
 
 
+def test_a_shorter_throttling_does_not_end_a_longer_one() -> None:
+    d = Driver(topics=["orders"])
+    d.start(topic("orders"))
+    d.wait(1)
+    d.policy.refresh(d.now)
+    d.poll()
+    d.policy.need(["new"], d.now)
+    d.wait(0.02)
+    first, second = d.open.values()
+    d.answer(first, topic("orders"), throttle_ms=5000)
+    d.answer(second, topic("new"), throttle_ms=1000)
+    assert d.policy.stats()["nodes"][1]["throttled"] == 5.0
+    assert d.policy.least_loaded(d.now + 4.9) is None
+    assert d.policy.least_loaded(d.now + 5.0) is not None
+
+
+def test_a_node_that_was_behind_is_used_again_once_the_topic_is_up_to_date() -> None:
+    d = Driver(topics=["orders"])
+    d.start(topic("orders", epoch=5))
+    d.policy.refresh(d.now)
+    d.wait(0.2)
+    d.answer(d.sent(), topic("orders", epoch=4))
+    d.connect()
+    d.answer(d.sent(), topic("orders", epoch=5))
+    used = set()
+    for _ in range(20):
+        d.policy.refresh(d.now)
+        while not d.open:
+            d.wait(0.1)
+        used.add(d.node_of(d.sent().link))
+        d.answer(d.sent(), topic("orders", epoch=5))
+    assert "broker-1" in used
+
+
 def test_a_cluster_that_throttles_is_asked_when_that_ends_and_is_not_lost() -> None:
     d = Driver(topics=["orders"])
     d.brokers = (B(1, "broker-1"),)
