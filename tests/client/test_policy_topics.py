@@ -193,6 +193,12 @@ def test_brokers_before_v4_are_asked_for_names_if_creation_is_allowed() -> None:
     assert names_of(d.sent()) == ["orders"]
 
 
+def test_brokers_of_v0_which_cannot_tell_them_alone_are_asked_for_all_topics() -> None:
+    d = Driver()
+    d.connect(versions=(0, 0))
+    assert names_of(d.sent()) == "all"
+
+
 def test_brokers_before_v4_are_asked_for_all_topics() -> None:
     d = Driver(topics=ALL)
     d.connect(versions=(0, 0))

@@ -94,6 +94,16 @@ def test_a_refresh_by_name_asks_for_valid_topics_only_by_force() -> None:
     assert names_of(d.sent()) == ["orders"]
 
 
+def test_a_refresh_by_id_asks_for_a_known_topic_only_by_force() -> None:
+    d = Driver(topics=["orders"])
+    d.start(topic("orders"))
+    d.wait(1)
+    assert outcome(d, d.policy.refresh(d.now, [topic_id("orders")])) is None
+    assert not d.open
+    d.policy.refresh(d.now, [topic_id("orders")], force=True)
+    assert names_of(d.sent()) == [str(topic_id("orders"))]
+
+
 def test_a_refresh_by_name_asks_for_a_denied_topic_only_by_force() -> None:
     d = Driver(topics=["orders"])
     d.start(T("orders", [], error=29))
