@@ -149,10 +149,9 @@ class Policy:
         self._end_requests(link, now, error)
         s.events.append(Problem(error, link.node, _failed_how(link)))
         if is_news:
-            if not any(each.is_ready for each in link.server.links):
-                for broker in ids:
-                    if broker >= 0:
-                        s.suspects.add(broker, now)
+            for broker in ids:
+                if broker >= 0:
+                    s.suspects.add(broker, now)
             self._asking.want_full("connection")
         if not s.nodes.is_any_ready:
             self._is_down = self._is_down or was_ready
@@ -193,6 +192,7 @@ class Policy:
         found = s.flights.answered(number, now)
         if found is None:
             s.totals["late answers"] += 1
+            s.nodes.throttle(link.server, now, _throttle_ms(version, body) / 1000)
             return None
         flight, attempt = found
         if flight.waiter is not None:
@@ -664,6 +664,11 @@ def _metadata(attempt: Attempt) -> Request:
     if not isinstance(attempt.request, Request):
         raise TypeError("the request is not one of Metadata")
     return attempt.request
+
+
+def _throttle_ms(version: int, body: bytes | memoryview) -> int:
+    """Returns the throttle_time_ms with which an answer to Metadata begins since version 3."""
+    return max(int.from_bytes(body[:4], "big", signed=True), 0) if version >= 3 else 0
 
 
 def _failed_how(link: Link) -> str:

@@ -38,6 +38,17 @@ def test_a_client_without_topics_asks_for_the_brokers() -> None:
     assert (d.sent().kind, names_of(d.sent())) == (Kind.BROKERS, [])
 
 
+@pytest.mark.parametrize("topics", [["orders"], ALL, None])
+def test_a_first_request_that_could_not_be_sent_is_sent_again(topics: object) -> None:
+    d = Driver(topics=topics, refresh_interval=None)
+    d.connect()
+    first = d.sent()
+    d.open.clear()
+    d.policy.on_failure(first.number, d.now, TransportError("not sent"))
+    d.wait(0.13)
+    assert names_of(d.sent()) == names_of(first)
+
+
 def test_the_first_request_does_not_wait_for_failed_attempts() -> None:
     d = Driver(topics=["orders"], bootstrap=ADDRESSES)
     d.fail()

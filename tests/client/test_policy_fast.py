@@ -73,6 +73,14 @@ def test_after_30_s_without_progress_a_topic_is_asked_for_every_10_s() -> None:
     assert all(7.99 < gap < 12.1 for gap in late)
 
 
+def test_30_s_without_progress_are_counted_from_the_last_progress() -> None:
+    d = Driver(topics=["orders"], refresh_interval=None)
+    d.start(topic("orders", NO_LEADER, 1))
+    play(d, 25, topic("orders", NO_LEADER, 1), step=0.05)
+    play(d, 2, topic("orders", NO_LEADER, 2), step=0.05)
+    assert len(play(d, 20, topic("orders", NO_LEADER, 2), step=0.05)) >= 15
+
+
 def test_progress_after_30_s_begins_anew() -> None:
     d = Driver(topics=["orders"], refresh_interval=None)
     d.start(topic("orders", NO_LEADER, 1))
@@ -138,6 +146,16 @@ def test_a_name_in_flight_is_not_asked_again() -> None:
     d.policy.refresh(d.now, ["orders"])
     d.wait(0.9)
     assert len(d.sends) == 1
+
+
+def test_a_name_that_was_in_flight_is_asked_for_when_that_request_ends() -> None:
+    d = Driver(topics=["orders"])
+    d.connect()
+    full = d.sent()
+    d.policy.wait_for_topic(d.now, "orders", 1)
+    d.wait(0.3)
+    d.answer(full, topic("orders"))
+    assert (d.sent().reason, names_of(d.sent())) == ("waited for", ["orders"])
 
 
 def test_a_name_in_flight_is_asked_again_by_force() -> None:

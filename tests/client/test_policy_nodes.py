@@ -73,6 +73,15 @@ def test_bad_servers_cost_1_s_each_silent_one_and_no_more() -> None:
         assert d.now - 1000 <= 1.1
 
 
+def test_the_server_that_was_tried_longest_ago_is_connected_to() -> None:
+    d = Driver(bootstrap=FIVE, reconnect_backoff=0.01, reconnect_backoff_max=0.01)
+    for _ in range(21):
+        d.wait(0.1)
+        d.fail()
+    hosts = [each.node.host for each in d.connects]
+    assert all(len(set(hosts[i : i + 7])) == 7 for i in range(15))
+
+
 def test_a_failed_server_is_connected_to_again_after_its_backoff() -> None:
     d = Driver(reconnect_backoff=0.1, reconnect_backoff_max=1.0)
     times: list[float] = []
@@ -184,6 +193,17 @@ def test_an_idle_link_is_chosen_before_a_busy_one() -> None:
     assert len({send.link for send in d.open.values()}) == 2
 
 
+def test_the_link_with_the_fewest_requests_in_flight_is_chosen() -> None:
+    for seed in range(10):
+        d = Driver(topics=["orders"], bootstrap=ADDRESSES, seed=seed)
+        on_three_links(d)
+        for _ in range(6):
+            d.policy.call(d.now, Call(55, 0, 1, lambda version: b""))
+        d.poll()
+        links = [send.link for send in d.open.values()]
+        assert [links.count(link) for link in d.links] == [3, 3]
+
+
 def test_a_throttled_node_is_sent_nothing_and_another_is_used() -> None:
     d = Driver(topics=["orders"])
     d.connect()
@@ -195,6 +215,53 @@ def test_a_throttled_node_is_sent_nothing_and_another_is_used() -> None:
     assert d.node_of(send.link) != "broker-1"
     d.answer(send, topic("orders"))
     assert d.policy.stats()["nodes"][1]["throttled"] == 5.0
+
+
+@pytest.mark.parametrize(("throttle_ms", "seconds"), [(5000, 5.0), (0, 0.0), (-1, 0.0)])
+def test_a_late_answer_that_is_dropped_throttles_its_node(throttle_ms: int, seconds: float) -> None:
+    d = Driver(topics=["orders"])
+    d.start(topic("orders"))
+    d.policy.refresh(d.now)
+    d.wait(1.3)
+    first = d.sent()
+    d.connect()
+    d.answer(d.sends[-1], topic("orders"))
+    d.answer(first, topic("orders"), throttle_ms=throttle_ms)
+    assert d.policy.stats()["nodes"][1]["throttled"] == seconds
+
+
+def test_a_shorter_throttling_does_not_end_a_longer_one() -> None:
+    d = Driver(topics=["orders"])
+    d.start(topic("orders"))
+    d.wait(1)
+    d.policy.refresh(d.now)
+    d.poll()
+    d.policy.need(["new"], d.now)
+    d.wait(0.02)
+    first, second = d.open.values()
+    d.answer(first, topic("orders"), throttle_ms=5000)
+    d.answer(second, topic("new"), throttle_ms=1000)
+    assert d.policy.stats()["nodes"][1]["throttled"] == 5.0
+    assert d.policy.least_loaded(d.now + 4.9) is None
+    assert d.policy.least_loaded(d.now + 5.0) is not None
+
+
+def test_a_node_that_was_behind_is_used_again_once_the_topic_is_up_to_date() -> None:
+    d = Driver(topics=["orders"])
+    d.start(topic("orders", epoch=5))
+    d.policy.refresh(d.now)
+    d.wait(0.2)
+    d.answer(d.sent(), topic("orders", epoch=4))
+    d.connect()
+    d.answer(d.sent(), topic("orders", epoch=5))
+    used = set()
+    for _ in range(20):
+        d.policy.refresh(d.now)
+        while not d.open:
+            d.wait(0.1)
+        used.add(d.node_of(d.sent().link))
+        d.answer(d.sent(), topic("orders", epoch=5))
+    assert "broker-1" in used
 
 
 def test_a_cluster_that_throttles_is_asked_when_that_ends_and_is_not_lost() -> None:
@@ -356,6 +423,24 @@ def test_the_hedge_is_10_times_the_slowest_of_the_last_16_answers_up_to_10_s() -
         assert not d.connecting()
         d.now = sent_at + hedge + 0.01
         assert d.connecting()
+
+
+def test_the_hedge_counts_the_last_16_answers_of_the_same_kind() -> None:
+    d = Driver(topics=["orders"], refresh_interval=None)
+    d.connect()
+    d.now += 0.3
+    d.answer(d.sent(), topic("orders"))
+    hedges = []
+    for _ in range(16):
+        hedges.append(d.policy._s.flights.hedge_after(Kind.FULL))
+        d.policy.refresh(d.now)
+        while not d.open:
+            d.wait(0.01)
+        d.now = d.sent_at[d.sent().number] + 0.2
+        d.answer(d.sent(), topic("orders"))
+    assert hedges == [pytest.approx(3.0)] * 16
+    assert d.policy._s.flights.hedge_after(Kind.FULL) == pytest.approx(2.0)
+    assert d.policy._s.flights.hedge_after(Kind.NAMES) == 1.0
 
 
 def test_bytes_on_the_link_put_a_hedge_off() -> None:

@@ -173,6 +173,17 @@ def test_another_cluster_is_taken_only_after_a_rebootstrap() -> None:
     assert d.policy.stats()["rebootstraps"] == 1
 
 
+def test_one_answer_after_a_rebootstrap_may_be_of_another_cluster() -> None:
+    d = lost()
+    d.connect()
+    d.answer(d.sent(), topic("orders", 2, 1), cluster_id="second")
+    assert d.cache.cluster_id == "second"
+    d.policy.refresh(d.now)
+    d.wait(0.3)
+    d.answer(d.sent(), topic("orders", 3, 9), cluster_id="third")
+    assert (d.cache.cluster_id, d.cache.leader("orders", 0)) == ("second", 2)
+
+
 def test_a_wait_goes_on_over_a_rebootstrap() -> None:
     d = lost()
     waiter = d.policy.refresh(d.now)

@@ -193,6 +193,12 @@ def test_brokers_before_v4_are_asked_for_names_if_creation_is_allowed() -> None:
     assert names_of(d.sent()) == ["orders"]
 
 
+def test_brokers_of_v0_which_cannot_tell_them_alone_are_asked_for_all_topics() -> None:
+    d = Driver()
+    d.connect(versions=(0, 0))
+    assert names_of(d.sent()) == "all"
+
+
 def test_brokers_before_v4_are_asked_for_all_topics() -> None:
     d = Driver(topics=ALL)
     d.connect(versions=(0, 0))
@@ -327,7 +333,8 @@ def test_a_topic_that_becomes_needed_costs_the_same_among_many() -> None:
             d.policy.need(name, d.now)
         return time.perf_counter() - begin
 
-    assert min(seconds(50_000) for _ in range(3)) < 5 * min(seconds(20) for _ in range(3))
+    # A walk makes it some 500 times as slow.
+    assert min(seconds(50_000) for _ in range(3)) < 50 * min(seconds(20) for _ in range(3))
 
 
 def test_a_policy_of_a_loaded_cache_starts_at_the_bootstrap_servers() -> None:

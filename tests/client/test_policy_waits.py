@@ -41,6 +41,17 @@ def test_a_refresh_ends_after_the_answer_to_a_request_that_was_sent_after_it() -
     assert d.finished[waiter].version == d.cache.version == 2
 
 
+def test_a_request_by_name_covers_a_refresh_of_the_brokers() -> None:
+    d = Driver(topics=["orders", "audit"])
+    d.start(topic("orders"), topic("audit"))
+    d.wait(1)
+    waiter = d.policy.refresh(d.now, ())
+    d.policy.leader_unavailable("orders", 0, 6, d.now)
+    d.answer(d.sent(), topic("orders"))
+    assert d.finished[waiter].error is None
+    assert len(d.sends) == 2
+
+
 def test_refreshes_that_wait_together_share_a_request() -> None:
     d = Driver(topics=["orders"])
     d.start(topic("orders"))
@@ -81,6 +92,16 @@ def test_a_refresh_by_name_asks_for_valid_topics_only_by_force() -> None:
     assert not d.open
     d.policy.refresh(d.now, ["orders"], force=True)
     assert names_of(d.sent()) == ["orders"]
+
+
+def test_a_refresh_by_id_asks_for_a_known_topic_only_by_force() -> None:
+    d = Driver(topics=["orders"])
+    d.start(topic("orders"))
+    d.wait(1)
+    assert outcome(d, d.policy.refresh(d.now, [topic_id("orders")])) is None
+    assert not d.open
+    d.policy.refresh(d.now, [topic_id("orders")], force=True)
+    assert names_of(d.sent()) == [str(topic_id("orders"))]
 
 
 def test_a_refresh_by_name_asks_for_a_denied_topic_only_by_force() -> None:
@@ -143,6 +164,27 @@ def test_a_refresh_whose_request_fails_is_sent_again() -> None:
         for send in list(d.open.values()):
             d.answer(send, topic("orders"))
         assert waiter in d.finished
+
+
+@pytest.mark.parametrize("topics", [None, ALL, ["a"], [topic_id("x")]])
+def test_a_refresh_whose_request_fails_waits_for_an_answer_to_the_same(topics: object) -> None:
+    d = Driver(topics=["orders"])
+    d.start(topic("orders"))
+    d.wait(1)
+    waiter = d.policy.refresh(d.now, topics)  # type: ignore[arg-type]
+    failed = d.sent()
+    del d.open[failed.number]
+    d.policy.on_failure(failed.number, d.now, TransportError("not sent"))
+    d.policy.need(["new"], d.now)
+    d.wait(0.02)
+    d.answer(d.sent(Kind.NEW), topic("new"))
+    assert waiter not in d.finished
+    while not d.open:
+        d.wait(0.01)
+    for send in list(d.open.values()):
+        assert set(names_of(failed)) <= set(names_of(send))
+        d.answer(send, *[topic(name) for name in ("orders", "new", "a")])
+    assert waiter in d.finished
 
 
 def test_a_refresh_that_is_cancelled_is_sent_all_the_same() -> None:
