@@ -1,4 +1,4 @@
-"""Which Metadata requests leave, and what is in them.
+"""Decides which Metadata requests leave, and what they ask for.
 
 Four kinds can be in flight at once, one request of each, with its hedges:
 
@@ -8,15 +8,15 @@ Four kinds can be in flight at once, one request of each, with its hedges:
     NAMES     what the fast schedule, the suspects and the refreshes by name want, in one request
 
 A poll goes through them in that order. But NAMES goes before a FULL that lacks one of its topics,
-as fast reasons go first, and before a FULL of many topics, as a small question is answered sooner.
-A request serves every reason that it covers, so a FULL counts as asked for each needed topic of the
-fast schedule. The cache's hints keep a name that is in flight out of
-other requests; only force and hedges ask for it again.
+as fast reasons go first. It also goes before a FULL of many topics, as a small question is answered
+sooner. A request serves every reason that it covers: a FULL counts as asked for each needed topic
+of the fast schedule. The cache's hints keep a name that is in flight out of other requests; only
+force and hedges ask for it again.
 
-A FULL is *urgent* (at the start, after a rebootstrap, when a connection works again, when the
-patterns change), *periodic*, or it waits for the gate of the two counters. All but NEW and periodic
-ones take from the budget, and so do all hedges. What finds no budget, no link or no slot stays
-wanted.
+A FULL is *urgent* at the start, after a rebootstrap, when a connection works again, and when the
+subscription changes. It may be *periodic*. Otherwise it waits for the gate of the two counters. All
+requests but NEW and periodic ones take from the budget, and so do all hedges. A request that finds
+no budget, no link or no slot stays wanted.
 
 Brokers before Metadata v4 create the topics that they are asked for, and cannot be told not to. So
 names go to newer brokers only, unless allow.auto.create.topics is set.

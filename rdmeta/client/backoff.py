@@ -1,17 +1,17 @@
 """How long to wait after a failure, and how many requests may leave.
 
-Backoff doubles a wait with each failure, up to a longest one, with a jitter of +-20 %: clients that
-failed together do not come back together.
+Backoff doubles a wait with each failure, up to a longest one. Each wait has a jitter of +-20 %, so
+that clients which failed together do not come back together.
 
 Gate has two counters, as Kafka's Java client has: failed attempts, and answers in which nothing
 missing came nearer. Each gives a wait; a refresh "with backoff" waits for the longer one. A success
-clears the first counter. Only progress clears the second, so that a refresh in a loop, or a topic
-that stays away, cannot flood the brokers with requests that succeed.
+clears the first counter. Only progress clears the second. Otherwise a refresh in a loop, or a topic
+that stays away, could flood the brokers with requests that succeed.
 
 Budget counts requests. It lets 8 leave at once, and one more per interval. It stores one number:
-the time at which it will be whole again. Each request moves that time one interval further; a
-request may leave while the time is less than 8 intervals away (the "generic cell rate algorithm").
-So no window of W seconds has more than 8 + W / interval requests, whatever the clock does.
+the time at which it will be whole again. Each request moves that time one interval further. A
+request may leave while that time is less than 8 intervals away ("generic cell rate algorithm"). So
+no window of W seconds has more than 8 + W / interval requests, whatever the clock does.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""What the application complained of: a partition whose leader is not the leader any more.
+"""Complaints of the application about a partition whose leader is not the leader any more.
 
 leader_unavailable() says that a leader refused or was not there. epoch_seen() says that there is a
 newer leader epoch. Both are claims about what is known at that moment, so a Complaint has a mark of
-that: the partition's epoch and leader. It is over when the mark moves (for epoch_seen: when the
-epoch is that one, or later), and after 30 s at the latest: a false one must not poll for ever.
+that: the partition's epoch and leader. It is over when the mark moves; one of epoch_seen(), when
+the known epoch is that one, or later. It is over after 30 s at the latest: a false one must not
+poll for ever.
 
 All complaints last equally long, so the order in which they came is that in which they end.
 """
@@ -25,7 +26,7 @@ INVALID_METADATA = frozenset((3, 5, 6, 9, 13, 56, 72, 74, 80, 83, 84, 100, 103))
 
 
 class Partitions(Protocol):
-    """What the marks are read from: a cache."""
+    """The cache from which the marks are read."""
 
     def partition(
         self, topic: str, partition: int, default: None, *, allow_stale: bool = False

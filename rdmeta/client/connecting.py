@@ -5,10 +5,15 @@ more whenever the newest has been silent for 1 s; five at most. Probes of suspec
 among the five, and there are two at most, so that requests are not held up by dead brokers.
 
 A rebootstrap closes every link and goes back to the bootstrap servers, whose names the driver
-resolves at each Connect. The cache and every backoff stay. It happens when no node can be used (all
-present servers back off, and nothing is connected or being connected), when there have been tries
-and no success for metadata.recovery.rebootstrap.trigger.ms, and on error 129; never twice within
-reconnect.backoff.max.ms. Only after it an answer of another cluster is taken.
+resolves at each Connect. The cache and every backoff stay. There are three causes:
+
+- No node can be used: all present servers back off or speak too old a version, and nothing is
+  connected or being connected.
+- There were tries and no success for metadata.recovery.rebootstrap.trigger.ms.
+- A broker answered with error 129.
+
+Two rebootstraps are at least reconnect.backoff.max.ms apart. Only after one, an answer of another
+cluster is taken.
 """
 
 from __future__ import annotations

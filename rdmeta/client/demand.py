@@ -1,8 +1,8 @@
 """The topics that are needed: which of them, which are new, and which nothing has used for long.
 
-A topic is needed because it was subscribed by name, because a subscribed pattern matches it,
-because everything is (`ALL`), or because the application needs it: need(), a wait, a lookup. A full
-refresh asks for all topics if there is a pattern or ALL, otherwise for the names.
+A topic is needed if it was subscribed by name, if a subscribed pattern matches it, or if everything
+is subscribed (`ALL`). It is also needed if the application uses it: need(), a wait, a lookup. A
+full refresh asks for all topics if there is a pattern or ALL, otherwise for the names.
 
 A name that becomes needed is *new* until a request has it. Names that come within 10 ms share a
 request.

@@ -1,4 +1,4 @@
-"""What listeners and the log learn: each answer, and each problem with a node or a topic."""
+"""The events for listeners and the log: each answer, and each problem with a node or a topic."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ after the 30 s, begin anew.
 FastTopics has a pace per topic. A topic stays for as long as it has at least one reason. The
 reasons come from several sources, each of which says now and then which topics it wants: assign()
 replaces what that source said before. The times are in a heap. An entry of the heap counts only if
-it has the topic's present time; so a change of a time costs one push, and no search.
+it has the topic's present time. So a change of a time costs one push, and no search.
 
 Topics that are due at almost the same time share a request. So a request also takes topics that
 would be due within half of their own interval.
@@ -52,7 +52,7 @@ DUE = Why.NO_LEADER | Why.UNREACHABLE | Why.KEPT_BACK | Why.ASK_BY_NAME | Why.AB
 _CALLS = Why.WAITED | Why.COMPLAINT
 _MAY_PROPAGATE = int(Why.UNKNOWN | Why.WAITED)
 
-# What a request's reason says: the first of these that one of its topics has.
+# The reason of a request: the first of these that one of its topics has.
 LABELS = (
     (Why.WAITED, "waited for"),
     (Why.COMPLAINT, "complaint"),

@@ -1,13 +1,13 @@
 """The requests in flight, and when to ask a second node because the first one is silent.
 
 A Flight is one question: a kind, what it asks for, and the reason. It has one or more attempts:
-each is a request with a number of its own on a link. Of each kind of Metadata there is one flight
-at most. The first answer ends the flight; the numbers of the other attempts are forgotten, so that
+each is a request with a number of its own on a link. There is one flight at most of each kind of
+Metadata. The first answer ends the flight; the numbers of the other attempts are forgotten, so that
 a late answer is dropped. A flight fails when its last attempt fails.
 
-A hedge is a second attempt on another node. It is due when no byte has come for 10 x the slowest of
-the last 16 answers of the same kind, from 1 s to 10 s. The next hedges wait twice as long each, up
-to 10 s.
+A hedge is a second attempt on another node. It is due when no byte has come for some time: 10 x the
+slowest of the last 16 answers of the same kind, from 1 s to 10 s. The next hedges wait twice as
+long each, up to 10 s.
 """
 
 from __future__ import annotations

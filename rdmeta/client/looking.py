@@ -1,9 +1,10 @@
-"""What the policy reads from the cache: what is due, what is known now, and what has moved.
+"""Reads the cache for the policy: what is due, what is known now, and what has moved.
 
-look() is called by a poll only if an answer came, the application said something, or the cache's
-version has moved by another door (another writer, a sweep, a leader hint). What it costs depends on
-the topics that are due, waited for, complained of, unknown, or led by a suspect; not on the needed
-ones. Of these names the cache finds those that changed; only they are read.
+A poll calls look() only if an answer came, the application said something, or the cache's version
+has moved. That may be by another door: another writer, a sweep, a leader hint. Its cost depends on
+the topics that are due, waited for, complained of, unknown, or led by a suspect. It does not depend
+on the number of needed topics. The cache finds those of the watched names that changed; look()
+reads only these.
 
 look() counts the steps forward: a topic that is no longer due, an epoch that moved, a wait that
 ended. An answer with none is an *equivalent* answer.

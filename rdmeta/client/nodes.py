@@ -1,26 +1,31 @@
 """The servers, the links to them, and which of them a request goes to.
 
 A Server is an address: that of one of the brokers of the last answer, or of a bootstrap server
-until there is an answer. Backoff, throttling and the last error belong to the address, so they
+until there is an answer. Backoff, throttling and the last error belong to the address. So they
 outlive a link, an answer and a rebootstrap, and a broker at another address begins afresh.
 
 A Link is one connection, or the attempt to make one:
 
     (none) --connect--> connecting --ready--> ready --lost--> (none), its server backs off
 
-The choice is that of Kafka's Java client (leastLoadedNode): from a random place on, a link that is
-ready and idle; else the ready one with the fewest requests in flight; else one that is being made;
-else, of the servers whose backoff is over, the one that was tried longest ago. Never chosen are
-servers that throttle or back off, links with 5 requests in flight, and links that are *silent*: a
-request on them was hedged, and no byte has come since.
+The choice is that of Kafka's Java client (leastLoadedNode). It begins at a random place, and takes
+the first of these that there is:
 
-A ready link whose server is no longer one of the present servers (a bootstrap server after the
-first answer, a broker that has moved) is an orphan. It serves while no other link does, and is
-closed when it is idle and another link is ready.
+1. a link that is ready and idle
+2. the ready link with the fewest requests in flight
+3. a link that is being made
+4. of the servers whose backoff is over, the one that was tried longest ago
+
+It never takes a server that throttles or backs off, or a link with 5 requests in flight. It takes
+no link that is *silent*: a request on it was hedged, and no byte has come since.
+
+A ready link is an orphan if its server is not one of the present servers. That is a bootstrap
+server after the first answer, or a broker that has moved. It serves while no other link does, and
+is closed when it is idle and another link is ready.
 
 A server is *behind* if its answer was older than what is known, and *refused* if the cache took
-nothing of it. It is the second choice: it is asked again only if no other server can be asked. Of
-several such servers the one is asked whose answer is the oldest.
+nothing of it. It is the second choice: it is asked again only if no other server can be asked. If
+all are, the server is asked whose answer is the oldest.
 """
 
 from __future__ import annotations
@@ -131,7 +136,10 @@ class Link:
 
 @dataclass(frozen=True)
 class Wish:
-    """What a request needs of a node: a version of Metadata; not these links, rather others."""
+    """The node that a request needs: it speaks a version of Metadata, and is rather another one.
+
+    `not_links` are excluded. `not_servers` are the last choice.
+    """
 
     min_version: int = 0
     not_links: frozenset[int] = frozenset()

@@ -65,7 +65,7 @@ REFUSED_LOGIN = frozenset((33, 34, 58))
 
 
 class Policy:
-    """What a client asks for, when, and of which node.
+    """Decides what a client asks for, when, and of which node.
 
         policy = Policy(cache, config, [Address("kafka", 9092)], random.Random())
         actions, at = policy.poll(now)          # the driver does these, and polls again by `at`
@@ -180,8 +180,8 @@ class Policy:
     ) -> Applied | None:
         """Takes an answer; one of Metadata is applied to the cache.
 
-        Returns what it changed. Returns None for an answer that another one has overtaken, for one
-        to a Call, and for one that the cache refused: that counts as a failure.
+        Returns what it changed. Returns None for an answer that another one has overtaken, and for
+        one to a Call. Returns None for one that the cache refused, which counts as a failure.
         """
         s = self._s
         link = s.unanswered.pop(number, None)

@@ -1,4 +1,4 @@
-"""What the parts of the policy share: the cache, the data structures, and this poll's output."""
+"""The state that the parts of the policy share: cache, data structures, output of a poll."""
 
 from __future__ import annotations
 

@@ -1,15 +1,15 @@
 """Suspect brokers: those that may be dead although every answer still names them as leaders.
 
 After a broker is killed, the others name it as leader until its session ends, 3 to 9 s later. Their
-answers are equal all that time, so nothing in them says that a question is worth repeating. What
-says so is the connection that broke. So the broker of a failed connection becomes suspect, and as
-long as it leads a needed topic, 100 of its topics are asked for on the fast schedule, in turn. Once
-the leader of one of them has moved, all of them are asked for, and once those of which it has a
-replica: their in-sync replicas have changed as well.
+answers are equal all that time, so nothing in them says that a question is worth repeating. The
+connection that broke says so. So the broker of a failed connection becomes suspect. As long as it
+leads a needed topic, 100 of its topics are asked for on the fast schedule, in turn. Once the leader
+of one of them has moved, all of them are asked for. The topics of which the broker has a replica
+are asked for once then, as their in-sync replicas have changed as well.
 
 A suspect is probed by connecting. It is cleared when a connection is ready for requests, or when it
 leads nothing that is needed. If it becomes suspect again within 30 s, its schedule goes on where it
-was, so that a broker which comes and goes causes no flood.
+was: a broker that comes and goes causes no flood.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ REMEMBERED = 30.0
 
 
 class Leaders(Protocol):
-    """What a suspect's topics are read from: a cache."""
+    """The cache from which a suspect's topics are read."""
 
     def partitions_on(
         self, broker: int, role: Literal["leader", "replica"] = "leader"

@@ -2,11 +2,12 @@
 
 A Want is the part of a refresh that no answer has covered yet. A refresh returns after answers to
 requests that were sent *after* the call. So a want begins with everything to ask for. A request
-that leaves takes from it what it asks for; the rest stays, such as names that are still in flight
-in an earlier request. A request that fails gives its part back. A want is done when nothing is left
-to ask for, and no request with a part of it is unanswered; or when it is *served*: an answer came
-to a request that covers all of it, even if its own request is still unanswered. Calls that want the
-same before a request has left share a want.
+that leaves takes its part of it. The rest stays: for example names that are still in flight in an
+earlier request. A request that fails gives its part back.
+
+A want is done when nothing is left to ask for, and no request with a part of it is unanswered. It
+is also done when it is *served*: another request that covers all of it was answered. Calls that
+want the same before a request has left share a want.
 """
 
 from __future__ import annotations
