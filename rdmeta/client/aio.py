@@ -61,6 +61,7 @@ class AsyncClient(Shell):
         """Checks the configuration and touches no network; the arguments are those of Client."""
         super().__init__(conf, cache=cache, topics=topics, sticky=sticky)
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._dropped: weakref.finalize[Any, Any] | None = None
 
     async def __aenter__(self) -> AsyncClient:
         await self.start()
@@ -93,6 +94,8 @@ class AsyncClient(Shell):
             self._check_loop()
         deliveries = self._close_listeners()
         self._driver.close()
+        if self._dropped is not None:
+            self._dropped.detach()
         for each in deliveries:
             if isinstance(each, LoopDelivery):
                 await each.closed()
@@ -283,7 +286,7 @@ class AsyncClient(Shell):
         if self._loop is None:
             self._loop = asyncio.get_running_loop()
             self._driver.start()
-            weakref.finalize(self, _dropped, self._pid, self._loop, self._driver)
+            self._dropped = weakref.finalize(self, _dropped, self._pid, self._loop, self._driver)
             self._start_listeners()
         else:
             self._check_loop()

@@ -59,8 +59,8 @@ class Client(Shell):
 
     `with`, start() or the first call starts it. A call blocks only its own thread, at most
     `timeout` seconds (by default `max.block.ms`); Ctrl-C ends it. A client that nothing refers to
-    any more closes itself. The child of a fork can read `cache`; every other call raises
-    ForkedError there, so make a client after the fork, or attach() to what the parent publishes.
+    any more closes itself. The child of a fork can read `cache`, and every other call raises
+    ForkedError there. Make a client after the fork, or attach() to what the parent publishes.
     """
 
     def __init__(
@@ -331,8 +331,8 @@ class Client(Shell):
         - `nodes`: by the broker's id, or -1, -2 and so on for bootstrap servers, a dict of `host`,
           `port`, `state` (ready, connecting or disconnected), `in_flight`, `attempts` to connect,
           `failures` in a row, `reconnects`, `throttled` (s in all) and `last_error` (text or None).
-          What was sent to its address: `requests` and `answers` after the handshake, `bytes_sent`
-          and `bytes_received` on connections that became ready, `last_round_trip` and
+          These belong to its address: `requests` and `answers` after the handshake; `bytes_sent`
+          and `bytes_received` on connections that became ready; `last_round_trip` and
           `longest_round_trip` in seconds, None before an answer.
         """
         self._check()

@@ -41,7 +41,7 @@ __all__ = ["Act", "Begin", "Driver", "Topics", "closed", "unheard"]
 R = TypeVar("R")
 
 Topics: TypeAlias = "None | str | Collection[str] | All"
-"""What a client subscribes to: names, "^patterns", or ALL; None for what is needed."""
+"""The topics that a client subscribes to: names, "^patterns", ALL; None: the needed ones."""
 
 Begin: TypeAlias = Callable[[Policy, float], int]
 """Begins an application's call: takes the policy and the time, returns the waiter."""

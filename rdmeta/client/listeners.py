@@ -31,7 +31,7 @@ _MOST_EVENTS = 10_000
 
 
 class Inbox(Protocol):
-    """What a listener has not been given yet."""
+    """The news that a listener has not been given yet."""
 
     def take(self) -> object | None:
         """Returns the next batch, None if there is nothing new."""
@@ -200,7 +200,9 @@ class LoopDelivery:
                 return
             result = listener.function(batch)
             if inspect.isawaitable(result):
-                self._task = self._loop.create_task(self._finish(listener, result))
+                task = self._loop.create_task(self._finish(listener, result))
+                if not task.done():  # an eager task may have ended by now
+                    self._task = task
                 return
         except Exception as error:
             listener.failed(error)

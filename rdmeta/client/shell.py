@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 Refreshed: TypeAlias = "None | str | All | Collection[str] | Collection[UUID]"
-"""What a refresh asks for: needed topics (None), ALL, () for brokers only, names, or ids."""
+"""The topics of a refresh: needed ones (None), ALL, () for brokers only, names, or ids."""
 
 QUORUM = Call(
     describe_quorum.DESCRIBE_QUORUM,

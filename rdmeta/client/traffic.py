@@ -1,4 +1,4 @@
-"""What a client has sent to each node, and what came back: requests, bytes, round trips."""
+"""Counters of each node's traffic: requests, bytes, round trips."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import sys
 import threading
 import weakref
 from typing import Any
@@ -102,6 +103,28 @@ def test_a_coroutine_function_runs_as_one_task_at_a_time() -> None:
         await asyncio.sleep(0.01)
         assert calls == [(0,), (1, 2)]
         assert len(asyncio.all_tasks()) == 1
+
+    asyncio.run(main())
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="eager tasks are new in Python 3.12")
+def test_a_coroutine_function_may_run_as_an_eager_task() -> None:
+    async def main() -> None:
+        loop: Any = asyncio.get_running_loop()
+        loop.set_task_factory(asyncio.eager_task_factory)  # type: ignore[attr-defined, unused-ignore]
+        inbox, calls = EventInbox(), []
+
+        async def listen(batch: tuple[int, ...]) -> None:
+            calls.append(batch)
+
+        listener = Listener(listen, inbox)
+        delivery = LoopDelivery(listener)
+        fill = inbox.filling(delivery.wake)
+        delivery.start()
+        for n in range(3):
+            fill(n)
+            await asyncio.sleep(0.01)
+        assert calls == [(0,), (1,), (2,)]
 
     asyncio.run(main())
 

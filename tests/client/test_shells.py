@@ -1,4 +1,4 @@
-"""What both clients do: each test runs over Client and over AsyncClient."""
+"""The behaviour of both clients: each test runs over Client and over AsyncClient."""
 
 from __future__ import annotations
 
