@@ -48,7 +48,7 @@ _LENGTH = struct.Struct(">i")
 
 
 class Truth:
-    """What brokers say: a cluster's id, controller, brokers and topics. Tests change it."""
+    """The facts that brokers say: cluster id, controller, brokers and topics. Tests change it."""
 
     def __init__(self, cluster_id: str = "cluster") -> None:
         self.cluster_id = cluster_id
@@ -105,7 +105,7 @@ class Truth:
 
 @dataclass
 class Fault:
-    """What goes wrong with a request; without arguments nothing does."""
+    """The ways in which a request goes wrong; without arguments it does not."""
 
     # Seconds before the answer. A broker answers in order, so later requests wait as well.
     delay: float = 0.0
@@ -113,7 +113,7 @@ class Fault:
     silent: bool = False
     # The broker closes the connection instead of answering.
     close: bool = False
-    # What Metadata answers say: time to wait, top-level error (v13), error per topic, cluster id.
+    # Metadata answers say this: time to wait, top-level error (v13), error per topic, cluster id.
     throttle_ms: int = 0
     error: int = 0
     topic_errors: dict[str, int] = field(default_factory=dict)

@@ -18,7 +18,7 @@ from rdmeta import MetadataCache
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
-OWN = "our own"
+OWN = "the tests' own"
 
 
 def is_new(cache: MetadataCache) -> bool:

@@ -16,9 +16,10 @@ from broker import HTTP, Brokers, black_hole
 from client_process import ClientProcess
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions
+from listener import free_ports
 from loop_thread import LoopThread
 from proxy import Proxy
-from real_kafka import RealKafka, free_ports
+from real_kafka import RealKafka
 from scenario_run import LED, Seen, create
 
 from rdmeta import MetadataCache, StaleError

@@ -26,7 +26,7 @@ from waiting import until
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
-OWN = "our own"
+OWN = "the tests' own"
 HANGS = "hangs.invalid"
 # Threads that a resolver that hangs may leave behind in a process.
 RESOLVERS = 2

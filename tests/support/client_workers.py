@@ -26,8 +26,8 @@ Seen = dict[str, Any]
 def parent(kind: str, conf: dict[str, object]) -> Callable[[], Seen]:
     """Starts a client now, before workers fork; returns a function for the workers.
 
-    It returns the worker's pid, the leader that the inherited cache has, the error of a call of
-    the inherited client, and the leader that a new client of the worker finds.
+    It returns the worker's pid, and the leader that the inherited cache has. It also returns the
+    error of a call of the inherited client, and the leader that a new client finds.
     """
     client: Any = getattr(rdmeta, kind)({"client.id": "parent", **conf})
     if kind == "Client":

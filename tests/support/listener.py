@@ -6,6 +6,7 @@ asyncio's own server has a race: a connection that it accepts while it is closed
 from __future__ import annotations
 
 import asyncio
+import random
 import socket
 import struct
 from collections.abc import Callable, Coroutine
@@ -13,6 +14,23 @@ from contextlib import suppress
 from typing import Any
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[Any, Any, None]]
+
+
+# Linux gives no port of these to a client's socket. So a server that has stopped for a while finds
+# its port free.
+_PORTS = range(15_000, 32_000)
+
+
+def free_ports(n: int) -> list[int]:
+    """Returns ports that no process listens on, and that no client's socket will take."""
+    found: list[int] = []
+    for port in random.SystemRandom().sample(_PORTS, n + 1000):
+        with socket.socket() as s, suppress(OSError):
+            s.bind(("127.0.0.1", port))
+            found.append(port)
+        if len(found) == n:
+            return found
+    raise OSError(f"there are no {n} free ports")
 
 
 class Listener:
@@ -27,9 +45,9 @@ class Listener:
     def start(self) -> None:
         """Listens on the port that it had before, or on a free one."""
         if self._socket is None:
+            self.port = self.port or free_ports(1)[0]
             self._socket = socket.create_server(("127.0.0.1", self.port), backlog=100)
             self._socket.setblocking(False)
-            self.port = self._socket.getsockname()[1]
             asyncio.get_running_loop().add_reader(self._socket, self._accept)
 
     def stop(self) -> None:

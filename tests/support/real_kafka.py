@@ -10,7 +10,6 @@ import base64
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import time
 import uuid
@@ -20,6 +19,7 @@ from functools import partial
 from pathlib import Path
 from types import TracebackType
 
+from listener import free_ports
 from loop_thread import LoopThread
 from proxy import Proxy
 
@@ -28,15 +28,6 @@ from rdmeta.errors import Error
 
 JARS = Path(__file__).resolve().parents[2] / ".cache" / "kafka"
 START_S = 60
-
-
-def free_ports(n: int) -> list[int]:
-    """Returns ports that no process listened on a moment ago."""
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(n)]
-        for s in sockets:
-            s.bind(("127.0.0.1", 0))
-        return [int(s.getsockname()[1]) for s in sockets]
 
 
 def missing(version: str) -> str | None:

@@ -20,7 +20,7 @@ from bench import machine
 ROUNDS = int(os.environ.get("SCENARIO_ROUNDS", scenarios.ROUNDS))
 # The topics of each cluster: partition i is led by node i + 1; replicated, and not.
 LED, ALONE = "led", "alone"
-# What a busy machine may add to a bound in seconds, before a scenario fails.
+# A busy machine may be late by so many seconds before a scenario fails.
 SLACK_S = 1.0
 
 

@@ -265,12 +265,12 @@ HEAD = """\
 
 <!-- `make scenarios` writes this page from tests/real/scenarios.json: do not edit it. -->
 
-`make scenarios` runs each scenario five times against real brokers of Apache Kafka, or, where the
-page says so, against brokers of the tests that answer what a scenario needs. Both clients watch the
-same fault. The first broker's word is the time at which any broker first says something. A process
-of its own asks each broker every 10 ms on a connection of its own. Without another value here the
-clients have their default configuration: `retry.backoff.max.ms` is 1 s. A time is one machine's:
-the bounds leave room for a busy one, and a value beyond its bound is **bold**.
+`make scenarios` runs each scenario five times on Apache Kafka. Some run on the tests' own brokers,
+which do what Kafka does not do on demand. Both clients watch the same fault. The first broker's
+word is the time at which any broker first says something. A process of its own asks each broker
+every 10 ms on a connection of its own. Without another value here the clients have their default
+configuration: `retry.backoff.max.ms` is 1 s. A time is one machine's. A value beyond its bound is
+**bold**; the tests allow a busy machine a second more.
 
 """
 
