@@ -312,8 +312,9 @@ class AsyncClient(Shell):
         if self._driver.is_closed:
             raise closed()
         if self._loop is None:
-            self._loop = asyncio.get_running_loop()
-            self._driver.start()
+            loop = asyncio.get_running_loop()
+            self._driver.start(loop)
+            self._loop = loop
             self._dropped = weakref.finalize(self, _dropped, self._pid, self._loop, self._driver)
             self._lookup = self._cache.leader
             self._start_listeners()

@@ -99,12 +99,12 @@ class Driver:
 
     # ---- life -----------------------------------------------------------------------------------
 
-    def start(self) -> None:
-        """Begins in the running loop."""
-        self._loop = asyncio.get_running_loop()
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Begins in a loop, in its thread; raises OSError if no descriptor is left."""
+        found = wakeups.of_loop(loop)
+        found.add(self.cache, self._wake)
+        self._loop, self._wakeups = loop, found
         _drivers.add(self)
-        self._wakeups = wakeups.of_loop(self._loop)
-        self._wakeups.add(self.cache, self._wake)
         self.plan()
 
     def close(self) -> None:

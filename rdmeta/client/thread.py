@@ -228,19 +228,22 @@ class DriverThread:
     # ---- the thread -----------------------------------------------------------------------------
 
     def _run(self) -> None:
+        loop = None
         try:
-            loop = self._loop = asyncio.SelectorEventLoop()
-        except OSError as error:
+            loop = asyncio.SelectorEventLoop()
+            self._driver.start(loop)
+            self._loop = loop
+        except OSError as error:  # no descriptor is left
             self._failure = error
         self._has_loop.set()
         try:
-            if self._failure is None:
-                loop.call_soon(self._begin)
+            if loop is not None and self._failure is None:
+                loop.call_soon(self._read)  # the mail that came before there was a loop
                 loop.run_forever()
         finally:
             self._is_ending = True
             self._end()
-            if self._failure is None:
+            if loop is not None:
                 loop.close()
 
     def _end(self) -> None:
@@ -249,11 +252,6 @@ class DriverThread:
         self._has_ended = True
         self._read()
         atexit.unregister(self.close)  # it would keep the driver of a dropped client
-
-    def _begin(self) -> None:
-        if not self._is_ending:
-            self._driver.start()
-        self._read()
 
     def _read(self) -> None:
         """Does the work in the mailbox, and stops the loop once it is to end."""

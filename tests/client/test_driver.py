@@ -6,6 +6,7 @@ import _thread
 import asyncio
 import logging
 import math
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -208,21 +209,40 @@ def test_a_sweep_is_due_when_the_cache_says_so(brokers: Brokers) -> None:
     assert empty._sweep(0.0) == math.inf
 
 
-def test_a_thread_that_gets_no_loop_raises_and_leaves_nothing(
-    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("place", [(asyncio, "SelectorEventLoop"), (os, "pipe")])
+def test_a_process_without_descriptors_learns_of_it(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch, place: tuple[Any, str]
 ) -> None:
-    def fail() -> Any:
+    def fail(*_: Any) -> Any:
         raise OSError(24, "Too many open files")
 
+    client = Client(conf(brokers))
     with monkeypatch.context() as patched:
-        patched.setattr(asyncio, "SelectorEventLoop", fail)
-        client = Client(conf(brokers))
+        patched.setattr(*place, fail)
         with pytest.raises(OSError, match="Too many open files"):
             client.refresh()
     with pytest.raises(Error, match="closed"):
         client.refresh()
     client.close()
     assert "rdmeta-client" not in [each.name for each in threading.enumerate()]
+
+
+def test_a_loop_without_descriptors_can_start_a_client_later(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> Any:
+        raise OSError(24, "Too many open files")
+
+    async def main() -> None:
+        client = AsyncClient(conf(brokers))
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "pipe", fail)
+            with pytest.raises(OSError, match="Too many open files"):
+                await client.refresh()
+        assert await client.leader("orders", 1) == 2
+        await client.close()
+
+    asyncio.run(main())
 
 
 @pytest.mark.parametrize("place", [(threading.Thread, "start"), (_thread, "start_new_thread")])
