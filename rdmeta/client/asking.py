@@ -73,8 +73,8 @@ class Asking:
         self._looking = looking
         self._connecting = connecting
         self._full: _Full | None = None
-        # The reason of a full refresh without the names that were in flight. If their request fails,
-        # they are still to be refreshed.
+        # The reason of a full refresh without the names that were in flight: if their request
+        # fails, they are still to be refreshed.
         self._left_out: str | None = None
         self._periodic_at = math.inf
         # When the full refresh that waits may leave, as the gate was when it began to wait.
