@@ -194,6 +194,21 @@ stress: build/stress/bin/stress build ## threads over checked values for STRESS_
 	STRESS_SECONDS=$(STRESS_SECONDS) $(PY) -m pytest -q -s tests/core/test_stress.py & \
 	python=$$!; $< $(STRESS_SECONDS); wait $$python
 
+# ------------------------------------------------------------ simulation
+
+# SEED=n runs one seed alone and prints all of its events; MISTAKE= plants one.
+SIMULATE := $(if $(SEED),--seed $(SEED),$(if $(FIRST),--first $(FIRST)) \
+	$(if $(SEEDS),--seeds $(SEEDS)) \
+	$(if $(SIMULATE_SECONDS),--seconds $(SIMULATE_SECONDS)) \
+	$(if $(SEEDS)$(SIMULATE_SECONDS),,--seconds 60))
+
+.PHONY: simulate mistakes
+simulate: build ## the client in a simulated cluster: SEEDS=, SIMULATE_SECONDS=, SEED=
+	@$(PY) tests/simulation $(SIMULATE) $(if $(MISTAKE),--mistake '$(MISTAKE)')
+
+mistakes: build ## the seeds that find the planted mistakes, anew
+	$(PY) tests/simulation --find-mistakes
+
 # ------------------------------------------------------------------ fuzz
 
 # libFuzzer wants clang and its runtime; without them the mutation driver

@@ -189,12 +189,15 @@ class FastTopics:
     def add(self, source: Why, name: str, now: float, at: float | None = None) -> None:
         """Adds a topic to a source that has one reason; the first request is due at `at`.
 
-        A wait or a complaint is a call of the application: it ends a slow pace each time.
+        A wait or a complaint is a call of the application: each one ends a slow pace, or puts it
+        off.
         """
         self._wanted_by.setdefault(int(source), set()).add(name)
         item = self._items.get(name)
-        if item is not None and source & _CALLS and item.is_slow(now, self._rules):
-            item.seen &= ~int(source)
+        if item is not None and source & _CALLS:
+            if item.is_slow(now, self._rules):
+                item.seen &= ~int(source)
+            item.since = now
         self._set(name, int(source), int(source), now, at)
 
     def drop(self, source: Why, name: str) -> None:

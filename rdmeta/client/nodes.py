@@ -178,6 +178,7 @@ class Nodes:
         for address, node in self._bootstrap.items():
             server = self._servers.setdefault(address, Server(address, node))
             server.node, server.ids = node, ()
+            server.versions = None  # the name may lead elsewhere now
         self._set_current([self._servers[address] for address in self._bootstrap], now)
 
     def use_brokers(self, brokers: tuple[Broker, ...], now: float) -> None:

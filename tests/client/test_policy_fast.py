@@ -373,3 +373,29 @@ def test_one_request_of_each_kind_is_in_flight() -> None:
         d.wait(0.2)
     kinds = sorted(send.kind.value for send in d.open.values())
     assert kinds == ["brokers", "full", "names", "new"] or kinds == ["full", "names", "new"]
+
+
+
+def test_a_second_wait_keeps_a_topic_fast_for_as_long_as_the_first() -> None:
+    d = Driver(propagation_max=5.0)
+    d.connect()
+    d.answer(d.sent())
+    d.policy.wait_for_topic(d.now, "orders")
+    play(d, 4, T("orders", (), error=3))
+    d.policy.wait_for_topic(d.now, "orders")
+    before = len(d.sends)
+    play(d, 4.5, T("orders", (), error=3))
+    assert len(d.sends) >= before + 4
+
+
+def test_a_full_refresh_whose_names_are_in_flight_returns_if_they_fail() -> None:
+    d = Driver(topics=["orders"])
+    d.start(topic("orders"))
+    d.policy.leader_unavailable("orders", 0, 6, d.now)
+    complaint = d.sent()
+    d.policy.subscribe(["orders", "^audit"], d.now)
+    d.policy.subscribe(["orders"], d.now)
+    d.poll()
+    d.answer(complaint, topic("orders", 2, 2), cluster_id="another")
+    d.wait(40)
+    assert any(send.kind is Kind.FULL for send in d.sends[1:])

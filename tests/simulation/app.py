@@ -124,7 +124,7 @@ class App:
 
     def _use_all(self) -> None:
         if not self.world.closing:
-            self.world.policy.need([name for name in self.used], self.world.now)
+            self.world.policy.need(list(self.used), self.world.now)
             self.world.rules.begin_anew()
 
     def _next(self) -> None:

@@ -290,9 +290,8 @@ class Cluster:
         return P(index, replicas[0], 0, replicas, replicas)
 
     def _put_partition(self, topic: T, changed: P) -> None:
-        self.put(
-            replace(topic, partitions=[changed if p.id == changed.id else p for p in topic.partitions])
-        )
+        partitions = [changed if p.id == changed.id else p for p in topic.partitions]
+        self.put(replace(topic, partitions=partitions))
 
     def _without(self, topic: T, id: int, brokers: Mapping[int, B]) -> T:
         return replace(topic, partitions=[self._lost(p, id, brokers) for p in topic.partitions])

@@ -285,7 +285,10 @@ class Faults:
         """A leadership moves away and back: A, B, A."""
         name, index = self._topic(), self.random.randrange(3)
         for delay in (0.0, self.random.random(), 2 * self.random.random() + 1):
-            self.later(delay, self.world.cluster.elect, name, index)
+            self.later(delay, self._elect, name, index)
+
+    def _elect(self, name: str, index: int) -> None:
+        self.world.cluster.elect(name, index)
 
     def isr(self) -> None:
         self.world.cluster.resize_isr(self._topic(), self.random.randrange(3))

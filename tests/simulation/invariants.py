@@ -95,7 +95,7 @@ class Invariants:
         self.sent = 0
         self.level, self.level_at = 0.0, 0.0
         self.in_flight: dict[int, Sent] = {}
-        # Names that may be asked again: those whose hints have ended, and those of forced refreshes.
+        # Names that may be asked again: their hints have ended, or a refresh forces them.
         self.forced: set[str] = set()
         self.forces: list[tuple[int, frozenset[str] | None]] = []
         self.servers: dict[Address, Known] = {}
@@ -297,8 +297,8 @@ class Invariants:
         A wait for a topic is answered when a lookup would succeed, or when an answer to a request
         sent after the call denies it. A refresh is answered by an answer to a covering request
         that was sent after the call; a hedge repeats an earlier one, so it does not count, and
-        nothing else counts that left while such a request was out. The next poll is not later than the first
-        deadline.
+        nothing else counts that left while such a request was out. The next
+        poll is not later than the first deadline.
         """
         now, late = self.world.now, self.world.scene.late
         for waiter in self.world.app.waiters.values():
@@ -350,7 +350,7 @@ class Invariants:
     def no_node_is_connected_to_within_its_backoff(self, action: Connect) -> None:
         """(4) After n failures a node rests for 0.8 min(backoff 2^(n - 1), backoff.max) at least.
 
-        A success ends the count. The backoffs are reconnect.backoff.ms and reconnect.backoff.max.ms.
+        A success ends the count. The two are reconnect.backoff.ms and reconnect.backoff.max.ms.
         """
         known = self._known(action.node)
         if not known.failures:

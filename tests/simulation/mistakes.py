@@ -2,7 +2,7 @@
 
 A simulation that finds no mistake proves nothing. A patch replaces one text of a file of
 `rdmeta/client/`; a text that is not there exactly once is an error, so that no patch becomes empty
-when the code changes. `found.json` holds the seed that finds each mistake, and the check that fails.
+when the code changes. `found.json` has the seed that finds each mistake, and the check that fails.
 `make mistakes` looks for the seeds anew.
 """
 

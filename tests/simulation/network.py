@@ -45,7 +45,8 @@ class Answer(NamedTuple):
 class Link:
     """A connection, or an attempt to make it, as its driver and its server see it.
 
-    `closed` says how it ended, and is empty before. `stalled` holds what waits on a frozen server, or in a network that loses packets.
+    `closed` says how it ended, and is empty before. `stalled` holds what waits on a frozen server,
+    or in a network that loses packets.
     """
 
     number: int
@@ -67,9 +68,9 @@ class Link:
 class Network:
     """All links of one client.
 
-    `addresses` says which server listens at an address; a bootstrap name stands for several.
-    `strange` holds the kinds of damage that are switched on: "duplicates", "garbage", "unasked",
-    "cut", "resolver".
+    `bootstrap` has the addresses that each bootstrap name stands for. `nobody` says what happens at
+    an address without a server. `strange` holds the kinds of damage that are switched on:
+    "duplicates", "garbage", "unasked", "cut", "resolver".
     """
 
     def __init__(self, world: World, clusters: list[Cluster], round_trip: float) -> None:
@@ -110,7 +111,8 @@ class Network:
     def send(self, action: Send) -> None:
         """Sends a request; one that the link's version cannot express fails."""
         world, link = self.world, self.links.get(action.link)
-        assert link is not None and link.versions is not None
+        assert link is not None
+        assert link.versions is not None
         version, request = link.versions[1], action.request
         if isinstance(request, Request):
             try:

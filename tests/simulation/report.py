@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from rdmeta.client.actions import Action, Close, Connect, Finish, Send
+from network import Answer, Link
+
+from rdmeta.client.actions import Action, Close, Connect, Finish, Node, Send
 from rdmeta.model import Applied, Request
 
 if TYPE_CHECKING:
@@ -43,9 +45,6 @@ class Report:
 
 
 def _shown(what: object) -> str:
-    from rdmeta.client.actions import Node
-    from network import Answer, Link
-
     if isinstance(what, float):
         return f"{what:.4f}"
     if isinstance(what, Request):
@@ -59,7 +58,7 @@ def _shown(what: object) -> str:
         return f"to {what.number}:"
     if isinstance(what, Answer):
         topics = ", ".join(
-            f"{t.name}" + (f" error {t.error}" if t.error else "")
+            str(t.name) + (f" error {t.error}" if t.error else "")
             + "".join(f" {p.leader}@{p.epoch}" for p in t.partitions)
             for t in what.topics
         )

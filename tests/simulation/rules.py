@@ -1,4 +1,4 @@
-"""Rules of the policy that the eight invariants do not see: jitter, backoff, whom to ask, rebootstrap.
+"""Rules of the policy that the eight invariants do not see: jitter, backoff, the choice of a node.
 
 A client that breaks one of them still has a true cache within its bounds. It does harm to others:
 to a fleet that acts in step, to a broker that is asked in vain, to a cluster that takes over.

@@ -275,8 +275,8 @@ def laggard(world: World) -> Trial:
 
 
 TRIALS: tuple[Callable[[World], Trial], ...] = (
-    suspect, complaint, distracted, newer_epoch, refreshed, broken, periodic, overtaken, created, denied,
-    hinted, outage, moved, usurped, throttled, frozen, laggard,
+    suspect, complaint, distracted, newer_epoch, refreshed, broken, periodic, overtaken, created,
+    denied, hinted, outage, moved, usurped, throttled, frozen, laggard,
 )  # fmt: skip
 
 

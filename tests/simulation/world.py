@@ -322,7 +322,7 @@ class World:
     # ---- helpers --------------------------------------------------------------------------------
 
     def can_be_asked(self) -> bool:
-        """Returns whether there is a broker that can be asked for names and does not create them."""
+        """Returns whether a broker can be asked for names and does not create them unasked."""
         servers = self.cluster.servers.values()
         return self.scene.config.allow_auto_create or any(s.versions[1] >= 4 for s in servers)
 
