@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+import traceback
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -22,7 +23,8 @@ class _Written(NamedTuple):
 class Lines:
     """Writes lines to a logger; a line that repeats within 30 s is counted instead.
 
-    The next one after that time says how often it was repeated. One thread at a time may use it.
+    The next one after that time says how often it was repeated. An exception of a logging handler
+    is printed to stderr, as logging does. One thread at a time may use it.
     """
 
     def __init__(self, logger: logging.Logger, clock: Callable[[], float] = time.monotonic) -> None:
@@ -43,4 +45,8 @@ class Lines:
         if last is not None and last.repeated:
             seconds = now - last.at
             line = f"{line} ({last.repeated} times more in the last {seconds:.0f} s)"
-        self._logger.log(level, "%s", line, exc_info=exc_info)
+        try:
+            self._logger.log(level, "%s", line, exc_info=exc_info)
+        except Exception:  # of a handler or filter of the application, which must not stop a client
+            if logging.raiseExceptions:
+                traceback.print_exc()

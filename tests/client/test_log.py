@@ -30,6 +30,23 @@ def lines(at: At, caplog: pytest.LogCaptureFixture) -> Lines:
     return Lines(logging.getLogger("rdmeta.client"), at)
 
 
+def test_an_exception_of_a_handler_stops_nothing(
+    lines: Lines, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(record: object) -> None:
+        raise RuntimeError("the disk is full")
+
+    handler = logging.Handler()
+    monkeypatch.setattr(handler, "emit", refuse)
+    logger = logging.getLogger("rdmeta.client")
+    logger.addHandler(handler)
+    try:
+        lines.write(logging.WARNING, "broker 1: refused")
+    finally:
+        logger.removeHandler(handler)
+    assert "the disk is full" in capsys.readouterr().err
+
+
 def test_a_line_that_repeats_comes_every_30_s_with_its_count(
     lines: Lines, at: At, caplog: pytest.LogCaptureFixture
 ) -> None:
