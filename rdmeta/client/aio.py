@@ -13,14 +13,16 @@ from typing import TYPE_CHECKING, Any, overload
 
 from rdmeta.client.actions import Finish, Node
 from rdmeta.client.driver import Begin, Driver, Topics, closed, unheard
-from rdmeta.client.listeners import Delivery, Listener, LoopDelivery
+from rdmeta.client.listeners import LISTENERS_S, Delivery, Listener, LoopDelivery, ended_all
 from rdmeta.client.shell import (
     QUORUM,
     Refreshed,
     Shell,
+    checked_complaint,
     checked_partition,
     cluster_call,
     names_of,
+    nothing,
     only,
     outcome,
     parsed_cluster,
@@ -85,20 +87,20 @@ class AsyncClient(Shell):
     async def close(self) -> None:
         """Ends every wait with an error and closes all connections; a second call does nothing.
 
-        It cancels the tasks of listeners, and waits for them. In the child of a fork it does
-        nothing. Raises Error if the client runs in another loop.
+        It cancels the tasks of listeners, and waits a second at most for them. In the child of a
+        fork it does nothing. Raises Error if the client runs in another loop.
         """
         if os.getpid() != self._pid:
             return
         if self._loop is not None and not self._loop.is_closed():
             self._check_loop()
         deliveries = self._close_listeners()
+        self._lookup = nothing
         self._driver.close()
         if self._dropped is not None:
             self._dropped.detach()
-        for each in deliveries:
-            if isinstance(each, LoopDelivery):
-                await each.closed()
+        tasks = [each for each in deliveries if isinstance(each, LoopDelivery)]
+        await ended_all(tasks, LISTENERS_S)
 
     # ---- topics ---------------------------------------------------------------------------------
 
@@ -107,7 +109,7 @@ class AsyncClient(Shell):
         names, driver = names_of(topics), self._running()
         if not self._is_kept(names):
             driver.do(lambda policy, now: policy.need(names, now))
-            self._needed.update(names)
+            self._note(names)
 
     async def forget(self, topics: str | Iterable[str]) -> None:
         """See `Client.forget`."""
@@ -149,10 +151,10 @@ class AsyncClient(Shell):
     async def _leader_missed(self, topic: str, partition: int, timeout: float | None) -> int:
         if self._must_not_wait(partition, timeout):
             await self.need(topic)
-            return self._lookup(topic, partition)
+            return self._cache.leader(topic, partition)
         while True:
             await self.wait_for_topic(topic, partition, timeout)
-            found = self._lookup(topic, partition, None)
+            found = self._cache.leader(topic, partition, None)
             if found is not None:
                 return found
 
@@ -184,19 +186,21 @@ class AsyncClient(Shell):
                 lambda policy, now: policy.wait_for_topic(now, topic, partition, deadline)
             )
             found = self._found(topic, partition)
-        self._needed.add(topic)
+        self._note((topic,))
         return found
 
     # ---- what the application has seen ----------------------------------------------------------
 
     async def leader_unavailable(self, topic: str, partition: int, code: int) -> None:
         """See `Client.leader_unavailable`."""
+        checked_complaint(topic, partition, code)
         self._running().do(
             lambda policy, now: policy.leader_unavailable(topic, partition, code, now)
         )
 
     async def epoch_seen(self, topic: str, partition: int, epoch: int) -> None:
         """See `Client.epoch_seen`."""
+        checked_complaint(topic, partition, epoch)
         self._running().do(lambda policy, now: policy.epoch_seen(topic, partition, epoch, now))
 
     async def leader_hint(
@@ -262,7 +266,13 @@ class AsyncClient(Shell):
         self, driver: Driver, since: int, names: frozenset[str] | None
     ) -> AsyncIterator[Changes]:
         filled = asyncio.Event()
-        driver.on_change.append(filled.set)
+        loop = asyncio.get_running_loop()
+
+        def fill() -> None:
+            if not loop.is_closed():
+                filled.set()
+
+        driver.on_change.append(fill)
         try:
             while not driver.is_closed:
                 filled.clear()
@@ -274,7 +284,7 @@ class AsyncClient(Shell):
                 if len(changes) or changes.resync:
                     yield changes
         finally:
-            driver.on_change.remove(filled.set)
+            driver.on_change.remove(fill)
 
     # ---- the loop -------------------------------------------------------------------------------
 
@@ -287,14 +297,19 @@ class AsyncClient(Shell):
             self._loop = asyncio.get_running_loop()
             self._driver.start()
             self._dropped = weakref.finalize(self, _dropped, self._pid, self._loop, self._driver)
+            self._lookup = self._cache.leader
             self._start_listeners()
         else:
             self._check_loop()
         return self._driver
 
     def _check_loop(self) -> None:
-        if asyncio.get_running_loop() is not self._loop:
+        if asyncio._get_running_loop() is not self._loop:
             raise Error("the client runs in another event loop: make one client for each loop")
+
+    def _check_caller(self) -> None:
+        if self._loop is not None:
+            self._check_loop()
 
     def _is_running(self) -> bool:
         return self._loop is not None and not self._driver.is_closed
@@ -309,13 +324,13 @@ class AsyncClient(Shell):
         waiter = driver.begin(begin, partial(_settle, future))
         try:
             return outcome(await future)
-        except asyncio.CancelledError:
+        except BaseException:  # cancelled, or its coroutine was closed
             driver.cancel(waiter)
             raise
 
 
 def _settle(future: asyncio.Future[Finish], finish: Finish) -> None:
-    if not future.done():
+    if not future.done() and not future.get_loop().is_closed():
         future.set_result(finish)
 
 
@@ -323,7 +338,7 @@ def _dropped(pid: int, loop: asyncio.AbstractEventLoop, driver: Driver) -> None:
     """Closes the driver of a client that nothing refers to any more, from any thread."""
     if os.getpid() != pid:
         return
-    if loop.is_closed():
+    if not loop.is_running():  # it may be closed before it runs again
         driver.close()
         return
     with suppress(RuntimeError):  # the loop was closed a moment ago

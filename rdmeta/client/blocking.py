@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 import weakref
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -12,14 +13,16 @@ from typing import TYPE_CHECKING, Any, overload
 
 from rdmeta.client.actions import Node
 from rdmeta.client.driver import Topics, unheard
-from rdmeta.client.listeners import Delivery, Listener, ThreadDelivery
+from rdmeta.client.listeners import LISTENERS_S, Delivery, Listener, ThreadDelivery
 from rdmeta.client.shell import (
     QUORUM,
     Refreshed,
     Shell,
+    checked_complaint,
     checked_partition,
     cluster_call,
     names_of,
+    nothing,
     outcome,
     parsed_cluster,
     parsed_quorum,
@@ -46,8 +49,6 @@ _REFUSED = (
     " its loop would stop every greenlet. Refresh in a process without {0}, and attach() to what"
     " it publishes"
 )
-# The seconds that close() leaves to listeners that are still running.
-_LISTENERS_S = 1.0
 
 
 class Client(Shell):
@@ -116,10 +117,13 @@ class Client(Shell):
         if os.getpid() != self._pid:  # another thread may have had a lock at the fork
             return
         deliveries = self._close_listeners()
+        self._lookup = nothing
         self._thread.close()
+        deliveries += self._close_listeners()  # those that another thread has added meanwhile
+        until = time.monotonic() + LISTENERS_S
         for each in deliveries:
             if isinstance(each, ThreadDelivery):
-                each.join(_LISTENERS_S)
+                each.join(max(0.0, until - time.monotonic()))
 
     # ---- topics ---------------------------------------------------------------------------------
 
@@ -136,7 +140,7 @@ class Client(Shell):
             thread.tell(lambda policy, now: policy.need(names, now))
             return
         thread.ask(lambda policy, now: policy.need(names, now))
-        self._needed.update(names)
+        self._note(names)
 
     def forget(self, topics: str | Iterable[str]) -> None:
         """Ends what need() began: the topics are not asked for, and leave the cache."""
@@ -199,10 +203,10 @@ class Client(Shell):
     def _leader_missed(self, topic: str, partition: int, timeout: float | None) -> int:
         if self._must_not_wait(partition, timeout):
             self.need(topic)
-            return self._lookup(topic, partition)
+            return self._cache.leader(topic, partition)
         while True:
             self.wait_for_topic(topic, partition, timeout)
-            found = self._lookup(topic, partition, None)
+            found = self._cache.leader(topic, partition, None)
             if found is not None:
                 return found
 
@@ -241,7 +245,7 @@ class Client(Shell):
                 )
             )
             found = self._found(topic, partition)
-        self._needed.add(topic)
+        self._note((topic,))
         return found
 
     # ---- what the application has seen ----------------------------------------------------------
@@ -252,6 +256,7 @@ class Client(Shell):
         NOT_LEADER_OR_FOLLOWER and Kafka's other InvalidMetadata codes have the topic asked for
         soon, and again until its epoch moves or 30 s are over. It returns at once.
         """
+        checked_complaint(topic, partition, code)
         self._running().tell(
             lambda policy, now: policy.leader_unavailable(topic, partition, code, now)
         )
@@ -261,6 +266,7 @@ class Client(Shell):
 
         If it is newer than the known one, the topic is asked for soon. It returns at once.
         """
+        checked_complaint(topic, partition, epoch)
         self._running().tell(lambda policy, now: policy.epoch_seen(topic, partition, epoch, now))
 
     def leader_hint(
@@ -347,6 +353,7 @@ class Client(Shell):
         """Returns the driver's thread, started; raises Error, ForkedError."""
         self._check()
         if self._thread.start():
+            self._lookup = self._cache.leader
             self._start_listeners()
         return self._thread
 

@@ -12,7 +12,7 @@ import inspect
 import logging
 import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -22,7 +22,19 @@ from rdmeta.client.log import Lines
 if TYPE_CHECKING:
     from rdmeta._core import MetadataCache
 
-__all__ = ["Delivery", "EventInbox", "ChangeInbox", "Listener", "LoopDelivery", "ThreadDelivery"]
+__all__ = [
+    "LISTENERS_S",
+    "ChangeInbox",
+    "Delivery",
+    "EventInbox",
+    "Listener",
+    "LoopDelivery",
+    "ThreadDelivery",
+    "ended_all",
+]
+
+# The seconds that a client's close() leaves to listeners that are still running.
+LISTENERS_S = 1.0
 
 _log = logging.getLogger("rdmeta.client")
 
@@ -150,7 +162,7 @@ class ThreadDelivery:
         try:
             while not self._ended and (batch := listener.inbox.take()) is not None:
                 listener.function(batch)
-        except Exception as error:
+        except BaseException as error:  # SystemExit would end the thread without a word
             listener.failed(error)
             self.wake()  # the inbox may have more
 
@@ -180,13 +192,14 @@ class LoopDelivery:
         self._ended = True
         if self._planned is not None:
             self._planned.cancel()
-        if self._task is not None and self._task is not _current_task():
-            self._task.cancel()
+        if (task := self.running()) is not None:
+            task.cancel()
 
-    async def closed(self) -> None:
-        """Returns when the listener's task has ended, unless it is the caller's."""
-        if self._task is not None and self._task is not asyncio.current_task():
-            await asyncio.wait([self._task])
+    def running(self) -> asyncio.Task[None] | None:
+        """Returns the listener's task, None if it is the caller's or its loop is closed."""
+        if self._task is None or self._task.get_loop().is_closed():
+            return None
+        return None if self._task is _current_task() else self._task
 
     def _deliver(self) -> None:
         """Calls the listener once, and plans the next call."""
@@ -217,6 +230,13 @@ class LoopDelivery:
         finally:
             self._task = None
             self.wake()
+
+
+async def ended_all(deliveries: Iterable[LoopDelivery], timeout: float) -> None:
+    """Returns when the tasks of all these listeners have ended, after `timeout` seconds at most."""
+    tasks = [task for each in deliveries if (task := each.running()) is not None]
+    if tasks:
+        await asyncio.wait(tasks, timeout=timeout)
 
 
 def _current_task() -> asyncio.Task[Any] | None:

@@ -7,6 +7,7 @@ import math
 import os
 import threading
 import time
+import weakref
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -16,7 +17,7 @@ from rdmeta import config
 from rdmeta._core import MetadataCache
 from rdmeta._waits import seconds_of
 from rdmeta.client.actions import Call, Finish
-from rdmeta.client.driver import Driver, Topics
+from rdmeta.client.driver import Driver, Topics, closed
 from rdmeta.client.listeners import ChangeInbox, EventInbox, Inbox, Listener
 from rdmeta.errors import Error, ForkedError
 from rdmeta.model import All, Changes, Partition, Topic
@@ -32,8 +33,10 @@ __all__ = [
     "Refreshed",
     "Shell",
     "cluster_call",
+    "checked_complaint",
     "checked_partition",
     "names_of",
+    "nothing",
     "only",
     "outcome",
     "parsed_cluster",
@@ -71,14 +74,17 @@ class Shell:
             cache = MetadataCache(max_age=math.inf if max_age is None else max_age)
         elif not isinstance(cache, MetadataCache):
             raise TypeError(f"cache must be a MetadataCache, not {type(cache).__name__}")
+        else:
+            _check_writable(cache)
         self._pid = os.getpid()
         self._cache = cache
         self._driver = Driver(cache, self._config, topics, sticky)
-        self._lookup = cache.leader
+        self._lookup: Callable[..., int | None] = nothing
         self._touched = self._driver.touched
         self._needed: set[str] = set()
         self._listeners: dict[Listener, Delivery] = {}
         self._registering = threading.RLock()
+        _shells.add(self)
 
     def __reduce__(self) -> Any:
         raise TypeError(f"a {type(self).__name__} cannot be pickled or copied: it is connected")
@@ -120,6 +126,9 @@ class Shell:
     ) -> Callable[[], None]:
         """Registers a listener; returns the function that removes it."""
         self._check()
+        self._check_caller()
+        if self._driver.is_closed:
+            raise closed()
         listener = Listener(function, inbox)
         delivery = self._delivery(listener)
         call: Callable[..., None] = delivery.wake
@@ -127,6 +136,8 @@ class Shell:
             call = inbox.filling(delivery.wake)
 
         def remove() -> None:
+            if os.getpid() != self._pid:  # another thread may have had the lock at the fork
+                return
             with self._registering:
                 if self._listeners.pop(listener, None) is not None:
                     calls.remove(call)
@@ -159,6 +170,9 @@ class Shell:
     def _is_running(self) -> bool:
         raise NotImplementedError
 
+    def _check_caller(self) -> None:
+        """Raises Error if listeners cannot be added from here."""
+
     # ---- checks and lookups ---------------------------------------------------------------------
 
     def _check(self) -> None:
@@ -178,6 +192,11 @@ class Shell:
         if self._config.max_idle or not self._needed.issuperset(names):
             return False
         return not any(map(self._cache.state, names))
+
+    def _note(self, names: tuple[str, ...]) -> None:
+        """Notes needed topics, unless the policy forgets them by time."""
+        if not self._config.max_idle:
+            self._needed.update(names)
 
     def _must_not_wait(self, partition: int, timeout: float | None) -> bool:
         """Returns whether a missed lookup raises its error at once."""
@@ -201,6 +220,27 @@ class Shell:
 def names_of(topics: str | Iterable[str]) -> tuple[str, ...]:
     """Returns one name, or some, as a tuple; raises TypeError. The policy checks the names."""
     return (topics,) if isinstance(topics, str) else tuple(topics)
+
+
+def nothing(topic: str, partition: int, default: None) -> None:
+    """Finds no leader: a client that does not run looks nothing up, so its calls say why."""
+
+
+def _check_writable(cache: MetadataCache) -> None:
+    """Raises ForkedError for a cache that the child of a fork has from its parent."""
+    try:
+        cache.request(())
+    except ForkedError:
+        raise ForkedError(
+            "the child of a fork cannot write to its parent's cache; make a new MetadataCache"
+        ) from None
+
+
+def checked_complaint(topic: str, partition: int, number: int) -> None:
+    """Raises TypeError for what is no complaint, ValueError for a negative partition."""
+    checked_partition(partition)
+    if not (isinstance(topic, str) and isinstance(partition, int) and isinstance(number, int)):
+        raise TypeError("a complaint has a topic's name, a partition and a number, both int")
 
 
 def checked_partition(partition: int | None) -> int | None:
@@ -262,3 +302,14 @@ def outcome(finish: Finish) -> Finish:
         error.__cause__ = finish.error.__cause__
         raise error
     return finish
+
+
+_shells: weakref.WeakSet[Shell] = weakref.WeakSet()
+
+
+def _in_child() -> None:
+    for shell in list(_shells):
+        shell._lookup = nothing
+
+
+os.register_at_fork(after_in_child=_in_child)

@@ -10,6 +10,7 @@ import asyncio
 import atexit
 import logging
 import os
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -98,6 +99,8 @@ class DriverThread:
                 return False
             if self._is_ending:
                 raise closed()
+            if sys.is_finalizing():  # a thread would not run, and its starter would wait for ever
+                raise Error("the interpreter ends: no client can start")
             self._is_started = True
             try:
                 self._launch()
@@ -198,7 +201,6 @@ class DriverThread:
             if not daemon.join(_LONGEST_S):
                 return
         self._end()  # does nothing, unless the thread never ran
-        atexit.unregister(self.close)
 
     def _post(self, work: Callable[[], object]) -> None:
         """Has `work` called in the thread, soon. Raises Error once the driver is closed."""
@@ -246,6 +248,7 @@ class DriverThread:
         self._driver.close()
         self._has_ended = True
         self._read()
+        atexit.unregister(self.close)  # it would keep the driver of a dropped client
 
     def _begin(self) -> None:
         if not self._is_ending:

@@ -243,6 +243,69 @@ def test_close_after_the_loop_has_ended_closes_the_sockets(brokers: Brokers) -> 
     until(lambda: sum(each.open for each in brokers) == 0)
 
 
+def test_a_client_ends_although_its_loop_was_closed_during_a_wait(brokers: Brokers) -> None:
+    async def hang(updates: Any) -> None:
+        await asyncio.sleep(100)
+
+    async def begin(client: AsyncClient) -> list[Any]:
+        async def read() -> None:
+            async for _ in client.changes():
+                pass
+
+        client.on_update(hang)
+        await client.refresh()
+        waits = [
+            asyncio.ensure_future(client.wait_for_topic("never")),
+            asyncio.ensure_future(read()),
+        ]
+        await asyncio.sleep(0.05)
+        return waits
+
+    loop = asyncio.new_event_loop()
+    # asyncio logs tasks that are pending at their end
+    loop.set_exception_handler(lambda *_: None)
+    client = AsyncClient(conf(brokers))
+    waits = loop.run_until_complete(begin(client))
+    loop.close()
+    asyncio.run(client.close())
+    until(lambda: sum(each.open for each in brokers) == 0)
+    del waits
+    gc.collect()
+
+
+def test_a_client_that_is_dropped_while_its_loop_stands_ends(brokers: Brokers) -> None:
+    loop = asyncio.new_event_loop()
+    client = AsyncClient(conf(brokers))
+    loop.run_until_complete(client.refresh())
+    del client
+    gc.collect()
+    loop.close()
+    gc.collect()  # an open socket would be a ResourceWarning
+    until(lambda: sum(each.open for each in brokers) == 0)
+
+
+def test_a_coroutine_that_is_closed_leaves_no_waiter(brokers: Brokers) -> None:
+    async def main() -> None:
+        async with AsyncClient(conf(brokers)) as client:
+            await client.refresh()
+            wait = client.wait_for_topic("never")
+            wait.send(None)
+            wait.close()
+            assert (await client.stats())["waiters"] == 0
+
+    asyncio.run(main())
+
+
+def test_listeners_are_added_in_the_client_s_loop(brokers: Brokers) -> None:
+    async def main() -> None:
+        async with AsyncClient(conf(brokers)) as client:
+            with pytest.raises(Error, match="another event loop"):
+                await asyncio.to_thread(client.on_change, print)
+            assert client._driver.on_change == []
+
+    asyncio.run(main())
+
+
 async def _refreshed(client: AsyncClient) -> None:
     await client.refresh()
 

@@ -66,11 +66,12 @@ def call_refused(call: Callable[[], object]) -> None:
 
 def test_in_a_child_the_cache_reads_and_calls_are_refused(brokers: Brokers) -> None:
     with Client({"bootstrap.servers": brokers.bootstrap}, topics=["orders"]) as client:
-        client.on_change(print)
+        remove = client.on_change(print)
         client.refresh()
 
         def child() -> None:
-            assert client.cache.leader("orders", 1) == client.leader("orders", 1) == 2
+            assert client.cache.leader("orders", 1) == 2
+            remove()
             for call in (
                 client.start,
                 client.refresh,
@@ -80,6 +81,7 @@ def test_in_a_child_the_cache_reads_and_calls_are_refused(brokers: Brokers) -> N
                 lambda: client.need("other"),
                 lambda: client.forget("orders"),
                 lambda: client.subscribe(None),
+                lambda: client.leader("orders", 1),
                 lambda: client.leader("other", 0),
                 lambda: client.wait_for_topic("orders"),
                 lambda: client.leader_unavailable("orders", 0, 6),
@@ -93,6 +95,17 @@ def test_in_a_child_the_cache_reads_and_calls_are_refused(brokers: Brokers) -> N
 
         in_a_child(child)
         client.refresh()
+
+
+def test_a_client_of_the_child_needs_a_cache_of_its_own(brokers: Brokers) -> None:
+    with Client({"bootstrap.servers": brokers.bootstrap}) as client:
+        client.refresh()
+
+        def child() -> None:
+            with pytest.raises(ForkedError, match="make a new MetadataCache"):
+                Client({"bootstrap.servers": brokers.bootstrap}, cache=client.cache)
+
+        in_a_child(child)
 
 
 def test_in_a_child_an_async_client_is_refused(brokers: Brokers) -> None:

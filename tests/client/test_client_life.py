@@ -205,6 +205,73 @@ def test_a_client_that_is_dropped_ends(brokers: Brokers) -> None:
         until(lambda: gc.collect() >= 0 and gone() is None)
 
 
+def test_close_waits_a_second_at_most_for_all_listeners(brokers: Brokers) -> None:
+    going_on = threading.Event()
+    entered: list[object] = []
+
+    def hang(updates: object) -> None:
+        entered.append(updates)
+        going_on.wait(30)
+
+    client = Client(conf(brokers))
+    for _ in range(4):
+        client.on_update(hang)
+    client.refresh()
+    until(lambda: len(entered) == 4)
+    begun = time.monotonic()
+    client.close()
+    assert time.monotonic() - begun < 2
+    going_on.set()
+    until(lambda: ours() == [])
+
+
+def test_a_client_that_is_dropped_frees_its_cache(brokers: Brokers) -> None:
+    client = Client(conf(brokers))
+    client.refresh()
+    driver = weakref.ref(client._driver)
+    del client
+    until(lambda: ours() == [])
+    gc.collect()
+    assert driver() is None
+
+
+def test_a_call_ends_if_the_thread_of_another_call_cannot_be_started(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = Client(conf(brokers))
+    entered, going_on = threading.Event(), threading.Event()
+
+    def refused(thread: threading.Thread) -> None:
+        entered.set()
+        going_on.wait(20)
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    class Refused(threading.Thread):
+        start = refused
+
+    errors: list[BaseException] = []
+
+    def call() -> None:
+        try:
+            client.refresh()
+        except Exception as error:
+            errors.append(error)
+
+    callers = [threading.Thread(target=call, daemon=True) for _ in range(2)]
+    monkeypatch.setattr("rdmeta.client.daemon.threading.Thread", Refused)
+    callers[0].start()
+    assert entered.wait(20)
+    callers[1].start()
+    until(lambda: len(client._thread._mail) > 0)
+    going_on.set()
+    for caller in callers:
+        caller.join(20)
+    assert len(errors) == 2
+    begun = time.monotonic()
+    client.close()
+    assert time.monotonic() - begun < 0.5
+
+
 def test_ctrl_c_ends_a_wait(brokers: Brokers) -> None:
     with Client(conf(brokers)) as client:
         client.refresh(())

@@ -6,7 +6,9 @@ import asyncio
 import gc
 import sys
 import threading
+import time
 import weakref
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -21,6 +23,7 @@ from rdmeta.client.listeners import (
     Listener,
     LoopDelivery,
     ThreadDelivery,
+    ended_all,
 )
 
 
@@ -146,11 +149,52 @@ def test_close_cancels_a_listener_s_task_and_waits_for_it() -> None:
         inbox.filling(delivery.wake)(1)
         await asyncio.sleep(0.01)
         delivery.close()
-        await delivery.closed()
+        await ended_all([delivery], 10)
         assert ended == [(1,)]
         assert len(asyncio.all_tasks()) == 1
 
     asyncio.run(main())
+
+
+def test_close_waits_a_bounded_time_for_tasks_that_swallow_cancelling() -> None:
+    async def main() -> None:
+        async def go_on(batch: object) -> None:
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(60)
+            await asyncio.sleep(0.5)
+
+        inbox = EventInbox()
+        listener = Listener(go_on, inbox)
+        delivery = LoopDelivery(listener)
+        delivery.start()
+        inbox.filling(delivery.wake)(1)
+        await asyncio.sleep(0.01)
+        delivery.close()
+        begun = time.monotonic()
+        await ended_all([delivery], 0.05)
+        assert time.monotonic() - begun < 0.4
+
+    asyncio.run(main())
+
+
+def test_a_listener_that_exits_is_called_again(caplog: pytest.LogCaptureFixture) -> None:
+    calls: list[object] = []
+
+    def leave(batch: object) -> None:
+        calls.append(batch)
+        sys.exit(1)
+
+    inbox = EventInbox()
+    listener = Listener(leave, inbox)
+    delivery = ThreadDelivery(listener)
+    delivery.start()
+    fill = inbox.filling(delivery.wake)
+    for n in (1, 2):
+        fill(n)
+        until(lambda: len(calls) == n)  # noqa: B023
+    delivery.close()
+    assert delivery.join(10)
+    assert "SystemExit" in caplog.messages[0]
 
 
 def test_an_exception_of_a_task_is_logged(caplog: pytest.LogCaptureFixture) -> None:

@@ -49,6 +49,15 @@ def test_making_a_client_touches_no_network(make: Maker, brokers: Brokers) -> No
     until(lambda: asked(brokers) == [[]], "a started client asks for the brokers")
 
 
+def test_a_lookup_in_a_loaded_cache_starts_a_client(make: Maker, brokers: Brokers) -> None:
+    cache = MetadataCache()
+    apply_answer(cache, T("orders", [P(0, 7, 3)]))
+    client = make(brokers.bootstrap, cache=cache)
+    assert client.leader("orders", 0) == 7
+    assert client.stats()["state"] == "running"
+    until(lambda: client.leader("orders", 0) == 1, "the client refreshes")
+
+
 def test_making_a_client_checks_its_configuration(make: Maker) -> None:
     with pytest.raises(ConfigError, match=r"retry\.backof\.ms"):
         make("localhost:9092", {"retry.backof.ms": 5})
@@ -74,7 +83,7 @@ def test_a_second_close_does_nothing_and_later_calls_are_refused(
     make: Maker, brokers: Brokers
 ) -> None:
     client = make(brokers.bootstrap)
-    client.refresh([])
+    client.refresh(ALL)
     client.close()
     client.close()
     for call in (
@@ -82,6 +91,8 @@ def test_a_second_close_does_nothing_and_later_calls_are_refused(
         lambda: client.refresh(wait=False),
         lambda: client.wait_for_topic("orders"),
         lambda: client.leader("nope", 0),
+        lambda: client.leader("orders", 0),
+        lambda: client.on_change(print),
         lambda: client.leader_unavailable("orders", 0, 6),
         client.least_loaded,
         client.start,
@@ -198,6 +209,32 @@ def test_a_needed_topic_is_asked_for_at_once(make: Maker, brokers: Brokers) -> N
     client.need(["orders"])
     time.sleep(0.1)
     assert len(brokers.requests(METADATA)) == n
+
+
+def test_more_topics_than_allowed_are_refused_in_the_call(make: Maker, brokers: Brokers) -> None:
+    client = make(brokers.bootstrap, {"metadata.max.topics": 2}, topics=["orders"])
+    client.refresh()
+    for _ in range(2):
+        with pytest.raises(ValueError, match="metadata.max.topics"):
+            client.need(["a", "b"])
+    client.need("orders")
+
+
+@pytest.mark.parametrize("wrong", [(1, 0, 6), ("orders", "0", 6), ("orders", 0, "6")])
+def test_a_complaint_of_a_wrong_type_is_refused_in_the_call(
+    make: Maker, brokers: Brokers, wrong: Any
+) -> None:
+    client = make(brokers.bootstrap)
+    for complain in (client.leader_unavailable, client.epoch_seen):
+        with pytest.raises(TypeError):
+            complain(*wrong)
+
+
+def test_topics_that_are_forgotten_by_time_leave_no_name(make: Maker, brokers: Brokers) -> None:
+    client = make(brokers.bootstrap, {"metadata.max.idle.ms": 60_000})
+    client.need(["orders"])
+    client.wait_for_topic("orders", timeout=20)
+    assert not getattr(client, "client", client)._needed
 
 
 def test_a_topic_is_waited_for_until_a_broker_knows_it(make: Maker, brokers: Brokers) -> None:
@@ -343,6 +380,15 @@ def test_the_statistics_tell_of_nodes_and_changes(make: Maker, brokers: Brokers)
     assert all(0 < n["last_round_trip"] <= n["longest_round_trip"] for n in nodes if n["answers"])
 
 
+def test_the_documentation_names_every_statistic(make: Maker, brokers: Brokers) -> None:
+    client = make(brokers.bootstrap)
+    client.refresh()
+    stats = client.stats()
+    node = next(iter(stats["nodes"].values()))
+    said = rdmeta.Client.stats.__doc__ or ""
+    assert [key for key in (*stats, *node) if f"`{key}`" not in said] == []
+
+
 # ---- the cache has other writers ----------------------------------------------------------------
 
 
@@ -352,7 +398,7 @@ def test_a_cache_may_be_given_and_loaded(make: Maker, brokers: Brokers) -> None:
     client = make(brokers.bootstrap, cache=cache)
     assert client.cache is cache
     assert client.leader("known", 0) == 7
-    assert [len(each.accepted) for each in brokers] == [0, 0, 0]
+    client.refresh(())
 
 
 def test_another_writer_of_the_cache_ends_a_wait(make: Maker, brokers: Brokers) -> None:
