@@ -75,8 +75,10 @@ from rdmeta.model import (
 
 if TYPE_CHECKING:
     from rdmeta import config
+    from rdmeta.client.actions import Node
     from rdmeta.client.aio import AsyncClient
     from rdmeta.client.blocking import Client
+    from rdmeta.client.events import Problem, Updated
     from rdmeta.embedded import EmbeddedCluster
     from rdmeta.net.fetch import fetch
 
@@ -115,9 +117,11 @@ __all__ = [
     "MissingExtraError",
     "NoBrokersError",
     "NoSuchPartitionError",
+    "Node",
     "NotCachedError",
     "OutOfMemoryError",
     "Partition",
+    "Problem",
     "Publisher",
     "Reading",
     "Request",
@@ -130,6 +134,7 @@ __all__ = [
     "TransportError",
     "UnknownTopicError",
     "UnsupportedVersionError",
+    "Updated",
     "WrongClusterError",
     "__version__",
     "attach",
@@ -146,6 +151,9 @@ __all__ = [
 _LATER = {
     "AsyncClient": "rdmeta.client.aio",
     "Client": "rdmeta.client.blocking",
+    "Node": "rdmeta.client.actions",
+    "Problem": "rdmeta.client.events",
+    "Updated": "rdmeta.client.events",
     "config": "rdmeta.config",
     "EmbeddedCluster": "rdmeta.embedded",
     "fetch": "rdmeta.net.fetch",

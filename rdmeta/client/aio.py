@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from rdmeta.client.actions import Finish, Node
 from rdmeta.client.driver import Begin, Driver, Topics, closed, unheard
@@ -121,6 +121,24 @@ class AsyncClient(Shell):
         """See `Client.subscribe`."""
         self._running().do(lambda policy, now: policy.subscribe(topics, now))
 
+    @overload
+    async def refresh(
+        self,
+        topics: Refreshed = None,
+        *,
+        force: bool = False,
+        timeout: float | None = None,
+        wait: Literal[True] = True,
+    ) -> int: ...
+    @overload
+    async def refresh(
+        self,
+        topics: Refreshed = None,
+        *,
+        force: bool = False,
+        timeout: float | None = None,
+        wait: bool,
+    ) -> int | None: ...
     async def refresh(
         self,
         topics: Refreshed = None,

@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from rdmeta.client.actions import Node
 from rdmeta.client.driver import Topics, unheard
@@ -155,6 +155,24 @@ class Client(Shell):
         """
         self._running().ask(lambda policy, now: policy.subscribe(topics, now))
 
+    @overload
+    def refresh(
+        self,
+        topics: Refreshed = None,
+        *,
+        force: bool = False,
+        timeout: float | None = None,
+        wait: Literal[True] = True,
+    ) -> int: ...
+    @overload
+    def refresh(
+        self,
+        topics: Refreshed = None,
+        *,
+        force: bool = False,
+        timeout: float | None = None,
+        wait: bool,
+    ) -> int | None: ...
     def refresh(
         self,
         topics: Refreshed = None,

@@ -24,6 +24,7 @@ from rdmeta.model import All, Changes, Partition, Topic
 from rdmeta.net import describe_cluster, describe_quorum
 
 if TYPE_CHECKING:
+    from rdmeta.client.events import Problem, Updated
     from rdmeta.client.listeners import Delivery
     from rdmeta.net.describe_cluster import ClusterDescription
     from rdmeta.net.describe_quorum import Quorum
@@ -94,7 +95,7 @@ class Shell:
         """The cache that the client keeps true."""
         return self._cache
 
-    def on_change(self, function: Callable[[Any], object]) -> Callable[[], None]:
+    def on_change(self, function: Callable[[Changes], object]) -> Callable[[], None]:
         """Has `function` called with the Changes since its last call, or since now.
 
         Returns a function that ends the calls. Listeners run beside the client, so a slow one gets
@@ -102,7 +103,7 @@ class Shell:
         """
         return self._listen(function, ChangeInbox(self._cache), self._driver.on_change)
 
-    def on_update(self, function: Callable[[Any], object]) -> Callable[[], None]:
+    def on_update(self, function: Callable[[tuple[Updated, ...]], object]) -> Callable[[], None]:
         """Has `function` called with a tuple of Updated, one for each answer since its last call.
 
         An Updated has the Request, the Applied, the cluster id and the Node that answered: a full
@@ -111,7 +112,7 @@ class Shell:
         """
         return self._listen(function, EventInbox(), self._driver.on_update)
 
-    def on_error(self, function: Callable[[Any], object]) -> Callable[[], None]:
+    def on_error(self, function: Callable[[tuple[Problem, ...]], object]) -> Callable[[], None]:
         """Has `function` called with a tuple of Problem, one for each failure since its last call.
 
         A Problem has the error, the Node or None, and a text. The rest is as for on_update().

@@ -475,6 +475,28 @@ def test_an_exception_in_a_listener_stops_nothing(
     until(lambda: seen[-1].kind == "leader_changed")
 
 
+def test_a_listener_may_name_the_types_of_what_it_gets(make: Maker, brokers: Brokers) -> None:
+    seen: list[object] = []
+
+    def updated(updates: tuple[rdmeta.Updated, ...]) -> None:
+        seen.extend(updates)
+
+    def failed(problems: tuple[rdmeta.Problem, ...]) -> None:
+        seen.extend(problems)
+
+    def changed(changes: rdmeta.Changes) -> None:
+        seen.append(changes)
+
+    client = make(brokers.bootstrap)
+    client.on_update(updated)
+    client.on_error(failed)
+    client.on_change(changed)
+    client.refresh(["never"])
+    for kind in (rdmeta.Updated, rdmeta.Changes):
+        until(lambda: any(isinstance(each, kind) for each in seen))  # noqa: B023
+    assert isinstance(client.least_loaded(), rdmeta.Node)
+
+
 def test_a_listener_can_be_removed(make: Maker, brokers: Brokers) -> None:
     client = make(brokers.bootstrap, topics=["orders"])
     seen: list[rdmeta.Changes] = []
