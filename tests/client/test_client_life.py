@@ -349,6 +349,25 @@ def test_an_open_client_holds_up_no_exit(brokers: Brokers) -> None:
     until(lambda: sum(each.open for each in brokers) == 0)
 
 
+def test_a_first_call_while_the_interpreter_ends_is_refused(brokers: Brokers) -> None:
+    code = """
+        class Late:
+            def __init__(self):
+                self.me, self.client = self, rdmeta.Client({"bootstrap.servers": servers})
+            def __del__(self):
+                try:
+                    self.client.refresh(timeout=1)
+                except rdmeta.Error as error:
+                    print(error)
+        late = Late()
+        """
+    process = run(brokers, code)
+    try:
+        assert "the interpreter ends" in process.communicate(timeout=30)[0]
+    finally:
+        process.kill()
+
+
 def test_an_exit_does_not_wait_for_a_name(brokers: Brokers) -> None:
     code = """
         import socket, time
