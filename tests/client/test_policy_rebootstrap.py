@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import frames
 from policy_driver import ADDRESSES, B, Driver, names_of, topic
 
 from rdmeta import WrongClusterError
