@@ -1,4 +1,4 @@
-"""The figures of the client: from a refresh to what it costs to do nothing.
+"""The figures of the client: refreshes, elections, topics created, idle cost, many clients.
 
 The rows with Apache Kafka need Java and `make kafka-jars`, and some need a JDK or another client's
 package. Without these they are missing, and the run says why.

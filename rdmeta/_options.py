@@ -2,7 +2,7 @@
 
 `rdmeta.config` checks a configuration against it, tools/options_page.py writes docs/options.md from
 it, and tests/test_options.py compares it with librdkafka's own table. The names, ranges and
-defaults are librdkafka's; an option that librdkafka lacks says where it is from.
+defaults are librdkafka's; an option that librdkafka lacks says where it comes from.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _INT32_MAX = 2147483647
 
 
 class Option(NamedTuple):
-    """An option that the client uses. `default` is in the option's unit, as are `lowest` etc."""
+    """An option of the client. `default`, `lowest`, `highest` and `never` are in its unit."""
 
     key: str
     kind: str  # servers, text, integer, flag, choice or patterns
@@ -64,7 +64,7 @@ OPTIONS = (
         "",
         "high",
         "The servers that the client asks first, as host:port[,host:port...]. The default port is"
-        " 9092; an IPv6 address needs brackets. Name two or three: one may be away.",
+        " 9092; an IPv6 address needs brackets. Name two or three servers: one may be down.",
         alias="metadata.broker.list",
     ),
     Option(
@@ -91,8 +91,8 @@ OPTIONS = (
         "refresh_interval",
         300_000,
         "medium",
-        "The time between two periodic refreshes, which vary by 20 % so that many clients do not"
-        " ask at once.",
+        "The time between two periodic refreshes, +-20 %: so many clients do not ask at the same"
+        " time.",
         lowest=1,
         highest=3_600_000,
         never=(-1, 0),
@@ -105,8 +105,8 @@ OPTIONS = (
         900_000,
         "medium",
         "How long a topic or a broker counts as true after the last answer about it. Later lookups"
-        " call it stale. A value below the refresh interval sets that to a third of it, with a"
-        " warning.",
+        " call it stale. If this is below the refresh interval, the client refreshes at a third of"
+        " it, and logs a warning.",
         lowest=1,
         highest=86_400_000,
         never=(-1,),
@@ -143,8 +143,8 @@ OPTIONS = (
         "blacklist",
         (),
         "low",
-        "Python's regular expressions, separated by commas (two commas stand for one). A topic in"
-        " whose name one is found is neither asked for nor stored.",
+        "Python's regular expressions, separated by commas (two commas stand for one). If one"
+        " matches a part of a topic's name, the client neither asks for that topic nor stores it.",
     ),
     Option(
         "allow.auto.create.topics",
@@ -161,8 +161,8 @@ OPTIONS = (
         "max_idle",
         0,
         "low",
-        "The client forgets a topic that was not needed, waited for or read through the client for"
-        " so long, and that no handle holds. 0: it forgets none.",
+        "The client forgets a topic once no call has needed it, waited for it or read it through"
+        " the client for so long. It keeps topics that handles hold. 0: it forgets none.",
         highest=_INT32_MAX,
         unit="ms",
         origin=JAVA,
@@ -186,7 +186,7 @@ OPTIONS = (
         "max_block",
         60_000,
         "medium",
-        "How long a call waits that is given no time-out of its own.",
+        "How long a call without a time-out of its own waits.",
         highest=_INT32_MAX,
         unit="ms",
         origin=JAVA,
@@ -209,7 +209,7 @@ OPTIONS = (
         "retry_backoff_max",
         1_000,
         "medium",
-        "The longest of those waits.",
+        "The longest wait that `retry.backoff.ms` grows to.",
         lowest=1,
         highest=300_000,
         unit="ms",
@@ -231,7 +231,7 @@ OPTIONS = (
         "reconnect_backoff_max",
         10_000,
         "medium",
-        "The longest of those waits.",
+        "The longest wait that `reconnect.backoff.ms` grows to.",
         highest=3_600_000,
         unit="ms",
     ),
@@ -241,7 +241,7 @@ OPTIONS = (
         "setup_timeout",
         30_000,
         "medium",
-        "How long making a connection may take, the name's resolution and the handshake included.",
+        "How long it may take to connect, with the resolution of the name and the handshake.",
         lowest=1_000,
         highest=_INT32_MAX,
         unit="ms",
@@ -261,8 +261,8 @@ OPTIONS = (
         "keepalive",
         False,
         "low",
-        "Whether the system probes idle connections (SO_KEEPALIVE), so that a firewall between"
-        " keeps them.",
+        "Whether the system probes idle connections (SO_KEEPALIVE), so that a firewall on"
+        " the way keeps them.",
     ),
     Option(
         "socket.timeout.ms",

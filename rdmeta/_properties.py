@@ -19,8 +19,8 @@ _CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 def read_properties(path: str | os.PathLike[str]) -> dict[str, str]:
     """Returns the pairs of a file; the last value of a key counts.
 
-    Unlike Java, it wants UTF-8, and '=' or ':' after each key. Raises ConfigError, which names the
-    file and the line, and shows nothing of the line.
+    Unlike Java's files, these are UTF-8, and each key has '=' or ':' after it. Raises ConfigError,
+    which names the file and the line, and shows nothing of the line.
     """
     path = os.fspath(path)  # open() takes an int for a descriptor
     pairs: dict[str, str] = {}
@@ -41,7 +41,7 @@ def _read(path: str | os.PathLike[str]) -> bytes:
         cause = error.strerror if isinstance(error, OSError) else error
         raise ConfigError(f"cannot read {os.fspath(path)!r}: {cause}") from error
     if len(data) > _LARGEST:
-        raise ConfigError(f"{os.fspath(path)}: more than {_LARGEST} bytes, so no properties file")
+        raise ConfigError(f"{os.fspath(path)}: a properties file has at most {_LARGEST} bytes")
     return data.removeprefix(b"\xef\xbb\xbf")
 
 
@@ -80,7 +80,7 @@ def _unescaped(text: str) -> str:
     try:  # two escapes make one character above U+FFFF, as in Java
         return plain.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
     except UnicodeDecodeError:
-        raise ValueError("an escape \\u is half a character") from None
+        raise ValueError("an escape \\u is half a character; write both halves") from None
 
 
 def _character(escape: re.Match[str]) -> str:

@@ -31,7 +31,7 @@ _FLAGS: dict[str | int, bool] = {
     **dict.fromkeys(("true", "t", "1", 1), True),
     **dict.fromkeys(("false", "f", "0", 0), False),
 }
-# Text such as "010" is no integer: librdkafka takes it for 8, and Java for 10.
+# Text such as "010" is refused: it is 8 for librdkafka, and 10 for Java.
 _INTEGER = re.compile(r"[+-]?(?:0|[1-9][0-9]{0,19})")
 _PATTERN = re.compile(r"(?:[^,]|,,)+")
 _POSIX_CLASS = re.compile(r"\[:\^?[a-z]+:\]")
@@ -99,10 +99,10 @@ def parse(conf: Mapping[str, object], *, servers: bool = True) -> Config:
 
     Values may be text or native, as confluent-kafka takes them: "300000" or 300000, "true" or True.
     Options of librdkafka that metadata does not need are accepted, with one log line.
-    `servers=False` allows a configuration without bootstrap.servers.
+    With `servers=False` bootstrap.servers may be missing.
 
-    Raises ConfigError, which lists every unknown option, wrong value and contradiction, with what
-    is allowed, or the nearest option that exists. It shows no secret. Raises TypeError if `conf` is
+    Raises ConfigError, which lists every unknown option, wrong value and contradiction, with the
+    allowed values or the nearest known option. It shows no secret. Raises TypeError if `conf` is
     no mapping.
 
         rdmeta.config.parse({"bootstrap.servers": "kafka-1:9092", "retry.backoff.ms": 50})
@@ -128,7 +128,7 @@ def parse(conf: Mapping[str, object], *, servers: bool = True) -> Config:
                 continue
             if values.setdefault(option.key, checked) != checked:
                 problems.append(f"{first} and {key} are one option, and have different values")
-    if "security.protocol" in values:  # it says that the others have no effect
+    if "security.protocol" in values:  # it is plaintext, so the others have no effect
         ignored += secured
     else:
         problems += [
@@ -147,7 +147,7 @@ def parse(conf: Mapping[str, object], *, servers: bool = True) -> Config:
 
 
 def _plain(value: object) -> object:
-    """Returns text and integers as str and int: str() of an Enum is another text."""
+    """Returns text and integers as plain str and int: str() of an Enum's value is its name."""
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, Integral) and not isinstance(value, bool):
@@ -156,7 +156,7 @@ def _plain(value: object) -> object:
 
 
 def _check_other(key: object, ignored: list[str], secured: list[str], problems: list[str]) -> None:
-    """Adds a key that is no option of the client to one of the lists. Shows no value."""
+    """Adds a key that is not an option of the client to one of the lists."""
     if not isinstance(key, str):
         problems.append(f"an option's name is str, not {type(key).__name__}")
     elif key in NOT_NEEDED or key.removeprefix("topic.") in NOT_NEEDED:
@@ -251,7 +251,7 @@ def _patterns(option: Option, value: object) -> tuple[re.Pattern[str], ...]:
 
 
 def _pattern(text: str) -> re.Pattern[str]:
-    if posix := _POSIX_CLASS.search(text):  # it has another meaning for Python, and is silent
+    if posix := _POSIX_CLASS.search(text):  # Python gives it another meaning, without an error
         raise ValueError(f": {_shown(text)} has {posix[0]}, which Python's expressions lack")
     try:
         return re.compile(text)
@@ -270,7 +270,7 @@ _KINDS: dict[str, Callable[[Option, object], object]] = {
 
 
 def _contradictions(values: Mapping[str, Any]) -> list[str]:
-    """Returns the pairs of waits that are both set and whose first is the longer one."""
+    """Returns an error for each pair of waits that are both set, the first longer."""
     return [
         f"{first} = {values[first]} is more than {longest} = {values[longest]}"
         for first, longest in _WAITS
@@ -279,7 +279,7 @@ def _contradictions(values: Mapping[str, Any]) -> list[str]:
 
 
 def _config(given: Mapping[str, Any]) -> Config:
-    """Returns the Config. Defaults are computed from, and give way to, the options that are set."""
+    """Returns the Config; options that are set may change the defaults of others."""
     values: dict[str, Any] = {option.key: option.default for option in OPTIONS} | dict(given)
     if _FAST not in given:
         values[_FAST] = values[_RETRY]

@@ -28,8 +28,8 @@ configuration against the same table.
 A configuration is a mapping, as for confluent-kafka:
 `rdmeta.Client({"bootstrap.servers": "kafka-1:9092", "retry.backoff.ms": 50})`. Values may be text
 or native: `"50"` or `50`, `"true"` or `True`. Names, ranges and defaults are librdkafka's; an
-option of another origin says so. So a configuration that was made for confluent-kafka works, as
-long as its brokers have a plaintext listener.
+option of another origin says so. So a configuration made for confluent-kafka works if its brokers
+have a plaintext listener.
 
 `rdmeta.config.load(path)` reads a properties file: lines `key=value` in UTF-8, with the comments,
 escapes and continued lines of Java's files. The last value of a key counts.
@@ -48,12 +48,12 @@ COLUMNS = """\
 WAITS = """
 `retry.backoff.ms` and `topic.metadata.refresh.fast.interval.ms` cannot be longer than
 `retry.backoff.max.ms`, nor `reconnect.backoff.ms` than `reconnect.backoff.max.ms`. If only one of
-two such options is set, the default of the other gives way.
+two such options is set, the default of the other adapts to it.
 
 ## Options that metadata does not need
 
-The client accepts these, does not look at their values, and names them in one log line. `topic.`
-may precede each. The client calls none of the callbacks among them: `Client.on_error()` and
+The client accepts these, ignores their values, and names them in one log line. Each may have the
+prefix `topic.`. The client calls none of the callbacks among them: `Client.on_error()` and
 `Client.on_change()` take functions, and log lines go to the loggers below `rdmeta`.
 
 """
@@ -62,7 +62,7 @@ SECURITY = """
 ## Options of TLS and SASL
 
 The client refuses these until it speaks TLS and SASL, and shows no value of them. If
-`security.protocol` is set to plaintext, they have no effect, and are accepted as those above:
+`security.protocol` is set to plaintext, they have no effect, and the client accepts them, too:
 
 """
 

@@ -1,4 +1,4 @@
-"""Creates topics and takes how long wait_for_topic(), called then, waits for the first leader.
+"""Times wait_for_topic() for the first leader of a topic that was created just before.
 
 Beside it a loop asks one broker every 10 ms from the same moment on.
 """

@@ -1,4 +1,4 @@
-"""Kills the leader again and again; takes how long after the first word each client sees the next.
+"""Kills the leader again and again; times each client from the first word until it sees the next.
 
 *The first word* is the moment at which a broker first names another leader (first_word of the
 tests). Three subjects watch in each round. The application of the first Client reports that its own
@@ -22,7 +22,7 @@ from bench.figure import Missing
 
 TOPIC = "watched"
 SOME = 5  # the others join in each round of this number
-OURS_S = 5.0  # how long the subjects of every round are watched
+OURS_S = 5.0  # seconds for which the subjects of every round are watched
 THEIRS_S = 20.0
 CAP_MS = 1000.0  # retry.backoff.max.ms
 ALWAYS = ("told", "idle", "java_busy")

@@ -1,4 +1,4 @@
-"""CPU time and threads of an idle client that knows all topics, each in a process of its own.
+"""Measures CPU time and threads of idle clients that know all topics, each in its own process.
 
 `python -m bench.client.idle NAME BOOTSTRAP SECONDS` is such a process: it prints JSON.
 """
@@ -16,7 +16,7 @@ from bench.build import ROOT
 from bench.client import lacks
 
 WINDOWS = 3
-SETTLE = 2.0  # seconds until a client has done what a first answer makes it do
+SETTLE = 2.0  # seconds for the work that a client does after its first answer
 
 
 def idle(name: str, bootstrap: str, seconds: float) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Many AsyncClients in one loop, with the brokers of an embedded cluster in another process.
+"""Measures many AsyncClients in one loop; an embedded cluster in another process answers them.
 
 `python -m bench.client.many` is that process: it prints the bootstrap servers.
 """
@@ -74,7 +74,7 @@ class Streams:
 
     def __init__(self) -> None:
         self.open: list[asyncio.StreamWriter] = []
-        self.seconds = 0.0  # that it took to open them
+        self.seconds = 0.0  # for opening them
 
     async def add(self, bootstrap: str, count: int) -> None:
         """Opens so many connections, one after the other."""
@@ -112,7 +112,7 @@ async def clients(bootstrap: str, count: int) -> list[Any]:
 
 async def run(bootstrap: str, count: int, seconds: float) -> dict[str, Any]:
     """Measures the floor first, then the clients; each is idle for `seconds`."""
-    for client in await clients(bootstrap, 2):  # what the process loads once is no client's
+    for client in await clients(bootstrap, 2):  # loads the modules, which do not count
         await client.close()
     streams = Streams()
     before = resident()

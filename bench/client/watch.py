@@ -67,7 +67,7 @@ class Watcher:
             self.news.notify_all()
 
     def connect(self, node: int, port: int) -> None:
-        """Tells the subject to connect to the leader; `connected` waits for that."""
+        """Has the subject connect to the leader; `connected` waits for that."""
         assert self.process.stdin is not None
         self.ready = None
         self.events.clear()
@@ -152,7 +152,7 @@ class Told(Subject):
 
 
 class Idle(Subject):
-    """rdmeta's client that is told nothing, with a connection to the leader."""
+    """rdmeta's client without an application, with a connection to the leader."""
 
     client: Any = None
 
@@ -223,7 +223,7 @@ SUBJECTS: dict[str, Callable[[str, str], Subject]] = {
 
 
 def watch(subject: Subject) -> None:
-    """Looks each millisecond, and prints each other leader."""
+    """Looks each millisecond, and prints each new leader."""
     last = -1
     while True:
         found = subject.leader()

@@ -32,8 +32,8 @@ static rdmeta_err_t absent_freeze(rdmeta_apply_t *a, rdmeta_entry_t *e) {
         return RDMETA_OK;
 }
 
-/* Stages that a topic which stays negative has no reason of an earlier answer
- * any more: that it is absent answers those. */
+/* Stages the end of a negative topic's reasons from earlier answers: its
+ * absence answers them. NO_MEMORY. */
 static rdmeta_err_t absent_again(rdmeta_apply_t *a, rdmeta_entry_t *e) {
         const uint32_t due = rdmeta_due_of(a->c, e);
         rdmeta_update_t *p;

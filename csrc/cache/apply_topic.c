@@ -297,7 +297,7 @@ rdmeta_err_t rdmeta_apply_known(rdmeta_apply_t *a, rdmeta_entry_t *e,
         rdmeta_topic_t *t;
         rdmeta_err_t err;
 
-        /* What is known of the topic is another cluster's. */
+        /* The cache knows a topic of another cluster. */
         if (a->replace_all && e->topic->state != RDMETA_TOPIC_WAIT &&
             a->verdict.verdict == RDMETA_VERDICT_KEEP)
                 return rdmeta_apply_absent(a, e, RDMETA_TOPIC_GONE);

@@ -14,10 +14,10 @@
  *     KEPT_BACK    the last answer           with a later answer; removal
  *     ASK_BY_NAME  the last answer           with a later answer; removal
  *
- * Where a broker goes, topics that no answer touches may lose their leader.
+ * When a broker goes, topics that no answer touches may lose their leader.
  * Writers only note that, and the next call of due() looks at every topic. If
- * brokers only come, it looks at the topics that have UNREACHABLE. A load, too,
- * leaves the look at its topics to that call.
+ * brokers only come, it looks at the topics that have UNREACHABLE. After a load
+ * the next call of due() looks at every topic, too.
  */
 #ifndef RDMETA_CACHE_DUE_H
 #define RDMETA_CACHE_DUE_H

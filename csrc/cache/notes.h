@@ -6,8 +6,8 @@
  *                              |       '- counts its older answers (merge.h)
  *                              '- back to the entry
  *
- * Most topics are healthy and have no note: an entry has no room for more than
- * a note's place. The notes have no gaps: the last one moves to the place of
+ * Most topics are healthy and have no note: an entry has room only for the
+ * place of a note. The notes have no gaps: the last one moves to the place of
  * one that goes. So a walk over all notes costs what is due, and not what is
  * cached.
  *
@@ -39,11 +39,11 @@ rdmeta_err_t rdmeta_notes_reserve(rdmeta_cache_t *c, size_t n);
 /* Stores why the topic of `e` is due; 0: it is not. Cannot fail: the caller has
  * reserved a note, unless `e` has one. */
 void rdmeta_note_due(rdmeta_cache_t *c, rdmeta_entry_t *e, uint32_t due);
-/* Takes `kept` as the rewind of `e`, and frees the one that it had. NULL: `e`
- * has none from now on. Cannot fail: the caller has reserved a note. */
+/* Makes `kept` the rewind of `e`, takes it, and frees the one before it. NULL:
+ * `e` has none from now on. Cannot fail: the caller has reserved a note. */
 void rdmeta_note_rewind(rdmeta_cache_t *c, rdmeta_entry_t *e,
                         rdmeta_kept_rewind_t *kept);
-/* Gives back the room of notes that went, if it is much. Without memory for a
+/* Frees the room of notes that went, if it is much. Without memory for a
  * smaller array it does nothing. */
 void rdmeta_notes_trim(rdmeta_cache_t *c);
 /* Frees all notes, their rewinds and their room. */

@@ -70,7 +70,7 @@ typedef struct rdmeta_kept_rewind {
         int32_t rows[];
 } rdmeta_kept_rewind_t;
 
-/* What the writer remembers of a topic besides its block (notes.h). */
+/* The writer's note on a topic: what its block does not have (notes.h). */
 typedef struct rdmeta_note {
         rdmeta_entry_t *entry;
         rdmeta_kept_rewind_t *rewind; /* NULL: none. It has no more rows than

@@ -1,4 +1,4 @@
-/* Writes without an answer: the sweep of what is past its deadline, purge, and
+/* Writes without an answer: sweep, which ends what is past its deadline; purge;
  * forget. */
 #include "cache/transaction.h"
 

@@ -300,7 +300,7 @@ RDMETA_API rdmeta_err_t rdmeta_cache_apply_failure(
 /** Why a topic needs another answer: bits of rdmeta_due_t.reasons. */
 enum {
         RDMETA_DUE_NO_LEADER   = 1 << 0, /**< a partition has no leader now */
-        RDMETA_DUE_UNREACHABLE = 1 << 1, /**< a leader is none of the brokers */
+        RDMETA_DUE_UNREACHABLE = 1 << 1, /**< a leader is no known broker */
         /** An answer was kept back. The last one about the topic was older,
          *  wholly or in part: an epoch, an id, a shorter list. Or it had an
          *  error that says nothing of the topic. */
@@ -316,8 +316,8 @@ typedef struct rdmeta_due {
         uint32_t reasons; /**< RDMETA_DUE_...; at least one */
         uint32_t reserved[3];
 } rdmeta_due_t;
-/** Gets one topic, borrowed for the time of the call. Other than 0 ends the
- *  walk. */
+/** Gets one topic, borrowed during the call. Returns 0, or another value to end
+ *  the walk. */
 typedef int32_t (*rdmeta_due_visit_t)(void *opaque, const rdmeta_due_t *due);
 
 /**

@@ -36,8 +36,8 @@ RDMETA_API void rdmeta_handle_release(rdmeta_handle_t *handle);
 /** Returns the name, borrowed from the handle. Threads: any. */
 RDMETA_API rdmeta_str_t rdmeta_handle_topic(const rdmeta_handle_t *handle);
 
-/** Gets one name, borrowed for the time of the call. Other than 0 ends the
- *  walk. */
+/** Gets one name, borrowed during the call. Returns 0, or another value to end
+ *  the walk. */
 typedef int32_t (*rdmeta_name_visit_t)(void *opaque,
                                        const rdmeta_str_t *topic);
 /**

@@ -96,10 +96,10 @@ RDMETA_API rdmeta_err_t rdmeta_partition(rdmeta_reader_t *reader,
 /** Returns a broker to fetch a partition from that is in a rack (KIP-392). It
  *  is the leader if the leader's broker has that rack. Otherwise it is the
  *  first of the partition's replicas that is in sync, not offline, and has a
- *  known broker of that rack. Without such a replica it is the leader. Returns
- *  what rdmeta_leader() returns if there is no leader to return: the codes are
- *  the same. Racks are compared as bytes; an empty `rack`: the leader. Borrows
- *  all arguments. Threads: the reader's. */
+ *  known broker of that rack. Without such a replica it is the leader.
+ *  If there is no leader to return, the codes are those of rdmeta_leader().
+ *  Racks are compared as bytes; an empty `rack`: the leader. Borrows all
+ *  arguments. Threads: the reader's. */
 RDMETA_API int32_t rdmeta_replica_in(rdmeta_reader_t *reader,
                                      const char *topic, size_t len,
                                      int32_t partition, rdmeta_str_t rack,

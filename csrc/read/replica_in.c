@@ -3,9 +3,10 @@
  *
  * The choice is that of Kafka's RackAwareReplicaSelector (KIP-392): the leader
  * if it is in the rack, otherwise an in-sync replica there, otherwise the
- * leader. Among several replicas Kafka's brokers take the one that is furthest.
- * Metadata does not say which that is, so this takes the first one. An empty
- * rack is none, as there: it is the default of client.rack.
+ * leader. Among several replicas Kafka's brokers take the one with the most
+ * records. Metadata does not say which one that is, so this function takes the
+ * first. An empty rack is no rack, as for brokers: it is the default of
+ * client.rack.
  */
 #include "read/state.h"
 

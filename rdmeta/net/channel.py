@@ -30,16 +30,16 @@ class Owner(Protocol):
     """The methods that a channel calls, in the loop's thread, until it is closed."""
 
     def channel_ready(self, channel: Channel) -> None:
-        """Takes note that the handshake is over."""
+        """Is called when the handshake is over."""
 
     def channel_bytes(self, channel: Channel) -> None:
-        """Takes note that bytes have arrived."""
+        """Is called when bytes have arrived."""
 
     def channel_response(self, channel: Channel, response: Response) -> None:
         """Takes an answer."""
 
     def channel_failed(self, channel: Channel, error: Error) -> None:
-        """Takes note that the channel has closed itself, because of `error`."""
+        """Is called when the channel has closed itself because of `error`."""
 
 
 class Channel:
@@ -168,7 +168,7 @@ class Channel:
         return count >= _CHUNK
 
     def _take(self, data: bytes, count: int) -> None:
-        """Passes bytes to the session, which may have them already, and what they bring on."""
+        """Passes bytes to the session, unless it has them, and their answers to the owner."""
         if self._socket is None:
             return
         was_ready = self.session.ready

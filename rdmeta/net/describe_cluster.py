@@ -1,7 +1,7 @@
 """DescribeCluster (API key 60), v0-v2: the cluster's brokers, also the fenced ones (KIP-700, 1073).
 
-A broker answers for itself from v0 on. v2 tells and, if it is asked to, lists fenced brokers, which
-Metadata leaves out.
+v2 says which brokers are fenced. Metadata leaves these out; DescribeCluster lists them if the
+request asks for them.
 """
 
 from __future__ import annotations

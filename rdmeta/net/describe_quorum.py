@@ -1,6 +1,6 @@
 """DescribeQuorum (API key 55), v0-v2: the controllers of a KRaft cluster (KIP-595, 836, 853).
 
-Any broker passes the request on to the active controller, and the answer back. A cluster with
+Any broker passes the request to the active controller, and the answer to the client. A cluster with
 ZooKeeper has no such API.
 """
 
@@ -34,8 +34,8 @@ class QuorumReplica(NamedTuple):
     """A node that follows the metadata log.
 
     `log_end_offset` is None if the leader does not know it. `last_fetch_ms` and `last_caught_up_ms`
-    are Unix times by the leader's clock, None if they are not known, and before v1. The leader's
-    own `last_fetch_ms` is None. `directory_id` is None before v2 and if it has none.
+    are Unix times by the leader's clock, None before v1 and if they are not known. The leader's own
+    `last_fetch_ms` is None. `directory_id` is None before v2, and for a node without one.
     """
 
     id: int

@@ -24,7 +24,7 @@ from rdmeta.net.session import METADATA
 __all__ = ["fetch"]
 
 
-# Settings by their names in Config, as they are without a configuration.
+# The settings without a configuration, by their names in Config.
 _DEFAULTS: dict[str, Any] = {
     "bootstrap_servers": None,
     "client_id": "rdmeta",
@@ -77,7 +77,7 @@ def fetch(
     `max_frame` is the largest answer accepted, in bytes. `reason` says why the caller asks: see
     `MetadataCache.reason`.
 
-    `conf` is a configuration as a Client takes it; the whole is checked. It completes the
+    `conf` is a configuration as a Client takes it, and is checked as a whole. It completes the
     arguments: bootstrap.servers, client.id ("rdmeta"), receive.message.max.bytes (100 000 000) and
     allow.auto.create.topics (false). Its broker.address.family chooses addresses.
     socket.connection.setup.timeout.ms bounds connecting to one server, and socket.timeout.ms the
@@ -91,8 +91,8 @@ def fetch(
     Raises TransportError, RequestTimedOutError, MalformedError, UnsupportedVersionError, or an
     error of `MetadataCache.apply`. Its text gives the error of each server; if those have several
     types, it is a TransportError. Before it sends anything, it raises ForkedError in the child of a
-    fork, and TypeError or ValueError for an invalid argument. That is a ConfigError for an error in
-    `conf`, or an argument that contradicts it. An error that is raised after `topics` were checked
+    fork, and TypeError or ValueError for an invalid argument. An error in `conf`, or an argument
+    that contradicts it, is a ConfigError. An error that is raised after `topics` were checked
     ends the hints of `topics`.
     """
     if not isinstance(cache, MetadataCache):
@@ -129,7 +129,7 @@ def _settings(conf: Mapping[str, object] | None, given: dict[str, Any]) -> dict[
     """
     if conf is None:
         return _DEFAULTS | given
-    from rdmeta import config  # it loads slowly
+    from rdmeta import config  # only calls with `conf` pay for its import
     from rdmeta._options import OPTIONS
 
     parsed = config.parse(conf, servers="bootstrap_servers" not in given)

@@ -84,7 +84,7 @@ class Reader:
         return UUID(bytes=self._bytes(16))
 
     def optional_string(self) -> str | None:
-        """Returns a string, None for a null one; bytes that are no UTF-8 become surrogates."""
+        """Returns a string, None for a null one; bytes that are not UTF-8 become surrogates."""
         length = self.uvarint() - 1
         if length < 0:
             return None
@@ -94,13 +94,13 @@ class Reader:
         """Returns a string that may not be null."""
         value = self.optional_string()
         if value is None:
-            raise MalformedError("a string is null that may not be")
+            raise MalformedError("a string that must not be null is null")
         return value
 
     def array(self, read: Callable[[Reader], _T]) -> tuple[_T, ...]:
         """Returns what `read` returns for each element of an array that may not be null."""
         count = self.uvarint() - 1
-        if not 0 <= count <= self.left:  # each element takes a byte at least
+        if not 0 <= count <= self.left:  # each element has at least one byte
             raise MalformedError(f"an array announces {count} elements in {self.left} bytes")
         return tuple(read(self) for _ in range(count))
 

@@ -1,4 +1,4 @@
-"""Names to addresses beside an event loop: daemon threads that may hang without harm.
+"""Resolves names for event loops, in daemon threads that may hang without harm.
 
 The system's resolver has no deadline. A lookup that hangs therefore costs a thread, and nothing
 else: neither the loop nor the interpreter's exit waits for it. All clients of a process share two
@@ -74,8 +74,8 @@ class Resolver:
         """Returns a future of every endpoint of `address`, the families in turn (RFC 8305).
 
         A literal address needs no thread. `family` AF_INET or AF_INET6 leaves the others out.
-        Equal lookups at one time share one call of the system's resolver. To cancel the future
-        leaves the call to itself. Its exception is a TransportError.
+        Equal lookups at one time share one call of the system's resolver. That call goes on if the
+        future is cancelled. The future's exception is a TransportError.
         """
         future: Future[tuple[Endpoint, ...]] = loop.create_future()
         found = literal(address)
@@ -109,7 +109,7 @@ class Resolver:
                 self._finish(lookup, TransportError(f"cannot look up a name: {error}"))
 
     def _run(self) -> None:
-        """Looks up names until none is left; one that no future waits for is left out."""
+        """Looks up names until none is left; leaves out those that no future waits for."""
         while True:
             with self._lock:
                 if not self._queue:
@@ -161,7 +161,7 @@ def _look_up(lookup: _Lookup) -> _Outcome:
 
 
 def _chosen(found: Iterable[Endpoint], family: int) -> _Outcome:
-    """Returns the endpoints of the wanted family, each once, and both families in turn."""
+    """Returns the endpoints of the wanted family, each once; without one, both in turn."""
     endpoints = list(dict.fromkeys(found))
     wanted = [each for each in endpoints if family in (socket.AF_UNSPEC, each.family)]
     if not wanted:
@@ -182,7 +182,7 @@ def _settle(future: Future[tuple[Endpoint, ...]], outcome: _Outcome) -> None:
         future.set_result(outcome)
 
 
-# The bound on hanging lookups is the process's, so this is shared by all of its clients.
+# All clients of the process share it, because it bounds the lookups that hang in the process.
 _of_this_process = Resolver()
 os.register_at_fork(after_in_child=_of_this_process.start_anew)
 

@@ -38,7 +38,7 @@ _CORRELATION_SIZE = 4
 
 # Bytes: a longer frame has a buffer of its own, into which the driver reads.
 _LONG = 1 << 18
-# That buffer is made once a 32nd of the frame has arrived: a frame's length alone, which may be
+# The session makes that buffer once a 32nd of the frame has arrived. A length alone, which may be
 # garbage, takes no memory.
 _SHARE = 32
 
@@ -46,7 +46,7 @@ _SHARE = 32
 class Response(NamedTuple):
     """The answer to the request with that correlation id; `body` excludes the header.
 
-    The body of a long answer is a view of the buffer that it was read into, and was not copied.
+    The body of a long answer is not copied: it is a view of the buffer that it was read into.
     """
 
     api_key: int
@@ -123,8 +123,8 @@ class Session:
 
         Raises MalformedError for an impossible frame, and TransportError for an answer without a
         request. Raises UnsupportedVersionError or another Error with Kafka's code if the broker
-        refuses the handshake. An error after whole answers is raised by the next call: until then
-        it is `failure`.
+        refuses the handshake. If whole answers come before the error, they are returned; `failure`
+        has the error, and the next call raises it.
         """
         self._check()
         if self._long is not None:
@@ -139,7 +139,7 @@ class Session:
     def space(self) -> memoryview | None:
         """Returns the part of a long frame that is yet to arrive, None if no such frame arrives.
 
-        The driver may read the next bytes into it, from its start, and call `received()`. Else it
+        The driver reads the next bytes into it, from its start, and calls `received()`. Or it
         passes them to `receive()`.
         """
         return None if self._long is None else memoryview(self._long)[self._filled :]

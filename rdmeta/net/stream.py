@@ -26,10 +26,10 @@ from rdmeta.net.session import Response, Session
 
 __all__ = ["Listener", "StreamConnection"]
 
-# Seconds: an address that is silent for so long does not keep the next one waiting (RFC 8305 lets
-# the next one begin after 0.25 s; this is the time after which the client tries another server).
+# Seconds of silence after which the next address is tried, too. RFC 8305 has 0.25 s; this is the
+# time after which the client tries another server.
 _SILENT = 1.0
-# Seconds: a timer that is called so late was late because the loop was blocked.
+# Seconds by which a timer is late only if the loop was blocked.
 _BLOCKED = 0.05
 
 
@@ -37,23 +37,23 @@ class Listener(Protocol):
     """The methods that a connection calls; nothing is called after `StreamConnection.close()`."""
 
     def on_connected(self) -> None:
-        """Takes note that the connection is ready for requests; `session.versions` is known."""
+        """Is called when the connection is ready for requests; `session.versions` is known."""
 
     def on_bytes(self) -> None:
-        """Takes note that some bytes have arrived, before what they bring is reported."""
+        """Is called when bytes have arrived, before the calls about their answers."""
 
     def on_response(self, response: Response) -> None:
         """Takes the answer to the request with `response.correlation_id`."""
 
     def on_disconnected(self, error: Error) -> None:
-        """Takes note that the attempt failed, or the connection broke; it is closed by then."""
+        """Is called when the attempt failed or the connection broke; it is closed by then."""
 
 
 class StreamConnection:
     """One connection, or one attempt to make it; it is used once, in its loop's thread.
 
-    It has no task and no thread. `close()` takes effect at once, wherever the connection is. The
-    methods may be called from the listener's.
+    It has no task and no thread. `close()` takes effect at once, in any state. The listener's
+    methods may call those of the connection.
     """
 
     def __init__(
@@ -69,8 +69,8 @@ class StreamConnection:
         """Touches no network.
 
         `max_frame` is the largest answer accepted, in bytes; `keepalive` sets SO_KEEPALIVE.
-        `family` is AF_INET or AF_INET6 for such addresses alone. `resolver` is the one that the
-        whole process shares, unless it is given. Raises ValueError if the client id is too long.
+        `family` AF_INET or AF_INET6 leaves the other addresses out. Without `resolver` it is the
+        one that the whole process shares. Raises ValueError if the client id is too long.
         """
         Session(client_id, max_frame)  # checks the client id
         self._listener = listener
@@ -94,8 +94,8 @@ class StreamConnection:
 
         All of that has `timeout` seconds. The connection tries the next address when the newest one
         fails, or is silent for its share of the time (1 s at most). It keeps the address that is
-        ready first. The listener hears of success or failure later. Call it once, while the loop
-        runs.
+        ready first. It reports success or failure to the listener later. Call it
+        once, while the loop runs.
         """
         loop = self._loop = asyncio.get_running_loop()
         self._ends = loop.time() + timeout
@@ -133,7 +133,7 @@ class StreamConnection:
     def take_arrived(self) -> None:
         """Reads what has arrived already, and calls the listener before it returns.
 
-        After the loop was blocked this tells a silent broker from one whose answer waits.
+        After the loop was blocked, a broker whose answer waits would look silent without this.
         """
         for channel in self._channels():
             channel.read()
@@ -152,7 +152,7 @@ class StreamConnection:
         if self._lookup is not None:
             self._lookup.remove_done_callback(self._on_resolved)  # a closed loop calls none
             if not self._lookup.cancel():
-                self._lookup.exception()  # asyncio logs one that is never asked for
+                self._lookup.exception()  # asyncio logs an exception that no code has read
         for channel in self._channels():
             channel.close()
 
@@ -179,11 +179,11 @@ class StreamConnection:
         self._listener.on_connected()
 
     def channel_bytes(self, channel: Channel) -> None:
-        """Tells the listener."""
+        """Calls the listener."""
         self._listener.on_bytes()
 
     def channel_response(self, channel: Channel, response: Response) -> None:
-        """Tells the listener."""
+        """Calls the listener."""
         self._listener.on_response(response)
 
     def channel_failed(self, channel: Channel, error: Error) -> None:

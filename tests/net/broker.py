@@ -57,7 +57,7 @@ class Truth:
         self.topics: dict[str, T] = {}
 
     def create(self, name: str, partitions: int = 1, *, id: bytes | None = None) -> T:
-        """Adds a topic, or replaces it by another one; its leaders take turns."""
+        """Adds a topic, or replaces it by another one; the brokers lead its partitions in turn."""
         id = frames.topic_id((name, time.monotonic_ns())) if id is None else id
         self.topics[name] = T(name, self._partitions(partitions), id)
         return self.topics[name]
@@ -71,7 +71,7 @@ class Truth:
         return found
 
     def widen(self, name: str, partitions: int) -> None:
-        """Raises a topic's number of partitions; the leaders of new ones take turns."""
+        """Raises a topic's number of partitions; the brokers lead the new ones in turn."""
         topic = self.topics[name]
         added = self._partitions(partitions)[len(topic.partitions) :]
         self.topics[name] = replace(topic, partitions=[*topic.partitions, *added])
@@ -142,13 +142,13 @@ class Broker:
     def __init__(self, id: int, truth: Truth, loop: LoopThread) -> None:
         self.id = id
         self.truth = truth
-        # The versions of each API that it says it speaks; what it answers does not depend on them.
+        # The versions of each API that it announces; its answers do not depend on them.
         self.ranges = dict(RANGES)
         self.fault = Fault()
-        # Bytes that it sends to each connection's first bytes before it closes, instead of Kafka's.
+        # Bytes that answer the first bytes of each connection; then the broker closes it.
         self.greeting: bytes | None = None
         self.close_at_accept = False
-        # A connection is closed when it has been sent this many bytes.
+        # The broker closes a connection after it has sent this many bytes.
         self.close_after: int | None = None
         # Bodies instead of this broker's own, by API key; None: its own.
         self.answers: dict[int, Callable[[Asked], bytes | None]] = {}
@@ -220,7 +220,7 @@ class Broker:
         self.drop()
 
     def freeze(self) -> None:
-        """Stops like a process after SIGSTOP: the system accepts and buffers, no answer comes."""
+        """Stops like a process after SIGSTOP: the system accepts connections, no answer comes."""
         self._loop.call(self._thawed.clear)
 
     def thaw(self) -> None:
@@ -242,7 +242,7 @@ class Broker:
                 await self._converse(number, reader, Sender(writer, self))
         except (ConnectionError, asyncio.IncompleteReadError, Ended, asyncio.CancelledError):
             pass
-        except UnicodeDecodeError:  # a client asks for a name that came out of a damaged answer
+        except UnicodeDecodeError:  # the name came from a damaged answer
             pass
         finally:
             del self._open[number]

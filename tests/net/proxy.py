@@ -76,7 +76,7 @@ class Proxy:
         self.drop()
 
     def freeze(self) -> None:
-        """Accepts and takes bytes, and passes none on until heal(), as a lost network."""
+        """Accepts connections and bytes, and passes none on until heal(), as a lost network."""
         self._loop.call(self._flowing.clear)
 
     def heal(self, *, lose: bool = False) -> None:

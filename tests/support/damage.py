@@ -37,7 +37,7 @@ def seconds(short: float) -> float:
 def rounds(rng: random.Random, largest: int, drip: float = 0.0005) -> Iterator[Damage]:
     """Yields damage to a client that accepts frames of `largest` bytes, without end.
 
-    Each kind comes once a round, in another order.
+    Each kind comes once per round; each round has another order.
     """
     while True:
         for kind in rng.sample(KINDS, len(KINDS)):

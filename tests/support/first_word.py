@@ -36,7 +36,7 @@ class Word(NamedTuple):
 
 
 class FirstWord:
-    """A context manager that records what brokers say about `topics`, also of unknown ones.
+    """A context manager that records what brokers say about `topics`, also about unknown ones.
 
     `addresses` has the address of each broker; a broker that does not answer is asked again.
     """
@@ -65,7 +65,7 @@ class FirstWord:
         trace: TracebackType | None,
     ) -> None:
         assert self._process.stdin is not None
-        self._process.stdin.close()  # its end
+        self._process.stdin.close()  # the process ends
         self._process.wait(30)
         self._thread.join(30)
         assert self._process.stdout is not None

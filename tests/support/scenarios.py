@@ -237,7 +237,7 @@ def load(path: Path) -> list[Row]:
 
 
 def place(row: Row) -> tuple[str, str, str]:
-    """Returns what names a row: the scenario, the brokers, the client."""
+    """Returns the key of a row: the scenario, the brokers, the client."""
     return row["scenario"], row["brokers"], row["client"]
 
 
