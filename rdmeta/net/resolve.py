@@ -161,7 +161,7 @@ def _look_up(lookup: _Lookup) -> _Outcome:
 
 
 def _chosen(found: Iterable[Endpoint], family: int) -> _Outcome:
-    """Returns the endpoints of the wanted family, each once; without one, both in turn."""
+    """Returns the endpoints of a family, each once; those of AF_UNSPEC in turn."""
     endpoints = list(dict.fromkeys(found))
     wanted = [each for each in endpoints if family in (socket.AF_UNSPEC, each.family)]
     if not wanted:

@@ -94,8 +94,8 @@ class StreamConnection:
 
         All of that has `timeout` seconds. The connection tries the next address when the newest one
         fails, or is silent for its share of the time (1 s at most). It keeps the address that is
-        ready first. It reports success or failure to the listener later. Call it
-        once, while the loop runs.
+        ready first. It reports success or failure to the listener later. Call it once,
+        while the loop runs.
         """
         loop = self._loop = asyncio.get_running_loop()
         self._ends = loop.time() + timeout
