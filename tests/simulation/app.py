@@ -1,7 +1,7 @@
 """The simulated application: it needs, waits, forgets, complains, and uses what the cache says.
 
-A call is a method of `App`; `KINDS` lists their names. `App` also keeps what the policy owes it:
-the topics that it needs, and the waits that have not ended.
+A call is a method of `App`; `KINDS` lists their names. `App` also keeps the duties of the
+policy: the needed topics, and the waits that have not ended.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ KINDS = (
 
 @dataclass
 class Waiter:
-    """A wait that has not ended; `owed` says that what it waits for has happened.
+    """A wait that has not ended; `owed`: it must end now, as its event has happened.
 
     `topics` is what a refresh asked for, `names` the needed topics then; `topic` is set for a wait
     for a topic. `sent` counts the requests before the call.
@@ -52,7 +52,7 @@ class App:
         self.world = world
         self.random = world.random
         self.waiters: dict[int, Waiter] = {}
-        # What was cancelled in the moment in which it ended may still end.
+        # A wait may end in the moment in which the application cancels it.
         self.cancelled: dict[int, Waiter] = {}
         topics = world.scene.topics
         names = (topics,) if isinstance(topics, str) else () if topics in (None, ALL) else topics
@@ -100,7 +100,7 @@ class App:
             self.world.demand(state >= 0, f"the wait for {waiter.topic} ends in state {state}")
 
     def refresh_again(self) -> None:
-        """Asks for a refresh once more, as an application does whose topic was created for it."""
+        """Asks for a refresh once more, as an application does after its topic was created."""
         if not self.active and not self.world.closing and self.world.can_be_asked():
             self.refresh_of(None, False, None)
 
@@ -306,7 +306,7 @@ class App:
                 cache.apply(body, 12, request, server.id)
 
     def look(self) -> None:
-        """Calls what only reads."""
+        """Calls the methods that only read."""
         self.world.policy.stats()
         self.world.policy.least_loaded(self.world.now)
 

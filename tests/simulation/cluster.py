@@ -59,7 +59,7 @@ class Server:
 
     @property
     def usable(self) -> bool:
-        """Returns whether a client can have an answer from it in time."""
+        """Returns whether the server can answer a client in time."""
         return self.alive and not self.frozen and self.network == "up"
 
     def seen(self) -> State:
@@ -271,7 +271,7 @@ class Cluster:
         self.commit(brokers, topics)
 
     def unfence(self, id: int) -> None:
-        """Registers a live broker: it returns to the brokers, and leads what nobody could."""
+        """Registers a live broker: it returns to the brokers, and leads what has no leader."""
         server = self.servers[id]
         if server.alive:
             brokers = {**self.truth.brokers, id: self._registered(id)}

@@ -1,7 +1,7 @@
-"""What goes wrong in a simulated cluster: each kind of fault begins, and most end by themselves.
+"""The faults of a simulated cluster: most kinds begin, last for a time, and end by themselves.
 
-A fault is a method of `Faults`; `KINDS` lists their names. `heal` ends all of them at once. What
-a fault has scheduled for later does not happen after that.
+A fault is a method of `Faults`; `KINDS` lists their names. `heal` ends all of them at once:
+after that the parts that faults have scheduled do not happen.
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ class Faults:
         self.later(self._while(10.0), self.world.network.strange.discard, kind)
 
     def move(self) -> None:
-        """Servers start again at new addresses; nobody, or nothing, is at the old ones."""
+        """Servers start again at new addresses; the old ones refuse connections, or are silent."""
         servers = list(self.world.cluster.servers.values())
         if self.random.random() < 0.3:
             servers = [self._server()]

@@ -1,4 +1,4 @@
-"""What must hold in every run: eight invariants, each a method of `Invariants` with its bound.
+"""Eight invariants of every run, each a method of `Invariants` with its bound.
 
 All are checked from outside the policy: from its actions, from what reached it, and from what the
 cache says. `stepped` runs those about a moment; the others run at the action that they are about.
@@ -27,7 +27,7 @@ from rdmeta.model import ALL, Applied, Partition, Request, Topic
 if TYPE_CHECKING:
     from world import World
 
-# Metadata requests that may come at once, and the factor of the time for one more (issue's budget).
+# The budget: Metadata requests that may come at once, and the factor of the time for one more.
 BURST, SHARE = 8, 0.8
 # The rules for a rewind, as docs/policies.md has them.
 REWIND_ANSWERS, REWIND_SECONDS = 5, 5.0
@@ -36,7 +36,7 @@ REWIND = 25.0
 
 
 class Told(NamedTuple):
-    """What one answer said about a topic."""
+    """A topic as one answer described it."""
 
     at: float
     broker: int
@@ -67,7 +67,7 @@ class Sent:
 
 @dataclass
 class Known:
-    """What is known of a node's address: its failures in a row, and its throttling."""
+    """The state of a node's address: its failures in a row, and its throttling."""
 
     failures: int = 0
     failed_at: float = -math.inf
@@ -226,9 +226,9 @@ class Invariants:
     def epochs_never_go_back(self) -> None:
         """(1) No reader sees an older epoch after a newer one of one topic id.
 
-        The documented exceptions: a rewind, that is 5 lower answers over 5 s; an id that was
-        learned, which makes another key here; an epoch that was not told. A topic that was
-        forgotten, or that was negative for longer than max age, begins anew.
+        The documented exceptions: a rewind, that is 5 lower answers over 5 s; an id that becomes
+        known, which makes another key here; an epoch that the answer does not have. A topic begins
+        anew if it was forgotten, or was negative for longer than max age.
         """
         cache = self.world.cache
         if cache.version == self.seen_version:

@@ -1,4 +1,4 @@
-"""Runs seeds, in this process or in several, and tells of those that fail."""
+"""Runs seeds, in this process or in several, and reports those that fail."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Failure(NamedTuple):
 
 @dataclass
 class Result:
-    """What a run of many seeds found."""
+    """The result of a run of many seeds."""
 
     seeds: int = 0
     steps: int = 0

@@ -21,7 +21,7 @@ ROUND_TRIPS = (0.0004, 0.002, 0.02, 0.06)
 
 @dataclass(frozen=True)
 class Scene:
-    """What a seed decides before anything happens. Times are in seconds.
+    """The choices of a seed before anything happens. Times are in seconds.
 
     `topics` is the policy's argument. `round_trip` is the longest of a healthy link. `pace` is the
     mean time between faults, `eager` between calls of the application. `late` is the longest time

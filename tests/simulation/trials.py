@@ -1,9 +1,10 @@
 """Small experiments: in a healthy, quiet cluster one thing happens, and the cache must follow.
 
 Faults at random seldom isolate one rule of the policy. A trial does: what it changes can become
-known to the client in one way only. Each is a generator of waits, in seconds; after it the world
-checks that the cache equals the truth within the bound of invariant 8, plus what the trial
-returns; if `world.only` is set, in these topics. It returns None if it cannot be made here.
+known to the client in one way only. Each is a generator of waits, in seconds. After it the world
+checks that the cache equals the truth, in the topics of `world.only` if it is set. The bound is
+that of invariant 8, plus the seconds that the trial returns. None means: the trial is impossible
+here.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def suspect(world: World) -> Trial:
 
 
 def complaint(world: World) -> Trial:
-    """A leader moves, the application is told so, and every broker learns it later."""
+    """A leader moves, the application sees it, and every broker learns it later."""
     moved = _elect_unseen(world)
     if moved is None:
         return None
@@ -58,7 +59,7 @@ def complaint(world: World) -> Trial:
 
 
 def distracted(world: World) -> Trial:
-    """A leader moves; before the brokers learn it, they tell of another change of the topic."""
+    """A leader moves; before the brokers learn it, they report another change of the topic."""
     if not _change(world):
         return None
     known = len(world.cluster.log) - 1
@@ -78,7 +79,7 @@ def distracted(world: World) -> Trial:
 
 
 def newer_epoch(world: World) -> Trial:
-    """A leader moves, and the application sees the new epoch before any broker tells it."""
+    """A leader moves, and the application sees the new epoch before any broker says it."""
     moved = _elect_unseen(world)
     if moved is None:
         return None
@@ -115,7 +116,7 @@ def broken(world: World) -> Trial:
 
 
 def periodic(world: World) -> Trial:
-    """A topic changes, and nothing tells the client but its next periodic refresh."""
+    """A topic changes, and only the next periodic refresh can bring the change."""
     interval = world.scene.config.refresh_interval
     if interval is None or interval > 10 or not _change(world):
         return None
@@ -165,7 +166,7 @@ def denied(world: World) -> Trial:
 
 
 def hinted(world: World) -> Trial:
-    """A leader moves; the application hands in the leader that a Produce response told."""
+    """A leader moves; the application hands in the leader from a Produce response."""
     moved = _elect_unseen(world)
     if moved is None:
         return None
@@ -193,7 +194,7 @@ def outage(world: World) -> Trial:
 
 
 def moved(world: World) -> Trial:
-    """Every server starts again at a new address; nobody is at the old ones."""
+    """Every server starts again at a new address; the old ones refuse connections."""
     if not world.scene.config.rebootstrap or not world.network.open_links():
         return None
     world.network.nobody = "refused"

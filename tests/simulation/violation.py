@@ -1,4 +1,4 @@
-"""What a failed check raises, and the constants that checks share."""
+"""The exception of a failed check, and the constants that checks share."""
 
 from __future__ import annotations
 

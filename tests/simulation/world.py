@@ -1,8 +1,8 @@
 """One seed: a simulated cluster, network and application around the real policy and cache.
 
 `World.run` takes events in the order of their times. After each moment in which something reached
-the client it does what a driver does: it sweeps the cache, polls the policy, carries out the
-actions, and then checks every invariant.
+the client, it works as a driver: it sweeps the cache, polls the policy and carries out the actions.
+Then it checks every invariant.
 """
 
 from __future__ import annotations
