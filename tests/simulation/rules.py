@@ -1,7 +1,7 @@
-"""Rules of the policy that the eight invariants do not see: jitter, backoff, the choice of a node.
+"""Rules of the policy that the eight invariants do not see: jitter, backoff, nodes, rebootstrap.
 
-A client that breaks one of them still has a true cache within its bounds. It does harm to others:
-to a fleet that acts in step, to a broker that is asked in vain, to a cluster that takes over.
+A client that breaks one of them still has a true cache within its bounds. But a fleet of such
+clients acts in step, asks brokers in vain, or takes another cluster for its own.
 """
 
 from __future__ import annotations
@@ -139,14 +139,14 @@ class Rules:
         self.only_a_rebootstrap_changes_the_cluster()
         self.may_change_cluster &= answer.version < 2
 
-    # ---- whom to ask ----------------------------------------------------------------------------
+    # ---- the node to ask ------------------------------------------------------------------------
 
     def another_node_is_asked_after_an_older_answer(self, send: Send, link: Link) -> None:
         """After ASK_OTHER a node that has not given the old answer is asked, if there is one.
 
-        There is one if its address can be connected to now: no link to it, no backoff, no
-        throttling, and it speaks versions that can be asked for names. A node whose connection
-        breaks begins anew, as it may have been started again.
+        There is one if the client can connect to its address now: no link, no backoff, no
+        throttling. It must also speak a version in which names may be asked for. A node whose
+        connection breaks begins anew, as it may have been started again.
         """
         address = Address(link.node.host, link.node.port)
         assert isinstance(send.request, Request)
