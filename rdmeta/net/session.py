@@ -139,8 +139,8 @@ class Session:
     def space(self) -> memoryview | None:
         """Returns the part of a long frame that is yet to arrive, None if no such frame arrives.
 
-        The driver reads the next bytes into it, from its start, and calls `received()`; or it passes
-        them to `receive()`.
+        The driver reads the next bytes into it, from its start, and calls `received()`.
+        Otherwise it passes them to `receive()`.
         """
         return None if self._long is None else memoryview(self._long)[self._filled :]
 

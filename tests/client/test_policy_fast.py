@@ -375,7 +375,6 @@ def test_one_request_of_each_kind_is_in_flight() -> None:
     assert kinds == ["brokers", "full", "names", "new"] or kinds == ["full", "names", "new"]
 
 
-
 def test_a_second_wait_keeps_a_topic_fast_for_as_long_as_the_first() -> None:
     d = Driver(propagation_max=5.0)
     d.connect()

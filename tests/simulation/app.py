@@ -293,8 +293,9 @@ class App:
 
     def other_door(self) -> None:
         """Writes to the cache without the policy, as another feeder of it does."""
-        cache, server = self.world.cache, self.random.choice(
-            list(self.world.cluster.servers.values())
+        cache, server = (
+            self.world.cache,
+            self.random.choice(list(self.world.cluster.servers.values())),
         )
         self.world.say("call", "another feeder")
         if cache.cluster_id in (None, self.world.cluster.cluster_id):

@@ -84,13 +84,9 @@ class Server:
         )
         return body, topics
 
-    def _topics(
-        self, state: State, asked: All | Collection[object], version: int
-    ) -> list[T]:
+    def _topics(self, state: State, asked: All | Collection[object], version: int) -> list[T]:
         if asked is ALL or (version == 0 and not asked):
-            return [
-                self._seen(t) for name, t in state.topics.items() if name not in state.denied
-            ]
+            return [self._seen(t) for name, t in state.topics.items() if name not in state.denied]
         assert not isinstance(asked, All)
         return [
             self._named(state, each) if isinstance(each, str) else self._by_id(state, each, version)
@@ -271,7 +267,7 @@ class Cluster:
         self.commit(brokers, topics)
 
     def unfence(self, id: int) -> None:
-        """Registers a live broker: it returns to the brokers, and leads partitions without another leader."""
+        """Registers a live broker: it returns to the brokers, and leads what has no leader."""
         server = self.servers[id]
         if server.alive:
             brokers = {**self.truth.brokers, id: self._registered(id)}
@@ -354,4 +350,3 @@ class Cluster:
         server.incarnation += 1
         server.alive, server.frozen, server.address = True, False, address
         self.unfence(id)
-

@@ -27,7 +27,7 @@ from rdmeta.model import ALL, Applied, Partition, Request, Topic
 if TYPE_CHECKING:
     from world import World
 
-# Metadata requests that may come at once, and the factor of the time for one more (the client's budget).
+# The budget: Metadata requests that may come at once, and the factor of the time for one more.
 BURST, SHARE = 8, 0.8
 # The rules for a rewind, as docs/policies.md has them.
 REWIND_ANSWERS, REWIND_SECONDS = 5, 5.0
@@ -139,8 +139,10 @@ class Invariants:
         if not isinstance(send.request, Request):
             return
         self.requests_fit_the_budget(send)
-        names = None if send.request.topics is ALL else frozenset(
-            name for name in send.request.topics if isinstance(name, str)
+        names = (
+            None
+            if send.request.topics is ALL
+            else frozenset(name for name in send.request.topics if isinstance(name, str))
         )
         self.no_name_in_flight_is_asked_again(send, names)
         if not send.hedge:
@@ -228,8 +230,8 @@ class Invariants:
         """(1) No reader sees an older epoch after a newer one of one topic id.
 
         The documented exceptions: a rewind, that is 5 lower answers over 5 s; an id that becomes
-        known, which makes another key here; an epoch that the answer does not have. A topic that was
-        forgotten, or that was negative for longer than max age, begins anew.
+        known, which makes another key here; an epoch that the answer does not have. A topic begins
+        anew if it was forgotten, or was negative for longer than max age.
         """
         cache = self.world.cache
         if cache.version == self.seen_version:

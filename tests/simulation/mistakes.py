@@ -40,8 +40,8 @@ class Mistake(NamedTuple):
 MISTAKES: dict[str, Mistake] = {
     "no suspect": Mistake(
         "policy.py",
-        "                        s.suspects.add(broker, now)\n",
-        "                        pass\n",
+        "                    s.suspects.add(broker, now)\n",
+        "                    pass\n",
     ),
     "no jitter": Mistake(
         "backoff.py",

@@ -58,7 +58,8 @@ def _shown(what: object) -> str:
         return f"to {what.number}:"
     if isinstance(what, Answer):
         topics = ", ".join(
-            str(t.name) + (f" error {t.error}" if t.error else "")
+            str(t.name)
+            + (f" error {t.error}" if t.error else "")
             + "".join(f" {p.leader}@{p.epoch}" for p in t.partitions)
             for t in what.topics
         )

@@ -337,5 +337,3 @@ class World:
     def say(self, *what: object) -> None:
         if self.report is not None:
             self.report.note(self, *what)
-
-
