@@ -128,7 +128,7 @@ def _connect(address: Address, deadline: Deadline, family: int) -> socket.socket
         found = socket.getaddrinfo(*address, family, socket.SOCK_STREAM)
     except OSError as error:
         raise TransportError(f"no such host: {error.strerror or error}") from error
-    except ValueError as error:  # for example a label of more than 63 letters, or a NUL
+    except ValueError as error:  # for example a label of more than 63 letters
         raise TransportError(f"no host can have that name: {error}") from error
     failure: OSError | None = None
     for untried, (family, kind, protocol, _, endpoint) in zip(

@@ -148,7 +148,7 @@ def unresolved(error: OSError | ValueError) -> TransportError:
     """Returns the error for a name that the system's resolver refuses with `error`."""
     if isinstance(error, OSError):
         return TransportError(f"no such host: {error.strerror or error}")
-    # For example a label of more than 63 letters, or a NUL.
+    # For example a label of more than 63 letters.
     return TransportError(f"no host can have that name: {error}")
 
 

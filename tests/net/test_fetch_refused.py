@@ -18,7 +18,7 @@ from rdmeta.net.fetch import fetch
 NOWHERE = "127.0.0.1:1"
 
 
-@pytest.mark.parametrize("host", ["a..b", "a" * 300, "\ud800", "a\0b"])
+@pytest.mark.parametrize("host", ["a..b", "a" * 300])
 def test_an_impossible_host_is_treated_as_a_missing_one(
     host: str, cluster: EmbeddedCluster
 ) -> None:
@@ -32,6 +32,8 @@ def test_an_impossible_host_is_treated_as_a_missing_one(
     [
         ({"cache": None}, TypeError, "cache must be a MetadataCache"),
         ({"bootstrap": None}, TypeError, "bootstrap"),
+        ({"bootstrap": "\ud800:1"}, ValueError, "not a bootstrap server"),
+        ({"bootstrap": "a\0b:1"}, ValueError, "not a bootstrap server"),
         ({"timeout": None}, TypeError, "timeout"),
         ({"timeout": "1"}, TypeError, "timeout"),
         ({"timeout": -1}, ValueError, "timeout"),
