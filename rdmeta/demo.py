@@ -8,6 +8,7 @@ half runs against that cluster instead and only reads.
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import random
 import sys
@@ -102,6 +103,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--out", metavar="DIR", type=Path, help="write files to DIR; demo-out/<time> if absent"
     )
     chosen = parser.parse_args(arguments)
+    shown = logging.StreamHandler(sys.stdout)
+    shown.setFormatter(logging.Formatter("  the client logs: %(message)s"))
+    logging.getLogger("rdmeta").addHandler(shown)
     out = chosen.out or Path("demo-out", f"{datetime.now():%Y%m%d-%H%M%S}")
     began = time.monotonic()
     try:
@@ -289,7 +293,7 @@ def record_changes(cluster: EmbeddedCluster, client: Client, directory: Path) ->
 def show_requests(client: Client) -> None:
     """Shows why the client has asked, and how often."""
     refreshes = client.stats()["refreshes"].items()
-    texts = [f"{reason} {counts['sent']}" for reason, counts in refreshes if "sent" in counts]
+    texts = [f"{reason} {counts['sent']}" for reason, counts in refreshes if counts["sent"]]
     console.print(f"  the client's requests by reason: {', '.join(texts)}")
 
 

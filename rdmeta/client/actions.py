@@ -25,7 +25,7 @@ class Node(NamedTuple):
 
 
 class Kind(Enum):
-    """The kinds of requests. Of each kind of Metadata one request is in flight, with its hedges."""
+    """The kinds of requests. One request of each kind of Metadata is in flight, with its hedges."""
 
     FULL = "full"
     BROKERS = "brokers"
@@ -94,7 +94,7 @@ Action: TypeAlias = Connect | Send | Close | Finish
 class Poll(NamedTuple):
     """The actions to take now, in order, and the time of the next poll if nothing happens.
 
-    `at` is in the clock of the caller's `now`; it is later than `now` if there are no actions, and
+    `at` is in the clock of the caller's `now`. Without actions it is later than `now`. It is
     math.inf if only an input can change something.
     """
 

@@ -63,6 +63,9 @@ Hosted: TypeAlias = "Broker | tuple[str, int] | tuple[str, int, str | None] | No
 # SASL_AUTHENTICATION_FAILED.
 REFUSED_LOGIN = frozenset((33, 34, 58))
 
+# The results of requests that stats() counts.
+_RESULTS = ("sent", "hedged", "answered", "failed")
+
 
 class Policy:
     """Decides what a client asks for, when, and of which node.
@@ -642,7 +645,7 @@ class Policy:
         s = self._s
         refreshes: dict[str, dict[str, int]] = {}
         for (reason, result), count in s.counts.items():
-            refreshes.setdefault(reason, {})[result] = count
+            refreshes.setdefault(reason, dict.fromkeys(_RESULTS, 0))[result] = count
         return {
             "nodes": {each.node.id: _node_stats(each) for each in s.nodes.known()},
             "refreshes": refreshes,

@@ -28,6 +28,11 @@ __all__ = ["METADATA", "Response", "Session"]
 
 METADATA = 3
 
+_NAMES = {
+    METADATA: "Metadata",
+    DESCRIBE_QUORUM: "DescribeQuorum",
+    DESCRIBE_CLUSTER: "DescribeCluster",
+}
 # The first version of an API whose headers have tagged fields (KIP-482).
 _FIRST_FLEXIBLE = {METADATA: 9, API_VERSIONS: 3, DESCRIBE_QUORUM: 0, DESCRIBE_CLUSTER: 0}
 
@@ -212,8 +217,9 @@ class Session:
             if version >= max(lowest, theirs[0]):
                 return version
         spoken = f"versions {theirs[0]}-{theirs[1]}" if theirs else "no version"
+        api = _NAMES.get(api_key, f"API {api_key}")
         raise UnsupportedVersionError(
-            f"the broker speaks {spoken} of API {api_key}, this client speaks {lowest}-{highest}"
+            f"the broker speaks {spoken} of {api}, this client speaks {lowest}-{highest}"
         )
 
     def request(self, api_key: int, version: int, body: bytes) -> int:

@@ -347,5 +347,7 @@ def test_no_common_version_is_an_error_that_names_both_sides() -> None:
         session.version_for(0, 12, 13)
     with pytest.raises(UnsupportedVersionError, match=r"3-11.*0-2"):
         session.version_for(0, 0, 2)
-    with pytest.raises(UnsupportedVersionError, match="no version"):
+    with pytest.raises(UnsupportedVersionError, match="no version of API 77,"):
         session.version_for(77, 0, 1)
+    with pytest.raises(UnsupportedVersionError, match="no version of DescribeQuorum,"):
+        session.version_for(55, 0, 2)

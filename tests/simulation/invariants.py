@@ -299,9 +299,9 @@ class Invariants:
 
         A wait for a topic is answered when a lookup would succeed, or when an answer to a request
         sent after the call denies it. A refresh is answered by an answer to a covering request
-        that was sent after the call; a hedge repeats an earlier one, so it does not count, and
-        nothing else counts that left while such a request was out. The next
-        poll is not later than the first deadline.
+        that was sent after the call. A hedge does not count, since it repeats an earlier request.
+        Nor does a request that left while a covering one was out. The next poll is not later than
+        the first deadline.
         """
         now, late = self.world.now, self.world.scene.late
         for waiter in self.world.app.waiters.values():
@@ -404,10 +404,10 @@ class Invariants:
     def no_name_in_flight_is_asked_again(self, send: Send, names: frozenset[str] | None) -> None:
         """(6) A name in flight is asked again by name only by force or by a hedge.
 
-        Of each kind one request is in flight, and its hedges. A request for all topics names none.
-        A name is not in flight once a later question was answered, also by another door: "The hint
-        ends with the answer to its name or to all topics" (docs/policies.md). Nor is one that was
-        forgotten, as the answer no longer counts for it.
+        One request of each kind is in flight, with its hedges. A request for all topics names none.
+        A name is no longer in flight once a later request for it was answered, also one of another
+        feeder: "The hint ends with the answer to its name or to all topics" (docs/policies.md). Nor
+        is a forgotten name in flight, as the answer no longer counts for it.
         """
         if send.hedge:
             return
@@ -434,9 +434,9 @@ class Invariants:
     def settle(self, faults: Faults, extra: float) -> Settling:
         """(8) Returns the time within which needed topics equal the truth once the faults end.
 
-        That is 2 retry.backoff.max + reconnect.backoff.max + 4 hedges + 4 round trips; 10 s more
-        after long faults; and what is left of a swallowed connect's time-out, of a denial, or of a
-        rewind. If another cluster or a black hole is at the old addresses, no answer counts until
+        That is 2 retry.backoff.max + reconnect.backoff.max + 4 hedges + 4 round trips, and 10 s
+        more after long faults. The rest of a swallowed connect's time-out, of a denial, or of a
+        rewind comes on top. If another cluster or a black hole is at the old addresses, no answer counts until
         the rebootstrap, which comes after its trigger.
         """
         world, config = self.world, self.config

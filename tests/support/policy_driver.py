@@ -4,8 +4,8 @@
     d.connect()                                 # the attempt that the policy asked for succeeds
     d.answer(d.sent(), T("orders"))             # the request is answered
 
-Every action of a poll is checked: a poll without actions must not ask for the next one at once, and
-nothing may happen on a link that is closed.
+The driver checks every poll: one without actions must not ask for the next at once. It also checks
+that no action uses a closed link.
 """
 
 from __future__ import annotations
