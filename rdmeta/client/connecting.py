@@ -28,6 +28,8 @@ from rdmeta.errors import TransportError
 
 __all__ = ["Connecting"]
 
+FIRST_WITH_CLUSTER_ID = 2
+
 
 class Connecting:
     """Decides about links."""
@@ -51,10 +53,11 @@ class Connecting:
         if self.trying_since is None:
             self.trying_since = now
 
-    def succeeded(self) -> None:
-        """Notes an answer that was applied."""
+    def succeeded(self, version: int) -> None:
+        """Notes an answer that was applied; before v2 it does not say of which cluster it is."""
         self.trying_since = None
-        self.is_rebootstrapped = False
+        if version >= FIRST_WITH_CLUSTER_ID:
+            self.is_rebootstrapped = False
 
     def want_rebootstrap(self, cause: str) -> None:
         """Notes that a broker asks for a rebootstrap."""

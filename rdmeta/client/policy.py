@@ -203,6 +203,7 @@ class Policy:
         except Error as error:
             self._refused(flight, attempt, now, error)
             return None
+        self._connecting.succeeded(version)
         self._applied(flight, attempt, now, applied, node)
         return applied
 
@@ -231,7 +232,6 @@ class Policy:
         s.counts[flight.reason, "answered"] += 1
         s.last_success = now
         link.server.last_error, link.server.refused_at = None, -math.inf
-        self._connecting.succeeded()
         if flight.forgotten:
             s.cache.forget([name for name in flight.forgotten if name not in s.demand])
         if flight.topics is ALL:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import frames
 from policy_driver import ADDRESSES, B, Driver, names_of, topic
 
 from rdmeta import WrongClusterError
@@ -182,6 +183,16 @@ def test_one_answer_after_a_rebootstrap_may_be_of_another_cluster() -> None:
     d.wait(0.3)
     d.answer(d.sent(), topic("orders", 3, 9), cluster_id="third")
     assert (d.cache.cluster_id, d.cache.leader("orders", 0)) == ("second", 2)
+
+
+def test_an_answer_that_names_no_cluster_leaves_the_choice_to_the_next_one() -> None:
+    d = lost()
+    d.connect()
+    d.respond(d.sent(), frames.response(1, [topic("orders", 2, 1)], d.brokers), 1)
+    d.policy.refresh(d.now)
+    d.wait(0.3)
+    d.answer(d.sent(), topic("orders", 3, 9), cluster_id="second")
+    assert (d.cache.cluster_id, d.cache.leader("orders", 0)) == ("second", 3)
 
 
 def test_a_wait_goes_on_over_a_rebootstrap() -> None:

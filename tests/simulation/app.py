@@ -297,7 +297,7 @@ class App:
             list(self.world.cluster.servers.values())
         )
         self.world.say("call", "another feeder")
-        if not self.world.network.clusters[1:]:
+        if cache.cluster_id in (None, self.world.cluster.cluster_id):
             request = cache.request(ALL)
             body, topics = server.answer(request, 12)
             if server.seen().brokers and not server.quirk:

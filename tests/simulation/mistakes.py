@@ -80,7 +80,7 @@ MISTAKES: dict[str, Mistake] = {
     ),
     "ASK_OTHER to the same node": Mistake(
         "policy.py",
-        "            s.nodes.behind(link.server)\n",
+        "            s.nodes.behind(link.server, now)\n",
         "            pass\n",
     ),
     "a rebootstrap that keeps a connection": Mistake(

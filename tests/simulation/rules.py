@@ -137,7 +137,7 @@ class Rules:
             if send.kind in (Kind.FULL, Kind.BROKERS):
                 self.last_full[send.kind] = self.equivalents, self.world.now
         self.only_a_rebootstrap_changes_the_cluster()
-        self.may_change_cluster = False
+        self.may_change_cluster &= answer.version < 2
 
     # ---- whom to ask ----------------------------------------------------------------------------
 
@@ -241,7 +241,10 @@ class Rules:
             self._wrong(f"a rebootstrap keeps the links {kept}")
 
     def only_a_rebootstrap_changes_the_cluster(self) -> None:
-        """Only the first answer after a rebootstrap may be of another cluster."""
+        """Only the first answer after a rebootstrap that names its cluster may be of another one.
+
+        Answers before Metadata v2 do not name it.
+        """
         before, self.cluster_id = self.cluster_id, self.world.cache.cluster_id
         if before not in (None, self.cluster_id) and not self.may_change_cluster:
             self._wrong(f"the cluster {before} became {self.cluster_id} without a rebootstrap")
