@@ -170,11 +170,12 @@ class Invariants:
             self._known(link.node).throttled_until = self.world.now + answer.throttle_ms / 1000
         if applied is None or sent is None:
             return
-        whole = sent.send.kind is Kind.FULL or sent.names is None
+        whole = send.kind is Kind.FULL or sent.names is None
         self.forces = [
             (order, names)
             for order, names in self.forces
             if order >= sent.order
+            or send.hedge
             or not (whole or (names is not None and names <= (sent.names or names)))
         ]
         self.names_were_answered(sent.names, sent.order)

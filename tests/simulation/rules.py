@@ -151,7 +151,9 @@ class Rules:
         address = Address(link.node.host, link.node.port)
         assert isinstance(send.request, Request)
         topics = send.request.topics
-        if address not in self.behind or "other_door" in self.world.scene.calls:
+        if address not in self.behind or link.node.id < 0:
+            return  # after a rebootstrap only the bootstrap servers are asked
+        if "other_door" in self.world.scene.calls:
             return  # another feeder's answers have brokers that the policy does not know
         kept_back = self._kept_back()
         if not kept_back or (topics is not ALL and not set(kept_back).intersection(topics)):
