@@ -201,6 +201,7 @@ class Policy:
         if flight.waiter is not None:
             s.waiters.finish(flight.waiter, None, (version, bytes(body)))
             return None
+        cluster = s.cache.cluster_id
         try:
             applied, node = self._apply(attempt, version, body)
         except Error as error:
@@ -208,6 +209,8 @@ class Policy:
             return None
         self._connecting.succeeded(version)
         self._applied(flight, attempt, now, applied, node)
+        if cluster not in (None, s.cache.cluster_id) and flight.kind is not Kind.FULL:
+            self._asking.want_full("rebootstrap", urgent=True)  # the rest of the cache is gone
         return applied
 
     def _apply(

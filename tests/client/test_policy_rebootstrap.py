@@ -7,6 +7,7 @@ from policy_driver import ADDRESSES, B, Driver, names_of, topic
 
 from rdmeta import WrongClusterError
 from rdmeta.address import Address
+from rdmeta.client.actions import Kind
 from rdmeta.client.policy import Problem
 
 BOOTSTRAP = [Address("bootstrap", 9092)]
@@ -193,6 +194,18 @@ def test_an_answer_that_names_no_cluster_leaves_the_choice_to_the_next_one() -> 
     d.wait(0.3)
     d.answer(d.sent(), topic("orders", 3, 9), cluster_id="second")
     assert (d.cache.cluster_id, d.cache.leader("orders", 0)) == ("second", 3)
+
+
+def test_all_topics_are_asked_for_if_an_answer_about_some_changes_the_cluster() -> None:
+    d = lost()
+    d.policy.need(["audit"], d.now)
+    d.wait(0.02)
+    d.connect()
+    full = d.sent(Kind.FULL)
+    d.respond(full, frames.response(1, [topic("orders", 2, 1)], d.brokers), 1)
+    d.wait(0.02)
+    d.answer(d.sent(), topic("audit"), cluster_id="second")
+    assert (d.sent(Kind.FULL).reason, "orders" in d.cache) == ("rebootstrap", False)
 
 
 def test_a_wait_goes_on_over_a_rebootstrap() -> None:
