@@ -281,6 +281,8 @@ def gone(world: World) -> Trial:
     names = [n for n in world.app.wanted() if n in truth.topics and not world.app.waited(n)]
     if max_age is None or len(world.cluster.servers) < 2 or not names:
         return None
+    if world.scene.config.refresh_interval is None:
+        return None  # what is gone is forgotten when an answer comes
     world.app.forget_topics(names[:1])
     server.alive, server.network = False, "reset"
     world.network.stop(server, silent=False)
