@@ -3,10 +3,10 @@
 leader_unavailable() says that a leader refused or was not there. epoch_seen() says that there is a
 newer leader epoch. Both are claims about what is known at that moment, so a Complaint has a mark of
 that: the partition's epoch and leader. It is over when the mark moves; one of epoch_seen(), when
-the known epoch is that one, or later. It is over after 30 s at the latest: a false one must not
-poll for ever.
+the known epoch is that one, or later. It is over 30 s after the application last said so: a false
+one must not poll for ever.
 
-All complaints last equally long, so the order in which they came is that in which they end.
+All complaints last equally long, so the order in which they last came is that in which they end.
 """
 
 from __future__ import annotations
@@ -57,20 +57,18 @@ class Complaints:
         return topic in self._topics
 
     def unavailable(self, topic: str, partition: int, code: int, now: float) -> bool:
-        """Takes leader_unavailable(); returns whether it is a new complaint."""
+        """Takes leader_unavailable(); returns whether it is a complaint."""
         if code not in INVALID_METADATA:
             return False
         return self._add(topic, partition, None, now)
 
     def epoch_seen(self, topic: str, partition: int, epoch: int, now: float) -> bool:
-        """Takes epoch_seen(); returns whether it is new, and newer than a known partition's."""
+        """Takes epoch_seen(); returns whether it is newer than a known partition's."""
         known = self._cache.partition(topic, partition, None, allow_stale=True)
         if known is None or not self._is_newer(known, epoch):
             return False
         before = self._open.get((topic, partition))
-        if before is not None and (before.wanted_epoch or -1) >= epoch:
-            return False
-        if before is not None:
+        if before is not None and (before.wanted_epoch or -1) < epoch:
             self._remove((topic, partition))
         return self._add(topic, partition, epoch, now)
 
@@ -90,8 +88,9 @@ class Complaints:
 
     def _add(self, topic: str, partition: int, wanted: int | None, now: float) -> bool:
         key = (topic, partition)
-        if key in self._open:
-            return False
+        if key in self._open:  # it begins its time anew
+            self._open[key] = self._open.pop(key)._replace(ends_at=now + SLOW_AFTER)
+            return True
         known = self._cache.partition(topic, partition, None, allow_stale=True)
         epoch, leader = (known.leader_epoch, known.leader) if known else (None, None)
         self._open[key] = _Complaint(epoch, leader, wanted, now + SLOW_AFTER)

@@ -49,7 +49,7 @@ MOST_PROBES = 2
 MOST_IDLE = 2
 SILENT_AFTER = 1.0
 # How long the failures of a server count that is not present.
-REMEMBERED = 600.0
+REMEMBERED = 60.0
 
 
 @dataclass(eq=False)
@@ -166,6 +166,7 @@ class Nodes:
         }
         self._servers: dict[Address, Server] = {}
         self._brokers: tuple[Broker, ...] = ()
+        self._has_gone = False
         self.current: list[Server] = []
         self.links: dict[int, Link] = {}
         self.use_bootstrap(-math.inf)
@@ -184,6 +185,8 @@ class Nodes:
     def use_brokers(self, brokers: tuple[Broker, ...], now: float) -> None:
         """Makes the brokers of an answer the present servers."""
         if not brokers or brokers == self._brokers:
+            if self._has_gone:
+                self._forget_gone(now)
             return
         self._brokers = brokers
         at: dict[Address, list[int]] = {}
@@ -209,11 +212,17 @@ class Nodes:
         self.current = servers
         for server in servers:
             server.is_current = True
+        self._forget_gone(now)
+
+    def _forget_gone(self, now: float) -> None:
+        """Forgets servers that are gone, once there is nothing to know about them."""
         self._servers = {
             address: server
             for address, server in self._servers.items()
             if server.is_current or address in self._bootstrap or server.is_remembered(now)
         }
+        present = {server.address for server in self.current}
+        self._has_gone = not self._servers.keys() <= present.union(self._bootstrap)
 
     def of_broker(self, broker: int) -> Server | None:
         """Returns the present server of a broker."""

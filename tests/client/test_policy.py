@@ -425,6 +425,24 @@ def test_a_complaint_that_is_open_does_not_begin_anew() -> None:
     assert len(d.sends) < 9
 
 
+def test_a_complaint_that_is_made_again_has_its_30_s_again() -> None:
+    d = Driver(topics=["orders"])
+    d.start(topic("orders"))
+    d.policy.epoch_seen("orders", 0, 2, d.now)
+    for seconds in (29, 3):
+        for _ in range(10 * seconds):
+            d.wait(0.1)
+            for send in list(d.open.values()):
+                d.answer(send, topic("orders"))
+        d.policy.leader_unavailable("orders", 0, 6, d.now)
+    before = len(d.sends)
+    for _ in range(50):
+        d.wait(0.1)
+        for send in list(d.open.values()):
+            d.answer(send, topic("orders"))
+    assert len(d.sends) >= before + 4
+
+
 # ---- leader hints, other ids --------------------------------------------------------------------
 
 

@@ -154,7 +154,9 @@ class App:
         self.world.rules.begin_anew()
 
     def forget(self) -> None:
-        names = [n for n in self._names() if n in self.needed and not self._waited(n)]
+        self.forget_topics([n for n in self._names() if n in self.needed and not self.waited(n)])
+
+    def forget_topics(self, names: list[str]) -> None:
         self.world.say("call", "forget", names)
         self.world.policy.forget(names, self.world.now)
         self.world.invariants.forced.update(names)
@@ -162,7 +164,7 @@ class App:
             self.used.pop(name, None)
             self.subscribed.discard(name)
 
-    def _waited(self, name: str) -> bool:
+    def waited(self, name: str) -> bool:
         return any(waiter.topic == name for waiter in self.waiters.values())
 
     def wait(self) -> None:

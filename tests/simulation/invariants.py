@@ -6,12 +6,14 @@ cache says. `stepped` runs those about a moment; the others run at the action th
 
 from __future__ import annotations
 
+import gc
 import math
 from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from app import Waiter, covers
+from cluster import Server
 from faults import Faults
 from frames import ZERO_ID, P, T
 from network import Answer, Link
@@ -25,12 +27,15 @@ from rdmeta.client.actions import Close, Connect, Kind, Node, Poll, Send
 from rdmeta.model import ALL, Applied, Partition, Request, Topic
 
 if TYPE_CHECKING:
+    from rdmeta.client.policy import Policy
     from world import World
 
 # The budget: Metadata requests that may come at once, and the factor of the time for one more.
 BURST, SHARE = 8, 0.8
 # The rules for a rewind, as docs/policies.md has them.
 REWIND_ANSWERS, REWIND_SECONDS = 5, 5.0
+# For so long a node that is gone is remembered after its backoff, in seconds.
+REMEMBERED = 60.0
 # The time for 5 such answers of two brokers, at the slow pace if need be.
 REWIND = 25.0
 
@@ -353,12 +358,13 @@ class Invariants:
     def no_node_is_connected_to_within_its_backoff(self, action: Connect) -> None:
         """(4) After n failures a node rests for 0.8 min(backoff 2^(n - 1), backoff.max) at least.
 
-        A success ends the count. The two are reconnect.backoff.ms and reconnect.backoff.max.ms.
+        A success ends the count, and so does a rest that was 60 s longer. The two are reconnect.backoff.ms and reconnect.backoff.max.ms.
         """
-        known = self._known(action.node)
-        if not known.failures:
+        known, config = self._known(action.node), self.config
+        rested = known.failed_at + (1 + JITTER) * config.reconnect_backoff_max + REMEMBERED
+        if not known.failures or self.world.now >= rested:
+            known.failures = 0
             return
-        config = self.config
         wait = config.reconnect_backoff * 2.0 ** min(known.failures - 1, 60)
         rest = (1 - JITTER) * min(wait, config.reconnect_backoff_max)
         self.world.rules.reconnecting(known.failures, self.world.now - known.failed_at)
@@ -428,6 +434,26 @@ class Invariants:
                     f"{sorted(again - forced)} of {send.number} are in flight"
                     f" in {other.send.number}",
                 )
+
+    # ---- (7) ------------------------------------------------------------------------------------
+
+    def nothing_is_kept_of_what_is_gone(self, name: str, server: Server) -> None:
+        """(7) Past max age nothing is kept of a topic and a broker that are gone.
+
+        Neither the topic's name nor the broker's host is anywhere in the policy, and the cache has
+        no entry of the topic. It retains nothing but needed topics that do not exist.
+        """
+        cache = self.world.cache
+        missing = [name for name in self.world.app.needed if cache.state(name) < 0]
+        texts = _texts_in(self.world.policy)
+        kept = [text for text in (name, server.address.host) if text in texts]
+        too_many = cache.stats()["retained"] > len(missing)
+        if name in cache.names(allow_stale=True) or too_many:
+            kept.append("an entry in the cache")
+        if any(broker.id == server.id for broker in cache.brokers):
+            kept.append(f"broker {server.id}")
+        if kept:
+            raise Violation("nothing_is_kept_of_what_is_gone", f"past max age there is {kept}")
 
     # ---- (8) ------------------------------------------------------------------------------------
 
@@ -515,6 +541,26 @@ class Invariants:
             if fault:
                 return f"partition {one.partition}: {fault}"
         return ""
+
+
+def _texts_in(policy: Policy) -> set[str]:
+    """Returns every text that the policy's own objects hold."""
+    texts: set[str] = set()
+    seen: set[int] = set()
+    waiting: list[object] = [policy]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, str):
+            texts.add(each)
+        elif id(each) not in seen:
+            seen.add(id(each))
+            own = type(each).__module__.startswith(("rdmeta.client", "rdmeta.address"))
+            if own or isinstance(each, _CONTAINERS):
+                waiting += gc.get_referents(each)
+    return texts
+
+
+_CONTAINERS = (dict, list, tuple, set, frozenset, deque)
 
 
 def _partition_unlike(found: Partition, truth: P, version: int) -> str:

@@ -275,9 +275,31 @@ def laggard(world: World) -> Trial:
     return 0.0
 
 
+def gone(world: World) -> Trial:
+    """A topic and a broker are removed for good; past max age nothing is kept of them."""
+    max_age, truth = world.scene.config.max_age, world.cluster.truth
+    server = list(world.cluster.servers.values())[-1]
+    names = [n for n in world.app.wanted() if n in truth.topics and not world.app.waited(n)]
+    if max_age is None or len(world.cluster.servers) < 2 or not names:
+        return None
+    if world.scene.config.refresh_interval is None:
+        return None  # what is gone is forgotten when an answer comes
+    world.app.forget_topics(names[:1])
+    server.alive, server.network = False, "reset"
+    world.network.stop(server, silent=False)
+    world.cluster.fence(server.id)
+    world.cluster.delete(names[0])
+    world.cluster.catch_up()
+    world.app.refresh_of(None, False, None)
+    yield 1.3 * max_age + 100.0
+    world.invariants.nothing_is_kept_of_what_is_gone(names[0], server)
+    world.app.refresh_of(None, False, None)
+    return 0.0
+
+
 TRIALS: tuple[Callable[[World], Trial], ...] = (
     suspect, complaint, distracted, newer_epoch, refreshed, broken, periodic, overtaken, created,
-    denied, hinted, outage, moved, usurped, throttled, frozen, laggard,
+    denied, hinted, outage, moved, usurped, throttled, frozen, laggard, gone,
 )  # fmt: skip
 
 
