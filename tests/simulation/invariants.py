@@ -27,8 +27,9 @@ from rdmeta.client.actions import Close, Connect, Kind, Node, Poll, Send
 from rdmeta.model import ALL, Applied, Partition, Request, Topic
 
 if TYPE_CHECKING:
-    from rdmeta.client.policy import Policy
     from world import World
+
+    from rdmeta.client.policy import Policy
 
 # The budget: Metadata requests that may come at once, and the factor of the time for one more.
 BURST, SHARE = 8, 0.8
@@ -358,7 +359,8 @@ class Invariants:
     def no_node_is_connected_to_within_its_backoff(self, action: Connect) -> None:
         """(4) After n failures a node rests for 0.8 min(backoff 2^(n - 1), backoff.max) at least.
 
-        A success ends the count, and so does a rest that was 60 s longer. The two are reconnect.backoff.ms and reconnect.backoff.max.ms.
+        A success ends the count, and so does a rest that was 60 s longer. The two are
+        reconnect.backoff.ms and reconnect.backoff.max.ms.
         """
         known, config = self._known(action.node), self.config
         rested = known.failed_at + (1 + JITTER) * config.reconnect_backoff_max + REMEMBERED
@@ -462,8 +464,8 @@ class Invariants:
 
         That is 2 retry.backoff.max + reconnect.backoff.max + 4 hedges + 4 round trips, and 10 s
         more after long faults. The rest of a swallowed connect's time-out, of a denial, or of a
-        rewind comes on top. If another cluster or a black hole is at the old addresses, no answer counts until
-        the rebootstrap, which comes after its trigger.
+        rewind comes on top. If another cluster or a black hole is at the old addresses, no answer
+        counts until the rebootstrap, which comes after its trigger.
         """
         world, config = self.world, self.config
         hedge = min(max(10 * max(self.round_trips, default=0.1), 1.0), 10.0)
