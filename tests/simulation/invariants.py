@@ -462,8 +462,8 @@ class Invariants:
 
         That is 2 retry.backoff.max + reconnect.backoff.max + 4 hedges + 4 round trips, and 10 s
         more after long faults. The rest of a swallowed connect's time-out, of a denial, or of a
-        rewind comes on top. If another cluster or a black hole is at the old addresses, no answer counts until
-        the rebootstrap, which comes after its trigger.
+        rewind comes on top. If another cluster or a black hole is at the old addresses, no answer
+        counts until the rebootstrap, which comes after its trigger.
         """
         world, config = self.world, self.config
         hedge = min(max(10 * max(self.round_trips, default=0.1), 1.0), 10.0)
