@@ -153,7 +153,7 @@ cdef class Readers:
 cdef str refresh_of(source):
     """Returns how the user can refresh the source, in words for an error."""
     if isinstance(source, MetadataCache):
-        return "refresh it with rdmeta.fetch(cache, bootstrap)"
+        return "let a Client refresh it, or call rdmeta.fetch(cache, bootstrap)"
     if isinstance(source, Attached):
         return "the process that publishes it must refresh it"
     return "take a newer image"

@@ -45,7 +45,7 @@ def main() -> int:
         print(trace(failure.seed, options.mistake))
     print(
         f"simulation: {result.seeds} seeds in {result.seconds:.0f} s"
-        f" ({result.seeds / result.seconds:.0f} a second), {result.steps} steps,"
+        f" ({result.seeds / result.seconds:.0f} per second), {result.steps} steps,"
         f" {len(result.failures)} failures"
     )
     return 1 if result.failures else 0
