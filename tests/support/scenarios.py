@@ -280,7 +280,7 @@ def number(value: float, unit: str) -> str:
     if unit == "hedges":
         return f"{value:.2f}"
     if unit != "s":
-        return f"{value:.0f}"
+        return str(round(value))
     if value < 0.1:
         return f"{1000 * value:.0f} ms"
     return f"{value:.2f} s" if value < 10 else f"{value:.1f} s"
