@@ -1,8 +1,8 @@
 """One seed: a simulated cluster, network and application around the real policy and cache.
 
-`World.run` takes events in the order of their times. After each moment in which something reached
-the client, it works as a driver: it sweeps the cache, polls the policy and carries out the actions.
-Then it checks every invariant.
+`World.run` takes events in the order of their times. Whenever something has reached the client,
+the world works as a driver: it sweeps the cache, polls the policy and carries out the actions. Then
+it checks every invariant.
 """
 
 from __future__ import annotations
