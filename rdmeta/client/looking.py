@@ -114,9 +114,13 @@ class Looking:
             if records is None:
                 self.match_patterns()
             else:
-                added = [r.topic for r in records if r.topic and r.kind in _CAME]
-                removed = [r.topic for r in records if r.topic and r.kind == "topic_removed"]
-                s.demand.match(added, removed)
+                is_there = {
+                    r.topic: r.kind in _CAME
+                    for r in records  # the last record of a topic counts
+                    if r.topic and (r.kind in _CAME or r.kind == "topic_removed")
+                }
+                added = [name for name, there in is_there.items() if there]
+                s.demand.match(added, is_there.keys() - set(added))
         if records is not None:
             self.recreated += [
                 r.topic

@@ -7,6 +7,7 @@ import re
 import time
 
 import pytest
+from answers import apply_answer
 from frames import topic_id
 from policy_driver import ADDRESSES, B, Driver, P, T, names_of, topic
 
@@ -274,6 +275,15 @@ def test_patterns_find_the_topics_that_the_cache_knows_already() -> None:
     d.start(topic("orders-1"), topic("orders-2"), topic("audit"))
     d.policy.subscribe(["^orders-.*"], d.now)
     assert d.policy.stats()["needed"] == 2
+
+
+def test_a_topic_that_comes_and_goes_between_two_looks_matches_no_pattern() -> None:
+    d = Driver(topics="^orders")
+    d.start(topic("orders"))
+    apply_answer(d.cache, topic("orders-eu"))
+    d.cache.forget(["orders-eu"])
+    d.poll()
+    assert d.policy.stats()["needed"] == 1
 
 
 def test_patterns_find_the_topics_of_a_cache_that_was_loaded() -> None:

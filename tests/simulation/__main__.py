@@ -54,7 +54,12 @@ def main() -> int:
 def find_mistakes(processes: int) -> int:
     """Looks for the first seed that finds each mistake and passes without it."""
     seeds: dict[str, tuple[int, str]] = {}
-    for name in mistakes.MISTAKES:
+    for name, mistake in mistakes.MISTAKES.items():
+        try:
+            mistakes.patched(mistake)
+        except mistakes.PatchError as error:
+            print(f"{name}: {error}", flush=True)
+            continue
         result = run_all(range(MOST), mistake=name, processes=processes)
         good = [each for each in result.failures if not isinstance(run_seed(each.seed), Failure)]
         first = min(good, default=None)

@@ -1,8 +1,8 @@
 """Twelve mistakes, each a patch of shipped code, which the simulation must find.
 
-A simulation that finds no mistake proves nothing. A patch replaces one text in a file of
-`rdmeta/client/`. The text must be there exactly once, so that no patch becomes empty when the code
-changes. `found.json` has the seed that finds each mistake, and the check that fails.
+A simulation that finds no mistake proves nothing. A patch replaces one text of a file of
+`rdmeta/client/`; a text that is not there exactly once is an error, so that no patch becomes empty
+when the code changes. `found.json` has the seed that finds each mistake, and the check that fails.
 `make mistakes` looks for the seeds anew.
 """
 
@@ -38,65 +38,41 @@ class Mistake(NamedTuple):
 
 
 MISTAKES: dict[str, Mistake] = {
-    "no suspect": Mistake(
-        "policy.py",
-        "                    s.suspects.add(broker, now)\n",
-        "                    pass\n",
-    ),
+    "no suspect": Mistake("policy.py", "s.suspects.add(broker, now)", "pass"),
     "no jitter": Mistake(
-        "backoff.py",
-        "    return seconds * random.uniform(1 - JITTER, 1 + JITTER)\n",
-        "    return seconds\n",
+        "backoff.py", "return seconds * random.uniform(1 - JITTER, 1 + JITTER)", "return seconds"
     ),
-    "a hint not purged": Mistake(
-        "asking.py",
-        "            s.cache.apply_failure(flight.request)\n",
-        "            pass\n",
-    ),
+    "a hint not purged": Mistake("asking.py", "s.cache.apply_failure(flight.request)", "pass"),
     "a need lost when an answer overtakes it": Mistake(
         "policy.py",
-        "        self._asking.succeeded(flight, now)\n",
-        "        self._asking.succeeded(flight, now)\n        s.demand.sent(list(s.demand.new))\n",
+        "self._asking.succeeded(flight, now)",
+        "self._asking.succeeded(flight, now); s.demand.sent(list(s.demand.new))",
     ),
     "busy taken for lost": Mistake(
         "nodes.py",
-        "        return not self.links and all(unusable)\n",
-        "        return all(s.throttled_until > now for s in self.current) or all(unusable)\n",
+        "return not self.links and all(unusable)",
+        "return all(s.throttled_until > now for s in self.current) or all(unusable)",
     ),
     "an epoch not compared": Mistake(
-        "complaints.py",
-        "            return known.leader_epoch != complaint.epoch\n",
-        "            return True\n",
+        "complaints.py", "return known.leader_epoch != complaint.epoch", "return True"
     ),
     "backoff reset by any answer": Mistake(
-        "backoff.py",
-        "        self.equivalents = 0 if progress else self.equivalents + 1\n",
-        "        self.equivalents = 0\n",
+        "backoff.py", "= 0 if progress else self.equivalents + 1", "= 0"
     ),
-    "throttling ignored": Mistake(
-        "nodes.py",
-        "        and link.server.throttled_until <= now\n",
-        "",
-    ),
-    "ASK_OTHER to the same node": Mistake(
-        "policy.py",
-        "            s.nodes.behind(link.server, now)\n",
-        "            pass\n",
-    ),
+    "throttling ignored": Mistake("nodes.py", "link.server.throttled_until <= now", "True"),
+    "ASK_OTHER to the same node": Mistake("policy.py", "s.nodes.behind(link.server, now)", "pass"),
     "a rebootstrap that keeps a connection": Mistake(
         "connecting.py",
-        "        return list(s.nodes.links.values())\n",
-        "        return list(s.nodes.links.values())[1:]\n",
+        "return list(s.nodes.links.values())",
+        "return list(s.nodes.links.values())[1:]",
     ),
     "a wait that outlives close()": Mistake(
-        "policy.py",
-        "        s.waiters.fail_all(s.closed_error())\n",
-        "",
+        "policy.py", "s.waiters.fail_all(s.closed_error())", "pass"
     ),
     "two full requests in flight": Mistake(
         "asking.py",
-        "        if (full is None and not wants) or not self._is_free(kind):\n",
-        "        if full is None and not wants:\n",
+        "if (full is None and not wants) or not self._is_free(kind):",
+        "if full is None and not wants:",
     ),
 }
 

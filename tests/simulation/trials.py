@@ -298,8 +298,8 @@ def gone(world: World) -> Trial:
 
 
 TRIALS: tuple[Callable[[World], Trial], ...] = (
-    suspect, complaint, distracted, newer_epoch, refreshed, broken, periodic, overtaken, created,
-    denied, hinted, outage, moved, usurped, throttled, frozen, laggard, gone,
+    suspect, suspect, complaint, distracted, newer_epoch, refreshed, broken, periodic, overtaken,
+    created, denied, hinted, outage, moved, usurped, throttled, frozen, laggard, gone,
 )  # fmt: skip
 
 
