@@ -127,13 +127,20 @@ def periodic(world: World) -> Trial:
 
 def overtaken(world: World) -> Trial:
     """A topic is needed while a refresh without it is out."""
-    wanted, known = world.app.wanted(), world.cache.names(allow_stale=True)
-    names = [n for n in world.cluster.truth.topics if n not in wanted and n not in known]
-    if not names or not world.app.needed or not world.can_be_asked():
+    taken = {*world.app.wanted(), *world.app.needed, *world.cache.names(allow_stale=True)}
+    names = [name for name in NAMES if name not in taken]
+    if not names or not world.app.needed:
         return None
     name = world.random.choice(names)
+    world.cluster.create(name)
+    world.cluster.finish_creation(name)
+    world.cluster.catch_up()
     world.app.refresh_of(None, False, None)
-    yield 2 * world.scene.round_trip * world.random.random()
+    for _ in range(300):
+        if world.invariants.in_flight:
+            break
+        yield 0.01
+    yield world.scene.round_trip * world.random.random()
     world.app.need(name)
     return 0.0
 
