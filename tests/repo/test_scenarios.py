@@ -73,3 +73,4 @@ def test_the_budget_of_requests_is_judged_in_every_window() -> None:
     assert beyond_budget(steady, 1.0) == pytest.approx(1 - 8)
     assert beyond_budget([*steady, *[30.0] * 9], 1.0) == pytest.approx(9 - 8)
     assert beyond_budget([5.0] * 8, 1.0) == 0
+    assert beyond_budget([5.0] * 9, 1.0, late=0.8) == 0

@@ -87,10 +87,13 @@ def create(kafka: RealKafka, topic: str, replicas: list[list[int]]) -> None:
     kafka.until_in_sync(topic)
 
 
-def beyond_budget(times: list[float], backoff_max: float) -> float:
-    """Returns how far the worst window of requests is beyond 8 + W / (0.8 x backoff_max)."""
+def beyond_budget(times: list[float], backoff_max: float, late: float = 0.0) -> float:
+    """Returns how far the worst window of requests is beyond 8 + W / (0.8 x backoff_max).
+
+    `late` is by how much two requests may have come closer to each other on their way.
+    """
     return max(
-        (last - first + 1) - (8 + (times[last] - times[first]) / (0.8 * backoff_max))
+        (last - first + 1) - (8 + (times[last] - times[first] + late) / (0.8 * backoff_max))
         for first in range(len(times))
         for last in range(first, len(times))
     )
