@@ -62,8 +62,9 @@ class Looking:
         if self._seen != since:
             if s.nodes.knows_brokers:
                 s.nodes.use_brokers(s.cache.brokers, now)
-            self._follow_records(since)
-            moved += self._follow_changes(since, now, all_asked)
+            records = self._records(since)
+            self._follow_records(records)
+            moved += self._follow_changes(since, records, now, all_asked)
         moved += self._look_at_due(now)
         moved += self._look_at_unknown(now)
         moved += self._look_at_waits(now)
@@ -92,12 +93,17 @@ class Looking:
 
     # ---- changes ----
 
-    def _follow_changes(self, since: int, now: float, all_asked: bool) -> int:
+    def _follow_changes(
+        self, since: int, records: Collection[Change] | None, now: float, all_asked: bool
+    ) -> int:
         """Looks at those of the watched topics that changed."""
         s = self._s
         fast = s.fast.names()
-        watched = list(dict.fromkeys([*fast, *s.suspects.topics(), *s.complaints.topics()]))
-        changed = {watched[i] for i in s.cache._changed(watched, since)}
+        if records is not None:
+            changed = {record.topic for record in records if record.topic}
+        else:
+            watched = list(dict.fromkeys([*fast, *s.suspects.topics(), *s.complaints.topics()]))
+            changed = {watched[i] for i in s.cache._changed(watched, since)}
         marks = {name: _mark(s.cache, name) for name in fast if name in changed}
         moved = s.fast.progressed(marks, now)
         moved += s.suspects.changed(changed, now, all_asked)
@@ -106,10 +112,9 @@ class Looking:
             s.fast.drop(Why.COMPLAINT, name)
         return moved + over
 
-    def _follow_records(self, since: int) -> None:
+    def _follow_records(self, records: Collection[Change] | None) -> None:
         """Reads the change records, unless they are too many: topics that came, went, returned."""
         s = self._s
-        records = self._records(since)
         if s.demand.has_patterns:
             if records is None:
                 self.match_patterns()
