@@ -482,8 +482,7 @@ class Invariants:
             bound += config.rebootstrap_trigger + config.reconnect_backoff_max
         if "deny" in world.scene.faults:
             bound += 10.0
-        servers = world.cluster.servers.values()
-        if faults.recreated and min(server.versions[1] for server in servers) < 10:
+        if faults.recreated:
             bound += REWIND
         return Settling(world.now, bound + extra)
 
