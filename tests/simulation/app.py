@@ -28,8 +28,8 @@ KINDS = (
 class Waiter:
     """A wait that has not ended; `owed`: it must end now, as its event has happened.
 
-    `topics` is what a refresh asked for, `names` the needed topics then; `topic` is set for a wait
-    for a topic. `sent` counts the requests before the call.
+    `topics` is what a refresh asked for; `topic` is set for a wait for a topic. `sent` counts the
+    requests before the call.
     """
 
     number: int
@@ -37,7 +37,6 @@ class Waiter:
     sent: int
     deadline: float | None
     topics: object = None
-    names: frozenset[str] = frozenset()
     topic: str | None = None
     partition: int | None = None
     refresh: bool = False
@@ -199,7 +198,6 @@ class App:
         number = self.world.policy.refresh(self.world.now, topics, force, deadline)
         self.world.say("call", "refresh", topics, force, number)
         waiter = self._new_waiter(number, deadline)
-        waiter.names = frozenset(self.needed)
         waiter.topics = ALL if topics is None and (self.all or self.prefixes) else topics
         waiter.refresh = True
         if force:
@@ -340,5 +338,5 @@ def covers(request: Request, waiter: Waiter, needed: frozenset[str] | None) -> b
     if waiter.topics is not None:
         names = waiter.topics
     else:
-        names = ALL if needed is None else waiter.names | needed
+        names = ALL if needed is None else needed
     return names is not ALL and set(names) <= set(request.topics)  # type: ignore[call-overload]
