@@ -125,7 +125,9 @@ class Invariants:
             return
         asked = [each.at for each in self.in_flight.values() if each.link == link.number]
         silent = min(asked, default=math.inf) + self.config.socket_timeout
-        if self.world.now >= (silent if link.ready else link.since + link.timeout) - EPSILON:
+        deadline = silent if link.ready else link.since + link.timeout
+        is_refused = link.ready and link.versions is None
+        if is_refused or self.world.now >= deadline - EPSILON:
             self._failed(link.node)
         self._link_ended(link)
 
