@@ -486,7 +486,7 @@ class Invariants:
             bound += config.rebootstrap_trigger + config.reconnect_backoff_max
         if "deny" in world.scene.faults:
             bound += 10.0
-        if faults.recreated:
+        if world.cluster.recreated:
             bound += REWIND
         return Settling(world.now, bound + extra)
 

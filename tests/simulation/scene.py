@@ -94,7 +94,8 @@ def scene_of(random: Random, faults: tuple[str, ...], calls: tuple[str, ...]) ->
         chosen = [kind for kind in chosen if kind not in ("move", "usurp")]
     said = random.sample(calls, random.randint(2, len(calls)))
     versions = versions_of(random, brokers)
-    if "recreate" in chosen:  # brokers that cannot be asked for names have no second opinion
+    # Brokers that cannot be asked for names have no second opinion about a topic of before.
+    if "recreate" in chosen or "delete" in chosen:
         versions = tuple((low, max(high, 4)) for low, high in versions)
     return Scene(
         config=config,
