@@ -36,7 +36,7 @@ class Waiter:
     since: float
     sent: int
     deadline: float | None
-    topics: object = None
+    topics: All | tuple[str, ...] | None = None
     topic: str | None = None
     partition: int | None = None
     refresh: bool = False
@@ -335,8 +335,7 @@ def covers(request: Request, waiter: Waiter, needed: frozenset[str] | None) -> b
     """
     if request.topics is ALL:
         return True
-    if waiter.topics is not None:
-        names = waiter.topics
-    else:
-        names = ALL if needed is None else needed
-    return names is not ALL and set(names) <= set(request.topics)  # type: ignore[call-overload]
+    names = needed if waiter.topics is None else waiter.topics
+    if names is None or isinstance(names, All):
+        return False
+    return set(names) <= set(request.topics)

@@ -125,7 +125,8 @@ class Cluster:
     """The truth, its servers, and what can happen to them.
 
     `later(delay, function, *arguments)` schedules what follows. Each change of the truth reaches a
-    server within its `lag`. `leaders` holds the leader of each (topic id, partition, epoch).
+    server within its `lag`. `names` has every name that ever was a topic's; `recreated` says that
+    one has been given again.
     """
 
     random: Random
@@ -135,6 +136,8 @@ class Cluster:
     servers: dict[int, Server] = field(default_factory=dict)
     created: int = 0
     creating: dict[str, T] = field(default_factory=dict)
+    names: set[str] = field(default_factory=set)
+    recreated: bool = False
 
     @property
     def truth(self) -> State:
@@ -203,6 +206,8 @@ class Cluster:
         if name in self.truth.topics or topic_fault(name):
             return
         self.created += 1
+        self.recreated |= name in self.names
+        self.names.add(name)
         id = topic_id((self.cluster_id, name, self.created))
         count = self.random.randint(1, 3)
         full = T(name, [self._partition(i) for i in range(count)], id, internal=name[:2] == "__")

@@ -34,7 +34,6 @@ class Faults:
         self.active = False
         self.moved = 0
         self.usurped = False
-        self.recreated = False
 
     # ---- when -----------------------------------------------------------------------------------
 
@@ -145,8 +144,10 @@ class Faults:
         """A process starts again with other versions of Metadata."""
         server = self._server()
         if server.alive:
-            oldest = 4 if "recreate" in self.world.scene.faults else 3
-            server.versions = 0, max(oldest, self.random.choice((3, 4, 8, 9, 10, 12, 13, 13)))
+            server.versions = 0, self.random.choice((3, 4, 8, 9, 10, 12, 13, 13))
+            if self.world.scene.faults & {"recreate", "delete"}:
+                is_new = self.world.scene.versions[0][1] >= 10
+                server.versions = 0, self.random.choice((10, 12, 13) if is_new else (4, 8, 9))
             if self.random.random() < 0.1:
                 server.versions = 14, 15
             server.cluster.kill(server.id, 0.1)
@@ -271,7 +272,6 @@ class Faults:
 
     def recreate(self) -> None:
         name = self._topic()
-        self.recreated = True
         self.world.cluster.delete(name)
         self.later(self.random.choice((0.0, 0.1, 3.0)), self.world.cluster.create, name)
 

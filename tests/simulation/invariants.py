@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 BURST, SHARE = 8, 0.8
 # The rules for a rewind, as docs/policies.md has them.
 REWIND_ANSWERS, REWIND_SECONDS = 5, 5.0
-# For so long a node that is gone is remembered after its backoff, in seconds.
+# For so long the failures of a node count that is gone, in seconds, after its backoff.
 REMEMBERED = 60.0
 # The time for 5 such answers of two brokers, at the slow pace if need be.
 REWIND = 25.0
@@ -125,7 +125,9 @@ class Invariants:
             return
         asked = [each.at for each in self.in_flight.values() if each.link == link.number]
         silent = min(asked, default=math.inf) + self.config.socket_timeout
-        if self.world.now >= (silent if link.ready else link.since + link.timeout) - EPSILON:
+        deadline = silent if link.ready else link.since + link.timeout
+        is_refused = link.ready and link.versions is None
+        if is_refused or self.world.now >= deadline - EPSILON:
             self._failed(link.node)
         self._link_ended(link)
 
@@ -359,11 +361,11 @@ class Invariants:
     def no_node_is_connected_to_within_its_backoff(self, action: Connect) -> None:
         """(4) After n failures a node rests for 0.8 min(backoff 2^(n - 1), backoff.max) at least.
 
-        A success ends the count, and so does a rest that was 60 s longer. The two are
+        A success ends the count, and so does a rest of 60 s. The two are
         reconnect.backoff.ms and reconnect.backoff.max.ms.
         """
         known, config = self._known(action.node), self.config
-        rested = known.failed_at + (1 + JITTER) * config.reconnect_backoff_max + REMEMBERED
+        rested = known.failed_at + REMEMBERED
         if not known.failures or self.world.now >= rested:
             known.failures = 0
             return
@@ -484,7 +486,7 @@ class Invariants:
             bound += config.rebootstrap_trigger + config.reconnect_backoff_max
         if "deny" in world.scene.faults:
             bound += 10.0
-        if faults.recreated:
+        if world.cluster.recreated:
             bound += REWIND
         return Settling(world.now, bound + extra)
 
