@@ -445,10 +445,12 @@ class Invariants:
         """(7) Past max age nothing is kept of a topic and a broker that are gone.
 
         Neither the topic's name nor the broker's host is anywhere in the policy, and the cache has
-        no entry of the topic. It retains nothing but needed topics that do not exist.
+        no entry of the topic. It retains nothing but needed topics that do not exist, and topics
+        that are denied: a client of all topics asks for these again.
         """
         cache = self.world.cache
-        missing = [name for name in self.world.app.needed if cache.state(name) < 0]
+        asked_for = {*self.world.app.needed, *self.world.cluster.truth.denied}
+        missing = [name for name in asked_for if cache.state(name) < 0]
         texts = _texts_in(self.world.policy)
         kept = [text for text in (name, server.address.host) if text in texts]
         too_many = cache.stats()["retained"] > len(missing)
