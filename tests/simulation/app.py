@@ -340,4 +340,6 @@ def covers(request: Request, waiter: Waiter, needed: frozenset[str] | None) -> b
     names = needed if waiter.topics is None else waiter.topics
     if names is None or isinstance(names, All):
         return False
+    if waiter.topics is None and not names:
+        return request.topics == ()  # nothing is needed: a refresh is one of the brokers alone
     return set(names) <= set(request.topics)
