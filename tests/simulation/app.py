@@ -269,11 +269,13 @@ class App:
             if p.leader >= 0:
                 self.hint_of(name, p.id, p.leader, p.epoch)
 
-    def hint_of(self, name: str, partition: int, leader: int, epoch: int) -> None:
+    def hint_of(self, name: str, partition: int, leader: int, epoch: int) -> bool:
+        """Hands in a leader hint; returns whether the cache took it."""
         address = self.world.cluster.servers[leader].address
         node = (address.host, address.port, f"rack-{leader % 2}")
         self.world.say("call", "leader_hint", name, partition, leader, epoch)
-        self.world.policy.leader_hint(name, partition, leader, epoch, node, self.world.now)
+        now = self.world.now
+        return self.world.policy.leader_hint(name, partition, leader, epoch, node, now).changed > 0
 
     def touch(self) -> None:
         self.world.policy.touch(self._names()[0], self.world.now)
@@ -338,4 +340,6 @@ def covers(request: Request, waiter: Waiter, needed: frozenset[str] | None) -> b
     names = needed if waiter.topics is None else waiter.topics
     if names is None or isinstance(names, All):
         return False
+    if waiter.topics is None and not names:
+        return request.topics == ()  # nothing is needed: a refresh is one of the brokers alone
     return set(names) <= set(request.topics)

@@ -180,9 +180,9 @@ def hinted(world: World) -> Trial:
     name, index, epoch = moved
     world.cluster.catch_up()
     p = world.cluster.truth.topics[name].partitions[index]
-    world.app.hint_of(name, index, p.leader, epoch)
+    took = world.app.hint_of(name, index, p.leader, epoch)
     yield 0.0
-    return 0.0
+    return 0.0 if took else None
 
 
 def outage(world: World) -> Trial:
@@ -276,10 +276,10 @@ def laggard(world: World) -> Trial:
     world.cluster.catch_up()
     name, index, epoch = moved
     p = world.cluster.truth.topics[name].partitions[index]
-    world.app.hint_of(name, index, p.leader, epoch)
+    took = world.app.hint_of(name, index, p.leader, epoch)
     server.state = old[server.id]
     yield 0.0
-    return 0.0
+    return 0.0 if took else None
 
 
 def gone(world: World) -> Trial:
