@@ -319,7 +319,7 @@ class Nodes:
         best = min(usable, key=lambda link: (*self._rank(link, wish), order[id(link.server)]))
         return None if self._is_better_to_come(best.server, now, wish) else best
 
-    def _rank(self, link: Link, wish: Wish) -> tuple[bool, float, bool, bool, int]:
+    def _rank(self, link: Link, wish: Wish) -> tuple[float, bool, bool, bool, int]:
         server = link.server
         return (
             *_choice(server, wish),
@@ -405,9 +405,9 @@ class Nodes:
         return min(times, default=math.inf)
 
 
-def _choice(server: Server, wish: Wish) -> tuple[bool, float]:
+def _choice(server: Server, wish: Wish) -> tuple[float, bool]:
     """Returns a key that is smaller for a better choice: first, second, third."""
-    return server.address in wish.not_servers, server.second_choice_at
+    return server.second_choice_at, server.address in wish.not_servers
 
 
 def silent_at(link: Link) -> float:
