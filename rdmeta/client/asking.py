@@ -526,7 +526,7 @@ class Asking:
             s.cache.apply_failure(flight.request)
         s.gate.failed(now)
         s.counts[flight.reason, "failed"] += 1
-        s.wants.failed(flight.covered)
+        s.wants.failed(flight.covered, s.demand.__contains__)
         if flight.kind in (Kind.FULL, Kind.BROKERS):
             self.want_full(flight.reason)
         elif self._left_out is not None:
