@@ -233,7 +233,7 @@ class Rules:
         late = self.trying_since is not None and (
             now >= self.trying_since + self.config.rebootstrap_trigger - EPSILON
         )
-        oldest = 0 if self.config.allow_auto_create else 4
+        oldest = 1 if self.config.allow_auto_create else 4  # for the brokers alone, for names
         links = [
             link
             for link in self.links_before
