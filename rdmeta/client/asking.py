@@ -316,7 +316,10 @@ class Asking:
         wants = s.wants.named()
         if wants:
             at = min(at, s.gate.opens)
-        if at == math.inf or not self._is_free(Kind.NAMES):
+        if at == math.inf:
+            self._around = frozenset()  # there is nothing to confirm
+            return
+        if not self._is_free(Kind.NAMES):
             return
         if not self._may_leave(now, at):
             return
