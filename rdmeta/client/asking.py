@@ -316,7 +316,10 @@ class Asking:
         wants = s.wants.named()
         if wants:
             at = min(at, s.gate.opens)
-        if at == math.inf or not self._is_free(Kind.NAMES):
+        if at == math.inf:
+            self._around = frozenset()  # there is nothing to confirm
+            return
+        if not self._is_free(Kind.NAMES):
             return
         if not self._may_leave(now, at):
             return
@@ -526,7 +529,7 @@ class Asking:
             s.cache.apply_failure(flight.request)
         s.gate.failed(now)
         s.counts[flight.reason, "failed"] += 1
-        s.wants.failed(flight.covered)
+        s.wants.failed(flight.covered, s.demand.__contains__)
         if flight.kind in (Kind.FULL, Kind.BROKERS):
             self.want_full(flight.reason)
         elif self._left_out is not None:

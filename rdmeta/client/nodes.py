@@ -395,9 +395,14 @@ class Nodes:
         ]
 
     def is_lost(self, now: float, wish: Wish) -> bool:
-        """Returns whether no node can be used, and none is connected or being connected."""
-        unusable = (now < s.retry_at or not s.speaks(wish.min_version) for s in self.current)
-        return not self.links and all(unusable)
+        """Returns whether no node can be used, and none is connected or being connected.
+
+        A node that speaks too old a version for the wish cannot be used, connected or not.
+        """
+        version, links = wish.min_version, self.links.values()
+        if any(not link.is_ready or link.server.speaks(version) for link in links):
+            return False
+        return all(now < s.retry_at or not s.speaks(version) for s in self.current)
 
     def next_change(self, now: float) -> float:
         """Returns when a backoff or a throttling ends next."""

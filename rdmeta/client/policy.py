@@ -340,6 +340,7 @@ class Policy:
         s.complaints.forget(lambda topic: topic in names)
         s.fast.forget(names)
         s.suspects.forget(now)
+        s.wants.forget(s.demand.__contains__)
         s.is_changed = True
 
     def subscribe(self, topics: Subscription, now: float) -> None:

@@ -12,7 +12,7 @@ want the same before a request has left share a want.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from enum import Enum
 from uuid import UUID
@@ -129,7 +129,7 @@ class Wants:
             want.is_served = True
         self.end()
 
-    def failed(self, covered: Covered) -> None:
+    def failed(self, covered: Covered, is_needed: Callable[[str], bool]) -> None:
         """Gives the parts of a failed request back to their wants."""
         for want, names in covered.parts:
             want.in_flight -= 1
@@ -137,6 +137,14 @@ class Wants:
                 want.whole = True
             else:
                 want.names.update(dict.fromkeys(names))
+        self.forget(is_needed)
+
+    def forget(self, is_needed: Callable[[str], bool]) -> None:
+        """Drops the names that a refresh of the needed topics wants and that are not needed now."""
+        for want in self._wants:
+            if want.scope is Scope.NEEDED:
+                want.names = {name: None for name in want.names if is_needed(name)}
+        self.end()
 
     # ---- ends ----
 

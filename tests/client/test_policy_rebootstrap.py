@@ -243,3 +243,19 @@ def test_nodes_of_too_old_versions_cannot_be_used_for_names() -> None:
     lose_all(d)
     assert old not in d.links
     assert [each.node.host for each in d.connecting()] == ["bootstrap"]
+
+
+def test_a_connection_that_is_too_old_for_the_question_does_not_hold_up_a_rebootstrap() -> None:
+    d = Driver(topics=["orders"], bootstrap=BOOTSTRAP, reconnect_backoff_max=1.0)
+    d.start(topic("orders"))
+    d.wait(0.2)
+    for link in list(d.links):
+        d.fail(link)
+    for _ in range(100):
+        for attempt in d.connecting():
+            if attempt.node.host == "broker-1":
+                d.connect(attempt.link, versions=(0, 1))
+            else:
+                d.fail(attempt.link)
+        d.wait(0.02)
+    assert d.policy.stats()["rebootstraps"] >= 1

@@ -495,3 +495,20 @@ def test_a_topic_of_the_blacklist_is_unknown_to_a_wait() -> None:
     d.start()
     waiter = d.policy.wait_for_topic(d.now, "secret-1")
     assert isinstance(outcome(d, waiter), UnknownTopicError)
+
+
+def test_a_refresh_of_needed_topics_does_not_ask_for_one_that_was_forgotten_meanwhile() -> None:
+    d = Driver(topics=["orders"])
+    d.start(topic("orders"))
+    d.policy.need(["audit"], d.now)
+    d.wait(0.02)
+    waiter = d.policy.refresh(d.now)
+    d.wait(0.2)
+    d.answer(d.sent(Kind.FULL), topic("orders"))
+    assert waiter not in d.finished
+    d.policy.forget(["audit"], d.now)
+    d.poll()
+    assert d.finished[waiter].error is None
+    d.fail(d.sent(Kind.NEW).link)
+    d.wait(2)
+    assert all("audit" not in names_of(send) for send in d.sends[3:])

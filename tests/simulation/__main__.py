@@ -30,6 +30,7 @@ def main() -> int:
     parser.add_argument("--lines", type=int, default=0, help="events to print; 0: all of a seed")
     parser.add_argument("--mistake", help="run with one of the planted mistakes")
     parser.add_argument("--processes", type=int, default=0, help="0: one per processor")
+    parser.add_argument("--failures", type=int, default=1, help="failing seeds that end a run")
     parser.add_argument("--find-mistakes", action="store_true", help="write found.json anew")
     options = parser.parse_args()
     if options.find_mistakes:
@@ -40,9 +41,13 @@ def main() -> int:
     first = options.first if options.first is not None else random.randrange(10**12)
     numbers = range(first, first + options.seeds)
     print(f"simulation: seeds from {first}", flush=True)
-    result = run_all(numbers, options.seconds, options.mistake, options.processes)
+    result = run_all(
+        numbers, options.seconds, options.mistake, options.processes, options.failures
+    )
     for failure in result.failures[:1]:
         print(trace(failure.seed, options.mistake))
+    for failure in result.failures[1:]:
+        print(f"seed {failure.seed} fails: {failure.rule}: {failure.text}")
     print(
         f"simulation: {result.seeds} seeds in {result.seconds:.0f} s"
         f" ({result.seeds / result.seconds:.0f} per second), {result.steps} steps,"

@@ -29,7 +29,8 @@ class Waiter:
     """A wait that has not ended; `owed`: it must end now, as its event has happened.
 
     `topics` is what a refresh asked for; `topic` is set for a wait for a topic. `sent` counts the
-    requests before the call.
+    requests before the call. `unseen` says that the last answer came by another door and changed
+    nothing.
     """
 
     number: int
@@ -41,6 +42,7 @@ class Waiter:
     partition: int | None = None
     refresh: bool = False
     call: bool = False
+    unseen: bool = False
     owed: str = ""
 
 
@@ -160,6 +162,7 @@ class App:
         self.world.policy.forget(names, self.world.now)
         self.world.invariants.forced.update(names)
         for name in names:
+            self.world.invariants.begin_anew(name)
             self.used.pop(name, None)
             self.subscribed.discard(name)
 
@@ -306,7 +309,10 @@ class App:
             if server.seen().brokers and not server.quirk:
                 self.world.invariants.told(server.id, 12, topics)
                 self.world.invariants.names_were_answered()
+                version = cache.version
                 cache.apply(body, 12, request, server.id)
+                for waiter in self.waiters.values():
+                    waiter.unseen = cache.version == version
 
     def look(self) -> None:
         """Calls the methods that only read."""

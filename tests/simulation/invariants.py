@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 # The budget: Metadata requests that may come at once, and the factor of the time for one more.
 BURST, SHARE = 8, 0.8
+# The kinds of changes after which a topic is not known.
+LEAVES = ("topic_removed", "topic_absent", "topic_error")
 # The rules for a rewind, as docs/policies.md has them.
 REWIND_ANSWERS, REWIND_SECONDS = 5, 5.0
 # For so long the failures of a node count that is gone, in seconds, after its backoff.
@@ -192,6 +194,7 @@ class Invariants:
         self.told(link.node.id, answer.version, answer.topics)
         denied = {str(topic.name) for topic in answer.topics if topic.error in (17, 29)}
         for waiter in self.world.app.waiters.values():
+            waiter.unseen = False
             self._owe(waiter, sent, denied)
 
     def _owe(self, waiter: Waiter, sent: Sent, denied: set[str]) -> None:
@@ -245,25 +248,26 @@ class Invariants:
         if cache.version == self.seen_version:
             return
         for change in cache.changes(max(self.seen_version, 0)):
-            if change.topic is not None and change.kind in ("topic_removed", "topic_absent"):
+            if change.topic is not None and change.kind in LEAVES:
                 self._left(change.topic, change.source == "purge")
         self.seen_version = cache.version
         cluster = cache.cluster_id
         for topic in cache.topics(allow_stale=True):
             gone = self.world.now - self.negative_since.pop(topic.name, self.world.now)
             if gone > (self.config.max_age or math.inf):
-                self._begin_anew(topic.name)
+                self.begin_anew(topic.name)
             for p in topic.partitions:
                 key = cluster, topic.name, topic.topic_id, p.partition
                 self._see(key, p.leader_epoch)
 
     def _left(self, name: str, forgotten: bool) -> None:
         if forgotten:
-            self._begin_anew(name)
+            self.begin_anew(name)
         else:
             self.negative_since.setdefault(name, self.world.now)
 
-    def _begin_anew(self, name: str) -> None:
+    def begin_anew(self, name: str) -> None:
+        """Forgets the epochs of a topic, as the cache does when it is forgotten."""
         for key in [key for key in self.highest if key[1] == name]:
             del self.highest[key]
 
@@ -309,7 +313,8 @@ class Invariants:
         sent after the call denies it. A refresh is answered by an answer to a covering request
         that was sent after the call. A hedge does not count, since it repeats an earlier request.
         Nor does a request that left while a covering one was out. The next poll is not later than
-        the first deadline.
+        the first deadline. A stale topic that comes back by another door, without a change, wakes
+        no poll: the next answer of the policy's own does.
         """
         now, late = self.world.now, self.world.scene.late
         for waiter in self.world.app.waiters.values():
@@ -323,7 +328,8 @@ class Invariants:
                     self._sleeps(text + f"its deadline was {now - waiter.deadline:.3f} s ago")
                 if at > waiter.deadline + EPSILON:
                     self._sleeps(text + "the next poll is later than its deadline")
-            if waiter.topic is not None and self._ready(waiter.topic, waiter.partition):
+            is_there = waiter.topic and self._ready(waiter.topic, waiter.partition)
+            if is_there and not waiter.unseen:
                 self._sleeps(text + "the topic is there")
 
     def _ready(self, name: str, partition: int | None) -> bool:

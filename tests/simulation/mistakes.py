@@ -49,9 +49,7 @@ MISTAKES: dict[str, Mistake] = {
         "self._asking.succeeded(flight, now); s.demand.sent(list(s.demand.new))",
     ),
     "busy taken for lost": Mistake(
-        "nodes.py",
-        "return not self.links and all(unusable)",
-        "return all(s.throttled_until > now for s in self.current) or all(unusable)",
+        "connecting.py", "and s.nodes.is_lost(now, self._wish)", "and s.nodes.is_any_ready"
     ),
     "an epoch not compared": Mistake(
         "complaints.py", "return known.leader_epoch != complaint.epoch", "return True"

@@ -224,7 +224,8 @@ class Rules:
         """A rebootstrap comes if all nodes are lost, after the trigger, or on error 129.
 
         A node with a link, or one that is being connected to, is not lost: it may be busy, or
-        throttled. Two rebootstraps are reconnect.backoff.max.ms apart.
+        throttled. One that cannot be asked for names may be. Two rebootstraps are
+        reconnect.backoff.max.ms apart.
         """
         now = self.world.now
         if now < self.rebootstrapped_at + self.config.reconnect_backoff_max - EPSILON:
@@ -232,7 +233,13 @@ class Rules:
         late = self.trying_since is not None and (
             now >= self.trying_since + self.config.rebootstrap_trigger - EPSILON
         )
-        links = [link for link in self.links_before if link.closed in ("", "rebootstrap")]
+        oldest = 1 if self.config.allow_auto_create else 4  # for the brokers alone, for names
+        links = [
+            link
+            for link in self.links_before
+            if link.closed in ("", "rebootstrap")
+            and not (link.versions is not None and link.versions[1] < oldest)
+        ]
         if not late and not self.told_to and links:
             self._wrong(f"a rebootstrap although there are {len(links)} links")
 
