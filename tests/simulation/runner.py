@@ -9,6 +9,7 @@ import traceback
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
+from itertools import islice
 from typing import NamedTuple
 
 import mistakes
@@ -95,7 +96,7 @@ def run_all(
         chunks = _chunks(numbers)
         running = {
             pool.submit(_chunk, chunk, mistake, begin + seconds)
-            for chunk, _ in zip(chunks, range(2 * workers), strict=False)
+            for chunk in islice(chunks, 2 * workers)
         }
         while running:
             done = next(as_completed(running))
@@ -117,5 +118,5 @@ def run_all(
 
 
 def _chunks(numbers: Iterator[int]) -> Iterator[list[int]]:
-    while chunk := [number for number, _ in zip(numbers, range(CHUNK), strict=False)]:
+    while chunk := list(islice(numbers, CHUNK)):
         yield chunk
