@@ -240,9 +240,9 @@ class Invariants:
     def epochs_never_go_back(self) -> None:
         """(1) No reader sees an older epoch after a newer one of one topic id.
 
-        The documented exceptions: a rewind, that is 5 lower answers over 5 s; an id that becomes
-        known, which makes another key here; an epoch that the answer does not have. A topic begins
-        anew if it was forgotten, or was negative for longer than max age.
+        The exceptions are those of docs/policies.md. A rewind is believed after 5 lower answers
+        over 5 s. An id that becomes known makes another key here. An answer may lack the epoch. A
+        topic begins anew if it was forgotten, or was negative for longer than max age.
         """
         cache = self.world.cache
         if cache.version == self.seen_version:
@@ -422,8 +422,8 @@ class Invariants:
 
         One request of each kind is in flight, with its hedges. A request for all topics names none.
         A name is no longer in flight once a later request for it was answered, also one of another
-        feeder: "The hint ends with the answer to its name or to all topics" (docs/policies.md). Nor
-        is a forgotten name in flight, as the answer no longer counts for it.
+        feeder. docs/policies.md: "The hint ends with the answer to its name or to all topics".
+        A topic that was forgotten is not in flight either, as the answer no longer counts for it.
         """
         if send.hedge:
             return
@@ -476,8 +476,8 @@ class Invariants:
         more after long faults. The rest of a swallowed connect's time-out, of a denial, or of a
         rewind comes on top. If another cluster or a black hole is at the old addresses, no answer
         counts until the rebootstrap, which comes after its trigger. A topic that was created again
-        may need a rewind after the faults as well: brokers without ids tell lower epochs, and a
-        late answer may bring an id of before that the cache has not known.
+        may need a rewind after the faults as well. Brokers without ids tell lower epochs. A late
+        answer may bring a former id that the cache has not known.
         """
         world, config = self.world, self.config
         hedge = min(max(10 * max(self.round_trips, default=0.1), 1.0), 10.0)

@@ -1,9 +1,9 @@
 """Twelve mistakes, each a patch of shipped code, which the simulation must find.
 
 A simulation that finds no mistake proves nothing. A patch replaces one text of a file of
-`rdmeta/client/`; a text that is not there exactly once is an error, so that no patch becomes empty
-when the code changes. `found.json` has the seed that finds each mistake, and the check that fails.
-`make mistakes` looks for the seeds anew.
+`rdmeta/client/`. It is an error if the text is not there exactly once, so that no patch becomes
+empty when the code changes. `found.json` has the seed that finds each mistake, and the check that
+fails. `make mistakes` looks for the seeds anew.
 """
 
 from __future__ import annotations

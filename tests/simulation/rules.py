@@ -93,7 +93,7 @@ class Rules:
         """After n answers in a row that brought nothing nearer, a refresh waits for its backoff.
 
         That is 0.8 min(retry.backoff 2^(n - 1), retry.backoff.max) at least after the last answer
-        to a full refresh of its kind; n counts the answers until then. New topics and the periodic
+        to a full refresh of its kind. The answers until then count. New topics and the periodic
         refresh begin anew, and so does any change of the cache, of what is due, or of the waits.
         """
         count, at = self.last_full.get(kind, (0, 0.0))
