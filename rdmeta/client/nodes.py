@@ -48,7 +48,7 @@ MOST_ATTEMPTS = 5
 MOST_PROBES = 2
 MOST_IDLE = 2
 SILENT_AFTER = 1.0
-# How long the failures of a server count that is not present.
+# How long the failures and the older answers of a server count that is not present.
 REMEMBERED = 60.0
 
 
@@ -79,8 +79,12 @@ class Server:
         return max(self.behind_at, self.refused_at)
 
     def is_remembered(self, now: float) -> bool:
-        """Returns whether a server that is not present has links, or backs off or throttles."""
-        return bool(self.links) or now < max(self.retry_at + REMEMBERED, self.throttled_until)
+        """Returns whether anything is to be known of a server that is not present.
+
+        It has links, backs off or throttles, or has lately failed or given an older answer.
+        """
+        lately = max(self.retry_at, self.second_choice_at) + REMEMBERED
+        return bool(self.links) or now < max(lately, self.throttled_until)
 
     def speaks(self, version: int) -> bool:
         """Returns whether the server may speak this version of Metadata, or a later one."""

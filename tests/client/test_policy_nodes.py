@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 from frames import response
 from policy_driver import ADDRESSES, B, Driver, T, names_of, topic
@@ -9,6 +11,9 @@ from policy_driver import ADDRESSES, B, Driver, T, names_of, topic
 from rdmeta import ALL, Error, RequestTimedOutError, TransportError
 from rdmeta.address import Address
 from rdmeta.client.actions import Call, Kind
+from rdmeta.client.backoff import Backoff
+from rdmeta.client.nodes import Nodes, Wish
+from rdmeta.model import Broker
 
 FIVE = [Address(f"broker-{i}", 9092) for i in range(1, 8)]
 
@@ -262,6 +267,18 @@ def test_a_node_that_was_behind_is_used_again_once_the_topic_is_up_to_date() -> 
         used.add(d.node_of(d.sent().link))
         d.answer(d.sent(), topic("orders", epoch=5))
     assert "broker-1" in used
+
+
+def test_a_node_that_was_behind_is_the_second_choice_when_it_is_listed_again() -> None:
+    first, second, third = (Broker(i, f"broker-{i}", 9092, None) for i in (1, 2, 3))
+    nodes = Nodes(ADDRESSES, Random(1), Backoff(0.05, 1.0, Random(1)), 10.0, False)
+    nodes.use_brokers((first, second), 0.0)
+    behind, other = nodes.current
+    other.tried_at = 1.0
+    nodes.behind(behind, 3.0)
+    nodes.use_brokers((second, third), 3.0)
+    nodes.use_brokers((first, second), 5.0)
+    assert nodes.to_connect(5.0, Wish()) is other
 
 
 def test_a_cluster_that_throttles_is_asked_when_that_ends_and_is_not_lost() -> None:
