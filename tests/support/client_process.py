@@ -1,7 +1,7 @@
 """A client in a process of its own, which tests stop, interrupt and let exit.
 
 `python client_process.py SPEC` runs it; SPEC is JSON. For each line that the process reads, it
-prints the number of answers so far. It ends with its input.
+prints the number of answers so far and its statistics, as JSON. It ends with its input.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from processes import environment
 
@@ -50,21 +51,31 @@ class ClientProcess:
     def pid(self) -> int:
         return self._process.pid
 
-    def _read(self) -> int:
+    def _read(self) -> tuple[int, dict[str, Any]]:
         assert self._process.stdout is not None
-        return int(self._process.stdout.readline())
+        answers, stats = json.loads(self._process.stdout.readline())
+        return answers, stats
 
-    def answers(self) -> int:
-        """Returns the number of Metadata answers that the client has received."""
+    def asked(self) -> tuple[int, dict[str, Any]]:
+        """Returns the number of Metadata answers that the client has received, and its stats."""
         assert self._process.stdin is not None
         self._process.stdin.write("\n")
         self._process.stdin.flush()
         return self._read()
 
+    def answers(self) -> int:
+        """Returns the number of Metadata answers that the client has received."""
+        return self.asked()[0]
+
     def processor_s(self) -> float:
         """Returns the seconds of processor time that the process has used."""
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def report(answers: list[object], stats: dict[str, Any]) -> None:
+    """Prints what the parent reads."""
+    print(json.dumps([len(answers), stats], default=str), flush=True)
 
 
 async def run_async(conf: dict[str, object], topics: list[str]) -> None:
@@ -76,10 +87,10 @@ async def run_async(conf: dict[str, object], topics: list[str]) -> None:
         client.on_update(answers.extend)
         for topic in topics:
             await client.wait_for_topic(topic, timeout=30)
-        print(len(answers), flush=True)
+        report(answers, await client.stats())
         loop = asyncio.get_running_loop()
         while await loop.run_in_executor(None, sys.stdin.readline):
-            print(len(answers), flush=True)
+            report(answers, await client.stats())
 
 
 def run(conf: dict[str, object], topics: list[str]) -> None:
@@ -91,9 +102,9 @@ def run(conf: dict[str, object], topics: list[str]) -> None:
         client.on_update(answers.extend)
         for topic in topics:
             client.wait_for_topic(topic, timeout=30)
-        print(len(answers), flush=True)
+        report(answers, client.stats())
         while sys.stdin.readline():
-            print(len(answers), flush=True)
+            report(answers, client.stats())
 
 
 if __name__ == "__main__":

@@ -189,7 +189,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         "suspended",
         "The client's process is stopped for 60 s (SIGSTOP), interval 10 s",
         "what was due is asked once, nothing spins",
-        "Metadata answers in the 3 s after",
+        "Metadata answers until 3 s after the first",
         unit="answers",
         worst=2.0,
     ),
