@@ -108,7 +108,8 @@ class Invariants:
         self.forces: list[tuple[int, frozenset[str] | None]] = []
         self.servers: dict[Address, Known] = {}
         self.idle_polls: deque[float] = deque(maxlen=20)
-        self.round_trips: deque[float] = deque(maxlen=16)
+        # The times that the last answers of each kind took.
+        self.round_trips: dict[Kind, deque[float]] = {kind: deque(maxlen=16) for kind in Kind}
 
     # ---- hooks ----------------------------------------------------------------------------------
 
@@ -171,7 +172,7 @@ class Invariants:
     def answering(self, send: Send) -> None:
         sent = self.in_flight.get(send.number)
         if sent is not None:
-            self.round_trips.append(self.world.now - sent.at)
+            self.round_trips[send.kind].append(self.world.now - sent.at)
 
     def answered(self, link: Link, send: Send, answer: Answer, applied: Applied | None) -> None:
         sent = self.in_flight.pop(send.number, None)
@@ -480,7 +481,8 @@ class Invariants:
         answer may bring a former id that the cache has not known.
         """
         world, config = self.world, self.config
-        hedge = min(max(10 * max(self.round_trips, default=0.1), 1.0), 10.0)
+        slowest = max(max(each, default=0.1) for each in self.round_trips.values())
+        hedge = min(max(10 * slowest, 1.0), 10.0)
         bound = 2 * config.retry_backoff_max + config.reconnect_backoff_max
         bound += 4 * hedge + 4 * world.scene.round_trip + 10 * world.scene.late
         bound += 10.0 if world.scene.length > 20 else 0.0
