@@ -507,9 +507,8 @@ class Asking:
         s = self._s
         if not len(s.wants):
             return
-        s.wants.cover(None if flight.topics is ALL else flight.asked, flight.covered)
-        if not s.demand.wants_all and flight.asked.issuperset(s.demand.names()):
-            s.wants.take(s.wants.whole(Scope.NEEDED), flight.covered)
+        all_needed = not s.demand.wants_all and flight.asked.issuperset(s.demand.names())
+        s.wants.cover(None if flight.topics is ALL else flight.asked, flight.covered, all_needed)
 
     # ---- outcomes ----
 

@@ -106,14 +106,15 @@ class Wants:
             want.in_flight += 1
             covered.parts.append((want, None))
 
-    def cover(self, names: frozenset[str] | None, covered: Covered) -> None:
+    def cover(self, names: frozenset[str] | None, covered: Covered, all_needed: bool) -> None:
         """Gives a request that leaves now what it asks for of each want, by name or by all (None).
 
-        Every answer brings the brokers.
+        Every answer brings the brokers. `all_needed` says that it asks for every needed topic.
         """
-        self.take(self.whole(Scope.BROKERS), covered)
+        served = {Scope.BROKERS, Scope.NEEDED} if all_needed else {Scope.BROKERS}
+        self.take(self.whole(*served), covered)
         for want in self._wants:
-            if want.scope is Scope.BROKERS or (names is None and want.scope is not Scope.IDS):
+            if want.scope in served or (names is None and want.scope is not Scope.IDS):
                 covered.serves.append(want)
             taken = frozenset(name for name in want.names if names is None or name in names)
             if taken:

@@ -146,6 +146,22 @@ def test_a_refresh_of_the_needed_topics_covers_those_that_were_in_flight() -> No
     assert waiter in d.finished
 
 
+def test_a_refresh_of_nothing_needed_returns_with_the_first_answer_to_a_later_request() -> None:
+    d = Driver()
+    d.start()
+    d.wait(1)
+    first = d.policy.refresh(d.now)
+    d.policy.leader_unavailable("orders", 0, 6, d.now)
+    d.poll()
+    by_names = d.sent(Kind.NAMES)
+    d.wait(0.5)
+    second = d.policy.refresh(d.now)
+    d.poll()
+    d.answer(d.sent(Kind.BROKERS))
+    assert by_names.number in d.open
+    assert {first, second} <= d.finished.keys()
+
+
 def test_a_refresh_whose_request_fails_is_sent_again() -> None:
     d = Driver(topics=["orders"])
     d.start(topic("orders"))
