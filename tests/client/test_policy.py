@@ -315,9 +315,7 @@ def test_a_malformed_answer_ends_the_link_and_is_asked_for_again() -> None:
 
 
 def test_a_link_that_works_again_after_none_did_refreshes_at_once() -> None:
-    d = Driver(
-        topics=["orders"], retry_backoff=10.0, retry_backoff_max=10.0, rebootstrap=False
-    )
+    d = Driver(topics=["orders"], retry_backoff=10.0, retry_backoff_max=10.0, rebootstrap=False)
     d.start(topic("orders", leader=3))  # the next refresh with backoff leaves in 8 s
     d.fail(d.sends[0].link)
     for _ in range(4):
