@@ -315,14 +315,17 @@ def test_a_malformed_answer_ends_the_link_and_is_asked_for_again() -> None:
 
 
 def test_a_link_that_works_again_after_none_did_refreshes_at_once() -> None:
-    d = Driver(topics=["orders"])
-    d.start(topic("orders", leader=3))
+    d = Driver(topics=["orders"], retry_backoff=10.0, retry_backoff_max=10.0, rebootstrap=False)
+    d.start(topic("orders", leader=3))  # the next refresh with backoff leaves in 8 s
     d.fail(d.sends[0].link)
     for _ in range(4):
-        d.fail(d.connecting()[-1].link)
         d.wait(0.3)
+        d.fail(d.connecting()[-1].link)
+    assert not d.open
+    d.wait(0.5)
     d.connect(d.connecting()[-1].link)
-    assert d.sent_at[d.sent(Kind.FULL).number] == d.now
+    full = d.sent(Kind.FULL)
+    assert (full.reason, d.sent_at[full.number]) == ("reconnected", d.now)
 
 
 # ---- complaints ---------------------------------------------------------------------------------
@@ -400,6 +403,41 @@ def test_a_false_complaint_is_over_after_30_s(complaint: str) -> None:
     times = times_of(d, "complaint", start)
     assert 25 < max(times) <= 30
     assert len(times) < 45
+
+
+@pytest.mark.parametrize("complaint", ["leader", "epoch"])
+def test_a_complaint_about_an_unknown_epoch_is_over_when_the_leader_moves(complaint: str) -> None:
+    d = Driver(topics=["orders"])
+    d.versions = (0, 8)  # epochs count from v9 on
+    d.start(topic("orders", 1))
+    if complaint == "leader":
+        d.policy.leader_unavailable("orders", 0, 6, d.now)
+    else:
+        d.policy.epoch_seen("orders", 0, 9, d.now)
+    d.answer(d.sent(), topic("orders", 1))
+    d.wait(0.3)
+    wider = T("orders", [P(0, 1, 1), P(1, 1, 1)], id=topic_id("orders"))
+    d.answer(d.sent(), wider)  # another change of the topic ends no complaint
+    d.wait(0.5)
+    moved = [P(0, 2, 1), P(1, 1, 1)]
+    d.answer(d.sent(), T("orders", moved, id=topic_id("orders")))
+    before = len(d.sends)
+    d.wait(20)
+    assert len(d.sends) == before
+
+
+def test_an_epoch_that_was_seen_of_an_unknown_one_complains_once() -> None:
+    d = Driver(topics=["orders"])
+    d.versions = (0, 8)
+    d.start(topic("orders", 1))
+    for seen, complains in ((9, True), (9, False), (8, False), (10, True)):
+        before = len(d.sends)
+        d.policy.epoch_seen("orders", 0, seen, d.now)
+        d.wait(0.3)
+        for send in list(d.open.values()):
+            d.answer(send, topic("orders", 3 - d.cache.leader("orders", 0)))
+        assert (len(d.sends) > before) == complains
+        d.wait(2)
 
 
 def test_a_complaint_outlives_a_subscription_without_its_topic() -> None:

@@ -251,6 +251,25 @@ def test_fast_reasons_go_before_a_full_refresh_of_many_topics() -> None:
     assert [len(names_of(send)) for send in d.sends[1:]] == [1, 1000]
 
 
+def test_fast_reasons_without_an_end_hold_up_a_full_refresh_for_the_longest_backoff() -> None:
+    d = Driver(topics=["orders"])
+    d.start(topic("orders"))
+
+    def complain(seconds: float) -> None:
+        for i in range(round(20 * seconds)):
+            d.policy.leader_unavailable(f"t{i}", 0, 6, d.now)
+            d.wait(0.05)
+            for send in list(d.open.values()):
+                d.answer(send, *(topic(name) for name in names_of(send)))
+
+    complain(5)  # they use up the budget
+    waiter = d.policy.refresh(d.now)
+    complain(1)
+    assert waiter not in d.finished
+    complain(2)
+    assert d.finished[waiter].error is None
+
+
 def test_a_storm_of_leaderless_topics_costs_one_request_per_step() -> None:
     names = [f"t{i}" for i in range(1000)]
     d = Driver(topics=names)

@@ -209,6 +209,37 @@ def test_the_link_with_the_fewest_requests_in_flight_is_chosen() -> None:
         assert [links.count(link) for link in d.links] == [3, 3]
 
 
+def test_a_link_with_5_requests_in_flight_is_sent_no_sixth() -> None:
+    d = Driver(topics=["orders"])
+    d.brokers = (B(1, "broker-1"),)
+    d.start(topic("orders"))
+    for _ in range(7):
+        d.policy.call(d.now, Call(55, 0, 1, lambda version: b""))
+    d.wait(0.5)
+    assert len(d.open) == 5
+    d.respond(next(iter(d.open.values())), b"answer", 1)
+    assert len(d.open) == 5
+    assert len(d.sends) == 1 + 6
+    assert d.policy.stats()["rebootstraps"] == 0
+
+
+def test_a_bootstrap_server_that_is_no_broker_is_chosen_last() -> None:
+    d = Driver(topics=["orders"], bootstrap=[Address("bootstrap", 9092)])
+    d.start(topic("orders"))
+    call = Call(55, 0, 1, lambda version: b"")
+    d.policy.call(d.now, call)
+    d.wait(0.1)
+    assert d.node_of(d.sent().link) == "bootstrap"
+    d.policy.refresh(d.now)
+    d.wait(0.2)
+    own = d.connect()
+    assert d.node_of(own) != "bootstrap"
+    for _ in range(4):
+        d.policy.call(d.now, call)
+    d.poll()
+    assert [send.link for send in d.sends[-4:]] == [own] * 4
+
+
 def test_a_throttled_node_is_sent_nothing_and_another_is_used() -> None:
     d = Driver(topics=["orders"])
     d.connect()

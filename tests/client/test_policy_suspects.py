@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from policy_driver import ADDRESSES, Driver, T, names_of, topic
+from policy_driver import ADDRESSES, B, Driver, T, names_of, topic
 
 from rdmeta.client.actions import Kind, Send
 
@@ -112,6 +112,25 @@ def test_a_suspect_is_probed_by_connecting_within_its_backoff() -> None:
     assert {each.node.host for each in probes} == {"broker-1"}
     assert 5 <= len(probes) <= 10
     assert d.now - start < 20.1
+
+
+def test_two_suspects_are_probed_at_a_time() -> None:
+    d = Driver(topics=["t2", "t3", "t4", "t5"], reconnect_backoff=5.0)
+    d.brokers = tuple(B(i, f"broker-{i}") for i in range(1, 6))
+    known = {f"t{i}": topic(f"t{i}", i) for i in range(2, 6)}
+    d.connect()
+    d.answer(d.sent(), *known.values(), throttle_ms=500)
+    d.policy.refresh(d.now)
+    d.wait(0.2)
+    for _ in range(4):
+        d.fail()
+    assert sorted(d.policy.stats()["suspects"]) == [2, 3, 4, 5]
+    before, most = len(d.connects), 0
+    for _ in range(1000):
+        d.wait(0.01)
+        answer_all(d, known)
+        most = max(most, len(d.connecting()))
+    assert (most, len(d.connects) - before) == (2, 2)
 
 
 def test_a_probe_that_fails_is_no_new_reason() -> None:

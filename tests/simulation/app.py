@@ -6,6 +6,7 @@ policy: the needed topics, and the waits that have not ended.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -62,6 +63,8 @@ class App:
         self.all: bool = topics is ALL
         self.subscribed = {name for name in names if not name.startswith("^")}
         self.used: dict[str, None] = {}
+        # Names that have become needed, and that no request for new names has had.
+        self.new: set[str] = set(self.subscribed)
         self.active = False
         self.ended = 0
 
@@ -81,6 +84,17 @@ class App:
                 names[name] = None
         only = self.world.only
         return [n for n in names if not self.world.black(n) and (only is None or n in only)]
+
+    def becomes_needed(self, names: Iterable[str]) -> None:
+        """Notes the names of a call that are new; one may have been idle, and so be new again."""
+        idle = self.world.scene.config.max_idle > 0
+        self.new.update(name for name in names if idle or name not in self.needed)
+
+    def takes_new(self, names: frozenset[str] | None) -> bool:
+        """Returns whether every name is new; from now on none of them is."""
+        are_new = names is not None and names <= self.new
+        self.new -= names or frozenset()
+        return are_new
 
     def finished(self, action: Finish) -> None:
         """Takes the outcome of a wait."""
@@ -126,6 +140,7 @@ class App:
     def _use_all(self) -> None:
         if not self.world.closing:
             self.world.policy.need(list(self.used), self.world.now)
+            self.becomes_needed(list(self.used))
             self.world.rules.begin_anew()
 
     def _next(self) -> None:
@@ -151,6 +166,7 @@ class App:
         except InvalidTopicError:
             self.world.demand(INVALID in chosen, "a legal name is refused")
             return
+        self.becomes_needed(chosen)
         self.used.update(dict.fromkeys(chosen))
         self.world.rules.begin_anew()
 
@@ -181,6 +197,7 @@ class App:
         deadline = self.world.now + timeout
         number = self.world.policy.wait_for_topic(self.world.now, name, partition, deadline)
         self.world.say("call", "wait_for_topic", name, partition, number)
+        self.becomes_needed([name])
         self.world.rules.begin_anew()
         if name != INVALID and not self.world.black(name):
             self.used[name] = None
@@ -292,6 +309,7 @@ class App:
         self.world.rules.begin_anew()
         names = (topics,) if isinstance(topics, str) else () if topics is ALL else topics
         assert isinstance(names, tuple)
+        self.becomes_needed(names)
         self.all = topics is ALL
         self.prefixes = [name[1:] for name in names if name.startswith("^")]
         self.subscribed = {name for name in names if not name.startswith("^")}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import math
 from collections import deque
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -102,6 +103,7 @@ class Invariants:
         self.heard: dict[str, deque[Told]] = {}
         self.sent = 0
         self.level, self.level_at = 0.0, 0.0
+        self.full_at = -math.inf
         self.in_flight: dict[int, Sent] = {}
         # Names that may be asked again: their hints have ended, or a refresh forces them.
         self.forced: set[str] = set()
@@ -149,12 +151,12 @@ class Invariants:
         self.nothing_is_sent_to_a_throttled_node(link)
         if not isinstance(send.request, Request):
             return
-        self.requests_fit_the_budget(send)
         names = (
             None
             if send.request.topics is ALL
             else frozenset(name for name in send.request.topics if isinstance(name, str))
         )
+        self.requests_fit_the_budget(send, names)
         self.no_name_in_flight_is_asked_again(send, names)
         if not send.hedge:
             self.forced -= names or frozenset()
@@ -179,8 +181,9 @@ class Invariants:
         if sent is not None:  # later answers to its hedges do not count
             for number in [n for n, s in self.in_flight.items() if s.send.kind is send.kind]:
                 del self.in_flight[number]
-        if answer.throttle_ms and applied is not None:
-            self._known(link.node).throttled_until = self.world.now + answer.throttle_ms / 1000
+        if answer.throttle_ms and not answer.damaged:  # a late or refused answer throttles as well
+            known, until = self._known(link.node), self.world.now + answer.throttle_ms / 1000
+            known.throttled_until = max(known.throttled_until, until)
         if applied is None or sent is None:
             return
         whole = send.kind is Kind.FULL or sent.names is None
@@ -347,13 +350,18 @@ class Invariants:
 
     # ---- (3) ------------------------------------------------------------------------------------
 
-    def requests_fit_the_budget(self, send: Send) -> None:
+    def requests_fit_the_budget(self, send: Send, names: frozenset[str] | None) -> None:
         """(3) In any window of W s are at most 8 + W / (0.8 retry.backoff.max) Metadata requests.
 
-        Requests for new names and periodic ones are apart. The level of a bucket that leaks one
-        request per 0.8 retry.backoff.max is the largest excess of all windows that end now.
+        Requests for new names and periodic ones are apart, but not their hedges. The level of a
+        bucket that leaks one request per 0.8 retry.backoff.max is the largest excess of all windows
+        that end now. A name is new once each time that it becomes needed. A request is periodic if
+        0.8 intervals have passed since the full refresh before.
         """
-        if send.kind is Kind.NEW or send.reason == "interval":
+        is_apart = self._is_periodic(send) or (
+            send.kind is Kind.NEW and self.world.app.takes_new(names)
+        )
+        if is_apart and not send.hedge:
             return
         now = self.world.now
         leaked = (now - self.level_at) / (SHARE * self.config.retry_backoff_max)
@@ -362,6 +370,20 @@ class Invariants:
             raise Violation(
                 "requests_fit_the_budget", f"{self.level:.2f} requests above the rate, 8 allowed"
             )
+
+    def _is_periodic(self, send: Send) -> bool:
+        """Returns whether a request is the periodic refresh; notes a full one.
+
+        A refresh of the brokers alone that the application asks for does not put it off.
+        """
+        is_full = send.kind is Kind.FULL or (send.kind is Kind.BROKERS and send.reason != "refresh")
+        if send.hedge or not is_full:
+            return False
+        before, now, interval = self.full_at, self.world.now, self.config.refresh_interval
+        self.full_at = now
+        if send.reason != "interval" or interval is None:
+            return False
+        return now >= before + (1 - JITTER) * interval - EPSILON
 
     # ---- (4) ------------------------------------------------------------------------------------
 
@@ -541,18 +563,25 @@ class Invariants:
                     return f"{name}: {fault}"
         if world.only is not None:
             return ""
-        ours = [tuple(each[:3]) for each in world.cache.brokers]
-        theirs = [(b.id, b.host, b.port) for b in world.cluster.truth.brokers.values()]
+        lowest = min(s.versions[1] for c in world.network.clusters for s in c.servers.values())
+        told = 4 if lowest >= 1 else 3  # Metadata v0 has no racks
+        ours = [tuple(each[:told]) for each in world.cache.brokers]
+        theirs = [
+            (b.id, b.host, b.port, b.rack)[:told] for b in world.cluster.truth.brokers.values()
+        ]
         return "" if ours == theirs else f"the brokers are {ours}, not {theirs}"
 
     def _unlike(self, found: Topic, truth: T) -> str:
         told = self.heard[found.name][-1].version
+        brokers = self.world.cluster.truth.brokers
         if told >= 10 and found.topic_id != _spelled(truth.id):
             return f"the id is {found.topic_id}, not {_spelled(truth.id)}"
+        if told >= 1 and found.internal != truth.internal:
+            return f"internal is {found.internal}"
         if len(found.partitions) != len(truth.partitions):
             return f"{len(found.partitions)} partitions, not {len(truth.partitions)}"
         for one, other in zip(found.partitions, truth.partitions, strict=True):
-            fault = _partition_unlike(one, other, told)
+            fault = _partition_unlike(one, other, told, brokers)
             if fault:
                 return f"partition {one.partition}: {fault}"
         return ""
@@ -578,13 +607,17 @@ def _texts_in(policy: Policy) -> set[str]:
 _CONTAINERS = (dict, list, tuple, set, frozenset, deque)
 
 
-def _partition_unlike(found: Partition, truth: P, version: int) -> str:
+def _partition_unlike(
+    found: Partition, truth: P, version: int, brokers: Collection[int]
+) -> str:
     """Returns in which field a partition differs from the truth, as far as the version tells it."""
     pairs: list[tuple[str, object, object]] = [
         ("leader", found.leader, None if truth.leader < 0 else truth.leader),
         ("replicas", found.replicas, tuple(truth.replicas)),
         ("isr", set(found.isr), set(truth.isr or ())),
         ("error", found.error, truth.error),
+        ("leaderless", found.leaderless, truth.leader < 0),
+        ("unreachable", found.unreachable, truth.leader >= 0 and truth.leader not in brokers),
     ]
     if version >= 5:
         pairs.append(("offline", set(found.offline_replicas), set(truth.offline)))
