@@ -75,10 +75,11 @@ test: build ## C and Python tests; fetches Apache Kafka where Maven is
 	@$(MAKE) --no-print-directory ctest
 	@$(MAKE) --no-print-directory pytest
 
-# This takes longer than CI may: hours of threads and of damaged input.
+# This takes longer than CI may: an hour of threads, one of fuzzing, a minute of damaged frames, a
+# million seeds of the simulation, and five rounds of each scenario.
 NIGHTLY_SECONDS ?= 3600
 
-nightly: build ## an hour of stress, one of fuzzing, ASan, packaging, damaged frames, scenarios
+nightly: build ## hours: stress, fuzzing, ASan, packaging, a million seeds, scenarios
 	@$(MAKE) --no-print-directory stress STRESS_SECONDS=$(NIGHTLY_SECONDS)
 	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=$(NIGHTLY_SECONDS)
 	@$(MAKE) --no-print-directory asan

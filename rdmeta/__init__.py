@@ -1,8 +1,9 @@
 """Kafka cluster metadata for Python: a cache in C, filled by brokers, with a history of changes.
 
-    cache = rdmeta.MetadataCache()
-    rdmeta.fetch(cache, "localhost:9092")
-    cache.leader("orders", 3)
+    with rdmeta.Client({"bootstrap.servers": "localhost:9092"}) as client:
+        client.leader("orders", 3, timeout=10)
+
+Client and AsyncClient keep their cache true. Without a client, fetch() fills a cache once.
 
 This module imports no package of an extra. A module that needs an extra names it in its error.
 """

@@ -240,6 +240,13 @@ class Looking:
         if applied.listener_not_found:
             self._report_listeners(applied.listener_not_found)
 
+    def last_error(self, name: str) -> int | None:
+        """Returns the last reported error of a needed topic, None if it has none.
+
+        The cache keeps "there is no such topic" for a moment only.
+        """
+        return self._reported.get(name)
+
     def _report_listeners(self, count: int) -> None:
         s = self._s
         found: list[str] = []

@@ -28,7 +28,7 @@ from random import Random
 from typing import Any, TypeAlias
 from uuid import UUID
 
-from rdmeta._core import DENIED, NO_LEADER, MetadataCache, _brokers_in
+from rdmeta._core import DENIED, NO_LEADER, NOT_CACHED, WAITING, MetadataCache, _brokers_in
 from rdmeta.address import Address
 from rdmeta.client.actions import Call, Close, Kind, Node, Poll, Send
 from rdmeta.client.asking import Asking
@@ -572,11 +572,23 @@ class Policy:
         s.actions.clear()
         return Poll(actions, max(s.next_poll, math.nextafter(now, math.inf)))
 
+    def _not_there(self, waiter: Waiter) -> str:
+        """Returns what did not happen in time, for the error of a waiter."""
+        if waiter.topic is None:
+            return "there was no answer"
+        what = f"topic {waiter.topic!r}"
+        if waiter.partition is not None:
+            what = f"partition {waiter.partition} of {what}"
+        known = self._s.cache.state(waiter.topic, waiter.partition)
+        if known in (NOT_CACHED, WAITING):
+            known = self._looking.last_error(waiter.topic) or known
+        return f"{what} was not available ({error_name(5 if known == NO_LEADER else known)})"
+
     def _end_what_is_over(self, now: float) -> None:
         """Ends what has waited for too long: calls, links, complaints, idle topics."""
         s = self._s
         for waiter in s.waiters.expired(now):
-            s.waiters.finish(waiter.number, s.timed_out(_not_there(s, waiter)))
+            s.waiters.finish(waiter.number, s.timed_out(self._not_there(waiter)))
             if waiter.topic is not None:
                 s.demand.touch(waiter.topic, now)
         for link in list(s.nodes.links.values()):
@@ -680,17 +692,6 @@ def _throttle_ms(version: int, body: bytes | memoryview) -> int:
 
 def _failed_how(link: Link) -> str:
     return "the connection broke" if link.is_ready else "the connection could not be made"
-
-
-def _not_there(state: State, waiter: Waiter) -> str:
-    """Returns what did not happen in time, for the error of a waiter."""
-    if waiter.topic is None:
-        return "there was no answer"
-    what = f"topic {waiter.topic!r}"
-    if waiter.partition is not None:
-        what = f"partition {waiter.partition} of {what}"
-    known = state.cache.state(waiter.topic, waiter.partition)
-    return f"{what} was not available ({error_name(5 if known == NO_LEADER else known)})"
 
 
 def _node_stats(server: Server) -> dict[str, Any]:

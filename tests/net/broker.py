@@ -177,6 +177,11 @@ class Broker:
         """The number of open connections."""
         return len(self._open)
 
+    @property
+    def connections(self) -> list[int]:
+        """The numbers of the open connections, from 1 on, in the order of their start."""
+        return list(self._open)
+
     def next(self, *faults: Fault) -> None:
         """The next requests after the handshake meet these faults, one each."""
         self._script.extend(faults)

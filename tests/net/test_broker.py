@@ -147,11 +147,13 @@ def test_an_answer_may_come_twice_and_in_drips() -> None:
 def test_a_broker_that_is_down_refuses_and_resets_and_comes_back_on_its_port() -> None:
     with Brokers() as brokers:
         connection = connect(brokers.bootstrap)
+        assert brokers[1].connections == [1]
         brokers[1].down()
         with pytest.raises(TransportError):
             ask(connection)
         connection.close()
         until(lambda: brokers[1].open == 0)
+        assert brokers[1].connections == []
         with pytest.raises(TransportError, match="refused"):
             connect(brokers.bootstrap)
         brokers[1].accept()

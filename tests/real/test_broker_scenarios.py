@@ -62,6 +62,21 @@ def more_than(listed: Callable[[], Sequence[object]], count: int) -> bool:
     return len(listed()) > count
 
 
+def connections_of(brokers: Brokers, client_id: str) -> set[tuple[int, int]]:
+    """Returns broker and number of each connection on which a client has sent a request."""
+    return {
+        (broker.id, request.connection)
+        for broker in brokers
+        for request in broker.seen(client_id=client_id)
+    }
+
+
+def are_closed(brokers: Brokers, connections: set[tuple[int, int]]) -> bool:
+    """Returns whether all of these connections are closed."""
+    found = {(broker.id, number) for broker in brokers for number in broker.connections}
+    return found.isdisjoint(connections)
+
+
 def test_a_broker_asks_for_a_rebootstrap(
     rounds: range, seen: Seen, resolved_names: list[str]
 ) -> None:
@@ -74,6 +89,7 @@ def test_a_broker_asks_for_a_rebootstrap(
                     resolved_names.clear()
                     for shell in shells:
                         doors, before = len(door.accepted), len(brokers.requests())
+                        old = connections_of(brokers, shell.client_id)
                         answer = Fault(error=REBOOTSTRAP_REQUIRED)
                         for broker in brokers:
                             broker.next(answer)
@@ -82,6 +98,7 @@ def test_a_broker_asks_for_a_rebootstrap(
                         at, then = (r.at for r in brokers.requests()[before : before + 2])
                         seen.add("error-129", OWN, shell.kind, then - at)
                         assert len(door.accepted) > doors, "no new bootstrap"
+                        until(partial(are_closed, brokers, old), "old connections are closed")
                         for broker in brokers:
                             broker.forget_script()
                     assert resolved_names.count("localhost") >= len(shells)

@@ -140,16 +140,24 @@ def test_a_process_ends_while_the_resolver_hangs(rounds: range, seen: Seen) -> N
 def test_a_refresh_is_interrupted(rounds: range, seen: Seen) -> None:
     for _ in rounds:
         for kind in KINDS:
-            with black_hole() as server, run_program(kind, server, "waits") as process:
-                assert process.stdout is not None
-                assert process.stdout.readline().startswith("waits")
-                time.sleep(0.2)
-                begin = time.time()
-                process.send_signal(signal.SIGINT)
-                out, errors = process.communicate(timeout=60)
-                seen.add("interrupt", OWN, kind, time.time() - begin)
-            assert (process.returncode, out, errors) == (3, "interrupted\n", "")
+            with black_hole() as silent:
+                for server in (silent, f"{HANGS}:9092"):
+                    seen.add("interrupt", OWN, kind, seconds_to_interrupt(kind, server))
     seen.check("interrupt")
+
+
+def seconds_to_interrupt(kind: str, server: str) -> float:
+    """Returns the seconds from Ctrl-C during a refresh to the end of the process."""
+    with run_program(kind, server, "waits") as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("waits")
+        time.sleep(0.2)
+        begin = time.time()
+        process.send_signal(signal.SIGINT)
+        out, errors = process.communicate(timeout=60)
+        ended = time.time()
+    assert (process.returncode, out, errors) == (3, "interrupted\n", ""), server
+    return ended - begin
 
 
 def two_workers_read(brokers: Brokers, ask: Callable[[], client_workers.Seen]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from uuid import UUID
 import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions, NewTopic
-from real_kafka import JARS, RealKafka
+from real_kafka import RealKafka, missing
 from waiting import until
 
 from rdmeta import ALL, MetadataCache, encode_metadata_request, fetch
@@ -20,10 +19,7 @@ from rdmeta.address import parse_bootstrap
 from rdmeta.net.blocking import Connection, Deadline
 from rdmeta.net.session import METADATA
 
-pytestmark = [
-    pytest.mark.timeout(150),
-    pytest.mark.skipif(not shutil.which("java"), reason="no Java"),
-]
+pytestmark = pytest.mark.timeout(150)
 # Version, nodes, and the Metadata versions that its brokers speak.
 CLUSTERS = {"4.3.0": (3, range(14)), "3.9.1": (1, range(13))}
 SOON = 40.0
@@ -34,8 +30,8 @@ def kafka(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[RealKafka]:
     version: str = request.param
-    if not (JARS / version).is_dir():
-        pytest.skip(f"Kafka {version} is not here: `make kafka-jars` fetches it")
+    if reason := missing(version):
+        pytest.skip(reason)
     directory: Path = tmp_path_factory.mktemp("kafka")
     with RealKafka(version, CLUSTERS[version][0], directory) as cluster:
         yield cluster

@@ -1,8 +1,8 @@
 """Records when each broker of a cluster first says something: the brokers' word, without a client.
 
-A process of its own asks each broker every 10 ms on a connection of its own, and decodes by
-kafka-python. It shares no lock and no code with the client under test. Times are time.time(), as
-the `observed_at` of change records.
+A process of its own asks each broker every 10 ms on a connection of its own. It sends with rdmeta's
+blocking connection, and decodes with kafka-python; so no policy and no cache of rdmeta decides what
+a broker has said. Times are time.time(), as the `observed_at` of change records.
 """
 
 from __future__ import annotations

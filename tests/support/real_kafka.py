@@ -35,6 +35,8 @@ def missing(version: str) -> str | None:
     if not shutil.which("java"):
         return "no Java"
     if not (JARS / version).is_dir():
+        if not shutil.which("mvn"):
+            return f"Kafka {version} is not here, and Maven, which fetches it, is not installed"
         return f"Kafka {version} is not here: `make kafka-jars` fetches it"
     return None
 
