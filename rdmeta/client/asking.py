@@ -36,7 +36,7 @@ from rdmeta.client.backoff import jittered
 from rdmeta.client.connecting import Connecting
 from rdmeta.client.events import Problem
 from rdmeta.client.fast import Why
-from rdmeta.client.flights import Attempt, Flight
+from rdmeta.client.flights import LONGEST_HEDGE, Attempt, Flight
 from rdmeta.client.looking import Looking
 from rdmeta.client.nodes import Link, Wish, addresses
 from rdmeta.client.state import State
@@ -434,6 +434,11 @@ class Asking:
             if link_ is not None:
                 s.flights.hedged(flight)
                 self._send(now, link_, flight, is_hedge=True)
+            elif s.nodes.speaks_none(flight.min_version):
+                if now >= flight.brokers_at:
+                    flight.brokers_at = now + LONGEST_HEDGE  # a newer broker may have come back
+                    s.wants.add(Want(Scope.BROKERS, whole=True))
+                s.later(flight.brokers_at)
 
     # ---- sending ----
 

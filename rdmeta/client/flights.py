@@ -51,7 +51,8 @@ class Flight:
     """One question, with its attempts.
 
     `topics` is what it asks for, `asked` the names in it. `request` is that of the first attempt.
-    `covered` is its part of what refreshes want.
+    `covered` is its part of what refreshes want. If no other node speaks its version, the brokers
+    are asked for at `brokers_at`.
     """
 
     kind: Kind
@@ -66,6 +67,7 @@ class Flight:
     attempts: dict[int, Attempt] = field(default_factory=dict)
     forgotten: set[str] = field(default_factory=set)
     hedges: int = 0
+    brokers_at: float = -math.inf
 
     @property
     def hedge_at(self) -> float:

@@ -654,3 +654,26 @@ def test_a_node_that_throttles_is_left_alone_though_the_brokers_lack_it_for_a_wh
     d.policy.refresh(d.now)
     d.wait(0.3)
     assert [link.node.host for link in d.connecting()] == ["broker-2"]
+
+
+def test_the_brokers_are_asked_for_if_only_a_silent_node_that_left_speaks_the_version() -> None:
+    d = Driver(topics=["orders"], socket_timeout=300.0)
+    d.brokers = (B(1, "broker-1"), B(2, "broker-2"))
+    d.start(topic("orders"))
+    d.policy.refresh(d.now)
+    d.wait(1.3)
+    full = d.sent(Kind.FULL)
+    d.connect(versions=(0, 3))
+    d.policy.refresh(d.now, ())
+    d.brokers = (B(2, "broker-2"),)
+    d.wait(1.3)
+    d.answer(d.sent(Kind.BROKERS))
+    for _ in range(2):
+        d.wait(11)
+        if d.open.keys() != {full.number}:
+            break
+    d.brokers = (B(1, "broker-1"), B(2, "broker-2"))
+    d.answer(d.sent(Kind.BROKERS))
+    while d.connecting():
+        d.connect()
+    assert [each.hedge for each in d.sends if each.kind is Kind.FULL] == [False, False, True]
