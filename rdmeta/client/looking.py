@@ -24,7 +24,7 @@ from rdmeta.client.fast import DUE, Why
 from rdmeta.client.flights import Flight
 from rdmeta.client.state import State
 from rdmeta.errors import Error, from_code
-from rdmeta.model import Applied, Change
+from rdmeta.model import Advice, Applied, Change
 
 __all__ = ["Looking"]
 
@@ -186,7 +186,11 @@ class Looking:
         s = self._s
         if flight.kind is Kind.FULL and not flight.asked:
             names: Collection[str] = s.demand.names()
-        elif applied.negative or applied.topics < len(flight.asked):
+        elif (
+            applied.negative
+            or applied.topics < len(flight.asked)
+            or Advice.ASK_AGAIN in applied.advice  # a topic's error of which nothing was stored
+        ):
             names = flight.asked
         else:
             names = ()

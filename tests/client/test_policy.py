@@ -268,6 +268,20 @@ def test_a_topic_of_unknown_error_is_asked_for_again() -> None:
     assert names_of(d.sent()) == ["orders"]
 
 
+@pytest.mark.parametrize("code", [5, -1])
+def test_a_new_topic_that_is_being_created_is_asked_for_fast(code: int) -> None:
+    d = Driver()
+    d.start()
+    d.policy.need(["orders", "audit"], d.now)
+    d.wait(0.02)
+    d.answer(d.sent(), topic("audit"), T("orders", [], error=code))
+    d.wait(0.15)
+    assert names_of(d.sent()) == ["orders"]
+    d.answer(d.sent(), topic("orders"))
+    d.wait(10)
+    assert not d.open
+
+
 def test_a_denied_topic_is_asked_for_again_after_its_ttl() -> None:
     d = Driver(topics=["orders"])
     d.start(T("orders", [], error=29))

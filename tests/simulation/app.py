@@ -65,6 +65,7 @@ class App:
         self.used: dict[str, None] = {}
         # Names that have become needed, and that no request for new names has had.
         self.new: set[str] = set(self.subscribed)
+        self.needed_at = dict.fromkeys(self.subscribed, world.now)
         self.active = False
         self.ended = 0
 
@@ -88,7 +89,14 @@ class App:
     def becomes_needed(self, names: Iterable[str]) -> None:
         """Notes the names of a call that are new; one may have been idle, and so be new again."""
         idle = self.world.scene.config.max_idle > 0
-        self.new.update(name for name in names if idle or name not in self.needed)
+        new = [name for name in names if idle or name not in self.needed]
+        self.new.update(new)
+        self.needed_at.update(dict.fromkeys(new, self.world.now))
+
+    def is_given_up(self, name: str) -> bool:
+        """Returns whether a needed topic that is unknown is not asked for any more."""
+        longest = self.world.scene.config.propagation_max
+        return self.world.now > self.needed_at[name] + longest
 
     def takes_new(self, names: frozenset[str] | None) -> bool:
         """Returns whether every name is new; from now on none of them is."""

@@ -140,6 +140,10 @@ class Invariants:
         known = self._known(node)
         known.failures, known.failed_at = known.failures + 1, self.world.now
 
+    def failed_within(self, node: Node, seconds: float) -> bool:
+        """Returns whether a link to the node failed a short time ago."""
+        return self.world.now < self._known(node).failed_at + seconds
+
     def _known(self, node: Node) -> Known:
         return self.servers.setdefault(Address(node.host, node.port), Known())
 
@@ -542,6 +546,8 @@ class Invariants:
     def difference(self) -> str:
         """Returns how the cache differs from the truth in a needed topic; empty if it does not."""
         world = self.world
+        if world.alone:
+            return self.missing()
         for name in world.app.wanted():
             state = world.cache.state(name)
             truth = world.cluster.truth.topics.get(name)
@@ -570,6 +576,29 @@ class Invariants:
             (b.id, b.host, b.port, b.rack)[:told] for b in world.cluster.truth.brokers.values()
         ]
         return "" if ours == theirs else f"the brokers are {ours}, not {theirs}"
+
+    def missing(self) -> str:
+        """Returns what the client knows to be missing of a needed topic; empty if it has all.
+
+        That is the topic itself, or the leader of a partition: it asks for these by itself. It
+        asks for an unknown topic for topic.metadata.propagation.max.ms.
+        """
+        truth, cache = self.world.cluster.truth, self.world.cache
+        brokers = {broker.id for broker in cache.brokers}
+        for name in self.world.app.wanted():
+            is_denied = name in truth.denied
+            if name not in self.world.app.needed or name not in truth.topics or is_denied:
+                continue
+            found = cache.topic(name, None)
+            if found is None and self.world.app.is_given_up(name):
+                continue
+            if found is None:
+                return f"{name} is in state {cache.state(name)}, but exists"
+            leaders = {p.id: p.leader for p in truth.topics[name].partitions}
+            for p in found.partitions:
+                if leaders.get(p.partition, -1) >= 0 and p.leader not in brokers:
+                    return f"partition {p.partition} of {name} has the leader {p.leader}"
+        return ""
 
     def _unlike(self, found: Topic, truth: T) -> str:
         told = self.heard[found.name][-1].version
@@ -607,9 +636,7 @@ def _texts_in(policy: Policy) -> set[str]:
 _CONTAINERS = (dict, list, tuple, set, frozenset, deque)
 
 
-def _partition_unlike(
-    found: Partition, truth: P, version: int, brokers: Collection[int]
-) -> str:
+def _partition_unlike(found: Partition, truth: P, version: int, brokers: Collection[int]) -> str:
     """Returns in which field a partition differs from the truth, as far as the version tells it."""
     pairs: list[tuple[str, object, object]] = [
         ("leader", found.leader, None if truth.leader < 0 else truth.leader),

@@ -14,7 +14,7 @@ from violation import EPSILON, JITTER, Violation
 
 from rdmeta.address import Address
 from rdmeta.client.actions import Connect, Kind, Send
-from rdmeta.model import ALL, Advice, Applied, Due, DueReason, Request
+from rdmeta.model import ALL, Advice, All, Applied, Due, DueReason, Request
 
 if TYPE_CHECKING:
     from world import World
@@ -73,11 +73,18 @@ class Rules:
             return
         if self.trying_since is None:
             self.trying_since = self.world.now
+        self.topics_of_the_blacklist_are_not_asked_for(send.request)
         if send.hedge:
             return
         if send.kind in (Kind.FULL, Kind.BROKERS):
             self._full(send)
         self.another_node_is_asked_after_an_older_answer(send, link)
+
+    def topics_of_the_blacklist_are_not_asked_for(self, request: Request) -> None:
+        topics = () if isinstance(request.topics, All) else request.topics
+        black = [each for each in topics if isinstance(each, str) and self.world.black(each)]
+        if black:
+            raise Violation("topics_of_the_blacklist_are_not_asked_for", f"{black} are asked for")
 
     def _full(self, send: Send) -> None:
         now = self.world.now

@@ -95,6 +95,8 @@ class World:
         )
         # The topics in which the cache must equal the truth; None: all that are needed.
         self.only: set[str] | None = None
+        # Whether the client gets no help: then it finds what it knows to be missing, and no more.
+        self.alone = False
         self.settled_at: Callable[[], None] | None = None
         self.script = self._script()
 
@@ -261,13 +263,18 @@ class World:
     def _heal(self) -> Generator[float, None, None]:
         self.faults.heal()
         self.touched = True
-        mode = self.random.choice(("break", "refresh"))
+        mode = self.random.choice(("break", "refresh", "alone"))
         self.say("heal", mode)
         if mode == "break":
             for link in self.network.open_links():
                 self.network.break_link(link)
         self.app.keep_in_use()
+        if mode == "alone":
+            self.alone = True
+            yield from self._settle(trials.SLOW)
+            self.alone = False
         self.app.refresh_of(None, False, None)
+        self.touched = True
         yield from self._settle(0.0)
 
     def _try(self, trial: Callable[[World], trials.Trial]) -> Generator[float, None, None]:
