@@ -93,10 +93,9 @@ class App:
         self.new.update(new)
         self.needed_at.update(dict.fromkeys(new, self.world.now))
 
-    def is_given_up(self, name: str) -> bool:
-        """Returns whether a needed topic that is unknown is not asked for any more."""
-        longest = self.world.scene.config.propagation_max
-        return self.world.now > self.needed_at[name] + longest
+    def is_given_up(self, name: str, at: float) -> bool:
+        """Returns whether a needed topic that is unknown is not asked for any more at a time."""
+        return at > self.needed_at[name] + self.world.scene.config.propagation_max
 
     def takes_new(self, names: frozenset[str] | None) -> bool:
         """Returns whether every name is new; from now on none of them is."""

@@ -112,6 +112,7 @@ class Invariants:
         self.idle_polls: deque[float] = deque(maxlen=20)
         # The times that the last answers of each kind took.
         self.round_trips: dict[Kind, deque[float]] = {kind: deque(maxlen=16) for kind in Kind}
+        self.settling = Settling(0.0, 0.0)
 
     # ---- hooks ----------------------------------------------------------------------------------
 
@@ -524,7 +525,8 @@ class Invariants:
             bound += 10.0
         if world.cluster.recreated:
             bound += REWIND
-        return Settling(world.now, bound + extra)
+        self.settling = Settling(world.now, bound + extra)
+        return self.settling
 
     def truth_is_reached(self, settling: Settling) -> bool:
         """(8) Returns whether needed topics equal the truth; raises once the bound is over."""
@@ -581,16 +583,17 @@ class Invariants:
         """Returns what the client knows to be missing of a needed topic; empty if it has all.
 
         That is the topic itself, or the leader of a partition: it asks for these by itself. It
-        asks for an unknown topic for topic.metadata.propagation.max.ms.
+        asks for an unknown topic for topic.metadata.propagation.max.ms, which may end too early.
         """
         truth, cache = self.world.cluster.truth, self.world.cache
         brokers = {broker.id for broker in cache.brokers}
+        end = self.settling.since + self.settling.bound
         for name in self.world.app.wanted():
             is_denied = name in truth.denied
             if name not in self.world.app.needed or name not in truth.topics or is_denied:
                 continue
             found = cache.topic(name, None)
-            if found is None and self.world.app.is_given_up(name):
+            if found is None and self.world.app.is_given_up(name, end):
                 continue
             if found is None:
                 return f"{name} is in state {cache.state(name)}, but exists"
