@@ -363,10 +363,8 @@ class Invariants:
         that end now. A name is new once each time that it becomes needed. A request is periodic if
         0.8 intervals have passed since the full refresh before.
         """
-        is_apart = self._is_periodic(send) or (
-            send.kind is Kind.NEW and self.world.app.takes_new(names)
-        )
-        if is_apart and not send.hedge:
+        is_new = send.kind is Kind.NEW and not send.hedge and self.world.app.takes_new(names)
+        if self._is_periodic(send) or is_new:
             return
         now = self.world.now
         leaked = (now - self.level_at) / (SHARE * self.config.retry_backoff_max)
