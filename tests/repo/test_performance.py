@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from bench import build, performance, results, run
+from bench.figure import Scale
+from bench.figures import all_figures
 from bench.performance import PAGE, README, between, made, missed, page, signatures
 from bench.results import RESULTS
 
@@ -24,6 +26,11 @@ def test_the_page_has_every_row_of_the_bench_once() -> None:
     for row in ROWS:
         if row["run"] == "bench":
             assert sum(line.startswith(f"| {row['name']} |") for line in lines) == 1
+
+
+def test_each_figure_has_been_measured() -> None:
+    measured = {row["name"] for row in ROWS}
+    assert [each.name for each in all_figures(Scale()) if each.name not in measured] == []
 
 
 def row(**more: Any) -> results.Row:
