@@ -222,13 +222,19 @@ SUBJECTS: dict[str, Callable[[str, str], Subject]] = {
 }
 
 
+def say(line: str) -> None:
+    """Writes a line at once: two threads say something, and print() writes in pieces."""
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
 def watch(subject: Subject) -> None:
     """Looks each millisecond, and prints each new leader."""
     last = -1
     while True:
         found = subject.leader()
         if found not in (-1, last):
-            print("leader", time.time(), found, flush=True)
+            say(f"leader {time.time()} {found}")
             last = found
         time.sleep(LOOK)
 
@@ -240,7 +246,7 @@ def main(name: str, bootstrap: str, topic: str) -> None:
     for line in sys.stdin:
         _, node, port = line.split()
         subject.connect(int(node), int(port))
-        print("ready", subject.leader(), flush=True)
+        say(f"ready {subject.leader()}")
 
 
 if __name__ == "__main__":
