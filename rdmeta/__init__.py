@@ -40,6 +40,7 @@ from rdmeta.cache import (
 )
 from rdmeta.errors import (
     ArgumentError,
+    AuthenticationError,
     ConfigError,
     Error,
     ForkedError,
@@ -53,6 +54,7 @@ from rdmeta.errors import (
     OutOfMemoryError,
     RequestTimedOutError,
     StaleError,
+    TlsError,
     TopicAuthorizationError,
     TransportError,
     UnknownTopicError,
@@ -100,6 +102,7 @@ __all__ = [
     "ArgumentError",
     "AsyncClient",
     "Attached",
+    "AuthenticationError",
     "Broker",
     "Change",
     "Changes",
@@ -128,6 +131,7 @@ __all__ = [
     "Request",
     "RequestTimedOutError",
     "StaleError",
+    "TlsError",
     "Topic",
     "TopicAuthorizationError",
     "TopicHandle",

@@ -9,6 +9,7 @@ __all__ = ["DEFAULT_PORT", "Address", "parse_bootstrap", "shown"]
 
 DEFAULT_PORT = 9092
 
+_PROTOCOLS = ("plaintext", "ssl", "sasl_plaintext", "sasl_ssl")
 # A protocol before the host, as a broker's listeners have it.
 _PROTOCOL = re.compile(r"([A-Za-z][A-Za-z0-9_+.-]*)://")
 # The characters of a host and a port. An error shows only these: what follows may be a secret.
@@ -26,12 +27,15 @@ class Address(NamedTuple):
         return f"{host}:{self.port}"
 
 
-def parse_bootstrap(servers: str) -> list[Address]:
+def parse_bootstrap(servers: str, protocol: str | None = "plaintext") -> list[Address]:
     """Returns the addresses in "host:port[,host:port...]", in that order, each once.
 
-    The default port is 9092. An IPv6 address needs brackets. PLAINTEXT:// may come first. No name
-    is resolved. Raises ValueError, which names the unreadable part or the unsupported protocol and
-    shows no user name or password. Raises TypeError if `servers` is not a str.
+    The default port is 9092. An IPv6 address needs brackets. The client's `protocol` may come
+    first, as in SASL_SSL://host:port; any protocol of Kafka's may if it is None. No name is
+    resolved. Raises ValueError, which names the unreadable part or the wrong protocol and shows no
+    user name or password. Raises TypeError if `servers` is not a str.
+
+        parse_bootstrap("SSL://kafka-1:9093,kafka-2:9093", "ssl")
     """
     if not isinstance(servers, str):
         raise TypeError(f"bootstrap servers must be str, not {type(servers).__name__}")
@@ -39,18 +43,23 @@ def parse_bootstrap(servers: str) -> list[Address]:
         raise ValueError(
             "a bootstrap server has no user name or password (there is an '@'); expected host:port"
         )
-    addresses = [_parse(part.strip()) for part in servers.split(",") if part.strip()]
+    addresses = [_parse(part.strip(), protocol) for part in servers.split(",") if part.strip()]
     if not addresses:
         raise ValueError("no bootstrap server given; expected host:port[,host:port...]")
     return list(dict.fromkeys(addresses))
 
 
-def _parse(server: str) -> Address:
+def _parse(server: str, expected: str | None) -> Address:
     protocol = _PROTOCOL.match(server)
-    if protocol and protocol[1].upper() != "PLAINTEXT":
+    named = protocol[1].lower() if protocol else expected
+    if protocol and named not in _PROTOCOLS:
         raise ValueError(
-            f"the protocol {protocol[1]}:// of a bootstrap server is not supported;"
-            " rdmeta speaks PLAINTEXT only: expected host:port"
+            f"the protocol {protocol[1]}:// of a bootstrap server is not Kafka's;"
+            " expected host:port"
+        )
+    if expected is not None and named != expected:
+        raise ValueError(
+            f"a bootstrap server has the protocol {named}, but security.protocol is {expected}"
         )
     text = server[protocol.end() :] if protocol else server
     if text.startswith("["):

@@ -11,13 +11,17 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
-from rdmeta._options import LONGEST_TEXT, NOT_NEEDED, OPTIONS, SECURITY, Option, allowed
+from rdmeta._java_keys import translated
+from rdmeta._option_values import KINDS, shown
+from rdmeta._options import JAVA_KEYS, MECHANISMS, NOT_NEEDED, OPTIONS, REFUSED, Option
 from rdmeta._properties import read_properties
+from rdmeta._security_rules import has_effect, problems_of, sasl_settings, tls_settings
+from rdmeta._security_settings import SaslSettings, TlsSettings
 from rdmeta.address import parse_bootstrap
 from rdmeta.errors import ConfigError
 
@@ -27,17 +31,10 @@ _log = logging.getLogger(__name__)
 
 _BY_KEY = {key: option for option in OPTIONS for key in (option.key, option.alias) if key}
 _SECURITY_PREFIXES = ("sasl.", "ssl.", "https.")
-_FLAGS: dict[str | int, bool] = {
-    **dict.fromkeys(("true", "t", "1", 1), True),
-    **dict.fromkeys(("false", "f", "0", 0), False),
-}
-# Text such as "010" is refused: it is 8 for librdkafka, and 10 for Java.
-_INTEGER = re.compile(r"[+-]?(?:0|[1-9][0-9]{0,19})")
-_PATTERN = re.compile(r"(?:[^,]|,,)+")
-_POSIX_CLASS = re.compile(r"\[:\^?[a-z]+:\]")
-_LONGEST_SHOWN = 60
 _MOST_PROBLEMS = 100
-_MAY_BE_NONE = ("servers", "text", "patterns")  # None is "not set", as in confluent-kafka
+# None is "not set" for these kinds, as in confluent-kafka.
+_MAY_BE_NONE = frozenset(KINDS) - {"integer", "flag", "choice"}
+_PROTOCOL, _MECHANISM = "security.protocol", "sasl.mechanism"
 
 _INTERVAL = "topic.metadata.refresh.interval.ms"
 _FAST = "topic.metadata.refresh.fast.interval.ms"
@@ -55,7 +52,9 @@ _WAITS = (
 class Config:
     """Checked settings. Times are in seconds; None means never or without limit.
 
-    `blacklist` has patterns to search for in a topic's name. `family` is any, v4 or v6.
+    `blacklist` has patterns to search for in a topic's name. `family` is any, v4 or v6. `protocol`
+    is plaintext, ssl, sasl_plaintext or sasl_ssl; `tls` and `sasl` are None where it has no TLS or
+    no SASL.
     """
 
     bootstrap_servers: str = ""
@@ -80,6 +79,14 @@ class Config:
     max_frame: int = 100_000_000
     family: str = "any"
     keepalive: bool = False
+    protocol: str = "plaintext"
+    tls: TlsSettings | None = None
+    sasl: SaslSettings | None = None
+
+    @property
+    def is_secured(self) -> bool:
+        """Whether connections use TLS or SASL."""
+        return self.tls is not None or self.sasl is not None
 
 
 def load(path: str | os.PathLike[str]) -> dict[str, str]:
@@ -98,8 +105,10 @@ def parse(conf: Mapping[str, object], *, servers: bool = True) -> Config:
     """Returns the checked settings; nothing is resolved and no connection is made.
 
     Values may be text or native, as confluent-kafka takes them: "300000" or 300000, "true" or True.
-    Options of librdkafka that metadata does not need are accepted, with one log line.
-    With `servers=False` bootstrap.servers may be missing.
+    Options of librdkafka that metadata does not need are accepted, with one log line. So are those
+    of TLS and SASL that have no effect with the protocol or the mechanism. A secret may be text or
+    a callable that returns it. The keys of Java's clients are understood as well: see
+    docs/options.md. With `servers=False` bootstrap.servers may be missing. No file is opened.
 
     Raises ConfigError, which lists every unknown option, wrong value and contradiction, with the
     allowed values or the nearest known option. It shows no secret. Raises TypeError if `conf` is
@@ -109,41 +118,120 @@ def parse(conf: Mapping[str, object], *, servers: bool = True) -> Config:
     """
     if not isinstance(conf, Mapping):
         raise TypeError(f"a configuration is a mapping, not {type(conf).__name__}")
+    protocol, mechanism = _scope(conf)
     problems: list[str] = []
-    values: dict[str, Any] = {}
-    spelled: dict[str, str] = {}
     ignored: list[str] = []
-    secured: list[str] = []
-    for key, given in conf.items():
+    effective: dict[object, object] = {}
+    for each, given in conf.items():
+        if has_effect(_area(each), protocol, mechanism):
+            effective[each] = _plain(given)
+        else:
+            ignored.append(each)
+    found = _Found({}, {}, set(), problems)
+    for name, key, value in translated(effective, mechanism, found.wrong, problems):
         option = _BY_KEY.get(key) if isinstance(key, str) else None
-        value = _plain(given)
         if option is None:
-            _check_other(key, ignored, secured, problems)
+            _check_other(key, ignored, problems)
         elif value is not None or option.kind not in _MAY_BE_NONE:
-            first = spelled.setdefault(option.key, key)
-            try:
-                checked = _KINDS[option.kind](option, value)
-            except ValueError as error:
-                problems.append(f"{key}{error}")
-                continue
-            if values.setdefault(option.key, checked) != checked:
-                problems.append(f"{first} and {key} are one option, and have different values")
-    if "security.protocol" in values:  # it is plaintext, so the others have no effect
-        ignored += secured
-    else:
-        problems += [
-            f"{key} is not supported: rdmeta does not speak TLS or SASL yet" for key in secured
-        ]
-    if servers and "bootstrap.servers" not in spelled:
-        problems.append("bootstrap.servers is missing: expected host:port[,host:port...]")
+            found.add(option, str(name), value)
+    values, names = found.values, found.names
+    problems += _server_problems(values, names, protocol, servers)
     problems += _contradictions(values)
+    problems += _protocol_problems(effective, protocol)
+    if protocol is not None:
+        problems += problems_of(values, names, protocol, found.wrong)
     if problems:
         more = len(problems) - _MOST_PROBLEMS
         rest = [f"and {more} more problems"] if more > 0 else []
         raise ConfigError("; ".join(problems[:_MOST_PROBLEMS] + rest))
     if ignored:
-        _log.info("options that metadata does not need are ignored: %s", ", ".join(sorted(ignored)))
+        _log.info("options that have no effect are ignored: %s", ", ".join(sorted(ignored)))
     return _config(values)
+
+
+class _Found(NamedTuple):
+    """The findings of the check of the options so far.
+
+    `values` are the checked values, and `names` the names under which the user gave them, both by
+    option. `wrong` are the options whose values are not allowed.
+    """
+
+    values: dict[str, Any]
+    names: dict[str, str]
+    wrong: set[str]
+    problems: list[str]
+
+    def add(self, option: Option, name: str, value: object) -> None:
+        """Checks a value of an option, and keeps it or the problem with it."""
+        try:
+            checked = KINDS[option.kind](option, value)
+        except ValueError as error:
+            self.names.setdefault(option.key, name)
+            self.wrong.add(option.key)
+            self.problems.append(f"{name}{error}")
+            return
+        if option.area and checked in ("", ()):
+            return  # as in librdkafka, empty text is "not set"
+        first = self.names.setdefault(option.key, name)
+        if self.values.setdefault(option.key, checked) != checked:
+            self.problems.append(f"{first} and {name} are one option, and have different values")
+
+
+def _scope(conf: Mapping[Any, object]) -> tuple[str | None, str | None]:
+    """Returns the protocol and the mechanism, None where it is missing or wrong.
+
+    A configuration without security has the protocol plaintext.
+    """
+    protocol = conf.get(_PROTOCOL)
+    mechanism = conf.get(_MECHANISM, conf.get("sasl.mechanisms"))
+    found = mechanism.strip().upper() if isinstance(mechanism, str) else ""
+    known = found if found in MECHANISMS else None
+    if _PROTOCOL not in conf:
+        return ("plaintext" if not any(map(_area, conf)) else None), known
+    text = protocol.strip().lower() if isinstance(protocol, str) else ""
+    return (text if text in _BY_KEY[_PROTOCOL].choices else None), known
+
+
+def _area(key: object) -> str:
+    """Returns the part of the security that a key belongs to; "" if it belongs to none."""
+    if not isinstance(key, str):
+        return ""
+    for table in (_BY_KEY, REFUSED, JAVA_KEYS):
+        if key in table:
+            return table[key].area
+    if key in NOT_NEEDED or not key.startswith(_SECURITY_PREFIXES):
+        return ""
+    return "tls" if key.startswith("ssl.") else "sasl"
+
+
+def _protocol_problems(effective: Mapping[Any, object], protocol: str | None) -> list[str]:
+    """Returns a problem if there are options of security without a protocol."""
+    if protocol is not None or _PROTOCOL in effective:
+        return []
+    keys = sorted(key for key in effective if _area(key))
+    has_tls, has_sasl = (
+        any((_area(key) == "tls") is is_tls for key in keys) for is_tls in (True, False)
+    )
+    needed = "ssl or sasl_ssl" if not has_sasl else "sasl_ssl"
+    needed = "sasl_ssl or sasl_plaintext" if not has_tls else needed
+    first = ", ".join(keys[:3]) + (", ..." if len(keys) > 3 else "")
+    verb = "needs" if len(keys) == 1 else "need"
+    return [f"{_PROTOCOL} is missing: {first} {verb} {needed}"]
+
+
+def _server_problems(
+    values: Mapping[str, Any], names: Mapping[str, str], protocol: str | None, servers: bool
+) -> list[str]:
+    """Returns what is wrong with the bootstrap servers."""
+    key = "bootstrap.servers"
+    if key in values:
+        try:
+            parse_bootstrap(values[key], protocol)
+        except ValueError as error:
+            return [f"{names[key]}: {error}"]
+    elif servers and key not in names:
+        return [f"{key} is missing: expected host:port[,host:port...]"]
+    return []
 
 
 def _plain(value: object) -> object:
@@ -155,118 +243,25 @@ def _plain(value: object) -> object:
     return value
 
 
-def _check_other(key: object, ignored: list[str], secured: list[str], problems: list[str]) -> None:
+def _check_other(key: object, ignored: list[str], problems: list[str]) -> None:
     """Adds a key that is not an option of the client to one of the lists."""
     if not isinstance(key, str):
         problems.append(f"an option's name is str, not {type(key).__name__}")
     elif key in NOT_NEEDED or key.removeprefix("topic.") in NOT_NEEDED:
         ignored.append(key)
-    elif key in SECURITY or key.startswith(_SECURITY_PREFIXES):
-        secured.append(key)
+    elif key in REFUSED:
+        problems.append(f"{key}: {REFUSED[key].reason}")
     else:
         nearest = _nearest(key) if len(problems) < _MOST_PROBLEMS else ""
-        problems.append(f"unknown option {_shown(key)}{nearest}")
+        problems.append(f"unknown option {shown(key)}{nearest}")
 
 
 def _nearest(key: str) -> str:
     from difflib import get_close_matches
 
-    known = [*_BY_KEY, *NOT_NEEDED, *SECURITY]
+    known = [*_BY_KEY, *NOT_NEEDED, *REFUSED, *JAVA_KEYS]
     found = get_close_matches(key.strip().lower().replace("_", "."), known, 1, 0.7)
     return f", did you mean {found[0]}?" if found else ""
-
-
-def _shown(value: object) -> str:
-    """Returns a value as an error may show it: short, and only of simple types."""
-    if not isinstance(value, (str, int, float)) and value is not None:
-        return f"of type {type(value).__name__}"
-    if isinstance(value, int) and value.bit_length() > 4 * _LONGEST_SHOWN:
-        return f"an integer of {value.bit_length()} bits"  # repr() may refuse it
-    text = repr(value)
-    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
-
-
-def _wrong(option: Option, value: object) -> ValueError:
-    return ValueError(f" = {_shown(value)}: expected {allowed(option)}{option.hint}")
-
-
-def _servers(option: Option, value: object) -> str:
-    if not isinstance(value, str):
-        raise _wrong(option, value)
-    try:
-        parse_bootstrap(value)
-    except ValueError as error:
-        raise ValueError(f": {error}") from None
-    return value
-
-
-def _text(option: Option, value: object) -> str:
-    if not isinstance(value, (str, int)):
-        raise _wrong(option, value)
-    try:
-        text = str(value)
-        size = len(text.encode())
-    except UnicodeEncodeError:
-        raise ValueError(f" = {_shown(value)}: not UTF-8") from None
-    except ValueError:  # an integer with more digits than str() writes
-        raise _wrong(option, value) from None
-    if size > LONGEST_TEXT:
-        raise _wrong(option, value)
-    return text
-
-
-def _integer(option: Option, value: object) -> int:
-    if isinstance(value, str) and _INTEGER.fullmatch(value.strip()):
-        number = int(value)
-    elif isinstance(value, int) and not isinstance(value, bool):
-        number = value
-    elif isinstance(value, float) and value.is_integer():
-        number = int(value)
-    else:
-        raise _wrong(option, value)
-    if number not in option.never and not option.lowest <= number <= option.highest:
-        raise _wrong(option, value)
-    return number
-
-
-def _flag(option: Option, value: object) -> bool:
-    text = value.strip().lower() if isinstance(value, str) else value
-    found = _FLAGS.get(text) if isinstance(text, (str, int)) else None
-    if found is None:
-        raise _wrong(option, value)
-    return found
-
-
-def _choice(option: Option, value: object) -> str:
-    found = value.strip().lower() if isinstance(value, str) else ""
-    if found not in option.choices:
-        raise _wrong(option, value)
-    return found
-
-
-def _patterns(option: Option, value: object) -> tuple[re.Pattern[str], ...]:
-    if not isinstance(value, str):
-        raise _wrong(option, value)
-    return tuple(_pattern(part.replace(",,", ",")) for part in _PATTERN.findall(value))
-
-
-def _pattern(text: str) -> re.Pattern[str]:
-    if posix := _POSIX_CLASS.search(text):  # Python gives it another meaning, without an error
-        raise ValueError(f": {_shown(text)} has {posix[0]}, which Python's expressions lack")
-    try:
-        return re.compile(text)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise ValueError(f": {_shown(text)} is no regular expression: {error}") from None
-
-
-_KINDS: dict[str, Callable[[Option, object], object]] = {
-    "servers": _servers,
-    "text": _text,
-    "integer": _integer,
-    "flag": _flag,
-    "choice": _choice,
-    "patterns": _patterns,
-}
 
 
 def _contradictions(values: Mapping[str, Any]) -> list[str]:
@@ -291,8 +286,11 @@ def _config(given: Mapping[str, Any]) -> Config:
     if _AGE not in given:
         never = values[_INTERVAL] in _BY_KEY[_INTERVAL].never
         values[_AGE] = -1 if never else 3 * values[_INTERVAL]
-    fields = {each.field: _setting(each, values[each.key]) for each in OPTIONS if each.field}
-    config = Config(**fields)
+    own = [each for each in OPTIONS if each.field and not each.area]
+    fields = {each.field: _setting(each, values[each.key]) for each in own}
+    protocol = fields["protocol"]
+    tls, sasl = tls_settings(given, protocol), sasl_settings(given, protocol)
+    config = Config(**fields, tls=tls, sasl=sasl)
     interval, max_age = config.refresh_interval, config.max_age
     if interval is None or max_age is None or max_age >= interval:
         return config

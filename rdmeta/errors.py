@@ -11,6 +11,7 @@ __all__ = [
     "ERRORS",
     "LOCAL_ERRORS",
     "ArgumentError",
+    "AuthenticationError",
     "ConfigError",
     "Error",
     "ForkedError",
@@ -24,6 +25,7 @@ __all__ = [
     "OutOfMemoryError",
     "RequestTimedOutError",
     "StaleError",
+    "TlsError",
     "TopicAuthorizationError",
     "TransportError",
     "UnknownTopicError",
@@ -122,6 +124,22 @@ class TransportError(Error):
     """A connection could not be made, broke, or returned an answer out of order."""
 
     default_retriable = True
+
+
+class TlsError(TransportError):
+    """TLS failed: a certificate, a host name, a version, or a port without TLS.
+
+    It is retriable only where it says so, as for a connection that broke.
+    """
+
+    default_retriable = False
+
+
+class AuthenticationError(Error):
+    """A broker refuses the client's login, or no login could be made, as without a token.
+
+    It is retriable only where it says so, as when the server of the tokens is down.
+    """
 
 
 class RequestTimedOutError(Error):
@@ -331,7 +349,10 @@ _CLASSES: dict[int, type[Error]] = {
     7: RequestTimedOutError,
     17: InvalidTopicError,
     29: TopicAuthorizationError,
+    33: AuthenticationError,
+    34: AuthenticationError,
     35: UnsupportedVersionError,
+    58: AuthenticationError,
     100: UnknownTopicError,
 }
 

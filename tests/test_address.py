@@ -65,14 +65,26 @@ def test_a_bare_ipv6_address_is_refused_with_the_way_to_write_it() -> None:
         parse_bootstrap("::1:9092")
 
 
-def test_a_protocol_may_come_first_if_it_is_plaintext() -> None:
+def test_the_protocol_of_the_client_may_come_first() -> None:
     assert parse_bootstrap("PLAINTEXT://a:1,plaintext://[::1]:2") == [("a", 1), ("::1", 2)]
+    for protocol in ("ssl", "sasl_plaintext", "sasl_ssl"):
+        servers = f"{protocol.upper()}://a:1,b:2"
+        assert parse_bootstrap(servers, protocol) == [("a", 1), ("b", 2)]
+        assert parse_bootstrap(servers, None) == [("a", 1), ("b", 2)]
 
 
-@pytest.mark.parametrize("protocol", ["SASL_SSL", "SSL", "SASL_PLAINTEXT", "http"])
-def test_a_protocol_that_is_not_supported_is_refused_by_name(protocol: str) -> None:
-    with pytest.raises(ValueError, match=f"{protocol}:// .*not supported.*PLAINTEXT only"):
-        parse_bootstrap(f"{protocol}://a:1")
+@pytest.mark.parametrize("expected", ["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"])
+def test_another_protocol_is_refused_with_both_names(expected: str) -> None:
+    for named in {"plaintext", "ssl", "sasl_plaintext", "sasl_ssl"} - {expected}:
+        text = f"has the protocol {named}, but security.protocol is {expected}$"
+        with pytest.raises(ValueError, match=text):
+            parse_bootstrap(f"a:1,{named.upper()}://b:1", expected)
+
+
+@pytest.mark.parametrize("expected", ["plaintext", None])
+def test_a_protocol_that_is_not_kafkas_is_refused_by_name(expected: str | None) -> None:
+    with pytest.raises(ValueError, match="protocol http:// of a bootstrap server is not Kafka's"):
+        parse_bootstrap("http://a:1", expected)
 
 
 @pytest.mark.parametrize(

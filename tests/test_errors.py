@@ -74,6 +74,20 @@ def test_an_error_that_may_pass_is_retriable(kind: type[Error]) -> None:
     assert (error.code, error.retriable) == (None, True)
 
 
+@pytest.mark.parametrize("code", [33, 34, 58])
+def test_a_refused_login_is_an_authentication_error_that_does_not_pass(code: int) -> None:
+    error = from_code(code, "no")
+    assert type(error) is errors.AuthenticationError
+    assert (error.code, error.retriable) == (code, False)
+
+
+def test_an_error_of_tls_is_one_of_transport_and_passes_only_if_it_says_so() -> None:
+    error = errors.TlsError("unknown CA")
+    assert isinstance(error, errors.TransportError)
+    assert (error.code, error.retriable) == (None, False)
+    assert errors.TlsError("reset", retriable=True).retriable
+
+
 def test_a_code_that_the_table_lacks_is_not_retriable() -> None:
     error = from_code(32_000)
     assert (type(error), error.code, error.retriable) == (Error, 32_000, False)

@@ -9,11 +9,21 @@ import subprocess
 import sys
 from importlib import metadata
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
-from rdmeta._options import LIBRDKAFKA, NOT_NEEDED, OPTIONS, SECURITY, Option, allowed
+from rdmeta._option_values import KINDS
+from rdmeta._options import (
+    JAVA_KEYS,
+    LIBRDKAFKA,
+    NOT_NEEDED,
+    OPTIONS,
+    REFUSED,
+    Option,
+    allowed,
+)
+from rdmeta._security_settings import OauthSettings, SaslSettings, TlsSettings
 from rdmeta.config import Config
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -52,17 +62,18 @@ def librdkafka(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Theirs]:
 def test_every_option_of_librdkafka_is_known(librdkafka: dict[str, Theirs]) -> None:
     known = {option.key for option in OPTIONS} | {option.alias for option in OPTIONS}
     assert len(librdkafka) > 150
-    assert set(librdkafka) - known - NOT_NEEDED - SECURITY == set()
+    assert set(librdkafka) - known - NOT_NEEDED - set(REFUSED) - set(JAVA_KEYS) == set()
 
 
 def test_an_option_is_in_one_list() -> None:
     keys = [key for option in OPTIONS for key in (option.key, option.alias) if key]
     assert len(set(keys)) == len(keys)
-    assert set(keys) & NOT_NEEDED == set(keys) & SECURITY == NOT_NEEDED & SECURITY == set()
+    lists = [*keys, *NOT_NEEDED, *REFUSED, *JAVA_KEYS]
+    assert len(set(lists)) == len(lists)
 
 
 # librdkafka's defaults that rdmeta does not share.
-DIFFERENT = {"client.id": "rdkafka"}
+DIFFERENT = {"client.id": "rdkafka", "sasl.mechanism": "GSSAPI"}
 
 
 @pytest.mark.parametrize(
@@ -99,20 +110,50 @@ def test_an_option_of_another_origin_is_unknown_to_librdkafka(
     librdkafka: dict[str, Theirs],
 ) -> None:
     others = {option.key for option in OPTIONS if option.origin != LIBRDKAFKA}
-    assert others == {"metadata.max.idle.ms", "metadata.max.topics", "max.block.ms"}
+    ours = {"metadata.max.idle.ms", "metadata.max.topics", "max.block.ms"}
+    assert others == {*ours, "oauth_cb", "ssl.enabled.protocols"}
     assert others & set(librdkafka) == set()
 
 
 def test_each_field_of_a_config_has_one_option_with_its_default() -> None:
     config = Config()
-    fields = [option.field for option in OPTIONS if option.field]
+    own = [option for option in OPTIONS if option.field and not option.area]
+    fields = [*(option.field for option in own), "tls", "sasl"]
     assert sorted(fields) == sorted(field.name for field in dataclasses.fields(Config))
-    for option in OPTIONS:
+    for option in own:
         if option.unit == "ms":
             assert getattr(config, option.field) == option.default / 1000
-        elif option.field:
+        else:
             default = option.choices.get(str(option.default), option.default)
             assert getattr(config, option.field) == default
+
+
+@pytest.mark.parametrize(
+    ("prefix", "settings", "others"),
+    [
+        ("tls", TlsSettings, {"versions", "lowest_version", "highest_version"}),
+        ("sasl", SaslSettings, {"oauth"}),
+        ("oauth", OauthSettings, set()),
+    ],
+)
+def test_each_field_of_the_security_has_one_option_with_its_default(
+    prefix: str, settings: type[Any], others: set[str]
+) -> None:
+    by_field = {each.field.partition(".")[2]: each for each in OPTIONS if each.area}
+    named = [each.field for each in OPTIONS if each.field.startswith(f"{prefix}.")]
+    assert len(set(named)) == len(named)
+    fields = {field.name: field for field in dataclasses.fields(settings)}
+    found = {name.partition(".")[2] for name in named}
+    assert found ^ set(fields) == others & (found ^ set(fields))
+    for name in found & set(fields):
+        default = by_field[name].choices.get(str(by_field[name].default), by_field[name].default)
+        assert (fields[name].default or "") == (default or "") or name == "mechanism"
+
+
+def test_each_kind_of_option_has_a_check_and_words_for_what_it_allows() -> None:
+    kinds = {option.kind: option for option in OPTIONS}
+    assert set(kinds) == set(KINDS)
+    assert all(allowed(option) for option in kinds.values())
 
 
 def test_the_page_of_options_is_up_to_date() -> None:
@@ -129,5 +170,5 @@ def test_the_page_has_a_row_per_option_with_what_it_allows() -> None:
         row = re.search(rf"^\| `{re.escape(option.key)}`.*$", page, re.M)
         assert row
         assert f"| {allowed(option)} |" in row[0]
-    for key in NOT_NEEDED | SECURITY:
+    for key in [*NOT_NEEDED, *REFUSED, *JAVA_KEYS]:
         assert f"`{key}`" in page

@@ -28,8 +28,7 @@ configuration against the same table.
 A configuration is a mapping, as for confluent-kafka:
 `rdmeta.Client({"bootstrap.servers": "kafka-1:9092", "retry.backoff.ms": 50})`. Values may be text
 or native: `"50"` or `50`, `"true"` or `True`. Names, ranges and defaults are librdkafka's; an
-option of another origin says so. So a configuration made for confluent-kafka works if its brokers
-have a plaintext listener.
+option of another origin says so. So a configuration made for confluent-kafka works.
 
 `rdmeta.config.load(path)` reads a properties file: lines `key=value` in UTF-8, with the comments,
 escapes and continued lines of Java's files. The last value of a key counts.
@@ -59,11 +58,45 @@ prefix `topic.`. The client calls none of the callbacks among them: `Client.on_e
 """
 
 SECURITY = """
-## Options of TLS and SASL
+## TLS and SASL
 
-The client refuses these until it speaks TLS and SASL, and shows no value of them. If
-`security.protocol` is set to plaintext, they have no effect, and the client accepts them, too:
+`security.protocol` and `sasl.mechanism` say which of the options with `ssl.`, `sasl.` and `https.`
+have an effect. The others are accepted, and named in one log line. Options of TLS or SASL without
+`security.protocol` are an error.
 
+A secret may be text, or a callable without arguments that returns the text. The client calls it
+again for each connection, in a thread of its own, so a password that was changed is used without a
+restart. A secret from the environment or a file is the application's to read:
+
+    import os
+
+    client = rdmeta.Client(
+        {
+            "bootstrap.servers": "kafka-1:9093",
+            "security.protocol": "sasl_ssl",
+            "sasl.mechanism": "SCRAM-SHA-512",
+            "sasl.username": os.environ["KAFKA_USER"],
+            "sasl.password": lambda: open("/run/secrets/kafka").read().strip(),
+        }
+    )
+
+No repr, log line or error shows a secret. A configuration with a secret cannot be pickled.
+
+## Keys of Java's clients
+
+A properties file of a Java client works, too. Its keys that librdkafka lacks mean:
+
+| key | what the client makes of it |
+|---|---|
+"""
+
+REFUSED = """
+## Options that are refused
+
+The client cannot serve these. Where they would have an effect, the error says why, and what to use.
+
+| option | why |
+|---|---|
 """
 
 
@@ -89,11 +122,23 @@ def listed(keys: Any) -> str:
     return textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False) + "\n"
 
 
+def grouped(reasons: dict[str, str]) -> str:
+    """Returns a row for each text, with all of its keys."""
+    keys: dict[str, list[str]] = {}
+    for key, text in reasons.items():
+        keys.setdefault(text, []).append(key)
+    return "".join(
+        f"| {', '.join(f'`{key}`' for key in sorted(of))} | {text} |\n" for text, of in keys.items()
+    )
+
+
 def page(table: dict[str, Any]) -> str:
     """Returns the text of the page."""
     rows = "".join(row(option, table["allowed"]) for option in table["OPTIONS"])
-    not_needed, security = listed(table["NOT_NEEDED"]), listed(table["SECURITY"])
-    return "".join([HEAD, COLUMNS, rows, WAITS, not_needed, SECURITY, security])
+    java = grouped({key: each.doc for key, each in table["JAVA_KEYS"].items()})
+    refused = grouped({key: each.reason for key, each in table["REFUSED"].items()})
+    not_needed = listed(table["NOT_NEEDED"])
+    return "".join([HEAD, COLUMNS, rows, WAITS, not_needed, SECURITY, java, REFUSED, refused])
 
 
 def main() -> int:
