@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import socket
 import time
+from contextlib import suppress
 from numbers import Real
 from types import TracebackType
+from typing import TYPE_CHECKING, NoReturn
 
 from rdmeta.address import Address
-from rdmeta.errors import RequestTimedOutError, TransportError
+from rdmeta.errors import RequestTimedOutError, TlsError, TransportError
 from rdmeta.net.session import Response, Session
+
+if TYPE_CHECKING:
+    from rdmeta.net.security import Security
+    from rdmeta.net.tunnel import Tunnel
 
 __all__ = ["Connection", "Deadline"]
 
@@ -49,8 +55,9 @@ class Deadline:
 class Connection:
     """A connection to one broker, which is ready for requests once it is constructed.
 
-    The system resolves names without a deadline; every other step keeps the deadline. Ctrl-C
-    interrupts blocking calls. One thread at a time may use the connection.
+    The system resolves names without a deadline, and callables of the configuration have none. Each
+    other step keeps the deadline. Ctrl-C interrupts blocking calls. One thread at a time may use
+    the connection.
     """
 
     def __init__(
@@ -60,12 +67,17 @@ class Connection:
         client_id: str,
         max_frame: int,
         family: int = socket.AF_UNSPEC,
+        security: Security | None = None,
     ) -> None:
-        """Connects and agrees on versions; `family` AF_INET or AF_INET6 tries no other addresses.
+        """Connects, shakes hands, and logs in as `security` says.
 
-        Raises TransportError, RequestTimedOutError, and the errors of `Session.receive`.
+        `family` AF_INET or AF_INET6 tries no other addresses. Raises TransportError,
+        RequestTimedOutError, the errors of `Security.prepare()`, and those of `Session.receive()`.
         """
-        self.session = Session(client_id, max_frame)
+        prepared = security.prepare() if security is not None else None
+        self._tunnel = prepared.tunnel(address.host) if prepared is not None else None
+        login = prepared.login if prepared is not None else None
+        self.session = Session(client_id, max_frame, login, tls=self._tunnel is not None)
         self._socket = _connect(address, deadline, family)
         try:
             while not self.session.ready:
@@ -99,27 +111,72 @@ class Connection:
 
     def _exchange(self, deadline: Deadline) -> list[Response]:
         """Sends the session's bytes, then returns the answers that one read completes."""
+        if self._tunnel is not None:
+            return self._exchange_encrypted(self._tunnel, deadline)
+        data, space = self.session.data_to_send(), self.session.space()
+        received, count = self._transfer(data, space, deadline)
+        return self.session.receive(received) if received else self.session.received(count)
+
+    def _exchange_encrypted(self, tunnel: Tunnel, deadline: Deadline) -> list[Response]:
+        """Does the same through the tunnel; without an answer it may have shaken hands."""
+        answers: list[Response] = []
         try:
-            data = self.session.data_to_send()
+            if tunnel.is_ready:
+                tunnel.write(self.session.data_to_send())
+            tunnel.receive(self._transfer(tunnel.data_to_send(), None, deadline)[0])
+            while self.session.failure is None:
+                space, plain = self.session.space(), b""
+                if space is None:
+                    plain = tunnel.read(_CHUNK)
+                    count = len(plain)
+                else:
+                    count = tunnel.read_into(space)
+                if not count:
+                    break
+                answers += self.session.receive(plain) if plain else self.session.received(count)
+        except TlsError:
+            with suppress(OSError):
+                self._socket.send(tunnel.data_to_send())  # the alert, for the broker's log
+            raise
+        if tunnel.is_over and not answers:
+            self._closed("closed the connection")
+        return answers
+
+    def _transfer(
+        self, data: bytes, space: memoryview | None, deadline: Deadline
+    ) -> tuple[bytes, int]:
+        """Sends `data`; returns the bytes of one read, or none and how many are in `space`."""
+        received, how = b"", "closed the connection"
+        try:
             if data:
                 self._socket.settimeout(deadline.remaining())
-                self._socket.sendall(data)
+                try:
+                    self._socket.sendall(data)
+                except ConnectionError:  # the port may have said why, so that is read first
+                    how = "reset the connection"
             self._socket.settimeout(deadline.remaining())
-            received, space = b"", self.session.space()
             if space is None:
                 received = self._socket.recv(_CHUNK)
                 count = len(received)
             else:
                 count = self._socket.recv_into(space)
         except TimeoutError:
+            if self._tunnel is not None:
+                self._tunnel.timed_out()
             self.session.timed_out()
         except ConnectionError:
-            self.session.closed("reset the connection")
+            self._closed("reset the connection")
         except OSError as error:
             raise TransportError(f"the connection broke: {error.strerror or error}") from error
         if not count:
-            self.session.closed()
-        return self.session.receive(received) if received else self.session.received(count)
+            self._closed(how)
+        return received, count
+
+    def _closed(self, how: str) -> NoReturn:
+        """Raises the error of a connection that the other side ended; `how` says how."""
+        if self._tunnel is not None:
+            self._tunnel.closed(how)
+        self.session.closed(how)
 
 
 def _connect(address: Address, deadline: Deadline, family: int) -> socket.socket:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import errno
 import os
 import socket
-from typing import TYPE_CHECKING, Protocol
+from contextlib import suppress
+from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from rdmeta.errors import Error, TransportError
 from rdmeta.net.session import Response, Session
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
     from rdmeta.net.resolve import Endpoint
+    from rdmeta.net.sasl import Login
+    from rdmeta.net.tunnel import Tunnel
 
 __all__ = ["Channel", "Owner"]
 
@@ -35,6 +38,9 @@ class Owner(Protocol):
     def channel_bytes(self, channel: Channel) -> None:
         """Is called when bytes have arrived."""
 
+    def channel_logged_in(self, channel: Channel) -> None:
+        """Is called when a login by `reauthenticate()` is over."""
+
     def channel_response(self, channel: Channel, response: Response) -> None:
         """Takes an answer."""
 
@@ -45,7 +51,8 @@ class Owner(Protocol):
 class Channel:
     """Connects to `endpoint` and drives `session` over the socket; use it in the loop's thread.
 
-    No method calls the owner back before it returns, except `read()`.
+    With a `tunnel` the session's bytes are encrypted. No method calls the owner back before it
+    returns, except `read()`.
     """
 
     def __init__(
@@ -55,14 +62,17 @@ class Channel:
         session: Session,
         owner: Owner,
         keepalive: bool = False,
+        tunnel: Tunnel | None = None,
     ) -> None:
         """Begins to connect; a failure is reported to the owner later."""
         self.endpoint = endpoint
         self.session = session
         self.bytes_received = 0
         self.bytes_sent = 0
+        self.reauthentications = 0
         self._loop = loop
         self._owner = owner
+        self._tunnel = tunnel
         self._unsent = memoryview(b"")
         self._is_writing = False
         self._send_error: OSError | None = None
@@ -113,6 +123,17 @@ class Channel:
         self._flush()
         return correlation_id
 
+    def reauthenticate(self, login: Login) -> None:
+        """Logs in again once nothing is in flight; raises the errors of the session."""
+        self.session.reauthenticate(login)
+        self._flush()
+
+    def timed_out(self) -> NoReturn:
+        """Raises RequestTimedOutError, which says what did not come in time."""
+        if self._tunnel is not None:
+            self._tunnel.timed_out()
+        self.session.timed_out()
+
     def read(self, most: int = _READS) -> None:
         """Reads what has arrived, `most` times, and passes it to the owner.
 
@@ -145,7 +166,7 @@ class Channel:
 
     def _read_once(self, sock: socket.socket) -> bool:
         """Reads and handles one chunk; returns whether more may be waiting."""
-        data, space = b"", self.session.space()
+        data, space = b"", None if self._tunnel else self.session.space()
         try:
             if space is None:
                 data = sock.recv(_CHUNK)
@@ -164,14 +185,42 @@ class Channel:
             return False
         self.bytes_received += count
         self._owner.channel_bytes(self)
-        self._take(data, count)
+        if self._tunnel is None:
+            self._take(data, count)
+        else:
+            self._decrypt(self._tunnel, data)
         return count >= _CHUNK
+
+    def _decrypt(self, tunnel: Tunnel, data: bytes) -> None:
+        """Passes encrypted bytes to the tunnel, and all plain bytes in them to the session."""
+        if self._socket is None:
+            return
+        try:
+            tunnel.receive(data)
+            self._flush()
+            while self._socket is not None:
+                space, plain = self.session.space(), b""
+                if space is None:
+                    plain = tunnel.read(_CHUNK)
+                    count = len(plain)
+                else:
+                    count = tunnel.read_into(space)
+                if not count:
+                    break
+                self._take(plain, count)
+        except Error as error:
+            self._fail(error)
+            return
+        if self._socket is not None:
+            self._flush()
+            if tunnel.is_over:
+                self._ended(None)
 
     def _take(self, data: bytes, count: int) -> None:
         """Passes bytes to the session, unless it has them, and their answers to the owner."""
         if self._socket is None:
             return
-        was_ready = self.session.ready
+        was_ready, logins = self.session.ready, self.session.logins
         try:
             answers = self.session.receive(data) if data else self.session.received(count)
         except Error as error:
@@ -180,6 +229,9 @@ class Channel:
         self._flush()
         if self.session.ready and not was_ready:
             self._owner.channel_ready(self)
+        elif self.session.logins != logins:
+            self.reauthentications += 1
+            self._owner.channel_logged_in(self)
         for answer in answers:
             if self._socket is None:
                 return
@@ -189,11 +241,13 @@ class Channel:
 
     def _flush(self) -> None:
         """Sends what the session has queued; the loop sends the rest later."""
-        data = self.session.data_to_send()
+        sock = self._socket
+        if sock is None:
+            return
+        data = self._queued()
         if data:
             self._unsent = memoryview(bytes(self._unsent) + data)
-        sock = self._socket
-        if sock is None or not self._unsent or self._send_error is not None:
+        if not self._unsent or self._send_error is not None:
             return
         try:
             sent = sock.send(self._unsent)
@@ -214,13 +268,22 @@ class Channel:
             else:
                 self._loop.remove_writer(sock)
 
+    def _queued(self) -> bytes:
+        """Returns the bytes that the socket is to send; the session's wait for the tunnel."""
+        if self._tunnel is None:
+            return self.session.data_to_send()
+        if self._tunnel.is_ready:
+            self._tunnel.write(self.session.data_to_send())
+        return self._tunnel.data_to_send()
+
     def _ended(self, error: OSError | None) -> None:
         """Fails because the other side closed (None) or broke the connection."""
         try:
-            if error is None:
-                self.session.closed()
-            if isinstance(error, ConnectionError):
-                self.session.closed("reset the connection")
+            if error is None or isinstance(error, ConnectionError):
+                how = "closed the connection" if error is None else "reset the connection"
+                if self._tunnel is not None:
+                    self._tunnel.closed(how)
+                self.session.closed(how)
             self._fail(TransportError(f"the connection broke: {error.strerror or error}"))
         except Error as failure:
             self._fail(failure)
@@ -228,13 +291,23 @@ class Channel:
     def _fail(self, error: Error) -> None:
         if self._is_closed:
             return
+        self._say_why()
         self.close()
         # The frames of a traceback would keep the bytes that arrived for as long as the error.
         self._owner.channel_failed(self, error.with_traceback(None))
 
+    def _say_why(self) -> None:
+        """Sends the tunnel's alert, so that the broker can log why its certificate is refused."""
+        if self._tunnel is None or self._socket is None or self._unsent:
+            return
+        alert = self._tunnel.data_to_send()
+        if alert:
+            with suppress(OSError):
+                self._socket.send(alert)
+
 
 def _socket(endpoint: Endpoint, keepalive: bool) -> socket.socket:
-    """Returns a non-blocking socket; TLS wraps it here, without shaking hands yet."""
+    """Returns a non-blocking socket."""
     sock = socket.socket(endpoint.family, socket.SOCK_STREAM)
     try:
         sock.setblocking(False)

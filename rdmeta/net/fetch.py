@@ -19,12 +19,13 @@ from rdmeta.errors import ConfigError, Error, ForkedError, TransportError
 from rdmeta.model import ALL, Advice, Applied, Broker, Request
 from rdmeta.net.blocking import Connection, Deadline
 from rdmeta.net.resolve import FAMILIES
+from rdmeta.net.security import Security, for_config
 from rdmeta.net.session import METADATA
 
 __all__ = ["fetch"]
 
 
-# The settings without a configuration, by their names in Config.
+# The settings without a configuration, by their names in Config, and the Security.
 _DEFAULTS: dict[str, Any] = {
     "bootstrap_servers": None,
     "client_id": "rdmeta",
@@ -33,6 +34,8 @@ _DEFAULTS: dict[str, Any] = {
     "family": "any",
     "setup_timeout": math.inf,
     "socket_timeout": math.inf,
+    "protocol": "plaintext",
+    "security": None,
 }
 
 
@@ -45,6 +48,7 @@ class _Options(NamedTuple):
     family: str
     setup_timeout: float
     socket_timeout: float
+    security: Security | None
 
 
 def fetch(
@@ -66,7 +70,8 @@ def fetch(
         rdmeta.fetch(cache, conf={"bootstrap.servers": "localhost:9092"}, topics=["orders"])
 
     Returns the Applied of the last answer; its `changed` and `brokers_changed` cover all answers.
-    `bootstrap` is "host:port[,host:port...]", with or without PLAINTEXT://. fetch() tries the
+    `bootstrap` is "host:port[,host:port...]", with or without the protocol, as in
+    PLAINTEXT://host:port. TLS and SASL come with `conf` (docs/security.md). fetch() tries the
     servers in turn until one gives an answer that the cache can apply. The cache may want a second
     opinion (Advice.ASK_OTHER): then fetch() asks the next server as well. After the last one it
     asks the brokers that the cache knows. It asks each once, until an answer has no such advice.
@@ -81,19 +86,20 @@ def fetch(
     arguments: bootstrap.servers, client.id ("rdmeta"), receive.message.max.bytes (100 000 000) and
     allow.auto.create.topics (false). Its broker.address.family chooses addresses.
     socket.connection.setup.timeout.ms bounds connecting to one server, and socket.timeout.ms the
-    wait for one answer, both within `timeout`. The other options do not concern one refresh.
+    wait for one answer, both within `timeout`. Those of TLS and SASL count, too; callables among
+    them are called in this thread. The other options do not concern one refresh.
 
     A broker does not create the topics in a request unless `allow_auto_create`. A request to a
     broker before 0.11 (Metadata v4) cannot forbid it, so fetch() sends names there only with that.
     librdkafka's mock brokers end flexible answers with one extra byte. It is accepted if the answer
     to ApiVersions identifies a mock broker, or as `tolerate_trailing` says.
 
-    Raises TransportError, RequestTimedOutError, MalformedError, UnsupportedVersionError, or an
-    error of `MetadataCache.apply`. Its text gives the error of each server; if those have several
-    types, it is a TransportError. Before it sends anything, it raises ForkedError in the child of a
-    fork, and TypeError or ValueError for an invalid argument. An error in `conf`, or an argument
-    that contradicts it, is a ConfigError. An error that is raised after `topics` were checked
-    ends the hints of `topics`.
+    Raises TransportError, TlsError, AuthenticationError, RequestTimedOutError, MalformedError,
+    UnsupportedVersionError, or an error of `MetadataCache.apply`. Its text gives the error of
+    each server; if those have several types, it is a TransportError. Before it sends anything, it
+    raises ForkedError in the child of a fork, and TypeError or ValueError for an invalid argument.
+    An error in `conf`, or an argument that contradicts it, is a ConfigError. An error that is
+    raised after `topics` were checked ends the hints of `topics`.
     """
     if not isinstance(cache, MetadataCache):
         raise TypeError(f"cache must be a MetadataCache, not {type(cache).__name__}")
@@ -113,7 +119,7 @@ def fetch(
         }
         settings = _settings(conf, {k: v for k, v in given.items() if v is not None})
         request = request._replace(allow_auto_create=settings["allow_auto_create"])
-        servers = parse_bootstrap(settings["bootstrap_servers"])
+        servers = parse_bootstrap(settings["bootstrap_servers"], settings["protocol"])
         shared = {name: settings[name] for name in _Options._fields if name in settings}
         options = _Options(tolerate_trailing, **shared)
         return _ask_in_turn(cache, servers, request, Deadline(timeout), options)
@@ -140,7 +146,9 @@ def _settings(conf: Mapping[str, object] | None, given: dict[str, Any]) -> dict[
             raise ConfigError(
                 f"{said[name].key} is {theirs!r} in conf, and {value!r} as an argument: give one"
             )
-    return {name: getattr(parsed, name) for name in _DEFAULTS} | given
+    found = {name: getattr(parsed, name) for name in _DEFAULTS if name != "security"} | given
+    found["security"] = for_config(parsed)
+    return found
 
 
 def _checked(
@@ -210,7 +218,12 @@ def _ask(
     Returns the broker's id, None if it is not known, and the Applied.
     """
     with Connection(
-        server, within, options.client_id, options.max_frame, FAMILIES[options.family]
+        server,
+        within,
+        options.client_id,
+        options.max_frame,
+        FAMILIES[options.family],
+        options.security,
     ) as connection:
         session = connection.session
         version = session.version_for(METADATA, METADATA_MIN_VERSION, METADATA_MAX_VERSION)

@@ -42,6 +42,12 @@ class Reader:
             raise MalformedError(f"a field announces {length} bytes, and {self.left} are left")
         self.position += length
 
+    def take(self, length: int) -> bytes:
+        """Returns the next `length` bytes."""
+        start = self.position
+        self.skip(length)
+        return bytes(self._data[start : self.position])
+
     def fields(self, layout: struct.Struct) -> tuple[int, ...]:
         """Returns one value for each field of `layout`."""
         start = self.position
@@ -81,14 +87,14 @@ class Reader:
 
     def uuid(self) -> UUID:
         """Returns a UUID, which may be zero."""
-        return UUID(bytes=self._bytes(16))
+        return UUID(bytes=self.take(16))
 
     def optional_string(self) -> str | None:
         """Returns a string, None for a null one; bytes that are not UTF-8 become surrogates."""
         length = self.uvarint() - 1
         if length < 0:
             return None
-        return self._bytes(length).decode("utf-8", "surrogateescape")
+        return self.take(length).decode("utf-8", "surrogateescape")
 
     def string(self) -> str:
         """Returns a string that may not be null."""
@@ -114,8 +120,3 @@ class Reader:
         """Raises MalformedError if bytes are left."""
         if self.left:
             raise MalformedError(f"{self.left} bytes follow the answer's last field")
-
-    def _bytes(self, length: int) -> bytes:
-        start = self.position
-        self.skip(length)
-        return bytes(self._data[start : self.position])

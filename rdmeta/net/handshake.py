@@ -1,4 +1,4 @@
-"""The exchanges before the first request, and errors for ports that are no plaintext Kafka.
+"""The exchanges before the first request, and errors for ports that are no broker's or want more.
 
 A handshake does no I/O: the session sends the requests that it yields, and passes their answers to
 it.
@@ -7,62 +7,77 @@ it.
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import NamedTuple, TypeAlias
 
-from rdmeta.errors import Error, MalformedError, RequestTimedOutError, TransportError, from_code
-from rdmeta.net import api_versions
+from rdmeta.errors import (
+    Error,
+    MalformedError,
+    RequestTimedOutError,
+    TransportError,
+    UnsupportedVersionError,
+    from_code,
+)
+from rdmeta.net import api_versions, sasl
 from rdmeta.net.api_versions import API_VERSIONS
+from rdmeta.net.call import Call, Steps
+from rdmeta.net.sasl import Login
 
 __all__ = [
     "LONGEST_ANSWER",
-    "Call",
+    "METADATA",
     "Handshake",
-    "Steps",
     "no_answer",
     "no_broker",
     "not_served",
     "silence",
 ]
 
-# Bytes: no broker sends a longer answer during the handshake.
-LONGEST_ANSWER = 1 << 20
+METADATA = 3
+
+# Bytes: no broker sends a longer answer before the client has authenticated.
+LONGEST_ANSWER = 1 << 19
 
 _SHOWN = 24
 _TLS_ALERT = b"\x15\x03"
-_PLAINTEXT_ONLY = "rdmeta speaks PLAINTEXT only"
-
-
-class Call(NamedTuple):
-    """A request: its API key, its version, and its body without the header."""
-
-    api_key: int
-    version: int
-    body: bytes
-
-
-Steps: TypeAlias = Generator[Call, bytes, None]
-"""Exchanges in order: the generator yields a request and receives its answer's body."""
+_VOTE = 52
+# The first bytes of other servers' answers.
+_OTHERS = {
+    b"HTTP/": "an HTTP server",
+    b"SSH-": "an SSH server",
+    b"AMQP": "an AMQP broker, such as RabbitMQ",
+    b"-ERR": "Redis",
+    b"220 ": "a mail or FTP server",
+}
 
 
 class Handshake:
-    """Learns which versions a broker speaks: `versions` maps an API key to (lowest, highest).
+    """Learns which versions a broker speaks, then logs in if there is a login.
 
-    `is_librdkafka_mock` is true if the broker is librdkafka's mock.
+    `versions` maps an API key to (lowest, highest). `is_librdkafka_mock` is true if the broker is
+    librdkafka's mock.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, login: Login | None = None, tls: bool = False) -> None:
+        """Logs in by `login`; `tls` is whether the connection is encrypted."""
         self.versions: dict[int, tuple[int, int]] = {}
         self.is_librdkafka_mock = False
+        self._login = login
+        self._tls = tls
 
     def steps(self) -> Steps:
         """Yields all requests that precede the caller's first one.
 
-        Authentication belongs here, as further steps. Raises MalformedError. Raises
-        UnsupportedVersionError or another Error with Kafka's code if the broker refuses.
+        Raises MalformedError and AuthenticationError. Raises UnsupportedVersionError or another
+        Error with Kafka's code if the broker refuses.
         """
         yield from self._negotiate()
+        if METADATA not in self.versions:
+            raise _no_metadata(self.versions)
+        login, self._login = self._login, None
+        if login is None:
+            return None
+        return (yield from sasl.steps(self.versions, login, tls=self._tls))
 
-    def _negotiate(self) -> Steps:
+    def _negotiate(self) -> Generator[Call, bytes, None]:
         """Learns the broker's versions, from the highest ApiVersions down to one it speaks."""
         version = api_versions.HIGHEST
         while True:
@@ -78,41 +93,60 @@ class Handshake:
             version = max(0, min(version - 1, highest))
 
 
-def no_broker(first: bytes) -> Error:
-    """Returns the error for a port whose first bytes are not a broker's answer."""
+def no_broker(first: bytes, is_sasl: bool = False) -> Error:
+    """Returns the error for a port whose first bytes are not a broker's answer.
+
+    `is_sasl` is whether the client would log in.
+    """
     if first.startswith(_TLS_ALERT):
         return MalformedError(
-            f"the port answers with a TLS alert: it wants TLS (SSL or SASL_SSL); {_PLAINTEXT_ONLY}"
+            "the port answers with a TLS alert, so it wants TLS: set security.protocol="
+            f"{'sasl_ssl' if is_sasl else 'ssl (sasl_ssl if it wants SASL, too)'}"
         )
     shown = f"{first[:_SHOWN]!r}{'...' if len(first) > _SHOWN else ''}"
+    for start, name in _OTHERS.items():
+        if first.startswith(start):
+            return MalformedError(
+                f"not a Kafka broker but {name}: its first bytes are {shown};"
+                " bootstrap.servers must name brokers' ports"
+            )
     return MalformedError(f"not a Kafka broker: its first bytes are {shown}")
 
 
-def no_answer(first: bytes, how: str) -> Error:
+def no_answer(first: bytes, how: str, *, tls: bool = False, is_sasl: bool = False) -> Error:
     """Returns the error for a connection that ended before its first answer.
 
     `how` says how it ended; `first` are the bytes that had arrived. A broker's answer is short, so
-    its first byte is 0.
+    its first byte is 0. `tls` is whether the connection is encrypted.
     """
     if first.startswith(b"\0"):
         return TransportError(f"the broker {how} in the middle of an answer")
     if first:
-        return no_broker(first)
+        return no_broker(first, is_sasl)
+    if tls:
+        why = (
+            "it speaks TLS, but is no Kafka broker (0.10 or later), or wants a client certificate"
+            " (ssl.certificate.location and ssl.key.location)"
+        )
+    else:
+        wanted = "sasl_ssl" if is_sasl else "ssl or sasl_ssl"
+        why = (
+            f"it seems to want TLS (set security.protocol={wanted}),"
+            " or is no Kafka broker (0.10 or later) but perhaps ZooKeeper"
+        )
     return TransportError(
-        f"the port {how} instead of answering ApiVersions: it seems to want TLS (SSL or SASL_SSL),"
-        f" or is not a Kafka broker (0.10 or later); {_PLAINTEXT_ONLY}",
-        retriable=False,
+        f"the port {how} instead of answering ApiVersions: {why}", retriable=False
     )
 
 
-def not_served(how: str) -> Error:
+def not_served(how: str, tls: bool = False) -> Error:
     """Returns the error for a connection that ended at the first request after the handshake.
 
     A broker lists its versions for a client that has not authenticated, and answers nothing else.
     """
     return TransportError(
-        f"the broker {how} at the first request after ApiVersions: it seems to want SASL"
-        f" (SASL_PLAINTEXT); {_PLAINTEXT_ONLY}",
+        f"the broker {how} at the first request after ApiVersions: it seems to want SASL; set"
+        f" security.protocol={'sasl_ssl' if tls else 'sasl_plaintext'} and sasl.mechanism",
         retriable=False,
     )
 
@@ -120,3 +154,12 @@ def not_served(how: str) -> Error:
 def silence() -> Error:
     """Returns the error for a port that accepts a connection and does not answer in time."""
     return RequestTimedOutError("no answer to ApiVersions in time; it may not be a Kafka broker")
+
+
+def _no_metadata(versions: dict[int, tuple[int, int]]) -> Error:
+    """Returns the error for a port that does not serve Metadata, as that of a controller."""
+    what = "it seems to be the port of a KRaft controller" if _VOTE in versions else "no broker"
+    return UnsupportedVersionError(
+        f"the port speaks no version of Metadata: {what};"
+        " bootstrap.servers must name brokers' ports"
+    )

@@ -1,7 +1,7 @@
 """One connection's protocol without the connection: bytes in, bytes and responses out.
 
 A session owns no socket, clock or thread, so a blocking driver, an asyncio driver and a simulation
-can share it. It frames requests, matches answers to them, and agrees on versions first.
+can share it. It frames requests, matches answers to them, agrees on versions first, and logs in.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from rdmeta.errors import (
     TransportError,
     UnsupportedVersionError,
 )
-from rdmeta.net import handshake
+from rdmeta.net import handshake, sasl
 from rdmeta.net.api_versions import API_VERSIONS
+from rdmeta.net.call import RAW, Call, Steps
 from rdmeta.net.describe_cluster import DESCRIBE_CLUSTER
 from rdmeta.net.describe_quorum import DESCRIBE_QUORUM
 from rdmeta.net.fields import Reader
-from rdmeta.net.handshake import Call, Handshake
+from rdmeta.net.handshake import LONGEST_ANSWER, METADATA, Handshake
+from rdmeta.net.sasl import SASL_AUTHENTICATE, SASL_HANDSHAKE, Login
 
 __all__ = ["METADATA", "Response", "Session"]
-
-METADATA = 3
 
 _NAMES = {
     METADATA: "Metadata",
@@ -34,13 +34,21 @@ _NAMES = {
     DESCRIBE_CLUSTER: "DescribeCluster",
 }
 # The first version of an API whose headers have tagged fields (KIP-482).
-_FIRST_FLEXIBLE = {METADATA: 9, API_VERSIONS: 3, DESCRIBE_QUORUM: 0, DESCRIBE_CLUSTER: 0}
+_FIRST_FLEXIBLE = {
+    METADATA: 9,
+    API_VERSIONS: 3,
+    SASL_AUTHENTICATE: 2,
+    DESCRIBE_QUORUM: 0,
+    DESCRIBE_CLUSTER: 0,
+}
 
 _LENGTH = struct.Struct(">i")
 _REQUEST_HEADER = struct.Struct(">hhih")
 _CORRELATION_SIZE = 4
 
 
+# The requests of a login.
+_OF_LOGIN = (SASL_HANDSHAKE, SASL_AUTHENTICATE, RAW)
 # Bytes: a longer frame has a buffer of its own, into which the driver reads.
 _LONG = 1 << 18
 # The session makes that buffer once a 32nd of the frame has arrived. A length alone, which may be
@@ -74,12 +82,25 @@ class Session:
     arrives in time. Once the session is `ready`, it may call `request()`, also before earlier
     answers have arrived: brokers answer in order. After an exception the session raises it again at
     each call. One thread at a time may use the session.
+
+    `lifetime` is the number of seconds, since the last login, after which the broker closes the
+    connection if `reauthenticate()` has not logged in again (KIP-368). It is None without a limit.
+    `logins` counts the logins that succeeded.
     """
 
-    def __init__(self, client_id: str = "rdmeta", max_frame: int = 100_000_000) -> None:
+    def __init__(
+        self,
+        client_id: str = "rdmeta",
+        max_frame: int = 100_000_000,
+        login: Login | None = None,
+        *,
+        tls: bool = False,
+    ) -> None:
         """Starts the handshake; `max_frame` is the largest response accepted, in bytes.
 
-        Raises ValueError if the client id is too long.
+        With `login`, the handshake ends with a login by SASL. Before that an answer has at most 512
+        KiB. `tls` is whether the connection is encrypted: errors say what to change. Raises
+        ValueError if the client id is too long.
         """
         self._client_id = client_id.encode()
         if len(self._client_id) > 32767:
@@ -98,8 +119,17 @@ class Session:
         self._answered = False
         # True once an answer to a request after the handshake has arrived.
         self._served = False
-        self._handshake = Handshake()
-        self._steps = self._handshake.steps()
+        self.lifetime: float | None = None
+        self.logins = 0
+        self._is_sasl = login is not None
+        self._tls = tls
+        # The login that is under way, and the one that begins when nothing is in flight.
+        self._login = login
+        self._next_login: Login | None = None
+        # The requests that leave when that login has ended.
+        self._held: list[tuple[_Sent, bytes]] = []
+        self._handshake = Handshake(login, tls)
+        self._steps: Steps | None = self._handshake.steps()
         self._queue(next(self._steps))
 
     @property
@@ -128,8 +158,8 @@ class Session:
 
         Raises MalformedError for an impossible frame, and TransportError for an answer without a
         request. Raises UnsupportedVersionError or another Error with Kafka's code if the broker
-        refuses the handshake. If whole answers come before the error, they are returned; `failure`
-        has the error, and the next call raises it.
+        refuses the handshake, AuthenticationError if it refuses the login. If whole answers come
+        before the error, they are returned; `failure` has the error, and the next call raises it.
         """
         self._check()
         if self._long is not None:
@@ -191,19 +221,28 @@ class Session:
         """Raises the error of a connection that the other side ended; `how` says how.
 
         Raises TransportError, which is not retriable if the port seems to want TLS or SASL. Raises
-        MalformedError if the port is not a Kafka broker's.
+        MalformedError if the port is not a Kafka broker's, and AuthenticationError if an old broker
+        refuses the login so.
         """
         if not self._answered:
-            raise handshake.no_answer(bytes(self._incoming), how)
+            first = bytes(self._incoming)
+            raise handshake.no_answer(first, how, tls=self._tls, is_sasl=self._is_sasl)
         is_waiting = bool(self._sent) and not self._incoming and self._long is None
-        if self.ready and is_waiting and not self._served and not self.is_librdkafka_mock:
-            raise handshake.not_served(how)
+        if is_waiting and self._login is not None and self._sent[0].api_key in _OF_LOGIN:
+            raise sasl.cut(self._sent[0].api_key, self._login, how)
+        is_first = self.ready and not self._served and not self._is_sasl
+        if is_waiting and is_first and not self.is_librdkafka_mock:
+            raise handshake.not_served(how, self._tls)
         raise TransportError(f"the broker {how}")
 
     def timed_out(self) -> NoReturn:
         """Raises RequestTimedOutError: nothing arrived in time."""
         if not self._answered:
             raise handshake.silence()
+        if self._login is not None:
+            raise RequestTimedOutError(
+                f"no answer to the {self._login.mechanism} login in time (SaslAuthenticate)"
+            )
         raise RequestTimedOutError("no answer in time")
 
     def version_for(self, api_key: int, lowest: int, highest: int) -> int:
@@ -223,17 +262,77 @@ class Session:
         )
 
     def request(self, api_key: int, version: int, body: bytes) -> int:
-        """Queues a request and returns its correlation id; raises Error before the handshake."""
+        """Queues a request and returns its correlation id; raises Error before the handshake.
+
+        While the session logs in again, the request waits, and leaves after the login.
+        """
         self._check()
         if not self.ready:
             raise Error("the session is not ready for requests yet: finish the handshake first")
-        return self._queue(Call(api_key, version, body))
+        sent, frame = self._framed(Call(api_key, version, body))
+        if self.is_reauthenticating:
+            self._held.append((sent, frame))
+        else:
+            self._send(sent, frame)
+        return sent.correlation_id
+
+    @property
+    def is_reauthenticating(self) -> bool:
+        """Whether a login by `reauthenticate()` is under way or waits to begin."""
+        return self.ready and (self._steps is not None or self._next_login is not None)
+
+    def reauthenticate(self, login: Login) -> None:
+        """Logs in again on this connection (KIP-368), once nothing else is in flight.
+
+        Then `logins` and `lifetime` are new. A refusal breaks the session as another error does.
+        The principal must be the same. A broker refuses a second time within one second of the
+        last. Raises Error before the handshake, during another login, or on a broker before 1.0.
+        """
+        self._check()
+        if not self.ready or self.is_reauthenticating:
+            raise Error("the session cannot log in again: another login is under way")
+        if SASL_AUTHENTICATE not in self.versions:
+            raise Error("the session cannot log in again: the broker knows no SaslAuthenticate")
+        self._next_login = login
+        try:
+            self._log_in_if_idle()
+        except Error as error:
+            self._failure = error
+            raise
+
+    def _log_in_if_idle(self) -> None:
+        if self._next_login is None or self._sent:
+            return
+        self._login, self._next_login = self._next_login, None
+        self._steps = sasl.steps(self.versions, self._login, tls=self._tls, again=True)
+        self._queue(next(self._steps))
+
+    def _end_steps(self, lifetime: float | None) -> None:
+        """Ends the handshake, or a later login, and sends the requests that waited for it."""
+        if self._login is not None:
+            self.logins += 1
+            self.lifetime = lifetime
+        self._steps = self._login = None
+        self.ready = True
+        held, self._held = self._held, []
+        for sent, frame in held:
+            self._send(sent, frame)
 
     def _check(self) -> None:
         if self._failure is not None:
             raise self._failure.with_traceback(None)
 
-    def _queue(self, call: Call) -> int:
+    def _queue(self, call: Call) -> None:
+        self._send(*self._framed(call))
+
+    def _send(self, sent: _Sent, frame: bytes) -> None:
+        self._outgoing += frame
+        self._sent.append(sent)
+
+    def _framed(self, call: Call) -> tuple[_Sent, bytes]:
+        """Returns a request with its header and length, and what its answer is compared to."""
+        if call.api_key == RAW:
+            return _Sent(RAW, 0, 0), _LENGTH.pack(len(call.body)) + call.body
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
         header = _REQUEST_HEADER.pack(
             call.api_key, call.version, self._correlation_id, len(self._client_id)
@@ -241,9 +340,8 @@ class Session:
         # The client id keeps its old encoding in the flexible header (KIP-482).
         tags = b"\0" if _is_flexible(call.api_key, call.version) else b""
         message = header + self._client_id + tags + call.body
-        self._outgoing += _LENGTH.pack(len(message)) + message
-        self._sent.append(_Sent(call.api_key, call.version, self._correlation_id))
-        return self._correlation_id
+        sent = _Sent(call.api_key, call.version, self._correlation_id)
+        return sent, _LENGTH.pack(len(message)) + message
 
     def _frame_end(self, position: int) -> int | None:
         """Returns the end of the frame at `position`, None if it has not arrived whole."""
@@ -269,26 +367,36 @@ class Session:
         del self._incoming[position:]
 
     def _check_length(self, length: int) -> None:
-        if not self._answered and not _CORRELATION_SIZE <= length <= handshake.LONGEST_ANSWER:
-            raise handshake.no_broker(bytes(self._incoming))
-        if not _CORRELATION_SIZE <= length <= self._max_frame:
+        if not self._answered and not _CORRELATION_SIZE <= length <= LONGEST_ANSWER:
+            raise handshake.no_broker(bytes(self._incoming), self._is_sasl)
+        if not self.ready:
+            least = 0 if self._sent and self._sent[0].api_key == RAW else _CORRELATION_SIZE
+            if not least <= length <= LONGEST_ANSWER:
+                raise MalformedError(
+                    f"the frame has {length} bytes;"
+                    f" {least} to {LONGEST_ANSWER} are accepted before the handshake ends"
+                )
+        elif not _CORRELATION_SIZE <= length <= self._max_frame:
             raise MalformedError(
                 f"the frame has {length} bytes; 4 to {self._max_frame} (max_frame) are accepted"
             )
 
     def _answer(self, frame: memoryview, is_long: bool = False) -> list[Response]:
-        """Returns the response in a frame, none if it belongs to the handshake.
+        """Returns the response in a frame, none if it belongs to the handshake or a login.
 
         The body of a long one is not copied.
         """
         if not self._sent:
             raise TransportError("the broker sent an answer without a request")
         sent = self._sent.popleft()
+        if sent.api_key == RAW and self._steps is not None:
+            self._go_on(self._steps, bytes(frame))
+            return []
         reader = Reader(frame)
         correlation_id = reader.int32()
         if correlation_id != sent.correlation_id:
             if not self._answered:
-                raise handshake.no_broker(bytes(frame))
+                raise handshake.no_broker(bytes(frame), self._is_sasl)
             raise TransportError(
                 f"the broker answered request {correlation_id} instead of {sent.correlation_id}"
             )
@@ -297,14 +405,19 @@ class Session:
             reader.skip_tags()
         body = frame[reader.position :] if is_long else bytes(frame[reader.position :])
         self._answered = True
-        if self.ready:
+        if self._steps is None:
             self._served = True
+            self._log_in_if_idle()
             return [Response(sent.api_key, sent.version, correlation_id, body)]
-        try:
-            self._queue(self._steps.send(bytes(body)))
-        except StopIteration:
-            self.ready = True
+        self._go_on(self._steps, bytes(body))
         return []
+
+    def _go_on(self, steps: Steps, body: bytes) -> None:
+        """Gives an answer to the handshake or login, which yields the next request or ends."""
+        try:
+            self._queue(steps.send(body))
+        except StopIteration as end:
+            self._end_steps(end.value)
 
 
 def _is_flexible(api_key: int, version: int) -> bool:

@@ -13,22 +13,32 @@ The listener is called in the loop's thread, and never before the method that ca
 from __future__ import annotations
 
 import asyncio
+import math
+import random
 import socket
 from collections import deque
-from typing import Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
 
 from rdmeta.address import Address
-from rdmeta.errors import Error, RequestTimedOutError
+from rdmeta.errors import AuthenticationError, Error, RequestTimedOutError
 from rdmeta.net import resolve
 from rdmeta.net.channel import Channel
 from rdmeta.net.resolve import Endpoint, Resolver
 from rdmeta.net.session import Response, Session
+
+if TYPE_CHECKING:
+    from rdmeta.net.security import Prepared, Security
 
 __all__ = ["Listener", "StreamConnection"]
 
 # Seconds of silence after which the next address is tried, too. RFC 8305 has 0.25 s; this is the
 # time after which the client tries another server.
 _SILENT = 1.0
+# The part of a session's lifetime after which the client logs in again, as in Kafka's own client.
+_LOGIN_AT = 0.85, 0.95
+# Seconds before the end of a session: a login that cannot be prepared is not tried again then.
+_LAST_TRY = 0.2
 # Seconds by which a timer is late only if the loop was blocked.
 _BLOCKED = 0.05
 
@@ -65,12 +75,14 @@ class StreamConnection:
         keepalive: bool = False,
         family: int = socket.AF_UNSPEC,
         resolver: Resolver | None = None,
+        security: Security | None = None,
     ) -> None:
         """Touches no network.
 
         `max_frame` is the largest answer accepted, in bytes; `keepalive` sets SO_KEEPALIVE.
         `family` AF_INET or AF_INET6 leaves the other addresses out. Without `resolver` it is the
-        one that the whole process shares. Raises ValueError if the client id is too long.
+        one that the whole process shares. Without `security` there is neither TLS nor a login.
+        Raises ValueError if the client id is too long.
         """
         Session(client_id, max_frame)  # checks the client id
         self._listener = listener
@@ -79,6 +91,9 @@ class StreamConnection:
         self._keepalive = keepalive
         self._family = family
         self._resolver = resolve.shared() if resolver is None else resolver
+        self._security = security
+        self._prepared: Prepared | None = None
+        self._preparing: asyncio.Future[Prepared] | None = None
         self._lookup: asyncio.Future[tuple[Endpoint, ...]] | None = None
         self._untried: deque[Endpoint] = deque()
         self._attempts: list[Channel] = []
@@ -86,22 +101,29 @@ class StreamConnection:
         self._failure: tuple[bool, Error] | None = None
         self._deadline: asyncio.TimerHandle | None = None
         self._next_try: asyncio.TimerHandle | None = None
+        self._next_login: asyncio.TimerHandle | None = None
+        # When the broker ends the session unless the client has logged in again.
+        self._session_ends = math.inf
         self._was_blocked = False
         self._is_closed = False
 
     def open(self, address: Address, timeout: float) -> None:
-        """Begins to resolve the name, to connect to its addresses, and to shake hands.
+        """Begins to resolve the name, to connect to its addresses, to shake hands, and to log in.
 
-        All of that has `timeout` seconds. The connection tries the next address when the newest one
-        fails, or is silent for its share of the time (1 s at most). It keeps the address that is
-        ready first. It reports success or failure to the listener later. Call it once,
-        while the loop runs.
+        TLS and the login are prepared meanwhile. All of that has `timeout` seconds. The connection
+        tries the next address when the newest one fails, or is silent for its share of the time (1
+        s at most). It keeps the address that is ready first. It reports success or failure to the
+        listener later. Call it once, while the loop runs.
         """
         loop = self._loop = asyncio.get_running_loop()
+        self._host = address.host
         self._ends = loop.time() + timeout
         self._deadline = loop.call_at(self._ends, self._time_out)
         self._lookup = self._resolver.lookup(address, loop, self._family)
         self._lookup.add_done_callback(self._on_resolved)
+        if self._security is not None:
+            self._preparing = self._security.begin(loop)
+            self._preparing.add_done_callback(self._on_prepared)
 
     @property
     def channel(self) -> Channel:
@@ -146,13 +168,13 @@ class StreamConnection:
         if self._is_closed:
             return
         self._is_closed = True
-        for timer in (self._deadline, self._next_try):
+        for timer in (self._deadline, self._next_try, self._next_login):
             if timer is not None:
                 timer.cancel()
         if self._lookup is not None:
-            self._lookup.remove_done_callback(self._on_resolved)  # a closed loop calls none
-            if not self._lookup.cancel():
-                self._lookup.exception()  # asyncio logs an exception that no code has read
+            _forget(self._lookup, self._on_resolved)
+        if self._preparing is not None:
+            _forget(self._preparing, self._on_prepared, self._log_in)
         for channel in self._channels():
             channel.close()
 
@@ -176,7 +198,12 @@ class StreamConnection:
         for timer in (self._deadline, self._next_try):
             if timer is not None:
                 timer.cancel()
+        self._plan_login()
         self._listener.on_connected()
+
+    def channel_logged_in(self, channel: Channel) -> None:
+        """Plans the next login."""
+        self._plan_login()
 
     def channel_bytes(self, channel: Channel) -> None:
         """Calls the listener."""
@@ -188,6 +215,8 @@ class StreamConnection:
 
     def channel_failed(self, channel: Channel, error: Error) -> None:
         """Tries the next address; without one, or on the connection itself, fails."""
+        if isinstance(error, AuthenticationError) and self._security is not None:
+            self._security.refused()
         if channel is self._channel:
             self._fail(error)
             return
@@ -211,7 +240,20 @@ class StreamConnection:
             self._fail(error)
             return
         self._untried.extend(lookup.result())
-        self._try_next()
+        if self._preparing is None:
+            self._try_next()
+
+    def _on_prepared(self, preparing: asyncio.Future[Prepared]) -> None:
+        if self._is_closed:
+            return
+        self._preparing = None
+        error = preparing.exception()
+        if isinstance(error, Error):
+            self._fail(error)
+            return
+        self._prepared = preparing.result()
+        if self._lookup is None:
+            self._try_next()
 
     def _try_next(self) -> None:
         """Begins to connect to the next address; fails if no address is left."""
@@ -223,10 +265,52 @@ class StreamConnection:
             return
         share = max(0.0, self._ends - self._loop.time()) / len(self._untried)
         endpoint = self._untried.popleft()
-        session = Session(self._client_id, self._max_frame)
-        self._attempts.append(Channel(self._loop, endpoint, session, self, self._keepalive))
+        login = tunnel = None
+        if self._prepared is not None:
+            login = self._prepared.login
+            try:
+                tunnel = self._prepared.tunnel(self._host)
+            except Error as error:
+                self._fail(error)
+                return
+        session = Session(self._client_id, self._max_frame, login, tls=tunnel is not None)
+        channel = Channel(self._loop, endpoint, session, self, self._keepalive, tunnel)
+        self._attempts.append(channel)
         if self._untried:
             self._next_try = self._loop.call_later(min(share, _SILENT), self._try_next)
+
+    def _plan_login(self) -> None:
+        """Plans the next login, if the broker ends sessions after a time (KIP-368)."""
+        lifetime = self.channel.session.lifetime
+        if lifetime is not None:
+            now, share = self._loop.time(), random.uniform(*_LOGIN_AT)
+            self._session_ends = now + lifetime
+            self._next_login = self._loop.call_at(now + share * lifetime, self._prepare_login)
+
+    def _prepare_login(self) -> None:
+        """Asks for the secrets of now: they may have changed since the last login."""
+        if self._security is not None:
+            self._preparing = self._security.begin(self._loop)
+            self._preparing.add_done_callback(self._log_in)
+
+    def _log_in(self, preparing: asyncio.Future[Prepared]) -> None:
+        if self._is_closed:
+            return
+        self._preparing = None
+        error = preparing.exception()
+        left = self._session_ends - self._loop.time()
+        if isinstance(error, Error):
+            if left < _LAST_TRY:
+                self._fail(error)
+            else:
+                self._next_login = self._loop.call_later(left / 2, self._prepare_login)
+            return
+        login = preparing.result().login
+        try:
+            if login is not None and self.is_open:
+                self.channel.reauthenticate(login)
+        except Error as failure:
+            self._fail(failure)
 
     def _time_out(self) -> None:
         """Fails the attempt; the error says how far it came.
@@ -242,11 +326,14 @@ class StreamConnection:
         if self._lookup is not None:
             self._fail(RequestTimedOutError("the name was not resolved in time"))
             return
+        if self._preparing is not None and self._security is not None:
+            self._fail(self._security.timed_out())
+            return
         accepted = [each for each in self._attempts if each.was_connected]
         error: Error = RequestTimedOutError("the host did not accept a connection in time")
         try:
             for each in accepted:
-                each.session.timed_out()
+                each.timed_out()
         except Error as silence:
             error = silence
         self._fail(error)
@@ -256,3 +343,11 @@ class StreamConnection:
             return
         self.close()
         self._listener.on_disconnected(error)
+
+
+def _forget(future: asyncio.Future[Any], *callbacks: Callable[[Any], object]) -> None:
+    """Gives up a future, also in a loop that is closed."""
+    for callback in callbacks:
+        future.remove_done_callback(callback)  # a closed loop calls none
+    if not future.cancel():
+        future.exception()  # asyncio logs an exception that no code has read

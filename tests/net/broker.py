@@ -9,8 +9,8 @@
         assert brokers[1].count(METADATA) == 1
 
 The answers come from `Broker.truth`, which all brokers share until a test gives one its own.
-`Broker.answers` replaces the answer to an API. A test sets attributes from any thread; a broker
-reads them when it answers.
+`Broker.answers` replaces the answer to an API. A `Guard` adds TLS and SASL (secured.py). A test
+sets attributes from any thread; a broker reads them when it answers.
 """
 
 from __future__ import annotations
@@ -32,11 +32,25 @@ from kafka.protocol.admin.cluster import DescribeClusterResponse, DescribeQuorum
 from listener import Listener, reset
 from loop_thread import LoopThread
 from peer import UNSUPPORTED_VERSION, Asked, framed, read_requests, versions_body
+from secured import (
+    LONGEST_BEFORE_LOGIN,
+    SASL_AUTHENTICATE,
+    SASL_HANDSHAKE,
+    Entry,
+    Guard,
+    LoggedIn,
+    Reply,
+    entry,
+    illegal_state,
+)
+from tls_streams import Reader, Writer, over_tls, part
 
 METADATA, API_VERSIONS, DESCRIBE_QUORUM, DESCRIBE_CLUSTER = 3, 18, 55, 60
 RANGES = {
     METADATA: (0, 13),
+    SASL_HANDSHAKE: (0, 1),
     API_VERSIONS: (0, 3),
+    SASL_AUTHENTICATE: (0, 2),
     DESCRIBE_QUORUM: (0, 2),
     DESCRIBE_CLUSTER: (0, 2),
 }
@@ -44,6 +58,8 @@ RANGES = {
 UNKNOWN_TOPIC, UNKNOWN_TOPIC_ID, REBOOTSTRAP_REQUIRED = 3, 100, 129
 TLS_ALERT = bytes.fromhex("15030300020250")
 HTTP = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+# Bytes: socket.request.max.bytes.
+LONGEST_REQUEST = 100 << 20
 _LENGTH = struct.Struct(">i")
 
 
@@ -139,9 +155,11 @@ class Seen(NamedTuple):
 class Broker:
     """One broker of `Brokers`."""
 
-    def __init__(self, id: int, truth: Truth, loop: LoopThread) -> None:
+    def __init__(self, id: int, truth: Truth, loop: LoopThread, guard: Guard | None = None) -> None:
         self.id = id
         self.truth = truth
+        # What it asks of a connection before it answers; None: PLAINTEXT.
+        self.guard = guard
         # The versions of each API that it announces; its answers do not depend on them.
         self.ranges = dict(RANGES)
         self.fault = Fault()
@@ -152,9 +170,14 @@ class Broker:
         self.close_after: int | None = None
         # Bodies instead of this broker's own, by API key; None: its own.
         self.answers: dict[int, Callable[[Asked], bytes | None]] = {}
+        # Returns the fault of an answer of the handshake: ApiVersions, or of a login.
+        self.handshake_fault: Callable[[], Fault] | None = None
         # Times (time.monotonic()) of accepted connections; the requests of all connections.
         self.accepted: list[float] = []
         self.requests: list[Seen] = []
+        # The logins that ended; why TLS handshakes failed.
+        self.logins: list[LoggedIn] = []
+        self.tls_errors: list[str] = []
         self._script: deque[Fault] = deque()
         self._loop = loop
         self._listener = Listener(self._serve)
@@ -242,36 +265,80 @@ class Broker:
         self.accepted.append(time.monotonic())
         number = len(self.accepted)
         self._open[number] = writer
+        end: Writer = writer
         try:
             if not self.close_at_accept:
-                await self._converse(number, reader, Sender(writer, self))
-        except (ConnectionError, asyncio.IncompleteReadError, Ended, asyncio.CancelledError):
+                inside, end = await self._welcome(reader, writer)
+                await self._converse(number, inside, Sender(end, self))
+        except (OSError, asyncio.IncompleteReadError, Ended, asyncio.CancelledError):
             pass
         except UnicodeDecodeError:  # the name came from a damaged answer
             pass
         finally:
             del self._open[number]
-            writer.close()
+            end.close()
             with suppress(ConnectionError):
-                await writer.wait_closed()
+                await end.wait_closed()
 
-    async def _converse(self, number: int, reader: asyncio.StreamReader, sender: Sender) -> None:
-        if self.greeting is not None:
+    async def _welcome(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> tuple[Reader, Writer]:
+        """Shakes hands if the guard has TLS; raises OSError, of which SSLError is a kind."""
+        context = self.guard.context if self.guard is not None else None
+        if context is None or self.greeting is not None:
+            return reader, writer
+        await self._thawed.wait()
+        try:
+            return await over_tls(reader, writer, context)
+        except OSError as error:
+            self.tls_errors.append(str(error))
+            await part(reader, writer)
+            raise
+
+    async def _converse(self, number: int, reader: Reader, sender: Sender) -> None:
+        greeting = self.greeting
+        if greeting is not None:
             await reader.read(1)
-            await sender.send(self.greeting)
+            await sender.send(greeting)
             return
+        login = entry(self.guard, number, self.logins)
         while True:
             length = await reader.readexactly(_LENGTH.size)
-            frame = length + await reader.readexactly(_LENGTH.unpack(length)[0])
-            (asked,) = read_requests(frame)
+            size = _LENGTH.unpack(length)[0]
+            is_strange = login is not None and not login.is_open
+            if not 0 <= size <= (LONGEST_BEFORE_LOGIN if is_strange else LONGEST_REQUEST):
+                raise Ended
+            frame = await reader.readexactly(size)
+            if login is not None and login.is_raw:
+                await self._thawed.wait()
+                await _answer_raw(login, frame, sender)
+                continue
+            asked = self._read(length + frame)
             self.requests.append(Seen(time.monotonic(), number, asked))
             await self._thawed.wait()
-            fault = self.fault
-            if asked.api_key != API_VERSIONS and self._script:
-                fault = self._script.popleft()
-            await self._answer(asked, fault, sender)
+            if login is not None and not login.admits(asked):
+                raise Ended
+            await self._answer(asked, self._fault_of(asked), sender, login)
 
-    async def _answer(self, asked: Asked, fault: Fault, sender: Sender) -> None:
+    def _read(self, frame: bytes) -> Asked:
+        """Returns a request; a secured broker ends a connection whose bytes are none."""
+        try:
+            (asked,) = read_requests(frame)
+        except (struct.error, KeyError, ValueError) as error:
+            if self.guard is None:
+                raise
+            self.guard.mistakes.append(f"no request: {error!r}")
+            raise Ended from None
+        return asked
+
+    def _fault_of(self, asked: Asked) -> Fault:
+        if asked.api_key in (API_VERSIONS, SASL_HANDSHAKE, SASL_AUTHENTICATE):
+            return self.handshake_fault() if self.handshake_fault else self.fault
+        return self._script.popleft() if self._script else self.fault
+
+    async def _answer(
+        self, asked: Asked, fault: Fault, sender: Sender, login: Entry | None
+    ) -> None:
         if fault.delay:
             await asyncio.sleep(fault.delay)
             await self._thawed.wait()
@@ -281,13 +348,19 @@ class Broker:
             return
         tags = b"" if asked.api_key == API_VERSIONS or not asked.flexible else b"\0"
         number = (asked.correlation_id + fault.wrong_correlation) & 0x7FFFFFFF
-        frame = framed(number, self._body(asked, fault), tags)
+        if asked.api_key in (SASL_HANDSHAKE, SASL_AUTHENTICATE):
+            reply = illegal_state(asked) if login is None else await login.answer(asked)
+        else:
+            reply = Reply(self._body(asked, fault))
+        frame = framed(number, reply.body, tags)
         pieces = fault.mangle(frame) if fault.mangle else [frame]
         for _ in range(fault.copies):
             for piece in pieces:
                 await sender.send(piece)
                 if fault.drip:
                     await asyncio.sleep(fault.drip)
+        if reply.is_last:
+            raise Ended
 
     def _body(self, asked: Asked, fault: Fault) -> bytes:
         canned = self.answers.get(asked.api_key)
@@ -377,10 +450,18 @@ class Ended(Exception):
     """The broker ends a connection."""
 
 
+async def _answer_raw(login: Entry, message: bytes, sender: Sender) -> None:
+    """Answers a message of a login without a header, as after SaslHandshake v0."""
+    data = await login.answer_raw(message)
+    if data is None:
+        raise Ended
+    await sender.send(_LENGTH.pack(len(data)) + data)
+
+
 class Sender:
     """The way to a client; it ends the connection after `Broker.close_after` bytes."""
 
-    def __init__(self, writer: asyncio.StreamWriter, broker: Broker) -> None:
+    def __init__(self, writer: Writer, broker: Broker) -> None:
         self._writer = writer
         self._broker = broker
         self._sent = 0
@@ -411,12 +492,15 @@ def asked_topics(truth: Truth, wanted: Sequence[object]) -> list[T]:
 
 
 class Brokers:
-    """A context manager that runs `n` brokers, with ids from 1 on, which form a cluster."""
+    """A context manager that runs `n` brokers, with ids from 1 on, which form a cluster.
 
-    def __init__(self, n: int = 1, cluster_id: str = "cluster") -> None:
+    They share `guard`; None: PLAINTEXT.
+    """
+
+    def __init__(self, n: int = 1, cluster_id: str = "cluster", guard: Guard | None = None) -> None:
         self.truth = Truth(cluster_id)
         self._loop = LoopThread("brokers")
-        self._brokers = {id: Broker(id, self.truth, self._loop) for id in range(1, n + 1)}
+        self._brokers = {id: Broker(id, self.truth, self._loop, guard) for id in range(1, n + 1)}
 
     def __getitem__(self, id: int) -> Broker:
         return self._brokers[id]

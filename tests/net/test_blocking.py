@@ -160,7 +160,7 @@ def test_a_listener_of_another_protocol_is_refused() -> None:
 
     with (
         listening(serve) as address,
-        pytest.raises(MalformedError, match="not a Kafka broker: its first bytes are b'SSH-2.0"),
+        pytest.raises(MalformedError, match="an SSH server: its first bytes are b'SSH-2.0"),
     ):
         connect(address)
 

@@ -41,6 +41,9 @@ class Heard:
     def channel_ready(self, channel: Channel) -> None:
         self._note("ready")
 
+    def channel_logged_in(self, channel: Channel) -> None:
+        self._note("logged in")
+
     def channel_bytes(self, channel: Channel) -> None:
         self._note("bytes")
 

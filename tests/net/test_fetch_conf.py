@@ -66,13 +66,21 @@ def test_an_argument_that_contradicts_the_configuration_is_refused(
 
 def test_a_wrong_configuration_or_none_with_servers_is_refused() -> None:
     cache = MetadataCache()
-    for wrong in ({"bootstrap.server": "h"}, {KEY: "h", "security.protocol": "ssl"}, {}):
+    for wrong in ({"bootstrap.server": "h"}, {KEY: "h", "security.protocol": "sasl_ssl"}, {}):
         with pytest.raises(ConfigError):
             fetch(cache, conf=wrong)
     with pytest.raises(TypeError, match="a configuration is a mapping"):
         fetch(cache, conf=[(KEY, "h")])  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="bootstrap servers must be str"):
         fetch(cache)
+
+
+def test_an_address_has_the_protocol_of_the_configuration_or_none() -> None:
+    text = "has the protocol sasl_ssl, but security.protocol is plaintext"
+    with pytest.raises(ValueError, match=text):
+        fetch(MetadataCache(), "SASL_SSL://h:1")
+    with pytest.raises(ValueError, match="has the protocol plaintext, .* is ssl"):
+        fetch(MetadataCache(), "PLAINTEXT://h:1", conf={"security.protocol": "ssl"})
 
 
 def test_addresses_are_those_of_the_configurations_family(brokers: Brokers) -> None:

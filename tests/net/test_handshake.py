@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 
 import pytest
@@ -10,6 +11,7 @@ from peer import MOCK_REFUSAL, UNSUPPORTED_VERSION, versions_body
 from rdmeta.errors import Error, MalformedError, TransportError, UnsupportedVersionError
 from rdmeta.net.api_versions import API_VERSIONS
 from rdmeta.net.handshake import Handshake, no_answer, no_broker, not_served
+from rdmeta.net.sasl import plain_login
 
 RANGES = {0: (3, 11), 3: (0, 13), API_VERSIONS: (0, 4)}
 
@@ -107,10 +109,15 @@ def test_a_count_beyond_the_answer_is_refused_before_it_is_used() -> None:
 @pytest.mark.parametrize(
     ("first", "what"),
     [
-        (bytes.fromhex("15030300020250"), "wants TLS"),
-        (b"SSH-2.0-OpenSSH_9.2\r\n", r"not a Kafka broker.*b'SSH-2\.0-OpenSSH_9\.2\\r\\n'$"),
-        (b"-ERR wrong number of arguments\r\n", r"b'-ERR wrong number of arg'\.\.\.$"),
-        (b"HTTP/1.1 400 Bad Request\r\n", r"b'HTTP/1\.1 400 Bad Request'\.\.\.$"),
+        (bytes.fromhex("15030300020250"), r"wants TLS: set security\.protocol=ssl"),
+        (b"SSH-2.0-OpenSSH_9.2\r\n", r"an SSH server: .*b'SSH-2\.0-OpenSSH_9\.2\\r\\n'; bootstrap"),
+        (b"-ERR wrong number of arguments\r\n", r"Redis: .* b'-ERR wrong number of arg'\.\.\.; "),
+        (
+            b"HTTP/1.1 400 Bad Request\r\n",
+            r"an HTTP server: .*b'HTTP/1\.1 400 Bad Request'\.\.\.; ",
+        ),
+        (b"AMQP\0\0\x09\x01", "RabbitMQ"),
+        (b"220 mail ready\r\n", "mail or FTP"),
         (b"\x1b[2J\xff\n", r"b'\\x1b\[2J\\xff\\n'$"),
     ],
 )
@@ -126,12 +133,49 @@ def test_the_error_for_another_protocol_shows_its_first_bytes_safely(
 
 
 def test_a_connection_that_ends_says_what_the_port_seems_to_want() -> None:
+    how = "closed the connection"
     for error, wants in (
-        (no_answer(b"", "reset the connection"), "TLS"),
-        (not_served("closed the connection"), "SASL"),
+        (no_answer(b"", how), "want TLS (set security.protocol=ssl or sasl_ssl), or .* ZooKeeper"),
+        (no_answer(b"", how, is_sasl=True), "want TLS (set security.protocol=sasl_ssl)"),
+        (no_answer(b"", how, tls=True), "or wants a client certificate (ssl.certificate.location"),
+        (not_served(how), "want SASL; set security.protocol=sasl_plaintext and sasl.mechanism"),
+        (not_served(how, tls=True), "want SASL; set security.protocol=sasl_ssl and"),
     ):
         assert isinstance(error, TransportError)
-        assert f"seems to want {wants}" in str(error)
+        assert re.search(re.escape(wants).replace(r"\.\*", ".*"), str(error))
         assert not error.retriable
     assert "first bytes are b'hi'" in str(no_answer(b"hi", "closed the connection"))
     assert no_answer(b"\0\0", "closed the connection").retriable
+
+
+def test_a_tls_alert_to_a_client_with_sasl_names_sasl_ssl() -> None:
+    assert "set security.protocol=sasl_ssl" in str(no_broker(b"\x15\x03\x03", is_sasl=True))
+
+
+def test_the_port_of_a_controller_is_named_before_any_login() -> None:
+    controller = {1: (4, 17), 52: (0, 2), 55: (0, 2), 60: (0, 2), API_VERSIONS: (0, 4)}
+    login = plain_login("alice", "secret")
+    for versions, what in ((controller, "KRaft controller"), ({60: (0, 2)}, "no broker")):
+        with pytest.raises(UnsupportedVersionError, match=f"{what}.*bootstrap.servers"):
+            versions_asked(Handshake(login), versions_body(3, versions))
+
+
+def test_a_login_follows_the_versions_and_its_lifetime_is_returned() -> None:
+    steps = Handshake(plain_login("alice", "secret")).steps()
+    assert next(steps).api_key == API_VERSIONS
+    ranges = {**RANGES, 17: (0, 1), 36: (0, 2)}
+    call = steps.send(versions_body(3, ranges))
+    assert (call.api_key, call.version, call.body) == (17, 1, b"\0\5PLAIN")
+    call = steps.send(b"\0\0" + struct.pack(">i", 0))
+    assert (call.api_key, call.version, call.body) == (36, 2, b"\x0e\0alice\0secret\0")
+    with pytest.raises(StopIteration) as ended:
+        steps.send(struct.pack(">hbbqb", 0, 0, 1, 5000, 0))
+    assert ended.value.value == 5.0
+
+
+def test_without_a_login_the_handshake_ends_with_the_versions() -> None:
+    steps = Handshake().steps()
+    next(steps)
+    with pytest.raises(StopIteration) as ended:
+        steps.send(versions_body(3, RANGES))
+    assert ended.value.value is None

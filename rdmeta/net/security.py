@@ -1,0 +1,178 @@
+"""Prepares a connection before its first byte: the TLS context and the login.
+
+Files may be on a slow disk, and a callable or a token's server may hang. So an event loop has them
+prepared in a daemon thread, for which neither the loop nor the interpreter's exit waits.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from rdmeta.errors import AuthenticationError, Error, RequestTimedOutError, TransportError
+
+if TYPE_CHECKING:
+    import ssl
+    from asyncio import AbstractEventLoop, Future
+
+    from rdmeta._security_settings import SaslSettings, TlsSettings
+    from rdmeta.config import Config
+    from rdmeta.net.oauth import TokenSource
+    from rdmeta.net.sasl import Login
+    from rdmeta.net.tls import Tls
+    from rdmeta.net.tunnel import Tunnel
+
+__all__ = ["Prepared", "Security", "for_config"]
+
+_Waiter: TypeAlias = "tuple[AbstractEventLoop, Future[Prepared]]"
+
+
+class Prepared(NamedTuple):
+    """The context of TLS with its settings, and the login; None where there is none."""
+
+    context: ssl.SSLContext | None = None
+    settings: TlsSettings | None = None
+    login: Login | None = None
+
+    def tunnel(self, host: str) -> Tunnel | None:
+        """Returns the TLS of a new connection to `host`, None without TLS; raises TlsError."""
+        if self.context is None or self.settings is None:
+            return None
+        from rdmeta.net.tunnel import Tunnel  # only secured connections pay for importing ssl
+
+        return Tunnel(self.context, self.settings, host)
+
+
+class Security:
+    """Prepares the connections of one client; any thread may use it.
+
+    Each connection asks anew, so a file that was replaced and a secret that was changed count from
+    the next connection on.
+    """
+
+    def __init__(self, config: Config) -> None:
+        """Reads no file and asks no callable yet; raises ConfigError."""
+        self._sasl = config.sasl
+        self._tokens: TokenSource | None = None
+        if config.sasl is not None and config.sasl.oauth is not None:
+            from rdmeta.net.oauth import TokenSource  # only OAUTHBEARER pays for its import
+
+            self._tokens = TokenSource(config.sasl.oauth)
+        self._tls: Tls | None = None
+        if config.tls is not None:
+            from rdmeta.net.tls import Tls
+
+            self._tls = Tls(config.tls)
+        self._lock = threading.Lock()
+        self._waiters: list[_Waiter] = []
+        self._is_running = False
+
+    def prepare(self) -> Prepared:
+        """Returns what a connection needs now; one thread at a time may call it.
+
+        It reads files, and asks callables and the server of tokens, so it may block. Raises
+        ConfigError and AuthenticationError, which name the option. Raises MissingExtraError if the
+        mechanism needs a package that is missing.
+        """
+        try:
+            login = self._login()
+            if self._tls is None:
+                return Prepared(login=login)
+            return Prepared(self._tls.context(), self._tls.settings, login)
+        except Error as error:
+            # The frames of a traceback, and those of a context, would keep the secrets in them.
+            if error.__suppress_context__:
+                error.__context__ = None
+            raise error.with_traceback(None)  # noqa: B904 - it is the same error
+
+    def begin(self, loop: AbstractEventLoop) -> Future[Prepared]:
+        """Returns a future of what `prepare()` returns in a thread of its own.
+
+        Calls at one time share one thread and its result. The future's exception is an Error.
+        """
+        future: Future[Prepared] = loop.create_future()
+        with self._lock:
+            self._waiters.append((loop, future))
+            is_first, self._is_running = not self._is_running, True
+        if is_first:
+            thread = threading.Thread(target=self._run, name="rdmeta-security", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError as error:  # the interpreter ends, or it has too many threads
+                self._finish(TransportError(f"cannot prepare a connection: {error}"))
+        return future
+
+    def timed_out(self) -> Error:
+        """Returns the error of a preparation that took too long."""
+        oauth = self._sasl.oauth if self._sasl is not None else None
+        if oauth is None:
+            what = "the files and callables of the configuration took too long"
+        elif oauth.callback is not None:
+            what = "oauth_cb did not return in time"
+        else:
+            what = "no token came in time: check sasl.oauthbearer.token.endpoint.url"
+        return RequestTimedOutError(what)
+
+    def refused(self) -> None:
+        """Notes that a broker refused a login: the next one has a new token."""
+        if self._tokens is not None:
+            self._tokens.forget()
+
+    def _login(self) -> Login | None:
+        """Returns the login with the secrets of now."""
+        if self._sasl is None:
+            return None
+        from rdmeta.net import sasl
+
+        if self._tokens is not None:
+            token = self._tokens.token()
+            try:
+                return sasl.oauth_login(token)
+            except AuthenticationError:
+                self._tokens.forget()  # no broker can take it
+                raise
+        username, password = _texts(self._sasl)
+        if self._sasl.mechanism == "PLAIN":
+            return sasl.plain_login(username, password)
+        return sasl.scram_login(self._sasl.mechanism, username, password)
+
+    def _run(self) -> None:
+        try:
+            self._finish(self.prepare())
+        except Error as error:
+            error.__context__ = None  # its frames have secrets, which some tools report
+            self._finish(error.with_traceback(None))
+        except Exception as error:  # its text may have a secret
+            name = type(error).__name__
+            self._finish(Error(f"a fault of rdmeta: cannot prepare a connection: {name}"))
+
+    def _finish(self, outcome: Prepared | Error) -> None:
+        """Hands the outcome to each waiter, in its own loop."""
+        with self._lock:
+            waiters, self._waiters, self._is_running = self._waiters, [], False
+        for loop, future in waiters:
+            try:
+                loop.call_soon_threadsafe(_settle, future, outcome)
+            except RuntimeError:  # the loop is closed
+                continue
+
+
+def for_config(config: Config) -> Security | None:
+    """Returns the security of a client with that configuration, None for PLAINTEXT."""
+    return Security(config) if config.is_secured else None
+
+
+def _texts(settings: SaslSettings) -> tuple[str, str]:
+    """Returns the user name and the password; asks their callables."""
+    username, password = settings.username, settings.password
+    name = username if isinstance(username, str) else username.reveal()
+    return name, "" if password is None else password.reveal()
+
+
+def _settle(future: Future[Prepared], outcome: Prepared | Error) -> None:
+    if future.done():  # cancelled
+        return
+    if isinstance(outcome, Error):
+        future.set_exception(outcome)
+    else:
+        future.set_result(outcome)
