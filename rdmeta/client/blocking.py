@@ -74,7 +74,8 @@ class Client(Shell):
     ) -> None:
         """Checks the configuration and touches no network.
 
-        - conf: librdkafka's options; docs/options.md lists them.
+        - conf: librdkafka's options; docs/options.md lists them, docs/security.md has examples for
+          TLS and SASL.
         - cache: the cache to keep true, which may be a loaded one; by default a new one, whose
           max_age is `metadata.max.age.ms`.
         - topics: names, "^patterns" or ALL, which are kept true from the start. By default the
@@ -357,7 +358,8 @@ class Client(Shell):
           `failures` in a row, `reconnects`, `throttled` (s in all) and `last_error` (text or None).
           These belong to its address: `requests` and `answers` after the handshake; `bytes_sent`
           and `bytes_received` on connections that became ready; `last_round_trip` and
-          `longest_round_trip` in seconds, None before an answer.
+          `longest_round_trip` in seconds, None before an answer; `reauthentications`, the logins
+          after the first of a connection (KIP-368). With TLS, bytes are those on the wire.
         """
         self._check()
         if self._is_running():

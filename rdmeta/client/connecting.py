@@ -40,6 +40,8 @@ class Connecting:
         self._rebootstrapped_at = -math.inf
         self._wanted: str | None = None
         self.trying_since: float | None = None
+        # Whether there was any answer; before it, the configuration may be wrong.
+        self.has_succeeded = False
         # Whether the next answer may be of another cluster.
         self.is_rebootstrapped = False
 
@@ -55,7 +57,7 @@ class Connecting:
 
     def succeeded(self, version: int) -> None:
         """Notes an answer that was applied; before v2 it does not say of which cluster it is."""
-        self.trying_since = None
+        self.trying_since, self.has_succeeded = None, True
         if version >= FIRST_WITH_CLUSTER_ID:
             self.is_rebootstrapped = False
 
@@ -97,11 +99,13 @@ class Connecting:
         s = self._s
         self._rebootstrapped_at, self._wanted = now, None
         self.trying_since, self.is_rebootstrapped = now, True
+        links = list(s.nodes.links.values())
+        if links or not all(each.is_wrong for each in s.nodes.current):  # else their errors say it
+            text = "every connection is closed, and the bootstrap servers are asked anew"
+            s.events.append(Problem(TransportError(cause), None, text))
         s.nodes.use_bootstrap(now)
-        text = "every connection is closed, and the bootstrap servers are asked anew"
-        s.events.append(Problem(TransportError(cause), None, text))
         s.totals["rebootstraps"] += 1
-        return list(s.nodes.links.values())
+        return links
 
     # ---- links ----
 

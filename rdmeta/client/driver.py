@@ -29,6 +29,7 @@ from rdmeta.client.traffic import Traffic
 from rdmeta.errors import Error, TransportError, UnsupportedVersionError
 from rdmeta.model import All
 from rdmeta.net.resolve import FAMILIES
+from rdmeta.net.security import for_config
 from rdmeta.net.session import METADATA, Response
 from rdmeta.net.stream import StreamConnection
 
@@ -71,9 +72,10 @@ class Driver:
         self, cache: MetadataCache, config: Config, topics: Topics = None, sticky: bool = False
     ) -> None:
         """Touches no network. Raises ValueError and TypeError for wrong servers or topics."""
-        servers = parse_bootstrap(config.bootstrap_servers)
+        servers = parse_bootstrap(config.bootstrap_servers, config.protocol)
         self.cache = cache
         self.config = config
+        self.security = for_config(config)
         self.policy = Policy(cache, config, servers, random.Random(), topics=topics, sticky=sticky)
         self.links: dict[int, Link] = {}
         # Called with each Finish of a waiter.
@@ -260,8 +262,8 @@ class Driver:
     def _report(self) -> None:
         """Passes the policy's events on to the log and the listeners."""
         events = self.policy.take_events()
-        for line in _lines_of([each for each in events if isinstance(each, Problem)]):
-            self._lines.write(logging.WARNING, line)
+        for line, same in _lines_of([each for each in events if isinstance(each, Problem)]):
+            self._lines.write(logging.WARNING, line, same=same)
         for event in events:
             if isinstance(event, Updated):
                 for update in list(self.on_update):
@@ -339,6 +341,7 @@ class Link:
             max_frame=config.max_frame,
             keepalive=config.keepalive,
             family=FAMILIES[config.family],
+            security=driver.security,
         )
         self.connection.open(self.address, connect.timeout)
 
@@ -402,17 +405,23 @@ class Link:
         self._driver.hand_in(self._driver.policy.on_disconnected, self.number, now, error)
 
 
-def _lines_of(problems: Sequence[Problem]) -> Iterator[str]:
-    """Yields the log lines of problems: one each, but one for all topics if many have errors."""
+def _lines_of(problems: Sequence[Problem]) -> Iterator[tuple[str, str]]:
+    """Yields the log lines of problems: one each, but one for all topics if many have errors.
+
+    Each comes with what makes another line the same. A wrong setting fails on every server, at
+    once or later, so there the error alone counts.
+    """
     topics = [each for each in problems if each.topic is not None]
     few = len(topics) <= _MOST_LINES
     for each in problems:
         if few or each.topic is None:
             where = f"{Address(each.node.host, each.node.port)}: " if each.node else ""
-            yield f"{where}{each.text}: {each.error}"
+            line = f"{where}{each.text}: {each.error}"
+            yield line, line if each.node is None or each.error.retriable else str(each.error)
     if not few:
         some = "; ".join(str(each.error) for each in topics[:_MOST_LINES])
-        yield f"{len(topics)} topics have errors, among them {some}"
+        line = f"{len(topics)} topics have errors, among them {some}"
+        yield line, line
 
 
 def _wanted(send: Send) -> str:

@@ -32,14 +32,17 @@ class Lines:
         self._clock = clock
         self._written: dict[str, _Written] = {}
 
-    def write(self, level: int, line: str, exc_info: BaseException | None = None) -> None:
-        """Writes a line, or counts it."""
+    def write(
+        self, level: int, line: str, exc_info: BaseException | None = None, same: str = ""
+    ) -> None:
+        """Writes a line, or counts it; lines with the same `same` count as the same line."""
         now = self._clock()
-        last = self._written.pop(line, None)
+        key = same or line
+        last = self._written.pop(key, None)
         if last is not None and now - last.at < _PERIOD_S:
-            self._written[line] = _Written(last.at, last.repeated + 1)
+            self._written[key] = _Written(last.at, last.repeated + 1)
             return
-        self._written[line] = _Written(now, 0)
+        self._written[key] = _Written(now, 0)
         if len(self._written) > _MOST:
             del self._written[min(self._written, key=lambda each: self._written[each].at)]
         if last is not None and last.repeated:

@@ -48,6 +48,8 @@ MOST_ATTEMPTS = 5
 MOST_PROBES = 2
 MOST_IDLE = 2
 SILENT_AFTER = 1.0
+# Seconds after the time-out of an attempt. The driver ends it in time, and says how far it came.
+GRACE = 1.0
 # How long the failures and the older answers of a server count that is not present.
 REMEMBERED = 60.0
 
@@ -89,6 +91,11 @@ class Server:
     def speaks(self, version: int) -> bool:
         """Returns whether the server may speak this version of Metadata, or a later one."""
         return self.versions is None or self.versions[1] >= version
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether the last error says that a setting is wrong: the user must change it."""
+        return self.last_error is not None and not self.last_error.retriable
 
     @property
     def is_awaited(self) -> bool:
@@ -252,7 +259,7 @@ class Nodes:
 
     def open(self, number: int, server: Server, now: float, probe: bool = False) -> Link:
         """Adds a link that is being made."""
-        link = Link(number, server, server.node, now, now, now + self._setup_timeout, probe)
+        link = Link(number, server, server.node, now, now, now + self._setup_timeout + GRACE, probe)
         self.links[number] = link
         server.links.append(link)
         server.tried_at = now

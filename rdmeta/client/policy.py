@@ -44,10 +44,14 @@ from rdmeta.client.waiters import Waiter
 from rdmeta.client.wants import Scope, Want
 from rdmeta.config import Config
 from rdmeta.errors import (
+    AuthenticationError,
+    ConfigError,
     Error,
     InvalidTopicError,
     MalformedError,
+    MissingExtraError,
     RequestTimedOutError,
+    TransportError,
     UnknownTopicError,
     UnsupportedVersionError,
     error_name,
@@ -122,6 +126,7 @@ class Policy:
             self._lose(found, now, error)
             return
         self._s.nodes.ready(found, now, versions, mock)
+        self._s.waiters.forget_failure()
         for broker in found.server.ids:
             self._s.suspects.clear(broker, now)
         if self._is_down:
@@ -143,12 +148,16 @@ class Policy:
     def _lose(self, link: Link, now: float, error: Error) -> None:
         """Removes a link that failed, fails its requests, and suspects its brokers."""
         s = self._s
-        is_refused = error.code in REFUSED_LOGIN or isinstance(error, UnsupportedVersionError)
-        ids = {link.node.id, *link.server.ids}
+        is_login = error.code in REFUSED_LOGIN or isinstance(error, AuthenticationError)
         was_ready = link.is_ready
-        is_news = s.nodes.lost(
-            link, now, error, s.config.reconnect_backoff_max if is_refused else None
+        is_refused = not error.retriable and (
+            is_login or isinstance(error, UnsupportedVersionError)
         )
+        # A broker that wants SASL accepts each connection, and ends it at the first request.
+        is_unserved = was_ready and not error.retriable and isinstance(error, TransportError)
+        ids = {link.node.id, *link.server.ids}
+        longest = s.config.reconnect_backoff_max if is_refused or is_unserved else None
+        is_news = s.nodes.lost(link, now, error, longest)
         self._end_requests(link, now, error)
         s.events.append(Problem(error, link.node, _failed_how(link)))
         if is_news:
@@ -158,8 +167,21 @@ class Policy:
             self._asking.want_full("connection")
         if not s.nodes.is_any_ready:
             self._is_down = self._is_down or was_ready
-            if is_refused:
-                s.waiters.fail_all(error)
+            if is_login or is_refused or self._is_wrong(error):
+                s.waiters.fail_all(s.refused(error))
+            else:
+                s.waiters.forget_failure()
+
+    def _is_wrong(self, error: Error) -> bool:
+        """Returns whether a setting seems wrong, so that it is in vain to wait.
+
+        An error of a server says so before the first answer, once no server is left to try.
+        """
+        if isinstance(error, (ConfigError, MissingExtraError)):
+            return True
+        if error.retriable or self._connecting.has_succeeded:
+            return False
+        return all(server.failures for server in self._s.nodes.current)
 
     def _end_requests(self, link: Link, now: float, error: Error) -> None:
         """Fails the requests of a link that is gone."""
@@ -567,6 +589,8 @@ class Policy:
             self._asking.run(now)
             self._rebootstrap(now)
             self._connecting.run(now)
+            if not s.nodes.links:  # nothing can end a wait before the next attempt
+                s.waiters.fail_late()
             s.later(s.waiters.deadline)
         actions = tuple(s.actions)
         s.actions.clear()

@@ -89,6 +89,20 @@ class State:
         why = f" ({'; '.join(causes)})" if causes else ""
         return RequestTimedOutError(f"{what} in time{why}")
 
+    def refused(self, error: Error) -> Error:
+        """Returns the error of a wait that `error` ends; it names each server that refuses.
+
+        Its type is that of `error`, which is the last cause.
+        """
+        causes = [
+            f"{server.address}: {server.last_error}"
+            for server in self.nodes.servers()
+            if server.last_error is error or server.is_wrong
+        ]
+        found = type(error)("; ".join(causes) or str(error), error.code, error.retriable)
+        found.__cause__ = error
+        return found
+
     def closed_error(self) -> Error:
         """Returns the error of a wait that close() ends."""
         return Error("the client is closed")

@@ -1,4 +1,4 @@
-"""Counters of each node's traffic: requests, bytes, round trips."""
+"""Counters of each node's traffic: requests, bytes, round trips, logins again."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ __all__ = ["Counted", "Traffic"]
 
 
 class Counted(Protocol):
-    """A connection that counts its bytes."""
+    """A connection that counts its bytes, and its logins after the first."""
 
     @property
     def bytes_sent(self) -> int: ...
     @property
     def bytes_received(self) -> int: ...
+    @property
+    def reauthentications(self) -> int: ...
 
 
 @dataclass
@@ -26,6 +28,7 @@ class _Node:
     answers: int = 0
     bytes_sent: int = 0
     bytes_received: int = 0
+    reauthentications: int = 0
     last_round_trip: float | None = None
     longest_round_trip: float | None = None
 
@@ -48,20 +51,22 @@ class Traffic:
         counters.longest_round_trip = max(counters.longest_round_trip or 0.0, seconds)
 
     def ended(self, node: Address, connection: Counted) -> None:
-        """Adds the bytes of a connection that is closed."""
+        """Adds the counts of a connection that is closed."""
         counters = self._of(node)
         counters.bytes_sent += connection.bytes_sent
         counters.bytes_received += connection.bytes_received
+        counters.reauthentications += connection.reauthentications
 
     def read(
         self, open_connections: Sequence[tuple[Address, Counted]]
     ) -> dict[Address, dict[str, Any]]:
-        """Returns the counters of each node, with the bytes of the connections that are open."""
+        """Returns the counters of each node, with those of the connections that are open."""
         found = {node: vars(counters).copy() for node, counters in self._nodes.items()}
         for node, connection in open_connections:
             counters = found.setdefault(node, self.nothing())
             counters["bytes_sent"] += connection.bytes_sent
             counters["bytes_received"] += connection.bytes_received
+            counters["reauthentications"] += connection.reauthentications
         return found
 
     @staticmethod

@@ -45,6 +45,8 @@ class Waiters:
         self._waiters: dict[int, Waiter] = {}
         self._by_topic: dict[str, dict[int, Waiter]] = {}
         self._deadlines: list[tuple[float, int]] = []
+        # A failure of which no waiter has been told, because there was none.
+        self._untold: Error | None = None
 
     def __len__(self) -> int:
         return len(self._waiters)
@@ -86,8 +88,18 @@ class Waiters:
             self.finish(number, error)
 
     def fail_all(self, error: Error) -> None:
-        """Ends every waiter with an error."""
+        """Ends every waiter with an error; without any, it keeps the error for fail_late()."""
+        self._untold = None if self._waiters else error
         self.finish_each(self._waiters, error)
+
+    def fail_late(self) -> None:
+        """Ends the waiters that began after a failure with its error, if none was told of it."""
+        if self._untold is not None and self._waiters:
+            self.fail_all(self._untold)
+
+    def forget_failure(self) -> None:
+        """Drops the failure of which no waiter has been told."""
+        self._untold = None
 
     # ---- topics ----
 

@@ -9,11 +9,13 @@ import signal
 import threading
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from broker import METADATA, Brokers
+from certificates import Authority
+from secured import Guard
 from shells import Maker
 from waiting import until
 
@@ -214,3 +216,53 @@ def test_a_child_that_exits_closes_nothing_of_its_parent(brokers: Brokers) -> No
         assert process.exitcode == 0
         client.refresh()
         assert brokers.requests(METADATA)[-1].connection == n
+
+
+# ---- TLS ----------------------------------------------------------------------------------------
+
+ours = Authority()
+TLS = {"security.protocol": "ssl", "ssl.ca.pem": ours.pem}
+
+
+@pytest.fixture
+def encrypted() -> Iterator[Brokers]:
+    """Yields three brokers with TLS."""
+    with Brokers(3, guard=Guard(context=ours.server("127.0.0.1"))) as three:
+        three.truth.create("orders", partitions=6)
+        yield three
+
+
+def test_a_child_closes_its_sockets_and_the_parents_tls_goes_on(encrypted: Brokers) -> None:
+    """A word of the child, as the end of TLS, would end the parent's connections."""
+    with Client({"bootstrap.servers": encrypted.bootstrap, **TLS}) as client:
+        client.refresh(rdmeta.ALL)
+        sockets = [
+            channel._socket.fileno()
+            for link in the_driver(client).links.values()
+            for channel in link.connection._channels()
+            if channel._socket is not None
+        ]
+        assert sockets
+
+        def child() -> None:
+            assert client.cache.leader("orders", 1) == 2
+            assert not any(map(is_open, sockets))
+
+        accepted = sum(len(broker.accepted) for broker in encrypted)
+        in_a_child(child)
+        for _ in range(3):
+            client.refresh()
+        assert sum(len(broker.accepted) for broker in encrypted) == accepted
+    assert [broker.tls_errors for broker in encrypted] == [[], [], []]
+
+
+def test_a_client_of_the_child_makes_connections_with_tls_of_its_own(encrypted: Brokers) -> None:
+    with Client({"bootstrap.servers": encrypted.bootstrap, **TLS}) as client:
+        client.refresh()
+
+        def child() -> None:
+            with Client({"bootstrap.servers": encrypted.bootstrap, **TLS}) as own:
+                own.refresh()
+
+        in_a_child(child)
+        client.refresh()

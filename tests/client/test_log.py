@@ -90,3 +90,11 @@ def test_a_percent_sign_in_a_line_is_not_a_format(
 ) -> None:
     lines.write(logging.INFO, "100 %s of it")
     assert caplog.messages == ["100 %s of it"]
+
+
+def test_lines_that_count_as_the_same_are_written_once(
+    lines: Lines, caplog: pytest.LogCaptureFixture
+) -> None:
+    for broker in (1, 2, 3):
+        lines.write(logging.WARNING, f"broker {broker}: wrong password", same="wrong password")
+    assert caplog.messages == ["broker 1: wrong password"]

@@ -111,9 +111,9 @@ def test_a_link_that_is_ready_resets_the_backoff() -> None:
     assert d.connecting()
 
 
-def test_an_attempt_ends_with_its_timeout() -> None:
+def test_an_attempt_that_the_driver_does_not_end_ends_1_s_after_its_timeout() -> None:
     d = Driver(setup_timeout=5.0)
-    d.wait(4.99)
+    d.wait(5.99)
     assert not d.closes
     d.wait(0.02)
     assert d.closes[0].link == d.connects[0].link
@@ -123,6 +123,15 @@ def test_an_attempt_ends_with_its_timeout() -> None:
 def test_a_refused_login_backs_off_at_once_for_the_longest_time() -> None:
     d = Driver(reconnect_backoff_max=10.0, rebootstrap=False)
     d.fail(error=Error("refused", 58))
+    d.wait(7.9)
+    assert len(d.connects) == 1
+    d.wait(4.2)
+    assert len(d.connects) == 2
+
+
+def test_a_server_that_serves_no_request_backs_off_at_once_for_the_longest_time() -> None:
+    d = Driver(reconnect_backoff_max=10.0, rebootstrap=False)
+    d.fail(d.connect(), TransportError("it wants SASL", retriable=False))
     d.wait(7.9)
     assert len(d.connects) == 1
     d.wait(4.2)

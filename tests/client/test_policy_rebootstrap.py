@@ -5,7 +5,7 @@ from __future__ import annotations
 import frames
 from policy_driver import ADDRESSES, B, Driver, names_of, topic
 
-from rdmeta import WrongClusterError
+from rdmeta import AuthenticationError, WrongClusterError
 from rdmeta.address import Address
 from rdmeta.client.actions import Kind
 from rdmeta.client.policy import Problem
@@ -42,6 +42,14 @@ def test_without_a_usable_node_the_bootstrap_servers_are_asked_anew() -> None:
     d.connect()
     assert names_of(d.sent()) == ["orders"]
     assert any("no node can be used" in text for text in d.problems())
+
+
+def test_a_rebootstrap_adds_no_word_to_the_errors_of_a_wrong_setting() -> None:
+    d = Driver(topics=["orders"], bootstrap=BOOTSTRAP)
+    d.fail(error=AuthenticationError("wrong password", 58))
+    d.wait(1)
+    assert d.policy.stats()["rebootstraps"] == 1
+    assert d.problems() == ["the connection could not be made: wrong password"]
 
 
 def test_the_reason_of_the_refresh_is_the_rebootstrap() -> None:

@@ -9,9 +9,13 @@ from policy_driver import ADDRESSES, Driver, P, T, names_of, topic
 from rdmeta import (
     ALL,
     ArgumentError,
+    AuthenticationError,
+    ConfigError,
     Error,
     InvalidTopicError,
+    MissingExtraError,
     RequestTimedOutError,
+    TlsError,
     TopicAuthorizationError,
     TransportError,
     UnknownTopicError,
@@ -380,7 +384,11 @@ def test_a_refused_login_ends_each_wait_once_and_the_client_goes_on() -> None:
     waiters = [d.policy.refresh(d.now), d.policy.wait_for_topic(d.now, "orders")]
     refusal = Error("wrong password", 58)
     d.fail(error=refusal)
-    assert [outcome(d, waiter) for waiter in waiters] == [refusal, refusal]
+    for waiter in waiters:
+        error = outcome(d, waiter)
+        assert error is not None
+        assert (str(error), error.code) == ("broker-1:9092: wrong password", 58)
+        assert error.__cause__ is refusal
     later = d.policy.refresh(d.now)
     d.wait(1.3)
     d.connect()
@@ -390,6 +398,30 @@ def test_a_refused_login_ends_each_wait_once_and_the_client_goes_on() -> None:
     for send in list(d.open.values()):
         d.answer(send, topic("orders"))
     assert d.finished[later].error is None
+
+
+def test_a_refused_login_that_no_wait_was_told_of_ends_the_next_one_at_once() -> None:
+    d = Driver(topics=["orders"], reconnect_backoff_max=10.0)
+    d.fail(error=Error("wrong password", 58))
+    d.wait(5)
+    error = outcome(d, d.policy.refresh(d.now))
+    assert error is not None
+    assert (str(error), error.code) == ("broker-1:9092: wrong password", 58)
+    later = d.policy.refresh(d.now)
+    d.poll()
+    assert later not in d.finished
+
+
+def test_a_failure_before_another_attempt_ends_no_later_wait() -> None:
+    d = Driver(topics=["orders"], reconnect_backoff=1.0, reconnect_backoff_max=1.0)
+    d.fail(error=Error("wrong password", 58))
+    d.wait(1.3)
+    during = d.policy.refresh(d.now)
+    d.poll()
+    assert during not in d.finished
+    d.fail(error=TransportError("reset"))
+    d.poll()
+    assert during not in d.finished
 
 
 def test_a_topic_whose_waits_a_refused_login_ended_is_not_asked_for_any_more() -> None:
@@ -425,9 +457,70 @@ def test_a_refused_login_of_one_node_ends_no_wait_while_another_works() -> None:
 def test_a_broken_connection_ends_no_wait() -> None:
     d = Driver()
     waiter = d.policy.refresh(d.now)
-    d.fail(error=TransportError("plaintext to TLS", retriable=False))
+    d.fail(error=TransportError("reset"))
     d.wait(5)
     assert waiter not in d.finished
+
+
+WRONG = TlsError("not TLS")
+
+
+def test_a_wrong_setting_ends_each_wait_in_one_attempt() -> None:
+    d = Driver()
+    waiter = d.policy.refresh(d.now)
+    d.fail(error=WRONG)
+    error = outcome(d, waiter)
+    assert (type(error), str(error)) == (TlsError, "broker-1:9092: not TLS")
+
+
+def test_a_wrong_setting_ends_no_wait_while_a_server_is_left_to_try() -> None:
+    d = Driver(bootstrap=ADDRESSES[:2])
+    waiter = d.policy.refresh(d.now)
+    first = d.connecting()[-1]
+    d.fail(first.link, WRONG)
+    assert waiter not in d.finished
+    d.wait(0.01)
+    second = d.connecting()[-1]
+    assert second.node != first.node
+    d.fail(second.link, WRONG)
+    assert sorted(str(outcome(d, waiter)).split("; ")) == [
+        "broker-1:9092: not TLS",
+        "broker-2:9092: not TLS",
+    ]
+
+
+def test_what_seems_a_wrong_setting_ends_no_wait_once_it_has_worked() -> None:
+    d = Driver(topics=["orders"])
+    d.start(topic("orders"))
+    waiter = d.policy.refresh(d.now)
+    for link in list(d.policy._s.nodes.links):
+        d.fail(link, WRONG)
+    d.wait(1)
+    assert waiter not in d.finished
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ConfigError("no such file"),
+        ConfigError("a callable raised", retriable=True),
+        AuthenticationError("the token endpoint is down", retriable=True),
+        MissingExtraError("scramp"),
+    ],
+)
+def test_an_error_of_the_clients_own_ends_each_wait_also_once_it_has_worked(error: Error) -> None:
+    d = Driver(topics=["orders"])
+    d.start(topic("orders"))
+    for link in list(d.policy._s.nodes.links):
+        d.fail(link, TransportError("reset"))
+    waiter = d.policy.refresh(d.now)
+    d.wait(0.3)
+    d.fail(d.connecting()[-1].link, error)
+    found = outcome(d, waiter)
+    assert found is not None
+    assert type(found) is type(error)
+    assert str(error) in str(found)
+    assert found.retriable == error.retriable
 
 
 # ---- close --------------------------------------------------------------------------------------

@@ -13,16 +13,19 @@ ONE, TWO = Address("one", 9092), Address("two", 9092)
 class Connection(NamedTuple):
     bytes_sent: int
     bytes_received: int
+    reauthentications: int = 0
 
 
-def test_a_node_s_bytes_are_those_of_its_closed_and_open_connections() -> None:
+def test_a_node_s_bytes_and_logins_are_those_of_its_closed_and_open_connections() -> None:
     traffic = Traffic()
-    traffic.ended(ONE, Connection(10, 100))
+    traffic.ended(ONE, Connection(10, 100, 3))
     traffic.ended(ONE, Connection(1, 2))
-    found = traffic.read([(ONE, Connection(5, 7)), (TWO, Connection(3, 4))])
+    found = traffic.read([(ONE, Connection(5, 7, 1)), (TWO, Connection(3, 4))])
     assert (found[ONE]["bytes_sent"], found[ONE]["bytes_received"]) == (16, 109)
     assert (found[TWO]["bytes_sent"], found[TWO]["bytes_received"]) == (3, 4)
-    assert traffic.read([])[ONE]["bytes_sent"] == 11
+    assert (found[ONE]["reauthentications"], found[TWO]["reauthentications"]) == (4, 0)
+    closed = traffic.read([])[ONE]
+    assert (closed["bytes_sent"], closed["reauthentications"]) == (11, 3)
 
 
 def test_round_trips_are_the_last_and_the_longest() -> None:

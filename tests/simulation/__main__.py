@@ -41,9 +41,7 @@ def main() -> int:
     first = options.first if options.first is not None else random.randrange(10**12)
     numbers = range(first, first + options.seeds)
     print(f"simulation: seeds from {first}", flush=True)
-    result = run_all(
-        numbers, options.seconds, options.mistake, options.processes, options.failures
-    )
+    result = run_all(numbers, options.seconds, options.mistake, options.processes, options.failures)
     for failure in result.failures[:1]:
         print(trace(failure.seed, options.mistake))
     for failure in result.failures[1:]:

@@ -61,8 +61,8 @@ MISTAKES: dict[str, Mistake] = {
     "ASK_OTHER to the same node": Mistake("policy.py", "s.nodes.behind(link.server, now)", "pass"),
     "a rebootstrap that keeps a connection": Mistake(
         "connecting.py",
-        "return list(s.nodes.links.values())",
-        "return list(s.nodes.links.values())[1:]",
+        "return links",
+        "return links[1:]",
     ),
     "a wait that outlives close()": Mistake(
         "policy.py", "s.waiters.fail_all(s.closed_error())", "pass"
