@@ -32,6 +32,7 @@ GROUPS = {
     "waits": "From a change to the program that waits for it",
     "arrow": "Arrow",
     "client": "The client",
+    "security": "The client on secured clusters",
     "import": "Import",
 }
 

@@ -163,7 +163,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         metavar="NAME",
         action="append",
         help="a group (lookup, apply, first, memory, python, import, handle, bulk, threads, image,"
-        " waits, arrow, client, churn) or a part of a row's name; may be repeated",
+        " waits, arrow, client, security, churn) or a part of a row's name; may be repeated",
     )
     parser.add_argument("--rounds", type=int, help="rounds per process")
     parser.add_argument("--processes", type=int, help="processes per job")

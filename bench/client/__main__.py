@@ -6,6 +6,9 @@
     elections  the leader killed: the first broker's word, and when each client sees it (Kafka)
     creation   a topic created: when wait_for_topic() returns (Kafka)
     storm      requests while many topics have no leader, beside a Java producer (Kafka)
+    tls        a refresh through TLS from canned frames, beside blocking reads and apply()
+    login      a new client to its first answer, SASL_SSL and SCRAM, beside confluent's (Kafka)
+    wrong      wrong configurations: is the cause named, and how soon; beside others (Kafka)
 
 Each part prints one JSON object: samples by series, and `missing`, the reasons of series that
 cannot be measured here.
@@ -29,8 +32,13 @@ PARTS = {
     "elections": ("rounds", "seconds"),
     "creation": ("rounds",),
     "storm": ("topics", "rounds", "seconds"),
+    "tls": ("topics", "rounds"),
+    "login": ("rounds",),
+    "wrong": ("rounds",),
 }
-KAFKA = ("elections", "creation", "storm")
+KAFKA = ("elections", "creation", "storm", "login", "wrong")
+# The packages of other clients, and those that the tests' brokers and certificates need.
+PACKAGES = ("kafka", "confluent_kafka", "trustme", "cryptography", "scramp")
 
 
 def run(part: str, args: argparse.Namespace) -> dict[str, Any]:
@@ -42,8 +50,8 @@ def run(part: str, args: argparse.Namespace) -> dict[str, Any]:
         found: dict[str, Any] = module.measure(*(getattr(args, name) for name in PARTS[part]))
     except Missing as reason:
         return {"missing": {ANY: str(reason)}}
-    except ModuleNotFoundError as error:  # the tests' brokers need kafka-python, topics confluent's
-        if (error.name or "").split(".")[0] not in ("kafka", "confluent_kafka"):
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] not in PACKAGES:
             raise
         return {"missing": {ANY: f"{error.name} is not installed"}}
     return found

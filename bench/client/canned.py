@@ -20,17 +20,18 @@ API_VERSION = 12
 
 
 @contextmanager
-def served(topics: int) -> Iterator[tuple[str, int]]:
+def served(topics: int, identity: tuple[str, str] | None = None) -> Iterator[tuple[str, int]]:
     """Yields the address of a broker that answers with so many topics, each time the same bytes.
 
-    It answers in Metadata v12; a request for names or for brokers gets one topic.
+    It answers in Metadata v12; a request for names or for brokers gets one topic. It speaks TLS if
+    it has an `identity`, which is the files of a certificate and its key.
     """
     with tempfile.TemporaryDirectory() as directory:
         for name, count in (("all", topics), ("one", 1)):
             body = large_response(count, PER_TOPIC)
             Path(directory, f"{name}-{API_VERSION}").write_bytes(body)
         server = subprocess.Popen(
-            [sys.executable, "-m", "bench.peers.server", directory],
+            [sys.executable, "-m", "bench.peers.server", directory, *(identity or ())],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

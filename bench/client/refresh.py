@@ -8,8 +8,9 @@ the answer already: it brings nothing new. Times are on the wall.
 from __future__ import annotations
 
 import socket
+import ssl
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from time import perf_counter, sleep
 from typing import Any
 
@@ -33,10 +34,12 @@ def request() -> bytes:
 
 
 class Floor:
-    """A connection that asks, receives and applies, and does nothing else."""
+    """A connection that asks, receives and applies, and does nothing else; `context` is of TLS."""
 
-    def __init__(self, address: tuple[str, int]) -> None:
+    def __init__(self, address: tuple[str, int], context: ssl.SSLContext | None = None) -> None:
         self.socket = socket.create_connection(address)
+        if context is not None:
+            self.socket = context.wrap_socket(self.socket, server_hostname=address[0])
         self.cache = rdmeta.MetadataCache()
         self.request = request()
 
@@ -73,30 +76,37 @@ def list_topics(bootstrap: str) -> Callable[[], Any]:
     return lambda: admin.list_topics(timeout=60)
 
 
+def timed(ways: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
+    """Returns milliseconds of each way, by turns; a first turn fills the caches and is not kept."""
+    out: dict[str, list[float]] = {key: [] for key in ways}
+    for turn in range(rounds + 1):
+        for key, refresh in ways.items():
+            sleep(PAUSE)
+            begin = perf_counter()
+            refresh()
+            took = perf_counter() - begin
+            if turn:
+                out[key].append(took * 1e3)
+    return out
+
+
 def measure(topics: int, rounds: int) -> dict[str, Any]:
     """Returns milliseconds: client, floor, and confluent if that is installed."""
-    out: dict[str, Any] = {"client": [], "floor": [], "missing": {}}
+    missing: dict[str, str] = {}
     with served(topics) as address:
         bootstrap = "{}:{}".format(*address)
         floor = Floor(address)
         with rdmeta.Client({"bootstrap.servers": bootstrap}, topics=rdmeta.ALL) as client:
-            ways: dict[str, Callable[[], Any]] = {
+            ways: dict[str, Callable[[], object]] = {
                 "floor": floor.refresh,
                 "client": lambda: client.refresh(timeout=60),
             }
             if reason := lacks("confluent_kafka"):
-                out["missing"]["confluent"] = reason
+                missing["confluent"] = reason
             else:
-                ways["confluent"], out["confluent"] = list_topics(bootstrap), []
-            for turn in range(rounds + 1):  # the first turn fills the caches and is not kept
-                for key, refresh in ways.items():
-                    sleep(PAUSE)
-                    begin = perf_counter()
-                    refresh()
-                    took = perf_counter() - begin
-                    if turn:
-                        out[key].append(took * 1e3)
+                ways["confluent"] = list_topics(bootstrap)
+            out = timed(ways, rounds)
             check(client.cache, topics, "client")
             check(floor.cache, topics, "floor")
         floor.socket.close()
-    return out
+    return {**out, "missing": missing}

@@ -1,6 +1,7 @@
 """A broker of canned frames: ApiVersions, and Metadata from a workload's files.
 
-`python -m bench.peers.server DIR` prints its port and serves until its input ends. It answers a
+`python -m bench.peers.server DIR [CERTIFICATE KEY]` prints its port and serves until its input
+ends, through TLS if it has the files of a certificate and its key. It answers a
 request for all topics with `all-V`, and a request for one with `one-V`, byte for byte. Only in v12
 the address of every broker is its own. Newer clients of librdkafka leave the bootstrap server
 as soon as they know other brokers, and those of the workload do not exist.
@@ -9,6 +10,7 @@ as soon as they know other brokers, and those of the workload do not exist.
 from __future__ import annotations
 
 import socketserver
+import ssl
 import struct
 import sys
 import threading
@@ -58,6 +60,18 @@ class Broker(socketserver.StreamRequestHandler):
 
     disable_nagle_algorithm = True
     directory: Path
+    context: ssl.SSLContext | None = None
+
+    def setup(self) -> None:
+        """Shakes hands if the server speaks TLS."""
+        if self.context is not None:
+            self.request = self.context.wrap_socket(self.request, server_side=True)
+        super().setup()
+
+    def finish(self) -> None:
+        """Closes the connection; the server would close what TLS has wrapped."""
+        super().finish()
+        self.request.close()
 
     def handle(self) -> None:
         """Serves until the peer hangs up, perhaps inside an answer."""
@@ -104,6 +118,9 @@ class Server(socketserver.ThreadingTCPServer):
 def main() -> int:
     """Serves until the input ends, as it does when the parent process ends."""
     Broker.directory = Path(sys.argv[1])
+    if len(sys.argv) > 2:
+        Broker.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        Broker.context.load_cert_chain(*sys.argv[2:4])
     with Server(("127.0.0.1", 0), Broker) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         print(server.server_address[1], flush=True)
