@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 from confluent_kafka.admin import AdminClient
+from kafka_security import LISTENERS, KafkaSecurity
 from real_kafka import RealKafka, missing
 from scenario_run import ALONE, LED, ROUNDS, Seen, create, rotated
+from ways import Way, way_of
 
 NODES = {"4.3.0": 3, "3.9.1": 1}
 
@@ -30,8 +32,14 @@ def rounds() -> range:
 
 
 @pytest.fixture(scope="session")
+def security(tmp_path_factory: pytest.TempPathFactory) -> KafkaSecurity:
+    """Returns the certificates and users of all clusters."""
+    return KafkaSecurity(tmp_path_factory.mktemp("security"))
+
+
+@pytest.fixture(scope="session")
 def clusters(
-    tmp_path_factory: pytest.TempPathFactory,
+    tmp_path_factory: pytest.TempPathFactory, security: KafkaSecurity
 ) -> Iterator[Callable[[str], RealKafka]]:
     """Yields a function that returns the running cluster of a version of Kafka."""
     running: dict[str, RealKafka] = {}
@@ -40,7 +48,17 @@ def clusters(
         def cluster(version: str) -> RealKafka:
             if version not in running:
                 directory: Path = tmp_path_factory.mktemp("kafka")
-                made = RealKafka(version, NODES[version], directory, proxied=True)
+                made = RealKafka(
+                    version,
+                    NODES[version],
+                    directory,
+                    proxied=True,
+                    listeners=LISTENERS,
+                    settings=security.settings,
+                    of_last=security.last_node,
+                    format_options=security.format_options,
+                    java_options=security.java_options,
+                )
                 running[version] = stack.enter_context(made)
                 create(made, LED, [rotated(made.nodes, i) for i in range(len(made.nodes))])
                 create(made, ALONE, [[node] for node in made.nodes])
@@ -63,9 +81,16 @@ def kafka(
 
 
 @pytest.fixture
-def brokers_name(kafka: RealKafka) -> str:
-    """Returns the name of the cluster in the results."""
-    return f"Kafka {kafka.version} x {len(kafka.nodes)}"
+def way(request: pytest.FixtureRequest, kafka: RealKafka, security: KafkaSecurity) -> Way:
+    """Returns the way of the clients to the cluster: PLAINTEXT, or as its parameter says."""
+    return way_of(getattr(request, "param", "PLAINTEXT"), kafka, security)
+
+
+@pytest.fixture
+def brokers_name(kafka: RealKafka, way: Way) -> str:
+    """Returns the name of the cluster, and of another way than PLAINTEXT, in the results."""
+    name = f"Kafka {kafka.version} x {len(kafka.nodes)}"
+    return f"{name}, SASL_SSL" if way.security else name
 
 
 @pytest.fixture

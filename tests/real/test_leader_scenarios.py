@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from queue import Queue
 
 import pytest
 from both_shells import Shell, both
@@ -15,10 +16,19 @@ from confluent_kafka.cimpl import NewTopic
 from first_word import FirstWord, Word
 from real_kafka import RealKafka
 from scenario_run import ALONE, LED, Seen, beyond_budget
+from ways import WAYS, Way
 
-from rdmeta import Error, MetadataCache, NotCachedError, StaleError, UnknownTopicError
+from rdmeta import (
+    Error,
+    MetadataCache,
+    NotCachedError,
+    StaleError,
+    UnknownTopicError,
+    Updated,
+)
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(900)]
+each_way = pytest.mark.parametrize("way", WAYS, indirect=True)
 
 # Kafka's codes that a producer gets from a broker that is gone, and from one that leads no more.
 NETWORK_EXCEPTION, NOT_LEADER = 13, 6
@@ -58,28 +68,15 @@ def now_led(kafka: RealKafka, partition: int = 0) -> tuple[int, int]:
     return found.leader, found.leader_epoch
 
 
-def other_than(kafka: RealKafka, node: int) -> str:
-    """Returns the address of another node."""
-    return kafka.address(next(i for i in kafka.nodes if i != node))
-
-
 @contextmanager
-def watching(
-    kafka: RealKafka, victim: int
-) -> Iterator[tuple[list[Shell], list[Shell], list[Shell]]]:
+def watching(way: Way, victim: int) -> Iterator[tuple[list[Shell], list[Shell], list[Shell]]]:
     """Yields clients that are told, that have a connection to the victim, and without either."""
+    rarely = {"topic.metadata.refresh.interval.ms": 5000}
+    other, itself = way.conf(way.other_than(victim)), way.conf(way.address(victim))
     with (
-        both({"bootstrap.servers": other_than(kafka, victim)}, "told", [LED], sticky=True) as told,
-        both({"bootstrap.servers": kafka.address(victim)}, "broke", [LED], sticky=True) as broke,
-        both(
-            {
-                "bootstrap.servers": other_than(kafka, victim),
-                "topic.metadata.refresh.interval.ms": 5000,
-            },
-            "idle",
-            [LED],
-            sticky=True,
-        ) as idle,
+        both(other, "told", [LED], sticky=True) as told,
+        both(itself, "broke", [LED], sticky=True) as broke,
+        both({**other, **rarely}, "idle", [LED], sticky=True) as idle,
     ):
         yield told, broke, idle
 
@@ -97,10 +94,13 @@ def versions(*groups: list[Shell]) -> dict[str, int]:
     return {shell.client_id: shell.cache.version for group in groups for shell in group}
 
 
-def test_a_leader_is_killed(kafka: RealKafka, brokers_name: str, rounds: range, seen: Seen) -> None:
+@each_way
+def test_a_leader_is_killed(
+    kafka: RealKafka, way: Way, brokers_name: str, rounds: range, seen: Seen
+) -> None:
     for _ in rounds:
         victim, epoch = now_led(kafka)
-        with words_of(kafka) as words, watching(kafka, victim) as (told, broke, idle):
+        with words_of(kafka) as words, watching(way, victim) as (told, broke, idle):
             words.wait(lambda word: LED in word.topics)
             since = versions(told, broke, idle)
             begin = time.time()
@@ -120,12 +120,12 @@ def test_a_leader_is_killed(kafka: RealKafka, brokers_name: str, rounds: range, 
 
 
 def test_a_leader_is_stopped(
-    kafka: RealKafka, brokers_name: str, rounds: range, seen: Seen
+    kafka: RealKafka, way: Way, brokers_name: str, rounds: range, seen: Seen
 ) -> None:
     for _ in rounds:
         victim, epoch = now_led(kafka)
         alone = victim - 1
-        with words_of(kafka) as words, watching(kafka, victim) as (told, broke, _idle):
+        with words_of(kafka) as words, watching(way, victim) as (told, broke, _idle):
             words.wait(lambda word: LED in word.topics)
             for shell in (*told, *broke):
                 shell.call("wait_for_topic", ALONE, timeout=30)
@@ -219,12 +219,13 @@ def longest_staleness(shell: Shell, words: list[Word], since: int) -> float:
     )
 
 
+@each_way
 def test_three_nodes_are_rolled(
-    kafka: RealKafka, brokers_name: str, rounds: range, seen: Seen
+    kafka: RealKafka, way: Way, brokers_name: str, rounds: range, seen: Seen
 ) -> None:
     for _ in rounds:
         partitions = len(kafka.nodes)
-        conf = {"bootstrap.servers": kafka.bootstrap}
+        conf = way.conf(way.bootstrap)
         reader_conf = {**conf, "topic.metadata.refresh.interval.ms": 5000}
         with (
             words_of(kafka) as words,
@@ -294,19 +295,27 @@ def hedge_of(shell: Shell) -> float:
     return float(min(10.0, max(1.0, 10 * slowest)))
 
 
+def answering_node(shell: Shell) -> int:
+    """Refreshes; returns the id of the broker that answered."""
+    batches: Queue[tuple[Updated, ...]] = Queue()
+    remove = shell.call("on_update", batches.put)
+    shell.call("refresh", timeout=30)
+    found = batches.get(timeout=30)[-1].node.id
+    remove()
+    return found
+
+
+@each_way
 def test_the_node_in_use_is_frozen(
-    kafka: RealKafka, brokers_name: str, rounds: range, seen: Seen
+    kafka: RealKafka, way: Way, brokers_name: str, rounds: range, seen: Seen
 ) -> None:
     for _ in rounds:
         victim, epoch = now_led(kafka)
-        proxy = kafka.proxies[victim]
-        conf = {"bootstrap.servers": proxy.address}
+        conf = way.conf(way.address(victim))
         with words_of(kafka) as words, both(conf, "frozen", [LED], sticky=True) as shells:
             words.wait(lambda word: LED in word.topics)
             for shell in shells:
-                before = proxy.count(METADATA, shell.client_id)
-                shell.call("refresh", timeout=30)
-                assert proxy.count(METADATA, shell.client_id) > before, "another node is in use"
+                assert answering_node(shell) == victim, "another node is in use"
             hedge = {shell.client_id: hedge_of(shell) for shell in shells}
             since, frozen = versions(shells), time.time()
             kafka.freeze(victim)

@@ -21,6 +21,7 @@ from loop_thread import LoopThread
 from proxy import Proxy
 from real_kafka import RealKafka
 from scenario_run import LED, Seen, create
+from ways import Way
 
 from rdmeta import MetadataCache, StaleError
 from rdmeta.client.nodes import Nodes
@@ -28,6 +29,11 @@ from rdmeta.client.nodes import Nodes
 pytestmark = [pytest.mark.real, pytest.mark.timeout(900)]
 
 on_both = pytest.mark.parametrize("kafka", ["4.3.0", "3.9.1"], indirect=True)
+by_each_way = pytest.mark.parametrize(
+    ("kafka", "way"),
+    [("4.3.0", "PLAINTEXT"), ("4.3.0", "SASL_SSL"), ("3.9.1", "PLAINTEXT")],
+    indirect=True,
+)
 RECONNECT = {"reconnect.backoff.max.ms": 2000}
 
 
@@ -60,9 +66,9 @@ class Growing:
 
 
 @contextmanager
-def cut(kafka: RealKafka, *, silent: bool) -> Iterator[None]:
+def cut(way: Way, *, silent: bool) -> Iterator[None]:
     """Cuts all clients off: their connections are reset and refused, or their packets get lost."""
-    for proxy in kafka.proxies.values():
+    for proxy in way.proxies.values():
         if silent:
             proxy.freeze()
         else:
@@ -70,7 +76,7 @@ def cut(kafka: RealKafka, *, silent: bool) -> Iterator[None]:
     try:
         yield
     finally:
-        for proxy in kafka.proxies.values():
+        for proxy in way.proxies.values():
             proxy.heal(lose=silent)
 
 
@@ -82,17 +88,23 @@ def is_served(shell: Shell, seconds: float) -> None:
         time.sleep(0.05)
 
 
-@on_both
+@by_each_way
 @pytest.mark.parametrize("silent", [False, True], ids=["refused", "silent"])
 def test_the_network_is_cut_for_five_seconds(
-    kafka: RealKafka, admin: AdminClient, brokers_name: str, rounds: range, seen: Seen, silent: bool
+    kafka: RealKafka,
+    way: Way,
+    admin: AdminClient,
+    brokers_name: str,
+    rounds: range,
+    seen: Seen,
+    silent: bool,
 ) -> None:
     key = "cut-silent" if silent else "cut-refused"
     topic = Growing(kafka, admin, key)
-    conf = {"bootstrap.servers": kafka.client_bootstrap, **RECONNECT}
+    conf = way.proxied_conf(RECONNECT)
     for _ in rounds:
         with both(conf, key, [LED, topic.name]) as shells:
-            with cut(kafka, silent=silent):
+            with cut(way, silent=silent):
                 topic.grow()
                 waiting = [shell.begin("refresh", timeout=60) for shell in shells]
                 for shell in shells:
@@ -107,22 +119,18 @@ def test_the_network_is_cut_for_five_seconds(
 
 
 def test_a_minute_without_network_and_a_minute_without_the_processor(
-    kafka: RealKafka, admin: AdminClient, brokers_name: str, rounds: range, seen: Seen
+    kafka: RealKafka, way: Way, admin: AdminClient, brokers_name: str, rounds: range, seen: Seen
 ) -> None:
     """Runs two scenarios of 60 s side by side: "cut-long" and "suspended"."""
     topic = Growing(kafka, admin, "cut-long")
-    conf = {
-        "bootstrap.servers": kafka.client_bootstrap,
-        "metadata.max.age.ms": 20_000,
-        "topic.metadata.refresh.interval.ms": 6_000,
-        **RECONNECT,
-    }
+    often = {"metadata.max.age.ms": 20_000, "topic.metadata.refresh.interval.ms": 6_000}
+    conf = way.proxied_conf({**often, **RECONNECT})
     for _ in rounds:
         with ExitStack() as stack:
             processes = [stack.enter_context(suspended(kind, kafka)) for kind in KINDS]
             shells = stack.enter_context(both(conf, "cut-long", [LED, topic.name]))
             begin = time.monotonic()
-            with cut(kafka, silent=True):
+            with cut(way, silent=True):
                 before = [process.answers() for process in processes]
                 for process in processes:
                     os.kill(process.pid, signal.SIGSTOP)
@@ -253,24 +261,30 @@ def has_ports(ports: set[int], cache: MetadataCache) -> bool:
     return {broker.port for broker in cache.brokers} == ports
 
 
-@on_both
+@by_each_way
 def test_all_nodes_move_to_new_addresses(
-    kafka: RealKafka, brokers_name: str, rounds: range, seen: Seen, resolved_names: list[str]
+    kafka: RealKafka,
+    way: Way,
+    brokers_name: str,
+    rounds: range,
+    seen: Seen,
+    resolved_names: list[str],
 ) -> None:
+    last = kafka.nodes[-1]
     for _ in rounds:
-        with LoopThread("door") as loop, Proxy(loop, kafka.address(kafka.nodes[-1])) as door:
-            conf = {"bootstrap.servers": f"localhost:{door.port}", **RECONNECT}
+        with LoopThread("door") as loop, Proxy(loop, way.address(last)) as door:
+            conf = way.conf(f"localhost:{door.port}", RECONNECT)
             with both(conf, "moved", [LED]) as shells:
                 for shell in shells:
                     shell.call("refresh", timeout=30)
-                old, asked = set(kafka.ports.values()), len(door.accepted)
+                old, asked = way.ports, len(door.accepted)
                 resolved_names.clear()
                 door.cut()
                 kafka.move()
-                door.retarget(kafka.address(kafka.nodes[-1]))
+                door.retarget(way.address(last))
                 moved = time.time()
                 door.heal()
-                new = set(kafka.ports.values())
+                new = way.ports
                 for shell, at in times(shells, partial(has_ports, new)):
                     seen.add("moved", brokers_name, shell.kind, at - moved)
                     assert {b.port for b in shell.cache.brokers}.isdisjoint(old)

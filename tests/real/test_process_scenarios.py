@@ -11,22 +11,28 @@ import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import client_workers
 import pytest
 import workers
 from both_shells import KINDS, Shell
 from broker import Brokers, black_hole
+from kafka_security import ALICE, PASSWORD, KafkaSecurity
+from login_server import LoginServer
 from processes import environment
 from scenario_run import Seen
+from secured import Guard
 from waiting import until
+from ways import WAYS
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
 OWN = "the tests' own"
+each_way = pytest.mark.parametrize("way_name", WAYS)
 HANGS = "hangs.invalid"
 # Threads that a resolver that hangs may leave behind in a process.
 RESOLVERS = 2
@@ -184,22 +190,52 @@ def parents(brokers: Brokers) -> list[Any]:
     return [request for request in brokers.requests() if request.asked.client_id == "parent"]
 
 
-def configuration(brokers: Brokers) -> str:
-    conf = {
-        "bootstrap.servers": brokers.bootstrap,
-        "topic.metadata.refresh.interval.ms": 100,
-        "metadata.max.age.ms": 600_000,  # a worker's copy of the cache is not refreshed
-    }
-    return json.dumps(conf)
+class Forked(NamedTuple):
+    """Brokers that clients reach by a way, and what the clients need."""
+
+    brokers: Brokers
+    name: str
+    security: dict[str, object]
+
+    @property
+    def configuration(self) -> str:
+        conf = {
+            "bootstrap.servers": self.brokers.bootstrap,
+            "topic.metadata.refresh.interval.ms": 100,
+            "metadata.max.age.ms": 600_000,  # a worker's copy of the cache is not refreshed
+            **self.security,
+        }
+        return json.dumps(conf)
 
 
-def test_gunicorn_forks_a_process_with_a_client(rounds: range, seen: Seen, tmp_path: Path) -> None:
+@contextmanager
+def brokers_of(way_name: str, security: KafkaSecurity) -> Iterator[Forked]:
+    """Yields brokers of canned answers, with TLS and SASL if the way has them."""
+    guard = None
+    if way_name != "PLAINTEXT":
+        context = security.brokers.server("127.0.0.1")
+        guard = Guard(context=context, logins=LoginServer({ALICE: PASSWORD}))
+    with Brokers(guard=guard) as brokers:
+        brokers.truth.create("orders")
+        if guard is None:
+            yield Forked(brokers, OWN, {})
+        else:
+            yield Forked(brokers, f"{OWN}, {way_name}", security.conf())
+            assert guard.mistakes == []
+
+
+@each_way
+def test_gunicorn_forks_a_process_with_a_client(
+    way_name: str, security: KafkaSecurity, rounds: range, seen: Seen, tmp_path: Path
+) -> None:
     for _ in rounds:
         for kind in KINDS:
-            with Brokers() as brokers, socket.create_server(("127.0.0.1", 0)) as door:
-                brokers.truth.create("orders")
+            with (
+                brokers_of(way_name, security) as forked,
+                socket.create_server(("127.0.0.1", 0)) as door,
+            ):
                 fd, url = door.fileno(), f"http://127.0.0.1:{door.getsockname()[1]}/"
-                application = f"client_workers:wsgi({kind!r}, {configuration(brokers)!r})"
+                application = f"client_workers:wsgi({kind!r}, {forked.configuration!r})"
                 command = (*workers.GUNICORN, f"fd://{fd}", application)
 
                 def ask(url: str = url) -> Any:
@@ -210,12 +246,15 @@ def test_gunicorn_forks_a_process_with_a_client(rounds: range, seen: Seen, tmp_p
                 with workers.server(
                     tmp_path / "log", *command, inherited=(fd,), environment=environment()
                 ):
-                    two_workers_read(brokers, ask)
-                seen.add("gunicorn", OWN, kind, time.monotonic() - begin)
+                    two_workers_read(forked.brokers, ask)
+                seen.add("gunicorn", forked.name, kind, time.monotonic() - begin)
     seen.check("gunicorn")
 
 
-def test_celery_forks_a_process_with_a_client(rounds: range, seen: Seen, tmp_path: Path) -> None:
+@each_way
+def test_celery_forks_a_process_with_a_client(
+    way_name: str, security: KafkaSecurity, rounds: range, seen: Seen, tmp_path: Path
+) -> None:
     for number in rounds:
         for kind in KINDS:
             folder = tmp_path / f"{kind}-{number}"
@@ -226,11 +265,10 @@ def test_celery_forks_a_process_with_a_client(rounds: range, seen: Seen, tmp_pat
             def ask(app: Any = app) -> Any:
                 return app.send_task("seen").get(timeout=30, interval=0.01)
 
-            with Brokers() as brokers:
-                brokers.truth.create("orders")
-                command = (client_workers.__file__, str(folder), kind, configuration(brokers))
+            with brokers_of(way_name, security) as forked:
+                command = (client_workers.__file__, str(folder), kind, forked.configuration)
                 begin = time.monotonic()
                 with workers.server(folder / "log", *command, environment=environment()):
-                    two_workers_read(brokers, ask)
-                seen.add("celery", OWN, kind, time.monotonic() - begin)
+                    two_workers_read(forked.brokers, ask)
+                seen.add("celery", forked.name, kind, time.monotonic() - begin)
     seen.check("celery")

@@ -94,7 +94,7 @@ def test_a_value_that_is_small_enough_meets_a_goal_whatever_the_floor() -> None:
 
 def test_every_goal_of_a_time_has_a_reference() -> None:
     for one in all_figures(Scale()):
-        if one.goal is not None and one.unit not in ("B/partition", "threads"):
+        if one.goal is not None and one.unit not in ("B/partition", "threads", "of 6"):
             assert one.goal.factor, one.name
 
 
@@ -110,7 +110,7 @@ def test_the_goals_are_those_of_the_project() -> None:
     assert goals[same] == "<= 1.5 x reference or 4 ns/partition"
     assert goals["Python t.leader(p)"] == "<= reference + 8 ns"
     groups = {one.group for one in all_figures(Scale()) if one.goal}
-    assert groups == {"lookup", "apply", "memory", "handle", "churn", "client"}
+    assert groups == {"lookup", "apply", "memory", "handle", "churn", "client", "security"}
 
 
 def test_the_goals_of_the_client_are_those_of_the_project() -> None:
@@ -129,6 +129,18 @@ def test_the_goals_of_the_client_are_those_of_the_project() -> None:
     assert goals.pop(storm) == "<= 1.5 x reference"
     assert set(goals.values()) == {"<= reference / 10"}  # idle Java, aiokafka, kafka-python
     assert len(goals) == 3
+
+
+def test_the_goals_on_secured_clusters_are_those_of_the_project() -> None:
+    secured = [one for one in all_figures(Scale()) if one.group == "security" and one.goal]
+    goals = {one.name: one.goal.text(one.unit) for one in secured if one.goal}
+    login = "a new Client to its first answer, SASL_SSL with SCRAM-SHA-512"
+    assert goals.pop(login) == "<= 1.2 x reference"
+    refresh = "Client.refresh over TLS, 10 k topics of 10, canned frames"
+    assert goals.pop(refresh) == "<= 1.3 x reference"
+    raised = [goals.pop(name) for name in list(goals) if name.startswith("until ")]
+    assert raised == ["<= 1.5 x reference"] * 5
+    assert list(goals.values()) == ["<= 0 of 6"] * 3
 
 
 def test_samples_of_several_processes_are_pooled() -> None:

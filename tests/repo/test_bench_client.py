@@ -1,4 +1,4 @@
-"""The client's benches take times as they say, and need no client for that. No speeds."""
+"""The client's benches take times and judge errors as they say, without a client. No speeds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from first_word import Word
 
 import bench.client
 from bench.client import __main__ as parts
-from bench.client import elections, kafka, refresh
+from bench.client import elections, kafka, refresh, tls, wrong
 from bench.client.canned import large_name, served
 from bench.client.refresh import Floor, check
 from bench.client.watch import Watcher
@@ -96,10 +96,60 @@ def test_the_floor_of_a_refresh_fills_its_cache_and_brings_nothing_new_again() -
         check(floor.cache, 21, "floor")
 
 
+def test_a_refresh_over_tls_is_timed_beside_its_floor() -> None:
+    found = tls.measure(20, 1)
+    assert {key: len(times) for key, times in found.items()} == {"client": 1, "floor": 1}
+
+
+TRIED = {
+    "wrong password": wrong.Case({}, r"password|credential|authentication"),
+    "no such host": wrong.Case({}, "resolve|not known|no such"),
+}
+
+
+@pytest.mark.parametrize(
+    ("password", "host", "count"),
+    [
+        ("Failed to get metadata: Local: Broker transport failure", "Unable to bootstrap", 2),
+        ("Invalid username or PASSWORD", "Unable to bootstrap from no-such-host.invalid", 1),
+        ("AuthenticationError: ", "gaierror: Name or service not known", 0),
+    ],
+)
+def test_a_cause_counts_as_named_if_the_type_or_the_text_says_it(
+    password: str, host: str, count: int
+) -> None:
+    out: dict[str, Any] = {"said": {}}
+    errors = {"wrong password": password, "no such host": host}
+    wrong.unnamed("it", TRIED, errors, out)
+    assert out == {"it": [count], "said": {"it": errors}}
+
+
+def test_a_round_adds_up_the_cases_that_a_broker_tells(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wrong, "PAUSE", 0.0)
+    monkeypatch.setattr(wrong, "client", lambda _conf: (OSError(), 20.0))
+    monkeypatch.setattr(wrong, "fetch", lambda _conf: (OSError(), 10.0))
+    tried = {
+        "a": wrong.Case({}, "", lambda: time.sleep(0.02)),
+        "b": wrong.Case({}, "", lambda: time.sleep(0.01)),
+        "nobody": wrong.Case({}, ""),
+    }
+    found = wrong.one_round(tried)
+    assert (found["a, client"], found["b, fetch"], found["all, client"]) == (20.0, 10.0, 40.0)
+    assert found["all, told"] == pytest.approx(found["a, told"] + found["b, told"])
+    assert found["a, told"] >= 20.0
+    assert not [key for key in found if key.startswith("nobody")]
+
+
+def test_a_wrong_configuration_that_works_ends_the_bench() -> None:
+    with pytest.raises(SystemExit, match="works"):
+        wrong.raised(lambda: None, 0.0)
+
+
 def test_without_kafka_a_part_gives_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kafka, "VERSION", "0.0.0")
-    with pytest.raises(Missing, match="no Java|Kafka 0.0.0 is not here"), kafka.started():
-        pass
+    for cluster in (kafka.started, kafka.secured):
+        with pytest.raises(Missing, match="no Java|Kafka 0.0.0 is not here"), cluster():
+            pass
 
 
 def test_without_a_jdk_only_the_java_producers_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:

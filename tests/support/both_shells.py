@@ -30,8 +30,12 @@ KINDS = ("Client", "AsyncClient")
 class Shell:
     """A client of one kind, which is called in the same way as one of the other kind."""
 
-    def __init__(self, kind: str, conf: Mapping[str, object], **options: Any) -> None:
+    def __init__(
+        self, kind: str, conf: Mapping[str, object], *, starts: bool = True, **options: Any
+    ) -> None:
+        """Without `starts`, the first call starts the client."""
         self.kind = kind
+        self._starts = starts
         self.client_id = str(conf.get("client.id", "rdmeta"))
         # The Problems that on_error() reported.
         self.errors: list[Any] = []
@@ -46,7 +50,8 @@ class Shell:
             self._pool = self._stack.enter_context(ThreadPoolExecutor(8))
             self.client = self._make()
         self.call("on_error", self.errors.extend)
-        self.call("start")
+        if self._starts:
+            self.call("start")
         return self
 
     def __exit__(

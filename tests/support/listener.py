@@ -21,10 +21,10 @@ Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[Any, An
 _PORTS = range(15_000, 32_000)
 
 
-def free_ports(n: int) -> list[int]:
+def free_ports(n: int, among: range = _PORTS) -> list[int]:
     """Returns ports that no process listens on, and that no client's socket will take."""
     found: list[int] = []
-    for port in random.SystemRandom().sample(_PORTS, n + 1000):
+    for port in random.SystemRandom().sample(among, n + 1000):
         with socket.socket() as s, suppress(OSError):
             s.bind(("127.0.0.1", port))
             found.append(port)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from kafka.protocol.admin.cluster import DescribeClusterRequest, DescribeQuorumRequest
 from kafka.protocol.api_header import RequestHeader
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse, MetadataRequest
+from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 
 from rdmeta.address import Address
 
@@ -23,8 +24,12 @@ REQUESTS = {
     for request in (
         MetadataRequest,
         ApiVersionsRequest,
+        SaslHandshakeRequest,
+        SaslAuthenticateRequest,
         DescribeQuorumRequest,
         DescribeClusterRequest,
+        SaslHandshakeRequest,
+        SaslAuthenticateRequest,
     )
 }
 

@@ -1,7 +1,7 @@
 """Runs real Kafka from `make kafka-jars`: each node is a JVM, a broker and a controller.
 
-Brokers and administrators use the listener PLAINTEXT. A cluster may have a second one, CLIENT,
-whose advertised address is a proxy's: so a test cuts off clients and nothing else.
+Brokers and administrators use the listener PLAINTEXT. A cluster may have others for its clients.
+The advertised address of a proxied one is a proxy's: so a test cuts off clients and nothing else.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ import signal
 import subprocess
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from types import TracebackType
+from typing import NamedTuple
 
 from listener import free_ports
 from loop_thread import LoopThread
@@ -28,6 +29,8 @@ from rdmeta.errors import Error
 
 JARS = Path(__file__).resolve().parents[2] / ".cache" / "kafka"
 START_S = 60
+# No other server of the tests takes one of these while a node is restarted.
+_PORTS = range(10_000, 15_000)
 
 
 def missing(version: str) -> str | None:
@@ -41,10 +44,23 @@ def missing(version: str) -> str | None:
     return None
 
 
+class Listener(NamedTuple):
+    """A listener of each node: its name, its protocol, and whether clients reach it by a proxy."""
+
+    name: str
+    protocol: str = "PLAINTEXT"
+    is_proxied: bool = False
+
+
+BROKERS, CLIENT = Listener("PLAINTEXT"), Listener("CLIENT", is_proxied=True)
+
+
 class RealKafka:
     """A context manager that runs `nodes` nodes, with ids from 1 on, in `directory`.
 
     With `proxied`, clients of `client_bootstrap` reach each node through one of `proxies`.
+    `listeners` are further ones; their options are in `settings`. `of_last` are settings of the
+    last node. `format_options` are those of the storage tool, `java_options` those of each JVM.
     """
 
     def __init__(
@@ -54,22 +70,41 @@ class RealKafka:
         directory: Path,
         *,
         proxied: bool = False,
+        listeners: Sequence[Listener] = (),
         settings: Mapping[str, object] | None = None,
+        of_last: Mapping[str, object] | None = None,
+        format_options: Sequence[str] = (),
+        java_options: Sequence[str] = (),
     ) -> None:
         self.version = version
         self.classpath = f"{JARS / version}/*"
         self.directory = directory
         self.nodes = range(1, nodes + 1)
         self.settings = settings or {}
-        self.voters = dict(zip(self.nodes, free_ports(nodes), strict=True))
-        self.ports: dict[int, int] = {}
-        self.client_ports: dict[int, int] = {}
-        self.proxies: dict[int, Proxy] = {}
-        self._proxied = proxied
+        self._of_last = of_last or {}
+        self.listeners = {each.name: each for each in (BROKERS, *listeners)}
+        if proxied:
+            self.listeners[CLIENT.name] = CLIENT
+        self.voters = dict(zip(self.nodes, free_ports(nodes, _PORTS), strict=True))
+        # By listener and node: the port on which the broker listens, and the proxy before it.
+        self.ports_of: dict[str, dict[int, int]] = {}
+        self.proxies_of: dict[str, dict[int, Proxy]] = {name: {} for name in self.listeners}
+        self._format_options = format_options
+        self._java_options = java_options
         self._stack = ExitStack()
         self.choose_ports()
         self.cluster_id = "A" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode()[1:22]
         self.running: dict[int, subprocess.Popen[bytes]] = {}
+
+    @property
+    def ports(self) -> dict[int, int]:
+        """The ports of the listener PLAINTEXT."""
+        return self.ports_of[BROKERS.name]
+
+    @property
+    def proxies(self) -> dict[int, Proxy]:
+        """The proxies before the listener CLIENT."""
+        return self.proxies_of.get(CLIENT.name, {})
 
     @property
     def bootstrap(self) -> str:
@@ -79,40 +114,41 @@ class RealKafka:
     def client_bootstrap(self) -> str:
         return ",".join(proxy.address for proxy in self.proxies.values())
 
-    def address(self, node: int) -> str:
-        """Returns the address of a node's listener PLAINTEXT."""
-        return f"127.0.0.1:{self.ports[node]}"
+    def address(self, node: int, listener: str = BROKERS.name) -> str:
+        """Returns the address on which a node listens, without a proxy."""
+        return f"127.0.0.1:{self.ports_of[listener][node]}"
 
     def choose_ports(self) -> None:
         """Chooses new ports for the listeners of brokers; nodes that start from now on use them."""
         count = len(self.nodes)
+        used = {*self.voters.values(), *(p for of in self.ports_of.values() for p in of.values())}
         while True:
-            ports = free_ports(2 * count)
-            if not set(ports) & {*self.voters.values(), *self.ports.values()}:
+            ports = free_ports(count * len(self.listeners), _PORTS)
+            if not set(ports) & used:
                 break
-        self.ports = dict(zip(self.nodes, ports[:count], strict=True))
-        self.client_ports = dict(zip(self.nodes, ports[count:], strict=True))
-        for node, proxy in self.proxies.items():
-            proxy.retarget(f"127.0.0.1:{self.client_ports[node]}")
+        for name in self.listeners:
+            self.ports_of[name] = {node: ports.pop() for node in self.nodes}
+        for name, proxies in self.proxies_of.items():
+            for node, proxy in proxies.items():
+                proxy.retarget(self.address(node, name))
 
     def properties(self, node: int) -> Path:
         """Writes the node's configuration; returns its path."""
         voters = ",".join(f"{i}@127.0.0.1:{port}" for i, port in self.voters.items())
-        listeners = f"PLAINTEXT://{self.address(node)}"
-        advertised, protocols = listeners, "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT"
-        if self._proxied:
-            advertised += f",CLIENT://{self.proxies[node].address}"
-            listeners += f",CLIENT://127.0.0.1:{self.client_ports[node]}"
-            protocols += ",CLIENT:PLAINTEXT"
+        bound = {name: self.address(node, name) for name in self.listeners}
+        told = bound | {name: of[node].address for name, of in self.proxies_of.items() if of}
+        bound["CONTROLLER"] = f"127.0.0.1:{self.voters[node]}"
+        protocols = {name: each.protocol for name, each in self.listeners.items()}
+        protocols["CONTROLLER"] = "PLAINTEXT"
         settings = {
             "process.roles": "broker,controller",
             "node.id": node,
             "controller.quorum.voters": voters,
-            "listeners": f"{listeners},CONTROLLER://127.0.0.1:{self.voters[node]}",
-            "advertised.listeners": advertised,
+            "listeners": ",".join(f"{name}://{address}" for name, address in bound.items()),
+            "advertised.listeners": ",".join(f"{name}://{at}" for name, at in told.items()),
             "controller.listener.names": "CONTROLLER",
             "inter.broker.listener.name": "PLAINTEXT",
-            "listener.security.protocol.map": protocols,
+            "listener.security.protocol.map": ",".join(f"{n}:{p}" for n, p in protocols.items()),
             "log.dirs": self.directory / f"n{node}",
             "broker.rack": f"rack-{node}",
             "offsets.topic.replication.factor": 1,
@@ -123,6 +159,7 @@ class RealKafka:
             "broker.heartbeat.interval.ms": 500,
             "auto.create.topics.enable": "false",
             **self.settings,
+            **(self._of_last if node == self.nodes[-1] else {}),
         }
         path = self.directory / f"n{node}.properties"
         path.write_text("".join(f"{k}={v}\n" for k, v in settings.items()), encoding="utf-8")
@@ -134,7 +171,7 @@ class RealKafka:
         logging = ["-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
         with (self.directory / f"n{node}.log").open("ab") as log:
             return subprocess.Popen(
-                ["java", *heap, *logging, "-cp", self.classpath, *arguments],
+                ["java", *heap, *logging, *self._java_options, "-cp", self.classpath, *arguments],
                 stdout=log,
                 stderr=log,
                 stdin=subprocess.DEVNULL,
@@ -233,8 +270,9 @@ class RealKafka:
                 self.thaw(node)
             else:
                 self.start(node)
-        for proxy in self.proxies.values():
-            proxy.heal()
+        for proxies in self.proxies_of.values():
+            for proxy in proxies.values():
+                proxy.heal()
         self.until_in_sync(*topics)
 
     def log(self) -> str:
@@ -243,11 +281,13 @@ class RealKafka:
         )
 
     def __enter__(self) -> RealKafka:
-        if self._proxied:
+        proxied = [name for name, each in self.listeners.items() if each.is_proxied]
+        if proxied:
             loop = self._stack.enter_context(LoopThread("proxies"))
-            for node in self.nodes:
-                proxy = Proxy(loop, f"127.0.0.1:{self.client_ports[node]}")
-                self.proxies[node] = self._stack.enter_context(proxy)
+            for name in proxied:
+                for node in self.nodes:
+                    proxy = Proxy(loop, self.address(node, name))
+                    self.proxies_of[name][node] = self._stack.enter_context(proxy)
         try:
             self._format()
             for node in self.nodes:
@@ -262,7 +302,7 @@ class RealKafka:
         formats = [
             self.java(
                 node, "kafka.tools.StorageTool", "format", "-t", self.cluster_id, "-c",
-                self.properties(node),
+                self.properties(node), *self._format_options,
             )
             for node in self.nodes
         ]  # fmt: skip

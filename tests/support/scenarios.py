@@ -227,6 +227,114 @@ SCENARIOS: tuple[Scenario, ...] = (
         "the same",
         "time of the workers' answers and of the end",
     ),
+    Scenario(
+        "refused",
+        "Wrong password, mechanism, CA or host name; expired certificate; no client certificate",
+        "an error in one attempt with cause, server and option; no second log line in 30 s",
+        "time from the first call to the error, 64 clients at once; refused logins come 0.5 s late",
+        worst=4.0,
+    ),
+    Scenario(
+        "wrong-port",
+        "TLS to plaintext or back, no SASL, needless SASL, HTTP, SSH, ZooKeeper, a controller",
+        "the same, with what the port seems to be",
+        "time from the first call to the error, 64 clients at once",
+        worst=4.0,
+    ),
+    Scenario(
+        "no-token",
+        "OAUTHBEARER: the token endpoint is down, wrong, refuses; the broker refuses the token",
+        "the same",
+        "time from the first call to the error, 64 clients at once",
+        worst=4.0,
+    ),
+    Scenario(
+        "denied-forced",
+        "Describe is denied for one topic, then granted; `refresh(force=True)`",
+        "raised once to each wait, others go on; back at once",
+        "time of refresh()",
+        worst=1.0,
+    ),
+    Scenario(
+        "denied-alone",
+        "The same; the application does nothing",
+        "back after the TTL of a denial, 10 s",
+        "time since the grant",
+        worst=12.0,
+    ),
+    Scenario(
+        "sessions",
+        "`connections.max.reauth.ms` = 5 s, for 60 s",
+        "10 logins or more on the same connection, no disconnect",
+        "logins after the first",
+        unit="logins",
+    ),
+    Scenario(
+        "password-changed",
+        "The same; then the password is changed, and the client has the old one",
+        "one clear error, at the end of the session at the latest",
+        "time from the change to the error",
+        worst=5.0,
+    ),
+    Scenario(
+        "password-followed",
+        "The same; `sasl.password` is a callable that returns the new one",
+        "no disconnect",
+        "logins with the new password in 6 s",
+        unit="logins",
+    ),
+    Scenario(
+        "certificate-ended",
+        "The broker's certificate expires while clients are connected",
+        "no disconnect by the client; a new connection is refused, with the cause",
+        "disconnects",
+        unit="disconnects",
+        worst=0.0,
+    ),
+    Scenario(
+        "ca-replaced",
+        "The CA is replaced, both in `ssl.ca.location` for a while; connections break",
+        "the next connection uses what is on disk",
+        "time from the break to the next answer",
+        worst=3.0,
+    ),
+    Scenario(
+        "oidc",
+        "OIDC client credentials: tokens of a local server, whose key the brokers know",
+        "connects; logs in again with the same token while the server is down",
+        "time to the first answer",
+        worst=3.0,
+    ),
+    Scenario(
+        "token-slow",
+        "The server of the tokens does not answer within 10 s",
+        "cause in one attempt; connections of others live on",
+        "time from the first call to the error",
+        worst=12.0,
+    ),
+    Scenario(
+        "token-back",
+        "The server of the tokens is down, and comes back, `reconnect.backoff.max.ms` = 2 s",
+        "tried again with backoff, then connected",
+        "time from its return to the next answer",
+        worst=4.0,
+    ),
+    Scenario(
+        "login-storm",
+        "100 clients of each kind with a wrong password; the broker delays refusals by 0.5 s",
+        "no storm: the next login of a client comes `reconnect.backoff.max.ms` (10 s) later",
+        "logins per client in 15 s",
+        unit="logins",
+        worst=2.0,
+    ),
+    Scenario(
+        "one-refuses",
+        "A password that is wrong on one of three brokers",
+        "the others are used; that one is asked again every 10 s",
+        "logins that it refused in 15 s",
+        unit="logins",
+        worst=3.0,
+    ),
 )
 KNOWN = {scenario.key: scenario for scenario in SCENARIOS}
 
@@ -271,7 +379,8 @@ which do what Kafka does not do on demand. Both clients watch the same fault. Th
 word is the time at which any broker first says something. A process of its own asks each broker
 every 10 ms on a connection of its own. Without another value here the clients have their default
 configuration: `retry.backoff.max.ms` is 1 s. A time is one machine's. A value beyond its bound is
-**bold**. The tests allow the worst value a second more, as a machine may be busy.
+**bold**. The tests allow the worst value a second more, as a machine may be busy. Clients of rows
+with SASL_SSL use TLS and log in by SCRAM-SHA-512. [connect.md](connect.md) has the texts of errors.
 
 """
 
