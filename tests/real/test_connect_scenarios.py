@@ -211,9 +211,9 @@ def test_a_wrong_configuration_costs_one_attempt_and_one_line(
     keys = [each.case.key for each in tried]
     found = dict(zip(keys, texts, strict=True))
     assert all(found[key] == text for key, text in zip(keys, texts, strict=True)), "two clients"
-    if len(rounds) >= scenarios.ROUNDS:
-        wrong_configurations.write({kafka.version: found})
-    assert wrong_configurations.load().get(kafka.version) == found, (
-        "docs/connect.md is behind: make scenarios PYTEST_ARGS='-k wrong_configuration'"
-    )
+    seen.texts[kafka.version] = found
+    if len(rounds) < scenarios.ROUNDS:  # a longer run writes the page
+        assert wrong_configurations.load().get(kafka.version) == found, (
+            "docs/connect.md is behind: make scenarios PYTEST_ARGS='-k wrong_configuration'"
+        )
     seen.check("refused", "wrong-port", "no-token")

@@ -2,6 +2,7 @@
 
 SCENARIO_ROUNDS says how often each scenario is repeated (5). Only a run of five rounds or more
 changes tests/real/scenarios.json and docs/scenarios.md; another one writes build/scenarios.json.
+The same holds for tests/real/connect.json and docs/connect.md, which another run leaves alone.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import statistics
 from datetime import datetime, timezone
 
 import scenarios
+import wrong_configurations
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from real_kafka import RealKafka
@@ -29,6 +31,8 @@ class Seen:
 
     def __init__(self) -> None:
         self.rows: dict[tuple[str, str, str], list[float]] = {}
+        # What clients with wrong configurations raised, for docs/connect.md.
+        self.texts: wrong_configurations.Texts = {}
 
     def add(self, key: str, brokers: str, client: str, value: float) -> None:
         """Records one value of a scenario."""
@@ -65,6 +69,8 @@ class Seen:
             for (key, brokers, client), values in self.rows.items()
             if len(values) >= ROUNDS
         ]
+        if self.texts and ROUNDS >= scenarios.ROUNDS:
+            wrong_configurations.write(self.texts)
         if ROUNDS < scenarios.ROUNDS:
             scenarios.write(scenarios.ROOT / "build" / "scenarios.json", rows)
         elif rows:

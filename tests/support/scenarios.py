@@ -266,7 +266,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         "sessions",
         "`connections.max.reauth.ms` = 5 s, for 60 s",
         "10 logins or more on the same connection, no disconnect",
-        "logins after the first",
+        "logins per minute after the first",
         unit="logins",
     ),
     Scenario(
