@@ -184,7 +184,7 @@ def _ask_in_turn(
             within = deadline.within(min(deadline.remaining() / share, options.setup_timeout))
             broker, applied = _ask(cache, server, request, within, deadline, options)
         except Error as error:
-            failures.append((server, error))
+            failures.append((server, _without_frames(error)))
             ask_other = error.applied is not None and Advice.ASK_OTHER in error.applied.advice
         else:
             answers.append(applied)
@@ -256,6 +256,15 @@ def _broker_at(server: Address, *tables: tuple[Broker, ...]) -> int | None:
         if found:
             return found[0] if len(found) == 1 else None
     return None
+
+
+def _without_frames(error: Error) -> Error:
+    """Returns the error without tracebacks, whose frames keep the secrets that were sent."""
+    each: BaseException | None = error
+    while each is not None:
+        each.__traceback__ = None
+        each = each.__cause__ or each.__context__
+    return error
 
 
 def _summary(failures: list[tuple[Address, Error]]) -> Error:

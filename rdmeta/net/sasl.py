@@ -166,9 +166,9 @@ def plain_login(username: str, password: str) -> Login:
 def scram_login(mechanism: str, username: str, password: str) -> Login:
     """Returns a login by SCRAM-SHA-256 or SCRAM-SHA-512 (RFC 5802, RFC 7677).
 
-    The broker must prove that it knows the password, too. Like Kafka, it hashes the password's
-    UTF-8 as it is, without SASLprep. Raises ConfigError for another mechanism or an empty or
-    illegal text. Raises MissingExtraError without scramp.
+    The broker must prove that it knows the password, too. Like Kafka, it takes the UTF-8 of the
+    user name and of the password as it is, without SASLprep. Raises ConfigError for another
+    mechanism or an empty or illegal text. Raises MissingExtraError without scramp.
     """
     if mechanism not in _SCRAM:
         raise ConfigError(f"sasl.mechanism {mechanism} is no SCRAM mechanism: {', '.join(_SCRAM)}")
@@ -381,8 +381,8 @@ def _scram_client(mechanism: str, username: str, secret: bytes) -> Any:
         client = ScramClient([mechanism], username, "")
     except ScramException as error:
         raise ConfigError(f"sasl.username cannot be sent by {mechanism}: {error}") from None
-    # scramp would prepare it by SASLprep, and neither Kafka's clients nor its brokers do that.
-    client.password = secret
+    # scramp would prepare both by SASLprep, and neither Kafka's clients nor its brokers do that.
+    client.password, client.username.username = secret, username
     return client
 
 

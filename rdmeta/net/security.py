@@ -9,15 +9,23 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from rdmeta.errors import AuthenticationError, Error, RequestTimedOutError, TransportError
+from rdmeta.errors import (
+    AuthenticationError,
+    ConfigError,
+    Error,
+    RequestTimedOutError,
+    TransportError,
+)
 
 if TYPE_CHECKING:
     import ssl
     from asyncio import AbstractEventLoop, Future
+    from collections.abc import Iterable
 
     from rdmeta._security_settings import SaslSettings, TlsSettings
     from rdmeta.config import Config
     from rdmeta.net.oauth import TokenSource
+    from rdmeta.net.resolve import Endpoint
     from rdmeta.net.sasl import Login
     from rdmeta.net.tls import Tls
     from rdmeta.net.tunnel import Tunnel
@@ -63,6 +71,8 @@ class Security:
             from rdmeta.net.tls import Tls
 
             self._tls = Tls(config.tls)
+        # The addresses that refused a login, the last one last.
+        self._refused: dict[Endpoint, None] = {}
         self._lock = threading.Lock()
         self._waiters: list[_Waiter] = []
         self._is_running = False
@@ -92,6 +102,8 @@ class Security:
         """
         future: Future[Prepared] = loop.create_future()
         with self._lock:
+            # A callable may hang for days, while attempts time out.
+            self._waiters = [each for each in self._waiters if not each[1].done()]
             self._waiters.append((loop, future))
             is_first, self._is_running = not self._is_running, True
         if is_first:
@@ -113,10 +125,17 @@ class Security:
             what = "no token came in time: check sasl.oauthbearer.token.endpoint.url"
         return RequestTimedOutError(what)
 
-    def refused(self) -> None:
+    def refused(self, endpoint: Endpoint) -> None:
         """Notes that a broker refused a login: the next one has a new token."""
+        self._refused.pop(endpoint, None)
+        self._refused[endpoint] = None
         if self._tokens is not None:
             self._tokens.forget()
+
+    def in_order(self, endpoints: Iterable[Endpoint]) -> list[Endpoint]:
+        """Returns the addresses of a host in their order, but last those that refused a login."""
+        since = {each: i for i, each in enumerate(self._refused, 1)}
+        return sorted(endpoints, key=lambda each: since.get(each, 0))
 
     def _login(self) -> Login | None:
         """Returns the login with the secrets of now."""
@@ -145,6 +164,10 @@ class Security:
         except Exception as error:  # its text may have a secret
             name = type(error).__name__
             self._finish(Error(f"a fault of rdmeta: cannot prepare a connection: {name}"))
+        except BaseException as error:  # without an outcome no later call would get one
+            name = type(error).__name__
+            said = f"a callable of the configuration raised {name}"
+            self._finish(ConfigError(said, retriable=True))
 
     def _finish(self, outcome: Prepared | Error) -> None:
         """Hands the outcome to each waiter, in its own loop."""

@@ -37,6 +37,9 @@ __all__ = ["Listener", "StreamConnection"]
 _SILENT = 1.0
 # The part of a session's lifetime after which the client logs in again, as in Kafka's own client.
 _LOGIN_AT = 0.85, 0.95
+# Seconds: a broker refuses to log a connection in again sooner, and takes it also when the session
+# has just ended. A token that is about to expire gives such a short session.
+_SOONEST = 1.0
 # Seconds before the end of a session: a login that cannot be prepared is not tried again then.
 _LAST_TRY = 0.2
 # Seconds by which a timer is late only if the loop was blocked.
@@ -214,10 +217,15 @@ class StreamConnection:
         self._listener.on_response(response)
 
     def channel_failed(self, channel: Channel, error: Error) -> None:
-        """Tries the next address; without one, or on the connection itself, fails."""
-        if isinstance(error, AuthenticationError) and self._security is not None:
-            self._security.refused()
-        if channel is self._channel:
+        """Tries the next address; without one, or on the connection itself, fails.
+
+        A refused login fails, too: a wrong password would be refused at each address. The next
+        connection begins with another address.
+        """
+        is_refused = isinstance(error, AuthenticationError)
+        if is_refused and self._security is not None:
+            self._security.refused(channel.endpoint)
+        if is_refused or channel is self._channel:
             self._fail(error)
             return
         # The error of a port that accepted explains more than that of an unreachable address.
@@ -239,7 +247,8 @@ class StreamConnection:
         if isinstance(error, Error):
             self._fail(error)
             return
-        self._untried.extend(lookup.result())
+        found = lookup.result()
+        self._untried.extend(self._security.in_order(found) if self._security else found)
         if self._preparing is None:
             self._try_next()
 
@@ -285,7 +294,8 @@ class StreamConnection:
         if lifetime is not None:
             now, share = self._loop.time(), random.uniform(*_LOGIN_AT)
             self._session_ends = now + lifetime
-            self._next_login = self._loop.call_at(now + share * lifetime, self._prepare_login)
+            at = now + max(share * lifetime, _SOONEST)
+            self._next_login = self._loop.call_at(at, self._prepare_login)
 
     def _prepare_login(self) -> None:
         """Asks for the secrets of now: they may have changed since the last login."""

@@ -64,7 +64,11 @@ class Tls:
             settings.key_location,
             settings.crl_location,
         )
-        return (digest.digest(), *(_state(path) for path in paths if path))
+        states = [_state(path) for path in paths if path]
+        if not settings.ca_location and not settings.ca_pem:
+            system = ssl.get_default_verify_paths()  # a file that is missing is None
+            states += [_stat(path) for path in (system.cafile, system.capath) if path]
+        return (digest.digest(), *states)
 
 
 def _state(path: str) -> object:

@@ -9,6 +9,7 @@ from typing import Any
 
 from rdmeta._security_settings import TlsSettings
 from rdmeta.errors import TlsError
+from rdmeta.net.sasl import shown
 
 __all__ = ["chain_of", "explain", "no_handshake"]
 
@@ -208,15 +209,16 @@ def _is_tls(first: bytes) -> bool:
 def _names(certificate: dict[str, Any]) -> Iterator[str]:
     """Yields the host names and addresses of a certificate, but not too many."""
     names = [value for kind, value in certificate.get("subjectAltName", ()) if "email" not in kind]
-    yield from names[:_MOST_NAMES]
+    yield from map(shown, names[:_MOST_NAMES])
     if len(names) > _MOST_NAMES:
         yield f"and {len(names) - _MOST_NAMES} more"
 
 
 def _name(parts: Iterable[Iterable[tuple[str, str]]]) -> str:
-    """Returns the common name of a subject or issuer; without one, all of it."""
+    """Returns the common name of a subject or issuer on one line; without one, all of it."""
     found = {key: value for part in parts for key, value in part}
-    return found.get("commonName") or ", ".join(found.values()) or "an issuer without a name"
+    name = found.get("commonName") or ", ".join(found.values())
+    return shown(name) or "an issuer without a name"
 
 
 def _ended(chain: Iterable[dict[str, Any]]) -> dict[str, Any] | None:

@@ -171,7 +171,7 @@ def test_each_broker_gets_few_logins_with_a_wrong_password(make: Maker) -> None:
         backoff = {"reconnect.backoff.ms": 10, "reconnect.backoff.max.ms": 1000}
         client = make(brokers.bootstrap, {**PLAIN, **backoff}, topics=["orders"])
         begin = time.monotonic()
-        while (seconds := time.monotonic() - begin) < 4:
+        while (seconds := time.monotonic() - begin) < 2.5:
             with pytest.raises(Error, match="Invalid username or password"):
                 client.refresh(timeout=0.5)
         for broker in brokers:
@@ -188,13 +188,13 @@ def test_a_password_that_is_wrong_on_one_broker_only_leaves_the_others_in_use(ma
         client = make(brokers.bootstrap, {**PLAIN, **backoff, **often})
         begin = time.monotonic()
         answers = errors = 0
-        while (seconds := time.monotonic() - begin) < 4:
+        while (seconds := time.monotonic() - begin) < 2.5:
             try:
                 client.refresh(["orders"], force=True, timeout=5)
                 answers += 1
             except AuthenticationError:  # the first one, if that broker was asked first
                 errors += 1
-        assert answers > 10
+        assert answers > 8
         assert errors <= 1
         assert len(brokers[2].logins) <= 1 + seconds / 0.8
         assert all(each.is_good for each in brokers[1].logins + brokers[3].logins)

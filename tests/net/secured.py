@@ -1,4 +1,4 @@
-"""What brokers of canned answers ask of a connection: TLS, and a login by SASL.
+"""The security of brokers of canned answers: TLS, and logins by SASL.
 
     logins = LoginServer({"alice": "secret"})
     guard = Guard(context=Authority().server("127.0.0.1"), logins=logins)
@@ -66,7 +66,7 @@ class Guard:
     delay: float = 0.1
     # Seconds until a session ends without another login (connections.max.reauth.ms); None: never.
     lifetime: float | None = None
-    # What clients did that no client may do.
+    # Acts of clients that no client may do.
     mistakes: list[str] = field(default_factory=list)
 
 

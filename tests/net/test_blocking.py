@@ -119,6 +119,7 @@ def test_a_tls_port_is_recognised_whether_it_resets_or_sends_an_alert() -> None:
         connection.sendall(bytes.fromhex("15030300020250"))
 
     def reset(connection: socket.socket) -> None:
+        read_frame(connection)  # else the client may hear of it before it is connected
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
     for serve in (tls, alert, reset):

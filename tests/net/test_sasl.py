@@ -187,6 +187,11 @@ def test_scram_hashes_the_password_without_saslprep_as_kafka_does(
     run(scram_login(mechanism, "a=b,c", password), server.begin(mechanism))
 
 
+def test_scram_sends_the_user_name_without_saslprep_as_kafka_does() -> None:
+    message = next(scram_login("SCRAM-SHA-256", "ﬁn=a,\u00aa", "secret").exchange())
+    assert message.startswith("n,,n=ﬁn=3Da=2C\u00aa,r=".encode())
+
+
 def scram_answers(mechanism: str, *answers: Callable[[bytes, Step], bytes]) -> None:
     """Logs in to a server whose answers are changed in turn; `answers` get message and answer."""
     take = LoginServer({"alice": "secret"}).begin(mechanism)

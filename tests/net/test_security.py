@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -19,6 +20,7 @@ from rdmeta._security_settings import OauthSettings, SaslSettings, TlsSettings
 from rdmeta.config import Config
 from rdmeta.errors import AuthenticationError, ConfigError, Error, TransportError
 from rdmeta.net import security
+from rdmeta.net.resolve import Endpoint
 from rdmeta.net.security import Prepared, Security, for_config
 
 ours = Authority()
@@ -92,9 +94,21 @@ def test_a_token_is_kept_until_a_broker_refuses_it() -> None:
     assert found is not None
     assert b"Bearer token1\1" in first_message(found.prepare())
     assert b"Bearer token1\1" in first_message(found.prepare())
-    found.refused()
+    found.refused(Endpoint(socket.AF_INET, ("127.0.0.1", 9092)))
     assert b"Bearer token2\1" in first_message(found.prepare())
     assert given == ["some", "some"]
+
+
+def test_addresses_that_refused_a_login_come_last_the_newest_refusal_at_the_end() -> None:
+    found = by_password("secret")
+    one, two, three = (Endpoint(socket.AF_INET, (f"127.0.0.{i}", 9092)) for i in (1, 2, 3))
+    assert found.in_order((one, two, three)) == [one, two, three]
+    found.refused(one)
+    assert found.in_order((one, two, three)) == [two, three, one]
+    found.refused(two)
+    found.refused(three)
+    found.refused(one)
+    assert found.in_order((one, two, three)) == [two, three, one]
 
 
 def test_calls_at_one_time_share_a_result_and_later_ones_have_their_own() -> None:
@@ -119,6 +133,25 @@ def test_calls_at_one_time_share_a_result_and_later_ones_have_their_own() -> Non
     asyncio.run(main())
     assert len(asked) == 2
     assert all(thread.daemon and thread is not threading.main_thread() for thread in asked)
+
+
+def test_a_hanging_callable_keeps_no_attempt_that_was_given_up() -> None:
+    go_on = threading.Event()
+
+    def password() -> str:
+        go_on.wait(30)
+        return "secret"
+
+    async def main() -> None:
+        found, loop = by_password(password), asyncio.get_running_loop()
+        for _ in range(100):
+            found.begin(loop).cancel()
+        last = found.begin(loop)
+        assert [each for _, each in found._waiters] == [last]
+        go_on.set()
+        await last
+
+    asyncio.run(main())
 
 
 def test_an_error_reaches_each_that_waits() -> None:
@@ -162,6 +195,30 @@ def test_a_fault_shows_the_type_only_as_its_text_may_have_a_secret(
         with pytest.raises(Error, match="RuntimeError") as caught:
             await by_password("secret").begin(asyncio.get_running_loop())
         assert "hunter2" not in str(caught.value)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("raised", [SystemExit, asyncio.CancelledError, KeyboardInterrupt])
+def test_a_callable_that_raises_no_exception_ends_its_connection_only(
+    raised: type[BaseException],
+) -> None:
+    asked: list[str] = []
+
+    def password() -> str:
+        asked.append("once")
+        if len(asked) == 1:
+            raise raised("hunter2")
+        return "secret"
+
+    async def main() -> None:
+        found, loop = by_password(password), asyncio.get_running_loop()
+        expected = f"a callable of the configuration raised {raised.__name__}"
+        with pytest.raises(ConfigError, match=f"{expected}$") as caught:
+            await asyncio.wait_for(found.begin(loop), 30)
+        assert caught.value.retriable
+        again = await asyncio.wait_for(found.begin(loop), 30)
+        assert first_message(again) == b"\0alice\0secret"
 
     asyncio.run(main())
 

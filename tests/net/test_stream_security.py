@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -134,6 +135,36 @@ def test_a_refused_login_is_reported_once_with_its_key(broker: Broker) -> None:
 
     asyncio.run(main())
     assert len(broker.logins) == 1
+
+
+def test_a_wrong_password_is_tried_at_one_address_of_a_host(brokers: Brokers) -> None:
+    async def main() -> None:
+        heard = Heard()
+        hosts = [each.address for each in brokers]
+        opened(heard, *hosts, security=secured("wrong"))
+        await heard.wait("disconnected")
+        assert isinstance(heard.error, AuthenticationError)
+
+    asyncio.run(main())
+    assert [len(each.logins) for each in brokers] == [1, 0, 0]
+
+
+def test_the_connection_after_a_refused_login_begins_with_another_address(
+    guard: Guard, brokers: Brokers
+) -> None:
+    brokers[1].guard = replace(guard, logins=LoginServer({"alice": "another"}))
+
+    async def main() -> None:
+        security, hosts = secured(), (brokers[1].address, brokers[2].address)
+        heard = Heard()
+        opened(heard, *hosts, security=security)
+        await heard.wait("disconnected")
+        connection = await connected(Heard(), *hosts, security=security)
+        assert str(connection.channel.endpoint) == brokers[2].address
+        connection.close()
+
+    asyncio.run(main())
+    assert len(brokers[1].logins) == 1
 
 
 # ---- preparing ----------------------------------------------------------------------------------
@@ -263,6 +294,24 @@ def test_a_connection_logs_in_again_before_its_session_ends_and_loses_no_answer(
     assert len(broker.accepted) == 1
     for one, two in zip(times, times[1:], strict=False):
         assert 0.84 * 1.5 < two - one < 1.5
+
+
+def test_a_session_that_is_very_short_is_logged_in_again_as_soon_as_brokers_allow(
+    guard: Guard, broker: Broker
+) -> None:
+    guard.lifetime = 0.2
+
+    async def main() -> None:
+        heard = Heard()
+        connection = await connected(heard, broker.address, security=secured())
+        while connection.channel.reauthentications < 2 and heard.error is None:
+            await asyncio.sleep(0.01)
+        assert heard.error is None
+        connection.close()
+
+    run("asyncio", main())
+    times = [each.at for each in broker.logins]
+    assert all(1.0 <= two - one < 5.0 for one, two in zip(times, times[1:], strict=False))
 
 
 def test_a_password_that_was_changed_meanwhile_breaks_the_connection_with_one_clear_error(

@@ -273,6 +273,19 @@ def test_a_replaced_ca_counts_from_the_next_connection_on(
     ]
 
 
+def test_a_replaced_file_of_the_system_counts_from_the_next_connection_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "system.pem"
+    file.write_text(theirs.pem)
+    monkeypatch.setenv("SSL_CERT_FILE", str(file))
+    tls = Tls(TlsSettings())
+    before = tls.context()
+    assert tls.context() is before
+    file.write_text(ours.pem + theirs.pem)
+    assert tls.context() is not before
+
+
 def test_a_new_file_in_a_directory_counts_from_the_next_connection_on(tmp_path: Path) -> None:
     ours.write(tmp_path, "1.pem")
     tls = Tls(TlsSettings(ca_location=str(tmp_path)))

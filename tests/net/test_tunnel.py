@@ -177,6 +177,13 @@ def test_a_certificate_of_an_unknown_ca_names_its_issuer_and_the_option() -> Non
     assert "now the system's are trusted" in refusal(theirs.server("localhost"), TlsSettings())
 
 
+def test_a_name_in_a_certificate_that_is_not_trusted_adds_no_line_to_a_log() -> None:
+    said = refusal(Authority("Mallory\nERROR a line\x1b[2J" + "x" * 5000).server("localhost"))
+    assert "Mallory ERROR a line [2Jxxx" in said
+    assert said.isprintable()
+    assert len(said) < 1000
+
+
 def test_a_certificate_for_another_host_says_for_which_ones_it_is() -> None:
     context = ours.server("kafka-1.example", "10.1.2.3")
     for host in ("localhost", "10.9.9.9"):
