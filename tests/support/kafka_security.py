@@ -1,4 +1,4 @@
-"""What a real Kafka needs for secured listeners: certificates, users, and the brokers' settings.
+"""Certificates, users and settings of brokers for a real Kafka with secured listeners.
 
     security = KafkaSecurity(directory)
     RealKafka(version, 3, directory, listeners=LISTENERS, settings=security.settings, ...)
@@ -20,10 +20,11 @@ from signed_tokens import Signer
 
 MARK = "hidden"
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
-# What a listener enables that does not enable all of them.
+# The mechanisms of listeners that do not enable all of them.
 ENABLED = {"SASL": ("PLAIN", "SCRAM-SHA-512"), "SIGNED": ("OAUTHBEARER",)}
 ALICE, PASSWORD = "alice", f"{MARK}-alice"
-# A user of SCRAM-SHA-256 whose password tests change, and one of PLAIN whom the last node refuses.
+# BOB is a user of SCRAM-SHA-256, and tests change his password. CAROL is one of PLAIN: the last
+# node has another password of hers.
 BOB, BOBS_PASSWORD = "bob", f"{MARK}-bob"
 CAROL, CAROLS_PASSWORD = "carol", f"{MARK}-carol"
 # So long a session of SCRAM-SHA-256 or OAUTHBEARER lasts.

@@ -19,7 +19,7 @@ PAGE = ROOT / "docs" / "connect.md"
 
 Texts = dict[str, dict[str, str]]
 
-# What the page shows for values that are different in each run.
+# The page shows these for values that are different in each run.
 SHOWN = {
     "{ca}": "/etc/kafka/ca.pem",
     "{other_ca}": "/etc/kafka/other-ca.pem",
