@@ -32,10 +32,10 @@ def _wrong(scale: Scale) -> Iterable[Figure]:
     broker, goal = "until the broker has said it", Goal(factor=1.5)
     name = "until Client raises the cause, the four that a broker tells together"
     yield _figure(name, "ms", job, ("all, client", "all, told"), broker, goal)
-    for way, ours, judged in (("client", "Client", None), ("fetch", "fetch()", goal)):
+    for way, ours in (("client", "Client"), ("fetch", "fetch()")):
         for case in TOLD:
             keys = (f"{case}, {way}", f"{case}, told")
-            yield _figure(f"until {ours} raises the cause: {case}", "ms", job, keys, broker, judged)
+            yield _figure(f"until {ours} raises the cause: {case}", "ms", job, keys, broker, goal)
 
 
 def _login(scale: Scale) -> Iterable[Figure]:

@@ -69,6 +69,7 @@ again for each connection, in a thread of its own, so a password that was change
 restart. A secret from the environment or a file is the application's to read:
 
     import os
+    from pathlib import Path
 
     client = rdmeta.Client(
         {
@@ -76,7 +77,7 @@ restart. A secret from the environment or a file is the application's to read:
             "security.protocol": "sasl_ssl",
             "sasl.mechanism": "SCRAM-SHA-512",
             "sasl.username": os.environ["KAFKA_USER"],
-            "sasl.password": lambda: open("/run/secrets/kafka").read().strip(),
+            "sasl.password": lambda: Path("/run/secrets/kafka").read_text().strip(),
         }
     )
 

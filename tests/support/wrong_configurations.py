@@ -383,8 +383,16 @@ HEAD = """\
 
 The first call of a client that cannot connect raises an error that names the cause, the server, and
 what to change. A cause that the client cannot mend costs one attempt. The client writes the same
-text to the log, as a warning of the logger `rdmeta.client`, and goes on trying. It writes that line
-again after 30 s at the earliest, with the number of repetitions.
+cause to the log, as a warning of the logger `rdmeta.client`, and goes on trying. It writes that
+line again after 30 s at the earliest, with the number of repetitions.
+
+If nothing listens at a server's port, or its name is unknown, the server may be about to start. So
+a call of a client waits until its time-out (`max.block.ms` without one). Then it raises
+`RequestTimedOutError`, which has the cause: `there was no answer in time (kafka-1.example:9093:
+cannot connect: Connection refused)`. Correct `bootstrap.servers`. `fetch()` raises that cause at
+once. A token endpoint without an answer in 10 s is an error that names
+`sasl.oauthbearer.token.endpoint.url`. SCRAM without its package is the error `SASL mechanism
+SCRAM-SHA-512 needs more packages: pip install 'rdmeta[sasl]'`.
 
 `make scenarios` tries each configuration of this page with both clients on Apache Kafka, and
 compares what they raise with this page. So the brokers' messages are real. The certificates of the
