@@ -16,6 +16,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from rdmeta.errors import Error, TransportError
+from rdmeta.net.waiters import hand_out, settle
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Future
@@ -80,7 +81,7 @@ class Resolver:
         future: Future[tuple[Endpoint, ...]] = loop.create_future()
         found = literal(address)
         if found is not None:
-            _settle(future, _chosen([found], family))
+            settle(future, _chosen([found], family))
             return future
         key = (*address, family)
         with self._lock:
@@ -125,11 +126,7 @@ class Resolver:
         """Hands the outcome to each waiter, in its own loop."""
         with self._lock:
             del self._lookups[lookup[:3]]
-        for loop, future in lookup.waiters:
-            try:
-                loop.call_soon_threadsafe(_settle, future, outcome)
-            except RuntimeError:  # the loop is closed
-                continue
+        hand_out(lookup.waiters, outcome)
 
 
 def literal(address: Address) -> Endpoint | None:
@@ -171,15 +168,6 @@ def _chosen(found: Iterable[Endpoint], family: int) -> _Outcome:
     second = [each for each in wanted if each.family != wanted[0].family]
     pairs = zip_longest(first, second)
     return tuple(each for pair in pairs for each in pair if each is not None)
-
-
-def _settle(future: Future[tuple[Endpoint, ...]], outcome: _Outcome) -> None:
-    if future.done():  # cancelled
-        return
-    if isinstance(outcome, Error):
-        future.set_exception(outcome)
-    else:
-        future.set_result(outcome)
 
 
 # All clients of the process share it, because it bounds the lookups that hang in the process.

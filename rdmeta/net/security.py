@@ -16,6 +16,7 @@ from rdmeta.errors import (
     RequestTimedOutError,
     TransportError,
 )
+from rdmeta.net.waiters import hand_out
 
 if TYPE_CHECKING:
     import ssl
@@ -173,11 +174,7 @@ class Security:
         """Hands the outcome to each waiter, in its own loop."""
         with self._lock:
             waiters, self._waiters, self._is_running = self._waiters, [], False
-        for loop, future in waiters:
-            try:
-                loop.call_soon_threadsafe(_settle, future, outcome)
-            except RuntimeError:  # the loop is closed
-                continue
+        hand_out(waiters, outcome)
 
 
 def for_config(config: Config) -> Security | None:
@@ -190,12 +187,3 @@ def _texts(settings: SaslSettings) -> tuple[str, str]:
     username, password = settings.username, settings.password
     name = username if isinstance(username, str) else username.reveal()
     return name, "" if password is None else password.reveal()
-
-
-def _settle(future: Future[Prepared], outcome: Prepared | Error) -> None:
-    if future.done():  # cancelled
-        return
-    if isinstance(outcome, Error):
-        future.set_exception(outcome)
-    else:
-        future.set_result(outcome)
