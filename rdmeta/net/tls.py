@@ -143,11 +143,7 @@ def _load_ca(context: ssl.SSLContext, what: str, path: str = "", text: str = "")
     data = text.encode() if text else _read(what, path)
     if _CERTIFICATE not in data and _TRUSTED not in data:
         raise ConfigError(f"{what}: no certificate in PEM is in it{_is_not_pem(data)}")
-    try:
-        with _in_memory(data) as file:
-            context.load_verify_locations(cafile=file)
-    except ssl.SSLError as error:
-        raise ConfigError(f"{what}: a certificate in it is damaged: {_reason(error)}") from None
+    _load(context, data, f"{what}: a certificate in it")
 
 
 def _load_directory(context: ssl.SSLContext, path: str) -> None:
@@ -179,12 +175,17 @@ def _check_revocation(context: ssl.SSLContext, settings: TlsSettings) -> None:
     data = _read(what, path)
     if _CRL not in data:
         raise ConfigError(f"{what}: no list of revoked certificates (X509 CRL) in PEM is in it")
+    _load(context, data, f"{what}: the list in it")
+    context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
+
+
+def _load(context: ssl.SSLContext, data: bytes, what: str) -> None:
+    """Loads certificates and lists in PEM; an error says that `what` is damaged."""
     try:
         with _in_memory(data) as file:
             context.load_verify_locations(cafile=file)
     except ssl.SSLError as error:
-        raise ConfigError(f"{what}: the list in it is damaged: {_reason(error)}") from None
-    context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
+        raise ConfigError(f"{what} is damaged: {_reason(error)}") from None
 
 
 def _identify(context: ssl.SSLContext, settings: TlsSettings) -> None:
