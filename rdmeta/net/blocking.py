@@ -7,19 +7,18 @@ import time
 from contextlib import suppress
 from numbers import Real
 from types import TracebackType
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from rdmeta.address import Address
 from rdmeta.errors import RequestTimedOutError, TlsError, TransportError
 from rdmeta.net.session import Response, Session
+from rdmeta.net.wire import Wire
 
 if TYPE_CHECKING:
     from rdmeta.net.security import Security
-    from rdmeta.net.tunnel import Tunnel
 
 __all__ = ["Connection", "Deadline"]
 
-_CHUNK = 1 << 18
 # Seconds: a bit below the longest time-out that poll() accepts.
 _LONGEST = 2_000_000.0
 
@@ -75,9 +74,10 @@ class Connection:
         RequestTimedOutError, the errors of `Security.prepare()`, and those of `Session.receive()`.
         """
         prepared = security.prepare() if security is not None else None
-        self._tunnel = prepared.tunnel(address.host) if prepared is not None else None
+        tunnel = prepared.tunnel(address.host) if prepared is not None else None
         login = prepared.login if prepared is not None else None
-        self.session = Session(client_id, max_frame, login, tls=self._tunnel is not None)
+        self.session = Session(client_id, max_frame, login, tls=tunnel is not None)
+        self._wire = Wire(self.session, tunnel)
         self._socket = _connect(address, deadline, family)
         try:
             while not self.session.ready:
@@ -110,43 +110,26 @@ class Connection:
         return bytes(answers[0].body)
 
     def _exchange(self, deadline: Deadline) -> list[Response]:
-        """Sends the session's bytes, then returns the answers that one read completes."""
-        if self._tunnel is not None:
-            return self._exchange_encrypted(self._tunnel, deadline)
-        data, space = self.session.data_to_send(), self.session.space()
-        received, count = self._transfer(data, space, deadline)
-        return self.session.receive(received) if received else self.session.received(count)
+        """Sends the bytes that wait, then returns the answers that one read completes.
 
-    def _exchange_encrypted(self, tunnel: Tunnel, deadline: Deadline) -> list[Response]:
-        """Does the same through the tunnel; without an answer it may have shaken hands."""
+        Without an answer it may have shaken hands.
+        """
         answers: list[Response] = []
         try:
-            if tunnel.is_ready:
-                tunnel.write(self.session.data_to_send())
-            tunnel.receive(self._transfer(tunnel.data_to_send(), None, deadline)[0])
-            while self.session.failure is None:
-                space, plain = self.session.space(), b""
-                if space is None:
-                    plain = tunnel.read(_CHUNK)
-                    count = len(plain)
-                else:
-                    count = tunnel.read_into(space)
-                if not count:
-                    break
-                answers += self.session.receive(plain) if plain else self.session.received(count)
+            received, count = self._transfer(self._wire.data_to_send(), deadline)
+            for some in self._wire.answers(received, count):
+                answers += some
         except TlsError:
             with suppress(OSError):
-                self._socket.send(tunnel.data_to_send())  # the alert, for the broker's log
+                self._socket.send(self._wire.last_words())
             raise
-        if tunnel.is_over and not answers:
-            self._closed("closed the connection")
+        if self._wire.is_over and not answers:
+            self._wire.closed("closed the connection")
         return answers
 
-    def _transfer(
-        self, data: bytes, space: memoryview | None, deadline: Deadline
-    ) -> tuple[bytes, int]:
-        """Sends `data`; returns the bytes of one read, or none and how many are in `space`."""
-        received, how = b"", "closed the connection"
+    def _transfer(self, data: bytes, deadline: Deadline) -> tuple[bytes, int]:
+        """Sends `data`, and returns what one `read()` of the wire does."""
+        how = "closed the connection"
         try:
             if data:
                 self._socket.settimeout(deadline.remaining())
@@ -155,28 +138,16 @@ class Connection:
                 except ConnectionError:  # the port may have said why, so that is read first
                     how = "reset the connection"
             self._socket.settimeout(deadline.remaining())
-            if space is None:
-                received = self._socket.recv(_CHUNK)
-                count = len(received)
-            else:
-                count = self._socket.recv_into(space)
+            received, count = self._wire.read(self._socket.recv, self._socket.recv_into)
         except TimeoutError:
-            if self._tunnel is not None:
-                self._tunnel.timed_out()
-            self.session.timed_out()
+            self._wire.timed_out()
         except ConnectionError:
-            self._closed("reset the connection")
+            self._wire.closed("reset the connection")
         except OSError as error:
             raise TransportError(f"the connection broke: {error.strerror or error}") from error
         if not count:
-            self._closed(how)
+            self._wire.closed(how)
         return received, count
-
-    def _closed(self, how: str) -> NoReturn:
-        """Raises the error of a connection that the other side ended; `how` says how."""
-        if self._tunnel is not None:
-            self._tunnel.closed(how)
-        self.session.closed(how)
 
 
 def _connect(address: Address, deadline: Deadline, family: int) -> socket.socket:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from rdmeta.errors import Error, TransportError
 from rdmeta.net.session import Response, Session
+from rdmeta.net.wire import CHUNK, Wire
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Channel", "Owner"]
 
-_CHUNK = 1 << 18
 # Reads in one turn of the loop, so that one long answer does not hold up the loop's other work.
 _READS = 8
 
@@ -72,7 +72,9 @@ class Channel:
         self.reauthentications = 0
         self._loop = loop
         self._owner = owner
-        self._tunnel = tunnel
+        self._wire = Wire(session, tunnel)
+        # Whether the session was ready, and its logins, when the owner last heard of them.
+        self._told = (False, 0)
         self._unsent = memoryview(b"")
         self._is_writing = False
         self._send_error: OSError | None = None
@@ -130,9 +132,7 @@ class Channel:
 
     def timed_out(self) -> NoReturn:
         """Raises RequestTimedOutError, which says what did not come in time."""
-        if self._tunnel is not None:
-            self._tunnel.timed_out()
-        self.session.timed_out()
+        self._wire.timed_out()
 
     def read(self, most: int = _READS) -> None:
         """Reads what has arrived, `most` times, and passes it to the owner.
@@ -166,13 +166,8 @@ class Channel:
 
     def _read_once(self, sock: socket.socket) -> bool:
         """Reads and handles one chunk; returns whether more may be waiting."""
-        data, space = b"", None if self._tunnel else self.session.space()
         try:
-            if space is None:
-                data = sock.recv(_CHUNK)
-                count = len(data)
-            else:
-                count = sock.recv_into(space)
+            data, count = self._wire.read(sock.recv, sock.recv_into)
         except (BlockingIOError, InterruptedError):
             if self._send_error is not None:
                 self._ended(self._send_error)
@@ -185,48 +180,29 @@ class Channel:
             return False
         self.bytes_received += count
         self._owner.channel_bytes(self)
-        if self._tunnel is None:
-            self._take(data, count)
-        else:
-            self._decrypt(self._tunnel, data)
-        return count >= _CHUNK
-
-    def _decrypt(self, tunnel: Tunnel, data: bytes) -> None:
-        """Passes encrypted bytes to the tunnel, and all plain bytes in them to the session."""
-        if self._socket is None:
-            return
-        try:
-            tunnel.receive(data)
-            self._flush()
-            while self._socket is not None:
-                space, plain = self.session.space(), b""
-                if space is None:
-                    plain = tunnel.read(_CHUNK)
-                    count = len(plain)
-                else:
-                    count = tunnel.read_into(space)
-                if not count:
-                    break
-                self._take(plain, count)
-        except Error as error:
-            self._fail(error)
-            return
-        if self._socket is not None:
-            self._flush()
-            if tunnel.is_over:
-                self._ended(None)
+        self._take(data, count)
+        return count >= CHUNK
 
     def _take(self, data: bytes, count: int) -> None:
-        """Passes bytes to the session, unless it has them, and their answers to the owner."""
-        if self._socket is None:
-            return
-        was_ready, logins = self.session.ready, self.session.logins
-        try:
-            answers = self.session.receive(data) if data else self.session.received(count)
-        except Error as error:
-            self._fail(error)
-            return
-        self._flush()
+        """Passes on what one read returned, and tells the owner what it brings."""
+        steps = self._wire.answers(data, count)
+        while self._socket is not None:
+            try:
+                answers = next(steps, None)
+                self._flush()
+            except Error as error:
+                self._fail(error)
+                return
+            if answers is None:
+                if self._wire.is_over:
+                    self._ended(None)
+                return
+            self._hand_on(answers)
+
+    def _hand_on(self, answers: list[Response]) -> None:
+        """Tells the owner what the session made of some bytes; fails if the session has."""
+        was_ready, logins = self._told
+        self._told = self.session.ready, self.session.logins
         if self.session.ready and not was_ready:
             self._owner.channel_ready(self)
         elif self.session.logins != logins:
@@ -244,7 +220,7 @@ class Channel:
         sock = self._socket
         if sock is None:
             return
-        data = self._queued()
+        data = self._wire.data_to_send()
         if data:
             self._unsent = memoryview(bytes(self._unsent) + data)
         if not self._unsent or self._send_error is not None:
@@ -268,22 +244,12 @@ class Channel:
             else:
                 self._loop.remove_writer(sock)
 
-    def _queued(self) -> bytes:
-        """Returns the bytes that the socket is to send; the session's wait for the tunnel."""
-        if self._tunnel is None:
-            return self.session.data_to_send()
-        if self._tunnel.is_ready:
-            self._tunnel.write(self.session.data_to_send())
-        return self._tunnel.data_to_send()
-
     def _ended(self, error: OSError | None) -> None:
         """Fails because the other side closed (None) or broke the connection."""
         try:
             if error is None or isinstance(error, ConnectionError):
                 how = "closed the connection" if error is None else "reset the connection"
-                if self._tunnel is not None:
-                    self._tunnel.closed(how)
-                self.session.closed(how)
+                self._wire.closed(how)
             self._fail(TransportError(f"the connection broke: {error.strerror or error}"))
         except Error as failure:
             self._fail(failure)
@@ -298,9 +264,9 @@ class Channel:
 
     def _say_why(self) -> None:
         """Sends the tunnel's alert, so that the broker can log why its certificate is refused."""
-        if self._tunnel is None or self._socket is None or self._unsent:
+        if self._socket is None or self._unsent:
             return
-        alert = self._tunnel.data_to_send()
+        alert = self._wire.last_words()
         if alert:
             with suppress(OSError):
                 self._socket.send(alert)
