@@ -1,10 +1,11 @@
-"""One socket in an event loop: bytes both ways, how it ends, and a fork's child."""
+"""One socket in an event loop: bytes both ways, with and without TLS, how it ends, and a fork."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import socket
+import ssl
 import struct
 import threading
 import time
@@ -13,17 +14,28 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
+from certificates import Authority, over_tls
 from loops import LOOPS, run
 from peer import answer_handshake, framed, listening, read_frame, read_requests
 
+from rdmeta._security_settings import TlsSettings
 from rdmeta.address import Address
 from rdmeta.errors import Error, MalformedError, TransportError
 from rdmeta.net.channel import Channel
 from rdmeta.net.resolve import literal
 from rdmeta.net.session import METADATA, Response, Session
+from rdmeta.net.tls import Tls
+from rdmeta.net.tunnel import Tunnel
 
 RANGES = {METADATA: (0, 13), 18: (0, 3)}
 METADATA_V1_ALL = struct.pack(">i", -1)
+
+OURS = Authority()
+TRUSTING = TlsSettings(ca_pem=OURS.pem)
+SERVER = OURS.server("localhost")
+OLD_SERVER = OURS.server("localhost", highest=ssl.TLSVersion.TLSv1_2)
+# The server's TLS, None for plaintext.
+WAYS = [pytest.param(None, id="plaintext"), pytest.param(SERVER, id="TLS")]
 
 Main = Callable[[], Coroutine[Any, Any, None]]
 
@@ -67,17 +79,28 @@ class Heard:
             await asyncio.wait_for(self._news.wait(), 30)
 
 
-def channel_to(address: Address, heard: Heard, **options: Any) -> Channel:
+def channel_to(
+    address: Address, heard: Heard, settings: TlsSettings | None = None, **options: Any
+) -> Channel:
+    """Returns a channel, which speaks TLS if there are settings for it."""
     endpoint = literal(address)
     assert endpoint is not None
-    session = Session("tester", 1 << 24)
+    if settings is not None:
+        options["tunnel"] = Tunnel(Tls(settings).context(), settings, "localhost")
+    session = Session("tester", 1 << 24, tls=settings is not None)
     return Channel(asyncio.get_running_loop(), endpoint, session, heard, **options)
 
 
-async def ready(address: Address, heard: Heard) -> Channel:
-    channel = channel_to(address, heard)
+async def ready(address: Address, heard: Heard, way: ssl.SSLContext | None = None) -> Channel:
+    """Returns a channel to a server of that way, after the handshakes."""
+    channel = channel_to(address, heard, None if way is None else TRUSTING)
     await heard.wait("ready")
     return channel
+
+
+def by(way: ssl.SSLContext | None, serve: Callable[[Any], object]) -> Callable[[Any], object]:
+    """Returns what `listening()` takes for a server of that way."""
+    return serve if way is None else over_tls(way, serve)
 
 
 def serve_handshake(connection: socket.socket) -> None:
@@ -106,17 +129,25 @@ def answering(*answers: bytes) -> Callable[[socket.socket], None]:
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-def test_answers_arrive_in_order_and_bytes_are_counted(loop: str) -> None:
+@pytest.mark.parametrize("way", WAYS)
+def test_answers_arrive_in_order_and_bytes_are_counted(
+    loop: str, way: ssl.SSLContext | None
+) -> None:
     async def main() -> None:
         heard = Heard()
-        channel = await ready(address, heard)
+        channel = await ready(address, heard, way)
         sent, received = channel.bytes_sent, channel.bytes_received
         ids = [channel.request(METADATA, 1, METADATA_V1_ALL) for _ in range(2)]
         await heard.wait("response", 2)
         assert [answer.correlation_id for answer in heard.answers] == ids
         assert [answer.body for answer in heard.answers] == [b"one", b"two"]
-        assert channel.bytes_sent - sent == 2 * (14 + len("tester") + 4)
-        assert channel.bytes_received - received == 2 * (8 + 3)
+        sent_more = channel.bytes_sent - sent - 2 * (14 + len("tester") + 4)
+        received_more = channel.bytes_received - received - 2 * (8 + 3)
+        if way is None:
+            assert (sent_more, received_more) == (0, 0)
+        else:
+            assert 0 < sent_more < 2 * 40
+            assert 0 < received_more < 2 * 40
         assert heard.events.index("bytes") < heard.events.index("ready")
         channel.close()
         assert not channel.is_open
@@ -129,34 +160,38 @@ def test_answers_arrive_in_order_and_bytes_are_counted(loop: str) -> None:
             connection.sendall(framed(asked.correlation_id, body))
         connection.recv(1)
 
-    with listening(serve) as address:
+    with listening(by(way, serve)) as address:
         run(loop, main())
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-def test_an_answer_of_many_reads_arrives_whole(loop: str) -> None:
+@pytest.mark.parametrize("way", [*WAYS, pytest.param(OLD_SERVER, id="TLS 1.2")])
+def test_an_answer_of_many_reads_arrives_whole(loop: str, way: ssl.SSLContext | None) -> None:
     body = os.urandom(1 << 10) * (10 << 10)
 
     async def main() -> None:
         heard = Heard()
-        channel = await ready(address, heard)
+        channel = await ready(address, heard, way)
         channel.request(METADATA, 1, METADATA_V1_ALL)
         await heard.wait("response")
         assert heard.answers[0].body == body
         channel.close()
 
-    with listening(answering(body)) as address:
+    with listening(by(way, answering(body))) as address:
         run(loop, main())
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-def test_requests_that_the_socket_does_not_take_are_sent_later(loop: str) -> None:
+@pytest.mark.parametrize("way", WAYS)
+def test_requests_that_the_socket_does_not_take_are_sent_later(
+    loop: str, way: ssl.SSLContext | None
+) -> None:
     body = os.urandom(1 << 20)
     go_on = threading.Event()
 
     async def main() -> None:
         heard = Heard()
-        channel = await ready(address, heard)
+        channel = await ready(address, heard, way)
         ids = [channel.request(METADATA, 1, body) for _ in range(16)]
         assert channel.bytes_sent < 16 << 20, "the socket took everything: raise the size"
         go_on.set()
@@ -174,7 +209,7 @@ def test_requests_that_the_socket_does_not_take_are_sent_later(loop: str) -> Non
             connection.sendall(framed(struct.unpack_from(">i", frame, 4)[0], b""))
         connection.recv(1)
 
-    with listening(serve) as address:
+    with listening(by(way, serve)) as address:
         run(loop, main())
 
 
@@ -508,10 +543,13 @@ def test_a_channel_can_be_closed_after_its_loop() -> None:
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-def test_a_forks_child_closes_the_socket_and_the_parents_connection_goes_on(loop: str) -> None:
+@pytest.mark.parametrize("way", WAYS)
+def test_a_forks_child_closes_the_socket_and_the_parents_connection_goes_on(
+    loop: str, way: ssl.SSLContext | None
+) -> None:
     async def main() -> None:
         heard = Heard()
-        channel = await ready(address, heard)
+        channel = await ready(address, heard, way)
         inherited = channel._socket
         assert inherited is not None
         number = inherited.fileno()
@@ -523,6 +561,7 @@ def test_a_forks_child_closes_the_socket_and_the_parents_connection_goes_on(loop
                 channel.abandon()
                 channel.close()
                 channel.read()
+                del channel
                 with suppress(OSError):
                     os.fstat(number)
                     os._exit(2)
@@ -535,5 +574,5 @@ def test_a_forks_child_closes_the_socket_and_the_parents_connection_goes_on(loop
         assert [answer.body for answer in heard.answers] == [b"one", b"two"]
         channel.close()
 
-    with listening(answering(b"one", b"two")) as address:
+    with listening(by(way, answering(b"one", b"two"))) as address:
         run(loop, main())

@@ -37,6 +37,17 @@ def ready_session(**options: Any) -> Session:
     return session
 
 
+def assert_taken_or_refused(session: Session, data: bytes) -> None:
+    """Answers the session's request with `data`, and sends `data` once more without a frame."""
+    (asked,) = read_requests(session.data_to_send())
+    try:
+        session.receive(framed(asked.correlation_id, data))
+        session.receive(data)
+    except Error:
+        with pytest.raises(Error):
+            session.receive(b"")
+
+
 def test_the_first_request_is_api_versions_v3_and_names_the_software() -> None:
     session = Session(client_id="tester")
     (asked,) = read_requests(session.data_to_send())
@@ -68,14 +79,7 @@ def test_an_older_broker_is_asked_again_at_the_version_it_names(spoken: int) -> 
 
 @given(data=st.binary(max_size=200))
 def test_arbitrary_bytes_are_taken_or_refused_and_never_crash(data: bytes) -> None:
-    session = Session()
-    (asked,) = read_requests(session.data_to_send())
-    try:
-        session.receive(framed(asked.correlation_id, data))
-        session.receive(data)
-    except Error:
-        with pytest.raises(Error):
-            session.receive(b"")
+    assert_taken_or_refused(Session(), data)
 
 
 @given(data=st.data())
