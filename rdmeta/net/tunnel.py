@@ -17,6 +17,8 @@ __all__ = ["Tunnel"]
 
 # Bytes: the longest record of TLS, and so what one read returns.
 _RECORD = 1 << 14
+# Bytes that OpenSSL gets at a time: its memory for them never shrinks.
+_PIECE = 1 << 16
 # The first bytes of the other side that are kept, to say what it seems to be.
 _KEPT = 64
 
@@ -42,6 +44,8 @@ class Tunnel:
         # A certificate has no final dot, and no zone of an IPv6 address.
         self._host = host.partition("%")[0].rstrip(".")
         self._first = b""
+        # The encrypted bytes that OpenSSL is yet to get.
+        self._arrived = memoryview(b"")
         self._failure: Error | None = None
         self._in, self._out = ssl.MemoryBIO(), ssl.MemoryBIO()
         try:
@@ -58,8 +62,8 @@ class Tunnel:
         """Takes the encrypted bytes that arrived, and goes on with the handshake."""
         if len(self._first) < _KEPT:
             self._first += data[: _KEPT - len(self._first)]
-        self._in.write(data)
-        if not self.is_ready:
+        self._arrived = memoryview(bytes(self._arrived) + data if self._arrived else data)
+        while not self.is_ready and self._feed():
             self._shake()
 
     def write(self, data: bytes) -> None:
@@ -123,15 +127,26 @@ class Tunnel:
         """Returns the plain bytes of one record, or their number in `space`; falsy if none came."""
         if self._failure is not None or self.is_over or not self.is_ready:
             return None
+        if not self._in.pending:
+            self._feed()
         try:
             found = self._tls.read(most) if space is None else self._tls.read(most, space)
         except ssl.SSLWantReadError:
-            return None
+            return self._read(most, space) if self._feed() else None
         except ssl.SSLError as error:
             self._note(error)
             return None
         self.is_over = not found
         return found
+
+    def _feed(self) -> bool:
+        """Gives OpenSSL some of the bytes that arrived; returns whether there were any."""
+        if not self._arrived:
+            return False
+        self._in.write(self._arrived[:_PIECE])
+        # An empty part of the bytes would keep them all.
+        self._arrived = self._arrived[_PIECE:] or memoryview(b"")
+        return True
 
     def _check(self, has_read: bool) -> None:
         """Raises the failure, once all bytes before it were read."""

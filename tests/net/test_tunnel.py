@@ -104,6 +104,31 @@ def test_bytes_that_arrive_split_anywhere_are_read_whole() -> None:
     assert found == body
 
 
+def resident() -> int:
+    """Returns the bytes of memory that this process has in use."""
+    with open("/proc/self/statm") as statm:
+        return int(statm.read().split()[1]) * 4096
+
+
+def test_a_tunnel_keeps_little_memory_after_a_long_answer() -> None:
+    """OpenSSL's memory for bytes that arrive grows with them, and never shrinks."""
+    server, body, links = ours.server("localhost"), bytes(1_000_000), 60
+
+    def carried() -> Tunnel:
+        tunnel, peer = joined(server)
+        peer.tls.write(body)
+        while encrypted := peer.outgoing.read(1 << 18):
+            tunnel.receive(encrypted)
+            while tunnel.read(1 << 18):
+                pass
+        return tunnel
+
+    kept = [carried() for _ in range(5)]
+    before = resident()
+    kept += [carried() for _ in range(links)]
+    assert (resident() - before) / links < 270 << 10
+
+
 def test_the_answer_in_the_same_bytes_as_the_end_of_the_handshake_is_read() -> None:
     tunnel, peer = (
         Tunnel(Tls(TRUSTING).context(), TRUSTING, "localhost"),
