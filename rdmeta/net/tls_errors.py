@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import ssl
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -223,9 +224,19 @@ def _name(parts: Iterable[Iterable[tuple[str, str]]]) -> str:
 
 def _ended(chain: Iterable[dict[str, Any]]) -> dict[str, Any] | None:
     """Returns the first certificate of a chain that has expired, None if none has."""
-    ends = [(ssl.cert_time_to_seconds(each["notAfter"]), each) for each in chain]
     now = time.time()
-    return next((each for end, each in ends if end < now), None)
+    return next((each for each in chain if _end_of(each) < now), None)
+
+
+def _end_of(certificate: dict[str, Any]) -> float:
+    """Returns when a certificate expires, in seconds since 1970; inf if its date is no date.
+
+    The other side may send any date, and OpenSSL then gives "Bad time value".
+    """
+    try:
+        return ssl.cert_time_to_seconds(certificate["notAfter"])
+    except (KeyError, ValueError):
+        return math.inf
 
 
 def _words(reason: str) -> str:
