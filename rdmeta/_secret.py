@@ -7,7 +7,22 @@ from typing import Any, NoReturn
 
 from rdmeta.errors import ConfigError
 
-__all__ = ["Secret"]
+__all__ = ["Secret", "cause_of"]
+
+
+def cause_of(error: BaseException) -> str:
+    """Returns the type of an exception that a user's callable raised, and the place.
+
+    Call it where the callable was called. The text of the exception may have a secret, so it is
+    left out: "KeyError in read (vault.py:12); its text may have a secret and is not shown".
+    """
+    place, trace = "", error.__traceback__
+    while trace is not None and trace.tb_next is not None:  # the first frame is the caller's
+        trace = trace.tb_next
+        code = trace.tb_frame.f_code
+        file = code.co_filename.rpartition("/")[2]
+        place = f" in {code.co_name} ({file}:{trace.tb_lineno})"
+    return f"{type(error).__name__}{place}; its text may have a secret and is not shown"
 
 
 class Secret:
@@ -30,8 +45,8 @@ class Secret:
 
         Raises ConfigError, which names the key, if the callable fails or returns no text. Text
         that ends with a line break, as a file's may, is refused unless it is in PEM. The error is
-        retriable if the callable failed. It shows the type of the callable's exception only,
-        because the text of that exception may have the secret.
+        retriable if the callable failed. It shows the type and the place of the callable's
+        exception, but not its text, which may have the secret.
         """
         if isinstance(self._value, str):
             return self._value
@@ -39,7 +54,7 @@ class Secret:
         try:
             found = self._value()
         except Exception as error:
-            cause = type(error).__name__
+            cause = cause_of(error)
         if cause:  # outside the handler, so that the error has no context with the secret
             raise ConfigError(f"{self.key}: its callable raised {cause}", retriable=True)
         if not isinstance(found, str):

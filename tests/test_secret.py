@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 import traceback
+from functools import partial
 from typing import Any
 
 import pytest
@@ -35,10 +36,19 @@ def test_a_callable_that_fails_gives_an_error_that_may_pass_and_has_no_secret() 
 
     with pytest.raises(ConfigError) as caught:
         Secret(fail, "sasl.password").reveal()
-    assert str(caught.value) == "sasl.password: its callable raised LookupError"
+    line = fail.__code__.co_firstlineno + 1
+    assert str(caught.value) == (
+        f"sasl.password: its callable raised LookupError in fail (test_secret.py:{line});"
+        " its text may have a secret and is not shown"
+    )
     assert caught.value.retriable
     assert VALUE not in "".join(traceback.format_exception(caught.value))
     assert caught.value.__context__ is None
+
+
+def test_a_callable_without_a_place_in_python_is_named_by_its_exception_alone() -> None:
+    with pytest.raises(ConfigError, match="its callable raised ZeroDivisionError; its text"):
+        Secret(partial(divmod, 1, 0), "sasl.password").reveal()
 
 
 @pytest.mark.parametrize(

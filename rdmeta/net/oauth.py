@@ -13,7 +13,7 @@ from collections.abc import Callable
 from numbers import Real
 from typing import Any
 
-from rdmeta._secret import Secret
+from rdmeta._secret import Secret, cause_of
 from rdmeta._security_settings import OauthSettings
 from rdmeta.errors import AuthenticationError, ConfigError
 from rdmeta.net import oidc
@@ -149,9 +149,8 @@ def _called(settings: OauthSettings, config: str) -> Token:
     try:
         found = settings.callback(config) if settings.callback else None
     except Exception as error:
-        text = str(error).replace(config, "***") if config else str(error)
-        cause = f"{type(error).__name__}: {shown(text)}"
-    if cause:
+        cause = cause_of(error)
+    if cause:  # outside the handler, so that the error has no context with the secret
         raise AuthenticationError(f"oauth_cb raised {cause}", retriable=True)
     if not isinstance(found, tuple) or not 2 <= len(found) <= 4:
         kind = f"a tuple of {len(found)}" if isinstance(found, tuple) else type(found).__name__

@@ -140,7 +140,7 @@ def raising() -> str:
 
 
 def bad_token(conf: str) -> tuple[Any, ...]:
-    raise ValueError(f"cannot exchange {conf} for a token")
+    raise ValueError(f"cannot exchange {conf} for a token with {CLIENT_SECRET}")
 
 
 def login(mechanism: str, password: object = PASSWORD) -> dict[str, Any]:
