@@ -15,7 +15,14 @@ from rdmeta._core import (
     encode_metadata_request,
 )
 from rdmeta.address import Address, parse_bootstrap
-from rdmeta.errors import ConfigError, Error, ForkedError, TransportError
+from rdmeta.errors import (
+    AuthenticationError,
+    ConfigError,
+    Error,
+    ForkedError,
+    MissingExtraError,
+    TransportError,
+)
 from rdmeta.model import ALL, Advice, Applied, Broker, Request
 from rdmeta.net.blocking import Connection, Deadline
 from rdmeta.net.resolve import FAMILIES
@@ -72,7 +79,8 @@ def fetch(
     Returns the Applied of the last answer; its `changed` and `brokers_changed` cover all answers.
     `bootstrap` is "host:port[,host:port...]", with or without the protocol, as in
     PLAINTEXT://host:port. TLS and SASL come with `conf` (docs/security.md). fetch() tries the
-    servers in turn until one gives an answer that the cache can apply. The cache may want a second
+    servers in turn until one gives an answer that the cache can apply. A wrong setting, or a login
+    that two servers refuse alike, ends that: the others are not tried. The cache may want a second
     opinion (Advice.ASK_OTHER): then fetch() asks the next server as well. After the last one it
     asks the brokers that the cache knows. It asks each once, until an answer has no such advice.
 
@@ -185,6 +193,8 @@ def _ask_in_turn(
             broker, applied = _ask(cache, server, request, within, deadline, options)
         except Error as error:
             failures.append((server, _without_frames(error)))
+            if _is_in_vain([each for _, each in failures]):
+                break
             ask_other = error.applied is not None and Advice.ASK_OTHER in error.applied.advice
         else:
             answers.append(applied)
@@ -198,7 +208,7 @@ def _ask_in_turn(
         if answers and not deadline.left():
             break
     if not answers:
-        raise _summary(failures)
+        raise _summary(failures, len(servers))
     return answers[-1]._replace(
         changed=sum(each.changed for each in answers),
         brokers_changed=any(each.brokers_changed for each in answers),
@@ -267,12 +277,31 @@ def _without_frames(error: Error) -> Error:
     return error
 
 
-def _summary(failures: list[tuple[Address, Error]]) -> Error:
+def _is_in_vain(errors: list[Error]) -> bool:
+    """Returns whether the last error says that the servers that follow would fail, too.
+
+    A wrong configuration fails before it meets a server. A login that two servers refuse alike is
+    wrong on all of them, and more attempts could lock the account. One server alone may be behind
+    the others, as after a change of the password.
+    """
+    last = errors[-1]
+    if last.retriable:
+        return False
+    if isinstance(last, (ConfigError, MissingExtraError)):
+        return True
+    refused = [each for each in errors if isinstance(each, AuthenticationError)]
+    cause = last.code or str(last)
+    return last in refused and sum((each.code or str(each)) == cause for each in refused) > 1
+
+
+def _summary(failures: list[tuple[Address, Error]], untried: int) -> Error:
     """Returns one error that names each server; its type is the shared one, or TransportError.
 
-    The error is retriable if the error of any server is.
+    The error is retriable if the error of any server is. It says how many servers are untried.
     """
     text = "; ".join(f"{server}: {error}" for server, error in failures)
+    if untried:
+        text += f"; {untried} more server{'s were' if untried > 1 else ' was'} not tried"
     last = failures[-1][1]
     retriable = any(error.retriable for _, error in failures)
     kinds = {type(error) for _, error in failures}

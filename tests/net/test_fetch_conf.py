@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 from broker import METADATA, Brokers, Fault
+from login_server import LoginServer
+from secured import Guard
 
 from rdmeta import MetadataCache, fetch
-from rdmeta.errors import ConfigError, MalformedError, RequestTimedOutError, TransportError
+from rdmeta.errors import (
+    AuthenticationError,
+    ConfigError,
+    MalformedError,
+    RequestTimedOutError,
+    TransportError,
+)
 
 KEY = "bootstrap.servers"
 
@@ -128,3 +137,96 @@ def test_the_configurations_time_outs_end_a_wait_before_the_fetchs_own(
         assert 0.9 < time.monotonic() - begun < 15
     finally:
         brokers[1].thaw()
+
+
+# ---- servers that are not tried in vain ---------------------------------------------------------
+
+PLAIN: dict[str, Any] = {
+    "security.protocol": "sasl_plaintext",
+    "sasl.mechanism": "PLAIN",
+    "sasl.username": "alice",
+    "sasl.password": "secret",
+}
+
+
+def guarded(password: str) -> Guard:
+    return Guard(None, LoginServer({"alice": password}), delay=0.0)
+
+
+@contextmanager
+def guarded_brokers(*passwords: str) -> Iterator[Brokers]:
+    """Yields brokers that take one password each."""
+    with Brokers(len(passwords), guard=guarded("")) as running:
+        for broker, password in zip(running, passwords, strict=True):
+            broker.guard = guarded(password)
+        yield running
+
+
+def attempts(brokers: Brokers) -> list[int]:
+    return [len(broker.accepted) for broker in brokers]
+
+
+def test_a_login_that_two_servers_refuse_alike_is_not_tried_at_a_third() -> None:
+    with guarded_brokers("another", "another", "another", "another") as brokers:
+        with pytest.raises(AuthenticationError) as caught:
+            fetch(MetadataCache(), brokers.bootstrap, conf=PLAIN)
+        assert attempts(brokers) == [1, 1, 0, 0]
+        assert str(caught.value).endswith("; 2 more servers were not tried")
+        assert str(caught.value).count("sasl.username and sasl.password") == 2
+
+
+def test_a_password_that_is_wrong_on_one_server_only_is_tried_at_the_next() -> None:
+    with guarded_brokers("another", "secret", "another") as brokers:
+        assert fetch(MetadataCache(), brokers.bootstrap, conf=PLAIN).brokers_changed
+        assert attempts(brokers) == [1, 1, 0]
+
+
+def test_two_refusals_of_different_causes_do_not_end_the_turn() -> None:
+    with guarded_brokers("another", "another", "secret") as brokers:
+        brokers[2].guard = Guard(None, LoginServer({}), mechanisms=("SCRAM-SHA-256",))
+        assert fetch(MetadataCache(), brokers.bootstrap, conf=PLAIN).brokers_changed
+        assert attempts(brokers) == [1, 1, 1]
+
+
+def test_two_servers_that_are_down_do_not_end_the_turn() -> None:
+    with guarded_brokers("", "", "secret") as brokers:
+        brokers[1].refuse()
+        brokers[2].refuse()
+        assert fetch(MetadataCache(), brokers.bootstrap, conf=PLAIN).brokers_changed
+
+
+def test_a_token_that_two_servers_refuse_is_not_tried_at_a_third() -> None:
+    asked: list[str] = []
+
+    def token(config: str) -> tuple[str, float]:
+        asked.append(config)
+        return f"token-{len(asked)}", 2e10
+
+    conf = {"security.protocol": "sasl_plaintext", "sasl.mechanism": "OAUTHBEARER"}
+    with guarded_brokers("", "", "") as brokers:
+        with pytest.raises(AuthenticationError, match="; 1 more server was not tried"):
+            fetch(MetadataCache(), brokers.bootstrap, conf={**conf, "oauth_cb": token})
+        assert attempts(brokers) == [1, 1, 0]
+
+
+def test_a_wrong_file_fails_once_and_no_server_is_tried() -> None:
+    conf = {"security.protocol": "ssl", "ssl.ca.location": "/nonexistent/ca.pem"}
+    with guarded_brokers("", "", "") as brokers:
+        with pytest.raises(ConfigError, match="ca.pem: No such file") as caught:
+            fetch(MetadataCache(), brokers.bootstrap, conf=conf)
+        assert str(caught.value).count("No such file") == 1
+        assert attempts(brokers) == [0, 0, 0]
+
+
+def test_a_callable_that_fails_once_is_asked_again_for_the_next_server() -> None:
+    asked: list[float] = []
+
+    def password() -> str:
+        asked.append(time.monotonic())
+        if len(asked) == 1:
+            raise OSError("the vault is busy")
+        return "secret"
+
+    with guarded_brokers("secret", "secret") as brokers:
+        conf = {**PLAIN, "sasl.password": password}
+        assert fetch(MetadataCache(), brokers.bootstrap, conf=conf).brokers_changed
