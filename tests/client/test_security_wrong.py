@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 import time
 from contextlib import ExitStack
 from typing import Any
@@ -16,7 +17,7 @@ from shells import Maker
 from wrong_settings import CASES, ours
 
 from rdmeta import MetadataCache, fetch
-from rdmeta.errors import AuthenticationError, Error
+from rdmeta.errors import AuthenticationError, Error, MissingExtraError
 
 # The second attempt comes at least 0.4 s after the first.
 CALM = {"reconnect.backoff.ms": 500, "reconnect.backoff.max.ms": 10_000}
@@ -65,6 +66,28 @@ def test_a_fetch_raises_the_cause_the_server_and_the_key_in_one_attempt(name: st
             fetch(MetadataCache(), brokers.bootstrap, conf=case.conf, timeout=60)
         assert len(brokers[1].accepted) <= 1
         check(caught.value, name, brokers[1].address)
+
+
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_a_missing_extra_is_named_before_a_broker_is_tried(
+    mechanism: str, make: Maker, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caplog.set_level(logging.WARNING, "rdmeta")
+    monkeypatch.setitem(sys.modules, "scramp", None)  # as if it were not installed
+    conf = {**CASES["wrong password of SCRAM-SHA-512"].conf, "sasl.mechanism": mechanism}
+    said = rf"{mechanism} needs more packages: pip install 'rdmeta\[sasl\]'"
+    with CASES["unknown user"].brokers(3) as brokers:
+        client = make(brokers.bootstrap, {**CALM, **conf})
+        begin = time.monotonic()
+        with pytest.raises(MissingExtraError, match=said) as caught:
+            client.refresh(timeout=60)
+        assert time.monotonic() - begin < SOON
+        assert isinstance(caught.value, ImportError)
+        with pytest.raises(MissingExtraError, match=said) as caught:
+            fetch(MetadataCache(), brokers.bootstrap, conf=conf)
+        assert str(caught.value).count("pip install") == 1
+        assert [len(broker.accepted) for broker in brokers] == [0, 0, 0]
+    assert len(warnings_in(caplog)) == 1
 
 
 def test_no_second_line_is_logged_though_the_client_tries_again(
