@@ -15,12 +15,14 @@ from rdmeta.net.sasl import Token, shown
 
 if TYPE_CHECKING:
     import ssl
-    from urllib.request import OpenerDirector, Request
+    from urllib.request import Request
 
 __all__ = ["check", "fetch"]
 
-# Bytes: a longer answer is refused.
+# Bytes: a longer answer is refused, with its headers.
 _LONGEST = 1 << 20
+# Bytes: no more of the body of an error is read.
+_LONGEST_ERROR = 1 << 16
 # Seconds: no token lives longer, and no expiry is later.
 _MOST_SECONDS = 1e11
 
@@ -54,20 +56,26 @@ def _where(endpoint: str) -> str:
 
 
 def fetch(settings: OauthSettings, timeout: float, now: float) -> Token:
-    """Returns a new token; blocks for `timeout` seconds or a bit more.
+    """Returns a new token; the answer, also one of an error, is over after `timeout` seconds.
 
-    `now` is in seconds since the epoch. Raises AuthenticationError, which is retriable if the
-    endpoint is down or slow, and ConfigError for a secret or a CA that cannot be read.
+    Before that, each address of the host has as long to accept a connection. `now` is in seconds
+    since the epoch. Raises AuthenticationError, which is retriable if the endpoint is down or slow,
+    and ConfigError for a secret or a CA that cannot be read.
     """
     from urllib.error import HTTPError
 
+    from rdmeta.net.bounded_http import opener  # only OIDC pays for importing urllib
+
     secret = settings.client_secret.reveal() if settings.client_secret else ""
-    request, opener = _request(settings, secret), _opener(settings)
+    request = _request(settings, secret)
+    is_secure = settings.endpoint.lower().startswith("https:")
+    context = _context(settings) if is_secure else None
+    bounded = opener(time.monotonic() + timeout, _LONGEST, context)
     where, problem = _where(settings.endpoint), ""
     retriable, advice, body = False, _ENDPOINT, b""
     try:
-        with opener.open(request, timeout=timeout) as answer:
-            body = _read(answer, time.monotonic() + timeout)
+        with bounded.open(request, timeout=timeout) as answer:
+            body = answer.read()
     except HTTPError as error:
         with error:
             hidden = secret, request.get_header("Authorization", "").removeprefix("Basic ")
@@ -97,20 +105,6 @@ def _request(settings: OauthSettings, secret: str) -> Request:
     return Request(settings.endpoint, urlencode(fields).encode(), headers, method="POST")
 
 
-def _opener(settings: OauthSettings) -> OpenerDirector:
-    """Returns an opener that follows no redirection, which would send the secret elsewhere."""
-    from urllib.request import HTTPRedirectHandler, HTTPSHandler, build_opener
-
-    class Stay(HTTPRedirectHandler):
-        def redirect_request(self, *args: Any, **kwargs: Any) -> None:
-            return None
-
-    handlers: list[Any] = [Stay()]
-    if settings.endpoint.lower().startswith("https:"):
-        handlers.append(HTTPSHandler(context=_context(settings)))
-    return build_opener(*handlers)
-
-
 def _context(settings: OauthSettings) -> ssl.SSLContext:
     import os
     import ssl
@@ -129,20 +123,6 @@ def _context(settings: OauthSettings) -> ssl.SSLContext:
         raise ConfigError(f"{key} {location}: cannot be loaded: {shown(reason)}") from None
 
 
-def _read(answer: Any, end: float) -> bytes:
-    """Returns the body of an answer; raises TimeoutError at `end`, ValueError if it is too long."""
-    body = b""
-    while True:
-        more: bytes = answer.read1(1 << 16)
-        body += more
-        if not more:
-            return body
-        if len(body) > _LONGEST:
-            raise ValueError(f"the answer has more than {_LONGEST} bytes")
-        if time.monotonic() > end:
-            raise TimeoutError
-
-
 def _http_problem(error: Any, hidden: tuple[str, ...]) -> tuple[str, bool, str]:
     """Returns what the endpoint's refusal says, whether it may pass, and what to check.
 
@@ -150,7 +130,7 @@ def _http_problem(error: Any, hidden: tuple[str, ...]) -> tuple[str, bool, str]:
     """
     body = b""
     try:
-        body = error.read(_LONGEST)
+        body = error.read(_LONGEST_ERROR)
     except Exception as cause:  # the status alone says much
         body = type(cause).__name__.encode()
     text = body.decode("utf-8", "replace")

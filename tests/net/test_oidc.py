@@ -44,6 +44,7 @@ class Endpoint:
         self.headers: dict[str, str] = {}
         self.delay = 0.0
         self.drip = 0.0
+        self.header_drip = 0.0
         self.asked: list[Asked] = []
         self.server = ThreadingHTTPServer((host, 0), self._handler())
         self.server.daemon_threads = True
@@ -71,6 +72,11 @@ class Endpoint:
                 for name, value in endpoint.headers.items():
                     self.send_header(name, value)
                 self.send_header("Content-Length", str(len(data)))
+                if endpoint.header_drip:
+                    self.flush_headers()
+                    for byte in b"X-Drip: " + b"y" * 100:
+                        self.wfile.write(bytes([byte]))
+                        time.sleep(endpoint.header_drip)
                 self.end_headers()
                 if endpoint.drip:
                     for byte in data:
@@ -267,6 +273,30 @@ def test_an_endpoint_that_drips_costs_the_time_out(endpoint: Endpoint) -> None:
     error = refused(settings_of(endpoint), 0.5)
     assert "gave no answer in 0.5 s" in str(error)
     assert time.monotonic() - started < 3.0
+
+
+def test_a_refusal_that_drips_costs_the_time_out_and_says_its_status(endpoint: Endpoint) -> None:
+    endpoint.status, endpoint.drip = 401, 0.1
+    started = time.monotonic()
+    error = refused(settings_of(endpoint), 0.5)
+    assert "answers HTTP 401 Unauthorized" in str(error)
+    assert time.monotonic() - started < 2.0
+
+
+def test_headers_that_drip_cost_the_time_out(endpoint: Endpoint) -> None:
+    endpoint.header_drip = 0.1
+    started = time.monotonic()
+    error = refused(settings_of(endpoint), 0.5)
+    assert "gave no answer in 0.5 s" in str(error)
+    assert error.retriable
+    assert time.monotonic() - started < 2.0
+
+
+def test_a_long_refusal_is_cut(endpoint: Endpoint) -> None:
+    endpoint.status, endpoint.body = 503, b"busy " * 500_000
+    error = refused(settings_of(endpoint))
+    assert "HTTP 503 Service Unavailable: busy busy" in str(error)
+    assert len(str(error)) < 1000
 
 
 def test_an_endpoint_that_is_down_or_unknown_may_come_back(endpoint: Endpoint) -> None:
