@@ -355,11 +355,12 @@ class Client(Shell):
           the times that some could not be counted.
         - `nodes`: by the broker's id, or -1, -2 and so on for bootstrap servers, a dict of `host`,
           `port`, `state` (ready, connecting or disconnected), `in_flight`, `attempts` to connect,
-          `failures` in a row, `reconnects`, `throttled` (s in all) and `last_error` (text or None).
-          These belong to its address: `requests` and `answers` after the handshake; `bytes_sent`
-          and `bytes_received` on connections that became ready; `last_round_trip` and
-          `longest_round_trip` in seconds, None before an answer; `reauthentications`, the logins
-          after the first of a connection (KIP-368). With TLS, bytes are those on the wire.
+          `failures` in a row, `reconnects`, `throttled` (s in all), and `last_error` (text, None
+          after it connected or answered). These belong to its address: `requests` and `answers`
+          after the handshake; `bytes_sent` and `bytes_received` on connections that became ready;
+          `last_round_trip` and `longest_round_trip` in seconds, None before an answer;
+          `reauthentications`, the logins after the first of a connection (KIP-368). With TLS, bytes
+          are those on the wire.
         """
         self._check()
         if self._is_running():

@@ -267,10 +267,14 @@ class Nodes:
         return link
 
     def ready(self, link: Link, now: float, versions: tuple[int, int], mock: bool) -> None:
-        """Notes that a link is ready for requests: its server's backoff begins afresh."""
+        """Notes that a link is ready for requests: its server's backoff begins afresh.
+
+        What was wrong with the server before is over: no error of a wait shows it any more.
+        """
         link.is_ready, link.is_mock, link.is_probe = True, mock, False
         link.heard_at = link.used_at = now
         server = link.server
+        server.last_error = None
         server.versions, server.failures, server.retry_at = versions, 0, -math.inf
         server.connections += 1
 

@@ -675,7 +675,7 @@ class Policy:
 
         - `nodes`: by the node's id a dict of `host`, `port`, `state` (ready, connecting or
           disconnected), `in_flight`, `attempts` (to connect), `reconnects`, `throttled` (s in all),
-          `failures` (in a row), and `last_error` (text or None).
+          `failures` (in a row), and `last_error` (text, None after it connected or answered).
         - `refreshes`: per reason a dict of `sent`, `hedged`, `answered` and `failed` requests.
         - `last_try`, `last_success`: times of poll's clock, None before the first.
         - `due`: the topics on the fast schedule. `needed`: the needed topics. `unknown`: those of

@@ -523,6 +523,46 @@ def test_an_error_of_the_clients_own_ends_each_wait_also_once_it_has_worked(erro
     assert found.retriable == error.retriable
 
 
+def test_the_error_of_a_server_that_has_connected_since_is_not_shown_at_the_time_out() -> None:
+    d = Driver(bootstrap=ADDRESSES[:2])
+    waiter = d.policy.refresh(d.now, deadline=d.now + 5)
+    d.fail(d.connecting()[-1].link, TransportError("refused"))
+    d.wait(0.01)
+    d.fail(d.connecting()[-1].link, TransportError("no route"))
+    d.wait(1)
+    again = d.connecting()[-1]
+    d.connect(again.link)
+    d.wait(5)
+    error = outcome(d, waiter)
+    old, other = (
+        ("refused", "no route") if again.node == d.connects[0].node else ("no route", "refused")
+    )
+    assert isinstance(error, RequestTimedOutError)
+    assert f"{again.node.host}:9092: no answer yet" in str(error)
+    assert old not in str(error)
+    assert other in str(error)
+
+
+def test_the_error_of_a_server_is_gone_from_the_statistics_once_it_has_connected() -> None:
+    d = Driver()
+    d.policy.refresh(d.now)
+    d.fail(error=TransportError("refused"))
+    assert d.policy.stats()["nodes"][-1]["last_error"] == "refused"
+    d.wait(1)
+    d.connect()
+    assert d.policy.stats()["nodes"][-1]["last_error"] is None
+
+
+def test_a_connected_server_that_breaks_again_has_its_new_error_at_the_time_out() -> None:
+    d = Driver()
+    waiter = d.policy.refresh(d.now, deadline=d.now + 5)
+    d.fail(error=TransportError("refused"))
+    d.wait(0.5)
+    d.fail(d.connect(), TransportError("reset"))
+    d.now += 5
+    assert str(outcome(d, waiter)) == "there was no answer in time (broker-1:9092: reset)"
+
+
 # ---- close --------------------------------------------------------------------------------------
 
 
