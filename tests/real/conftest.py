@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient
 from kafka_security import LISTENERS, KafkaSecurity
+from marked_secrets import LogKeeper
 from real_kafka import RealKafka, missing
 from scenario_run import ALONE, LED, ROUNDS, Seen, create, rotated
 from ways import Way, way_of
@@ -35,6 +37,33 @@ def rounds() -> range:
 def security(tmp_path_factory: pytest.TempPathFactory) -> KafkaSecurity:
     """Returns the certificates and users of all clusters."""
     return KafkaSecurity(tmp_path_factory.mktemp("security"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def log(security: KafkaSecurity) -> Iterator[LogKeeper]:
+    """Yields what keeps the log: at DEBUG, what clients say, raise and count."""
+    keeper, root = LogKeeper(), logging.getLogger()
+    levels = {logging.getLogger(name): logging.DEBUG for name in ("rdmeta", "both_shells")}
+    before = {logger: logger.level for logger in levels}
+    root.addHandler(keeper)
+    for logger, level in levels.items():
+        logger.setLevel(level)
+    yield keeper
+    for logger, level in before.items():
+        logger.setLevel(level)
+    root.removeHandler(keeper)
+    security.secrets.check(keeper.taken())
+
+
+@pytest.fixture(autouse=True)
+def no_secret_is_shown(
+    security: KafkaSecurity, log: LogKeeper, capfd: pytest.CaptureFixture[str]
+) -> Iterator[None]:
+    """Searches all output of a test for secrets: the log, and what child processes print."""
+    yield
+    printed = "".join(capfd.readouterr())
+    print(printed)  # pytest shows it if the test failed
+    security.secrets.check(f"{log.taken()}\n{printed}")
 
 
 @pytest.fixture(scope="session")

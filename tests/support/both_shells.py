@@ -4,27 +4,32 @@ with both(conf, "told") as shells:
     for shell in shells:
         shell.call("wait_for_topic", "orders", timeout=30)
         shell.cache.leader("orders", 0)
+
+What a client raises, reports and counts goes to the logger `both_shells` at DEBUG.
 """
 
 from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from types import TracebackType
 from typing import Any
 
 from loop_thread import LoopThread
+from marked_secrets import described
 
 import rdmeta
 from rdmeta import Change, Error, MetadataCache
 
 KINDS = ("Client", "AsyncClient")
+_log = logging.getLogger(__name__)
 
 
 class Shell:
@@ -61,7 +66,26 @@ class Shell:
         trace: TracebackType | None,
     ) -> None:
         with self._stack:
+            self._log_state()
             self.call("close")
+
+    def _log_state(self) -> None:
+        """Logs what the client has reported and counted."""
+        if not _log.isEnabledFor(logging.DEBUG):
+            return
+        for problem in list(self.errors):
+            _log.debug("%s reports %r", self.client_id, problem)
+            if isinstance(error := getattr(problem, "error", None), BaseException):
+                _log.debug("%s", described(error))
+        with suppress(Error):
+            _log.debug("%s has %s", self.client_id, self.call("stats"))
+
+    def _log_failure(self, call: Future[Any]) -> None:
+        """Logs what a call has raised."""
+        if _log.isEnabledFor(logging.DEBUG) and not call.cancelled():
+            error = call.exception()
+            if error is not None:
+                _log.debug("%s raises %s", self.client_id, described(error))
 
     @property
     def cache(self) -> MetadataCache:
@@ -74,14 +98,17 @@ class Shell:
 
     def begin(self, name: str, *arguments: Any, **named: Any) -> Future[Any]:
         """Calls a method of the client; returns the future of its result."""
-        if self.kind == "Client":
-            return self._pool.submit(getattr(self.client, name), *arguments, **named)
 
         async def work() -> Any:
             result = getattr(self.client, name)(*arguments, **named)
             return await result if inspect.isawaitable(result) else result
 
-        return self.spawn(work())
+        if self.kind == "Client":
+            call = self._pool.submit(getattr(self.client, name), *arguments, **named)
+        else:
+            call = self.spawn(work())
+        call.add_done_callback(self._log_failure)
+        return call
 
     def timed(self, name: str, *arguments: Any, **named: Any) -> Future[float]:
         """Calls a method of the client; returns the future of the seconds that it takes."""

@@ -2,12 +2,14 @@
 
 `gunicorn "client_workers:wsgi('KIND', 'CONF')"` serves what a worker can do with that client.
 `python client_workers.py FOLDER KIND CONF` is a Celery worker with the same task. CONF is JSON.
+The processes print what rdmeta logs, at DEBUG.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import sys
 import time
@@ -29,6 +31,9 @@ def parent(kind: str, conf: dict[str, object]) -> Callable[[], Seen]:
     It returns the worker's pid, and the leader that the inherited cache has. It also returns the
     error of a call of the inherited client, and the leader that a new client finds.
     """
+    log = logging.getLogger("rdmeta")
+    log.addHandler(logging.StreamHandler())
+    log.setLevel(logging.DEBUG)
     client: Any = getattr(rdmeta, kind)({"client.id": "parent", **conf})
     if kind == "Client":
         client.wait_for_topic("orders", timeout=30)

@@ -4,8 +4,8 @@
     RealKafka(version, 3, directory, listeners=LISTENERS, settings=security.settings, ...)
     Client({"bootstrap.servers": kafka.address(1, SECURE), **security.conf("SCRAM-SHA-512")})
 
-Each listener says in its name what its clients need. A password and a token's text have MARK in
-them, so that a test can search all output for secrets.
+Each listener says in its name what its clients need. Passwords and the claims of tokens have MARK
+in them. `security.secrets` searches output for MARK and for the clients' keys.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from datetime import datetime
 from pathlib import Path
 
 from certificates import LONG_AGO, Authority
+from marked_secrets import Secrets
 from real_kafka import Listener
 from signed_tokens import Signer
 
-MARK = "hidden"
+MARK = "m4rked"
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 # The mechanisms of listeners that do not enable all of them.
 ENABLED = {"SASL": ("PLAIN", "SCRAM-SHA-512"), "SIGNED": ("OAUTHBEARER",)}
@@ -27,6 +28,9 @@ ALICE, PASSWORD = "alice", f"{MARK}-alice"
 # node has another password of hers.
 BOB, BOBS_PASSWORD = "bob", f"{MARK}-bob"
 CAROL, CAROLS_PASSWORD = "carol", f"{MARK}-carol"
+# Each is a user of one mechanism only.
+ONLY = {"PLAIN": "paula", "SCRAM-SHA-256": "sam", "SCRAM-SHA-512": "sue", "OAUTHBEARER": "olga"}
+ONLYS_PASSWORD, KEY_PASSWORD = f"{MARK}-only", f"{MARK}-key"
 # So long a session of SCRAM-SHA-256 or OAUTHBEARER lasts.
 LIFETIME_MS = 5000
 # The common name of the brokers' certificates, which are for localhost and 127.0.0.1.
@@ -46,6 +50,8 @@ LISTENERS = (
     Listener(BRIEF, "SSL", is_proxied=True),  # its certificate is replaced while the broker runs
     Listener(SIGNED, "SASL_PLAINTEXT"),  # takes tokens that an OIDC server has signed
 )
+# What the certificates of clients have besides their names.
+_SUBJECT = {"organization_unit_name": "clients", "organization_name": "Example"}
 _KAFKA = "org.apache.kafka.common.security"
 _OAUTH = f"{_KAFKA}.oauthbearer"
 _VALIDATOR = f"{_OAUTH}.OAuthBearerValidatorCallbackHandler"
@@ -58,10 +64,12 @@ class KafkaSecurity:
     def __init__(self, directory: Path) -> None:
         directory.mkdir(exist_ok=True)
         self.directory = directory
+        self.secrets = Secrets()
+        self.secrets.add("a marked secret", MARK)
         self.brokers = Authority("the brokers' CA")
         self.clients = Authority("the clients' CA")
         self.others = Authority("another CA")
-        self.signer, self.forger = Signer(), Signer()
+        self.signer, self.forger = Signer(MARK), Signer(MARK)
         self.keys = self.signer.write(directory / "keys.json")
         self.ca = self.brokers.write(directory, "ca.pem")
         self.other_ca = self.others.write(directory, "other-ca.pem")
@@ -145,6 +153,7 @@ class KafkaSecurity:
             ("SCRAM-SHA-256", ALICE, PASSWORD),
             ("SCRAM-SHA-512", ALICE, PASSWORD),
             ("SCRAM-SHA-256", BOB, BOBS_PASSWORD),
+            *((m, ONLY[m], ONLYS_PASSWORD) for m in ("SCRAM-SHA-256", "SCRAM-SHA-512")),
         ]
         return [
             option
@@ -161,26 +170,56 @@ class KafkaSecurity:
         }
         if mechanism == "OAUTHBEARER":
             conf["enable.sasl.oauthbearer.unsecure.jwt"] = True
-            conf["sasl.oauthbearer.config"] = f"principal={ALICE}"
+            conf["sasl.oauthbearer.config"] = f"principal={ALICE} scope={MARK}"
         else:
             conf |= {"sasl.username": ALICE, "sasl.password": PASSWORD}
         return {**conf, **{key.replace("_", "."): value for key, value in more.items()}}
 
+    def only(self, mechanism: str) -> dict[str, object]:
+        """Returns the configuration of the user whom only this mechanism lets in."""
+        conf = self.conf(mechanism)
+        if mechanism == "OAUTHBEARER":
+            conf["sasl.oauthbearer.config"] = f"principal={ONLY[mechanism]} scope={MARK}"
+            return conf
+        return {**conf, "sasl.username": ONLY[mechanism], "sasl.password": ONLYS_PASSWORD}
+
     def certificate(
-        self, name: str, authority: Authority | None = None, expires: datetime | None = None
+        self,
+        name: str,
+        authority: Authority | None = None,
+        expires: datetime | None = None,
+        *,
+        password: str | None = None,
     ) -> dict[str, object]:
-        """Writes a client's certificate; returns the configuration for SSL with it."""
-        identity = (authority or self.clients).issue(name, common_name=name, not_after=expires)
+        """Writes a client's certificate; returns the configuration for SSL with it.
+
+        With a `password` the key is encrypted.
+        """
+        identity = (authority or self.clients).issue(
+            name, common_name=name, not_after=expires, **_SUBJECT
+        )
+        self.secrets.add_key(f"the key of {name}", identity.key)
+        if password is not None:
+            identity = identity._replace(key=identity.encrypted(password))
+            self.secrets.add_key(f"the encrypted key of {name}", identity.key)
         certificate, key = identity.write(self.directory, name)
         return {
             "security.protocol": "ssl",
             "ssl.ca.location": self.ca,
             "ssl.certificate.location": certificate,
             "ssl.key.location": key,
+            **({} if password is None else {"ssl.key.password": password}),
         }
+
+
+def principal_of(name: str) -> str:
+    """Returns the principal whom brokers see in a client's certificate."""
+    unit, organization = _SUBJECT["organization_unit_name"], _SUBJECT["organization_name"]
+    return f"CN={name},OU={unit},O={organization}"
 
 
 def _plain_users(carols: str) -> str:
     """Returns the users of PLAIN; `carols` is the password of CAROL."""
-    users = f'user_{ALICE}="{PASSWORD}" user_{CAROL}="{carols}"'
+    passwords = {ALICE: PASSWORD, CAROL: carols, ONLY["PLAIN"]: ONLYS_PASSWORD}
+    users = " ".join(f'user_{name}="{password}"' for name, password in passwords.items())
     return f"{_KAFKA}.plain.PlainLoginModule required {users};"

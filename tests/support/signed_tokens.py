@@ -14,9 +14,13 @@ _KEY_ID = "test"
 
 
 class Signer:
-    """A key that signs tokens; brokers read its public part from a file."""
+    """A key that signs tokens; brokers read its public part from a file.
 
-    def __init__(self) -> None:
+    Each token has `mark` in its claims, so that a test can search output for tokens.
+    """
+
+    def __init__(self, mark: str) -> None:
+        self._mark = mark
         self._key = rsa.generate_private_key(65537, 2048)
 
     def write(self, path: Path) -> str:
@@ -37,6 +41,7 @@ class Signer:
         """Returns a token for `subject`, which lives so many seconds."""
         now = time.time()
         claims = {"sub": subject, "iss": "test", "iat": int(now), "exp": int(now + life)}
+        claims["jti"] = self._mark
         head = {"alg": "RS256", "typ": "JWT", "kid": _KEY_ID}
         text = f"{_encoded(json.dumps(head).encode())}.{_encoded(json.dumps(claims).encode())}"
         signature = self._key.sign(text.encode(), padding.PKCS1v15(), hashes.SHA256())
