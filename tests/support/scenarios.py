@@ -228,6 +228,14 @@ SCENARIOS: tuple[Scenario, ...] = (
         "time of the workers' answers and of the end",
     ),
     Scenario(
+        "let-in",
+        "Each mechanism, and a client certificate whose key has a password; all secrets are right",
+        "one attempt per address, no log line; the broker sees the right principal: it alone may"
+        " describe its topic; `fetch(conf=)` is let in, too",
+        "time from the first call to the first answer",
+        worst=2.0,
+    ),
+    Scenario(
         "refused",
         "Wrong password, mechanism, CA or host name; expired certificate; no client certificate",
         "an error in one attempt with cause, server and option; no second log line in 30 s",
@@ -380,7 +388,8 @@ word is the time at which any broker first says something. A process of its own 
 every 10 ms on a connection of its own. Without another value here the clients have their default
 configuration: `retry.backoff.max.ms` is 1 s. A time is one machine's. A value beyond its bound is
 **bold**. The tests allow the worst value a second more, as a machine may be busy. Clients of rows
-with SASL_SSL use TLS and log in by SCRAM-SHA-512. [connect.md](connect.md) has the texts of errors.
+with SASL_SSL use TLS. They log in by SCRAM-SHA-512 if the row names no other mechanism. All output
+of the tests is searched for secrets. [connect.md](connect.md) has the texts of errors.
 
 """
 
