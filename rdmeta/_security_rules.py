@@ -12,7 +12,7 @@ from rdmeta._options import MECHANISMS, OPTIONS
 from rdmeta._secret import Secret
 from rdmeta._security_settings import OauthSettings, SaslSettings, TlsSettings
 
-__all__ = ["has_effect", "problems_of", "sasl_settings", "tls_settings"]
+__all__ = ["has_effect", "problems_of", "sasl_settings", "tls_settings", "unchecked"]
 
 _KEYS = {option.field: option.key for option in OPTIONS if option.area}
 _ENDPOINT = "sasl.oauthbearer.token.endpoint.url"
@@ -185,6 +185,21 @@ def tls_settings(values: Mapping[str, Any], protocol: str) -> TlsSettings | None
         values.get("ssl.endpoint.identification.algorithm", "https") == "https"
     )
     return TlsSettings(**fields)
+
+
+def unchecked(settings: TlsSettings) -> str:
+    """Returns a warning for a check of TLS that is switched off, with its option; else ""."""
+    if not settings.verify:
+        return (
+            "enable.ssl.certificate.verification is false: no broker's certificate is checked, so"
+            " an attacker on the way can read and change all traffic, passwords included"
+        )
+    if not settings.check_hostname:
+        return (
+            "ssl.endpoint.identification.algorithm is none: a broker's host name is not checked, so"
+            " any server with a certificate of a trusted CA can act as a broker"
+        )
+    return ""
 
 
 def sasl_settings(values: Mapping[str, Any], protocol: str) -> SaslSettings | None:

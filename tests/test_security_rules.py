@@ -78,6 +78,45 @@ def test_each_option_of_tls_has_its_setting() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("conf", "key"),
+    [
+        ({"enable.ssl.certificate.verification": False}, "enable.ssl.certificate.verification"),
+        ({"ssl.endpoint.identification.algorithm": "none"}, "ssl.endpoint.identification"),
+        ({"ssl.endpoint.identification.algorithm": ""}, "ssl.endpoint.identification"),
+        (
+            {
+                "enable.ssl.certificate.verification": "false",
+                "ssl.endpoint.identification.algorithm": "none",
+            },
+            "enable.ssl.certificate.verification",
+        ),
+    ],
+)
+def test_a_check_that_is_switched_off_is_one_warning_with_its_option(
+    conf: dict[str, Any], key: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    parse({"security.protocol": "ssl", **conf}, servers=False)
+    (record,) = caplog.records
+    assert record.levelno == logging.WARNING
+    assert record.getMessage().startswith(key)
+
+
+@pytest.mark.parametrize(
+    "conf",
+    [
+        {"security.protocol": "ssl"},
+        {**LOGIN, "ssl.endpoint.identification.algorithm": "https"},
+        {"security.protocol": "plaintext", "enable.ssl.certificate.verification": "false"},
+    ],
+)
+def test_there_is_no_warning_where_everything_is_checked_or_tls_is_not_used(
+    conf: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    parse(conf, servers=False)
+    assert [each for each in caplog.records if each.levelno >= logging.WARNING] == []
+
+
 def test_the_host_is_not_checked_where_the_certificate_is_not() -> None:
     algorithm, verification = (
         "ssl.endpoint.identification.algorithm",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import time
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from secured import Guard
 from shells import Maker
 from waiting import until
 
-from rdmeta import ALL, Client
+from rdmeta import ALL, Client, MetadataCache, fetch
 from rdmeta.errors import TlsError
 
 ours, theirs = Authority(), Authority()
@@ -56,6 +57,32 @@ def test_a_client_with_a_certificate_refreshes(
     (node,) = [each for each in client.stats()["nodes"].values() if each["answers"]]
     assert node["bytes_received"] > 500
     assert node["reauthentications"] == 0
+
+
+@pytest.mark.parametrize(
+    ("off", "trusted"),
+    [
+        ({"enable.ssl.certificate.verification": "false"}, theirs),
+        ({"ssl.endpoint.identification.algorithm": "none"}, ours),
+    ],
+)
+def test_a_check_that_is_switched_off_is_warned_of_once(
+    off: dict[str, str], trusted: Authority, make: Maker, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING, "rdmeta")
+    conf = {"security.protocol": "ssl", "ssl.ca.pem": trusted.pem, **off}
+    (key,) = off
+    with Brokers(1, guard=Guard(ours.server("other.example"))) as brokers:
+        client = make(brokers.bootstrap, conf)
+        for _ in range(3):
+            client.refresh(timeout=20)
+            brokers[1].drop()
+        until(lambda: len(brokers[1].accepted) > 2)
+        lines = [each.getMessage() for each in caplog.records if each.name == "rdmeta.config"]
+        assert [line.split()[0] for line in lines] == [key]
+        caplog.clear()
+        fetch(MetadataCache(), brokers.bootstrap, conf=conf)
+        assert [each.getMessage() for each in caplog.records if key in each.getMessage()] == lines
 
 
 def test_files_that_were_replaced_count_from_the_next_connection_on(
