@@ -10,7 +10,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -358,6 +358,67 @@ def test_https_trusts_the_authority_of_a_file_a_text_and_no_other(
     assert "has a certificate that is not trusted" in str(error)
     assert "check https.ca.location" in str(error)
     assert not error.retriable
+
+
+@contextmanager
+def tunnelling(target: int, asked: list[bytes], answer: bytes) -> Iterator[str]:
+    """Yields the URL of a proxy that answers its one CONNECT so, and leads to a port."""
+
+    def serve() -> None:
+        client, _ = listener.accept()
+        with client, socket.create_connection(("127.0.0.1", target)) as server:
+            asked.append(client.recv(65536))
+            try:
+                for byte in answer:
+                    client.sendall(bytes([byte]))
+                    time.sleep(0.001)
+            except OSError:  # the client has gone
+                return
+            back = threading.Thread(target=copy, args=(server, client), daemon=True)
+            back.start()
+            copy(client, server)
+            back.join(10)
+
+    def copy(source: socket.socket, sink: socket.socket) -> None:
+        with suppress(OSError):
+            while data := source.recv(65536):
+                sink.sendall(data)
+            sink.shutdown(socket.SHUT_WR)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        thread.join(10)
+
+
+def test_the_proxy_of_the_environment_leads_to_the_endpoint(
+    secure: Endpoint, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("no_proxy")
+    url = f"https://127.0.0.1:{secure.port}/token"
+    trusted = authority.cert_pem.bytes().decode()
+    asked: list[bytes] = []
+    answer = b"HTTP/1.1 200 Connected\r\nX-Proxy: yes\r\n\r\n"
+    with tunnelling(secure.port, asked, answer) as proxy:
+        monkeypatch.setenv("https_proxy", proxy)
+        token = oidc.fetch(settings_of(secure, endpoint=url, https_ca_pem=trusted), 5.0, NOW)
+    assert token.value.reveal() == "abc"
+    assert asked[0].startswith(f"CONNECT 127.0.0.1:{secure.port}".encode())
+    assert b"Authorization" not in asked[0]
+
+
+def test_a_proxy_that_drips_costs_the_time_out(
+    secure: Endpoint, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("no_proxy")
+    url = f"https://127.0.0.1:{secure.port}/token"
+    started = time.monotonic()
+    with tunnelling(secure.port, [], b"HTTP/1.1 200 Connected\r\nX: " + b"y" * 2000) as proxy:
+        monkeypatch.setenv("https_proxy", proxy)
+        error = refused(settings_of(secure, endpoint=url), 0.3)
+        assert time.monotonic() - started < 2.0
+    assert "gave no answer in 0.3 s" in str(error)
 
 
 def test_a_ca_file_that_cannot_be_read_is_named(endpoint: Endpoint, tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from rdmeta import config
-from rdmeta._options import MECHANISMS, OPTIONS
+from rdmeta._option_values import KINDS as KINDS_OF_VALUES
+from rdmeta._options import MECHANISMS, OPTIONS, Option
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/security.md"
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -108,6 +109,20 @@ def test_the_security_page_names_each_option_of_tls_and_sasl_in_its_table() -> N
     wanted = {name for each in secured for name in (each.key, each.alias) if name}
     named = set(re.findall(r"`([a-z_.]+)`", table))
     assert named == wanted
+
+
+def test_the_security_page_lists_each_option_that_may_be_a_callable() -> None:
+    def takes_a_callable(option: Option) -> bool:
+        try:
+            KINDS_OF_VALUES[option.kind](option, lambda: "")
+        except ValueError:
+            return False
+        return True
+
+    text = re.search(r"A callable returns the secret: (.*?)\. It takes", TEXT, re.S)
+    assert text is not None
+    listed = set(re.findall(r"`([a-z.]+)`", text[1]))
+    assert listed | {"oauth_cb"} == {each.key for each in OPTIONS if takes_a_callable(each)}
 
 
 def test_every_option_that_the_security_page_sets_or_names_is_one() -> None:
