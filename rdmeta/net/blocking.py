@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from rdmeta.address import Address
 from rdmeta.errors import RequestTimedOutError, TlsError, TransportError
+from rdmeta.net.resolve import unresolved
 from rdmeta.net.session import Response, Session
 from rdmeta.net.wire import Wire
 
@@ -154,10 +155,8 @@ def _connect(address: Address, deadline: Deadline, family: int) -> socket.socket
     """Returns a connected socket; each address of the host gets its share of the time."""
     try:
         found = socket.getaddrinfo(*address, family, socket.SOCK_STREAM)
-    except OSError as error:
-        raise TransportError(f"no such host: {error.strerror or error}") from error
-    except ValueError as error:  # for example a label of more than 63 letters
-        raise TransportError(f"no host can have that name: {error}") from error
+    except (OSError, ValueError) as error:
+        raise unresolved(error) from error
     failure: OSError | None = None
     for untried, (family, kind, protocol, _, endpoint) in zip(
         range(len(found), 0, -1), found, strict=True
