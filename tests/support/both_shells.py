@@ -44,6 +44,8 @@ class Shell:
         self.client_id = str(conf.get("client.id", "rdmeta"))
         # The Problems that on_error() reported.
         self.errors: list[Any] = []
+        # The calls of which the log will say what they have raised.
+        self._calls: list[Future[Any]] = []
         self._make = partial(getattr(rdmeta, kind), dict(conf), **options)
         self._stack = ExitStack()
 
@@ -66,26 +68,26 @@ class Shell:
         trace: TracebackType | None,
     ) -> None:
         with self._stack:
-            self._log_state()
+            if _log.isEnabledFor(logging.DEBUG):
+                self._log_state()
             self.call("close")
+            self._log_failures()
 
     def _log_state(self) -> None:
         """Logs what the client has reported and counted."""
-        if not _log.isEnabledFor(logging.DEBUG):
-            return
-        for problem in list(self.errors):
+        for problem in {repr(each): each for each in self.errors}.values():
             _log.debug("%s reports %r", self.client_id, problem)
             if isinstance(error := getattr(problem, "error", None), BaseException):
                 _log.debug("%s", described(error))
         with suppress(Error):
             _log.debug("%s has %s", self.client_id, self.call("stats"))
 
-    def _log_failure(self, call: Future[Any]) -> None:
-        """Logs what a call has raised."""
-        if _log.isEnabledFor(logging.DEBUG) and not call.cancelled():
-            error = call.exception()
-            if error is not None:
+    def _log_failures(self) -> None:
+        """Logs what each call has raised; only now, as that takes time which tests measure."""
+        for call in self._calls:
+            if call.done() and not call.cancelled() and (error := call.exception()) is not None:
                 _log.debug("%s raises %s", self.client_id, described(error))
+        self._calls.clear()
 
     @property
     def cache(self) -> MetadataCache:
@@ -107,7 +109,8 @@ class Shell:
             call = self._pool.submit(getattr(self.client, name), *arguments, **named)
         else:
             call = self.spawn(work())
-        call.add_done_callback(self._log_failure)
+        if _log.isEnabledFor(logging.DEBUG):
+            self._calls.append(call)
         return call
 
     def timed(self, name: str, *arguments: Any, **named: Any) -> Future[float]:
