@@ -7,6 +7,7 @@ So close() takes effect at once, and the child of a fork can close the socket wi
 from __future__ import annotations
 
 import errno
+import math
 import os
 import socket
 from contextlib import suppress
@@ -70,12 +71,15 @@ class Channel:
         self.bytes_received = 0
         self.bytes_sent = 0
         self.reauthentications = 0
+        # The loop's time at which the last message of the last login was sent.
+        self.login_sent_at = -math.inf
         self._loop = loop
         self._owner = owner
         self._wire = Wire(session, tunnel)
         # Whether the session was ready, and its logins, when the owner last heard of them.
         self._told = (False, 0)
         self._unsent = memoryview(b"")
+        self._sent_at = -math.inf
         self._is_writing = False
         self._send_error: OSError | None = None
         self._is_closed = False
@@ -187,6 +191,7 @@ class Channel:
         """Passes on what one read returned, and tells the owner what it brings."""
         steps = self._wire.answers(data, count)
         while self._socket is not None:
+            sent_at = self._sent_at  # before the requests that waited for a login
             try:
                 answers = next(steps, None)
                 self._flush()
@@ -197,15 +202,21 @@ class Channel:
                 if self._wire.is_over:
                     self._ended(None)
                 return
-            self._hand_on(answers)
+            self._hand_on(answers, sent_at)
 
-    def _hand_on(self, answers: list[Response]) -> None:
-        """Tells the owner what the session made of some bytes; fails if the session has."""
+    def _hand_on(self, answers: list[Response], sent_at: float) -> None:
+        """Tells the owner what the session made of some bytes; fails if the session has.
+
+        The bytes before them were sent at `sent_at`.
+        """
         was_ready, logins = self._told
         self._told = self.session.ready, self.session.logins
+        has_logged_in = self.session.logins != logins
+        if has_logged_in:
+            self.login_sent_at = sent_at
         if self.session.ready and not was_ready:
             self._owner.channel_ready(self)
-        elif self.session.logins != logins:
+        elif has_logged_in:
             self.reauthentications += 1
             self._owner.channel_logged_in(self)
         for answer in answers:
@@ -222,6 +233,7 @@ class Channel:
             return
         data = self._wire.data_to_send()
         if data:
+            self._sent_at = self._loop.time()
             self._unsent = memoryview(bytes(self._unsent) + data)
         if not self._unsent or self._send_error is not None:
             return

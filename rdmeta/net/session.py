@@ -126,6 +126,8 @@ class Session:
         # The login that is under way, and the one that begins when nothing is in flight.
         self._login = login
         self._next_login: Login | None = None
+        # Whether requests wait for a login that `reauthenticate()` is yet to begin.
+        self._is_holding = False
         # The requests that leave when that login has ended.
         self._held: list[tuple[_Sent, bytes]] = []
         self._handshake = Handshake(login, tls)
@@ -264,17 +266,25 @@ class Session:
     def request(self, api_key: int, version: int, body: bytes) -> int:
         """Queues a request and returns its correlation id; raises Error before the handshake.
 
-        While the session logs in again, the request waits, and leaves after the login.
+        While the session logs in again, or after `hold()`, the request waits, and leaves after the
+        login.
         """
         self._check()
         if not self.ready:
             raise Error("the session is not ready for requests yet: finish the handshake first")
         sent, frame = self._framed(Call(api_key, version, body))
-        if self.is_reauthenticating:
+        if self._is_holding or self.is_reauthenticating:
             self._held.append((sent, frame))
         else:
             self._send(sent, frame)
         return sent.correlation_id
+
+    def hold(self) -> None:
+        """Has each request from now on wait for the next login, which the driver must begin.
+
+        A broker closes the connection at a request after `lifetime`, but takes a login then.
+        """
+        self._is_holding = True
 
     @property
     def is_reauthenticating(self) -> bool:
@@ -314,6 +324,7 @@ class Session:
             self.lifetime = lifetime
         self._steps = self._login = None
         self.ready = True
+        self._is_holding = False
         held, self._held = self._held, []
         for sent, frame in held:
             self._send(sent, frame)

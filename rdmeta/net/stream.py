@@ -40,7 +40,8 @@ _LOGIN_AT = 0.85, 0.95
 # Seconds: a broker refuses to log a connection in again sooner, and takes it also when the session
 # has just ended. A token that is about to expire gives such a short session.
 _SOONEST = 1.0
-# Seconds before the end of a session: a login that cannot be prepared is not tried again then.
+# Seconds before the end of a session: requests wait for the next login from then on, and a login
+# that cannot be prepared is not tried again.
 _LAST_TRY = 0.2
 # Seconds by which a timer is late only if the loop was blocked.
 _BLOCKED = 0.05
@@ -148,11 +149,15 @@ class StreamConnection:
     def request(self, api_key: int, version: int, body: bytes) -> int:
         """Sends a request and returns its correlation id, which its Response has.
 
+        A loop that was blocked, or a slow callable, makes a login late. Then the request waits for
+        the login: at a request after the session's end the broker would close the connection.
         Raises Error if the connection is not ready, is closed, or has failed: then the request is
         not sent. A failure to send is reported to the listener.
         """
         if self._is_closed:
             raise Error("the connection is closed")
+        if self._loop.time() > self._session_ends - _LAST_TRY:
+            self.session.hold()
         return self.channel.request(api_key, version, body)
 
     def take_arrived(self) -> None:
@@ -290,10 +295,10 @@ class StreamConnection:
 
     def _plan_login(self) -> None:
         """Plans the next login, if the broker ends sessions after a time (KIP-368)."""
-        lifetime = self.channel.session.lifetime
+        self._session_ends, lifetime = math.inf, self.channel.session.lifetime
         if lifetime is not None:
             now, share = self._loop.time(), random.uniform(*_LOGIN_AT)
-            self._session_ends = now + lifetime
+            self._session_ends = self.channel.login_sent_at + lifetime
             at = now + max(share * lifetime, _SOONEST)
             self._next_login = self._loop.call_at(at, self._prepare_login)
 

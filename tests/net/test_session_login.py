@@ -287,6 +287,20 @@ def test_logging_in_again_waits_for_what_is_in_flight_and_holds_new_requests() -
     assert [each.body for each in answers] == [b"three", b"four"]
 
 
+def test_requests_after_hold_wait_for_the_next_login() -> None:
+    session, peer = logged_in()
+    session.hold()
+    held = session.request(METADATA, 1, ALL_TOPICS)
+    assert session.data_to_send() == b""
+    peer.keys.clear()
+    session.reauthenticate(login_of("PLAIN"))
+    peer.run()
+    assert peer.keys == [17, 36, METADATA]
+    assert [each.body for each in session.receive(framed(held, b"one"))] == [b"one"]
+    session.request(METADATA, 1, ALL_TOPICS)
+    assert session.data_to_send() != b""
+
+
 def test_an_answer_that_ends_the_wait_begins_the_login_and_is_returned() -> None:
     session, peer = logged_in()
     number = session.request(METADATA, 1, ALL_TOPICS)

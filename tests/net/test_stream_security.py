@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -270,9 +271,16 @@ def test_a_refused_token_is_not_used_again(guard: Guard, broker: Broker) -> None
 
 @pytest.mark.parametrize("loop", LOOPS)
 def test_a_connection_logs_in_again_before_its_session_ends_and_loses_no_answer(
-    loop: str, guard: Guard, broker: Broker
+    loop: str, guard: Guard, broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     guard.lifetime = 1.5
+    shares: list[float] = []
+
+    def uniform(low: float, high: float) -> float:
+        shares.append(low + (high - low) * random.random())
+        return shares[-1]
+
+    monkeypatch.setattr("rdmeta.net.stream.random.uniform", uniform)
 
     async def main() -> None:
         heard = Heard()
@@ -291,9 +299,85 @@ def test_a_connection_logs_in_again_before_its_session_ends_and_loses_no_answer(
     run(loop, main())
     times = [each.at for each in broker.logins]
     assert all(each.is_good for each in broker.logins)
+    # A request after the end of a session would have ended the connection.
     assert len(broker.accepted) == 1
-    for one, two in zip(times, times[1:], strict=False):
-        assert 0.84 * 1.5 < two - one < 1.5
+    assert len(shares) == len(times) == 4
+    assert all(0.85 <= share <= 0.95 for share in shares)
+    for one, two, share in zip(times, times[1:], shares, strict=False):
+        assert two - one > (share - 0.01) * 1.5  # a timer may be early by a millisecond
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_after_a_loop_was_blocked_beyond_the_session_the_login_comes_before_the_next_request(
+    loop: str, guard: Guard, broker: Broker
+) -> None:
+    guard.lifetime = 1.2
+
+    async def main() -> None:
+        heard = Heard()
+        connection = await connected(heard, broker.address, security=secured())
+        time.sleep(1.4)
+        number = connection.request(METADATA, 1, METADATA_V1_ALL)
+        await heard.wait("response", "disconnected")
+        assert [each.correlation_id for each in heard.answers] == [number], heard.error
+        assert connection.channel.reauthentications == 1
+        connection.close()
+
+    run(loop, main())
+    assert len(broker.accepted) == 1
+
+
+def test_requests_wait_for_a_password_that_comes_only_after_the_session(
+    guard: Guard, broker: Broker
+) -> None:
+    guard.lifetime = 1.2
+    asked, go_on = [0.0], threading.Event()
+
+    def password() -> str:
+        asked.append(time.monotonic())
+        if len(asked) > 2:
+            go_on.wait(30)
+        return "secret"
+
+    async def main() -> None:
+        heard = Heard()
+        connection = await connected(heard, broker.address, security=secured(password))
+        await asyncio.sleep(1.3)
+        connection.request(METADATA, 1, METADATA_V1_ALL)
+        await asyncio.sleep(0.2)
+        assert (heard.answers, heard.error) == ([], None)
+        go_on.set()
+        await heard.wait("response", "disconnected")
+        assert heard.error is None
+        connection.close()
+
+    asyncio.run(main())
+    assert len(broker.accepted) == 1
+
+
+def test_a_session_counts_from_the_login_and_not_from_when_its_answer_was_read(
+    guard: Guard, broker: Broker
+) -> None:
+    guard.context, guard.lifetime = None, 1.5
+
+    async def main() -> None:
+        heard = Heard()
+
+        def on_event(_: str) -> None:
+            if heard.events == ["bytes"] * 3:  # ApiVersions, SaslHandshake, SaslAuthenticate
+                time.sleep(1.2)
+
+        heard.hook = on_event
+        security = secured(mechanism="PLAIN", tls=None)
+        connection = await connected(heard, broker.address, security=security)
+        await asyncio.sleep(0.4)
+        connection.request(METADATA, 1, METADATA_V1_ALL)
+        await heard.wait("response", "disconnected")
+        assert heard.error is None
+        connection.close()
+
+    asyncio.run(main())
+    assert len(broker.accepted) == 1
 
 
 def test_a_session_that_is_very_short_is_logged_in_again_as_soon_as_brokers_allow(
