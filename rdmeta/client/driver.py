@@ -417,11 +417,19 @@ def _lines_of(problems: Sequence[Problem]) -> Iterator[tuple[str, str]]:
         if few or each.topic is None:
             where = f"{Address(each.node.host, each.node.port)}: " if each.node else ""
             line = f"{where}{each.text}: {each.error}"
-            yield line, line if each.node is None or each.error.retriable else str(each.error)
+            yield line, line if each.node is None or each.error.retriable else _setting(each.error)
     if not few:
         some = "; ".join(str(each.error) for each in topics[:_MOST_LINES])
         line = f"{len(topics)} topics have errors, among them {some}"
         yield line, line
+
+
+def _setting(error: Error) -> str:
+    """Returns what two errors of one wrong setting have in common.
+
+    Kafka's brokers say which login they refuse: the first one on a connection, or a later one.
+    """
+    return str(error).replace("during re-authentication", "during authentication")
 
 
 def _wanted(send: Send) -> str:

@@ -81,15 +81,17 @@ def test_a_client_logs_in_again_10_times_and_keeps_its_connection() -> None:
             assert brokers[1].count(METADATA, end - 5) > 20
 
 
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])
 def test_a_password_that_changed_meanwhile_gives_one_clear_error(
-    make: Maker, caplog: pytest.LogCaptureFixture
+    mechanism: str, make: Maker, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING, "rdmeta")
     guard = guarded(lifetime=LIFETIME)
     with Brokers(3, guard=guard) as brokers:
         brokers.truth.create("orders")
         given = {"password": "secret"}
-        conf = {**PLAIN, "sasl.password": lambda: given["password"]}
+        secret = {"sasl.mechanism": mechanism, "sasl.password": lambda: given["password"]}
+        conf = {**PLAIN, **secret}
         client = make(brokers.bootstrap, {**conf, "reconnect.backoff.max.ms": 1000})
         client.refresh(["orders"])
         logins_of(guard).users["alice"] = "another"
@@ -97,11 +99,12 @@ def test_a_password_that_changed_meanwhile_gives_one_clear_error(
         with pytest.raises(AuthenticationError, match=r"127\.0\.0\.1:.*sasl\.password"):
             client.refresh(timeout=20)
         time.sleep(2.0)
-        lines = [
-            each.getMessage() for each in caplog.records if "sasl.password" in each.msg % each.args
-        ]
-        assert len(lines) == 1
-        assert "Invalid username or password" in lines[0]
+        assert len(refused(brokers)) > 1  # also on new connections, in other words
+        lines = [each.getMessage() for each in caplog.records]
+        assert len(lines) == 1, lines
+        words = {"PLAIN": "Invalid username or password", "SCRAM-SHA-512": "during re-authent"}
+        assert words[mechanism] in lines[0]
+        assert "sasl.password" in lines[0]
         given["password"] = "another"
         until(lambda: is_answered(client))  # a login of before may be under way
         assert client.cache.leader("orders", 0) == 1

@@ -156,7 +156,8 @@ class Entry:
         )
         if step.refusal is not None:
             await asyncio.sleep(self._guard.delay)
-            return step
+            during = "during re-authentication" if again else "during authentication"
+            return step._replace(refusal=step.refusal.replace("during authentication", during))
         self._logged_in_at = now
         lifetime = self._guard.lifetime
         self._ends_at = None if lifetime is None else now + lifetime
