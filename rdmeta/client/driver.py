@@ -26,7 +26,7 @@ from rdmeta.client.actions import Action, Call, Close, Connect, Finish, Send
 from rdmeta.client.log import Lines
 from rdmeta.client.policy import Policy, Problem, Updated
 from rdmeta.client.traffic import Traffic
-from rdmeta.errors import Error, TransportError, UnsupportedVersionError
+from rdmeta.errors import AuthenticationError, Error, TransportError, UnsupportedVersionError
 from rdmeta.model import All
 from rdmeta.net.resolve import FAMILIES
 from rdmeta.net.security import for_config
@@ -417,11 +417,17 @@ def _lines_of(problems: Sequence[Problem]) -> Iterator[tuple[str, str]]:
         if few or each.topic is None:
             where = f"{Address(each.node.host, each.node.port)}: " if each.node else ""
             line = f"{where}{each.text}: {each.error}"
-            yield line, line if each.node is None or each.error.retriable else _setting(each.error)
+            is_same = each.node is not None and _is_of_settings(each.error)
+            yield line, _setting(each.error) if is_same else line
     if not few:
         some = "; ".join(str(each.error) for each in topics[:_MOST_LINES])
         line = f"{len(topics)} topics have errors, among them {some}"
         yield line, line
+
+
+def _is_of_settings(error: Error) -> bool:
+    """Returns whether an error is the same on every server: a wrong setting, or no token."""
+    return not error.retriable or isinstance(error, AuthenticationError)
 
 
 def _setting(error: Error) -> str:

@@ -11,7 +11,7 @@ import json
 import time
 from collections.abc import Callable
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 from rdmeta._secret import Secret, cause_of
 from rdmeta._security_settings import OauthSettings
@@ -34,9 +34,21 @@ _CONFIG = "sasl.oauthbearer.config"
 _UNSECURED = ("principal", "principalClaimName", "scope", "scopeClaimName", "lifeSeconds")
 
 
+class _Failed(NamedTuple):
+    """An attempt without a token: its error, and how long the source asks no more."""
+
+    text: str
+    code: int | None
+    is_retriable: bool
+    at: float
+    pause: float
+
+
 class TokenSource:
     """Gives a token that is good, and keeps it until 80 % of its life are over.
 
+    After a failure it raises the same error for a while without asking. Otherwise an endpoint that
+    is down would be asked once for each broker. That while doubles with each failure (KIP-768).
     Threads may share a source. Two that ask at once may both ask for a new token.
     """
 
@@ -45,15 +57,19 @@ class TokenSource:
         settings: OauthSettings,
         *,
         timeout: float = _TIMEOUT,
+        backoff: tuple[float, float] = (0.0, 0.0),
         clock: Callable[[], float] = time.time,
     ) -> None:
         """Asks for nothing yet; raises ConfigError for settings that can give no token.
 
         `timeout` is the number of seconds that the token endpoint has for its whole answer.
+        `backoff` is the first and the longest pause after a failure, in seconds.
         """
         self._settings = settings
         self._timeout = timeout
+        self._backoff = backoff
         self._clock = clock
+        self._failed: _Failed | None = None
         # The token, and when a new one is asked for.
         self._kept: tuple[Token, float] | None = None
         if settings.callback is None and settings.unsecured:
@@ -74,7 +90,7 @@ class TokenSource:
         if kept is not None and now < kept[1]:
             return kept[0]
         try:
-            token = self._new(now)
+            token = self._asked(now)
         except (AuthenticationError, ConfigError):
             if kept is None or now >= kept[0].expires_at:
                 raise
@@ -86,6 +102,20 @@ class TokenSource:
     def forget(self) -> None:
         """Drops the kept token, for example after a broker refused it."""
         self._kept = None
+
+    def _asked(self, now: float) -> Token:
+        """Returns a new token, or raises the error of the last attempt during its pause."""
+        failed, (first, longest) = self._failed, self._backoff
+        if failed is not None and failed.at <= now < failed.at + failed.pause:
+            raise AuthenticationError(failed.text, failed.code, failed.is_retriable)
+        try:
+            token = self._new(now)
+        except AuthenticationError as error:
+            pause = min(first if failed is None else 2 * failed.pause, longest)
+            self._failed = _Failed(str(error), error.code, error.retriable, self._clock(), pause)
+            raise
+        self._failed = None
+        return token
 
     def _new(self, now: float) -> Token:
         settings = self._settings

@@ -66,7 +66,8 @@ class Security:
         if config.sasl is not None and config.sasl.oauth is not None:
             from rdmeta.net.oauth import TokenSource  # only OAUTHBEARER pays for its import
 
-            self._tokens = TokenSource(config.sasl.oauth)
+            backoff = config.reconnect_backoff, config.reconnect_backoff_max
+            self._tokens = TokenSource(config.sasl.oauth, backoff=backoff)
         self._tls: Tls | None = None
         if config.tls is not None:
             from rdmeta.net.tls import Tls

@@ -31,11 +31,15 @@ def server() -> Iterator[TokenServer]:
         yield running
 
 
+def guard_of(server: TokenServer) -> Guard:
+    """Returns the guard of brokers that take the server's tokens."""
+    return Guard(ours.server("127.0.0.1"), LoginServer(tokens=server.tokens))
+
+
 @pytest.fixture
 def guarded(server: TokenServer) -> Iterator[Brokers]:
     """Yields a broker that takes the server's tokens."""
-    guard = Guard(ours.server("127.0.0.1"), LoginServer(tokens=server.tokens))
-    with Brokers(1, guard=guard) as brokers:
+    with Brokers(1, guard=guard_of(server)) as brokers:
         brokers.truth.create("orders")
         yield brokers
 
@@ -146,6 +150,22 @@ def test_a_failing_server_is_asked_with_backoff(
     time.sleep(2)
     # At once, then after 50 ms, and twice as much each time, +-20 %: 6 until 1.55 s.
     assert 3 <= len(server.asked) <= 8
+
+
+def test_with_three_brokers_a_failing_server_is_asked_no_more_often_and_makes_one_line(
+    make: Maker, server: TokenServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.answer = 500, b""
+    with Brokers(3, guard=guard_of(server)) as brokers:
+        conf = {**conf_for(server), "reconnect.backoff.ms": 50}
+        client = make(brokers.bootstrap, conf, topics=["orders"])
+        client.start()
+        time.sleep(2)
+        assert 3 <= len(server.asked) <= 8
+        lines = [each.getMessage() for each in caplog.records]
+        assert len([line for line in lines if ENDPOINT in line]) == 1, lines
+        server.answer = None
+        answered_in_the_end(client)
 
 
 def test_a_slow_server_holds_up_neither_open_connections_nor_close(

@@ -95,6 +95,34 @@ def test_a_renewal_that_fails_uses_the_old_token_until_it_expires() -> None:
     assert value(source.token()) == "token5"
 
 
+def test_after_a_failure_no_token_is_asked_for_during_a_pause_that_doubles() -> None:
+    clock = Clock()
+    tokens = Tokens(clock)
+    settings = OauthSettings(tokens, config="scope=x")
+    source = TokenSource(settings, backoff=(1.0, 3.0), clock=clock)
+    tokens.failure = OSError("the vault is down")
+    begin, asked_at = clock.now, []
+    for _ in range(48):
+        before = len(tokens.calls)
+        with pytest.raises(AuthenticationError, match="oauth_cb raised OSError") as caught:
+            source.token()
+        assert caught.value.retriable
+        if len(tokens.calls) > before:
+            asked_at.append(clock.now - begin)
+        clock.now += 0.25
+    assert asked_at == [0.0, 1.0, 3.0, 6.0, 9.0]
+    tokens.failure = None
+    clock.now += 3.0
+    assert value(source.token()) == "token6"
+    source.forget()
+    tokens.failure = ValueError()
+    with pytest.raises(AuthenticationError, match="oauth_cb raised ValueError"):
+        source.token()
+    tokens.failure = None
+    clock.now += 1.1  # the first pause again
+    assert value(source.token()) == "token8"
+
+
 def test_a_token_that_was_forgotten_is_asked_for_anew() -> None:
     clock = Clock()
     source = source_of(Tokens(clock), clock)
