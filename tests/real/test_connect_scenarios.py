@@ -35,7 +35,7 @@ QUIET_S = 30.0
 # The first call has so long; a client that raises because of that has not seen its mistake.
 LONGEST_S = 20.0
 # Connections in QUIET_S: to brokers that refuse a login, and to others.
-MOST_LOGINS, MOST_TRIES = 5, 20
+MOST_LOGINS, MOST_TRIES = 4, 20
 SECRET = f"{MARK}-client"
 WRONG = f"{MARK}-wrong"
 

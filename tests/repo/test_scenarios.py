@@ -98,6 +98,20 @@ def test_a_value_beyond_its_bound_fails_the_scenario() -> None:
         seen.check("throttled")
 
 
+def test_a_value_below_its_least_fails_the_scenario_and_is_the_worst_of_the_page() -> None:
+    assert (KNOWN["sessions"].least, KNOWN["sessions"].worst) == (10, None)
+    assert (KNOWN["denied-alone"].least, KNOWN["denied-alone"].worst) == (8, 12)
+    text = page([row(scenario="sessions", values=[13, 9, 12])])
+    assert "| 12, **9** | -, - |" in text
+    text = page([row(scenario="denied-alone", values=[11.0, 7.5, 11.5])])
+    assert "| 11.0 s, **11.5 s** | -, - |" in text
+    for key, value in (("sessions", 9), ("denied-alone", 7.9)):
+        seen = Seen()
+        seen.add(key, "Kafka", "Client", value)
+        with pytest.raises(AssertionError, match=key):
+            seen.check(key)
+
+
 def test_the_budget_of_requests_is_judged_in_every_window() -> None:
     steady = [0.8 * i for i in range(20)]
     assert beyond_budget(steady, 1.0) == pytest.approx(1 - 8)

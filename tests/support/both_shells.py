@@ -20,13 +20,15 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 from loop_thread import LoopThread
 from marked_secrets import described
 
 import rdmeta
 from rdmeta import Change, Error, MetadataCache
+
+R = TypeVar("R")
 
 KINDS = ("Client", "AsyncClient")
 _log = logging.getLogger(__name__)
@@ -131,6 +133,13 @@ class Shell:
     def spawn(self, work: Coroutine[Any, Any, Any]) -> Future[Any]:
         """Runs a coroutine in the loop of an asyncio client."""
         return asyncio.run_coroutine_threadsafe(work, self._loop.loop)
+
+    def in_loop(self, call: Callable[[], R]) -> Future[R]:
+        """Calls a function in the thread of the client's loop, which it blocks."""
+        loop = self._loop.loop if self.kind == "AsyncClient" else self.client._thread._loop
+        result: Future[R] = Future()
+        loop.call_soon_threadsafe(lambda: result.set_result(call()))
+        return result
 
     def tasks(self) -> int:
         """Returns the number of unfinished tasks in the loop of an asyncio client."""

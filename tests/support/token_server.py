@@ -37,6 +37,8 @@ class TokenServer:
         self.given: list[str] = []
         # Times (time.monotonic()) of the requests.
         self.asked: list[float] = []
+        # The client id of each request.
+        self.askers: list[str] = []
         # Seconds before an answer.
         self.delay = 0.0
         # Seconds of a token's life.
@@ -92,6 +94,8 @@ class TokenServer:
     def reply(self, authorization: str, form: str) -> tuple[int, bytes]:
         """Returns the status and the body for a request."""
         self.asked.append(time.monotonic())
+        user = base64.b64decode(authorization.removeprefix("Basic ")).decode()
+        self.askers.append(user.partition(":")[0])
         self._stopping.wait(self.delay)
         if self.answer is not None:
             return self.answer
