@@ -100,7 +100,8 @@ class Connecting:
         self._rebootstrapped_at, self._wanted = now, None
         self.trying_since, self.is_rebootstrapped = now, True
         links = list(s.nodes.links.values())
-        if links or not all(each.is_wrong for each in s.nodes.current):  # else their errors say it
+        is_wrong = all(each.is_wrong for each in s.nodes.current)
+        if links or (s.nodes.knows_brokers and not is_wrong):  # else the servers' errors say it
             text = "every connection is closed, and the bootstrap servers are asked anew"
             s.events.append(Problem(TransportError(cause), None, text))
         s.nodes.use_bootstrap(now)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import frames
 from policy_driver import ADDRESSES, B, Driver, names_of, topic
 
-from rdmeta import AuthenticationError, WrongClusterError
+from rdmeta import AuthenticationError, TransportError, WrongClusterError
 from rdmeta.address import Address
 from rdmeta.client.actions import Kind
 from rdmeta.client.policy import Problem
@@ -50,6 +50,14 @@ def test_a_rebootstrap_adds_no_word_to_the_errors_of_a_wrong_setting() -> None:
     d.wait(1)
     assert d.policy.stats()["rebootstraps"] == 1
     assert d.problems() == ["the connection could not be made: wrong password"]
+
+
+def test_a_rebootstrap_adds_no_word_while_no_broker_is_known() -> None:
+    d = Driver(topics=["orders"], bootstrap=BOOTSTRAP)
+    d.fail(error=TransportError("cannot connect"))
+    d.wait(1)
+    assert d.policy.stats()["rebootstraps"] == 1
+    assert d.problems() == ["the connection could not be made: cannot connect"]
 
 
 def test_the_reason_of_the_refresh_is_the_rebootstrap() -> None:
