@@ -22,7 +22,7 @@ from rdmeta.client.suspects import Suspects
 from rdmeta.client.waiters import Waiters
 from rdmeta.client.wants import Wants
 from rdmeta.config import Config
-from rdmeta.errors import Error, RequestTimedOutError
+from rdmeta.errors import Error, RequestTimedOutError, TransportError
 
 __all__ = ["State"]
 
@@ -87,7 +87,16 @@ class State:
             if server.last_error is not None or server.is_awaited
         ]
         why = f" ({'; '.join(causes)})" if causes else ""
-        return RequestTimedOutError(f"{what} in time{why}")
+        advice = "; check bootstrap.servers" if causes and self._is_elsewhere() else ""
+        return RequestTimedOutError(f"{what} in time{why}{advice}")
+
+    def _is_elsewhere(self) -> bool:
+        """Returns whether the addresses of the servers may be wrong: none of them ever answered."""
+        if self.last_success is not None:
+            return False
+        errors = [server.last_error for server in self.nodes.servers()]
+        elsewhere = (TransportError, RequestTimedOutError)
+        return all(each is None or type(each) in elsewhere for each in errors)
 
     def refused(self, error: Error) -> Error:
         """Returns the error of a wait that `error` ends; it names each server that refuses.

@@ -133,6 +133,7 @@ def no_answer(first: bytes, how: str, *, tls: bool = False, is_sasl: bool = Fals
         why = (
             f"it seems to want TLS (set security.protocol={wanted}),"
             " or is no Kafka broker (0.10 or later) but perhaps ZooKeeper"
+            " (bootstrap.servers must name brokers' ports)"
         )
     return TransportError(
         f"the port {how} instead of answering ApiVersions: {why}", retriable=False

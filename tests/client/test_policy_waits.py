@@ -346,6 +346,30 @@ def test_a_time_out_names_the_last_cause_of_each_server() -> None:
         assert text in str(error)
 
 
+def test_a_time_out_before_the_first_answer_says_which_option_to_check() -> None:
+    d = Driver(bootstrap=ADDRESSES[:1])
+    first = d.policy.refresh(d.now, deadline=d.now + 2)
+    d.fail(error=TransportError("cannot connect: Connection refused"))
+    d.wait(2)
+    causes = "(broker-1:9092: cannot connect: Connection refused)"
+    text = f"there was no answer in time {causes}; check bootstrap.servers"
+    assert str(d.finished[first].error) == text
+
+
+@pytest.mark.parametrize("seen", ["an answer", "TLS"])
+def test_a_time_out_names_bootstrap_servers_only_if_they_may_be_wrong(seen: str) -> None:
+    d = Driver(bootstrap=ADDRESSES[:1])
+    if seen == "an answer":
+        d.start()
+    else:
+        d.fail(error=TlsError("the TLS handshake broke off", retriable=True))
+    waiter = d.policy.refresh(d.now, deadline=d.now + 2)
+    d.wait(2)
+    text = str(d.finished[waiter].error)
+    assert "in time (broker-1:9092: " in text
+    assert "bootstrap.servers" not in text
+
+
 def test_a_time_out_says_what_the_topic_was() -> None:
     d = Driver(topics=["lost"])
     d.start(topic("lost", -1))

@@ -136,6 +136,7 @@ def test_a_connection_that_ends_says_what_the_port_seems_to_want() -> None:
     how = "closed the connection"
     for error, wants in (
         (no_answer(b"", how), "want TLS (set security.protocol=ssl or sasl_ssl), or .* ZooKeeper"),
+        (no_answer(b"", how), "ZooKeeper (bootstrap.servers must name brokers' ports)"),
         (no_answer(b"", how, is_sasl=True), "want TLS (set security.protocol=sasl_ssl)"),
         (no_answer(b"", how, tls=True), "or wants a client certificate (ssl.certificate.location"),
         (not_served(how), "want SASL; set security.protocol=sasl_plaintext and sasl.mechanism"),

@@ -238,7 +238,11 @@ CASES = {
     ),
     # ZooKeeper takes the frame's length for a four-letter word, or for a session that it closes.
     "ZooKeeper": Case(
-        _PLAIN, lambda: None, TransportError, ("ZooKeeper", "security.protocol"), _greets(b"")
+        _PLAIN,
+        lambda: None,
+        TransportError,
+        ("ZooKeeper", "security.protocol", "bootstrap.servers"),
+        _greets(b""),
     ),
     "a controller's port": Case(
         _PLAIN,
