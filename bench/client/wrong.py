@@ -126,7 +126,7 @@ def cases(cluster: RealKafka, security: KafkaSecurity) -> dict[str, Case]:
             r"\b(TLS|SSL)|plaintext",
             lambda: shake_hands(plain, ca),
         ),
-        "nobody listens": Case({"bootstrap.servers": nowhere}, "refused"),
+        "nothing listens": Case({"bootstrap.servers": nowhere}, "refused"),
         "no such host": Case({"bootstrap.servers": unknown}, "resolve|not known|no such"),
     }
 

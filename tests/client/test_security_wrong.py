@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
+from log_lines import lines_about, other_lines, warnings
 from shells import Maker
 from waiting import until
 from wrong_settings import CASES, ours
@@ -29,10 +30,6 @@ SOON = 5.0
 def quiet() -> float:
     """Returns for how many seconds the log is watched."""
     return float(os.environ.get("RDMETA_QUIET_SECONDS", 2.5))
-
-
-def warnings_in(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING]
 
 
 def check(error: Error, name: str, address: str) -> None:
@@ -87,8 +84,8 @@ def test_a_missing_extra_is_named_before_a_broker_is_tried(
         with pytest.raises(MissingExtraError, match=said) as caught:
             fetch(MetadataCache(), brokers.bootstrap, conf=conf)
         assert str(caught.value).count("pip install") == 1
-        until(lambda: warnings_in(caplog))  # a Client writes it a moment later, in its thread
-        assert len(warnings_in(caplog)) == 1
+        until(lambda: warnings(caplog.records))  # a Client writes it a moment later, in its thread
+        assert len(warnings(caplog.records)) == 1
         assert [len(broker.accepted) for broker in brokers] == [0, 0, 0]
 
 
@@ -102,14 +99,14 @@ def test_no_second_line_is_logged_though_the_client_tries_again(
             conf = {"reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 300}
             make(brokers.bootstrap, {**conf, **CASES[name].conf}, topics=["orders"]).start()
         time.sleep(quiet())
-        lines = warnings_in(caplog)
+        records = list(caplog.records)
         attempts = {name: len(brokers[1].accepted) for name, brokers in running.items()}
     for name, brokers in running.items():
-        own = [line for line in lines if brokers[1].address in line]
+        own = lines_about(brokers[1].address, records)
         assert len(own) == 1, name
         assert all(words in own[0] for words in CASES[name].says), name
         assert attempts[name] > 1 or "a CA's file" in name, name
-    assert len(lines) == len(CASES), lines
+    assert other_lines([each[1].address for each in running.values()], records) == []
 
 
 def test_one_line_is_logged_for_three_brokers(
@@ -124,7 +121,7 @@ def test_one_line_is_logged_for_three_brokers(
             client.refresh()
         time.sleep(1.0)
         assert all(broker.logins for broker in brokers)
-        assert len(warnings_in(caplog)) == 1
+        assert len(warnings(caplog.records)) == 1
 
 
 def test_a_call_after_the_mistake_is_mended_succeeds(make: Maker) -> None:

@@ -131,13 +131,13 @@ def test_a_round_adds_up_the_cases_that_a_broker_tells(monkeypatch: pytest.Monke
     tried = {
         "a": wrong.Case({}, "", lambda: time.sleep(0.02)),
         "b": wrong.Case({}, "", lambda: time.sleep(0.01)),
-        "nobody": wrong.Case({}, ""),
+        "nothing": wrong.Case({}, ""),
     }
     found = wrong.one_round(tried)
     assert (found["a, client"], found["b, fetch"], found["all, client"]) == (20.0, 10.0, 40.0)
     assert found["all, told"] == pytest.approx(found["a, told"] + found["b, told"])
     assert found["a, told"] >= 20.0
-    assert not [key for key in found if key.startswith("nobody")]
+    assert not [key for key in found if key.startswith("nothing")]
 
 
 def test_a_wrong_configuration_that_works_ends_the_bench() -> None:
