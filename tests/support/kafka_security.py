@@ -43,7 +43,7 @@ ONE_WAY, EXPIRED, BRIEF, SIGNED = "ONEWAY", "EXPIRED", "BRIEF", "SIGNED"
 LISTENERS = (
     Listener(SECURE, "SASL_SSL"),
     Listener(CUT, "SASL_SSL", is_proxied=True),
-    Listener(MUTUAL, "SSL"),  # wants a client certificate
+    Listener(MUTUAL, "SSL", is_proxied=True),  # wants a client certificate
     Listener(SASL, "SASL_PLAINTEXT"),
     Listener(ONE_WAY, "SSL"),
     Listener(EXPIRED, "SSL"),  # its certificate has expired

@@ -353,6 +353,13 @@ SCENARIOS: tuple[Scenario, ...] = (
         worst=3.0,
     ),
     Scenario(
+        "certificate-replaced",
+        "The client's own certificate is replaced on disk, and expires; connections break",
+        "no disconnect by the client; the next connection uses what is on disk",
+        "time from the break to the next answer",
+        worst=3.0,
+    ),
+    Scenario(
         "oidc",
         "OIDC client credentials: tokens of a local server, whose key the brokers know",
         "connects; logs in again with the same token while the server is down",
