@@ -21,6 +21,14 @@ _REFUSAL = (
 
 
 @contextmanager
+def nothing() -> Iterator[str]:
+    """Yields an address that refuses connections, and that no other server takes meanwhile."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{bound.getsockname()[1]}"
+
+
+@contextmanager
 def http_server() -> Iterator[str]:
     """Yields the address of a server that refuses what is not HTTP at its first byte, as nginx."""
     with _answering(b"", _REFUSAL) as address:
