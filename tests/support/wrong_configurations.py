@@ -465,7 +465,7 @@ def section(case: Case, texts: Texts) -> str:
     for text, versions in raised.items():
         out.append(f"What {' and '.join(versions)} leads to:\n" if len(raised) > 1 else "Raised:\n")
         out.append(block(text))
-    return "\n".join([*out, f"{case.change}\n"])
+    return "\n".join([*out, f"{textwrap.fill(case.change, 100)}\n"])
 
 
 def page(texts: Texts) -> str:
