@@ -62,6 +62,11 @@ class Secret:
             raise ConfigError(f"{self.key}: its callable returned {kind}; expected str")
         if not found:
             raise ConfigError(f"{self.key}: its callable returned empty text")
+        if any("\ud800" <= each <= "\udfff" for each in found):  # an encoder's error has the text
+            raise ConfigError(
+                f"{self.key}: its callable returned no legal Unicode text: it has bytes that are"
+                " not UTF-8"
+            )
         if found[-1] in "\r\n" and "-----END " not in found:
             raise ConfigError(
                 f"{self.key}: its callable returned text that ends with a line break: strip it"

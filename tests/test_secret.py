@@ -61,6 +61,11 @@ def test_a_callable_without_a_place_in_python_is_named_by_its_exception_alone() 
             f"{VALUE}\n",
             "sasl.password: its callable returned text that ends with a line break: strip it",
         ),
+        (
+            f"{VALUE}\udcff",
+            "sasl.password: its callable returned no legal Unicode text: it has bytes that are"
+            " not UTF-8",
+        ),
     ],
 )
 def test_a_callable_that_returns_no_usable_text_is_an_error(answer: Any, text: str) -> None:
