@@ -17,7 +17,7 @@ from rdmeta._secret import Secret, cause_of
 from rdmeta._security_settings import OauthSettings
 from rdmeta.errors import AuthenticationError, ConfigError
 from rdmeta.net import oidc
-from rdmeta.net.sasl import Token, shown
+from rdmeta.net.sasl import Token
 
 __all__ = ["Token", "TokenSource", "unsecured_token"]
 
@@ -142,16 +142,19 @@ def unsecured_token(config: str, now: float) -> Token:
     principalClaimName, scopeClaimName and extension_NAME. Raises ConfigError.
     """
     options, extensions = {"principalClaimName": "sub", "scopeClaimName": "scope"}, []
-    for part in config.split():
-        name, is_pair, value = part.partition("=")
-        if not is_pair or not value:
-            raise ConfigError(f"{_CONFIG}: {shown(name)!r} has no value; expected NAME=VALUE")
+    for i, part in enumerate(config.split(), 1):
+        name, _, value = part.partition("=")
+        # A part without a known name may be a secret, so no error shows it.
+        if not value:
+            which = repr(name) if name in _UNSECURED else f"part {i}"
+            raise ConfigError(f"{_CONFIG}: {which} has no value; expected NAME=VALUE")
         if name.startswith("extension_"):
             extensions.append((name.removeprefix("extension_"), value))
         elif name in _UNSECURED:
             options[name] = value
         else:
-            raise ConfigError(f"{_CONFIG}: {shown(name)!r} is unknown; {', '.join(_UNSECURED)}")
+            known = ", ".join(_UNSECURED)
+            raise ConfigError(f"{_CONFIG}: part {i} has an unknown name; expected {known}")
     if "principal" not in options:
         raise ConfigError(f"{_CONFIG} has no principal=NAME, which an unsecured token needs")
     life = options.get("lifeSeconds", "3600")

@@ -188,6 +188,14 @@ SCENARIOS = {
     "OIDC with a wrong secret": Scenario(
         {**OIDC, "sasl.oauthbearer.client.secret": "wrong-MARKED-secret"}, False
     ),
+    "a configuration of tokens without names": Scenario(
+        {
+            **tokens(),
+            "enable.sasl.oauthbearer.unsecure.jwt": True,
+            "sasl.oauthbearer.config": lambda: f"principal=alice {PASSWORD}==",
+        },
+        False,
+    ),
     "a client certificate": Scenario(
         {
             "security.protocol": "ssl",
@@ -211,6 +219,14 @@ SCENARIOS = {
             **login("PLAIN"),
             "ssl.certificate.pem": ours.issue("bob@example.org").certificate,
             "ssl.key.pem": lambda: IDENTITY.key,
+        },
+        False,
+    ),
+    "a key that is no Unicode": Scenario(
+        {
+            **login("PLAIN"),
+            "ssl.certificate.pem": IDENTITY.certificate,
+            "ssl.key.pem": lambda: f"{IDENTITY.key}\udcff",
         },
         False,
     ),
