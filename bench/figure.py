@@ -102,6 +102,8 @@ class Figure:
     reference: Samples
     reference_name: str
     goal: Goal | None = None
+    # Why the goal may be missed; the page says so beside a goal that is.
+    why: str = ""
 
     def result(self, runs: Runs, judged: bool) -> dict[str, object]:
         """Returns the row of results.json: medians, with the best and the spread beside them.
@@ -130,6 +132,7 @@ class Figure:
             "samples": len(values),
             "off_cpu": round(statistics.median(run.get("off_cpu", 0.0) for run in runs), 3),
             "group": self.group,
+            "why": self.why,
         }
 
 
@@ -191,6 +194,21 @@ def found(run: Run, key: str) -> Any:
 def series(key: str) -> Samples:
     """Returns the samples called `key`, of all runs; they raise Missing."""
     return lambda runs: [float(sample) for run in runs for sample in found(run, key)]
+
+
+def beside(
+    group: str,
+    name: str,
+    unit: str,
+    job: Job,
+    keys: tuple[str, str],
+    reference: str,
+    goal: Goal | None = None,
+    why: str = "",
+) -> Figure:
+    """Returns the figure of two series of one job, which `keys` names: the value, the reference."""
+    value, other = map(series, keys)
+    return Figure(group, name, unit, job, value, other, reference, goal, why)
 
 
 def number(key: str, per: str | int = 1) -> Samples:

@@ -7,8 +7,9 @@ package. Without these they are missing, and the run says why.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
-from bench.figure import PER_TOPIC, Figure, Goal, Job, Scale, count, series
+from bench.figure import PER_TOPIC, Figure, Goal, Job, Scale, beside, count
 
 STORM_TOPICS = 1_000
 CREATED = 20
@@ -16,11 +17,7 @@ STORMS = 2
 WATCHED_S = 20
 
 
-def _figure(
-    name: str, unit: str, job: Job, keys: tuple[str, str], reference: str, goal: Goal | None = None
-) -> Figure:
-    value, other = keys
-    return Figure("client", name, unit, job, series(value), series(other), reference, goal)
+_figure = partial(beside, "client")
 
 
 def _refresh(scale: Scale) -> Iterable[Figure]:

@@ -8,7 +8,8 @@
     storm      requests while many topics have no leader, beside a Java producer (Kafka)
     tls        a refresh through TLS from canned frames, beside blocking reads and apply()
     login      a new client to its first answer, SASL_SSL and SCRAM, beside confluent's (Kafka)
-    wrong      wrong configurations: is the cause named, and how soon; beside others (Kafka)
+    wrong      wrong configurations: is the cause named; beside others (Kafka)
+    raised     how soon the cause is raised, beside the broker's word (Kafka)
 
 Each part prints one JSON object: samples by series, and `missing`, the reasons of series that
 cannot be measured here.
@@ -35,8 +36,9 @@ PARTS = {
     "tls": ("topics", "rounds"),
     "login": ("rounds",),
     "wrong": ("rounds",),
+    "raised": ("rounds",),
 }
-KAFKA = ("elections", "creation", "storm", "login", "wrong")
+KAFKA = ("elections", "creation", "storm", "login", "wrong", "raised")
 # The packages of other clients, and those that the tests' brokers and certificates need.
 PACKAGES = ("kafka", "confluent_kafka", "trustme", "cryptography", "scramp")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import socket
 import sys
 import time
 from collections.abc import Iterator
@@ -11,10 +12,11 @@ from typing import Any
 
 import pytest
 from first_word import Word
+from peer import listening
 
 import bench.client
 from bench.client import __main__ as parts
-from bench.client import elections, kafka, refresh, tls, wrong
+from bench.client import elections, kafka, raised, refresh, tls, wrong
 from bench.client.canned import large_name, served
 from bench.client.refresh import Floor, check
 from bench.client.watch import Watcher
@@ -118,31 +120,49 @@ TRIED = {
 def test_a_cause_counts_as_named_if_the_type_or_the_text_says_it(
     password: str, host: str, count: int
 ) -> None:
-    out: dict[str, Any] = {"said": {}}
-    errors = {"wrong password": password, "no such host": host}
-    wrong.unnamed("it", TRIED, errors, out)
-    assert out == {"it": [count], "said": {"it": errors}}
+    assert wrong.unnamed(TRIED, {"wrong password": password, "no such host": host}) == count
 
 
-def test_a_round_adds_up_the_cases_that_a_broker_tells(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wrong, "PAUSE", 0.0)
-    monkeypatch.setattr(wrong, "client", lambda _conf: (OSError(), 20.0))
-    monkeypatch.setattr(wrong, "fetch", lambda _conf: (OSError(), 10.0))
-    tried = {
-        "a": wrong.Case({}, "", lambda: time.sleep(0.02)),
-        "b": wrong.Case({}, "", lambda: time.sleep(0.01)),
-        "nothing": wrong.Case({}, ""),
-    }
-    found = wrong.one_round(tried)
-    assert (found["a, client"], found["b, fetch"], found["all, client"]) == (20.0, 10.0, 40.0)
-    assert found["all, told"] == pytest.approx(found["a, told"] + found["b, told"])
-    assert found["a, told"] >= 20.0
-    assert not [key for key in found if key.startswith("nothing")]
+def test_a_round_times_each_way_to_ask_beside_what_the_broker_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(raised, "PAUSE", 0.0)
+    monkeypatch.setattr(raised, "OURS", {"client": lambda conf: conf["s"]})
+    monkeypatch.setattr(raised.Told, "context", lambda _self: time.sleep(0.05))
+    told = {"a": raised.Told("ca", lambda _context: time.sleep(0.02))}
+    found = raised.one_round(told, {"a": {"s": 0.03}})
+    assert found["a, client"] == 30.0
+    assert found["a, told"] >= 70.0
+    assert found["a, told prepared"] >= 20.0
+    assert found["a, told"] > found["a, told prepared"]  # its CA was loaded before
+
+
+@pytest.mark.parametrize("way", raised.OURS)
+def test_each_way_to_ask_is_timed_until_it_raises(way: str) -> None:
+    def alert(connection: socket.socket) -> None:
+        connection.recv(1 << 16)
+        connection.sendall(b"\x15\x03\x03\x00\x02\x02\x46")
+
+    with listening(alert) as (_, port):
+        took = raised.OURS[way]({"bootstrap.servers": f"127.0.0.1:{port}"})
+    assert 0 < took < wrong.OURS_S
+
+
+def test_the_clock_of_a_client_that_has_started_starts_when_its_name_is_resolved(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(raised, "PAUSE", 1.0)
+    with listening(socket.socket.close) as (_, port):
+        begin = time.perf_counter()
+        took = raised.started({"bootstrap.servers": f"127.0.0.1:{port}"})
+        assert took < time.perf_counter() - begin - 1.0
 
 
 def test_a_wrong_configuration_that_works_ends_the_bench() -> None:
     with pytest.raises(SystemExit, match="works"):
-        wrong.raised(lambda: None, 0.0)
+        wrong.raised(lambda: None)
+    with pytest.raises(SystemExit, match="works"):
+        raised.raised(lambda: None)
 
 
 def test_without_kafka_a_part_gives_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:

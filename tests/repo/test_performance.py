@@ -60,6 +60,10 @@ def test_a_missed_goal_is_shown_as_a_ratio_to_its_reference() -> None:
         "- a figure: 1.5 times a floor (12 and 8 ns); the goal is <= 1.2 x reference."
     ]
     assert missed([row(ok=True)]) == ["No goal is missed."]
+    assert missed([row(why="It starts a thread.")]) == [
+        "- a figure: 1.5 times a floor (12 and 8 ns); the goal is <= 1.2 x reference."
+        " It starts a thread."
+    ]
 
 
 def test_the_page_lists_the_commit_of_each_run() -> None:
