@@ -44,7 +44,8 @@ HEAD = """\
 `make bench` times every figure beside a floor, in one process and by turns, so that a slow moment
 of the machine hits both. A time is one machine's; only its *ratio* to the floor can be compared. So
 a goal is such a ratio, or a number of bytes. A row without a goal is information. A row that misses
-its goal is measured up to twice more before it is called missed. Values are medians. Responses are
+its goal is measured up to twice more before it is called missed, or once more if that takes more
+than 20 s. Values are medians. Responses are
 Metadata v12 with 10 partitions per topic and 3 replicas. The client is measured beside other
 clients too, and its leaders are killed on Apache Kafka; `bench/client` says how.
 """
