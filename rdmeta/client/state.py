@@ -17,7 +17,7 @@ from rdmeta.client.demand import Demand
 from rdmeta.client.events import Event
 from rdmeta.client.fast import FastTopics, Rules, Why
 from rdmeta.client.flights import Flights
-from rdmeta.client.nodes import Link, Nodes
+from rdmeta.client.nodes import Link, Nodes, Server
 from rdmeta.client.suspects import Suspects
 from rdmeta.client.waiters import Waiters
 from rdmeta.client.wants import Wants
@@ -81,22 +81,16 @@ class State:
 
     def timed_out(self, what: str) -> RequestTimedOutError:
         """Returns the error of a wait whose time is over; it names each server's last cause."""
-        causes = [
-            f"{server.address}: {server.last_error or 'no answer yet'}"
+        servers = [
+            server
             for server in self.nodes.servers()
             if server.last_error is not None or server.is_awaited
         ]
+        causes = [f"{each.address}: {each.last_error or 'no answer yet'}" for each in servers]
         why = f" ({'; '.join(causes)})" if causes else ""
-        advice = "; check bootstrap.servers" if causes and self._is_elsewhere() else ""
-        return RequestTimedOutError(f"{what} in time{why}{advice}")
-
-    def _is_elsewhere(self) -> bool:
-        """Returns whether the addresses of the servers may be wrong: none of them ever answered."""
-        if self.last_success is not None:
-            return False
-        errors = [server.last_error for server in self.nodes.servers()]
-        elsewhere = (TransportError, RequestTimedOutError)
-        return all(each is None or type(each) in elsewhere for each in errors)
+        if servers and self.last_success is None and all(map(_may_be_elsewhere, servers)):
+            why += "; check bootstrap.servers"
+        return RequestTimedOutError(f"{what} in time{why}")
 
     def refused(self, error: Error) -> Error:
         """Returns the error of a wait that `error` ends; it names each server that refuses.
@@ -115,3 +109,9 @@ class State:
     def closed_error(self) -> Error:
         """Returns the error of a wait that close() ends."""
         return Error("the client is closed")
+
+
+def _may_be_elsewhere(server: Server) -> bool:
+    """Returns whether a server's address may be wrong: each attempt to connect failed."""
+    may_be = type(server.last_error) in (TransportError, RequestTimedOutError)
+    return may_be and server.connections == 0
