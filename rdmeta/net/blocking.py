@@ -74,7 +74,7 @@ class Connection:
         `family` AF_INET or AF_INET6 tries no other addresses. Raises TransportError,
         RequestTimedOutError, the errors of `Security.prepare()`, and those of `Session.receive()`.
         """
-        prepared = security.prepare() if security is not None else None
+        prepared = security.prepare(deadline.remaining()) if security is not None else None
         tunnel = prepared.tunnel(address.host) if prepared is not None else None
         login = prepared.login if prepared is not None else None
         self.session = Session(client_id, max_frame, login, tls=tunnel is not None)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import time
 from collections.abc import Callable
 from numbers import Real
@@ -78,10 +79,11 @@ class TokenSource:
         elif settings.callback is None:
             oidc.check(settings)
 
-    def token(self) -> Token:
+    def token(self, timeout: float = math.inf) -> Token:
         """Returns the kept token, or a new one; blocks while a callable or an endpoint is asked.
 
-        If no new one comes, it returns the kept one until that expires. Raises AuthenticationError,
+        An endpoint has `timeout` seconds, and no more than those of the constructor. If no new one
+        comes, it returns the kept one until that expires. Raises AuthenticationError,
         which is retriable if the endpoint is down or slow, or the callable raised. Raises
         ConfigError.
         """
@@ -90,7 +92,7 @@ class TokenSource:
         if kept is not None and now < kept[1]:
             return kept[0]
         try:
-            token = self._asked(now)
+            token = self._asked(now, timeout)
         except (AuthenticationError, ConfigError):
             if kept is None or now >= kept[0].expires_at:
                 raise
@@ -103,13 +105,13 @@ class TokenSource:
         """Drops the kept token, for example after a broker refused it."""
         self._kept = None
 
-    def _asked(self, now: float) -> Token:
+    def _asked(self, now: float, timeout: float) -> Token:
         """Returns a new token, or raises the error of the last attempt during its pause."""
         failed, (first, longest) = self._failed, self._backoff
         if failed is not None and failed.at <= now < failed.at + failed.pause:
             raise AuthenticationError(failed.text, failed.code, failed.is_retriable)
         try:
-            token = self._new(now)
+            token = self._new(now, timeout)
         except AuthenticationError as error:
             pause = min(first if failed is None else 2 * failed.pause, longest)
             self._failed = _Failed(str(error), error.code, error.retriable, self._clock(), pause)
@@ -117,7 +119,7 @@ class TokenSource:
         self._failed = None
         return token
 
-    def _new(self, now: float) -> Token:
+    def _new(self, now: float, timeout: float) -> Token:
         settings = self._settings
         config = settings.config
         text = config.reveal() if isinstance(config, Secret) else config
@@ -126,7 +128,7 @@ class TokenSource:
         elif settings.unsecured:
             token = unsecured_token(text, now)
         else:
-            token = oidc.fetch(settings, self._timeout, now)
+            token = oidc.fetch(settings, min(self._timeout, timeout), now)
         if token.expires_at <= now:
             raise AuthenticationError(
                 f"the token expired {now - token.expires_at:.0f} s ago: check {token.origin},"

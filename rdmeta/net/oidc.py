@@ -158,7 +158,7 @@ def _connection_problem(error: Exception, timeout: float) -> tuple[str, bool, st
 
     cause = getattr(error, "reason", error)
     if isinstance(cause, TimeoutError):
-        return f"gave no answer in {timeout:g} s", True, _ENDPOINT
+        return f"gave no answer in {timeout:.3g} s", True, _ENDPOINT
     if isinstance(cause, ssl.SSLCertVerificationError):
         said = f"has a certificate that is not trusted: {shown(cause.verify_message)}"
         return said, False, "https.ca.location"

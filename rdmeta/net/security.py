@@ -6,6 +6,7 @@ prepared in a daemon thread, for which neither the loop nor the interpreter's ex
 
 from __future__ import annotations
 
+import math
 import threading
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -79,15 +80,16 @@ class Security:
         self._waiters: list[_Waiter] = []
         self._is_running = False
 
-    def prepare(self) -> Prepared:
+    def prepare(self, timeout: float = math.inf) -> Prepared:
         """Returns what a connection needs now; one thread at a time may call it.
 
-        It reads files, and asks callables and the server of tokens, so it may block. Raises
+        It reads files, and asks callables and the server of tokens, so it may block. The server of
+        tokens has `timeout` seconds at most; files and callables have no time-out. Raises
         ConfigError and AuthenticationError, which name the option. Raises MissingExtraError if the
         mechanism needs a package that is missing.
         """
         try:
-            login = self._login()
+            login = self._login(timeout)
             if self._tls is None:
                 return Prepared(login=login)
             return Prepared(self._tls.context(), self._tls.settings, login)
@@ -139,14 +141,14 @@ class Security:
         since = {each: i for i, each in enumerate(self._refused, 1)}
         return sorted(endpoints, key=lambda each: since.get(each, 0))
 
-    def _login(self) -> Login | None:
+    def _login(self, timeout: float) -> Login | None:
         """Returns the login with the secrets of now."""
         if self._sasl is None:
             return None
         from rdmeta.net import sasl
 
         if self._tokens is not None:
-            token = self._tokens.token()
+            token = self._tokens.token(timeout)
             try:
                 return sasl.oauth_login(token)
             except AuthenticationError:

@@ -16,6 +16,7 @@ from shells import Maker
 from token_server import TokenServer
 from waiting import until
 
+from rdmeta import MetadataCache, fetch
 from rdmeta.errors import AuthenticationError, Error
 
 ours, theirs = Authority(), Authority()
@@ -190,6 +191,16 @@ def test_a_slow_server_holds_up_neither_open_connections_nor_close(
     client.close()
     assert time.monotonic() - begin < 1.0
     assert len(server.asked) <= 4
+
+
+def test_fetch_gives_a_slow_server_only_its_own_time_out(
+    server: TokenServer, guarded: Brokers
+) -> None:
+    server.delay = 60
+    begin = time.monotonic()
+    with pytest.raises(Error, match=r"sasl\.oauthbearer\.token\.endpoint\.url"):
+        fetch(MetadataCache(), guarded.bootstrap, timeout=1.0, conf=conf_for(server))
+    assert time.monotonic() - begin < SOON
 
 
 def test_a_slow_server_is_awaited(make: Maker, server: TokenServer, guarded: Brokers) -> None:
