@@ -73,12 +73,12 @@ def fetch(settings: OauthSettings, timeout: float, now: float) -> Token:
     bounded = opener(time.monotonic() + timeout, _LONGEST, context)
     where, problem = _where(settings.endpoint), ""
     retriable, advice, body = False, _ENDPOINT, b""
+    hidden = secret, request.get_header("Authorization", "").removeprefix("Basic ")
     try:
         with bounded.open(request, timeout=timeout) as answer:
             body = answer.read()
     except HTTPError as error:
         with error:
-            hidden = secret, request.get_header("Authorization", "").removeprefix("Basic ")
             problem, retriable, advice = _http_problem(error, hidden)
     except Exception as error:
         problem, retriable, advice = _connection_problem(error, timeout)
@@ -86,7 +86,7 @@ def fetch(settings: OauthSettings, timeout: float, now: float) -> Token:
         raise AuthenticationError(
             f"the token endpoint {where} {problem}; check {advice}", retriable=retriable
         )
-    return _token_in(body, settings, where, now)
+    return _token_in(body, settings, where, now, hidden)
 
 
 def _request(settings: OauthSettings, secret: str) -> Request:
@@ -140,10 +140,8 @@ def _http_problem(error: Any, hidden: tuple[str, ...]) -> tuple[str, bool, str]:
         text = f"{found['error']}{f': {more}' if isinstance(more, str) else ''}"
     elif "<" in text:  # a page for a browser
         text = ""
-    for secret in filter(None, hidden):
-        text = text.replace(secret, "***")
-    said = f"answers HTTP {error.code} {shown(str(error.reason))}"
-    said += f": {shown(text)}" if text.strip() else ""
+    said = f"answers HTTP {error.code} {shown(_without(hidden, str(error.reason)))}"
+    said += f": {shown(_without(hidden, text))}" if text.strip() else ""
     if error.code in (400, 401, 403):
         scope = " and sasl.oauthbearer.scope" if error.code == 400 else ""
         return said, False, f"{_CLIENT.replace(' and ', ', ') if scope else _CLIENT}{scope}"
@@ -175,12 +173,24 @@ def _connection_problem(error: Exception, timeout: float) -> tuple[str, bool, st
     return f"gave an answer that is no use: {shown(str(cause))}", False, _ENDPOINT
 
 
-def _token_in(body: bytes, settings: OauthSettings, where: str, now: float) -> Token:
-    """Returns the token of the endpoint's answer; its JWT completes the expiry and principal."""
+def _without(hidden: tuple[str, ...], text: str) -> str:
+    """Returns a text of the endpoint without the secrets that it was sent."""
+    for secret in filter(None, hidden):
+        text = text.replace(secret, "***")
+    return text
+
+
+def _token_in(
+    body: bytes, settings: OauthSettings, where: str, now: float, hidden: tuple[str, ...]
+) -> Token:
+    """Returns the token of the endpoint's answer; its JWT completes the expiry and principal.
+
+    An error does not show the texts `hidden`.
+    """
     found = _object(body)
     value = found.get("access_token") or found.get("id_token")
     if not isinstance(value, str) or not value:
-        keys = shown(", ".join(sorted(map(str, found)))) or "no JSON object"
+        keys = shown(_without(hidden, ", ".join(sorted(found)))) or "no JSON object"
         raise AuthenticationError(
             f"the token endpoint {where} gave no access_token (it gave {keys}); check {_ENDPOINT}"
         )

@@ -40,6 +40,7 @@ class Endpoint:
 
     def __init__(self, host: str = "127.0.0.1") -> None:
         self.status = 200
+        self.reason: str | None = None
         self.body: bytes | dict[str, Any] = {"access_token": "abc", "expires_in": 100}
         self.headers: dict[str, str] = {}
         self.delay = 0.0
@@ -68,7 +69,7 @@ class Endpoint:
                 time.sleep(endpoint.delay)
                 body = endpoint.body
                 data = body if isinstance(body, bytes) else json.dumps(body).encode()
-                self.send_response(endpoint.status)
+                self.send_response(endpoint.status, endpoint.reason)
                 for name, value in endpoint.headers.items():
                     self.send_header(name, value)
                 self.send_header("Content-Length", str(len(data)))
@@ -199,6 +200,7 @@ def test_the_expiry_is_the_earlier_one_of_the_answer_and_the_token(
         (b"\xff", "gave no access_token"),
         ({"token": MARK}, "gave no access_token (it gave token)"),
         ({"access_token": 5, "b": 1}, "gave no access_token (it gave access_token, b)"),
+        ({f"for {MARK}": 1}, "gave no access_token (it gave for ***)"),
         ({"access_token": "abc"}, "without expires_in"),
         ({"access_token": "abc", "expires_in": "soon"}, "without expires_in"),
         (b'{"access_token": "abc", "expires_in": NaN}', "without expires_in"),
@@ -248,6 +250,11 @@ def test_a_refusal_says_status_words_and_keys(
     assert said in str(error)
     assert advice in str(error)
     assert error.retriable is retriable
+
+
+def test_a_status_line_with_the_secret_is_shown_without_it(endpoint: Endpoint) -> None:
+    endpoint.status, endpoint.reason = 401, f"not {MARK}"
+    assert "answers HTTP 401 not ***: " in str(refused(settings_of(endpoint)))
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
