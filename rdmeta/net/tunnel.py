@@ -50,8 +50,9 @@ class Tunnel:
         self._in, self._out = ssl.MemoryBIO(), ssl.MemoryBIO()
         try:
             self._tls = context.wrap_bio(self._in, self._out, server_hostname=self._host)
-        except ValueError as error:
-            raise TlsError(f"no certificate can have the name {self._host!r}: {error}") from None
+        except (ValueError, ssl.SSLError) as error:  # OpenSSL takes 255 characters at most
+            why = error.reason if isinstance(error, ssl.SSLError) else error
+            raise TlsError(f"no certificate can have the name {self._host!r}: {why}") from None
         self._shake()
 
     def data_to_send(self) -> bytes:

@@ -373,7 +373,7 @@ def test_the_server_is_told_why_its_certificate_is_refused() -> None:
     assert peer.error.reason == "TLSV1_ALERT_UNKNOWN_CA"
 
 
-@pytest.mark.parametrize("host", ["", "a" * 64 + ".example", "."])
+@pytest.mark.parametrize("host", ["", "a" * 64 + ".example", ".", "a." * 128 + "a"])
 def test_a_name_that_no_certificate_can_have_is_refused(host: str) -> None:
     with pytest.raises(TlsError, match="no certificate can have the name"):
         Tunnel(Tls(TRUSTING).context(), TRUSTING, host)
