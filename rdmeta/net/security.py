@@ -37,6 +37,10 @@ __all__ = ["Prepared", "Security", "for_config"]
 _Waiter: TypeAlias = "tuple[AbstractEventLoop, Future[Prepared]]"
 
 
+class _UnpreparedError(RequestTimedOutError):
+    """A file, a callable or the server of tokens takes too long, and no broker is to blame."""
+
+
 class Prepared(NamedTuple):
     """The context of TLS with its settings, and the login; None where there is none."""
 
@@ -127,7 +131,7 @@ class Security:
             what = "oauth_cb did not return in time"
         else:
             what = "no token came in time: check sasl.oauthbearer.token.endpoint.url"
-        return RequestTimedOutError(what)
+        return _UnpreparedError(what)
 
     def refused(self, endpoint: Endpoint) -> None:
         """Notes that a broker refused a login: the next one has a new token."""
