@@ -277,6 +277,7 @@ def test_a_connection_logs_in_again_before_its_session_ends_and_loses_no_answer(
     shares: list[float] = []
 
     def uniform(low: float, high: float) -> float:
+        assert (low, high) == (0.85, 0.95)
         shares.append(low + (high - low) * random.random())
         return shares[-1]
 

@@ -273,6 +273,19 @@ def test_a_replaced_ca_counts_from_the_next_connection_on(
     ]
 
 
+def test_a_replaced_list_of_revoked_certificates_counts_from_the_next_connection_on(
+    tmp_path: Path,
+) -> None:
+    path, revoked = tmp_path / "crl.pem", ours.issue("localhost")
+    path.write_text(ours.revocations())
+    tls = Tls(TlsSettings(ca_pem=ours.pem, crl_location=str(path)))
+    first = tls.context()
+    assert tls.context() is first
+    (tmp_path / "new").write_text(ours.revocations(revoked.certificate))
+    (tmp_path / "new").replace(path)
+    assert tls.context() is not first
+
+
 def test_a_replaced_file_of_the_system_counts_from_the_next_connection_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
