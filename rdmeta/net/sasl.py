@@ -111,9 +111,9 @@ class Login:
 
         `challenge` is the broker's last message of the mechanism; OAUTHBEARER's says the cause.
         """
-        said = self._words(message or "")
+        said = self.words(message or "")
         if self.mechanism == "OAUTHBEARER":
-            more = self._words(challenge.decode("utf-8", "replace"))
+            more = self.words(challenge.decode("utf-8", "replace"))
             said += f" ({more})" if said and more not in said else more if not said else ""
         return AuthenticationError(
             f"the broker refuses the {self.mechanism} login ({error_name(code)})"
@@ -121,7 +121,7 @@ class Login:
             code,
         )
 
-    def _words(self, text: str) -> str:
+    def words(self, text: str) -> str:
         """Returns the broker's text, or its error object in JSON, in words without a secret."""
         for secret in self._secrets:
             text = text.replace(secret, "***")
@@ -325,7 +325,7 @@ def _no_handshake(
 ) -> Error:
     """Returns the error for a broker that refuses SaslHandshake."""
     if code == _UNSUPPORTED_MECHANISM:
-        enabled = shown(", ".join(mechanisms)) or "none"
+        enabled = login.words(", ".join(mechanisms)) or "none"
         text = (
             f"the broker does not enable {login.mechanism} ({error_name(code)}):"
             f" it enables {enabled}; change sasl.mechanism"
