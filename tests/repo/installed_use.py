@@ -25,9 +25,12 @@ NEEDS = {
     "rdmeta.spark.pipeline": "spark",
 }
 COMMANDS = {
-    ("rdmeta.demo",): "cli,kafka,cffi,spark",
-    ("rdmeta.spark", "in", "out"): "spark",
+    ("-m", "rdmeta.demo"): "cli,kafka,cffi,spark",
+    ("-m", "rdmeta.spark", "in", "out"): "spark",
+    (str(Path(sys.executable).with_name("rdmeta")), "list"): "cli",
 }
+# The modules of the command, which import its extra. Only the command itself names it.
+PRIVATE = "rdmeta.cli."
 
 
 def string(text: str) -> bytes:
@@ -64,9 +67,9 @@ def check_modules(installed: Path) -> None:
     """Checks that each module imports, or names the extra that it needs."""
     for path in sorted(installed.rglob("*.py")):
         parts = path.relative_to(installed.parent).with_suffix("").parts
-        if parts[-1] == "__main__":
-            continue
         module = ".".join(parts).removesuffix(".__init__")
+        if parts[-1] == "__main__" or module.startswith(PRIVATE):
+            continue
         needed = [NEEDS[name] for name in NEEDS if f"{module}.".startswith(f"{name}.")]
         advice = advice_of(module)
         if needed:
@@ -78,7 +81,7 @@ def check_modules(installed: Path) -> None:
 def check_commands() -> None:
     """Checks that each command names in one line the extras that it lacks, and exits with 2."""
     for words, extras in COMMANDS.items():
-        command = [sys.executable, "-I", "-m", *words]
+        command = [sys.executable, "-I", *words]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 2, done
         assert done.stdout == "", done

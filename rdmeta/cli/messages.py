@@ -1,0 +1,117 @@
+"""Lines on stderr, and the exit codes that go with errors."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import suppress
+
+from rdmeta import errors
+
+__all__ = [
+    "BAD_INPUT",
+    "FINE",
+    "INTERRUPTED",
+    "NO_ANSWER",
+    "UNMET",
+    "BadInputError",
+    "Messages",
+    "escaped",
+]
+
+FINE = 0
+UNMET = 1
+"""A condition that the user asked for does not hold."""
+BAD_INPUT = 2
+"""The command line, a configuration or a file is wrong."""
+NO_ANSWER = 3
+"""No server gave a usable answer."""
+INTERRUPTED = 130
+"""The user pressed Ctrl-C."""
+
+
+class BadInputError(Exception):
+    """Input that the user has to correct; its text says what is wrong and what to do."""
+
+
+def escaped(text: str) -> str:
+    """Returns the text with each character that does not print as an escape, such as \\x1b."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+class Messages:
+    """Writes lines about what goes wrong to stderr, as loudly as the user wants.
+
+    `level` is -1 for errors only, 0, 1 for causes and the client's log, 2 for all of its log.
+    """
+
+    def __init__(self) -> None:
+        self.level = 0
+
+    def note(self, text: str, cluster: str | None = None) -> None:
+        """Writes a line that is no error; -q leaves it out."""
+        if self.level >= 0:
+            _write(text, cluster)
+
+    def fault(self, text: str, cluster: str | None = None) -> None:
+        """Writes a line about an error."""
+        _write(text, cluster)
+
+    def failure(self, error: BaseException, cluster: str | None = None) -> int:
+        """Writes an error as one line, with -v also its causes; returns the exit code."""
+        code = _code(error)
+        if code is None:
+            traceback.print_exception(error)
+            return NO_ANSWER
+        _write(_text(error), cluster)
+        if self.level > 0:
+            for cause in _causes(error):
+                _write(f"  because of {type(cause).__name__}: {_text(cause)}", cluster)
+        return code
+
+    def log(self, lowest: int = 0) -> None:
+        """Shows the client's log: warnings if the level is `lowest` or more, with -v more.
+
+        Call it once, before the client is made.
+        """
+        if self.level < lowest:
+            return
+        from rdmeta.cli import logs
+
+        logs.show(self.fault, self.level)
+
+
+def _code(error: BaseException) -> int | None:
+    """Returns the exit code of an error; None for a defect of the program."""
+    if isinstance(error, errors.UnknownTopicError):
+        return UNMET
+    if isinstance(error, (BadInputError, ValueError, OSError, errors.MissingExtraError)):
+        return BAD_INPUT
+    return NO_ANSWER if isinstance(error, errors.Error) else None
+
+
+def _text(error: BaseException) -> str:
+    """Returns the text of an error; an OSError's has the file and no number."""
+    if isinstance(error, OSError) and error.strerror:
+        file = error.filename
+        return error.strerror if file is None else f"{file}: {error.strerror}"
+    return str(error) or type(error).__name__
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yields the errors from which this one was raised, the nearest first."""
+    seen = {id(error)}
+    cause = error.__cause__ or error.__context__
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
+        yield cause
+        cause = cause.__cause__ or cause.__context__
+
+
+def _write(text: str, cluster: str | None) -> None:
+    prefix = "rdmeta: " if cluster is None else f"rdmeta: {cluster}: "
+    with suppress(OSError):  # where stderr cannot be written, the exit code still tells
+        print(escaped(prefix + text), file=sys.stderr, flush=True)

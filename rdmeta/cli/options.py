@@ -1,0 +1,223 @@
+"""The options that commands share: which cluster, with what settings, and how to print."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any
+
+import click
+
+from rdmeta.cli.clusters import Target, named_clusters
+from rdmeta.cli.messages import BadInputError, Messages
+from rdmeta.cli.output import Output
+
+__all__ = ["Where", "connection_options", "output_options"]
+
+_Function = Callable[..., Any]
+
+_SERVERS = "bootstrap.servers"
+_PREFIX = "RDMETA_"
+
+
+@dataclass(frozen=True)
+class Where:
+    """What the user says about the clusters to ask; `timeout` is in seconds."""
+
+    bootstrap: str | None
+    file: str | None
+    settings: tuple[tuple[str, str], ...]
+    clusters: str | None
+    timeout: float
+    messages: Messages
+
+    def targets(self) -> list[Target]:
+        """Returns the clusters to ask, each with its options; later sources win.
+
+        The sources are the environment, the clusters file, -F, -b and -X. Raises BadInputError and
+        ConfigError. The options are not checked here.
+        """
+        environment = _environment(os.environ)
+        file = {} if self.file is None else _properties(self.file)
+        last: list[Mapping[str, str]] = [file]
+        if self.bootstrap is not None:
+            last.append({_SERVERS: self.bootstrap})
+        last.append(dict(self.settings))
+        if self.clusters is not None:
+            if self.bootstrap is not None:
+                raise BadInputError("-b and -c both say which cluster to ask: leave out one")
+            sections = named_clusters(self.clusters, self.messages)
+            return [Target(name, _merged([environment, own, *last])) for name, own in sections]
+        conf = _merged([environment, *last])
+        if _SERVERS not in conf:
+            raise BadInputError(
+                "no cluster is named: give -b HOST:PORT, or -c NAME, or set RDMETA_BOOTSTRAP"
+            )
+        return [Target(None, conf)]
+
+    def target(self) -> Target:
+        """Returns the one cluster to ask, for a command that takes no more; as targets()."""
+        found = self.targets()
+        if len(found) > 1:
+            raise BadInputError("this command asks one cluster: -c takes one name here")
+        return found[0]
+
+
+def _properties(path: str) -> dict[str, str]:
+    from rdmeta._properties import read_properties
+
+    return read_properties(path)
+
+
+def _environment(variables: Mapping[str, str]) -> dict[str, str]:
+    """Returns the options that the environment sets: RDMETA_SASL_PASSWORD is sasl.password."""
+    given = {name: value for name, value in variables.items() if name.startswith(_PREFIX)}
+    found = {}
+    servers = given.pop(f"{_PREFIX}BOOTSTRAP", "")
+    given.pop(f"{_PREFIX}CLUSTERS", None)
+    if given:
+        from rdmeta._options import JAVA_KEYS, OPTIONS
+
+        keys = [key for each in OPTIONS for key in (each.key, each.alias) if key] + list(JAVA_KEYS)
+        for key in keys:
+            name = _PREFIX + key.upper().replace(".", "_").replace("-", "_")
+            if name in given:
+                found[key] = given[name]
+    return {**found, _SERVERS: servers} if servers else found
+
+
+def _merged(sources: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    """Returns all options; a later source also wins under an option's other name."""
+    from rdmeta._options import OPTIONS
+
+    first = {each.alias: each.key for each in OPTIONS if each.alias}
+    names: dict[str, str] = {}
+    merged: dict[str, str] = {}
+    for source in sources:
+        for key in source:
+            earlier = names.pop(first.get(key, key), None)
+            if earlier is not None and earlier not in source:
+                merged.pop(earlier, None)
+        for key, value in source.items():
+            names[first.get(key, key)] = key
+            merged[key] = value
+    return merged
+
+
+def _pair(context: click.Context, option: click.Parameter, values: tuple[str, ...]) -> Any:
+    """Splits the values of -X; an error shows no value, which may be a secret."""
+    pairs = []
+    for each in values:
+        key, equals, value = each.partition("=")
+        if not equals or not key.strip():
+            raise click.UsageError("-X needs key=value, such as -X security.protocol=ssl", context)
+        pairs.append((key.strip(), value.strip()))
+    return tuple(pairs)
+
+
+def _seconds(context: click.Context, option: click.Parameter, value: float) -> float:
+    if not 0 < value < 1e9:  # a NaN is refused, too
+        raise click.UsageError("--timeout needs a number of seconds above 0", context)
+    return value
+
+
+def connection_options(function: _Function) -> _Function:
+    """Adds the options that name clusters; the function gets a Where as `where`."""
+    options = [
+        click.option(
+            "-b",
+            "--bootstrap",
+            metavar="HOST[:PORT],...",
+            help="Servers to ask first; else RDMETA_BOOTSTRAP, or bootstrap.servers of -F or -X.",
+        ),
+        click.option(
+            "-F",
+            "--config",
+            "config_file",
+            metavar="FILE",
+            help="A properties file with options of the client.",
+        ),
+        click.option(
+            "-X",
+            "settings",
+            metavar="KEY=VALUE",
+            multiple=True,
+            callback=_pair,
+            help="An option of the client; it wins over -F. Arguments show in ps: give a secret in"
+            " the file of -F, or as RDMETA_SASL_PASSWORD for sasl.password and so on.",
+        ),
+        click.option(
+            "-c",
+            "--cluster",
+            "clusters",
+            metavar="NAME[,NAME]|all",
+            help="Clusters of the file that RDMETA_CLUSTERS names, else"
+            " ~/.config/rdmeta/clusters.ini.",
+        ),
+        click.option(
+            "--timeout",
+            type=float,
+            default=10.0,
+            show_default=True,
+            metavar="SECONDS",
+            callback=_seconds,
+            help="How long to wait for a cluster.",
+        ),
+        click.option("-v", "verbose", count=True, help="Say more; -vv: the client's whole log."),
+        click.option("-q", "quiet", is_flag=True, help="Print errors only, and no warnings."),
+    ]
+
+    @wraps(function)
+    def with_where(
+        *args: Any,
+        bootstrap: str | None,
+        config_file: str | None,
+        settings: tuple[tuple[str, str], ...],
+        clusters: str | None,
+        timeout: float,
+        verbose: int,
+        quiet: bool,
+        **others: Any,
+    ) -> Any:
+        messages = click.get_current_context().obj
+        messages.level = -1 if quiet else min(verbose, 2)
+        where = Where(bootstrap, config_file, settings, clusters, timeout, messages)
+        return function(*args, where=where, **others)
+
+    return _with(options, with_where)
+
+
+def output_options(function: _Function) -> _Function:
+    """Adds the options of the form of the output; the function gets an Output as `output`."""
+    options = [
+        click.option("--json", "json", is_flag=True, help="Print JSON."),
+        click.option("--csv", "csv", is_flag=True, help="Print CSV, with a header line."),
+        click.option(
+            "--parquet", metavar="FILE", help="Write a Parquet file; needs rdmeta[arrow]."
+        ),
+        click.option(
+            "--no-color", "plain", is_flag=True, help="No colors; NO_COLOR does the same."
+        ),
+    ]
+
+    @wraps(function)
+    def with_output(
+        *args: Any, json: bool, csv: bool, parquet: str | None, plain: bool, **others: Any
+    ) -> Any:
+        forms = [("json", json), ("csv", csv), ("parquet", parquet is not None)]
+        given = [name for name, is_given in forms if is_given]
+        if len(given) > 1:
+            both = " and ".join(f"--{name}" for name in given)
+            raise click.UsageError(f"{both} exclude each other", click.get_current_context())
+        output = Output(given[0] if given else "text", parquet, color=not plain)
+        return function(*args, output=output, **others)
+
+    return _with(options, with_output)
+
+
+def _with(options: Sequence[Callable[[_Function], _Function]], function: _Function) -> _Function:
+    for option in reversed(options):
+        function = option(function)
+    return function

@@ -1,0 +1,195 @@
+"""`rdmeta list` shows brokers, topics and partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import commands
+import pytest
+from pyarrow import parquet
+
+import rdmeta
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[rdmeta.EmbeddedCluster]:
+    with rdmeta.EmbeddedCluster(brokers=3) as made:
+        made.create_topic("orders", partitions=2, replication_factor=3)
+        made.create_topic("clicks", partitions=1, replication_factor=1)
+        made.set_leader("orders", 0, 2)
+        made.set_leader("orders", 1, None)
+        made.set_leader("clicks", 0, 1)
+        yield made
+
+
+def listed(cluster: rdmeta.EmbeddedCluster, *words: str) -> commands.Done:
+    return commands.run("list", "-b", cluster.bootstrap, *words)
+
+
+def sections(text: str) -> list[list[dict[str, str]]]:
+    """Returns the tables of plain output, each row as a dict."""
+    tables = []
+    for part in text.split("\n\n"):
+        header, *lines = part.splitlines()
+        names = header.split("\t")
+        tables.append([dict(zip(names, line.split("\t"), strict=True)) for line in lines])
+    return tables
+
+
+def test_a_pipe_gets_brokers_and_partitions(cluster: rdmeta.EmbeddedCluster) -> None:
+    done = listed(cluster)
+    assert (done.code, done.err) == (0, "")
+    brokers, partitions = sections(done.out)
+    assert [each["broker"] for each in brokers] == ["1", "2", "3"]
+    assert [f"{each['host']}:{each['port']}" for each in brokers] == cluster.bootstrap.split(",")
+    found = [(each["topic"], each["partition"], each["leader"]) for each in partitions]
+    assert found == [("clicks", "0", "1"), ("orders", "0", "2"), ("orders", "1", "-")]
+    assert partitions[1]["replicas"] == partitions[1]["isr"] == "1,2,3"
+
+
+def test_json_says_the_same_and_obeys_the_schema(cluster: rdmeta.EmbeddedCluster) -> None:
+    done = listed(cluster, "--json")
+    found = commands.checked_json(done.out)
+    assert (done.code, done.err, done.out.count("\n")) == (0, "", 1)
+    assert [topic["name"] for topic in found["topics"]] == ["clicks", "orders"]
+    assert [each["leader"] for each in found["topics"][1]["partitions"]] == [2, None]
+    assert [each["id"] for each in found["brokers"]] == [1, 2, 3]
+    assert [each["error"] for each in found["clusters"]] == [None]
+
+
+@pytest.mark.parametrize(
+    ("words", "topics"),
+    [
+        (["-t", "orders"], ["orders", "orders"]),
+        (["-t", "/^o|ks$/"], ["clicks", "orders", "orders"]),
+        (["-t", "/rde/", "-t", "clicks"], ["clicks", "orders", "orders"]),
+        (["--internal"], []),
+        (["--no-internal", "-t", "clicks"], ["clicks"]),
+    ],
+)
+def test_topics_are_chosen_by_name_and_by_regular_expression(
+    cluster: rdmeta.EmbeddedCluster, words: list[str], topics: list[str]
+) -> None:
+    done = listed(cluster, "--table", "partitions", *words)
+    assert [each["topic"] for each in sections(done.out)[0]] == topics
+    assert (done.code, done.err) == (0, "")
+
+
+def test_partitions_are_chosen_by_broker(cluster: rdmeta.EmbeddedCluster) -> None:
+    brokers, partitions = sections(listed(cluster, "--broker", "3").out)
+    assert [each["broker"] for each in brokers] == ["3"]
+    assert {each["topic"] for each in partitions} >= {"orders"}
+    assert all("3" in each["replicas"].split(",") for each in partitions)
+
+
+def test_one_table_is_printed_alone(cluster: rdmeta.EmbeddedCluster) -> None:
+    (topics,) = sections(listed(cluster, "--table", "topics").out)
+    assert [(each["topic"], each["partitions"]) for each in topics] == [
+        ("clicks", "1"),
+        ("orders", "2"),
+    ]
+    assert all(len(each["topic_id"]) == 22 for each in topics)
+
+
+def test_ids_are_a_column_of_partitions(cluster: rdmeta.EmbeddedCluster) -> None:
+    with_ids = sections(listed(cluster, "--ids").out)[1]
+    (topics,) = sections(listed(cluster, "--table", "topics", "-t", "orders").out)
+    assert {each["topic_id"] for each in with_ids if each["topic"] == "orders"} == {
+        topics[0]["topic_id"]
+    }
+
+
+def test_csv_and_parquet_hold_partitions(cluster: rdmeta.EmbeddedCluster, tmp_path: Path) -> None:
+    done = listed(cluster, "--csv", "-t", "clicks")
+    header, line = done.out.splitlines()
+    assert header == "topic,partition,leader,epoch,replicas,isr,offline"
+    assert line.startswith("clicks,0,1,")
+    file = tmp_path / "list.parquet"
+    assert listed(cluster, "--parquet", str(file)) == (0, "", "")
+    table = parquet.read_table(file).to_pylist()
+    assert [(row["topic"], row["leader"]) for row in table] == [
+        ("clicks", 1),
+        ("orders", 2),
+        ("orders", None),
+    ]
+
+
+def test_an_unknown_topic_is_named_and_not_created(cluster: rdmeta.EmbeddedCluster) -> None:
+    done = listed(cluster, "-t", "NOPE", "-t", "clicks", "--table", "partitions")
+    assert (done.code, done.err) == (1, "rdmeta: topic NOPE is unknown\n")
+    assert [each["topic"] for each in sections(done.out)[0]] == ["clicks"]
+    cache = rdmeta.MetadataCache()
+    rdmeta.fetch(cache, cluster.bootstrap)
+    assert list(cache) == ["clicks", "orders"]
+
+
+def test_what_matches_nothing_ends_with_1(cluster: rdmeta.EmbeddedCluster) -> None:
+    done = listed(cluster, "-t", "/^x/", "--broker", "9")
+    assert (done.code, done.err) == (
+        1,
+        "rdmeta: no topic matches /^x/\nrdmeta: broker 9 is unknown\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("topic", "said"),
+    [
+        ("a b", "-t 'a b' is no topic's name: it has characters other than"),
+        ("/(/", "-t /(/: no regular expression: missing ), unterminated subpattern"),
+        ("", "-t '' is no topic's name: it is empty"),
+    ],
+)
+def test_a_name_that_cannot_be_ends_with_2(
+    cluster: rdmeta.EmbeddedCluster, topic: str, said: str
+) -> None:
+    done = listed(cluster, "-t", topic)
+    assert (done.code, done.out) == (2, "")
+    assert said in done.err
+
+
+def test_a_saved_state_is_shown_without_a_cluster(
+    cluster: rdmeta.EmbeddedCluster, tmp_path: Path
+) -> None:
+    cache = rdmeta.MetadataCache()
+    rdmeta.fetch(cache, cluster.bootstrap)
+    file = tmp_path / "state"
+    cache.image().save(file)
+    assert commands.run("list", "--image", str(file)) == (0, listed(cluster).out, "")
+    both = listed(cluster, "--image", str(file))
+    assert (both.code, both.out) == (2, "")
+
+
+def test_a_file_without_a_state_ends_with_2(tmp_path: Path) -> None:
+    (tmp_path / "empty").write_bytes(b"")
+    (tmp_path / "other").write_bytes(b"x" * 5000)
+    for name in ("empty", "other", "missing"):
+        done = commands.run("list", "--image", str(tmp_path / name))
+        assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+        assert str(tmp_path / name) in done.err
+
+
+def test_several_clusters_are_told_apart_and_one_that_fails_is_a_line(
+    cluster: rdmeta.EmbeddedCluster, tmp_path: Path
+) -> None:
+    file = tmp_path / "clusters.ini"
+    file.write_text(
+        f"[here]\nbootstrap.servers = {cluster.bootstrap}\n[gone]\nbootstrap.servers=127.0.0.1:1\n"
+    )
+    env = {"RDMETA_CLUSTERS": str(file)}
+    done = commands.run("list", "-c", "all", env=env)
+    brokers, partitions = sections(done.out)
+    assert {each["cluster"] for each in brokers + partitions} == {"here"}
+    assert done.code == 3
+    assert done.err.startswith("rdmeta: gone: 127.0.0.1:1: cannot connect")
+    found = commands.checked_json(commands.run("list", "-c", "gone,here", "--json", env=env).out)
+    assert [each["cluster"] for each in found["clusters"]] == ["gone", "here"]
+    assert [each["error"] is None for each in found["clusters"]] == [False, True]
+    assert {each["cluster"] for each in found["topics"]} == {"here"}
+
+
+def test_the_examples_run(cluster: rdmeta.EmbeddedCluster) -> None:
+    for words in commands.examples("list"):
+        done = commands.run(*words, env={"RDMETA_BOOTSTRAP": cluster.bootstrap})
+        assert (done.code, done.err) == (0, "")
+        assert "orders" in done.out

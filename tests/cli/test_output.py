@@ -1,0 +1,150 @@
+"""The forms of a table: terminal, lines, CSV, Parquet; and JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import commands
+import pytest
+from pyarrow import parquet
+
+from rdmeta.cli.output import Column, Output, Table, json_text, rfc3339
+
+COLUMNS = (
+    Column("topic"),
+    Column("partition", "integer"),
+    Column("isr", "integers"),
+    Column("up", "flag"),
+    Column("since", "time"),
+)
+TIME = datetime(2026, 1, 31, 13, 0, 0, 1500, timezone(timedelta(hours=1)))
+ROWS = [("orders", 0, (1, 2), True, TIME), ("a,b", None, (), False, None)]
+
+
+def printed(form: str, capsys: pytest.CaptureFixture[str], rows: list[tuple[object, ...]]) -> str:
+    Output(form).tables(Table(COLUMNS, iter(rows)))
+    return capsys.readouterr().out
+
+
+def test_plain_lines_have_tabs_and_a_header(capsys: pytest.CaptureFixture[str]) -> None:
+    assert printed("text", capsys, list(ROWS)) == (
+        "topic\tpartition\tisr\tup\tsince\n"
+        "orders\t0\t1,2\ttrue\t2026-01-31T12:00:00.001Z\n"
+        "a,b\t-\t-\tfalse\t-\n"
+    )
+
+
+def test_an_absent_cell_of_csv_is_empty(capsys: pytest.CaptureFixture[str]) -> None:
+    assert list(csv.reader(io.StringIO(printed("csv", capsys, list(ROWS))))) == [
+        ["topic", "partition", "isr", "up", "since"],
+        ["orders", "0", "1,2", "true", "2026-01-31T12:00:00.001Z"],
+        ["a,b", "", "", "false", ""],
+    ]
+
+
+@pytest.mark.parametrize("form", ["text", "csv"])
+def test_a_name_sends_no_control_characters(form: str, capsys: pytest.CaptureFixture[str]) -> None:
+    text = printed(form, capsys, [("a\x1b[2Jb\tc\nd\udcff\u202e", 0, (), False, None)])
+    assert text.splitlines()[1].startswith("a\\x1b[2Jb\\tc\\nd\\udcff\\u202e")
+
+
+def test_an_empty_line_separates_two_plain_tables(capsys: pytest.CaptureFixture[str]) -> None:
+    Output("text").tables(Table([Column("a")], [("1",)]), Table([Column("b")], []))
+    assert capsys.readouterr().out == "a\n1\n\nb\n"
+
+
+def test_rows_are_written_before_all_of_them_are_made(capsys: pytest.CaptureFixture[str]) -> None:
+    def rows() -> object:
+        for number in range(2500):
+            yield (str(number),)
+        assert capsys.readouterr().out.count("\n") >= 2000
+        yield ("last",)
+
+    Output("text").tables(Table([Column("n")], rows()))  # type: ignore[arg-type]
+    assert capsys.readouterr().out.endswith("last\n")
+
+
+def test_a_parquet_file_has_types_and_appears_whole(tmp_path: Path) -> None:
+    file = tmp_path / "out.parquet"
+
+    def rows() -> object:
+        yield from ROWS
+        assert not file.exists()
+        yield ("odd\udcff", 1, (3,), True, TIME)
+
+    Output("parquet", str(file)).tables(Table(COLUMNS, rows()))  # type: ignore[arg-type]
+    assert parquet.read_table(file).to_pylist() == [
+        {"topic": "orders", "partition": 0, "isr": [1, 2], "up": True, "since": TIME},
+        {"topic": "a,b", "partition": None, "isr": [], "up": False, "since": None},
+        {"topic": "odd\\udcff", "partition": 1, "isr": [3], "up": True, "since": TIME},
+    ]
+    assert [path.name for path in tmp_path.iterdir()] == ["out.parquet"]
+
+
+def test_a_parquet_file_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    def rows() -> object:
+        yield ROWS[0]
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Output("parquet", str(tmp_path / "f")).tables(Table(COLUMNS, rows()))  # type: ignore[arg-type]
+    assert not list(tmp_path.iterdir())
+
+
+def test_json_is_ascii_with_times_as_text() -> None:
+    assert json_text({"a": (1, None), "t": TIME, "n": "é\udcff"}) == (
+        '{"a":[1,null],"t":"2026-01-31T12:00:00.001Z","n":"\\u00e9\\udcff"}'
+    )
+    with pytest.raises(TypeError, match="object has no form in JSON"):
+        json_text(object())
+
+
+def test_a_time_is_in_utc() -> None:
+    assert rfc3339(TIME) == "2026-01-31T12:00:00.001Z"
+
+
+DRAW = f"""
+import sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from rdmeta.cli.output import Column, Output, Table
+rows = [("Z" * 249, n, (1, 2, 3)) for n in range(int(sys.argv[1]))]
+columns = (Column("topic"), Column("partition", "integer"), Column("isr", "integers"))
+Output("text", color="plain" not in sys.argv).tables(Table(columns, rows))
+"""
+
+
+def test_a_terminal_gets_all_of_a_name_that_is_too_wide_for_it() -> None:
+    with commands.Terminal("1", program=DRAW, columns=60) as terminal:
+        assert terminal.end() == 0
+    assert "\x1b[1m" in terminal.raw
+    assert terminal.text.count("Z") == 249
+    assert max(map(len, terminal.text.splitlines())) <= 60
+
+
+@pytest.mark.parametrize(
+    ("words", "env"), [(["plain"], {}), ([], {"NO_COLOR": "1"}), ([], {"TERM": "dumb"})]
+)
+def test_a_terminal_gets_no_escape_sequences_if_it_wants_none(
+    words: list[str], env: dict[str, str]
+) -> None:
+    with commands.Terminal("3", *words, program=DRAW, env=env) as terminal:
+        assert terminal.end() == 0
+    assert "\x1b" not in terminal.raw
+    assert "1,2,3" in terminal.raw
+
+
+def test_a_long_table_on_a_terminal_is_drawn_in_parts_with_headers() -> None:
+    with commands.Terminal("2500", program=DRAW, columns=300) as terminal:
+        assert terminal.end() == 0
+    assert terminal.text.count("partition") == 3
+    assert terminal.text.count("1,2,3") == 2500
+
+
+def test_a_closed_stdout_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+    with pytest.raises(OSError, match="stdout is closed"):
+        Output("json").json(["{}"])
