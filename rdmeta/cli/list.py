@@ -13,7 +13,7 @@ from rdmeta.cli.clusters import Target, side_by_side
 from rdmeta.cli.messages import FINE, UNMET, BadInputError, Messages
 from rdmeta.cli.options import Where, connection_options, output_options
 from rdmeta.cli.output import Column, Output, Row, Table, json_text
-from rdmeta.errors import Error, UnknownTopicError, error_name
+from rdmeta.errors import Error, NotCachedError, UnknownTopicError, error_name
 from rdmeta.model import Broker, Partition, Topic, topic_fault
 
 __all__ = ["command"]
@@ -183,7 +183,7 @@ def _missing(state: State, wanted: Wanted, messages: Messages) -> int:
     for name in sorted(set(wanted.names)):
         try:
             state.reading.topic(name, allow_stale=True)
-        except UnknownTopicError:
+        except (UnknownTopicError, NotCachedError):  # the latter: an all-topics answer lacks it
             messages.fault(f"topic {name} is unknown", state.name)
             code = max(code, UNMET)
         except Error as error:

@@ -72,13 +72,11 @@ class Messages:
                 _write(f"  because of {type(cause).__name__}: {_text(cause)}", cluster)
         return code
 
-    def log(self, lowest: int = 0) -> None:
-        """Shows the client's log: warnings if the level is `lowest` or more, with -v more.
+    def log(self) -> None:
+        """Shows the client's log: its warnings, with -v more, with -q only errors.
 
         Call it once, before the client is made.
         """
-        if self.level < lowest:
-            return
         from rdmeta.cli import logs
 
         logs.show(self.fault, self.level)
@@ -113,5 +111,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 def _write(text: str, cluster: str | None) -> None:
     prefix = "rdmeta: " if cluster is None else f"rdmeta: {cluster}: "
+    if sys.stderr is None:
+        return
     with suppress(OSError):  # where stderr cannot be written, the exit code still tells
         print(escaped(prefix + text), file=sys.stderr, flush=True)

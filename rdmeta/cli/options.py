@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from rdmeta.cli.clusters import Target, named_clusters
+from rdmeta.cli.clusters import Target, clusters_file, named_clusters
 from rdmeta.cli.messages import BadInputError, Messages
 from rdmeta.cli.output import Output
 
@@ -49,9 +49,11 @@ class Where:
             if self.bootstrap is not None:
                 raise BadInputError("-b and -c both say which cluster to ask: leave out one")
             sections = named_clusters(self.clusters, self.messages)
-            return [Target(name, _merged([environment, own, *last])) for name, own in sections]
+            return [
+                _section(name, _merged([environment, own, *last]), own) for name, own in sections
+            ]
         conf = _merged([environment, *last])
-        if _SERVERS not in conf:
+        if not _has_servers(conf):
             raise BadInputError(
                 "no cluster is named: give -b HOST:PORT, or -c NAME, or set RDMETA_BOOTSTRAP"
             )
@@ -63,6 +65,17 @@ class Where:
         if len(found) > 1:
             raise BadInputError("this command asks one cluster: -c takes one name here")
         return found[0]
+
+
+def _has_servers(conf: Mapping[str, str]) -> bool:
+    return _SERVERS in conf or "metadata.broker.list" in conf
+
+
+def _section(name: str, conf: dict[str, str], own: Mapping[str, str]) -> Target:
+    """Returns the target of a section, which must name its own servers: see Where.targets()."""
+    if not _has_servers(own):
+        raise BadInputError(f"{clusters_file()}: cluster {name!r} has no {_SERVERS}")
+    return Target(name, conf)
 
 
 def _properties(path: str) -> dict[str, str]:

@@ -58,14 +58,15 @@ def _plain(value: object) -> object:
 class Output:
     """Writes tables or JSON to stdout, in the `form` text, json, csv or parquet.
 
-    `path` is the file for parquet. Without `color`, or with NO_COLOR in the environment, a
-    terminal gets no escape sequences.
+    `path` is the file for parquet. Without `color`, with NO_COLOR in the environment, or if it is
+    dumb, a terminal gets no escape sequences.
     """
 
     def __init__(self, form: str, path: str | None = None, color: bool = True) -> None:
         self.form = form
         self._path = path
-        self._color = color and not os.environ.get("NO_COLOR")
+        wanted = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        self._color = color and wanted
 
     def tables(self, *tables: Table) -> None:
         """Writes tables; an empty line separates them. CSV and Parquet hold only the last one."""
@@ -74,12 +75,13 @@ class Output:
         elif self.form == "parquet":
             assert self._path is not None
             _write_parquet(tables[-1], self._path)
-        elif sys.stdout is not None and sys.stdout.isatty():
-            _draw(tables, self._color)
         else:
+            is_terminal = sys.stdout is not None and sys.stdout.isatty()
             for number, table in enumerate(tables):
                 _write_chunks(["\n"] if number else [])
-                _write_chunks(_plain_lines(table))
+                _write_chunks(
+                    _drawn_lines(table, self._color) if is_terminal else _plain_lines(table)
+                )
 
     def json(self, pieces: Iterable[str]) -> None:
         """Writes JSON that comes in pieces, and a newline."""
@@ -143,44 +145,43 @@ def _cells(absent: str) -> Callable[[Any], str]:
 # ---- a terminal ---------------------------------------------------------------------------------
 
 
-def _draw(tables: Sequence[Table], color: bool) -> None:
-    """Draws tables on a terminal: the cells that are too wide for it are folded."""
-    from rich.console import Console
+def _drawn_lines(table: Table, color: bool) -> Iterator[str]:
+    """Yields the header and each row with the columns below each other.
 
-    console = Console(
-        file=_stdout(),
-        color_system="auto" if color else None,
-        highlight=False,
-        markup=False,
-        emoji=False,
-    )
-    for number, table in enumerate(tables):
-        if number:
-            console.print()
-        _draw_one(console, table)
-
-
-def _draw_one(console: Any, table: Table) -> None:
-    """Draws a table in parts of 1 000 rows, each with the header."""
-    from rich.table import Table as Drawing
-
+    The first 1 000 rows decide how wide the columns are; later ones may only widen them. A line
+    that is too long for the terminal is the terminal's to wrap, so that nothing is lost.
+    """
+    bold, plain = ("\x1b[1m", "\x1b[0m") if color else ("", "")
     cell = _cells("-")
+    header = [column.name for column in table.columns]
+    widths = [0] * len(header)
     rows = iter(table.rows)
-    part = list(islice(rows, _CHUNK))
-    while True:
-        drawing = Drawing(box=None, header_style="bold", pad_edge=False)
-        for column in table.columns:
-            drawing.add_column(
-                column.name,
-                justify="right" if column.kind == "integer" else "left",
-                overflow="fold",
-            )
-        for row in part:
-            drawing.add_row(*map(cell, row))
-        console.print(drawing)
-        part = list(islice(rows, _CHUNK))
-        if not part:
-            return
+    part = [header, *(list(map(cell, row)) for row in islice(rows, _CHUNK))]
+    first: str | None = bold
+    while part:
+        widths = [
+            max(widest, *map(_width, cells))
+            for widest, cells in zip(widths, zip(*part, strict=True), strict=True)
+        ]
+        for texts in part:
+            line = "  ".join(map(_padded, texts, widths, table.columns)).rstrip()
+            yield line + "\n" if first is None else f"{first}{line}{plain}\n"
+            first = None
+        part = [list(map(cell, row)) for row in islice(rows, _CHUNK)]
+
+
+def _width(text: str) -> int:
+    """Returns the columns of the terminal that a text takes."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import combining, east_asian_width
+
+    return sum(0 if combining(c) else 1 + (east_asian_width(c) in "WF") for c in text)
+
+
+def _padded(text: str, width: int, column: Column) -> str:
+    spaces = " " * (width - _width(text))
+    return spaces + text if column.kind == "integer" else text + spaces
 
 
 # ---- files --------------------------------------------------------------------------------------

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
 import commands
+import frames
 import pytest
 
-from rdmeta import __version__
+from rdmeta import ALL, MetadataCache, __version__
 from rdmeta.cli.app import COMMANDS
 
 HEAVY = {"asyncio", "confluent_kafka", "logging", "pandas", "pyarrow", "pyspark", "rich", "ssl"}
@@ -77,3 +86,192 @@ def test_the_command_without_words_shows_its_help() -> None:
     code, out, err = commands.run()
     assert (code, out) == (2, "")
     assert err.startswith("Usage: rdmeta")
+
+
+# ---- how a run ends -----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def image(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Returns a saved state of 20 000 partitions, with odd bytes in a topic's and a rack's name."""
+    topics = [frames.T(f"t{n:04}", [frames.P(p) for p in range(10)]) for n in range(2000)]
+    topics.append(frames.T(b"odd \xff\x1b[2J\n\xc3\xa9", [frames.P(0)]))
+    brokers = [frames.B(1, rack="caf\u00e9 \u6f22"), frames.B(2), frames.B(3)]
+    cache = MetadataCache()
+    cache.apply(frames.response(12, topics, brokers=brokers), 12, ALL)
+    path = tmp_path_factory.mktemp("image") / "state"
+    cache.image().save(path)
+    return str(path)
+
+
+@pytest.fixture
+def silent() -> Iterator[socket.socket]:
+    """Yields a listener whose connections get no answer."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(30)
+        yield listener
+
+
+def address(listener: socket.socket) -> str:
+    return f"127.0.0.1:{listener.getsockname()[1]}"
+
+
+def test_a_pipe_that_is_closed_ends_the_run_quietly(image: str) -> None:
+    with commands.started("list", "--image", image) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "broker\thost\tport\track\tcontroller\n"
+        process.stdout.close()
+        assert process.wait(30) == 0
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
+
+
+def test_a_pipe_that_is_closed_before_a_short_output_ends_the_run_quietly(image: str) -> None:
+    ours, theirs = os.pipe()
+    os.close(ours)
+    words = commands.command("list", "--image", image, "-t", "t0000")
+    done = subprocess.run(
+        words, stdout=theirs, stderr=subprocess.PIPE, env=commands.surroundings(), check=False
+    )
+    os.close(theirs)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_output_that_cannot_be_written_is_an_error(image: str) -> None:
+    words = commands.command("list", "--image", image)
+    for redirection, said in (
+        ("> /dev/full", "rdmeta: No space left on device\n"),
+        (">&-", "rdmeta: stdout is closed\n"),
+    ):
+        shell = ["sh", "-c", f'exec "$@" {redirection}', "sh", *words]
+        done = subprocess.run(
+            shell, stderr=subprocess.PIPE, text=True, env=commands.surroundings(), check=False
+        )
+        assert (done.returncode, done.stderr) == (2, said)
+
+
+def test_a_closed_stderr_does_not_mix_errors_into_the_output(image: str) -> None:
+    words = commands.command("list", "--image", image, "-t", "NOPE", "--table", "topics")
+    shell = ["sh", "-c", 'exec "$@" 2>&-', "sh", *words]
+    done = subprocess.run(
+        shell, stdout=subprocess.PIPE, text=True, env=commands.surroundings(), check=False
+    )
+    assert (done.returncode, done.stdout.count("\n")) == (1, 1)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("clusters", [1, 3])
+def test_a_signal_ends_a_run_that_waits_for_a_server(
+    number: int, clusters: int, silent: socket.socket, tmp_path: Path
+) -> None:
+    file = tmp_path / "clusters.ini"
+    line = f"bootstrap.servers = {address(silent)}\n"
+    file.write_text("".join(f"[c{each}]\n{line}" for each in range(clusters)))
+    words = ("list", "-c", "all", "--timeout", "50")
+    with commands.started(*words, env={"RDMETA_CLUSTERS": str(file)}) as process:
+        connections = [silent.accept()[0] for _ in range(clusters)]
+        began = time.monotonic()
+        process.send_signal(number)
+        out, err = process.communicate(timeout=30)
+        assert time.monotonic() - began < 10
+        assert (process.returncode, out, err) == (
+            130 if number == signal.SIGINT else -signal.SIGTERM,
+            "",
+            "",
+        )
+        for each in connections:
+            each.close()
+
+
+def test_ctrl_c_on_a_terminal_ends_with_130(silent: socket.socket) -> None:
+    words = ("list", "-b", address(silent), "--timeout", "50")
+    with commands.Terminal(*words) as terminal:
+        connection, _ = silent.accept()
+        terminal.type("\x03")
+        assert terminal.end() == 130
+        assert "Traceback" not in terminal.text
+        connection.close()
+
+
+def test_a_terminal_may_be_resized_while_a_server_is_slow(silent: socket.socket) -> None:
+    """The answers to ApiVersions come late, in two parts, with a resize before each."""
+    words = ("list", "-b", address(silent), "--timeout", "50")
+    with commands.Terminal(*words) as terminal:
+        connection, _ = silent.accept()
+        assert connection.recv(1000)
+        for columns in (20, 200):
+            terminal.resize(10, columns)
+            time.sleep(0.1)
+            connection.sendall(b"\0\0")
+        connection.close()
+        assert terminal.end() == 3
+        (line,) = terminal.text.splitlines()
+        assert line.startswith(f"rdmeta: {address(silent)}: ")
+
+
+def test_a_terminal_may_be_resized_while_a_table_is_drawn(image: str) -> None:
+    with commands.Terminal("list", "--image", image, columns=60) as terminal:
+        terminal.wait_for("t0000")
+        terminal.resize(24, 200)
+        assert terminal.end() == 0
+        lines = terminal.text.splitlines()
+    assert sum(line.startswith("t") and "1,2,3" in line for line in lines) == 20_000
+
+
+@pytest.mark.parametrize(
+    "env",
+    [
+        {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"},
+        {"PYTHONIOENCODING": "latin-1"},
+    ],
+)
+@pytest.mark.parametrize("form", [[], ["--csv", "--table", "brokers"], ["--json"]])
+def test_a_locale_that_is_not_utf8_gets_escapes(
+    image: str, env: dict[str, str], form: list[str]
+) -> None:
+    words = commands.command("list", "--image", image, *form)
+    done = subprocess.run(words, env=commands.surroundings(env), capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    cafe = b"caf\xe9" if "PYTHONIOENCODING" in env and "--json" not in form else None
+    escapes = b"caf\\u00e9 \\u6f22" if "--json" in form else b"caf\\xe9 \\u6f22"
+    assert (cafe + b" \\u6f22" if cafe else escapes) in done.stdout
+
+
+def test_odd_bytes_in_a_topics_name_are_escaped(image: str) -> None:
+    done = commands.run("list", "--image", image, "-t", "/odd/", "--table", "partitions")
+    assert done.out.splitlines()[1].startswith("odd \\udcff\\x1b[2J\\n\u00e9\t0\t1")
+    words = ("list", "--image", image, "-t", "/odd/", "--json")
+    found = commands.checked_json(commands.run(*words).out)
+    assert "odd \udcff\x1b[2J\n\u00e9" in [topic["name"] for topic in found["topics"]]
+    with commands.Terminal("list", "--image", image, "-t", "/odd/") as terminal:
+        assert terminal.end() == 0
+    assert "odd \\udcff\\x1b[2J\\n\u00e9" in terminal.text
+    assert "\x1b[2J" not in terminal.raw
+
+
+def test_odd_bytes_on_the_command_line_are_named_with_escapes(image: str) -> None:
+    for words in (["-t", "\udcff\x1b"], ["-t", "/\udcff(/"], ["--table", "\udcff"]):
+        done = commands.run("list", "--image", image, *words)
+        assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+        assert "\\udcff" in done.err
+
+
+def test_a_pipe_gets_lines_without_rich_and_large_libraries(image: str) -> None:
+    assert not modules_of("list", "--image", image) & HEAVY
+    assert not modules_of("list", "--image", image, "--json") & HEAVY
+
+
+def test_output_begins_before_all_rows_are_objects(image: str) -> None:
+    program = """
+import resource, sys
+from rdmeta.cli import main
+try:
+    main()
+finally:
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)
+"""
+    small, large = (
+        int(commands.run("list", "--image", image, *words, program=program).err)
+        for words in (["-t", "t0000"], [])
+    )
+    assert large - small < 3000, (small, large)  # kilobytes; 20 000 partitions are 7 MB of objects

@@ -124,6 +124,11 @@ def test_an_unknown_topic_is_named_and_not_created(cluster: rdmeta.EmbeddedClust
     assert list(cache) == ["clicks", "orders"]
 
 
+def test_a_topic_that_all_topics_lack_is_unknown(cluster: rdmeta.EmbeddedCluster) -> None:
+    done = listed(cluster, "-t", "/clicks/", "-t", "NOPE")
+    assert (done.code, done.err) == (1, "rdmeta: topic NOPE is unknown\n")
+
+
 def test_what_matches_nothing_ends_with_1(cluster: rdmeta.EmbeddedCluster) -> None:
     done = listed(cluster, "-t", "/^x/", "--broker", "9")
     assert (done.code, done.err) == (

@@ -139,6 +139,10 @@ class Terminal:
         """All that the command printed, without escape sequences and carriage returns."""
         return _ESCAPES.sub("", self.raw).replace("\r", "")
 
+    @property
+    def _end(self) -> str:
+        return self.text[-2000:]
+
     def type(self, text: str) -> None:
         """Types keys; \\x03 is Ctrl-C."""
         os.write(self._ours, text.encode())
@@ -151,7 +155,7 @@ class Terminal:
         """Returns when the command has printed `text`; raises AssertionError with the rest."""
         until = time.monotonic() + timeout
         while text not in self.text:
-            assert self._read(until) or text in self.text, f"no {text!r} in {self.text!r}"
+            assert self._read(until) or text in self.text, f"no {text!r} in {self._end!r}"
 
     def end(self, timeout: float = 30) -> int:
         """Waits for the command's end and returns its exit code; -N for signal N."""
@@ -163,7 +167,7 @@ class Terminal:
     def _read(self, until: float) -> bool:
         """Reads what there is; returns False at the end of the output."""
         left = until - time.monotonic()
-        assert select.select([self._ours], [], [], max(left, 0))[0], f"late: {self.text!r}"
+        assert select.select([self._ours], [], [], max(left, 0))[0], f"late: {self._end!r}"
         data = b""
         with suppress(OSError):  # EIO: the command closed its side
             data = os.read(self._ours, 65536)

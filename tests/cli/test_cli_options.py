@@ -1,0 +1,108 @@
+"""Which cluster a command asks, and with what settings: later sources win."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rdmeta.cli.messages import BadInputError, Messages
+from rdmeta.cli.options import Where
+from rdmeta.errors import ConfigError
+
+
+@pytest.fixture(autouse=True)
+def no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Removes settings of the machine that runs the tests."""
+    for name in ("RDMETA_BOOTSTRAP", "RDMETA_CLUSTERS", "RDMETA_SASL_PASSWORD"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def where(
+    bootstrap: str | None = None,
+    file: Path | None = None,
+    settings: tuple[tuple[str, str], ...] = (),
+    clusters: str | None = None,
+) -> Where:
+    return Where(bootstrap, None if file is None else str(file), settings, clusters, 1, Messages())
+
+
+def test_without_any_source_the_error_names_three() -> None:
+    with pytest.raises(BadInputError, match="-b HOST:PORT, or -c NAME, or set RDMETA_BOOTSTRAP"):
+        where().targets()
+
+
+def test_each_source_wins_over_the_ones_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = "bootstrap.servers"
+    file = tmp_path / "client.properties"
+    monkeypatch.setenv("RDMETA_BOOTSTRAP", "environment")
+    assert where().target().conf == {key: "environment"}
+    file.write_text("bootstrap.servers=file\nclient.id=one\n")
+    assert where(file=file).target().conf == {key: "file", "client.id": "one"}
+    assert where("option", file).target().conf[key] == "option"
+    settings = ((key, "setting"), ("client.id", "two"), ("client.id", "three"))
+    assert where("option", file, settings).target().conf == {key: "setting", "client.id": "three"}
+
+
+def test_the_environment_sets_every_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RDMETA_SASL_PASSWORD", "secret")
+    monkeypatch.setenv("RDMETA_SASL_JAAS_CONFIG", "java's")
+    monkeypatch.setenv("RDMETA_TOPIC_METADATA_REFRESH_INTERVAL_MS", "5")
+    monkeypatch.setenv("RDMETA_METADATA_BROKER_LIST", "servers")
+    monkeypatch.setenv("RDMETA_NO_OPTION", "ignored")
+    assert where().target().conf == {
+        "sasl.password": "secret",
+        "sasl.jaas.config": "java's",
+        "topic.metadata.refresh.interval.ms": "5",
+        "metadata.broker.list": "servers",
+    }
+
+
+def test_another_name_of_an_option_is_the_same_option(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RDMETA_BOOTSTRAP", "environment")
+    file = tmp_path / "client.properties"
+    file.write_text("metadata.broker.list=file\n")
+    assert where(file=file).target().conf == {"metadata.broker.list": "file"}
+    assert where("option", file).target().conf == {"bootstrap.servers": "option"}
+
+
+def test_one_source_that_gives_two_names_of_an_option_keeps_both(tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text("metadata.broker.list=one\nbootstrap.servers=other\n")
+    assert len(where(file=file).target().conf) == 2
+
+
+def test_sections_of_the_clusters_file_are_targets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "clusters.ini"
+    file.write_text("[a]\nbootstrap.servers = a:1\nclient.id = x\n[b]\nbootstrap.servers = b:1\n")
+    monkeypatch.setenv("RDMETA_CLUSTERS", str(file))
+    monkeypatch.setenv("RDMETA_BOOTSTRAP", "environment")
+    a, b = where(clusters="a,b", settings=(("client.id", "y"),)).targets()
+    assert a == ("a", {"bootstrap.servers": "a:1", "client.id": "y"})
+    assert b == ("b", {"bootstrap.servers": "b:1", "client.id": "y"})
+    assert where(clusters="b").target() == ("b", {"bootstrap.servers": "b:1"})
+    with pytest.raises(BadInputError, match="-c takes one name here"):
+        where(clusters="all").target()
+    with pytest.raises(BadInputError, match="leave out one"):
+        where("option", clusters="a").targets()
+
+
+def test_a_section_without_servers_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "clusters.ini"
+    file.write_text("[a]\nclient.id = x\n")
+    monkeypatch.setenv("RDMETA_CLUSTERS", str(file))
+    with pytest.raises(BadInputError, match=r"cluster 'a' has no bootstrap\.servers"):
+        where(clusters="a").targets()
+
+
+def test_a_file_of_properties_that_is_wrong_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot read .*missing"):
+        where(file=tmp_path / "missing").targets()

@@ -1,0 +1,104 @@
+"""Lines on stderr, and the exit code of each error."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from rdmeta import errors
+from rdmeta.cli.messages import BadInputError, Messages, escaped
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (errors.UnknownTopicError("x"), 1),
+        (errors.ConfigError("x"), 2),
+        (errors.ArgumentError("x"), 2),
+        (errors.MissingExtraError("x"), 2),
+        (BadInputError("x"), 2),
+        (ValueError("x"), 2),
+        (OSError(28, "x"), 2),
+        (errors.TransportError("x"), 3),
+        (errors.AuthenticationError("x"), 3),
+        (errors.TlsError("x"), 3),
+        (errors.RequestTimedOutError("x"), 3),
+        (errors.NoBrokersError("x"), 3),
+        (errors.UnsupportedVersionError("x"), 3),
+        (errors.MalformedError("x"), 3),
+        (errors.TopicAuthorizationError("x"), 3),
+        (errors.from_code(-1), 3),
+    ],
+)
+def test_each_error_is_one_line_and_has_an_exit_code(
+    error: Exception, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert Messages().failure(error) == code
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("rdmeta: ")
+    assert err.count("\n") == 1
+
+
+def test_a_file_that_fails_is_named_without_a_number(capsys: pytest.CaptureFixture[str]) -> None:
+    Messages().failure(FileNotFoundError(2, "No such file or directory", "a/b"), "prod")
+    assert capsys.readouterr().err == "rdmeta: prod: a/b: No such file or directory\n"
+
+
+def test_v_adds_the_causes(capsys: pytest.CaptureFixture[str]) -> None:
+    messages = Messages()
+    messages.level = 1
+    error = errors.TransportError("no answer")
+    error.__cause__ = OSError("bottom")
+    error.__cause__.__context__ = error  # a cycle does not matter
+    messages.failure(error)
+    assert capsys.readouterr().err == ("rdmeta: no answer\nrdmeta:   because of OSError: bottom\n")
+
+
+def test_a_defect_of_the_program_is_shown_with_its_place(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert Messages().failure(ZeroDivisionError("x")) == 3
+    assert "ZeroDivisionError: x" in capsys.readouterr().err
+
+
+def test_q_leaves_out_what_is_no_error(capsys: pytest.CaptureFixture[str]) -> None:
+    messages = Messages()
+    messages.level = -1
+    messages.note("a note")
+    messages.fault("an error")
+    assert capsys.readouterr().err == "rdmeta: an error\n"
+
+
+def test_a_text_from_a_server_sends_no_control_characters(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Messages().fault("bad\x1b[2J\nname\udcff")
+    assert capsys.readouterr().err == "rdmeta: bad\\x1b[2J\\nname\\udcff\n"
+    assert escaped("plain Äß 漢") == "plain Äß 漢"
+
+
+@pytest.fixture
+def logger() -> Iterator[logging.Logger]:
+    """Yields the logger of the package, and gives it back its settings."""
+    found = logging.getLogger("rdmeta")
+    kept = found.handlers, found.level, found.propagate
+    yield found
+    found.handlers, found.level, found.propagate = kept
+
+
+@pytest.mark.parametrize(("level", "shown"), [(-1, "E"), (0, "WE"), (1, "IWE"), (2, "DIWE")])
+def test_the_log_is_shown_as_loudly_as_wanted(
+    level: int, shown: str, logger: logging.Logger, capsys: pytest.CaptureFixture[str]
+) -> None:
+    messages = Messages()
+    messages.level = level
+    messages.log()
+    child = logging.getLogger("rdmeta.client")
+    child.debug("D")
+    child.info("%s", "I")
+    child.warning("W")
+    child.error("E")
+    assert capsys.readouterr().err == "".join(f"rdmeta: {each}\n" for each in shown)
