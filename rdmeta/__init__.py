@@ -77,7 +77,7 @@ from rdmeta.model import (
 )
 
 if TYPE_CHECKING:
-    from rdmeta import config
+    from rdmeta import config, health
     from rdmeta.client.actions import Node
     from rdmeta.client.aio import AsyncClient
     from rdmeta.client.blocking import Client
@@ -150,6 +150,7 @@ __all__ = [
     "fetch",
     "get_include",
     "get_library",
+    "health",
 ]
 
 # These names are imported on first use: their modules load more slowly than the cache itself.
@@ -162,6 +163,7 @@ _LATER = {
     "config": "rdmeta.config",
     "EmbeddedCluster": "rdmeta.embedded",
     "fetch": "rdmeta.net.fetch",
+    "health": "rdmeta.health",
 }
 
 

@@ -2,74 +2,29 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
-from rdmeta.cache import Image, MetadataCache, Reading
+from rdmeta import health
+from rdmeta.cache import Image, MetadataCache
 from rdmeta.cli.clusters import Target, side_by_side
-from rdmeta.cli.messages import FINE, UNMET, BadInputError, Messages
+from rdmeta.cli.messages import FINE, UNMET, BadInputError
 from rdmeta.cli.options import Where, connection_options, output_options
-from rdmeta.cli.output import Column, Output, Row, Table, json_text
-from rdmeta.errors import Error, NotCachedError, UnknownTopicError, error_name
-from rdmeta.model import Broker, Partition, Topic, topic_fault
+from rdmeta.cli.output import Column, Output, Row, Share, Table, json_text
+from rdmeta.cli.selection import Selection, State, conditions, named_topics
+from rdmeta.errors import Error, error_name
+from rdmeta.model import Partition, Topic
 
 __all__ = ["command"]
-
-_TABLES = ("brokers", "topics", "partitions")
-
-
-class State(NamedTuple):
-    """The state of a cluster; `name` is that of the clusters file, None without -c."""
-
-    name: str | None
-    reading: Reading
-    error: Exception | None = None
-
-
-class Wanted(NamedTuple):
-    """Which topics and partitions are shown; an empty list restricts nothing."""
-
-    names: Sequence[str]
-    patterns: Sequence[re.Pattern[str]]
-    brokers: frozenset[int]
-    internal: bool | None
-    ids: bool
-
-    def topics(self, reading: Reading) -> Iterator[Topic]:
-        """Yields the wanted topics that the state has, in the order of their names."""
-        if self.names and not self.patterns:
-            names: Iterable[str] = sorted(set(self.names))
-        else:
-            names = sorted(filter(self._is_named, reading.names(allow_stale=True)))
-        for name in names:
-            topic = reading.topic(name, None, allow_stale=True)
-            if topic is not None and self.internal in (None, topic.internal):
-                yield topic
-
-    def partitions(self, topic: Topic) -> Iterable[Partition]:
-        """Returns the wanted partitions of a topic."""
-        if not self.brokers:
-            return topic.partitions
-        return [
-            each
-            for each in topic.partitions
-            if each.leader in self.brokers or not self.brokers.isdisjoint(each.replicas)
-        ]
-
-    def _is_named(self, name: str) -> bool:
-        if not self.names and not self.patterns:
-            return True
-        return name in self.names or any(pattern.search(name) for pattern in self.patterns)
 
 
 @click.command(
     epilog="""\b
 Examples:
-  rdmeta list
-  rdmeta list -t orders --json
+  rdmeta list -t orders
+  rdmeta list --leaderless --urp --json
 """
 )
 @click.option(
@@ -91,12 +46,24 @@ Examples:
 @click.option(
     "--internal/--no-internal", default=None, help="Only internal topics, or none of them."
 )
+@click.option("--urp", is_flag=True, help="Only partitions with a replica that is not in sync.")
+@click.option("--leaderless", is_flag=True, help="Only partitions without a leader.")
+@click.option("--offline", is_flag=True, help="Only partitions with an offline replica.")
+@click.option("--nonpreferred", is_flag=True, help="Only those that another replica leads.")
+@click.option(
+    "--if-down",
+    type=int,
+    metavar="ID",
+    multiple=True,
+    help="Only those that would lose their last in-sync replica without this broker, or brokers.",
+)
+@click.option("--fail", is_flag=True, help="Exit with 1 if such a partition is found.")
+@click.option("--skew", is_flag=True, help="Leaders and replicas per broker and rack.")
 @click.option("--ids", is_flag=True, help="Show the ids of topics.")
 @click.option(
     "--table",
-    "table",
-    type=click.Choice(_TABLES),
-    help="Print one table. CSV and Parquet hold partitions if this names no other.",
+    type=click.Choice(["brokers", "topics", "partitions", "racks"]),
+    help="Print this table alone; CSV and Parquet hold partitions otherwise, brokers with --skew.",
 )
 @click.option("--image", metavar="FILE", help="Read a saved or published state, and no cluster.")
 @connection_options
@@ -107,48 +74,68 @@ def command(
     topics: tuple[str, ...],
     brokers: tuple[int, ...],
     internal: bool | None,
+    if_down: tuple[int, ...],
+    fail: bool,
+    skew: bool,
     ids: bool,
     table: str | None,
     image: str | None,
+    **flags: bool,
 ) -> int:
-    """Show brokers, topics and partitions: leader, epoch, replicas, ISR, offline replicas."""
-    wanted = Wanted(*_named(topics), frozenset(brokers), internal, ids)
+    """Show brokers, topics and partitions: leader, epoch, replicas, ISR, offline replicas.
+
+    Of --urp, --leaderless, --offline, --nonpreferred and --if-down, one is enough for a partition
+    to be shown.
+    """
+    names, patterns = named_topics(topics)
+    given = [flag for flag, is_given in flags.items() if is_given]
+    chosen = Selection(
+        names,
+        patterns,
+        frozenset(brokers),
+        internal,
+        conditions(given, if_down=if_down),
+        frozenset(if_down),
+    )
+    shown = _shown_tables(table, skew, bool(chosen.conditions), output)
+    if fail and not chosen.conditions:
+        raise BadInputError("--fail needs a condition, such as --urp")
     if image is None:
-        states, code = _ask(where, wanted)
+        states, code = _ask(where, chosen)
     else:
         states, code = [State(None, _opened(where, image))], FINE
-    code = max([code, *(_missing(state, wanted, where.messages) for state in states)])
-    answered = any(state.error is None for state in states)
+    code = max([code, *(chosen.missing(state, where.messages) for state in states)])
     if output.form == "json":
-        if answered or where.clusters is not None:
-            output.json(_json(states, wanted))
-    elif answered:
-        chosen = (table,) if table else ("brokers", "partitions")
-        output.tables(*(_MAKERS[each](states, wanted) for each in chosen))
+        if where.clusters is not None or any(state.error is None for state in states):
+            output.json(_skew_json(states, chosen) if skew else _json(states, chosen))
+    elif any(state.error is None for state in states):
+        makers = _SKEW_TABLES if skew else _TABLES
+        output.tables(*(makers[each](states, chosen, ids) for each in shown))
+    if fail and any(True for state in states for _ in chosen.topics_of(state)):
+        return max(code, UNMET)
     return code
 
 
-def _named(topics: Sequence[str]) -> tuple[list[str], list[re.Pattern[str]]]:
-    """Returns the names and the regular expressions among the values of -t."""
-    names, patterns = [], []
-    for each in topics:
-        if len(each) > 1 and each[0] == each[-1] == "/":
-            try:
-                patterns.append(re.compile(each[1:-1]))
-            except re.error as error:
-                raise BadInputError(f"-t {each}: no regular expression: {error}") from None
-        elif fault := topic_fault(each):
-            raise BadInputError(f"-t {each!r} is no topic's name: {fault}")
-        else:
-            names.append(each)
-    return names, patterns
+def _shown_tables(table: str | None, skew: bool, has_conditions: bool, output: Output) -> list[str]:
+    """Returns the names of the tables to print; raises BadInputError for one that is not there."""
+    possible = _SKEW_TABLES if skew else _TABLES
+    if table is None:
+        if skew:
+            return ["racks", "brokers"] if output.form == "text" else ["brokers"]
+        return ["partitions"] if has_conditions else ["brokers", "partitions"]
+    if output.form == "json":
+        raise BadInputError("--json has every table: leave out --table")
+    if table not in possible:
+        hint = "needs --skew" if table in _SKEW_TABLES else "contradicts --skew"
+        raise BadInputError(f"--table {table} {hint}")
+    return [table]
 
 
-def _ask(where: Where, wanted: Wanted) -> tuple[list[State], int]:
+def _ask(where: Where, chosen: Selection) -> tuple[list[State], int]:
     """Returns what each cluster answers, and the highest exit code of those that fail."""
     from rdmeta.net.fetch import fetch
 
-    only = wanted.names if wanted.names and not wanted.patterns else None
+    only = chosen.names if chosen.names and not chosen.patterns else None
 
     def ask(target: Target) -> MetadataCache:
         cache = MetadataCache()
@@ -175,31 +162,6 @@ def _opened(where: Where, path: str) -> Image:
         raise BadInputError(f"{path}: no state can be read: {error}") from error
 
 
-def _missing(state: State, wanted: Wanted, messages: Messages) -> int:
-    """Says which topics and brokers the state lacks, and returns the exit code for that."""
-    if state.error is not None:
-        return FINE
-    code = FINE
-    for name in sorted(set(wanted.names)):
-        try:
-            state.reading.topic(name, allow_stale=True)
-        except (UnknownTopicError, NotCachedError):  # the latter: an all-topics answer lacks it
-            messages.fault(f"topic {name} is unknown", state.name)
-            code = max(code, UNMET)
-        except Error as error:
-            code = max(code, messages.failure(error, state.name))
-    for pattern in wanted.patterns:
-        if not any(map(pattern.search, state.reading.names(allow_stale=True))):
-            messages.fault(f"no topic matches /{pattern.pattern}/", state.name)
-            code = max(code, UNMET)
-    for broker in sorted(wanted.brokers):
-        known = state.reading.broker(broker, None)
-        if known is None and not state.reading.partitions_on(broker, "replica", allow_stale=True):
-            messages.fault(f"broker {broker} is unknown", state.name)
-            code = max(code, UNMET)
-    return code
-
-
 # ---- tables -------------------------------------------------------------------------------------
 
 
@@ -215,13 +177,7 @@ def _table(
     return Table([Column("cluster"), *columns], rows)
 
 
-def _brokers(state: State, wanted: Wanted) -> Iterator[Broker]:
-    for broker in state.reading.brokers:
-        if not wanted.brokers or broker.id in wanted.brokers:
-            yield broker
-
-
-def _broker_table(states: Sequence[State], wanted: Wanted) -> Table:
+def _broker_table(states: Sequence[State], chosen: Selection, ids: bool) -> Table:
     columns = [
         Column("broker", "integer"),
         Column("host"),
@@ -232,13 +188,13 @@ def _broker_table(states: Sequence[State], wanted: Wanted) -> Table:
 
     def rows(state: State) -> Iterator[Row]:
         controller = state.reading.controller
-        for each in _brokers(state, wanted):
+        for each in chosen.brokers_of(state):
             yield each.id, each.host, each.port, each.rack, each.id == controller
 
     return _table(states, columns, rows)
 
 
-def _topic_table(states: Sequence[State], wanted: Wanted) -> Table:
+def _topic_table(states: Sequence[State], chosen: Selection, ids: bool) -> Table:
     columns = [
         Column("topic"),
         Column("topic_id"),
@@ -248,14 +204,14 @@ def _topic_table(states: Sequence[State], wanted: Wanted) -> Table:
     ]
 
     def rows(state: State) -> Iterator[Row]:
-        for topic in wanted.topics(state.reading):
+        for topic, _ in chosen.topics_of(state):
             count = len(topic.partitions)
-            yield topic.name, topic.topic_id, topic.internal, count, _error(topic.error)
+            yield topic.name, topic.topic_id, topic.internal, count, _error(topic)
 
     return _table(states, columns, rows)
 
 
-def _partition_table(states: Sequence[State], wanted: Wanted) -> Table:
+def _partition_table(states: Sequence[State], chosen: Selection, ids: bool) -> Table:
     columns = [
         Column("topic"),
         Column("partition", "integer"),
@@ -265,17 +221,17 @@ def _partition_table(states: Sequence[State], wanted: Wanted) -> Table:
         Column("isr", "integers"),
         Column("offline", "integers"),
     ]
-    if wanted.ids:
+    if ids:
         columns.insert(1, Column("topic_id"))
 
     def rows(state: State) -> Iterator[Row]:
-        for topic in wanted.topics(state.reading):
-            head = (topic.name, topic.topic_id) if wanted.ids else (topic.name,)
-            for each in wanted.partitions(topic):
+        for topic, partitions in chosen.topics_of(state):
+            head = (topic.name, topic.topic_id) if ids else (topic.name,)
+            for each in partitions:
                 yield (
                     *head,
                     each.partition,
-                    each.leader,
+                    _leader(each),
                     each.leader_epoch,
                     each.replicas,
                     each.isr,
@@ -285,33 +241,94 @@ def _partition_table(states: Sequence[State], wanted: Wanted) -> Table:
     return _table(states, columns, rows)
 
 
-_MAKERS = {"brokers": _broker_table, "topics": _topic_table, "partitions": _partition_table}
+_TABLES = {"brokers": _broker_table, "topics": _topic_table, "partitions": _partition_table}
 
 
-def _error(code: int) -> str | None:
-    return error_name(code) if code else None
+def _leader(partition: Partition) -> int | None:
+    """Returns the leader; None also where a state that is past its deadline has the last one."""
+    return None if partition.leaderless else partition.leader
+
+
+def _error(topic: Topic) -> str | None:
+    return error_name(topic.error) if topic.error else None
+
+
+# ---- skew ---------------------------------------------------------------------------------------
+
+_LOAD = (
+    Column("leaders", "integer"),
+    Column("leaders_above", "share"),
+    Column("replicas", "integer"),
+    Column("replicas_above", "share"),
+)
+
+
+def _skew(state: State, chosen: Selection) -> health.Skew:
+    partitions = (each for _, found in chosen.topics_of(state) for each in found)
+    return health.skew(state.reading.brokers, *health.counts(partitions))
+
+
+def _broker_loads(states: Sequence[State], chosen: Selection, ids: bool) -> Table:
+    columns = [Column("broker", "integer"), Column("rack"), *_LOAD]
+    return _table(states, columns, lambda state: map(_load_row, _skew(state, chosen).brokers))
+
+
+def _rack_loads(states: Sequence[State], chosen: Selection, ids: bool) -> Table:
+    columns = [Column("rack"), Column("brokers", "integer"), *_LOAD]
+    return _table(states, columns, lambda state: map(_load_row, _skew(state, chosen).racks))
+
+
+def _load_row(load: health.BrokerLoad | health.RackLoad) -> Row:
+    return [Share(cell) if isinstance(cell, float) else cell for cell in load]
+
+
+_SKEW_TABLES = {"brokers": _broker_loads, "racks": _rack_loads}
 
 
 # ---- JSON ---------------------------------------------------------------------------------------
 
 
-def _json(states: Sequence[State], wanted: Wanted) -> Iterator[str]:
+def _json(states: Sequence[State], chosen: Selection) -> Iterator[str]:
     """Yields the one object in pieces: one for each topic."""
-    yield '{"version":1,"command":"list","clusters":['
-    yield from _joined(_cluster_object(state) for state in states)
+    yield from _head(states)
     yield '],"brokers":['
     yield from _joined(
         {**_label(state), **broker._asdict()}
         for state in states
-        for broker in _brokers(state, wanted)
+        for broker in chosen.brokers_of(state)
     )
     yield '],"topics":['
     yield from _joined(
-        _topic_object(state, topic, wanted)
+        _topic_object(state, topic, partitions)
         for state in states
-        for topic in wanted.topics(state.reading)
+        for topic, partitions in chosen.topics_of(state)
     )
     yield "]}"
+
+
+def _skew_json(states: Sequence[State], chosen: Selection) -> Iterator[str]:
+    skews = [(state, _skew(state, chosen)) for state in states]
+    yield from _head(states)
+    yield '],"skew":{"brokers":['
+    yield from _joined(
+        {**_label(s), **load._asdict()} for s, skew in skews for load in skew.brokers
+    )
+    yield '],"racks":['
+    yield from _joined({**_label(s), **load._asdict()} for s, skew in skews for load in skew.racks)
+    yield "]}}"
+
+
+def _head(states: Sequence[State]) -> Iterator[str]:
+    yield '{"version":1,"command":"list","clusters":['
+    yield from _joined(
+        {
+            **_label(state),
+            "cluster_id": state.reading.cluster_id,
+            "controller": state.reading.controller,
+            "error": None if state.error is None else str(state.error),
+        }
+        for state in states
+    )
 
 
 def _joined(objects: Iterable[dict[str, Any]]) -> Iterator[str]:
@@ -325,31 +342,22 @@ def _label(state: State) -> dict[str, Any]:
     return {} if state.name is None else {"cluster": state.name}
 
 
-def _cluster_object(state: State) -> dict[str, Any]:
-    return {
-        **_label(state),
-        "cluster_id": state.reading.cluster_id,
-        "controller": state.reading.controller,
-        "error": None if state.error is None else str(state.error),
-    }
-
-
-def _topic_object(state: State, topic: Topic, wanted: Wanted) -> dict[str, Any]:
+def _topic_object(state: State, topic: Topic, partitions: Iterable[Partition]) -> dict[str, Any]:
     return {
         **_label(state),
         "name": topic.name,
         "topic_id": topic.topic_id,
         "internal": topic.internal,
-        "error": _error(topic.error),
+        "error": _error(topic),
         "partitions": [
             {
                 "partition": each.partition,
-                "leader": each.leader,
+                "leader": _leader(each),
                 "leader_epoch": each.leader_epoch,
                 "replicas": each.replicas,
                 "isr": each.isr,
                 "offline": each.offline_replicas,
             }
-            for each in wanted.partitions(topic)
+            for each in partitions
         ],
     }

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TextIO
 
 from rdmeta.cli.messages import escaped
 
-__all__ = ["Column", "Output", "Table", "json_text", "rfc3339"]
+__all__ = ["Column", "Output", "Share", "Table", "json_text", "rfc3339"]
 
 _CHUNK = 1000
 _ROW_GROUP = 100_000
@@ -23,10 +23,14 @@ Row = Sequence[Any]
 
 
 class Column(NamedTuple):
-    """A column. `kind` is text, integer, integers, flag or time (an aware datetime)."""
+    """A column. `kind` is text, texts, integer, integers, flag, share or time (with a zone)."""
 
     name: str
     kind: str = "text"
+
+
+class Share(float):
+    """A part of a whole; text shows it in percent, with its sign."""
 
 
 class Table(NamedTuple):
@@ -114,7 +118,7 @@ def _plain_lines(table: Table) -> Iterator[str]:
         yield "\t".join(map(cell, row)) + "\n"
 
 
-def _cells(absent: str) -> Callable[[Any], str]:
+def _cells(absent: str, percent: bool = True) -> Callable[[Any], str]:
     """Returns a function that gives a cell as text without control characters."""
     lists: dict[tuple[int, ...], str] = {}
 
@@ -137,6 +141,8 @@ def _cells(absent: str) -> Callable[[Any], str]:
             return "true" if cell else "false"
         if kind is datetime:
             return rfc3339(cell)
+        if kind is Share and percent:
+            return f"{cell:+.1%}"
         return escaped(str(cell))
 
     return text_of
@@ -181,7 +187,7 @@ def _width(text: str) -> int:
 
 def _padded(text: str, width: int, column: Column) -> str:
     spaces = " " * (width - _width(text))
-    return spaces + text if column.kind == "integer" else text + spaces
+    return spaces + text if column.kind in ("integer", "share") else text + spaces
 
 
 # ---- files --------------------------------------------------------------------------------------
@@ -193,7 +199,7 @@ def _write_csv(table: Table) -> None:
 
     writer = csv.writer(_stdout(), lineterminator="\n")
     writer.writerow([column.name for column in table.columns])
-    cell = _cells("")
+    cell = _cells("", percent=False)
     writer.writerows(map(cell, row) for row in table.rows)
 
 

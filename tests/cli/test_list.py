@@ -6,10 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import commands
+import frames
 import pytest
+from frames import B, P, T
 from pyarrow import parquet
 
 import rdmeta
+from rdmeta import MetadataCache
 
 
 @pytest.fixture(scope="module")
@@ -198,3 +201,77 @@ def test_the_examples_run(cluster: rdmeta.EmbeddedCluster) -> None:
         done = commands.run(*words, env={"RDMETA_BOOTSTRAP": cluster.bootstrap})
         assert (done.code, done.err) == (0, "")
         assert "orders" in done.out
+
+
+def test_only_partitions_that_need_care_are_shown(cluster: rdmeta.EmbeddedCluster) -> None:
+    done = listed(cluster, "--leaderless", "--urp")
+    ((row,),) = sections(done.out)
+    assert (done.code, row["topic"], row["partition"], row["leader"]) == (0, "orders", "1", "-")
+    found = commands.checked_json(listed(cluster, "--leaderless", "--json").out)
+    assert [topic["name"] for topic in found["topics"]] == ["orders"]
+    assert [each["partition"] for each in found["topics"][0]["partitions"]] == [1]
+
+
+@pytest.mark.parametrize("form", [[], ["--json"], ["--table", "brokers"]])
+def test_fail_ends_with_1_if_a_partition_is_found(
+    cluster: rdmeta.EmbeddedCluster, form: list[str]
+) -> None:
+    assert listed(cluster, "--leaderless", "--fail", *form).code == 1
+    assert listed(cluster, "--offline", "--fail", *form).code == 0
+    assert listed(cluster, "--leaderless", "--fail", "-t", "clicks", *form).code == 0
+
+
+def test_what_a_broker_would_take_with_it_is_shown(cluster: rdmeta.EmbeddedCluster) -> None:
+    (clicks,) = [each for each in sections(listed(cluster).out)[1] if each["topic"] == "clicks"]
+    done = listed(cluster, "--if-down", clicks["isr"])
+    assert sections(done.out) == [[clicks]]
+    everything = listed(cluster, *(word for n in "123" for word in ("--if-down", n)))
+    assert len(sections(everything.out)[0]) == 3
+
+
+def test_skew_is_shown_by_broker(cluster: rdmeta.EmbeddedCluster) -> None:
+    racks, brokers = sections(listed(cluster, "--skew").out)
+    assert racks == []
+    assert [(each["broker"], each["leaders"], each["leaders_above"]) for each in brokers] == [
+        ("1", "1", "+50.0%"),
+        ("2", "1", "+50.0%"),
+        ("3", "0", "-100.0%"),
+    ]
+    found = commands.checked_json(listed(cluster, "--skew", "--json").out)
+    assert [each["leaders_above"] for each in found["skew"]["brokers"]] == [0.5, 0.5, -1.0]
+    only = listed(cluster, "--skew", "-t", "clicks", "--csv").out.splitlines()
+    assert only[1].startswith("1,,1,2.0,")
+
+
+def test_skew_is_shown_by_rack(tmp_path: Path) -> None:
+    cache = MetadataCache()
+    brokers = [B(1, rack="east"), B(2, rack="east"), B(3, rack="west")]
+    topics = [T("t", [P(0, 1), P(1, 3)])]
+    cache.apply(frames.response(12, topics, brokers=brokers), 12, rdmeta.ALL)
+    cache.image().save(tmp_path / "state")
+    words = ("list", "--skew", "--image", str(tmp_path / "state"))
+    racks, brokers_shown = sections(commands.run(*words).out)
+    assert [(each["rack"], each["brokers"], each["replicas_above"]) for each in racks] == [
+        ("east", "2", "+33.3%"),
+        ("west", "1", "-33.3%"),
+    ]
+    assert [each["rack"] for each in brokers_shown] == ["east", "east", "west"]
+    found = commands.checked_json(commands.run(*words, "--json").out)
+    assert [each["leaders"] for each in found["skew"]["racks"]] == [1, 1]
+    assert sections(commands.run(*words, "--table", "racks").out) == [racks]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--fail"], "--fail needs a condition, such as --urp"),
+        (["--table", "racks"], "--table racks needs --skew"),
+        (["--table", "topics", "--skew"], "--table topics contradicts --skew"),
+        (["--table", "topics", "--json"], "--json has every table: leave out --table"),
+        (["--broker", "one"], "'one' is not a valid integer"),
+    ],
+)
+def test_options_that_contradict_end_with_2(words: list[str], said: str) -> None:
+    done = commands.run("list", "-b", "127.0.0.1:1", *words)
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+    assert said in done.err
