@@ -126,7 +126,9 @@ static int32_t see_topic(void *opaque, const rdmeta_topic_t *t) {
 static int see_reader(rdmeta_reader_t *r) {
         static const char *const names[] = {"a", "orders", "no.such.topic.here",
                                             "a.name.of.twenty.bytes"};
-        look_t l = {r, 0};
+        rdmeta_broker_health_t counts[4];
+        rdmeta_health_t health = {.brokers = counts, .capacity = 4};
+        look_t l               = {r, 0};
         rdmeta_broker_t broker;
         size_t i;
 
@@ -150,6 +152,7 @@ static int see_reader(rdmeta_reader_t *r) {
         }
         see_err(&l, rdmeta_reader_walk(r, "", 0, 7, NOW, see_topic, &l));
         see_err(&l, rdmeta_reader_walk(r, "a", 1, 7, NOW, see_topic, &l));
+        see_err(&l, rdmeta_reader_health(r, 3, NOW, &health));
         rdmeta_reader_leave(r);
         rdmeta_reader_destroy(r);
         return l.malformed;

@@ -261,6 +261,25 @@ cdef extern from "rdmeta.h" nogil:
                                     int32_t which, int64_t mono_us, rdmeta_topic_visit_t visit,
                                     void *opaque)
 
+    ctypedef struct rdmeta_broker_health_t:
+        int32_t broker
+        uint64_t leaders
+        uint64_t replicas
+
+    ctypedef struct rdmeta_health_t:
+        uint64_t topics
+        uint64_t partitions
+        uint64_t replicas
+        uint64_t leaderless
+        uint64_t under_replicated
+        uint64_t offline
+        uint64_t non_preferred
+        rdmeta_broker_health_t *brokers
+        uint32_t capacity
+        uint32_t broker_count
+    rdmeta_err_t rdmeta_reader_health(rdmeta_reader_t *reader, int32_t which, int64_t mono_us,
+                                      rdmeta_health_t *out)
+
     # Handles
     ctypedef struct rdmeta_handle_t:
         pass

@@ -19,6 +19,7 @@ from rdmeta.model import (
     Change,
     Changes,
     Due,
+    Health,
     Partition,
     Request,
     Topic,
@@ -173,6 +174,7 @@ class Reading(Readers):
     def available(
         self, topic: str, default: _D, *, allow_stale: bool = False
     ) -> tuple[int, ...] | _D: ...
+    def health(self, *, allow_stale: bool = False) -> Health: ...
     @overload
     def partition_for(
         self, topic: str, key: Buffer | None, /, *, allow_stale: bool = False

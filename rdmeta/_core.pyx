@@ -41,8 +41,8 @@ from weakref import WeakValueDictionary
 from rdmeta import _waits
 from rdmeta._publish import Publisher
 from rdmeta.errors import from_code
-from rdmeta.model import (ALL, Advice, Applied, Broker, Change, Changes, Due, DueReason, Partition,
-                          Request, Topic, TopicPartition, Version)
+from rdmeta.model import (ALL, Advice, Applied, Broker, Change, Changes, Due, DueReason, Health,
+                          Partition, Request, Topic, TopicPartition, Version)
 
 # PYTHON_GIL=0 silently overrides the declaration above. Two threads could then take the same reader
 # and free its memory twice.

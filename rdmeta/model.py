@@ -25,6 +25,7 @@ __all__ = [
     "Changes",
     "Due",
     "DueReason",
+    "Health",
     "Partition",
     "Request",
     "Topic",
@@ -153,6 +154,29 @@ class Topic(NamedTuple):
     error: int = 0
     operations: int | None = None
     version: int = 0
+
+
+class Health(NamedTuple):
+    """How many partitions are in which state, and what each broker has: see health() of the cache.
+
+    `topics` counts topics, and `replicas` the replicas of all partitions. These count partitions:
+    `leaderless` has no leader now, `under_replicated` an ISR that is shorter than its replicas,
+    `offline` a replica that is offline. `non_preferred` has another leader than its first replica.
+
+    `leaders` and `replicas_on` have the same keys: the id of each known broker, and of each one
+    that a partition names. The values count the partitions that the broker leads, and those that
+    have a replica on it.
+    """
+
+    topics: int
+    partitions: int
+    replicas: int
+    leaderless: int
+    under_replicated: int
+    offline: int
+    non_preferred: int
+    leaders: dict[int, int]
+    replicas_on: dict[int, int]
 
 
 class Change(NamedTuple):

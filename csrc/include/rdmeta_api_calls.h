@@ -91,7 +91,8 @@
         F(rdmeta_cache_due) \
         F(rdmeta_cache_forget) \
         F(rdmeta_cache_resolved) \
-        F(rdmeta_replica_in)
+        F(rdmeta_replica_in) \
+        F(rdmeta_reader_health)
 
 /* rdmeta_api.h defines it in extensions, which do not link the functions. */
 #ifdef RDMETA_API_ROUTED
@@ -263,6 +264,8 @@
         (rdmeta_api->rdmeta_cache_resolved(__VA_ARGS__))
 #define rdmeta_replica_in(...) \
         (rdmeta_api->rdmeta_replica_in(__VA_ARGS__))
+#define rdmeta_reader_health(...) \
+        (rdmeta_api->rdmeta_reader_health(__VA_ARGS__))
 #endif
 
 #endif /* RDMETA_API_CALLS_H */

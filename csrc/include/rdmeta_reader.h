@@ -197,6 +197,43 @@ RDMETA_API rdmeta_err_t rdmeta_reader_walk(rdmeta_reader_t *reader,
                                            rdmeta_topic_visit_t visit,
                                            void *opaque);
 
+/** Counts of the partitions that name a broker. */
+typedef struct rdmeta_broker_health {
+        int32_t broker;    /**< its id; perhaps not among the brokers now */
+        int32_t reserved;
+        uint64_t leaders;  /**< partitions that it leads now */
+        uint64_t replicas; /**< partitions with a replica on it */
+} rdmeta_broker_health_t;
+
+/** Counts of partitions, but for the first member. */
+typedef struct rdmeta_health {
+        uint64_t topics;
+        uint64_t partitions;
+        uint64_t replicas;         /**< of all partitions together */
+        uint64_t leaderless;       /**< there is no leader now */
+        uint64_t under_replicated; /**< the ISR is shorter than the replicas */
+        uint64_t offline;          /**< a replica is offline */
+        uint64_t non_preferred;    /**< another replica than the first leads */
+        uint64_t reserved[4];
+        /** By id: each broker of the table, and each one that is named by a
+         *  partition. The caller sets brokers and capacity (NULL and 0 are
+         *  fine). The call writes up to `capacity` brokers; `broker_count` is
+         *  how many there are. */
+        rdmeta_broker_health_t *brokers;
+        uint32_t capacity;
+        uint32_t broker_count;
+} rdmeta_health_t;
+
+/** Counts the states of all partitions in one walk, all at one version.
+ *  `which`: RDMETA_WALK_VALID and RDMETA_WALK_STALE as of mono_us; other topics
+ *  have no partitions. Last known leaders do not count as leaders. Takes no
+ *  lock while it counts, and allocates a table of brokers meanwhile. Writes
+ *  *out only when it returns 0. Errors: NO_MEMORY; MALFORMED for an image.
+ *  Threads: the reader's. */
+RDMETA_API rdmeta_err_t rdmeta_reader_health(rdmeta_reader_t *reader,
+                                             int32_t which, int64_t mono_us,
+                                             rdmeta_health_t *out);
+
 #ifdef __cplusplus
 }
 #endif

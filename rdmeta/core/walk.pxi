@@ -131,3 +131,50 @@ cdef class Walk:
         """Returns the i-th topic's properties, valid until the next call."""
         rdmeta_topic_info(self.reader, self.found.topics[i], self.now, &self.info)
         return &self.info
+
+
+# ---- counts of partitions and brokers ---------------------------------------------------------
+
+@cython.final
+@cython.no_gc
+cdef class BrokerCounts:
+    """The result of rdmeta_reader_health(), with room for its brokers."""
+
+    cdef rdmeta_health_t sum
+
+    def __cinit__(self):
+        self.sum.broker_count = 112  # with less room, most calls would count twice
+        self.grow()
+
+    def __dealloc__(self):
+        free(self.sum.brokers)
+
+    cdef bint cut(self) noexcept:
+        """Returns whether the last call had more brokers than there was room for."""
+        return self.sum.broker_count > self.sum.capacity
+
+    cdef int grow(self) except -1:
+        """Makes room for the brokers of the last call, and some that may come. MemoryError."""
+        cdef uint32_t capacity = self.sum.broker_count + 16
+        free(self.sum.brokers)
+        self.sum.capacity = 0
+        self.sum.brokers = <rdmeta_broker_health_t *> malloc(
+            capacity * sizeof(rdmeta_broker_health_t))
+        if self.sum.brokers is NULL:
+            raise MemoryError
+        self.sum.capacity = capacity
+        return 0
+
+    cdef object health(self):
+        """Returns the result as a model.Health."""
+        cdef dict leaders = {}
+        cdef dict replicas = {}
+        cdef rdmeta_broker_health_t *b
+        cdef uint32_t i
+        for i in range(self.sum.broker_count):
+            b = &self.sum.brokers[i]
+            leaders[b.broker] = b.leaders
+            replicas[b.broker] = b.replicas
+        return Health(self.sum.topics, self.sum.partitions, self.sum.replicas,
+                      self.sum.leaderless, self.sum.under_replicated, self.sum.offline,
+                      self.sum.non_preferred, leaders, replicas)

@@ -46,6 +46,7 @@ def dump(reading: Reading) -> Any:
         reading.names(),
         list(reading),
         len(reading),
+        reading.health(),
         [reading.source(name) for name in reading.names(allow_stale=True)],
         [(b.id, reading.partitions_on(b.id)) for b in reading.brokers],
         [reading.topic_by_id(frames.topic_id(n), None) for n in ("orders", "nope")],

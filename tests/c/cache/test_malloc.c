@@ -165,6 +165,14 @@ static rdmeta_err_t walk(cw_t *w) {
                                   visit_topic, &n);
 }
 
+static rdmeta_err_t health(cw_t *w) {
+        rdmeta_health_t sum;
+
+        memset(&sum, 0, sizeof(sum));
+        return rdmeta_reader_health(w->reader, RDMETA_WALK_VALID,
+                                    w->now.mono_us, &sum);
+}
+
 static int32_t visit_change(void *opaque, const rdmeta_change_t *c) {
         (void)c;
         ++*(int *)opaque;
@@ -260,11 +268,11 @@ static rdmeta_err_t images_free(cw_t *w) {
 }
 
 static const step_t steps[] = {
-        hints,         first_answer,  walk,          same_answer,
+        hints,         first_answer,  health,        same_answer,
         reader,        watch,         image,         shuffled_answer,
         changed_answer, changes,      older_answer,  image_walk,
         forget,        many_topics,   lost_broker,   due,
-        image,         image_diff,    walk,
+        image,         image_diff,    walk,          health,
         shorter_answer, shorter_answer, older_answer, shorter_answer,
         hint_known,    hint_new,      absent_answer, error_answer,
         other_brokers, hints,         image,         back_answer,

@@ -83,6 +83,8 @@ static void test_each_call_that_gets_the_time_looks(void) {
         const rdmeta_str_t names[] = {GEN_STR("a"), GEN_STR("b")};
         const int32_t zeros[]      = {0, 0};
         const rdmeta_topic_t *topic;
+        rdmeta_broker_health_t brokers[3];
+        rdmeta_health_t health = {.brokers = brokers, .capacity = 3};
         rdmeta_partition_t p;
         int32_t out[2];
         uint8_t id[16];
@@ -116,6 +118,9 @@ static void test_each_call_that_gets_the_time_looks(void) {
         rdmeta_reader_leave(r);
         publish(&f, 3);
         CHECK(!rdmeta_reader_walk(r, "", 0, 7, t += LOOK, check_leader_3, r));
+        publish(&f, 2);
+        CHECK(!rdmeta_reader_health(r, 1, t += LOOK, &health));
+        CHECK(health.broker_count == 3 && brokers[1].leaders > 0);
         rdmeta_reader_destroy(r);
         rdmeta_attach_destroy(a);
         cw_destroy(&f.w);

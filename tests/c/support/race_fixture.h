@@ -132,7 +132,7 @@ void race_change_check(const race_t *w, const rdmeta_change_t *c);
 
 /* ---- readers of every kind, and all of them at once ---------------------- */
 
-enum { RACE_KINDS = 17 };
+enum { RACE_KINDS = 18 };
 
 typedef struct race_worker {
         race_t *fixture;

@@ -314,6 +314,31 @@ static void read_replica_in(race_worker_t *x) {
                 worker_count(x);
 }
 
+/* The counts agree with each other, as they belong to one version. */
+static void read_health(race_worker_t *x) {
+        rdmeta_broker_health_t brokers[RACE_BROKERS + 2];
+        rdmeta_health_t sum = {.brokers  = brokers,
+                               .capacity = RACE_BROKERS + 2};
+        uint64_t leaders = 0, replicas = 0;
+        uint32_t i;
+
+        CHECK(!rdmeta_reader_health(x->reader,
+                                    1 + (int32_t)test_below(&x->rng, 3),
+                                    any_now(x), &sum));
+        CHECK(sum.broker_count <= RACE_BROKERS + 2);
+        for (i = 0; i < sum.broker_count; i++) {
+                CHECK(!i || brokers[i - 1].broker < brokers[i].broker);
+                leaders += brokers[i].leaders;
+                replicas += brokers[i].replicas;
+        }
+        CHECK(sum.topics <= RACE_TOPICS);
+        CHECK(leaders + sum.leaderless == sum.partitions);
+        CHECK(replicas == sum.replicas);
+        if (leaders)
+                worker_count(x);
+        worker_dither(x);
+}
+
 /* ---- what is due ------------------------------------------------------- */
 
 /* Returns 1 in the child of a fork, which has no writer's calls. */
@@ -410,6 +435,7 @@ static const kind_t kinds[] = {
     {read_image, -1},
     {read_handle, 0},
     {read_replica_in, RDMETA_ALLOW_STALE},
+    {read_health, 0},
     {read_due, -1}};
 
 _Static_assert(sizeof(kinds) / sizeof(kinds[0]) == RACE_KINDS,

@@ -132,6 +132,33 @@ static void fold_walks(uint64_t *h, rdmeta_reader_t *r, int64_t mono_us) {
                 }
 }
 
+static void fold_health(uint64_t *h, rdmeta_reader_t *r, int64_t mono_us) {
+        rdmeta_broker_health_t brokers[16];
+        rdmeta_health_t x;
+        int32_t which;
+        uint32_t i;
+
+        for (which = 1; which < 4; which++) {
+                memset(&x, 0, sizeof(x));
+                x.brokers  = brokers;
+                x.capacity = 16;
+                CHECK(!rdmeta_reader_health(r, which, mono_us, &x));
+                CHECK(x.broker_count <= 16);
+                fold(h, x.topics);
+                fold(h, x.partitions);
+                fold(h, x.replicas);
+                fold(h, x.leaderless);
+                fold(h, x.under_replicated);
+                fold(h, x.offline);
+                fold(h, x.non_preferred);
+                for (i = 0; i < x.broker_count; i++) {
+                        fold(h, (uint32_t)brokers[i].broker);
+                        fold(h, brokers[i].leaders);
+                        fold(h, brokers[i].replicas);
+                }
+        }
+}
+
 static void fold_brokers(uint64_t *h, const rdmeta_brokers_t *b) {
         rdmeta_broker_t x;
         uint32_t i;
@@ -202,6 +229,7 @@ void seen_read(const race_t *w, rdmeta_reader_t *r, rdmeta_reader_t *stale,
                                    at, 0);
                 }
                 fold_walks(&out->walks, r, at);
+                fold_health(&out->walks, r, at);
                 fold_ids(&out->by_id, r, ids, n_ids, at);
         }
         fold_brokers(&out->brokers, rdmeta_brokers(r));

@@ -1,9 +1,10 @@
 /*
  * seen_facts: all results of a reader for race_fixture's topics, as hashes.
  *
- * There is a hash for each topic, for ids, for walks and for brokers, over
- * several times. Two states have equal hashes only if all results are equal. A
- * name in flight counts as an image treats it: as not cached.
+ * There is a hash for each topic, for ids, for walks with the counts of their
+ * partitions, and for brokers, over several times. Two states have equal hashes
+ * only if all results are equal. A name in flight counts as an image treats it:
+ * as not cached.
  */
 #ifndef RDMETA_SEEN_FACTS_H
 #define RDMETA_SEEN_FACTS_H
