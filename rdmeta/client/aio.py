@@ -18,14 +18,17 @@ from rdmeta.client.shell import (
     QUORUM,
     Refreshed,
     Shell,
+    asking,
     checked_complaint,
     checked_partition,
     cluster_call,
+    config_calls,
     names_of,
     nothing,
     only,
     outcome,
     parsed_cluster,
+    parsed_configs,
     parsed_quorum,
     refreshed,
 )
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
 
     from rdmeta._core import MetadataCache
     from rdmeta.net.describe_cluster import ClusterDescription
+    from rdmeta.net.describe_configs import TopicConfig
     from rdmeta.net.describe_quorum import Quorum
 
 __all__ = ["AsyncClient"]
@@ -261,6 +265,20 @@ class AsyncClient(Shell):
         call, deadline = cluster_call(fenced), self._deadline(timeout)
         finish = await self._wait(lambda policy, now: policy.call(now, call, deadline))
         return parsed_cluster(finish)
+
+    async def describe_configs(
+        self,
+        topics: str | Iterable[str],
+        keys: str | Iterable[str] | None = None,
+        timeout: float | None = None,
+    ) -> dict[str, TopicConfig]:
+        """See `Client.describe_configs`."""
+        deadline = self._deadline(timeout)
+        found, calls = config_calls(topics, keys)
+        self._running()
+        for names, call in calls:
+            found |= parsed_configs(await self._wait(asking(call, deadline)), names)
+        return found
 
     async def stats(self) -> dict[str, Any]:
         """See `Client.stats`."""

@@ -18,13 +18,16 @@ from rdmeta.client.shell import (
     QUORUM,
     Refreshed,
     Shell,
+    asking,
     checked_complaint,
     checked_partition,
     cluster_call,
+    config_calls,
     names_of,
     nothing,
     outcome,
     parsed_cluster,
+    parsed_configs,
     parsed_quorum,
     refreshed,
 )
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
     from rdmeta._core import MetadataCache
     from rdmeta.client.policy import Policy
     from rdmeta.net.describe_cluster import ClusterDescription
+    from rdmeta.net.describe_configs import TopicConfig
     from rdmeta.net.describe_quorum import Quorum
 
 __all__ = ["Client"]
@@ -339,6 +343,32 @@ class Client(Shell):
         call, deadline = cluster_call(fenced), self._deadline(timeout)
         thread = self._running()
         return parsed_cluster(thread.wait(lambda policy, now: policy.call(now, call, deadline)))
+
+    def describe_configs(
+        self,
+        topics: str | Iterable[str],
+        keys: str | Iterable[str] | None = None,
+        timeout: float | None = None,
+    ) -> dict[str, TopicConfig]:
+        """Asks for configurations of topics; returns a TopicConfig (error, values) for each name.
+
+            found = client.describe_configs(["orders"], ["min.insync.replicas"])
+            found["orders"].values["min.insync.replicas"]       # "1"
+
+        Without `keys` it asks for all. A topic's error is in its result and is not raised:
+        TopicAuthorizationError without the right to read the configuration, UnknownTopicError,
+        InvalidTopicError. More than 1 000 topics take several requests, one after the other, within
+        `timeout`.
+
+        Raises UnsupportedVersionError for a broker without DescribeConfigs, RequestTimedOutError,
+        TypeError, and ValueError for an empty `keys`.
+        """
+        deadline = self._deadline(timeout)
+        found, calls = config_calls(topics, keys)
+        thread = self._running()
+        for names, call in calls:
+            found |= parsed_configs(thread.wait(asking(call, deadline)), names)
+        return found
 
     def stats(self) -> dict[str, Any]:
         """Returns the client's state and counters as a dict.

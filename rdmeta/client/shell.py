@@ -17,30 +17,34 @@ from rdmeta import config
 from rdmeta._core import MetadataCache
 from rdmeta._waits import seconds_of
 from rdmeta.client.actions import Call, Finish
-from rdmeta.client.driver import Driver, Topics, closed
+from rdmeta.client.driver import Begin, Driver, Topics, closed
 from rdmeta.client.listeners import ChangeInbox, EventInbox, Inbox, Listener
-from rdmeta.errors import Error, ForkedError
-from rdmeta.model import All, Changes, Partition, Topic
-from rdmeta.net import describe_cluster, describe_quorum
+from rdmeta.errors import Error, ForkedError, InvalidTopicError, MalformedError
+from rdmeta.model import All, Changes, Partition, Topic, topic_fault
+from rdmeta.net import describe_cluster, describe_configs, describe_quorum
 
 if TYPE_CHECKING:
     from rdmeta.client.events import Problem, Updated
     from rdmeta.client.listeners import Delivery
     from rdmeta.net.describe_cluster import ClusterDescription
+    from rdmeta.net.describe_configs import TopicConfig
     from rdmeta.net.describe_quorum import Quorum
 
 __all__ = [
     "QUORUM",
     "Refreshed",
     "Shell",
-    "cluster_call",
+    "asking",
     "checked_complaint",
     "checked_partition",
+    "cluster_call",
+    "config_calls",
     "names_of",
     "nothing",
     "only",
     "outcome",
     "parsed_cluster",
+    "parsed_configs",
     "parsed_quorum",
     "refreshed",
 ]
@@ -54,6 +58,9 @@ QUORUM = Call(
     describe_quorum.HIGHEST,
     describe_quorum.encode_request,
 )
+
+# The topics of one DescribeConfigs request. An answer with all keys has some 4 KiB per topic.
+_CONFIGS = 1000
 
 Hint: TypeAlias = "tuple[str, UUID | bytes | None]"
 
@@ -269,11 +276,62 @@ def only(names: frozenset[str] | None, changes: Changes) -> Changes:
     return Changes(found, changes.until, False)
 
 
+def asking(call: Call, deadline: float) -> Begin:
+    """Returns the function that begins a call."""
+    return lambda policy, now: policy.call(now, call, deadline)
+
+
 def cluster_call(fenced: bool) -> Call:
     """Returns the request for the cluster's brokers, with `fenced` ones (v2 only) if wanted."""
     lowest = 2 if fenced else describe_cluster.LOWEST
     encode = partial(describe_cluster.encode_request, fenced=fenced)
     return Call(describe_cluster.DESCRIBE_CLUSTER, lowest, describe_cluster.HIGHEST, encode)
+
+
+def config_calls(
+    topics: str | Iterable[str], keys: str | Iterable[str] | None
+) -> tuple[dict[str, TopicConfig], list[tuple[tuple[str, ...], Call]]]:
+    """Returns the requests for configurations of topics, each with its names.
+
+    Before them it returns the results of names that no topic can have: no broker is asked for
+    these. Raises TypeError, and ValueError for an empty `keys`.
+    """
+    names = list(dict.fromkeys(_checked_texts(topics, "a topic's name")))
+    wanted = None if keys is None else _checked_texts(keys, "a configuration key")
+    if wanted == ():
+        raise ValueError("keys is empty: leave it out for all keys")
+    faults = {name: fault for name in names if (fault := topic_fault(name))}
+    results = {name: _no_config(InvalidTopicError(fault)) for name, fault in faults.items()}
+    names = [name for name in names if name not in faults]
+    parts = [tuple(names[i : i + _CONFIGS]) for i in range(0, len(names), _CONFIGS)]
+    return results, [(part, _config_call(part, wanted)) for part in parts]
+
+
+def _config_call(names: tuple[str, ...], keys: tuple[str, ...] | None) -> Call:
+    encode = partial(describe_configs.encode_request, topics=names, keys=keys)
+    return Call(
+        describe_configs.DESCRIBE_CONFIGS, describe_configs.LOWEST, describe_configs.HIGHEST, encode
+    )
+
+
+def _checked_texts(texts: str | Iterable[str], what: str) -> tuple[str, ...]:
+    found = names_of(texts)
+    for each in found:
+        if not isinstance(each, str):
+            raise TypeError(f"{what} is a str, not {type(each).__name__}")
+    return found
+
+
+def _no_config(error: Error) -> TopicConfig:
+    return describe_configs.TopicConfig(error, {})
+
+
+def parsed_configs(finish: Finish, names: Iterable[str]) -> dict[str, TopicConfig]:
+    """Returns the answer to a call of config_calls() for those names; raises its error."""
+    version, body = answer_of(finish)
+    found = describe_configs.parse_response(body, version)
+    missing = MalformedError("the broker's answer does not have the topic")
+    return {name: found.get(name) or _no_config(missing) for name in names}
 
 
 def parsed_quorum(finish: Finish) -> Quorum:

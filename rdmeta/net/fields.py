@@ -1,4 +1,7 @@
-"""Reads Kafka's types from an answer's bytes; a length that goes beyond them is an error."""
+"""Reads Kafka's types from an answer's bytes; a length that goes beyond them is an error.
+
+It also writes the varints of requests.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from uuid import UUID
 
 from rdmeta.errors import MalformedError
 
-__all__ = ["Reader"]
+__all__ = ["Reader", "encode_uvarint"]
 
 _INT8 = struct.Struct(">b")
 _INT16 = struct.Struct(">h")
@@ -23,12 +26,16 @@ _T = TypeVar("_T")
 class Reader:
     """Reads big-endian fields from the front of `data`.
 
-    Strings and arrays are those of flexible versions (KIP-482). The methods raise MalformedError
-    if a field goes beyond the end.
+    Strings and arrays are those of flexible versions (KIP-482), or, without `flexible`, of the
+    older ones, which have no tagged fields. The methods raise MalformedError if a field goes beyond
+    the end.
     """
 
-    def __init__(self, data: bytes | memoryview, position: int = 0) -> None:
+    def __init__(
+        self, data: bytes | memoryview, position: int = 0, *, flexible: bool = True
+    ) -> None:
         self._data = data
+        self._flexible = flexible
         self.position = position
 
     @property
@@ -91,9 +98,11 @@ class Reader:
 
     def optional_string(self) -> str | None:
         """Returns a string, None for a null one; bytes that are not UTF-8 become surrogates."""
-        length = self.uvarint() - 1
-        if length < 0:
+        length = self.uvarint() - 1 if self._flexible else self.int16()
+        if length == -1:
             return None
+        if length < 0:
+            raise MalformedError(f"a field announces {length} bytes")
         return self.take(length).decode("utf-8", "surrogateescape")
 
     def string(self) -> str:
@@ -105,13 +114,15 @@ class Reader:
 
     def array(self, read: Callable[[Reader], _T]) -> tuple[_T, ...]:
         """Returns what `read` returns for each element of an array that may not be null."""
-        count = self.uvarint() - 1
+        count = self.uvarint() - 1 if self._flexible else self.int32()
         if not 0 <= count <= self.left:  # each element has at least one byte
             raise MalformedError(f"an array announces {count} elements in {self.left} bytes")
         return tuple(read(self) for _ in range(count))
 
     def skip_tags(self) -> None:
-        """Skips a section of tagged fields (KIP-482)."""
+        """Skips a section of tagged fields (KIP-482), which only flexible versions have."""
+        if not self._flexible:
+            return
         for _ in range(self.uvarint()):
             self.uvarint()
             self.skip(self.uvarint())
@@ -120,3 +131,13 @@ class Reader:
         """Raises MalformedError if bytes are left."""
         if self.left:
             raise MalformedError(f"{self.left} bytes follow the answer's last field")
+
+
+def encode_uvarint(value: int) -> bytes:
+    """Returns a number, 0 or above, as an unsigned varint."""
+    parts = bytearray()
+    while value > 0x7F:
+        parts.append(value & 0x7F | 0x80)
+        value >>= 7
+    parts.append(value)
+    return bytes(parts)

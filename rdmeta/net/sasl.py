@@ -25,7 +25,7 @@ from rdmeta.errors import (
     error_name,
 )
 from rdmeta.net.call import RAW, Call, Steps
-from rdmeta.net.fields import Reader
+from rdmeta.net.fields import Reader, encode_uvarint
 
 __all__ = [
     "SASL_AUTHENTICATE",
@@ -268,11 +268,11 @@ def parse_handshake(body: bytes) -> tuple[int, tuple[str, ...]]:
 
     v0 and v1 are the same.
     """
-    reader = Reader(body)
+    reader = Reader(body, flexible=False)
     error, count = reader.int16(), reader.int32()
     if not 0 <= count <= reader.left // 2:  # each has at least its length
         raise MalformedError(f"the answer announces {count} mechanisms in {reader.left} bytes")
-    mechanisms = tuple(_old_string(reader) or "" for _ in range(count))
+    mechanisms = tuple(reader.optional_string() or "" for _ in range(count))
     reader.end()
     return error, mechanisms
 
@@ -281,22 +281,19 @@ def encode_authenticate(data: bytes, version: int) -> bytes:
     """Returns the body of a SaslAuthenticate request; v2 is flexible (KIP-482)."""
     if version < 2:
         return struct.pack(">i", len(data)) + data
-    return _uvarint(len(data) + 1) + data + b"\0"
+    return encode_uvarint(len(data) + 1) + data + b"\0"
 
 
 def parse_authenticate(body: bytes, version: int) -> Authenticated:
     """Returns a parsed response's body; raises MalformedError."""
-    reader = Reader(body)
-    error = reader.int16()
-    if version < 2:
-        message = _old_string(reader)
-        data = reader.take(max(0, _length(reader.int32())))
-    else:
-        message = reader.optional_string()
-        data = reader.take(max(0, reader.uvarint() - 1))
+    reader = Reader(body, flexible=version >= 2)
+    error, message = reader.int16(), reader.optional_string()
+    length = reader.uvarint() - 1 if version >= 2 else reader.int32()
+    if length < -1:
+        raise MalformedError(f"a field announces {length} bytes")
+    data = reader.take(max(0, length))
     lifetime_ms = reader.int64() if version >= 1 else 0
-    if version >= 2:
-        reader.skip_tags()
+    reader.skip_tags()
     reader.end()
     return Authenticated(error, message, data, lifetime_ms)
 
@@ -439,24 +436,3 @@ def _utf8(text: str, key: str) -> bytes:
     if any("\ud800" <= each <= "\udfff" for each in text):
         raise ConfigError(f"{key} is no legal Unicode text: it has bytes that are not UTF-8")
     return data
-
-
-def _length(length: int) -> int:
-    """Returns the length of bytes that may be null; raises MalformedError below -1."""
-    if length < -1:
-        raise MalformedError(f"a field announces {length} bytes")
-    return length
-
-
-def _old_string(reader: Reader) -> str | None:
-    """Returns a string of a version without tags, None for a null one."""
-    length = _length(reader.int16())
-    return None if length < 0 else reader.take(length).decode("utf-8", "surrogateescape")
-
-
-def _uvarint(value: int) -> bytes:
-    data = bytearray()
-    while value > 0x7F:
-        data.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*data, value])

@@ -21,6 +21,7 @@ from rdmeta.net import handshake, sasl
 from rdmeta.net.api_versions import API_VERSIONS
 from rdmeta.net.call import RAW, Call, Steps
 from rdmeta.net.describe_cluster import DESCRIBE_CLUSTER
+from rdmeta.net.describe_configs import DESCRIBE_CONFIGS
 from rdmeta.net.describe_quorum import DESCRIBE_QUORUM
 from rdmeta.net.fields import Reader
 from rdmeta.net.handshake import LONGEST_ANSWER, METADATA, Handshake
@@ -30,6 +31,7 @@ __all__ = ["METADATA", "Response", "Session"]
 
 _NAMES = {
     METADATA: "Metadata",
+    DESCRIBE_CONFIGS: "DescribeConfigs",
     DESCRIBE_QUORUM: "DescribeQuorum",
     DESCRIBE_CLUSTER: "DescribeCluster",
 }
@@ -38,6 +40,7 @@ _FIRST_FLEXIBLE = {
     METADATA: 9,
     API_VERSIONS: 3,
     SASL_AUTHENTICATE: 2,
+    DESCRIBE_CONFIGS: 4,
     DESCRIBE_QUORUM: 0,
     DESCRIBE_CLUSTER: 0,
 }

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from answers import apply_answer
-from broker import METADATA, Brokers, Fault
+from broker import DESCRIBE_CONFIGS, METADATA, Brokers, Fault
 from frames import P, T
 from shells import Maker
 from waiting import until
@@ -20,10 +20,12 @@ from rdmeta.errors import (
     ConfigError,
     Error,
     InvalidTopicError,
+    MalformedError,
     NoSuchPartitionError,
     NotCachedError,
     RequestTimedOutError,
     TopicAuthorizationError,
+    UnknownTopicError,
     UnsupportedVersionError,
 )
 from rdmeta.net.stream import StreamConnection
@@ -363,6 +365,85 @@ def test_an_api_that_no_broker_has_is_an_error(make: Maker, brokers: Brokers) ->
     client = make(brokers.bootstrap)
     with pytest.raises(UnsupportedVersionError):
         client.quorum(timeout=10)
+
+
+def test_configurations_are_read_by_topic(make: Maker, brokers: Brokers) -> None:
+    brokers.truth.configs["orders"] = {"min.insync.replicas": "2", "secret": None}
+    client = make(brokers.bootstrap)
+    found = client.describe_configs(["orders", "orders", "nope", "bad name"])
+    values = {"min.insync.replicas": "2", "retention.ms": "604800000", "secret": None}
+    assert found["orders"] == (None, values)
+    assert isinstance(found["nope"].error, UnknownTopicError)
+    assert isinstance(found["bad name"].error, InvalidTopicError)
+    assert sorted(found) == ["bad name", "nope", "orders"]
+    one = client.describe_configs("orders", "min.insync.replicas")
+    assert one == {"orders": (None, {"min.insync.replicas": "2"})}
+    assert client.describe_configs([]) == {}
+
+
+def test_a_denied_configuration_is_in_the_result(make: Maker, brokers: Brokers) -> None:
+    client = make(brokers.bootstrap)
+    client.refresh(())
+    for broker in brokers:
+        broker.fault = Fault(topic_errors={"orders": 29})
+    brokers.truth.create("payments")
+    found = client.describe_configs(["orders", "payments"], ["min.insync.replicas"])
+    assert isinstance(found["orders"].error, TopicAuthorizationError)
+    assert found["orders"].values == {}
+    assert found["payments"] == (None, {"min.insync.replicas": "1"})
+
+
+def test_configurations_of_many_topics_take_several_requests(make: Maker, brokers: Brokers) -> None:
+    names = [f"topic-{i}" for i in range(2500)]
+    for name in names:
+        brokers.truth.create(name)
+    client = make(brokers.bootstrap)
+    found = client.describe_configs(names, ["min.insync.replicas"])
+    assert [found[name].values for name in names] == [{"min.insync.replicas": "1"}] * 2500
+    asked = [len(seen.asked.body.resources) for seen in brokers.requests(DESCRIBE_CONFIGS)]
+    assert asked == [1000, 1000, 500]
+
+
+def test_a_topic_that_the_answer_does_not_have_has_an_error(make: Maker, brokers: Brokers) -> None:
+    for broker in brokers:
+        broker.answers[DESCRIBE_CONFIGS] = lambda asked: b"\0\0\0\0\1\0"
+    found = make(brokers.bootstrap).describe_configs("orders")
+    assert isinstance(found["orders"].error, MalformedError)
+
+
+def test_wrong_arguments_of_describe_configs_ask_nothing(make: Maker, brokers: Brokers) -> None:
+    client = make(brokers.bootstrap)
+    with pytest.raises(ValueError, match="keys is empty"):
+        client.describe_configs("orders", [])
+    with pytest.raises(TypeError, match="a topic's name is a str, not int"):
+        client.describe_configs([7])
+    with pytest.raises(TypeError, match="a configuration key is a str, not int"):
+        client.describe_configs("orders", [7])
+    assert brokers.requests(None) == []
+
+
+@pytest.mark.parametrize("ranges", [None, (0, 0), (5, 6)])
+def test_a_broker_without_describe_configs_is_an_error(
+    make: Maker, brokers: Brokers, ranges: tuple[int, int] | None
+) -> None:
+    for broker in brokers:
+        del broker.ranges[DESCRIBE_CONFIGS]
+        if ranges is not None:
+            broker.ranges[DESCRIBE_CONFIGS] = ranges
+    with pytest.raises(UnsupportedVersionError, match="of DescribeConfigs, this client speaks 1-4"):
+        make(brokers.bootstrap).describe_configs("orders", timeout=10)
+
+
+@pytest.mark.parametrize("version", [1, 2, 3, 4])
+def test_every_version_of_describe_configs_is_spoken(
+    make: Maker, brokers: Brokers, version: int
+) -> None:
+    for broker in brokers:
+        broker.ranges[DESCRIBE_CONFIGS] = (0, version)
+    client = make(brokers.bootstrap)
+    found = client.describe_configs("orders", "retention.ms")
+    assert found["orders"].values == {"retention.ms": "604800000"}
+    assert [seen.asked.version for seen in brokers.requests(DESCRIBE_CONFIGS)] == [version]
 
 
 def test_the_statistics_tell_of_nodes_and_changes(make: Maker, brokers: Brokers) -> None:

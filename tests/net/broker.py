@@ -28,6 +28,7 @@ from typing import NamedTuple
 
 import frames
 from frames import B, P, T
+from kafka.protocol.admin import DescribeConfigsResponse
 from kafka.protocol.admin.cluster import DescribeClusterResponse, DescribeQuorumResponse
 from listener import Listener, reset
 from loop_thread import LoopThread
@@ -45,15 +46,18 @@ from secured import (
 )
 from tls_streams import Reader, Writer, over_tls, part
 
-METADATA, API_VERSIONS, DESCRIBE_QUORUM, DESCRIBE_CLUSTER = 3, 18, 55, 60
+METADATA, API_VERSIONS, DESCRIBE_CONFIGS, DESCRIBE_QUORUM, DESCRIBE_CLUSTER = 3, 18, 32, 55, 60
 RANGES = {
     METADATA: (0, 13),
     SASL_HANDSHAKE: (0, 1),
     API_VERSIONS: (0, 3),
     SASL_AUTHENTICATE: (0, 2),
+    DESCRIBE_CONFIGS: (1, 4),
     DESCRIBE_QUORUM: (0, 2),
     DESCRIBE_CLUSTER: (0, 2),
 }
+# The configuration of a topic that sets nothing itself.
+DEFAULTS: dict[str, str | None] = {"min.insync.replicas": "1", "retention.ms": "604800000"}
 # Error codes of topics.
 UNKNOWN_TOPIC, UNKNOWN_TOPIC_ID, REBOOTSTRAP_REQUIRED = 3, 100, 129
 TLS_ALERT = bytes.fromhex("15030300020250")
@@ -71,6 +75,8 @@ class Truth:
         self.controller = 1
         self.brokers: dict[int, B] = {}
         self.topics: dict[str, T] = {}
+        # By topic its own configuration; without it, or a key of it, that of DEFAULTS.
+        self.configs: dict[str, dict[str, str | None]] = {}
 
     def create(self, name: str, partitions: int = 1, *, id: bytes | None = None) -> T:
         """Adds a topic, or replaces it by another one; the brokers lead its partitions in turn."""
@@ -373,6 +379,8 @@ class Broker:
             return self._metadata(asked, fault)
         if asked.api_key == DESCRIBE_CLUSTER:
             return self._describe_cluster(asked)
+        if asked.api_key == DESCRIBE_CONFIGS:
+            return self._describe_configs(asked, fault)
         return self._describe_quorum(asked)
 
     def _versions(self, asked: Asked) -> bytes:
@@ -414,6 +422,33 @@ class Broker:
                 for b in self.truth.brokers.values()
             ],
         )
+        return bytes(response.encode(version=asked.version))
+
+    def _describe_configs(self, asked: Asked, fault: Fault) -> bytes:
+        result = DescribeConfigsResponse.DescribeConfigsResult
+        results = []
+        for resource in asked.body.resources:
+            name, keys = resource.resource_name, resource.configuration_keys
+            missing = 0 if name in self.truth.topics else UNKNOWN_TOPIC
+            error = fault.topic_errors.get(name, missing)
+            values = DEFAULTS | self.truth.configs.get(name, {})
+            configs = [
+                result.DescribeConfigsResourceResult(
+                    name=key, value=value, read_only=False, is_sensitive=value is None, synonyms=[]
+                )
+                for key, value in values.items()
+                if not error and (keys is None or key in keys)
+            ]
+            results.append(
+                result(
+                    error_code=error,
+                    error_message=None,
+                    resource_type=resource.resource_type,
+                    resource_name=name,
+                    configs=configs,
+                )
+            )
+        response = DescribeConfigsResponse(throttle_time_ms=0, results=results)
         return bytes(response.encode(version=asked.version))
 
     def _describe_quorum(self, asked: Asked) -> bytes:

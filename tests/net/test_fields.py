@@ -9,7 +9,7 @@ import pytest
 from kafka.protocol.schemas.fields.codecs import UnsignedVarInt32
 
 from rdmeta.errors import MalformedError
-from rdmeta.net.fields import Reader
+from rdmeta.net.fields import Reader, encode_uvarint
 
 
 def test_integers_are_big_endian_and_signed_as_named() -> None:
@@ -24,6 +24,7 @@ def test_varints_are_those_of_kafka_python(value: int) -> None:
     reader = Reader(UnsignedVarInt32.encode(value))
     assert reader.uvarint() == value
     reader.end()
+    assert encode_uvarint(value) == UnsignedVarInt32.encode(value)
 
 
 @pytest.mark.parametrize("data", [b"\xff" * 4 + b"\x10", b"\x80" * 5 + b"\0", b"\x80"])
@@ -77,3 +78,23 @@ def test_tags_are_skipped_and_may_not_end_beyond_the_data() -> None:
 def test_bytes_after_the_last_field_are_refused() -> None:
     with pytest.raises(MalformedError, match="1 bytes follow"):
         Reader(b"a").end()
+
+
+def test_older_versions_have_wide_lengths_and_no_tags() -> None:
+    reader = Reader(b"\0\3abc\xff\xff\0\0\0\0\0\2\0\7\0\x08", flexible=False)
+    assert (reader.string(), reader.optional_string(), reader.string()) == ("abc", None, "")
+    assert reader.array(Reader.int16) == (7, 8)
+    reader.skip_tags()
+    reader.end()
+
+
+def test_impossible_lengths_of_older_versions_are_refused() -> None:
+    for data, read in (
+        (b"\xff\xfe", Reader.optional_string),
+        (b"\0\3ab", Reader.string),
+        (b"\xff\xff", Reader.string),
+        (b"\0\0\0\3ab", lambda reader: reader.array(Reader.int8)),
+        (b"\xff\xff\xff\xff", lambda reader: reader.array(Reader.int8)),
+    ):
+        with pytest.raises(MalformedError):
+            read(Reader(data, flexible=False))

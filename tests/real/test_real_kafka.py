@@ -14,7 +14,15 @@ from confluent_kafka.cimpl import NewPartitions, NewTopic
 from real_kafka import RealKafka, missing
 from waiting import until
 
-from rdmeta import ALL, MetadataCache, encode_metadata_request, fetch
+from rdmeta import (
+    ALL,
+    Client,
+    InvalidTopicError,
+    MetadataCache,
+    UnknownTopicError,
+    encode_metadata_request,
+    fetch,
+)
 from rdmeta.address import parse_bootstrap
 from rdmeta.net.blocking import Connection, Deadline
 from rdmeta.net.session import METADATA
@@ -197,3 +205,25 @@ def test_a_broker_that_stops_leaves_isrs_and_its_leaders_move(
 
     until(is_back, "the broker is back in every ISR")
     assert stopped in {b.id for b in cache.brokers}
+
+
+def test_the_least_in_sync_replicas_are_read_back(kafka: RealKafka, admin: AdminClient) -> None:
+    strict = NewTopic(
+        "strict", 2, replication_factor=1, config={"min.insync.replicas": "2", "retention.ms": "7"}
+    )
+    admin.create_topics([strict])["strict"].result(SOON)
+    create(kafka, admin, "plain", 1)
+    until(lambda: all_return(kafka, "strict", 2), "every broker returns the topic")
+    with Client({"bootstrap.servers": kafka.bootstrap}) as client:
+        found = client.describe_configs(
+            ["strict", "plain", "nope", "no topic"], ["min.insync.replicas"], timeout=SOON
+        )
+        assert found["strict"] == (None, {"min.insync.replicas": "2"})
+        assert found["plain"] == (None, {"min.insync.replicas": "1"})
+        assert isinstance(found["nope"].error, UnknownTopicError)
+        assert isinstance(found["no topic"].error, InvalidTopicError)
+        everything = client.describe_configs("strict", timeout=SOON)["strict"]
+    assert everything.error is None
+    assert everything.values["retention.ms"] == "7"
+    assert everything.values["cleanup.policy"] == "delete"
+    assert len(everything.values) > 20

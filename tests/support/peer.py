@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from kafka.protocol.admin import DescribeConfigsRequest
 from kafka.protocol.admin.cluster import DescribeClusterRequest, DescribeQuorumRequest
 from kafka.protocol.api_header import RequestHeader
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse, MetadataRequest
@@ -26,6 +27,7 @@ REQUESTS = {
         ApiVersionsRequest,
         SaslHandshakeRequest,
         SaslAuthenticateRequest,
+        DescribeConfigsRequest,
         DescribeQuorumRequest,
         DescribeClusterRequest,
         SaslHandshakeRequest,
