@@ -75,6 +75,7 @@ from rdmeta.model import (
     Request,
     Topic,
     TopicPartition,
+    operation_names,
 )
 
 if TYPE_CHECKING:
@@ -153,6 +154,7 @@ __all__ = [
     "get_include",
     "get_library",
     "health",
+    "operation_names",
 ]
 
 # These names are imported on first use: their modules load more slowly than the cache itself.

@@ -31,6 +31,7 @@ __all__ = [
     "Topic",
     "TopicPartition",
     "Version",
+    "operation_names",
     "topic_fault",
 ]
 
@@ -66,6 +67,41 @@ def topic_fault(name: str) -> str | None:
 
 
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+").fullmatch
+
+
+# org.apache.kafka.common.acl.AclOperation of Kafka 4.3: an operation's code is its place.
+_OPERATIONS = (
+    "UNKNOWN",
+    "ANY",
+    "ALL",
+    "READ",
+    "WRITE",
+    "CREATE",
+    "DELETE",
+    "ALTER",
+    "DESCRIBE",
+    "CLUSTER_ACTION",
+    "DESCRIBE_CONFIGS",
+    "ALTER_CONFIGS",
+    "IDEMPOTENT_WRITE",
+    "CREATE_TOKENS",
+    "DESCRIBE_TOKENS",
+    "TWO_PHASE_COMMIT",
+)
+
+
+def operation_names(bits: int) -> tuple[str, ...]:
+    """Returns the names of the operations in a bit field of KIP-430, by Kafka's codes.
+
+        operation_names(cache.topic("orders").operations)   # ("READ", "DESCRIBE")
+
+    The names are those of Kafka's AclOperation. A code that this version does not know is
+    "OPERATION_" and the code.
+    """
+    codes = [code for code in range(32) if bits >> code & 1]
+    return tuple(
+        _OPERATIONS[code] if code < len(_OPERATIONS) else f"OPERATION_{code}" for code in codes
+    )
 
 
 class All(Enum):
@@ -313,7 +349,8 @@ class Applied(NamedTuple):
     `negative` (unknown, denied, invalid) and `absent` (missing from an all-topics answer). These
     count partitions: `leaderless`, its part `listener_not_found` (error 72), and `unreachable` (the
     leader is not among the brokers). `throttle_ms` is KIP-219's throttle time. `error` is the
-    top-level code (Metadata v13), 0 for none.
+    top-level code (Metadata v13), 0 for none. `cluster_operations` is the bit field of what the
+    principal may do with the cluster (KIP-430), None unless fetch() asked for it.
     """
 
     version: int
@@ -330,3 +367,4 @@ class Applied(NamedTuple):
     advice: Advice
     throttle_ms: int
     error: int
+    cluster_operations: int | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 
-from rdmeta.model import ALL, Change, Changes, Request
+from rdmeta.model import ALL, Change, Changes, Request, operation_names
 
 
 def test_all_is_one_object_wherever_it_goes() -> None:
@@ -52,3 +52,22 @@ def test_changes_are_iterated_and_counted_and_show_their_last_version() -> None:
     assert list(changes) == [change, change]
     assert len(changes) == 2
     assert repr(changes) == "<2 changes until=7 resync=False>"
+
+
+def test_operations_have_the_names_of_kafkas_acl_operations() -> None:
+    assert operation_names(0) == ()
+    assert operation_names(1 << 3 | 1 << 8) == ("READ", "DESCRIBE")
+    assert operation_names(0b1111_1111_1111_1111)[9:] == (
+        "CLUSTER_ACTION",
+        "DESCRIBE_CONFIGS",
+        "ALTER_CONFIGS",
+        "IDEMPOTENT_WRITE",
+        "CREATE_TOKENS",
+        "DESCRIBE_TOKENS",
+        "TWO_PHASE_COMMIT",
+    )
+
+
+def test_an_operation_of_a_later_kafka_has_its_code() -> None:
+    assert operation_names(1 << 4 | 1 << 20) == ("WRITE", "OPERATION_20")
+    assert operation_names(-(2**31) | 1 << 3) == ("READ", "OPERATION_31")

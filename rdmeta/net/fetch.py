@@ -12,6 +12,7 @@ from rdmeta._core import (
     METADATA_MIN_VERSION,
     MetadataCache,
     _brokers_in,
+    decode_metadata_response,
     encode_metadata_request,
 )
 from rdmeta.address import Address, parse_bootstrap
@@ -24,6 +25,7 @@ from rdmeta.errors import (
     TransportError,
 )
 from rdmeta.model import ALL, Advice, Applied, Broker, Request
+from rdmeta.net import describe_cluster
 from rdmeta.net.blocking import Connection, Deadline
 from rdmeta.net.resolve import FAMILIES
 from rdmeta.net.security import Security, for_config
@@ -44,6 +46,19 @@ _DEFAULTS: dict[str, Any] = {
     "protocol": "plaintext",
     "security": None,
 }
+
+
+# The versions of Metadata that say what the principal may do with the cluster. DescribeCluster says
+# it since Kafka 2.8, which speaks a later version of Metadata.
+_WITH_CLUSTER = range(8, 11)
+
+
+class _Asked(NamedTuple):
+    """What a request asks for beside its topics: the keywords of encode_metadata_request()."""
+
+    allow_auto_create: bool
+    topic_authorized_operations: bool
+    cluster_authorized_operations: bool
 
 
 class _Options(NamedTuple):
@@ -70,6 +85,7 @@ def fetch(
     client_id: str | None = None,
     max_frame: int | None = None,
     reason: str | None = None,
+    operations: bool = False,
 ) -> Applied:
     """Asks a broker for metadata once and applies its answer to `cache`.
 
@@ -96,6 +112,9 @@ def fetch(
     socket.connection.setup.timeout.ms bounds connecting to one server, and socket.timeout.ms the
     wait for one answer, both within `timeout`. Those of TLS and SASL count, too; callables among
     them are called in this thread. The other options do not concern one refresh.
+
+    With `operations` it also asks what the principal may do (KIP-430, Kafka 2.3): `operations` of
+    each Topic, and `cluster_operations` of the Applied, are bit fields for operation_names().
 
     A broker does not create the topics in a request unless `allow_auto_create`. A request to a
     broker before 0.11 (Metadata v4) cannot forbid it, so fetch() sends names there only with that.
@@ -126,7 +145,9 @@ def fetch(
             "allow_auto_create": allow_auto_create,
         }
         settings = _settings(conf, {k: v for k, v in given.items() if v is not None})
-        request = request._replace(allow_auto_create=settings["allow_auto_create"])
+        request = request._replace(
+            allow_auto_create=settings["allow_auto_create"], topic_authorized_operations=operations
+        )
         servers = parse_bootstrap(settings["bootstrap_servers"], settings["protocol"])
         shared = {name: settings[name] for name in _Options._fields if name in settings}
         options = _Options(tolerate_trailing, **shared)
@@ -237,23 +258,36 @@ def _ask(
     ) as connection:
         session = connection.session
         version = session.version_for(METADATA, METADATA_MIN_VERSION, METADATA_MAX_VERSION)
-        body = encode_metadata_request(
-            version, request.topics, allow_auto_create=request.allow_auto_create
+        asked = _Asked(
+            request.allow_auto_create,
+            request.topic_authorized_operations,
+            request.topic_authorized_operations and version in _WITH_CLUSTER,
         )
-        request = cache.request(
-            request.topics, allow_auto_create=request.allow_auto_create, reason=request.reason
-        )
+        body = encode_metadata_request(version, request.topics, **asked._asdict())
+        operations = None
+        if asked.topic_authorized_operations and not asked.cluster_authorized_operations:
+            operations = _cluster_operations(connection, deadline.within(options.socket_timeout))
+        request = cache.request(request.topics, reason=request.reason, **asked._asdict())
         until = deadline.within(options.socket_timeout)
         answer = connection.request(METADATA, version, body, until)
     tolerate = options.tolerate_trailing
+    trailing = session.is_librdkafka_mock if tolerate is None else tolerate
     broker = _broker_at(server, _brokers_in(answer, version), cache.brokers)
-    return broker, cache.apply(
-        answer,
-        version,
-        request,
-        broker,
-        tolerate_trailing=session.is_librdkafka_mock if tolerate is None else tolerate,
+    applied = cache.apply(answer, version, request, broker, tolerate_trailing=trailing)
+    if asked.cluster_authorized_operations:
+        found = decode_metadata_response(answer, version, tolerate_trailing=trailing)
+        operations = found["operations"]
+    return broker, applied._replace(cluster_operations=operations)
+
+
+def _cluster_operations(connection: Connection, deadline: Deadline) -> int | None:
+    """Asks what the principal may do with the cluster, where Metadata does not say it."""
+    version = connection.session.version_for(
+        describe_cluster.DESCRIBE_CLUSTER, describe_cluster.LOWEST, describe_cluster.HIGHEST
     )
+    body = describe_cluster.encode_request(version, authorized_operations=True)
+    answer = connection.request(describe_cluster.DESCRIBE_CLUSTER, version, body, deadline)
+    return describe_cluster.parse_response(answer, version).authorized_operations
 
 
 def _broker_at(server: Address, *tables: tuple[Broker, ...]) -> int | None:

@@ -27,7 +27,7 @@ from types import TracebackType
 from typing import NamedTuple
 
 import frames
-from frames import B, P, T
+from frames import NO_OPERATIONS, B, P, T
 from kafka.protocol.admin import DescribeConfigsResponse
 from kafka.protocol.admin.cluster import DescribeClusterResponse, DescribeQuorumResponse
 from listener import Listener, reset
@@ -75,6 +75,8 @@ class Truth:
         self.controller = 1
         self.brokers: dict[int, B] = {}
         self.topics: dict[str, T] = {}
+        # What the principal may do with the cluster (KIP-430).
+        self.operations = 0
         # By topic its own configuration; without it, or a key of it, that of DEFAULTS.
         self.configs: dict[str, dict[str, str | None]] = {}
 
@@ -393,6 +395,9 @@ class Broker:
         truth, wanted = self.truth, asked.body.topics
         everything = wanted is None or (asked.version == 0 and not wanted)
         found = list(truth.topics.values()) if everything else asked_topics(truth, wanted)
+        if not asked.body.include_topic_authorized_operations:
+            found = [replace(topic, operations=NO_OPERATIONS) for topic in found]
+        with_cluster = asked.body.include_cluster_authorized_operations
         return frames.response(
             asked.version,
             [
@@ -406,15 +411,20 @@ class Broker:
             controller=truth.controller,
             throttle_ms=fault.throttle_ms,
             error=fault.error,
+            operations=truth.operations if with_cluster else NO_OPERATIONS,
         )
 
     def _describe_cluster(self, asked: Asked) -> bytes:
+        wanted = asked.body.include_cluster_authorized_operations
+        bits = self.truth.operations
+        operations = {bit for bit in range(32) if bits >> bit & 1} if wanted else None
         response = DescribeClusterResponse(
             throttle_time_ms=0,
             error_code=0,
             error_message=None,
             cluster_id=self.truth.cluster_id,
             controller_id=self.truth.controller,
+            authorized_operations=operations,
             brokers=[
                 DescribeClusterResponse.DescribeClusterBroker(
                     broker_id=b.id, host=b.host, port=b.port, rack=b.rack

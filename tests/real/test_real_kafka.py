@@ -24,6 +24,7 @@ from rdmeta import (
     fetch,
 )
 from rdmeta.address import parse_bootstrap
+from rdmeta.model import operation_names
 from rdmeta.net.blocking import Connection, Deadline
 from rdmeta.net.session import METADATA
 
@@ -227,3 +228,20 @@ def test_the_least_in_sync_replicas_are_read_back(kafka: RealKafka, admin: Admin
     assert everything.values["retention.ms"] == "7"
     assert everything.values["cleanup.policy"] == "delete"
     assert len(everything.values) > 20
+
+
+def test_the_authorised_operations_are_read(
+    kafka: RealKafka, admin: AdminClient, cache: MetadataCache
+) -> None:
+    """The cluster has no authoriser, so everything is allowed."""
+    create(kafka, admin, "allowed", 1)
+    applied = fetch(cache, kafka.bootstrap, ["allowed"], operations=True)
+    topic = cache.topic("allowed").operations
+    assert topic is not None
+    assert applied.cluster_operations is not None
+    alterations = {"ALTER", "DESCRIBE", "ALTER_CONFIGS", "DESCRIBE_CONFIGS", "CREATE"}
+    assert {*operation_names(topic)} == alterations | {"READ", "WRITE", "DELETE"}
+    assert {*operation_names(applied.cluster_operations)} == alterations | {
+        "CLUSTER_ACTION",
+        "IDEMPOTENT_WRITE",
+    }
