@@ -79,7 +79,7 @@ from rdmeta.model import (
 )
 
 if TYPE_CHECKING:
-    from rdmeta import config, health
+    from rdmeta import config, health, metrics
     from rdmeta.client.actions import Node
     from rdmeta.client.aio import AsyncClient
     from rdmeta.client.blocking import Client
@@ -154,6 +154,7 @@ __all__ = [
     "get_include",
     "get_library",
     "health",
+    "metrics",
     "operation_names",
 ]
 
@@ -168,6 +169,7 @@ _LATER = {
     "EmbeddedCluster": "rdmeta.embedded",
     "fetch": "rdmeta.net.fetch",
     "health": "rdmeta.health",
+    "metrics": "rdmeta.metrics",
 }
 
 

@@ -6,6 +6,8 @@ import asyncio
 import os
 import weakref
 from collections.abc import AsyncIterator, Iterable, Mapping
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import suppress
 from functools import partial
 from types import TracebackType
@@ -32,7 +34,7 @@ from rdmeta.client.shell import (
     parsed_quorum,
     refreshed,
 )
-from rdmeta.errors import Error
+from rdmeta.errors import Error, RequestTimedOutError
 from rdmeta.model import Applied, Broker, Changes, Partition, Topic
 
 if TYPE_CHECKING:
@@ -44,6 +46,9 @@ if TYPE_CHECKING:
     from rdmeta.net.describe_quorum import Quorum
 
 __all__ = ["AsyncClient"]
+
+# How long another thread waits for a busy event loop to read the statistics.
+_STATS_S = 1.0
 
 
 class AsyncClient(Shell):
@@ -284,6 +289,20 @@ class AsyncClient(Shell):
         """See `Client.stats`."""
         self._check()
         return self._driver.stats()
+
+    def _stats_anywhere(self) -> dict[str, Any]:
+        self._check()
+        loop = self._loop
+        if loop is None or not loop.is_running() or asyncio._get_running_loop() is loop:
+            return self._driver.stats()
+        found: Future[dict[str, Any]] = Future()
+        try:
+            loop.call_soon_threadsafe(lambda: found.set_result(self._driver.stats()))
+            return found.result(_STATS_S)
+        except RuntimeError:  # the loop was closed a moment ago
+            return self._driver.stats()
+        except FutureTimeoutError:
+            raise RequestTimedOutError("the client's event loop is blocked") from None
 
     def changes(self, topics: Iterable[str] | None = None) -> AsyncIterator[Changes]:
         """Returns an iterator over the Changes from now on, in `topics` only if they are given.

@@ -377,7 +377,8 @@ class Client(Shell):
         - `last_try`, `last_success`: when a request was last sent, and last answered, on
           time.monotonic()'s clock; None before the first.
         - `refreshes`: by reason a dict of the requests that were `sent`, `hedged`, `answered` and
-          `failed`. `late_answers` came after another node's. `rebootstraps` counts those.
+          `failed`. `late_answers` came after another node's. `rebootstraps` counts those,
+          `reconnects` the connections to an address after its first one.
         - `refreshes_due`: the refreshes that wait to be sent. `due`: the topics that are asked for
           again and again. `needed`: the needed topics. `unknown`: those of them without an answer.
           `suspects`: the ids of brokers that may be dead.
@@ -397,6 +398,9 @@ class Client(Shell):
             with suppress(Error):  # it was closed a moment ago
                 return self._thread.call(self._driver.stats)
         return self._driver.stats()
+
+    def _stats_anywhere(self) -> dict[str, Any]:
+        return self.stats()
 
     # ---- the thread -----------------------------------------------------------------------------
 

@@ -126,6 +126,7 @@ class Policy:
             self._lose(found, now, error)
             return
         self._s.nodes.ready(found, now, versions, mock)
+        self._s.totals["reconnects"] += found.server.connections > 1
         self._s.waiters.forget_failure()
         for broker in found.server.ids:
             self._s.suspects.clear(broker, now)
@@ -681,6 +682,7 @@ class Policy:
         - `due`: the topics on the fast schedule. `needed`: the needed topics. `unknown`: those of
           them that no answer brought.
         - `waiters`, `refreshes_due`, `suspects` (broker ids), `rebootstraps`, `late_answers`.
+        - `reconnects`: the connections to an address after its first one, of all nodes.
         """
         s = self._s
         refreshes: dict[str, dict[str, int]] = {}
@@ -698,6 +700,7 @@ class Policy:
             "refreshes_due": self._asking.due,
             "suspects": s.suspects.ids(),
             "rebootstraps": s.totals["rebootstraps"],
+            "reconnects": s.totals["reconnects"],
             "late_answers": s.totals["late answers"],
         }
 

@@ -181,6 +181,10 @@ class Shell:
     def _check_caller(self) -> None:
         """Raises Error if listeners cannot be added from here."""
 
+    def _stats_anywhere(self) -> dict[str, Any]:
+        """Returns what stats() does, from any thread; raises Error if it cannot be read."""
+        raise NotImplementedError
+
     # ---- checks and lookups ---------------------------------------------------------------------
 
     def _check(self) -> None:

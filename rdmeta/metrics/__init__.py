@@ -1,0 +1,63 @@
+"""Metrics of clients and of their clusters, for Prometheus and OpenTelemetry: extra `metrics`.
+
+    registry.register(rdmeta.metrics.collector(client))        # prometheus_client.REGISTRY
+    rdmeta.metrics.instruments(client, meter)                  # opentelemetry.metrics.get_meter()
+
+Both read the client's stats() and its cache's health() when they are asked. They have no thread.
+docs/metrics.md lists the metrics, and an alert for each condition that matters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from rdmeta.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from opentelemetry.metrics import Meter
+    from prometheus_client.registry import Collector
+
+    from rdmeta.metrics.samples import AnyClient
+
+__all__ = ["collector", "instruments"]
+
+
+def collector(*clients: AnyClient, per_topic: Iterable[str] = ()) -> Collector:
+    """Returns a collector for a registry of prometheus-client.
+
+        prometheus_client.REGISTRY.register(rdmeta.metrics.collector(client))
+        prometheus_client.start_http_server(9100)
+
+    A scrape reads each Client or AsyncClient once, in the thread that scrapes. The label `cluster`
+    is the cluster's id, or the text of `bootstrap.servers` as long as the id is not known. If
+    several clients have the same label, "/2" and so on follows it from the second one on.
+
+    A client that is closed, or cannot be read, has `rdmeta_up` 0. The collector refers to the
+    clients, so none of them closes itself. There are series of single topics only for the names in
+    `per_topic`, as long as the cache has the topic.
+
+    Raises MissingExtraError without prometheus-client, TypeError for what is no client.
+    """
+    try:
+        from rdmeta.metrics.prometheus import made
+    except ImportError as error:
+        raise MissingExtraError.of("rdmeta.metrics.collector()", "metrics") from error
+    return made(clients, per_topic)
+
+
+def instruments(client: AnyClient, meter: Meter, *, per_topic: Iterable[str] = ()) -> None:
+    """Makes observable instruments of OpenTelemetry for a Client or an AsyncClient.
+
+        rdmeta.metrics.instruments(client, opentelemetry.metrics.get_meter("rdmeta"))
+
+    They have the names, values and labels of collector(); a label is an attribute. A collection
+    reads the client once. A meter has one instrument of a name: give each client its own meter.
+
+    Raises MissingExtraError without opentelemetry-api, TypeError for what is no client.
+    """
+    try:
+        from rdmeta.metrics.otel import make
+    except ImportError as error:
+        raise MissingExtraError.of("rdmeta.metrics.instruments()", "metrics") from error
+    make(client, meter, per_topic)

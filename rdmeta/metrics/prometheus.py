@@ -1,0 +1,58 @@
+"""The metrics as families of prometheus-client."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, TypeAlias
+
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from rdmeta.metrics import samples
+from rdmeta.metrics.samples import CLUSTER, METRICS, TOPIC_METRICS, Metric
+
+if TYPE_CHECKING:
+    from rdmeta.metrics.samples import AnyClient
+
+__all__ = ["made"]
+
+Family: TypeAlias = "CounterMetricFamily | GaugeMetricFamily"
+
+
+class ClientCollector(Collector):
+    """Collects the metrics of clients; threads may share it."""
+
+    def __init__(self, clients: tuple[AnyClient, ...], per_topic: tuple[str, ...]) -> None:
+        self._clients = clients
+        self._topics = per_topic
+        self._metrics = METRICS + (TOPIC_METRICS if per_topic else ())
+
+    def describe(self) -> Iterator[Family]:
+        """Yields the families without series, so that a registration reads no client."""
+        return map(_family, self._metrics)
+
+    def collect(self) -> Iterator[Family]:
+        """Yields the families with their values now."""
+        found = [
+            (cluster, samples.read(client, self._topics))
+            for cluster, client in zip(
+                samples.clusters_of(self._clients), self._clients, strict=True
+            )
+        ]
+        for metric in self._metrics:
+            family = _family(metric)
+            for cluster, values in found:
+                for labels, value in values.get(metric.name, ()):
+                    family.add_metric([cluster, *labels], value)
+            yield family
+
+
+def _family(metric: Metric) -> Family:
+    make = CounterMetricFamily if metric.only_grows else GaugeMetricFamily
+    return make(metric.name, metric.doc, labels=(CLUSTER, *metric.labels))
+
+
+def made(clients: tuple[AnyClient, ...], per_topic: Iterable[str]) -> Collector:
+    """Returns the collector; raises TypeError for what is no client."""
+    samples.checked(clients)
+    return ClientCollector(clients, samples.names_of(per_topic))
