@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
+from commands import run
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 from real_kafka import RealKafka, missing
+from scrape import scraped, single
 from waiting import until
 
 from rdmeta import (
@@ -245,3 +248,60 @@ def test_the_authorised_operations_are_read(
         "CLUSTER_ACTION",
         "IDEMPOTENT_WRITE",
     }
+
+
+# The options of `rdmeta list`, and the metrics that count the same partitions.
+CONDITIONS = {
+    "--urp": "rdmeta_under_replicated_partitions",
+    "--leaderless": "rdmeta_leaderless_partitions",
+    "--offline": "rdmeta_offline_partitions",
+    "--nonpreferred": "rdmeta_non_preferred_partitions",
+}
+
+
+def listed(kafka: RealKafka, condition: str) -> int:
+    """Returns how many partitions `rdmeta list` shows with a condition."""
+    done = run("list", "-b", kafka.bootstrap, condition, "--json")
+    assert (done.code, done.err) == (0, "")
+    return sum(len(topic["partitions"]) for topic in json.loads(done.out)["topics"])
+
+
+def test_metrics_count_what_the_command_lists_while_a_broker_is_killed(
+    kafka: RealKafka, admin: AdminClient
+) -> None:
+    if len(kafka.nodes) < 3:
+        pytest.skip("one node cannot lose a broker")
+    create(kafka, admin, "shared", 6)
+    alone = NewTopic("alone", 2, replica_assignment=[[3], [1]])
+    admin.create_topics([alone])["alone"].result(SOON)
+    conf = {"bootstrap.servers": kafka.bootstrap, "topic.metadata.refresh.interval.ms": 300}
+    with Client(conf, topics=ALL) as client:
+
+        def told() -> dict[str, float]:
+            found = scraped(client)
+            return {option: single(found, name) for option, name in CONDITIONS.items()}
+
+        def are_the_same() -> bool:
+            before, shown = told(), {each: listed(kafka, each) for each in CONDITIONS}
+            return before == shown == told()
+
+        client.wait_for_topic("alone", 1, timeout=SOON)
+        kafka.until(lambda: not told()["--urp"], "every replica is in sync", SOON)
+        assert are_the_same()
+        found = scraped(client)
+        assert single(found, "rdmeta_brokers") == 3
+        kafka.kill(3)
+        kafka.until(lambda: told()["--leaderless"] >= 1, "a partition has no leader", SOON)
+        kafka.until(lambda: told()["--urp"] >= 7, "the broker has left each ISR", SOON)
+        kafka.until(are_the_same, "the command lists as many", SOON)
+        found = scraped(client)
+        assert told()["--offline"] >= 7
+        assert single(found, "rdmeta_brokers") == 2
+        assert single(found, "rdmeta_up") == 1
+        changes = found["rdmeta_changes_total"]
+        assert changes["broker_removed",] == 1
+        assert changes["isr_changed",] >= 6
+        assert found["rdmeta_broker_leaders"]["3",] == 0
+        kafka.start(3)
+        kafka.until(lambda: not told()["--urp"], "the broker is back in every ISR", SOON)
+        assert single(scraped(client), "rdmeta_brokers") == 3
