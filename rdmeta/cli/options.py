@@ -14,7 +14,7 @@ from rdmeta.cli.clusters import Target, clusters_file, named_clusters
 from rdmeta.cli.messages import BadInputError, Messages
 from rdmeta.cli.output import Output
 
-__all__ = ["Where", "connection_options", "output_options"]
+__all__ = ["Where", "connection_options", "output_options", "seconds"]
 
 _Function = Callable[..., Any]
 
@@ -130,9 +130,10 @@ def _pair(context: click.Context, option: click.Parameter, values: tuple[str, ..
     return tuple(pairs)
 
 
-def _seconds(context: click.Context, option: click.Parameter, value: float) -> float:
-    if not 0 < value < 1e9:  # a NaN is refused, too
-        raise click.UsageError("--timeout needs a number of seconds above 0", context)
+def seconds(context: click.Context, option: click.Parameter, value: float | None) -> float | None:
+    """Checks the value of an option in seconds, as click's callback; None passes."""
+    if value is not None and not 0 < value < 1e9:  # a NaN is refused, too
+        raise click.UsageError(f"{option.opts[-1]} needs a number of seconds above 0", context)
     return value
 
 
@@ -175,7 +176,7 @@ def connection_options(function: _Function) -> _Function:
             default=10.0,
             show_default=True,
             metavar="SECONDS",
-            callback=_seconds,
+            callback=seconds,
             help="How long to wait for a cluster.",
         ),
         click.option("-v", "verbose", count=True, help="Say more; -vv: the client's whole log."),

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from processes import environment
@@ -58,6 +59,7 @@ def run(
     env: Mapping[str, str | None] = {},
     timeout: float = 60,
     program: str = PROGRAM,
+    cwd: Path | None = None,
 ) -> Done:
     """Runs a command to its end, with pipes for its output."""
     done = subprocess.run(
@@ -66,6 +68,7 @@ def run(
         stdin=subprocess.DEVNULL,
         capture_output=True,
         timeout=timeout,
+        cwd=cwd,
         check=False,
     )
     return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
@@ -73,7 +76,10 @@ def run(
 
 @contextmanager
 def started(
-    *arguments: str, env: Mapping[str, str | None] = {}, program: str = PROGRAM
+    *arguments: str,
+    env: Mapping[str, str | None] = {},
+    program: str = PROGRAM,
+    cwd: Path | None = None,
 ) -> Iterator[subprocess.Popen[str]]:
     """Starts a command with pipes; kills it at the end if it still runs."""
     process = subprocess.Popen(
@@ -82,6 +88,7 @@ def started(
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        cwd=cwd,
         text=True,
     )
     with process:

@@ -1,0 +1,204 @@
+"""`rdmeta record`: the history of clusters in Parquet files."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, TypeAlias
+
+import click
+
+from rdmeta.cli.clusters import Target, side_by_side
+from rdmeta.cli.messages import FINE, BadInputError, escaped
+from rdmeta.cli.options import Where, connection_options, seconds
+from rdmeta.cli.output import json_text
+from rdmeta.cli.status import Status
+
+if TYPE_CHECKING:
+    from rdmeta.cli.recording import Recording
+
+__all__ = ["command"]
+
+# The range of the client's refresh interval, in seconds.
+_SHORTEST, _LONGEST = 0.001, 3600.0
+_TICK_S = 1.0
+
+Files: TypeAlias = "SimpleQueue[tuple[Recording, Path]]"
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  rdmeta record -o history --every 5
+  rdmeta record -o history --for 2 --json
+"""
+)
+@click.option(
+    "-o",
+    "--output",
+    "directory",
+    metavar="DIR",
+    required=True,
+    help="The directory of the files; it is made if it is missing.",
+)
+@click.option(
+    "--every",
+    type=float,
+    default=10.0,
+    show_default=True,
+    metavar="SECONDS",
+    callback=seconds,
+    help="The time between two answers. A pause of 3 times that, at least 60 s, is a gap.",
+)
+@click.option(
+    "--flush-every",
+    type=float,
+    default=300.0,
+    show_default=True,
+    metavar="SECONDS",
+    callback=seconds,
+    help="The time between two files: a process that is killed loses no more.",
+)
+@click.option(
+    "--for",
+    "duration",
+    type=float,
+    metavar="SECONDS",
+    callback=seconds,
+    help="End after that time; otherwise Ctrl-C or SIGTERM ends the command.",
+)
+@click.option("--json", "json", is_flag=True, help="Print each new file as a line of JSON.")
+@connection_options
+def command(
+    where: Where,
+    directory: str,
+    every: float,
+    flush_every: float,
+    duration: float | None,
+    json: bool,
+) -> int:
+    """Record how clusters change, as Parquet files that rdmeta.history reads.
+
+    One broker answers for all topics, and another one when it fails. Each new file is a line of
+    output. A file is whole or not there, also after kill -9. Several clusters, and several
+    processes, may share a directory.
+    """
+    if not _SHORTEST <= every <= _LONGEST:
+        raise BadInputError(f"--every needs {_SHORTEST:g} to {_LONGEST:g} seconds")
+    targets = where.targets()
+    _check_directory(directory)
+    from rdmeta.cli.recording import Recording
+
+    status, files = Status(where.messages), SimpleQueue[tuple[Recording, Path]]()
+    status.log()
+    made: dict[str | None, Recording] = {}
+
+    def begin(target: Target) -> None:
+        made[target.name] = each = Recording(
+            target, directory, every, flush_every, status, lambda *new: files.put(new)
+        )
+        each.begin(where.timeout)
+
+    unwritten = FINE
+    try:
+        code, unmade = _begun(targets, begin, made, status)
+        if code == FINE:
+            _keep_on(list(made.values()), files, status, duration, json)
+            code = max([unmade, *(each.code for each in made.values())])
+    finally:
+        for each in list(made.values()):
+            unwritten = max(unwritten, _closed(each, status))
+        status.end()
+        _print_files(files, status, json)
+    return max(code, unwritten)
+
+
+def _check_directory(directory: str) -> None:
+    """Makes the directory; raises OSError if it cannot be made, or no file can be made in it."""
+    os.makedirs(directory, exist_ok=True)
+    if not os.access(directory, os.W_OK | os.X_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), directory)
+
+
+def _begun(
+    targets: Sequence[Target],
+    begin: Callable[[Target], None],
+    made: Mapping[str | None, Recording],
+    status: Status,
+) -> tuple[int, int]:
+    """Returns FINE if a cluster answers, else the exit code; and the code of those not made.
+
+    A cluster that does not answer in time is a line, and is asked further if another one answers.
+    """
+    codes, unmade = [], FINE
+    for target, outcome in side_by_side(targets, begin):
+        code = FINE if outcome is None else status.failure(outcome, target.name)
+        codes.append(code)
+        if target.name not in made:
+            unmade = max(unmade, code)
+    return FINE if FINE in codes else max(codes), unmade
+
+
+def _keep_on(
+    made: Sequence[Recording], files: Files, status: Status, duration: float | None, json: bool
+) -> None:
+    """Prints files and the state until `duration` seconds are over, or a signal comes."""
+    until = None if duration is None else time.monotonic() + duration
+    while True:
+        left = _TICK_S if until is None else until - time.monotonic()
+        if left <= 0:
+            return
+        _print_files(files, status, json, min(left, _TICK_S))
+        if status.is_drawn:
+            status.show(_state(made))
+
+
+def _print_files(files: Files, status: Status, json: bool, timeout: float = 0.0) -> None:
+    """Prints the files that have come, or come within `timeout` seconds."""
+    with suppress(Empty):
+        while True:
+            recording, path = files.get(timeout=timeout)
+            timeout = 0.0
+            line = _json(recording, path) if json else escaped(str(path))
+            if sys.stdout is not None:
+                with status.cleared():
+                    print(line, flush=True)
+
+
+def _json(recording: Recording, path: Path) -> str:
+    from rdmeta.history.schema import FileName
+
+    label = {} if recording.name is None else {"cluster": recording.name}
+    head = {"version": 1, "command": "record", **label, "file": str(path)}
+    return json_text({**head, **FileName.parse(path.name)._asdict()})
+
+
+def _state(made: Sequence[Recording]) -> str:
+    """Returns what the line on a terminal says."""
+    rows = sum(each.rows for each in made)
+    files = sum(each.file_count for each in made)
+    clusters = ", ".join(_answer_text(each) for each in made)
+    return f"{rows} rows, {files} files; {clusters}"
+
+
+def _answer_text(recording: Recording) -> str:
+    label = "" if recording.name is None else f"{recording.name}: "
+    age = recording.age
+    if age is None:
+        return f"{label}no answer yet"
+    return f"{label}broker {recording.broker} answered {age:.0f} s ago"
+
+
+def _closed(recording: Recording, status: Status) -> int:
+    """Ends a recording, and returns FINE or the exit code if its last rows are lost."""
+    try:
+        recording.close()
+    except OSError as error:
+        return status.failure(error, recording.name)
+    return FINE

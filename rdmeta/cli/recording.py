@@ -1,0 +1,168 @@
+"""One cluster's history as `rdmeta record` writes it: a sticky client and a recorder.
+
+The recorder observes the cache after answers about all topics, and only then: see Recorder. When a
+file cannot be written, the recorder keeps its rows, and the next answer brings the next attempt.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+from rdmeta.cli.clusters import Target
+from rdmeta.cli.messages import FINE, NO_ANSWER
+from rdmeta.cli.status import Status
+from rdmeta.client.blocking import Client
+from rdmeta.client.events import Updated
+from rdmeta.errors import MissingExtraError, RequestTimedOutError
+from rdmeta.model import ALL
+
+try:
+    from rdmeta.history import HistoryError, Recorder
+except MissingExtraError as error:
+    raise MissingExtraError.of("rdmeta record", "arrow") from error
+
+__all__ = ["Recording"]
+
+_INTERVAL = "topic.metadata.refresh.interval.ms"
+_MAX_AGE = "metadata.max.age.ms"
+# Observations that are further apart belong to two recordings; a lower `every` does not lower it.
+_LEAST_GAP_S = 60.0
+_KEPT = "; the rows stay in memory, and each answer brings another attempt"
+_UNNAMED = (
+    "the brokers do not name their cluster, as Metadata v0 and v1 cannot: add a section with a name"
+    " to the clusters file, and choose it with -c"
+)
+
+Told = Callable[["Recording", Path], object]
+
+
+class Recording:
+    """Records one cluster from one broker, and from another one when that fails.
+
+    `every` is the time between two answers, `flush_every` that between two files, in seconds.
+    `tell` is called with each new file, in the thread of the client's listeners. `max_gap` is the
+    longest time between two observations of a recording. `code` is the exit code for this cluster,
+    `broker` the id of the one that answers, None if it is not known.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        directory: str,
+        every: float,
+        flush_every: float,
+        status: Status,
+        tell: Told,
+    ) -> None:
+        self.name = target.name
+        self.code = NO_ANSWER
+        self.observations = 0
+        self.rows = 0
+        self.broker: int | None = None
+        self.max_gap = max(3 * every, _LEAST_GAP_S)
+        conf = {_MAX_AGE: _ms(self.max_gap), **target.conf, _INTERVAL: _ms(every)}
+        self.client = Client(conf, topics=ALL, sticky=True)
+        self._recorder = Recorder(
+            self.client.cache,
+            directory,
+            cluster_id=target.name,
+            flush_every=flush_every,
+            max_gap=self.max_gap,
+            clock=self._answered_at,
+        )
+        self._directory = directory
+        self._status = status
+        self._tell = tell
+        self._lock = threading.Lock()
+        self._looked = threading.Event()
+        self._told = 0
+        self._complaint: str | None = None
+        self.client.on_update(self._updated)
+
+    @property
+    def file_count(self) -> int:
+        """The number of files so far."""
+        return len(self._recorder.files)
+
+    @property
+    def age(self) -> float | None:
+        """The seconds since the last answer about all topics, None before the first."""
+        return self.client.cache.age()
+
+    def begin(self, timeout: float) -> None:
+        """Returns after the first observation; raises the errors of Client.refresh()."""
+        until = time.monotonic() + timeout
+        self.client.refresh((), timeout=timeout)  # the client asks for all topics by itself
+        if not self._looked.wait(until - time.monotonic()):
+            raise RequestTimedOutError(f"no answer about all topics within {timeout:g} s")
+
+    def close(self) -> None:
+        """Ends the recording: the rest of the rows goes to the disk; OSError if it cannot."""
+        self.client.close()
+        with self._lock:
+            self._recorder.close()
+            self._tell_files()
+
+    def _answered_at(self) -> datetime:
+        """Returns when the last answer about all topics came: until then, the state was true.
+
+        A slow disk can delay an observation. It states the time of the answer, and not its own.
+        """
+        age = self.client.cache.age()
+        return datetime.now(timezone.utc) - timedelta(seconds=age or 0.0)
+
+    def _updated(self, answers: tuple[Updated, ...]) -> None:
+        """Observes the cache if one of the answers was about all topics."""
+        full = [each for each in answers if each.request.topics is ALL]
+        if not full:
+            return
+        self._note_broker(full[-1].node.id)
+        with self._lock:
+            try:
+                self.code = FINE
+                self.rows += self._recorder.observe()
+                self.observations += 1
+                self._settle()
+            except OSError as error:
+                text = f"{self._directory}: a file cannot be written: {error.strerror or error}"
+                self._complain(text, _KEPT)
+            except HistoryError as error:
+                self.code = NO_ANSWER
+                unnamed = self.client.cache.cluster_id is None
+                self._complain(_UNNAMED if unnamed else str(error))
+            self._tell_files()
+        self._looked.set()
+
+    def _note_broker(self, broker: int) -> None:
+        if broker < 0:  # a bootstrap server whose id is not known
+            return
+        if self.broker not in (None, broker):
+            self._status.note(f"broker {broker} answers now, after broker {self.broker}", self.name)
+        self.broker = broker
+
+    def _complain(self, reason: str, advice: str = "") -> None:
+        """Says once for each reason why nothing is written."""
+        if reason != self._complaint:
+            self._complaint = reason
+            self._status.fault(reason + advice, self.name)
+
+    def _settle(self) -> None:
+        """Writes what waits in memory once a file can be written again; raises OSError."""
+        if self._complaint is not None:
+            self._recorder.flush()
+            self._complaint = None
+            self._status.note("recording goes on", self.name)
+
+    def _tell_files(self) -> None:
+        files = self._recorder.files
+        for path in files[self._told :]:
+            self._tell(self, path)
+        self._told = len(files)
+
+
+def _ms(seconds: float) -> str:
+    return str(round(seconds * 1000))

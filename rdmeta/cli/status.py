@@ -1,0 +1,93 @@
+"""A line at the end of a terminal's output that says how a command that keeps running stands."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from rdmeta.cli.messages import Messages, escaped
+
+__all__ = ["Status"]
+
+_CLEAR = "\r\x1b[2K"
+
+
+class Status:
+    """Draws the line on stderr, if that is a terminal; other lines of the command push it down.
+
+    The command writes these others through note(), fault() and failure(), or within cleared().
+    Threads may share it. With -q, or on a dumb terminal, there is no line.
+    """
+
+    def __init__(self, messages: Messages) -> None:
+        self._messages = messages
+        self._lock = threading.RLock()
+        self._text = ""
+        is_terminal = sys.stderr is not None and sys.stderr.isatty()
+        self.is_drawn = is_terminal and messages.level >= 0 and os.environ.get("TERM") != "dumb"
+
+    def show(self, text: str) -> None:
+        """Draws the line anew; what is wider than the terminal is cut off."""
+        with self._lock:
+            self._text = escaped(text)
+            self._draw()
+
+    @contextmanager
+    def cleared(self) -> Iterator[None]:
+        """Takes the line away for the time of the block, in which the caller writes other lines."""
+        with self._lock:
+            if self.is_drawn and self._text:
+                _write(_CLEAR)
+            try:
+                yield
+            finally:
+                self._draw()
+
+    def end(self) -> None:
+        """Takes the line away for good."""
+        with self._lock:
+            if self.is_drawn and self._text:
+                _write(_CLEAR)
+            self._text = ""
+
+    def note(self, text: str, cluster: str | None = None) -> None:
+        """Does what Messages.note() does."""
+        with self.cleared():
+            self._messages.note(text, cluster)
+
+    def fault(self, text: str, cluster: str | None = None) -> None:
+        """Does what Messages.fault() does."""
+        with self.cleared():
+            self._messages.fault(text, cluster)
+
+    def failure(self, error: BaseException, cluster: str | None = None) -> int:
+        """Does what Messages.failure() does."""
+        with self.cleared():
+            return self._messages.failure(error, cluster)
+
+    def log(self) -> None:
+        """Shows the client's log, as Messages.log() does."""
+        from rdmeta.cli import logs
+
+        logs.show(self.fault, self._messages.level)
+
+    def _draw(self) -> None:
+        if self.is_drawn and self._text:
+            _write(_CLEAR + self._text[: _width() - 1])
+
+
+def _width() -> int:
+    """Returns the columns of the terminal now; it may have been resized."""
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns or 80
+    except (OSError, ValueError):
+        return 80
+
+
+def _write(text: str) -> None:
+    with suppress(OSError, ValueError):
+        sys.stderr.write(text)
+        sys.stderr.flush()

@@ -1,0 +1,399 @@
+"""`rdmeta record` writes the history of clusters to Parquet."""
+
+from __future__ import annotations
+
+import random
+import resource
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import commands
+import pytest
+from waiting import until
+
+import rdmeta
+from rdmeta import history
+from rdmeta.cli.clusters import Target
+from rdmeta.cli.messages import FINE, Messages
+from rdmeta.cli.recording import Recording
+from rdmeta.cli.status import Status
+
+FAST = ("--every", "0.1", "--flush-every", "0.1")
+
+
+@pytest.fixture
+def cluster() -> Iterator[rdmeta.EmbeddedCluster]:
+    with rdmeta.EmbeddedCluster(brokers=3) as made:
+        made.create_topic("orders", partitions=2, replication_factor=3)
+        yield made
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    return tmp_path / "history"
+
+
+def words(cluster: rdmeta.EmbeddedCluster, directory: Path, *more: str) -> tuple[str, ...]:
+    return ("record", "-b", cluster.bootstrap, "-o", str(directory), *more)
+
+
+def first_line(process: subprocess.Popen[str]) -> str:
+    """Returns the first line that a command prints."""
+    assert process.stdout is not None
+    return process.stdout.readline().rstrip("\n")
+
+
+def kinds(directory: Path, topic: str | None = None) -> list[str]:
+    """Returns the kinds of the changes in a directory, or of those of one topic."""
+    return [each.kind for each in history.changes(directory) if topic in (None, each.topic)]
+
+
+def clusters_file(tmp_path: Path, **bootstraps: str) -> dict[str, str]:
+    """Returns the environment with a clusters file of these names and servers."""
+    file = tmp_path / "clusters.ini"
+    file.write_text("".join(f"[{n}]\nbootstrap.servers={b}\n" for n, b in bootstraps.items()))
+    return {"RDMETA_CLUSTERS": str(file)}
+
+
+def test_changes_of_a_cluster_are_recorded_until_the_time_is_over(
+    cluster: rdmeta.EmbeddedCluster, directory: Path
+) -> None:
+    with commands.started(*words(cluster, directory, *FAST, "--for", "2", "--json")) as process:
+        opened = commands.checked_json(first_line(process))
+        cluster.create_topic("clicks")
+        cluster.set_leader("orders", 1, None)
+        out, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (0, "")
+    told = [opened, *map(commands.checked_json, out.splitlines())]
+    assert [Path(each["file"]) for each in told] == [each.path for each in history.files(directory)]
+    (recording,) = history.recordings(directory)
+    assert {each["session"] for each in told} == {recording.session}
+    assert {each["cluster_id"] for each in told} == {recording.cluster_id}
+    found = kinds(directory)
+    assert (found[0], found[-1]) == ("observed_from", "observed_to")
+    assert "topic_added" in kinds(directory, "clicks")
+    assert "leader_changed" in kinds(directory, "orders")
+
+
+def test_files_are_lines_of_output(cluster: rdmeta.EmbeddedCluster, directory: Path) -> None:
+    done = commands.run(*words(cluster, directory, "--for", "0.5"))
+    assert (done.code, done.err) == (0, "")
+    assert done.out.splitlines() == [str(each.path) for each in history.files(directory)]
+
+
+def test_sigterm_ends_a_recording_whole(cluster: rdmeta.EmbeddedCluster, directory: Path) -> None:
+    with commands.started(*words(cluster, directory, "--every", "0.1")) as process:
+        first_line(process)
+        cluster.create_topic("clicks")
+        time.sleep(0.5)
+        process.terminate()
+        _, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (-signal.SIGTERM, "")
+    assert kinds(directory)[-1] == "observed_to"
+    assert "topic_added" in kinds(directory, "clicks")
+
+
+def test_ctrl_c_ends_a_recording_whole(cluster: rdmeta.EmbeddedCluster, directory: Path) -> None:
+    with commands.started(*words(cluster, directory, "--every", "0.1")) as process:
+        first_line(process)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (130, "")
+    assert kinds(directory)[-1] == "observed_to"
+
+
+def test_a_recorder_that_is_killed_leaves_whole_files(
+    cluster: rdmeta.EmbeddedCluster, directory: Path
+) -> None:
+    seed = random.randrange(1 << 32)
+    print(f"seed={seed}")
+    chance = random.Random(seed)
+    fast = ("--every", "0.005", "--flush-every", "0.005")
+    for number in range(4):
+        with commands.started(*words(cluster, directory, *fast)) as process:
+            first_line(process)
+            cluster.create_topic(f"clicks-{number}")
+            seen = len(history.files(directory))
+            until(lambda: len(history.files(directory)) > seen, "another file")  # noqa: B023
+            time.sleep(chance.uniform(0, 0.05))
+            process.kill()
+            process.wait()
+    found = history.recordings(directory)
+    assert len(found) == 4
+    assert all(each.observed_to > each.observed_from for each in found)
+    assert "observed_to" not in kinds(directory)
+    added = {each.topic for each in history.changes(directory) if each.kind == "topic_added"}
+    assert added >= {f"clicks-{number}" for number in range(3)}
+    assert commands.run(*words(cluster, directory, "--for", "0.5")).code == 0
+    assert len(history.recordings(directory)) == 5
+
+
+def test_rows_that_no_file_can_take_wait_for_one(
+    cluster: rdmeta.EmbeddedCluster, directory: Path
+) -> None:
+    """A limit on the size of files stands for a full disk."""
+    with commands.started(*words(cluster, directory, *FAST)) as process:
+        first_line(process)
+        _, hard = resource.prlimit(process.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (0, hard))
+        assert process.stderr is not None
+        cluster.create_topic("clicks")
+        assert process.stderr.readline() == (
+            f"rdmeta: {directory}: a file cannot be written: File too large; the rows stay in"
+            " memory, and each answer brings another attempt\n"
+        )
+        time.sleep(0.5)
+        cluster.delete_topic("clicks")
+        time.sleep(0.5)
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (hard, hard))
+        assert "rdmeta: recording goes on\n" in iter(process.stderr.readline, "")
+        process.terminate()
+        process.communicate(timeout=30)
+    assert len(history.recordings(directory)) == 1
+    found = [kind for kind in kinds(directory, "clicks") if kind in ("topic_added", "topic_absent")]
+    assert (found[0], found[-1]) == ("topic_added", "topic_absent")
+
+
+def test_rows_that_are_lost_at_the_end_are_told(
+    cluster: rdmeta.EmbeddedCluster, directory: Path
+) -> None:
+    slow = ("--every", "0.1", "--for", "3")
+    with commands.started(*words(cluster, directory, *slow)) as process:
+        first_line(process)
+        _, hard = resource.prlimit(process.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (0, hard))
+        _, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (2, "rdmeta: File too large\n")
+    assert [path.name[:8] for path in directory.iterdir()] == ["changes-"]
+
+
+def test_clusters_are_recorded_side_by_side_in_one_directory(
+    cluster: rdmeta.EmbeddedCluster, directory: Path, tmp_path: Path
+) -> None:
+    with rdmeta.EmbeddedCluster(brokers=1) as other:
+        other.create_topic("other")
+        env = clusters_file(tmp_path, here=cluster.bootstrap, there=other.bootstrap)
+        more = ("--for", "0.5", "--json", "--timeout", "5")
+        done = commands.run("record", "-c", "all", "-o", str(directory), *more, env=env)
+    assert (done.code, done.err) == (0, "")
+    told = [commands.checked_json(line) for line in done.out.splitlines()]
+    assert {each["cluster"] for each in told} == {"here", "there"}
+    found = history.recordings(directory)
+    assert {each.cluster_id for each in found} == {each["cluster_id"] for each in told}
+    assert len(found) == 2
+
+
+def test_a_cluster_that_fails_is_a_line_and_is_asked_further(
+    cluster: rdmeta.EmbeddedCluster, directory: Path, tmp_path: Path
+) -> None:
+    with rdmeta.EmbeddedCluster(brokers=1) as other:
+        other.broker(1).down()
+        env = clusters_file(tmp_path, here=cluster.bootstrap, late=other.bootstrap)
+        more = ("--every", "0.1", "--timeout", "1", "--json", "-q")
+        with commands.started(
+            "record", "-c", "all", "-o", str(directory), *more, env=env
+        ) as process:
+            assert commands.checked_json(first_line(process))["cluster"] == "here"
+            assert process.stderr is not None
+            assert process.stderr.readline().startswith("rdmeta: late: ")
+            other.broker(1).up()
+            assert commands.checked_json(first_line(process))["cluster"] == "late"
+            process.terminate()
+    assert len(history.recordings(directory)) == 2
+
+
+def test_one_cluster_of_two_that_never_answers_makes_the_exit_code_3(
+    cluster: rdmeta.EmbeddedCluster, directory: Path, tmp_path: Path
+) -> None:
+    env = clusters_file(tmp_path, here=cluster.bootstrap, gone="127.0.0.1:1")
+    more = ("--for", "0.2", "--timeout", "0.5")
+    done = commands.run("record", "-c", "here,gone", "-o", str(directory), *more, env=env)
+    assert (done.code, len(history.recordings(directory))) == (3, 1)
+    assert "rdmeta: gone: " in done.err
+    assert "127.0.0.1:1" in done.err
+
+
+def test_a_cluster_that_does_not_answer_ends_with_3(directory: Path) -> None:
+    more = ("-o", str(directory), "--timeout", "0.5", "-q")
+    done = commands.run("record", "-b", "127.0.0.1:1", *more)
+    assert (done.code, done.out, done.err.count("\n")) == (3, "", 1)
+    assert "127.0.0.1:1" in done.err
+    assert list(directory.iterdir()) == []
+
+
+def test_another_broker_answers_when_the_first_one_fails(
+    cluster: rdmeta.EmbeddedCluster, directory: Path
+) -> None:
+    with commands.started(*words(cluster, directory, *FAST)) as process:
+        first_line(process)
+        until(lambda: len(history.files(directory)) > 1, "a second answer")
+        sources = [each.source_broker for each in history.changes(directory)]
+        cluster.create_topic("clicks")
+        until(lambda: "topic_added" in kinds(directory, "clicks"), "the topic is recorded")
+        (first,) = {
+            each.source_broker for each in history.changes(directory) if each.topic == "clicks"
+        }
+        assert first is not None
+        assert set(sources) <= {None, first}
+        cluster.broker(first).down()
+        cluster.create_topic("payments")
+        until(lambda: "topic_added" in kinds(directory, "payments"), "another broker answers")
+        process.terminate()
+        _, err = process.communicate(timeout=30)
+    (second,) = {
+        each.source_broker for each in history.changes(directory) if each.topic == "payments"
+    }
+    assert second != first
+    assert f"rdmeta: broker {second} answers now, after broker {first}\n" in err
+    assert len(history.recordings(directory)) == 1
+
+
+def test_a_terminal_has_a_line_that_says_how_things_stand(
+    cluster: rdmeta.EmbeddedCluster, directory: Path
+) -> None:
+    with commands.Terminal(*words(cluster, directory, *FAST), columns=60) as terminal:
+        terminal.wait_for("answered 0 s ago")
+        terminal.wait_for(".parquet\n")
+        terminal.resize(24, 20)
+        cluster.create_topic("clicks")
+        terminal.wait_for("rows, ")
+        terminal.type("\x03")
+        assert terminal.end() == 130
+    drawn = [part.partition("\r")[0] for part in terminal.raw.split("\r\x1b[2K")[1:]]
+    assert max(map(len, (each for each in drawn if "rows, " in each))) < 60
+    assert terminal.raw.count("\n") == len(history.files(directory)) + terminal.raw.count("^C\n")
+
+
+def recording(
+    cluster: rdmeta.EmbeddedCluster, directory: Path, every: float = 60.0, max_age: str = ""
+) -> Recording:
+    """Returns a recording in this process."""
+    conf = {"metadata.max.age.ms": max_age} if max_age else {}
+    target = Target(None, {"bootstrap.servers": cluster.bootstrap, **conf})
+    return Recording(target, str(directory), every, 300.0, Status(Messages()), lambda *_: None)
+
+
+def test_only_answers_about_all_topics_are_observed(
+    cluster: rdmeta.EmbeddedCluster, directory: Path
+) -> None:
+    made = recording(cluster, directory)
+    answers: list[Any] = []
+
+    def seen(batch: Sequence[Any]) -> None:
+        answers.extend(each.request.topics for each in batch)
+
+    made.client.on_update(seen)
+    made.begin(10)
+    assert (made.code, made.observations) == (FINE, 1)
+    made.client.refresh(["orders"], force=True)
+    until(lambda: ("orders",) in map(tuple_of, answers), "the answer about one topic is told")
+    assert made.observations == 1
+    made.client.refresh(rdmeta.ALL, force=True)
+    until(lambda: made.observations == 2, "the answer about all topics is observed")
+    made.close()
+
+
+def tuple_of(topics: Any) -> Any:
+    return topics if topics is rdmeta.ALL else tuple(topics)
+
+
+def test_a_gap_is_three_intervals_and_at_least_a_minute(
+    cluster: rdmeta.EmbeddedCluster, directory: Path
+) -> None:
+    for every, gap in ((0.5, 60.0), (20.0, 60.0), (30.0, 90.0), (3600.0, 10800.0)):
+        made = recording(cluster, directory, every)
+        assert (made.max_gap, made.client._config.max_age) == (gap, gap)
+        made.close()
+    made = recording(cluster, directory, max_age="5000")
+    assert made.client._config.max_age == 5.0
+    made.close()
+
+
+def test_an_observation_has_the_time_of_its_answer(
+    cluster: rdmeta.EmbeddedCluster, directory: Path
+) -> None:
+    """A disk that blocks for a while does not make the history claim that time."""
+    made = recording(cluster, directory)
+    made.begin(10)
+    time.sleep(0.5)
+    made._updated((rdmeta.Updated(rdmeta.Request(), Any, None, rdmeta.Node(1, "", 1)),))  # type: ignore[arg-type]
+    made.close()
+    (found,) = history.recordings(directory)
+    assert (found.observed_to - found.observed_from).total_seconds() < 0.25
+
+
+def test_a_cluster_without_a_name_needs_one(
+    cluster: rdmeta.EmbeddedCluster, directory: Path, tmp_path: Path
+) -> None:
+    cluster.set_api_version(3, 0, 1)
+    old = ("--for", "0.5", "--every", "0.1")
+    done = commands.run(*words(cluster, directory, *old))
+    assert (done.code, done.out) == (3, "")
+    assert "rdmeta: the brokers do not name their cluster" in done.err
+    assert done.err.count("do not name their cluster") == 1
+    env = clusters_file(tmp_path, prod=cluster.bootstrap)
+    done = commands.run("record", "-c", "prod", "-o", str(directory), *old, env=env)
+    assert done.code == 0
+    assert [each.cluster_id for each in history.recordings(directory)] == ["prod"]
+
+
+def test_without_pyarrow_the_command_names_the_extra(
+    cluster: rdmeta.EmbeddedCluster, directory: Path
+) -> None:
+    program = f"import sys; sys.modules['pyarrow'] = None\n{commands.PROGRAM}"
+    done = commands.run(*words(cluster, directory), program=program)
+    assert (done.code, done.out) == (2, "")
+    assert done.err == ("rdmeta: rdmeta record needs more packages: pip install 'rdmeta[arrow]'\n")
+    assert commands.run("record", "--help", program=program).code == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ([], "Missing option '-o' / '--output'"),
+        (["-o", "/dev/null/x"], "/dev/null/x: Not a directory"),
+        (["-o", "/dev/null"], "/dev/null: File exists"),
+        (["-o", "x", "--every", "0"], "--every needs a number of seconds above 0"),
+        (["-o", "x", "--every", "nan"], "--every needs a number of seconds above 0"),
+        (["-o", "x", "--every", "4000"], "--every needs 0.001 to 3600 seconds"),
+        (["-o", "x", "--flush-every", "-1"], "--flush-every needs a number of seconds above 0"),
+        (["-o", "x", "--for", "soon"], "'soon' is not a valid float"),
+        (["-o", "x", "-X", "no.such=1"], "no.such"),
+    ],
+)
+def test_bad_input_ends_with_2(given: list[str], said: str, tmp_path: Path) -> None:
+    done = commands.run("record", "-b", "127.0.0.1:1", *given, cwd=tmp_path)
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+    assert said in done.err
+
+
+def test_a_directory_that_cannot_be_written_ends_with_2(directory: Path) -> None:
+    """The user of the tests may be root, for whom every directory can be written."""
+    directory.mkdir()
+    program = f"import os; os.access = lambda *_: False\n{commands.PROGRAM}"
+    done = commands.run("record", "-b", "127.0.0.1:1", "-o", str(directory), program=program)
+    assert (done.code, done.err) == (2, f"rdmeta: {directory}: Permission denied\n")
+
+
+def test_the_examples_run(cluster: rdmeta.EmbeddedCluster, tmp_path: Path) -> None:
+    found = commands.examples("record")
+    assert len(found) == 2
+    for number, line in enumerate(found, 1):
+        env = {"RDMETA_BOOTSTRAP": cluster.bootstrap}
+        with commands.started(*line, env=env, cwd=tmp_path) as process:
+            assert "history/changes-" in first_line(process)
+            if "--for" not in line:
+                process.terminate()
+            _, err = process.communicate(timeout=30)
+        assert (process.returncode, err) == (0 if "--for" in line else -signal.SIGTERM, "")
+        assert len(history.recordings(tmp_path / "history")) == number
+
+
+def test_nothing_is_imported_early(directory: Path) -> None:
+    program = "import sys, rdmeta.cli.record; print(*sys.modules)"
+    done = commands.run(program=program)
+    assert not {"pyarrow", "rich", "asyncio", "ssl"} & set(done.out.split())
