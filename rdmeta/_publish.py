@@ -34,6 +34,7 @@ class Claim:
     """A lock that gives one path to one publisher: it is on a file beside the path, which stays.
 
     The lock ends with the process, in whatever way that ends. Children of a fork do not inherit it.
+    The file has the id of the process, for the error that another publisher gets.
     """
 
     def __init__(self, path: str) -> None:
@@ -44,11 +45,25 @@ class Claim:
             self.fd = os.open(self.place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
             fcntl.flock(self.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
+            holder = self._holder()
             self.close()
             error.filename = path
             if isinstance(error, BlockingIOError):
-                error.strerror = "another publisher has this path: close it, or choose another path"
+                error.strerror = (
+                    f"another publisher has this path{holder}: close it, or choose another path"
+                )
             raise
+        with suppress(OSError):  # the disk may be full, and the lock holds all the same
+            os.ftruncate(self.fd, 0)
+            os.pwrite(self.fd, b"%d\n" % os.getpid(), 0)
+
+    def _holder(self) -> str:
+        """Returns which process has the lock, for an error text; "" if that is not known."""
+        try:
+            pid = os.pread(self.fd, 32, 0)
+        except OSError:
+            return ""
+        return f" (process {int(pid)})" if pid.strip().isdigit() else ""
 
     def is_effective(self) -> bool:
         """Returns whether other publishers meet the lock: the locked file is still at its path."""

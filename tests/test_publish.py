@@ -276,7 +276,8 @@ def test_one_publisher_at_a_time_has_a_path_and_a_fork_does_not_keep_it(tmp_path
     cache, other, path = MetadataCache(), MetadataCache(), tmp_path / "state"
     apply_topics(cache)
     with cache.publish(path):
-        with pytest.raises(BlockingIOError, match="another publisher has this path"):
+        holder = rf"another publisher has this path \(process {os.getpid()}\)"
+        with pytest.raises(BlockingIOError, match=holder):
             other.publish(path)
         with other.publish(tmp_path / "another"):
             assert Image.open(path).version == 1

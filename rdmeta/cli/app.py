@@ -22,6 +22,7 @@ __all__ = ["COMMANDS", "group", "run"]
 # these lines, so that it imports no command.
 COMMANDS = {
     "list": "Brokers, topics and partitions, and which of them need care.",
+    "publish": "A feeder: the other processes of this host attach to its state.",
     "record": "The history of clusters in Parquet files.",
 }
 

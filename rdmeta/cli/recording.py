@@ -7,17 +7,17 @@ file cannot be written, the recorder keeps its rows, and the next answer brings 
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
+from rdmeta.cli.answers import wait_for_first
 from rdmeta.cli.clusters import Target
 from rdmeta.cli.messages import FINE, NO_ANSWER
 from rdmeta.cli.status import Status
 from rdmeta.client.blocking import Client
 from rdmeta.client.events import Updated
-from rdmeta.errors import MissingExtraError, RequestTimedOutError
+from rdmeta.errors import MissingExtraError
 from rdmeta.model import ALL
 
 try:
@@ -94,11 +94,8 @@ class Recording:
         return self.client.cache.age()
 
     def begin(self, timeout: float) -> None:
-        """Returns after the first observation; raises the errors of Client.refresh()."""
-        until = time.monotonic() + timeout
-        self.client.refresh((), timeout=timeout)  # the client asks for all topics by itself
-        if not self._looked.wait(until - time.monotonic()):
-            raise RequestTimedOutError(f"no answer about all topics within {timeout:g} s")
+        """Returns after the first observation; raises the errors of wait_for_first()."""
+        wait_for_first(self.client, self._looked, timeout)
 
     def close(self) -> None:
         """Ends the recording: the rest of the rows goes to the disk; OSError if it cannot."""

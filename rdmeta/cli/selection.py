@@ -10,9 +10,9 @@ from rdmeta import health
 from rdmeta.cache import Reading
 from rdmeta.cli.messages import FINE, NO_ANSWER, UNMET, BadInputError, Messages
 from rdmeta.errors import Error, NotCachedError, TopicAuthorizationError, UnknownTopicError
-from rdmeta.model import Broker, Partition, Topic, topic_fault
+from rdmeta.model import ALL, All, Broker, Partition, Topic, topic_fault
 
-__all__ = ["Condition", "Selection", "State", "conditions", "named_topics"]
+__all__ = ["Condition", "Selection", "State", "conditions", "kept_topics", "named_topics"]
 
 # Whether a partition needs care; the second argument is min.insync.replicas of its topic, None if
 # that is not known.
@@ -45,6 +45,20 @@ def named_topics(given: Sequence[str]) -> tuple[list[str], list[re.Pattern[str]]
         else:
             names.append(each)
     return sorted(set(names)), patterns
+
+
+def kept_topics(given: Sequence[str]) -> list[str] | All:
+    """Returns the values of -t as a client's `topics`: names and "^patterns", or ALL for none."""
+    names, patterns = named_topics(given)
+    return names + [_from_begin(each.pattern) for each in patterns] or ALL
+
+
+def _from_begin(pattern: str) -> str:
+    """Returns the regular expression that matches from the begin where `pattern` has a match."""
+    flags = re.match(r"\(\?([aimsux]+)\)", pattern)
+    if flags is None:
+        return f"^.*(?:{pattern})"
+    return f"^.*(?{flags[1]}:{pattern[flags.end() :]})"
 
 
 def conditions(flags: Iterable[str], *, if_down: Iterable[int] = ()) -> list[Condition]:

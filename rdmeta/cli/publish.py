@@ -1,0 +1,126 @@
+"""`rdmeta publish`: a feeder whose state the other processes of the host attach to."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Sequence
+
+import click
+
+from rdmeta.cache import MetadataCache, Publisher
+from rdmeta.cli.answers import wait_for_first
+from rdmeta.cli.clusters import Target
+from rdmeta.cli.messages import FINE, Messages, escaped
+from rdmeta.cli.options import Where, connection_options, seconds
+from rdmeta.cli.output import json_text
+from rdmeta.cli.selection import kept_topics
+from rdmeta.client.blocking import Client
+from rdmeta.client.events import Updated
+
+__all__ = ["command"]
+
+_TICK_S = 1.0
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  rdmeta publish kafka.rdmeta
+  rdmeta publish kafka.rdmeta -t orders -t /^log-/ --for 2
+"""
+)
+@click.argument("path")
+@click.option(
+    "-t",
+    "--topic",
+    "topics",
+    metavar="NAME|/REGEX/",
+    multiple=True,
+    help="Keep this topic true, or those with a match for the regular expression; by default all."
+    " With a regular expression the file has the others, too. May be repeated.",
+)
+@click.option(
+    "--for",
+    "duration",
+    type=float,
+    metavar="SECONDS",
+    callback=seconds,
+    help="End after that time; otherwise Ctrl-C or SIGTERM ends the command.",
+)
+@click.option("--json", "json", is_flag=True, help="Print the READY line as JSON.")
+@connection_options
+def command(
+    where: Where,
+    path: str,
+    topics: tuple[str, ...],
+    duration: float | None,
+    json: bool,
+) -> int:
+    """Keep the state of a cluster true in the file PATH, for all processes of this host.
+
+    They read it with rdmeta.attach(PATH), at the speed of memory and without a connection. The
+    line READY comes once the first answer is in the file. The file stays when the command ends, and
+    its readers see its age. A second feeder of a PATH is refused.
+    """
+    target, kept = where.target(), kept_topics(topics)
+    where.messages.log()
+    with Client(target.conf, topics=kept) as client:
+        _await_answer(client, where.timeout)
+        with client.cache.publish(path) as publisher:
+            _say_ready(publisher, client.cache, target, json)
+            _keep_on(publisher, where.messages, duration)
+    return FINE
+
+
+def _await_answer(client: Client, timeout: float) -> None:
+    """Returns after the first answer about topics, so that no empty state is published."""
+    answered = threading.Event()
+
+    def updated(answers: Sequence[Updated]) -> None:
+        if any(each.request.topics != () for each in answers):
+            answered.set()
+
+    remove = client.on_update(updated)
+    wait_for_first(client, answered, timeout)
+    remove()
+
+
+def _say_ready(publisher: Publisher, cache: MetadataCache, target: Target, json: bool) -> None:
+    line = f"READY {escaped(publisher.path)}"
+    if json:
+        label = {} if target.name is None else {"cluster": target.name}
+        line = json_text(
+            {
+                "version": 1,
+                "command": "publish",
+                **label,
+                "path": publisher.path,
+                "cluster_id": cache.cluster_id,
+                "brokers": len(cache.brokers),
+                "topics": len(cache),
+            }
+        )
+    if sys.stdout is not None:
+        print(line, flush=True)
+
+
+def _keep_on(publisher: Publisher, messages: Messages, duration: float | None) -> None:
+    """Waits until `duration` seconds are over, or a signal comes; says if a save fails."""
+    until = None if duration is None else time.monotonic() + duration
+    complaint: str | None = None
+    while until is None or time.monotonic() < until:
+        time.sleep(_TICK_S if until is None else min(_TICK_S, max(0.0, until - time.monotonic())))
+        reason = _reason(publisher.error)
+        if reason is not None and reason != complaint:
+            advice = "readers keep the last state, and the next attempt follows soon"
+            messages.fault(f"{publisher.path}: the state is not published: {reason}; {advice}")
+        elif reason is None and complaint is not None:
+            messages.note(f"{publisher.path}: the state is published again")
+        complaint = reason
+
+
+def _reason(error: Exception | None) -> str | None:
+    """Returns an error's text without its number and file; None for None."""
+    return getattr(error, "strerror", None) or (None if error is None else str(error))

@@ -1,0 +1,245 @@
+"""`rdmeta publish` feeds the other processes of a host."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import commands
+import pytest
+from waiting import until
+
+import rdmeta
+from rdmeta.cli.selection import kept_topics
+
+OFTEN = ("-X", "topic.metadata.refresh.interval.ms=100", "-X", "metadata.max.age.ms=60000")
+MAX_AGE = ("-X", "metadata.max.age.ms=4000")
+
+READER = """
+import sys, rdmeta
+state = rdmeta.attach(sys.argv[1], timeout=10)
+print(sorted(state), state.leader("orders", 0, None), len(state.brokers))
+"""
+
+
+@pytest.fixture
+def cluster() -> Iterator[rdmeta.EmbeddedCluster]:
+    with rdmeta.EmbeddedCluster(brokers=3) as made:
+        made.create_topic("orders", partitions=2, replication_factor=3)
+        made.create_topic("clicks")
+        made.set_leader("orders", 0, 2)
+        yield made
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "state"
+
+
+def words(cluster: rdmeta.EmbeddedCluster, path: Path, *more: str) -> tuple[str, ...]:
+    return ("publish", str(path), "-b", cluster.bootstrap, *more)
+
+
+def ready(process: subprocess.Popen[str]) -> str:
+    """Returns the first line that a feeder prints."""
+    assert process.stdout is not None
+    return process.stdout.readline().rstrip("\n")
+
+
+def read_elsewhere(path: Path) -> str:
+    """Returns what another process reads."""
+    done = subprocess.run(
+        [sys.executable, "-c", READER, str(path)],
+        env=commands.surroundings(),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=30,
+    )
+    return done.stdout.strip()
+
+
+def test_another_process_reads_what_the_feeder_keeps_true(
+    cluster: rdmeta.EmbeddedCluster, path: Path
+) -> None:
+    with commands.started(*words(cluster, path, *OFTEN)) as process:
+        assert ready(process) == f"READY {path}"
+        assert read_elsewhere(path) == "['clicks', 'orders'] 2 3"
+        cluster.set_leader("orders", 0, 3)
+        attached = rdmeta.attach(path)
+        until(lambda: attached.leader("orders", 0, None) == 3, "the new leader is published")
+        assert read_elsewhere(path) == "['clicks', 'orders'] 3 3"
+        process.terminate()
+        out, err = process.communicate(timeout=30)
+    assert (process.returncode, out, err) == (-signal.SIGTERM, "", "")
+    assert read_elsewhere(path) == "['clicks', 'orders'] 3 3"
+
+
+def test_json_says_what_the_first_state_has(
+    cluster: rdmeta.EmbeddedCluster, path: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "clusters.ini"
+    file.write_text(f"[prod]\nbootstrap.servers = {cluster.bootstrap}\n")
+    more = ("publish", str(path), "-c", "prod", "--for", "0.1", "--json")
+    done = commands.run(*more, env={"RDMETA_CLUSTERS": str(file)})
+    assert (done.code, done.err) == (0, "")
+    found = commands.checked_json(done.out)
+    assert (found["cluster"], found["path"]) == ("prod", str(path))
+    assert (found["brokers"], found["topics"]) == (3, 2)
+    assert found["cluster_id"] == rdmeta.Image.open(path).cluster_id
+
+
+def test_only_topics_that_are_named_are_published(
+    cluster: rdmeta.EmbeddedCluster, path: Path
+) -> None:
+    assert commands.run(*words(cluster, path, "-t", "orders", "--for", "0.1")).code == 0
+    assert list(rdmeta.Image.open(path)) == ["orders"]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (["/^o|ks$/"], 2),
+        (["/rd/"], 1),
+        (["/(?i)^ORD/"], 1),
+        (["/x/", "clicks"], 1),
+    ],
+)
+def test_a_regular_expression_matches_anywhere_in_a_name(
+    cluster: rdmeta.EmbeddedCluster, given: list[str], expected: int
+) -> None:
+    kept = kept_topics(given)
+    with rdmeta.Client({"bootstrap.servers": cluster.bootstrap}, topics=kept) as client:
+        client.refresh()
+        assert client.stats()["needed"] == expected
+    assert kept_topics([]) is rdmeta.ALL
+
+
+def test_a_second_feeder_is_refused_and_told_which_process_feeds(
+    cluster: rdmeta.EmbeddedCluster, path: Path
+) -> None:
+    with commands.started(*words(cluster, path)) as process:
+        ready(process)
+        done = commands.run(*words(cluster, path))
+        assert (done.code, done.out) == (2, "")
+        assert done.err == (
+            f"rdmeta: {path}: another publisher has this path (process {process.pid}): close it,"
+            " or choose another path\n"
+        )
+        assert process.poll() is None
+
+
+def test_a_feeder_that_was_killed_is_started_again_for_the_same_readers(
+    cluster: rdmeta.EmbeddedCluster, path: Path
+) -> None:
+    attached = None
+    for leader in (1, 2, 3):
+        cluster.set_leader("orders", 0, leader)
+        with commands.started(*words(cluster, path)) as process:
+            ready(process)
+            attached = attached or rdmeta.attach(path)
+            until(lambda: attached.leader("orders", 0, None) == leader)  # noqa: B023
+            process.kill()
+            process.wait()
+    assert commands.run(*words(cluster, path, "--for", "0.1")).code == 0
+    assert sorted(each.name for each in path.parent.iterdir()) == ["state", "state.lock"]
+
+
+def test_readers_see_how_old_a_state_is(cluster: rdmeta.EmbeddedCluster, path: Path) -> None:
+    with commands.started(*words(cluster, path, *OFTEN, *MAX_AGE)) as process:
+        ready(process)
+        attached = rdmeta.attach(path)
+        time.sleep(5)
+        assert attached.leader("orders", 0) == 2
+        for broker in cluster.brokers:
+            broker.down()
+        until(lambda: (attached.age() or 0.0) > 4.0, "the state is old")
+        with pytest.raises(rdmeta.StaleError):
+            attached.leader("orders", 0)
+        assert attached.partition("orders", 0, allow_stale=True).leader == 2
+        for broker in cluster.brokers:
+            broker.up()
+        until(lambda: attached.leader("orders", 0, None) == 2, "the state is true again")
+        process.kill()
+
+
+def test_ctrl_c_ends_a_feeder(cluster: rdmeta.EmbeddedCluster, path: Path) -> None:
+    with commands.started(*words(cluster, path)) as process:
+        ready(process)
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=30) == ("", "")
+    assert process.returncode == 130
+
+
+def test_a_state_that_cannot_be_saved_is_a_line_and_is_tried_again(
+    cluster: rdmeta.EmbeddedCluster, path: Path
+) -> None:
+    """A limit on the size of files stands for a full disk."""
+    with commands.started(*words(cluster, path, *OFTEN)) as process:
+        ready(process)
+        _, hard = resource.prlimit(process.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (0, hard))
+        assert process.stderr is not None
+        assert process.stderr.readline() == (
+            f"rdmeta: {path}: the state is not published: File too large; readers keep the last"
+            " state, and the next attempt follows soon\n"
+        )
+        assert read_elsewhere(path) == "['clicks', 'orders'] 2 3"
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (hard, hard))
+        assert process.stderr.readline() == f"rdmeta: {path}: the state is published again\n"
+
+
+def test_no_state_is_published_before_the_first_answer(path: Path) -> None:
+    done = commands.run("publish", str(path), "-b", "127.0.0.1:1", "--timeout", "0.5", "-q")
+    assert (done.code, done.out, done.err.count("\n")) == (3, "", 1)
+    assert "127.0.0.1:1" in done.err
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ([], "Missing argument 'PATH'"),
+        (["missing/state"], "missing/state: No such file or directory"),
+        (["."], "Is a directory"),
+        (["state", "-t", "a b"], "-t 'a b' is no topic's name"),
+        (["state", "-t", "/(/"], "no regular expression"),
+        (["state", "--for", "0"], "--for needs a number of seconds above 0"),
+    ],
+)
+def test_bad_input_ends_with_2(
+    cluster: rdmeta.EmbeddedCluster, given: list[str], said: str, tmp_path: Path
+) -> None:
+    done = commands.run("publish", "-b", cluster.bootstrap, *given, cwd=tmp_path)
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+    assert said in done.err
+
+
+def test_a_path_with_odd_bytes_is_published(
+    cluster: rdmeta.EmbeddedCluster, tmp_path: Path
+) -> None:
+    odd = tmp_path / os.fsdecode(b"st\xff\x1bte")
+    done = commands.run(*words(cluster, odd, "--for", "0.1"))
+    assert (done.code, done.err) == (0, "")
+    assert done.out == f"READY {tmp_path}/st\\udcff\\x1bte\n"
+    assert "orders" in rdmeta.Image.open(odd)
+
+
+def test_the_examples_run(cluster: rdmeta.EmbeddedCluster, tmp_path: Path) -> None:
+    found = commands.examples("publish")
+    assert len(found) == 2
+    for line in found:
+        env = {"RDMETA_BOOTSTRAP": cluster.bootstrap}
+        with commands.started(*line, env=env, cwd=tmp_path) as process:
+            assert ready(process) == f"READY {tmp_path}/kafka.rdmeta"
+            if "--for" not in line:
+                process.terminate()
+            _, err = process.communicate(timeout=30)
+        assert (process.returncode, err) == (0 if "--for" in line else -signal.SIGTERM, "")
+    assert "orders" in rdmeta.Image.open(tmp_path / "kafka.rdmeta")
