@@ -85,6 +85,7 @@ if TYPE_CHECKING:
     from rdmeta.client.blocking import Client
     from rdmeta.client.events import Problem, Updated
     from rdmeta.embedded import EmbeddedCluster
+    from rdmeta.net.check import CheckedServer, check
     from rdmeta.net.fetch import fetch
 
 __all__ = [
@@ -108,6 +109,7 @@ __all__ = [
     "Broker",
     "Change",
     "Changes",
+    "CheckedServer",
     "Client",
     "ConfigError",
     "Due",
@@ -146,6 +148,7 @@ __all__ = [
     "WrongClusterError",
     "__version__",
     "attach",
+    "check",
     "config",
     "decode_metadata_response",
     "encode_metadata_request",
@@ -167,6 +170,8 @@ _LATER = {
     "Updated": "rdmeta.client.events",
     "config": "rdmeta.config",
     "EmbeddedCluster": "rdmeta.embedded",
+    "CheckedServer": "rdmeta.net.check",
+    "check": "rdmeta.net.check",
     "fetch": "rdmeta.net.fetch",
     "health": "rdmeta.health",
     "metrics": "rdmeta.metrics",

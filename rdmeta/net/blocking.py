@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import socket
 import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from numbers import Real
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rdmeta.address import Address
 from rdmeta.errors import RequestTimedOutError, TlsError, TransportError
@@ -16,9 +17,15 @@ from rdmeta.net.session import Response, Session
 from rdmeta.net.wire import Wire
 
 if TYPE_CHECKING:
-    from rdmeta.net.security import Security
+    from rdmeta.net.security import Prepared, Security
 
-__all__ = ["Connection", "Deadline"]
+__all__ = ["STEPS", "Connection", "Deadline"]
+
+STEPS = ("name", "tcp", "tls", "versions", "sasl")
+"""The steps until a connection is ready, in their order: tls and sasl where they are configured."""
+
+# What getaddrinfo() returns.
+_Endpoints: TypeAlias = "Sequence[tuple[Any, ...]]"
 
 # Seconds: a bit below the longest time-out that poll() accepts.
 _LONGEST = 2_000_000.0
@@ -67,22 +74,35 @@ class Connection:
         client_id: str,
         max_frame: int,
         family: int = socket.AF_UNSPEC,
-        security: Security | None = None,
+        security: Security | Prepared | None = None,
+        on_step: Callable[[str, Connection], object] | None = None,
     ) -> None:
         """Connects, shakes hands, and logs in as `security` says.
 
-        `family` AF_INET or AF_INET6 tries no other addresses. Raises TransportError,
+        `family` AF_INET or AF_INET6 tries no other addresses. `on_step` is called with the name of
+        each step of STEPS that has ended, and the connection. Raises TransportError,
         RequestTimedOutError, the errors of `Security.prepare()`, and those of `Session.receive()`.
         """
         prepared = security.prepare(deadline.remaining()) if security is not None else None
         tunnel = prepared.tunnel(address.host) if prepared is not None else None
         login = prepared.login if prepared is not None else None
         self.session = Session(client_id, max_frame, login, tls=tunnel is not None)
+        self.tunnel = tunnel
         self._wire = Wire(self.session, tunnel)
-        self._socket = _connect(address, deadline, family)
+        ended = on_step or (lambda step, connection: None)
+        found = _resolved(address, family)
+        ended("name", self)
+        self._socket = _connect(found, deadline)
         try:
-            while not self.session.ready:
-                self._exchange(deadline)
+            ended("tcp", self)
+            if tunnel is not None:
+                self._exchange_until(lambda: tunnel.is_ready, deadline)
+                ended("tls", self)
+            self._exchange_until(lambda: bool(self.session.versions), deadline)
+            ended("versions", self)
+            self._exchange_until(lambda: self.session.ready, deadline)
+            if login is not None:
+                ended("sasl", self)
         except BaseException:
             self.close()
             raise
@@ -109,6 +129,10 @@ class Connection:
         while not answers:
             answers = self._exchange(deadline)
         return bytes(answers[0].body)
+
+    def _exchange_until(self, holds: Callable[[], bool], deadline: Deadline) -> None:
+        while not holds():
+            self._exchange(deadline)
 
     def _exchange(self, deadline: Deadline) -> list[Response]:
         """Sends the bytes that wait, then returns the answers that one read completes.
@@ -151,12 +175,16 @@ class Connection:
         return received, count
 
 
-def _connect(address: Address, deadline: Deadline, family: int) -> socket.socket:
-    """Returns a connected socket; each address of the host gets its share of the time."""
+def _resolved(address: Address, family: int) -> _Endpoints:
+    """Returns the addresses of a host; raises TransportError."""
     try:
-        found = socket.getaddrinfo(*address, family, socket.SOCK_STREAM)
+        return socket.getaddrinfo(*address, family, socket.SOCK_STREAM)
     except (OSError, ValueError) as error:
         raise unresolved(error) from error
+
+
+def _connect(found: _Endpoints, deadline: Deadline) -> socket.socket:
+    """Returns a connected socket; each address of the host gets its share of the time."""
     failure: OSError | None = None
     for untried, (family, kind, protocol, _, endpoint) in zip(
         range(len(found), 0, -1), found, strict=True

@@ -31,7 +31,7 @@ from rdmeta.net.resolve import FAMILIES
 from rdmeta.net.security import Security, for_config
 from rdmeta.net.session import METADATA
 
-__all__ = ["fetch"]
+__all__ = ["fetch", "is_in_vain", "without_frames"]
 
 
 # The settings without a configuration, by their names in Config, and the Security.
@@ -213,8 +213,8 @@ def _ask_in_turn(
             within = deadline.within(min(deadline.remaining() / share, options.setup_timeout))
             broker, applied = _ask(cache, server, request, within, deadline, options)
         except Error as error:
-            failures.append((server, _without_frames(error)))
-            if _is_in_vain([each for _, each in failures]):
+            failures.append((server, without_frames(error)))
+            if is_in_vain([each for _, each in failures]):
                 break
             ask_other = error.applied is not None and Advice.ASK_OTHER in error.applied.advice
         else:
@@ -302,7 +302,7 @@ def _broker_at(server: Address, *tables: tuple[Broker, ...]) -> int | None:
     return None
 
 
-def _without_frames(error: Error) -> Error:
+def without_frames(error: Error) -> Error:
     """Returns the error without tracebacks, whose frames keep the secrets that were sent."""
     each: BaseException | None = error
     while each is not None:
@@ -311,7 +311,7 @@ def _without_frames(error: Error) -> Error:
     return error
 
 
-def _is_in_vain(errors: list[Error]) -> bool:
+def is_in_vain(errors: list[Error]) -> bool:
     """Returns whether the last error says that the servers that follow would fail, too.
 
     A wrong configuration fails before it meets a server. A login that two servers refuse alike is

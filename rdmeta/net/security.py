@@ -48,6 +48,10 @@ class Prepared(NamedTuple):
     settings: TlsSettings | None = None
     login: Login | None = None
 
+    def prepare(self) -> Prepared:
+        """Returns itself: a connection takes what is prepared as it takes a Security."""
+        return self
+
     def tunnel(self, host: str) -> Tunnel | None:
         """Returns the TLS of a new connection to `host`, None without TLS; raises TlsError."""
         if self.context is None or self.settings is None:

@@ -6,13 +6,14 @@ import math
 import ssl
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timezone
 from typing import Any
 
 from rdmeta._security_settings import TlsSettings
 from rdmeta.errors import TlsError
 from rdmeta.net.sasl import shown
 
-__all__ = ["chain_of", "explain", "no_handshake"]
+__all__ = ["chain_of", "explain", "first_end", "no_handshake"]
 
 # OpenSSL's codes of a certificate that does not pass (X509_V_ERR_*).
 _NO_CRL, _NOT_YET, _EXPIRED, _CRL_EXPIRED, _REVOKED = 3, 9, 10, 12, 23
@@ -42,6 +43,12 @@ def chain_of(tls: ssl.SSLObject) -> list[dict[str, Any]]:
         return [each.get_info() for each in (get() if get else None) or ()]
     except (AttributeError, ValueError, ssl.SSLError):
         return []
+
+
+def first_end(chain: Iterable[dict[str, Any]]) -> datetime | None:
+    """Returns when the first certificate of a chain expires; None if no date is known."""
+    end = min(map(_end_of, chain), default=math.inf)
+    return None if end == math.inf else datetime.fromtimestamp(end, timezone.utc)
 
 
 def explain(

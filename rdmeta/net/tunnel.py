@@ -7,6 +7,7 @@ child of a fork sends no word through it. The first bytes of a port are at hand 
 from __future__ import annotations
 
 import ssl
+from datetime import datetime
 from typing import Any
 
 from rdmeta._security_settings import TlsSettings
@@ -54,6 +55,19 @@ class Tunnel:
             why = error.reason if isinstance(error, ssl.SSLError) else error
             raise TlsError(f"no certificate can have the name {self._host!r}: {why}") from None
         self._shake()
+
+    @property
+    def version(self) -> str | None:
+        """The version of TLS, such as TLSv1.3; None before the handshake is over."""
+        return self._tls.version() if self.is_ready else None
+
+    @property
+    def expires(self) -> datetime | None:
+        """When the first of the other side's certificates expires; None if it is not known.
+
+        It is also known after a handshake that failed at a certificate.
+        """
+        return tls_errors.first_end(tls_errors.chain_of(self._tls))
 
     def data_to_send(self) -> bytes:
         """Returns the encrypted bytes to send that no earlier call returned."""

@@ -174,3 +174,21 @@ def test_each_connection_asks_for_the_secrets_of_now() -> None:
             with pytest.raises(Exception, match="SaslHandshake"):
                 Connection(address, Deadline(30), "tester", 1 << 20, security=security)
     assert next(passwords, None) is None
+
+
+def test_each_step_of_a_connection_is_told_when_it_ends() -> None:
+    told: list[tuple[str, bool, bool]] = []
+
+    def on_step(step: str, connection: Connection) -> None:
+        assert connection.tunnel is not None
+        told.append((step, connection.tunnel.is_ready, bool(connection.session.versions)))
+
+    security = Security(Config(tls=TlsSettings(ca_pem=ours.pem)))
+    with listening(over_tls(SERVER, answering())) as address:
+        Connection(address, Deadline(30), "t", 1 << 20, 0, security.prepare(), on_step).close()
+    assert told == [
+        ("name", False, False),
+        ("tcp", False, False),
+        ("tls", True, False),
+        ("versions", True, True),
+    ]
