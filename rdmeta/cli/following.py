@@ -1,0 +1,51 @@
+"""The clients of commands that keep running: how often they ask, and what of their log is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rdmeta.cli.clusters import Target
+from rdmeta.cli.messages import Messages
+from rdmeta.client.blocking import Client
+from rdmeta.config import parse
+from rdmeta.model import ALL
+
+__all__ = ["following", "interval_of", "show_log"]
+
+_INTERVAL = "topic.metadata.refresh.interval.ms"
+_MAX_AGE = "metadata.max.age.ms"
+# Brokers do not say that an ISR has changed, so the client asks often. It asks at once, and again
+# and again, for what lacks a leader or is not there.
+_NAMED_MS, _ALL_MS = "1000", "2000"
+_DEFAULT_MAX_AGE_MS = "900000"
+
+
+def following(target: Target, topics: Sequence[str], *, sticky: bool = False) -> Client:
+    """Returns a client of those topics, or of all without any, that is not started yet.
+
+    It asks every second for topics by name and every two seconds for all, unless the options have
+    topic.metadata.refresh.interval.ms. Raises ConfigError.
+    """
+    return Client(_often(target, topics), topics=topics or ALL, sticky=sticky)
+
+
+def interval_of(target: Target, topics: Sequence[str]) -> float:
+    """Returns the seconds between two answers for such a client; raises ConfigError."""
+    return parse(_often(target, topics)).refresh_interval or 0.0
+
+
+def _often(target: Target, topics: Sequence[str]) -> dict[str, str]:
+    if _INTERVAL in target.conf:
+        return target.conf
+    interval = _NAMED_MS if topics else _ALL_MS
+    return {_MAX_AGE: _DEFAULT_MAX_AGE_MS, **target.conf, _INTERVAL: interval}
+
+
+def show_log(messages: Messages) -> None:
+    """Shows the client's errors; its warnings and the rest come with -v.
+
+    The commands tell the same themselves, once. Call it once, before the client is made.
+    """
+    from rdmeta.cli import logs
+
+    logs.show(messages.fault, messages.level if messages.level > 0 else -1)

@@ -1,0 +1,288 @@
+"""`rdmeta wait`: returns when topics, brokers and replicas are as they should be."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, TypeAlias
+
+import click
+
+from rdmeta.cli.conditions import Answers, Finding, Wanted, conditions
+from rdmeta.cli.messages import FINE, NO_ANSWER, UNMET, BadInputError, Messages
+from rdmeta.cli.options import Where, connection_options, seconds
+from rdmeta.cli.output import Output, json_text
+from rdmeta.cli.selection import named_topics
+from rdmeta.errors import Error
+from rdmeta.model import ALL
+
+if TYPE_CHECKING:
+    from rdmeta.client.blocking import Client
+    from rdmeta.client.events import Updated
+
+__all__ = ["command"]
+
+Batches: TypeAlias = "SimpleQueue[tuple[Updated, ...]]"
+
+# A hold begins anew after a pause between two answers of 3 intervals, or of this if it is longer.
+_LEAST_PAUSE_S = 5.0
+
+_number = click.IntRange(min=0)
+_count = click.IntRange(min=1)
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  rdmeta wait -t orders --isr 1
+  rdmeta wait --broker 1 --no-urp --hold 3 --timeout 120
+"""
+)
+@click.option(
+    "-t",
+    "--topic",
+    "topics",
+    metavar="NAME",
+    multiple=True,
+    help="The topic exists, and its partitions have leaders. May be repeated.",
+)
+@click.option("-p", "--partition", type=_number, metavar="N", help="Only this partition counts.")
+@click.option("--partitions", type=_count, metavar="N", help="The topic has at least N partitions.")
+@click.option(
+    "--isr", type=_count, metavar="N", help="Each partition has at least N replicas in sync."
+)
+@click.option("--leader", type=_number, metavar="ID", help="This broker leads each partition.")
+@click.option("--gone", is_flag=True, help="The topic does not exist: a broker says so.")
+@click.option(
+    "--broker",
+    "brokers",
+    type=_number,
+    metavar="ID",
+    multiple=True,
+    help="The broker is listed, and in the ISR of each partition of which it has a replica. May be"
+    " repeated.",
+)
+@click.option(
+    "--no-urp", is_flag=True, help="Each replica is in sync: of all topics, or of those of -t."
+)
+@click.option(
+    "--hold",
+    type=float,
+    metavar="SECONDS",
+    callback=seconds,
+    help="All of it stands for so long without a break.",
+)
+@click.option("--json", "json", is_flag=True, help="Print the result as JSON.")
+@connection_options
+def command(
+    where: Where,
+    topics: tuple[str, ...],
+    partition: int | None,
+    partitions: int | None,
+    isr: int | None,
+    leader: int | None,
+    gone: bool,
+    brokers: tuple[int, ...],
+    no_urp: bool,
+    hold: float | None,
+    json: bool,
+) -> int:
+    """Wait until all conditions hold, for --timeout seconds at most.
+
+    If they do not hold by then, a line says what is missing, and the exit code is 1. It is 3 if no
+    server has answered. -v shows what is still missing while the command waits.
+    """
+    wanted = Wanted(
+        _names(topics),
+        partition,
+        partitions,
+        isr,
+        leader,
+        gone,
+        tuple(dict.fromkeys(brokers)),
+        no_urp,
+    )
+    _check(wanted, hold, where.timeout)
+    target, messages = where.target(), where.messages
+    from rdmeta.cli.following import following, interval_of, show_log
+
+    show_log(messages)
+    pause = max(_LEAST_PAUSE_S, 3 * interval_of(target, wanted.topics))
+    with following(target, wanted.topics) as client:
+        wait = _Wait(client, wanted, hold or 0.0, pause, messages, target.name)
+        try:
+            code = wait.run(where.timeout)
+        except Error as error:
+            return messages.failure(error, target.name)
+    if json:
+        label = {} if target.name is None else {"cluster": target.name}
+        Output("json").json(
+            [json_text({"version": 1, "command": "wait", **label, **wait.result()})]
+        )
+    return code
+
+
+def _names(given: tuple[str, ...]) -> Sequence[str]:
+    names, patterns = named_topics(given)
+    if patterns:
+        raise BadInputError(f"-t /{patterns[0].pattern}/: wait takes names of topics")
+    return names
+
+
+def _check(wanted: Wanted, hold: float | None, timeout: float) -> None:
+    """Raises BadInputError for conditions that are missing, or cannot hold together."""
+    of_topics = {
+        "-p": wanted.partition,
+        "--partitions": wanted.partitions,
+        "--isr": wanted.isr,
+        "--leader": wanted.leader,
+        "--gone": wanted.gone or None,
+    }
+    given = [name for name, value in of_topics.items() if value is not None]
+    if given and not wanted.topics:
+        raise BadInputError(f"{given[0]} needs a topic: give -t NAME")
+    if not (wanted.topics or wanted.brokers or wanted.no_urp):
+        raise BadInputError("there is nothing to wait for: give -t NAME, --broker ID or --no-urp")
+    if wanted.gone:
+        others = given[:-1] + ["--broker"] * bool(wanted.brokers) + ["--no-urp"] * wanted.no_urp
+        if others:
+            raise BadInputError(f"--gone and {others[0]} contradict each other")
+    if hold is not None and hold >= timeout:
+        raise BadInputError(f"--hold {hold:g} needs a --timeout above it; it is {timeout:g}")
+
+
+class _Wait:
+    """The wait of one run: it looks at the state after each answer."""
+
+    def __init__(
+        self,
+        client: Client,
+        wanted: Wanted,
+        hold: float,
+        pause: float,
+        messages: Messages,
+        cluster: str | None,
+    ) -> None:
+        self._client, self._messages, self._cluster = client, messages, cluster
+        self._topics = frozenset(wanted.topics)
+        self._conditions = conditions(wanted)
+        self._answers = Answers(wanted.topics)
+        self._hold, self._pause = hold, pause
+        self._began = time.monotonic()
+        self._findings: Sequence[Finding] = ()
+        # The version at the last look, and the time of the last answer about all that is wanted.
+        self._seen, self._heard = 0, self._began
+        # The first such answer since which everything has held.
+        self._since: float | None = None
+        self._said = ""
+
+    def run(self, timeout: float) -> int:
+        """Returns the exit code; raises what Client.refresh() does if there is no answer."""
+        until = self._began + timeout
+        batches: Batches = SimpleQueue()
+        self._client.on_update(batches.put)
+        self._client.refresh(timeout=timeout)
+        asked = False
+        while True:
+            held = until if asked or self._since is None else self._since + self._hold
+            try:
+                batch = batches.get(timeout=max(0.0, min(held, until) - time.monotonic()))
+            except Empty:
+                if time.monotonic() >= until:
+                    return self._unmet(timeout)
+                asked = True  # the last answer of a hold need not wait for its turn
+                self._client.refresh(force=True, wait=False)
+                continue
+            asked = False
+            if denied := self._look(batch):
+                self._messages.fault(denied, self._cluster)
+                return NO_ANSWER
+            if self.is_met:
+                return FINE
+
+    @property
+    def is_met(self) -> bool:
+        """Whether everything holds, and has held for long enough."""
+        return self._holds() and (not self._hold or self._held() >= self._hold)
+
+    def result(self) -> dict[str, object]:
+        """Returns the result for JSON."""
+        return {
+            "met": self.is_met,
+            "seconds": round(time.monotonic() - self._began, 3),
+            "held": round(self._held(), 3),
+            "conditions": [each._asdict() for each in self._findings],
+        }
+
+    def _holds(self) -> bool:
+        return bool(self._findings) and all(each.missing is None for each in self._findings)
+
+    def _held(self) -> float:
+        return 0.0 if self._since is None else self._heard - self._since
+
+    def _look(self, batch: Iterable[Updated]) -> str | None:
+        """Looks at the state after some answers; returns an error that ends the wait."""
+        now, state = time.monotonic(), self._client.cache.image()
+        self._answers.look(state)
+        if denied := self._answers.denied:
+            return f"topic {denied}: the user may not describe it: grant DESCRIBE on it"
+        self._findings = [each(state, self._answers) for each in self._conditions]
+        if not self._holds() or self._has_missed(state.version):
+            self._since = None
+        self._seen = state.version
+        if any(map(self._is_whole, batch)):
+            if now - self._heard > self._pause:
+                self._since = None
+            self._heard = now
+            if self._since is None and self._holds():
+                self._since = now
+        self._tell()
+        return None
+
+    def _has_missed(self, version: int) -> bool:
+        """Returns whether a break may hide between the last look and this one.
+
+        The cache has had more than one new version, or a leader has changed more than once.
+        """
+        if self._since is None or version == self._seen:
+            return False
+        changes = self._client.cache.changes(self._seen)
+        return (
+            changes.resync
+            or version > self._seen + 1
+            or any(
+                (each.new_leader_epoch or 0) > (each.old_leader_epoch or 0) + 1
+                for each in changes
+                if each.kind == "leader_changed"
+            )
+        )
+
+    def _is_whole(self, answer: Updated) -> bool:
+        """Returns whether an answer was about all that is wanted."""
+        asked = answer.request.topics
+        if asked is ALL or not self._topics:
+            return asked is ALL
+        return asked is not None and self._topics.issubset(asked)
+
+    # ---- words ----------------------------------------------------------------------------------
+
+    def _missing(self) -> str:
+        missing = [each.missing for each in self._findings if each.missing is not None]
+        return "; ".join(dict.fromkeys(missing))
+
+    def _tell(self) -> None:
+        """Shows what is missing, if that has changed."""
+        text = self._missing() or f"everything holds; it must stand for {self._hold:g} s"
+        if text != self._said and not self.is_met and self._messages.level > 0:
+            self._messages.note(f"waiting: {text}", self._cluster)
+        self._said = text
+
+    def _unmet(self, timeout: float) -> int:
+        """Says what is missing at the end; returns the exit code."""
+        text = self._missing() or f"everything held for {self._held():.1f} of {self._hold:g} s only"
+        silence = time.monotonic() - self._heard
+        if silence > self._pause:
+            text += f"; no broker has answered for {silence:.0f} s"
+        self._messages.fault(f"not so after {timeout:g} s: {text}", self._cluster)
+        return UNMET
