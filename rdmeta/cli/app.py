@@ -7,14 +7,13 @@ import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
 import click
 
 from rdmeta import __version__
-from rdmeta.cli.messages import BAD_INPUT, FINE, INTERRUPTED, Messages
+from rdmeta.cli.messages import BAD_INPUT, FINE, INTERRUPTED, Messages, nearest
 
 __all__ = ["COMMANDS", "group", "run"]
 
@@ -50,8 +49,8 @@ class _Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if name not in COMMANDS and not name.startswith("-"):
-            near = get_close_matches(name, COMMANDS, 1)
-            advice = f"did you mean {near[0]}?" if near else f"it is one of {', '.join(COMMANDS)}"
+            near = nearest(name, COMMANDS)
+            advice = f"did you mean {near}?" if near else f"it is one of {', '.join(COMMANDS)}"
             raise click.UsageError(f"there is no command {name!r}; {advice}", ctx)
         return super().resolve_command(ctx, args)
 
@@ -62,7 +61,7 @@ class _Commands(click.Group):
 
 @click.group(
     cls=_Commands,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Each command has its own --help, with examples.",
 )
 @click.version_option(__version__, message="%(prog)s %(version)s")
@@ -108,7 +107,10 @@ def run(arguments: Sequence[str]) -> int:
 
 def _outcome(arguments: Sequence[str], messages: Messages) -> int:
     try:
-        with group.make_context("rdmeta", list(arguments), obj=messages) as context:
+        width = _help_width()
+        with group.make_context(
+            "rdmeta", list(arguments), obj=messages, terminal_width=width
+        ) as context:
             return int(group.invoke(context) or FINE)
     except click.exceptions.Exit as ended:
         return ended.exit_code
@@ -124,11 +126,23 @@ def _outcome(arguments: Sequence[str], messages: Messages) -> int:
         return messages.failure(error)
 
 
+def _help_width() -> int:
+    """Returns the width of help: that of the terminal, within limits.
+
+    click would import shutil for it, which takes longer than everything else in this module.
+    """
+    try:
+        columns = int(os.environ.get("COLUMNS", 0)) or os.get_terminal_size(1).columns
+    except (OSError, ValueError):
+        columns = 0
+    return max(50, min(columns or 80, 100) - 2)
+
+
 def _usage(error: click.ClickException) -> str:
     """Returns a usage error as one line, with the command whose help says more."""
     if isinstance(error, click.NoSuchOption):
-        near = get_close_matches(error.option_name, error.possibilities or [], 1, 0.0)
-        advice = f"; did you mean {near[0]}?" if near else ""
+        near = nearest(error.option_name, error.possibilities or (), 0.0)
+        advice = f"; did you mean {near}?" if near else ""
         text = f"there is no option {error.option_name}{advice}"
     else:
         text = " ".join(error.format_message().split()).rstrip(".")

@@ -11,7 +11,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple, TypeVar
 
-from rdmeta.cli.messages import BadInputError, Messages
+from rdmeta.cli.messages import BadInputError, Messages, nearest
 
 __all__ = ["Target", "clusters_file", "named_clusters", "side_by_side"]
 
@@ -62,10 +62,8 @@ def named_clusters(names: str, messages: Messages) -> list[tuple[str, dict[str, 
 
 
 def _advice(name: str, sections: dict[str, dict[str, str]]) -> str:
-    from difflib import get_close_matches
-
-    near = get_close_matches(name, sections, 1)
-    return f"; did you mean {near[0]}?" if near else f"; it has {', '.join(sections) or 'none'}"
+    near = nearest(name, sections)
+    return f"; did you mean {near}?" if near else f"; it has {', '.join(sections) or 'none'}"
 
 
 def _sections(path: Path) -> dict[str, dict[str, str]]:

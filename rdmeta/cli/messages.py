@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 from rdmeta import errors
@@ -18,6 +17,7 @@ __all__ = [
     "BadInputError",
     "Messages",
     "escaped",
+    "nearest",
 ]
 
 FINE = 0
@@ -42,6 +42,13 @@ def escaped(text: str) -> str:
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
+def nearest(word: str, known: Iterable[str], least: float = 0.6) -> str | None:
+    """Returns the known word that is nearest to `word`; None if none is similar enough."""
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(word, list(known), 1, least)), None)
+
+
 class Messages:
     """Writes lines about what goes wrong to stderr, as loudly as the user wants.
 
@@ -64,6 +71,8 @@ class Messages:
         """Writes an error as one line, with -v also its causes; returns the exit code."""
         code = _code(error)
         if code is None:
+            import traceback
+
             traceback.print_exception(error)
             return NO_ANSWER
         _write(_text(error), cluster)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import wraps
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -22,8 +21,7 @@ _SERVERS = "bootstrap.servers"
 _PREFIX = "RDMETA_"
 
 
-@dataclass(frozen=True)
-class Where:
+class Where(NamedTuple):
     """What the user says about the clusters to ask; `timeout` is in seconds."""
 
     bootstrap: str | None
