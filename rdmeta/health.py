@@ -75,7 +75,7 @@ def is_lost_without(partition: Partition, brokers: Collection[int]) -> bool:
 
 
 class BrokerLoad(NamedTuple):
-    """What a broker leads and stores, in partitions.
+    """The partitions that a broker leads and stores.
 
     `leaders_above` is how far its leaders are above the mean of all brokers: 0.25 is a quarter
     above, -1.0 is none at all. It is None if no broker leads. `replicas_above` is the same for
@@ -91,7 +91,7 @@ class BrokerLoad(NamedTuple):
 
 
 class RackLoad(NamedTuple):
-    """What the brokers of a rack lead and store together; the means are those of all racks."""
+    """The same for the brokers of a rack together; the means are those of all racks."""
 
     rack: str | None
     brokers: int

@@ -84,8 +84,8 @@ def command(
 ) -> int:
     """Show brokers, topics and partitions: leader, epoch, replicas, ISR, offline replicas.
 
-    Of --urp, --leaderless, --offline, --nonpreferred and --if-down, one is enough for a partition
-    to be shown.
+    --urp, --leaderless, --offline, --nonpreferred and --if-down choose partitions; if several are
+    given, one of them is enough.
     """
     names, patterns = named_topics(topics)
     given = [flag for flag, is_given in flags.items() if is_given]
@@ -159,7 +159,7 @@ def _opened(where: Where, path: str) -> Image:
     try:
         return Image.open(path)
     except Error as error:
-        raise BadInputError(f"{path}: no state can be read: {error}") from error
+        raise BadInputError(f"--image: {error}") from error
 
 
 # ---- tables -------------------------------------------------------------------------------------

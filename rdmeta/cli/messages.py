@@ -75,7 +75,7 @@ class Messages:
 
             traceback.print_exception(error)
             return NO_ANSWER
-        _write(_text(error), cluster)
+        _write(_text(error) + (_advice(error) if code == NO_ANSWER else ""), cluster)
         if self.level > 0:
             for cause in _causes(error):
                 _write(f"  because of {type(cause).__name__}: {_text(cause)}", cluster)
@@ -106,6 +106,19 @@ def _text(error: BaseException) -> str:
         file = error.filename
         return error.strerror if file is None else f"{file}: {error.strerror}"
     return str(error) or type(error).__name__
+
+
+def _advice(error: BaseException) -> str:
+    """Returns which keys to check, for an error that does not say it itself."""
+    text = str(error)
+    if any(f"{area}." in text for area in _AREAS) or isinstance(error, errors.NotCachedError):
+        return ""
+    if isinstance(error, errors.RequestTimedOutError):
+        return "; check bootstrap.servers, or give it longer with --timeout"
+    return "; check bootstrap.servers" if isinstance(error, errors.TransportError) else ""
+
+
+_AREAS = ("bootstrap", "security", "sasl", "ssl")
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

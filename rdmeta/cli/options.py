@@ -22,7 +22,7 @@ _PREFIX = "RDMETA_"
 
 
 class Where(NamedTuple):
-    """What the user says about the clusters to ask; `timeout` is in seconds."""
+    """The user's words about the clusters to ask; `timeout` is in seconds."""
 
     bootstrap: str | None
     file: str | None

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
-from typing import Any
+from typing import Any, BinaryIO
 
 from rdmeta.errors import MissingExtraError
 
@@ -40,13 +40,25 @@ def write(
     schema = pa.schema([(name, _TYPES[kind]) for name, kind in columns])
     part = f"{path}.{os.getpid()}.part"
     try:
-        with parquet.ParquetWriter(part, schema, compression="zstd") as writer:
+        with (
+            _opened(part, path) as file,
+            parquet.ParquetWriter(file, schema, compression="zstd") as writer,
+        ):
             for batch in _batches(schema, rows, group):
                 writer.write_batch(batch)
         os.replace(part, path)
     finally:
         with suppress(FileNotFoundError):
             os.unlink(part)
+
+
+def _opened(part: str, path: str) -> BinaryIO:
+    """Opens the file for its rows; the OSError of a failure names the file that the user gave."""
+    try:
+        return open(part, "wb")
+    except OSError as error:
+        error.filename = path
+        raise
 
 
 def _batches(schema: Any, rows: Iterable[Sequence[Any]], group: int) -> Iterator[Any]:

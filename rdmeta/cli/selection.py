@@ -1,4 +1,4 @@
-"""What `rdmeta list` shows: states of clusters, and which topics and partitions of them."""
+"""The choice of `rdmeta list`: states of clusters, and which topics and partitions of them."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ _OF_FLAGS: dict[str, Condition] = {
 class Selection(NamedTuple):
     """Which brokers, topics and partitions are shown; an empty sequence restricts nothing.
 
-    Of several conditions one is enough. `down` are the brokers of --if-down.
+    One of several conditions is enough. `down` are the brokers of --if-down.
     """
 
     names: Sequence[str] = ()

@@ -42,6 +42,27 @@ def test_each_error_is_one_line_and_has_an_exit_code(
     assert err.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("error", "advice"),
+    [
+        (errors.TransportError("a:1: cannot connect"), "; check bootstrap.servers"),
+        (errors.TlsError("a:1: not trusted: set ssl.ca.location"), ""),
+        (errors.AuthenticationError("a:1: refused; check sasl.password"), ""),
+        (
+            errors.RequestTimedOutError("a:1: no answer in time"),
+            "; check bootstrap.servers, or give it longer with --timeout",
+        ),
+        (errors.UnsupportedVersionError("a:1: too old"), ""),
+        (BadInputError("bad"), ""),
+    ],
+)
+def test_an_error_says_which_key_to_check(
+    error: Exception, advice: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Messages().failure(error)
+    assert capsys.readouterr().err == f"rdmeta: {error}{advice}\n"
+
+
 def test_a_file_that_fails_is_named_without_a_number(capsys: pytest.CaptureFixture[str]) -> None:
     Messages().failure(FileNotFoundError(2, "No such file or directory", "a/b"), "prod")
     assert capsys.readouterr().err == "rdmeta: prod: a/b: No such file or directory\n"
@@ -54,7 +75,9 @@ def test_v_adds_the_causes(capsys: pytest.CaptureFixture[str]) -> None:
     error.__cause__ = OSError("bottom")
     error.__cause__.__context__ = error  # a cycle does not matter
     messages.failure(error)
-    assert capsys.readouterr().err == ("rdmeta: no answer\nrdmeta:   because of OSError: bottom\n")
+    assert capsys.readouterr().err == (
+        "rdmeta: no answer; check bootstrap.servers\nrdmeta:   because of OSError: bottom\n"
+    )
 
 
 def test_a_defect_of_the_program_is_shown_with_its_place(

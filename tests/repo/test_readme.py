@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import commands
 import pytest
 
 import rdmeta
@@ -58,6 +59,19 @@ def test_the_readmes_program_prints_what_the_readme_shows(
     code: str, output: str | None, tmp_path: Path
 ) -> None:
     assert run(code, tmp_path) == output
+
+
+def test_the_first_screen_has_a_command_with_its_output() -> None:
+    ((language, shown),) = [block for block in BLOCKS if block[0] == "console"]
+    assert TEXT.index(f"```{language}") < TEXT.index("```python")
+    line, _, output = shown.partition("\n")
+    with rdmeta.EmbeddedCluster(brokers=3) as cluster:
+        cluster.create_topic("orders", partitions=6, replication_factor=3)
+        cluster.set_leader("orders", 3, None)
+        words = line.removeprefix("$ rdmeta ").replace(THEIRS, cluster.bootstrap).split()
+        with commands.Terminal(*words) as terminal:
+            assert terminal.end() == 0
+    assert terminal.text == output
 
 
 def test_the_programs_come_after_an_install_line_with_their_extras() -> None:
