@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
 from rdmeta import health
 from rdmeta.cache import Image, MetadataCache
 from rdmeta.cli.clusters import Target, side_by_side
-from rdmeta.cli.messages import FINE, UNMET, BadInputError
+from rdmeta.cli.messages import FINE, NO_ANSWER, UNMET, BadInputError
 from rdmeta.cli.options import Where, connection_options, output_options
 from rdmeta.cli.output import Column, Output, Row, Share, Table, json_text
-from rdmeta.cli.selection import Selection, State, conditions, named_topics
-from rdmeta.errors import Error, error_name
-from rdmeta.model import Partition, Topic
+from rdmeta.cli.selection import NEED_MIN_ISR, Selection, State, conditions, named_topics
+from rdmeta.errors import Error, UnknownTopicError, UnsupportedVersionError, error_name
+from rdmeta.model import Partition, Topic, operation_names
 
 __all__ = ["command"]
 
@@ -51,6 +52,12 @@ Examples:
 @click.option("--offline", is_flag=True, help="Only partitions with an offline replica.")
 @click.option("--nonpreferred", is_flag=True, help="Only those that another replica leads.")
 @click.option(
+    "--under-min-isr",
+    is_flag=True,
+    help="Only those with fewer replicas in sync than min.insync.replicas of the topic.",
+)
+@click.option("--at-min-isr", is_flag=True, help="Only those with just as many.")
+@click.option(
     "--if-down",
     type=int,
     metavar="ID",
@@ -61,8 +68,11 @@ Examples:
 @click.option("--skew", is_flag=True, help="Leaders and replicas per broker and rack.")
 @click.option("--ids", is_flag=True, help="Show the ids of topics.")
 @click.option(
+    "--operations", is_flag=True, help="What the user may do with the cluster and its topics."
+)
+@click.option(
     "--table",
-    type=click.Choice(["brokers", "topics", "partitions", "racks"]),
+    type=click.Choice(["clusters", "brokers", "topics", "partitions", "racks"]),
     help="Print this table alone; CSV and Parquet hold partitions otherwise, brokers with --skew.",
 )
 @click.option("--image", metavar="FILE", help="Read a saved or published state, and no cluster.")
@@ -78,14 +88,15 @@ def command(
     fail: bool,
     skew: bool,
     ids: bool,
+    operations: bool,
     table: str | None,
     image: str | None,
     **flags: bool,
 ) -> int:
     """Show brokers, topics and partitions: leader, epoch, replicas, ISR, offline replicas.
 
-    --urp, --leaderless, --offline, --nonpreferred and --if-down choose partitions; if several are
-    given, one of them is enough.
+    --urp, --leaderless, --offline, --nonpreferred, --under-min-isr, --at-min-isr and --if-down
+    choose partitions; if several are given, one of them is enough.
     """
     names, patterns = named_topics(topics)
     given = [flag for flag, is_given in flags.items() if is_given]
@@ -97,32 +108,44 @@ def command(
         conditions(given, if_down=if_down),
         frozenset(if_down),
     )
-    shown = _shown_tables(table, skew, bool(chosen.conditions), output)
+    show = Show(chosen, ids, operations, not NEED_MIN_ISR.isdisjoint(given))
+    shown = _shown_tables(table, skew, show, output)
     if fail and not chosen.conditions:
         raise BadInputError("--fail needs a condition, such as --urp")
     if image is None:
-        states, code = _ask(where, chosen)
+        states, code = _ask(where, show, fail)
     else:
-        states, code = [State(None, _opened(where, image))], FINE
+        states, code = [State(None, _opened(where, image, show))], FINE
     code = max([code, *(chosen.missing(state, where.messages) for state in states)])
     if output.form == "json":
         if where.clusters is not None or any(state.error is None for state in states):
-            output.json(_skew_json(states, chosen) if skew else _json(states, chosen))
+            output.json(_skew_json(states, chosen) if skew else _json(states, show))
     elif any(state.error is None for state in states):
         makers = _SKEW_TABLES if skew else _TABLES
-        output.tables(*(makers[each](states, chosen, ids) for each in shown))
+        output.tables(*(makers[each](states, show) for each in shown))
     if fail and any(True for state in states for _ in chosen.topics_of(state)):
         return max(code, UNMET)
     return code
 
 
-def _shown_tables(table: str | None, skew: bool, has_conditions: bool, output: Output) -> list[str]:
+class Show(NamedTuple):
+    """What is shown: which topics and partitions, and which columns besides the usual ones."""
+
+    chosen: Selection
+    ids: bool = False
+    operations: bool = False
+    min_isr: bool = False
+
+
+def _shown_tables(table: str | None, skew: bool, show: Show, output: Output) -> list[str]:
     """Returns the names of the tables to print; raises BadInputError for one that is not there."""
     possible = _SKEW_TABLES if skew else _TABLES
     if table is None:
         if skew:
             return ["racks", "brokers"] if output.form == "text" else ["brokers"]
-        return ["partitions"] if has_conditions else ["brokers", "partitions"]
+        if show.chosen.conditions:
+            return ["partitions"]
+        return ["clusters", "topics"] if show.operations else ["brokers", "partitions"]
     if output.form == "json":
         raise BadInputError("--json has every table: leave out --table")
     if table not in possible:
@@ -131,31 +154,74 @@ def _shown_tables(table: str | None, skew: bool, has_conditions: bool, output: O
     return [table]
 
 
-def _ask(where: Where, chosen: Selection) -> tuple[list[State], int]:
+def _ask(where: Where, show: Show, fail: bool) -> tuple[list[State], int]:
     """Returns what each cluster answers, and the highest exit code of those that fail."""
-    from rdmeta.net.fetch import fetch
-
-    only = chosen.names if chosen.names and not chosen.patterns else None
-
-    def ask(target: Target) -> MetadataCache:
-        cache = MetadataCache()
-        fetch(cache, topics=only, timeout=where.timeout, **target.arguments())
-        return cache
-
+    targets = where.targets()
+    if where.messages.level > 0 or show.min_isr or any("conf" in t.arguments() for t in targets):
+        where.messages.log(quietly=True)
     states, code = [], FINE
-    for target, outcome in side_by_side(where.targets(), ask):
+    for target, outcome in side_by_side(targets, lambda target: _state(target, where, show)):
         if isinstance(outcome, Exception):
             code = max(code, where.messages.failure(outcome, target.name))
             states.append(State(target.name, MetadataCache(), outcome))
         else:
-            states.append(State(target.name, outcome))
+            state, unknown = outcome
+            states.append(state)
+            for cause, topics in unknown.items():
+                where.messages.fault(f"{health.MIN_ISR} is unknown ({cause}): {topics}", state.name)
+            code = max(code, NO_ANSWER if fail and unknown else FINE)
     return states, code
 
 
-def _opened(where: Where, path: str) -> Image:
+def _state(target: Target, where: Where, show: Show) -> tuple[State, dict[str, str]]:
+    """Returns the state of a cluster, and the topics of an unknown min ISR by the cause."""
+    from rdmeta.net.fetch import fetch
+
+    chosen = show.chosen
+    until = time.monotonic() + where.timeout
+    cache = MetadataCache()
+    applied = fetch(
+        cache,
+        topics=chosen.names if chosen.names and not chosen.patterns else None,
+        timeout=where.timeout,
+        operations=show.operations,
+        **target.arguments(),
+    )
+    state = State(target.name, cache, operations=applied.cluster_operations)
+    if not show.min_isr:
+        return state, {}
+    from rdmeta.client.blocking import Client
+
+    known: dict[str, int] = {}
+    unknown: dict[str, list[str]] = {}
+    names, left = chosen.names_in(cache), max(0.0, until - time.monotonic())
+    try:
+        with Client(target.conf) as client:
+            found = client.describe_configs(names, [health.MIN_ISR], timeout=left)
+    except UnsupportedVersionError as error:
+        raise UnsupportedVersionError(f"{health.MIN_ISR} is unknown: {error}") from error
+    for name, config in found.items():
+        value = config.values.get(health.MIN_ISR)
+        if config.error is None and value is not None and value.isdigit():
+            known[name] = int(value)
+        elif not isinstance(config.error, UnknownTopicError):
+            unknown.setdefault(str(config.error or "the broker hides it"), []).append(name)
+    texts = {cause: _few(names) for cause, names in unknown.items()}
+    return state._replace(min_isr=known), texts
+
+
+def _few(names: Sequence[str]) -> str:
+    """Returns the first names, and how many more there are."""
+    more = f" and {len(names) - 5} more topics" if len(names) > 5 else ""
+    return ", ".join(names[:5]) + more
+
+
+def _opened(where: Where, path: str, show: Show) -> Image:
     """Returns the state in a file; raises BadInputError if it is damaged or other options clash."""
     if where.bootstrap is not None or where.clusters is not None:
         raise BadInputError("--image reads a file and asks no cluster: leave out -b and -c")
+    if show.min_isr:
+        raise BadInputError(f"--image has no {health.MIN_ISR}: ask the cluster")
     try:
         return Image.open(path)
     except Error as error:
@@ -177,7 +243,21 @@ def _table(
     return Table([Column("cluster"), *columns], rows)
 
 
-def _broker_table(states: Sequence[State], chosen: Selection, ids: bool) -> Table:
+def _cluster_table(states: Sequence[State], show: Show) -> Table:
+    columns = [Column("cluster_id"), Column("controller", "integer"), Column("brokers", "integer")]
+    if show.operations:
+        columns.append(Column("operations", "texts"))
+
+    def rows(state: State) -> Iterator[Row]:
+        if state.error is None:
+            reading = state.reading
+            row = (reading.cluster_id, reading.controller, len(reading.brokers))
+            yield (*row, _names(state.operations)) if show.operations else row
+
+    return _table(states, columns, rows)
+
+
+def _broker_table(states: Sequence[State], show: Show) -> Table:
     columns = [
         Column("broker", "integer"),
         Column("host"),
@@ -188,13 +268,13 @@ def _broker_table(states: Sequence[State], chosen: Selection, ids: bool) -> Tabl
 
     def rows(state: State) -> Iterator[Row]:
         controller = state.reading.controller
-        for each in chosen.brokers_of(state):
+        for each in show.chosen.brokers_of(state):
             yield each.id, each.host, each.port, each.rack, each.id == controller
 
     return _table(states, columns, rows)
 
 
-def _topic_table(states: Sequence[State], chosen: Selection, ids: bool) -> Table:
+def _topic_table(states: Sequence[State], show: Show) -> Table:
     columns = [
         Column("topic"),
         Column("topic_id"),
@@ -202,16 +282,19 @@ def _topic_table(states: Sequence[State], chosen: Selection, ids: bool) -> Table
         Column("partitions", "integer"),
         Column("error"),
     ]
+    if show.operations:
+        columns.append(Column("operations", "texts"))
 
     def rows(state: State) -> Iterator[Row]:
-        for topic, _ in chosen.topics_of(state):
+        for topic, _ in show.chosen.topics_of(state):
             count = len(topic.partitions)
-            yield topic.name, topic.topic_id, topic.internal, count, _error(topic)
+            row = (topic.name, topic.topic_id, topic.internal, count, _error(topic))
+            yield (*row, _names(topic.operations)) if show.operations else row
 
     return _table(states, columns, rows)
 
 
-def _partition_table(states: Sequence[State], chosen: Selection, ids: bool) -> Table:
+def _partition_table(states: Sequence[State], show: Show) -> Table:
     columns = [
         Column("topic"),
         Column("partition", "integer"),
@@ -221,12 +304,15 @@ def _partition_table(states: Sequence[State], chosen: Selection, ids: bool) -> T
         Column("isr", "integers"),
         Column("offline", "integers"),
     ]
-    if ids:
+    if show.ids:
         columns.insert(1, Column("topic_id"))
+    if show.min_isr:
+        columns.append(Column("min_isr", "integer"))
 
     def rows(state: State) -> Iterator[Row]:
-        for topic, partitions in chosen.topics_of(state):
-            head = (topic.name, topic.topic_id) if ids else (topic.name,)
+        for topic, partitions in show.chosen.topics_of(state):
+            head = (topic.name, topic.topic_id) if show.ids else (topic.name,)
+            tail = (state.min_isr.get(topic.name),) if show.min_isr else ()
             for each in partitions:
                 yield (
                     *head,
@@ -236,12 +322,23 @@ def _partition_table(states: Sequence[State], chosen: Selection, ids: bool) -> T
                     each.replicas,
                     each.isr,
                     each.offline_replicas,
+                    *tail,
                 )
 
     return _table(states, columns, rows)
 
 
-_TABLES = {"brokers": _broker_table, "topics": _topic_table, "partitions": _partition_table}
+_TABLES = {
+    "clusters": _cluster_table,
+    "brokers": _broker_table,
+    "topics": _topic_table,
+    "partitions": _partition_table,
+}
+
+
+def _names(operations: int | None) -> tuple[str, ...] | None:
+    """Returns the names of a bit field; None if the broker did not tell it."""
+    return None if operations is None else operation_names(operations)
 
 
 def _leader(partition: Partition) -> int | None:
@@ -264,18 +361,21 @@ _LOAD = (
 
 
 def _skew(state: State, chosen: Selection) -> health.Skew:
+    if chosen.has_everything:
+        found = state.reading.health(allow_stale=True)
+        return health.skew(state.reading.brokers, found.leaders, found.replicas_on)
     partitions = (each for _, found in chosen.topics_of(state) for each in found)
     return health.skew(state.reading.brokers, *health.counts(partitions))
 
 
-def _broker_loads(states: Sequence[State], chosen: Selection, ids: bool) -> Table:
+def _broker_loads(states: Sequence[State], show: Show) -> Table:
     columns = [Column("broker", "integer"), Column("rack"), *_LOAD]
-    return _table(states, columns, lambda state: map(_load_row, _skew(state, chosen).brokers))
+    return _table(states, columns, lambda state: map(_load_row, _skew(state, show.chosen).brokers))
 
 
-def _rack_loads(states: Sequence[State], chosen: Selection, ids: bool) -> Table:
+def _rack_loads(states: Sequence[State], show: Show) -> Table:
     columns = [Column("rack"), Column("brokers", "integer"), *_LOAD]
-    return _table(states, columns, lambda state: map(_load_row, _skew(state, chosen).racks))
+    return _table(states, columns, lambda state: map(_load_row, _skew(state, show.chosen).racks))
 
 
 def _load_row(load: health.BrokerLoad | health.RackLoad) -> Row:
@@ -288,9 +388,10 @@ _SKEW_TABLES = {"brokers": _broker_loads, "racks": _rack_loads}
 # ---- JSON ---------------------------------------------------------------------------------------
 
 
-def _json(states: Sequence[State], chosen: Selection) -> Iterator[str]:
+def _json(states: Sequence[State], show: Show) -> Iterator[str]:
     """Yields the one object in pieces: one for each topic."""
-    yield from _head(states)
+    chosen = show.chosen
+    yield from _head(states, show.operations)
     yield '],"brokers":['
     yield from _joined(
         {**_label(state), **broker._asdict()}
@@ -299,7 +400,7 @@ def _json(states: Sequence[State], chosen: Selection) -> Iterator[str]:
     )
     yield '],"topics":['
     yield from _joined(
-        _topic_object(state, topic, partitions)
+        _topic_object(state, topic, partitions, show)
         for state in states
         for topic, partitions in chosen.topics_of(state)
     )
@@ -318,7 +419,7 @@ def _skew_json(states: Sequence[State], chosen: Selection) -> Iterator[str]:
     yield "]}}"
 
 
-def _head(states: Sequence[State]) -> Iterator[str]:
+def _head(states: Sequence[State], operations: bool = False) -> Iterator[str]:
     yield '{"version":1,"command":"list","clusters":['
     yield from _joined(
         {
@@ -326,6 +427,7 @@ def _head(states: Sequence[State]) -> Iterator[str]:
             "cluster_id": state.reading.cluster_id,
             "controller": state.reading.controller,
             "error": None if state.error is None else str(state.error),
+            **({"operations": _names(state.operations)} if operations else {}),
         }
         for state in states
     )
@@ -342,13 +444,17 @@ def _label(state: State) -> dict[str, Any]:
     return {} if state.name is None else {"cluster": state.name}
 
 
-def _topic_object(state: State, topic: Topic, partitions: Iterable[Partition]) -> dict[str, Any]:
+def _topic_object(
+    state: State, topic: Topic, partitions: Iterable[Partition], show: Show
+) -> dict[str, Any]:
     return {
         **_label(state),
         "name": topic.name,
         "topic_id": topic.topic_id,
         "internal": topic.internal,
         "error": _error(topic),
+        **({"operations": _names(topic.operations)} if show.operations else {}),
+        **({"min_isr": state.min_isr.get(topic.name)} if show.min_isr else {}),
         "partitions": [
             {
                 "partition": each.partition,

@@ -81,14 +81,15 @@ class Messages:
                 _write(f"  because of {type(cause).__name__}: {_text(cause)}", cluster)
         return code
 
-    def log(self) -> None:
+    def log(self, *, quietly: bool = False) -> None:
         """Shows the client's log: its warnings, with -v more, with -q only errors.
 
-        Call it once, before the client is made.
+        Call it once, before the client is made. A command that ends with the client's error calls
+        it `quietly`: only -v shows warnings, which would say the same.
         """
         from rdmeta.cli import logs
 
-        logs.show(self.fault, self.level)
+        logs.show(self.fault, -1 if quietly and self.level == 0 else self.level)
 
 
 def _code(error: BaseException) -> int | None:

@@ -12,7 +12,15 @@ from rdmeta.cli.messages import FINE, NO_ANSWER, UNMET, BadInputError, Messages
 from rdmeta.errors import Error, NotCachedError, TopicAuthorizationError, UnknownTopicError
 from rdmeta.model import ALL, All, Broker, Partition, Topic, topic_fault
 
-__all__ = ["Condition", "Selection", "State", "conditions", "kept_topics", "named_topics"]
+__all__ = [
+    "NEED_MIN_ISR",
+    "Condition",
+    "Selection",
+    "State",
+    "conditions",
+    "kept_topics",
+    "named_topics",
+]
 
 # Whether a partition needs care; the second argument is min.insync.replicas of its topic, None if
 # that is not known.
@@ -22,12 +30,14 @@ Condition = Callable[[Partition, "int | None"], bool]
 class State(NamedTuple):
     """The state of a cluster; `name` is that of the clusters file, None without -c.
 
-    `error` says why there is no state. `min_isr` has the topics whose min.insync.replicas is known.
+    `error` says why there is no state. `operations` is the bit field of what the user may do with
+    the cluster. `min_isr` has the topics whose min.insync.replicas is known.
     """
 
     name: str | None
     reading: Reading
     error: Exception | None = None
+    operations: int | None = None
     min_isr: dict[str, int] = {}
 
 
@@ -62,7 +72,10 @@ def _from_begin(pattern: str) -> str:
 
 
 def conditions(flags: Iterable[str], *, if_down: Iterable[int] = ()) -> list[Condition]:
-    """Returns a condition for each option; `flags` are names in the table below."""
+    """Returns a condition for each option; `flags` are names in the table below.
+
+    Those in NEED_MIN_ISR do not hold where it is unknown.
+    """
     found: list[Condition] = [_OF_FLAGS[flag] for flag in flags]
     if down := frozenset(if_down):
         found.append(lambda p, _: health.is_lost_without(p, down))
@@ -74,7 +87,10 @@ _OF_FLAGS: dict[str, Condition] = {
     "leaderless": lambda p, _: health.is_leaderless(p),
     "offline": lambda p, _: health.has_offline_replica(p),
     "nonpreferred": lambda p, _: health.is_not_preferred(p),
+    "under_min_isr": lambda p, least: least is not None and health.is_under_min_isr(p, least),
+    "at_min_isr": lambda p, least: least is not None and health.is_at_min_isr(p, least),
 }
+NEED_MIN_ISR = frozenset(("under_min_isr", "at_min_isr"))
 
 
 class Selection(NamedTuple):
@@ -101,15 +117,21 @@ class Selection(NamedTuple):
 
         A topic is left out if partitions are restricted, and none of its own is wanted.
         """
-        restricted = bool(self.brokers or self.conditions)
         for name in self.names_in(state.reading):
             topic = state.reading.topic(name, None, allow_stale=True)
             if topic is None or self.internal not in (None, topic.internal):
                 continue
-            if not restricted:
+            if not (self.brokers or self.conditions):
                 yield topic, topic.partitions
             elif partitions := self._wanted(topic, state.min_isr.get(name)):
                 yield topic, partitions
+
+    @property
+    def has_everything(self) -> bool:
+        """Whether nothing is restricted."""
+        return self.internal is None and not any(
+            (self.names, self.patterns, self.brokers, self.conditions)
+        )
 
     def names_in(self, reading: Reading) -> list[str]:
         """Returns the names of the wanted topics, sorted; --internal does not count here."""

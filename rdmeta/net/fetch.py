@@ -23,6 +23,7 @@ from rdmeta.errors import (
     ForkedError,
     MissingExtraError,
     TransportError,
+    UnsupportedVersionError,
 )
 from rdmeta.model import ALL, Advice, Applied, Broker, Request
 from rdmeta.net import describe_cluster
@@ -114,7 +115,8 @@ def fetch(
     them are called in this thread. The other options do not concern one refresh.
 
     With `operations` it also asks what the principal may do (KIP-430, Kafka 2.3): `operations` of
-    each Topic, and `cluster_operations` of the Applied, are bit fields for operation_names().
+    each Topic, and `cluster_operations` of the Applied, are bit fields for operation_names(). The
+    latter is None if the broker speaks no API that tells it.
 
     A broker does not create the topics in a request unless `allow_auto_create`. A request to a
     broker before 0.11 (Metadata v4) cannot forbid it, so fetch() sends names there only with that.
@@ -281,10 +283,16 @@ def _ask(
 
 
 def _cluster_operations(connection: Connection, deadline: Deadline) -> int | None:
-    """Asks what the principal may do with the cluster, where Metadata does not say it."""
-    version = connection.session.version_for(
-        describe_cluster.DESCRIBE_CLUSTER, describe_cluster.LOWEST, describe_cluster.HIGHEST
-    )
+    """Asks what the principal may do with the cluster, where Metadata does not say it.
+
+    Returns None if the broker has no DescribeCluster, as a mock broker has not.
+    """
+    try:
+        version = connection.session.version_for(
+            describe_cluster.DESCRIBE_CLUSTER, describe_cluster.LOWEST, describe_cluster.HIGHEST
+        )
+    except UnsupportedVersionError:
+        return None
     body = describe_cluster.encode_request(version, authorized_operations=True)
     answer = connection.request(describe_cluster.DESCRIBE_CLUSTER, version, body, deadline)
     return describe_cluster.parse_response(answer, version).authorized_operations

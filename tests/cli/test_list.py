@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import commands
 import frames
 import pytest
+from broker import DESCRIBE_CONFIGS, Brokers, Fault
 from frames import B, P, T
 from pyarrow import parquet
 
@@ -275,3 +278,108 @@ def test_options_that_contradict_end_with_2(words: list[str], said: str) -> None
     done = commands.run("list", "-b", "127.0.0.1:1", *words)
     assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
     assert said in done.err
+
+
+# ---- what only some brokers tell ----------------------------------------------------------------
+
+
+@pytest.fixture
+def brokers() -> Iterator[Brokers]:
+    """Yields brokers with topics of min.insync.replicas 2, and what the user may do with them."""
+    with Brokers(3) as three:
+        for name in ("strict", "secret"):
+            topic = three.truth.create(name, partitions=3)
+            isrs = [(1, 2, 3), (2, 3), (3,)]
+            partitions = [
+                replace(p, isr=isr) for p, isr in zip(topic.partitions, isrs, strict=True)
+            ]
+            bits = 1 << 3 | 1 << 8
+            three.truth.topics[name] = replace(topic, partitions=partitions, operations=bits)
+            three.truth.configs[name] = {"min.insync.replicas": "2"}
+        three.truth.operations = 1 << 5
+        yield three
+
+
+def deny(brokers: Brokers, *topics: str) -> None:
+    """Denies the configuration of topics, whose metadata the user may read."""
+    fault = Fault(topic_errors=dict.fromkeys(topics, 29))
+    for broker in brokers:
+        broker.answers[DESCRIBE_CONFIGS] = partial(broker._describe_configs, fault=fault)
+
+
+@pytest.mark.parametrize(
+    ("words", "numbers"),
+    [
+        (["--under-min-isr"], ["2"]),
+        (["--at-min-isr"], ["1"]),
+        (["--under-min-isr", "--at-min-isr"], ["1", "2"]),
+        (["--under-min-isr", "--if-down", "2", "--urp", "-t", "strict"], ["1", "2"]),
+    ],
+)
+def test_min_isr_is_that_of_the_topics_configuration(
+    brokers: Brokers, words: list[str], numbers: list[str]
+) -> None:
+    done = commands.run("list", "-b", brokers.bootstrap, "-t", "strict", *words)
+    assert (done.code, done.err) == (0, "")
+    (rows,) = sections(done.out)
+    assert [(each["partition"], each["min_isr"]) for each in rows] == [(n, "2") for n in numbers]
+
+
+def test_a_min_isr_that_is_denied_is_unknown_and_said(brokers: Brokers) -> None:
+    deny(brokers, "secret")
+    words = ("list", "-b", brokers.bootstrap, "--under-min-isr", "--urp")
+    done = commands.run(*words, "--json")
+    assert done.code == 0
+    assert done.err == (
+        "rdmeta: min.insync.replicas is unknown (TOPIC_AUTHORIZATION_FAILED): secret\n"
+    )
+    secret, strict = commands.checked_json(done.out)["topics"]
+    assert (secret["min_isr"], strict["min_isr"]) == (None, 2)
+    assert [len(each["partitions"]) for each in (secret, strict)] == [2, 2]
+    assert commands.run("list", "-b", brokers.bootstrap, "--under-min-isr", "--fail").code == 3
+
+
+def test_of_many_denied_topics_some_are_named(brokers: Brokers) -> None:
+    names = [f"t{n}" for n in range(8)]
+    for name in names:
+        brokers.truth.create(name)
+    deny(brokers, *names)
+    done = commands.run("list", "-b", brokers.bootstrap, "--at-min-isr")
+    assert done.err.endswith(": t0, t1, t2, t3, t4 and 3 more topics\n")
+
+
+def test_a_cluster_without_configurations_gives_no_usable_answer(
+    cluster: rdmeta.EmbeddedCluster,
+) -> None:
+    done = listed(cluster, "--under-min-isr", "--timeout", "3")
+    assert (done.code, done.out, done.err.count("\n")) == (3, "", 1)
+    assert "DescribeConfigs" in done.err
+
+
+def test_a_saved_state_has_no_min_isr(tmp_path: Path) -> None:
+    done = commands.run("list", "--under-min-isr", "--image", str(tmp_path / "any"))
+    assert (done.code, done.err) == (
+        2,
+        "rdmeta: --image has no min.insync.replicas: ask the cluster\n",
+    )
+
+
+def test_operations_are_shown_by_name(brokers: Brokers) -> None:
+    words = ("list", "-b", brokers.bootstrap, "--operations")
+    clusters, topics = sections(commands.run(*words).out)
+    assert [(each["cluster_id"], each["brokers"]) for each in clusters] == [("cluster", "3")]
+    assert clusters[0]["operations"] == "CREATE"
+    assert {each["operations"] for each in topics} == {"READ,DESCRIBE"}
+    found = commands.checked_json(commands.run(*words, "--json").out)
+    assert found["clusters"][0]["operations"] == ["CREATE"]
+    assert [each["operations"] for each in found["topics"]] == [["READ", "DESCRIBE"]] * 2
+    without = commands.checked_json(commands.run(*words[:-1], "--json").out)
+    assert "operations" not in without["topics"][0] | without["clusters"][0]
+
+
+def test_operations_are_a_list_in_parquet(brokers: Brokers, tmp_path: Path) -> None:
+    file = tmp_path / "topics.parquet"
+    words = ("--operations", "--table", "topics", "--parquet", str(file))
+    assert commands.run("list", "-b", brokers.bootstrap, *words) == (0, "", "")
+    column = parquet.read_table(file).column("operations").to_pylist()
+    assert column == [["READ", "DESCRIBE"]] * 2

@@ -112,13 +112,27 @@ def logger() -> Iterator[logging.Logger]:
     found.handlers, found.level, found.propagate = kept
 
 
-@pytest.mark.parametrize(("level", "shown"), [(-1, "E"), (0, "WE"), (1, "IWE"), (2, "DIWE")])
+@pytest.mark.parametrize(
+    ("level", "quietly", "shown"),
+    [
+        (-1, False, "E"),
+        (0, False, "WE"),
+        (1, False, "IWE"),
+        (2, False, "DIWE"),
+        (0, True, "E"),
+        (1, True, "IWE"),
+    ],
+)
 def test_the_log_is_shown_as_loudly_as_wanted(
-    level: int, shown: str, logger: logging.Logger, capsys: pytest.CaptureFixture[str]
+    level: int,
+    quietly: bool,
+    shown: str,
+    logger: logging.Logger,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     messages = Messages()
     messages.level = level
-    messages.log()
+    messages.log(quietly=quietly)
     child = logging.getLogger("rdmeta.client")
     child.debug("D")
     child.info("%s", "I")

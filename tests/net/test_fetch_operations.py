@@ -58,11 +58,8 @@ def test_a_broker_before_2_3_cannot_say_them(brokers: Brokers) -> None:
         fetch(MetadataCache(), brokers.bootstrap, operations=True)
 
 
-def test_a_broker_whose_metadata_and_describe_cluster_do_not_say_them_is_refused(
-    brokers: Brokers,
-) -> None:
+def test_a_broker_without_describe_cluster_says_only_those_of_topics(brokers: Brokers) -> None:
     del brokers[1].ranges[DESCRIBE_CLUSTER]
     cache = MetadataCache()
-    with pytest.raises(UnsupportedVersionError, match="DescribeCluster"):
-        fetch(cache, brokers.bootstrap, operations=True)
-    assert cache.version == 0
+    assert fetch(cache, brokers.bootstrap, operations=True).cluster_operations is None
+    assert cache.topic("orders").operations == READ_DESCRIBE
