@@ -15,7 +15,13 @@ from rdmeta.cli.messages import FINE, NO_ANSWER, UNMET, BadInputError
 from rdmeta.cli.options import Where, connection_options, output_options
 from rdmeta.cli.output import Column, Output, Row, Share, Table, json_text
 from rdmeta.cli.selection import NEED_MIN_ISR, Selection, State, conditions, named_topics
-from rdmeta.errors import Error, UnknownTopicError, UnsupportedVersionError, error_name
+from rdmeta.errors import (
+    Error,
+    TopicAuthorizationError,
+    UnknownTopicError,
+    UnsupportedVersionError,
+    error_name,
+)
 from rdmeta.model import Partition, Topic, operation_names
 
 __all__ = ["command"]
@@ -205,9 +211,16 @@ def _state(target: Target, where: Where, show: Show) -> tuple[State, dict[str, s
         if config.error is None and value is not None and value.isdigit():
             known[name] = int(value)
         elif not isinstance(config.error, UnknownTopicError):
-            unknown.setdefault(str(config.error or "the broker hides it"), []).append(name)
+            unknown.setdefault(_cause(config.error), []).append(name)
     texts = {cause: _few(names) for cause, names in unknown.items()}
     return state._replace(min_isr=known), texts
+
+
+def _cause(error: Error | None) -> str:
+    """Returns why a broker does not tell a topic's configuration."""
+    if isinstance(error, TopicAuthorizationError):
+        return f"{error_name(29)}: it needs DESCRIBE_CONFIGS"
+    return "the broker hides it" if error is None else str(error)
 
 
 def _few(names: Sequence[str]) -> str:

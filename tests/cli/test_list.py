@@ -331,7 +331,8 @@ def test_a_min_isr_that_is_denied_is_unknown_and_said(brokers: Brokers) -> None:
     done = commands.run(*words, "--json")
     assert done.code == 0
     assert done.err == (
-        "rdmeta: min.insync.replicas is unknown (TOPIC_AUTHORIZATION_FAILED): secret\n"
+        "rdmeta: min.insync.replicas is unknown"
+        " (TOPIC_AUTHORIZATION_FAILED: it needs DESCRIBE_CONFIGS): secret\n"
     )
     secret, strict = commands.checked_json(done.out)["topics"]
     assert (secret["min_isr"], strict["min_isr"]) == (None, 2)

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commanded import Commanded
 from confluent_kafka.admin import AdminClient
-from kafka_security import LISTENERS, KafkaSecurity
+from kafka_security import LISTENERS, SECURE, KafkaSecurity
 from marked_secrets import LogKeeper
 from real_kafka import RealKafka, missing
 from scenario_run import ALONE, LED, ROUNDS, Seen, create, rotated
@@ -94,6 +95,37 @@ def clusters(
             return running[version]
 
         yield cluster
+
+
+@pytest.fixture(scope="session", params=NODES)
+def commanded(
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    security: KafkaSecurity,
+) -> Iterator[Commanded]:
+    """Yields a cluster of three nodes for the command's tests, of each version of Kafka in turn.
+
+    A test leaves all nodes running.
+    """
+    version: str = request.param
+    if reason := missing(version):
+        pytest.skip(reason)
+    directory: Path = tmp_path_factory.mktemp("commanded")
+    with RealKafka(
+        version,
+        3,
+        directory,
+        listeners=LISTENERS,
+        settings=security.settings,
+        of_last=security.last_node,
+        format_options=security.format_options,
+        java_options=security.java_options,
+    ) as kafka:
+        file = directory / "client.properties"
+        servers = ",".join(kafka.address(node, SECURE) for node in kafka.nodes)
+        lines = {"bootstrap.servers": servers, **security.conf()}.items()
+        file.write_text("".join(f"{key}={value}\n" for key, value in lines))
+        yield Commanded(kafka, file)
 
 
 @pytest.fixture
