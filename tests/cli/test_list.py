@@ -106,6 +106,15 @@ def test_ids_are_a_column_of_partitions(cluster: rdmeta.EmbeddedCluster) -> None
     }
 
 
+def test_a_list_in_a_pipe_imports_no_large_library(cluster: rdmeta.EmbeddedCluster) -> None:
+    program = "import atexit, sys\n"
+    program += "atexit.register(lambda: print(*sys.modules, file=sys.stderr))\n"
+    words = ("list", "-b", cluster.bootstrap)
+    loaded = set(commands.run(*words, program=program + commands.PROGRAM).err.split())
+    assert "rdmeta.net.fetch" in loaded
+    assert not loaded & {"rich", "pyarrow", "pyspark", "pandas", "asyncio", "ssl", "logging"}
+
+
 def test_csv_and_parquet_hold_partitions(cluster: rdmeta.EmbeddedCluster, tmp_path: Path) -> None:
     done = listed(cluster, "--csv", "-t", "clicks")
     header, line = done.out.splitlines()

@@ -92,7 +92,13 @@ def test_the_wheel_contains_headers_declarations_and_types_but_no_sources(wheel:
         if path.is_relative_to(ROOT / "rdmeta") and path.suffix not in {".pyx", ".pxi"}
     }
     expected |= {f"rdmeta/include/{path.name}" for path in (ROOT / "csrc/include").glob("*.h")}
-    for essential in ("py.typed", "_core.pyi", "__init__.pxd", "include/rdmeta_api.h"):
+    for essential in (
+        "py.typed",
+        "_core.pyi",
+        "__init__.pxd",
+        "include/rdmeta_api.h",
+        "cli/output.schema.json",
+    ):
         assert f"rdmeta/{essential}" in expected
     assert expected - names == set()
     expected |= {
