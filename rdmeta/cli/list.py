@@ -196,24 +196,30 @@ def _state(target: Target, where: Where, show: Show) -> tuple[State, dict[str, s
     state = State(target.name, cache, operations=applied.cluster_operations)
     if not show.min_isr:
         return state, {}
+    known, unknown = _min_isr(target, chosen.names_in(cache), max(0.0, until - time.monotonic()))
+    return state._replace(min_isr=known), unknown
+
+
+def _min_isr(
+    target: Target, names: Sequence[str], timeout: float
+) -> tuple[dict[str, int], dict[str, str]]:
+    """Returns the min ISR of topics, and those of which it is unknown, in words, by the cause."""
     from rdmeta.client.blocking import Client
 
-    known: dict[str, int] = {}
-    unknown: dict[str, list[str]] = {}
-    names, left = chosen.names_in(cache), max(0.0, until - time.monotonic())
     try:
         with Client(target.conf) as client:
-            found = client.describe_configs(names, [health.MIN_ISR], timeout=left)
+            found = client.describe_configs(names, [health.MIN_ISR], timeout=timeout)
     except UnsupportedVersionError as error:
         raise UnsupportedVersionError(f"{health.MIN_ISR} is unknown: {error}") from error
+    known: dict[str, int] = {}
+    unknown: dict[str, list[str]] = {}
     for name, config in found.items():
         value = config.values.get(health.MIN_ISR)
         if config.error is None and value is not None and value.isdigit():
             known[name] = int(value)
         elif not isinstance(config.error, UnknownTopicError):
             unknown.setdefault(_cause(config.error), []).append(name)
-    texts = {cause: _few(names) for cause, names in unknown.items()}
-    return state._replace(min_isr=known), texts
+    return known, {cause: _few(topics) for cause, topics in unknown.items()}
 
 
 def _cause(error: Error | None) -> str:
