@@ -24,6 +24,7 @@ COMMANDS = {
     "publish": "A feeder: the other processes of this host attach to its state.",
     "record": "The history of clusters in Parquet files.",
     "wait": "Returns when topics, brokers and replicas are as they should be.",
+    "embedded": "A cluster to play with, on its own or around another command.",
 }
 
 

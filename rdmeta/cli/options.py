@@ -13,12 +13,27 @@ from rdmeta.cli.clusters import Target, clusters_file, named_clusters
 from rdmeta.cli.messages import BadInputError, Messages
 from rdmeta.cli.output import Output
 
-__all__ = ["Where", "connection_options", "output_options", "seconds"]
+__all__ = [
+    "Source",
+    "Where",
+    "connection_options",
+    "merged",
+    "output_options",
+    "seconds",
+    "variable_of",
+]
 
 _Function = Callable[..., Any]
 
 _SERVERS = "bootstrap.servers"
 _PREFIX = "RDMETA_"
+
+
+class Source(NamedTuple):
+    """Options, and where the user gave them: the environment, a file, -b or -X."""
+
+    name: str
+    options: Mapping[str, str]
 
 
 class Where(NamedTuple):
@@ -37,25 +52,30 @@ class Where(NamedTuple):
         The sources are the environment, the clusters file, -F, -b and -X. Raises BadInputError and
         ConfigError. The options are not checked here.
         """
-        environment = _environment(os.environ)
-        file = {} if self.file is None else _properties(self.file)
-        last: list[Mapping[str, str]] = [file]
-        if self.bootstrap is not None:
-            last.append({_SERVERS: self.bootstrap})
-        last.append(dict(self.settings))
-        if self.clusters is not None:
-            if self.bootstrap is not None:
-                raise BadInputError("-b and -c both say which cluster to ask: leave out one")
-            sections = named_clusters(self.clusters, self.messages)
-            return [
-                _section(name, _merged([environment, own, *last]), own) for name, own in sections
-            ]
-        conf = _merged([environment, *last])
-        if not _has_servers(conf):
+        clusters = self.sources()
+        found = [Target(name, merged([each.options for each in given])) for name, given in clusters]
+        if not all(_has_servers(target.conf) for target in found):
             raise BadInputError(
                 "no cluster is named: give -b HOST:PORT, or -c NAME, or set RDMETA_BOOTSTRAP"
             )
-        return [Target(None, conf)]
+        return found
+
+    def sources(self) -> list[tuple[str | None, list[Source]]]:
+        """Returns each cluster's name, None without -c, and its options by source.
+
+        A later source wins. There may be no servers among them. Raises as targets().
+        """
+        first = Source("environment", _environment(os.environ))
+        last = [] if self.file is None else [Source(self.file, _properties(self.file))]
+        if self.bootstrap is not None:
+            last.append(Source("-b", {_SERVERS: self.bootstrap}))
+        last.append(Source("-X", dict(self.settings)))
+        if self.clusters is None:
+            return [(None, [first, *last])]
+        if self.bootstrap is not None:
+            raise BadInputError("-b and -c both say which cluster to ask: leave out one")
+        sections = named_clusters(self.clusters, self.messages)
+        return [(name, [first, _section(name, own), *last]) for name, own in sections]
 
     def target(self) -> Target:
         """Returns the one cluster to ask, for a command that takes no more; as targets()."""
@@ -69,11 +89,11 @@ def _has_servers(conf: Mapping[str, str]) -> bool:
     return _SERVERS in conf or "metadata.broker.list" in conf
 
 
-def _section(name: str, conf: dict[str, str], own: Mapping[str, str]) -> Target:
-    """Returns the target of a section, which must name its own servers: see Where.targets()."""
+def _section(name: str, own: Mapping[str, str]) -> Source:
+    """Returns a section of the clusters file, which must name its own servers."""
     if not _has_servers(own):
         raise BadInputError(f"{clusters_file()}: cluster {name!r} has no {_SERVERS}")
-    return Target(name, conf)
+    return Source(f"{clusters_file()} [{name}]", own)
 
 
 def _properties(path: str) -> dict[str, str]:
@@ -93,13 +113,17 @@ def _environment(variables: Mapping[str, str]) -> dict[str, str]:
 
         keys = [key for each in OPTIONS for key in (each.key, each.alias) if key] + list(JAVA_KEYS)
         for key in keys:
-            name = _PREFIX + key.upper().replace(".", "_").replace("-", "_")
-            if name in given:
+            if (name := variable_of(key)) in given:
                 found[key] = given[name]
     return {**found, _SERVERS: servers} if servers else found
 
 
-def _merged(sources: Sequence[Mapping[str, str]]) -> dict[str, str]:
+def variable_of(key: str) -> str:
+    """Returns the environment variable that sets an option; RDMETA_BOOTSTRAP sets the servers."""
+    return _PREFIX + key.upper().replace(".", "_").replace("-", "_")
+
+
+def merged(sources: Sequence[Mapping[str, str]]) -> dict[str, str]:
     """Returns all options; a later source also wins under an option's other name."""
     from rdmeta._options import OPTIONS
 

@@ -1,0 +1,193 @@
+"""`rdmeta embedded` runs a cluster, on its own or around another command."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import commands
+import pytest
+
+import rdmeta
+
+# A program that writes "ready", and then says which signals come; SIGTERM ends it.
+HEARS = """
+import signal, sys, time
+def say(number, frame):
+    print(signal.Signals(number).name, flush=True)
+    if number == signal.SIGTERM:
+        sys.exit(7)
+signal.signal(signal.SIGINT, say)
+signal.signal(signal.SIGTERM, say)
+print("ready", flush=True)
+while True:
+    time.sleep(0.05)
+"""
+
+
+def topics_of(bootstrap: str) -> dict[str, list[int]]:
+    """Returns the number of replicas of each partition of each topic."""
+    cache = rdmeta.MetadataCache()
+    rdmeta.fetch(cache, bootstrap)
+    return {
+        topic.name: [len(each.replicas) for each in topic.partitions]
+        for topic in (cache.topic(name) for name in cache)
+    }
+
+
+@contextmanager
+def running(*words: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Yields a cluster's process, and the first line of its output."""
+    with commands.started("embedded", *words) as process:
+        assert process.stdout is not None
+        yield process, process.stdout.readline().rstrip("\n")
+
+
+def test_the_first_line_names_the_servers_at_once() -> None:
+    with running("--brokers", "2", "--topic", "orders:6", "--topic", "clicks:2:1") as found:
+        _, bootstrap = found
+        assert bootstrap.count("127.0.0.1:") == 2
+        assert topics_of(bootstrap) == {"clicks": [1, 1], "orders": [2] * 6}
+
+
+def test_a_topic_has_one_partition_and_three_replicas_by_default() -> None:
+    with running("--topic", "orders") as (_, bootstrap):
+        assert topics_of(bootstrap) == {"orders": [3]}
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, -15)])
+def test_it_runs_until_a_signal(number: int, code: int) -> None:
+    with running() as (process, bootstrap):
+        time.sleep(0.2)
+        assert process.poll() is None
+        process.send_signal(number)
+        out, err = process.communicate(timeout=30)
+        assert (process.returncode, out, err) == (code, "", "")
+    with pytest.raises(rdmeta.TransportError):
+        rdmeta.fetch(rdmeta.MetadataCache(), bootstrap)
+
+
+def test_ctrl_c_on_a_terminal_ends_it() -> None:
+    with commands.Terminal("embedded", "--brokers", "1") as terminal:
+        terminal.wait_for("Ctrl-C ends the cluster")
+        assert terminal.text.startswith("127.0.0.1:")
+        terminal.type("\x03")
+        assert terminal.end() == 130
+
+
+def test_a_command_gets_the_servers_and_gives_its_exit_code() -> None:
+    shown = "import os, sys; print(os.environ['RDMETA_BOOTSTRAP']); sys.exit(5)"
+    done = commands.run("embedded", "--brokers", "2", "--", sys.executable, "-c", shown)
+    assert (done.code, done.err) == (5, "")
+    (line,) = done.out.splitlines()
+    assert line.count("127.0.0.1:") == 2
+
+
+def test_a_commands_own_options_need_no_dashes() -> None:
+    done = commands.run("embedded", "--brokers", "1", sys.executable, "-c", "print(1)")
+    assert done == (0, "1\n", "")
+
+
+def test_options_of_another_cluster_do_not_reach_the_command() -> None:
+    shown = "import os; print(*(k for k in os.environ if k.startswith('RDMETA_')), sep=',')"
+    env = {
+        "RDMETA_SECURITY_PROTOCOL": "sasl_ssl",
+        "RDMETA_SASL_PASSWORD": "x",
+        "RDMETA_SASL_JAAS_CONFIG": "x",
+        "RDMETA_METADATA_BROKER_LIST": "x",
+        "RDMETA_CLUSTERS": "x",
+    }
+    done = commands.run("embedded", "--", sys.executable, "-c", shown, env=env)
+    assert sorted(done.out.strip().split(",")) == ["RDMETA_BOOTSTRAP", "RDMETA_CLUSTERS"]
+
+
+def test_a_command_that_a_signal_ends_gives_the_code_of_a_shell() -> None:
+    done = commands.run("embedded", "--", "sh", "-c", "kill -9 $$")
+    assert done == (128 + 9, "", "")
+
+
+def test_a_command_that_is_not_there_ends_with_2() -> None:
+    done = commands.run("embedded", "--", "/no/such/command")
+    assert done == (2, "", "rdmeta: /no/such/command: No such file or directory\n")
+
+
+def test_signals_reach_the_command() -> None:
+    with running("--", sys.executable, "-c", HEARS) as (process, ready):
+        assert ready == "ready"
+        assert process.stdout is not None
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.readline() == "SIGINT\n"
+        process.send_signal(signal.SIGTERM)
+        assert process.stdout.readline() == "SIGTERM\n"
+        assert process.wait(30) == -signal.SIGTERM
+
+
+def test_ctrl_c_on_a_terminal_reaches_the_command_once_and_leaves_the_cluster() -> None:
+    program = HEARS.replace('print("ready"', 'print("re" + "ady"')
+    with commands.Terminal("embedded", "--", sys.executable, "-c", program) as terminal:
+        terminal.wait_for("ready")
+        terminal.type("\x03")
+        terminal.wait_for("SIGINT")
+        time.sleep(0.3)
+        assert terminal.process.poll() is None
+        terminal.process.terminate()
+        terminal.end()
+        assert terminal.text.count("SIGINT") == 1
+
+
+@pytest.mark.parametrize("missing", ["cffi", "confluent_kafka"])
+def test_without_the_packages_it_names_the_extras(missing: str) -> None:
+    hidden = {
+        "cffi": "import sys; sys.modules['cffi'] = None\n",
+        "confluent_kafka": (
+            "from importlib import metadata\n"
+            "def absent(name): raise metadata.PackageNotFoundError(name)\n"
+            "metadata.distribution = absent\n"
+        ),
+    }
+    done = commands.run("embedded", program=hidden[missing] + commands.PROGRAM)
+    assert (done.code, done.out) == (2, "")
+    assert "pip install 'rdmeta[kafka,cffi]'" in done.err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--brokers", "0"], "0 is not in the range 1<=x<=1000"),
+        (["--brokers", "two"], "'two' is not a valid integer range"),
+        (["--topic", ":3"], "--topic ':3': '' is no topic's name: it is empty"),
+        (["--topic", "a/b"], "--topic 'a/b': 'a/b' is no topic's name: it has characters other"),
+        (["--topic", "a:b"], "--topic 'a:b': expected NAME[:PARTITIONS[:REPLICAS]]"),
+        (["--topic", "a:1:1:1"], "expected NAME[:PARTITIONS[:REPLICAS]]"),
+        (["--topic", "a:0"], "--topic 'a:0': expected 1 to 100000 partitions"),
+        (["--topic", "a:" + "9" * 400], "expected 1 to 100000 partitions"),
+        (["--topic", "a:1:0"], "expected 1 to 100000 partitions, and 1 replica or more"),
+        (["--topic", "a:1:4"], "--topic 'a:1:4': that many replicas need --brokers 4"),
+        (["--topic", "a", "--topic", "a:2"], "--topic: a topic is named twice"),
+        (["--broker", "2"], "there is no option --broker; did you mean --brokers?"),
+    ],
+)
+def test_a_bad_input_is_one_line(words: list[str], said: str) -> None:
+    done = commands.run("embedded", *words)
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+    assert said in done.err
+
+
+def test_the_examples_run(tmp_path: Path) -> None:
+    tool = tmp_path / "rdmeta"
+    tool.write_text(f"#!{sys.executable}\n{commands.PROGRAM}\n")
+    tool.chmod(0o755)
+    first, second = commands.examples("embedded")
+    with commands.started(*first) as process:
+        assert process.stdout is not None
+        assert topics_of(process.stdout.readline().strip()) == {"clicks": [3], "orders": [3] * 6}
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    done = commands.run(*second, env={"PATH": path})
+    assert (done.code, done.err) == (0, "")
+    assert sum(line.startswith("orders\t") for line in done.out.splitlines()) == 6
