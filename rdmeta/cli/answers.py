@@ -1,14 +1,30 @@
-"""Waiting for a client's first answer, as the commands that keep running do."""
+"""How often a client asks for `--every`, and waiting for its first answer."""
 
 from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Mapping
 
 from rdmeta.client.blocking import Client
 from rdmeta.errors import RequestTimedOutError
 
-__all__ = ["wait_for_first"]
+__all__ = ["asking_every", "wait_for_first"]
+
+_INTERVAL = "topic.metadata.refresh.interval.ms"
+_MAX_AGE = "metadata.max.age.ms"
+
+
+def asking_every(conf: Mapping[str, str], every: float, max_age: float) -> dict[str, str]:
+    """Returns a client's options with a refresh interval of `every` seconds.
+
+    What it knows is true for `max_age` seconds, unless `conf` has another limit.
+    """
+    return {_MAX_AGE: _ms(max_age), **conf, _INTERVAL: _ms(every)}
+
+
+def _ms(seconds: float) -> str:
+    return str(round(seconds * 1000))
 
 
 def wait_for_first(client: Client, answered: threading.Event, timeout: float) -> None:

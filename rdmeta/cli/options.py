@@ -17,6 +17,7 @@ __all__ = [
     "Source",
     "Where",
     "connection_options",
+    "every_option",
     "merged",
     "output_options",
     "seconds",
@@ -27,6 +28,8 @@ _Function = Callable[..., Any]
 
 _SERVERS = "bootstrap.servers"
 _PREFIX = "RDMETA_"
+# The range of the client's refresh interval.
+_SHORTEST_S, _LONGEST_S = 0.001, 3600.0
 
 
 class Source(NamedTuple):
@@ -156,6 +159,26 @@ def seconds(context: click.Context, option: click.Parameter, value: float | None
     """Checks the value of an option in seconds, as click's callback; None passes."""
     if value is not None and not 0 < value < 1e9:  # a NaN is refused, too
         raise click.UsageError(f"{option.opts[-1]} needs a number of seconds above 0", context)
+    return value
+
+
+def every_option(help: str) -> Callable[[_Function], _Function]:
+    """Returns a decorator that adds --every: the client's refresh interval, 10 s by default."""
+    return click.option(
+        "--every",
+        type=float,
+        default=10.0,
+        show_default=True,
+        metavar="SECONDS",
+        callback=_interval,
+        help=help,
+    )
+
+
+def _interval(context: click.Context, option: click.Parameter, value: float) -> float:
+    if not _SHORTEST_S <= value <= _LONGEST_S:
+        text = f"--every needs {_SHORTEST_S:g} to {_LONGEST_S:g} seconds"
+        raise click.UsageError(text, context)
     return value
 
 

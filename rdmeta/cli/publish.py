@@ -10,10 +10,10 @@ from collections.abc import Sequence
 import click
 
 from rdmeta.cache import MetadataCache, Publisher
-from rdmeta.cli.answers import wait_for_first
+from rdmeta.cli.answers import asking_every, wait_for_first
 from rdmeta.cli.clusters import Target
 from rdmeta.cli.messages import FINE, Messages, escaped
-from rdmeta.cli.options import Where, connection_options, seconds
+from rdmeta.cli.options import Where, connection_options, every_option, seconds
 from rdmeta.cli.output import json_text
 from rdmeta.cli.selection import kept_topics
 from rdmeta.client.blocking import Client
@@ -22,6 +22,9 @@ from rdmeta.client.events import Updated
 __all__ = ["command"]
 
 _TICK_S = 1.0
+# Readers may use a state as true for that long, as a producer does with its own metadata: a feeder
+# that is restarted, or a cluster that is away for a moment, must not stop them.
+_MAX_AGE_S = 900.0
 
 
 @click.command(
@@ -41,6 +44,7 @@ Examples:
     help="Keep this topic true, or those with a match for the regular expression; by default all."
     " With a regular expression the file has the others, too. May be repeated.",
 )
+@every_option("The time between two answers; a process that reads cannot make it ask earlier.")
 @click.option(
     "--for",
     "duration",
@@ -55,6 +59,7 @@ def command(
     where: Where,
     path: str,
     topics: tuple[str, ...],
+    every: float,
     duration: float | None,
     json: bool,
 ) -> int:
@@ -66,7 +71,9 @@ def command(
     """
     target, kept = where.target(), kept_topics(topics)
     where.messages.log()
-    with Client(target.conf, topics=kept) as client:
+    with Client(
+        asking_every(target.conf, every, max(3 * every, _MAX_AGE_S)), topics=kept
+    ) as client:
         _await_answer(client, where.timeout)
         with client.cache.publish(path) as publisher:
             _say_ready(publisher, client.cache, target, json)

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import click
 
 from rdmeta.cli.clusters import Target, side_by_side
-from rdmeta.cli.messages import FINE, BadInputError, escaped
-from rdmeta.cli.options import Where, connection_options, seconds
+from rdmeta.cli.messages import FINE, escaped
+from rdmeta.cli.options import Where, connection_options, every_option, seconds
 from rdmeta.cli.output import json_text
 from rdmeta.cli.status import Status
 
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-# The range of the client's refresh interval, in seconds.
-_SHORTEST, _LONGEST = 0.001, 3600.0
 _TICK_S = 1.0
 
 Files: TypeAlias = "SimpleQueue[tuple[Recording, Path]]"
@@ -47,15 +45,7 @@ Examples:
     required=True,
     help="The directory of the files; it is made if it is missing.",
 )
-@click.option(
-    "--every",
-    type=float,
-    default=10.0,
-    show_default=True,
-    metavar="SECONDS",
-    callback=seconds,
-    help="The time between two answers. A pause of 3 times that, at least 60 s, is a gap.",
-)
+@every_option("The time between two answers. A pause of 3 times that, at least 60 s, is a gap.")
 @click.option(
     "--flush-every",
     type=float,
@@ -89,8 +79,6 @@ def command(
     output. A file is whole or not there, also after kill -9. Several clusters, and several
     processes, may share a directory.
     """
-    if not _SHORTEST <= every <= _LONGEST:
-        raise BadInputError(f"--every needs {_SHORTEST:g} to {_LONGEST:g} seconds")
     targets = where.targets()
     _check_directory(directory)
     from rdmeta.cli.recording import Recording

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-from rdmeta.cli.answers import wait_for_first
+from rdmeta.cli.answers import asking_every, wait_for_first
 from rdmeta.cli.clusters import Target
 from rdmeta.cli.messages import FINE, NO_ANSWER
 from rdmeta.cli.status import Status
@@ -27,8 +27,6 @@ except MissingExtraError as error:
 
 __all__ = ["Recording"]
 
-_INTERVAL = "topic.metadata.refresh.interval.ms"
-_MAX_AGE = "metadata.max.age.ms"
 # Observations that are further apart belong to two recordings; a lower `every` does not lower it.
 _LEAST_GAP_S = 60.0
 _KEPT = "; the rows stay in memory, and each answer brings another attempt"
@@ -64,7 +62,7 @@ class Recording:
         self.rows = 0
         self.broker: int | None = None
         self.max_gap = max(3 * every, _LEAST_GAP_S)
-        conf = {_MAX_AGE: _ms(self.max_gap), **target.conf, _INTERVAL: _ms(every)}
+        conf = asking_every(target.conf, every, self.max_gap)
         self.client = Client(conf, topics=ALL, sticky=True)
         self._recorder = Recorder(
             self.client.cache,
@@ -159,7 +157,3 @@ class Recording:
         for path in files[self._told :]:
             self._tell(self, path)
         self._told = len(files)
-
-
-def _ms(seconds: float) -> str:
-    return str(round(seconds * 1000))

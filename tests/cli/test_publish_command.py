@@ -18,7 +18,7 @@ from waiting import until
 import rdmeta
 from rdmeta.cli.selection import kept_topics
 
-OFTEN = ("-X", "topic.metadata.refresh.interval.ms=100", "-X", "metadata.max.age.ms=60000")
+OFTEN = ("--every", "0.1")
 MAX_AGE = ("-X", "metadata.max.age.ms=4000")
 
 READER = """
@@ -210,6 +210,7 @@ def test_no_state_is_published_before_the_first_answer(path: Path) -> None:
         (["."], "Is a directory"),
         (["state", "-t", "a b"], "-t 'a b' is no topic's name"),
         (["state", "-t", "/(/"], "no regular expression"),
+        (["state", "--every", "3601"], "--every needs 0.001 to 3600 seconds"),
         (["state", "--for", "0"], "--for needs a number of seconds above 0"),
     ],
 )

@@ -193,7 +193,7 @@ def test_a_cluster_that_fails_is_a_line_and_is_asked_further(
     with rdmeta.EmbeddedCluster(brokers=1) as other:
         other.broker(1).down()
         env = clusters_file(tmp_path, here=cluster.bootstrap, late=other.bootstrap)
-        more = ("--every", "0.1", "--timeout", "1", "--json", "-q")
+        more = ("--every", "0.1", "--timeout", "4", "--json", "-q")
         with commands.started(
             "record", "-c", "all", "-o", str(directory), *more, env=env
         ) as process:
@@ -357,8 +357,8 @@ def test_without_pyarrow_the_command_names_the_extra(
         ([], "Missing option '-o' / '--output'"),
         (["-o", "/dev/null/x"], "/dev/null/x: Not a directory"),
         (["-o", "/dev/null"], "/dev/null: File exists"),
-        (["-o", "x", "--every", "0"], "--every needs a number of seconds above 0"),
-        (["-o", "x", "--every", "nan"], "--every needs a number of seconds above 0"),
+        (["-o", "x", "--every", "0"], "--every needs 0.001 to 3600 seconds"),
+        (["-o", "x", "--every", "nan"], "--every needs 0.001 to 3600 seconds"),
         (["-o", "x", "--every", "4000"], "--every needs 0.001 to 3600 seconds"),
         (["-o", "x", "--flush-every", "-1"], "--flush-every needs a number of seconds above 0"),
         (["-o", "x", "--for", "soon"], "'soon' is not a valid float"),
