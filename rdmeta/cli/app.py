@@ -21,6 +21,7 @@ __all__ = ["COMMANDS", "group", "run"]
 # these lines, so that it imports no command.
 COMMANDS = {
     "list": "Brokers, topics and partitions, and which of them need care.",
+    "image": "The state of a cluster in a file: save it, compare it, check it.",
     "publish": "A feeder: the other processes of this host attach to its state.",
     "record": "The history of clusters in Parquet files.",
     "wait": "Returns when topics, brokers and replicas are as they should be.",

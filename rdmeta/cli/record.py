@@ -109,6 +109,8 @@ def command(
 
 def _check_directory(directory: str) -> None:
     """Makes the directory; raises OSError if it cannot be made, or no file can be made in it."""
+    if os.path.exists(directory) and not os.path.isdir(directory):
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), directory)
     os.makedirs(directory, exist_ok=True)
     if not os.access(directory, os.W_OK | os.X_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), directory)

@@ -356,7 +356,7 @@ def test_without_pyarrow_the_command_names_the_extra(
     [
         ([], "Missing option '-o' / '--output'"),
         (["-o", "/dev/null/x"], "/dev/null/x: Not a directory"),
-        (["-o", "/dev/null"], "/dev/null: File exists"),
+        (["-o", "/dev/null"], "/dev/null: Not a directory"),
         (["-o", "x", "--every", "0"], "--every needs 0.001 to 3600 seconds"),
         (["-o", "x", "--every", "nan"], "--every needs 0.001 to 3600 seconds"),
         (["-o", "x", "--every", "4000"], "--every needs 0.001 to 3600 seconds"),

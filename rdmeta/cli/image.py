@@ -1,0 +1,166 @@
+"""`rdmeta image`: the state of a cluster in a file; what differs; whether a file is whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import click
+
+from rdmeta.cache import Image, MetadataCache
+from rdmeta.cli.changes import old_and_new, values_of
+from rdmeta.cli.messages import FINE, UNMET, BadInputError
+from rdmeta.cli.options import Where, connection_options, output_options
+from rdmeta.cli.output import Column, Output, Row, Table, json_text
+from rdmeta.errors import Error
+from rdmeta.model import Change, Changes
+
+__all__ = ["command"]
+
+# A command of rdmeta has one page of help, so these are words, and not commands of their own.
+_ACTIONS = ("save", "diff", "verify")
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  rdmeta image save before.rdmeta
+  rdmeta image diff before.rdmeta
+"""
+)
+@click.argument("action", type=click.Choice(_ACTIONS), metavar="save|diff|verify")
+@click.argument("files", nargs=-1, metavar="FILE [FILE]")
+@connection_options
+@output_options
+def command(where: Where, output: Output, action: str, files: tuple[str, ...]) -> int:
+    """Save the state of a cluster in a file, compare states, or check a file.
+
+    \b
+    save FILE          writes the state now; the file is whole or not there.
+    diff FILE [FILE]   prints what differs between the file and now, or another
+                       file; exit code 1 if anything does.
+    verify FILE        checks every byte; exit code 2 if the file is damaged.
+
+    A file is what Image.save() and `rdmeta publish` write; list --image shows it.
+    """
+    if not 1 <= len(files) <= (2 if action == "diff" else 1):
+        count = "one FILE, or two" if action == "diff" else "one FILE"
+        raise BadInputError(f"image {action} takes {count}, not {len(files)}")
+    if action == "verify" or len(files) == 2:
+        _refuse_cluster(where, action)
+    return _RUN[action](where, output, files)
+
+
+def _refuse_cluster(where: Where, action: str) -> None:
+    """Raises BadInputError if the command line names a cluster."""
+    if where.bootstrap is not None or where.clusters is not None:
+        raise BadInputError(f"image {action} reads files and asks no cluster: leave out -b and -c")
+
+
+def _save(where: Where, output: Output, files: Sequence[str]) -> int:
+    image = _state_now(where)
+    image.save(files[0], sync=True)
+    _print_image(output, "save", files[0], image)
+    return FINE
+
+
+def _verify(where: Where, output: Output, files: Sequence[str]) -> int:
+    _print_image(output, "verify", files[0], _whole(files[0]))
+    return FINE
+
+
+def _diff(where: Where, output: Output, files: Sequence[str]) -> int:
+    before = _whole(files[0])
+    after = _whole(files[1]) if len(files) == 2 else _state_now(where)
+    changes = before.diff(after)
+    if output.form == "json":
+        output.json(_diff_json(before, after, changes))
+    else:
+        output.tables(Table(_CHANGE_COLUMNS, map(_change_row, changes)))
+    return UNMET if len(changes) else FINE
+
+
+_RUN: dict[str, Callable[[Where, Output, Sequence[str]], int]] = {
+    "save": _save,
+    "diff": _diff,
+    "verify": _verify,
+}
+
+
+def _state_now(where: Where) -> Image:
+    """Returns what the cluster says about all topics; raises the errors of fetch()."""
+    from rdmeta.net.fetch import fetch
+
+    cache = MetadataCache()
+    fetch(cache, timeout=where.timeout, **where.target().arguments())
+    return cache.image()
+
+
+def _whole(path: str) -> Image:
+    """Returns the state in a file after checking all of it; raises BadInputError, OSError.
+
+    It is a copy in memory: another program may write to the file at any time.
+    """
+    try:
+        image = Image.open(path, copy=True)
+        image.verify()
+    except Error as error:
+        raise BadInputError(str(error)) from error
+    return image
+
+
+# ---- one state ----------------------------------------------------------------------------------
+
+_IMAGE_COLUMNS = (
+    Column("file"),
+    Column("cluster_id"),
+    Column("taken", "time"),
+    Column("brokers", "integer"),
+    Column("topics", "integer"),
+    Column("partitions", "integer"),
+)
+
+
+def _summary(image: Image) -> dict[str, Any]:
+    stats = image.stats()
+    return {
+        "cluster_id": image.cluster_id,
+        "taken": image.taken,
+        "brokers": len(image.brokers),
+        "topics": stats["topics"],
+        "partitions": stats["partitions"],
+    }
+
+
+def _print_image(output: Output, action: str, path: str, image: Image) -> None:
+    found = {"file": path, **_summary(image)}
+    if output.form == "json":
+        output.json([json_text({"version": 1, "command": "image", "action": action, **found})])
+    else:
+        output.tables(Table(_IMAGE_COLUMNS, [[found[each.name] for each in _IMAGE_COLUMNS]]))
+
+
+# ---- changes ------------------------------------------------------------------------------------
+
+_CHANGE_COLUMNS = (
+    Column("kind"),
+    Column("topic"),
+    Column("partition", "integer"),
+    Column("broker", "integer"),
+    Column("old"),
+    Column("new"),
+)
+
+
+def _change_row(change: Change) -> Row:
+    head = (change.kind, change.topic, change.partition, change.broker)
+    return (*head, *old_and_new(change))
+
+
+def _diff_json(before: Image, after: Image, changes: Changes) -> Iterator[str]:
+    """Yields the one object in pieces: one for each change."""
+    states = f'"before":{json_text(_summary(before))},"after":{json_text(_summary(after))}'
+    yield f'{{"version":1,"command":"image","action":"diff",{states},"changes":['
+    for number, change in enumerate(changes):
+        yield f"{',' if number else ''}{json_text(values_of(change))}"
+    yield "]}"

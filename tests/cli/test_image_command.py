@@ -1,0 +1,213 @@
+"""`rdmeta image` saves, compares and checks states."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import commands
+import frames
+import pytest
+from frames import B, P, T
+from pyarrow import parquet
+
+import rdmeta
+from rdmeta import ALL, MetadataCache
+
+
+@pytest.fixture
+def cluster() -> Iterator[rdmeta.EmbeddedCluster]:
+    with rdmeta.EmbeddedCluster(brokers=3) as made:
+        made.create_topic("orders", partitions=2, replication_factor=3)
+        made.set_leader("orders", 0, 1)
+        yield made
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "state"
+
+
+def image(*words: str | Path, env: dict[str, str] | None = None) -> commands.Done:
+    return commands.run("image", *map(str, words), env=env or {})
+
+
+def saved(path: Path, topics: list[Any], brokers: list[Any]) -> Path:
+    """Saves a state of these topics and brokers; returns the path."""
+    cache = MetadataCache()
+    cache.apply(frames.response(12, topics, brokers=brokers), 12, ALL)
+    cache.image().save(path)
+    return path
+
+
+def two(tmp_path: Path) -> tuple[Path, Path]:
+    """Returns two states that differ in many ways."""
+    before = [T("a", [P(0, 1, 3), P(1, 2, 3)]), T("b", [P(0, 1)]), T("gone", [P(0, 1)])]
+    after = [
+        T("a", [P(0, -1, 4, error=5), P(1, 2, 3, isr=(2,)), P(2, 1)]),
+        T("b", [P(0, 1, replicas=(1, 2))]),
+        T("new", [P(0, 1)]),
+    ]
+    return (
+        saved(tmp_path / "before", before, [B(1), B(2)]),
+        saved(tmp_path / "after", after, [B(1, rack="east"), B(3)]),
+    )
+
+
+def test_save_writes_the_state_of_now(cluster: rdmeta.EmbeddedCluster, file: Path) -> None:
+    done = image("save", file, "-b", cluster.bootstrap)
+    found = rdmeta.Image.open(file)
+    found.verify()
+    assert (done.code, done.err) == (0, "")
+    assert done.out.splitlines()[0] == "file\tcluster_id\ttaken\tbrokers\ttopics\tpartitions"
+    assert done.out.splitlines()[1].split("\t")[1] == found.cluster_id
+    assert done.out.splitlines()[1].split("\t")[3:] == ["3", "1", "2"]
+    assert (list(found), found.leader("orders", 0)) == (["orders"], 1)
+    assert [each.name for each in file.parent.iterdir()] == ["state"]
+
+
+@pytest.mark.parametrize("action", ["save", "verify"])
+def test_json_of_one_state_obeys_the_schema(
+    cluster: rdmeta.EmbeddedCluster, file: Path, action: str
+) -> None:
+    image("save", file, "-b", cluster.bootstrap)
+    source = () if action == "verify" else ("-b", cluster.bootstrap)
+    found = commands.checked_json(image(action, file, *source, "--json").out)
+    assert (found["action"], found["file"]) == (action, str(file))
+    assert (found["brokers"], found["topics"], found["partitions"]) == (3, 1, 2)
+
+
+def test_a_save_that_fails_leaves_the_earlier_file(file: Path) -> None:
+    file.write_bytes(b"earlier")
+    done = image("save", file, "-b", "127.0.0.1:1", "--timeout", "0.5")
+    assert (done.code, done.out, file.read_bytes()) == (3, "", b"earlier")
+    assert [each.name for each in file.parent.iterdir()] == ["state"]
+
+
+def test_diff_compares_a_file_with_now(cluster: rdmeta.EmbeddedCluster, file: Path) -> None:
+    image("save", file, "-b", cluster.bootstrap)
+    same = image("diff", file, "-b", cluster.bootstrap)
+    assert same == (0, "kind\ttopic\tpartition\tbroker\told\tnew\n", "")
+    cluster.set_leader("orders", 0, 2)
+    done = image("diff", file, "-b", cluster.bootstrap)
+    assert (done.code, done.err) == (1, "")
+    (row,) = done.out.splitlines()[1:]
+    assert row.split("\t")[:3] == ["leader_changed", "orders", "0"]
+    assert [cell.partition(",")[0] for cell in row.split("\t")[4:]] == ["leader 1", "leader 2"]
+
+
+def test_diff_compares_two_files(tmp_path: Path) -> None:
+    done = image("diff", *two(tmp_path))
+    assert (done.code, done.err) == (1, "")
+    rows = [line.split("\t") for line in done.out.splitlines()[1:]]
+    assert rows == [
+        ["broker_changed", "-", "-", "1", "-", "broker.example:9092 rack=east"],
+        ["broker_removed", "-", "-", "2", "broker.example:9092", "-"],
+        ["broker_added", "-", "-", "3", "-", "broker.example:9092"],
+        ["leader_changed", "a", "0", "-", "leader 1, epoch 3", "no leader, epoch 4"],
+        ["partition_error", "a", "0", "-", "-", "LEADER_NOT_AVAILABLE"],
+        ["isr_changed", "a", "1", "-", "1,2,3", "2"],
+        ["partitions_added", "a", "2", "-", "-", "leader 1, epoch 0"],
+        ["isr_changed", "b", "0", "-", "1,2,3", "1,2"],
+        ["replicas_changed", "b", "0", "-", "1,2,3", "1,2"],
+        ["topic_removed", "gone", "-", "-", "-", "-"],
+        ["topic_added", "new", "-", "-", "-", "-"],
+    ]
+    again = image("diff", tmp_path / "after", tmp_path / "after")
+    assert (again.code, again.out.count("\n")) == (0, 1)
+
+
+def test_the_forms_of_a_diff_say_the_same(tmp_path: Path) -> None:
+    files = two(tmp_path)
+    found = commands.checked_json(image("diff", *files, "--json").out)
+    kinds = [each["kind"] for each in found["changes"]]
+    assert len(kinds) == 11
+    assert (found["before"]["topics"], found["after"]["partitions"]) == (3, 5)
+    leader = found["changes"][kinds.index("leader_changed")]
+    assert (leader["old_leader"], leader["new_leader"]) == (1, None)
+    csv = image("diff", *files, "--csv")
+    assert [line.partition(",")[0] for line in csv.out.splitlines()[1:]] == kinds
+    assert csv.code == 1
+    table = tmp_path / "diff.parquet"
+    assert image("diff", *files, "--parquet", table) == (1, "", "")
+    assert parquet.read_table(table)["kind"].to_pylist() == kinds
+
+
+def test_a_whole_file_is_verified(tmp_path: Path) -> None:
+    done = image("verify", two(tmp_path)[0])
+    assert (done.code, done.err) == (0, "")
+    assert done.out.splitlines()[1].split("\t")[3:] == ["2", "3", "4"]
+
+
+@pytest.mark.parametrize("words", [("verify",), ("diff",)])
+def test_each_damage_is_found(tmp_path: Path, words: tuple[str, ...]) -> None:
+    seed = random.randrange(1 << 32)
+    print(f"seed={seed}")
+    chance = random.Random(seed)
+    whole, other = two(tmp_path)
+    data, damaged = whole.read_bytes(), tmp_path / "damaged"
+    flipped = bytearray(data)
+    flipped[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+    more = (other,) if words == ("diff",) else ()
+    for content in (bytes(flipped), data[: len(data) // 2], b"", b"x" * 5000):
+        damaged.write_bytes(content)
+        done = image(*words, damaged, *more)
+        assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+        assert f"image '{damaged}'" in done.err
+
+
+def test_a_published_state_is_an_image_too(cluster: rdmeta.EmbeddedCluster, file: Path) -> None:
+    assert commands.run("publish", str(file), "-b", cluster.bootstrap, "--for", "0.1").code == 0
+    assert image("verify", file).code == 0
+    assert image("diff", file, "-b", cluster.bootstrap).code == 0
+
+
+def test_a_file_with_an_odd_name_is_saved(cluster: rdmeta.EmbeddedCluster, tmp_path: Path) -> None:
+    odd = tmp_path / os.fsdecode(b"st\xff\x1bte")
+    done = image("save", odd, "-b", cluster.bootstrap)
+    assert (done.code, done.err) == (0, "")
+    assert f"{tmp_path}/st\\udcff\\x1bte\t" in done.out
+    assert image("verify", odd).code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "Missing argument 'save|diff|verify'"),
+        (["sav", "x"], "'sav' is not one of 'save', 'diff', 'verify'"),
+        (["save"], "image save takes one FILE, not 0"),
+        (["save", "x", "y"], "image save takes one FILE, not 2"),
+        (["diff", "x", "y", "z"], "image diff takes one FILE, or two, not 3"),
+        (["verify", "missing"], "missing: No such file or directory"),
+        (["diff", "missing", "-b", "127.0.0.1:1"], "missing: No such file or directory"),
+        (["diff", "x", "y", "-b", "a:1"], "image diff reads files and asks no cluster"),
+        (["verify", "x", "-b", "a:1"], "image verify reads files and asks no cluster"),
+        (["save", "x"], "no cluster is named"),
+    ],
+)
+def test_bad_input_ends_with_2(words: list[str], said: str, tmp_path: Path) -> None:
+    done = commands.run("image", *words, cwd=tmp_path)
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+    assert said in done.err
+
+
+@pytest.mark.parametrize("path", ["missing/state", "."])
+def test_a_file_that_cannot_be_saved_ends_with_2(
+    cluster: rdmeta.EmbeddedCluster, tmp_path: Path, path: str
+) -> None:
+    done = commands.run("image", "save", path, "-b", cluster.bootstrap, cwd=tmp_path)
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+    assert done.err.startswith(f"rdmeta: {path}: ")
+
+
+def test_the_examples_run(cluster: rdmeta.EmbeddedCluster, tmp_path: Path) -> None:
+    found = commands.examples("image")
+    assert len(found) == 2
+    for line in found:
+        env = {"RDMETA_BOOTSTRAP": cluster.bootstrap}
+        done = commands.run(*line, env=env, cwd=tmp_path)
+        assert (done.code, done.err) == (0, "")
+    assert rdmeta.Image.open(tmp_path / "before.rdmeta").leader("orders", 0) == 1
