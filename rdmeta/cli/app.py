@@ -22,6 +22,7 @@ __all__ = ["COMMANDS", "group", "run"]
 COMMANDS = {
     "list": "Brokers, topics and partitions, and which of them need care.",
     "image": "The state of a cluster in a file: save it, compare it, check it.",
+    "quorum": "The controllers of a KRaft cluster, and how far each node is behind.",
     "publish": "A feeder: the other processes of this host attach to its state.",
     "record": "The history of clusters in Parquet files.",
     "wait": "Returns when topics, brokers and replicas are as they should be.",

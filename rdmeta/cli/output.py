@@ -23,7 +23,10 @@ Row = Sequence[Any]
 
 
 class Column(NamedTuple):
-    """A column. `kind` is text, texts, integer, integers, flag, share or time (with a zone)."""
+    """A column.
+
+    `kind` is text, texts, integer, integers, number, flag, share or time (with a zone).
+    """
 
     name: str
     kind: str = "text"
@@ -187,7 +190,7 @@ def _width(text: str) -> int:
 
 def _padded(text: str, width: int, column: Column) -> str:
     spaces = " " * (width - _width(text))
-    return spaces + text if column.kind in ("integer", "share") else text + spaces
+    return spaces + text if column.kind in ("integer", "number", "share") else text + spaces
 
 
 # ---- files --------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ _TYPES = {
     "integers": pa.list_(pa.int32()),
     "texts": pa.list_(pa.string()),
     "flag": pa.bool_(),
+    "number": pa.float64(),
     "share": pa.float64(),
     "time": pa.timestamp("us", tz="UTC"),
 }

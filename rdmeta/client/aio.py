@@ -33,6 +33,7 @@ from rdmeta.client.shell import (
     parsed_configs,
     parsed_quorum,
     refreshed,
+    without_quorum,
 )
 from rdmeta.errors import Error, RequestTimedOutError
 from rdmeta.model import Applied, Broker, Changes, Partition, Topic
@@ -260,8 +261,9 @@ class AsyncClient(Shell):
     async def quorum(self, timeout: float | None = None) -> Quorum:
         """See `Client.quorum`."""
         deadline = self._deadline(timeout)
-        finish = await self._wait(lambda policy, now: policy.call(now, QUORUM, deadline))
-        return parsed_quorum(finish)
+        with without_quorum():
+            finish = await self._wait(lambda policy, now: policy.call(now, QUORUM, deadline))
+            return parsed_quorum(finish)
 
     async def describe_cluster(
         self, *, fenced: bool = False, timeout: float | None = None

@@ -30,6 +30,7 @@ from rdmeta.client.shell import (
     parsed_configs,
     parsed_quorum,
     refreshed,
+    without_quorum,
 )
 from rdmeta.client.thread import DriverThread
 from rdmeta.errors import Error
@@ -331,7 +332,9 @@ class Client(Shell):
         """
         deadline = self._deadline(timeout)
         thread = self._running()
-        return parsed_quorum(thread.wait(lambda policy, now: policy.call(now, QUORUM, deadline)))
+        with without_quorum():
+            finish = thread.wait(lambda policy, now: policy.call(now, QUORUM, deadline))
+            return parsed_quorum(finish)
 
     def describe_cluster(
         self, *, fenced: bool = False, timeout: float | None = None

@@ -8,7 +8,8 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
@@ -19,7 +20,13 @@ from rdmeta._waits import seconds_of
 from rdmeta.client.actions import Call, Finish
 from rdmeta.client.driver import Begin, Driver, Topics, closed
 from rdmeta.client.listeners import ChangeInbox, EventInbox, Inbox, Listener
-from rdmeta.errors import Error, ForkedError, InvalidTopicError, MalformedError
+from rdmeta.errors import (
+    Error,
+    ForkedError,
+    InvalidTopicError,
+    MalformedError,
+    UnsupportedVersionError,
+)
 from rdmeta.model import All, Changes, Partition, Topic, topic_fault
 from rdmeta.net import describe_cluster, describe_configs, describe_quorum
 
@@ -47,6 +54,7 @@ __all__ = [
     "parsed_configs",
     "parsed_quorum",
     "refreshed",
+    "without_quorum",
 ]
 
 Refreshed: TypeAlias = "None | str | All | Collection[str] | Collection[UUID]"
@@ -342,6 +350,18 @@ def parsed_quorum(finish: Finish) -> Quorum:
     """Returns the answer to QUORUM; raises its error."""
     version, body = answer_of(finish)
     return describe_quorum.parse_response(body, version)
+
+
+@contextmanager
+def without_quorum() -> Iterator[None]:
+    """Says in the error of a broker without DescribeQuorum what the cluster seems to be."""
+    try:
+        yield
+    except UnsupportedVersionError as error:
+        if "DescribeQuorum" not in str(error):  # the servers are no brokers, for instance
+            raise
+        text = "the cluster has no quorum: it seems to run with ZooKeeper, or on Kafka before 3.3"
+        raise UnsupportedVersionError(f"{text} ({error})") from error
 
 
 def parsed_cluster(finish: Finish) -> ClusterDescription:

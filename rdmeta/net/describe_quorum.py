@@ -35,7 +35,7 @@ class QuorumReplica(NamedTuple):
 
     `log_end_offset` is None if the leader does not know it. `last_fetch_ms` and `last_caught_up_ms`
     are Unix times by the leader's clock, None before v1 and if they are not known. The leader's own
-    `last_fetch_ms` is None. `directory_id` is None before v2, and for a node without one.
+    are the time of the answer. `directory_id` is None before v2, and for a node without one.
     """
 
     id: int
@@ -73,6 +73,31 @@ class Quorum(NamedTuple):
     voters: tuple[QuorumReplica, ...]
     observers: tuple[QuorumReplica, ...]
     nodes: tuple[QuorumNode, ...]
+
+    def lag(self, replica: QuorumReplica) -> int | None:
+        """Returns how many records a node is behind the leader; None if that is not known.
+
+        As in Kafka's kafka-metadata-quorum it is the difference of the log end offsets.
+        """
+        leader = self._leader()
+        if leader is None or leader.log_end_offset is None or replica.log_end_offset is None:
+            return None
+        return leader.log_end_offset - replica.log_end_offset
+
+    def age(self, time_ms: int | None) -> float | None:
+        """Returns the seconds from one of a replica's times to the answer; None if not known.
+
+        Both times are by the leader's clock, so the clock of this machine does not matter.
+
+            quorum.age(quorum.voters[0].last_fetch_ms)
+        """
+        leader = self._leader()
+        if leader is None or leader.last_caught_up_ms is None or time_ms is None:
+            return None
+        return (leader.last_caught_up_ms - time_ms) / 1000
+
+    def _leader(self) -> QuorumReplica | None:
+        return next((each for each in self.voters if each.id == self.leader), None)
 
 
 class _Partition(NamedTuple):

@@ -363,7 +363,7 @@ def test_an_api_that_no_broker_has_is_an_error(make: Maker, brokers: Brokers) ->
     for broker in brokers:
         del broker.ranges[55]
     client = make(brokers.bootstrap)
-    with pytest.raises(UnsupportedVersionError):
+    with pytest.raises(UnsupportedVersionError, match=r"seems to run with ZooKeeper.*before 3\.3"):
         client.quorum(timeout=10)
 
 

@@ -10,6 +10,7 @@ from kafka.protocol.admin import DescribeQuorumRequest, DescribeQuorumResponse
 
 from rdmeta.errors import Error, MalformedError, UnsupportedVersionError
 from rdmeta.net.describe_quorum import (
+    Quorum,
     QuorumListener,
     QuorumNode,
     QuorumReplica,
@@ -80,6 +81,26 @@ def test_answers_of_kafka_python_are_read(version: int) -> None:
     assert read.observers == (QuorumReplica(3, None, None, None, None),)
     nodes = (QuorumNode(1, (QuorumListener("CONTROLLER", "one.example", 65535),)),)
     assert read.nodes == (nodes if version >= 2 else ())
+
+
+def test_a_lag_is_counted_from_the_leaders_log_end() -> None:
+    voters = tuple(QuorumReplica(id, end, None, None, None) for id, end in ((1, 90), (2, 100)))
+    observer, unknown = voters[0]._replace(id=3, log_end_offset=40), voters[0]._replace(id=4)
+    unknown = unknown._replace(log_end_offset=None)
+    quorum = Quorum(2, 5, 95, voters, (observer, unknown), ())
+    assert [quorum.lag(each) for each in (*voters, observer, unknown)] == [10, 0, 60, None]
+    assert quorum._replace(leader=None).lag(observer) is None
+    assert quorum._replace(leader=9).lag(observer) is None
+
+
+def test_ages_are_by_the_clock_of_the_leader() -> None:
+    voters = (QuorumReplica(1, 9, 10_000, 10_000, None), QuorumReplica(2, 9, 9_500, 8_000, None))
+    quorum = Quorum(1, 5, 9, voters, (), ())
+    assert [quorum.age(each.last_fetch_ms) for each in voters] == [0.0, 0.5]
+    assert [quorum.age(each.last_caught_up_ms) for each in voters] == [0.0, 2.0]
+    assert quorum.age(None) is None
+    assert quorum._replace(leader=None).age(9_000) is None
+    assert quorum._replace(voters=(voters[0]._replace(last_caught_up_ms=None),)).age(1) is None
 
 
 def test_an_unknown_leader_is_none() -> None:
