@@ -27,6 +27,7 @@ COMMANDS = {
     "record": "The history of clusters in Parquet files.",
     "wait": "Returns when topics, brokers and replicas are as they should be.",
     "embedded": "A cluster to play with, on its own or around another command.",
+    "watch": "Changes of clusters as they come.",
 }
 
 

@@ -14,10 +14,11 @@ from typing import Any, NamedTuple, TextIO
 
 from rdmeta.cli.messages import escaped
 
-__all__ = ["Column", "Output", "Share", "Table", "json_text", "rfc3339"]
+__all__ = ["Column", "Output", "Share", "Stream", "Table", "json_text", "rfc3339"]
 
 _CHUNK = 1000
 _ROW_GROUP = 100_000
+_TIME_WIDTH = len("2026-01-31T12:00:00.000Z")
 
 Row = Sequence[Any]
 
@@ -73,7 +74,7 @@ class Output:
         self.form = form
         self._path = path
         wanted = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-        self._color = color and wanted
+        self.is_colored = color and wanted
 
     def tables(self, *tables: Table) -> None:
         """Writes tables; an empty line separates them. CSV and Parquet hold only the last one."""
@@ -87,13 +88,53 @@ class Output:
             for number, table in enumerate(tables):
                 _write_chunks(["\n"] if number else [])
                 _write_chunks(
-                    _drawn_lines(table, self._color) if is_terminal else _plain_lines(table)
+                    _drawn_lines(table, self.is_colored) if is_terminal else _plain_lines(table)
                 )
 
     def json(self, pieces: Iterable[str]) -> None:
         """Writes JSON that comes in pieces, and a newline."""
         _write_chunks(pieces)
         _write_chunks(["\n"])
+
+
+class Stream:
+    """Writes rows to stdout as they come, and flushes them; the header comes at once.
+
+    The form is that of an Output, text, csv or json. JSON has no header: a row is one object.
+    """
+
+    def __init__(self, output: Output, columns: Sequence[Column]) -> None:
+        self._form, self._columns = output.form, columns
+        header = [column.name for column in columns]
+        is_terminal = sys.stdout is not None and sys.stdout.isatty()
+        widths = [_TIME_WIDTH if column.kind == "time" else 0 for column in columns]
+        self._widths = widths if is_terminal else None
+        self._cell = _cells("", percent=False) if self._form == "csv" else _cells("-")
+        if self._form != "json":
+            bold, plain = ("\x1b[1m", "\x1b[0m") if is_terminal and output.is_colored else ("", "")
+            self._write(bold + self._line(header) + plain)
+
+    def write(self, row: Row) -> None:
+        """Writes a row."""
+        self._write(self._line(list(map(self._cell, row))))
+
+    def write_json(self, value: object) -> None:
+        """Writes an object of JSON."""
+        self._write(json_text(value))
+
+    def _line(self, texts: list[str]) -> str:
+        """Returns a line without its end; on a terminal later rows may only widen a column."""
+        if self._form == "csv":
+            return _csv_line(texts)
+        if self._widths is None:
+            return "\t".join(texts)
+        self._widths = list(map(max, self._widths, map(_width, texts)))
+        return "  ".join(map(_padded, texts, self._widths, self._columns)).rstrip()
+
+    def _write(self, line: str) -> None:
+        out = _stdout()
+        out.write(line + "\n")
+        out.flush()
 
 
 def _write_chunks(pieces: Iterable[str]) -> None:
@@ -194,6 +235,15 @@ def _padded(text: str, width: int, column: Column) -> str:
 
 
 # ---- files --------------------------------------------------------------------------------------
+
+
+def _csv_line(texts: Sequence[str]) -> str:
+    import csv
+    from io import StringIO
+
+    buffer = StringIO()
+    csv.writer(buffer, lineterminator="").writerow(texts)
+    return buffer.getvalue()
 
 
 def _write_csv(table: Table) -> None:

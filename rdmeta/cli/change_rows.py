@@ -1,0 +1,103 @@
+"""A change record as `rdmeta watch` shows it: with the old and the new value of its kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timezone
+from typing import Any
+
+from rdmeta.cache import MetadataCache, Reading
+from rdmeta.model import Change
+
+__all__ = ["Pair", "change_object", "change_row", "old_and_new", "resync"]
+
+# An old and a new value. Each is None, a text, broker ids, or a leader with its epoch.
+Pair = tuple[Any, Any]
+
+
+def old_and_new(change: Change, reading: Reading) -> Pair:
+    """Returns the values of a change, as JSON has them; None where the record has none.
+
+    No record has the offline replicas, so the new ones are those of `reading`.
+    """
+    made = _PAIRS.get(change.kind)
+    if made is not None:
+        return made(change)
+    if change.kind == "offline_changed" and change.topic and change.partition is not None:
+        found = reading.partition(change.topic, change.partition, None, allow_stale=True)
+        return None, None if found is None else found.offline_replicas
+    return None, change.detail
+
+
+def resync(cache: MetadataCache) -> Change:
+    """Returns a record that says that changes were lost, as a history has it."""
+    fields: dict[str, Any] = dict.fromkeys(Change._fields)
+    fields |= {
+        "version": cache.version,
+        "cluster_id": cache.cluster_id,
+        "session": cache.session,
+        "observed_at": datetime.now(timezone.utc),
+        "source": "poll",
+        "kind": "resync",
+        "detail": "changes were lost",
+    }
+    return Change(**fields)
+
+
+def _leaders(change: Change) -> Pair:
+    return (
+        _leader(change.old_leader, change.old_leader_epoch),
+        _leader(change.new_leader, change.new_leader_epoch),
+    )
+
+
+def _leader(leader: int | None, epoch: int | None) -> dict[str, int | None] | None:
+    return {"leader": leader, "leader_epoch": epoch}
+
+
+_PAIRS: dict[str, Callable[[Change], Pair]] = {
+    "topic_added": lambda change: (None, change.topic_id),
+    "topic_absent": lambda change: (change.topic_id, None),
+    "topic_removed": lambda change: (change.topic_id, None),
+    "topic_recreated": lambda change: (None, change.topic_id),
+    "topic_id_learned": lambda change: (None, change.topic_id),
+    "partitions_added": lambda change: (None, _leader(change.new_leader, change.new_leader_epoch)),
+    "leader_changed": _leaders,
+    "leader_epoch_changed": _leaders,
+    "isr_changed": lambda change: (change.old_isr, change.new_isr),
+    "replicas_changed": lambda change: (change.old_replicas, change.new_replicas),
+    "broker_removed": lambda change: (change.detail, None),
+    "cluster_changed": lambda change: (change.detail, change.cluster_id),
+}
+
+
+def _text(value: Any) -> str | None:
+    """Returns an old or new value as text: 3 (epoch 7), 1,2,3 or the text that it is."""
+    if isinstance(value, dict):
+        leader = "none" if value["leader"] is None else value["leader"]
+        epoch = value["leader_epoch"]
+        return f"{leader}" if epoch is None else f"{leader} (epoch {epoch})"
+    if isinstance(value, tuple):
+        return ",".join(map(str, value)) or "none"
+    return value if value is None else str(value)
+
+
+def change_row(change: Change, pair: Pair) -> list[Any]:
+    """Returns the cells time, topic, partition, kind, old and new; a broker's have its id."""
+    old, new = map(_text, pair)
+    if change.broker is not None:
+        old, new = (None if each is None else f"{change.broker} {each}" for each in (old, new))
+    return [change.observed_at, change.topic, change.partition, change.kind, old, new]
+
+
+def change_object(change: Change, pair: Pair) -> dict[str, Any]:
+    """Returns a change as an object of JSON, without the name of its cluster."""
+    return {
+        "time": change.observed_at,
+        "kind": change.kind,
+        "topic": change.topic,
+        "partition": change.partition,
+        "broker": change.broker,
+        "old": pair[0],
+        "new": pair[1],
+    }

@@ -1,0 +1,124 @@
+"""A cluster as `rdmeta watch` follows it: a client, and what happens as events in a queue."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from queue import SimpleQueue
+from typing import NamedTuple, TypeAlias
+
+from rdmeta.cli.clusters import Target
+from rdmeta.cli.following import following
+from rdmeta.client.events import Problem, Updated
+from rdmeta.errors import Error
+from rdmeta.model import Changes
+
+__all__ = ["Answered", "Away", "Began", "Events", "Failed", "Feed", "Moved", "Trouble"]
+
+
+class Began(NamedTuple):
+    """The first answer has come."""
+
+    feed: Feed
+
+
+class Failed(NamedTuple):
+    """No answer has come in time, or none ever will: the feed has ended."""
+
+    feed: Feed
+    error: Error
+
+
+class Moved(NamedTuple):
+    """The cache has changed: Feed.take() has the changes."""
+
+    feed: Feed
+
+
+class Away(NamedTuple):
+    """The last connection broke, or could not be made again."""
+
+    feed: Feed
+    text: str
+
+
+class Answered(NamedTuple):
+    """An answer has come from a server, which `broker` names."""
+
+    feed: Feed
+    broker: str
+
+
+class Trouble(NamedTuple):
+    """Something is wrong that no change tells, such as a missing listener."""
+
+    feed: Feed
+    text: str
+
+
+Event: TypeAlias = "Began | Failed | Moved | Away | Answered | Trouble"
+Events: TypeAlias = "SimpleQueue[Event]"
+
+
+class Feed:
+    """Follows one cluster; each event goes to `events`, where one thread reads them.
+
+    `away_since` is the time (time.monotonic()) since when no server is connected, for that thread
+    to set.
+    """
+
+    def __init__(self, target: Target, topics: Sequence[str], events: Events) -> None:
+        """Makes the client, which is not started yet; raises ConfigError."""
+        self.name = target.name
+        self.client = following(target, topics, sticky=True)
+        self.has_begun = False
+        self.away_since: float | None = None
+        self._events = events
+        self._since = 0
+        self.client.on_change(lambda changes: events.put(Moved(self)))
+        self.client.on_update(self._updated)
+        self.client.on_error(self._failed)
+
+    def start(self, timeout: float) -> None:
+        """Starts the client; Began or Failed comes within `timeout` seconds."""
+        threading.Thread(
+            target=self._begin, args=(timeout,), name="rdmeta-cluster", daemon=True
+        ).start()
+
+    def _begin(self, timeout: float) -> None:
+        try:
+            self._since = self.client.refresh(timeout=timeout)
+        except Error as error:
+            self._events.put(Failed(self, error))
+        else:
+            self._events.put(Began(self))
+
+    def take(self) -> Changes:
+        """Returns the changes since the last call, or since the first answer."""
+        changes = self.client.cache.changes(self._since)
+        self._since = changes.until
+        return changes
+
+    def _updated(self, answers: tuple[Updated, ...]) -> None:
+        node = answers[-1].node
+        broker = f"broker {node.id}" if node.id >= 0 else f"{node.host}:{node.port}"
+        self._events.put(Answered(self, broker))
+
+    def _failed(self, problems: tuple[Problem, ...]) -> None:
+        """Tells of problems with connections if none is left, and of those that are no change."""
+        broken = [each for each in problems if each.node is not None]
+        if broken and not self._is_connected():
+            last = broken[-1]
+            assert last.node is not None
+            where = f"{last.node.host}:{last.node.port}"
+            self._events.put(Away(self, f"{where}: {last.text}: {last.error}"))
+        for each in problems:
+            if each.partitions:
+                self._events.put(Trouble(self, f"{each.text}: {', '.join(each.partitions)}"))
+
+    def _is_connected(self) -> bool:
+        try:
+            nodes = self.client.stats()["nodes"]
+        except Error:  # it is being closed
+            return True
+        return any(each["state"] == "ready" for each in nodes.values())

@@ -1,0 +1,123 @@
+"""The table of `rdmeta watch --live`: the state of each cluster, and the last changes below it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import TypeVar
+
+from rich.console import Console, Group
+from rich.live import Live as Drawn
+from rich.table import Table
+from rich.text import Text
+
+from rdmeta.cli.change_rows import Pair, change_row
+from rdmeta.cli.feed import Feed
+from rdmeta.cli.messages import Messages, escaped
+from rdmeta.cli.output import rfc3339
+from rdmeta.model import Change
+
+__all__ = ["Live"]
+
+_T = TypeVar("_T")
+
+# The changes that are kept for a terminal that grows.
+_MOST = 500
+_PER_SECOND = 4
+# The lines of the screen for the headers of both tables and what is between them.
+_FRAME = 4
+_STATES = ("brokers", "topics", "partitions", "leaderless", "urp", "offline", "nonpreferred")
+_CHANGES = ("time", "topic", "partition", "kind", "old", "new")
+
+
+class Live:
+    """Draws on the whole terminal while it is entered; a resized terminal is drawn anew.
+
+    A line about a cluster, or its error, is in its row. It is on stderr as well: a terminal has it
+    when the table is gone.
+    """
+
+    def __init__(self, feeds: Sequence[Feed], messages: Messages, color: bool) -> None:
+        self._feeds, self._messages = feeds, messages
+        self._console = Console(no_color=not color, highlight=False)
+        self._has_names = any(feed.name is not None for feed in feeds)
+        self._changes: deque[list[str]] = deque(maxlen=_MOST)
+        self._lines = dict.fromkeys(feeds, "")
+        self._drawn = self._new()
+
+    def _new(self) -> Drawn:
+        return Drawn(
+            console=self._console,
+            screen=True,
+            refresh_per_second=_PER_SECOND,
+            get_renderable=self._rendered,
+            vertical_overflow="crop",
+        )
+
+    def __enter__(self) -> Live:
+        self._drawn.start(refresh=True)
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._drawn.stop()
+
+    def show(self, feed: Feed, change: Change, pair: Pair) -> None:
+        """Adds a change on top of the others."""
+        time, *cells = change_row(change, pair)
+        label = [feed.name or ""] if self._has_names else []
+        shown = ["-" if each is None else escaped(str(each)) for each in cells]
+        self._changes.appendleft([*label, rfc3339(time), *shown])
+
+    def note(self, text: str, feed: Feed) -> None:
+        """Shows a line in the cluster's row, and on stderr."""
+        self._lines[feed] = text
+        self._aside(lambda: self._messages.note(text, feed.name))
+
+    def failure(self, error: Exception, feed: Feed) -> int:
+        """Shows an error in the cluster's row, and on stderr; returns its exit code."""
+        self._lines[feed] = str(error)
+        return self._aside(lambda: self._messages.failure(error, feed.name))
+
+    def _aside(self, write: Callable[[], _T]) -> _T:
+        """Calls a function while the terminal shows again what it did before."""
+        self._drawn.stop()
+        try:
+            return write()
+        finally:
+            self._drawn = self._new()
+            self._drawn.start(refresh=True)
+
+    # ---- the screen -----------------------------------------------------------------------------
+
+    def _rendered(self) -> Group:
+        """Returns the screen as it is now."""
+        left = self._console.height - len(self._feeds) - _FRAME
+        changes = self._table(_CHANGES)
+        for row in list(self._changes)[: max(left, 0)]:
+            changes.add_row(*map(Text, row))
+        return Group(self._states(), Text(""), changes)
+
+    def _states(self) -> Table:
+        table = self._table((*_STATES, ""))
+        for feed in self._feeds:
+            cache = feed.client.cache
+            found = cache.health(allow_stale=True)
+            counts = [len(cache.brokers), found.topics, found.partitions, found.leaderless]
+            counts += [found.under_replicated, found.offline, found.non_preferred]
+            label = [feed.name or ""] if self._has_names else []
+            status = "" if feed.has_begun else "waits for the first answer"
+            line = escaped(self._lines[feed] or status)
+            table.add_row(*label, *map(str, counts), Text(line))
+        return table
+
+    def _table(self, columns: Sequence[str]) -> Table:
+        table = Table(box=None, pad_edge=False, header_style="bold", show_edge=False)
+        for name in ["cluster"] * self._has_names + list(columns):
+            table.add_column(name, no_wrap=True, overflow="ellipsis")
+        return table

@@ -1,0 +1,267 @@
+"""`rdmeta watch`: the changes of clusters as they come."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import click
+
+from rdmeta._core import DENIED
+from rdmeta.cache import MetadataCache
+from rdmeta.cli.change_rows import Pair, change_object, change_row, old_and_new, resync
+from rdmeta.cli.messages import FINE, BadInputError, Messages
+from rdmeta.cli.options import Where, connection_options, seconds
+from rdmeta.cli.output import Column, Output, Stream
+from rdmeta.cli.selection import named_topics
+from rdmeta.model import Change
+
+if TYPE_CHECKING:
+    from rdmeta.cli.feed import Event, Events, Feed
+
+__all__ = ["command"]
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  rdmeta watch -t orders -t /^clicks/ --for 2
+  rdmeta watch --json --for 2
+"""
+)
+@click.option(
+    "-t",
+    "--topic",
+    "topics",
+    metavar="NAME|/REGEX/",
+    multiple=True,
+    help="Only this topic, or those with a match for the regular expression. May be repeated.",
+)
+@click.option("--live", is_flag=True, help="A table on the terminal that redraws itself.")
+@click.option("--count", type=click.IntRange(min=1), metavar="N", help="End after so many changes.")
+@click.option(
+    "--for",
+    "duration",
+    type=float,
+    metavar="SECONDS",
+    callback=seconds,
+    help="End after that time; otherwise Ctrl-C or SIGTERM ends the command.",
+)
+@click.option("--json", "json", is_flag=True, help="Print each change as a line of JSON.")
+@click.option("--csv", "csv", is_flag=True, help="Print CSV, with a header line.")
+@click.option("--no-color", "plain", is_flag=True, help="No colors; NO_COLOR does the same.")
+@connection_options
+def command(
+    where: Where,
+    topics: tuple[str, ...],
+    live: bool,
+    count: int | None,
+    duration: float | None,
+    json: bool,
+    csv: bool,
+    plain: bool,
+) -> int:
+    """Print changes as they come: leaders, ISR, replicas, topics, brokers.
+
+    Answers come every second with -t NAME alone, and otherwise every two seconds: -X
+    topic.metadata.refresh.interval.ms=N changes that. After the loss of a leader they come at once.
+    --timeout is the time for the first answer. Lines on stderr tell when the brokers of a cluster
+    go away and come back.
+    """
+    names, patterns = named_topics(topics)
+    form = _form({"json": json, "csv": csv, "live": live})
+    output = Output(form, color=not plain)
+    targets, messages = where.targets(), where.messages
+    from rdmeta.cli.feed import Feed
+    from rdmeta.cli.following import show_log
+
+    show_log(messages)
+    events: Events = SimpleQueue()
+    asked = () if patterns else names
+    with ExitStack() as stack:
+        feeds = [Feed(target, asked, events) for target in targets]
+        for feed in feeds:
+            stack.callback(feed.client.close)
+        view: View
+        if live:
+            from rdmeta.cli.live import Live
+
+            view = stack.enter_context(Live(feeds, messages, output.is_colored))
+        else:
+            view = _Printed(output, where.clusters is not None, messages)
+        for feed in feeds:
+            feed.start(where.timeout)
+        watch = _Watch(feeds, events, view, _Topics(names, patterns), count)
+        return watch.run(duration)
+
+
+def _form(given: dict[str, bool]) -> str:
+    """Returns json, csv, live or text; raises BadInputError if they contradict each other."""
+    forms = [form for form, is_given in given.items() if is_given]
+    if len(forms) > 1:
+        raise BadInputError(f"--{forms[0]} and --{forms[1]} exclude each other")
+    if forms == ["live"]:
+        if sys.stdout is None or not sys.stdout.isatty():
+            raise BadInputError("--live needs a terminal, and stdout is none: leave it out")
+        if os.environ.get("TERM") in (None, "dumb", "unknown"):
+            raise BadInputError(
+                "--live needs a terminal that can redraw: set TERM, or leave it out"
+            )
+    return forms[0] if forms else "text"
+
+
+class _Topics(NamedTuple):
+    """The topics that the user wants; without any, all of them, the brokers and the cluster."""
+
+    names: Sequence[str]
+    patterns: Sequence[re.Pattern[str]]
+
+    def want(self, change: Change) -> bool:
+        """Returns whether a change is wanted."""
+        if not self.names and not self.patterns:
+            return True
+        topic = change.topic
+        if topic is None:
+            return False
+        return topic in self.names or any(each.search(topic) for each in self.patterns)
+
+    def missing(self, cache: MetadataCache) -> Iterator[str]:
+        """Yields a line for each name or regular expression that finds no topic now."""
+        for name in self.names:
+            if cache.state(name) == DENIED:
+                yield f"topic {name}: the user may not describe it: grant DESCRIBE on it"
+            elif cache.topic(name, None, allow_stale=True) is None:
+                yield f"topic {name} does not exist yet"
+        for pattern in self.patterns:
+            if not any(map(pattern.search, cache.names(allow_stale=True))):
+                yield f"no topic matches /{pattern.pattern}/ yet"
+
+
+class View(Protocol):
+    """Shows changes and lines about clusters."""
+
+    def show(self, feed: Feed, change: Change, pair: Pair) -> None:
+        """Shows a change with its old and new value."""
+
+    def note(self, text: str, feed: Feed) -> None:
+        """Shows a line about a cluster."""
+
+    def failure(self, error: Exception, feed: Feed) -> int:
+        """Shows an error of a cluster; returns its exit code."""
+
+
+class _Printed:
+    """Prints each change as a line, and other lines to stderr."""
+
+    def __init__(self, output: Output, has_names: bool, messages: Messages) -> None:
+        self._form, self._has_names, self._messages = output.form, has_names, messages
+        columns = [Column("time", "time"), Column("topic"), Column("partition", "integer")]
+        columns.append(Column("kind"))
+        columns += [Column("old"), Column("new")] if self._form == "csv" else [Column("change")]
+        if has_names:
+            columns.insert(1, Column("cluster"))
+        self._stream = Stream(output, columns)
+
+    def show(self, feed: Feed, change: Change, pair: Pair) -> None:
+        if self._form == "json":
+            label = {"cluster": feed.name} if self._has_names else {}
+            head = {"version": 1, "command": "watch", **label}
+            self._stream.write_json({**head, **change_object(change, pair)})
+            return
+        cells: list[Any] = change_row(change, pair)
+        if self._form == "text":
+            cells[-2:] = [f"{cells[-2] or '-'} -> {cells[-1] or '-'}"]
+        if self._has_names:
+            cells.insert(1, feed.name)
+        self._stream.write(cells)
+
+    def note(self, text: str, feed: Feed) -> None:
+        self._messages.note(text, feed.name)
+
+    def failure(self, error: Exception, feed: Feed) -> int:
+        return self._messages.failure(error, feed.name)
+
+
+class _Watch:
+    """Reads the events of all clusters and shows what they mean."""
+
+    def __init__(
+        self,
+        feeds: Sequence[Feed],
+        events: Events,
+        view: View,
+        topics: _Topics,
+        count: int | None,
+    ) -> None:
+        self._events, self._view, self._topics, self._left = events, view, topics, count
+        self._open = len(feeds)
+        self._code = FINE
+
+    def run(self, duration: float | None) -> int:
+        """Returns the highest exit code of a cluster, at the end or when every cluster failed."""
+        until = None if duration is None else time.monotonic() + duration
+        while self._open and self._left != 0:
+            left = None if until is None else until - time.monotonic()
+            if left is not None and left <= 0:
+                break
+            try:
+                self._take(self._events.get(timeout=left))
+            except Empty:
+                break
+        return self._code
+
+    def _take(self, event: Event) -> None:
+        from rdmeta.cli.feed import Answered, Away, Began, Failed, Trouble
+
+        feed, note = event.feed, self._view.note
+        if isinstance(event, Failed):
+            self._open -= 1
+            self._code = max(self._code, self._view.failure(event.error, feed))
+            feed.client.close()
+        elif isinstance(event, Began):
+            feed.has_begun = True
+            for line in self._topics.missing(feed.client.cache):
+                note(line, feed)
+            self._show(feed)
+        elif not feed.has_begun:
+            return
+        elif isinstance(event, Away):
+            if feed.away_since is None:
+                feed.away_since = time.monotonic()
+                note(f"no broker answers: {event.text}", feed)
+        elif isinstance(event, Answered):
+            if feed.away_since is not None:
+                away = time.monotonic() - feed.away_since
+                feed.away_since = None
+                note(f"{event.broker} answers again, after {away:.1f} s", feed)
+        elif isinstance(event, Trouble):
+            note(event.text, feed)
+        else:
+            self._show(feed)
+
+    def _show(self, feed: Feed) -> None:
+        """Shows the changes of a cluster since the last ones."""
+        changes, cache = feed.take(), feed.client.cache
+        if changes.resync:
+            self._view.note("more changes came than the client keeps: some are not shown", feed)
+            self._view.show(feed, *self._pair(resync(cache), feed))
+            self._count()
+        for change in changes:
+            if self._left == 0:
+                break
+            if self._topics.want(change):
+                self._view.show(feed, *self._pair(change, feed))
+                self._count()
+
+    def _pair(self, change: Change, feed: Feed) -> tuple[Change, Pair]:
+        return change, old_and_new(change, feed.client.cache)
+
+    def _count(self) -> None:
+        if self._left is not None:
+            self._left -= 1

@@ -1,0 +1,358 @@
+"""`rdmeta watch` prints changes as they come, and says when brokers go away and come back."""
+
+from __future__ import annotations
+
+import csv
+import json
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import commands
+import pytest
+from broker import Brokers
+from click.testing import CliRunner
+from waiting import until
+
+import rdmeta
+from rdmeta import ALL, Client, MetadataCache
+from rdmeta.cli import feed, watch
+from rdmeta.cli.clusters import Target
+from rdmeta.cli.messages import Messages
+
+OFTEN = ("-X", "topic.metadata.refresh.interval.ms=100")
+
+
+@pytest.fixture
+def brokers() -> Iterator[Brokers]:
+    with Brokers(3) as made:
+        made.truth.create("orders", partitions=2)
+        made.truth.create("clicks")
+        yield made
+
+
+def answers(brokers: Brokers) -> int:
+    """Returns the number of Metadata requests so far."""
+    return len(brokers.requests())
+
+
+def until_begun(brokers: Brokers, since: int = 0) -> None:
+    """Returns when a command has surely had its first answer, and some more."""
+    until(lambda: answers(brokers) > since + 4, "some answers")
+
+
+@contextmanager
+def watching(brokers: Brokers, *words: str) -> Iterator[subprocess.Popen[str]]:
+    """Yields a running command that has had its first answer."""
+    since = answers(brokers)
+    with commands.started("watch", "-b", brokers.bootstrap, *OFTEN, *words) as process:
+        until_begun(brokers, since)
+        yield process
+
+
+def set_isr(brokers: Brokers, topic: str, partition: int, isr: tuple[int, ...]) -> None:
+    found = brokers.truth.topics[topic]
+    partitions = list(found.partitions)
+    partitions[partition] = replace(partitions[partition], isr=isr)
+    brokers.truth.topics[topic] = replace(found, partitions=partitions)
+
+
+def line_of(process: subprocess.Popen[str]) -> list[str]:
+    """Returns the cells of the next line."""
+    assert process.stdout is not None
+    return process.stdout.readline().rstrip("\n").split("\t")
+
+
+# ---- what is printed ----------------------------------------------------------------------------
+
+
+def test_changes_are_lines_and_the_first_state_is_none(brokers: Brokers) -> None:
+    with watching(brokers) as process:
+        assert line_of(process) == ["time", "topic", "partition", "kind", "change"]
+        brokers.truth.lead("orders", 0, 2)
+        row = line_of(process)
+        assert row[1:] == ["orders", "0", "leader_changed", "1 (epoch 0) -> 2 (epoch 1)"]
+        assert row[0].endswith("Z")
+        set_isr(brokers, "orders", 1, (2, 3))
+        assert line_of(process)[1:] == ["orders", "1", "isr_changed", "2,3,1 -> 2,3"]
+        brokers.truth.lead("clicks", 0, -1)
+        row = line_of(process)
+        assert row[1:] == ["clicks", "0", "leader_changed", "1 (epoch 0) -> none (epoch 1)"]
+
+
+def test_json_is_one_object_per_line(brokers: Brokers) -> None:
+    with watching(brokers, "--json") as process:
+        assert process.stdout is not None
+        del brokers.truth.brokers[3]
+        found = commands.checked_json(process.stdout.readline())
+        assert (found["kind"], found["broker"], found["topic"]) == ("broker_removed", 3, None)
+        brokers.truth.lead("orders", 0, 2)
+        found = commands.checked_json(process.stdout.readline())
+        assert found["old"] == {"leader": 1, "leader_epoch": 0}
+        assert found["new"] == {"leader": 2, "leader_epoch": 1}
+        assert "cluster" not in found
+        set_isr(brokers, "orders", 1, (2, 3))
+        assert commands.checked_json(process.stdout.readline())["new"] == [2, 3]
+
+
+def test_csv_has_the_old_and_the_new_value_apart(brokers: Brokers) -> None:
+    with watching(brokers, "--csv") as process:
+        assert process.stdout is not None
+        set_isr(brokers, "orders", 1, (2, 3))
+        header, row = (next(csv.reader([process.stdout.readline()])) for _ in range(2))
+        assert header == ["time", "topic", "partition", "kind", "old", "new"]
+        assert row[1:] == ["orders", "1", "isr_changed", "2,3,1", "2,3"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["-t", "orders"], ["-t", "/rd/"], ["-t", "/^x/", "-t", "orders"]],
+)
+def test_only_the_wanted_topics_are_shown(brokers: Brokers, words: list[str]) -> None:
+    with watching(brokers, *words, "--count", "1") as process:
+        brokers.truth.lead("clicks", 0, 2)
+        del brokers.truth.brokers[3]
+        done = answers(brokers)
+        until(lambda: answers(brokers) > done + 2, "answers with these changes")
+        brokers.truth.lead("orders", 0, 2)
+        out, _ = process.communicate(timeout=30)
+        assert [line.split("\t")[1] for line in out.splitlines()] == ["topic", "orders"]
+        assert process.returncode == 0
+
+
+def test_topics_by_name_are_asked_for_alone(brokers: Brokers) -> None:
+    with watching(brokers, "-t", "orders"):
+        asked = [seen.asked.body.topics for seen in brokers.requests()]
+        assert {topic.name for topics in asked for topic in topics} == {"orders"}
+
+
+def test_a_topic_that_is_not_there_is_told_and_its_creation_is_a_change(brokers: Brokers) -> None:
+    with watching(brokers, "-t", "new", "-t", "/^other/") as process:
+        assert process.stderr is not None
+        assert process.stderr.readline() == "rdmeta: topic new does not exist yet\n"
+        assert process.stderr.readline() == "rdmeta: no topic matches /^other/ yet\n"
+        brokers.truth.create("new")
+        assert line_of(process)[0] == "time"
+        assert line_of(process)[1:4] == ["new", "-", "topic_added"]
+
+
+def test_the_time_ends_the_command(brokers: Brokers) -> None:
+    began = time.monotonic()
+    done = commands.run("watch", "-b", brokers.bootstrap, "--for", "1")
+    assert (done.code, done.out, done.err) == (0, "time\ttopic\tpartition\tkind\tchange\n", "")
+    assert 1 <= time.monotonic() - began < 10
+
+
+def test_the_count_ends_the_command_in_the_midst_of_an_answer(brokers: Brokers) -> None:
+    with watching(brokers, "--count", "2", "--json") as process:
+        brokers.truth.widen("orders", 9)
+        out, _ = process.communicate(timeout=30)
+        assert (process.returncode, len(out.splitlines())) == (0, 2)
+
+
+def test_a_terminal_gets_columns(brokers: Brokers) -> None:
+    words = ("watch", "-b", brokers.bootstrap, *OFTEN)
+    with commands.Terminal(*words) as terminal:
+        until_begun(brokers)
+        brokers.truth.lead("orders", 0, 2)
+        terminal.wait_for("  orders          0  leader_changed  1 (epoch 0) -> 2 (epoch 1)\n")
+        terminal.resize(10, 20)
+        brokers.truth.lead("orders", 1, 3)
+        terminal.wait_for("  orders          1  leader_changed  2 (epoch 0) -> 3 (epoch 1)\n")
+        assert "\x1b[1mtime" in terminal.raw
+        terminal.type("\x03")
+        assert terminal.end() == 130
+        assert "Traceback" not in terminal.text
+
+
+# ---- what goes wrong ----------------------------------------------------------------------------
+
+
+def test_brokers_that_go_away_and_come_back_are_a_line_each(brokers: Brokers) -> None:
+    with watching(brokers) as process:
+        for each in brokers:
+            each.down()
+        time.sleep(1)
+        for each in brokers:
+            each.accept()
+        assert process.stderr is not None
+        away, back = process.stderr.readline(), process.stderr.readline()
+        assert away.startswith("rdmeta: no broker answers: 127.0.0.1:")
+        assert " answers again, after " in back
+        brokers.truth.lead("orders", 0, 2)
+        assert line_of(process)[0] == "time"
+        assert line_of(process)[3] == "leader_changed"
+        process.send_signal(signal.SIGTERM)
+        assert process.communicate(timeout=10)[1] == ""
+
+
+def test_without_an_answer_the_exit_code_is_3() -> None:
+    done = commands.run("watch", "-b", "127.0.0.1:1", "--timeout", "0.5", "--json")
+    assert (done.code, done.out, done.err.count("\n")) == (3, "", 1)
+    assert "127.0.0.1:1: cannot connect: Connection refused" in done.err
+
+
+def test_several_clusters_are_told_apart_and_one_that_fails_is_a_line(
+    brokers: Brokers, tmp_path: Path
+) -> None:
+    file = tmp_path / "clusters.ini"
+    sections = {"here": brokers.bootstrap, "gone": "127.0.0.1:1"}
+    with Brokers(1) as others:
+        others.truth.create("other")
+        sections["there"] = others.bootstrap
+        file.write_text(
+            "".join(f"[{name}]\nbootstrap.servers={at}\n" for name, at in sections.items())
+        )
+        words = ("watch", "-c", "all", "--timeout", "1", "--count", "2", *OFTEN)
+        with commands.started(*words, env={"RDMETA_CLUSTERS": str(file)}) as process:
+            until_begun(brokers)
+            until_begun(others)
+            brokers.truth.lead("orders", 0, 2)
+            assert line_of(process)[:2] == ["time", "cluster"]
+            assert line_of(process)[1:3] == ["here", "orders"]
+            assert process.stderr is not None
+            assert process.stderr.readline().startswith("rdmeta: gone: there was no answer in time")
+            others.truth.create("another")
+            assert line_of(process)[1:3] == ["there", "another"]
+            assert process.wait(30) == 3
+
+
+def test_changes_that_the_cache_could_not_keep_are_told(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def small(target: Target, topics: Sequence[str], *, sticky: bool) -> Client:
+        conf = {**target.conf, "topic.metadata.refresh.interval.ms": "100"}
+        return Client(conf, cache=MetadataCache(ring_bytes=4096), topics=topics or ALL)
+
+    monkeypatch.setattr(feed, "following", small)
+    for each in range(500):
+        brokers.truth.create(f"t{each}")
+
+    def change() -> None:
+        until_begun(brokers)
+        brokers.truth.topics = {
+            name: replace(topic, partitions=[replace(p, epoch=9) for p in topic.partitions])
+            for name, topic in brokers.truth.topics.items()
+        }
+
+    thread = threading.Thread(target=change)
+    thread.start()
+    done = CliRunner().invoke(
+        watch.command,
+        ["-b", brokers.bootstrap, "--json", "--count", "1", "--for", "30"],
+        obj=Messages(),
+        standalone_mode=False,
+    )
+    thread.join()
+    assert commands.checked_json(done.stdout)["kind"] == "resync"
+    assert "rdmeta: more changes came than the client keeps" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--json", "--csv"], "--json and --csv exclude each other"),
+        (["--csv", "--live"], "--csv and --live exclude each other"),
+        (["--live"], "--live needs a terminal, and stdout is none: leave it out"),
+        (["--count", "0"], "0 is not in the range x>=1"),
+        (["--for", "nan"], "--for needs a number of seconds above 0"),
+        (["-t", "/(/"], "-t /(/: no regular expression"),
+        (["-X", "client.idd=x"], "unknown option 'client.idd'"),
+    ],
+)
+def test_bad_input_is_one_line_and_ends_with_2(words: list[str], said: str) -> None:
+    done = commands.run("watch", "-b", "127.0.0.1:1", *words)
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+    assert said in done.err
+
+
+# ---- how it ends --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, -15)])
+@pytest.mark.parametrize("form", ["--json", "--csv"])
+def test_a_signal_ends_the_command_after_whole_lines(
+    brokers: Brokers, number: int, code: int, form: str
+) -> None:
+    with watching(brokers, form) as process:
+        brokers.truth.lead("orders", 0, 2)
+        assert process.stdout is not None
+        first = process.stdout.readline()
+        process.send_signal(number)
+        out, err = process.communicate(timeout=10)
+        assert (process.returncode, err) == (code, "")
+        assert (first + out).endswith("\n")
+
+
+def test_a_reader_that_goes_away_ends_the_command_quietly(brokers: Brokers) -> None:
+    with watching(brokers) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        brokers.truth.lead("orders", 0, 2)
+        assert process.wait(30) == 0
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
+
+
+def test_the_examples_run() -> None:
+    with rdmeta.EmbeddedCluster(brokers=1) as cluster:
+        cluster.create_topic("orders", partitions=1, replication_factor=1)
+        for words in commands.examples("watch"):
+            done = commands.run(*words, env={"RDMETA_BOOTSTRAP": cluster.bootstrap})
+            assert done.code == 0
+            assert all(json.loads(line) for line in done.out.splitlines() if "--json" in words)
+
+
+def test_a_pipe_gets_lines_without_rich(brokers: Brokers) -> None:
+    program = "import sys\nfrom rdmeta.cli import main\n"
+    program += "try:\n    main()\nfinally:\n    print('rich' in sys.modules, file=sys.stderr)"
+    words = ("watch", "-b", brokers.bootstrap, "--for", "0.5")
+    assert commands.run(*words, program=program).err == "False\n"
+
+
+# ---- the table that redraws ---------------------------------------------------------------------
+
+
+def test_a_live_table_shows_the_state_and_the_last_changes(brokers: Brokers) -> None:
+    words = ("watch", "-b", brokers.bootstrap, *OFTEN, "--live")
+    with commands.Terminal(*words, columns=120) as terminal:
+        terminal.wait_for("3        2       3")
+        brokers.truth.lead("orders", 0, 2)
+        terminal.wait_for("1 (epoch 0)")
+        terminal.resize(12, 90)
+        set_isr(brokers, "orders", 1, (2, 3))
+        terminal.wait_for("isr_changed")
+        terminal.type("\x03")
+        assert terminal.end() == 130
+        assert terminal.raw.count("\x1b[?1049h") == terminal.raw.count("\x1b[?1049l") == 1
+        assert "Traceback" not in terminal.text
+
+
+def test_lines_about_a_cluster_stay_when_the_live_table_is_gone(brokers: Brokers) -> None:
+    words = ("watch", "-b", brokers.bootstrap, *OFTEN, "--live", "-t", "NOPE")
+    with commands.Terminal(*words, columns=120) as terminal:
+        terminal.wait_for("topic NOPE does not exist yet")
+        terminal.process.send_signal(signal.SIGTERM)
+        assert terminal.end() == -signal.SIGTERM
+        outside = [part.partition("\x1b[?1049l")[2] for part in terminal.raw.split("\x1b[?1049h")]
+        assert any("rdmeta: topic NOPE does not exist yet" in each for each in outside)
+
+
+def test_a_live_table_of_a_cluster_without_an_answer_ends_with_3() -> None:
+    words = ("watch", "-b", "127.0.0.1:1", "--live", "--timeout", "0.5")
+    with commands.Terminal(*words) as terminal:
+        assert terminal.end() == 3
+        assert "Connection refused" in terminal.raw.rpartition("\x1b[?1049l")[0]
+
+
+def test_a_dumb_terminal_gets_no_live_table(brokers: Brokers) -> None:
+    words = ("watch", "-b", brokers.bootstrap, "--live")
+    with commands.Terminal(*words, env={"TERM": "dumb"}) as terminal:
+        assert terminal.end() == 2
+        said = "rdmeta: --live needs a terminal that can redraw: set TERM, or leave it out\n"
+        assert terminal.text == said
