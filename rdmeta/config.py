@@ -25,13 +25,22 @@ from rdmeta._security_settings import SaslSettings, TlsSettings
 from rdmeta.address import parse_bootstrap
 from rdmeta.errors import ConfigError
 
-__all__ = ["Config", "load", "parse"]
+__all__ = ["Config", "load", "masked", "parse"]
 
 _log = logging.getLogger(__name__)
 
 _BY_KEY = {key: option for option in OPTIONS for key in (option.key, option.alias) if key}
 _SECURITY_PREFIXES = ("sasl.", "ssl.", "https.")
 _MOST_PROBLEMS = 100
+_MASK = "***"
+_JAVA_SECRETS = frozenset(
+    (
+        "sasl.jaas.config",
+        "ssl.keystore.key",
+        "ssl.keystore.password",
+        "ssl.truststore.password",
+    )
+)
 # None is "not set" for these kinds, as in confluent-kafka.
 _MAY_BE_NONE = frozenset(KINDS) - {"integer", "flag", "choice"}
 _PROTOCOL, _MECHANISM = "security.protocol", "sasl.mechanism"
@@ -151,6 +160,33 @@ def parse(conf: Mapping[str, object], *, servers: bool = True) -> Config:
     if config.tls is not None and (warning := unchecked(config.tls)):
         _log.warning("%s", warning)
     return config
+
+
+def masked(conf: Mapping[str, object]) -> dict[str, str]:
+    """Returns the options as text for a log or a screen: a secret is ***, a certificate its size.
+
+    The value of an unknown key is ***, too: it may be a secret with a slip in its name. Nothing is
+    checked.
+
+        rdmeta.config.masked({"client.id": "me", "sasl.password": "secret"})
+    """
+    return {key: _shown_value(key, value) for key, value in conf.items()}
+
+
+def _shown_value(key: str, value: object) -> str:
+    option, text = _BY_KEY.get(key), str(_plain(value))
+    kind = "" if option is None else option.kind
+    if option is None and (key in _JAVA_SECRETS or key not in {*JAVA_KEYS, *NOT_NEEDED}):
+        return _MASK
+    if kind in ("secret", "private key") or "PRIVATE KEY" in text:
+        return _MASK
+    if callable(value):
+        return "a callable"
+    if kind in ("servers", "url") and "@" in text:  # it has a password
+        return _MASK
+    if kind == "certificates":
+        return f"PEM of {len(text)} characters"
+    return text.lower() if isinstance(value, bool) else text
 
 
 class _Found(NamedTuple):

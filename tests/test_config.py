@@ -19,7 +19,7 @@ from confluent_kafka import KafkaException, Producer
 import rdmeta
 from rdmeta import ConfigError
 from rdmeta._options import JAVA_KEYS, LIBRDKAFKA, NOT_NEEDED, OPTIONS, REFUSED, Option, allowed
-from rdmeta.config import Config, load, parse
+from rdmeta.config import Config, load, masked, parse
 
 SERVERS = {"bootstrap.servers": "kafka-1:9092,[::1],kafka-2"}
 SECRET = "hunter2"
@@ -524,3 +524,34 @@ def test_checking_a_configuration_opens_no_socket_and_imports_no_asyncio() -> No
         [sys.executable, "-c", code], capture_output=True, check=True, text=True, timeout=60
     )
     assert not {"socket", "asyncio", "ssl", "difflib"} & set(json.loads(done.stdout))
+
+
+def test_a_configuration_is_shown_without_secrets() -> None:
+    conf: dict[str, object] = {
+        "client.id": "me",
+        "socket.keepalive.enable": True,
+        "metadata.max.topics": 7,
+        "sasl.password": "s1",
+        "sasl.username": lambda: "s2",
+        "sasl.pasword": "s3",
+        "metadata.broker.list": "user:s4@host",
+        "ssl.ca.pem": "x" * 1000,
+        "ssl.certificate.pem": "-----BEGIN PRIVATE KEY-----s5",
+        "sasl.jaas.config": "s6",
+        "ssl.truststore.location": "store.pem",
+        "group.id": "billing",
+    }
+    assert masked(conf) == {
+        "client.id": "me",
+        "socket.keepalive.enable": "true",
+        "metadata.max.topics": "7",
+        "sasl.password": "***",
+        "sasl.username": "a callable",
+        "sasl.pasword": "***",
+        "metadata.broker.list": "***",
+        "ssl.ca.pem": "PEM of 1000 characters",
+        "ssl.certificate.pem": "***",
+        "sasl.jaas.config": "***",
+        "ssl.truststore.location": "store.pem",
+        "group.id": "billing",
+    }

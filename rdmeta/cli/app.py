@@ -28,6 +28,7 @@ COMMANDS = {
     "wait": "Returns when topics, brokers and replicas are as they should be.",
     "embedded": "A cluster to play with, on its own or around another command.",
     "watch": "Changes of clusters as they come.",
+    "config": "The options, what is set and from where; --check tries every server.",
 }
 
 

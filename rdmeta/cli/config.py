@@ -1,0 +1,263 @@
+"""`rdmeta config`: the options, what is set and from where; --check tries every server."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from rdmeta.cli.clusters import Target, side_by_side
+from rdmeta.cli.messages import FINE, NO_ANSWER, UNMET, Messages
+from rdmeta.cli.options import (
+    Source,
+    Where,
+    connection_options,
+    merged,
+    output_options,
+    variable_of,
+)
+from rdmeta.cli.output import Column, Output, Row, Table, json_text
+from rdmeta.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rdmeta._options import Option
+    from rdmeta.net.check import CheckedServer
+
+__all__ = ["command"]
+
+_METADATA = 3
+_OPTIONS = ("option", "value", "default", "from")
+_STEPS = {
+    "name": "name_ms",
+    "tcp": "tcp_ms",
+    "tls": "tls_ms",
+    "versions": "versions_ms",
+    "sasl": "sasl_ms",
+    "metadata": "round_trip_ms",
+}
+_SERVERS = (
+    Column("server"),
+    Column("broker", "integer"),
+    Column("bootstrap", "flag"),
+    Column("result"),
+    *(Column(name, "number") for name in _STEPS.values()),
+    Column("metadata_versions"),
+    Column("tls"),
+    Column("expires", "time"),
+    Column("days", "integer"),
+    Column("cluster_id"),
+    Column("error"),
+)
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  rdmeta config -X client.id=me
+  rdmeta config --check
+"""
+)
+@click.option(
+    "--check",
+    is_flag=True,
+    help="Try each bootstrap server and each broker that they list; --timeout counts for each.",
+)
+@connection_options
+@output_options
+def command(where: Where, output: Output, check: bool) -> int:
+    """Show each option of the client: its value, its default, and where it is set.
+
+    A secret is shown as ***, and so is the value of an unknown option. With --check there is one
+    row per server: how long its name, TCP, TLS, versions (ApiVersions), SASL and one request took,
+    when its certificates expire, its cluster's id, and the first step that fails, with the cause.
+    Exit code 1: a server fails, or the servers are of several clusters; 3: every server fails.
+    """
+    where.messages.log()
+    return _check(where, output) if check else _show(where, output)
+
+
+# ---- options ------------------------------------------------------------------------------------
+
+
+def _show(where: Where, output: Output) -> int:
+    """Prints the options, and then what is wrong with them; returns the exit code."""
+    from rdmeta.config import parse
+
+    clusters = where.sources()
+    rows = [(name, row) for name, sources in clusters for row in _rows(sources)]
+    if output.form == "json":
+        objects = [{**_label(name), **dict(zip(_OPTIONS, row, strict=True))} for name, row in rows]
+        output.json(json_text({"version": 1, "command": "config", "options": objects}))
+    else:
+        output.tables(_table(where, [Column(each) for each in _OPTIONS], rows))
+    code = FINE
+    for name, sources in clusters:
+        try:
+            parse(merged([each.options for each in sources]), servers=False)
+        except ConfigError as error:
+            code = max(code, where.messages.failure(error, name))
+    return code
+
+
+def _rows(sources: Sequence[Source]) -> Iterator[Row]:
+    """Yields the options in their order, then other keys that are set."""
+    from rdmeta._options import OPTIONS
+    from rdmeta.config import masked
+
+    conf = merged([each.options for each in sources])
+    texts = masked(conf)
+    for option in OPTIONS:
+        if option.kind == "callable":  # no text is one
+            continue
+        given = option.alias if option.alias in conf and option.key not in conf else option.key
+        conf.pop(given, None)
+        yield option.key, texts.get(given), _default(option), _origin(given, sources)
+    for key in conf:
+        yield key, texts[key], None, _origin(key, sources)
+
+
+def _default(option: Option) -> str | None:
+    """Returns the default as text, in words where other options decide it; None without one."""
+    if option.default_doc:
+        return option.default_doc.replace("`", "")
+    if isinstance(option.default, bool):
+        return str(option.default).lower()
+    return str(option.default) if option.default not in ("", ()) else None
+
+
+def _origin(key: str, sources: Sequence[Source]) -> str | None:
+    """Returns the last source that sets an option; for the environment it is the variable."""
+    for source in reversed(sources):
+        if key not in source.options:
+            continue
+        if source.name != "environment":
+            return source.name
+        is_short = key == "bootstrap.servers" and os.environ.get("RDMETA_BOOTSTRAP")
+        return "RDMETA_BOOTSTRAP" if is_short else variable_of(key)
+    return None
+
+
+# ---- servers ------------------------------------------------------------------------------------
+
+
+class _Checked(NamedTuple):
+    """The servers of a cluster; `error` says why none was tried."""
+
+    name: str | None
+    servers: Sequence[CheckedServer]
+    error: Exception | None = None
+
+
+def _check(where: Where, output: Output) -> int:
+    """Tries the servers of each cluster and prints them; returns the exit code."""
+    from rdmeta.net.check import check
+
+    def work(target: Target) -> tuple[CheckedServer, ...]:
+        return check(target.conf, where.timeout)
+
+    found, code = [], FINE
+    for target, outcome in side_by_side(where.targets(), work):
+        if isinstance(outcome, Exception):
+            code = max(code, where.messages.failure(outcome, target.name))
+            found.append(_Checked(target.name, (), outcome))
+        else:
+            found.append(_Checked(target.name, outcome))
+    rows = [(each.name, _server_row(server)) for each in found for server in each.servers]
+    if output.form == "json":
+        if rows or where.clusters is not None:
+            output.json(json_text(_check_object(found)))
+    elif rows:
+        output.tables(_table(where, _SERVERS, rows))
+    return max([code, *(_judge(each, where.messages) for each in found)])
+
+
+def _judge(checked: _Checked, messages: Messages) -> int:
+    """Says what is wrong with the servers; returns the exit code for that."""
+    failed = [each for each in checked.servers if each.failed]
+    code = FINE
+    if failed:
+        every = len(failed) == len(checked.servers)
+        count = (
+            "no server can be used" if every else f"{len(failed)} of {len(checked.servers)} fail"
+        )
+        first = f"{failed[0].server} fails at {failed[0].failed}: {_cause(failed[0])}"
+        messages.fault(f"{count}: {first}", checked.name)
+        code = NO_ANSWER if every else UNMET
+    ids: dict[str, str] = {}
+    for each in checked.servers:
+        if each.cluster_id is not None:
+            ids.setdefault(each.cluster_id, each.server)
+    if len(ids) > 1:
+        said = ", ".join(f"{id} ({server})" for id, server in ids.items())
+        text = f"the servers are of several clusters: {said}; bootstrap.servers must name one"
+        messages.fault(text, checked.name)
+        code = max(code, UNMET)
+    return code
+
+
+def _cause(server: CheckedServer) -> str | None:
+    """Returns the error of a server, with the key to check where the error does not name one."""
+    if server.error is None:
+        return None
+    text = str(server.error)
+    if server.failed not in ("name", "tcp"):
+        return text
+    if server.is_bootstrap:
+        return f"{text}; check bootstrap.servers"
+    return f"{text}; check advertised.listeners of broker {server.broker}"
+
+
+def _server_row(server: CheckedServer) -> Row:
+    lowest_highest = server.versions.get(_METADATA)
+    return (
+        server.server,
+        server.broker,
+        server.is_bootstrap,
+        server.failed or "ok",
+        *map(_milliseconds, (server.seconds.get(each) for each in _STEPS)),
+        None if lowest_highest is None else "{}-{}".format(*lowest_highest),
+        server.tls,
+        server.expires,
+        _days(server.expires),
+        server.cluster_id,
+        _cause(server),
+    )
+
+
+def _milliseconds(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds * 1000, 2)
+
+
+def _days(expires: datetime | None) -> int | None:
+    """Returns the whole days that are left; they are negative for what has expired."""
+    return None if expires is None else (expires - datetime.now(timezone.utc)).days
+
+
+def _check_object(found: Iterable[_Checked]) -> dict[str, Any]:
+    clusters, servers = [], []
+    for checked in found:
+        label = _label(checked.name)
+        error = None if checked.error is None else str(checked.error)
+        clusters.append({**label, "error": error})
+        for each in checked.servers:
+            cells = zip((column.name for column in _SERVERS), _server_row(each), strict=True)
+            servers.append({**label, **dict(cells)})
+    return {"version": 1, "command": "config", "clusters": clusters, "servers": servers}
+
+
+# ---- both ---------------------------------------------------------------------------------------
+
+
+def _table(
+    where: Where, columns: Sequence[Column], rows: Sequence[tuple[str | None, Row]]
+) -> Table:
+    if where.clusters is None:
+        return Table(columns, [row for _, row in rows])
+    return Table([Column("cluster"), *columns], [(name, *row) for name, row in rows])
+
+
+def _label(name: str | None) -> Mapping[str, str]:
+    return {} if name is None else {"cluster": name}
