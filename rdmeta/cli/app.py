@@ -26,9 +26,9 @@ COMMANDS = {
     "publish": "A feeder: the other processes of this host attach to its state.",
     "record": "The history of clusters in Parquet files.",
     "wait": "Returns when topics, brokers and replicas are as they should be.",
-    "embedded": "A cluster to play with, on its own or around another command.",
     "watch": "Changes of clusters as they come.",
     "config": "The options, what is set and from where; --check tries every server.",
+    "embedded": "A cluster to play with, on its own or around another command.",
 }
 
 

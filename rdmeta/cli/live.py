@@ -67,6 +67,9 @@ class Live:
     ) -> None:
         self._drawn.stop()
 
+    def begin(self) -> None:
+        """Does nothing: the table is there from the start."""
+
     def show(self, feed: Feed, change: Change, pair: Pair) -> None:
         """Adds a change on top of the others."""
         time, *cells = change_row(change, pair)

@@ -98,21 +98,24 @@ class Output:
 
 
 class Stream:
-    """Writes rows to stdout as they come, and flushes them; the header comes at once.
+    """Writes rows to stdout as they come, and flushes each.
 
-    The form is that of an Output, text, csv or json. JSON has no header: a row is one object.
+    The form is that of an Output: text, csv or json. JSON has no header: a row is one object.
     """
 
     def __init__(self, output: Output, columns: Sequence[Column]) -> None:
         self._form, self._columns = output.form, columns
-        header = [column.name for column in columns]
-        is_terminal = sys.stdout is not None and sys.stdout.isatty()
-        widths = [_TIME_WIDTH if column.kind == "time" else 0 for column in columns]
-        self._widths = widths if is_terminal else None
+        self._is_terminal = sys.stdout is not None and sys.stdout.isatty()
+        self._is_colored = self._is_terminal and output.is_colored
+        # On a terminal later rows may only widen a column.
+        self._widths = [_TIME_WIDTH if each.kind == "time" else 0 for each in columns]
         self._cell = _cells("", percent=False) if self._form == "csv" else _cells("-")
+
+    def header(self) -> None:
+        """Writes the names of the columns; call it before the first row."""
         if self._form != "json":
-            bold, plain = ("\x1b[1m", "\x1b[0m") if is_terminal and output.is_colored else ("", "")
-            self._write(bold + self._line(header) + plain)
+            bold, plain = ("\x1b[1m", "\x1b[0m") if self._is_colored else ("", "")
+            self._write(bold + self._line([column.name for column in self._columns]) + plain)
 
     def write(self, row: Row) -> None:
         """Writes a row."""
@@ -123,10 +126,10 @@ class Stream:
         self._write(json_text(value))
 
     def _line(self, texts: list[str]) -> str:
-        """Returns a line without its end; on a terminal later rows may only widen a column."""
+        """Returns a line without its end."""
         if self._form == "csv":
             return _csv_line(texts)
-        if self._widths is None:
+        if not self._is_terminal:
             return "\t".join(texts)
         self._widths = list(map(max, self._widths, map(_width, texts)))
         return "  ".join(map(_padded, texts, self._widths, self._columns)).rstrip()

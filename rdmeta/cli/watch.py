@@ -146,6 +146,9 @@ class _Topics(NamedTuple):
 class View(Protocol):
     """Shows changes and lines about clusters."""
 
+    def begin(self) -> None:
+        """Is called once, when the first cluster has answered."""
+
     def show(self, feed: Feed, change: Change, pair: Pair) -> None:
         """Shows a change with its old and new value."""
 
@@ -167,6 +170,9 @@ class _Printed:
         if has_names:
             columns.insert(1, Column("cluster"))
         self._stream = Stream(output, columns)
+
+    def begin(self) -> None:
+        self._stream.header()
 
     def show(self, feed: Feed, change: Change, pair: Pair) -> None:
         if self._form == "json":
@@ -200,7 +206,7 @@ class _Watch:
         count: int | None,
     ) -> None:
         self._events, self._view, self._topics, self._left = events, view, topics, count
-        self._open = len(feeds)
+        self._open, self._has_begun = len(feeds), False
         self._code = FINE
 
     def run(self, duration: float | None) -> int:
@@ -225,6 +231,9 @@ class _Watch:
             self._code = max(self._code, self._view.failure(event.error, feed))
             feed.client.close()
         elif isinstance(event, Began):
+            if not self._has_begun:
+                self._has_begun = True
+                self._view.begin()
             feed.has_begun = True
             for line in self._topics.missing(feed.client.cache):
                 note(line, feed)

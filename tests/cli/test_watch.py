@@ -192,7 +192,7 @@ def test_brokers_that_go_away_and_come_back_are_a_line_each(brokers: Brokers) ->
 
 
 def test_without_an_answer_the_exit_code_is_3() -> None:
-    done = commands.run("watch", "-b", "127.0.0.1:1", "--timeout", "0.5", "--json")
+    done = commands.run("watch", "-b", "127.0.0.1:1", "--timeout", "0.5")
     assert (done.code, done.out, done.err.count("\n")) == (3, "", 1)
     assert "127.0.0.1:1: cannot connect: Connection refused" in done.err
 
@@ -256,9 +256,7 @@ def test_changes_that_the_cache_could_not_keep_are_told(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--json", "--csv"], "--json and --csv exclude each other"),
         (["--csv", "--live"], "--csv and --live exclude each other"),
-        (["--live"], "--live needs a terminal, and stdout is none: leave it out"),
         (["--count", "0"], "0 is not in the range x>=1"),
         (["--for", "nan"], "--for needs a number of seconds above 0"),
         (["-t", "/(/"], "-t /(/: no regular expression"),
