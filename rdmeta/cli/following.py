@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from rdmeta.cli.clusters import Target
 from rdmeta.cli.messages import Messages
@@ -41,11 +41,12 @@ def _often(target: Target, topics: Sequence[str]) -> dict[str, str]:
     return {_MAX_AGE: _DEFAULT_MAX_AGE_MS, **target.conf, _INTERVAL: interval}
 
 
-def show_log(messages: Messages) -> None:
+def show_log(messages: Messages, write: Callable[[str], None] | None = None) -> None:
     """Shows the client's errors; its warnings and the rest come with -v.
 
-    The commands tell the same themselves, once. Call it once, before the client is made.
+    The commands tell the same themselves, once. `write` takes the lines, by default
+    messages.fault(). Call it once, before the client is made.
     """
     from rdmeta.cli import logs
 
-    logs.show(messages.fault, messages.level if messages.level > 0 else -1)
+    logs.show(write or messages.fault, messages.level if messages.level > 0 else -1)

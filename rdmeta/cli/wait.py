@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, TypeAlias
 import click
 
 from rdmeta.cli.conditions import Answers, Finding, Wanted, conditions
-from rdmeta.cli.messages import FINE, NO_ANSWER, UNMET, BadInputError, Messages
+from rdmeta.cli.messages import FINE, NO_ANSWER, UNMET, BadInputError
 from rdmeta.cli.options import Where, connection_options, seconds
 from rdmeta.cli.output import Output, json_text
 from rdmeta.cli.selection import named_topics
+from rdmeta.cli.spinner import Spinner
+from rdmeta.cli.status import Status
 from rdmeta.errors import Error
 from rdmeta.model import ALL
 
@@ -107,14 +109,16 @@ def command(
     target, messages = where.target(), where.messages
     from rdmeta.cli.following import following, interval_of, show_log
 
-    show_log(messages)
+    status = Status(messages)
+    show_log(messages, status.fault)
     pause = max(_LEAST_PAUSE_S, 3 * interval_of(target, wanted.topics))
-    with following(target, wanted.topics) as client:
-        wait = _Wait(client, wanted, hold or 0.0, pause, messages, target.name)
+    with following(target, wanted.topics) as client, Spinner(status) as spinner:
+        told = _Told(status, spinner, messages.level, target.name)
+        wait = _Wait(client, wanted, hold or 0.0, pause, told)
         try:
             code = wait.run(where.timeout)
         except Error as error:
-            return messages.failure(error, target.name)
+            return status.failure(error, target.name)
     if json:
         label = {} if target.name is None else {"cluster": target.name}
         Output("json").json(
@@ -152,19 +156,34 @@ def _check(wanted: Wanted, hold: float | None, timeout: float) -> None:
         raise BadInputError(f"--hold {hold:g} needs a --timeout above it; it is {timeout:g}")
 
 
+class _Told:
+    """Tells what is missing: a spinner shows it on a terminal, and with -v it is a line."""
+
+    def __init__(self, status: Status, spinner: Spinner, level: int, cluster: str | None) -> None:
+        self._status, self._spinner = status, spinner
+        self._level, self._cluster = level, cluster
+        self._last = ""
+
+    def progress(self, text: str) -> None:
+        """Shows what is missing now, if it has changed."""
+        if text != self._last:
+            self._last = text
+            self._spinner.say(f"waiting: {text}")
+            if self._level > 0:
+                self._status.note(f"waiting: {text}", self._cluster)
+
+    def fault(self, text: str) -> None:
+        """Prints a line about the end."""
+        self._status.fault(text, self._cluster)
+
+
 class _Wait:
     """The wait of one run: it looks at the state after each answer."""
 
     def __init__(
-        self,
-        client: Client,
-        wanted: Wanted,
-        hold: float,
-        pause: float,
-        messages: Messages,
-        cluster: str | None,
+        self, client: Client, wanted: Wanted, hold: float, pause: float, told: _Told
     ) -> None:
-        self._client, self._messages, self._cluster = client, messages, cluster
+        self._client, self._told = client, told
         self._topics = frozenset(wanted.topics)
         self._conditions = conditions(wanted)
         self._answers = Answers(wanted.topics)
@@ -175,7 +194,6 @@ class _Wait:
         self._seen, self._heard = 0, self._began
         # The first such answer since which everything has held.
         self._since: float | None = None
-        self._said = ""
 
     def run(self, timeout: float) -> int:
         """Returns the exit code; raises what Client.refresh() does if there is no answer."""
@@ -196,7 +214,7 @@ class _Wait:
                 continue
             asked = False
             if denied := self._look(batch):
-                self._messages.fault(denied, self._cluster)
+                self._told.fault(denied)
                 return NO_ANSWER
             if self.is_met:
                 return FINE
@@ -237,7 +255,9 @@ class _Wait:
             self._heard = now
             if self._since is None and self._holds():
                 self._since = now
-        self._tell()
+        if not self.is_met:
+            held = f"everything holds; it must stand for {self._hold:g} s"
+            self._told.progress(self._missing() or held)
         return None
 
     def _has_missed(self, version: int) -> bool:
@@ -271,18 +291,11 @@ class _Wait:
         missing = [each.missing for each in self._findings if each.missing is not None]
         return "; ".join(dict.fromkeys(missing))
 
-    def _tell(self) -> None:
-        """Shows what is missing, if that has changed."""
-        text = self._missing() or f"everything holds; it must stand for {self._hold:g} s"
-        if text != self._said and not self.is_met and self._messages.level > 0:
-            self._messages.note(f"waiting: {text}", self._cluster)
-        self._said = text
-
     def _unmet(self, timeout: float) -> int:
         """Says what is missing at the end; returns the exit code."""
         text = self._missing() or f"everything held for {self._held():.1f} of {self._hold:g} s only"
         silence = time.monotonic() - self._heard
         if silence > self._pause:
             text += f"; no broker has answered for {silence:.0f} s"
-        self._messages.fault(f"not so after {timeout:g} s: {text}", self._cluster)
+        self._told.fault(f"not so after {timeout:g} s: {text}")
         return UNMET

@@ -277,6 +277,35 @@ def test_a_cluster_is_named_in_lines_and_in_json(
     assert done.err == "rdmeta: this command asks one cluster: -c takes one name here\n"
 
 
+# ---- a terminal ---------------------------------------------------------------------------------
+
+
+def test_a_terminal_shows_what_is_missing_behind_a_spinner(
+    cluster: rdmeta.EmbeddedCluster,
+) -> None:
+    words = ["wait", "-b", cluster.bootstrap, "-t", "NOPE", "--timeout", "60"]
+    with commands.Terminal(*words) as terminal:
+        terminal.wait_for("/ waiting: topic NOPE does not exist")
+        terminal.resize(24, 20)
+        terminal.wait_for("| waiting: topic NO")
+        terminal.type("\x03")
+        assert terminal.end() == 130
+        assert terminal.raw.endswith("\r\x1b[2K")  # nothing of it stays
+
+
+def test_a_wait_that_is_over_leaves_one_line_on_a_terminal(cluster: rdmeta.EmbeddedCluster) -> None:
+    words = ["wait", "-b", cluster.bootstrap, "-t", "NOPE", "--timeout", "1"]
+    with commands.Terminal(*words) as terminal:
+        assert terminal.end() == 1
+        last = terminal.raw.rpartition("\x1b[2K")
+        said = "rdmeta: not so after 1 s: topic NOPE does not exist\r\n"
+        assert said in terminal.raw
+        assert last[2] == ""
+    with commands.Terminal(*words, "-q") as terminal:
+        assert terminal.end() == 1
+        assert terminal.raw == said
+
+
 # ---- how it ends --------------------------------------------------------------------------------
 
 
