@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeAlias
 
 from rdmeta.cli.clusters import Target
 from rdmeta.cli.following import following
+from rdmeta.cli.messages import FINE
 from rdmeta.client.events import Problem, Updated
 from rdmeta.errors import Error
 from rdmeta.model import Changes
@@ -23,7 +24,7 @@ class Began(NamedTuple):
 
 
 class Failed(NamedTuple):
-    """No answer has come in time, or none ever will: the feed has ended."""
+    """No answer has come in time, or a server refused; the client goes on trying."""
 
     feed: Feed
     error: Error
@@ -63,8 +64,9 @@ Events: TypeAlias = "SimpleQueue[Event]"
 class Feed:
     """Follows one cluster; each event goes to `events`, where one thread reads them.
 
-    `away_since` is the time (time.monotonic()) since when no server is connected, for that thread
-    to set.
+    That thread sets these: `has_begun`, whether the first answer has been shown; `away_since`, the
+    time (time.monotonic()) since when no server is connected; `code`, the exit code while the
+    cluster has failed.
     """
 
     def __init__(self, target: Target, topics: Sequence[str], events: Events) -> None:
@@ -73,6 +75,7 @@ class Feed:
         self.client = following(target, topics, sticky=True)
         self.has_begun = False
         self.away_since: float | None = None
+        self.code = FINE
         self._events = events
         self._since = 0
         self.client.on_change(lambda changes: events.put(Moved(self)))
@@ -92,6 +95,10 @@ class Feed:
             self._events.put(Failed(self, error))
         else:
             self._events.put(Began(self))
+
+    def begin_late(self) -> None:
+        """Takes the state now as the first one, after Failed."""
+        self._since = self.client.cache.version
 
     def take(self) -> Changes:
         """Returns the changes since the last call, or since the first answer."""

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import TypeVar
 
 from rich.console import Console, Group
-from rich.live import Live as Drawn
+from rich.screen import Screen
 from rich.table import Table
 from rich.text import Text
 
@@ -24,9 +28,10 @@ _T = TypeVar("_T")
 
 # The changes that are kept for a terminal that grows.
 _MOST = 500
-_PER_SECOND = 4
+_FRAME_S = 0.25
+_ENTER, _HOME, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[H", "\x1b[?25h\x1b[?1049l"
 # The lines of the screen for the headers of both tables and what is between them.
-_FRAME = 4
+_OTHERS = 4
 _STATES = ("brokers", "topics", "partitions", "leaderless", "urp", "offline", "nonpreferred")
 _CHANGES = ("time", "topic", "partition", "kind", "old", "new")
 
@@ -35,7 +40,7 @@ class Live:
     """Draws on the whole terminal while it is entered; a resized terminal is drawn anew.
 
     A line about a cluster, or its error, is in its row. It is on stderr as well: a terminal has it
-    when the table is gone.
+    when the table is gone. A thread draws; a signal may come at any moment of the main thread.
     """
 
     def __init__(self, feeds: Sequence[Feed], messages: Messages, color: bool) -> None:
@@ -44,19 +49,13 @@ class Live:
         self._has_names = any(feed.name is not None for feed in feeds)
         self._changes: deque[list[str]] = deque(maxlen=_MOST)
         self._lines = dict.fromkeys(feeds, "")
-        self._drawn = self._new()
-
-    def _new(self) -> Drawn:
-        return Drawn(
-            console=self._console,
-            screen=True,
-            refresh_per_second=_PER_SECOND,
-            get_renderable=self._rendered,
-            vertical_overflow="crop",
-        )
+        self._lock = threading.Lock()
+        self._is_over = False
+        self._thread = threading.Thread(target=self._draw, name="rdmeta-live", daemon=True)
 
     def __enter__(self) -> Live:
-        self._drawn.start(refresh=True)
+        _write(_ENTER)
+        self._thread.start()
         return self
 
     def __exit__(
@@ -65,17 +64,19 @@ class Live:
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._drawn.stop()
+        self._is_over = True
+        self._thread.join(1)
+        _write(_LEAVE)
 
     def begin(self) -> None:
         """Does nothing: the table is there from the start."""
 
     def show(self, feed: Feed, change: Change, pair: Pair) -> None:
         """Adds a change on top of the others."""
-        time, *cells = change_row(change, pair)
+        at, *cells = change_row(change, pair)
         label = [feed.name or ""] if self._has_names else []
         shown = ["-" if each is None else escaped(str(each)) for each in cells]
-        self._changes.appendleft([*label, rfc3339(time), *shown])
+        self._changes.appendleft([*label, rfc3339(at), *shown])
 
     def note(self, text: str, feed: Feed) -> None:
         """Shows a line in the cluster's row, and on stderr."""
@@ -89,18 +90,30 @@ class Live:
 
     def _aside(self, write: Callable[[], _T]) -> _T:
         """Calls a function while the terminal shows again what it did before."""
-        self._drawn.stop()
-        try:
-            return write()
-        finally:
-            self._drawn = self._new()
-            self._drawn.start(refresh=True)
+        with self._lock:
+            _write(_LEAVE)
+            try:
+                return write()
+            finally:
+                _write(_ENTER)
 
     # ---- the screen -----------------------------------------------------------------------------
 
+    def _draw(self) -> None:
+        """Draws again and again until it is over, and once more then."""
+        while True:
+            is_over = self._is_over
+            with self._console.capture() as drawn:
+                self._console.print(Screen(self._rendered()), end="")
+            with self._lock:
+                _write(_HOME + drawn.get())
+            if is_over:
+                return
+            time.sleep(_FRAME_S)
+
     def _rendered(self) -> Group:
         """Returns the screen as it is now."""
-        left = self._console.height - len(self._feeds) - _FRAME
+        left = self._console.height - len(self._feeds) - _OTHERS
         changes = self._table(_CHANGES)
         for row in list(self._changes)[: max(left, 0)]:
             changes.add_row(*map(Text, row))
@@ -124,3 +137,10 @@ class Live:
         for name in ["cluster"] * self._has_names + list(columns):
             table.add_column(name, no_wrap=True, overflow="ellipsis")
         return table
+
+
+def _write(text: str) -> None:
+    """Writes to the terminal, which may be gone."""
+    with suppress(OSError, ValueError):
+        sys.stdout.write(text)
+        sys.stdout.flush()

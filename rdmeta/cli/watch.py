@@ -20,9 +20,11 @@ from rdmeta.cli.messages import FINE, BadInputError, Messages
 from rdmeta.cli.options import Where, connection_options, seconds
 from rdmeta.cli.output import Column, Output, Stream
 from rdmeta.cli.selection import named_topics
+from rdmeta.errors import ConfigError, RequestTimedOutError
 from rdmeta.model import Change
 
 if TYPE_CHECKING:
+    from rdmeta.cli.clusters import Target
     from rdmeta.cli.feed import Event, Events, Feed
 
 __all__ = ["command"]
@@ -71,21 +73,19 @@ def command(
 
     Answers come every second with -t NAME alone, and otherwise every two seconds: -X
     topic.metadata.refresh.interval.ms=N changes that. After the loss of a leader they come at once.
-    --timeout is the time for the first answer. Lines on stderr tell when the brokers of a cluster
-    go away and come back.
+    --timeout is the time for the first answer; a cluster that answers later joins the others. Lines
+    on stderr tell when the brokers of a cluster go away and come back.
     """
     names, patterns = named_topics(topics)
     form = _form({"json": json, "csv": csv, "live": live})
     output = Output(form, color=not plain)
     targets, messages = where.targets(), where.messages
-    from rdmeta.cli.feed import Feed
     from rdmeta.cli.following import show_log
 
     show_log(messages)
     events: Events = SimpleQueue()
-    asked = () if patterns else names
     with ExitStack() as stack:
-        feeds = [Feed(target, asked, events) for target in targets]
+        feeds, unmade = _made(targets, () if patterns else names, events, messages)
         for feed in feeds:
             stack.callback(feed.client.close)
         view: View
@@ -98,7 +98,22 @@ def command(
         for feed in feeds:
             feed.start(where.timeout)
         watch = _Watch(feeds, events, view, _Topics(names, patterns), count)
-        return watch.run(duration)
+        return max(unmade, watch.run(duration))
+
+
+def _made(
+    targets: Sequence[Target], topics: Sequence[str], events: Events, messages: Messages
+) -> tuple[list[Feed], int]:
+    """Returns the feeds, and the exit code of the clusters whose options are wrong."""
+    from rdmeta.cli.feed import Feed
+
+    feeds, code = [], FINE
+    for target in targets:
+        try:
+            feeds.append(Feed(target, topics, events))
+        except ConfigError as error:
+            code = max(code, messages.failure(error, target.name))
+    return feeds, code
 
 
 def _form(given: dict[str, bool]) -> str:
@@ -205,39 +220,41 @@ class _Watch:
         topics: _Topics,
         count: int | None,
     ) -> None:
-        self._events, self._view, self._topics, self._left = events, view, topics, count
-        self._open, self._has_begun = len(feeds), False
-        self._code = FINE
+        self._feeds, self._events, self._view = feeds, events, view
+        self._topics, self._left = topics, count
+        self._has_begun = False
 
     def run(self, duration: float | None) -> int:
         """Returns the highest exit code of a cluster, at the end or when every cluster failed."""
         until = None if duration is None else time.monotonic() + duration
-        while self._open and self._left != 0:
-            left = None if until is None else until - time.monotonic()
-            if left is not None and left <= 0:
-                break
+        while self._left != 0 and not all(feed.code for feed in self._feeds):
+            left = None if until is None else max(0.0, until - time.monotonic())
             try:
                 self._take(self._events.get(timeout=left))
             except Empty:
+                self._fail_late(duration)
                 break
-        return self._code
+        return max((feed.code for feed in self._feeds), default=FINE)
+
+    def _fail_late(self, duration: float | None) -> None:
+        """Says which clusters have not answered by the end."""
+        for feed in self._feeds:
+            if not feed.has_begun and feed.code == FINE:
+                error = RequestTimedOutError(f"there was no answer in {duration:g} s")
+                feed.code = self._view.failure(error, feed)
 
     def _take(self, event: Event) -> None:
         from rdmeta.cli.feed import Answered, Away, Began, Failed, Trouble
 
         feed, note = event.feed, self._view.note
         if isinstance(event, Failed):
-            self._open -= 1
-            self._code = max(self._code, self._view.failure(event.error, feed))
-            feed.client.close()
+            feed.code = self._view.failure(event.error, feed)
         elif isinstance(event, Began):
-            if not self._has_begun:
-                self._has_begun = True
-                self._view.begin()
-            feed.has_begun = True
-            for line in self._topics.missing(feed.client.cache):
-                note(line, feed)
-            self._show(feed)
+            self._begin(feed)
+        elif isinstance(event, Answered) and feed.code != FINE:
+            note(f"{event.broker} answers now", feed)
+            feed.begin_late()
+            self._begin(feed)
         elif not feed.has_begun:
             return
         elif isinstance(event, Away):
@@ -253,6 +270,16 @@ class _Watch:
             note(event.text, feed)
         else:
             self._show(feed)
+
+    def _begin(self, feed: Feed) -> None:
+        """Begins to show a cluster's changes."""
+        if not self._has_begun:
+            self._has_begun = True
+            self._view.begin()
+        feed.has_begun, feed.code = True, FINE
+        for line in self._topics.missing(feed.client.cache):
+            self._view.note(line, feed)
+        self._show(feed)
 
     def _show(self, feed: Feed) -> None:
         """Shows the changes of a cluster since the last ones."""

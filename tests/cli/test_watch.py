@@ -222,6 +222,37 @@ def test_several_clusters_are_told_apart_and_one_that_fails_is_a_line(
             assert process.wait(30) == 3
 
 
+def test_a_cluster_that_answers_later_joins_the_others(brokers: Brokers, tmp_path: Path) -> None:
+    file = tmp_path / "clusters.ini"
+    with Brokers(1) as late:
+        late[1].down()
+        file.write_text(
+            f"[here]\nbootstrap.servers={brokers.bootstrap}\n"
+            f"[late]\nbootstrap.servers={late.bootstrap}\n[wrong]\nbootstrap.servers=h:h:h\n"
+        )
+        words = ("watch", "-c", "all", "--timeout", "1", "--count", "1", *OFTEN)
+        with commands.started(*words, env={"RDMETA_CLUSTERS": str(file)}) as process:
+            assert process.stderr is not None
+            assert process.stderr.readline().startswith("rdmeta: wrong: bootstrap.servers: not a")
+            assert process.stderr.readline().startswith("rdmeta: late: there was no answer in time")
+            late[1].accept()
+            assert process.stderr.readline() == "rdmeta: late: broker 1 answers now\n"
+            late.truth.create("new")
+            assert line_of(process)[:2] == ["time", "cluster"]
+            assert line_of(process)[1:3] == ["late", "new"]
+            assert process.wait(30) == 2
+
+
+def test_a_time_that_is_over_before_the_first_answer_ends_with_3(brokers: Brokers) -> None:
+    for each in brokers:
+        each.freeze()
+    done = commands.run("watch", "-b", brokers.bootstrap, "--for", "0.5")
+    for each in brokers:
+        each.thaw()
+    assert (done.code, done.out, done.err.count("\n")) == (3, "", 1)
+    assert "there was no answer in 0.5 s" in done.err
+
+
 def test_changes_that_the_cache_could_not_keep_are_told(
     brokers: Brokers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
