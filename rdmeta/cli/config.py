@@ -70,10 +70,12 @@ Examples:
 def command(where: Where, output: Output, check: bool) -> int:
     """Show each option of the client: its value, its default, and where it is set.
 
-    A secret is shown as ***, and so is the value of an unknown option. With --check there is one
-    row per server: how long its name, TCP, TLS, versions (ApiVersions), SASL and one request took,
-    when its certificates expire, its cluster's id, and the first step that fails, with the cause.
-    Exit code 1: a server fails, or the servers are of several clusters; 3: every server fails.
+    A secret is shown as ***, and so is the value of an unknown option.
+
+    With --check there is one row per server: the milliseconds that its name, TCP, TLS, versions
+    (ApiVersions), SASL and one request took. The row also has the days until the certificates
+    expire, the cluster's id, and the first step that fails, with the cause. The exit code is 1 if a
+    server fails or the servers are of several clusters, 3 if every server fails.
     """
     where.messages.log()
     return _check(where, output) if check else _show(where, output)
