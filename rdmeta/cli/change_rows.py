@@ -1,4 +1,4 @@
-"""A change record as `rdmeta watch` shows it: with the old and the new value of its kind."""
+"""A change record as `rdmeta watch` and `rdmeta image diff` show it: its old and its new value."""
 
 from __future__ import annotations
 

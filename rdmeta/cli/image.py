@@ -8,12 +8,12 @@ from typing import Any
 import click
 
 from rdmeta.cache import Image, MetadataCache
-from rdmeta.cli.changes import old_and_new, values_of
+from rdmeta.cli.change_rows import change_object, change_row, old_and_new
 from rdmeta.cli.messages import FINE, UNMET, BadInputError
 from rdmeta.cli.options import Where, connection_options, output_options
 from rdmeta.cli.output import Column, Output, Row, Table, json_text
 from rdmeta.errors import Error
-from rdmeta.model import Change, Changes
+from rdmeta.model import Changes
 
 __all__ = ["command"]
 
@@ -76,7 +76,7 @@ def _diff(where: Where, output: Output, files: Sequence[str]) -> int:
     if output.form == "json":
         output.json(_diff_json(before, after, changes))
     else:
-        output.tables(Table(_CHANGE_COLUMNS, map(_change_row, changes)))
+        output.tables(Table(_CHANGE_COLUMNS, _change_rows(changes, after)))
     return UNMET if len(changes) else FINE
 
 
@@ -143,18 +143,18 @@ def _print_image(output: Output, action: str, path: str, image: Image) -> None:
 # ---- changes ------------------------------------------------------------------------------------
 
 _CHANGE_COLUMNS = (
-    Column("kind"),
     Column("topic"),
     Column("partition", "integer"),
-    Column("broker", "integer"),
+    Column("kind"),
     Column("old"),
     Column("new"),
 )
 
 
-def _change_row(change: Change) -> Row:
-    head = (change.kind, change.topic, change.partition, change.broker)
-    return (*head, *old_and_new(change))
+def _change_rows(changes: Changes, after: Image) -> Iterator[Row]:
+    """Yields a row for each change; its time says nothing, as it is that of the image `after`."""
+    for change in changes:
+        yield change_row(change, old_and_new(change, after))[1:]
 
 
 def _diff_json(before: Image, after: Image, changes: Changes) -> Iterator[str]:
@@ -162,5 +162,7 @@ def _diff_json(before: Image, after: Image, changes: Changes) -> Iterator[str]:
     states = f'"before":{json_text(_summary(before))},"after":{json_text(_summary(after))}'
     yield f'{{"version":1,"command":"image","action":"diff",{states},"changes":['
     for number, change in enumerate(changes):
-        yield f"{',' if number else ''}{json_text(values_of(change))}"
+        found = change_object(change, old_and_new(change, after))
+        del found["time"]
+        yield f"{',' if number else ''}{json_text(found)}"
     yield "]}"

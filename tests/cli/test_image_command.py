@@ -90,13 +90,13 @@ def test_a_save_that_fails_leaves_the_earlier_file(file: Path) -> None:
 def test_diff_compares_a_file_with_now(cluster: rdmeta.EmbeddedCluster, file: Path) -> None:
     image("save", file, "-b", cluster.bootstrap)
     same = image("diff", file, "-b", cluster.bootstrap)
-    assert same == (0, "kind\ttopic\tpartition\tbroker\told\tnew\n", "")
+    assert same == (0, "topic\tpartition\tkind\told\tnew\n", "")
     cluster.set_leader("orders", 0, 2)
     done = image("diff", file, "-b", cluster.bootstrap)
     assert (done.code, done.err) == (1, "")
     (row,) = done.out.splitlines()[1:]
-    assert row.split("\t")[:3] == ["leader_changed", "orders", "0"]
-    assert [cell.partition(",")[0] for cell in row.split("\t")[4:]] == ["leader 1", "leader 2"]
+    assert row.split("\t")[:3] == ["orders", "0", "leader_changed"]
+    assert [cell.partition(" ")[0] for cell in row.split("\t")[3:]] == ["1", "2"]
 
 
 def test_diff_compares_two_files(tmp_path: Path) -> None:
@@ -104,17 +104,17 @@ def test_diff_compares_two_files(tmp_path: Path) -> None:
     assert (done.code, done.err) == (1, "")
     rows = [line.split("\t") for line in done.out.splitlines()[1:]]
     assert rows == [
-        ["broker_changed", "-", "-", "1", "-", "broker.example:9092 rack=east"],
-        ["broker_removed", "-", "-", "2", "broker.example:9092", "-"],
-        ["broker_added", "-", "-", "3", "-", "broker.example:9092"],
-        ["leader_changed", "a", "0", "-", "leader 1, epoch 3", "no leader, epoch 4"],
-        ["partition_error", "a", "0", "-", "-", "LEADER_NOT_AVAILABLE"],
-        ["isr_changed", "a", "1", "-", "1,2,3", "2"],
-        ["partitions_added", "a", "2", "-", "-", "leader 1, epoch 0"],
-        ["isr_changed", "b", "0", "-", "1,2,3", "1,2"],
-        ["replicas_changed", "b", "0", "-", "1,2,3", "1,2"],
-        ["topic_removed", "gone", "-", "-", "-", "-"],
-        ["topic_added", "new", "-", "-", "-", "-"],
+        ["-", "-", "broker_changed", "-", "1 broker.example:9092 rack=east"],
+        ["-", "-", "broker_removed", "2 broker.example:9092", "-"],
+        ["-", "-", "broker_added", "-", "3 broker.example:9092"],
+        ["a", "0", "leader_changed", "1 (epoch 3)", "none (epoch 4)"],
+        ["a", "0", "partition_error", "-", "LEADER_NOT_AVAILABLE"],
+        ["a", "1", "isr_changed", "1,2,3", "2"],
+        ["a", "2", "partitions_added", "-", "1 (epoch 0)"],
+        ["b", "0", "isr_changed", "1,2,3", "1,2"],
+        ["b", "0", "replicas_changed", "1,2,3", "1,2"],
+        ["gone", "-", "topic_removed", "-", "-"],
+        ["new", "-", "topic_added", "-", "-"],
     ]
     again = image("diff", tmp_path / "after", tmp_path / "after")
     assert (again.code, again.out.count("\n")) == (0, 1)
@@ -127,9 +127,10 @@ def test_the_forms_of_a_diff_say_the_same(tmp_path: Path) -> None:
     assert len(kinds) == 11
     assert (found["before"]["topics"], found["after"]["partitions"]) == (3, 5)
     leader = found["changes"][kinds.index("leader_changed")]
-    assert (leader["old_leader"], leader["new_leader"]) == (1, None)
+    assert leader["old"] == {"leader": 1, "leader_epoch": 3}
+    assert leader["new"] == {"leader": None, "leader_epoch": 4}
     csv = image("diff", *files, "--csv")
-    assert [line.partition(",")[0] for line in csv.out.splitlines()[1:]] == kinds
+    assert [line.split(",")[2] for line in csv.out.splitlines()[1:]] == kinds
     assert csv.code == 1
     table = tmp_path / "diff.parquet"
     assert image("diff", *files, "--parquet", table) == (1, "", "")
