@@ -12,10 +12,11 @@ import click
 from rdmeta.cache import MetadataCache, Publisher
 from rdmeta.cli.answers import asking_every, wait_for_first
 from rdmeta.cli.clusters import Target
-from rdmeta.cli.messages import FINE, Messages, escaped
+from rdmeta.cli.messages import FINE, escaped
 from rdmeta.cli.options import Where, connection_options, every_option, seconds
 from rdmeta.cli.output import json_text
 from rdmeta.cli.selection import kept_topics
+from rdmeta.cli.status import Status
 from rdmeta.client.blocking import Client
 from rdmeta.client.events import Updated
 
@@ -70,14 +71,16 @@ def command(
     its readers see its age. A second feeder of a PATH is refused.
     """
     target, kept = where.target(), kept_topics(topics)
-    where.messages.log()
+    status = Status(where.messages)
+    status.log(has_begun=False)
     with Client(
         asking_every(target.conf, every, max(3 * every, _MAX_AGE_S)), topics=kept
     ) as client:
         _await_answer(client, where.timeout)
+        status.log(has_begun=True)
         with client.cache.publish(path) as publisher:
             _say_ready(publisher, client.cache, target, json)
-            _keep_on(publisher, where.messages, duration)
+            _keep_on(publisher, status, duration)
     return FINE
 
 
@@ -113,7 +116,7 @@ def _say_ready(publisher: Publisher, cache: MetadataCache, target: Target, json:
         print(line, flush=True)
 
 
-def _keep_on(publisher: Publisher, messages: Messages, duration: float | None) -> None:
+def _keep_on(publisher: Publisher, status: Status, duration: float | None) -> None:
     """Waits until `duration` seconds are over, or a signal comes; says if a save fails."""
     until = None if duration is None else time.monotonic() + duration
     complaint: str | None = None
@@ -122,9 +125,9 @@ def _keep_on(publisher: Publisher, messages: Messages, duration: float | None) -
         reason = _reason(publisher.error)
         if reason is not None and reason != complaint:
             advice = "readers keep the last state, and the next attempt follows soon"
-            messages.fault(f"{publisher.path}: the state is not published: {reason}; {advice}")
+            status.fault(f"{publisher.path}: the state is not published: {reason}; {advice}")
         elif reason is None and complaint is not None:
-            messages.note(f"{publisher.path}: the state is published again")
+            status.note(f"{publisher.path}: the state is published again")
         complaint = reason
 
 

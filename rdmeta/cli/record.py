@@ -84,7 +84,7 @@ def command(
     from rdmeta.cli.recording import Recording
 
     status, files = Status(where.messages), SimpleQueue[tuple[Recording, Path]]()
-    status.log()
+    status.log(has_begun=False)
     made: dict[str | None, Recording] = {}
 
     def begin(target: Target) -> None:
@@ -97,6 +97,7 @@ def command(
     try:
         code, unmade = _begun(targets, begin, made, status)
         if code == FINE:
+            status.log(has_begun=True)
             _keep_on(list(made.values()), files, status, duration, json)
             code = max([unmade, *(each.code for each in made.values())])
     finally:

@@ -68,11 +68,16 @@ class Status:
         with self.cleared():
             return self._messages.failure(error, cluster)
 
-    def log(self) -> None:
-        """Shows the client's log, as Messages.log() does."""
+    def log(self, has_begun: bool) -> None:
+        """Shows the client's log from now on, as Messages.log() does.
+
+        Before the command has begun, it shows errors only: the command itself says why no server
+        answers, and once. With -v it shows more at any time.
+        """
         from rdmeta.cli import logs
 
-        logs.show(self.fault, self._messages.level)
+        level = self._messages.level
+        logs.show(self.fault, level if has_begun or level > 0 else -1)
 
     def _draw(self) -> None:
         if self.is_drawn and self._text:

@@ -196,7 +196,7 @@ def test_a_state_that_cannot_be_saved_is_a_line_and_is_tried_again(
 
 
 def test_no_state_is_published_before_the_first_answer(path: Path) -> None:
-    done = commands.run("publish", str(path), "-b", "127.0.0.1:1", "--timeout", "0.5", "-q")
+    done = commands.run("publish", str(path), "-b", "127.0.0.1:1", "--timeout", "0.5")
     assert (done.code, done.out, done.err.count("\n")) == (3, "", 1)
     assert "127.0.0.1:1" in done.err
     assert not path.exists()

@@ -218,7 +218,7 @@ def test_one_cluster_of_two_that_never_answers_makes_the_exit_code_3(
 
 
 def test_a_cluster_that_does_not_answer_ends_with_3(directory: Path) -> None:
-    more = ("-o", str(directory), "--timeout", "0.5", "-q")
+    more = ("-o", str(directory), "--timeout", "0.5")
     done = commands.run("record", "-b", "127.0.0.1:1", *more)
     assert (done.code, done.out, done.err.count("\n")) == (3, "", 1)
     assert "127.0.0.1:1" in done.err
