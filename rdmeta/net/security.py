@@ -48,7 +48,7 @@ class Prepared(NamedTuple):
     settings: TlsSettings | None = None
     login: Login | None = None
 
-    def prepare(self) -> Prepared:
+    def prepare(self, timeout: float = math.inf) -> Prepared:
         """Returns itself: a connection takes what is prepared as it takes a Security."""
         return self
 
