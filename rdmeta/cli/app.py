@@ -15,7 +15,7 @@ import click
 from rdmeta import __version__
 from rdmeta.cli.messages import BAD_INPUT, FINE, INTERRUPTED, Messages, nearest
 
-__all__ = ["COMMANDS", "COMPLETE", "group", "run"]
+__all__ = ["COMMANDS", "group", "run"]
 
 # Each command is the `command` of the module of that name in this package. The group's help has
 # these lines, so that it imports no command.
@@ -32,8 +32,8 @@ COMMANDS = {
     "completion": "Completion of commands, options, topics and clusters, for a shell.",
 }
 
-COMPLETE = "_RDMETA_COMPLETE"
-"""The variable of the environment by which a shell's function asks for completions."""
+# The variable by which a shell's function asks; rdmeta/cli/completion.py writes that function.
+_COMPLETE = "_RDMETA_COMPLETE"
 
 
 class Terminated(BaseException):
@@ -91,10 +91,10 @@ def run(arguments: Sequence[str]) -> int:
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:  # a character that the locale lacks is escaped
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-    if COMPLETE in os.environ:
+    if _COMPLETE in os.environ:
         from rdmeta.cli.completion import answer
 
-        return answer(os.environ[COMPLETE])
+        return answer(os.environ[_COMPLETE], group, COMMANDS)
     messages = Messages()
     signal.signal(signal.SIGTERM, _terminate)
     try:

@@ -19,11 +19,12 @@ from click.shell_completion import (
     split_arg_string,
 )
 
-from rdmeta.cli.app import COMMANDS, COMPLETE, group
 from rdmeta.cli.messages import BAD_INPUT, FINE, Messages
 
 __all__ = ["answer", "command"]
 
+# The variable of the environment by which a shell's function asks for completions.
+_VARIABLE = "_RDMETA_COMPLETE"
 # Seconds for all of a completion's questions to clusters.
 _MOST_S = 1.0
 _MOST_CLUSTERS = 16
@@ -52,17 +53,18 @@ def command(shell: str) -> int:
     return FINE
 
 
-def answer(instruction: str) -> int:
+def answer(instruction: str, group: click.Group, commands: Mapping[str, str]) -> int:
     """Prints the completions for a shell's question, such as bash_complete; returns the exit code.
 
-    The question is in the environment, as the shell's function sets it. An error prints nothing.
+    `commands` are those of the group, with what each does. The question is in the environment, as
+    the shell's function sets it. An error prints nothing.
     """
     shell = _SHELLS.get(instruction.partition("_")[0])
     if shell is None:
         return BAD_INPUT
     errors, sys.stderr = sys.stderr, None  # a word there would spoil the line that is typed
     try:
-        found = _asking(shell).complete()
+        found = _asking(shell, group, commands).complete()
     except Exception:  # any fault of a line that is not whole yet
         found = ""
     finally:
@@ -121,17 +123,19 @@ _FILES = {"FILE": click.Path(), "PATH": click.Path(), "DIR": click.Path(file_oka
 class _Asked(ShellComplete):
     """Completes names as well, and imports one command at most."""
 
+    commands: Mapping[str, str]
+
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem[str]]:
-        name = next((each for each in args if not each.startswith("-")), None)
-        if name is None and not incomplete.startswith("-"):
-            known = COMMANDS.items()
+        name = next((each for each in args if not each.startswith("-")), "")
+        if not name and not incomplete.startswith("-"):
+            known = self.commands.items()
             return [
                 CompletionItem(each, help=text)
                 for each, text in known
                 if each.startswith(incomplete)
             ]
-        if name in COMMANDS:
-            found = group.get_command(click.Context(group), name)
+        if name in self.commands and isinstance(self.cli, click.Group):
+            found = self.cli.get_command(click.Context(self.cli), name)
             assert found is not None
             line = _Line(args[args.index(name) + 1 :], self.words_after())
             for each in found.params:
@@ -185,13 +189,17 @@ class _Fish(_Asked, FishComplete):
 _SHELLS: dict[str, type[_Asked]] = {"bash": _Bash, "zsh": _Zsh, "fish": _Fish}
 
 
-def _asking(shell: type[_Asked]) -> ShellComplete:
-    return shell(group, {"obj": _quiet()}, "rdmeta", COMPLETE)
+def _asking(
+    shell: type[_Asked], group: click.Command, commands: Mapping[str, str]
+) -> ShellComplete:
+    asking = shell(group, {"obj": _quiet()}, "rdmeta", _VARIABLE)
+    asking.commands = commands
+    return asking
 
 
 def _source(shell: str) -> str:
     # Not source(): for bash it starts one, to look for a version that is older than ten years.
-    asking = _asking(_SHELLS[shell])
+    asking = _asking(_SHELLS[shell], command, {})
     return asking.source_template % asking.source_vars()
 
 
