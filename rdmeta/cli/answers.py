@@ -18,7 +18,7 @@ _MAX_AGE = "metadata.max.age.ms"
 def asking_every(conf: Mapping[str, str], every: float, max_age: float) -> dict[str, str]:
     """Returns a client's options with a refresh interval of `every` seconds.
 
-    What it knows is true for `max_age` seconds, unless `conf` has another limit.
+    An answer counts as true for `max_age` seconds, unless `conf` has another limit.
     """
     return {_MAX_AGE: _ms(max_age), **conf, _INTERVAL: _ms(every)}
 

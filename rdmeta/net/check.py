@@ -72,8 +72,9 @@ def check(conf: Mapping[str, object], timeout: float = 10.0) -> tuple[CheckedSer
 
     The bootstrap servers come first, in their order, then the other brokers by id. Each has a
     connection of its own, with TLS and a login as `conf` says, and `timeout` seconds for all but
-    name resolution. A server of tokens has as long. A server that fails is a result and no exception. If two bootstrap servers
-    refuse the login alike, the others are not tried, as more attempts could lock the account.
+    name resolution. A server of tokens has as long. A server that fails is a result and no
+    exception. If two bootstrap servers refuse the login alike, the others are not tried, as more
+    attempts could lock the account.
 
     Raises ConfigError for a configuration that is wrong everywhere, also for a file that cannot be
     read, MissingExtraError, and TypeError or ValueError for `timeout`.
