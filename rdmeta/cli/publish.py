@@ -16,6 +16,7 @@ from rdmeta.cli.messages import FINE, escaped
 from rdmeta.cli.options import Where, connection_options, every_option, seconds
 from rdmeta.cli.output import json_text
 from rdmeta.cli.selection import kept_topics
+from rdmeta.cli.serving import metrics_option, serving
 from rdmeta.cli.status import Status
 from rdmeta.client.blocking import Client
 from rdmeta.client.events import Updated
@@ -55,11 +56,13 @@ Examples:
     help="End after that time; otherwise Ctrl-C or SIGTERM ends the command.",
 )
 @click.option("--json", "json", is_flag=True, help="Print the READY line as JSON.")
+@metrics_option
 @connection_options
 def command(
     where: Where,
     path: str,
     topics: tuple[str, ...],
+    metrics: int | None,
     every: float,
     duration: float | None,
     json: bool,
@@ -73,9 +76,9 @@ def command(
     target, kept = where.target(), kept_topics(topics)
     status = Status(where.messages)
     status.log(has_begun=False)
-    with Client(
-        asking_every(target.conf, every, max(3 * every, _MAX_AGE_S)), topics=kept
-    ) as client:
+    conf = asking_every(target.conf, every, max(3 * every, _MAX_AGE_S))
+    with serving(metrics) as serve, Client(conf, topics=kept) as client:
+        serve(client)
         _await_answer(client, where.timeout)
         status.log(has_begun=True)
         with client.cache.publish(path) as publisher:

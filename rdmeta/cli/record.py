@@ -18,6 +18,7 @@ from rdmeta.cli.clusters import Target, side_by_side
 from rdmeta.cli.messages import FINE, escaped
 from rdmeta.cli.options import Where, connection_options, every_option, seconds
 from rdmeta.cli.output import json_text
+from rdmeta.cli.serving import metrics_option, serving
 from rdmeta.cli.status import Status
 
 if TYPE_CHECKING:
@@ -64,9 +65,11 @@ Examples:
     help="End after that time; otherwise Ctrl-C or SIGTERM ends the command.",
 )
 @click.option("--json", "json", is_flag=True, help="Print each new file as a line of JSON.")
+@metrics_option
 @connection_options
 def command(
     where: Where,
+    metrics: int | None,
     directory: str,
     every: float,
     flush_every: float,
@@ -95,11 +98,13 @@ def command(
 
     unwritten = FINE
     try:
-        code, unmade = _begun(targets, begin, made, status)
-        if code == FINE:
-            status.log(has_begun=True)
-            _keep_on(list(made.values()), files, status, duration, json)
-            code = max([unmade, *(each.code for each in made.values())])
+        with serving(metrics) as serve:
+            code, unmade = _begun(targets, begin, made, status)
+            serve(*(each.client for each in made.values()))
+            if code == FINE:
+                status.log(has_begun=True)
+                _keep_on(list(made.values()), files, status, duration, json)
+                code = max([unmade, *(each.code for each in made.values())])
     finally:
         for each in list(made.values()):
             unwritten = max(unwritten, _closed(each, status))

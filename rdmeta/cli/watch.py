@@ -20,6 +20,7 @@ from rdmeta.cli.messages import FINE, BadInputError, Messages
 from rdmeta.cli.options import Where, connection_options, seconds
 from rdmeta.cli.output import Column, Output, Stream
 from rdmeta.cli.selection import named_topics
+from rdmeta.cli.serving import metrics_option, serving
 from rdmeta.errors import ConfigError, RequestTimedOutError
 from rdmeta.model import Change
 
@@ -58,10 +59,12 @@ Examples:
 @click.option("--json", "json", is_flag=True, help="Print each change as a line of JSON.")
 @click.option("--csv", "csv", is_flag=True, help="Print CSV, with a header line.")
 @click.option("--no-color", "plain", is_flag=True, help="No colors; NO_COLOR does the same.")
+@metrics_option
 @connection_options
 def command(
     where: Where,
     topics: tuple[str, ...],
+    metrics: int | None,
     live: bool,
     count: int | None,
     duration: float | None,
@@ -88,6 +91,7 @@ def command(
         feeds, unmade = _made(targets, () if patterns else names, events, messages)
         for feed in feeds:
             stack.callback(feed.client.close)
+        stack.enter_context(serving(metrics))(*(feed.client for feed in feeds))
         view: View
         if live:
             from rdmeta.cli.live import Live

@@ -1,0 +1,87 @@
+"""--metrics of watch, record and publish serves the metrics of their clients."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.error import URLError
+
+import commands
+import pytest
+from broker import Brokers
+from listener import free_ports
+
+OFTEN = ("-X", "topic.metadata.refresh.interval.ms=100")
+
+
+@pytest.fixture
+def brokers() -> Iterator[Brokers]:
+    with Brokers(3) as made:
+        made.truth.create("orders", partitions=4)
+        yield made
+
+
+def scraped(port: int, wanted: str) -> str:
+    """Returns the text of a scrape once it has `wanted`."""
+    end = time.monotonic() + 30
+    text = ""
+    while wanted not in text:
+        assert time.monotonic() < end, text
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+                text = answer.read().decode()
+        except URLError:
+            time.sleep(0.05)
+    return text
+
+
+@pytest.mark.parametrize(
+    "words", [["watch", *OFTEN], ["record", "-o", "{dir}/history"], ["publish", "{dir}/state"]]
+)
+def test_a_command_that_keeps_running_serves_its_metrics(
+    words: list[str], brokers: Brokers, tmp_path: Path
+) -> None:
+    (port,) = free_ports(1)
+    filled = [word.replace("{dir}", str(tmp_path)) for word in words]
+    extra = ["-b", brokers.bootstrap, "--metrics", str(port)]
+    with commands.started(*filled, *extra) as process:
+        text = scraped(port, 'rdmeta_cache_partitions{cluster="cluster"} 4.0')
+        assert 'rdmeta_up{cluster="cluster"} 1.0' in text
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=20)
+        assert process.returncode == -signal.SIGTERM
+
+
+def test_each_cluster_has_its_series(brokers: Brokers, tmp_path: Path) -> None:
+    (port,) = free_ports(1)
+    file = tmp_path / "clusters.ini"
+    with Brokers(1, "another") as others:
+        places = {"one": brokers.bootstrap, "two": others.bootstrap}
+        file.write_text("".join(f"[{n}]\nbootstrap.servers={at}\n" for n, at in places.items()))
+        words = ("watch", "-c", "all", "--metrics", str(port))
+        with commands.started(*words, env={"RDMETA_CLUSTERS": str(file)}):
+            scraped(port, 'rdmeta_up{cluster="another"} 1.0')
+            scraped(port, 'rdmeta_up{cluster="cluster"} 1.0')
+
+
+@pytest.mark.parametrize("words", [["watch"], ["record", "-o", "{dir}"], ["publish", "{dir}/s"]])
+def test_a_port_that_is_taken_ends_with_2(
+    words: list[str], brokers: Brokers, tmp_path: Path
+) -> None:
+    filled = [word.replace("{dir}", str(tmp_path)) for word in words]
+    with socket.create_server(("", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        done = commands.run(*filled, "-b", brokers.bootstrap, "--metrics", port)
+    said = f"rdmeta: --metrics {port}: Address already in use\n"
+    assert done == (2, "", said)
+
+
+def test_without_the_extra_it_says_what_to_install() -> None:
+    program = "import sys; sys.modules['prometheus_client'] = None\n" + commands.PROGRAM
+    done = commands.run("watch", "-b", "127.0.0.1:1", "--metrics", "9", program=program)
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+    assert "rdmeta[metrics]" in done.err
