@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import time
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from rdmeta.cli.clusters import Target, side_by_side
-from rdmeta.cli.messages import FINE, UNMET, Messages
-from rdmeta.cli.options import Where, connection_options, output_options
-from rdmeta.cli.output import Column, Output, Row, Table, json_text
+from rdmeta.cli.messages import FINE, UNMET, BadInputError, Messages
+from rdmeta.cli.options import Where, connection_options, output_options, seconds
+from rdmeta.cli.output import Column, Output, Row, Stream, Table, json_text
+from rdmeta.errors import ConfigError
 
 if TYPE_CHECKING:
     from uuid import UUID
 
+    from rdmeta.client.blocking import Client
     from rdmeta.net.describe_quorum import Quorum, QuorumReplica
 
 __all__ = ["command"]
+
+_EVERY_S = 2.0
 
 _NODES = (
     Column("node", "integer"),
@@ -28,6 +35,7 @@ _NODES = (
     Column("last_fetch_s", "number"),
     Column("caught_up_s", "number"),
 )
+_ROUND = (Column("epoch", "integer"), Column("high_watermark", "integer"))
 _SUMMARY = (
     Column("leader", "integer"),
     Column("epoch", "integer"),
@@ -50,7 +58,7 @@ class _Answer(NamedTuple):
     epilog="""\b
 Examples:
   rdmeta quorum
-  rdmeta quorum --max-lag 1000 --json
+  rdmeta quorum --watch --max-lag 1000 --for 3
 """
 )
 @click.option(
@@ -59,21 +67,58 @@ Examples:
     metavar="N",
     help="Exit with 1 if a node is more than N records behind, or it is not known how many.",
 )
+@click.option("--watch", is_flag=True, help="Ask again and again; with --max-lag until that fails.")
+@click.option(
+    "--every",
+    type=float,
+    metavar="SECONDS",
+    callback=seconds,
+    help="How often --watch asks.  [default: 2]",
+)
+@click.option(
+    "--for",
+    "duration",
+    type=float,
+    metavar="SECONDS",
+    callback=seconds,
+    help="End --watch after that time; otherwise Ctrl-C or SIGTERM ends it.",
+)
 @connection_options
 @output_options
-def command(where: Where, output: Output, max_lag: int | None) -> int:
+def command(
+    where: Where,
+    output: Output,
+    max_lag: int | None,
+    watch: bool,
+    every: float | None,
+    duration: float | None,
+) -> int:
     """Show the controllers of a KRaft cluster: leader, epoch, high watermark, and each node's lag.
 
     Any broker passes the question on to the active controller (DescribeQuorum). The lag is how many
     records of the metadata log a node is behind the leader, as in kafka-metadata-quorum. The ages
     of its last fetch, and of when it had all of the log, are by the leader's clock, in seconds.
-    CSV and Parquet hold the nodes.
+    CSV and Parquet hold the nodes. --watch prints a row per node and round, or a line of JSON.
     """
-    targets, messages = where.targets(), where.messages
+    if not watch and (every is not None or duration is not None):
+        raise BadInputError("--every and --for need --watch")
+    if watch and output.form == "parquet":
+        raise BadInputError("--watch prints as it goes: leave out --parquet")
+    targets = where.targets()
     from rdmeta.cli.following import show_log
-    from rdmeta.client.blocking import Client
 
-    show_log(messages)
+    show_log(where.messages)
+    if not watch:
+        return _once(where, output, targets, max_lag)
+    with ExitStack() as stack:
+        rounds = _Rounds(where, output, max_lag)
+        rounds.start(targets, stack)
+        return rounds.run(every or _EVERY_S, duration)
+
+
+def _once(where: Where, output: Output, targets: Sequence[Target], max_lag: int | None) -> int:
+    """Asks each cluster and prints the answers; returns the exit code."""
+    from rdmeta.client.blocking import Client
 
     def ask(target: Target) -> Quorum:
         with Client(target.conf) as client:
@@ -82,7 +127,7 @@ def command(where: Where, output: Output, max_lag: int | None) -> int:
     answers, code = [], FINE
     for target, outcome in side_by_side(targets, ask):
         if isinstance(outcome, Exception):
-            code = max(code, messages.failure(outcome, target.name))
+            code = max(code, where.messages.failure(outcome, target.name))
             answers.append(_Answer(target.name, None, outcome))
         else:
             answers.append(_Answer(target.name, outcome))
@@ -91,7 +136,7 @@ def command(where: Where, output: Output, max_lag: int | None) -> int:
             output.json(json_text(_object(answers)))
         else:
             output.tables(_table(_SUMMARY, answers, _summary), _table(_NODES, answers, _nodes))
-    return max([code, *(_judge(each, max_lag, messages) for each in answers)])
+    return max([code, *(_judge(each, max_lag, where.messages) for each in answers)])
 
 
 def _judge(answer: _Answer, max_lag: int | None, messages: Messages) -> int:
@@ -124,6 +169,99 @@ def _max_lag(quorum: Quorum) -> int | None:
     """Returns the largest lag of a voter, as kafka-metadata-quorum's MaxFollowerLag."""
     lags = [lag for each in quorum.voters if (lag := quorum.lag(each)) is not None]
     return max(lags, default=None)
+
+
+# ---- rounds -------------------------------------------------------------------------------------
+
+
+class _Rounds:
+    """Asks clusters again and again by clients that stay connected.
+
+    A cluster that fails before its first answer is given up. After that an error is told once, and
+    the client goes on.
+    """
+
+    def __init__(self, where: Where, output: Output, max_lag: int | None) -> None:
+        self._timeout, self._messages, self._max_lag = where.timeout, where.messages, max_lag
+        self._is_json, self._has_names = output.form == "json", where.clusters is not None
+        self._output = output
+        self._stream: Stream | None = None
+        self._clients: dict[str | None, Client] = {}
+        self._targets: list[Target] = []
+        self._heard: set[str | None] = set()
+        self._told: dict[str | None, str] = {}
+        self._code = FINE
+
+    def start(self, targets: Sequence[Target], stack: ExitStack) -> None:
+        """Makes a client for each cluster, which the stack closes."""
+        from rdmeta.client.blocking import Client
+
+        for target in targets:
+            try:
+                client = Client(target.conf)
+            except ConfigError as error:
+                self._code = max(self._code, self._messages.failure(error, target.name))
+            else:
+                self._clients[target.name] = stack.enter_context(client)
+                self._targets.append(target)
+
+    def run(self, every: float, duration: float | None) -> int:
+        """Asks until the time is over, no cluster is left, or a node is too far behind."""
+        at = time.monotonic()
+        end = None if duration is None else at + duration
+        while self._targets:
+            code = self._ask()
+            if code != FINE:
+                return max(code, self._code)
+            at = max(at + every, time.monotonic())
+            if end is not None and at > end:
+                break
+            time.sleep(max(0.0, at - time.monotonic()))
+        return self._code
+
+    def _ask(self) -> int:
+        """Asks each cluster once and prints the answers; returns what --max-lag makes of them."""
+        answers = []
+        for target, outcome in side_by_side(self._targets, self._quorum):
+            if isinstance(outcome, Exception):
+                self._failed(target, outcome)
+                answers.append(_Answer(target.name, None, outcome))
+            else:
+                self._heard.add(target.name)
+                self._told.pop(target.name, None)
+                answers.append(_Answer(target.name, outcome))
+        self._targets = [each for each in self._targets if each.name in self._heard]
+        self._print(answers)
+        return max([FINE, *(_judge(each, self._max_lag, self._messages) for each in answers)])
+
+    def _quorum(self, target: Target) -> Quorum:
+        return self._clients[target.name].quorum(self._timeout)
+
+    def _failed(self, target: Target, error: Exception) -> None:
+        if self._told.get(target.name) != type(error).__name__:
+            code = self._messages.failure(error, target.name)
+            if target.name not in self._heard:
+                self._code = max(self._code, code)
+        self._told[target.name] = type(error).__name__
+
+    def _print(self, answers: Sequence[_Answer]) -> None:
+        now = datetime.now(timezone.utc)
+        if not self._is_json and not any(each.quorum for each in answers):
+            return
+        if self._stream is None:
+            head = [Column("cluster")] if self._has_names else []
+            columns = [Column("time", "time"), *head, *_ROUND, *_NODES]
+            self._stream = Stream(self._output, columns)
+            self._stream.header()
+        if self._is_json:
+            self._stream.write_json({**_object(answers), "time": now})
+            return
+        for each in answers:
+            label = (each.name,) if self._has_names else ()
+            if (quorum := each.quorum) is not None:
+                for row in _nodes(quorum):
+                    head_row = (now, *label, quorum.leader_epoch, quorum.high_watermark)
+                    self._stream.write((*head_row, *row))
 
 
 # ---- tables -------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -165,11 +166,98 @@ def test_several_clusters_are_told_apart_and_one_that_fails_is_a_line(
     assert commands.checked_json(alone.out)["quorums"][0]["leader"] is None
 
 
+# ---- rounds -------------------------------------------------------------------------------------
+
+
+def test_watch_asks_again_on_one_connection_and_prints_each_answer_at_once(
+    brokers: Brokers,
+) -> None:
+    words = ("quorum", "-b", brokers.bootstrap, "--watch", "--every", "0.2")
+    with commands.started(*words) as process:
+        assert process.stdout is not None
+        header = process.stdout.readline().rstrip("\n").split("\t")
+        assert header[:4] == ["time", "epoch", "high_watermark", "node"]
+        first = [process.stdout.readline().split("\t") for _ in range(4)]
+        assert [row[3:5] for row in first][:2] == [["2", "leader"], ["1", "voter"]]
+        brokers[1].answers[DESCRIBE_QUORUM] = answering({5: (7, 0)}, leader=5)
+        while (row := process.stdout.readline().split("\t"))[3] != "5":
+            assert row[0] > first[0][0]
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 130
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
+    assert len({seen.connection for seen in brokers[1].seen(DESCRIBE_QUORUM)}) == 1
+
+
+def test_watch_prints_a_line_of_json_for_each_round(brokers: Brokers) -> None:
+    done = shown(brokers, "--watch", "--every", "0.2", "--for", "0.7", "--json")
+    assert (done.code, done.err) == (0, "")
+    found = [commands.checked_json(line) for line in done.out.splitlines()]
+    assert 2 <= len(found) <= 4
+    times = [each["time"] for each in found]
+    assert times == sorted(set(times))
+    assert all(each["quorums"][0]["leader"] == 2 for each in found)
+
+
+def test_watch_ends_with_1_when_a_node_falls_behind(brokers: Brokers) -> None:
+    brokers[1].answers[DESCRIBE_QUORUM] = answering({2: (100, 0), 3: (99, 0)})
+    words = ("quorum", "-b", brokers.bootstrap, "--watch", "--every", "0.2", "--max-lag", "5")
+    with commands.started(*words, "--csv") as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("time,epoch,high_watermark,node,")
+        assert ",99,1," in process.stdout.readline() + process.stdout.readline()
+        brokers[1].answers[DESCRIBE_QUORUM] = answering({2: (100, 0), 3: (90, 0)})
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert err == "rdmeta: voter 3 is 10 records behind, more than --max-lag 5\n"
+
+
+def test_watch_goes_on_after_a_failure_and_tells_it_once(brokers: Brokers) -> None:
+    words = ("quorum", "-b", brokers.bootstrap, "--watch", "--every", "0.2", "--timeout", "0.3")
+    with commands.started(*words, "--json") as process:
+        assert process.stdout is not None
+        assert commands.checked_json(process.stdout.readline())["quorums"][0]["error"] is None
+        brokers[1].down()
+        errors = 0
+        while errors < 3:
+            (found,) = commands.checked_json(process.stdout.readline())["quorums"]
+            errors += found["error"] is not None
+        brokers[1].accept()
+        while found["error"] is not None:
+            (found,) = commands.checked_json(process.stdout.readline())["quorums"]
+        process.terminate()
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == -signal.SIGTERM
+    assert 1 <= err.count("\n") <= 2  # no answer in time, and perhaps no connection
+
+
+def test_watch_gives_up_a_cluster_that_never_answers_and_follows_the_others(
+    brokers: Brokers, tmp_path: Path
+) -> None:
+    file = tmp_path / "clusters.ini"
+    file.write_text(
+        f"[here]\nbootstrap.servers = {brokers.bootstrap}\n"
+        "[gone]\nbootstrap.servers = 127.0.0.1:1\n"
+        "[wrong]\nbootstrap.servers = x:1\nno.such = 1\n"
+    )
+    words = ("quorum", "-c", "all", "--watch", "--every", "0.2", "--for", "1.2", "--csv")
+    done = commands.run(*words, "--timeout", "0.3", env={"RDMETA_CLUSTERS": str(file)})
+    assert done.code == 3
+    assert [line.split(": ")[1] for line in done.err.splitlines()] == ["wrong", "gone"]
+    assert {line.split(",")[1] for line in done.out.splitlines()} == {"cluster", "here"}
+    alone = ("quorum", "-c", "gone", "--watch", "--timeout", "0.3")
+    assert commands.run(*alone, env={"RDMETA_CLUSTERS": str(file)}).code == 3
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (["--max-lag", "-1"], "-1 is not in the range x>=0"),
         (["--max-lag", "few"], "'few' is not a valid integer range"),
+        (["--every", "1"], "--every and --for need --watch"),
+        (["--for", "1"], "--every and --for need --watch"),
+        (["--watch", "--every", "0"], "--every needs a number of seconds above 0"),
+        (["--watch", "--parquet", "x"], "--watch prints as it goes: leave out --parquet"),
     ],
 )
 def test_a_bad_input_is_one_line(words: list[str], said: str) -> None:
