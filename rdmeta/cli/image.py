@@ -10,7 +10,7 @@ import click
 from rdmeta.cache import Image, MetadataCache
 from rdmeta.cli.change_rows import change_object, change_row, old_and_new
 from rdmeta.cli.messages import FINE, UNMET, BadInputError
-from rdmeta.cli.options import Where, connection_options, output_options
+from rdmeta.cli.options import Where, connection_options, new_file, output_options
 from rdmeta.cli.output import Column, Output, Row, Table, json_text
 from rdmeta.errors import Error
 from rdmeta.model import Changes
@@ -58,8 +58,9 @@ def _refuse_cluster(where: Where, action: str) -> None:
 
 
 def _save(where: Where, output: Output, files: Sequence[str]) -> int:
+    path = new_file(files[0])
     image = _state_now(where)
-    image.save(files[0], sync=True)
+    image.save(path, sync=True)
     _print_image(output, "save", files[0], image)
     return FINE
 

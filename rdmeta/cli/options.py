@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Any, NamedTuple
@@ -19,6 +21,7 @@ __all__ = [
     "connection_options",
     "every_option",
     "merged",
+    "new_file",
     "output_options",
     "seconds",
     "variable_of",
@@ -162,6 +165,29 @@ def seconds(context: click.Context, option: click.Parameter, value: float | None
     return value
 
 
+def new_file(given: str) -> str:
+    """Returns the path of a file that a command will write.
+
+    The new file takes the place of an earlier one, but not that of a device, a pipe or a symbolic
+    link, such as /dev/stdout: it is written where the link leads. Raises BadInputError for a device
+    or a pipe, and IsADirectoryError.
+    """
+    path = os.path.realpath(given) if os.path.islink(given) else given
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:  # it is not there, or the attempt to write says why it cannot be
+        return path
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), given)
+    if not stat.S_ISREG(mode):
+        raise BadInputError(f"{given}: it is not a regular file, and a new file would replace it")
+    return path
+
+
+def _new_file(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    return None if value is None else new_file(value)
+
+
 def every_option(help: str) -> Callable[[_Function], _Function]:
     """Returns a decorator that adds --every: the client's refresh interval, 10 s by default."""
     return click.option(
@@ -254,7 +280,10 @@ def output_options(function: _Function) -> _Function:
         click.option("--json", "json", is_flag=True, help="Print JSON."),
         click.option("--csv", "csv", is_flag=True, help="Print CSV, with a header line."),
         click.option(
-            "--parquet", metavar="FILE", help="Write a Parquet file; needs rdmeta[arrow]."
+            "--parquet",
+            metavar="FILE",
+            callback=_new_file,
+            help="Write a Parquet file; needs rdmeta[arrow].",
         ),
         click.option(
             "--no-color", "plain", is_flag=True, help="No colors; NO_COLOR does the same."

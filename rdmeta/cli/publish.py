@@ -13,7 +13,7 @@ from rdmeta.cache import MetadataCache, Publisher
 from rdmeta.cli.answers import asking_every, wait_for_first
 from rdmeta.cli.clusters import Target
 from rdmeta.cli.messages import FINE, escaped
-from rdmeta.cli.options import Where, connection_options, every_option, seconds
+from rdmeta.cli.options import Where, connection_options, every_option, new_file, seconds
 from rdmeta.cli.output import json_text
 from rdmeta.cli.selection import kept_topics
 from rdmeta.cli.serving import metrics_option, serving
@@ -76,6 +76,7 @@ def command(
     target, kept = where.target(), kept_topics(topics)
     status = Status(where.messages)
     status.log(has_begun=False)
+    path = new_file(path)
     conf = asking_every(target.conf, every, max(3 * every, _MAX_AGE_S))
     with serving(metrics) as serve, Client(conf, topics=kept) as client:
         serve(client)

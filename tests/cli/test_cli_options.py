@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
+import commands
 import pytest
 
 from rdmeta.cli.messages import BadInputError, Messages
-from rdmeta.cli.options import Where
+from rdmeta.cli.options import Where, new_file
 from rdmeta.errors import ConfigError
 
 
@@ -106,3 +108,28 @@ def test_a_section_without_servers_is_named(
 def test_a_file_of_properties_that_is_wrong_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot read .*missing"):
         where(file=tmp_path / "missing").targets()
+
+
+@pytest.mark.parametrize("words", [["list", "--parquet"], ["image", "save"], ["publish"]])
+def test_a_new_file_replaces_no_pipe_or_device(words: list[str], tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    (tmp_path / "link").symlink_to(pipe)
+    for name in ("pipe", "link"):
+        done = commands.run(*words, name, "-b", "127.0.0.1:1", cwd=tmp_path)
+        said = f"rdmeta: {name}: it is not a regular file, and a new file would replace it\n"
+        assert done == (2, "", said)
+    assert pipe.is_fifo()
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_new_file_is_written_where_a_link_leads(tmp_path: Path) -> None:
+    link, file = tmp_path / "link", tmp_path / "file"
+    link.symlink_to(file)
+    assert new_file(str(link)) == str(file.resolve())
+    assert new_file(str(file)) == str(file)
+    file.write_text("earlier")
+    assert new_file(str(file)) == str(file)
+    with pytest.raises(IsADirectoryError) as raised:
+        new_file(str(tmp_path))
+    assert raised.value.filename == str(tmp_path)
