@@ -50,6 +50,34 @@ def test_the_version_is_printed_without_any_package() -> None:
     assert not modules_of("--version") & {*HEAVY, "click"}
 
 
+def test_a_version_that_cannot_be_written_ends_like_other_output() -> None:
+    ours, closed = os.pipe()
+    os.close(ours)
+    full = os.open("/dev/full", os.O_WRONLY)
+    for stdout, code, said in ((closed, 0, b""), (full, 2, b"rdmeta: No space left on device\n")):
+        done = subprocess.run(
+            commands.command("--version"),
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            env=commands.surroundings(),
+            check=False,
+        )
+        os.close(stdout)
+        assert (done.returncode, done.stderr) == (code, said)
+
+
+def test_ctrl_c_while_packages_are_imported_ends_with_130() -> None:
+    program = """
+import sys
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == "click":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupting())
+"""
+    assert commands.run("list", program=program + commands.PROGRAM) == (130, "", "")
+
+
 def test_each_command_has_help_that_ends_with_two_examples() -> None:
     for name in COMMANDS:
         assert commands.run(name, "--help").code == 0
