@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import click
 
 from rdmeta.cli.clusters import Target, side_by_side
-from rdmeta.cli.messages import FINE, escaped
+from rdmeta.cli.messages import BAD_INPUT, FINE, escaped
 from rdmeta.cli.options import Where, connection_options, every_option, seconds
 from rdmeta.cli.output import json_text
 from rdmeta.cli.serving import metrics_option, serving
@@ -196,5 +196,6 @@ def _closed(recording: Recording, status: Status) -> int:
     try:
         recording.close()
     except OSError as error:
-        return status.failure(error, recording.name)
+        status.fault(recording.unwritten(error) + "; its rows are lost", recording.name)
+        return BAD_INPUT
     return FINE

@@ -102,6 +102,10 @@ class Recording:
             self._recorder.close()
             self._tell_files()
 
+    def unwritten(self, error: OSError) -> str:
+        """Returns the words for a file that could not be written."""
+        return f"{self._directory}: a file cannot be written: {error.strerror or error}"
+
     def _answered_at(self) -> datetime:
         """Returns when the last answer about all topics came: until then, the state was true.
 
@@ -123,8 +127,7 @@ class Recording:
                 self.observations += 1
                 self._settle()
             except OSError as error:
-                text = f"{self._directory}: a file cannot be written: {error.strerror or error}"
-                self._complain(text, _KEPT)
+                self._complain(self.unwritten(error), _KEPT)
             except HistoryError as error:
                 self.code = NO_ANSWER
                 unnamed = self.client.cache.cluster_id is None

@@ -167,7 +167,8 @@ def test_rows_that_are_lost_at_the_end_are_told(
         _, hard = resource.prlimit(process.pid, resource.RLIMIT_FSIZE)
         resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (0, hard))
         _, err = process.communicate(timeout=30)
-    assert (process.returncode, err) == (2, "rdmeta: File too large\n")
+    said = f"rdmeta: {directory}: a file cannot be written: File too large; its rows are lost\n"
+    assert (process.returncode, err) == (2, said)
     assert [path.name[:8] for path in directory.iterdir()] == ["changes-"]
 
 
