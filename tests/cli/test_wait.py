@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -73,19 +74,17 @@ def test_what_holds_already_ends_the_wait_without_a_word(
 def test_a_topic_that_is_created_ends_the_wait_once_it_has_leaders(
     cluster: rdmeta.EmbeddedCluster,
 ) -> None:
-    def create() -> None:
+    missing = "waiting: topic late does not exist"
+    with waiting(cluster, missing, "-t", "late", "--timeout", "30") as process:
         cluster.create_topic("late", partitions=2, replication_factor=3)
-
-    with later(1.0, create):
-        found = result(waited(cluster, "-t", "late", "--json"))
-    assert found["seconds"] > 0.3
+        assert process.wait(20) == 0
 
 
 def test_a_topic_without_leaders_is_not_there_yet(cluster: rdmeta.EmbeddedCluster) -> None:
     cluster.create_topic("young", partitions=1, replication_factor=1)
     cluster.set_leader("young", 0, None)
-    done = waited(cluster, "-t", "young", "--timeout", "0.5")
-    assert done == (1, "", "rdmeta: not so after 0.5 s: young-0 has no leader\n")
+    done = waited(cluster, "-t", "young", "--timeout", "1")
+    assert done == (1, "", "rdmeta: not so after 1 s: young-0 has no leader\n")
     with later(0.5, cluster.set_leader, "young", 0, 3):
         assert waited(cluster, "-t", "young", "--leader", "3") == (0, "", "")
 
@@ -94,14 +93,14 @@ def test_a_topic_that_is_deleted_ends_the_wait_for_its_end(
     cluster: rdmeta.EmbeddedCluster,
 ) -> None:
     cluster.create_topic("old", partitions=1, replication_factor=1)
-    done = waited(cluster, "-t", "old", "--gone", "--timeout", "0.5")
-    assert done == (1, "", "rdmeta: not so after 0.5 s: topic old exists\n")
+    done = waited(cluster, "-t", "old", "--gone", "--timeout", "1")
+    assert done == (1, "", "rdmeta: not so after 1 s: topic old exists\n")
     with later(0.5, cluster.delete_topic, "old"):
         assert waited(cluster, "-t", "old", "--gone") == (0, "", "")
 
 
 def test_nothing_is_created(cluster: rdmeta.EmbeddedCluster) -> None:
-    assert waited(cluster, "-t", "NOPE", "--timeout", "0.5").code == 1
+    assert waited(cluster, "-t", "NOPE", "--timeout", "1").code == 1
     cache = rdmeta.MetadataCache()
     rdmeta.fetch(cache, cluster.bootstrap)
     assert "NOPE" not in cache
@@ -110,10 +109,10 @@ def test_nothing_is_created(cluster: rdmeta.EmbeddedCluster) -> None:
 def test_at_the_end_one_line_says_what_is_missing_of_each_condition(
     cluster: rdmeta.EmbeddedCluster,
 ) -> None:
-    words = ["-t", "orders", "--isr", "4", "--leader", "2", "--broker", "9", "--timeout", "0.5"]
+    words = ["-t", "orders", "--isr", "4", "--leader", "2", "--broker", "9", "--timeout", "1"]
     done = waited(cluster, *words, "--json")
     missing = ["orders-0 has 3 of 4 replicas in sync (1,2,3)", "broker 9 is not listed"]
-    assert (done.code, done.err) == (1, f"rdmeta: not so after 0.5 s: {'; '.join(missing)}\n")
+    assert (done.code, done.err) == (1, f"rdmeta: not so after 1 s: {'; '.join(missing)}\n")
     found = commands.checked_json(done.out)
     assert not found["met"]
     assert [each["missing"] for each in found["conditions"]] == [None, missing[0], None, missing[1]]
@@ -124,12 +123,28 @@ def test_a_broker_that_comes_back_ends_the_wait(cluster: rdmeta.EmbeddedCluster)
     broker = cluster.broker(3)
     broker.down()
     try:
-        done = waited(cluster, "--broker", "3", "--timeout", "0.5")
-        assert done == (1, "", "rdmeta: not so after 0.5 s: broker 3 is not listed\n")
+        done = waited(cluster, "--broker", "3", "--timeout", "1")
+        assert done == (1, "", "rdmeta: not so after 1 s: broker 3 is not listed\n")
         with later(0.5, broker.up):
             assert waited(cluster, "--broker", "3") == (0, "", "")
     finally:
         broker.up()
+
+
+@contextmanager
+def waiting(
+    cluster: rdmeta.EmbeddedCluster, line: str, *words: str
+) -> Iterator[subprocess.Popen[str]]:
+    """Yields a running wait, with -v, that has said `line`."""
+    with commands.started("wait", "-b", cluster.bootstrap, "-v", *words) as process:
+        says(process, line)
+        yield process
+
+
+def says(process: subprocess.Popen[str], line: str) -> None:
+    """Returns when a wait with -v says `line`."""
+    assert process.stderr is not None
+    assert any(line in each for each in iter(process.stderr.readline, "")), line
 
 
 # ---- holds --------------------------------------------------------------------------------------
@@ -142,15 +157,12 @@ def test_a_hold_takes_its_time(cluster: rdmeta.EmbeddedCluster) -> None:
 
 def test_a_break_begins_the_hold_anew(cluster: rdmeta.EmbeddedCluster) -> None:
     cluster.create_topic("shaky", partitions=1, replication_factor=1)
-    words = ["wait", "-b", cluster.bootstrap, "-t", "shaky", "--hold", "2", "-v", "--json"]
-    with commands.started(*words) as process:
-        assert process.stderr is not None
-        lines = iter(process.stderr.readline, "")
-        assert any("waiting: everything holds" in line for line in lines)
+    words = ["-t", "shaky", "--hold", "2", "--timeout", "30", "--json"]
+    with waiting(cluster, "waiting: everything holds", *words) as process:
         cluster.set_leader("shaky", 0, None)
-        assert any("waiting: shaky-0 has no leader" in line for line in lines)
+        says(process, "waiting: shaky-0 has no leader")
         cluster.set_leader("shaky", 0, 1)
-        assert any("waiting: everything holds" in line for line in lines)
+        says(process, "waiting: everything holds")
         began = time.monotonic()
         out, _ = process.communicate(timeout=30)
         assert time.monotonic() - began > 1.5
@@ -162,16 +174,16 @@ def test_a_break_between_two_answers_begins_the_hold_anew(
 ) -> None:
     """The client does not ask while the leader changes twice; a later epoch tells of it."""
     cluster.create_topic("quick", partitions=1, replication_factor=1)
-    words = ["-t", "quick", "--leader", "1", "--hold", "2", "--timeout", "20", "--json"]
     cluster.set_leader("quick", 0, 1)
-
-    def change() -> None:
+    words = ["-t", "quick", "--leader", "1", "--hold", "3", "--timeout", "30", "--json"]
+    with waiting(cluster, "waiting: everything holds", *words) as process:
+        time.sleep(1.5)
         cluster.set_leader("quick", 0, 2)
         cluster.set_leader("quick", 0, 1)
-
-    with later(1.5, change):
-        found = result(waited(cluster, *words))
-    assert found["seconds"] > 2.3, found
+        out, _ = process.communicate(timeout=30)
+    found = commands.checked_json(out)
+    assert found["met"]
+    assert found["seconds"] > 4, found
 
 
 def run_here(*words: str) -> Result:
@@ -196,18 +208,22 @@ def test_a_pause_without_answers_begins_the_hold_anew(monkeypatch: pytest.Monkey
 def test_a_hold_that_is_not_over_at_the_end_is_told(cluster: rdmeta.EmbeddedCluster) -> None:
     cluster.create_topic("slow", partitions=1, replication_factor=1)
     cluster.set_leader("slow", 0, None)
-    with later(1.0, cluster.set_leader, "slow", 0, 1):
-        done = waited(cluster, "-t", "slow", "--hold", "2.5", "--timeout", "3")
-    assert done.code == 1
-    assert done.err.startswith("rdmeta: not so after 3 s: everything held for ")
-    assert done.err.endswith(" of 2.5 s only\n")
+    words = ["-t", "slow", "--hold", "3.5", "--timeout", "4"]
+    with waiting(cluster, "waiting: slow-0 has no leader", *words) as process:
+        time.sleep(1)
+        cluster.set_leader("slow", 0, 1)
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == 1
+    last = err.splitlines()[-1]
+    assert last.startswith("rdmeta: not so after 4 s: everything held for ")
+    assert last.endswith(" of 3.5 s only")
 
 
 # ---- no answers, and bad input ------------------------------------------------------------------
 
 
 def test_without_an_answer_the_exit_code_is_3_and_the_cause_is_told() -> None:
-    done = commands.run("wait", "-b", "127.0.0.1:1", "-t", "orders", "--timeout", "0.5", "--json")
+    done = commands.run("wait", "-b", "127.0.0.1:1", "-t", "orders", "--timeout", "1", "--json")
     assert (done.code, done.out, done.err.count("\n")) == (3, "", 1)
     assert "127.0.0.1:1: cannot connect: Connection refused" in done.err
 
@@ -235,15 +251,14 @@ def test_a_topic_that_may_not_be_described_ends_the_wait_with_3(
 
 
 def test_brokers_that_fall_silent_are_told_of_at_the_end() -> None:
-    with rdmeta.EmbeddedCluster(brokers=1) as cluster:
-        words = ["wait", "-b", cluster.bootstrap, "-t", "NOPE", "--timeout", "7", "-v"]
-        with commands.started(*words) as process:
-            assert process.stderr is not None
-            lines = iter(process.stderr.readline, "")
-            assert any("waiting: topic NOPE does not exist" in line for line in lines)
-            cluster.broker(1).down()
-            assert process.wait(30) == 1
-            assert "; no broker has answered for " in process.stderr.read().splitlines()[-1]
+    with (
+        rdmeta.EmbeddedCluster(brokers=1) as cluster,
+        waiting(cluster, "topic NOPE does not exist", "-t", "NOPE", "--timeout", "7") as process,
+    ):
+        cluster.broker(1).down()
+        _, err = process.communicate(timeout=30)
+        assert process.returncode == 1
+        assert "; no broker has answered for " in err.splitlines()[-1]
 
 
 @pytest.mark.parametrize(
@@ -269,9 +284,9 @@ def test_a_cluster_is_named_in_lines_and_in_json(
     file = tmp_path / "clusters.ini"
     file.write_text(f"[here]\nbootstrap.servers={cluster.bootstrap}\n[b]\nbootstrap.servers=b\n")
     env = {"RDMETA_CLUSTERS": str(file)}
-    words = ["wait", "-t", "NOPE", "--timeout", "0.5", "--json"]
+    words = ["wait", "-t", "NOPE", "--timeout", "1", "--json"]
     done = commands.run(*words, "-c", "here", env=env)
-    assert done.err == "rdmeta: here: not so after 0.5 s: topic NOPE does not exist\n"
+    assert done.err == "rdmeta: here: not so after 1 s: topic NOPE does not exist\n"
     assert commands.checked_json(done.out)["cluster"] == "here"
     done = commands.run(*words, "-c", "all", env=env)
     assert done.err == "rdmeta: this command asks one cluster: -c takes one name here\n"
@@ -311,11 +326,8 @@ def test_a_wait_that_is_over_leaves_one_line_on_a_terminal(cluster: rdmeta.Embed
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, -15)])
 def test_a_signal_ends_the_wait(cluster: rdmeta.EmbeddedCluster, number: int, code: int) -> None:
-    words = ["wait", "-b", cluster.bootstrap, "-t", "NOPE", "--timeout", "60", "-v"]
-    with commands.started(*words) as process:
-        assert process.stderr is not None
-        lines = iter(process.stderr.readline, "")
-        assert any("waiting: topic NOPE does not exist" in line for line in lines)
+    words = ["-t", "NOPE", "--timeout", "60"]
+    with waiting(cluster, "waiting: topic NOPE does not exist", *words) as process:
         process.send_signal(number)
         out, err = process.communicate(timeout=10)
         assert (process.returncode, out, err) == (code, "", "")
