@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 _METADATA = 3
+# How many servers with one cause a line names.
+_NAMED = 3
 _OPTIONS = ("option", "value", "default", "from")
 _STEPS = {
     "name": "name_ms",
@@ -185,8 +187,7 @@ def _judge(checked: _Checked, messages: Messages) -> int:
         count = (
             "no server can be used" if every else f"{len(failed)} of {len(checked.servers)} fail"
         )
-        first = f"{failed[0].server} fails at {failed[0].failed}: {_cause(failed[0])}"
-        messages.fault(f"{count}: {first}", checked.name)
+        messages.fault(f"{count}: {_causes(failed)}", checked.name)
         code = NO_ANSWER if every else UNMET
     ids: dict[str, str] = {}
     for each in checked.servers:
@@ -198,6 +199,19 @@ def _judge(checked: _Checked, messages: Messages) -> int:
         messages.fault(text, checked.name)
         code = max(code, UNMET)
     return code
+
+
+def _causes(failed: Sequence[CheckedServer]) -> str:
+    """Returns each cause once, after the servers that have it."""
+    by_cause: dict[str, list[str]] = {}
+    for each in failed:
+        by_cause.setdefault(f"at {each.failed}: {_cause(each)}", []).append(each.server)
+    return "; ".join(f"{_few(servers)} {cause}" for cause, servers in by_cause.items())
+
+
+def _few(servers: Sequence[str]) -> str:
+    more = f" and {len(servers) - _NAMED} more" if len(servers) > _NAMED else ""
+    return ", ".join(servers[:_NAMED]) + more
 
 
 def _cause(server: CheckedServer) -> str | None:
