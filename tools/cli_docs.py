@@ -47,7 +47,8 @@ win:
 4. `-b`.
 5. `-X key=value`.
 
-Arguments show in `ps`, so give secrets in a file or in the environment.
+Arguments show in `ps`, so give secrets in a file or in the environment. With `-c`, the section
+alone names servers: they are refused in `-F`, `-b` and `-X`.
 
 `-c NAME[,NAME]` or `-c all` asks several clusters side by side. The file is `RDMETA_CLUSTERS`, else
 `~/.config/rdmeta/clusters.ini`:

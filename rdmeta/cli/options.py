@@ -78,8 +78,9 @@ class Where(NamedTuple):
         last.append(Source("-X", dict(self.settings)))
         if self.clusters is None:
             return [(None, [first, *last])]
-        if self.bootstrap is not None:
-            raise BadInputError("-b and -c both say which cluster to ask: leave out one")
+        for source in filter(lambda each: _has_servers(each.options), last):
+            what = source.name if source.name == "-b" else f"{_SERVERS} of {source.name}"
+            raise BadInputError(f"{what} and -c both say which cluster to ask: leave out one")
         sections = named_clusters(self.clusters, self.messages)
         return [(name, [first, _section(name, own), *last]) for name, own in sections]
 

@@ -91,8 +91,24 @@ def test_sections_of_the_clusters_file_are_targets(
     assert where(clusters="b").target() == ("b", {"bootstrap.servers": "b:1"})
     with pytest.raises(BadInputError, match="-c takes one name here"):
         where(clusters="all").target()
-    with pytest.raises(BadInputError, match="leave out one"):
-        where("option", clusters="a").targets()
+
+
+@pytest.mark.parametrize("key", ["bootstrap.servers", "metadata.broker.list"])
+def test_servers_beside_a_name_of_a_cluster_are_refused(
+    key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise the rows of each cluster would come from one and the same."""
+    file, properties = tmp_path / "clusters.ini", tmp_path / "client.properties"
+    file.write_text("[a]\nbootstrap.servers = a:1\n[b]\nbootstrap.servers = b:1\n")
+    properties.write_text(f"{key}=c:1\n")
+    monkeypatch.setenv("RDMETA_CLUSTERS", str(file))
+    for given, said in (
+        (where("c:1", clusters="all"), "-b and -c both"),
+        (where(file=properties, clusters="all"), "bootstrap.servers of .*properties and -c both"),
+        (where(settings=((key, "c:1"),), clusters="a"), "bootstrap.servers of -X and -c both"),
+    ):
+        with pytest.raises(BadInputError, match=said):
+            given.targets()
 
 
 def test_a_section_without_servers_is_named(
