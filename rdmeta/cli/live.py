@@ -34,6 +34,8 @@ _ENTER, _HOME, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[H", "\x1b[?25h\x1b[?1049l"
 _OTHERS = 4
 _STATES = ("brokers", "topics", "partitions", "leaderless", "urp", "offline", "nonpreferred")
 _CHANGES = ("time", "topic", "partition", "kind", "old", "new")
+# The columns that a narrow terminal cuts off first; a figure that is cut would be another figure.
+_TEXTS = frozenset(("", "topic", "old", "new"))
 
 
 class Live:
@@ -116,7 +118,7 @@ class Live:
         left = self._console.height - len(self._feeds) - _OTHERS
         changes = self._table(_CHANGES)
         for row in list(self._changes)[: max(left, 0)]:
-            changes.add_row(*map(Text, row))
+            changes.add_row(*map(_line, row))
         return Group(self._states(), Text(""), changes)
 
     def _states(self) -> Table:
@@ -129,14 +131,19 @@ class Live:
             label = [feed.name or ""] if self._has_names else []
             status = "" if feed.has_begun else "waits for the first answer"
             line = escaped(self._lines[feed] or status)
-            table.add_row(*label, *map(str, counts), Text(line))
+            table.add_row(*map(_line, (*label, *map(str, counts), line)))
         return table
 
     def _table(self, columns: Sequence[str]) -> Table:
         table = Table(box=None, pad_edge=False, header_style="bold", show_edge=False)
         for name in ["cluster"] * self._has_names + list(columns):
-            table.add_column(name, no_wrap=True, overflow="ellipsis")
+            table.add_column(_line(name), no_wrap=name not in _TEXTS)
         return table
+
+
+def _line(text: str) -> Text:
+    """Returns a cell of one line, whose end is cut off where it has no room."""
+    return Text(text, no_wrap=True, overflow="ellipsis")
 
 
 def _write(text: str) -> None:

@@ -379,6 +379,16 @@ def test_a_live_table_of_a_cluster_without_an_answer_ends_with_3() -> None:
         assert "Connection refused" in terminal.raw.rpartition("\x1b[?1049l")[0]
 
 
+def test_a_narrow_live_table_cuts_off_texts_and_no_figures() -> None:
+    words = ("watch", "-b", "127.0.0.1:1", "--live", "--timeout", "0.5")
+    with commands.Terminal(*words, columns=80) as terminal:
+        assert terminal.end() == 3
+        header = terminal.text.splitlines()[0]
+        assert "brokers  topics  partitions  leaderless  urp  offline  nonpreferred" in header
+        assert "0        0       0           0           0    0        0" in terminal.text
+        assert "waits for …" in terminal.text
+
+
 def test_a_dumb_terminal_gets_no_live_table(brokers: Brokers) -> None:
     words = ("watch", "-b", brokers.bootstrap, "--live")
     with commands.Terminal(*words, env={"TERM": "dumb"}) as terminal:
