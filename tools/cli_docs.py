@@ -50,6 +50,8 @@ win:
 Arguments show in `ps`, so give secrets in a file or in the environment. With `-c`, the section
 alone names servers: they are refused in `-F`, `-b` and `-X`.
 
+No command creates a topic: `allow.auto.create.topics` has no effect.
+
 `-c NAME[,NAME]` or `-c all` asks several clusters side by side. The file is `RDMETA_CLUSTERS`, else
 `~/.config/rdmeta/clusters.ini`:
 

@@ -30,6 +30,7 @@ __all__ = [
 _Function = Callable[..., Any]
 
 _SERVERS = "bootstrap.servers"
+_CREATE = "allow.auto.create.topics"
 _PREFIX = "RDMETA_"
 # The range of the client's refresh interval.
 _SHORTEST_S, _LONGEST_S = 0.001, 3600.0
@@ -56,10 +57,13 @@ class Where(NamedTuple):
         """Returns the clusters to ask, each with its options; later sources win.
 
         The sources are the environment, the clusters file, -F, -b and -X. Raises BadInputError and
-        ConfigError. The options are not checked here.
+        ConfigError. The options are not checked here. allow.auto.create.topics is left out: a file
+        of -F may have it for a producer, but the command creates no topic.
         """
         clusters = self.sources()
         found = [Target(name, merged([each.options for each in given])) for name, given in clusters]
+        for target in found:
+            target.conf.pop(_CREATE, None)
         if not all(_has_servers(target.conf) for target in found):
             raise BadInputError(
                 "no cluster is named: give -b HOST:PORT, or -c NAME, or set RDMETA_BOOTSTRAP"

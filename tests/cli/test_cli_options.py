@@ -8,6 +8,7 @@ from pathlib import Path
 import commands
 import pytest
 
+import rdmeta
 from rdmeta.cli.messages import BadInputError, Messages
 from rdmeta.cli.options import Where, new_file
 from rdmeta.errors import ConfigError
@@ -60,6 +61,19 @@ def test_the_environment_sets_every_option(monkeypatch: pytest.MonkeyPatch) -> N
         "topic.metadata.refresh.interval.ms": "5",
         "metadata.broker.list": "servers",
     }
+
+
+def test_no_option_lets_a_command_create_a_topic(tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text("allow.auto.create.topics=true\n")
+    with rdmeta.EmbeddedCluster(1) as cluster:
+        connect = ("-b", cluster.bootstrap, "-F", str(file), "-t", "NOPE")
+        assert commands.run("list", *connect).code == 1
+        assert commands.run("wait", *connect, "--gone").code == 0
+        assert commands.run("watch", *connect, "--for", "0.5").code == 0
+        cache = rdmeta.MetadataCache()
+        rdmeta.fetch(cache, bootstrap=cluster.bootstrap)
+        assert "NOPE" not in cache.names()
 
 
 def test_another_name_of_an_option_is_the_same_option(
