@@ -13,6 +13,7 @@ from typing import Any
 
 import commands
 import pytest
+from broker import Brokers
 from waiting import until
 
 import rdmeta
@@ -271,7 +272,10 @@ def test_a_terminal_has_a_line_that_says_how_things_stand(
 
 
 def recording(
-    cluster: rdmeta.EmbeddedCluster, directory: Path, every: float = 60.0, max_age: str = ""
+    cluster: rdmeta.EmbeddedCluster | Brokers,
+    directory: Path,
+    every: float = 60.0,
+    max_age: str = "",
 ) -> Recording:
     """Returns a recording in this process."""
     conf = {"metadata.max.age.ms": max_age} if max_age else {}
@@ -301,6 +305,26 @@ def test_only_answers_about_all_topics_are_observed(
 
 def tuple_of(topics: Any) -> Any:
     return topics if topics is rdmeta.ALL else tuple(topics)
+
+
+def test_one_broker_answers_while_another_one_is_connected_too(directory: Path) -> None:
+    with Brokers(2) as brokers:
+        brokers.truth.create("orders")
+        made = recording(brokers, directory)
+        answers: list[int] = []
+        made.client.on_update(lambda batch: answers.extend(each.node.id for each in batch))
+        made.begin(10)
+        first = next(each for each in brokers if each.open)
+        first.freeze()
+        made.client.refresh(rdmeta.ALL, force=True, timeout=10)
+        first.thaw()
+        assert all(each.open for each in brokers)
+        answers.clear()
+        for _ in range(7):
+            made.client.refresh(rdmeta.ALL, force=True, timeout=10)
+        until(lambda: len(answers) >= 7, "the answers are told")
+        assert len(set(answers[2:])) == 1, answers  # a late answer may come first
+        made.close()
 
 
 def test_a_gap_is_three_intervals_and_at_least_a_minute(
