@@ -5,6 +5,7 @@ Each file of a command is a thin layer over the public API. The extra `cli` has 
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from typing import NoReturn
@@ -15,9 +16,14 @@ __all__ = ["main"]
 
 
 def main() -> NoReturn:
-    """Runs the command line of this process and exits with the command's code; docs/cli.md."""
+    """Runs the command line of this process and exits with the command's code; docs/cli.md.
+
+    Garbage is not collected in imports, nor in a command that ends by itself: it would take more
+    time than it is worth. Other commands switch the collector on.
+    """
     if sys.argv[1:] == ["--version"] and _has_said_version():
         sys.exit(0)
+    gc.disable()
     try:
         from rdmeta.cli.app import run
     except ModuleNotFoundError as error:
@@ -28,7 +34,9 @@ def main() -> NoReturn:
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    gc.freeze()  # the exit does not search for garbage either
+    sys.exit(code)
 
 
 def _has_said_version() -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -34,6 +35,8 @@ COMMANDS = {
 
 # The variable by which a shell's function asks; rdmeta/cli/completion.py writes that function.
 _COMPLETE = "_RDMETA_COMPLETE"
+# Those that end by themselves, soon and without much garbage.
+_BRIEF = ("list", "image", "config", "completion")
 
 
 class Terminated(BaseException):
@@ -61,7 +64,10 @@ class _Commands(click.Group):
             near = nearest(name, COMMANDS)
             advice = f"did you mean {near}?" if near else f"it is one of {', '.join(COMMANDS)}"
             raise click.UsageError(f"there is no command {name!r}; {advice}", ctx)
-        return super().resolve_command(ctx, args)
+        found = super().resolve_command(ctx, args)
+        if name not in _BRIEF:
+            gc.enable()  # main() has switched it off
+        return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

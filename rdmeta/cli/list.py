@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import click
@@ -257,7 +259,7 @@ def _table(
 ) -> Table:
     """Returns a table of all states, with the column cluster if they have names."""
     if all(state.name is None for state in states):
-        return Table(columns, (row for state in states for row in rows_of(state)))
+        return Table(columns, chain.from_iterable(map(rows_of, states)))
     rows = ((state.name, *row) for state in states for row in rows_of(state))
     return Table([Column("cluster"), *columns], rows)
 
@@ -328,24 +330,19 @@ def _partition_table(states: Sequence[State], show: Show) -> Table:
     if show.min_isr:
         columns.append(Column("min_isr", "integer"))
 
+    fields = ("topic", *(["topic_id"] if show.ids else []), *_SHOWN_FIELDS)
+    cells = itemgetter(*map(Partition._fields.index, fields))
+
     def rows(state: State) -> Iterator[Row]:
         for topic, partitions in show.chosen.topics_of(state):
-            head = (topic.name, topic.topic_id) if show.ids else (topic.name,)
             tail = (state.min_isr.get(topic.name),) if show.min_isr else ()
             for each in partitions:
-                yield (
-                    *head,
-                    each.partition,
-                    _leader(each),
-                    each.leader_epoch,
-                    each.replicas,
-                    each.isr,
-                    each.offline_replicas,
-                    *tail,
-                )
+                yield cells(each._replace(leader=None) if each.leaderless else each) + tail
 
     return _table(states, columns, rows)
 
+
+_SHOWN_FIELDS = ("partition", "leader", "leader_epoch", "replicas", "isr", "offline_replicas")
 
 _TABLES = {
     "clusters": _cluster_table,

@@ -136,12 +136,15 @@ def variable_of(key: str) -> str:
 
 def merged(sources: Sequence[Mapping[str, str]]) -> dict[str, str]:
     """Returns all options; a later source also wins under an option's other name."""
+    given = [source for source in sources if source]
+    if len(given) < 2:  # then the table of options is not needed
+        return dict(*given)
     from rdmeta._options import OPTIONS
 
     first = {each.alias: each.key for each in OPTIONS if each.alias}
     names: dict[str, str] = {}
     merged: dict[str, str] = {}
-    for source in sources:
+    for source in given:
         for key in source:
             earlier = names.pop(first.get(key, key), None)
             if earlier is not None and earlier not in source:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timezone
+from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple, TextIO
 
@@ -18,6 +19,7 @@ __all__ = ["Column", "Output", "Share", "Stream", "Table", "json_text", "rfc3339
 
 _CHUNK = 1000
 _ROW_GROUP = 100_000
+_MOST_TEXTS = 10_000
 _TIME_WIDTH = len("2026-01-31T12:00:00.000Z")
 
 Row = Sequence[Any]
@@ -38,7 +40,7 @@ class Share(float):
 
 
 class Table(NamedTuple):
-    """A table whose rows are read once; a cell may be None."""
+    """A table whose rows are read once; a cell may be None, and a list is a tuple."""
 
     columns: Sequence[Column]
     rows: Iterable[Row]
@@ -85,16 +87,21 @@ class Output:
             _write_parquet(tables[-1], self._path)
         else:
             is_terminal = sys.stdout is not None and sys.stdout.isatty()
+            write = _stdout().write
             for number, table in enumerate(tables):
-                _write_chunks(["\n"] if number else [])
-                _write_chunks(
-                    _drawn_lines(table, self.is_colored) if is_terminal else _plain_lines(table)
-                )
+                if number:
+                    write("\n")
+                drawn = _drawn_lines(table, self.is_colored) if is_terminal else _plain_lines(table)
+                for lines in drawn:
+                    write(lines)
 
     def json(self, pieces: Iterable[str]) -> None:
-        """Writes JSON that comes in pieces, and a newline."""
-        _write_chunks(pieces)
-        _write_chunks(["\n"])
+        """Writes JSON that comes in many short pieces, and a newline; it makes few calls."""
+        write = _stdout().write
+        remaining = iter(pieces)
+        while chunk := "".join(islice(remaining, _CHUNK)):
+            write(chunk)
+        write("\n")
 
 
 class Stream:
@@ -109,7 +116,8 @@ class Stream:
         self._is_colored = self._is_terminal and output.is_colored
         # On a terminal later rows may only widen a column.
         self._widths = [_TIME_WIDTH if each.kind == "time" else 0 for each in columns]
-        self._cell = _cells("", percent=False) if self._form == "csv" else _cells("-")
+        is_csv = self._form == "csv"
+        self._cell = partial(_text, absent="" if is_csv else "-", percent=not is_csv)
 
     def header(self) -> None:
         """Writes the names of the columns; call it before the first row."""
@@ -132,20 +140,12 @@ class Stream:
         if not self._is_terminal:
             return "\t".join(texts)
         self._widths = list(map(max, self._widths, map(_width, texts)))
-        return "  ".join(map(_padded, texts, self._widths, self._columns)).rstrip()
+        return _line(texts, self._widths, self._columns)
 
     def _write(self, line: str) -> None:
         out = _stdout()
         out.write(line + "\n")
         out.flush()
-
-
-def _write_chunks(pieces: Iterable[str]) -> None:
-    """Writes many short texts to stdout with few calls."""
-    write = _stdout().write
-    remaining = iter(pieces)
-    while chunk := "".join(islice(remaining, _CHUNK)):
-        write(chunk)
 
 
 def _stdout() -> TextIO:
@@ -154,73 +154,110 @@ def _stdout() -> TextIO:
     return sys.stdout
 
 
-# ---- plain lines --------------------------------------------------------------------------------
+# ---- cells --------------------------------------------------------------------------------------
+
+
+def _text(cell: Any, absent: str = "-", percent: bool = True) -> str:
+    """Returns a cell as text without control characters."""
+    kind = type(cell)
+    if kind is str:
+        return (cell if cell.isprintable() else escaped(cell)) or absent
+    if cell is None:
+        return absent
+    if kind is tuple:
+        of = str if cell and type(cell[0]) is int else _text
+        return ",".join(map(of, cell)) or absent
+    if kind is bool:
+        return "true" if cell else "false"
+    if kind is datetime:
+        return rfc3339(cell)
+    if kind is Share and percent:
+        return f"{cell:+.1%}"
+    return escaped(str(cell))
+
+
+class _Texts(dict[Any, str]):
+    """The texts of the cells of some kind, made when they are first asked for: many are equal.
+
+    Only those are kept of which equal ones have the same text, unlike 1 and True.
+    """
+
+    def __init__(self, kind: str, absent: str, percent: bool) -> None:
+        self._kept = (str, int, tuple) if kind == "integer" else (str, tuple)
+        self._absent, self._percent = absent, percent
+
+    def __missing__(self, cell: Any) -> str:
+        text = _text(cell, self._absent, self._percent)
+        if type(cell) in self._kept:
+            self._keep(cell, text)
+        return text
+
+    def _keep(self, cell: Any, text: str) -> None:
+        if len(self) >= _MOST_TEXTS:
+            self.clear()
+        self[cell] = text
+
+
+class _Lists(_Texts):
+    """The same for lists of integers, which may all differ."""
+
+    def __missing__(self, cell: Any) -> str:
+        text = self._absent if not cell else ",".join(map(str, cell))
+        self._keep(cell, text)
+        return text
+
+
+def _text_columns(table: Table, absent: str, percent: bool = True) -> Iterator[list[list[str]]]:
+    """Yields the texts of 1 000 rows at a time, column by column."""
+    of_kind = {
+        kind: (_Lists if kind == "integers" else _Texts)(kind, absent, percent)
+        for kind in {column.kind for column in table.columns}
+    }
+    texts = [of_kind[column.kind].__getitem__ for column in table.columns]
+    rows = iter(table.rows)
+    while part := list(islice(rows, _CHUNK)):
+        columns = zip(*part, strict=True)
+        yield [list(map(text, cells)) for text, cells in zip(texts, columns, strict=True)]
 
 
 def _plain_lines(table: Table) -> Iterator[str]:
-    """Yields the header and each row as a line with tabs between the cells."""
+    """Yields the header, and lines of rows with tabs between the cells."""
     yield "\t".join(column.name for column in table.columns) + "\n"
-    cell = _cells("-")
-    for row in table.rows:
-        yield "\t".join(map(cell, row)) + "\n"
-
-
-def _cells(absent: str, percent: bool = True) -> Callable[[Any], str]:
-    """Returns a function that gives a cell as text without control characters."""
-    lists: dict[tuple[int, ...], str] = {}
-
-    def text_of(cell: Any) -> str:
-        kind = type(cell)
-        if kind is str:
-            return (cell if cell.isprintable() else escaped(cell)) or absent
-        if kind is int:
-            return str(cell)
-        if cell is None:
-            return absent
-        if kind is tuple:
-            text = lists.get(cell)
-            if text is None:
-                if len(lists) >= _ROW_GROUP:
-                    lists.clear()
-                text = lists[cell] = ",".join(map(text_of, cell)) or absent
-            return text
-        if kind is bool:
-            return "true" if cell else "false"
-        if kind is datetime:
-            return rfc3339(cell)
-        if kind is Share and percent:
-            return f"{cell:+.1%}"
-        return escaped(str(cell))
-
-    return text_of
+    for columns in _text_columns(table, "-"):
+        yield "\n".join(map("\t".join, zip(*columns, strict=True))) + "\n"
 
 
 # ---- a terminal ---------------------------------------------------------------------------------
 
 
 def _drawn_lines(table: Table, color: bool) -> Iterator[str]:
-    """Yields the header and each row with the columns below each other.
+    """Yields the header, and lines of rows with the columns below each other.
 
     The first 1 000 rows decide how wide the columns are; later ones may only widen them. A line
     that is too long for the terminal is the terminal's to wrap, so that nothing is lost.
     """
     bold, plain = ("\x1b[1m", "\x1b[0m") if color else ("", "")
-    cell = _cells("-")
     header = [column.name for column in table.columns]
-    widths = [0] * len(header)
-    rows = iter(table.rows)
-    part = [header, *(list(map(cell, row)) for row in islice(rows, _CHUNK))]
-    first: str | None = bold
-    while part:
-        widths = [
-            max(widest, *map(_width, cells))
-            for widest, cells in zip(widths, zip(*part, strict=True), strict=True)
-        ]
-        for texts in part:
-            line = "  ".join(map(_padded, texts, widths, table.columns)).rstrip()
-            yield line + "\n" if first is None else f"{first}{line}{plain}\n"
-            first = None
-        part = [list(map(cell, row)) for row in islice(rows, _CHUNK)]
+    widths = list(map(_width, header))
+    parts = _text_columns(table, "-")
+    columns = next(parts, None)
+    widths = _widened(widths, columns or [])
+    yield f"{bold}{_line(header, widths, table.columns)}{plain}\n"
+    while columns is not None:
+        rows = zip(*columns, strict=True)
+        yield "".join(_line(texts, widths, table.columns) + "\n" for texts in rows)
+        columns = next(parts, None)
+        widths = _widened(widths, columns or [])
+
+
+def _widened(widths: list[int], columns: Sequence[Sequence[str]]) -> list[int]:
+    """Returns the widths of columns that also have these texts."""
+    found = (max(map(_width, texts)) for texts in columns)
+    return list(map(max, widths, found)) if columns else widths
+
+
+def _line(texts: Sequence[str], widths: Sequence[int], columns: Sequence[Column]) -> str:
+    return "  ".join(map(_padded, texts, widths, columns)).rstrip()
 
 
 def _width(text: str) -> int:
@@ -255,8 +292,8 @@ def _write_csv(table: Table) -> None:
 
     writer = csv.writer(_stdout(), lineterminator="\n")
     writer.writerow([column.name for column in table.columns])
-    cell = _cells("", percent=False)
-    writer.writerows(map(cell, row) for row in table.rows)
+    for columns in _text_columns(table, "", percent=False):
+        writer.writerows(zip(*columns, strict=True))
 
 
 def _write_parquet(table: Table, path: str) -> None:

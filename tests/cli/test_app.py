@@ -78,6 +78,17 @@ sys.meta_path.insert(0, Interrupting())
     assert commands.run("list", program=program + commands.PROGRAM) == (130, "", "")
 
 
+@pytest.mark.parametrize(
+    ("words", "collects"),
+    [(["list", "--image", "no-such-file"], "False"), (["embedded", "--", "true"], "True")],
+)
+def test_a_command_that_keeps_running_collects_its_garbage(words: list[str], collects: str) -> None:
+    program = "import atexit, gc, sys\n"
+    program += "atexit.register(lambda: print(gc.isenabled(), file=sys.stderr))\n"
+    done = commands.run(*words, program=program + commands.PROGRAM)
+    assert done.err.splitlines()[-1] == collects
+
+
 def test_each_command_has_help_that_ends_with_two_examples() -> None:
     for name in COMMANDS:
         assert commands.run(name, "--help").code == 0

@@ -12,7 +12,7 @@ import commands
 import pytest
 from pyarrow import parquet
 
-from rdmeta.cli.output import Column, Output, Table, json_text, rfc3339
+from rdmeta.cli.output import Column, Output, Share, Table, json_text, rfc3339
 
 COLUMNS = (
     Column("topic"),
@@ -36,6 +36,31 @@ def test_plain_lines_have_tabs_and_a_header(capsys: pytest.CaptureFixture[str]) 
         "orders\t0\t1,2\ttrue\t2026-01-31T12:00:00.001Z\n"
         "a,b\t-\t-\tfalse\t-\n"
     )
+
+
+@pytest.mark.parametrize("form", ["text", "csv"])
+def test_a_cell_has_its_own_text_whatever_cells_came_before(
+    form: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cells: list[object] = [1, True, 0, False, Share(0), Share(1), (1,), "1"] * 2
+    Output(form).tables(Table([Column("value"), Column("n", "integer")], [(c, 1) for c in cells]))
+    shares = ["+0.0%", "+100.0%"] if form == "text" else ["0.0", "1.0"]
+    texts = ["1", "true", "0", "false", *shares, "1", "1"] * 2
+    rows = list(csv.reader(io.StringIO(capsys.readouterr().out), delimiter="\t,"[form == "csv"]))
+    assert rows == [["value", "n"], *([text, "1"] for text in texts)]
+
+
+def test_many_different_cells_are_printed_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [(f"t{n}", n, (n, n + 1)) for n in range(25_000)]
+    Output("text").tables(Table(COLUMNS[:3], rows))
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1:] == [f"t{n}\t{n}\t{n},{n + 1}" for n in range(25_000)]
+
+
+def test_a_row_that_lacks_a_cell_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    for rows in ([("orders",)], [("orders", 1), ("orders",)]):
+        with pytest.raises(ValueError, match="argument 2 is shorter"):
+            Output("text").tables(Table(COLUMNS[:2], rows))
 
 
 def test_an_absent_cell_of_csv_is_empty(capsys: pytest.CaptureFixture[str]) -> None:
