@@ -143,6 +143,7 @@ class Scale:
     lookups: tuple[int, ...] = (1_000, 10_000, 100_000, 1_000_000)
     fills: tuple[int, ...] = (10_000, 100_000)
     python: int = 10_000
+    listed: int = 3_000
     queries: int = 1 << 20
     python_queries: int = 200_000
     bulk: int = 100_000
@@ -160,6 +161,7 @@ QUICK = Scale(
     lookups=(10, 100),
     fills=(10, 100),
     python=100,
+    listed=100,
     queries=1 << 12,
     python_queries=20_000,
     bulk=100,

@@ -1,14 +1,15 @@
 """The list of figures of the cache itself: where each comes from, and its limit. See figure.py.
 
 figures_live.py lists the figures of what is built around the cache, figures_client.py those of the
-client, figures_security.py those of the client on secured clusters.
+client, figures_security.py those of the client on secured clusters, figures_cli.py those of the
+command and of metrics.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from bench import figures_client, figures_live, figures_security
+from bench import figures_cli, figures_client, figures_live, figures_security
 from bench.figure import (
     PER_TOPIC,
     QUICK,
@@ -182,5 +183,6 @@ def all_figures(scale: Scale) -> list[Figure]:
         *figures_live.PARTS,
         *figures_client.PARTS,
         *figures_security.PARTS,
+        *figures_cli.PARTS,
     )
     return [figure for part in parts for figure in part(scale)]

@@ -33,6 +33,7 @@ GROUPS = {
     "arrow": "Arrow",
     "client": "The client",
     "security": "The client on secured clusters",
+    "cli": "The command, and metrics",
     "import": "Import",
 }
 
@@ -151,12 +152,12 @@ def missed(rows: Sequence[Row]) -> list[str]:
 
 
 def unmeasured(about: Mapping[str, Any]) -> list[str]:
-    """Returns the rows that the last run could not measure on its machine, with the reasons."""
+    """Returns the rows that could not be measured on the machine of the runs, with the reasons."""
     missing: Mapping[str, str] = about.get("missing") or {}
     if not missing:
         return []
     rows = [f"- {name}: {reason}" for name, reason in missing.items()]
-    return ["## Rows that the last run could not measure", "", *rows, ""]
+    return ["## Rows that could not be measured", "", *rows, ""]
 
 
 def signatures(rows: Sequence[Row]) -> list[str]:

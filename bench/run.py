@@ -9,7 +9,7 @@ import argparse
 import json
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
@@ -42,7 +42,7 @@ def run_once(job: Job, turn: int) -> Run:
         except subprocess.CalledProcessError as error:
             raise MeasureError(str(error)) from error
     command = [str(build.OUT / job.program), *arguments]
-    if job.program in ("leader", "live", "client"):
+    if job.program in ("leader", "live", "client", "cli"):
         command = [sys.executable, "-m", f"bench.{job.program}", *arguments]
     limit = LIMIT_SECONDS + (int(arguments[1]) if job.program == "churn" else 0)
     try:
@@ -177,7 +177,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         metavar="NAME",
         action="append",
         help="a group (lookup, apply, first, memory, python, import, handle, bulk, threads, image,"
-        " waits, arrow, client, security, churn) or a part of a row's name; may be repeated",
+        " waits, arrow, client, security, cli, churn) or a part of a row's name; may be repeated",
     )
     parser.add_argument("--rounds", type=int, help="rounds per process")
     parser.add_argument("--processes", type=int, help="processes per job")
@@ -197,6 +197,14 @@ def known(scale: Scale, old: Sequence[results.Row]) -> list[str]:
     figures = [*all_figures(scale), *all_figures(Scale())]
     churned = [row["name"] for row in old if row.get("group") == "churn"]
     return list(dict.fromkeys([*(figure.name for figure in figures), *churned]))
+
+
+def unmeasured(path: Path, names: Collection[str]) -> dict[str, str]:
+    """Returns the reasons of earlier runs for these figures: this run has not tried them."""
+    if not path.exists():
+        return {}
+    earlier = json.loads(path.read_text(encoding="utf-8")).get("missing", {})
+    return {name: reason for name, reason in earlier.items() if name in names}
 
 
 def select(figures: Sequence[Figure], only: Sequence[str] | None) -> list[Figure]:
@@ -248,8 +256,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     args.json.parent.mkdir(parents=True, exist_ok=True)
     names = known(scale, results.load(args.json))
     results.write(args.json, results.signed(rows, "bench", host), "bench", names)
-    host["missing"] = missing
     beside = args.json.with_suffix(".machine.json")
+    tried = {figure.name for figure in figures}
+    host["missing"] = {**unmeasured(beside, set(names) - tried), **missing}
     beside.write_text(json.dumps(host, indent=1) + "\n", encoding="utf-8")
     if args.json == results.RESULTS:
         performance.write()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,8 +19,17 @@ __all__ = ["API_VERSION", "large_name", "served"]
 API_VERSION = 12
 
 
+def uniform(topics: int) -> bytes:
+    """Returns an answer of so many topics on three brokers; all have the same replicas."""
+    return large_response(topics, PER_TOPIC)
+
+
 @contextmanager
-def served(topics: int, identity: tuple[str, str] | None = None) -> Iterator[tuple[str, int]]:
+def served(
+    topics: int,
+    identity: tuple[str, str] | None = None,
+    answer: Callable[[int], bytes] = uniform,
+) -> Iterator[tuple[str, int]]:
     """Yields the address of a broker that answers with so many topics, each time the same bytes.
 
     It answers in Metadata v12; a request for names or for brokers gets one topic. It speaks TLS if
@@ -28,8 +37,7 @@ def served(topics: int, identity: tuple[str, str] | None = None) -> Iterator[tup
     """
     with tempfile.TemporaryDirectory() as directory:
         for name, count in (("all", topics), ("one", 1)):
-            body = large_response(count, PER_TOPIC)
-            Path(directory, f"{name}-{API_VERSION}").write_bytes(body)
+            Path(directory, f"{name}-{API_VERSION}").write_bytes(answer(count))
         server = subprocess.Popen(
             [sys.executable, "-m", "bench.peers.server", directory, *(identity or ())],
             stdin=subprocess.PIPE,

@@ -15,8 +15,9 @@ from first_word import Word
 from peer import listening
 
 import bench.client
-from bench.client import __main__ as parts
+from bench import parts
 from bench.client import elections, kafka, raised, refresh, tls, wrong
+from bench.client.__main__ import PROGRAM
 from bench.client.canned import large_name, served
 from bench.client.refresh import Floor, check
 from bench.client.watch import Watcher
@@ -197,20 +198,20 @@ def test_a_package_that_the_tests_brokers_need_is_a_reason_and_a_mistake_is_not(
 
     options = argparse.Namespace(rounds=1)
     monkeypatch.setattr(parts, "import_module", lambda _: fails("kafka.protocol"))
-    found = parts.run("creation", options)
+    found = PROGRAM.run("creation", options)
     assert found == {"missing": {ANY: "kafka.protocol is not installed"}}
     monkeypatch.setattr(parts, "import_module", lambda _: fails("rdmeta.nothing"))
     with pytest.raises(ModuleNotFoundError):
-        parts.run("creation", options)
+        PROGRAM.run("creation", options)
 
 
-@pytest.mark.parametrize("part", parts.KAFKA)
+@pytest.mark.parametrize("part", PROGRAM.kafka)
 def test_without_rounds_no_kafka_is_started(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["bench.client", part, "--rounds=0"])
     monkeypatch.setattr(kafka, "started", None)
     found: list[str] = []
     monkeypatch.setattr("builtins.print", found.append)
-    assert parts.main() == 0
+    assert PROGRAM.main(None) == 0
     assert found == [
         f'{{"bench": "{part}", "missing": {{"{ANY}": "a quick run starts no Kafka"}}}}'
     ]
