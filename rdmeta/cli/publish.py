@@ -78,9 +78,11 @@ def command(
     status.log(has_begun=False)
     path = new_file(path)
     conf = asking_every(target.conf, every, max(3 * every, _MAX_AGE_S))
-    with serving(metrics) as serve, Client(conf, topics=kept) as client:
+    client = Client(conf, topics=kept)
+    answered = _first_answer(client)  # before the client starts, or the answer may be missed
+    with serving(metrics) as serve, client:
         serve(client)
-        _await_answer(client, where.timeout)
+        wait_for_first(client, answered, where.timeout)
         status.log(has_begun=True)
         with client.cache.publish(path) as publisher:
             _say_ready(publisher, client.cache, target, json)
@@ -88,17 +90,16 @@ def command(
     return FINE
 
 
-def _await_answer(client: Client, timeout: float) -> None:
-    """Returns after the first answer about topics, so that no empty state is published."""
+def _first_answer(client: Client) -> threading.Event:
+    """Returns what is set by the first answer about topics: no empty state is published."""
     answered = threading.Event()
 
     def updated(answers: Sequence[Updated]) -> None:
         if any(each.request.topics != () for each in answers):
             answered.set()
 
-    remove = client.on_update(updated)
-    wait_for_first(client, answered, timeout)
-    remove()
+    client.on_update(updated)
+    return answered
 
 
 def _say_ready(publisher: Publisher, cache: MetadataCache, target: Target, json: bool) -> None:

@@ -202,6 +202,21 @@ def test_no_state_is_published_before_the_first_answer(path: Path) -> None:
     assert not path.exists()
 
 
+def test_a_first_answer_that_comes_at_once_is_not_missed(
+    cluster: rdmeta.EmbeddedCluster, path: Path
+) -> None:
+    slow = """
+import time
+from rdmeta import Client
+enter = Client.__enter__
+Client.__enter__ = lambda self: (enter(self), time.sleep(1))[0]
+"""
+    program = f"{slow}\n{commands.PROGRAM}"
+    more = ("--every", "60", "--timeout", "5", "--for", "0.1")
+    done = commands.run(*words(cluster, path, *more), program=program)
+    assert done == (0, f"READY {path}\n", "")
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [
