@@ -6,6 +6,7 @@ import threading
 import time
 from pathlib import Path
 
+import commands
 import pytest
 
 from rdmeta.cli.clusters import Target, clusters_file, named_clusters, side_by_side
@@ -135,3 +136,29 @@ def test_16_clusters_are_asked_at_once_and_no_more() -> None:
 def test_a_lone_cluster_is_asked_in_the_same_thread() -> None:
     ((_, thread),) = side_by_side(TARGETS[:1], lambda _: threading.current_thread())
     assert thread is threading.current_thread()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["list"],
+        ["quorum"],
+        ["config", "--check"],
+        ["watch", "--for", "5"],
+        ["record", "-o", "history", "--for", "2"],
+    ],
+)
+@pytest.mark.parametrize("names", ["closed,wrong", "wrong,closed"])
+def test_the_highest_exit_code_counts_and_each_failure_is_a_line(
+    words: list[str], names: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "clusters.ini"
+    server = "bootstrap.servers = 127.0.0.1:1\n"
+    file.write_text(f"[closed]\n{server}[wrong]\n{server}no.option = 1\n")
+    env = {"RDMETA_CLUSTERS": str(file)}
+    done = commands.run(*words, "-c", names, "--timeout", "0.5", env=env, cwd=tmp_path)
+    lines = sorted(done.err.splitlines())
+    assert (done.code, len(lines)) == (3, 2), done.err
+    assert lines[0].startswith("rdmeta: closed: ")
+    assert "127.0.0.1:1: cannot connect" in lines[0] or "127.0.0.1:1 fails at tcp" in lines[0]
+    assert lines[1] == "rdmeta: wrong: unknown option 'no.option'"

@@ -170,6 +170,15 @@ def test_a_terminal_gets_columns(brokers: Brokers) -> None:
         assert "Traceback" not in terminal.text
 
 
+def test_a_terminal_gets_no_colors_if_it_wants_none(brokers: Brokers) -> None:
+    for words, env in ((["--no-color"], {}), ([], {"NO_COLOR": "1"})):
+        given = ("watch", "-b", brokers.bootstrap, "--for", "0.5", *words)
+        with commands.Terminal(*given, env=env) as terminal:
+            assert terminal.end() == 0
+            assert terminal.text.startswith("time  ")
+            assert "\x1b" not in terminal.raw
+
+
 # ---- what goes wrong ----------------------------------------------------------------------------
 
 
