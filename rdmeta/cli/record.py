@@ -20,6 +20,7 @@ from rdmeta.cli.options import Where, connection_options, every_option, seconds
 from rdmeta.cli.output import json_text
 from rdmeta.cli.serving import metrics_option, serving
 from rdmeta.cli.status import Status
+from rdmeta.errors import Error
 
 if TYPE_CHECKING:
     from rdmeta.cli.recording import Recording
@@ -88,25 +89,22 @@ def command(
 
     status, files = Status(where.messages), SimpleQueue[tuple[Recording, Path]]()
     status.log(has_begun=False)
-    made: dict[str | None, Recording] = {}
 
-    def begin(target: Target) -> None:
-        made[target.name] = each = Recording(
-            target, directory, every, flush_every, status, lambda *new: files.put(new)
-        )
-        each.begin(where.timeout)
+    def make(target: Target) -> Recording:
+        return Recording(target, directory, every, flush_every, status, lambda *new: files.put(new))
 
+    made, unmade = _made(targets, make, status)
     unwritten = FINE
     try:
         with serving(metrics) as serve:
-            code, unmade = _begun(targets, begin, made, status)
             serve(*(each.client for each in made.values()))
+            code = _begun(targets, made, where.timeout, status) if made else unmade
             if code == FINE:
                 status.log(has_begun=True)
                 _keep_on(list(made.values()), files, status, duration, json)
                 code = max([unmade, *(each.code for each in made.values())])
     finally:
-        for each in list(made.values()):
+        for each in made.values():
             unwritten = max(unwritten, _closed(each, status))
         status.end()
         _print_files(files, status, json)
@@ -122,23 +120,36 @@ def _check_directory(directory: str) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), directory)
 
 
+def _made(
+    targets: Sequence[Target], make: Callable[[Target], Recording], status: Status
+) -> tuple[dict[str | None, Recording], int]:
+    """Returns the recordings, and the exit code of the clusters whose options are wrong."""
+    made: dict[str | None, Recording] = {}
+    code = FINE
+    for target in targets:
+        try:
+            made[target.name] = make(target)
+        except Error as error:
+            code = max(code, status.failure(error, target.name))
+    return made, code
+
+
 def _begun(
     targets: Sequence[Target],
-    begin: Callable[[Target], None],
     made: Mapping[str | None, Recording],
+    timeout: float,
     status: Status,
-) -> tuple[int, int]:
-    """Returns FINE if a cluster answers, else the exit code; and the code of those not made.
+) -> int:
+    """Returns FINE if a cluster answers, else the exit code.
 
     A cluster that does not answer in time is a line, and is asked further if another one answers.
     """
-    codes, unmade = [], FINE
-    for target, outcome in side_by_side(targets, begin):
-        code = FINE if outcome is None else status.failure(outcome, target.name)
-        codes.append(code)
-        if target.name not in made:
-            unmade = max(unmade, code)
-    return FINE if FINE in codes else max(codes), unmade
+    ready = [target for target in targets if target.name in made]
+    codes = [
+        FINE if outcome is None else status.failure(outcome, target.name)
+        for target, outcome in side_by_side(ready, lambda each: made[each.name].begin(timeout))
+    ]
+    return FINE if FINE in codes else max(codes)
 
 
 def _keep_on(

@@ -68,6 +68,20 @@ def test_each_cluster_has_its_series(brokers: Brokers, tmp_path: Path) -> None:
             scraped(port, 'rdmeta_up{cluster="cluster"} 1.0')
 
 
+def test_a_recorder_serves_its_metrics_while_a_cluster_does_not_answer(
+    brokers: Brokers, tmp_path: Path
+) -> None:
+    (port, closed) = free_ports(2)
+    file = tmp_path / "clusters.ini"
+    places = {"gone": f"127.0.0.1:{closed}", "one": brokers.bootstrap}
+    file.write_text("".join(f"[{n}]\nbootstrap.servers={at}\n" for n, at in places.items()))
+    words = ("record", "-c", "all", "-o", str(tmp_path / "history"), "--metrics", str(port))
+    env = {"RDMETA_CLUSTERS": str(file)}
+    with commands.started(*words, "--timeout", "600", env=env):
+        text = scraped(port, 'rdmeta_up{cluster="cluster"} 1.0')
+        assert f'rdmeta_up{{cluster="127.0.0.1:{closed}"}} 0.0' in text
+
+
 @pytest.mark.parametrize("words", [["watch"], ["record", "-o", "{dir}"], ["publish", "{dir}/s"]])
 def test_a_port_that_is_taken_ends_with_2(
     words: list[str], brokers: Brokers, tmp_path: Path
