@@ -30,6 +30,7 @@ __all__ = [
 _Function = Callable[..., Any]
 
 _SERVERS = "bootstrap.servers"
+_ALSO_SERVERS = "metadata.broker.list"
 _CREATE = "allow.auto.create.topics"
 _PREFIX = "RDMETA_"
 # The range of the client's refresh interval.
@@ -64,7 +65,7 @@ class Where(NamedTuple):
         found = [Target(name, merged([each.options for each in given])) for name, given in clusters]
         for target in found:
             target.conf.pop(_CREATE, None)
-        if not all(_has_servers(target.conf) for target in found):
+        if self.clusters is None and not _has_servers(found[0].conf):
             raise BadInputError(
                 "no cluster is named: give -b HOST:PORT, or -c NAME, or set RDMETA_BOOTSTRAP"
             )
@@ -86,7 +87,8 @@ class Where(NamedTuple):
             what = source.name if source.name == "-b" else f"{_SERVERS} of {source.name}"
             raise BadInputError(f"{what} and -c both say which cluster to ask: leave out one")
         sections = named_clusters(self.clusters, self.messages)
-        return [(name, [first, _section(name, own), *last]) for name, own in sections]
+        file, first = clusters_file(), Source(first.name, _without_servers(first.options))
+        return [(name, [first, Source(f"{file} [{name}]", own), *last]) for name, own in sections]
 
     def target(self) -> Target:
         """Returns the one cluster to ask, for a command that takes no more; as targets()."""
@@ -97,14 +99,11 @@ class Where(NamedTuple):
 
 
 def _has_servers(conf: Mapping[str, str]) -> bool:
-    return _SERVERS in conf or "metadata.broker.list" in conf
+    return _SERVERS in conf or _ALSO_SERVERS in conf
 
 
-def _section(name: str, own: Mapping[str, str]) -> Source:
-    """Returns a section of the clusters file, which must name its own servers."""
-    if not _has_servers(own):
-        raise BadInputError(f"{clusters_file()}: cluster {name!r} has no {_SERVERS}")
-    return Source(f"{clusters_file()} [{name}]", own)
+def _without_servers(conf: Mapping[str, str]) -> dict[str, str]:
+    return {key: conf[key] for key in conf if key not in (_SERVERS, _ALSO_SERVERS)}
 
 
 def _properties(path: str) -> dict[str, str]:

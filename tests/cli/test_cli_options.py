@@ -125,14 +125,22 @@ def test_servers_beside_a_name_of_a_cluster_are_refused(
             given.targets()
 
 
-def test_a_section_without_servers_is_named(
+def test_a_section_without_servers_fails_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The environment's servers are not those of a cluster with a name."""
     file = tmp_path / "clusters.ini"
-    file.write_text("[a]\nclient.id = x\n")
-    monkeypatch.setenv("RDMETA_CLUSTERS", str(file))
-    with pytest.raises(BadInputError, match=r"cluster 'a' has no bootstrap\.servers"):
-        where(clusters="a").targets()
+    file.write_text("[a]\nclient.id = x\n[b]\nbootstrap.servers = 127.0.0.1:1\n")
+    for variable in ("RDMETA_BOOTSTRAP", "RDMETA_METADATA_BROKER_LIST"):
+        monkeypatch.setenv(variable, "environment")
+        monkeypatch.setenv("RDMETA_CLUSTERS", str(file))
+        assert where(clusters="a").target() == ("a", {"client.id": "x"})
+        monkeypatch.delenv(variable)
+    done = commands.run("list", "-c", "all", env={"RDMETA_CLUSTERS": str(file)})
+    missing, closed = done.err.splitlines()
+    assert done.code == 3
+    assert missing.startswith("rdmeta: a: bootstrap.servers is missing: expected host:port")
+    assert closed.startswith("rdmeta: b: 127.0.0.1:1: cannot connect")
 
 
 def test_a_file_of_properties_that_is_wrong_is_named(tmp_path: Path) -> None:
