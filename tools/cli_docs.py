@@ -27,8 +27,8 @@ HEAD = """\
 
 <!-- `tools/cli_docs.py` writes this page: do not edit it. -->
 
-`pip install 'rdmeta[cli]'` installs the command. `--parquet` and `rdmeta record` also need the extra
-`arrow`, `--metrics` needs `metrics`, and `rdmeta embedded` needs `kafka` and `cffi`.
+`pip install 'rdmeta[cli]'` installs the command. `--parquet` and `rdmeta record` also need the
+extra `arrow`, `--metrics` needs `metrics`, and `rdmeta embedded` needs `kafka` and `cffi`.
 
 | command | what it does |
 |---|---|
