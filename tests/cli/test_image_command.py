@@ -16,6 +16,7 @@ from pyarrow import parquet
 
 import rdmeta
 from rdmeta import ALL, MetadataCache
+from rdmeta.cli.image import _whole
 
 
 @pytest.fixture
@@ -141,6 +142,15 @@ def test_a_whole_file_is_verified(tmp_path: Path) -> None:
     done = image("verify", two(tmp_path)[0])
     assert (done.code, done.err) == (0, "")
     assert done.out.splitlines()[1].split("\t")[3:] == ["2", "3", "4"]
+
+
+def test_a_file_that_changes_after_its_check_is_read_as_it_was(tmp_path: Path) -> None:
+    path, _ = two(tmp_path)
+    found = _whole(str(path))
+    with open(path, "r+b") as file:
+        file.write(bytes(path.stat().st_size))
+    assert found.health().partitions == 4
+    assert sorted(found) == ["a", "b", "gone"]
 
 
 @pytest.mark.parametrize("words", [("verify",), ("diff",)])

@@ -7,6 +7,7 @@ import resource
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 from waiting import until
 
 import rdmeta
+from rdmeta.cli import publish
 from rdmeta.cli.selection import kept_topics
 
 OFTEN = ("--every", "0.1")
@@ -215,6 +217,22 @@ Client.__enter__ = lambda self: (enter(self), time.sleep(1))[0]
     more = ("--every", "60", "--timeout", "5", "--for", "0.1")
     done = commands.run(*words(cluster, path, *more), program=program)
     assert done == (0, f"READY {path}\n", "")
+
+
+def test_an_answer_about_brokers_alone_is_no_first_answer(
+    cluster: rdmeta.EmbeddedCluster,
+) -> None:
+    """The state would have no topic, and READY would come too early."""
+    client = rdmeta.Client({"bootstrap.servers": cluster.bootstrap})
+    answered = publish._first_answer(client)
+    told = threading.Event()
+    client.on_update(lambda answers: told.set())
+    with client:
+        client.refresh((), timeout=20)
+        assert told.wait(20)
+        assert not answered.is_set()
+        client.refresh(["orders"], timeout=20)
+        assert answered.wait(20)
 
 
 @pytest.mark.parametrize(
