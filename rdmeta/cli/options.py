@@ -181,7 +181,7 @@ def new_file(given: str) -> str:
     """
     path = os.path.realpath(given) if os.path.islink(given) else given
     try:
-        mode = os.stat(path).st_mode
+        mode = os.stat(given).st_mode  # not of `path`: /dev/stdout leads to no name if it is a pipe
     except OSError:  # it is not there, or the attempt to write says why it cannot be
         return path
     if stat.S_ISDIR(mode):

@@ -161,6 +161,12 @@ def test_a_new_file_replaces_no_pipe_or_device(words: list[str], tmp_path: Path)
     assert len(list(tmp_path.iterdir())) == 2
 
 
+def test_a_new_file_is_not_standard_output_that_is_a_pipe() -> None:
+    done = commands.run("image", "save", "/dev/stdout", "-b", "127.0.0.1:1")
+    said = "rdmeta: /dev/stdout: it is not a regular file, and a new file would replace it\n"
+    assert done == (2, "", said)
+
+
 def test_a_new_file_is_written_where_a_link_leads(tmp_path: Path) -> None:
     link, file = tmp_path / "link", tmp_path / "file"
     link.symlink_to(file)
