@@ -1,8 +1,9 @@
 """`python -m rdmeta.demo`: shows the whole path on a cluster inside this process.
 
-It shows brokers on sockets, a client that keeps a cache true, lookups and waits, changes on disk,
-and a Spark job over them. With `--bootstrap host:port` (or BOOTSTRAP in the environment) the first
-half runs against that cluster instead and only reads.
+It shows brokers on sockets, a client that keeps a cache true, lookups and waits, the command
+`rdmeta` while a broker is away, changes on disk, and a Spark job over them. With
+`--bootstrap host:port` (or BOOTSTRAP in the environment) the first half runs against that cluster
+instead and only reads.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import argparse
 import logging
 import os
 import random
+import subprocess
 import sys
 import threading
 import time
@@ -20,7 +22,7 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rdmeta import ALL, Client, EmbeddedCluster, MetadataCache, Partition, Topic
 from rdmeta.errors import Error, MissingExtraError
@@ -36,6 +38,10 @@ except ImportError as error:
     print(f"python -m rdmeta.demo: {missing}", file=sys.stderr)
     sys.exit(2)
 
+if TYPE_CHECKING:
+    from rdmeta.client.events import Updated
+    from rdmeta.history import Recorder
+
 TOPICS = tuple(
     f"{what}.{where}-{number}"
     for what in ("orders", "payments", "shipments", "refunds", "clicks")
@@ -50,7 +56,9 @@ WATCHED = TOPICS[0]
 LOOKUPS = 100_000
 REFRESH_EVERY = 0.25
 TIMEOUT = 10.0
+COMMAND_TIMEOUT = 30.0
 ROWS_SHOWN = 12
+LINES_SHOWN = 6
 
 console = Console(highlight=False, soft_wrap=True)
 
@@ -85,6 +93,64 @@ class Waiter(threading.Thread):
     def stop(self) -> None:
         self._over = True
         self.join(timeout=10)
+
+
+class Command:
+    """A run of the command `rdmeta` in a process of its own; RDMETA_BOOTSTRAP names the cluster.
+
+    What it prints goes to a file in memory, so that it never waits for a reader.
+    """
+
+    def __init__(self, bootstrap: str, *words: str) -> None:
+        console.print(f"  $ rdmeta {' '.join(words)}", style="bold", markup=False)
+        kept = {k: v for k, v in os.environ.items() if not k.startswith("RDMETA_")}
+        self._words = words
+        self._output = os.memfd_create("rdmeta-demo")
+        self._shown = 0
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", "from rdmeta.cli import main; main()", *words],
+            env={**kept, "RDMETA_BOOTSTRAP": bootstrap},
+            stdin=subprocess.DEVNULL,
+            stdout=self._output,
+            stderr=subprocess.STDOUT,
+        )
+
+    def __enter__(self) -> Command:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.wait()
+        os.close(self._output)
+
+    def is_over(self) -> bool:
+        """Returns whether the process has ended."""
+        return self._process.poll() is not None
+
+    def says(self, text: str) -> bool:
+        """Returns whether it has printed `text`, or can no more."""
+        return text in "\n".join(self._lines()) or self.is_over()
+
+    def show(self) -> None:
+        """Shows what it has printed since the last call; a long output is cut."""
+        lines = self._lines()[self._shown :]
+        self._shown += len(lines)
+        for line in lines[:LINES_SHOWN]:
+            console.print(f"  {line.expandtabs(14)}", markup=False)
+        if len(lines) > LINES_SHOWN:
+            console.print(f"  [dim]... and {len(lines) - LINES_SHOWN} lines more[/]")
+
+    def code(self) -> int:
+        """Returns the exit code; raises Error if the process has not ended, or failed."""
+        code = self._process.poll()
+        if code != 0:
+            self.show()
+            raise Error(f"rdmeta {' '.join(self._words)}: exit code {code}")
+        return code
+
+    def _lines(self) -> list[str]:
+        size = os.fstat(self._output).st_size
+        return os.pread(self._output, size, 0).decode().splitlines()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -230,6 +296,24 @@ def loop_times(cache: MetadataCache, chosen: list[tuple[str, int]]) -> tuple[flo
     return best(nothing), best(lookups)
 
 
+class Recording:
+    """The client's answers about all topics, recorded while something goes on."""
+
+    def __init__(self, client: Client, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._answers: SimpleQueue[tuple[Updated, ...]] = SimpleQueue()
+        client.on_update(self._answers.put)
+
+    def go_on(self, seconds: float, until: Callable[[], bool] = lambda: False) -> None:
+        """Records each answer for some time, or until something is true."""
+        end = time.monotonic() + seconds
+        while not until() and (left := end - time.monotonic()) > 0:
+            with suppress(Empty):
+                answers = self._answers.get(timeout=min(left, 0.1))
+                if any(each.request.topics is ALL for each in answers):
+                    self._recorder.observe()
+
+
 def record_changes(cluster: EmbeddedCluster, client: Client, directory: Path) -> None:
     """Moves leaders and stops a broker, while one thread waits and a recorder writes."""
     from rdmeta.history import Recorder
@@ -243,23 +327,14 @@ def record_changes(cluster: EmbeddedCluster, client: Client, directory: Path) ->
     assert isinstance(cache, TimedCache)
     waiter = Waiter(cache, WATCHED)
     waiter.start()
-    answers: SimpleQueue[Any] = SimpleQueue()
-    client.on_update(answers.put)
     with Recorder(cache, directory) as recorder:
-
-        def watch(seconds: float) -> None:
-            """Records each answer about all topics for some time."""
-            until = time.monotonic() + seconds
-            while (left := until - time.monotonic()) > 0:
-                with suppress(Empty):
-                    if any(each.request.topics is ALL for each in answers.get(timeout=left)):
-                        recorder.observe()
+        recording = Recording(client, recorder)
 
         def show_change(what: str, change: Callable[[], None], seconds: float) -> None:
             seen = len(waiter.woken)
             console.print(f"  {what}")
             change()
-            watch(seconds)
+            recording.go_on(seconds)
             if len(waiter.woken) > seen:
                 version, latency = waiter.woken[seen]
                 console.print(
@@ -267,7 +342,7 @@ def record_changes(cluster: EmbeddedCluster, client: Client, directory: Path) ->
                     f" the answer's bytes, at version {version}"
                 )
 
-        watch(1.0)
+        recording.go_on(1.0)
         others = [topic for topic in TOPICS[1:] if topic.startswith("orders")]
         show_change(
             f"{WATCHED} [0] and {len(others)} more get leader {LOST}",
@@ -280,14 +355,35 @@ def record_changes(cluster: EmbeddedCluster, client: Client, directory: Path) ->
             lambda: stop_broker(cluster, ((t, p, None) for t, p in orphans)),
             1.5,
         )
-        show_change(
-            "the other brokers become leaders",
-            lambda: set_leaders(cluster, ((t, p, 1 + n % 2) for n, (t, p) in enumerate(orphans))),
-            2.0,
-        )
+        with commands_meanwhile(cluster.bootstrap, recording):
+            show_change(
+                "the other brokers become leaders",
+                lambda: set_leaders(
+                    cluster, ((t, p, 1 + n % 2) for n, (t, p) in enumerate(orphans))
+                ),
+                2.0,
+            )
         show_change(f"broker {LOST} is back", cluster.broker(LOST).up, 1.0)
     waiter.stop()
     console.print(f"  {len(recorder.files)} files of history in {directory}")
+
+
+@contextmanager
+def commands_meanwhile(bootstrap: str, recording: Recording) -> Iterator[None]:
+    """Shows what the command says while a broker is away; the block brings the leaders back."""
+    heading(f"The command, while broker {LOST} is away")
+    console.print(f"  $ export RDMETA_BOOTSTRAP={bootstrap}", style="bold", markup=False)
+    with Command(bootstrap, "list", "--leaderless") as listing:
+        recording.go_on(COMMAND_TIMEOUT, listing.is_over)
+        listing.code()
+        listing.show()
+    with Command(bootstrap, "wait", "-t", WATCHED, "-v", "--timeout", "60") as waiting:
+        recording.go_on(COMMAND_TIMEOUT, lambda: waiting.says("no leader"))
+        waiting.show()
+        yield
+        recording.go_on(COMMAND_TIMEOUT, waiting.is_over)
+        console.print(f"  [green]rdmeta wait has ended[/] with exit code {waiting.code()}")
+        waiting.show()
 
 
 def show_requests(client: Client) -> None:

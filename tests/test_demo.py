@@ -1,16 +1,23 @@
-"""The demo shows the whole path, only reads from its user's cluster, and needs no Java."""
+"""The demo shows the whole path, only reads from its user's cluster, and needs no Java.
+
+The command runs in it while a broker is away.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
 from rdmeta import EmbeddedCluster
+from rdmeta.demo import Command
+from rdmeta.errors import Error
 from rdmeta.history import changes
 from rdmeta.net.api_versions import API_VERSIONS
 from rdmeta.net.session import METADATA
@@ -49,14 +56,50 @@ def test_the_demo_goes_from_sockets_to_spark_tables(tmp_path: Path) -> None:
     assert sum(row["share"] for row in minutes) == pytest.approx(1)
 
 
-def test_without_java_the_demo_says_that_the_spark_half_is_skipped(tmp_path: Path) -> None:
-    done = demo(cwd=tmp_path, JAVA_HOME=str(tmp_path))
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    """Returns what a demo without Java prints, without the log, and the directory of its run."""
+    directory = tmp_path_factory.mktemp("demo")
+    done = demo(cwd=directory, JAVA_HOME=str(directory), RDMETA_BOOTSTRAP="127.0.0.1:1")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "skipped: Spark needs Java 17 or later" in done.stdout
-    (out,) = (tmp_path / "demo-out").iterdir()
+    lines = done.stdout.splitlines(keepends=True)
+    return "".join(line for line in lines if "the client logs:" not in line), directory
+
+
+def test_without_java_the_demo_says_that_the_spark_half_is_skipped(shown: tuple[str, Path]) -> None:
+    text, directory = shown
+    assert "skipped: Spark needs Java 17 or later" in text
+    (out,) = (directory / "demo-out").iterdir()
     kinds = [row.kind for row in changes(out / "history")]
     assert (kinds[0], kinds[-1]) == ("observed_from", "observed_to")
     assert {"leader_changed", "broker_removed", "broker_added"} <= set(kinds)
+
+
+def test_the_command_lists_and_waits_while_a_broker_is_away(shown: tuple[str, Path]) -> None:
+    text, _ = shown
+    (lost,) = re.findall(r"is lost: (\d+) partitions have no leader", text)
+    *_, section = text.split("The command, while broker 3 is away\n")
+    listing, waiting = section.split("  $ rdmeta wait -t orders.eu-0 ")
+    first, *rows, rest = listing.partition("--leaderless\n")[2].splitlines()
+    assert first.split()[:3] == ["topic", "partition", "leader"]
+    assert {line.split()[2] for line in rows} == {"-"}
+    (more,) = re.findall(r"and (\d+) lines more", rest)
+    assert len(rows) + int(more) == int(lost)
+    before, after = waiting.split("the other brokers become leaders\n")
+    assert re.search("waiting: .* partitions of orders.eu-0, such as orders.eu-0-0, have", before)
+    assert "rdmeta wait has ended" not in before
+    assert "rdmeta wait has ended with exit code 0" in after
+
+
+def test_a_command_that_fails_in_the_demo_is_shown_with_its_error(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with Command("127.0.0.1:1", "list", "--nonsense") as failing:
+        while not failing.is_over():
+            time.sleep(0.01)
+        with pytest.raises(Error, match="rdmeta list --nonsense: exit code 2"):
+            failing.code()
+    assert "there is no option --nonsense" in capsys.readouterr().out
 
 
 def test_a_cluster_of_the_users_own_is_only_read_from(
