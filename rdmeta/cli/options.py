@@ -31,6 +31,7 @@ _Function = Callable[..., Any]
 
 _SERVERS = "bootstrap.servers"
 _ALSO_SERVERS = "metadata.broker.list"
+_PROTOCOL = "security.protocol"
 _CREATE = "allow.auto.create.topics"
 _PREFIX = "RDMETA_"
 # The range of the client's refresh interval.
@@ -74,7 +75,9 @@ class Where(NamedTuple):
     def sources(self) -> list[tuple[str | None, list[Source]]]:
         """Returns each cluster's name, None without -c, and its options by source.
 
-        A later source wins. There may be no servers among them. Raises as targets().
+        A later source wins. There may be no servers among them. Secrets in the environment do not
+        count for a named cluster without security.protocol: one of several may be plaintext. Raises
+        as targets().
         """
         first = Source("environment", _environment(os.environ))
         last = [] if self.file is None else [Source(self.file, _properties(self.file))]
@@ -86,9 +89,15 @@ class Where(NamedTuple):
         for source in filter(lambda each: _has_servers(each.options), last):
             what = source.name if source.name == "-b" else f"{_SERVERS} of {source.name}"
             raise BadInputError(f"{what} and -c both say which cluster to ask: leave out one")
-        sections = named_clusters(self.clusters, self.messages)
-        file, first = clusters_file(), Source(first.name, _without_servers(first.options))
-        return [(name, [first, Source(f"{file} [{name}]", own), *last]) for name, own in sections]
+        first = Source(first.name, _without_servers(first.options))
+        file = clusters_file()
+        found: list[tuple[str | None, list[Source]]] = []
+        for name, own in named_clusters(self.clusters, self.messages):
+            given = [first, Source(f"{file} [{name}]", own), *last]
+            if not any(_PROTOCOL in source.options for source in given):
+                given[0] = Source(first.name, _without_security(first.options))
+            found.append((name, given))
+        return found
 
     def target(self) -> Target:
         """Returns the one cluster to ask, for a command that takes no more; as targets()."""
@@ -104,6 +113,10 @@ def _has_servers(conf: Mapping[str, str]) -> bool:
 
 def _without_servers(conf: Mapping[str, str]) -> dict[str, str]:
     return {key: conf[key] for key in conf if key not in (_SERVERS, _ALSO_SERVERS)}
+
+
+def _without_security(conf: Mapping[str, str]) -> dict[str, str]:
+    return {key: conf[key] for key in conf if not key.startswith(("sasl.", "ssl."))}
 
 
 def _properties(path: str) -> dict[str, str]:

@@ -125,6 +125,22 @@ def test_servers_beside_a_name_of_a_cluster_are_refused(
             given.targets()
 
 
+def test_a_secret_in_the_environment_is_for_the_secured_clusters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "clusters.ini"
+    file.write_text(
+        "[lab]\nbootstrap.servers=a\n\n[prod]\nbootstrap.servers=b\nsecurity.protocol=sasl_ssl\n"
+    )
+    monkeypatch.setenv("RDMETA_CLUSTERS", str(file))
+    monkeypatch.setenv("RDMETA_SASL_PASSWORD", "secret")
+    lab, prod = where(clusters="all").targets()
+    assert lab.conf == {"bootstrap.servers": "a"}
+    assert prod.conf["sasl.password"] == "secret"
+    lab, _ = where(clusters="all", settings=(("security.protocol", "sasl_ssl"),)).targets()
+    assert lab.conf["sasl.password"] == "secret"
+
+
 def test_a_section_without_servers_fails_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
