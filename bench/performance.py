@@ -48,7 +48,8 @@ a goal is such a ratio, or a number of bytes. A row without a goal is informatio
 its goal is measured up to twice more before it is called missed, or once more if that takes more
 than 20 s. Values are medians. Responses are
 Metadata v12 with 10 partitions per topic and 3 replicas. The client is measured beside other
-clients too, and its leaders are killed on Apache Kafka; `bench/client` says how.
+clients too, and its leaders are killed on Apache Kafka; `bench/client` says how. Times of the
+command are those of whole processes; `bench/cli` says how.
 """
 
 PEERS = """\
