@@ -94,6 +94,11 @@ def command(
 
     If they do not hold by then, a line says what is missing, and the exit code is 1. It is 3 if no
     server has answered. -v shows what is still missing while the command waits.
+
+    The command asks every second with -t, and otherwise every two seconds: -X
+    topic.metadata.refresh.interval.ms=N changes that. It asks at once, and again and again, for a
+    topic that is not there or lacks a leader. A hold ends with an answer of its own. It begins anew
+    after a break, and after a pause in which no broker answers.
     """
     wanted = Wanted(
         _names(topics),
