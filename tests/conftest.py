@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -10,6 +11,9 @@ from hypothesis import HealthCheck, settings
 
 from rdmeta import MetadataCache
 from rdmeta.embedded import EmbeddedCluster
+
+# Processes that the tests start keep their bytecode: without it each start takes twice as long.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # An example has no deadline: the time to make and run it depends on the machine.
 settings.register_profile("any speed", deadline=None, suppress_health_check=[HealthCheck.too_slow])

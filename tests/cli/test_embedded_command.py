@@ -18,9 +18,9 @@ import rdmeta
 
 # A program that writes "ready", and then says which signals come; SIGTERM ends it.
 HEARS = """
-import signal, sys, time
-def say(number, frame):
-    print(signal.Signals(number).name, flush=True)
+import os, signal, sys, time
+def say(number, frame):  # it may interrupt a print
+    os.write(1, signal.Signals(number).name.encode() + b"\\n")
     if number == signal.SIGTERM:
         sys.exit(7)
 signal.signal(signal.SIGINT, say)

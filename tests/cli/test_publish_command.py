@@ -21,8 +21,9 @@ from rdmeta.cli import publish
 from rdmeta.cli.selection import kept_topics
 
 # On a busy machine the client may warn of slow answers.
-OFTEN = ("-q", "--every", "0.1")
-MAX_AGE = ("-X", "metadata.max.age.ms=4000")
+OFTEN = ("-q", "--every", "0.02")
+MAX_AGE_S = 2.5
+AGING = ("-X", f"metadata.max.age.ms={1000 * MAX_AGE_S:g}", "-X", "reconnect.backoff.max.ms=100")
 
 READER = """
 import sys, rdmeta
@@ -155,14 +156,14 @@ def test_a_feeder_that_was_killed_is_started_again_for_the_same_readers(
 
 
 def test_readers_see_how_old_a_state_is(cluster: rdmeta.EmbeddedCluster, path: Path) -> None:
-    with commands.started(*words(cluster, path, *OFTEN, *MAX_AGE)) as process:
+    with commands.started(*words(cluster, path, *OFTEN, *AGING)) as process:
         ready(process)
         attached = rdmeta.attach(path)
-        time.sleep(5)
+        time.sleep(MAX_AGE_S + 0.2)
         assert attached.leader("orders", 0) == 2
         for broker in cluster.brokers:
             broker.down()
-        until(lambda: (attached.age() or 0.0) > 4.0, "the state is old")
+        until(lambda: (attached.age() or 0.0) > MAX_AGE_S, "the state is old")
         with pytest.raises(rdmeta.StaleError):
             attached.leader("orders", 0)
         assert attached.partition("orders", 0, allow_stale=True).leader == 2
@@ -184,7 +185,7 @@ def test_a_state_that_cannot_be_saved_is_a_line_and_is_tried_again(
     cluster: rdmeta.EmbeddedCluster, path: Path
 ) -> None:
     """A limit on the size of files stands for a full disk."""
-    with commands.started(*words(cluster, path, "--every", "0.1")) as process:
+    with commands.started(*words(cluster, path, "--every", "0.02")) as process:
         ready(process)
         _, hard = resource.prlimit(process.pid, resource.RLIMIT_FSIZE)
         resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (0, hard))

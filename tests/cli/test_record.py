@@ -23,7 +23,7 @@ from rdmeta.cli.messages import FINE, Messages
 from rdmeta.cli.recording import Recording
 from rdmeta.cli.status import Status
 
-FAST = ("--every", "0.1", "--flush-every", "0.1")
+FAST = ("--every", "0.05", "--flush-every", "0.05")
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def test_changes_of_a_cluster_are_recorded_until_the_time_is_over(
     cluster: rdmeta.EmbeddedCluster, directory: Path
 ) -> None:
     with commands.started(
-        *words(cluster, directory, *FAST, "-q", "--for", "2", "--json")
+        *words(cluster, directory, *FAST, "-q", "--for", "1", "--json")
     ) as process:
         opened = commands.checked_json(first_line(process))
         cluster.create_topic("clicks")
@@ -164,7 +164,7 @@ def test_rows_that_no_file_can_take_wait_for_one(
 def test_rows_that_are_lost_at_the_end_are_told(
     cluster: rdmeta.EmbeddedCluster, directory: Path
 ) -> None:
-    slow = ("--every", "0.1", "--for", "3")
+    slow = ("--every", "0.1", "--for", "1")
     with commands.started(*words(cluster, directory, *slow)) as process:
         first_line(process)
         _, hard = resource.prlimit(process.pid, resource.RLIMIT_FSIZE)
@@ -197,7 +197,8 @@ def test_a_cluster_that_fails_is_a_line_and_is_asked_further(
     with rdmeta.EmbeddedCluster(brokers=1) as other:
         other.broker(1).down()
         env = clusters_file(tmp_path, here=cluster.bootstrap, late=other.bootstrap)
-        more = ("--every", "0.1", "--timeout", "4", "--json", "-q")
+        soon = ("-X", "reconnect.backoff.max.ms=100")
+        more = ("--every", "0.1", "--timeout", "2", "--json", "-q", *soon)
         with commands.started(
             "record", "-c", "all", "-o", str(directory), *more, env=env
         ) as process:
@@ -281,7 +282,8 @@ def recording(
 ) -> Recording:
     """Returns a recording in this process."""
     conf = {"metadata.max.age.ms": max_age} if max_age else {}
-    target = Target(None, {"bootstrap.servers": cluster.bootstrap, **conf})
+    soon = {"retry.backoff.ms": "10", "retry.backoff.max.ms": "10"}
+    target = Target(None, {"bootstrap.servers": cluster.bootstrap, **soon, **conf})
     return Recording(target, str(directory), every, 300.0, Status(Messages()), lambda *_: None)
 
 

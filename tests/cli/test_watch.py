@@ -25,7 +25,7 @@ from rdmeta.cli import feed, watch
 from rdmeta.cli.clusters import Target
 from rdmeta.cli.messages import Messages
 
-OFTEN = ("-X", "topic.metadata.refresh.interval.ms=100")
+OFTEN = ("-X", "topic.metadata.refresh.interval.ms=20")
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ _HEED = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)
 _TAKE_TERMINAL = "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0)\n"
 
 # The tests' own surroundings must not change what a command does.
-_CLEARED = re.compile(r"RDMETA_.*|NO_COLOR|COLUMNS|LINES|FORCE_COLOR|TTY_.*")
+_CLEARED = re.compile(r"RDMETA_.*|NO_COLOR|COLUMNS|LINES|FORCE_COLOR|TTY_.*|PYTHONUNBUFFERED")
 _ESCAPES = re.compile(r"\x1b(\[[0-9;?]*[A-Za-z]|[()][A-Z0-9]|[=>])")
 
 
