@@ -120,11 +120,10 @@ def test_a_topic_is_waited_for_until_it_is_in_sync_and_until_it_is_gone(
         assert process.wait(60) == 0
 
 
-@each_way
 def test_a_broker_that_is_restarted_is_waited_for_and_watched(
-    cluster: Commanded, way: str, tmp_path: Path
+    cluster: Commanded, tmp_path: Path
 ) -> None:
-    kafka, place = cluster.kafka, source(cluster, way, tmp_path)
+    kafka, place = cluster.kafka, source(cluster, "SASL_SSL", tmp_path)
     rolled = kafka.asked(1, [TOPIC]).leader(TOPIC, 0)
     other = next(node for node in kafka.nodes if node != rolled)
     words = ("watch", *place.words, "-t", TOPIC, "-t", NEW, "--json")
