@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -73,7 +74,8 @@ def test_the_parts_that_a_passing_c_test_skips_are_printed(tmp_path: Path) -> No
         (tmp_path / name).write_text(f"#!/bin/sh\necho '{line}' >&2\nexec test {name} != fails\n")
         (tmp_path / name).chmod(0o755)
     command = [str(ROOT / "tools/run-c-tests"), "10", *(str(tmp_path / name) for name in outputs)]
-    ran = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=50)
+    environment = {**os.environ, "JOBS": "1"}
+    ran = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=50, env=environment)
     lines = ran.stdout.replace(f"{tmp_path}/", "").splitlines()
     assert ran.returncode == 1
     assert [line.split(" (")[0].strip() for line in lines] == [
@@ -84,6 +86,37 @@ def test_the_parts_that_a_passing_c_test_skips_are_printed(tmp_path: Path) -> No
         "why",
         "2 C tests passed, 1 failed",
     ]
+
+
+def test_c_tests_run_side_by_side_and_each_failure_counts(tmp_path: Path) -> None:
+    for name, other in (("a", "b"), ("b", "a"), ("c", "c")):
+        wait = f"until test -e {tmp_path}/{other}.began; do sleep 0.01; done"
+        begin = f"touch {tmp_path}/{name}.began; {wait}; test {name} = a"
+        (tmp_path / name).write_text(f"#!/bin/sh\n{begin}\n")
+        (tmp_path / name).chmod(0o755)
+    command = [str(ROOT / "tools/run-c-tests"), "10", *(str(tmp_path / name) for name in "abc")]
+    environment = {**os.environ, "JOBS": "2"}
+    ran = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=50, env=environment)
+    lines = [
+        line.partition(" (")[0] for line in ran.stdout.replace(f"{tmp_path}/", "").splitlines()
+    ]
+    assert ran.returncode == 1
+    assert sorted(lines[:3]) == ["FAIL  b", "FAIL  c", "ok    a"]
+    assert lines[3] == "1 C tests passed, 2 failed"
+
+
+def test_c_tests_with_threads_run_alone_after_the_others(tmp_path: Path) -> None:
+    running = tmp_path / "running"
+    for name in ("a_thread", "b", "c_thread", "d"):
+        alone = f"test ! -e {running} && " if "thread" in name else ""
+        program = f"#!/bin/sh\n{alone}touch {running} && sleep 0.2 && rm -f {running}\n"
+        (tmp_path / name).write_text(program)
+        (tmp_path / name).chmod(0o755)
+    command = [str(ROOT / "tools/run-c-tests"), "10", *map(str, sorted(tmp_path.iterdir()))]
+    environment = {**os.environ, "JOBS": "4"}
+    ran = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=50, env=environment)
+    names = [line.split(" (")[0][-8:] for line in ran.stdout.splitlines()]
+    assert (names[2:4], ran.returncode) == (["a_thread", "c_thread"], 0)
 
 
 @pytest.mark.parametrize(
