@@ -180,7 +180,11 @@ class _Zsh(_Asked, ZshComplete):
 
 
 class _Fish(_Asked, FishComplete):
-    """fish, which does not tell what follows."""
+    """fish, which does not tell what follows. A value and its help may have commas."""
+
+    source_template = FishComplete.source_template.replace(
+        'string split ","', 'string split --max 1 ","'
+    )
 
     def words_after(self) -> list[str]:
         return []

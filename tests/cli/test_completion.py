@@ -241,6 +241,48 @@ def test_bash_completes_a_topic_while_a_user_types(
         terminal.end()
 
 
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="no zsh")
+def test_zsh_completes_a_topic_while_a_user_types(
+    path: str, cluster: rdmeta.EmbeddedCluster, tmp_path: Path
+) -> None:
+    setup = "autoload -U compinit; compinit -u -D\n"
+    setup += f'PS1="> "; PATH={path}; eval "$(rdmeta completion zsh)"; echo done\n'
+    (tmp_path / ".zshrc").write_text(setup)
+    program = "import os; os.execvp('zsh', ['zsh', '-i'])"
+    with commands.Terminal(
+        env={"ZDOTDIR": str(tmp_path)}, program=program, columns=200
+    ) as terminal:
+        terminal.wait_for("done")
+        terminal.type(f"rdmeta list -b {cluster.bootstrap} -t cl\t--table topics\n")
+        terminal.wait_for("\nclicks ")
+        terminal.type("exit\n")
+        terminal.end()
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="no fish")
+def test_fish_completes_topics_clusters_and_commands(
+    path: str, cluster: rdmeta.EmbeddedCluster, tmp_path: Path
+) -> None:
+    clusters = tmp_path / "clusters.ini"
+    clusters.write_text("[here]\nbootstrap.servers=h\n[there]\nbootstrap.servers=t\n")
+
+    def completed(line: str) -> list[str]:
+        program = f"rdmeta completion fish | source; complete -C '{line}'"
+        env = {"PATH": path, "HOME": str(tmp_path), "RDMETA_CLUSTERS": str(clusters)}
+        done = subprocess.run(
+            ["fish", "-c", program], env=commands.surroundings(env), capture_output=True, text=True
+        )
+        return done.stdout.splitlines()
+
+    assert completed(f"rdmeta list -b {cluster.bootstrap} -t cl") == ["clicks"]
+    assert completed("rdmeta list -c here,th") == ["here,there"]
+    assert completed("rdmeta comp") == [f"completion\t{COMMANDS['completion']}"]
+
+
+def test_a_value_for_fish_may_have_commas() -> None:
+    assert 'string split --max 1 "," $completion' in commands.run("completion", "fish").out
+
+
 @pytest.mark.parametrize("shell", SHELLS)
 def test_the_script_of_each_shell_is_printed(shell: str) -> None:
     done = commands.run("completion", shell)
