@@ -76,7 +76,7 @@ test: build ## C and Python tests; fetches Apache Kafka where Maven is
 	@$(MAKE) --no-print-directory pytest
 
 # This takes longer than CI may: an hour of threads, one of fuzzing, a minute of damaged frames, a
-# million seeds of the simulation, and five rounds of each scenario.
+# million seeds of the simulation, five rounds of each scenario and of the command on Apache Kafka.
 NIGHTLY_SECONDS ?= 3600
 
 nightly: build ## hours: stress, fuzzing, ASan, packaging, a million seeds, scenarios
@@ -88,6 +88,7 @@ nightly: build ## hours: stress, fuzzing, ASan, packaging, a million seeds, scen
 	RDMETA_QUIET_SECONDS=30 $(PY) -m pytest -k no_second_line tests/client
 	@$(MAKE) --no-print-directory simulate SEEDS=1000000
 	@$(MAKE) --no-print-directory scenarios
+	for round in 1 2 3 4 5; do $(PY) -m pytest tests/real/test_*_on_kafka.py; done
 
 pytest: build
 	$(PY) -m pytest $(PYTEST_ARGS)

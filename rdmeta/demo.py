@@ -1,7 +1,7 @@
 """`python -m rdmeta.demo`: shows the whole path on a cluster inside this process.
 
-It shows brokers on sockets, a client that keeps a cache true, lookups and waits, the command
-`rdmeta` while a broker is away, changes on disk, and a Spark job over them. With
+It shows brokers on sockets, a client that keeps a cache true, lookups and waits. Then come the
+command `rdmeta` while a broker is away, changes on disk, and a Spark job over them. With
 `--bootstrap host:port` (or BOOTSTRAP in the environment) the first half runs against that cluster
 instead and only reads.
 """
@@ -98,7 +98,7 @@ class Waiter(threading.Thread):
 class Command:
     """A run of the command `rdmeta` in a process of its own; RDMETA_BOOTSTRAP names the cluster.
 
-    What it prints goes to a file in memory, so that it never waits for a reader.
+    Its output goes to a file in memory, so that it never waits for a reader.
     """
 
     def __init__(self, bootstrap: str, *words: str) -> None:
