@@ -90,8 +90,8 @@ nightly: build ## hours: stress, fuzzing, ASan, packaging, a million seeds, scen
 	@$(MAKE) --no-print-directory scenarios
 	for round in 1 2 3 4 5; do $(PY) -m pytest tests/real/test_*_on_kafka.py; done
 
-pytest: build
-	$(PY) -m pytest $(PYTEST_ARGS)
+pytest: build ## Python tests; PYTEST_ARGS=: some of them
+	$(if $(PYTEST_ARGS),$(PY) -m pytest $(PYTEST_ARGS),tools/run-pytest $(PY))
 
 # Brokers for tests/real, kept in .cache; without Maven those tests are skipped.
 KAFKA_VERSIONS := 4.3.0 3.9.1
