@@ -12,7 +12,7 @@ import click
 from rdmeta.cache import MetadataCache, Publisher
 from rdmeta.cli.answers import asking_every, wait_for_first
 from rdmeta.cli.clusters import Target
-from rdmeta.cli.messages import FINE, escaped
+from rdmeta.cli.messages import FINE, BadInputError, escaped
 from rdmeta.cli.options import Where, connection_options, every_option, new_file, seconds
 from rdmeta.cli.output import json_text
 from rdmeta.cli.selection import kept_topics
@@ -27,6 +27,8 @@ _TICK_S = 1.0
 # Readers may use a state as true for that long, as a producer does with its own metadata: a feeder
 # that is restarted, or a cluster that is away for a moment, must not stop them.
 _MAX_AGE_S = 900.0
+# What each image begins with: RDMETA_FILE_MAGIC of csrc/image/file.h.
+_MAGIC = b"\x89rdmeta\n"
 
 
 @click.command(
@@ -77,6 +79,7 @@ def command(
     status = Status(where.messages)
     status.log(has_begun=False)
     path = new_file(path)
+    _check_replaced(path)
     conf = asking_every(target.conf, every, max(3 * every, _MAX_AGE_S))
     client = Client(conf, topics=kept)
     answered = _first_answer(client)  # before the client starts, or the answer may be missed
@@ -88,6 +91,23 @@ def command(
             _say_ready(publisher, client.cache, target, json)
             _keep_on(publisher, status, duration)
     return FINE
+
+
+def _check_replaced(path: str) -> None:
+    """Raises BadInputError if a file at `path` is no state: the first state would replace it.
+
+    A damaged state is replaced, or a feeder would not start after the host lost power.
+    """
+    try:
+        with open(path, "rb") as file:
+            begin = file.read(len(_MAGIC))
+    except FileNotFoundError:
+        return
+    if begin and begin != _MAGIC:
+        raise BadInputError(
+            f"{path}: it is not a published state, and the state would replace it; name another"
+            " file, or remove this one"
+        )
 
 
 def _first_answer(client: Client) -> threading.Event:

@@ -258,6 +258,31 @@ def test_bad_input_ends_with_2(
     assert said in done.err
 
 
+def test_a_file_that_is_no_state_is_not_replaced(
+    cluster: rdmeta.EmbeddedCluster, path: Path
+) -> None:
+    path.write_text("a list of things to do\n")
+    done = commands.run(*words(cluster, path))
+    assert (done.code, done.out) == (2, "")
+    assert done.err == (
+        f"rdmeta: {path}: it is not a published state, and the state would replace it; name"
+        " another file, or remove this one\n"
+    )
+    assert path.read_text() == "a list of things to do\n"
+
+
+@pytest.mark.parametrize("kept", [0, 100])
+def test_a_damaged_state_is_replaced(
+    cluster: rdmeta.EmbeddedCluster, path: Path, kept: int
+) -> None:
+    """A feeder starts again after the host lost power and the end of the file."""
+    assert commands.run(*words(cluster, path, "--for", "0.1")).code == 0
+    os.truncate(path, kept)
+    done = commands.run(*words(cluster, path, "--for", "0.1"))
+    assert (done.code, done.err) == (0, "")
+    assert "orders" in rdmeta.Image.open(path)
+
+
 def test_a_path_with_odd_bytes_is_published(
     cluster: rdmeta.EmbeddedCluster, tmp_path: Path
 ) -> None:
