@@ -476,10 +476,17 @@ def test_the_documentation_names_every_statistic(make: Maker, brokers: Brokers) 
 def test_a_cache_may_be_given_and_loaded(make: Maker, brokers: Brokers) -> None:
     cache = MetadataCache()
     apply_answer(cache, T("known", [P(0, 7, 3)]))
+    for broker in brokers:  # an answer would say that the topic is unknown
+        broker.fault = Fault(silent=True)
     client = make(brokers.bootstrap, cache=cache)
     assert client.cache is cache
     assert client.leader("known", 0) == 7
-    client.refresh(())
+
+
+def test_a_cache_that_is_given_gets_the_answers(make: Maker, brokers: Brokers) -> None:
+    cache = MetadataCache()
+    make(brokers.bootstrap, cache=cache).refresh(["orders"])
+    assert "orders" in cache
 
 
 def test_another_writer_of_the_cache_ends_a_wait(make: Maker, brokers: Brokers) -> None:
