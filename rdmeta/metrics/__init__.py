@@ -12,8 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from rdmeta.errors import MissingExtraError
-
 if TYPE_CHECKING:
     from opentelemetry.metrics import Meter
     from prometheus_client.registry import Collector
@@ -39,10 +37,8 @@ def collector(*clients: AnyClient, per_topic: Iterable[str] = ()) -> Collector:
 
     Raises MissingExtraError without prometheus-client, TypeError for what is no client.
     """
-    try:
-        from rdmeta.metrics.prometheus import made
-    except ImportError as error:
-        raise MissingExtraError.of("rdmeta.metrics.collector()", "metrics") from error
+    from rdmeta.metrics.prometheus import made
+
     return made(clients, per_topic)
 
 
@@ -56,8 +52,6 @@ def instruments(client: AnyClient, meter: Meter, *, per_topic: Iterable[str] = (
 
     Raises MissingExtraError without opentelemetry-api, TypeError for what is no client.
     """
-    try:
-        from rdmeta.metrics.otel import make
-    except ImportError as error:
-        raise MissingExtraError.of("rdmeta.metrics.instruments()", "metrics") from error
+    from rdmeta.metrics.otel import make
+
     make(client, meter, per_topic)

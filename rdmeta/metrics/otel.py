@@ -6,7 +6,12 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from opentelemetry.metrics import CallbackOptions, Meter, Observation
+from rdmeta.errors import MissingExtraError
+
+try:
+    from opentelemetry.metrics import CallbackOptions, Meter, Observation
+except ImportError as error:
+    raise MissingExtraError.of("rdmeta.metrics.instruments()", "metrics") from error
 
 from rdmeta.metrics import samples
 from rdmeta.metrics.samples import CLUSTER, METRICS, TOPIC_METRICS, Metric, Samples

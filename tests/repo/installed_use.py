@@ -21,6 +21,8 @@ NEEDS = {
     "rdmeta.demo": "cli,kafka,cffi,spark",
     "rdmeta.ffi": "cffi",
     "rdmeta.history": "arrow",
+    "rdmeta.metrics.otel": "metrics",
+    "rdmeta.metrics.prometheus": "metrics",
     "rdmeta.spark.intervals": "spark",
     "rdmeta.spark.pipeline": "spark",
 }

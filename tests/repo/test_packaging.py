@@ -148,17 +148,10 @@ def test_the_readmes_programs_find_the_package_after_the_install_lines(
     """Runs the lines after `pip install` in a clone, and then the program with its own cluster."""
     text = (source / "README.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```(\w+)\n(.*?)^```$", text, re.S | re.M)
-    languages = [language for language, _ in blocks]
-    shell, program, shown = (
-        blocks[i][1]
-        for i in (
-            languages.index("python") - 1,
-            languages.index("text") - 1,
-            languages.index("text"),
-        )
-    )
-    pip, *then = shell.splitlines()
-    assert pip.startswith("pip install ")
+    shell = next(block for language, block in blocks if block.startswith("pip install "))
+    end = [language for language, _ in blocks].index("text")
+    (_, program), (_, shown) = blocks[end - 1 : end + 1]
+    _, *then = shell.splitlines()
     script = "\n".join([*then, f"{installed} - <<'END'", f"{program}END"])
     assert run("bash", "-ec", script, cwd=source) == shown
 
