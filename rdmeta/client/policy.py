@@ -190,7 +190,7 @@ class Policy:
             self._s.unanswered.pop(number, None)
             failed = self._s.flights.failed(number)
             if failed is not None and failed[1]:
-                self._fail(failed[0], now, error)
+                self._fail(failed[0], now, _at(link, error))
 
     def _fail(self, flight: Flight, now: float, error: Error) -> None:
         """Takes back what a flight without attempts was to cover."""
@@ -715,6 +715,13 @@ def _metadata(attempt: Attempt) -> Request:
 def _throttle_ms(version: int, body: bytes | memoryview) -> int:
     """Returns the throttle_time_ms with which an answer to Metadata begins since version 3."""
     return max(int.from_bytes(body[:4], "big", signed=True), 0) if version >= 3 else 0
+
+
+def _at(link: Link, error: Error) -> Error:
+    """Returns the error of a call that a link's end has failed; it names the server."""
+    found = type(error)(f"{link.server.address}: {error}", error.code, error.retriable)
+    found.__cause__ = error
+    return found
 
 
 def _failed_how(link: Link) -> str:

@@ -392,6 +392,20 @@ def test_another_request_goes_to_the_least_loaded_node() -> None:
     assert isinstance(d.finished[waiter].error, TransportError)
 
 
+def test_the_error_of_another_request_names_the_server_that_was_lost() -> None:
+    d = Driver()
+    d.connect()
+    waiter = d.policy.call(d.now, Call(55, 0, 1, lambda version: b""))
+    d.poll()
+    link = d.sent(Kind.CALL).link
+    address = d.policy._s.nodes.links[link].server.address
+    d.fail(link, TransportError("the broker reset the connection", None, True))
+    error = d.finished[waiter].error
+    assert isinstance(error, TransportError)
+    assert str(error) == f"{address}: the broker reset the connection"
+    assert error.retriable
+
+
 # ---- sticky -------------------------------------------------------------------------------------
 
 
