@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
-from typing import Any, BinaryIO
+from typing import Any
 
 from rdmeta.errors import MissingExtraError
 
@@ -35,31 +35,25 @@ def write(
 ) -> None:
     """Writes rows in row groups of `group`; the file appears under its name when it is whole.
 
-    `columns` are names with the kinds of Column. Raises OSError. Text that is not UTF-8 has
-    escapes, as the text of Parquet is UTF-8.
+    `columns` are names with the kinds of Column. Raises OSError, which names `path`. Text that is
+    not UTF-8 has escapes, as the text of Parquet is UTF-8.
     """
     schema = pa.schema([(name, _TYPES[kind]) for name, kind in columns])
     part = f"{path}.{os.getpid()}.part"
     try:
         with (
-            _opened(part, path) as file,
+            open(part, "wb") as file,
             parquet.ParquetWriter(file, schema, compression="zstd") as writer,
         ):
             for batch in _batches(schema, rows, group):
                 writer.write_batch(batch)
         os.replace(part, path)
+    except OSError as error:
+        error.filename, error.filename2 = path, None
+        raise
     finally:
         with suppress(FileNotFoundError):
             os.unlink(part)
-
-
-def _opened(part: str, path: str) -> BinaryIO:
-    """Opens the file for its rows; the OSError of a failure names the file that the user gave."""
-    try:
-        return open(part, "wb")
-    except OSError as error:
-        error.filename = path
-        raise
 
 
 def _batches(schema: Any, rows: Iterable[Sequence[Any]], group: int) -> Iterator[Any]:

@@ -387,6 +387,17 @@ def test_operations_are_shown_by_name(brokers: Brokers) -> None:
     assert "operations" not in without["topics"][0] | without["clusters"][0]
 
 
+def test_a_parquet_file_that_cannot_be_written_is_named(
+    cluster: rdmeta.EmbeddedCluster, tmp_path: Path
+) -> None:
+    file = tmp_path / "list.parquet"
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
+    words = ("list", "-b", cluster.bootstrap, "--parquet", str(file))
+    done = commands.run(*words, program=limit + commands.PROGRAM)
+    assert done == (2, "", f"rdmeta: {file}: File too large\n")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_operations_are_a_list_in_parquet(brokers: Brokers, tmp_path: Path) -> None:
     file = tmp_path / "topics.parquet"
     words = ("--operations", "--table", "topics", "--parquet", str(file))
