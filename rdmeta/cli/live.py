@@ -11,16 +11,20 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TypeVar
 
-from rich.console import Console, Group
-from rich.screen import Screen
-from rich.table import Table
-from rich.text import Text
-
 from rdmeta.cli.change_rows import Pair, change_row
 from rdmeta.cli.feed import Feed
 from rdmeta.cli.messages import Messages, escaped
 from rdmeta.cli.output import rfc3339
+from rdmeta.errors import MissingExtraError
 from rdmeta.model import Change
+
+try:
+    from rich.console import Console, Group
+    from rich.screen import Screen
+    from rich.table import Table
+    from rich.text import Text
+except ImportError as error:  # click may come from another package
+    raise MissingExtraError.of("--live", "cli") from error
 
 __all__ = ["Live"]
 

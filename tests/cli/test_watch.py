@@ -398,6 +398,14 @@ def test_a_narrow_live_table_cuts_off_texts_and_no_figures() -> None:
         assert "waits for …" in terminal.text
 
 
+def test_a_live_table_without_rich_says_what_to_install() -> None:
+    program = "import sys; sys.modules['rich.console'] = None\n" + commands.PROGRAM
+    words = ("watch", "-b", "127.0.0.1:1", "--live")
+    with commands.Terminal(*words, program=program) as terminal:
+        assert terminal.end() == 2
+        assert terminal.text == "rdmeta: --live needs more packages: pip install 'rdmeta[cli]'\n"
+
+
 def test_a_dumb_terminal_gets_no_live_table(brokers: Brokers) -> None:
     words = ("watch", "-b", brokers.bootstrap, "--live")
     with commands.Terminal(*words, env={"TERM": "dumb"}) as terminal:
