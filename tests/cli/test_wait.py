@@ -9,17 +9,20 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import commands
 import pytest
 from broker import Brokers
 from click.testing import CliRunner, Result
+from cluster_answers import answer, feed
 from login_server import LoginServer
 from secured import Guard
 
 import rdmeta
 from rdmeta.cli import wait
+from rdmeta.cli.conditions import Wanted
 from rdmeta.cli.messages import Messages
 
 
@@ -184,6 +187,28 @@ def test_a_break_between_two_answers_begins_the_hold_anew(
     found = commands.checked_json(out)
     assert found["met"]
     assert found["seconds"] > 2.7, found
+
+
+def test_states_that_the_command_has_not_seen_begin_the_hold_anew() -> None:
+    """A break may hide between two looks if the cache has had several new states since."""
+    cache = rdmeta.MetadataCache()
+    told: Any = SimpleNamespace(progress=lambda text: None)
+    client: Any = SimpleNamespace(cache=cache)
+    waiting = wait._Wait(client, Wanted(no_urp=True), 60.0, 60.0, told)
+    whole: Any = SimpleNamespace(request=SimpleNamespace(topics=rdmeta.ALL))
+    with rdmeta.EmbeddedCluster(brokers=1) as cluster:
+        feed(cache, answer(cluster, 8), 8)
+        waiting._look([whole])
+        assert waiting._since is not None
+        cluster.create_topic("one", partitions=1, replication_factor=1)
+        feed(cache, answer(cluster, 8), 8)
+        waiting._look([])
+        assert waiting._since is not None
+        for name in ("two", "three"):
+            cluster.create_topic(name, partitions=1, replication_factor=1)
+            feed(cache, answer(cluster, 8), 8)
+        waiting._look([])
+    assert waiting._since is None
 
 
 def run_here(*words: str) -> Result:
