@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from queue import SimpleQueue
 
 import commands
 import pytest
@@ -396,6 +397,23 @@ def test_a_narrow_live_table_cuts_off_texts_and_no_figures() -> None:
         assert "brokers  topics  partitions  leaderless  urp  offline  nonpreferred" in header
         assert "0        0       0           0           0    0        0" in terminal.text
         assert "waits for …" in terminal.text
+
+
+def test_a_lost_connection_is_no_loss_of_the_cluster_while_another_one_is_ready(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    events: feed.Events = SimpleQueue()
+    followed = feed.Feed(Target(None, {"bootstrap.servers": "127.0.0.1:1"}), (), events)
+    lost = rdmeta.errors.TransportError("the broker closed the connection")
+    problem = rdmeta.Problem(lost, rdmeta.Node(1, "127.0.0.1", 1), "the connection broke")
+    nodes = {1: {"state": "disconnected"}, 2: {"state": "ready"}}
+    monkeypatch.setattr(followed.client, "stats", lambda: {"nodes": nodes})
+    followed._failed((problem,))
+    assert events.empty()
+    nodes[2]["state"] = "disconnected"
+    followed._failed((problem,))
+    assert isinstance(events.get_nowait(), feed.Away)
+    followed.client.close()
 
 
 def test_a_live_table_without_rich_says_what_to_install() -> None:
