@@ -287,7 +287,7 @@ def test_metrics_count_what_the_command_lists_while_a_broker_is_killed(
 
         client.wait_for_topic("alone", 1, timeout=SOON)
         kafka.until(lambda: not told()["--urp"], "every replica is in sync", SOON)
-        assert are_the_same()
+        kafka.until(are_the_same, "the command lists as many", SOON)
         found = scraped(client)
         assert single(found, "rdmeta_brokers") == 3
         kafka.kill(3)
