@@ -67,8 +67,6 @@ def test_workers_of_gunicorn_follow_a_published_cache(
 def test_workers_of_celery_follow_a_published_cache(
     cache: MetadataCache, state: str, tmp_path: Path
 ) -> None:
-    for name in ("queue", "control", "results"):
-        (tmp_path / name).mkdir()
     app = workers.celery(tmp_path)
     with workers.server(tmp_path / "log", workers.__file__, str(tmp_path), state):
-        two_workers_follow(cache, lambda: app.send_task("seen").get(timeout=20, interval=0.01))
+        two_workers_follow(cache, lambda: workers.ask_celery(app, tmp_path))

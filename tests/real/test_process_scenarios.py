@@ -266,12 +266,10 @@ def test_celery_forks_a_process_with_a_client(
     for number in rounds:
         for kind in KINDS:
             folder = tmp_path / f"{kind}-{number}"
-            for name in ("queue", "control", "results"):
-                (folder / name).mkdir(parents=True)
             app = workers.celery(folder)
 
-            def ask(app: Any = app) -> Any:
-                return app.send_task("seen").get(timeout=30, interval=0.01)
+            def ask(app: Any = app, folder: Path = folder) -> Any:
+                return workers.ask_celery(app, folder)
 
             with brokers_of(way_name, security) as forked:
                 command = (client_workers.__file__, str(folder), kind, forked.configuration)

@@ -79,15 +79,27 @@ def celery(folder: Path) -> Any:
     """Returns the Celery application, which client and workers share."""
     from celery import Celery
 
-    queue, control = str(folder / "queue"), str(folder / "control")
+    for name in ("queue", "sent", "control", "results"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
     app = Celery("workers", broker="filesystem://", backend=f"file://{folder}/results")
     app.conf.broker_transport_options = {
-        "data_folder_in": queue,
-        "data_folder_out": queue,
-        "control_folder": control,
+        "data_folder_in": str(folder / "queue"),
+        "data_folder_out": str(folder / "sent"),
+        "control_folder": str(folder / "control"),
         "polling_interval": 0.01,  # the default is a second
     }
     return app
+
+
+def ask_celery(app: Any, folder: Path) -> Any:
+    """Returns the result of one task.
+
+    A worker would read a message that is not written to its end, so each one is moved to the queue.
+    """
+    result = app.send_task("seen")
+    for message in (folder / "sent").iterdir():
+        message.rename(folder / "queue" / message.name)
+    return result.get(timeout=30, interval=0.01)
 
 
 def work(folder: Path, state: str) -> None:
