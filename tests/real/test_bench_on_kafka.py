@@ -42,6 +42,6 @@ def test_a_created_topic_is_found_by_the_client_and_by_the_loop() -> None:
 
 
 def test_requests_of_a_storm_are_counted_per_client() -> None:
-    found = measured("storm", "--topics=20", "--rounds=1", "--seconds=6")
+    found = measured("storm", "--topics=20", "--rounds=1", "--seconds=12")
     assert found["rdmeta"][0] > 1
     assert found["missing"] or found["java"][0] > 1
