@@ -86,7 +86,9 @@ def test_the_command_lists_and_waits_while_a_broker_is_away(shown: tuple[str, Pa
     (more,) = re.findall(r"and (\d+) lines more", rest)
     assert len(rows) + int(more) == int(lost)
     before, after = waiting.split("the other brokers become leaders\n")
-    assert re.search("waiting: .* partitions of orders.eu-0, such as orders.eu-0-0, have", before)
+    # Chance decides whether broker 3 leads more partitions of this topic than the first one.
+    among = r"(\d+ of 6 partitions of orders\.eu-0, such as )?"
+    assert re.search(rf"waiting: {among}orders\.eu-0-0,? ha(s|ve) no leader", before)
     assert "rdmeta wait has ended" not in before
     assert "rdmeta wait has ended with exit code 0" in after
 
