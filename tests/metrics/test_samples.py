@@ -128,6 +128,8 @@ def test_the_statistics_of_the_client_are_told(make: Maker, brokers: Brokers, in
     client = make(brokers.bootstrap, topics=["orders"])
     client.refresh()
     client.refresh()
+    sent = scraped(inner(client))["rdmeta_requests_total"]
+    assert sum(sent.values()) == len(brokers.requests(METADATA))
     client.need("unknown-topic")
     until(lambda: client.stats()["due"] == 1, "a topic is asked for again and again")
     for broker in brokers:
@@ -139,7 +141,7 @@ def test_the_statistics_of_the_client_are_told(make: Maker, brokers: Brokers, in
     found, stats = scraped(inner(client)), client.stats()
     requests = {int(node): n for (node,), n in found["rdmeta_requests_total"].items()}
     assert requests == {id: node["requests"] for id, node in stats["nodes"].items()}
-    assert sum(requests.values()) == len(brokers.requests(METADATA))
+    assert sum(requests.values()) >= len(brokers.requests(METADATA))  # some went with a connection
     assert single(found, "rdmeta_up") == 1
     assert single(found, "rdmeta_due_topics") == 0
     assert single(found, "rdmeta_reconnects_total") == stats["reconnects"] >= 1
