@@ -456,6 +456,7 @@ cdef extern from "rdmeta.h" nogil:
         rdmeta_ids_t old_replicas, new_replicas
         rdmeta_str_t detail
         int64_t offset
+        rdmeta_ids_t old_offline, new_offline
 
     ctypedef int32_t (*rdmeta_change_visit_t)(void *opaque,
                                               const rdmeta_change_t *change) noexcept nogil

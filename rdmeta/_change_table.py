@@ -59,11 +59,15 @@ class Type(NamedTuple):
 
 
 class Column(NamedTuple):
-    """A column of change records; an `optional` column may be null in a cache's record."""
+    """A column of change records; an `optional` column may be null in a cache's record.
+
+    Only history files have a `history` column: a cache's record has no such member.
+    """
 
     name: str
     type: str
     optional: bool
+    history: bool = False
 
 
 MADE_BY = ("core", "recorder", "")
@@ -95,7 +99,7 @@ KINDS = (
     Kind("broker_removed", "core", "detail: host:port and rack"),
     Kind("broker_changed", "core", "detail: host:port and rack"),
     Kind("cluster_changed", "core", "the cluster id changed; detail: the old id"),
-    Kind("config_changed", "", "a topic's configuration changed"),
+    Kind("config_changed", "recorder", "detail: KEY=VALUE, or KEY alone: not known"),
     Kind("resync", "recorder", "changes were lost; detail: the reason"),
     Kind("observed_from", "recorder", "a recording begins"),
     Kind("observed_to", "recorder", "a recording ends"),
@@ -137,6 +141,9 @@ COLUMNS = (
     Column("new_replicas", "ids", True),
     Column("offset", "int64", True),
     Column("detail", "string", True),
+    Column("old_offline", "ids", True),
+    Column("new_offline", "ids", True),
+    Column("unseen_us", "int64", True, history=True),
 )
 
 

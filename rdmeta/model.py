@@ -245,6 +245,8 @@ class Change(NamedTuple):
     new_replicas: tuple[int, ...] | None
     offset: int | None
     detail: str | None
+    old_offline: tuple[int, ...] | None
+    new_offline: tuple[int, ...] | None
     # tools/change_table.py: end
 
 

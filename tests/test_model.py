@@ -43,6 +43,8 @@ def test_a_change_has_the_columns_of_a_change_record_in_their_order() -> None:
         "new_replicas",
         "offset",
         "detail",
+        "old_offline",
+        "new_offline",
     )
 
 

@@ -92,6 +92,7 @@ def outputs(table: dict[str, Any]) -> dict[Path, str]:
     """Returns the text of each file that the tool writes."""
     sources, kinds, columns = table["SOURCES"], table["KINDS"], table["COLUMNS"]
     types = table["TYPES"]
+    members = [row for row in columns if not row.history]
     numbers = [source(row.name) for row in sources] + [kind(row.name) for row in kinds]
     mark = "tools/change_table.py"
     return {
@@ -106,7 +107,7 @@ def outputs(table: dict[str, Any]) -> dict[Path, str]:
         + "\n"
         + listed("RDMETA_KIND_NAMES", [f'"{row.name}"' for row in kinds])
         + "\n/* The columns in their order, each with its type in Arrow. */\n"
-        + listed("RDMETA_CHANGE_COLUMNS", [f"{row.name}, {types[row.type].c}" for row in columns])
+        + listed("RDMETA_CHANGE_COLUMNS", [f"{row.name}, {types[row.type].c}" for row in members])
         + "\n#endif /* RDMETA_TOPIC_DIFF_TABLE_H */\n",
         CAPI: between(
             CAPI.read_text(encoding="utf-8"), mark, [f"        {number}\n" for number in numbers]
@@ -116,7 +117,7 @@ def outputs(table: dict[str, Any]) -> dict[Path, str]:
             mark,
             [
                 f"    {row.name}: {types[row.type].python}{' | None' if row.optional else ''}\n"
-                for row in columns
+                for row in members
             ],
         ),
     }
@@ -130,7 +131,7 @@ def check_order(table: dict[str, Any]) -> None:
     for name, rows in (
         ("RDMETA_SOURCE_NAMES", table["SOURCES"]),
         ("RDMETA_KIND_NAMES", table["KINDS"]),
-        ("RDMETA_CHANGE_COLUMNS", table["COLUMNS"]),
+        ("RDMETA_CHANGE_COLUMNS", [row for row in table["COLUMNS"] if not row.history]),
     ):
         macro = re.search(rf"#define {name}\(X\)((?:.*\\\n)*.*)", text)
         old = re.findall(r'X\("?(\w+)', macro[1]) if macro else []

@@ -144,6 +144,8 @@ static int put_ids(rdmeta_arrow_column_t *c, int64_t row, rdmeta_ids_t ids) {
 #define PUT_new_replicas put_ids(c, row, r->new_replicas)
 #define PUT_offset put_int64(c, row, r->offset, r->offset >= 0)
 #define PUT_detail put_text(c, row, r->detail)
+#define PUT_old_offline put_ids(c, row, r->old_offline)
+#define PUT_new_offline put_ids(c, row, r->new_offline)
 
 #define PUT(name, type)             \
         c = &columns[C_##name];     \

@@ -21,7 +21,8 @@ static rdmeta_err_t diff_room(diff_t *d, const rdmeta_topic_t *a,
         const uint32_t y       = rdmeta_diff_longest(b);
         const uint32_t longest = x > y ? x : y;
         const uint32_t n       = longest < 16 ? 16 : longest;
-        const size_t size      = 4 * (size_t)n * sizeof(int32_t);
+        const size_t size      =
+                RDMETA_DIFF_LISTS * (size_t)n * sizeof(int32_t);
         void *ids;
 
         if (d->out.ids && longest <= d->out.ids_each)

@@ -78,7 +78,8 @@ typedef struct rdmeta_change {
         rdmeta_ids_t old_replicas, new_replicas;
         rdmeta_str_t detail; /**< such as an error's name, an endpoint */
         int64_t offset;      /**< in the metadata log; -1: not from it */
-        int64_t reserved[2];
+        rdmeta_ids_t old_offline, new_offline;
+        int64_t reserved[2]; /**< the record may grow after it, too */
 } rdmeta_change_t;
 
 typedef int32_t (*rdmeta_change_visit_t)(void *opaque,

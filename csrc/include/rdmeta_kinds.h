@@ -51,7 +51,7 @@ enum {
         RDMETA_BROKER_CHANGED = 12,
         /** the cluster id changed; detail: the old id */
         RDMETA_CLUSTER_CHANGED = 13,
-        /** a topic's configuration changed; nothing makes it yet */
+        /** detail: KEY=VALUE, or KEY alone: not known; recorders make it */
         RDMETA_CONFIG_CHANGED = 14,
         /** changes were lost; detail: the reason; recorders make it */
         RDMETA_RESYNC = 15,

@@ -61,7 +61,7 @@ static rdmeta_err_t feed_copy(feed_t *f, const rdmeta_changelog_t *changelog,
         f->ids_each = longest;
         f->size     = f->n_batches * sizeof(*f->batches) +
                   f->n_items * sizeof(*f->items) +
-                  4 * (size_t)longest * sizeof(int32_t);
+                  RDMETA_DIFF_LISTS * (size_t)longest * sizeof(int32_t);
         p = (char *)rdmeta_alloc(&f->c->conf.allocator, f->size);
         if (!p)
                 return RDMETA_ERR_NO_MEMORY;

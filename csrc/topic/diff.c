@@ -53,6 +53,7 @@ static void change_clear(rdmeta_change_t *r) {
         r->new_leader_epoch = RDMETA_NONE;
         r->old_isr = r->new_isr = none;
         r->old_replicas = r->new_replicas = none;
+        r->old_offline = r->new_offline = none;
         memset(&r->detail, 0, sizeof(r->detail));
 }
 
@@ -177,8 +178,10 @@ static int32_t change_row(rdmeta_diff_out_t *out, const rdmeta_row_t *a,
                 res             = change_emit(out, RDMETA_REPLICAS_CHANGED);
         }
         if (!res && !set_equal(a->offline, b->offline)) {
-                r->partition = b->id;
-                res          = change_emit(out, RDMETA_OFFLINE_CHANGED);
+                r->partition   = b->id;
+                r->old_offline = change_ids(out, 4, a->offline);
+                r->new_offline = change_ids(out, 5, b->offline);
+                res            = change_emit(out, RDMETA_OFFLINE_CHANGED);
         }
         if (!res && a->error != b->error) {
                 r->partition = b->id;
@@ -196,6 +199,7 @@ static int32_t change_row_added(rdmeta_diff_out_t *out,
         put_leaders(r, NULL, b);
         r->new_isr      = change_ids(out, 1, b->isr);
         r->new_replicas = change_ids(out, 3, b->replicas);
+        r->new_offline  = change_ids(out, 5, b->offline);
         return change_emit(out, RDMETA_PARTITIONS_ADDED);
 }
 
@@ -390,7 +394,7 @@ static int32_t stop(void *opaque, const rdmeta_change_t *change) {
 int rdmeta_change_differs(const rdmeta_topic_t *old,
                           const rdmeta_topic_t *new_) {
         rdmeta_diff_out_t out;
-        int32_t ids[4]; /* lists are cut short, since stop() reads none */
+        int32_t ids[RDMETA_DIFF_LISTS]; /* cut short: stop() reads none */
 
         if (old && new_ && old->count == new_->count &&
             rdmeta_topic_head(old) == rdmeta_topic_head(new_) &&

@@ -28,12 +28,16 @@
 #include "topic/brokers.h"
 #include "topic/topic.h"
 
+/* A record has so many lists. */
+enum { RDMETA_DIFF_LISTS = 6 };
+
 typedef struct rdmeta_diff_out {
         rdmeta_change_visit_t visit;
         void *opaque;
         rdmeta_change_t record; /* the caller sets version, time, source and
                                  * cluster id; the diff the rest */
-        int32_t *ids;           /* 4 lists of `ids_each` ids, the caller's */
+        int32_t *ids;           /* RDMETA_DIFF_LISTS of `ids_each` ids, the
+                                 * caller's */
         uint32_t ids_each;
         char detail[320];
 } rdmeta_diff_out_t;

@@ -62,6 +62,8 @@
         X(old_replicas, IDS) \
         X(new_replicas, IDS) \
         X(offset, INT64) \
-        X(detail, STRING)
+        X(detail, STRING) \
+        X(old_offline, IDS) \
+        X(new_offline, IDS)
 
 #endif /* RDMETA_TOPIC_DIFF_TABLE_H */

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import datetime, timezone
 from typing import Any
 
-from rdmeta.cache import MetadataCache, Reading
+from rdmeta.cache import MetadataCache
 from rdmeta.model import Change
 
 __all__ = ["Pair", "change_object", "change_row", "old_and_new", "resync"]
@@ -15,18 +15,10 @@ __all__ = ["Pair", "change_object", "change_row", "old_and_new", "resync"]
 Pair = tuple[Any, Any]
 
 
-def old_and_new(change: Change, reading: Reading) -> Pair:
-    """Returns the values of a change, as JSON has them; None where the record has none.
-
-    No record has the offline replicas, so the new ones are those of `reading`.
-    """
+def old_and_new(change: Change) -> Pair:
+    """Returns the values of a change, as JSON has them; None where the record has none."""
     made = _PAIRS.get(change.kind)
-    if made is not None:
-        return made(change)
-    if change.kind == "offline_changed" and change.topic and change.partition is not None:
-        found = reading.partition(change.topic, change.partition, None, allow_stale=True)
-        return None, None if found is None else found.offline_replicas
-    return None, change.detail
+    return (None, change.detail) if made is None else made(change)
 
 
 def resync(cache: MetadataCache) -> Change:
@@ -66,6 +58,7 @@ _PAIRS: dict[str, Callable[[Change], Pair]] = {
     "leader_epoch_changed": _leaders,
     "isr_changed": lambda change: (change.old_isr, change.new_isr),
     "replicas_changed": lambda change: (change.old_replicas, change.new_replicas),
+    "offline_changed": lambda change: (change.old_offline, change.new_offline),
     "broker_removed": lambda change: (change.detail, None),
     "cluster_changed": lambda change: (change.detail, change.cluster_id),
 }

@@ -77,7 +77,7 @@ def _diff(where: Where, output: Output, files: Sequence[str]) -> int:
     if output.form == "json":
         output.json(_diff_json(before, after, changes))
     else:
-        output.tables(Table(_CHANGE_COLUMNS, _change_rows(changes, after)))
+        output.tables(Table(_CHANGE_COLUMNS, _change_rows(changes)))
     return UNMET if len(changes) else FINE
 
 
@@ -152,10 +152,10 @@ _CHANGE_COLUMNS = (
 )
 
 
-def _change_rows(changes: Changes, after: Image) -> Iterator[Row]:
-    """Yields a row for each change; its time says nothing, as it is that of the image `after`."""
+def _change_rows(changes: Changes) -> Iterator[Row]:
+    """Yields a row for each change; its time says nothing, as it is that of the later image."""
     for change in changes:
-        yield change_row(change, old_and_new(change, after))[1:]
+        yield change_row(change, old_and_new(change))[1:]
 
 
 def _diff_json(before: Image, after: Image, changes: Changes) -> Iterator[str]:
@@ -163,7 +163,7 @@ def _diff_json(before: Image, after: Image, changes: Changes) -> Iterator[str]:
     states = f'"before":{json_text(_summary(before))},"after":{json_text(_summary(after))}'
     yield f'{{"version":1,"command":"image","action":"diff",{states},"changes":['
     for number, change in enumerate(changes):
-        found = change_object(change, old_and_new(change, after))
+        found = change_object(change, old_and_new(change))
         del found["time"]
         yield f"{',' if number else ''}{json_text(found)}"
     yield "]}"

@@ -290,17 +290,15 @@ class _Watch:
         changes, cache = feed.take(), feed.client.cache
         if changes.resync:
             self._view.note("more changes came than the client keeps: some are not shown", feed)
-            self._view.show(feed, *self._pair(resync(cache), feed))
+            lost = resync(cache)
+            self._view.show(feed, lost, old_and_new(lost))
             self._count()
         for change in changes:
             if self._left == 0:
                 break
             if self._topics.want(change):
-                self._view.show(feed, *self._pair(change, feed))
+                self._view.show(feed, change, old_and_new(change))
                 self._count()
-
-    def _pair(self, change: Change, feed: Feed) -> tuple[Change, Pair]:
-        return change, old_and_new(change, feed.client.cache)
 
     def _count(self) -> None:
         if self._left is not None:

@@ -47,7 +47,8 @@ cdef int32_t record_visit(void *opaque, const rdmeta_change_t *c) noexcept nogil
             and (c.topic_id is NULL or record_put(r, c.topic_id, 16))
             and (c.detail.data is NULL or record_put(r, c.detail.data, c.detail.len))
             and record_put_ids(r, c.old_isr) and record_put_ids(r, c.new_isr)
-            and record_put_ids(r, c.old_replicas) and record_put_ids(r, c.new_replicas)):
+            and record_put_ids(r, c.old_replicas) and record_put_ids(r, c.new_replicas)
+            and record_put_ids(r, c.old_offline) and record_put_ids(r, c.new_offline)):
         return RDMETA_ERR_NO_MEMORY
     r.n += 1
     return 0
@@ -82,6 +83,8 @@ cdef void record_view(const char **at, rdmeta_change_t *out) noexcept nogil:
     record_ids(at, &out.new_isr)
     record_ids(at, &out.old_replicas)
     record_ids(at, &out.new_replicas)
+    record_ids(at, &out.old_offline)
+    record_ids(at, &out.new_offline)
 
 
 cdef struct KindCounts:
@@ -107,7 +110,8 @@ cdef object change_of(const rdmeta_change_t *c, str session):
         some(c.partition), some(c.broker), some(c.old_leader), some(c.new_leader),
         some(c.old_leader_epoch), some(c.new_leader_epoch), some_ids(c.old_isr),
         some_ids(c.new_isr), some_ids(c.old_replicas), some_ids(c.new_replicas),
-        c.offset if c.offset >= 0 else None, text(c.detail)))
+        c.offset if c.offset >= 0 else None, text(c.detail), some_ids(c.old_offline),
+        some_ids(c.new_offline)))
 
 
 @cython.final

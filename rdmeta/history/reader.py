@@ -116,7 +116,7 @@ def changes(
 ) -> Iterator[Change]:
     """Yields the change records below `directory` one by one, as a cache's changes() has them."""
     for file in _chosen(directory, cluster_id, session):
-        for batch in _rows(file).to_batches():
+        for batch in _rows(file).select(list(Change._fields)).to_batches():
             columns = (column.to_pylist() for column in batch.columns)
             yield from (_change(values) for values in zip(*columns, strict=True))
 
@@ -155,10 +155,9 @@ def _open(path: Path) -> HistoryFile:
         except (pa.ArrowException, OSError) as error:
             raise HistoryError(f"not a whole Parquet file: {error}") from error
         footer = Footer.parse(schema.metadata)
-        if footer.name != name:
-            raise HistoryError(f"its metadata says that it is {footer.name}: rename it back")
-        if not schema.equals(CHANGE_SCHEMA):
-            raise HistoryError(f"{_difference(schema)} does not match a change record")
+        if footer.file != name:
+            raise HistoryError(f"its metadata says that it is {footer.file}: rename it back")
+        _check_columns(schema)
         if footer.observed_from > footer.observed_to:
             raise HistoryError("its observation ends before it begins")
     except HistoryError as error:
@@ -166,12 +165,14 @@ def _open(path: Path) -> HistoryFile:
     return HistoryFile(path, *name, footer.observed_from, footer.observed_to)
 
 
-def _difference(schema: pa.Schema) -> str:
-    """Returns the first column in which `schema` differs from a change record."""
-    for ours, theirs in zip(CHANGE_SCHEMA, schema, strict=False):
-        if ours != theirs:
-            return f"column {theirs.name!r} ({theirs.type})"
-    return f"the number of columns ({len(schema)})"
+def _check_columns(schema: pa.Schema) -> None:
+    """Raises HistoryError if a known column has another type. Columns may be missing, or more."""
+    for theirs in schema:
+        place = CHANGE_SCHEMA.get_field_index(theirs.name)
+        if place >= 0 and CHANGE_SCHEMA.field(place).type != theirs.type:
+            raise HistoryError(
+                f"column {theirs.name!r} ({theirs.type}) does not match a change record"
+            )
 
 
 def _rows(file: HistoryFile) -> pa.Table:
@@ -179,4 +180,8 @@ def _rows(file: HistoryFile) -> pa.Table:
         table = pq.ParquetFile(file.path).read()
     except (pa.ArrowException, OSError) as error:
         raise HistoryError(f"{file.path}: {error}") from error
-    return table.replace_schema_metadata(None)
+    columns = [
+        table[field.name] if field.name in table.column_names else pa.nulls(len(table), field.type)
+        for field in CHANGE_SCHEMA
+    ]
+    return pa.table(columns, schema=CHANGE_SCHEMA)

@@ -176,7 +176,7 @@ class Recorder:
 
     def _write(self, recording: _Recording) -> None:
         footer = recording.footer()
-        path = self._directory / str(footer.name)
+        path = self._directory / str(footer.file)
         _write_whole(path, recording.table().replace_schema_metadata(footer.metadata()))
         recording.written()
         if path not in self._files[-1:]:
@@ -233,11 +233,12 @@ class _Recording:
 
     def table(self) -> pa.Table:
         """Returns the rows in memory as Arrow."""
-        columns = zip(*self._rows, strict=True) if self._rows else [()] * len(CHANGE_SCHEMA)
+        columns = zip(*self._rows, strict=True) if self._rows else [()] * len(Change._fields)
         arrays = [
             pa.array(values, field.type)
-            for values, field in zip(columns, CHANGE_SCHEMA, strict=True)
+            for values, field in zip(columns, CHANGE_SCHEMA, strict=False)
         ]
+        arrays.append(pa.nulls(len(self._rows), CHANGE_SCHEMA.field("unseen_us").type))
         return pa.Table.from_arrays(arrays, schema=CHANGE_SCHEMA)
 
     def written(self) -> None:

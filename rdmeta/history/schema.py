@@ -7,7 +7,8 @@ file with two equal versions holds no rows: it only extends the time without cha
 such file replaces it.
 
 The footer gives the time in which the recorder observed the cluster. The rows cannot give it, as
-an hour without changes has no rows.
+an hour without changes has no rows. Columns and entries may come without another format number,
+which rises only when a meaning changes: a reader takes what is missing as null.
 """
 
 from __future__ import annotations
@@ -81,24 +82,53 @@ class FileName(NamedTuple):
 
 
 class Footer(NamedTuple):
-    """A file's own description in its Parquet metadata."""
+    """A file's own description in its Parquet metadata.
 
-    name: FileName
+    Files of earlier versions have none of the entries that have a default.
+    """
+
+    file: FileName
+    # The time that the file covers.
     observed_from: datetime
     observed_to: datetime
+    # The session of the recording that ended at midnight, where this one begins.
+    continues: str | None = None
+    # Why the recording ended, in its last file. closed: the recorder was closed; midnight: the
+    # next recording continues it; gap: no observation for longer than max_gap_us; clock: the wall
+    # clock was set; lost: the cache no longer held all changes; cluster: another cluster answered.
+    ended_by: str | None = None
+    # What people call the cluster.
+    name: str | None = None
+    # The longest time between two observations, of which the file has the later one.
+    longest_gap_us: int | None = None
+    # The time without an observation after which the recorder would have ended the recording.
+    max_gap_us: int | None = None
+    # What the brokers said when they were asked for min.insync.replicas: known, denied or
+    # unsupported. None: they were not asked.
+    min_isr: str | None = None
 
     def metadata(self) -> dict[bytes, bytes]:
         """Returns the footer as Parquet keeps it; times are microseconds since 1970 in UTC."""
         entries = {
-            "rdmeta.format": FORMAT,
-            "rdmeta.cluster_id": self.name.cluster_id,
-            "rdmeta.session": self.name.session,
-            "rdmeta.since": self.name.since,
-            "rdmeta.until": self.name.until,
-            "rdmeta.observed_from_us": (self.observed_from - _EPOCH) // timedelta(microseconds=1),
-            "rdmeta.observed_to_us": (self.observed_to - _EPOCH) // timedelta(microseconds=1),
+            "format": FORMAT,
+            "cluster_id": self.file.cluster_id,
+            "session": self.file.session,
+            "since": self.file.since,
+            "until": self.file.until,
+            "observed_from_us": (self.observed_from - _EPOCH) // timedelta(microseconds=1),
+            "observed_to_us": (self.observed_to - _EPOCH) // timedelta(microseconds=1),
+            "continues": self.continues,
+            "ended_by": self.ended_by,
+            "name": self.name,
+            "longest_gap_us": self.longest_gap_us,
+            "max_gap_us": self.max_gap_us,
+            "min_isr": self.min_isr,
         }
-        return {key.encode(): str(value).encode() for key, value in entries.items()}
+        return {
+            f"rdmeta.{key}".encode(): str(value).encode()
+            for key, value in entries.items()
+            if value is not None
+        }
 
     @classmethod
     def parse(cls, metadata: dict[bytes, bytes] | None) -> Footer:
@@ -123,6 +153,16 @@ class Footer(NamedTuple):
                 ),
                 _EPOCH + timedelta(microseconds=int(entries["rdmeta.observed_from_us"])),
                 _EPOCH + timedelta(microseconds=int(entries["rdmeta.observed_to_us"])),
+                entries.get("rdmeta.continues"),
+                entries.get("rdmeta.ended_by"),
+                entries.get("rdmeta.name"),
+                _number(entries.get("rdmeta.longest_gap_us")),
+                _number(entries.get("rdmeta.max_gap_us")),
+                entries.get("rdmeta.min_isr"),
             )
-        except (KeyError, ValueError) as error:
+        except (KeyError, ValueError, OverflowError) as error:
             raise HistoryError(f"its metadata is damaged: {error}") from error
+
+
+def _number(text: str | None) -> int | None:
+    return None if text is None else int(text)

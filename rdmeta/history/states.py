@@ -79,6 +79,7 @@ class _Standing(NamedTuple):
     epoch: int | None
     isr: tuple[int, ...] | None
     replicas: tuple[int, ...] | None
+    offline: tuple[int, ...] | None
 
 
 def read_state(cache: Cache) -> State:
@@ -183,13 +184,19 @@ def _undo(record: Change, now: dict[int, _Standing]) -> list[Change]:
         stood = stood._replace(isr=record.old_isr)
     elif record.kind == "replicas_changed":
         stood = stood._replace(replicas=record.old_replicas)
+    elif record.kind == "offline_changed":
+        stood = stood._replace(offline=record.old_offline)
     now[record.partition] = stood
     return [record]
 
 
 def _standing(partition: Partition) -> _Standing:
     return _Standing(
-        partition.leader, partition.leader_epoch, tuple(partition.isr), tuple(partition.replicas)
+        partition.leader,
+        partition.leader_epoch,
+        tuple(partition.isr),
+        tuple(partition.replicas),
+        tuple(partition.offline_replicas),
     )
 
 
@@ -200,4 +207,5 @@ def _row(record: Change, partition: int, now: _Standing) -> Change:
         new_leader_epoch=now.epoch,
         new_isr=now.isr,
         new_replicas=now.replicas,
+        new_offline=now.offline,
     )

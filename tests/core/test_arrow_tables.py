@@ -417,11 +417,13 @@ def test_the_table_of_changes_equals_their_iteration(
     assert kinds >= {"topic_added", "isr_changed", "topic_recreated"}
 
 
-def test_changes_have_the_columns_of_history(cache: MetadataCache) -> None:
+def test_changes_have_the_columns_of_history_that_records_have(cache: MetadataCache) -> None:
     table = cache.changes().to_arrow()
-    assert pa.schema(table) == CHANGE_SCHEMA
-    assert pa.table(table).schema == CHANGE_SCHEMA
-    assert tuple(CHANGE_SCHEMA.names) == Change._fields
+    members = pa.schema([field for field in CHANGE_SCHEMA if field.name in Change._fields])
+    assert members.names == CHANGE_SCHEMA.names[: len(members)]
+    assert pa.schema(table) == members
+    assert pa.table(table).schema == members
+    assert tuple(members.names) == Change._fields
 
 
 def test_changes_outlive_their_cache() -> None:

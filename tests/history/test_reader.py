@@ -133,11 +133,15 @@ def test_a_column_of_another_type_is_an_error_that_names_it(tmp_path: Path) -> N
         files(tmp_path)
 
 
-def test_a_column_too_few_is_an_error(tmp_path: Path) -> None:
+def test_a_missing_column_is_null_and_an_unknown_one_is_passed_over(tmp_path: Path) -> None:
     path = record(tmp_path)[0]
-    rewrite(path, pq.read_table(path).drop_columns(["detail"]))
-    with pytest.raises(HistoryError, match=r"the number of columns \(20\)"):
-        files(tmp_path)
+    wanted = read(tmp_path)
+    table = pq.read_table(path)
+    rewrite(path, table.drop_columns(["detail"]).append_column("new", table["version"]))
+    found = read(tmp_path)
+    assert found.schema == CHANGE_SCHEMA
+    assert found["detail"][: len(table)].null_count == len(table)
+    assert found.drop_columns(["detail"]) == wanted.drop_columns(["detail"])
 
 
 def test_a_gap_in_a_recording_is_an_error_that_names_the_files_around_it(tmp_path: Path) -> None:

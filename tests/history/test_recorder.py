@@ -37,8 +37,8 @@ def rows_of(directory: Path, kind: str) -> list[Change]:
     return [row for row in changes(directory) if row.kind == kind]
 
 
-def test_columns_are_those_of_a_change_record_in_its_order() -> None:
-    assert tuple(CHANGE_SCHEMA.names) == Change._fields
+def test_columns_are_those_of_a_change_record_in_its_order_and_those_of_history() -> None:
+    assert CHANGE_SCHEMA.names == [*Change._fields, "unseen_us"]
 
 
 def test_a_recording_begins_with_the_whole_state(

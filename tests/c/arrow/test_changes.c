@@ -51,6 +51,8 @@ static int32_t naive_change(void *opaque, const rdmeta_change_t *c) {
         naive_ids(t, c->new_replicas);
         aw_put(t, "-|");
         naive_text(t, c->detail);
+        naive_ids(t, c->old_offline);
+        naive_ids(t, c->new_offline);
         t->data[t->len - 1] = '\n';
         return 0;
 }
@@ -86,7 +88,8 @@ static void test_columns_are_the_members_of_a_record(void) {
                      "old_leader:i? new_leader:i? old_leader_epoch:i? "
                      "new_leader_epoch:i? old_isr:+l<i>? new_isr:+l<i>? "
                      "old_replicas:+l<i>? new_replicas:+l<i>? offset:l? "
-                     "detail:u?") == 0);
+                     "detail:u? old_offline:+l<i>? new_offline:+l<i>?") ==
+              0);
         aw_free(&t);
         s.release(&s);
 }
@@ -189,7 +192,7 @@ static void test_collected_changes_can_be_freed_without_a_stream(void) {
         CHECK(!rdmeta_arrow_changes_stream(c, &s));
         t = aw_read(&s);
         CHECK_TEXT(t.data,
-                   "0|-|-|0|poll|0|resync|-|-|-|0|0|0|0|0|-|-|-|-|9|why\n");
+                   "0|-|-|0|poll|0|resync|-|-|-|0|0|0|0|0|-|-|-|-|9|why|-|-\n");
         aw_free(&t);
 }
 

@@ -74,6 +74,7 @@ static int32_t visit_change(void *opaque, const rdmeta_change_t *c) {
         read_bytes(c->detail.data, c->detail.len);
         read_bytes(c->new_isr.ids, 4 * c->new_isr.count);
         read_bytes(c->old_replicas.ids, 4 * c->old_replicas.count);
+        read_bytes(c->new_offline.ids, 4 * c->new_offline.count);
         CHECK(rdmeta_change_kind_name(c->kind));
         return 0;
 }

@@ -221,7 +221,8 @@ static int32_t add_record(void *opaque, const rdmeta_change_t *c) {
                 (uint32_t)c->new_leader, (uint32_t)c->old_leader_epoch,
                 (uint32_t)c->new_leader_epoch, ids_sum(c->old_isr),
                 ids_sum(c->new_isr), ids_sum(c->old_replicas),
-                ids_sum(c->new_replicas), c->detail.len, c->version};
+                ids_sum(c->new_replicas), ids_sum(c->old_offline),
+                ids_sum(c->new_offline), c->detail.len, c->version};
         char name[RACE_NAME] = {0};
         records_t *t = opaque;
         uint64_t h = 7;

@@ -41,7 +41,11 @@ static void test_each_partition_has_records_of_its_own(void) {
         diff("t#a 0:1@1/r1,2", "t#a 0:1@1/r1,3/i1,2",
                       "v2 replicas_changed t#a/0 replicas 1,2>1,3");
         diff("t#a 0:1@1/r1,2", "t#a 0:1@1/r1,2/o2",
-                      "v2 offline_changed t#a/0");
+                      "v2 offline_changed t#a/0 offline >2");
+        diff("t#a 0:1@1/r1,2,3/o2,3", "t#a 0:1@1/r1,2,3/o3",
+                      "v2 offline_changed t#a/0 offline 2,3>3");
+        diff("t#a 0:1@1", "t#a 0:1@1 1:2@0/r2,3/i2/o3",
+                      "v2 partitions_added t#a/1>2@0>2>2,3 offline 3");
 }
 
 /* ISR and offline replicas are sets. Replicas are in order: the first one is

@@ -642,6 +642,10 @@ static int32_t visit_change(void *opaque, const rdmeta_change_t *c) {
         grow_ids(g, ">", c->new_isr);
         grow_ids(g, " replicas ", c->old_replicas);
         grow_ids(g, ">", c->new_replicas);
+        grow_ids(g, " offline ", c->old_offline);
+        if (c->old_offline.ids || c->new_offline.count)
+                grow_ids(g, c->old_offline.ids ? ">" : " offline ",
+                         c->new_offline);
         if (c->detail.data)
                 grow_add(g, " %.*s", (int)c->detail.len, c->detail.data);
         return 0;

@@ -30,7 +30,7 @@ static int32_t see(void *opaque, const rdmeta_change_t *c) {
 }
 
 static rdmeta_diff_out_t out_to(seen_t *t) {
-        static int32_t ids[4];
+        static int32_t ids[RDMETA_DIFF_LISTS];
         rdmeta_diff_out_t out;
 
         memset(t, 0, sizeof(*t));

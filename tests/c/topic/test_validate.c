@@ -87,7 +87,8 @@ static void read_list(rdmeta_list_t l) {
 
 static int32_t read_change(void *opaque, const rdmeta_change_t *c) {
         (void)opaque;
-        sum += c->new_isr.count + c->old_replicas.count;
+        sum += c->new_isr.count + c->old_replicas.count +
+               c->new_offline.count;
         return 0;
 }
 
@@ -98,7 +99,7 @@ static void read_changes(const rdmeta_topic_t *a, const rdmeta_topic_t *b) {
         memset(&out, 0, sizeof(out));
         out.visit    = read_change;
         out.ids_each = n;
-        out.ids      = malloc(4 * 4 * (size_t)n + 1);
+        out.ids      = malloc(RDMETA_DIFF_LISTS * 4 * (size_t)n + 1);
         CHECK(out.ids);
         rdmeta_diff_topics(&out, a, b);
         rdmeta_diff_topics(&out, b, a);
