@@ -463,9 +463,14 @@ cdef extern from "rdmeta.h" nogil:
     rdmeta_err_t rdmeta_cache_changes(rdmeta_cache_t *cache, uint64_t since,
                                       rdmeta_change_visit_t visit, void *opaque, uint64_t *until,
                                       int32_t *resync)
+    rdmeta_err_t rdmeta_cache_changes_whole(rdmeta_cache_t *cache, uint64_t since,
+                                            rdmeta_change_visit_t visit, void *opaque,
+                                            uint64_t *until, int32_t *resync)
 
     rdmeta_err_t rdmeta_image_diff(rdmeta_image_t *before, rdmeta_image_t *after,
                                    rdmeta_change_visit_t visit, void *opaque)
+    rdmeta_err_t rdmeta_image_changes(rdmeta_image_t *image, rdmeta_change_visit_t visit,
+                                      void *opaque)
 
     # Names
     const char *rdmeta_err_name(rdmeta_err_t err)

@@ -1,6 +1,6 @@
-/* The difference of two images. Both are read side by side, in the order of
- * names. Each pair of blocks goes to the function that makes the feed's
- * records. */
+/* The difference of two images, or of one from nothing. Both are read side by
+ * side, in the order of names. Each pair of blocks goes to the function that
+ * makes the feed's records. */
 #include "image/image.h"
 
 #include "topic/diff.h"
@@ -90,25 +90,36 @@ static rdmeta_err_t diff_topics(diff_t *d, size_t n, size_t m) {
         }
 }
 
-rdmeta_err_t rdmeta_image_diff(rdmeta_image_t *before, rdmeta_image_t *after,
-                               rdmeta_change_visit_t visit, void *opaque) {
-        rdmeta_change_t *record;
-        size_t n = 0, m = 0;
-        rdmeta_err_t err;
-        diff_t d;
+static void diff_begin(diff_t *d, rdmeta_image_t *before,
+                       rdmeta_image_t *after, rdmeta_change_visit_t visit,
+                       void *opaque) {
+        rdmeta_change_t *record = &d->out.record;
 
-        memset(&d, 0, sizeof(d));
-        d.before              = before;
-        d.after               = after;
-        d.out.visit           = visit;
-        d.out.opaque          = opaque;
-        record                = &d.out.record;
+        memset(d, 0, sizeof(*d));
+        d->before             = before;
+        d->after              = after;
+        d->out.visit          = visit;
+        d->out.opaque         = opaque;
         record->offset        = -1;
         record->version       = after->about.version;
         record->wall_us       = after->about.taken_wall_us;
         record->source        = RDMETA_SOURCE_POLL;
         record->source_broker = RDMETA_NONE;
         record->cluster_id    = after->brokers->cluster_id;
+}
+
+static void diff_end(diff_t *d) {
+        if (d->out.ids)
+                d->after->ops->free(d->after, d->out.ids, d->ids_size);
+}
+
+rdmeta_err_t rdmeta_image_diff(rdmeta_image_t *before, rdmeta_image_t *after,
+                               rdmeta_change_visit_t visit, void *opaque) {
+        size_t n = 0, m = 0;
+        rdmeta_err_t err;
+        diff_t d;
+
+        diff_begin(&d, before, after, visit, opaque);
         err = before->ops->order(before, &n);
         if (!err)
                 err = after->ops->order(after, &m);
@@ -117,7 +128,30 @@ rdmeta_err_t rdmeta_image_diff(rdmeta_image_t *before, rdmeta_image_t *after,
                                           after->brokers);
         if (!err)
                 err = diff_topics(&d, n, m);
-        if (d.out.ids)
-                after->ops->free(after, d.out.ids, d.ids_size);
+        diff_end(&d);
+        return err;
+}
+
+rdmeta_err_t rdmeta_image_changes(rdmeta_image_t *image,
+                                  rdmeta_change_visit_t visit, void *opaque) {
+        rdmeta_brokers_t none;
+        const rdmeta_topic_t *t;
+        rdmeta_err_t err;
+        size_t n = 0, i;
+        diff_t d;
+
+        diff_begin(&d, NULL, image, visit, opaque);
+        d.out.whole = 1;
+        memset(&none, 0, sizeof(none));
+        none.rows   = image->brokers->rows; /* a place, of which 0 are read */
+        err         = image->ops->order(image, &n);
+        if (!err)
+                err = rdmeta_diff_brokers(&d.out, &none, image->brokers);
+        for (i = 0; i < n && !err; i++) {
+                err = diff_next(image, i, n, &t);
+                if (!err && t->state == RDMETA_TOPIC_VALID)
+                        err = diff_pair(&d, NULL, t);
+        }
+        diff_end(&d);
         return err;
 }

@@ -92,7 +92,9 @@
         F(rdmeta_cache_forget) \
         F(rdmeta_cache_resolved) \
         F(rdmeta_replica_in) \
-        F(rdmeta_reader_health)
+        F(rdmeta_reader_health) \
+        F(rdmeta_cache_changes_whole) \
+        F(rdmeta_image_changes)
 
 /* rdmeta_api.h defines it in extensions, which do not link the functions. */
 #ifdef RDMETA_API_ROUTED
@@ -266,6 +268,10 @@
         (rdmeta_api->rdmeta_replica_in(__VA_ARGS__))
 #define rdmeta_reader_health(...) \
         (rdmeta_api->rdmeta_reader_health(__VA_ARGS__))
+#define rdmeta_cache_changes_whole(...) \
+        (rdmeta_api->rdmeta_cache_changes_whole(__VA_ARGS__))
+#define rdmeta_image_changes(...) \
+        (rdmeta_api->rdmeta_image_changes(__VA_ARGS__))
 #endif
 
 #endif /* RDMETA_API_CALLS_H */

@@ -98,6 +98,15 @@ RDMETA_API rdmeta_err_t rdmeta_cache_changes(rdmeta_cache_t *cache,
                                              rdmeta_change_visit_t visit,
                                              void *opaque, uint64_t *until,
                                              int32_t *resync);
+/**
+ * The same, and after each TOPIC_ADDED and TOPIC_RECREATED a record of that
+ * kind per partition, with its state at that version: leader, epoch, ISR,
+ * replicas and offline replicas. So the records alone tell every state.
+ * Errors: NO_MEMORY. Threads: any.
+ */
+RDMETA_API rdmeta_err_t rdmeta_cache_changes_whole(
+        rdmeta_cache_t *cache, uint64_t since, rdmeta_change_visit_t visit,
+        void *opaque, uint64_t *until, int32_t *resync);
 
 #ifdef __cplusplus
 }

@@ -106,6 +106,16 @@ RDMETA_API rdmeta_err_t rdmeta_image_diff(
         rdmeta_image_t *before, rdmeta_image_t *after,
         int32_t (*visit)(void *opaque, const struct rdmeta_change *change),
         void *opaque);
+/**
+ * Visits records that tell all of an image's state: BROKER_ADDED per broker,
+ * then TOPIC_ADDED per valid topic in the order of names, each followed by
+ * TOPIC_ADDED per partition, as in rdmeta_cache_changes_whole(). Otherwise as
+ * rdmeta_image_diff(). Errors: NO_MEMORY, MALFORMED. Threads: any.
+ */
+RDMETA_API rdmeta_err_t rdmeta_image_changes(
+        rdmeta_image_t *image,
+        int32_t (*visit)(void *opaque, const struct rdmeta_change *change),
+        void *opaque);
 
 /* ------------------------------------------------------------------------
  * Files

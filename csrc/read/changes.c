@@ -101,8 +101,8 @@ static int32_t feed_batch(rdmeta_diff_out_t *out,
 }
 
 /* Visits the records of all batches. */
-static rdmeta_err_t feed_visit(const feed_t *f, rdmeta_change_visit_t visit,
-                               void *opaque) {
+static rdmeta_err_t feed_visit(const feed_t *f, int whole,
+                               rdmeta_change_visit_t visit, void *opaque) {
         const rdmeta_changelog_item_t *items = f->items;
         rdmeta_diff_out_t out;
         rdmeta_err_t err = RDMETA_OK;
@@ -111,6 +111,7 @@ static rdmeta_err_t feed_visit(const feed_t *f, rdmeta_change_visit_t visit,
         memset(&out, 0, sizeof(out));
         out.visit    = visit;
         out.opaque   = opaque;
+        out.whole    = whole;
         out.ids      = f->ids;
         out.ids_each = f->ids_each;
         for (i = 0; i < f->n_batches && !err; i++) {
@@ -120,18 +121,18 @@ static rdmeta_err_t feed_visit(const feed_t *f, rdmeta_change_visit_t visit,
         return err;
 }
 
-rdmeta_err_t rdmeta_cache_changes(rdmeta_cache_t *c, uint64_t since,
-                                  rdmeta_change_visit_t visit, void *opaque,
-                                  uint64_t *until, int32_t *resync) {
+static rdmeta_err_t feed(rdmeta_cache_t *c, uint64_t since, int whole,
+                         rdmeta_change_visit_t visit, void *opaque,
+                         uint64_t *until, int32_t *resync) {
         rdmeta_err_t err = RDMETA_OK;
         feed_t f;
-        int whole;
+        int intact;
 
         memset(&f, 0, sizeof(f));
-        f.c   = c;
-        whole = rdmeta_notify_turn(&c->notify);
+        f.c    = c;
+        intact = rdmeta_notify_turn(&c->notify);
         rdmeta_notify_turn_end(&c->notify);
-        if (!whole) { /* the changelog may be torn */
+        if (!intact) { /* the changelog may be torn */
                 *until  = rdmeta_notify_version(&c->notify);
                 *resync = since != *until;
                 return RDMETA_OK;
@@ -148,7 +149,7 @@ rdmeta_err_t rdmeta_cache_changes(rdmeta_cache_t *c, uint64_t since,
                                 feed_first(&c->changelog, since));
         rdmeta_notify_turn_end(&c->notify);
         if (!err && !*resync)
-                err = feed_visit(&f, visit, opaque);
+                err = feed_visit(&f, whole, visit, opaque);
         rdmeta_reader_leave(f.reader);
         if (f.memory) {
                 rdmeta_notify_turn(&c->notify);
@@ -157,4 +158,17 @@ rdmeta_err_t rdmeta_cache_changes(rdmeta_cache_t *c, uint64_t since,
         }
         rdmeta_reader_destroy(f.reader);
         return err;
+}
+
+rdmeta_err_t rdmeta_cache_changes(rdmeta_cache_t *c, uint64_t since,
+                                  rdmeta_change_visit_t visit, void *opaque,
+                                  uint64_t *until, int32_t *resync) {
+        return feed(c, since, 0, visit, opaque, until, resync);
+}
+
+rdmeta_err_t rdmeta_cache_changes_whole(rdmeta_cache_t *c, uint64_t since,
+                                        rdmeta_change_visit_t visit,
+                                        void *opaque, uint64_t *until,
+                                        int32_t *resync) {
+        return feed(c, since, 1, visit, opaque, until, resync);
 }

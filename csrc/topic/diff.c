@@ -191,7 +191,7 @@ static int32_t change_row(rdmeta_diff_out_t *out, const rdmeta_row_t *a,
         return res;
 }
 
-static int32_t change_row_added(rdmeta_diff_out_t *out,
+static int32_t change_row_added(rdmeta_diff_out_t *out, int32_t kind,
                                 const rdmeta_row_t *b) {
         rdmeta_change_t *r = &out->record;
 
@@ -200,7 +200,26 @@ static int32_t change_row_added(rdmeta_diff_out_t *out,
         r->new_isr      = change_ids(out, 1, b->isr);
         r->new_replicas = change_ids(out, 3, b->replicas);
         r->new_offline  = change_ids(out, 5, b->offline);
-        return change_emit(out, RDMETA_PARTITIONS_ADDED);
+        return change_emit(out, kind);
+}
+
+/* Makes the record of a topic that came, and those of its partitions if they
+ * are wanted. */
+static int32_t change_came(rdmeta_diff_out_t *out, int32_t kind,
+                           const rdmeta_topic_t *t) {
+        int32_t res = change_emit(out, kind);
+        rdmeta_cols_t cols;
+        rdmeta_row_t row;
+        uint32_t i;
+
+        if (!out->whole)
+                return res;
+        rdmeta_topic_cols(t, &cols);
+        for (i = 0; i < cols.count && !res; i++) {
+                rdmeta_topic_row(&cols, i, &row);
+                res = change_row_added(out, kind, &row);
+        }
+        return res;
 }
 
 static int32_t change_rows(rdmeta_diff_out_t *out,
@@ -223,7 +242,8 @@ static int32_t change_rows(rdmeta_diff_out_t *out,
                 if (k < a.count && x.id == y.id)
                         res = change_row(out, &x, &y);
                 else
-                        res = change_row_added(out, &y);
+                        res = change_row_added(
+                                out, RDMETA_PARTITIONS_ADDED, &y);
         }
         return res;
 }
@@ -345,11 +365,11 @@ static int32_t change_to_valid(rdmeta_diff_out_t *out,
 
         if (was_seen(old) && old->state != RDMETA_TOPIC_GONE &&
             other_id(old, new_))
-                return change_emit(out, RDMETA_TOPIC_RECREATED);
+                return change_came(out, RDMETA_TOPIC_RECREATED, new_);
         if (!old || old->state != RDMETA_TOPIC_VALID)
-                return change_emit(out, RDMETA_TOPIC_ADDED);
+                return change_came(out, RDMETA_TOPIC_ADDED, new_);
         if (is_another(old, new_))
-                return change_emit(out, RDMETA_TOPIC_RECREATED);
+                return change_came(out, RDMETA_TOPIC_RECREATED, new_);
         res = change_topic(out, old, new_);
         return res ? res : change_rows(out, old, new_);
 }

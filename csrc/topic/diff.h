@@ -6,7 +6,8 @@
  * per partition. Records are made while a reader reads them.
  *
  *     old        new        record
- *     -          valid      topic_added (one, whatever its partitions)
+ *     -          valid      topic_added (one, whatever its partitions; if
+ *                           `whole`, one per partition follows)
  *     valid      valid      topic_recreated, if it is another topic (see
  *                           is_another()); otherwise topic_id_learned,
  *                           internal_changed, operations_changed, and per
@@ -39,6 +40,7 @@ typedef struct rdmeta_diff_out {
         int32_t *ids;           /* RDMETA_DIFF_LISTS of `ids_each` ids, the
                                  * caller's */
         uint32_t ids_each;
+        int whole; /* 1: the partitions of a topic that came have records */
         char detail[320];
 } rdmeta_diff_out_t;
 

@@ -174,7 +174,7 @@ cdef class MetadataCache(Reading):
         found["all_topics_age"] = None if answered == INT64_MIN else max(now - answered, 0) / 1e6
         return found
 
-    def changes(self, since=0):
+    def changes(self, since=0, *, whole=False):
         """Returns what changed after the version `since`, oldest first, as Changes.
 
             changes = cache.changes(since)
@@ -182,6 +182,8 @@ cdef class MetadataCache(Reading):
                 print(change.kind, change.topic, change.partition)
             since = changes.until                   # for the next call
 
+        With `whole`, each topic_added and topic_recreated is followed by a record of that kind per
+        partition, with its state at that version. So the records alone tell every state.
         If records after `since` are no longer kept, `.resync` is True and there are no records: the
         caller must read the state anew. This is so for every call in the child of a fork that
         interrupted a write. TypeError, ValueError; MemoryError.
@@ -191,9 +193,14 @@ cdef class MetadataCache(Reading):
         cdef uint64_t until = 0
         cdef int32_t resync = 0
         cdef rdmeta_err_t err
+        cdef bint in_full = whole
         with nogil:
-            err = rdmeta_cache_changes(self.cache, start, record_visit, &found.records, &until,
-                                       &resync)
+            if in_full:
+                err = rdmeta_cache_changes_whole(self.cache, start, record_visit, &found.records,
+                                                 &until, &resync)
+            else:
+                err = rdmeta_cache_changes(self.cache, start, record_visit, &found.records, &until,
+                                           &resync)
         if err:
             raise from_code(err, "changes")
         return Changes(found, until, bool(resync))

@@ -205,6 +205,22 @@ cdef class Image(Reading):
             raise from_code(err, " ".join(["the diff of", *map(repr, files)]))
         return Changes(found, after.info.version, False)
 
+    def changes(self):
+        """Returns records that tell all of the image's state, as Changes.
+
+        There is a broker_added per broker, then a topic_added per valid topic, each followed by a
+        topic_added per partition, as in MetadataCache.changes(since, whole=True). Topics are in the
+        order of their names' bytes. Each record has the version, session and time of the image, and
+        the source `poll`. MalformedError for a damaged file; MemoryError.
+        """
+        cdef ChangeTable found = no_records(self.session)
+        cdef rdmeta_err_t err
+        with nogil:
+            err = rdmeta_image_changes(self.image, record_visit, &found.records)
+        if err:
+            raise broken(self, err, "the changes")
+        return Changes(found, self.info.version, False)
+
     @property
     def path(self):
         """The absolute path of the image's file; None for an image of a live cache."""

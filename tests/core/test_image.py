@@ -200,6 +200,40 @@ def test_a_difference_keeps_empty_lists_apart_from_none() -> None:
     assert records == [(c.kind, c.new_isr, c.new_replicas) for c in cache.changes(before.version)]
 
 
+def test_the_changes_of_an_image_tell_all_of_its_state() -> None:
+    cache = MetadataCache()
+    apply_answer(cache, T("orders", [P(0, 1, 4, (1, 2), (1,), offline=(2,))]), T("none", []))
+    image = cache.image()
+    apply_answer(cache, T("orders", [P(0, 2, 5, (1, 2), (1, 2))]))
+    changes = image.changes()
+    assert (changes.until, changes.resync) == (image.version, False)
+    brokers = [c.broker for c in changes if c.kind == "broker_added"]
+    assert brokers == [broker.id for broker in image.brokers]
+    rest = [c for c in changes if c.kind != "broker_added"]
+    assert {c.kind for c in rest} == {"topic_added"}
+    assert [(c.topic, c.partition, c.new_isr, c.new_replicas, c.new_offline) for c in rest] == [
+        ("none", None, None, None, None),
+        ("orders", None, None, None, None),
+        ("orders", 0, (1,), (1, 2), (2,)),
+    ]
+    assert (rest[2].new_leader, rest[2].new_leader_epoch) == (1, 4)
+
+
+def test_whole_changes_tell_the_partitions_of_a_topic_that_came() -> None:
+    cache = MetadataCache()
+    since = cache.version
+    apply_answer(cache, T("orders", [P(0, 1, 4)]))
+    apply_answer(cache, T("orders", [P(0, 2, 5)]))
+    brief = [c.partition for c in cache.changes(since) if c.kind == "topic_added"]
+    assert brief == [None]
+    whole = [c for c in cache.changes(since, whole=True) if c.topic]
+    assert [(c.kind, c.partition, c.new_leader, c.new_leader_epoch) for c in whole] == [
+        ("topic_added", None, None, None),
+        ("topic_added", 0, 1, 4),
+        ("leader_changed", 0, 2, 5),
+    ]
+
+
 def test_the_difference_of_files_equals_that_of_the_caches_images(tmp_path: Path) -> None:
     cache = MetadataCache()
     apply_topics(cache, 1, 1, "a b c")

@@ -253,11 +253,14 @@ static rdmeta_err_t image_walk(cw_t *w) {
 }
 
 static rdmeta_err_t image_diff(cw_t *w) {
+        rdmeta_err_t err;
         int n = 0;
 
         (void)w;
-        return rdmeta_image_diff(images[0], images[n_images - 1],
-                                 visit_change, &n);
+        err = rdmeta_image_diff(images[0], images[n_images - 1],
+                                visit_change, &n);
+        return err ? err
+                   : rdmeta_image_changes(images[0], visit_change, &n);
 }
 
 static rdmeta_err_t images_free(cw_t *w) {

@@ -38,7 +38,7 @@ static int try_file(const char *path, int32_t flags, rdmeta_image_t *whole,
         rdmeta_image_t *image = NULL;
         rdmeta_err_t err      = rdmeta_image_open(path, flags, now, &image);
         char *read, *after;
-        int good, changes = 0;
+        int good, changes = 0, told = 0;
 
         if (err) {
                 CHECK(err == RDMETA_ERR_MALFORMED ||
@@ -47,6 +47,9 @@ static int try_file(const char *path, int32_t flags, rdmeta_image_t *whole,
         }
         read = iw_text(image, now.mono_us);
         err  = rdmeta_image_diff(whole, image, see_change, &changes);
+        CHECK(!err || err == RDMETA_ERR_MALFORMED);
+        if (!err)
+                err = rdmeta_image_changes(image, see_change, &told);
         CHECK(!err || err == RDMETA_ERR_MALFORMED);
         good = !rdmeta_image_verify(image);
         CHECK(!good || (read && !err));

@@ -29,6 +29,50 @@ static void test_a_topic_has_one_record_whatever_its_partitions(void) {
         diff("t#a 0:1@1", "t#a 0:1@1", "");
 }
 
+static void test_whole_records_tell_the_partitions_of_topics_that_came(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "t#a 0:1@1/r1,2"));
+        CHECK(!cw_say(&w, "b#b 0:1@1 1:2@3/r2,3/i2/o3; c 0:1"));
+        CHECK(!cw_say(&w, "b#b 0:2@2"));
+        CHECK(!cw_say(&w, "t#b 0:2@0 1:-1@0/r3"));
+        CHECK(!cw_say(&w, "t!3"));
+        CHECK_TEXT(cw_whole_changes(&w, 1),
+                   "v2 topic_added b#b; v2 topic_added b#b/0>1@1>1>1; "
+                   "v2 topic_added b#b/1>2@3>2>2,3 offline 3; "
+                   "v2 topic_added c; v2 topic_added c/0>1>1>1; "
+                   "v3 leader_changed b#b/0 1@1>2@2; "
+                   "v3 isr_changed b#b/0 1@1>2@2 isr 1>2; "
+                   "v3 replicas_changed b#b/0 replicas 1>2; "
+                   "v4 topic_recreated t#b; "
+                   "v4 topic_recreated t#b/0>2@0>2>2; "
+                   "v4 topic_recreated t#b/1>-1@0>3>3; "
+                   "v5 topic_error t#b UNKNOWN_TOPIC_OR_PARTITION");
+        CHECK_TEXT(cw_whole_changes(&w, cw_version(&w)), "");
+        cw_destroy(&w);
+}
+
+static void test_the_records_of_an_image_tell_its_state(void) {
+        rdmeta_image_t *image;
+        cw_t w;
+
+        cw_init(&w, NULL);
+        w.brokers = "1,4=h4:1=rack";
+        CHECK(!cw_say(&w, "t#a 0:1@1/r1,2/i1; bad!3; e#e 0:1@1"));
+        CHECK(!cw_all(&w, "c 0:1; t#a 0:2@2/r1,2/i2/o1")); /* no e */
+        image = rdmeta_cache_image(w.cache, w.now);
+        CHECK(image);
+        CHECK(!cw_say(&w, "t#a 0:1@3/r1,2/i1"));
+        CHECK_TEXT(cw_image_changes(&w, image),
+                   "v2 broker_added 1 h1:9001; v2 broker_added 4 h4:1 "
+                   "rack=rack; v2 topic_added c; v2 topic_added c/0>1>1>1; "
+                   "v2 topic_added t#a; "
+                   "v2 topic_added t#a/0>2@2>2>1,2 offline 1");
+        rdmeta_image_unref(image);
+        cw_destroy(&w);
+}
+
 static void test_each_partition_has_records_of_its_own(void) {
         diff("t#a 0:1@1", "t#a 0:1@1 1:2@0/r2,3/i2 2:-1@0/r1",
                       "v2 partitions_added t#a/1>2@0>2>2,3; "
@@ -433,6 +477,8 @@ static void test_a_watch_is_called_for_every_kind_of_write(void) {
 int main(void) {
         test_begin(60);
         RUN(test_a_topic_has_one_record_whatever_its_partitions);
+        RUN(test_whole_records_tell_the_partitions_of_topics_that_came);
+        RUN(test_the_records_of_an_image_tell_its_state);
         RUN(test_each_partition_has_records_of_its_own);
         RUN(test_an_isr_in_another_order_is_no_change);
         RUN(test_an_epoch_that_becomes_known_has_a_kind_of_its_own);

@@ -651,19 +651,40 @@ static int32_t visit_change(void *opaque, const rdmeta_change_t *c) {
         return 0;
 }
 
-const char *cw_changes(cw_t *w, uint64_t since) {
+/* Either call that visits the changes of a cache. */
+typedef rdmeta_err_t changes_of_t(rdmeta_cache_t *cache, uint64_t since,
+                                  rdmeta_change_visit_t visit, void *opaque,
+                                  uint64_t *until, int32_t *resync);
+
+static const char *changes_text(cw_t *w, uint64_t since,
+                                changes_of_t *changes_of) {
         growing_t g = {0};
         uint64_t until;
         int32_t resync;
 
-        CHECK(rdmeta_cache_changes(w->cache, since, visit_change, &g, &until,
-                                   &resync) == RDMETA_OK);
+        CHECK(changes_of(w->cache, since, visit_change, &g, &until,
+                         &resync) == RDMETA_OK);
         CHECK(until == cw_version(w));
         if (resync) {
                 CHECK(g.len == 0);
                 grow_add(&g, "resync");
         }
         cw_check(w);
+        return grown_text(w, &g);
+}
+
+const char *cw_changes(cw_t *w, uint64_t since) {
+        return changes_text(w, since, rdmeta_cache_changes);
+}
+
+const char *cw_whole_changes(cw_t *w, uint64_t since) {
+        return changes_text(w, since, rdmeta_cache_changes_whole);
+}
+
+const char *cw_image_changes(cw_t *w, rdmeta_image_t *image) {
+        growing_t g = {0};
+
+        CHECK(!rdmeta_image_changes(image, visit_change, &g));
         return grown_text(w, &g);
 }
 

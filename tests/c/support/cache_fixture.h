@@ -128,6 +128,10 @@ const char *cw_brokers(cw_t *w);
 /* Returns the changes: "v7 leader_changed orders/0 1@5>2@6; ...", "resync", or
  * "" if there is none. */
 const char *cw_changes(cw_t *w, uint64_t since);
+/* The same, with the partitions of topics that came. */
+const char *cw_whole_changes(cw_t *w, uint64_t since);
+/* Returns the records that tell an image's state, in the same way. */
+const char *cw_image_changes(cw_t *w, rdmeta_image_t *image);
 /* Returns what is due, by name: "a=NU b=K", or "". The letters stand for: No
  * leader, Unreachable, Kept back, ask by nAme, abSent, Denied. */
 const char *cw_due(cw_t *w);
