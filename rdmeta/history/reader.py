@@ -51,7 +51,7 @@ def files(directory: str | os.PathLike[str]) -> list[HistoryFile]:
     root = Path(directory)
     if not root.is_dir():
         raise HistoryError(f"{root}: not a directory")
-    found = sorted((_open(path) for path in _parquet_files(root)), key=_order)
+    found = _uncovered(sorted((_open(path) for path in _parquet_files(root)), key=_order))
     for before, after in pairwise(found):
         if before.session != after.session:
             continue
@@ -136,6 +136,17 @@ def _change(values: Iterable[object]) -> Change:
 
 def _order(file: HistoryFile) -> tuple[str, str, int, int]:
     return file.cluster_id, file.session, file.since, file.until
+
+
+def _uncovered(found: list[HistoryFile]) -> list[HistoryFile]:
+    """Returns the files, in their order, without those of one version that the next one covers."""
+    return [
+        file
+        for file, after in zip(found, [*found[1:], None], strict=True)
+        if after is None
+        or (file.session, file.since, file.until) != (after.session, after.since, after.since)
+        or file.path.name == after.path.name
+    ]
 
 
 def _parquet_files(root: Path) -> Iterator[Path]:

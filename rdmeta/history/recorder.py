@@ -3,38 +3,79 @@
 A recording has these rows in this order:
 
     observed_from    the recording begins
+    resync           why the recording before it ended, if observation was interrupted
     whole state      everything in the cache, as if all of it had been added at that version
     changes          with higher versions
     observed_to      the recording ends
 
-A recording never covers time without observations. It ends at its last observation if the cache no
-longer holds all changes, if observations are too far apart, or if another cluster answers. Then a
-new recording begins, whose second row is `resync` and gives the reason. A process that dies writes
-no `observed_to`; its observations end at the last file's `observed_to_us`.
+A recording never covers time without observations, and it covers one day in UTC. It ends at its
+last observation if the cache no longer holds all changes, if observations are too far apart, if the
+wall clock was set, or if another cluster answers. At midnight it ends without a break: the next one
+begins at 00:00:00 with the state of the observation before, and its footer names the one that it
+continues. So each day can be read, and deleted, alone. A process that dies writes no `observed_to`;
+its observations end at the last file's `observed_to_us`.
 
 The recorder makes each file by rename: a file is complete and on disk, or it is not there.
 """
 
 from __future__ import annotations
 
-import contextlib
+import logging
 import os
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from types import TracebackType
-from uuid import uuid4
+from typing import NamedTuple, Protocol
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from rdmeta.history.schema import CHANGE_SCHEMA, FileName, Footer, HistoryError
-from rdmeta.history.states import Cache, FellBehindError, State, drain, partition_rows, read_state
-from rdmeta.model import Broker, Change
+from rdmeta.history.columns import (
+    Changes,
+    has_kind,
+    rows_of,
+    rows_until,
+    topics_gone,
+    topics_of,
+    with_min_isr,
+)
+from rdmeta.history.min_isr import MinIsrs, Topics
+from rdmeta.history.pace import Pace, Sight
+from rdmeta.history.recording import Recording
+from rdmeta.history.schema import HistoryError
+from rdmeta.history.writing import write_whole
 
 __all__ = ["Recorder"]
 
-_NOTHING = Change(*[None] * len(Change._fields))  # type: ignore[arg-type]
+_log = logging.getLogger(__name__)
+
+
+class Image(Topics, Protocol):
+    """The part of `rdmeta.Image` that a recorder needs."""
+
+    @property
+    def version(self) -> int: ...
+
+    @property
+    def cluster_id(self) -> str | None: ...
+
+    def changes(self) -> Changes: ...
+
+
+class Cache(Protocol):
+    """The part of `MetadataCache` that a recorder needs."""
+
+    def image(self) -> Image: ...
+
+    def changes(self, since: int = 0, *, whole: bool = False) -> Changes: ...
+
+
+class _End(NamedTuple):
+    """Why the present state does not continue the recording: for its footer, and in words."""
+
+    ended_by: str
+    reason: str
 
 
 def _utc_now() -> datetime:
@@ -44,16 +85,26 @@ def _utc_now() -> datetime:
 class Recorder:
     """Appends a cache's changes to Parquet files in a directory.
 
+        with Recorder(cache, "history") as recorder:
+            while refresh(cache):
+                recorder.observe()
+
     The caller calls `observe()` after each successful refresh, and only then: the call states that
     an answer has just confirmed the whole cache. A recorder is meant for a cache whose refreshes
     ask one broker, always the same, for all topics. Brokers that lag behind each other would flip
     an ISR back and forth.
 
     `flush_every` limits, in seconds, the time that a crash loses. `flush_rows` limits the rows in
-    memory. Observations more than `max_gap` seconds apart belong to two recordings. `cluster_id`
-    names the cluster if its brokers do not (Metadata v0 and v1). Times are wall-clock time in UTC;
-    within a recording they never run backwards. One thread at a time may use a recorder. Other
-    recorders, also of the same cluster, may write to the same directory.
+    memory. Observations more than `max_gap` seconds apart belong to two recordings; without it the
+    limit is 3 times the usual distance, at least 60 s. The first recording that ends for that is a
+    warning in the log `rdmeta.history`. `cluster_id` names the cluster if its brokers do not
+    (Metadata v0 and v1); `name` is what people call it, for the footers.
+
+    Times are wall-clock time in UTC; within a recording they never run backwards. If `clock` and
+    `monotonic` (seconds) differ by more than a second between two observations, somebody set the
+    clock or the machine slept, and another recording begins. A `clock` without `monotonic` counts
+    as one that is never set. One thread at a time may use a recorder, while others may write to the
+    cache. Other recorders, also of the same cluster, may write to the same directory.
 
     Raises HistoryError if the cluster has no name, and OSError if a file cannot be written. Then
     the recorder keeps its rows, and the next call tries again.
@@ -65,20 +116,32 @@ class Recorder:
         directory: str | os.PathLike[str],
         *,
         cluster_id: str | None = None,
+        name: str | None = None,
         flush_every: float = 300.0,
         flush_rows: int = 100_000,
-        max_gap: float = 60.0,
-        clock: Callable[[], datetime] = _utc_now,
+        max_gap: float | None = None,
+        clock: Callable[[], datetime] | None = None,
+        monotonic: Callable[[], float] | None = None,
     ) -> None:
         self._cache = cache
         self._directory = Path(directory)
         self._directory.mkdir(parents=True, exist_ok=True)
-        self._named = cluster_id
+        self._cluster_id = cluster_id
+        self._name = name
         self._flush_every = timedelta(seconds=flush_every)
         self._flush_rows = flush_rows
-        self._max_gap = timedelta(seconds=max_gap)
-        self._clock = clock
-        self._recording: _Recording | None = None
+        wall = clock or _utc_now
+        if monotonic is None:
+            monotonic = time.monotonic if clock is None else lambda: wall().timestamp()
+        self._pace = Pace(wall, monotonic, max_gap)
+        self._min_isrs = MinIsrs()
+        self._min_isr: str | None = None
+        self._recording: Recording | None = None
+        # The cache as the last observation saw it.
+        self._image: Image | None = None
+        # The recordings that ended, and whose last rows are not in a file yet.
+        self._ended: list[Recording] = []
+        self._has_warned = False
         self._files: list[Path] = []
 
     @property
@@ -96,24 +159,37 @@ class Recorder:
 
         An empty cache makes no rows.
         """
-        now = self._clock()
-        if self._recording is None:
-            return self._begin(now)
-        try:
-            return self._take(self._recording, now)
-        except (FellBehindError, _InterruptedError) as error:
-            self._end(self._recording)
-            return self._begin(now, str(error))
+        sight, image = self._pace.look(), self._cache.image()
+        taken = self._continue(image, sight)
+        if isinstance(taken, _End):
+            self._end(taken.ended_by)
+            taken = self._begin(image, sight, taken.reason)
+        self._image = image
+        self._write_due()
+        return taken
+
+    def configs(self, min_isr: Mapping[str, int | None], answer: str = "known") -> None:
+        """Takes topics' min.insync.replicas, as the brokers told them between two observations.
+
+            recorder.configs({"orders": 2, "clicks": None})
+
+        None: the value is not known, or not any more. The next observation writes the values that
+        are new, as `config_changed` rows, and each baseline has all of them. `answer` says how the
+        brokers answered, for the footers: known, denied or unsupported.
+        """
+        self._min_isrs.tell(min_isr, self._pace.now())
+        self._min_isr = answer
 
     def flush(self) -> None:
         """Writes the rows in memory to a file now."""
+        self._write_ended()
         if self._recording is not None:
             self._write(self._recording)
 
     def close(self) -> None:
         """Ends the recording at the last observation; a second call does nothing."""
-        if self._recording is not None:
-            self._end(self._recording)
+        self._end("closed")
+        self._write_ended()
 
     def __enter__(self) -> Recorder:
         return self
@@ -126,175 +202,127 @@ class Recorder:
     ) -> None:
         self.close()
 
-    def _take(self, recording: _Recording, now: datetime) -> int:
-        gap = now - recording.observed_to
-        if gap > self._max_gap:
-            raise _InterruptedError(f"no observation for {gap.total_seconds():.1f} s")
-        if recording.ended:
-            raise _InterruptedError("the last row of the previous recording could not be written")
-        rows, until = drain(self._cache, recording.until)
-        if any(row.kind == "cluster_changed" for row in rows):
-            raise _InterruptedError("another cluster answered")
-        taken = recording.add(rows, until, now)
-        due = recording.observed_to - recording.flushed_at >= self._flush_every
-        if due or recording.row_count >= self._flush_rows:
-            self._write(recording)
-        return taken
+    def _continue(self, image: Image, sight: Sight) -> int | _End:
+        """Adds the changes up to `image` to the recording; returns the number of rows.
 
-    def _begin(self, now: datetime, reason: str | None = None) -> int:
-        """Starts a recording with the whole state; returns the number of its rows.
+        If they do not continue the recording, it returns why.
+        """
+        recording = self._recording
+        if recording is None:
+            return self._begin(image, sight)
+        if (end := self._interruption(sight)) is not None:
+            return end
+        changes = self._cache.changes(recording.until, whole=True)
+        if changes.resync:
+            since = recording.until
+            return _End("lost", f"the cache no longer holds the changes after version {since}")
+        rows = rows_until(changes, image.version)
+        if has_kind(rows, "cluster_changed"):
+            return _End("cluster", "another cluster answered")
+        return self._add(recording, rows, image, sight)
+
+    def _interruption(self, sight: Sight) -> _End | None:
+        """Returns why the time until an observation was not observed, None if it was."""
+        if sight.is_step:
+            where = "forward" if sight.stepped > 0 else "back"
+            return _End("clock", f"the wall clock was set {where} by {abs(sight.stepped):.1f} s")
+        if not sight.is_gap:
+            return None
+        if not self._has_warned:
+            self._has_warned = True
+            _log.warning(
+                "cluster %s: no observation for %.1f s, more than %.1f s, so that another recording"
+                " begins: what happens in such a time is not recorded",
+                self._recording and self._recording.cluster_id,
+                sight.passed,
+                sight.max_gap,
+            )
+        return _End("gap", f"no observation for {sight.passed:.1f} s")
+
+    def _add(self, recording: Recording, rows: pa.Table, image: Image, sight: Sight) -> int:
+        """Adds an observation; each midnight before it begins another recording."""
+        before, taken = recording.observed_to, len(rows)
+        now = max(sight.now, before)
+        if len(rows):
+            now = max(now, rows["observed_at"][-1].as_py())
+        recording.note(sight)
+        while (midnight := _midnight_after(recording.observed_to)) <= now:
+            taken += self._roll(recording, midnight)
+            assert self._recording is not None
+            recording = self._recording
+            recording.note(sight)
+        self._min_isrs.forget(topics_gone(rows))
+        recording.add(rows, image.version, now, before)
+        told = self._min_isrs.rows(image, image.version, recording.observed_to)
+        recording.add(told, image.version, now)
+        return taken + len(told)
+
+    def _roll(self, old: Recording, midnight: datetime) -> int:
+        """Ends a recording at midnight, and begins the next one with the state before."""
+        assert self._image is not None
+        old.end("midnight", midnight)
+        self._ended.append(old)
+        self._recording = Recording(old.cluster_id, midnight, continues=old.session)
+        version = self._image.version
+        state = with_min_isr(rows_of(self._image.changes()), version, self._min_isrs.known)
+        return self._recording.begin_with(state, version)
+
+    def _begin(self, image: Image, sight: Sight, reason: str | None = None) -> int:
+        """Begins a recording with the whole state; returns the number of its rows.
 
         `reason` says why the previous recording ended, None if there is none.
         """
-        try:
-            state = read_state(self._cache)
-        except FellBehindError as error:
-            raise HistoryError(str(error)) from error
-        cluster_id = state.cluster_id or self._named
-        if not state.brokers and not state.topics:
+        state = rows_of(image.changes())
+        cluster_id = image.cluster_id or self._cluster_id
+        if not len(state):
             return 0
         if cluster_id is None:
+            self._write_ended()
             raise HistoryError(
                 "the brokers did not name their cluster (Metadata v0 and v1 cannot):"
                 " name it with cluster_id="
             )
-        self._recording = recording = _Recording(cluster_id, now)
-        taken = recording.add(_baseline(state, now, reason), state.version, now)
-        self._write(recording)
-        return taken
+        self._min_isrs.settle(topics_of(state))
+        self._recording = Recording(cluster_id, sight.now)
+        state = with_min_isr(state, image.version, self._min_isrs.known)
+        return self._recording.begin_with(state, image.version, reason)
 
-    def _end(self, recording: _Recording) -> None:
-        end = _NOTHING._replace(
-            version=recording.until,
-            observed_at=recording.observed_to,
-            source="poll",
-            kind="observed_to",
+    def _end(self, ended_by: str) -> None:
+        if self._recording is not None:
+            self._recording.end(ended_by)
+            self._ended.append(self._recording)
+            self._recording = None
+
+    def _write_due(self) -> None:
+        """Writes what ended, a baseline, and rows that are many or have waited long enough."""
+        self._write_ended()
+        recording = self._recording
+        if recording is not None and (
+            not recording.has_file
+            or recording.observed_to - recording.flushed_at >= self._flush_every
+            or recording.row_count >= self._flush_rows
+        ):
+            self._write(recording)
+
+    def _write_ended(self) -> None:
+        while self._ended:
+            self._write(self._ended[0])
+            del self._ended[0]
+
+    def _write(self, recording: Recording) -> None:
+        path, table = recording.file(
+            self._directory,
+            name=self._name,
+            max_gap_us=round(1e6 * self._pace.max_gap),
+            min_isr=self._min_isr,
         )
-        recording.end(end)
-        self._write(recording)
-        self._recording = None
-
-    def _write(self, recording: _Recording) -> None:
-        footer = recording.footer()
-        path = self._directory / str(footer.file)
-        _write_whole(path, recording.table().replace_schema_metadata(footer.metadata()))
+        write_whole(path, table)
         recording.written()
         if path not in self._files[-1:]:
             self._files.append(path)
 
 
-class _InterruptedError(Exception):
-    """The present state does not continue the current recording."""
-
-
-class _Recording:
-    """One unbroken observation of one cluster, with the rows that are not in a file yet."""
-
-    def __init__(self, cluster_id: str, now: datetime) -> None:
-        self.cluster_id = cluster_id
-        self.session = str(uuid4())
-        self.until = 0
-        self.observed_to = now
-        self.flushed_at = now
-        self._since = 0
-        self._from = now
-        self._rows: list[Change] = []
-        self.ended = False
-
-    @property
-    def row_count(self) -> int:
-        return len(self._rows)
-
-    def add(self, rows: list[Change], until: int, now: datetime) -> int:
-        """Adds `rows`, which lead up to version `until` and were observed by `now`.
-
-        Returns their number.
-        """
-        clock = self.observed_to
-        for row in rows:
-            clock = max(clock, row.observed_at)
-            self._rows.append(
-                row._replace(cluster_id=self.cluster_id, session=self.session, observed_at=clock)
-            )
-        self.until = until
-        self.observed_to = max(clock, now)
-        return len(rows)
-
-    def end(self, row: Change) -> None:
-        """Adds the last row; a second call does nothing."""
-        if not self.ended:
-            self.ended = True
-            self.add([row], self.until, self.observed_to)
-
-    def footer(self) -> Footer:
-        """Returns the footer of the next file."""
-        name = FileName(self.cluster_id, self.session, self._since, self.until)
-        return Footer(name, self._from, self.observed_to)
-
-    def table(self) -> pa.Table:
-        """Returns the rows in memory as Arrow."""
-        columns = zip(*self._rows, strict=True) if self._rows else [()] * len(Change._fields)
-        arrays = [
-            pa.array(values, field.type)
-            for values, field in zip(columns, CHANGE_SCHEMA, strict=False)
-        ]
-        arrays.append(pa.nulls(len(self._rows), CHANGE_SCHEMA.field("unseen_us").type))
-        return pa.Table.from_arrays(arrays, schema=CHANGE_SCHEMA)
-
-    def written(self) -> None:
-        """Drops the rows, which are in a file now."""
-        if self._since < self.until:
-            self._from = self.observed_to
-        # Otherwise the file only extends the time without changes. The next such file replaces it,
-        # so its footer must begin at the same time.
-        self._rows.clear()
-        self._since = self.until
-        self.flushed_at = self.observed_to
-
-
-def _baseline(state: State, now: datetime, reason: str | None) -> list[Change]:
-    """Returns the first rows of a recording: its begin and the whole state."""
-    first = _NOTHING._replace(version=state.version, observed_at=now, source="poll")
-    rows = [first._replace(kind="observed_from")]
-    if reason is not None:
-        rows.append(first._replace(kind="resync", detail=reason))
-    rows += (
-        first._replace(kind="broker_added", broker=broker.id, detail=_endpoint(broker))
-        for broker in state.brokers
-    )
-    for topic in state.topics:
-        row = first._replace(kind="topic_added", topic=topic.name, topic_id=topic.topic_id)
-        rows.append(row)
-        rows += partition_rows(row, topic.partitions)
-    return rows
-
-
-def _endpoint(broker: Broker) -> str:
-    """Returns a broker's address as change records spell it."""
-    rack = "" if broker.rack is None else f" rack={broker.rack}"
-    return f"{broker.host}:{broker.port}{rack}"
-
-
-def _write_whole(path: Path, table: pa.Table) -> None:
-    """Writes `table` under a name that readers ignore, syncs it, and renames it to `path`."""
-    temporary = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
-    try:
-        with open(temporary, "wb") as file:
-            pq.write_table(table, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise
-    _sync_directory(path.parent)
-
-
-def _sync_directory(directory: Path) -> None:
-    """Syncs a directory, so that a rename in it is on the disk."""
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def _midnight_after(when: datetime) -> datetime:
+    """Returns the first midnight in UTC after a time."""
+    day = when.astimezone(timezone.utc).replace(hour=0, minute=0, second=0, microsecond=0)
+    return day + timedelta(days=1)

@@ -1,10 +1,11 @@
 """The format of change records in Parquet: the columns, the file names and the footer's entries.
 
-A file is called `changes-<cluster>.<recording>.<since>-<until>.parquet`. It holds one recording's
-changes of one cluster after version `since`, up to and including `until`. The first file of a
-recording begins at 0, with the whole state. Each later file begins where the one before it ends. A
-file with two equal versions holds no rows: it only extends the time without changes, and the next
-such file replaces it.
+A file is called `changes-<cluster>.<recording>.<since>-<until>.parquet`. It lies in the folder
+`cluster=<cluster>/day=YYYY-MM-DD/`, by the day in UTC on which its recording began. It holds one
+recording's changes of one cluster after version `since`, up to and including `until`. The first
+file of a recording begins at 0, with the whole state. Each later file begins where the one before
+it ends. A file with two equal versions only extends the time without changes of the cache. The next
+file begins where it began, and has its rows, of which there are few: such as config_changed.
 
 The footer gives the time in which the recorder observed the cluster. The rows cannot give it, as
 an hour without changes has no rows. Columns and entries may come without another format number,
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
@@ -28,6 +30,8 @@ __all__ = [
     "FileName",
     "Footer",
     "HistoryError",
+    "day_folder",
+    "microseconds",
 ]
 
 _TYPES = {
@@ -46,6 +50,17 @@ _NAME = re.compile(
     r"\.(?P<since>\d{20})-(?P<until>\d{20})\.parquet"
 )
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+def microseconds(when: datetime) -> int:
+    """Returns a time as microseconds since 1970 in UTC."""
+    return (when - _EPOCH) // timedelta(microseconds=1)
+
+
+def day_folder(cluster_id: str, begin: datetime) -> Path:
+    """Returns the folder of a recording's files: its cluster, and the day in UTC of its begin."""
+    day = begin.astimezone(timezone.utc).date()
+    return Path(f"cluster={quote(cluster_id, safe='')}", f"day={day.isoformat()}")
 
 
 class HistoryError(Error):
@@ -115,8 +130,8 @@ class Footer(NamedTuple):
             "session": self.file.session,
             "since": self.file.since,
             "until": self.file.until,
-            "observed_from_us": (self.observed_from - _EPOCH) // timedelta(microseconds=1),
-            "observed_to_us": (self.observed_to - _EPOCH) // timedelta(microseconds=1),
+            "observed_from_us": microseconds(self.observed_from),
+            "observed_to_us": microseconds(self.observed_to),
             "continues": self.continues,
             "ended_by": self.ended_by,
             "name": self.name,

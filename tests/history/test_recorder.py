@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from fake_cache import START, FakeCache, FakeChanges, FakeClock
+from fake_cache import START, FakeCache, FakeClock
 
 from rdmeta.history import CHANGE_SCHEMA, HistoryError, Recorder, changes, read, recordings
-from rdmeta.model import Change, Topic
+from rdmeta.history.schema import Footer
+from rdmeta.model import Change
 
 ID = "lkG5VK0pTeCvTgvv0gdI1A"
 
@@ -186,7 +187,7 @@ def test_partitions_that_were_added_are_written_once_with_their_state(
     assert (grown.partition, grown.new_leader, grown.new_replicas) == (2, 3, (1, 2, 3))
 
 
-def test_a_topic_that_was_added_and_removed_between_looks_has_no_partitions(
+def test_a_topic_that_came_and_went_between_looks_is_told_with_its_partitions(
     cache: FakeCache, clock: FakeClock, tmp_path: Path
 ) -> None:
     with Recorder(cache, tmp_path, clock=clock) as recorder:
@@ -198,63 +199,36 @@ def test_a_topic_that_was_added_and_removed_between_looks_has_no_partitions(
         recorder.observe()
     assert [(r.kind, r.partition) for r in changes(tmp_path) if r.topic == "brief"] == [
         ("topic_added", None),
+        ("topic_added", 0),
         ("topic_removed", None),
     ]
-    assert [
-        (r.topic_id, r.partition, r.new_leader) for r in rows_of(tmp_path, "topic_recreated")
-    ] == [("B" * 22, None, None), ("C" * 22, None, None), ("C" * 22, 0, 3)]
+    again = rows_of(tmp_path, "topic_recreated")
+    assert [(r.topic_id, r.partition, r.new_leader) for r in again] == [
+        ("B" * 22, None, None),
+        ("B" * 22, 0, 2),
+        ("C" * 22, None, None),
+        ("C" * 22, 0, 3),
+    ]
 
 
-def test_a_write_between_a_change_and_its_lookup_is_undone(
+def test_a_write_during_an_observation_is_left_to_the_next_one(
     cache: FakeCache, clock: FakeClock, tmp_path: Path
 ) -> None:
     with Recorder(cache, tmp_path, clock=clock) as recorder:
         recorder.observe()
         cache.add_topic("payments", None, [3])
+        seen = cache.version
         cache.meanwhile.append(lambda: cache.set_leader("payments", 0, 2))
-        recorder.observe()
+        assert recorder.observe() == 2
+        recorder.flush()
+        assert recordings(tmp_path)[0].files[-1].until == seen
+        assert recorder.observe() == 1
     rows = [row for row in changes(tmp_path) if row.topic == "payments"]
     assert [(r.kind, r.partition, r.new_leader, r.new_leader_epoch) for r in rows] == [
         ("topic_added", None, None, None),
         ("topic_added", 0, 3, 0),
         ("leader_changed", 0, 2, 1),
     ]
-
-
-def test_a_write_during_the_baseline_is_in_it(
-    cache: FakeCache, clock: FakeClock, tmp_path: Path
-) -> None:
-    class Busy(FakeCache):
-        def topics(self) -> list[Topic]:
-            before = super().topics()
-            self.set_leader("orders", 1, 3)
-            return before
-
-    cache.__class__ = Busy
-    with Recorder(cache, tmp_path, clock=clock) as recorder:
-        recorder.observe()
-    stood = rows_of(tmp_path, "topic_added")
-    assert [(r.partition, r.new_leader, r.new_leader_epoch) for r in stood[1:]] == [
-        (0, 1, 0),
-        (1, 3, 1),
-    ]
-    assert {row.version for row in stood} == {cache.version}
-
-
-def test_a_cache_that_changes_all_the_time_is_an_error_and_not_a_hang(
-    cache: FakeCache, clock: FakeClock, tmp_path: Path
-) -> None:
-    class Restless(FakeCache):
-        def changes(self, since: int = 0, /) -> FakeChanges:
-            self.add_topic("orders", None, [1])
-            return super().changes(since)
-
-    with Recorder(cache, tmp_path, clock=clock) as recorder:
-        recorder.observe()
-        cache.__class__ = Restless
-        with pytest.raises(HistoryError, match="too fast"):
-            recorder.observe()
-    assert len(rows_of(tmp_path, "observed_to")) == 1
 
 
 def test_nothing_is_recorded_of_an_empty_cache(clock: FakeClock, tmp_path: Path) -> None:
@@ -399,7 +373,7 @@ def test_a_failed_write_leaves_no_file_and_loses_no_rows(
         recorder.observe()
         cache.set_leader("orders", 0, 2)
         recorder.observe()
-        before = sorted(tmp_path.iterdir())
+        before = sorted(tmp_path.rglob("*"))
 
         def full(*_: object) -> None:
             raise OSError(28, "No space left on device")
@@ -408,7 +382,7 @@ def test_a_failed_write_leaves_no_file_and_loses_no_rows(
             patch.setattr(os, "fsync", full)
             with pytest.raises(OSError, match="No space left"):
                 recorder.flush()
-        assert sorted(tmp_path.iterdir()) == before
+        assert sorted(tmp_path.rglob("*")) == before
     assert len(rows_of(tmp_path, "leader_changed")) == 1
 
 
@@ -462,6 +436,167 @@ def test_everything_about_a_file_is_in_its_name_and_its_footer(
     cache.add_broker(1)
     with Recorder(cache, tmp_path, clock=clock) as recorder:
         recorder.observe()
-    assert {path.parent for path in recorder.files} == {tmp_path}
+    folder = tmp_path / "cluster=_odd%2F.%2Fid%252F.with-everything" / "day=2025-06-01"
+    assert {path.parent for path in recorder.files} == {folder}
     assert {r.cluster_id for r in recordings(tmp_path)} == {odd}
     assert set(read(tmp_path)["cluster_id"].to_pylist()) == {odd}
+
+
+def footers(directory: Path) -> list[Footer]:
+    """Returns the footers of all files, in their order."""
+    return [
+        Footer.parse(pq.read_schema(file.path).metadata)
+        for recording in recordings(directory)
+        for file in recording.files
+    ]
+
+
+def test_offline_replicas_are_recorded_before_and_after(
+    cache: FakeCache, clock: FakeClock, tmp_path: Path
+) -> None:
+    cache.set_offline("orders", 1, (3,))
+    with Recorder(cache, tmp_path, clock=clock) as recorder:
+        recorder.observe()
+        cache.set_offline("orders", 0, (2, 3))
+        recorder.observe()
+    assert [row.new_offline for row in rows_of(tmp_path, "topic_added")] == [None, (), (3,)]
+    (changed,) = rows_of(tmp_path, "offline_changed")
+    assert (changed.old_offline, changed.new_offline) == ((), (2, 3))
+
+
+def test_a_row_says_how_long_what_it_tells_may_have_been_unseen(
+    cache: FakeCache, clock: FakeClock, tmp_path: Path
+) -> None:
+    with Recorder(cache, tmp_path, clock=clock) as recorder:
+        recorder.observe()
+        clock.pass_seconds(4)
+        cache.set_leader("orders", 0, 2)
+        clock.pass_seconds(1)
+        recorder.observe()
+        cache.set_leader("orders", 0, 3)
+        recorder.observe()
+    table = read(tmp_path)
+    told = zip(table["kind"].to_pylist(), table["unseen_us"].to_pylist(), strict=True)
+    assert [unseen for kind, unseen in told if kind == "leader_changed"] == [4_000_000, 0]
+    assert table["unseen_us"].null_count == len(table) - 2
+
+
+@pytest.mark.parametrize("how", ["closed", "gap", "lost", "cluster"])
+def test_the_last_file_says_why_its_recording_ended(
+    cache: FakeCache, clock: FakeClock, tmp_path: Path, how: str
+) -> None:
+    recorder = Recorder(cache, tmp_path, clock=clock)
+    recorder.observe()
+    cache.set_leader("orders", 0, 2)
+    recorder.observe()
+    recorder.flush()
+    if how == "closed":
+        recorder.close()
+    elif how == "gap":
+        clock.pass_seconds(61)
+    elif how == "lost":
+        cache.set_leader("orders", 0, 3)
+        cache.forget_changes()
+    else:
+        cache.become("cluster-B")
+    clock.pass_seconds(1)
+    recorder.observe()
+    assert [each.ended_by for each in footers(tmp_path)] == [None, None, how, None]
+    assert {each.continues for each in footers(tmp_path)} == {None}
+
+
+def test_footers_say_what_people_call_the_cluster_and_how_far_observations_lay_apart(
+    cache: FakeCache, clock: FakeClock, tmp_path: Path
+) -> None:
+    with Recorder(cache, tmp_path, clock=clock, name="prod", max_gap=30) as recorder:
+        recorder.observe()
+        for seconds in (2, 7.5, 1):
+            clock.pass_seconds(seconds)
+            cache.set_leader("orders", 0, 2)
+            recorder.observe()
+        recorder.flush()
+        clock.pass_seconds(3)
+        recorder.observe()
+    told = footers(tmp_path)
+    assert {each.name for each in told} == {"prod"}
+    assert {each.max_gap_us for each in told} == {30_000_000}
+    assert [each.longest_gap_us for each in told] == [None, 7_500_000, 3_000_000]
+
+
+def test_a_clock_that_is_set_back_begins_another_recording(
+    cache: FakeCache, clock: FakeClock, tmp_path: Path
+) -> None:
+    ticks = [0.0]
+    with Recorder(cache, tmp_path, clock=clock, monotonic=lambda: ticks[0]) as recorder:
+        for step in (0, 5, -3600, 5, 3600):
+            clock.pass_seconds(step)
+            ticks[0] += 5
+            cache.set_leader("orders", 0, cache.version)
+            recorder.observe()
+    found = recordings(tmp_path)
+    spans = [((r.observed_from - START).seconds, (r.observed_to - START).seconds) for r in found]
+    day = 86_400
+    assert spans == [(day - 3595, day - 3590), (0, 5), (10, 10)]
+    assert [row.detail for row in rows_of(tmp_path, "resync")] == [
+        "the wall clock was set back by 3605.0 s",
+        "the wall clock was set forward by 3595.0 s",
+    ]
+    assert [each.ended_by for each in footers(tmp_path) if each.ended_by] == [
+        "clock",
+        "clock",
+        "closed",
+    ]
+
+
+def test_a_clock_that_is_corrected_by_less_than_a_second_ends_nothing(
+    cache: FakeCache, clock: FakeClock, tmp_path: Path
+) -> None:
+    ticks = [0.0]
+    with Recorder(cache, tmp_path, clock=clock, monotonic=lambda: ticks[0]) as recorder:
+        recorder.observe()
+        clock.pass_seconds(-0.9)
+        cache.set_leader("orders", 0, 2)
+        recorder.observe()
+    assert len(recordings(tmp_path)) == 1
+    assert rows_of(tmp_path, "leader_changed")[0].observed_at == START
+
+
+def test_a_slow_poller_is_blind_once_and_is_told_so(
+    cache: FakeCache, clock: FakeClock, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Recorder(cache, tmp_path, clock=clock, cluster_id="prod") as recorder:
+        for number in range(24):
+            cache.set_leader("orders", 0, number)
+            recorder.observe()
+            clock.pass_seconds(300)
+    before, after = recordings(tmp_path)
+    assert (before.observed_to - before.observed_from).total_seconds() == 0
+    assert (after.observed_to - after.observed_from).total_seconds() == 22 * 300
+    assert [each.message for each in caplog.records] == [
+        "cluster cluster-A: no observation for 300.0 s, more than 60.0 s, so that another recording"
+        " begins: what happens in such a time is not recorded"
+    ]
+
+
+def test_a_file_that_cannot_be_written_at_the_end_of_a_recording_is_written_later(
+    cache: FakeCache, clock: FakeClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Recorder(cache, tmp_path, clock=clock, max_gap=30) as recorder:
+        recorder.observe()
+        cache.set_leader("orders", 0, 2)
+        recorder.observe()
+        clock.pass_seconds(31)
+
+        def full(*_: object) -> None:
+            raise OSError(28, "No space left on device")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", full)
+            with pytest.raises(OSError, match="No space left"):
+                recorder.observe()
+        clock.pass_seconds(5)
+        recorder.observe()
+    before, after = recordings(tmp_path)
+    assert before.observed_to == START
+    assert after.observed_from == START + timedelta(seconds=31)
+    assert len(rows_of(tmp_path, "leader_changed")) == 1

@@ -6,15 +6,23 @@ says what differed. `truth` keeps the state of every partition after each versio
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, timezone
 from typing import NamedTuple
 
+import pyarrow as pa
+
+from rdmeta._change_table import WHOLE_KINDS
 from rdmeta.errors import UnknownTopicError
+from rdmeta.history import CHANGE_SCHEMA
 from rdmeta.model import Broker, Change, Partition, Topic
 
 START = datetime(2025, 6, 1, 12, 0, tzinfo=timezone.utc)
 NOTHING = Change(*[None] * len(Change._fields))  # type: ignore[arg-type]
+
+
+# The kinds of a topic that came; one record per partition follows.
+_CAME = set(WHOLE_KINDS) - {"partitions_added"}
 
 
 class FakeClock:
@@ -32,18 +40,13 @@ class FakeClock:
 
 
 class Instant(NamedTuple):
-    """The state of one partition, and which parts of it a change record contains.
-
-    A recorder knows a topic that came and went between two looks from its change records alone.
-    """
+    """The state of one partition, and the version at which its topic came."""
 
     created: int
     topic_id: str | None
     leader: int | None
     epoch: int | None
     isr: tuple[int, ...]
-    leader_recorded: bool
-    isr_recorded: bool
 
 
 class FakeChanges:
@@ -52,6 +55,53 @@ class FakeChanges:
 
     def __iter__(self) -> Iterator[Change]:
         return iter(self.records)
+
+    def to_arrow(self) -> pa.Table:
+        schema = pa.schema([CHANGE_SCHEMA.field(name) for name in Change._fields])
+        return pa.Table.from_pylist([record._asdict() for record in self.records], schema)
+
+
+class FakeImage:
+    """The state of a cache at one version."""
+
+    def __init__(self, cache: FakeCache) -> None:
+        self.version, self.cluster_id = cache.version, cache.cluster_id
+        self._now = cache.clock.now
+        self._brokers, self._topics = cache.brokers, dict(cache._topics)
+
+    def topic(self, name: str, /) -> Topic:
+        if name not in self._topics:
+            raise UnknownTopicError(name)
+        return self._topics[name]
+
+    def changes(self) -> FakeChanges:
+        first = NOTHING._replace(
+            version=self.version,
+            cluster_id=self.cluster_id,
+            session="a cache's life",
+            observed_at=self._now,
+            source="poll",
+        )
+        records = [
+            first._replace(kind="broker_added", broker=b.id, detail=f"{b.host}:{b.port}")
+            for b in self._brokers
+        ]
+        for _, topic in sorted(self._topics.items()):
+            row = first._replace(kind="topic_added", topic=topic.name, topic_id=topic.topic_id)
+            records += [row, *(whole(row, p) for p in topic.partitions)]
+        return FakeChanges(records, self.version)
+
+
+def whole(record: Change, p: Partition) -> Change:
+    """Returns a record of that kind about a partition's whole state."""
+    return record._replace(
+        partition=p.partition,
+        new_leader=p.leader,
+        new_leader_epoch=p.leader_epoch,
+        new_isr=p.isr,
+        new_replicas=p.replicas,
+        new_offline=p.offline_replicas,
+    )
 
 
 class FakeCache:
@@ -62,8 +112,8 @@ class FakeCache:
         self.version = 0
         self.cluster_id = cluster_id
         self.brokers: tuple[Broker, ...] = ()
-        # topic() calls each of these once: another writer that writes in between.
-        self.meanwhile: list[object] = []
+        # changes() calls each of these once: another writer that writes since the last image.
+        self.meanwhile: list[Callable[[], object]] = []
         self._topics: dict[str, Topic] = {}
         self._records: list[Change] = []
         self._floor = 0
@@ -74,16 +124,20 @@ class FakeCache:
         return list(self._topics.values())
 
     def topic(self, name: str, /) -> Topic:
-        if self.meanwhile:
-            self.meanwhile.pop()()  # type: ignore[operator]
-        if name not in self._topics:
-            raise UnknownTopicError(name)
-        return self._topics[name]
+        return self.image().topic(name)
 
-    def changes(self, since: int = 0, /) -> FakeChanges:
+    def image(self) -> FakeImage:
+        return FakeImage(self)
+
+    def changes(self, since: int = 0, *, whole: bool = False) -> FakeChanges:
+        while self.meanwhile:
+            self.meanwhile.pop()()
         if since < self._floor:
             return FakeChanges([], self.version, resync=True)
-        return FakeChanges([r for r in self._records if r.version > since], self.version)
+        found = [r for r in self._records if r.version > since]
+        if not whole:
+            found = [r for r in found if r.partition is None or r.kind not in _CAME]
+        return FakeChanges(found, self.version)
 
     def forget_changes(self) -> None:
         """Drops all change records: readers that have not read them must resync."""
@@ -138,6 +192,7 @@ class FakeCache:
             new_leader_epoch=0,
             new_isr=new.isr,
             new_replicas=new.replicas,
+            new_offline=new.offline_replicas,
         )
 
     def set_leader(
@@ -186,6 +241,18 @@ class FakeCache:
             new_replicas=replicas,
         )
 
+    def set_offline(self, name: str, partition: int, offline: tuple[int, ...]) -> None:
+        old = self._topics[name].partitions[partition]
+        self._replace(old._replace(offline_replicas=offline))
+        self._write(
+            kind="offline_changed",
+            topic=name,
+            topic_id=old.topic_id,
+            partition=partition,
+            old_offline=old.offline_replicas,
+            new_offline=offline,
+        )
+
     def _replace(self, new: Partition) -> None:
         topic = self._topics[new.topic]
         partitions = tuple(new if p.partition == new.partition else p for p in topic.partitions)
@@ -203,7 +270,11 @@ class FakeCache:
                 **fields,  # type: ignore[arg-type]
             )
         )
-        self.truth.append((self.clock.now, self._instants(self._records[-1])))
+        record = self._records[-1]
+        if record.kind in _CAME and record.topic is not None:
+            topic = self._topics[record.topic]
+            self._records += [whole(record, p) for p in topic.partitions]
+        self.truth.append((self.clock.now, self._instants(record)))
 
     def _instants(self, change: Change) -> dict[tuple[str, int], Instant]:
         recreated = change.topic if change.kind == "topic_recreated" else None
@@ -211,20 +282,11 @@ class FakeCache:
         now = {}
         for p in (p for topic in self._topics.values() for p in topic.partitions):
             was = old.get((p.topic, p.partition))
-            here = (change.topic, change.partition) == (p.topic, p.partition)
             now[p.topic, p.partition] = Instant(
                 was.created if was else self.version,
                 p.topic_id,
                 p.leader,
                 p.leader_epoch,
                 tuple(sorted(p.isr)),
-                bool(was and was.leader_recorded)
-                or (
-                    here
-                    and change.kind
-                    in ("leader_changed", "leader_epoch_changed", "partitions_added")
-                ),
-                bool(was and was.isr_recorded)
-                or (here and change.kind in ("isr_changed", "partitions_added")),
             )
         return now

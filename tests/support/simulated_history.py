@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
-from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from fake_cache import START, FakeCache, FakeClock, Instant
+from fake_cache import START, FakeCache, FakeClock
 
 from rdmeta.history import Recorder
 
@@ -167,40 +166,19 @@ class Simulation:
         """Ends the recording; with `kept`, only the part that was flushed to disk is left."""
         assert w.session is not None
         looks = w.looks[: w.kept_looks] if kept else w.looks
-        steps = [(w.begin, _known(self.cache, looks[0], None))]
-        for since, until in pairwise(looks):
-            for version in range(since + 1, until + 1):
-                known = _known(self.cache, version, (since, until))
-                steps.append((self.cache.truth[version][0], known))
+        steps = [(w.begin, _known(self.cache, looks[0]))]
+        for version in range(looks[0] + 1, looks[-1] + 1):
+            steps.append((self.cache.truth[version][0], _known(self.cache, version)))
         self.seen.append(Seen(w.session, w.begin, w.kept if kept else w.looked, steps))
         w.session = None
 
 
-def _known(
-    cache: FakeCache, version: int, looks: tuple[int, int] | None
-) -> dict[tuple[str, int], tuple[object, ...]]:
-    """Returns what a recorder knows of each partition after `version`.
-
-    `looks` are the versions of its looks before and after that; None: it looked at `version`.
-    """
-    known: dict[tuple[str, int], tuple[object, ...]] = {}
-    for key, at in cache.truth[version][1].items():
-        leader, isr = (at.leader, at.epoch), at.isr
-        if looks and _came_and_went(cache, key, at, looks):
-            if not at.leader_recorded:
-                continue
-            isr = at.isr if at.isr_recorded else None  # type: ignore[assignment]
-        known[key] = (at.created, at.topic_id, *leader, isr)
-    return known
-
-
-def _came_and_went(
-    cache: FakeCache, key: tuple[str, int], at: Instant, looks: tuple[int, int]
-) -> bool:
-    """Returns whether the topic of that partition was absent at both looks."""
-    since, until = looks
-    later = cache.truth[until][1].get(key)
-    return at.created > since and (later is None or later.created != at.created)
+def _known(cache: FakeCache, version: int) -> dict[tuple[str, int], tuple[object, ...]]:
+    """Returns what a recorder knows of each partition after `version`."""
+    return {
+        key: (at.created, at.topic_id, at.leader, at.epoch, at.isr)
+        for key, at in cache.truth[version][1].items()
+    }
 
 
 def periods(seen: Seen) -> Iterator[tuple[object, ...]]:
