@@ -17,6 +17,7 @@ from rdmeta import errors
 from rdmeta._core import (
     METADATA_MAX_VERSION,
     METADATA_MIN_VERSION,
+    Fold,
     decode_metadata_response,
     encode_metadata_request,
 )
@@ -116,6 +117,7 @@ __all__ = [
     "DueReason",
     "EmbeddedCluster",
     "Error",
+    "Fold",
     "ForkedError",
     "Health",
     "Image",

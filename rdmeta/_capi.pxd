@@ -494,8 +494,8 @@ cdef extern from "rdmeta.h" nogil:
         void (*release)(ArrowArray *) noexcept nogil
 
     struct ArrowArrayStream:
-        int (*get_schema)(ArrowArrayStream *, ArrowSchema *) noexcept
-        int (*get_next)(ArrowArrayStream *, ArrowArray *) noexcept
+        int (*get_schema)(ArrowArrayStream *, ArrowSchema *) noexcept nogil
+        int (*get_next)(ArrowArrayStream *, ArrowArray *) noexcept nogil
         const char *(*get_last_error)(ArrowArrayStream *) noexcept
         void (*release)(ArrowArrayStream *) noexcept nogil
 
@@ -520,6 +520,63 @@ cdef extern from "rdmeta.h" nogil:
                                             uint64_t *until, int32_t *resync)
     rdmeta_err_t rdmeta_image_arrow_diff(rdmeta_image_t *before, rdmeta_image_t *after,
                                          const char *session, ArrowArrayStream *out)
+
+    # Folds
+    ctypedef struct rdmeta_fold_t:
+        pass
+
+    enum:
+        RDMETA_FOLD_PARTITION_INTERVAL
+        RDMETA_FOLD_BROKER_INTERVAL
+        RDMETA_FOLD_TOPIC_INTERVAL
+        RDMETA_FOLD_CONFIG_INTERVAL
+        RDMETA_FOLD_LEADER_CHANGE
+        RDMETA_FOLD_CHANGE
+        RDMETA_FOLD_OPEN
+        RDMETA_FOLD_GAP
+        RDMETA_FOLD_MIDNIGHT
+        RDMETA_FOLD_STATE_VERSION
+
+    ctypedef struct rdmeta_fold_conf_t:
+        size_t size
+        rdmeta_str_t cluster_id
+        rdmeta_str_t origin
+        int64_t counts_from
+        int64_t counts_to
+        uint32_t buckets
+        uint32_t bucket
+        const void *state
+        size_t state_size
+        uint64_t seed
+        rdmeta_allocator_t allocator
+
+    ctypedef struct rdmeta_fold_stats_t:
+        uint64_t rows
+        uint64_t kinds[64]
+        uint64_t unknown_kinds
+        uint64_t before
+        uint64_t other_buckets
+        uint64_t bad_details
+        uint64_t clocks_back
+        uint64_t bytes
+        uint64_t waiting
+        int64_t last_at
+        int32_t partial
+
+    void rdmeta_fold_conf_init(rdmeta_fold_conf_t *conf)
+    rdmeta_err_t rdmeta_fold_new(const rdmeta_fold_conf_t *conf, rdmeta_fold_t **out)
+    void rdmeta_fold_destroy(rdmeta_fold_t *fold)
+    rdmeta_err_t rdmeta_fold_change(rdmeta_fold_t *fold, const rdmeta_change_t *change,
+                                    int64_t unseen_us)
+    int32_t rdmeta_fold_visit(void *fold, const rdmeta_change_t *change)
+    rdmeta_err_t rdmeta_fold_batch(rdmeta_fold_t *fold, const ArrowSchema *schema,
+                                   const ArrowArray *batch)
+    rdmeta_err_t rdmeta_fold_cut(rdmeta_fold_t *fold, int64_t at_us)
+    rdmeta_err_t rdmeta_fold_end(rdmeta_fold_t *fold, int64_t at_us, int32_t by)
+    rdmeta_err_t rdmeta_fold_save(rdmeta_fold_t *fold, void *buf, size_t capacity, size_t *size)
+    rdmeta_err_t rdmeta_fold_take(rdmeta_fold_t *fold, int32_t table, ArrowArrayStream *out)
+    void rdmeta_fold_stats(const rdmeta_fold_t *fold, rdmeta_fold_stats_t *out)
+    const char *rdmeta_fold_error(const rdmeta_fold_t *fold)
 
     # Wire
     enum:

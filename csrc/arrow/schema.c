@@ -38,16 +38,91 @@ static const rdmeta_arrow_field_t replicas[] = {
 
 static const rdmeta_arrow_field_t changes[] = {RDMETA_CHANGE_COLUMNS(COLUMN)};
 
-_Static_assert(sizeof(changes) / sizeof(changes[0]) <= RDMETA_ARROW_COLUMNS,
-               "a batch has room for all columns");
+/* ---- tables of a fold ---------------------------------------------------- */
+
+#define INTERVAL                                                        \
+        FIELD("began_at", TIME), FIELD("ended_at", TIME),               \
+        FIELD("us", INT64), FIELD("began_by", STRING),                  \
+        FIELD("ended_by", STRING), MAYBE("unseen_us", INT64),           \
+        MAYBE("source", STRING), FIELD("origin", STRING),               \
+        FIELD("version", INT64), MAYBE("offset", INT64),                \
+        FIELD("partial", BOOL)
+
+static const rdmeta_arrow_field_t partition_interval[] = {
+        FIELD("cluster_id", STRING), FIELD("topic", STRING),
+        MAYBE("topic_id", STRING),   FIELD("partition", INT32),
+        MAYBE("leader", INT32),      MAYBE("leader_epoch", INT32),
+        MAYBE("partition_epoch", INT32), MAYBE("isr", IDS),
+        MAYBE("replicas", IDS),      MAYBE("adding", IDS),
+        MAYBE("removing", IDS),      MAYBE("elr", IDS),
+        MAYBE("offline", IDS),       MAYBE("min_isr", INT32),
+        MAYBE("racks", INT32),       INTERVAL};
+
+static const rdmeta_arrow_field_t broker_interval[] = {
+        FIELD("cluster_id", STRING), FIELD("broker", INT32),
+        MAYBE("broker_epoch", INT64), MAYBE("rack", STRING),
+        FIELD("host", STRING),       FIELD("port", INT32),
+        MAYBE("fenced", BOOL),       MAYBE("shutting_down", BOOL),
+        INTERVAL};
+
+static const rdmeta_arrow_field_t topic_interval[] = {
+        FIELD("cluster_id", STRING), FIELD("topic", STRING),
+        MAYBE("topic_id", STRING), FIELD("partitions", INT32), INTERVAL};
+
+static const rdmeta_arrow_field_t config_interval[] = {
+        FIELD("cluster_id", STRING), FIELD("resource_type", STRING),
+        FIELD("resource", STRING), FIELD("key", STRING),
+        FIELD("value", STRING), INTERVAL};
+
+static const rdmeta_arrow_field_t leader_change[] = {
+        FIELD("cluster_id", STRING),      FIELD("topic", STRING),
+        MAYBE("topic_id", STRING),        FIELD("partition", INT32),
+        FIELD("observed_at", TIME),       MAYBE("old_leader", INT32),
+        MAYBE("new_leader", INT32),       MAYBE("old_leader_epoch", INT32),
+        MAYBE("new_leader_epoch", INT32), MAYBE("elections", INT32),
+        MAYBE("source", STRING),          MAYBE("source_broker", INT32),
+        MAYBE("unseen_us", INT64),        FIELD("origin", STRING),
+        FIELD("version", INT64),          MAYBE("offset", INT64),
+        FIELD("recordings", INT32),       FIELD("partial", BOOL)};
+
+static const rdmeta_arrow_field_t change[] = {
+        FIELD("cluster_id", STRING),  FIELD("kind", STRING),
+        MAYBE("topic", STRING),       MAYBE("topic_id", STRING),
+        MAYBE("partition", INT32),    MAYBE("broker", INT32),
+        FIELD("observed_at", TIME),   MAYBE("source", STRING),
+        MAYBE("source_broker", INT32), MAYBE("old_isr", IDS),
+        MAYBE("new_isr", IDS),        MAYBE("old_replicas", IDS),
+        MAYBE("new_replicas", IDS),   MAYBE("old_offline", IDS),
+        MAYBE("new_offline", IDS),    MAYBE("detail", STRING),
+        MAYBE("unseen_us", INT64),    FIELD("origin", STRING),
+        FIELD("version", INT64),      MAYBE("offset", INT64),
+        FIELD("partial", BOOL)};
+
+#define FITS(fields)                                                         \
+        _Static_assert(sizeof(fields) / sizeof((fields)[0]) <=               \
+                               RDMETA_ARROW_COLUMNS,                         \
+                       "a batch has room for all columns")
+
+FITS(changes);
+FITS(partition_interval);
+FITS(change);
 
 #define TABLE(fields) {fields, sizeof(fields) / sizeof((fields)[0])}
 
 static const struct {
         const rdmeta_arrow_field_t *fields;
         int n;
-} tables[] = {TABLE(brokers), TABLE(topics), TABLE(partitions),
-              TABLE(replicas), TABLE(changes)};
+} tables[] = {TABLE(brokers),
+              TABLE(topics),
+              TABLE(partitions),
+              TABLE(replicas),
+              TABLE(changes),
+              [RDMETA_FOLD_PARTITION_INTERVAL] = TABLE(partition_interval),
+              [RDMETA_FOLD_BROKER_INTERVAL]    = TABLE(broker_interval),
+              [RDMETA_FOLD_TOPIC_INTERVAL]     = TABLE(topic_interval),
+              [RDMETA_FOLD_CONFIG_INTERVAL]    = TABLE(config_interval),
+              [RDMETA_FOLD_LEADER_CHANGE]      = TABLE(leader_change),
+              [RDMETA_FOLD_CHANGE]             = TABLE(change)};
 
 const rdmeta_arrow_field_t *rdmeta_arrow_fields(int32_t table, int *n) {
         if (table < 0 || (size_t)table >= sizeof(tables) / sizeof(tables[0]))

@@ -94,7 +94,19 @@
         F(rdmeta_replica_in) \
         F(rdmeta_reader_health) \
         F(rdmeta_cache_changes_whole) \
-        F(rdmeta_image_changes)
+        F(rdmeta_image_changes) \
+        F(rdmeta_fold_conf_init) \
+        F(rdmeta_fold_new) \
+        F(rdmeta_fold_destroy) \
+        F(rdmeta_fold_change) \
+        F(rdmeta_fold_visit) \
+        F(rdmeta_fold_batch) \
+        F(rdmeta_fold_cut) \
+        F(rdmeta_fold_end) \
+        F(rdmeta_fold_save) \
+        F(rdmeta_fold_take) \
+        F(rdmeta_fold_stats) \
+        F(rdmeta_fold_error)
 
 /* rdmeta_api.h defines it in extensions, which do not link the functions. */
 #ifdef RDMETA_API_ROUTED
@@ -272,6 +284,30 @@
         (rdmeta_api->rdmeta_cache_changes_whole(__VA_ARGS__))
 #define rdmeta_image_changes(...) \
         (rdmeta_api->rdmeta_image_changes(__VA_ARGS__))
+#define rdmeta_fold_conf_init(...) \
+        (rdmeta_api->rdmeta_fold_conf_init(__VA_ARGS__))
+#define rdmeta_fold_new(...) \
+        (rdmeta_api->rdmeta_fold_new(__VA_ARGS__))
+#define rdmeta_fold_destroy(...) \
+        (rdmeta_api->rdmeta_fold_destroy(__VA_ARGS__))
+#define rdmeta_fold_change(...) \
+        (rdmeta_api->rdmeta_fold_change(__VA_ARGS__))
+#define rdmeta_fold_visit(...) \
+        (rdmeta_api->rdmeta_fold_visit(__VA_ARGS__))
+#define rdmeta_fold_batch(...) \
+        (rdmeta_api->rdmeta_fold_batch(__VA_ARGS__))
+#define rdmeta_fold_cut(...) \
+        (rdmeta_api->rdmeta_fold_cut(__VA_ARGS__))
+#define rdmeta_fold_end(...) \
+        (rdmeta_api->rdmeta_fold_end(__VA_ARGS__))
+#define rdmeta_fold_save(...) \
+        (rdmeta_api->rdmeta_fold_save(__VA_ARGS__))
+#define rdmeta_fold_take(...) \
+        (rdmeta_api->rdmeta_fold_take(__VA_ARGS__))
+#define rdmeta_fold_stats(...) \
+        (rdmeta_api->rdmeta_fold_stats(__VA_ARGS__))
+#define rdmeta_fold_error(...) \
+        (rdmeta_api->rdmeta_fold_error(__VA_ARGS__))
 #endif
 
 #endif /* RDMETA_API_CALLS_H */

@@ -1,0 +1,348 @@
+#include "fold/settle.h"
+
+#include "fold/brokers.h"
+#include "fold/pieces.h"
+#include "fold/topics.h"
+
+/* ---- the open version ---------------------------------------------------- */
+
+rdmeta_fold_entry_t *rdmeta_fold_touch(rdmeta_fold_t *f,
+                                       rdmeta_fold_topic_t *t,
+                                       uint32_t partition, uint8_t reason,
+                                       const rdmeta_fold_began_t *next) {
+        rdmeta_fold_partition_t *p = &t->partitions[partition];
+        rdmeta_fold_entry_t *e;
+        void *grown;
+
+        if (!p->entry) {
+                grown = rdmeta_fold_room(f, f->entries, f->n_entries,
+                                         &f->entries_room, f->n_entries + 1,
+                                         sizeof(*f->entries));
+                if (!grown)
+                        return NULL;
+                f->entries   = grown;
+                e            = &f->entries[f->n_entries++];
+                p->entry     = (uint32_t)f->n_entries;
+                e->topic     = t;
+                e->partition = partition;
+                e->reason    = t->ended ? t->end_reason : RDMETA_BY_NOTHING;
+                e->ended     = t->ended;
+                e->given     = 0;
+                e->before    = p->says;
+        }
+        e = &f->entries[p->entry - 1];
+        if (reason < e->reason)
+                e->reason = reason;
+        e->next = *next;
+        return e;
+}
+
+rdmeta_err_t rdmeta_fold_touch_topic(rdmeta_fold_t *f, rdmeta_fold_topic_t *t,
+                                     uint8_t reason,
+                                     const rdmeta_fold_began_t *next) {
+        void *grown;
+
+        if (!t->open) {
+                grown = rdmeta_fold_room(f, f->touched, f->n_touched,
+                                         &f->touched_room, f->n_touched + 1,
+                                         sizeof(*f->touched));
+                if (!grown)
+                        return RDMETA_ERR_NO_MEMORY;
+                f->touched                 = grown;
+                f->touched[f->n_touched++] = t;
+                t->open                    = 1;
+                t->reason                  = RDMETA_BY_NOTHING;
+        }
+        if (reason < t->reason)
+                t->reason = reason;
+        t->next = *next;
+        return RDMETA_OK;
+}
+
+/* ---- settling ------------------------------------------------------------ */
+
+rdmeta_fold_began_t rdmeta_fold_began(const rdmeta_fold_began_t *next,
+                                      uint8_t reason) {
+        rdmeta_fold_began_t began = *next;
+
+        began.by = reason;
+        if (reason == RDMETA_BY_BASELINE && next->at % RDMETA_FOLD_DAY == 0)
+                began.by = RDMETA_BY_MIDNIGHT;
+        if (reason == RDMETA_BY_BASELINE)
+                began.unseen = -1;
+        return began;
+}
+
+static rdmeta_err_t settle_entry(rdmeta_fold_t *f, rdmeta_fold_entry_t *e) {
+        rdmeta_fold_topic_t *t          = e->topic;
+        rdmeta_fold_partition_t *p      = &t->partitions[e->partition];
+        const rdmeta_fold_ended_t ended = {e->next.at, e->reason};
+        int differs;
+
+        if (rdmeta_fold_racks(f, p->says.replicas, &p->says.racks))
+                return RDMETA_ERR_NO_MEMORY;
+        p->says.min_isr = t->min_isr;
+        differs = e->ended || p->live != p->stands ||
+                  memcmp(&p->says, &e->before, sizeof(p->says));
+        if (differs && p->stands &&
+            rdmeta_fold_put_partition(f, t, e->partition, &e->before,
+                                      &p->began, ended))
+                return RDMETA_ERR_NO_MEMORY;
+        if (differs && p->live)
+                p->began = rdmeta_fold_began(&e->next, e->reason);
+        p->stands = p->live;
+        p->entry  = 0;
+        return RDMETA_OK;
+}
+
+/* Touches each partition whose replicas lie on another number of racks, since a
+ * broker has another rack. */
+static rdmeta_err_t settle_racks(rdmeta_fold_t *f) {
+        size_t i;
+        uint32_t k;
+        int32_t racks;
+
+        rdmeta_fold_topics_sort(f);
+        for (i = 0; i < f->n_topics; i++) {
+                rdmeta_fold_topic_t *t = f->sorted[i];
+                for (k = 0; k < t->n; k++) {
+                        const rdmeta_fold_partition_t *p = &t->partitions[k];
+                        if (rdmeta_fold_racks(f, p->says.replicas, &racks))
+                                return RDMETA_ERR_NO_MEMORY;
+                        if (p->live && !p->entry && racks != p->says.racks &&
+                            !rdmeta_fold_touch(f, t, k, f->racks_reason,
+                                               &f->racks_began))
+                                return RDMETA_ERR_NO_MEMORY;
+                }
+        }
+        f->racks_reason = RDMETA_BY_NOTHING;
+        return RDMETA_OK;
+}
+
+/* Looking at this many partitions costs nothing, compared with a record. */
+enum { FEW = 64 };
+
+/* Returns whether a topic has ended, and none of its partitions says
+ * anything. */
+static int is_empty(const rdmeta_fold_topic_t *t) {
+        uint32_t i;
+
+        if (t->stands || t->live || t->min_isr >= 0)
+                return 0;
+        for (i = 0; i < t->n; i++) {
+                const rdmeta_fold_says_t *s = &t->partitions[i].says;
+                if (s->id || s->isr || s->replicas || s->offline)
+                        return 0;
+        }
+        return 1;
+}
+
+static rdmeta_err_t settle_topic(rdmeta_fold_t *f, rdmeta_fold_topic_t *t) {
+        const rdmeta_fold_ended_t ended = {t->next.at, t->reason};
+        rdmeta_fold_topic_says_t *now   = &t->says;
+        int exists, differs, look;
+
+        now->partitions = t->live;
+        exists          = now->exists || t->live;
+        differs = t->ended || exists != t->stands ||
+                  memcmp(now, &t->before, sizeof(*now));
+        if (differs && t->stands &&
+            rdmeta_fold_put_topic(f, t, &t->before, ended))
+                return RDMETA_ERR_NO_MEMORY;
+        if (differs && exists)
+                t->began = rdmeta_fold_began(&t->next, t->reason);
+        t->before = *now;
+        t->stands = (uint8_t)exists;
+        look      = t->ended || t->n <= FEW;
+        t->open = t->ended = 0;
+        if (look && is_empty(t))
+                rdmeta_fold_topic_drop(f, t);
+        return RDMETA_OK;
+}
+
+/* Frees the words that no state refers to. No version is open. */
+static void sweep(rdmeta_fold_t *f) {
+        rdmeta_fold_words_t *w = &f->words;
+        rdmeta_avl_iter_t it;
+        const rdmeta_avl_node_t *node;
+        size_t i;
+        uint32_t k;
+
+        for (i = 0; i < f->n_topics; i++) {
+                const rdmeta_fold_topic_t *t = f->topics[i];
+                rdmeta_fold_words_mark(w, t->shown);
+                rdmeta_fold_words_mark(w, t->says.id);
+                for (k = 0; k < t->n; k++) {
+                        const rdmeta_fold_says_t *s = &t->partitions[k].says;
+                        rdmeta_fold_words_mark(w, s->id);
+                        rdmeta_fold_words_mark(w, s->isr);
+                        rdmeta_fold_words_mark(w, s->replicas);
+                        rdmeta_fold_words_mark(w, s->offline);
+                }
+        }
+        rdmeta_avl_iter_init(&it, &f->brokers, NULL);
+        while ((node = rdmeta_avl_iter_next(&it)) != NULL) {
+                const rdmeta_fold_broker_t *b = (const void *)node;
+                rdmeta_fold_words_mark(w, b->host);
+                rdmeta_fold_words_mark(w, b->rack);
+        }
+        rdmeta_avl_iter_init(&it, &f->configs, NULL);
+        while ((node = rdmeta_avl_iter_next(&it)) != NULL) {
+                const rdmeta_fold_config_t *c = (const void *)node;
+                rdmeta_fold_words_mark(w, c->resource);
+                rdmeta_fold_words_mark(w, c->key);
+                rdmeta_fold_words_mark(w, c->value);
+        }
+        rdmeta_fold_words_sweep(w);
+}
+
+rdmeta_err_t rdmeta_fold_settle(rdmeta_fold_t *f) {
+        if (f->racks_reason != RDMETA_BY_NOTHING && settle_racks(f))
+                return RDMETA_ERR_NO_MEMORY;
+        while (f->settled < f->n_entries) {
+                if (settle_entry(f, &f->entries[f->settled]))
+                        return RDMETA_ERR_NO_MEMORY;
+                f->settled++;
+        }
+        while (f->settled_topics < f->n_touched) {
+                if (settle_topic(f, f->touched[f->settled_topics]))
+                        return RDMETA_ERR_NO_MEMORY;
+                f->settled_topics++;
+        }
+        f->n_entries = f->settled = 0;
+        f->n_touched = f->settled_topics = 0;
+        if (rdmeta_fold_words_many(&f->words))
+                sweep(f);
+        return RDMETA_OK;
+}
+
+/* ---- midnights, and the end ---------------------------------------------- */
+
+/* Makes a piece begin anew at the midnight that has ended it. */
+static void again(rdmeta_fold_began_t *began, int64_t at) {
+        began->at     = at;
+        began->by     = RDMETA_BY_MIDNIGHT;
+        began->unseen = -1;
+}
+
+/* Ends the pieces of a topic and of its partitions. With `on` they begin again,
+ * else they are gone. What begins at the end already is done. */
+static rdmeta_err_t end_topic(rdmeta_fold_t *f, rdmeta_fold_topic_t *t,
+                              rdmeta_fold_ended_t ended, int on) {
+        uint32_t i;
+
+        for (i = 0; i < t->n; i++) {
+                rdmeta_fold_partition_t *p = &t->partitions[i];
+                if (!p->stands || (on && p->began.at >= ended.at))
+                        continue;
+                if (rdmeta_fold_put_partition(f, t, i, &p->says, &p->began,
+                                              ended))
+                        return RDMETA_ERR_NO_MEMORY;
+                again(&p->began, ended.at);
+                p->stands = (uint8_t)on;
+        }
+        if (!t->stands || (on && t->began.at >= ended.at))
+                return RDMETA_OK;
+        if (rdmeta_fold_put_topic(f, t, &t->before, ended))
+                return RDMETA_ERR_NO_MEMORY;
+        again(&t->began, ended.at);
+        t->stands = (uint8_t)on;
+        return RDMETA_OK;
+}
+
+static rdmeta_err_t end_brokers(rdmeta_fold_t *f, rdmeta_fold_ended_t ended,
+                                int on) {
+        const rdmeta_avl_node_t *node;
+        rdmeta_avl_iter_t it;
+
+        rdmeta_avl_iter_init(&it, &f->brokers, NULL);
+        while ((node = rdmeta_avl_iter_next(&it)) != NULL) {
+                rdmeta_fold_broker_t *b =
+                        (rdmeta_fold_broker_t *)(uintptr_t)node;
+                if (!b->stands || (on && b->began.at >= ended.at))
+                        continue;
+                if (rdmeta_fold_put_broker(f, b, ended))
+                        return RDMETA_ERR_NO_MEMORY;
+                again(&b->began, ended.at);
+                b->stands = (uint8_t)on;
+        }
+        return RDMETA_OK;
+}
+
+static rdmeta_err_t end_configs(rdmeta_fold_t *f, rdmeta_fold_ended_t ended,
+                                int on) {
+        const rdmeta_avl_node_t *node;
+        rdmeta_avl_iter_t it;
+
+        while (!on && (node = rdmeta_avl_first(&f->configs)) != NULL) {
+                rdmeta_fold_config_t *c =
+                        (rdmeta_fold_config_t *)(uintptr_t)node;
+                if (rdmeta_fold_put_config(f, c, ended))
+                        return RDMETA_ERR_NO_MEMORY;
+                rdmeta_fold_config_drop(f, c);
+        }
+        rdmeta_avl_iter_init(&it, &f->configs, NULL);
+        while ((node = rdmeta_avl_iter_next(&it)) != NULL) {
+                rdmeta_fold_config_t *c =
+                        (rdmeta_fold_config_t *)(uintptr_t)node;
+                if (c->began.at >= ended.at)
+                        continue;
+                if (rdmeta_fold_put_config(f, c, ended))
+                        return RDMETA_ERR_NO_MEMORY;
+                again(&c->began, ended.at);
+        }
+        return RDMETA_OK;
+}
+
+static rdmeta_err_t end_all(rdmeta_fold_t *f, rdmeta_fold_ended_t ended,
+                            int on) {
+        rdmeta_err_t err = rdmeta_fold_settle(f);
+        size_t i;
+
+        if (err)
+                return err;
+        rdmeta_fold_topics_sort(f);
+        for (i = 0; i < f->n_topics && !err; i++)
+                err = end_topic(f, f->sorted[i], ended, on);
+        if (!err)
+                err = end_brokers(f, ended, on);
+        if (!err)
+                err = end_configs(f, ended, on);
+        return err;
+}
+
+rdmeta_err_t rdmeta_fold_midnight(rdmeta_fold_t *f, int64_t at) {
+        const rdmeta_fold_ended_t ended = {at, RDMETA_BY_MIDNIGHT};
+        const rdmeta_err_t err          = end_all(f, ended, 1);
+
+        if (!err)
+                f->day_end = at + RDMETA_FOLD_DAY;
+        return err;
+}
+
+rdmeta_err_t rdmeta_fold_midnights(rdmeta_fold_t *f, int64_t at) {
+        rdmeta_err_t err = RDMETA_OK;
+
+        if (f->clock == INT64_MIN || at < f->day_end)
+                return RDMETA_OK;
+        if (at - f->clock > RDMETA_FOLD_DAYS * RDMETA_FOLD_DAY)
+                return rdmeta_fold_wrong(
+                        f, RDMETA_ERR_MALFORMED,
+                        "a time of %lld us lies more than %d days after the"
+                        " last record",
+                        (long long)at, RDMETA_FOLD_DAYS);
+        while (!err && f->day_end <= at)
+                err = rdmeta_fold_midnight(f, f->day_end);
+        return err;
+}
+
+rdmeta_err_t rdmeta_fold_stop(rdmeta_fold_t *f, int64_t at, uint8_t by) {
+        const rdmeta_fold_ended_t ended = {at, by};
+        const rdmeta_err_t err          = end_all(f, ended, 0);
+
+        if (err)
+                return err;
+        rdmeta_fold_topics_destroy(f);
+        f->begun = 0;
+        return RDMETA_OK;
+}

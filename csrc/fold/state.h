@@ -1,0 +1,248 @@
+/*
+ * fold: change records become intervals in one pass, without a sort.
+ *
+ *     words      texts and lists of ids, each once, by number
+ *     state      the picture of a fold; what a partition, a broker says
+ *     topics     topics by name, their partitions, their order
+ *     brokers    brokers and configurations in order; racks of a list
+ *     out        columns that grow, batches, streams
+ *     pieces     writes a piece or a change into its columns
+ *     settle     ends a version; midnights; the end of the observation
+ *     row        takes one record
+ *     batch      reads records out of an Arrow batch
+ *     saved      the state as bytes
+ *     fold       the public calls
+ *
+ * Records of a recording come in order of versions. So the state of each
+ * partition, and since when it has stood, are enough to end its piece when a
+ * record changes it. Nothing is kept of what has been: a piece goes into the
+ * columns of its table at once.
+ *
+ *     fold
+ *      | slots: by hash of the name          words: 1 "AAAA..", 2 [1,2,3] ...
+ *      | topics: in any order                        ^
+ *      v                                             | numbers
+ *     topic "orders" -> partitions: [ says: id, isr, replicas, offline,
+ *      | min_isr                    |         leader, epoch, min_isr, racks
+ *      | says: id, partitions       | began: at, version, by, source ]
+ *      | began                      [ ... ] 80 bytes each
+ *
+ *     brokers, configs: AVL trees, by id and by name
+ *     out: per table, a batch that grows and the finished ones
+ *
+ * The records of one version are one change. They may touch a partition more
+ * than once: a topic that is recreated ends, and its partitions come again. So
+ * the first record of a version that touches a partition makes an *entry*. It
+ * has what the partition said before. When the next version comes, the version
+ * is *settled*: each entry whose partition says something else now ends a piece
+ * and begins another. The kind that comes first in the order of reasons gives
+ * `ended_by` and `began_by`; a topic's end comes before a new state.
+ *
+ *     version 7    entries: [orders 0, before][orders 1, before] ...
+ *     version 8 -> settle: pieces of orders 0 and 1 end, others begin
+ *
+ * The parts that a record gives win over an end in the same version, in either
+ * order: `given` has a bit per part.
+ *
+ * A call that fails has left everything as it was, or can be repeated. Taking a
+ * record first gets all memory, and then changes the state. A settling version
+ * goes entry by entry: its row is written, then the partition begins anew. A
+ * midnight goes partition by partition: those that begin at that midnight are
+ * done.
+ */
+#ifndef RDMETA_FOLD_STATE_H
+#define RDMETA_FOLD_STATE_H
+
+#include "base/avl.h"
+#include "fold/out.h"
+#include "fold/words.h"
+
+#define RDMETA_FOLD_DAY (INT64_C(86400) * 1000000)
+
+/* Bounds of one record: rdmeta_fold.h names them. */
+enum {
+        RDMETA_FOLD_PARTITIONS = 1 << 20,
+        RDMETA_FOLD_NAME       = 32767,
+        RDMETA_FOLD_IDS        = 1 << 16,
+        RDMETA_FOLD_TEXT       = 1 << 20,
+        RDMETA_FOLD_LABEL      = 16383, /* bytes of cluster id and origin */
+        RDMETA_FOLD_DAYS       = 400    /* between two records */
+};
+
+/* Why a piece begins or ends. If records of one version give several reasons,
+ * the first one in this order counts. */
+typedef enum rdmeta_fold_reason {
+        RDMETA_BY_TOPIC_ABSENT,
+        RDMETA_BY_TOPIC_REMOVED,
+        RDMETA_BY_TOPIC_RECREATED,
+        RDMETA_BY_TOPIC_ERROR,
+        RDMETA_BY_TOPIC_ADDED,
+        RDMETA_BY_BASELINE,
+        RDMETA_BY_PARTITIONS_ADDED,
+        RDMETA_BY_LEADER_CHANGED,
+        RDMETA_BY_ISR_CHANGED,
+        RDMETA_BY_REPLICAS_CHANGED,
+        RDMETA_BY_LEADER_EPOCH_CHANGED,
+        RDMETA_BY_OFFLINE_CHANGED,
+        RDMETA_BY_TOPIC_ID_LEARNED,
+        RDMETA_BY_CONFIG_CHANGED,
+        RDMETA_BY_BROKER_ADDED,
+        RDMETA_BY_BROKER_REMOVED,
+        RDMETA_BY_BROKER_CHANGED,
+        RDMETA_BY_MIDNIGHT,
+        RDMETA_BY_OPEN,
+        RDMETA_BY_GAP,
+        RDMETA_BY_NOTHING
+} rdmeta_fold_reason_t;
+
+/* Since when a state stands, and the record that began it. */
+typedef struct rdmeta_fold_began {
+        int64_t at, version;
+        int64_t unseen; /* -1: not known */
+        int64_t offset; /* -1: none */
+        uint8_t by;
+        int8_t source; /* RDMETA_SOURCE_..., -1: not known */
+} rdmeta_fold_began_t;
+
+/* What a partition says. Equal states have equal bytes. */
+typedef struct rdmeta_fold_says {
+        uint32_t id, isr, replicas, offline;   /* words; 0: null */
+        int32_t leader, epoch, min_isr, racks; /* -1: null */
+} rdmeta_fold_says_t;
+
+typedef struct rdmeta_fold_partition {
+        rdmeta_fold_says_t says;
+        rdmeta_fold_began_t began; /* valid if its piece stands */
+        uint32_t entry;            /* its entry's place + 1, or 0 */
+        uint8_t live;   /* its leader is given: it has a piece */
+        uint8_t stands; /* a piece of it has begun and not ended */
+} rdmeta_fold_partition_t;
+
+typedef struct rdmeta_fold_topic_says {
+        uint32_t id; /* a word; 0: null */
+        uint32_t partitions;
+        uint16_t exists, listed; /* listed: its partitions were */
+} rdmeta_fold_topic_says_t;
+
+typedef struct rdmeta_fold_topic {
+        rdmeta_str_t name;  /* as it came: the key */
+        uint32_t shown;     /* the word of the name as UTF-8 */
+        uint32_t hash;
+        rdmeta_fold_partition_t *partitions;
+        uint32_t n, room;
+        uint32_t live; /* partitions that have a leader given */
+        int32_t min_isr;
+        size_t place; /* in the fold's list of topics */
+        rdmeta_fold_topic_says_t says, before;
+        rdmeta_fold_began_t began, next;
+        uint8_t open;   /* records of the open version touched it */
+        uint8_t ended;  /* one of them ended it */
+        uint8_t reason; /* the first of their reasons */
+        uint8_t end_reason;
+        uint8_t stands;
+        char text[];
+} rdmeta_fold_topic_t;
+
+/* The parts of a partition's state that a record can give. */
+enum {
+        RDMETA_GAVE_LEADER   = 1 << 0,
+        RDMETA_GAVE_ID       = 1 << 1,
+        RDMETA_GAVE_ISR      = 1 << 2,
+        RDMETA_GAVE_REPLICAS = 1 << 3,
+        RDMETA_GAVE_OFFLINE  = 1 << 4
+};
+
+/* A partition that records of the open version have touched. */
+typedef struct rdmeta_fold_entry {
+        rdmeta_fold_topic_t *topic;
+        uint32_t partition;
+        uint8_t reason;
+        uint8_t ended;
+        uint8_t given;
+        rdmeta_fold_says_t before;
+        rdmeta_fold_began_t next; /* the last of these records */
+} rdmeta_fold_entry_t;
+
+typedef struct rdmeta_fold_broker {
+        rdmeta_avl_node_t node; /* first */
+        int32_t id, port;
+        uint32_t host, rack; /* words; rack 0: none, or never given */
+        uint8_t stands;
+        rdmeta_fold_began_t began;
+} rdmeta_fold_broker_t;
+
+typedef struct rdmeta_fold_config {
+        rdmeta_avl_node_t node; /* first */
+        int32_t broker;         /* -1: of a topic */
+        uint32_t resource, key, value; /* words */
+        rdmeta_fold_began_t began;
+} rdmeta_fold_config_t;
+
+struct rdmeta_fold {
+        rdmeta_allocator_t allocator;
+        rdmeta_str_t cluster_id, origin;
+        int64_t counts_from, counts_to;
+        uint32_t buckets, bucket;
+
+        rdmeta_fold_words_t words;
+        uint64_t key[RDMETA_HASH_KEYS];
+        rdmeta_fold_topic_t **topics, **slots;
+        size_t n_topics, topics_room, mask;
+        rdmeta_fold_topic_t **sorted; /* topics_room; valid if in_order */
+        int in_order;
+        rdmeta_avl_t brokers, configs;
+
+        int begun;       /* an observed_from has come */
+        int has_version; /* a record has come */
+        int64_t mark;    /* the version of the observation's begin */
+        int64_t version; /* the open version */
+        int64_t clock;   /* the latest time; INT64_MIN: none yet */
+        int64_t day_end; /* the next midnight */
+        uint8_t partial;
+
+        rdmeta_fold_entry_t *entries; /* of the open version */
+        size_t n_entries, entries_room, settled;
+        rdmeta_fold_topic_t **touched; /* topics of the open version */
+        size_t n_touched, touched_room, settled_topics;
+        uint8_t racks_reason; /* why racks may differ, or NOTHING */
+        rdmeta_fold_began_t racks_began;
+        uint32_t racks_turn;
+        uint32_t *scratch; /* for sorting a list */
+        size_t scratch_room;
+
+        rdmeta_fold_out_t out[RDMETA_FOLD_TABLES];
+        rdmeta_fold_stats_t stats;
+        size_t bytes; /* of topics, partitions, lists; without words */
+        char error[192];
+        char labels[]; /* cluster id, origin: UTF-8 */
+};
+
+/* Allocates memory of the state, which stats count. NULL: no memory. */
+RDMETA_INLINE void *rdmeta_fold_alloc(rdmeta_fold_t *f, size_t size) {
+        void *p = rdmeta_alloc(&f->allocator, size);
+
+        if (p)
+                f->bytes += size;
+        return p;
+}
+
+RDMETA_INLINE void rdmeta_fold_free(rdmeta_fold_t *f, void *p, size_t size) {
+        if (p)
+                f->bytes -= size;
+        rdmeta_free(&f->allocator, p, size);
+}
+
+/* Makes room for `need` items of `size` bytes, of which there are `n`. Returns
+ * the memory, or NULL and leaves the old one. */
+void *rdmeta_fold_room(rdmeta_fold_t *f, void *old, size_t n, size_t *room,
+                       size_t need, size_t size);
+
+/* Stores what was wrong, for rdmeta_fold_error(). Returns `err`. */
+rdmeta_err_t rdmeta_fold_wrong(rdmeta_fold_t *f, rdmeta_err_t err,
+                               const char *format, ...)
+        __attribute__((format(printf, 3, 4)));
+
+/* Returns the number of a text, as UTF-8; 0: no memory. */
+uint32_t rdmeta_fold_text(rdmeta_fold_t *f, rdmeta_str_t s);
+
+#endif /* RDMETA_FOLD_STATE_H */
