@@ -1,0 +1,31 @@
+"""Tables from recorded history: which tasks there are, what they make, and whether it is whole.
+
+    plan = rdmeta.pipeline.plan(["history"], "tables")
+    faults = rdmeta.pipeline.check("tables")
+
+The tables are small Parquet files that any reader sees once and whole: docs/pipeline.md.
+"""
+
+from __future__ import annotations
+
+from rdmeta.errors import MissingExtraError
+
+# This check comes before the modules that use pyarrow, so that they need none.
+try:
+    import pyarrow as _pyarrow  # noqa: F401
+except ImportError as error:
+    raise MissingExtraError.of("rdmeta.pipeline", "arrow") from error
+
+from rdmeta.pipeline.check import Fault, check
+from rdmeta.pipeline.errors import BadFileError, LockedError, PipelineError
+from rdmeta.pipeline.plan import Plan, plan
+
+__all__ = [
+    "BadFileError",
+    "Fault",
+    "LockedError",
+    "PipelineError",
+    "Plan",
+    "check",
+    "plan",
+]

@@ -1,0 +1,80 @@
+"""Compares an output folder with its manifest."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from rdmeta.pipeline import lock
+from rdmeta.pipeline.errors import PipelineError
+from rdmeta.pipeline.inputs import sha256_of
+from rdmeta.pipeline.layout import INPUT, LAYOUT, MANIFEST, SILVER, read_layout
+from rdmeta.pipeline.manifest import Kept, read_manifest
+from rdmeta.pipeline.place import Place, is_leftover
+
+__all__ = ["Fault", "check", "kept"]
+
+_ALSO_THERE = {INPUT, LAYOUT, MANIFEST, lock.NAME}
+
+
+class Fault(NamedTuple):
+    """A file that differs from the manifest, and how."""
+
+    path: str
+    reason: str
+
+
+def check(out: str | os.PathLike[str]) -> list[Fault]:
+    """Returns how the files of an output folder differ from its manifest; none if it is whole.
+
+    It reads each file: size, SHA-256 and rows. Files that the manifest does not have are named too.
+    Raises PipelineError if the folder has no manifest, or is of another version; and OSError.
+    """
+    place = Place(out)
+    read_layout(place)
+    if place.read(MANIFEST) is None:
+        raise PipelineError(f"{place.where}: it has no {MANIFEST}; run rdmeta pipeline all first")
+    manifest = read_manifest(place)
+    faults = []
+    if lock.is_marked(place):
+        faults.append(Fault(place.shown(lock.NAME), "a run works on it, or did not end well"))
+    there = {each.name for each in place.files()}
+    for name in sorted(manifest.files):
+        if name not in there:
+            faults.append(Fault(place.shown(name), "it is missing"))
+            continue
+        reason = _difference(place, name, manifest.files[name])
+        if reason is not None:
+            faults.append(Fault(place.shown(name), reason))
+    for name in sorted(there - set(manifest.files) - _ALSO_THERE):
+        if is_leftover(name.rpartition("/")[2]):
+            faults.append(Fault(place.shown(name), "a run left it unfinished"))
+        elif not name.startswith(f"{SILVER}/_state/"):
+            faults.append(Fault(place.shown(name), "the manifest does not have it"))
+    return faults
+
+
+def kept(place: Place, name: str) -> Kept:
+    """Returns what the manifest says of a file that is there; raises OSError, ArrowException."""
+    with place.opened(name) as stream:
+        digest = sha256_of(stream)
+        size = stream.tell()
+        stream.seek(0)
+        return Kept(pq.read_metadata(stream).num_rows, size, digest)
+
+
+def _difference(place: Place, name: str, wanted: Kept) -> str | None:
+    try:
+        found = kept(place, name)
+    except (pa.ArrowException, OSError) as error:
+        return f"it cannot be read: {error}"
+    if found == wanted:
+        return None
+    if found.bytes != wanted.bytes:
+        return f"it has {found.bytes} bytes, and the manifest says {wanted.bytes}"
+    if found.rows != wanted.rows:
+        return f"it has {found.rows} rows, and the manifest says {wanted.rows}"
+    return "its digest differs from the manifest's"

@@ -1,0 +1,202 @@
+"""Which origin tells of a cluster at a moment, and what each day is made from.
+
+An origin is a recording. At each moment the one that began first counts, so times of a cluster
+never overlap. That follows from footers alone. A day takes from each origin the part of it that
+lies in the day. An origin that spans a midnight is carried over it by its state.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+from rdmeta.pipeline.inputs import Input, Recording
+
+__all__ = ["DAY_US", "Day", "File", "Stretch", "begin_of", "day_at", "days_of", "digest_of"]
+
+DAY_US = 86_400_000_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+@dataclass(frozen=True)
+class File:
+    """A file as a task reads it: a folder, the name in it, and what it must hold."""
+
+    place: str
+    name: str
+    sha256: str
+    rows: int
+    from_us: int
+    to_us: int
+    longest_gap_us: int | None
+    is_partial: bool
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """The part of one origin that lies in one day.
+
+    `files` are those of that day, `earlier` those of the origin's days before. The origin counts
+    from `counts_from_us` to `counts_to_us`; both are None if other origins tell of all its time.
+    `goes_on` says that the origin goes on after midnight.
+    """
+
+    origin: str
+    files: tuple[File, ...]
+    earlier: tuple[File, ...]
+    seen_from_us: int
+    seen_to_us: int
+    counts_from_us: int | None
+    counts_to_us: int | None
+    ended_by: str
+    goes_on: bool
+    continues: bool
+    longest_gap_us: int | None
+    is_partial: bool
+
+
+@dataclass(frozen=True)
+class Day:
+    """One day of a cluster, such as 2026-11-22, and the digest of all that it is made from.
+
+    A day without stretches is kept: its input is gone, and what was made of it stays.
+    """
+
+    day: str
+    stretches: tuple[Stretch, ...]
+    digest: str
+
+    @property
+    def is_kept(self) -> bool:
+        return not self.stretches
+
+    @property
+    def is_carried(self) -> bool:
+        """Whether it needs the state of the day before."""
+        return any(each.earlier for each in self.stretches)
+
+
+def day_at(us: int) -> str:
+    """Returns the day of a moment."""
+    return (_EPOCH + timedelta(microseconds=us)).strftime("%Y-%m-%d")
+
+
+def begin_of(day: str) -> int:
+    """Returns the moment at which a day begins."""
+    begun = datetime.strptime(day, "%Y-%m-%d").replace(tzinfo=timezone.utc)
+    return (begun - _EPOCH) // timedelta(microseconds=1)
+
+
+def digest_of(value: object) -> str:
+    """Returns the SHA-256 of a value that JSON can hold, in hexadecimal."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def days_of(recordings: Sequence[Recording], versions: object) -> list[Day]:
+    """Returns the days of one cluster; `versions` are a part of each digest."""
+    found: dict[str, list[Stretch]] = {}
+    for recording, counts in _counting(recordings):
+        for day, stretch in _by_day(recording, counts):
+            found.setdefault(day, []).append(stretch)
+    return [
+        Day(day, tuple(found[day]), digest_of([versions, day, *map(_essence, found[day])]))
+        for day in sorted(found)
+    ]
+
+
+def _essence(stretch: Stretch) -> dict[str, Any]:
+    """Returns what a day's tables follow from: contents, and not where they lie."""
+    values = asdict(stretch)
+    for name in ("files", "earlier"):
+        values[name] = [each.sha256 for each in getattr(stretch, name)]
+    return values
+
+
+def _counting(
+    recordings: Iterable[Recording],
+) -> Iterator[tuple[Recording, tuple[int, int] | None]]:
+    """Yields each recording with the time in which it counts, None if there is none."""
+    covered = None
+    for each in sorted(recordings, key=lambda r: (r.from_us, r.origin)):
+        end = _end(each)
+        begin = each.from_us if covered is None else max(each.from_us, covered)
+        yield each, (begin, end) if begin == each.from_us or begin < end else None
+        covered = end if covered is None else max(end, covered)
+
+
+def _end(recording: Recording) -> int:
+    """Returns the end of what a recording tells.
+
+    One that ended at midnight tells of the time until then, as the next one begins with its state.
+    """
+    if recording.ended_by != "midnight":
+        return recording.to_us
+    return max(recording.to_us, (recording.from_us // DAY_US + 1) * DAY_US)
+
+
+def _by_day(recording: Recording, counts: tuple[int, int] | None) -> Iterator[tuple[str, Stretch]]:
+    first, end = recording.from_us, _end(recording)
+    # A moment at midnight belongs to the day that ends, unless the recording begins there.
+    last = max(first, end - 1)
+    for number in range(first // DAY_US, last // DAY_US + 1):
+        begin, after = number * DAY_US, (number + 1) * DAY_US
+        goes_on = last >= after
+        files, earlier = _files_of(recording.files, begin, after, goes_on)
+        ended_by = "midnight" if goes_on else recording.ended_by or "open"
+        seen = (max(first, begin), min(end, after))
+        yield (
+            day_at(begin),
+            Stretch(
+                recording.origin,
+                files,
+                earlier if first < begin else (),
+                *seen,
+                *_overlap(counts, *seen),
+                ended_by,
+                goes_on,
+                first < begin or recording.continues is not None,
+                max(
+                    (f.longest_gap_us for f in files if f.longest_gap_us is not None), default=None
+                ),
+                any(each.is_partial for each in (*earlier, *files)),
+            ),
+        )
+
+
+def _overlap(counts: tuple[int, int] | None, begin: int, end: int) -> tuple[int | None, int | None]:
+    """Returns the part of `counts` from `begin` to `end`; a part without length only at a begin."""
+    if counts is None:
+        return None, None
+    low, high = max(counts[0], begin), min(counts[1], end)
+    return (low, high) if low < high or low == high == begin == counts[0] else (None, None)
+
+
+def _files_of(
+    files: tuple[Input, ...], begin: int, after: int, goes_on: bool
+) -> tuple[tuple[File, ...], tuple[File, ...]]:
+    """Returns the files with rows of one day, and those with rows of days before.
+
+    A file across a midnight is among both.
+    """
+    shown = [
+        File(
+            each.place,
+            each.name,
+            each.sha256,
+            each.rows,
+            each.from_us,
+            each.to_us,
+            each.longest_gap_us,
+            bool(each.unknown_columns),
+        )
+        for each in files
+    ]
+    today = [
+        file for file in shown if file.to_us >= begin and (file.from_us < after or not goes_on)
+    ]
+    return tuple(today), tuple(file for file in shown if file.from_us < begin)

@@ -1,0 +1,85 @@
+"""Changes of leader that several recordings saw, joined to one row each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+__all__ = ["Past", "joined", "past_of"]
+
+_KEYS = ["topic", "topic_id", "partition", "new_leader_epoch", "new_leader"]
+
+# For each origin that came over a midnight: the epoch there of each topic id and partition.
+Past = dict[str, dict[tuple[str, int], int]]
+
+
+def past_of(pieces: pa.Table) -> dict[tuple[str, int], int]:
+    """Returns the leader epochs that stood at the midnight at which these pieces begin."""
+    stood = pieces.filter(pc.equal(pieces["began_by"], "midnight"))
+    columns = (stood[name].to_pylist() for name in ("topic_id", "partition", "leader_epoch"))
+    return {
+        (topic_id, partition): epoch
+        for topic_id, partition, epoch in zip(*columns, strict=True)
+        if topic_id is not None and epoch is not None
+    }
+
+
+def joined(rows: pa.Table, counts: Mapping[str, tuple[int, int] | None], past: Past) -> pa.Table:
+    """Returns one row for each change of leader of a day, at its first sight.
+
+    `rows` are the changes that every origin saw, `counts` is the time for which each one counts.
+    If topic id and epoch are known, rows of several origins are one change, and `recordings` is the
+    number of origins. Otherwise only the origin that counts tells of it. A change whose epoch
+    another origin had at the midnight before is past: the day before has it.
+    """
+    ordered = rows.sort_by([(name, "ascending") for name in ("observed_at", "origin", "version")])
+    same = pc.and_(pc.is_valid(ordered["topic_id"]), pc.is_valid(ordered["new_leader_epoch"]))
+    ordered = ordered.append_column("same", same)
+    ordered = ordered.filter(pc.or_(ordered["same"], _counted(ordered, counts)))
+    if past:
+        ordered = _without_past(ordered, past)
+    number = pa.array(range(ordered.num_rows), pa.int64())
+    ordered = ordered.append_column("number", number)
+    # A row that is not the same as others is a group of its own.
+    alone = pc.if_else(ordered["same"], pa.scalar(-1, pa.int64()), ordered["number"])
+    groups = (
+        ordered.append_column("alone", alone)
+        .group_by([*_KEYS, "alone"], use_threads=False)
+        .aggregate([("number", "min"), ("origin", "count_distinct")])
+        .sort_by("number_min")
+    )
+    first = ordered.take(groups["number_min"]).drop_columns(["same", "number"])
+    place = first.schema.get_field_index("recordings")
+    recordings = groups["origin_count_distinct"].cast(pa.int32())
+    return first.set_column(place, first.schema.field(place), recordings)
+
+
+def _counted(rows: pa.Table, counts: Mapping[str, tuple[int, int] | None]) -> Any:
+    """Returns for each row whether its origin counts at its time."""
+    times = pc.cast(rows["observed_at"], pa.int64())
+    found: Any = pa.chunked_array([pa.array([False] * rows.num_rows, pa.bool_())])
+    for origin, span in counts.items():
+        if span is not None:
+            inside = pc.and_(pc.greater_equal(times, span[0]), pc.less_equal(times, span[1]))
+            found = pc.or_(found, pc.and_(pc.equal(rows["origin"], origin), inside))
+    return found
+
+
+def _without_past(rows: pa.Table, past: Past) -> pa.Table:
+    """Returns the rows without those whose epoch another origin had at midnight."""
+    names = ("topic_id", "partition", "new_leader_epoch", "origin")
+    columns = zip(*(rows[name].to_pylist() for name in names), strict=True)
+    kept = [
+        topic_id is None
+        or epoch is None
+        or all(
+            stood.get((topic_id, partition), -1) < epoch
+            for other, stood in past.items()
+            if other != origin
+        )
+        for topic_id, partition, epoch, origin in columns
+    ]
+    return rows.filter(pa.array(kept, pa.bool_()))

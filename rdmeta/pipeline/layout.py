@@ -1,0 +1,154 @@
+"""The names in an output folder, its version, and the parts of each cluster's tables.
+
+    OUT/layout.json                                     the version; period and parts by cluster
+    OUT/bronze/cluster=ID/day=DAY/changes-….parquet     history files, as the recorder names them
+    OUT/input.parquet                                   a row for each input file
+    OUT/silver/v1/TABLE/cluster=ID/period=P/part-I-of-N.parquet
+    OUT/silver/v1/_state/cluster=ID/ORIGIN.DAY.….state  the state at a midnight within a recording
+    OUT/leader_minutes/cluster=ID.parquet
+    OUT/manifest.json                                   files, rows, digests
+    OUT/lock
+
+A cluster's period and number of parts follow from the history that a run finds when the cluster
+first comes. They stay as they are in that folder.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from rdmeta.pipeline.errors import PipelineError
+from rdmeta.pipeline.place import Place
+
+__all__ = [
+    "INPUT",
+    "LAYOUT",
+    "MANIFEST",
+    "SILVER",
+    "VERSION",
+    "Parts",
+    "bronze_file",
+    "choose_parts",
+    "leader_minutes_file",
+    "period_of",
+    "read_layout",
+    "state_file",
+    "table_file",
+    "write_layout",
+]
+
+VERSION = 1
+SILVER_VERSION = 1
+SILVER = f"silver/v{SILVER_VERSION}"
+LAYOUT = "layout.json"
+MANIFEST = "manifest.json"
+INPUT = "input.parquet"
+
+# Below this many rows a day, a month makes a better file than a day.
+_SMALL_DAY = 20_000
+# Above this many rows, a day is more than one part.
+_PART_ROWS = 10_000_000
+
+_OLD = ("_made_from", "partition_interval", "leader_change")
+
+
+class Parts(NamedTuple):
+    """How a cluster's tables are cut: `period` is "day" or "month"; `buckets` of a period."""
+
+    period: str
+    buckets: int
+
+
+def cluster_folder(cluster_id: str) -> str:
+    """Returns the name of a cluster's folder, quoted as the history's names are."""
+    return f"cluster={quote(cluster_id, safe='')}"
+
+
+def bronze_file(cluster_id: str, day: str, name: str) -> str:
+    """Returns the name of the copy of a history file of a recording that began on `day`."""
+    return f"bronze/{cluster_folder(cluster_id)}/day={day}/{name}"
+
+
+def table_file(table: str, cluster_id: str, period: str, bucket: int, buckets: int) -> str:
+    """Returns the one name for a table's part."""
+    folder = f"{SILVER}/{table}/{cluster_folder(cluster_id)}/period={period}"
+    return f"{folder}/part-{bucket}-of-{buckets}.parquet"
+
+
+def state_file(cluster_id: str, origin: str, day: str, key: str, bucket: int, buckets: int) -> str:
+    """Returns the name of the state at the end of `day`; `key` tells what it rests on."""
+    folder = f"{SILVER}/_state/{cluster_folder(cluster_id)}"
+    return f"{folder}/{origin}.{day}.part-{bucket}-of-{buckets}.{key[:32]}.state"
+
+
+def leader_minutes_file(cluster_id: str) -> str:
+    """Returns the name of a cluster's part of leader_minutes."""
+    return f"leader_minutes/{cluster_folder(cluster_id)}.parquet"
+
+
+def period_of(day: str, parts: Parts) -> str:
+    """Returns the period to which a day such as 2026-11-22 belongs."""
+    return day if parts.period == "day" else day[:7]
+
+
+def choose_parts(rows_of_days: Iterable[int]) -> Parts:
+    """Returns the parts for a cluster with these numbers of change records a day."""
+    rows = list(rows_of_days) or [0]
+    if sum(rows) < _SMALL_DAY * len(rows):
+        return Parts("month", 1)
+    return Parts("day", -(-max(rows) // _PART_ROWS))
+
+
+def read_layout(out: Place) -> dict[str, Parts]:
+    """Returns the parts of the clusters that are in `out`; none if the folder is new.
+
+    Raises PipelineError, with both versions, for a folder of another version.
+    """
+    text = out.read(LAYOUT)
+    if text is None:
+        _refuse_older(out)
+        return {}
+    try:
+        found: dict[str, Any] = json.loads(text)
+        versions = (int(found["layout"]), int(found["silver"]))
+        if versions != (VERSION, SILVER_VERSION):
+            raise PipelineError(
+                f"{out.where}: it has layout {versions[0]} with silver v{versions[1]}, and this"
+                f" version of rdmeta makes layout {VERSION} with silver v{SILVER_VERSION}:"
+                " name a new folder, or use the rdmeta that made it"
+            )
+        clusters: Mapping[str, Any] = found["clusters"]
+        return {each: Parts(str(p["period"]), int(p["parts"])) for each, p in clusters.items()}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        if isinstance(error, PipelineError):
+            raise
+        raise PipelineError(f"{out.shown(LAYOUT)}: it is damaged: {error}; restore it") from error
+
+
+def write_layout(out: Place, clusters: Mapping[str, Parts]) -> None:
+    """Writes the version and the parts; a file that says the same stays as it is."""
+    shown = {each: {"period": p.period, "parts": p.buckets} for each, p in clusters.items()}
+    values = {"layout": VERSION, "silver": SILVER_VERSION, "clusters": shown}
+    text = (json.dumps(values, indent=1, sort_keys=True) + "\n").encode()
+    if out.read(LAYOUT) != text:
+        out.put(LAYOUT, text)
+
+
+def _refuse_older(out: Place) -> None:
+    """Raises PipelineError if the folder has the tables of the job before this layout."""
+    if not out.exists():
+        return
+    for folder in _OLD:
+        entry = next(iter(out.files(folder)), None)
+        if entry is not None:
+            raise PipelineError(
+                f"{out.where}: it has {folder}/ of layout 0, which `python -m rdmeta.spark` made,"
+                f" and this version of rdmeta makes layout {VERSION}: name a new folder"
+            )
+    for entry in out.files("silver"):
+        raise PipelineError(
+            f"{out.where}: it has {entry.name}, but no {LAYOUT}: restore it, or name a new folder"
+        )

@@ -1,0 +1,233 @@
+"""A folder of files, on this machine or in an object store, and how a file comes into it whole.
+
+On this machine a writer makes a file under the name `.NAME.HEX.tmp`, syncs it, renames it and syncs
+the folder. No glob for Parquet matches that name, also not those of DuckDB and polars, which match
+names with a dot. For an object store a writer makes a file on the local disk and uploads it in one
+call, as a stream that an exception closes early leaves a cut object.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+import pyarrow as pa
+from pyarrow import fs
+
+from rdmeta.pipeline.errors import PipelineError
+
+__all__ = ["Draft", "Entry", "Place", "is_failing", "is_leftover", "is_uri"]
+
+_LEFTOVER = re.compile(r"\..+\.[0-9a-f]{32}\.tmp")
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+
+
+def is_uri(where: str) -> bool:
+    """Returns whether this names a place by a URI, such as s3://bucket/folder."""
+    return _URI.match(where) is not None
+
+
+def is_leftover(name: str) -> bool:
+    """Returns whether a file of that name is the unfinished file of a writer."""
+    return _LEFTOVER.fullmatch(name) is not None
+
+
+def is_failing(error: OSError) -> bool:
+    """Returns whether a disk or a store failed; pyarrow reports damage as an OSError, too."""
+    return error.errno is not None or "AWS Error" in str(error)
+
+
+class Entry(NamedTuple):
+    """A file of a place: its path in it with "/", its size in bytes and its time in ns."""
+
+    name: str
+    size: int
+    mtime_ns: int
+
+
+class Place:
+    """A folder, by its path or by a URI of `pyarrow.fs`. It need not exist.
+
+    Raises PipelineError for a URI that pyarrow does not know.
+    """
+
+    def __init__(self, where: str | os.PathLike[str]) -> None:
+        self.where = os.fspath(where)
+        self._store: Any = None
+        self._root = self.where
+        if is_uri(self.where):
+            try:
+                self._store, self._root = fs.FileSystem.from_uri(self.where)
+            except (pa.ArrowException, ValueError, OSError) as error:
+                raise PipelineError(f"{self.where}: {error}") from error
+            if isinstance(self._store, fs.LocalFileSystem):
+                self._store = None
+        self._root = self._root.rstrip("/") or "/"
+
+    def __reduce__(self) -> tuple[type[Place], tuple[str]]:
+        return Place, (self.where,)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the folder is one of this machine's file system."""
+        return self._store is None
+
+    def path(self, name: str = "") -> str:
+        """Returns the path of a file of the place, as the file system has it."""
+        return f"{self._root}/{name}" if name else self._root
+
+    def shown(self, name: str) -> str:
+        """Returns what a user calls that file: its path, or its URI."""
+        return f"{self.where.rstrip('/')}/{name}"
+
+    def exists(self) -> bool:
+        """Returns whether the folder is there; an object store has it if a file lies in it."""
+        if self._store is None:
+            return os.path.isdir(self._root)
+        return bool(self._info(self._root).type == fs.FileType.Directory)
+
+    def files(self, below: str = "") -> Iterator[Entry]:
+        """Yields all files below a folder of the place; leftovers of writers are among them.
+
+        Raises OSError if a folder cannot be read. A folder that is not there has no files.
+        """
+        top = self.path(below)
+        if self._store is None:
+            yield from self._local_files(top)
+            return
+        for info in self._infos(top):
+            if info.type == fs.FileType.File:
+                name = info.path[len(self._root) :].lstrip("/")
+                yield Entry(name, info.size, info.mtime_ns or 0)
+
+    def read(self, name: str) -> bytes | None:
+        """Returns a file's bytes, None if the file is not there; raises OSError."""
+        try:
+            if self._store is None:
+                return Path(self.path(name)).read_bytes()
+            with self._store.open_input_stream(self.path(name)) as stream:
+                return bytes(stream.read())
+        except FileNotFoundError:
+            return None
+
+    def opened(self, name: str) -> Any:
+        """Opens a file for reading at any position, as pyarrow needs it; raises OSError."""
+        if self._store is None:
+            return pa.OSFile(self.path(name), "rb")
+        return self._store.open_input_file(self.path(name))
+
+    def draft(self, name: str) -> Draft:
+        """Returns a new file that takes the name `name` when its writer commits it."""
+        return Draft(self, name)
+
+    def put(self, name: str, content: bytes) -> None:
+        """Writes a whole file with this content; raises OSError, and then the old one stays."""
+        with self.draft(name) as draft:
+            draft.path.write_bytes(content)
+            draft.commit()
+
+    def remove(self, name: str) -> None:
+        """Removes a file if it is there; raises OSError."""
+        with contextlib.suppress(FileNotFoundError):
+            if self._store is None:
+                os.unlink(self.path(name))
+            else:
+                self._store.delete_file(self.path(name))
+
+    def _local_files(self, top: str) -> Iterator[Entry]:
+        for folder, folders, names in os.walk(top, onerror=_raise_unless_missing):
+            folders.sort()
+            for name in sorted(names):
+                path = os.path.join(folder, name)
+                try:
+                    found = os.stat(path)
+                except FileNotFoundError:  # a recorder has just replaced it
+                    continue
+                inside = os.path.relpath(path, self._root).replace(os.sep, "/")
+                yield Entry(inside, found.st_size, found.st_mtime_ns)
+
+    def _infos(self, top: str) -> list[Any]:
+        selector = fs.FileSelector(top, recursive=True, allow_not_found=True)
+        return sorted(self._store.get_file_info(selector), key=lambda info: str(info.path))
+
+    def _info(self, path: str) -> Any:
+        return self._store.get_file_info([path])[0]
+
+    def _upload(self, file: Path, name: str) -> None:
+        """Uploads a file in one call, so that no reader sees a part of it; raises OSError."""
+        size = file.stat().st_size
+        stream = self._store.open_output_stream(self.path(name))
+        if size:
+            with pa.memory_map(str(file)) as mapped:
+                stream.write(mapped.read_buffer())
+        stream.close()
+        there = self._info(self.path(name)).size
+        if there != size:
+            raise OSError(f"{self.shown(name)}: {there} of {size} bytes have arrived")
+
+
+def _raise_unless_missing(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError):
+        raise error
+
+
+class Draft:
+    """A file that no reader sees before `commit()`.
+
+    The writer writes to `path`, a file of this machine, and closes it before the commit. Without a
+    commit the end of the `with` block removes the file.
+    """
+
+    def __init__(self, place: Place, name: str) -> None:
+        self._place, self._name = place, name
+        if place.is_local:
+            final = Path(place.path(name))
+            final.parent.mkdir(parents=True, exist_ok=True)
+            self.path = final.with_name(f".{final.name}.{uuid4().hex}.tmp")
+        else:
+            descriptor, path = tempfile.mkstemp(prefix="rdmeta-", suffix=".tmp")
+            os.close(descriptor)
+            self.path = Path(path)
+
+    def commit(self) -> None:
+        """Syncs the file and gives it its name, or uploads it; raises OSError."""
+        if not self._place.is_local:
+            self._place._upload(self.path, self._name)
+            self.path.unlink()
+            return
+        with open(self.path, "rb") as written:
+            os.fsync(written.fileno())
+        final = Path(self._place.path(self._name))
+        os.replace(self.path, final)
+        _sync_folder(final.parent)
+
+    def drop(self) -> None:
+        """Removes the file if it was not committed."""
+        with contextlib.suppress(OSError):
+            self.path.unlink()
+
+    def __enter__(self) -> Draft:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.drop()
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,419 @@
+"""What a run would do, and why: files to copy, tasks, and what stays as it is.
+
+A plan reads names, sizes and footers, and writes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from pathlib import Path
+
+from rdmeta.pipeline import lock
+from rdmeta.pipeline.days import Day, day_at, days_of
+from rdmeta.pipeline.errors import PipelineError
+from rdmeta.pipeline.inputs import Input, Recording, arrange, look, read_inputs
+from rdmeta.pipeline.layout import (
+    Parts,
+    bronze_file,
+    choose_parts,
+    period_of,
+    read_layout,
+    table_file,
+)
+from rdmeta.pipeline.manifest import MadeDay, Manifest, read_manifest
+from rdmeta.pipeline.place import Entry, Place, is_leftover, is_uri
+from rdmeta.pipeline.work import VERSIONS, Period, Task, tables_of
+
+__all__ = ["Copy", "Options", "Plan", "files_of_period", "plan"]
+
+_BRONZE = "bronze"
+
+Known = Mapping[tuple[str, str], Input]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the user asked for.
+
+    `clusters` are ids or names, `since` and `until` are days: `until` is the first one that is left
+    alone. `names` are what people call cluster ids.
+    """
+
+    inputs: tuple[str, ...]
+    out: str
+    clusters: frozenset[str] | None = None
+    since: str | None = None
+    until: str | None = None
+    names: Mapping[str, str] = field(default_factory=dict)
+    in_place: bool = False
+    silver: bool = True
+
+
+@dataclass(frozen=True)
+class Copy:
+    """An input file, and the name in the output folder that its copy gets."""
+
+    source: Input
+    name: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run would do.
+
+    `unchanged` counts the parts of tables that stay as they are. `files` are all inputs with their
+    states, `manifest` is the one that is there, and `days` are those that the next one will have.
+    `leftovers` are unfinished files of a run that died.
+    """
+
+    options: Options
+    copies: tuple[Copy, ...]
+    tasks: tuple[Task, ...]
+    unchanged: tuple[str, ...]
+    files: tuple[Input, ...]
+    parts: Mapping[str, Parts]
+    days: Mapping[str, Mapping[str, MadeDay]]
+    made_days: Mapping[str, tuple[Day, ...]]
+    names: Mapping[str, str]
+    manifest: Manifest
+    is_marked: bool
+    leftovers: tuple[str, ...]
+
+    @property
+    def quarantined(self) -> tuple[Input, ...]:
+        """The files that are damaged, foreign, or rest on one that is."""
+        return tuple(each for each in self.files if each.state in ("quarantined", "set aside"))
+
+    @property
+    def gone(self) -> tuple[tuple[str, str], ...]:
+        """The days, by cluster, whose tables stay although input of them is gone."""
+        return tuple(
+            (cluster, day)
+            for cluster, days in self.days.items()
+            for day, made in days.items()
+            if made.is_gone
+        )
+
+    @property
+    def holes(self) -> tuple[int, int]:
+        """The number of holes between observations that count, and their microseconds."""
+        found = [size for days in self.made_days.values() for size in _holes(days)]
+        return len(found), sum(found)
+
+
+def plan(
+    inputs: Sequence[str | os.PathLike[str]],
+    out: str | os.PathLike[str],
+    *,
+    clusters: Iterable[str] | None = None,
+    since: str | None = None,
+    until: str | None = None,
+    names: Mapping[str, str] | None = None,
+    in_place: bool = False,
+    silver: bool = True,
+) -> Plan:
+    """Returns what a run would do for these folders, or URIs of pyarrow.fs.
+
+    Without `inputs` it is made from the copies in OUT/bronze. `in_place` copies nothing. Without
+    `silver` no tables are made. `since` and `until` are days such as 2026-11-22; days before
+    `since`, and from `until` on, are left alone. `clusters` are ids or names, and `names` gives
+    names by id, which win over those that recordings have.
+
+        made = rdmeta.pipeline.run(rdmeta.pipeline.plan(["history"], "tables"))
+
+    Raises PipelineError if there is nothing to read, for an input that lies in OUT, and for an OUT
+    of another version; and OSError.
+    """
+    options = Options(
+        tuple(os.fspath(each) for each in inputs),
+        os.fspath(out),
+        None if clusters is None else frozenset(clusters),
+        since,
+        until,
+        dict(names or {}),
+        in_place,
+        silver,
+    )
+    return plan_of(options)
+
+
+def plan_of(options: Options, known: Known | None = None) -> Plan:
+    """Returns the plan for these options; `known` are inputs that need no look. Raises as plan."""
+    out = Place(options.out)
+    _refuse_nested(options)
+    return _Planner(options, out, {**read_inputs(out), **(known or {})}).plan()
+
+
+def files_of_period(cluster_id: str, period: str, parts: Parts) -> Iterator[str]:
+    """Yields the names of all parts of a period."""
+    for bucket in range(parts.buckets):
+        for table in tables_of(bucket):
+            yield table_file(table, cluster_id, period, bucket, parts.buckets)
+
+
+class _Planner:
+    def __init__(self, options: Options, out: Place, known: Known) -> None:
+        self._options, self._out, self._known = options, out, known
+        self._parts = read_layout(out)
+        self._manifest = read_manifest(out)
+        self._is_marked = lock.is_marked(out)
+        self._there: dict[str, Entry] = {each.name: each for each in out.files()}
+        self._aside: list[Input] = []
+        self._unchanged: list[str] = []
+        self._used_files: dict[tuple[str, str], Input] = {}
+
+    def plan(self) -> Plan:
+        used, copies = self._used()
+        self._used_files = {(each.place, each.name): each for each in used}
+        recordings, states = arrange(used)
+        self._aside += states
+        if not used and not self._aside:
+            where = " ".join(self._options.inputs) or f"{self._out.where}/{_BRONZE}"
+            raise PipelineError(f"{where}: there are no history files; record some first")
+        names = {**self._manifest.names, **_labels(recordings), **self._options.names}
+        days = {c: dict(made) for c, made in self._manifest.days.items()}
+        made_days: dict[str, tuple[Day, ...]] = {}
+        tasks: list[Task] = []
+        if self._options.silver:
+            for cluster_id, found in self._by_cluster(recordings, names):
+                self._choose(cluster_id, found)
+                now = days_of(found, VERSIONS)
+                made_days[cluster_id] = tuple(now)
+                wanted, days[cluster_id] = self._merged(cluster_id, now)
+                tasks += self._tasks(cluster_id, wanted)
+        present = {c for c, made in days.items() if made} | {r.cluster_id for r in recordings}
+        return Plan(
+            self._options,
+            tuple(copies),
+            tuple(tasks),
+            tuple(self._unchanged),
+            tuple(self._states(recordings, copies)),
+            self._parts,
+            {c: made for c, made in days.items() if made},
+            made_days,
+            {c: name for c, name in names.items() if c in present},
+            self._manifest,
+            self._is_marked,
+            tuple(name for name in self._there if is_leftover(name.rpartition("/")[2])),
+        )
+
+    def _used(self) -> tuple[list[Input], list[Copy]]:
+        """Returns the files that tell of the clusters, and those of them that are to be copied."""
+        bronze = list(look(self._out, self._known, _BRONZE))
+        found: list[Input] = []
+        for where in self._options.inputs:
+            place = Place(where)
+            if not place.exists():
+                raise PipelineError(f"{where}: there is no such folder")
+            found += look(place, self._known)
+        if self._options.in_place:
+            return bronze + found, []
+        held = {each.key: each for each in bronze if each.state == "good"}
+        whole = {(r.cluster_id, r.origin): r for r in arrange(bronze)[0]}
+        copies: dict[str, Copy] = {}
+        used = {each.name: each for each in bronze}
+        for each in sorted(found, key=lambda f: (*f.key, -f.to_us, f.path)):
+            if each.state != "good":
+                self._aside.append(each)
+                continue
+            name = bronze_file(each.key[0], day_at(each.from_us), each.file_name)
+            reason = _not_copied(each, held.get(each.key), whole.get(each.key[:2]))
+            if reason is not None:
+                self._aside.append(replace(each, state=reason[0], reason=reason[1]))
+                continue
+            before = held.get(each.key)
+            if before is not None:  # its successor takes its name
+                name = before.name
+            copy = replace(each, place=self._out.where, name=name)
+            copies[name] = Copy(each, name)
+            used[name] = held[each.key] = copy
+        return list(used.values()), list(copies.values())
+
+    def _by_cluster(
+        self, recordings: Sequence[Recording], names: Mapping[str, str]
+    ) -> Iterator[tuple[str, list[Recording]]]:
+        """Yields the clusters that the user chose, with their recordings, also if all are gone."""
+        found = {c: list(g) for c, g in groupby(recordings, key=lambda r: r.cluster_id)}
+        chosen = self._options.clusters
+        every = sorted({*found, *self._manifest.days})
+        if chosen is not None:
+            unknown = chosen - set(every) - {names[c] for c in every if c in names}
+            if unknown:
+                raise PipelineError(
+                    f"there is no cluster {sorted(unknown)[0]!r} in the input;"
+                    f" it has {', '.join(every) or 'none'}"
+                )
+        for cluster_id in every:
+            if chosen is None or cluster_id in chosen or names.get(cluster_id) in chosen:
+                yield cluster_id, found.get(cluster_id, [])
+
+    def _choose(self, cluster_id: str, recordings: Sequence[Recording]) -> None:
+        """Chooses a new cluster's period and parts by its rows of each day."""
+        if cluster_id in self._parts:
+            return
+        rows: dict[str, int] = {}
+        for recording in recordings:
+            for each in recording.files:
+                day = day_at(each.from_us)
+                rows[day] = rows.get(day, 0) + each.rows
+        self._parts[cluster_id] = choose_parts(rows.values())
+
+    def _merged(self, cluster_id: str, now: Sequence[Day]) -> tuple[list[Day], dict[str, MadeDay]]:
+        """Returns the days to have, and what the manifest will say of them.
+
+        A day that has lost an input stays as it was made.
+        """
+        before = self._manifest.days.get(cluster_id, {})
+        present = {each.day: each for each in now}
+        wanted, made = [], {}
+        for day in sorted({*present, *before}):
+            there, was = present.get(day), before.get(day)
+            if was is not None and not self._is_chosen(day):
+                made[day] = was
+                wanted.append(Day(day, (), was.digest))
+            elif was is not None and _has_lost(was, there):
+                made[day] = replace(was, is_gone=True)
+                wanted.append(Day(day, (), was.digest))
+                self._set_aside_late(was, there)
+            elif there is not None and self._is_chosen(day):
+                origins = {each.origin: each.seen_to_us for each in there.stretches}
+                made[day] = MadeDay(there.digest, origins)
+                wanted.append(there)
+        return wanted, made
+
+    def _is_chosen(self, day: str) -> bool:
+        """Returns whether the user asked for the day."""
+        since, until = self._options.since, self._options.until
+        return (since is None or day >= since) and (until is None or day < until)
+
+    def _set_aside_late(self, was: MadeDay, there: Day | None) -> None:
+        """Names the inputs that came for a day after others of it had gone."""
+        for stretch in there.stretches if there else ():
+            if stretch.seen_to_us > was.origins.get(stretch.origin, -1):
+                reason = f"it came after other input of {day_at(stretch.seen_from_us)} had gone"
+                for file in stretch.files:
+                    late = self._used_files[file.place, file.name]
+                    self._aside.append(replace(late, state="set aside", reason=reason))
+
+    def _tasks(self, cluster_id: str, days: Sequence[Day]) -> Iterator[Task]:
+        """Yields the tasks for the periods that differ; those that carry a state are one task."""
+        parts = self._parts[cluster_id]
+        chain: list[Period] = []
+        reason = ""
+        for name, group in groupby(days, key=lambda day: period_of(day.day, parts)):
+            period = Period(name, tuple(group))
+            why = self._reason(cluster_id, period, parts)
+            if chain and (why is None or not period.days[0].is_carried):
+                yield from self._of_chain(cluster_id, chain, parts, reason)
+                chain = []
+            if why is None:
+                self._unchanged += files_of_period(cluster_id, name, parts)
+            else:
+                reason = reason if chain else why
+                chain.append(period)
+        if chain:
+            yield from self._of_chain(cluster_id, chain, parts, reason)
+
+    def _of_chain(
+        self, cluster_id: str, chain: Sequence[Period], parts: Parts, reason: str
+    ) -> Iterator[Task]:
+        for bucket in range(parts.buckets):
+            periods = tuple(chain)
+            yield Task(self._out.where, cluster_id, bucket, parts.buckets, periods, reason)
+
+    def _reason(self, cluster_id: str, period: Period, parts: Parts) -> str | None:
+        """Returns why a period is to be made, None if it stays as it is."""
+        before = self._manifest.days.get(cluster_id, {})
+        days = [day for day in period.days if self._is_chosen(day.day)]
+        if not days or all(day.is_kept for day in period.days):
+            return None
+        new = [day.day for day in days if day.day not in before]
+        if new:
+            return f"{new[0]} is new" if len(new) == 1 else f"{new[0]} to {new[-1]} are new"
+        changed = [day.day for day in days if day.digest != before[day.day].digest]
+        if changed:
+            return f"the input of {changed[0]} differs"
+        for name in files_of_period(cluster_id, period.name, parts):
+            there, made = self._there.get(name), self._manifest.files.get(name)
+            if there is None:
+                return f"{name} is missing"
+            if made is None or made.bytes != there.size:
+                return f"{name} is not the file that was made"
+        return "the run before did not end well" if self._is_marked else None
+
+    def _states(self, recordings: Sequence[Recording], copies: Sequence[Copy]) -> Iterator[Input]:
+        """Yields every input once, with its state."""
+        planned = {(self._out.where, copy.name) for copy in copies}
+        states = {(each.place, each.name): each for each in self._aside}
+        for recording in recordings:
+            for each in recording.files:
+                states.setdefault((each.place, each.name), each)
+        for key in sorted(states):
+            if key not in planned:
+                yield states[key]
+        for copy in copies:
+            yield replace(copy.source, state="copied", reason=copy.name)
+
+
+def _not_copied(
+    each: Input, before: Input | None, whole: Recording | None
+) -> tuple[str, str] | None:
+    """Returns the state of a file that is not copied, and why; None for one that is."""
+    if before is not None and before.sha256 == each.sha256:
+        return "copied", before.name
+    if before is not None and each.from_version != each.to_version:
+        return "set aside", f"it contradicts {before.path}"
+    if before is not None and before.to_us >= each.to_us:
+        return "copied", f"{before.name} is a later one"
+    if (
+        before is None
+        and whole is not None
+        and whole.files[-1].to_version >= each.to_version
+        and whole.to_us >= each.to_us
+    ):
+        return "copied", f"{whole.files[-1].name} and those before have its rows"
+    return None
+
+
+def _labels(recordings: Iterable[Recording]) -> dict[str, str]:
+    """Returns the names that the recordings give to clusters; the last one wins."""
+    return {
+        recording.cluster_id: each.label
+        for recording in recordings
+        for each in recording.files
+        if each.label is not None
+    }
+
+
+def _has_lost(was: MadeDay, there: Day | None) -> bool:
+    """Returns whether a day was made from an input that is not there any more."""
+    seen = {each.origin: each.seen_to_us for each in there.stretches} if there else {}
+    return was.is_gone or any(seen.get(origin, -1) < us for origin, us in was.origins.items())
+
+
+def _holes(days: Iterable[Day]) -> Iterator[int]:
+    """Yields the microseconds of each hole between what counts of one cluster."""
+    until = None
+    for day in days:
+        for each in day.stretches:
+            if each.counts_from_us is None or each.counts_to_us is None:
+                continue
+            if until is not None and each.counts_from_us > until:
+                yield each.counts_from_us - until
+            until = each.counts_to_us if until is None else max(until, each.counts_to_us)
+
+
+def _refuse_nested(options: Options) -> None:
+    """Raises PipelineError if an input lies in the output folder, or the other way round."""
+    if is_uri(options.out):
+        return
+    out = Path(options.out).resolve()
+    for where in options.inputs:
+        if is_uri(where):
+            continue
+        source = Path(where).resolve()
+        if source == out or source in out.parents or out in source.parents:
+            raise PipelineError(f"{where}: an input and the output folder cannot share files")

@@ -1,0 +1,154 @@
+"""The tables of silver: their columns, and one part of a table as it is written.
+
+A part's bytes follow from its rows and its footer alone: row groups are cut at a number of rows,
+however the rows come.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from rdmeta.pipeline.place import Draft, Place
+
+__all__ = ["OF_FOLD", "SCHEMAS", "TABLES", "TIME_OF", "TableWriter", "made_from", "rows_of_day"]
+
+_TIME = pa.timestamp("us", tz="UTC")
+_IDS = pa.list_(pa.int32())
+_ROW_GROUP = 122_880
+_MADE_FROM = b"rdmeta.made_from"
+
+_TYPES = {"str": pa.string(), "i32": pa.int32(), "i64": pa.int64(), "bool": pa.bool_()}
+_TYPES |= {"ids": _IDS, "time": _TIME}
+
+
+def _schema(columns: str) -> pa.Schema:
+    """Returns a schema of `name type` pairs; a type that ends in "?" may be null."""
+    fields = []
+    for column in columns.split(","):
+        name, kind = column.split()
+        fields.append(pa.field(name, _TYPES[kind.rstrip("?")], kind.endswith("?")))
+    return pa.schema(fields)
+
+
+_SPAN = (
+    ", began_at time, ended_at time, us i64, began_by str, ended_by str, unseen_us i64?,"
+    " source str?, origin str, version i64, offset i64?, partial bool"
+)
+_SEEN = ", unseen_us i64?, origin str, version i64, offset i64?"
+
+SCHEMAS: dict[str, pa.Schema] = {
+    "partition_interval": _schema(
+        "cluster_id str, topic str, topic_id str?, partition i32, leader i32?, leader_epoch i32?,"
+        " partition_epoch i32?, isr ids?, replicas ids?, adding ids?, removing ids?, elr ids?,"
+        " offline ids?, min_isr i32?, racks i32?" + _SPAN
+    ),
+    "broker_interval": _schema(
+        "cluster_id str, broker i32, broker_epoch i64?, rack str?, host str, port i32,"
+        " fenced bool?, shutting_down bool?" + _SPAN
+    ),
+    "topic_interval": _schema("cluster_id str, topic str, topic_id str?, partitions i32" + _SPAN),
+    "config_interval": _schema(
+        "cluster_id str, resource_type str, resource str, key str, value str" + _SPAN
+    ),
+    "leader_change": _schema(
+        "cluster_id str, topic str, topic_id str?, partition i32, observed_at time,"
+        " old_leader i32?, new_leader i32?, old_leader_epoch i32?, new_leader_epoch i32?,"
+        " elections i32?, source str, source_broker i32?" + _SEEN + ", recordings i32, partial bool"
+    ),
+    "change": _schema(
+        "cluster_id str, kind str, topic str?, topic_id str?, partition i32?, broker i32?,"
+        " observed_at time, source str, source_broker i32?, old_isr ids?, new_isr ids?,"
+        " old_replicas ids?, new_replicas ids?, old_offline ids?, new_offline ids?, detail str?"
+        + _SEEN
+        + ", partial bool"
+    ),
+    "observation": _schema(
+        "cluster_id str, origin str, seen_from time, seen_to time, counts_from time?,"
+        " counts_to time?, ended_by str, longest_gap_us i64?, partial bool"
+    ),
+}
+TABLES = tuple(SCHEMAS)
+OF_FOLD = TABLES[:-1]
+TIME_OF = dict.fromkeys(TABLES, "began_at") | {
+    "leader_change": "observed_at",
+    "change": "observed_at",
+    "observation": "seen_from",
+}
+
+
+class TableWriter:
+    """Writes one part of a table; the part has its name after `commit()`.
+
+    `footer` is what the part says it was made from. `rows` and `bytes` count what it holds.
+    """
+
+    def __init__(self, place: Place, name: str, table: str, footer: str) -> None:
+        schema = SCHEMAS[table]
+        self.name, self.rows = name, 0
+        self.draft: Draft = place.draft(name)
+        self._schema = schema
+        self._waiting: list[Any] = []
+        self._count = 0
+        self._writer = pq.ParquetWriter(
+            self.draft.path,
+            schema.with_metadata({_MADE_FROM: footer.encode()}),
+            compression="zstd",
+            version="2.6",
+            data_page_version="1.0",
+            use_dictionary=True,
+            store_schema=True,
+        )
+
+    def write(self, rows: pa.Table) -> None:
+        """Adds rows; columns are found by name. Raises OSError, and ValueError for other types."""
+        if rows.num_rows == 0:
+            return
+        chosen = rows.select(self._schema.names).cast(self._schema)
+        self._waiting.append(chosen)
+        self._count += chosen.num_rows
+        self.rows += chosen.num_rows
+        while self._count >= _ROW_GROUP:
+            self._flush(_ROW_GROUP)
+
+    def close(self) -> int:
+        """Ends the file, which has no name yet; returns its size in bytes."""
+        if self._count:
+            self._flush(self._count)
+        self._writer.close()
+        return self.draft.path.stat().st_size
+
+    def drop(self) -> None:
+        """Removes the file if it has no name yet."""
+        self._writer.close()
+        self.draft.drop()
+
+    def _flush(self, count: int) -> None:
+        rows = pa.concat_tables(self._waiting)
+        group = rows.slice(0, count).combine_chunks()
+        self._writer.write_table(group, row_group_size=_ROW_GROUP)
+        self._waiting = [rows.slice(count)]
+        self._count = rows.num_rows - count
+
+
+def made_from(place: Place, name: str) -> str | None:
+    """Returns what a part says it was made from, None if it is not there or not whole."""
+    try:
+        with place.opened(name) as stream:
+            metadata = pq.read_schema(stream).metadata or {}
+        found: bytes | None = metadata.get(_MADE_FROM)
+        return None if found is None else found.decode()
+    except (pa.ArrowException, OSError, ValueError):
+        return None
+
+
+def rows_of_day(place: Place, name: str, table: str, begin_us: int, end_us: int) -> pa.Table:
+    """Returns the rows of a part that begin in a stretch of time; raises OSError."""
+    with place.opened(name) as stream:
+        rows = pq.read_table(stream)
+    times = pc.cast(rows[TIME_OF[table]], pa.int64())
+    inside = pc.and_(pc.greater_equal(times, begin_us), pc.less(times, end_us))
+    return rows.filter(inside)

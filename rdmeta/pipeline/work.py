@@ -1,0 +1,78 @@
+"""The tasks of a run, as plain data that any process can have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from rdmeta.pipeline.days import Day, File
+from rdmeta.pipeline.layout import SILVER_VERSION
+from rdmeta.pipeline.tables import TABLES
+
+__all__ = ["VERSIONS", "MadeFile", "Period", "Result", "Task", "tables_of"]
+
+# Raise the number when the same input gives other rows, so that all parts are made again.
+VERSIONS = {"silver": SILVER_VERSION, "fold": 1, "history": 1}
+
+_ONCE = ("broker_interval", "observation")
+
+
+@dataclass(frozen=True)
+class Period:
+    """A period's name, such as 2026-11-22 or 2026-11, and its days."""
+
+    name: str
+    days: tuple[Day, ...]
+
+
+@dataclass(frozen=True)
+class Task:
+    """The periods that one process makes in order, and the part of the topics that it takes.
+
+    `out` is the output folder. `token` is that of the run that holds its lock.
+    """
+
+    out: str
+    cluster_id: str
+    bucket: int
+    buckets: int
+    periods: tuple[Period, ...]
+    reason: str
+    token: str = ""
+
+    @property
+    def rows(self) -> int:
+        """The number of rows of its input files."""
+        found = {(f.place, f.name): f.rows for f in self._files()}
+        return sum(found.values())
+
+    def _files(self) -> Iterator[File]:
+        for period in self.periods:
+            for day in period.days:
+                for stretch in day.stretches:
+                    yield from stretch.files
+
+
+@dataclass(frozen=True)
+class MadeFile:
+    """A table's part as it lies in the output folder."""
+
+    name: str
+    rows: int
+    bytes: int
+    sha256: str
+
+
+@dataclass
+class Result:
+    """What a task did; `rows` counts change records by what became of them."""
+
+    cluster_id: str
+    made: list[MadeFile] = field(default_factory=list)
+    unchanged: list[str] = field(default_factory=list)
+    rows: dict[str, int] = field(default_factory=dict)
+
+
+def tables_of(bucket: int) -> tuple[str, ...]:
+    """Returns the tables of which a bucket has a part; the first bucket has all of them."""
+    return TABLES if bucket == 0 else tuple(t for t in TABLES if t not in _ONCE)

@@ -1,0 +1,121 @@
+"""Of several origins the one that began first counts, and a day has just what it is made from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rdmeta.pipeline.days import DAY_US, Day, begin_of, day_at, days_of
+from rdmeta.pipeline.inputs import Input, Recording
+
+DAY = begin_of("2026-11-02")
+HOUR = DAY_US // 24
+
+
+def recording(origin: str, begin: int, *ends: int, **values: Any) -> Recording:
+    """Returns a recording whose files end at these times after the begin of November 2nd."""
+    files = []
+    since = begin
+    for number, end in enumerate(ends):
+        name = f"{origin}-{number}"
+        span = (DAY + since, DAY + end)
+        files.append(
+            Input("p", name, 1, 1, name, from_us=span[0], to_us=span[1], to_version=number)
+        )
+        since = end
+    plain = {"continues": None, "ended_by": None, **values}
+    return Recording("c", origin, tuple(files), DAY + begin, DAY + ends[-1], **plain)
+
+
+def hour(us: int | None) -> int | None:
+    return None if us is None else (us - DAY) // HOUR
+
+
+def counts(days: list[Day]) -> list[tuple[str, str, int | None, int | None]]:
+    """Returns day, origin and the counting hours of each stretch."""
+    return [
+        (day.day, each.origin, hour(each.counts_from_us), hour(each.counts_to_us))
+        for day in days
+        for each in day.stretches
+    ]
+
+
+def test_the_recording_that_began_first_counts() -> None:
+    found = days_of(
+        [
+            recording("b", 2 * HOUR, 6 * HOUR),
+            recording("a", 1 * HOUR, 4 * HOUR),
+            recording("c", 3 * HOUR, 5 * HOUR),
+            recording("d", 8 * HOUR, 9 * HOUR),
+        ],
+        1,
+    )
+    assert counts(found) == [
+        ("2026-11-02", "a", 1, 4),
+        ("2026-11-02", "b", 4, 6),
+        ("2026-11-02", "c", None, None),
+        ("2026-11-02", "d", 8, 9),
+    ]
+
+
+def test_a_recording_over_midnight_is_carried_from_day_to_day() -> None:
+    days = days_of([recording("a", 23 * HOUR, 24 * HOUR, 30 * HOUR, 50 * HOUR)], 1)
+    assert counts(days) == [
+        ("2026-11-02", "a", 23, 24),
+        ("2026-11-03", "a", 24, 48),
+        ("2026-11-04", "a", 48, 50),
+    ]
+    assert [day.is_carried for day in days] == [False, True, True]
+    assert [[f.name for f in day.stretches[0].files] for day in days] == [
+        ["a-0"],
+        ["a-0", "a-1", "a-2"],
+        ["a-2"],
+    ]
+    assert [[f.name for f in day.stretches[0].earlier] for day in days] == [
+        [],
+        ["a-0"],
+        ["a-0", "a-1", "a-2"],
+    ]
+    assert [day.stretches[0].ended_by for day in days] == ["midnight", "midnight", "open"]
+
+
+def test_a_recording_that_ended_at_midnight_tells_of_the_time_until_then() -> None:
+    first = recording("a", 23 * HOUR, 24 * HOUR - 5, ended_by="midnight")
+    second = recording("b", 24 * HOUR, 25 * HOUR, continues="a")
+    days = days_of([first, second], 1)
+    assert counts(days) == [("2026-11-02", "a", 23, 24), ("2026-11-03", "b", 24, 25)]
+    assert not any(day.is_carried for day in days)
+
+
+def test_a_recording_that_ends_at_midnight_has_no_part_in_the_next_day() -> None:
+    days = days_of([recording("a", 23 * HOUR, 24 * HOUR)], 1)
+    assert counts(days) == [("2026-11-02", "a", 23, 24)]
+    at_midnight = days_of([recording("a", 24 * HOUR, 24 * HOUR)], 1)
+    assert counts(at_midnight) == [("2026-11-03", "a", 24, 24)]
+
+
+def test_a_digest_differs_if_the_input_of_its_day_differs() -> None:
+    def digests(*ends: int, versions: int = 1) -> list[str]:
+        return [day.digest for day in days_of([recording("a", 1, *ends)], versions)]
+
+    one = digests(HOUR, 30 * HOUR)
+    longer = digests(HOUR, 30 * HOUR, 31 * HOUR)
+    assert one[0] == longer[0]
+    assert one[1] != longer[1]
+    assert digests(HOUR, 30 * HOUR, versions=2)[0] != one[0]
+
+
+def test_a_digest_does_not_say_where_the_input_lies() -> None:
+    one = recording("a", 1, HOUR)
+    moved = Recording(
+        **{
+            **one.__dict__,
+            "files": tuple(Input(**{**f.__dict__, "place": "elsewhere"}) for f in one.files),
+        }
+    )
+    assert days_of([one], 1)[0].digest == days_of([moved], 1)[0].digest
+
+
+def test_a_day_is_one_of_utc() -> None:
+    assert day_at(DAY) == "2026-11-02"
+    assert day_at(DAY - 1) == "2026-11-01"
+    assert begin_of("1970-01-02") == DAY_US

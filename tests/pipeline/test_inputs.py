@@ -1,0 +1,157 @@
+"""Files make up recordings as far as these are unbroken, and each file is looked at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pyarrow.parquet as pq
+import pytest
+from recorded import cluster_day, tree
+
+from rdmeta.pipeline.inputs import Input, arrange, look, read_inputs, write_inputs
+from rdmeta.pipeline.place import Place
+
+
+def file(since: int, until: int, to_us: int = 0, sha256: str = "", place: str = "p") -> Input:
+    name = f"{since}-{until}"
+    return Input(
+        place,
+        name,
+        1,
+        1,
+        sha256 or name,
+        cluster_id="c",
+        origin="o",
+        from_version=since,
+        to_version=until,
+        to_us=to_us or until,
+    )
+
+
+def arranged(*files: Input) -> tuple[list[str], dict[str, str]]:
+    """Returns the names of the only recording's files, and the states of the others."""
+    found, states = arrange(files)
+    assert len(found) <= 1
+    return [f.name for r in found for f in r.files], {f.path: f.state for f in states}
+
+
+def test_files_in_any_order_make_up_a_recording() -> None:
+    files = [file(0, 3), file(3, 7), file(7, 8), file(8, 8, 9)]
+    Random(1).shuffle(files)
+    assert arranged(*files) == (["0-3", "3-7", "7-8", "8-8"], {})
+
+
+def test_a_file_that_covers_others_wins() -> None:
+    found, states = arranged(file(0, 3), file(3, 7), file(0, 7), file(7, 9))
+    assert found == ["0-7", "7-9"]
+    assert states == {"p/0-3": "duplicate", "p/3-7": "duplicate"}
+
+
+def test_what_lies_behind_a_missing_file_is_set_aside() -> None:
+    assert arranged(file(0, 3), file(5, 7)) == (["0-3"], {"p/5-7": "set aside"})
+    assert arranged(file(3, 5)) == ([], {"p/3-5": "set aside"})
+    (recording,), _ = arrange([file(0, 3), file(5, 7)])
+    assert recording.ended_by == "missing"
+
+
+def test_the_second_of_two_equal_files_is_a_duplicate() -> None:
+    found, states = arranged(file(0, 3), file(0, 3, place="q"))
+    assert found == ["0-3"]
+    assert states == {"q/0-3": "duplicate"}
+
+
+def test_two_files_that_contradict_each_other_are_both_set_aside() -> None:
+    found, states = arranged(file(0, 3), file(3, 5), file(3, 5, sha256="x", place="q"))
+    assert found == ["0-3"]
+    assert states == {"p/3-5": "set aside", "q/3-5": "set aside"}
+
+
+def test_of_two_files_without_rows_the_one_with_the_later_end_counts() -> None:
+    found, states = arrange([file(0, 3), file(3, 3, 7, "x"), file(3, 3, 9, "y", "q")])
+    assert found[0].to_us == 9
+    assert [each.path for each in states] == ["p/3-3"]
+
+
+def looked(directory: Path, known: Iterable[Input] = ()) -> list[Input]:
+    return list(look(Place(directory), {(each.place, each.name): each for each in known}))
+
+
+def test_a_file_that_has_not_changed_is_not_opened_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster_day(tmp_path, "one", 1)
+    first = looked(tmp_path)
+    assert [(each.state, each.cluster_id, each.rows) for each in first] == [
+        ("good", "one", 8),
+        ("good", "one", 5),
+    ]
+    with monkeypatch.context() as patch:
+        patch.setattr(Place, "opened", None)
+        assert looked(tmp_path, [replace(each, state="duplicate") for each in first]) == first
+    path = Path(first[0].path)
+    path.write_bytes(b"PAR1")
+    assert [each.state for each in looked(tmp_path, first)] == ["quarantined", "good"]
+
+
+def test_foreign_files_are_quarantined_with_their_reason(tmp_path: Path) -> None:
+    cluster_day(tmp_path, "one", 1)
+    whole = sorted(tmp_path.rglob("*.parquet"))[0]
+    table = pq.read_table(whole)
+    other = table.set_column(0, "version", table["kind"])
+    pq.write_table(other, whole)
+    pq.write_table(table.replace_schema_metadata(None), tmp_path / f"a{whole.name}")
+    (tmp_path / "_x.parquet").write_bytes(b"")
+    (tmp_path / ".x.parquet").write_bytes(b"")
+    reasons = {each.name: each.reason for each in looked(tmp_path)}
+    assert reasons[str(whole.relative_to(tmp_path))] == (
+        "column 'version' (string) does not match a change record"
+    )
+    assert "not a history file" in str(reasons[f"a{whole.name}"])
+    assert len(reasons) == 3
+
+
+def test_a_file_that_cannot_be_opened_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster_day(tmp_path, "one", 1)
+
+    def denied(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Place, "opened", denied)
+        first = looked(tmp_path)
+    assert {each.state for each in first} == {"quarantined"}
+    assert {each.state for each in looked(tmp_path, first)} == {"good"}
+
+
+def test_an_unknown_column_is_named_and_not_refused(tmp_path: Path) -> None:
+    cluster_day(tmp_path, "one", 1)
+    path = next(tmp_path.rglob("*.parquet"))
+    table = pq.read_table(path)
+    pq.write_table(table.append_column("mood", table["kind"]), path)
+    found = {each.path: each for each in looked(tmp_path)}[str(path)]
+    assert (found.state, found.unknown_columns) == ("good", "mood")
+
+
+def test_the_table_of_inputs_has_a_row_for_each_file(tmp_path: Path) -> None:
+    cluster_day(tmp_path / "in", "one", 1)
+    found = looked(tmp_path / "in")
+    out = Place(tmp_path / "out")
+    write_inputs(out, found)
+    assert read_inputs(out) == {(each.place, each.name): each for each in found}
+    shown = pq.read_table(tmp_path / "out/input.parquet").to_pylist()
+    assert [row["kind"] for row in shown] == ["history", "history"]
+    assert shown[0]["from_time"].isoformat() == "2026-11-01T01:00:00+00:00"
+    before = tree(tmp_path / "out")
+    write_inputs(out, reversed(found))
+    assert tree(tmp_path / "out") == before
+
+
+def test_a_damaged_table_of_inputs_counts_as_none(tmp_path: Path) -> None:
+    out = Place(tmp_path)
+    out.put("input.parquet", b"PAR1")
+    assert read_inputs(out) == {}

@@ -1,0 +1,108 @@
+"""A file comes into a place whole, or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+import pickle
+import resource
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from rdmeta.pipeline.errors import PipelineError
+from rdmeta.pipeline.place import Entry, Place, is_leftover
+
+
+@pytest.fixture
+def small_files() -> Iterator[None]:
+    """Lets this process write files of 64 kB at most, as on a disk that is full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (65_536, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    signal.signal(signal.SIGXFSZ, ignored)
+
+
+def test_a_file_has_its_name_when_it_is_whole(tmp_path: Path) -> None:
+    place = Place(tmp_path / "out")
+    with place.draft("a/b.parquet") as draft:
+        draft.path.write_bytes(b"whole")
+        assert is_leftover(draft.path.name)
+        assert not draft.path.name.endswith(".parquet")
+        assert place.read("a/b.parquet") is None
+        draft.commit()
+    assert place.read("a/b.parquet") == b"whole"
+    assert [entry.name for entry in place.files()] == ["a/b.parquet"]
+
+
+def test_a_file_is_synced_before_it_has_its_name_and_its_folder_after(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events = []
+    fsync, replace = os.fsync, os.replace
+
+    def synced(descriptor: int) -> None:
+        events.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+        fsync(descriptor)
+
+    def replaced(source: Path, target: Path) -> None:
+        events.append(f"{target} <- {source}")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "replace", replaced)
+    Place(tmp_path).put("x.json", b"{}")
+    temporary = events[0]
+    assert events == [temporary, f"{tmp_path}/x.json <- {temporary}", str(tmp_path)]
+
+
+@pytest.mark.usefixtures("small_files")
+def test_a_file_that_does_not_fit_leaves_the_old_one_and_nothing_else(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    place.put("x", b"old")
+    with pytest.raises(OSError, match="too large") as caught:
+        place.put("x", b"." * 100_000)
+    assert caught.value.errno == errno.EFBIG
+    assert place.read("x") == b"old"
+    assert [entry.name for entry in place.files()] == ["x"]
+
+
+def test_a_place_lists_files_by_their_path_in_it(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    place.put("b/1", b"1")
+    place.put("a", b"22")
+    found = list(place.files())
+    assert [(entry.name, entry.size) for entry in found] == [("a", 2), ("b/1", 1)]
+    assert list(place.files("b")) == [Entry("b/1", 1, (tmp_path / "b/1").stat().st_mtime_ns)]
+    assert list(place.files("c")) == []
+    place.remove("a")
+    place.remove("a")
+    assert place.read("a") is None
+
+
+def test_a_folder_that_cannot_be_read_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def denied(path: str) -> NoReturn:
+        raise PermissionError(errno.EACCES, "Permission denied", path)
+
+    monkeypatch.setattr(os, "scandir", denied)
+    with pytest.raises(PermissionError):
+        list(Place(tmp_path).files())
+
+
+def test_a_uri_of_this_machine_is_a_path(tmp_path: Path) -> None:
+    place = Place(f"file://{tmp_path}/x")
+    assert place.is_local
+    assert place.path("a") == f"{tmp_path}/x/a"
+    assert pickle.loads(pickle.dumps(place)).path("a") == place.path("a")
+
+
+def test_a_uri_that_pyarrow_does_not_know_is_an_error() -> None:
+    with pytest.raises(PipelineError, match="^nowhere://x: "):
+        Place("nowhere://x")
