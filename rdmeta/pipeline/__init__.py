@@ -1,6 +1,7 @@
 """Tables from recorded history: which tasks there are, what they make, and whether it is whole.
 
     plan = rdmeta.pipeline.plan(["history"], "tables")
+    made = rdmeta.pipeline.run(plan)
     faults = rdmeta.pipeline.check("tables")
 
 The tables are small Parquet files that any reader sees once and whole: docs/pipeline.md.
@@ -16,16 +17,21 @@ try:
 except ImportError as error:
     raise MissingExtraError.of("rdmeta.pipeline", "arrow") from error
 
-from rdmeta.pipeline.check import Fault, check
+from rdmeta.pipeline.checking import Fault, check
 from rdmeta.pipeline.errors import BadFileError, LockedError, PipelineError
-from rdmeta.pipeline.plan import Plan, plan
+from rdmeta.pipeline.planning import Plan, plan
+from rdmeta.pipeline.running import Made, Progress, local_engine, run
 
 __all__ = [
     "BadFileError",
     "Fault",
     "LockedError",
+    "Made",
     "PipelineError",
     "Plan",
+    "Progress",
     "check",
+    "local_engine",
     "plan",
+    "run",
 ]

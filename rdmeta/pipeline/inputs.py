@@ -31,7 +31,7 @@ class Input:
     """One input file; times are microseconds since 1970 in UTC.
 
     `state` is good, quarantined, duplicate, set aside or gone; `reason` says why it is not good.
-    What only a metadata log has is None: `node`, `from_offset` and `to_offset`.
+    Only a metadata log has `node`, `from_offset` and `to_offset`; they are None.
     """
 
     place: str
@@ -65,7 +65,7 @@ class Input:
 
     @property
     def key(self) -> tuple[str, str, int, int]:
-        """What the file holds: cluster, recording and versions."""
+        """The file's cluster, recording and versions."""
         return (self.cluster_id or "", self.origin or "", self.from_version, self.to_version)
 
     @property
@@ -183,7 +183,7 @@ def _micros(when: datetime) -> int:
 def arrange(inputs: Iterable[Input]) -> tuple[list[Recording], list[Input]]:
     """Returns the recordings that these files make up, and the files with their states.
 
-    Of two equal files the second is a duplicate. Files of one recording that contradict each other
+    The second of two equal files is a duplicate. Files of one recording that contradict each other
     are set aside, and so are files that rest on one that is missing. The recordings are in the
     order of their begin.
     """

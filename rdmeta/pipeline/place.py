@@ -3,7 +3,7 @@
 On this machine a writer makes a file under the name `.NAME.HEX.tmp`, syncs it, renames it and syncs
 the folder. No glob for Parquet matches that name, also not those of DuckDB and polars, which match
 names with a dot. For an object store a writer makes a file on the local disk and uploads it in one
-call, as a stream that an exception closes early leaves a cut object.
+call. An exception between two calls would close the stream, and leave a cut object.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ however the rows come.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,6 +15,15 @@ import pyarrow.parquet as pq
 from rdmeta.pipeline.place import Draft, Place
 
 __all__ = ["OF_FOLD", "SCHEMAS", "TABLES", "TIME_OF", "TableWriter", "made_from", "rows_of_day"]
+
+FoldTable: TypeAlias = Literal[
+    "partition_interval",
+    "broker_interval",
+    "topic_interval",
+    "config_interval",
+    "leader_change",
+    "change",
+]
 
 _TIME = pa.timestamp("us", tz="UTC")
 _IDS = pa.list_(pa.int32())
@@ -57,11 +66,13 @@ SCHEMAS: dict[str, pa.Schema] = {
     "leader_change": _schema(
         "cluster_id str, topic str, topic_id str?, partition i32, observed_at time,"
         " old_leader i32?, new_leader i32?, old_leader_epoch i32?, new_leader_epoch i32?,"
-        " elections i32?, source str, source_broker i32?" + _SEEN + ", recordings i32, partial bool"
+        " elections i32?, source str?, source_broker i32?"
+        + _SEEN
+        + ", recordings i32, partial bool"
     ),
     "change": _schema(
         "cluster_id str, kind str, topic str?, topic_id str?, partition i32?, broker i32?,"
-        " observed_at time, source str, source_broker i32?, old_isr ids?, new_isr ids?,"
+        " observed_at time, source str?, source_broker i32?, old_isr ids?, new_isr ids?,"
         " old_replicas ids?, new_replicas ids?, old_offline ids?, new_offline ids?, detail str?"
         + _SEEN
         + ", partial bool"
@@ -72,7 +83,14 @@ SCHEMAS: dict[str, pa.Schema] = {
     ),
 }
 TABLES = tuple(SCHEMAS)
-OF_FOLD = TABLES[:-1]
+OF_FOLD: tuple[FoldTable, ...] = (
+    "partition_interval",
+    "broker_interval",
+    "topic_interval",
+    "config_interval",
+    "leader_change",
+    "change",
+)
 TIME_OF = dict.fromkeys(TABLES, "began_at") | {
     "leader_change": "observed_at",
     "change": "observed_at",

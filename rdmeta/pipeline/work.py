@@ -65,7 +65,7 @@ class MadeFile:
 
 @dataclass
 class Result:
-    """What a task did; `rows` counts change records by what became of them."""
+    """The result of a task; `rows` counts change records by what the fold did with them."""
 
     cluster_id: str
     made: list[MadeFile] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Of several origins the one that began first counts, and a day has just what it is made from."""
+"""The origin that began first counts, and a day has just what it is made from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run would do, and why: files to copy, tasks, and what stays as it is.
+"""The plan of a run: files to copy, tasks with their reasons, and parts that stay as they are.
 
 A plan reads names, sizes and footers, and writes nothing.
 """
@@ -36,7 +36,7 @@ Known = Mapping[tuple[str, str], Input]
 
 @dataclass(frozen=True)
 class Options:
-    """What the user asked for.
+    """The user's wishes.
 
     `clusters` are ids or names, `since` and `until` are days: `until` is the first one that is left
     alone. `names` are what people call cluster ids.
@@ -62,7 +62,7 @@ class Copy:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run would do.
+    """The steps of a run.
 
     `unchanged` counts the parts of tables that stay as they are. `files` are all inputs with their
     states, `manifest` is the one that is there, and `days` are those that the next one will have.

@@ -1,0 +1,236 @@
+"""Carries out a plan: the lock, the copies, the tasks, and last the manifest."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field, replace
+from multiprocessing import get_context
+from typing import Protocol
+
+from rdmeta.pipeline.bronze import copied
+from rdmeta.pipeline.checking import kept
+from rdmeta.pipeline.errors import BadFileError, PipelineError
+from rdmeta.pipeline.inputs import Input, write_inputs
+from rdmeta.pipeline.layout import SILVER, leader_minutes_file, period_of, write_layout
+from rdmeta.pipeline.lock import Lock
+from rdmeta.pipeline.manifest import Kept, Manifest, read_manifest, write_manifest
+from rdmeta.pipeline.minutes import make_leader_minutes
+from rdmeta.pipeline.place import Place
+from rdmeta.pipeline.planning import Plan, files_of_period, plan_of
+from rdmeta.pipeline.task import attempt
+from rdmeta.pipeline.work import MadeFile, Result, Task
+
+__all__ = ["Engine", "Made", "Progress", "local_engine", "run"]
+
+# A run in one process is faster than to start others, for less than that many rows.
+_FEW_ROWS = 200_000
+
+Engine = Callable[[Sequence[Task]], Iterator[Result | BadFileError]]
+
+
+class Progress(Protocol):
+    """Gets told how far a run is; `stage` is "copy" or "make"."""
+
+    def begin(self, stage: str, steps: int, rows: int, size: int) -> object: ...
+
+    def step(self, rows: int, size: int) -> object: ...
+
+
+class _Silent:
+    def begin(self, stage: str, steps: int, rows: int, size: int) -> None: ...
+
+    def step(self, rows: int, size: int) -> None: ...
+
+
+@dataclass
+class Made:
+    """What a run did. `plan` is the one that it carried out in the end.
+
+    `copied` and `made` are names in the output folder, `unchanged` those of parts that were left as
+    they are. `files` are those that the manifest has. `rows` counts change records, by what the
+    fold did with them.
+    """
+
+    plan: Plan
+    copied: list[str] = field(default_factory=list)
+    made: list[MadeFile] = field(default_factory=list)
+    files: dict[str, Kept] = field(default_factory=dict)
+    unchanged: int = 0
+    rows: dict[str, int] = field(default_factory=dict)
+
+
+def run(
+    plan: Plan,
+    *,
+    engine: Engine | None = None,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> Made:
+    """Carries out a plan, in processes of this machine unless `engine` runs the tasks elsewhere.
+
+    `workers` is the number of processes, by default one for each CPU. Does nothing, not even take
+    the lock, if there is nothing to do. A damaged input is quarantined, and the run goes on.
+    Raises LockedError if another run works on the output folder, PipelineError, and OSError. What
+    is in place stays right then, and the next run goes on.
+    """
+    told = progress or _Silent()
+    if _has_nothing_to_do(plan):
+        return Made(plan, files=plan.manifest.files, unchanged=len(plan.unchanged))
+    out = Place(plan.options.out)
+    with Lock(out) as held:
+        if held.was_marked or read_manifest(out) != plan.manifest:
+            plan = plan_of(plan.options)
+        for name in plan.leftovers:
+            out.remove(name)
+        write_layout(out, plan.parts)
+        runner = _Runner(out, plan, engine or local_engine(workers), told, held.token)
+        made = runner.run(held.was_marked)
+        write_inputs(out, made.plan.files)
+        manifest = runner.manifest()
+        write_manifest(out, manifest)
+        made.files = manifest.files
+    return made
+
+
+def local_engine(workers: int | None = None) -> Engine:
+    """Returns an engine that runs tasks in processes of this machine; few rows need no process."""
+
+    def run_tasks(tasks: Sequence[Task]) -> Iterator[Result | BadFileError]:
+        count = min(workers or os.cpu_count() or 1, len(tasks))
+        if count <= 1 or sum(task.rows for task in tasks) < _FEW_ROWS:
+            yield from map(attempt, tasks)
+            return
+        largest_first = sorted(tasks, key=lambda task: -task.rows)
+        try:
+            with ProcessPoolExecutor(count, mp_context=get_context("spawn")) as pool:
+                for done in as_completed([pool.submit(attempt, task) for task in largest_first]):
+                    yield done.result()
+        except BrokenProcessPool as error:
+            raise PipelineError("a worker process has died; run the command again") from error
+
+    return run_tasks
+
+
+def _has_nothing_to_do(plan: Plan) -> bool:
+    if plan.copies or plan.tasks or plan.leftovers or plan.is_marked:
+        return False
+    before = plan.manifest
+    return plan.days == before.days and plan.names == before.names and bool(before.files)
+
+
+class _Runner:
+    def __init__(
+        self, out: Place, plan: Plan, engine: Engine, progress: Progress, token: str
+    ) -> None:
+        self._out, self._plan, self._engine = out, plan, engine
+        self._progress, self._token = progress, token
+        self._known: dict[tuple[str, str], Input] = {}
+        self._made = Made(plan)
+        self._files: dict[str, Kept] = {}
+        self._trusted = True
+
+    def run(self, was_marked: bool) -> Made:
+        """Copies and makes until no input turns out to be damaged."""
+        self._trusted = not was_marked
+        while self._copy() or self._make():
+            self._plan = plan_of(self._plan.options, self._known)
+        self._make_minutes()
+        self._made.plan = self._plan
+        self._made.unchanged += len(self._plan.unchanged)
+        return self._made
+
+    def manifest(self) -> Manifest:
+        """Returns the manifest of what is in place now."""
+        plan = self._plan
+        names = set(self._files)
+        names |= {each.name for each in plan.files if self._is_bronze(each)}
+        for cluster_id, days in plan.days.items():
+            parts = plan.parts[cluster_id]
+            for period in {period_of(day, parts) for day in days}:
+                names |= set(files_of_period(cluster_id, period, parts))
+            names.add(leader_minutes_file(cluster_id))
+        files = {name: self._kept(name) for name in sorted(names)}
+        found = {name: each for name, each in files.items() if each is not None}
+        return Manifest({c: dict(d) for c, d in plan.days.items()}, found, dict(plan.names))
+
+    def _copy(self) -> bool:
+        """Makes the copies of the plan; returns whether there were any."""
+        copies = self._plan.copies
+        size = sum(each.source.bytes for each in copies)
+        if copies:
+            rows = sum(each.source.rows for each in copies)
+            self._progress.begin("copy", len(copies), rows, size)
+        for each in copies:
+            try:
+                made = copied(self._out, each)
+            except BadFileError as error:
+                self._quarantine(each.source, error.reason)
+            else:
+                self._known[made.place, made.name] = made
+                self._known[each.source.place, each.source.name] = each.source
+                self._made.copied.append(each.name)
+            self._progress.step(each.source.rows, each.source.bytes)
+        return bool(copies)
+
+    def _make(self) -> bool:
+        """Makes the tasks of the plan; returns whether an input was damaged."""
+        tasks = [replace(task, token=self._token) for task in self._plan.tasks]
+        if not tasks:
+            return False
+        self._progress.begin("make", len(tasks), sum(task.rows for task in tasks), 0)
+        inputs = {each.path: each for each in self._plan.files}
+        is_damaged = False
+        for result in self._engine(tasks):
+            if isinstance(result, BadFileError):
+                if result.path not in inputs:
+                    raise result
+                self._quarantine(inputs[result.path], result.reason)
+                is_damaged = True
+                continue
+            for file in result.made:
+                self._files[file.name] = Kept(file.rows, file.bytes, file.sha256)
+            self._made.made += result.made
+            self._made.unchanged += 0 if is_damaged else len(result.unchanged)
+            for what, rows in result.rows.items():
+                self._made.rows[what] = self._made.rows.get(what, 0) + rows
+            self._progress.step(result.rows.get("read", 0), sum(f.bytes for f in result.made))
+        return is_damaged
+
+    def _quarantine(self, source: Input, reason: str) -> None:
+        bad = replace(source, state="quarantined", reason=reason)
+        self._known[bad.place, bad.name] = bad
+
+    def _make_minutes(self) -> None:
+        """Makes leader_minutes of the clusters whose intervals differ."""
+        for cluster_id, days in self._plan.days.items():
+            parts = self._plan.parts[cluster_id]
+            names = [
+                name
+                for period in sorted({period_of(day, parts) for day in days})
+                for name in files_of_period(cluster_id, period, parts)
+                if name.startswith(f"{SILVER}/partition_interval/")
+            ]
+            minutes = leader_minutes_file(cluster_id)
+            is_made = self._trusted and minutes in self._plan.manifest.files
+            if not is_made or any(name in self._files for name in names):
+                make_leader_minutes(self._out, cluster_id, names)
+                self._files[minutes] = kept(self._out, minutes)
+
+    def _is_bronze(self, each: Input) -> bool:
+        return each.place == self._out.where and each.state != "quarantined"
+
+    def _kept(self, name: str) -> Kept | None:
+        """Returns what the manifest says of a file, None if the file is not there."""
+        before: Mapping[str, Kept] = self._plan.manifest.files
+        if name in self._files:
+            return self._files[name]
+        is_new = name in self._made.copied or not self._trusted
+        if name in before and not is_new:
+            return before[name]
+        try:
+            return kept(self._out, name)
+        except FileNotFoundError:
+            return None

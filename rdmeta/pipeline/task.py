@@ -1,0 +1,335 @@
+"""One task: makes all tables of some periods of a cluster, from its input files.
+
+A task is plain data, and `make` runs it in any process. It reads the files of each day, folds them,
+and gives each table's part its one name. A part that says it was made from the same input stays as
+it is. Days that have not changed are copied from the part that is there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from rdmeta._core import Fold
+from rdmeta.errors import Error
+from rdmeta.pipeline import elections, lock
+from rdmeta.pipeline.days import DAY_US, Day, File, Stretch, begin_of, day_at, digest_of
+from rdmeta.pipeline.errors import BadFileError, LockedError
+from rdmeta.pipeline.inputs import sha256_of
+from rdmeta.pipeline.layout import state_file, table_file
+from rdmeta.pipeline.place import Place, is_failing
+from rdmeta.pipeline.tables import OF_FOLD, SCHEMAS, TableWriter, made_from, rows_of_day
+from rdmeta.pipeline.work import VERSIONS, MadeFile, Period, Result, Task, tables_of
+
+__all__ = ["attempt", "make"]
+
+_BATCH = 65_536
+_OF_END: dict[str, Literal["open", "midnight"]] = {"open": "open", "midnight": "midnight"}
+
+
+def make(task: Task) -> Result:
+    """Makes what differs; a part takes its name when all parts of its period are whole.
+
+    Raises BadFileError for an input that is damaged or has changed, LockedError if another run has
+    taken over the output folder, and OSError.
+    """
+    result = Result(task.cluster_id)
+    maker = _Maker(task, result)
+    for period in task.periods:
+        maker.make(period)
+    return result
+
+
+def attempt(task: Task) -> Result | BadFileError:
+    """Makes a task; returns the error of an input that it cannot read."""
+    try:
+        return make(task)
+    except BadFileError as error:
+        return error
+
+
+class _Maker:
+    def __init__(self, task: Task, result: Result) -> None:
+        self._task, self._result = task, result
+        self._out = Place(task.out)
+
+    def make(self, period: Period) -> None:
+        """Makes the parts of a period that differ."""
+        task = self._task
+        names = {
+            table: table_file(table, task.cluster_id, period.name, task.bucket, task.buckets)
+            for table in tables_of(task.bucket)
+        }
+        found = {table: made_from(self._out, name) for table, name in names.items()}
+        there = [self._days_of(text, period) for text in found.values()]
+        days = {
+            day.day: there[0].get(day.day, day.digest) if day.is_kept else self._digest(day)
+            for day in period.days
+        }
+        footer = json.dumps({**self._footer(period), "days": days}, sort_keys=True)
+        stale = {table: name for table, name in names.items() if found[table] != footer}
+        self._result.unchanged += [name for table, name in names.items() if table not in stale]
+        if not stale:
+            return
+        kept = {day for day in days if all(days[day] == each.get(day) for each in there)}
+        with contextlib.ExitStack() as stack:
+            writers = {}
+            for table, name in stale.items():
+                writers[table] = TableWriter(self._out, name, table, footer)
+                stack.callback(writers[table].drop)
+            for day in period.days:
+                if day.day in kept or day.is_kept:
+                    self._copy(day.day, names, writers)
+                else:
+                    _DayMaker(self, day, writers).make()
+            self._commit(writers)
+
+    def state_at(self, stretch: Stretch, begin_us: int) -> bytes | None:
+        """Returns the state of a stretch at the midnight where it begins.
+
+        Makes it from the nearest one before, or from the origin's begin, and keeps each.
+        """
+        if not stretch.earlier:
+            return None
+        day, first = begin_us // DAY_US, stretch.earlier[0].from_us // DAY_US
+        state, start = None, first
+        for number in range(day, first, -1):
+            state = self._out.read(self._state_name(stretch, number))
+            if state is not None:
+                start = number
+                break
+        for number in range(start, day):
+            fold = self.fold(stretch, state, number * DAY_US, (number + 1) * DAY_US)
+            for _ in self.added(fold, stretch.earlier, number * DAY_US, (number + 1) * DAY_US):
+                for table in OF_FOLD:
+                    fold.take(table)
+            fold.cut((number + 1) * DAY_US)
+            state = bytes(fold.state())
+            self._out.put(self._state_name(stretch, number + 1), state)
+        return state
+
+    def fold(self, stretch: Stretch, state: bytes | None, begin: int, end: int) -> Fold:
+        """Returns a fold of an origin for this task's topics, which counts from begin to end."""
+        task = self._task
+        return Fold(
+            task.cluster_id,
+            stretch.origin,
+            counts_from=begin,
+            counts_to=end,
+            buckets=task.buckets,
+            bucket=task.bucket,
+            state=state,
+        )
+
+    def added(
+        self, fold: Fold, files: tuple[File, ...], begin: int, end: int | None
+    ) -> Iterator[int]:
+        """Adds the rows of files from `begin` to before `end`, and yields after each batch."""
+        for file in files:
+            if file.to_us < begin or (end is not None and file.from_us >= end):
+                continue
+            path = f"{file.place.rstrip('/')}/{file.name}"
+            try:
+                for batch in _batches(file):
+                    rows = _of_time(batch, file, begin, end)
+                    fold.add(rows)
+                    yield rows.num_rows
+            except FileNotFoundError as error:
+                raise BadFileError(path, "it is gone") from error
+            except (pa.ArrowException, OSError, ValueError, Error) as error:
+                if isinstance(error, OSError) and is_failing(error):
+                    raise
+                raise BadFileError(path, f"its rows are damaged: {error}") from error
+
+    def count(self, stats: Mapping[str, object], rows: int) -> None:
+        """Adds a fold's counters to those of the result."""
+        counted = {"read": rows, **{k: v for k, v in stats.items() if type(v) is int}}
+        for name, number in counted.items():
+            self._result.rows[name] = self._result.rows.get(name, 0) + number
+
+    @property
+    def cluster_id(self) -> str:
+        return self._task.cluster_id
+
+    def _digest(self, day: Day) -> str:
+        """Returns the digest of a day's inputs and of the states that it begins with."""
+        if not day.is_carried:
+            return day.digest
+        states = (self.state_at(each, begin_of(day.day)) for each in day.stretches)
+        carried = [None if s is None else sha256_of(pa.BufferReader(s)) for s in states]
+        return digest_of([day.digest, carried])
+
+    def _footer(self, period: Period) -> dict[str, object]:
+        task = self._task
+        return {
+            "cluster_id": task.cluster_id,
+            "period": period.name,
+            "part": [task.bucket, task.buckets],
+            "versions": VERSIONS,
+        }
+
+    def _days_of(self, text: str | None, period: Period) -> dict[str, str]:
+        """Returns the days that a part has, if it is such a part and these versions made it."""
+        if text is None:
+            return {}
+        found: dict[str, Any] = json.loads(text)
+        days: dict[str, str] = found.pop("days", {})
+        return days if found == self._footer(period) else {}
+
+    def _copy(self, day: str, names: Mapping[str, str], writers: Mapping[str, TableWriter]) -> None:
+        begin = begin_of(day)
+        for table, writer in writers.items():
+            writer.write(rows_of_day(self._out, names[table], table, begin, begin + DAY_US))
+
+    def _commit(self, writers: Mapping[str, TableWriter]) -> None:
+        sizes = {table: writer.close() for table, writer in writers.items()}
+        digests = {}
+        for table, writer in writers.items():
+            with pa.OSFile(str(writer.draft.path), "rb") as stream:
+                digests[table] = sha256_of(stream)
+        if self._task.token and not lock.is_held(self._out, self._task.token):
+            raise LockedError(f"{self._out.where}: another run has taken it over")
+        for table, writer in writers.items():
+            writer.draft.commit()
+            self._result.made.append(
+                MadeFile(writer.name, writer.rows, sizes[table], digests[table])
+            )
+
+    def _state_name(self, stretch: Stretch, number: int) -> str:
+        """Returns the name of a state at the midnight at which a day begins."""
+        midnight = number * DAY_US
+        before = [each.sha256 for each in stretch.earlier if each.from_us < midnight]
+        task = self._task
+        key = digest_of([VERSIONS, before])
+        day = day_at(midnight)
+        return state_file(task.cluster_id, stretch.origin, day, key, task.bucket, task.buckets)
+
+
+class _DayMaker:
+    """Folds one day's stretches into the writers."""
+
+    def __init__(self, maker: _Maker, day: Day, writers: Mapping[str, TableWriter]) -> None:
+        self._maker, self._day, self._writers = maker, day, writers
+        self._begin = begin_of(day.day)
+        self._elections: list[pa.Table] = []
+        self._past: elections.Past = {}
+
+    def make(self) -> None:
+        """Writes the day's rows of each table."""
+        stretches = self._day.stretches
+        for stretch in stretches:
+            counts = (stretch.counts_from_us, stretch.counts_to_us)
+            seen = (stretch.seen_from_us, stretch.seen_to_us)
+            if counts[0] is not None and counts[1] is not None:
+                self._fold(stretch, counts[0], counts[1], is_whole=counts == seen)
+            if counts != seen:
+                self._fold(stretch, *seen, is_whole=True, is_counted=False)
+        self._write("observation", _observations(self._maker.cluster_id, stretches))
+        if self._elections:
+            spans = {
+                each.origin: None
+                if each.counts_from_us is None or each.counts_to_us is None
+                else (each.counts_from_us, each.counts_to_us)
+                for each in stretches
+            }
+            rows = pa.concat_tables(self._elections)
+            self._write("leader_change", elections.joined(rows, spans, self._past))
+
+    def _fold(
+        self, stretch: Stretch, begin: int, end: int, *, is_whole: bool, is_counted: bool = True
+    ) -> None:
+        """Folds a stretch from `begin` to `end`.
+
+        A whole one tells of all changes of leader that the origin saw. One that is not counted
+        tells of nothing else.
+        """
+        maker = self._maker
+        fold = maker.fold(stretch, maker.state_at(stretch, self._begin), begin, end)
+        after = self._begin + DAY_US if stretch.goes_on else None
+        rows = 0
+        for count in maker.added(fold, stretch.files, self._begin, after):
+            rows += count
+            self._take(fold, stretch, is_whole, is_counted)
+        fold.end(stretch.seen_to_us, _OF_END.get(stretch.ended_by, "gap"))
+        self._take(fold, stretch, is_whole, is_counted)
+        if is_counted or stretch.counts_from_us is None:
+            maker.count(fold.stats(), rows)
+
+    def _take(self, fold: Fold, stretch: Stretch, is_whole: bool, is_counted: bool) -> None:
+        """Takes the rows that a fold has made so far."""
+        for table in OF_FOLD:
+            rows = pa.table(fold.take(table))
+            if rows.num_rows == 0:
+                continue
+            if stretch.is_partial:
+                rows = _as_partial(rows)
+            if table == "partition_interval" and is_whole and stretch.continues:
+                self._note_past(rows, stretch)
+            if table == "leader_change":
+                if is_whole:
+                    self._elections.append(rows.cast(SCHEMAS[table]))
+            elif is_counted:
+                self._write(table, rows)
+
+    def _note_past(self, rows: pa.Table, stretch: Stretch) -> None:
+        if len(self._day.stretches) > 1:
+            self._past.setdefault(stretch.origin, {}).update(elections.past_of(rows))
+
+    def _write(self, table: str, rows: pa.Table) -> None:
+        if table in self._writers:
+            self._writers[table].write(rows)
+
+
+def _batches(file: File) -> Iterator[pa.RecordBatch]:
+    """Yields a file's rows; raises ValueError if they are not those of the plan."""
+    with Place(file.place).opened(file.name) as stream:
+        parquet = pq.ParquetFile(stream)
+        if parquet.metadata.num_rows != file.rows:
+            raise ValueError(f"it has {parquet.metadata.num_rows} rows, and had {file.rows}")
+        rows = 0
+        for batch in parquet.iter_batches(batch_size=_BATCH):
+            rows += batch.num_rows
+            yield batch
+        if rows != file.rows:
+            raise ValueError(f"it has {rows} rows, and its metadata says {file.rows}")
+
+
+def _of_time(batch: pa.RecordBatch, file: File, begin: int, end: int | None) -> pa.RecordBatch:
+    """Returns the rows from `begin` to before `end`; they are in the order of time."""
+    if file.from_us >= begin and (end is None or file.to_us < end):
+        return batch
+    times = pc.cast(batch.column("observed_at"), pa.int64()).to_numpy()
+    low = int(times.searchsorted(begin))
+    high = batch.num_rows if end is None else int(times.searchsorted(end))
+    return batch.slice(low, max(high - low, 0))
+
+
+def _as_partial(rows: pa.Table) -> pa.Table:
+    place = rows.schema.get_field_index("partial")
+    value = pa.array([True] * rows.num_rows, pa.bool_())
+    return rows.set_column(place, rows.schema.field(place), value)
+
+
+def _observations(cluster_id: str, stretches: tuple[Stretch, ...]) -> pa.Table:
+    """Returns a row for each origin of a day, also for one that does not count."""
+    rows = [
+        {
+            "cluster_id": cluster_id,
+            "origin": each.origin,
+            "seen_from": each.seen_from_us,
+            "seen_to": each.seen_to_us,
+            "counts_from": each.counts_from_us,
+            "counts_to": each.counts_to_us,
+            "ended_by": each.ended_by,
+            "longest_gap_us": each.longest_gap_us,
+            "partial": each.is_partial,
+        }
+        for each in stretches
+    ]
+    return pa.Table.from_pylist(rows, schema=SCHEMAS["observation"])

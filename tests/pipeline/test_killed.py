@@ -1,0 +1,166 @@
+"""After SIGKILL at any moment each reader sees each row once, and the next run repairs all.
+
+RDMETA_KILLS=every kills a run after each rename, otherwise after every fifth.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from glob import glob
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import duckdb
+import polars
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+from processes import environment
+from recorded import cluster_day, contents
+
+from rdmeta import pipeline
+from rdmeta.pipeline.tables import SCHEMAS, TABLES
+
+PROGRAM = str(Path(__file__).parents[1] / "support/killed_run.py")
+
+
+@pytest.fixture(scope="module")
+def before(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
+    """A history that is longer than the tables beside it; the tables that it should have."""
+    root = tmp_path_factory.mktemp("killed")
+    source, out, whole = root / "history", root / "out", root / "whole"
+    for day in (1, 2):
+        cluster_day(source, "one", day)
+        cluster_day(source, "two", day)
+    pipeline.run(pipeline.plan([source], out), workers=1)
+    cluster_day(source, "one", 3)
+    cluster_day(source, "two", 2, at=50_000)
+    cluster_day(source, "three", 1)
+    shutil.copytree(out, whole)
+    pipeline.run(pipeline.plan([source], whole), workers=1)
+    return source, out, whole
+
+
+@contextmanager
+def running(source: Path, out: Path, count: int) -> Iterator[subprocess.Popen[str]]:
+    """Yields a run that waits after its rename number `count`; it is killed with the block."""
+    words = [sys.executable, PROGRAM, str(source), str(out), str(count)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment()) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def reached(process: subprocess.Popen[str], what: object) -> bool:
+    """Returns whether the run says that, when it does; it may end before."""
+    assert process.stdout is not None
+    return any(line.strip() == str(what) for line in process.stdout)
+
+
+def repeated(out: Path, tmp: Path) -> Path:
+    shutil.rmtree(tmp, ignore_errors=True)
+    shutil.copytree(out, tmp)
+    return tmp
+
+
+def lasting(out: Path) -> dict[str, bytes]:
+    """Returns all files whose bytes follow from the input alone."""
+    return {name: c for name, c in contents(out).items() if name != "input.parquet"}
+
+
+def keys(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    return sorted(tuple(map(str, row.values())) for row in rows)
+
+
+def by_duckdb(query: str) -> list[dict[str, Any]]:
+    found = duckdb.sql(query)
+    assert found is not None
+    rows: list[dict[str, Any]] = found.to_arrow_table().to_pylist()
+    return rows
+
+
+def assert_each_row_is_seen_once(out: Path) -> None:
+    for table in TABLES:
+        folder = out / "silver/v1" / table
+        pattern = f"{folder}/**/*.parquet"
+        columns = SCHEMAS[table].names
+        quoted = ", ".join(f'"{name}"' for name in columns)
+        seen = [
+            keys(ds.dataset(folder, partitioning=None).to_table(columns=columns).to_pylist()),
+            keys(by_duckdb(f"select {quoted} from '{pattern}'")),  # noqa: S608
+            keys(polars.read_parquet(pattern).select(columns).to_arrow().to_pylist()),
+            keys(
+                [
+                    row
+                    for path in glob(pattern, recursive=True)
+                    for row in pq.ParquetFile(path).read().to_pylist()
+                ]
+            ),
+        ]
+        assert len(seen[0]) == len(set(seen[0]))
+        for other in seen[1:]:
+            assert len(other) == len(seen[0])
+        assert seen[0] == seen[3]
+
+
+@pytest.mark.timeout(300)
+def test_a_run_killed_after_any_rename_is_repaired_by_the_next(
+    before: tuple[Path, Path, Path], tmp_path: Path
+) -> None:
+    source, out, whole = before
+    wanted = lasting(whole)
+    step = 1 if os.environ.get("RDMETA_KILLS") == "every" else 5
+    count = 1 + time.time_ns() % step
+    print(f"begins with rename {count}")
+    while True:
+        work = repeated(out, tmp_path / "out")
+        with running(source, work, count) as process:
+            is_killed = reached(process, count)
+        assert_each_row_is_seen_once(work)
+        pipeline.run(pipeline.plan([source], work), workers=1)
+        assert lasting(work) == wanted
+        assert pipeline.check(work) == []
+        if not is_killed:
+            break
+        count += step
+    assert count > 15
+
+
+@pytest.mark.timeout(300)
+def test_a_run_killed_at_a_random_moment_is_repaired_by_the_next(
+    before: tuple[Path, Path, Path], tmp_path: Path
+) -> None:
+    source, out, whole = before
+    wanted = lasting(whole)
+    seed = time.time_ns() % 1_000_000
+    print(f"seed {seed}")
+    random = Random(seed)
+    for _ in range(5):
+        work = repeated(out, tmp_path / "out")
+        with running(source, work, -1) as process:
+            assert reached(process, "begun")
+            time.sleep(random.random() * 0.3)
+        assert_each_row_is_seen_once(work)
+        pipeline.run(pipeline.plan([source], work), workers=1)
+        assert lasting(work) == wanted
+
+
+def test_a_second_run_is_refused_while_the_first_one_works(
+    before: tuple[Path, Path, Path], tmp_path: Path
+) -> None:
+    source, out, _ = before
+    work = repeated(out, tmp_path / "out")
+    with running(source, work, 3) as process:
+        assert reached(process, 3)
+        seen = contents(work)
+        with pytest.raises(pipeline.LockedError, match=f"process {process.pid} on"):
+            pipeline.run(pipeline.plan([source], work))
+        assert contents(work) == seen

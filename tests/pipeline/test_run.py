@@ -1,0 +1,276 @@
+"""A run makes each part once, only what differs, and the same bytes at any time."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from recorded import cluster_day, contents, large_days, tree
+
+from rdmeta import pipeline
+from rdmeta.pipeline import layout
+
+
+def made(source: Path, out: Path, **options: Any) -> pipeline.Made:
+    return pipeline.run(pipeline.plan([source], out, **options), workers=1)
+
+
+def rows(out: Path, table: str) -> pa.Table:
+    paths = sorted(out.glob(f"silver/v1/{table}/cluster=*/*/part-*.parquet"))
+    return pa.concat_tables([pq.read_table(path, partitioning=None) for path in paths])
+
+
+def parts(made: pipeline.Made) -> set[str]:
+    """Returns the periods that a run made."""
+    return {file.name.split("period=")[1].split("/")[0] for file in made.made}
+
+
+@pytest.fixture
+def by_day(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets each cluster have a part for each day."""
+    large_days(monkeypatch)
+
+
+def test_a_second_run_opens_nothing_for_writing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, out = tmp_path / "history", tmp_path / "out"
+    for day in (1, 2, 3):
+        cluster_day(source, "one", day)
+    first = made(source, out)
+    assert len(first.copied) == 6
+    assert first.rows["read"] == sum(
+        file.rows for file in first.plan.files if "bronze" in file.name
+    )
+    assert pipeline.check(out) == []
+    before = tree(out)
+
+    def written(*arguments: object, **_: object) -> NoReturn:
+        raise AssertionError(f"opened {arguments[0]} for writing")
+
+    for name in ("replace", "rename", "unlink", "mkdir"):
+        monkeypatch.setattr(os, name, written)
+    monkeypatch.setattr(pq, "ParquetWriter", written)
+    second = made(source, out)
+    assert (second.made, second.copied) == ([], [])
+    assert second.unchanged == len(first.made)
+    assert tree(out) == before
+
+
+@pytest.mark.usefixtures("by_day")
+def test_a_late_file_makes_the_days_that_it_touches(tmp_path: Path) -> None:
+    source, out = tmp_path / "history", tmp_path / "out"
+    for day in (1, 2, 3):
+        cluster_day(source, "one", day)
+        cluster_day(source, "two", day)
+    made(source, out)
+    before = contents(out)
+    cluster_day(source, "one", 2, at=50_000)
+    second = made(source, out)
+    assert parts(second) == {"2026-11-02"}
+    after = contents(out)
+    changed = {name for name in after if after[name] != before.get(name)}
+    assert {name for name in changed if "silver" in name and "cluster=two" in name} == set()
+    assert rows(out, "observation").num_rows == 7
+
+    shutil.rmtree(tmp_path / "fresh", ignore_errors=True)
+    made(source, tmp_path / "fresh")
+    fresh = contents(tmp_path / "fresh")
+    silver = [name for name in after if name.startswith(("silver", "leader_minutes"))]
+    assert {name: after[name] for name in silver} == {name: fresh[name] for name in silver}
+
+
+def test_a_month_takes_the_days_that_have_not_changed_from_its_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, out = tmp_path / "history", tmp_path / "out"
+    for day in (1, 2, 3):
+        cluster_day(source, "one", day)
+    made(source, out)
+    cluster_day(source, "one", 4)
+    second = made(source, out)
+    assert parts(second) == {"2026-11"}
+    assert second.rows["read"] == 13
+    made(source, tmp_path / "fresh")
+    name = layout.table_file("partition_interval", "one", "2026-11", 0, 1)
+    assert (out / name).read_bytes() == (tmp_path / "fresh" / name).read_bytes()
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_input_that_is_gone_takes_nothing_away(tmp_path: Path, in_place: bool) -> None:
+    source, out = tmp_path / "history", tmp_path / "out"
+    for day in (1, 2, 3):
+        cluster_day(source / f"day-{day}", "one", day)
+    made(source, out, in_place=in_place)
+    before = rows(out, "partition_interval")
+    shutil.rmtree(source / "day-1")
+    shutil.rmtree(out / "bronze/cluster=one/day=2026-11-01", ignore_errors=True)
+    second = made(source, out, in_place=in_place)
+    assert second.plan.gone == (("one", "2026-11-01"),)
+    assert rows(out, "partition_interval").equals(before)
+    cluster_day(source / "late", "one", 1, at=70_000)
+    third = made(source, out, in_place=in_place)
+    late = [each for each in third.plan.quarantined if "late" in each.path or not in_place]
+    assert late
+    assert all("other input of 2026-11-01 had gone" in str(f.reason) for f in late)
+    assert rows(out, "partition_interval").equals(before)
+    cluster_day(source / "day-4", "one", 4)
+    made(source, out, in_place=in_place)
+    later = rows(out, "partition_interval")
+    assert later.slice(0, before.num_rows).equals(before)
+    assert later.num_rows > before.num_rows
+    assert not [f for f in pipeline.check(out) if "silver" in f.path]
+
+
+def test_a_damaged_file_is_quarantined_and_all_else_goes_on(tmp_path: Path) -> None:
+    source, out = tmp_path / "history", tmp_path / "out"
+    cluster_day(source, "one", 1)
+    cluster_day(source, "two", 1)
+    bad = next(source.rglob("changes-one.*.00000000000000000000-*"))
+    bad.write_bytes(bad.read_bytes()[:-20])
+    result = made(source, out)
+    reasons = [each.reason or "" for each in result.plan.quarantined]
+    assert any("not a whole Parquet file" in reason for reason in reasons)
+    assert any("first file, with the whole state, is missing" in reason for reason in reasons)
+    assert set(rows(out, "partition_interval")["cluster_id"].to_pylist()) == {"two"}
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_a_file_whose_pages_are_damaged_is_quarantined(tmp_path: Path, in_place: bool) -> None:
+    source, out = tmp_path / "history", tmp_path / "out"
+    cluster_day(source, "one", 1)
+    cluster_day(source, "two", 1)
+    bad = next(source.rglob("changes-one.*.00000000000000000000-*"))
+    content = bytearray(bad.read_bytes())
+    content[4:600] = b"\xff" * 596
+    bad.write_bytes(content)
+    result = made(source, out, in_place=in_place)
+    assert str(bad) in {each.path for each in result.plan.quarantined}
+    assert set(rows(out, "partition_interval")["cluster_id"].to_pylist()) == {"two"}
+    before = tree(out)
+    again = made(source, out, in_place=in_place)
+    assert len(again.plan.quarantined) == len(result.plan.quarantined)
+    assert tree(out) == before
+
+
+def test_what_does_not_fit_on_the_disk_leaves_the_tables_as_they_were(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, out = tmp_path / "history", tmp_path / "out"
+    cluster_day(source, "one", 1)
+    made(source, out)
+    before = contents(out)
+    cluster_day(source, "one", 2)
+
+    def full(*_: object) -> NoReturn:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", full)
+        with pytest.raises(OSError, match="No space left"):
+            made(source, out)
+    assert {n: c for n, c in contents(out).items() if n != "lock"} == before
+    made(source, out)
+    made(source, tmp_path / "fresh")
+    assert silver(out) == silver(tmp_path / "fresh")
+    assert pipeline.check(out) == []
+
+
+def silver(out: Path) -> dict[str, bytes]:
+    return {name: c for name, c in contents(out).items() if name.startswith("silver")}
+
+
+def test_leftovers_of_a_run_that_died_are_removed(tmp_path: Path) -> None:
+    source, out = tmp_path / "history", tmp_path / "out"
+    cluster_day(source, "one", 1)
+    made(source, out)
+    left = out / "silver/v1/change/cluster=one" / f".part-0-of-1.parquet.{'0' * 32}.tmp"
+    left.write_bytes(b"cut")
+    assert [fault.reason for fault in pipeline.check(out)] == ["a run left it unfinished"]
+    made(source, out)
+    assert not left.exists()
+    assert pipeline.check(out) == []
+
+
+def test_a_part_that_is_missing_is_made_again(tmp_path: Path) -> None:
+    source, out = tmp_path / "history", tmp_path / "out"
+    cluster_day(source, "one", 1)
+    made(source, out)
+    before = contents(out)
+    (out / layout.table_file("leader_change", "one", "2026-11", 0, 1)).unlink()
+    assert "is missing" in pipeline.plan([source], out).tasks[0].reason
+    assert len(made(source, out).made) == 1
+    assert contents(out) == before
+
+
+def test_only_the_clusters_and_days_that_were_asked_for_are_made(tmp_path: Path) -> None:
+    source, out = tmp_path / "history", tmp_path / "out"
+    for day in (1, 2, 3):
+        cluster_day(source, "one", day)
+        cluster_day(source, "two", day)
+    made(source, out, clusters=["uno"], names={"one": "uno"}, since="2026-11-02")
+    assert set(rows(out, "observation")["cluster_id"].to_pylist()) == {"one"}
+    assert rows(out, "observation").num_rows == 2
+    made(source, out, until="2026-11-02")
+    made(source, out)
+    made(source, tmp_path / "fresh")
+    assert silver(out) == silver(tmp_path / "fresh")
+    with pytest.raises(pipeline.PipelineError, match="no cluster 'three'"):
+        pipeline.plan([source], out, clusters=["three"])
+
+
+def test_a_folder_without_history_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(pipeline.PipelineError, match="there are no history files"):
+        pipeline.plan([tmp_path], tmp_path.parent / f"{tmp_path.name}-out")
+    with pytest.raises(pipeline.PipelineError, match="there is no such folder"):
+        pipeline.plan([tmp_path / "nowhere"], tmp_path / "out")
+    with pytest.raises(pipeline.PipelineError, match="cannot share files"):
+        pipeline.plan([tmp_path], tmp_path / "out")
+
+
+def test_the_tables_can_be_made_from_the_copies_alone(tmp_path: Path) -> None:
+    source, out = tmp_path / "history", tmp_path / "out"
+    cluster_day(source, "one", 1)
+    bronze = made(source, out, silver=False)
+    assert (len(bronze.copied), bronze.made) == (2, [])
+    shutil.rmtree(source)
+    result = pipeline.run(pipeline.plan([], out))
+    assert len(result.made) == len(layout_tables())
+    assert pipeline.check(out) == []
+
+
+def layout_tables() -> tuple[str, ...]:
+    from rdmeta.pipeline.tables import TABLES
+
+    return TABLES
+
+
+def test_one_file_twice_is_counted_as_a_duplicate(tmp_path: Path) -> None:
+    source, out = tmp_path / "history", tmp_path / "out"
+    cluster_day(source / "a", "one", 1)
+    shutil.copytree(source / "a", source / "b")
+    result = made(source, out, in_place=True)
+    assert sum(each.state == "duplicate" for each in result.plan.files) == 2
+    made(source / "a", tmp_path / "fresh", in_place=True)
+    assert silver(out) == silver(tmp_path / "fresh")
+
+
+def test_files_that_contradict_each_other_are_both_set_aside(tmp_path: Path) -> None:
+    source, out = tmp_path / "history", tmp_path / "out"
+    cluster_day(source / "a", "one", 1)
+    cluster_day(source / "a", "two", 1)
+    first = next((source / "a").rglob("changes-one.*.00000000000000000000-*"))
+    (source / "b").mkdir()
+    table = pq.read_table(first)
+    pq.write_table(table.slice(0, table.num_rows - 1), source / "b" / first.name)
+    result = made(source, out, in_place=True)
+    aside = {each.path: each.reason or "" for each in result.plan.quarantined}
+    assert "contradicts" in aside[str(first)]
+    assert "contradicts" in aside[str(source / "b" / first.name)]
+    assert set(rows(out, "observation")["cluster_id"].to_pylist()) == {"two"}
