@@ -1,7 +1,7 @@
 """`python -m rdmeta.demo`: shows the whole path on a cluster inside this process.
 
 It shows brokers on sockets, a client that keeps a cache true, lookups and waits. Then come the
-command `rdmeta` while a broker is away, changes on disk, and a Spark job over them. With
+command `rdmeta` while a broker is away, changes on disk, and tables of them by Spark. With
 `--bootstrap host:port` (or BOOTSTRAP in the environment) the first half runs against that cluster
 instead and only reads.
 """
@@ -57,6 +57,7 @@ LOOKUPS = 100_000
 REFRESH_EVERY = 0.25
 TIMEOUT = 10.0
 COMMAND_TIMEOUT = 30.0
+PIPELINE_TIMEOUT = 150.0
 ROWS_SHOWN = 12
 LINES_SHOWN = 6
 
@@ -131,14 +132,18 @@ class Command:
         """Returns whether it has printed `text`, or can no more."""
         return text in "\n".join(self._lines()) or self.is_over()
 
-    def show(self) -> None:
-        """Shows what it has printed since the last call; a long output is cut."""
+    def wait(self, timeout: float) -> None:
+        """Returns when the process has ended; raises TimeoutExpired."""
+        self._process.wait(timeout)
+
+    def show(self, most: int = LINES_SHOWN) -> None:
+        """Shows what it has printed since the last call; an output of more lines is cut."""
         lines = self._lines()[self._shown :]
         self._shown += len(lines)
-        for line in lines[:LINES_SHOWN]:
+        for line in lines[:most]:
             console.print(f"  {line.expandtabs(14)}", markup=False)
-        if len(lines) > LINES_SHOWN:
-            console.print(f"  [dim]... and {len(lines) - LINES_SHOWN} lines more[/]")
+        if len(lines) > most:
+            console.print(f"  [dim]... and {len(lines) - most} lines more[/]")
 
     def code(self) -> int:
         """Returns the exit code; raises Error if the process has not ended, or failed."""
@@ -207,9 +212,8 @@ def whole_path(out: Path) -> None:
             show_cluster(client, cluster.bootstrap)
             record_changes(cluster, client, out / "history")
             show_requests(client)
-            cluster_id = client.cache.cluster_id
-    assert cluster_id is not None
-    make_tables(out, cluster_id)
+        bootstrap = cluster.bootstrap
+    make_tables(out, bootstrap)
 
 
 def make_client(bootstrap: str, conf: Mapping[str, object]) -> Client:
@@ -405,42 +409,31 @@ def stop_broker(cluster: EmbeddedCluster, moves: Iterable[tuple[str, int, int | 
     set_leaders(cluster, moves)
 
 
-def make_tables(out: Path, cluster_id: str) -> None:
-    """Runs the Spark job over the recorded history and shows its tables."""
-    heading("Spark tables of that history")
-    try:
-        from rdmeta.spark import build_session, find_java
-        from rdmeta.spark.pipeline import make, plan, table_path
+def make_tables(out: Path, bootstrap: str) -> None:
+    """Runs `rdmeta pipeline all` over the recorded history and shows its tables."""
+    heading("Tables of that history")
+    from rdmeta.pipeline import check
+    from rdmeta.spark import find_java
 
+    engine = "spark"
+    try:
         find_java()
     except Error as error:
-        console.print(f"  [yellow]skipped:[/] {escape(str(error))}")
-        console.print(f"  The history was written nevertheless: {out / 'history'}")
-        return
-    began = time.monotonic()
-    session = None
-
-    def start() -> Any:
-        nonlocal session
-        session = build_session(app="rdmeta-demo", short=True)
-        return session
-
-    try:
-        made = make(
-            plan(out / "history", out / "tables"),
-            start,
-            lambda text: console.print(f"  [dim]{time.monotonic() - began:5.1f} s  {text} ...[/]"),
-        )
-    finally:
-        if session is not None:
-            session.stop()
-    console.print(f"  [dim]{time.monotonic() - began:5.1f} s  done[/]")
-    for table, choose in CHOICES.items():
-        show_table(table, table_path(out / "tables", table, cluster_id), choose)
-    console.print("\nFiles:")
-    console.print(f"  {out / 'history'}   change records, Parquet")
-    for table, rows in made.rows.items():
-        console.print(f"  {out / 'tables' / table}   {rows} rows, Parquet")
+        console.print(f"  [yellow]without Spark:[/] {escape(str(error))}")
+        engine = "local"
+    history, tables = out / "history", out / "tables"
+    words = ("pipeline", "all", str(history), str(tables), "--engine", engine)
+    with Command(bootstrap, *words) as command:
+        command.wait(PIPELINE_TIMEOUT)
+        command.code()
+        command.show(len(CHOICES) + 10)
+    for table, choice in CHOICES.items():
+        show_table(table, tables, choice)
+    faults = check(tables)
+    if faults:
+        raise Error(f"{faults[0].path}: {faults[0].reason}")
+    console.print(f"\n  {history}   change records, Parquet")
+    console.print(f"  {tables}   tables, Parquet, as their manifest says")
 
 
 def is_watched(row: dict[str, Any]) -> bool:
@@ -452,7 +445,7 @@ CHOICES: dict[str, tuple[str, Callable[[dict[str, Any]], bool], tuple[str, ...]]
     "partition_interval": (
         f"periods of {WATCHED} [0]",
         is_watched,
-        ("leader", "leader_epoch", "isr", "began_at", "seconds", "began_by", "ended_by"),
+        ("leader", "leader_epoch", "isr", "began_at", "us", "began_by", "ended_by"),
     ),
     "leader_change": (
         f"the first {ROWS_SHOWN} changes of leader",
@@ -464,18 +457,27 @@ CHOICES: dict[str, tuple[str, Callable[[dict[str, Any]], bool], tuple[str, ...]]
         lambda row: True,
         ("broker", "minutes", "share", "partitions"),
     ),
+    "observation": (
+        "what was observed; all other time was not",
+        lambda row: True,
+        ("seen_from", "seen_to", "ended_by", "longest_gap_us"),
+    ),
 }
 
 
 def show_table(
-    name: str, path: Path, choice: tuple[str, Callable[[dict[str, Any]], bool], tuple[str, ...]]
+    name: str, tables: Path, choice: tuple[str, Callable[[dict[str, Any]], bool], tuple[str, ...]]
 ) -> None:
-    """Shows some rows and columns of one of the job's files, in order."""
+    """Shows some rows and columns of one table, in order."""
     import pyarrow.parquet as pq
 
     title, wanted, columns = choice
-    rows = pq.ParquetFile(path).read().to_pylist()
-    order = next(column for column in ("began_at", "observed_at", "broker") if column in rows[0])
+    folder = tables / name if name == "leader_minutes" else tables / "silver/v1" / name
+    rows = [
+        r for path in folder.rglob("*.parquet") for r in pq.ParquetFile(path).read().to_pylist()
+    ]
+    times = ("began_at", "observed_at", "seen_from", "broker")
+    order = next(column for column in times if column in columns)
     chosen = sorted(filter(wanted, rows), key=lambda row: (row[order] is None, row[order]))
     console.print(f"\n[bold]{name}[/]: {escape(title)}, of {len(rows)} rows")
     heads = [column.replace("leader_epoch", "epoch") for column in columns]

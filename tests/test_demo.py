@@ -21,6 +21,7 @@ from rdmeta.errors import Error
 from rdmeta.history import changes
 from rdmeta.net.api_versions import API_VERSIONS
 from rdmeta.net.session import METADATA
+from rdmeta.pipeline import check
 from rdmeta.spark import NoJavaError, find_java
 
 
@@ -48,10 +49,18 @@ def test_the_demo_goes_from_sockets_to_spark_tables(tmp_path: Path) -> None:
     done = demo("--out", tmp_path / "out", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("the waiter was woken") == 3
-    for table in ("partition_interval", "leader_change", "leader_minutes"):
-        assert f"{table}: " in done.stdout
-        assert pq.read_table(tmp_path / "out" / "tables" / table).num_rows > 0
-    minutes = pq.read_table(tmp_path / "out" / "tables" / "leader_minutes").to_pylist()
+    assert "--engine spark" in done.stdout
+    assert_tables(tmp_path / "out/tables", done.stdout)
+
+
+def assert_tables(tables: Path, text: str) -> None:
+    """Asserts that the demo has made all tables and shows them."""
+    assert check(tables) == []
+    for table in ("partition_interval", "leader_change", "observation"):
+        assert f"\n{table}: " in text
+        folder = tables / "silver/v1" / table
+        assert pq.read_table(folder, partitioning=None).num_rows > 0
+    minutes = pq.read_table(tables / "leader_minutes", partitioning=None).to_pylist()
     assert {row["broker"] for row in minutes} == {1, 2, 3, None}
     assert sum(row["share"] for row in minutes) == pytest.approx(1)
 
@@ -66,10 +75,12 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     return "".join(line for line in lines if "the client logs:" not in line), directory
 
 
-def test_without_java_the_demo_says_that_the_spark_half_is_skipped(shown: tuple[str, Path]) -> None:
+def test_without_java_the_demo_makes_the_tables_and_says_so(shown: tuple[str, Path]) -> None:
     text, directory = shown
-    assert "skipped: Spark needs Java 17 or later" in text
+    assert "without Spark: Spark needs Java 17 or later" in text
+    assert "--engine local" in text
     (out,) = (directory / "demo-out").iterdir()
+    assert_tables(out / "tables", text)
     kinds = [row.kind for row in changes(out / "history")]
     assert (kinds[0], kinds[-1]) == ("observed_from", "observed_to")
     assert {"leader_changed", "broker_removed", "broker_added"} <= set(kinds)

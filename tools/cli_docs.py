@@ -27,8 +27,9 @@ HEAD = """\
 
 <!-- `tools/cli_docs.py` writes this page: do not edit it. -->
 
-`pip install 'rdmeta[cli]'` installs the command. `--parquet` and `rdmeta record` also need the
-extra `arrow`, `--metrics` needs `metrics`, and `rdmeta embedded` needs `kafka` and `cffi`.
+`pip install 'rdmeta[cli]'` installs the command. `--parquet`, `rdmeta record` and `rdmeta pipeline`
+also need the extra `arrow`, `--metrics` needs `metrics`, and `rdmeta embedded` needs `kafka` and
+`cffi`. `rdmeta pipeline` also needs `spark` and Java, except with `--engine local`.
 
 | command | what it does |
 |---|---|

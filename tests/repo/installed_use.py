@@ -23,6 +23,8 @@ NEEDS = {
     "rdmeta.history": "arrow",
     "rdmeta.metrics.otel": "metrics",
     "rdmeta.metrics.prometheus": "metrics",
+    "rdmeta.pipeline": "arrow",
+    "rdmeta.spark.executors": "spark",
     "rdmeta.spark.intervals": "spark",
     "rdmeta.spark.pipeline": "spark",
 }

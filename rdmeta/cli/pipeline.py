@@ -1,0 +1,332 @@
+"""`rdmeta pipeline`: tables from recorded history, and whether they are whole."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rdmeta.cli.messages import FINE, UNMET, BadInputError, Messages
+from rdmeta.cli.output import Column, Output, Row, Table, json_text
+
+if TYPE_CHECKING:
+    from rdmeta.pipeline import Fault, Made, Plan, Progress
+    from rdmeta.pipeline.running import Engine
+
+__all__ = ["command"]
+
+_ACTIONS = ("bronze", "silver", "all", "check")
+_LISTED = 20
+
+
+def _day(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    if value is None:
+        return None
+    try:
+        if re.fullmatch(r"\d{4}-\d\d-\d\d", value):
+            datetime.strptime(value, "%Y-%m-%d")
+            return value
+    except ValueError:
+        pass
+    raise click.UsageError(f"{option.opts[-1]} needs a day such as 2026-11-22", context)
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  rdmeta pipeline all history tables --engine local
+  rdmeta pipeline check tables
+"""
+)
+@click.argument("action", type=click.Choice(_ACTIONS), metavar="bronze|silver|all|check")
+@click.argument("places", nargs=-1, metavar="[IN...] OUT")
+@click.option("--in-place", is_flag=True, help="Read the input where it lies, and copy nothing.")
+@click.option("--clusters", metavar="ID|NAME,...", help="Make the tables of these clusters only.")
+@click.option("--since", metavar="DAY", callback=_day, help="Leave days before this one alone.")
+@click.option("--until", metavar="DAY", callback=_day, help="Leave this day and later ones alone.")
+@click.option(
+    "--names",
+    metavar="FILE",
+    help="A file with lines ID=NAME: what people call a cluster; it wins over record -c.",
+)
+@click.option(
+    "--engine",
+    type=click.Choice(("local", "spark")),
+    default="spark",
+    show_default=True,
+    help="local: processes of this machine, without Java; spark: Spark's executors.",
+)
+@click.option(
+    "--master", metavar="URL", help="Spark's master; every core of this machine if absent."
+)
+@click.option("--dry-run", is_flag=True, help="Print what would be made, and why; write nothing.")
+@click.option("--strict", is_flag=True, help="Exit with 1 if input is quarantined or missing.")
+@click.option("--json", "json", is_flag=True, help="Print JSON.")
+@click.option("-q", "--quiet", is_flag=True, help="Print errors only, and no progress.")
+@click.pass_obj
+def command(
+    messages: Messages,
+    action: str,
+    places: tuple[str, ...],
+    in_place: bool,
+    clusters: str | None,
+    since: str | None,
+    until: str | None,
+    names: str | None,
+    engine: str,
+    master: str | None,
+    dry_run: bool,
+    strict: bool,
+    json: bool,
+    quiet: bool,
+) -> int:
+    """Make tables from recorded history, and check them.
+
+    \b
+    bronze IN... OUT   copies the input to OUT/bronze, checked.
+    silver IN... OUT   makes the tables from the input where it lies.
+    silver OUT         makes them from the copies in OUT/bronze.
+    all IN... OUT      does both, copies and tables.
+    check OUT          compares all files with OUT/manifest.json; exit code 1
+                       if one differs.
+
+    IN is a directory that `rdmeta record` wrote to. Each may be a URI, such as s3://bucket/folder.
+    Only what differs is made. A file is whole or not there, also after kill -9.
+    """
+    messages.level = -1 if quiet else 0
+    output = Output("json" if json else "text")
+    inputs, out = _places(action, places)
+    if engine == "local" and master is not None:
+        raise BadInputError("--master needs --engine spark")
+    if action == "check":
+        return _checked(out, output, messages)
+    from rdmeta import pipeline
+
+    plan = pipeline.plan(
+        inputs,
+        out,
+        clusters=None if clusters is None else [c for c in clusters.split(",") if c],
+        since=since,
+        until=until,
+        names=_names(names),
+        in_place=in_place or action == "silver",
+        silver=action != "bronze",
+    )
+    if dry_run:
+        _print_plan(output, action, plan)
+    else:
+        with _progress(quiet) as progress, _engine(plan, engine, master) as run_tasks:
+            made = pipeline.run(plan, engine=run_tasks, progress=progress)
+        plan = made.plan
+        _print_made(output, action, made)
+    _tell(plan, messages)
+    return UNMET if strict and (plan.quarantined or plan.gone) else FINE
+
+
+def _places(action: str, places: Sequence[str]) -> tuple[Sequence[str], str]:
+    """Returns the inputs and the output folder; raises BadInputError."""
+    least = 2 if action in ("bronze", "all") else 1
+    if len(places) < least or (action == "check" and len(places) > 1):
+        wanted = {"check": "OUT", "silver": "[IN...] OUT"}.get(action, "IN... OUT")
+        raise BadInputError(f"pipeline {action} takes {wanted}, not {len(places)} words")
+    return places[:-1], places[-1]
+
+
+def _names(path: str | None) -> Mapping[str, str]:
+    """Returns the names by cluster id that a file gives; raises BadInputError."""
+    if path is None:
+        return {}
+    from rdmeta._properties import read_properties
+
+    return read_properties(path)
+
+
+@contextmanager
+def _engine(plan: Plan, name: str, master: str | None) -> Iterator[Engine | None]:
+    """Yields what runs the tasks; Spark starts if there are any, and ends with the block."""
+    if name == "local":
+        yield None
+    else:
+        from rdmeta.spark.executors import session_engine
+
+        with session_engine(master) as engine:
+            yield engine
+
+
+# ---- progress -----------------------------------------------------------------------------------
+
+_STAGES = {"copy": "bronze", "make": "silver"}
+
+
+class _Bars:
+    """A bar for each stage, with its steps, rows, bytes and the time that is left."""
+
+    def __init__(self, bars: Any) -> None:
+        self._bars = bars
+        self._task: Any = None
+
+    def begin(self, stage: str, steps: int, rows: int, size: int) -> None:
+        self._task = self._bars.add_task(_STAGES[stage], total=steps, rows=0, size="0")
+        self._rows = self._size = 0
+
+    def step(self, rows: int, size: int) -> None:
+        self._rows += rows
+        self._size += size
+        shown = f"{self._size / 1e6:.1f}"
+        self._bars.update(self._task, advance=1, rows=self._rows, size=shown)
+
+
+@contextmanager
+def _progress(quiet: bool) -> Iterator[Progress | None]:
+    """Yields bars on stderr if that is a terminal, else None."""
+    import os
+    import sys
+
+    is_terminal = sys.stderr is not None and sys.stderr.isatty()
+    if quiet or not is_terminal or os.environ.get("TERM") == "dumb":
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rows]} rows, {task.fields[size]} MB"),
+        TimeRemainingColumn(),
+    )
+    with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
+        yield _Bars(bars)
+
+
+# ---- what a run did -----------------------------------------------------------------------------
+
+
+def _print_made(output: Output, action: str, made: Made) -> None:
+    tables = _tables(made)
+    counts = _counts(made)
+    if output.form == "json":
+        head = {"version": 1, "command": "pipeline", "action": action, "dry_run": False}
+        found = {**head, "out": made.plan.options.out, "tables": tables, **counts}
+        output.json([json_text({**found, **_faults(made.plan)})])
+        return
+    shown = [[name, *values.values()] for name, values in tables.items()]
+    output.tables(
+        Table(_TABLE_COLUMNS, shown), Table(_COUNT_COLUMNS, [[k, v] for k, v in counts.items()])
+    )
+
+
+_TABLE_COLUMNS = (
+    Column("table"),
+    Column("rows", "integer"),
+    Column("bytes", "integer"),
+    Column("parts", "integer"),
+    Column("made", "integer"),
+)
+_COUNT_COLUMNS = (Column("what"), Column("count", "integer"))
+
+
+def _tables(made: Made) -> dict[str, dict[str, int]]:
+    """Returns rows, bytes and parts of each table as it lies there now."""
+    found: dict[str, dict[str, int]] = {}
+    new = {file.name for file in made.made}
+    for name, file in made.files.items():
+        if not name.startswith("silver/"):
+            continue
+        table = found.setdefault(name.split("/")[2], {"rows": 0, "bytes": 0, "parts": 0, "made": 0})
+        for what, value in (("rows", file.rows), ("bytes", file.bytes), ("parts", 1)):
+            table[what] += value
+        table["made"] += name in new
+    return found
+
+
+def _counts(made: Made) -> dict[str, int]:
+    """Returns the numbers of the summary."""
+    plan = made.plan
+    holes, hole_us = plan.holes
+    states = [each.state for each in plan.files]
+    return {
+        "read": states.count("good"),
+        "copied": len(made.copied),
+        "skipped": states.count("copied") + states.count("duplicate") - len(made.copied),
+        "quarantined": states.count("quarantined") + states.count("set aside"),
+        "made": len(made.made),
+        "unchanged": made.unchanged,
+        "gone": len(plan.gone),
+        "holes": holes,
+        "hole_seconds": hole_us // 1_000_000,
+        "rows_in": made.rows.get("read", 0),
+        "rows_out": made.rows.get("rows", 0),
+    }
+
+
+def _faults(plan: Plan) -> dict[str, Any]:
+    return {
+        "faults": [{"path": each.path, "reason": each.reason} for each in plan.quarantined],
+        "days_gone": [{"cluster_id": cluster, "day": day} for cluster, day in plan.gone],
+    }
+
+
+def _tell(plan: Plan, messages: Messages) -> None:
+    """Says on stderr what was set aside, and which days have lost their input."""
+    lines = [f"{each.path}: set aside: {each.reason}" for each in plan.quarantined]
+    lines += [f"{c}: input of {day} is gone; its tables stay" for c, day in plan.gone]
+    for line in lines[:_LISTED]:
+        messages.note(line)
+    if len(lines) > _LISTED:
+        messages.note(f"and {len(lines) - _LISTED} more; --json lists all of them")
+
+
+# ---- what a run would do ------------------------------------------------------------------------
+
+_TASK_COLUMNS = (
+    Column("cluster"),
+    Column("periods", "texts"),
+    Column("part"),
+    Column("rows", "integer"),
+    Column("reason"),
+)
+
+
+def _print_plan(output: Output, action: str, plan: Plan) -> None:
+    tasks = [
+        {
+            "cluster_id": task.cluster_id,
+            "periods": [period.name for period in task.periods],
+            "part": f"{task.bucket} of {task.buckets}",
+            "rows": task.rows,
+            "reason": task.reason,
+        }
+        for task in plan.tasks
+    ]
+    if output.form == "json":
+        head = {"version": 1, "command": "pipeline", "action": action, "dry_run": True}
+        found = {**head, "out": plan.options.out, "copies": len(plan.copies), "tasks": tasks}
+        rest = {"unchanged": len(plan.unchanged), **_faults(plan)}
+        output.json([json_text({**found, **rest})])
+        return
+    copies: list[Row] = [[each.source.path, each.name] for each in plan.copies]
+    rows = [[tuple(v) if isinstance(v, list) else v for v in task.values()] for task in tasks]
+    shown = [Table((Column("copy"), Column("to")), copies)] if copies else []
+    output.tables(*shown, Table(_TASK_COLUMNS, rows))
+
+
+# ---- check --------------------------------------------------------------------------------------
+
+
+def _checked(out: str, output: Output, messages: Messages) -> int:
+    from rdmeta import pipeline
+
+    faults: list[Fault] = pipeline.check(out)
+    if output.form == "json":
+        head = {"version": 1, "command": "pipeline", "action": "check", "out": out}
+        output.json([json_text({**head, "faults": [each._asdict() for each in faults]})])
+    else:
+        output.tables(Table((Column("file"), Column("fault")), faults))
+    return UNMET if faults else FINE

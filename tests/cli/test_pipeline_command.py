@@ -1,0 +1,128 @@
+"""`rdmeta pipeline` makes tables, says what it did, and checks them."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import commands
+import pytest
+from recorded import cluster_day, contents
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    for day in (1, 2):
+        cluster_day(tmp_path / "history", "one", day)
+    return tmp_path / "history"
+
+
+def pipeline(*words: str | Path, code: int = 0) -> commands.Done:
+    done = commands.run("pipeline", *map(str, words))
+    assert done.code == code, done.err
+    return done
+
+
+def json(*words: str | Path, code: int = 0) -> Any:
+    return commands.checked_json(pipeline(*words, "--json", code=code).out)
+
+
+def test_tables_are_made_and_a_second_run_makes_nothing(source: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    first = json("all", source, out, "--engine", "local")
+    assert (first["copied"], first["read"], first["made"]) == (4, 4, 7)
+    assert first["rows_in"] == first["rows_out"] == 26
+    assert first["holes"] == 1
+    assert first["tables"]["observation"]["rows"] == 2
+    # Without tasks no JVM is started, so the engine does not matter.
+    second = json("all", source, out)
+    assert (second["copied"], second["made"], second["unchanged"]) == (0, 0, 7)
+    assert second["tables"]["observation"] == {**first["tables"]["observation"], "made": 0}
+    assert json("check", out)["faults"] == []
+
+
+def test_the_text_has_a_line_for_each_table_and_count(source: Path, tmp_path: Path) -> None:
+    done = pipeline("all", source, tmp_path / "out", "--engine", "local")
+    tables, counts = done.out.split("\n\n")
+    assert tables.splitlines()[0] == "table\trows\tbytes\tparts\tmade"
+    assert "observation\t2\t" in tables
+    assert "rows_in\t26\nrows_out\t26\n" in counts
+    assert done.err == ""
+
+
+def test_a_dry_run_says_what_would_be_made_and_why_and_writes_nothing(
+    source: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    found = json("all", source, out, "--dry-run")
+    assert found["copies"] == 4
+    assert [task["reason"] for task in found["tasks"]] == ["2026-11-01 to 2026-11-02 are new"]
+    assert not out.exists()
+    text = pipeline("all", source, out, "--dry-run").out
+    assert text.endswith("one\t2026-11\t0 of 1\t26\t2026-11-01 to 2026-11-02 are new\n")
+
+
+def test_bronze_then_silver_is_the_same_as_all(source: Path, tmp_path: Path) -> None:
+    assert json("bronze", source, tmp_path / "a", "--engine", "local")["made"] == 0
+    json("silver", tmp_path / "a", "--engine", "local")
+    json("all", source, tmp_path / "b", "--engine", "local")
+    json("silver", source, tmp_path / "c", "--engine", "local")
+    silver = [
+        {name: c for name, c in contents(tmp_path / each).items() if name.startswith("silver")}
+        for each in "abc"
+    ]
+    assert silver[0] == silver[1] == silver[2]
+    assert not (tmp_path / "c/bronze").exists()
+
+
+def test_what_is_set_aside_is_named_and_fails_a_strict_run(source: Path, tmp_path: Path) -> None:
+    (source / "changes-x.parquet").write_bytes(b"")
+    words = ("all", source, tmp_path / "out", "--engine", "local")
+    done = pipeline(*words)
+    assert f"rdmeta: {source}/changes-x.parquet: set aside: " in done.err
+    assert pipeline(*words, "--quiet").err == ""
+    found = json(*words, "--strict", code=1)
+    assert [fault["path"] for fault in found["faults"]] == [f"{source}/changes-x.parquet"]
+
+
+def test_days_whose_input_is_gone_fail_a_strict_run(source: Path, tmp_path: Path) -> None:
+    words = ("silver", source, tmp_path / "out", "--engine", "local")
+    pipeline(*words, "--strict")
+    for path in source.rglob("*.parquet"):
+        path.unlink()
+    cluster_day(source, "one", 3)
+    found = json(*words, "--strict", code=1)
+    assert [each["day"] for each in found["days_gone"]] == ["2026-11-01", "2026-11-02"]
+    assert "one: input of 2026-11-01 is gone; its tables stay" in pipeline(*words).err
+
+
+def test_check_names_each_file_that_differs(source: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    pipeline("all", source, out, "--engine", "local")
+    parts = sorted(out.glob("silver/v1/*/*/*/*.parquet"))
+    parts[0].unlink()
+    parts[1].write_bytes(parts[2].read_bytes())
+    shutil.copy(parts[3], parts[3].with_name("another.parquet"))
+    faults = {fault["path"]: fault["reason"] for fault in json("check", out, code=1)["faults"]}
+    assert faults.keys() == {
+        str(path) for path in (parts[0], parts[1], parts[3].with_name("another.parquet"))
+    }
+    assert faults[str(parts[0])] == "it is missing"
+
+
+def test_names_of_clusters_select_them(source: Path, tmp_path: Path) -> None:
+    cluster_day(source, "two", 1)
+    names = tmp_path / "names"
+    names.write_text("one=production\n")
+    words = ("all", source, tmp_path / "out", "--engine", "local", "--names", names)
+    found = json(*words, "--clusters", "production", "--since", "2026-11-02")
+    assert found["tables"]["observation"]["rows"] == 1
+
+
+def test_a_terminal_shows_bars(source: Path, tmp_path: Path) -> None:
+    words = ("pipeline", "all", str(source), str(tmp_path / "out"), "--engine", "local")
+    with commands.Terminal(*words) as terminal:
+        assert terminal.end() == 0
+        assert "bronze" in terminal.text
+        assert "4/4" in terminal.text
