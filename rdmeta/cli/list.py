@@ -14,13 +14,12 @@ from rdmeta import health
 from rdmeta.cache import Image, MetadataCache
 from rdmeta.cli.clusters import Target, side_by_side
 from rdmeta.cli.messages import FINE, NO_ANSWER, UNMET, BadInputError
+from rdmeta.cli.min_isr import Answer
 from rdmeta.cli.options import Where, connection_options, output_options
 from rdmeta.cli.output import Column, Output, Row, Share, Table, json_text
 from rdmeta.cli.selection import NEED_MIN_ISR, Selection, State, conditions, named_topics
 from rdmeta.errors import (
     Error,
-    TopicAuthorizationError,
-    UnknownTopicError,
     UnsupportedVersionError,
     error_name,
 )
@@ -175,14 +174,14 @@ def _ask(where: Where, show: Show, fail: bool) -> tuple[list[State], int]:
         else:
             state, unknown = outcome
             states.append(state)
-            for cause, topics in unknown.items():
-                where.messages.fault(f"{health.MIN_ISR} is unknown ({cause}): {topics}", state.name)
+            for line in unknown.values():
+                where.messages.fault(line, state.name)
             code = max(code, NO_ANSWER if fail and unknown else FINE)
     return states, code
 
 
 def _state(target: Target, where: Where, show: Show) -> tuple[State, dict[str, str]]:
-    """Returns the state of a cluster, and the topics of an unknown min ISR by the cause."""
+    """Returns the state of a cluster, and by the cause a line about topics of unknown min ISR."""
     from rdmeta.net.fetch import fetch
 
     chosen = show.chosen
@@ -198,14 +197,12 @@ def _state(target: Target, where: Where, show: Show) -> tuple[State, dict[str, s
     state = State(target.name, cache, operations=applied.cluster_operations)
     if not show.min_isr:
         return state, {}
-    known, unknown = _min_isr(target, chosen.names_in(cache), max(0.0, until - time.monotonic()))
-    return state._replace(min_isr=known), unknown
+    answer = _min_isr(target, chosen.names_in(cache), max(0.0, until - time.monotonic()))
+    return state._replace(min_isr=answer.known), answer.lines()
 
 
-def _min_isr(
-    target: Target, names: Sequence[str], timeout: float
-) -> tuple[dict[str, int], dict[str, str]]:
-    """Returns the min ISR of topics, and those of which it is unknown, in words, by the cause."""
+def _min_isr(target: Target, names: Sequence[str], timeout: float) -> Answer:
+    """Returns the min ISR of topics."""
     from rdmeta.client.blocking import Client
 
     try:
@@ -213,28 +210,7 @@ def _min_isr(
             found = client.describe_configs(names, [health.MIN_ISR], timeout=timeout)
     except UnsupportedVersionError as error:
         raise UnsupportedVersionError(f"{health.MIN_ISR} is unknown: {error}") from error
-    known: dict[str, int] = {}
-    unknown: dict[str, list[str]] = {}
-    for name, config in found.items():
-        value = config.values.get(health.MIN_ISR)
-        if config.error is None and value is not None and value.isdigit():
-            known[name] = int(value)
-        elif not isinstance(config.error, UnknownTopicError):
-            unknown.setdefault(_cause(config.error), []).append(name)
-    return known, {cause: _few(topics) for cause, topics in unknown.items()}
-
-
-def _cause(error: Error | None) -> str:
-    """Returns why a broker does not tell a topic's configuration."""
-    if isinstance(error, TopicAuthorizationError):
-        return f"{error_name(29)}: it needs DESCRIBE_CONFIGS"
-    return "the broker hides it" if error is None else str(error)
-
-
-def _few(names: Sequence[str]) -> str:
-    """Returns the first names, and how many more there are."""
-    more = f" and {len(names) - 5} more topics" if len(names) > 5 else ""
-    return ", ".join(names[:5]) + more
+    return Answer.of(found)
 
 
 def _opened(where: Where, path: str, show: Show) -> Image:

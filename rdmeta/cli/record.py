@@ -82,6 +82,10 @@ def command(
     One broker answers for all topics, and another one when it fails. Each new file is a line of
     output. A file is whole or not there, also after kill -9. Several clusters, and several
     processes, may share a directory.
+
+    Files lie in cluster=ID/day=YYYY-MM-DD/ by days in UTC. Each day begins with the whole state, so
+    that it can be read, or deleted, alone. min.insync.replicas of each topic is recorded too, if
+    the user may read it (DESCRIBE_CONFIGS).
     """
     targets = where.targets()
     _check_directory(directory)

@@ -7,13 +7,15 @@ file cannot be written, the recorder keeps its rows, and the next answer brings 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 from rdmeta.cli.answers import asking_every, wait_for_first
 from rdmeta.cli.clusters import Target
 from rdmeta.cli.messages import FINE, NO_ANSWER
+from rdmeta.cli.min_isr import Asker
 from rdmeta.cli.status import Status
 from rdmeta.client.blocking import Client
 from rdmeta.client.events import Updated
@@ -68,10 +70,13 @@ class Recording:
             self.client.cache,
             directory,
             cluster_id=target.name,
+            name=target.name,
             flush_every=flush_every,
             max_gap=self.max_gap,
             clock=self._answered_at,
+            monotonic=lambda: time.monotonic() - self._age,
         )
+        self._asker = Asker(target.conf, self.client.cache, self._take_min_isr, self._say)
         self._directory = directory
         self._status = status
         self._tell = tell
@@ -79,6 +84,8 @@ class Recording:
         self._looked = threading.Event()
         self._told = 0
         self._complaint: str | None = None
+        # How long ago the answer came that is being observed, in seconds.
+        self._age = 0.0
         self.client.on_update(self._updated)
 
     @property
@@ -98,6 +105,7 @@ class Recording:
     def close(self) -> None:
         """Ends the recording: the rest of the rows goes to the disk; OSError if it cannot."""
         self.client.close()
+        self._asker.close()
         with self._lock:
             self._recorder.close()
             self._tell_files()
@@ -111,8 +119,7 @@ class Recording:
 
         A slow disk can delay an observation. It states the time of the answer, and not its own.
         """
-        age = self.client.cache.age()
-        return datetime.now(timezone.utc) - timedelta(seconds=age or 0.0)
+        return datetime.now(timezone.utc) - timedelta(seconds=self._age)
 
     def _updated(self, answers: tuple[Updated, ...]) -> None:
         """Observes the cache if one of the answers was about all topics."""
@@ -123,6 +130,7 @@ class Recording:
         with self._lock:
             try:
                 self.code = FINE
+                self._age = self.client.cache.age() or 0.0
                 self.rows += self._recorder.observe()
                 self.observations += 1
                 self._settle()
@@ -133,7 +141,16 @@ class Recording:
                 unnamed = self.client.cache.cluster_id is None
                 self._complain(_UNNAMED if unnamed else str(error))
             self._tell_files()
+        self._asker.wake(self._recorder.version)
         self._looked.set()
+
+    def _take_min_isr(self, values: Mapping[str, int | None], answer: str) -> None:
+        with self._lock:
+            self._age = 0.0
+            self._recorder.configs(values, answer)
+
+    def _say(self, line: str) -> None:
+        self._status.note(line, self.name)
 
     def _note_broker(self, broker: int) -> None:
         if broker < 0:  # a bootstrap server whose id is not known

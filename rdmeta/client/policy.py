@@ -316,7 +316,10 @@ class Policy:
             s.nodes.behind(link.server, now, refused=True)
 
     def on_failure(self, number: int, now: float, error: Error) -> None:
-        """Takes the news that a request could not be sent; its link stays."""
+        """Takes the news that a request could not be sent; its link stays.
+
+        A call that the broker does not speak is the caller's error, and says nothing of metadata.
+        """
         s = self._s
         link = s.unanswered.pop(number, None)
         if link is None:
@@ -325,9 +328,11 @@ class Policy:
         failed = s.flights.failed(number)
         if failed is None:
             return
-        s.events.append(Problem(error, link.node, "the request could not be sent"))
-        if isinstance(error, UnsupportedVersionError):
-            s.nodes.behind(link.server, now, refused=True)
+        is_unspoken = isinstance(error, UnsupportedVersionError)
+        if not is_unspoken or failed[0].kind is not Kind.CALL:
+            s.events.append(Problem(error, link.node, "the request could not be sent"))
+            if is_unspoken:
+                s.nodes.behind(link.server, now, refused=True)
         if failed[1]:
             self._fail(failed[0], now, error)
 

@@ -150,6 +150,11 @@ class Recorder:
         return self._recording.session if self._recording else None
 
     @property
+    def version(self) -> int:
+        """The version of the cache that the last observation saw; 0 before the first."""
+        return self._image.version if self._image else 0
+
+    @property
     def files(self) -> tuple[Path, ...]:
         """The files written so far, oldest first."""
         return tuple(self._files)

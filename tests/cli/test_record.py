@@ -3,27 +3,39 @@
 from __future__ import annotations
 
 import random
+import re
 import resource
 import signal
 import subprocess
+import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import commands
+import pyarrow.parquet as pq
 import pytest
-from broker import Brokers
+from broker import DESCRIBE_CONFIGS, Brokers, Fault
 from waiting import until
 
 import rdmeta
 from rdmeta import history
 from rdmeta.cli.clusters import Target
 from rdmeta.cli.messages import FINE, Messages
+from rdmeta.cli.min_isr import Answer, Asker
 from rdmeta.cli.recording import Recording
 from rdmeta.cli.status import Status
+from rdmeta.health import MIN_ISR
+from rdmeta.history.schema import Footer
 
 FAST = ("--every", "0.05", "--flush-every", "0.05")
+UNKNOWN = (
+    "min.insync.replicas is unknown: the broker speaks no version of DescribeConfigs, this client"
+    " speaks 1-4"
+)
 
 
 @pytest.fixture
@@ -46,6 +58,14 @@ def first_line(process: subprocess.Popen[str]) -> str:
     """Returns the first line that a command prints."""
     assert process.stdout is not None
     return process.stdout.readline().rstrip("\n")
+
+
+def other_lines(err: str) -> str:
+    """Returns what a command said, without the line that the brokers of a test cause.
+
+    They have no DescribeConfigs. A command that ends early may not have noticed that.
+    """
+    return re.sub(rf"rdmeta: (\w+: )?{re.escape(UNKNOWN)}\n", "", err)
 
 
 def kinds(directory: Path, topic: str | None = None) -> list[str]:
@@ -86,7 +106,7 @@ def test_changes_of_a_cluster_are_recorded_until_the_time_is_over(
 
 def test_files_are_lines_of_output(cluster: rdmeta.EmbeddedCluster, directory: Path) -> None:
     done = commands.run(*words(cluster, directory, "--for", "0.5"))
-    assert (done.code, done.err) == (0, "")
+    assert (done.code, other_lines(done.err)) == (0, "")
     assert done.out.splitlines() == [str(each.path) for each in history.files(directory)]
 
 
@@ -147,7 +167,8 @@ def test_rows_that_no_file_can_take_wait_for_one(
         resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (0, hard))
         assert process.stderr is not None
         cluster.create_topic("clicks")
-        assert process.stderr.readline() == (
+        said = filter(other_lines, iter(process.stderr.readline, ""))
+        assert next(said) == (
             f"rdmeta: {directory}: a file cannot be written: File too large; the rows stay in"
             " memory, and each answer brings another attempt\n"
         )
@@ -155,7 +176,7 @@ def test_rows_that_no_file_can_take_wait_for_one(
         cluster.delete_topic("clicks")
         time.sleep(0.5)
         resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (hard, hard))
-        assert "rdmeta: recording goes on\n" in iter(process.stderr.readline, "")
+        assert "rdmeta: recording goes on\n" in said
         process.terminate()
         process.communicate(timeout=30)
     assert len(history.recordings(directory)) == 1
@@ -173,7 +194,7 @@ def test_rows_that_are_lost_at_the_end_are_told(
         resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (0, hard))
         _, err = process.communicate(timeout=30)
     said = f"rdmeta: {directory}: a file cannot be written: File too large; its rows are lost\n"
-    assert (process.returncode, err) == (2, said)
+    assert (process.returncode, other_lines(err)) == (2, said)
     assert len(list(directory.rglob("*.parquet"))) == 1
 
 
@@ -185,7 +206,7 @@ def test_clusters_are_recorded_side_by_side_in_one_directory(
         env = clusters_file(tmp_path, here=cluster.bootstrap, there=other.bootstrap)
         more = ("--for", "0.5", "--json", "--timeout", "5")
         done = commands.run("record", "-c", "all", "-o", str(directory), *more, env=env)
-    assert (done.code, done.err) == (0, "")
+    assert (done.code, other_lines(done.err)) == (0, "")
     told = [commands.checked_json(line) for line in done.out.splitlines()]
     assert {each["cluster"] for each in told} == {"here", "there"}
     found = history.recordings(directory)
@@ -417,11 +438,12 @@ def test_the_examples_run(cluster: rdmeta.EmbeddedCluster, tmp_path: Path) -> No
     for number, line in enumerate(found, 1):
         env = {"RDMETA_BOOTSTRAP": cluster.bootstrap}
         with commands.started(*line, env=env, cwd=tmp_path) as process:
-            assert first_line(process).startswith("history/cluster=")
+            assert "history/cluster=" in first_line(process)
             if "--for" not in line:
                 process.terminate()
             _, err = process.communicate(timeout=30)
-        assert (process.returncode, err) == (0 if "--for" in line else -signal.SIGTERM, "")
+        ended = 0 if "--for" in line else -signal.SIGTERM
+        assert (process.returncode, other_lines(err)) == (ended, "")
         assert len(history.recordings(tmp_path / "history")) == number
 
 
@@ -429,3 +451,144 @@ def test_nothing_is_imported_early(directory: Path) -> None:
     program = "import sys, rdmeta.cli.record; print(*sys.modules)"
     done = commands.run(program=program)
     assert not {"pyarrow", "rich", "asyncio", "ssl"} & set(done.out.split())
+
+
+@pytest.fixture
+def brokers() -> Iterator[Brokers]:
+    """Brokers that tell configurations."""
+    with Brokers(2) as two:
+        for name in ("orders", "secret"):
+            two.truth.create(name, partitions=2)
+            two.truth.configs[name] = {MIN_ISR: "2"}
+        yield two
+
+
+def min_isrs(directory: Path) -> list[tuple[str | None, str | None]]:
+    """Returns the recorded topics and their min ISR, in the order of the rows."""
+    rows = (row for row in history.changes(directory) if row.kind == "config_changed")
+    return [(row.topic, row.detail) for row in rows]
+
+
+def footers(directory: Path) -> list[Footer]:
+    """Returns the footers of all files."""
+    files = history.files(directory)
+    return [Footer.parse(pq.read_schema(each.path).metadata) for each in files]
+
+
+def test_min_isr_is_recorded_of_all_topics_and_of_new_ones(
+    brokers: Brokers, directory: Path
+) -> None:
+    words = ("record", "-b", brokers.bootstrap, "-o", str(directory), *FAST)
+    with commands.started(*words) as process:
+        first_line(process)
+        until(lambda: len(min_isrs(directory)) == 2, "the topics' min ISR is recorded")
+        brokers.truth.create("clicks")
+        until(lambda: len(min_isrs(directory)) == 3, "that of the new topic, too")
+        process.terminate()
+        _, err = process.communicate(timeout=30)
+    assert err == ""
+    assert min_isrs(directory) == [
+        ("orders", f"{MIN_ISR}=2"),
+        ("secret", f"{MIN_ISR}=2"),
+        ("clicks", f"{MIN_ISR}=1"),
+    ]
+    asked = [len(seen.asked.body.resources) for seen in brokers.requests(DESCRIBE_CONFIGS)]
+    assert asked == [2, 1]
+    assert {each.min_isr for each in footers(directory)} == {None, "known"}
+
+
+def deny(brokers: Brokers, *topics: str) -> None:
+    """Denies the configuration of topics, whose metadata the user may read."""
+    fault = Fault(topic_errors=dict.fromkeys(topics, 29))
+    for broker in brokers:
+        broker.answers[DESCRIBE_CONFIGS] = partial(broker._describe_configs, fault=fault)
+
+
+@pytest.mark.parametrize(
+    ("denied", "answer", "known"),
+    [(("secret",), "known", 1), (("orders", "secret"), "denied", 0)],
+)
+def test_a_min_isr_that_is_denied_is_unknown_and_said_once(
+    brokers: Brokers, directory: Path, denied: tuple[str, ...], answer: str, known: int
+) -> None:
+    deny(brokers, *denied, "secret-2")
+    words = ("record", "-b", brokers.bootstrap, "-o", str(directory), *FAST)
+    with commands.started(*words) as process:
+        first_line(process)
+        until(lambda: answer in {each.min_isr for each in footers(directory)}, "the footer says it")
+        brokers.truth.create("secret-2")
+        until(lambda: len(brokers.requests(DESCRIBE_CONFIGS)) == 2, "the new topic is asked for")
+        process.terminate()
+        _, err = process.communicate(timeout=30)
+    assert err == (
+        "rdmeta: min.insync.replicas is unknown (TOPIC_AUTHORIZATION_FAILED: it needs"
+        f" DESCRIBE_CONFIGS): {', '.join(denied)}\n"
+    )
+    assert len(min_isrs(directory)) == known
+
+
+def test_brokers_that_tell_no_configurations_are_a_line_once(
+    cluster: rdmeta.EmbeddedCluster, directory: Path
+) -> None:
+    with commands.started(*words(cluster, directory, *FAST)) as process:
+        first_line(process)
+        until(lambda: {each.min_isr for each in footers(directory)} > {None}, "the footer says it")
+        cluster.create_topic("clicks")
+        until(lambda: "topic_added" in kinds(directory, "clicks"), "the topic is recorded")
+        process.terminate()
+        _, err = process.communicate(timeout=30)
+    assert err.count(UNKNOWN) == 1
+    assert footers(directory)[-1].min_isr == "unsupported"
+    assert min_isrs(directory) == []
+
+
+def test_a_question_for_the_min_isr_that_stays_unanswered_delays_nothing(
+    brokers: Brokers, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, answered = threading.Event(), threading.Event()
+
+    def wait(_: Asker, names: Iterable[str]) -> Answer:
+        asked.set()
+        answered.wait(30)
+        return Answer(dict.fromkeys(names, 1), {})
+
+    monkeypatch.setattr(Asker, "_answer", wait)
+    made = recording(brokers, directory, every=0.05)
+    made.begin(10)
+    assert asked.wait(10)
+    seen = made.observations
+    until(lambda: made.observations > seen + 5, "more answers are observed")
+    answered.set()
+    made.close()
+    assert len(history.recordings(directory)) == 1
+
+
+def test_footers_have_the_name_of_the_cluster(
+    cluster: rdmeta.EmbeddedCluster, directory: Path, tmp_path: Path
+) -> None:
+    env = clusters_file(tmp_path, prod=cluster.bootstrap)
+    done = commands.run("record", "-c", "prod", "-o", str(directory), "--for", "0.3", env=env)
+    assert done.code == 0
+    assert {each.name for each in footers(directory)} == {"prod"}
+
+
+def test_each_day_is_a_recording_in_a_folder_of_its_own(
+    cluster: rdmeta.EmbeddedCluster, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late = datetime(2026, 3, 28, 23, 59, 59, tzinfo=timezone.utc)
+    begin = datetime.now(timezone.utc)
+
+    class Moved:
+        @staticmethod
+        def now(_: timezone) -> datetime:
+            return late + (datetime.now(timezone.utc) - begin)
+
+    monkeypatch.setattr("rdmeta.cli.recording.datetime", Moved)
+    made = recording(cluster, directory, every=0.1)
+    made.begin(10)
+    until(lambda: made.file_count >= 3, "midnight has passed")
+    made.close()
+    old, new = history.recordings(directory)
+    assert old.observed_to == new.observed_from == datetime(2026, 3, 29, tzinfo=timezone.utc)
+    days = [each.name for each in sorted(directory.glob("*/*"))]
+    assert days == ["day=2026-03-28", "day=2026-03-29"]

@@ -400,6 +400,21 @@ def test_a_call_ends_at_its_deadline() -> None:
     assert isinstance(d.finished[waiter].error, RequestTimedOutError)
 
 
+def test_a_call_that_the_broker_does_not_speak_is_the_error_of_its_caller_alone() -> None:
+    d = Driver(topics=["orders"])
+    d.start(topic("orders"))
+    d.problems()
+    waiter = d.policy.call(d.now, Call(55, 0, 1, lambda version: b""))
+    d.poll()
+    send = d.sent(Kind.CALL)
+    del d.open[send.number]
+    d.policy.on_failure(send.number, d.now, UnsupportedVersionError("not spoken"))
+    assert isinstance(outcome(d, waiter), UnsupportedVersionError)
+    assert d.problems() == []
+    link = d.policy._s.nodes.links[send.link]
+    assert link.server.refused_at < 0
+
+
 # ---- fatal errors -------------------------------------------------------------------------------
 
 
