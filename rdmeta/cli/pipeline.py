@@ -151,8 +151,14 @@ def _engine(plan: Plan, name: str, master: str | None) -> Iterator[Engine | None
     if name == "local":
         yield None
     else:
+        from rdmeta.spark import NoJavaError, find_java
         from rdmeta.spark.executors import session_engine
 
+        try:
+            if plan.tasks:
+                find_java()
+        except NoJavaError as error:
+            raise BadInputError(f"{error}, or give --engine local") from error
         with session_engine(master) as engine:
             yield engine
 

@@ -1,7 +1,27 @@
-"""Spark tables from recorded history: the leaders of each partition over time."""
+"""Spark sessions, and plans of rdmeta.pipeline on their executors."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rdmeta.spark.session import NoJavaError, build_session, find_java
 
-__all__ = ["NoJavaError", "build_session", "find_java"]
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from rdmeta.pipeline import Made, Plan, Progress
+
+__all__ = ["NoJavaError", "build_session", "find_java", "run"]
+
+
+def run(plan: Plan, session: SparkSession, *, progress: Progress | None = None) -> Made:
+    """Carries out a plan on the executors of a session, Classic or Connect; as pipeline.run().
+
+        made = rdmeta.spark.run(rdmeta.pipeline.plan(["history"], "tables"), session)
+
+    Raises the errors of pipeline.run(), and MissingExtraError without the extra `spark`.
+    """
+    from rdmeta import pipeline
+    from rdmeta.spark.executors import spark_engine
+
+    return pipeline.run(plan, engine=spark_engine(session), progress=progress)

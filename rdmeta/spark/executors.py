@@ -1,4 +1,4 @@
-"""Carries out a plan of rdmeta.pipeline on Spark's executors.
+"""Runs tasks of rdmeta.pipeline on Spark's executors.
 
 The executors run the same tasks as processes of this machine do, and write the files themselves.
 Spark moves nothing but the tasks and their results. Each executor needs this version of rdmeta, and
@@ -19,28 +19,17 @@ try:
 except ImportError as error:
     raise MissingExtraError.of("rdmeta.spark", "spark") from error
 
-from rdmeta import pipeline
 from rdmeta.pipeline.errors import BadFileError
 from rdmeta.pipeline.running import Engine
 from rdmeta.pipeline.task import attempt
 from rdmeta.pipeline.work import Result, Task
 from rdmeta.spark.session import build_session
 
-__all__ = ["run", "session_engine", "spark_engine"]
+__all__ = ["session_engine", "spark_engine"]
 
 # A task of Spark takes tasks until they have that many rows, as each one of its own costs 10 ms.
 _ROWS = 1_000_000
 _FEWEST = 4
-
-
-def run(
-    plan: pipeline.Plan, session: SparkSession, *, progress: pipeline.Progress | None = None
-) -> pipeline.Made:
-    """Carries out a plan on the executors of a session, Classic or Connect; as pipeline.run().
-
-    made = rdmeta.spark.run(rdmeta.pipeline.plan(["history"], "tables"), session)
-    """
-    return pipeline.run(plan, engine=spark_engine(session), progress=progress)
 
 
 def spark_engine(session: SparkSession) -> Engine:

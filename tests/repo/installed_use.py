@@ -25,12 +25,9 @@ NEEDS = {
     "rdmeta.metrics.prometheus": "metrics",
     "rdmeta.pipeline": "arrow",
     "rdmeta.spark.executors": "spark",
-    "rdmeta.spark.intervals": "spark",
-    "rdmeta.spark.pipeline": "spark",
 }
 COMMANDS = {
     ("-m", "rdmeta.demo"): "cli,kafka,cffi,spark",
-    ("-m", "rdmeta.spark", "in", "out"): "spark",
     (str(Path(sys.executable).with_name("rdmeta")), "list"): "cli",
 }
 # The modules of the command, which import its extra. Only the command itself names it.

@@ -15,10 +15,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, Row, SparkSession
 from simulated_history import Simulation, history, periods, slots
+from window_intervals import leader_change, leader_minutes, load, partition_interval
 
 from rdmeta.history import Recorder, recordings
-from rdmeta.spark.intervals import leader_change, leader_minutes, partition_interval
-from rdmeta.spark.pipeline import load
 
 Case = Callable[[FakeCache, FakeClock, Recorder], None]
 Play = Callable[[FakeCache, FakeClock, Recorder, Recorder], None]

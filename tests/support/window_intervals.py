@@ -1,4 +1,4 @@
-"""Turns change records into the periods between them, by pure functions of data frames.
+"""A model of silver: change records become the periods between them, by Spark's window functions.
 
 A *segment* is one stretch of unbroken observation. It begins at a recording's `observed_from`, or
 at a `resync` in it, and ends at the last observation before the next one. A partition's state is
@@ -10,7 +10,7 @@ each moment. So periods of a partition never overlap, and their sums are sums of
 times of observation. A change happened between the observation that first saw it and the one
 before.
 
-The inputs, which `rdmeta.spark.pipeline.load` makes:
+The inputs, which `load` makes:
 
 * `changes`: the rows of change records.
 * `observed`: `cluster_id, session, version, observed_at`. It gives the times until which recordings
@@ -19,22 +19,34 @@ The inputs, which `rdmeta.spark.pipeline.load` makes:
 
 from __future__ import annotations
 
-from rdmeta._change_table import END_KINDS, STATE_KINDS, WHOLE_KINDS
-from rdmeta.errors import MissingExtraError
+import re
 
-try:
-    from pyspark.sql import Column, DataFrame, Window
-    from pyspark.sql import functions as F
-except ImportError as error:
-    raise MissingExtraError.of("rdmeta.spark", "spark") from error
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
 
-__all__ = ["leader_change", "leader_minutes", "partition_interval", "segments"]
+from rdmeta._change_table import COLUMNS, END_KINDS, STATE_KINDS, TYPES, WHOLE_KINDS
+from rdmeta.history import Recording
 
 _MARKS = ("observed_from", "resync")
 
 _SESSION = ["cluster_id", "session"]
 _SEGMENT = [*_SESSION, "segment"]
 _PARTITION = [*_SEGMENT, "topic", "partition"]
+
+_CHANGES = ", ".join(f"{column.name} {TYPES[column.type].spark}" for column in COLUMNS)
+_OBSERVED = "cluster_id string, session string, version long, observed_at timestamp"
+
+
+def load(spark: SparkSession, found: list[Recording]) -> tuple[DataFrame, DataFrame]:
+    """Returns the `changes` and `observed` of these recordings."""
+    files = [file for recording in found for file in recording.files]
+    # Hadoop takes some characters of a path as a pattern.
+    paths = [re.sub(r"([\\{}\[\]*?])", r"\\\1", str(file.path.resolve())) for file in files]
+    observed = [(f.cluster_id, f.session, f.until, f.observed_to) for f in files]
+    return (
+        spark.read.schema(_CHANGES).parquet(*paths),
+        spark.createDataFrame(observed, _OBSERVED),
+    )
 
 
 def segments(changes: DataFrame, observed: DataFrame) -> DataFrame:

@@ -1,0 +1,59 @@
+"""Spark's executors make the same bytes as processes of this machine, and start when needed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import commands
+import pytest
+from pyspark.sql import SparkSession
+from recorded import cluster_day, contents, large_days
+
+from rdmeta import pipeline
+from rdmeta.spark import run
+
+
+@pytest.fixture
+def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A history of names that are patterns for Hadoop, with several tasks."""
+    large_days(monkeypatch)
+    source = tmp_path / "history {a,b} [1]*"
+    for day in range(1, 6):
+        cluster_day(source, "one", day)
+        cluster_day(source, "_odd/./id%2F.{with}[everything]*", day)
+    return source
+
+
+def lasting(out: Path) -> dict[str, bytes]:
+    return {name: c for name, c in contents(out).items() if name != "input.parquet"}
+
+
+def test_executors_make_the_bytes_that_local_processes_make(
+    spark: SparkSession, source: Path, tmp_path: Path
+) -> None:
+    made = run(pipeline.plan([source], tmp_path / "a"), spark)
+    assert len(made.plan.tasks) == 10
+    pipeline.run(pipeline.plan([source], tmp_path / "b"), workers=1)
+    assert lasting(tmp_path / "a") == lasting(tmp_path / "b")
+    assert pipeline.check(tmp_path / "a") == []
+    assert spark.read.parquet(f"file://{tmp_path}/a/silver/v1/observation").count() == 10
+
+
+def test_a_damaged_input_is_quarantined_by_an_executor(
+    spark: SparkSession, source: Path, tmp_path: Path
+) -> None:
+    bad = sorted(source.rglob("changes-one.*.00000000000000000000-*"))[0]
+    content = bytearray(bad.read_bytes())
+    content[4:600] = b"\xff" * 596
+    bad.write_bytes(content)
+    made = run(pipeline.plan([source], tmp_path / "out", in_place=True), spark)
+    assert str(bad) in {each.path for each in made.plan.quarantined}
+    assert spark.read.parquet(f"file://{tmp_path}/out/silver/v1/observation").count() == 9
+
+
+def test_the_command_says_that_there_is_no_java(source: Path, tmp_path: Path) -> None:
+    words = ("pipeline", "all", str(source), str(tmp_path / "out"))
+    done = commands.run(*words, env={"JAVA_HOME": str(tmp_path)})
+    assert done.code == 2
+    assert "Spark needs Java 17 or later: JAVA_HOME" in done.err
+    assert "--engine local" in done.err
