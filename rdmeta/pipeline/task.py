@@ -105,7 +105,7 @@ class _Maker:
                 start = number
                 break
         for number in range(start, day):
-            fold = self.fold(stretch, state, number * DAY_US, (number + 1) * DAY_US)
+            fold = self.fold(stretch, state, number * DAY_US)
             for _ in self.added(fold, stretch.earlier, number * DAY_US, (number + 1) * DAY_US):
                 for table in OF_FOLD:
                     fold.take(table)
@@ -114,14 +114,13 @@ class _Maker:
             self._out.put(self._state_name(stretch, number + 1), state)
         return state
 
-    def fold(self, stretch: Stretch, state: bytes | None, begin: int, end: int) -> Fold:
-        """Returns a fold of an origin for this task's topics, which counts from begin to end."""
+    def fold(self, stretch: Stretch, state: bytes | None, begin: int) -> Fold:
+        """Returns a fold of an origin for this task's topics, which counts from `begin` on."""
         task = self._task
         return Fold(
             task.cluster_id,
             stretch.origin,
             counts_from=begin,
-            counts_to=end,
             buckets=task.buckets,
             bucket=task.bucket,
             state=state,
@@ -227,9 +226,9 @@ class _DayMaker:
             counts = (stretch.counts_from_us, stretch.counts_to_us)
             seen = (stretch.seen_from_us, stretch.seen_to_us)
             if counts[0] is not None and counts[1] is not None:
-                self._fold(stretch, counts[0], counts[1], is_whole=counts == seen)
+                self._fold(stretch, counts[0], is_whole=counts == seen)
             if counts != seen:
-                self._fold(stretch, *seen, is_whole=True, is_counted=False)
+                self._fold(stretch, seen[0], is_whole=True, is_counted=False)
         self._write("observation", _observations(self._maker.cluster_id, stretches))
         if self._elections:
             spans = {
@@ -242,15 +241,15 @@ class _DayMaker:
             self._write("leader_change", elections.joined(rows, spans, self._past))
 
     def _fold(
-        self, stretch: Stretch, begin: int, end: int, *, is_whole: bool, is_counted: bool = True
+        self, stretch: Stretch, begin: int, *, is_whole: bool, is_counted: bool = True
     ) -> None:
-        """Folds a stretch from `begin` to `end`.
+        """Folds a stretch from `begin` to its end.
 
         A whole one tells of all changes of leader that the origin saw. One that is not counted
         tells of nothing else.
         """
         maker = self._maker
-        fold = maker.fold(stretch, maker.state_at(stretch, self._begin), begin, end)
+        fold = maker.fold(stretch, maker.state_at(stretch, self._begin), begin)
         after = self._begin + DAY_US if stretch.goes_on else None
         rows = 0
         for count in maker.added(fold, stretch.files, self._begin, after):
