@@ -129,17 +129,22 @@ def _heads(state: pa.Table) -> Any:
 
 
 def stamped(
-    rows: pa.Table, cluster_id: str, session: str, floor: datetime, before: datetime | None
+    rows: pa.Table,
+    cluster_id: str,
+    session: str,
+    span: tuple[datetime, datetime],
+    before: datetime | None,
 ) -> pa.Table:
-    """Returns the rows of a recording, with times from `floor` on that never run backwards.
+    """Returns the rows of a recording, with times within `span` that never run backwards.
 
+    A cache stamps a record when an answer comes. If somebody sets the clock between that and the
+    observation, the time may lie outside of what the observation covers.
     `before` is the time of the observation before the one that saw the rows: unseen_us counts from
     it. None: the rows tell a state that stood before the recording.
     """
-    times = pc.max_element_wise(
-        rows["observed_at"].cast(pa.int64()), pa.scalar(microseconds(floor))
-    )
-    times = pc.cumulative_max(times)
+    first, last = (pa.scalar(microseconds(when)) for when in span)
+    times = pc.max_element_wise(rows["observed_at"].cast(pa.int64()), first)
+    times = pc.cumulative_max(pc.min_element_wise(times, last))
     new: dict[str, Any] = {
         "cluster_id": pa.repeat(cluster_id, len(rows)),
         "session": pa.repeat(session, len(rows)),

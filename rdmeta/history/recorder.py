@@ -248,8 +248,6 @@ class Recorder:
         """Adds an observation; each midnight before it begins another recording."""
         before, taken = recording.observed_to, len(rows)
         now = max(sight.now, before)
-        if len(rows):
-            now = max(now, rows["observed_at"][-1].as_py())
         recording.note(sight)
         while (midnight := _midnight_after(recording.observed_to)) <= now:
             taken += self._roll(recording, midnight)

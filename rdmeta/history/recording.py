@@ -67,12 +67,11 @@ class Recording:
 
         `before` is the time of the observation before it, None for rows that tell themselves.
         """
+        span = self.observed_to, max(self.observed_to, now)
         if len(rows):
-            rows = stamped(rows, self.cluster_id, self.session, self.observed_to, before)
-            self._rows.append(rows)
-            now = max(now, rows["observed_at"][-1].as_py())
+            self._rows.append(stamped(rows, self.cluster_id, self.session, span, before))
         self.until = until
-        self.observed_to = max(self.observed_to, now)
+        self.observed_to = span[1]
 
     def note(self, sight: Sight) -> None:
         """Notes how far an observation lies behind the one before."""

@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 import random
+import threading
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
+import frames
 import pytest
+from frames import B, P, T
 
-from rdmeta import EmbeddedCluster, MetadataCache, fetch
+from rdmeta import ALL, EmbeddedCluster, Image, MetadataCache, fetch
+from rdmeta.cache import Reading
 from rdmeta.history import Recorder, changes, recordings
 from rdmeta.model import Change
 
 State = dict[tuple[str, int], tuple[object, ...]]
 
 
-def known(cache: MetadataCache) -> State:
-    """Returns the state of every partition in the cache."""
+def known(reading: Reading) -> State:
+    """Returns the state of every partition in a cache or an image."""
     return {
-        (p.topic, p.partition): (p.topic_id, p.leader, p.leader_epoch, sorted(p.isr), p.replicas)
-        for topic in cache.topics()
+        (p.topic, p.partition): (
+            p.topic_id,
+            p.leader,
+            p.leader_epoch,
+            sorted(p.isr),
+            p.replicas,
+            sorted(p.offline_replicas),
+        )
+        for topic in reading.topics()
         for p in topic.partitions
     }
 
@@ -39,10 +51,12 @@ def after(was: tuple[object, ...] | None, row: Change) -> tuple[object, ...]:
     """Returns a partition's state after a row about it."""
     if row.kind in ("topic_added", "topic_recreated", "partitions_added"):
         assert row.new_isr is not None
-        isr, replicas = sorted(row.new_isr), row.new_replicas
-        return (row.topic_id, row.new_leader, row.new_leader_epoch, isr, replicas)
+        assert row.new_offline is not None
+        isr, offline = sorted(row.new_isr), sorted(row.new_offline)
+        leaders = (row.new_leader, row.new_leader_epoch)
+        return (row.topic_id, *leaders, isr, row.new_replicas, offline)
     assert was is not None, row
-    topic_id, leader, epoch, isr_, replicas_ = was
+    topic_id, leader, epoch, isr_, replicas_, offline_ = was
     if row.kind == "leader_changed":
         assert (leader, epoch) == (row.old_leader, row.old_leader_epoch)
         leader, epoch = row.new_leader, row.new_leader_epoch
@@ -52,7 +66,11 @@ def after(was: tuple[object, ...] | None, row: Change) -> tuple[object, ...]:
     elif row.kind == "replicas_changed":
         assert row.new_replicas is not None
         replicas_ = row.new_replicas
-    return (topic_id, leader, epoch, isr_, replicas_)
+    elif row.kind == "offline_changed":
+        assert row.new_offline is not None
+        assert (offline_, row.old_offline) != (None, None)
+        offline_ = sorted(row.new_offline)
+    return (topic_id, leader, epoch, isr_, replicas_, offline_)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -92,6 +110,62 @@ def test_playing_back_any_recording_gives_the_state_of_the_cache(
     assert {"topic_absent", "leader_changed", "observed_to"} <= kinds
     assert (len(recordings(tmp_path)) > 1) == (seed == 2)
     assert ("resync" in kinds) == (seed == 2)
+
+
+def random_answer(chance: random.Random, epoch: int) -> bytes:
+    """Returns an answer about some of the topics a to f, of which each partition may differ."""
+    topics = []
+    for name in "abcdef":
+        if chance.random() < 0.3:
+            continue
+        partitions = []
+        for number in range(3):
+            replicas = tuple(chance.sample((1, 2, 3, 4), 3))
+            offline = tuple(each for each in replicas if chance.random() < 0.2)
+            isr = tuple(each for each in replicas if each not in offline)
+            leader = chance.choice(isr) if isr else -1
+            partitions.append(P(number, leader, epoch, replicas, isr, offline))
+        topics.append(T(name, partitions, id=name.encode() * 16))
+    return frames.response(12, topics, [B(id, f"h{id}", 9092) for id in (1, 2, 3, 4)])
+
+
+def test_a_recording_is_true_at_each_version_while_another_thread_writes(tmp_path: Path) -> None:
+    seed = random.randrange(1 << 32)
+    print(f"seed={seed}")
+    cache, now = MetadataCache(), [datetime(2026, 1, 1, tzinfo=timezone.utc)]
+    writes, ends = threading.Event(), threading.Event()
+
+    def write() -> None:
+        chance, epoch = random.Random(seed), 0
+        while not ends.is_set():
+            writes.wait()
+            epoch += 1
+            cache.apply(random_answer(chance, epoch), 12, ALL)
+            ends.wait(0.001)
+
+    cache.apply(random_answer(random.Random(seed + 1), 0), 12, ALL)
+    writer = threading.Thread(target=write)
+    writer.start()
+    looks = 0
+    try:
+        with Recorder(cache, tmp_path, clock=lambda: now[0], max_gap=1e9) as recorder:
+            for _ in range(10):
+                writes.set()
+                recorder.observe()
+                writes.clear()
+                recorder.flush()
+                assert recorder.session is not None
+                image = recorder._image
+                assert isinstance(image, Image)
+                looks += image.version != cache.version
+                assert played_back(tmp_path, recorder.session) == known(image)
+                now[0] += timedelta(hours=32)
+    finally:
+        ends.set()
+        writes.set()
+        writer.join()
+    assert looks > 0
+    assert len(recordings(tmp_path)) >= 12
 
 
 def test_a_partition_without_a_leader_is_recorded_as_having_none(

@@ -561,6 +561,20 @@ def test_a_clock_that_is_corrected_by_less_than_a_second_ends_nothing(
     assert rows_of(tmp_path, "leader_changed")[0].observed_at == START
 
 
+def test_no_row_is_later_than_the_observation_that_saw_it(
+    cache: FakeCache, clock: FakeClock, tmp_path: Path
+) -> None:
+    """The clock is wrong for a moment, in which the cache takes an answer."""
+    with Recorder(cache, tmp_path, clock=clock) as recorder:
+        recorder.observe()
+        clock.pass_seconds(86_400)
+        cache.set_leader("orders", 0, 2)
+        clock.pass_seconds(5 - 86_400)
+        recorder.observe()
+    assert len(recordings(tmp_path)) == 1
+    assert rows_of(tmp_path, "leader_changed")[0].observed_at == START + timedelta(seconds=5)
+
+
 def test_a_slow_poller_is_blind_once_and_is_told_so(
     cache: FakeCache, clock: FakeClock, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
