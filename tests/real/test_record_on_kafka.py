@@ -115,6 +115,11 @@ def check(found: list[Change], topic: str, dead: int) -> None:
     of_topic = [each for each in found if each.topic == topic]
     assert {each.partition for each in of_topic if each.kind == "isr_changed"} == {0, 1, 2}
     assert {each.old_leader for each in of_topic if each.kind == "leader_changed"} == {dead}
+    offline = [each for each in of_topic if each.kind == "offline_changed"]
+    assert {each.new_offline for each in offline} == {(), (dead,)}
+    assert {each.partition for each in offline} == {0, 1, 2}
+    configs = [each for each in of_topic if each.kind == "config_changed"]
+    assert [each.detail for each in configs] == ["min.insync.replicas=1"]
 
 
 def agree(saved: Path, published: Path, source: Sequence[str]) -> bool:
