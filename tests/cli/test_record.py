@@ -366,6 +366,22 @@ def test_a_gap_is_three_intervals_and_at_least_a_minute(
     made.close()
 
 
+def test_a_gap_is_said_once(cluster: rdmeta.EmbeddedCluster, directory: Path) -> None:
+    """The limit is lowered, and the process is stopped for longer than that."""
+    program = f"import rdmeta.cli.recording as r; r._LEAST_GAP_S = 2\n{commands.PROGRAM}"
+    with commands.started(*words(cluster, directory, *FAST), program=program) as process:
+        first_line(process)
+        for count in (2, 3):
+            time.sleep(0.5)
+            process.send_signal(signal.SIGSTOP)
+            time.sleep(2.5)
+            process.send_signal(signal.SIGCONT)
+            until(lambda: len(history.recordings(directory)) >= count, "another one")  # noqa: B023
+        process.terminate()
+        _, err = process.communicate(timeout=30)
+    assert err.count("no observation for") == 1
+
+
 def test_an_observation_has_the_time_of_its_answer(
     cluster: rdmeta.EmbeddedCluster, directory: Path
 ) -> None:
