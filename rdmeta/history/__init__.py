@@ -10,18 +10,28 @@ try:
 except ImportError as error:
     raise MissingExtraError.of("rdmeta.history", "arrow") from error
 
-from rdmeta.history.reader import HistoryFile, Recording, changes, files, read, recordings
+from rdmeta.history.arranging import Quarantined
+from rdmeta.history.compaction import compact
+from rdmeta.history.opening import HistoryFile
+from rdmeta.history.reader import Found, Recording, changes, files, look, read, recordings
 from rdmeta.history.recorder import Recorder
 from rdmeta.history.schema import CHANGE_SCHEMA, HistoryError
+from rdmeta.history.verification import Verified, verify
 
 __all__ = [
     "CHANGE_SCHEMA",
+    "Found",
     "HistoryError",
     "HistoryFile",
+    "Quarantined",
     "Recorder",
     "Recording",
+    "Verified",
     "changes",
+    "compact",
     "files",
+    "look",
     "read",
     "recordings",
+    "verify",
 ]

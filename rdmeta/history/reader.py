@@ -2,32 +2,41 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterable, Iterator
-from datetime import datetime
-from itertools import groupby, pairwise
+from datetime import datetime, timezone
+from itertools import groupby
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import pyarrow as pa
-import pyarrow.parquet as pq
+import pyarrow.compute as pc
 
-from rdmeta.history.schema import CHANGE_SCHEMA, FileName, Footer, HistoryError
+from rdmeta.history.arranging import Quarantined, arrange
+from rdmeta.history.index import Index
+from rdmeta.history.listing import Entry, Wanted, bad, listed
+from rdmeta.history.opening import HistoryFile, opened, rows_of_file
+from rdmeta.history.schema import CHANGE_SCHEMA, HistoryError
 from rdmeta.model import Change
 
-__all__ = ["HistoryFile", "Recording", "changes", "files", "read", "recordings"]
+__all__ = [
+    "Found",
+    "OnError",
+    "Recording",
+    "changes",
+    "files",
+    "look",
+    "read",
+    "recordings",
+]
 
+_log = logging.getLogger(__name__)
 
-class HistoryFile(NamedTuple):
-    """One file and its footer: versions (since, until], and the time in which it was observed."""
+OnError = Literal["raise", "quarantine"]
 
-    path: Path
-    cluster_id: str
-    session: str
-    since: int
-    until: int
-    observed_from: datetime
-    observed_to: datetime
+# How often a look begins again because files change meanwhile.
+_LOOKS = 5
 
 
 class Recording(NamedTuple):
@@ -39,59 +48,97 @@ class Recording(NamedTuple):
     observed_to: datetime
     files: tuple[HistoryFile, ...]
 
+    @property
+    def continues(self) -> str | None:
+        """The session of the recording that this one continues after midnight."""
+        return self.files[0].continues
 
-def files(directory: str | os.PathLike[str]) -> list[HistoryFile]:
-    """Returns every history file below `directory`, each one opened and checked against its name.
+    @property
+    def ended_by(self) -> str | None:
+        """Why the recording ended, None if it has not or if an early version recorded it."""
+        return self.files[-1].ended_by
 
-    Their order is by cluster, then recording, then version. Names that begin with "." or "_", and
-    names that do not end in ".parquet", are ignored: these files are unfinished, or not history.
-    Raises HistoryError, which names the file that is damaged, foreign, duplicated, or missing from
-    the middle of a recording.
+
+class Found(NamedTuple):
+    """What lies below a directory. Only `files` are history that a reader may use.
+
+    `quarantined` are paths with a fault, and files that rest on such a path or on a missing one.
+    `duplicates` are copies of other files. `covered` are files whose rows are in a longer file,
+    which a compaction or a recorder made. `opened` is the number of files that the look opened; it
+    knew the others from the index.
+    """
+
+    files: list[HistoryFile]
+    quarantined: list[Quarantined]
+    duplicates: list[HistoryFile]
+    covered: list[HistoryFile]
+    opened: int
+
+
+def look(
+    directory: str | os.PathLike[str],
+    *,
+    cluster_id: str | None = None,
+    session: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+) -> Found:
+    """Returns what lies below `directory`: files that are history, and what is set aside.
+
+        found = rdmeta.history.look("history")
+        for each in found.quarantined:
+            print(each.path, each.reason)
+
+    The arguments limit it to one cluster, one recording, and recordings that have a part in the
+    time since <= t < until. A file that cannot match by its name or by its folder day=YYYY-MM-DD is
+    not opened. The files are in the order of cluster, recording and version. Names that begin with
+    "." or "_", and names that do not end in ".parquet", are ignored: these files are unfinished, or
+    not history.
+
+    A look opens only files that are new since the last one, by an index that it writes into
+    `directory` if it can. Recorders and a compaction may write at the same time. Raises
+    HistoryError if `directory` is none, and ValueError for times without a time zone.
     """
     root = Path(directory)
     if not root.is_dir():
         raise HistoryError(f"{root}: not a directory")
-    found = _uncovered(sorted((_open(path) for path in _parquet_files(root)), key=_order))
-    for before, after in pairwise(found):
-        if before.session != after.session:
-            continue
-        if before.path.name == after.path.name:
-            raise HistoryError(f"{after.path}: the same file as {before.path}")
-        if before.until != after.since:
-            raise HistoryError(
-                f"{after.path}: begins at version {after.since}, but the file before it in its"
-                f" recording ends at {before.until}: {before.path.name};"
-                " check that no file is missing"
-            )
-    for first in (next(group) for _, group in groupby(found, key=lambda file: file.session)):
-        if first.since != 0:
-            raise HistoryError(
-                f"{first.path}: the recording's first file, with the whole state, is missing;"
-                " put it back"
-            )
+    if any(time is not None and time.tzinfo is None for time in (since, until)):
+        raise ValueError("since and until need a time zone, such as datetime.timezone.utc")
+    wanted = Wanted(cluster_id, session, since, until)
+    entries = listed(root)
+    for _ in range(_LOOKS):
+        found = _look(root, entries, wanted)
+        if not found.quarantined:
+            break
+        # A compaction replaces files. A listing that it disturbs may have neither old nor new.
+        before, entries = entries, listed(root)
+        if entries == before:
+            break
     return found
 
 
-def recordings(directory: str | os.PathLike[str]) -> list[Recording]:
+def files(directory: str | os.PathLike[str], *, on_error: OnError = "raise") -> list[HistoryFile]:
+    """Returns every history file below `directory` that a reader may use.
+
+        for file in rdmeta.history.files("history", on_error="quarantine"):
+            print(file.path, file.observed_from, file.observed_to)
+
+    Each file is checked against its name, and `look` says how and in what order they come. With
+    on_error="raise" it raises HistoryError, which names the file that is damaged, foreign,
+    duplicated, or missing from the middle of a recording. With "quarantine" it leaves such files
+    out, and what lies behind them in their recordings; `look` has the reasons.
+    """
+    return _files(directory, on_error, Wanted())
+
+
+def recordings(
+    directory: str | os.PathLike[str], *, on_error: OnError = "raise"
+) -> list[Recording]:
     """Returns the recordings below `directory`, oldest first within a cluster.
 
     Raises the errors of `files`.
     """
-    found = []
-    for (cluster_id, session), group in groupby(
-        files(directory), key=lambda file: (file.cluster_id, file.session)
-    ):
-        parts = tuple(group)
-        found.append(
-            Recording(
-                cluster_id,
-                session,
-                min(part.observed_from for part in parts),
-                max(part.observed_to for part in parts),
-                parts,
-            )
-        )
-    return sorted(found, key=lambda r: (r.cluster_id, r.observed_from, r.session))
+    return _recordings(files(directory, on_error=on_error))
 
 
 def read(
@@ -99,12 +146,28 @@ def read(
     *,
     cluster_id: str | None = None,
     session: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    on_error: OnError = "raise",
 ) -> pa.Table:
     """Returns the change records below `directory` as Arrow, one recording after the other.
 
-    `cluster_id` and `session` limit it to one cluster, one recording. Raises the errors of `files`.
+        day = datetime(2026, 11, 22, tzinfo=timezone.utc)
+        table = rdmeta.history.read("history", since=day, until=day + timedelta(days=1))
+
+    `cluster_id` and `session` limit it to one cluster, one recording. `since` and `until` limit it
+    to rows with since <= observed_at < until; files without such rows are not read. Raises the
+    errors of `files`. With on_error="quarantine" it logs a warning for each file that has no whole
+    rows, and leaves out that file and what lies behind it in its recording.
     """
-    tables = [_rows(file) for file in _chosen(directory, cluster_id, session)]
+    wanted = Wanted(cluster_id, session, since, until)
+    for left in reversed(range(_LOOKS)):
+        try:
+            tables = list(_tables(directory, on_error, wanted))
+            break
+        except HistoryError as error:
+            if not left or not _is_gone(error):
+                raise
     return pa.concat_tables(tables) if tables else CHANGE_SCHEMA.empty_table()
 
 
@@ -113,86 +176,125 @@ def changes(
     *,
     cluster_id: str | None = None,
     session: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    on_error: OnError = "raise",
 ) -> Iterator[Change]:
-    """Yields the change records below `directory` one by one, as a cache's changes() has them."""
-    for file in _chosen(directory, cluster_id, session):
-        for batch in _rows(file).select(list(Change._fields)).to_batches():
+    """Yields the change records below `directory` one by one, as a cache's changes() has them.
+
+        for change in rdmeta.history.changes("history", cluster_id="lkc-7"):
+            print(change.observed_at, change.kind, change.topic, change.partition)
+
+    The arguments and errors are those of `read`. One file's rows are in memory at a time.
+    """
+    for table in _tables(directory, on_error, Wanted(cluster_id, session, since, until)):
+        for batch in table.select(list(Change._fields)).to_batches():
             columns = (column.to_pylist() for column in batch.columns)
             yield from (_change(values) for values in zip(*columns, strict=True))
 
 
-def _chosen(
-    directory: str | os.PathLike[str], cluster_id: str | None, session: str | None
-) -> Iterator[HistoryFile]:
-    for recording in recordings(directory):
-        if cluster_id in (None, recording.cluster_id) and session in (None, recording.session):
-            yield from recording.files
+def _look(root: Path, entries: list[Entry], wanted: Wanted) -> Found:
+    index, count = Index(root), 0
+    good: list[HistoryFile] = []
+    faults: list[Quarantined] = []
+    for path, stamp, reason in entries:
+        if not wanted.has_name(path):
+            index.keep(path)
+            continue
+        if stamp is None:
+            faults.append(bad(root, path, reason or ""))
+            continue
+        file = index.find(path, stamp)
+        if file is None:
+            count += 1
+            try:
+                file, metadata = opened(root / path, stamp.size)
+            except HistoryError as error:
+                faults.append(bad(root, path, str(error).removeprefix(f"{root / path}: ")))
+                continue
+            index.add(path, stamp, file, metadata)
+        good.append(file)
+    index.save()
+    arranged = arrange(good, faults)
+    return Found(
+        _in_time(arranged.files, wanted),
+        faults + arranged.quarantined,
+        arranged.duplicates,
+        arranged.covered,
+        count,
+    )
+
+
+def _in_time(found: list[HistoryFile], wanted: Wanted) -> list[HistoryFile]:
+    """Returns the files of the recordings that have a part in the time."""
+    sessions = {
+        recording.session
+        for recording in _recordings(found)
+        if wanted.has_time(recording.observed_from, recording.observed_to)
+    }
+    return [file for file in found if file.session in sessions]
+
+
+def _recordings(found: Iterable[HistoryFile]) -> list[Recording]:
+    made = []
+    for (cluster_id, session), group in groupby(found, key=lambda f: (f.cluster_id, f.session)):
+        parts = tuple(group)
+        begin = min(part.observed_from for part in parts)
+        end = max(part.observed_to for part in parts)
+        made.append(Recording(cluster_id, session, begin, end, parts))
+    return sorted(made, key=lambda r: (r.cluster_id, r.observed_from, r.session))
+
+
+def _files(
+    directory: str | os.PathLike[str], on_error: OnError, wanted: Wanted
+) -> list[HistoryFile]:
+    if on_error not in ("raise", "quarantine"):
+        raise ValueError(f'on_error is "raise" or "quarantine", not {on_error!r}')
+    found = look(directory, **wanted._asdict())
+    if on_error == "raise":
+        _raise(found)
+    return found.files
+
+
+def _raise(found: Found) -> None:
+    for fault in found.quarantined:
+        raise HistoryError(f"{fault.path}: {fault.reason}")
+    for copy in found.duplicates:
+        others = (str(f.path) for f in found.files if f.path.name == copy.path.name)
+        raise HistoryError(f"{copy.path}: the same file as {next(others, 'another one')}")
+
+
+def _tables(
+    directory: str | os.PathLike[str], on_error: OnError, wanted: Wanted
+) -> Iterator[pa.Table]:
+    for recording in _recordings(_files(directory, on_error, wanted)):
+        for file in recording.files:
+            if not wanted.has_time(file.observed_from, file.observed_to):
+                continue
+            try:
+                yield _rows(file, wanted)
+            except HistoryError as error:
+                if on_error == "raise" or _is_gone(error):
+                    raise
+                _log.warning("%s; it and what lies behind it in its recording is left out", error)
+                break
+
+
+def _is_gone(error: HistoryError) -> bool:
+    """Returns whether a file went away after the look, as a compaction removes it."""
+    return isinstance(error.__cause__, FileNotFoundError)
+
+
+def _rows(file: HistoryFile, wanted: Wanted) -> pa.Table:
+    rows = rows_of_file(file)
+    times = rows["observed_at"]
+    for bound, keeps in ((wanted.since, pc.greater_equal), (wanted.until, pc.less)):
+        if bound is not None:
+            scalar = pa.scalar(bound.astimezone(timezone.utc), times.type)
+            rows = rows.filter(keeps(rows["observed_at"], scalar))
+    return rows
 
 
 def _change(values: Iterable[object]) -> Change:
     """Returns one row as a record; lists become tuples."""
     return Change(*(tuple(v) if isinstance(v, list) else v for v in values))  # type: ignore[arg-type]
-
-
-def _order(file: HistoryFile) -> tuple[str, str, int, int]:
-    return file.cluster_id, file.session, file.since, file.until
-
-
-def _uncovered(found: list[HistoryFile]) -> list[HistoryFile]:
-    """Returns the files, in their order, without those of one version that the next one covers."""
-    return [
-        file
-        for file, after in zip(found, [*found[1:], None], strict=True)
-        if after is None
-        or (file.session, file.since, file.until) != (after.session, after.since, after.since)
-        or file.path.name == after.path.name
-    ]
-
-
-def _parquet_files(root: Path) -> Iterator[Path]:
-    for directory, directories, names in os.walk(root):
-        directories[:] = [name for name in directories if not name.startswith((".", "_"))]
-        for name in names:
-            if name.endswith(".parquet") and not name.startswith((".", "_")):
-                yield Path(directory, name)
-
-
-def _open(path: Path) -> HistoryFile:
-    """Returns the file at `path` after comparing its footer with its name; HistoryError."""
-    try:
-        name = FileName.parse(path.name)
-        try:
-            schema = pq.read_schema(path)
-        except (pa.ArrowException, OSError) as error:
-            raise HistoryError(f"not a whole Parquet file: {error}") from error
-        footer = Footer.parse(schema.metadata)
-        if footer.file != name:
-            raise HistoryError(f"its metadata says that it is {footer.file}: rename it back")
-        _check_columns(schema)
-        if footer.observed_from > footer.observed_to:
-            raise HistoryError("its observation ends before it begins")
-    except HistoryError as error:
-        raise HistoryError(f"{path}: {error}") from error
-    return HistoryFile(path, *name, footer.observed_from, footer.observed_to)
-
-
-def _check_columns(schema: pa.Schema) -> None:
-    """Raises HistoryError if a known column has another type. Columns may be missing, or more."""
-    for theirs in schema:
-        place = CHANGE_SCHEMA.get_field_index(theirs.name)
-        if place >= 0 and CHANGE_SCHEMA.field(place).type != theirs.type:
-            raise HistoryError(
-                f"column {theirs.name!r} ({theirs.type}) does not match a change record"
-            )
-
-
-def _rows(file: HistoryFile) -> pa.Table:
-    try:
-        table = pq.ParquetFile(file.path).read()
-    except (pa.ArrowException, OSError) as error:
-        raise HistoryError(f"{file.path}: {error}") from error
-    columns = [
-        table[field.name] if field.name in table.column_names else pa.nulls(len(table), field.type)
-        for field in CHANGE_SCHEMA
-    ]
-    return pa.table(columns, schema=CHANGE_SCHEMA)

@@ -49,6 +49,7 @@ _NAME = re.compile(
     r"changes-(?P<cluster>.+)\.(?P<session>[0-9a-f-]{36})"
     r"\.(?P<since>\d{20})-(?P<until>\d{20})\.parquet"
 )
+_LAST_VERSION = (1 << 63) - 1
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
@@ -93,6 +94,8 @@ class FileName(NamedTuple):
         )
         if parsed.since > parsed.until:
             raise HistoryError("its name has an end version below its begin version")
+        if parsed.until > _LAST_VERSION:
+            raise HistoryError(f"its name has a version above {_LAST_VERSION}")
         return parsed
 
 
@@ -121,6 +124,8 @@ class Footer(NamedTuple):
     # What the brokers said when they were asked for min.insync.replicas: known, denied or
     # unsupported. None: they were not asked.
     min_isr: str | None = None
+    # The number of files that a compaction made this one of, None for a recorder's own file.
+    compacted: int | None = None
 
     def metadata(self) -> dict[bytes, bytes]:
         """Returns the footer as Parquet keeps it; times are microseconds since 1970 in UTC."""
@@ -138,6 +143,7 @@ class Footer(NamedTuple):
             "longest_gap_us": self.longest_gap_us,
             "max_gap_us": self.max_gap_us,
             "min_isr": self.min_isr,
+            "compacted": self.compacted,
         }
         return {
             f"rdmeta.{key}".encode(): str(value).encode()
@@ -149,7 +155,9 @@ class Footer(NamedTuple):
     def parse(cls, metadata: dict[bytes, bytes] | None) -> Footer:
         """Returns the footer in Parquet's metadata; raises HistoryError if it is damaged."""
         entries = {
-            k.decode(): v.decode() for k, v in (metadata or {}).items() if k[:7] == b"rdmeta."
+            k.decode(errors="replace"): v.decode(errors="replace")
+            for k, v in (metadata or {}).items()
+            if k[:7] == b"rdmeta."
         }
         found = entries.get("rdmeta.format")
         if found != FORMAT:
@@ -174,6 +182,7 @@ class Footer(NamedTuple):
                 _number(entries.get("rdmeta.longest_gap_us")),
                 _number(entries.get("rdmeta.max_gap_us")),
                 entries.get("rdmeta.min_isr"),
+                _number(entries.get("rdmeta.compacted")),
             )
         except (KeyError, ValueError, OverflowError) as error:
             raise HistoryError(f"its metadata is damaged: {error}") from error

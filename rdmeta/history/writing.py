@@ -10,7 +10,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-__all__ = ["write_whole"]
+__all__ = ["sync_directory", "write_whole"]
 
 
 def write_whole(path: Path, table: pa.Table) -> None:
@@ -30,7 +30,7 @@ def write_whole(path: Path, table: pa.Table) -> None:
         with contextlib.suppress(OSError):
             temporary.unlink()
         raise
-    _sync_directory(path.parent)
+    sync_directory(path.parent)
 
 
 def _make_directory(directory: Path) -> None:
@@ -38,10 +38,10 @@ def _make_directory(directory: Path) -> None:
     if not directory.is_dir():
         _make_directory(directory.parent)
         directory.mkdir(exist_ok=True)
-        _sync_directory(directory.parent)
+        sync_directory(directory.parent)
 
 
-def _sync_directory(directory: Path) -> None:
+def sync_directory(directory: Path) -> None:
     """Syncs a directory, so that a rename in it is on the disk."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:

@@ -2,39 +2,20 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import shutil
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from fake_cache import FakeCache, FakeClock
+from history_files import record, rewrite
 
-from rdmeta.history import CHANGE_SCHEMA, HistoryError, Recorder, changes, files, read, recordings
+from rdmeta.history import CHANGE_SCHEMA, HistoryError, changes, files, look, read, recordings
 from rdmeta.model import Change
-
-
-def record(directory: Path, cluster_id: str = "cluster-A") -> list[Path]:
-    """Writes a recording of three files: a baseline, a change, an end; returns their paths."""
-    clock = FakeClock()
-    cache = FakeCache(clock, cluster_id)
-    cache.add_broker(1)
-    cache.add_topic("orders", None, [1])
-    with Recorder(cache, directory, clock=clock) as recorder:
-        recorder.observe()
-        clock.pass_seconds(1)
-        cache.set_leader("orders", 0, 2)
-        recorder.observe()
-        recorder.flush()
-    return list(recorder.files)
-
-
-def rewrite(path: Path, table: pa.Table | None = None, **metadata: str) -> None:
-    """Writes a file again with another table, or with other entries in its footer."""
-    table = pq.read_table(path) if table is None else table
-    words = {**pq.read_schema(path).metadata}
-    words.update((f"rdmeta.{k}".encode(), v.encode()) for k, v in metadata.items())
-    pq.write_table(table.replace_schema_metadata(words), path)
 
 
 def test_rows_come_back_in_order_as_arrow_and_as_records(tmp_path: Path) -> None:
@@ -162,3 +143,232 @@ def test_the_same_file_twice_is_an_error(tmp_path: Path) -> None:
     shutil.copy(path, tmp_path / "copy")
     with pytest.raises(HistoryError, match="the same file as"):
         files(tmp_path)
+
+
+def test_a_recording_with_a_fault_is_left_out_from_the_fault_on(tmp_path: Path) -> None:
+    good = record(tmp_path, "cluster-A")
+    first, second, third = record(tmp_path, "cluster-B")
+    second.write_bytes(second.read_bytes()[:-9])
+    found = look(tmp_path)
+    assert [file.path for file in found.files] == [*good, first]
+    assert [(each.path, each.cluster_id) for each in found.quarantined] == [
+        (second, "cluster-B"),
+        (third, "cluster-B"),
+    ]
+    cut, behind = (each.reason for each in found.quarantined)
+    assert cut.startswith("not a whole Parquet file")
+    assert behind == f"rests on a file of its recording that is set aside: {second.name}"
+    assert files(tmp_path, on_error="quarantine") == found.files
+    assert [len(r.files) for r in recordings(tmp_path, on_error="quarantine")] == [3, 1]
+    with pytest.raises(HistoryError, match=second.name):
+        files(tmp_path)
+
+
+def test_a_missing_first_file_sets_its_recording_aside_alone(tmp_path: Path) -> None:
+    good = record(tmp_path, "cluster-A")
+    first, second, third = record(tmp_path, "cluster-A")
+    first.unlink()
+    found = look(tmp_path)
+    assert [file.path for file in found.files] == good
+    assert [each.path for each in found.quarantined] == [second, third]
+    assert "with the whole state, is missing" in found.quarantined[0].reason
+    assert found.quarantined[1].reason.startswith(f"rests on {second.name}: ")
+
+
+def test_another_way_to_take_errors_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="on_error"):
+        files(tmp_path, on_error="ignore")  # type: ignore[arg-type]
+
+
+def cut_pages(path: Path) -> None:
+    """Damages a file's rows; its footer stays whole."""
+    content = bytearray(path.read_bytes())
+    content[4:600] = bytes(596)
+    path.write_bytes(content)
+
+
+def test_damaged_rows_are_left_out_with_a_warning_that_names_the_file(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    good = record(tmp_path, "cluster-A")
+    second = record(tmp_path, "cluster-B")[1]
+    cut_pages(second)
+    with pytest.raises(HistoryError, match=second.name):
+        read(tmp_path)
+    with caplog.at_level(logging.WARNING, "rdmeta.history"):
+        rows = read(tmp_path, on_error="quarantine")
+    assert second.name in caplog.text
+    wanted = sum(pq.read_metadata(path).num_rows for path in good)
+    assert rows["cluster_id"].to_pylist().count("cluster-A") == wanted
+    assert rows["kind"].to_pylist().count("observed_from") == 2
+    assert "observed_to" not in rows["kind"].to_pylist()[wanted:]
+
+
+def test_copies_are_told_and_one_of_them_is_read(tmp_path: Path) -> None:
+    paths = record(tmp_path)
+    (tmp_path / "copy").mkdir()
+    shutil.copy(paths[0], tmp_path / "copy")
+    found = look(tmp_path)
+    assert (len(found.files), len(found.duplicates), found.quarantined) == (3, 1, [])
+    assert {found.files[0].path, found.duplicates[0].path} == {
+        paths[0],
+        tmp_path / "copy" / paths[0].name,
+    }
+
+
+def test_files_that_contradict_each_other_are_set_aside_both(tmp_path: Path) -> None:
+    paths = record(tmp_path)
+    (tmp_path / "copy").mkdir()
+    other = Path(shutil.copy(paths[0], tmp_path / "copy"))
+    rewrite(other, pq.read_table(other).slice(0, 2))
+    found = look(tmp_path)
+    assert found.files == []
+    both = {each.path: each.reason for each in found.quarantined}
+    assert both.keys() == {*paths, other}
+    assert both[other] == f"contradicts {paths[0]}"
+
+
+def test_a_longer_file_of_the_same_rows_wins(tmp_path: Path) -> None:
+    first, second, third = record(tmp_path)
+    table = pa.concat_tables([pq.read_table(first), pq.read_table(second)])
+    until = int(second.stem[-20:])
+    wide = first.with_name(first.name.replace(first.stem[-20:], f"{until:020d}"))
+    shutil.copy(first, wide)
+    end = pq.read_schema(second).metadata[b"rdmeta.observed_to_us"].decode()
+    rewrite(wide, table, until=str(until), observed_to_us=end)
+    found = look(tmp_path)
+    assert [file.path for file in found.files] == [wide, third]
+    assert [file.path for file in found.covered] == [first, second]
+    assert read(tmp_path)["kind"].to_pylist().count("leader_changed") == 1
+
+
+def test_a_file_without_a_column_that_each_row_needs_is_an_error(tmp_path: Path) -> None:
+    path = record(tmp_path)[0]
+    rewrite(path, pq.read_table(path).drop_columns(["kind"]))
+    with pytest.raises(HistoryError, match="column 'kind' is missing"):
+        files(tmp_path)
+
+
+def test_unknown_columns_are_named(tmp_path: Path) -> None:
+    path = record(tmp_path)[0]
+    table = pq.read_table(path)
+    rewrite(path, table.append_column("new", table["version"]))
+    assert look(tmp_path).files[0].unknown_columns == ("new",)
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        {"until": "9" * 5000},
+        {"until": "-1"},
+        {"observed_to_us": "9" * 40},
+        {"observed_from_us": "-" + "9" * 18},
+        {"session": "../../etc"},
+        {"longest_gap_us": "long"},
+        {"compacted": "1e9"},
+    ],
+)
+def test_a_hostile_footer_is_an_error_that_names_the_file(
+    tmp_path: Path, entries: dict[str, str]
+) -> None:
+    path = record(tmp_path)[0]
+    rewrite(path, **entries)
+    with pytest.raises(HistoryError, match=path.name):
+        files(tmp_path)
+
+
+def test_a_footer_that_is_no_text_is_an_error_that_names_the_file(tmp_path: Path) -> None:
+    path = record(tmp_path)[0]
+    words = {**pq.read_schema(path).metadata, b"rdmeta.session": b"\xff\xfe"}
+    pq.write_table(pq.read_table(path).replace_schema_metadata(words), path)
+    with pytest.raises(HistoryError, match=path.name):
+        files(tmp_path)
+
+
+def link_to_itself(path: Path) -> None:
+    path.symlink_to(path.name)
+
+
+def folder_with_that_name(path: Path) -> None:
+    path.mkdir()
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (folder_with_that_name, "a folder, not a file"),
+        (os.mkfifo, "not a regular file"),
+        (link_to_itself, "cannot be read: Too many levels of symbolic links"),
+        (lambda path: path.symlink_to("nothing"), "cannot be read: No such file or directory"),
+    ],
+)
+def test_what_is_no_file_is_set_aside_and_all_else_is_read(
+    tmp_path: Path, make: Callable[[Path], object], reason: str
+) -> None:
+    whole = record(tmp_path)
+    path = whole[0].with_name("a.parquet")
+    make(path)
+    found = look(tmp_path)
+    assert [file.path for file in found.files] == whole
+    assert [(each.path, each.reason) for each in found.quarantined] == [(path, reason)]
+    with pytest.raises(HistoryError, match=r"a\.parquet: "):
+        files(tmp_path)
+
+
+def test_a_loop_of_folders_is_entered_once(tmp_path: Path) -> None:
+    whole = record(tmp_path / "history")
+    (tmp_path / "history" / "loop").symlink_to("..")
+    assert [file.path for file in files(tmp_path)] == whole
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads every file")
+def test_an_unreadable_file_is_an_error_that_names_it(tmp_path: Path) -> None:
+    path = record(tmp_path)[0]
+    path.chmod(0)
+    with pytest.raises(HistoryError, match=path.name):
+        files(tmp_path)
+
+
+def test_files_lie_flat_or_by_cluster_and_day(tmp_path: Path) -> None:
+    nested = record(tmp_path, "cluster A/7")
+    assert nested[0].parent.relative_to(tmp_path) == Path("cluster=cluster%20A%2F7/day=2025-06-01")
+    flat = []
+    for path in record(tmp_path / "other", "cluster-B"):
+        flat.append(path.rename(tmp_path / path.name))
+    assert {file.path for file in files(tmp_path)} == {*nested, *flat}
+
+
+def test_a_limit_opens_no_file_that_cannot_match(tmp_path: Path) -> None:
+    record(tmp_path, "cluster-A")
+    record(tmp_path, "cluster-B")
+    noon = datetime(2025, 6, 1, 12, tzinfo=timezone.utc)
+    assert look(tmp_path, cluster_id="cluster-A").opened == 3
+    session = look(tmp_path, cluster_id="cluster-B").files[0].session
+    assert look(tmp_path, session=session).opened == 3
+    assert look(tmp_path, since=noon + timedelta(days=1)).opened == 0
+    assert look(tmp_path, until=noon - timedelta(days=1)).opened == 0
+    assert look(tmp_path, since=noon, until=noon + timedelta(days=9)).opened == 6
+
+
+def test_rows_can_be_limited_to_a_time(tmp_path: Path) -> None:
+    record(tmp_path, changes=5)
+    rows = read(tmp_path)
+    times = rows["observed_at"].to_pylist()
+    since, until = times[0] + timedelta(seconds=2), times[0] + timedelta(seconds=4)
+    wanted = [when for when in times if since <= when < until]
+    assert wanted
+    found = read(tmp_path, since=since, until=until)
+    assert found["observed_at"].to_pylist() == wanted
+    assert [each.observed_at for each in changes(tmp_path, since=since, until=until)] == wanted
+
+
+def test_files_without_rows_of_a_time_are_not_read(tmp_path: Path) -> None:
+    paths = record(tmp_path, changes=5)
+    begin = files(tmp_path)[0].observed_from
+    cut_pages(paths[0])
+    assert len(read(tmp_path, since=begin + timedelta(seconds=2))) > 0
+
+
+def test_a_time_without_a_time_zone_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="time zone"):
+        read(tmp_path, since=datetime(2025, 6, 1))

@@ -1,0 +1,124 @@
+"""Lists the Parquet files below a directory, with what is no readable file among them."""
+
+from __future__ import annotations
+
+import os
+import stat
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import NamedTuple
+
+from rdmeta.history.arranging import Quarantined
+from rdmeta.history.index import Stamp
+from rdmeta.history.schema import FileName, HistoryError
+
+__all__ = ["Entry", "Wanted", "bad", "listed"]
+
+_SUFFIX = ".parquet"
+
+
+class Entry(NamedTuple):
+    """A file below the directory; `reason` says why it cannot be one of history."""
+
+    path: str
+    stamp: Stamp | None
+    reason: str | None = None
+
+
+class Wanted(NamedTuple):
+    """The recordings that a caller asks for; None: all of them."""
+
+    cluster_id: str | None = None
+    session: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+    def has_name(self, path: str) -> bool:
+        """Returns whether a file may be wanted, by its name and its folder.
+
+        A folder day=YYYY-MM-DD has recordings of that day alone.
+        """
+        try:
+            name = FileName.parse(os.path.basename(path))
+        except HistoryError:
+            return True
+        if self.cluster_id not in (None, name.cluster_id):
+            return False
+        if self.session not in (None, name.session):
+            return False
+        day = _day(os.path.basename(os.path.dirname(path)))
+        return day is None or self.has_time(day, day + timedelta(days=1))
+
+    def has_time(self, begin: datetime, end: datetime) -> bool:
+        """Returns whether a time is wanted, both ends included, or a part of it."""
+        if self.until is not None and begin >= self.until:
+            return False
+        return self.since is None or end >= self.since
+
+
+def listed(root: Path) -> list[Entry]:
+    """Returns the files whose names end in .parquet, in the order of their paths.
+
+    Names that begin with "." or "_" are ignored. Links are followed; a folder is entered once.
+    """
+    found: list[Entry] = []
+    _enter(str(root), "", set(), found)
+    return sorted(found)
+
+
+def bad(root: Path, path: str, reason: str) -> Quarantined:
+    """Returns a path that is set aside, with the recording that its name tells."""
+    try:
+        name = FileName.parse(os.path.basename(path))
+    except HistoryError:
+        return Quarantined(root / path, None, None, reason)
+    return Quarantined(root / path, name.session, name.cluster_id, reason)
+
+
+def _enter(folder: str, path: str, entered: set[tuple[int, int]], found: list[Entry]) -> None:
+    try:
+        about = os.stat(folder)
+        if (about.st_dev, about.st_ino) in entered:
+            return
+        entered.add((about.st_dev, about.st_ino))
+        with os.scandir(folder) as entries:
+            members = sorted(entries, key=lambda each: each.name)
+    except OSError as error:
+        found.append(Entry(path or ".", None, f"cannot be read: {error.strerror}"))
+        return
+    for each in members:
+        if not each.name.startswith((".", "_")):
+            _member(each, f"{path}/{each.name}" if path else each.name, entered, found)
+
+
+def _member(
+    each: os.DirEntry[str], path: str, entered: set[tuple[int, int]], found: list[Entry]
+) -> None:
+    is_named = each.name.endswith(_SUFFIX)
+    try:
+        if each.is_dir():
+            if is_named:
+                found.append(Entry(path, None, "a folder, not a file"))
+            else:
+                _enter(each.path, path, entered, found)
+        elif is_named:
+            found.append(_file(each, path))
+    except OSError as error:
+        if is_named:
+            found.append(Entry(path, None, f"cannot be read: {error.strerror}"))
+
+
+def _file(each: os.DirEntry[str], path: str) -> Entry:
+    about = each.stat()
+    if not stat.S_ISREG(about.st_mode):
+        return Entry(path, None, "not a regular file")
+    return Entry(path, Stamp(about.st_size, about.st_mtime_ns, about.st_ctime_ns))
+
+
+def _day(folder: str) -> datetime | None:
+    if not folder.startswith("day="):
+        return None
+    try:
+        return datetime.strptime(folder, "day=%Y-%m-%d").replace(tzinfo=timezone.utc)
+    except ValueError:
+        return None

@@ -1,0 +1,145 @@
+"""Opens one history file: its footer, checked against its name, and its rows in full."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from rdmeta._change_table import COLUMNS
+from rdmeta.history.schema import CHANGE_SCHEMA, FileName, Footer, HistoryError
+
+__all__ = ["HistoryFile", "described", "opened", "opened_content", "rows_in", "rows_of_file"]
+
+_REQUIRED = frozenset(column.name for column in COLUMNS if not column.optional)
+
+
+class HistoryFile(NamedTuple):
+    """One file and its footer: versions (since, until], and the time in which it was observed.
+
+    `rdmeta.history.schema.Footer` explains `continues` and the names up to `compacted`. `rows` and
+    `bytes` are sizes. A reader passes over the columns in `unknown_columns`, which a later version
+    wrote.
+    """
+
+    path: Path
+    cluster_id: str
+    session: str
+    since: int
+    until: int
+    observed_from: datetime
+    observed_to: datetime
+    continues: str | None = None
+    ended_by: str | None = None
+    name: str | None = None
+    longest_gap_us: int | None = None
+    max_gap_us: int | None = None
+    min_isr: str | None = None
+    compacted: int | None = None
+    rows: int = 0
+    bytes: int = 0
+    unknown_columns: tuple[str, ...] = ()
+
+
+def opened(path: Path, size: int) -> tuple[HistoryFile, dict[bytes, bytes]]:
+    """Returns the file at `path`, whose footer and columns are right, and its Parquet metadata.
+
+    Raises HistoryError, which names the file.
+    """
+    return _opened(path, path, size)
+
+
+def opened_content(path: Path, content: bytes) -> HistoryFile:
+    """Returns the file that has this content and the name of `path`; errors as of `opened`."""
+    return _opened(path, pa.BufferReader(content), len(content))[0]
+
+
+def described(
+    path: Path, metadata: dict[bytes, bytes], rows: int, size: int, unknown: tuple[str, ...]
+) -> HistoryFile:
+    """Returns the file at `path` by what is known of it; raises HistoryError as `opened` does."""
+    return _file(path, _footer(metadata, FileName.parse(path.name)), rows, size, unknown)
+
+
+def rows_of_file(file: HistoryFile) -> pa.Table:
+    """Returns a file's rows in full; raises HistoryError, which names the file."""
+    try:
+        return rows_in(file.path)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise HistoryError(f"{file.path}: {error}") from error
+
+
+def rows_in(source: Any) -> pa.Table:
+    """Returns the rows of a path or a buffer; missing columns are null, unknown ones not read.
+
+    Raises pa.ArrowException, OSError or ValueError.
+    """
+    with pq.ParquetFile(source) as file:
+        names = set(file.schema_arrow.names)
+        table = file.read(columns=[name for name in CHANGE_SCHEMA.names if name in names])
+    columns = [
+        table[field.name] if field.name in names else pa.nulls(len(table), field.type)
+        for field in CHANGE_SCHEMA
+    ]
+    return pa.table(columns, schema=CHANGE_SCHEMA)
+
+
+def _opened(path: Path, source: Any, size: int) -> tuple[HistoryFile, dict[bytes, bytes]]:
+    try:
+        name = FileName.parse(path.name)
+        try:
+            with pq.ParquetFile(source) as file:
+                schema, rows = file.schema_arrow, file.metadata.num_rows
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise HistoryError(f"not a whole Parquet file: {error}") from error
+        metadata = schema.metadata or {}
+        footer = _footer(metadata, name)
+        unknown = _unknown_columns(schema)
+    except HistoryError as error:
+        raise HistoryError(f"{path}: {error}") from error
+    return _file(path, footer, rows, size, unknown), metadata
+
+
+def _file(
+    path: Path, footer: Footer, rows: int, size: int, unknown: tuple[str, ...]
+) -> HistoryFile:
+    about = footer._asdict()
+    return HistoryFile(
+        path, **about.pop("file")._asdict(), **about, rows=rows, bytes=size, unknown_columns=unknown
+    )
+
+
+def _footer(metadata: dict[bytes, bytes], name: FileName) -> Footer:
+    """Returns the footer after comparing it with the file's name; HistoryError."""
+    footer = Footer.parse(metadata)
+    if footer.file != name:
+        raise HistoryError(f"its metadata says that it is {footer.file}: rename it back")
+    if footer.observed_from > footer.observed_to:
+        raise HistoryError("its observation ends before it begins")
+    return footer
+
+
+def _unknown_columns(schema: pa.Schema) -> tuple[str, ...]:
+    """Returns the columns that this version does not know.
+
+    Raises HistoryError if a column is there twice or of another type, or if one is missing that
+    each row needs. Other columns may be missing.
+    """
+    names = schema.names
+    for theirs in schema:
+        place = CHANGE_SCHEMA.get_field_index(theirs.name)
+        if place < 0:
+            continue
+        if CHANGE_SCHEMA.field(place).type != theirs.type:
+            raise HistoryError(
+                f"column {theirs.name!r} ({theirs.type}) does not match a change record"
+            )
+        if names.count(theirs.name) > 1:
+            raise HistoryError(f"column {theirs.name!r} is there twice")
+    for name in CHANGE_SCHEMA.names:
+        if name in _REQUIRED and name not in names:
+            raise HistoryError(f"column {name!r} is missing")
+    return tuple(name for name in names if name not in CHANGE_SCHEMA.names)
