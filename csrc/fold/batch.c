@@ -100,8 +100,8 @@ static int type_is(const struct ArrowSchema *s, rdmeta_arrow_type_t type) {
         }
 }
 
-/* Returns whether rows `from` to `from + n` lie in an array of the right shape,
- * and sets *at to the place of the first one in its buffers. */
+/* Returns whether an array of the right shape has `n` rows from `from` on. Sets
+ * *at to the place of the first one in its buffers. */
 static int rows_are_there(const struct ArrowArray *a, int64_t buffers,
                           int64_t from, int64_t n, int64_t *at) {
         if (!a || !a->release || a->length < 0 || a->offset < 0 ||

@@ -22,9 +22,9 @@ typedef struct rdmeta_fold_endpoint {
 /* Reads a detail. Returns 0 if it is no endpoint. */
 int rdmeta_fold_endpoint(rdmeta_str_t detail, rdmeta_fold_endpoint_t *out);
 
-/* Sets *racks to the number of racks that the brokers of a list lie on; -1: the
- * list is null, or a broker has no rack or never gave it. It counts each list
- * once until f->racks_turn changes. Returns NO_MEMORY. */
+/* Sets *racks to the number of racks that the brokers of a list lie on. It is
+ * -1 if the list is null, or if a broker has no rack or never gave it. It
+ * counts each list once until f->racks_turn changes. Returns NO_MEMORY. */
 rdmeta_err_t rdmeta_fold_racks(rdmeta_fold_t *f, uint32_t replicas,
                                int32_t *racks);
 

@@ -7,7 +7,7 @@
 
 #define LAST_US (INT64_C(253402300800) * 1000000 - 1) /* of the year 9999 */
 
-/* What a record of a kind does. */
+/* The effects of a record of some kind. */
 enum {
         WHOLE  = 1 << 0, /* gives a partition's whole state */
         LED    = 1 << 1, /* gives leader and epoch */
@@ -377,7 +377,7 @@ static rdmeta_err_t take_min_isr(step_t *s, rdmeta_fold_topic_t *t,
 
 static rdmeta_err_t take_config(step_t *s) {
         const rdmeta_fold_row_t *row = s->row;
-        const rdmeta_str_t min_isr   = {"min.insync.replicas", 19};
+        const rdmeta_str_t wanted    = {"min.insync.replicas", 19};
         rdmeta_fold_t *f             = s->f;
         rdmeta_fold_topic_t *t       = NULL;
         rdmeta_str_t key, value;
@@ -390,12 +390,15 @@ static rdmeta_err_t take_config(step_t *s) {
                 f->partial = 1;
                 return RDMETA_OK;
         }
-        if (row->topic.data && key.len == min_isr.len &&
-            !memcmp(key.data, min_isr.data, key.len)) {
-                t = rdmeta_fold_topic_get(f, row->topic);
-                if (!t)
+        if (row->topic.data && key.len == wanted.len &&
+            !memcmp(key.data, wanted.data, key.len)) {
+                const int32_t min_isr = number_of(value);
+
+                t = min_isr < 0 ? rdmeta_fold_topic_find(f, row->topic)
+                                : rdmeta_fold_topic_get(f, row->topic);
+                if (!t && min_isr >= 0)
                         return RDMETA_ERR_NO_MEMORY;
-                err = take_min_isr(s, t, number_of(value));
+                err = t ? take_min_isr(s, t, min_isr) : RDMETA_OK;
         }
         key_word = rdmeta_fold_text(f, key);
         if (value.data)

@@ -145,7 +145,9 @@ static rdmeta_err_t settle_topic(rdmeta_fold_t *f, rdmeta_fold_topic_t *t) {
         now->partitions = t->live;
         exists          = now->exists || t->live;
         differs = t->ended || exists != t->stands ||
-                  memcmp(now, &t->before, sizeof(*now));
+                  now->id != t->before.id ||
+                  now->partitions != t->before.partitions ||
+                  now->listed != t->before.listed;
         if (differs && t->stands &&
             rdmeta_fold_put_topic(f, t, &t->before, ended))
                 return RDMETA_ERR_NO_MEMORY;
@@ -226,7 +228,7 @@ static void again(rdmeta_fold_began_t *began, int64_t at) {
 }
 
 /* Ends the pieces of a topic and of its partitions. With `on` they begin again,
- * else they are gone. What begins at the end already is done. */
+ * else they are gone. A piece that begins at that time is done already. */
 static rdmeta_err_t end_topic(rdmeta_fold_t *f, rdmeta_fold_topic_t *t,
                               rdmeta_fold_ended_t ended, int on) {
         uint32_t i;

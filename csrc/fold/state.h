@@ -104,7 +104,7 @@ typedef struct rdmeta_fold_began {
         int8_t source; /* RDMETA_SOURCE_..., -1: not known */
 } rdmeta_fold_began_t;
 
-/* What a partition says. Equal states have equal bytes. */
+/* The state of a partition. Equal states have equal bytes. */
 typedef struct rdmeta_fold_says {
         uint32_t id, isr, replicas, offline;   /* words; 0: null */
         int32_t leader, epoch, min_isr, racks; /* -1: null */

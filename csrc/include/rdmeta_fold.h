@@ -35,9 +35,10 @@
  *                     new_offline?, detail?, unseen_us?, origin, version,
  *                     offset?, partial
  *
- * `began_by` and `ended_by` are a kind of change, or one of these: `baseline`
- * (the state stood when the observation began, or before `counts_from`),
- * `midnight`, `open` (the recording had not ended), `gap` (it ended).
+ * `began_by` and `ended_by` are a kind of change, or one of these words.
+ * `baseline`: the state stood when the observation began, or before
+ * `counts_from`. `midnight`. `open`: the recording had not ended. `gap`: it
+ * ended.
  * `partial` is true if the fold has passed over records of unknown kinds. It
  * is also true for a topic whose partitions no record listed.
  *
@@ -53,6 +54,11 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+struct ArrowSchema;
+struct ArrowArray;
+struct ArrowArrayStream;
+struct rdmeta_change;
 
 typedef struct rdmeta_fold rdmeta_fold_t;
 
@@ -88,7 +94,7 @@ typedef struct rdmeta_fold_conf {
          *  have rows in bucket 0. */
         uint32_t buckets; /**< 1 */
         uint32_t bucket;  /**< 0 */
-        /** What rdmeta_fold_save() wrote, of the same cluster, origin and
+        /** The bytes of rdmeta_fold_save(), of the same cluster, origin and
          *  bucket: the fold goes on from there. NULL: it begins empty. */
         const void *state;
         size_t state_size;
@@ -113,20 +119,20 @@ RDMETA_API void rdmeta_fold_destroy(rdmeta_fold_t *fold);
 /**
  * Takes one change record. Copies what it needs. `unseen_us`: the time between
  * the observation that saw the change and the one before; < 0: not known.
- * Errors: MALFORMED: a version below the last one; a time before 1970, after
- * the year 9999, or 400 days after the last one; a partition above 1 048 575;
- * a topic's name above 32 767 bytes; a list above 65 536 ids; a text above
+ * Errors: MALFORMED: a version below the last one. A time before 1970, after
+ * the year 9999, or 400 days after the last one. A partition above 1 048 575.
+ * A topic's name above 32 767 bytes. A list above 65 536 ids. A text above
  * 1 MiB. NO_MEMORY. After an error the record is not taken; every record
  * before it is. Threads: any, one at a time.
  */
 RDMETA_API rdmeta_err_t rdmeta_fold_change(rdmeta_fold_t *fold,
-                                           const rdmeta_change_t *change,
+                                           const struct rdmeta_change *change,
                                            int64_t unseen_us);
 /** Takes one record as rdmeta_fold_change() does, without `unseen_us`. It is a
  *  rdmeta_change_visit_t; `fold` is the opaque. Errors: those of
  *  rdmeta_fold_change(). Threads: any, one at a time. */
 RDMETA_API int32_t rdmeta_fold_visit(void *fold,
-                                     const rdmeta_change_t *change);
+                                     const struct rdmeta_change *change);
 
 /**
  * Takes a batch of change records. It finds columns by name. `version`,
@@ -170,7 +176,7 @@ RDMETA_API rdmeta_err_t rdmeta_fold_save(rdmeta_fold_t *fold, void *buf,
 RDMETA_API rdmeta_err_t rdmeta_fold_take(rdmeta_fold_t *fold, int32_t table,
                                          struct ArrowArrayStream *out);
 
-/** What a fold has taken and holds. */
+/** Counts of what a fold has taken, and its memory. */
 typedef struct rdmeta_fold_stats {
         uint64_t rows;          /**< records taken, all of those below too */
         uint64_t kinds[64];     /**< of them, by kind */
@@ -190,8 +196,8 @@ typedef struct rdmeta_fold_stats {
 RDMETA_API void rdmeta_fold_stats(const rdmeta_fold_t *fold,
                                   rdmeta_fold_stats_t *out);
 
-/** Returns what was wrong in the last call that failed by ARGUMENT or
- *  MALFORMED; "" if there was none. The fold owns the text until the next
+/** Returns what was wrong in the last call that refused a record or a value; ""
+ *  if there was none. The fold owns the text until the next
  *  call. Never NULL. Threads: any, one at a time. */
 RDMETA_API const char *rdmeta_fold_error(const rdmeta_fold_t *fold);
 

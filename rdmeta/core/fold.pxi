@@ -170,7 +170,7 @@ cdef class Fold:
 
         Raises ArgumentError for a column of another type or with contradictory offsets; nothing of
         its batch is taken then. Raises MalformedError for a record that no recording has, such as a
-        version below the one before; the records before it are taken, and `stats()["rows"]` says
+        version below the one before. The records before it are taken; `stats()["rows"]` says
         how many. MemoryError; TypeError for other objects; ValueError if the stream fails.
         """
         cdef ArrowSchema *schema
@@ -281,8 +281,8 @@ cdef class Fold:
 
         The tables are partition_interval, broker_interval, topic_interval, config_interval,
         leader_change and change. Any Arrow reader takes the result, once: pyarrow.table(...).
-        Rows come in the order in which they ended; those of one moment that ends all of them
-        are in the order of topic and partition. ValueError for another table. MemoryError.
+        Rows come in the order in which they ended. At a midnight and at the end they come in the
+        order of topic and partition. ValueError for another table. MemoryError.
         """
         cdef FoldTable made
         cdef rdmeta_err_t err

@@ -1,0 +1,644 @@
+"""Folds of random histories agree with a naive walk and with SQL; what each rule of a fold does."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import random
+import threading
+from collections import Counter
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+from fold_model import DAY, START, WHOLE, Piece, Row, random_rows, walk
+from fold_tables import TABLES, as_table, pieces, take
+
+from rdmeta import ArgumentError, Fold, MalformedError, UnsupportedVersionError
+
+EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+NOON = 20_000 * DAY + DAY // 2
+
+
+def seeds(n: int) -> range:
+    """Returns seeds of this run, and prints the first one; pytest shows it when a test fails."""
+    first = random.SystemRandom().randrange(2**32)
+    print(f"seeds from {first}")
+    return range(first, first + n)
+
+
+def folded(rows: list[Row], end: int | None = None, by: Any = "open", **options: Any) -> Fold:
+    fold = Fold("cluster", "session", **options)
+    fold.add(as_table(rows))
+    if end is not None:
+        fold.end(end, by)
+    return fold
+
+
+def assert_same(found: list[Piece], wanted: list[Piece], what: object) -> None:
+    more, fewer = Counter(found), Counter(wanted)
+    assert (more - fewer, fewer - more) == (Counter(), Counter()), what
+
+
+def recording(*rows: Row, at: int = NOON) -> list[Row]:
+    """Returns rows behind a baseline with topic `t`, partition 0; each is one version and second.
+
+    A row with `same` belongs to the version before it.
+    """
+    whole = {"topic": "t", "topic_id": "A" * 22}
+    state = {"new_leader": 1, "new_leader_epoch": 5, "new_isr": (2, 1), "new_replicas": (1, 2)}
+    made: list[Row] = [
+        {"version": 7, "observed_at": at, "kind": "observed_from"},
+        {"version": 7, "observed_at": at, "kind": "topic_added", **whole},
+        {"version": 7, "observed_at": at, "kind": "topic_added", "partition": 0, **whole, **state},
+    ]
+    for row in rows:
+        step = 0 if row.pop("same", False) else 1
+        last = made[-1]
+        when = last["observed_at"] + step * 1_000_000
+        made.append({"version": last["version"] + step, "observed_at": when, "topic": "t"} | row)
+    return made
+
+
+def brief(rows: list[Row], end: int, table: str = "partition_interval", **options: Any) -> Any:
+    """Returns begin and end in seconds after NOON, and the reasons, of each piece."""
+    fold = folded(rows, end, **options)
+    return [
+        (
+            (row["began_at"] - NOON) / 1e6,
+            (row["ended_at"] - NOON) / 1e6,
+            row["began_by"],
+            row["ended_by"],
+        )
+        for row in take(fold, table)
+    ]
+
+
+# ---- models -------------------------------------------------------------------------------------
+
+
+def test_a_fold_of_any_history_agrees_with_a_naive_walk() -> None:
+    for seed in seeds(400):
+        rows = random_rows(seed)
+        end = rows[-1]["observed_at"] + seed % 3 * 1000
+        by = ("open", "gap", "midnight")[seed % 3]
+        assert_same(pieces(folded(rows, end, by)), walk(rows, end, by), seed)
+
+
+def test_pieces_are_cut_to_the_time_that_counts() -> None:
+    for seed in seeds(200):
+        rows = random_rows(seed)
+        times = [row["observed_at"] for row in rows]
+        choose = random.Random(seed).choice
+        first, last = sorted((choose(times), choose([*times, times[-1] + 1])))
+        fold = folded(rows, times[-1], "gap", counts_from=first, counts_to=last)
+        assert_same(pieces(fold), walk(rows, times[-1], "gap", first, last), seed)
+        counted = [row["observed_at"] for row in [*take(fold, "change")]]
+        assert all(first <= at < last for at in counted)
+
+
+def test_the_buckets_together_have_each_row_once() -> None:
+    for seed in seeds(100):
+        rows = random_rows(seed)
+        end, n = rows[-1]["observed_at"], seed % 5 + 2
+        whole = folded(rows, end)
+        parts = [folded(rows, end, buckets=n, bucket=i) for i in range(n)]
+        for name in TABLES:
+            rows_of = [repr(row) for part in parts for row in take(part, name)]
+            assert Counter(rows_of) == Counter(repr(row) for row in take(whole, name)), seed
+
+
+def test_a_fold_goes_on_from_a_state_at_any_row() -> None:
+    for seed in seeds(200):
+        rows = random_rows(seed)
+        end, at = rows[-1]["observed_at"], random.Random(seed).randrange(len(rows) + 1)
+        whole, first = folded(rows, end), folded(rows[:at])
+        state = first.state()
+        then = Fold("cluster", "session", state=state)
+        assert then.state() == state
+        then.add(as_table(rows[at:]))
+        then.end(end, "open")
+        for name in TABLES:
+            assert take(first, name) + take(then, name) == take(whole, name), (seed, at, name)
+
+
+def test_batches_of_any_size_give_the_same_rows() -> None:
+    for seed in seeds(50):
+        rows = random_rows(seed)
+        whole, parts = folded(rows, rows[-1]["observed_at"]), Fold("cluster", "session")
+        for batch in as_table(rows).to_batches(max_chunksize=seed % 7 + 1):
+            parts.add(batch)  # a slice, with an offset
+        parts.end(rows[-1]["observed_at"], "open")
+        for name in TABLES:
+            assert take(parts, name) == take(whole, name), seed
+
+
+SQL = """
+with rows as (
+    select *, partition is not null and kind in ('topic_added', 'topic_recreated',
+        'partitions_added', 'leader_changed', 'isr_changed', 'replicas_changed',
+        'leader_epoch_changed', 'offline_changed') as stateful,
+        kind in ('topic_added', 'topic_recreated', 'partitions_added') as whole
+    from changes
+), states as (
+    select topic, partition, version, observed_at, false as cut, kind,
+        if(version = $mark, 'baseline', kind) as reason,
+        if(whole or kind in ('leader_changed', 'leader_epoch_changed'),
+            {'known': true, 'leader': new_leader, 'epoch': new_leader_epoch}, null) as led,
+        if(whole or topic_id is not null and kind <> 'offline_changed',
+            {'id': topic_id}, null) as named,
+        if(whole or kind = 'isr_changed', {'isr': list_sort(new_isr)}, null) as synced,
+        if(whole or kind = 'replicas_changed', {'r': new_replicas}, null) as placed,
+        if(whole or kind = 'offline_changed', {'o': list_sort(new_offline)}, null) as lost
+    from rows where stateful
+), ends as (
+    select topic, p.partition, version, observed_at, true as cut, kind, kind as reason,
+        {'known': false, 'leader': null::int, 'epoch': null::int} as led,
+        {'id': null::varchar} as named, {'isr': null::int[]} as synced,
+        {'r': null::int[]} as placed, {'o': null::int[]} as lost
+    from rows join (select distinct topic, partition from states) p using (topic)
+    where rows.partition is null
+        and kind in ('topic_absent', 'topic_removed', 'topic_recreated', 'topic_error')
+), events as (
+    select topic, partition, version, max(observed_at) as seen, bool_or(cut) as cut,
+        arg_min(reason, list_position($order, reason)) as reason,
+        last(led order by cut desc) filter (led is not null) as led,
+        last(named order by cut desc) filter (named is not null) as named,
+        last(synced order by cut desc) filter (synced is not null) as synced,
+        last(placed order by cut desc) filter (placed is not null) as placed,
+        last(lost order by cut desc) filter (lost is not null) as lost
+    from (from states union all by name from ends) group by all
+), carried as (
+    select topic, partition, version, seen, cut, reason,
+        last_value(led ignore nulls) over w as led,
+        last_value(named ignore nulls) over w as named,
+        last_value(synced ignore nulls) over w as synced,
+        last_value(placed ignore nulls) over w as placed,
+        last_value(lost ignore nulls) over w as lost
+    from events window w as (partition by topic, partition order by version)
+), compared as (
+    select *, {'a': led, 'b': named.id, 'c': synced.isr, 'd': placed.r, 'e': lost.o} as state,
+        lag(state) over (partition by topic, partition order by version) as before
+    from carried
+), changed as (
+    from compared where cut or state is distinct from before
+), periods as (
+    select *, lead(seen) over w as ended, lead(reason) over w as ended_by
+    from changed window w as (partition by topic, partition order by version)
+)
+select topic, partition, named.id, led.leader, led.epoch, synced.isr, placed.r, lost.o,
+    seen, coalesce(ended, $end), reason, coalesce(ended_by, 'gap')
+from periods where led.known
+"""
+
+
+def test_a_fold_of_any_history_agrees_with_a_query_of_duckdb() -> None:
+    order = ["topic_absent", "topic_removed", "topic_recreated", "topic_error", "topic_added"]
+    order += ["baseline", "partitions_added", "leader_changed", "isr_changed"]
+    order += ["replicas_changed", "leader_epoch_changed", "offline_changed"]
+    for seed in seeds(15):
+        rows = apart([row for row in random_rows(seed, quiet=True) if "detail" not in row])
+        table = as_table(rows).drop(["observed_at"])
+        changes = table.append_column("observed_at", pa.array([r["observed_at"] for r in rows]))
+        end = rows[-1]["observed_at"]
+        with duckdb.connect() as connection:
+            connection.register("changes", changes)
+            found = connection.execute(
+                SQL, {"mark": rows[0]["version"], "order": order, "end": end}
+            ).fetchall()
+        fold = folded(rows, end, "gap")
+        wanted = []
+        for p in (p for p in pieces(fold) if p.key[0] == "partition"):
+            state = (None if v is None else list(v) if type(v) is tuple else v for v in p.state[:6])
+            times = (p.began_at, p.ended_at, p.began_by, p.ended_by)
+            wanted.append((*p.key[1:], *state, *times))
+        a, b = Counter(map(repr, found)), Counter(map(repr, wanted))
+        assert (a - b, b - a) == (Counter(), Counter()), seed
+
+
+def apart(rows: list[Row]) -> list[Row]:
+    """Returns rows within one day; a version has one record about a topic, or whole ones.
+
+    The query does not know the order of records in a version.
+    """
+    made: list[Row] = []
+    named: set[str | None] = set()
+    version = rows[0]["version"]
+    for i, row in enumerate(rows):
+        topic, last = row.get("topic"), rows[i - 1]
+        place, before = (-1 if r.get("partition") is None else r["partition"] for r in (row, last))
+        same = (topic, row["kind"]) == (last.get("topic"), last["kind"])
+        again = topic in named and not (same and row["kind"] in WHOLE and place > before)
+        if i and (row["version"] != last["version"] or again):
+            version, named = version + 1, set()
+        named.add(topic)
+        made.append(row | {"version": version, "observed_at": START // DAY * DAY + i})
+    return made
+
+
+# ---- partitions ---------------------------------------------------------------------------------
+
+
+def test_a_change_of_leader_ends_one_piece_and_begins_another() -> None:
+    led = {"partition": 0, "new_leader": 2, "new_leader_epoch": 6, "unseen_us": 300, "offset": 9}
+    rows = recording({"kind": "leader_changed", "source": "hint", "topic_id": "A" * 22} | led)
+    first, second = take(folded(rows, NOON + 5_000_000), "partition_interval")
+    assert (first["leader"], first["leader_epoch"], first["us"]) == (1, 5, 1_000_000)
+    assert (first["began_by"], first["ended_by"]) == ("baseline", "leader_changed")
+    assert (first["isr"], first["replicas"]) == ((1, 2), (1, 2))
+    assert {
+        "cluster_id": "cluster",
+        "origin": "session",
+        "source": "hint",
+        "unseen_us": 300,
+        "version": 8,
+        "offset": 9,
+        "ended_by": "open",
+        "us": 4_000_000,
+    }.items() <= second.items()
+
+
+def test_equal_states_begin_no_piece() -> None:
+    rows = recording(
+        {"kind": "isr_changed", "partition": 0, "new_isr": (1, 2)},
+        {"kind": "leader_changed", "partition": 0, "new_leader": 1, "new_leader_epoch": 5},
+    )
+    assert brief(rows, NOON + 5_000_000) == [(0, 5, "baseline", "open")]
+
+
+@pytest.mark.parametrize(
+    ("kind", "column"),
+    [("replicas_changed", "new_replicas"), ("offline_changed", "new_offline")],
+)
+def test_a_change_of_lists_ends_the_piece_before_it(kind: str, column: str) -> None:
+    rows = recording({"kind": kind, "partition": 0, column: (2, 1)})
+    assert brief(rows, NOON + 3_000_000) == [(0, 1, "baseline", kind), (1, 3, kind, "open")]
+
+
+def test_a_topic_id_may_first_be_named_by_a_change_of_leader() -> None:
+    other = {"topic": "u", "topic_id": "B" * 22, "new_leader": 3, "new_leader_epoch": 0}
+    rows = recording(
+        {"kind": "leader_changed", "partition": 4, **other},
+        {"kind": "topic_removed", "topic": "u", "topic_id": "B" * 22},
+    )
+    fold = folded(rows, NOON + 3_000_000)
+    found = [row for row in take(fold, "partition_interval") if row["topic"] == "u"]
+    assert [(row["topic_id"], row["isr"], row["us"]) for row in found] == [
+        ("B" * 22, None, 1_000_000)
+    ]
+    # No record has listed its partitions.
+    (topic,) = [row for row in take(fold, "topic_interval") if row["topic"] == "u"]
+    assert (topic["partitions"], topic["partial"]) == (1, True)
+
+
+@pytest.mark.parametrize("kind", ["topic_absent", "topic_removed", "topic_error"])
+def test_a_topic_that_is_gone_has_no_piece(kind: str) -> None:
+    rows = recording({"kind": kind}, {"kind": "internal_changed"})
+    assert brief(rows, NOON + 9_000_000) == [(0, 1, "baseline", kind)]
+    assert brief(rows, NOON + 9_000_000, "topic_interval") == [(0, 1, "baseline", kind)]
+
+
+def test_a_recreated_topic_is_another_one_even_if_nothing_differs() -> None:
+    state = {"new_leader": 1, "new_leader_epoch": 5, "new_isr": (1, 2), "new_replicas": (1, 2)}
+    again = {"kind": "topic_recreated", "topic_id": "A" * 22}
+    rows = recording(again, {"same": True, "partition": 0, **again, **state})
+    assert brief(rows, NOON + 2_000_000) == [
+        (0, 1, "baseline", "topic_recreated"),
+        (1, 2, "topic_recreated", "open"),
+    ]
+
+
+def test_min_isr_is_state_until_it_is_no_longer_known() -> None:
+    rows = recording(
+        {"kind": "config_changed", "detail": "min.insync.replicas=2"},
+        {"kind": "config_changed", "detail": "min.insync.replicas=2"},
+        {"kind": "config_changed", "detail": "min.insync.replicas"},
+    )
+    fold = folded(rows, NOON + 5_000_000)
+    found = take(fold, "partition_interval")
+    assert [(row["min_isr"], row["us"]) for row in found] == [
+        (None, 1_000_000),
+        (2, 2_000_000),
+        (None, 2_000_000),
+    ]
+    (config,) = take(fold, "config_interval")
+    assert {"resource_type": "topic", "resource": "t", "key": "min.insync.replicas"}.items() <= (
+        config.items()
+    )
+    assert (config["value"], config["us"]) == ("2", 2_000_000)
+
+
+def broker(kind: str, number: int, detail: str) -> Row:
+    return {"kind": f"broker_{kind}", "broker": number, "detail": detail, "topic": None}
+
+
+def test_racks_are_counted_once_each_broker_has_given_its_rack() -> None:
+    rows = recording(
+        broker("added", 1, "::1:9092 rack=a"),
+        broker("added", 2, "h2:9092 rack=a b"),
+        broker("removed", 2, "h2:9092 rack=a b"),
+        broker("added", 2, "h2:9092 rack=a"),
+    )
+    fold = folded(rows, NOON + 9_000_000)
+    found = take(fold, "partition_interval")
+    assert [(row["racks"], row["began_by"]) for row in found] == [
+        (None, "baseline"),
+        (2, "broker_added"),
+        (1, "broker_added"),
+    ]
+    brokers = take(fold, "broker_interval")
+    assert [(row["broker"], row["host"], row["rack"], row["us"]) for row in brokers] == [
+        (2, "h2", "a b", 1_000_000),
+        (1, "::1", "a", 8_000_000),
+        (2, "h2", "a", 5_000_000),
+    ]
+
+
+# ---- time ---------------------------------------------------------------------------------------
+
+
+def test_pieces_are_cut_at_each_midnight() -> None:
+    rows = recording({"kind": "internal_changed"}, at=NOON)
+    rows[-1]["observed_at"] = NOON + 2 * DAY
+    half = 43_200.0
+    assert brief(rows, NOON + 2 * DAY) == [
+        (0, half, "baseline", "midnight"),
+        (half, 3 * half, "midnight", "midnight"),
+        (3 * half, 4 * half, "midnight", "open"),
+    ]
+
+
+def test_cut_ends_pieces_at_a_midnight_once() -> None:
+    fold = folded(recording())
+    midnight = EPOCH + timedelta(microseconds=20_001 * DAY)
+    fold.cut(midnight)
+    fold.cut(midnight)
+    (piece,) = take(fold, "partition_interval")
+    assert (piece["ended_at"], piece["ended_by"]) == (20_001 * DAY, "midnight")
+    with pytest.raises(ArgumentError, match="not a midnight"):
+        fold.cut(midnight + timedelta(seconds=1))
+
+
+def test_a_baseline_at_midnight_goes_on_from_the_day_before() -> None:
+    rows = recording(at=20_001 * DAY)
+    (piece,) = take(folded(rows, 20_001 * DAY + 5), "partition_interval")
+    assert piece["began_by"] == "midnight"
+
+
+def test_a_resync_ends_what_was_seen_before() -> None:
+    rows = recording(
+        {"kind": "resync", "topic": None},
+        {"same": True, "kind": "topic_added", "partition": 0, "new_leader": 2},
+    )
+    assert brief(rows, NOON + 3_000_000) == [
+        (0, 0, "baseline", "gap"),
+        (1, 3, "baseline", "open"),
+    ]
+
+
+def test_times_never_run_backwards() -> None:
+    led = {"kind": "leader_changed", "partition": 0, "new_leader": 2, "new_leader_epoch": 6}
+    rows = recording(led)
+    rows[-1]["observed_at"] = NOON - 5
+    fold = folded(rows, NOON + 1_000_000)
+    assert fold.stats()["clocks_back"] == 1
+    assert [row["us"] for row in take(fold, "partition_interval")] == [0, 1_000_000]
+
+
+# ---- changes ------------------------------------------------------------------------------------
+
+
+def test_each_change_of_leader_is_a_row() -> None:
+    led = {"old_leader": 1, "new_leader": 2, "old_leader_epoch": 5, "new_leader_epoch": 8}
+    rows = recording(
+        {"kind": "leader_changed", "partition": 0, "source_broker": 3, **led},
+        {"kind": "leader_changed", "partition": 0, "new_leader": 2},
+    )
+    first, second = take(folded(rows), "leader_change")
+    assert led.items() <= first.items()
+    assert (first["elections"], first["recordings"], first["source_broker"]) == (3, 1, 3)
+    assert (second["elections"], second["new_leader_epoch"]) == (None, None)
+
+
+def test_each_other_change_is_a_row_but_for_the_baseline() -> None:
+    rows = recording(
+        {"kind": "isr_changed", "partition": 0, "old_isr": (2, 1), "new_isr": (1,)},
+        {"kind": "observed_to", "topic": None},
+    )
+    (change,) = take(folded(rows), "change")
+    assert (change["kind"], change["old_isr"], change["new_isr"]) == ("isr_changed", (2, 1), (1,))
+
+
+# ---- what is passed over ------------------------------------------------------------------------
+
+
+def test_unknown_kinds_are_counted_and_make_what_follows_partial() -> None:
+    rows = recording({"kind": "quota_changed"})
+    fold = folded(rows, NOON + 2_000_000)
+    assert [row["partial"] for row in take(fold, "partition_interval")] == [True]
+    assert fold.stats()["unknown_kinds"] == 1
+
+
+def test_rows_before_the_observation_do_not_count() -> None:
+    fold = folded(recording()[1:], NOON + 1)
+    assert fold.stats()["before"] == 2
+    assert pieces(fold) == []
+
+
+@pytest.mark.parametrize("detail", [None, "", "host", "host:", ":9092", "host:x"])
+def test_a_broker_without_an_endpoint_makes_what_follows_partial(detail: str | None) -> None:
+    fold = folded(recording(broker("added", 1, detail or "") | {"detail": detail}), NOON + 10)
+    assert take(fold, "broker_interval") == []
+    assert (fold.stats()["bad_details"], fold.stats()["partial"]) == (1, True)
+
+
+def test_missing_columns_are_null_and_unknown_ones_are_passed_over() -> None:
+    table = as_table(recording()).drop(["source", "new_isr", "offset", "unseen_us"])
+    fold = Fold("cluster", "session")
+    fold.add(table.append_column("more", pa.array([1] * table.num_rows)))
+    fold.end(NOON, "gap")
+    (piece,) = take(fold, "partition_interval")
+    assert (piece["isr"], piece["source"], piece["replicas"]) == (None, None, (1, 2))
+
+
+@pytest.mark.parametrize("name", ["version", "observed_at", "kind"])
+def test_a_column_that_every_record_has_may_not_be_missing(name: str) -> None:
+    with pytest.raises(ArgumentError, match=f"column {name} is missing"):
+        Fold("cluster", "session").add(as_table(recording()).drop([name]))
+
+
+@pytest.mark.parametrize(
+    ("name", "column"),
+    [
+        ("topic", pa.array(["t"] * 3, pa.large_string())),
+        ("topic", pa.array(["t"] * 3).dictionary_encode()),
+        ("partition", pa.array([0] * 3, pa.int64())),
+        ("new_isr", pa.array([[1]] * 3, pa.list_(pa.int64()))),
+        ("new_isr", pa.array([[1]] * 3, pa.large_list(pa.int32()))),
+        ("observed_at", pa.array([1] * 3, pa.int64())),
+    ],
+)
+def test_a_column_of_another_type_is_refused_by_name(name: str, column: Any) -> None:
+    table = as_table(recording())
+    other = table.set_column(table.schema.get_field_index(name), name, column)
+    fold = Fold("cluster", "session")
+    with pytest.raises(ArgumentError, match=f"column {name} has another type"):
+        fold.add(other)
+    assert fold.stats()["rows"] == 0
+
+
+@pytest.mark.parametrize(
+    ("bad", "why"),
+    [
+        ({"version": 1}, "not in order"),
+        ({"version": -1}, "a version is -1"),
+        ({"observed_at": -5}, "a time in microseconds is -5"),
+        ({"observed_at": 2**62}, "a time in microseconds"),
+        ({"observed_at": NOON + 401 * DAY}, "400 days"),
+        ({"kind": None}, "column kind is null in row 3"),
+        ({"version": None}, "column version is null in row 3"),
+        ({"kind": "isr_changed", "partition": 2**31 - 1}, "a partition is 2147483647"),
+        ({"topic": "x" * 32_768}, "a topic's name is 32768"),
+        ({"new_isr": tuple(range(65_537))}, "a list is 65537"),
+    ],
+)
+def test_a_record_that_no_recording_has_loses_nothing_before_it(bad: Row, why: str) -> None:
+    rows = recording({"kind": "isr_changed", "partition": 0, "new_isr": (1,)})
+    rows[-1] |= bad
+    fold = Fold("cluster", "session")
+    with pytest.raises(MalformedError, match=why):
+        fold.add(as_table(rows))
+    assert fold.stats()["rows"] == 3
+    fold.end(NOON + 1_000_000, "gap")
+    assert [row["us"] for row in take(fold, "partition_interval")] == [1_000_000]
+
+
+def test_a_null_in_a_list_is_refused() -> None:
+    table = as_table(recording()[:1])
+    column = pa.array([[1, None]], pa.list_(pa.int32()))
+    other = table.set_column(table.schema.get_field_index("new_isr"), "new_isr", column)
+    with pytest.raises(ArgumentError, match="column new_isr has a null in a list"):
+        Fold("cluster", "session").add(other)
+
+
+# ---- the object ---------------------------------------------------------------------------------
+
+
+def test_the_state_of_another_fold_is_refused() -> None:
+    state = folded(recording()).state()
+    for cluster, origin in (("other", "session"), ("cluster", "other")):
+        with pytest.raises(ArgumentError, match="another cluster"):
+            Fold(cluster, origin, state=state)
+    with pytest.raises(ArgumentError, match="another cluster"):
+        Fold("cluster", "session", buckets=2, bucket=0, state=state)
+
+
+def test_a_state_of_another_version_is_refused_with_both_versions() -> None:
+    state = bytearray(folded(recording()).state())
+    state[8] = 9
+    with pytest.raises(UnsupportedVersionError, match="has version 9.* reads version 1"):
+        Fold("cluster", "session", state=state)
+
+
+def test_a_damaged_state_is_refused() -> None:
+    state = folded(recording()).state()
+    for at in range(len(state)):
+        damaged = bytearray(state)
+        damaged[at] ^= 16
+        with pytest.raises((MalformedError, UnsupportedVersionError)):
+            Fold("cluster", "session", state=damaged)
+        with pytest.raises((MalformedError, UnsupportedVersionError)):
+            Fold("cluster", "session", state=state[:at])
+
+
+def test_the_state_does_not_depend_on_the_order_of_topics_that_are_gone() -> None:
+    def rows(*names: str) -> list[Row]:
+        added = [{"kind": "topic_added", "topic": name, "same": True} for name in names]
+        return recording(*added, {"kind": "topic_removed", "topic": "b"})
+
+    one, other = folded(rows("a", "b", "c")), folded(rows("c", "b", "a"))
+    for fold in (one, other):
+        fold.cut(20_001 * DAY)
+    assert one.state() == other.state()
+
+
+def test_taken_rows_are_gone_and_can_be_read_once() -> None:
+    fold = folded(recording(), NOON + 1)
+    taken = fold.take("partition_interval")
+    assert fold.stats()["waiting"] == 1  # of the topic
+    assert pa.table(taken).num_rows == 1
+    with pytest.raises(ValueError, match="read before"):
+        pa.table(taken)
+    assert pa.table(fold.take("partition_interval")).num_rows == 0
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_an_empty_table_has_its_columns(name: Any) -> None:
+    empty = pa.table(Fold("cluster", "session").take(name))
+    full = pa.table(folded(random_rows(1), START + 90 * DAY).take(name))
+    assert empty.schema == full.schema
+    assert empty.schema[0] == pa.field("cluster_id", pa.string(), nullable=False)
+
+
+def test_memory_follows_the_state_and_not_the_number_of_changes() -> None:
+    table = pa.concat_tables([as_table(recording())])
+    fold = Fold("cluster", "session")
+    fold.add(table)
+    after = fold.stats()["memory"]
+    many: list[Row] = []
+    for i in range(20_000):
+        # A new list, and a topic that comes and goes, in each version.
+        rows: list[Row] = [
+            {"kind": "isr_changed", "topic": "t", "partition": 0, "new_isr": (i,)},
+            {"kind": "topic_added", "topic": f"topic-{i}", "partition": 0},
+            {"kind": "topic_removed", "topic": f"topic-{i - 1}"},
+        ]
+        many += [row | {"version": 8 + i, "observed_at": NOON + i} for row in rows]
+    fold.add(as_table(many))
+    assert fold.stats()["memory"] < after + 400_000
+
+
+def test_arguments_are_checked() -> None:
+    with pytest.raises(ValueError, match="bucket must be given"):
+        Fold("cluster", "session", buckets=2)
+    with pytest.raises(ValueError, match="counts_from lies after counts_to"):
+        Fold("cluster", "session", counts_from=2, counts_to=1)
+    with pytest.raises(ValueError, match="no time zone"):
+        Fold("cluster", "session", counts_from=datetime(2025, 1, 1))
+    fold = Fold("cluster", "session")
+    with pytest.raises(ValueError, match="by must be one of open, gap, midnight"):
+        fold.end(0, "why")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="table must be one of"):
+        fold.take("nothing")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="an Arrow batch, table or stream, not list"):
+        fold.add([])  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="16383 bytes"):
+        Fold("c" * 16_384, "session")
+
+
+@pytest.mark.parametrize("clone", [copy.copy, pickle.dumps])
+def test_a_fold_is_not_copied(clone: Any) -> None:
+    with pytest.raises(TypeError, match="cannot be pickled or copied"):
+        clone(Fold("cluster", "session"))
+
+
+def test_a_second_thread_is_refused() -> None:
+    fold, entered, leave = Fold("cluster", "session"), threading.Event(), threading.Event()
+    table = as_table(recording())
+
+    def batches() -> Any:
+        yield table.to_batches()[0]
+        entered.set()
+        leave.wait(30)
+
+    reader = pa.RecordBatchReader.from_batches(table.schema, batches())
+    thread = threading.Thread(target=fold.add, args=(reader,))
+    thread.start()
+    entered.wait(30)
+    with pytest.raises(RuntimeError, match="another thread uses this fold"):
+        fold.stats()
+    leave.set()
+    thread.join()
+    assert fold.stats()["rows"] == 3
