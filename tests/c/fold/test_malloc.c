@@ -1,0 +1,233 @@
+/*
+ * fold: the Nth allocation fails, for every N; or each one by chance. The state
+ * comes from the fold's allocator, and rows from the C library's malloc. So
+ * this file includes the sources that write rows, and replaces what they call.
+ * A call that failed is repeated, and then the rows must be the same as if no
+ * allocation had failed.
+ */
+#include "support/fold_fixture.h"
+
+typedef struct counted {
+        size_t calls, fail_at; /* fail_at 0: no call fails */
+        size_t chance;         /* one call in so many fails; 0: none */
+        int64_t blocks;
+        test_rng_t rng;
+} counted_t;
+
+static counted_t counted;
+
+static int fails(void) {
+        counted.calls++;
+        return counted.calls == counted.fail_at ||
+               (counted.chance && !test_below(&counted.rng, counted.chance));
+}
+
+static void *failing_malloc(size_t size) {
+        void *p = fails() ? NULL : malloc(size);
+
+        counted.blocks += p != NULL;
+        return p;
+}
+
+static void *failing_calloc(size_t n, size_t size) {
+        void *p = fails() ? NULL : calloc(n, size);
+
+        counted.blocks += p != NULL;
+        return p;
+}
+
+static void *failing_realloc(void *old, size_t size) {
+        void *p = fails() ? NULL : realloc(old, size);
+
+        counted.blocks += p && !old;
+        return p;
+}
+
+static void counting_free(void *p) {
+        counted.blocks -= p != NULL;
+        free(p);
+}
+
+static void *heap_alloc(void *opaque, size_t size) {
+        (void)opaque;
+        return failing_malloc(size);
+}
+
+static void heap_free(void *opaque, void *p, size_t size) {
+        (void)opaque;
+        memset(p, 0xdb, size);
+        counting_free(p);
+}
+
+#define malloc(size) failing_malloc(size)
+#define calloc(n, size) failing_calloc(n, size)
+#define realloc(p, size) failing_realloc(p, size)
+/* Replaces free(p), but not the member `free`, which has three arguments. */
+#define PICK(a, b, c, picked, ...) picked
+#define free(...) PICK(__VA_ARGS__, free, , counting_free, )(__VA_ARGS__)
+#include "arrow/batch.c"
+#include "fold/out.c"
+#include "fold/pieces.c"
+#undef malloc
+#undef calloc
+#undef realloc
+#undef free
+
+/* Calls again while there is no memory. */
+#define AGAIN(call)                                                          \
+        do {                                                                 \
+                err = (call);                                                \
+                CHECK(!err || err == RDMETA_ERR_NO_MEMORY);                  \
+        } while (err)
+
+static rdmeta_fold_t *make(const void *state, size_t size) {
+        const rdmeta_allocator_t allocator = {heap_alloc, heap_free, NULL};
+        rdmeta_fold_conf_t conf;
+        rdmeta_fold_t *f = NULL;
+        rdmeta_err_t err;
+
+        rdmeta_fold_conf_init(&conf);
+        conf.cluster_id = test_str("c");
+        conf.origin     = test_str("o");
+        conf.state      = state;
+        conf.state_size = size;
+        conf.seed       = 1; /* so that each run allocates alike */
+        conf.allocator  = allocator;
+        AGAIN(rdmeta_fold_new(&conf, &f));
+        return f;
+}
+
+static void say(rdmeta_fold_t *f, rdmeta_change_t c) {
+        rdmeta_err_t err;
+
+        AGAIN(rdmeta_fold_change(f, &c, 5));
+}
+
+static void say_detail(rdmeta_fold_t *f, uint64_t version, int32_t kind,
+                       const char *topic, int32_t broker,
+                       const char *detail) {
+        rdmeta_change_t c = fw_record(version, kind, topic, -1, -1);
+
+        c.broker = broker;
+        c.detail = test_str(detail);
+        say(f, c);
+}
+
+/* Saves the state, and returns a fold that goes on from it. */
+static rdmeta_fold_t *moved(rdmeta_fold_t *f) {
+        char state[4096];
+        size_t size;
+        rdmeta_err_t err;
+
+        AGAIN(rdmeta_fold_save(f, state, sizeof(state), &size));
+        rdmeta_fold_destroy(f);
+        return make(state, size);
+}
+
+static void records(rdmeta_fold_t *f) {
+        uint64_t v = 3;
+        int32_t i;
+
+        say(f, fw_record(1, RDMETA_OBSERVED_FROM, NULL, -1, -1));
+        say_detail(f, 2, RDMETA_BROKER_ADDED, NULL, 1, "h:1 rack=a");
+        say_detail(f, 2, RDMETA_BROKER_ADDED, NULL, 2, "h:2 rack=b");
+        for (i = 0; i < 9; i++)
+                say(f, fw_record(2, RDMETA_TOPIC_ADDED, "t\xff", i, 1));
+        say_detail(f, 2, RDMETA_CONFIG_CHANGED, "t\xff", -1,
+                   "min.insync.replicas=2");
+        for (i = 0; i < 30; i++)
+                say(f, fw_record(v++, RDMETA_LEADER_CHANGED, "t\xff", i % 9,
+                                 i % 3));
+        say_detail(f, v++, RDMETA_BROKER_CHANGED, NULL, 2, "h:2 rack=a\xff");
+        say(f, fw_record(v, RDMETA_TOPIC_RECREATED, "t\xff", -1, -1));
+        for (i = 0; i < 7; i++)
+                say(f, fw_record(v, RDMETA_TOPIC_RECREATED, "t\xff", i, 3));
+        say_detail(f, v++, RDMETA_CONFIG_CHANGED, NULL, 2, "a=b\xff");
+        say(f, fw_record(v++, RDMETA_TOPIC_ADDED, "u", 20, 3));
+}
+
+/* Returns the rows of all tables. The allocations of reading do not fail. */
+static aw_text_t rows_of(rdmeta_fold_t *f) {
+        struct ArrowArrayStream s;
+        size_t fail_at, chance;
+        aw_text_t all = {0}, t;
+        rdmeta_err_t err;
+        int32_t table;
+
+        aw_put_bytes(&all, "", 0);
+        for (table = RDMETA_FOLD_PARTITION_INTERVAL;
+             table <= RDMETA_FOLD_CHANGE; table++) {
+                AGAIN(rdmeta_fold_take(f, table, &s));
+                fail_at         = counted.fail_at;
+                chance          = counted.chance;
+                counted.fail_at = counted.chance = 0;
+                t                                = aw_read(&s);
+                aw_put_bytes(&all, t.data ? t.data : "", t.len);
+                aw_free(&t);
+                counted.fail_at = fail_at;
+                counted.chance  = chance;
+        }
+        return all;
+}
+
+/* Folds the records, with a state that is saved and a midnight. */
+static aw_text_t run(size_t fail_at, size_t chance) {
+        rdmeta_fold_t *f;
+        aw_text_t before, after;
+        rdmeta_err_t err;
+
+        memset(&counted, 0, sizeof(counted));
+        counted.rng     = test_rng(fail_at + 1);
+        counted.fail_at = fail_at;
+        counted.chance  = chance;
+        f               = make(NULL, 0);
+        records(f);
+        AGAIN(rdmeta_fold_cut(f, (FW_NOON / FW_DAY + 1) *
+                                         FW_DAY));
+        before = rows_of(f);
+        f      = moved(f);
+        AGAIN(rdmeta_fold_end(f, FW_NOON + FW_DAY,
+                              RDMETA_FOLD_GAP));
+        after = rows_of(f);
+        rdmeta_fold_destroy(f);
+        CHECK(counted.blocks == 0);
+        aw_put_bytes(&before, after.data, after.len);
+        aw_free(&after);
+        return before;
+}
+
+static void check_same(size_t fail_at, size_t chance, const char *wanted) {
+        aw_text_t t = run(fail_at, chance);
+
+        CHECK(!strcmp(t.data, wanted));
+        aw_free(&t);
+}
+
+static void test_every_allocation_may_fail(void) {
+        aw_text_t wanted = run(0, 0);
+        const size_t n   = counted.calls;
+        size_t nth;
+
+        CHECK(strlen(wanted.data) > 5000);
+        for (nth = 1; nth <= n; nth++)
+                check_same(nth, 0, wanted.data);
+        CHECK(n > 100);
+        fprintf(stderr, "    %zu allocations\n", n);
+        aw_free(&wanted);
+}
+
+static void test_allocations_may_fail_by_chance(void) {
+        aw_text_t wanted = run(0, 0);
+        size_t round;
+
+        for (round = 0; round < 300; round++)
+                check_same(round * 100000, 2 + round % 5, wanted.data);
+        aw_free(&wanted);
+}
+
+int main(void) {
+        test_begin(100);
+        RUN(test_every_allocation_may_fail);
+        RUN(test_allocations_may_fail_by_chance);
+        return 0;
+}
