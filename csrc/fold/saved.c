@@ -482,11 +482,12 @@ static void read_touched(source_t *s) {
                 f, f->touched, f->n_touched, &f->touched_room,
                 f->n_touched + 1, sizeof(*f->touched));
 
+        if (grown)
+                f->touched = grown;
         if (!t || t->open || !grown) {
                 fail(s, grown ? RDMETA_ERR_MALFORMED : RDMETA_ERR_NO_MEMORY);
                 return;
         }
-        f->touched                 = grown;
         f->touched[f->n_touched++] = t;
         t->open                    = 1;
         read_topic_says(s, &t->before);
@@ -506,13 +507,14 @@ static void read_entry(source_t *s) {
                                        &f->entries_room, f->n_entries + 1,
                                        sizeof(*f->entries));
 
+        if (grown)
+                f->entries = grown;
         if (!t || !grown || partition >= t->n ||
             t->partitions[partition].entry || !t->open) {
                 fail(s, grown ? RDMETA_ERR_MALFORMED : RDMETA_ERR_NO_MEMORY);
                 return;
         }
-        f->entries = grown;
-        e          = &f->entries[f->n_entries];
+        e = &f->entries[f->n_entries];
         memset(e, 0, sizeof(*e));
         e->topic     = t;
         e->partition = partition;
