@@ -13,7 +13,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
-from fold_model import DAY, START, WHOLE, Piece, Row, random_rows, walk
+from fold_model import DAY, START, Piece, Row, apart, random_rows, walk
 from fold_tables import TABLES, as_table, pieces, take
 
 from rdmeta import ArgumentError, Fold, MalformedError, UnsupportedVersionError
@@ -216,26 +216,6 @@ def test_a_fold_of_any_history_agrees_with_a_query_of_duckdb() -> None:
             wanted.append((*p.key[1:], *state, *times))
         a, b = Counter(map(repr, found)), Counter(map(repr, wanted))
         assert (a - b, b - a) == (Counter(), Counter()), seed
-
-
-def apart(rows: list[Row]) -> list[Row]:
-    """Returns rows within one day; a version has one record about a topic, or whole ones.
-
-    The query does not know the order of records in a version.
-    """
-    made: list[Row] = []
-    named: set[str | None] = set()
-    version = rows[0]["version"]
-    for i, row in enumerate(rows):
-        topic, last = row.get("topic"), rows[i - 1]
-        place, before = (-1 if r.get("partition") is None else r["partition"] for r in (row, last))
-        same = (topic, row["kind"]) == (last.get("topic"), last["kind"])
-        again = topic in named and not (same and row["kind"] in WHOLE and place > before)
-        if i and (row["version"] != last["version"] or again):
-            version, named = version + 1, set()
-        named.add(topic)
-        made.append(row | {"version": version, "observed_at": START // DAY * DAY + i})
-    return made
 
 
 # ---- partitions ---------------------------------------------------------------------------------

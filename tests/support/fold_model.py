@@ -488,3 +488,23 @@ class Maker:
 def random_rows(seed: int, steps: int = 60, quiet: bool = False) -> list[Row]:
     """Returns the rows of a random recording."""
     return Maker(seed).make(steps, quiet)
+
+
+def apart(rows: list[Row]) -> list[Row]:
+    """Returns rows within one day; a version has one record about a topic, or whole ones.
+
+    Queries do not know the order of records in a version.
+    """
+    made: list[Row] = []
+    named: set[str | None] = set()
+    version = rows[0]["version"]
+    for i, row in enumerate(rows):
+        topic, last = row.get("topic"), rows[i - 1]
+        place, before = (-1 if r.get("partition") is None else r["partition"] for r in (row, last))
+        same = (topic, row["kind"]) == (last.get("topic"), last["kind"])
+        again = topic in named and not (same and row["kind"] in WHOLE and place > before)
+        if i and (row["version"] != last["version"] or again):
+            version, named = version + 1, set()
+        named.add(topic)
+        made.append(row | {"version": version, "observed_at": START // DAY * DAY + i})
+    return made

@@ -35,19 +35,19 @@ static TEST_UNUSED rdmeta_change_t fw_record(uint64_t version, int32_t kind,
                                              int32_t partition,
                                              int32_t leader) {
         static const int32_t ids[] = {2, 1};
-        rdmeta_change_t c          = {.version = version,
-                                      .wall_us = FW_NOON + 1000 * (int64_t)version,
-                                      .kind    = kind,
-                                      .source_broker = RDMETA_NONE,
-                                      .broker        = RDMETA_NONE,
-                                      .partition     = partition,
-                                      .old_leader    = RDMETA_NONE,
-                                      .new_leader    = leader,
-                                      .new_leader_epoch = 4,
-                                      .old_leader_epoch = RDMETA_NONE,
-                                      .offset           = -1,
-                                      .topic            = test_str(topic)};
+        rdmeta_change_t c          = {.kind = kind};
 
+        c.version            = version;
+        c.wall_us            = FW_NOON + 1000 * (int64_t)version;
+        c.source_broker      = RDMETA_NONE;
+        c.broker             = RDMETA_NONE;
+        c.partition          = partition;
+        c.old_leader         = RDMETA_NONE;
+        c.new_leader         = leader;
+        c.new_leader_epoch   = 4;
+        c.old_leader_epoch   = RDMETA_NONE;
+        c.offset             = -1;
+        c.topic              = test_str(topic);
         c.new_isr.ids        = ids;
         c.new_isr.count      = 2;
         c.new_replicas.ids   = ids;
