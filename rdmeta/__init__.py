@@ -177,6 +177,7 @@ _LATER = {
     "fetch": "rdmeta.net.fetch",
     "health": "rdmeta.health",
     "metrics": "rdmeta.metrics",
+    "pipeline": "rdmeta.pipeline",
 }
 
 

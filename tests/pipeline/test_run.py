@@ -5,6 +5,9 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import signal
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -14,7 +17,10 @@ import pytest
 from recorded import cluster_day, contents, large_days, tree
 
 from rdmeta import pipeline
-from rdmeta.pipeline import layout
+from rdmeta.pipeline import layout, running
+from rdmeta.pipeline.tables import TABLES
+from rdmeta.pipeline.task import make
+from rdmeta.pipeline.work import Result, Task
 
 
 def made(source: Path, out: Path, **options: Any) -> pipeline.Made:
@@ -241,14 +247,8 @@ def test_the_tables_can_be_made_from_the_copies_alone(tmp_path: Path) -> None:
     assert (len(bronze.copied), bronze.made) == (2, [])
     shutil.rmtree(source)
     result = pipeline.run(pipeline.plan([], out))
-    assert len(result.made) == len(layout_tables())
+    assert len(result.made) == len(TABLES)
     assert pipeline.check(out) == []
-
-
-def layout_tables() -> tuple[str, ...]:
-    from rdmeta.pipeline.tables import TABLES
-
-    return TABLES
 
 
 def test_one_file_twice_is_counted_as_a_duplicate(tmp_path: Path) -> None:
@@ -274,3 +274,63 @@ def test_files_that_contradict_each_other_are_both_set_aside(tmp_path: Path) -> 
     assert "contradicts" in aside[str(first)]
     assert "contradicts" in aside[str(source / "b" / first.name)]
     assert set(rows(out, "observation")["cluster_id"].to_pylist()) == {"two"}
+
+
+@pytest.mark.usefixtures("by_day")
+def test_several_processes_make_the_bytes_that_one_makes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "_FEW_ROWS", 0)
+    source = tmp_path / "history"
+    for day in (1, 2, 3):
+        cluster_day(source, "one", day)
+    plan = pipeline.plan([source], tmp_path / "out")
+    assert len(plan.tasks) == 3
+    assert pipeline.run(plan, workers=2).rows["read"] == 39
+    made(source, tmp_path / "fresh")
+    assert silver(tmp_path / "out") == silver(tmp_path / "fresh")
+
+
+@pytest.mark.usefixtures("by_day")
+def test_a_worker_that_dies_ends_the_run_and_the_next_one_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "_FEW_ROWS", 0)
+    source, out = tmp_path / "history", tmp_path / "out"
+    for day in (1, 2, 3):
+        cluster_day(source, "one", day)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(running, "attempt", killed)
+        with pytest.raises(pipeline.PipelineError, match="a worker process has died"):
+            pipeline.run(pipeline.plan([source], out), workers=2)
+    pipeline.run(pipeline.plan([source], out), workers=1)
+    made(source, tmp_path / "fresh")
+    assert silver(out) == silver(tmp_path / "fresh")
+    assert pipeline.check(out) == []
+
+
+def killed(_: object) -> None:
+    """Ends a worker process as another process would."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_two_runs_of_one_process_are_not_mistaken_for_one(tmp_path: Path) -> None:
+    source, out = tmp_path / "history", tmp_path / "out"
+    cluster_day(source, "one", 1)
+
+    def inside(tasks: Sequence[Task]) -> Iterator[Result | pipeline.BadFileError]:
+        made(source, out)
+        yield from map(make, tasks)
+
+    with pytest.raises(pipeline.LockedError):
+        pipeline.run(pipeline.plan([source], out), engine=inside)
+
+
+def test_a_task_whose_run_has_lost_the_lock_gives_no_file_its_name(tmp_path: Path) -> None:
+    source, out = tmp_path / "history", tmp_path / "out"
+    cluster_day(source, "one", 1)
+    task = replace(pipeline.plan([source], out, in_place=True).tasks[0], token="of a dead run")
+    with pytest.raises(pipeline.LockedError, match="another run has taken it over"):
+        make(task)
+    assert not [path for path in out.rglob("*") if path.is_file()]
